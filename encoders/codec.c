@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/codec.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define X(ID, name, number, summary) extern const struct wharf_codec_ops wharf_##name##_codec;
+WHARF_CODEC_LIST(X)
+#undef X
+
+static const struct wharf_codec_row codec_rows[] = {
+#define X(ID, name, number, summary) [number] = {#name, summary, &wharf_##name##_codec},
+    WHARF_CODEC_LIST(X)
+#undef X
+};
+enum { N_CODEC_ROWS = sizeof(codec_rows) / sizeof(codec_rows[0]) };
+
+const struct wharf_codec_row *wharf_codec_find(uint32_t codec)
+{
+    if (codec >= N_CODEC_ROWS || !codec_rows[codec].name)
+        return NULL;
+    return &codec_rows[codec];
+}
+
+int wharf_codec_from_name(const char *name)
+{
+    for (int i = 0; i < N_CODEC_ROWS; i++)
+        if (codec_rows[i].name && strcmp(codec_rows[i].name, name) == 0)
+            return i;
+    return -ENOENT;
+}
+
+int wharf_codec_may_yield(const struct wharf_codec_ops *ops, uint64_t in_nbytes,
+                          uint64_t out_nbytes)
+{
+    if (in_nbytes > (UINT64_MAX - ops->max_constant) / ops->max_ratio)
+        return 1;
+    return out_nbytes <= in_nbytes * ops->max_ratio + ops->max_constant;
+}

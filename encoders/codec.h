@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * codec.h: what a codec's folder provides, and the host table made from the list.
+ *
+ * encoders/NAME/ defines one object, `const struct wharf_codec_ops wharf_NAME_codec`.  All
+ * functions here are safe to call from several threads at once, each with its own arguments.
+ */
+#ifndef WHARF_ENCODERS_CODEC_H
+#define WHARF_ENCODERS_CODEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "encoders/wharf_codec.h"
+#include "proto/wharf_result.h"
+
+/*
+ * Decodes one stream.
+ *   in, in_nbytes    the source; may be NULL when in_nbytes is 0.  Hostile: any bytes at all.
+ *   out, out_avail   the destination; may be NULL when out_avail is 0.  Nothing outside it is
+ *                    touched; on failure its contents are undefined.  Must not overlap the source.
+ *   ret_outcome      always filled.  Bytes after the end of a complete stream are left alone:
+ *                    in_nbytes says how many the stream took.
+ * Ends on every input, in time linear in in_nbytes + out_avail.  Does not allocate.
+ */
+typedef void wharf_decode_fn(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
+                             struct wharf_outcome *ret_outcome);
+
+/* Settings of an encoder.  `name` chooses between several for one codec; NULL is the default. */
+struct wharf_encoder_options {
+    const char *name;
+    int level; /* WHARF_LEVEL_DEFAULT or the range that the encoder documents */
+};
+#define WHARF_LEVEL_DEFAULT (-1)
+
+/*
+ * An encoder is made once and used for many chunks, by one thread at a time.
+ *   new     0, -EINVAL (no such encoder or level), -ENOMEM.
+ *   bound   the most bytes that encode can need for in_nbytes of input.
+ *   encode  writes one stream; 0 and *ret_out_nbytes, or -ENOSPC when out_avail is too little
+ *           (never with out_avail >= bound(in_nbytes)).  The output is undefined on failure.
+ *   free    takes NULL.
+ */
+struct wharf_encoder;
+struct wharf_encoder_ops {
+    int (*new)(const struct wharf_encoder_options *options, struct wharf_encoder **ret_encoder);
+    size_t (*bound)(const struct wharf_encoder *encoder, size_t in_nbytes);
+    int (*encode)(struct wharf_encoder *encoder, const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                  size_t out_avail, size_t *ret_out_nbytes);
+    void (*free)(struct wharf_encoder *encoder);
+};
+
+struct wharf_codec_ops {
+    wharf_decode_fn *decode;           /* the CPU engine */
+    wharf_decode_fn *decode_reference; /* plain and slow: the judge in tests */
+    const struct wharf_encoder_ops *encoder;
+    const char *const *encoder_names; /* NULL-terminated, the default first */
+    /* The most output that n bytes of input can give is max_ratio * n + max_constant: claims
+     * beyond it are refused before memory is taken for them. */
+    uint32_t max_ratio;
+    uint32_t max_constant;
+};
+
+struct wharf_codec_row {
+    const char *name;
+    const char *summary;
+    const struct wharf_codec_ops *ops;
+};
+
+/* The row of codec number `codec`, or NULL. */
+const struct wharf_codec_row *wharf_codec_find(uint32_t codec);
+
+/* The number of the codec called `name`, or -ENOENT. */
+int wharf_codec_from_name(const char *name);
+
+/* Whether in_nbytes of this codec's data could decode to out_nbytes. */
+int wharf_codec_may_yield(const struct wharf_codec_ops *ops, uint64_t in_nbytes,
+                          uint64_t out_nbytes);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proto/wharf_result.h"
+
+#include <stddef.h>
+
+struct value_text {
+    const char *name;
+    const char *string;
+};
+
+static const struct value_text result_texts[] = {
+    [WHARF_OK] = {"ok", "ok"},
+    [WHARF_BAD_DATA] = {"bad_data", "bad data"},
+    [WHARF_OUTPUT_TOO_SMALL] = {"output_too_small", "output too small"},
+    [WHARF_OUTPUT_SHORT] = {"output_short", "output shorter than promised"},
+    [WHARF_BAD_CHECKSUM] = {"bad_checksum", "bad checksum"},
+    [WHARF_UNSUPPORTED] = {"unsupported", "unsupported"},
+    [WHARF_CANCELLED] = {"cancelled", "cancelled"},
+    [WHARF_DEADLINE] = {"deadline", "deadline passed"},
+    [WHARF_QUOTA] = {"quota", "over quota"},
+    [WHARF_NO_MEMORY] = {"no_memory", "out of memory"},
+    [WHARF_DEVICE_FAULT] = {"device_fault", "GPU fault"},
+    [WHARF_INTERNAL] = {"internal", "internal error"},
+    [WHARF_BAD_REQUEST] = {"bad_request", "bad request"},
+};
+
+static const struct value_text reason_texts[] = {
+    [WHARF_REASON_NONE] = {"none", "no reason"},
+    [WHARF_REASON_INPUT_TRUNCATED] = {"input_truncated", "the input ends too early"},
+    [WHARF_REASON_OUTPUT_FULL] = {"output_full", "the output buffer is full"},
+    [WHARF_REASON_OUTPUT_MISSING] = {"output_missing", "the stream ends before the output is full"},
+    [WHARF_REASON_INPUT_LEFT] = {"input_left", "bytes follow the end of the stream"},
+    [WHARF_REASON_JOB_CHECKSUM] = {"job_checksum", "the output's checksum is not the expected one"},
+    [WHARF_REASON_DEFLATE_BLOCK_TYPE] = {"deflate_block_type", "reserved block type"},
+    [WHARF_REASON_DEFLATE_STORED_LENGTH] = {"deflate_stored_length",
+                                            "stored block's length and its complement disagree"},
+    [WHARF_REASON_DEFLATE_CODE_COUNT] = {"deflate_code_count", "too many litlen or distance codes"},
+    [WHARF_REASON_DEFLATE_PRECODE] = {"deflate_precode", "invalid code length code"},
+    [WHARF_REASON_DEFLATE_LENGTH_REPEAT] = {"deflate_length_repeat",
+                                            "invalid repeat of a code length"},
+    [WHARF_REASON_DEFLATE_NO_END] = {"deflate_no_end", "no code for the end of the block"},
+    [WHARF_REASON_DEFLATE_LITLEN_CODE] = {"deflate_litlen_code", "invalid litlen code lengths"},
+    [WHARF_REASON_DEFLATE_DISTANCE_CODE] = {"deflate_distance_code",
+                                            "invalid distance code lengths"},
+    [WHARF_REASON_DEFLATE_LITLEN_SYMBOL] = {"deflate_litlen_symbol", "invalid litlen symbol"},
+    [WHARF_REASON_DEFLATE_DISTANCE_SYMBOL] = {"deflate_distance_symbol", "invalid distance symbol"},
+    [WHARF_REASON_DEFLATE_DISTANCE_TOO_FAR] = {"deflate_distance_too_far",
+                                               "distance reaches before the start of the output"},
+    [WHARF_REASON_ZLIB_HEADER] = {"zlib_header", "zlib header check failed"},
+    [WHARF_REASON_ZLIB_METHOD] = {"zlib_method", "unknown zlib compression method"},
+    [WHARF_REASON_ZLIB_WINDOW] = {"zlib_window", "invalid zlib window size"},
+    [WHARF_REASON_ZLIB_DICTIONARY] = {"zlib_dictionary", "the stream needs a preset dictionary"},
+    [WHARF_REASON_ZLIB_CHECKSUM] = {"zlib_checksum", "Adler-32 of the output is wrong"},
+    [WHARF_REASON_GZIP_MAGIC] = {"gzip_magic", "not in gzip format"},
+    [WHARF_REASON_GZIP_METHOD] = {"gzip_method", "unknown gzip compression method"},
+    [WHARF_REASON_GZIP_FLAGS] = {"gzip_flags", "reserved gzip flags are set"},
+    [WHARF_REASON_GZIP_HEADER_CRC] = {"gzip_header_crc", "CRC-16 of the gzip header is wrong"},
+    [WHARF_REASON_GZIP_CHECKSUM] = {"gzip_checksum", "CRC-32 of the output is wrong"},
+    [WHARF_REASON_GZIP_LENGTH] = {"gzip_length", "length in the gzip trailer is wrong"},
+    [WHARF_REASON_CONTAINER_MAGIC] = {"container_magic", "not a wharf container"},
+    [WHARF_REASON_CONTAINER_VERSION] = {"container_version",
+                                        "made by a newer version of the container format"},
+    [WHARF_REASON_CONTAINER_HEADER] = {"container_header", "file header is damaged"},
+    [WHARF_REASON_CONTAINER_CHUNK] = {"container_chunk", "chunk header is damaged"},
+    [WHARF_REASON_CONTAINER_INDEX] = {"container_index", "index is damaged"},
+    [WHARF_REASON_CONTAINER_LIMIT] = {"container_limit",
+                                      "chunk claims more than its codec can give"},
+    [WHARF_REASON_CONTAINER_TRUNCATED] = {"container_truncated", "the file is cut off"},
+    [WHARF_REASON_CONTAINER_CODEC] = {"container_codec", "a chunk's codec is not known here"},
+    [WHARF_REASON_REQUEST_CODEC] = {"request_codec", "no such codec"},
+    [WHARF_REASON_REQUEST_FLAGS] = {"request_flags", "unknown flags"},
+    [WHARF_REASON_REQUEST_RANGE] = {"request_range", "range outside its memory"},
+};
+
+static const struct value_text unknown_result = {"unknown", "unknown result"};
+static const struct value_text unknown_reason = {"unknown", "unknown reason"};
+
+static const struct value_text *find_text(const struct value_text *texts, size_t n_texts,
+                                          uint32_t value, const struct value_text *unknown)
+{
+    return value < n_texts && texts[value].name ? &texts[value] : unknown;
+}
+
+static const struct value_text *result_text(uint32_t result)
+{
+    return find_text(result_texts, sizeof(result_texts) / sizeof(result_texts[0]), result,
+                     &unknown_result);
+}
+
+static const struct value_text *reason_text(uint32_t reason)
+{
+    return find_text(reason_texts, sizeof(reason_texts) / sizeof(reason_texts[0]), reason,
+                     &unknown_reason);
+}
+
+const char *wharf_result_string(uint32_t result)
+{
+    return result_text(result)->string;
+}
+const char *wharf_reason_string(uint32_t reason)
+{
+    return reason_text(reason)->string;
+}
+const char *wharf_result_name(uint32_t result)
+{
+    return result_text(result)->name;
+}
+const char *wharf_reason_name(uint32_t reason)
+{
+    return reason_text(reason)->name;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wharf_result.h: what can become of a job.
+ *
+ * One enumeration of results and one of reasons, with pinned values: the same numbers stand in
+ * the decoders, the kernels, the ring's completion entries, the control protocol and the public
+ * API.  Values are never reused or renumbered; new ones are added at the end of their group.
+ * A program must be ready for values that it does not know: newer daemons may send them.
+ */
+#ifndef WHARF_RESULT_H
+#define WHARF_RESULT_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What became of a job. */
+enum wharf_result {
+    /* Every output byte is there and every checksum that the format carries was right. */
+    WHARF_OK = 0,
+    /* The compressed data breaks its format, or ends too early. */
+    WHARF_BAD_DATA = 1,
+    /* The data is good as far as it was read, but decodes to more than the destination holds. */
+    WHARF_OUTPUT_TOO_SMALL = 2,
+    /* The data decoded to fewer bytes than the job promised (WHARF_JOB_EXACT_OUTPUT). */
+    WHARF_OUTPUT_SHORT = 3,
+    /* Everything decoded, but a checksum or length in the data or in the job does not match. */
+    WHARF_BAD_CHECKSUM = 4,
+    /* Valid by its format, but uses something that wharf does not support. */
+    WHARF_UNSUPPORTED = 5,
+    /* The client cancelled the job. */
+    WHARF_CANCELLED = 6,
+    /* The job's deadline passed before it was finished. */
+    WHARF_DEADLINE = 7,
+    /* The client's quota does not allow the job. */
+    WHARF_QUOTA = 8,
+    /* There was not enough (pinned, device or host) memory for the job. */
+    WHARF_NO_MEMORY = 9,
+    /* The GPU worker died while it ran this job alone. */
+    WHARF_DEVICE_FAULT = 10,
+    /* A fault of wharf's own; please report it. */
+    WHARF_INTERNAL = 11,
+    /* The job itself makes no sense: an unknown codec, flag or region, or a bad range. */
+    WHARF_BAD_REQUEST = 12,
+};
+
+/*
+ * Why a job did not end with WHARF_OK.  Each value names the result it comes with and, for
+ * errors in data, where `bit_offset` points.
+ */
+enum wharf_reason {
+    WHARF_REASON_NONE = 0,
+
+    /* Any format. */
+    WHARF_REASON_INPUT_TRUNCATED = 1, /* BAD_DATA: the symbol or field that the input cuts off */
+    WHARF_REASON_OUTPUT_FULL = 2,     /* OUTPUT_TOO_SMALL: the symbol that no longer fits */
+    WHARF_REASON_OUTPUT_MISSING = 3,  /* OUTPUT_SHORT: the end of the stream */
+    WHARF_REASON_INPUT_LEFT = 4,      /* BAD_DATA: the first bit after the end of the stream, where
+                                         the job says that nothing follows it */
+    WHARF_REASON_JOB_CHECKSUM = 5,    /* BAD_CHECKSUM: the end of the stream; the checksum that
+                                         the job (or the container) gave is not that of the output */
+
+    /* Deflate, RFC 1951: all BAD_DATA.  For errors in a block's header, the header's first bit
+     * (BFINAL); for errors in a block's body, the first bit of the symbol, which is a literal or
+     * a whole match (length, extra bits, distance, extra bits). */
+    WHARF_REASON_DEFLATE_BLOCK_TYPE = 16,      /* reserved block type 3 */
+    WHARF_REASON_DEFLATE_STORED_LENGTH = 17,   /* LEN and NLEN are not complements */
+    WHARF_REASON_DEFLATE_CODE_COUNT = 18,      /* more than 286 litlen or 30 distance codes */
+    WHARF_REASON_DEFLATE_PRECODE = 19,         /* code length code over-subscribed or incomplete */
+    WHARF_REASON_DEFLATE_LENGTH_REPEAT = 20,   /* repeat of no length, or past the last length */
+    WHARF_REASON_DEFLATE_NO_END = 21,          /* the end-of-block symbol has no code */
+    WHARF_REASON_DEFLATE_LITLEN_CODE = 22,     /* litlen code over-subscribed or incomplete */
+    WHARF_REASON_DEFLATE_DISTANCE_CODE = 23,   /* distance code over-subscribed or incomplete */
+    WHARF_REASON_DEFLATE_LITLEN_SYMBOL = 24,   /* bits that are no litlen symbol's, or 286 or 287 */
+    WHARF_REASON_DEFLATE_DISTANCE_SYMBOL = 25, /* bits that are no distance symbol's, or 30 or 31 */
+    WHARF_REASON_DEFLATE_DISTANCE_TOO_FAR = 26, /* a match from before the first output byte */
+
+    /* zlib, RFC 1950.  The header's errors stand at the stream's first bit. */
+    WHARF_REASON_ZLIB_HEADER = 32,     /* BAD_DATA: header check bits wrong */
+    WHARF_REASON_ZLIB_METHOD = 33,     /* BAD_DATA: compression method is not 8 */
+    WHARF_REASON_ZLIB_WINDOW = 34,     /* BAD_DATA: window size over 32 KiB */
+    WHARF_REASON_ZLIB_DICTIONARY = 35, /* UNSUPPORTED: needs a preset dictionary */
+    WHARF_REASON_ZLIB_CHECKSUM = 36,   /* BAD_CHECKSUM: Adler-32; the trailer's first bit */
+
+    /* gzip, RFC 1952.  The header's errors stand at the member's first bit. */
+    WHARF_REASON_GZIP_MAGIC = 48,      /* BAD_DATA: does not begin with 1f 8b */
+    WHARF_REASON_GZIP_METHOD = 49,     /* BAD_DATA: compression method is not 8 */
+    WHARF_REASON_GZIP_FLAGS = 50,      /* BAD_DATA: reserved flags set */
+    WHARF_REASON_GZIP_HEADER_CRC = 51, /* BAD_DATA: CRC-16 of the header wrong */
+    WHARF_REASON_GZIP_CHECKSUM = 52,   /* BAD_CHECKSUM: CRC-32; the trailer's first bit */
+    WHARF_REASON_GZIP_LENGTH = 53,     /* BAD_CHECKSUM: ISIZE; the trailer's first bit */
+
+    /* wharf containers, encoders/FORMAT.md. */
+    WHARF_REASON_CONTAINER_MAGIC = 64,   /* BAD_DATA: not a wharf container */
+    WHARF_REASON_CONTAINER_VERSION = 65, /* UNSUPPORTED: made by a newer version of the format */
+    WHARF_REASON_CONTAINER_HEADER = 66,  /* BAD_DATA: file header damaged */
+    WHARF_REASON_CONTAINER_CHUNK = 67,   /* BAD_DATA: a chunk's header damaged or out of limits */
+    WHARF_REASON_CONTAINER_INDEX = 68,   /* BAD_DATA: index or footer damaged */
+    WHARF_REASON_CONTAINER_LIMIT = 69,   /* BAD_DATA: a chunk claims more than its codec can give */
+    WHARF_REASON_CONTAINER_TRUNCATED = 70, /* BAD_DATA: the file ends inside a chunk or the index */
+    WHARF_REASON_CONTAINER_CODEC = 71,     /* UNSUPPORTED: a chunk's codec is not known here */
+
+    /* The request. */
+    WHARF_REASON_REQUEST_CODEC = 128, /* BAD_REQUEST: no such codec */
+    WHARF_REASON_REQUEST_FLAGS = 129, /* BAD_REQUEST: unknown flag bits */
+    WHARF_REASON_REQUEST_RANGE = 130, /* BAD_REQUEST: a range outside its region, or too large */
+};
+
+/* What a decode ended with.  Every engine gives the same outcome for the same job. */
+struct wharf_outcome {
+    uint32_t result;     /* enum wharf_result */
+    uint32_t reason;     /* enum wharf_reason; NONE when the result is OK */
+    uint64_t bit_offset; /* where in the source the error stands, counted from the source's first
+                            byte, least significant bit first; 0 when the result is OK */
+    uint64_t in_nbytes;  /* source bytes that the stream took, trailer included; 0 on failure */
+    uint64_t out_nbytes; /* bytes written to the destination; 0 on failure */
+};
+
+/*
+ * wharf_result_string, wharf_reason_string: a short English phrase ("bad data", "distance
+ * reaches before the start of the output") for messages.  Never NULL: unknown values give
+ * "unknown result" and "unknown reason".  The string is static.  Safe from any thread.
+ */
+const char *wharf_result_string(uint32_t result);
+const char *wharf_reason_string(uint32_t reason);
+
+/*
+ * wharf_result_name, wharf_reason_name: the value's name in lower case without its prefix
+ * ("bad_data", "deflate_distance_too_far"), for machine-readable reports.  As above otherwise;
+ * unknown values give "unknown".
+ */
+const char *wharf_result_name(uint32_t result);
+const char *wharf_reason_name(uint32_t reason);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
