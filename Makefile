@@ -13,18 +13,27 @@ DESTDIR ?=
 BUILD   := build/$(VARIANT)
 # A folder of further test vectors, laid out as tests/README.md says.
 VECTORS ?=
+# `make test-unit T=name` runs tests/unit/name_test.c alone.
+T       ?= *
+FUZZ_SECONDS ?= 60
 
 # ---- tools and flags -----------------------------------------------------------------------
 
-CC       ?= gcc
-CXX      ?= g++
+# make presets CC and CXX, so that `?=` would never apply.
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
 NVCC     ?= $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
-PKG      ?= pkg-config
 
 variant_release := -O2
 variant_debug   := -O0
 variant_asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 variant_tsan    := -O1 -fsanitize=thread -fno-omit-frame-pointer
+# For `make fuzz` only: clang's fuzzing engine.
+variant_fuzz    := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 VARIANT_FLAGS   := $(variant_$(VARIANT))
 ifeq ($(VARIANT_FLAGS),)
 $(error unknown VARIANT=$(VARIANT): release, debug, asan or tsan)
@@ -44,6 +53,7 @@ say = @:
 else
 Q := @
 say = @printf '  %-8s %s\n'
+MAKEFLAGS += --no-print-directory
 endif
 
 # ---- sources: each folder's are found by name ----------------------------------------------
@@ -66,10 +76,14 @@ LIB_A  := $(BUILD)/libwharf.a
 LIB_SO := $(BUILD)/libwharf.so.$(ABI)
 CLI    := $(BUILD)/wharf
 
-.PHONY: all deps test check format clean help
+.PHONY: all deps test test-unit check format clean help
 .DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+# Keep what implicit rules made on the way: every object serves the next build.
+.SECONDARY:
 
-all: $(LIB_A) $(LIB_SO) $(CLI)
+# Until there is a symbol map and a command, only the static library.
+all: $(LIB_A) $(if $(wildcard clientlib/libwharf.map),$(LIB_SO)) $(if $(cli_src),$(CLI)) ## libraries and command
 
 # ---- rules ---------------------------------------------------------------------------------
 
@@ -102,7 +116,15 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(testlib_obj) $(LIB_A)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
 
-clean:
+# ---- tests ---------------------------------------------------------------------------------
+
+test-unit: $(filter $(patsubst %,$(BUILD)/tests/%_test,$(subst *,%,$(T))),$(unit_bin)) ## unit tests; T=name for one file
+	$(Q)tests/run $(sort $^)
+
+clean: ## remove everything that was built
 	rm -rf build
+
+help: ## this list
+	@awk -F'## ' '/^[a-z-]+:.*## / {split($$1, t, ":"); printf "  %-12s %s\n", t[1], $$2}' Makefile
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
