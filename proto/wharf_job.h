@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wharf_job.h: what a job may ask for.
+ *
+ * Job flags and engines, with pinned values: the same numbers stand in the ring's submission
+ * and completion entries, in the control protocol and in the public API.
+ */
+#ifndef WHARF_JOB_H
+#define WHARF_JOB_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Flags of a job.  They are looked at after a decode that was otherwise good, in this order,
+ * and the first that is not met gives the job's outcome.  Its bit_offset is the end of the
+ * stream: eight times the number of source bytes that the stream took.
+ */
+enum wharf_job_flag {
+    /* Nothing follows the end of the stream in the source; else BAD_DATA, INPUT_LEFT. */
+    WHARF_JOB_EXACT_INPUT = 1 << 0,
+    /* The output fills the destination; else OUTPUT_SHORT, OUTPUT_MISSING. */
+    WHARF_JOB_EXACT_OUTPUT = 1 << 1,
+    /* The output has the CRC-32 that the job gives; else BAD_CHECKSUM, JOB_CHECKSUM.  It is the
+     * CRC-32 of gzip, zlib and zip: reflected polynomial edb88320, of no bytes 0. */
+    WHARF_JOB_CHECKSUM = 1 << 2,
+};
+#define WHARF_JOB_KNOWN_FLAGS                                                                      \
+    ((uint32_t)(WHARF_JOB_EXACT_INPUT | WHARF_JOB_EXACT_OUTPUT | WHARF_JOB_CHECKSUM))
+
+/* What runs jobs.  All engines give the same bytes and the same outcomes. */
+enum wharf_engine {
+    WHARF_ENGINE_AUTO = 0,      /* whatever is there and fastest for the job */
+    WHARF_ENGINE_CPU = 1,       /* the fast decoders on the CPU */
+    WHARF_ENGINE_REFERENCE = 2, /* plain and slow, zlib for Deflate: the judge in doubt */
+    WHARF_ENGINE_GPU = 3,       /* a daemon's GPU */
+    WHARF_ENGINE_SIMT = 4,      /* a daemon's device code run on the CPU: slow, for tests */
+};
+
+/*
+ * wharf_engine_name: "auto", "cpu", "reference", "gpu" or "simt"; "unknown" for other values.
+ * The string is static.  Safe from any thread.
+ */
+const char *wharf_engine_name(uint32_t engine);
+
+/*
+ * wharf_engine_from_name: the engine of that name (not NULL), or -ENOENT.  Safe from any thread.
+ */
+int wharf_engine_from_name(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
