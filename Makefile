@@ -41,7 +41,7 @@ endif
 
 WARN      := -Wall -Wextra -Wshadow -Wpointer-arith -Wundef -Wvla -Werror
 CWARN     := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
-COMMON    := -g -pthread -I. -D_GNU_SOURCE -DWHARF_VERSION='"$(VERSION)"' $(VARIANT_FLAGS)
+COMMON    := -g -pthread -I. -Iproto -Iencoders -D_GNU_SOURCE -DWHARF_VERSION='"$(VERSION)"' $(VARIANT_FLAGS)
 ALL_CFLAGS   := -std=c11 $(COMMON) $(CWARN) $(CFLAGS)
 ALL_CXXFLAGS := -std=c++17 $(COMMON) $(WARN) $(CXXFLAGS)
 ALL_LDFLAGS  := -pthread $(VARIANT_FLAGS) $(LDFLAGS)

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/decode_job.h"
+
+#include <libdeflate.h>
+
+static void fail(struct wharf_outcome *outcome, uint32_t result, uint32_t reason,
+                 uint64_t bit_offset)
+{
+    *outcome = (struct wharf_outcome){
+        .result = result,
+        .reason = reason,
+        .bit_offset = bit_offset,
+    };
+}
+
+/* Whether nbytes at p can be one object: not NULL, no longer than an object can be, and not
+ * around the end of the address space. */
+static int is_range(const void *p, size_t nbytes)
+{
+    if (nbytes == 0)
+        return 1;
+    return p && nbytes <= PTRDIFF_MAX && nbytes - 1 <= UINTPTR_MAX - (uintptr_t)p;
+}
+
+static int ranges_overlap(const void *a, size_t a_nbytes, const void *b, size_t b_nbytes)
+{
+    uintptr_t a_start = (uintptr_t)a;
+    uintptr_t b_start = (uintptr_t)b;
+
+    if (a_nbytes == 0 || b_nbytes == 0)
+        return 0;
+    return a_start < b_start ? b_start - a_start < a_nbytes : a_start - b_start < b_nbytes;
+}
+
+const struct wharf_codec_ops *wharf_decode_job_check(const struct wharf_decode_job *job,
+                                                     struct wharf_outcome *ret_outcome)
+{
+    const struct wharf_codec_row *row = wharf_codec_find(job->codec);
+
+    if (!row) {
+        fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);
+        return NULL;
+    }
+    if (job->flags & ~WHARF_JOB_KNOWN_FLAGS) {
+        fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_FLAGS, 0);
+        return NULL;
+    }
+    if (!is_range(job->in, job->in_nbytes) || !is_range(job->out, job->out_avail) ||
+        ranges_overlap(job->in, job->in_nbytes, job->out, job->out_avail)) {
+        fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+        return NULL;
+    }
+    return row->ops;
+}
+
+static int leaves_input(const struct wharf_decode_job *job, const struct wharf_outcome *outcome)
+{
+    return (job->flags & WHARF_JOB_EXACT_INPUT) && outcome->in_nbytes != job->in_nbytes;
+}
+
+static int misses_output(const struct wharf_decode_job *job, const struct wharf_outcome *outcome)
+{
+    return (job->flags & WHARF_JOB_EXACT_OUTPUT) && outcome->out_nbytes != job->out_avail;
+}
+
+int wharf_decode_job_wants_checksum(const struct wharf_decode_job *job,
+                                    const struct wharf_outcome *outcome)
+{
+    return outcome->result == WHARF_OK && (job->flags & WHARF_JOB_CHECKSUM) &&
+           !leaves_input(job, outcome) && !misses_output(job, outcome);
+}
+
+void wharf_decode_job_settle(const struct wharf_decode_job *job, uint32_t out_checksum,
+                             struct wharf_outcome *outcome)
+{
+    uint64_t end_bit = 8 * outcome->in_nbytes;
+
+    if (outcome->result != WHARF_OK)
+        return;
+    if (leaves_input(job, outcome))
+        fail(outcome, WHARF_BAD_DATA, WHARF_REASON_INPUT_LEFT, end_bit);
+    else if (misses_output(job, outcome))
+        fail(outcome, WHARF_OUTPUT_SHORT, WHARF_REASON_OUTPUT_MISSING, end_bit);
+    else if ((job->flags & WHARF_JOB_CHECKSUM) && out_checksum != job->checksum)
+        fail(outcome, WHARF_BAD_CHECKSUM, WHARF_REASON_JOB_CHECKSUM, end_bit);
+}
+
+void wharf_decode_job_run(const struct wharf_decode_job *job, int reference,
+                          struct wharf_outcome *ret_outcome)
+{
+    const struct wharf_codec_ops *ops = wharf_decode_job_check(job, ret_outcome);
+    wharf_decode_fn *decode;
+    uint32_t checksum = 0;
+
+    if (!ops)
+        return;
+    decode = reference ? ops->decode_reference : ops->decode;
+    decode(job->in, job->in_nbytes, job->out, job->out_avail, ret_outcome);
+    if (wharf_decode_job_wants_checksum(job, ret_outcome))
+        checksum = libdeflate_crc32(0, job->out, ret_outcome->out_nbytes);
+    wharf_decode_job_settle(job, checksum, ret_outcome);
+}
