@@ -26,10 +26,19 @@
 typedef void wharf_decode_fn(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
                              struct wharf_outcome *ret_outcome);
 
+/* One of the encoders that a codec has, for choosing by name.  An encoder without levels has
+ * level_min, level_max and level_default 0. */
+struct wharf_encoder_row {
+    const char *name;
+    int level_min;
+    int level_max;
+    int level_default;
+};
+
 /* Settings of an encoder.  `name` chooses between several for one codec; NULL is the default. */
 struct wharf_encoder_options {
     const char *name;
-    int level; /* WHARF_LEVEL_DEFAULT or the range that the encoder documents */
+    int level; /* WHARF_LEVEL_DEFAULT, or level_min to level_max of the row with this name */
 };
 #define WHARF_LEVEL_DEFAULT (-1)
 
@@ -54,7 +63,7 @@ struct wharf_codec_ops {
     wharf_decode_fn *decode;           /* the CPU engine */
     wharf_decode_fn *decode_reference; /* plain and slow: the judge in tests */
     const struct wharf_encoder_ops *encoder;
-    const char *const *encoder_names; /* NULL-terminated, the default first */
+    const struct wharf_encoder_row *encoder_rows; /* the default first, ended by name == NULL */
     /* The most output that n bytes of input can give is max_ratio * n + max_constant: claims
      * beyond it are refused before memory is taken for them. */
     uint32_t max_ratio;
