@@ -30,6 +30,27 @@ int wharf_codec_from_name(const char *name)
     return -ENOENT;
 }
 
+int wharf_encoder_choose(const struct wharf_encoder_row *rows,
+                         const struct wharf_encoder_options *options,
+                         const struct wharf_encoder_row **ret_row, int *ret_level)
+{
+    const struct wharf_encoder_row *row = rows;
+    int level = options ? options->level : WHARF_LEVEL_DEFAULT;
+
+    if (options && options->name)
+        while (row->name && strcmp(row->name, options->name) != 0)
+            row++;
+    if (!row->name)
+        return -EINVAL;
+    if (level == WHARF_LEVEL_DEFAULT)
+        level = row->level_default;
+    if (level < row->level_min || level > row->level_max)
+        return -EINVAL;
+    *ret_row = row;
+    *ret_level = level;
+    return 0;
+}
+
 int wharf_codec_may_yield(const struct wharf_codec_ops *ops, uint64_t in_nbytes,
                           uint64_t out_nbytes)
 {

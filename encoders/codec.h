@@ -44,7 +44,7 @@ struct wharf_encoder_options {
 
 /*
  * An encoder is made once and used for many chunks, by one thread at a time.
- *   new     0, -EINVAL (no such encoder or level), -ENOMEM.
+ *   new     0, -EINVAL (no such encoder or level), -ENOMEM.  `options` may be NULL.
  *   bound   the most bytes that encode can need for in_nbytes of input.
  *   encode  writes one stream; 0 and *ret_out_nbytes, or -ENOSPC when out_avail is too little
  *           (never with out_avail >= bound(in_nbytes)).  The output is undefined on failure.
@@ -78,6 +78,15 @@ struct wharf_codec_row {
 
 /* The row of codec number `codec`, or NULL. */
 const struct wharf_codec_row *wharf_codec_find(uint32_t codec);
+
+/*
+ * Chooses one of a codec's encoders: the row that options name, or the first, and the level that
+ * they give, or the row's default.  `options` may be NULL.  Returns 0, or -EINVAL with the outputs
+ * untouched when there is no such row or the level is not the row's.
+ */
+int wharf_encoder_choose(const struct wharf_encoder_row *rows,
+                         const struct wharf_encoder_options *options,
+                         const struct wharf_encoder_row **ret_row, int *ret_level);
 
 /* The number of the codec called `name`, or -ENOENT. */
 int wharf_codec_from_name(const char *name);
