@@ -63,14 +63,17 @@ encoders_src := $(wildcard encoders/*.c encoders/*/*.c)
 client_src   := $(filter-out clientlib/example.c,$(wildcard clientlib/*.c))
 cli_src      := $(wildcard clientlib/cli/*.c)
 testlib_src  := $(wildcard tests/lib/*.c)
-unit_src     := $(wildcard tests/unit/*_test.c)
+unit_src     := $(wildcard tests/unit/*_test.c tests/unit/*_test.cc)
+# Device code on the CPU; what is only for the GPU has the ending .cu.
+simt_src     := $(wildcard kernels/simt/*.cc)
 
 obj = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 
 core_obj    := $(call obj,$(proto_src) $(encoders_src))
 client_obj  := $(call obj,$(client_src))
 testlib_obj := $(call obj,$(testlib_src))
-unit_bin    := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(unit_src))
+simt_obj    := $(call obj,$(simt_src))
+unit_bin    := $(patsubst tests/unit/%,$(BUILD)/tests/%,$(basename $(unit_src)))
 
 LIB_A  := $(BUILD)/libwharf.a
 LIB_SO := $(BUILD)/libwharf.so.$(ABI)
@@ -115,6 +118,11 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(testlib_obj) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
+
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(simt_obj) $(testlib_obj) $(LIB_A)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lboost_context -lcriterion
 
 # ---- tests ---------------------------------------------------------------------------------
 

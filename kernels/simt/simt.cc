@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/simt/simt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <boost/context/detail/fcontext.hpp>
+
+#include "kernels/simt/sanitizer_fiber.h"
+
+namespace wharf
+{
+namespace simt
+{
+
+using boost::context::detail::fcontext_t;
+using boost::context::detail::jump_fcontext;
+using boost::context::detail::make_fcontext;
+using boost::context::detail::transfer_t;
+
+namespace
+{
+
+constexpr unsigned LANES = 32;
+constexpr size_t PAGE = 4096;
+/* Device code keeps its large things in shared memory; asan's red zones triple the rest. */
+constexpr size_t STACK_NBYTES = 256 * 1024;
+/*
+ * Lanes do the same at the same depth, so stacks that start alike would put the same variable of
+ * all lanes in one set of the first-level cache, which holds 8 or 12 lines.  Starting each stack
+ * five lines further down spreads them.
+ */
+constexpr size_t STACK_STAGGER = 5 * 64;
+
+struct lane {
+    fcontext_t context;
+    fiber_notes notes;
+};
+
+struct warp {
+    lane lanes[LANES];
+    lane home; /* the caller of run_warp */
+    char *stacks;
+    unsigned current;
+    unsigned n_arrived;
+    uint8_t order[LANES];
+    lane_order order_kind;
+    uint64_t random;
+
+    const char *what; /* the collective that this round's first lane came to */
+    call_site at;
+    uint64_t n_steps;
+    /* Two, by turns: a lane that reads one may find others already writing the next. */
+    meeting meetings[2];
+
+    routine_fn *routine;
+    void *shared, *argument;
+
+    char *shared_arena;
+    size_t shared_arena_nbytes;
+    bool running;
+
+    warp();
+    ~warp();
+};
+
+/* initial-exec: an access is one instruction, also in position-independent code. */
+__attribute__((tls_model("initial-exec"))) thread_local warp *self;
+
+[[noreturn]] void fail(const char *message)
+{
+    fprintf(stderr, "simt: %s\n", message);
+    abort();
+}
+
+[[noreturn]] void fail_apart(const warp &w, const char *what, call_site at)
+{
+    const char *file = w.at.file ? w.at.file : "the routine's end";
+    const char *other = at.file ? at.file : "the routine's end";
+    fprintf(stderr,
+            "simt: the warp has come apart at step %llu: lane %u is in %s (%s:%d), "
+            "lane %u in %s (%s:%d)\n",
+            (unsigned long long)w.n_steps, w.order[0], w.what, file, w.at.line, w.current, what,
+            other, at.line);
+    abort();
+}
+
+char *map_pages(size_t nbytes)
+{
+    void *p = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        fail("no memory for stacks or shared memory");
+    return static_cast<char *>(p);
+}
+
+void guard_page(char *page)
+{
+    if (mprotect(page, PAGE, PROT_NONE))
+        fail("mprotect failed");
+}
+
+uint64_t next_random(uint64_t &state) /* xorshift64* */
+{
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    return state * 0x2545f4914f6cdd1du;
+}
+
+void choose_order(warp &w)
+{
+    if (w.order_kind != lane_order::random)
+        return;
+    uint64_t r = 0;
+    for (unsigned i = LANES - 1; i > 0; i--) {
+        /* Four draws of 16 bits from a word; a product's high half picks from 0 to i. */
+        r = i % 4 == 3 ? next_random(w.random) : r >> 16;
+        unsigned j = (unsigned)((r & 0xffff) * (i + 1) >> 16);
+        uint8_t t = w.order[i];
+        w.order[i] = w.order[j];
+        w.order[j] = t;
+    }
+}
+
+void start_order(warp &w)
+{
+    for (unsigned i = 0; i < LANES; i++)
+        w.order[i] = (uint8_t)(w.order_kind == lane_order::descending ? LANES - 1 - i : i);
+    choose_order(w);
+}
+
+/* What a lane that starts or goes on does first: note where the one before it stopped. */
+WHARF_NO_ASAN void take_over(transfer_t t, lane &now, fiber_notes *home)
+{
+    *static_cast<fcontext_t *>(t.data) = t.fctx;
+    fiber_arrive(now.notes, home);
+}
+
+WHARF_NO_ASAN void switch_to(lane &from, lane &to)
+{
+    fiber_leave(from.notes, to.notes);
+    take_over(jump_fcontext(to.context, &from.context), from, nullptr);
+}
+
+WHARF_NO_ASAN void switch_to_lane(warp &w, unsigned from, unsigned to)
+{
+    w.current = to;
+    switch_to(w.lanes[from], w.lanes[to]);
+}
+
+/*
+ * A lane lives as long as its thread and runs one routine after the other: with asan's fake
+ * stacks, ending 32 coroutines and starting others costs most of a millisecond.
+ */
+[[noreturn]] void lane_main(transfer_t t)
+{
+    warp &w = *self;
+    unsigned id = w.current;
+    lane &own = w.lanes[id];
+    /* The first lane comes straight from the thread's own stack, and learns its bounds. */
+    take_over(t, own, id == w.order[0] ? &w.home.notes : nullptr);
+    for (;;) {
+        w.routine(w.shared, w.argument);
+        meet("return", call_site(nullptr, 0), 0);
+        /* All have come to the end.  Each waits here for its next routine, the last goes home. */
+        if (++w.n_arrived < LANES)
+            switch_to_lane(w, id, w.order[w.n_arrived]);
+        else
+            switch_to(own, w.home);
+    }
+}
+
+warp::warp()
+{
+    memset(static_cast<void *>(this), 0, sizeof *this);
+    constexpr size_t EACH = STACK_NBYTES + PAGE;
+    stacks = map_pages(LANES * EACH);
+    for (unsigned i = 0; i < LANES; i++) {
+        char *bottom = stacks + i * EACH;
+        guard_page(bottom);
+        lane &l = lanes[i];
+        l.notes.bottom = bottom + PAGE;
+        l.notes.nbytes = STACK_NBYTES;
+        size_t stagger = i * STACK_STAGGER;
+        l.context = make_fcontext(bottom + EACH - stagger, STACK_NBYTES - stagger, lane_main);
+        fiber_make(l.notes);
+    }
+}
+
+warp::~warp()
+{
+    for (lane &l : lanes)
+        fiber_unmake(l.notes);
+    munmap(stacks, LANES * (STACK_NBYTES + PAGE));
+    if (shared_arena)
+        munmap(shared_arena, shared_arena_nbytes);
+    self = nullptr;
+}
+
+warp &this_threads_warp()
+{
+    static thread_local warp w;
+    self = &w;
+    return w;
+}
+
+void *lay_out_shared(warp &w, size_t nbytes, uint64_t seed)
+{
+    constexpr size_t LEAD = 256; /* poisoned, before */
+    size_t need = (LEAD + nbytes + 128 + PAGE - 1) / PAGE * PAGE + PAGE;
+    if (need > w.shared_arena_nbytes) {
+        if (w.shared_arena)
+            munmap(w.shared_arena, w.shared_arena_nbytes);
+        w.shared_arena = map_pages(need);
+        w.shared_arena_nbytes = need;
+        guard_page(w.shared_arena + need - PAGE);
+    }
+    char *end = w.shared_arena + w.shared_arena_nbytes - PAGE;
+    char *shared = end - (nbytes + 127) / 128 * 128;
+    unpoison(w.shared_arena, (size_t)(end - w.shared_arena));
+    /* Odd steps through all 64-bit values: no two words alike, and another row on each run. */
+    uint64_t value = seed * 0x9e3779b97f4a7c15u + 0xd1b54a32d192ed03u;
+    for (char *p = shared; p < end; p += 8, value += 0x9e3779b97f4a7c15u)
+        memcpy(p, &value, 8);
+    poison(w.shared_arena, (size_t)(shared - w.shared_arena));
+    poison(shared + nbytes, (size_t)(end - shared) - nbytes);
+    return shared;
+}
+
+} // namespace
+
+WHARF_NO_ASAN meeting &meet(const char *what, call_site at, uint64_t given)
+{
+    warp &w = *self;
+    unsigned id = w.current;
+    meeting &m = w.meetings[w.n_steps & 1];
+    m.given[id] = given;
+    if (w.n_arrived == 0) {
+        w.what = what;
+        w.at = at;
+        m.worked_out = false;
+    } else if (what != w.what || at.line != w.at.line || at.file != w.at.file) {
+        if (strcmp(what, w.what) || at.line != w.at.line || !at.file != !w.at.file ||
+            (at.file && strcmp(at.file, w.at.file)))
+            fail_apart(w, what, at);
+    }
+    if (++w.n_arrived == LANES) {
+        w.n_arrived = 0;
+        w.n_steps++;
+        choose_order(w);
+    }
+    unsigned next = w.order[w.n_arrived];
+    if (next != id)
+        switch_to_lane(w, id, next);
+    return m;
+}
+
+unsigned current_lane()
+{
+    return self->current;
+}
+
+uint64_t steps_so_far()
+{
+    return self->n_steps;
+}
+
+void misaligned(const void *p, size_t nbytes)
+{
+    fprintf(stderr, "simt: lane %u accesses %zu bytes at %p, which is not aligned\n",
+            self ? self->current : 0, nbytes, p);
+    abort();
+}
+
+uint64_t run_warp(const options &opt, routine_fn *routine, void *argument, size_t shared_nbytes)
+{
+    static thread_local uint64_t n_runs;
+    warp &w = this_threads_warp();
+    if (w.running)
+        fail("run_warp was called from inside a warp");
+    w.running = true;
+    w.order_kind = opt.order;
+    w.random = (opt.seed ^ 0x5851f42d4c957f2du) | 1;
+    w.routine = routine;
+    w.argument = argument;
+    w.shared = lay_out_shared(w, shared_nbytes, opt.seed + n_runs++);
+    w.n_arrived = 0;
+    w.n_steps = 0;
+    start_order(w);
+    fiber_home(w.home.notes);
+    w.current = w.order[0];
+    switch_to(w.home, w.lanes[w.current]);
+    w.running = false;
+    return w.n_steps;
+}
+
+} // namespace simt
+} // namespace wharf

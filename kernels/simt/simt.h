@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * simt.h: runs device routines on the CPU, for tests, fuzzers and the simt engine.
+ *
+ * A warp is 32 coroutines on the calling thread.  Each runs until it comes to a collective of
+ * warp.cuh; when all 32 have come to the same one, they go on.  Between two collectives the lanes
+ * run one after the other, in an order of choice: a routine that needs a syncwarp() which is not
+ * there gives a wrong answer in at least one of the orders (ascending alone hides every missing
+ * one where a lane reads what a lower lane wrote).
+ *
+ * Lanes that meet in different places, or leave the routine while others wait, are a fault of
+ * the routine that the hardware answers with a hang or with wrong values: here the program ends
+ * with a message that names both places (abort; this is a test instrument).
+ *
+ * Threads: any number may run warps at once, each its own.  A warp's stacks are made on a
+ * thread's first run and kept until the thread ends.
+ */
+#ifndef WHARF_KERNELS_SIMT_SIMT_H
+#define WHARF_KERNELS_SIMT_SIMT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace wharf
+{
+namespace simt
+{
+
+enum class lane_order {
+    ascending,
+    descending,
+    random, /* another order between any two collectives */
+};
+
+struct options {
+    lane_order order = lane_order::ascending;
+    uint64_t seed = 0; /* of the random order and of what shared memory holds at the start */
+};
+
+/*
+ * Runs routine(shared, argument) as one warp and returns how many collectives it met in.
+ * `shared` is shared_nbytes of memory, aligned to 128 bytes, that ends at a guard page (as closely
+ * as 16-byte alignment of its size allows), follows a poisoned zone and is filled with a pattern
+ * of its own on every run.
+ */
+using routine_fn = void(void *shared, void *argument);
+uint64_t run_warp(const options &opt, routine_fn *routine, void *argument, size_t shared_nbytes);
+
+/* The same for a callable and a type: f(Shared &), a plain struct without constructor. */
+template <typename Shared, typename F>
+inline uint64_t run_warp(const options &opt, const F &f)
+{
+    routine_fn *call = [](void *shared, void *argument) {
+        (*static_cast<const F *>(argument))(*static_cast<Shared *>(shared));
+    };
+    return run_warp(opt, call, const_cast<F *>(&f), sizeof(Shared));
+}
+
+/* ---- what warp_simt.h is made of; for no one else ------------------------------------------ */
+
+/* As a default argument ({}), the place of the call. */
+struct call_site {
+    const char *file;
+    int line;
+    constexpr call_site(const char *f = __builtin_FILE(), int l = __builtin_LINE())
+        : file(f), line(l)
+    {
+    }
+};
+
+/* What the lanes deposited, and what was worked out from it; good until this lane's next call. */
+struct meeting {
+    uint64_t given[32];
+    uint32_t result[32];
+    bool worked_out;
+};
+meeting &meet(const char *what, call_site at, uint64_t given);
+
+unsigned current_lane();
+uint64_t steps_so_far();
+void misaligned(const void *p, size_t nbytes);
+
+inline void check_aligned(const void *p, size_t nbytes)
+{
+    if (reinterpret_cast<uintptr_t>(p) % nbytes)
+        misaligned(p, nbytes);
+}
+
+} // namespace simt
+} // namespace wharf
+
+#endif

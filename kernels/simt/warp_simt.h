@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * warp_simt.h: warp.cuh's functions on a warp of coroutines.  Contracts stand in warp.cuh.
+ *
+ * A collective deposits this lane's value, lets the other lanes run until all have come to the
+ * same call, and reads its result from what they deposited.  Where lanes share a result, the
+ * first one to go on works it out.
+ */
+#ifndef WHARF_KERNELS_WARP_SIMT_H
+#define WHARF_KERNELS_WARP_SIMT_H
+
+#include <string.h>
+
+#include "kernels/simt/simt.h"
+
+namespace wharf
+{
+
+using call_site = simt::call_site;
+
+struct alignas(16) u32x4 {
+    uint32_t x, y, z, w;
+};
+
+inline unsigned lane_id()
+{
+    return simt::current_lane();
+}
+
+inline uint32_t lanemask_lt()
+{
+    return (1u << lane_id()) - 1;
+}
+
+inline void syncwarp(call_site at = {})
+{
+    simt::meet("syncwarp", at, 0);
+}
+
+template <typename T>
+inline T shfl(T v, unsigned src, call_site at = {})
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    return (T)simt::meet("shfl", at, (uint64_t)v).given[src & 31];
+}
+
+template <typename T>
+inline T shfl_up(T v, unsigned delta, call_site at = {})
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    unsigned lane = lane_id();
+    const simt::meeting &m = simt::meet("shfl_up", at, (uint64_t)v);
+    return (T)m.given[lane >= delta ? lane - delta : lane];
+}
+
+template <typename T>
+inline T shfl_down(T v, unsigned delta, call_site at = {})
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    unsigned lane = lane_id();
+    const simt::meeting &m = simt::meet("shfl_down", at, (uint64_t)v);
+    return (T)m.given[lane + delta < 32 ? lane + delta : lane];
+}
+
+template <typename T>
+inline T shfl_xor(T v, unsigned mask, call_site at = {})
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    unsigned lane = lane_id();
+    return (T)simt::meet("shfl_xor", at, (uint64_t)v).given[(lane ^ mask) & 31];
+}
+
+namespace simt
+{
+
+/* One result for all lanes: start, then f(result, value) for each lane in order. */
+template <typename F>
+inline uint32_t fold(const char *what, call_site at, uint32_t v, uint32_t start, F f)
+{
+    meeting &m = meet(what, at, v);
+    if (!m.worked_out) {
+        uint32_t r = start;
+        for (unsigned i = 0; i < 32; i++)
+            r = f(r, (uint32_t)m.given[i], i);
+        m.result[0] = r;
+        m.worked_out = true;
+    }
+    return m.result[0];
+}
+
+/* A result for each lane: f over the lanes before it, with or without itself. */
+template <typename F>
+inline uint32_t scan(const char *what, call_site at, uint32_t v, bool inclusive, F f)
+{
+    unsigned lane = current_lane();
+    meeting &m = meet(what, at, v);
+    if (!m.worked_out) {
+        uint32_t r = 0;
+        for (unsigned i = 0; i < 32; i++) {
+            uint32_t next = f(r, (uint32_t)m.given[i]);
+            m.result[i] = inclusive ? next : r;
+            r = next;
+        }
+        m.worked_out = true;
+    }
+    return m.result[lane];
+}
+
+} // namespace simt
+
+inline uint32_t ballot(bool p, call_site at = {})
+{
+    return simt::fold("ballot", at, p, 0,
+                      [](uint32_t r, uint32_t v, unsigned i) { return r | v << i; });
+}
+
+inline bool any_lane(bool p, call_site at = {})
+{
+    return simt::fold("any_lane", at, p, 0, [](uint32_t r, uint32_t v, unsigned) { return r | v; });
+}
+
+inline bool all_lanes(bool p, call_site at = {})
+{
+    return simt::fold("all_lanes", at, p, 1,
+                      [](uint32_t r, uint32_t v, unsigned) { return r & v; });
+}
+
+inline uint32_t match_any(uint32_t v, call_site at = {})
+{
+    const simt::meeting &m = simt::meet("match_any", at, v);
+    uint32_t mask = 0;
+    for (unsigned i = 0; i < 32; i++)
+        mask |= (uint32_t)(m.given[i] == v) << i;
+    return mask;
+}
+
+inline uint32_t reduce_add(uint32_t v, call_site at = {})
+{
+    return simt::fold("reduce_add", at, v, 0,
+                      [](uint32_t r, uint32_t x, unsigned) { return r + x; });
+}
+
+inline uint32_t reduce_min(uint32_t v, call_site at = {})
+{
+    return simt::fold("reduce_min", at, v, ~0u,
+                      [](uint32_t r, uint32_t x, unsigned) { return r < x ? r : x; });
+}
+
+inline uint32_t reduce_max(uint32_t v, call_site at = {})
+{
+    return simt::fold("reduce_max", at, v, 0,
+                      [](uint32_t r, uint32_t x, unsigned) { return r > x ? r : x; });
+}
+
+inline uint32_t reduce_or(uint32_t v, call_site at = {})
+{
+    return simt::fold("reduce_or", at, v, 0,
+                      [](uint32_t r, uint32_t x, unsigned) { return r | x; });
+}
+
+inline uint32_t reduce_and(uint32_t v, call_site at = {})
+{
+    return simt::fold("reduce_and", at, v, ~0u,
+                      [](uint32_t r, uint32_t x, unsigned) { return r & x; });
+}
+
+inline uint32_t inclusive_add(uint32_t v, call_site at = {})
+{
+    return simt::scan("inclusive_add", at, v, true, [](uint32_t r, uint32_t x) { return r + x; });
+}
+
+inline uint32_t exclusive_add(uint32_t v, call_site at = {})
+{
+    return simt::scan("exclusive_add", at, v, false, [](uint32_t r, uint32_t x) { return r + x; });
+}
+
+inline uint32_t inclusive_max(uint32_t v, call_site at = {})
+{
+    return simt::scan("inclusive_max", at, v, true,
+                      [](uint32_t r, uint32_t x) { return r > x ? r : x; });
+}
+
+inline uint32_t exclusive_max(uint32_t v, call_site at = {})
+{
+    return simt::scan("exclusive_max", at, v, false,
+                      [](uint32_t r, uint32_t x) { return r > x ? r : x; });
+}
+
+inline unsigned popc(uint32_t x)
+{
+    return (unsigned)__builtin_popcount(x);
+}
+
+inline unsigned clz(uint32_t x)
+{
+    return x ? (unsigned)__builtin_clz(x) : 32;
+}
+
+inline unsigned ffs(uint32_t x)
+{
+    return (unsigned)__builtin_ffs((int)x);
+}
+
+inline uint32_t brev(uint32_t x)
+{
+    x = (x & 0x55555555u) << 1 | (x >> 1 & 0x55555555u);
+    x = (x & 0x33333333u) << 2 | (x >> 2 & 0x33333333u);
+    x = (x & 0x0f0f0f0fu) << 4 | (x >> 4 & 0x0f0f0f0fu);
+    return __builtin_bswap32(x);
+}
+
+inline uint32_t funnel_right(uint32_t lo, uint32_t hi, unsigned n)
+{
+    return (uint32_t)(((uint64_t)hi << 32 | lo) >> (n & 31));
+}
+
+inline uint32_t funnel_left(uint32_t lo, uint32_t hi, unsigned n)
+{
+    return (uint32_t)(((uint64_t)hi << 32 | lo) << (n & 31) >> 32);
+}
+
+inline uint32_t byte_perm(uint32_t a, uint32_t b, uint32_t s)
+{
+    uint64_t both = (uint64_t)b << 32 | a;
+    uint32_t r = 0;
+    for (unsigned i = 0; i < 4; i++)
+        r |= (uint32_t)(both >> (s >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+    return r;
+}
+
+/*
+ * memcpy, since one place is read and written at several widths; the check stands for the fault
+ * that a misaligned access is on the GPU.
+ */
+template <typename T>
+inline T load(const T *p)
+{
+    simt::check_aligned(p, sizeof(T));
+    T v;
+    memcpy(&v, p, sizeof(T));
+    return v;
+}
+
+template <typename T>
+inline T load_nc(const T *p)
+{
+    return load(p);
+}
+
+template <typename T>
+inline void store(T *p, T v)
+{
+    simt::check_aligned(p, sizeof(T));
+    memcpy(p, &v, sizeof(T));
+}
+
+template <typename T>
+inline void store_streaming(T *p, T v)
+{
+    store(p, v);
+}
+
+inline uint32_t atomic_add(uint32_t *p, uint32_t v)
+{
+    return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+}
+
+inline uint64_t clock_now()
+{
+    return simt::steps_so_far();
+}
+
+inline void sleep_ns(unsigned) {}
+
+} // namespace wharf
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * warp.cuh: the warp, as every device decoder sees it.
+ *
+ * One decoder source compiles twice: by nvcc (sm_80 and up) onto the hardware's instructions,
+ * and by g++ onto kernels/simt/, which runs the warp as 32 coroutines.  Device code therefore
+ * calls only what stands in this header, never a CUDA intrinsic.
+ *
+ * THE CONTRACT.  Functions marked *collective* need all 32 lanes: every lane of the warp makes
+ * the same call, in the same place, under conditions that are the same for all lanes.  (The SIMT
+ * layer stops the program and names both places when lanes meet in different ones.)  Functions
+ * not so marked work for one lane and may be called under any condition.
+ *
+ * Collectives exchange registers; they do not order memory.  ONLY syncwarp() makes one lane's
+ * writes to shared or global memory visible to the other lanes.
+ *
+ * Everything is in namespace wharf and works on 32-bit (where noted also 64-bit) unsigned values.
+ */
+#ifndef WHARF_KERNELS_WARP_CUH
+#define WHARF_KERNELS_WARP_CUH
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define WHARF_DEVICE static __device__ __forceinline__
+#define WHARF_DEVICE_MEMBER __device__ __forceinline__
+/* For large bodies that are called from several places: one copy, called. */
+#define WHARF_DEVICE_NOINLINE static __device__ __noinline__
+#define WHARF_UNROLL _Pragma("unroll")
+/* A table in constant memory, or plain read-only data on the host. */
+#define WHARF_CONSTANT static __constant__
+#include "kernels/warp_cuda.cuh"
+#else
+#define WHARF_DEVICE static inline
+#define WHARF_DEVICE_MEMBER inline
+#define WHARF_DEVICE_NOINLINE static inline
+#define WHARF_UNROLL
+#define WHARF_CONSTANT static const
+#include "kernels/simt/warp_simt.h"
+#endif
+
+namespace wharf
+{
+
+constexpr unsigned WARP_LANES = 32;
+constexpr uint32_t FULL_MASK = 0xffffffffu;
+
+/*
+ * What the two implementations, warp_cuda.cuh and simt/warp_simt.h, provide:
+ *
+ * The lane
+ *   unsigned lane_id()           this lane, 0 to 31
+ *   uint32_t lanemask_lt()       the lanes below this one
+ *
+ * Meeting
+ *   void syncwarp()              collective.  Every lane's reads and writes of memory before it
+ *                                come before every lane's reads and writes after it.
+ *
+ * Exchange; T is a 32-bit or 64-bit integer
+ *   T shfl(T v, unsigned src)        collective.  v of lane src & 31.  All lanes hold a result.
+ *   T shfl_up(T v, unsigned delta)   collective.  v of lane (own - delta); own v where there is no
+ *                                    such lane.  delta < 32 and the same in all lanes.
+ *   T shfl_down(T v, unsigned delta) likewise, lane (own + delta)
+ *   T shfl_xor(T v, unsigned mask)   collective.  v of lane (own ^ mask); mask < 32.
+ *
+ * Votes: all lanes hold the result
+ *   uint32_t ballot(bool p)          collective.  Bit i is lane i's p.
+ *   bool any_lane(bool p), all_lanes(bool p)    collective.
+ *   uint32_t match_any(uint32_t v)   collective.  The lanes that hold the same v as this one.
+ *
+ * Reductions over the 32 lanes, uint32_t: all lanes hold the result
+ *   reduce_add, reduce_min, reduce_max, reduce_or, reduce_and     collective.  One instruction.
+ *
+ * Prefix scans over the lanes in order, uint32_t: lane i holds the result of lanes 0 to i
+ * (inclusive) or 0 to i - 1 (exclusive; lane 0 holds 0)
+ *   inclusive_add, exclusive_add, inclusive_max, exclusive_max    collective.  Five shuffles,
+ *                                                                 one more for the exclusive.
+ *
+ * Bits: one lane
+ *   popc(x)   number of ones                     clz(x)   leading zeros, 32 for 0
+ *   ffs(x)    lowest one, counted from 1; 0 for 0          brev(x)  bits in reverse order
+ *   funnel_right(lo, hi, n)   the low 32 bits of (hi:lo) >> (n & 31)
+ *   funnel_left(lo, hi, n)    the high 32 bits of (hi:lo) << (n & 31)
+ *   byte_perm(a, b, s)        four bytes of (b:a), chosen by the nibbles of s (0 to 7)
+ *
+ * Memory: one lane; the address must be aligned to the size of what it names
+ *   load(p)           uint8_t, uint16_t, uint32_t, uint64_t, u32x4: an ordinary load
+ *   load_nc(p)        the same from memory that nothing writes while the kernel runs (a chunk's
+ *                     input): goes by the read-only path
+ *   store(p, v)       an ordinary store
+ *   store_streaming(p, v)   the same for what will not soon be read again
+ *   atomic_add(p, v)  uint32_t in global memory: adds, returns what was there
+ *
+ * Time: one lane
+ *   uint64_t clock_now()     a counter that grows: cycles, or steps under SIMT
+ *   void sleep_ns(unsigned)  waits about so long, at most about a millisecond
+ */
+
+/* The lowest lane of a mask that is not empty. */
+WHARF_DEVICE unsigned first_lane(uint32_t mask)
+{
+    return (unsigned)ffs(mask) - 1;
+}
+
+/* collective.  v of the lowest lane whose p is set, which some lane's must be; in all lanes. */
+template <typename T>
+WHARF_DEVICE T broadcast_first(T v, bool p, call_site at = {})
+{
+    return shfl(v, first_lane(ballot(p, at)), at);
+}
+
+} // namespace wharf
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warp_cuda.cuh: warp.cuh's functions on the hardware.  Contracts stand there. */
+#ifndef WHARF_KERNELS_WARP_CUDA_CUH
+#define WHARF_KERNELS_WARP_CUDA_CUH
+
+#include <stdint.h>
+
+namespace wharf
+{
+
+/* Where a collective was called: the SIMT layer's business; nothing here. */
+struct call_site {
+};
+
+struct alignas(16) u32x4 {
+    uint32_t x, y, z, w;
+};
+
+WHARF_DEVICE unsigned lane_id()
+{
+    /* The builtin thread index would do for one-dimensional blocks only. */
+    unsigned id;
+    asm("mov.u32 %0, %%laneid;" : "=r"(id));
+    return id;
+}
+
+WHARF_DEVICE uint32_t lanemask_lt()
+{
+    uint32_t mask;
+    asm("mov.u32 %0, %%lanemask_lt;" : "=r"(mask));
+    return mask;
+}
+
+WHARF_DEVICE void syncwarp(call_site = {})
+{
+    __syncwarp();
+}
+
+template <typename T>
+WHARF_DEVICE T shfl(T v, unsigned src, call_site = {})
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    return __shfl_sync(0xffffffffu, v, (int)src);
+}
+
+template <typename T>
+WHARF_DEVICE T shfl_up(T v, unsigned delta, call_site = {})
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    return __shfl_up_sync(0xffffffffu, v, delta);
+}
+
+template <typename T>
+WHARF_DEVICE T shfl_down(T v, unsigned delta, call_site = {})
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    return __shfl_down_sync(0xffffffffu, v, delta);
+}
+
+template <typename T>
+WHARF_DEVICE T shfl_xor(T v, unsigned mask, call_site = {})
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    return __shfl_xor_sync(0xffffffffu, v, (int)mask);
+}
+
+WHARF_DEVICE uint32_t ballot(bool p, call_site = {})
+{
+    return __ballot_sync(0xffffffffu, p);
+}
+
+WHARF_DEVICE bool any_lane(bool p, call_site = {})
+{
+    return __any_sync(0xffffffffu, p);
+}
+
+WHARF_DEVICE bool all_lanes(bool p, call_site = {})
+{
+    return __all_sync(0xffffffffu, p);
+}
+
+WHARF_DEVICE uint32_t match_any(uint32_t v, call_site = {})
+{
+    return __match_any_sync(0xffffffffu, v);
+}
+
+WHARF_DEVICE uint32_t reduce_add(uint32_t v, call_site = {})
+{
+    return __reduce_add_sync(0xffffffffu, v);
+}
+
+WHARF_DEVICE uint32_t reduce_min(uint32_t v, call_site = {})
+{
+    return __reduce_min_sync(0xffffffffu, v);
+}
+
+WHARF_DEVICE uint32_t reduce_max(uint32_t v, call_site = {})
+{
+    return __reduce_max_sync(0xffffffffu, v);
+}
+
+WHARF_DEVICE uint32_t reduce_or(uint32_t v, call_site = {})
+{
+    return __reduce_or_sync(0xffffffffu, v);
+}
+
+WHARF_DEVICE uint32_t reduce_and(uint32_t v, call_site = {})
+{
+    return __reduce_and_sync(0xffffffffu, v);
+}
+
+/*
+ * The scans use shfl.up's own predicate (whether the source lane exists), which saves the
+ * compare of the lane number in each of the five steps.
+ */
+WHARF_DEVICE uint32_t inclusive_add(uint32_t v, call_site = {})
+{
+#pragma unroll
+    for (unsigned delta = 1; delta < 32; delta *= 2)
+        asm volatile("{\n"
+                     "  .reg .u32 t;\n"
+                     "  .reg .pred p;\n"
+                     "  shfl.sync.up.b32 t|p, %0, %1, 0, 0xffffffff;\n"
+                     "  @p add.u32 %0, %0, t;\n"
+                     "}"
+                     : "+r"(v)
+                     : "r"(delta));
+    return v;
+}
+
+WHARF_DEVICE uint32_t inclusive_max(uint32_t v, call_site = {})
+{
+#pragma unroll
+    for (unsigned delta = 1; delta < 32; delta *= 2)
+        asm volatile("{\n"
+                     "  .reg .u32 t;\n"
+                     "  .reg .pred p;\n"
+                     "  shfl.sync.up.b32 t|p, %0, %1, 0, 0xffffffff;\n"
+                     "  @p max.u32 %0, %0, t;\n"
+                     "}"
+                     : "+r"(v)
+                     : "r"(delta));
+    return v;
+}
+
+WHARF_DEVICE uint32_t exclusive_add(uint32_t v, call_site = {})
+{
+    return inclusive_add(v) - v;
+}
+
+WHARF_DEVICE uint32_t exclusive_max(uint32_t v, call_site = {})
+{
+    uint32_t below = __shfl_up_sync(0xffffffffu, inclusive_max(v), 1);
+    return lane_id() == 0 ? 0 : below;
+}
+
+WHARF_DEVICE unsigned popc(uint32_t x)
+{
+    return (unsigned)__popc(x);
+}
+
+WHARF_DEVICE unsigned clz(uint32_t x)
+{
+    return (unsigned)__clz((int)x);
+}
+
+WHARF_DEVICE unsigned ffs(uint32_t x)
+{
+    return (unsigned)__ffs((int)x);
+}
+
+WHARF_DEVICE uint32_t brev(uint32_t x)
+{
+    return __brev(x);
+}
+
+WHARF_DEVICE uint32_t funnel_right(uint32_t lo, uint32_t hi, unsigned n)
+{
+    return __funnelshift_r(lo, hi, n);
+}
+
+WHARF_DEVICE uint32_t funnel_left(uint32_t lo, uint32_t hi, unsigned n)
+{
+    return __funnelshift_l(lo, hi, n);
+}
+
+WHARF_DEVICE uint32_t byte_perm(uint32_t a, uint32_t b, uint32_t s)
+{
+    return __byte_perm(a, b, s);
+}
+
+template <typename T>
+WHARF_DEVICE T load(const T *p)
+{
+    return *p;
+}
+
+template <typename T>
+WHARF_DEVICE T load_nc(const T *p)
+{
+    return __ldg(p);
+}
+
+template <>
+__device__ __forceinline__ u32x4 load_nc(const u32x4 *p)
+{
+    uint4 v = __ldg(reinterpret_cast<const uint4 *>(p));
+    return {v.x, v.y, v.z, v.w};
+}
+
+template <typename T>
+WHARF_DEVICE void store(T *p, T v)
+{
+    *p = v;
+}
+
+template <typename T>
+WHARF_DEVICE void store_streaming(T *p, T v)
+{
+    __stcs(p, v);
+}
+
+template <>
+__device__ __forceinline__ void store_streaming(u32x4 *p, u32x4 v)
+{
+    __stcs(reinterpret_cast<uint4 *>(p), make_uint4(v.x, v.y, v.z, v.w));
+}
+
+WHARF_DEVICE uint32_t atomic_add(uint32_t *p, uint32_t v)
+{
+    return atomicAdd(p, v);
+}
+
+WHARF_DEVICE uint64_t clock_now()
+{
+    return (uint64_t)clock64();
+}
+
+WHARF_DEVICE void sleep_ns(unsigned ns)
+{
+    __nanosleep(ns);
+}
+
+} // namespace wharf
+
+#endif

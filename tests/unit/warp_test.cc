@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warp_test: each primitive of warp.cuh on the SIMT layer, in all three lane orders. */
+#include <criterion/criterion.h>
+#include <signal.h>
+
+#include "kernels/warp.cuh"
+
+using namespace wharf;
+
+namespace
+{
+
+constexpr simt::lane_order ORDERS[] = {simt::lane_order::ascending, simt::lane_order::descending,
+                                       simt::lane_order::random};
+
+struct words {
+    uint32_t w[64];
+};
+
+/* Runs f(words) in every order; f writes results that the lanes check themselves. */
+template <typename F>
+void in_all_orders(const F &f)
+{
+    for (simt::lane_order order : ORDERS)
+        for (uint64_t seed = 0; seed < 3; seed++)
+            simt::run_warp<words>({order, seed}, f);
+}
+
+} // namespace
+
+#define expect_eq(got, want)                                                                       \
+    do {                                                                                           \
+        uint64_t got_ = (uint64_t)(got), want_ = (uint64_t)(want);                                 \
+        cr_assert(got_ == want_, "lane %u: %s is %llx, expected %llx", lane_id(), #got,            \
+                  (unsigned long long)got_, (unsigned long long)want_);                            \
+    } while (0)
+
+Test(warp, shuffles_bring_the_named_lanes_value)
+{
+    in_all_orders([](words &) {
+        unsigned lane = lane_id();
+        uint32_t v = lane * 3 + 7;
+        expect_eq(shfl(v, 5), 22);
+        expect_eq(shfl(v, lane ^ 9), (lane ^ 9) * 3 + 7);
+        expect_eq(shfl(v, 33), 10); /* the lane number wraps, as on the hardware */
+        expect_eq(shfl((uint64_t)v << 33, 2), 13ull << 33);
+        expect_eq(shfl_up(v, 4), lane < 4 ? v : v - 12);
+        expect_eq(shfl_down(v, 31), lane == 0 ? 31 * 3 + 7 : v);
+        expect_eq(shfl_xor(v, 16), (lane ^ 16) * 3 + 7);
+        expect_eq(broadcast_first(v, lane >= 11), 40);
+    });
+}
+
+Test(warp, votes_hold_every_lanes_bit)
+{
+    in_all_orders([](words &) {
+        unsigned lane = lane_id();
+        expect_eq(ballot(lane % 3 == 0), 0x49249249);
+        expect_eq(any_lane(lane == 31), 1);
+        expect_eq(any_lane(false), 0);
+        expect_eq(all_lanes(lane < 32), 1);
+        expect_eq(all_lanes(lane != 17), 0);
+        expect_eq(match_any(lane / 8), 0xffu << lane / 8 * 8);
+        expect_eq(lanemask_lt(), (1ull << lane) - 1);
+    });
+}
+
+Test(warp, reductions_cover_all_lanes)
+{
+    in_all_orders([](words &) {
+        unsigned lane = lane_id();
+        expect_eq(reduce_add(lane), 496);
+        expect_eq(reduce_min(lane ^ 21), 0);
+        expect_eq(reduce_min(lane + 100), 100);
+        expect_eq(reduce_max(lane), 31);
+        expect_eq(reduce_or(1u << lane), ~0u);
+        expect_eq(reduce_and(~(1u << lane)), 0);
+        expect_eq(reduce_and(lane | 64), 64);
+    });
+}
+
+Test(warp, scans_stop_at_the_lane)
+{
+    in_all_orders([](words &) {
+        unsigned lane = lane_id();
+        expect_eq(inclusive_add(lane), lane * (lane + 1) / 2);
+        expect_eq(exclusive_add(lane + 1), lane * (lane + 1) / 2);
+        uint32_t v = lane == 3 ? 90 : lane;
+        expect_eq(inclusive_max(v), lane < 3 ? lane : 90);
+        expect_eq(exclusive_max(v), lane == 0 ? 0 : lane <= 3 ? lane - 1 : 90);
+    });
+}
+
+Test(warp, bit_operations_match_their_definitions)
+{
+    in_all_orders([](words &) {
+        expect_eq(popc(0xf0f01), 9);
+        expect_eq(clz(0), 32);
+        expect_eq(clz(1), 31);
+        expect_eq(ffs(0), 0);
+        expect_eq(ffs(0x8000), 16);
+        expect_eq(brev(0x80000001u), 0x80000001u);
+        expect_eq(brev(0x12345678u), 0x1e6a2c48u);
+        expect_eq(funnel_right(0x11223344, 0x55667788, 8), 0x88112233u);
+        expect_eq(funnel_right(0x11223344, 0x55667788, 32), 0x11223344u);
+        expect_eq(funnel_left(0x11223344, 0x55667788, 8), 0x66778811u);
+        expect_eq(byte_perm(0x33221100, 0x77665544, 0x7530), 0x77553300u);
+    });
+}
+
+Test(warp, memory_is_shared_after_syncwarp)
+{
+    in_all_orders([](words &s) {
+        unsigned lane = lane_id();
+        store(&s.w[lane], lane * lane);
+        syncwarp();
+        unsigned other = (lane * 7 + 3) % 32;
+        expect_eq(load(&s.w[other]), other * other);
+        syncwarp();
+        if (lane == 0)
+            s.w[32] = 0;
+        syncwarp();
+        atomic_add(&s.w[32], lane);
+        syncwarp();
+        expect_eq(s.w[32], 496);
+    });
+}
+
+Test(warp, wide_loads_and_stores_move_16_bytes)
+{
+    in_all_orders([](words &s) {
+        unsigned lane = lane_id();
+        u32x4 *v = reinterpret_cast<u32x4 *>(s.w);
+        if (lane < 16)
+            store_streaming(&v[lane], u32x4{lane, lane + 1, lane + 2, lane + 3});
+        syncwarp();
+        u32x4 got = load_nc(&v[lane & 15]);
+        expect_eq(got.w, (lane & 15) + 3);
+        expect_eq(load_nc(&s.w[lane * 2]), lane * 2 / 4 + lane * 2 % 4);
+    });
+}
+
+/* One order alone hides a missing syncwarp(); the layer exists to show it. */
+Test(warp, missing_syncwarp_shows_in_some_order)
+{
+    int wrong = 0;
+    for (simt::lane_order order : ORDERS) {
+        simt::run_warp<words>({order, 1}, [&](words &s) {
+            unsigned lane = lane_id();
+            s.w[lane] = lane;
+            wrong += s.w[lane ^ 1] != (lane ^ 1);
+        });
+    }
+    cr_assert(wrong > 0);
+}
+
+Test(warp, shared_memory_starts_with_another_pattern_each_run)
+{
+    uint32_t first = 0, second = 0;
+    auto read = [](uint32_t &to) { simt::run_warp<words>({}, [&](words &s) { to = s.w[7]; }); };
+    read(first);
+    read(second);
+    cr_assert(first != second);
+}
+
+Test(warp, steps_count_collectives)
+{
+    /* The routine's end is a meeting of its own. */
+    cr_assert_eq(simt::run_warp<words>({}, [](words &) {}), 1);
+    cr_assert_eq(simt::run_warp<words>({},
+                                       [](words &) {
+                                           syncwarp();
+                                           ballot(true);
+                                           inclusive_add(1);
+                                       }),
+                 4);
+}
+
+Test(warp, lanes_in_different_places_stop_the_program, .signal = SIGABRT)
+{
+    simt::run_warp<words>({}, [](words &) {
+        if (lane_id() < 16)
+            syncwarp();
+        else
+            ballot(true);
+    });
+}
+
+Test(warp, same_primitive_in_another_line_stops_the_program, .signal = SIGABRT)
+{
+    simt::run_warp<words>({}, [](words &) {
+        if (lane_id() == 9)
+            syncwarp();
+        else
+            syncwarp();
+    });
+}
+
+Test(warp, lane_that_leaves_early_stops_the_program, .signal = SIGABRT)
+{
+    simt::run_warp<words>({}, [](words &) {
+        if (lane_id() == 31)
+            return;
+        syncwarp();
+    });
+}
+
+Test(warp, misaligned_access_stops_the_program, .signal = SIGABRT)
+{
+    simt::run_warp<words>({}, [](words &s) {
+        load(reinterpret_cast<uint32_t *>(reinterpret_cast<char *>(s.w) + 1));
+    });
+}
+
+/* asan reports the fault itself, and then exits. */
+#ifdef __SANITIZE_ADDRESS__
+#define FAULTS .exit_code = 1
+#else
+#define FAULTS .signal = SIGSEGV
+#endif
+
+Test(warp, write_behind_shared_memory_stops_the_program, FAULTS)
+{
+    simt::run_warp<words>({}, [](words &s) {
+        volatile uint32_t *past = s.w + 64;
+        *past = 1;
+    });
+}
