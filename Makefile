@@ -16,6 +16,8 @@ VECTORS ?=
 # `make test-unit T=name` runs tests/unit/name_test.c alone.
 T       ?= *
 FUZZ_SECONDS ?= 60
+# Changed inputs that `make test` gives to each fuzz target.
+MUTATIONS ?= 5000
 
 # ---- tools and flags -----------------------------------------------------------------------
 
@@ -75,11 +77,17 @@ testlib_obj := $(call obj,$(testlib_src))
 simt_obj    := $(call obj,$(simt_src))
 unit_bin    := $(patsubst tests/unit/%,$(BUILD)/tests/%,$(basename $(unit_src)))
 
+# Criterion's own main(), except where direct_main.c says why not.
+unit_main   := $(if $(filter tsan,$(VARIANT)),$(call obj,tests/unit/direct_main.c))
+# Likewise for fuzz targets: our own main() that replays files, or the engine's.
+fuzz_main   := $(if $(filter fuzz,$(VARIANT)),,$(call obj,tests/fuzz/replay_main.c))
+fuzz_engine := $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer)
+
 LIB_A  := $(BUILD)/libwharf.a
 LIB_SO := $(BUILD)/libwharf.so.$(ABI)
 CLI    := $(BUILD)/wharf
 
-.PHONY: all deps test test-unit check format clean help
+.PHONY: all deps clean help FORCE
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 # Keep what implicit rules made on the way: every object serves the next build.
@@ -90,12 +98,18 @@ all: $(LIB_A) $(if $(wildcard clientlib/libwharf.map),$(LIB_SO)) $(if $(cli_src)
 
 # ---- rules ---------------------------------------------------------------------------------
 
-$(BUILD)/obj/%.c.o: %.c
+# Objects depend on the flags that they were made with: after another CC or CFLAGS all are stale.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS)' | cmp -s - $@ || \
+	    echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS)' > $@
+
+$(BUILD)/obj/%.c.o: %.c $(BUILD)/flags
 	$(say) CC $<
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
-$(BUILD)/obj/%.cc.o: %.cc
+$(BUILD)/obj/%.cc.o: %.cc $(BUILD)/flags
 	$(say) CXX $<
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) -fPIC -MMD -MP -c -o $@ $<
@@ -114,7 +128,7 @@ $(CLI): $(call obj,$(cli_src)) $(LIB_A)
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(testlib_obj) $(LIB_A)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(unit_main) $(testlib_obj) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
@@ -126,13 +140,57 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(simt_obj) $(testlib_obj) $(LI
 
 # ---- tests ---------------------------------------------------------------------------------
 
+# Fuzz targets run over their corpora without a fuzzing engine, but with clang's in `make fuzz`.
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(testlib_obj) $(LIB_A)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS)
+
+.PHONY: test-programs test test-unit test-integration fuzz format
+
+# What this variant's tests need; `make test` builds it for three variants.  The device code's
+# tests (.cc) run a warp as coroutines of one thread: nothing for the thread sanitizer.
+tsan_names := $(patsubst tests/unit/%.c,%,$(filter %.c,$(unit_src)))
+test-programs: $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin))
+
+unit_names := $(notdir $(unit_bin))
+fuzz_names := $(notdir $(fuzz_bin))
+scripts    := $(wildcard tests/integration/*_test.sh)
+# One word a program, with its arguments, as tests/run takes them.
+replays    := $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTATIONS) tests/fuzz/corpus/$(f)")
+
+test: deps ## install what is missing, then run all tests that need no GPU; VECTORS=DIR for more
+	$(Q)$(MAKE) all test-programs
+	$(Q)$(MAKE) VARIANT=asan test-programs
+	$(Q)$(MAKE) VARIANT=tsan test-programs
+	$(Q)tests/run $(unit_names:%=build/release/tests/%) $(unit_names:%=build/asan/tests/%) \
+	    $(tsan_names:%=build/tsan/tests/%) $(replays) $(scripts)
+
 test-unit: $(filter $(patsubst %,$(BUILD)/tests/%_test,$(subst *,%,$(T))),$(unit_bin)) ## unit tests; T=name for one file
 	$(Q)tests/run $(sort $^)
 
+test-integration: all ## tests of the command and the installed library; T=name for one file
+	$(Q)BUILD=$(BUILD) tests/run $(wildcard tests/integration/$(T)_test.sh)
+
+fuzz: ## fuzz every target for FUZZ_SECONDS (60), after a million fixed mutations each
+	$(Q).ci/install-deps build test
+	$(Q)$(MAKE) $(fuzz_names:%=build/release/fuzz/%)
+	$(Q)$(MAKE) VARIANT=fuzz CC=clang $(fuzz_names:%=build/fuzz/fuzz/%)
+	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $(fuzz_names)
+
+format: ## clang-format all sources
+	$(Q)clang-format -i $(shell find $(wildcard proto encoders kernels daemon clientlib tests) \
+	    -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
+
+# ---- everything else -----------------------------------------------------------------------
+
+deps: ## install the Debian packages that building and testing need
+	$(Q).ci/install-deps build test
+
 clean: ## remove everything that was built
-	rm -rf build
+	$(Q)rm -rf build
 
 help: ## this list
-	@awk -F'## ' '/^[a-z-]+:.*## / {split($$1, t, ":"); printf "  %-12s %s\n", t[1], $$2}' Makefile
+	@awk -F'## ' '/^[a-z-]+:.*## / {split($$1, t, ":"); printf "  %-17s %s\n", t[1], $$2}' Makefile
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
