@@ -146,7 +146,7 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(testlib_obj) $(LIB
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS)
 
-.PHONY: test-programs test test-unit test-integration fuzz format
+.PHONY: test-programs test test-unit test-integration check fuzz format
 
 # What this variant's tests need; `make test` builds it for three variants.  The device code's
 # tests (.cc) run a warp as coroutines of one thread: nothing for the thread sanitizer.
@@ -156,27 +156,31 @@ test-programs: $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$
 unit_names := $(notdir $(unit_bin))
 fuzz_names := $(notdir $(fuzz_bin))
 scripts    := $(wildcard tests/integration/*_test.sh)
-# One word a program, with its arguments, as tests/run takes them.
+# One word a program, with its arguments, as tests/run-tests takes them.
 replays    := $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTATIONS) tests/fuzz/corpus/$(f)")
 
 test: deps ## install what is missing, then run all tests that need no GPU; VECTORS=DIR for more
 	$(Q)$(MAKE) all test-programs
 	$(Q)$(MAKE) VARIANT=asan test-programs
 	$(Q)$(MAKE) VARIANT=tsan test-programs
-	$(Q)tests/run $(unit_names:%=build/release/tests/%) $(unit_names:%=build/asan/tests/%) \
-	    $(tsan_names:%=build/tsan/tests/%) $(replays) $(scripts)
+	$(Q)tests/run-tests $(unit_names:%=build/release/tests/%) $(unit_names:%=build/asan/tests/%) \
+	    $(tsan_names:%=build/tsan/tests/%) $(replays) $(scripts) $(checks)
 
 test-unit: $(filter $(patsubst %,$(BUILD)/tests/%_test,$(subst *,%,$(T))),$(unit_bin)) ## unit tests; T=name for one file
-	$(Q)tests/run $(sort $^)
+	$(Q)tests/run-tests $(sort $^)
 
 test-integration: all ## tests of the command and the installed library; T=name for one file
-	$(Q)BUILD=$(BUILD) tests/run $(wildcard tests/integration/$(T)_test.sh)
+	$(Q)BUILD=$(BUILD) tests/run-tests $(wildcard tests/integration/$(T)_test.sh)
+
+checks := $(sort $(wildcard tests/check/*_check.*))
+check: all ## layering, names, format, exported symbols, scripts, manual pages
+	$(Q)BUILD=$(BUILD) tests/run-tests $(checks)
 
 fuzz: ## fuzz every target for FUZZ_SECONDS (60), after a million fixed mutations each
 	$(Q).ci/install-deps build test
 	$(Q)$(MAKE) $(fuzz_names:%=build/release/fuzz/%)
 	$(Q)$(MAKE) VARIANT=fuzz CC=clang $(fuzz_names:%=build/fuzz/fuzz/%)
-	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $(fuzz_names)
+	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run-fuzz $(fuzz_names)
 
 format: ## clang-format all sources
 	$(Q)clang-format -i $(shell find $(wildcard proto encoders kernels daemon clientlib tests) \

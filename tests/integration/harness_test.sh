@@ -33,7 +33,7 @@ test_expect_status_takes_the_right_status_only() {
 
 test_skips_are_counted_apart() {
     script 'skip "no such device"'
-    "$TOP/tests/run" ./it.sh > out
+    "$TOP/tests/run-tests" ./it.sh > out
     grep -q 'skipped: it # SKIP no such device' out
     expect_text '0 passed, 0 failed' "$(tail -n 1 out)"
 }
@@ -44,12 +44,12 @@ test_runner_counts_passes_and_failures() {
 echo 1..3; echo 'ok 1 - a'; echo 'not ok 2 - b'; echo 'ok 3 - c'; exit 1
 EOF
     chmod +x two.sh
-    expect_status 1 "$TOP/tests/run" ./two.sh ./two.sh > out
+    expect_status 1 "$TOP/tests/run-tests" ./two.sh ./two.sh > out
     expect_text '4 passed, 2 failed' "$(tail -n 1 out)"
 }
 
 test_program_that_runs_no_test_is_a_failure() {
-    expect_status 1 "$TOP/tests/run" true > out
+    expect_status 1 "$TOP/tests/run-tests" true > out
     expect_text '0 passed, 1 failed' "$(tail -n 1 out)"
 }
 
@@ -59,17 +59,17 @@ test_program_that_dies_is_a_failure() {
 echo 1..2; echo 'ok 1 - a'; kill -9 $$
 EOF
     chmod +x dies.sh
-    expect_status 1 "$TOP/tests/run" ./dies.sh > out
+    expect_status 1 "$TOP/tests/run-tests" ./dies.sh > out
     expect_text '1 passed, 1 failed' "$(tail -n 1 out)"
 }
 
 test_program_that_stops_early_is_a_failure() {
-    expect_status 1 "$TOP/tests/run" 'printf 1..2\nok\n' > out
+    expect_status 1 "$TOP/tests/run-tests" 'printf 1..2\nok\n' > out
     expect_text '1 passed, 1 failed' "$(tail -n 1 out)"
 }
 
 test_missing_program_is_a_failure() {
-    expect_status 1 "$TOP/tests/run" ./no-such-program > out
+    expect_status 1 "$TOP/tests/run-tests" ./no-such-program > out
     expect_text '0 passed, 1 failed' "$(tail -n 1 out)"
 }
 

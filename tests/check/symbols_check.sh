@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the built libraries export and what they import.
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+
+# Whoever links the archive sees every global symbol in it.
+test_archive_defines_only_names_that_begin_with_wharf() {
+    nm -g --defined-only "$BUILD/libwharf.a" | awk 'NF == 3 { print $3 }' > defined
+    grep -q '^wharf_decompress$' defined
+    expect_status 1 grep -v '^wharf_' defined
+}
+
+test_shared_library_exports_what_its_map_lists() {
+    nm -D --defined-only --without-symbol-versions "$BUILD"/libwharf.so |
+        awk '$2 != "A" { print $3 }' | sort > exported
+    # The names between `global:` and `local:`, one or more a line.
+    sed -n '/global:/,/local:/p' "$TOP/clientlib/libwharf.map" |
+        grep -oE '\bwharf_[a-z0-9_]+' | sort > listed
+    test -s listed
+    diff listed exported
+}
+
+# The public header is the manual of every exported function.
+test_public_headers_declare_what_the_map_lists() {
+    sed -n '/global:/,/local:/p' "$TOP/clientlib/libwharf.map" |
+        grep -oE '\bwharf_[a-z0-9_]+' > listed
+    while read -r name; do
+        grep -qE "\b$name\(" "$TOP"/clientlib/wharf.h "$TOP"/proto/wharf_*.h ||
+            echo "$name is in no public header"
+    done < listed > missing
+    expect_text '' "$(cat missing)"
+}
+
+# Libraries neither print nor end the program: that is for the programs to decide.
+test_library_never_prints_or_exits() {
+    nm -u "$BUILD/libwharf.a" | awk '{ print $2 }' | sort -u > used
+    expect_status 1 grep -E \
+        '^_*(v?[fd]?printf(_chk)?|puts|putchar|perror|syslog|abort|exit|_exit|quick_exit|assert_fail)$' used
+}
+
+run_tests

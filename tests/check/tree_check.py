@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tree_check.py [FOLDER]: rules of the source tree that no compiler looks at.
+
+Reports in the Test Anything Protocol, one test a rule.  A rule is a function whose name begins
+with rule_: it takes the list of files and yields one line for each thing that breaks it.
+"""
+import os
+import re
+import sys
+
+# Which top folders a file in each may include from.  The order of the tree: proto at the bottom.
+MAY_INCLUDE = {
+    'proto': {'proto'},
+    'encoders': {'proto', 'encoders'},
+    'kernels': {'proto', 'encoders', 'kernels'},
+    'daemon': {'proto', 'encoders', 'kernels', 'daemon'},
+    'clientlib': {'proto', 'encoders', 'clientlib'},
+}
+TOP_FOLDERS = {*MAY_INCLUDE, 'systemd', 'tests'}
+TOP_FILES = {'Makefile', 'README.md', 'LICENSE'}
+
+CODE = ('.c', '.h', '.cc', '.cu', '.cuh')
+# Data for tests: whatever bytes, under whatever names.
+DATA = ('tests/vectors/', 'tests/fuzz/corpus/', 'tests/bench/results/')
+# Of these there may be one in several folders.
+COMMON_NAMES = {'README.md'}
+MAX_LINES = 1000
+
+# Written so that this file does not break its own rule.
+LEFTOVERS = re.compile(r'\b(' + '|'.join(('TO' 'DO', 'FIX' 'ME', 'X' 'XX')) + r')\b')
+
+
+def list_files(folder):
+    """All files of the tree as paths relative to it, without builds and version control."""
+    found = []
+    for at, folders, names in os.walk(folder):
+        folders[:] = sorted(f for f in folders if f not in ('build', '.git', '__pycache__'))
+        found += (os.path.relpath(os.path.join(at, name), folder)
+                  for name in sorted(names) if name != '.git')
+    return found
+
+
+def is_text(path):
+    return not path.startswith(DATA) or path.endswith('.json')
+
+
+def read(path):
+    with open(path, encoding='utf-8') as file:
+        return file.read()
+
+
+def rule_top_level_is_fixed(files):
+    """The top level holds the folders and files that the README explains, and dotfiles."""
+    for path in files:
+        top, _, rest = path.partition('/')
+        if top.startswith('.') or (top in TOP_FOLDERS if rest else top in TOP_FILES):
+            continue
+        yield path
+
+
+def rule_includes_go_downwards(files):
+    """proto <- encoders <- kernels <- daemon, and clientlib <- proto, encoders."""
+    by_name = {os.path.basename(path): path for path in files}
+    for path in files:
+        allowed = MAY_INCLUDE.get(path.split('/')[0])
+        if not allowed or not path.endswith(CODE):
+            continue
+        for number, line in enumerate(read(path).splitlines(), 1):
+            included = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if not included:
+                continue
+            target = included.group(1)
+            # A plain name stands for the file of that name, as in an installed header.
+            top = (target if '/' in target else by_name.get(target, target)).split('/')[0]
+            if top in TOP_FOLDERS and top not in allowed:
+                yield f'{path}:{number}: includes {target}'
+
+
+def rule_file_names_are_unique(files):
+    first = {}
+    for path in files:
+        name = os.path.basename(path)
+        if path.startswith(DATA) or name in COMMON_NAMES or name.startswith('.'):
+            continue
+        if name in first:
+            yield f'{path} and {first[name]}'
+        first.setdefault(name, path)
+
+
+def rule_files_name_their_licence(files):
+    """The first lines hold an SPDX line; prose and data are under LICENSE as a whole."""
+    for path in files:
+        if path == 'LICENSE' or path.endswith(('.md', '.json', '.pb')) or path.startswith(DATA):
+            continue
+        if 'SPDX-License-Identifier: Apache-2.0' not in '\n'.join(read(path).splitlines()[:5]):
+            yield path
+
+
+def rule_files_are_short(files):
+    for path in files:
+        if path.endswith(CODE + ('.py', '.sh')) and read(path).count('\n') > MAX_LINES:
+            yield f'{path}: over {MAX_LINES} lines'
+
+
+def rule_nothing_is_left_to_do(files):
+    for path in filter(is_text, files):
+        for number, line in enumerate(read(path).splitlines(), 1):
+            if LEFTOVERS.search(line):
+                yield f'{path}:{number}: {line.strip()}'
+
+
+def rule_text_is_clean(files):
+    """No trailing blanks, no tabs in code, a newline at the end."""
+    for path in filter(is_text, files):
+        if path == 'LICENSE':
+            continue
+        text = read(path)
+        if text and not text.endswith('\n'):
+            yield f'{path}: no newline at the end'
+        for number, line in enumerate(text.splitlines(), 1):
+            if line != line.rstrip() or path.endswith(CODE) and '\t' in line:
+                yield f'{path}:{number}: trailing blanks or tabs'
+
+
+def rule_scripts_are_executable(files):
+    for path in filter(is_text, files):
+        starts = read(path).startswith('#!')
+        if starts != os.access(path, os.X_OK):
+            yield f'{path}: {"not executable" if starts else "executable, but no script"}'
+
+
+def rule_links_in_documents_lead_somewhere(files):
+    for path in files:
+        if not path.endswith('.md'):
+            continue
+        for target in re.findall(r'\]\(([^)#:]+)[^):]*\)', read(path)):
+            if not os.path.exists(os.path.join(os.path.dirname(path), target)):
+                yield f'{path}: link to {target}'
+
+
+def rule_codecs_have_their_folders(files):
+    """Every row of the list has its format header and its vectors."""
+    rows = re.findall(r'^\s*X\([A-Z0-9_]+, (\w+), \d+,', read('encoders/wharf_codec.h'), re.M)
+    if not rows:
+        yield 'encoders/wharf_codec.h: no row found'
+    for name in rows:
+        if f'encoders/{name}/{name}_format.h' not in files:
+            yield f'encoders/{name}/{name}_format.h is missing'
+        # There are no bad bytes to store.
+        for kind in ('ok',) if name == 'stored' else ('ok', 'bad'):
+            if not any(path.startswith(f'tests/vectors/{name}/{kind}/') for path in files):
+                yield f'tests/vectors/{name}/{kind}/ is empty'
+
+
+def main():
+    os.chdir(sys.argv[1] if len(sys.argv) > 1 else '.')
+    files = list_files('.')
+    rules = [(name, rule) for name, rule in sorted(globals().items()) if name.startswith('rule_')]
+    failed = 0
+    print(f'1..{len(rules)}')
+    for number, (name, rule) in enumerate(rules, 1):
+        broken = list(rule(files))
+        failed += bool(broken)
+        print(f'{"not ok" if broken else "ok"} {number} - {name.removeprefix("rule_")}')
+        for line in broken:
+            print(f'# {line}')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
