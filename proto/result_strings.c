@@ -70,6 +70,14 @@ static const struct value_text reason_texts[] = {
     [WHARF_REASON_REQUEST_CODEC] = {"request_codec", "no such codec"},
     [WHARF_REASON_REQUEST_FLAGS] = {"request_flags", "unknown flags"},
     [WHARF_REASON_REQUEST_RANGE] = {"request_range", "range outside its memory"},
+    [WHARF_REASON_REQUEST_OPCODE] = {"request_opcode", "no such operation"},
+    [WHARF_REASON_REQUEST_CLASS] = {"request_class", "no such class"},
+    [WHARF_REASON_REQUEST_PARAMETER] = {"request_parameter", "not a parameter of this codec"},
+    [WHARF_REASON_REQUEST_RESERVED] = {"request_reserved", "a reserved member is not 0"},
+    [WHARF_REASON_REQUEST_REGION] = {"request_region", "no such region, or it is read-only"},
+    [WHARF_REASON_REQUEST_BATCH] = {"request_batch",
+                                    "no or too many chunks, or a wrong table size"},
+    [WHARF_REASON_REQUEST_NO_JOB] = {"request_no_job", "no such job in flight"},
 };
 
 static const struct value_text unknown_result = {"unknown", "unknown result"};

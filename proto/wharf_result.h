@@ -106,6 +106,15 @@ enum wharf_reason {
     WHARF_REASON_REQUEST_CODEC = 128, /* BAD_REQUEST: no such codec */
     WHARF_REASON_REQUEST_FLAGS = 129, /* BAD_REQUEST: unknown flag bits */
     WHARF_REASON_REQUEST_RANGE = 130, /* BAD_REQUEST: a range outside its region, or too large */
+    /* The same, only through a daemon's ring. */
+    WHARF_REASON_REQUEST_OPCODE = 131,    /* BAD_REQUEST: no such operation */
+    WHARF_REASON_REQUEST_CLASS = 132,     /* BAD_REQUEST: no such class */
+    WHARF_REASON_REQUEST_PARAMETER = 133, /* BAD_REQUEST: not a parameter of this codec */
+    WHARF_REASON_REQUEST_RESERVED = 134,  /* BAD_REQUEST: a member that has to be 0 is not */
+    WHARF_REASON_REQUEST_REGION = 135,    /* BAD_REQUEST: no such region, or read-only */
+    WHARF_REASON_REQUEST_BATCH = 136,     /* BAD_REQUEST: no or too many chunks, or its table or
+                                             results have another size */
+    WHARF_REASON_REQUEST_NO_JOB = 137,    /* BAD_REQUEST: no job in flight to cancel */
 };
 
 /* What a decode ended with.  Every engine gives the same outcome for the same job. */

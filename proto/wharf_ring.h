@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wharf_ring.h: the memory that a client and the daemon share.
+ *
+ * A session has two ring segments, C and D, and usually an arena; PROTOCOL.md beside this file
+ * explains them and gives the rules, this header gives every offset and number.  All integers
+ * are little-endian, and every 32 and 64 bit word is naturally aligned, so that one load or
+ * store moves it whole; both sides run on 64-bit little-endian machines.
+ *
+ *   C  written by the client, mapped read-only by the daemon:
+ *        0     struct wharf_ring_c       sq_tail, cq_head, cq_wait
+ *        1024  struct wharf_submission   n_entries of them: the submission queue (SQ)
+ *   D  written by the daemon, sealed so that nobody else can ever map it for writing:
+ *        0     struct wharf_ring_d       constants, sq_head, cq_tail, sq_wait, flags
+ *        1024  struct wharf_completion   n_entries of them: the completion queue (CQ)
+ *
+ * n_entries is a power of two, the same for both queues.  Indices are free-running 32-bit
+ * counters that wrap; the entry of index i is number i mod n_entries.  At all times, as counters
+ * that do not wrap would be ordered:
+ *
+ *   cq_head <= cq_tail <= sq_head <= sq_tail <= cq_head + n_entries
+ *
+ * so every submission already has its completion's place when it is published.  Whoever sees
+ * the other side break this chain ends the session.
+ *
+ * What is in shared memory can change at any time, whatever the rules say.  Do not point one of
+ * these structures at it and read members from there: read words and entries once, into locals,
+ * as ring_ops.h does.
+ */
+#ifndef WHARF_RING_H
+#define WHARF_RING_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "WHRF" in memory. */
+#define WHARF_RING_MAGIC 0x46524857u
+/* Of this layout.  It changes only with the control protocol's version. */
+#define WHARF_RING_LAYOUT 1u
+
+#define WHARF_RING_MIN_ENTRIES 2u
+#define WHARF_RING_MAX_ENTRIES 32768u
+/* Where the entries begin, in C and in D. */
+#define WHARF_RING_ENTRIES_OFFSET 1024u
+#define WHARF_RING_ENTRY_NBYTES 64u
+
+/*
+ * Words that one side writes while the other reads are 128 bytes apart: cache lines are 64
+ * bytes, but processors fetch them in pairs.
+ */
+struct wharf_ring_c {
+    uint32_t sq_tail; /* submissions published */
+    uint8_t pad_1[124];
+    uint32_t cq_head; /* completions taken: their entries may be overwritten */
+    uint8_t pad_2[124];
+    uint64_t cq_wait; /* a wait word, below: when and how to wake the client */
+    uint8_t pad_3[760];
+};
+
+struct wharf_ring_d {
+    /* These six do not change.  OpenQueueReply says the same; here they are for people and
+     * tools that look at the memory. */
+    uint32_t magic;     /* WHARF_RING_MAGIC */
+    uint32_t layout;    /* WHARF_RING_LAYOUT */
+    uint32_t n_entries; /* of either queue */
+    uint32_t reserved;  /* 0 */
+    uint64_t arena_nbytes;
+    uint64_t generation; /* the running daemon's random number, as in HelloReply */
+    uint8_t pad_1[96];
+    uint32_t sq_head; /* submissions that the daemon has copied and accepted */
+    uint8_t pad_2[124];
+    uint32_t cq_tail; /* completions published; the client may sleep on it by futex */
+    uint8_t pad_3[124];
+    uint64_t sq_wait; /* a wait word, below: when to wake the daemon */
+    uint8_t pad_4[120];
+    uint32_t flags; /* enum wharf_ring_flag */
+    uint8_t pad_5[508];
+};
+
+enum wharf_ring_flag {
+    /* The daemon takes no more submissions from this session, finishes those that it took and
+     * then closes the connection.  What was not taken is the client's to replay. */
+    WHARF_RING_DRAINING = 1 << 0,
+    /* There is no GPU for this session's jobs at present: all run on the CPU. */
+    WHARF_RING_CPU_ONLY = 1 << 1,
+};
+
+/*
+ * Wait words.  The low 32 bits are an index I of the other side's tail, the bits above say what
+ * to do when that tail moves from a value at or before I to one after it: `wake me once the entry
+ * of index I is there`.  0 in the upper half asks for nothing.  Unknown bits are ignored.
+ */
+#define WHARF_WAIT_PACKET                                                                          \
+    ((uint64_t)1 << 32)                      /* send a packet of one byte on the control socket    \
+                                              */
+#define WHARF_WAIT_FUTEX ((uint64_t)1 << 33) /* FUTEX_WAKE on D's cq_tail; only in cq_wait */
+
+enum wharf_opcode {
+    /* 0 is no operation, so that zeroed memory is never a job. */
+    WHARF_OP_NOOP = 1,   /* completes with OK */
+    WHARF_OP_DECODE = 2, /* one chunk */
+    WHARF_OP_BATCH = 3,  /* many chunks, by a table */
+    WHARF_OP_CANCEL = 4, /* this session's jobs in flight that have a given user_data */
+};
+
+enum wharf_class {
+    WHARF_CLASS_DEFAULT = 0, /* what OpenQueueRequest said */
+    WHARF_CLASS_INTERACTIVE = 1,
+    WHARF_CLASS_NORMAL = 2,
+    WHARF_CLASS_BACKGROUND = 3,
+};
+
+/* Region 0 is the session's arena; the client numbers others itself when it registers them. */
+#define WHARF_REGION_ARENA 0u
+
+/*
+ * A submission.  Members that an operation does not use are 0.
+ *
+ *            DECODE                BATCH                        CANCEL             NOOP
+ *   source   the compressed bytes  the table: struct            src_offset is the
+ *                                  wharf_chunk, n of them       user_data to cancel
+ *   destination  the output        struct wharf_chunk_result,
+ *                                  n of them, or dst_nbytes 0
+ *                                  where they are not wanted
+ */
+struct wharf_submission {
+    uint8_t opcode;     /* enum wharf_opcode */
+    uint8_t job_class;  /* enum wharf_class */
+    uint16_t flags;     /* enum wharf_job_flag; of a batch, for each of its chunks */
+    uint16_t codec;     /* enum wharf_codec */
+    uint16_t parameter; /* what the codec says; 0 for codecs that say nothing */
+    uint64_t user_data; /* comes back in the completion; the daemon makes nothing of it */
+    uint64_t src_offset;
+    uint64_t src_nbytes;
+    uint64_t dst_offset;
+    uint64_t dst_nbytes; /* the capacity of the destination */
+    uint16_t src_region;
+    uint16_t dst_region;
+    uint32_t checksum;   /* of a DECODE with WHARF_JOB_CHECKSUM: the CRC-32 of the output */
+    uint32_t timeout_us; /* DEADLINE if it is not finished this long after the daemon accepted
+                            it; 0 is no deadline, the most is 71 minutes */
+    uint32_t reserved;   /* 0 */
+};
+
+/*
+ * One chunk of a batch.  Its lengths have 32 bits, so that two of them fill a cache line: a
+ * chunk of 4 GiB is a job of its own.
+ */
+struct wharf_chunk {
+    uint64_t src_offset;
+    uint64_t dst_offset;
+    uint32_t src_nbytes;
+    uint32_t dst_nbytes;
+    uint32_t checksum; /* with WHARF_JOB_CHECKSUM, as above */
+    uint16_t src_region;
+    uint16_t dst_region;
+};
+
+/* What became of one chunk of a batch: as in struct wharf_outcome. */
+struct wharf_chunk_result {
+    uint64_t bit_offset;
+    uint32_t in_nbytes;
+    uint32_t out_nbytes;
+    uint16_t result; /* enum wharf_result */
+    uint16_t reason; /* enum wharf_reason */
+    uint8_t engine;  /* enum wharf_engine */
+    uint8_t attempt;
+    uint16_t reserved; /* 0 */
+};
+
+enum wharf_completion_flag {
+    /* The batch was run, and its table of results, if it wanted one, is filled. */
+    WHARF_COMPLETION_RESULTS = 1 << 0,
+};
+
+/*
+ * A completion.  A batch in which every chunk is OK has result OK and the sums of in_nbytes and
+ * out_nbytes.  Otherwise it has the result, reason and bit_offset of its bad chunk with the
+ * lowest index, and in_nbytes and out_nbytes 0; the other chunks' results are in the table.
+ */
+struct wharf_completion {
+    uint64_t user_data;
+    uint16_t result; /* enum wharf_result */
+    uint16_t reason; /* enum wharf_reason */
+    uint8_t engine;  /* enum wharf_engine: what ran it (of a batch, its first bad chunk or else
+                        its last one); AUTO if nothing ran */
+    uint8_t attempt; /* how often it was begun anew because an engine died; 255 is `or more` */
+    uint16_t flags;  /* enum wharf_completion_flag */
+    uint64_t bit_offset;
+    uint64_t in_nbytes;
+    uint64_t out_nbytes;
+    uint64_t queue_ns;        /* from when the daemon accepted it to when an engine began it */
+    uint64_t run_ns;          /* from then until its output was in place */
+    uint32_t first_bad_chunk; /* of a batch that is not OK; otherwise 0 */
+    uint32_t reserved;        /* 0 */
+};
+
+/* The sizes of C and D: entries after the words, in whole pages of 4 KiB. */
+static inline size_t wharf_ring_segment_nbytes(uint32_t n_entries)
+{
+    return (WHARF_RING_ENTRIES_OFFSET + (size_t)n_entries * WHARF_RING_ENTRY_NBYTES + 4095) &
+           ~(size_t)4095;
+}
+
+/* Whether a session may have this many entries. */
+static inline int wharf_ring_n_entries_good(uint32_t n_entries)
+{
+    return n_entries >= WHARF_RING_MIN_ENTRIES && n_entries <= WHARF_RING_MAX_ENTRIES &&
+           (n_entries & (n_entries - 1)) == 0;
+}
+
+/* ---- the layout, held ---------------------------------------------------------------------- */
+
+#define WHARF_RING_AT(type, member, offset)                                                        \
+    static_assert(offsetof(struct type, member) == (offset), #type "." #member)
+#define WHARF_RING_SIZE(type, nbytes) static_assert(sizeof(struct type) == (nbytes), #type)
+
+WHARF_RING_AT(wharf_ring_c, sq_tail, 0);
+WHARF_RING_AT(wharf_ring_c, cq_head, 128);
+WHARF_RING_AT(wharf_ring_c, cq_wait, 256);
+WHARF_RING_SIZE(wharf_ring_c, WHARF_RING_ENTRIES_OFFSET);
+
+WHARF_RING_AT(wharf_ring_d, magic, 0);
+WHARF_RING_AT(wharf_ring_d, layout, 4);
+WHARF_RING_AT(wharf_ring_d, n_entries, 8);
+WHARF_RING_AT(wharf_ring_d, reserved, 12);
+WHARF_RING_AT(wharf_ring_d, arena_nbytes, 16);
+WHARF_RING_AT(wharf_ring_d, generation, 24);
+WHARF_RING_AT(wharf_ring_d, sq_head, 128);
+WHARF_RING_AT(wharf_ring_d, cq_tail, 256);
+WHARF_RING_AT(wharf_ring_d, sq_wait, 384);
+WHARF_RING_AT(wharf_ring_d, flags, 512);
+WHARF_RING_SIZE(wharf_ring_d, WHARF_RING_ENTRIES_OFFSET);
+
+WHARF_RING_AT(wharf_submission, opcode, 0);
+WHARF_RING_AT(wharf_submission, job_class, 1);
+WHARF_RING_AT(wharf_submission, flags, 2);
+WHARF_RING_AT(wharf_submission, codec, 4);
+WHARF_RING_AT(wharf_submission, parameter, 6);
+WHARF_RING_AT(wharf_submission, user_data, 8);
+WHARF_RING_AT(wharf_submission, src_offset, 16);
+WHARF_RING_AT(wharf_submission, src_nbytes, 24);
+WHARF_RING_AT(wharf_submission, dst_offset, 32);
+WHARF_RING_AT(wharf_submission, dst_nbytes, 40);
+WHARF_RING_AT(wharf_submission, src_region, 48);
+WHARF_RING_AT(wharf_submission, dst_region, 50);
+WHARF_RING_AT(wharf_submission, checksum, 52);
+WHARF_RING_AT(wharf_submission, timeout_us, 56);
+WHARF_RING_AT(wharf_submission, reserved, 60);
+WHARF_RING_SIZE(wharf_submission, WHARF_RING_ENTRY_NBYTES);
+
+WHARF_RING_AT(wharf_chunk, src_offset, 0);
+WHARF_RING_AT(wharf_chunk, dst_offset, 8);
+WHARF_RING_AT(wharf_chunk, src_nbytes, 16);
+WHARF_RING_AT(wharf_chunk, dst_nbytes, 20);
+WHARF_RING_AT(wharf_chunk, checksum, 24);
+WHARF_RING_AT(wharf_chunk, src_region, 28);
+WHARF_RING_AT(wharf_chunk, dst_region, 30);
+WHARF_RING_SIZE(wharf_chunk, 32);
+
+WHARF_RING_AT(wharf_chunk_result, bit_offset, 0);
+WHARF_RING_AT(wharf_chunk_result, in_nbytes, 8);
+WHARF_RING_AT(wharf_chunk_result, out_nbytes, 12);
+WHARF_RING_AT(wharf_chunk_result, result, 16);
+WHARF_RING_AT(wharf_chunk_result, reason, 18);
+WHARF_RING_AT(wharf_chunk_result, engine, 20);
+WHARF_RING_AT(wharf_chunk_result, attempt, 21);
+WHARF_RING_AT(wharf_chunk_result, reserved, 22);
+WHARF_RING_SIZE(wharf_chunk_result, 24);
+
+WHARF_RING_AT(wharf_completion, user_data, 0);
+WHARF_RING_AT(wharf_completion, result, 8);
+WHARF_RING_AT(wharf_completion, reason, 10);
+WHARF_RING_AT(wharf_completion, engine, 12);
+WHARF_RING_AT(wharf_completion, attempt, 13);
+WHARF_RING_AT(wharf_completion, flags, 14);
+WHARF_RING_AT(wharf_completion, bit_offset, 16);
+WHARF_RING_AT(wharf_completion, in_nbytes, 24);
+WHARF_RING_AT(wharf_completion, out_nbytes, 32);
+WHARF_RING_AT(wharf_completion, queue_ns, 40);
+WHARF_RING_AT(wharf_completion, run_ns, 48);
+WHARF_RING_AT(wharf_completion, first_bad_chunk, 56);
+WHARF_RING_AT(wharf_completion, reserved, 60);
+WHARF_RING_SIZE(wharf_completion, WHARF_RING_ENTRY_NBYTES);
+
+#undef WHARF_RING_AT
+#undef WHARF_RING_SIZE
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
