@@ -43,11 +43,11 @@ endif
 
 WARN      := -Wall -Wextra -Wshadow -Wpointer-arith -Wundef -Wvla -Werror
 CWARN     := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
-COMMON    := -g -pthread -I. -Iproto -Iencoders -D_GNU_SOURCE -DWHARF_VERSION='"$(VERSION)"' $(VARIANT_FLAGS)
+COMMON    := -g -pthread -I. -Iproto -Iencoders -I$(BUILD)/gen -D_GNU_SOURCE -DWHARF_VERSION='"$(VERSION)"' $(VARIANT_FLAGS)
 ALL_CFLAGS   := -std=c11 $(COMMON) $(CWARN) $(CFLAGS)
 ALL_CXXFLAGS := -std=c++17 $(COMMON) $(WARN) $(CXXFLAGS)
 ALL_LDFLAGS  := -pthread $(VARIANT_FLAGS) $(LDFLAGS)
-LIBS      := -ldeflate -lz
+LIBS      := -ldeflate -lz -lprotobuf-c
 
 ifeq ($(V),1)
 Q :=
@@ -71,7 +71,24 @@ simt_src     := $(wildcard kernels/simt/*.cc)
 
 obj = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 
-core_obj    := $(call obj,$(proto_src) $(encoders_src))
+# ---- control messages: C from proto/*.proto, in $(BUILD)/gen -------------------------------
+
+PROTOC_C      ?= protoc-c
+proto_gen     := $(patsubst %.proto,$(BUILD)/gen/%.pb-c,$(wildcard proto/*.proto))
+proto_gen_h   := $(addsuffix .h,$(proto_gen))
+proto_gen_obj := $(patsubst $(BUILD)/gen/%,$(BUILD)/obj/%.c.o,$(proto_gen))
+
+$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto
+	$(say) PROTO $<
+	@mkdir -p $(@D)
+	$(Q)$(PROTOC_C) --c_out=$(BUILD)/gen $<
+
+$(BUILD)/obj/%.pb-c.c.o: $(BUILD)/gen/%.pb-c.c $(BUILD)/flags
+	$(say) CC $<
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+
+core_obj    := $(call obj,$(proto_src) $(encoders_src)) $(proto_gen_obj)
 client_obj  := $(call obj,$(client_src))
 testlib_obj := $(call obj,$(testlib_src))
 simt_obj    := $(call obj,$(simt_src))
@@ -104,7 +121,8 @@ $(BUILD)/flags: FORCE
 	@echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS)' | cmp -s - $@ || \
 	    echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS)' > $@
 
-$(BUILD)/obj/%.c.o: %.c $(BUILD)/flags
+# Any source may include generated headers: they are there first.
+$(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(proto_gen_h)
 	$(say) CC $<
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -MMD -MP -c -o $@ $<
