@@ -45,13 +45,15 @@ enum {
 
     WHARF_CONTAINER_PARAMETERS_NBYTES = 16,
 
-    /* The index is a tree whose nodes have this many entries.  Eight levels hold 2^64 chunks. */
+    /* The index is a tree whose nodes have this many entries.  A chunk takes at least 80 bytes, so
+     * a container of under 2^62 bytes has under 2^56 of them: seven levels hold 256^7. */
     WHARF_CONTAINER_FANOUT = 256,
-    WHARF_CONTAINER_LEVELS = 8,
+    WHARF_CONTAINER_LEVELS = 7,
+    WHARF_CONTAINER_CHUNK_MIN_FILE_NBYTES = 80,
 };
 
-/* Offsets and sizes stay below this, so that they fit an off_t and sums of two cannot wrap. */
-#define WHARF_CONTAINER_OFFSET_MAX ((uint64_t)INT64_MAX)
+/* No offset or size is more than this: it fits an off_t, and no sum of a few can wrap. */
+#define WHARF_CONTAINER_OFFSET_MAX (((uint64_t)1 << 62) - 1)
 
 /* enum wharf_container_flag: struct wharf_container_file_header.flags. */
 enum wharf_container_flag {

@@ -25,6 +25,8 @@
 
 #include "encoders/codec.h"
 #include "encoders/container_format.h"
+#include "encoders/container_index.h"
+#include "encoders/decode_job.h"
 
 /*
  * Where a container's bytes come from.
@@ -40,8 +42,12 @@ struct wharf_container_source {
 };
 #define WHARF_CONTAINER_SIZE_UNKNOWN UINT64_MAX
 
-/* A container in memory.  `in` must outlive the source. */
-struct wharf_container_source wharf_container_source_memory(const uint8_t *in, size_t in_nbytes);
+/* A container in memory.  The struct and the bytes must outlive the source. */
+struct wharf_container_memory {
+    const uint8_t *in;
+    size_t in_nbytes;
+};
+struct wharf_container_source wharf_container_source_memory(struct wharf_container_memory *memory);
 
 /* What is wrong with a container, and where. */
 struct wharf_container_fault {
@@ -49,7 +55,8 @@ struct wharf_container_fault {
     uint32_t reason;      /* enum wharf_reason */
     uint64_t file_offset; /* the byte of the file where the header or the payload at fault begins */
     uint64_t chunk;       /* the chunk's number in the file, from 0; for a fault that is not a
-                             chunk's, how many chunks stand before it */
+                             chunk's, how many chunks stand before it; 0 in faults of the index
+                             that seek and read_totals met */
     uint64_t bit_offset;  /* for faults in a payload: struct wharf_outcome's, from its start */
 };
 
@@ -80,13 +87,10 @@ struct wharf_container_item {
     struct wharf_container_fault fault;
 };
 
-/* The index as it ought to be, level by level, for comparison with the one in the file. */
-struct wharf_container_level_sum {
-    uint32_t n_entries;
-    uint32_t crc;
-    uint64_t first_sequence;
-    uint64_t first_raw_offset;
-    uint64_t first_frame_offset;
+enum wharf_container_reader_state {
+    WHARF_CONTAINER_READER_BEFORE_MEMBER = 0, /* at a member's beginning or the file's end */
+    WHARF_CONTAINER_READER_IN_MEMBER = 1,     /* at a frame's beginning */
+    WHARF_CONTAINER_READER_DONE = 2,          /* `last` is END or FAULT */
 };
 
 /* All fields are the reader's own, but for those marked "may be read". */
@@ -95,11 +99,11 @@ struct wharf_container_reader {
     struct wharf_container_item last; /* END or FAULT: given again and again */
     uint64_t offset;                  /* of the next header in the file */
     uint64_t skip_until;              /* give no chunk that ends at or before this output byte */
-    uint32_t state;
+    uint32_t state;                   /* enum wharf_container_reader_state */
 
     /* May be read once next() has given the first item. */
     uint32_t chunk_max_nbytes; /* this member's largest chunk, as its header says */
-    uint32_t n_members;        /* begun so far */
+    uint64_t n_members;        /* begun so far, those before a seek's place included */
     uint64_t member_total;     /* this member's output size as its header says, or
                                   WHARF_CONTAINER_SIZE_UNKNOWN: a claim, verified at the end */
 
@@ -110,8 +114,9 @@ struct wharf_container_reader {
     uint64_t sequence;          /* of the next chunk in the member */
     uint64_t raw_offset;        /* of the next chunk in the member's output */
     uint32_t previous_crc;
-    uint32_t index_is_known; /* the member was read from its start, so `levels` is true */
-    struct wharf_container_level_sum levels[WHARF_CONTAINER_LEVELS];
+    uint32_t is_index_known; /* the member was read from its start, so `index` is true */
+    uint32_t is_finishing;   /* a node was seen that is not full: no chunk can follow */
+    struct wharf_container_index index;
 };
 
 /* wharf_container_reader_init: nothing is read yet, nothing can fail, nothing is to be freed. */
@@ -121,7 +126,7 @@ void wharf_container_reader_init(struct wharf_container_reader *reader,
 /*
  * wharf_container_next: checks everything up to and including the next chunk's header.  Payloads
  * that nobody asked for are passed over.
- * Returns 0 with *ret_item filled, or the source's -errno (the call may then be made again).
+ * Returns 0 with *ret_item filled, or the source's -errno, after which the reader is of no use.
  */
 int wharf_container_next(struct wharf_container_reader *reader,
                          struct wharf_container_item *ret_item);
@@ -171,14 +176,21 @@ int wharf_container_read_payload(const struct wharf_container_source *source,
 /*
  * wharf_container_decode: decodes a chunk's payload and verifies it: the stream is all of the
  * payload, gives exactly raw_nbytes, and their CRC-32 is the header's.
- *   decode      chunk->ops->decode or ->decode_reference
+ *   reference   0 for the CPU engine, 1 for the reference engine
  *   out         raw_nbytes; undefined unless ret_fault says WHARF_OK
  *   ret_fault   WHARF_OK, the decoder's result and reason, or OUTPUT_MISSING, INPUT_LEFT,
  *               JOB_CHECKSUM
  * Safe from any thread.
  */
-void wharf_container_decode(const struct wharf_container_chunk *chunk, wharf_decode_fn *decode,
+void wharf_container_decode(const struct wharf_container_chunk *chunk, int reference,
                             const uint8_t *payload, uint8_t *out,
                             struct wharf_container_fault *ret_fault);
+
+/* The two halves of wharf_container_decode, for decoding by other engines: what to ask for, and
+ * what the outcome means. */
+struct wharf_decode_job wharf_container_chunk_job(const struct wharf_container_chunk *chunk,
+                                                  const uint8_t *payload, uint8_t *out);
+struct wharf_container_fault wharf_container_chunk_fault(const struct wharf_container_chunk *chunk,
+                                                         const struct wharf_outcome *outcome);
 
 #endif

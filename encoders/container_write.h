@@ -21,6 +21,7 @@
 
 #include "encoders/codec.h"
 #include "encoders/container_format.h"
+#include "encoders/container_index.h"
 
 /*
  * Where the container goes.  `write` takes all bytes of all parts in their order, or gives
@@ -55,12 +56,6 @@ int wharf_container_pack(uint32_t codec, struct wharf_encoder *encoder, const ui
 
 #define WHARF_CONTAINER_TOTAL_UNKNOWN UINT64_MAX
 
-struct wharf_container_level {
-    uint32_t n_entries;
-    uint64_t first_sequence;
-    struct wharf_container_index_entry entries[WHARF_CONTAINER_FANOUT];
-};
-
 /* 33 KiB.  All fields are the writer's own; n_chunks, raw_nbytes and file_nbytes may be read. */
 struct wharf_container_writer {
     struct wharf_container_sink sink;
@@ -70,7 +65,9 @@ struct wharf_container_writer {
     uint64_t n_chunks;    /* put so far */
     uint64_t raw_nbytes;  /* their output */
     uint64_t file_nbytes; /* written so far */
-    struct wharf_container_level levels[WHARF_CONTAINER_LEVELS];
+    struct wharf_container_index index;
+    /* The entries that the index counts, level by level. */
+    struct wharf_container_index_entry entries[WHARF_CONTAINER_INDEX_SLOTS][WHARF_CONTAINER_FANOUT];
 };
 
 /*
