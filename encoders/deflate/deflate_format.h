@@ -123,18 +123,25 @@
 /* The order in which a header gives the lengths of the code length code. */
 #define WHARF_DEFLATE_PRECODE_ORDER 16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15
 
-/* Lengths and extra bits of symbols 257 to 285. */
-#define WHARF_DEFLATE_LENGTH_BASES                                                                 \
-    3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, \
-        163, 195, 227, 258
-#define WHARF_DEFLATE_LENGTH_EXTRAS                                                                \
-    0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0
+/* Symbols 257 to 285: X(base length, extra bits) each, with commas between. */
+#define WHARF_DEFLATE_LENGTH_LIST(X)                                                               \
+    X(3, 0), X(4, 0), X(5, 0), X(6, 0), X(7, 0), X(8, 0), X(9, 0), X(10, 0), X(11, 1), X(13, 1),   \
+        X(15, 1), X(17, 1), X(19, 2), X(23, 2), X(27, 2), X(31, 2), X(35, 3), X(43, 3), X(51, 3),  \
+        X(59, 3), X(67, 4), X(83, 4), X(99, 4), X(115, 4), X(131, 5), X(163, 5), X(195, 5),        \
+        X(227, 5), X(258, 0)
+#define WHARF_DEFLATE_LENGTH_BASES WHARF_DEFLATE_LENGTH_LIST(WHARF_DEFLATE_BASE)
+#define WHARF_DEFLATE_LENGTH_EXTRAS WHARF_DEFLATE_LENGTH_LIST(WHARF_DEFLATE_EXTRA)
 
-/* Distances and extra bits of distance symbols 0 to 29. */
-#define WHARF_DEFLATE_DISTANCE_BASES                                                               \
-    1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537,     \
-        2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577
-#define WHARF_DEFLATE_DISTANCE_EXTRAS                                                              \
-    0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13
+/* Distance symbols 0 to 29: X(base distance, extra bits) each, with commas between. */
+#define WHARF_DEFLATE_DISTANCE_LIST(X)                                                             \
+    X(1, 0), X(2, 0), X(3, 0), X(4, 0), X(5, 1), X(7, 1), X(9, 2), X(13, 2), X(17, 3), X(25, 3),   \
+        X(33, 4), X(49, 4), X(65, 5), X(97, 5), X(129, 6), X(193, 6), X(257, 7), X(385, 7),        \
+        X(513, 8), X(769, 8), X(1025, 9), X(1537, 9), X(2049, 10), X(3073, 10), X(4097, 11),       \
+        X(6145, 11), X(8193, 12), X(12289, 12), X(16385, 13), X(24577, 13)
+#define WHARF_DEFLATE_DISTANCE_BASES WHARF_DEFLATE_DISTANCE_LIST(WHARF_DEFLATE_BASE)
+#define WHARF_DEFLATE_DISTANCE_EXTRAS WHARF_DEFLATE_DISTANCE_LIST(WHARF_DEFLATE_EXTRA)
+
+#define WHARF_DEFLATE_BASE(base, extra) base
+#define WHARF_DEFLATE_EXTRA(base, extra) extra
 
 #endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/deflate/deflate.h"
+
+#include "encoders/deflate/inflate.h"
+#include "encoders/outcome.h"
+
+void wharf_deflate_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
+                          struct wharf_outcome *ret_outcome)
+{
+    struct wharf_inflate inflate;
+
+    wharf_inflate_init(&inflate, in, in_nbytes, 0, out, out_avail);
+    uint32_t reason = wharf_inflate_run(&inflate);
+    if (reason != WHARF_REASON_NONE)
+        wharf_outcome_fail(ret_outcome, wharf_inflate_result(reason), reason, inflate.bit_pos);
+    else
+        wharf_outcome_ok(ret_outcome, inflate.bit_pos / 8,
+                         (uint64_t)(inflate.out_next - inflate.out_begin));
+}

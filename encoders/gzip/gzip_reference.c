@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/deflate/inflate_reference.h"
+#include "encoders/gzip/gzip.h"
+#include "encoders/gzip/gzip_header.h"
+
+void wharf_gzip_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                                 size_t out_avail, struct wharf_outcome *ret_outcome)
+{
+    struct wharf_outcome member;
+    size_t at = 0;
+    size_t out_nbytes = 0;
+
+    do {
+        wharf_inflate_reference(WHARF_REFERENCE_GZIP, at ? in + at : in, in_nbytes - at,
+                                out_nbytes ? out + out_nbytes : out, out_avail - out_nbytes,
+                                &member);
+        if (member.result != WHARF_OK) {
+            /* Where it stands in the source, not in the member. */
+            if (member.reason != WHARF_REASON_NONE)
+                member.bit_offset += 8 * (uint64_t)at;
+            *ret_outcome = member;
+            return;
+        }
+        at += member.in_nbytes;
+        out_nbytes += member.out_nbytes;
+    } while (wharf_gzip_member_follows(in + at, in_nbytes - at));
+    *ret_outcome = member;
+    ret_outcome->in_nbytes = at;
+    ret_outcome->out_nbytes = out_nbytes;
+}
