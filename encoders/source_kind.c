@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/source_kind.h"
+
+#include <string.h>
+
+#include "encoders/container_format.h"
+#include "encoders/gzip/bgzf.h"
+#include "encoders/gzip/gzip_format.h"
+#include "encoders/zlib/zlib_format.h"
+
+/* 1: begins with all of it; 0: does not; -1: with as much of it as there are bytes. */
+static int begins_with(const uint8_t *in, size_t in_nbytes, const void *magic, size_t magic_nbytes)
+{
+    size_t n = in_nbytes < magic_nbytes ? in_nbytes : magic_nbytes;
+
+    if (memcmp(in, magic, n) != 0)
+        return 0;
+    return n == magic_nbytes ? 1 : -1;
+}
+
+/* In the sense of begins_with. */
+static int begins_with_zlib(const uint8_t *in, size_t in_nbytes)
+{
+    if ((in[0] & 0x0f) != WHARF_ZLIB_METHOD_DEFLATE || in[0] >> 4 > WHARF_ZLIB_MAX_WINDOW)
+        return 0;
+    if (in_nbytes < WHARF_ZLIB_HEADER_NBYTES)
+        return -1;
+    return (in[0] * 256 + in[1]) % WHARF_ZLIB_HEADER_MODULUS == 0;
+}
+
+static enum wharf_source_kind gzip_kind(const uint8_t *in, size_t in_nbytes, bool at_end)
+{
+    uint32_t block_nbytes;
+    int is_bgzf = wharf_bgzf_look(in, in_nbytes, &block_nbytes);
+
+    if (is_bgzf < 0 && !at_end)
+        return WHARF_SOURCE_MORE;
+    return is_bgzf == 1 ? WHARF_SOURCE_BGZF : WHARF_SOURCE_GZIP;
+}
+
+enum wharf_source_kind wharf_source_detect(const uint8_t *in, size_t in_nbytes, bool at_end)
+{
+    static const uint8_t gzip_magic[] = {WHARF_GZIP_MAGIC_0, WHARF_GZIP_MAGIC_1};
+    enum wharf_source_kind kind = WHARF_SOURCE_OTHER;
+    int match;
+
+    if (in_nbytes == 0)
+        return at_end ? WHARF_SOURCE_EMPTY : WHARF_SOURCE_MORE;
+    /* The first bytes 89, 1f, and those of zlib (x8) rule each other out. */
+    if ((match = begins_with(in, in_nbytes, WHARF_CONTAINER_MAGIC, WHARF_CONTAINER_MAGIC_NBYTES)))
+        kind = WHARF_SOURCE_CONTAINER;
+    else if ((match = begins_with(in, in_nbytes, gzip_magic, sizeof(gzip_magic))))
+        kind = WHARF_SOURCE_GZIP;
+    else if ((match = begins_with_zlib(in, in_nbytes)))
+        kind = WHARF_SOURCE_ZLIB;
+    if (match < 0 && !at_end)
+        return WHARF_SOURCE_MORE;
+    return kind == WHARF_SOURCE_GZIP ? gzip_kind(in, in_nbytes, at_end) : kind;
+}
