@@ -27,7 +27,9 @@
 #define WHARF_DEVICE_MEMBER __device__ __forceinline__
 /* For large bodies that are called from several places: one copy, called. */
 #define WHARF_DEVICE_NOINLINE static __device__ __noinline__
-#define WHARF_UNROLL _Pragma("unroll")
+#define WHARF_PRAGMA(x) _Pragma(#x)
+#define WHARF_UNROLL WHARF_PRAGMA(unroll)
+#define WHARF_UNROLL_BY(n) WHARF_PRAGMA(unroll n)
 /* A table in constant memory, or plain read-only data on the host. */
 #define WHARF_CONSTANT static __constant__
 #include "kernels/warp_cuda.cuh"
@@ -36,6 +38,7 @@
 #define WHARF_DEVICE_MEMBER inline
 #define WHARF_DEVICE_NOINLINE static inline
 #define WHARF_UNROLL
+#define WHARF_UNROLL_BY(n)
 #define WHARF_CONSTANT static const
 #include "kernels/simt/warp_simt.h"
 #endif
@@ -70,7 +73,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   uint32_t match_any(uint32_t v)   collective.  The lanes that hold the same v as this one.
  *
  * Reductions over the 32 lanes, uint32_t: all lanes hold the result
- *   reduce_add, reduce_min, reduce_max, reduce_or, reduce_and     collective.  One instruction.
+ *   reduce_add, reduce_min, reduce_max, reduce_or, reduce_and, reduce_xor
+ *                                    collective.  One instruction.
  *
  * Prefix scans over the lanes in order, uint32_t: lane i holds the result of lanes 0 to i
  * (inclusive) or 0 to i - 1 (exclusive; lane 0 holds 0)
@@ -83,6 +87,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   funnel_right(lo, hi, n)   the low 32 bits of (hi:lo) >> (n & 31)
  *   funnel_left(lo, hi, n)    the high 32 bits of (hi:lo) << (n & 31)
  *   byte_perm(a, b, s)        four bytes of (b:a), chosen by the nibbles of s (0 to 7)
+ *   mul_high(a, b)            the high 32 bits of a * b
+ *   dot4(a, b, c)             c + the sum of the products of the four bytes of a and b
  *
  * Memory: one lane; the address must be aligned to the size of what it names
  *   load(p)           uint8_t, uint16_t, uint32_t, uint64_t, u32x4: an ordinary load

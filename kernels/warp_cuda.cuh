@@ -109,6 +109,11 @@ WHARF_DEVICE uint32_t reduce_and(uint32_t v, call_site = {})
     return __reduce_and_sync(0xffffffffu, v);
 }
 
+WHARF_DEVICE uint32_t reduce_xor(uint32_t v, call_site = {})
+{
+    return __reduce_xor_sync(0xffffffffu, v);
+}
+
 /*
  * The scans use shfl.up's own predicate (whether the source lane exists), which saves the
  * compare of the lane number in each of the five steps.
@@ -187,6 +192,16 @@ WHARF_DEVICE uint32_t funnel_left(uint32_t lo, uint32_t hi, unsigned n)
 WHARF_DEVICE uint32_t byte_perm(uint32_t a, uint32_t b, uint32_t s)
 {
     return __byte_perm(a, b, s);
+}
+
+WHARF_DEVICE uint32_t mul_high(uint32_t a, uint32_t b)
+{
+    return __umulhi(a, b);
+}
+
+WHARF_DEVICE uint32_t dot4(uint32_t a, uint32_t b, uint32_t c)
+{
+    return __dp4a(a, b, c);
 }
 
 template <typename T>

@@ -164,6 +164,12 @@ inline uint32_t reduce_and(uint32_t v, call_site at = {})
                       [](uint32_t r, uint32_t x, unsigned) { return r & x; });
 }
 
+inline uint32_t reduce_xor(uint32_t v, call_site at = {})
+{
+    return simt::fold("reduce_xor", at, v, 0,
+                      [](uint32_t r, uint32_t x, unsigned) { return r ^ x; });
+}
+
 inline uint32_t inclusive_add(uint32_t v, call_site at = {})
 {
     return simt::scan("inclusive_add", at, v, true, [](uint32_t r, uint32_t x) { return r + x; });
@@ -226,6 +232,18 @@ inline uint32_t byte_perm(uint32_t a, uint32_t b, uint32_t s)
     for (unsigned i = 0; i < 4; i++)
         r |= (uint32_t)(both >> (s >> 4 * i & 7) * 8 & 0xff) << 8 * i;
     return r;
+}
+
+inline uint32_t mul_high(uint32_t a, uint32_t b)
+{
+    return (uint32_t)((uint64_t)a * b >> 32);
+}
+
+inline uint32_t dot4(uint32_t a, uint32_t b, uint32_t c)
+{
+    for (unsigned i = 0; i < 32; i += 8)
+        c += (a >> i & 0xff) * (b >> i & 0xff);
+    return c;
 }
 
 /*

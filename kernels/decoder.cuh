@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decoder.cuh: what a device decoder is given and what it gives back.
+ *
+ * kernels/NAME/NAME_decode.cuh defines, in namespace wharf:
+ *
+ *   struct NAME_shared            its shared memory, one for each warp; a plain struct, may be
+ *                                 empty.  Holds arbitrary bytes when a chunk begins.
+ *   constexpr size_t NAME_SCRATCH_NBYTES
+ *                                 its scratch in global memory, one for each warp; may be 0.
+ *   WHARF_DEVICE verdict NAME_decode(NAME_shared &s, const chunk_job &job)
+ *                                 collective.  Decodes one chunk; all lanes return the same.
+ *
+ * A decoder knows neither batches nor blocks nor which warp it is.  Its input is hostile: it
+ * stays inside job.in, job.out, its shared memory and its scratch whatever the bytes are, with
+ * bounds that it keeps in registers, and it ends after a number of steps that is linear in
+ * in_nbytes + out_avail.
+ */
+#ifndef WHARF_KERNELS_DECODER_CUH
+#define WHARF_KERNELS_DECODER_CUH
+
+#include "kernels/warp.cuh"
+#include "proto/wharf_result.h"
+
+namespace wharf
+{
+
+/*
+ * No chunk on a device has more bytes, in or out, so that every position, also one in bits, and
+ * a sum of two fit 32 bits.  The launch layer refuses others.
+ */
+constexpr uint32_t MAX_CHUNK_NBYTES = 1u << 28;
+
+/* One chunk.  The same in all lanes. */
+struct chunk_job {
+    const uint8_t *in; /* any alignment; read as a constant while the kernel runs */
+    uint32_t in_nbytes;
+    uint8_t *out; /* any alignment; not overlapping `in` */
+    uint32_t out_avail;
+    uint8_t *scratch; /* NAME_SCRATCH_NBYTES, aligned to 256 */
+};
+
+/* struct wharf_outcome in 32-bit positions.  The same in all lanes. */
+struct verdict {
+    uint32_t result;
+    uint32_t reason;
+    uint32_t bit_offset;
+    uint32_t in_nbytes;
+    uint32_t out_nbytes;
+};
+
+WHARF_DEVICE verdict good(uint32_t in_nbytes, uint32_t out_nbytes)
+{
+    return {WHARF_OK, WHARF_REASON_NONE, 0, in_nbytes, out_nbytes};
+}
+
+WHARF_DEVICE verdict bad(uint32_t result, uint32_t reason, uint32_t bit_offset)
+{
+    return {result, reason, bit_offset, 0, 0};
+}
+
+} // namespace wharf
+
+#endif
