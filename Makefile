@@ -83,10 +83,11 @@ $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto
 	@mkdir -p $(@D)
 	$(Q)$(PROTOC_C) --c_out=$(BUILD)/gen $<
 
+# The generated code asserts on its caller's types, and a library must not end the program.
 $(BUILD)/obj/%.pb-c.c.o: $(BUILD)/gen/%.pb-c.c $(BUILD)/flags
 	$(say) CC $<
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(ALL_CFLAGS) -DNDEBUG -fPIC -MMD -MP -c -o $@ $<
 
 core_obj    := $(call obj,$(proto_src) $(encoders_src)) $(proto_gen_obj)
 client_obj  := $(call obj,$(client_src))
@@ -103,6 +104,7 @@ fuzz_engine := $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer)
 LIB_A  := $(BUILD)/libwharf.a
 LIB_SO := $(BUILD)/libwharf.so.$(ABI)
 CLI    := $(BUILD)/wharf
+TESTLIB := $(BUILD)/libtests.a
 
 .PHONY: all deps clean help FORCE
 .DEFAULT_GOAL := all
@@ -136,6 +138,10 @@ $(LIB_A): $(core_obj) $(client_obj)
 	$(say) AR $@
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
+$(TESTLIB): $(testlib_obj)
+	$(say) AR $@
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
 $(LIB_SO): $(core_obj) $(client_obj) clientlib/libwharf.map
 	$(say) LD $@
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libwharf.so.$(ABI) -Wl,--version-script=clientlib/libwharf.map \
@@ -146,20 +152,27 @@ $(CLI): $(call obj,$(cli_src)) $(LIB_A)
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(unit_main) $(testlib_obj) $(LIB_A)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(unit_main) $(TESTLIB) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(simt_obj) $(testlib_obj) $(LIB_A)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(simt_obj) $(TESTLIB) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lboost_context -lcriterion
 
 # ---- tests ---------------------------------------------------------------------------------
 
+# Every vector through every engine.
+VECTORS_BIN := $(BUILD)/tests/vectors
+$(VECTORS_BIN): $(call obj,tests/unit/vectors_main.c tests/unit/vector_engines.c) $(TESTLIB) $(LIB_A)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # Fuzz targets run over their corpora without a fuzzing engine, but with clang's in `make fuzz`.
-$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(testlib_obj) $(LIB_A)
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS)
@@ -169,7 +182,7 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(testlib_obj) $(LIB
 # What this variant's tests need; `make test` builds it for three variants.  The device code's
 # tests (.cc) run a warp as coroutines of one thread: nothing for the thread sanitizer.
 tsan_names := $(patsubst tests/unit/%.c,%,$(filter %.c,$(unit_src)))
-test-programs: $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin))
+test-programs: $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin) $(VECTORS_BIN))
 
 unit_names := $(notdir $(unit_bin))
 fuzz_names := $(notdir $(fuzz_bin))
@@ -177,12 +190,20 @@ scripts    := $(wildcard tests/integration/*_test.sh)
 # One word a program, with its arguments, as tests/run-tests takes them.
 replays    := $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTATIONS) tests/fuzz/corpus/$(f)")
 
+# Committed vectors, and with VECTORS those of a further folder, by way of a table.
+vector_runs := $(foreach v,release asan,"build/$(v)/tests/vectors tests/vectors")
+ifneq ($(VECTORS),)
+vector_runs += $(foreach v,release asan,"build/$(v)/tests/vectors build/vectors.table $(VECTORS)")
+vector_runs += "tests/integration/cat_vectors.py $(VECTORS)"
+endif
+
 test: deps ## install what is missing, then run all tests that need no GPU; VECTORS=DIR for more
 	$(Q)$(MAKE) all test-programs
 	$(Q)$(MAKE) VARIANT=asan test-programs
 	$(Q)$(MAKE) VARIANT=tsan test-programs
+	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
 	$(Q)tests/run-tests $(unit_names:%=build/release/tests/%) $(unit_names:%=build/asan/tests/%) \
-	    $(tsan_names:%=build/tsan/tests/%) $(replays) $(scripts) $(checks)
+	    $(tsan_names:%=build/tsan/tests/%) $(vector_runs) $(replays) $(scripts) $(checks)
 
 test-unit: $(filter $(patsubst %,$(BUILD)/tests/%_test,$(subst *,%,$(T))),$(unit_bin)) ## unit tests; T=name for one file
 	$(Q)tests/run-tests $(sort $^)
@@ -203,6 +224,27 @@ fuzz: ## fuzz every target for FUZZ_SECONDS (60), after a million fixed mutation
 format: ## clang-format all sources
 	$(Q)clang-format -i $(shell find $(wildcard proto encoders kernels daemon clientlib tests) \
 	    -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
+
+# ---- benchmarks ----------------------------------------------------------------------------
+
+bench_bin := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*_bench.c)) $(BUILD)/bench/columns
+$(BUILD)/bench/columns: $(call obj,tests/bench/columns.c)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lm
+
+$(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.c.o $(call obj,tests/bench/bench_row.c) $(TESTLIB) $(LIB_A)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lm
+
+.PHONY: bench bench-programs
+bench-programs: $(bench_bin)
+
+# A folder with dickens, nci and taxi.csv, as tests/README.md says; without it they are left out.
+DATA ?=
+bench: all bench-programs ## measure against peers on this CPU; DATA=DIR for more data
+	$(Q)BUILD=$(BUILD) tests/bench/run-bench --build $(BUILD) $(if $(DATA),--data $(DATA))
 
 # ---- everything else -----------------------------------------------------------------------
 
