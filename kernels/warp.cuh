@@ -25,21 +25,24 @@
 #ifdef __CUDACC__
 #define WHARF_DEVICE static __device__ __forceinline__
 #define WHARF_DEVICE_MEMBER __device__ __forceinline__
+/* Worked out by the compiler for tables, and called in device code too. */
+#define WHARF_CONSTEXPR constexpr __host__ __device__
 /* For large bodies that are called from several places: one copy, called. */
 #define WHARF_DEVICE_NOINLINE static __device__ __noinline__
 #define WHARF_PRAGMA(x) _Pragma(#x)
 #define WHARF_UNROLL WHARF_PRAGMA(unroll)
 #define WHARF_UNROLL_BY(n) WHARF_PRAGMA(unroll n)
-/* A table in constant memory, or plain read-only data on the host. */
-#define WHARF_CONSTANT static __constant__
+/* A table in device memory. */
+#define WHARF_DEVICE_TABLE static __device__ const
 #include "kernels/warp_cuda.cuh"
 #else
 #define WHARF_DEVICE static inline
 #define WHARF_DEVICE_MEMBER inline
+#define WHARF_CONSTEXPR constexpr
 #define WHARF_DEVICE_NOINLINE static inline
 #define WHARF_UNROLL
 #define WHARF_UNROLL_BY(n)
-#define WHARF_CONSTANT static const
+#define WHARF_DEVICE_TABLE static const
 #include "kernels/simt/warp_simt.h"
 #endif
 
