@@ -24,7 +24,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 struct input {
-    const char *path;
+    char *path;
     uint8_t *data;
     size_t nbytes;
 };
@@ -95,6 +95,15 @@ static void add_path(struct input_list *list, const char *path)
     test_file_list_deinit(&files);
 }
 
+static void free_list(struct input_list *list)
+{
+    for (size_t i = 0; i < list->n_inputs; i++) {
+        free(list->inputs[i].path);
+        free(list->inputs[i].data);
+    }
+    free(list->inputs);
+}
+
 /* Changes one thing in *nbytes bytes at data, which has room for MAX_MUTATED_NBYTES. */
 static void mutate_once(struct test_random *random, uint8_t *data, size_t *nbytes)
 {
@@ -108,7 +117,7 @@ static void mutate_once(struct test_random *random, uint8_t *data, size_t *nbyte
     case 1: /* another byte, often an extreme one */
         data[at] = (uint8_t)(test_random_one_in(random, 2)
                                  ? test_random_next(random)
-                                 : "\x00\xff\x7f\x80"[test_random_below(random, 4)]);
+                                 : (uint8_t) "\x00\xff\x7f\x80"[test_random_below(random, 4)]);
         break;
     case 2: /* cut off the end */
         *nbytes = at;
@@ -176,5 +185,6 @@ int main(int argc, char **argv)
         run_mutations(&list, n_mutations);
         printf("ok %zu - %llu mutations\n", list.n_inputs + 1, (unsigned long long)n_mutations);
     }
+    free_list(&list);
     return 0;
 }
