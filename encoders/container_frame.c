@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/container_frame.h"
 
-#include <libdeflate.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "encoders/checksum.h"
 #include "encoders/codec.h"
 
 typedef struct wharf_container_verdict verdict;
@@ -23,12 +23,12 @@ static verdict unsupported(uint32_t reason)
 
 static uint32_t file_header_crc(const struct wharf_container_file_header *header)
 {
-    return libdeflate_crc32(0, header, offsetof(struct wharf_container_file_header, header_crc));
+    return wharf_crc32(0, header, offsetof(struct wharf_container_file_header, header_crc));
 }
 
 static uint32_t frame_crc(const struct wharf_container_frame_header *header)
 {
-    return libdeflate_crc32(0, header, offsetof(struct wharf_container_frame_header, header_crc));
+    return wharf_crc32(0, header, offsetof(struct wharf_container_frame_header, header_crc));
 }
 
 void wharf_container_seal_file_header(struct wharf_container_file_header *header)

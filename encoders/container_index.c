@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/container_index.h"
 
-#include <libdeflate.h>
-#include <string.h>
+#include "encoders/checksum.h"
 
 _Static_assert(WHARF_CONTAINER_FANOUT == 1 << 8, "a level is 8 bits of a chunk's number");
 _Static_assert(WHARF_CONTAINER_OFFSET_MAX / WHARF_CONTAINER_CHUNK_MIN_FILE_NBYTES <
@@ -19,7 +18,7 @@ void wharf_container_index_add(struct wharf_container_index *index, uint32_t lev
         node->first = *entry;
         node->crc = 0;
     }
-    node->crc = libdeflate_crc32(node->crc, entry, sizeof(*entry));
+    node->crc = wharf_crc32(node->crc, entry, sizeof(*entry));
     node->n_entries++;
 }
 

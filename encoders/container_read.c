@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/container_read.h"
 
-#include <libdeflate.h>
 #include <string.h>
 
+#include "encoders/checksum.h"
 #include "encoders/container_frame.h"
 
 /* ---- sources ---------------------------------------------------------------------------- */
@@ -223,7 +223,7 @@ static int verify_entries(struct wharf_container_reader *reader,
         return (int)n;
     if (n < header->payload_nbytes)
         stop_bad(reader, WHARF_REASON_CONTAINER_TRUNCATED);
-    else if (libdeflate_crc32(0, entries, header->payload_nbytes) != header->content_crc)
+    else if (wharf_crc32(0, entries, header->payload_nbytes) != header->content_crc)
         stop_bad(reader, WHARF_REASON_CONTAINER_INDEX);
     return reader->state != WHARF_CONTAINER_READER_DONE;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random access: end frames from the back of the file, and down the index from its root. */
 #include <errno.h>
-#include <libdeflate.h>
 #include <string.h>
 
+#include "encoders/checksum.h"
 #include "encoders/container_frame.h"
 #include "encoders/container_read.h"
 
@@ -218,7 +218,7 @@ static int is_node_right(const struct node *node, const struct pointer *at, uint
            header->marker == WHARF_CONTAINER_MARKER_INDEX && header->codec_or_level == at->level &&
            header->sequence == at->sequence && header->raw_offset == at->raw_offset &&
            header->payload_nbytes == nbytes &&
-           header->content_crc == libdeflate_crc32(0, node->entries, nbytes);
+           header->content_crc == wharf_crc32(0, node->entries, nbytes);
 }
 
 /* The last entry that begins at or before raw_offset; or -1 if the entries are not in order. */

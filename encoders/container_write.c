@@ -2,10 +2,10 @@
 #include "encoders/container_write.h"
 
 #include <errno.h>
-#include <libdeflate.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "encoders/checksum.h"
 #include "encoders/container_frame.h"
 
 int wharf_container_pack(uint32_t codec, struct wharf_encoder *encoder, const uint8_t *raw,
@@ -29,7 +29,7 @@ int wharf_container_pack(uint32_t codec, struct wharf_encoder *encoder, const ui
         .codec = rc == 0 ? codec : WHARF_CODEC_STORED,
         .payload_nbytes = rc == 0 ? (uint32_t)payload_nbytes : raw_nbytes,
         .raw_nbytes = raw_nbytes,
-        .output_crc = libdeflate_crc32(0, raw, raw_nbytes),
+        .output_crc = wharf_crc32(0, raw, raw_nbytes),
         .payload = rc == 0 ? buf : raw,
     };
     return 0;
