@@ -71,6 +71,18 @@ simt_src     := $(wildcard kernels/simt/*.cc)
 
 obj = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 
+# ---- device decoders: a list of the folders that have one, in $(BUILD)/gen -----------------
+
+device_codecs   := $(sort $(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_decode.cuh))))
+device_codecs_h := $(BUILD)/gen/kernels/device_codecs.h
+$(device_codecs_h): FORCE
+	@mkdir -p $(@D)
+	@{ echo '/* Made by the build from the folders of kernels/ that have a decoder. */'; \
+	    for c in $(device_codecs); do echo "#include \"kernels/$$c/$${c}_decode.cuh\""; done; \
+	    echo "#define WHARF_DEVICE_CODEC_LIST(X) \\"; \
+	    for c in $(device_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; } > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
 # ---- control messages: C from proto/*.proto, in $(BUILD)/gen -------------------------------
 
 PROTOC_C      ?= protoc-c
@@ -104,6 +116,9 @@ fuzz_engine := $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer)
 LIB_A  := $(BUILD)/libwharf.a
 LIB_SO := $(BUILD)/libwharf.so.$(ABI)
 CLI    := $(BUILD)/wharf
+# The device code on the CPU, with what it needs beside $(LIBS).
+SIMT_A := $(BUILD)/libsimt.a
+SIMT_LIBS := -lboost_context -lstdc++
 TESTLIB := $(BUILD)/libtests.a
 
 .PHONY: all deps clean help FORCE
@@ -129,12 +144,16 @@ $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(proto_gen_h)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
-$(BUILD)/obj/%.cc.o: %.cc $(BUILD)/flags
+$(BUILD)/obj/%.cc.o: %.cc $(BUILD)/flags | $(device_codecs_h)
 	$(say) CXX $<
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
 $(LIB_A): $(core_obj) $(client_obj)
+	$(say) AR $@
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(SIMT_A): $(simt_obj)
 	$(say) AR $@
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
@@ -152,24 +171,24 @@ $(CLI): $(call obj,$(cli_src)) $(LIB_A)
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(unit_main) $(TESTLIB) $(LIB_A)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(unit_main) $(TESTLIB) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) -lcriterion
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(simt_obj) $(TESTLIB) $(LIB_A)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(unit_main) $(TESTLIB) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)
-	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lboost_context -lcriterion
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) -lcriterion
 
 # ---- tests ---------------------------------------------------------------------------------
 
 # Every vector through every engine.
 VECTORS_BIN := $(BUILD)/tests/vectors
-$(VECTORS_BIN): $(call obj,tests/unit/vectors_main.c tests/unit/vector_engines.c) $(TESTLIB) $(LIB_A)
+$(VECTORS_BIN): $(call obj,tests/unit/vectors_main.c tests/unit/vector_engines.c) $(TESTLIB) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS)
 
 # Fuzz targets run over their corpora without a fuzzing engine, but with clang's in `make fuzz`.
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(LIB_A)

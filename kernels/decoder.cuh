@@ -2,13 +2,16 @@
 /*
  * decoder.cuh: what a device decoder is given and what it gives back.
  *
- * kernels/NAME/NAME_decode.cuh defines, in namespace wharf:
+ * For the codec called `name`, kernels/name/name_decode.cuh defines in namespace wharf:
  *
- *   struct NAME_shared            its shared memory, one for each warp; a plain struct, may be
+ *   struct name_shared            its shared memory, one for each warp; a plain struct, may be
  *                                 empty.  Holds arbitrary bytes when a chunk begins.
  *   constexpr size_t NAME_SCRATCH_NBYTES
  *                                 its scratch in global memory, one for each warp; may be 0.
- *   WHARF_DEVICE verdict NAME_decode(NAME_shared &s, const chunk_job &job)
+ *   constexpr unsigned NAME_WARPS_PER_SM
+ *                                 how many warps should find room on one multiprocessor, 1 to 64:
+ *                                 what bounds the registers of a thread (65536 / 32 / this).
+ *   WHARF_DEVICE verdict name_decode(name_shared &s, const chunk_job &job)
  *                                 collective.  Decodes one chunk; all lanes return the same.
  *
  * A decoder knows neither batches nor blocks nor which warp it is.  Its input is hostile: it
@@ -37,7 +40,7 @@ struct chunk_job {
     uint32_t in_nbytes;
     uint8_t *out; /* any alignment; not overlapping `in` */
     uint32_t out_avail;
-    uint8_t *scratch; /* NAME_SCRATCH_NBYTES, aligned to 256 */
+    uint8_t *scratch; /* NAME_SCRATCH_NBYTES or more, aligned to 256; arbitrary bytes */
 };
 
 /* struct wharf_outcome in 32-bit positions.  The same in all lanes. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "clientlib/wharf.h"
+#include "kernels/simt/simt_batch.h"
 
 static bool can_decode_any(uint32_t codec)
 {
@@ -38,9 +39,48 @@ static void decode_library(uint32_t codec, const uint8_t *in, size_t in_nbytes, 
     wharf_close(wharf);
 }
 
+static bool can_decode_simt(uint32_t codec)
+{
+    return wharf_simt_can_decode(codec);
+}
+
+/* The device's code, its lanes in one of the three orders. */
+static void decode_simt(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                        size_t out_avail, enum wharf_simt_order order,
+                        struct wharf_outcome *ret_outcome)
+{
+    struct wharf_batch_chunk chunk = {
+        .in = in, .in_nbytes = in_nbytes, .out = out, .out_avail = out_avail, .codec = codec};
+    struct wharf_batch batch = {&chunk, ret_outcome, 1, codec};
+    if (wharf_simt_decode_batch(&batch, order, in_nbytes, NULL) < 0)
+        abort();
+}
+
+static void decode_simt_ascending(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                                  size_t out_avail, struct wharf_outcome *ret_outcome)
+{
+    decode_simt(codec, in, in_nbytes, out, out_avail, WHARF_SIMT_ASCENDING, ret_outcome);
+}
+
+static void decode_simt_descending(uint32_t codec, const uint8_t *in, size_t in_nbytes,
+                                   uint8_t *out, size_t out_avail,
+                                   struct wharf_outcome *ret_outcome)
+{
+    decode_simt(codec, in, in_nbytes, out, out_avail, WHARF_SIMT_DESCENDING, ret_outcome);
+}
+
+static void decode_simt_random(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                               size_t out_avail, struct wharf_outcome *ret_outcome)
+{
+    decode_simt(codec, in, in_nbytes, out, out_avail, WHARF_SIMT_RANDOM, ret_outcome);
+}
+
 const struct vector_engine vector_engines[] = {
     {"cpu", can_decode_any, decode_cpu, false},
     {"reference", can_decode_any, decode_reference, false},
     {"library", can_decode_any, decode_library, false},
+    {"simt ascending", can_decode_simt, decode_simt_ascending, false},
+    {"simt descending", can_decode_simt, decode_simt_descending, false},
+    {"simt random", can_decode_simt, decode_simt_random, false},
 };
 const size_t n_vector_engines = sizeof(vector_engines) / sizeof(vector_engines[0]);

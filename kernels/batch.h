@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch.h: many chunks at once on a device; C and C++.
+ *
+ * A batch is an array of chunks and an array of outcomes, both where the device can reach them:
+ * device or pinned memory for CUDA (cuda_batch.h), any memory for the SIMT layer
+ * (simt/simt_batch.h).  Outcomes are those that wharf_decode_job_run gives for the same job, in
+ * every member.
+ */
+#ifndef WHARF_KERNELS_BATCH_H
+#define WHARF_KERNELS_BATCH_H
+
+#include <stdint.h>
+
+#include "proto/wharf_result.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * One chunk.  What wharf_decode_job_check looks at must have been looked at: the launch layer
+ * itself answers BAD_REQUEST only for a codec without a device decoder (REQUEST_CODEC) and for
+ * sizes over WHARF_BATCH_CHUNK_MAX_NBYTES (REQUEST_RANGE).
+ */
+struct wharf_batch_chunk {
+    const uint8_t *in; /* any alignment */
+    uint8_t *out;      /* any alignment */
+    uint64_t in_nbytes;
+    uint64_t out_avail;
+    uint32_t codec;    /* enum wharf_codec */
+    uint32_t flags;    /* enum wharf_job_flag */
+    uint32_t checksum; /* expected CRC-32 of the output, with WHARF_JOB_CHECKSUM */
+    uint32_t reserved; /* 0 */
+};
+
+/* The most bytes of a chunk, in or out: positions in bits fit 32 bits on the device. */
+#define WHARF_BATCH_CHUNK_MAX_NBYTES (1u << 28)
+
+struct wharf_batch {
+    const struct wharf_batch_chunk *chunks;
+    struct wharf_outcome *outcomes;
+    uint32_t n_chunks;
+    /* The codec of all chunks, whose kernel is then used (others in the batch get REQUEST_CODEC),
+     * or WHARF_BATCH_ANY_CODEC for the kernel that has all decoders. */
+    uint32_t codec;
+};
+#define WHARF_BATCH_ANY_CODEC 0xffffffffu
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

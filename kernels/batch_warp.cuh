@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch_warp.cuh: what each warp of a batch's kernel does: takes one chunk after the other until
+ * none is left.  The same on the GPU and on the SIMT layer.
+ */
+#ifndef WHARF_KERNELS_BATCH_WARP_CUH
+#define WHARF_KERNELS_BATCH_WARP_CUH
+
+#include "kernels/batch.h"
+#include "kernels/checksum.cuh"
+#include "kernels/device_codec.cuh"
+#include "proto/wharf_job.h"
+
+namespace wharf
+{
+
+static_assert(WHARF_BATCH_CHUNK_MAX_NBYTES == MAX_CHUNK_NBYTES);
+
+/* In global memory, zero before a batch and, when its last warp has left, after it. */
+struct batch_control {
+    uint32_t n_taken; /* chunks taken beyond each warp's first */
+    uint32_t n_left;  /* warps that found nothing more */
+};
+
+/*
+ * collective.  What the job's flags make of a good decode: wharf_decode_job_settle, on the device.
+ */
+WHARF_DEVICE verdict settle(const wharf_batch_chunk &chunk, const verdict &v)
+{
+    uint32_t end_bit = 8 * v.in_nbytes;
+    if (v.result != WHARF_OK)
+        return v;
+    if ((chunk.flags & WHARF_JOB_EXACT_INPUT) && v.in_nbytes != chunk.in_nbytes)
+        return bad(WHARF_BAD_DATA, WHARF_REASON_INPUT_LEFT, end_bit);
+    if ((chunk.flags & WHARF_JOB_EXACT_OUTPUT) && v.out_nbytes != chunk.out_avail)
+        return bad(WHARF_OUTPUT_SHORT, WHARF_REASON_OUTPUT_MISSING, end_bit);
+    if (chunk.flags & WHARF_JOB_CHECKSUM) {
+        crc32_sum sum;
+        sum.init(chunk.out);
+        if (sum.finish(v.out_nbytes) != chunk.checksum)
+            return bad(WHARF_BAD_CHECKSUM, WHARF_REASON_JOB_CHECKSUM, end_bit);
+    }
+    return v;
+}
+
+/* collective.  One chunk, from its description to its outcome, which lane 0 stores. */
+template <typename Codec>
+WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_batch_chunk *d_chunk,
+                               wharf_outcome *d_outcome, uint8_t *scratch)
+{
+    wharf_batch_chunk chunk = *d_chunk;
+    verdict v = bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+    if (chunk.in_nbytes <= MAX_CHUNK_NBYTES && chunk.out_avail <= MAX_CHUNK_NBYTES) {
+        chunk_job job = {chunk.in, (uint32_t)chunk.in_nbytes, chunk.out, (uint32_t)chunk.out_avail,
+                         scratch};
+        v = settle(chunk, Codec::decode(s, chunk.codec, job));
+    }
+    if (lane_id() == 0)
+        *d_outcome = {v.result, v.reason, v.bit_offset, v.in_nbytes, v.out_nbytes};
+    syncwarp(); /* every lane is done with shared memory and scratch before the next chunk */
+}
+
+/*
+ * collective.  Warp number `warp` of n_warps, all of which must run; scratch is its own.  Chunks
+ * differ much in their work, so after its first a warp takes whatever is next.
+ */
+template <typename Codec>
+WHARF_DEVICE void run_batch_warp(typename Codec::shared &s, const wharf_batch &batch,
+                                 batch_control *control, uint32_t warp, uint32_t n_warps,
+                                 uint8_t *scratch)
+{
+    for (uint32_t i = warp; i < batch.n_chunks;) {
+        decode_chunk<Codec>(s, batch.chunks + i, batch.outcomes + i, scratch);
+        uint32_t taken = 0;
+        if (lane_id() == 0)
+            taken = atomic_add(&control->n_taken, 1);
+        i = n_warps + shfl(taken, 0);
+    }
+    if (lane_id() == 0 && atomic_add(&control->n_left, 1) == n_warps - 1) {
+        /* All others have taken their last: nobody looks at these until the next batch. */
+        store(&control->n_taken, 0u);
+        store(&control->n_left, 0u);
+    }
+}
+
+} // namespace wharf
+
+#endif

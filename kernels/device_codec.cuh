@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device_codec.cuh: the device decoders as types, one for each codec and one for all.
+ *
+ * kernels/device_codecs.h is made by the build from what folders with a decoder there are: it
+ * includes each kernels/name/name_decode.cuh and defines WHARF_DEVICE_CODEC_LIST(X) with a row
+ * X(NAME, name) each.
+ */
+#ifndef WHARF_KERNELS_DEVICE_CODEC_CUH
+#define WHARF_KERNELS_DEVICE_CODEC_CUH
+
+#include "encoders/wharf_codec.h"
+#include "kernels/decoder.cuh"
+#include "kernels/device_codecs.h"
+
+namespace wharf
+{
+
+#define X(ID, name)                                                                                \
+    struct name##_codec {                                                                          \
+        using shared = name##_shared;                                                              \
+        static constexpr size_t SCRATCH_NBYTES = ID##_SCRATCH_NBYTES;                              \
+        static constexpr unsigned WARPS_PER_SM = ID##_WARPS_PER_SM;                                \
+        static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
+        {                                                                                          \
+            if (codec != WHARF_CODEC_##ID)                                                         \
+                return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);                      \
+            return name##_decode(s, job);                                                          \
+        }                                                                                          \
+    };
+WHARF_DEVICE_CODEC_LIST(X)
+#undef X
+
+template <typename T, unsigned N>
+constexpr T largest_of(const T (&values)[N])
+{
+    T most = values[0];
+    for (T v : values)
+        most = v > most ? v : most;
+    return most;
+}
+
+template <typename T, unsigned N>
+constexpr T least_of(const T (&values)[N])
+{
+    T least = values[0];
+    for (T v : values)
+        least = v < least ? v : least;
+    return least;
+}
+
+#define X(ID, name) ID##_SCRATCH_NBYTES,
+constexpr size_t ALL_SCRATCH_NBYTES[] = {WHARF_DEVICE_CODEC_LIST(X)};
+#undef X
+#define X(ID, name) ID##_WARPS_PER_SM,
+constexpr unsigned ALL_WARPS_PER_SM[] = {WHARF_DEVICE_CODEC_LIST(X)};
+#undef X
+
+/* All decoders in one: room for the largest, and registers for the hungriest. */
+struct any_codec {
+    union shared {
+#define X(ID, name) name##_shared name;
+        WHARF_DEVICE_CODEC_LIST(X)
+#undef X
+    };
+    static constexpr size_t SCRATCH_NBYTES = largest_of(ALL_SCRATCH_NBYTES);
+    static constexpr unsigned WARPS_PER_SM = least_of(ALL_WARPS_PER_SM);
+
+    static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job)
+    {
+        switch (codec) {
+#define X(ID, name)                                                                                \
+    case WHARF_CODEC_##ID:                                                                         \
+        return name##_decode(s.name, job);
+            WHARF_DEVICE_CODEC_LIST(X)
+#undef X
+        default:
+            return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);
+        }
+    }
+};
+
+} // namespace wharf
+
+#endif

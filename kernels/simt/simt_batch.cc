@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/simt/simt_batch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/batch_warp.cuh"
+
+namespace wharf
+{
+namespace
+{
+
+constexpr size_t SCRATCH_ALIGN = 256;
+
+/* Scratch of its exact size, so that the sanitizer sees what goes past it. */
+uint8_t *new_scratch(size_t nbytes, uint64_t seed)
+{
+    void *p;
+    if (posix_memalign(&p, SCRATCH_ALIGN, nbytes ? nbytes : 1))
+        return nullptr;
+    memset(p, (int)(seed * 0x9e3779b97f4a7c15u >> 56), nbytes);
+    return static_cast<uint8_t *>(p);
+}
+
+template <typename Codec>
+int run(const wharf_batch &batch, const simt::options &options, uint64_t *ret_n_steps)
+{
+    uint8_t *scratch = new_scratch(Codec::SCRATCH_NBYTES, options.seed);
+    if (!scratch)
+        return -ENOMEM;
+    batch_control control = {0, 0};
+    uint64_t n_steps =
+        simt::run_warp<typename Codec::shared>(options, [&](typename Codec::shared &s) {
+            run_batch_warp<Codec>(s, batch, &control, 0, 1, scratch);
+        });
+    free(scratch);
+    if (ret_n_steps)
+        *ret_n_steps = n_steps;
+    return 0;
+}
+
+} // namespace
+} // namespace wharf
+
+int wharf_simt_can_decode(uint32_t codec)
+{
+    switch (codec) {
+#define X(ID, name) case WHARF_CODEC_##ID:
+        WHARF_DEVICE_CODEC_LIST(X)
+#undef X
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+int wharf_simt_decode_batch(const struct wharf_batch *batch, enum wharf_simt_order order,
+                            uint64_t seed, uint64_t *ret_n_steps)
+{
+    static const wharf::simt::lane_order orders[] = {wharf::simt::lane_order::ascending,
+                                                     wharf::simt::lane_order::descending,
+                                                     wharf::simt::lane_order::random};
+    if ((unsigned)order >= sizeof(orders) / sizeof(orders[0]))
+        return -EINVAL;
+    wharf::simt::options options = {orders[order], seed};
+    switch (batch->codec) {
+#define X(ID, name)                                                                                \
+    case WHARF_CODEC_##ID:                                                                         \
+        return wharf::run<wharf::name##_codec>(*batch, options, ret_n_steps);
+        WHARF_DEVICE_CODEC_LIST(X)
+#undef X
+    case WHARF_BATCH_ANY_CODEC:
+        return wharf::run<wharf::any_codec>(*batch, options, ret_n_steps);
+    default:
+        return -EINVAL;
+    }
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * simt_batch.h: a batch on the SIMT layer; C and C++.  The device's own code, on the CPU, slowly:
+ * for tests, fuzzers and machines without a GPU.
+ */
+#ifndef WHARF_KERNELS_SIMT_SIMT_BATCH_H
+#define WHARF_KERNELS_SIMT_SIMT_BATCH_H
+
+#include "kernels/batch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The order in which lanes run between two collectives; kernels/simt/simt.h says why. */
+enum wharf_simt_order {
+    WHARF_SIMT_ASCENDING = 0,
+    WHARF_SIMT_DESCENDING = 1,
+    WHARF_SIMT_RANDOM = 2,
+};
+
+/*
+ * Decodes all chunks of a batch, one after the other as one warp, and fills the outcomes.  seed is
+ * that of the random order and of what shared memory and scratch hold at the start.
+ * ret_n_steps, if not NULL: how many collectives the warp met in.
+ * Returns 0, -ENOMEM, or -EINVAL for a batch.codec or an order that there is not; then nothing was
+ * touched.  Ends the program with a message when device code breaks the rules of warp.cuh.
+ * Any number of threads may call it at once.
+ */
+int wharf_simt_decode_batch(const struct wharf_batch *batch, enum wharf_simt_order order,
+                            uint64_t seed, uint64_t *ret_n_steps);
+
+/* Whether there is a device decoder for codec number `codec`. */
+int wharf_simt_can_decode(uint32_t codec);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
