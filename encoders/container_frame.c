@@ -77,29 +77,23 @@ static int has_parameters(const struct wharf_container_frame_header *header)
     return memcmp(header->parameters, none, sizeof(none)) != 0;
 }
 
-/* None of today's codecs has parameters: a chunk that gives some is for a wharf that knows more. */
-static verdict check_codec(const struct wharf_container_frame_header *header)
+/* None of today's codecs has parameters: a chunk that gives some is for a wharf that knows more.
+ * A payload is smaller than its output, or is the output: so one limit bounds both. */
+static verdict check_chunk(const struct wharf_container_frame_header *header)
 {
     const struct wharf_codec_row *row = wharf_codec_find(header->codec_or_level);
+    int is_stored = header->codec_or_level == WHARF_CODEC_STORED;
 
     if (!row || has_parameters(header))
         return unsupported(WHARF_REASON_CONTAINER_CODEC);
-    if (!wharf_codec_may_yield(row->ops, header->payload_nbytes, header->raw_nbytes))
-        return bad(WHARF_REASON_CONTAINER_LIMIT);
-    return good;
-}
-
-/* A payload is smaller than its output, or is the output: so one limit bounds both. */
-static verdict check_chunk(const struct wharf_container_frame_header *header)
-{
-    int is_stored = header->codec_or_level == WHARF_CODEC_STORED;
-
     if (header->raw_nbytes < WHARF_CONTAINER_CHUNK_MIN_NBYTES ||
         header->raw_nbytes > WHARF_CONTAINER_CHUNK_MAX_NBYTES || header->payload_nbytes == 0 ||
         header->payload_nbytes > header->raw_nbytes ||
         is_stored != (header->payload_nbytes == header->raw_nbytes))
         return bad(WHARF_REASON_CONTAINER_CHUNK);
-    return check_codec(header);
+    if (!wharf_codec_may_yield(row->ops, header->payload_nbytes, header->raw_nbytes))
+        return bad(WHARF_REASON_CONTAINER_LIMIT);
+    return good;
 }
 
 static verdict check_node(const struct wharf_container_frame_header *header)
