@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/decode_job.h"
 
-#include <libdeflate.h>
-
-static void fail(struct wharf_outcome *outcome, uint32_t result, uint32_t reason,
-                 uint64_t bit_offset)
-{
-    *outcome = (struct wharf_outcome){
-        .result = result,
-        .reason = reason,
-        .bit_offset = bit_offset,
-    };
-}
+#include "encoders/checksum.h"
+#include "encoders/outcome.h"
 
 /* Whether nbytes at p can be one object: not NULL, no longer than an object can be, and not
  * around the end of the address space. */
@@ -38,16 +29,16 @@ const struct wharf_codec_ops *wharf_decode_job_check(const struct wharf_decode_j
     const struct wharf_codec_row *row = wharf_codec_find(job->codec);
 
     if (!row) {
-        fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);
+        wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);
         return NULL;
     }
     if (job->flags & ~WHARF_JOB_KNOWN_FLAGS) {
-        fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_FLAGS, 0);
+        wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_FLAGS, 0);
         return NULL;
     }
     if (!is_range(job->in, job->in_nbytes) || !is_range(job->out, job->out_avail) ||
         ranges_overlap(job->in, job->in_nbytes, job->out, job->out_avail)) {
-        fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+        wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
         return NULL;
     }
     return row->ops;
@@ -78,11 +69,11 @@ void wharf_decode_job_settle(const struct wharf_decode_job *job, uint32_t out_ch
     if (outcome->result != WHARF_OK)
         return;
     if (leaves_input(job, outcome))
-        fail(outcome, WHARF_BAD_DATA, WHARF_REASON_INPUT_LEFT, end_bit);
+        wharf_outcome_fail(outcome, WHARF_BAD_DATA, WHARF_REASON_INPUT_LEFT, end_bit);
     else if (misses_output(job, outcome))
-        fail(outcome, WHARF_OUTPUT_SHORT, WHARF_REASON_OUTPUT_MISSING, end_bit);
+        wharf_outcome_fail(outcome, WHARF_OUTPUT_SHORT, WHARF_REASON_OUTPUT_MISSING, end_bit);
     else if ((job->flags & WHARF_JOB_CHECKSUM) && out_checksum != job->checksum)
-        fail(outcome, WHARF_BAD_CHECKSUM, WHARF_REASON_JOB_CHECKSUM, end_bit);
+        wharf_outcome_fail(outcome, WHARF_BAD_CHECKSUM, WHARF_REASON_JOB_CHECKSUM, end_bit);
 }
 
 void wharf_decode_job_run(const struct wharf_decode_job *job, int reference,
@@ -97,6 +88,6 @@ void wharf_decode_job_run(const struct wharf_decode_job *job, int reference,
     decode = reference ? ops->decode_reference : ops->decode;
     decode(job->in, job->in_nbytes, job->out, job->out_avail, ret_outcome);
     if (wharf_decode_job_wants_checksum(job, ret_outcome))
-        checksum = libdeflate_crc32(0, job->out, ret_outcome->out_nbytes);
+        checksum = wharf_crc32(WHARF_CRC32_INIT, job->out, ret_outcome->out_nbytes);
     wharf_decode_job_settle(job, checksum, ret_outcome);
 }
