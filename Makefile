@@ -149,6 +149,19 @@ $(BUILD)/obj/%.cc.o: %.cc $(BUILD)/flags | $(device_codecs_h)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
+# Machine code for the A100 and the H100, and PTX for what comes later.
+CUDA_ARCHS ?= 80 90
+NVCC_FLAGS := -std=c++17 -O3 -I. -Iproto -Iencoders -I$(BUILD)/gen -Xcompiler -Wall,-Wextra,-fPIC \
+    $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+    -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+CUDA_HOME  := $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
+CUDA_LIBS  := -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt -lstdc++
+
+$(BUILD)/obj/%.cu.o: %.cu $(BUILD)/flags | $(device_codecs_h)
+	$(say) NVCC $<
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
 $(LIB_A): $(core_obj) $(client_obj)
 	$(say) AR $@
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
