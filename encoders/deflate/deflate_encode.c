@@ -110,20 +110,16 @@ static uInt at_most_uint(size_t nbytes)
     return nbytes < UINT_MAX ? (uInt)nbytes : UINT_MAX;
 }
 
-/* zlib counts in 32 bits, so longer buffers are given to it in pieces. */
-static int zlib_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t in_nbytes,
-                       uint8_t *out, size_t out_avail, size_t *ret_out_nbytes)
+/* zlib counts in 32 bits, so longer buffers are given to it in pieces.  0 or -ENOSPC;
+ * *out_left goes down by what was written. */
+static int zlib_run(z_stream *zlib, size_t in_nbytes, size_t *out_left)
 {
-    z_stream *zlib = &encoder->zlib;
     size_t in_left = in_nbytes;
-    size_t out_left = out_avail;
-    int rc = deflateReset(zlib);
+    int rc = Z_OK;
 
-    zlib->next_in = (Bytef *)in;
-    zlib->next_out = out;
     while (rc == Z_OK) {
         uInt in_piece = at_most_uint(in_left);
-        uInt out_piece = at_most_uint(out_left);
+        uInt out_piece = at_most_uint(*out_left);
 
         if (out_piece == 0)
             return -ENOSPC;
@@ -131,12 +127,27 @@ static int zlib_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t 
         zlib->avail_out = out_piece;
         rc = deflate(zlib, in_piece == in_left ? Z_FINISH : Z_NO_FLUSH);
         in_left -= in_piece - zlib->avail_in;
-        out_left -= out_piece - zlib->avail_out;
+        *out_left -= out_piece - zlib->avail_out;
     }
-    if (rc != Z_STREAM_END)
-        return -ENOSPC;
-    *ret_out_nbytes = out_avail - out_left;
-    return 0;
+    return rc == Z_STREAM_END ? 0 : -ENOSPC;
+}
+
+/* The stream is reset behind each chunk, not before it: deflateBound forgets a finished stream's
+ * gzip header and gives too little. */
+static int zlib_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t in_nbytes,
+                       uint8_t *out, size_t out_avail, size_t *ret_out_nbytes)
+{
+    z_stream *zlib = &encoder->zlib;
+    size_t out_left = out_avail;
+    int rc;
+
+    zlib->next_in = (Bytef *)in;
+    zlib->next_out = out;
+    rc = zlib_run(zlib, in_nbytes, &out_left);
+    deflateReset(zlib);
+    if (rc == 0)
+        *ret_out_nbytes = out_avail - out_left;
+    return rc;
 }
 
 static void zlib_stop(struct wharf_encoder *encoder)
