@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# proto/models: wake-ups and replay, searched exhaustively by Spin, as they are and with one rule
+# taken out at a time, which the model has to notice.
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+
+# search MODEL [-DNAME]: leaves Spin's report in `report`.
+search() {
+    local model=$1
+    shift
+    cp "$TOP"/proto/models/*.pml .
+    spin "$@" -a "$model.pml"
+    "${CC:-gcc}" -O2 -w -DSAFETY -DCOLLAPSE -o pan pan.c
+    ./pan -m100000 > report
+    expect_status 1 grep 'max search depth too small' report
+}
+
+# holds MODEL: no state breaks it, and every step of it was taken.
+holds() {
+    search "$1"
+    grep -q 'errors: 0$' report
+    grep -A 1000 '^unreached' report | grep '\.pml:' | grep -v -e '-end-' > unreached || true
+    expect_text '' "$(cat unreached)"
+}
+
+# fails_without RULE MODEL HOW: with -DRULE there is a state that breaks it, HOW.
+fails_without() {
+    search "$2" "-D$1"
+    grep -q "$3" report
+    grep -q 'errors: 1$' report
+}
+
+test_sleeping_daemon_is_always_woken() {
+    holds submission_wakeup
+}
+test_sleeping_daemon_needs_the_wakers_fence() {
+    fails_without NO_FENCE_WAKER submission_wakeup 'invalid end state'
+}
+test_sleeping_daemon_needs_the_sleepers_fence() {
+    fails_without NO_FENCE_SLEEPER submission_wakeup 'invalid end state'
+}
+
+test_sleeping_client_is_always_woken() {
+    holds completion_wakeup
+}
+test_sleeping_client_needs_the_wakers_fence() {
+    fails_without NO_FENCE_WAKER completion_wakeup 'invalid end state'
+}
+test_sleeping_client_needs_the_sleepers_fence() {
+    fails_without NO_FENCE_SLEEPER completion_wakeup 'invalid end state'
+}
+
+test_replay_completes_every_job_once() {
+    holds replay
+}
+test_replay_needs_what_the_dead_daemon_had_taken() {
+    fails_without REPLAY_UNTAKEN_ONLY replay 'invalid end state'
+}
+test_replay_needs_a_hello_that_waits_for_old_workers() {
+    fails_without HELLO_EARLY replay 'assertion violated'
+}
+test_replay_needs_segments_of_its_own() {
+    fails_without OLD_RINGS replay 'assertion violated'
+}
+test_completions_need_outputs_that_are_done() {
+    fails_without PUBLISH_EARLY replay 'assertion violated'
+}
+
+# The models are the C code's steps: every function that they name is there.
+test_models_name_the_codes_functions() {
+    cat "$TOP"/proto/models/*.pml | grep -oE '\bwharf_ring_[a-z_]+' | sort -u > named
+    test -s named
+    while read -r name; do
+        grep -qE "\b$name\(" "$TOP/proto/ring_ops.h" || echo "$name is not in ring_ops.h"
+    done < named > missing
+    expect_text '' "$(cat missing)"
+}
+
+run_tests
