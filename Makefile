@@ -121,7 +121,11 @@ SIMT_A := $(BUILD)/libsimt.a
 SIMT_LIBS := -lboost_context -lstdc++
 TESTLIB := $(BUILD)/libtests.a
 
-.PHONY: all deps clean help FORCE
+# A make of its own, for what may have to be installed first and for other variants: on all cores,
+# unless this make was told how many to take.
+parallel = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+
+.PHONY: all deps demo clean help FORCE
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 # Keep what implicit rules made on the way: every object serves the next build.
@@ -230,9 +234,10 @@ vector_runs += "tests/integration/cat_vectors.py $(VECTORS)"
 endif
 
 test: deps ## install what is missing, then run all tests that need no GPU; VECTORS=DIR for more
-	$(Q)$(MAKE) all test-programs
-	$(Q)$(MAKE) VARIANT=asan test-programs
-	$(Q)$(MAKE) VARIANT=tsan test-programs
+	+$(Q)$(parallel) all test-programs
+	+$(Q)$(parallel) VARIANT=asan test-programs
+	+$(Q)$(parallel) VARIANT=tsan test-programs
+	+$(Q)$(parallel) BUILD=build/clang CC=clang CXX=clang++ all
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
 	$(Q)tests/run-tests $(unit_names:%=build/release/tests/%) $(unit_names:%=build/asan/tests/%) \
 	    $(tsan_names:%=build/tsan/tests/%) $(vector_runs) $(replays) $(scripts) $(checks)
@@ -249,8 +254,8 @@ check: all ## layering, names, format, exported symbols, scripts, manual pages
 
 fuzz: ## fuzz every target for FUZZ_SECONDS (60), after a million fixed mutations each
 	$(Q).ci/install-deps build test
-	$(Q)$(MAKE) $(fuzz_names:%=build/release/fuzz/%)
-	$(Q)$(MAKE) VARIANT=fuzz CC=clang $(fuzz_names:%=build/fuzz/fuzz/%)
+	+$(Q)$(parallel) $(fuzz_names:%=build/release/fuzz/%)
+	+$(Q)$(parallel) VARIANT=fuzz CC=clang $(fuzz_names:%=build/fuzz/fuzz/%)
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run-fuzz $(fuzz_names)
 
 format: ## clang-format all sources
@@ -275,10 +280,16 @@ bench-programs: $(bench_bin)
 
 # A folder with dickens, nci and taxi.csv, as tests/README.md says; without it they are left out.
 DATA ?=
-bench: all bench-programs ## measure against peers on this CPU; DATA=DIR for more data
+bench: deps ## measure against peers on this CPU; DATA=DIR for more data
+	+$(Q)$(parallel) all bench-programs
 	$(Q)BUILD=$(BUILD) tests/bench/run-bench --build $(BUILD) $(if $(DATA),--data $(DATA))
 
 # ---- everything else -----------------------------------------------------------------------
+
+demo: ## install what is missing, build, pack and unpack real files with every codec
+	$(Q).ci/install-deps build
+	+$(Q)$(parallel) all $(BUILD)/bench/columns
+	$(Q)tests/bench/demo.py $(BUILD)
 
 deps: ## install the Debian packages that building and testing need
 	$(Q).ci/install-deps build test
