@@ -245,7 +245,7 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 test-unit: $(filter $(patsubst %,$(BUILD)/tests/%_test,$(subst *,%,$(T))),$(unit_bin)) ## unit tests; T=name for one file
 	$(Q)tests/run-tests $(sort $^)
 
-test-integration: all ## tests of the command and the installed library; T=name for one file
+test-integration: all $(VECTORS_BIN) ## tests of the command and the installed library; T=name for one file
 	$(Q)BUILD=$(BUILD) tests/run-tests $(wildcard tests/integration/$(T)_test.sh)
 
 checks := $(sort $(wildcard tests/check/*_check.*))

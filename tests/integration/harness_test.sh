@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The test scripts' own ground: a failure inside a test must not go unseen, and the runner must
-# not take a program that ran nothing, or died, for a good one.
+# The tests' own ground: a failure inside a test must not go unseen, the runner must not take a
+# program that ran nothing, or died, for a good one, and a wrong vector must not pass.
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
@@ -71,6 +71,48 @@ test_program_that_stops_early_is_a_failure() {
 test_missing_program_is_a_failure() {
     expect_status 1 "$TOP/tests/run-tests" ./no-such-program > out
     expect_text '0 passed, 1 failed' "$(tail -n 1 out)"
+}
+
+# vector EXPECTATION: a stored vector of three bytes in a folder of its own.
+vector() {
+    mkdir -p v/stored/ok
+    printf abc > v/stored/ok/three
+    printf '%s\n' "$@" > v/stored/ok/three.expect
+}
+
+test_right_vector_passes() {
+    vector 'result ok' 'out_nbytes 3' 'crc32 352441c2'
+    "$BUILD/tests/vectors" v
+}
+
+test_wrong_expectations_of_a_vector_fail() {
+    vector 'result ok' 'out_nbytes 3' 'crc32 352441c3'
+    expect_status 1 "$BUILD/tests/vectors" v
+    vector 'result ok' 'out_nbytes 4'
+    expect_status 1 "$BUILD/tests/vectors" v
+    vector 'result bad_data'
+    expect_status 1 "$BUILD/tests/vectors" v
+    vector 'result ok' 'out_nbytes 3' 'reason input_truncated'
+    expect_status 1 "$BUILD/tests/vectors" v
+    vector 'result ok' 'out_nbytes 3' 'in_nbytes 2'
+    expect_status 1 "$BUILD/tests/vectors" v
+    vector 'result ok' 'out_nbytes 3' 'bit_offset 8'
+    expect_status 1 "$BUILD/tests/vectors" v
+}
+
+test_vectors_that_would_be_left_out_are_an_error() {
+    vector 'result ok' 'out_nbytes 3'
+    printf 'result ok\nout_nbytes 0\n' > v/stored/ok/missing.expect
+    expect_status 2 "$BUILD/tests/vectors" v
+    rm v/stored/ok/*.expect
+    expect_status 2 "$BUILD/tests/vectors" v
+    vector 'result ok' 'out_nbytes 3' 'colour red'
+    expect_status 2 "$BUILD/tests/vectors" v
+    expect_status 2 "$BUILD/tests/vectors" no-such-folder
+    printf 'vector stored/ok/three\ncodec stored\nresult ok\nout_nbytes 3\ncount 2\n' > table
+    expect_status 2 "$BUILD/tests/vectors" table v
+    sed -i 's/count 2/count 1/' table
+    "$BUILD/tests/vectors" table v
 }
 
 run_tests
