@@ -2,7 +2,7 @@
 /*
  * ring.pml: the steps of ring_ops.h, under its names, for the two models that include this.
  *
- * Small: N entries a queue, indices of two or three bits that wrap as those of 32 bits do.  What
+ * Small: N entries a queue, indices of two bits that wrap as those of 32 bits do.  What
  * the C code keeps private is private here; what it shares lies in memory[] and is reached through
  * store buffers, one for each side, that give up their stores in order but as late as they like:
  * what x86 allows.  Nobody loads a word that it stores itself, so no load looks into a buffer.
