@@ -66,6 +66,7 @@ client_src   := $(filter-out clientlib/example.c,$(wildcard clientlib/*.c))
 cli_src      := $(wildcard clientlib/cli/*.c)
 testlib_src  := $(wildcard tests/lib/*.c)
 unit_src     := $(wildcard tests/unit/*_test.c tests/unit/*_test.cc)
+fuzz_src     := $(wildcard tests/fuzz/*_fuzz.c)
 # Device code on the CPU; what is only for the GPU has the ending .cu.
 simt_src     := $(wildcard kernels/simt/*.cc)
 
@@ -106,6 +107,7 @@ client_obj  := $(call obj,$(client_src))
 testlib_obj := $(call obj,$(testlib_src))
 simt_obj    := $(call obj,$(simt_src))
 unit_bin    := $(patsubst tests/unit/%,$(BUILD)/tests/%,$(basename $(unit_src)))
+fuzz_bin    := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(fuzz_src))
 
 # Criterion's own main(), except where direct_main.c says why not.
 unit_main   := $(if $(filter tsan,$(VARIANT)),$(call obj,tests/unit/direct_main.c))
@@ -208,10 +210,10 @@ $(VECTORS_BIN): $(call obj,tests/unit/vectors_main.c tests/unit/vector_engines.c
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS)
 
 # Fuzz targets run over their corpora without a fuzzing engine, but with clang's in `make fuzz`.
-$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(LIB_A)
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS) $(SIMT_LIBS)
 
 .PHONY: test-programs test test-unit test-integration check fuzz format
 
@@ -255,7 +257,7 @@ check: all ## layering, names, format, exported symbols, scripts, manual pages
 fuzz: ## fuzz every target for FUZZ_SECONDS (60), after a million fixed mutations each
 	$(Q).ci/install-deps build test
 	+$(Q)$(parallel) $(fuzz_names:%=build/release/fuzz/%)
-	+$(Q)$(parallel) VARIANT=fuzz CC=clang $(fuzz_names:%=build/fuzz/fuzz/%)
+	+$(Q)$(parallel) VARIANT=fuzz CC=clang CXX=clang++ $(fuzz_names:%=build/fuzz/fuzz/%)
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run-fuzz $(fuzz_names)
 
 format: ## clang-format all sources

@@ -30,6 +30,8 @@ case $BUILD in /*) ;; *) BUILD=$TOP/$BUILD ;; esac
 # shellcheck disable=SC2034 # used by the scripts
 WHARF=$BUILD/wharf
 SKIP_STATUS=77
+# A make inside a test takes nothing from the make that runs the tests.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 
 # expect_status N COMMAND...: fails unless the command exits with status N.
 expect_status() {

@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The build itself: what `make test` would run, and that sources are found by name.
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+
+# A list in the Makefile once got lost in a merge, and with it all fuzz targets from the tests.
+test_make_test_runs_every_test_file() {
+    make -C "$TOP" --no-print-directory -n test VECTORS=/vectors > commands
+    tr -s '[:blank:]"' '\n' < commands > words
+    cd "$TOP"
+    for path in tests/unit/*_test.c tests/unit/*_test.cc; do
+        name=$(basename "${path%.*}")
+        for variant in release asan; do
+            grep -qx "build/$variant/tests/$name" "$OLDPWD/words"
+        done
+    done
+    for path in tests/unit/*_test.c; do
+        grep -qx "build/tsan/tests/$(basename "${path%.*}")" "$OLDPWD/words"
+    done
+    for path in tests/fuzz/*_fuzz.c; do
+        grep -qx "build/asan/fuzz/$(basename "${path%.*}")" "$OLDPWD/words"
+    done
+    for path in tests/integration/*_test.sh tests/check/*_check.*; do
+        grep -qx "$path" "$OLDPWD/words"
+    done
+    grep -q 'build/asan/tests/vectors tests/vectors' "$OLDPWD/commands"
+    grep -q 'build/asan/tests/vectors build/vectors.table /vectors' "$OLDPWD/commands"
+}
+
+test_every_fuzz_target_has_a_corpus() {
+    for path in "$TOP"/tests/fuzz/*_fuzz.c; do
+        test -n "$(ls "$TOP/tests/fuzz/corpus/$(basename "${path%.c}")")"
+    done
+}
+
+test_help_names_every_target_that_people_type() {
+    make -C "$TOP" --no-print-directory help > list
+    for target in all test test-unit test-integration check fuzz bench format demo deps \
+        clean help; do
+        grep -q "^  $target  *[a-z]" list
+    done
+}
+
+test_unknown_variant_is_refused() {
+    expect_status 2 make -C "$TOP" VARIANT=fast all 2> message
+    grep -q 'unknown VARIANT=fast: release, debug, asan or tsan' message
+}
+
+test_changed_flags_rebuild_objects() {
+    mkdir -p tree/proto tree/tests
+    cp "$TOP/Makefile" tree
+    cp "$TOP"/proto/wharf_result.h "$TOP"/proto/result_strings.c tree/proto
+    cd tree
+    object=build/release/obj/proto/result_strings.c.o
+    make "$object" > first
+    grep -q result_strings first
+    make "$object" > second
+    expect_status 1 grep result_strings second
+    make "$object" CFLAGS=-DSOMETHING > third
+    grep -q result_strings third
+    touch proto/wharf_result.h
+    make "$object" CFLAGS=-DSOMETHING > fourth
+    grep -q result_strings fourth
+}
+
+run_tests
