@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Headers that C and C++ both see: each alone is good C11 and good C++17, for two compilers.
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+
+warnings=(-Wall -Wextra -Wundef -Wshadow -Wpointer-arith -Werror)
+
+# compiles HEADER FLAG...: by every compiler.
+compiles() {
+    local header=$1
+    shift
+    echo "#include \"$header\"" > only.c
+    cp only.c only.cc
+    for compiler in gcc clang; do
+        "$compiler" -std=c11 "${warnings[@]}" -Wstrict-prototypes "$@" -fsyntax-only only.c
+    done
+    for compiler in g++ clang++; do
+        "$compiler" -std=c++17 "${warnings[@]}" "$@" -fsyntax-only only.cc
+    done
+}
+
+# As they are installed: in one folder, with nothing else of the tree.
+test_public_headers_stand_alone() {
+    mkdir include
+    cp "$TOP"/proto/wharf_*.h "$TOP"/encoders/wharf_*.h "$TOP"/clientlib/wharf.h include
+    for header in include/*.h; do
+        compiles "$(basename "$header")" -Iinclude
+    done
+}
+
+test_ring_steps_are_c_and_cplusplus() {
+    compiles proto/ring_ops.h "-I$TOP"
+}
+
+run_tests
