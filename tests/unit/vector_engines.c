@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "clientlib/wharf.h"
+#include "encoders/deflate/inflate_loop.h"
 #include "kernels/simt/simt_batch.h"
 
 static bool can_decode_any(uint32_t codec)
@@ -15,6 +16,16 @@ static void decode_cpu(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint
                        size_t out_avail, struct wharf_outcome *ret_outcome)
 {
     wharf_codec_find(codec)->ops->decode(in, in_nbytes, out, out_avail, ret_outcome);
+}
+
+/* The loop for machines without BMI2, whatever this one has. */
+static void decode_cpu_plain(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                             size_t out_avail, struct wharf_outcome *ret_outcome)
+{
+    if (wharf_inflate_loop_force("plain") < 0)
+        abort();
+    decode_cpu(codec, in, in_nbytes, out, out_avail, ret_outcome);
+    wharf_inflate_loop_force(NULL);
 }
 
 static void decode_reference(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
@@ -77,6 +88,7 @@ static void decode_simt_random(uint32_t codec, const uint8_t *in, size_t in_nbyt
 
 const struct vector_engine vector_engines[] = {
     {"cpu", can_decode_any, decode_cpu, false},
+    {"cpu, plain loop", can_decode_any, decode_cpu_plain, false},
     {"reference", can_decode_any, decode_reference, false},
     {"library", can_decode_any, decode_library, false},
     {"simt ascending", can_decode_simt, decode_simt_ascending, false},
