@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data sets that benchmarks run on: columns made by a program, and real files."""
+import gzip
+import pathlib
+import subprocess
+import zipfile
+
+COLUMNS = ('mc0', 'mc3', 'tpc', 'tpt', 'cd2', 'tc2', 'hrg')
+OTHERS = ('dickens', 'nci', 'taxi.csv')
+SEED = 1
+
+
+def unpacked(path):
+    """The contents of a file as it is, of a .gz, or of the one member of a .zip."""
+    if path.suffix == '.zip':
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(archive.namelist()[0])
+    if path.suffix == '.gz':
+        return gzip.decompress(path.read_bytes())
+    return path.read_bytes()
+
+
+def find_other(folder, name):
+    """The contents of a data set found by its name, at any depth; or None."""
+    for suffix in ('', '.zip', '.gz'):
+        for path in sorted(folder.rglob(name + suffix)):
+            return unpacked(path)
+    if name == 'taxi.csv':
+        # The trips' own files, one a month.
+        months = sorted(folder.rglob('*tripdata*.csv.gz'))
+        if months:
+            return b''.join(unpacked(path) for path in months)
+    return None
+
+
+def make_data(columns_program, folder, data_folder, complain, column_nbytes=16 << 20,
+              other_nbytes=None):
+    """Paths of the data sets, which are made in `folder` where they are missing, the others cut
+    off at other_nbytes.  What is not in data_folder (or None) is complained of and left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name in COLUMNS:
+        path = folder / name
+        if not path.exists() or path.stat().st_size != column_nbytes:
+            command = [str(columns_program), name, str(column_nbytes), str(SEED)]
+            path.write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
+        paths.append(path)
+    for name in OTHERS if data_folder else ():
+        path = folder / name
+        if not path.exists():
+            contents = find_other(pathlib.Path(data_folder), name)
+            if contents is None:
+                complain(f'no {name} in {data_folder}')
+                continue
+            path.write_bytes(contents[:other_nbytes])
+        paths.append(path)
+    return paths

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_bench_main.c: device decoders timed on one file, device memory to device memory.
+ *
+ *     wharf_gpu_bench speed CODEC FILE CHUNK TOTAL [RUNS]   until TOTAL bytes of output are there
+ *     wharf_gpu_bench few   CODEC FILE CHUNK N     [RUNS]   N chunks alone on the GPU
+ *     wharf_gpu_bench sweep CODEC FILE             [RUNS]   chunks of 16 KiB to 1 MiB, 1 to 10000
+ *
+ *     --engine simt     the SIMT layer in the GPU's place: tries the program out, times nothing
+ *     --any-codec       the kernel that has all decoders
+ *
+ * FILE is cut into chunks of CHUNK bytes (what is left over at the end is not used, unless it is
+ * all there is), which are repeated until there are enough; each copy has its own memory.  Deflate,
+ * zlib and gzip are made by zlib, level 9, memory level 9; other codecs by their first encoder.
+ * After two runs to warm up, RUNS (10) are timed on the device, and then every byte of output is
+ * compared once.  Prints one JSON object for each measurement; ends with 1 if any output was wrong.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "encoders/codec.h"
+#include "tests/gpu/gpu_device.h"
+#include "tests/lib/test_file.h"
+
+enum { ALIGN_NBYTES = 256, MAX_THREADS = 64, WARM_UP_RUNS = 2, MAX_RUNS = 1000 };
+/* The most output of one measurement of a sweep. */
+#define SWEEP_MAX_NBYTES ((size_t)2 << 30)
+
+struct packed {
+    uint8_t *data;
+    size_t nbytes;
+};
+
+/* A file cut into chunks and packed. */
+struct source {
+    const struct wharf_codec_row *codec;
+    uint32_t codec_number;
+    const uint8_t *file;
+    size_t chunk_nbytes, last_nbytes; /* only a lone chunk is shorter than the others */
+    size_t n_chunks;
+    struct packed *packed;
+    atomic_size_t next;
+};
+
+struct bench {
+    const struct gpu_device_ops *device;
+    const char *data_name;
+    bool any_codec;
+    unsigned n_runs;
+    bool wrong;
+};
+
+static void die(const char *what, const char *why)
+{
+    fprintf(stderr, "wharf_gpu_bench: %s: %s\n", what, why);
+    exit(3);
+}
+
+static void *must_alloc(size_t nbytes)
+{
+    void *p = malloc(nbytes ? nbytes : 1);
+    if (!p)
+        die("memory", strerror(ENOMEM));
+    return p;
+}
+
+static size_t aligned(size_t nbytes)
+{
+    return (nbytes + ALIGN_NBYTES - 1) / ALIGN_NBYTES * ALIGN_NBYTES;
+}
+
+/* ---- packing ----------------------------------------------------------------------------------
+ */
+
+/* zlib's window bits for the three framings of Deflate; 0 for other codecs. */
+static int zlib_window_bits(uint32_t codec)
+{
+    switch (codec) {
+    case WHARF_CODEC_DEFLATE:
+        return -MAX_WBITS;
+    case WHARF_CODEC_ZLIB:
+        return MAX_WBITS;
+    case WHARF_CODEC_GZIP:
+        return MAX_WBITS + 16;
+    default:
+        return 0;
+    }
+}
+
+static struct packed pack_zlib(const uint8_t *in, size_t nbytes, int window_bits)
+{
+    z_stream zlib = {0};
+    if (deflateInit2(&zlib, 9, Z_DEFLATED, window_bits, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+        die("zlib", "deflateInit2 failed");
+    size_t bound = deflateBound(&zlib, nbytes) + 64;
+    struct packed packed = {.data = must_alloc(bound)};
+    zlib.next_in = (Bytef *)in;
+    zlib.avail_in = (uInt)nbytes;
+    zlib.next_out = packed.data;
+    zlib.avail_out = (uInt)bound;
+    if (deflate(&zlib, Z_FINISH) != Z_STREAM_END)
+        die("zlib", "deflate failed");
+    packed.nbytes = zlib.total_out;
+    deflateEnd(&zlib);
+    return packed;
+}
+
+static struct packed pack_other(const struct wharf_encoder_ops *ops, const uint8_t *in,
+                                size_t nbytes)
+{
+    struct wharf_encoder *encoder;
+    struct packed packed;
+    if (ops->new (NULL, &encoder) < 0)
+        die("encoder", "cannot be made");
+    size_t bound = ops->bound(encoder, nbytes);
+    packed.data = must_alloc(bound);
+    if (ops->encode(encoder, in, nbytes, packed.data, bound, &packed.nbytes) < 0)
+        die("encoder", "failed");
+    ops->free(encoder);
+    return packed;
+}
+
+static size_t chunk_nbytes(const struct source *source)
+{
+    return source->n_chunks == 1 ? source->last_nbytes : source->chunk_nbytes;
+}
+
+static void *pack_some(void *argument)
+{
+    struct source *source = argument;
+    int window_bits = zlib_window_bits(source->codec_number);
+    size_t nbytes = chunk_nbytes(source);
+    size_t i;
+    while ((i = atomic_fetch_add(&source->next, 1)) < source->n_chunks) {
+        const uint8_t *in = source->file + i * source->chunk_nbytes;
+        source->packed[i] = window_bits ? pack_zlib(in, nbytes, window_bits)
+                                        : pack_other(source->codec->ops->encoder, in, nbytes);
+    }
+    return NULL;
+}
+
+/* Cuts at most n_wanted chunks from the file and packs them on all cores. */
+static void pack(struct source *source, size_t file_nbytes, size_t chunk, size_t n_wanted)
+{
+    pthread_t threads[MAX_THREADS];
+    long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int n_threads = n_cpus < 1 ? 1 : n_cpus > MAX_THREADS ? MAX_THREADS : (int)n_cpus;
+
+    source->chunk_nbytes = chunk;
+    source->n_chunks = file_nbytes / chunk > 1 ? file_nbytes / chunk : 1;
+    source->n_chunks = source->n_chunks < n_wanted ? source->n_chunks : n_wanted;
+    source->last_nbytes = file_nbytes < chunk ? file_nbytes : chunk;
+    source->packed = must_alloc(source->n_chunks * sizeof(*source->packed));
+    atomic_store(&source->next, 0);
+    for (int t = 0; t < n_threads; t++)
+        if (pthread_create(&threads[t], NULL, pack_some, source) != 0)
+            die("pthread_create", strerror(errno));
+    for (int t = 0; t < n_threads; t++)
+        pthread_join(threads[t], NULL);
+}
+
+static void free_packed(struct source *source)
+{
+    for (size_t i = 0; i < source->n_chunks; i++)
+        free(source->packed[i].data);
+    free(source->packed);
+}
+
+/* ---- one measurement --------------------------------------------------------------------------
+ */
+
+struct measurement {
+    size_t n_chunks;
+    size_t in_nbytes; /* of all chunks, without the gaps between them */
+    size_t stride;    /* from one output to the next */
+    uint8_t *d_in, *d_out;
+    struct wharf_batch_chunk *d_chunks;
+    struct wharf_outcome *d_outcomes;
+    float ms[MAX_RUNS];
+};
+
+static void load(const struct bench *bench, const struct source *source, struct measurement *m)
+{
+    const struct gpu_device_ops *device = bench->device;
+    size_t image_nbytes = 0;
+    for (size_t i = 0; i < m->n_chunks; i++)
+        image_nbytes += aligned(source->packed[i % source->n_chunks].nbytes);
+    uint8_t *image = must_alloc(image_nbytes);
+    struct wharf_batch_chunk *chunks = must_alloc(m->n_chunks * sizeof(*chunks));
+
+    m->stride = aligned(chunk_nbytes(source));
+    m->d_in = device->alloc(image_nbytes);
+    m->d_out = device->alloc(m->n_chunks * m->stride);
+    m->d_chunks = device->alloc(m->n_chunks * sizeof(*chunks));
+    m->d_outcomes = device->alloc(m->n_chunks * sizeof(*m->d_outcomes));
+    m->in_nbytes = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < m->n_chunks; i++) {
+        const struct packed *packed = &source->packed[i % source->n_chunks];
+        memcpy(image + at, packed->data, packed->nbytes);
+        chunks[i] = (struct wharf_batch_chunk){
+            .in = m->d_in + at,
+            .in_nbytes = packed->nbytes,
+            .out = m->d_out + i * m->stride,
+            .out_avail = chunk_nbytes(source),
+            .codec = source->codec_number,
+        };
+        m->in_nbytes += packed->nbytes;
+        at += aligned(packed->nbytes);
+    }
+    device->write(m->d_in, image, image_nbytes);
+    device->write(m->d_chunks, chunks, m->n_chunks * sizeof(*chunks));
+    device->set(m->d_out, 0, m->n_chunks * m->stride);
+    free(image);
+    free(chunks);
+}
+
+static void unload(const struct gpu_device_ops *device, struct measurement *m)
+{
+    device->free(m->d_in);
+    device->free(m->d_out);
+    device->free(m->d_chunks);
+    device->free(m->d_outcomes);
+}
+
+/* How many chunks did not come out as they went in. */
+static size_t count_wrong(const struct bench *bench, const struct source *source,
+                          const struct measurement *m)
+{
+    size_t n_wrong = 0;
+    size_t nbytes = chunk_nbytes(source);
+    struct wharf_outcome *outcomes = must_alloc(m->n_chunks * sizeof(*outcomes));
+    uint8_t *out = must_alloc(m->n_chunks * m->stride);
+    bench->device->read(outcomes, m->d_outcomes, m->n_chunks * sizeof(*outcomes));
+    bench->device->read(out, m->d_out, m->n_chunks * m->stride);
+    for (size_t i = 0; i < m->n_chunks; i++) {
+        const uint8_t *plain = source->file + i % source->n_chunks * source->chunk_nbytes;
+        n_wrong += outcomes[i].result != WHARF_OK || outcomes[i].out_nbytes != nbytes ||
+                   memcmp(out + i * m->stride, plain, nbytes) != 0;
+    }
+    free(outcomes);
+    free(out);
+    return n_wrong;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    float x = *(const float *)a;
+    float y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_row(const struct bench *bench, const char *mode, const struct source *source,
+                      const struct measurement *m, size_t n_wrong)
+{
+    size_t out_nbytes = m->n_chunks * chunk_nbytes(source);
+    double mb = (double)out_nbytes / 1e6;
+    const float *ms = m->ms;
+    printf("{\"peer\":\"wharf\",\"mode\":\"%s\",\"codec\":\"%s\",\"data\":\"%s\",\"chunk\":%zu,"
+           "\"chunks\":%zu,\"bytes\":%zu,\"ratio\":%.3f,\"GBps_median\":%.2f,\"GBps_min\":%.2f,"
+           "\"GBps_max\":%.2f,\"us_median\":%.1f,\"runs\":%u,\"wrong\":%zu,\"device\":\"%s\","
+           "\"any_codec\":%s%s}\n",
+           mode, source->codec->name, bench->data_name, source->chunk_nbytes, m->n_chunks,
+           out_nbytes, (double)out_nbytes / (double)m->in_nbytes, mb / ms[bench->n_runs / 2],
+           mb / ms[bench->n_runs - 1], mb / ms[0], ms[bench->n_runs / 2] * 1e3, bench->n_runs,
+           n_wrong, bench->device->name(), bench->any_codec ? "true" : "false",
+           bench->device->kernel_facts(bench->any_codec ? WHARF_BATCH_ANY_CODEC
+                                                        : source->codec_number));
+    fflush(stdout);
+}
+
+static void measure(struct bench *bench, const char *mode, const struct source *source,
+                    size_t n_chunks)
+{
+    static struct measurement m;
+    m.n_chunks = n_chunks;
+    load(bench, source, &m);
+    struct wharf_batch batch = {
+        .chunks = m.d_chunks,
+        .outcomes = m.d_outcomes,
+        .n_chunks = (uint32_t)n_chunks,
+        .codec = bench->any_codec ? WHARF_BATCH_ANY_CODEC : source->codec_number,
+    };
+    for (unsigned i = 0; i < WARM_UP_RUNS; i++)
+        bench->device->decode(&batch);
+    for (unsigned i = 0; i < bench->n_runs; i++)
+        m.ms[i] = bench->device->decode(&batch);
+    qsort(m.ms, bench->n_runs, sizeof(m.ms[0]), by_size);
+    size_t n_wrong = count_wrong(bench, source, &m);
+    bench->wrong |= n_wrong > 0;
+    print_row(bench, mode, source, &m, n_wrong);
+    unload(bench->device, &m);
+}
+
+static void sweep(struct bench *bench, struct source *source, size_t file_nbytes)
+{
+    static const size_t chunks[] = {16 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20};
+    static const size_t counts[] = {1, 10, 100, 1000, 4000, 10000};
+    for (size_t k = 0; k < sizeof(chunks) / sizeof(chunks[0]); k++) {
+        pack(source, file_nbytes, chunks[k], counts[5]);
+        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+            if (counts[i] * chunks[k] <= SWEEP_MAX_NBYTES)
+                measure(bench, "sweep", source, counts[i]);
+        free_packed(source);
+    }
+}
+
+/* ---- the command line -------------------------------------------------------------------------
+ */
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: wharf_gpu_bench [--engine cuda|simt] [--any-codec]\n"
+                    "           speed CODEC FILE CHUNK TOTAL [RUNS]\n"
+                    "         | few   CODEC FILE CHUNK N [RUNS]\n"
+                    "         | sweep CODEC FILE [RUNS]\n");
+    return 2;
+}
+
+static size_t number(const char *text, size_t most)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 0);
+    if (!*text || *end || errno || value == 0 || value > most) {
+        fprintf(stderr, "wharf_gpu_bench: %s: not a number from 1 to %zu\n", text, most);
+        exit(2);
+    }
+    return (size_t)value;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench bench = {.device = &gpu_device_cuda, .n_runs = 10};
+    struct source source = {0};
+    size_t file_nbytes;
+
+    while (argc > 1 && strncmp(argv[1], "--", 2) == 0) {
+        int n = 1;
+        if (strcmp(argv[1], "--any-codec") == 0) {
+            bench.any_codec = true;
+        } else if (argc > 2 && strcmp(argv[1], "--engine") == 0) {
+            bench.device = strcmp(argv[2], "simt") == 0 ? &gpu_device_simt : &gpu_device_cuda;
+            n = 2;
+        } else {
+            return usage();
+        }
+        argv += n;
+        argc -= n;
+    }
+    int is_sweep = argc > 1 && strcmp(argv[1], "sweep") == 0;
+    int is_speed = argc > 1 && strcmp(argv[1], "speed") == 0;
+    int is_few = argc > 1 && strcmp(argv[1], "few") == 0;
+    int n_fixed = is_sweep ? 4 : 6;
+    if (!(is_sweep || is_speed || is_few) || argc < n_fixed || argc > n_fixed + 1)
+        return usage();
+    if (argc > n_fixed)
+        bench.n_runs = (unsigned)number(argv[n_fixed], MAX_RUNS);
+
+    int codec = wharf_codec_from_name(argv[2]);
+    if (codec < 0)
+        die(argv[2], "no such codec");
+    source.codec_number = (uint32_t)codec;
+    source.codec = wharf_codec_find(source.codec_number);
+    uint8_t *file = test_file_read(argv[3], &file_nbytes);
+    if (!file || file_nbytes == 0)
+        die(argv[3], file ? "is empty" : strerror(errno));
+    source.file = file;
+    bench.data_name = strrchr(argv[3], '/') ? strrchr(argv[3], '/') + 1 : argv[3];
+    bench.device->open();
+    if (is_sweep) {
+        sweep(&bench, &source, file_nbytes);
+    } else {
+        size_t chunk = number(argv[4], WHARF_BATCH_CHUNK_MAX_NBYTES);
+        size_t amount = number(argv[5], SIZE_MAX);
+        size_t n_chunks = is_speed ? (amount - 1) / chunk + 1 : amount;
+        pack(&source, file_nbytes, chunk, n_chunks);
+        measure(&bench, argv[1], &source, n_chunks);
+        free_packed(&source);
+    }
+    bench.device->close();
+    free(file);
+    return bench.wrong;
+}

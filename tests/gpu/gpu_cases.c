@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/gpu/gpu_cases.h"
+
+#include <libdeflate.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/simt/simt_batch.h"
+#include "proto/wharf_job.h"
+#include "tests/lib/test_data.h"
+#include "tests/lib/test_file.h"
+
+static void die(const char *what)
+{
+    perror(what);
+    exit(3);
+}
+
+static void *grown(void *p, size_t n, size_t *capacity, size_t each_nbytes)
+{
+    if (n < *capacity)
+        return p;
+    *capacity = *capacity ? 2 * *capacity : 64;
+    p = realloc(p, *capacity * each_nbytes);
+    if (!p)
+        die("cases: memory");
+    return p;
+}
+
+void gpu_case_list_deinit(struct gpu_case_list *list)
+{
+    for (size_t i = 0; i < list->n_owned; i++)
+        free(list->owned[i]);
+    free(list->owned);
+    free(list->cases);
+    *list = (struct gpu_case_list){0};
+}
+
+void gpu_case_list_add(struct gpu_case_list *list, const struct gpu_case *c)
+{
+    list->cases = grown(list->cases, list->n_cases, &list->capacity, sizeof(*c));
+    list->cases[list->n_cases++] = *c;
+}
+
+void *gpu_case_list_own(struct gpu_case_list *list, void *p)
+{
+    if (!p)
+        die("cases: memory");
+    list->owned = grown(list->owned, list->n_owned, &list->owned_capacity, sizeof(p));
+    list->owned[list->n_owned++] = p;
+    return p;
+}
+
+/* ---- vectors ----------------------------------------------------------------------------------
+ */
+
+void gpu_cases_add_vectors(struct gpu_case_list *list, const struct test_vector_list *vectors)
+{
+    for (size_t i = 0; i < vectors->n_vectors; i++) {
+        const struct test_vector *vector = &vectors->vectors[i];
+        size_t nbytes;
+        if (!wharf_simt_can_decode(vector->codec))
+            continue;
+        uint8_t *in = test_file_read(vector->path, &nbytes);
+        if (!in)
+            die(vector->path);
+        struct gpu_case c = {
+            .name = vector->path,
+            .codec = vector->codec,
+            .in = gpu_case_list_own(list, in),
+            .in_nbytes = nbytes,
+            .out_avail = vector->out_avail,
+        };
+        gpu_case_list_add(list, &c);
+        if (vector->result == WHARF_OK && vector->out_nbytes > 0) {
+            c.out_avail = vector->out_nbytes - 1;
+            c.number = 1;
+            gpu_case_list_add(list, &c);
+        }
+    }
+}
+
+/* ---- good streams -----------------------------------------------------------------------------
+ */
+
+static const size_t stream_sizes[] = {0, 1, 31, 300, 4096, 20000, 65536};
+enum { N_STREAM_SIZES = sizeof(stream_sizes) / sizeof(stream_sizes[0]) };
+
+static char *stream_name(const char *codec, const char *kind, const char *encoder, int level)
+{
+    char *name;
+    if (asprintf(&name, "%s-%s-%s-%d", codec, kind, encoder, level) < 0)
+        die("cases: memory");
+    return name;
+}
+
+static void add_stream(struct gpu_case_list *list, uint32_t codec,
+                       const struct test_data_kind *kind, size_t nbytes,
+                       const struct wharf_encoder_row *row, int level)
+{
+    const struct wharf_codec_row *codec_row = wharf_codec_find(codec);
+    const struct wharf_encoder_ops *ops = codec_row->ops->encoder;
+    struct wharf_encoder_options options = {.name = row->name, .level = level};
+    struct wharf_encoder *encoder;
+    size_t in_nbytes;
+
+    if (ops->new (&options, &encoder) < 0)
+        die("cases: encoder");
+    uint8_t *plain = test_data_new(kind, nbytes, nbytes);
+    size_t bound = ops->bound(encoder, nbytes);
+    uint8_t *in = gpu_case_list_own(list, malloc(bound ? bound : 1));
+    if (ops->encode(encoder, plain, nbytes, in, bound, &in_nbytes) < 0)
+        die("cases: encode");
+    free(plain);
+    ops->free(encoder);
+    char *name = stream_name(codec_row->name, kind->name, row->name, level);
+    struct gpu_case c = {
+        .name = gpu_case_list_own(list, name),
+        .number = nbytes,
+        .codec = codec,
+        .in = in,
+        .in_nbytes = in_nbytes,
+        .out_avail = nbytes,
+    };
+    gpu_case_list_add(list, &c);
+}
+
+void gpu_cases_add_streams(struct gpu_case_list *list, uint32_t codec)
+{
+    const struct wharf_codec_ops *ops = wharf_codec_find(codec)->ops;
+    for (const struct wharf_encoder_row *row = ops->encoder_rows; row->name; row++)
+        for (size_t k = 0; k < test_data_n_kinds; k++)
+            for (int s = 0; s < N_STREAM_SIZES; s++) {
+                const struct test_data_kind *kind = &test_data_kinds[k];
+                add_stream(list, codec, kind, stream_sizes[s], row, row->level_min);
+                if (row->level_default > row->level_min)
+                    add_stream(list, codec, kind, stream_sizes[s], row, row->level_default);
+                if (row->level_max > row->level_default)
+                    add_stream(list, codec, kind, stream_sizes[s], row, row->level_max);
+            }
+}
+
+/* ---- what else may be asked of them -----------------------------------------------------------
+ */
+
+static uint8_t *copy_of(struct gpu_case_list *list, const struct gpu_case *c, size_t nbytes)
+{
+    uint8_t *in = gpu_case_list_own(list, malloc(nbytes ? nbytes : 1));
+    size_t n = nbytes < c->in_nbytes ? nbytes : c->in_nbytes;
+    if (n)
+        memcpy(in, c->in, n);
+    return in;
+}
+
+static void vary_input(struct gpu_case_list *list, struct gpu_case *c, struct test_random *random)
+{
+    size_t nbytes = c->in_nbytes;
+    switch (test_random_below(random, 4)) {
+    case 0:
+        nbytes = test_random_below(random, c->in_nbytes + 1);
+        c->in = copy_of(list, c, nbytes);
+        break;
+    case 1: {
+        nbytes += 1 + test_random_below(random, 40);
+        uint8_t *in = copy_of(list, c, nbytes);
+        test_random_fill(random, in + c->in_nbytes, nbytes - c->in_nbytes);
+        c->in = in;
+        break;
+    }
+    default:
+        break;
+    }
+    c->in_nbytes = nbytes;
+}
+
+static void vary_room(struct gpu_case *c, struct test_random *random)
+{
+    switch (test_random_below(random, 4)) {
+    case 0:
+        c->out_avail = test_random_below(random, c->out_avail + 1);
+        break;
+    case 1:
+        c->out_avail += 1 + test_random_below(random, 200);
+        break;
+    default:
+        break;
+    }
+}
+
+/* The CRC-32 of what the case decodes to, by the CPU engine. */
+static uint32_t checksum_of(const struct gpu_case *c)
+{
+    uint8_t *out = malloc(c->out_avail ? c->out_avail : 1);
+    struct wharf_outcome outcome;
+    struct wharf_decode_job job = {
+        .codec = c->codec,
+        .in = c->in,
+        .in_nbytes = c->in_nbytes,
+        .out = out,
+        .out_avail = c->out_avail,
+    };
+    if (!out)
+        die("cases: memory");
+    wharf_decode_job_run(&job, 0, &outcome);
+    uint32_t crc = libdeflate_crc32(0, out, outcome.out_nbytes);
+    free(out);
+    return crc;
+}
+
+void gpu_cases_add_variants(struct gpu_case_list *list, const struct gpu_case *stream,
+                            struct test_random *random, unsigned n_variants)
+{
+    for (unsigned i = 0; i < n_variants; i++) {
+        struct gpu_case c = *stream;
+        c.number = i;
+        vary_input(list, &c, random);
+        vary_room(&c, random);
+        c.flags = (uint32_t)test_random_below(random, WHARF_JOB_KNOWN_FLAGS + 1);
+        if (c.flags & WHARF_JOB_CHECKSUM)
+            c.checksum = checksum_of(&c) ^ (uint32_t)test_random_one_in(random, 3);
+        gpu_case_list_add(list, &c);
+    }
+}
+
+void gpu_cases_add_damaged(struct gpu_case_list *list, const struct gpu_case *stream,
+                           struct test_random *random, uint64_t number)
+{
+    struct gpu_case c = *stream;
+    uint8_t *in = copy_of(list, &c, c.in_nbytes);
+    uint64_t n_flips = 1 + test_random_below(random, 4);
+    c.in = in;
+    c.number = number;
+    while (n_flips-- && c.in_nbytes) {
+        uint64_t limit = test_random_one_in(random, 2) && c.in_nbytes > 64 ? 64 : c.in_nbytes;
+        in[test_random_below(random, limit)] ^= (uint8_t)(1 << test_random_below(random, 8));
+    }
+    gpu_case_list_add(list, &c);
+}

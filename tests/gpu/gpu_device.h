@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_device.h: what runs device code in the GPU's tests and benchmarks: a GPU, or the SIMT layer
+ * in its place ("simt"), with which the programs themselves are tried out on any machine.
+ *
+ * Functions end the program with a message when something fails: nothing that goes wrong here is
+ * a test's result.
+ */
+#ifndef WHARF_TESTS_GPU_DEVICE_H
+#define WHARF_TESTS_GPU_DEVICE_H
+
+#include <stddef.h>
+
+#include "kernels/batch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct gpu_device_ops {
+    const char *engine;
+    void (*open)(void);
+    void (*close)(void);
+    const char *(*name)(void); /* of the card */
+    /* Device memory, of nbytes exactly to a memory checker. */
+    void *(*alloc)(size_t nbytes);
+    void (*free)(void *p);
+    /* Memory of the host that the device reads and writes fast. */
+    void *(*host_alloc)(size_t nbytes);
+    void (*host_free)(void *p);
+    void (*write)(void *to, const void *from, size_t nbytes);
+    void (*read)(void *to, const void *from, size_t nbytes);
+    void (*set)(void *to, int byte, size_t nbytes);
+    /* Decodes and waits.  Returns the milliseconds on the device. */
+    float (*decode)(const struct wharf_batch *batch);
+    /* One line of JSON members about a codec's kernel, "" where there are none. */
+    const char *(*kernel_facts)(uint32_t codec);
+};
+
+extern const struct gpu_device_ops gpu_device_cuda;
+extern const struct gpu_device_ops gpu_device_simt;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

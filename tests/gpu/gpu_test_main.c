@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_test_main.c: device decoders on a GPU against the CPU engine.
+ *
+ *     wharf_gpu_test [OPTION]... vectors FOLDER | vectors TABLE FOLDER
+ *     wharf_gpu_test [OPTION]... generated N      N variants of each of some hundred good streams
+ *     wharf_gpu_test [OPTION]... damaged N        N streams with one to four bits changed
+ *
+ *     --engine cuda|simt   what runs device code: the first GPU (default), or the SIMT layer
+ *     --any-codec          the kernel that has all decoders, instead of each codec's own
+ *     --own-memory         memory of its own for every job: for compute-sanitizer
+ *     --codec NAME         this codec alone
+ *     --seed N             other variants and damages (default 1)
+ *     --save FOLDER        write the inputs of jobs that fail there
+ *
+ * Reports in the Test Anything Protocol; the last line is "N passed, N failed", counted in jobs.
+ * Ends with 0 when all passed, 1 when some failed, 2 for wrong usage, 3 when the GPU or memory is
+ * not to be had.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/simt/simt_batch.h"
+#include "tests/gpu/gpu_cases.h"
+
+static const uint32_t all_codecs[] = {
+#define X(ID, name, number, summary) WHARF_CODEC_##ID,
+    WHARF_CODEC_LIST(X)
+#undef X
+};
+enum { N_CODECS = sizeof(all_codecs) / sizeof(all_codecs[0]) };
+
+/* Damaged jobs made and checked at a time. */
+enum { DAMAGED_AT_ONCE = 8192 };
+
+static struct {
+    struct gpu_check_options check;
+    struct gpu_checker *checker;
+    uint64_t seed;
+    int codec; /* -1: all */
+    uint64_t n_tests, n_passed, n_failed;
+} run = {.check = {.device = &gpu_device_cuda}, .seed = 1, .codec = -1};
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: wharf_gpu_test [--engine cuda|simt] [--any-codec] [--own-memory] "
+                    "[--codec NAME] [--seed N] [--save FOLDER]\n"
+                    "           vectors FOLDER | vectors TABLE FOLDER | generated N | damaged N\n");
+    return 2;
+}
+
+static int is_chosen(uint32_t codec)
+{
+    return wharf_simt_can_decode(codec) && (run.codec < 0 || (uint32_t)run.codec == codec);
+}
+
+static void report(const char *name, uint64_t n_cases, uint64_t n_failed)
+{
+    printf("%s %" PRIu64 " - %s: %" PRIu64 " jobs\n", n_failed ? "not ok" : "ok", ++run.n_tests,
+           name, n_cases);
+    run.n_passed += n_cases - n_failed;
+    run.n_failed += n_failed;
+}
+
+static void run_vectors(const struct test_vector_list *vectors)
+{
+    struct gpu_case_list list = {0};
+    gpu_cases_add_vectors(&list, vectors);
+    gpu_checker_run(run.checker, list.cases, list.n_cases);
+    for (size_t i = 0; i < list.n_cases; i++) {
+        char name[4096];
+        const struct gpu_case *c = &list.cases[i];
+        snprintf(name, sizeof(name), "%s%s", c->name, c->number ? ", a byte less of room" : "");
+        report(name, 1, c->failed);
+    }
+    gpu_case_list_deinit(&list);
+}
+
+static void run_generated(uint32_t codec, uint64_t n_variants)
+{
+    struct gpu_case_list streams = {0};
+    struct gpu_case_list variants = {0};
+    struct test_random random = {run.seed};
+    char name[100];
+
+    gpu_cases_add_streams(&streams, codec);
+    for (size_t i = 0; i < streams.n_cases; i++)
+        gpu_cases_add_variants(&variants, &streams.cases[i], &random, (unsigned)n_variants);
+    size_t n_failed = gpu_checker_run(run.checker, streams.cases, streams.n_cases);
+    snprintf(name, sizeof(name), "%s streams", wharf_codec_find(codec)->name);
+    report(name, streams.n_cases, n_failed);
+    n_failed = gpu_checker_run(run.checker, variants.cases, variants.n_cases);
+    snprintf(name, sizeof(name), "%s variants", wharf_codec_find(codec)->name);
+    report(name, variants.n_cases, n_failed);
+    gpu_case_list_deinit(&variants);
+    gpu_case_list_deinit(&streams);
+}
+
+static void run_damaged(uint32_t codec, uint64_t n_damaged)
+{
+    struct gpu_case_list streams = {0};
+    struct test_random random = {run.seed};
+    uint64_t n_failed = 0;
+    char name[100];
+
+    gpu_cases_add_streams(&streams, codec);
+    for (uint64_t done = 0; done < n_damaged;) {
+        struct gpu_case_list damaged = {0};
+        for (; done < n_damaged && damaged.n_cases < DAMAGED_AT_ONCE; done++) {
+            size_t i = test_random_below(&random, streams.n_cases);
+            gpu_cases_add_damaged(&damaged, &streams.cases[i], &random, done);
+        }
+        n_failed += gpu_checker_run(run.checker, damaged.cases, damaged.n_cases);
+        gpu_case_list_deinit(&damaged);
+    }
+    snprintf(name, sizeof(name), "%s damaged", wharf_codec_find(codec)->name);
+    report(name, n_damaged, n_failed);
+    gpu_case_list_deinit(&streams);
+}
+
+static int parse_number(const char *text, uint64_t *ret)
+{
+    char *end;
+    errno = 0;
+    *ret = strtoull(text, &end, 10);
+    return *text && !*end && errno == 0 ? 0 : -1;
+}
+
+/* Takes one option and its value; returns how many words, or -1. */
+static int take_option(char **argv)
+{
+    const char *value = argv[1];
+    if (strcmp(argv[0], "--any-codec") == 0) {
+        run.check.any_codec = true;
+        return 1;
+    }
+    if (strcmp(argv[0], "--own-memory") == 0) {
+        run.check.own_memory = true;
+        return 1;
+    }
+    if (!value)
+        return -1;
+    if (strcmp(argv[0], "--engine") == 0) {
+        run.check.device = strcmp(value, "simt") == 0 ? &gpu_device_simt : &gpu_device_cuda;
+        return strcmp(value, run.check.device->engine) == 0 ? 2 : -1;
+    }
+    if (strcmp(argv[0], "--codec") == 0)
+        return (run.codec = wharf_codec_from_name(value)) < 0 ? -1 : 2;
+    if (strcmp(argv[0], "--seed") == 0)
+        return parse_number(value, &run.seed) < 0 ? -1 : 2;
+    if (strcmp(argv[0], "--save") == 0) {
+        run.check.save_folder = value;
+        return 2;
+    }
+    return -1;
+}
+
+/* The codecs one after the other; damaged streams are shared out among them. */
+static void run_codecs(const char *mode, uint64_t count)
+{
+    uint64_t n_chosen = 0;
+    for (int i = 0; i < N_CODECS; i++)
+        n_chosen += (uint64_t)is_chosen(all_codecs[i]);
+    for (int i = 0; i < N_CODECS; i++) {
+        if (!is_chosen(all_codecs[i]))
+            continue;
+        if (strcmp(mode, "generated") == 0)
+            run_generated(all_codecs[i], count);
+        else
+            run_damaged(all_codecs[i], (count + n_chosen - 1) / n_chosen);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct test_vector_list vectors = {0};
+    uint64_t count = 0;
+    int at = 1;
+
+    while (at < argc && strncmp(argv[at], "--", 2) == 0) {
+        int n = take_option(argv + at);
+        if (n < 0)
+            return usage();
+        at += n;
+    }
+    if (argc - at < 2)
+        return usage();
+    const char *mode = argv[at];
+    int is_vectors = strcmp(mode, "vectors") == 0;
+    if (is_vectors ? argc - at > 3
+                   : argc - at != 2 || parse_number(argv[at + 1], &count) < 0 ||
+                         (strcmp(mode, "generated") != 0 && strcmp(mode, "damaged") != 0))
+        return usage();
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    run.check.device->open();
+    printf("# on %s\n", run.check.device->name());
+    run.checker = gpu_checker_new(&run.check);
+    if (!is_vectors) {
+        run_codecs(mode, count);
+    } else {
+        if (argc - at == 2)
+            test_vector_list_read_folder(&vectors, argv[at + 1]);
+        else
+            test_vector_list_read_table(&vectors, argv[at + 1], argv[at + 2]);
+        run_vectors(&vectors);
+        test_vector_list_deinit(&vectors);
+    }
+    gpu_checker_free(run.checker);
+    run.check.device->close();
+    printf("1..%" PRIu64 "\n", run.n_tests);
+    printf("%" PRIu64 " passed, %" PRIu64 " failed\n", run.n_passed, run.n_failed);
+    return run.n_failed > 0 || run.n_tests == 0;
+}
