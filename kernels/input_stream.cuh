@@ -64,7 +64,15 @@ struct input_source {
         uint32_t first = 16 * i;
         if (first >= begin && first + 16 <= end)
             return load_nc(reinterpret_cast<const u32x4 *>(aligned + first));
-        return {load_word(4 * i), load_word(4 * i + 1), load_word(4 * i + 2), load_word(4 * i + 3)};
+        return edge_quad(*this, i);
+    }
+
+  private:
+    /* A quad that is not all input.  Not inlined: rare and long. */
+    static WHARF_DEVICE_MEMBER_NOINLINE u32x4 edge_quad(input_source s, uint32_t i)
+    {
+        return {s.load_word(4 * i), s.load_word(4 * i + 1), s.load_word(4 * i + 2),
+                s.load_word(4 * i + 3)};
     }
 };
 

@@ -29,6 +29,7 @@
 #define WHARF_CONSTEXPR constexpr __host__ __device__
 /* For large bodies that are called from several places: one copy, called. */
 #define WHARF_DEVICE_NOINLINE static __device__ __noinline__
+#define WHARF_DEVICE_MEMBER_NOINLINE __device__ __noinline__
 #define WHARF_PRAGMA(x) _Pragma(#x)
 #define WHARF_UNROLL WHARF_PRAGMA(unroll)
 #define WHARF_UNROLL_BY(n) WHARF_PRAGMA(unroll n)
@@ -40,6 +41,7 @@
 #define WHARF_DEVICE_MEMBER inline
 #define WHARF_CONSTEXPR constexpr
 #define WHARF_DEVICE_NOINLINE static inline
+#define WHARF_DEVICE_MEMBER_NOINLINE inline
 #define WHARF_UNROLL
 #define WHARF_UNROLL_BY(n)
 #define WHARF_DEVICE_TABLE static const
@@ -92,6 +94,10 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   byte_perm(a, b, s)        four bytes of (b:a), chosen by the nibbles of s (0 to 7)
  *   mul_high(a, b)            the high 32 bits of a * b
  *   dot4(a, b, c)             c + the sum of the products of the four bytes of a and b
+ *
+ * Shared memory: one lane
+ *   shared_ref<T>     a T in shared memory, for passing to functions that are not inlined:
+ *                     init(T &), get()
  *
  * Memory: one lane; the address must be aligned to the size of what it names
  *   load(p)           uint8_t, uint16_t, uint32_t, uint64_t, u32x4: an ordinary load

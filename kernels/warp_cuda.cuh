@@ -16,6 +16,21 @@ struct alignas(16) u32x4 {
     uint32_t x, y, z, w;
 };
 
+/*
+ * A reference to shared memory that can be given to functions which are not inlined: the
+ * compiler still sees that it is shared memory, whose accesses are cheaper than generic ones.
+ */
+template <typename T>
+struct shared_ref {
+    uint32_t handle;
+
+    WHARF_DEVICE_MEMBER void init(T &t) { handle = (uint32_t)__cvta_generic_to_shared(&t); }
+    WHARF_DEVICE_MEMBER T &get() const
+    {
+        return *static_cast<T *>(__cvta_shared_to_generic(handle));
+    }
+};
+
 WHARF_DEVICE unsigned lane_id()
 {
     /* The builtin thread index would do for one-dimensional blocks only. */

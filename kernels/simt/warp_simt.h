@@ -22,6 +22,14 @@ struct alignas(16) u32x4 {
     uint32_t x, y, z, w;
 };
 
+template <typename T>
+struct shared_ref {
+    T *handle;
+
+    void init(T &t) { handle = &t; }
+    T &get() const { return *handle; }
+};
+
 inline unsigned lane_id()
 {
     return simt::current_lane();

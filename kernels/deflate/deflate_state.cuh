@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deflate_state.cuh: what a warp holds while it decodes one Deflate stream, and the tuning
+ * constants.
+ */
+#ifndef WHARF_KERNELS_DEFLATE_STATE_CUH
+#define WHARF_KERNELS_DEFLATE_STATE_CUH
+
+#include "kernels/decoder.cuh"
+#include "kernels/deflate/deflate_tables.cuh"
+#include "kernels/input_stream.cuh"
+#include "kernels/output_stream.cuh"
+
+namespace wharf
+{
+namespace flate
+{
+
+/* The tuning of the product; KERNELS.md has what other values cost. */
+struct tuning {
+    static constexpr unsigned LITLEN_ROOT = 10;
+    static constexpr unsigned DISTANCE_ROOT = 8;
+    /* Bytes of input in shared memory, and bits of each lane's range: an odd number of words, so
+     * that lanes at the same place of their ranges read different banks. */
+    static constexpr unsigned WINDOW_NBYTES = 2560;
+    static constexpr unsigned RANGE_NBITS = 19 * 32;
+    static constexpr unsigned MIN_RANGE_NBITS = 7 * 32;
+    /* Symbols of a sub-range, an odd number for the same reason, and the most sub-ranges that a
+     * lane may find. */
+    static constexpr unsigned SUB_NSYMBOLS = 9;
+    static constexpr unsigned MAX_SUBS = 20;
+    /* Rounds of 32 output bytes whose loads are on their way together. */
+    static constexpr unsigned ROUNDS = 5;
+    /* Matches that are copied one by one: so long, or so long and overlapping themselves. */
+    static constexpr unsigned LONG_MATCH = 128;
+    static constexpr unsigned LONG_OVERLAP = 12;
+    /* One symbol a step by all lanes alike, as CODAG does: the baseline. */
+    static constexpr bool SERIAL = false;
+};
+
+/* Code lengths on their way from a block's header to its tables. */
+struct header_scratch {
+    uint8_t nbits[320];
+    uint8_t precode[1 << WHARF_DEFLATE_MAX_PRECODE_NBITS];
+    build_scratch build;
+};
+
+/* Shared memory of one warp. */
+template <typename P>
+struct shared {
+    input_window_words<P::WINDOW_NBYTES> window;
+    code_table<P::LITLEN_ROOT, 288> litlen;
+    code_table<P::DISTANCE_ROOT, 32> distance;
+    /* Symbol starts that lanes found: number i of lane l at [i][l], from the window's first bit. */
+    uint16_t starts[P::MAX_SUBS][32];
+    /* Header and body take turns. */
+    union {
+        header_scratch header;
+        uint32_t tokens[32 * P::SUB_NSYMBOLS + 32];
+    };
+};
+
+/*
+ * Registers of one warp, the same in all lanes.  It is given to functions that are not inlined by
+ * value, and they give back numbers: a reference would keep it in memory, and a pointer that comes
+ * back would no longer be known to point to shared memory.
+ */
+template <typename P>
+struct state {
+    shared_ref<shared<P>> ref;
+    input_source source;
+    uint32_t window;   /* skewed position of the first bit in s.window; a multiple of 128 */
+    uint32_t at;       /* skewed position of the next bit */
+    output_stream out; /* what this stream has put out, and where it goes on */
+
+    WHARF_DEVICE_MEMBER shared<P> &s() const { return ref.get(); }
+    WHARF_DEVICE_MEMBER uint32_t end() const { return 8 * source.end; }
+    /* Where `at` stands in the input. */
+    WHARF_DEVICE_MEMBER uint32_t bit_offset() const { return at - source.skew_nbits(); }
+};
+
+/* A checksum of the output that is not wanted: for crc32_sum or adler32_sum, which look at the
+ * output while it is still in the cache. */
+struct no_sum {
+    WHARF_DEVICE_MEMBER void update(uint32_t) {}
+};
+
+/* collective.  Moves the window to begin at most 127 bits before a position.  Synchronises before
+ * it writes and after. */
+template <typename P>
+WHARF_DEVICE void move_window(state<P> &st, uint32_t at)
+{
+    constexpr unsigned N = P::WINDOW_NBYTES / 512;
+    u32x4 quads[N];
+    st.window = at & ~127u;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < N; k++)
+        quads[k] = st.source.load_quad((st.window >> 7) + 32 * k + lane_id());
+    syncwarp();
+    WHARF_UNROLL
+    for (unsigned k = 0; k < N; k++)
+        store(reinterpret_cast<u32x4 *>(st.s().window.words) + 32 * k + lane_id(), quads[k]);
+    syncwarp();
+}
+
+enum class status { more, block_end, stop };
+
+/* A token: a literal or a whole match.
+ *   bits 0 to 8    length, 1 for a literal
+ *   bits 9 to 24   distance of a match; bits 9 to 16 a literal
+ *   bit 31         a literal */
+constexpr uint32_t TOKEN_LITERAL = 1u << 31;
+
+WHARF_DEVICE uint32_t token_length(uint32_t token)
+{
+    return token & 0x1ff;
+}
+
+} // namespace flate
+} // namespace wharf
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deflate_tokens.cuh: decodes pieces of a block's body, one to a lane, into tokens.
+ *
+ * Each lane decodes a given number of symbols from a hinted start.  The first start is known to
+ * be true; each further one is believed only if the piece before it ends there.  So the tokens
+ * that come out are exactly those of decoding one symbol after the other, whatever the hints.
+ */
+#ifndef WHARF_KERNELS_DEFLATE_TOKENS_CUH
+#define WHARF_KERNELS_DEFLATE_TOKENS_CUH
+
+#include "kernels/deflate/deflate_scout.cuh"
+
+namespace wharf
+{
+namespace flate
+{
+
+/* One lane's piece. */
+struct piece {
+    uint32_t at;        /* counted from the window's first bit */
+    uint32_t n_symbols; /* to decode; then: decoded */
+    status ended;       /* more: all of them; block_end; stop: at something for the careful path */
+};
+
+/* collective.  Piece number 32 * group + lane of the list; none has 0 symbols. */
+template <typename P>
+WHARF_DEVICE piece take_piece(const shared<P> &s, const sub_list &list, uint32_t group)
+{
+    static_assert(P::MAX_SUBS < 32 && P::SUB_NSYMBOLS < 16);
+    uint32_t number = 32 * group + lane_id();
+    uint32_t share = list.first | list.n << 5 | list.last_nsymbols << 10 | list.base << 16;
+    /* The last lane whose share begins at or before the number: one with nothing has the base of
+     * the next that has something. */
+    unsigned finder = 0;
+    WHARF_UNROLL
+    for (unsigned step = 16; step; step /= 2)
+        if (shfl(share, finder + step) >> 16 <= number)
+            finder += step;
+    share = shfl(share, finder);
+    if (number >= list.n_all)
+        return {0, 0, status::more};
+    uint32_t i = number - (share >> 16);
+    uint32_t n_symbols = i + 1 == (share >> 5 & 31) ? share >> 10 & 15 : P::SUB_NSYMBOLS;
+    return {load(&s.starts[(share & 31) + i][finder]), n_symbols, status::more};
+}
+
+/* The last place from which 64 bits can be read. */
+template <typename P>
+constexpr uint32_t LAST_PLACE = 8 * P::WINDOW_NBYTES - 96;
+
+/* One lane.  Decodes the piece's symbols to tokens[0], [1], ...; `end` is the input's end. */
+template <typename P>
+WHARF_DEVICE void decode_piece(const shared<P> &s, piece &piece, uint32_t end, uint32_t *tokens)
+{
+    uint32_t p = piece.at;
+    uint32_t i = 0;
+    status ended = status::more;
+    while (i < piece.n_symbols) {
+        if (p > LAST_PLACE<P>) {
+            ended = status::stop;
+            break;
+        }
+        const uint32_t *w = &s.window.words[p >> 5];
+        uint32_t mid = load(w + 1);
+        uint32_t word = funnel_right(load(w), mid, p);
+        uint32_t high = funnel_right(mid, load(w + 2), p);
+        uint32_t entry = find_litlen(s.litlen, word);
+        uint32_t token = TOKEN_LITERAL | (entry >> 8) << 9 | 1;
+        if (litlen_is_match(entry)) {
+            uint32_t rest = funnel_right(word, high, entry);
+            uint32_t d = find_distance(s.distance, rest);
+            if (d & DISTANCE_SPECIAL) {
+                ended = status::stop;
+                break;
+            }
+            token = distance_value(rest, d) << 9 | litlen_length(word, entry);
+            p += entry_nbits(d);
+        } else if (litlen_is_special(entry)) {
+            ended = litlen_is_end(entry) ? status::block_end : status::stop;
+            if (ended == status::block_end)
+                p += entry_nbits(entry);
+            break;
+        }
+        p += entry_nbits(entry);
+        store(&tokens[i], token);
+        i++;
+    }
+    /* What uses bits past the end is for the careful path to judge, from this piece's start. */
+    if (p > end)
+        piece = {piece.at, 0, status::stop};
+    else
+        piece = {p, i, ended};
+}
+
+/* What a group of pieces came to; the same in all lanes. */
+struct group_result {
+    uint32_t n_tokens;
+    uint32_t at;  /* where the next symbol (or block) begins */
+    status ended; /* more: the next piece begins at `at`, if there is one and it was found right */
+};
+
+/*
+ * collective.  Decodes up to 32 pieces from group number `group` of the list on; their tokens go
+ * to `tokens`, in order.  `at` is where the first must begin.
+ */
+template <typename P>
+WHARF_DEVICE group_result decode_group(shared<P> &s, const sub_list &list, uint32_t group,
+                                       uint32_t at, uint32_t end, uint32_t *tokens)
+{
+    piece mine = take_piece(s, list, group);
+    uint32_t start = mine.at;
+    uint32_t n_wanted = mine.n_symbols;
+    uint32_t place = exclusive_add(n_wanted);
+    syncwarp(); /* the last tokens' readers are done */
+    if (n_wanted)
+        decode_piece(s, mine, end, tokens + place);
+    /* The next piece's start; none is at the window's first bit but perhaps the first. */
+    uint32_t next = shfl_down(start, 1);
+    bool arrived = mine.ended == status::more && mine.at == next && lane_id() < 31;
+    unsigned last = first_lane(~ballot(arrived) | 1u << 31);
+    group_result r;
+    r.n_tokens = shfl(place + mine.n_symbols, last);
+    r.at = shfl(mine.at, last);
+    r.ended = (status)shfl((uint32_t)mine.ended, last);
+    if (shfl(start, 0) != at)
+        r = {0, at, status::more};
+    syncwarp(); /* the tokens, before they are read */
+    return r;
+}
+
+} // namespace flate
+} // namespace wharf
+
+#endif

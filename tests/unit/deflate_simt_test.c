@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deflate_simt_test: the device decoders of deflate, zlib and gzip against the CPU engine: streams
+ * of every kind, cut at every byte, with flipped bits, into outputs of every size.  Whatever the
+ * CPU engine says of a source, the device must say, in all lane orders, within guard pages.
+ *
+ * A stream is long enough here for the parallel path, which begins right behind the first block
+ * header, to be the one that decodes nearly all of it.
+ */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "encoders/codec.h"
+#include "kernels/simt/simt_batch.h"
+#include "tests/lib/test_guard.h"
+#include "tests/lib/test_random.h"
+
+enum { MAX_NBYTES = 200000 };
+
+/* ---- data ----------------------------------------------------------------------------------- */
+
+/* Words of a small vocabulary: short matches at all distances, as in text. */
+static void fill_text(struct test_random *random, uint8_t *data, size_t nbytes)
+{
+    uint8_t words[200][8];
+    test_random_fill(random, &words[0][0], sizeof(words));
+    for (size_t i = 0; i < nbytes;) {
+        const uint8_t *word = words[test_random_below(random, 20) * test_random_below(random, 10)];
+        for (unsigned k = 0; k < 2u + word[0] % 6 && i < nbytes; k++)
+            data[i++] = 'a' + word[k] % 26;
+        if (i < nbytes)
+            data[i++] = test_random_below(random, 9) ? ' ' : '\n';
+    }
+}
+
+/* Runs of values of 1 to 9 bytes: long matches that overlap themselves, at small distances. */
+static void fill_runs(struct test_random *random, uint8_t *data, size_t nbytes)
+{
+    for (size_t i = 0; i < nbytes;) {
+        uint8_t value[9];
+        unsigned width = 1 + test_random_below(random, sizeof(value));
+        unsigned n = width * (1 + test_random_below(random, 90));
+        test_random_fill(random, value, sizeof(value));
+        for (unsigned k = 0; k < n && i < nbytes; k++)
+            data[i++] = value[k % width];
+    }
+}
+
+/* Long stretches again, from far back, with random bytes between them. */
+static void fill_far(struct test_random *random, uint8_t *data, size_t nbytes)
+{
+    for (size_t i = 0; i < nbytes;) {
+        unsigned n = 1 + test_random_below(random, 300);
+        size_t back = 1 + test_random_below(random, 32768);
+        if (back > i || test_random_below(random, 4) == 0)
+            for (; n && i < nbytes; n--)
+                data[i++] = test_random_below(random, 256);
+        else
+            for (; n && i < nbytes; n--, i++)
+                data[i] = data[i - back];
+    }
+}
+
+/* Skewed bytes without repeats: literals with codes of all lengths. */
+static void fill_skewed(struct test_random *random, uint8_t *data, size_t nbytes)
+{
+    for (size_t i = 0; i < nbytes; i++)
+        data[i] = (uint8_t)(1u << test_random_below(random, 9)) - 1 +
+                  test_random_below(random, 1 + test_random_below(random, 16));
+}
+
+typedef void fill_fn(struct test_random *random, uint8_t *data, size_t nbytes);
+static fill_fn *const fills[] = {fill_text, fill_runs, fill_far, fill_skewed};
+enum { N_FILLS = sizeof(fills) / sizeof(fills[0]) };
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+static const uint32_t codecs[] = {WHARF_CODEC_DEFLATE, WHARF_CODEC_ZLIB, WHARF_CODEC_GZIP};
+
+/* One stream by zlib; several blocks with a small mem_level or flushes. */
+static size_t pack(uint32_t codec, int level, int strategy, int mem_level, int flush,
+                   const uint8_t *data, size_t nbytes, uint8_t *out, size_t out_avail)
+{
+    z_stream z = {0};
+    int window = codec == WHARF_CODEC_DEFLATE ? -15 : codec == WHARF_CODEC_ZLIB ? 15 : 31;
+    cr_assert_eq(deflateInit2(&z, level, Z_DEFLATED, window, mem_level, strategy), Z_OK);
+    z.next_in = (Bytef *)data;
+    z.next_out = out;
+    z.avail_out = (uInt)out_avail;
+    for (size_t at = 0; flush && at + 3000 < nbytes; at += 3000) {
+        z.avail_in = 3000;
+        cr_assert_eq(deflate(&z, flush), Z_OK);
+    }
+    z.avail_in = (uInt)(nbytes - z.total_in);
+    cr_assert_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+    size_t n = z.total_out;
+    deflateEnd(&z);
+    return n;
+}
+
+/* ---- comparison ----------------------------------------------------------------------------- */
+
+/* Decodes on both, with `lanes` for order; the outputs end at guard pages. */
+static struct wharf_outcome compare(uint32_t codec, const uint8_t *in, size_t in_nbytes,
+                                    size_t out_avail, int lanes, const char *what, size_t number)
+{
+    struct test_guard source = test_guard_copy(in, in_nbytes, TEST_GUARD_END);
+    struct test_guard want_out = test_guard_new(out_avail, TEST_GUARD_END);
+    struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
+    struct wharf_outcome want;
+    struct wharf_outcome got;
+
+    memset(&got, 0xff, sizeof(got));
+    wharf_codec_find(codec)->ops->decode(source.data, in_nbytes, want_out.data, out_avail, &want);
+    struct wharf_batch_chunk chunk = {.in = source.data,
+                                      .in_nbytes = in_nbytes,
+                                      .out = out.data,
+                                      .out_avail = out_avail,
+                                      .codec = codec};
+    struct wharf_batch batch = {&chunk, &got, 1, codec};
+    cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)lanes, number, NULL), 0);
+    cr_assert(
+        got.result == want.result && got.reason == want.reason &&
+            got.bit_offset == want.bit_offset && got.in_nbytes == want.in_nbytes &&
+            got.out_nbytes == want.out_nbytes,
+        "%s %zu, codec %u, order %d: got %s, %s at bit %" PRIu64 " (in %" PRIu64 ", out %" PRIu64
+        "), expected %s, %s at bit %" PRIu64 " (in %" PRIu64 ", out %" PRIu64 ")",
+        what, number, codec, lanes, wharf_result_name(got.result), wharf_reason_name(got.reason),
+        got.bit_offset, got.in_nbytes, got.out_nbytes, wharf_result_name(want.result),
+        wharf_reason_name(want.reason), want.bit_offset, want.in_nbytes, want.out_nbytes);
+    for (size_t i = 0; i < got.out_nbytes; i++)
+        cr_assert(out.data[i] == want_out.data[i],
+                  "%s %zu, codec %u, order %d: byte %zu is %02x, expected %02x", what, number,
+                  codec, lanes, i, out.data[i], want_out.data[i]);
+    test_guard_free(&source);
+    test_guard_free(&want_out);
+    test_guard_free(&out);
+    return want;
+}
+
+static uint8_t data[MAX_NBYTES];
+static uint8_t packed[MAX_NBYTES + MAX_NBYTES / 2];
+
+static void compare_good(uint32_t codec, size_t packed_nbytes, size_t nbytes, int lanes,
+                         const char *what, size_t number)
+{
+    struct wharf_outcome want = compare(codec, packed, packed_nbytes, nbytes, lanes, what, number);
+    cr_assert_eq(want.result, WHARF_OK);
+    cr_assert_eq(want.out_nbytes, nbytes);
+}
+
+Test(deflate_simt, decodes_streams_of_all_levels_and_strategies)
+{
+    static const int strategies[] = {Z_DEFAULT_STRATEGY, Z_FILTERED, Z_HUFFMAN_ONLY, Z_RLE,
+                                     Z_FIXED};
+    static const int flushes[] = {0, 0, Z_SYNC_FLUSH, Z_FULL_FLUSH, Z_BLOCK};
+    struct test_random random = {1};
+
+    for (unsigned i = 0; i < 120; i++) {
+        uint32_t codec = codecs[i % 3];
+        size_t nbytes = i % 10 == 9 ? 60000 : test_random_below(&random, 20000);
+        fills[i % N_FILLS](&random, data, nbytes);
+        size_t n = pack(codec, (int)(i / 4 % 10), strategies[i / 3 % 5], 1 + (int)i % 9,
+                        flushes[i / 7 % 5], data, nbytes, packed, sizeof(packed));
+        compare_good(codec, n, nbytes, (int)(i % 3), "stream", i);
+    }
+}
+
+Test(deflate_simt, decodes_outputs_of_every_small_size)
+{
+    struct test_random random = {2};
+
+    for (size_t nbytes = 0; nbytes < 200; nbytes++) {
+        fills[nbytes % N_FILLS](&random, data, nbytes);
+        uint32_t codec = codecs[nbytes / N_FILLS % 3];
+        size_t n = pack(codec, 9, 0, 9, 0, data, nbytes, packed, sizeof(packed));
+        compare_good(codec, n, nbytes, (int)(nbytes % 3), "size", nbytes);
+    }
+}
+
+/* Sources and destinations at every alignment: the wide loads and stores meet both ends. */
+Test(deflate_simt, decodes_at_every_alignment)
+{
+    static uint8_t shifted_out[4000 + 64];
+    struct test_random random = {3};
+
+    for (size_t shift = 0; shift < 64; shift++) {
+        size_t nbytes = 3900 + shift;
+        fills[shift % N_FILLS](&random, data, nbytes);
+        size_t n = pack(WHARF_CODEC_DEFLATE, 9, 0, 9, 0, data, nbytes, packed + shift % 16,
+                        sizeof(packed) - 16);
+        struct wharf_outcome got;
+        struct wharf_batch_chunk chunk = {.in = packed + shift % 16,
+                                          .in_nbytes = n,
+                                          .out = shifted_out + shift,
+                                          .out_avail = nbytes,
+                                          .codec = WHARF_CODEC_DEFLATE};
+        struct wharf_batch batch = {&chunk, &got, 1, WHARF_CODEC_DEFLATE};
+        memset(shifted_out, 0xa5, sizeof(shifted_out));
+        cr_assert_eq(wharf_simt_decode_batch(&batch, WHARF_SIMT_RANDOM, shift, NULL), 0);
+        cr_assert_eq(got.result, WHARF_OK);
+        cr_assert_eq(memcmp(shifted_out + shift, data, nbytes), 0, "shift %zu", shift);
+        for (size_t i = 0; i < shift; i++)
+            cr_assert_eq(shifted_out[i], 0xa5);
+    }
+}
+
+Test(deflate_simt, judges_truncation_at_every_byte_alike)
+{
+    struct test_random random = {4};
+
+    for (unsigned k = 0; k < N_FILLS; k++) {
+        uint32_t codec = codecs[k % 3];
+        fills[k](&random, data, 2500);
+        size_t n = pack(codec, 9, 0, 9, 0, data, 2500, packed, sizeof(packed));
+        for (size_t cut = 0; cut < n; cut += 1 + n / 500)
+            compare(codec, packed, cut, 2500, (int)(cut % 3), "cut at byte", cut);
+    }
+}
+
+Test(deflate_simt, judges_every_output_capacity_alike)
+{
+    struct test_random random = {5};
+
+    for (unsigned k = 0; k < N_FILLS; k++) {
+        fills[k](&random, data, 4000);
+        size_t n = pack(WHARF_CODEC_DEFLATE, 9, 0, 9, 0, data, 4000, packed, sizeof(packed));
+        for (size_t avail = 0; avail <= 4000; avail += 1 + test_random_below(&random, 40))
+            compare(WHARF_CODEC_DEFLATE, packed, n, avail, (int)(avail % 3), "capacity", avail);
+    }
+}
+
+Test(deflate_simt, judges_flipped_bits_alike)
+{
+    struct test_random random = {6};
+    unsigned n_bad = 0;
+
+    for (unsigned i = 0; i < 1500; i++) {
+        uint32_t codec = codecs[i % 3];
+        size_t nbytes = 500 + test_random_below(&random, 8000);
+        fills[i % N_FILLS](&random, data, nbytes);
+        size_t n =
+            pack(codec, 9, i % 5 == 4 ? Z_FIXED : 0, 9, 0, data, nbytes, packed, sizeof(packed));
+        for (unsigned flips = 1 + test_random_below(&random, 4); flips; flips--) {
+            /* Every other one near the front, where headers are. */
+            size_t bit = test_random_below(&random, i & 1 ? 8 * n : n < 100 ? n : 800);
+            packed[bit / 8] ^= 1u << bit % 8;
+        }
+        /* Damage often makes more output: room for some of it. */
+        struct wharf_outcome want =
+            compare(codec, packed, n, nbytes + i % 2 * 3000, (int)(i / 3 % 3), "damage", i);
+        n_bad += want.result != WHARF_OK;
+    }
+    cr_assert_gt(n_bad, 1000);
+}
+
+/* Garbage behind a good header: everything is wrong soon, in every way. */
+Test(deflate_simt, judges_noise_alike)
+{
+    struct test_random random = {7};
+
+    for (unsigned i = 0; i < 2000; i++) {
+        size_t n = test_random_below(&random, 400);
+        test_random_fill(&random, packed, n);
+        if (n)
+            packed[0] = (uint8_t)((packed[0] & ~7u) | (i % 3 == 0 ? 3 : i % 3 == 1 ? 5 : i & 7));
+        compare(WHARF_CODEC_DEFLATE, packed, n, test_random_below(&random, 3000), (int)(i % 3),
+                "noise", i);
+    }
+}
