@@ -133,8 +133,11 @@ parallel = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 # Keep what implicit rules made on the way: every object serves the next build.
 .SECONDARY:
 
-# Until there is a symbol map and a command, only the static library.
-all: $(LIB_A) $(if $(wildcard clientlib/libwharf.map),$(LIB_SO)) $(if $(cli_src),$(CLI)) ## libraries and command
+# Until there is a command, only the libraries.
+all: $(LIB_A) $(LIB_SO) $(if $(cli_src),$(CLI)) ## libraries and command
+	@echo 'wharf $(VERSION), $(VARIANT): $(gpu_note)'
+no_gpu   := CPU-only build: there is no nvcc on PATH or in /usr/local/cuda
+gpu_note := $(if $(NVCC),GPU code with $(NVCC) by make test-gpu,$(no_gpu))
 
 # ---- rules ---------------------------------------------------------------------------------
 
@@ -215,44 +218,6 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(SIMT_A)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS) $(SIMT_LIBS)
 
-# Device code on a GPU.  Linked so that the programs run on machines without our libraries.
-gpu_obj := $(call obj,$(wildcard kernels/*.cu))
-GPU_LIBS := -static-libgcc -static-libstdc++ -l:libdeflate.a -l:libz.a -l:libboost_context.a $(CUDA_LIBS)
-
-gpu_device_obj := $(call obj,$(addprefix tests/gpu/,gpu_device_simt.c gpu_device_cuda.cu)) $(gpu_obj)
-$(BUILD)/wharf_gpu_test: $(call obj,$(addprefix tests/gpu/,gpu_test_main.c gpu_cases.c gpu_check.c))
-$(BUILD)/wharf_gpu_bench: $(call obj,tests/gpu/gpu_bench_main.c)
-$(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(LIB_A)
-	$(say) LD $@
-	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(GPU_LIBS)
-
-.PHONY: gpu-programs test-gpu bench-gpu
-gpu-programs:
-	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench
-
-# Jobs with damaged streams in `make test-gpu`, and of these some under the memory checker.
-DAMAGED ?= 1000000
-DAMAGED_CHECKED ?= 2000
-gpu_test  := $(BUILD)/wharf_gpu_test
-sanitizer := $(firstword $(wildcard $(CUDA_HOME)/bin/compute-sanitizer) compute-sanitizer)
-sanitized := $(gpu_test) --own-memory
-gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vectors tests/vectors" \
-    "$(gpu_test) generated 20" "$(gpu_test) --any-codec generated 3" "$(gpu_test) damaged $(DAMAGED)" \
-    "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) damaged $(DAMAGED_CHECKED)" \
-    $(foreach tool,memcheck racecheck initcheck,"$(sanitizer) --tool $(tool) --error-exitcode 9 $(sanitized) vectors tests/vectors")
-ifneq ($(VECTORS),)
-gpu_runs += "$(gpu_test) vectors build/vectors.table $(VECTORS)"
-endif
-
-test-gpu: gpu-programs ## device decoders on a GPU, which must be there; VECTORS=DIR for more
-	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
-	$(Q)tests/run-tests $(gpu_runs)
-
-# NVCOMP: nvcomp_bench, to time beside ours.  DATA as for `make bench`.
-bench-gpu: gpu-programs $(BUILD)/bench/columns ## time device decoders on a GPU; DATA=DIR, NVCOMP=PROGRAM
-	$(Q)tests/bench/gpu-run $(if $(DATA),--data $(DATA)) $(if $(NVCOMP),--nvcomp $(NVCOMP))
-
 .PHONY: test-programs test test-unit test-integration check fuzz format
 
 # What this variant's tests need; `make test` builds it for three variants.  The device code's
@@ -301,6 +266,46 @@ fuzz: ## fuzz every target for FUZZ_SECONDS (60), after a million fixed mutation
 format: ## clang-format all sources
 	$(Q)clang-format -i $(shell find $(wildcard proto encoders kernels daemon clientlib tests) \
 	    -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
+
+# ---- GPU -----------------------------------------------------------------------------------
+
+# Device code on a GPU.  Linked so that the programs run on machines without our libraries.
+gpu_obj := $(call obj,$(wildcard kernels/*.cu))
+GPU_LIBS := -static-libgcc -static-libstdc++ -l:libdeflate.a -l:libz.a -l:libboost_context.a $(CUDA_LIBS)
+
+gpu_device_obj := $(call obj,$(addprefix tests/gpu/,gpu_device_simt.c gpu_device_cuda.cu)) $(gpu_obj)
+$(BUILD)/wharf_gpu_test: $(call obj,$(addprefix tests/gpu/,gpu_test_main.c gpu_cases.c gpu_check.c))
+$(BUILD)/wharf_gpu_bench: $(call obj,tests/gpu/gpu_bench_main.c)
+$(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(LIB_A)
+	$(say) LD $@
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(GPU_LIBS)
+
+.PHONY: gpu-programs test-gpu bench-gpu
+gpu-programs:
+	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
+	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench
+
+# Jobs with damaged streams in `make test-gpu`, and of these some under the memory checker.
+DAMAGED ?= 1000000
+DAMAGED_CHECKED ?= 2000
+gpu_test  := $(BUILD)/wharf_gpu_test
+sanitizer := $(firstword $(wildcard $(CUDA_HOME)/bin/compute-sanitizer) compute-sanitizer)
+sanitized := $(gpu_test) --own-memory
+gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vectors tests/vectors" \
+    "$(gpu_test) generated 20" "$(gpu_test) --any-codec generated 3" "$(gpu_test) damaged $(DAMAGED)" \
+    "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) damaged $(DAMAGED_CHECKED)" \
+    $(foreach tool,memcheck racecheck initcheck,"$(sanitizer) --tool $(tool) --error-exitcode 9 $(sanitized) vectors tests/vectors")
+ifneq ($(VECTORS),)
+gpu_runs += "$(gpu_test) vectors build/vectors.table $(VECTORS)"
+endif
+
+test-gpu: gpu-programs ## device decoders on a GPU, which must be there; VECTORS=DIR for more
+	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
+	$(Q)tests/run-tests $(gpu_runs)
+
+# NVCOMP: nvcomp_bench, to time beside ours.  DATA as for `make bench`.
+bench-gpu: gpu-programs $(BUILD)/bench/columns ## time device decoders on a GPU; DATA=DIR, NVCOMP=PROGRAM
+	$(Q)tests/bench/gpu-run $(if $(DATA),--data $(DATA)) $(if $(NVCOMP),--nvcomp $(NVCOMP))
 
 # ---- benchmarks ----------------------------------------------------------------------------
 
