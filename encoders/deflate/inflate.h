@@ -64,6 +64,15 @@ static inline void wharf_inflate_init(struct wharf_inflate *inflate, const uint8
     inflate->tables.fixed = false;
 }
 
+/* Ready for another stream's first block header at bit_pos: its output follows what is there, but
+ * its matches do not refer to that. */
+static inline void wharf_inflate_restart(struct wharf_inflate *inflate)
+{
+    inflate->out_begin = inflate->out_next;
+    inflate->phase = WHARF_INFLATE_HEADER;
+    inflate->final_block = false;
+}
+
 /*
  * Decodes until the stream's end or the first unit that is bad, cut off or does not fit.
  * Returns an enum wharf_reason: NONE when the phase is DONE, else why not.  An error other than
