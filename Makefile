@@ -216,7 +216,7 @@ $(VECTORS_BIN): $(call obj,tests/unit/vectors_main.c tests/unit/vector_engines.c
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS) $(SIMT_LIBS)
+	$(Q)$(CXX) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS) $(SIMT_LIBS)
 
 .PHONY: test-programs test test-unit test-integration check fuzz format
 

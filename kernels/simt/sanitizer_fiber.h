@@ -8,11 +8,27 @@
 
 #include <stddef.h>
 
+/* clang has features where gcc has macros. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define WHARF_ASAN
+#endif
+#if __has_feature(thread_sanitizer)
+#define WHARF_TSAN
+#endif
+#endif
 #ifdef __SANITIZE_ADDRESS__
+#define WHARF_ASAN
+#endif
+#ifdef __SANITIZE_THREAD__
+#define WHARF_TSAN
+#endif
+
+#ifdef WHARF_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#ifdef __SANITIZE_THREAD__
+#ifdef WHARF_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -39,10 +55,10 @@ struct fiber_notes {
 inline void fiber_leave(fiber_notes &from, fiber_notes &to)
 {
     (void)from, (void)to;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef WHARF_ASAN
     __sanitizer_start_switch_fiber(&from.fake_stack, to.bottom, to.nbytes);
 #endif
-#ifdef __SANITIZE_THREAD__
+#ifdef WHARF_TSAN
     __tsan_switch_to_fiber(to.tsan_fiber, 0);
 #endif
 }
@@ -51,7 +67,7 @@ inline void fiber_leave(fiber_notes &from, fiber_notes &to)
 inline void fiber_arrive(fiber_notes &now, fiber_notes *home)
 {
     (void)now, (void)home;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef WHARF_ASAN
     __sanitizer_finish_switch_fiber(now.fake_stack, home ? &home->bottom : nullptr,
                                     home ? &home->nbytes : nullptr);
 #endif
@@ -61,7 +77,7 @@ inline void fiber_arrive(fiber_notes &now, fiber_notes *home)
 inline void fiber_make(fiber_notes &f)
 {
     f.fake_stack = nullptr;
-#ifdef __SANITIZE_THREAD__
+#ifdef WHARF_TSAN
     f.tsan_fiber = __tsan_create_fiber(0);
 #endif
 }
@@ -69,7 +85,7 @@ inline void fiber_make(fiber_notes &f)
 inline void fiber_unmake(fiber_notes &f)
 {
     (void)f;
-#ifdef __SANITIZE_THREAD__
+#ifdef WHARF_TSAN
     __tsan_destroy_fiber(f.tsan_fiber);
 #endif
 }
@@ -78,7 +94,7 @@ inline void fiber_unmake(fiber_notes &f)
 inline void fiber_home(fiber_notes &f)
 {
     f.fake_stack = nullptr;
-#ifdef __SANITIZE_THREAD__
+#ifdef WHARF_TSAN
     f.tsan_fiber = __tsan_get_current_fiber();
 #endif
 }
@@ -86,7 +102,7 @@ inline void fiber_home(fiber_notes &f)
 inline void poison(const void *p, size_t nbytes)
 {
     (void)p, (void)nbytes;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef WHARF_ASAN
     __asan_poison_memory_region(p, nbytes);
 #endif
 }
@@ -94,7 +110,7 @@ inline void poison(const void *p, size_t nbytes)
 inline void unpoison(const void *p, size_t nbytes)
 {
     (void)p, (void)nbytes;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef WHARF_ASAN
     __asan_unpoison_memory_region(p, nbytes);
 #endif
 }

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device decoders, on the SIMT layer: any bytes as a job, whose outcome and output must be the CPU
+ * engine's.
+ *
+ * The first byte chooses the codec and the order of the lanes, the second the job's flags and the
+ * room for the output; the rest is the source.  Both are capped: under a sanitizer every collective
+ * of the warp costs two microseconds, and small sizes reach the same code.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "encoders/decode_job.h"
+#include "kernels/simt/simt_batch.h"
+#include "tests/lib/test_guard.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
+
+enum { HEAD_NBYTES = 2, MAX_IN_NBYTES = 2048, MAX_OUT_NBYTES = 6000, N_ORDERS = 3 };
+
+static const uint32_t codecs[] = {
+#define X(ID, name, number, summary) WHARF_CODEC_##ID,
+    WHARF_CODEC_LIST(X)
+#undef X
+};
+enum { N_CODECS = sizeof(codecs) / sizeof(codecs[0]) };
+
+static const size_t rooms[] = {0, 1, 100, 1000, 4096, MAX_OUT_NBYTES};
+enum { N_ROOMS = sizeof(rooms) / sizeof(rooms[0]) };
+
+static void check(int good)
+{
+    if (!good)
+        abort();
+}
+
+static void check_same(const struct wharf_outcome *a, const struct wharf_outcome *b)
+{
+    check(a->result == b->result && a->reason == b->reason);
+    check(a->bit_offset == b->bit_offset);
+    check(a->in_nbytes == b->in_nbytes && a->out_nbytes == b->out_nbytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    static uint8_t want_out[MAX_OUT_NBYTES];
+    struct wharf_outcome got;
+    struct wharf_outcome want;
+
+    if (nbytes < HEAD_NBYTES)
+        return 0;
+    uint32_t codec = codecs[data[0] % N_CODECS];
+    if (!wharf_simt_can_decode(codec))
+        return 0;
+    nbytes = nbytes - HEAD_NBYTES < MAX_IN_NBYTES ? nbytes - HEAD_NBYTES : MAX_IN_NBYTES;
+    struct test_guard in = test_guard_copy(data + HEAD_NBYTES, nbytes, TEST_GUARD_END);
+    struct test_guard out = test_guard_new(rooms[data[1] / 8 % N_ROOMS], TEST_GUARD_END);
+
+    struct wharf_decode_job job = {
+        .codec = codec,
+        .flags = data[1] & WHARF_JOB_KNOWN_FLAGS,
+        .in = in.data,
+        .in_nbytes = nbytes,
+        .out = want_out,
+        .out_avail = out.nbytes,
+    };
+    wharf_decode_job_run(&job, 0, &want);
+
+    struct wharf_batch_chunk chunk = {
+        .codec = job.codec,
+        .flags = job.flags,
+        .in = in.data,
+        .in_nbytes = nbytes,
+        .out = out.data,
+        .out_avail = out.nbytes,
+    };
+    struct wharf_batch batch = {&chunk, &got, 1, WHARF_BATCH_ANY_CODEC};
+    enum wharf_simt_order order = (enum wharf_simt_order)(data[0] / N_CODECS % N_ORDERS);
+    check(wharf_simt_decode_batch(&batch, order, nbytes, NULL) == 0);
+    check_same(&got, &want);
+    if (want.result == WHARF_OK)
+        check(memcmp(out.data, want_out, want.out_nbytes) == 0);
+    test_guard_free(&in);
+    test_guard_free(&out);
+    return 0;
+}
