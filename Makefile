@@ -193,6 +193,30 @@ $(CLI): $(call obj,$(cli_src)) $(LIB_A)
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# ---- wharfd: daemon/*.c but its main file is a library too, for its tests ------------------
+
+daemon_src  := $(wildcard daemon/*.c)
+daemon_obj  := $(call obj,$(filter-out daemon/wharfd.c,$(daemon_src)))
+DAEMON_A    := $(BUILD)/libwharfd.a
+DAEMON      := $(BUILD)/wharfd
+DAEMON_LIBS := -luring -lsystemd
+
+$(DAEMON_A): $(daemon_obj)
+	$(say) AR $@
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(DAEMON): $(call obj,daemon/wharfd.c) $(DAEMON_A) $(LIB_A)
+	$(say) LD $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(DAEMON_LIBS)
+
+# Tests of its parts: tests/unit/wharfd_*_test.c.
+$(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(unit_main) $(TESTLIB) $(DAEMON_A) $(LIB_A)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(DAEMON_LIBS) -lcriterion
+
+# ---- unit tests ----------------------------------------------------------------------------
+
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(unit_main) $(TESTLIB) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)

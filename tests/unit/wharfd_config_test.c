@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration file: syntax, values, tenants, what a reload takes. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/cleanup.h"
+#include "daemon/config.h"
+#include "daemon/config_table.h"
+#include "daemon/log.h"
+
+static struct wharf_config config;
+static char message[256];
+
+static int parse(const char *text)
+{
+    wharf_config_deinit(&config);
+    wharf_config_init(&config);
+    message[0] = 0;
+    return wharf_config_parse(&config, text, strlen(text), message, sizeof(message));
+}
+
+static void expect_error(const char *text, const char *expected)
+{
+    cr_assert_eq(parse(text), -EINVAL, "accepted: %s", text);
+    cr_assert(strstr(message, expected), "%s gave: %s", text, message);
+}
+
+/* A default that its own row's parser refuses would silently be 0. */
+Test(wharfd_config, every_default_is_within_its_limits)
+{
+    cr_assert_eq(parse(""), 0);
+    for (const struct wharf_setting *s = wharf_settings; s->section; s++) {
+        char text[512];
+        const char *section = strcmp(s->section, "listen") == 0 ? "listen x" : s->section;
+        snprintf(text, sizeof(text), "[%s]\n%s = %s\n", section, s->key, s->otherwise);
+        cr_assert_eq(parse(text), 0, "%s: %s", s->key, message);
+    }
+}
+
+Test(wharfd_config, values_with_units)
+{
+    cr_assert_eq(parse("[daemon]\n log_level = debug \r\nhello_timeout=250ms\nsocket = /tmp/s\n"
+                       "; comment\n\n# comment\n[quota]\nmax_memory = 3 G\nmax_job=64K\n"
+                       "[cpu]\nspin = 0\ncpus = 0-3\n[daemon]\nsocket_mode = 0666"),
+                 0, "%s", message);
+    cr_assert_eq(config.log_level, WHARF_LOG_DEBUG);
+    cr_assert_eq(config.hello_timeout_ns, 250000000);
+    cr_assert_str_eq(config.listen.path, "/tmp/s");
+    cr_assert_eq(config.listen.mode, 0666);
+    cr_assert_eq(config.quota.max_memory_nbytes, (uint64_t)3 << 30);
+    cr_assert_eq(config.quota.max_job_nbytes, 65536);
+    cr_assert_eq(config.spin_ns, 0);
+    cr_assert_str_eq(config.cpus, "0-3");
+}
+
+Test(wharfd_config, errors_say_which_line_and_what)
+{
+    expect_error("\n[daemon\n", "line 2: ");
+    expect_error("[nonsense]\n", "line 1: there is no such section");
+    expect_error("[daemon]\nsokcet = /x\n", "line 2: [daemon] has no setting `sokcet`");
+    expect_error("socket = /x\n", "line 1: a setting before the first [section]");
+    expect_error("[daemon]\nsocket\n", "line 2: expected `key = value`");
+    expect_error("[daemon]\n= 1\n", "line 2: there is no key");
+    expect_error("[daemon]\nsocket =\n", "must not be empty");
+    expect_error("[daemon x]\n", "this section has no name");
+    expect_error("[listen]\n", "this section needs a name");
+    expect_error("[]\n", "a section needs a name");
+    expect_error("[cpu]\nshare = 101\n", "out of its limits");
+    expect_error("[cpu]\nshare = -1\n", "not a number");
+    expect_error("[cpu]\nshare = many\n", "not a number");
+    expect_error("[cpu]\nspin = 5\n", "not a number with a unit");
+    expect_error("[cpu]\nspin = 5G\n", "not a number with a unit");
+    expect_error("[quota]\nmax_memory = 99999999999T\n", "too large");
+    expect_error("[quota]\nmax_memory = 99999999999999999999\n", "not a number");
+    expect_error("[daemon]\nio = threads\n", "not one of the words");
+    expect_error("[daemon]\nsocket_mode = 0888\n", "not a number");
+    expect_error("[tenant bob]\n", "a tenant is");
+    expect_error("[tenant user:no-such-user-here]\n", "no such user");
+    expect_error("[tenant uid:1]\n[tenant uid:1]\n", "has a section already");
+}
+
+Test(wharfd_config, hostile_text_is_refused)
+{
+    char text[8192];
+
+    memset(text, 'a', sizeof(text));
+    cr_assert_eq(wharf_config_parse(&config, text, sizeof(text), message, sizeof(message)),
+                 -EINVAL);
+    cr_assert(strstr(message, "too long"));
+    cr_assert_eq(wharf_config_parse(&config, "[cpu\0]\n", 7, message, sizeof(message)), -EINVAL);
+    cr_assert(strstr(message, "zero byte"));
+    /* A name as long as a line may be. */
+    memset(text, 'a', 4000);
+    memcpy(text, "[tenant socket:", 15);
+    memcpy(text + 3998, "]\n", 2);
+    cr_assert_eq(wharf_config_parse(&config, text, 4000, message, sizeof(message)), -EINVAL);
+    cr_assert(strstr(message, "too long"));
+}
+
+Test(wharfd_config, tenant_goes_before_quota_only_where_it_says_so)
+{
+    cr_assert_eq(parse("[tenant uid:1000]\nweight = 7\n[quota]\nweight = 50\nmax_jobs = 99\n"
+                       "[tenant user:root]\nmax_jobs = 5\n[tenant socket:pods]\nmax_regions=1\n"),
+                 0, "%s", message);
+    struct wharf_quota quota = wharf_config_quota_of(&config, "uid:1000");
+    cr_assert_eq(quota.weight, 7);
+    cr_assert_eq(quota.max_jobs, 99);
+    quota = wharf_config_quota_of(&config, "uid:0");
+    cr_assert_eq(quota.weight, 50);
+    cr_assert_eq(quota.max_jobs, 5);
+    cr_assert_eq(wharf_config_quota_of(&config, "socket:pods").max_regions, 1);
+    cr_assert_eq(wharf_config_quota_of(&config, "uid:1").max_jobs, 99);
+}
+
+static char kept[256];
+
+static void note_kept(const char *section, const char *key)
+{
+    size_t n = strlen(kept);
+
+    snprintf(kept + n, sizeof(kept) - n, "%s.%s ", section, key);
+}
+
+Test(wharfd_config, reload_takes_what_can_change_and_names_the_rest)
+{
+    static const char *text = "[daemon]\nlog_level = error\nio = epoll\nsocket = /x\n"
+                              "[quota]\nmax_jobs = 77\n[tenant uid:5]\nmax_jobs = 3\n";
+    struct wharf_config next;
+
+    cr_assert_eq(parse(""), 0);
+    wharf_config_init(&next);
+    cr_assert_eq(wharf_config_parse(&next, text, strlen(text), message, sizeof(message)), 0);
+    wharf_config_reload(&config, &next, note_kept);
+    wharf_config_deinit(&next);
+    cr_assert_str_eq(kept, "daemon.socket daemon.io ");
+    cr_assert_eq(config.log_level, WHARF_LOG_ERROR);
+    cr_assert_eq(config.io, WHARF_IO_AUTO);
+    cr_assert_eq(wharf_config_quota_of(&config, "uid:6").max_jobs, 77);
+    cr_assert_eq(wharf_config_quota_of(&config, "uid:5").max_jobs, 3);
+    wharf_config_deinit(&config);
+}
+
+/* What --print-config prints is a configuration file: with its comment signs taken away it sets
+ * every setting to its default. */
+Test(wharfd_config, printed_defaults_can_be_read_back)
+{
+    WHARF_CLEANUP_FREE char *printed = NULL;
+    size_t nbytes;
+    FILE *out = open_memstream(&printed, &nbytes);
+    unsigned n_settings = 0, n_seen = 0;
+
+    wharf_config_print(out);
+    fclose(out);
+    for (char *line = printed; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (line[0] == '#' && line[1] != ' ')
+            *line = ' ';
+        n_seen += line[0] == ' ' && line[1] != '[' && line[1] != '\n';
+    }
+    for (const struct wharf_setting *s = wharf_settings; s->section; s++)
+        n_settings++;
+    cr_assert_eq(parse(printed), 0, "%s in\n%s", message, printed);
+    cr_assert_eq(n_seen, n_settings);
+    cr_assert_str_eq(config.listens[0].name, "NAME");
+    wharf_config_deinit(&config);
+}
+
+Test(wharfd_config, missing_file_and_folder_are_errors)
+{
+    wharf_config_init(&config);
+    cr_assert_eq(wharf_config_load(&config, "/no/such/file", message, sizeof(message)), -ENOENT);
+    cr_assert(strstr(message, "/no/such/file: No such file"));
+    cr_assert_eq(wharf_config_load(&config, "/tmp", message, sizeof(message)), -EINVAL);
+}
