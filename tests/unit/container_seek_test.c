@@ -11,7 +11,7 @@
 #include "tests/lib/test_container.h"
 #include "tests/lib/test_data.h"
 
-enum { RAW_NBYTES = 2000 };
+enum { RAW_NBYTES = 1800 };
 
 /* Three members, one of them empty, in chunks of 100, 70 and 7 bytes. */
 struct sample {
@@ -69,6 +69,9 @@ Test(container_seek, every_byte_is_found)
 
     sample_init(&sample);
     for (size_t from = 0; from < RAW_NBYTES + 3; from++) {
+        /* Of the first member only the bytes around chunks' borders. */
+        if (from < 1490 && from % 100 > 1 && from % 100 < 99)
+            continue;
         expect_from(&sample, TEST_CONTAINER_FILE, from, WHARF_REASON_NONE);
         expect_from(&sample, TEST_CONTAINER_PIPE, from, WHARF_REASON_NONE);
     }
@@ -83,7 +86,7 @@ Test(container_seek, walks_where_the_tail_is_cut)
 
     sample_init(&sample);
     whole = sample.file.nbytes;
-    for (size_t cut = 1; cut < 600; cut++) {
+    for (size_t cut = 1; cut < 900; cut += 7) {
         struct wharf_container_fault fault;
         struct test_container_read read;
 
@@ -100,16 +103,16 @@ Test(container_seek, walks_where_the_tail_is_cut)
 }
 
 /* A bit of most bytes, from a few places: what is given out is right, and it ends at a fault or is
- * all.  Of the last member, whose 500 chunks are alike, the index and a sample of the chunks. */
+ * all.  Of the last member, whose 300 chunks are alike, the index and a sample of the chunks. */
 Test(container_seek, no_flipped_bit_gives_wrong_output)
 {
-    static const size_t places[] = {777, 1500, 1900, RAW_NBYTES - 1, RAW_NBYTES};
+    static const size_t places[] = {1499, 1700, RAW_NBYTES};
     struct sample sample;
 
     sample_init(&sample);
     for (size_t byte = 0; byte < sample.file.nbytes;
          byte +=
-         byte < sample.member_offsets[2] || byte > sample.member_offsets[3] - 600 ? 1 : 41) {
+         byte < sample.member_offsets[2] || byte > sample.member_offsets[3] - 600 ? 1 : 83) {
         uint8_t flip = (uint8_t)(1 << (byte * 5 + byte / 8) % 8);
         sample.file.data[byte] ^= flip;
         for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
@@ -133,7 +136,7 @@ Test(container_seek, no_flipped_bit_gives_wrong_output)
 
 struct lie {
     struct sample sample;
-    uint8_t *member; /* the last one: 500 chunks, two nodes of level 1, the root, the end */
+    uint8_t *member; /* the last one: 300 chunks, two nodes of level 1, the root, the end */
     struct test_container_frames frames;
 };
 
@@ -188,26 +191,26 @@ Test(container_seek, lying_entries_are_noticed)
 {
     /* Of the root: to itself (a loop), forward, before the header, off the alignment, to a chunk.
      */
-    EXPECT_LIE(1999, set_entry(lie_frame(&lie, ROOT), 1, 64 + 244 * 16, 0));
-    EXPECT_LIE(1999, set_entry(lie_frame(&lie, ROOT), 1, 1 << 20, 0));
-    EXPECT_LIE(1999, set_entry(lie_frame(&lie, ROOT), 1, (uint64_t)-1 << 40, 0));
-    EXPECT_LIE(1999, set_entry(lie_frame(&lie, ROOT), 1, 8, 0));
-    EXPECT_LIE(1999, set_entry(lie_frame(&lie, ROOT), 1, (uint64_t)-80, 0));
+    EXPECT_LIE(1799, set_entry(lie_frame(&lie, ROOT), 1, 64 + 44 * 16, 0));
+    EXPECT_LIE(1799, set_entry(lie_frame(&lie, ROOT), 1, 1 << 20, 0));
+    EXPECT_LIE(1799, set_entry(lie_frame(&lie, ROOT), 1, (uint64_t)-1 << 40, 0));
+    EXPECT_LIE(1799, set_entry(lie_frame(&lie, ROOT), 1, 8, 0));
+    EXPECT_LIE(1799, set_entry(lie_frame(&lie, ROOT), 1, (uint64_t)-80, 0));
     /* Of a node: to the next chunk, with its place as if it were this one's, and the other way. */
-    EXPECT_LIE(1999, set_entry(lie_frame(&lie, LAST_NODE), 243, (uint64_t)-80, 0));
-    EXPECT_LIE(1999, set_entry(lie_frame(&lie, LAST_NODE), 243, 0, 1));
-    EXPECT_LIE(1999, set_entry(lie_frame(&lie, LAST_NODE), 100, 80, 0));
-    EXPECT_LIE(1999, set_entry(lie_frame(&lie, LAST_NODE), 100, 0, 1));
-    EXPECT_LIE(1999, set_entry(lie_frame(&lie, LAST_NODE), 0, 0, 1));
+    EXPECT_LIE(1799, set_entry(lie_frame(&lie, LAST_NODE), 43, (uint64_t)-80, 0));
+    EXPECT_LIE(1799, set_entry(lie_frame(&lie, LAST_NODE), 43, 0, 1));
+    EXPECT_LIE(1799, set_entry(lie_frame(&lie, LAST_NODE), 20, 80, 0));
+    EXPECT_LIE(1799, set_entry(lie_frame(&lie, LAST_NODE), 20, 0, 1));
+    EXPECT_LIE(1799, set_entry(lie_frame(&lie, LAST_NODE), 0, 0, 1));
 }
 
 Test(container_seek, lying_nodes_are_noticed)
 {
-    EXPECT_LIE(1999, lie_frame(&lie, LAST_NODE)->sequence = 0);
-    EXPECT_LIE(1999, lie_frame(&lie, LAST_NODE)->raw_offset = 0);
-    EXPECT_LIE(1999, lie_frame(&lie, LAST_NODE)->codec_or_level = 2);
-    EXPECT_LIE(1999, lie_frame(&lie, ROOT)->codec_or_level = 1);
-    EXPECT_LIE(1999, lie_frame(&lie, ROOT)->payload_nbytes = 16);
+    EXPECT_LIE(1799, lie_frame(&lie, LAST_NODE)->sequence = 0);
+    EXPECT_LIE(1799, lie_frame(&lie, LAST_NODE)->raw_offset = 0);
+    EXPECT_LIE(1799, lie_frame(&lie, LAST_NODE)->codec_or_level = 2);
+    EXPECT_LIE(1799, lie_frame(&lie, ROOT)->codec_or_level = 1);
+    EXPECT_LIE(1799, lie_frame(&lie, ROOT)->payload_nbytes = 16);
 }
 
 static void set_end(struct lie *lie, uint64_t root_offset, uint64_t member_nbytes)
@@ -222,17 +225,17 @@ static void set_end(struct lie *lie, uint64_t root_offset, uint64_t member_nbyte
 
 Test(container_seek, lying_end_frames_are_noticed)
 {
-    EXPECT_LIE(1999, set_end(&lie, 16, 0));
-    EXPECT_LIE(1999, set_end(&lie, (uint64_t)-1 << 63, 0));
-    EXPECT_LIE(1999, set_end(&lie, 0, 1));
-    EXPECT_LIE(1999, set_end(&lie, 0, 1 << 20));
-    EXPECT_LIE(1999, set_end(&lie, 0, (uint64_t)1 << 62));
-    EXPECT_LIE(1999, lie_frame(&lie, END)->sequence = 1 << 20);
-    EXPECT_LIE(1999, lie_frame(&lie, END)->sequence = 0);
-    EXPECT_LIE(1999, lie_frame(&lie, END)->sequence = UINT64_MAX);
-    EXPECT_LIE(1999, lie_frame(&lie, END)->raw_offset = 499);
-    EXPECT_LIE(1999, lie_frame(&lie, END)->raw_offset = UINT64_MAX);
-    EXPECT_LIE(1999, lie_frame(&lie, END)->raw_offset = (uint64_t)501 << 24);
+    EXPECT_LIE(1799, set_end(&lie, 16, 0));
+    EXPECT_LIE(1799, set_end(&lie, (uint64_t)-1 << 63, 0));
+    EXPECT_LIE(1799, set_end(&lie, 0, 1));
+    EXPECT_LIE(1799, set_end(&lie, 0, 1 << 20));
+    EXPECT_LIE(1799, set_end(&lie, 0, (uint64_t)1 << 62));
+    EXPECT_LIE(1799, lie_frame(&lie, END)->sequence = 1 << 20);
+    EXPECT_LIE(1799, lie_frame(&lie, END)->sequence = 0);
+    EXPECT_LIE(1799, lie_frame(&lie, END)->sequence = UINT64_MAX);
+    EXPECT_LIE(1799, lie_frame(&lie, END)->raw_offset = 299);
+    EXPECT_LIE(1799, lie_frame(&lie, END)->raw_offset = UINT64_MAX);
+    EXPECT_LIE(1799, lie_frame(&lie, END)->raw_offset = (uint64_t)301 << 24);
 }
 
 /* ---- cost ------------------------------------------------------------------------------- */
@@ -309,7 +312,7 @@ Test(container_seek, gives_the_sources_error)
                 cr_assert_eq(wharf_container_next(&reader, &item), 0);
             while (item.kind == WHARF_CONTAINER_CHUNK);
             n_reads = counted.n_reads;
-            cr_assert_gt(n_reads, 500);
+            cr_assert_gt(n_reads, 300);
         }
     }
     sample_deinit(&sample);
@@ -329,7 +332,7 @@ Test(container_seek, totals_are_those_of_all_members)
     cr_assert_eq(wharf_container_read_totals(&source, &totals, &fault), 0);
     cr_assert_eq(fault.result, WHARF_OK);
     cr_assert_eq(totals.n_members, 3);
-    cr_assert_eq(totals.n_chunks, 15 + 500);
+    cr_assert_eq(totals.n_chunks, 15 + 300);
     cr_assert_eq(totals.raw_nbytes, RAW_NBYTES);
     memory.in_nbytes = --source.nbytes;
     cr_assert_eq(wharf_container_read_totals(&source, &totals, &fault), 0);
