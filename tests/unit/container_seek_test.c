@@ -238,6 +238,31 @@ Test(container_seek, lying_end_frames_are_noticed)
     EXPECT_LIE(1799, lie_frame(&lie, END)->raw_offset = (uint64_t)301 << 24);
 }
 
+/* The root of a member with one chunk is the chunk. */
+Test(container_seek, lying_root_of_a_single_chunk_is_noticed)
+{
+    struct test_container_options options = {.codec = WHARF_CODEC_STORED, .chunk_nbytes = 16};
+    static const uint64_t roots[] = {0, 16, 31, 33, 48, 112, 176, UINT64_MAX, (uint64_t)1 << 63};
+
+    for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+        struct test_bytes file = {0};
+        struct test_container_frames frames;
+        struct wharf_container_fault fault;
+        struct test_container_read read;
+
+        test_container_add(&file, &options, (const uint8_t *)"sixteen letters.", 16);
+        test_container_list_frames(file.data, &frames);
+        memcpy(test_container_frame(file.data, frames.offsets[1])->parameters, &roots[i], 8);
+        test_container_reseal(file.data, &frames);
+        read = test_container_read_from(file.data, file.nbytes, TEST_CONTAINER_FILE, 3, &fault);
+        cr_assert_eq(fault.reason, WHARF_REASON_CONTAINER_INDEX, "root %zu", i);
+        cr_assert_eq(read.out.nbytes, 13);
+        cr_assert_eq(read.fault.reason, WHARF_REASON_CONTAINER_INDEX);
+        test_container_read_free(&read);
+        test_bytes_free(&file);
+    }
+}
+
 /* ---- cost ------------------------------------------------------------------------------- */
 
 struct counted {
@@ -315,6 +340,72 @@ Test(container_seek, gives_the_sources_error)
             cr_assert_gt(n_reads, 300);
         }
     }
+    sample_deinit(&sample);
+}
+
+struct changing {
+    struct wharf_container_memory before;
+    struct wharf_container_memory after;
+    unsigned n_reads_before;
+};
+
+static int64_t read_changing(void *context, uint64_t offset, void *buf, size_t nbytes)
+{
+    struct changing *changing = context;
+    struct wharf_container_source source = wharf_container_source_memory(
+        changing->n_reads_before > 0 ? &changing->before : &changing->after);
+
+    if (changing->n_reads_before > 0)
+        changing->n_reads_before--;
+    return source.read_at(source.context, offset, buf, nbytes);
+}
+
+/* Seeks and reads while the file changes; every chunk that is given out is good by itself. */
+static void read_while_it_changes(const struct sample *sample, const uint8_t *after,
+                                  size_t after_nbytes, unsigned n_reads)
+{
+    struct changing changing = {
+        {sample->file.data, sample->file.nbytes}, {after, after_nbytes}, n_reads};
+    struct wharf_container_source source = {read_changing, &changing, sample->file.nbytes};
+    struct wharf_container_reader reader;
+    struct wharf_container_item item = {.kind = WHARF_CONTAINER_CHUNK};
+
+    wharf_container_reader_init(&reader, &source);
+    cr_assert_eq(wharf_container_seek(&reader, 200, NULL), 0);
+    for (unsigned i = 0; item.kind == WHARF_CONTAINER_CHUNK; i++) {
+        uint8_t payload[112];
+        uint8_t out[100];
+        struct wharf_container_fault fault;
+
+        cr_assert_lt(i, 1000);
+        cr_assert_eq(wharf_container_next(&reader, &item), 0);
+        if (item.kind != WHARF_CONTAINER_CHUNK)
+            break;
+        cr_assert(item.chunk.raw_nbytes <= sizeof(out));
+        cr_assert(item.chunk.payload_avail <= sizeof(payload));
+        cr_assert_eq(wharf_container_read_payload(&source, &item.chunk, payload, &fault), 0);
+        if (fault.result == WHARF_OK)
+            wharf_container_decode(&item.chunk, 0, payload, out, &fault);
+    }
+}
+
+/* At every read: the file shrinks, or becomes another of the same size: its members in another
+ * order.  Sums of what one pass saw are not taken from what the other sees. */
+Test(container_seek, file_may_change_while_it_is_read)
+{
+    struct sample sample;
+    struct test_bytes other = {0};
+
+    sample_init(&sample);
+    for (size_t i = 3; i > 0; i--)
+        test_bytes_add(&other, sample.file.data + sample.member_offsets[i - 1],
+                       sample.member_offsets[i] - sample.member_offsets[i - 1]);
+    cr_assert_eq(other.nbytes, sample.file.nbytes);
+    for (unsigned n_reads = 0; n_reads < 60; n_reads++) {
+        read_while_it_changes(&sample, sample.file.data, 100, n_reads);
+        read_while_it_changes(&sample, other.data, other.nbytes, n_reads);
+    }
+    test_bytes_free(&other);
     sample_deinit(&sample);
 }
 
