@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wharf bench: what the codecs make of a file, and how fast, on this machine. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "clientlib/cli/bench_run.h"
+#include "clientlib/cli/commands.h"
+#include "clientlib/cli/input_file.h"
+#include "clientlib/cli/json.h"
+#include "clientlib/cli/message.h"
+#include "clientlib/cli/number.h"
+#include "clientlib/wharf.h"
+#include "encoders/container_format.h"
+
+enum {
+    OPTION_CLIENTS = WHARF_CLI_LONG_ONLY,
+    OPTION_JSON,
+    OPTION_SECONDS,
+
+    MAX_CODECS = 64,
+    MAX_CLIENTS = 1024,
+    MAX_LEVELS = 16,
+};
+/* Of longer files the first part is taken. */
+#define MAX_RAW_NBYTES ((size_t)256 << 20)
+
+static const struct option own_options[] = {
+    {"chunk", required_argument, NULL, 'b'},
+    {"clients", required_argument, NULL, OPTION_CLIENTS},
+    {"codec", required_argument, NULL, 'c'},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"level", required_argument, NULL, 'l'},
+    {"seconds", required_argument, NULL, OPTION_SECONDS},
+    {0},
+};
+
+struct settings {
+    int codecs[MAX_CODECS];
+    unsigned n_codecs; /* 0: all */
+    int levels[MAX_LEVELS];
+    unsigned n_levels; /* 0: 1, 6 and 9 */
+    int64_t n_clients; /* 0: as many as --threads says */
+    int64_t n_seconds;
+    uint64_t chunk_nbytes;
+    bool json;
+};
+
+static bool take_codec(struct settings *settings, const char *argument)
+{
+    int codec = wharf_codec_from_name(argument);
+
+    if (codec < 0 || settings->n_codecs == MAX_CODECS)
+        return false;
+    settings->codecs[settings->n_codecs++] = codec;
+    return true;
+}
+
+static bool take_level(struct settings *settings, const char *argument)
+{
+    int64_t level;
+
+    if (!wharf_cli_parse_number(argument, 0, 99, &level) || settings->n_levels == MAX_LEVELS)
+        return false;
+    settings->levels[settings->n_levels++] = (int)level;
+    return true;
+}
+
+static bool take_option(void *own, int option, const char *argument)
+{
+    struct settings *settings = own;
+
+    switch (option) {
+    case 'b':
+        return wharf_cli_parse_size(argument, &settings->chunk_nbytes) &&
+               settings->chunk_nbytes >= WHARF_CONTAINER_CHUNK_MIN_NBYTES &&
+               settings->chunk_nbytes <= WHARF_CONTAINER_CHUNK_MAX_NBYTES;
+    case 'c':
+        return take_codec(settings, argument);
+    case 'l':
+        return take_level(settings, argument);
+    case OPTION_CLIENTS:
+        return wharf_cli_parse_number(argument, 1, MAX_CLIENTS, &settings->n_clients);
+    case OPTION_SECONDS:
+        return wharf_cli_parse_number(argument, 0, 3600, &settings->n_seconds);
+    default:
+        settings->json = true;
+        return true;
+    }
+}
+
+/* ---- printing -------------------------------------------------------------------------- */
+
+struct printer {
+    bool json;
+    const char *name;
+    const struct wharf_cli_bench *bench;
+    bool has_rows;
+};
+
+static void print_head(const struct printer *printer)
+{
+    char raw[WHARF_CLI_SIZE_TEXT];
+    char chunk[WHARF_CLI_SIZE_TEXT];
+    const struct wharf_cli_bench *bench = printer->bench;
+
+    if (printer->json) {
+        fputs("{\"file\":", stdout);
+        wharf_cli_json_string(stdout, printer->name);
+        printf(",\"raw_nbytes\":%zu,\"chunk_nbytes\":%" PRIu32 ",\"threads\":%u,\"rows\":[",
+               bench->raw_nbytes, bench->chunk_nbytes, bench->n_threads);
+        return;
+    }
+    printf("%s: %s in chunks of %s, %u threads; uncompressed GB/s, median (least to most)\n",
+           printer->name, wharf_cli_size_text(bench->raw_nbytes, raw),
+           wharf_cli_size_text(bench->chunk_nbytes, chunk), bench->n_threads);
+    printf("%-8s %-10s %5s %7s  %-22s %-22s %-22s\n", "codec", "encoder", "level", "ratio",
+           "compress", "decode, cpu", "decode, reference");
+}
+
+static void print_speed_json(const char *name, const struct wharf_cli_bench_speed *speed)
+{
+    printf(",\"%s\":{\"min\":%.4f,\"median\":%.4f,\"max\":%.4f,\"repetitions\":%u}", name,
+           speed->min, speed->median, speed->max, speed->n_repetitions);
+}
+
+static void print_speed(const struct wharf_cli_bench_speed *speed)
+{
+    printf(" %6.3f (%6.3f-%6.3f)", speed->median, speed->min, speed->max);
+}
+
+static void print_row(struct printer *printer, const struct wharf_cli_bench_row *row)
+{
+    const char *codec = wharf_codec_name(row->codec);
+    double ratio = (double)printer->bench->raw_nbytes / (double)row->packed_nbytes;
+
+    if (printer->json) {
+        printf("%s{\"codec\":\"%s\",\"encoder\":\"%s\",\"level\":%d,\"packed_nbytes\":%" PRIu64
+               ",\"ratio\":%.4f",
+               printer->has_rows ? "," : "", codec, row->encoder->name, row->level,
+               row->packed_nbytes, ratio);
+        print_speed_json("compress_gb_s", &row->compress);
+        print_speed_json("decode_cpu_gb_s", &row->decode_cpu);
+        print_speed_json("decode_reference_gb_s", &row->decode_reference);
+        putchar('}');
+    } else {
+        printf("%-8s %-10s %5d %7.3f ", codec, row->encoder->name, row->level, ratio);
+        print_speed(&row->compress);
+        print_speed(&row->decode_cpu);
+        print_speed(&row->decode_reference);
+        putchar('\n');
+    }
+    printer->has_rows = true;
+    fflush(stdout);
+}
+
+static void print_tail(const struct printer *printer)
+{
+    if (printer->json)
+        puts("]}");
+}
+
+/* ---- measuring ------------------------------------------------------------------------- */
+
+static int measure_row(struct printer *printer, uint32_t codec,
+                       const struct wharf_encoder_row *encoder, int level)
+{
+    struct wharf_cli_bench_row row = {.codec = codec, .encoder = encoder, .level = level};
+    int r = wharf_cli_bench_measure(printer->bench, &row);
+
+    if (r < 0) {
+        wharf_cli_say("%s, %s level %d: %s", wharf_codec_name(codec), encoder->name, level,
+                      r == -EBADMSG ? "a decoder gave wrong bytes; please report it"
+                                    : wharf_cli_error_text(r));
+        return WHARF_CLI_FAILED;
+    }
+    print_row(printer, &row);
+    return WHARF_CLI_GOOD;
+}
+
+static int measure_encoder(struct printer *printer, const struct settings *settings, uint32_t codec,
+                           const struct wharf_encoder_row *encoder)
+{
+    static const int usual_levels[] = {1, 6, 9};
+    const int *levels = settings->n_levels ? settings->levels : usual_levels;
+    unsigned n_levels = settings->n_levels ? settings->n_levels : 3;
+    int status = WHARF_CLI_GOOD;
+
+    if (encoder->level_min == encoder->level_max)
+        return measure_row(printer, codec, encoder, encoder->level_default);
+    for (unsigned i = 0; i < n_levels && status == WHARF_CLI_GOOD; i++)
+        if (levels[i] >= encoder->level_min && levels[i] <= encoder->level_max)
+            status = measure_row(printer, codec, encoder, levels[i]);
+    return status;
+}
+
+static int measure_codec(struct printer *printer, const struct settings *settings, uint32_t codec)
+{
+    const struct wharf_encoder_row *encoder = wharf_codec_find(codec)->ops->encoder_rows;
+    int status = WHARF_CLI_GOOD;
+
+    for (; encoder->name && status == WHARF_CLI_GOOD; encoder++)
+        status = measure_encoder(printer, settings, codec, encoder);
+    return status;
+}
+
+static int measure_all(struct printer *printer, const struct settings *settings)
+{
+    int status = WHARF_CLI_GOOD;
+
+    for (unsigned i = 0; i < settings->n_codecs && status == WHARF_CLI_GOOD; i++)
+        status = measure_codec(printer, settings, (uint32_t)settings->codecs[i]);
+    if (settings->n_codecs)
+        return status;
+    for (uint32_t codec = 0; wharf_codec_name(codec) && status == WHARF_CLI_GOOD; codec++)
+        status = measure_codec(printer, settings, codec);
+    return status;
+}
+
+static int bench_bytes(struct printer *printer, struct wharf_cli_bench *bench,
+                       const struct settings *settings)
+{
+    int r = wharf_cli_crew_new(bench->n_threads, &bench->crew);
+    int status;
+
+    if (r < 0) {
+        wharf_cli_say("cannot start %u threads: %s", bench->n_threads, wharf_cli_error_text(r));
+        return WHARF_CLI_FAILED;
+    }
+    print_head(printer);
+    status = measure_all(printer, settings);
+    print_tail(printer);
+    wharf_cli_crew_free(bench->crew);
+    if (fflush(stdout) || ferror(stdout)) {
+        wharf_cli_say("standard output: cannot write: %s", wharf_cli_error_text(errno));
+        return WHARF_CLI_FAILED;
+    }
+    return status;
+}
+
+static int bench_input(struct wharf_cli_input *input, const struct wharf_cli_options *options,
+                       const struct settings *settings)
+{
+    uint8_t *raw = malloc(MAX_RAW_NBYTES);
+    int64_t n = raw ? wharf_cli_input_read_at(input, 0, raw, MAX_RAW_NBYTES) : -ENOMEM;
+    struct wharf_cli_bench bench = {
+        .raw = raw,
+        .raw_nbytes = n > 0 ? (size_t)n : 0,
+        .chunk_nbytes = (uint32_t)settings->chunk_nbytes,
+        .n_threads = settings->n_clients ? (unsigned)settings->n_clients : options->n_threads,
+        .least_ns = (uint64_t)settings->n_seconds * 1000000000u,
+    };
+    struct printer printer = {.json = settings->json, .name = input->name, .bench = &bench};
+    int status = WHARF_CLI_FAILED;
+
+    if (n < 0)
+        wharf_cli_input_say_error(input, (int)n);
+    else if (n == 0)
+        wharf_cli_say("%s: is empty: there is nothing to measure", input->name);
+    else
+        status = bench_bytes(&printer, &bench, settings);
+    free(raw);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct settings settings = {
+        .n_seconds = 1,
+        .chunk_nbytes = WHARF_CONTAINER_CHUNK_DEFAULT_NBYTES,
+    };
+    struct wharf_cli_options options;
+    struct wharf_cli_operands operands = {.n_max = 1};
+    int status = wharf_cli_parse(&wharf_cli_bench, argc, argv, &settings, &options, &operands);
+    struct wharf_cli_input input;
+
+    if (status != WHARF_CLI_GO_ON)
+        return status;
+    if (operands.n == 0)
+        return wharf_cli_say_usage("bench", "FILE is missing");
+    if (wharf_cli_input_open(&input, argv[operands.first]) < 0)
+        return WHARF_CLI_FAILED;
+    status = bench_input(&input, &options, &settings);
+    wharf_cli_input_close(&input);
+    return status;
+}
+
+const struct wharf_cli_command wharf_cli_bench = {
+    .name = "bench",
+    .summary = "measure ratio and speed of the codecs on a file",
+    .usage = "[OPTION...] FILE",
+    .help = "Packs and unpacks FILE (its first 256 MiB) in memory, chunk by chunk, with each\n"
+            "codec, encoder and level, and prints ratios and speeds, with their spread.\n\n"
+            "  -c, --codec C        only this codec; may be given several times\n"
+            "  -l, --level N        this level; may be given several times; default 1, 6, 9\n"
+            "  -b, --chunk SIZE     bytes in a chunk; default 128K\n"
+            "      --clients N      threads that each work on chunks; default as --threads\n"
+            "      --seconds N      repeat each measurement so long, and 5 times at least;\n"
+            "                       default 1\n"
+            "      --json           print JSON\n",
+    .own_options = own_options,
+    .take_option = take_option,
+    .run = run,
+};

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/cli/bench_run.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MIN_REPETITIONS = 5,
+    MAX_REPETITIONS = 1000,
+};
+
+struct packed {
+    uint8_t *bytes; /* packed_avail of them */
+    size_t nbytes;
+};
+
+struct run {
+    const struct wharf_cli_bench *bench;
+    const struct wharf_codec_ops *ops;
+    size_t n_chunks;
+    struct packed *packed; /* of each chunk */
+    size_t packed_avail;
+    struct wharf_encoder **encoders; /* of each thread */
+    uint8_t **outs;                  /* of each thread, chunk_nbytes long */
+    wharf_decode_fn *decode;
+    bool compare; /* what was decoded with what it should be */
+};
+
+static size_t chunk_size(const struct wharf_cli_bench *bench, size_t chunk)
+{
+    size_t left = bench->raw_nbytes - chunk * bench->chunk_nbytes;
+
+    return left < bench->chunk_nbytes ? left : bench->chunk_nbytes;
+}
+
+static const uint8_t *chunk_at(const struct wharf_cli_bench *bench, size_t chunk)
+{
+    return bench->raw + chunk * bench->chunk_nbytes;
+}
+
+static int encode_chunk(void *context, size_t chunk, unsigned hand)
+{
+    struct run *run = context;
+    struct packed *packed = &run->packed[chunk];
+
+    return run->ops->encoder->encode(run->encoders[hand], chunk_at(run->bench, chunk),
+                                     chunk_size(run->bench, chunk), packed->bytes,
+                                     run->packed_avail, &packed->nbytes);
+}
+
+static int decode_chunk(void *context, size_t chunk, unsigned hand)
+{
+    const struct run *run = context;
+    const struct packed *packed = &run->packed[chunk];
+    size_t nbytes = chunk_size(run->bench, chunk);
+    uint8_t *out = run->outs[hand];
+    struct wharf_outcome outcome;
+
+    run->decode(packed->bytes, packed->nbytes, out, nbytes, &outcome);
+    if (outcome.result != WHARF_OK || outcome.out_nbytes != nbytes)
+        return -EBADMSG;
+    if (run->compare && memcmp(out, chunk_at(run->bench, chunk), nbytes) != 0)
+        return -EBADMSG;
+    return 0;
+}
+
+/* ---- repetitions ----------------------------------------------------------------------- */
+
+static int compare_times(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a;
+    uint64_t right = *(const uint64_t *)b;
+
+    return left < right ? -1 : left > right;
+}
+
+static void summarise(const struct wharf_cli_bench *bench, uint64_t *times, unsigned n,
+                      struct wharf_cli_bench_speed *ret_speed)
+{
+    double nbytes = (double)bench->raw_nbytes; /* bytes a ns are GB a second */
+
+    qsort(times, n, sizeof(times[0]), compare_times);
+    ret_speed->max = nbytes / (double)times[0];
+    ret_speed->median = nbytes / (double)times[n / 2];
+    ret_speed->min = nbytes / (double)times[n - 1];
+    ret_speed->n_repetitions = n;
+}
+
+static int repeat(struct run *run, wharf_cli_crew_work *work,
+                  struct wharf_cli_bench_speed *ret_speed)
+{
+    uint64_t times[MAX_REPETITIONS];
+    uint64_t total_ns = 0;
+    unsigned n = 0;
+
+    while (n < MIN_REPETITIONS || (total_ns < run->bench->least_ns && n < MAX_REPETITIONS)) {
+        int r = wharf_cli_crew_run(run->bench->crew, work, run, run->n_chunks, &times[n]);
+
+        if (r < 0)
+            return r;
+        times[n] += times[n] == 0; /* a clock that did not move: the least it can tell */
+        total_ns += times[n++];
+    }
+    summarise(run->bench, times, n, ret_speed);
+    return 0;
+}
+
+static int measure_decode(struct run *run, wharf_decode_fn *decode,
+                          struct wharf_cli_bench_speed *ret_speed)
+{
+    uint64_t ns;
+    int r;
+
+    run->decode = decode;
+    run->compare = true;
+    r = wharf_cli_crew_run(run->bench->crew, decode_chunk, run, run->n_chunks, &ns);
+    run->compare = false;
+    return r < 0 ? r : repeat(run, decode_chunk, ret_speed);
+}
+
+static int measure(struct run *run, struct wharf_cli_bench_row *row)
+{
+    int r = repeat(run, encode_chunk, &row->compress);
+
+    row->packed_nbytes = 0;
+    for (size_t i = 0; i < run->n_chunks; i++)
+        row->packed_nbytes += run->packed[i].nbytes;
+    if (r == 0)
+        r = measure_decode(run, run->ops->decode, &row->decode_cpu);
+    if (r == 0)
+        r = measure_decode(run, run->ops->decode_reference, &row->decode_reference);
+    return r;
+}
+
+/* ---- memory ---------------------------------------------------------------------------- */
+
+static int make_hands(struct run *run, const struct wharf_cli_bench_row *row)
+{
+    const struct wharf_encoder_options options = {row->encoder->name, row->level};
+
+    for (unsigned i = 0; i < run->bench->n_threads; i++) {
+        int r = run->ops->encoder->new (&options, &run->encoders[i]);
+
+        if (r < 0)
+            return r;
+        run->outs[i] = malloc(run->bench->chunk_nbytes);
+        if (!run->outs[i])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int make_chunks(struct run *run)
+{
+    run->packed_avail = run->ops->encoder->bound(run->encoders[0], run->bench->chunk_nbytes);
+    for (size_t i = 0; i < run->n_chunks; i++) {
+        run->packed[i].bytes = malloc(run->packed_avail);
+        if (!run->packed[i].bytes)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static void free_run(struct run *run)
+{
+    for (unsigned i = 0; run->encoders && i < run->bench->n_threads; i++)
+        run->ops->encoder->free(run->encoders[i]);
+    for (unsigned i = 0; run->outs && i < run->bench->n_threads; i++)
+        free(run->outs[i]);
+    for (size_t i = 0; run->packed && i < run->n_chunks; i++)
+        free(run->packed[i].bytes);
+    free(run->encoders);
+    free(run->outs);
+    free(run->packed);
+}
+
+int wharf_cli_bench_measure(const struct wharf_cli_bench *bench, struct wharf_cli_bench_row *row)
+{
+    struct run run = {
+        .bench = bench,
+        .ops = wharf_codec_find(row->codec)->ops,
+        .n_chunks = (bench->raw_nbytes - 1) / bench->chunk_nbytes + 1,
+    };
+    int r = -ENOMEM;
+
+    run.encoders = calloc(bench->n_threads, sizeof(*run.encoders));
+    run.outs = calloc(bench->n_threads, sizeof(*run.outs));
+    run.packed = calloc(run.n_chunks, sizeof(*run.packed));
+    if (run.encoders && run.outs && run.packed)
+        r = make_hands(&run, row);
+    if (r == 0)
+        r = make_chunks(&run);
+    if (r == 0)
+        r = measure(&run, row);
+    free_run(&run);
+    return r;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/cli/bgzf_pipe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clientlib/cli/pipeline.h"
+#include "encoders/gzip/bgzf.h"
+
+enum {
+    /* Output that a slot gathers: some 16 full blocks, about 1 ms of work, so that handing a slot
+     * on costs nothing beside it. */
+    SLOT_OUT_NBYTES = 1 << 20,
+    /* What that is made from at a ratio of 8; poorer blocks just fill the slot less. */
+    SLOT_IN_NBYTES = 128 << 10,
+    SLOT_MAX_BLOCKS = 512,
+};
+
+struct slot {
+    uint64_t in_offset; /* of `in` in the input */
+    size_t in_nbytes;   /* read into it: blocks, and what the next slot begins with */
+    size_t taken_nbytes;
+    size_t out_nbytes;
+    unsigned n_blocks;
+    struct wharf_bgzf_piece blocks[SLOT_MAX_BLOCKS];
+
+    /* Why this is the last slot, if it is. */
+    bool is_last;
+    int read_error; /* or 0 */
+    uint32_t kind;  /* enum wharf_bgzf_piece_kind of what follows the blocks */
+
+    unsigned n_good; /* written by the worker: blocks before the first bad one */
+
+    uint8_t in[SLOT_IN_NBYTES];
+    uint8_t out[SLOT_OUT_NBYTES];
+};
+
+struct bgzf_pipe {
+    struct wharf_cli_task *task;
+    struct slot *slots;
+    unsigned n_slots;
+
+    /* The reader's. */
+    struct wharf_bgzf_splitter splitter;
+    const struct slot *before; /* the slot filled last */
+    uint64_t offset;           /* how far the input was read */
+    bool at_end;
+
+    /* The writer's. */
+    uint64_t end; /* up to here all is written */
+    uint32_t kind;
+    bool is_broken; /* a block did not keep its promise */
+    int status;
+};
+
+/* ---- reading --------------------------------------------------------------------------- */
+
+/* Begins a slot with what the one before had read and not taken. */
+static void begin_slot(struct bgzf_pipe *pipe, struct slot *slot)
+{
+    const struct slot *before = pipe->before;
+    size_t nbytes = before ? before->in_nbytes - before->taken_nbytes : 0;
+
+    if (nbytes)
+        memmove(slot->in, before->in + before->taken_nbytes, nbytes);
+    slot->in_offset = pipe->offset - nbytes;
+    slot->in_nbytes = nbytes;
+    slot->taken_nbytes = 0;
+    slot->out_nbytes = 0;
+    slot->n_blocks = 0;
+    slot->n_good = 0;
+    pipe->before = slot;
+}
+
+static void end_reading(struct slot *slot, uint32_t kind, int read_error)
+{
+    slot->is_last = true;
+    slot->kind = kind;
+    slot->read_error = read_error;
+}
+
+static void read_more(struct bgzf_pipe *pipe, struct slot *slot)
+{
+    int64_t n =
+        wharf_cli_input_read_some(pipe->task->input, pipe->offset, slot->in + slot->in_nbytes,
+                                  SLOT_IN_NBYTES - slot->in_nbytes);
+
+    if (n < 0) {
+        end_reading(slot, WHARF_BGZF_MORE, (int)n);
+        return;
+    }
+    pipe->at_end = n == 0;
+    pipe->offset += (uint64_t)n;
+    slot->in_nbytes += (size_t)n;
+}
+
+static bool has_room(const struct slot *slot, const struct wharf_bgzf_piece *block)
+{
+    return slot->n_blocks < SLOT_MAX_BLOCKS &&
+           slot->out_nbytes + block->out_nbytes <= SLOT_OUT_NBYTES;
+}
+
+/* Looks at what comes next; false when the slot is to be handed on as it is. */
+static bool take_piece(struct bgzf_pipe *pipe, struct slot *slot)
+{
+    struct wharf_bgzf_splitter splitter = pipe->splitter;
+    struct wharf_bgzf_piece piece;
+
+    wharf_bgzf_next(&splitter, slot->in + slot->taken_nbytes, slot->in_nbytes - slot->taken_nbytes,
+                    pipe->at_end, &piece);
+    switch (piece.kind) {
+    case WHARF_BGZF_BLOCK:
+        if (!has_room(slot, &piece))
+            return false;
+        pipe->splitter = splitter;
+        slot->blocks[slot->n_blocks++] = piece;
+        slot->taken_nbytes += piece.nbytes;
+        slot->out_nbytes += piece.out_nbytes;
+        return true;
+    case WHARF_BGZF_MORE:
+        if (slot->n_blocks)
+            return false;
+        read_more(pipe, slot);
+        return true;
+    default:
+        end_reading(slot, piece.kind, 0);
+        return false;
+    }
+}
+
+static bool fill(void *context, void *slot_memory)
+{
+    struct bgzf_pipe *pipe = context;
+    struct slot *slot = slot_memory;
+
+    if (pipe->before && pipe->before->is_last)
+        return false;
+    begin_slot(pipe, slot);
+    while (!slot->is_last && take_piece(pipe, slot))
+        ;
+    return true;
+}
+
+/* ---- decoding -------------------------------------------------------------------------- */
+
+static void work(void *context, void *slot_memory, unsigned worker)
+{
+    const struct bgzf_pipe *pipe = context;
+    int reference = pipe->task->options->engine == WHARF_ENGINE_REFERENCE;
+    struct slot *slot = slot_memory;
+    const uint8_t *in = slot->in;
+    uint8_t *out = slot->out;
+
+    (void)worker;
+    for (; slot->n_good < slot->n_blocks; slot->n_good++) {
+        const struct wharf_bgzf_piece *block = &slot->blocks[slot->n_good];
+        struct wharf_decode_job job = wharf_bgzf_block_job(block, in, out);
+        struct wharf_outcome outcome;
+
+        wharf_decode_job_run(&job, reference, &outcome);
+        if (outcome.result != WHARF_OK)
+            return;
+        in += block->nbytes;
+        out += block->out_nbytes;
+    }
+}
+
+/* ---- writing --------------------------------------------------------------------------- */
+
+static int write_blocks(struct bgzf_pipe *pipe, const struct slot *slot)
+{
+    size_t in_nbytes = 0;
+    size_t out_nbytes = 0;
+    int r;
+
+    for (unsigned i = 0; i < slot->n_good; i++) {
+        in_nbytes += slot->blocks[i].nbytes;
+        out_nbytes += slot->blocks[i].out_nbytes;
+    }
+    r = wharf_cli_output_write(pipe->task->output, slot->out, out_nbytes);
+    if (r < 0)
+        return wharf_cli_task_write_error(pipe->task, r);
+    pipe->end += in_nbytes;
+    pipe->task->tally->in_nbytes += in_nbytes;
+    pipe->task->tally->n_chunks += slot->n_good;
+    wharf_cli_task_move(pipe->task, pipe->end, out_nbytes);
+    return WHARF_CLI_GOOD;
+}
+
+static bool drain(void *context, void *slot_memory)
+{
+    struct bgzf_pipe *pipe = context;
+    struct slot *slot = slot_memory;
+
+    pipe->status = write_blocks(pipe, slot);
+    if (pipe->status != WHARF_CLI_GOOD)
+        return false;
+    pipe->is_broken = slot->n_good < slot->n_blocks;
+    pipe->kind = slot->kind;
+    if (slot->read_error && !pipe->is_broken)
+        pipe->status = wharf_cli_task_read_error(pipe->task, slot->read_error);
+    return pipe->status == WHARF_CLI_GOOD && !pipe->is_broken;
+}
+
+/* ---- all together ---------------------------------------------------------------------- */
+
+static void stop(void *context)
+{
+    struct bgzf_pipe *pipe = context;
+
+    wharf_cli_input_stop(pipe->task->input);
+}
+
+/* The slot that holds the most of what begins at `offset`, or NULL. */
+static const struct slot *slot_with(const struct bgzf_pipe *pipe, uint64_t offset)
+{
+    const struct slot *best = NULL;
+
+    for (unsigned i = 0; i < pipe->n_slots; i++) {
+        const struct slot *slot = &pipe->slots[i];
+        uint64_t end = slot->in_offset + slot->in_nbytes;
+
+        if (slot->in_offset <= offset && offset < end &&
+            (!best || end > best->in_offset + best->in_nbytes))
+            best = slot;
+    }
+    return best;
+}
+
+/* Gives back all that was read from pipe->end on. */
+static int unread(struct bgzf_pipe *pipe)
+{
+    size_t nbytes = (size_t)(pipe->offset - pipe->end);
+    uint8_t *bytes = malloc(nbytes + 1);
+    const struct slot *slot;
+    size_t done = 0;
+    int r = -ENOMEM;
+
+    while (bytes && (slot = slot_with(pipe, pipe->end + done))) {
+        size_t from = (size_t)(pipe->end + done - slot->in_offset);
+
+        memcpy(bytes + done, slot->in + from, slot->in_nbytes - from);
+        done += slot->in_nbytes - from;
+    }
+    if (bytes)
+        r = wharf_cli_input_unread(pipe->task->input, pipe->end, bytes, done);
+    free(bytes);
+    return r < 0 ? wharf_cli_task_error(pipe->task, "cannot decode", r) : WHARF_CLI_GOOD;
+}
+
+static void mention_missing_marker(const struct bgzf_pipe *pipe)
+{
+    if (pipe->kind == WHARF_BGZF_END && !pipe->splitter.ends_with_marker &&
+        !pipe->task->options->quiet)
+        wharf_cli_say("%s: has no end-of-file block: it may be cut off behind a block",
+                      pipe->task->input->name);
+}
+
+static int run_slots(struct bgzf_pipe *pipe)
+{
+    const struct wharf_cli_stages stages = {fill, work, drain, stop, pipe};
+    int r = wharf_cli_pipeline_run(&stages, pipe->slots, sizeof(*pipe->slots), pipe->n_slots,
+                                   pipe->task->options->n_threads);
+
+    if (r < 0)
+        return wharf_cli_task_error(pipe->task, "cannot decode", r);
+    if (pipe->status != WHARF_CLI_GOOD)
+        return pipe->status;
+    wharf_cli_input_resume(pipe->task->input);
+    if (!pipe->is_broken)
+        mention_missing_marker(pipe);
+    return unread(pipe);
+}
+
+int wharf_cli_bgzf_pipe(struct wharf_cli_task *task, uint64_t offset, uint64_t *ret_end,
+                        bool *ret_go_on)
+{
+    unsigned n_slots = wharf_cli_pipeline_n_slots(task->options->n_threads);
+    struct bgzf_pipe pipe = {
+        .task = task,
+        .slots = calloc(n_slots, sizeof(*pipe.slots)),
+        .n_slots = n_slots,
+        .offset = offset,
+        .end = offset,
+    };
+    int status;
+
+    if (!pipe.slots)
+        return wharf_cli_task_error(task, "cannot decode", -ENOMEM);
+    status = run_slots(&pipe);
+    free(pipe.slots);
+    if (status != WHARF_CLI_GOOD)
+        return status;
+    *ret_end = pipe.end;
+    *ret_go_on = pipe.is_broken || pipe.kind == WHARF_BGZF_STREAM;
+    return WHARF_CLI_GOOD;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* commands.h: the list of commands. */
+#ifndef WHARF_CLI_COMMANDS_H
+#define WHARF_CLI_COMMANDS_H
+
+#include "clientlib/cli/options.h"
+
+extern const struct wharf_cli_command wharf_cli_pack;
+extern const struct wharf_cli_command wharf_cli_unpack;
+extern const struct wharf_cli_command wharf_cli_cat;
+extern const struct wharf_cli_command wharf_cli_decode;
+extern const struct wharf_cli_command wharf_cli_bench;
+
+#endif

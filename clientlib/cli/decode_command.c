@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wharf decode: one raw stream from standard input to standard output, for vectors and scripts. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "clientlib/cli/commands.h"
+#include "clientlib/cli/number.h"
+#include "clientlib/cli/stream_pipe.h"
+#include "clientlib/cli/whole_decode.h"
+#include "clientlib/wharf.h"
+
+enum { OPTION_MAX_OUTPUT = WHARF_CLI_LONG_ONLY };
+
+static const struct option own_options[] = {
+    {"codec", required_argument, NULL, 'c'},
+    {"max-output", required_argument, NULL, OPTION_MAX_OUTPUT},
+    {0},
+};
+
+struct settings {
+    int codec; /* -1 when not given */
+    uint64_t max_output_nbytes;
+};
+
+static bool take_option(void *own, int option, const char *argument)
+{
+    struct settings *settings = own;
+
+    if (option == OPTION_MAX_OUTPUT)
+        return wharf_cli_parse_size(argument, &settings->max_output_nbytes);
+    settings->codec = wharf_codec_from_name(argument);
+    return settings->codec >= 0;
+}
+
+static int decode_input(struct wharf_cli_task *task, const struct settings *settings)
+{
+    uint64_t end;
+    int status;
+
+    if (isatty(task->input->fd)) {
+        wharf_cli_say("%s: compressed data is not read from a terminal", task->input->name);
+        return wharf_cli_tally_error(task->tally, task->input->name, -EINVAL);
+    }
+    status = wharf_cli_whole_decode(task, (uint32_t)settings->codec, 0, settings->max_output_nbytes,
+                                    &end);
+    return status == WHARF_CLI_GOOD ? wharf_cli_mention_rest(task, end) : status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct settings settings = {-1, WHARF_CLI_WHOLE_DEFAULT_NBYTES};
+    struct wharf_cli_options options;
+    struct wharf_cli_operands operands = {.n_max = 0};
+    struct wharf_cli_tally tally;
+    struct wharf_cli_input input;
+    struct wharf_cli_output output;
+    struct wharf_cli_task task = {&options, &tally, &input, &output};
+    int status = wharf_cli_parse(&wharf_cli_decode, argc, argv, &settings, &options, &operands);
+
+    if (status != WHARF_CLI_GO_ON)
+        return status;
+    if (settings.codec < 0)
+        return wharf_cli_say_usage("decode", "--codec is missing");
+    status = wharf_cli_task_start(&task, "-", "-");
+    if (status != WHARF_CLI_GOOD)
+        return status;
+    return wharf_cli_task_finish(&task, decode_input(&task, &settings));
+}
+
+const struct wharf_cli_command wharf_cli_decode = {
+    .name = "decode",
+    .summary = "decode one raw stream, standard input to standard output",
+    .usage = "--codec C [OPTION...] < IN > OUT",
+    .help = "Decodes one stream of codec C.  Nothing is written before all of it was decoded\n"
+            "and verified, so the output is held in memory.\n\n"
+            "  -c, --codec C        deflate, zlib, gzip (all members) or stored\n"
+            "      --max-output S   fail if the output is larger; default 1G\n",
+    .own_options = own_options,
+    .take_option = take_option,
+    .run = run,
+};

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json.h: strings of any bytes as JSON. */
+#ifndef WHARF_CLI_JSON_H
+#define WHARF_CLI_JSON_H
+
+#include <stdio.h>
+
+/* Writes `text` with its quotes, or null for NULL.  Bytes that are not UTF-8 become U+FFFD. */
+void wharf_cli_json_string(FILE *to, const char *text);
+
+#endif

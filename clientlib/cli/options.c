@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/cli/options.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clientlib/cli/message.h"
+#include "clientlib/cli/number.h"
+#include "proto/wharf_job.h"
+
+enum {
+    OPTION_EMBEDDED = WHARF_CLI_LONG_ONLY + 1000,
+    OPTION_ENGINE,
+    OPTION_REPORT,
+    OPTION_SOCKET,
+
+    MAX_OPTIONS = 32,     /* a command's, all together */
+    MAX_THREADS = 1024,   /* more is a slip of the finger */
+    MAX_CPUS = 64 * 1024, /* for the mask of allowed ones */
+};
+
+static const struct option common_options[] = {
+    {"embedded", no_argument, NULL, OPTION_EMBEDDED},
+    {"engine", required_argument, NULL, OPTION_ENGINE},
+    {"help", no_argument, NULL, 'h'},
+    {"quiet", no_argument, NULL, 'q'},
+    {"report", no_argument, NULL, OPTION_REPORT},
+    {"socket", required_argument, NULL, OPTION_SOCKET},
+    {"threads", required_argument, NULL, 'T'},
+    {0},
+};
+
+static const struct option file_options[] = {
+    {"force", no_argument, NULL, 'f'},
+    {"output", required_argument, NULL, 'o'},
+    {0},
+};
+
+static const char common_help[] =
+    "  -T, --threads N      threads that compute; default: one for each usable core\n"
+    "      --engine E       auto, cpu, reference (slow, to settle doubts); gpu and\n"
+    "                       simt are a daemon's\n"
+    "      --embedded       never through a daemon\n"
+    "      --socket PATH    through the daemon at PATH\n"
+    "      --report         print one line of JSON on standard error at the end\n"
+    "  -q, --quiet          no progress on the terminal, and no remarks\n"
+    "  -h, --help           this text\n";
+
+static const char file_help[] = "  -o, --output OUT     write to OUT; - is standard output\n"
+                                "  -f, --force          replace an existing OUT\n";
+
+/* What was asked for and cannot be judged before all options are known. */
+struct demands {
+    bool embedded;
+    bool help;
+    const char *socket;
+    uint32_t engine;
+};
+
+static unsigned count_usable_cores(void)
+{
+    /* The call fails with EINVAL while the mask is shorter than the kernel's. */
+    for (int n = CPU_SETSIZE; n <= MAX_CPUS; n *= 2) {
+        cpu_set_t *set = CPU_ALLOC(n);
+        size_t nbytes = CPU_ALLOC_SIZE(n);
+        int n_usable = 0;
+
+        if (set && sched_getaffinity(0, nbytes, set) == 0)
+            n_usable = CPU_COUNT_S(nbytes, set);
+        CPU_FREE(set);
+        if (n_usable > 0)
+            return n_usable < MAX_THREADS ? (unsigned)n_usable : MAX_THREADS;
+        if (!set || errno != EINVAL)
+            break;
+    }
+    return 1;
+}
+
+static void append_options(struct option *all, int *n, const struct option *more)
+{
+    for (; more && more->name && *n < MAX_OPTIONS - 1; more++)
+        all[(*n)++] = *more;
+    all[*n] = (struct option){0};
+}
+
+/* getopt's string of short options, made from the long ones. */
+static void make_short_options(const struct option *all, char *text)
+{
+    *text++ = ':'; /* tells a missing argument from an unknown option */
+    for (; all->name; all++) {
+        if (all->val >= WHARF_CLI_LONG_ONLY)
+            continue;
+        *text++ = (char)all->val;
+        if (all->has_arg == required_argument)
+            *text++ = ':';
+    }
+    *text = 0;
+}
+
+static int print_help(const struct wharf_cli_command *command)
+{
+    printf("usage: wharf %s %s\n\n%s%s%s", command->name, command->usage, command->help,
+           command->writes_file ? file_help : "", common_help);
+    return fflush(stdout) ? WHARF_CLI_FAILED : WHARF_CLI_GOOD;
+}
+
+/* --threads and --engine: numbers and names. */
+static bool take_value(int option, const char *argument, struct wharf_cli_options *options,
+                       struct demands *demands)
+{
+    int64_t n_threads = 0;
+    int engine = 0;
+
+    if (option == OPTION_ENGINE) {
+        engine = wharf_engine_from_name(argument);
+        demands->engine = (uint32_t)engine;
+        return engine >= 0;
+    }
+    if (!wharf_cli_parse_number(argument, 1, MAX_THREADS, &n_threads))
+        return false;
+    options->n_threads = (unsigned)n_threads;
+    return true;
+}
+
+/* 1: taken, 0: its argument makes no sense, -1: not one of ours. */
+static int take_shared(int option, const char *argument, struct wharf_cli_options *options,
+                       struct demands *demands)
+{
+    switch (option) {
+    case 'h':
+        demands->help = true;
+        return 1;
+    case 'q':
+        options->quiet = true;
+        return 1;
+    case 'f':
+        options->force = true;
+        return 1;
+    case 'o':
+        options->output = argument;
+        return *argument != 0;
+    case OPTION_REPORT:
+        options->report = true;
+        return 1;
+    case OPTION_EMBEDDED:
+        demands->embedded = true;
+        return 1;
+    case OPTION_SOCKET:
+        demands->socket = argument;
+        return 1;
+    case OPTION_ENGINE:
+    case 'T':
+        return take_value(option, argument, options, demands);
+    default:
+        return -1;
+    }
+}
+
+/* Whether `option` is one of the command's own: they come before the shared ones. */
+static bool is_own(const struct wharf_cli_command *command, int option)
+{
+    for (const struct option *own = command->own_options; own && own->name; own++)
+        if (own->val == option)
+            return true;
+    return false;
+}
+
+static int say_bad_argument(const char *command, const struct option *all, int option,
+                            const char *argument)
+{
+    while (all->val != option)
+        all++;
+    return wharf_cli_say_usage(command, "--%s: '%s' makes no sense here", all->name, argument);
+}
+
+static int say_unknown(const char *command, int option, char **argv)
+{
+    const char *word = argv[optind - 1];
+
+    if (option == ':')
+        return wharf_cli_say_usage(command, "%s needs an argument", word);
+    if (strncmp(word, "--", 2) == 0)
+        return wharf_cli_say_usage(command, "%s: no such option, or it takes no argument", word);
+    return wharf_cli_say_usage(command, "-%c: no such option", optopt);
+}
+
+/* What cannot be had without a daemon is an error, never something else in its place. */
+static int settle_demands(const struct wharf_cli_command *command, const struct demands *demands,
+                          struct wharf_cli_options *options)
+{
+    const char *engine = wharf_engine_name(demands->engine);
+    bool is_daemons = demands->engine == WHARF_ENGINE_GPU || demands->engine == WHARF_ENGINE_SIMT;
+
+    if (demands->embedded && demands->socket)
+        return wharf_cli_say_usage(command->name, "--embedded and --socket exclude each other");
+    if (demands->embedded && is_daemons)
+        return wharf_cli_say_usage(command->name, "--embedded has no engine %s: it is a daemon's",
+                                   engine);
+    if (demands->socket) {
+        wharf_cli_say("no daemon: this version of wharf has none to talk to at %s",
+                      demands->socket);
+        wharf_cli_say("leave out --socket to do the work in this process");
+        return WHARF_CLI_NO_DAEMON;
+    }
+    if (is_daemons) {
+        wharf_cli_say("no daemon: the engine %s is a daemon's, and this version has none", engine);
+        wharf_cli_say("leave out --engine to do the work in this process, on the CPU");
+        return WHARF_CLI_NO_DAEMON;
+    }
+    options->engine =
+        demands->engine == WHARF_ENGINE_REFERENCE ? WHARF_ENGINE_REFERENCE : WHARF_ENGINE_CPU;
+    return WHARF_CLI_GO_ON;
+}
+
+static int take_all(const struct wharf_cli_command *command, int argc, char **argv, void *own,
+                    struct wharf_cli_options *options, struct demands *demands)
+{
+    struct option all[MAX_OPTIONS];
+    char short_options[2 * MAX_OPTIONS + 2];
+    int n_all = 0;
+    int option;
+
+    append_options(all, &n_all, command->own_options);
+    append_options(all, &n_all, command->writes_file ? file_options : NULL);
+    append_options(all, &n_all, common_options);
+    make_short_options(all, short_options);
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, short_options, all, NULL)) != -1) {
+        int taken = is_own(command, option) ? command->take_option(own, option, optarg)
+                                            : take_shared(option, optarg, options, demands);
+
+        if (taken < 0)
+            return say_unknown(command->name, option, argv);
+        if (taken == 0)
+            return say_bad_argument(command->name, all, option, optarg);
+    }
+    return WHARF_CLI_GO_ON;
+}
+
+int wharf_cli_parse(const struct wharf_cli_command *command, int argc, char **argv, void *own,
+                    struct wharf_cli_options *ret_options, struct wharf_cli_operands *operands)
+{
+    struct demands demands = {0};
+    int status;
+
+    *ret_options = (struct wharf_cli_options){.n_threads = count_usable_cores()};
+    status = take_all(command, argc, argv, own, ret_options, &demands);
+    if (status != WHARF_CLI_GO_ON)
+        return status;
+    if (demands.help)
+        return print_help(command);
+    operands->first = optind;
+    operands->n = argc - optind;
+    if (operands->n > operands->n_max)
+        return wharf_cli_say_usage(command->name, "'%s' is one argument too many",
+                                   argv[optind + operands->n_max]);
+    return settle_demands(command, &demands, ret_options);
+}

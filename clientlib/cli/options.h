@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options.h: the commands, and the options that they share.
+ *
+ * A command's file has a table of the options that only it takes, a function that takes one of
+ * them, and its help.  Everything else about the command line is here.
+ */
+#ifndef WHARF_CLI_OPTIONS_H
+#define WHARF_CLI_OPTIONS_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What all commands take; the last three only those that write a file. */
+struct wharf_cli_options {
+    uint32_t engine;    /* CPU or REFERENCE */
+    unsigned n_threads; /* that compute; 1 or more */
+    bool report;
+    bool quiet;
+    const char *output; /* NULL when not given */
+    bool force;
+};
+
+struct wharf_cli_command {
+    const char *name;
+    const char *summary; /* one line for `wharf --help` */
+    const char *usage;   /* what stands behind the command's name */
+    const char *help;    /* what it does, and the options of its own */
+    bool writes_file;    /* takes --output and --force */
+
+    /* Options of its own, ended by name == NULL; each `val` is the short option's letter, or a
+     * number from WHARF_CLI_LONG_ONLY. */
+    const struct option *own_options;
+    /* Takes one of them: false when its argument makes no sense. */
+    bool (*take_option)(void *own, int option, const char *argument);
+
+    /* Parses, works, and returns the exit status (enum wharf_cli_status). */
+    int (*run)(int argc, char **argv);
+};
+
+enum { WHARF_CLI_LONG_ONLY = 256 };
+
+/* How many arguments may stand behind the options. */
+struct wharf_cli_operands {
+    int n_max;
+    int first; /* index in argv of the first one */
+    int n;
+};
+
+/* parse's answer when the command is to go on; no exit status is negative. */
+enum { WHARF_CLI_GO_ON = -1 };
+
+/*
+ * Parses a command's options.  Returns WHARF_CLI_GO_ON with *ret_options and *operands filled, or
+ * the exit status with which the command is to end: after --help, after something wrong (said
+ * already), and for what only a daemon could do.
+ */
+int wharf_cli_parse(const struct wharf_cli_command *command, int argc, char **argv, void *own,
+                    struct wharf_cli_options *ret_options, struct wharf_cli_operands *operands);
+
+#endif

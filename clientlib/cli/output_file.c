@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/cli/output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "clientlib/cli/message.h"
+
+/* ---- removal on signals ---------------------------------------------------------------- */
+
+/*
+ * The file that a signal has to remove.  The name is complete before `doomed_set` is, and stays
+ * until it is unset again, so that a handler sees a whole name or none.
+ */
+static char doomed_path[PATH_MAX];
+static volatile sig_atomic_t doomed_set;
+
+static void end_by_signal(int number)
+{
+    if (doomed_set)
+        unlink(doomed_path);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
+enum { N_ENDING_SIGNALS = sizeof(ending_signals) / sizeof(ending_signals[0]) };
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = end_by_signal, .sa_flags = SA_RESTART};
+    struct sigaction old;
+
+    for (int i = 0; i < N_ENDING_SIGNALS; i++) {
+        sigaction(ending_signals[i], NULL, &old);
+        if (old.sa_handler == SIG_DFL) /* nohup's SIG_IGN stays */
+            sigaction(ending_signals[i], &action, NULL);
+    }
+}
+
+static void doom(const char *path)
+{
+    catch_signals();
+    strcpy(doomed_path, path);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    doomed_set = 1;
+}
+
+static void pardon(void)
+{
+    doomed_set = 0;
+}
+
+/* ---- opening --------------------------------------------------------------------------- */
+
+/* path's folder, into buf[PATH_MAX].  The path is shorter than that. */
+static void folder_of(const char *path, char *buf)
+{
+    const char *slash = strrchr(path, '/');
+    size_t nbytes = slash ? (size_t)(slash - path) : 0;
+
+    if (!slash) {
+        strcpy(buf, ".");
+        return;
+    }
+    memcpy(buf, path, nbytes ? nbytes : 1);
+    buf[nbytes ? nbytes : 1] = 0;
+}
+
+/* Whether a nameless file can be given a name: linkat needs /proc for that. */
+static bool can_name(int fd, char *link_path, size_t link_path_nbytes)
+{
+    snprintf(link_path, link_path_nbytes, "/proc/self/fd/%d", fd);
+    return access(link_path, F_OK) == 0;
+}
+
+static int open_nameless(const char *path)
+{
+    char folder[PATH_MAX];
+    char link_path[32];
+    int fd;
+
+    folder_of(path, folder);
+    fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    if (!can_name(fd, link_path, sizeof(link_path))) {
+        close(fd);
+        return -EOPNOTSUPP;
+    }
+    return fd;
+}
+
+/* Fills name with path's folder, a dot, path's last part (cut to what a name may be) and eight
+ * random letters.  -ENAMETOOLONG. */
+static int make_temporary_name(const char *path, char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEF";
+    const char *slash = strrchr(path, '/');
+    const char *last = slash ? slash + 1 : path;
+    unsigned char random[8];
+    char suffix[sizeof(random) + 1] = {0};
+    int n;
+
+    if (getrandom(random, sizeof(random), 0) != sizeof(random))
+        return -EIO;
+    for (size_t i = 0; i < sizeof(random); i++)
+        suffix[i] = letters[random[i] % 32];
+    n = snprintf(name, PATH_MAX, "%.*s.%.200s.%s", (int)(last - path), path, last, suffix);
+    return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* A file with a temporary name: its descriptor, and the name in *ret_name. */
+static int open_named(const char *path, char **ret_name)
+{
+    char name[PATH_MAX];
+    int r = make_temporary_name(path, name);
+    int fd;
+
+    if (r < 0)
+        return r;
+    *ret_name = strdup(name);
+    if (!*ret_name)
+        return -ENOMEM;
+    doom(name);
+    fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    r = -errno;
+    pardon();
+    free(*ret_name);
+    *ret_name = NULL;
+    return r;
+}
+
+/* Open fails with these where the file system or kernel has no nameless files. */
+static bool lacks_nameless(int error)
+{
+    return error == -EOPNOTSUPP || error == -EISDIR || error == -EINVAL || error == -ENOENT;
+}
+
+static int open_file(struct wharf_cli_output *output)
+{
+    output->is_file = true;
+    output->fd = open_nameless(output->path);
+    if (output->fd < 0 && lacks_nameless(output->fd))
+        output->fd = open_named(output->path, &output->temporary);
+    return output->fd < 0 ? output->fd : 0;
+}
+
+/* What is there under the output's name already: is it to be written into, replaced or left? */
+static int open_path(struct wharf_cli_output *output)
+{
+    struct stat status;
+
+    if (strlen(output->path) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    if (lstat(output->path, &status) < 0)
+        return errno == ENOENT ? open_file(output) : -errno;
+    if (S_ISLNK(status.st_mode) && stat(output->path, &status) < 0)
+        return errno == ENOENT ? -EEXIST : -errno;
+    if (S_ISDIR(status.st_mode))
+        return -EISDIR;
+    if (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)) {
+        output->fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        return output->fd < 0 ? -errno : 0;
+    }
+    if (!S_ISREG(status.st_mode))
+        return -EINVAL;
+    return output->may_replace ? open_file(output) : -EEXIST;
+}
+
+static void say_open_error(const struct wharf_cli_output *output, int error)
+{
+    if (error == -EEXIST)
+        wharf_cli_say("%s: exists already; -f replaces it, -o NAME writes elsewhere", output->name);
+    else if (error == -EINVAL)
+        wharf_cli_say("%s: is neither a file nor a pipe nor a character device", output->name);
+    else
+        wharf_cli_say("%s: cannot create: %s", output->name, wharf_cli_error_text(error));
+}
+
+int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path, bool may_replace)
+{
+    struct wharf_cli_output output = {.path = path, .name = path, .may_replace = may_replace};
+    int r;
+
+    if (strcmp(path, "-") == 0) {
+        output.path = NULL;
+        output.name = "standard output";
+        output.fd = STDOUT_FILENO;
+        *ret_output = output;
+        return 0;
+    }
+    r = open_path(&output);
+    if (r < 0) {
+        say_open_error(&output, r);
+        return r;
+    }
+    *ret_output = output;
+    return 0;
+}
+
+/* Parts of one system call; the system takes many more. */
+enum { MAX_PARTS = 16 };
+
+/* ---- writing --------------------------------------------------------------------------- */
+
+static void die_of_broken_pipe(void)
+{
+    sigset_t set;
+
+    signal(SIGPIPE, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    raise(SIGPIPE);
+}
+
+static int say_write_error(struct wharf_cli_output *output, int error)
+{
+    if (error == EPIPE)
+        die_of_broken_pipe();
+    output->failed = true;
+    wharf_cli_say("%s: cannot write: %s%s", output->name, wharf_cli_error_text(error),
+                  output->is_file ? "; nothing is left of it" : "");
+    return -error;
+}
+
+/* Waits until a descriptor that somebody made non-blocking takes more. */
+static void wait_writable(int fd)
+{
+    struct pollfd pfd = {fd, POLLOUT, 0};
+
+    poll(&pfd, 1, -1);
+}
+
+/* Passes over the first nbytes of the parts; returns the first part that is not empty then, or
+ * `end`. */
+static struct iovec *skip_parts(struct iovec *part, struct iovec *end, size_t nbytes)
+{
+    while (part < end && nbytes >= part->iov_len)
+        nbytes -= part++->iov_len;
+    if (part < end) {
+        part->iov_base = (char *)part->iov_base + nbytes;
+        part->iov_len -= nbytes;
+    }
+    return part;
+}
+
+/* Writes all the parts, changing them. */
+static int write_all(struct wharf_cli_output *output, struct iovec *part, struct iovec *end)
+{
+    part = skip_parts(part, end, 0);
+    while (part < end) {
+        ssize_t n = writev(output->fd, part, (int)(end - part));
+
+        if (n < 0 && errno == EAGAIN)
+            wait_writable(output->fd);
+        else if (n < 0 && errno != EINTR)
+            return say_write_error(output, errno);
+        if (n <= 0)
+            continue;
+        output->nbytes += (uint64_t)n;
+        part = skip_parts(part, end, (size_t)n);
+    }
+    return 0;
+}
+
+int wharf_cli_output_write(struct wharf_cli_output *output, const void *buf, size_t nbytes)
+{
+    struct iovec part = {(void *)(uintptr_t)buf, nbytes};
+
+    return write_all(output, &part, &part + 1);
+}
+
+int wharf_cli_output_write_parts(struct wharf_cli_output *output, const struct iovec *parts,
+                                 int n_parts)
+{
+    struct iovec own[MAX_PARTS];
+
+    for (int done = 0, n; done < n_parts; done += n) {
+        int r;
+
+        n = n_parts - done < MAX_PARTS ? n_parts - done : MAX_PARTS;
+        memcpy(own, parts + done, (size_t)n * sizeof(own[0]));
+        r = write_all(output, own, own + n);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* ---- the end --------------------------------------------------------------------------- */
+
+static void forget_temporary(struct wharf_cli_output *output)
+{
+    free(output->temporary);
+    output->temporary = NULL;
+    pardon();
+}
+
+void wharf_cli_output_discard(struct wharf_cli_output *output)
+{
+    if (output->fd > STDERR_FILENO)
+        close(output->fd);
+    output->fd = -1;
+    if (output->temporary)
+        unlink(output->temporary);
+    forget_temporary(output);
+}
+
+/*
+ * Owner and permissions as gzip keeps them: the group first; if it cannot be kept, its
+ * permissions are not given to another group; the owner last and only if we may, since after
+ * that the permissions may no longer be ours to change.
+ */
+static int copy_permissions(int fd, const struct stat *like)
+{
+    mode_t mode;
+
+    if (!like || !S_ISREG(like->st_mode)) {
+        mode = umask(0);
+        umask(mode);
+        return fchmod(fd, 0666 & ~mode) < 0 ? -errno : 0;
+    }
+    mode = like->st_mode & 0777;
+    if (fchown(fd, (uid_t)-1, like->st_gid) < 0)
+        mode &= (mode_t)~070;
+    if (fchmod(fd, mode) < 0)
+        return -errno;
+    return fchown(fd, like->st_uid, (gid_t)-1) < 0 && errno != EPERM ? -errno : 0;
+}
+
+/* Gives a file with a temporary name its own, without replacing another. */
+static int move_to_free_name(const char *temporary, const char *path)
+{
+    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -errno;
+    /* A file system without that flag: a second name, then the first one goes. */
+    if (link(temporary, path) < 0)
+        return -errno;
+    unlink(temporary);
+    return 0;
+}
+
+static int move_to_name(struct wharf_cli_output *output)
+{
+    if (!output->may_replace)
+        return move_to_free_name(output->temporary, output->path);
+    return rename(output->temporary, output->path) < 0 ? -errno : 0;
+}
+
+static int link_nameless(int fd, const char *path)
+{
+    char link_path[32];
+
+    snprintf(link_path, sizeof(link_path), "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, link_path, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+/* A name can only be replaced by a file that has one: for a moment a temporary one. */
+static int name_temporarily(struct wharf_cli_output *output)
+{
+    char name[PATH_MAX];
+    int r = make_temporary_name(output->path, name);
+
+    if (r < 0)
+        return r;
+    output->temporary = strdup(name);
+    if (!output->temporary)
+        return -ENOMEM;
+    doom(name);
+    r = link_nameless(output->fd, name);
+    if (r < 0)
+        forget_temporary(output);
+    return r;
+}
+
+static int give_name(struct wharf_cli_output *output)
+{
+    int r;
+
+    if (!output->temporary) {
+        r = link_nameless(output->fd, output->path);
+        if (r != -EEXIST || !output->may_replace)
+            return r;
+        r = name_temporarily(output);
+        if (r < 0)
+            return r;
+    }
+    return move_to_name(output);
+}
+
+/* Closing a descriptor is where network file systems tell that the disk is full: close another
+ * one of the same file first, while the file can still be given up. */
+static int flush(int fd)
+{
+    int other = dup(fd);
+
+    if (other < 0)
+        return -errno;
+    return close(other) < 0 ? -errno : 0;
+}
+
+static int finish_file(struct wharf_cli_output *output, const struct stat *like)
+{
+    int r = copy_permissions(output->fd, like);
+
+    if (r == 0)
+        r = flush(output->fd);
+    if (r == 0)
+        r = give_name(output);
+    if (r < 0)
+        return r;
+    forget_temporary(output);
+    close(output->fd);
+    output->fd = -1;
+    return 0;
+}
+
+static int finish_stream(struct wharf_cli_output *output)
+{
+    int fd = output->fd;
+
+    output->fd = -1;
+    return close(fd) < 0 ? -errno : 0;
+}
+
+int wharf_cli_output_commit(struct wharf_cli_output *output, const struct stat *like)
+{
+    int r = output->is_file ? finish_file(output, like) : finish_stream(output);
+
+    if (r < 0) {
+        if (r == -EEXIST)
+            say_open_error(output, r);
+        else
+            say_write_error(output, -r);
+        wharf_cli_output_discard(output);
+    }
+    return r;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * output_file.h: where a command's output goes, all of it or none.
+ *
+ * A file is written without a name (O_TMPFILE), in the folder where it will stand, and gets its
+ * name when it is complete: whatever happens before, a kill -9 too, leaves nothing behind and an
+ * older file as it was.  Where the file system cannot do that, it has a temporary name
+ * (.NAME.XXXXXXXX), which failures and signals remove.  An existing file is replaced only if that
+ * was asked for.  Pipes, devices and standard output are written straight away.
+ *
+ * One output is open at a time.  All functions say themselves what is wrong.
+ */
+#ifndef WHARF_CLI_OUTPUT_FILE_H
+#define WHARF_CLI_OUTPUT_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+struct wharf_cli_output {
+    const char *name; /* for messages */
+    const char *path; /* NULL for standard output */
+    char *temporary;  /* path of a file that has a temporary name, or NULL */
+    int fd;
+    bool is_file;     /* gets its name at the end */
+    bool may_replace; /* an existing file */
+    bool failed;      /* a write has */
+    uint64_t nbytes;  /* written so far */
+};
+
+/* Opens `path`, or standard output for "-".  0 or -errno; `path` is kept. */
+int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path, bool may_replace);
+
+/*
+ * Writes all of it.  0 or -errno.  When nobody reads the pipe any more (`| head`), the process
+ * ends quietly by SIGPIPE, as any filter does.
+ */
+int wharf_cli_output_write(struct wharf_cli_output *output, const void *buf, size_t nbytes);
+int wharf_cli_output_write_parts(struct wharf_cli_output *output, const struct iovec *parts,
+                                 int n_parts);
+
+/*
+ * Gives the finished file its name, and owner and permissions of `like` (NULL: those of any new
+ * file).  0 or -errno; after a failure nothing is left of it.  Closes it either way.
+ */
+int wharf_cli_output_commit(struct wharf_cli_output *output, const struct stat *like);
+
+/* Closes and removes it. */
+void wharf_cli_output_discard(struct wharf_cli_output *output);
+
+#endif

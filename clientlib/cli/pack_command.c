@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wharf pack: a file into a wharf container. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clientlib/cli/commands.h"
+#include "clientlib/cli/number.h"
+#include "clientlib/cli/pack_pipe.h"
+#include "clientlib/wharf.h"
+#include "encoders/container_format.h"
+
+enum { OPTION_ENCODER = WHARF_CLI_LONG_ONLY };
+
+static const struct option own_options[] = {
+    {"chunk", required_argument, NULL, 'b'},
+    {"codec", required_argument, NULL, 'c'},
+    {"encoder", required_argument, NULL, OPTION_ENCODER},
+    {"level", required_argument, NULL, 'l'},
+    {0},
+};
+
+static bool take_chunk(struct wharf_cli_pack_settings *settings, const char *argument)
+{
+    uint64_t nbytes;
+
+    if (!wharf_cli_parse_size(argument, &nbytes) || nbytes < WHARF_CONTAINER_CHUNK_MIN_NBYTES ||
+        nbytes > WHARF_CONTAINER_CHUNK_MAX_NBYTES)
+        return false;
+    settings->chunk_nbytes = (uint32_t)nbytes;
+    return true;
+}
+
+static bool take_option(void *own, int option, const char *argument)
+{
+    struct wharf_cli_pack_settings *settings = own;
+    int64_t level;
+    int codec;
+
+    switch (option) {
+    case 'b':
+        return take_chunk(settings, argument);
+    case 'c':
+        codec = wharf_codec_from_name(argument);
+        settings->codec = (uint32_t)codec;
+        return codec >= 0;
+    case 'l':
+        if (!wharf_cli_parse_number(argument, 0, 99, &level))
+            return false;
+        settings->encoder.level = (int)level;
+        return true;
+    default:
+        settings->encoder.name = argument;
+        return true;
+    }
+}
+
+/* Says which encoders and levels the codec has. */
+static int say_encoders(const struct wharf_cli_pack_settings *settings)
+{
+    const struct wharf_codec_row *row = wharf_codec_find(settings->codec);
+    char text[256] = "";
+
+    for (const struct wharf_encoder_row *encoder = row->ops->encoder_rows; encoder->name;
+         encoder++) {
+        size_t used = strlen(text);
+
+        snprintf(text + used, sizeof(text) - used, "%s%s (levels %d to %d, default %d)",
+                 used ? ", " : "", encoder->name, encoder->level_min, encoder->level_max,
+                 encoder->level_default);
+    }
+    return wharf_cli_say_usage("pack", "codec %s has no such encoder or level; it has %s",
+                               row->name, text);
+}
+
+static int check_settings(const struct wharf_cli_pack_settings *settings)
+{
+    const struct wharf_codec_ops *ops = wharf_codec_find(settings->codec)->ops;
+    const struct wharf_encoder_row *row;
+    int level;
+
+    if (wharf_encoder_choose(ops->encoder_rows, &settings->encoder, &row, &level) < 0)
+        return say_encoders(settings);
+    return WHARF_CLI_GO_ON;
+}
+
+/* What the file is called if nobody says: the input's name and a suffix.  NULL without memory. */
+static char *default_name(const char *path)
+{
+    char *name;
+
+    if (strcmp(path, "-") == 0)
+        return strdup("-");
+    return asprintf(&name, "%s%s", path, WHARF_CONTAINER_SUFFIX) < 0 ? NULL : name;
+}
+
+static bool has_suffix(const char *path)
+{
+    size_t nbytes = strlen(path);
+    size_t suffix_nbytes = strlen(WHARF_CONTAINER_SUFFIX);
+
+    return nbytes > suffix_nbytes &&
+           strcmp(path + nbytes - suffix_nbytes, WHARF_CONTAINER_SUFFIX) == 0;
+}
+
+static int check_paths(const char *in_path, const char *out_path, bool has_output)
+{
+    if (!has_output && has_suffix(in_path))
+        return wharf_cli_say_usage("pack", "%s: has the suffix %s already; -o NAME packs it again",
+                                   in_path, WHARF_CONTAINER_SUFFIX);
+    if (strcmp(out_path, "-") == 0 && isatty(STDOUT_FILENO))
+        return wharf_cli_say_usage("pack", "packed data is not written to a terminal; -o NAME "
+                                           "writes a file");
+    return WHARF_CLI_GO_ON;
+}
+
+static int pack(const struct wharf_cli_options *options,
+                const struct wharf_cli_pack_settings *settings, const char *in_path,
+                const char *out_path)
+{
+    struct wharf_cli_tally tally;
+    struct wharf_cli_input input;
+    struct wharf_cli_output output;
+    struct wharf_cli_task task = {options, &tally, &input, &output};
+    int status = check_paths(in_path, out_path, options->output != NULL);
+
+    if (status != WHARF_CLI_GO_ON)
+        return status;
+    status = wharf_cli_task_start(&task, in_path, out_path);
+    if (status != WHARF_CLI_GOOD)
+        return status;
+    return wharf_cli_task_finish(&task, wharf_cli_pack_pipe(&task, settings));
+}
+
+static int run(int argc, char **argv)
+{
+    struct wharf_cli_pack_settings settings = {
+        .codec = WHARF_CODEC_DEFLATE,
+        .encoder = {.level = WHARF_LEVEL_DEFAULT},
+        .chunk_nbytes = WHARF_CONTAINER_CHUNK_DEFAULT_NBYTES,
+    };
+    struct wharf_cli_options options;
+    struct wharf_cli_operands operands = {.n_max = 1};
+    int status = wharf_cli_parse(&wharf_cli_pack, argc, argv, &settings, &options, &operands);
+    const char *in_path = "-";
+    char *name;
+
+    if (status == WHARF_CLI_GO_ON)
+        status = check_settings(&settings);
+    if (status != WHARF_CLI_GO_ON)
+        return status;
+    if (operands.n)
+        in_path = argv[operands.first];
+    name = default_name(in_path);
+    if (!name) {
+        wharf_cli_say("out of memory");
+        return WHARF_CLI_FAILED;
+    }
+    status = pack(&options, &settings, in_path, options.output ? options.output : name);
+    free(name);
+    return status;
+}
+
+const struct wharf_cli_command wharf_cli_pack = {
+    .name = "pack",
+    .summary = "compress a file into a wharf container",
+    .usage = "[OPTION...] [-o OUT] IN",
+    .help =
+        "Compresses IN into a container of independent chunks, each with its checksum,\n"
+        "and with an index for access to parts.  Without -o the output is IN" WHARF_CONTAINER_SUFFIX
+        ";\n"
+        "IN stays.  If IN is - or missing, standard input is packed to standard output.\n\n"
+        "  -c, --codec C        deflate (the default), zlib, gzip or stored\n"
+        "  -l, --level N        effort; the higher, the smaller and slower\n"
+        "      --encoder NAME   libdeflate (the default, levels 1 to 12) or zlib (0 to 9)\n"
+        "  -b, --chunk SIZE     bytes in a chunk, 1 to 16M; default 128K\n",
+    .writes_file = true,
+    .own_options = own_options,
+    .take_option = take_option,
+    .run = run,
+};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/cli/tally.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clientlib/cli/json.h"
+#include "clientlib/cli/monotonic_time.h"
+
+void wharf_cli_tally_init(struct wharf_cli_tally *tally, uint32_t engine)
+{
+    *tally = (struct wharf_cli_tally){.engine = engine, .start_ns = wharf_cli_now_ns()};
+}
+
+void wharf_cli_tally_outcome(struct wharf_cli_tally *tally, const char *input, uint32_t result,
+                             uint32_t reason, uint64_t bit_offset)
+{
+    if (tally->status != WHARF_CLI_GOOD)
+        return;
+    tally->status = wharf_cli_status_of(result);
+    tally->input = input;
+    tally->result = result;
+    tally->reason = reason;
+    tally->bit_offset = bit_offset;
+}
+
+int wharf_cli_tally_error(struct wharf_cli_tally *tally, const char *input, int error)
+{
+    if (tally->status == WHARF_CLI_GOOD) {
+        tally->status = WHARF_CLI_FAILED;
+        tally->input = input;
+        tally->system_error = error < 0 ? -error : error;
+    }
+    return WHARF_CLI_FAILED;
+}
+
+static void print_failure(FILE *to, const struct wharf_cli_tally *tally)
+{
+    fputs(",\"input\":", to);
+    wharf_cli_json_string(to, tally->input);
+    if (!tally->system_error)
+        return;
+    fputs(",\"error\":", to);
+    wharf_cli_json_string(to, wharf_cli_error_text(tally->system_error));
+}
+
+void wharf_cli_tally_report(const struct wharf_cli_tally *tally)
+{
+    char line[16384];
+    FILE *to = fmemopen(line, sizeof(line), "w");
+    long nbytes;
+    ssize_t n;
+
+    if (!to)
+        return;
+    fprintf(
+        to,
+        "{\"result\":\"%s\",\"reason\":\"%s\",\"bit_offset\":%" PRIu64 ",\"in_nbytes\":%" PRIu64
+        ",\"out_nbytes\":%" PRIu64 ",\"engine\":\"%s\",\"chunks\":%" PRIu64 ",\"time_ns\":%" PRIu64,
+        tally->system_error ? "system_error" : wharf_result_name(tally->result),
+        wharf_reason_name(tally->reason), tally->bit_offset, tally->in_nbytes, tally->out_nbytes,
+        wharf_engine_name(tally->engine), tally->n_chunks, wharf_cli_now_ns() - tally->start_ns);
+    if (tally->status != WHARF_CLI_GOOD)
+        print_failure(to, tally);
+    fputs("}\n", to);
+    nbytes = ftell(to);
+    fclose(to);
+    n = write(STDERR_FILENO, line, nbytes > 0 ? (size_t)nbytes : 0);
+    (void)n;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/cli/task.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "clientlib/cli/progress.h"
+
+/* What somebody can do about it. */
+static const char *advice(uint32_t reason)
+{
+    switch (reason) {
+    case WHARF_REASON_INPUT_TRUNCATED:
+    case WHARF_REASON_CONTAINER_TRUNCATED:
+        return "it is cut off: get the rest of it, or all of it again";
+    case WHARF_REASON_OUTPUT_FULL:
+        return "--max-output SIZE allows more output";
+    case WHARF_REASON_ZLIB_DICTIONARY:
+        return "wharf cannot be given a preset dictionary";
+    case WHARF_REASON_CONTAINER_VERSION:
+    case WHARF_REASON_CONTAINER_CODEC:
+        return "a newer version of wharf may read it";
+    default:
+        return "it is damaged: get it again";
+    }
+}
+
+static void say_place(const struct wharf_cli_task *task, const struct wharf_cli_fault *fault)
+{
+    char chunk[48] = "";
+
+    if (fault->chunk != WHARF_CLI_NO_CHUNK)
+        snprintf(chunk, sizeof(chunk), " in chunk %" PRIu64, fault->chunk);
+    wharf_cli_say("%s: %s%s at byte %" PRIu64 " bit %u: %s; %s", task->input->name,
+                  wharf_result_string(fault->result), chunk, fault->bit_offset / 8,
+                  (unsigned)(fault->bit_offset % 8), wharf_reason_string(fault->reason),
+                  advice(fault->reason));
+}
+
+static void say_output(const struct wharf_cli_task *task, uint64_t n_unverified)
+{
+    const struct wharf_cli_output *output = task->output;
+
+    if (output->is_file)
+        wharf_cli_say("%s: not written", output->name);
+    else if (n_unverified)
+        wharf_cli_say("%s: has %" PRIu64 " bytes, of which the last %" PRIu64
+                      " could not be verified",
+                      output->name, output->nbytes, n_unverified);
+    else
+        wharf_cli_say("%s: has %" PRIu64 " bytes from before, all verified", output->name,
+                      output->nbytes);
+}
+
+int wharf_cli_task_fault(struct wharf_cli_task *task, const struct wharf_cli_fault *fault,
+                         uint64_t n_unverified)
+{
+    say_place(task, fault);
+    say_output(task, n_unverified);
+    wharf_cli_tally_outcome(task->tally, task->input->name, fault->result, fault->reason,
+                            fault->bit_offset);
+    return wharf_cli_status_of(fault->result);
+}
+
+int wharf_cli_task_read_error(struct wharf_cli_task *task, int error)
+{
+    wharf_cli_input_say_error(task->input, error);
+    return wharf_cli_tally_error(task->tally, task->input->name, error);
+}
+
+int wharf_cli_task_write_error(struct wharf_cli_task *task, int error)
+{
+    return wharf_cli_tally_error(task->tally, task->output->name, error);
+}
+
+int wharf_cli_task_error(struct wharf_cli_task *task, const char *what, int error)
+{
+    wharf_cli_say("%s: %s: %s", task->input->name, what, wharf_cli_error_text(error));
+    return wharf_cli_tally_error(task->tally, task->input->name, error);
+}
+
+static int report_failure(struct wharf_cli_task *task, const char *path, int error)
+{
+    int status = wharf_cli_tally_error(task->tally, path, error);
+
+    if (task->options->report)
+        wharf_cli_tally_report(task->tally);
+    return status;
+}
+
+int wharf_cli_task_start(struct wharf_cli_task *task, const char *in_path, const char *out_path)
+{
+    const struct wharf_cli_input *input = task->input;
+    int r;
+
+    wharf_cli_tally_init(task->tally, task->options->engine);
+    r = wharf_cli_input_open(task->input, in_path);
+    if (r < 0)
+        return report_failure(task, in_path, r);
+    r = wharf_cli_output_open(task->output, out_path, task->options->force);
+    if (r < 0) {
+        wharf_cli_input_close(task->input);
+        return report_failure(task, out_path, r);
+    }
+    wharf_cli_progress_start(input->name, input->is_seekable ? input->nbytes : 0,
+                             task->options->quiet);
+    return WHARF_CLI_GOOD;
+}
+
+int wharf_cli_task_finish(struct wharf_cli_task *task, int status)
+{
+    wharf_cli_progress_end();
+    if (status != WHARF_CLI_GOOD) {
+        wharf_cli_output_discard(task->output);
+    } else {
+        int r = wharf_cli_output_commit(task->output, &task->input->status);
+
+        if (r < 0)
+            status = wharf_cli_task_write_error(task, r);
+    }
+    wharf_cli_input_close(task->input);
+    if (task->options->report)
+        wharf_cli_tally_report(task->tally);
+    return status;
+}
+
+void wharf_cli_task_move(struct wharf_cli_task *task, uint64_t in_offset, uint64_t out_nbytes)
+{
+    task->tally->out_nbytes += out_nbytes;
+    wharf_cli_progress_move(in_offset, task->tally->out_nbytes);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * task.h: a command's work from one input to its output, and how its failures are told.
+ *
+ * A failure is said in two lines: what is wrong with which input, where and why; and what has
+ * become of the output.  All functions here say and note (tally.h) what they are told.
+ */
+#ifndef WHARF_CLI_TASK_H
+#define WHARF_CLI_TASK_H
+
+#include "clientlib/cli/input_file.h"
+#include "clientlib/cli/options.h"
+#include "clientlib/cli/output_file.h"
+#include "clientlib/cli/tally.h"
+#include "encoders/codec.h"
+
+struct wharf_cli_task {
+    const struct wharf_cli_options *options;
+    struct wharf_cli_tally *tally;
+    struct wharf_cli_input *input;
+    struct wharf_cli_output *output;
+};
+
+/* A failure in data: `chunk` is its number, or WHARF_CLI_NO_CHUNK. */
+struct wharf_cli_fault {
+    uint32_t result;
+    uint32_t reason;
+    uint64_t bit_offset; /* in the input */
+    uint64_t chunk;
+};
+#define WHARF_CLI_NO_CHUNK UINT64_MAX
+
+/*
+ * Tells of a failure in data.  n_unverified is how many of the last bytes that were written can
+ * be wrong.  Returns the exit status that it gives.
+ */
+int wharf_cli_task_fault(struct wharf_cli_task *task, const struct wharf_cli_fault *fault,
+                         uint64_t n_unverified);
+
+/* Tells of an input that cannot be read, -errno.  Returns WHARF_CLI_FAILED. */
+int wharf_cli_task_read_error(struct wharf_cli_task *task, int error);
+
+/* Notes an output that could not be written, -errno; output_file.c has said so.  Returns
+ * WHARF_CLI_FAILED. */
+int wharf_cli_task_write_error(struct wharf_cli_task *task, int error);
+
+/* Tells of anything else, -errno, such as missing memory.  Returns WHARF_CLI_FAILED. */
+int wharf_cli_task_error(struct wharf_cli_task *task, const char *what, int error);
+
+/*
+ * The beginning of a command with one input and one output: opens both, the output only if the
+ * input could be opened, and starts clock and progress.  Returns WHARF_CLI_GOOD, or the exit
+ * status after saying what is wrong (the command is over then; nothing is to be closed).
+ */
+int wharf_cli_task_start(struct wharf_cli_task *task, const char *in_path, const char *out_path);
+
+/*
+ * The end of such a command: gives the output its name and the input's permissions, or on failure
+ * removes it; wipes the progress and prints the report if that
+ * was asked for.  Closes input and output.  Returns the command's exit status.
+ */
+int wharf_cli_task_finish(struct wharf_cli_task *task, int status);
+
+/* Adds output to the tally and shows progress: the input was read up to in_offset. */
+void wharf_cli_task_move(struct wharf_cli_task *task, uint64_t in_offset, uint64_t out_nbytes);
+
+#endif
