@@ -353,6 +353,55 @@ bench: deps ## measure against peers on this CPU; DATA=DIR for more data
 	+$(Q)$(parallel) all bench-programs
 	$(Q)BUILD=$(BUILD) tests/bench/run-bench --build $(BUILD) $(if $(DATA),--data $(DATA))
 
+# ---- install -------------------------------------------------------------------------------
+
+bindir     ?= $(prefix)/bin
+libdir     ?= $(prefix)/lib
+includedir ?= $(prefix)/include
+mandir     ?= $(prefix)/share/man
+completiondir ?= $(prefix)/share/bash-completion/completions
+
+# The one list, of which uninstall is made too: MODE:SOURCE:TARGET, or link:WHERE-TO:TARGET.
+install_list := \
+    755:$(CLI):$(bindir)/wharf \
+    644:clientlib/cli/wharf.1:$(mandir)/man1/wharf.1 \
+    644:clientlib/cli/wharf.bash:$(completiondir)/wharf \
+    755:$(LIB_SO):$(libdir)/$(notdir $(LIB_SO)) \
+    link:$(notdir $(LIB_SO)):$(libdir)/libwharf.so \
+    644:$(LIB_A):$(libdir)/libwharf.a \
+    644:$(BUILD)/wharf.pc:$(libdir)/pkgconfig/wharf.pc \
+    644:clientlib/wharf.h:$(includedir)/wharf.h \
+    644:encoders/wharf_codec.h:$(includedir)/wharf_codec.h \
+    644:proto/wharf_job.h:$(includedir)/wharf_job.h \
+    644:proto/wharf_result.h:$(includedir)/wharf_result.h
+
+# Made anew each time: it depends on the folders that were named on the command line.
+$(BUILD)/wharf.pc: clientlib/wharf.pc.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@version@|$(VERSION)|' -e 's|@libs_private@|$(LIBS)|' \
+	    -e 's|@libdir@|$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))|' \
+	    -e 's|@includedir@|$(patsubst $(prefix)/%,$${prefix}/%,$(includedir))|' $< > $@
+
+# The dynamic linker's list of libraries, unless a package is being made.
+refresh_linker = if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+.PHONY: install uninstall
+install: all $(BUILD)/wharf.pc ## install under prefix (/usr/local), below DESTDIR if that is given
+	$(Q)set -e; for entry in $(install_list); do \
+	    mode=$${entry%%:*}; rest=$${entry#*:}; source=$${rest%%:*}; target="$(DESTDIR)$${rest#*:}"; \
+	    mkdir -p "$${target%/*}"; \
+	    if [ "$$mode" = link ]; then ln -sf "$$source" "$$target"; \
+	    else install -m "$$mode" "$$source" "$$target"; fi; \
+	    echo "  INSTALL  $$target"; \
+	done
+	$(Q)$(refresh_linker)
+
+uninstall: ## remove what install put there; the same prefix and DESTDIR
+	$(Q)set -e; for entry in $(install_list); do \
+	    target="$(DESTDIR)$${entry#*:*:}"; rm -f "$$target"; echo "  REMOVE   $$target"; \
+	done
+	$(Q)$(refresh_linker)
+
 # ---- everything else -----------------------------------------------------------------------
 
 demo: ## install what is missing, build, pack and unpack real files with every codec

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Completion of wharf(1) for bash.  Commands, options and codecs are read from the command's own
+# help, so there is no list here that could differ from it.
+
+# What stands in `wharf --help` behind the heading $2: the first word of each line up to an empty
+# one.  The commands' lines begin with the program's name, which is left out.
+_wharf_words() {
+    "$1" --help 2> /dev/null |
+        awk -v heading="$2" '
+            $0 ~ heading { inside = 1; next }
+            inside && NF == 0 { exit }
+            inside { print $1 == "wharf" ? $2 : $1 }'
+}
+
+_wharf_files() {
+    case $1 in
+        unpack) _filedir 'whr' ;;
+        decode) ;;
+        *) _filedir ;;
+    esac
+}
+
+_wharf() {
+    # shellcheck disable=SC2034 # set by _init_completion
+    local cur prev words cword split
+    _init_completion -s || return
+
+    local program=${words[0]} command=${words[1]}
+    if ((cword == 1)); then
+        mapfile -t COMPREPLY < <(compgen -W "--help --version $(_wharf_words "$program" '^Commands:')" -- "$cur")
+        return
+    fi
+    case $prev in
+        -c | --codec)
+            mapfile -t COMPREPLY < <(compgen -W "$(_wharf_words "$program" '^Codecs:')" -- "$cur")
+            return
+            ;;
+        --engine)
+            mapfile -t COMPREPLY < <(compgen -W 'auto cpu reference' -- "$cur")
+            return
+            ;;
+        --encoder)
+            mapfile -t COMPREPLY < <(compgen -W 'libdeflate zlib' -- "$cur")
+            return
+            ;;
+        -o | --output | --socket)
+            _filedir
+            return
+            ;;
+        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | --max-output | --seconds)
+            return
+            ;;
+    esac
+    if [[ $cur == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$("$program" "$command" --help 2> /dev/null |
+            grep -oE -- '--[a-z][a-z-]*' | sort -u)" -- "$cur")
+        return
+    fi
+    _wharf_files "$command"
+}
+
+complete -F _wharf wharf
