@@ -1,0 +1,249 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# wharf cat on the compressed files that there are in the world.
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+set -o pipefail
+
+make_gzip="$TOP/tests/lib/make_gzip.py"
+
+# 4 MiB of output in files m.gz, ms.gz, b.gz and z.zlib, and the output itself.
+make_files() {
+    "$make_gzip" member 4 > m.gz
+    "$make_gzip" members 4 > ms.gz
+    "$make_gzip" bgzf 4 > b.gz
+    "$make_gzip" zlib 4 > z.zlib
+    gzip -dc m.gz > data
+    "$WHARF" pack -o c.whr data
+}
+
+json_field() {
+    tail -n 1 "$2" | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
+}
+
+test_every_kind_by_name_and_from_a_pipe() {
+    make_files
+    for file in m.gz ms.gz b.gz z.zlib c.whr; do
+        for engine in cpu reference; do
+            "$WHARF" cat --engine "$engine" "$file" | cmp - data
+            # shellcheck disable=SC2002 # it is to be a pipe
+            cat "$file" | "$WHARF" cat --engine "$engine" | cmp - data
+        done
+        "$WHARF" cat -T 1 "$file" | cmp - data
+        "$WHARF" cat < "$file" 2> message | cmp - data
+        test ! -s message
+    done
+}
+
+test_bytes_that_come_one_by_one() {
+    seq 1 300 > data
+    gzip -c data > m.gz
+    bgzip -c data > b.gz
+    "$WHARF" pack -o c.whr data
+    for file in m.gz b.gz c.whr; do
+        python3 -uc 'import os, sys
+for byte in open(sys.argv[1], "rb").read():
+    os.write(1, bytes([byte]))' "$file" | "$WHARF" cat | cmp - data
+    done
+}
+
+test_files_one_after_another() {
+    make_files
+    cat data data data > three
+    "$WHARF" cat m.gz b.gz c.whr | cmp - three
+    "$WHARF" cat m.gz - c.whr < b.gz | cmp - three
+}
+
+test_bad_file_does_not_keep_back_the_others() {
+    make_files
+    cat data data > two
+    echo nonsense > bad.gz
+    expect_status 1 "$WHARF" cat m.gz bad.gz b.gz > out 2> message
+    cmp out two
+    grep -q '^wharf: bad.gz: is not gzip, BGZF, zlib or a wharf container' message
+    expect_status 4 "$WHARF" cat m.gz missing.gz b.gz > out 2> message
+    cmp out two
+    grep -q '^wharf: missing.gz: cannot open: No such file or directory' message
+    # The first failure decides.
+    expect_status 4 "$WHARF" cat missing.gz bad.gz 2> message
+    expect_status 1 "$WHARF" cat bad.gz missing.gz 2> message
+}
+
+test_bgzf_then_gzip_then_bgzf() {
+    make_files
+    cat b.gz m.gz b.gz > mixed.gz
+    cat data data data > three
+    "$WHARF" cat mixed.gz | cmp - three
+    # shellcheck disable=SC2002 # it is to be a pipe
+    cat mixed.gz | "$WHARF" cat | cmp - three
+}
+
+# The size field in a BGZF header is a hint; gzip does not look at it, and its word counts.
+test_bgzf_with_wrong_sizes_is_read_as_gzip() {
+    make_files
+    python3 - << 'EOS'
+data = bytearray(open('b.gz', 'rb').read())
+at = 0
+for number in range(30):
+    size = data[at + 16] | data[at + 17] << 8
+    if number == 20:
+        data[at + 16] ^= 1
+    at += size + 1
+open('b.gz', 'wb').write(data)
+EOS
+    gzip -dc b.gz | cmp - data
+    "$WHARF" cat b.gz | cmp - data
+    # shellcheck disable=SC2002 # it is to be a pipe
+    cat b.gz | "$WHARF" cat | cmp - data
+}
+
+test_missing_bgzf_marker_is_mentioned() {
+    make_files
+    head -c -28 b.gz > cut.gz
+    "$WHARF" cat cut.gz 2> message | cmp - data
+    grep -q 'cut.gz: has no end-of-file block' message
+    "$WHARF" cat -q cut.gz 2> message | cmp - data
+    test ! -s message
+}
+
+test_bytes_behind_the_end_are_left_alone_and_mentioned() {
+    make_files
+    for file in m.gz b.gz z.zlib; do
+        { cat "$file"; echo trailing; } > longer
+        size=$(stat -c %s "$file")
+        "$WHARF" cat longer 2> message | cmp - data
+        expect_text "wharf: longer: what follows byte $size is not compressed data, ignored" \
+            "$(cat message)"
+        # shellcheck disable=SC2002 # it is to be a pipe
+        cat longer | "$WHARF" cat 2> message | cmp - data
+        grep -q "what follows byte $size" message
+        "$WHARF" cat --report longer 2> message > /dev/null
+        expect_text "$size" "$(json_field in_nbytes message)"
+        # Tapes and disks are filled up with zeros: gzip says nothing of them.
+        { cat "$file"; head -c 100000 /dev/zero; } > longer
+        "$WHARF" cat longer 2> message | cmp - data
+        test ! -s message
+    done
+}
+
+test_empty_input_is_exit_1() {
+    : > empty.gz
+    expect_status 1 "$WHARF" cat empty.gz 2> message
+    grep -q 'empty.gz: is empty' message
+    expect_status 1 "$WHARF" cat < /dev/null 2> message
+    grep -q 'standard input: is empty' message
+}
+
+test_reader_that_goes_away_ends_it_quietly() {
+    make_files
+    for file in m.gz b.gz c.whr; do
+        set +e
+        "$WHARF" cat "$file" 2> message | head -c 1000 > out
+        status=${PIPESTATUS[0]}
+        set -e
+        expect_text 141 "$status"
+        test ! -s message
+        cmp -n 1000 out data
+    done
+}
+
+# A producer that goes on for ever must not keep us when nobody reads.
+test_reader_that_goes_away_ends_it_though_the_input_waits() {
+    make_files
+    for file in m.gz b.gz c.whr; do
+        mkfifo "fifo-$file"
+        exec 5<> "fifo-$file"
+        cat "$file" >&5 &
+        set +e
+        timeout 20 "$WHARF" cat < "fifo-$file" 2> message | head -c 1000 > out
+        status=${PIPESTATUS[0]}
+        set -e
+        expect_text 141 "$status"
+        kill %% 2> /dev/null || true
+        wait
+        exec 5>&-
+    done
+}
+
+# ---- damage --------------------------------------------------------------------------------
+
+# damage FILE OFFSET
+damage() {
+    printf '\377\377\377\377' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+test_damaged_bgzf_gives_only_verified_blocks() {
+    make_files
+    damage b.gz 600000
+    expect_status 1 "$WHARF" cat --report b.gz > part 2> message
+    nbytes=$(stat -c %s part)
+    test "$nbytes" -gt 0
+    cmp -n "$nbytes" part data
+    grep -q 'all verified' message
+    expect_text "$nbytes" "$(json_field out_nbytes message)"
+    grep -qE '^wharf: b.gz: bad [a-z]+ at byte (59|6[0-9])[0-9]{4} bit [0-7]: ' message
+}
+
+# Split or not, from a file or a pipe, with any number of threads: one verdict.
+test_damage_is_told_the_same_everywhere() {
+    make_files
+    damage b.gz 600000
+    for threads in 1 2 5; do
+        expect_status 1 "$WHARF" cat -T "$threads" b.gz > "out$threads" 2> "message$threads"
+        expect_status 1 "$WHARF" cat -T "$threads" < <(cat b.gz) > out 2> message
+        cmp message1 "message$threads"
+        cmp out1 "out$threads"
+        cmp out1 out
+        sed 's/standard input/b.gz/' message | cmp - message1
+    done
+}
+
+test_short_member_with_a_wrong_checksum_gives_nothing() {
+    seq 1 50000 | gzip -c > s.gz
+    damage s.gz $(($(stat -c %s s.gz) - 8))
+    expect_status 1 "$WHARF" cat s.gz > out 2> message
+    test ! -s out
+    grep -q 'CRC-32 of the output is wrong' message
+    grep -q 'standard output: has 0 bytes from before, all verified' message
+}
+
+test_members_before_a_bad_one_come_out() {
+    seq 1 50000 > data
+    gzip -c data > s.gz
+    cp s.gz bad.gz
+    damage bad.gz $(($(stat -c %s bad.gz) - 8))
+    cat s.gz bad.gz > two.gz
+    expect_status 1 "$WHARF" cat two.gz > out 2> message
+    cmp out data
+}
+
+test_long_member_with_a_wrong_checksum_says_what_is_in_doubt() {
+    make_files
+    damage m.gz $(($(stat -c %s m.gz) - 8))
+    expect_status 1 "$WHARF" cat m.gz > out 2> message
+    test -s out
+    grep -qE "has $(stat -c %s out) bytes, of which the last $(stat -c %s out) could not be verified" message
+}
+
+test_cut_off_files_are_exit_1() {
+    make_files
+    for file in m.gz ms.gz b.gz z.zlib c.whr; do
+        for keep in 1 2 5 11 17 30 100000 $(($(stat -c %s "$file") - 1)); do
+            head -c "$keep" "$file" > cut.gz
+            expect_status 1 "$WHARF" cat cut.gz > out 2> message
+            test -s message
+            cmp -n "$(stat -c %s out)" out data
+        done
+    done
+}
+
+test_raw_deflate_is_not_taken_for_something_else() {
+    seq 1000 | python3 -c 'import sys, zlib
+z = zlib.compressobj(9, zlib.DEFLATED, -15)
+sys.stdout.buffer.write(z.compress(sys.stdin.buffer.read()) + z.flush())' > raw
+    expect_status 1 "$WHARF" cat raw 2> message
+    grep -q 'wharf decode' message
+}
+
+run_tests

@@ -1,0 +1,226 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The command line itself: help, mistakes, engines, terminals, completion, bench.
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+set -o pipefail
+
+COMMANDS=(pack unpack cat decode bench)
+
+test_help_and_version() {
+    "$WHARF" --version > out
+    grep -qE '^wharf [0-9]+\.[0-9]+\.[0-9]+$' out
+    "$WHARF" --help > out
+    for command in "${COMMANDS[@]}"; do
+        grep -q "^  wharf $command " out
+        "$WHARF" "$command" --help > help
+        head -n 1 help | grep -q "^usage: wharf $command "
+        "$WHARF" "$command" -h | cmp - help
+        # Every line fits a terminal.
+        expect_status 1 grep -E '.{81}' help
+    done
+    expect_status 1 grep -E '.{81}' out
+    expect_status 4 "$WHARF" --help > /dev/full
+}
+
+# Options in the help, in the manual page and in the command are the same.
+test_manual_page_has_every_option() {
+    for command in "${COMMANDS[@]}"; do
+        "$WHARF" "$command" --help | grep -oE -- '--[a-z][a-z-]*'
+    done | sort -u > options
+    test "$(wc -l < options)" -ge 15
+    MANWIDTH=200 mandoc -Tascii "$TOP/clientlib/cli/wharf.1" | sed 's/.\x08//g' > page
+    while read -r option; do
+        grep -q -- "$option" page || echo "$option"
+    done < options > missing
+    expect_text '' "$(cat missing)"
+}
+
+test_mistakes_are_exit_2_with_a_way_on() {
+    seq 10 > data
+    while read -r arguments; do
+        # shellcheck disable=SC2086 # words
+        expect_status 2 "$WHARF" $arguments < /dev/null > out 2> message
+        test ! -s out
+        grep -qE '^wharf: .wharf .*--help. ' message
+    done << 'EOS'
+
+frobnicate
+pack --no-such-option data
+pack -Z data
+pack data more
+pack -c nonsense data
+pack -l 13 data
+pack -l x data
+pack --encoder gzip data
+pack -c stored -l 3 data
+pack -b 0 data
+pack -b 17M data
+pack -b
+pack --codec
+pack -T 0 data
+pack -T -1 data
+pack -T 99999 data
+pack -T 1x data
+pack --quiet=yes data
+pack -o
+unpack --range
+cat --engine turbo data
+cat --embedded --socket /run/x data
+cat --embedded --engine gpu data
+cat -f data
+decode
+decode -c zlib data
+decode -c zlib --max-output -1
+decode -c zlib --max-output 99999999999T
+bench
+bench --clients 0 data
+bench data more
+EOS
+    expect_text 'data message out' "$(echo *)"
+}
+
+test_levels_are_explained() {
+    seq 10 > data
+    expect_status 2 "$WHARF" pack -l 99 data 2> message
+    grep -q 'libdeflate (levels 1 to 12, default 6), zlib (levels 0 to 9, default 6)' message
+}
+
+test_daemons_engines_and_sockets_are_exit_3() {
+    seq 10 > data
+    "$WHARF" pack data
+    for engine in gpu simt; do
+        expect_status 3 "$WHARF" unpack --engine "$engine" -f data.whr 2> message
+        grep -q "no daemon: the engine $engine is a daemon's" message
+        grep -q 'leave out --engine' message
+    done
+    expect_status 3 "$WHARF" cat --socket /run/wharf/x data.whr 2> message
+    grep -q 'no daemon: .* at /run/wharf/x' message
+    grep -q 'leave out --socket to do the work in this process' message
+    "$WHARF" cat --embedded data.whr | cmp - data
+}
+
+test_report_names_are_json_whatever_the_bytes() {
+    name=$(printf 'a"\\\n\t\377\303\251.gz')
+    echo nonsense > "$name"
+    expect_status 1 "$WHARF" cat --report "$name" 2> message
+    tail -n 1 message | python3 -c 'import json, sys
+name = json.loads(sys.stdin.buffer.read().decode("utf-8"))["input"]
+assert name == "a\"\\\n\t\ufffd\u00e9.gz", repr(name)'
+    # What people read has no control characters in it.
+    head -n 1 message | grep -q 'a"\\??'
+}
+
+# on_terminal COMMAND...: runs it with a terminal in the place of standard error; what it wrote
+# there goes to standard output.
+on_terminal() {
+    python3 - "$@" << 'EOS'
+import os, pty, subprocess, sys
+ours, theirs = pty.openpty()
+process = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                           stderr=theirs)
+os.close(theirs)
+import time
+with process.stdin as pipe:
+    data = open('input', 'rb').read()
+    pipe.write(data[:len(data) // 2])
+    pipe.flush()
+    time.sleep(1.3)
+    pipe.write(data[len(data) // 2:])
+text = b''
+while True:
+    try:
+        piece = os.read(ours, 4096)
+    except OSError:
+        break
+    if not piece:
+        break
+    text += piece
+process.wait()
+sys.stdout.buffer.write(text)
+sys.exit(process.returncode)
+EOS
+}
+
+test_progress_is_for_terminals_and_long_work() {
+    head -c 8000000 /dev/urandom > data
+    "$WHARF" pack -o input data
+    on_terminal "$WHARF" cat > shown
+    grep -aq 'standard input:.*MB/s' shown
+    # It is wiped at the end.
+    tail -c 4 shown | cmp - <(printf '\r\033[K')
+    on_terminal "$WHARF" cat -q > shown
+    test ! -s shown
+    "$WHARF" cat < input 2> shown > /dev/null
+    test ! -s shown
+}
+
+test_packed_data_does_not_go_to_or_come_from_a_terminal() {
+    seq 10 > data
+    python3 - "$WHARF" << 'EOS'
+import os, pty, subprocess, sys
+ours, theirs = pty.openpty()
+for command, status in (['pack', '-o', '-', 'data'], 2), (['cat'], 4), (['unpack'], 4), \
+        (['decode', '-c', 'gzip'], 4):
+    done = subprocess.run([sys.argv[1], *command], stdin=theirs, stdout=theirs,
+                          stderr=subprocess.PIPE, timeout=20)
+    assert done.returncode == status, (command, done)
+    assert b'terminal' in done.stderr, done
+EOS
+}
+
+test_completion_knows_commands_options_codecs_and_files() {
+    # shellcheck disable=SC1091
+    . /usr/share/bash-completion/bash_completion
+    # shellcheck source=clientlib/cli/wharf.bash
+    . "$TOP/clientlib/cli/wharf.bash"
+    touch a.whr b.gz
+    # complete_line WORD...: what is offered for the last word.
+    complete_line() {
+        COMP_WORDS=("$WHARF" "$@") COMP_CWORD=$# COMP_LINE="$WHARF $*" COMPREPLY=()
+        COMP_POINT=${#COMP_LINE}
+        _wharf
+        printf '%s\n' "${COMPREPLY[@]}" | sort > offered
+    }
+    set +e
+    complete_line ''
+    expect_text "$(printf '%s\n' --help --version "${COMMANDS[@]}" | sort)" "$(cat offered)" || exit 1
+    complete_line un
+    expect_text unpack "$(cat offered)" || exit 1
+    complete_line pack --co
+    expect_text --codec "$(cat offered)" || exit 1
+    complete_line pack --codec z
+    expect_text zlib "$(cat offered)" || exit 1
+    complete_line unpack ''
+    expect_text a.whr "$(cat offered)" || exit 1
+    complete_line cat b
+    expect_text b.gz "$(cat offered)" || exit 1
+    set -e
+}
+
+test_bench_prints_a_table_and_json() {
+    seq 1 20000 > data
+    "$WHARF" bench --seconds 0 -c zlib -l 6 data > table
+    expect_text 4 "$(wc -l < table)"
+    grep -qE '^zlib +libdeflate +6 +[0-9.]+ ' table
+    "$WHARF" bench --seconds 0 --json --clients 3 -b 64K data > json
+    python3 - << 'EOS'
+import json
+bench = json.load(open('json'))
+assert bench['threads'] == 3 and bench['chunk_nbytes'] == 65536, bench
+assert {row['codec'] for row in bench['rows']} == {'stored', 'deflate', 'zlib', 'gzip'}
+assert {row['level'] for row in bench['rows'] if row['codec'] == 'gzip'} == {1, 6, 9}
+for row in bench['rows']:
+    for what in 'compress_gb_s', 'decode_cpu_gb_s', 'decode_reference_gb_s':
+        speed = row[what]
+        assert 0 < speed['min'] <= speed['median'] <= speed['max'], row
+        assert speed['repetitions'] >= 5, row
+    assert row['ratio'] >= 1 if row['codec'] == 'stored' else row['ratio'] > 2, row
+EOS
+    : > empty
+    expect_status 4 "$WHARF" bench empty 2> message
+    expect_status 4 "$WHARF" bench --seconds 0 -c stored data > /dev/full 2> message
+}
+
+run_tests

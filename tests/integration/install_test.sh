@@ -1,0 +1,154 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# make install and uninstall, and programs that are built against what was installed.
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+set -o pipefail
+
+variant=$(basename "$BUILD")
+
+# install_to PREFIX [VARIABLE=...]: quietly.
+install_to() {
+    local prefix=$1
+    shift
+    make -s -C "$TOP" VARIANT="$variant" prefix="$prefix" "$@" install > installed 2>&1 ||
+        { cat installed; return 1; }
+}
+
+list() {
+    (cd "$1" && find . ! -type d | sort)
+}
+
+test_uninstall_removes_all_that_install_put_there() {
+    mkdir stage
+    echo theirs > stage/other
+    install_to /usr DESTDIR="$PWD/stage"
+    list stage > after
+    cat > expected << EOS
+./other
+./usr/bin/wharf
+./usr/include/wharf.h
+./usr/include/wharf_codec.h
+./usr/include/wharf_job.h
+./usr/include/wharf_result.h
+./usr/lib/libwharf.a
+./usr/lib/libwharf.so
+./usr/lib/libwharf.so.0
+./usr/lib/pkgconfig/wharf.pc
+./usr/share/bash-completion/completions/wharf
+./usr/share/man/man1/wharf.1
+EOS
+    diff expected after
+    make -s -C "$TOP" VARIANT="$variant" prefix=/usr DESTDIR="$PWD/stage" uninstall > removed
+    expect_text ./other "$(list stage)"
+}
+
+test_folders_can_be_chosen_and_staged_with_blanks() {
+    install_to /opt/w libdir=/opt/w/lib/x86_64 DESTDIR="$PWD/a stage"
+    test -e 'a stage/opt/w/lib/x86_64/libwharf.so.0'
+    # shellcheck disable=SC2016 # pkg-config's own variable
+    grep -qx 'libdir=${prefix}/lib/x86_64' 'a stage/opt/w/lib/x86_64/pkgconfig/wharf.pc'
+    # Nothing was written outside.
+    test ! -e /opt/w
+}
+
+# compile COMPILER FLAG...: with what pkg-config says of the installed library.
+compile() {
+    local compiler=$1
+    shift
+    # shellcheck disable=SC2046 # words
+    "$compiler" -Wall -Wextra -Wpedantic -Werror "$@" $(pkg-config --cflags --libs wharf)
+}
+
+sanitizer_flags() {
+    case $variant in
+        asan) echo -fsanitize=address,undefined ;;
+        tsan) echo -fsanitize=thread ;;
+    esac
+}
+
+use_installed() {
+    install_to "$PWD/root"
+    export PKG_CONFIG_PATH=$PWD/root/lib/pkgconfig LD_LIBRARY_PATH=$PWD/root/lib
+    read -ra flags <<< "$(sanitizer_flags)"
+    seq 1 100000 > data
+    gzip -k data
+}
+
+test_example_works_against_the_shared_library() {
+    use_installed
+    compile gcc -std=c11 "${flags[@]}" -o example "$TOP/clientlib/example.c"
+    ./example gzip < data.gz | cmp - data
+    ldd ./example | grep -q "libwharf.so.0 => $PWD/root/lib/libwharf.so.0"
+    expect_status 1 ./example gzip < data 2> message
+    expect_text 'bad data: not in gzip format, at byte 0 bit 0' "$(cat message)"
+    expect_status 1 ./example nonsense 2> message
+    grep -q '  zlib     zlib, RFC 1950' message
+}
+
+test_example_works_against_the_static_library() {
+    use_installed
+    # shellcheck disable=SC2046 # words
+    gcc -std=c11 "${flags[@]}" -o example "$TOP/clientlib/example.c" \
+        $(pkg-config --cflags wharf) root/lib/libwharf.a \
+        $(pkg-config --static --libs-only-l wharf | sed 's/-lwharf//') -pthread
+    ./example gzip < data.gz | cmp - data
+}
+
+# Each header alone, in the strictest dialect, as C and as C++.
+test_headers_stand_alone_in_c_and_cxx() {
+    use_installed
+    for header in wharf.h wharf_codec.h wharf_job.h wharf_result.h; do
+        echo "#include <$header>" > alone.c
+        gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iroot/include -fsyntax-only alone.c
+        g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iroot/include -fsyntax-only -x c++ alone.c
+    done
+}
+
+test_library_works_from_cxx() {
+    use_installed
+    cat > program.cc << 'EOS'
+#include <wharf.h>
+
+#include <cstring>
+#include <vector>
+
+int main()
+{
+    static const unsigned char stream[] = {0x78, 0xda, 0x2b, 0xcf, 0x48, 0x2c, 0x4a,
+                                           0x03, 0x00, 0x06, 0x65, 0x02, 0x19};
+    std::vector<unsigned char> out(5);
+    wharf_options options = WHARF_OPTIONS_INIT;
+    options.engine = WHARF_ENGINE_REFERENCE;
+    struct wharf *handle = nullptr;
+    if (wharf_open(&options, &handle) != 0)
+        return 1;
+    wharf_job job = WHARF_JOB_INIT;
+    job.codec = WHARF_CODEC_ZLIB;
+    job.flags = WHARF_JOB_EXACT_OUTPUT | WHARF_JOB_EXACT_INPUT;
+    job.in = stream;
+    job.in_nbytes = sizeof(stream);
+    job.out = out.data();
+    job.out_avail = out.size();
+    wharf_outcome outcome;
+    int r = wharf_decompress(handle, &job, &outcome);
+    wharf_close(handle);
+    return r != 0 || outcome.result != WHARF_OK || std::memcmp(out.data(), "wharf", 5) != 0;
+}
+EOS
+    compile g++ -std=c++17 "${flags[@]}" -o program program.cc
+    ./program
+}
+
+test_installed_command_and_pages_work() {
+    use_installed
+    root/bin/wharf cat data.gz | cmp - data
+    expect_text "$(root/bin/wharf --version)" "wharf $(pkg-config --modversion wharf)"
+    man=root/share/man/man1/wharf.1
+    mandoc -Tlint -W warning "$man"
+    # Whatever it includes must be there without us.
+    bash -c ". root/share/bash-completion/completions/wharf"
+}
+
+run_tests

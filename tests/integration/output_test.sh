@@ -1,0 +1,275 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What becomes of output files when things go wrong: full disks, forbidden folders, signals.
+# shellcheck disable=SC2016 # some tests are scripts for another shell
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+set -o pipefail
+
+make_data() {
+    seq 1 600000 > data
+    "$WHARF" pack -o data.whr data
+}
+
+# as_user COMMAND...: runs it as somebody whom permissions bind.
+as_user() {
+    if [ "$(id -u)" -eq 0 ]; then
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+    else
+        "$@"
+    fi
+}
+
+# A copy of the command where everybody can run it, in this test's folder, opened to all.
+open_to_all() {
+    chmod 755 .
+    cp "$WHARF" wharf
+    chmod 755 wharf
+}
+
+# in_namespace SCRIPT: runs it where it may mount things that nobody else sees.
+in_namespace() {
+    unshare -rm true 2> /dev/null || skip 'no namespaces here'
+    unshare -rm bash -euc "$1"
+}
+
+# ---- files ---------------------------------------------------------------------------------
+
+test_permissions_are_the_inputs() {
+    make_data
+    chmod 640 data
+    "$WHARF" pack -f -o a data
+    expect_text 640 "$(stat -c %a a)"
+    chmod 604 a
+    "$WHARF" unpack -f -o b a
+    expect_text 604 "$(stat -c %a b)"
+    (umask 027 && "$WHARF" pack -f -o c < <(cat data))
+    expect_text 640 "$(stat -c %a c)"
+}
+
+test_link_is_replaced_and_not_followed() {
+    make_data
+    echo precious > target
+    ln -s target link
+    expect_status 4 "$WHARF" pack -o link data 2> message
+    "$WHARF" pack -f -o link data
+    test ! -L link
+    expect_text precious "$(cat target)"
+    ln -s nowhere dangling
+    expect_status 4 "$WHARF" pack -o dangling data 2> message
+    grep -q 'exists already' message
+    test ! -e nowhere
+}
+
+test_devices_and_pipes_are_written_to() {
+    make_data
+    "$WHARF" unpack -o /dev/null data.whr
+    "$WHARF" unpack -o /dev/stdout data.whr | cmp - data
+    mkfifo fifo
+    "$WHARF" unpack -o fifo data.whr &
+    cmp fifo data
+    wait $!
+    test -p fifo
+    expect_status 4 "$WHARF" pack -o /dev/full data 2> message
+    grep -q '/dev/full: cannot write: No space left on device' message
+}
+
+test_full_standard_output_is_exit_4() {
+    make_data
+    gzip -k data
+    bgzip -c data > data.bgz
+    for file in data.whr data.gz data.bgz; do
+        expect_status 4 "$WHARF" cat "$file" > /dev/full 2> message
+        expect_text 'wharf: standard output: cannot write: No space left on device' "$(cat message)"
+        expect_status 4 "$WHARF" cat --report "$file" "$file" > /dev/full 2> message
+        tail -n 1 message | python3 -c 'import json, sys
+report = json.load(sys.stdin)
+assert (report["result"], report["error"]) == ("system_error", "No space left on device"), report'
+    done
+}
+
+test_folder_in_place_of_a_file() {
+    make_data
+    mkdir folder
+    expect_status 4 "$WHARF" pack folder 2> message
+    grep -q '^wharf: folder: cannot read: Is a directory' message
+    expect_status 4 "$WHARF" cat folder 2> message
+    expect_status 4 "$WHARF" pack -f -o folder data 2> message
+    grep -q '^wharf: folder: cannot create: Is a directory' message
+    expect_status 4 "$WHARF" pack -o missing/out data 2> message
+    grep -q '^wharf: missing/out: cannot create: No such file or directory' message
+    expect_text '' "$(ls folder)"
+}
+
+test_unreadable_file_and_read_only_folder() {
+    make_data
+    open_to_all
+    chmod 600 data.whr
+    expect_status 4 as_user ./wharf unpack -o - data.whr 2> message
+    grep -q '^wharf: data.whr: cannot open: Permission denied' message
+    expect_status 4 as_user ./wharf cat data.whr 2> message
+    chmod 644 data.whr
+    # This folder is ours alone to write in.
+    chmod 555 .
+    expect_status 4 as_user ./wharf unpack -o out data.whr 2> message || return
+    chmod 755 .
+    grep -q '^wharf: out: cannot create: Permission denied' message
+    test ! -e out
+}
+
+# A name as long as a file system takes, and the folder's path relative and absolute.
+test_long_names_and_paths() {
+    make_data
+    name=$(printf 'n%.0s' {1..255})
+    "$WHARF" unpack -o "$name" data.whr
+    cmp "$name" data
+    "$WHARF" unpack -f -o "$name" data.whr
+    mkdir -p a/b
+    "$WHARF" unpack -o a/b/out data.whr
+    "$WHARF" unpack -f -o "$PWD/a/b/out" data.whr
+    (cd a/b && "$WHARF" unpack -o ../out ../../data.whr)
+    cmp a/out data
+    expect_status 4 "$WHARF" unpack -o "${name}x" data.whr 2> message
+    grep -q 'File name too long' message
+    expect_text 'out' "$(ls -A a/b)"
+}
+
+# Somebody else's file appears while ours is being written: it stays.
+test_file_that_appears_meanwhile_stays() {
+    make_data
+    mkfifo fifo
+    "$WHARF" pack -o out fifo 2> message &
+    pid=$!
+    exec 5> fifo
+    cat data >&5
+    echo precious > out
+    exec 5>&-
+    expect_status 4 wait "$pid"
+    grep -q 'out: exists already' message
+    expect_text precious "$(cat out)"
+}
+
+# ---- full disks ----------------------------------------------------------------------------
+
+test_full_disk_leaves_nothing_and_the_old_file() {
+    head -c 3000000 /dev/urandom > data
+    "$WHARF" pack -o data.whr data
+    export WHARF
+    in_namespace '
+        mkdir disk
+        mount -t tmpfs -o size=1m tmpfs disk
+        echo precious > disk/old
+        for command in "pack -f -o disk/old data" "unpack -f -o disk/old data.whr" \
+            "pack -o disk/new data" "unpack -o disk/new data.whr"; do
+            status=0
+            "$WHARF" $command 2> message || status=$?
+            [ "$status" -eq 4 ]
+            grep -q "cannot write: No space left on device; nothing is left of it" message
+            [ "$(cat disk/old)" = precious ]
+            [ "$(ls -A disk)" = old ]
+        done'
+}
+
+test_file_size_limit_is_like_a_full_disk() {
+    make_data
+    status=0
+    (ulimit -f 100 && exec "$WHARF" unpack -o out data.whr) 2> message || status=$?
+    expect_text 4 "$status"
+    grep -q 'out: cannot write: File too large' message
+    test ! -e out
+}
+
+# ---- signals -------------------------------------------------------------------------------
+
+# start_pack OUT: packs from a pipe that goes on; $pid is wharf, which has begun to write.
+start_pack() {
+    mkfifo fifo
+    "$WHARF" pack -f -o "$1" fifo 2> message &
+    pid=$!
+    exec 5> fifo
+    head -c 3000000 /dev/urandom >&5
+    for _ in {1..200}; do
+        # Its file has no name, or a temporary one, and some size.
+        find "/proc/$pid/fd" \( -lname '*(deleted)' -o -lname '*/.out*' \) \
+            -exec stat -L -c %s '{}' + 2> /dev/null | grep -q '[1-9]' && return
+        sleep 0.05
+    done
+    echo 'it does not write' >&2
+    return 1
+}
+
+test_signals_leave_nothing_and_the_old_file() {
+    for signal in KILL TERM INT HUP; do
+        mkdir "$signal"
+        cd "$signal"
+        echo precious > out
+        start_pack out
+        kill "-$signal" "$pid"
+        # Bash's children in the background have SIGINT switched off.
+        [ "$signal" = INT ] && kill -TERM "$pid"
+        wait "$pid" 2> /dev/null || true
+        exec 5>&-
+        expect_text precious "$(cat out)"
+        expect_text 'fifo message out' "$(find . -type f -o -type p | sort | sed 's|./||' | xargs)"
+        cd ..
+    done
+}
+
+# Without /proc a file without a name cannot be given one: then it has a temporary name.
+test_signals_remove_the_temporary_name() {
+    export WHARF
+    in_namespace '
+        mkfifo fifo
+        bash -c "
+            echo \$\$ > pid
+            exec \"\$WHARF\" pack -o out fifo" &
+        mount -t tmpfs tmpfs /proc
+        exec 5> fifo
+        head -c 3000000 /dev/urandom >&5
+        for _ in {1..200}; do
+            [ -z "$(find . -name ".out.*" -size +0)" ] || break
+            sleep 0.05
+        done
+        [ -n "$(find . -name ".out.*")" ]
+        kill -TERM "$(cat pid)"
+        wait || true
+        exec 5>&-
+        [ "$(find . ! -type d | sort | xargs)" = "./fifo ./pid" ]'
+}
+
+test_works_without_proc() {
+    make_data
+    # The leak checker wants /proc.
+    export WHARF ASAN_OPTIONS=detect_leaks=0
+    in_namespace '
+        mount -t tmpfs tmpfs /proc
+        "$WHARF" unpack -o out data.whr
+        cmp out data
+        echo old > out
+        if "$WHARF" unpack -o out data.whr 2> message; then exit 1; fi
+        [ "$(cat out)" = old ]
+        "$WHARF" unpack -f -o out data.whr
+        cmp out data
+        printf damage | dd of=data.whr bs=1 seek=1000000 conv=notrunc status=none
+        if "$WHARF" unpack -f -o out data.whr 2> message; then exit 1; fi
+        cmp out data
+        [ -z "$(find . -name ".out.*")" ]'
+}
+
+# ---- closed descriptors --------------------------------------------------------------------
+
+test_closed_descriptors_are_errors_and_not_files() {
+    make_data
+    expect_status 4 "$WHARF" cat <&- 2> message
+    grep -q 'standard input: cannot read: Bad file descriptor' message
+    expect_status 4 "$WHARF" cat data.whr >&- 2> message
+    grep -q 'standard output: cannot write: Bad file descriptor' message
+    echo damage >> data.whr
+    expect_status 1 "$WHARF" unpack -o out data.whr 2>&-
+    test ! -e out
+    "$WHARF" pack -f -o fine data <&- >&- 2>&-
+    "$WHARF" cat fine | cmp - data
+}
+
+run_tests
