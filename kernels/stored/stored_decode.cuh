@@ -11,8 +11,8 @@ namespace wharf
 struct stored_shared {
 };
 constexpr size_t STORED_SCRATCH_NBYTES = 0;
-/* 40 registers a thread; more warps do not copy faster. */
-constexpr unsigned STORED_WARPS_PER_SM = 48;
+/* 64 registers a thread: four 16-byte loads and their neighbours on their way at once. */
+constexpr unsigned STORED_WARPS_PER_SM = 32;
 
 /* collective. */
 WHARF_DEVICE verdict stored_decode(stored_shared &, const chunk_job &job)
