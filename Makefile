@@ -328,8 +328,10 @@ test-gpu: gpu-programs ## device decoders on a GPU, which must be there; VECTORS
 	$(Q)tests/run-tests $(gpu_runs)
 
 # NVCOMP: nvcomp_bench, to time beside ours.  DATA as for `make bench`.
+gpu_peers = $(if $(DATA),--data $(DATA)) $(if $(NVCOMP),--nvcomp $(NVCOMP))
 bench-gpu: gpu-programs $(BUILD)/bench/columns ## time device decoders on a GPU; DATA=DIR, NVCOMP=PROGRAM
-	$(Q)tests/bench/gpu-run $(if $(DATA),--data $(DATA)) $(if $(NVCOMP),--nvcomp $(NVCOMP))
+	$(Q)tests/bench/gpu-run $(gpu_peers)
+	$(Q)tests/bench/gpu-run --mode sweep $(gpu_peers)
 
 # ---- benchmarks ----------------------------------------------------------------------------
 
