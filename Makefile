@@ -244,9 +244,11 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(SIMT_A)
 
 .PHONY: test-programs test test-unit test-integration check fuzz format
 
-# What this variant's tests need; `make test` builds it for three variants.  The device code's
-# tests (.cc) run a warp as coroutines of one thread: nothing for the thread sanitizer.
-tsan_names := $(patsubst tests/unit/%.c,%,$(filter %.c,$(unit_src)))
+# What this variant's tests need; `make test` builds it for three variants.  Tests of device code
+# (.cc, and those with simt in their names) run a warp as coroutines of one thread: nothing for the
+# thread sanitizer.
+without_simt = $(foreach name,$(1),$(if $(findstring simt,$(name)),,$(name)))
+tsan_names := $(call without_simt,$(patsubst tests/unit/%.c,%,$(filter %.c,$(unit_src))))
 test-programs: $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin) $(VECTORS_BIN))
 
 unit_names := $(notdir $(unit_bin))
@@ -256,9 +258,9 @@ scripts    := $(wildcard tests/integration/*_test.sh)
 replays    := $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTATIONS) tests/fuzz/corpus/$(f)")
 
 # Committed vectors, and with VECTORS those of a further folder, by way of a table.
-vector_runs := $(foreach v,release asan,"build/$(v)/tests/vectors tests/vectors")
+vector_runs := $(foreach v,asan release,"build/$(v)/tests/vectors tests/vectors")
 ifneq ($(VECTORS),)
-vector_runs += $(foreach v,release asan,"build/$(v)/tests/vectors build/vectors.table $(VECTORS)")
+vector_runs += $(foreach v,asan release,"build/$(v)/tests/vectors build/vectors.table $(VECTORS)")
 vector_runs += "tests/integration/cat_vectors.py $(VECTORS)"
 endif
 
@@ -268,8 +270,8 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 	+$(Q)$(parallel) VARIANT=tsan test-programs
 	+$(Q)$(parallel) BUILD=build/clang CC=clang CXX=clang++ all
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
-	$(Q)tests/run-tests $(unit_names:%=build/release/tests/%) $(unit_names:%=build/asan/tests/%) \
-	    $(tsan_names:%=build/tsan/tests/%) $(vector_runs) $(replays) $(scripts) $(checks)
+	$(Q)tests/run-tests $(vector_runs) $(checks) $(tsan_names:%=build/tsan/tests/%) \
+	    $(unit_names:%=build/asan/tests/%) $(replays) $(scripts) $(unit_names:%=build/release/tests/%)
 
 test-unit: $(filter $(patsubst %,$(BUILD)/tests/%_test,$(subst *,%,$(T))),$(unit_bin)) ## unit tests; T=name for one file
 	$(Q)tests/run-tests $(sort $^)
@@ -325,7 +327,7 @@ endif
 
 test-gpu: gpu-programs ## device decoders on a GPU, which must be there; VECTORS=DIR for more
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
-	$(Q)tests/run-tests $(gpu_runs)
+	$(Q)tests/run-tests -j1 $(gpu_runs)
 
 # NVCOMP: nvcomp_bench, to time beside ours.  DATA as for `make bench`.
 gpu_peers = $(if $(DATA),--data $(DATA)) $(if $(NVCOMP),--nvcomp $(NVCOMP))
