@@ -2,10 +2,13 @@
 #include "tests/unit/vector_engines.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "clientlib/wharf.h"
 #include "encoders/deflate/inflate_loop.h"
+#include "encoders/deflate/inflate_stream.h"
 #include "kernels/simt/simt_batch.h"
+#include "tests/lib/test_random.h"
 
 static bool can_decode_any(uint32_t codec)
 {
@@ -50,6 +53,82 @@ static void decode_library(uint32_t codec, const uint8_t *in, size_t in_nbytes, 
     wharf_close(wharf);
 }
 
+static bool stream_format(uint32_t codec, enum wharf_inflate_format *ret_format)
+{
+    switch (codec) {
+    case WHARF_CODEC_DEFLATE:
+        *ret_format = WHARF_INFLATE_RAW;
+        return true;
+    case WHARF_CODEC_ZLIB:
+        *ret_format = WHARF_INFLATE_ZLIB;
+        return true;
+    case WHARF_CODEC_GZIP:
+        *ret_format = WHARF_INFLATE_GZIP;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool can_stream(uint32_t codec)
+{
+    enum wharf_inflate_format format;
+    return stream_format(codec, &format);
+}
+
+/* Feeds the stream in pieces of 1 to max_piece bytes; a span that does not fit `out` is dropped. */
+static void decode_stream(uint32_t codec, size_t max_piece, const uint8_t *in, size_t in_nbytes,
+                          uint8_t *out, size_t out_avail, struct wharf_outcome *ret_outcome)
+{
+    enum wharf_inflate_format format;
+    struct test_random random = {in_nbytes};
+    struct wharf_inflate_stream *stream;
+    size_t taken = 0;
+    size_t out_nbytes = 0;
+
+    if (!stream_format(codec, &format) || !(stream = wharf_inflate_stream_new(format)))
+        abort();
+    for (bool ended = false; !ended;) {
+        const uint8_t *span;
+        size_t n;
+        switch (wharf_inflate_stream_next(stream, &span, &n)) {
+        case WHARF_INFLATE_STREAM_INPUT: {
+            uint8_t *space = wharf_inflate_stream_space(stream, &n);
+            size_t piece = 1 + test_random_below(&random, max_piece);
+            n = n < piece ? n : piece;
+            n = n < in_nbytes - taken ? n : in_nbytes - taken;
+            if (n > 0)
+                memcpy(space, in + taken, n);
+            taken += n;
+            wharf_inflate_stream_fill(stream, n, taken == in_nbytes);
+            break;
+        }
+        case WHARF_INFLATE_STREAM_OUTPUT:
+            if (n <= out_avail - out_nbytes)
+                memcpy(out + out_nbytes, span, n);
+            out_nbytes += n < out_avail - out_nbytes ? n : out_avail - out_nbytes;
+            break;
+        case WHARF_INFLATE_STREAM_END:
+            ended = true;
+            break;
+        }
+    }
+    wharf_inflate_stream_outcome(stream, ret_outcome);
+    wharf_inflate_stream_free(stream);
+}
+
+static void decode_stream_bytes(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                                size_t out_avail, struct wharf_outcome *ret_outcome)
+{
+    decode_stream(codec, 1, in, in_nbytes, out, out_avail, ret_outcome);
+}
+
+static void decode_stream_pieces(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                                 size_t out_avail, struct wharf_outcome *ret_outcome)
+{
+    decode_stream(codec, 40000, in, in_nbytes, out, out_avail, ret_outcome);
+}
+
 static bool can_decode_simt(uint32_t codec)
 {
     return wharf_simt_can_decode(codec);
@@ -90,6 +169,8 @@ const struct vector_engine vector_engines[] = {
     {"cpu", can_decode_any, decode_cpu, false},
     {"cpu, plain loop", can_decode_any, decode_cpu_plain, false},
     {"reference", can_decode_any, decode_reference, false},
+    {"stream of single bytes", can_stream, decode_stream_bytes, true},
+    {"stream of pieces", can_stream, decode_stream_pieces, true},
     {"library", can_decode_any, decode_library, false},
     {"simt ascending", can_decode_simt, decode_simt_ascending, false},
     {"simt descending", can_decode_simt, decode_simt_descending, false},
