@@ -395,7 +395,8 @@ struct wharf_container_fault wharf_container_chunk_fault(const struct wharf_cont
 
     if (outcome->result != WHARF_OK)
         fault = (struct wharf_container_fault){
-            .result = outcome->result,
+            /* The room was what the chunk's header promised: more than that is damage. */
+            .result = outcome->result == WHARF_OUTPUT_TOO_SMALL ? WHARF_BAD_DATA : outcome->result,
             .reason = outcome->reason,
             .file_offset = chunk->payload_offset,
             .chunk = chunk->number,

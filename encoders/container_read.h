@@ -179,7 +179,7 @@ int wharf_container_read_payload(const struct wharf_container_source *source,
  *   reference   0 for the CPU engine, 1 for the reference engine
  *   out         raw_nbytes; undefined unless ret_fault says WHARF_OK
  *   ret_fault   WHARF_OK, the decoder's result and reason, or OUTPUT_MISSING, INPUT_LEFT,
- *               JOB_CHECKSUM
+ *               JOB_CHECKSUM; BAD_DATA with OUTPUT_FULL when there is more than raw_nbytes
  * Safe from any thread.
  */
 void wharf_container_decode(const struct wharf_container_chunk *chunk, int reference,

@@ -55,7 +55,8 @@ enum wharf_reason {
 
     /* Any format. */
     WHARF_REASON_INPUT_TRUNCATED = 1, /* BAD_DATA: the symbol or field that the input cuts off */
-    WHARF_REASON_OUTPUT_FULL = 2,     /* OUTPUT_TOO_SMALL: the symbol that no longer fits */
+    WHARF_REASON_OUTPUT_FULL = 2,     /* OUTPUT_TOO_SMALL: the symbol that no longer fits; BAD_DATA
+                                         where a container says how much its chunk holds */
     WHARF_REASON_OUTPUT_MISSING = 3,  /* OUTPUT_SHORT: the end of the stream */
     WHARF_REASON_INPUT_LEFT = 4,      /* BAD_DATA: the first bit after the end of the stream, where
                                          the job says that nothing follows it */

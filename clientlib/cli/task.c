@@ -7,14 +7,14 @@
 #include "clientlib/cli/progress.h"
 
 /* What somebody can do about it. */
-static const char *advice(uint32_t reason)
+static const char *advice(const struct wharf_cli_fault *fault)
 {
-    switch (reason) {
+    if (fault->result == WHARF_OUTPUT_TOO_SMALL)
+        return "--max-output SIZE allows more output";
+    switch (fault->reason) {
     case WHARF_REASON_INPUT_TRUNCATED:
     case WHARF_REASON_CONTAINER_TRUNCATED:
         return "it is cut off: get the rest of it, or all of it again";
-    case WHARF_REASON_OUTPUT_FULL:
-        return "--max-output SIZE allows more output";
     case WHARF_REASON_ZLIB_DICTIONARY:
         return "wharf cannot be given a preset dictionary";
     case WHARF_REASON_CONTAINER_VERSION:
@@ -34,7 +34,7 @@ static void say_place(const struct wharf_cli_task *task, const struct wharf_cli_
     wharf_cli_say("%s: %s%s at byte %" PRIu64 " bit %u: %s; %s", task->input->name,
                   wharf_result_string(fault->result), chunk, fault->bit_offset / 8,
                   (unsigned)(fault->bit_offset % 8), wharf_reason_string(fault->reason),
-                  advice(fault->reason));
+                  advice(fault));
 }
 
 static void say_output(const struct wharf_cli_task *task, uint64_t n_unverified)

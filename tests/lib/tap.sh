@@ -83,11 +83,11 @@ run_one_test() {
     case $status in 0 | "$SKIP_STATUS") ;; *) n_failed=$((n_failed + 1)) ;; esac
 }
 
-# Runs the tests in the order of their names; T=pattern in the environment chooses some.
+# Runs the tests in the order of their names; ONLY=pattern in the environment chooses some.
 run_tests() {
     local names number=0
     n_failed=0
-    mapfile -t names < <(declare -F | awk -v t="${T:-.}" '$3 ~ /^test_/ && $3 ~ t { print $3 }')
+    mapfile -t names < <(declare -F | awk -v t="${ONLY:-.}" '$3 ~ /^test_/ && $3 ~ t { print $3 }')
     echo "1..${#names[@]}"
     for name in "${names[@]}"; do
         number=$((number + 1))

@@ -451,5 +451,11 @@ Test(container_damage, payload_that_is_not_what_its_header_says_is_refused)
     test_container_reseal(forged.sample.file.data, &forged.sample.frames);
     expect_fault(forged.sample.file.data, forged.sample.file.nbytes, WHARF_BAD_DATA,
                  WHARF_REASON_CONTAINER_CHUNK, 1, payload);
+    forged.sample.file.data[payload + forged.chunk->payload_nbytes] = 0;
+    /* It was OUTPUT_TOO_SMALL once, as if the reader could do something about it. */
+    forged.chunk->raw_nbytes--;
+    test_container_reseal(forged.sample.file.data, &forged.sample.frames);
+    expect_fault(forged.sample.file.data, forged.sample.file.nbytes, WHARF_BAD_DATA,
+                 WHARF_REASON_OUTPUT_FULL, 1, payload);
     sample_deinit(&forged.sample);
 }
