@@ -15,6 +15,8 @@ BUILD   := build/$(VARIANT)
 VECTORS ?=
 # `make test-unit T=name` runs tests/unit/name_test.c alone.
 T       ?= *
+# Scripts have a T of their own, which chooses tests within them.
+unexport T
 FUZZ_SECONDS ?= 60
 # Changed inputs that `make test` gives to each fuzz target.
 MUTATIONS ?= 5000
@@ -249,7 +251,7 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(SIMT_A)
 # thread sanitizer.
 without_simt = $(foreach name,$(1),$(if $(findstring simt,$(name)),,$(name)))
 tsan_names := $(call without_simt,$(patsubst tests/unit/%.c,%,$(filter %.c,$(unit_src))))
-test-programs: $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin) $(VECTORS_BIN))
+test-programs: $(CLI) $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin) $(VECTORS_BIN))
 
 unit_names := $(notdir $(unit_bin))
 fuzz_names := $(notdir $(fuzz_bin))

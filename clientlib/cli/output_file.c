@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clientlib/cli/message.h"
+#include "clientlib/cli/progress.h"
 
 /* ---- removal on signals ---------------------------------------------------------------- */
 
@@ -218,6 +219,7 @@ static void die_of_broken_pipe(void)
 {
     sigset_t set;
 
+    wharf_cli_progress_end();
     signal(SIGPIPE, SIG_DFL);
     sigemptyset(&set);
     sigaddset(&set, SIGPIPE);

@@ -239,9 +239,10 @@ test_signals_remove_the_temporary_name() {
 }
 
 test_works_without_proc() {
+    # The leak checker wants /proc, and learns from /proc alone that it is not wanted.
+    case $BUILD in */asan) skip 'not under the address sanitizer' ;; esac
     make_data
-    # The leak checker wants /proc.
-    export WHARF ASAN_OPTIONS=detect_leaks=0
+    export WHARF
     in_namespace '
         mount -t tmpfs tmpfs /proc
         "$WHARF" unpack -o out data.whr

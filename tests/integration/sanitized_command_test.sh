@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The command's own tests once more, with the command that the sanitizers watch: its threads under
+# tsan, its buffers under asan.
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+
+# run_with VARIANT SCRIPT [PATTERN]: another script's tests, those whose names match.
+run_with() {
+    test -x "$TOP/build/$1/wharf" || skip "no build/$1/wharf: \`make VARIANT=$1\` builds it"
+    BUILD=$TOP/build/$1 T=${3:-.} "$TOP/tests/integration/$2" > out || {
+        grep -v '^ok' out
+        return 1
+    }
+}
+
+test_address_sanitizer_on_cat() { run_with asan cat_test.sh; }
+test_address_sanitizer_on_command_line() { run_with asan command_line_test.sh; }
+test_address_sanitizer_on_decode() { run_with asan decode_test.sh; }
+test_address_sanitizer_on_output() { run_with asan output_test.sh; }
+test_address_sanitizer_on_pack() { run_with asan pack_test.sh; }
+test_address_sanitizer_on_range() { run_with asan range_test.sh; }
+test_thread_sanitizer_on_cat() { run_with tsan cat_test.sh 'reader|everywhere|every_kind|bgzf_then'; }
+test_thread_sanitizer_on_pack() { run_with tsan pack_test.sh 'thread|pipes|before'; }
+
+run_tests
