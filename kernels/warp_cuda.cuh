@@ -31,6 +31,30 @@ struct shared_ref {
     }
 };
 
+/* The reduction gives its result in a uniform register. */
+WHARF_DEVICE uint32_t uniform(uint32_t v, call_site = {})
+{
+    return __reduce_or_sync(0xffffffffu, v);
+}
+
+/* Nothing: but the compiler must take the value as it comes. */
+WHARF_DEVICE uint32_t opaque(uint32_t v)
+{
+    asm("" : "+r"(v));
+    return v;
+}
+
+/* By way of two reductions; unless its halves are opaque the compiler finds that the pointer is
+ * the one it had and no wiser than before. */
+template <typename T>
+WHARF_DEVICE T *uniform_global(T *p, call_site = {})
+{
+    size_t a = __cvta_generic_to_global(p);
+    uint32_t lo = opaque(uniform((uint32_t)a));
+    uint32_t hi = opaque(uniform((uint32_t)(a >> 32)));
+    return static_cast<T *>(__cvta_global_to_generic((size_t)hi << 32 | lo));
+}
+
 WHARF_DEVICE unsigned lane_id()
 {
     /* The builtin thread index would do for one-dimensional blocks only. */

@@ -50,7 +50,7 @@ WHARF_DEVICE uint32_t read_distance(const state<P> &st, uint64_t bits, uint32_t 
     if (entry_nbits(entry) > left)
         return WHARF_REASON_INPUT_TRUNCATED;
     u.nbits += entry_nbits(entry);
-    u.value = distance_value(word, entry);
+    u.value = distance_value(word, entry) + 1;
     return u.value > st.out.position ? WHARF_REASON_DEFLATE_DISTANCE_TOO_FAR : WHARF_REASON_NONE;
 }
 
@@ -63,7 +63,7 @@ WHARF_DEVICE uint32_t read_unit(state<P> &st, unit &u)
     uint32_t left = end > st.at ? end - st.at : 0;
     uint32_t entry = find_litlen(st.s().litlen, (uint32_t)bits);
     bool match = litlen_is_match(entry);
-    if (entry_nbits(entry) - (match ? entry >> 5 & 7 : 0) > left)
+    if (entry_nbits(entry) - (match ? litlen_n_extra(entry) : 0) > left)
         return WHARF_REASON_INPUT_TRUNCATED;
     u.nbits = entry_nbits(entry);
     u.length = 1;
@@ -71,7 +71,7 @@ WHARF_DEVICE uint32_t read_unit(state<P> &st, unit &u)
     if (match) {
         if (u.nbits > left)
             return WHARF_REASON_INPUT_TRUNCATED;
-        u.length = litlen_length((uint32_t)bits, entry);
+        u.length = litlen_length((uint32_t)bits, entry) + WHARF_DEFLATE_MIN_MATCH;
         return read_distance(st, bits, left, u);
     }
     if (!litlen_is_special(entry))

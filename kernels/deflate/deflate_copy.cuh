@@ -47,6 +47,60 @@ WHARF_DEVICE uint64_t load_8(const uint8_t *from, const uint8_t *first)
     return v;
 }
 
+/*
+ * The eight bytes before the output's position, the same in all lanes: a run's pattern.  They are
+ * kept in registers from one copy to the next, or it is known where else they stand, since what
+ * has just been stored takes the whole way to the second-level cache and back to be loaded.
+ */
+struct last_bytes {
+    uint64_t bytes; /* the first in the low bits; if known */
+    uint32_t place; /* where else they are, as an offset into the output; less than 8 for a start
+                       of the output that has no eight bytes */
+    bool known;
+
+    WHARF_DEVICE_MEMBER void init(uint32_t position)
+    {
+        place = position - 8;
+        known = false;
+    }
+
+    WHARF_DEVICE_MEMBER void fetch(const uint8_t *out)
+    {
+        if (!known && (int32_t)place >= 0)
+            bytes = load_8(out + place, out);
+        else if (!known)
+            for (uint32_t i = place; (int32_t)i < (int32_t)(place + 8); i++)
+                bytes = bytes >> 8 | (uint64_t)((int32_t)i < 0 ? 0 : load(out + i)) << 56;
+        known = true;
+    }
+
+    /* collective.  Literals are put out: those of lanes first to end - 1, in the low eight bits
+     * of `value`. */
+    WHARF_DEVICE_MEMBER void append_literals(const uint8_t *out, uint32_t value, uint32_t first,
+                                             uint32_t end)
+    {
+        uint32_t n = end - first;
+        if (n == 0)
+            return;
+        uint32_t nth = lane_id() + 8 - end; /* 0 to 7 for the last eight */
+        bool mine = lane_id() >= first && nth < 8;
+        uint32_t part = (value & 0xff) << (8 * (nth & 3));
+        uint32_t lo = reduce_or(mine && nth < 4 ? part : 0);
+        uint32_t hi = reduce_or(mine && nth >= 4 ? part : 0);
+        fetch(out);
+        bytes = (n < 8 ? bytes >> 8 * n : 0) | (uint64_t)hi << 32 | lo;
+    }
+
+    /* The last `distance` of them, 1, 2, 4 or 8, over and over. */
+    WHARF_DEVICE_MEMBER uint64_t pattern(uint32_t distance) const
+    {
+        uint32_t lo = (uint32_t)bytes, hi = (uint32_t)(bytes >> 32);
+        if (distance < 4)
+            hi = distance == 1 ? (hi >> 24) * 0x01010101u : (hi >> 16) * 0x00010001u;
+        return (uint64_t)hi << 32 | (distance == 8 ? lo : hi);
+    }
+};
+
 /* collective.  The source ends at or before `to`, so aligned words of it end before to + 8. */
 WHARF_DEVICE void copy_apart(const uint8_t *first, uint8_t *to, uint32_t distance, uint32_t length)
 {
@@ -66,23 +120,33 @@ WHARF_DEVICE void copy_apart(const uint8_t *first, uint8_t *to, uint32_t distanc
         store(to + c.byte, b);
 }
 
+WHARF_DEVICE uint64_t rotate_right(uint64_t v, uint32_t n_bytes)
+{
+    uint32_t lo = (uint32_t)v, hi = (uint32_t)(v >> 32);
+    if (n_bytes & 4) {
+        uint32_t t = lo;
+        lo = hi;
+        hi = t;
+    }
+    return (uint64_t)funnel_right(hi, lo, 8 * (n_bytes & 3)) << 32 |
+           funnel_right(lo, hi, 8 * (n_bytes & 3));
+}
+
 /* collective.  A distance of 1, 2, 4 or 8: all words are the same. */
-WHARF_DEVICE void fill_words(uint8_t *to, uint32_t distance, uint32_t length)
+WHARF_DEVICE void fill_words(const uint8_t *out, uint8_t *to, uint32_t distance, uint32_t length,
+                             last_bytes &tail)
 {
     uint32_t lane = lane_id();
     cut c;
     c.init(to, length);
-    /* Lane i, up to 7, has byte i of the pattern that begins at `to`. */
-    uint32_t b = load(to - distance + (lane & (distance - 1)));
-    uint32_t lo = reduce_or(lane < 4 ? b << 8 * lane : 0);
-    uint32_t hi = reduce_or(lane >= 4 && lane < 8 ? b << 8 * (lane - 4) : 0);
-    uint64_t v = (uint64_t)hi << 32 | lo;
-    unsigned turn = 8 * c.head; /* the words' first byte is byte `head` of the pattern */
-    uint64_t word = turn ? v >> turn | v << (64 - turn) : v;
+    tail.fetch(out);
+    uint64_t v = tail.pattern(distance);
+    uint64_t word = rotate_right(v, c.head); /* whose first byte is byte `head` of the pattern */
     if (lane < c.n_words)
         store(reinterpret_cast<uint64_t *>(to + c.head) + lane, word);
     if (c.byte < length)
-        store(to + c.byte, (uint8_t)(v >> 8 * (c.byte & 7)));
+        store(to + c.byte, (uint8_t)(rotate_right(v, c.byte & 7)));
+    tail.bytes = rotate_right(v, length & 7);
 }
 
 /* collective.  Any distance less than the length. */
@@ -99,17 +163,21 @@ WHARF_DEVICE void repeat_bytes(uint8_t *to, uint32_t distance, uint32_t length)
 }
 
 /*
- * collective, the same arguments in all lanes.  Copies a match of up to 258 bytes to out[at],
+ * collective, the same arguments in all lanes.  Copies a match of 8 to 258 bytes to out[at],
  * which must fit; distance is 1 to `at`.  What it reads must be there (syncwarp).
  */
-WHARF_DEVICE void copy_long(uint8_t *out, uint32_t at, uint32_t distance, uint32_t length)
+WHARF_DEVICE void copy_long(uint8_t *out, uint32_t at, uint32_t distance, uint32_t length,
+                            last_bytes &tail)
 {
-    if (distance >= length)
+    if (distance >= length) {
         copy_apart(out, out + at, distance, length);
-    else if (distance <= 8 && (distance & (distance - 1)) == 0)
-        fill_words(out + at, distance, length);
-    else
+        tail.init(at - distance + length);
+    } else if (distance <= 8 && (distance & (distance - 1)) == 0) {
+        fill_words(out, out + at, distance, length, tail);
+    } else {
         repeat_bytes(out + at, distance, length);
+        tail.init(at + length);
+    }
 }
 
 } // namespace flate

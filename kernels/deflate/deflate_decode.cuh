@@ -93,10 +93,10 @@ WHARF_DEVICE uint32_t decode_body(state<P> &st, Sum &sum)
     if (ended == status::block_end)
         return WHARF_REASON_NONE;
     careful_result r = decode_carefully(st);
-    st.at = r.at;
-    st.out.position = r.position;
-    st.window = r.window;
-    return r.reason;
+    st.at = uniform(r.at);
+    st.out.position = uniform(r.position);
+    st.window = uniform(r.window);
+    return uniform(r.reason);
 }
 
 /* collective.  The bytes of a stored block. */
@@ -125,10 +125,10 @@ WHARF_DEVICE uint32_t decode_stream(state<P> &st, Sum &sum)
     block b;
     do {
         b = read_header(st);
-        st.window = b.window;
-        uint32_t reason = b.reason;
+        st.window = uniform(b.window);
+        uint32_t reason = uniform(b.reason);
         if (reason == WHARF_REASON_NONE) {
-            st.at = b.body;
+            st.at = uniform(b.body);
             reason = b.type == WHARF_DEFLATE_STORED ? copy_stored(st, b.stored_nbytes)
                                                     : decode_body(st, sum);
         }
@@ -156,7 +156,7 @@ WHARF_DEVICE void start(state<P> &st, shared<P> &s, const chunk_job &job, uint32
     st.ref.init(s);
     st.source.init(job.in, job.in_nbytes);
     st.at = 8 * (st.source.begin + in_begin);
-    st.out.init(job.out + out_begin, job.out_avail - out_begin);
+    st.out.init(uniform_global(job.out + out_begin), job.out_avail - out_begin);
     move_window(st, st.at);
 }
 
@@ -177,7 +177,8 @@ WHARF_DEVICE verdict decode(shared<P> &s, const chunk_job &job)
 
 using deflate_shared = flate::shared<flate::tuning>;
 constexpr size_t DEFLATE_SCRATCH_NBYTES = 0;
-constexpr unsigned DEFLATE_WARPS_PER_SM = 20;
+constexpr unsigned DEFLATE_WARPS_PER_SM = 32;
+static_assert(sizeof(deflate_shared) <= 7040);
 
 /* collective. */
 WHARF_DEVICE verdict deflate_decode(deflate_shared &s, const chunk_job &job)

@@ -24,68 +24,86 @@ namespace wharf
 namespace flate
 {
 
+/* The window's words from bit p on.  (Opaque, the index becomes an address in one instruction.) */
+template <typename P>
+WHARF_DEVICE const uint32_t *window_at(const shared<P> &s, uint32_t p)
+{
+    return &s.window.words[opaque(p >> 5)];
+}
+
 /* One lane.  32 bits from position p on, counted from the window's first bit. */
 template <typename P>
 WHARF_DEVICE uint32_t window_32(const shared<P> &s, uint32_t p)
 {
-    const uint32_t *w = &s.window.words[p >> 5];
+    const uint32_t *w = window_at(s, p);
     return funnel_right(load(w), load(w + 1), p);
 }
 
-/* One lane.  The place behind the symbol at p; p itself for bits that are no symbol. */
+/* Where a walk stands that has met bits which are no symbol, or has no room for more notes. */
+constexpr uint32_t NOWHERE = 1u << 30;
+
+/* For a symbol that skip_symbol() does not know at once. */
+template <typename P>
+WHARF_DEVICE uint32_t skip_rare(const shared<P> &s, uint32_t p, uint32_t word)
+{
+    uint32_t entry = find_litlen(s.litlen, word);
+    uint32_t to = p + entry_nbits(entry);
+    if (litlen_is_match(entry)) {
+        /* A length takes up to 20 bits, so a long distance code may reach out of `word`. */
+        uint32_t d = find_distance(s.distance, window_32(s, to));
+        return d & DISTANCE_SPECIAL ? NOWHERE : to + entry_nbits(d);
+    }
+    return (entry & ~31u) == LITLEN_INVALID ? NOWHERE : to;
+}
+
+/* One lane.  The place behind the symbol at p.  A literal looks for a distance too: lanes mostly
+ * differ, and then a branch costs more. */
 template <typename P>
 WHARF_DEVICE uint32_t skip_symbol(const shared<P> &s, uint32_t p)
 {
     uint32_t word = window_32(s, p);
-    uint32_t entry = find_litlen(s.litlen, word);
-    uint32_t to = p + entry_nbits(entry);
-    if (litlen_is_match(entry)) {
-        uint32_t rest = consume(word, entry);
-        uint32_t d = load(&s.distance.root[rest & ((1u << P::DISTANCE_ROOT) - 1)]);
-        if (d & DISTANCE_SPECIAL) {
-            /* A length takes up to 20 bits, so a long distance code may reach out of `word`. */
-            d = find_distance(s.distance, window_32(s, to));
-            if (d & DISTANCE_SPECIAL)
-                return p;
-        }
-        to += entry_nbits(d);
-    }
-    return (entry & ~31u) == LITLEN_INVALID ? p : to;
+    uint32_t entry = find_root(s.litlen, word);
+    uint32_t d = find_root(s.distance, consume(word, 0, entry));
+    d = litlen_is_match(entry) ? d : 0;
+    uint32_t to = p + entry_nbits(entry) + entry_nbits(d);
+    if (litlen_is_special(entry) || d & DISTANCE_SPECIAL)
+        to = skip_rare(s, p, word);
+    return to;
 }
 
 /* What a lane has found. */
 struct walk {
-    uint32_t at;     /* where it stands, counted from the window's first bit */
+    uint32_t at;     /* where it stands, counted from the window's first bit, or NOWHERE */
     uint32_t n_subs; /* sub-ranges it has completed: starts 0 to n_subs are noted */
     uint32_t rest;   /* symbols since the last noted start, less than SUB_NSYMBOLS */
-    bool stuck;      /* by bits that are no symbol, or for want of room for notes */
 };
 
-/* One lane.  One symbol further; notes the place if it completes a sub-range. */
+/* One lane.  At a sub-range's end: notes the place. */
 template <typename P>
-WHARF_DEVICE void walk_symbol(shared<P> &s, walk &w)
+WHARF_DEVICE void note(shared<P> &s, walk &w)
 {
-    uint32_t to = skip_symbol(s, w.at);
-    w.stuck = to == w.at;
-    w.at = to;
-    if (++w.rest == P::SUB_NSYMBOLS) {
-        w.rest = 0;
-        w.n_subs++;
-        if (w.n_subs < P::MAX_SUBS)
-            store(&s.starts[w.n_subs][lane_id()], (uint16_t)to);
-        else
-            w.stuck = true;
-    }
+    w.rest = 0;
+    w.n_subs++;
+    if (w.n_subs < P::MAX_SUBS)
+        store(&s.starts[w.n_subs][lane_id()], (uint16_t)w.at);
+    else
+        w.at = NOWHERE;
 }
 
 /* One lane.  From a cut to the range's end. */
 template <typename P>
 WHARF_DEVICE walk walk_range(shared<P> &s, uint32_t begin, uint32_t end)
 {
-    walk w = {begin, 0, 0, begin >= end};
+    walk w = {begin, 0, 0};
     store(&s.starts[0][lane_id()], (uint16_t)begin);
-    while (w.at < end && !w.stuck)
-        walk_symbol(s, w);
+    while (w.at < end) {
+        do {
+            w.at = skip_symbol(s, w.at);
+            w.rest++;
+        } while (w.rest < P::SUB_NSYMBOLS && w.at < end);
+        if (w.rest == P::SUB_NSYMBOLS)
+            note(s, w);
+    }
     return w;
 }
 
@@ -95,15 +113,17 @@ template <typename P>
 WHARF_DEVICE uint32_t walk_to_meeting(shared<P> &s, walk &w, uint32_t n_noted)
 {
     unsigned next = (lane_id() + 1) & 31;
-    uint32_t i = 0;
-    while (i < n_noted && !w.stuck) {
+    for (uint32_t i = 0; i < n_noted; i++) {
         uint32_t place = load(&s.starts[i][next]);
-        if (place == w.at)
+        while (w.at < place) {
+            w.at = skip_symbol(s, w.at);
+            if (++w.rest == P::SUB_NSYMBOLS)
+                note(s, w);
+        }
+        if (w.at == place)
             return i;
-        if (place < w.at)
-            i++;
-        else
-            walk_symbol(s, w);
+        if (w.at == NOWHERE)
+            break;
     }
     return n_noted;
 }
@@ -119,7 +139,7 @@ struct sub_list {
 };
 
 /*
- * collective.  Fills the list for 32 ranges of range_nbits from place `at` on (counted from the
+ * collective.  Finds the list for 32 ranges of range_nbits from place `at` on (counted from the
  * window's first bit, where a symbol of the block begins) but not behind `limit`.
  */
 template <typename P>
@@ -131,7 +151,7 @@ WHARF_DEVICE sub_list scout(shared<P> &s, uint32_t at, uint32_t range_nbits, uin
     syncwarp(); /* the last list's readers are done */
     walk w = walk_range(s, begin, end < limit ? end : limit);
     syncwarp(); /* the notes, before the neighbours look at them */
-    /* A lane that is stuck, or has no right neighbour, meets nobody. */
+    /* A lane that has no right neighbour meets nobody. */
     uint32_t n_noted =
         shfl_down(begin < limit ? (w.n_subs < P::MAX_SUBS ? w.n_subs + 1 : w.n_subs) : 0, 1);
     if (lane == 31)
@@ -150,7 +170,7 @@ WHARF_DEVICE sub_list scout(shared<P> &s, uint32_t at, uint32_t range_nbits, uin
     list.last_nsymbols = w.rest ? w.rest : P::SUB_NSYMBOLS;
     uint32_t sum = inclusive_add(list.n);
     list.base = sum - list.n;
-    list.n_all = shfl(sum, 31);
+    list.n_all = uniform(shfl(sum, 31));
     return list;
 }
 

@@ -16,19 +16,23 @@ namespace wharf
 namespace flate
 {
 
-/* The tuning of the product; KERNELS.md has what other values cost. */
+/*
+ * The tuning of the product; KERNELS.md has what other values cost.  It makes 32 warps fit a
+ * multiprocessor of an H100: 64 registers a thread, and with blocks of four warps 7040 bytes of
+ * shared memory each ((228 - 8) KiB / 32).
+ */
 struct tuning {
     static constexpr unsigned LITLEN_ROOT = 10;
     static constexpr unsigned DISTANCE_ROOT = 8;
     /* Bytes of input in shared memory, and bits of each lane's range: an odd number of words, so
      * that lanes at the same place of their ranges read different banks. */
-    static constexpr unsigned WINDOW_NBYTES = 2560;
-    static constexpr unsigned RANGE_NBITS = 19 * 32;
+    static constexpr unsigned WINDOW_NBYTES = 1792;
+    static constexpr unsigned RANGE_NBITS = 13 * 32;
     static constexpr unsigned MIN_RANGE_NBITS = 7 * 32;
     /* Symbols of a sub-range, an odd number for the same reason, and the most sub-ranges that a
      * lane may find. */
-    static constexpr unsigned SUB_NSYMBOLS = 9;
-    static constexpr unsigned MAX_SUBS = 20;
+    static constexpr unsigned SUB_NSYMBOLS = 7;
+    static constexpr unsigned MAX_SUBS = 12;
     /* Rounds of 32 output bytes whose loads are on their way together. */
     static constexpr unsigned ROUNDS = 5;
     /* Matches that are copied one by one: so long, or so long and overlapping themselves. */
@@ -49,8 +53,8 @@ struct header_scratch {
 template <typename P>
 struct shared {
     input_window_words<P::WINDOW_NBYTES> window;
-    code_table<P::LITLEN_ROOT, 288> litlen;
-    code_table<P::DISTANCE_ROOT, 32> distance;
+    code_table<P::LITLEN_ROOT, 288, 288> litlen;
+    code_table<P::DISTANCE_ROOT, 32, 128> distance;
     /* Symbol starts that lanes found: number i of lane l at [i][l], from the window's first bit. */
     uint16_t starts[P::MAX_SUBS][32];
     /* Header and body take turns. */
@@ -90,30 +94,34 @@ struct no_sum {
 template <typename P>
 WHARF_DEVICE void move_window(state<P> &st, uint32_t at)
 {
-    constexpr unsigned N = P::WINDOW_NBYTES / 512;
+    constexpr unsigned N_QUADS = P::WINDOW_NBYTES / 16;
+    constexpr unsigned N = (N_QUADS + 31) / 32;
+    static_assert(P::WINDOW_NBYTES % 16 == 0);
     u32x4 quads[N];
     st.window = at & ~127u;
     WHARF_UNROLL
     for (unsigned k = 0; k < N; k++)
-        quads[k] = st.source.load_quad((st.window >> 7) + 32 * k + lane_id());
+        if (32 * k + lane_id() < N_QUADS)
+            quads[k] = st.source.load_quad((st.window >> 7) + 32 * k + lane_id());
     syncwarp();
     WHARF_UNROLL
     for (unsigned k = 0; k < N; k++)
-        store(reinterpret_cast<u32x4 *>(st.s().window.words) + 32 * k + lane_id(), quads[k]);
+        if (32 * k + lane_id() < N_QUADS)
+            store(reinterpret_cast<u32x4 *>(st.s().window.words) + 32 * k + lane_id(), quads[k]);
     syncwarp();
 }
 
 enum class status { more, block_end, stop };
 
 /* A token: a literal or a whole match.
- *   bits 0 to 8    length, 1 for a literal
- *   bits 9 to 24   distance of a match; bits 9 to 16 a literal
+ *   bits 0 to 8    length - 3, modulo 512; so 510 for a literal, whose length is 1
+ *   bits 9 to 23   distance - 1 of a match; bits 9 to 16 a literal
  *   bit 31         a literal */
-constexpr uint32_t TOKEN_LITERAL = 1u << 31;
+constexpr uint32_t TOKEN_LITERAL = 1u << 31 | ((1 - WHARF_DEFLATE_MIN_MATCH) & 0x1ff);
 
 WHARF_DEVICE uint32_t token_length(uint32_t token)
 {
-    return token & 0x1ff;
+    return (token + WHARF_DEFLATE_MIN_MATCH) & 0x1ff;
 }
 
 } // namespace flate

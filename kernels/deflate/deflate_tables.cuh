@@ -3,17 +3,18 @@
  * deflate_tables.cuh: decoding tables of one block, in shared memory, and how the warp makes
  * them from code lengths.
  *
- * A table is one level of 2^ROOT entries of 16 bits, indexed by the next ROOT bits of the stream.
- * Codes longer than ROOT are found by comparison, as canonical codes allow: read most significant
- * bit first and left-justified, all codes of one length are smaller than all longer ones.  They
- * are rare (DESIGN: under 1 % of symbols with ROOT 10), and a second level would cost shared
- * memory that is worth more as further warps.
+ * A table is a first level of 2^ROOT entries of 16 bits, indexed by the next ROOT bits of the
+ * stream, and a rest for longer codes, which are rare (under 1 % of symbols with ROOT 10).  Read
+ * most significant bit first and left-justified, all codes of one length are smaller than all
+ * longer ones, so the longer ones are the top of the range: the rest is indexed by how far a word
+ * is above the first of them.  Should that not fit (long codes that stand for a good part of all
+ * symbols), the rest has one entry a code instead, found by comparing lengths.
  *
  * ENTRIES.  Bits 0 to 4 hold how many bits the code takes, extra bits included, so that a shift
  * by the entry itself consumes it (shifts look at the low five bits of their count).
- *   litlen    bits 5 to 7: 0 to 5 a length with so many extra bits, 6 a literal, 7 special;
+ *   litlen    bits 5 to 7: 0 special, 1 a literal, 2 to 7 a length with 5 to 0 extra bits;
  *             bits 8 to 15: the literal, or the length's front bits, or which special
- *   distance  bits 5 to 9: the number of extra bits; bits 10 and 11: the front bits; bit 15:
+ *   distance  bits 5 to 9: the number of extra bits; bits 10 and 11: the front bits; bit 14:
  *             special, then bits 8 and 9 say which
  * Front bits f and x extra bits e of Deflate's lengths and distances make one number, f << x | e:
  * length - 3 and distance - 1 are such numbers throughout (RFC 1951 section 3.2.5).
@@ -32,36 +33,43 @@ namespace flate
 constexpr unsigned MAX_CODE_NBITS = WHARF_DEFLATE_MAX_CODE_NBITS;
 
 constexpr uint32_t LITLEN_KIND = 7 << 5;
-constexpr uint32_t LITLEN_LITERAL = 6 << 5;
-constexpr uint32_t LITLEN_SPECIAL = 7 << 5;
+constexpr uint32_t LITLEN_SPECIAL = 0 << 5;
+constexpr uint32_t LITLEN_LITERAL = 1 << 5;
+constexpr uint32_t LITLEN_MATCH = 6 << 5; /* one of these bits */
 constexpr uint32_t LITLEN_LONG = LITLEN_SPECIAL | 0 << 8;
 constexpr uint32_t LITLEN_END = LITLEN_SPECIAL | 1 << 8;
 constexpr uint32_t LITLEN_INVALID = LITLEN_SPECIAL | 2 << 8;
 
-constexpr uint32_t DISTANCE_SPECIAL = 1 << 15;
+constexpr uint32_t DISTANCE_SPECIAL = 1 << 14;
 constexpr uint32_t DISTANCE_LONG = DISTANCE_SPECIAL | 0 << 8;
 constexpr uint32_t DISTANCE_INVALID = DISTANCE_SPECIAL | 1 << 8;
 
-/* One code.  N_SYMBOLS is a multiple of 32. */
-template <unsigned ROOT_NBITS, unsigned N_SYMBOLS>
+/* One code of N_SYMBOLS, a multiple of 32; N_REST is at least as much. */
+template <unsigned ROOT_NBITS, unsigned N_SYMBOLS, unsigned N_REST>
 struct code_table {
     static constexpr unsigned ROOT = ROOT_NBITS;
     static constexpr unsigned N = N_SYMBOLS;
-    uint16_t root[1 << ROOT_NBITS];
-    uint16_t rest[N_SYMBOLS];            /* entries of codes longer than ROOT, in code order */
-    uint16_t end[MAX_CODE_NBITS + 1];    /* of each length > ROOT: one past its last code, left-
-                                            justified in 15 bits, so up to 2^15 */
-    uint16_t offset[MAX_CODE_NBITS + 1]; /* code + offset, modulo 2^16, is its place in `rest` */
+    static constexpr unsigned REST = N_REST;
+    static constexpr unsigned N_LONG = MAX_CODE_NBITS - ROOT; /* lengths of longer codes */
+    uint16_t root[1 << ROOT];
+    uint16_t rest[N_REST];
+    uint32_t how; /* bits 0 to 15: the first word of the rest; bits 16 to 20: its words are those of
+                     15 bits without so many last ones; or LOOK_LENGTHS */
+    /* For LOOK_LENGTHS, of each length from ROOT + 1 on. */
+    uint16_t end[N_LONG];    /* one past its last code, left-justified in 15 bits: up to 2^15 */
+    uint16_t offset[N_LONG]; /* code + offset, modulo 2^16, is its place in `rest` */
 };
+
+constexpr uint32_t LOOK_LENGTHS = 1u << 31;
 
 WHARF_DEVICE bool litlen_is_match(uint32_t entry)
 {
-    return (entry & LITLEN_KIND) < LITLEN_LITERAL;
+    return (entry & LITLEN_MATCH) != 0;
 }
 
 WHARF_DEVICE bool litlen_is_special(uint32_t entry)
 {
-    return (entry & LITLEN_KIND) == LITLEN_SPECIAL;
+    return (entry & LITLEN_KIND) == 0;
 }
 
 WHARF_DEVICE bool litlen_is_end(uint32_t entry)
@@ -74,48 +82,76 @@ WHARF_DEVICE uint32_t entry_nbits(uint32_t entry)
     return entry & 31;
 }
 
-/* `word` without the bits that the entry takes: its high bits are then zero. */
-WHARF_DEVICE uint32_t consume(uint32_t word, uint32_t entry)
+/* The bits that follow those of the entry in (high:word). */
+WHARF_DEVICE uint32_t consume(uint32_t word, uint32_t high, uint32_t entry)
 {
-    return funnel_right(word, 0, entry);
+    return funnel_right(word, high, entry);
 }
 
 /* f << x | e of an entry whose extra bits are the last that it takes from `word`. */
 WHARF_DEVICE uint32_t entry_sum(uint32_t word, uint32_t entry, uint32_t front, uint32_t n_extra)
 {
-    uint32_t extra_on_top = funnel_left(0, word, 0 - entry); /* word << (32 - nbits), 1 <= nbits */
-    return funnel_left(extra_on_top, front, n_extra);
+    /* word << (32 - nbits): the extra bits on top. */
+    return funnel_left(funnel_left(0, word, 0 - entry), front, n_extra);
 }
 
+WHARF_DEVICE uint32_t litlen_n_extra(uint32_t entry)
+{
+    return ~(entry >> 5) & 7;
+}
+
+/* Less WHARF_DEFLATE_MIN_MATCH. */
 WHARF_DEVICE uint32_t litlen_length(uint32_t word, uint32_t entry)
 {
-    return WHARF_DEFLATE_MIN_MATCH + entry_sum(word, entry, entry >> 8, entry >> 5 & 7);
+    return entry_sum(word, entry, entry >> 8, litlen_n_extra(entry));
 }
 
+/* Less 1. */
 WHARF_DEVICE uint32_t distance_value(uint32_t word, uint32_t entry)
 {
-    return 1 + entry_sum(word, entry, entry >> 10, entry >> 5);
+    return entry_sum(word, entry, entry >> 10, entry >> 5);
+}
+
+/* One lane.  The first-level entry.  (Opaque, the index becomes an address in one instruction.) */
+template <typename T>
+WHARF_DEVICE uint32_t find_root(const T &table, uint32_t word)
+{
+    return load(&table.root[opaque(word & ((1u << T::ROOT) - 1))]);
+}
+
+/* One lane.  The place in the rest of a word, by looking for its length. */
+template <typename T>
+WHARF_DEVICE_NOINLINE uint32_t look_lengths(shared_ref<const T> ref, uint32_t code)
+{
+    const T &table = ref.get();
+    unsigned i = 0;
+    while (i < T::N_LONG - 1 && code >= load(&table.end[i]))
+        i++;
+    return ((code >> (T::N_LONG - 1 - i)) + load(&table.offset[i])) & 0xffff;
 }
 
 /* One lane.  The entry of a code longer than ROOT at the front of `word`. */
 template <typename T>
 WHARF_DEVICE uint32_t find_long(const T &table, uint32_t word)
 {
+    uint32_t how = load(&table.how);
     uint32_t code = brev(word) >> (32 - MAX_CODE_NBITS);
-    unsigned nbits = T::ROOT + 1;
-    WHARF_UNROLL
-    for (unsigned n = T::ROOT + 1; n < MAX_CODE_NBITS; n++)
-        nbits += code >= load(&table.end[n]);
-    uint32_t place = (code >> (MAX_CODE_NBITS - nbits)) + load(&table.offset[nbits]);
+    uint32_t place;
+    if (how & LOOK_LENGTHS) {
+        shared_ref<const T> ref;
+        ref.init(table);
+        place = look_lengths(ref, code);
+    } else {
+        place = (code >> (how >> 16)) - (how & 0xffff);
+    }
     /* A complete code has an entry for every word; the bound holds whatever the table is. */
-    place &= 0xffff;
-    return load(&table.rest[place < T::N ? place : 0]);
+    return load(&table.rest[place < T::REST ? place : 0]);
 }
 
 template <typename T>
 WHARF_DEVICE uint32_t find_litlen(const T &table, uint32_t word)
 {
-    uint32_t entry = load(&table.root[word & ((1u << T::ROOT) - 1)]);
+    uint32_t entry = find_root(table, word);
     if ((entry & ~31u) == LITLEN_LONG)
         entry = find_long(table, word);
     return entry;
@@ -124,7 +160,7 @@ WHARF_DEVICE uint32_t find_litlen(const T &table, uint32_t word)
 template <typename T>
 WHARF_DEVICE uint32_t find_distance(const T &table, uint32_t word)
 {
-    uint32_t entry = load(&table.root[word & ((1u << T::ROOT) - 1)]);
+    uint32_t entry = find_root(table, word);
     if ((entry & ~31u) == DISTANCE_LONG)
         entry = find_long(table, word);
     return entry;
@@ -143,13 +179,13 @@ struct litlen_symbols {
             return LITLEN_END | nbits;
         uint32_t c = symbol - WHARF_DEFLATE_FIRST_LENGTH;
         if (c < 8)
-            return nbits | c << 8;
+            return nbits | 7 << 5 | c << 8;
         if (c < 28) {
             uint32_t n_extra = (c >> 2) - 1;
-            return (nbits + n_extra) | n_extra << 5 | (4 + (c & 3)) << 8;
+            return (nbits + n_extra) | (7 - n_extra) << 5 | (4 + (c & 3)) << 8;
         }
-        return c == 28 ? nbits | (WHARF_DEFLATE_MAX_MATCH - WHARF_DEFLATE_MIN_MATCH) << 8
-                       : LITLEN_INVALID | nbits;
+        return nbits | (c == 28 ? 7 << 5 | (WHARF_DEFLATE_MAX_MATCH - WHARF_DEFLATE_MIN_MATCH) << 8
+                                : LITLEN_INVALID);
     }
 };
 
@@ -198,23 +234,28 @@ WHARF_DEVICE void rank_symbols(build_scratch &scratch, const uint32_t (&nbits)[N
     }
 }
 
-/* collective.  Where the codes of each length begin, and the bounds that find_long() needs.
- * Synchronises at its end. */
+/* collective.  Where the codes of each length begin, and how to find longer ones.  Synchronises
+ * at its end. */
 template <typename T>
 WHARF_DEVICE void place_codes(T &table, build_scratch &scratch)
 {
     unsigned lane = lane_id();
     uint32_t count = lane >= 1 && lane <= MAX_CODE_NBITS ? load(&scratch.count[lane]) : 0;
-    /* Left-justified in 15 bits, codes follow one another without a gap; a code that is not
-     * complete may sum up to anything below 2^15 and more than that has been refused. */
+    /* Left-justified in 15 bits, codes follow one another without a gap. */
     uint32_t end = inclusive_add(lane <= MAX_CODE_NBITS ? count << ((15 - lane) & 15) : 0);
     uint32_t n_longer = inclusive_add(lane > T::ROOT ? count : 0);
-    if (lane >= 1 && lane <= MAX_CODE_NBITS) {
-        uint32_t first = (end >> (15 - lane)) - count;
+    uint32_t first = lane <= MAX_CODE_NBITS ? (end >> (15 - lane)) - count : 0;
+    if (lane >= 1 && lane <= MAX_CODE_NBITS)
         store(&scratch.first[lane], (uint16_t)first);
-        store(&table.end[lane], (uint16_t)end);
-        store(&table.offset[lane], (uint16_t)(n_longer - count - first));
+    if (lane > T::ROOT && lane <= MAX_CODE_NBITS) {
+        store(&table.end[lane - T::ROOT - 1], (uint16_t)end);
+        store(&table.offset[lane - T::ROOT - 1], (uint16_t)(n_longer - count - first));
     }
+    uint32_t n_unused = MAX_CODE_NBITS - (31 - clz(ballot(count != 0) | 1));
+    uint32_t first_long = shfl(end, T::ROOT) >> n_unused;
+    bool fits = (1u << MAX_CODE_NBITS >> n_unused) - first_long <= T::REST;
+    if (lane == 0)
+        store(&table.how, fits ? first_long | n_unused << 16 : LOOK_LENGTHS);
     syncwarp();
 }
 
@@ -235,19 +276,33 @@ WHARF_DEVICE void fill_short(T &table, uint32_t nbits, uint32_t reversed, uint32
     }
 }
 
+/* One lane.  Enters one symbol with a code longer than ROOT. */
+template <typename T>
+WHARF_DEVICE void fill_rest(T &table, uint32_t nbits, uint32_t code, uint32_t entry)
+{
+    uint32_t how = load(&table.how);
+    uint32_t place = (code + load(&table.offset[nbits - T::ROOT - 1])) & 0xffff;
+    uint32_t n = 1;
+    if (!(how & LOOK_LENGTHS)) {
+        uint32_t n_free = MAX_CODE_NBITS - (how >> 16) - nbits;
+        place = (code << n_free) - (how & 0xffff);
+        n = 1u << n_free;
+    }
+    for (uint32_t i = 0; i < n && place + i < T::REST; i++)
+        store(&table.rest[place + i], (uint16_t)entry);
+}
+
 /* One lane.  Enters one symbol with a code of SHORT + 1 or more bits. */
 template <typename T>
 WHARF_DEVICE void fill_one(T &table, uint32_t nbits, uint32_t code, uint32_t reversed,
                            uint32_t entry)
 {
     constexpr unsigned SHORT = T::ROOT - 5;
-    if (nbits > T::ROOT) {
-        uint32_t place = (code + load(&table.offset[nbits])) & 0xffff;
-        store(&table.rest[place < T::N ? place : 0], (uint16_t)entry);
-    } else if (nbits > SHORT) {
+    if (nbits > T::ROOT)
+        fill_rest(table, nbits, code, entry);
+    else if (nbits > SHORT)
         for (uint32_t i = reversed; i < 1u << T::ROOT; i += 1u << nbits)
             store(&table.root[i], (uint16_t)entry);
-    }
 }
 
 /*
@@ -278,9 +333,9 @@ WHARF_DEVICE_NOINLINE bool build_table(T &table, build_scratch &scratch,
     rank_symbols<T::N>(scratch, nbits, ranks);
     place_codes(table, scratch);
     /* Words of the root table that begin longer codes: the last ones in code order. */
-    uint32_t first_long = load(&table.end[T::ROOT]) >> (MAX_CODE_NBITS - T::ROOT);
+    uint32_t n_root = load(&scratch.first[T::ROOT]) + load(&scratch.count[T::ROOT]);
     if (space == 1u << MAX_CODE_NBITS)
-        for (uint32_t i = first_long + lane_id(); i < 1u << T::ROOT; i += 32)
+        for (uint32_t i = n_root + lane_id(); i < 1u << T::ROOT; i += 32)
             store(&table.root[brev(i) >> (32 - T::ROOT)], (uint16_t)S::LONG);
     WHARF_UNROLL
     for (unsigned c = 0; c < T::N / 32; c++) {

@@ -45,52 +45,52 @@ WHARF_DEVICE piece take_piece(const shared<P> &s, const sub_list &list, uint32_t
     return {load(&s.starts[(share & 31) + i][finder]), n_symbols, status::more};
 }
 
-/* The last place from which 64 bits can be read. */
+/* The last place where a piece may begin: it and what is looked at with it is in the window. */
 template <typename P>
-constexpr uint32_t LAST_PLACE = 8 * P::WINDOW_NBYTES - 96;
+constexpr uint32_t LAST_PLACE =
+    8 * P::WINDOW_NBYTES - 96 - P::SUB_NSYMBOLS *WHARF_DEFLATE_MAX_MATCH_NBITS;
 
 /* One lane.  Decodes the piece's symbols to tokens[0], [1], ...; `end` is the input's end. */
 template <typename P>
 WHARF_DEVICE void decode_piece(const shared<P> &s, piece &piece, uint32_t end, uint32_t *tokens)
 {
     uint32_t p = piece.at;
-    uint32_t i = 0;
+    uint32_t *next = tokens;
+    uint32_t *last = tokens + piece.n_symbols;
     status ended = status::more;
-    while (i < piece.n_symbols) {
-        if (p > LAST_PLACE<P>) {
-            ended = status::stop;
-            break;
-        }
-        const uint32_t *w = &s.window.words[p >> 5];
+    while (next != last) {
+        const uint32_t *w = window_at(s, p);
         uint32_t mid = load(w + 1);
         uint32_t word = funnel_right(load(w), mid, p);
         uint32_t high = funnel_right(mid, load(w + 2), p);
-        uint32_t entry = find_litlen(s.litlen, word);
-        uint32_t token = TOKEN_LITERAL | (entry >> 8) << 9 | 1;
-        if (litlen_is_match(entry)) {
-            uint32_t rest = funnel_right(word, high, entry);
-            uint32_t d = find_distance(s.distance, rest);
-            if (d & DISTANCE_SPECIAL) {
+        uint32_t entry = find_root(s.litlen, word);
+        uint32_t rest = consume(word, high, entry);
+        uint32_t d = find_root(s.distance, rest);
+        d = litlen_is_match(entry) ? d : 0;
+        if (litlen_is_special(entry) || d & DISTANCE_SPECIAL) {
+            entry = find_litlen(s.litlen, word);
+            rest = consume(word, high, entry);
+            d = litlen_is_match(entry) ? find_distance(s.distance, rest) : 0;
+            if (litlen_is_end(entry)) {
+                ended = status::block_end;
+                p += entry_nbits(entry);
+                break;
+            }
+            if (litlen_is_special(entry) || d & DISTANCE_SPECIAL) {
                 ended = status::stop;
                 break;
             }
-            token = distance_value(rest, d) << 9 | litlen_length(word, entry);
-            p += entry_nbits(d);
-        } else if (litlen_is_special(entry)) {
-            ended = litlen_is_end(entry) ? status::block_end : status::stop;
-            if (ended == status::block_end)
-                p += entry_nbits(entry);
-            break;
         }
-        p += entry_nbits(entry);
-        store(&tokens[i], token);
-        i++;
+        uint32_t copy = distance_value(rest, d) << 9 | litlen_length(word, entry);
+        uint32_t literal = TOKEN_LITERAL | (entry & 0xff00) << 1;
+        p += entry_nbits(entry) + entry_nbits(d);
+        store(next++, litlen_is_match(entry) ? copy : literal);
     }
     /* What uses bits past the end is for the careful path to judge, from this piece's start. */
     if (p > end)
         piece = {piece.at, 0, status::stop};
     else
-        piece = {p, i, ended};
+        piece = {p, (uint32_t)(next - tokens), ended};
 }
 
 /* What a group of pieces came to; the same in all lanes. */
@@ -112,18 +112,21 @@ WHARF_DEVICE group_result decode_group(shared<P> &s, const sub_list &list, uint3
     uint32_t start = mine.at;
     uint32_t n_wanted = mine.n_symbols;
     uint32_t place = exclusive_add(n_wanted);
-    syncwarp(); /* the last tokens' readers are done */
-    if (n_wanted)
+    syncwarp();                /* the last tokens' readers are done */
+    if (start > LAST_PLACE<P>) /* never: walks end before; but here is where the window's bound
+                                  is held */
+        mine = {start, 0, status::stop};
+    else
         decode_piece(s, mine, end, tokens + place);
     /* The next piece's start; none is at the window's first bit but perhaps the first. */
     uint32_t next = shfl_down(start, 1);
     bool arrived = mine.ended == status::more && mine.at == next && lane_id() < 31;
     unsigned last = first_lane(~ballot(arrived) | 1u << 31);
     group_result r;
-    r.n_tokens = shfl(place + mine.n_symbols, last);
-    r.at = shfl(mine.at, last);
-    r.ended = (status)shfl((uint32_t)mine.ended, last);
-    if (shfl(start, 0) != at)
+    r.n_tokens = uniform(shfl(place + mine.n_symbols, last));
+    r.at = uniform(shfl(mine.at, last));
+    r.ended = (status)uniform(shfl((uint32_t)mine.ended, last));
+    if (uniform(shfl(start, 0)) != at)
         r = {0, at, status::more};
     syncwarp(); /* the tokens, before they are read */
     return r;

@@ -30,6 +30,11 @@ struct shared_ref {
     T &get() const { return *handle; }
 };
 
+inline uint32_t opaque(uint32_t v)
+{
+    return v;
+}
+
 inline unsigned lane_id()
 {
     return simt::current_lane();
@@ -176,6 +181,18 @@ inline uint32_t reduce_xor(uint32_t v, call_site at = {})
 {
     return simt::fold("reduce_xor", at, v, 0,
                       [](uint32_t r, uint32_t x, unsigned) { return r ^ x; });
+}
+
+inline uint32_t uniform(uint32_t v, call_site at = {})
+{
+    return reduce_or(v, at);
+}
+
+template <typename T>
+inline T *uniform_global(T *p, call_site at = {})
+{
+    syncwarp(at);
+    return p;
 }
 
 inline uint32_t inclusive_add(uint32_t v, call_site at = {})
