@@ -2,7 +2,7 @@
 /*
  * bgzf_pipe.h: decodes BGZF, blocks in parallel, in bounded memory.
  *
- * Output is written in order and only once it was verified.  Memory: a slot holds 128 KiB of
+ * Output is written in order and only once it was verified.  Memory: a slot holds 320 KiB of
  * input and 1 MiB of output; pipeline.h says how many slots there are.
  */
 #ifndef WHARF_CLI_BGZF_PIPE_H

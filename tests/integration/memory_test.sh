@@ -39,7 +39,7 @@ test_large_zlib_stream() {
 
 test_large_bgzf() {
     expect_text $((1 << 28)) \
-        "$(give bgzf 256 | expect_memory $((SLOTS * 1230)) "$WHARF" cat -T "$THREADS" | wc -c)"
+        "$(give bgzf 256 | expect_memory $((SLOTS * 1434)) "$WHARF" cat -T "$THREADS" | wc -c)"
 }
 
 test_pack_and_unpack() {
@@ -51,7 +51,7 @@ test_pack_and_unpack() {
 
 # A reader that does not read holds up everything, and nothing piles up.
 test_slow_reader() {
-    give bgzf 256 | expect_memory $((SLOTS * 1230)) "$WHARF" cat -T "$THREADS" |
+    give bgzf 256 | expect_memory $((SLOTS * 1434)) "$WHARF" cat -T "$THREADS" |
         { sleep 2; head -c 100000000; cat > /dev/null; } | wc -c > count
     expect_text 100000000 "$(cat count)"
 }
