@@ -11,6 +11,7 @@
 #include "clientlib/cli/json.h"
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/number.h"
+#include "clientlib/cli/tally.h"
 #include "clientlib/wharf.h"
 #include "encoders/container_format.h"
 
@@ -96,7 +97,7 @@ struct printer {
     bool json;
     const char *name;
     const struct wharf_cli_bench *bench;
-    bool has_rows;
+    unsigned n_rows;
 };
 
 static void print_head(const struct printer *printer)
@@ -138,7 +139,7 @@ static void print_row(struct printer *printer, const struct wharf_cli_bench_row 
     if (printer->json) {
         printf("%s{\"codec\":\"%s\",\"encoder\":\"%s\",\"level\":%d,\"packed_nbytes\":%" PRIu64
                ",\"ratio\":%.4f",
-               printer->has_rows ? "," : "", codec, row->encoder->name, row->level,
+               printer->n_rows ? "," : "", codec, row->encoder->name, row->level,
                row->packed_nbytes, ratio);
         print_speed_json("compress_gb_s", &row->compress);
         print_speed_json("decode_cpu_gb_s", &row->decode_cpu);
@@ -151,7 +152,7 @@ static void print_row(struct printer *printer, const struct wharf_cli_bench_row 
         print_speed(&row->decode_reference);
         putchar('\n');
     }
-    printer->has_rows = true;
+    printer->n_rows++;
     fflush(stdout);
 }
 
@@ -173,10 +174,10 @@ static int measure_row(struct printer *printer, uint32_t codec,
         wharf_cli_say("%s, %s level %d: %s", wharf_codec_name(codec), encoder->name, level,
                       r == -EBADMSG ? "a decoder gave wrong bytes; please report it"
                                     : wharf_cli_error_text(r));
-        return WHARF_CLI_FAILED;
+        return r;
     }
     print_row(printer, &row);
-    return WHARF_CLI_GOOD;
+    return 0;
 }
 
 static int measure_encoder(struct printer *printer, const struct settings *settings, uint32_t codec,
@@ -185,62 +186,62 @@ static int measure_encoder(struct printer *printer, const struct settings *setti
     static const int usual_levels[] = {1, 6, 9};
     const int *levels = settings->n_levels ? settings->levels : usual_levels;
     unsigned n_levels = settings->n_levels ? settings->n_levels : 3;
-    int status = WHARF_CLI_GOOD;
+    int r = 0;
 
     if (encoder->level_min == encoder->level_max)
         return measure_row(printer, codec, encoder, encoder->level_default);
-    for (unsigned i = 0; i < n_levels && status == WHARF_CLI_GOOD; i++)
+    for (unsigned i = 0; i < n_levels && r == 0; i++)
         if (levels[i] >= encoder->level_min && levels[i] <= encoder->level_max)
-            status = measure_row(printer, codec, encoder, levels[i]);
-    return status;
+            r = measure_row(printer, codec, encoder, levels[i]);
+    return r;
 }
 
 static int measure_codec(struct printer *printer, const struct settings *settings, uint32_t codec)
 {
     const struct wharf_encoder_row *encoder = wharf_codec_find(codec)->ops->encoder_rows;
-    int status = WHARF_CLI_GOOD;
+    int r = 0;
 
-    for (; encoder->name && status == WHARF_CLI_GOOD; encoder++)
-        status = measure_encoder(printer, settings, codec, encoder);
-    return status;
+    for (; encoder->name && r == 0; encoder++)
+        r = measure_encoder(printer, settings, codec, encoder);
+    return r;
 }
 
 static int measure_all(struct printer *printer, const struct settings *settings)
 {
-    int status = WHARF_CLI_GOOD;
+    int r = 0;
 
-    for (unsigned i = 0; i < settings->n_codecs && status == WHARF_CLI_GOOD; i++)
-        status = measure_codec(printer, settings, (uint32_t)settings->codecs[i]);
+    for (unsigned i = 0; i < settings->n_codecs && r == 0; i++)
+        r = measure_codec(printer, settings, (uint32_t)settings->codecs[i]);
     if (settings->n_codecs)
-        return status;
-    for (uint32_t codec = 0; wharf_codec_name(codec) && status == WHARF_CLI_GOOD; codec++)
-        status = measure_codec(printer, settings, codec);
-    return status;
+        return r;
+    for (uint32_t codec = 0; wharf_codec_name(codec) && r == 0; codec++)
+        r = measure_codec(printer, settings, codec);
+    return r;
 }
 
 static int bench_bytes(struct printer *printer, struct wharf_cli_bench *bench,
                        const struct settings *settings)
 {
     int r = wharf_cli_crew_new(bench->n_threads, &bench->crew);
-    int status;
 
     if (r < 0) {
         wharf_cli_say("cannot start %u threads: %s", bench->n_threads, wharf_cli_error_text(r));
-        return WHARF_CLI_FAILED;
+        return r;
     }
     print_head(printer);
-    status = measure_all(printer, settings);
+    r = measure_all(printer, settings);
     print_tail(printer);
     wharf_cli_crew_free(bench->crew);
+    errno = 0;
     if (fflush(stdout) || ferror(stdout)) {
-        wharf_cli_say("standard output: cannot write: %s", wharf_cli_error_text(errno));
-        return WHARF_CLI_FAILED;
+        r = errno ? -errno : -EIO; /* what an earlier write failed with is forgotten */
+        wharf_cli_say("standard output: cannot write: %s", wharf_cli_error_text(r));
     }
-    return status;
+    return r;
 }
 
 static int bench_input(struct wharf_cli_input *input, const struct wharf_cli_options *options,
-                       const struct settings *settings)
+                       const struct settings *settings, struct wharf_cli_tally *tally)
 {
     uint8_t *raw = malloc(MAX_RAW_NBYTES);
     int64_t n = raw ? wharf_cli_input_read_at(input, 0, raw, MAX_RAW_NBYTES) : -ENOMEM;
@@ -252,15 +253,31 @@ static int bench_input(struct wharf_cli_input *input, const struct wharf_cli_opt
         .least_ns = (uint64_t)settings->n_seconds * 1000000000u,
     };
     struct printer printer = {.json = settings->json, .name = input->name, .bench = &bench};
-    int status = WHARF_CLI_FAILED;
+    int r = -ENODATA;
 
+    tally->in_nbytes = bench.raw_nbytes;
     if (n < 0)
-        wharf_cli_input_say_error(input, (int)n);
+        wharf_cli_input_say_error(input, r = (int)n);
     else if (n == 0)
         wharf_cli_say("%s: is empty: there is nothing to measure", input->name);
     else
-        status = bench_bytes(&printer, &bench, settings);
+        r = bench_bytes(&printer, &bench, settings);
+    tally->n_chunks = printer.n_rows;
     free(raw);
+    return r < 0 ? wharf_cli_tally_error(tally, input->name, r) : WHARF_CLI_GOOD;
+}
+
+static int bench_path(const char *path, const struct wharf_cli_options *options,
+                      const struct settings *settings, struct wharf_cli_tally *tally)
+{
+    struct wharf_cli_input input;
+    int r = wharf_cli_input_open(&input, path);
+    int status;
+
+    if (r < 0)
+        return wharf_cli_tally_error(tally, path, r);
+    status = bench_input(&input, options, settings, tally);
+    wharf_cli_input_close(&input);
     return status;
 }
 
@@ -273,16 +290,16 @@ static int run(int argc, char **argv)
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = 1};
     int status = wharf_cli_parse(&wharf_cli_bench, argc, argv, &settings, &options, &operands);
-    struct wharf_cli_input input;
+    struct wharf_cli_tally tally;
 
     if (status != WHARF_CLI_GO_ON)
         return status;
     if (operands.n == 0)
         return wharf_cli_say_usage("bench", "FILE is missing");
-    if (wharf_cli_input_open(&input, argv[operands.first]) < 0)
-        return WHARF_CLI_FAILED;
-    status = bench_input(&input, &options, &settings);
-    wharf_cli_input_close(&input);
+    wharf_cli_tally_init(&tally, options.engine);
+    status = bench_path(argv[operands.first], &options, &settings, &tally);
+    if (options.report)
+        wharf_cli_tally_report(&tally);
     return status;
 }
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -46,15 +47,8 @@ static void print_failure(FILE *to, const struct wharf_cli_tally *tally)
     wharf_cli_json_string(to, wharf_cli_error_text(tally->system_error));
 }
 
-void wharf_cli_tally_report(const struct wharf_cli_tally *tally)
+static void print_report(FILE *to, const struct wharf_cli_tally *tally)
 {
-    char line[16384];
-    FILE *to = fmemopen(line, sizeof(line), "w");
-    long nbytes;
-    ssize_t n;
-
-    if (!to)
-        return;
     fprintf(
         to,
         "{\"result\":\"%s\",\"reason\":\"%s\",\"bit_offset\":%" PRIu64 ",\"in_nbytes\":%" PRIu64
@@ -65,8 +59,20 @@ void wharf_cli_tally_report(const struct wharf_cli_tally *tally)
     if (tally->status != WHARF_CLI_GOOD)
         print_failure(to, tally);
     fputs("}\n", to);
-    nbytes = ftell(to);
-    fclose(to);
-    n = write(STDERR_FILENO, line, nbytes > 0 ? (size_t)nbytes : 0);
+}
+
+void wharf_cli_tally_report(const struct wharf_cli_tally *tally)
+{
+    char *line = NULL;
+    size_t nbytes = 0;
+    FILE *to = open_memstream(&line, &nbytes);
+    ssize_t n;
+
+    if (!to)
+        return;
+    print_report(to, tally);
+    /* At once, so that it is one line whoever else writes there. */
+    n = fclose(to) == 0 ? write(STDERR_FILENO, line, nbytes) : 0;
     (void)n;
+    free(line);
 }

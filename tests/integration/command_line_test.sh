@@ -218,8 +218,11 @@ for row in bench['rows']:
         assert speed['repetitions'] >= 5, row
     assert row['ratio'] >= 1 if row['codec'] == 'stored' else row['ratio'] > 2, row
 EOS
+    "$WHARF" bench --report --seconds 0 -c stored data 2> report > table
+    grep -q '^{"result":"ok",.*"in_nbytes":108894,.*"chunks":1,' report
     : > empty
     expect_status 4 "$WHARF" bench empty 2> message
+    grep -q 'empty: is empty' message
     expect_status 4 "$WHARF" bench --seconds 0 -c stored data > /dev/full 2> message
 }
 
