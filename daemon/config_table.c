@@ -106,7 +106,7 @@ const struct wharf_setting wharf_settings[] = {
      NULL, "A background job that has waited for so long becomes a normal one."},
     {"schedule", "slice", DURATION, RELOADS, DAEMON(slice_ns), "500us", 10000, S, NULL,
      "Estimated time that a worker takes from a batch, or a tenant gets, at once."},
-    {"schedule", "long", DURATION, RELOADS, DAEMON(long_ns), "2ms", 10000, HOUR, NULL,
+    {"schedule", "long", DURATION, RELOADS, DAEMON(long_ns), "1ms", 10000, HOUR, NULL,
      "Jobs that are estimated to take longer never occupy all workers."},
 
     {"quota", "weight", COUNT, RELOADS, QUOTA(weight), "100", 1, 10000, NULL,

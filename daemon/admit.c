@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/admit.h"
+
+#include <string.h>
+
+#include "daemon/clock.h"
+#include "daemon/front.h"
+#include "encoders/codec.h"
+#include "proto/wharf_job.h"
+
+/* ---- checks -------------------------------------------------------------------------------- */
+
+/* A source or destination: where it says it is. */
+struct place {
+    uint32_t region_number;
+    uint64_t offset;
+    uint64_t nbytes;
+};
+
+static uint32_t find_place(struct wharf_session *session, const struct place *place, bool to_write,
+                           struct wharf_region **ret_region)
+{
+    struct wharf_region *region = wharf_session_region(session, place->region_number);
+
+    if (!region || (to_write && region->read_only))
+        return WHARF_REASON_REQUEST_REGION;
+    if (!wharf_range_good(place->offset, place->nbytes, region->segment.nbytes))
+        return WHARF_REASON_REQUEST_RANGE;
+    *ret_region = region;
+    return WHARF_REASON_NONE;
+}
+
+/* Both are within their regions, so the sums do not wrap. */
+static bool overlap(const struct place *a, const struct place *b)
+{
+    return a->region_number == b->region_number && a->nbytes && b->nbytes &&
+           a->offset < b->offset + b->nbytes && b->offset < a->offset + a->nbytes;
+}
+
+static uint32_t check_places(struct wharf_session *session, const struct place *source,
+                             const struct place *destination, struct wharf_region **ret_source,
+                             struct wharf_region **ret_destination)
+{
+    uint32_t reason = find_place(session, source, false, ret_source);
+
+    if (!reason)
+        reason = find_place(session, destination, true, ret_destination);
+    if (!reason && overlap(source, destination))
+        reason = WHARF_REASON_REQUEST_RANGE;
+    return reason;
+}
+
+static bool within_limit(const struct wharf_session *session, uint64_t source_nbytes,
+                         uint64_t destination_nbytes)
+{
+    /* Each is within a region: the sum does not wrap. */
+    return source_nbytes + destination_nbytes <= session->tenant->quota.max_job_nbytes;
+}
+
+uint32_t wharf_chunk_check(struct wharf_session *session, const struct wharf_chunk *chunk,
+                           struct wharf_region **ret_source, struct wharf_region **ret_destination)
+{
+    struct place source = {chunk->src_region, chunk->src_offset, chunk->src_nbytes};
+    struct place destination = {chunk->dst_region, chunk->dst_offset, chunk->dst_nbytes};
+    uint32_t reason = check_places(session, &source, &destination, ret_source, ret_destination);
+
+    if (!reason && !within_limit(session, source.nbytes, destination.nbytes))
+        reason = WHARF_REASON_REQUEST_RANGE;
+    return reason;
+}
+
+/* Sizes of the table and of the results. */
+static uint32_t check_batch_sizes(const struct wharf_session *session,
+                                  const struct wharf_submission *submission)
+{
+    uint64_t n_chunks = submission->src_nbytes / sizeof(struct wharf_chunk);
+    bool wants_results = submission->dst_nbytes != 0;
+
+    if (submission->src_nbytes % sizeof(struct wharf_chunk) || n_chunks == 0 ||
+        n_chunks > session->tenant->quota.max_batch_chunks)
+        return WHARF_REASON_REQUEST_BATCH;
+    if (wants_results && submission->dst_nbytes != n_chunks * sizeof(struct wharf_chunk_result))
+        return WHARF_REASON_REQUEST_BATCH;
+    if (!wants_results && (submission->dst_offset || submission->dst_region))
+        return WHARF_REASON_REQUEST_BATCH;
+    return WHARF_REASON_NONE;
+}
+
+static uint32_t check_memory(struct wharf_session *session,
+                             const struct wharf_submission *submission,
+                             struct wharf_region **ret_source,
+                             struct wharf_region **ret_destination)
+{
+    struct place source = {submission->src_region, submission->src_offset, submission->src_nbytes};
+    struct place destination = {submission->dst_region, submission->dst_offset,
+                                submission->dst_nbytes};
+    uint32_t reason;
+
+    if (submission->opcode == WHARF_OP_DECODE) {
+        reason = check_places(session, &source, &destination, ret_source, ret_destination);
+        if (!reason && !within_limit(session, source.nbytes, destination.nbytes))
+            reason = WHARF_REASON_REQUEST_RANGE;
+        return reason;
+    }
+    reason = check_batch_sizes(session, submission);
+    if (reason)
+        return reason;
+    if (destination.nbytes)
+        return check_places(session, &source, &destination, ret_source, ret_destination);
+    return find_place(session, &source, false, ret_source);
+}
+
+/* NOOP and CANCEL: everything that they do not use is 0. */
+static uint32_t check_simple(const struct wharf_submission *submission)
+{
+    struct wharf_submission expected = {
+        .opcode = submission->opcode,
+        .user_data = submission->user_data,
+        .src_offset = submission->opcode == WHARF_OP_CANCEL ? submission->src_offset : 0,
+    };
+
+    return memcmp(&expected, submission, sizeof(expected)) ? WHARF_REASON_REQUEST_RESERVED
+                                                           : WHARF_REASON_NONE;
+}
+
+uint32_t wharf_submission_check(struct wharf_session *session,
+                                const struct wharf_submission *submission,
+                                struct wharf_region **ret_source,
+                                struct wharf_region **ret_destination)
+{
+    *ret_source = *ret_destination = NULL;
+    switch (submission->opcode) {
+    case WHARF_OP_NOOP:
+    case WHARF_OP_CANCEL:
+        return check_simple(submission);
+    case WHARF_OP_DECODE:
+    case WHARF_OP_BATCH:
+        break;
+    default:
+        return WHARF_REASON_REQUEST_OPCODE;
+    }
+    if (!wharf_codec_find(submission->codec))
+        return WHARF_REASON_REQUEST_CODEC;
+    if (submission->flags & ~WHARF_JOB_KNOWN_FLAGS)
+        return WHARF_REASON_REQUEST_FLAGS;
+    if (submission->job_class > WHARF_CLASS_BACKGROUND)
+        return WHARF_REASON_REQUEST_CLASS;
+    /* No codec has parameters. */
+    if (submission->parameter != 0)
+        return WHARF_REASON_REQUEST_PARAMETER;
+    if (submission->reserved != 0 ||
+        (submission->opcode == WHARF_OP_BATCH && submission->checksum != 0))
+        return WHARF_REASON_REQUEST_RESERVED;
+    return check_memory(session, submission, ret_source, ret_destination);
+}
+
+/* ---- admission ----------------------------------------------------------------------------- */
+
+/* Looking at one entry of a table. */
+#define CHECK_ENTRY_NS 50u
+
+/* What a tenant can save up for interactive jobs: a burst of 20 ms. */
+#define INTERACTIVE_BURST_NS ((int64_t)20 * WHARF_NS_PER_MS)
+
+static uint64_t estimate(const struct wharf_session *session,
+                         const struct wharf_submission *submission)
+{
+    if (submission->opcode == WHARF_OP_BATCH)
+        return submission->src_nbytes / sizeof(struct wharf_chunk) * CHECK_ENTRY_NS;
+    return wharf_estimate_ns(&session->tenant->estimates, submission->codec, submission->src_nbytes,
+                             submission->dst_nbytes);
+}
+
+/* Refills the tenant's time for interactive jobs: its part of its share since the last refill. */
+static void refill_interactive(struct wharf_front *front, struct wharf_tenant *tenant,
+                               uint64_t now_ns)
+{
+    uint64_t elapsed_ns = now_ns - tenant->interactive_at_ns;
+    uint32_t n_tenants = wharf_sched_n_tenants(&front->sched, WHARF_LANE_NORMAL);
+
+    if (elapsed_ns > WHARF_NS_PER_S)
+        elapsed_ns = WHARF_NS_PER_S;
+    if (n_tenants == 0)
+        n_tenants = 1;
+    tenant->interactive_at_ns = now_ns;
+    tenant->interactive_ns += (int64_t)(elapsed_ns * front->n_workers *
+                                        front->config.interactive_percent / 100 / n_tenants);
+    if (tenant->interactive_ns > INTERACTIVE_BURST_NS)
+        tenant->interactive_ns = INTERACTIVE_BURST_NS;
+}
+
+static enum wharf_lane choose_lane(struct wharf_front *front, struct wharf_job *job)
+{
+    struct wharf_tenant *tenant = job->session->tenant;
+    uint8_t class = job->submission.job_class;
+
+    if (class == WHARF_CLASS_DEFAULT)
+        class = job->session->default_class;
+    if (class == WHARF_CLASS_BACKGROUND)
+        return WHARF_LANE_BACKGROUND;
+    if (class != WHARF_CLASS_INTERACTIVE)
+        return WHARF_LANE_NORMAL;
+    refill_interactive(front, tenant, job->taken_ns);
+    if (tenant->interactive_ns < (int64_t)job->estimate_ns)
+        return WHARF_LANE_NORMAL;
+    tenant->interactive_ns -= (int64_t)job->estimate_ns;
+    return WHARF_LANE_INTERACTIVE;
+}
+
+/* There is a free slot: jobs in flight are at most entries of the ring, this submission counted. */
+static struct wharf_job *job_take(struct wharf_session *session,
+                                  const struct wharf_submission *submission, uint64_t now_ns)
+{
+    struct wharf_job *job = &session->jobs[session->free_job];
+
+    session->free_job = job->next_free;
+    session->n_in_flight++;
+    job->submission = *submission;
+    job->taken_ns = now_ns;
+    job->begun_ns = 0;
+    job->batch = NULL;
+    job->n_pieces = 0;
+    job->stopped = 0;
+    job->state = WHARF_JOB_QUEUED;
+    return job;
+}
+
+static void complete_at_once(struct wharf_front *front, struct wharf_session *session,
+                             const struct wharf_submission *submission, uint32_t reason)
+{
+    struct wharf_completion completion = {
+        .user_data = submission->user_data,
+        .result = reason ? WHARF_BAD_REQUEST : WHARF_OK,
+        .reason = (uint16_t)reason,
+    };
+
+    session->tenant->stats.engines[WHARF_ENGINE_AUTO].n_jobs[completion.result]++;
+    wharf_front_complete(front, session, &completion);
+}
+
+static void queue(struct wharf_front *front, struct wharf_job *job)
+{
+    uint64_t timeout_ns = (uint64_t)job->submission.timeout_us * WHARF_NS_PER_US;
+
+    job->estimate_ns = estimate(job->session, &job->submission);
+    job->lane = (uint8_t)choose_lane(front, job);
+    job->source->n_users++;
+    if (job->destination)
+        job->destination->n_users++;
+    if (timeout_ns)
+        wharf_heap_insert(&front->deadlines, &job->deadline, job->taken_ns + timeout_ns);
+    wharf_sched_push(&front->sched, job);
+    front->nothing_fits = false;
+}
+
+void wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
+                       const struct wharf_submission *submission, uint64_t now_ns)
+{
+    struct wharf_region *source, *destination;
+    uint32_t reason = wharf_submission_check(session, submission, &source, &destination);
+
+    if (reason || submission->opcode == WHARF_OP_NOOP) {
+        complete_at_once(front, session, submission, reason);
+        return;
+    }
+    if (submission->opcode == WHARF_OP_CANCEL) {
+        session->cancel = (struct wharf_session_cancel){
+            .is_under_way = true,
+            .user_data = submission->src_offset,
+            .own_user_data = submission->user_data,
+        };
+        return;
+    }
+    struct wharf_job *job = job_take(session, submission, now_ns);
+    job->source = source;
+    job->destination = destination;
+    queue(front, job);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * admit.h: what is wrong with a submission or with an entry of a batch's table.
+ *
+ * The checks and their order are those of PROTOCOL.md, section 2.  Under the front lock: they look
+ * up regions.
+ */
+#ifndef WHARF_DAEMON_ADMIT_H
+#define WHARF_DAEMON_ADMIT_H
+
+#include <stdint.h>
+
+#include "proto/wharf_ring.h"
+
+struct wharf_region;
+struct wharf_session;
+
+/*
+ * Returns WHARF_REASON_NONE, with the regions of source and destination (NULL where the operation
+ * has none), or the first reason to refuse it.  The submission is a private copy.
+ */
+uint32_t wharf_submission_check(struct wharf_session *session,
+                                const struct wharf_submission *submission,
+                                struct wharf_region **ret_source,
+                                struct wharf_region **ret_destination);
+
+/* The same for an entry of a batch's table. */
+uint32_t wharf_chunk_check(struct wharf_session *session, const struct wharf_chunk *chunk,
+                           struct wharf_region **ret_source, struct wharf_region **ret_destination);
+
+#endif

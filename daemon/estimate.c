@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/estimate.h"
+
+/* For looking up and checking one job. */
+#define CONSTANT_NS 1000u
+
+/*
+ * Where learning begins and what it stays within, in nanoseconds per KiB.  1 GB/s is what Deflate
+ * gives on ordinary data; no codec is faster than memory (32 GB/s), and the slowest thing that a
+ * decoder does, building tables for hostile headers, costs about 100 ns for each byte.
+ */
+#define START_NS_PER_KIB 1024u
+#define LEAST_NS_PER_KIB 32u
+#define MOST_NS_PER_KIB (100u * 1024u)
+
+/* Smaller samples tell more about the clock than about the codec. */
+#define LEAST_SAMPLE_NBYTES 4096u
+
+void wharf_estimates_init(struct wharf_estimates *estimates)
+{
+    for (unsigned i = 0; i < WHARF_N_CODECS; i++)
+        estimates->ns_per_kib[i] = START_NS_PER_KIB;
+}
+
+uint64_t wharf_estimate_ns(const struct wharf_estimates *estimates, uint32_t codec,
+                           uint64_t in_nbytes, uint64_t out_nbytes)
+{
+    /* Sizes are below 2^41, prices below 2^17. */
+    return CONSTANT_NS + (in_nbytes + out_nbytes) * estimates->ns_per_kib[codec] / 1024;
+}
+
+void wharf_estimates_learn(struct wharf_estimates *estimates, uint32_t codec, uint64_t in_nbytes,
+                           uint64_t out_nbytes, uint64_t took_ns)
+{
+    uint64_t nbytes = in_nbytes + out_nbytes;
+    uint64_t price;
+
+    if (nbytes < LEAST_SAMPLE_NBYTES)
+        return;
+    /* An hour is below 2^42 ns. */
+    price = took_ns < (uint64_t)1 << 42 ? took_ns * 1024 / nbytes : MOST_NS_PER_KIB;
+    if (price < LEAST_NS_PER_KIB)
+        price = LEAST_NS_PER_KIB;
+    if (price > MOST_NS_PER_KIB)
+        price = MOST_NS_PER_KIB;
+    /* Up at once by half of what was missing, down slowly: estimates that are too low hurt others.
+     */
+    uint32_t *learnt = &estimates->ns_per_kib[codec];
+    if (price > *learnt)
+        *learnt += (uint32_t)((price - *learnt + 1) / 2);
+    else
+        *learnt -= (uint32_t)((*learnt - price) / 16);
+}

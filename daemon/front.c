@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* front.c: the lock, the rings and the sessions. */
+#include "daemon/front.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/cleanup.h"
+#include "daemon/clock.h"
+#include "daemon/loop.h"
+#include "proto/control.h"
+
+/* What is done at most under one hold of the lock: each is some tens of nanoseconds to a
+ * microsecond. */
+#define MOST_RINGS 16
+#define MOST_TAKEN 32
+#define MOST_EXPIRED 16
+/* Sessions whose clients are woken after it; further ones are woken under it. */
+#define MOST_WAKES 64
+/* Jobs of a dead session that are forgotten under one hold. */
+#define MOST_FORGOTTEN 256
+
+int wharf_front_init(struct wharf_front *front, const struct wharf_config *config,
+                     struct wharf_loop *loop)
+{
+    pthread_mutexattr_t attributes;
+
+    memset(front, 0, sizeof(*front));
+    front->loop = loop;
+    front->config = *config;
+    front->loop_wakes_at_ns = WHARF_NEVER;
+    if (getrandom(&front->generation, sizeof(front->generation), 0) != sizeof(front->generation))
+        return -EIO;
+    wharf_tenants_init(&front->tenants);
+    wharf_list_init(&front->sessions);
+    wharf_list_init(&front->watched);
+    wharf_list_init(&front->unpublished);
+    wharf_list_init(&front->events);
+    wharf_sched_init(&front->sched, config->slice_ns);
+    /* Holds are short: waiting awake for a while is cheaper than sleeping. */
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+    int r = pthread_mutex_init(&front->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    return -r;
+}
+
+void wharf_front_deinit(struct wharf_front *front)
+{
+    wharf_tenants_deinit(&front->tenants);
+    pthread_mutex_destroy(&front->lock);
+}
+
+/* ---- watching ------------------------------------------------------------------------------ */
+
+static void watch(struct wharf_front *front, struct wharf_session *session)
+{
+    if (session->is_watched)
+        return;
+    session->is_watched = true;
+    wharf_list_append(&front->watched, &session->watch_link);
+    wharf_ring_daemon_disarm(&session->ring);
+}
+
+static void unwatch(struct wharf_session *session)
+{
+    session->is_watched = false;
+    wharf_list_remove(&session->watch_link);
+}
+
+static void set_broken(struct wharf_front *front, struct wharf_session *session)
+{
+    session->is_broken = true;
+    session->state = WHARF_SESSION_DRAINING;
+    wharf_list_remove(&session->publish_link);
+    unwatch(session);
+    wharf_front_tell_loop(front, session);
+}
+
+/* Takes submissions of one session, at most `budget`; returns how much of it was used. */
+static uint32_t take(struct wharf_front *front, struct wharf_session *session, uint32_t budget,
+                     uint64_t now_ns)
+{
+    struct wharf_submission submission;
+    uint32_t left = budget;
+
+    while (left > 0) {
+        if (session->cancel.is_under_way) {
+            left = wharf_front_cancel_step(front, session, left, now_ns);
+            continue;
+        }
+        int r = wharf_ring_take(&session->ring, &submission);
+        if (r < 0) {
+            set_broken(front, session);
+            return budget;
+        }
+        if (r == 0)
+            break;
+        wharf_front_admit(front, session, &submission, now_ns);
+        left--;
+    }
+    if (left < budget) {
+        session->active_ns = now_ns;
+        wharf_ring_publish_taken(&session->ring);
+    }
+    return budget - left;
+}
+
+/*
+ * From now on the client has to ring, unless there is something in its ring already; whether that
+ * is so.  The session is then still watched.
+ */
+static bool arm(struct wharf_front *front, struct wharf_session *session)
+{
+    int r = wharf_ring_daemon_arm(&session->ring);
+
+    if (r < 0) {
+        set_broken(front, session);
+        return false;
+    }
+    if (r > 0 || session->cancel.is_under_way)
+        return true;
+    unwatch(session);
+    return false;
+}
+
+/* Looks at the next watched session; one that has been quiet for long enough is armed. */
+static uint32_t look_at_next(struct wharf_front *front, uint32_t budget, uint64_t now_ns)
+{
+    struct wharf_session *session =
+        WHARF_LIST_FIRST(&front->watched, struct wharf_session, watch_link);
+
+    wharf_list_rotate(&front->watched);
+    uint32_t used = take(front, session, budget, now_ns);
+    if (used == 0 && now_ns - session->active_ns >= front->config.spin_ns)
+        arm(front, session);
+    return used;
+}
+
+static void look_at_rings(struct wharf_front *front, uint64_t now_ns)
+{
+    uint32_t budget = MOST_TAKEN;
+
+    for (unsigned n = 0; n < MOST_RINGS && budget > 0 && wharf_front_watches(front); n++)
+        budget -= look_at_next(front, budget, now_ns);
+}
+
+static void expire(struct wharf_front *front, uint64_t now_ns)
+{
+    for (unsigned n = 0; n < MOST_EXPIRED; n++) {
+        struct wharf_heap_node *first = front->deadlines.root;
+        if (!first || first->key > now_ns)
+            return;
+        wharf_front_stop_job(front, WHARF_LIST_ENTRY(first, struct wharf_job, deadline),
+                             WHARF_DEADLINE, now_ns);
+    }
+}
+
+void wharf_front_look(struct wharf_front *front)
+{
+    uint64_t now_ns = wharf_now_ns();
+
+    expire(front, now_ns);
+    look_at_rings(front, now_ns);
+}
+
+/* ---- who looks next ------------------------------------------------------------------------ */
+
+/* Calls a sleeping thread of the engine, which counts as awake from now on. */
+static bool call_worker(struct wharf_front *front)
+{
+    if (front->n_called == sizeof(front->called) / sizeof(front->called[0]))
+        return false;
+    void *called = front->backend ? front->backend->ops->call(front->backend) : NULL;
+    if (!called)
+        return false;
+    front->called[front->n_called++] = called;
+    return true;
+}
+
+/* Whether somebody looks at the rings before long. */
+static bool somebody_looks(const struct wharf_front *front)
+{
+    return front->n_awake > 0 || (front->n_sleeping == 0 && front->n_short > 0);
+}
+
+/* Arms all watched sessions.  If some cannot be because there is something in their rings, somebody
+ * else has to look. */
+static void arm_all(struct wharf_front *front, uint64_t now_ns)
+{
+    uint32_t budget = MOST_TAKEN;
+    bool more = false;
+
+    WHARF_LIST_FOR(link, &front->watched)
+    {
+        struct wharf_session *session = WHARF_LIST_ENTRY(link, struct wharf_session, watch_link);
+        if (budget == 0) {
+            more = true;
+            break;
+        }
+        if (!arm(front, session))
+            continue;
+        budget -= take(front, session, budget, now_ns);
+        if (session->is_watched && arm(front, session))
+            more = true;
+    }
+    if (more && !call_worker(front))
+        front->wake_loop = true;
+}
+
+/* Before the lock is given back: no ring is overlooked, no work waits while somebody sleeps. */
+static void settle(struct wharf_front *front)
+{
+    if (wharf_front_watches(front) && !somebody_looks(front))
+        arm_all(front, wharf_now_ns());
+    while (front->sched.n_queued > front->n_awake && !front->nothing_fits)
+        if (!call_worker(front))
+            break;
+    /* Jobs' deadlines are nobody else's business while all workers sleep or are busy. */
+    if (front->deadlines.root && front->deadlines.root->key < front->loop_wakes_at_ns)
+        front->wake_loop = true;
+}
+
+/* ---- the lock ------------------------------------------------------------------------------ */
+
+struct wakes {
+    struct {
+        struct wharf_session *session;
+        uint64_t kinds;
+    } items[MOST_WAKES];
+    uint32_t n;
+    void *called[2];
+    uint32_t n_called;
+    bool loop;
+};
+
+static void wake_client(struct wharf_session *session, uint64_t kinds)
+{
+    struct wharf_ring_d *d = session->ring.d;
+
+    if (kinds & WHARF_WAIT_FUTEX)
+        syscall(SYS_futex, &d->cq_tail, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    if (kinds & WHARF_WAIT_PACKET)
+        wharf_control_wake(session->socket);
+}
+
+static void publish_all(struct wharf_front *front, struct wakes *wakes)
+{
+    WHARF_LIST_FOR(link, &front->unpublished)
+    {
+        struct wharf_session *session = WHARF_LIST_ENTRY(link, struct wharf_session, publish_link);
+        wharf_list_remove(link);
+        uint64_t kinds = wharf_ring_publish_completions(&session->ring);
+        if (session->state == WHARF_SESSION_DRAINING && session->n_in_flight == 0)
+            wharf_front_tell_loop(front, session);
+        if (!kinds)
+            continue;
+        if (wakes->n == MOST_WAKES) {
+            wake_client(session, kinds);
+            continue;
+        }
+        session->n_pins++;
+        wakes->items[wakes->n].session = session;
+        wakes->items[wakes->n++].kinds = kinds;
+    }
+}
+
+static void unlock(struct wharf_front *front, struct wakes *wakes)
+{
+    wakes->loop = front->wake_loop;
+    front->wake_loop = false;
+    wakes->n_called = front->n_called;
+    memcpy(wakes->called, front->called, front->n_called * sizeof(front->called[0]));
+    front->n_called = 0;
+    pthread_mutex_unlock(&front->lock);
+    for (uint32_t i = 0; i < wakes->n_called; i++)
+        front->backend->ops->wake(wakes->called[i]);
+    if (wakes->loop)
+        wharf_loop_wake(front->loop);
+}
+
+void wharf_front_enter(struct wharf_front *front)
+{
+    pthread_mutex_lock(&front->lock);
+}
+
+void wharf_front_leave(struct wharf_front *front)
+{
+    struct wakes wakes;
+
+    wakes.n = 0;
+    settle(front);
+    publish_all(front, &wakes);
+    unlock(front, &wakes);
+    if (wakes.n == 0)
+        return;
+    for (uint32_t i = 0; i < wakes.n; i++)
+        wake_client(wakes.items[i].session, wakes.items[i].kinds);
+    pthread_mutex_lock(&front->lock);
+    for (uint32_t i = 0; i < wakes.n; i++) {
+        wakes.items[i].session->n_pins--;
+        wharf_front_release(front, wakes.items[i].session);
+    }
+    wakes.n = 0;
+    unlock(front, &wakes);
+}
+
+/* ---- sessions ------------------------------------------------------------------------------ */
+
+void wharf_front_add_session(struct wharf_front *front, struct wharf_session *session)
+{
+    wharf_list_append(&front->sessions, &session->session_link);
+    session->tenant->stats.n_sessions++;
+    /* Watched, until somebody finds it quiet: so it is armed by the rules for all. */
+    session->active_ns = wharf_now_ns();
+    watch(front, session);
+}
+
+void wharf_front_rung(struct wharf_front *front, struct wharf_session *session)
+{
+    uint64_t now_ns = wharf_now_ns();
+
+    session->tenant->stats.n_doorbells++;
+    if (session->state != WHARF_SESSION_LIVE || session->is_watched)
+        return;
+    /* A client that rings for nothing is not worth a thread's watch. */
+    if (take(front, session, MOST_TAKEN, now_ns) == 0 || session->is_broken)
+        return;
+    watch(front, session);
+    if (!somebody_looks(front) && front->config.spin_ns)
+        call_worker(front);
+}
+
+void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session)
+{
+    if (session->state != WHARF_SESSION_LIVE)
+        return;
+    session->state = WHARF_SESSION_DRAINING;
+    if (session->is_watched)
+        unwatch(session);
+    session->ring_flags |= WHARF_RING_DRAINING;
+    wharf_ring_store_flags(&session->ring.d->flags, session->ring_flags);
+    if (session->cancel.is_under_way)
+        wharf_front_cancel_step(front, session, UINT32_MAX / 32, wharf_now_ns());
+    if (session->n_in_flight == 0)
+        wharf_front_tell_loop(front, session);
+}
+
+void wharf_front_release(struct wharf_front *front, struct wharf_session *session)
+{
+    if (session->state == WHARF_SESSION_DEAD && session->n_pieces == 0 && session->n_pins == 0)
+        wharf_front_tell_loop(front, session);
+}
+
+void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *session)
+{
+    wharf_front_enter(front);
+    session->state = WHARF_SESSION_DEAD;
+    if (session->is_watched)
+        unwatch(session);
+    wharf_list_remove(&session->publish_link);
+    wharf_sched_drop(&front->sched, session);
+    /* Keeps it from being released while its jobs are gone through. */
+    session->n_pins++;
+    for (uint32_t i = 0; i < session->ring.n_entries; i++) {
+        wharf_front_forget_job(front, &session->jobs[i]);
+        if (i % MOST_FORGOTTEN == MOST_FORGOTTEN - 1) {
+            wharf_front_leave(front);
+            wharf_front_enter(front);
+        }
+    }
+    session->n_pins--;
+    wharf_front_release(front, session);
+    wharf_front_leave(front);
+}
+
+static bool is_news(struct wharf_session *session, enum wharf_session_news news)
+{
+    if (session->told & 1u << news)
+        return false;
+    switch (news) {
+    case WHARF_SESSION_IS_BROKEN:
+        return session->is_broken && session->state != WHARF_SESSION_DEAD;
+    case WHARF_SESSION_IS_DRAINED:
+        return session->state == WHARF_SESSION_DRAINING && !session->is_broken &&
+               session->n_in_flight == 0;
+    default:
+        return session->state == WHARF_SESSION_DEAD && session->n_pieces == 0 &&
+               session->n_pins == 0;
+    }
+}
+
+struct wharf_session *wharf_front_next_news(struct wharf_front *front,
+                                            enum wharf_session_news *ret_news)
+{
+    struct wharf_session *session;
+
+    while ((session = WHARF_LIST_FIRST(&front->events, struct wharf_session, event_link))) {
+        wharf_list_remove(&session->event_link);
+        for (enum wharf_session_news news = 0; news <= WHARF_SESSION_IS_FREE; news++) {
+            if (!is_news(session, news))
+                continue;
+            session->told |= (uint8_t)(1u << news);
+            if (news == WHARF_SESSION_IS_FREE)
+                wharf_list_remove(&session->session_link);
+            *ret_news = news;
+            return session;
+        }
+    }
+    return NULL;
+}
+
+uint64_t wharf_front_serve(struct wharf_front *front)
+{
+    uint64_t next_ns;
+
+    wharf_front_enter(front);
+    wharf_front_look(front);
+    next_ns = front->deadlines.root ? front->deadlines.root->key : WHARF_NEVER;
+    front->loop_wakes_at_ns = next_ns;
+    wharf_front_leave(front);
+    return next_ns;
+}

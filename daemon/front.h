@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * front.h: the daemon's centre: rings are watched, jobs queued, picked, completed and published
+ * here.
+ *
+ * DESIGN.md explains the front lock and the invariant about watched and armed sessions.  Functions
+ * are called under the lock, between wharf_front_enter and wharf_front_leave, unless they say
+ * otherwise.
+ */
+#ifndef WHARF_DAEMON_FRONT_H
+#define WHARF_DAEMON_FRONT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/backend.h"
+#include "daemon/config.h"
+#include "daemon/heap.h"
+#include "daemon/job.h"
+#include "daemon/list.h"
+#include "daemon/sched.h"
+#include "daemon/session.h"
+#include "daemon/tenant.h"
+
+struct wharf_loop;
+
+struct wharf_front {
+    pthread_mutex_t lock;
+    struct wharf_loop *loop;
+    struct wharf_backend *backend;
+    struct wharf_config config; /* as the loop thread last gave it */
+    uint64_t generation;
+    bool is_draining;
+
+    struct wharf_tenants tenants;
+    struct wharf_list sessions; /* all that are not freed */
+    struct wharf_list watched;  /* whose rings are looked at without being rung for */
+    struct wharf_list unpublished;
+    struct wharf_list events; /* sessions that the loop thread has to look at */
+    struct wharf_sched sched;
+    struct wharf_heap deadlines; /* of jobs */
+    uint64_t loop_wakes_at_ns;   /* when the loop thread will look at them by itself */
+    /* To be done when the lock is left. */
+    bool wake_loop;
+    void *called[2]; /* threads of engines */
+    uint32_t n_called;
+
+    /* The engine's threads.  One that is awake looks at the rings before it does anything long. */
+    uint32_t n_workers;
+    uint32_t n_awake; /* looking, or called and soon looking */
+    uint32_t n_short; /* doing something that is not estimated to be long */
+    uint32_t n_long;  /* doing something that is */
+    uint32_t n_sleeping;
+    bool nothing_fits; /* what is queued cannot be begun now */
+};
+
+/* What became of a session, for the loop thread. */
+enum wharf_session_news {
+    WHARF_SESSION_IS_BROKEN,  /* the client broke the order of indices */
+    WHARF_SESSION_IS_DRAINED, /* all that it took is published */
+    WHARF_SESSION_IS_FREE,    /* dead, and nobody uses it any more */
+};
+
+/* `config` is copied; its lists stay the caller's.  Returns 0 or -errno.  Without the lock. */
+int wharf_front_init(struct wharf_front *front, const struct wharf_config *config,
+                     struct wharf_loop *loop);
+void wharf_front_deinit(struct wharf_front *front);
+
+/*
+ * Take and give back the front lock.  Leaving publishes what was completed, sees to it that
+ * somebody looks at the rings, and wakes clients, workers and the loop, with the lock already given
+ * back.
+ */
+void wharf_front_enter(struct wharf_front *front);
+void wharf_front_leave(struct wharf_front *front);
+
+/* ---- for the loop thread ------------------------------------------------------------------- */
+
+void wharf_front_add_session(struct wharf_front *front, struct wharf_session *session);
+
+/* The session's client has sent a packet: look at its ring. */
+void wharf_front_rung(struct wharf_front *front, struct wharf_session *session);
+
+/* Takes nothing more; the news is IS_DRAINED, once. */
+void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session);
+
+/* The session is over: nothing more is published.  The news is IS_FREE, once.  Without the lock. */
+void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *session);
+
+/* The next session that there is news of, and which; NULL: no more. */
+struct wharf_session *wharf_front_next_news(struct wharf_front *front,
+                                            enum wharf_session_news *ret_news);
+
+/* Does what is due: rings that nobody else looks at, deadlines.  Returns when the loop thread has
+ * to come again for deadlines, or WHARF_NEVER.  Without the lock. */
+uint64_t wharf_front_serve(struct wharf_front *front);
+
+/* ---- for engines --------------------------------------------------------------------------- */
+
+/* Looks at some rings and at deadlines. */
+void wharf_front_look(struct wharf_front *front);
+
+/*
+ * Picks the next piece of work; false if there is none.  The caller has called wharf_front_look
+ * before.  most_ns: nothing that is estimated to take longer.
+ */
+bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_piece *ret_piece);
+
+/* The piece is done: the last write to client memory has happened. */
+void wharf_front_done(struct wharf_front *front, const struct wharf_piece *piece);
+
+/* Whether there are rings to be watched. */
+static inline bool wharf_front_watches(const struct wharf_front *front)
+{
+    return !wharf_list_is_empty(&front->watched);
+}
+
+/* ---- inside the front ---------------------------------------------------------------------- */
+
+/* admit.c: takes in one submission: completes or queues it. */
+void wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
+                       const struct wharf_submission *submission, uint64_t now_ns);
+
+/* front_complete.c: completions, which are published when the lock is left. */
+void wharf_front_complete(struct wharf_front *front, struct wharf_session *session,
+                          const struct wharf_completion *completion);
+/* Completes a job that no engine runs any more, and frees its slot. */
+struct wharf_job_end {
+    struct wharf_outcome outcome;
+    uint32_t engine;    /* enum wharf_engine */
+    uint32_t bad_chunk; /* of a batch that is not OK */
+    bool has_results;   /* a table of results was filled */
+    uint64_t ended_ns;
+};
+void wharf_front_complete_job(struct wharf_front *front, struct wharf_job *job,
+                              const struct wharf_job_end *end);
+/* Begins nothing more of a job, for this reason (WHARF_CANCELLED or WHARF_DEADLINE); completes it
+ * if no engine has begun it. */
+void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint32_t result,
+                          uint64_t now_ns);
+
+/* Goes on with a session's cancel, for at most `budget` jobs; returns how much budget is left. */
+uint32_t wharf_front_cancel_step(struct wharf_front *front, struct wharf_session *session,
+                                 uint32_t budget, uint64_t now_ns);
+
+/* front_jobs.c: forgets a dead session's job that no engine has. */
+void wharf_front_forget_job(struct wharf_front *front, struct wharf_job *job);
+
+/* Tells the loop thread of a dead session that nobody uses any more. */
+void wharf_front_release(struct wharf_front *front, struct wharf_session *session);
+
+/* The loop thread is to hear of the session. */
+void wharf_front_tell_loop(struct wharf_front *front, struct wharf_session *session);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/sched.h"
+
+#include "daemon/job.h"
+#include "daemon/session.h"
+#include "daemon/tenant.h"
+
+/* Queues whose first job is too long that are looked at before giving up. */
+#define MOST_LOOKS 64
+
+void wharf_sched_init(struct wharf_sched *sched, uint64_t slice_ns)
+{
+    *sched = (struct wharf_sched){.slice_ns = slice_ns};
+    for (unsigned i = 0; i < WHARF_N_LANES; i++)
+        wharf_turns_init(&sched->tenants[i]);
+}
+
+void wharf_sched_tenant_init(struct wharf_sched_tenant *tenant)
+{
+    for (unsigned i = 0; i < WHARF_N_LANES; i++) {
+        wharf_turn_init(&tenant->lane[i].turn);
+        wharf_turns_init(&tenant->lane[i].sessions);
+    }
+}
+
+void wharf_sched_session_init(struct wharf_sched_session *session)
+{
+    for (unsigned i = 0; i < WHARF_N_LANES; i++) {
+        wharf_turn_init(&session->lane[i].turn);
+        wharf_list_init(&session->lane[i].jobs);
+        session->lane[i].n_jobs = 0;
+    }
+}
+
+/* ---- queues -------------------------------------------------------------------------------- */
+
+static void join(struct wharf_sched *sched, struct wharf_session *session, unsigned lane)
+{
+    struct wharf_tenant *tenant = session->tenant;
+    int64_t slice_ns = (int64_t)sched->slice_ns;
+    int64_t tenant_ns = slice_ns * (int64_t)tenant->quota.weight / 100;
+
+    session->sched.lane[lane].n_jobs++;
+    sched->n_queued++;
+    wharf_turns_join(&tenant->sched.lane[lane].sessions, &session->sched.lane[lane].turn, slice_ns);
+    wharf_turns_join(&sched->tenants[lane], &tenant->sched.lane[lane].turn,
+                     tenant_ns > 0 ? tenant_ns : 1);
+}
+
+static void leave(struct wharf_sched *sched, struct wharf_session *session, unsigned lane,
+                  uint32_t n_jobs)
+{
+    struct wharf_tenant *tenant = session->tenant;
+
+    session->sched.lane[lane].n_jobs -= n_jobs;
+    sched->n_queued -= n_jobs;
+    if (session->sched.lane[lane].n_jobs)
+        return;
+    wharf_turns_leave(&tenant->sched.lane[lane].sessions, &session->sched.lane[lane].turn);
+    if (tenant->sched.lane[lane].sessions.n_members == 0)
+        wharf_turns_leave(&sched->tenants[lane], &tenant->sched.lane[lane].turn);
+}
+
+void wharf_sched_push(struct wharf_sched *sched, struct wharf_job *job)
+{
+    wharf_list_append(&job->session->sched.lane[job->lane].jobs, &job->link);
+    join(sched, job->session, job->lane);
+}
+
+void wharf_sched_push_front(struct wharf_sched *sched, struct wharf_job *job)
+{
+    /* The end of the list that begins with the first element. */
+    wharf_list_append(job->session->sched.lane[job->lane].jobs.next, &job->link);
+    join(sched, job->session, job->lane);
+}
+
+void wharf_sched_remove(struct wharf_sched *sched, struct wharf_job *job)
+{
+    wharf_list_remove(&job->link);
+    leave(sched, job->session, job->lane, 1);
+}
+
+void wharf_sched_drop(struct wharf_sched *sched, struct wharf_session *session)
+{
+    for (unsigned i = 0; i < WHARF_N_LANES; i++) {
+        if (session->sched.lane[i].n_jobs == 0)
+            continue;
+        wharf_list_init(&session->sched.lane[i].jobs);
+        leave(sched, session, i, session->sched.lane[i].n_jobs);
+    }
+}
+
+/* ---- choosing ------------------------------------------------------------------------------ */
+
+/* From members of struct wharf_sched_tenant and struct wharf_sched_session to what they are part
+ * of. */
+static struct wharf_tenant *tenant_of(struct wharf_turn *turn, unsigned lane)
+{
+    char *start = (char *)turn - offsetof(struct wharf_sched_tenant, lane[0].turn) -
+                  lane * sizeof(((struct wharf_sched_tenant *)0)->lane[0]);
+
+    return (struct wharf_tenant *)(void *)(start - offsetof(struct wharf_tenant, sched));
+}
+
+static struct wharf_session *session_of(struct wharf_turn *turn, unsigned lane)
+{
+    char *start = (char *)turn - offsetof(struct wharf_sched_session, lane[0].turn) -
+                  lane * sizeof(((struct wharf_sched_session *)0)->lane[0]);
+
+    return (struct wharf_session *)(void *)(start - offsetof(struct wharf_session, sched));
+}
+
+static struct wharf_job *first_of_lane(struct wharf_sched *sched, unsigned lane, uint64_t most_ns)
+{
+    for (unsigned n = 0; n < MOST_LOOKS; n++) {
+        struct wharf_turn *turn = wharf_turns_first(&sched->tenants[lane]);
+        if (!turn)
+            return NULL;
+        struct wharf_tenant *tenant = tenant_of(turn, lane);
+        struct wharf_turns *sessions = &tenant->sched.lane[lane].sessions;
+        struct wharf_turn *session_turn = wharf_turns_first(sessions);
+        struct wharf_session *session = session_of(session_turn, lane);
+        struct wharf_job *job =
+            WHARF_LIST_FIRST(&session->sched.lane[lane].jobs, struct wharf_job, link);
+        if (job->estimate_ns <= most_ns)
+            return job;
+        if (sessions->n_members == 1 && sched->tenants[lane].n_members == 1)
+            return NULL;
+        wharf_turns_skip(sessions, session_turn);
+        wharf_turns_skip(&sched->tenants[lane], turn);
+    }
+    return NULL;
+}
+
+struct wharf_job *wharf_sched_first(struct wharf_sched *sched, uint64_t most_ns)
+{
+    struct wharf_job *job = NULL;
+
+    for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++)
+        job = first_of_lane(sched, lane, most_ns);
+    return job;
+}
+
+struct wharf_job *wharf_sched_background(struct wharf_sched *sched)
+{
+    struct wharf_turns *tenants = &sched->tenants[WHARF_LANE_BACKGROUND];
+    struct wharf_turn *turn = WHARF_LIST_FIRST(&tenants->members, struct wharf_turn, link);
+
+    if (!turn)
+        return NULL;
+    struct wharf_tenant *tenant = tenant_of(turn, WHARF_LANE_BACKGROUND);
+    struct wharf_turns *sessions = &tenant->sched.lane[WHARF_LANE_BACKGROUND].sessions;
+    struct wharf_turn *session_turn = WHARF_LIST_FIRST(&sessions->members, struct wharf_turn, link);
+    struct wharf_session *session = session_of(session_turn, WHARF_LANE_BACKGROUND);
+    wharf_turns_skip(sessions, session_turn);
+    wharf_turns_skip(tenants, turn);
+    return WHARF_LIST_FIRST(&session->sched.lane[WHARF_LANE_BACKGROUND].jobs, struct wharf_job,
+                            link);
+}
+
+void wharf_sched_charge(struct wharf_sched *sched, struct wharf_job *job, int64_t used_ns)
+{
+    struct wharf_session *session = job->session;
+    struct wharf_tenant *tenant = session->tenant;
+    unsigned lane = job->lane;
+
+    wharf_turns_charge(&tenant->sched.lane[lane].sessions, &session->sched.lane[lane].turn,
+                       used_ns);
+    wharf_turns_charge(&sched->tenants[lane], &tenant->sched.lane[lane].turn, used_ns);
+    /* What goes before other tenants' jobs is part of the tenant's share all the same. */
+    if (lane == WHARF_LANE_INTERACTIVE)
+        wharf_turns_charge(&sched->tenants[WHARF_LANE_NORMAL],
+                           &tenant->sched.lane[WHARF_LANE_NORMAL].turn, used_ns);
+}
+
+uint32_t wharf_sched_n_tenants(const struct wharf_sched *sched, enum wharf_lane lane)
+{
+    return sched->tenants[lane].n_members;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sched.h: which job is next.
+ *
+ * Three lanes, served in this order; in each, deficit round robin over tenants and then over their
+ * sessions; in each session, first come, first served.  Guarded by the front lock.
+ */
+#ifndef WHARF_DAEMON_SCHED_H
+#define WHARF_DAEMON_SCHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/list.h"
+#include "daemon/turns.h"
+
+enum wharf_lane {
+    WHARF_LANE_INTERACTIVE,
+    WHARF_LANE_NORMAL,
+    WHARF_LANE_BACKGROUND,
+    WHARF_N_LANES,
+};
+
+struct wharf_job;
+struct wharf_session;
+
+struct wharf_sched {
+    struct wharf_turns tenants[WHARF_N_LANES];
+    uint32_t n_queued; /* jobs in all queues */
+    uint64_t slice_ns; /* quantum of a tenant of weight 100, and of a session */
+};
+
+/* Parts of a tenant and of a session. */
+struct wharf_sched_tenant {
+    struct {
+        struct wharf_turn turn;
+        struct wharf_turns sessions;
+    } lane[WHARF_N_LANES];
+};
+struct wharf_sched_session {
+    struct {
+        struct wharf_turn turn;
+        struct wharf_list jobs;
+        uint32_t n_jobs;
+    } lane[WHARF_N_LANES];
+};
+
+void wharf_sched_init(struct wharf_sched *sched, uint64_t slice_ns);
+void wharf_sched_tenant_init(struct wharf_sched_tenant *tenant);
+void wharf_sched_session_init(struct wharf_sched_session *session);
+
+/* Puts a job at the end of its lane's queue (job->lane), or at the beginning. */
+void wharf_sched_push(struct wharf_sched *sched, struct wharf_job *job);
+void wharf_sched_push_front(struct wharf_sched *sched, struct wharf_job *job);
+void wharf_sched_remove(struct wharf_sched *sched, struct wharf_job *job);
+
+/* Forgets all jobs of a session at once, without touching them. */
+void wharf_sched_drop(struct wharf_sched *sched, struct wharf_session *session);
+
+/*
+ * The job whose turn it is, which stays in its queue; NULL if there is none.  With most_ns, only
+ * one whose estimate is at most that; of many queues not all may be looked at then.
+ */
+struct wharf_job *wharf_sched_first(struct wharf_sched *sched, uint64_t most_ns);
+
+/* The first job of some background queue, a different queue each time; NULL if there is none. */
+struct wharf_job *wharf_sched_background(struct wharf_sched *sched);
+
+/* The job has been given, or was found to have used, so much time (less than 0: gives back). */
+void wharf_sched_charge(struct wharf_sched *sched, struct wharf_job *job, int64_t used_ns);
+
+/* Tenants that have jobs in a lane. */
+uint32_t wharf_sched_n_tenants(const struct wharf_sched *sched, enum wharf_lane lane);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/session.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "daemon/cleanup.h"
+
+#define PAGE_NBYTES 4096u
+
+static uint64_t whole_pages(uint64_t nbytes)
+{
+    return (nbytes + PAGE_NBYTES - 1) & ~(uint64_t)(PAGE_NBYTES - 1);
+}
+
+struct wharf_use wharf_session_use(const struct wharf_session_options *options)
+{
+    return (struct wharf_use){
+        .n_jobs = options->n_entries,
+        .memory_nbytes = whole_pages(options->arena_nbytes) +
+                         2 * wharf_ring_segment_nbytes(options->n_entries) +
+                         options->n_entries * sizeof(struct wharf_job),
+    };
+}
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+static int make_rings(struct wharf_session *session, const struct wharf_session_options *options)
+{
+    size_t nbytes = wharf_ring_segment_nbytes(options->n_entries);
+    int r = wharf_segment_make(WHARF_SEGMENT_C, nbytes, &session->c);
+
+    if (r == 0)
+        r = wharf_segment_make(WHARF_SEGMENT_D, nbytes, &session->d);
+    if (r < 0)
+        return r;
+    /* The loop must not wait for what a client makes the kernel swap out.  It does without where
+     * little can be locked. */
+    mlock(session->c.address, nbytes);
+    mlock(session->d.address, nbytes);
+    struct wharf_ring_d *d = session->d.address;
+    d->magic = WHARF_RING_MAGIC;
+    d->layout = WHARF_RING_LAYOUT;
+    d->n_entries = options->n_entries;
+    d->arena_nbytes = whole_pages(options->arena_nbytes);
+    d->generation = options->generation;
+    wharf_ring_daemon_init(&session->ring, session->c.address, session->d.address,
+                           options->n_entries);
+    session->ring_flags = WHARF_RING_CPU_ONLY;
+    wharf_ring_store_flags(&d->flags, session->ring_flags);
+    return 0;
+}
+
+static int make_regions(struct wharf_session *session, const struct wharf_session_options *options)
+{
+    session->n_regions = options->n_regions + 1;
+    session->regions = calloc(session->n_regions, sizeof(*session->regions));
+    if (!session->regions)
+        return -ENOMEM;
+    if (options->arena_nbytes == 0)
+        return 0;
+    struct wharf_region *arena = &session->regions[0];
+    int r = wharf_segment_make(WHARF_SEGMENT_ARENA, whole_pages(options->arena_nbytes),
+                               &arena->segment);
+    if (r < 0)
+        return r;
+    arena->is_there = true;
+    return 0;
+}
+
+static int make_jobs(struct wharf_session *session, uint32_t n_entries)
+{
+    session->jobs = calloc(n_entries, sizeof(*session->jobs));
+    if (!session->jobs)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n_entries; i++) {
+        session->jobs[i].session = session;
+        session->jobs[i].next_free = i + 1 < n_entries ? i + 1 : UINT32_MAX;
+        wharf_list_init(&session->jobs[i].link);
+    }
+    return 0;
+}
+
+int wharf_session_new(const struct wharf_session_options *options, struct wharf_tenant *tenant,
+                      struct wharf_session **ret_session)
+{
+    struct wharf_session *session = calloc(1, sizeof(*session));
+
+    if (!session)
+        return -ENOMEM;
+    session->id = options->id;
+    session->tenant = tenant;
+    session->default_class = options->default_class;
+    session->engine = options->engine;
+    session->socket = -1;
+    session->c.fd = session->d.fd = -1;
+    session->use = wharf_session_use(options);
+    wharf_list_init(&session->watch_link);
+    wharf_list_init(&session->publish_link);
+    wharf_list_init(&session->event_link);
+    wharf_list_init(&session->session_link);
+    wharf_sched_session_init(&session->sched);
+    int r = make_rings(session, options);
+    if (r == 0)
+        r = make_regions(session, options);
+    if (r == 0)
+        r = make_jobs(session, options->n_entries);
+    if (r < 0) {
+        wharf_session_free(session);
+        return r;
+    }
+    *ret_session = session;
+    return 0;
+}
+
+void wharf_session_free(struct wharf_session *session)
+{
+    if (!session)
+        return;
+    wharf_segment_free(&session->c);
+    wharf_segment_free(&session->d);
+    for (uint32_t i = 0; session->regions && i < session->n_regions; i++)
+        if (session->regions[i].is_there)
+            wharf_segment_free(&session->regions[i].segment);
+    free(session->regions);
+    free(session->jobs);
+    free(session);
+}
+
+/* ---- regions ------------------------------------------------------------------------------- */
+
+struct wharf_region *wharf_session_region(struct wharf_session *session, uint32_t number)
+{
+    struct wharf_region *region = &session->regions[0];
+
+    if (number == WHARF_REGION_ARENA)
+        return region->is_there ? region : NULL;
+    for (uint32_t i = 1; i < session->n_regions; i++) {
+        region = &session->regions[i];
+        if (region->is_there && region->number == number)
+            return region;
+    }
+    return NULL;
+}
+
+struct wharf_region *wharf_session_region_place(struct wharf_session *session)
+{
+    for (uint32_t i = 1; i < session->n_regions; i++)
+        if (!session->regions[i].is_there)
+            return &session->regions[i];
+    return NULL;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session.h: rings, regions and jobs of one connection.
+ *
+ * Made and freed by the loop thread; between, guarded by the front lock.  Its descriptors are the
+ * connection's.
+ */
+#ifndef WHARF_DAEMON_SESSION_H
+#define WHARF_DAEMON_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/job.h"
+#include "daemon/list.h"
+#include "daemon/sched.h"
+#include "daemon/segment.h"
+#include "daemon/tenant.h"
+#include "proto/ring_ops.h"
+
+/* Memory that submissions can name. */
+struct wharf_region {
+    uint16_t number; /* 0: the arena, which is regions[0] or does not exist */
+    bool is_there;
+    bool read_only;
+    uint32_t n_users; /* jobs in flight that name it */
+    struct wharf_segment segment;
+};
+
+enum wharf_session_state {
+    WHARF_SESSION_LIVE,
+    WHARF_SESSION_DRAINING, /* takes nothing more */
+    WHARF_SESSION_DEAD,     /* publishes nothing more; waits for pieces and pins */
+};
+
+/* A cancel that goes through the jobs, some at a time. */
+struct wharf_session_cancel {
+    bool is_under_way;
+    uint32_t next_job;
+    uint32_t n_found;
+    uint64_t user_data;     /* of the jobs */
+    uint64_t own_user_data; /* of the cancel itself */
+};
+
+struct wharf_session {
+    uint64_t id;
+    struct wharf_tenant *tenant;
+    uint8_t state;         /* enum wharf_session_state */
+    uint8_t default_class; /* a lane's class, never DEFAULT */
+    uint8_t engine;        /* enum wharf_engine: AUTO, CPU or REFERENCE */
+    bool is_broken;        /* the client broke the order of indices */
+    uint8_t told;          /* bit i: the loop thread knows of enum wharf_session_news i */
+
+    struct wharf_ring_daemon ring;
+    struct wharf_segment c, d;
+    uint32_t ring_flags; /* as in D */
+    int socket;          /* for wake-up packets */
+
+    struct wharf_region *regions;
+    uint32_t n_regions; /* places there are, used or not */
+
+    struct wharf_job *jobs; /* one for each entry of the ring */
+    uint32_t free_job;      /* the first free one; UINT32_MAX: none */
+    uint32_t n_in_flight;   /* jobs that are not free */
+    struct wharf_session_cancel cancel;
+
+    /* The front's. */
+    uint32_t n_pieces;  /* of its jobs, that engines have */
+    uint32_t n_pins;    /* threads that still have to wake the client */
+    uint64_t active_ns; /* when something was last taken */
+    bool is_watched;
+    struct wharf_list watch_link;
+    struct wharf_list publish_link; /* completions are written, but not published */
+    struct wharf_list event_link;   /* the loop thread has to look at it */
+    struct wharf_list session_link; /* in the list of all */
+    struct wharf_sched_session sched;
+
+    struct wharf_use use; /* charged for it */
+    void *connection;     /* the loop thread's */
+};
+
+/* What OpenQueueRequest asks for, after it was checked. */
+struct wharf_session_options {
+    uint64_t id;
+    uint32_t n_entries;
+    uint64_t arena_nbytes; /* 0: no arena, or one that is brought */
+    uint32_t n_regions;    /* the most that can be registered, the arena not counted */
+    uint64_t generation;
+    uint8_t default_class;
+    uint8_t engine;
+};
+
+/* What a session of these options costs before any region is registered. */
+struct wharf_use wharf_session_use(const struct wharf_session_options *options);
+
+/*
+ * wharf_session_new: makes the rings and the arena.  The tenant has been charged.  The descriptors
+ * of C, D and the arena are open for being sent.  Returns 0 or -errno.
+ */
+int wharf_session_new(const struct wharf_session_options *options, struct wharf_tenant *tenant,
+                      struct wharf_session **ret_session);
+
+/* Frees the memory too: what the reaper does.  NULL and half-made ones are allowed. */
+void wharf_session_free(struct wharf_session *session);
+
+/* The region of that number, or NULL. */
+struct wharf_region *wharf_session_region(struct wharf_session *session, uint32_t number);
+
+/* A place for one more region, or NULL. */
+struct wharf_region *wharf_session_region_place(struct wharf_session *session);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/tenant.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void wharf_tenants_init(struct wharf_tenants *tenants)
+{
+    wharf_list_init(&tenants->list);
+    tenants->n = 0;
+}
+
+static void forget(struct wharf_tenants *tenants, struct wharf_tenant *tenant)
+{
+    wharf_list_remove(&tenant->link);
+    tenants->n--;
+    free(tenant);
+}
+
+void wharf_tenants_deinit(struct wharf_tenants *tenants)
+{
+    WHARF_LIST_FOR(link, &tenants->list)
+    forget(tenants, WHARF_LIST_ENTRY(link, struct wharf_tenant, link));
+}
+
+static bool is_idle(const struct wharf_tenant *tenant)
+{
+    static const struct wharf_use nothing;
+
+    return memcmp(&tenant->used, &nothing, sizeof(nothing)) == 0 && tenant->n_hung_gates == 0;
+}
+
+/* Drops the one that has been idle for the longest time, if there are too many. */
+static void forget_surplus(struct wharf_tenants *tenants)
+{
+    if (tenants->n < WHARF_TENANTS_REMEMBERED)
+        return;
+    WHARF_LIST_FOR(link, &tenants->list)
+    {
+        struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
+        if (is_idle(tenant)) {
+            forget(tenants, tenant);
+            return;
+        }
+    }
+}
+
+static struct wharf_tenant *tenant_new(const char *name, const struct wharf_config *config)
+{
+    struct wharf_tenant *tenant = calloc(1, sizeof(*tenant));
+
+    if (!tenant)
+        return NULL;
+    strncpy(tenant->name, name, sizeof(tenant->name) - 1);
+    tenant->quota = wharf_config_quota_of(config, tenant->name);
+    wharf_sched_tenant_init(&tenant->sched);
+    wharf_estimates_init(&tenant->estimates);
+    return tenant;
+}
+
+struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char *name,
+                                       const struct wharf_config *config)
+{
+    struct wharf_tenant *tenant;
+
+    WHARF_LIST_FOR(link, &tenants->list)
+    {
+        tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
+        if (strcmp(tenant->name, name) == 0) {
+            /* The latest one is the last to be forgotten. */
+            wharf_list_remove(link);
+            wharf_list_append(&tenants->list, link);
+            return tenant;
+        }
+    }
+    forget_surplus(tenants);
+    tenant = tenant_new(name, config);
+    if (!tenant)
+        return NULL;
+    wharf_list_append(&tenants->list, &tenant->link);
+    tenants->n++;
+    return tenant;
+}
+
+void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_config *config)
+{
+    WHARF_LIST_FOR(link, &tenants->list)
+    {
+        struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
+        tenant->quota = wharf_config_quota_of(config, tenant->name);
+    }
+}
+
+/* Whether `more` fits beside what is used; a quota that was lowered below its use fits nothing. */
+static bool fits(uint64_t used, uint64_t more, uint64_t quota)
+{
+    return more == 0 || (used <= quota && more <= quota - used);
+}
+
+int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use,
+                        const char **ret_which)
+{
+    struct wharf_use *used = &tenant->used;
+    const struct wharf_quota *quota = &tenant->quota;
+    const char *which = NULL;
+
+    if (!fits(used->n_connections, use->n_connections, quota->max_connections))
+        which = "max_connections";
+    else if (!fits(used->n_descriptors, use->n_descriptors, quota->max_descriptors))
+        which = "max_descriptors";
+    else if (!fits(used->n_jobs, use->n_jobs, quota->max_jobs))
+        which = "max_jobs";
+    else if (!fits(used->memory_nbytes, use->memory_nbytes, quota->max_memory_nbytes))
+        which = "max_memory";
+    if (which) {
+        if (ret_which)
+            *ret_which = which;
+        return -EDQUOT;
+    }
+    used->n_connections += use->n_connections;
+    used->n_descriptors += use->n_descriptors;
+    used->n_jobs += use->n_jobs;
+    used->memory_nbytes += use->memory_nbytes;
+    return 0;
+}
+
+void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use)
+{
+    tenant->used.n_connections -= use->n_connections;
+    tenant->used.n_descriptors -= use->n_descriptors;
+    tenant->used.n_jobs -= use->n_jobs;
+    tenant->used.memory_nbytes -= use->memory_nbytes;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tenant.h: who pays for what clients use.
+ *
+ * A tenant is a user id, or a listening socket as a whole.  Everything here is guarded by the front
+ * lock.  Quotas are charged before what they are for is allocated.
+ */
+#ifndef WHARF_DAEMON_TENANT_H
+#define WHARF_DAEMON_TENANT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/config.h"
+#include "daemon/estimate.h"
+#include "daemon/list.h"
+#include "daemon/sched.h"
+#include "daemon/stats.h"
+
+/* What is charged at once. */
+struct wharf_use {
+    uint64_t n_connections;
+    uint64_t n_descriptors;
+    uint64_t n_jobs;
+    uint64_t memory_nbytes;
+};
+
+struct wharf_tenant {
+    char name[WHARF_CONFIG_NAME_NBYTES]; /* uid:1000, or socket:NAME */
+    struct wharf_list link;
+    struct wharf_quota quota;
+    struct wharf_use used;
+    uint32_t n_hung_gates; /* processes that its descriptors have hung */
+    struct wharf_sched_tenant sched;
+    struct wharf_estimates estimates;
+    struct wharf_tenant_stats stats;
+    /* Time that it may still use in the interactive lane. */
+    int64_t interactive_ns;
+    uint64_t interactive_at_ns; /* when that was so */
+};
+
+struct wharf_tenants {
+    struct wharf_list list;
+    uint32_t n;
+};
+
+/* Tenants that use nothing are remembered for their statistics, the latest so many. */
+#define WHARF_TENANTS_REMEMBERED 256
+
+void wharf_tenants_init(struct wharf_tenants *tenants);
+void wharf_tenants_deinit(struct wharf_tenants *tenants);
+
+/* The tenant of that name, a new one if need be.  NULL: out of memory.  It stays while it uses
+ * something. */
+struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char *name,
+                                       const struct wharf_config *config);
+
+/* Takes the quotas of all tenants from the configuration anew. */
+void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_config *config);
+
+/*
+ * Charges `use`, all of it or nothing.  Returns 0, or -EDQUOT with the name of the quota that is
+ * too small in *ret_which (NULL is allowed), a static string as in the configuration.
+ */
+int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use,
+                        const char **ret_which);
+void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use);
+
+#endif
