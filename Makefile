@@ -257,7 +257,8 @@ unit_names := $(notdir $(unit_bin))
 fuzz_names := $(notdir $(fuzz_bin))
 scripts    := $(wildcard tests/integration/*_test.sh)
 # One word a program, with its arguments, as tests/run-tests takes them.
-replays    := $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTATIONS) tests/fuzz/corpus/$(f)")
+fuzz_inputs = tests/fuzz/corpus/$(1) $(shell grep -sv '^\#' tests/fuzz/$(1).inputs)
+replays    := $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTATIONS) $(call fuzz_inputs,$(f))")
 
 # Committed vectors, and with VECTORS those of a further folder, by way of a table.
 vector_runs := $(foreach v,asan release,"build/$(v)/tests/vectors tests/vectors")

@@ -78,6 +78,14 @@ static void add_file(struct input_list *list, const char *path)
     list->inputs[list->n_inputs++] = input;
 }
 
+/* Vectors are good inputs; what is said of them beside them is none. */
+static int is_expectation(const char *path)
+{
+    static const char suffix[] = ".expect";
+    size_t n = strlen(path);
+    return n >= sizeof(suffix) && strcmp(path + n - (sizeof(suffix) - 1), suffix) == 0;
+}
+
 static void add_path(struct input_list *list, const char *path)
 {
     struct stat status;
@@ -91,7 +99,8 @@ static void add_path(struct input_list *list, const char *path)
     if (test_file_list_init(&files, path) != 0)
         die(path);
     for (size_t i = 0; i < files.n_paths; i++)
-        add_file(list, files.paths[i]);
+        if (!is_expectation(files.paths[i]))
+            add_file(list, files.paths[i]);
     test_file_list_deinit(&files);
 }
 

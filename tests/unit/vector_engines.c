@@ -6,9 +6,8 @@
 
 #include "clientlib/wharf.h"
 #include "encoders/deflate/inflate_loop.h"
-#include "encoders/deflate/inflate_stream.h"
 #include "kernels/simt/simt_batch.h"
-#include "tests/lib/test_random.h"
+#include "tests/lib/test_stream.h"
 
 static bool can_decode_any(uint32_t codec)
 {
@@ -76,45 +75,19 @@ static bool can_stream(uint32_t codec)
     return stream_format(codec, &format);
 }
 
-/* Feeds the stream in pieces of 1 to max_piece bytes; a span that does not fit `out` is dropped. */
+/* What no longer fits `out` is dropped. */
 static void decode_stream(uint32_t codec, size_t max_piece, const uint8_t *in, size_t in_nbytes,
                           uint8_t *out, size_t out_avail, struct wharf_outcome *ret_outcome)
 {
     enum wharf_inflate_format format;
-    struct test_random random = {in_nbytes};
-    struct wharf_inflate_stream *stream;
-    size_t taken = 0;
-    size_t out_nbytes = 0;
-
-    if (!stream_format(codec, &format) || !(stream = wharf_inflate_stream_new(format)))
+    if (!stream_format(codec, &format))
         abort();
-    for (bool ended = false; !ended;) {
-        const uint8_t *span;
-        size_t n;
-        switch (wharf_inflate_stream_next(stream, &span, &n)) {
-        case WHARF_INFLATE_STREAM_INPUT: {
-            uint8_t *space = wharf_inflate_stream_space(stream, &n);
-            size_t piece = 1 + test_random_below(&random, max_piece);
-            n = n < piece ? n : piece;
-            n = n < in_nbytes - taken ? n : in_nbytes - taken;
-            if (n > 0)
-                memcpy(space, in + taken, n);
-            taken += n;
-            wharf_inflate_stream_fill(stream, n, taken == in_nbytes);
-            break;
-        }
-        case WHARF_INFLATE_STREAM_OUTPUT:
-            if (n <= out_avail - out_nbytes)
-                memcpy(out + out_nbytes, span, n);
-            out_nbytes += n < out_avail - out_nbytes ? n : out_avail - out_nbytes;
-            break;
-        case WHARF_INFLATE_STREAM_END:
-            ended = true;
-            break;
-        }
-    }
-    wharf_inflate_stream_outcome(stream, ret_outcome);
-    wharf_inflate_stream_free(stream);
+    struct test_stream stream = test_stream_decode(format, in, in_nbytes, max_piece, in_nbytes);
+    size_t n = stream.out_nbytes < out_avail ? stream.out_nbytes : out_avail;
+    if (n > 0)
+        memcpy(out, stream.out, n);
+    *ret_outcome = stream.outcome;
+    test_stream_free(&stream);
 }
 
 static void decode_stream_bytes(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,

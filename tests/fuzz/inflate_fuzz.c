@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inflate_fuzz.c: any bytes as gzip, zlib or Deflate, whichever they look like, by every CPU
+ * decoder.
+ *
+ * All of them must say what the reference engine says, which asks zlib: the same result, reason,
+ * bit offset and sizes, and for good data the same bytes.  Once with ample room for the output, and
+ * once with a room that depends on the input, and so ends at any place.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "encoders/codec.h"
+#include "encoders/deflate/inflate_loop.h"
+#include "tests/lib/test_stream.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
+
+/* Ample bounds the time that one input takes: 64 KiB of it can ask for 64 MiB. */
+enum { AMPLE_NBYTES = 1 << 16, SCARCE_NBYTES = 700, MAX_PIECE_NBYTES = 300 };
+
+enum { RAW, ZLIB, GZIP };
+
+static const struct format {
+    uint32_t codec;
+    enum wharf_inflate_format stream;
+} formats[] = {
+    [RAW] = {WHARF_CODEC_DEFLATE, WHARF_INFLATE_RAW},
+    [ZLIB] = {WHARF_CODEC_ZLIB, WHARF_INFLATE_ZLIB},
+    [GZIP] = {WHARF_CODEC_GZIP, WHARF_INFLATE_GZIP},
+};
+
+struct decoded {
+    struct wharf_outcome outcome;
+    uint8_t *out;
+};
+
+static void check(int good)
+{
+    if (!good)
+        abort();
+}
+
+/* Memory of exactly the size that the decoder is told, so that a sanitizer sees any byte beyond. */
+static struct decoded decode(wharf_decode_fn *decoder, const uint8_t *data, size_t nbytes,
+                             size_t out_avail)
+{
+    struct decoded decoded = {.out = malloc(out_avail ? out_avail : 1)};
+    check(decoded.out != NULL);
+    memset(&decoded.outcome, 0xff, sizeof(decoded.outcome));
+    decoder(data, nbytes, decoded.out, out_avail, &decoded.outcome);
+    return decoded;
+}
+
+static void check_same(const struct decoded *want, const struct decoded *got)
+{
+    check(got->outcome.result == want->outcome.result);
+    check(got->outcome.reason == want->outcome.reason);
+    check(got->outcome.bit_offset == want->outcome.bit_offset);
+    check(got->outcome.in_nbytes == want->outcome.in_nbytes);
+    check(got->outcome.out_nbytes == want->outcome.out_nbytes);
+    check(memcmp(got->out, want->out, want->outcome.out_nbytes) == 0);
+}
+
+/* The stream has room for everything, and on failure counts what it handed out. */
+static void check_stream(const struct format *format, const uint8_t *data, size_t nbytes,
+                         const struct decoded *want)
+{
+    if (want->outcome.result == WHARF_OUTPUT_TOO_SMALL)
+        return;
+    struct test_stream stream =
+        test_stream_decode(format->stream, data, nbytes, MAX_PIECE_NBYTES, nbytes + 1);
+    check(stream.outcome.result == want->outcome.result);
+    check(stream.outcome.reason == want->outcome.reason);
+    check(stream.outcome.bit_offset == want->outcome.bit_offset);
+    if (want->outcome.result == WHARF_OK) {
+        check(stream.out_nbytes == want->outcome.out_nbytes);
+        check(stream.outcome.in_nbytes == want->outcome.in_nbytes);
+        check(stream.out_nbytes == 0 || memcmp(stream.out, want->out, stream.out_nbytes) == 0);
+        check(stream.verified == stream.out_nbytes);
+    }
+    test_stream_free(&stream);
+}
+
+static void check_format(const struct format *format, const uint8_t *data, size_t nbytes,
+                         size_t out_avail)
+{
+    const struct wharf_codec_ops *ops = wharf_codec_find(format->codec)->ops;
+    struct decoded want = decode(ops->decode_reference, data, nbytes, out_avail);
+    /* zlib takes memory; the outcome would not be the data's. */
+    check(want.outcome.result != WHARF_NO_MEMORY);
+    static const char *const loops[] = {NULL, "plain"};
+    for (size_t i = 0; i < sizeof(loops) / sizeof(loops[0]); i++) {
+        check(wharf_inflate_loop_force(loops[i]) == 0);
+        struct decoded got = decode(ops->decode, data, nbytes, out_avail);
+        check_same(&want, &got);
+        free(got.out);
+    }
+    check(wharf_inflate_loop_force(NULL) == 0);
+    check_stream(format, data, nbytes, &want);
+    free(want.out);
+}
+
+/* By one byte, so that most damaged headers are still the format's to judge. */
+static const struct format *likely_format(const uint8_t *data, size_t nbytes)
+{
+    if (nbytes > 0 && data[0] == 0x1f)
+        return &formats[GZIP];
+    /* Method 8 and any window; as raw Deflate, the beginning of a stored block. */
+    return nbytes > 0 && (data[0] & 0x0f) == 8 ? &formats[ZLIB] : &formats[RAW];
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    size_t scarce_nbytes = crc32(0, data, (uInt)nbytes) % SCARCE_NBYTES;
+    const struct format *format = likely_format(data, nbytes);
+    check_format(format, data, nbytes, AMPLE_NBYTES);
+    check_format(format, data, nbytes, scarce_nbytes);
+    return 0;
+}
