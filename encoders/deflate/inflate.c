@@ -12,23 +12,14 @@ struct unit {
     uint32_t value;  /* the literal, or the distance of a match */
 };
 
-/* The entry of the code at the front of `word`, second table included. */
-static uint32_t look_up(const uint32_t *table, unsigned table_nbits, uint64_t word)
+/* The distance of a match, its code at the front of `word` and `left` bits to the source's end. */
+static uint32_t read_distance(const struct wharf_inflate_tables *tables, uint64_t word,
+                              uint64_t left, struct unit *unit)
 {
-    uint32_t entry = table[wharf_low_bits(word, table_nbits)];
+    uint32_t entry = tables->distance[wharf_low_bits(word, WHARF_DISTANCE_TABLE_NBITS)];
 
     if (entry & WHARF_ENTRY_SUBTABLE)
-        entry = table[wharf_entry_sum(entry, word)];
-    return entry;
-}
-
-/* The distance of a match, its code at the front of `word` and `left` bits to the source's end. */
-static uint32_t read_distance(const struct wharf_inflate *inflate, uint64_t word, uint64_t left,
-                              struct unit *unit)
-{
-    const struct wharf_inflate_tables *tables = &inflate->tables;
-    uint32_t entry = look_up(tables->distance, tables->distance_nbits, word);
-
+        entry = wharf_entry_follow(tables->distance, entry, word);
     if (wharf_entry_code_nbits(entry) > left)
         return WHARF_REASON_INPUT_TRUNCATED;
     if (entry & WHARF_ENTRY_SPECIAL)
@@ -36,58 +27,85 @@ static uint32_t read_distance(const struct wharf_inflate *inflate, uint64_t word
     if (wharf_entry_nbits(entry) > left)
         return WHARF_REASON_INPUT_TRUNCATED;
     unit->nbits += wharf_entry_nbits(entry);
-    unit->value = wharf_entry_sum(entry, word);
-    if (unit->value > (size_t)(inflate->out_next - inflate->out_begin))
-        return WHARF_REASON_DEFLATE_DISTANCE_TOO_FAR;
+    unit->value = wharf_entry_value(entry) + wharf_entry_extra(entry, word);
+    return WHARF_REASON_NONE;
+}
+
+/* A match whose length, or length and distance, are in `entry`. */
+static uint32_t read_match(const struct wharf_inflate_tables *tables, uint32_t entry, uint64_t word,
+                           uint64_t left, struct unit *unit)
+{
+    unit->nbits = wharf_entry_nbits(entry);
+    if (unit->nbits > left)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    unit->length = WHARF_DEFLATE_MIN_MATCH + (entry >> 24);
+    if (entry & WHARF_ENTRY_FULL) {
+        uint32_t distance = wharf_inflate_distances[(uint8_t)(entry >> 8)];
+        unit->value =
+            wharf_entry_value(distance) + (uint32_t)(wharf_low_bits(word, unit->nbits) >>
+                                                     (unit->nbits - wharf_entry_nbits(distance)));
+        return WHARF_REASON_NONE;
+    }
+    unit->length += wharf_entry_extra(entry, word);
+    return read_distance(tables, word >> unit->nbits, left - unit->nbits, unit);
+}
+
+static uint32_t read_special(uint32_t entry, uint64_t left, struct unit *unit)
+{
+    unit->nbits = wharf_entry_nbits(entry);
+    unit->length = 0;
+    if (unit->nbits > left)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    if (wharf_entry_value(entry) != WHARF_ENTRY_END)
+        return WHARF_REASON_DEFLATE_LITLEN_SYMBOL;
     return WHARF_REASON_NONE;
 }
 
 /* Reads the unit at bit_pos, which stays.  Whether it fits the output is not looked at. */
 static uint32_t read_unit(const struct wharf_inflate *inflate, struct unit *unit)
 {
-    const struct wharf_inflate_tables *tables = &inflate->tables;
+    const struct wharf_inflate_tables *tables = inflate->tables;
     uint64_t left = 8 * (uint64_t)inflate->in_nbytes - inflate->bit_pos;
     uint64_t word = wharf_peek_bits(inflate->in, inflate->in_nbytes, inflate->bit_pos);
-    uint32_t entry = look_up(tables->litlen, tables->litlen_nbits, word);
+    uint32_t entry = tables->litlen[wharf_low_bits(word, tables->litlen_nbits)];
 
-    unit->nbits = wharf_entry_code_nbits(entry);
-    if (unit->nbits > left)
-        return WHARF_REASON_INPUT_TRUNCATED;
-    if (entry & WHARF_ENTRY_LITERAL) {
-        unit->length = 1;
+    if (entry & WHARF_ENTRY_SUBTABLE)
+        entry = wharf_entry_follow(tables->litlen, entry, word);
+    if (entry & WHARF_ENTRY_SPECIAL)
+        return read_special(entry, left, unit);
+    if (entry & (WHARF_ENTRY_LITERAL | WHARF_ENTRY_MORE)) {
+        /* The first literal alone: what comes with it is the next unit. */
         unit->value = wharf_entry_value(entry) & 0xff;
-        return WHARF_REASON_NONE;
+        unit->length = 1;
+        unit->nbits = tables->lengths.nbits[unit->value];
+        return unit->nbits > left ? WHARF_REASON_INPUT_TRUNCATED : WHARF_REASON_NONE;
     }
-    if (entry & WHARF_ENTRY_SPECIAL) {
-        unit->length = 0;
-        return wharf_entry_value(entry) == WHARF_ENTRY_END ? WHARF_REASON_NONE
-                                                           : WHARF_REASON_DEFLATE_LITLEN_SYMBOL;
-    }
-    unit->nbits = wharf_entry_nbits(entry);
-    if (unit->nbits > left)
-        return WHARF_REASON_INPUT_TRUNCATED;
-    unit->length = wharf_entry_sum(entry, word);
-    return read_distance(inflate, word >> unit->nbits, left - unit->nbits, unit);
+    uint32_t reason = read_match(tables, entry, word, left, unit);
+    if (reason == WHARF_REASON_NONE &&
+        unit->value > (size_t)(inflate->out_next - inflate->out_begin))
+        return WHARF_REASON_DEFLATE_DISTANCE_TOO_FAR;
+    return reason;
 }
 
-static void copy_match(uint8_t *out, uint32_t distance, unsigned length)
+/* Exactly `length` bytes: what has been copied is a longer period, to be copied at once. */
+static void copy_match(uint8_t *out, size_t distance, size_t length)
 {
-    if (distance >= length) {
-        memcpy(out, out - distance, length);
-        return;
+    const uint8_t *from = out - distance;
+
+    while (length > distance) {
+        memcpy(out, from, distance);
+        out += distance;
+        length -= distance;
+        distance *= 2;
     }
-    while (length--) {
-        *out = *(out - distance);
-        out++;
-    }
+    memcpy(out, from, length);
 }
 
-/* The careful loop: the rest of a block, to its end or to whatever stops it. */
-static uint32_t run_coded(struct wharf_inflate *inflate)
+/* The careful loop: decodes to the block's end or to whatever stops it. */
+static uint32_t run_careful(struct wharf_inflate *inflate)
 {
     struct unit unit;
 
-    wharf_inflate_loop(inflate);
     for (;;) {
         uint32_t reason = read_unit(inflate, &unit);
         if (reason != WHARF_REASON_NONE)
@@ -96,15 +114,25 @@ static uint32_t run_coded(struct wharf_inflate *inflate)
             return WHARF_REASON_OUTPUT_FULL;
         inflate->bit_pos += unit.nbits;
         if (unit.length == 0)
-            break;
+            return WHARF_REASON_NONE;
         if (unit.length == 1)
             *inflate->out_next = (uint8_t)unit.value;
         else
             copy_match(inflate->out_next, unit.value, unit.length);
         inflate->out_next += unit.length;
     }
-    inflate->phase = WHARF_INFLATE_HEADER;
-    return WHARF_REASON_NONE;
+}
+
+static uint32_t run_coded(struct wharf_inflate *inflate)
+{
+    const uint64_t start = inflate->bit_pos;
+
+    wharf_inflate_loop(inflate);
+    uint32_t reason = run_careful(inflate);
+    inflate->body_nbits += inflate->bit_pos - start;
+    if (reason == WHARF_REASON_NONE)
+        inflate->phase = WHARF_INFLATE_HEADER;
+    return reason;
 }
 
 static uint32_t run_stored(struct wharf_inflate *inflate)

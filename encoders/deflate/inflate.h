@@ -33,6 +33,7 @@ struct wharf_inflate {
     const uint8_t *in;
     size_t in_nbytes;
     uint64_t bit_pos;
+    bool in_more; /* the source may still grow: a guess, and only about what work pays */
 
     /* The output: matches may refer to out_begin .. out_next; out_next .. out_end is free.
      * Between runs a caller may move it, if all of it or the last 32 KiB stay in front of
@@ -44,8 +45,11 @@ struct wharf_inflate {
     enum wharf_inflate_phase phase;
     bool final_block;
     uint32_t stored_left;
+    /* Size of the bodies since the last dynamic header: the next will be like it. */
+    uint64_t body_nbits;
 
-    struct wharf_inflate_tables tables;
+    const struct wharf_inflate_tables *tables; /* of the block: own_tables, or the fixed ones */
+    struct wharf_inflate_tables own_tables;
 };
 
 /* Ready for the first block header.  The tables are left uninitialised. */
@@ -56,12 +60,13 @@ static inline void wharf_inflate_init(struct wharf_inflate *inflate, const uint8
     inflate->in = in;
     inflate->in_nbytes = in_nbytes;
     inflate->bit_pos = bit_pos;
+    inflate->in_more = false;
     inflate->out_begin = inflate->out_next = out;
     inflate->out_end = out ? out + out_avail : out;
     inflate->phase = WHARF_INFLATE_HEADER;
     inflate->final_block = false;
     inflate->stored_left = 0;
-    inflate->tables.fixed = false;
+    inflate->body_nbits = UINT64_MAX / 8;
 }
 
 /* Ready for another stream's first block header at bit_pos: its output follows what is there, but

@@ -3,8 +3,13 @@
 
 #if defined(__x86_64__)
 
+#include <immintrin.h>
+
+#include "encoders/deflate/inflate_copy.h"
+
 #define LOOP wharf_inflate_loop_bmi2
-#define TARGET __attribute__((target("bmi,bmi2")))
+#define TARGET __attribute__((target("bmi,bmi2,avx2")))
+#define LOW_BITS(word, n) _bzhi_u64(word, n)
 #include "encoders/deflate/inflate_loop_body.h"
 
 #endif

@@ -1,98 +1,160 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inflate_loop_body.h: the fast loop itself, included once for each form, which defines LOOP as
- * the function's name and TARGET as its attributes.
+ * the function's name, TARGET as its attributes, and LOW_BITS(word, n) as the lowest n bits of a
+ * word, where only the lowest 8 bits of n count and are at most 63.
  *
- * `bits` holds the next bits of the source, `nbits` of them (56 to 63 after a refill) belong to
- * bytes before in_next; those above are copies of the bits at in_next or zero, so that OR-ing
- * them in again changes nothing.
+ * What limits the loop is how soon the next entry is known.  So each turn first takes an entry's
+ * bits, starts both look-ups that may follow (another litlen entry, and a distance), and only then
+ * looks at what the entry is: when the processor guessed wrong there, the look-ups are under way
+ * all the same.
+ *
+ * `bits` are the next bits of the source, the lowest first; nbits of them (in the lowest 6 bits of
+ * the variable; the rest is whatever entries had there) come before in_next.  Those above are the
+ * bits at in_next or zero, so that OR-ing them in again changes nothing.  A refill leaves at least
+ * 56; what a turn takes before it refills is at most
+ *     two literal steps, 2 * 11, and a FULL match, 11 + 13: 46; or
+ *     two literal steps and a length, 15 + 5: 42, then with fewer than 28 left a refill, and a
+ *     distance, 15 + 13.
+ * After a refill 64 bits are true ones, of which at least 64 - 46 are left for the next look-up.
  */
 
-/* Most bytes that one turn reads from in_next on: three refills, of which the first two move it
- * by at most 7 bytes each, after 7 that starting up moves it by. */
-#define IN_MARGIN (7 + 7 + 7 + 8)
+/* Bytes of the source that a turn may read: eight at a refill, up to seven of them taken, and
+ * eight more.  Starting up reads eight, goes on by seven, and by one more with the first refill. */
+#define IN_MARGIN (7 + 8)
+#define IN_START_MARGIN (8 + IN_MARGIN)
 
-/* Most bytes that one turn writes from out on: two literals, or one and a match, which is copied in
- * words and so writes up to 7 bytes past its end. */
-#define OUT_MARGIN (2 + WHARF_DEFLATE_MAX_MATCH + 7)
+/* Bytes that a turn may write: two literal steps, a literal and a match. */
+#define OUT_MARGIN (2 * 2 + 1 + WHARF_COPY_NBYTES)
 
 #define REFILL()                                                                                   \
     do {                                                                                           \
-        bits |= wharf_load_le64(in_next) << nbits;                                                 \
-        in_next += (63 - nbits) >> 3;                                                              \
+        bits |= wharf_load_le64(in_next) << (nbits & 63);                                          \
+        in_next += ~nbits >> 3 & 7;                                                                \
         nbits |= 56;                                                                               \
     } while (0)
 
-#define TAKE(entry)                                                                                \
+/* Takes the entry's bits and starts the look-ups. */
+#define STEP()                                                                                     \
     do {                                                                                           \
-        bits >>= wharf_entry_nbits(entry) & 63;                                                    \
-        nbits -= wharf_entry_nbits(entry);                                                         \
+        before = bits;                                                                             \
+        bits >>= entry & 63;                                                                       \
+        nbits -= entry;                                                                            \
+        next_entry = tables->litlen[LOW_BITS(bits, litlen_nbits)];                                 \
+        distance_entry = tables->distance[(uint8_t)bits];                                          \
     } while (0)
 
-static inline void copy_words(uint8_t *to, const uint8_t *from, const uint8_t *to_end,
-                              uint32_t step)
-{
-    do {
-        uint64_t word;
-        memcpy(&word, from, sizeof(word));
-        memcpy(to, &word, sizeof(word));
-        to += step;
-        from += step;
-    } while (to < to_end);
-}
+/* Puts out the entry's one or two literals and goes on to the next entry. */
+#define PUT_LITERALS()                                                                             \
+    do {                                                                                           \
+        const uint16_t literals = (uint16_t)(entry >> 16);                                         \
+        memcpy(out, &literals, sizeof(literals));                                                  \
+        out += (uint8_t)(entry >> 8);                                                              \
+        entry = next_entry;                                                                        \
+    } while (0)
 
 TARGET void LOOP(struct wharf_inflate *inflate)
 {
-    const struct wharf_inflate_tables *tables = &inflate->tables;
-    const uint64_t litlen_mask = ((uint64_t)1 << tables->litlen_nbits) - 1;
-    const uint64_t distance_mask = ((uint64_t)1 << tables->distance_nbits) - 1;
+    const struct wharf_inflate_tables *const tables = inflate->tables;
+    const unsigned litlen_nbits = tables->litlen_nbits;
+    const uintptr_t out_begin = (uintptr_t)inflate->out_begin;
     const uint8_t *in_next = inflate->in + (inflate->bit_pos >> 3);
     uint8_t *out = inflate->out_next;
 
-    if (inflate->in + inflate->in_nbytes - in_next < IN_MARGIN ||
+    if (inflate->in + inflate->in_nbytes - in_next < IN_START_MARGIN ||
         inflate->out_end - out < OUT_MARGIN)
         return;
-    const uint8_t *in_limit = inflate->in + inflate->in_nbytes - IN_MARGIN;
-    uint8_t *out_limit = inflate->out_end - OUT_MARGIN;
+    const uint8_t *const in_limit = inflate->in + inflate->in_nbytes - IN_MARGIN;
+    const uint8_t *const out_limit = inflate->out_end - OUT_MARGIN;
 
     uint64_t bits = wharf_load_le64(in_next) >> (inflate->bit_pos & 7);
-    unsigned nbits = 56 - (inflate->bit_pos & 7);
+    uint64_t nbits = 56 - (inflate->bit_pos & 7);
     in_next += 7;
-    do {
-        REFILL();
-        uint32_t entry = tables->litlen[bits & litlen_mask];
-        if (entry & WHARF_ENTRY_LITERAL) {
-            TAKE(entry);
-            *out++ = (uint8_t)wharf_entry_value(entry);
-            entry = tables->litlen[bits & litlen_mask];
-        }
-        if (entry & WHARF_ENTRY_SUBTABLE)
-            entry = tables->litlen[wharf_entry_sum(entry, bits)];
-        if (entry & WHARF_ENTRY_LITERAL) {
-            TAKE(entry);
-            *out++ = (uint8_t)wharf_entry_value(entry);
-            continue;
-        }
-        if (entry & WHARF_ENTRY_SPECIAL)
-            break;
+    REFILL();
 
-        /* A match.  Nothing is taken for good until it is known to be one. */
-        const unsigned litlen_nbits = wharf_entry_nbits(entry);
-        const uint32_t length = wharf_entry_sum(entry, bits);
-        TAKE(entry);
-        REFILL();
-        entry = tables->distance[bits & distance_mask];
-        if (entry & WHARF_ENTRY_SUBTABLE)
-            entry = tables->distance[wharf_entry_sum(entry, bits)];
-        const uint32_t distance = wharf_entry_sum(entry, bits);
-        if ((entry & WHARF_ENTRY_SPECIAL) || distance > (size_t)(out - inflate->out_begin)) {
-            nbits += litlen_nbits;
-            break;
+    uint64_t before;                     /* the bits with the entry's own */
+    uint32_t next_entry, distance_entry; /* if the entry is literals; if it is a length */
+    unsigned given_back = 0;             /* bits taken by a unit that is not good */
+    uint32_t entry = tables->litlen[LOW_BITS(bits, litlen_nbits)];
+    do {
+        STEP();
+        if (entry & WHARF_ENTRY_LITERAL) {
+            PUT_LITERALS();
+            STEP();
+            if (entry & WHARF_ENTRY_LITERAL) {
+                PUT_LITERALS();
+                STEP();
+                if (entry & WHARF_ENTRY_LITERAL) {
+                    PUT_LITERALS();
+                    REFILL();
+                    continue;
+                }
+            }
         }
-        TAKE(entry);
-        copy_words(out, out - distance, out + length, distance < 8 ? distance : 8);
-        out += length;
+
+        uint8_t *to;
+        const uint8_t *from;
+        uint32_t length, distance;
+        if (entry & WHARF_ENTRY_FULL) {
+            distance_entry = wharf_inflate_distances[(uint8_t)(entry >> 8)];
+            const uint64_t extra = before >> ((entry - distance_entry) & 63);
+            distance = (distance_entry >> 16) + (uint32_t)LOW_BITS(extra, distance_entry);
+            length = WHARF_DEFLATE_MIN_MATCH + (entry >> 24);
+            *out = (uint8_t)(entry >> 16);
+            to = out + (entry >> 13 & 1);
+            from = (const uint8_t *)((uintptr_t)to - distance);
+            if (__builtin_expect((uintptr_t)from < out_begin, 0)) {
+                given_back = wharf_entry_nbits(entry);
+                break;
+            }
+            entry = next_entry;
+        } else {
+            if (__builtin_expect(entry & WHARF_ENTRY_SPECIAL, 0)) {
+                bits = before;
+                nbits += entry;
+                if (!(entry & WHARF_ENTRY_SUBTABLE))
+                    break;
+                entry = wharf_entry_follow(tables->litlen, entry, bits);
+                if (entry & WHARF_ENTRY_SPECIAL)
+                    break;
+                STEP();
+                if (entry & WHARF_ENTRY_LITERAL) {
+                    PUT_LITERALS();
+                    REFILL();
+                    continue;
+                }
+            }
+            length = WHARF_DEFLATE_MIN_MATCH + (entry >> 24) +
+                     (uint32_t)(LOW_BITS(before, entry) >> wharf_entry_code_nbits(entry));
+            if (__builtin_expect((nbits & 63) < 15 + 13, 0))
+                REFILL();
+            *out = (uint8_t)(entry >> 16);
+            to = out + (entry >> 13 & 1);
+            if (__builtin_expect(distance_entry & WHARF_ENTRY_SPECIAL, 0)) {
+                if (distance_entry & WHARF_ENTRY_SUBTABLE)
+                    distance_entry = wharf_entry_follow(tables->distance, distance_entry, bits);
+                if (distance_entry & WHARF_ENTRY_SPECIAL) {
+                    given_back = wharf_entry_nbits(entry);
+                    break;
+                }
+            }
+            before = bits;
+            bits >>= distance_entry & 63;
+            nbits -= distance_entry;
+            next_entry = tables->litlen[LOW_BITS(bits, litlen_nbits)];
+            distance = (distance_entry >> 16) + (uint32_t)(LOW_BITS(before, distance_entry) >>
+                                                           wharf_entry_code_nbits(distance_entry));
+            from = (const uint8_t *)((uintptr_t)to - distance);
+            if (__builtin_expect((uintptr_t)from < out_begin, 0)) {
+                given_back = wharf_entry_nbits(entry) + wharf_entry_nbits(distance_entry);
+                break;
+            }
+            entry = next_entry;
+        }
+        REFILL();
+        out = to + length;
+        wharf_copy_match(to, from, length, distance);
     } while (in_next <= in_limit && out <= out_limit);
-    inflate->bit_pos = 8 * (uint64_t)(in_next - inflate->in) - nbits;
+    inflate->bit_pos = 8 * (uint64_t)(in_next - inflate->in) - (nbits & 63) - given_back;
     inflate->out_next = out;
 }

@@ -68,6 +68,7 @@ struct wharf_inflate_stream *wharf_inflate_stream_new(enum wharf_inflate_format 
     wharf_gzip_header_init(&stream->gzip_header);
     stream->in_base = stream->member_start = 0;
     stream->in_last = false;
+    stream->inflate.in_more = true;
     stream->out_base = stream->member_out_start = stream->verified = 0;
     stream->span = stream->unchecked = stream->out;
     stream->checksum = format == WHARF_INFLATE_ZLIB ? WHARF_ADLER32_INIT : WHARF_CRC32_INIT;
@@ -111,6 +112,7 @@ void wharf_inflate_stream_fill(struct wharf_inflate_stream *stream, size_t nbyte
 {
     stream->inflate.in_nbytes += nbytes;
     stream->in_last = last;
+    stream->inflate.in_more = !last;
 }
 
 const uint8_t *wharf_inflate_stream_rest(const struct wharf_inflate_stream *stream,

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/deflate/inflate_tables.h"
 
+#include <pthread.h>
 #include <string.h>
 
+#include "encoders/deflate/inflate_litlen.h"
 #include "proto/wharf_result.h"
 
-/* Entries without their code bits: extra bits, flags and value. */
-#define LITERAL(value) (WHARF_ENTRY_LITERAL | (uint32_t)(value) << 16)
-#define BASE(base, extra) ((uint32_t)(base) << 16 | (extra))
+/* Entries without the bits of their codes: extra bits, kind and value. */
+#define LITERAL(value) (WHARF_ENTRY_LITERAL | 1 << 8 | (uint32_t)(value) << 16)
+#define LENGTH(base, extra) ((uint32_t)((base)-WHARF_DEFLATE_MIN_MATCH) << 24 | (extra))
+#define DISTANCE(base, extra) ((uint32_t)(base) << 16 | (extra))
 #define END (WHARF_ENTRY_SPECIAL | WHARF_ENTRY_END << 16)
 #define INVALID (WHARF_ENTRY_SPECIAL | WHARF_ENTRY_INVALID << 16)
 
@@ -16,219 +19,131 @@
 #define LITERALS_64(v)                                                                             \
     LITERALS_16(v), LITERALS_16((v) + 16), LITERALS_16((v) + 32), LITERALS_16((v) + 48)
 
-static const uint32_t litlen_templates[WHARF_DEFLATE_N_LITLEN_FIXED] = {
+const uint32_t wharf_inflate_litlen_templates[WHARF_DEFLATE_N_LITLEN_FIXED] = {
     LITERALS_64(0),
     LITERALS_64(64),
     LITERALS_64(128),
     LITERALS_64(192),
     END,
-    WHARF_DEFLATE_LENGTH_LIST(BASE),
-    INVALID,
-    INVALID,
-};
-static const uint32_t distance_templates[WHARF_DEFLATE_N_DISTANCE_FIXED] = {
-    WHARF_DEFLATE_DISTANCE_LIST(BASE),
+    WHARF_DEFLATE_LENGTH_LIST(LENGTH),
     INVALID,
     INVALID,
 };
 
-/* The code words of a code, in order of length and symbol. */
-struct code {
-    unsigned n_words[WHARF_DEFLATE_MAX_CODE_NBITS + 1];
-    unsigned max_nbits;
-    uint16_t symbols[WHARF_DEFLATE_N_LITLEN_FIXED];
+const uint32_t wharf_inflate_distances[64] = {
+    WHARF_DEFLATE_DISTANCE_LIST(DISTANCE), INVALID, INVALID,
+    WHARF_DEFLATE_DISTANCE_LIST(DISTANCE), INVALID, INVALID,
 };
 
-/* The words left over in the code, in units of the longest possible word: 0 when it is complete;
- * negative when it is over-subscribed, and then *code is undefined. */
-static int count_words(struct code *code, const uint8_t *lengths, unsigned n_symbols)
+/* The width of the second table that begins with a word of nbits, of which `left` are still to
+ * come: wide enough that the words to come fill it. */
+static unsigned subtable_width(const struct wharf_code *code, unsigned table_nbits, unsigned nbits,
+                               unsigned left)
 {
-    int left = 1;
+    unsigned width = nbits - table_nbits;
+    unsigned room = 1u << width;
 
-    memset(code->n_words, 0, sizeof(code->n_words));
-    for (unsigned i = 0; i < n_symbols; i++)
-        code->n_words[lengths[i]]++;
-    code->n_words[0] = 0;
-    code->max_nbits = 0;
-    for (unsigned nbits = 1; nbits <= WHARF_DEFLATE_MAX_CODE_NBITS; nbits++) {
-        left = 2 * left - (int)code->n_words[nbits];
-        if (left < 0)
-            return left;
-        if (code->n_words[nbits])
-            code->max_nbits = nbits;
+    while (room > left) {
+        room = 2 * (room - left);
+        width++;
+        left = code->n_words[table_nbits + width];
     }
-    return left;
-}
-
-static void sort_symbols(struct code *code, const uint8_t *lengths, unsigned n_symbols)
-{
-    unsigned at[WHARF_DEFLATE_MAX_CODE_NBITS + 1];
-
-    at[1] = 0;
-    for (unsigned nbits = 1; nbits < WHARF_DEFLATE_MAX_CODE_NBITS; nbits++)
-        at[nbits + 1] = at[nbits] + code->n_words[nbits];
-    for (unsigned i = 0; i < n_symbols; i++)
-        if (lengths[i])
-            code->symbols[at[lengths[i]]++] = i;
-}
-
-/* The word after `word` of nbits in canonical order, both with their bits reversed: adds one at
- * the far end.  The last word, all ones, has none: then it is 0. */
-static unsigned next_word(unsigned word, unsigned nbits)
-{
-    unsigned zeros = word ^ ((1u << nbits) - 1);
-
-    if (!zeros)
-        return 0;
-    unsigned top = 1u << (31 - __builtin_clz(zeros));
-    return (word & (top - 1)) | top;
-}
-
-/*
- * Second tables for the words longer than table_nbits, of which `word` is the first and
- * code->symbols[i] its symbol.  Words that share their first table_nbits bits are neighbours, and
- * the longest comes last: the second table is as wide as the words from here on need to fill it.
- */
-static void fill_subtables(uint32_t *table, unsigned table_nbits, const struct code *code,
-                           const uint32_t *templates, unsigned i, unsigned word, unsigned nbits)
-{
-    unsigned end = 1u << table_nbits;
-    unsigned start = 0;
-    unsigned sub_nbits = 0;
-    unsigned prefix = ~0u;
-    unsigned left = code->n_words[nbits];
-
-    for (;;) {
-        while (left == 0) {
-            if (nbits == code->max_nbits)
-                return;
-            left = code->n_words[++nbits];
-        }
-        if ((word & ((1u << table_nbits) - 1)) != prefix) {
-            prefix = word & ((1u << table_nbits) - 1);
-            start = end;
-            sub_nbits = nbits - table_nbits;
-            unsigned room = (1u << sub_nbits) - (left < (1u << sub_nbits) ? left : 1u << sub_nbits);
-            while (room) {
-                sub_nbits++;
-                unsigned n = code->n_words[table_nbits + sub_nbits];
-                room = 2 * room - (n < 2 * room ? n : 2 * room);
-            }
-            end += 1u << sub_nbits;
-            table[prefix] = WHARF_ENTRY_SPECIAL | WHARF_ENTRY_SUBTABLE | start << 16 |
-                            table_nbits << 8 | (table_nbits + sub_nbits);
-        }
-        uint32_t entry = templates[code->symbols[i++]] + nbits * 0x101;
-        for (unsigned at = word >> table_nbits; at < 1u << sub_nbits;
-             at += 1u << (nbits - table_nbits))
-            table[start + at] = entry;
-        word = next_word(word, nbits);
-        left--;
-    }
-}
-
-/*
- * The first table, at most max_nbits wide: filled for the shortest words, then doubled for each
- * further bit.  Returns its width.
- */
-static unsigned fill_table(uint32_t *table, unsigned max_nbits, const struct code *code,
-                           const uint32_t *templates)
-{
-    unsigned width = code->max_nbits < max_nbits ? code->max_nbits : max_nbits;
-    unsigned nbits = 1;
-    unsigned word = 0;
-    unsigned i = 0;
-
-    while (code->n_words[nbits] == 0)
-        nbits++;
-    for (;; nbits++) {
-        for (unsigned n = nbits <= width ? code->n_words[nbits] : 0; n; n--) {
-            table[word] = templates[code->symbols[i++]] + nbits * 0x101;
-            word = next_word(word, nbits);
-        }
-        if (nbits >= width)
-            break;
-        memcpy(table + (1u << nbits), table, sizeof(*table) << nbits);
-    }
-    if (width < code->max_nbits)
-        fill_subtables(table, width, code, templates, i, word, width + 1);
     return width;
 }
 
 /*
- * The whole table of one code.  Incomplete codes that are good all the same, see
- * deflate_format.h: a single word of one bit, and no word at all.
+ * Second tables, for the words longer than table_nbits.  Words that share their first bits are
+ * neighbours in canonical order, so each table is finished before the next one begins.
  */
-static bool build_code(uint32_t *table, unsigned *table_nbits, unsigned max_nbits,
-                       const uint8_t *lengths, unsigned n_symbols, const uint32_t *templates)
+static void fill_subtables(uint32_t *table, unsigned table_nbits, const struct wharf_code *code,
+                           const uint32_t *templates)
 {
-    struct code code;
-    int left = count_words(&code, lengths, n_symbols);
+    const unsigned mask = (1u << table_nbits) - 1;
+    unsigned end = 1u << table_nbits;
+    unsigned start = end;
+    unsigned width = 0;
+    unsigned prefix = ~0u;
 
-    if (left < 0 || (left > 0 && code.max_nbits > 1))
-        return false;
-    if (left > 0)
-        table[0] = table[1] = INVALID + 0x101;
-    *table_nbits = 1;
-    if (code.max_nbits == 0)
-        return true;
-    sort_symbols(&code, lengths, n_symbols);
-    *table_nbits = fill_table(table, max_nbits, &code, templates);
-    return true;
+    for (unsigned nbits = table_nbits + 1; nbits <= code->max_nbits; nbits++)
+        for (unsigned i = code->first[nbits]; i < code->first[nbits + 1]; i++) {
+            unsigned word = code->words[i];
+            if ((word & mask) != prefix) {
+                prefix = word & mask;
+                start = end;
+                width = subtable_width(code, table_nbits, nbits, code->first[nbits + 1] - i);
+                end += 1u << width;
+                table[prefix] = WHARF_ENTRY_SPECIAL | WHARF_ENTRY_SUBTABLE | start << 16 |
+                                table_nbits << 8 | (table_nbits + width);
+            }
+            uint32_t entry = wharf_inflate_entry(templates[code->symbols[i]], nbits);
+            unsigned step = 1u << (nbits - table_nbits);
+            for (unsigned at = word >> table_nbits; at < 1u << width; at += step)
+                table[start + at] = entry;
+        }
 }
 
-uint32_t wharf_inflate_tables_dynamic(struct wharf_inflate_tables *tables,
-                                      const uint8_t *litlen_lengths, unsigned n_litlen,
-                                      const uint8_t *distance_lengths, unsigned n_distance)
+/* Always of its full width, so that the index is a byte. */
+static void fill_distance(uint32_t *table, const struct wharf_code *code)
 {
-    tables->fixed = false;
-    if (!build_code(tables->litlen, &tables->litlen_nbits, WHARF_LITLEN_TABLE_NBITS, litlen_lengths,
-                    n_litlen, litlen_templates))
+    table[0] = table[1] = INVALID | 1 << 8 | 1;
+    for (unsigned nbits = 1; nbits <= WHARF_DISTANCE_TABLE_NBITS; nbits++) {
+        if (nbits > 1)
+            memcpy(table + (1u << (nbits - 1)), table, sizeof(*table) << (nbits - 1));
+        for (unsigned i = code->first[nbits]; i < code->first[nbits + 1]; i++)
+            table[code->words[i]] =
+                wharf_inflate_entry(wharf_inflate_distances[code->symbols[i]], nbits);
+    }
+    fill_subtables(table, WHARF_DISTANCE_TABLE_NBITS, code, wharf_inflate_distances);
+}
+
+uint32_t wharf_inflate_tables_dynamic(struct wharf_inflate_tables *tables, uint64_t expected_nbits)
+{
+    struct wharf_code litlen, distance;
+
+    enum wharf_code_kind kind = wharf_code_init(&litlen, &tables->lengths, WHARF_CODE_LITLEN);
+    if (kind == WHARF_CODE_BAD)
         return WHARF_REASON_DEFLATE_LITLEN_CODE;
-    if (!build_code(tables->distance, &tables->distance_nbits, WHARF_DISTANCE_TABLE_NBITS,
-                    distance_lengths, n_distance, distance_templates))
+    if (wharf_code_init(&distance, &tables->lengths, WHARF_CODE_DISTANCE) == WHARF_CODE_BAD)
         return WHARF_REASON_DEFLATE_DISTANCE_CODE;
-    return WHARF_REASON_NONE;
-}
-
-void wharf_inflate_tables_fixed(struct wharf_inflate_tables *tables)
-{
-    uint8_t lengths[WHARF_DEFLATE_N_LITLEN_FIXED + WHARF_DEFLATE_N_DISTANCE_FIXED];
-    uint8_t *distance_lengths = lengths + WHARF_DEFLATE_N_LITLEN_FIXED;
-
-    if (tables->fixed)
-        return;
-    /* RFC 1951 section 3.2.6. */
-    memset(lengths, 8, 144);
-    memset(lengths + 144, 9, 256 - 144);
-    memset(lengths + 256, 7, 280 - 256);
-    memset(lengths + 280, 8, WHARF_DEFLATE_N_LITLEN_FIXED - 280);
-    memset(distance_lengths, 5, WHARF_DEFLATE_N_DISTANCE_FIXED);
-    wharf_inflate_tables_dynamic(tables, lengths, WHARF_DEFLATE_N_LITLEN_FIXED, distance_lengths,
-                                 WHARF_DEFLATE_N_DISTANCE_FIXED);
-    tables->fixed = true;
-}
-
-uint32_t wharf_inflate_precode_table(uint8_t table[WHARF_PRECODE_ENTRIES],
-                                     const uint8_t lengths[WHARF_DEFLATE_N_PRECODE])
-{
-    struct code code;
-    int left = count_words(&code, lengths, WHARF_DEFLATE_N_PRECODE);
-    unsigned word = 0;
-
-    if (left > 0 && code.max_nbits == 0) {
-        memset(table, 0 << 3 | 1, WHARF_PRECODE_ENTRIES);
+    fill_distance(tables->distance, &distance);
+    if (kind == WHARF_CODE_TRIVIAL) {
+        tables->litlen[0] = wharf_inflate_entry(END, 1);
+        tables->litlen[1] = wharf_inflate_entry(INVALID, 1);
+        tables->litlen_nbits = 1;
         return WHARF_REASON_NONE;
     }
-    if (left != 0)
-        return WHARF_REASON_DEFLATE_PRECODE;
-    sort_symbols(&code, lengths, WHARF_DEFLATE_N_PRECODE);
-    for (unsigned nbits = 1, i = 0; nbits <= WHARF_DEFLATE_MAX_PRECODE_NBITS; nbits++)
-        for (unsigned n = code.n_words[nbits]; n; n--) {
-            uint8_t entry = code.symbols[i++] << 3 | nbits;
-            for (unsigned at = word; at < WHARF_PRECODE_ENTRIES; at += 1u << nbits)
-                table[at] = entry;
-            word = next_word(word, nbits);
-        }
+    tables->litlen_nbits =
+        wharf_inflate_fill_litlen(tables->litlen, &litlen, &distance, expected_nbits);
+    fill_subtables(tables->litlen, tables->litlen_nbits, &litlen, wharf_inflate_litlen_templates);
     return WHARF_REASON_NONE;
+}
+
+static struct wharf_inflate_tables fixed_tables;
+
+static void make_fixed_tables(void)
+{
+    struct wharf_code_lengths *lengths = &fixed_tables.lengths;
+
+    /* RFC 1951 section 3.2.6. */
+    memset(lengths->nbits, 8, 144);
+    memset(lengths->nbits + 144, 9, 256 - 144);
+    memset(lengths->nbits + 256, 7, 280 - 256);
+    memset(lengths->nbits + 280, 8, WHARF_DEFLATE_N_LITLEN_FIXED - 280);
+    memset(lengths->nbits + WHARF_DEFLATE_N_LITLEN_FIXED, 5, WHARF_DEFLATE_N_DISTANCE_FIXED);
+    lengths->n_litlen = WHARF_DEFLATE_N_LITLEN_FIXED;
+    for (unsigned i = 0; i < WHARF_DEFLATE_N_LITLEN_FIXED + WHARF_DEFLATE_N_DISTANCE_FIXED; i++)
+        lengths->used[i] = (uint16_t)i;
+    lengths->n_words[WHARF_CODE_LITLEN][7] = 280 - 256;
+    lengths->n_words[WHARF_CODE_LITLEN][8] = 144 + (WHARF_DEFLATE_N_LITLEN_FIXED - 280);
+    lengths->n_words[WHARF_CODE_LITLEN][9] = 256 - 144;
+    lengths->n_words[WHARF_CODE_DISTANCE][5] = WHARF_DEFLATE_N_DISTANCE_FIXED;
+    wharf_inflate_tables_dynamic(&fixed_tables, 0);
+}
+
+const struct wharf_inflate_tables *wharf_inflate_tables_fixed(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, make_fixed_tables);
+    return &fixed_tables;
 }

@@ -2,19 +2,30 @@
 /*
  * inflate_tables.h: the CPU inflater's decoding tables.  Internal to encoders/.
  *
- * A table of 2^n entries is indexed by the next n bits of the source.  Codes longer than n bits
- * go through a second table that lies behind the first.  An entry has 32 bits:
+ * The litlen table is looked up with the next bits of the source.  One look-up is one step, and
+ * yields as many symbols as the table is wide enough for: two literals, a literal and a length, a
+ * length and its distance, or a literal and both.  Codes longer than the table is wide go through
+ * a second table that lies behind the first; so do those of the distance table, which serves the
+ * lengths that come without a distance.
  *
- *     0..7    bits to take: the code word, and the extra bits of a length or distance
- *     8..11   bits of the code word alone (at most 15)
- *     12..15  flags
- *     16..31  value: the literal (and in the high byte a second one), the base of the length or
- *             distance
+ * An entry has 32 bits.  Those to take are always in the lowest six, so that the next step's bits
+ * are known before the kind of this one is looked at:
  *
- * so that with w the next bits of the source, a length or distance is
- * value + (low_bits(w, bits to take) >> code bits).  An entry that points to a second table has
- * the first table's width as code bits, that and the second one's as bits to take, and the
- * second one's index as value: the same sum is the index of the entry to go on with.
+ *     0..5    bits to take, extra bits included
+ *     6       FULL: a match with its distance; without this and LITERAL, a length alone
+ *     7       LITERAL: one literal or two, no match
+ *     8..12   a literal: the number of literals; FULL: the distance symbol; a length or distance,
+ *             or a pointer: bits to take before the extra bits begin
+ *     13      MORE: before the match comes a literal
+ *     14      SUBTABLE: SPECIAL, and a pointer to a second table
+ *     15      SPECIAL: none of all these: the end of the block, no symbol at all, or a pointer
+ *     16..23  the literal, or the first one
+ *     24..31  the second literal; of a match the length less 3, without its extra bits unless FULL
+ *
+ * Pointers and entries of the distance table have a value in 16..31, the index or the distance
+ * without its extra bits; the end and no symbol differ in it.  With w the bits of the source,
+ * value + (low_bits(w, bits to take) >> bits before) is the distance, or the index of the entry
+ * to go on with.
  */
 #ifndef WHARF_ENCODERS_DEFLATE_INFLATE_TABLES_H
 #define WHARF_ENCODERS_DEFLATE_INFLATE_TABLES_H
@@ -24,15 +35,20 @@
 
 #include "encoders/deflate/deflate_format.h"
 #include "encoders/deflate/inflate_bits.h"
+#include "encoders/deflate/inflate_code.h"
 
-#define WHARF_ENTRY_LITERAL 0x8000u  /* one literal or two */
-#define WHARF_ENTRY_PAIR 0x4000u     /* two; the code bits are those of the first */
-#define WHARF_ENTRY_SPECIAL 0x2000u  /* not a literal, length or distance, but ... */
-#define WHARF_ENTRY_SUBTABLE 0x1000u /* ... a pointer to a second table, */
-#define WHARF_ENTRY_END 0u           /* ... the end of the block (by its value), */
-#define WHARF_ENTRY_INVALID 1u       /* ... or no symbol at all (by its value) */
+#define WHARF_ENTRY_FULL 0x40u
+#define WHARF_ENTRY_LITERAL 0x80u
+#define WHARF_ENTRY_MORE 0x2000u
+#define WHARF_ENTRY_SUBTABLE 0x4000u
+#define WHARF_ENTRY_SPECIAL 0x8000u
+#define WHARF_ENTRY_END 0u /* values of special entries */
+#define WHARF_ENTRY_INVALID 1u
 
-/* Widths of the first tables, and the widths of the longest second ones. */
+/*
+ * Widths of the first tables.  The litlen table is 8 KiB so, a quarter of a first-level cache that
+ * output and window need as well; the distance table 1 KiB.
+ */
 #define WHARF_LITLEN_TABLE_NBITS 11
 #define WHARF_DISTANCE_TABLE_NBITS 8
 #define WHARF_LITLEN_SUBTABLE_NBITS (WHARF_DEFLATE_MAX_CODE_NBITS - WHARF_LITLEN_TABLE_NBITS)
@@ -55,14 +71,17 @@
 struct wharf_inflate_tables {
     uint32_t litlen[WHARF_LITLEN_ENTRIES];
     uint32_t distance[WHARF_DISTANCE_ENTRIES];
-    unsigned litlen_nbits; /* widths of the first tables as they are now */
-    unsigned distance_nbits;
-    bool fixed; /* they are those of the fixed code */
+    unsigned litlen_nbits;             /* width of the first litlen table as it is now */
+    struct wharf_code_lengths lengths; /* what they were made from */
 };
+
+/* Distances without their extra bits, and the number of those, by bits 8..13 of a FULL entry: by
+ * distance symbol, whether MORE or not. */
+extern const uint32_t wharf_inflate_distances[64];
 
 static inline unsigned wharf_entry_nbits(uint32_t entry)
 {
-    return entry & 0xff;
+    return entry & 0x3f;
 }
 
 static inline unsigned wharf_entry_code_nbits(uint32_t entry)
@@ -75,29 +94,28 @@ static inline uint32_t wharf_entry_value(uint32_t entry)
     return entry >> 16;
 }
 
-/* Base and extra bits of a length or distance, or the index in a second table. */
-static inline uint32_t wharf_entry_sum(uint32_t entry, uint64_t word)
+/* The extra bits of a length or distance whose code is at the front of `word`. */
+static inline uint32_t wharf_entry_extra(uint32_t entry, uint64_t word)
 {
-    return wharf_entry_value(entry) + (uint32_t)(wharf_low_bits(word, wharf_entry_nbits(entry)) >>
-                                                 wharf_entry_code_nbits(entry));
+    return (uint32_t)(wharf_low_bits(word, wharf_entry_nbits(entry)) >>
+                      wharf_entry_code_nbits(entry));
+}
+
+/* The entry of the code at the front of `word` that goes on behind a pointer. */
+static inline uint32_t wharf_entry_follow(const uint32_t *table, uint32_t pointer, uint64_t word)
+{
+    return table[wharf_entry_value(pointer) + wharf_entry_extra(pointer, word)];
 }
 
 /*
- * Builds the tables of a dynamic block from its code lengths, litlen first.  Returns NONE,
- * DEFLATE_LITLEN_CODE or DEFLATE_DISTANCE_CODE; on failure the tables are undefined.
+ * Builds the tables of a dynamic block from tables->lengths, of which the first n_litlen are those
+ * of the litlen code and the rest those of the distance code.  Returns NONE, DEFLATE_LITLEN_CODE
+ * or DEFLATE_DISTANCE_CODE; on failure the tables are undefined.  expected_nbits is about how long
+ * the block's body will be: more work is put into tables that serve longer.
  */
-uint32_t wharf_inflate_tables_dynamic(struct wharf_inflate_tables *tables,
-                                      const uint8_t *litlen_lengths, unsigned n_litlen,
-                                      const uint8_t *distance_lengths, unsigned n_distance);
+uint32_t wharf_inflate_tables_dynamic(struct wharf_inflate_tables *tables, uint64_t expected_nbits);
 
-/* Makes the tables those of the fixed code, if they are not. */
-void wharf_inflate_tables_fixed(struct wharf_inflate_tables *tables);
-
-/* The code length code: entry of the next 7 bits is symbol * 8 + bits to take. */
-#define WHARF_PRECODE_ENTRIES (1 << WHARF_DEFLATE_MAX_PRECODE_NBITS)
-
-/* Returns NONE or DEFLATE_PRECODE. */
-uint32_t wharf_inflate_precode_table(uint8_t table[WHARF_PRECODE_ENTRIES],
-                                     const uint8_t lengths[WHARF_DEFLATE_N_PRECODE]);
+/* The tables of the fixed code, made once for the whole process. */
+const struct wharf_inflate_tables *wharf_inflate_tables_fixed(void);
 
 #endif

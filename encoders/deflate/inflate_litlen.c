@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first litlen table is made for one bit, doubled for each further one, and each time gets
+ * the entries of just that width: code words first, then whatever has that width together.  A
+ * wider one overwrites the narrower ones that it begins with.  So every entry is written once,
+ * and the work is in the number of things that there are, not in the size of the table.
+ */
+#include "encoders/deflate/inflate_litlen.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "encoders/deflate/inflate_tables.h"
+
+/* 3 to 258, and 258 in two ways. */
+enum { WIDTH = WHARF_LITLEN_TABLE_NBITS, N_LENGTHS = 257 };
+
+struct filler {
+    uint32_t *table;
+    const struct wharf_code *litlen;
+    const struct wharf_code *distance;
+
+    /* Of the litlen words of each width: literals come first; then, but for the end of the block,
+     * lengths. */
+    unsigned n_literals[WIDTH + 1];
+    unsigned n_lengths[WIDTH + 1];
+
+    /* Lengths with their extra bits, by the width of both together; `lengths` are less 3. */
+    unsigned first_length[WIDTH + 2];
+    uint16_t length_words[N_LENGTHS];
+    uint8_t lengths[N_LENGTHS];
+
+    /* Matches in the table, by width.  No one begins another, so there are at most 2^WIDTH. */
+    unsigned first_match[WIDTH + 2];
+    uint16_t match_words[1 << WIDTH];
+};
+
+static unsigned index_of_first_length(const struct filler *filler, unsigned nbits)
+{
+    const struct wharf_code *code = filler->litlen;
+    unsigned i = code->first[nbits] + filler->n_literals[nbits];
+
+    return i < code->first[nbits + 1] && code->symbols[i] == WHARF_DEFLATE_END_OF_BLOCK ? i + 1 : i;
+}
+
+static void count_kinds(struct filler *filler)
+{
+    const struct wharf_code *code = filler->litlen;
+
+    for (unsigned nbits = 1; nbits <= WIDTH; nbits++) {
+        unsigned i = code->first[nbits + 1];
+        unsigned n_lengths = 0;
+        while (i > code->first[nbits] && code->symbols[i - 1] >= WHARF_DEFLATE_END_OF_BLOCK) {
+            i--;
+            n_lengths += code->symbols[i] > WHARF_DEFLATE_END_OF_BLOCK &&
+                         code->symbols[i] < WHARF_DEFLATE_N_LITLEN;
+        }
+        filler->n_literals[nbits] = i - code->first[nbits];
+        filler->n_lengths[nbits] = n_lengths;
+    }
+}
+
+/* ---- what pays ----------------------------------------------------------------------------- */
+
+/*
+ * Measured on an EPYC of the fourth generation, in cycles: a step that takes a literal with what
+ * follows it saves 14 (most of it a wrong guess about what comes next), one that takes a length
+ * with its distance saves 3; an entry costs 8, and finding out what pays 500.  A symbol has 12 bits
+ * or so.
+ */
+enum {
+    GAIN_OF_PAIR = 14,
+    GAIN_OF_MATCH = 3,
+    COST_OF_ENTRY = 8,
+    COST_OF_PLAN = 500,
+    NBITS_OF_SYMBOL = 12,
+    /* Shorter blocks are not worth the look: 400 symbols. */
+    MIN_NBITS = 400 * NBITS_OF_SYMBOL,
+};
+
+/* How often a step takes such a thing (in 2^WIDTH steps, if the code fits the data), and how many
+ * entries of it there are. */
+struct weight {
+    uint64_t steps;
+    uint64_t entries;
+};
+
+static void add_weight(struct weight *weight, unsigned n, unsigned nbits)
+{
+    weight->steps += (uint64_t)n << (WIDTH - nbits);
+    weight->entries += n;
+}
+
+static int pays(const struct weight *weight, unsigned gain, uint64_t n_symbols)
+{
+    return gain * (n_symbols * weight->steps >> WIDTH) >
+           COST_OF_ENTRY * weight->entries + COST_OF_PLAN;
+}
+
+struct weights {
+    struct weight lengths;         /* all that are in the table, with or without company */
+    struct weight literal_lengths; /* a literal and a length */
+    struct weight pairs;           /* a literal and another, or a length */
+    struct weight matches;         /* a length and a distance */
+};
+
+static void weigh(const struct filler *filler, struct weights *weights)
+{
+    unsigned n_with_extra[WIDTH + 1] = {0};
+
+    memset(weights, 0, sizeof(*weights));
+    for (unsigned a = 1; a <= WIDTH; a++) {
+        add_weight(&weights->lengths, filler->n_lengths[a], a);
+        for (unsigned i = index_of_first_length(filler, a), n = filler->n_lengths[a]; n; n--, i++) {
+            unsigned symbol = filler->litlen->symbols[i];
+            unsigned extra = wharf_entry_nbits(wharf_inflate_litlen_templates[symbol]);
+            if (a + extra <= WIDTH)
+                n_with_extra[a + extra] += 1u << extra;
+        }
+    }
+    for (unsigned a = 1; a < WIDTH; a++)
+        for (unsigned b = 1; a + b <= WIDTH; b++) {
+            unsigned n = filler->n_literals[a];
+            add_weight(&weights->literal_lengths, n * filler->n_lengths[b], a + b);
+            add_weight(&weights->pairs, n * (filler->n_literals[b] + filler->n_lengths[b]), a + b);
+            add_weight(&weights->matches, n_with_extra[a] * filler->distance->n_words[b], a + b);
+        }
+}
+
+static atomic_uint forced_plan = WHARF_LITLEN_AUTO;
+
+void wharf_inflate_litlen_force(unsigned plan)
+{
+    atomic_store_explicit(&forced_plan, plan, memory_order_relaxed);
+}
+
+static unsigned make_plan(const struct filler *filler, uint64_t expected_nbits)
+{
+    const uint64_t n_symbols = expected_nbits / NBITS_OF_SYMBOL;
+    struct weights weights;
+    unsigned plan = 0;
+
+    weigh(filler, &weights);
+    if (pays(&weights.pairs, GAIN_OF_PAIR, n_symbols))
+        plan |= WHARF_LITLEN_PAIRS;
+    /* Steps that end in a length, and those of them that still have to look up a distance: where
+     * these are a third and more, it is better that all do, than to guess each time. */
+    uint64_t all = weights.lengths.steps;
+    uint64_t alone = weights.lengths.steps - weights.matches.steps;
+    if (plan & WHARF_LITLEN_PAIRS) {
+        all += weights.literal_lengths.steps;
+        alone += weights.literal_lengths.steps;
+    }
+    if (3 * alone < all && pays(&weights.matches, GAIN_OF_MATCH, n_symbols))
+        plan |= WHARF_LITLEN_MATCHES;
+    return plan;
+}
+
+/* ---- filling ------------------------------------------------------------------------------- */
+
+uint32_t wharf_inflate_entry(uint32_t entry, unsigned nbits)
+{
+    entry += nbits;
+    return entry & WHARF_ENTRY_LITERAL ? entry : entry | nbits << 8;
+}
+
+static void add_words(struct filler *filler, unsigned nbits)
+{
+    const struct wharf_code *code = filler->litlen;
+
+    for (unsigned i = code->first[nbits]; i < code->first[nbits + 1]; i++)
+        filler->table[code->words[i]] =
+            wharf_inflate_entry(wharf_inflate_litlen_templates[code->symbols[i]], nbits);
+}
+
+/* Puts all literals of `nbits` before `entry`, which stands behind them in the table. */
+static void add_behind_literals(const struct filler *filler, unsigned nbits, uint32_t *table,
+                                uint32_t entry)
+{
+    const unsigned first = filler->litlen->first[nbits];
+    const uint16_t *symbols = filler->litlen->symbols + first;
+    const uint16_t *words = filler->litlen->words + first;
+    const unsigned n = filler->n_literals[nbits];
+
+    for (unsigned i = 0; i < n; i++)
+        table[words[i]] = entry | (uint32_t)symbols[i] << 16;
+}
+
+/* Pairs of a literal of a bits with something of b bits. */
+static void add_pairs(struct filler *filler, unsigned a, unsigned b)
+{
+    const struct wharf_code *code = filler->litlen;
+    const unsigned nbits = a + b;
+
+    for (unsigned i = code->first[b], n = filler->n_literals[b]; n; n--, i++)
+        add_behind_literals(filler, a, filler->table + ((unsigned)code->words[i] << a),
+                            (uint32_t)code->symbols[i] << 24 | WHARF_ENTRY_LITERAL | 2 << 8 |
+                                nbits);
+    for (unsigned i = index_of_first_length(filler, b), n = filler->n_lengths[b]; n; n--, i++) {
+        uint32_t entry = wharf_inflate_litlen_templates[code->symbols[i]];
+        add_behind_literals(filler, a, filler->table + ((unsigned)code->words[i] << a),
+                            wharf_inflate_entry(entry, nbits) | WHARF_ENTRY_MORE);
+    }
+}
+
+/* Lengths of one symbol, of a bits, with all that its extra bits can say. */
+static unsigned list_length(struct filler *filler, unsigned n, unsigned i, unsigned a)
+{
+    uint32_t entry = wharf_inflate_litlen_templates[filler->litlen->symbols[i]];
+
+    for (unsigned extra = 0; extra < 1u << wharf_entry_nbits(entry); extra++, n++) {
+        filler->length_words[n] = (uint16_t)(filler->litlen->words[i] | extra << a);
+        filler->lengths[n] = (uint8_t)((entry >> 24) + extra);
+    }
+    return n;
+}
+
+static void list_lengths(struct filler *filler)
+{
+    const uint16_t *symbols = filler->litlen->symbols;
+    unsigned n = 0;
+
+    for (unsigned nbits = 1; nbits <= WIDTH; nbits++) {
+        filler->first_length[nbits] = n;
+        for (unsigned a = nbits > 5 ? nbits - 5 : 1; a <= nbits; a++)
+            for (unsigned i = index_of_first_length(filler, a), m = filler->n_lengths[a]; m;
+                 m--, i++)
+                if (wharf_entry_nbits(wharf_inflate_litlen_templates[symbols[i]]) == nbits - a)
+                    n = list_length(filler, n, i, a);
+    }
+    filler->first_length[WIDTH + 1] = n;
+}
+
+/* Matches whose length has a bits and whose distance code has b.  n is the number of matches that
+ * there are; returns it with these. */
+static unsigned add_matches(struct filler *filler, unsigned n, unsigned a, unsigned b)
+{
+    const struct wharf_code *code = filler->distance;
+
+    for (unsigned i = filler->first_length[a]; i < filler->first_length[a + 1]; i++) {
+        uint32_t length = (uint32_t)filler->lengths[i] << 24 | WHARF_ENTRY_FULL;
+        for (unsigned k = code->first[b]; k < code->first[b + 1]; k++) {
+            unsigned symbol = code->symbols[k];
+            unsigned word = filler->length_words[i] | (unsigned)code->words[k] << a;
+            if (symbol >= WHARF_DEFLATE_N_DISTANCE)
+                break;
+            filler->table[word] =
+                length | symbol << 8 | (a + b + wharf_entry_nbits(wharf_inflate_distances[symbol]));
+            filler->match_words[n++] = (uint16_t)word;
+        }
+    }
+    return n;
+}
+
+/* Literals of a bits before matches of b bits. */
+static void add_literals_before_matches(struct filler *filler, unsigned a, unsigned b)
+{
+    for (unsigned i = filler->first_match[b]; i < filler->first_match[b + 1]; i++) {
+        unsigned word = filler->match_words[i];
+        add_behind_literals(filler, a, filler->table + (word << a),
+                            (filler->table[word] + a) | WHARF_ENTRY_MORE);
+    }
+}
+
+/* All that is nbits wide. */
+static void add_entries(struct filler *filler, unsigned plan, unsigned nbits)
+{
+    add_words(filler, nbits);
+    if (plan & WHARF_LITLEN_PAIRS)
+        for (unsigned a = 1; a < nbits; a++)
+            if (filler->n_literals[a])
+                add_pairs(filler, a, nbits - a);
+    if (!(plan & WHARF_LITLEN_MATCHES))
+        return;
+    unsigned n = filler->first_match[nbits];
+    for (unsigned a = 1; a < nbits; a++)
+        n = add_matches(filler, n, a, nbits - a);
+    filler->first_match[nbits + 1] = n;
+    for (unsigned a = 1; a < nbits; a++)
+        if (filler->n_literals[a])
+            add_literals_before_matches(filler, a, nbits - a);
+}
+
+unsigned wharf_inflate_fill_litlen(uint32_t *table, const struct wharf_code *litlen,
+                                   const struct wharf_code *distance, uint64_t expected_nbits)
+{
+    struct filler filler; /* most of it is filled in only if the plan says so */
+    unsigned plan = atomic_load_explicit(&forced_plan, memory_order_relaxed);
+    unsigned width = WIDTH;
+
+    filler.table = table;
+    filler.litlen = litlen;
+    filler.distance = distance;
+    filler.first_match[1] = 0;
+    if (plan == WHARF_LITLEN_AUTO && expected_nbits < MIN_NBITS)
+        plan = 0;
+    if (plan) {
+        count_kinds(&filler);
+        if (plan == WHARF_LITLEN_AUTO)
+            plan = make_plan(&filler, expected_nbits);
+    }
+    if (plan & WHARF_LITLEN_MATCHES)
+        list_lengths(&filler);
+    if (!plan && litlen->max_nbits < WIDTH)
+        width = litlen->max_nbits;
+    for (unsigned nbits = 1; nbits <= width; nbits++) {
+        if (nbits > 1)
+            memcpy(table + (1u << (nbits - 1)), table, sizeof(*table) << (nbits - 1));
+        add_entries(&filler, plan, nbits);
+    }
+    return width;
+}
