@@ -112,6 +112,14 @@ assert name == "a\"\\\n\t\ufffd\u00e9.gz", repr(name)'
     head -n 1 message | grep -q 'a"\\??'
 }
 
+# The line had room for 16 KiB, and what lay behind that on the stack was printed.
+test_report_holds_names_of_any_length() {
+    name=$(printf '%050000d' 0 | tr 0 '\001')
+    expect_status 4 "$WHARF" cat --report "$name" 2> message
+    tail -n 1 message | python3 -c 'import json, sys
+assert json.load(sys.stdin)["input"] == "\x01" * 50000'
+}
+
 # on_terminal COMMAND...: runs it with a terminal in the place of standard error; what it wrote
 # there goes to standard output.
 on_terminal() {
