@@ -189,12 +189,18 @@ static void say_open_error(const struct wharf_cli_output *output, int error)
         wharf_cli_say("%s: cannot create: %s", output->name, wharf_cli_error_text(error));
 }
 
+/* By its name in /dev it would be replaced there, for everybody, if it is a file. */
+static bool is_standard_output(const char *path)
+{
+    return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
+}
+
 int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path, bool may_replace)
 {
     struct wharf_cli_output output = {.path = path, .name = path, .may_replace = may_replace};
     int r;
 
-    if (strcmp(path, "-") == 0) {
+    if (is_standard_output(path)) {
         output.path = NULL;
         output.name = "standard output";
         output.fd = STDOUT_FILENO;

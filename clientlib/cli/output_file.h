@@ -30,7 +30,7 @@ struct wharf_cli_output {
     uint64_t nbytes;  /* written so far */
 };
 
-/* Opens `path`, or standard output for "-".  0 or -errno; `path` is kept. */
+/* Opens `path`, or standard output for "-" and "/dev/stdout".  0 or -errno; `path` is kept. */
 int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path, bool may_replace);
 
 /*

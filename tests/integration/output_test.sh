@@ -75,6 +75,18 @@ test_devices_and_pipes_are_written_to() {
     grep -q '/dev/full: cannot write: No space left on device' message
 }
 
+# With -f the link in /dev was replaced by a file: as somebody who cannot, so that it stays whole.
+test_dev_stdout_is_standard_output_when_that_is_a_file() {
+    make_data
+    open_to_all
+    chmod 644 data.whr
+    as_user ./wharf unpack -f -o /dev/stdout data.whr > out
+    cmp out data
+    as_user ./wharf unpack -o /dev/stdout data.whr > out
+    cmp out data
+    test -L /dev/stdout
+}
+
 test_full_standard_output_is_exit_4() {
     make_data
     gzip -k data
