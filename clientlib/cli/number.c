@@ -74,9 +74,9 @@ bool wharf_cli_parse_range(const char *text, uint64_t *ret_offset, uint64_t *ret
     uint64_t offset;
     uint64_t nbytes = UINT64_MAX;
 
-    if (!take_size(&text, &offset) || *text++ != ':')
+    if (!take_size(&text, &offset) || offset > INT64_MAX || *text++ != ':')
         return false;
-    if (*text && (!take_size(&text, &nbytes) || *text))
+    if (*text && (!take_size(&text, &nbytes) || nbytes > INT64_MAX || *text))
         return false;
     *ret_offset = offset;
     *ret_nbytes = nbytes;

@@ -13,8 +13,8 @@ bool wharf_cli_parse_number(const char *text, int64_t min, int64_t max, int64_t 
  * and so on).  *ret_nbytes only on success. */
 bool wharf_cli_parse_size(const char *text, uint64_t *ret_nbytes);
 
-/* OFFSET:LENGTH, both sizes.  "OFFSET:" goes to the end: *ret_nbytes is UINT64_MAX then.  The
- * outputs are written only on success. */
+/* OFFSET:LENGTH, both sizes below 2^63, so that their sum is a number too.  "OFFSET:" goes to the
+ * end: *ret_nbytes is UINT64_MAX then.  The outputs are written only on success. */
 bool wharf_cli_parse_range(const char *text, uint64_t *ret_offset, uint64_t *ret_nbytes);
 
 /* Room for any size as text. */

@@ -38,6 +38,16 @@ test_ranges_from_a_pipe() {
     done
 }
 
+# The sum went round or met the mark of "to the end", and what there was came with exit 0.
+test_ranges_that_no_number_holds_are_refused() {
+    make_container
+    for range in 5:9223372036854775807 9223372036854775807:9223372036854775807 \
+        5:18446744073709551610 5:18446744073709551615 18446744073709551615:1; do
+        expect_status 2 "$WHARF" unpack --range "$range" packed > out 2> message
+        test ! -s out
+    done
+}
+
 test_range_without_length_goes_to_the_end() {
     make_container
     "$WHARF" unpack -r 2900000: packed | cmp - <(part 2900000 100000)
