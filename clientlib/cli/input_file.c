@@ -59,8 +59,7 @@ static int prepare(struct wharf_cli_input *input)
 
     if (r < 0)
         return r;
-    input->window_avail = WINDOW_NBYTES;
-    input->window = malloc(input->window_avail);
+    input->window = malloc(WINDOW_NBYTES);
     if (!input->window)
         return -ENOMEM;
     input->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -143,6 +142,16 @@ static int64_t read_once(struct wharf_cli_input *input, uint64_t offset, void *b
     return n;
 }
 
+static uint64_t window_end(const struct wharf_cli_input *input)
+{
+    return input->window_offset + input->window_nbytes;
+}
+
+static int window_has(const struct wharf_cli_input *input, uint64_t offset)
+{
+    return offset >= input->window_offset && offset < window_end(input);
+}
+
 static int64_t fill_window(struct wharf_cli_input *input, uint64_t offset)
 {
     int64_t n = read_once(input, offset, input->window, WINDOW_NBYTES);
@@ -154,14 +163,19 @@ static int64_t fill_window(struct wharf_cli_input *input, uint64_t offset)
     return n;
 }
 
-static uint64_t window_end(const struct wharf_cli_input *input)
+/* The same for nbytes at `offset`.  Who goes back in a file goes on backwards, from one end frame
+ * to the one before: then the window ends with them, not to be filled again for each. */
+static int64_t fill_window_around(struct wharf_cli_input *input, uint64_t offset, size_t nbytes)
 {
-    return input->window_offset + input->window_nbytes;
-}
+    uint64_t end = offset + nbytes;
 
-static int window_has(const struct wharf_cli_input *input, uint64_t offset)
-{
-    return offset >= input->window_offset && offset < window_end(input);
+    if (input->is_seekable && offset < input->window_offset && end > WINDOW_NBYTES) {
+        int64_t n = fill_window(input, end - WINDOW_NBYTES);
+
+        if (n < 0 || window_has(input, offset))
+            return n;
+    }
+    return fill_window(input, offset);
 }
 
 /* Passes over what lies before `offset` in something that cannot seek.  1, 0 at the end. */
@@ -202,7 +216,7 @@ int64_t wharf_cli_input_read_some(struct wharf_cli_input *input, uint64_t offset
     if (n > 0 && !window_has(input, offset)) {
         if (nbytes >= WINDOW_NBYTES)
             return read_past_window(input, offset, buf, nbytes);
-        n = fill_window(input, offset);
+        n = fill_window_around(input, offset, nbytes);
     }
     if (n <= 0)
         return n;
@@ -216,17 +230,20 @@ int64_t wharf_cli_input_read_some(struct wharf_cli_input *input, uint64_t offset
 int wharf_cli_input_unread(struct wharf_cli_input *input, uint64_t offset, const void *bytes,
                            size_t nbytes)
 {
-    if (nbytes > input->window_avail) {
-        uint8_t *window = realloc(input->window, nbytes);
+    /* What the window has behind them was not read yet, and a pipe gives it only once. */
+    uint64_t end = offset + nbytes;
+    size_t n_ahead = window_has(input, end) ? (size_t)(window_end(input) - end) : 0;
+    size_t avail = nbytes + n_ahead > WINDOW_NBYTES ? nbytes + n_ahead : WINDOW_NBYTES;
+    uint8_t *window = malloc(avail);
 
-        if (!window)
-            return -ENOMEM;
-        input->window = window;
-        input->window_avail = nbytes;
-    }
-    memcpy(input->window, bytes, nbytes);
+    if (!window)
+        return -ENOMEM;
+    memcpy(window, bytes, nbytes);
+    memcpy(window + nbytes, input->window + input->window_nbytes - n_ahead, n_ahead);
+    free(input->window);
+    input->window = window;
     input->window_offset = offset;
-    input->window_nbytes = nbytes;
+    input->window_nbytes = nbytes + n_ahead;
     return 0;
 }
 

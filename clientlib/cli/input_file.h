@@ -29,7 +29,6 @@ struct wharf_cli_input {
     uint8_t *window;        /* a buffer, so that small reads are cheap */
     uint64_t window_offset; /* where its bytes stand in the input */
     size_t window_nbytes;
-    size_t window_avail;
 };
 
 /*

@@ -48,6 +48,24 @@ test_ranges_that_no_number_holds_are_refused() {
     done
 }
 
+# nbytes_read PID: what that shell and the programs that it ran have read so far.
+nbytes_read() {
+    sed -n 's/^rchar: //p' "/proc/$1/io"
+}
+
+# Each end frame cost two reads of 64 KiB, hours for the members that fit into a GiB.
+test_small_members_cost_no_more_than_some_times_their_bytes() {
+    make_container
+    : | "$WHARF" pack -o empty
+    { cat packed; for _ in $(seq 3000); do cat empty; done; } > members
+    shell=$BASHPID
+    before=$(nbytes_read "$shell")
+    "$WHARF" unpack --range 100:1000 members > out
+    after=$(nbytes_read "$shell")
+    part 100 1000 | cmp - out
+    test $((after - before)) -lt $((20 * $(stat -c %s members)))
+}
+
 test_range_without_length_goes_to_the_end() {
     make_container
     "$WHARF" unpack -r 2900000: packed | cmp - <(part 2900000 100000)
