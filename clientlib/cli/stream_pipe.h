@@ -3,9 +3,9 @@
  * stream_pipe.h: decodes a zlib stream or gzip members of any length, in bounded memory.
  *
  * One thread reads and decodes, another writes.  Output goes through a few slots of
- * WHARF_CLI_STREAM_SLOT_NBYTES: what fits into one slot to the end of the stream is written only
- * after its checksum was found right; of longer streams the last slots cannot be held back, and
- * the message about a failure says how much is in doubt.
+ * WHARF_CLI_STREAM_SLOT_NBYTES.  A stream of fewer bytes is written only after its checksum was
+ * found right; of longer ones the slots that are full are not held back for it, and the message
+ * about a failure says how much is in doubt.
  */
 #ifndef WHARF_CLI_STREAM_PIPE_H
 #define WHARF_CLI_STREAM_PIPE_H

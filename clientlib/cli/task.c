@@ -10,7 +10,7 @@
 static const char *advice(const struct wharf_cli_fault *fault)
 {
     if (fault->result == WHARF_OUTPUT_TOO_SMALL)
-        return "--max-output SIZE allows more output";
+        return "wharf decode --max-output SIZE allows more output";
     switch (fault->reason) {
     case WHARF_REASON_INPUT_TRUNCATED:
     case WHARF_REASON_CONTAINER_TRUNCATED:

@@ -36,8 +36,8 @@ static int tell_too_much(const struct whole *whole)
 {
     char limit[WHARF_CLI_SIZE_TEXT];
 
-    wharf_cli_say("%s: too much to decode in memory for an output of at most %s; --max-output SIZE "
-                  "allows more",
+    wharf_cli_say("%s: too much to decode in memory for an output of at most %s; wharf decode "
+                  "--max-output SIZE allows more",
                   whole->task->input->name, wharf_cli_size_text(whole->max_output_nbytes, limit));
     return wharf_cli_tally_error(whole->task->tally, whole->task->input->name, -EFBIG);
 }
@@ -88,7 +88,8 @@ static int map_output(struct whole *whole, uint32_t codec)
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (whole->out == MAP_FAILED) {
         whole->out = NULL;
-        wharf_cli_say("no address space for the output: --max-output SIZE asks for less");
+        wharf_cli_say(
+            "no address space for the output: wharf decode --max-output SIZE asks for less");
         return wharf_cli_tally_error(whole->task->tally, whole->task->output->name, -ENOMEM);
     }
     whole->out_avail = nbytes;
