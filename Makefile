@@ -15,7 +15,7 @@ BUILD   := build/$(VARIANT)
 VECTORS ?=
 # `make test-unit T=name` runs tests/unit/name_test.c alone.
 T       ?= *
-# Scripts have a T of their own, which chooses tests within them.
+# What this make is told does not go on to those that tests run.
 unexport T
 FUZZ_SECONDS ?= 60
 # Changed inputs that `make test` gives to each fuzz target.
@@ -135,8 +135,7 @@ parallel = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 # Keep what implicit rules made on the way: every object serves the next build.
 .SECONDARY:
 
-# Until there is a command, only the libraries.
-all: $(LIB_A) $(LIB_SO) $(if $(cli_src),$(CLI)) ## libraries and command
+all: $(LIB_A) $(LIB_SO) $(CLI) ## libraries and command
 	@echo 'wharf $(VERSION), $(VARIANT): $(gpu_note)'
 no_gpu   := CPU-only build: there is no nvcc on PATH or in /usr/local/cuda
 gpu_note := $(if $(NVCC),GPU code with $(NVCC) by make test-gpu,$(no_gpu))
@@ -273,8 +272,8 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 	+$(Q)$(parallel) VARIANT=tsan test-programs
 	+$(Q)$(parallel) BUILD=build/clang CC=clang CXX=clang++ all
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
-	$(Q)tests/run-tests $(vector_runs) $(checks) $(tsan_names:%=build/tsan/tests/%) \
-	    $(unit_names:%=build/asan/tests/%) $(replays) $(scripts) $(unit_names:%=build/release/tests/%)
+	$(Q)tests/run-tests $(vector_runs) $(checks) $(scripts) $(tsan_names:%=build/tsan/tests/%) \
+	    $(unit_names:%=build/asan/tests/%) $(replays) $(unit_names:%=build/release/tests/%)
 
 test-unit: $(filter $(patsubst %,$(BUILD)/tests/%_test,$(subst *,%,$(T))),$(unit_bin)) ## unit tests; T=name for one file
 	$(Q)tests/run-tests $(sort $^)
