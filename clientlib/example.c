@@ -6,6 +6,7 @@
  *     cc example.c $(pkg-config --cflags --libs wharf) -o example
  *     ./example gzip < file.gz > file
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 
 #include <wharf.h>
 
-/* Reads all of standard input.  NULL when it cannot be read or there is no memory. */
+/* Reads all of standard input.  NULL, and errno says why, when it cannot be read or there is no
+ * memory. */
 static unsigned char *read_all(size_t *ret_nbytes)
 {
     unsigned char *bytes = NULL;
@@ -31,6 +33,10 @@ static unsigned char *read_all(size_t *ret_nbytes)
         bytes = more;
         nbytes += fread(bytes + nbytes, 1, avail - nbytes, stdin);
     } while (nbytes == avail);
+    if (ferror(stdin)) {
+        free(bytes);
+        return NULL;
+    }
     *ret_nbytes = nbytes;
     return bytes;
 }
@@ -49,7 +55,7 @@ static int decode_growing(struct wharf *wharf, struct wharf_job *job, struct wha
         job->out = malloc(avail);
         job->out_avail = avail;
         if (!job->out)
-            return -1;
+            return -ENOMEM;
         err = wharf_decompress(wharf, job, outcome);
         if (err < 0 || outcome->result != WHARF_OUTPUT_TOO_SMALL)
             return err;
@@ -69,9 +75,9 @@ static int decode_stdin(struct wharf *wharf, int codec)
     job.flags = WHARF_JOB_EXACT_INPUT; /* bytes behind the stream are an error */
     job.in = in;
     job.in_nbytes = in_nbytes;
-    err = in ? decode_growing(wharf, &job, &outcome) : -1;
+    err = in ? decode_growing(wharf, &job, &outcome) : -errno;
     if (err < 0)
-        fprintf(stderr, "no memory, or no input\n");
+        fprintf(stderr, "cannot decode: %s\n", strerror(-err));
     else if (outcome.result != WHARF_OK)
         fprintf(stderr, "%s: %s, at byte %" PRIu64 " bit %u\n", wharf_result_string(outcome.result),
                 wharf_reason_string(outcome.reason), outcome.bit_offset / 8,
