@@ -66,9 +66,13 @@ static int say_encoders(const struct wharf_cli_pack_settings *settings)
          encoder++) {
         size_t used = strlen(text);
 
-        snprintf(text + used, sizeof(text) - used, "%s%s (levels %d to %d, default %d)",
-                 used ? ", " : "", encoder->name, encoder->level_min, encoder->level_max,
-                 encoder->level_default);
+        if (encoder->level_min == encoder->level_max)
+            snprintf(text + used, sizeof(text) - used, "%s%s (without levels)", used ? ", " : "",
+                     encoder->name);
+        else
+            snprintf(text + used, sizeof(text) - used, "%s%s (levels %d to %d, default %d)",
+                     used ? ", " : "", encoder->name, encoder->level_min, encoder->level_max,
+                     encoder->level_default);
     }
     return wharf_cli_say_usage("pack", "codec %s has no such encoder or level; it has %s",
                                row->name, text);

@@ -85,6 +85,8 @@ test_levels_are_explained() {
     seq 10 > data
     expect_status 2 "$WHARF" pack -l 99 data 2> message
     grep -q 'libdeflate (levels 1 to 12, default 6), zlib (levels 0 to 9, default 6)' message
+    expect_status 2 "$WHARF" pack -c stored -l 3 data 2> message
+    grep -q 'it has stored (without levels)' message
 }
 
 test_daemons_engines_and_sockets_are_exit_3() {
