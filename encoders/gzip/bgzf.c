@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "encoders/gzip/gzip_format.h"
+#include "encoders/little_endian.h"
 
 const uint8_t wharf_bgzf_marker[WHARF_BGZF_MARKER_NBYTES] = {
     0x1f, 0x8b, 0x08, 0x04, 0, 0, 0, 0, 0, 0xff, 6, 0, 'B', 'C',
@@ -15,16 +16,6 @@ enum {
     SUBFIELD_HEADER_NBYTES = 4,                       /* two letters, 16 bits of length */
     MIN_DEFLATE_NBYTES = 2,                           /* an empty fixed block: 10 bits */
 };
-
-static uint32_t load_le16(const uint8_t *p)
-{
-    return p[0] | (uint32_t)p[1] << 8;
-}
-
-static uint32_t load_le32(const uint8_t *p)
-{
-    return load_le16(p) | load_le16(p + 2) << 16;
-}
 
 /* Whether the bytes that are there can begin a gzip member with an extra field. */
 static bool can_have_extra_field(const uint8_t *in, size_t in_nbytes)
@@ -45,13 +36,13 @@ static bool find_block_size(const uint8_t *extra, size_t extra_nbytes, uint32_t 
 
     while (extra_nbytes - at >= SUBFIELD_HEADER_NBYTES) {
         const uint8_t *subfield = extra + at;
-        size_t nbytes = load_le16(subfield + 2);
+        size_t nbytes = wharf_load_le16(subfield + 2);
 
         at += SUBFIELD_HEADER_NBYTES;
         if (nbytes > extra_nbytes - at)
             return false;
         if (subfield[0] == 'B' && subfield[1] == 'C' && nbytes == 2) {
-            *ret_nbytes = load_le16(subfield + SUBFIELD_HEADER_NBYTES) + 1;
+            *ret_nbytes = wharf_load_le16(subfield + SUBFIELD_HEADER_NBYTES) + 1;
             return true;
         }
         at += nbytes;
@@ -69,7 +60,7 @@ static int look(const uint8_t *in, size_t in_nbytes, uint32_t *ret_nbytes)
     *ret_nbytes = EXTRA_START;
     if (in_nbytes < EXTRA_START)
         return -1;
-    extra_nbytes = load_le16(in + WHARF_GZIP_FIXED_HEADER_NBYTES);
+    extra_nbytes = wharf_load_le16(in + WHARF_GZIP_FIXED_HEADER_NBYTES);
     /* The block would not fit BSIZE. */
     if (EXTRA_START + extra_nbytes > WHARF_BGZF_MAX_NBYTES)
         return 0;
@@ -123,7 +114,7 @@ static uint32_t classify(const uint8_t *in, size_t in_nbytes, bool at_end,
         piece->nbytes = nbytes;
         return WHARF_BGZF_MORE;
     }
-    out_nbytes = load_le32(in + nbytes - 4);
+    out_nbytes = wharf_load_le32(in + nbytes - 4);
     if (!is_promise_possible(nbytes, out_nbytes))
         return WHARF_BGZF_STREAM;
     piece->nbytes = nbytes;

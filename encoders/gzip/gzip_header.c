@@ -5,6 +5,7 @@
 
 #include "encoders/checksum.h"
 #include "encoders/gzip/gzip_format.h"
+#include "encoders/little_endian.h"
 
 /* The fields of a header in their order. */
 enum step { MAGIC, METHOD, TIME, EXTRA_LENGTH, EXTRA, NAME, COMMENT, CRC, END };
@@ -101,11 +102,11 @@ static uint32_t judge_field(struct wharf_gzip_header *header)
         break;
     case EXTRA_LENGTH:
         if (header->flags & WHARF_GZIP_FLAG_EXTRA)
-            header->extra_left = (uint16_t)(field[0] | field[1] << 8);
+            header->extra_left = (uint16_t)wharf_load_le16(field);
         break;
     case CRC:
         if ((header->flags & WHARF_GZIP_FLAG_HCRC) &&
-            (field[0] | (uint32_t)field[1] << 8) != (header->crc & 0xffff))
+            wharf_load_le16(field) != (header->crc & 0xffff))
             return WHARF_REASON_GZIP_HEADER_CRC;
         break;
     default:
@@ -133,20 +134,15 @@ uint32_t wharf_gzip_header_read(struct wharf_gzip_header *header, const uint8_t 
     return WHARF_REASON_NONE;
 }
 
-static uint32_t load_le32(const uint8_t *p)
-{
-    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
 uint32_t wharf_gzip_trailer(const uint8_t *in, size_t in_nbytes, uint32_t crc, uint32_t out_nbytes)
 {
     if (in_nbytes < 4)
         return WHARF_REASON_INPUT_TRUNCATED;
-    if (load_le32(in) != crc)
+    if (wharf_load_le32(in) != crc)
         return WHARF_REASON_GZIP_CHECKSUM;
     if (in_nbytes < WHARF_GZIP_TRAILER_NBYTES)
         return WHARF_REASON_INPUT_TRUNCATED;
-    return load_le32(in + 4) == out_nbytes ? WHARF_REASON_NONE : WHARF_REASON_GZIP_LENGTH;
+    return wharf_load_le32(in + 4) == out_nbytes ? WHARF_REASON_NONE : WHARF_REASON_GZIP_LENGTH;
 }
 
 int wharf_gzip_member_follows(const uint8_t *in, size_t in_nbytes)
