@@ -14,8 +14,8 @@
  * bits at in_next or zero, so that OR-ing them in again changes nothing.  A refill leaves at least
  * 56; what a turn takes before it refills is at most
  *     two literal steps, 2 * 11, and a FULL match, 11 + 13: 46; or
- *     two literal steps and a length, 15 + 5: 42, then with fewer than 28 left a refill, and a
- *     distance, 15 + 13.
+ *     two literal steps and a length, 15 + 5: 42, then a refill if fewer bits are left than a
+ *     distance may have, 15 + 13, and the next look-up needs.
  * After a refill 64 bits are true ones, of which at least 64 - 46 are left for the next look-up.
  */
 
@@ -126,7 +126,7 @@ TARGET void LOOP(struct wharf_inflate *inflate)
             }
             length = WHARF_DEFLATE_MIN_MATCH + (entry >> 24) +
                      (uint32_t)(LOW_BITS(before, entry) >> wharf_entry_code_nbits(entry));
-            if (__builtin_expect((nbits & 63) < 15 + 13, 0))
+            if (__builtin_expect((nbits & 63) < 15 + 13 + WHARF_LITLEN_TABLE_NBITS, 0))
                 REFILL();
             *out = (uint8_t)(entry >> 16);
             to = out + (entry >> 13 & 1);

@@ -171,6 +171,28 @@ def deflate_codes():
     good('deflate', 'dynamic-thirty-blocks', stream)
 
 
+def deflate_long_words():
+    """Matches of up to 48 bits between literals of all lengths, at all places in a word: a decoder
+    that refills too late for the symbol behind a match looks it up in bits that are not there."""
+    source = random.Random(3)
+    # Words of 2 bits for three literals, of 4 for three more, then 5, 6, ... 14, 15, 15.
+    litlen = {97: 2, 98: 2, 99: 2, 100: 4, 101: 4, 102: 4, 103: 6, 104: 8, 105: 10, 106: 13,
+              256: 14, 257: 5, 270: 7, 276: 9, 279: 11, 282: 12, 283: 15, 284: 15}
+    distances = {0: 1, 10: 2, 20: 3, 22: 4, 24: 5, 25: 6, 26: 7, 27: 8, 28: 9, 4: 10, 6: 11, 8: 12,
+                 12: 13, 14: 14, 16: 15, 29: 15}
+    stream = Stream().fixed(final=False).literals(range(256))
+    for _ in range(130):
+        stream.match(258, 256)
+    stream.end().dynamic(litlen, distances)
+    for _ in range(800):
+        stream.literals(source.choices(range(97, 107), k=source.randrange(5)))
+        symbol = source.choice([s for s in litlen if s > 256])
+        stream.length_symbol(symbol, source.getrandbits(LENGTH_EXTRAS[symbol - 257]))
+        symbol = source.choice(list(distances))
+        stream.distance_symbol(symbol, source.getrandbits(DISTANCE_EXTRAS[symbol]))
+    good('deflate', 'long-words-of-matches-between-literals', stream.end())
+
+
 def deflate_headers():
     # 144 lengths of 8, 112 of 9, 24 of 7, 8 - 2 of 8: the fixed code, said with repeats.
     precode = {0: 3, 1: 3, 7: 3, 8: 3, 9: 3, 16: 3, 17: 3, 18: 3}
@@ -507,6 +529,7 @@ def main():
     deflate_blocks()
     deflate_matches()
     deflate_codes()
+    deflate_long_words()
     deflate_headers()
     deflate_bad_headers()
     deflate_bad_codes()
