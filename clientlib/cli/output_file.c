@@ -166,8 +166,10 @@ static int open_path(struct wharf_cli_output *output)
         return -ENAMETOOLONG;
     if (lstat(output->path, &status) < 0)
         return errno == ENOENT ? open_file(output) : -errno;
-    if (S_ISLNK(status.st_mode) && stat(output->path, &status) < 0)
-        return errno == ENOENT ? -EEXIST : -errno;
+    if (S_ISLNK(status.st_mode) && stat(output->path, &status) < 0 && errno != ENOENT)
+        return -errno;
+    if (S_ISLNK(status.st_mode)) /* still: one that leads nowhere */
+        return output->may_replace ? open_file(output) : -EEXIST;
     if (S_ISDIR(status.st_mode))
         return -EISDIR;
     if (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)) {

@@ -59,6 +59,8 @@ test_link_is_replaced_and_not_followed() {
     ln -s nowhere dangling
     expect_status 4 "$WHARF" pack -o dangling data 2> message
     grep -q 'exists already' message
+    "$WHARF" pack -f -o dangling data
+    test ! -L dangling
     test ! -e nowhere
 }
 
