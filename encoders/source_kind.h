@@ -22,9 +22,10 @@ enum wharf_source_kind {
 /*
  * wharf_source_detect: says of a file that begins with in_nbytes at `in` what it is.  A file that
  * is cut off within its first bytes is what its bytes begin (1f 8b alone: gzip), so that the
- * decoder can say what is wrong with it. at_end    the file has no more bytes: never
- * WHARF_SOURCE_MORE then 12 bytes always tell all but BGZF from gzip with an extra field of its
- * own: that may take the whole field, up to 64 KiB.
+ * decoder can say what is wrong with it.
+ *   at_end    the file has no more bytes: the answer is never WHARF_SOURCE_MORE then
+ * 12 bytes always tell all but BGZF from gzip with an extra field of its own: that may take the
+ * whole field, up to 64 KiB.
  */
 enum wharf_source_kind wharf_source_detect(const uint8_t *in, size_t in_nbytes, bool at_end);
 

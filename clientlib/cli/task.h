@@ -56,8 +56,8 @@ int wharf_cli_task_start(struct wharf_cli_task *task, const char *in_path, const
 
 /*
  * The end of such a command: gives the output its name and the input's permissions, or on failure
- * removes it; wipes the progress and prints the report if that
- * was asked for.  Closes input and output.  Returns the command's exit status.
+ * removes it; wipes the progress and prints the report if that was asked for.  Closes input and
+ * output.  Returns the command's exit status.
  */
 int wharf_cli_task_finish(struct wharf_cli_task *task, int status);
 
