@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/test_forge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "encoders/deflate/deflate_format.h"
+
+enum { MAX_SYMBOLS = WHARF_DEFLATE_N_LITLEN_FIXED, MAX_NBITS = WHARF_DEFLATE_MAX_CODE_NBITS };
+
+struct forged_code {
+    unsigned n_symbols; /* lengths that the header gives */
+    uint8_t nbits[MAX_SYMBOLS];
+    uint16_t words[MAX_SYMBOLS]; /* the first bit of a word is the highest of its nbits */
+};
+
+void test_forge_init(struct test_forge *forge, uint64_t seed)
+{
+    *forge = (struct test_forge){.random = {seed}};
+}
+
+void test_forge_deinit(struct test_forge *forge)
+{
+    free(forge->data);
+    forge->data = NULL;
+}
+
+size_t test_forge_nbytes(const struct test_forge *forge)
+{
+    return (forge->nbits + 7) / 8;
+}
+
+/* ---- bits ---------------------------------------------------------------------------------- */
+
+static void put_bit(struct test_forge *forge, unsigned bit)
+{
+    if (forge->nbits / 8 == forge->capacity) {
+        forge->capacity = 2 * forge->capacity + 1024;
+        forge->data = realloc(forge->data, forge->capacity);
+        if (!forge->data) {
+            fprintf(stderr, "forge: out of memory\n");
+            exit(4);
+        }
+    }
+    if (forge->nbits % 8 == 0)
+        forge->data[forge->nbits / 8] = 0;
+    forge->data[forge->nbits / 8] |= (uint8_t)(bit << forge->nbits % 8);
+    forge->nbits++;
+}
+
+void test_forge_field(struct test_forge *forge, uint32_t value, unsigned nbits)
+{
+    for (unsigned i = 0; i < nbits; i++)
+        put_bit(forge, value >> i & 1);
+}
+
+void test_forge_align(struct test_forge *forge, int ones)
+{
+    while (forge->nbits % 8)
+        put_bit(forge, ones != 0);
+}
+
+static void put_symbol(struct test_forge *forge, const struct forged_code *code, unsigned symbol)
+{
+    for (unsigned i = code->nbits[symbol]; i-- > 0;)
+        put_bit(forge, code->words[symbol] >> i & 1);
+}
+
+/* ---- codes --------------------------------------------------------------------------------- */
+
+static unsigned below(struct test_forge *forge, unsigned limit)
+{
+    return (unsigned)test_random_below(&forge->random, limit);
+}
+
+/* RFC 1951 section 3.2.2. */
+static void make_words(struct forged_code *code)
+{
+    unsigned word = 0;
+
+    for (unsigned nbits = 1; nbits <= MAX_NBITS; nbits++, word <<= 1)
+        for (unsigned symbol = 0; symbol < code->n_symbols; symbol++)
+            if (code->nbits[symbol] == nbits)
+                code->words[symbol] = (uint16_t)word++;
+}
+
+/*
+ * The depths of n leaves of a random full binary tree, none deeper than max_nbits: leaves are split
+ * one by one.  Those that were split last are split again with the probability of skew / 8, so that
+ * trees are bushy or stretched out.
+ */
+static void draw_depths(struct test_forge *forge, uint8_t *depths, unsigned n, unsigned max_nbits,
+                        unsigned skew)
+{
+    depths[0] = 0;
+    for (unsigned n_leaves = 1; n_leaves < n; n_leaves++) {
+        unsigned leaf = below(forge, 8) < skew ? n_leaves - 1 : below(forge, n_leaves);
+        while (depths[leaf] == max_nbits)
+            leaf = (leaf + 1) % n_leaves;
+        depths[n_leaves] = ++depths[leaf];
+    }
+}
+
+/* A complete code for n of the code's symbols, `always` among them; or, with one, of one bit. */
+static void draw_code(struct test_forge *forge, struct forged_code *code, unsigned n,
+                      unsigned always, unsigned max_nbits)
+{
+    uint8_t depths[MAX_SYMBOLS];
+    unsigned symbol = always;
+
+    memset(code->nbits, 0, sizeof(code->nbits));
+    draw_depths(forge, depths, n, max_nbits, below(forge, 8));
+    if (n == 1)
+        depths[0] = 1;
+    for (unsigned i = 0; i < n; i++) {
+        unsigned k = i + below(forge, n - i);
+        code->nbits[symbol] = depths[k];
+        depths[k] = depths[i];
+        while (i + 1 < n && code->nbits[symbol])
+            symbol = below(forge, code->n_symbols);
+    }
+    make_words(code);
+}
+
+/* A symbol by the weight of its word: where the next bits of a random number lead. */
+static unsigned draw_symbol(struct test_forge *forge, const struct forged_code *code)
+{
+    unsigned bits = below(forge, 1u << MAX_NBITS);
+
+    for (unsigned symbol = 0; symbol < code->n_symbols; symbol++) {
+        unsigned nbits = code->nbits[symbol];
+        if (nbits && bits >> (MAX_NBITS - nbits) == code->words[symbol])
+            return symbol;
+    }
+    /* The missing word of a code of one: the other one. */
+    for (unsigned symbol = 0; symbol < code->n_symbols; symbol++)
+        if (code->nbits[symbol])
+            return symbol;
+    return MAX_SYMBOLS;
+}
+
+/* ---- headers ------------------------------------------------------------------------------- */
+
+static unsigned run_length(const uint8_t *lengths, unsigned n)
+{
+    unsigned run = 1;
+
+    while (run < n && lengths[run] == lengths[0])
+        run++;
+    return run;
+}
+
+/* Writes lengths with or without repeats, as chance has it. */
+static void put_lengths(struct test_forge *forge, const struct forged_code *precode,
+                        const uint8_t *lengths, unsigned n)
+{
+    for (unsigned i = 0; i < n;) {
+        unsigned run = run_length(lengths + i, n - i);
+        if (i && lengths[i] == lengths[i - 1] && run >= 3 && below(forge, 3)) {
+            run = run < 6 ? run : 6;
+            put_symbol(forge, precode, 16);
+            test_forge_field(forge, run - 3, 2);
+        } else if (lengths[i] == 0 && run >= 11 && below(forge, 8)) {
+            run = run < 138 ? run : 138;
+            put_symbol(forge, precode, 18);
+            test_forge_field(forge, run - 11, 7);
+        } else if (lengths[i] == 0 && run >= 3 && below(forge, 3)) {
+            run = run < 10 ? run : 10;
+            put_symbol(forge, precode, 17);
+            test_forge_field(forge, run - 3, 3);
+        } else {
+            put_symbol(forge, precode, lengths[i]);
+            run = 1;
+        }
+        i += run;
+    }
+}
+
+static void put_dynamic_header(struct test_forge *forge, const struct forged_code *litlen,
+                               const struct forged_code *distance)
+{
+    static const uint8_t order[WHARF_DEFLATE_N_PRECODE] = {WHARF_DEFLATE_PRECODE_ORDER};
+    struct forged_code precode = {.n_symbols = WHARF_DEFLATE_N_PRECODE};
+    uint8_t lengths[WHARF_DEFLATE_N_LENGTHS];
+
+    draw_code(forge, &precode, WHARF_DEFLATE_N_PRECODE, 0, WHARF_DEFLATE_MAX_PRECODE_NBITS);
+    test_forge_field(forge, litlen->n_symbols - 257, 5);
+    test_forge_field(forge, distance->n_symbols - 1, 5);
+    test_forge_field(forge, WHARF_DEFLATE_N_PRECODE - 4, 4);
+    for (unsigned i = 0; i < WHARF_DEFLATE_N_PRECODE; i++)
+        test_forge_field(forge, precode.nbits[order[i]], 3);
+    memcpy(lengths, litlen->nbits, litlen->n_symbols);
+    memcpy(lengths + litlen->n_symbols, distance->nbits, distance->n_symbols);
+    put_lengths(forge, &precode, lengths, litlen->n_symbols + distance->n_symbols);
+}
+
+static void draw_dynamic(struct test_forge *forge, struct forged_code *litlen,
+                         struct forged_code *distance)
+{
+    litlen->n_symbols = 257 + below(forge, WHARF_DEFLATE_N_LITLEN - 257 + 1);
+    distance->n_symbols = 1 + below(forge, WHARF_DEFLATE_N_DISTANCE);
+    unsigned n_litlen = 1 + below(forge, below(forge, 2) ? 12 : litlen->n_symbols);
+    unsigned n_distance = below(forge, distance->n_symbols + 1);
+    draw_code(forge, litlen, n_litlen, WHARF_DEFLATE_END_OF_BLOCK, MAX_NBITS);
+    memset(distance->nbits, 0, sizeof(distance->nbits));
+    if (n_distance)
+        draw_code(forge, distance, n_distance, below(forge, distance->n_symbols), MAX_NBITS);
+    put_dynamic_header(forge, litlen, distance);
+}
+
+static void make_fixed(struct forged_code *litlen, struct forged_code *distance)
+{
+    litlen->n_symbols = WHARF_DEFLATE_N_LITLEN_FIXED;
+    for (unsigned i = 0; i < WHARF_DEFLATE_N_LITLEN_FIXED; i++)
+        litlen->nbits[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
+    make_words(litlen);
+    distance->n_symbols = WHARF_DEFLATE_N_DISTANCE_FIXED;
+    memset(distance->nbits, 5, WHARF_DEFLATE_N_DISTANCE_FIXED);
+    make_words(distance);
+}
+
+/* ---- bodies -------------------------------------------------------------------------------- */
+
+/* A match of the length symbol with a distance that is there; false when none was drawn. */
+static int put_match(struct test_forge *forge, const struct forged_code *litlen,
+                     const struct forged_code *distance, unsigned symbol)
+{
+    static const uint16_t length_bases[] = {WHARF_DEFLATE_LENGTH_BASES};
+    static const uint8_t length_extras[] = {WHARF_DEFLATE_LENGTH_EXTRAS};
+    static const uint16_t distance_bases[] = {WHARF_DEFLATE_DISTANCE_BASES};
+    static const uint8_t distance_extras[] = {WHARF_DEFLATE_DISTANCE_EXTRAS};
+    unsigned distance_symbol = draw_symbol(forge, distance);
+
+    if (distance_symbol >= WHARF_DEFLATE_N_DISTANCE ||
+        distance_bases[distance_symbol] > forge->out_nbytes)
+        return 0;
+    unsigned length_extra = below(forge, 1u << length_extras[symbol - 257]);
+    unsigned distance_extra = below(forge, 1u << distance_extras[distance_symbol]);
+    if (distance_bases[distance_symbol] + distance_extra > forge->out_nbytes)
+        distance_extra = (unsigned)forge->out_nbytes - distance_bases[distance_symbol];
+    put_symbol(forge, litlen, symbol);
+    test_forge_field(forge, length_extra, length_extras[symbol - 257]);
+    put_symbol(forge, distance, distance_symbol);
+    test_forge_field(forge, distance_extra, distance_extras[distance_symbol]);
+    forge->out_nbytes += length_bases[symbol - 257] + length_extra;
+    return 1;
+}
+
+static void put_body(struct test_forge *forge, const struct forged_code *litlen,
+                     const struct forged_code *distance, unsigned n_symbols)
+{
+    /* Draws that give nothing count as well: a code may have nothing but its end. */
+    while (n_symbols--) {
+        unsigned symbol = draw_symbol(forge, litlen);
+        if (symbol < WHARF_DEFLATE_END_OF_BLOCK) {
+            put_symbol(forge, litlen, symbol);
+            forge->out_nbytes++;
+        } else if (symbol > WHARF_DEFLATE_END_OF_BLOCK && symbol < WHARF_DEFLATE_N_LITLEN) {
+            put_match(forge, litlen, distance, symbol);
+        }
+    }
+    put_symbol(forge, litlen, WHARF_DEFLATE_END_OF_BLOCK);
+}
+
+static void put_stored(struct test_forge *forge, unsigned nbytes)
+{
+    test_forge_align(forge, (int)below(forge, 2));
+    test_forge_field(forge, nbytes, 16);
+    test_forge_field(forge, ~nbytes, 16);
+    for (unsigned i = 0; i < nbytes; i++)
+        test_forge_field(forge, below(forge, 256), 8);
+    forge->out_nbytes += nbytes;
+}
+
+void test_forge_block(struct test_forge *forge, unsigned n_symbols, int is_final)
+{
+    struct forged_code litlen = {0};
+    struct forged_code distance = {0};
+    unsigned kind = below(forge, 8);
+
+    test_forge_field(forge, is_final != 0, 1);
+    if (kind == 0) {
+        test_forge_field(forge, WHARF_DEFLATE_STORED, 2);
+        put_stored(forge, below(forge, n_symbols + 1) & 0xffff);
+        return;
+    }
+    if (kind < 3) {
+        test_forge_field(forge, WHARF_DEFLATE_FIXED, 2);
+        make_fixed(&litlen, &distance);
+    } else {
+        test_forge_field(forge, WHARF_DEFLATE_DYNAMIC, 2);
+        draw_dynamic(forge, &litlen, &distance);
+    }
+    put_body(forge, &litlen, &distance, n_symbols);
+}
+
+void test_forge_stream(struct test_forge *forge, unsigned n_blocks, unsigned n_symbols)
+{
+    for (unsigned i = 1; i <= n_blocks; i++)
+        test_forge_block(forge, n_symbols, i == n_blocks);
+}
