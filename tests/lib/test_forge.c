@@ -7,13 +7,7 @@
 
 #include "encoders/deflate/deflate_format.h"
 
-enum { MAX_SYMBOLS = WHARF_DEFLATE_N_LITLEN_FIXED, MAX_NBITS = WHARF_DEFLATE_MAX_CODE_NBITS };
-
-struct forged_code {
-    unsigned n_symbols; /* lengths that the header gives */
-    uint8_t nbits[MAX_SYMBOLS];
-    uint16_t words[MAX_SYMBOLS]; /* the first bit of a word is the highest of its nbits */
-};
+enum { MAX_SYMBOLS = TEST_FORGE_MAX_SYMBOLS, MAX_NBITS = WHARF_DEFLATE_MAX_CODE_NBITS };
 
 void test_forge_init(struct test_forge *forge, uint64_t seed)
 {
@@ -61,7 +55,8 @@ void test_forge_align(struct test_forge *forge, int ones)
         put_bit(forge, ones != 0);
 }
 
-static void put_symbol(struct test_forge *forge, const struct forged_code *code, unsigned symbol)
+static void put_symbol(struct test_forge *forge, const struct test_forge_code *code,
+                       unsigned symbol)
 {
     for (unsigned i = code->nbits[symbol]; i-- > 0;)
         put_bit(forge, code->words[symbol] >> i & 1);
@@ -75,14 +70,14 @@ static unsigned below(struct test_forge *forge, unsigned limit)
 }
 
 /* RFC 1951 section 3.2.2. */
-static void make_words(struct forged_code *code)
+static void make_words(struct test_forge_code *code)
 {
     unsigned word = 0;
 
     for (unsigned nbits = 1; nbits <= MAX_NBITS; nbits++, word <<= 1)
         for (unsigned symbol = 0; symbol < code->n_symbols; symbol++)
             if (code->nbits[symbol] == nbits)
-                code->words[symbol] = (uint16_t)word++;
+                code->words[symbol] = (uint16_t)(word++ & ((1u << nbits) - 1));
 }
 
 /*
@@ -103,7 +98,7 @@ static void draw_depths(struct test_forge *forge, uint8_t *depths, unsigned n, u
 }
 
 /* A complete code for n of the code's symbols, `always` among them; or, with one, of one bit. */
-static void draw_code(struct test_forge *forge, struct forged_code *code, unsigned n,
+static void draw_code(struct test_forge *forge, struct test_forge_code *code, unsigned n,
                       unsigned always, unsigned max_nbits)
 {
     uint8_t depths[MAX_SYMBOLS];
@@ -124,7 +119,7 @@ static void draw_code(struct test_forge *forge, struct forged_code *code, unsign
 }
 
 /* A symbol by the weight of its word: where the next bits of a random number lead. */
-static unsigned draw_symbol(struct test_forge *forge, const struct forged_code *code)
+static unsigned draw_symbol(struct test_forge *forge, const struct test_forge_code *code)
 {
     unsigned bits = below(forge, 1u << MAX_NBITS);
 
@@ -152,7 +147,7 @@ static unsigned run_length(const uint8_t *lengths, unsigned n)
 }
 
 /* Writes lengths with or without repeats, as chance has it. */
-static void put_lengths(struct test_forge *forge, const struct forged_code *precode,
+static void put_lengths(struct test_forge *forge, const struct test_forge_code *precode,
                         const uint8_t *lengths, unsigned n)
 {
     for (unsigned i = 0; i < n;) {
@@ -177,27 +172,32 @@ static void put_lengths(struct test_forge *forge, const struct forged_code *prec
     }
 }
 
-static void put_dynamic_header(struct test_forge *forge, const struct forged_code *litlen,
-                               const struct forged_code *distance)
+void test_forge_dynamic(struct test_forge *forge, int is_final)
 {
     static const uint8_t order[WHARF_DEFLATE_N_PRECODE] = {WHARF_DEFLATE_PRECODE_ORDER};
-    struct forged_code precode = {.n_symbols = WHARF_DEFLATE_N_PRECODE};
-    uint8_t lengths[WHARF_DEFLATE_N_LENGTHS];
+    struct test_forge_code precode = {.n_symbols = WHARF_DEFLATE_N_PRECODE};
+    uint8_t lengths[2 * MAX_SYMBOLS];
 
+    make_words(&forge->litlen);
+    make_words(&forge->distance);
     draw_code(forge, &precode, WHARF_DEFLATE_N_PRECODE, 0, WHARF_DEFLATE_MAX_PRECODE_NBITS);
-    test_forge_field(forge, litlen->n_symbols - 257, 5);
-    test_forge_field(forge, distance->n_symbols - 1, 5);
+    test_forge_field(forge, is_final != 0, 1);
+    test_forge_field(forge, WHARF_DEFLATE_DYNAMIC, 2);
+    test_forge_field(forge, forge->litlen.n_symbols - 257, 5);
+    test_forge_field(forge, forge->distance.n_symbols - 1, 5);
     test_forge_field(forge, WHARF_DEFLATE_N_PRECODE - 4, 4);
     for (unsigned i = 0; i < WHARF_DEFLATE_N_PRECODE; i++)
         test_forge_field(forge, precode.nbits[order[i]], 3);
-    memcpy(lengths, litlen->nbits, litlen->n_symbols);
-    memcpy(lengths + litlen->n_symbols, distance->nbits, distance->n_symbols);
-    put_lengths(forge, &precode, lengths, litlen->n_symbols + distance->n_symbols);
+    memcpy(lengths, forge->litlen.nbits, forge->litlen.n_symbols);
+    memcpy(lengths + forge->litlen.n_symbols, forge->distance.nbits, forge->distance.n_symbols);
+    put_lengths(forge, &precode, lengths, forge->litlen.n_symbols + forge->distance.n_symbols);
 }
 
-static void draw_dynamic(struct test_forge *forge, struct forged_code *litlen,
-                         struct forged_code *distance)
+static void draw_codes(struct test_forge *forge)
 {
+    struct test_forge_code *litlen = &forge->litlen;
+    struct test_forge_code *distance = &forge->distance;
+
     litlen->n_symbols = 257 + below(forge, WHARF_DEFLATE_N_LITLEN - 257 + 1);
     distance->n_symbols = 1 + below(forge, WHARF_DEFLATE_N_DISTANCE);
     unsigned n_litlen = 1 + below(forge, below(forge, 2) ? 12 : litlen->n_symbols);
@@ -206,65 +206,94 @@ static void draw_dynamic(struct test_forge *forge, struct forged_code *litlen,
     memset(distance->nbits, 0, sizeof(distance->nbits));
     if (n_distance)
         draw_code(forge, distance, n_distance, below(forge, distance->n_symbols), MAX_NBITS);
-    put_dynamic_header(forge, litlen, distance);
 }
 
-static void make_fixed(struct forged_code *litlen, struct forged_code *distance)
+static void make_fixed(struct test_forge *forge)
 {
-    litlen->n_symbols = WHARF_DEFLATE_N_LITLEN_FIXED;
+    forge->litlen.n_symbols = WHARF_DEFLATE_N_LITLEN_FIXED;
     for (unsigned i = 0; i < WHARF_DEFLATE_N_LITLEN_FIXED; i++)
-        litlen->nbits[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
-    make_words(litlen);
-    distance->n_symbols = WHARF_DEFLATE_N_DISTANCE_FIXED;
-    memset(distance->nbits, 5, WHARF_DEFLATE_N_DISTANCE_FIXED);
-    make_words(distance);
+        forge->litlen.nbits[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
+    forge->distance.n_symbols = WHARF_DEFLATE_N_DISTANCE_FIXED;
+    memset(forge->distance.nbits, 5, WHARF_DEFLATE_N_DISTANCE_FIXED);
+    make_words(&forge->litlen);
+    make_words(&forge->distance);
 }
 
 /* ---- bodies -------------------------------------------------------------------------------- */
 
-/* A match of the length symbol with a distance that is there; false when none was drawn. */
-static int put_match(struct test_forge *forge, const struct forged_code *litlen,
-                     const struct forged_code *distance, unsigned symbol)
-{
-    static const uint16_t length_bases[] = {WHARF_DEFLATE_LENGTH_BASES};
-    static const uint8_t length_extras[] = {WHARF_DEFLATE_LENGTH_EXTRAS};
-    static const uint16_t distance_bases[] = {WHARF_DEFLATE_DISTANCE_BASES};
-    static const uint8_t distance_extras[] = {WHARF_DEFLATE_DISTANCE_EXTRAS};
-    unsigned distance_symbol = draw_symbol(forge, distance);
+static const uint16_t length_bases[] = {WHARF_DEFLATE_LENGTH_BASES};
+static const uint8_t length_extras[] = {WHARF_DEFLATE_LENGTH_EXTRAS};
+static const uint16_t distance_bases[] = {WHARF_DEFLATE_DISTANCE_BASES};
+static const uint8_t distance_extras[] = {WHARF_DEFLATE_DISTANCE_EXTRAS};
 
-    if (distance_symbol >= WHARF_DEFLATE_N_DISTANCE ||
-        distance_bases[distance_symbol] > forge->out_nbytes)
-        return 0;
-    unsigned length_extra = below(forge, 1u << length_extras[symbol - 257]);
-    unsigned distance_extra = below(forge, 1u << distance_extras[distance_symbol]);
-    if (distance_bases[distance_symbol] + distance_extra > forge->out_nbytes)
-        distance_extra = (unsigned)forge->out_nbytes - distance_bases[distance_symbol];
-    put_symbol(forge, litlen, symbol);
-    test_forge_field(forge, length_extra, length_extras[symbol - 257]);
-    put_symbol(forge, distance, distance_symbol);
-    test_forge_field(forge, distance_extra, distance_extras[distance_symbol]);
-    forge->out_nbytes += length_bases[symbol - 257] + length_extra;
-    return 1;
+void test_forge_literal(struct test_forge *forge, uint8_t literal)
+{
+    put_symbol(forge, &forge->litlen, literal);
+    forge->out_nbytes++;
 }
 
-static void put_body(struct test_forge *forge, const struct forged_code *litlen,
-                     const struct forged_code *distance, unsigned n_symbols)
+void test_forge_end(struct test_forge *forge)
 {
-    /* Draws that give nothing count as well: a code may have nothing but its end. */
+    put_symbol(forge, &forge->litlen, WHARF_DEFLATE_END_OF_BLOCK);
+}
+
+static void put_match(struct test_forge *forge, unsigned length_symbol, unsigned length,
+                      unsigned distance_symbol, unsigned distance)
+{
+    put_symbol(forge, &forge->litlen, WHARF_DEFLATE_FIRST_LENGTH + length_symbol);
+    test_forge_field(forge, length - length_bases[length_symbol], length_extras[length_symbol]);
+    put_symbol(forge, &forge->distance, distance_symbol);
+    test_forge_field(forge, distance - distance_bases[distance_symbol],
+                     distance_extras[distance_symbol]);
+    forge->out_nbytes += length;
+}
+
+/* The last base that is not above the value: the first one is its least. */
+static unsigned find_base(const uint16_t *bases, unsigned n, unsigned value)
+{
+    while (bases[n - 1] > value)
+        n--;
+    return n - 1;
+}
+
+void test_forge_match(struct test_forge *forge, unsigned length, unsigned distance)
+{
+    put_match(forge, find_base(length_bases, sizeof(length_extras), length), length,
+              find_base(distance_bases, sizeof(distance_extras), distance), distance);
+}
+
+/* A match of the length symbol with a distance that is there, if one was drawn. */
+static void draw_match(struct test_forge *forge, unsigned length_symbol)
+{
+    unsigned symbol = draw_symbol(forge, &forge->distance);
+
+    if (symbol >= WHARF_DEFLATE_N_DISTANCE || distance_bases[symbol] > forge->out_nbytes)
+        return;
+    size_t distance = distance_bases[symbol] + below(forge, 1u << distance_extras[symbol]);
+    if (distance > forge->out_nbytes)
+        distance = forge->out_nbytes;
+    put_match(forge, length_symbol,
+              length_bases[length_symbol] + below(forge, 1u << length_extras[length_symbol]),
+              symbol, (unsigned)distance);
+}
+
+/* Draws that give nothing count as well: a code may have nothing but its end. */
+static void draw_body(struct test_forge *forge, unsigned n_symbols)
+{
     while (n_symbols--) {
-        unsigned symbol = draw_symbol(forge, litlen);
-        if (symbol < WHARF_DEFLATE_END_OF_BLOCK) {
-            put_symbol(forge, litlen, symbol);
-            forge->out_nbytes++;
-        } else if (symbol > WHARF_DEFLATE_END_OF_BLOCK && symbol < WHARF_DEFLATE_N_LITLEN) {
-            put_match(forge, litlen, distance, symbol);
-        }
+        unsigned symbol = draw_symbol(forge, &forge->litlen);
+        if (symbol < WHARF_DEFLATE_END_OF_BLOCK)
+            test_forge_literal(forge, (uint8_t)symbol);
+        else if (symbol > WHARF_DEFLATE_END_OF_BLOCK && symbol < WHARF_DEFLATE_N_LITLEN)
+            draw_match(forge, symbol - WHARF_DEFLATE_FIRST_LENGTH);
     }
-    put_symbol(forge, litlen, WHARF_DEFLATE_END_OF_BLOCK);
+    test_forge_end(forge);
 }
 
-static void put_stored(struct test_forge *forge, unsigned nbytes)
+void test_forge_stored(struct test_forge *forge, unsigned nbytes, int is_final)
 {
+    test_forge_field(forge, is_final != 0, 1);
+    test_forge_field(forge, WHARF_DEFLATE_STORED, 2);
     test_forge_align(forge, (int)below(forge, 2));
     test_forge_field(forge, nbytes, 16);
     test_forge_field(forge, ~nbytes, 16);
@@ -275,24 +304,21 @@ static void put_stored(struct test_forge *forge, unsigned nbytes)
 
 void test_forge_block(struct test_forge *forge, unsigned n_symbols, int is_final)
 {
-    struct forged_code litlen = {0};
-    struct forged_code distance = {0};
     unsigned kind = below(forge, 8);
 
-    test_forge_field(forge, is_final != 0, 1);
     if (kind == 0) {
-        test_forge_field(forge, WHARF_DEFLATE_STORED, 2);
-        put_stored(forge, below(forge, n_symbols + 1) & 0xffff);
+        test_forge_stored(forge, below(forge, n_symbols + 1) & 0xffff, is_final);
         return;
     }
     if (kind < 3) {
+        test_forge_field(forge, is_final != 0, 1);
         test_forge_field(forge, WHARF_DEFLATE_FIXED, 2);
-        make_fixed(&litlen, &distance);
+        make_fixed(forge);
     } else {
-        test_forge_field(forge, WHARF_DEFLATE_DYNAMIC, 2);
-        draw_dynamic(forge, &litlen, &distance);
+        draw_codes(forge);
+        test_forge_dynamic(forge, is_final);
     }
-    put_body(forge, &litlen, &distance, n_symbols);
+    draw_body(forge, n_symbols);
 }
 
 void test_forge_stream(struct test_forge *forge, unsigned n_blocks, unsigned n_symbols)
