@@ -510,6 +510,9 @@ def gzip_bad():
         'bad_checksum')
     for n in range(8):
         bad('gzip', f'trailer-of-{n}-bytes', member[:len(member) - 8 + n], 'input_truncated', at)
+    # The checksum is judged before the length is missed.
+    wrong = member[:-8] + bytes([member[-8] ^ 1]) + member[-7:-1]
+    bad('gzip', 'checksum-and-length-cut-off', wrong, 'gzip_checksum', at, 'bad_checksum')
     first = gzip_member(b'first')
     at = 8 * len(first)
     bad('gzip', 'second-member-is-only-magic', first + b'\x1f\x8b', 'input_truncated', at)

@@ -234,6 +234,24 @@ Test(library, longer_job_is_taken_while_the_rest_is_zero)
     cr_assert_eq(wharf_decompress(get_wharf(), &longer.job, &outcome), -E2BIG);
 }
 
+/* A size that nobody set: memory behind the struct, which may not be there, is not read. */
+Test(library, impossible_struct_sizes_are_refused_unread)
+{
+    static const uint32_t sizes[] = {4097, UINT32_MAX};
+    uint8_t out[OUT_NBYTES];
+    struct wharf_job job = job_of(0, out, sizeof(out));
+    struct test_guard guard = test_guard_new(sizeof(job), TEST_GUARD_END);
+    struct wharf_outcome outcome;
+
+    for (size_t i = 0; i < 2; i++) {
+        job.struct_nbytes = sizes[i];
+        memcpy(guard.data, &job, sizeof(job));
+        cr_assert_eq(wharf_decompress(get_wharf(), (const struct wharf_job *)guard.data, &outcome),
+                     -E2BIG);
+    }
+    test_guard_free(&guard);
+}
+
 /* Nothing outside the destination is touched, by the reference engine either. */
 Test(library, engines_agree_and_stay_within_guard_pages)
 {
