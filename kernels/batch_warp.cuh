@@ -6,8 +6,8 @@
 #ifndef WHARF_KERNELS_BATCH_WARP_CUH
 #define WHARF_KERNELS_BATCH_WARP_CUH
 
-#include "kernels/batch.h"
 #include "kernels/checksum.cuh"
+#include "kernels/device_batch.h"
 #include "kernels/device_codec.cuh"
 #include "proto/wharf_job.h"
 

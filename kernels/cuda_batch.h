@@ -9,8 +9,8 @@
 
 #include <stddef.h>
 
-#include "kernels/batch.h"
 #include "kernels/cuda_error.h"
+#include "kernels/device_batch.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,7 @@
 #ifndef WHARF_KERNELS_SIMT_SIMT_BATCH_H
 #define WHARF_KERNELS_SIMT_SIMT_BATCH_H
 
-#include "kernels/batch.h"
+#include "kernels/device_batch.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "kernels/batch.h"
+#include "kernels/device_batch.h"
 
 #ifdef __cplusplus
 extern "C" {

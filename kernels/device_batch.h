@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch.h: many chunks at once on a device; C and C++.
+ * device_batch.h: many chunks at once on a device; C and C++.
  *
  * A batch is an array of chunks and an array of outcomes, both where the device can reach them:
  * device or pinned memory for CUDA (cuda_batch.h), any memory for the SIMT layer
  * (simt/simt_batch.h).  Outcomes are those that wharf_decode_job_run gives for the same job, in
  * every member.
  */
-#ifndef WHARF_KERNELS_BATCH_H
-#define WHARF_KERNELS_BATCH_H
+#ifndef WHARF_KERNELS_DEVICE_BATCH_H
+#define WHARF_KERNELS_DEVICE_BATCH_H
 
 #include <stdint.h>
 
