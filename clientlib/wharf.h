@@ -21,30 +21,69 @@
  *                 wharf_reason_string(outcome.reason), outcome.bit_offset);
  *     wharf_close(wharf);
  *
+ * That is one chunk at a time.  To have many in flight, put them into memory from wharf_alloc,
+ * hand them in with wharf_submit and take what became of them from wharf_wait or wharf_poll;
+ * example_async.c beside this file is a whole program.
+ *
  * Compile and link with `pkg-config --cflags --libs wharf`.  The header is C11 and C++17.
  *
+ * WHERE JOBS RUN.  In wharfd, the daemon of this machine, if there is one, or in this process, on
+ * the CPU, by the embedded engine.  Bytes and outcomes are the same.  wharf_open decides, once for
+ * the handle: through a daemon if it can be had, embedded otherwise; flags forbid one or the other.
+ *
  * ERRORS.  What goes wrong with a call (no memory, a NULL where none may be) is the return value:
- * 0, or a negative errno number.  What becomes of the data is in struct wharf_outcome, which
- * wharf_result.h explains.  The two are never mixed: a call that returns a negative number has
- * not touched its outputs, and a call that returns 0 has filled them all, with good news or bad.
+ * 0 or more, or a negative errno number; wharf_error_message says in words what it was and what
+ * to do about it.  What becomes of the data is in struct wharf_outcome or struct
+ * wharf_completion, with the numbers of wharf_result.h.  The two are never mixed: a call that
+ * returns a negative number has not touched its outputs, and one that does not has filled them,
+ * with good news or bad.  These can come from every call with a handle that is not said to be
+ * without errors:
+ *   -EINVAL      an argument is NULL or out of range where that is not allowed
+ *   -E2BIG       a struct has members set that this version does not know
+ *   -ESTALE      this is a forked child, see FORK
+ * and these from every such call on a handle that works through a daemon:
+ *   -ENOTCONN    the daemon has been away for longer than options.patience_ms, see RESTARTS
+ *   -EPROTO      the daemon broke the protocol.  It is not trusted any more: the handle is of no
+ *                more use.  Jobs in flight get no completion, and the daemon may still write to
+ *                their memory
+ *
+ * RESTARTS.  When the daemon dies, is restarted or is upgraded, nothing is lost: the library
+ * takes the completions that are there, connects to the next daemon as soon as that answers,
+ * and submits again what was not completed.  It makes no threads, so it does that in whatever
+ * call is made next, or sleeping in one; all a program notices is that a job takes longer.
+ * So sources must stay as they are until the job's completion has been taken, and a job may be
+ * run more than once.  When no daemon has answered for options.patience_ms, calls return
+ * -ENOTCONN at once, but each one looks for a daemon again, and jobs stay in flight: what has not
+ * been completed may still be written by what is left of the daemon.  A job is given up, with
+ * WHARF_INTERNAL, when daemons keep dying of it: after three deaths with it in flight it is
+ * submitted alone, and after five more like that no more.
  *
  * THREADS.  All functions are safe to call from several threads at once, with the same handle
- * too; only wharf_close needs the handle for itself, after all other calls on it returned.  The
- * library makes no threads of its own, installs no signal handlers, never prints and never
- * exits.  Its functions are not for signal handlers, except those that return static strings.
+ * too; only wharf_close needs the handle for itself, after all other calls on it returned.  One
+ * lock guards a handle, and is held for moments: nothing sleeps, decodes or copies data under it.
+ * Several threads may wait on one handle; each completion goes to one of them.  For the highest
+ * rates give each thread its own handle.  The library makes no threads of its own, installs no
+ * signal handlers, never prints and never exits.  Its functions are not for signal handlers,
+ * except those that return static strings, and threads must not be cancelled inside them.
  *
- * FORK.  A handle of the embedded engine holds no locks, descriptors or threads, so a forked
- * child may go on using its copy, even if another thread of the parent was inside a call.
+ * FORK.  After fork a handle is its parent's.  In the child, what was the arena is not there,
+ * and calls return -ESTALE; it may only wharf_close its copy, which does nothing to the parent's,
+ * and should: as long as it does not, the daemon takes the parent for alive.  wharf_decompress on
+ * an embedded handle goes on working in the child.  A descriptor of the library is closed on exec.
  *
- * STRUCTS THAT GROW.  struct wharf_options and struct wharf_job begin with their own size, as
- * the caller was compiled to know it; WHARF_OPTIONS_INIT and WHARF_JOB_INIT set it.  Later
- * versions of the library add members at the end, for which zero means "as before".  A struct
- * smaller than the first version's gives -EINVAL; one larger than the library knows is
- * accepted while all the further bytes are zero, and gives -E2BIG otherwise.
+ * STRUCTS THAT GROW.  Some structs begin with their own size, as the caller was compiled to know
+ * it; the WHARF_..._INIT macros set it.  Later versions of the library add members at the end, for
+ * which zero means "as before".  A struct smaller than the first version's gives -EINVAL; one
+ * larger than the library knows is accepted while all the further bytes are zero, and gives
+ * -E2BIG otherwise.
  *
  * HOSTILE DATA.  Any bytes at all may be given as compressed data, and any number in a size or
  * checksum: each decoder stays within the buffers of its job and ends in time linear in their
  * sizes.  What must be true is said at each member.
+ *
+ * HOSTILE DAEMONS.  Whoever can put a socket where the daemon's should be can give wrong output:
+ * jobs cannot be checked without decoding them.  It cannot do more: whatever it sends or writes,
+ * the library stays within the memory that it should use and its calls keep their promises.
  */
 #ifndef WHARF_H
 #define WHARF_H
@@ -56,6 +95,7 @@
 #include "wharf_codec.h"
 #include "wharf_job.h"
 #include "wharf_result.h"
+#include "wharf_ring.h" /* struct wharf_completion, struct wharf_chunk_result, enum wharf_class */
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,6 +106,14 @@ extern "C" {
  * wharf` tells the version that a program is compiled against.
  */
 const char *wharf_version(void);
+
+/*
+ * wharf_error_message: one line, without a newline, about the last call of this thread that
+ * returned a negative number: what was wrong, and where there is something to do, what.  It may
+ * quote a daemon, with everything but printable characters replaced.  Empty before any error.
+ * Valid until the thread's next such call; never NULL.
+ */
+const char *wharf_error_message(void);
 
 /* ---- codecs ---------------------------------------------------------------------------- */
 
@@ -91,56 +139,189 @@ const char *wharf_codec_summary(uint32_t codec);
 
 struct wharf;
 
-/* Flags of wharf_open. */
+/* Flags of wharf_open.  Without any: through a daemon if it can be had, or else embedded. */
 enum wharf_open_flag {
-    /* Decode in this process, on the CPU, and never through a daemon.  This version always
-     * does; a program that depends on it says so and stays as it is with later ones. */
+    /* Decode in this process and never look for a daemon. */
     WHARF_OPEN_EMBEDDED = 1 << 0,
+    /* Through a daemon or not at all.  The engines GPU and SIMT always mean this. */
+    WHARF_OPEN_DAEMON = 1 << 1,
 };
 
+#define WHARF_DEFAULT_SOCKET "/run/wharf/wharfd.sock"
+#define WHARF_DEFAULT_MAX_JOBS 255u
+#define WHARF_DEFAULT_ARENA_NBYTES ((size_t)32 << 20)
+#define WHARF_DEFAULT_PATIENCE_MS 10000u
+#define WHARF_DEFAULT_SPIN_US 20u
+#define WHARF_SPIN_NEVER UINT32_MAX
+
 struct wharf_options {
-    uint32_t struct_nbytes; /* sizeof(struct wharf_options) */
-    uint32_t engine;        /* enum wharf_engine; with AUTO the library chooses */
-    uint32_t flags;         /* enum wharf_open_flag, or 0 */
-    uint32_t reserved;      /* 0 */
+    uint32_t struct_nbytes;  /* sizeof(struct wharf_options) */
+    uint32_t engine;         /* enum wharf_engine: what all jobs of the handle run on.  With AUTO
+                                daemon or library choose for each job; any other one is used or
+                                refused, never replaced */
+    uint32_t flags;          /* enum wharf_open_flag, or 0 */
+    uint32_t max_jobs;       /* the most that can be in flight, finished but not yet taken ones
+                                included: 1 to 32767; 0 is WHARF_DEFAULT_MAX_JOBS, or what the
+                                daemon allows if that is less */
+    const char *socket_path; /* of the daemon, at most 107 bytes.  NULL is what the environment
+                                variable WHARF_SOCKET says (unless the program runs with more
+                                rights than its user) or else WHARF_DEFAULT_SOCKET */
+    const char *client_name; /* tells the daemon's operator what this is, at most 64 bytes; NULL is
+                                the program's name */
+    size_t arena_nbytes;     /* memory for wharf_alloc and for copies of wharf_decompress; 0 is
+                                WHARF_DEFAULT_ARENA_NBYTES, or what the daemon allows if that is
+                                less.  Pages that are never touched cost nothing */
+    uint32_t patience_ms;    /* how long a daemon may be away or not answer; 0 is
+                                WHARF_DEFAULT_PATIENCE_MS */
+    uint32_t spin_us;        /* how long a waiting call looks before it sleeps; 0 is
+                                WHARF_DEFAULT_SPIN_US.  Looking saves the few microseconds of
+                                falling asleep and waking up, at the cost of a busy processor */
+    uint32_t default_class;  /* enum wharf_class, of jobs that name none; DEFAULT is NORMAL */
+    uint32_t reserved;       /* 0 */
 };
 #define WHARF_OPTIONS_INIT                                                                         \
     {                                                                                              \
-        sizeof(struct wharf_options), WHARF_ENGINE_AUTO, 0, 0                                      \
+        sizeof(struct wharf_options), WHARF_ENGINE_AUTO, 0, 0, NULL, NULL, 0, 0, 0, 0, 0           \
     }
 
 /*
- * wharf_open: makes a handle.  Does not block.
+ * wharf_open: makes a handle.  Embedded it does not block.  Through a daemon it connects, waits for
+ * the answer to its greeting, at most patience_ms, and gets its rings and its arena.
  *   options      NULL for all defaults; not kept.
  *   ret_wharf    not NULL; receives the handle, which the caller owns and gives to wharf_close.
  *                Untouched on failure.
+ * With WHARF_OPEN_EMBEDDED only the first four errors are possible.  Without flags and with an
+ * engine that is here too, a daemon that cannot be used, for whatever reason, gives an embedded
+ * handle and no error; wharf_error_message then says why.
  * Returns 0, or
- *   -EINVAL      ret_wharf is NULL, options' size is too small, or it holds an unknown engine
- *                or flag
+ *   -EINVAL      ret_wharf is NULL, options' size is too small, or it holds an unknown engine,
+ *                flag or class, both flags, or a number out of range
  *   -E2BIG       options uses members that this version does not know
- *   -EOPNOTSUPP  the engine (GPU, SIMT) belongs to a daemon, and this version has none; another
- *                engine is never used in its place
+ *   -EOPNOTSUPP  the engine is not there (or, with WHARF_OPEN_EMBEDDED, belongs to a daemon)
  *   -ENOMEM      out of memory
+ *   -ENOENT, -ECONNREFUSED   there is no daemon
+ *   -EACCES      the user is not in the group that may use the daemon
+ *   -ETIMEDOUT   the daemon did not answer
+ *   -EDQUOT      the daemon's limits for this user do not allow max_jobs, arena_nbytes or one more
+ *                connection
+ *   -EPROTO      what answered is no wharfd, or one that shares no version with this library
+ *   another number that connect or the daemon gave
  */
 int wharf_open(const struct wharf_options *options, struct wharf **ret_wharf);
 
 /*
- * wharf_close: ends a handle and frees it.  NULL is allowed.  No other call on the handle may be
- * under way.
+ * wharf_close: ends a handle and frees it, its arena and all that was allocated there.  NULL is
+ * allowed.  No other call on the handle may be under way.  Jobs in flight are cancelled but not
+ * waited for: registered memory that they use may still be written until the daemon has noticed,
+ * so cancel and reap them first where that matters.
  */
 void wharf_close(struct wharf *wharf);
 
 /*
- * wharf_engine: the engine that runs this handle's jobs; for an embedded handle never AUTO.
+ * wharf_engine: the engine that runs this handle's jobs; AUTO only through a daemon.  No errors:
  * `wharf` must not be NULL.
  */
 uint32_t wharf_engine(const struct wharf *wharf);
+
+/* What wharf_get_info tells.  Members from max_job_nbytes on are 0 for an embedded handle. */
+struct wharf_info {
+    uint32_t struct_nbytes; /* sizeof(struct wharf_info), set by the caller */
+    uint32_t is_daemon;     /* 1: this handle works through a daemon; 0: embedded */
+    uint32_t is_connected;  /* 1: to a daemon that has answered, as far as is known */
+    uint32_t max_jobs;
+    uint32_t n_in_flight; /* jobs submitted whose completion was not yet taken */
+    uint32_t engines;     /* bits 1 << enum wharf_engine: that can run this handle's jobs */
+    uint64_t codecs;      /* bits 1 << enum wharf_codec */
+    uint64_t arena_nbytes;
+    uint64_t arena_taken_nbytes;
+    uint64_t max_job_nbytes;   /* source plus destination of one chunk */
+    uint64_t max_batch_chunks; /* of one batch */
+    uint64_t generation;       /* another number is another daemon */
+    uint64_t n_reconnects;     /* how often the daemon was lost and found */
+    uint64_t n_resubmitted;    /* jobs that were submitted again */
+    char daemon_version[32];   /* printable; cut off where it is longer */
+};
+
+/*
+ * wharf_get_info: fills *ret_info, whose struct_nbytes the caller has set.  Does not block.
+ * Returns 0 or an error of every call, -ENOTCONN excepted.
+ */
+int wharf_get_info(struct wharf *wharf, struct wharf_info *ret_info);
+
+/* ---- memory ---------------------------------------------------------------------------- */
+
+/*
+ * Jobs that are submitted work on memory that the daemon can reach: the handle's arena, and what
+ * was registered.  (wharf_decompress takes any memory, and copies.)  An embedded handle
+ * behaves the same, so that a program that works with one works with the other.
+ *
+ * wharf_alloc: nbytes (0 counts as 1) of the arena, at a multiple of 64 bytes, with any contents.
+ * Returns 0 with *ret_memory, which is the caller's until wharf_free or wharf_close, or
+ *   -ENOBUFS     the arena has no free piece of that size: free something, or open the handle with
+ *                a larger arena_nbytes
+ *   -ENOMEM      out of memory
+ */
+int wharf_alloc(struct wharf *wharf, size_t nbytes, void **ret_memory);
+
+/*
+ * wharf_free: gives memory of wharf_alloc back.  NULL is allowed.  No job in flight may use it.
+ * Returns 0 or -EINVAL (wharf_alloc did not give that, or it was freed before; nothing happens).
+ */
+int wharf_free(struct wharf *wharf, void *memory);
+
+enum wharf_memory_kind {
+    WHARF_MEMORY_MEMFD = 1, /* made by memfd_create, without MFD_HUGETLB */
+    WHARF_MEMORY_GPU = 2,   /* made by cuMemCreate and exported as a POSIX file descriptor */
+};
+
+enum wharf_memory_flag {
+    WHARF_MEMORY_READ_ONLY = 1 << 0, /* only sources will be in it */
+};
+
+struct wharf_memory {
+    uint32_t struct_nbytes; /* sizeof(struct wharf_memory) */
+    uint32_t kind;          /* enum wharf_memory_kind */
+    int32_t fd;             /* the memory's; duplicated, so the caller may close its own */
+    uint32_t flags;         /* enum wharf_memory_flag, or 0 */
+    void *address;          /* where the caller has mapped it: jobs name it by this.  Of GPU memory,
+                               the device address, at which the library never looks */
+    size_t nbytes;          /* the first so many bytes of it, at least 1 */
+};
+#define WHARF_MEMORY_INIT                                                                          \
+    {                                                                                              \
+        sizeof(struct wharf_memory), WHARF_MEMORY_MEMFD, -1, 0, NULL, 0                            \
+    }
+
+/*
+ * wharf_register: lets jobs use the caller's own shared memory.  A memfd must be sealed with
+ * F_SEAL_SHRINK and F_SEAL_GROW, so that nobody can pull it away under a reader; one that is
+ * sealed against writing can be registered READ_ONLY.  Blocks until the daemon has answered.  The
+ * mapping must stay until wharf_unregister.
+ * Returns 0, or
+ *   -EBADF       fd is no descriptor of that kind
+ *   -EPERM       a seal is missing, or it is sealed against writing and not registered READ_ONLY
+ *   -EEXIST      some of these addresses are registered, or are the arena
+ *   -EOPNOTSUPP  GPU memory, and no daemon with a GPU
+ *   -ENOSPC      WHARF_MAX_MEMORIES are registered
+ *   -EDQUOT, -ENOMEM   not allowed, or not there
+ *   -ETIMEDOUT   the daemon did not answer within patience_ms
+ */
+#define WHARF_MAX_MEMORIES 1023
+int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
+
+/*
+ * wharf_unregister: ends that for the memory registered at `address`.  Blocks likewise.
+ * Returns 0, -ENOENT (nothing is registered there), -EBUSY (a job in flight uses it) or
+ * -ETIMEDOUT.
+ */
+int wharf_unregister(struct wharf *wharf, void *address);
 
 /* ---- jobs ------------------------------------------------------------------------------ */
 
 /*
  * One chunk to decode.  Source and destination are this process's memory, stay the caller's, and
- * must not overlap.  Nobody may write to either while the call lasts.
+ * must not overlap.  Until the call returns, or the completion has been taken, nobody may write to
+ * either.
  */
 struct wharf_job {
     uint32_t struct_nbytes; /* sizeof(struct wharf_job) */
@@ -153,27 +334,42 @@ struct wharf_job {
     size_t in_nbytes;       /* its size in bytes; at most PTRDIFF_MAX */
     void *out;              /* the destination; may be NULL if out_avail is 0 */
     size_t out_avail;       /* its size in bytes; at most PTRDIFF_MAX */
+    uint64_t user_data;     /* comes back in the completion; the library makes nothing of it */
+    uint32_t timeout_us;    /* DEADLINE if it is not finished so long after it was taken up; 0 is no
+                               limit.  An embedded handle looks at it before it begins the job */
+    uint32_t job_class;     /* enum wharf_class */
+    uint32_t parameter;     /* what the codec says; 0 for codecs that say nothing */
+    uint32_t reserved;      /* 0 */
 };
 #define WHARF_JOB_INIT                                                                             \
     {                                                                                              \
-        sizeof(struct wharf_job), WHARF_CODEC_STORED, 0, 0, NULL, 0, NULL, 0                       \
+        sizeof(struct wharf_job), WHARF_CODEC_STORED, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0        \
     }
 
 /*
- * wharf_decompress: decodes one chunk, and returns when it is done.  It computes in the calling
- * thread, without sleeping, locking or (except in the reference engine, which asks zlib) taking
- * memory.
+ * wharf_decompress: decodes one chunk, and returns when it is done.
  *   wharf        a handle; not NULL.
- *   job          what to decode; not NULL; not kept.
+ *   job          what to decode; not NULL; not kept; user_data means nothing here.
  *   ret_outcome  not NULL; receives what became of it.
  *
+ * Embedded, it computes in the calling thread, without sleeping, locking or (except in the
+ * reference engine, which asks zlib) taking memory, and does not look at timeout_us.  Through a
+ * daemon it copies what is neither in the arena nor registered into the arena and back.  What
+ * cannot go that way (it does not fit, it is over the daemon's limits, or the daemon is away) is
+ * decoded in the calling thread, unless the handle was opened with WHARF_OPEN_DAEMON, or with GPU
+ * or SIMT, or some of the memory is registered.
+ *
  * Returns 0 with *ret_outcome filled, or a negative number with *ret_outcome and the destination
- * untouched:
- *   -EINVAL      a NULL argument, or the job's size is too small
- *   -E2BIG       the job uses members that this version does not know
+ * untouched (but see -ENOTCONN):
+ *   an error of every call; with -ENOTCONN, registered memory of the job may still be written
+ *                until a wharf_ping has succeeded
+ *   -ENOBUFS     the arena is too small, or has been given out by wharf_alloc
+ *   -EMSGSIZE    source and destination are together more than the daemon takes in one job
+ *   -EAGAIN      max_jobs are finished and nobody has taken their completions
  *
  * The outcome, looked for in this order, so that each job has exactly one:
  *   WHARF_BAD_REQUEST   REQUEST_CODEC: no such codec.  REQUEST_FLAGS: unknown flags.
+ *                       REQUEST_CLASS, REQUEST_PARAMETER: likewise.
  *                       REQUEST_RANGE: NULL with a size other than 0, a size over PTRDIFF_MAX,
  *                       memory that wraps around the end of the address space, or a source and
  *                       destination that overlap.  bit_offset is 0.
@@ -183,7 +379,8 @@ struct wharf_job {
  *   WHARF_OUTPUT_SHORT  OUTPUT_MISSING, with WHARF_JOB_EXACT_OUTPUT.
  *   WHARF_BAD_CHECKSUM  JOB_CHECKSUM, with WHARF_JOB_CHECKSUM.
  *   WHARF_OK            in_nbytes and out_nbytes say how much was read and written.
- * The reference engine can also end with WHARF_NO_MEMORY.
+ * The reference engine can also end with WHARF_NO_MEMORY, and a daemon's job with WHARF_DEADLINE,
+ * WHARF_QUOTA, WHARF_NO_MEMORY, WHARF_DEVICE_FAULT, WHARF_INTERNAL and numbers of later versions.
  *
  * Unless the outcome is WHARF_OK, out_nbytes and in_nbytes are 0 and the bytes within the
  * destination's out_avail are undefined.  Bytes outside it are never touched.  WHARF_OK means
@@ -191,6 +388,154 @@ struct wharf_job {
  */
 int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
                      struct wharf_outcome *ret_outcome);
+
+/*
+ * wharf_submit: hands jobs in.  Does not block.  Each one's source and destination lie whole in
+ * one piece of the arena or of registered memory.
+ *   jobs         n_jobs of them, each with the same struct_nbytes; not kept.
+ * Jobs run in any order, and several at once.  On an embedded handle they run in the threads that
+ * wait and poll, interactive ones first and background ones last.
+ * Returns how many jobs were taken, from the first on: fewer than n_jobs if there was no more room
+ * or the next one cannot be taken.  If that is the first, an error of every call or
+ *   -EAGAIN      max_jobs are in flight: take completions first
+ *   -EFAULT      source or destination are not in the arena or registered, or the destination is
+ *                registered READ_ONLY
+ * Everything else that can be wrong with a job is its completion's result, as in wharf_decompress.
+ */
+int wharf_submit(struct wharf *wharf, const struct wharf_job *jobs, unsigned n_jobs);
+
+/* One chunk of a batch: members as in struct wharf_job. */
+struct wharf_batch_chunk {
+    const void *in;
+    void *out;
+    uint32_t in_nbytes;
+    uint32_t out_avail;
+    uint32_t checksum;
+    uint32_t reserved; /* 0 */
+};
+
+/* Many chunks as one job with one completion: less work for both sides than as many jobs. */
+struct wharf_batch {
+    uint32_t struct_nbytes; /* sizeof(struct wharf_batch) */
+    uint32_t codec;         /* this and the following as in struct wharf_job, for all chunks */
+    uint32_t flags;
+    uint32_t timeout_us;
+    uint32_t job_class;
+    uint32_t parameter;
+    uint64_t user_data;
+    const struct wharf_batch_chunk *chunks; /* n_chunks of them; not kept */
+    struct wharf_chunk_result *results;     /* NULL, or room for n_chunks, the caller's, to stay
+                                               until the completion is taken */
+    uint32_t n_chunks;                      /* at least 1 */
+    uint32_t reserved;                      /* 0 */
+};
+#define WHARF_BATCH_INIT                                                                           \
+    {                                                                                              \
+        sizeof(struct wharf_batch), WHARF_CODEC_STORED, 0, 0, 0, 0, 0, NULL, NULL, 0, 0            \
+    }
+
+/*
+ * wharf_submit_batch: hands one batch in.  Does not block.  The table that the daemon reads takes
+ * 56 bytes of the arena for each chunk until the completion is taken.  Every chunk is tried, also
+ * after another one was bad.  If the completion has WHARF_COMPLETION_RESULTS among its flags,
+ * `results` is filled; struct wharf_completion says what the completion has of all.
+ * Returns 0, an error of wharf_submit, -ENOBUFS (no room for the table) or -ENOMEM.
+ */
+int wharf_submit_batch(struct wharf *wharf, const struct wharf_batch *batch);
+
+/*
+ * wharf_submit_noop: hands in a job that does nothing but complete: for measuring.  Returns as
+ * wharf_submit_batch does.
+ */
+int wharf_submit_noop(struct wharf *wharf, uint64_t user_data);
+
+/*
+ * wharf_cancel: asks to end all jobs in flight with this user_data.  Does not block.  Each of them
+ * gets its one completion as ever: WHARF_CANCELLED, or what became of it if it was faster.
+ * Returns how many jobs it was asked for: 0 if there are none, or only finished ones.
+ */
+int wharf_cancel(struct wharf *wharf, uint64_t user_data);
+
+/* ---- completions ----------------------------------------------------------------------- */
+
+/*
+ * wharf_poll: takes completions that are there.  Never sleeps; on an embedded handle, it runs one
+ * job if none is finished.
+ *   completions  room for max, at least 1.
+ * Each has the job's user_data, its outcome and its timing, see wharf_ring.h.  With it the job's
+ * memory is the caller's again, whatever the result: nobody reads or writes it any more.
+ * Returns how many were taken, 0 to max.
+ */
+int wharf_poll(struct wharf *wharf, struct wharf_completion *completions, unsigned max);
+
+/*
+ * wharf_wait: takes completions, and sleeps until there are `min` to take, no more jobs are in
+ * flight, or the time is over.  On an embedded handle it runs jobs.
+ *   min          0 to max.
+ *   timeout_ns   nanoseconds; 0 is wharf_poll, negative is for ever.  Signals do not end the wait.
+ * Returns how many were taken: fewer than min if nothing more is in flight or time is over.  An
+ * error, such as -ENOTCONN, is returned only when there is nothing to take.
+ */
+int wharf_wait(struct wharf *wharf, struct wharf_completion *completions, unsigned max,
+               unsigned min, int64_t timeout_ns);
+
+/*
+ * wharf_fd: a descriptor for poll, epoll and their like, the same for the handle's life.  It
+ * becomes readable when wharf_poll should be called: for a completion, or for something in the
+ * library that has to be attended to, a lost daemon, say.  Call wharf_poll until it returns less
+ * than max, then sleep.  The descriptor is the library's: do not read, write or close it.  From the
+ * first call of this function on, the daemon sends a packet when a completion comes after a sleep,
+ * where wharf_wait alone would be cheaper. Returns it, or an error of every call, or what
+ * epoll_create1 and its like gave.
+ */
+int wharf_fd(struct wharf *wharf);
+
+/* ---- the daemon itself ----------------------------------------------------------------- */
+
+/*
+ * These block until the daemon has answered, one of them at a time.  On an embedded handle they
+ * return -ENOTCONN.  Besides errors of every call they return -ETIMEDOUT when the daemon has not
+ * answered within patience_ms, and what the daemon refused them with.
+ *
+ * wharf_ping: returns 0 when the daemon has answered.
+ */
+int wharf_ping(struct wharf *wharf);
+
+/*
+ * wharf_drain: asks the daemon to finish what it has taken and end.  -EPERM: only root and the
+ * daemon's own user may.  Returns 0 when the daemon has agreed; then it takes no more jobs.
+ */
+int wharf_drain(struct wharf *wharf);
+
+/* By the conventions of Prometheus.  Texts are the daemon's: they may hold any bytes but zero. */
+struct wharf_metric_label {
+    const char *name;
+    const char *value;
+};
+enum wharf_metric_type {
+    WHARF_METRIC_UNSPECIFIED = 0,
+    WHARF_METRIC_COUNTER = 1,
+    WHARF_METRIC_GAUGE = 2,
+    WHARF_METRIC_HISTOGRAM = 3, /* samples with suffix _bucket (label le), _sum and _count */
+};
+struct wharf_metric {
+    const char *family; /* "wharf_jobs_total" */
+    const char *help;   /* one line about the family */
+    uint32_t type;      /* enum wharf_metric_type */
+    uint32_t n_labels;
+    const struct wharf_metric_label *labels;
+    const char *suffix; /* "" or what follows the family's name */
+    double value;
+};
+
+/*
+ * wharf_stats: calls `each` for every sample of the daemon's statistics that this user may see, the
+ * samples of a family one after another.  What it is given is valid during the call.  `each`
+ * must not call the library with this handle.
+ * Returns 0, or an error, before which some samples may have been given.
+ */
+int wharf_stats(struct wharf *wharf, void (*each)(void *data, const struct wharf_metric *metric),
+                void *data);
 
 #ifdef __cplusplus
 }

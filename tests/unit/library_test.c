@@ -26,9 +26,11 @@ enum {
 static struct wharf *get_wharf(void)
 {
     static struct wharf *wharf;
+    struct wharf_options options = WHARF_OPTIONS_INIT;
 
+    options.flags = WHARF_OPEN_EMBEDDED;
     if (!wharf)
-        cr_assert_eq(wharf_open(NULL, &wharf), 0);
+        cr_assert_eq(wharf_open(&options, &wharf), 0);
     return wharf;
 }
 
@@ -267,6 +269,7 @@ Test(library, engines_agree_and_stay_within_guard_pages)
 
         job.in = in.data;
         options.engine = engines[i];
+        options.flags = WHARF_OPEN_EMBEDDED;
         cr_assert_eq(wharf_open(&options, &other), 0);
         cr_expect_eq(wharf_engine(other), engines[i] ? engines[i] : (uint32_t)WHARF_ENGINE_CPU);
         memset(out.data, 0, OUT_NBYTES);
@@ -286,19 +289,32 @@ Test(library, open_refuses_what_it_does_not_know)
     struct wharf *other = before;
 
     cr_expect_eq(wharf_open(NULL, NULL), -EINVAL);
+    options.flags = WHARF_OPEN_EMBEDDED;
     options.engine = WHARF_ENGINE_GPU;
     cr_expect_eq(wharf_open(&options, &other), -EOPNOTSUPP);
     options.engine = WHARF_ENGINE_SIMT;
     cr_expect_eq(wharf_open(&options, &other), -EOPNOTSUPP);
+    cr_expect(strstr(wharf_error_message(), "simt"));
     options.engine = UINT32_MAX;
     cr_expect_eq(wharf_open(&options, &other), -EINVAL);
     options.engine = WHARF_ENGINE_CPU;
-    options.flags = 2;
+    options.flags = WHARF_OPEN_EMBEDDED | WHARF_OPEN_DAEMON;
     cr_expect_eq(wharf_open(&options, &other), -EINVAL);
-    options.flags = 0;
+    options.flags = 4;
+    cr_expect_eq(wharf_open(&options, &other), -EINVAL);
+    options.flags = WHARF_OPEN_EMBEDDED;
     options.reserved = 1;
     cr_expect_eq(wharf_open(&options, &other), -EINVAL);
     options.reserved = 0;
+    options.max_jobs = 32768;
+    cr_expect_eq(wharf_open(&options, &other), -EINVAL);
+    options.max_jobs = 0;
+    options.arena_nbytes = SIZE_MAX;
+    cr_expect_eq(wharf_open(&options, &other), -EINVAL);
+    options.arena_nbytes = 0;
+    options.default_class = 4;
+    cr_expect_eq(wharf_open(&options, &other), -EINVAL);
+    options.default_class = 0;
     options.struct_nbytes = sizeof(options) - 4;
     cr_expect_eq(wharf_open(&options, &other), -EINVAL);
     options.struct_nbytes = 1 << 20;
@@ -306,15 +322,13 @@ Test(library, open_refuses_what_it_does_not_know)
     cr_expect_eq(other, before, "the handle was touched");
 }
 
-Test(library, embedded_flag_and_null_handle_are_taken)
+Test(library, null_handle_is_closed_and_told_from_a_handle)
 {
-    struct wharf_options options = WHARF_OPTIONS_INIT;
-    struct wharf *other;
+    struct wharf_completion completion;
 
-    options.flags = WHARF_OPEN_EMBEDDED;
-    cr_assert_eq(wharf_open(&options, &other), 0);
-    wharf_close(other);
     wharf_close(NULL);
+    cr_expect_eq(wharf_poll(NULL, &completion, 1), -EINVAL);
+    cr_expect_neq(wharf_error_message()[0], '\0');
 }
 
 Test(library, codecs_have_names_without_gaps)

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/connect_error.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clientlib/wharf.h"
+
+enum { NAME_NBYTES = 64, LOOKUP_NBYTES = 16384 };
+
+/* Names where there are any, else numbers. */
+static void get_user_name(uid_t uid, char *name)
+{
+    char memory[1024];
+    struct passwd entry, *found = NULL;
+
+    if (getpwuid_r(uid, &entry, memory, sizeof(memory), &found) == 0 && found)
+        snprintf(name, NAME_NBYTES, "%s", found->pw_name);
+    else
+        snprintf(name, NAME_NBYTES, "%u", (unsigned)uid);
+}
+
+/* Also whether `user` is a member in the data base, though this process may not be. */
+static int get_group_name(gid_t gid, const char *user, char *name)
+{
+    char memory[LOOKUP_NBYTES];
+    struct group entry, *found = NULL;
+
+    if (getgrgid_r(gid, &entry, memory, sizeof(memory), &found) != 0 || !found) {
+        snprintf(name, NAME_NBYTES, "%u", (unsigned)gid);
+        return 0;
+    }
+    snprintf(name, NAME_NBYTES, "%s", found->gr_name);
+    for (char **member = found->gr_mem; *member; member++)
+        if (strcmp(*member, user) == 0)
+            return 1;
+    return 0;
+}
+
+static void explain_denied(const char *path, char *text, size_t text_nbytes)
+{
+    char user[NAME_NBYTES], group[NAME_NBYTES];
+    struct stat file;
+
+    if (stat(path, &file) < 0) {
+        snprintf(text, text_nbytes, "%s: permission denied: a folder on the way is closed to you",
+                 path);
+        return;
+    }
+    get_user_name(geteuid(), user);
+    if (get_group_name(file.st_gid, user, group))
+        snprintf(text, text_nbytes,
+                 "%s: permission denied: %s is in the group %s that may use it, but this process "
+                 "began before that: log in again",
+                 path, user, group);
+    else
+        snprintf(text, text_nbytes,
+                 "%s: permission denied: only the group %s may use it, and %s is not in it: run "
+                 "`sudo usermod -aG %s %s`, then log in again",
+                 path, group, user, group, user);
+}
+
+static void explain_absent(const char *path, const char *what, char *text, size_t text_nbytes)
+{
+    if (strcmp(path, WHARF_DEFAULT_SOCKET) == 0)
+        snprintf(text, text_nbytes, "%s: %s: start the daemon with `systemctl start wharfd.socket`",
+                 path, what);
+    else
+        snprintf(text, text_nbytes, "%s: %s: start a daemon with `wharfd --socket %s`", path, what,
+                 path);
+}
+
+void wharf_client_explain_connect(const char *path, int err, char *text, size_t text_nbytes)
+{
+    switch (err) {
+    case ENOENT:
+        explain_absent(path, "no such socket", text, text_nbytes);
+        return;
+    case ECONNREFUSED:
+        explain_absent(path, "nobody listens there", text, text_nbytes);
+        return;
+    case EACCES:
+        explain_denied(path, text, text_nbytes);
+        return;
+    case EPROTOTYPE:
+        snprintf(text, text_nbytes, "%s: not a daemon's socket: it is of another type", path);
+        return;
+    default:
+        snprintf(text, text_nbytes, "%s: %s", path, strerror(err));
+    }
+}

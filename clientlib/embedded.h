@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * embedded.h: jobs in this process, on the CPU.
+ *
+ * Submitted jobs wait in their classes' queues, and are run by the threads that wait and poll,
+ * each job by one thread without the handle's lock: as many at once as the program has threads
+ * there.
+ */
+#ifndef WHARF_CLIENT_EMBEDDED_H
+#define WHARF_CLIENT_EMBEDDED_H
+
+#include <stdint.h>
+
+#include "encoders/decode_job.h"
+
+struct wharf;
+
+/*
+ * wharf_client_judge: what is wrong with a job itself, in the daemon's order: codec, flags, class,
+ * parameter, ranges.  *ret_outcome is OK or BAD_REQUEST.
+ */
+void wharf_client_judge(const struct wharf_decode_job *job, uint32_t job_class, uint32_t parameter,
+                        struct wharf_outcome *ret_outcome);
+
+/* wharf_client_decode: judges and decodes one chunk in the calling thread. */
+void wharf_client_decode(const struct wharf_decode_job *job, uint32_t job_class, uint32_t parameter,
+                         uint32_t engine, struct wharf_outcome *ret_outcome);
+
+/*
+ * wharf_client_embedded_run: runs the next queued job, if there is one, letting go of the lock
+ * meanwhile.  Returns whether there was one.
+ */
+int wharf_client_embedded_run(struct wharf *wharf);
+
+/* The same, or waits for what other threads are running. */
+void wharf_client_embedded_rest(struct wharf *wharf, uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handle.h: struct wharf, and the lock around it.
+ *
+ * Every public call enters, works on the handle and leaves.  What sleeps or takes long (decoding,
+ * copying, waiting for the daemon) lets go of the lock meanwhile and afterwards looks at everything
+ * again: another thread may have done the work, lost the daemon or found the next one.
+ *
+ *   job_table.h   jobs, from submission until they are taken
+ *   link.h        the connection, from one daemon to the next
+ *   handshake.h   Hello, queue and regions, until jobs can be submitted
+ *   rings.h       the session's shared memory
+ *   exchange.h    jobs into the ring, completions out of it
+ *   replay.h      what happens to jobs when the daemon dies
+ *   embedded.h    jobs in this process
+ *   rest.h        waiting, whatever for
+ *   wakeup_fd.h   the descriptor for event loops
+ */
+#ifndef WHARF_CLIENT_HANDLE_H
+#define WHARF_CLIENT_HANDLE_H
+
+#include <pthread.h>
+
+#include "clientlib/arena.h"
+#include "clientlib/fork_guard.h"
+#include "clientlib/job_table.h"
+#include "clientlib/link.h"
+#include "clientlib/region_table.h"
+#include "clientlib/wakeup_fd.h"
+#include "clientlib/wharf.h"
+
+struct wharf {
+    /* Written before anybody else has the handle. */
+    uint32_t engine;
+    uint32_t flags; /* enum wharf_open_flag */
+    int is_daemon;
+    uint32_t default_class;
+    uint64_t spin_ns;
+    struct wharf_client_fork_guard guard;
+
+    /* One request of a program at a time; taken before `lock`. */
+    pthread_mutex_t request_lock;
+
+    pthread_mutex_t lock; /* of all that follows */
+    /* A job was finished or taken, memory was given back, or a daemon is there. */
+    pthread_cond_t changed;
+    uint32_t n_waiters; /* for `changed` */
+    uint32_t n_copies;  /* pieces of the arena that calls have for copies */
+    struct wharf_client_jobs jobs;
+    struct wharf_client_regions regions;
+    struct wharf_client_arena arena;
+    struct wharf_client_wakeup_fd wakeup;
+    struct wharf_client_link link; /* DOWN for ever in an embedded handle */
+};
+
+/* wharf_client_enter: takes the lock.  Returns 0, or -EINVAL (NULL) or -ESTALE without it. */
+int wharf_client_enter(struct wharf *wharf);
+/* The same for use of a handle that needs no lock. */
+int wharf_client_check(struct wharf *wharf);
+
+/* wharf_client_leave: brings the descriptor for event loops up to date and lets go. */
+void wharf_client_leave(struct wharf *wharf);
+
+/* wharf_client_has_changed: tells those that wait for `changed`. */
+void wharf_client_has_changed(struct wharf *wharf);
+
+/* wharf_client_wait_changed: lets go of the lock until then, or until deadline_ns. */
+void wharf_client_wait_changed(struct wharf *wharf, uint64_t deadline_ns);
+
+#endif

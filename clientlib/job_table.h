@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job_table.h: what the library knows of each job in flight, in private memory.
+ *
+ * A job has a slot from wharf_submit until its completion has been taken, and is on one list at
+ * a time:
+ *
+ *     FREE -> QUEUED -> IN_RING -> DONE -> FREE           through a daemon
+ *               ^----------' the daemon has died
+ *     FREE -> QUEUED -> RUNNING -> DONE -> FREE           embedded
+ *
+ * Guarded by the handle's lock, but for a RUNNING job: only the thread that runs it looks at it.
+ */
+#ifndef WHARF_CLIENT_JOB_TABLE_H
+#define WHARF_CLIENT_JOB_TABLE_H
+
+#include <stdint.h>
+
+#include "clientlib/region_table.h"
+#include "proto/wharf_ring.h"
+
+enum wharf_client_job_state {
+    WHARF_CLIENT_JOB_FREE,
+    WHARF_CLIENT_JOB_QUEUED, /* not in the daemon's hands, or not any more */
+    WHARF_CLIENT_JOB_IN_RING,
+    WHARF_CLIENT_JOB_RUNNING,
+    WHARF_CLIENT_JOB_DONE,
+};
+
+/* What belongs to a batch, on the heap. */
+struct wharf_client_batch {
+    struct wharf_chunk_result *results; /* the program's, or NULL */
+    void *table;                        /* in the arena: chunks, then results */
+    uint32_t n_chunks;
+    struct wharf_chunk chunks[]; /* the table as it was submitted */
+};
+
+#define WHARF_CLIENT_NO_JOB UINT32_MAX
+
+struct wharf_client_job {
+    struct wharf_submission submission; /* its user_data is the tag */
+    struct wharf_completion completion; /* of a DONE one, with the program's user_data */
+    struct wharf_client_batch *batch;   /* of a batch, or NULL */
+    uint64_t user_data;                 /* the program's */
+    uint64_t queued_ns;                 /* when it was handed in, with a timeout or embedded */
+    uint32_t timeout_us;                /* as it was handed in */
+    uint32_t use;                       /* how often the slot was used: half of the tag */
+    uint32_t previous;                  /* on its list */
+    uint32_t next;
+    uint32_t n_deaths;      /* of daemons that had it */
+    uint8_t state;          /* enum wharf_client_job_state */
+    uint8_t is_private;     /* a call waits for this one itself: nobody else may take it */
+    uint8_t was_published;  /* a daemon may have seen it */
+    uint8_t is_unwanted;    /* to be cancelled */
+    uint8_t is_cancel_sent; /* and the running daemon was told */
+    /* The call that waited has gone: when the job ends, nobody takes it, and the copies go. */
+    uint8_t is_abandoned;
+    void *in_copy; /* of a private job: memory of the arena, or NULL */
+    void *out_copy;
+};
+
+/* Jobs in an order, by their slots' numbers. */
+struct wharf_client_job_list {
+    uint32_t first;
+    uint32_t last;
+    uint32_t n;
+};
+
+struct wharf_client_jobs {
+    struct wharf_client_job *table;
+    uint32_t n_slots;
+    struct wharf_client_job_list free;
+    struct wharf_client_job_list queued[4]; /* embedded by enum wharf_class; otherwise [0] alone */
+    struct wharf_client_job_list in_ring;   /* in the order of submission */
+    struct wharf_client_job_list running;
+    struct wharf_client_job_list done; /* those that anybody may take */
+    uint32_t n_public;                 /* not FREE and not private */
+    uint32_t n_unwanted;               /* in the ring, to be cancelled and not yet told */
+    uint32_t n_suspects;               /* see replay.h */
+};
+
+/* Returns 0 or -ENOMEM. */
+int wharf_client_jobs_init(struct wharf_client_jobs *jobs, uint32_t n_slots);
+
+/* Jobs that there are go with it.  Takes a zeroed struct too. */
+void wharf_client_jobs_deinit(struct wharf_client_jobs *jobs);
+
+/* The number of a job's slot. */
+static inline uint32_t wharf_client_job_slot(const struct wharf_client_jobs *jobs,
+                                             const struct wharf_client_job *job)
+{
+    return (uint32_t)(job - jobs->table);
+}
+
+/* The first job of a list, or NULL. */
+static inline struct wharf_client_job *
+wharf_client_list_first(const struct wharf_client_jobs *jobs, const struct wharf_client_job_list *l)
+{
+    return l->n ? &jobs->table[l->first] : NULL;
+}
+
+/* The one behind `job` on its list, or NULL. */
+static inline struct wharf_client_job *wharf_client_list_next(const struct wharf_client_jobs *jobs,
+                                                              const struct wharf_client_job *job)
+{
+    return job->next == WHARF_CLIENT_NO_JOB ? NULL : &jobs->table[job->next];
+}
+
+void wharf_client_list_append(struct wharf_client_jobs *jobs, struct wharf_client_job_list *list,
+                              struct wharf_client_job *job);
+/* At the front. */
+void wharf_client_list_prepend(struct wharf_client_jobs *jobs, struct wharf_client_job_list *list,
+                               struct wharf_client_job *job);
+void wharf_client_list_remove(struct wharf_client_jobs *jobs, struct wharf_client_job_list *list,
+                              struct wharf_client_job *job);
+/* Moves all of `from` to the front of `list`, in their order. */
+void wharf_client_list_prepend_all(struct wharf_client_jobs *jobs,
+                                   struct wharf_client_job_list *list,
+                                   struct wharf_client_job_list *from);
+
+/*
+ * wharf_client_job_new: a zeroed job with a tag of its own, on no list.  NULL if all slots are in
+ * use.
+ */
+struct wharf_client_job *wharf_client_job_new(struct wharf_client_jobs *jobs, int is_private);
+
+/* wharf_client_job_free: makes the slot free.  The job is on no list. */
+void wharf_client_job_free(struct wharf_client_jobs *jobs, struct wharf_client_job *job);
+
+/* The job with this tag, or NULL: a daemon's word is nothing to index by. */
+struct wharf_client_job *wharf_client_job_find(const struct wharf_client_jobs *jobs, uint64_t tag);
+
+/* A tag that is no job's. */
+#define WHARF_CLIENT_CANCEL_TAG UINT64_MAX
+
+#endif

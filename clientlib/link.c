@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clientlib/connect_error.h"
+#include "clientlib/error_text.h"
+#include "clientlib/handle.h"
+#include "clientlib/handshake.h"
+#include "clientlib/now.h"
+#include "clientlib/replay.h"
+#include "clientlib/rings.h"
+
+/*
+ * Between tries to connect the pause doubles up to the longest: a daemon that is ready is found
+ * within that, and twenty tries a second of a few microseconds each are nothing to this machine.
+ */
+#define FIRST_PAUSE_NS 1000000u
+#define LONGEST_PAUSE_NS 50000000u
+
+/* How long a thread sleeps at most before it looks by itself, for what another thread did. */
+#define SLEEP_NS 20000000u
+
+/* A daemon that has died wakes nobody: how long its end may go unnoticed. */
+#define FIRST_CHECK_NS 1000000u
+#define LONGEST_CHECK_NS 50000000u
+
+/* A session that has lived so long is no sign of a daemon that dies whenever it starts. */
+#define SETTLED_NS 1000000000u
+
+/* Packets to read at a time: a daemon that sends more than that is read from later. */
+enum { MAX_PACKETS = 64 };
+
+int wharf_client_link_init(struct wharf_client_link *link, const char *path)
+{
+    memset(link, 0, sizeof(*link));
+    link->socket = -1;
+    if (!path)
+        return 0;
+    link->address.sun_family = AF_UNIX;
+    memcpy(link->address.sun_path, path, strlen(path));
+    link->packets = malloc(sizeof(*link->packets));
+    return link->packets ? 0 : -ENOMEM;
+}
+
+void wharf_client_link_deinit(struct wharf_client_link *link, int is_forked)
+{
+    if (is_forked)
+        wharf_client_rings_free_forked(link->rings);
+    else
+        wharf_client_rings_drop(link->rings);
+    if (link->socket >= 0)
+        close(link->socket);
+    free(link->packets);
+}
+
+/* ---- the end of a connection --------------------------------------------------------------- */
+
+static void hang_up(struct wharf *wharf)
+{
+    struct wharf_client_link *link = &wharf->link;
+
+    if (link->socket >= 0) {
+        wharf_client_wakeup_fd_forget(&wharf->wakeup, link->socket);
+        close(link->socket);
+    }
+    link->socket = -1;
+    link->wanted_reply = 0;
+    if (link->rings) {
+        wharf_client_rings_wake_own(link->rings);
+        wharf_client_rings_drop(link->rings);
+    }
+    link->rings = NULL;
+}
+
+/* The next try, and from when on the daemon counts as away. */
+static void plan_next_try(struct wharf_client_link *link, int was_up)
+{
+    uint64_t now = wharf_client_now_ns();
+    int is_settled = was_up && (link->has_progress || now - link->up_ns > SETTLED_NS);
+
+    if (is_settled || link->away_since_ns == 0)
+        link->away_since_ns = now;
+    if (is_settled)
+        link->pause_ns = 0;
+    /* Clients that lost the same daemon do not all come at the same time. */
+    link->next_try_ns = now + link->pause_ns + now % (link->pause_ns / 4 + 1);
+    link->pause_ns = link->pause_ns ? 2 * link->pause_ns : FIRST_PAUSE_NS;
+    if (link->pause_ns > LONGEST_PAUSE_NS)
+        link->pause_ns = LONGEST_PAUSE_NS;
+}
+
+void wharf_client_link_lost(struct wharf *wharf, int error, const char *format, ...)
+{
+    struct wharf_client_link *link = &wharf->link;
+    int was_up = link->state == WHARF_CLIENT_LINK_UP;
+    va_list arguments;
+
+    if (was_up)
+        wharf_client_replay_prepare(wharf);
+    hang_up(wharf);
+    link->state = WHARF_CLIENT_LINK_DOWN;
+    link->error = error;
+    va_start(arguments, format);
+    vsnprintf(link->text, sizeof(link->text), format, arguments);
+    va_end(arguments);
+    plan_next_try(link, was_up);
+}
+
+void wharf_client_link_break(struct wharf *wharf, const char *format, ...)
+{
+    struct wharf_client_link *link = &wharf->link;
+    va_list arguments;
+
+    hang_up(wharf);
+    link->state = WHARF_CLIENT_LINK_BROKEN;
+    link->error = -EPROTO;
+    va_start(arguments, format);
+    vsnprintf(link->text, sizeof(link->text), format, arguments);
+    va_end(arguments);
+    wharf_client_has_changed(wharf);
+}
+
+int wharf_client_link_error(const struct wharf *wharf)
+{
+    const struct wharf_client_link *link = &wharf->link;
+
+    if (!wharf->is_daemon || link->state == WHARF_CLIENT_LINK_UP)
+        return 0;
+    if (link->state == WHARF_CLIENT_LINK_BROKEN)
+        return wharf_client_fail(-EPROTO, "%s: the daemon broke the protocol: %s",
+                                 link->address.sun_path, link->text);
+    uint64_t away_ns = wharf_client_now_ns() - link->away_since_ns;
+    if (away_ns <= link->patience_ns)
+        return 0;
+    return wharf_client_fail(-ENOTCONN, "the daemon has been away for %.1f s: %s",
+                             (double)away_ns / 1e9, link->text);
+}
+
+/* ---- sending and receiving ----------------------------------------------------------------- */
+
+int wharf_client_link_send(struct wharf_client_link *link, Wharf__Request *request, const int *fds,
+                           size_t n_fds)
+{
+    uint8_t packet[WHARF_CONTROL_MAX_NBYTES];
+    size_t nbytes;
+
+    request->id = link->last_request + 1;
+    int r = wharf_control_pack_request(request, packet, &nbytes);
+    if (r == 0)
+        r = wharf_control_send(link->socket, packet, nbytes, fds, n_fds, MSG_DONTWAIT);
+    if (r == 0)
+        link->last_request++;
+    return r;
+}
+
+static void close_received(struct wharf_control_receiver *receiver)
+{
+    for (size_t i = 0; i < receiver->n_fds; i++)
+        close(receiver->fds[i]);
+    receiver->n_fds = 0;
+}
+
+/* An Error that answers no request: the connection's end follows, and this is why. */
+static void note_farewell(struct wharf_client_link *link, const Wharf__Error *error)
+{
+    wharf_client_copy_printable(link->farewell, sizeof(link->farewell), error->text);
+}
+
+/*
+ * Looks at a message: numbers in order, no descriptors where none belong.  Returns the reply that
+ * it is, or NULL for one that is done with, after which the link may be BROKEN.
+ */
+static const Wharf__Reply *open_message(struct wharf *wharf)
+{
+    struct wharf_client_link *link = &wharf->link;
+    struct wharf_control_receiver *receiver = &link->packets->receiver;
+    const Wharf__Reply *reply;
+
+    if (wharf_control_unpack_reply(&link->packets->memory, receiver->packet, receiver->nbytes,
+                                   &reply) < 0) {
+        wharf_client_link_break(wharf, "it sent %zu bytes that are no message", receiver->nbytes);
+        return NULL;
+    }
+    if (receiver->n_fds && reply->body_case != WHARF__REPLY__BODY_OPEN_QUEUE) {
+        wharf_client_link_break(wharf, "it sent descriptors with a reply that has none");
+        return NULL;
+    }
+    if (reply->id == 0 && reply->body_case == WHARF__REPLY__BODY_ERROR) {
+        note_farewell(link, reply->error);
+        return NULL;
+    }
+    if (reply->id != link->last_reply + 1 || reply->id > link->last_request) {
+        wharf_client_link_break(wharf, "it sent reply %u after reply %u and request %u", reply->id,
+                                link->last_reply, link->last_request);
+        return NULL;
+    }
+    link->last_reply = reply->id;
+    return reply;
+}
+
+/*
+ * Reads one packet.  Returns 1 with *ret_reply set to a reply, or to NULL for any other packet; 0
+ * if there is none now or the connection is over.
+ */
+static int read_packet(struct wharf *wharf, const Wharf__Reply **ret_reply)
+{
+    struct wharf_client_link *link = &wharf->link;
+    struct wharf_control_receiver *receiver = &link->packets->receiver;
+    int r = wharf_control_receive(link->socket, receiver, MSG_DONTWAIT);
+
+    *ret_reply = NULL;
+    if (r == -EAGAIN)
+        return 0;
+    if (r == -EBADMSG) {
+        wharf_client_link_break(wharf, "it sent a packet that is too long");
+        return 0;
+    }
+    if (r < 0 || wharf_packet_kind(receiver->nbytes) == WHARF_PACKET_END) {
+        wharf_client_link_lost(wharf, r < 0 ? r : -ECONNRESET, "%s: the daemon closed the %s%s",
+                               link->address.sun_path,
+                               link->farewell[0] ? "connection: " : "connection", link->farewell);
+        return 0;
+    }
+    if (wharf_packet_kind(receiver->nbytes) == WHARF_PACKET_MESSAGE)
+        *ret_reply = open_message(wharf);
+    else if (receiver->n_fds)
+        wharf_client_link_break(wharf, "it sent descriptors with a wake-up");
+    return link->socket >= 0;
+}
+
+/* ---- while UP ------------------------------------------------------------------------------ */
+
+static void deliver_reply(struct wharf_client_link *link)
+{
+    struct wharf_control_receiver *receiver = &link->packets->receiver;
+
+    /* Others are of calls that have given up. */
+    if (link->last_reply != link->wanted_reply || !link->reply)
+        return;
+    memcpy(link->reply->packet, receiver->packet, receiver->nbytes);
+    link->reply->nbytes = receiver->nbytes;
+    link->wanted_reply = 0;
+}
+
+void wharf_client_link_listen(struct wharf *wharf, int mine)
+{
+    struct wharf_client_link *link = &wharf->link;
+    const Wharf__Reply *reply;
+
+    if (link->state != WHARF_CLIENT_LINK_UP || (link->wanted_reply && !mine))
+        return;
+    link->checked_ns = wharf_client_now_ns();
+    for (int i = 0; i < MAX_PACKETS && read_packet(wharf, &reply); i++) {
+        if (reply && link->packets->receiver.n_fds)
+            wharf_client_link_break(wharf, "it sent descriptors that nobody asked for");
+        else if (reply)
+            deliver_reply(link);
+        close_received(&link->packets->receiver);
+    }
+    close_received(&link->packets->receiver);
+}
+
+void wharf_client_link_heard(struct wharf_client_link *link)
+{
+    link->has_progress = 1;
+    link->check_ns = FIRST_CHECK_NS;
+}
+
+void wharf_client_link_listen_if_due(struct wharf *wharf)
+{
+    struct wharf_client_link *link = &wharf->link;
+
+    if (wharf_client_now_ns() - link->checked_ns < link->check_ns)
+        return;
+    link->check_ns *= 2;
+    if (link->check_ns > LONGEST_CHECK_NS)
+        link->check_ns = LONGEST_CHECK_NS;
+    wharf_client_link_listen(wharf, 0);
+}
+
+/* ---- on the way there ---------------------------------------------------------------------- */
+
+/* Returns whether there is a connection now. */
+static int dial(struct wharf *wharf)
+{
+    struct wharf_client_link *link = &wharf->link;
+    char text[sizeof(link->text)];
+
+    link->last_request = link->last_reply = link->wanted_reply = 0;
+    link->is_cancelling = link->has_progress = link->is_refused = 0;
+    link->check_ns = FIRST_CHECK_NS;
+    link->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (link->socket >= 0 &&
+        connect(link->socket, (struct sockaddr *)&link->address, sizeof(link->address)) == 0) {
+        link->farewell[0] = '\0';
+        snprintf(link->text, sizeof(link->text), "%s: the daemon does not answer",
+                 link->address.sun_path);
+        return 1;
+    }
+    int err = errno;
+    wharf_client_explain_connect(link->address.sun_path, err, text, sizeof(text));
+    /* The queue of those who want in is full: come again. */
+    link->is_refused = err != EAGAIN;
+    wharf_client_link_lost(wharf, -err, "%s", text);
+    return 0;
+}
+
+/* One step; returns whether the next one may be possible. */
+static int step(struct wharf *wharf)
+{
+    struct wharf_client_link *link = &wharf->link;
+    const Wharf__Reply *reply;
+
+    if (link->state == WHARF_CLIENT_LINK_DOWN) {
+        if (wharf_client_now_ns() < link->next_try_ns || !dial(wharf))
+            return 0;
+        wharf_client_handshake_begin(wharf);
+    } else {
+        if (!read_packet(wharf, &reply)) {
+            close_received(&link->packets->receiver);
+            return 0;
+        }
+        if (reply)
+            wharf_client_handshake_take(wharf, reply);
+        close_received(&link->packets->receiver);
+    }
+    return link->state != WHARF_CLIENT_LINK_DOWN;
+}
+
+void wharf_client_link_step(struct wharf *wharf)
+{
+    const struct wharf_client_link *link = &wharf->link;
+
+    while (link->state != WHARF_CLIENT_LINK_UP && link->state != WHARF_CLIENT_LINK_BROKEN)
+        if (!step(wharf))
+            break;
+}
+
+void wharf_client_link_sleep(struct wharf *wharf, uint64_t deadline_ns)
+{
+    const struct wharf_client_link *link = &wharf->link;
+    struct pollfd control = {.fd = link->socket, .events = POLLIN};
+    uint64_t now = wharf_client_now_ns();
+    uint64_t until = now + SLEEP_NS;
+
+    if (link->state == WHARF_CLIENT_LINK_DOWN && link->next_try_ns < until)
+        until = link->next_try_ns;
+    if (deadline_ns < until)
+        until = deadline_ns;
+    if (until <= now)
+        return;
+    struct timespec timeout = {0, (long)(until - now)};
+    pthread_mutex_unlock(&wharf->lock);
+    /* Another thread may close the socket meanwhile: hence the short time. */
+    ppoll(&control, control.fd >= 0, &timeout, NULL);
+    pthread_mutex_lock(&wharf->lock);
+}

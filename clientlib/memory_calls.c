@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public calls about memory: the arena's, and the program's own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clientlib/error_text.h"
+#include "clientlib/handle.h"
+#include "clientlib/handshake.h"
+#include "clientlib/request.h"
+#include "clientlib/sealed_memory.h"
+#include "clientlib/sized_struct.h"
+
+int wharf_alloc(struct wharf *wharf, size_t nbytes, void **ret_memory)
+{
+    int r = wharf_client_enter(wharf);
+
+    if (r < 0)
+        return r;
+    if (!ret_memory)
+        r = wharf_client_fail(-EINVAL, "the place for the memory's address is NULL");
+    else
+        r = wharf_client_arena_take(&wharf->arena, nbytes, ret_memory);
+    if (r == -ENOBUFS)
+        wharf_client_set_message(
+            "no %zu bytes of the arena are free in one piece: %llu of %llu are taken", nbytes,
+            (unsigned long long)wharf->arena.extents.taken_nbytes,
+            (unsigned long long)wharf->arena.nbytes);
+    else if (r == -ENOMEM)
+        wharf_client_set_message("out of memory");
+    wharf_client_leave(wharf);
+    return r;
+}
+
+int wharf_free(struct wharf *wharf, void *memory)
+{
+    int r = wharf_client_enter(wharf);
+
+    if (r < 0)
+        return r;
+    if (memory && wharf_client_arena_give_back(&wharf->arena, memory) < 0)
+        r = wharf_client_fail(-EINVAL, "%p is not from wharf_alloc, or was freed before", memory);
+    wharf_client_has_changed(wharf);
+    wharf_client_leave(wharf);
+    return r;
+}
+
+/* ---- registration -------------------------------------------------------------------------- */
+
+enum { MEMORY_NBYTES_0_1 = offsetof(struct wharf_memory, nbytes) + sizeof(size_t) };
+
+static int check_memfd(const struct wharf_memory *own)
+{
+    int seals;
+    int r = wharf_client_memfd_check(own->fd, own->nbytes, F_SEAL_GROW, "the memory", &seals);
+
+    if (r < 0)
+        return r;
+    if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) && !(own->flags & WHARF_MEMORY_READ_ONLY))
+        return wharf_client_fail(-EPERM, "the memory is sealed against writing: register it with "
+                                         "WHARF_MEMORY_READ_ONLY");
+    return 0;
+}
+
+static int copy_memory(struct wharf_memory *own, const struct wharf_memory *memory)
+{
+    if (!memory)
+        return wharf_client_fail(-EINVAL, "the memory is NULL");
+    int r = wharf_client_copy_struct(own, sizeof(*own), MEMORY_NBYTES_0_1, memory, "the memory");
+    if (r < 0)
+        return r;
+    if (!own->address || own->nbytes == 0 || (own->flags & ~(uint32_t)WHARF_MEMORY_READ_ONLY))
+        return wharf_client_fail(-EINVAL, "the memory has no address, no size or unknown flags");
+    if (own->kind != WHARF_MEMORY_MEMFD && own->kind != WHARF_MEMORY_GPU)
+        return wharf_client_fail(-EINVAL, "%u is no kind of memory", own->kind);
+    return own->kind == WHARF_MEMORY_MEMFD ? check_memfd(own) : 0;
+}
+
+static int send_register(struct wharf *wharf, void *data)
+{
+    return wharf_client_send_register(wharf, data);
+}
+
+/* A region that may not be used yet.  With the lock. */
+static int add_region(struct wharf *wharf, const struct wharf_memory *own,
+                      struct wharf_client_region **ret_region)
+{
+    uint64_t gpu = (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY;
+
+    if (own->kind == WHARF_MEMORY_GPU && !(wharf->link.facts.features & gpu))
+        return wharf_client_fail(-EOPNOTSUPP, "GPU memory needs a daemon with a GPU");
+    int fd = fcntl(own->fd, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        return wharf_client_fail(-errno, "cannot keep the memory's descriptor: %s",
+                                 strerror(errno));
+    int r = wharf_client_regions_add(&wharf->regions, own->address, own->nbytes, fd, ret_region);
+    if (r < 0) {
+        close(fd);
+        return wharf_client_fail(r, "cannot register %zu bytes at %p: %s", own->nbytes,
+                                 own->address,
+                                 r == -EEXIST ? "some of them are registered" : strerror(-r));
+    }
+    (*ret_region)->kind = own->kind;
+    (*ret_region)->is_read_only = own->flags & WHARF_MEMORY_READ_ONLY;
+    return 0;
+}
+
+/* With both locks. */
+static int register_memory(struct wharf *wharf, const struct wharf_memory *own,
+                           struct wharf_client_answer *answer)
+{
+    struct wharf_client_region *region;
+    int r = add_region(wharf, own, &region);
+
+    if (r < 0)
+        return r;
+    if (wharf->is_daemon)
+        r = wharf_client_request(wharf, send_register, region, answer);
+    if (r == 0 && wharf->is_daemon && answer->reply->body_case != WHARF__REPLY__BODY_DONE)
+        r = wharf_client_fail(-EPROTO, "the daemon's reply is not to what was asked");
+    if (r == 0)
+        region->state = WHARF_CLIENT_REGION_READY;
+    else if (r == -ETIMEDOUT)
+        wharf_client_regions_forget(&wharf->regions, region);
+    else
+        wharf_client_regions_remove(&wharf->regions, region);
+    return r;
+}
+
+int wharf_register(struct wharf *wharf, const struct wharf_memory *memory)
+{
+    struct wharf_client_answer *answer;
+    struct wharf_memory own;
+
+    int r = wharf_client_check(wharf);
+    if (r == 0)
+        r = copy_memory(&own, memory);
+    if (r < 0)
+        return r;
+    answer = malloc(sizeof(*answer));
+    if (!answer)
+        return wharf_client_fail(-ENOMEM, "out of memory");
+    pthread_mutex_lock(&wharf->request_lock);
+    pthread_mutex_lock(&wharf->lock);
+    r = register_memory(wharf, &own, answer);
+    wharf_client_leave(wharf);
+    pthread_mutex_unlock(&wharf->request_lock);
+    free(answer);
+    return r;
+}
+
+/* ---- and its end --------------------------------------------------------------------------- */
+
+struct removal {
+    uint32_t number;
+    uint64_t n_ups; /* when it was asked for first */
+};
+
+static int send_unregister(struct wharf *wharf, void *data)
+{
+    const struct removal *removal = data;
+    Wharf__UnregisterMemoryRequest memory = WHARF__UNREGISTER_MEMORY_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+
+    /* The next daemon was not told of it. */
+    if (wharf->link.n_ups != removal->n_ups)
+        return 1;
+    memory.region = removal->number;
+    request.body_case = WHARF__REQUEST__BODY_UNREGISTER_MEMORY;
+    request.unregister_memory = &memory;
+    return wharf_client_link_send(&wharf->link, &request, NULL, 0);
+}
+
+/* With both locks. */
+static int unregister(struct wharf *wharf, struct wharf_client_region *region,
+                      struct wharf_client_answer *answer)
+{
+    struct removal removal = {region->number, wharf->link.n_ups};
+    int r = 0;
+
+    region->state = WHARF_CLIENT_REGION_REMOVING;
+    if (wharf->is_daemon)
+        r = wharf_client_request(wharf, send_unregister, &removal, answer);
+    if (r == -EBUSY)
+        region->state = WHARF_CLIENT_REGION_READY;
+    else if (r == -ETIMEDOUT)
+        wharf_client_regions_forget(&wharf->regions, region);
+    else
+        wharf_client_regions_remove(&wharf->regions, region);
+    return r;
+}
+
+int wharf_unregister(struct wharf *wharf, void *address)
+{
+    struct wharf_client_answer *answer;
+    struct wharf_client_region *region;
+    int r = wharf_client_check(wharf);
+
+    if (r < 0)
+        return r;
+    answer = malloc(sizeof(*answer));
+    if (!answer)
+        return wharf_client_fail(-ENOMEM, "out of memory");
+    pthread_mutex_lock(&wharf->request_lock);
+    pthread_mutex_lock(&wharf->lock);
+    region = wharf_client_regions_find(&wharf->regions, address);
+    if (!region)
+        r = wharf_client_fail(-ENOENT, "nothing is registered at %p", address);
+    else if (region->n_uses)
+        r = wharf_client_fail(-EBUSY, "jobs in flight use the memory at %p", address);
+    else
+        r = unregister(wharf, region, answer);
+    wharf_client_leave(wharf);
+    pthread_mutex_unlock(&wharf->request_lock);
+    free(answer);
+    return r;
+}

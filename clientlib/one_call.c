@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wharf_decompress: any memory, one call. */
+#include <errno.h>
+#include <string.h>
+
+#include "clientlib/embedded.h"
+#include "clientlib/error_text.h"
+#include "clientlib/exchange.h"
+#include "clientlib/handle.h"
+#include "clientlib/now.h"
+#include "clientlib/rest.h"
+#include "clientlib/submit.h"
+#include "proto/ring_ops.h"
+
+/* For another thread's memory or slot, of which nobody may tell. */
+#define PATIENT_NS 20000000u
+
+struct call {
+    struct wharf *wharf;
+    const struct wharf_job *own;  /* as the program wants it */
+    struct wharf_job sent;        /* with copies in the place of memory that the daemon lacks */
+    struct wharf_client_job *job; /* once it is queued */
+    int may_run_here;
+};
+
+static struct wharf_decode_job decode_job_of(const struct wharf_job *own)
+{
+    return (struct wharf_decode_job){
+        .codec = own->codec,
+        .flags = own->flags,
+        .checksum = own->checksum,
+        .in = own->in,
+        .in_nbytes = own->in_nbytes,
+        .out = own->out,
+        .out_avail = own->out_avail,
+    };
+}
+
+static void run_here(const struct wharf *wharf, const struct wharf_job *own,
+                     struct wharf_outcome *ret_outcome)
+{
+    struct wharf_decode_job job = decode_job_of(own);
+
+    wharf_client_decode(&job, own->job_class, own->parameter, wharf->engine, ret_outcome);
+}
+
+/* Ranges that no copy can be made of.  A codec or flag that is unknown here is for the daemon. */
+static int has_bad_ranges(const struct wharf_job *own)
+{
+    struct wharf_decode_job job = decode_job_of(own);
+    struct wharf_outcome outcome = {.result = WHARF_OK};
+
+    job.codec = WHARF_CODEC_STORED;
+    job.flags = 0;
+    return !wharf_decode_job_check(&job, &outcome);
+}
+
+/* ---- copies -------------------------------------------------------------------------------- */
+
+static void drop_copies(struct call *call)
+{
+    wharf_client_drop_copy(call->wharf, call->sent.in == call->own->in ? NULL : call->sent.in);
+    wharf_client_drop_copy(call->wharf, call->sent.out == call->own->out ? NULL : call->sent.out);
+    call->sent = *call->own;
+}
+
+static int take_copy(struct wharf *wharf, size_t nbytes, void **ret_copy)
+{
+    int r = wharf_client_arena_take(&wharf->arena, nbytes, ret_copy);
+
+    wharf->n_copies += r == 0;
+    return r;
+}
+
+static int is_reachable(const struct call *call, const void *memory, size_t nbytes, int is_output)
+{
+    uint16_t region;
+    uint64_t offset;
+
+    return wharf_client_regions_locate(&call->wharf->regions, memory, nbytes, is_output, &region,
+                                       &offset) == 0;
+}
+
+/* Memory of the arena for what is not reachable.  Returns 0, or -errno with nothing taken. */
+static int take_copies(struct call *call, int copies_in, int copies_out)
+{
+    void *in_copy, *out_copy;
+    int r = 0;
+
+    if (copies_in) {
+        r = take_copy(call->wharf, call->own->in_nbytes, &in_copy);
+        if (r == 0)
+            call->sent.in = in_copy;
+    }
+    if (r == 0 && copies_out) {
+        r = take_copy(call->wharf, call->own->out_avail, &out_copy);
+        if (r == 0)
+            call->sent.out = out_copy;
+    }
+    if (r < 0)
+        drop_copies(call);
+    return r;
+}
+
+/* Until there is room, if that is to be waited for. */
+static int prepare(struct call *call)
+{
+    struct wharf *wharf = call->wharf;
+    int copies_in = !is_reachable(call, call->own->in, call->own->in_nbytes, 0);
+    int copies_out = !is_reachable(call, call->own->out, call->own->out_avail, 1);
+    uint64_t nbytes = (uint64_t)call->own->in_nbytes + call->own->out_avail;
+    int r;
+
+    call->may_run_here = copies_in && copies_out && !(wharf->flags & WHARF_OPEN_DAEMON) &&
+                         wharf->engine != WHARF_ENGINE_GPU && wharf->engine != WHARF_ENGINE_SIMT;
+    if (nbytes > wharf->link.facts.max_job_nbytes)
+        return wharf_client_fail(-EMSGSIZE, "%llu bytes in one job, and the daemon takes %llu",
+                                 (unsigned long long)nbytes,
+                                 (unsigned long long)wharf->link.facts.max_job_nbytes);
+    while ((r = take_copies(call, copies_in, copies_out)) == -ENOBUFS && !call->may_run_here &&
+           wharf->n_copies)
+        wharf_client_wait_changed(wharf, wharf_client_now_ns() + PATIENT_NS);
+    if (r < 0)
+        return wharf_client_fail(r,
+                                 "the arena has no room for copies of %llu bytes: open the "
+                                 "handle with a larger arena_nbytes",
+                                 (unsigned long long)nbytes);
+    return r;
+}
+
+static void copy_source(const struct call *call)
+{
+    if (call->sent.in == call->own->in)
+        return;
+    pthread_mutex_unlock(&call->wharf->lock);
+    memcpy((void *)call->sent.in, call->own->in, call->own->in_nbytes);
+    pthread_mutex_lock(&call->wharf->lock);
+}
+
+static void copy_output(const struct call *call, uint64_t out_nbytes)
+{
+    if (call->sent.out == call->own->out)
+        return;
+    pthread_mutex_unlock(&call->wharf->lock);
+    wharf_ring_copy_in(call->own->out, call->sent.out, out_nbytes);
+    pthread_mutex_lock(&call->wharf->lock);
+}
+
+/* ---- the job ------------------------------------------------------------------------------- */
+
+/* Whether all slots hold completions that only the program can take. */
+static int is_stuck(const struct wharf_client_jobs *jobs)
+{
+    return jobs->done.n == jobs->n_slots;
+}
+
+static int queue_when_possible(struct call *call)
+{
+    struct wharf *wharf = call->wharf;
+    struct wharf_client_job *job;
+    int r;
+
+    for (;;) {
+        r = wharf_client_link_error(wharf);
+        if (r == 0)
+            r = wharf_client_queue_job(wharf, &call->sent, 1, &job);
+        if (r == 0)
+            break;
+        if (r != -EAGAIN || call->may_run_here || is_stuck(&wharf->jobs))
+            return r;
+        if (wharf->jobs.in_ring.n)
+            wharf_client_rest(wharf, 1, wharf_client_now_ns() + PATIENT_NS);
+        else
+            wharf_client_wait_changed(wharf, wharf_client_now_ns() + PATIENT_NS);
+        wharf_client_exchange(wharf);
+    }
+    if (call->sent.in != call->own->in)
+        job->in_copy = (void *)call->sent.in;
+    if (call->sent.out != call->own->out)
+        job->out_copy = call->sent.out;
+    call->job = job;
+    return 0;
+}
+
+/* Returns 0 when the job is done, or an error, after which it is nobody's. */
+static int wait_for_job(struct call *call)
+{
+    struct wharf *wharf = call->wharf;
+    struct wharf_client_job *job = call->job;
+
+    for (;;) {
+        wharf_client_exchange(wharf);
+        if (job->state == WHARF_CLIENT_JOB_DONE)
+            return 0;
+        int r = wharf_client_link_error(wharf);
+        if (r < 0) {
+            job->is_abandoned = job->is_unwanted = 1;
+            wharf->jobs.n_unwanted++;
+            return r;
+        }
+        wharf_client_rest(wharf, 1, WHARF_CLIENT_NEVER);
+    }
+}
+
+static void finish(struct call *call, struct wharf_outcome *ret_outcome)
+{
+    const struct wharf_completion *completion = &call->job->completion;
+
+    copy_output(call, completion->out_nbytes);
+    *ret_outcome = (struct wharf_outcome){
+        .result = completion->result,
+        .reason = completion->reason,
+        .bit_offset = completion->bit_offset,
+        .in_nbytes = completion->in_nbytes,
+        .out_nbytes = completion->out_nbytes,
+    };
+    wharf_client_free_private(call->wharf, call->job);
+}
+
+/* With the lock. */
+static int run_there(struct call *call, struct wharf_outcome *ret_outcome)
+{
+    int r = prepare(call);
+
+    if (r < 0)
+        return r;
+    copy_source(call);
+    r = queue_when_possible(call);
+    if (r < 0) {
+        drop_copies(call);
+        return r;
+    }
+    r = wait_for_job(call);
+    if (r == 0)
+        finish(call, ret_outcome);
+    return r;
+}
+
+int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
+                     struct wharf_outcome *ret_outcome)
+{
+    struct wharf_job own;
+    int r;
+
+    if (!wharf || !job || !ret_outcome)
+        return wharf_client_fail(-EINVAL, "the handle, the job or the outcome is NULL");
+    r = wharf_client_copy_job(&own, job);
+    if (r < 0)
+        return r;
+    if (!wharf->is_daemon || has_bad_ranges(&own)) {
+        run_here(wharf, &own, ret_outcome);
+        return 0;
+    }
+    struct call call = {.wharf = wharf, .own = &own, .sent = own};
+    r = wharf_client_enter(wharf);
+    if (r < 0)
+        return r;
+    r = run_there(&call, ret_outcome);
+    wharf_client_leave(wharf);
+    if (r < 0 && call.may_run_here) {
+        run_here(wharf, &own, ret_outcome);
+        return 0;
+    }
+    return r;
+}

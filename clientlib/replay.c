@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/replay.h"
+
+#include "clientlib/exchange.h"
+#include "clientlib/handle.h"
+#include "clientlib/now.h"
+#include "clientlib/rings.h"
+
+static void requeue(struct wharf *wharf, int is_death)
+{
+    struct wharf_client_jobs *jobs = &wharf->jobs;
+    struct wharf_client_job *job = wharf_client_list_first(jobs, &jobs->in_ring);
+
+    for (; job; job = wharf_client_list_next(jobs, job)) {
+        job->state = WHARF_CLIENT_JOB_QUEUED;
+        if (is_death && ++job->n_deaths == WHARF_CLIENT_SUSPECT_DEATHS)
+            jobs->n_suspects++;
+        if (job->is_cancel_sent)
+            jobs->n_unwanted++;
+        job->is_cancel_sent = 0;
+    }
+    wharf_client_list_prepend_all(jobs, &jobs->queued[0], &jobs->in_ring);
+}
+
+void wharf_client_replay_prepare(struct wharf *wharf)
+{
+    const struct wharf_ring_d *d = wharf->link.rings->ring.d;
+    int is_death = !(wharf_ring_load_flags(&d->flags) & WHARF_RING_DRAINING);
+
+    /* What makes no sense is the end of what can be taken, and no more: it is dead. */
+    (void)wharf_client_reap(wharf);
+    requeue(wharf, is_death);
+}
+
+/* ---- what goes next ------------------------------------------------------------------------ */
+
+/* Takes the time that has passed off a timeout.  Returns whether some is left. */
+static int shorten_timeout(struct wharf_client_job *job)
+{
+    uint64_t passed_us;
+
+    if (!job->timeout_us)
+        return 1;
+    passed_us = (wharf_client_now_ns() - job->queued_ns) / 1000;
+    if (passed_us >= job->timeout_us)
+        return 0;
+    job->submission.timeout_us = job->timeout_us - (uint32_t)passed_us;
+    return 1;
+}
+
+/* Whether a queued job ends here, and how. */
+static int ends_unrun(struct wharf_client_job *job, uint16_t *ret_result)
+{
+    if (job->is_unwanted)
+        *ret_result = WHARF_CANCELLED;
+    else if (job->n_deaths >= WHARF_CLIENT_GIVE_UP_DEATHS)
+        *ret_result = WHARF_INTERNAL;
+    else if (job->was_published && !shorten_timeout(job))
+        *ret_result = WHARF_DEADLINE;
+    else
+        return 0;
+    return 1;
+}
+
+static struct wharf_client_job *first_suspect(const struct wharf_client_jobs *jobs)
+{
+    struct wharf_client_job *job = wharf_client_list_first(jobs, &jobs->queued[0]);
+
+    while (job && !wharf_client_is_suspect(job))
+        job = wharf_client_list_next(jobs, job);
+    return job;
+}
+
+struct wharf_client_job *wharf_client_replay_next(struct wharf *wharf)
+{
+    struct wharf_client_jobs *jobs = &wharf->jobs;
+    struct wharf_client_job *job;
+    uint16_t result;
+
+    for (;;) {
+        if (jobs->n_suspects && jobs->in_ring.n)
+            return NULL;
+        job = jobs->n_suspects ? first_suspect(jobs)
+                               : wharf_client_list_first(jobs, &jobs->queued[0]);
+        if (!job || !ends_unrun(job, &result))
+            return job;
+        wharf_client_list_remove(jobs, &jobs->queued[0], job);
+        wharf_client_finish_unrun(wharf, job, result);
+    }
+}

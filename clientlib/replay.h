@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * replay.h: jobs and the death of daemons: PROTOCOL.md section 5, and proto/models/replay.pml.
+ *
+ * When a connection ends, completions that are there count; all other jobs are queued again, in
+ * their old order, before those that were not submitted yet.  Nothing is done with their memory
+ * until the next daemon has answered Hello: only then can nobody write there.
+ *
+ * A job that was in flight at SUSPECT_DEATHS deaths may have caused them: it goes into the ring
+ * alone, before all others.  So any further death is its own, and at GIVE_UP_DEATHS it is given
+ * up.  Daemons that end in good order (draining) do not count.
+ */
+#ifndef WHARF_CLIENT_REPLAY_H
+#define WHARF_CLIENT_REPLAY_H
+
+#include "clientlib/job_table.h"
+
+struct wharf;
+
+enum { WHARF_CLIENT_SUSPECT_DEATHS = 3, WHARF_CLIENT_GIVE_UP_DEATHS = 8 };
+
+static inline int wharf_client_is_suspect(const struct wharf_client_job *job)
+{
+    return job->n_deaths >= WHARF_CLIENT_SUSPECT_DEATHS;
+}
+
+/* wharf_client_replay_prepare: the session is over, its rings are still mapped. */
+void wharf_client_replay_prepare(struct wharf *wharf);
+
+/*
+ * wharf_client_replay_next: the queued job that goes into the ring next, or NULL.  Ends those that
+ * were cancelled, are late or are given up on the way.
+ */
+struct wharf_client_job *wharf_client_replay_next(struct wharf *wharf);
+
+#endif

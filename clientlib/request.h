@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * request.h: a program's own question to the daemon, and the answer.
+ */
+#ifndef WHARF_CLIENT_REQUEST_H
+#define WHARF_CLIENT_REQUEST_H
+
+#include "proto/control.h"
+
+struct wharf;
+
+/*
+ * Sends the request on the connection of the moment, by wharf_client_link_send.  Returns 0,
+ * -EAGAIN, another -errno, or 1 if there is nothing to ask any more.
+ */
+typedef int wharf_client_send_fn(struct wharf *wharf, void *data);
+
+/* An answer, unpacked; large. */
+struct wharf_client_answer {
+    struct wharf_control_memory memory;
+    const Wharf__Reply *reply; /* in it; NULL if there was nothing to ask */
+};
+
+/*
+ * wharf_client_request: sends and waits, from one connection to the next if need be, at most for
+ * the handle's patience.  The caller has request_lock and the lock, which is let go of meanwhile.
+ * Returns 0 with the answer; the daemon's own error, with its text as the message; -ETIMEDOUT,
+ * -ENOTCONN or -EPROTO.
+ */
+int wharf_client_request(struct wharf *wharf, wharf_client_send_fn *send, void *data,
+                         struct wharf_client_answer *answer);
+
+/*
+ * wharf_client_ask: the same for a request that is answered with Done, with no locks held.  What
+ * differs: on an embedded handle, -ENOTCONN.
+ */
+int wharf_client_ask(struct wharf *wharf, wharf_client_send_fn *send, void *data);
+
+#endif

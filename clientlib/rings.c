@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/rings.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clientlib/error_text.h"
+#include "clientlib/now.h"
+#include "clientlib/sealed_memory.h"
+
+static int map_segment(int fd, size_t nbytes, int protection, const char *name, void **ret_address)
+{
+    int seals;
+    int r = wharf_client_memfd_check(fd, nbytes, 0, name, &seals);
+
+    if (r < 0)
+        return r;
+    r = wharf_client_map(fd, nbytes, protection, ret_address);
+    return r < 0 ? wharf_client_fail(r, "cannot map %s: %s", name, strerror(-r)) : 0;
+}
+
+int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries,
+                           struct wharf_client_rings **ret_rings)
+{
+    size_t nbytes = wharf_ring_segment_nbytes(n_entries);
+    struct wharf_client_rings *rings;
+    void *c, *d;
+
+    int r = map_segment(c_fd, nbytes, PROT_READ | PROT_WRITE, "the daemon's ring segment C", &c);
+    if (r < 0)
+        return r;
+    r = map_segment(d_fd, nbytes, PROT_READ, "the daemon's ring segment D", &d);
+    if (r < 0) {
+        munmap(c, nbytes);
+        return r;
+    }
+    rings = calloc(1, sizeof(*rings));
+    if (!rings) {
+        munmap(c, nbytes);
+        munmap(d, nbytes);
+        return wharf_client_fail(-ENOMEM, "out of memory");
+    }
+    wharf_ring_client_init(&rings->ring, c, d, n_entries);
+    rings->segment_nbytes = nbytes;
+    rings->n_holders = 1;
+    *ret_rings = rings;
+    return 0;
+}
+
+void wharf_client_rings_hold(struct wharf_client_rings *rings)
+{
+    rings->n_holders++;
+}
+
+void wharf_client_rings_drop(struct wharf_client_rings *rings)
+{
+    if (!rings || --rings->n_holders)
+        return;
+    munmap(rings->ring.c, rings->segment_nbytes);
+    munmap((void *)rings->ring.d, rings->segment_nbytes);
+    free(rings);
+}
+
+void wharf_client_rings_free_forked(struct wharf_client_rings *rings)
+{
+    free(rings);
+}
+
+/* Whether the entry of index `at` is among those that are outstanding and not seen yet. */
+static int is_to_come(const struct wharf_ring_client *ring, uint32_t at)
+{
+    return wharf_index_crossed(ring->cq_tail, ring->sq_woken, at);
+}
+
+int wharf_client_rings_is_armed(const struct wharf_client_rings *rings, uint64_t kind)
+{
+    return (rings->armed_kinds & kind) && is_to_come(&rings->ring, rings->armed_index);
+}
+
+int wharf_client_rings_arm(struct wharf_client_rings *rings, uint64_t kinds, uint32_t n_wanted)
+{
+    struct wharf_ring_client *ring = &rings->ring;
+
+    /* One word for all threads: the earliest entry that any of them waits for. */
+    if (rings->armed_kinds && is_to_come(ring, rings->armed_index)) {
+        uint32_t n_before = wharf_index_span(ring->cq_head, rings->armed_index) + 1;
+        n_wanted = n_before < n_wanted ? n_before : n_wanted;
+        kinds |= rings->armed_kinds;
+    }
+    rings->armed_index = ring->cq_head + n_wanted - 1;
+    rings->armed_kinds = kinds;
+    return wharf_ring_client_arm(ring, kinds, n_wanted);
+}
+
+static inline void pause_processor(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+int wharf_client_rings_spin(const struct wharf_client_rings *rings, uint32_t from, uint32_t n,
+                            uint64_t deadline_ns)
+{
+    const uint32_t *cq_tail = &rings->ring.d->cq_tail;
+
+    do {
+        /* The time takes 20 ns or more to ask for: not at every look. */
+        for (int i = 0; i < 32; i++) {
+            if (wharf_index_span(from, wharf_ring_load_cq_tail(cq_tail)) >= n)
+                return 1;
+            pause_processor();
+        }
+    } while (wharf_client_now_ns() < deadline_ns);
+    return 0;
+}
+
+static long futex(const uint32_t *word, int operation, uint32_t value,
+                  const struct timespec *timeout)
+{
+    return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
+}
+
+void wharf_client_rings_sleep(const struct wharf_client_rings *rings, uint32_t value,
+                              uint64_t timeout_ns)
+{
+    struct timespec timeout = {(time_t)(timeout_ns / 1000000000u),
+                               (long)(timeout_ns % 1000000000u)};
+
+    futex(&rings->ring.d->cq_tail, FUTEX_WAIT, value, &timeout);
+}
+
+void wharf_client_rings_wake_own(const struct wharf_client_rings *rings)
+{
+    futex(&rings->ring.d->cq_tail, FUTEX_WAKE, INT32_MAX, NULL);
+}

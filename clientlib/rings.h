@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rings.h: the mapped ring segments of one session.
+ *
+ * Threads look at the completion index, and sleep on it, without the handle's lock, so the
+ * mappings stay until the last of them has let go, also when the session is long over.  All the
+ * rest is guarded by the handle's lock.
+ */
+#ifndef WHARF_CLIENT_RINGS_H
+#define WHARF_CLIENT_RINGS_H
+
+#include "proto/ring_ops.h"
+
+struct wharf_client_rings {
+    struct wharf_ring_client ring;
+    size_t segment_nbytes;
+    uint32_t n_holders;
+    uint32_t armed_index; /* of the wait word, with its kinds; 0 kinds before the first time */
+    uint64_t armed_kinds;
+};
+
+/*
+ * wharf_client_rings_new: looks at the two descriptors, which stay the caller's, and maps them,
+ * for rings of n_entries.  Held once.  Returns 0, or, with a message, -EBADF, -EPERM, -EINVAL,
+ * -ENOMEM or what mmap gave.
+ */
+int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries,
+                           struct wharf_client_rings **ret_rings);
+
+void wharf_client_rings_hold(struct wharf_client_rings *rings);
+/* Takes NULL too. */
+void wharf_client_rings_drop(struct wharf_client_rings *rings);
+/* Frees what a forked child has of it. */
+void wharf_client_rings_free_forked(struct wharf_client_rings *rings);
+
+/* How many submissions have no completion yet, as far as has been looked. */
+static inline uint32_t wharf_client_rings_n_outstanding(const struct wharf_client_rings *rings)
+{
+    return wharf_index_span(rings->ring.cq_head, rings->ring.sq_tail);
+}
+
+/*
+ * wharf_client_rings_arm: asks to be woken, in all ways of `kinds` (WHARF_WAIT_*), when n_wanted
+ * (1 to the number outstanding) completions are there, or earlier if that was asked for
+ * before; then looks again.  Returns how many are there now, or -EPROTO.
+ */
+int wharf_client_rings_arm(struct wharf_client_rings *rings, uint64_t kinds, uint32_t n_wanted);
+
+/* Whether the daemon has been asked for a wake-up of this kind that is still to come. */
+int wharf_client_rings_is_armed(const struct wharf_client_rings *rings, uint64_t kind);
+
+/*
+ * These two are called while the rings are held, and without the lock.
+ *
+ * wharf_client_rings_spin: looks until n completions behind index `from` are there, or until
+ * deadline_ns.  Returns whether they are.
+ * wharf_client_rings_sleep: sleeps while the completion index is `value`, at most timeout_ns.
+ */
+int wharf_client_rings_spin(const struct wharf_client_rings *rings, uint32_t from, uint32_t n,
+                            uint64_t deadline_ns);
+void wharf_client_rings_sleep(const struct wharf_client_rings *rings, uint32_t value,
+                              uint64_t timeout_ns);
+
+/* Wakes this process's threads that sleep there: nobody else will, the daemon being gone. */
+void wharf_client_rings_wake_own(const struct wharf_client_rings *rings);
+
+#endif

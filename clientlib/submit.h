@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * submit.h: from a program's job to a queued one.  Guarded by the handle's lock.
+ */
+#ifndef WHARF_CLIENT_SUBMIT_H
+#define WHARF_CLIENT_SUBMIT_H
+
+#include "clientlib/job_table.h"
+#include "clientlib/wharf.h"
+
+/*
+ * wharf_client_copy_job: a program's job in this version's form.  Returns 0, -EINVAL or -E2BIG,
+ * with a message.
+ */
+int wharf_client_copy_job(struct wharf_job *to, const struct wharf_job *from);
+
+/*
+ * wharf_client_queue_job: makes a job of it and queues it; nobody but the caller takes a private
+ * one.  Returns 0, -EAGAIN (all slots are in use) or -EFAULT (memory that the ring cannot name),
+ * with a message.
+ */
+int wharf_client_queue_job(struct wharf *wharf, const struct wharf_job *own, int is_private,
+                           struct wharf_client_job **ret_job);
+
+#endif

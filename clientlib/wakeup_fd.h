@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wakeup_fd.h: one descriptor for event loops, the same for the handle's life.
+ *
+ * It is an epoll descriptor with the control socket of the moment in it, a timer for the next try
+ * to connect, and an event counter for what other threads have left to be taken.  Guarded by the
+ * handle's lock.
+ */
+#ifndef WHARF_CLIENT_WAKEUP_FD_H
+#define WHARF_CLIENT_WAKEUP_FD_H
+
+#include <stdint.h>
+
+struct wharf;
+
+struct wharf_client_wakeup_fd {
+    int epoll_fd; /* -1 until a program asks */
+    int event_fd;
+    int timer_fd;
+    int watched_socket; /* the one in epoll_fd, or -1 */
+    int is_signalled;   /* event_fd is readable */
+    uint64_t timer_ns;  /* what the timer is set to; 0 for nothing */
+};
+
+void wharf_client_wakeup_fd_init(struct wharf_client_wakeup_fd *wakeup);
+void wharf_client_wakeup_fd_deinit(struct wharf_client_wakeup_fd *wakeup);
+
+/* Returns 0 or -errno. */
+int wharf_client_wakeup_fd_open(struct wharf *wharf);
+
+/* Before a socket is closed: a forked child's copy would keep it in the set. */
+void wharf_client_wakeup_fd_forget(struct wharf_client_wakeup_fd *wakeup, int socket);
+
+/* Makes it readable exactly if there is something for wharf_poll to do, now or later. */
+void wharf_client_wakeup_fd_update(struct wharf *wharf);
+
+#endif
