@@ -381,7 +381,8 @@ install_list := \
     644:clientlib/wharf.h:$(includedir)/wharf.h \
     644:encoders/wharf_codec.h:$(includedir)/wharf_codec.h \
     644:proto/wharf_job.h:$(includedir)/wharf_job.h \
-    644:proto/wharf_result.h:$(includedir)/wharf_result.h
+    644:proto/wharf_result.h:$(includedir)/wharf_result.h \
+    644:proto/wharf_ring.h:$(includedir)/wharf_ring.h
 
 # Made anew each time: it depends on the folders that were named on the command line.
 $(BUILD)/wharf.pc: clientlib/wharf.pc.in FORCE
