@@ -102,29 +102,43 @@ struct weights {
     struct weight literal_lengths; /* a literal and a length */
     struct weight pairs;           /* a literal and another, or a length */
     struct weight matches;         /* a length and a distance */
+    struct weight literal_matches; /* a literal, a length and a distance */
 };
+
+/* How many lengths with their extra bits there are of each width; weighs lengths on the way. */
+static void weigh_lengths(const struct filler *filler, struct weights *weights,
+                          unsigned n_with_extra[WIDTH + 1])
+{
+    for (unsigned nbits = 1; nbits <= WIDTH; nbits++) {
+        unsigned i = index_of_first_length(filler, nbits);
+        add_weight(&weights->lengths, filler->n_lengths[nbits], nbits);
+        for (unsigned n = filler->n_lengths[nbits]; n; n--, i++) {
+            unsigned symbol = filler->litlen->symbols[i];
+            unsigned extra = wharf_entry_nbits(wharf_inflate_litlen_templates[symbol]);
+            if (nbits + extra <= WIDTH)
+                n_with_extra[nbits + extra] += 1u << extra;
+        }
+    }
+}
 
 static void weigh(const struct filler *filler, struct weights *weights)
 {
     unsigned n_with_extra[WIDTH + 1] = {0};
+    unsigned n_matches[WIDTH + 1] = {0};
 
     memset(weights, 0, sizeof(*weights));
-    for (unsigned a = 1; a <= WIDTH; a++) {
-        add_weight(&weights->lengths, filler->n_lengths[a], a);
-        for (unsigned i = index_of_first_length(filler, a), n = filler->n_lengths[a]; n; n--, i++) {
-            unsigned symbol = filler->litlen->symbols[i];
-            unsigned extra = wharf_entry_nbits(wharf_inflate_litlen_templates[symbol]);
-            if (a + extra <= WIDTH)
-                n_with_extra[a + extra] += 1u << extra;
-        }
-    }
-    for (unsigned a = 1; a < WIDTH; a++)
-        for (unsigned b = 1; a + b <= WIDTH; b++) {
+    weigh_lengths(filler, weights, n_with_extra);
+    for (unsigned nbits = 2; nbits <= WIDTH; nbits++) {
+        for (unsigned a = 1; a < nbits; a++) {
+            unsigned b = nbits - a;
             unsigned n = filler->n_literals[a];
-            add_weight(&weights->literal_lengths, n * filler->n_lengths[b], a + b);
-            add_weight(&weights->pairs, n * (filler->n_literals[b] + filler->n_lengths[b]), a + b);
-            add_weight(&weights->matches, n_with_extra[a] * filler->distance->n_words[b], a + b);
+            n_matches[nbits] += n_with_extra[a] * filler->distance->n_words[b];
+            add_weight(&weights->literal_lengths, n * filler->n_lengths[b], nbits);
+            add_weight(&weights->pairs, n * (filler->n_literals[b] + filler->n_lengths[b]), nbits);
+            add_weight(&weights->literal_matches, n * n_matches[b], nbits);
         }
+        add_weight(&weights->matches, n_matches[nbits], nbits);
+    }
 }
 
 static atomic_uint forced_plan = WHARF_LITLEN_AUTO;
@@ -144,14 +158,15 @@ static unsigned make_plan(const struct filler *filler, uint64_t expected_nbits)
     if (pays(&weights.pairs, GAIN_OF_PAIR, n_symbols))
         plan |= WHARF_LITLEN_PAIRS;
     /* Steps that end in a length, and those of them that still have to look up a distance: where
-     * these are a third and more, it is better that all do, than to guess each time. */
+     * these are a fifth and more, it is better that all do, than to guess each time. */
     uint64_t all = weights.lengths.steps;
     uint64_t alone = weights.lengths.steps - weights.matches.steps;
     if (plan & WHARF_LITLEN_PAIRS) {
         all += weights.literal_lengths.steps;
-        alone += weights.literal_lengths.steps;
+        alone += weights.literal_lengths.steps - weights.literal_matches.steps;
     }
-    if (3 * alone < all && pays(&weights.matches, GAIN_OF_MATCH, n_symbols))
+    weights.matches.entries += weights.literal_matches.entries;
+    if (5 * alone < all && pays(&weights.matches, GAIN_OF_MATCH, n_symbols))
         plan |= WHARF_LITLEN_MATCHES;
     return plan;
 }
