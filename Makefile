@@ -127,6 +127,13 @@ simt_a := $(if $(filter tsan,$(VARIANT)),,$(SIMT_A))
 SIMT_LIBS := -lboost_context -lstdc++
 TESTLIB := $(BUILD)/libtests.a
 
+# The daemon; all but its main file is a library too, for its tests.
+daemon_src  := $(wildcard daemon/*.c)
+daemon_obj  := $(call obj,$(filter-out daemon/wharfd.c,$(daemon_src)))
+DAEMON_A    := $(BUILD)/libwharfd.a
+DAEMON      := $(BUILD)/wharfd
+DAEMON_LIBS := -luring -lsystemd
+
 # A make of its own, for what may have to be installed first and for other variants: on all cores,
 # unless this make was told how many to take.
 parallel = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -137,7 +144,7 @@ parallel = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 # Keep what implicit rules made on the way: every object serves the next build.
 .SECONDARY:
 
-all: $(LIB_A) $(LIB_SO) $(CLI) ## libraries and command
+all: $(LIB_A) $(LIB_SO) $(CLI) $(DAEMON) ## libraries, command and daemon
 	@echo 'wharf $(VERSION), $(VARIANT): $(gpu_note)'
 no_gpu   := CPU-only build: there is no nvcc on PATH or in /usr/local/cuda
 gpu_note := $(if $(NVCC),GPU code with $(NVCC) by make test-gpu,$(no_gpu))
@@ -196,13 +203,7 @@ $(CLI): $(call obj,$(cli_src)) $(LIB_A)
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-# ---- wharfd: daemon/*.c but its main file is a library too, for its tests ------------------
-
-daemon_src  := $(wildcard daemon/*.c)
-daemon_obj  := $(call obj,$(filter-out daemon/wharfd.c,$(daemon_src)))
-DAEMON_A    := $(BUILD)/libwharfd.a
-DAEMON      := $(BUILD)/wharfd
-DAEMON_LIBS := -luring -lsystemd
+# ---- wharfd ---------------------------------------------------------------------------------
 
 $(DAEMON_A): $(daemon_obj)
 	$(say) AR $@
@@ -212,8 +213,8 @@ $(DAEMON): $(call obj,daemon/wharfd.c) $(DAEMON_A) $(LIB_A)
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(DAEMON_LIBS)
 
-# Tests of its parts: tests/unit/wharfd_*_test.c.
-$(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(unit_main) $(TESTLIB) $(DAEMON_A) $(LIB_A)
+# Its tests, tests/unit/wharfd_*_test.c, use its parts or run it.
+$(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(unit_main) $(TESTLIB) $(DAEMON_A) $(LIB_A) | $(DAEMON)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(DAEMON_LIBS) -lcriterion

@@ -33,8 +33,6 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     front->loop = loop;
     front->config = *config;
     front->loop_wakes_at_ns = WHARF_NEVER;
-    if (getrandom(&front->generation, sizeof(front->generation), 0) != sizeof(front->generation))
-        return -EIO;
     wharf_tenants_init(&front->tenants);
     wharf_list_init(&front->sessions);
     wharf_list_init(&front->watched);
@@ -46,7 +44,11 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
     int r = pthread_mutex_init(&front->lock, &attributes);
     pthread_mutexattr_destroy(&attributes);
-    return -r;
+    if (r != 0)
+        return -r;
+    if (getrandom(&front->generation, sizeof(front->generation), 0) != sizeof(front->generation))
+        return -EIO;
+    return 0;
 }
 
 void wharf_front_deinit(struct wharf_front *front)
@@ -320,19 +322,22 @@ void wharf_front_add_session(struct wharf_front *front, struct wharf_session *se
     watch(front, session);
 }
 
-void wharf_front_rung(struct wharf_front *front, struct wharf_session *session)
+bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session)
 {
     uint64_t now_ns = wharf_now_ns();
 
     session->tenant->stats.n_doorbells++;
     if (session->state != WHARF_SESSION_LIVE || session->is_watched)
-        return;
+        return false;
     /* A client that rings for nothing is not worth a thread's watch. */
-    if (take(front, session, MOST_TAKEN, now_ns) == 0 || session->is_broken)
-        return;
+    if (take(front, session, MOST_TAKEN, now_ns) == 0)
+        return false;
+    if (session->is_broken)
+        return true;
     watch(front, session);
     if (!somebody_looks(front) && front->config.spin_ns)
         call_worker(front);
+    return true;
 }
 
 void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session)

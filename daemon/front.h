@@ -62,7 +62,8 @@ enum wharf_session_news {
     WHARF_SESSION_IS_FREE,    /* dead, and nobody uses it any more */
 };
 
-/* `config` is copied; its lists stay the caller's.  Returns 0 or -errno.  Without the lock. */
+/* `config` is copied; its lists stay the caller's.  Returns 0 or
+ * -errno; deinit is good either way.  Without the lock. */
 int wharf_front_init(struct wharf_front *front, const struct wharf_config *config,
                      struct wharf_loop *loop);
 void wharf_front_deinit(struct wharf_front *front);
@@ -79,8 +80,8 @@ void wharf_front_leave(struct wharf_front *front);
 
 void wharf_front_add_session(struct wharf_front *front, struct wharf_session *session);
 
-/* The session's client has sent a packet: look at its ring. */
-void wharf_front_rung(struct wharf_front *front, struct wharf_session *session);
+/* The session's client has sent a packet: look at its ring.  Returns whether there was need to. */
+bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session);
 
 /* Takes nothing more; the news is IS_DRAINED, once. */
 void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session);

@@ -17,7 +17,7 @@ struct wharf_use wharf_session_use(const struct wharf_session_options *options)
 {
     return (struct wharf_use){
         .n_jobs = options->n_entries,
-        .memory_nbytes = whole_pages(options->arena_nbytes) +
+        .memory_nbytes = whole_pages(options->arena_nbytes) + options->brought_nbytes +
                          2 * wharf_ring_segment_nbytes(options->n_entries) +
                          options->n_entries * sizeof(struct wharf_job),
     };
@@ -42,7 +42,7 @@ static int make_rings(struct wharf_session *session, const struct wharf_session_
     d->magic = WHARF_RING_MAGIC;
     d->layout = WHARF_RING_LAYOUT;
     d->n_entries = options->n_entries;
-    d->arena_nbytes = whole_pages(options->arena_nbytes);
+    d->arena_nbytes = whole_pages(options->arena_nbytes) + options->brought_nbytes;
     d->generation = options->generation;
     wharf_ring_daemon_init(&session->ring, session->c.address, session->d.address,
                            options->n_entries);
@@ -57,15 +57,16 @@ static int make_regions(struct wharf_session *session, const struct wharf_sessio
     session->regions = calloc(session->n_regions, sizeof(*session->regions));
     if (!session->regions)
         return -ENOMEM;
-    if (options->arena_nbytes == 0)
-        return 0;
     struct wharf_region *arena = &session->regions[0];
-    int r = wharf_segment_make(WHARF_SEGMENT_ARENA, whole_pages(options->arena_nbytes),
+    int r = 0;
+    if (options->brought_fd >= 0)
+        r = wharf_segment_adopt(options->brought_fd, options->brought_nbytes, false,
+                                &arena->segment);
+    else if (options->arena_nbytes)
+        r = wharf_segment_make(WHARF_SEGMENT_ARENA, whole_pages(options->arena_nbytes),
                                &arena->segment);
-    if (r < 0)
-        return r;
-    arena->is_there = true;
-    return 0;
+    arena->is_there = r == 0 && (options->brought_fd >= 0 || options->arena_nbytes);
+    return r;
 }
 
 static int make_jobs(struct wharf_session *session, uint32_t n_entries)

@@ -84,18 +84,21 @@ struct wharf_session_options {
     uint64_t id;
     uint32_t n_entries;
     uint64_t arena_nbytes; /* 0: no arena, or one that is brought */
-    uint32_t n_regions;    /* the most that can be registered, the arena not counted */
+    int brought_fd;        /* a memfd that becomes the arena; -1: none */
+    uint64_t brought_nbytes;
+    uint32_t n_regions; /* the most that can be registered, the arena not counted */
     uint64_t generation;
     uint8_t default_class;
     uint8_t engine;
 };
 
-/* What a session of these options costs before any region is registered. */
+/* What a session of these options costs before any other region is registered. */
 struct wharf_use wharf_session_use(const struct wharf_session_options *options);
 
 /*
  * wharf_session_new: makes the rings and the arena.  The tenant has been charged.  The descriptors
- * of C, D and the arena are open for being sent.  Returns 0 or -errno.
+ * of C, D and an arena that it made are open for being sent.  Returns 0, -errno, or what
+ * wharf_segment_adopt says of a memfd that is brought.
  */
 int wharf_session_new(const struct wharf_session_options *options, struct wharf_tenant *tenant,
                       struct wharf_session **ret_session);

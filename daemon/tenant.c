@@ -9,6 +9,7 @@ void wharf_tenants_init(struct wharf_tenants *tenants)
 {
     wharf_list_init(&tenants->list);
     tenants->n = 0;
+    tenants->last_number = 0;
 }
 
 static void forget(struct wharf_tenants *tenants, struct wharf_tenant *tenant)
@@ -28,7 +29,8 @@ static bool is_idle(const struct wharf_tenant *tenant)
 {
     static const struct wharf_use nothing;
 
-    return memcmp(&tenant->used, &nothing, sizeof(nothing)) == 0 && tenant->n_hung_gates == 0;
+    return memcmp(&tenant->used, &nothing, sizeof(nothing)) == 0 && tenant->n_hung_gates == 0 &&
+           tenant->n_pins == 0;
 }
 
 /* Drops the one that has been idle for the longest time, if there are too many. */
@@ -78,9 +80,23 @@ struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char
     tenant = tenant_new(name, config);
     if (!tenant)
         return NULL;
+    tenant->number = ++tenants->last_number;
     wharf_list_append(&tenants->list, &tenant->link);
     tenants->n++;
     return tenant;
+}
+
+struct wharf_tenant *wharf_tenants_from(struct wharf_tenants *tenants, uint64_t number)
+{
+    struct wharf_tenant *found = NULL;
+
+    WHARF_LIST_FOR(link, &tenants->list)
+    {
+        struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
+        if (tenant->number >= number && (!found || tenant->number < found->number))
+            found = tenant;
+    }
+    return found;
 }
 
 void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_config *config)

@@ -28,9 +28,11 @@ struct wharf_use {
 struct wharf_tenant {
     char name[WHARF_CONFIG_NAME_NBYTES]; /* uid:1000, or socket:NAME */
     struct wharf_list link;
+    uint64_t number; /* counts up: later tenants have higher ones */
     struct wharf_quota quota;
     struct wharf_use used;
     uint32_t n_hung_gates; /* processes that its descriptors have hung */
+    uint32_t n_pins;       /* others that refer to it without using anything */
     struct wharf_sched_tenant sched;
     struct wharf_estimates estimates;
     struct wharf_tenant_stats stats;
@@ -42,6 +44,7 @@ struct wharf_tenant {
 struct wharf_tenants {
     struct wharf_list list;
     uint32_t n;
+    uint64_t last_number;
 };
 
 /* Tenants that use nothing are remembered for their statistics, the latest so many. */
@@ -54,6 +57,9 @@ void wharf_tenants_deinit(struct wharf_tenants *tenants);
  * something. */
 struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char *name,
                                        const struct wharf_config *config);
+
+/* The tenant with the least number from `number` on, or NULL. */
+struct wharf_tenant *wharf_tenants_from(struct wharf_tenants *tenants, uint64_t number);
 
 /* Takes the quotas of all tenants from the configuration anew. */
 void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_config *config);

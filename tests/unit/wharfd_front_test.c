@@ -135,6 +135,7 @@ static void client_init(struct client *client, uint64_t id, const char *tenant_n
         .n_entries = n_entries,
         .arena_nbytes = arena_nbytes,
         .n_regions = 4,
+        .brought_fd = -1,
         .default_class = WHARF_CLASS_NORMAL,
     };
 

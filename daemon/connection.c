@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/connection.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/cleanup.h"
+#include "daemon/clock.h"
+#include "daemon/gate.h"
+
+/* Packets of one connection that are read before others have their turn. */
+#define MOST_PACKETS 16
+
+/* How long a connection that rings for nothing is not listened to. */
+#define DOORBELL_HOLD_NS WHARF_NS_PER_MS
+
+struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,
+                                                int error)
+{
+    return (struct wharf_log_fields){
+        .tenant = connection->tenant->name,
+        .connection = connection->number,
+        .session = connection->session ? connection->session->id : 0,
+        .error = error,
+    };
+}
+
+/* It cannot go on; it is ended when nobody is in the middle of something with it. */
+static void doom(struct wharf_connection *connection)
+{
+    if (!wharf_list_is_linked(&connection->doom_link))
+        wharf_list_append(&connection->server->doomed, &connection->doom_link);
+}
+
+/* ---- holding ------------------------------------------------------------------------------- */
+
+static uint32_t wanted(const struct wharf_connection *connection)
+{
+    if (connection->holds & WHARF_HOLD_SEND)
+        return POLLOUT;
+    return connection->holds || connection->state == WHARF_CONNECTION_CLOSING ? 0 : POLLIN;
+}
+
+static void update(struct wharf_connection *connection)
+{
+    if (wharf_loop_want(connection->server->loop, &connection->source, wanted(connection)) < 0)
+        doom(connection);
+}
+
+void wharf_connection_hold(struct wharf_connection *connection, enum wharf_connection_hold hold)
+{
+    connection->holds |= (uint8_t)hold;
+    update(connection);
+}
+
+void wharf_connection_release(struct wharf_connection *connection, enum wharf_connection_hold hold)
+{
+    connection->holds &= (uint8_t)~hold;
+    update(connection);
+}
+
+/* ---- ending -------------------------------------------------------------------------------- */
+
+/* Says why, if there is something to say and room for it. */
+static void say_last_words(struct wharf_connection *connection)
+{
+    Wharf__Error error = WHARF__ERROR__INIT;
+    Wharf__Reply reply = WHARF__REPLY__INIT;
+    uint8_t packet[512];
+    size_t nbytes;
+
+    if (!connection->last_error)
+        return;
+    error.code = connection->last_error;
+    error.text = connection->last_text;
+    reply.body_case = WHARF__REPLY__BODY_ERROR;
+    reply.error = &error;
+    if (wharf_control_pack_reply(&reply, packet, &nbytes) == 0)
+        wharf_control_send(connection->fd, packet, nbytes, NULL, 0, MSG_DONTWAIT);
+}
+
+static void connection_free(struct wharf_connection *connection)
+{
+    struct wharf_server *server = connection->server;
+
+    say_last_words(connection);
+    wharf_loop_remove(server->loop, &connection->source);
+    wharf_timer_clear(server->loop, &connection->hello_timer);
+    wharf_timer_clear(server->loop, &connection->hold_timer);
+    wharf_list_remove(&connection->link);
+    connection->fd = wharf_close_fd(connection->fd);
+    wharf_front_enter(&server->front);
+    wharf_tenant_give_back(connection->tenant, &connection->use);
+    wharf_front_leave(&server->front);
+    free(connection->unsent);
+    free(connection);
+    wharf_server_forget_connection(server);
+}
+
+void wharf_connection_end(struct wharf_connection *connection, bool by_client)
+{
+    struct wharf_session *session = connection->session;
+    struct wharf_server *server = connection->server;
+
+    if (connection->state == WHARF_CONNECTION_CLOSING)
+        return;
+    connection->state = WHARF_CONNECTION_CLOSING;
+    wharf_list_remove(&connection->doom_link);
+    wharf_gate_forget(server->gate, connection);
+    if (!session) {
+        connection_free(connection);
+        return;
+    }
+    wharf_loop_remove(server->loop, &connection->source);
+    if (by_client)
+        session->regions[0].segment.empty = true;
+    wharf_front_kill_session(&server->front, session);
+}
+
+void wharf_connection_session_free(struct wharf_connection *connection)
+{
+    struct wharf_session *session = connection->session;
+    struct wharf_server *server = connection->server;
+
+    connection->session = NULL;
+    wharf_server_reap_session(server, session);
+    connection_free(connection);
+}
+
+void wharf_connection_refuse(struct wharf_connection *connection, int error, const char *format,
+                             ...)
+{
+    struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(connection->last_text, sizeof(connection->last_text), format, args);
+    va_end(args);
+    connection->last_error = error;
+    wharf_log_client(WHARF_LOG_NOTICE, &fields, "connection of %s (pid %d) ended: %s",
+                     connection->name[0] ? connection->name : "a client", (int)connection->pid,
+                     connection->last_text);
+    wharf_front_enter(&connection->server->front);
+    if (error == EDQUOT)
+        connection->tenant->stats.n_refused++;
+    else
+        connection->tenant->stats.n_broken++;
+    wharf_front_leave(&connection->server->front);
+    wharf_connection_end(connection, true);
+}
+
+/* ---- sending ------------------------------------------------------------------------------- */
+
+/* C, D and the arena, where the daemon made it, in this order. */
+static size_t session_fds(const struct wharf_session *session, int fds[3])
+{
+    size_t n = 0;
+
+    fds[n++] = session->c.fd;
+    fds[n++] = session->d.fd;
+    if (session->regions[0].is_there && session->regions[0].segment.fd >= 0)
+        fds[n++] = session->regions[0].segment.fd;
+    return n;
+}
+
+/* The client has them now; of the arena the daemon keeps one, to be able to empty it. */
+static void close_sent_fds(struct wharf_session *session)
+{
+    session->c.fd = wharf_close_fd(session->c.fd);
+    session->d.fd = wharf_close_fd(session->d.fd);
+}
+
+static int send_now(struct wharf_connection *connection, const uint8_t *packet, size_t nbytes,
+                    bool has_fds)
+{
+    int fds[3] = {-1, -1, -1};
+    size_t n_fds = has_fds ? session_fds(connection->session, fds) : 0;
+    int r = wharf_control_send(connection->fd, packet, nbytes, fds, n_fds, MSG_DONTWAIT);
+
+    if (r == 0 && has_fds)
+        close_sent_fds(connection->session);
+    return r;
+}
+
+static void keep_unsent(struct wharf_connection *connection, const uint8_t *packet, size_t nbytes,
+                        bool has_fds)
+{
+    connection->unsent = malloc(nbytes);
+    if (!connection->unsent) {
+        doom(connection);
+        return;
+    }
+    memcpy(connection->unsent, packet, nbytes);
+    connection->unsent_nbytes = nbytes;
+    connection->unsent_has_fds = has_fds;
+    wharf_connection_hold(connection, WHARF_HOLD_SEND);
+}
+
+/* A failure that more room does not cure; ETOOMANYREFS is cured when others read. */
+static bool is_for_good(int r)
+{
+    return r < 0 && r != -EAGAIN && r != -ENOBUFS && r != -ENOMEM;
+}
+
+void wharf_connection_send(struct wharf_connection *connection, const Wharf__Reply *reply,
+                           bool has_fds)
+{
+    uint8_t *packet = connection->server->reply;
+    size_t nbytes;
+    int r = wharf_control_pack_reply(reply, packet, &nbytes);
+
+    if (r == 0)
+        r = send_now(connection, packet, nbytes, has_fds);
+    if (is_for_good(r))
+        doom(connection);
+    else if (r < 0)
+        keep_unsent(connection, packet, nbytes, has_fds);
+}
+
+static void send_unsent(struct wharf_connection *connection)
+{
+    int r = send_now(connection, connection->unsent, connection->unsent_nbytes,
+                     connection->unsent_has_fds);
+
+    if (is_for_good(r))
+        doom(connection);
+    if (r < 0)
+        return;
+    free(WHARF_STEAL(connection->unsent));
+    wharf_connection_release(connection, WHARF_HOLD_SEND);
+}
+
+/* ---- receiving ----------------------------------------------------------------------------- */
+
+/* What one look at the socket found. */
+struct look {
+    ssize_t nbytes;
+    bool has_fds;
+    bool is_too_long;
+};
+
+/*
+ * Reads a packet, or looks at it without taking it.  There is no room for descriptors: the kernel
+ * lets go of them, without closing files, which could take for ever, and says that there were some.
+ */
+static struct look read_packet(struct wharf_connection *connection, int flags)
+{
+    struct iovec iov = {connection->server->packet, sizeof(connection->server->packet)};
+    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n;
+
+    do {
+        n = recvmsg(connection->fd, &header, flags | MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    return (struct look){
+        .nbytes = n < 0 ? -errno : n,
+        .has_fds = header.msg_flags & MSG_CTRUNC,
+        .is_too_long = header.msg_flags & MSG_TRUNC,
+    };
+}
+
+static void take_request(struct wharf_connection *connection, const struct look *look)
+{
+    struct wharf_server *server = connection->server;
+    const Wharf__Request *request;
+    int r = wharf_control_unpack_request(&server->memory, server->packet, (size_t)look->nbytes,
+                                         &request);
+
+    if (r < 0 || request->id == 0) {
+        wharf_connection_refuse(connection, EPROTO, "a packet of %zd bytes is no request",
+                                look->nbytes);
+        return;
+    }
+    bool wants_fd = wharf_request_wants_fd(request);
+    if (look->has_fds != wants_fd) {
+        wharf_connection_refuse(connection, EPROTO,
+                                wants_fd ? "a request came without its descriptor"
+                                         : "descriptors came with a request that has none");
+        return;
+    }
+    if (wants_fd) {
+        wharf_gate_ask(server->gate, connection);
+        return;
+    }
+    read_packet(connection, 0);
+    wharf_request_handle(connection, request, -EBADF);
+}
+
+/* What is neither a wake-up nor nothing: the end, a request, or against the rules. */
+static void take_other(struct wharf_connection *connection, const struct look *look)
+{
+    if (look->nbytes <= 0)
+        wharf_connection_end(connection, true);
+    else if (look->is_too_long)
+        wharf_connection_refuse(connection, EPROTO, "a packet is longer than %u bytes",
+                                WHARF_CONTROL_MAX_NBYTES);
+    else if (wharf_packet_kind((size_t)look->nbytes) == WHARF_PACKET_WAKE)
+        wharf_connection_refuse(connection, EPROTO, "descriptors came with a wake-up");
+    else
+        take_request(connection, look);
+}
+
+static bool is_plain_wake(const struct look *look)
+{
+    return look->nbytes == 1 && !look->has_fds && !look->is_too_long;
+}
+
+static void end_hold(struct wharf_timer *timer)
+{
+    wharf_connection_release(WHARF_LIST_ENTRY(timer, struct wharf_connection, hold_timer),
+                             WHARF_HOLD_DOORBELL);
+}
+
+/* One wake-up or more: the session's ring has something.  Clients that ring and ring with nothing
+ * in it are not listened to for a moment, so that they cannot keep the loop busy. */
+static void answer_wakes(struct wharf_connection *connection, unsigned n_wakes)
+{
+    struct wharf_server *server = connection->server;
+    bool was_needed = false;
+
+    if (connection->session) {
+        wharf_front_enter(&server->front);
+        was_needed = wharf_front_rung(&server->front, connection->session);
+        wharf_front_leave(&server->front);
+    }
+    if (was_needed || n_wakes < MOST_PACKETS)
+        return;
+    wharf_connection_hold(connection, WHARF_HOLD_DOORBELL);
+    wharf_timer_set(server->loop, &connection->hold_timer, wharf_now_ns() + DOORBELL_HOLD_NS,
+                    end_hold);
+}
+
+/* Reads wake-ups, and then one other packet if there is one: that may end the connection. */
+static void receive(struct wharf_connection *connection)
+{
+    struct look look = read_packet(connection, MSG_PEEK);
+    unsigned n_wakes = 0;
+
+    while (is_plain_wake(&look) && n_wakes < MOST_PACKETS) {
+        read_packet(connection, 0);
+        n_wakes++;
+        look = read_packet(connection, MSG_PEEK);
+    }
+    if (n_wakes)
+        answer_wakes(connection, n_wakes);
+    if (look.nbytes != -EAGAIN && !is_plain_wake(&look))
+        take_other(connection, &look);
+}
+
+static void on_ready(struct wharf_source *source, uint32_t ready)
+{
+    struct wharf_connection *connection = WHARF_LIST_ENTRY(source, struct wharf_connection, source);
+
+    if (!(connection->holds & WHARF_HOLD_SEND))
+        receive(connection);
+    else if (ready & (POLLHUP | POLLERR))
+        wharf_connection_end(connection, true);
+    else
+        send_unsent(connection);
+}
+
+/* ---- beginning ----------------------------------------------------------------------------- */
+
+static void on_silence(struct wharf_timer *timer)
+{
+    wharf_connection_refuse(WHARF_LIST_ENTRY(timer, struct wharf_connection, hello_timer),
+                            ETIMEDOUT, "no Hello came in time");
+}
+
+void wharf_connection_greet(struct wharf_connection *connection)
+{
+    struct wharf_server *server = connection->server;
+
+    wharf_timer_set(server->loop, &connection->hello_timer,
+                    wharf_now_ns() + server->config.hello_timeout_ns, on_silence);
+    wharf_connection_release(connection, WHARF_HOLD_PROMISE);
+}
+
+/* Tells a peer that is not let in why; there is no connection of it. */
+static void turn_away(int fd, int error, const char *text)
+{
+    struct wharf_connection none = {.fd = fd, .last_error = error};
+
+    snprintf(none.last_text, sizeof(none.last_text), "%s", text);
+    say_last_words(&none);
+    wharf_close_fd(fd);
+}
+
+static int charge(struct wharf_server *server, struct wharf_connection *connection,
+                  const char *tenant_name)
+{
+    /* Its socket, and three that can be on their way to the client, unread. */
+    connection->use = (struct wharf_use){.n_connections = 1, .n_descriptors = 4};
+    wharf_front_enter(&server->front);
+    struct wharf_tenant *tenant =
+        wharf_tenants_get(&server->front.tenants, tenant_name, &server->config);
+    int r = tenant ? wharf_tenant_charge(tenant, &connection->use, NULL) : -ENOMEM;
+    if (r == 0)
+        tenant->stats.n_connections++;
+    else if (tenant)
+        tenant->stats.n_refused++;
+    connection->tenant = tenant;
+    wharf_front_leave(&server->front);
+    return r;
+}
+
+static int add_to_loop(struct wharf_connection *connection)
+{
+    struct wharf_server *server = connection->server;
+    int r;
+
+    connection->holds = WHARF_HOLD_PROMISE;
+    r = wharf_loop_add(server->loop, &connection->source, connection->fd, wanted(connection),
+                       on_ready);
+    if (r < 0)
+        return r;
+    wharf_list_append(&server->connections, &connection->link);
+    server->n_connections++;
+    if (server->is_promised)
+        wharf_connection_greet(connection);
+    return 0;
+}
+
+void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
+                          const char *tenant_name)
+{
+    struct wharf_connection *connection;
+
+    if (server->n_connections >= server->max_connections) {
+        turn_away(fd, EDQUOT, "the daemon has as many connections as it can have");
+        return;
+    }
+    connection = calloc(1, sizeof(*connection));
+    if (!connection) {
+        turn_away(fd, ENOMEM, "the daemon is out of memory");
+        return;
+    }
+    connection->server = server;
+    connection->number = ++server->last_connection;
+    connection->fd = fd;
+    connection->uid = uid;
+    connection->pid = pid;
+    wharf_list_init(&connection->link);
+    wharf_list_init(&connection->gate_link);
+    wharf_list_init(&connection->doom_link);
+    int r = charge(server, connection, tenant_name);
+    if (r < 0) {
+        turn_away(fd, -r, r == -EDQUOT ? "too many connections of this user" : "out of memory");
+        free(connection);
+        return;
+    }
+    r = add_to_loop(connection);
+    if (r < 0) {
+        turn_away(fd, -r, "the daemon cannot wait for one more connection");
+        wharf_front_enter(&server->front);
+        wharf_tenant_give_back(connection->tenant, &connection->use);
+        wharf_front_leave(&server->front);
+        free(connection);
+    }
+}

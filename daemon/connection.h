@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * connection.h: one client's connection.  Loop thread.
+ */
+#ifndef WHARF_DAEMON_CONNECTION_H
+#define WHARF_DAEMON_CONNECTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/log.h"
+#include "daemon/server.h"
+
+enum wharf_connection_state {
+    WHARF_CONNECTION_GREETING, /* Hello is waited for */
+    WHARF_CONNECTION_READY,    /* no queue yet */
+    WHARF_CONNECTION_OPEN,     /* with a session */
+    WHARF_CONNECTION_CLOSING,  /* its session's end is waited for */
+};
+
+/* Why a connection is not read from at present. */
+enum wharf_connection_hold {
+    WHARF_HOLD_GATE = 1 << 0,     /* the gate has its next packet */
+    WHARF_HOLD_SEND = 1 << 1,     /* a reply waits for room */
+    WHARF_HOLD_PROMISE = 1 << 2,  /* the daemon may not answer Hello yet */
+    WHARF_HOLD_DOORBELL = 1 << 3, /* it rings for nothing */
+};
+
+struct wharf_connection {
+    struct wharf_source source;
+    struct wharf_timer hello_timer;
+    struct wharf_timer hold_timer; /* of WHARF_HOLD_DOORBELL */
+    struct wharf_list link;
+    struct wharf_list gate_link; /* in the gate's queue */
+    struct wharf_list doom_link; /* in the server's list of those that cannot go on */
+    struct wharf_server *server;
+    uint64_t number;
+    int fd;
+    uint8_t state; /* enum wharf_connection_state */
+    uint8_t holds; /* bits of enum wharf_connection_hold */
+    uid_t uid;
+    pid_t pid;
+    struct wharf_tenant *tenant;
+    struct wharf_use use;          /* charged for it, without its session */
+    struct wharf_session *session; /* or NULL */
+    int last_error;                /* the Error to be sent before closing; 0: none */
+    char last_text[160];
+    uint8_t *unsent; /* a reply that waits for room, or NULL */
+    size_t unsent_nbytes;
+    bool unsent_has_fds;                          /* the session's descriptors go with it */
+    char name[WHARF_CONTROL_MAX_NAME_NBYTES + 1]; /* what the program calls itself */
+};
+
+/*
+ * Takes over an accepted socket, whose peer is `uid` and `pid`.  Refuses and closes it where a
+ * quota says so.
+ */
+void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
+                          const char *tenant_name);
+
+/* The daemon may answer now: Hello is waited for, for some time. */
+void wharf_connection_greet(struct wharf_connection *connection);
+
+/* Ends a connection because of what the client did: it is told `error` and the text. */
+void wharf_connection_refuse(struct wharf_connection *connection, int error, const char *format,
+                             ...) __attribute__((format(printf, 3, 4)));
+
+/*
+ * Ends a connection: at once if it has no session, otherwise when that is free.  `by_client`: it
+ * went or broke a rule, so its arena is emptied.
+ */
+void wharf_connection_end(struct wharf_connection *connection, bool by_client);
+
+/* Its session is free: the last step of ending. */
+void wharf_connection_session_free(struct wharf_connection *connection);
+
+void wharf_connection_hold(struct wharf_connection *connection, enum wharf_connection_hold hold);
+void wharf_connection_release(struct wharf_connection *connection, enum wharf_connection_hold hold);
+
+/*
+ * Sends a reply, with the session's descriptors if has_fds; keeps it if there is no room.  There is
+ * no other one that waits: connections with one are not read from.  If it cannot be sent at all,
+ * the connection is ended at the end of the loop's turn, not here.
+ */
+void wharf_connection_send(struct wharf_connection *connection, const Wharf__Reply *reply,
+                           bool has_fds);
+
+struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,
+                                                int error);
+
+/* ---- control_requests.c
+ * ----------------------------------------------------------------------------- */
+
+/* Whether a request may come with a descriptor (it has to, then). */
+bool wharf_request_wants_fd(const Wharf__Request *request);
+
+/* Carries out a request and sends its reply.  fd: what came with it, which stays the caller's; or
+ * -errno: why it is not there. */
+void wharf_request_handle(struct wharf_connection *connection, const Wharf__Request *request,
+                          int fd);
+
+/* stats_reply.c: one page.  Returns false if there is no such page. */
+bool wharf_stats_reply(struct wharf_connection *connection, const Wharf__Request *request);
+
+#endif

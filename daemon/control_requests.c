@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control_requests.c: what the daemon does for each control message. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/cleanup.h"
+#include "daemon/clock.h"
+#include "daemon/connection.h"
+#include "daemon/estimate.h"
+
+/* ---- replies ------------------------------------------------------------------------------- */
+
+static void reply_error(struct wharf_connection *connection, uint32_t id, int code,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static void reply_error(struct wharf_connection *connection, uint32_t id, int code,
+                        const char *format, ...)
+{
+    Wharf__Error error = WHARF__ERROR__INIT;
+    Wharf__Reply reply = WHARF__REPLY__INIT;
+    char text[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (code == EDQUOT) {
+        wharf_front_enter(&connection->server->front);
+        connection->tenant->stats.n_refused++;
+        wharf_front_leave(&connection->server->front);
+    }
+    error.code = code;
+    error.text = text;
+    reply.id = id;
+    reply.body_case = WHARF__REPLY__BODY_ERROR;
+    reply.error = &error;
+    wharf_connection_send(connection, &reply, false);
+}
+
+static void reply_done(struct wharf_connection *connection, uint32_t id)
+{
+    Wharf__Done done = WHARF__DONE__INIT;
+    Wharf__Reply reply = WHARF__REPLY__INIT;
+
+    reply.id = id;
+    reply.body_case = WHARF__REPLY__BODY_DONE;
+    reply.done = &done;
+    wharf_connection_send(connection, &reply, false);
+}
+
+/* ---- hello --------------------------------------------------------------------------------- */
+
+static void fill_limits(const struct wharf_quota *quota, Wharf__Limits *limits)
+{
+    limits->max_entries = (uint32_t)quota->max_entries;
+    limits->max_arena_nbytes = quota->max_arena_nbytes;
+    limits->max_memory_nbytes = quota->max_memory_nbytes;
+    limits->max_regions = (uint32_t)quota->max_regions;
+    limits->max_job_nbytes = quota->max_job_nbytes;
+    limits->max_batch_chunks = (uint32_t)quota->max_batch_chunks;
+    limits->max_jobs = (uint32_t)quota->max_jobs;
+    limits->max_connections = (uint32_t)quota->max_connections;
+}
+
+static void reply_hello(struct wharf_connection *connection, uint32_t id)
+{
+    Wharf__HelloReply hello = WHARF__HELLO_REPLY__INIT;
+    Wharf__Limits limits = WHARF__LIMITS__INIT;
+    Wharf__Reply reply = WHARF__REPLY__INIT;
+    uint32_t codecs[WHARF_N_CODECS];
+    uint32_t engines[] = {WHARF_ENGINE_CPU, WHARF_ENGINE_REFERENCE};
+
+    for (uint32_t i = 0; i < WHARF_N_CODECS; i++)
+        codecs[i] = i;
+    fill_limits(&connection->tenant->quota, &limits);
+    hello.version = WHARF_CONTROL_VERSION;
+    hello.generation = connection->server->front.generation;
+    hello.daemon_version = (char *)WHARF_VERSION;
+    hello.n_codecs = WHARF_N_CODECS;
+    hello.codecs = codecs;
+    hello.n_engines = sizeof(engines) / sizeof(engines[0]);
+    hello.engines = engines;
+    hello.limits = &limits;
+    reply.id = id;
+    reply.body_case = WHARF__REPLY__BODY_HELLO;
+    reply.hello = &hello;
+    wharf_connection_send(connection, &reply, false);
+}
+
+/* A refused Hello ends the connection, after the answer. */
+static void refuse_hello(struct wharf_connection *connection, uint32_t id, int code,
+                         const char *text)
+{
+    struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
+
+    wharf_log_client(WHARF_LOG_NOTICE, &fields, "refused the Hello of pid %d: %s",
+                     (int)connection->pid, text);
+    reply_error(connection, id, code, "%s", text);
+    wharf_connection_end(connection, true);
+}
+
+static void handle_hello(struct wharf_connection *connection, uint32_t id,
+                         const Wharf__HelloRequest *hello)
+{
+    struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
+
+    if (connection->server->is_draining) {
+        refuse_hello(connection, id, ESHUTDOWN, "the daemon is going down: connect again");
+        return;
+    }
+    if (strlen(hello->client_name) > WHARF_CONTROL_MAX_NAME_NBYTES ||
+        hello->min_version > hello->version) {
+        refuse_hello(connection, id, EINVAL,
+                     "client_name is too long, or min_version above version");
+        return;
+    }
+    if (hello->version < WHARF_CONTROL_VERSION || hello->min_version > WHARF_CONTROL_VERSION) {
+        refuse_hello(connection, id, EPROTONOSUPPORT, "this daemon speaks version 1 alone");
+        return;
+    }
+    if (hello->required_features) {
+        refuse_hello(connection, id, EOPNOTSUPP,
+                     "this daemon has none of the features that are required");
+        return;
+    }
+    strcpy(connection->name, hello->client_name);
+    connection->state = WHARF_CONNECTION_READY;
+    wharf_timer_clear(connection->server->loop, &connection->hello_timer);
+    wharf_log_client(WHARF_LOG_DEBUG, &fields, "%s (pid %d) says Hello", connection->name,
+                     (int)connection->pid);
+    reply_hello(connection, id);
+}
+
+/* ---- opening the queue --------------------------------------------------------------------- */
+
+/* What is wrong with the request by itself; 0 if nothing. */
+static int check_queue(const struct wharf_connection *connection,
+                       const Wharf__OpenQueueRequest *open, const char **ret_text)
+{
+    const struct wharf_quota *quota = &connection->tenant->quota;
+
+    *ret_text = "n_entries is no power of two from 2 to 32768";
+    if (!wharf_ring_n_entries_good(open->n_entries))
+        return EINVAL;
+    *ret_text = "default_class is none that is known";
+    if (open->default_class > WHARF_CLASS_BACKGROUND)
+        return EINVAL;
+    *ret_text = "engine is none that is known";
+    if (open->engine > WHARF_ENGINE_SIMT)
+        return EINVAL;
+    *ret_text = "arena_nbytes is 0 for an arena that is brought";
+    if (open->bring_arena && open->arena_nbytes == 0)
+        return EINVAL;
+    *ret_text = "this daemon has no such engine";
+    if (open->engine == WHARF_ENGINE_GPU || open->engine == WHARF_ENGINE_SIMT)
+        return EOPNOTSUPP;
+    *ret_text = "n_entries is over max_entries, the limit of one queue";
+    if (open->n_entries > quota->max_entries)
+        return EDQUOT;
+    *ret_text = "arena_nbytes is over max_arena, the limit of one session";
+    if (open->arena_nbytes > quota->max_arena_nbytes)
+        return EDQUOT;
+    return 0;
+}
+
+static int make_session(struct wharf_connection *connection, const Wharf__OpenQueueRequest *open,
+                        int fd, struct wharf_session **ret_session)
+{
+    struct wharf_server *server = connection->server;
+    struct wharf_session_options options = {
+        .id = connection->number,
+        .n_entries = open->n_entries,
+        .arena_nbytes = open->bring_arena ? 0 : open->arena_nbytes,
+        .n_regions = (uint32_t)connection->tenant->quota.max_regions,
+        .generation = server->front.generation,
+        .default_class = open->default_class ? (uint8_t)open->default_class : WHARF_CLASS_NORMAL,
+        .engine = (uint8_t)open->engine,
+        .brought_fd = open->bring_arena ? fd : -1,
+        .brought_nbytes = open->bring_arena ? open->arena_nbytes : 0,
+    };
+    struct wharf_use use = wharf_session_use(&options);
+    struct wharf_session *session;
+    int r;
+
+    if (open->bring_arena && fd < 0)
+        return fd;
+    wharf_front_enter(&server->front);
+    r = wharf_tenant_charge(connection->tenant, &use, NULL);
+    wharf_front_leave(&server->front);
+    if (r < 0)
+        return r;
+    r = wharf_session_new(&options, connection->tenant, &session);
+    if (r < 0) {
+        wharf_front_enter(&server->front);
+        wharf_tenant_give_back(connection->tenant, &use);
+        wharf_front_leave(&server->front);
+        return r;
+    }
+    session->socket = connection->fd;
+    session->connection = connection;
+    *ret_session = session;
+    return 0;
+}
+
+static const char *memory_error_text(int r)
+{
+    switch (r) {
+    case -EBADF:
+        return "the descriptor is no memfd (huge pages are none either)";
+    case -EPERM:
+        return "the memfd is not sealed with F_SEAL_SHRINK and F_SEAL_GROW, or is sealed against "
+               "writing and not registered read-only";
+    case -EINVAL:
+        return "the memfd is shorter than nbytes says, or nbytes is 0";
+    case -EDQUOT:
+        return "over the limit of this user's clients together; close some, or ask for less";
+    default:
+        return "the machine does not have the memory, or does not give it";
+    }
+}
+
+static void handle_open_queue(struct wharf_connection *connection, uint32_t id,
+                              const Wharf__OpenQueueRequest *open, int fd)
+{
+    Wharf__OpenQueueReply queue = WHARF__OPEN_QUEUE_REPLY__INIT;
+    Wharf__Reply reply = WHARF__REPLY__INIT;
+    struct wharf_session *session;
+    const char *text;
+
+    if (connection->server->is_draining) {
+        reply_error(connection, id, ESHUTDOWN, "the daemon is going down: connect again");
+        return;
+    }
+    if (connection->session) {
+        reply_error(connection, id, EBUSY, "this connection has a queue");
+        return;
+    }
+    int code = check_queue(connection, open, &text);
+    if (code) {
+        reply_error(connection, id, code, "%s", text);
+        return;
+    }
+    int r = make_session(connection, open, fd, &session);
+    if (r < 0) {
+        reply_error(connection, id, -r, "%s", memory_error_text(r));
+        return;
+    }
+    connection->session = session;
+    connection->state = WHARF_CONNECTION_OPEN;
+    queue.n_entries = open->n_entries;
+    queue.arena_nbytes = session->regions[0].is_there ? session->regions[0].segment.nbytes : 0;
+    queue.session = session->id;
+    reply.id = id;
+    reply.body_case = WHARF__REPLY__BODY_OPEN_QUEUE;
+    reply.open_queue = &queue;
+    wharf_front_enter(&connection->server->front);
+    wharf_front_add_session(&connection->server->front, session);
+    wharf_front_leave(&connection->server->front);
+    wharf_connection_send(connection, &reply, true);
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+static int check_register(struct wharf_connection *connection,
+                          const Wharf__RegisterMemoryRequest *memory, const char **ret_text)
+{
+    *ret_text = "open the queue first: regions belong to it";
+    if (!connection->session)
+        return EINVAL;
+    *ret_text = "region is not 1 to 65535";
+    if (memory->region == WHARF_REGION_ARENA || memory->region > UINT16_MAX)
+        return EINVAL;
+    *ret_text = "GPU memory was not agreed on: FEATURE_GPU_MEMORY is missing";
+    if (memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU)
+        return EOPNOTSUPP;
+    *ret_text = "kind is none that is known";
+    if (memory->kind != WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD)
+        return EINVAL;
+    *ret_text = "nbytes is 0";
+    if (memory->nbytes == 0)
+        return EINVAL;
+    return 0;
+}
+
+/* Charges, maps and enters a region.  Only the loop thread adds and removes regions, so what it
+ * finds stays so until it leaves. */
+static int add_region(struct wharf_connection *connection,
+                      const Wharf__RegisterMemoryRequest *memory, int fd)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    struct wharf_use use = {.n_descriptors = 1, .memory_nbytes = memory->nbytes};
+    struct wharf_segment segment;
+
+    if (fd < 0)
+        return fd;
+    if (wharf_session_region(session, memory->region))
+        return -EEXIST;
+    struct wharf_region *region = wharf_session_region_place(session);
+    if (!region)
+        return -EDQUOT;
+    wharf_front_enter(front);
+    int r = wharf_tenant_charge(connection->tenant, &use, NULL);
+    wharf_front_leave(front);
+    if (r < 0)
+        return r;
+    r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &segment);
+    wharf_front_enter(front);
+    if (r < 0) {
+        wharf_tenant_give_back(connection->tenant, &use);
+    } else {
+        *region = (struct wharf_region){
+            .number = (uint16_t)memory->region,
+            .is_there = true,
+            .read_only = memory->read_only,
+            .segment = segment,
+        };
+        session->use.n_descriptors += use.n_descriptors;
+        session->use.memory_nbytes += use.memory_nbytes;
+    }
+    wharf_front_leave(front);
+    return r;
+}
+
+static void handle_register(struct wharf_connection *connection, uint32_t id,
+                            const Wharf__RegisterMemoryRequest *memory, int fd)
+{
+    const char *text;
+    int code = check_register(connection, memory, &text);
+
+    if (code) {
+        reply_error(connection, id, code, "%s", text);
+        return;
+    }
+    int r = add_region(connection, memory, fd);
+    if (r == -EEXIST)
+        reply_error(connection, id, EEXIST, "region %u is in use", (unsigned)memory->region);
+    else if (r < 0)
+        reply_error(connection, id, -r, "region %u: %s", (unsigned)memory->region,
+                    memory_error_text(r));
+    else
+        reply_done(connection, id);
+}
+
+static int remove_region(struct wharf_connection *connection, uint32_t number)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    struct wharf_segment segment;
+    struct wharf_use use = {.n_descriptors = 1};
+    int r = 0;
+
+    wharf_front_enter(front);
+    struct wharf_region *region = session ? wharf_session_region(session, number) : NULL;
+    if (!region) {
+        r = -ENOENT;
+    } else if (region->n_users) {
+        r = -EBUSY;
+    } else {
+        segment = region->segment;
+        *region = (struct wharf_region){.is_there = false};
+        use.memory_nbytes = segment.nbytes;
+        session->use.n_descriptors -= use.n_descriptors;
+        session->use.memory_nbytes -= use.memory_nbytes;
+    }
+    wharf_front_leave(front);
+    if (r == 0)
+        wharf_server_reap_segment(connection->server, &segment, connection->tenant, &use);
+    return r;
+}
+
+static void handle_unregister(struct wharf_connection *connection, uint32_t id,
+                              const Wharf__UnregisterMemoryRequest *memory)
+{
+    int r =
+        memory->region == WHARF_REGION_ARENA ? -EINVAL : remove_region(connection, memory->region);
+
+    if (r == -EINVAL)
+        reply_error(connection, id, EINVAL, "the arena stays as long as the queue");
+    else if (r == -ENOENT)
+        reply_error(connection, id, ENOENT, "there is no region %u", (unsigned)memory->region);
+    else if (r == -EBUSY)
+        reply_error(connection, id, EBUSY, "jobs in flight use region %u",
+                    (unsigned)memory->region);
+    else
+        reply_done(connection, id);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
+static void handle_drain(struct wharf_connection *connection, uint32_t id)
+{
+    struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
+
+    if (connection->uid != 0 && connection->uid != geteuid()) {
+        reply_error(connection, id, EPERM, "only root and the daemon's own user may drain it");
+        return;
+    }
+    wharf_log(WHARF_LOG_NOTICE, &fields, "draining, as %s (pid %d) asks", connection->name,
+              (int)connection->pid);
+    reply_done(connection, id);
+    connection->server->wants_drain = true;
+}
+
+bool wharf_request_wants_fd(const Wharf__Request *request)
+{
+    if (request->body_case == WHARF__REQUEST__BODY_OPEN_QUEUE)
+        return request->open_queue->bring_arena;
+    return request->body_case == WHARF__REQUEST__BODY_REGISTER_MEMORY;
+}
+
+static void handle_ready(struct wharf_connection *connection, const Wharf__Request *request, int fd)
+{
+    uint32_t id = request->id;
+
+    switch (request->body_case) {
+    case WHARF__REQUEST__BODY_HELLO:
+        wharf_connection_refuse(connection, EPROTO, "Hello was said before");
+        break;
+    case WHARF__REQUEST__BODY_OPEN_QUEUE:
+        handle_open_queue(connection, id, request->open_queue, fd);
+        break;
+    case WHARF__REQUEST__BODY_REGISTER_MEMORY:
+        handle_register(connection, id, request->register_memory, fd);
+        break;
+    case WHARF__REQUEST__BODY_UNREGISTER_MEMORY:
+        handle_unregister(connection, id, request->unregister_memory);
+        break;
+    case WHARF__REQUEST__BODY_STATS:
+        if (!wharf_stats_reply(connection, request))
+            reply_error(connection, id, EINVAL, "there is no such page of statistics");
+        break;
+    case WHARF__REQUEST__BODY_DRAIN:
+        handle_drain(connection, id);
+        break;
+    case WHARF__REQUEST__BODY_PING:
+        reply_done(connection, id);
+        break;
+    default:
+        reply_error(connection, id, EOPNOTSUPP, "this daemon does not know such a request");
+    }
+}
+
+void wharf_request_handle(struct wharf_connection *connection, const Wharf__Request *request,
+                          int fd)
+{
+    if (connection->state != WHARF_CONNECTION_GREETING)
+        handle_ready(connection, request, fd);
+    else if (request->body_case == WHARF__REQUEST__BODY_HELLO)
+        handle_hello(connection, request->id, request->hello);
+    else
+        wharf_connection_refuse(connection, EPROTO, "a request came before Hello");
+}

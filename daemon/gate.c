@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/gate.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "daemon/cleanup.h"
+#include "daemon/clock.h"
+#include "daemon/connection.h"
+#include "daemon/log.h"
+
+/* Where the gate finds its socket. */
+#define GATE_FD 3
+
+/* One gate process. */
+struct process {
+    struct wharf_gate *gate;
+    pid_t pid;
+    struct wharf_source source;      /* its socket, or nothing after it was killed */
+    struct wharf_source exit_source; /* its pidfd */
+    struct wharf_tenant *blamed;     /* whom it was killed for */
+    struct wharf_list link;          /* in the list of those that were killed */
+};
+
+struct wharf_gate {
+    struct wharf_server *server;
+    struct process *process;        /* the one that is asked; NULL: none is running */
+    bool is_busy;                   /* an answer is awaited */
+    struct wharf_connection *asked; /* for whom; NULL if it ended meanwhile */
+    struct wharf_tenant *tenant;    /* whose; pinned */
+    struct wharf_list queue;        /* connections that wait for their turn */
+    struct wharf_list killed;
+    struct wharf_timer timer;
+};
+
+static void ask_next(struct wharf_gate *gate);
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+static void process_free(struct process *process)
+{
+    struct wharf_loop *loop = process->gate->server->loop;
+
+    wharf_loop_remove(loop, &process->source);
+    wharf_loop_remove(loop, &process->exit_source);
+    process->source.fd = wharf_close_fd(process->source.fd);
+    process->exit_source.fd = wharf_close_fd(process->exit_source.fd);
+    wharf_list_remove(&process->link);
+    free(process);
+}
+
+/* Whom the question is for must not be forgotten while the answer is awaited: the connection can
+ * end meanwhile. */
+static void set_asked(struct wharf_gate *gate, struct wharf_connection *connection)
+{
+    struct wharf_front *front = &gate->server->front;
+
+    wharf_front_enter(front);
+    if (gate->tenant)
+        gate->tenant->n_pins--;
+    gate->tenant = connection ? connection->tenant : NULL;
+    if (gate->tenant)
+        gate->tenant->n_pins++;
+    wharf_front_leave(front);
+    gate->is_busy = connection != NULL;
+    gate->asked = connection;
+}
+
+/* No answer will come from it: its packet is lost, and with it the connection. */
+static void fail_asked(struct wharf_gate *gate, int error, const char *text)
+{
+    struct wharf_connection *connection = gate->asked;
+
+    wharf_timer_clear(gate->server->loop, &gate->timer);
+    set_asked(gate, NULL);
+    if (connection)
+        wharf_connection_refuse(connection, error, "%s", text);
+}
+
+static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
+{
+    struct process *process = WHARF_LIST_ENTRY(source, struct process, exit_source);
+    struct wharf_gate *gate = process->gate;
+
+    (void)ready;
+    waitid(P_PIDFD, (id_t)source->fd, NULL, WEXITED);
+    if (gate->process == process) {
+        gate->process = NULL;
+        wharf_log(WHARF_LOG_WARNING, NULL, "the gate process has ended");
+        if (gate->is_busy)
+            fail_asked(gate, EIO, "the process that receives descriptors has ended");
+    }
+    wharf_front_enter(&gate->server->front);
+    if (process->blamed)
+        process->blamed->n_hung_gates--;
+    wharf_front_leave(&gate->server->front);
+    process_free(process);
+    ask_next(gate);
+}
+
+static int spawn(int gate_fd, pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t actions;
+    char fd_text[16], parent_text[16];
+    char *argv[] = {(char *)"wharfd", (char *)"--gate", fd_text, parent_text, NULL};
+    char *envp[] = {NULL};
+    posix_spawnattr_t attributes;
+    sigset_t none;
+
+    snprintf(fd_text, sizeof(fd_text), "%d", GATE_FD);
+    snprintf(parent_text, sizeof(parent_text), "%d", (int)getpid());
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, gate_fd, GATE_FD);
+    int r = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, argv, envp);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return -r;
+}
+
+static void on_answer(struct wharf_source *source, uint32_t ready);
+
+static int process_watch(struct process *process, int fd)
+{
+    struct wharf_loop *loop = process->gate->server->loop;
+    int r = wharf_loop_add(loop, &process->source, fd, POLLIN, on_answer);
+
+    if (r < 0)
+        return r;
+    int pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    if (pidfd < 0)
+        return -errno;
+    return wharf_loop_add(loop, &process->exit_source, pidfd, POLLIN, on_exit_of_process);
+}
+
+static int process_new(struct wharf_gate *gate)
+{
+    int pair[2];
+    struct process *process = calloc(1, sizeof(*process));
+
+    if (!process)
+        return -ENOMEM;
+    process->gate = gate;
+    process->source.fd = process->exit_source.fd = -1;
+    wharf_list_init(&process->link);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+        free(process);
+        return -errno;
+    }
+    int r = spawn(pair[1], &process->pid);
+    close(pair[1]);
+    if (r == 0)
+        r = process_watch(process, pair[0]);
+    else
+        close(pair[0]);
+    if (r < 0) {
+        if (process->pid) {
+            kill(process->pid, SIGKILL);
+            waitpid(process->pid, NULL, 0);
+        }
+        process_free(process);
+        return r;
+    }
+    gate->process = process;
+    return 0;
+}
+
+/* It hangs in what the client sent: another one takes its place.  It stays a debt of the tenant's
+ * until it is gone, which can take as long as the client's file server likes. */
+static void on_timeout(struct wharf_timer *timer)
+{
+    struct wharf_gate *gate = WHARF_LIST_ENTRY(timer, struct wharf_gate, timer);
+    struct process *process = gate->process;
+    struct wharf_server *server = gate->server;
+
+    wharf_log_client(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = gate->tenant->name},
+                     "a descriptor hung the gate process %d, which is replaced", (int)process->pid);
+    kill(process->pid, SIGKILL);
+    wharf_loop_remove(server->loop, &process->source);
+    process->source.fd = wharf_close_fd(process->source.fd);
+    wharf_list_append(&gate->killed, &process->link);
+    wharf_front_enter(&server->front);
+    process->blamed = gate->tenant;
+    process->blamed->n_hung_gates++;
+    wharf_front_leave(&server->front);
+    gate->process = NULL;
+    fail_asked(gate, EBADF, "looking at the descriptor took too long");
+    ask_next(gate);
+}
+
+/* ---- questions ----------------------------------------------------------------------------- */
+
+static int ask(struct wharf_gate *gate, struct wharf_connection *connection)
+{
+    static const uint8_t byte;
+    int r = gate->process ? 0 : process_new(gate);
+
+    if (r < 0)
+        return r;
+    r = wharf_control_send(gate->process->source.fd, &byte, 1, &connection->fd, 1, MSG_DONTWAIT);
+    if (r < 0)
+        return r;
+    set_asked(gate, connection);
+    wharf_timer_set(gate->server->loop, &gate->timer,
+                    wharf_now_ns() + gate->server->config.gate_timeout_ns, on_timeout);
+    return 0;
+}
+
+static void ask_next(struct wharf_gate *gate)
+{
+    struct wharf_connection *connection;
+
+    while (!gate->is_busy &&
+           (connection = WHARF_LIST_FIRST(&gate->queue, struct wharf_connection, gate_link))) {
+        wharf_list_remove(&connection->gate_link);
+        int r = ask(gate, connection);
+        if (r < 0)
+            wharf_connection_refuse(connection, -r,
+                                    "the process that receives descriptors does not start");
+    }
+}
+
+void wharf_gate_ask(struct wharf_gate *gate, struct wharf_connection *connection)
+{
+    wharf_front_enter(&gate->server->front);
+    bool is_bad = connection->tenant->n_hung_gates >= WHARF_GATE_MOST_HUNG;
+    wharf_front_leave(&gate->server->front);
+    if (is_bad) {
+        wharf_connection_refuse(connection, EDQUOT,
+                                "descriptors of this user still hang processes of the daemon");
+        return;
+    }
+    wharf_connection_hold(connection, WHARF_HOLD_GATE);
+    wharf_list_append(&gate->queue, &connection->gate_link);
+    ask_next(gate);
+}
+
+void wharf_gate_forget(struct wharf_gate *gate, struct wharf_connection *connection)
+{
+    wharf_list_remove(&connection->gate_link);
+    if (gate->asked == connection)
+        gate->asked = NULL;
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+static const char *what_is_wrong(const struct wharf_gate_answer *answer)
+{
+    if (answer->error)
+        return "a packet with descriptors could not be received";
+    if (answer->n_fds != 1)
+        return "a request came with another number of descriptors than one";
+    return NULL;
+}
+
+/* A descriptor that was not let through is -1; what it lacked is in the verdict. */
+static void carry_out(struct wharf_gate *gate, struct wharf_connection *connection,
+                      const struct wharf_gate_answer *answer, const uint8_t *packet, int fd)
+{
+    struct wharf_server *server = gate->server;
+    const Wharf__Request *request;
+    const char *wrong = what_is_wrong(answer);
+
+    if (!wrong && (wharf_control_unpack_request(&server->memory, packet, answer->packet_nbytes,
+                                                &request) < 0 ||
+                   request->id == 0 || !wharf_request_wants_fd(request)))
+        wrong = "a packet changed while it was looked at";
+    if (wrong) {
+        wharf_connection_refuse(connection, EPROTO, "%s", wrong);
+        return;
+    }
+    wharf_connection_release(connection, WHARF_HOLD_GATE);
+    wharf_request_handle(connection, request, fd >= 0 ? fd : (int)answer->verdict);
+}
+
+static int receive_answer(struct process *process, struct wharf_gate_answer *answer,
+                          uint8_t *packet, int *ret_fd)
+{
+    struct iovec iov[2] = {{answer, sizeof(*answer)}, {packet, WHARF_CONTROL_MAX_NBYTES}};
+    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
+    struct msghdr header = {
+        .msg_iov = iov,
+        .msg_iovlen = 2,
+        .msg_control = control,
+        .msg_controllen = sizeof(control),
+    };
+    ssize_t n = recvmsg(process->source.fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (n < 0)
+        return -errno;
+    struct cmsghdr *c = CMSG_FIRSTHDR(&header);
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+        memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+    if (n < (ssize_t)sizeof(*answer) || answer->packet_nbytes != (size_t)n - sizeof(*answer))
+        return -EIO;
+    return 0;
+}
+
+static void on_answer(struct wharf_source *source, uint32_t ready)
+{
+    struct process *process = WHARF_LIST_ENTRY(source, struct process, source);
+    struct wharf_gate *gate = process->gate;
+    struct wharf_connection *connection = gate->asked;
+    struct wharf_gate_answer answer;
+    WHARF_CLEANUP_FD int fd = -1;
+
+    (void)ready;
+    int r = receive_answer(process, &answer, gate->server->packet, &fd);
+    if (r == -EAGAIN)
+        return;
+    if (r < 0 || !gate->is_busy) {
+        /* It has ended, which its pidfd tells too, or is out of its mind. */
+        kill(process->pid, SIGKILL);
+        wharf_loop_want(gate->server->loop, source, 0);
+        return;
+    }
+    wharf_timer_clear(gate->server->loop, &gate->timer);
+    set_asked(gate, NULL);
+    if (connection)
+        carry_out(gate, connection, &answer, gate->server->packet, fd);
+    ask_next(gate);
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+int wharf_gate_new(struct wharf_server *server, struct wharf_gate **ret_gate)
+{
+    struct wharf_gate *gate = calloc(1, sizeof(*gate));
+
+    if (!gate)
+        return -ENOMEM;
+    gate->server = server;
+    wharf_list_init(&gate->queue);
+    wharf_list_init(&gate->killed);
+    *ret_gate = gate;
+    return 0;
+}
+
+void wharf_gate_free(struct wharf_gate *gate)
+{
+    if (!gate)
+        return;
+    wharf_timer_clear(gate->server->loop, &gate->timer);
+    /* They are not waited for: they can hang. */
+    if (gate->process) {
+        kill(gate->process->pid, SIGKILL);
+        process_free(gate->process);
+    }
+    WHARF_LIST_FOR(link, &gate->killed)
+    process_free(WHARF_LIST_ENTRY(link, struct process, link));
+    free(gate);
+}

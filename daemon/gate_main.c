@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gate_main.c: the gate's own process.  Anything here may hang in close(): nobody waits for it.
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "daemon/cleanup.h"
+#include "daemon/gate.h"
+#include "daemon/segment.h"
+
+/* Standard streams, the front, the client, what it sent; some for the libraries. */
+#define MOST_FDS 32
+
+static void close_all(const int *fds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        close(fds[i]);
+}
+
+/* Keeps the descriptor if it is the only one and good; returns it, or -1. */
+static int sort_out(const struct wharf_control_receiver *receiver, struct wharf_gate_answer *answer)
+{
+    unsigned seals;
+    uint64_t nbytes;
+
+    answer->n_fds = (uint32_t)receiver->n_fds;
+    if (receiver->n_fds == 1) {
+        answer->verdict = wharf_segment_check(receiver->fds[0], &seals, &nbytes);
+        if (answer->verdict == 0)
+            return receiver->fds[0];
+    }
+    close_all(receiver->fds, receiver->n_fds);
+    return -1;
+}
+
+/* Receives the packet that waits in a client's socket, and answers.  Returns 0 or -errno of talking
+ * to the front. */
+static int serve_one(int front, int client)
+{
+    static struct wharf_control_receiver receiver;
+    static uint8_t message[sizeof(struct wharf_gate_answer) + WHARF_CONTROL_MAX_NBYTES];
+    struct wharf_gate_answer answer = {
+        .error = wharf_control_receive(client, &receiver, MSG_DONTWAIT),
+    };
+    WHARF_CLEANUP_FD int kept = sort_out(&receiver, &answer);
+
+    answer.packet_nbytes = answer.error ? 0 : (uint32_t)receiver.nbytes;
+    memcpy(message, &answer, sizeof(answer));
+    memcpy(message + sizeof(answer), receiver.packet, answer.packet_nbytes);
+    return wharf_control_send(front, message, sizeof(answer) + answer.packet_nbytes, &kept,
+                              kept >= 0, 0);
+}
+
+/* The front's packets: one byte and a client's socket. */
+static int next_client(int front)
+{
+    struct wharf_control_receiver receiver;
+    int r = wharf_control_receive(front, &receiver, 0);
+
+    if (r < 0)
+        return r;
+    if (receiver.nbytes == 0 || receiver.n_fds != 1) {
+        close_all(receiver.fds, receiver.n_fds);
+        return -EPIPE;
+    }
+    return receiver.fds[0];
+}
+
+int wharf_gate_main(int fd, pid_t parent)
+{
+    struct rlimit limit = {MOST_FDS, MOST_FDS};
+
+    prctl(PR_SET_NAME, "wharfd-gate");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* It may have died before that. */
+    if (getppid() != parent)
+        return 1;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    prctl(PR_SET_DUMPABLE, 0);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    signal(SIGPIPE, SIG_IGN);
+    for (;;) {
+        WHARF_CLEANUP_FD int client = next_client(fd);
+        if (client < 0 || serve_one(fd, client) < 0)
+            return 0;
+    }
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wharfd.c: the daemon's main function: options, signals, systemd. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/gate.h"
+#include "daemon/log.h"
+#include "daemon/notify.h"
+#include "daemon/server.h"
+#include "daemon/wharfd_options.h"
+
+/* How often systemd is told what the daemon does. */
+#define STATUS_NS (5 * (uint64_t)WHARF_NS_PER_S)
+
+struct daemon {
+    struct wharf_server server;
+    struct wharf_options_line options;
+    struct wharf_source signals;
+    struct wharf_timer watchdog;
+    struct wharf_timer status;
+    uint64_t n_told; /* connections, as last told */
+};
+
+/* ---- systemd ------------------------------------------------------------------------------- */
+
+static void describe(const struct daemon *daemon, char *text, size_t nbytes)
+{
+    snprintf(text, nbytes, "Serving %" PRIu64 " connections", daemon->server.n_connections);
+}
+
+static void on_status(struct wharf_timer *timer)
+{
+    struct daemon *daemon = WHARF_LIST_ENTRY(timer, struct daemon, status);
+    char text[64];
+
+    if (daemon->n_told != daemon->server.n_connections && !daemon->server.is_draining) {
+        daemon->n_told = daemon->server.n_connections;
+        describe(daemon, text, sizeof(text));
+        wharf_notify_status(text);
+    }
+    wharf_timer_set(daemon->server.loop, timer, wharf_now_ns() + STATUS_NS, on_status);
+}
+
+/* The loop turns, the front lock can be had, and no worker hangs: the daemon is alive. */
+static void on_watchdog(struct wharf_timer *timer)
+{
+    struct daemon *daemon = WHARF_LIST_ENTRY(timer, struct daemon, watchdog);
+    struct wharf_server *server = &daemon->server;
+    uint64_t now_ns = wharf_now_ns();
+
+    wharf_front_enter(&server->front);
+    uint64_t since_ns = server->front.backend->ops->busy_since(server->front.backend);
+    wharf_front_leave(&server->front);
+    if (since_ns == WHARF_NEVER || now_ns < since_ns ||
+        now_ns - since_ns < server->config.stuck_timeout_ns)
+        wharf_notify_alive();
+    else
+        wharf_log(WHARF_LOG_ERROR, NULL, "a worker has been decoding one piece for %" PRIu64 " s",
+                  (now_ns - since_ns) / WHARF_NS_PER_S);
+    wharf_timer_set(server->loop, timer, now_ns + wharf_notify_watchdog_ns() / 3, on_watchdog);
+}
+
+static void tell_ready(struct daemon *daemon)
+{
+    char text[64];
+
+    daemon->n_told = daemon->server.n_connections;
+    describe(daemon, text, sizeof(text));
+    wharf_notify_ready(text);
+}
+
+/* ---- signals ------------------------------------------------------------------------------- */
+
+static void reload(struct daemon *daemon)
+{
+    struct wharf_config next;
+    char message[512];
+
+    wharf_notify_reloading();
+    if (wharf_options_load(&daemon->options, &next, message, sizeof(message)) < 0) {
+        wharf_log(WHARF_LOG_ERROR, NULL, "the configuration stays as it was: %s", message);
+    } else {
+        wharf_server_reload(&daemon->server, &next);
+        wharf_log(WHARF_LOG_NOTICE, NULL, "read the configuration again");
+    }
+    wharf_config_deinit(&next);
+    tell_ready(daemon);
+}
+
+static void on_signal(struct wharf_source *source, uint32_t ready)
+{
+    struct daemon *daemon = WHARF_LIST_ENTRY(source, struct daemon, signals);
+    struct signalfd_siginfo info;
+
+    (void)ready;
+    while (read(source->fd, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo == SIGHUP) {
+            reload(daemon);
+            continue;
+        }
+        wharf_log(WHARF_LOG_NOTICE, NULL, "%s: %s", sigabbrev_np((int)info.ssi_signo),
+                  daemon->server.is_draining ? "ending at once" : "finishing jobs");
+        wharf_notify_stopping();
+        wharf_server_drain(&daemon->server);
+    }
+}
+
+/* Before any thread is made: all of them inherit the mask. */
+static int block_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -errno;
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+/* ---- main ---------------------------------------------------------------------------------- */
+
+static int run(struct daemon *daemon, struct wharf_config *config)
+{
+    struct wharf_server *server = &daemon->server;
+    int signals = block_signals();
+    int r = signals < 0 ? signals : wharf_server_init(server, config);
+
+    if (r == 0)
+        r = wharf_loop_add(server->loop, &daemon->signals, signals, POLLIN, on_signal);
+    if (r < 0)
+        return r;
+    if (wharf_notify_watchdog_ns() != WHARF_NEVER)
+        on_watchdog(&daemon->watchdog);
+    if (getenv("NOTIFY_SOCKET"))
+        on_status(&daemon->status);
+    wharf_log(WHARF_LOG_NOTICE, NULL, "wharfd %s serves with %u CPU workers, by %s", WHARF_VERSION,
+              (unsigned)server->front.n_workers,
+              wharf_loop_kind(server->loop) == WHARF_LOOP_URING ? "io_uring" : "epoll");
+    tell_ready(daemon);
+    r = wharf_server_run(server);
+    if (r == 0 && server->n_connections > 0)
+        /* Jobs that are left undone are not waited for. */
+        _exit(EXIT_SUCCESS);
+    wharf_loop_remove(server->loop, &daemon->signals);
+    close(signals);
+    wharf_timer_clear(server->loop, &daemon->watchdog);
+    wharf_timer_clear(server->loop, &daemon->status);
+    return r;
+}
+
+static int serve(const struct wharf_options_line *options)
+{
+    static struct daemon daemon;
+    struct wharf_config config;
+    char message[512];
+
+    daemon.options = *options;
+    wharf_log_init();
+    if (wharf_options_load(options, &config, message, sizeof(message)) < 0) {
+        wharf_config_deinit(&config);
+        wharf_log(WHARF_LOG_ERROR, NULL, "%s", message);
+        return 2;
+    }
+    if (options->checks_config) {
+        wharf_config_deinit(&config);
+        return EXIT_SUCCESS;
+    }
+    int r = run(&daemon, &config);
+    wharf_server_deinit(&daemon.server);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    struct wharf_options_line options;
+
+    /* How the daemon calls itself; nobody else has a reason to. */
+    if (argc == 4 && strcmp(argv[1], "--gate") == 0)
+        return wharf_gate_main(atoi(argv[2]), (pid_t)atoi(argv[3]));
+    if (wharf_options_parse(argc, argv, &options) < 0)
+        return 2;
+    if (options.prints_help)
+        wharf_options_print_help();
+    else if (options.prints_version)
+        printf("wharfd %s\n", WHARF_VERSION);
+    else if (options.prints_config)
+        wharf_config_print(stdout);
+    else
+        return serve(&options);
+    return EXIT_SUCCESS;
+}

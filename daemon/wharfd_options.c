@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/wharfd_options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPTION_PRINT_CONFIG = 256, OPTION_CHECK_CONFIG };
+
+void wharf_options_print_help(void)
+{
+    puts("usage: wharfd [--socket PATH] [--engine auto|cpu] [--config FILE]\n"
+         "\n"
+         "The wharf daemon: decompresses for every process that connects to its socket.  It runs "
+         "in\n"
+         "the foreground, as any user.\n"
+         "\n"
+         "  -s, --socket PATH    listen there, instead of where the configuration says\n"
+         "  -e, --engine ENGINE  what runs jobs: auto (the default) or cpu\n"
+         "  -c, --config FILE    read this configuration instead of " WHARF_CONFIG_PATH "\n"
+         "      --check-config   read the configuration, say what is wrong, and end\n"
+         "      --print-config   print a configuration file with all defaults, and end\n"
+         "  -V, --version        print the version, and end\n"
+         "  -h, --help           print this, and end\n"
+         "\n"
+         "SIGHUP makes it read the configuration again, SIGTERM finish its jobs and end.");
+}
+
+static int usage(const char *what, const char *argument)
+{
+    fprintf(stderr, "wharfd: %s%s%s\nTry wharfd --help.\n", what, argument ? ": " : "",
+            argument ? argument : "");
+    return -EINVAL;
+}
+
+static int check_engine(const char *engine)
+{
+    if (!engine || strcmp(engine, "auto") == 0 || strcmp(engine, "cpu") == 0)
+        return 0;
+    return usage("this daemon has no such engine; it has auto and cpu", engine);
+}
+
+int wharf_options_parse(int argc, char **argv, struct wharf_options_line *ret_options)
+{
+    static const struct option known[] = {
+        {"socket", required_argument, NULL, 's'},
+        {"engine", required_argument, NULL, 'e'},
+        {"config", required_argument, NULL, 'c'},
+        {"check-config", no_argument, NULL, OPTION_CHECK_CONFIG},
+        {"print-config", no_argument, NULL, OPTION_PRINT_CONFIG},
+        {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct wharf_options_line options = {.config_path = NULL};
+    int option;
+
+    while ((option = getopt_long(argc, argv, "s:e:c:Vh", known, NULL)) >= 0) {
+        switch (option) {
+        case 's':
+            options.socket = optarg;
+            break;
+        case 'e':
+            options.engine = optarg;
+            break;
+        case 'c':
+            options.config_path = optarg;
+            break;
+        case OPTION_CHECK_CONFIG:
+            options.checks_config = true;
+            break;
+        case OPTION_PRINT_CONFIG:
+            options.prints_config = true;
+            break;
+        case 'V':
+            options.prints_version = true;
+            break;
+        case 'h':
+            options.prints_help = true;
+            break;
+        default:
+            fputs("Try wharfd --help.\n", stderr);
+            return -EINVAL;
+        }
+    }
+    if (optind < argc)
+        return usage("takes no arguments", argv[optind]);
+    if (options.socket && (!*options.socket || strlen(options.socket) >= WHARF_CONFIG_PATH_NBYTES))
+        return usage("a socket's path has 1 to 107 bytes", options.socket);
+    if (check_engine(options.engine) < 0)
+        return -EINVAL;
+    *ret_options = options;
+    return 0;
+}
+
+int wharf_options_load(const struct wharf_options_line *options, struct wharf_config *config,
+                       char *message, size_t message_nbytes)
+{
+    const char *path = options->config_path;
+    int r = 0;
+
+    wharf_config_init(config);
+    if (path || access(WHARF_CONFIG_PATH, F_OK) == 0)
+        r = wharf_config_load(config, path ? path : WHARF_CONFIG_PATH, message, message_nbytes);
+    if (r == 0 && options->socket)
+        strcpy(config->listen.path, options->socket);
+    return r;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wharfd_options.h: wharfd's command line. */
+#ifndef WHARF_DAEMON_WHARFD_OPTIONS_H
+#define WHARF_DAEMON_WHARFD_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "daemon/config.h"
+
+struct wharf_options_line {
+    const char *config_path; /* NULL: the default one, which need not exist */
+    const char *socket;      /* NULL: as the configuration says */
+    const char *engine;      /* auto, cpu; NULL: auto */
+    bool prints_config;
+    bool checks_config;
+    bool prints_version;
+    bool prints_help;
+};
+
+#define WHARF_CONFIG_PATH "/etc/wharf/wharfd.conf"
+
+/* Returns 0, or -EINVAL having said why on standard error. */
+int wharf_options_parse(int argc, char **argv, struct wharf_options_line *ret_options);
+
+void wharf_options_print_help(void);
+
+/* Loads the configuration and puts the command line over it.  Returns 0 or -errno, with `message`.
+ */
+int wharf_options_load(const struct wharf_options_line *options, struct wharf_config *config,
+                       char *message, size_t message_nbytes);
+
+#endif

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/test_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LIMIT_S 20
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+struct test_client *test_client_new(void)
+{
+    struct test_client *client = calloc(1, sizeof(*client));
+
+    if (!client)
+        abort();
+    client->fd = client->c_fd = client->d_fd = client->arena_fd = -1;
+    return client;
+}
+
+void test_client_free(struct test_client *client)
+{
+    int fds[] = {client->fd, client->c_fd, client->d_fd, client->arena_fd};
+    size_t ring_nbytes = wharf_ring_segment_nbytes(client->n_entries);
+
+    if (client->c)
+        munmap(client->c, ring_nbytes);
+    if (client->d)
+        munmap((void *)client->d, ring_nbytes);
+    if (client->arena)
+        munmap(client->arena, client->arena_nbytes);
+    for (unsigned i = 0; i < 4; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    free(client);
+}
+
+int test_client_connect(struct test_client *client, const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    client->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (client->fd < 0 || connect(client->fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+        return -errno;
+    return 0;
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+int test_client_send(struct test_client *client, Wharf__Request *request, const int *fds,
+                     size_t n_fds)
+{
+    uint8_t packet[WHARF_CONTROL_MAX_NBYTES];
+    size_t nbytes;
+
+    request->id = ++client->last_id;
+    int r = wharf_control_pack_request(request, packet, &nbytes);
+    return r < 0 ? r : wharf_control_send(client->fd, packet, nbytes, fds, n_fds, 0);
+}
+
+static int wait_readable(struct test_client *client)
+{
+    struct pollfd poll_fd = {client->fd, POLLIN, 0};
+    int r = poll(&poll_fd, 1, LIMIT_S * 1000);
+
+    return r < 0 ? -errno : r == 0 ? -ETIMEDOUT : 0;
+}
+
+int test_client_receive(struct test_client *client, const Wharf__Reply **ret_reply)
+{
+    const Wharf__Reply *reply;
+    int r;
+
+    do {
+        r = wait_readable(client);
+        if (r == 0)
+            r = wharf_control_receive(client->fd, &client->receiver, 0);
+        if (r == -ECONNRESET || (r == 0 && client->receiver.nbytes == 0))
+            r = -EPIPE;
+        if (r < 0)
+            return r;
+    } while (client->receiver.nbytes == 1);
+    r = wharf_control_unpack_reply(&client->memory, client->receiver.packet,
+                                   client->receiver.nbytes, &reply);
+    if (r < 0)
+        return r;
+    if (reply->body_case == WHARF__REPLY__BODY_ERROR) {
+        snprintf(client->error, sizeof(client->error), "%s", reply->error->text);
+        return -reply->error->code;
+    }
+    *ret_reply = reply;
+    return 0;
+}
+
+int test_client_call(struct test_client *client, Wharf__Request *request, const int *fds,
+                     size_t n_fds, const Wharf__Reply **ret_reply)
+{
+    int r = test_client_send(client, request, fds, n_fds);
+
+    if (r < 0)
+        return r;
+    r = test_client_receive(client, ret_reply);
+    if (r == 0 && (*ret_reply)->id != request->id)
+        return -EBADMSG;
+    return r;
+}
+
+/* For requests that are answered by Done. */
+static int call_for_done(struct test_client *client, Wharf__Request *request, const int *fds,
+                         size_t n_fds)
+{
+    const Wharf__Reply *reply;
+    int r = test_client_call(client, request, fds, n_fds, &reply);
+
+    if (r == 0 && reply->body_case != WHARF__REPLY__BODY_DONE)
+        return -EBADMSG;
+    return r;
+}
+
+int test_client_hello(struct test_client *client)
+{
+    Wharf__HelloRequest hello = WHARF__HELLO_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    const Wharf__Reply *reply;
+
+    hello.version = hello.min_version = WHARF_CONTROL_VERSION;
+    hello.client_name = (char *)"test";
+    request.body_case = WHARF__REQUEST__BODY_HELLO;
+    request.hello = &hello;
+    int r = test_client_call(client, &request, NULL, 0, &reply);
+    if (r < 0)
+        return r;
+    if (reply->body_case != WHARF__REPLY__BODY_HELLO || !reply->hello->limits)
+        return -EBADMSG;
+    client->generation = reply->hello->generation;
+    client->limits = *reply->hello->limits;
+    for (size_t i = 0; i < reply->hello->n_engines; i++)
+        client->engines |= 1u << reply->hello->engines[i];
+    return 0;
+}
+
+int test_client_register(struct test_client *client, uint32_t region, int fd, uint64_t nbytes,
+                         bool read_only)
+{
+    Wharf__RegisterMemoryRequest memory = WHARF__REGISTER_MEMORY_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+
+    memory.region = region;
+    memory.kind = WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD;
+    memory.nbytes = nbytes;
+    memory.read_only = read_only;
+    request.body_case = WHARF__REQUEST__BODY_REGISTER_MEMORY;
+    request.register_memory = &memory;
+    return call_for_done(client, &request, &fd, fd >= 0);
+}
+
+int test_client_unregister(struct test_client *client, uint32_t region)
+{
+    Wharf__UnregisterMemoryRequest memory = WHARF__UNREGISTER_MEMORY_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+
+    memory.region = region;
+    request.body_case = WHARF__REQUEST__BODY_UNREGISTER_MEMORY;
+    request.unregister_memory = &memory;
+    return call_for_done(client, &request, NULL, 0);
+}
+
+int test_client_ping(struct test_client *client)
+{
+    Wharf__PingRequest ping = WHARF__PING_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+
+    request.body_case = WHARF__REQUEST__BODY_PING;
+    request.ping = &ping;
+    return call_for_done(client, &request, NULL, 0);
+}
+
+int test_client_drain(struct test_client *client)
+{
+    Wharf__DrainRequest drain = WHARF__DRAIN_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+
+    request.body_case = WHARF__REQUEST__BODY_DRAIN;
+    request.drain = &drain;
+    return call_for_done(client, &request, NULL, 0);
+}
+
+/* ---- statistics ---------------------------------------------------------------------------- */
+
+static bool has_label(const Wharf__Sample *sample, const char *value)
+{
+    for (size_t i = 0; i < sample->n_labels; i++)
+        if (strcmp(sample->labels[i]->value, value) == 0)
+            return true;
+    return !value[0];
+}
+
+static double find_sample(const Wharf__StatsReply *stats, const char *name, const char *suffix,
+                          const char *label_value)
+{
+    for (size_t i = 0; i < stats->n_families; i++) {
+        const Wharf__MetricFamily *family = stats->families[i];
+        for (size_t k = 0; strcmp(family->name, name) == 0 && k < family->n_samples; k++)
+            if (strcmp(family->samples[k]->suffix, suffix) == 0 &&
+                has_label(family->samples[k], label_value))
+                return family->samples[k]->value;
+    }
+    return -1;
+}
+
+double test_client_metric(struct test_client *client, const char *name, const char *suffix,
+                          const char *label_value)
+{
+    Wharf__StatsRequest stats = WHARF__STATS_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    const Wharf__Reply *reply;
+    double value = -1;
+
+    request.body_case = WHARF__REQUEST__BODY_STATS;
+    request.stats = &stats;
+    do {
+        if (test_client_call(client, &request, NULL, 0, &reply) < 0 ||
+            reply->body_case != WHARF__REPLY__BODY_STATS)
+            return -1;
+        value = find_sample(reply->stats, name, suffix, label_value ? label_value : "");
+        stats.first = reply->stats->next;
+    } while (stats.first && value < 0);
+    return value;
+}
+
+/* ---- the queue ----------------------------------------------------------------------------- */
+
+static void *map_fd(int fd, size_t nbytes, int protection)
+{
+    void *address = mmap(NULL, nbytes, protection, MAP_SHARED, fd, 0);
+
+    return address == MAP_FAILED ? NULL : address;
+}
+
+static int map_queue(struct test_client *client)
+{
+    size_t ring_nbytes = wharf_ring_segment_nbytes(client->n_entries);
+
+    client->c = map_fd(client->c_fd, ring_nbytes, PROT_READ | PROT_WRITE);
+    client->d = map_fd(client->d_fd, ring_nbytes, PROT_READ);
+    if (client->arena_fd >= 0)
+        client->arena = map_fd(client->arena_fd, client->arena_nbytes, PROT_READ | PROT_WRITE);
+    if (!client->c || !client->d || (client->arena_fd >= 0 && !client->arena))
+        return -ENOMEM;
+    wharf_ring_client_init(&client->ring, client->c, client->d, client->n_entries);
+    return 0;
+}
+
+int test_client_open(struct test_client *client, const Wharf__OpenQueueRequest *open,
+                     int brought_fd)
+{
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    const Wharf__Reply *reply;
+    size_t n_expected = open->arena_nbytes && !open->bring_arena ? 3 : 2;
+
+    request.body_case = WHARF__REQUEST__BODY_OPEN_QUEUE;
+    request.open_queue = (Wharf__OpenQueueRequest *)open;
+    int r = test_client_call(client, &request, &brought_fd, brought_fd >= 0, &reply);
+    if (r < 0)
+        return r;
+    if (reply->body_case != WHARF__REPLY__BODY_OPEN_QUEUE || client->receiver.n_fds != n_expected)
+        return -EBADMSG;
+    client->n_entries = reply->open_queue->n_entries;
+    client->arena_nbytes = reply->open_queue->arena_nbytes;
+    client->c_fd = client->receiver.fds[0];
+    client->d_fd = client->receiver.fds[1];
+    if (n_expected == 3)
+        client->arena_fd = client->receiver.fds[2];
+    else if (open->bring_arena)
+        client->arena_fd = fcntl(brought_fd, F_DUPFD_CLOEXEC, 0);
+    return map_queue(client);
+}
+
+struct test_client *test_client_start(const char *path, uint32_t n_entries, uint64_t arena_nbytes)
+{
+    Wharf__OpenQueueRequest open = WHARF__OPEN_QUEUE_REQUEST__INIT;
+    struct test_client *client = test_client_new();
+
+    open.n_entries = n_entries;
+    open.arena_nbytes = arena_nbytes;
+    int r = test_client_connect(client, path);
+    if (r == 0)
+        r = test_client_hello(client);
+    if (r == 0)
+        r = test_client_open(client, &open, -1);
+    if (r < 0) {
+        fprintf(stderr, "no session on %s: %s (%s)\n", path, strerror(-r), client->error);
+        abort();
+    }
+    return client;
+}
+
+int test_client_publish(struct test_client *client)
+{
+    if (wharf_ring_publish_submissions(&client->ring) == 0)
+        return 0;
+    return wharf_control_wake(client->fd);
+}
+
+int test_client_submit(struct test_client *client, const struct wharf_submission *submission)
+{
+    if (wharf_ring_room(&client->ring) == 0)
+        return -EAGAIN;
+    wharf_ring_submit(&client->ring, submission);
+    return test_client_publish(client);
+}
+
+/* Whether the daemon has closed; reads and forgets wake-ups on the way. */
+static bool is_closed(struct test_client *client)
+{
+    char byte[8];
+    ssize_t n;
+
+    do {
+        n = recv(client->fd, byte, sizeof(byte), MSG_DONTWAIT);
+    } while (n > 0);
+    return n == 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+int test_client_sleep(struct test_client *client, uint32_t n)
+{
+    /* A daemon that has died wakes nobody. */
+    struct timespec limit = {.tv_nsec = 50000000};
+
+    for (unsigned i = 0; i < LIMIT_S * 20; i++) {
+        int r = wharf_ring_client_arm(&client->ring, WHARF_WAIT_FUTEX, n);
+        if (r < 0 || (uint32_t)r >= n)
+            return r < 0 ? r : 0;
+        if (syscall(SYS_futex, &client->d->cq_tail, FUTEX_WAIT, client->ring.cq_tail, &limit, NULL,
+                    0) == 0 ||
+            errno != ETIMEDOUT)
+            i--;
+        else if (is_closed(client))
+            return wharf_ring_client_arm(&client->ring, 0, n) >= (int)n ? 0 : -EPIPE;
+    }
+    return -ETIMEDOUT;
+}
+
+int test_client_reap(struct test_client *client, struct wharf_completion *ret_completion)
+{
+    int r = test_client_sleep(client, 1);
+
+    if (r == 0)
+        r = wharf_ring_reap(&client->ring, ret_completion);
+    return r == 1 ? 0 : r == 0 ? -EAGAIN : r;
+}
+
+int test_client_wait_for_end(struct test_client *client)
+{
+    for (;;) {
+        int r = wait_readable(client);
+        if (r < 0)
+            return r;
+        r = wharf_control_receive(client->fd, &client->receiver, 0);
+        if ((r == 0 && client->receiver.nbytes == 0) || r == -ECONNRESET)
+            return 0;
+        if (r < 0)
+            return r;
+        for (size_t i = 0; i < client->receiver.n_fds; i++)
+            close(client->receiver.fds[i]);
+    }
+}
+
+int test_memfd(uint64_t nbytes, int seals)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0 || ftruncate(fd, (off_t)nbytes) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0)
+        return -errno;
+    return fd;
+}

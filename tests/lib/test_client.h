@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_client.h: a thin client of the daemon, for tests that need to do what libwharf never would.
+ *
+ * It keeps the protocol (proto/PROTOCOL.md) unless a test reaches into it.  Functions return 0 or a
+ * count, or a negative errno: -errno of a call, minus the code of an Error that the daemon
+ * answered, or -EPIPE when it closed the connection.
+ */
+#ifndef WHARF_TESTS_TEST_CLIENT_H
+#define WHARF_TESTS_TEST_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/control.h"
+#include "proto/ring_ops.h"
+
+struct test_client {
+    int fd; /* the control socket */
+    uint32_t last_id;
+    uint64_t generation;
+    Wharf__Limits limits;
+    uint32_t engines; /* bit i: enum wharf_engine i is there */
+    char error[256];  /* the text of the last Error */
+
+    struct wharf_ring_client ring;
+    uint32_t n_entries;
+    int c_fd, d_fd, arena_fd;
+    struct wharf_ring_c *c;
+    const struct wharf_ring_d *d;
+    uint8_t *arena;
+    size_t arena_nbytes;
+
+    struct wharf_control_memory memory; /* of the last reply */
+    struct wharf_control_receiver receiver;
+};
+
+/* A client is heap memory: it is large. */
+struct test_client *test_client_new(void);
+void test_client_free(struct test_client *client);
+
+/* Connects to the socket; nothing more. */
+int test_client_connect(struct test_client *client, const char *path);
+int test_client_hello(struct test_client *client);
+int test_client_open(struct test_client *client, const Wharf__OpenQueueRequest *open,
+                     int brought_fd);
+
+/* All three with plain requests; ends the program when that does not work. */
+struct test_client *test_client_start(const char *path, uint32_t n_entries, uint64_t arena_nbytes);
+
+int test_client_register(struct test_client *client, uint32_t region, int fd, uint64_t nbytes,
+                         bool read_only);
+int test_client_unregister(struct test_client *client, uint32_t region);
+int test_client_ping(struct test_client *client);
+int test_client_drain(struct test_client *client);
+/* The value of a metric's first sample that has this label (NULL: any), or -1. */
+double test_client_metric(struct test_client *client, const char *name, const char *suffix,
+                          const char *label_value);
+
+/* Sends a request, whose id it sets, and waits for its reply, over wake-ups. */
+int test_client_call(struct test_client *client, Wharf__Request *request, const int *fds,
+                     size_t n_fds, const Wharf__Reply **ret_reply);
+int test_client_send(struct test_client *client, Wharf__Request *request, const int *fds,
+                     size_t n_fds);
+int test_client_receive(struct test_client *client, const Wharf__Reply **ret_reply);
+
+/* Publishes what was submitted, and rings if the daemon wants it. */
+int test_client_publish(struct test_client *client);
+int test_client_submit(struct test_client *client, const struct wharf_submission *submission);
+
+/* Sleeps on the futex until n completions can be reaped; -EPIPE when the daemon is gone before,
+ * -ETIMEDOUT after 20 seconds. */
+int test_client_sleep(struct test_client *client, uint32_t n);
+
+/* Sleeps and reaps one. */
+int test_client_reap(struct test_client *client, struct wharf_completion *ret_completion);
+
+/* Waits until the daemon has closed the connection; -ETIMEDOUT after 20 seconds. */
+int test_client_wait_for_end(struct test_client *client);
+
+/* A memfd of nbytes with these seals, or -errno. */
+int test_memfd(uint64_t nbytes, int seals);
+
+#endif

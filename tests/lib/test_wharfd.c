@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/test_wharfd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/lib/test_file.h"
+
+static void die(const struct test_wharfd *daemon, const char *what)
+{
+    size_t nbytes;
+    uint8_t *log = test_file_read(daemon->log, &nbytes);
+
+    fprintf(stderr, "%s; the daemon said:\n%s", what, log ? (char *)log : "nothing\n");
+    abort();
+}
+
+static void program_path(char path[PATH_MAX + 16])
+{
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+
+    if (n < 0)
+        abort();
+    path[n] = 0;
+    for (unsigned i = 0; i < 2; i++)
+        *strrchr(path, '/') = 0;
+    strcat(path, "/wharfd");
+}
+
+static void run_program(const struct test_wharfd *daemon)
+{
+    char path[PATH_MAX + 16];
+    int log = open(daemon->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+    program_path(path);
+    dup2(log, 2);
+    /* A test that dies takes it along. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execl(path, "wharfd", "--socket", daemon->socket, "--config", daemon->config, (char *)NULL);
+    fprintf(stderr, "cannot run %s: %s\n", path, strerror(errno));
+    _exit(127);
+}
+
+static int is_served(const struct test_wharfd *daemon)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", daemon->socket);
+    int good = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+    close(fd);
+    return good;
+}
+
+void test_wharfd_spawn(struct test_wharfd *daemon)
+{
+    daemon->pid = fork();
+    if (daemon->pid == 0)
+        run_program(daemon);
+}
+
+void test_wharfd_restart(struct test_wharfd *daemon)
+{
+    /* The sockets of a daemon that was killed accept for a moment longer: only the new one's count.
+     */
+    unlink(daemon->socket);
+    test_wharfd_spawn(daemon);
+    for (unsigned i = 0; i < 5000; i++) {
+        if (is_served(daemon))
+            return;
+        if (waitpid(daemon->pid, NULL, WNOHANG) != 0)
+            die(daemon, "the daemon has ended");
+        usleep(2000);
+    }
+    die(daemon, "the daemon does not serve");
+}
+
+void test_wharfd_start(struct test_wharfd *daemon, const char *config)
+{
+    strcpy(daemon->folder, "/tmp/wharf-test.XXXXXX");
+    if (!mkdtemp(daemon->folder))
+        abort();
+    snprintf(daemon->socket, sizeof(daemon->socket), "%s/socket", daemon->folder);
+    snprintf(daemon->config, sizeof(daemon->config), "%s/config", daemon->folder);
+    snprintf(daemon->log, sizeof(daemon->log), "%s/log", daemon->folder);
+    FILE *file = fopen(daemon->config, "we");
+    if (!file || fputs(config, file) < 0 || fclose(file) < 0)
+        abort();
+    test_wharfd_restart(daemon);
+}
+
+int test_wharfd_wait(struct test_wharfd *daemon)
+{
+    int status;
+
+    for (unsigned i = 0; i < 15000; i++) {
+        pid_t pid = waitpid(daemon->pid, &status, WNOHANG);
+        if (pid == daemon->pid) {
+            daemon->pid = 0;
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        }
+        usleep(2000);
+    }
+    die(daemon, "the daemon does not end");
+    return -1;
+}
+
+int test_wharfd_stop(struct test_wharfd *daemon)
+{
+    kill(daemon->pid, SIGTERM);
+    return test_wharfd_wait(daemon);
+}
+
+void test_wharfd_kill(struct test_wharfd *daemon)
+{
+    kill(daemon->pid, SIGKILL);
+    test_wharfd_wait(daemon);
+}
+
+static void remove_folder(const char *folder)
+{
+    char path[PATH_MAX];
+    DIR *dir = opendir(folder);
+
+    for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        unlink(path);
+    }
+    if (dir)
+        closedir(dir);
+    rmdir(folder);
+}
+
+void test_wharfd_remove(struct test_wharfd *daemon)
+{
+    if (daemon->pid)
+        test_wharfd_kill(daemon);
+    remove_folder(daemon->folder);
+}
+
+int test_wharfd_says(const struct test_wharfd *daemon, const char *text)
+{
+    for (unsigned i = 0; i < 500; i++) {
+        size_t nbytes;
+        uint8_t *log = test_file_read(daemon->log, &nbytes);
+        int found = log && strstr((char *)log, text) != NULL;
+        free(log);
+        if (found)
+            return 1;
+        usleep(10000);
+    }
+    return 0;
+}
+
+int test_wharfd_n_fds(const struct test_wharfd *daemon)
+{
+    char path[64];
+    int n = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)daemon->pid);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return -1;
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n - 2;
+}
+
+long test_wharfd_kib(const struct test_wharfd *daemon)
+{
+    char path[64], line[256];
+    long kib = -1;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)daemon->pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -1;
+    while (fgets(line, sizeof(line), file))
+        sscanf(line, "VmRSS: %ld kB", &kib);
+    fclose(file);
+    return kib;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_wharfd.h: a private daemon for a test.  It is the wharfd of the build that the test program
+ * belongs to (build/VARIANT/tests/NAME runs build/VARIANT/wharfd).
+ */
+#ifndef WHARF_TESTS_TEST_WHARFD_H
+#define WHARF_TESTS_TEST_WHARFD_H
+
+#include <sys/types.h>
+
+struct test_wharfd {
+    pid_t pid;
+    char folder[64]; /* its own, with everything below */
+    char socket[96];
+    char config[96];
+    char log[96]; /* what it says on standard error */
+};
+
+/* Starts one with that configuration file's text, and waits until it serves.  Ends the program when
+ * that does not work. */
+void test_wharfd_start(struct test_wharfd *daemon, const char *config);
+
+/* Starts it again in the same folder, after it has ended. */
+void test_wharfd_restart(struct test_wharfd *daemon);
+
+/* Only runs the program, in that folder. */
+void test_wharfd_spawn(struct test_wharfd *daemon);
+
+/* Waits for its end and returns its exit status (128 + the signal that killed it). */
+int test_wharfd_wait(struct test_wharfd *daemon);
+
+/* Stops it by SIGTERM and waits; leaves the folder. */
+int test_wharfd_stop(struct test_wharfd *daemon);
+
+/* Kills and waits. */
+void test_wharfd_kill(struct test_wharfd *daemon);
+
+/* Ends it in any state, and removes the folder. */
+void test_wharfd_remove(struct test_wharfd *daemon);
+
+/* Whether its log has this text, within five seconds. */
+int test_wharfd_says(const struct test_wharfd *daemon, const char *text);
+
+/* Its open descriptors, and its memory (resident private and shared) in KiB. */
+int test_wharfd_n_fds(const struct test_wharfd *daemon);
+long test_wharfd_kib(const struct test_wharfd *daemon);
+
+#endif
