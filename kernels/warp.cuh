@@ -32,6 +32,7 @@
 #define WHARF_DEVICE_MEMBER_NOINLINE __device__ __noinline__
 #define WHARF_PRAGMA(x) _Pragma(#x)
 #define WHARF_UNROLL WHARF_PRAGMA(unroll)
+#define WHARF_NO_UNROLL _Pragma("unroll 1")
 #define WHARF_UNROLL_BY(n) WHARF_PRAGMA(unroll n)
 /* A table in device memory. */
 #define WHARF_DEVICE_TABLE static __device__ const
@@ -43,6 +44,7 @@
 #define WHARF_DEVICE_NOINLINE static inline
 #define WHARF_DEVICE_MEMBER_NOINLINE inline
 #define WHARF_UNROLL
+#define WHARF_NO_UNROLL
 #define WHARF_UNROLL_BY(n)
 #define WHARF_DEVICE_TABLE static const
 #include "kernels/simt/warp_simt.h"

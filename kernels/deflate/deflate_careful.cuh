@@ -19,10 +19,10 @@ namespace flate
 template <typename P>
 WHARF_DEVICE uint64_t peek_64(state<P> &st, uint32_t at)
 {
-    if (at - st.window > 8 * P::WINDOW_NBYTES - 96)
+    if (at - st.window > 32 * shared<P>::WINDOW_NWORDS - 96)
         move_window(st, at);
     uint32_t p = at - st.window;
-    const uint32_t *w = &st.s().window.words[p >> 5];
+    const uint32_t *w = &st.s().window[p >> 5];
     uint32_t mid = load(w + 1);
     return (uint64_t)funnel_right(mid, load(w + 2), p) << 32 | funnel_right(load(w), mid, p);
 }

@@ -13,22 +13,22 @@ namespace wharf
 namespace flate
 {
 
-/* How a destination is cut: `head` bytes up to a multiple of 8, n_words words of 8, the rest. */
+/* How a destination of 8 bytes or more is cut: `head` bytes up to a multiple of 8, n_words words
+ * of 8, the rest. */
 struct cut {
     uint32_t head;
     uint32_t n_words;
-    uint32_t tail; /* where the rest begins */
-    /* This lane's byte of head (lanes 0 to 7) or rest (8 to 15), if it has one: byte < length */
+    /* This lane's byte of head (lanes 0 to 7) or rest (8 to 15), if it has one. */
+    bool has_byte;
     uint32_t byte;
 
     WHARF_DEVICE_MEMBER void init(const uint8_t *to, uint32_t length)
     {
         uint32_t lane = lane_id();
         head = (uint32_t)(0 - reinterpret_cast<uintptr_t>(to)) & 7;
-        head = head < length ? head : length;
         n_words = (length - head) / 8;
-        tail = head + 8 * n_words;
-        byte = lane < 8 ? (lane < head ? lane : length) : (lane < 16 ? tail + lane - 8 : length);
+        byte = lane < 8 ? lane : head + 8 * n_words + lane - 8;
+        has_byte = (lane < 16) & (byte < (lane < 8 ? head : length));
     }
 };
 
@@ -47,6 +47,9 @@ WHARF_DEVICE uint64_t load_8(const uint8_t *from, const uint8_t *first)
     return v;
 }
 
+/* Matches before it are not for copy_long(), which looks at the eight bytes before them. */
+constexpr uint32_t MIN_COPY_POSITION = 8;
+
 /*
  * The eight bytes before the output's position, the same in all lanes: a run's pattern.  They are
  * kept in registers from one copy to the next, or it is known where else they stand, since what
@@ -54,40 +57,42 @@ WHARF_DEVICE uint64_t load_8(const uint8_t *from, const uint8_t *first)
  */
 struct last_bytes {
     uint64_t bytes; /* the first in the low bits; if known */
-    uint32_t place; /* where else they are, as an offset into the output; less than 8 for a start
-                       of the output that has no eight bytes */
+    uint32_t place; /* where else they are, as an offset into the output */
     bool known;
 
+    /* For a position of MIN_COPY_POSITION or more, or one that is not asked for. */
     WHARF_DEVICE_MEMBER void init(uint32_t position)
     {
+        bytes = 0;
         place = position - 8;
         known = false;
     }
 
     WHARF_DEVICE_MEMBER void fetch(const uint8_t *out)
     {
-        if (!known && (int32_t)place >= 0)
+        if (!known)
             bytes = load_8(out + place, out);
-        else if (!known)
-            for (uint32_t i = place; (int32_t)i < (int32_t)(place + 8); i++)
-                bytes = bytes >> 8 | (uint64_t)((int32_t)i < 0 ? 0 : load(out + i)) << 56;
         known = true;
     }
 
-    /* collective.  Literals are put out: those of lanes first to end - 1, in the low eight bits
-     * of `value`. */
+    /* collective.  Literals have been put out before `position`: those of lanes first to end - 1,
+     * in the low eight bits of `value`. */
     WHARF_DEVICE_MEMBER void append_literals(const uint8_t *out, uint32_t value, uint32_t first,
-                                             uint32_t end)
+                                             uint32_t end, uint32_t position)
     {
         uint32_t n = end - first;
         if (n == 0)
             return;
+        if (position - n < MIN_COPY_POSITION) { /* there are no eight before the literals */
+            init(position);
+            return;
+        }
+        fetch(out);
         uint32_t nth = lane_id() + 8 - end; /* 0 to 7 for the last eight */
         bool mine = lane_id() >= first && nth < 8;
         uint32_t part = (value & 0xff) << (8 * (nth & 3));
         uint32_t lo = reduce_or(mine && nth < 4 ? part : 0);
         uint32_t hi = reduce_or(mine && nth >= 4 ? part : 0);
-        fetch(out);
         bytes = (n < 8 ? bytes >> 8 * n : 0) | (uint64_t)hi << 32 | lo;
     }
 
@@ -112,24 +117,27 @@ WHARF_DEVICE void copy_apart(const uint8_t *first, uint8_t *to, uint32_t distanc
     uint8_t b = 0;
     if (lane < c.n_words)
         v = load_8(from + c.head + 8 * lane, first);
-    if (c.byte < length)
+    if (c.has_byte)
         b = load(from + c.byte);
     if (lane < c.n_words)
         store(reinterpret_cast<uint64_t *>(to + c.head) + lane, v);
-    if (c.byte < length)
+    if (c.has_byte)
         store(to + c.byte, b);
 }
 
-WHARF_DEVICE uint64_t rotate_right(uint64_t v, uint32_t n_bytes)
+/* Byte n of v after v after v ... */
+WHARF_DEVICE uint8_t byte_of(uint64_t v, uint32_t n)
 {
-    uint32_t lo = (uint32_t)v, hi = (uint32_t)(v >> 32);
-    if (n_bytes & 4) {
-        uint32_t t = lo;
-        lo = hi;
-        hi = t;
-    }
-    return (uint64_t)funnel_right(hi, lo, 8 * (n_bytes & 3)) << 32 |
-           funnel_right(lo, hi, 8 * (n_bytes & 3));
+    return (uint8_t)byte_perm((uint32_t)v, (uint32_t)(v >> 32), n & 7);
+}
+
+/* Bytes n to n + 7 of v after v; n & 7 counts. */
+WHARF_DEVICE uint64_t rotate_right(uint64_t v, uint32_t n)
+{
+    uint32_t choice = (0x3210 + 0x1111 * (n & 7)) & 0x7777;
+    uint32_t lo = byte_perm((uint32_t)v, (uint32_t)(v >> 32), choice);
+    uint32_t hi = byte_perm((uint32_t)v, (uint32_t)(v >> 32), choice ^ 0x4444);
+    return (uint64_t)hi << 32 | lo;
 }
 
 /* collective.  A distance of 1, 2, 4 or 8: all words are the same. */
@@ -144,9 +152,9 @@ WHARF_DEVICE void fill_words(const uint8_t *out, uint8_t *to, uint32_t distance,
     uint64_t word = rotate_right(v, c.head); /* whose first byte is byte `head` of the pattern */
     if (lane < c.n_words)
         store(reinterpret_cast<uint64_t *>(to + c.head) + lane, word);
-    if (c.byte < length)
-        store(to + c.byte, (uint8_t)(rotate_right(v, c.byte & 7)));
-    tail.bytes = rotate_right(v, length & 7);
+    if (c.has_byte)
+        store(to + c.byte, byte_of(v, c.byte));
+    tail.bytes = rotate_right(v, length);
 }
 
 /* collective.  Any distance less than the length. */
@@ -164,7 +172,8 @@ WHARF_DEVICE void repeat_bytes(uint8_t *to, uint32_t distance, uint32_t length)
 
 /*
  * collective, the same arguments in all lanes.  Copies a match of 8 to 258 bytes to out[at],
- * which must fit; distance is 1 to `at`.  What it reads must be there (syncwarp).
+ * which must fit; distance is 1 to `at`, and that MIN_COPY_POSITION or more.  What it reads must be
+ * there (syncwarp).
  */
 WHARF_DEVICE void copy_long(uint8_t *out, uint32_t at, uint32_t distance, uint32_t length,
                             last_bytes &tail)

@@ -15,14 +15,24 @@ namespace wharf
 namespace flate
 {
 
-/* The bits of each lane's range for what is left of the input: all of it in 32 parts, but no
- * part too short to fall into step in, nor longer than the window allows. */
+/* The bits of each lane's range: those wanted, but no more than what is left of the input in 32
+ * parts, nor so few that the lanes do not fall into step. */
 template <typename P>
-WHARF_DEVICE uint32_t choose_range(uint32_t left)
+WHARF_DEVICE uint32_t choose_range(uint32_t wanted, uint32_t left)
 {
-    uint32_t nbits = ((left + 1023) / 1024 | 1) * 32;
-    nbits = nbits < P::MIN_RANGE_NBITS ? P::MIN_RANGE_NBITS : nbits;
-    return nbits < P::RANGE_NBITS ? nbits : P::RANGE_NBITS;
+    uint32_t nbits = left / 32 + 1;
+    nbits = nbits < wanted ? nbits : wanted;
+    return nbits > P::MIN_RANGE_NBITS ? nbits : P::MIN_RANGE_NBITS;
+}
+
+/* The range that fills three quarters of the room for notes, if symbols go on to take so many
+ * bits: the rest is for lanes with shorter symbols, and for the way into the next range. */
+template <typename P>
+WHARF_DEVICE uint32_t next_range(uint32_t n_bits, uint32_t n_symbols)
+{
+    constexpr uint32_t N = P::MAX_SUBS * P::SUB_NSYMBOLS * 3 / 4;
+    uint32_t nbits = n_bits * N / (n_symbols + 1);
+    return nbits < P::MAX_RANGE_NBITS ? nbits : P::MAX_RANGE_NBITS;
 }
 
 /* collective.  Writes tokens in whole batches, or all; moves the rest to the front. */
@@ -48,27 +58,28 @@ WHARF_DEVICE bool write_tokens(state<P> &st, uint32_t &n, bool all)
 }
 
 /*
- * collective.  Decodes a piece of a body that 32 ranges cover, from st.at on, which moves to
- * where the next symbol begins, or the next block.  status::stop: something is there that the
- * careful path has to judge.
+ * collective.  Decodes a region of a body, 32 ranges from st.at on, which moves to where the next
+ * symbol begins, or the next block.  status::stop: something is there that the careful path has
+ * to judge.  `range` is how long ranges should be, and is set for the next region.
  */
 template <typename P>
-WHARF_DEVICE status decode_region(state<P> &st)
+WHARF_DEVICE status decode_region(state<P> &st, uint32_t &range)
 {
-    shared<P> &s = st.s();
     uint32_t begin = st.at, begin_out = st.out.position;
-    move_window(st, begin);
-    uint32_t at = begin - st.window, end = st.end() - st.window; /* as places in the window */
-    sub_list list = scout(s, at, choose_range<P>(end - at), end);
-    uint32_t n_tokens = 0;
+    st.window = NO_WINDOW; /* the columns take its place */
+    sub_list list = scout(st, choose_range<P>(range, st.end() - begin));
+    uint32_t n_tokens = 0, n_all = 0;
+    uint32_t piece = 0;
     status ended = status::more;
     bool more = list.n_all != 0;
-    for (uint32_t group = 0; more; group++) {
-        group_result r = decode_group(s, list, group, at, end, s.tokens + n_tokens);
-        at = r.at;
+    while (more) {
+        group_result r = decode_group(st, list, piece, st.s().tokens + n_tokens);
+        st.at = r.at;
         ended = r.ended;
+        piece += r.n_pieces;
         n_tokens += r.n_tokens;
-        more = r.n_tokens && ended == status::more && 32 * (group + 1) < list.n_all;
+        n_all += r.n_tokens;
+        more = r.n_tokens && ended == status::more && piece < list.n_all;
         if (!write_tokens(st, n_tokens, !more)) {
             /* A distance too far, or the output full: once more, one by one, to say where. */
             st.at = begin;
@@ -76,7 +87,7 @@ WHARF_DEVICE status decode_region(state<P> &st)
             return status::stop;
         }
     }
-    st.at = at + st.window;
+    range = next_range<P>(st.at - begin, n_all);
     return ended;
 }
 
@@ -85,8 +96,9 @@ template <typename P, typename Sum>
 WHARF_DEVICE uint32_t decode_body(state<P> &st, Sum &sum)
 {
     status ended = P::SERIAL ? status::stop : status::more;
+    uint32_t range = P::FIRST_RANGE_NBITS;
     while (ended == status::more) {
-        ended = st.at < st.end() ? decode_region(st) : status::stop;
+        ended = st.at < st.end() ? decode_region(st, range) : status::stop;
         if (ended == status::more)
             sum.update(st.out.position);
     }
@@ -157,7 +169,7 @@ WHARF_DEVICE void start(state<P> &st, shared<P> &s, const chunk_job &job, uint32
     st.source.init(job.in, job.in_nbytes);
     st.at = 8 * (st.source.begin + in_begin);
     st.out.init(uniform_global(job.out + out_begin), job.out_avail - out_begin);
-    move_window(st, st.at);
+    st.window = NO_WINDOW;
 }
 
 /* collective. */

@@ -23,16 +23,17 @@ namespace flate
  */
 struct tuning {
     static constexpr unsigned LITLEN_ROOT = 10;
-    static constexpr unsigned DISTANCE_ROOT = 8;
-    /* Bytes of input in shared memory, and bits of each lane's range: an odd number of words, so
-     * that lanes at the same place of their ranges read different banks. */
-    static constexpr unsigned WINDOW_NBYTES = 1792;
-    static constexpr unsigned RANGE_NBITS = 13 * 32;
-    static constexpr unsigned MIN_RANGE_NBITS = 7 * 32;
-    /* Symbols of a sub-range, an odd number for the same reason, and the most sub-ranges that a
-     * lane may find. */
-    static constexpr unsigned SUB_NSYMBOLS = 7;
-    static constexpr unsigned MAX_SUBS = 12;
+    static constexpr unsigned DISTANCE_ROOT = 7;
+    /* Symbols of a sub-range, an odd number, so that lanes at the same place of theirs store to
+     * different banks; and the most sub-ranges that a lane may find. */
+    static constexpr unsigned SUB_NSYMBOLS = 9;
+    static constexpr unsigned MAX_SUBS = 21;
+    /* Symbols that lanes walk over between two looks at whether their columns need more input. */
+    static constexpr unsigned WALK_NSYMBOLS = 4;
+    /* Bits of each lane's range: in a block's first region, and at least and at most. */
+    static constexpr unsigned FIRST_RANGE_NBITS = 960;
+    static constexpr unsigned MIN_RANGE_NBITS = 256;
+    static constexpr unsigned MAX_RANGE_NBITS = 4096;
     /* Rounds of 32 output bytes whose loads are on their way together. */
     static constexpr unsigned ROUNDS = 5;
     /* Matches that are copied one by one: so long, or so long and overlapping themselves. */
@@ -49,13 +50,27 @@ struct header_scratch {
     build_scratch build;
 };
 
+/*
+ * Input that each lane reads on its own: a column of 8 words, a ring, with word 0 once more behind
+ * word 7 so that two words in a row are always there.  A lane's words are all in its own bank.
+ */
+struct input_columns {
+    static constexpr unsigned N_ROWS = 8;
+    uint32_t words[N_ROWS + 1][32];
+};
+
 /* Shared memory of one warp. */
 template <typename P>
-struct shared {
-    input_window_words<P::WINDOW_NBYTES> window;
+struct alignas(16) shared {
+    /* Input for each lane on its own, and for all together, take turns. */
+    static constexpr unsigned WINDOW_NWORDS = sizeof(input_columns) / 4;
+    union {
+        input_columns columns;
+        uint32_t window[WINDOW_NWORDS];
+    };
     code_table<P::LITLEN_ROOT, 288, 288> litlen;
     code_table<P::DISTANCE_ROOT, 32, 128> distance;
-    /* Symbol starts that lanes found: number i of lane l at [i][l], from the window's first bit. */
+    /* Symbol starts that lanes found: number i of lane l at [i][l], from where l began. */
     uint16_t starts[P::MAX_SUBS][32];
     /* Header and body take turns. */
     union {
@@ -83,6 +98,8 @@ struct state {
     WHARF_DEVICE_MEMBER uint32_t bit_offset() const { return at - source.skew_nbits(); }
 };
 
+constexpr uint32_t NO_WINDOW = 3u << 30; /* far behind all bits, of which there are 2^31 */
+
 /* A checksum of the output that is not wanted: for crc32_sum or adler32_sum, which look at the
  * output while it is still in the cache. */
 struct no_sum {
@@ -94,9 +111,8 @@ struct no_sum {
 template <typename P>
 WHARF_DEVICE void move_window(state<P> &st, uint32_t at)
 {
-    constexpr unsigned N_QUADS = P::WINDOW_NBYTES / 16;
+    constexpr unsigned N_QUADS = shared<P>::WINDOW_NWORDS / 4;
     constexpr unsigned N = (N_QUADS + 31) / 32;
-    static_assert(P::WINDOW_NBYTES % 16 == 0);
     u32x4 quads[N];
     st.window = at & ~127u;
     WHARF_UNROLL
@@ -107,7 +123,7 @@ WHARF_DEVICE void move_window(state<P> &st, uint32_t at)
     WHARF_UNROLL
     for (unsigned k = 0; k < N; k++)
         if (32 * k + lane_id() < N_QUADS)
-            store(reinterpret_cast<u32x4 *>(st.s().window.words) + 32 * k + lane_id(), quads[k]);
+            store(reinterpret_cast<u32x4 *>(st.s().window) + 32 * k + lane_id(), quads[k]);
     syncwarp();
 }
 

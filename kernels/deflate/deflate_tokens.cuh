@@ -18,17 +18,17 @@ namespace flate
 
 /* One lane's piece. */
 struct piece {
-    uint32_t at;        /* counted from the window's first bit */
+    uint32_t at;        /* skewed */
     uint32_t n_symbols; /* to decode; then: decoded */
     status ended;       /* more: all of them; block_end; stop: at something for the careful path */
 };
 
-/* collective.  Piece number 32 * group + lane of the list; none has 0 symbols. */
+/* collective.  Piece number first_piece + lane of the list; none has 0 symbols. */
 template <typename P>
-WHARF_DEVICE piece take_piece(const shared<P> &s, const sub_list &list, uint32_t group)
+WHARF_DEVICE piece take_piece(const shared<P> &s, const sub_list &list, uint32_t first_piece)
 {
     static_assert(P::MAX_SUBS < 32 && P::SUB_NSYMBOLS < 16);
-    uint32_t number = 32 * group + lane_id();
+    uint32_t number = first_piece + lane_id();
     uint32_t share = list.first | list.n << 5 | list.last_nsymbols << 10 | list.base << 16;
     /* The last lane whose share begins at or before the number: one with nothing has the base of
      * the next that has something. */
@@ -42,19 +42,30 @@ WHARF_DEVICE piece take_piece(const shared<P> &s, const sub_list &list, uint32_t
         return {0, 0, status::more};
     uint32_t i = number - (share >> 16);
     uint32_t n_symbols = i + 1 == (share >> 5 & 31) ? share >> 10 & 15 : P::SUB_NSYMBOLS;
-    return {load(&s.starts[(share & 31) + i][finder]), n_symbols, status::more};
+    uint32_t start = load(&s.starts[(share & 31) + i][finder]);
+    return {list.begin + finder * list.range_nbits + start, n_symbols, status::more};
 }
 
-/* The last place where a piece may begin: it and what is looked at with it is in the window. */
+/* The last place in the window where a piece may begin: it and what is looked at with it is in
+ * there. */
 template <typename P>
 constexpr uint32_t LAST_PLACE =
-    8 * P::WINDOW_NBYTES - 96 - P::SUB_NSYMBOLS *WHARF_DEFLATE_MAX_MATCH_NBITS;
+    32 * shared<P>::WINDOW_NWORDS - 96 - P::SUB_NSYMBOLS *WHARF_DEFLATE_MAX_MATCH_NBITS;
 
-/* One lane.  Decodes the piece's symbols to tokens[0], [1], ...; `end` is the input's end. */
+/* The window's words from bit p on.  (Opaque, the index becomes an address in one instruction.) */
 template <typename P>
-WHARF_DEVICE void decode_piece(const shared<P> &s, piece &piece, uint32_t end, uint32_t *tokens)
+WHARF_DEVICE const uint32_t *window_at(const shared<P> &s, uint32_t p)
 {
-    uint32_t p = piece.at;
+    return &s.window[opaque(p >> 5)];
+}
+
+/* One lane.  Decodes the piece's symbols to tokens[0], [1], ...; the piece begins at the window's
+ * bit p, and `end` is the input's end there. */
+template <typename P>
+WHARF_DEVICE void decode_piece(const shared<P> &s, piece &piece, uint32_t p, uint32_t end,
+                               uint32_t *tokens)
+{
+    uint32_t begin = p;
     uint32_t *next = tokens;
     uint32_t *last = tokens + piece.n_symbols;
     status ended = status::more;
@@ -86,48 +97,53 @@ WHARF_DEVICE void decode_piece(const shared<P> &s, piece &piece, uint32_t end, u
         p += entry_nbits(entry) + entry_nbits(d);
         store(next++, litlen_is_match(entry) ? copy : literal);
     }
+    piece.at += p - begin;
+    piece.n_symbols = (uint32_t)(next - tokens);
+    piece.ended = ended;
     /* What uses bits past the end is for the careful path to judge, from this piece's start. */
     if (p > end)
-        piece = {piece.at, 0, status::stop};
-    else
-        piece = {p, (uint32_t)(next - tokens), ended};
+        piece = {piece.at - (p - begin), 0, status::stop};
 }
 
 /* What a group of pieces came to; the same in all lanes. */
 struct group_result {
+    uint32_t n_pieces;
     uint32_t n_tokens;
     uint32_t at;  /* where the next symbol (or block) begins */
     status ended; /* more: the next piece begins at `at`, if there is one and it was found right */
 };
 
 /*
- * collective.  Decodes up to 32 pieces from group number `group` of the list on; their tokens go
- * to `tokens`, in order.  `at` is where the first must begin.
+ * collective.  Decodes up to 32 pieces from number first_piece of the list on, of which the first
+ * must begin at st.at; their tokens go to `tokens`, in order.
  */
 template <typename P>
-WHARF_DEVICE group_result decode_group(shared<P> &s, const sub_list &list, uint32_t group,
-                                       uint32_t at, uint32_t end, uint32_t *tokens)
+WHARF_DEVICE group_result decode_group(state<P> &st, const sub_list &list, uint32_t first_piece,
+                                       uint32_t *tokens)
 {
-    piece mine = take_piece(s, list, group);
+    shared<P> &s = st.s();
+    move_window(st, st.at); /* synchronises: the last tokens' readers are done */
+    piece mine = take_piece(s, list, first_piece);
     uint32_t start = mine.at;
-    uint32_t n_wanted = mine.n_symbols;
-    uint32_t place = exclusive_add(n_wanted);
-    syncwarp();                /* the last tokens' readers are done */
-    if (start > LAST_PLACE<P>) /* never: walks end before; but here is where the window's bound
-                                  is held */
-        mine = {start, 0, status::stop};
+    uint32_t place = exclusive_add(mine.n_symbols);
+    uint32_t p = start - st.window;
+    /* A piece that the window does not hold, or whose start is nonsense, ends the group; and so
+     * does none. */
+    bool here = mine.n_symbols && p <= LAST_PLACE<P>;
+    if (here)
+        decode_piece(s, mine, p, st.end() - st.window, tokens + place);
     else
-        decode_piece(s, mine, end, tokens + place);
-    /* The next piece's start; none is at the window's first bit but perhaps the first. */
+        mine.n_symbols = 0;
     uint32_t next = shfl_down(start, 1);
-    bool arrived = mine.ended == status::more && mine.at == next && lane_id() < 31;
+    bool arrived = here && mine.ended == status::more && mine.at == next && lane_id() < 31;
     unsigned last = first_lane(~ballot(arrived) | 1u << 31);
     group_result r;
+    r.n_pieces = uniform(shfl(here ? last + 1 : last, last));
     r.n_tokens = uniform(shfl(place + mine.n_symbols, last));
     r.at = uniform(shfl(mine.at, last));
     r.ended = (status)uniform(shfl((uint32_t)mine.ended, last));
-    if (uniform(shfl(start, 0)) != at)
-        r = {0, at, status::more};
+    if (uniform(shfl(start, 0)) != st.at)
+        r = {0, 0, st.at, status::more};
     syncwarp(); /* the tokens, before they are read */
     return r;
 }
