@@ -59,9 +59,10 @@ void wharf_front_deinit(struct wharf_front *front)
 
 /* ---- watching ------------------------------------------------------------------------------ */
 
-static void watch(struct wharf_front *front, struct wharf_session *session)
+void wharf_front_watch(struct wharf_front *front, struct wharf_session *session, uint64_t now_ns)
 {
-    if (session->is_watched)
+    session->active_ns = now_ns;
+    if (session->is_watched || session->state != WHARF_SESSION_LIVE)
         return;
     session->is_watched = true;
     wharf_list_append(&front->watched, &session->watch_link);
@@ -106,7 +107,7 @@ static uint32_t take(struct wharf_front *front, struct wharf_session *session, u
         left--;
     }
     if (left < budget) {
-        session->active_ns = now_ns;
+        wharf_front_watch(front, session, now_ns);
         wharf_ring_publish_taken(&session->ring);
     }
     return budget - left;
@@ -318,8 +319,7 @@ void wharf_front_add_session(struct wharf_front *front, struct wharf_session *se
     wharf_list_append(&front->sessions, &session->session_link);
     session->tenant->stats.n_sessions++;
     /* Watched, until somebody finds it quiet: so it is armed by the rules for all. */
-    session->active_ns = wharf_now_ns();
-    watch(front, session);
+    wharf_front_watch(front, session, wharf_now_ns());
 }
 
 bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session)
@@ -332,10 +332,7 @@ bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session)
     /* A client that rings for nothing is not worth a thread's watch. */
     if (take(front, session, MOST_TAKEN, now_ns) == 0)
         return false;
-    if (session->is_broken)
-        return true;
-    watch(front, session);
-    if (!somebody_looks(front) && front->config.spin_ns)
+    if (!session->is_broken && !somebody_looks(front) && front->config.spin_ns)
         call_worker(front);
     return true;
 }

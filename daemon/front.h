@@ -119,6 +119,9 @@ static inline bool wharf_front_watches(const struct wharf_front *front)
 
 /* ---- inside the front ---------------------------------------------------------------------- */
 
+/* The session is active: its ring is looked at without being rung for, until it is quiet again. */
+void wharf_front_watch(struct wharf_front *front, struct wharf_session *session, uint64_t now_ns);
+
 /* admit.c: takes in one submission: completes or queues it. */
 void wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
                        const struct wharf_submission *submission, uint64_t now_ns);

@@ -220,4 +220,6 @@ void wharf_front_done(struct wharf_front *front, const struct wharf_piece *piece
     } else {
         slice_done(front, piece);
     }
+    /* Its client has something to do now, and may be back soon. */
+    wharf_front_watch(front, session, piece->ended_ns);
 }

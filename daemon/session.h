@@ -67,7 +67,7 @@ struct wharf_session {
     /* The front's. */
     uint32_t n_pieces;  /* of its jobs, that engines have */
     uint32_t n_pins;    /* threads that still have to wake the client */
-    uint64_t active_ns; /* when something was last taken */
+    uint64_t active_ns; /* when something was last taken or done */
     bool is_watched;
     struct wharf_list watch_link;
     struct wharf_list publish_link; /* completions are written, but not published */
