@@ -17,8 +17,11 @@
  */
 #define WHARF_COPY_NBYTES (32 + (WHARF_DEFLATE_MAX_MATCH - 32 + 63) / 64 * 64)
 
-/* Four words that are stored at once where the machine can. */
-typedef uint64_t wharf_copy_vector __attribute__((vector_size(32)));
+/* Equal words that are stored at once; who includes this may know of a machine that stores more. */
+#ifndef WHARF_COPY_VECTOR_NBYTES
+#define WHARF_COPY_VECTOR_NBYTES 16
+#endif
+typedef uint64_t wharf_copy_vector __attribute__((vector_size(WHARF_COPY_VECTOR_NBYTES)));
 
 #define WHARF_COPY_ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -51,11 +54,11 @@ WHARF_COPY_ALWAYS_INLINE void wharf_copy_period(uint8_t *to, const uint8_t *from
 
     memcpy(&word, from, sizeof(word));
     word = (word & repeats[period].mask) * repeats[period].factor;
-    const wharf_copy_vector vector = {word, word, word, word};
-    memcpy(to, &vector, sizeof(vector));
-    memcpy(to + 32, &vector, sizeof(vector));
+    const wharf_copy_vector vector = (wharf_copy_vector){0} + word;
+    for (unsigned i = 0; i < 64; i += sizeof(vector))
+        memcpy(to + i, &vector, sizeof(vector));
     if (length > 64)
-        for (unsigned i = 64; i < WHARF_DEFLATE_MAX_MATCH; i += 32)
+        for (unsigned i = 64; i < WHARF_DEFLATE_MAX_MATCH; i += sizeof(vector))
             memcpy(to + i, &vector, sizeof(vector));
 }
 

@@ -5,6 +5,7 @@
 
 #include <immintrin.h>
 
+#define WHARF_COPY_VECTOR_NBYTES 32
 #include "encoders/deflate/inflate_copy.h"
 
 #define LOOP wharf_inflate_loop_bmi2
