@@ -66,7 +66,7 @@ static inline void wharf_inflate_init(struct wharf_inflate *inflate, const uint8
     inflate->phase = WHARF_INFLATE_HEADER;
     inflate->final_block = false;
     inflate->stored_left = 0;
-    inflate->body_nbits = UINT64_MAX / 8;
+    inflate->body_nbits = UINT64_MAX / 2; /* no limit */
 }
 
 /* Ready for another stream's first block header at bit_pos: its output follows what is there, but

@@ -182,13 +182,19 @@ static uint32_t read_lengths(struct header_bits *bits, const uint16_t table[PREC
     return WHARF_REASON_NONE;
 }
 
-/* About how long the block's body will be. */
+/* About how long the block's body will be: no longer than what is there, if no more will come, nor
+ * twice the last one; and so long that any table pays is long enough. */
 static uint64_t expected_nbits(const struct wharf_inflate *inflate, const struct header_bits *bits)
 {
-    uint64_t left = 8 * (uint64_t)bits->in_nbytes - bits->bit_pos;
-    uint64_t like_the_last = 2 * inflate->body_nbits;
+    const uint64_t long_enough = 1 << 24;
+    uint64_t expected =
+        inflate->in_more ? long_enough : 8 * (uint64_t)bits->in_nbytes - bits->bit_pos;
 
-    return inflate->in_more || like_the_last < left ? like_the_last : left;
+    if (expected > long_enough)
+        expected = long_enough;
+    if (inflate->body_nbits < long_enough && expected > 2 * inflate->body_nbits)
+        expected = 2 * inflate->body_nbits;
+    return expected;
 }
 
 static uint32_t read_dynamic(struct header_bits *bits, struct wharf_inflate *inflate)
