@@ -48,7 +48,8 @@ enum wharf_result {
 
 /*
  * Why a job did not end with WHARF_OK.  Each value names the result it comes with and, for
- * errors in data, where `bit_offset` points.
+ * errors in data, where `bit_offset` points.  What is looked at first when several things are
+ * wrong, and the exact places, are in encoders/CODEC/CODEC_format.h.
  */
 enum wharf_reason {
     WHARF_REASON_NONE = 0,
