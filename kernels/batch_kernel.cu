@@ -32,7 +32,7 @@ struct kernel_shape {
 
 template <typename Codec>
 __global__ void __launch_bounds__(kernel_shape<Codec>::THREADS, kernel_shape<Codec>::BLOCKS_PER_SM)
-    batch_kernel(wharf_batch batch, batch_control *control, uint8_t *scratch)
+    batch_kernel(wharf_device_batch batch, batch_control *control, uint8_t *scratch)
 {
     using shape = kernel_shape<Codec>;
     extern __shared__ __align__(128) uint8_t s_memory[];
@@ -114,7 +114,8 @@ static int init(wharf_cuda_decoder *decoder, int device)
     decoder->n_sms = (unsigned)properties.multiProcessorCount;
 
 #define X(ID, name) row_of<name##_codec>(WHARF_CODEC_##ID),
-    const kernel_row rows[] = {WHARF_DEVICE_CODEC_LIST(X) row_of<any_codec>(WHARF_BATCH_ANY_CODEC)};
+    const kernel_row rows[] = {WHARF_DEVICE_CODEC_LIST(X)
+                                   row_of<any_codec>(WHARF_DEVICE_ANY_CODEC)};
 #undef X
     size_t scratch_nbytes = 0;
     for (unsigned i = 0; i < N_KERNELS; i++) {
@@ -156,8 +157,8 @@ void wharf_cuda_decoder_free(struct wharf_cuda_decoder *decoder)
     delete decoder;
 }
 
-int wharf_cuda_decode_batch(struct wharf_cuda_decoder *decoder, const struct wharf_batch *batch,
-                            struct CUstream_st *stream)
+int wharf_cuda_decode_batch(struct wharf_cuda_decoder *decoder,
+                            const struct wharf_device_batch *batch, struct CUstream_st *stream)
 {
     const kernel_row *row = find_kernel(decoder, batch->codec);
     if (!row)
@@ -166,7 +167,7 @@ int wharf_cuda_decode_batch(struct wharf_cuda_decoder *decoder, const struct wha
         return 0;
     unsigned n_blocks = row->blocks_per_sm * decoder->n_sms;
     n_blocks = batch->n_chunks < n_blocks ? batch->n_chunks : n_blocks;
-    wharf_batch by_value = *batch;
+    wharf_device_batch by_value = *batch;
     void *arguments[] = {&by_value, &decoder->d_control, &decoder->d_scratch};
     WHARF_CUDA_TRY(cudaLaunchKernel(row->function, n_blocks, row->n_warps * 32, arguments,
                                     row->n_warps * row->shared_nbytes, stream));

@@ -14,7 +14,7 @@
 namespace wharf
 {
 
-static_assert(WHARF_BATCH_CHUNK_MAX_NBYTES == MAX_CHUNK_NBYTES);
+static_assert(WHARF_DEVICE_CHUNK_MAX_NBYTES == MAX_CHUNK_NBYTES);
 
 /* In global memory, zero before a batch and, when its last warp has left, after it. */
 struct batch_control {
@@ -25,7 +25,7 @@ struct batch_control {
 /*
  * collective.  What the job's flags make of a good decode: wharf_decode_job_settle, on the device.
  */
-WHARF_DEVICE verdict settle(const wharf_batch_chunk &chunk, const verdict &v)
+WHARF_DEVICE verdict settle(const wharf_device_chunk &chunk, const verdict &v)
 {
     uint32_t end_bit = 8 * v.in_nbytes;
     if (v.result != WHARF_OK)
@@ -45,10 +45,10 @@ WHARF_DEVICE verdict settle(const wharf_batch_chunk &chunk, const verdict &v)
 
 /* collective.  One chunk, from its description to its outcome, which lane 0 stores. */
 template <typename Codec>
-WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_batch_chunk *d_chunk,
+WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_device_chunk *d_chunk,
                                wharf_outcome *d_outcome, uint8_t *scratch)
 {
-    wharf_batch_chunk chunk = *d_chunk;
+    wharf_device_chunk chunk = *d_chunk;
     verdict v = bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
     if (chunk.in_nbytes <= MAX_CHUNK_NBYTES && chunk.out_avail <= MAX_CHUNK_NBYTES) {
         chunk_job job = {chunk.in, (uint32_t)chunk.in_nbytes, chunk.out, (uint32_t)chunk.out_avail,
@@ -65,7 +65,7 @@ WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_batch_chun
  * differ much in their work, so after its first a warp takes whatever is next.
  */
 template <typename Codec>
-WHARF_DEVICE void run_batch_warp(typename Codec::shared &s, const wharf_batch &batch,
+WHARF_DEVICE void run_batch_warp(typename Codec::shared &s, const wharf_device_batch &batch,
                                  batch_control *control, uint32_t warp, uint32_t n_warps,
                                  uint8_t *scratch)
 {

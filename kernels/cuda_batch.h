@@ -39,8 +39,8 @@ void wharf_cuda_decoder_free(struct wharf_cuda_decoder *decoder);
  *
  * A decoder decodes one batch at a time: give its batches to one stream, or order the streams.
  */
-int wharf_cuda_decode_batch(struct wharf_cuda_decoder *decoder, const struct wharf_batch *batch,
-                            struct CUstream_st *stream);
+int wharf_cuda_decode_batch(struct wharf_cuda_decoder *decoder,
+                            const struct wharf_device_batch *batch, struct CUstream_st *stream);
 
 /* What a codec's kernel takes; for reports. */
 struct wharf_cuda_kernel_info {

@@ -21,9 +21,9 @@ extern "C" {
 /*
  * One chunk.  What wharf_decode_job_check looks at must have been looked at: the launch layer
  * itself answers BAD_REQUEST only for a codec without a device decoder (REQUEST_CODEC) and for
- * sizes over WHARF_BATCH_CHUNK_MAX_NBYTES (REQUEST_RANGE).
+ * sizes over WHARF_DEVICE_CHUNK_MAX_NBYTES (REQUEST_RANGE).
  */
-struct wharf_batch_chunk {
+struct wharf_device_chunk {
     const uint8_t *in; /* any alignment */
     uint8_t *out;      /* any alignment */
     uint64_t in_nbytes;
@@ -35,17 +35,17 @@ struct wharf_batch_chunk {
 };
 
 /* The most bytes of a chunk, in or out: positions in bits fit 32 bits on the device. */
-#define WHARF_BATCH_CHUNK_MAX_NBYTES (1u << 28)
+#define WHARF_DEVICE_CHUNK_MAX_NBYTES (1u << 28)
 
-struct wharf_batch {
-    const struct wharf_batch_chunk *chunks;
+struct wharf_device_batch {
+    const struct wharf_device_chunk *chunks;
     struct wharf_outcome *outcomes;
     uint32_t n_chunks;
     /* The codec of all chunks, whose kernel is then used (others in the batch get REQUEST_CODEC),
-     * or WHARF_BATCH_ANY_CODEC for the kernel that has all decoders. */
+     * or WHARF_DEVICE_ANY_CODEC for the kernel that has all decoders. */
     uint32_t codec;
 };
-#define WHARF_BATCH_ANY_CODEC 0xffffffffu
+#define WHARF_DEVICE_ANY_CODEC 0xffffffffu
 
 #ifdef __cplusplus
 }

@@ -25,7 +25,7 @@ uint8_t *new_scratch(size_t nbytes, uint64_t seed)
 }
 
 template <typename Codec>
-int run(const wharf_batch &batch, const simt::options &options, uint64_t *ret_n_steps)
+int run(const wharf_device_batch &batch, const simt::options &options, uint64_t *ret_n_steps)
 {
     uint8_t *scratch = new_scratch(Codec::SCRATCH_NBYTES, options.seed);
     if (!scratch)
@@ -56,7 +56,7 @@ int wharf_simt_can_decode(uint32_t codec)
     }
 }
 
-int wharf_simt_decode_batch(const struct wharf_batch *batch, enum wharf_simt_order order,
+int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_simt_order order,
                             uint64_t seed, uint64_t *ret_n_steps)
 {
     static const wharf::simt::lane_order orders[] = {wharf::simt::lane_order::ascending,
@@ -71,7 +71,7 @@ int wharf_simt_decode_batch(const struct wharf_batch *batch, enum wharf_simt_ord
         return wharf::run<wharf::name##_codec>(*batch, options, ret_n_steps);
         WHARF_DEVICE_CODEC_LIST(X)
 #undef X
-    case WHARF_BATCH_ANY_CODEC:
+    case WHARF_DEVICE_ANY_CODEC:
         return wharf::run<wharf::any_codec>(*batch, options, ret_n_steps);
     default:
         return -EINVAL;

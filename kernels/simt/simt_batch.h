@@ -27,7 +27,7 @@ enum wharf_simt_order {
  * touched.  Ends the program with a message when device code breaks the rules of warp.cuh.
  * Any number of threads may call it at once.
  */
-int wharf_simt_decode_batch(const struct wharf_batch *batch, enum wharf_simt_order order,
+int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_simt_order order,
                             uint64_t seed, uint64_t *ret_n_steps);
 
 /* Whether there is a device decoder for codec number `codec`. */

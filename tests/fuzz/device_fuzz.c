@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     };
     wharf_decode_job_run(&job, 0, &want);
 
-    struct wharf_batch_chunk chunk = {
+    struct wharf_device_chunk chunk = {
         .codec = job.codec,
         .flags = job.flags,
         .in = in.data,
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
         .out = out.data,
         .out_avail = out.nbytes,
     };
-    struct wharf_batch batch = {&chunk, &got, 1, WHARF_BATCH_ANY_CODEC};
+    struct wharf_device_batch batch = {&chunk, &got, 1, WHARF_DEVICE_ANY_CODEC};
     enum wharf_simt_order order = (enum wharf_simt_order)(data[0] / N_CODECS % N_ORDERS);
     check(wharf_simt_decode_batch(&batch, order, nbytes, NULL) == 0);
     check_same(&got, &want);

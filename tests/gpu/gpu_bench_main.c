@@ -182,7 +182,7 @@ struct measurement {
     size_t in_nbytes; /* of all chunks, without the gaps between them */
     size_t stride;    /* from one output to the next */
     uint8_t *d_in, *d_out;
-    struct wharf_batch_chunk *d_chunks;
+    struct wharf_device_chunk *d_chunks;
     struct wharf_outcome *d_outcomes;
     float ms[MAX_RUNS];
 };
@@ -194,7 +194,7 @@ static void load(const struct bench *bench, const struct source *source, struct 
     for (size_t i = 0; i < m->n_chunks; i++)
         image_nbytes += aligned(source->packed[i % source->n_chunks].nbytes);
     uint8_t *image = must_alloc(image_nbytes);
-    struct wharf_batch_chunk *chunks = must_alloc(m->n_chunks * sizeof(*chunks));
+    struct wharf_device_chunk *chunks = must_alloc(m->n_chunks * sizeof(*chunks));
 
     m->stride = aligned(chunk_nbytes(source));
     m->d_in = device->alloc(image_nbytes);
@@ -206,7 +206,7 @@ static void load(const struct bench *bench, const struct source *source, struct 
     for (size_t i = 0; i < m->n_chunks; i++) {
         const struct packed *packed = &source->packed[i % source->n_chunks];
         memcpy(image + at, packed->data, packed->nbytes);
-        chunks[i] = (struct wharf_batch_chunk){
+        chunks[i] = (struct wharf_device_chunk){
             .in = m->d_in + at,
             .in_nbytes = packed->nbytes,
             .out = m->d_out + i * m->stride,
@@ -272,7 +272,7 @@ static void print_row(const struct bench *bench, const char *mode, const struct 
            out_nbytes, (double)out_nbytes / (double)m->in_nbytes, mb / ms[bench->n_runs / 2],
            mb / ms[bench->n_runs - 1], mb / ms[0], ms[bench->n_runs / 2] * 1e3, bench->n_runs,
            n_wrong, bench->device->name(), bench->any_codec ? "true" : "false",
-           bench->device->kernel_facts(bench->any_codec ? WHARF_BATCH_ANY_CODEC
+           bench->device->kernel_facts(bench->any_codec ? WHARF_DEVICE_ANY_CODEC
                                                         : source->codec_number));
     fflush(stdout);
 }
@@ -283,11 +283,11 @@ static void measure(struct bench *bench, const char *mode, const struct source *
     static struct measurement m;
     m.n_chunks = n_chunks;
     load(bench, source, &m);
-    struct wharf_batch batch = {
+    struct wharf_device_batch batch = {
         .chunks = m.d_chunks,
         .outcomes = m.d_outcomes,
         .n_chunks = (uint32_t)n_chunks,
-        .codec = bench->any_codec ? WHARF_BATCH_ANY_CODEC : source->codec_number,
+        .codec = bench->any_codec ? WHARF_DEVICE_ANY_CODEC : source->codec_number,
     };
     for (unsigned i = 0; i < WARM_UP_RUNS; i++)
         bench->device->decode(&batch);
@@ -379,7 +379,7 @@ int main(int argc, char **argv)
     if (is_sweep) {
         sweep(&bench, &source, file_nbytes);
     } else {
-        size_t chunk = number(argv[4], WHARF_BATCH_CHUNK_MAX_NBYTES);
+        size_t chunk = number(argv[4], WHARF_DEVICE_CHUNK_MAX_NBYTES);
         size_t amount = number(argv[5], SIZE_MAX);
         size_t n_chunks = is_speed ? (amount - 1) / chunk + 1 : amount;
         pack(&source, file_nbytes, chunk, n_chunks);

@@ -40,7 +40,7 @@ struct gpu_checker {
     size_t n_cases;
     size_t in_offsets[BATCH_MAX_CASES], out_offsets[BATCH_MAX_CASES];
     size_t in_nbytes, out_nbytes;
-    struct wharf_batch_chunk *h_chunks;
+    struct wharf_device_chunk *h_chunks;
     struct wharf_outcome *h_outcomes;
 };
 
@@ -89,9 +89,9 @@ struct gpu_checker *gpu_checker_new(const struct gpu_check_options *options)
     memset(checker, 0, sizeof(*checker));
     checker->options = options;
     checker->device = options->device;
-    grow(checker->device, &checker->chunks, BATCH_MAX_CASES * sizeof(struct wharf_batch_chunk));
+    grow(checker->device, &checker->chunks, BATCH_MAX_CASES * sizeof(struct wharf_device_chunk));
     grow(checker->device, &checker->outcomes, BATCH_MAX_CASES * sizeof(struct wharf_outcome));
-    checker->h_chunks = (struct wharf_batch_chunk *)checker->chunks.here;
+    checker->h_chunks = (struct wharf_device_chunk *)checker->chunks.here;
     checker->h_outcomes = (struct wharf_outcome *)checker->outcomes.here;
     return checker;
 }
@@ -135,8 +135,8 @@ static void describe_chunks(struct gpu_checker *c)
 {
     for (size_t i = 0; i < c->n_cases; i++) {
         const struct gpu_case *job = &c->cases[i];
-        struct wharf_batch_chunk *chunk = &c->h_chunks[i];
-        *chunk = (struct wharf_batch_chunk){
+        struct wharf_device_chunk *chunk = &c->h_chunks[i];
+        *chunk = (struct wharf_device_chunk){
             .in_nbytes = job->in_nbytes,
             .out_avail = job->out_avail,
             .codec = job->codec,
@@ -181,7 +181,7 @@ static void bring_back(struct gpu_checker *c)
     }
     memset(c->out.here, CANARY, c->out_nbytes);
     for (size_t i = 0; i < c->n_cases; i++) {
-        struct wharf_batch_chunk *chunk = &c->h_chunks[i];
+        struct wharf_device_chunk *chunk = &c->h_chunks[i];
         c->device->read(c->out.here + c->out_offsets[i], chunk->out, c->cases[i].out_avail);
         c->device->free((void *)chunk->in);
         c->device->free(chunk->out);
@@ -357,11 +357,11 @@ size_t gpu_checker_run(struct gpu_checker *checker, struct gpu_case *cases, size
         checker->cases = cases + done;
         checker->n_cases = batch_length(options, checker->cases, n_cases - done);
         prepare(checker);
-        struct wharf_batch batch = {
-            .chunks = (struct wharf_batch_chunk *)checker->chunks.there,
+        struct wharf_device_batch batch = {
+            .chunks = (struct wharf_device_chunk *)checker->chunks.there,
             .outcomes = (struct wharf_outcome *)checker->outcomes.there,
             .n_chunks = (uint32_t)checker->n_cases,
-            .codec = options->any_codec ? WHARF_BATCH_ANY_CODEC : cases[done].codec,
+            .codec = options->any_codec ? WHARF_DEVICE_ANY_CODEC : cases[done].codec,
         };
         checker->device->decode(&batch);
         bring_back(checker);

@@ -32,7 +32,7 @@ struct gpu_device_ops {
     void (*read)(void *to, const void *from, size_t nbytes);
     void (*set)(void *to, int byte, size_t nbytes);
     /* Decodes and waits.  Returns the milliseconds on the device. */
-    float (*decode)(const struct wharf_batch *batch);
+    float (*decode)(const struct wharf_device_batch *batch);
     /* One line of JSON members about a codec's kernel, "" where there are none. */
     const char *(*kernel_facts)(uint32_t codec);
 };

@@ -132,7 +132,7 @@ static void cuda_set(void *to, int byte, size_t nbytes)
         must(try_set(to, byte, nbytes));
 }
 
-static int try_decode(const struct wharf_batch *batch, float *ret_ms)
+static int try_decode(const struct wharf_device_batch *batch, float *ret_ms)
 {
     WHARF_CUDA_TRY(cudaEventRecord(gpu.start, gpu.stream));
     if (int rc = wharf_cuda_decode_batch(gpu.decoder, batch, gpu.stream))
@@ -143,7 +143,7 @@ static int try_decode(const struct wharf_batch *batch, float *ret_ms)
     return 0;
 }
 
-static float cuda_decode(const struct wharf_batch *batch)
+static float cuda_decode(const struct wharf_device_batch *batch)
 {
     float ms;
     must(try_decode(batch, &ms));

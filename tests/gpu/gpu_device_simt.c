@@ -46,7 +46,7 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static float simt_decode(const struct wharf_batch *batch)
+static float simt_decode(const struct wharf_device_batch *batch)
 {
     double start = now_ms();
     if (wharf_simt_decode_batch(batch, WHARF_SIMT_RANDOM, batch->n_chunks, NULL) < 0) {

@@ -114,12 +114,12 @@ static struct wharf_outcome compare(uint32_t codec, const uint8_t *in, size_t in
 
     memset(&got, 0xff, sizeof(got));
     wharf_codec_find(codec)->ops->decode(source.data, in_nbytes, want_out.data, out_avail, &want);
-    struct wharf_batch_chunk chunk = {.in = source.data,
-                                      .in_nbytes = in_nbytes,
-                                      .out = out.data,
-                                      .out_avail = out_avail,
-                                      .codec = codec};
-    struct wharf_batch batch = {&chunk, &got, 1, codec};
+    struct wharf_device_chunk chunk = {.in = source.data,
+                                       .in_nbytes = in_nbytes,
+                                       .out = out.data,
+                                       .out_avail = out_avail,
+                                       .codec = codec};
+    struct wharf_device_batch batch = {&chunk, &got, 1, codec};
     cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)lanes, number, NULL), 0);
     cr_assert(
         got.result == want.result && got.reason == want.reason &&
@@ -192,12 +192,12 @@ Test(deflate_simt, decodes_at_every_alignment)
         size_t n = pack(WHARF_CODEC_DEFLATE, 9, 0, 9, 0, data, nbytes, packed + shift % 16,
                         sizeof(packed) - 16);
         struct wharf_outcome got;
-        struct wharf_batch_chunk chunk = {.in = packed + shift % 16,
-                                          .in_nbytes = n,
-                                          .out = shifted_out + shift,
-                                          .out_avail = nbytes,
-                                          .codec = WHARF_CODEC_DEFLATE};
-        struct wharf_batch batch = {&chunk, &got, 1, WHARF_CODEC_DEFLATE};
+        struct wharf_device_chunk chunk = {.in = packed + shift % 16,
+                                           .in_nbytes = n,
+                                           .out = shifted_out + shift,
+                                           .out_avail = nbytes,
+                                           .codec = WHARF_CODEC_DEFLATE};
+        struct wharf_device_batch batch = {&chunk, &got, 1, WHARF_CODEC_DEFLATE};
         memset(shifted_out, 0xa5, sizeof(shifted_out));
         cr_assert_eq(wharf_simt_decode_batch(&batch, WHARF_SIMT_RANDOM, shift, NULL), 0);
         cr_assert_eq(got.result, WHARF_OK);

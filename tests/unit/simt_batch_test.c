@@ -14,7 +14,7 @@
 #include "tests/lib/test_guard.h"
 #include "tests/lib/test_random.h"
 
-static const uint32_t kernels[] = {WHARF_CODEC_STORED, WHARF_BATCH_ANY_CODEC};
+static const uint32_t kernels[] = {WHARF_CODEC_STORED, WHARF_DEVICE_ANY_CODEC};
 
 static void check_same(struct wharf_outcome got, struct wharf_outcome want, const char *what)
 {
@@ -30,7 +30,7 @@ enum { N_CHUNKS = 9, STEP_NBYTES = 50 };
 
 static void check_batch(uint32_t codec, enum wharf_simt_order order)
 {
-    struct wharf_batch_chunk chunks[N_CHUNKS] = {0};
+    struct wharf_device_chunk chunks[N_CHUNKS] = {0};
     struct wharf_outcome outcomes[N_CHUNKS];
     struct test_guard in[N_CHUNKS];
     struct test_guard out[N_CHUNKS];
@@ -43,7 +43,7 @@ static void check_batch(uint32_t codec, enum wharf_simt_order order)
         test_random_fill(&random, bytes, sizeof(bytes));
         in[i] = test_guard_copy(bytes, i * STEP_NBYTES, TEST_GUARD_END);
         out[i] = test_guard_new(i * STEP_NBYTES + i % 2, TEST_GUARD_END);
-        chunks[i] = (struct wharf_batch_chunk){
+        chunks[i] = (struct wharf_device_chunk){
             .in = in[i].data,
             .in_nbytes = in[i].nbytes,
             .out = out[i].data,
@@ -51,7 +51,7 @@ static void check_batch(uint32_t codec, enum wharf_simt_order order)
             .codec = WHARF_CODEC_STORED,
         };
     }
-    struct wharf_batch batch = {chunks, outcomes, N_CHUNKS, codec};
+    struct wharf_device_batch batch = {chunks, outcomes, N_CHUNKS, codec};
     cr_assert_eq(wharf_simt_decode_batch(&batch, order, 1, &n_steps), 0);
     cr_assert(n_steps > N_CHUNKS);
     for (uint32_t i = 0; i < N_CHUNKS; i++) {
@@ -85,7 +85,7 @@ static void check_flags(uint32_t flags, const uint8_t *in, size_t nbytes, size_t
         .out = want_out,
         .out_avail = out_avail,
     };
-    struct wharf_batch_chunk chunk = {
+    struct wharf_device_chunk chunk = {
         .flags = flags,
         .checksum = checksum,
         .in = in,
@@ -93,7 +93,7 @@ static void check_flags(uint32_t flags, const uint8_t *in, size_t nbytes, size_t
         .out = out,
         .out_avail = out_avail,
     };
-    struct wharf_batch batch = {&chunk, &got, 1, WHARF_CODEC_STORED};
+    struct wharf_device_batch batch = {&chunk, &got, 1, WHARF_CODEC_STORED};
 
     wharf_decode_job_run(&job, 0, &want);
     cr_assert_eq(wharf_simt_decode_batch(&batch, WHARF_SIMT_RANDOM, flags, NULL), 0);
@@ -121,12 +121,12 @@ Test(simt_batch, requests_that_make_no_sense_are_answered)
                                             .reason = WHARF_REASON_REQUEST_RANGE};
     uint8_t byte = 0;
     struct wharf_outcome outcomes[3];
-    struct wharf_batch_chunk chunks[3] = {
+    struct wharf_device_chunk chunks[3] = {
         {.codec = 0xfffff},
-        {.in = &byte, .in_nbytes = WHARF_BATCH_CHUNK_MAX_NBYTES + UINT64_C(1)},
+        {.in = &byte, .in_nbytes = WHARF_DEVICE_CHUNK_MAX_NBYTES + UINT64_C(1)},
         {.in = &byte, .in_nbytes = 1, .out_avail = UINT64_C(1) << 40},
     };
-    struct wharf_batch batch = {chunks, outcomes, 3, 0};
+    struct wharf_device_batch batch = {chunks, outcomes, 3, 0};
     for (int k = 0; k < 2; k++) {
         batch.codec = kernels[k];
         cr_assert_eq(wharf_simt_decode_batch(&batch, WHARF_SIMT_ASCENDING, 0, NULL), 0);

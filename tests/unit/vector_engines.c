@@ -112,9 +112,9 @@ static void decode_simt(uint32_t codec, const uint8_t *in, size_t in_nbytes, uin
                         size_t out_avail, enum wharf_simt_order order,
                         struct wharf_outcome *ret_outcome)
 {
-    struct wharf_batch_chunk chunk = {
+    struct wharf_device_chunk chunk = {
         .in = in, .in_nbytes = in_nbytes, .out = out, .out_avail = out_avail, .codec = codec};
-    struct wharf_batch batch = {&chunk, ret_outcome, 1, codec};
+    struct wharf_device_batch batch = {&chunk, ret_outcome, 1, codec};
     if (wharf_simt_decode_batch(&batch, order, in_nbytes, NULL) < 0)
         abort();
 }
