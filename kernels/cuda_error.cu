@@ -15,7 +15,7 @@ int wharf_cuda_fail(cudaError_t error, const char *call)
 {
     snprintf(error_text, sizeof(error_text), "%s (%s) from %s", cudaGetErrorString(error),
              cudaGetErrorName(error), call);
-    /* Reading the last error clears it, unless it is sticky. */
+    /* So that the next call is not blamed for it. */
     (void)cudaGetLastError();
     switch (error) {
     case cudaErrorMemoryAllocation:
@@ -32,7 +32,28 @@ int wharf_cuda_fail(cudaError_t error, const char *call)
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorUnsupportedPtxVersion:
         return -ENODEV;
+    /* After these the process can use the GPU no more, says cudaError's documentation, or the
+     * device itself has failed.  There is no asking: cudaGetLastError has set its note to success.
+     */
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorUnknown:
+#if CUDART_VERSION >= 13000
+    case cudaErrorContained:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
+#endif
+        return -EIO;
     default:
-        return cudaPeekAtLastError() != cudaSuccess ? -EIO : -EINVAL;
+        return -EINVAL;
     }
 }
