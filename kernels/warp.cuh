@@ -102,9 +102,10 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *                     init(T &), get()
  *
  * For the compiler
- *   uniform(v)        collective.  v, a uint32_t that is the same in all lanes, so that the
- * compiler knows: branches on it need no care for lanes that go apart uniform_global(p) collective.
- * p, a pointer to global memory that is the same in all lanes, so that the compiler knows both
+ *   uniform(v)        collective.  v, a uint32_t that is the same in all lanes: now the compiler
+ *                     knows, and branches on it need no care for lanes that go apart
+ *   uniform_global(p) collective.  p, a pointer to global memory that is the same in all lanes:
+ *                     now the compiler knows both
  *   opaque(v)         one lane.  v, a uint32_t of which the compiler is to know nothing
  *
  * Memory: one lane; the address must be aligned to the size of what it names

@@ -275,6 +275,14 @@ void misaligned(const void *p, size_t nbytes)
     abort();
 }
 
+void not_uniform(call_site at, uint64_t first, uint64_t own)
+{
+    fprintf(stderr,
+            "simt: lane %u has %llu and lane 0 has %llu for what is to be uniform (%s:%d)\n",
+            self->current, (unsigned long long)own, (unsigned long long)first, at.file, at.line);
+    abort();
+}
+
 uint64_t run_warp(const options &opt, routine_fn *routine, void *argument, size_t shared_nbytes)
 {
     static thread_local uint64_t n_runs;

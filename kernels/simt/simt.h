@@ -79,6 +79,7 @@ meeting &meet(const char *what, call_site at, uint64_t given);
 unsigned current_lane();
 uint64_t steps_so_far();
 void misaligned(const void *p, size_t nbytes);
+void not_uniform(call_site at, uint64_t first, uint64_t own);
 
 inline void check_aligned(const void *p, size_t nbytes)
 {

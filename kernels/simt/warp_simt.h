@@ -183,15 +183,22 @@ inline uint32_t reduce_xor(uint32_t v, call_site at = {})
                       [](uint32_t r, uint32_t x, unsigned) { return r ^ x; });
 }
 
+/* The hardware takes the values together by OR; different ones are a mistake that it hides. */
 inline uint32_t uniform(uint32_t v, call_site at = {})
 {
-    return reduce_or(v, at);
+    uint64_t first = simt::meet("uniform", at, v).given[0];
+    if (first != v)
+        simt::not_uniform(at, first, v);
+    return v;
 }
 
 template <typename T>
 inline T *uniform_global(T *p, call_site at = {})
 {
-    syncwarp(at);
+    uint64_t own = reinterpret_cast<uintptr_t>(p);
+    uint64_t first = simt::meet("uniform_global", at, own).given[0];
+    if (first != own)
+        simt::not_uniform(at, first, own);
     return p;
 }
 

@@ -205,6 +205,16 @@ Test(warp, lane_that_leaves_early_stops_the_program, .signal = SIGABRT)
     });
 }
 
+Test(warp, uniform_value_that_differs_stops_the_program, .signal = SIGABRT)
+{
+    simt::run_warp<words>({}, [](words &) { uniform(lane_id() == 17); });
+}
+
+Test(warp, uniform_pointer_that_differs_stops_the_program, .signal = SIGABRT)
+{
+    simt::run_warp<words>({}, [](words &s) { uniform_global(s.w + lane_id() / 31); });
+}
+
 Test(warp, misaligned_access_stops_the_program, .signal = SIGABRT)
 {
     simt::run_warp<words>({}, [](words &s) {
