@@ -166,6 +166,8 @@ WHARF_DEVICE void start(state<P> &st, shared<P> &s, const chunk_job &job, uint32
                         uint32_t out_begin)
 {
     st.ref.init(s);
+    if (lane_id() == 0)
+        store(&s.litlen.how, 0u); /* not FIXED_CODES; the first header's window synchronises */
     st.source.init(job.in, job.in_nbytes);
     st.at = 8 * (st.source.begin + in_begin);
     st.out.init(uniform_global(job.out + out_begin), job.out_avail - out_begin);

@@ -143,9 +143,14 @@ WHARF_DEVICE uint32_t make_tables(shared<P> &s, uint32_t n_litlen, uint32_t n_di
     return WHARF_REASON_NONE;
 }
 
+/* collective.  Nothing to do if the tables are still those of the fixed codes: empty fixed blocks
+ * take ten bits, and making tables for each is what would make a chunk of them slowest. */
 template <typename P>
 WHARF_DEVICE void make_fixed_tables(shared<P> &s)
 {
+    static_assert(P::LITLEN_ROOT >= 9, "no fixed code is longer, so litlen.how is free");
+    if (uniform(load(&s.litlen.how)) == FIXED_CODES)
+        return;
     uint32_t litlen[9], distance[1] = {5};
     WHARF_UNROLL
     for (unsigned c = 0; c < 9; c++) {
@@ -155,6 +160,9 @@ WHARF_DEVICE void make_fixed_tables(shared<P> &s)
     syncwarp(); /* the tokens' readers are done */
     build_table<litlen_symbols>(s.litlen, s.header.build, litlen, false);
     build_table<distance_symbols>(s.distance, s.header.build, distance, true);
+    if (lane_id() == 0)
+        store(&s.litlen.how, FIXED_CODES);
+    syncwarp();
 }
 
 template <typename P>

@@ -61,6 +61,8 @@ struct code_table {
 };
 
 constexpr uint32_t LOOK_LENGTHS = 1u << 31;
+/* In litlen.how, where no code is longer than ROOT: both tables are those of the fixed codes. */
+constexpr uint32_t FIXED_CODES = 1u << 30;
 
 WHARF_DEVICE bool litlen_is_match(uint32_t entry)
 {
