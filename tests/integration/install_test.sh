@@ -32,6 +32,7 @@ test_uninstall_removes_all_that_install_put_there() {
 ./usr/include/wharf_codec.h
 ./usr/include/wharf_job.h
 ./usr/include/wharf_result.h
+./usr/include/wharf_ring.h
 ./usr/lib/libwharf.a
 ./usr/lib/libwharf.so
 ./usr/lib/libwharf.so.0
