@@ -199,7 +199,9 @@ test_file_size_limit_is_like_a_full_disk() {
 # start_pack OUT: packs from a pipe that goes on; $pid is wharf, which has begun to write.
 start_pack() {
     mkfifo fifo
-    "$WHARF" pack -f -o "$1" fifo 2> message &
+    # Bash's children in the background have SIGINT switched off, and whoever runs the tests may
+    # have switched off others.
+    env --default-signal=HUP,INT,TERM "$WHARF" pack -f -o "$1" fifo 2> message &
     pid=$!
     exec 5> fifo
     head -c 3000000 /dev/urandom >&5
@@ -220,8 +222,6 @@ test_signals_leave_nothing_and_the_old_file() {
         echo precious > out
         start_pack out
         kill "-$signal" "$pid"
-        # Bash's children in the background have SIGINT switched off.
-        [ "$signal" = INT ] && kill -TERM "$pid"
         wait "$pid" 2> /dev/null || true
         exec 5>&-
         expect_text precious "$(cat out)"
