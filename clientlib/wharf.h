@@ -23,7 +23,6 @@
  *
  * That is one chunk at a time.  To have many in flight, put them into memory from wharf_alloc,
  * hand them in with wharf_submit and take what became of them from wharf_wait or wharf_poll;
- * example_async.c beside this file is a whole program.
  *
  * Compile and link with `pkg-config --cflags --libs wharf`.  The header is C11 and C++17.
  *
