@@ -22,7 +22,7 @@
  *     wharf_close(wharf);
  *
  * That is one chunk at a time.  To have many in flight, put them into memory from wharf_alloc,
- * hand them in with wharf_submit and take what became of them from wharf_wait or wharf_poll;
+ * hand them in with wharf_submit and take what became of them from wharf_wait or wharf_poll.
  *
  * Compile and link with `pkg-config --cflags --libs wharf`.  The header is C11 and C++17.
  *
