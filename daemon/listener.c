@@ -137,34 +137,32 @@ static int open_promise(struct wharf_server *server, const char *path)
     return 0;
 }
 
+static int open_logged(struct wharf_server *server, const struct wharf_config_listen *config)
+{
+    int r = open_path(server, config);
+
+    if (r < 0)
+        log_open_error(config->path, r);
+    return r;
+}
+
+/* The main one last: who can connect to it can connect to all. */
 static int open_own(struct wharf_server *server)
 {
     char lock[WHARF_CONFIG_PATH_NBYTES + sizeof(".lock")];
 
     snprintf(lock, sizeof(lock), "%s.lock", server->config.listen.path);
     int r = open_promise(server, lock);
-    if (r < 0)
-        return r;
-    r = open_path(server, &server->config.listen);
-    if (r < 0) {
-        log_open_error(server->config.listen.path, r);
-        return r;
-    }
-    for (size_t i = 0; i < server->config.n_listens; i++) {
+    for (size_t i = 0; r == 0 && i < server->config.n_listens; i++) {
         const struct wharf_config_listen *config = &server->config.listens[i];
-        if (!config->path[0]) {
+        if (config->path[0])
+            r = open_logged(server, config);
+        else
             wharf_log(WHARF_LOG_WARNING, NULL,
                       "[listen %s] has no path, and systemd hands over no socket of that name",
                       config->name);
-            continue;
-        }
-        r = open_path(server, config);
-        if (r < 0) {
-            log_open_error(config->path, r);
-            return r;
-        }
     }
-    return 0;
+    return r < 0 ? r : open_logged(server, &server->config.listen);
 }
 
 /* The settings of the socket with that name; those of the main one if there are none. */

@@ -16,8 +16,8 @@ struct test_wharfd {
     char log[96]; /* what it says on standard error */
 };
 
-/* Starts one with that configuration file's text, and waits until it serves.  Ends the program when
- * that does not work. */
+/* Starts one with that configuration file's text, in its folder, and waits until it serves.  Ends
+ * the program when that does not work. */
 void test_wharfd_start(struct test_wharfd *daemon, const char *config);
 
 /* Starts it again in the same folder, after it has ended. */

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Descriptors of every kind, where they belong and where they do not; files whose close() hangs.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/lib/test_client.h"
+#include "tests/lib/test_fuse.h"
+#include "tests/lib/test_innocent.h"
+
+#define MiB ((uint64_t)1 << 20)
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+static struct test_innocent scene;
+
+static struct test_client *connected(void)
+{
+    struct test_client *client = test_client_new();
+
+    cr_assert_eq(test_client_connect(client, scene.wharfd.socket), 0);
+    return client;
+}
+
+static struct test_client *greeted(void)
+{
+    struct test_client *client = connected();
+
+    cr_assert_eq(test_client_hello(client), 0);
+    return client;
+}
+
+static void expect_end(struct test_client *client)
+{
+    cr_assert_eq(test_client_wait_for_end(client), 0);
+    test_client_free(client);
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void send_raw(struct test_client *client, const void *data, size_t nbytes)
+{
+    cr_assert_eq(send(client->fd, data, nbytes, MSG_NOSIGNAL), (ssize_t)nbytes);
+}
+
+/* ---- descriptors --------------------------------------------------------------------------- */
+
+static void send_fds(struct test_client *client, const void *data, size_t nbytes, int fd,
+                     unsigned n_fds)
+{
+    _Alignas(struct cmsghdr) static uint8_t control[CMSG_SPACE(253 * sizeof(int))];
+    struct iovec iov = {(void *)data, nbytes};
+    struct msghdr header = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = CMSG_SPACE(n_fds * sizeof(int)),
+    };
+    struct cmsghdr *c = CMSG_FIRSTHDR(&header);
+
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+    for (unsigned i = 0; i < n_fds; i++)
+        memcpy(CMSG_DATA(c) + i * sizeof(int), &fd, sizeof(int));
+    sendmsg(client->fd, &header, MSG_NOSIGNAL);
+}
+
+static size_t pack_register(uint8_t *packet, uint32_t id, uint32_t region, uint64_t nbytes)
+{
+    Wharf__RegisterMemoryRequest memory = WHARF__REGISTER_MEMORY_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    size_t packet_nbytes;
+
+    memory.region = region;
+    memory.kind = WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD;
+    memory.nbytes = nbytes;
+    request.id = id;
+    request.body_case = WHARF__REQUEST__BODY_REGISTER_MEMORY;
+    request.register_memory = &memory;
+    cr_assert_eq(wharf_control_pack_request(&request, packet, &packet_nbytes), 0);
+    return packet_nbytes;
+}
+
+static void send_descriptors_where_none_belong(void)
+{
+    uint8_t packet[WHARF_CONTROL_MAX_NBYTES];
+    static const unsigned counts[] = {1, 2, 8, 9, 253};
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (unsigned i = 0; i < 5; i++) {
+        /* With a wake-up, with a ping, and too many with a request for one. */
+        struct test_client *client = test_client_start(scene.wharfd.socket, 4, 4096);
+        send_fds(client, "x", 1, fd, counts[i]);
+        expect_end(client);
+        client = greeted();
+        send_fds(client, "\x08\x01\x42\x00", 4, fd, counts[i]);
+        expect_end(client);
+        if (counts[i] == 1)
+            continue;
+        client = test_client_start(scene.wharfd.socket, 4, 4096);
+        send_fds(client, packet, pack_register(packet, 3, 1, 4096), fd, counts[i]);
+        expect_end(client);
+    }
+    /* And none where one belongs. */
+    struct test_client *client = test_client_start(scene.wharfd.socket, 4, 4096);
+    send_raw(client, packet, pack_register(packet, 3, 1, 4096));
+    expect_end(client);
+    close(fd);
+}
+
+Test(wharfd_descriptor, descriptors_where_none_belong)
+{
+    test_innocent_both_ways(&scene, send_descriptors_where_none_belong);
+}
+
+/* Packets that nobody reads, full of descriptors. */
+static void flood_descriptors(void)
+{
+    enum { N = 8 };
+    struct test_client *clients[N];
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (unsigned i = 0; i < N; i++) {
+        clients[i] = greeted();
+        fcntl(clients[i]->fd, F_SETFL, O_NONBLOCK);
+    }
+    for (unsigned k = 0; k < 20; k++)
+        for (unsigned i = 0; i < N; i++)
+            send_fds(clients[i], "\x08\x01\x42\x00", 4, fd, 250);
+    test_innocent_check(&scene);
+    for (unsigned i = 0; i < N; i++)
+        expect_end(clients[i]);
+    close(fd);
+}
+
+Test(wharfd_descriptor, descriptor_floods)
+{
+    test_innocent_both_ways(&scene, flood_descriptors);
+}
+
+static int memfd_read_only(void)
+{
+    char path[64];
+    int fd = test_memfd(4096, SEALS);
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int read_only = open(path, O_RDONLY | O_CLOEXEC);
+    close(fd);
+    return read_only;
+}
+
+static void offer(struct test_client *client, int fd, int expected, const char *what)
+{
+    cr_assert_geq(fd, 0, "no %s here", what);
+    int r = test_client_register(client, 1, fd, 4096, false);
+    cr_assert_eq(r, expected, "%s: %d (%s)", what, r, client->error);
+    /* What can only be read is good for that. */
+    r = test_client_register(client, 1, fd, 4096, true);
+    cr_assert_eq(r, expected == -EACCES ? 0 : expected, "%s, read-only: %d", what, r);
+    if (r == 0)
+        cr_assert_eq(test_client_unregister(client, 1), 0);
+    close(fd);
+}
+
+/* Newer kernels do not let it be sent at all. */
+static void offer_uring(struct test_client *client)
+{
+    struct io_uring_params params = {.flags = 0};
+    int fd = (int)syscall(SYS_io_uring_setup, 4, &params);
+    int r = fd < 0 ? -EBADF : test_client_register(client, 1, fd, 4096, false);
+
+    cr_assert(r == -EBADF || r == -EINVAL, "%d", r);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void offer_all_kinds(void)
+{
+    struct test_client *client = test_client_start(scene.wharfd.socket, 4, 4096);
+    Wharf__OpenQueueRequest open_queue = WHARF__OPEN_QUEUE_REQUEST__INIT;
+    int pipes[2], pair[2];
+    sigset_t set;
+
+    sigemptyset(&set);
+    cr_assert_eq(pipe2(pipes, O_CLOEXEC), 0);
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    offer(client, pipes[0], -EBADF, "pipe");
+    offer(client, pipes[1], -EBADF, "pipe");
+    offer(client, pair[0], -EBADF, "socket");
+    offer(client, dup(client->fd), -EBADF, "the control socket itself");
+    offer(client, epoll_create1(EPOLL_CLOEXEC), -EBADF, "epoll");
+    offer(client, eventfd(0, EFD_CLOEXEC), -EBADF, "eventfd");
+    offer(client, timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC), -EBADF, "timerfd");
+    offer(client, signalfd(-1, &set, SFD_CLOEXEC), -EBADF, "signalfd");
+    offer(client, (int)syscall(SYS_pidfd_open, getpid(), 0), -EBADF, "pidfd");
+    offer_uring(client);
+    offer(client, open("/dev/zero", O_RDWR | O_CLOEXEC), -EBADF, "device");
+    offer(client, open("/tmp", O_RDONLY | O_CLOEXEC), -EBADF, "folder");
+    offer(client, open("/tmp", O_PATH | O_CLOEXEC), -EBADF, "path");
+    offer(client, open(scene.wharfd.config, O_RDWR | O_CLOEXEC), -EBADF, "file");
+    offer(client, memfd_create("unsealed", MFD_CLOEXEC), -EPERM, "memfd without seals");
+    offer(client, test_memfd(4096, F_SEAL_SHRINK), -EPERM, "memfd that can grow");
+    offer(client, test_memfd(4096, F_SEAL_GROW), -EPERM, "memfd that can shrink");
+    offer(client, test_memfd(100, SEALS), -EINVAL, "memfd that is too short");
+    offer(client, test_memfd(0, SEALS), -EINVAL, "empty memfd");
+    offer(client, memfd_read_only(), -EACCES, "memfd opened for reading");
+    /* Its own D can be read, as anything can that is sealed. */
+    cr_assert_eq(test_client_register(client, 1, client->d_fd, 4096, false), -EPERM);
+    cr_assert_eq(test_client_register(client, 1, client->d_fd, 4096, true), 0);
+    close(pair[1]);
+    test_client_free(client);
+    /* The same way for arenas. */
+    client = greeted();
+    open_queue.n_entries = 4;
+    open_queue.arena_nbytes = 4096;
+    open_queue.bring_arena = true;
+    int fd = eventfd(0, EFD_CLOEXEC);
+    cr_assert_eq(test_client_open(client, &open_queue, fd), -EBADF);
+    close(fd);
+    fd = test_memfd(4096, SEALS | F_SEAL_WRITE);
+    cr_assert_eq(test_client_open(client, &open_queue, fd), -EPERM);
+    close(fd);
+    fd = test_memfd(8192, SEALS);
+    cr_assert_eq(test_client_open(client, &open_queue, fd), 0);
+    close(fd);
+    test_client_free(client);
+}
+
+Test(wharfd_descriptor, descriptors_of_all_kinds)
+{
+    test_innocent_both_ways(&scene, offer_all_kinds);
+}
+
+Test(wharfd_descriptor, memfd_of_huge_pages)
+{
+    int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+
+    if (fd < 0)
+        cr_skip_test("this kernel has no huge pages");
+    test_innocent_start(&scene, "auto");
+    struct test_client *client = test_client_start(scene.wharfd.socket, 4, 4096);
+    cr_assert_eq(ftruncate(fd, (off_t)(4 * MiB)), 0);
+    cr_assert_eq(fcntl(fd, F_ADD_SEALS, SEALS), 0);
+    cr_assert_eq(test_client_register(client, 1, fd, 4 * MiB, false), -EBADF);
+    test_client_free(client);
+    close(fd);
+    test_innocent_finish(&scene);
+}
+
+/* ---- files that hang ----------------------------------------------------------------------- */
+
+/* A client that offers such a file, and stays alive: what it sent must not die with it. */
+static pid_t fork_fuse_client(const char *folder)
+{
+    char path[128];
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(path, sizeof(path), "%s/file", folder);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    struct test_client *client = test_client_start(scene.wharfd.socket, 4, 4096);
+    int r = fd < 0 ? fd : test_client_register(client, 1, fd, 4096, false);
+    /* Not closed: that would hang this process too. */
+    syscall(SYS_kill, getpid(), r == -EPIPE || r == -EBADF || r == -EDQUOT ? SIGSTOP : SIGABRT);
+    for (;;)
+        pause();
+}
+
+static void wait_until_stopped(pid_t pid)
+{
+    int status;
+
+    cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+    cr_assert(WIFSTOPPED(status), "the client was answered in another way");
+}
+
+static void register_good_memory(const char *socket)
+{
+    struct test_client *client = test_client_start(socket, 4, 4096);
+    int fd = test_memfd(4096, SEALS);
+
+    cr_assert_eq(test_client_register(client, 1, fd, 4096, false), 0);
+    close(fd);
+    test_client_free(client);
+}
+
+Test(wharfd_descriptor, files_whose_close_hangs)
+{
+    enum { N = 4 };
+    struct test_fuse fuse;
+    pid_t pids[N];
+
+    if (test_fuse_start(&fuse) < 0)
+        cr_skip_test("needs root and /dev/fuse");
+    test_innocent_start(&scene, "auto");
+    for (unsigned i = 0; i < N; i++) {
+        pids[i] = fork_fuse_client(fuse.folder);
+        wait_until_stopped(pids[i]);
+        test_innocent_check(&scene);
+        register_good_memory(scene.other_socket);
+    }
+    /* Two hung, then the tenant was refused; others were not. */
+    cr_assert_eq(test_client_metric(scene.client, "wharf_hung_gates", "", "uid:0"), 2);
+    /* The daemon can be killed, and its clients see it: nothing that hangs holds their sockets. */
+    test_wharfd_kill(&scene.wharfd);
+    double start_s = now_s();
+    cr_assert_eq(test_client_wait_for_end(scene.client), 0);
+    cr_assert_lt(now_s() - start_s, 2);
+    test_client_free(scene.client);
+    test_wharfd_restart(&scene.wharfd);
+    test_innocent_connect(&scene);
+    for (unsigned i = 0; i < N; i++)
+        kill(pids[i], SIGKILL);
+    test_fuse_stop(&fuse);
+    for (unsigned i = 0; i < N; i++)
+        waitpid(pids[i], NULL, 0);
+    test_innocent_finish(&scene);
+}
+
+/* The same in a packet that has no use for it, or that is never read: the kernel drops it. */
+Test(wharfd_descriptor, files_that_hang_where_none_belong)
+{
+    struct test_fuse fuse;
+    char path[128];
+
+    if (test_fuse_start(&fuse) < 0)
+        cr_skip_test("needs root and /dev/fuse");
+    test_innocent_start(&scene, "auto");
+    pid_t pid = fork();
+    if (pid == 0) {
+        snprintf(path, sizeof(path), "%s/file", fuse.folder);
+        int fd = open(path, O_RDWR);
+        for (unsigned i = 0; i < 5; i++) {
+            struct test_client *client = i == 0 ? connected() : greeted();
+            send_fds(client, "\x08\x01\x42\x00", i % 2 ? 4 : 1, fd, 1 + 50 * i);
+            test_client_wait_for_end(client);
+        }
+        kill(getpid(), SIGSTOP);
+    }
+    wait_until_stopped(pid);
+    for (unsigned i = 0; i < 5; i++)
+        test_innocent_check(&scene);
+    register_good_memory(scene.wharfd.socket);
+    kill(pid, SIGKILL);
+    test_fuse_stop(&fuse);
+    waitpid(pid, NULL, 0);
+    test_innocent_finish(&scene);
+}
