@@ -6,7 +6,7 @@
 #include "clientlib/now.h"
 #include "encoders/outcome.h"
 
-void wharf_client_judge(const struct wharf_decode_job *job, uint32_t job_class, uint32_t parameter,
+void wharf_client_judge(const struct wharf_decode_job *job, uint32_t job_class,
                         struct wharf_outcome *ret_outcome)
 {
     struct wharf_decode_job nothing = {.codec = job->codec, .flags = job->flags};
@@ -16,16 +16,14 @@ void wharf_client_judge(const struct wharf_decode_job *job, uint32_t job_class, 
         return;
     if (job_class > WHARF_CLASS_BACKGROUND)
         wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CLASS, 0);
-    else if (parameter)
-        wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_PARAMETER, 0);
     else
         wharf_decode_job_check(job, ret_outcome);
 }
 
-void wharf_client_decode(const struct wharf_decode_job *job, uint32_t job_class, uint32_t parameter,
-                         uint32_t engine, struct wharf_outcome *ret_outcome)
+void wharf_client_decode(const struct wharf_decode_job *job, uint32_t job_class, uint32_t engine,
+                         struct wharf_outcome *ret_outcome)
 {
-    wharf_client_judge(job, job_class, parameter, ret_outcome);
+    wharf_client_judge(job, job_class, ret_outcome);
     if (ret_outcome->result == WHARF_OK)
         wharf_decode_job_run(job, engine == WHARF_ENGINE_REFERENCE, ret_outcome);
 }
@@ -42,6 +40,7 @@ static struct wharf_decode_job decode_job_of(const struct wharf *wharf,
         .codec = submission->codec,
         .flags = submission->flags,
         .checksum = submission->checksum,
+        .setting.parameter = submission->parameter,
         .in = wharf_client_regions_address(regions, submission->src_region, submission->src_offset),
         .in_nbytes = submission->src_nbytes,
         .out =
@@ -58,6 +57,7 @@ static struct wharf_decode_job chunk_job_of(const struct wharf *wharf,
     struct wharf_submission submission = {
         .codec = job->submission.codec,
         .flags = job->submission.flags,
+        .parameter = job->submission.parameter,
         .checksum = chunk->checksum,
         .src_region = chunk->src_region,
         .src_offset = chunk->src_offset,
@@ -85,8 +85,7 @@ static void run_chunk(const struct wharf *wharf, const struct wharf_client_job *
     struct wharf_decode_job decode_job = decode_job_of(wharf, &job->submission);
     struct wharf_outcome outcome;
 
-    wharf_client_decode(&decode_job, job->submission.job_class, job->submission.parameter,
-                        wharf->engine, &outcome);
+    wharf_client_decode(&decode_job, job->submission.job_class, wharf->engine, &outcome);
     set_outcome(completion, &outcome);
 }
 
@@ -110,10 +109,11 @@ static int batch_is_good(const struct wharf *wharf, const struct wharf_client_jo
                          struct wharf_completion *completion)
 {
     const struct wharf_decode_job nothing = {.codec = job->submission.codec,
-                                             .flags = job->submission.flags};
+                                             .flags = job->submission.flags,
+                                             .setting.parameter = job->submission.parameter};
     struct wharf_outcome outcome;
 
-    wharf_client_judge(&nothing, job->submission.job_class, job->submission.parameter, &outcome);
+    wharf_client_judge(&nothing, job->submission.job_class, &outcome);
     for (uint32_t at = 0; outcome.result == WHARF_OK && at < job->batch->n_chunks; at++) {
         struct wharf_decode_job decode_job = chunk_job_of(wharf, job, at);
         completion->first_bad_chunk = at;

@@ -29,6 +29,7 @@ static struct wharf_decode_job decode_job_of(const struct wharf_job *own)
         .codec = own->codec,
         .flags = own->flags,
         .checksum = own->checksum,
+        .setting.parameter = own->parameter,
         .in = own->in,
         .in_nbytes = own->in_nbytes,
         .out = own->out,
@@ -41,7 +42,7 @@ static void run_here(const struct wharf *wharf, const struct wharf_job *own,
 {
     struct wharf_decode_job job = decode_job_of(own);
 
-    wharf_client_decode(&job, own->job_class, own->parameter, wharf->engine, ret_outcome);
+    wharf_client_decode(&job, own->job_class, wharf->engine, ret_outcome);
 }
 
 /* Ranges that no copy can be made of.  A codec or flag that is unknown here is for the daemon. */
@@ -52,6 +53,7 @@ static int has_bad_ranges(const struct wharf_job *own)
 
     job.codec = WHARF_CODEC_STORED;
     job.flags = 0;
+    job.setting.parameter = 0;
     return !wharf_decode_job_check(&job, &outcome);
 }
 

@@ -139,14 +139,14 @@ uint32_t wharf_submission_check(struct wharf_session *session,
     default:
         return WHARF_REASON_REQUEST_OPCODE;
     }
-    if (!wharf_codec_find(submission->codec))
+    const struct wharf_codec_row *codec = wharf_codec_find(submission->codec);
+    if (!codec)
         return WHARF_REASON_REQUEST_CODEC;
     if (submission->flags & ~WHARF_JOB_KNOWN_FLAGS)
         return WHARF_REASON_REQUEST_FLAGS;
     if (submission->job_class > WHARF_CLASS_BACKGROUND)
         return WHARF_REASON_REQUEST_CLASS;
-    /* No codec has parameters. */
-    if (submission->parameter != 0)
+    if (!wharf_codec_unit_nbytes(codec->ops, submission->parameter))
         return WHARF_REASON_REQUEST_PARAMETER;
     if (submission->reserved != 0 ||
         (submission->opcode == WHARF_OP_BATCH && submission->checksum != 0))

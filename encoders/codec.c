@@ -4,10 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define X(ID, name, number, summary) extern const struct wharf_codec_ops wharf_##name##_codec;
-WHARF_CODEC_LIST(X)
-#undef X
-
 static const struct wharf_codec_row codec_rows[] = {
 #define X(ID, name, number, summary) [number] = {#name, summary, &wharf_##name##_codec},
     WHARF_CODEC_LIST(X)
@@ -30,13 +26,22 @@ int wharf_codec_from_name(const char *name)
     return -ENOENT;
 }
 
-int wharf_encoder_choose(const struct wharf_encoder_row *rows,
+uint32_t wharf_codec_unit_nbytes(const struct wharf_codec_ops *ops, uint32_t parameter)
+{
+    if (ops->unit_nbytes)
+        return ops->unit_nbytes(parameter);
+    return parameter == 0;
+}
+
+int wharf_encoder_choose(const struct wharf_codec_ops *ops,
                          const struct wharf_encoder_options *options,
                          const struct wharf_encoder_row **ret_row, int *ret_level)
 {
-    const struct wharf_encoder_row *row = rows;
+    const struct wharf_encoder_row *row = ops->encoder_rows;
     int level = options ? options->level : WHARF_LEVEL_DEFAULT;
 
+    if (options && !wharf_codec_unit_nbytes(ops, options->parameter))
+        return -EINVAL;
     if (options && options->name)
         while (row->name && strcmp(row->name, options->name) != 0)
             row++;

@@ -15,15 +15,26 @@
 #include "proto/wharf_result.h"
 
 /*
+ * How a codec reads its stream, beyond what the stream itself says.  A decoder may be given NULL
+ * for { 0, NULL }.
+ */
+struct wharf_codec_setting {
+    uint32_t parameter; /* one that wharf_codec_unit_nbytes knows; 0 is one of every codec's */
+    const void *model;  /* NULL: no codec has any that does not stand in its stream */
+};
+
+/*
  * Decodes one stream.
  *   in, in_nbytes    the source; may be NULL when in_nbytes is 0.  Hostile: any bytes at all.
  *   out, out_avail   the destination; may be NULL when out_avail is 0.  Nothing outside it is
  *                    touched; on failure its contents are undefined.  Must not overlap the source.
+ *   setting          how the stream is to be read; may be NULL
  *   ret_outcome      always filled.  Bytes after the end of a complete stream are left alone:
  *                    in_nbytes says how many the stream took.
  * Ends on every input, in time linear in in_nbytes + out_avail.  Does not allocate.
  */
 typedef void wharf_decode_fn(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
+                             const struct wharf_codec_setting *setting,
                              struct wharf_outcome *ret_outcome);
 
 /* One of the encoders that a codec has, for choosing by name.  An encoder without levels has
@@ -39,15 +50,18 @@ struct wharf_encoder_row {
 struct wharf_encoder_options {
     const char *name;
     int level; /* WHARF_LEVEL_DEFAULT, or level_min to level_max of the row with this name */
+    uint32_t parameter; /* one of the codec's, as the decoder will be given it */
 };
 #define WHARF_LEVEL_DEFAULT (-1)
 
 /*
  * An encoder is made once and used for many chunks, by one thread at a time.
- *   new     0, -EINVAL (no such encoder or level), -ENOMEM.  `options` may be NULL.
+ *   new     0, -EINVAL (no such encoder, level or parameter), -ENOMEM.  `options` may be NULL.
  *   bound   the most bytes that encode can need for in_nbytes of input.
  *   encode  writes one stream; 0 and *ret_out_nbytes, or -ENOSPC when out_avail is too little
- *           (never with out_avail >= bound(in_nbytes)).  The output is undefined on failure.
+ *           (never with out_avail >= bound(in_nbytes)), or -EILSEQ when no stream of this codec
+ *           gives that input: it is no whole number of units, or a unit is not one of the
+ *           parameter's.  The output is undefined on failure.
  *   free    takes NULL.
  */
 struct wharf_encoder;
@@ -68,7 +82,17 @@ struct wharf_codec_ops {
      * beyond it are refused before memory is taken for them. */
     uint32_t max_ratio;
     uint32_t max_constant;
+    /*
+     * Of what size the units are that the output is made of (1, 2, 4 or 8: values, symbols) with
+     * this parameter; 0 if it is none of the codec's.  NULL for a codec whose only parameter is 0,
+     * and whose output is bytes.
+     */
+    uint32_t (*unit_nbytes)(uint32_t parameter);
 };
+
+#define X(ID, name, number, summary) extern const struct wharf_codec_ops wharf_##name##_codec;
+WHARF_CODEC_LIST(X)
+#undef X
 
 struct wharf_codec_row {
     const char *name;
@@ -79,12 +103,15 @@ struct wharf_codec_row {
 /* The row of codec number `codec`, or NULL. */
 const struct wharf_codec_row *wharf_codec_find(uint32_t codec);
 
+/* What ops->unit_nbytes says: the size of the output's units, or 0 for a wrong parameter. */
+uint32_t wharf_codec_unit_nbytes(const struct wharf_codec_ops *ops, uint32_t parameter);
+
 /*
  * Chooses one of a codec's encoders: the row that options name, or the first, and the level that
  * they give, or the row's default.  `options` may be NULL.  Returns 0, or -EINVAL with the outputs
- * untouched when there is no such row or the level is not the row's.
+ * untouched when there is no such row, the level is not the row's or the parameter not the codec's.
  */
-int wharf_encoder_choose(const struct wharf_encoder_row *rows,
+int wharf_encoder_choose(const struct wharf_codec_ops *ops,
                          const struct wharf_encoder_options *options,
                          const struct wharf_encoder_row **ret_row, int *ret_level);
 

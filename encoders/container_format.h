@@ -88,8 +88,8 @@ enum wharf_container_marker {
  *   raw_nbytes       output size, 1 or more    0                         0
  *   sequence         its number, from 0        its first chunk's number  number of chunks
  *   raw_offset       where its output begins   its first chunk's         the output's size
- *   parameters       for the codec; else 0     0                         struct
- *                                                              wharf_container_end_parameters
+ *   parameters       struct                    0                         struct
+ *                    wharf_container_chunk_parameters          wharf_container_end_parameters
  *   content_crc      CRC-32 of the output      CRC-32 of the payload     0
  */
 struct wharf_container_frame_header {
@@ -105,6 +105,11 @@ struct wharf_container_frame_header {
     uint32_t previous_crc; /* header_crc of the frame before, or of the file header */
     uint32_t reserved;     /* 0 */
     uint32_t header_crc;   /* CRC-32 of the 60 bytes before */
+};
+
+struct wharf_container_chunk_parameters {
+    uint16_t codec_parameter; /* one of the codec's */
+    uint8_t reserved[14];     /* 0 */
 };
 
 struct wharf_container_end_parameters {
@@ -125,6 +130,7 @@ struct wharf_container_index_entry {
 #endif
 WHARF_LAYOUT_ASSERT(sizeof(struct wharf_container_file_header) == 32, "FORMAT.md says 32");
 WHARF_LAYOUT_ASSERT(sizeof(struct wharf_container_frame_header) == 64, "FORMAT.md says 64");
+WHARF_LAYOUT_ASSERT(sizeof(struct wharf_container_chunk_parameters) == 16, "fits parameters");
 WHARF_LAYOUT_ASSERT(sizeof(struct wharf_container_end_parameters) == 16, "fits parameters");
 WHARF_LAYOUT_ASSERT(sizeof(struct wharf_container_index_entry) == 16, "FORMAT.md says 16");
 WHARF_LAYOUT_ASSERT(__builtin_offsetof(struct wharf_container_frame_header, parameters) == 32,

@@ -77,14 +77,25 @@ static int has_parameters(const struct wharf_container_frame_header *header)
     return memcmp(header->parameters, none, sizeof(none)) != 0;
 }
 
-/* None of today's codecs has parameters: a chunk that gives some is for a wharf that knows more.
- * A payload is smaller than its output, or is the output: so one limit bounds both. */
+/* A chunk whose parameter its codec does not have is for a wharf that knows more. */
+static int has_codec(const struct wharf_container_frame_header *header)
+{
+    static const uint8_t none[sizeof((struct wharf_container_chunk_parameters){0}.reserved)];
+    const struct wharf_codec_row *row = wharf_codec_find(header->codec_or_level);
+    struct wharf_container_chunk_parameters parameters;
+
+    memcpy(&parameters, header->parameters, sizeof(parameters));
+    return row && wharf_codec_unit_nbytes(row->ops, parameters.codec_parameter) &&
+           memcmp(parameters.reserved, none, sizeof(none)) == 0;
+}
+
+/* A payload is smaller than its output, or is the output: so one limit bounds both. */
 static verdict check_chunk(const struct wharf_container_frame_header *header)
 {
     const struct wharf_codec_row *row = wharf_codec_find(header->codec_or_level);
     int is_stored = header->codec_or_level == WHARF_CODEC_STORED;
 
-    if (!row || has_parameters(header))
+    if (!has_codec(header))
         return unsupported(WHARF_REASON_CONTAINER_CODEC);
     if (header->raw_nbytes < WHARF_CONTAINER_CHUNK_MIN_NBYTES ||
         header->raw_nbytes > WHARF_CONTAINER_CHUNK_MAX_NBYTES || header->payload_nbytes == 0 ||

@@ -160,7 +160,9 @@ static void describe_chunk(const struct wharf_container_reader *reader,
         .codec = header->codec_or_level,
         .ops = wharf_codec_find(header->codec_or_level)->ops,
     };
-    memcpy(ret_chunk->parameters, header->parameters, sizeof(ret_chunk->parameters));
+    struct wharf_container_chunk_parameters parameters;
+    memcpy(&parameters, header->parameters, sizeof(parameters));
+    ret_chunk->parameter = parameters.codec_parameter;
 }
 
 /* Takes a chunk's header: returns 1 with *ret_chunk filled, or 0 when reading has stopped. */
@@ -381,6 +383,7 @@ struct wharf_decode_job wharf_container_chunk_job(const struct wharf_container_c
         .codec = chunk->codec,
         .flags = WHARF_JOB_EXACT_INPUT | WHARF_JOB_EXACT_OUTPUT | WHARF_JOB_CHECKSUM,
         .checksum = chunk->output_crc,
+        .setting.parameter = chunk->parameter,
         .in = payload,
         .in_nbytes = chunk->payload_nbytes,
         .out = out,

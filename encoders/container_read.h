@@ -72,7 +72,7 @@ struct wharf_container_chunk {
     uint32_t output_crc;     /* CRC-32 of the output */
     uint32_t codec;          /* enum wharf_codec */
     const struct wharf_codec_ops *ops;
-    uint8_t parameters[WHARF_CONTAINER_PARAMETERS_NBYTES];
+    uint32_t parameter; /* the codec's */
 };
 
 enum wharf_container_item_kind {

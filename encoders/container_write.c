@@ -8,27 +8,29 @@
 #include "encoders/checksum.h"
 #include "encoders/container_frame.h"
 
-int wharf_container_pack(uint32_t codec, struct wharf_encoder *encoder, const uint8_t *raw,
-                         uint32_t raw_nbytes, uint8_t *buf,
+int wharf_container_pack(uint32_t codec, uint32_t parameter, struct wharf_encoder *encoder,
+                         const uint8_t *raw, uint32_t raw_nbytes, uint8_t *buf,
                          struct wharf_container_packed *ret_packed)
 {
     const struct wharf_codec_row *row = wharf_codec_find(codec);
     size_t payload_nbytes = 0;
     int rc = -ENOSPC;
 
-    if (!row || raw_nbytes < WHARF_CONTAINER_CHUNK_MIN_NBYTES ||
+    if (!row || !wharf_codec_unit_nbytes(row->ops, parameter) ||
+        raw_nbytes < WHARF_CONTAINER_CHUNK_MIN_NBYTES ||
         raw_nbytes > WHARF_CONTAINER_CHUNK_MAX_NBYTES)
         return -EINVAL;
     /* With one byte less than the chunk has, no room means no gain. */
     if (codec != WHARF_CODEC_STORED)
         rc = row->ops->encoder->encode(encoder, raw, raw_nbytes, buf, raw_nbytes - 1,
                                        &payload_nbytes);
-    if (rc < 0 && rc != -ENOSPC)
+    if (rc < 0 && rc != -ENOSPC && rc != -EILSEQ)
         return rc;
     *ret_packed = (struct wharf_container_packed){
         .codec = rc == 0 ? codec : WHARF_CODEC_STORED,
         .payload_nbytes = rc == 0 ? (uint32_t)payload_nbytes : raw_nbytes,
         .raw_nbytes = raw_nbytes,
+        .parameter = rc == 0 ? parameter : 0,
         .output_crc = wharf_crc32(0, raw, raw_nbytes),
         .payload = rc == 0 ? buf : raw,
     };
@@ -160,6 +162,9 @@ int wharf_container_put(struct wharf_container_writer *writer,
         .raw_offset = writer->raw_nbytes,
         .content_crc = packed->output_crc,
     };
+    const struct wharf_container_chunk_parameters parameters = {
+        .codec_parameter = (uint16_t)packed->parameter,
+    };
     struct wharf_container_index_entry entry = {
         .frame_offset = writer->file_nbytes,
         .raw_offset = writer->raw_nbytes,
@@ -168,7 +173,7 @@ int wharf_container_put(struct wharf_container_writer *writer,
 
     if (rc < 0)
         return rc;
-    memcpy(header.parameters, packed->parameters, sizeof(header.parameters));
+    memcpy(header.parameters, &parameters, sizeof(parameters));
     rc = write_frame(writer, &header, packed->payload);
     if (rc < 0)
         return rc;

@@ -37,21 +37,22 @@ struct wharf_container_packed {
     uint32_t codec; /* enum wharf_codec */
     uint32_t payload_nbytes;
     uint32_t raw_nbytes;
-    uint32_t output_crc; /* CRC-32 of the output */
-    uint8_t parameters[WHARF_CONTAINER_PARAMETERS_NBYTES];
+    uint32_t output_crc;    /* CRC-32 of the output */
+    uint32_t parameter;     /* the codec's */
     const uint8_t *payload; /* in the buffer given to pack, or the raw bytes themselves */
 };
 
 /*
  * wharf_container_pack: encodes raw_nbytes (1 to CHUNK_MAX_NBYTES) at `raw` as one chunk.
  *   codec, encoder   of this codec; the encoder may be NULL for WHARF_CODEC_STORED
+ *   parameter        the encoder's
  *   buf              at least raw_nbytes; may be NULL for WHARF_CODEC_STORED
  *   ret_packed       written on success.  Its payload lies in buf, or is `raw` where the encoder
- *                    could not make the chunk smaller: both must live until it is put.
- * Returns 0, -EINVAL (size), or what the encoder gives other than -ENOSPC.
+ *                    could not make the chunk smaller, or not at all (-EILSEQ): both must live
+ * until it is put. Returns 0, -EINVAL (size, codec, parameter), or what else the encoder gives.
  */
-int wharf_container_pack(uint32_t codec, struct wharf_encoder *encoder, const uint8_t *raw,
-                         uint32_t raw_nbytes, uint8_t *buf,
+int wharf_container_pack(uint32_t codec, uint32_t parameter, struct wharf_encoder *encoder,
+                         const uint8_t *raw, uint32_t raw_nbytes, uint8_t *buf,
                          struct wharf_container_packed *ret_packed);
 
 #define WHARF_CONTAINER_TOTAL_UNKNOWN UINT64_MAX

@@ -36,6 +36,10 @@ const struct wharf_codec_ops *wharf_decode_job_check(const struct wharf_decode_j
         wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_FLAGS, 0);
         return NULL;
     }
+    if (!wharf_codec_unit_nbytes(row->ops, job->setting.parameter)) {
+        wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_PARAMETER, 0);
+        return NULL;
+    }
     if (!is_range(job->in, job->in_nbytes) || !is_range(job->out, job->out_avail) ||
         ranges_overlap(job->in, job->in_nbytes, job->out, job->out_avail)) {
         wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
@@ -86,7 +90,7 @@ void wharf_decode_job_run(const struct wharf_decode_job *job, int reference,
     if (!ops)
         return;
     decode = reference ? ops->decode_reference : ops->decode;
-    decode(job->in, job->in_nbytes, job->out, job->out_avail, ret_outcome);
+    decode(job->in, job->in_nbytes, job->out, job->out_avail, &job->setting, ret_outcome);
     if (wharf_decode_job_wants_checksum(job, ret_outcome))
         checksum = wharf_crc32(WHARF_CRC32_INIT, job->out, ret_outcome->out_nbytes);
     wharf_decode_job_settle(job, checksum, ret_outcome);

@@ -16,6 +16,7 @@ struct wharf_decode_job {
     uint32_t codec;
     uint32_t flags;    /* enum wharf_job_flag */
     uint32_t checksum; /* expected CRC-32 of the output, with WHARF_JOB_CHECKSUM */
+    struct wharf_codec_setting setting;
     const uint8_t *in;
     size_t in_nbytes;
     uint8_t *out;
@@ -23,8 +24,8 @@ struct wharf_decode_job {
 };
 
 /*
- * Looks at the request alone: first the codec, then the flags, then the ranges (NULL with a
- * size, an end past the address space, source and destination that overlap).  Returns the
+ * Looks at the request alone: first the codec, then the flags, the parameter and the ranges (NULL
+ * with a size, an end past the address space, source and destination that overlap).  Returns the
  * codec's functions, or NULL after filling *ret_outcome with WHARF_BAD_REQUEST.
  */
 const struct wharf_codec_ops *wharf_decode_job_check(const struct wharf_decode_job *job,

@@ -51,8 +51,9 @@ WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_device_chu
     wharf_device_chunk chunk = *d_chunk;
     verdict v = bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
     if (chunk.in_nbytes <= MAX_CHUNK_NBYTES && chunk.out_avail <= MAX_CHUNK_NBYTES) {
-        chunk_job job = {chunk.in, (uint32_t)chunk.in_nbytes, chunk.out, (uint32_t)chunk.out_avail,
-                         scratch};
+        chunk_job job = {chunk.in,        (uint32_t)chunk.in_nbytes,
+                         chunk.out,       (uint32_t)chunk.out_avail,
+                         chunk.parameter, scratch};
         v = settle(chunk, Codec::decode(s, chunk.codec, job));
     }
     if (lane_id() == 0)

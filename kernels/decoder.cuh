@@ -40,7 +40,8 @@ struct chunk_job {
     uint32_t in_nbytes;
     uint8_t *out; /* any alignment; not overlapping `in` */
     uint32_t out_avail;
-    uint8_t *scratch; /* NAME_SCRATCH_NBYTES or more, aligned to 256; arbitrary bytes */
+    uint32_t parameter; /* one of the codec's */
+    uint8_t *scratch;   /* NAME_SCRATCH_NBYTES or more, aligned to 256; arbitrary bytes */
 };
 
 /* struct wharf_outcome in 32-bit positions.  The same in all lanes. */

@@ -28,10 +28,10 @@ struct wharf_device_chunk {
     uint8_t *out;      /* any alignment */
     uint64_t in_nbytes;
     uint64_t out_avail;
-    uint32_t codec;    /* enum wharf_codec */
-    uint32_t flags;    /* enum wharf_job_flag */
-    uint32_t checksum; /* expected CRC-32 of the output, with WHARF_JOB_CHECKSUM */
-    uint32_t reserved; /* 0 */
+    uint32_t codec;     /* enum wharf_codec */
+    uint32_t flags;     /* enum wharf_job_flag */
+    uint32_t checksum;  /* expected CRC-32 of the output, with WHARF_JOB_CHECKSUM */
+    uint32_t parameter; /* the codec's, struct wharf_codec_setting */
 };
 
 /* The most bytes of a chunk, in or out: positions in bits fit 32 bits on the device. */

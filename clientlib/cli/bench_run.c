@@ -58,7 +58,7 @@ static int decode_chunk(void *context, size_t chunk, unsigned hand)
     uint8_t *out = run->outs[hand];
     struct wharf_outcome outcome;
 
-    run->decode(packed->bytes, packed->nbytes, out, nbytes, &outcome);
+    run->decode(packed->bytes, packed->nbytes, out, nbytes, NULL, &outcome);
     if (outcome.result != WHARF_OK || outcome.out_nbytes != nbytes)
         return -EBADMSG;
     if (run->compare && memcmp(out, chunk_at(run->bench, chunk), nbytes) != 0)
@@ -138,7 +138,7 @@ static int measure(struct run *run, struct wharf_cli_bench_row *row)
 
 static int make_hands(struct run *run, const struct wharf_cli_bench_row *row)
 {
-    const struct wharf_encoder_options options = {row->encoder->name, row->level};
+    const struct wharf_encoder_options options = {row->encoder->name, row->level, 0};
 
     for (unsigned i = 0; i < run->bench->n_threads; i++) {
         int r = run->ops->encoder->new (&options, &run->encoders[i]);

@@ -84,7 +84,7 @@ static int check_settings(const struct wharf_cli_pack_settings *settings)
     const struct wharf_encoder_row *row;
     int level;
 
-    if (wharf_encoder_choose(ops->encoder_rows, &settings->encoder, &row, &level) < 0)
+    if (wharf_encoder_choose(ops, &settings->encoder, &row, &level) < 0)
         return say_encoders(settings);
     return WHARF_CLI_GO_ON;
 }

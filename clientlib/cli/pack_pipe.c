@@ -67,9 +67,9 @@ static void work(void *context, void *slot_memory, unsigned worker)
         size_t left = slot->raw_nbytes - at;
         uint32_t nbytes = left < settings->chunk_nbytes ? (uint32_t)left : settings->chunk_nbytes;
 
-        slot->pack_error =
-            wharf_container_pack(settings->codec, pipe->encoders[worker], slot->raw + at, nbytes,
-                                 slot->payload + at, &slot->packed[slot->n_packed]);
+        slot->pack_error = wharf_container_pack(settings->codec, settings->encoder.parameter,
+                                                pipe->encoders[worker], slot->raw + at, nbytes,
+                                                slot->payload + at, &slot->packed[slot->n_packed]);
         if (slot->pack_error == 0)
             slot->n_packed++;
         at += nbytes;

@@ -5,10 +5,12 @@
 #include "encoders/outcome.h"
 
 void wharf_deflate_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
+                          const struct wharf_codec_setting *setting,
                           struct wharf_outcome *ret_outcome)
 {
     struct wharf_inflate inflate;
 
+    (void)setting;
     wharf_inflate_init(&inflate, in, in_nbytes, 0, out, out_avail);
     uint32_t reason = wharf_inflate_run(&inflate);
     if (reason != WHARF_REASON_NONE)

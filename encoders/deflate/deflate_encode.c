@@ -176,7 +176,7 @@ int wharf_deflate_encoder_new(enum wharf_deflate_framing framing,
     const struct wharf_encoder_row *row;
     struct wharf_encoder *encoder;
     int level;
-    int rc = wharf_encoder_choose(wharf_deflate_encoder_rows, options, &row, &level);
+    int rc = wharf_encoder_choose(&wharf_deflate_codec, options, &row, &level);
 
     if (rc < 0)
         return rc;

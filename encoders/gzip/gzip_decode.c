@@ -54,12 +54,13 @@ static void decode_member(struct member *member, const uint8_t *in, size_t in_nb
 }
 
 void wharf_gzip_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
-                       struct wharf_outcome *ret_outcome)
+                       const struct wharf_codec_setting *setting, struct wharf_outcome *ret_outcome)
 {
     struct member member;
     size_t at = 0;
     size_t out_nbytes = 0;
 
+    (void)setting;
     do {
         decode_member(&member, in, in_nbytes, at, out ? out + out_nbytes : out,
                       out_avail - out_nbytes);

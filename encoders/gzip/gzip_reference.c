@@ -4,12 +4,14 @@
 #include "encoders/gzip/gzip_header.h"
 
 void wharf_gzip_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                                 size_t out_avail, struct wharf_outcome *ret_outcome)
+                                 size_t out_avail, const struct wharf_codec_setting *setting,
+                                 struct wharf_outcome *ret_outcome)
 {
     struct wharf_outcome member;
     size_t at = 0;
     size_t out_nbytes = 0;
 
+    (void)setting;
     do {
         wharf_inflate_reference(WHARF_REFERENCE_GZIP, at ? in + at : in, in_nbytes - at,
                                 out_nbytes ? out + out_nbytes : out, out_avail - out_nbytes,

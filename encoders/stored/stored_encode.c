@@ -20,7 +20,7 @@ static int stored_new(const struct wharf_encoder_options *options,
 {
     const struct wharf_encoder_row *row;
     int level;
-    int rc = wharf_encoder_choose(wharf_stored_encoder_rows, options, &row, &level);
+    int rc = wharf_encoder_choose(&wharf_stored_codec, options, &row, &level);
 
     if (rc < 0)
         return rc;

@@ -7,11 +7,12 @@
 #include "encoders/zlib/zlib_header.h"
 
 void wharf_zlib_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
-                       struct wharf_outcome *ret_outcome)
+                       const struct wharf_codec_setting *setting, struct wharf_outcome *ret_outcome)
 {
     struct wharf_inflate inflate;
     uint32_t reason = wharf_zlib_header(in, in_nbytes);
 
+    (void)setting;
     if (reason != WHARF_REASON_NONE) {
         wharf_outcome_fail(ret_outcome, wharf_zlib_result(reason), reason, 0);
         return;

@@ -76,7 +76,7 @@ static size_t decode_wharf(void *state, const struct packing *packing, const str
     const struct wharf_codec_row *row = state;
     struct wharf_outcome outcome;
     (void)packing;
-    row->ops->decode(chunk->packed, chunk->packed_nbytes, out, chunk->raw_nbytes, &outcome);
+    row->ops->decode(chunk->packed, chunk->packed_nbytes, out, chunk->raw_nbytes, NULL, &outcome);
     return outcome.out_nbytes;
 }
 

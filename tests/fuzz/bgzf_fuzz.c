@@ -56,7 +56,7 @@ static struct wharf_outcome decode_rest(const uint8_t *in, size_t in_nbytes, siz
 {
     struct wharf_outcome outcome;
 
-    wharf_gzip_decode(in + at, in_nbytes - at, split_out + out_nbytes, OUT_AVAIL - out_nbytes,
+    wharf_gzip_decode(in + at, in_nbytes - at, split_out + out_nbytes, OUT_AVAIL - out_nbytes, NULL,
                       &outcome);
     if (outcome.result == WHARF_OK) {
         outcome.in_nbytes += at;
@@ -111,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     struct wharf_outcome whole;
     struct wharf_outcome split = decode_split(data, nbytes);
 
-    wharf_gzip_decode(data, nbytes, whole_out, OUT_AVAIL, &whole);
+    wharf_gzip_decode(data, nbytes, whole_out, OUT_AVAIL, NULL, &whole);
     check(memcmp(&whole, &split, sizeof(whole)) == 0);
     check(memcmp(whole_out, split_out, whole.out_nbytes) == 0);
     check_kind(data, nbytes);

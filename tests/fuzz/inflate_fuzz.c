@@ -50,7 +50,7 @@ static struct decoded decode(wharf_decode_fn *decoder, const uint8_t *data, size
     struct decoded decoded = {.out = malloc(out_avail ? out_avail : 1)};
     check(decoded.out != NULL);
     memset(&decoded.outcome, 0xff, sizeof(decoded.outcome));
-    decoder(data, nbytes, decoded.out, out_avail, &decoded.outcome);
+    decoder(data, nbytes, decoded.out, out_avail, NULL, &decoded.outcome);
     return decoded;
 }
 

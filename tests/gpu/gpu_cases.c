@@ -195,6 +195,7 @@ static uint32_t checksum_of(const struct gpu_case *c)
     struct wharf_outcome outcome;
     struct wharf_decode_job job = {
         .codec = c->codec,
+        .setting.parameter = c->parameter,
         .in = c->in,
         .in_nbytes = c->in_nbytes,
         .out = out,

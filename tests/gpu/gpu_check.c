@@ -142,6 +142,7 @@ static void describe_chunks(struct gpu_checker *c)
             .codec = job->codec,
             .flags = job->flags,
             .checksum = job->checksum,
+            .parameter = job->parameter,
         };
         if (c->options->own_memory) {
             chunk->in = own_copy(c->device, job->in, job->in_nbytes);
@@ -260,6 +261,7 @@ static bool compare(struct comparison *comparison, size_t i, uint8_t *want_out)
         .codec = c->codec,
         .flags = c->flags,
         .checksum = c->checksum,
+        .setting.parameter = c->parameter,
         .in = c->in,
         .in_nbytes = c->in_nbytes,
         .out = want_out,

@@ -15,6 +15,7 @@ struct gpu_case {
     const char *name; /* for messages */
     uint64_t number;  /* likewise */
     uint32_t codec;
+    uint32_t parameter;
     uint32_t flags;
     uint32_t checksum;
     const uint8_t *in;

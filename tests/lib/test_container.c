@@ -56,6 +56,7 @@ static void add_chunks(struct wharf_container_writer *writer,
                        size_t raw_nbytes)
 {
     const struct wharf_encoder_ops *ops = wharf_codec_find(options->codec)->ops->encoder;
+    uint32_t parameter = options->encoder ? options->encoder->parameter : 0;
     struct wharf_encoder *encoder;
     uint8_t *buf = malloc(options->chunk_nbytes);
 
@@ -64,7 +65,8 @@ static void add_chunks(struct wharf_container_writer *writer,
         uint32_t n =
             raw_nbytes < options->chunk_nbytes ? (uint32_t)raw_nbytes : options->chunk_nbytes;
         struct wharf_container_packed packed;
-        require(wharf_container_pack(options->codec, encoder, raw, n, buf, &packed) == 0, "pack");
+        require(wharf_container_pack(options->codec, parameter, encoder, raw, n, buf, &packed) == 0,
+                "pack");
         require(wharf_container_put(writer, &packed) == 0, "put");
         raw += n;
         raw_nbytes -= n;

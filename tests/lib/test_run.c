@@ -30,7 +30,7 @@ static uint32_t judge(const struct test_session *session, const struct wharf_sub
         return WHARF_REASON_REQUEST_FLAGS;
     if (s->job_class > WHARF_CLASS_BACKGROUND)
         return WHARF_REASON_REQUEST_CLASS;
-    if (s->parameter)
+    if (!wharf_codec_unit_nbytes(wharf_codec_find(s->codec)->ops, s->parameter))
         return WHARF_REASON_REQUEST_PARAMETER;
     if (s->reserved)
         return WHARF_REASON_REQUEST_RESERVED;
@@ -55,6 +55,7 @@ static void decode(struct test_session *session, const struct wharf_submission *
         .codec = s->codec,
         .flags = s->flags,
         .checksum = s->checksum,
+        .setting.parameter = s->parameter,
         .in = copy,
         .in_nbytes = s->src_nbytes,
         .out = session->regions[s->dst_region].data + s->dst_offset,
@@ -97,6 +98,7 @@ static struct wharf_submission chunk_job(const struct wharf_submission *s,
         .opcode = WHARF_OP_DECODE,
         .flags = s->flags,
         .codec = s->codec,
+        .parameter = s->parameter,
         .src_offset = chunk->src_offset,
         .src_nbytes = chunk->src_nbytes,
         .dst_offset = chunk->dst_offset,

@@ -335,6 +335,9 @@ Test(container_damage, chunk_out_of_its_limits_is_refused)
     EXPECT_FORGERY(chunk->codec_or_level, WHARF_CODEC_DEFLATE, WHARF_BAD_DATA, CHUNK, 1,
                    SECOND_CHUNK);
     EXPECT_FORGERY(chunk->codec_or_level, 65535, WHARF_UNSUPPORTED, CODEC, 1, SECOND_CHUNK);
+    EXPECT_FORGERY(chunk->parameters[0], 1, WHARF_UNSUPPORTED, CODEC, 1, SECOND_CHUNK);
+    EXPECT_FORGERY(chunk->parameters[1], 1, WHARF_UNSUPPORTED, CODEC, 1, SECOND_CHUNK);
+    EXPECT_FORGERY(chunk->parameters[2], 1, WHARF_UNSUPPORTED, CODEC, 1, SECOND_CHUNK);
     EXPECT_FORGERY(chunk->parameters[15], 1, WHARF_UNSUPPORTED, CODEC, 1, SECOND_CHUNK);
     EXPECT_FORGERY(chunk->flags, 1, WHARF_UNSUPPORTED, VERSION, 1, SECOND_CHUNK);
     EXPECT_FORGERY(chunk->reserved, 1, WHARF_UNSUPPORTED, VERSION, 1, SECOND_CHUNK);

@@ -90,7 +90,7 @@ Test(container, stores_a_chunk_that_does_not_shrink)
 
         cr_assert_eq(ops->new (NULL, &encoder), 0);
         for (uint32_t n = 1; n <= 5000; n = 3 * n + 1) {
-            cr_assert_eq(wharf_container_pack(codecs[i], encoder, raw, n, buf, &packed), 0);
+            cr_assert_eq(wharf_container_pack(codecs[i], 0, encoder, raw, n, buf, &packed), 0);
             cr_assert_eq(packed.codec, WHARF_CODEC_STORED);
             cr_assert_eq(packed.payload_nbytes, n);
             cr_assert_eq(packed.payload, raw);
@@ -206,7 +206,8 @@ Test(container, writer_gives_the_sinks_error)
     struct wharf_container_packed packed;
 
     cr_assert_eq(
-        wharf_container_pack(WHARF_CODEC_STORED, NULL, (const uint8_t *)"x", 1, NULL, &packed), 0);
+        wharf_container_pack(WHARF_CODEC_STORED, 0, NULL, (const uint8_t *)"x", 1, NULL, &packed),
+        0);
     for (int n_writes = 0; n_writes <= 5; n_writes++) {
         int n_left = n_writes;
         struct wharf_container_sink sink = {fail_to_write, &n_left};
@@ -237,9 +238,9 @@ Test(container, writer_refuses_what_readers_would)
     cr_assert_eq(wharf_container_writer_init(writer, &sink, 4, WHARF_CONTAINER_OFFSET_MAX + 1),
                  -EINVAL);
     cr_assert_eq(file.nbytes, 0);
-    cr_assert_eq(wharf_container_pack(WHARF_CODEC_STORED, NULL, raw, 0, NULL, &packed), -EINVAL);
-    cr_assert_eq(wharf_container_pack(999, NULL, raw, 4, NULL, &packed), -EINVAL);
-    cr_assert_eq(wharf_container_pack(WHARF_CODEC_STORED, NULL, raw, 4, NULL, &packed), 0);
+    cr_assert_eq(wharf_container_pack(WHARF_CODEC_STORED, 0, NULL, raw, 0, NULL, &packed), -EINVAL);
+    cr_assert_eq(wharf_container_pack(999, 0, NULL, raw, 4, NULL, &packed), -EINVAL);
+    cr_assert_eq(wharf_container_pack(WHARF_CODEC_STORED, 0, NULL, raw, 4, NULL, &packed), 0);
     cr_assert_eq(wharf_container_writer_init(writer, &sink, 3, 5), 0);
     cr_assert_eq(wharf_container_put(writer, &packed), -EINVAL, "larger than announced");
     cr_assert_eq(wharf_container_writer_init(writer, &sink, 4, 5), 0);

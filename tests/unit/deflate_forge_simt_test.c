@@ -25,7 +25,7 @@ static uint64_t compare(const uint8_t *in, size_t in_nbytes, size_t out_avail, u
     struct wharf_outcome got;
     uint64_t n_steps;
 
-    wharf_deflate_decode(source.data, in_nbytes, want_out.data, out_avail, &want);
+    wharf_deflate_decode(source.data, in_nbytes, want_out.data, out_avail, NULL, &want);
     struct wharf_device_chunk chunk = {.in = source.data,
                                        .in_nbytes = in_nbytes,
                                        .out = out.data,

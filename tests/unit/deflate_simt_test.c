@@ -113,7 +113,8 @@ static struct wharf_outcome compare(uint32_t codec, const uint8_t *in, size_t in
     struct wharf_outcome got;
 
     memset(&got, 0xff, sizeof(got));
-    wharf_codec_find(codec)->ops->decode(source.data, in_nbytes, want_out.data, out_avail, &want);
+    wharf_codec_find(codec)->ops->decode(source.data, in_nbytes, want_out.data, out_avail, NULL,
+                                         &want);
     struct wharf_device_chunk chunk = {.in = source.data,
                                        .in_nbytes = in_nbytes,
                                        .out = out.data,

@@ -40,7 +40,7 @@ static void for_each_variant(void (*visit)(const struct variant *variant))
 
 static struct wharf_encoder *new_encoder(const struct variant *variant)
 {
-    struct wharf_encoder_options options = {variant->encoder->name, variant->level};
+    struct wharf_encoder_options options = {variant->encoder->name, variant->level, 0};
     struct wharf_encoder *encoder;
 
     cr_assert_eq(variant->codec->ops->encoder->new (&options, &encoder), 0);
@@ -56,7 +56,7 @@ static void expect_decodes(const struct variant *variant, const uint8_t *in, siz
 
     for (size_t i = 0; i < 2; i++) {
         struct wharf_outcome outcome;
-        decoders[i](in, in_nbytes, out, raw_nbytes, &outcome);
+        decoders[i](in, in_nbytes, out, raw_nbytes, NULL, &outcome);
         cr_assert_eq(outcome.result, WHARF_OK, "%s by %s, level %d: %s", variant->codec->name,
                      variant->encoder->name, variant->level, wharf_reason_string(outcome.reason));
         cr_assert_eq(outcome.in_nbytes, in_nbytes);
@@ -148,7 +148,7 @@ Test(encode, unknown_names_and_levels_are_refused)
         struct wharf_encoder *encoder = NULL;
 
         for (const struct wharf_encoder_row *row = codec->ops->encoder_rows; row->name; row++) {
-            struct wharf_encoder_options options = {row->name, row->level_max + 1};
+            struct wharf_encoder_options options = {row->name, row->level_max + 1, 0};
             cr_assert_eq(codec->ops->encoder->new (&options, &encoder), -EINVAL);
             options.level = row->level_min - 1;
             if (options.level != WHARF_LEVEL_DEFAULT)
@@ -156,9 +156,14 @@ Test(encode, unknown_names_and_levels_are_refused)
             options.level = WHARF_LEVEL_DEFAULT - 1;
             cr_assert_eq(codec->ops->encoder->new (&options, &encoder), -EINVAL);
         }
-        cr_assert_eq(codec->ops->encoder->new (
-                         &(struct wharf_encoder_options){"nobody", WHARF_LEVEL_DEFAULT}, &encoder),
-                     -EINVAL);
+        cr_assert_eq(
+            codec->ops->encoder->new (
+                &(struct wharf_encoder_options){"nobody", WHARF_LEVEL_DEFAULT, 0}, &encoder),
+            -EINVAL);
+        cr_assert_eq(
+            codec->ops->encoder->new (
+                &(struct wharf_encoder_options){NULL, WHARF_LEVEL_DEFAULT, 65535}, &encoder),
+            -EINVAL);
         cr_assert_null(encoder);
         codec->ops->encoder->free(NULL);
     }
@@ -168,15 +173,16 @@ Test(encode, unknown_names_and_levels_are_refused)
 Test(encode, defaults_are_the_first_encoders)
 {
     for (size_t i = 0; i < N_CODECS; i++) {
-        const struct wharf_encoder_row *rows = wharf_codec_find(codecs[i])->ops->encoder_rows;
-        const struct wharf_encoder_options unnamed = {NULL, WHARF_LEVEL_DEFAULT};
+        const struct wharf_codec_ops *ops = wharf_codec_find(codecs[i])->ops;
+        const struct wharf_encoder_row *rows = ops->encoder_rows;
+        const struct wharf_encoder_options unnamed = {NULL, WHARF_LEVEL_DEFAULT, 0};
         const struct wharf_encoder_row *row = NULL;
         int level = -2;
 
-        cr_assert_eq(wharf_encoder_choose(rows, NULL, &row, &level), 0);
+        cr_assert_eq(wharf_encoder_choose(ops, NULL, &row, &level), 0);
         cr_assert(row == rows && level == rows->level_default);
         row = NULL;
-        cr_assert_eq(wharf_encoder_choose(rows, &unnamed, &row, &level), 0);
+        cr_assert_eq(wharf_encoder_choose(ops, &unnamed, &row, &level), 0);
         cr_assert(row == rows && level == rows->level_default);
     }
 }

@@ -62,7 +62,7 @@ static struct wharf_outcome expect_agreement(uint32_t codec, const uint8_t *in, 
     struct wharf_outcome want;
 
     cr_assert(want_out);
-    ops->decode_reference(in, in_nbytes, want_out, out_avail, &want);
+    ops->decode_reference(in, in_nbytes, want_out, out_avail, NULL, &want);
     cr_assert_neq(want.result, WHARF_INTERNAL, "zlib and the walk over the bits disagree");
     for (int side = TEST_GUARD_END; side <= TEST_GUARD_START; side++) {
         struct test_guard source = test_guard_copy(in, in_nbytes, side);
@@ -72,7 +72,7 @@ static struct wharf_outcome expect_agreement(uint32_t codec, const uint8_t *in, 
             if (wharf_inflate_loop_force(forms[i / N_PLANS]) < 0)
                 continue; /* not on this machine; "plain" is on every one */
             wharf_inflate_litlen_force(plans[i % N_PLANS]);
-            ops->decode(source.data, in_nbytes, out.data, out_avail, &got);
+            ops->decode(source.data, in_nbytes, out.data, out_avail, NULL, &got);
             expect_same(&got, &want, forms[i / N_PLANS]);
             cr_assert(want.out_nbytes == 0 || memcmp(out.data, want_out, want.out_nbytes) == 0,
                       "%s, plan %u: other bytes", forms[i / N_PLANS], plans[i % N_PLANS]);
@@ -275,12 +275,12 @@ Test(inflate, takes_nothing_and_gives_nothing_with_no_memory_at_all)
     for (unsigned wrap = 0; wrap < N_WRAPS; wrap++) {
         const struct wharf_codec_ops *ops = wharf_codec_find(wraps[wrap].codec)->ops;
         struct wharf_outcome got, want;
-        ops->decode(NULL, 0, NULL, 0, &got);
-        ops->decode_reference(NULL, 0, NULL, 0, &want);
+        ops->decode(NULL, 0, NULL, 0, NULL, &got);
+        ops->decode_reference(NULL, 0, NULL, 0, NULL, &want);
         expect_same(&got, &want, "no source");
         cr_assert_eq(got.reason, WHARF_REASON_INPUT_TRUNCATED);
-        ops->decode(empty, sizeof(empty), NULL, 0, &got);
-        ops->decode_reference(empty, sizeof(empty), NULL, 0, &want);
+        ops->decode(empty, sizeof(empty), NULL, 0, NULL, &got);
+        ops->decode_reference(empty, sizeof(empty), NULL, 0, NULL, &want);
         expect_same(&got, &want, "no destination");
     }
 }
@@ -338,8 +338,8 @@ Test(inflate, agrees_with_zlib_on_every_zlib_header)
         stream[0] = (uint8_t)(header >> 8);
         stream[1] = (uint8_t)header;
         const struct wharf_codec_ops *ops = wharf_codec_find(WHARF_CODEC_ZLIB)->ops;
-        ops->decode(stream, sizeof(stream), &out, 1, &got);
-        ops->decode_reference(stream, sizeof(stream), &out, 1, &want);
+        ops->decode(stream, sizeof(stream), &out, 1, NULL, &got);
+        ops->decode_reference(stream, sizeof(stream), &out, 1, NULL, &want);
         expect_same(&got, &want, "header");
         n_good += got.result == WHARF_OK;
     }

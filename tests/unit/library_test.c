@@ -137,10 +137,13 @@ Test(library, request_is_judged_by_codec_then_flags_then_ranges)
     struct wharf_job job = job_of(1u << 31, NULL, 1);
 
     job.codec = UINT32_MAX;
+    job.parameter = 1;
     expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);
     job.codec = WHARF_CODEC_ZLIB;
     expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_FLAGS, 0);
     job.flags = 0;
+    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_PARAMETER, 0);
+    job.parameter = 0;
     expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
 }
 

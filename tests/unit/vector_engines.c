@@ -17,7 +17,7 @@ static bool can_decode_any(uint32_t codec)
 static void decode_cpu(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
                        size_t out_avail, struct wharf_outcome *ret_outcome)
 {
-    wharf_codec_find(codec)->ops->decode(in, in_nbytes, out, out_avail, ret_outcome);
+    wharf_codec_find(codec)->ops->decode(in, in_nbytes, out, out_avail, NULL, ret_outcome);
 }
 
 /* The loop for machines without BMI2, whatever this one has. */
@@ -33,7 +33,8 @@ static void decode_cpu_plain(uint32_t codec, const uint8_t *in, size_t in_nbytes
 static void decode_reference(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
                              size_t out_avail, struct wharf_outcome *ret_outcome)
 {
-    wharf_codec_find(codec)->ops->decode_reference(in, in_nbytes, out, out_avail, ret_outcome);
+    wharf_codec_find(codec)->ops->decode_reference(in, in_nbytes, out, out_avail, NULL,
+                                                   ret_outcome);
 }
 
 /* Through the public API. */
