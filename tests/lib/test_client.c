@@ -288,22 +288,47 @@ int test_client_open(struct test_client *client, const Wharf__OpenQueueRequest *
     return map_queue(client);
 }
 
-struct test_client *test_client_start(const char *path, uint32_t n_entries, uint64_t arena_nbytes)
+int test_client_open_with(struct test_client *client, uint32_t n_entries, uint64_t arena_nbytes,
+                          uint32_t default_class, uint32_t engine)
 {
     Wharf__OpenQueueRequest open = WHARF__OPEN_QUEUE_REQUEST__INIT;
-    struct test_client *client = test_client_new();
 
     open.n_entries = n_entries;
     open.arena_nbytes = arena_nbytes;
-    int r = test_client_connect(client, path);
-    if (r == 0)
-        r = test_client_hello(client);
-    if (r == 0)
-        r = test_client_open(client, &open, -1);
-    if (r < 0) {
-        fprintf(stderr, "no session on %s: %s (%s)\n", path, strerror(-r), client->error);
-        abort();
-    }
+    open.default_class = default_class;
+    open.engine = engine;
+    return test_client_open(client, &open, -1);
+}
+
+static void must(const struct test_client *client, int r, const char *what, const char *path)
+{
+    if (r >= 0)
+        return;
+    fprintf(stderr, "no %s on %s: %s (%s)\n", what, path, strerror(-r), client->error);
+    abort();
+}
+
+struct test_client *test_client_connected(const char *path)
+{
+    struct test_client *client = test_client_new();
+
+    must(client, test_client_connect(client, path), "connection", path);
+    return client;
+}
+
+struct test_client *test_client_greeted(const char *path)
+{
+    struct test_client *client = test_client_connected(path);
+
+    must(client, test_client_hello(client), "Hello", path);
+    return client;
+}
+
+struct test_client *test_client_start(const char *path, uint32_t n_entries, uint64_t arena_nbytes)
+{
+    struct test_client *client = test_client_greeted(path);
+
+    must(client, test_client_open_with(client, n_entries, arena_nbytes, 0, 0), "session", path);
     return client;
 }
 
@@ -376,6 +401,12 @@ int test_client_wait_for_end(struct test_client *client)
         for (size_t i = 0; i < client->receiver.n_fds; i++)
             close(client->receiver.fds[i]);
     }
+}
+
+void test_client_ended(struct test_client *client)
+{
+    must(client, test_client_wait_for_end(client), "end", "the connection");
+    test_client_free(client);
 }
 
 int test_memfd(uint64_t nbytes, int seals)

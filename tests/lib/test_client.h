@@ -46,7 +46,14 @@ int test_client_hello(struct test_client *client);
 int test_client_open(struct test_client *client, const Wharf__OpenQueueRequest *open,
                      int brought_fd);
 
-/* All three with plain requests; ends the program when that does not work. */
+/* A queue with those four settings and else the defaults. */
+int test_client_open_with(struct test_client *client, uint32_t n_entries, uint64_t arena_nbytes,
+                          uint32_t default_class, uint32_t engine);
+
+/* Clients that have connected, that have said Hello too, and that have a queue and an arena: all by
+ * plain requests.  They end the program when that does not work. */
+struct test_client *test_client_connected(const char *path);
+struct test_client *test_client_greeted(const char *path);
 struct test_client *test_client_start(const char *path, uint32_t n_entries, uint64_t arena_nbytes);
 
 int test_client_register(struct test_client *client, uint32_t region, int fd, uint64_t nbytes,
@@ -78,6 +85,9 @@ int test_client_reap(struct test_client *client, struct wharf_completion *ret_co
 
 /* Waits until the daemon has closed the connection; -ETIMEDOUT after 20 seconds. */
 int test_client_wait_for_end(struct test_client *client);
+
+/* The same, and frees it; ends the program when the daemon does not close. */
+void test_client_ended(struct test_client *client);
 
 /* A memfd of nbytes with these seals, or -errno. */
 int test_memfd(uint64_t nbytes, int seals);

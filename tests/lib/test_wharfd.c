@@ -125,6 +125,14 @@ void test_wharfd_start(struct test_wharfd *daemon, const char *config)
     test_wharfd_restart(daemon);
 }
 
+void test_wharfd_start_by(struct test_wharfd *daemon, const char *io, const char *more)
+{
+    char config[1024];
+
+    snprintf(config, sizeof(config), "[daemon]\nio = %s\nlog_level = debug\n%s", io, more);
+    test_wharfd_start(daemon, config);
+}
+
 int test_wharfd_wait(struct test_wharfd *daemon)
 {
     int status;
@@ -172,6 +180,13 @@ void test_wharfd_remove(struct test_wharfd *daemon)
     if (daemon->pid)
         test_wharfd_kill(daemon);
     remove_folder(daemon->folder);
+}
+
+void test_wharfd_finish(struct test_wharfd *daemon)
+{
+    if (test_wharfd_stop(daemon) != 0)
+        die(daemon, "the daemon ended badly");
+    test_wharfd_remove(daemon);
 }
 
 int test_wharfd_says(const struct test_wharfd *daemon, const char *text)

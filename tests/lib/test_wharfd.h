@@ -20,6 +20,12 @@ struct test_wharfd {
  * the program when that does not work. */
 void test_wharfd_start(struct test_wharfd *daemon, const char *config);
 
+/* Starts one that waits by `io` (auto, io_uring or epoll), logs all and has `more` settings. */
+void test_wharfd_start_by(struct test_wharfd *daemon, const char *io, const char *more);
+
+/* Stops it, which has to go well, and removes the folder. */
+void test_wharfd_finish(struct test_wharfd *daemon);
+
 /* Starts it again in the same folder, after it has ended. */
 void test_wharfd_restart(struct test_wharfd *daemon);
 

@@ -21,22 +21,6 @@
 
 static struct test_innocent scene;
 
-static struct test_client *connected(void)
-{
-    struct test_client *client = test_client_new();
-
-    cr_assert_eq(test_client_connect(client, scene.wharfd.socket), 0);
-    return client;
-}
-
-static struct test_client *greeted(void)
-{
-    struct test_client *client = connected();
-
-    cr_assert_eq(test_client_hello(client), 0);
-    return client;
-}
-
 /* ---- clients that stop or die -------------------------------------------------------------- */
 
 /* A process with a client in that state, which works until it is stopped or killed. */
@@ -47,8 +31,8 @@ static pid_t fork_client(unsigned state)
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    struct test_client *client = state == 0   ? connected()
-                                 : state == 1 ? greeted()
+    struct test_client *client = state == 0   ? test_client_connected(scene.wharfd.socket)
+                                 : state == 1 ? test_client_greeted(scene.wharfd.socket)
                                               : test_client_start(scene.wharfd.socket, 16, MiB);
     struct wharf_completion completion;
     memcpy(client->arena ? client->arena : (uint8_t *)client->error, scene.client->arena,
@@ -135,8 +119,8 @@ Test(wharfd_death, clients_killed_at_random_moments)
 
 static void connect_and_leave(unsigned i)
 {
-    struct test_client *client = i % 5 == 0   ? connected()
-                                 : i % 5 == 1 ? greeted()
+    struct test_client *client = i % 5 == 0   ? test_client_connected(scene.wharfd.socket)
+                                 : i % 5 == 1 ? test_client_greeted(scene.wharfd.socket)
                                               : test_client_start(scene.wharfd.socket, 16, 65536);
     struct wharf_submission noop = {.opcode = WHARF_OP_NOOP};
 

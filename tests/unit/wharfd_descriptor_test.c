@@ -29,28 +29,6 @@
 
 static struct test_innocent scene;
 
-static struct test_client *connected(void)
-{
-    struct test_client *client = test_client_new();
-
-    cr_assert_eq(test_client_connect(client, scene.wharfd.socket), 0);
-    return client;
-}
-
-static struct test_client *greeted(void)
-{
-    struct test_client *client = connected();
-
-    cr_assert_eq(test_client_hello(client), 0);
-    return client;
-}
-
-static void expect_end(struct test_client *client)
-{
-    cr_assert_eq(test_client_wait_for_end(client), 0);
-    test_client_free(client);
-}
-
 static double now_s(void)
 {
     struct timespec now;
@@ -113,20 +91,20 @@ static void send_descriptors_where_none_belong(void)
         /* With a wake-up, with a ping, and too many with a request for one. */
         struct test_client *client = test_client_start(scene.wharfd.socket, 4, 4096);
         send_fds(client, "x", 1, fd, counts[i]);
-        expect_end(client);
-        client = greeted();
+        test_client_ended(client);
+        client = test_client_greeted(scene.wharfd.socket);
         send_fds(client, "\x08\x01\x42\x00", 4, fd, counts[i]);
-        expect_end(client);
+        test_client_ended(client);
         if (counts[i] == 1)
             continue;
         client = test_client_start(scene.wharfd.socket, 4, 4096);
         send_fds(client, packet, pack_register(packet, 3, 1, 4096), fd, counts[i]);
-        expect_end(client);
+        test_client_ended(client);
     }
     /* And none where one belongs. */
     struct test_client *client = test_client_start(scene.wharfd.socket, 4, 4096);
     send_raw(client, packet, pack_register(packet, 3, 1, 4096));
-    expect_end(client);
+    test_client_ended(client);
     close(fd);
 }
 
@@ -143,7 +121,7 @@ static void flood_descriptors(void)
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     for (unsigned i = 0; i < N; i++) {
-        clients[i] = greeted();
+        clients[i] = test_client_greeted(scene.wharfd.socket);
         fcntl(clients[i]->fd, F_SETFL, O_NONBLOCK);
     }
     for (unsigned k = 0; k < 20; k++)
@@ -151,7 +129,7 @@ static void flood_descriptors(void)
             send_fds(clients[i], "\x08\x01\x42\x00", 4, fd, 250);
     test_innocent_check(&scene);
     for (unsigned i = 0; i < N; i++)
-        expect_end(clients[i]);
+        test_client_ended(clients[i]);
     close(fd);
 }
 
@@ -232,7 +210,7 @@ static void offer_all_kinds(void)
     close(pair[1]);
     test_client_free(client);
     /* The same way for arenas. */
-    client = greeted();
+    client = test_client_greeted(scene.wharfd.socket);
     open_queue.n_entries = 4;
     open_queue.arena_nbytes = 4096;
     open_queue.bring_arena = true;
@@ -355,7 +333,8 @@ Test(wharfd_descriptor, files_that_hang_where_none_belong)
         snprintf(path, sizeof(path), "%s/file", fuse.folder);
         int fd = open(path, O_RDWR);
         for (unsigned i = 0; i < 5; i++) {
-            struct test_client *client = i == 0 ? connected() : greeted();
+            struct test_client *client = i == 0 ? test_client_connected(scene.wharfd.socket)
+                                                : test_client_greeted(scene.wharfd.socket);
             send_fds(client, "\x08\x01\x42\x00", i % 2 ? 4 : 1, fd, 1 + 50 * i);
             test_client_wait_for_end(client);
         }

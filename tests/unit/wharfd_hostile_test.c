@@ -22,28 +22,6 @@
 
 static struct test_innocent scene;
 
-static struct test_client *connected(void)
-{
-    struct test_client *client = test_client_new();
-
-    cr_assert_eq(test_client_connect(client, scene.wharfd.socket), 0);
-    return client;
-}
-
-static struct test_client *greeted(void)
-{
-    struct test_client *client = connected();
-
-    cr_assert_eq(test_client_hello(client), 0);
-    return client;
-}
-
-static void expect_end(struct test_client *client)
-{
-    cr_assert_eq(test_client_wait_for_end(client), 0);
-    test_client_free(client);
-}
-
 /* ---- rings --------------------------------------------------------------------------------- */
 
 static void scribble_rings(void)
@@ -68,7 +46,7 @@ static void scribble_rings(void)
         test_random_fill(&random, (uint8_t *)client->c, nbytes);
         wharf_control_wake(client->fd);
         if (test_random_one_in(&random, 2))
-            expect_end(client);
+            test_client_ended(client);
         else
             test_client_free(client);
     }
@@ -96,7 +74,7 @@ static void jump_indices(void)
             wharf_control_wake(client->fd);
             usleep(100);
         }
-        expect_end(client);
+        test_client_ended(client);
     }
 }
 
@@ -151,8 +129,8 @@ static void storm_doorbells(void)
     storm_stops = false;
     for (unsigned i = 0; i < N; i++) {
         /* In all states: before Hello, before the queue, with one. */
-        clients[i] = i == 0   ? connected()
-                     : i == 1 ? greeted()
+        clients[i] = i == 0   ? test_client_connected(scene.wharfd.socket)
+                     : i == 1 ? test_client_greeted(scene.wharfd.socket)
                               : test_client_start(scene.wharfd.socket, 8, 4096);
         pthread_create(&threads[i], NULL, storm, clients[i]);
     }
@@ -183,8 +161,8 @@ static void send_nonsense(void)
     static uint8_t packet[8192];
 
     for (unsigned i = 0; i < 300; i++) {
-        struct test_client *client = i % 3 == 0   ? connected()
-                                     : i % 3 == 1 ? greeted()
+        struct test_client *client = i % 3 == 0   ? test_client_connected(scene.wharfd.socket)
+                                     : i % 3 == 1 ? test_client_greeted(scene.wharfd.socket)
                                                   : test_client_start(scene.wharfd.socket, 4, 4096);
         size_t nbytes = 2 + test_random_below(&random, i % 10 == 0 ? 8000 : 60);
         test_random_fill(&random, packet, nbytes);
@@ -196,7 +174,7 @@ static void send_nonsense(void)
         }
         send_raw(client, packet, nbytes);
         shutdown(client->fd, SHUT_WR);
-        expect_end(client);
+        test_client_ended(client);
     }
 }
 
@@ -219,19 +197,19 @@ static void send_cut_off(void)
     request.hello = &hello;
     cr_assert_eq(wharf_control_pack_request(&request, packet, &nbytes), 0);
     for (size_t n = 2; n < nbytes; n++) {
-        struct test_client *client = connected();
+        struct test_client *client = test_client_connected(scene.wharfd.socket);
         send_raw(client, packet, n);
         shutdown(client->fd, SHUT_WR);
-        expect_end(client);
+        test_client_ended(client);
     }
-    struct test_client *client = greeted();
+    struct test_client *client = test_client_greeted(scene.wharfd.socket);
     memset(packet, 0, sizeof(packet));
     send_raw(client, packet, sizeof(packet));
-    expect_end(client);
+    test_client_ended(client);
     /* Nothing at all is an end. */
-    client = greeted();
+    client = test_client_greeted(scene.wharfd.socket);
     cr_assert_eq(send(client->fd, packet, 0, MSG_NOSIGNAL), 0);
-    expect_end(client);
+    test_client_ended(client);
 }
 
 Test(wharfd_hostile, half_messages_and_long_ones)
@@ -252,7 +230,7 @@ static void leave_replies_unread(void)
     request.body_case = WHARF__REQUEST__BODY_PING;
     request.ping = &ping;
     for (unsigned i = 0; i < N; i++) {
-        clients[i] = greeted();
+        clients[i] = test_client_greeted(scene.wharfd.socket);
         fcntl(clients[i]->fd, F_SETFL, O_NONBLOCK);
     }
     for (unsigned k = 0; k < PINGS; k++)
@@ -288,7 +266,7 @@ static void leave_sessions_unread(void)
     request.body_case = WHARF__REQUEST__BODY_OPEN_QUEUE;
     request.open_queue = &open;
     for (unsigned i = 0; i < N; i++) {
-        clients[i] = greeted();
+        clients[i] = test_client_greeted(scene.wharfd.socket);
         cr_assert_eq(test_client_send(clients[i], &request, NULL, 0), 0);
     }
     usleep(20000);

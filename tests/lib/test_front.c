@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/test_front.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/loop.h"
+#include "encoders/codec.h"
+
+#define MiB ((uint64_t)1 << 20)
+
+static void expect(int is_so, const char *what)
+{
+    if (is_so)
+        return;
+    fprintf(stderr, "the daemon's centre: %s\n", what);
+    abort();
+}
+
+/* ---- the daemon ---------------------------------------------------------------------------- */
+
+struct wharf_config test_front_config;
+struct wharf_front test_front;
+static struct wharf_loop *loop;
+static pthread_t loop_thread;
+static bool loop_stops;
+static struct wharf_timer deadline_timer;
+
+/* What the loop thread was told, by session id. */
+enum { MOST_SESSIONS = 16 };
+static uint8_t told[MOST_SESSIONS];
+
+static void on_deadline(struct wharf_timer *timer);
+
+static void serve(void)
+{
+    enum wharf_session_news news;
+    struct wharf_session *session;
+    uint64_t next_ns = wharf_front_serve(&test_front);
+
+    wharf_front_enter(&test_front);
+    while ((session = wharf_front_next_news(&test_front, &news)))
+        __atomic_fetch_or(&told[session->id], (uint8_t)(1u << news), __ATOMIC_SEQ_CST);
+    wharf_front_leave(&test_front);
+    wharf_timer_set(loop, &deadline_timer, next_ns, on_deadline);
+}
+
+static void on_deadline(struct wharf_timer *timer)
+{
+    (void)timer;
+    serve();
+}
+
+static void on_wake(void *context)
+{
+    (void)context;
+    serve();
+}
+
+static void *turn(void *data)
+{
+    (void)data;
+    while (!__atomic_load_n(&loop_stops, __ATOMIC_SEQ_CST))
+        wharf_loop_turn(loop);
+    return NULL;
+}
+
+void test_front_start(uint32_t n_workers)
+{
+    loop_stops = false;
+    memset(told, 0, sizeof(told));
+    test_front_config.n_workers = n_workers;
+    expect(wharf_loop_new(WHARF_LOOP_EPOLL, &loop) == 0, "no loop");
+    expect(wharf_front_init(&test_front, &test_front_config, loop) == 0, "does not start");
+    wharf_loop_on_wake(loop, on_wake, NULL);
+    expect(wharf_cpu_backend.start(&test_front, &test_front_config) == 0, "no workers");
+    expect(pthread_create(&loop_thread, NULL, turn, NULL) == 0, "no thread");
+}
+
+void test_front_set_up(void)
+{
+    wharf_config_init(&test_front_config);
+    test_front_config.quota.max_job_nbytes = 64 * MiB;
+    test_front_config.quota.max_batch_chunks = 2000;
+    test_front_start(2);
+}
+
+void test_front_stop(void)
+{
+    wharf_cpu_backend.stop(test_front.backend);
+    __atomic_store_n(&loop_stops, true, __ATOMIC_SEQ_CST);
+    wharf_loop_wake(loop);
+    pthread_join(loop_thread, NULL);
+    wharf_timer_clear(loop, &deadline_timer);
+    wharf_front_deinit(&test_front);
+    wharf_loop_free(loop);
+}
+
+/* ---- clients ------------------------------------------------------------------------------- */
+
+static void *map_fd(int fd, size_t nbytes, int protection)
+{
+    void *address = mmap(NULL, nbytes, protection, MAP_SHARED, fd, 0);
+
+    expect(address != MAP_FAILED, "cannot map");
+    return address;
+}
+
+void test_front_client_init(struct test_front_client *client, uint64_t id, const char *tenant_name,
+                            uint32_t n_entries, uint64_t arena_nbytes)
+{
+    struct wharf_session_options options = {
+        .id = id,
+        .n_entries = n_entries,
+        .arena_nbytes = arena_nbytes,
+        .n_regions = 4,
+        .brought_fd = -1,
+        .default_class = WHARF_CLASS_NORMAL,
+    };
+
+    expect(id < MOST_SESSIONS, "too many sessions");
+    wharf_front_enter(&test_front);
+    struct wharf_tenant *tenant =
+        wharf_tenants_get(&test_front.tenants, tenant_name, &test_front_config);
+    wharf_front_leave(&test_front);
+    expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, client->sockets) == 0,
+           "no sockets");
+    expect(wharf_session_new(&options, tenant, &client->session) == 0, "no session");
+    client->session->socket = client->sockets[0];
+    client->ring_nbytes = wharf_ring_segment_nbytes(n_entries);
+    client->c = map_fd(client->session->c.fd, client->ring_nbytes, PROT_READ | PROT_WRITE);
+    client->d = map_fd(client->session->d.fd, client->ring_nbytes, PROT_READ);
+    client->arena_nbytes = arena_nbytes;
+    client->arena =
+        map_fd(client->session->regions[0].segment.fd, arena_nbytes, PROT_READ | PROT_WRITE);
+    wharf_ring_client_init(&client->ring, client->c, client->d, n_entries);
+    wharf_front_enter(&test_front);
+    wharf_front_add_session(&test_front, client->session);
+    wharf_front_leave(&test_front);
+}
+
+void test_front_wait_until_told(const struct test_front_client *client,
+                                enum wharf_session_news news)
+{
+    for (unsigned i = 0; i < 20000; i++) {
+        if (__atomic_load_n(&told[client->session->id], __ATOMIC_SEQ_CST) & 1u << news)
+            return;
+        usleep(1000);
+    }
+    expect(false, "the loop was not told");
+}
+
+void test_front_client_deinit(struct test_front_client *client)
+{
+    wharf_front_kill_session(&test_front, client->session);
+    test_front_wait_until_told(client, WHARF_SESSION_IS_FREE);
+    wharf_session_free(client->session);
+    munmap(client->c, client->ring_nbytes);
+    munmap((void *)client->d, client->ring_nbytes);
+    munmap(client->arena, client->arena_nbytes);
+    close(client->sockets[0]);
+    close(client->sockets[1]);
+}
+
+void test_front_publish(struct test_front_client *client)
+{
+    if (wharf_ring_publish_submissions(&client->ring) == 0)
+        return;
+    wharf_front_enter(&test_front);
+    wharf_front_rung(&test_front, client->session);
+    wharf_front_leave(&test_front);
+}
+
+void test_front_submit(struct test_front_client *client, const struct wharf_submission *submission)
+{
+    expect(wharf_ring_room(&client->ring) > 0, "the ring is full");
+    wharf_ring_submit(&client->ring, submission);
+    test_front_publish(client);
+}
+
+void test_front_sleep(struct test_front_client *client, uint32_t n)
+{
+    struct timespec limit = {.tv_sec = 20};
+
+    for (;;) {
+        int r = wharf_ring_client_arm(&client->ring, WHARF_WAIT_FUTEX, n);
+        expect(r >= 0, "an index of the completions is wrong");
+        if ((uint32_t)r >= n)
+            return;
+        if (syscall(SYS_futex, &client->ring.d->cq_tail, FUTEX_WAIT, client->ring.cq_tail, &limit,
+                    NULL, 0) < 0)
+            expect(errno != ETIMEDOUT, "a wake-up was lost");
+    }
+}
+
+struct wharf_completion test_front_reap(struct test_front_client *client)
+{
+    struct wharf_completion completion = {.result = 99};
+
+    test_front_sleep(client, 1);
+    expect(wharf_ring_reap(&client->ring, &completion) == 1, "no completion");
+    return completion;
+}
+
+void test_front_refused(struct test_front_client *client, const struct wharf_submission *submission,
+                        uint32_t reason)
+{
+    test_front_submit(client, submission);
+    struct wharf_completion completion = test_front_reap(client);
+    if (completion.result == WHARF_BAD_REQUEST && completion.reason == reason)
+        return;
+    fprintf(stderr, "result %u, reason %u instead of reason %u\n", completion.result,
+            completion.reason, (unsigned)reason);
+    abort();
+}
+
+/* ---- jobs ---------------------------------------------------------------------------------- */
+
+size_t test_front_put_chunk(struct test_front_client *client, uint64_t offset, const uint8_t *plain,
+                            size_t plain_nbytes)
+{
+    const struct wharf_encoder_ops *ops = wharf_codec_find(WHARF_CODEC_ZLIB)->ops->encoder;
+    struct wharf_encoder *encoder;
+    size_t nbytes;
+
+    expect(ops->new (NULL, &encoder) == 0, "no encoder");
+    expect(ops->encode(encoder, plain, plain_nbytes, client->arena + offset,
+                       client->arena_nbytes - offset, &nbytes) == 0,
+           "cannot encode");
+    ops->free(encoder);
+    return nbytes;
+}
+
+struct wharf_submission test_front_decode_of(uint64_t user_data, uint64_t src, uint64_t src_nbytes,
+                                             uint64_t dst, uint64_t dst_nbytes)
+{
+    return (struct wharf_submission){
+        .opcode = WHARF_OP_DECODE,
+        .codec = WHARF_CODEC_ZLIB,
+        .user_data = user_data,
+        .src_offset = src,
+        .src_nbytes = src_nbytes,
+        .dst_offset = dst,
+        .dst_nbytes = dst_nbytes,
+    };
+}
+
+struct wharf_submission test_front_put_long(struct test_front_client *client, uint64_t user_data)
+{
+    static const uint8_t stored[5] = {0x00, 0xff, 0xff, 0x00, 0x00};
+    uint64_t nbytes = 0;
+
+    /* Stored blocks are read at the speed of memory. */
+    while (nbytes + 5 + 65535 < 40 * MiB) {
+        memcpy(client->arena + nbytes, stored, 5);
+        nbytes += 5 + 65535;
+    }
+    struct wharf_submission s = test_front_decode_of(user_data, 0, nbytes, 40 * MiB, 24 * MiB);
+    s.codec = WHARF_CODEC_DEFLATE;
+    return s;
+}

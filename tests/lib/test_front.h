@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_front.h: the daemon's centre with real workers, driven through real rings, without sockets:
+ * the test's process is the daemon, its clients and the loop thread at once.
+ *
+ * There is one daemon at a time.  What does not work ends the program.
+ */
+#ifndef WHARF_TESTS_TEST_FRONT_H
+#define WHARF_TESTS_TEST_FRONT_H
+
+#include "daemon/front.h"
+#include "proto/ring_ops.h"
+
+#define TEST_FRONT_CHUNK 65536
+
+/* ---- the daemon ---------------------------------------------------------------------------- */
+
+extern struct wharf_config test_front_config;
+extern struct wharf_front test_front;
+
+/* Starts it, by test_front_config, with so many workers. */
+void test_front_start(uint32_t n_workers);
+
+/* Starts it with the defaults, two workers, chunks of up to 64 MiB and batches of up to 2000. */
+void test_front_set_up(void);
+void test_front_stop(void);
+
+/* A look at what the front lock guards. */
+#define TEST_FRONT_LOCKED(expression)                                                              \
+    ({                                                                                             \
+        wharf_front_enter(&test_front);                                                            \
+        __typeof__(expression) locked_ = (expression);                                             \
+        wharf_front_leave(&test_front);                                                            \
+        locked_;                                                                                   \
+    })
+
+/* ---- clients ------------------------------------------------------------------------------- */
+
+struct test_front_client {
+    struct wharf_session *session;
+    struct wharf_ring_client ring;
+    uint8_t *arena;
+    size_t arena_nbytes;
+    int sockets[2]; /* the daemon's end, the client's */
+    void *c;
+    const void *d;
+    size_t ring_nbytes;
+};
+
+/* `id` is below 16, and no other client's. */
+void test_front_client_init(struct test_front_client *client, uint64_t id, const char *tenant_name,
+                            uint32_t n_entries, uint64_t arena_nbytes);
+void test_front_client_deinit(struct test_front_client *client);
+
+/* Waits until the loop thread has heard that of the client's session. */
+void test_front_wait_until_told(const struct test_front_client *client,
+                                enum wharf_session_news news);
+
+/* Publishes, and does what the loop thread does when the doorbell comes. */
+void test_front_publish(struct test_front_client *client);
+void test_front_submit(struct test_front_client *client, const struct wharf_submission *submission);
+
+/* Sleeps on the futex until `n` completions can be reaped. */
+void test_front_sleep(struct test_front_client *client, uint32_t n);
+struct wharf_completion test_front_reap(struct test_front_client *client);
+
+/* Submits it: it has to be refused for that reason. */
+void test_front_refused(struct test_front_client *client, const struct wharf_submission *submission,
+                        uint32_t reason);
+
+/* ---- jobs ---------------------------------------------------------------------------------- */
+
+/* Compresses a chunk, as zlib, into the arena at `offset`; returns its size. */
+size_t test_front_put_chunk(struct test_front_client *client, uint64_t offset, const uint8_t *plain,
+                            size_t plain_nbytes);
+
+/* Decodes a zlib chunk of the arena into the arena. */
+struct wharf_submission test_front_decode_of(uint64_t user_data, uint64_t src, uint64_t src_nbytes,
+                                             uint64_t dst, uint64_t dst_nbytes);
+
+/* Work for some tens of milliseconds, in one chunk of an arena of 64 MiB. */
+struct wharf_submission test_front_put_long(struct test_front_client *client, uint64_t user_data);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What tenants may use, and that they get it back. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/lib/test_client.h"
+#include "tests/lib/test_wharfd.h"
+
+#define MiB ((uint64_t)1 << 20)
+
+static struct test_wharfd wharfd;
+
+Test(wharfd_quota, connections_have_a_quota)
+{
+    test_wharfd_start_by(&wharfd, "auto", "[quota]\nmax_connections = 3\n");
+    struct test_client *clients[3];
+
+    /* The one that waited for the daemon to serve may not be forgotten yet. */
+    usleep(50000);
+    for (unsigned i = 0; i < 3; i++)
+        clients[i] = test_client_greeted(wharfd.socket);
+    struct test_client *fourth = test_client_connected(wharfd.socket);
+    int r = test_client_hello(fourth);
+    cr_assert(r == -EDQUOT || r == -EPIPE, "%d", r);
+    test_client_ended(fourth);
+    test_client_free(clients[0]);
+    usleep(50000);
+    clients[0] = test_client_greeted(wharfd.socket);
+    for (unsigned i = 0; i < 3; i++)
+        test_client_free(clients[i]);
+    test_wharfd_finish(&wharfd);
+}
+
+/* The tenant's sessions share jobs and memory; ends give them back. */
+Test(wharfd_quota, sessions_share_quotas_and_give_them_back)
+{
+    test_wharfd_start_by(&wharfd, "auto", "[quota]\nmax_jobs = 128\nmax_memory = 8M\n");
+
+    for (unsigned round = 0; round < 20; round++) {
+        struct test_client *first = test_client_greeted(wharfd.socket),
+                           *second = test_client_greeted(wharfd.socket);
+        int r = -EDQUOT;
+        for (unsigned i = 0; i < 1000 && r == -EDQUOT; i++) {
+            r = test_client_open_with(first, 64, 4 * MiB, 0, 0);
+            if (r == -EDQUOT)
+                usleep(1000);
+        }
+        cr_assert_eq(r, 0);
+        cr_assert_eq(test_client_open_with(second, 128, 0, 0, 0), -EDQUOT);
+        cr_assert_eq(test_client_open_with(second, 64, 4 * MiB, 0, 0), -EDQUOT);
+        cr_assert_eq(test_client_open_with(second, 64, 3 * MiB, 0, 0), 0);
+        test_client_free(first);
+        test_client_free(second);
+    }
+    test_wharfd_finish(&wharfd);
+}
+
+Test(wharfd_quota, tenant_of_a_socket_has_its_own_quota)
+{
+    char config[256];
+
+    test_wharfd_start_by(&wharfd, "auto", "");
+    cr_assert_eq(test_wharfd_stop(&wharfd), 0);
+    snprintf(
+        config, sizeof(config),
+        "[listen pods]\npath = %s/pods\ntenant = socket\n[tenant socket:pods]\nmax_entries = 2\n",
+        wharfd.folder);
+    FILE *file = fopen(wharfd.config, "we");
+    fputs(config, file);
+    fclose(file);
+    test_wharfd_restart(&wharfd);
+    struct test_client *client = test_client_greeted(wharfd.socket);
+    cr_assert_gt(client->limits.max_entries, 2);
+    test_client_free(client);
+    strcpy(wharfd.socket + strlen(wharfd.folder), "/pods");
+    client = test_client_greeted(wharfd.socket);
+    cr_assert_eq(client->limits.max_entries, 2);
+    cr_assert_eq(test_client_metric(client, "wharf_connections", "", "socket:pods"), 1);
+    test_client_free(client);
+    test_wharfd_finish(&wharfd);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drain, stop, reload, and daemons that follow each other. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "encoders/codec.h"
+#include "tests/lib/test_client.h"
+#include "tests/lib/test_wharfd.h"
+
+#define MiB ((uint64_t)1 << 20)
+
+static struct test_wharfd wharfd;
+
+/* ---- drain, stop, reload ------------------------------------------------------------------- */
+
+static void submit_long(struct test_client *client, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct wharf_submission s = {
+            .opcode = WHARF_OP_DECODE,
+            .codec = WHARF_CODEC_STORED,
+            .src_nbytes = 64 * MiB,
+            .dst_offset = 64 * MiB,
+            .dst_nbytes = 64 * MiB,
+            .user_data = i,
+        };
+        wharf_ring_submit(&client->ring, &s);
+    }
+    cr_assert_eq(test_client_publish(client), 0);
+}
+
+/* What was taken is completed, what was not is not, and the sum is what was submitted. */
+static void check_drained(struct test_client *client, unsigned n_submitted)
+{
+    struct wharf_completion completion;
+    uint32_t n_taken;
+    unsigned n = 0;
+
+    cr_assert_eq(test_client_wait_for_end(client), 0);
+    n_taken = wharf_ring_load_sq_head(&client->d->sq_head);
+    cr_assert_leq(n_taken, n_submitted);
+    while (wharf_ring_reap(&client->ring, &completion) == 1) {
+        cr_assert_eq(completion.result, WHARF_OK);
+        n++;
+    }
+    cr_assert_eq(n, n_taken);
+    cr_assert(wharf_ring_load_flags(&client->d->flags) & WHARF_RING_DRAINING);
+}
+
+static void check_stop(bool by_request)
+{
+    test_wharfd_start_by(&wharfd, "auto", "[daemon]\ndrain_timeout = 60s\n");
+    struct test_client *client = test_client_start(wharfd.socket, 64, 128 * MiB);
+    struct test_client *idle = test_client_greeted(wharfd.socket);
+    int arena_fd = dup(client->arena_fd);
+    struct stat st;
+
+    client->arena[0] = 'x';
+    submit_long(client, 6);
+    usleep(20000);
+    if (by_request)
+        cr_assert_eq(test_client_drain(idle), 0);
+    else
+        kill(wharfd.pid, SIGTERM);
+    cr_assert_eq(test_client_wait_for_end(idle), 0);
+    check_drained(client, 6);
+    cr_assert_eq(client->arena[64 * MiB], 'x', "its arena is left to the client");
+    cr_assert_eq(fstat(arena_fd, &st), 0);
+    cr_assert_gt(st.st_blocks, 0);
+    cr_assert_eq(test_wharfd_stop(&wharfd), 0);
+    cr_assert_neq(access(wharfd.socket, F_OK), 0);
+    test_client_free(client);
+    test_client_free(idle);
+    close(arena_fd);
+    test_wharfd_remove(&wharfd);
+}
+
+Test(wharfd_stop, sigterm_finishes_jobs)
+{
+    check_stop(false);
+}
+
+Test(wharfd_stop, drain_request_finishes_jobs)
+{
+    check_stop(true);
+}
+
+Test(wharfd_stop, drain_ends_after_its_timeout)
+{
+    test_wharfd_start_by(&wharfd, "auto", "[daemon]\ndrain_timeout = 1ms\n[cpu]\nworkers = 1\n");
+    struct test_client *client = test_client_start(wharfd.socket, 64, 128 * MiB);
+
+    submit_long(client, 60);
+    usleep(20000);
+    cr_assert_eq(test_wharfd_stop(&wharfd), 0);
+    cr_assert_eq(test_client_wait_for_end(client), 0);
+    cr_assert(test_wharfd_says(&wharfd, "jobs are left undone"));
+    test_client_free(client);
+    test_wharfd_remove(&wharfd);
+}
+
+Test(wharfd_stop, second_signal_ends_at_once)
+{
+    test_wharfd_start_by(&wharfd, "auto", "[daemon]\ndrain_timeout = 1min\n[cpu]\nworkers = 1\n");
+    struct test_client *client = test_client_start(wharfd.socket, 64, 128 * MiB);
+
+    submit_long(client, 60);
+    usleep(20000);
+    kill(wharfd.pid, SIGINT);
+    cr_assert(test_wharfd_says(&wharfd, "finishing jobs"));
+    cr_assert_eq(test_wharfd_stop(&wharfd), 0);
+    test_client_free(client);
+    test_wharfd_remove(&wharfd);
+}
+
+Test(wharfd_stop, only_root_and_its_own_user_may_drain)
+{
+    if (geteuid() != 0)
+        cr_skip_test("needs another user's process: run as root");
+    test_wharfd_start_by(&wharfd, "auto", "[daemon]\nsocket_mode = 0666\n");
+    cr_assert_eq(chmod(wharfd.folder, 0755), 0);
+    cr_assert_eq(chmod(wharfd.socket, 0666), 0);
+    struct test_client *mine = test_client_greeted(wharfd.socket);
+    cr_assert_eq(seteuid(65534), 0);
+    struct test_client *client = test_client_greeted(wharfd.socket);
+    cr_assert_eq(test_client_drain(client), -EPERM);
+    /* Nor may it see others' numbers. */
+    cr_assert_eq(test_client_metric(client, "wharf_connections", "", "uid:65534"), 1);
+    cr_assert_eq(test_client_metric(client, "wharf_connections", "", "uid:0"), -1);
+    cr_assert_eq(seteuid(0), 0);
+    cr_assert_eq(test_client_metric(mine, "wharf_connections", "", "uid:65534"), 1);
+    test_client_free(client);
+    test_client_free(mine);
+    test_wharfd_finish(&wharfd);
+}
+
+static void write_config(const char *text)
+{
+    FILE *file = fopen(wharfd.config, "we");
+
+    fputs(text, file);
+    fclose(file);
+    kill(wharfd.pid, SIGHUP);
+}
+
+Test(wharfd_stop, reload_takes_over_or_keeps)
+{
+    test_wharfd_start_by(&wharfd, "auto", "[quota]\nmax_entries = 64\n");
+    struct test_client *client = test_client_greeted(wharfd.socket);
+
+    write_config("[quota]\nmax_entries = 16\n[cpu]\nworkers = 9\n");
+    cr_assert(test_wharfd_says(&wharfd, "read the configuration again"));
+    cr_assert(test_wharfd_says(&wharfd, "[cpu] workers takes effect when the daemon starts anew"));
+    cr_assert_eq(test_client_open_with(client, 64, 0, 0, 0), -EDQUOT);
+    write_config("[quota]\nmax_entries = sixteen\n");
+    cr_assert(test_wharfd_says(&wharfd, "line 2: max_entries = sixteen: not a number"));
+    cr_assert_eq(test_client_open_with(client, 16, 0, 0, 0), 0);
+    test_client_free(client);
+    test_wharfd_finish(&wharfd);
+}
+
+/* ---- several daemons ----------------------------------------------------------------------- */
+
+Test(wharfd_stop, second_daemon_on_the_same_socket_is_refused)
+{
+    test_wharfd_start_by(&wharfd, "auto", "");
+    struct test_wharfd second = wharfd;
+
+    snprintf(second.log, sizeof(second.log), "%s/log2", wharfd.folder);
+    test_wharfd_spawn(&second);
+    cr_assert_eq(test_wharfd_wait(&second), 1);
+    cr_assert(test_wharfd_says(&second, "is served by another daemon"));
+    struct test_client *client = test_client_greeted(wharfd.socket);
+    test_client_free(client);
+    test_wharfd_finish(&wharfd);
+}
+
+/* Something of an earlier daemon lives on: nobody is answered before it is gone. */
+Test(wharfd_stop, hello_is_not_answered_while_an_earlier_daemon_lives)
+{
+    char path[128];
+
+    test_wharfd_start_by(&wharfd, "auto", "[daemon]\nhello_timeout = 100ms\n");
+    cr_assert_eq(test_wharfd_stop(&wharfd), 0);
+    snprintf(path, sizeof(path), "%s.lock", wharfd.socket);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    cr_assert_eq(flock(fd, LOCK_EX), 0);
+    test_wharfd_restart(&wharfd);
+    struct test_client *client = test_client_connected(wharfd.socket);
+    Wharf__HelloRequest hello = WHARF__HELLO_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    const Wharf__Reply *reply;
+    hello.version = hello.min_version = 1;
+    request.body_case = WHARF__REQUEST__BODY_HELLO;
+    request.hello = &hello;
+    cr_assert_eq(test_client_send(client, &request, NULL, 0), 0);
+    usleep(300000);
+    char byte;
+    cr_assert_lt(recv(client->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK), 0);
+    cr_assert_eq(errno, EAGAIN);
+    close(fd);
+    cr_assert_eq(test_client_receive(client, &reply), 0);
+    cr_assert_eq(reply->body_case, WHARF__REPLY__BODY_HELLO);
+    test_client_free(client);
+    test_wharfd_finish(&wharfd);
+}
