@@ -34,4 +34,8 @@ test_ring_steps_are_c_and_cplusplus() {
     compiles proto/ring_ops.h "-I$TOP"
 }
 
+test_work_queue_steps_are_c_and_cplusplus() {
+    compiles kernels/work_queue_ops.h "-I$TOP"
+}
+
 run_tests

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * work_queue.h: the memory between the front and an epoch kernel; C and C++, host and device.
+ *
+ * The front makes it, one for each worker process and never used again after that one's death:
+ * a memfd of wharf_work_queue_nbytes(n_entries) zeroed bytes.  The worker maps it too and makes it
+ * reachable for the kernel, which polls it: so the front's stores are the hand-over, and no
+ * process stands between.  work_queue_ops.h has both host sides' steps.
+ *
+ *        0   struct wharf_work_front      tails and the ring of cancels       the front writes
+ *     1024   struct wharf_work_kernel     state, head, beat                   the kernel writes
+ *     2048   struct wharf_work_worker     quit, park                          the worker writes
+ *     4096   struct wharf_work_item       n_entries: what is to be done       the front writes
+ *            struct wharf_work_completion n_entries: done, for the front      the kernel writes
+ *            struct wharf_work_completion n_entries: to be moved, for the
+ *                                         worker (WHARF_WORK_TO_STAGING)      the kernel writes
+ *            struct wharf_work_completion n_entries: moved, for the front     the worker writes
+ *
+ * A resident kernel writes the words marked so; between two kernels the worker writes `state`, and
+ * only it starts kernels, so each word has one writer at any time.
+ *
+ * INDICES are free-running 32-bit counters that wrap; the entry of index i is number i mod
+ * n_entries, a power of two.  Items end in any order.  The front may use the place of item i
+ * again when it has item i's completion, from whichever of its two rings; so there are never
+ * more than n_entries items under way, and no ring of completions can overflow.
+ *
+ * ITEMS, front to kernel: stores of the item, then tail (release).  The kernel loads tail
+ * (acquire, system scope), then the item, once, into its own memory.
+ *
+ * COMPLETIONS, in three rings of the same kind: their number c stands at place c mod n_entries,
+ * with all stores that it speaks of and its other members before `serial`, which becomes c + 1.
+ * The reader waits for the serial that it expects next (acquire), so there is no tail: many
+ * warps complete at once.  It trusts nothing that it reads (wharf_work_completion_good).
+ *
+ * ADDRESSES in items are the device's own.  The worker tells the front the device address of each
+ * region when it has mapped and registered it (for the whole region one contiguous range), and
+ * the front adds the offset, after its check against the region's size.  No kernel looks up
+ * anything in a table, and an address is good for as long as the worker lives.
+ *
+ * STATE and wake-ups.  The front publishes items or cancels, fences, loads `state` and wakes the
+ * worker unless it is RUNNING.  A kernel that has nothing to do stores LEAVING, fences, loads the
+ * tails again, and goes on if something is there (RUNNING), else goes (OUT): then the front's next
+ * publication wakes the worker, which starts a kernel.  A kernel that goes though there is or may
+ * be more (parked, or its longest stay is over) stores OUT_MORE, and the worker looks after that by
+ * itself.
+ */
+#ifndef WHARF_KERNELS_WORK_QUEUE_H
+#define WHARF_KERNELS_WORK_QUEUE_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WHARF_WORK_MIN_ENTRIES 64u
+/* The number of an entry has 16 bits in a kernel's own queue. */
+#define WHARF_WORK_MAX_ENTRIES 65536u
+#define WHARF_WORK_ITEMS_OFFSET 4096u
+#define WHARF_WORK_ENTRY_NBYTES 64u
+/* Cancels under way; a power of two. */
+#define WHARF_WORK_N_CANCELS 64u
+
+enum wharf_work_opcode {
+    WHARF_WORK_NOOP = 0, /* completed with WHARF_OK; touches no memory */
+    WHARF_WORK_DECODE = 1,
+};
+
+/* Where an item's output is built, and who takes it to its destination. */
+enum wharf_work_output {
+    /* dst is memory of the host: built in the kernel's own memory and stored from there. */
+    WHARF_WORK_TO_HOST = 0,
+    /* dst is device memory, an importer's for example: built in place. */
+    WHARF_WORK_TO_DEVICE = 1,
+    /* dst is memory of the host: built in `staging` (device memory of dst_nbytes, given by the
+     * front); the worker's copy engine takes it to dst and the worker completes it.  What fails
+     * or is cancelled before is completed by the kernel. */
+    WHARF_WORK_TO_STAGING = 2,
+};
+
+struct wharf_work_item {
+    uint64_t src; /* device's addresses, any alignment */
+    uint64_t dst;
+    uint64_t staging;    /* with TO_STAGING, else 0 */
+    uint32_t src_nbytes; /* at most the kernel's largest chunk, see epoch.h: larger ones are */
+    uint32_t dst_nbytes; /* answered with BAD_REQUEST, REQUEST_RANGE */
+    uint32_t attempt;    /* any number but 0; another one each time that a job is tried again */
+    uint32_t checksum;   /* with WHARF_JOB_CHECKSUM */
+    uint16_t codec;      /* enum wharf_codec */
+    uint16_t parameter;
+    uint16_t flags;       /* enum wharf_job_flag */
+    uint8_t opcode;       /* enum wharf_work_opcode */
+    uint8_t output;       /* enum wharf_work_output */
+    uint64_t reserved[2]; /* 0 */
+};
+
+struct wharf_work_completion {
+    uint32_t serial;     /* this completion's number + 1; written last */
+    uint32_t item;       /* index of the item */
+    uint32_t attempt;    /* the item's */
+    uint32_t bit_offset; /* as in struct wharf_outcome, and so are the next four */
+    uint32_t in_nbytes;
+    uint32_t out_nbytes;
+    uint16_t result;
+    uint16_t reason;
+    uint32_t epoch;    /* of the kernel that did it */
+    uint32_t wait_ns;  /* from when the kernel took the item until a warp began with it */
+    uint32_t fetch_ns; /* bringing the input into the device's memory */
+    uint32_t decode_ns;
+    uint32_t move_ns; /* taking the output to the host */
+    uint64_t reserved[2];
+};
+
+/* An item that need not be done any more. */
+struct wharf_work_cancel {
+    uint32_t item;
+    uint32_t attempt;
+};
+
+/*
+ * Words of different writers, and words that different readers wait for, are 128 bytes apart.
+ * A kernel's look at the two tails is one load of 8 bytes.
+ */
+struct wharf_work_front {
+    uint32_t tail;        /* items published */
+    uint32_t cancel_tail; /* cancels published */
+    uint8_t pad_1[120];
+    struct wharf_work_cancel cancels[WHARF_WORK_N_CANCELS];
+    uint8_t pad_2[384];
+};
+
+struct wharf_work_kernel {
+    uint32_t state; /* WHARF_WORK_STATE(epoch, enum wharf_work_state) */
+    uint8_t pad_1[124];
+    uint32_t head;        /* items taken; for reports, and for a kernel that follows */
+    uint32_t cancel_head; /* cancels taken: their places are free again */
+    uint32_t beat;        /* changes at least every millisecond while a kernel is there */
+    uint8_t pad_2[884];
+};
+
+struct wharf_work_worker {
+    uint32_t quit; /* not 0: the kernel ends at once, items under way get no completion */
+    uint32_t park; /* not 0: the kernel takes nothing more, ends what it has and leaves */
+    uint8_t pad_1[1016];
+};
+
+/* In the low bits of the state word; the rest counts kernels.  Fresh memory says OUT. */
+enum wharf_work_state {
+    WHARF_WORK_OUT = 0,      /* no kernel, and nothing was left undone */
+    WHARF_WORK_RUNNING = 1,  /* a kernel is there, or on its way: it will look at the tails */
+    WHARF_WORK_LEAVING = 2,  /* it looks for the last time, perhaps */
+    WHARF_WORK_OUT_MORE = 3, /* no kernel, and perhaps something to do */
+};
+#define WHARF_WORK_STATE(epoch, state) ((uint32_t)(epoch) << 2 | (uint32_t)(state))
+#define WHARF_WORK_STATE_OF(word) ((word)&3u)
+#define WHARF_WORK_EPOCH_OF(word) ((word) >> 2)
+
+/* ---- the layout, held ---------------------------------------------------------------------- */
+
+#define WHARF_WORK_AT(type, member, offset)                                                        \
+    static_assert(offsetof(struct type, member) == (offset), #type "." #member)
+#define WHARF_WORK_SIZE(type, nbytes) static_assert(sizeof(struct type) == (nbytes), #type)
+
+WHARF_WORK_AT(wharf_work_item, src, 0);
+WHARF_WORK_AT(wharf_work_item, dst, 8);
+WHARF_WORK_AT(wharf_work_item, staging, 16);
+WHARF_WORK_AT(wharf_work_item, src_nbytes, 24);
+WHARF_WORK_AT(wharf_work_item, dst_nbytes, 28);
+WHARF_WORK_AT(wharf_work_item, attempt, 32);
+WHARF_WORK_AT(wharf_work_item, checksum, 36);
+WHARF_WORK_AT(wharf_work_item, codec, 40);
+WHARF_WORK_AT(wharf_work_item, parameter, 42);
+WHARF_WORK_AT(wharf_work_item, flags, 44);
+WHARF_WORK_AT(wharf_work_item, opcode, 46);
+WHARF_WORK_AT(wharf_work_item, output, 47);
+WHARF_WORK_AT(wharf_work_item, reserved, 48);
+WHARF_WORK_SIZE(wharf_work_item, WHARF_WORK_ENTRY_NBYTES);
+
+WHARF_WORK_AT(wharf_work_completion, serial, 0);
+WHARF_WORK_AT(wharf_work_completion, item, 4);
+WHARF_WORK_AT(wharf_work_completion, attempt, 8);
+WHARF_WORK_AT(wharf_work_completion, bit_offset, 12);
+WHARF_WORK_AT(wharf_work_completion, in_nbytes, 16);
+WHARF_WORK_AT(wharf_work_completion, out_nbytes, 20);
+WHARF_WORK_AT(wharf_work_completion, result, 24);
+WHARF_WORK_AT(wharf_work_completion, reason, 26);
+WHARF_WORK_AT(wharf_work_completion, epoch, 28);
+WHARF_WORK_AT(wharf_work_completion, wait_ns, 32);
+WHARF_WORK_AT(wharf_work_completion, fetch_ns, 36);
+WHARF_WORK_AT(wharf_work_completion, decode_ns, 40);
+WHARF_WORK_AT(wharf_work_completion, move_ns, 44);
+WHARF_WORK_AT(wharf_work_completion, reserved, 48);
+WHARF_WORK_SIZE(wharf_work_completion, WHARF_WORK_ENTRY_NBYTES);
+
+WHARF_WORK_AT(wharf_work_front, tail, 0);
+WHARF_WORK_AT(wharf_work_front, cancel_tail, 4);
+WHARF_WORK_AT(wharf_work_front, cancels, 128);
+WHARF_WORK_SIZE(wharf_work_front, 1024);
+WHARF_WORK_AT(wharf_work_kernel, state, 0);
+WHARF_WORK_AT(wharf_work_kernel, head, 128);
+WHARF_WORK_AT(wharf_work_kernel, cancel_head, 132);
+WHARF_WORK_AT(wharf_work_kernel, beat, 136);
+WHARF_WORK_SIZE(wharf_work_kernel, 1024);
+WHARF_WORK_AT(wharf_work_worker, quit, 0);
+WHARF_WORK_AT(wharf_work_worker, park, 4);
+WHARF_WORK_SIZE(wharf_work_worker, 1024);
+
+#undef WHARF_WORK_AT
+#undef WHARF_WORK_SIZE
+
+/* ---- where things are ---------------------------------------------------------------------- */
+
+static inline int wharf_work_entries_good(uint32_t n_entries)
+{
+    return n_entries >= WHARF_WORK_MIN_ENTRIES && n_entries <= WHARF_WORK_MAX_ENTRIES &&
+           (n_entries & (n_entries - 1)) == 0;
+}
+
+static inline size_t wharf_work_queue_nbytes(uint32_t n_entries)
+{
+    return WHARF_WORK_ITEMS_OFFSET + (size_t)4 * n_entries * WHARF_WORK_ENTRY_NBYTES;
+}
+
+/* The pieces of a queue in one process's mapping of it, or by the device's addresses. */
+struct wharf_work_queue {
+    struct wharf_work_front *front;
+    struct wharf_work_kernel *kernel;
+    struct wharf_work_worker *worker;
+    struct wharf_work_item *items;
+    struct wharf_work_completion *done;    /* kernel to front */
+    struct wharf_work_completion *to_move; /* kernel to worker */
+    struct wharf_work_completion *moved;   /* worker to front */
+    uint32_t n_entries;
+};
+
+/* wharf_work_queue_at: the pieces of a queue at an address; n_entries is good. */
+static inline struct wharf_work_queue wharf_work_queue_at(void *memory, uint32_t n_entries)
+{
+    char *at = (char *)memory;
+    struct wharf_work_queue queue;
+
+    queue.front = (struct wharf_work_front *)(void *)at;
+    queue.kernel = (struct wharf_work_kernel *)(void *)(at + 1024);
+    queue.worker = (struct wharf_work_worker *)(void *)(at + 2048);
+    queue.items = (struct wharf_work_item *)(void *)(at + WHARF_WORK_ITEMS_OFFSET);
+    queue.done = (struct wharf_work_completion *)(void *)(queue.items + n_entries);
+    queue.to_move = queue.done + n_entries;
+    queue.moved = queue.to_move + n_entries;
+    queue.n_entries = n_entries;
+    return queue;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * work_queue_ops.h: the steps of the front and of the worker on a work queue; C and C++.
+ *
+ * The layout and the rules are in work_queue.h.  One thread at a time uses a struct here.  Nothing
+ * blocks.
+ */
+#ifndef WHARF_KERNELS_WORK_QUEUE_OPS_H
+#define WHARF_KERNELS_WORK_QUEUE_OPS_H
+
+#include <string.h>
+
+#include "kernels/work_queue.h"
+
+/* Shared entries are only ever seen as words of this type. */
+typedef uint64_t __attribute__((may_alias)) wharf_work_word;
+
+/* ---- the front: items and cancels ---------------------------------------------------------- */
+
+struct wharf_work_submitter {
+    struct wharf_work_queue queue;
+    uint32_t tail; /* items written; published up to `published` */
+    uint32_t published;
+    uint32_t cancel_tail; /* likewise */
+    uint32_t cancel_published;
+};
+
+static inline void wharf_work_submitter_init(struct wharf_work_submitter *submitter, void *memory,
+                                             uint32_t n_entries)
+{
+    memset(submitter, 0, sizeof(*submitter));
+    submitter->queue = wharf_work_queue_at(memory, n_entries);
+}
+
+/*
+ * wharf_work_submit: writes an item and returns its index.  The place must be free: the item
+ * n_entries before it has been completed (which the caller knows: its table of items under way
+ * has a place for each entry).  The kernel sees it after wharf_work_publish.
+ */
+static inline uint32_t wharf_work_submit(struct wharf_work_submitter *submitter,
+                                         const struct wharf_work_item *item)
+{
+    uint32_t index = submitter->tail++;
+    wharf_work_word *to =
+        (wharf_work_word *)(submitter->queue.items + (index & (submitter->queue.n_entries - 1)));
+    uint64_t words[WHARF_WORK_ENTRY_NBYTES / 8];
+
+    memcpy(words, item, sizeof(words));
+    for (unsigned i = 0; i < WHARF_WORK_ENTRY_NBYTES / 8; i++)
+        __atomic_store_n(&to[i], words[i], __ATOMIC_RELAXED);
+    return index;
+}
+
+/*
+ * wharf_work_withdraw: asks that an item not be done.  It is completed all the same, soon: with
+ * CANCELLED, or with what it came to before.  Returns 1, or 0 if there is no room now: publish,
+ * and try again later.  The kernel sees it after wharf_work_publish.
+ */
+static inline int wharf_work_withdraw(struct wharf_work_submitter *submitter, uint32_t item,
+                                      uint32_t attempt)
+{
+    uint32_t head = __atomic_load_n(&submitter->queue.kernel->cancel_head, __ATOMIC_ACQUIRE);
+
+    /* A head beyond the tail, which no kernel writes, means no room too. */
+    if (submitter->cancel_tail - head >= WHARF_WORK_N_CANCELS)
+        return 0;
+    struct wharf_work_cancel cancel = {item, attempt};
+    wharf_work_word *to = (wharf_work_word *)&submitter->queue.front
+                              ->cancels[submitter->cancel_tail & (WHARF_WORK_N_CANCELS - 1)];
+    uint64_t word;
+    memcpy(&word, &cancel, sizeof(word));
+    __atomic_store_n(to, word, __ATOMIC_RELAXED);
+    submitter->cancel_tail++;
+    return 1;
+}
+
+/*
+ * wharf_work_publish: lets the kernel see what was written.  Returns 1 if the worker must be woken
+ * for it, which then starts a kernel (or has begun to: needless wake-ups are harmless), else 0.
+ */
+static inline int wharf_work_publish(struct wharf_work_submitter *submitter)
+{
+    struct wharf_work_front *front = submitter->queue.front;
+
+    if (submitter->tail == submitter->published &&
+        submitter->cancel_tail == submitter->cancel_published)
+        return 0;
+    /* Orders the stores of items and cancels before those of the tails. */
+    __atomic_store_n(&front->tail, submitter->tail, __ATOMIC_RELEASE);
+    __atomic_store_n(&front->cancel_tail, submitter->cancel_tail, __ATOMIC_RELEASE);
+    submitter->published = submitter->tail;
+    submitter->cancel_published = submitter->cancel_tail;
+    /* Orders the stores of the tails before the load of the state.  Without it the tails may
+     * still be in this processor's store buffer when the state is loaded, as RUNNING, while the
+     * kernel, which then stores LEAVING, loads the old tails. */
+    __sync_synchronize();
+    uint32_t state = __atomic_load_n(&submitter->queue.kernel->state, __ATOMIC_RELAXED);
+    return WHARF_WORK_STATE_OF(state) != WHARF_WORK_RUNNING;
+}
+
+/* ---- completions: the front has one of these for `done` and one for `moved`, the worker one
+ * for `to_move` ------------------------------------------------------------------------------ */
+
+struct wharf_work_reaper {
+    struct wharf_work_completion *ring;
+    uint32_t n_entries;
+    uint32_t head; /* completions taken */
+};
+
+static inline void wharf_work_reaper_init(struct wharf_work_reaper *reaper,
+                                          struct wharf_work_completion *ring, uint32_t n_entries)
+{
+    reaper->ring = ring;
+    reaper->n_entries = n_entries;
+    reaper->head = 0;
+}
+
+/* wharf_work_ready: whether wharf_work_reap would find one. */
+static inline int wharf_work_ready(const struct wharf_work_reaper *reaper)
+{
+    const struct wharf_work_completion *from =
+        reaper->ring + (reaper->head & (reaper->n_entries - 1));
+
+    return __atomic_load_n(&from->serial, __ATOMIC_ACQUIRE) == reaper->head + 1;
+}
+
+/* wharf_work_reap: takes the next completion.  Returns 1 with *ret_completion filled, or 0. */
+static inline int wharf_work_reap(struct wharf_work_reaper *reaper,
+                                  struct wharf_work_completion *ret_completion)
+{
+    const struct wharf_work_completion *from =
+        reaper->ring + (reaper->head & (reaper->n_entries - 1));
+
+    /* Orders the load of the serial before those of the other members and of the output. */
+    if (!wharf_work_ready(reaper))
+        return 0;
+    uint64_t words[WHARF_WORK_ENTRY_NBYTES / 8];
+    for (unsigned i = 0; i < WHARF_WORK_ENTRY_NBYTES / 8; i++)
+        words[i] = __atomic_load_n((const wharf_work_word *)from + i, __ATOMIC_RELAXED);
+    memcpy(ret_completion, words, sizeof(words));
+    reaper->head++;
+    return 1;
+}
+
+/*
+ * wharf_work_completion_good: whether a completion can be that of an item, by the caller's own
+ * copy of it.  index is the item's, of one that is under way.
+ */
+static inline int wharf_work_completion_good(const struct wharf_work_completion *completion,
+                                             const struct wharf_work_item *item, uint32_t index)
+{
+    return completion->item == index && completion->attempt == item->attempt &&
+           completion->in_nbytes <= item->src_nbytes && completion->out_nbytes <= item->dst_nbytes;
+}
+
+/* ---- the worker: completions of what its copy engine has moved ------------------------------ */
+
+struct wharf_work_poster {
+    struct wharf_work_queue queue;
+    uint32_t tail; /* completions posted */
+};
+
+static inline void wharf_work_poster_init(struct wharf_work_poster *poster, void *memory,
+                                          uint32_t n_entries)
+{
+    poster->queue = wharf_work_queue_at(memory, n_entries);
+    poster->tail = 0;
+}
+
+/*
+ * wharf_work_post: completes an item towards the front: the completion as the kernel gave it (its
+ * serial is set here), when the output is where it belongs.
+ */
+static inline void wharf_work_post(struct wharf_work_poster *poster,
+                                   const struct wharf_work_completion *completion)
+{
+    uint32_t index = poster->tail++;
+    struct wharf_work_completion *to =
+        poster->queue.moved + (index & (poster->queue.n_entries - 1));
+    uint64_t words[WHARF_WORK_ENTRY_NBYTES / 8];
+
+    memcpy(words, completion, sizeof(words));
+    __atomic_store_n(&to->item, completion->item, __ATOMIC_RELAXED);
+    for (unsigned i = 1; i < WHARF_WORK_ENTRY_NBYTES / 8; i++)
+        __atomic_store_n((wharf_work_word *)to + i, words[i], __ATOMIC_RELAXED);
+    /* Orders the output and the other members before the serial. */
+    __atomic_store_n(&to->serial, index + 1, __ATOMIC_RELEASE);
+}
+
+/* wharf_work_item_at: the worker's copy of an item under way, as the front wrote it. */
+static inline struct wharf_work_item wharf_work_item_at(const struct wharf_work_queue *queue,
+                                                        uint32_t index)
+{
+    const wharf_work_word *from =
+        (const wharf_work_word *)(queue->items + (index & (queue->n_entries - 1)));
+    uint64_t words[WHARF_WORK_ENTRY_NBYTES / 8];
+    struct wharf_work_item item;
+
+    for (unsigned i = 0; i < WHARF_WORK_ENTRY_NBYTES / 8; i++)
+        words[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+    memcpy(&item, words, sizeof(item));
+    return item;
+}
+
+#endif
