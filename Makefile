@@ -348,10 +348,13 @@ $(BUILD)/bench/columns: $(call obj,tests/bench/columns.c)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lm
 
+# What the daemon costs takes more than one file, and the daemon.
+$(BUILD)/bench/wharfd_bench: $(call obj,$(wildcard tests/bench/daemon_*.c)) | $(DAEMON)
+
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.c.o $(call obj,tests/bench/bench_row.c) $(TESTLIB) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lm
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -lm
 
 .PHONY: bench bench-programs
 bench-programs: $(bench_bin)
@@ -361,6 +364,13 @@ DATA ?=
 bench: deps ## measure against peers on this CPU; DATA=DIR for more data
 	+$(Q)$(parallel) all bench-programs
 	$(Q)BUILD=$(BUILD) tests/bench/run-bench --build $(BUILD) $(if $(DATA),--data $(DATA))
+
+.PHONY: bench-daemon
+daemon_rows := tests/bench/results/$(shell date -u +%F)-daemon.jsonl
+bench-daemon: deps ## measure what the daemon costs, alone; DATA=DIR for more data
+	+$(Q)$(parallel) all bench-programs
+	$(Q)tests/bench/run-bench --build $(BUILD) --only wharfd_bench --out $(daemon_rows) $(if $(DATA),--data $(DATA))
+	$(Q)tests/bench/report $(daemon_rows)
 
 # ---- install -------------------------------------------------------------------------------
 

@@ -8,11 +8,16 @@
 
 enum { MAX_SIDES = 8, MAX_REPETITIONS = 1000 };
 
-static double now_s(void)
+double bench_now_us(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
+}
+
+static double now_s(void)
+{
+    return 1e-6 * bench_now_us();
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -72,5 +77,84 @@ void bench_print_row(FILE *file, const struct bench_row *row)
             1e-9 * (double)row->out_nbytes / row->times.min_s,
             1e-9 * (double)row->out_nbytes / row->peer_times.min_s,
             row->peer_times.min_s / row->times.min_s);
+    fflush(file);
+}
+
+/* ---- how long single things take ----------------------------------------------------------- */
+
+enum { N_PARTS = 10 };
+
+struct bench_samples bench_samples_new(size_t room)
+{
+    struct bench_samples samples = {.us = malloc(room * sizeof(double)), .room = room};
+
+    if (!samples.us)
+        abort();
+    return samples;
+}
+
+void bench_samples_free(struct bench_samples *samples)
+{
+    free(samples->us);
+    *samples = (struct bench_samples){0};
+}
+
+void bench_samples_add(struct bench_samples *samples, double us)
+{
+    if (samples->n < samples->room)
+        samples->us[samples->n++] = us;
+}
+
+static void sort(double *us, size_t n)
+{
+    qsort(us, n, sizeof(us[0]), compare_doubles);
+}
+
+struct bench_spread bench_samples_spread(struct bench_samples *samples)
+{
+    struct bench_spread spread = {.p50_least_us = 1e300};
+    double *us = samples->us;
+    size_t n = samples->n;
+
+    assert(n > 0);
+    for (size_t part = 0; part < N_PARTS; part++) {
+        size_t from = n * part / N_PARTS, to = n * (part + 1) / N_PARTS;
+        if (from == to)
+            continue;
+        sort(us + from, to - from);
+        double p50 = us[from + (to - from) / 2];
+        spread.p50_least_us = p50 < spread.p50_least_us ? p50 : spread.p50_least_us;
+        spread.p50_most_us = p50 > spread.p50_most_us ? p50 : spread.p50_most_us;
+    }
+    sort(us, n);
+    spread.min_us = us[0];
+    spread.p50_us = us[n / 2];
+    spread.p99_us = us[n * 99 / 100];
+    spread.max_us = us[n - 1];
+    return spread;
+}
+
+static void print_spread(FILE *file, const char *prefix, const struct bench_spread *spread)
+{
+    fprintf(file, ", \"%smin_us\": %.2f, \"%sp50_us\": %.2f, \"%sp99_us\": %.2f", prefix,
+            spread->min_us, prefix, spread->p50_us, prefix, spread->p99_us);
+    fprintf(file, ", \"%smax_us\": %.2f, \"%sp50_least_us\": %.2f, \"%sp50_most_us\": %.2f", prefix,
+            spread->max_us, prefix, spread->p50_least_us, prefix, spread->p50_most_us);
+}
+
+void bench_print_latency_row(FILE *file, const struct bench_latency_row *row)
+{
+    fprintf(file, "{\"what\": \"%s\"", row->what);
+    if (row->data)
+        fprintf(file, ", \"data\": \"%s\"", row->data);
+    fprintf(file, ", \"samples\": %zu", row->n_samples);
+    print_spread(file, "", &row->times);
+    if (row->peer) {
+        fprintf(file, ", \"peer\": \"%s\"", row->peer);
+        print_spread(file, "peer_", &row->peer_times);
+    }
+    if (row->limited)
+        fprintf(file, ", \"limited\": \"%s\", \"limit_us\": %.2f", row->limited, row->limit_us);
+    fprintf(file, "%s}\n", row->more ? row->more : "");
     fflush(file);
 }

@@ -51,4 +51,50 @@ struct bench_row {
 /* Prints the row; its strings hold nothing that JSON would need escaped. */
 void bench_print_row(FILE *file, const struct bench_row *row);
 
+/* ---- how long single things take ----------------------------------------------------------- */
+
+/* Microseconds: of all samples, and of the medians of ten parts of the time that they took. */
+struct bench_spread {
+    double min_us;
+    double p50_us;
+    double p99_us;
+    double max_us;
+    double p50_least_us;
+    double p50_most_us;
+};
+
+/* Samples in the order in which they were taken. */
+struct bench_samples {
+    double *us;
+    size_t n;
+    size_t room;
+};
+
+/* Makes room for so many; ends the program when memory is out. */
+struct bench_samples bench_samples_new(size_t room);
+void bench_samples_free(struct bench_samples *samples);
+
+/* Takes one; those that there is no room for are forgotten. */
+void bench_samples_add(struct bench_samples *samples, double us);
+
+/* n must not be 0.  Sorts the samples. */
+struct bench_spread bench_samples_spread(struct bench_samples *samples);
+
+/* Microseconds of a clock that only goes forward. */
+double bench_now_us(void);
+
+struct bench_latency_row {
+    const char *what;
+    const char *data; /* NULL: there is none */
+    size_t n_samples;
+    struct bench_spread times;
+    const char *peer; /* NULL: there is none */
+    struct bench_spread peer_times;
+    const char *limited; /* the member that has a limit, "p50_us" say; NULL: none has */
+    double limit_us;
+    const char *more; /* further members, beginning with a comma; NULL: none */
+};
+
+void bench_print_latency_row(FILE *file, const struct bench_latency_row *row);
+
 #endif

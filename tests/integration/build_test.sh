@@ -38,7 +38,7 @@ test_every_fuzz_target_has_a_corpus() {
 
 test_help_names_every_target_that_people_type() {
     make -C "$TOP" --no-print-directory help > list
-    for target in all test test-unit test-integration test-gpu check fuzz bench bench-gpu format \
+    for target in all test test-unit test-integration test-gpu check fuzz bench bench-daemon bench-gpu format \
         demo install uninstall deps clean help; do
         grep -q "^  $target  *[a-z]" list
     done
