@@ -378,9 +378,16 @@ bindir     ?= $(prefix)/bin
 libdir     ?= $(prefix)/lib
 includedir ?= $(prefix)/include
 mandir     ?= $(prefix)/share/man
+docdir     ?= $(prefix)/share/doc/wharf
 completiondir ?= $(prefix)/share/bash-completion/completions
+# systemd and the daemon look into /etc, for what is under /usr or /usr/local.
+sysconfdir ?= $(if $(filter /usr /usr/local,$(prefix)),,$(prefix))/etc
+unitdir    ?= $(prefix)/lib/systemd/system
+sysusersdir ?= $(prefix)/lib/sysusers.d
+tmpfilesdir ?= $(prefix)/lib/tmpfiles.d
 
-# The one list, of which uninstall is made too: MODE:SOURCE:TARGET, or link:WHERE-TO:TARGET.
+# The one list, of which uninstall is made too: MODE:SOURCE:TARGET, or link:WHERE-TO:TARGET, or
+# conf:SOURCE:TARGET for a file that belongs to its administrator as soon as it was changed.
 install_list := \
     755:$(CLI):$(bindir)/wharf \
     644:clientlib/cli/wharf.1:$(mandir)/man1/wharf.1 \
@@ -393,7 +400,29 @@ install_list := \
     644:encoders/wharf_codec.h:$(includedir)/wharf_codec.h \
     644:proto/wharf_job.h:$(includedir)/wharf_job.h \
     644:proto/wharf_result.h:$(includedir)/wharf_result.h \
-    644:proto/wharf_ring.h:$(includedir)/wharf_ring.h
+    644:proto/wharf_ring.h:$(includedir)/wharf_ring.h \
+    755:$(DAEMON):$(bindir)/wharfd \
+    644:daemon/wharfd.8:$(mandir)/man8/wharfd.8 \
+    644:daemon/wharfd.conf.5:$(mandir)/man5/wharfd.conf.5 \
+    conf:$(BUILD)/wharfd.conf:$(sysconfdir)/wharf/wharfd.conf \
+    644:systemd/wharfd.socket:$(unitdir)/wharfd.socket \
+    644:$(BUILD)/wharfd.service:$(unitdir)/wharfd.service \
+    644:systemd/wharfd.sysusers:$(sysusersdir)/wharfd.conf \
+    644:systemd/wharfd.tmpfiles:$(tmpfilesdir)/wharfd.conf \
+    644:proto/PROTOCOL.md:$(docdir)/PROTOCOL.md \
+    644:proto/control.proto:$(docdir)/control.proto \
+    644:encoders/FORMAT.md:$(docdir)/FORMAT.md \
+    644:daemon/DESIGN.md:$(docdir)/DESIGN.md
+
+# The configuration that is installed is all comments, and what the daemon says itself.
+$(BUILD)/wharfd.conf: $(DAEMON)
+	$(Q)$(DAEMON) --print-config > $@
+
+# The daemon needs to be told of a configuration that is not where it looks by itself.
+unit_options = $(if $(filter /etc,$(sysconfdir)),, --config $(sysconfdir)/wharf/wharfd.conf)
+$(BUILD)/wharfd.service: systemd/wharfd.service.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@bindir@|$(bindir)|' -e 's|@options@|$(unit_options)|' $< > $@
 
 # Made anew each time: it depends on the folders that were named on the command line.
 $(BUILD)/wharf.pc: clientlib/wharf.pc.in FORCE
@@ -406,19 +435,28 @@ $(BUILD)/wharf.pc: clientlib/wharf.pc.in FORCE
 refresh_linker = if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 .PHONY: install uninstall
-install: all $(BUILD)/wharf.pc ## install under prefix (/usr/local), below DESTDIR if that is given
+install: all $(BUILD)/wharf.pc $(BUILD)/wharfd.conf $(BUILD)/wharfd.service ## install under prefix (/usr/local), below DESTDIR if that is given
 	$(Q)set -e; for entry in $(install_list); do \
 	    mode=$${entry%%:*}; rest=$${entry#*:}; source=$${rest%%:*}; target="$(DESTDIR)$${rest#*:}"; \
-	    mkdir -p "$${target%/*}"; \
-	    if [ "$$mode" = link ]; then ln -sf "$$source" "$$target"; \
-	    else install -m "$$mode" "$$source" "$$target"; fi; \
-	    echo "  INSTALL  $$target"; \
+	    mkdir -p "$${target%/*}"; did=INSTALL; \
+	    case $$mode in \
+	    link) ln -sf "$$source" "$$target" ;; \
+	    conf) if [ -e "$$target" ]; then did=KEEP; else install -m 644 "$$source" "$$target"; fi ;; \
+	    *) install -m "$$mode" "$$source" "$$target" ;; \
+	    esac; \
+	    printf '  %-8s %s\n' "$$did" "$$target"; \
 	done
 	$(Q)$(refresh_linker)
 
-uninstall: ## remove what install put there; the same prefix and DESTDIR
+uninstall: $(BUILD)/wharfd.conf ## remove what install put there; the same prefix and DESTDIR
 	$(Q)set -e; for entry in $(install_list); do \
-	    target="$(DESTDIR)$${entry#*:*:}"; rm -f "$$target"; echo "  REMOVE   $$target"; \
+	    rest=$${entry#*:}; source=$${rest%%:*}; target="$(DESTDIR)$${rest#*:}"; did=REMOVE; \
+	    case $$entry in conf:*) [ ! -e "$$target" ] || cmp -s "$$source" "$$target" || did=KEEP ;; esac; \
+	    [ $$did = KEEP ] || rm -f "$$target"; \
+	    printf '  %-8s %s\n' "$$did" "$$target"; \
+	done
+	$(Q)for folder in "$(DESTDIR)$(sysconfdir)/wharf" "$(DESTDIR)$(docdir)"; do \
+	    [ ! -d "$$folder" ] || rmdir --ignore-fail-on-non-empty "$$folder"; \
 	done
 	$(Q)$(refresh_linker)
 

@@ -26,8 +26,10 @@ test_uninstall_removes_all_that_install_put_there() {
     install_to /usr DESTDIR="$PWD/stage"
     list stage > after
     cat > expected << EOS
+./etc/wharf/wharfd.conf
 ./other
 ./usr/bin/wharf
+./usr/bin/wharfd
 ./usr/include/wharf.h
 ./usr/include/wharf_codec.h
 ./usr/include/wharf_job.h
@@ -37,8 +39,18 @@ test_uninstall_removes_all_that_install_put_there() {
 ./usr/lib/libwharf.so
 ./usr/lib/libwharf.so.0
 ./usr/lib/pkgconfig/wharf.pc
+./usr/lib/systemd/system/wharfd.service
+./usr/lib/systemd/system/wharfd.socket
+./usr/lib/sysusers.d/wharfd.conf
+./usr/lib/tmpfiles.d/wharfd.conf
 ./usr/share/bash-completion/completions/wharf
+./usr/share/doc/wharf/DESIGN.md
+./usr/share/doc/wharf/FORMAT.md
+./usr/share/doc/wharf/PROTOCOL.md
+./usr/share/doc/wharf/control.proto
 ./usr/share/man/man1/wharf.1
+./usr/share/man/man5/wharfd.conf.5
+./usr/share/man/man8/wharfd.8
 EOS
     diff expected after
     make -s -C "$TOP" VARIANT="$variant" prefix=/usr DESTDIR="$PWD/stage" uninstall > removed
@@ -52,6 +64,39 @@ test_folders_can_be_chosen_and_staged_with_blanks() {
     grep -qx 'libdir=${prefix}/lib/x86_64' 'a stage/opt/w/lib/x86_64/pkgconfig/wharf.pc'
     # Nothing was written outside.
     test ! -e /opt/w
+}
+
+# An administrator's configuration survives install and uninstall; one that nobody changed goes.
+test_configuration_belongs_to_whom_changed_it() {
+    conf=stage/etc/wharf/wharfd.conf
+    uninstall() {
+        make -s -C "$TOP" VARIANT="$variant" prefix=/usr DESTDIR="$PWD/stage" uninstall > removed
+    }
+    install_to /usr DESTDIR="$PWD/stage"
+    "$BUILD/wharfd" --print-config | cmp - "$conf"
+    "$BUILD/wharfd" --check-config --config "$conf"
+    echo '[cpu]' >> "$conf"
+    cp "$conf" changed
+    install_to /usr DESTDIR="$PWD/stage"
+    cmp changed "$conf"
+    uninstall
+    grep -q "KEEP .*/$conf" removed
+    cmp changed "$conf"
+    rm "$conf"
+    install_to /usr DESTDIR="$PWD/stage"
+    uninstall
+    test ! -e stage/etc/wharf
+}
+
+# Under a prefix of its own the daemon is told where its configuration is.
+test_units_name_what_was_installed() {
+    install_to /usr DESTDIR="$PWD/a"
+    install_to /opt/w DESTDIR="$PWD/b"
+    service=lib/systemd/system/wharfd.service
+    grep -qx 'ExecStart=/usr/bin/wharfd' "a/usr/$service"
+    grep -qx 'ExecStart=/opt/w/bin/wharfd --config /opt/w/etc/wharf/wharfd.conf' "b/opt/w/$service"
+    test -e b/opt/w/etc/wharf/wharfd.conf
+    expect_status 1 grep -rI '@[a-z]*@' a b
 }
 
 # compile COMPILER FLAG...: with what pkg-config says of the installed library.
@@ -148,8 +193,8 @@ test_installed_command_and_pages_work() {
     use_installed
     root/bin/wharf cat data.gz | cmp - data
     expect_text "$(root/bin/wharf --version)" "wharf $(pkg-config --modversion wharf)"
-    man=root/share/man/man1/wharf.1
-    mandoc -Tlint -W warning "$man"
+    expect_text "$(root/bin/wharfd --version)" "wharfd $(pkg-config --modversion wharf)"
+    mandoc -Tlint -W warning root/share/man/man*/*
     # Whatever it includes must be there without us.
     bash -c ". root/share/bash-completion/completions/wharf"
 }

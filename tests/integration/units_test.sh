@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What systemd's own tools say of the units, where no systemd runs; systemd_test.sh boots one.
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+set -o pipefail
+
+stage_all() {
+    make -s -C "$TOP" VARIANT="$(basename "$BUILD")" prefix=/usr DESTDIR="$PWD/stage" install > installed
+    units=stage/usr/lib/systemd/system
+}
+
+# setting KEY: of the service.
+setting() {
+    sed -n "s/^$1=//p" "$units/wharfd.service"
+}
+
+test_units_hold_no_mistake() {
+    stage_all
+    # What they run and refer to has to be there.
+    mkdir -p stage/bin
+    touch stage/bin/kill
+    chmod +x stage/bin/kill
+    cp /lib/systemd/system/{basic,sysinit,shutdown,sockets,nss-user-lookup,multi-user}.target "$units"
+    systemd-analyze verify --man=no --recursive-errors=no --root="$PWD/stage" \
+        wharfd.socket wharfd.service
+}
+
+test_service_is_exposed_at_most_1_0() {
+    stage_all
+    # The threshold is in tenths.
+    systemd-analyze security --offline=true --threshold=10 "$units/wharfd.service" > exposure
+    tail -n 1 exposure
+}
+
+# Not above ten seconds: what clients wait for a daemon before their calls fail.
+test_hung_daemon_is_replaced_before_clients_give_up() {
+    stage_all
+    patience_ms=$(sed -n 's/^#define WHARF_DEFAULT_PATIENCE_MS \([0-9]*\)u$/\1/p' "$TOP/clientlib/wharf.h")
+    watchdog_s=$(setting WatchdogSec)
+    test "$((${watchdog_s%s} * 1000))" -lt "$patience_ms"
+}
+
+test_stop_leaves_time_to_drain() {
+    stage_all
+    drain=$("$BUILD/wharfd" --print-config | sed -n 's/^#drain_timeout = //p')
+    stop=$(setting TimeoutStopSec)
+    test "${stop%s}" -gt "${drain%s}"
+}
+
+test_users_and_folders_are_made() {
+    stage_all
+    mkdir -p stage/etc stage/run
+    systemd-sysusers --root="$PWD/stage" wharfd.conf 2> made
+    grep -q '^wharf:' stage/etc/group
+    grep -q "^$(setting User):.*:/usr/sbin/nologin$" stage/etc/passwd
+    grep -q "^$(setting Group):" stage/etc/group
+    grep -qx 'SocketGroup=wharf' "$units/wharfd.socket"
+    # Nobody who may connect is thereby of the daemon's group.
+    expect_status 1 grep '^wharf:.*wharfd' stage/etc/group
+    systemd-tmpfiles --root="$PWD/stage" --create wharfd.conf
+    expect_text '755 0' "$(stat -c '%a %u' stage/run/wharf)"
+}
+
+run_tests
