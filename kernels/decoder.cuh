@@ -17,7 +17,7 @@
  * A decoder knows neither batches nor blocks nor which warp it is.  Its input is hostile: it
  * stays inside job.in, job.out, its shared memory and its scratch whatever the bytes are, with
  * bounds that it keeps in registers, and it ends after a number of steps that is linear in
- * in_nbytes + out_avail.
+ * in_nbytes + out_avail.  It counts them (step_counter), so that a mistake in it ends as well.
  */
 #ifndef WHARF_KERNELS_DECODER_CUH
 #define WHARF_KERNELS_DECODER_CUH
@@ -34,6 +34,29 @@ namespace wharf
  */
 constexpr uint32_t MAX_CHUNK_NBYTES = 1u << 28;
 
+/*
+ * THE STEP BUDGET of a chunk, which a correct decoder cannot reach, whatever its input: should one
+ * stand still, its warp is free again after it and the chunk ends as INTERNAL, STEP_BUDGET.
+ *
+ * A decoder takes from it wherever its input decides how often it goes round a loop: for each turn
+ * a number, so that for each that it takes there is a bit of input that the stream leaves behind,
+ * or a byte of output.  It then takes at most 8 * in_nbytes + out_avail in all, and mostly much
+ * less; the budget is half as much again for input, twice for output, and a constant for what ends
+ * a stream.  A decoder derives its numbers in a comment.  Loops whose turns are bounded by a
+ * constant, or that do nothing but move output, need not count.
+ */
+constexpr uint32_t STEPS_PER_INPUT_BYTE = 12;
+constexpr uint32_t STEPS_PER_OUTPUT_BYTE = 2;
+constexpr uint32_t STEPS_BESIDES = 4096;
+static_assert((STEPS_PER_INPUT_BYTE + STEPS_PER_OUTPUT_BYTE) * (uint64_t)MAX_CHUNK_NBYTES +
+                  STEPS_BESIDES <=
+              0xffffffffu);
+
+WHARF_CONSTEXPR uint32_t step_budget(uint32_t in_nbytes, uint32_t out_avail)
+{
+    return STEPS_PER_INPUT_BYTE * in_nbytes + STEPS_PER_OUTPUT_BYTE * out_avail + STEPS_BESIDES;
+}
+
 /* One chunk.  The same in all lanes. */
 struct chunk_job {
     const uint8_t *in; /* any alignment; read as a constant while the kernel runs */
@@ -42,6 +65,23 @@ struct chunk_job {
     uint32_t out_avail;
     uint32_t parameter; /* one of the codec's */
     uint8_t *scratch;   /* NAME_SCRATCH_NBYTES or more, aligned to 256; arbitrary bytes */
+    uint32_t step_budget;
+};
+
+/* What is left of a chunk's budget.  The same in all lanes. */
+struct step_counter {
+    uint32_t left;
+
+    /* collective. */
+    WHARF_DEVICE_MEMBER void init(const chunk_job &job) { left = uniform(job.step_budget); }
+
+    /* One lane.  Takes n; false when there are not so many: then none is left. */
+    WHARF_DEVICE_MEMBER bool take(uint32_t n)
+    {
+        bool enough = n <= left;
+        left = enough ? left - n : 0;
+        return enough;
+    }
 };
 
 /* struct wharf_outcome in 32-bit positions.  The same in all lanes. */

@@ -32,6 +32,9 @@ struct wharf_device_chunk {
     uint32_t flags;     /* enum wharf_job_flag */
     uint32_t checksum;  /* expected CRC-32 of the output, with WHARF_JOB_CHECKSUM */
     uint32_t parameter; /* the codec's, struct wharf_codec_setting */
+    /* 0: the step budget (decoder.cuh) that the sizes give.  Tests give a small one. */
+    uint32_t step_budget;
+    uint32_t reserved; /* 0 */
 };
 
 /* The most bytes of a chunk, in or out: positions in bits fit 32 bits on the device. */

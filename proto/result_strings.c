@@ -31,6 +31,8 @@ static const struct value_text reason_texts[] = {
     [WHARF_REASON_OUTPUT_MISSING] = {"output_missing", "the stream ends before the output is full"},
     [WHARF_REASON_INPUT_LEFT] = {"input_left", "bytes follow the end of the stream"},
     [WHARF_REASON_JOB_CHECKSUM] = {"job_checksum", "the output's checksum is not the expected one"},
+    [WHARF_REASON_STEP_BUDGET] = {"step_budget",
+                                  "the decoder made more steps than data can ask for"},
     [WHARF_REASON_DEFLATE_BLOCK_TYPE] = {"deflate_block_type", "reserved block type"},
     [WHARF_REASON_DEFLATE_STORED_LENGTH] = {"deflate_stored_length",
                                             "stored block's length and its complement disagree"},

@@ -63,6 +63,8 @@ enum wharf_reason {
                                          the job says that nothing follows it */
     WHARF_REASON_JOB_CHECKSUM = 5,    /* BAD_CHECKSUM: the end of the stream; the checksum that
                                          the job (or the container) gave is not that of the output */
+    WHARF_REASON_STEP_BUDGET = 6,     /* INTERNAL: where a GPU's decoder stood when it had made more
+                                         steps than any data can ask for */
 
     /* Deflate, RFC 1951: all BAD_DATA.  For errors in a block's header, the header's first bit
      * (BFINAL); for errors in a block's body, the first bit of the symbol, which is a literal or

@@ -86,16 +86,21 @@ struct careful_result {
     uint32_t at;
     uint32_t position; /* of the output */
     uint32_t window;
+    uint32_t steps_left;
 };
 
 /* collective.  Decodes to the block's end or to an error, whose reason it returns and at whose
  * unit `at` then stands. */
 template <typename P>
-WHARF_DEVICE_NOINLINE careful_result decode_carefully(state<P> st)
+WHARF_DEVICE_NOINLINE careful_result decode_carefully(state<P> st, step_counter steps)
 {
     uint32_t reason;
     unit u;
     do {
+        if (!steps.take(1)) {
+            reason = WHARF_REASON_STEP_BUDGET;
+            break;
+        }
         reason = read_unit(st, u);
         if (reason != WHARF_REASON_NONE)
             break;
@@ -109,7 +114,7 @@ WHARF_DEVICE_NOINLINE careful_result decode_carefully(state<P> st)
         else if (u.length)
             st.out.copy_match(u.value, u.length);
     } while (u.length);
-    return {reason, st.at, st.out.position, st.window};
+    return {reason, st.at, st.out.position, st.window, steps.left};
 }
 
 } // namespace flate

@@ -60,10 +60,11 @@ WHARF_DEVICE bool write_tokens(state<P> &st, uint32_t &n, bool all)
 /*
  * collective.  Decodes a region of a body, 32 ranges from st.at on, which moves to where the next
  * symbol begins, or the next block.  status::stop: something is there that the careful path has
- * to judge.  `range` is how long ranges should be, and is set for the next region.
+ * to judge.  `range` is how long ranges should be, and is set for the next region.  Without steps
+ * it ends early; the caller's next look at them says so.
  */
 template <typename P>
-WHARF_DEVICE status decode_region(state<P> &st, uint32_t &range)
+WHARF_DEVICE status decode_region(state<P> &st, uint32_t &range, step_counter &steps)
 {
     uint32_t begin = st.at, begin_out = st.out.position;
     st.window = NO_WINDOW; /* the columns take its place */
@@ -79,7 +80,7 @@ WHARF_DEVICE status decode_region(state<P> &st, uint32_t &range)
         piece += r.n_pieces;
         n_tokens += r.n_tokens;
         n_all += r.n_tokens;
-        more = r.n_tokens && ended == status::more && piece < list.n_all;
+        more = r.n_tokens && ended == status::more && piece < list.n_all && steps.take(GROUP_STEPS);
         if (!write_tokens(st, n_tokens, !more)) {
             /* A distance too far, or the output full: once more, one by one, to say where. */
             st.at = begin;
@@ -93,21 +94,24 @@ WHARF_DEVICE status decode_region(state<P> &st, uint32_t &range)
 
 /* collective.  A block's body from st.at on.  Returns a reason; st.at is then at its unit. */
 template <typename P, typename Sum>
-WHARF_DEVICE uint32_t decode_body(state<P> &st, Sum &sum)
+WHARF_DEVICE uint32_t decode_body(state<P> &st, Sum &sum, step_counter &steps)
 {
     status ended = P::SERIAL ? status::stop : status::more;
     uint32_t range = P::FIRST_RANGE_NBITS;
     while (ended == status::more) {
-        ended = st.at < st.end() ? decode_region(st, range) : status::stop;
+        if (!steps.take(REGION_STEPS + GROUP_STEPS))
+            return WHARF_REASON_STEP_BUDGET;
+        ended = st.at < st.end() ? decode_region(st, range, steps) : status::stop;
         if (ended == status::more)
             sum.update(st.out.position);
     }
     if (ended == status::block_end)
         return WHARF_REASON_NONE;
-    careful_result r = decode_carefully(st);
+    careful_result r = decode_carefully(st, steps);
     st.at = uniform(r.at);
     st.out.position = uniform(r.position);
     st.window = uniform(r.window);
+    steps.left = uniform(r.steps_left);
     return uniform(r.reason);
 }
 
@@ -132,17 +136,19 @@ WHARF_DEVICE uint32_t copy_stored(state<P> &st, uint32_t nbytes)
  * stands.  What was written is visible to all lanes afterwards.
  */
 template <typename P, typename Sum>
-WHARF_DEVICE uint32_t decode_stream(state<P> &st, Sum &sum)
+WHARF_DEVICE uint32_t decode_stream(state<P> &st, Sum &sum, step_counter &steps)
 {
     block b;
     do {
+        if (!steps.take(BLOCK_STEPS))
+            return WHARF_REASON_STEP_BUDGET;
         b = read_header(st);
         st.window = uniform(b.window);
         uint32_t reason = uniform(b.reason);
         if (reason == WHARF_REASON_NONE) {
             st.at = uniform(b.body);
             reason = b.type == WHARF_DEFLATE_STORED ? copy_stored(st, b.stored_nbytes)
-                                                    : decode_body(st, sum);
+                                                    : decode_body(st, sum, steps);
         }
         if (reason != WHARF_REASON_NONE)
             return reason;
@@ -155,8 +161,10 @@ WHARF_DEVICE uint32_t decode_stream(state<P> &st, Sum &sum)
 
 WHARF_DEVICE verdict bad_stream(uint32_t reason, uint32_t bit_offset)
 {
-    return bad(reason == WHARF_REASON_OUTPUT_FULL ? WHARF_OUTPUT_TOO_SMALL : WHARF_BAD_DATA, reason,
-               bit_offset);
+    uint32_t result = reason == WHARF_REASON_OUTPUT_FULL   ? WHARF_OUTPUT_TOO_SMALL
+                      : reason == WHARF_REASON_STEP_BUDGET ? WHARF_INTERNAL
+                                                           : WHARF_BAD_DATA;
+    return bad(result, reason, bit_offset);
 }
 
 /* collective.  Ready for a stream's first block header, which begins with the input's byte
@@ -180,8 +188,10 @@ WHARF_DEVICE verdict decode(shared<P> &s, const chunk_job &job)
 {
     state<P> st;
     no_sum sum;
+    step_counter steps;
+    steps.init(job);
     start(st, s, job, 0, 0);
-    uint32_t reason = decode_stream(st, sum);
+    uint32_t reason = decode_stream(st, sum, steps);
     if (reason != WHARF_REASON_NONE)
         return bad_stream(reason, st.bit_offset());
     return good(st.bit_offset() / 8, st.out.position);

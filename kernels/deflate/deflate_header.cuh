@@ -183,6 +183,18 @@ WHARF_DEVICE uint32_t read_dynamic(state<P> &st, uint32_t &at)
     return reason;
 }
 
+/* collective.  A coded block with nothing in it becomes a stored one of no bytes: looking for
+ * places where symbols begin costs the same for ten bits as for thousands. */
+template <typename P>
+WHARF_DEVICE void pass_end(state<P> &st, block &b)
+{
+    uint32_t entry = find_litlen(st.s().litlen, (uint32_t)peek_64(st, b.body));
+    if (!litlen_is_end(entry) || entry_nbits(entry) > st.end() - b.body)
+        return;
+    b.type = WHARF_DEFLATE_STORED;
+    b.body += entry_nbits(entry);
+}
+
 /* collective.  Reads the header at st.at; the tables of a coded block are ready then.  The state
  * comes by value: a reference would keep it in memory in the caller's fast path. */
 template <typename P>
@@ -210,6 +222,8 @@ WHARF_DEVICE_NOINLINE block read_header(state<P> st)
     } else {
         b.reason = WHARF_REASON_DEFLATE_BLOCK_TYPE;
     }
+    if (b.reason == WHARF_REASON_NONE && b.type != WHARF_DEFLATE_STORED)
+        pass_end(st, b);
     b.window = st.window;
     return b;
 }

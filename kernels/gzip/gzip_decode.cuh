@@ -141,6 +141,8 @@ WHARF_DEVICE bool another_member(const chunk_job &job, uint32_t at)
 WHARF_DEVICE verdict gzip_decode(gzip_shared &s, const chunk_job &job)
 {
     uint32_t at = 0, n_out = 0;
+    step_counter steps; /* a member has a block at least, so members need no count of their own */
+    steps.init(job);
     do {
         uint32_t begin = at;
         uint32_t reason = gzip::read_header(job, at);
@@ -150,7 +152,7 @@ WHARF_DEVICE verdict gzip_decode(gzip_shared &s, const chunk_job &job)
         crc32_sum sum;
         flate::start(st, s, job, at, n_out);
         sum.init(st.out.out);
-        reason = flate::decode_stream(st, sum);
+        reason = flate::decode_stream(st, sum, steps);
         if (reason != WHARF_REASON_NONE)
             return flate::bad_stream(reason, st.bit_offset());
         at = st.bit_offset() / 8;

@@ -56,6 +56,11 @@ int wharf_simt_can_decode(uint32_t codec)
     }
 }
 
+uint32_t wharf_simt_step_budget(uint32_t in_nbytes, uint32_t out_avail)
+{
+    return wharf::step_budget(in_nbytes, out_avail);
+}
+
 int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_simt_order order,
                             uint64_t seed, uint64_t *ret_n_steps)
 {

@@ -30,6 +30,9 @@ enum wharf_simt_order {
 int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_simt_order order,
                             uint64_t seed, uint64_t *ret_n_steps);
 
+/* The step budget of a chunk of these sizes: kernels/decoder.cuh. */
+uint32_t wharf_simt_step_budget(uint32_t in_nbytes, uint32_t out_avail);
+
 /* Whether there is a device decoder for codec number `codec`. */
 int wharf_simt_can_decode(uint32_t codec);
 

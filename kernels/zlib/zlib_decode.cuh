@@ -46,9 +46,11 @@ WHARF_DEVICE verdict zlib_decode(zlib_shared &s, const chunk_job &job)
         return v;
     flate::state<flate::tuning> st;
     adler32_sum sum;
+    step_counter steps;
+    steps.init(job);
     flate::start(st, s, job, v.in_nbytes, 0);
     sum.init(job.out);
-    uint32_t reason = flate::decode_stream(st, sum);
+    uint32_t reason = flate::decode_stream(st, sum, steps);
     if (reason != WHARF_REASON_NONE)
         return flate::bad_stream(reason, st.bit_offset());
     uint32_t trailer = st.bit_offset() / 8;
