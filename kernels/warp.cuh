@@ -116,9 +116,30 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   store_streaming(p, v)   the same for what will not soon be read again
  *   atomic_add(p, v)  uint32_t in global memory: adds, returns what was there
  *
+ * Memory that others write meanwhile: one lane.  Of all of these the compiler leaves out none and
+ * moves none past another; none goes by a cache that does not hear of others' stores
+ *   load_shared_by_device(p), store_shared_by_device(p, v)   uint32_t, uint64_t: words that other
+ *                            warps of the kernel store or load
+ *   load_shared_with_host(p), store_shared_with_host(p, v)   uint8_t, uint32_t, uint64_t, and
+ * u32x4, whose words may come from different times: the host's memory fence_device()           what
+ * this lane did to memory before, and what it knows to have been done (by a word that it loaded, or
+ * from lanes by syncwarp), comes before what it does after, for all warps of the kernel
+ *   fence_system()           the same for the host too, about a microsecond
+ *   fresh_pointer(p)         p, of which the compiler knows nothing, not even that it was the
+ *                            same the last time: what is loaded by it is loaded again
+ *
  * Time: one lane
  *   uint64_t clock_now()     a counter that grows: cycles, or steps under SIMT
- *   void sleep_ns(unsigned)  waits about so long, at most about a millisecond
+ *   uint64_t time_ns()       nanoseconds from some start, the same for all warps; in steps of up
+ *                            to a microsecond
+ *   void sleep_ns(unsigned)  waits about so long, at most about a millisecond; under SIMT the
+ *                            thread sleeps, at least some ten microseconds
+ *   void pause_poll()        in a loop that polls the host as fast as it can: nothing, but under
+ *                            SIMT the thread sleeps
+ *
+ * load_nc where its memory is written by the same kernel, but never while a chunk is decoded (an
+ * epoch kernel's copy of the input): a source that defines WHARF_INPUT_IS_COPIED gets ordinary
+ * loads under that name, which the compiler may move as freely.  They need a fresh_pointer.
  */
 
 /* The lowest lane of a mask that is not empty. */

@@ -249,6 +249,7 @@ WHARF_DEVICE T load(const T *p)
     return *p;
 }
 
+#ifndef WHARF_INPUT_IS_COPIED
 template <typename T>
 WHARF_DEVICE T load_nc(const T *p)
 {
@@ -261,6 +262,47 @@ __device__ __forceinline__ u32x4 load_nc(const u32x4 *p)
     uint4 v = __ldg(reinterpret_cast<const uint4 *>(p));
     return {v.x, v.y, v.z, v.w};
 }
+
+#else
+/* Not volatile, and no clobber: a compiler is as free with them as with __ldg.  The read-only path
+ * itself would be wrong: it need not see what the same kernel stored. */
+WHARF_DEVICE uint8_t load_nc(const uint8_t *p)
+{
+    uint32_t v;
+    asm("ld.global.u8 %0, [%1];" : "=r"(v) : "l"(__cvta_generic_to_global(p)));
+    return (uint8_t)v;
+}
+
+WHARF_DEVICE uint16_t load_nc(const uint16_t *p)
+{
+    uint16_t v;
+    asm("ld.global.u16 %0, [%1];" : "=h"(v) : "l"(__cvta_generic_to_global(p)));
+    return v;
+}
+
+WHARF_DEVICE uint32_t load_nc(const uint32_t *p)
+{
+    uint32_t v;
+    asm("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(__cvta_generic_to_global(p)));
+    return v;
+}
+
+WHARF_DEVICE uint64_t load_nc(const uint64_t *p)
+{
+    uint64_t v;
+    asm("ld.global.u64 %0, [%1];" : "=l"(v) : "l"(__cvta_generic_to_global(p)));
+    return v;
+}
+
+WHARF_DEVICE u32x4 load_nc(const u32x4 *p)
+{
+    u32x4 v;
+    asm("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+        : "l"(__cvta_generic_to_global(p)));
+    return v;
+}
+#endif
 
 template <typename T>
 WHARF_DEVICE void store(T *p, T v)
@@ -285,15 +327,107 @@ WHARF_DEVICE uint32_t atomic_add(uint32_t *p, uint32_t v)
     return atomicAdd(p, v);
 }
 
+WHARF_DEVICE uint32_t load_shared_by_device(const uint32_t *p)
+{
+    uint32_t v;
+    asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+
+WHARF_DEVICE uint64_t load_shared_by_device(const uint64_t *p)
+{
+    uint64_t v;
+    asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+
+WHARF_DEVICE void store_shared_by_device(uint32_t *p, uint32_t v)
+{
+    asm volatile("st.relaxed.gpu.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
+}
+
+WHARF_DEVICE void store_shared_by_device(uint64_t *p, uint64_t v)
+{
+    asm volatile("st.relaxed.gpu.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+}
+
+WHARF_DEVICE uint8_t load_shared_with_host(const uint8_t *p)
+{
+    uint32_t v;
+    asm volatile("ld.relaxed.sys.u8 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return (uint8_t)v;
+}
+
+WHARF_DEVICE uint32_t load_shared_with_host(const uint32_t *p)
+{
+    uint32_t v;
+    asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+
+WHARF_DEVICE uint64_t load_shared_with_host(const uint64_t *p)
+{
+    uint64_t v;
+    asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+
+/* In global memory, as all of the host's is: said so, it is an instruction less. */
+WHARF_DEVICE u32x4 load_shared_with_host(const u32x4 *p)
+{
+    u32x4 v;
+    asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(__cvta_generic_to_global(p))
+                 : "memory");
+    return v;
+}
+
+WHARF_DEVICE void store_shared_with_host(uint32_t *p, uint32_t v)
+{
+    asm volatile("st.relaxed.sys.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
+}
+
+WHARF_DEVICE void store_shared_with_host(uint64_t *p, uint64_t v)
+{
+    asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+}
+
+WHARF_DEVICE void fence_device()
+{
+    __threadfence();
+}
+
+WHARF_DEVICE void fence_system()
+{
+    __threadfence_system();
+}
+
+template <typename T>
+WHARF_DEVICE T *fresh_pointer(T *p)
+{
+    asm volatile("" : "+l"(p));
+    return p;
+}
+
 WHARF_DEVICE uint64_t clock_now()
 {
     return (uint64_t)clock64();
+}
+
+WHARF_DEVICE uint64_t time_ns()
+{
+    uint64_t ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
 }
 
 WHARF_DEVICE void sleep_ns(unsigned ns)
 {
     __nanosleep(ns);
 }
+
+WHARF_DEVICE void pause_poll() {}
 
 } // namespace wharf
 

@@ -66,6 +66,10 @@ extern "C" {
 enum wharf_work_opcode {
     WHARF_WORK_NOOP = 0, /* completed with WHARF_OK; touches no memory */
     WHARF_WORK_DECODE = 1,
+    /* For tests of what happens then, and NOOPs unless the kernel was made for them: a store to
+     * memory that is not there, which ends the worker; and a warp that never comes back. */
+    WHARF_WORK_FAULT = 2,
+    WHARF_WORK_HANG = 3,
 };
 
 /* Where an item's output is built, and who takes it to its destination. */

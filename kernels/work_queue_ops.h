@@ -153,6 +153,62 @@ static inline int wharf_work_completion_good(const struct wharf_work_completion 
            completion->in_nbytes <= item->src_nbytes && completion->out_nbytes <= item->dst_nbytes;
 }
 
+/* ---- the worker: starting and stopping ------------------------------------------------------ */
+
+/*
+ * wharf_work_begin_epoch: for whoever is about to start a kernel.  Returns its number (1, 2, ...),
+ * and the state is RUNNING; 0 if a kernel is there already.  Waits for one that is LEAVING, which
+ * takes some microseconds.
+ */
+static inline uint32_t wharf_work_begin_epoch(const struct wharf_work_queue *queue)
+{
+    uint32_t state;
+
+    do {
+        state = __atomic_load_n(&queue->kernel->state, __ATOMIC_ACQUIRE);
+        if (WHARF_WORK_STATE_OF(state) == WHARF_WORK_RUNNING)
+            return 0;
+    } while (WHARF_WORK_STATE_OF(state) == WHARF_WORK_LEAVING);
+    uint32_t epoch = WHARF_WORK_EPOCH_OF(state) + 1;
+    __atomic_store_n(&queue->kernel->state, WHARF_WORK_STATE(epoch, WHARF_WORK_RUNNING),
+                     __ATOMIC_RELEASE);
+    return WHARF_WORK_EPOCH_OF(WHARF_WORK_STATE(epoch, 0));
+}
+
+/* wharf_work_pending: items and cancels that no kernel has taken. */
+static inline uint32_t wharf_work_pending(const struct wharf_work_queue *queue)
+{
+    return __atomic_load_n(&queue->front->tail, __ATOMIC_ACQUIRE) -
+           __atomic_load_n(&queue->kernel->head, __ATOMIC_RELAXED) +
+           __atomic_load_n(&queue->front->cancel_tail, __ATOMIC_ACQUIRE) -
+           __atomic_load_n(&queue->kernel->cancel_head, __ATOMIC_RELAXED);
+}
+
+/*
+ * wharf_work_must_start: whether a kernel left something undone, of which the front will not
+ * speak again.  To be asked after wait().
+ */
+static inline int wharf_work_must_start(const struct wharf_work_queue *queue)
+{
+    /* Orders the load of the state before those of the tails: the front, which loaded RUNNING
+     * after its stores of the tails, did so before the kernel stored OUT_MORE. */
+    uint32_t state = __atomic_load_n(&queue->kernel->state, __ATOMIC_ACQUIRE);
+
+    return WHARF_WORK_STATE_OF(state) == WHARF_WORK_OUT_MORE && wharf_work_pending(queue) != 0;
+}
+
+/* wharf_work_park: parks the kernel that is there and any that is started, until unparked. */
+static inline void wharf_work_park(const struct wharf_work_queue *queue, int park)
+{
+    __atomic_store_n(&queue->worker->park, (uint32_t)park, __ATOMIC_RELEASE);
+}
+
+/* wharf_work_quit: ends the kernel for good; the queue is not to be used again. */
+static inline void wharf_work_quit(const struct wharf_work_queue *queue)
+{
+    __atomic_store_n(&queue->worker->quit, 1, __ATOMIC_RELEASE);
+}
+
 /* ---- the worker: completions of what its copy engine has moved ------------------------------ */
 
 struct wharf_work_poster {

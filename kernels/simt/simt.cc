@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include <boost/context/detail/fcontext.hpp>
 
@@ -266,6 +267,19 @@ unsigned current_lane()
 uint64_t steps_so_far()
 {
     return self->n_steps;
+}
+
+uint64_t monotonic_ns()
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void sleep_thread(unsigned ns)
+{
+    struct timespec span = {0, (long)ns};
+    nanosleep(&span, nullptr);
 }
 
 void misaligned(const void *p, size_t nbytes)

@@ -78,6 +78,9 @@ meeting &meet(const char *what, call_site at, uint64_t given);
 
 unsigned current_lane();
 uint64_t steps_so_far();
+uint64_t monotonic_ns();
+/* The whole thread, hence all lanes; the kernel makes it some ten microseconds more. */
+void sleep_thread(unsigned ns);
 void misaligned(const void *p, size_t nbytes);
 void not_uniform(call_site at, uint64_t first, uint64_t own);
 

@@ -315,12 +315,74 @@ inline uint32_t atomic_add(uint32_t *p, uint32_t v)
     return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
 }
 
+template <typename T>
+inline T load_shared_by_device(const T *p)
+{
+    simt::check_aligned(p, sizeof(T));
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+template <typename T>
+inline void store_shared_by_device(T *p, T v)
+{
+    simt::check_aligned(p, sizeof(T));
+    __atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+template <typename T>
+inline T load_shared_with_host(const T *p)
+{
+    return load_shared_by_device(p);
+}
+
+inline u32x4 load_shared_with_host(const u32x4 *p)
+{
+    simt::check_aligned(p, sizeof(*p));
+    return {__atomic_load_n(&p->x, __ATOMIC_RELAXED), __atomic_load_n(&p->y, __ATOMIC_RELAXED),
+            __atomic_load_n(&p->z, __ATOMIC_RELAXED), __atomic_load_n(&p->w, __ATOMIC_RELAXED)};
+}
+
+template <typename T>
+inline void store_shared_with_host(T *p, T v)
+{
+    store_shared_by_device(p, v);
+}
+
+inline void fence_device()
+{
+    __sync_synchronize();
+}
+
+inline void fence_system()
+{
+    __sync_synchronize();
+}
+
+template <typename T>
+inline T *fresh_pointer(T *p)
+{
+    return p;
+}
+
 inline uint64_t clock_now()
 {
     return simt::steps_so_far();
 }
 
-inline void sleep_ns(unsigned) {}
+inline uint64_t time_ns()
+{
+    return simt::monotonic_ns();
+}
+
+inline void sleep_ns(unsigned ns)
+{
+    simt::sleep_thread(ns);
+}
+
+inline void pause_poll()
+{
+    simt::sleep_thread(0);
+}
 
 } // namespace wharf
 

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * epoch.h: epoch kernels, as the worker sees them: one engine for a GPU, one for the SIMT layer.
+ *
+ * An epoch kernel stays on the device while there is work.  Its first warp polls a work queue
+ * (work_queue.h) and hands items to all others, which fetch the input, decode, move the output and
+ * complete.  It leaves when there has been nothing to do for a while, when it is parked, or when it
+ * has stayed for long enough.  In steps, with `ops` one of the two engines:
+ *
+ *     ops->open(&config, &epoch)          once: memory is allocated, nothing runs
+ *     ops->map_host(...)                  for each region that items name, now or later
+ *     for (;;) {
+ *         until woken by the front, or while wharf_work_must_start(&queue):
+ *             sleep
+ *         ops->start(epoch)               a kernel runs now, if none did
+ *         ops->wait(epoch)                until it has left
+ *     }
+ *
+ * One thread starts and waits.  move and moved are for one other thread, at any time.  The rest is
+ * for any thread, one at a time.  A kernel that is there must not be waited for before memory is
+ * mapped or allocated; to unmap or free, park it and wait.
+ *
+ * Functions return 0 or -errno: -ENOMEM, -ENODEV, -EIO (sticky: the process must end), -EINVAL,
+ * as cuda_error.h says; error_text() has the words.
+ */
+#ifndef WHARF_KERNELS_EPOCH_H
+#define WHARF_KERNELS_EPOCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/work_queue.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct wharf_epoch_config {
+    int device;            /* the GPU's number */
+    uint32_t n_entries;    /* of the queue */
+    void *queue;           /* where this process has mapped it */
+    uint32_t n_warps;      /* the first polls; 0: as many as the device holds.  At least 2. */
+    uint32_t chunk_nbytes; /* the most that an item may read, and write; at most 256 MiB.  Each warp
+                              has twice this in device memory; stored items are not bound by it. */
+    uint32_t idle_us;      /* leave after so long without work */
+    uint32_t stay_us; /* leave after so long in any case, when what was taken is done; 0: never */
+    int per_batch;    /* a kernel for what is in the queue when it starts, then leave: for
+                         launches that block, profilers, display watchdogs.  Ignores the two. */
+    int faults;       /* let WHARF_WORK_FAULT and WHARF_WORK_HANG do what they say: for tests */
+    uint64_t seed;    /* of the SIMT layer's random order */
+};
+
+/* What was made of it. */
+struct wharf_epoch_info {
+    char device_name[64];
+    uint32_t n_warps;
+    uint32_t n_warps_per_sm;  /* that fit; 0 where there are no multiprocessors */
+    uint32_t n_registers;     /* a thread */
+    uint32_t n_local_nbytes;  /* spilled, a thread */
+    uint32_t n_shared_nbytes; /* a warp */
+    uint64_t device_nbytes;   /* taken from the device's memory */
+};
+
+/* One copy from device memory to mapped host memory. */
+struct wharf_epoch_move {
+    void *to;      /* as this process has mapped it */
+    uint64_t from; /* device's address */
+    size_t nbytes;
+};
+
+/* wharf_epoch_ops.move: the most copies of a call, and calls under way. */
+#define WHARF_EPOCH_MAX_MOVES 256u
+#define WHARF_EPOCH_MAX_MOVE_CALLS 64u
+
+struct wharf_epoch;
+
+struct wharf_epoch_ops {
+    const char *name; /* "cuda" or "simt" */
+
+    int (*open)(const struct wharf_epoch_config *config, struct wharf_epoch **ret_epoch);
+    /* Asks a kernel that is there to quit and waits for it.  Takes NULL. */
+    void (*close)(struct wharf_epoch *epoch);
+    /* What the last failed call of this thread was, and what became of it. */
+    const char *(*error_text)(void);
+    void (*info)(const struct wharf_epoch *epoch, struct wharf_epoch_info *ret_info);
+
+    /*
+     * Makes nbytes of mapped host memory reachable for kernels and copies.  `at` and nbytes are
+     * multiples of the page size; read_only if the mapping is.  *ret_address is the device's
+     * address of `at`, and the rest follows contiguously.  Takes some 50 ms a GiB.
+     */
+    int (*map_host)(struct wharf_epoch *epoch, void *at, size_t nbytes, int read_only,
+                    uint64_t *ret_address);
+    /* No kernel may be there, nor a copy under way. */
+    int (*unmap_host)(struct wharf_epoch *epoch, void *at, size_t nbytes);
+    /* Device memory, for outputs on their way (WHARF_WORK_TO_STAGING).  Aligned to 256. */
+    int (*alloc)(struct wharf_epoch *epoch, size_t nbytes, uint64_t *ret_address);
+    /* No kernel may be there. */
+    int (*free)(struct wharf_epoch *epoch, uint64_t address);
+
+    /*
+     * Starts a kernel unless one is there; returns at once but with per_batch where launches
+     * block.  It sets the queue's state; 0 also if a kernel was there.
+     */
+    int (*start)(struct wharf_epoch *epoch);
+    /* Blocks until the kernel started last has left; 0 at once if there is none.  What it wrote
+     * is there then.  -EIO if it ended by a fault. */
+    int (*wait)(struct wharf_epoch *epoch);
+
+    /* Begins n_moves (at most WHARF_EPOCH_MAX_MOVES) copies.  -EAGAIN if
+     * WHARF_EPOCH_MAX_MOVE_CALLS calls are under way.  Copies go on beside a kernel. */
+    int (*move)(struct wharf_epoch *epoch, const struct wharf_epoch_move *moves, uint32_t n_moves);
+    /* How many calls of move have been finished altogether; they finish in their order. */
+    int (*moved)(struct wharf_epoch *epoch, uint64_t *ret_n_calls);
+};
+
+/* The GPU's, in builds with nvcc; and the device's own code on the CPU, everywhere. */
+extern const struct wharf_epoch_ops wharf_cuda_epoch;
+extern const struct wharf_epoch_ops wharf_simt_epoch;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
