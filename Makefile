@@ -460,6 +460,26 @@ uninstall: $(BUILD)/wharfd.conf ## remove what install put there; the same prefi
 	done
 	$(Q)$(refresh_linker)
 
+# ---- Debian packages -----------------------------------------------------------------------
+
+# dpkg-buildpackage wants debian/ at the top: it gets a copy of the tree in which that is so.
+deb_folder = build/deb/wharf-$(VERSION)
+deb_tree   = Makefile README.md LICENSE proto encoders kernels clientlib daemon systemd
+lintian    = lintian --allow-root --display-info --fail-on error,warning,info
+
+.PHONY: deb
+deb: ## build the Debian packages in build/deb and let lintian look at them
+	$(Q).ci/install-deps build deb
+	$(Q)head -n 1 systemd/debian/changelog | grep -qF '($(VERSION))' || \
+	    { echo 'systemd/debian/changelog does not begin with version $(VERSION)' >&2; exit 1; }
+	$(Q)rm -rf build/deb && mkdir -p $(deb_folder)
+	$(Q)cp -r $(deb_tree) $(deb_folder) && mv $(deb_folder)/systemd/debian $(deb_folder)
+	$(Q)cd $(deb_folder) && unset MAKEFLAGS MFLAGS MAKELEVEL && \
+	    dpkg-buildpackage -us -uc -b -j$(shell nproc) > ../build.log 2>&1 || { tail -n 40 ../build.log; exit 1; }
+	$(Q)rm -rf $(deb_folder)
+	$(Q)$(lintian) build/deb/*.changes
+	@ls build/deb/*.deb
+
 # ---- everything else -----------------------------------------------------------------------
 
 demo: ## install what is missing, build, pack and unpack real files with every codec
