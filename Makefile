@@ -77,13 +77,17 @@ obj = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 # ---- device decoders: a list of the folders that have one, in $(BUILD)/gen -----------------
 
 device_codecs   := $(sort $(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_decode.cuh))))
+serial_codecs   := $(sort $(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_serial.cuh))))
 device_codecs_h := $(BUILD)/gen/kernels/device_codecs.h
 $(device_codecs_h): FORCE
 	@mkdir -p $(@D)
 	@{ echo '/* Made by the build from the folders of kernels/ that have a decoder. */'; \
 	    for c in $(device_codecs); do echo "#include \"kernels/$$c/$${c}_decode.cuh\""; done; \
 	    echo "#define WHARF_DEVICE_CODEC_LIST(X) \\"; \
-	    for c in $(device_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; } > $@.new
+	    for c in $(device_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; \
+	    for c in $(serial_codecs); do echo "#include \"kernels/$$c/$${c}_serial.cuh\""; done; \
+	    echo "#define WHARF_SERIAL_CODEC_LIST(X) \\"; \
+	    for c in $(serial_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; } > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # ---- control messages: C from proto/*.proto, in $(BUILD)/gen -------------------------------

@@ -68,7 +68,9 @@ kernel_row row_of(uint32_t codec)
 }
 
 #define X(ID, name) 1 +
-constexpr unsigned N_KERNELS = WHARF_DEVICE_CODEC_LIST(X) 1;
+#define X_SERIAL(ID, name) 2 +
+constexpr unsigned N_KERNELS = WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL) 1;
+#undef X_SERIAL
 #undef X
 
 } // namespace
@@ -114,8 +116,13 @@ static int init(wharf_cuda_decoder *decoder, int device)
     decoder->n_sms = (unsigned)properties.multiProcessorCount;
 
 #define X(ID, name) row_of<name##_codec>(WHARF_CODEC_##ID),
-    const kernel_row rows[] = {WHARF_DEVICE_CODEC_LIST(X)
+#define X_SERIAL(ID, name)                                                                         \
+    row_of<name##_serial_codec<serial_ring>>(WHARF_DEVICE_SERIAL | WHARF_CODEC_##ID),              \
+        row_of<name##_serial_codec<serial_registers>>(WHARF_DEVICE_SERIAL_REGISTERS |              \
+                                                      WHARF_CODEC_##ID),
+    const kernel_row rows[] = {WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL)
                                    row_of<any_codec>(WHARF_DEVICE_ANY_CODEC)};
+#undef X_SERIAL
 #undef X
     size_t scratch_nbytes = 0;
     for (unsigned i = 0; i < N_KERNELS; i++) {

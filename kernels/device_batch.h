@@ -45,10 +45,14 @@ struct wharf_device_batch {
     struct wharf_outcome *outcomes;
     uint32_t n_chunks;
     /* The codec of all chunks, whose kernel is then used (others in the batch get REQUEST_CODEC),
-     * or WHARF_DEVICE_ANY_CODEC for the kernel that has all decoders. */
+     * or WHARF_DEVICE_ANY_CODEC for the kernel that has all decoders.  WHARF_DEVICE_SERIAL | codec,
+     * for codecs that have it: a baseline to measure, CODAG's scheme, in which all lanes decode the
+     * same symbol.  It reads its input through shared memory, or with _REGISTERS without. */
     uint32_t codec;
 };
 #define WHARF_DEVICE_ANY_CODEC 0xffffffffu
+#define WHARF_DEVICE_SERIAL 0x80000000u
+#define WHARF_DEVICE_SERIAL_REGISTERS 0xc0000000u
 
 #ifdef __cplusplus
 }

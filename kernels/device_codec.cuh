@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_codec.cuh: the device decoders as types, one for each codec and one for all.
+ * device_codec.cuh: the device decoders as types, one for each codec, one for all, and for codecs
+ * that have a serial decoder, CODAG's scheme as a baseline, one for each of the input streams.
  *
  * kernels/device_codecs.h is made by the build from what folders with a decoder there are: it
  * includes each kernels/name/name_decode.cuh and defines WHARF_DEVICE_CODEC_LIST(X) with a row
- * X(NAME, name) each.
+ * X(NAME, name) each; and WHARF_SERIAL_CODEC_LIST likewise, of kernels/name/name_serial.cuh.
  */
 #ifndef WHARF_KERNELS_DEVICE_CODEC_CUH
 #define WHARF_KERNELS_DEVICE_CODEC_CUH
@@ -12,6 +13,7 @@
 #include "encoders/wharf_codec.h"
 #include "kernels/decoder.cuh"
 #include "kernels/device_codecs.h"
+#include "kernels/input_stream.cuh"
 
 namespace wharf
 {
@@ -30,6 +32,26 @@ namespace wharf
     };
 WHARF_DEVICE_CODEC_LIST(X)
 #undef X
+
+#define X(ID, name)                                                                                \
+    template <typename Input>                                                                      \
+    struct name##_serial_codec {                                                                   \
+        using shared = name##_serial_shared<Input>;                                                \
+        static constexpr size_t SCRATCH_NBYTES = 0;                                                \
+        static constexpr unsigned WARPS_PER_SM = ID##_SERIAL_WARPS_PER_SM;                         \
+        static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
+        {                                                                                          \
+            if (codec != WHARF_CODEC_##ID)                                                         \
+                return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);                      \
+            return name##_serial_decode<Input>(s, job);                                            \
+        }                                                                                          \
+    };
+WHARF_SERIAL_CODEC_LIST(X)
+#undef X
+
+/* The input of serial decoders: WHARF_DEVICE_SERIAL, WHARF_DEVICE_SERIAL_REGISTERS. */
+using serial_ring = input_stream<512>;
+using serial_registers = input_registers;
 
 template <typename T, unsigned N>
 constexpr T largest_of(const T (&values)[N])

@@ -93,6 +93,7 @@ struct input_ring {
 template <unsigned RING_NBYTES>
 struct input_stream {
     static_assert(RING_NBYTES >= 256 && (RING_NBYTES & (RING_NBYTES - 1)) == 0);
+    using shared = input_ring<RING_NBYTES>;
     static constexpr uint32_t RING_NWORDS = RING_NBYTES / 4;
     /* What ensure() can promise: all but the 128 bytes that a refill may overwrite, and but the
      * word that the position stands in. */
@@ -104,12 +105,11 @@ struct input_stream {
     uint32_t n_filled; /* words that are or have been in the ring; a multiple of 32 */
     uint32_t pending;  /* this lane's word of the next refill */
 
-    /* collective.  `shared` is the stream's alone until its last use. */
-    WHARF_DEVICE_MEMBER void init(input_ring<RING_NBYTES> &shared, const uint8_t *in,
-                                  uint32_t in_nbytes)
+    /* collective.  `s` is the stream's alone until its last use. */
+    WHARF_DEVICE_MEMBER void init(shared &s, const uint8_t *in, uint32_t in_nbytes)
     {
         source.init(in, in_nbytes);
-        ring = shared.words;
+        ring = s.words;
         seek(0);
     }
 
@@ -150,7 +150,8 @@ struct input_stream {
                             load(&ring[(i + 1) & (RING_NWORDS - 1)]), p);
     }
 
-    /* Moves the position.  All lanes by the same. */
+    /* Moves the position, all lanes by the same, at most to 2^30 - 1 past the end.  The next
+     * ensure() refills once for each 128 bytes on the way: long ways are for seek. */
     WHARF_DEVICE_MEMBER void skip(uint32_t n_bits) { position += n_bits; }
 
     /* collective.  ensure, peek_bits and skip in one. */
@@ -178,7 +179,10 @@ struct input_stream {
  * one whose word is wanted sends it to all.  So peeking is collective here, two shuffles.
  */
 struct input_registers {
-    static constexpr uint32_t MAX_ENSURE_NBITS = 32;
+    struct shared {
+    };
+    /* The word that the position stands in is one of the first 32. */
+    static constexpr uint32_t MAX_ENSURE_NBITS = 32 * 33 - 31;
 
     input_source source;
     uint32_t position; /* skewed */
@@ -186,12 +190,13 @@ struct input_registers {
     uint32_t front, back;
 
     /* collective. */
-    WHARF_DEVICE_MEMBER void init(const uint8_t *in, uint32_t in_nbytes)
+    WHARF_DEVICE_MEMBER void init(shared &, const uint8_t *in, uint32_t in_nbytes)
     {
         source.init(in, in_nbytes);
         seek(0);
     }
 
+    /* collective.  Goes on at a position, which may lie past the end, but by less than 2^30. */
     WHARF_DEVICE_MEMBER void seek(uint32_t to)
     {
         position = to + source.skew_nbits();
@@ -207,16 +212,21 @@ struct input_registers {
         return position < 8 * source.end ? 8 * source.end - position : 0;
     }
 
-    /* For the same use as input_stream's: nothing to do, the words are always there. */
+    /* For the same use as input_stream's: nothing to do, MAX_ENSURE_NBITS are always there. */
     WHARF_DEVICE_MEMBER void ensure(uint32_t) {}
 
     /* collective.  The next n bits, 0 to 32. */
-    WHARF_DEVICE_MEMBER uint32_t peek_bits(unsigned n) const
+    WHARF_DEVICE_MEMBER uint32_t peek_bits(unsigned n) const { return low_bits(peek_32(0), n); }
+
+    /* collective.  32 bits that begin `ahead` bits behind the position, as input_stream's; ahead is
+     * the same in all lanes. */
+    WHARF_DEVICE_MEMBER uint32_t peek_32(uint32_t ahead) const
     {
-        uint32_t i = (position >> 5) - first;
-        uint32_t lo = shfl(front, i);
-        uint32_t hi = shfl(i == 31 ? back : front, i + 1);
-        return low_bits(funnel_right(lo, hi, position), n);
+        uint32_t p = position + ahead;
+        uint32_t i = (p >> 5) - first;
+        uint32_t lo = shfl(i < 32 ? front : back, i);
+        uint32_t hi = shfl(i < 31 ? front : back, i + 1);
+        return funnel_right(lo, hi, p);
     }
 
     /* Moves the position, all lanes by the same, at most 1024 bits; longer ways are for seek. */

@@ -35,8 +35,8 @@ struct unit {
 };
 
 /* The distance of a match whose length took u.nbits of `bits`; `left` bits are there in all. */
-template <typename P>
-WHARF_DEVICE uint32_t read_distance(const state<P> &st, uint64_t bits, uint32_t left, unit &u)
+template <typename St>
+WHARF_DEVICE uint32_t read_distance(const St &st, uint64_t bits, uint32_t left, unit &u)
 {
     uint32_t word = (uint32_t)(bits >> u.nbits);
     uint32_t entry = find_distance(st.s().distance, word);
@@ -55,8 +55,8 @@ WHARF_DEVICE uint32_t read_distance(const state<P> &st, uint64_t bits, uint32_t 
 }
 
 /* collective.  Reads the unit at st.at, which stays. */
-template <typename P>
-WHARF_DEVICE uint32_t read_unit(state<P> &st, unit &u)
+template <typename St>
+WHARF_DEVICE uint32_t read_unit(St &st, unit &u)
 {
     uint64_t bits = peek_64(st, st.at);
     uint32_t end = st.end();
@@ -80,7 +80,30 @@ WHARF_DEVICE uint32_t read_unit(state<P> &st, unit &u)
     return litlen_is_end(entry) ? WHARF_REASON_NONE : WHARF_REASON_DEFLATE_LITLEN_SYMBOL;
 }
 
-/* What the careful path came to. */
+/* collective.  Decodes to the block's end, behind which st.at then stands, or to an error, whose
+ * reason it returns and at whose unit st.at then stands. */
+template <typename St>
+WHARF_DEVICE uint32_t decode_units(St &st, step_counter &steps)
+{
+    unit u;
+    do {
+        if (!steps.take(1))
+            return WHARF_REASON_STEP_BUDGET;
+        uint32_t reason = read_unit(st, u);
+        if (reason != WHARF_REASON_NONE)
+            return reason;
+        if (u.length > st.out.room())
+            return WHARF_REASON_OUTPUT_FULL;
+        st.at += u.nbits;
+        if (u.length == 1)
+            st.out.write_byte((uint8_t)u.value);
+        else if (u.length)
+            st.out.copy_match(u.value, u.length);
+    } while (u.length);
+    return WHARF_REASON_NONE;
+}
+
+/* What came of it where the state is given by value. */
 struct careful_result {
     uint32_t reason;
     uint32_t at;
@@ -89,32 +112,23 @@ struct careful_result {
     uint32_t steps_left;
 };
 
-/* collective.  Decodes to the block's end or to an error, whose reason it returns and at whose
- * unit `at` then stands. */
 template <typename P>
-WHARF_DEVICE_NOINLINE careful_result decode_carefully(state<P> st, step_counter steps)
+WHARF_DEVICE_NOINLINE careful_result decode_units_apart(state<P> st, step_counter steps)
 {
-    uint32_t reason;
-    unit u;
-    do {
-        if (!steps.take(1)) {
-            reason = WHARF_REASON_STEP_BUDGET;
-            break;
-        }
-        reason = read_unit(st, u);
-        if (reason != WHARF_REASON_NONE)
-            break;
-        if (u.length > st.out.room()) {
-            reason = WHARF_REASON_OUTPUT_FULL;
-            break;
-        }
-        st.at += u.nbits;
-        if (u.length == 1)
-            st.out.write_byte((uint8_t)u.value);
-        else if (u.length)
-            st.out.copy_match(u.value, u.length);
-    } while (u.length);
+    uint32_t reason = decode_units(st, steps);
     return {reason, st.at, st.out.position, st.window, steps.left};
+}
+
+/* collective.  The same, kept apart from the code that calls it. */
+template <typename P>
+WHARF_DEVICE uint32_t decode_carefully(state<P> &st, step_counter &steps)
+{
+    careful_result r = decode_units_apart(st, steps);
+    st.at = uniform(r.at);
+    st.out.position = uniform(r.position);
+    st.window = uniform(r.window);
+    steps.left = uniform(r.steps_left);
+    return uniform(r.reason);
 }
 
 } // namespace flate

@@ -96,7 +96,7 @@ WHARF_DEVICE status decode_region(state<P> &st, uint32_t &range, step_counter &s
 template <typename P, typename Sum>
 WHARF_DEVICE uint32_t decode_body(state<P> &st, Sum &sum, step_counter &steps)
 {
-    status ended = P::SERIAL ? status::stop : status::more;
+    status ended = status::more;
     uint32_t range = P::FIRST_RANGE_NBITS;
     while (ended == status::more) {
         if (!steps.take(REGION_STEPS + GROUP_STEPS))
@@ -107,23 +107,18 @@ WHARF_DEVICE uint32_t decode_body(state<P> &st, Sum &sum, step_counter &steps)
     }
     if (ended == status::block_end)
         return WHARF_REASON_NONE;
-    careful_result r = decode_carefully(st, steps);
-    st.at = uniform(r.at);
-    st.out.position = uniform(r.position);
-    st.window = uniform(r.window);
-    steps.left = uniform(r.steps_left);
-    return uniform(r.reason);
+    return decode_carefully(st, steps);
 }
 
 /* collective.  The bytes of a stored block. */
-template <typename P>
-WHARF_DEVICE uint32_t copy_stored(state<P> &st, uint32_t nbytes)
+template <typename St>
+WHARF_DEVICE uint32_t copy_stored(St &st, uint32_t nbytes)
 {
     uint32_t in_left = (st.end() - st.at) / 8;
     uint32_t room = st.out.room();
     uint32_t n = nbytes < in_left ? nbytes : in_left;
     n = n < room ? n : room;
-    st.out.copy_input(st.source, st.at / 8 - st.source.begin, n);
+    st.out.copy_input(st.input(), st.at / 8 - st.input().begin, n);
     st.at += 8 * n;
     if (n < nbytes)
         return n == in_left ? WHARF_REASON_INPUT_TRUNCATED : WHARF_REASON_OUTPUT_FULL;
@@ -133,20 +128,19 @@ WHARF_DEVICE uint32_t copy_stored(state<P> &st, uint32_t nbytes)
 /*
  * collective.  Decodes blocks from st.at to the end of the final one, behind which st.at then
  * stands at a byte's boundary.  Returns a reason; if it is not NONE, st.at is where the error
- * stands.  What was written is visible to all lanes afterwards.
+ * stands.  What was written is visible to all lanes afterwards.  St is state or serial_state.
  */
-template <typename P, typename Sum>
-WHARF_DEVICE uint32_t decode_stream(state<P> &st, Sum &sum, step_counter &steps)
+template <typename St, typename Sum>
+WHARF_DEVICE uint32_t decode_stream(St &st, Sum &sum, step_counter &steps)
 {
     block b;
     do {
         if (!steps.take(BLOCK_STEPS))
             return WHARF_REASON_STEP_BUDGET;
         b = read_header(st);
-        st.window = uniform(b.window);
-        uint32_t reason = uniform(b.reason);
+        uint32_t reason = b.reason;
         if (reason == WHARF_REASON_NONE) {
-            st.at = uniform(b.body);
+            st.at = b.body;
             reason = b.type == WHARF_DEFLATE_STORED ? copy_stored(st, b.stored_nbytes)
                                                     : decode_body(st, sum, steps);
         }
@@ -183,10 +177,10 @@ WHARF_DEVICE void start(state<P> &st, shared<P> &s, const chunk_job &job, uint32
 }
 
 /* collective. */
-template <typename P>
-WHARF_DEVICE verdict decode(shared<P> &s, const chunk_job &job)
+template <typename St, typename Shared>
+WHARF_DEVICE verdict decode(Shared &s, const chunk_job &job)
 {
-    state<P> st;
+    St st;
     no_sum sum;
     step_counter steps;
     steps.init(job);
@@ -207,7 +201,7 @@ static_assert(sizeof(deflate_shared) <= 7040);
 /* collective. */
 WHARF_DEVICE verdict deflate_decode(deflate_shared &s, const chunk_job &job)
 {
-    return flate::decode(s, job);
+    return flate::decode<flate::state<flate::tuning>>(s, job);
 }
 
 } // namespace wharf

@@ -19,12 +19,12 @@ struct block {
     uint32_t final;
     uint32_t stored_nbytes;
     uint32_t body;   /* where it begins, if the reason is NONE */
-    uint32_t window; /* where it has gone */
+    uint32_t window; /* where the state's has gone */
 };
 
 /* The n lowest bits at `at`, which moves on; false when the input ends before. */
-template <typename P>
-WHARF_DEVICE bool take_field(state<P> &st, uint32_t &at, unsigned n, uint32_t &ret)
+template <typename St>
+WHARF_DEVICE bool take_field(St &st, uint32_t &at, unsigned n, uint32_t &ret)
 {
     uint32_t end = st.end();
     uint64_t bits = peek_64(st, at);
@@ -51,8 +51,8 @@ WHARF_DEVICE unsigned precode_rank(unsigned symbol)
  * collective.  Reads the n lengths of the code length code at `at` and makes its table: entries
  * of 7 bits' words, length in bits 0 to 2 and symbol in bits 3 to 7.
  */
-template <typename P>
-WHARF_DEVICE uint32_t read_precode(state<P> &st, uint32_t &at, unsigned n)
+template <typename St>
+WHARF_DEVICE uint32_t read_precode(St &st, uint32_t &at, unsigned n)
 {
     header_scratch &h = st.s().header;
     unsigned lane = lane_id();
@@ -88,8 +88,8 @@ WHARF_DEVICE uint32_t read_precode(state<P> &st, uint32_t &at, unsigned n)
 }
 
 /* collective.  Reads n code lengths at `at` into h.nbits. */
-template <typename P>
-WHARF_DEVICE uint32_t read_lengths(state<P> &st, uint32_t &at, uint32_t n)
+template <typename St>
+WHARF_DEVICE uint32_t read_lengths(St &st, uint32_t &at, uint32_t n)
 {
     header_scratch &h = st.s().header;
     uint32_t end = st.end();
@@ -125,8 +125,8 @@ WHARF_DEVICE uint32_t read_lengths(state<P> &st, uint32_t &at, uint32_t n)
 }
 
 /* collective.  Both tables from n_litlen and n_distance lengths in h.nbits. */
-template <typename P>
-WHARF_DEVICE uint32_t make_tables(shared<P> &s, uint32_t n_litlen, uint32_t n_distance)
+template <typename Shared>
+WHARF_DEVICE uint32_t make_tables(Shared &s, uint32_t n_litlen, uint32_t n_distance)
 {
     header_scratch &h = s.header;
     uint32_t litlen[9], distance[1];
@@ -145,10 +145,10 @@ WHARF_DEVICE uint32_t make_tables(shared<P> &s, uint32_t n_litlen, uint32_t n_di
 
 /* collective.  Nothing to do if the tables are still those of the fixed codes: empty fixed blocks
  * take ten bits, and making tables for each is what would make a chunk of them slowest. */
-template <typename P>
-WHARF_DEVICE void make_fixed_tables(shared<P> &s)
+template <typename Shared>
+WHARF_DEVICE void make_fixed_tables(Shared &s)
 {
-    static_assert(P::LITLEN_ROOT >= 9, "no fixed code is longer, so litlen.how is free");
+    static_assert(decltype(s.litlen)::ROOT >= 9, "no fixed code is longer, so litlen.how is free");
     if (uniform(load(&s.litlen.how)) == FIXED_CODES)
         return;
     uint32_t litlen[9], distance[1] = {5};
@@ -165,8 +165,8 @@ WHARF_DEVICE void make_fixed_tables(shared<P> &s)
     syncwarp();
 }
 
-template <typename P>
-WHARF_DEVICE uint32_t read_dynamic(state<P> &st, uint32_t &at)
+template <typename St>
+WHARF_DEVICE uint32_t read_dynamic(St &st, uint32_t &at)
 {
     uint32_t counts;
     if (!take_field(st, at, 14, counts))
@@ -185,8 +185,8 @@ WHARF_DEVICE uint32_t read_dynamic(state<P> &st, uint32_t &at)
 
 /* collective.  A coded block with nothing in it becomes a stored one of no bytes: looking for
  * places where symbols begin costs the same for ten bits as for thousands. */
-template <typename P>
-WHARF_DEVICE void pass_end(state<P> &st, block &b)
+template <typename St>
+WHARF_DEVICE void pass_end(St &st, block &b)
 {
     uint32_t entry = find_litlen(st.s().litlen, (uint32_t)peek_64(st, b.body));
     if (!litlen_is_end(entry) || entry_nbits(entry) > st.end() - b.body)
@@ -195,10 +195,10 @@ WHARF_DEVICE void pass_end(state<P> &st, block &b)
     b.body += entry_nbits(entry);
 }
 
-/* collective.  Reads the header at st.at; the tables of a coded block are ready then.  The state
- * comes by value: a reference would keep it in memory in the caller's fast path. */
-template <typename P>
-WHARF_DEVICE_NOINLINE block read_header(state<P> st)
+/* collective.  Reads the header at st.at, which stays; the tables of a coded block are ready then.
+ */
+template <typename St>
+WHARF_DEVICE block parse_header(St &st)
 {
     block b = {WHARF_REASON_NONE, 0, 0, 0, st.at, 0};
     uint32_t field;
@@ -224,7 +224,26 @@ WHARF_DEVICE_NOINLINE block read_header(state<P> st)
     }
     if (b.reason == WHARF_REASON_NONE && b.type != WHARF_DEFLATE_STORED)
         pass_end(st, b);
+    return b;
+}
+
+/* The state comes by value: a reference would keep it in memory in the caller's fast path. */
+template <typename P>
+WHARF_DEVICE_NOINLINE block parse_header_apart(state<P> st)
+{
+    block b = parse_header(st);
     b.window = st.window;
+    return b;
+}
+
+/* collective.  The same, kept apart from the code that calls it. */
+template <typename P>
+WHARF_DEVICE block read_header(state<P> &st)
+{
+    block b = parse_header_apart(st);
+    st.window = uniform(b.window);
+    b.reason = uniform(b.reason);
+    b.body = uniform(b.body);
     return b;
 }
 

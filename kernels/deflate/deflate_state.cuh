@@ -39,8 +39,6 @@ struct tuning {
     /* Matches that are copied one by one: so long, or so long and overlapping themselves. */
     static constexpr unsigned LONG_MATCH = 128;
     static constexpr unsigned LONG_OVERLAP = 12;
-    /* One symbol a step by all lanes alike, as CODAG does: the baseline. */
-    static constexpr bool SERIAL = false;
 };
 
 /* Code lengths on their way from a block's header to its tables. */
@@ -93,6 +91,7 @@ struct state {
     output_stream out; /* what this stream has put out, and where it goes on */
 
     WHARF_DEVICE_MEMBER shared<P> &s() const { return ref.get(); }
+    WHARF_DEVICE_MEMBER const input_source &input() const { return source; }
     WHARF_DEVICE_MEMBER uint32_t end() const { return 8 * source.end; }
     /* Where `at` stands in the input. */
     WHARF_DEVICE_MEMBER uint32_t bit_offset() const { return at - source.skew_nbits(); }

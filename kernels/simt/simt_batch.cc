@@ -50,6 +50,11 @@ int wharf_simt_can_decode(uint32_t codec)
 #define X(ID, name) case WHARF_CODEC_##ID:
         WHARF_DEVICE_CODEC_LIST(X)
 #undef X
+#define X(ID, name)                                                                                \
+    case WHARF_DEVICE_SERIAL | WHARF_CODEC_##ID:                                                   \
+    case WHARF_DEVICE_SERIAL_REGISTERS | WHARF_CODEC_##ID:
+        WHARF_SERIAL_CODEC_LIST(X)
+#undef X
         return 1;
     default:
         return 0;
@@ -75,6 +80,15 @@ int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_s
     case WHARF_CODEC_##ID:                                                                         \
         return wharf::run<wharf::name##_codec>(*batch, options, ret_n_steps);
         WHARF_DEVICE_CODEC_LIST(X)
+#undef X
+#define X(ID, name)                                                                                \
+    case WHARF_DEVICE_SERIAL | WHARF_CODEC_##ID:                                                   \
+        return wharf::run<wharf::name##_serial_codec<wharf::serial_ring>>(*batch, options,         \
+                                                                          ret_n_steps);            \
+    case WHARF_DEVICE_SERIAL_REGISTERS | WHARF_CODEC_##ID:                                         \
+        return wharf::run<wharf::name##_serial_codec<wharf::serial_registers>>(*batch, options,    \
+                                                                               ret_n_steps);
+        WHARF_SERIAL_CODEC_LIST(X)
 #undef X
     case WHARF_DEVICE_ANY_CODEC:
         return wharf::run<wharf::any_codec>(*batch, options, ret_n_steps);

@@ -33,7 +33,8 @@ int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_s
 /* The step budget of a chunk of these sizes: kernels/decoder.cuh. */
 uint32_t wharf_simt_step_budget(uint32_t in_nbytes, uint32_t out_avail);
 
-/* Whether there is a device decoder for codec number `codec`. */
+/* Whether there is a device decoder for codec number `codec`, or a serial one for it and
+ * WHARF_DEVICE_SERIAL or WHARF_DEVICE_SERIAL_REGISTERS. */
 int wharf_simt_can_decode(uint32_t codec);
 
 #ifdef __cplusplus

@@ -77,12 +77,26 @@ enum { N_FILLS = sizeof(fills) / sizeof(fills[0]) };
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-static const uint32_t codecs[] = {WHARF_CODEC_DEFLATE, WHARF_CODEC_ZLIB, WHARF_CODEC_GZIP};
+/* As in a batch: codecs, and the two serial decoders. */
+static const uint32_t kernels[] = {
+    WHARF_CODEC_DEFLATE,
+    WHARF_CODEC_ZLIB,
+    WHARF_CODEC_GZIP,
+    WHARF_DEVICE_SERIAL | WHARF_CODEC_DEFLATE,
+    WHARF_DEVICE_SERIAL_REGISTERS | WHARF_CODEC_DEFLATE,
+};
+enum { N_KERNELS = sizeof(kernels) / sizeof(kernels[0]) };
+
+static uint32_t codec_of(uint32_t kernel)
+{
+    return kernel & ~WHARF_DEVICE_SERIAL_REGISTERS;
+}
 
 /* One stream by zlib; several blocks with a small mem_level or flushes. */
-static size_t pack(uint32_t codec, int level, int strategy, int mem_level, int flush,
+static size_t pack(uint32_t kernel, int level, int strategy, int mem_level, int flush,
                    const uint8_t *data, size_t nbytes, uint8_t *out, size_t out_avail)
 {
+    uint32_t codec = codec_of(kernel);
     z_stream z = {0};
     int window = codec == WHARF_CODEC_DEFLATE ? -15 : codec == WHARF_CODEC_ZLIB ? 15 : 31;
     cr_assert_eq(deflateInit2(&z, level, Z_DEFLATED, window, mem_level, strategy), Z_OK);
@@ -103,9 +117,10 @@ static size_t pack(uint32_t codec, int level, int strategy, int mem_level, int f
 /* ---- comparison ----------------------------------------------------------------------------- */
 
 /* Decodes on both, with `lanes` for order; the outputs end at guard pages. */
-static struct wharf_outcome compare(uint32_t codec, const uint8_t *in, size_t in_nbytes,
+static struct wharf_outcome compare(uint32_t kernel, const uint8_t *in, size_t in_nbytes,
                                     size_t out_avail, int lanes, const char *what, size_t number)
 {
+    uint32_t codec = codec_of(kernel);
     struct test_guard source = test_guard_copy(in, in_nbytes, TEST_GUARD_END);
     struct test_guard want_out = test_guard_new(out_avail, TEST_GUARD_END);
     struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
@@ -120,21 +135,21 @@ static struct wharf_outcome compare(uint32_t codec, const uint8_t *in, size_t in
                                        .out = out.data,
                                        .out_avail = out_avail,
                                        .codec = codec};
-    struct wharf_device_batch batch = {&chunk, &got, 1, codec};
+    struct wharf_device_batch batch = {&chunk, &got, 1, kernel};
     cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)lanes, number, NULL), 0);
     cr_assert(
         got.result == want.result && got.reason == want.reason &&
             got.bit_offset == want.bit_offset && got.in_nbytes == want.in_nbytes &&
             got.out_nbytes == want.out_nbytes,
-        "%s %zu, codec %u, order %d: got %s, %s at bit %" PRIu64 " (in %" PRIu64 ", out %" PRIu64
+        "%s %zu, kernel %x, order %d: got %s, %s at bit %" PRIu64 " (in %" PRIu64 ", out %" PRIu64
         "), expected %s, %s at bit %" PRIu64 " (in %" PRIu64 ", out %" PRIu64 ")",
-        what, number, codec, lanes, wharf_result_name(got.result), wharf_reason_name(got.reason),
+        what, number, kernel, lanes, wharf_result_name(got.result), wharf_reason_name(got.reason),
         got.bit_offset, got.in_nbytes, got.out_nbytes, wharf_result_name(want.result),
         wharf_reason_name(want.reason), want.bit_offset, want.in_nbytes, want.out_nbytes);
     for (size_t i = 0; i < got.out_nbytes; i++)
         cr_assert(out.data[i] == want_out.data[i],
-                  "%s %zu, codec %u, order %d: byte %zu is %02x, expected %02x", what, number,
-                  codec, lanes, i, out.data[i], want_out.data[i]);
+                  "%s %zu, kernel %x, order %d: byte %zu is %02x, expected %02x", what, number,
+                  kernel, lanes, i, out.data[i], want_out.data[i]);
     test_guard_free(&source);
     test_guard_free(&want_out);
     test_guard_free(&out);
@@ -144,10 +159,10 @@ static struct wharf_outcome compare(uint32_t codec, const uint8_t *in, size_t in
 static uint8_t data[MAX_NBYTES];
 static uint8_t packed[MAX_NBYTES + MAX_NBYTES / 2];
 
-static void compare_good(uint32_t codec, size_t packed_nbytes, size_t nbytes, int lanes,
+static void compare_good(uint32_t kernel, size_t packed_nbytes, size_t nbytes, int lanes,
                          const char *what, size_t number)
 {
-    struct wharf_outcome want = compare(codec, packed, packed_nbytes, nbytes, lanes, what, number);
+    struct wharf_outcome want = compare(kernel, packed, packed_nbytes, nbytes, lanes, what, number);
     cr_assert_eq(want.result, WHARF_OK);
     cr_assert_eq(want.out_nbytes, nbytes);
 }
@@ -160,12 +175,12 @@ Test(deflate_simt, decodes_streams_of_all_levels_and_strategies)
     struct test_random random = {1};
 
     for (unsigned i = 0; i < 120; i++) {
-        uint32_t codec = codecs[i % 3];
-        size_t nbytes = i % 10 == 9 ? 60000 : test_random_below(&random, 20000);
+        uint32_t kernel = kernels[i % N_KERNELS];
+        size_t nbytes = i % 11 == 10 ? 60000 : test_random_below(&random, 20000);
         fills[i % N_FILLS](&random, data, nbytes);
-        size_t n = pack(codec, (int)(i / 4 % 10), strategies[i / 3 % 5], 1 + (int)i % 9,
+        size_t n = pack(kernel, (int)(i / 4 % 10), strategies[i / 3 % 5], 1 + (int)i % 9,
                         flushes[i / 7 % 5], data, nbytes, packed, sizeof(packed));
-        compare_good(codec, n, nbytes, (int)(i % 3), "stream", i);
+        compare_good(kernel, n, nbytes, (int)(i % 3), "stream", i);
     }
 }
 
@@ -175,9 +190,9 @@ Test(deflate_simt, decodes_outputs_of_every_small_size)
 
     for (size_t nbytes = 0; nbytes < 200; nbytes++) {
         fills[nbytes % N_FILLS](&random, data, nbytes);
-        uint32_t codec = codecs[nbytes / N_FILLS % 3];
-        size_t n = pack(codec, 9, 0, 9, 0, data, nbytes, packed, sizeof(packed));
-        compare_good(codec, n, nbytes, (int)(nbytes % 3), "size", nbytes);
+        uint32_t kernel = kernels[nbytes / N_FILLS % N_KERNELS];
+        size_t n = pack(kernel, 9, 0, 9, 0, data, nbytes, packed, sizeof(packed));
+        compare_good(kernel, n, nbytes, (int)(nbytes % 3), "size", nbytes);
     }
 }
 
@@ -212,12 +227,12 @@ Test(deflate_simt, judges_truncation_at_every_byte_alike)
 {
     struct test_random random = {4};
 
-    for (unsigned k = 0; k < N_FILLS; k++) {
-        uint32_t codec = codecs[k % 3];
-        fills[k](&random, data, 2500);
-        size_t n = pack(codec, 9, 0, 9, 0, data, 2500, packed, sizeof(packed));
-        for (size_t cut = 0; cut < n; cut += 1 + n / 500)
-            compare(codec, packed, cut, 2500, (int)(cut % 3), "cut at byte", cut);
+    for (unsigned k = 0; k < N_FILLS + N_KERNELS; k++) {
+        uint32_t kernel = kernels[k % N_KERNELS];
+        fills[k % N_FILLS](&random, data, 2500);
+        size_t n = pack(kernel, 9, 0, 9, 0, data, 2500, packed, sizeof(packed));
+        for (size_t cut = 0; cut < n; cut += 1 + n / 300)
+            compare(kernel, packed, cut, 2500, (int)(cut % 3), "cut at byte", cut);
     }
 }
 
@@ -225,11 +240,12 @@ Test(deflate_simt, judges_every_output_capacity_alike)
 {
     struct test_random random = {5};
 
-    for (unsigned k = 0; k < N_FILLS; k++) {
-        fills[k](&random, data, 4000);
-        size_t n = pack(WHARF_CODEC_DEFLATE, 9, 0, 9, 0, data, 4000, packed, sizeof(packed));
+    for (unsigned k = 0; k < 2 * N_FILLS; k++) {
+        uint32_t kernel = kernels[k < N_FILLS ? 0 : 3 + k % 2];
+        fills[k % N_FILLS](&random, data, 4000);
+        size_t n = pack(kernel, 9, 0, 9, 0, data, 4000, packed, sizeof(packed));
         for (size_t avail = 0; avail <= 4000; avail += 1 + test_random_below(&random, 40))
-            compare(WHARF_CODEC_DEFLATE, packed, n, avail, (int)(avail % 3), "capacity", avail);
+            compare(kernel, packed, n, avail, (int)(avail % 3), "capacity", avail);
     }
 }
 
@@ -239,11 +255,11 @@ Test(deflate_simt, judges_flipped_bits_alike)
     unsigned n_bad = 0;
 
     for (unsigned i = 0; i < 1500; i++) {
-        uint32_t codec = codecs[i % 3];
+        uint32_t kernel = kernels[i % N_KERNELS];
         size_t nbytes = 500 + test_random_below(&random, 8000);
         fills[i % N_FILLS](&random, data, nbytes);
         size_t n =
-            pack(codec, 9, i % 5 == 4 ? Z_FIXED : 0, 9, 0, data, nbytes, packed, sizeof(packed));
+            pack(kernel, 9, i % 7 == 4 ? Z_FIXED : 0, 9, 0, data, nbytes, packed, sizeof(packed));
         for (unsigned flips = 1 + test_random_below(&random, 4); flips; flips--) {
             /* Every other one near the front, where headers are. */
             size_t bit = test_random_below(&random, i & 1 ? 8 * n : n < 100 ? n : 800);
@@ -251,7 +267,7 @@ Test(deflate_simt, judges_flipped_bits_alike)
         }
         /* Damage often makes more output: room for some of it. */
         struct wharf_outcome want =
-            compare(codec, packed, n, nbytes + i % 2 * 3000, (int)(i / 3 % 3), "damage", i);
+            compare(kernel, packed, n, nbytes + i % 2 * 3000, (int)(i / 3 % 3), "damage", i);
         n_bad += want.result != WHARF_OK;
     }
     cr_assert_gt(n_bad, 1000);
@@ -267,7 +283,7 @@ Test(deflate_simt, judges_noise_alike)
         test_random_fill(&random, packed, n);
         if (n)
             packed[0] = (uint8_t)((packed[0] & ~7u) | (i % 3 == 0 ? 3 : i % 3 == 1 ? 5 : i & 7));
-        compare(WHARF_CODEC_DEFLATE, packed, n, test_random_below(&random, 3000), (int)(i % 3),
-                "noise", i);
+        uint32_t kernel = kernels[i % 4 ? 0 : 3 + i / 4 % 2];
+        compare(kernel, packed, n, test_random_below(&random, 3000), (int)(i % 3), "noise", i);
     }
 }

@@ -159,12 +159,45 @@ Test(input_stream, seek_goes_forward_and_back)
     });
 }
 
+/* Once further than the ring holds, so that refills pass over words that nobody reads. */
+Test(input_stream, skip_goes_further_than_the_ring)
+{
+    with_inputs([](const uint8_t *in, uint32_t in_nbytes) {
+        run_in_all_orders<input_ring<256>>([=](input_ring<256> &ring) {
+            input_stream<256> stream;
+            stream.init(ring, in, in_nbytes);
+            uint32_t at = 0;
+            for (uint32_t step : {7u, 3000u, 32u, 20011u, 1u}) {
+                stream.ensure(32);
+                stream.skip(step);
+                at += step;
+                cr_assert(stream.fetch_bits(29) == plain_bits(in, in_nbytes, at, 29));
+                at += 29;
+            }
+        });
+    });
+}
+
+Test(input_registers, peeks_ahead_as_far_as_promised)
+{
+    with_inputs([](const uint8_t *in, uint32_t in_nbytes) {
+        run_in_all_orders<input_registers::shared>([=](input_registers::shared &none) {
+            input_registers stream;
+            stream.init(none, in, in_nbytes);
+            constexpr uint32_t MOST = input_registers::MAX_ENSURE_NBITS;
+            for (uint32_t at = 0; at < 8 * in_nbytes; at += 991, stream.skip(991))
+                for (uint32_t ahead : {0u, 1u, 31u, 500u, MOST - 33, MOST - 32})
+                    cr_assert(stream.peek_32(ahead) == plain_bits(in, in_nbytes, at + ahead, 32));
+        });
+    });
+}
+
 Test(input_registers, fields_of_all_widths_come_out_in_order)
 {
     with_inputs([](const uint8_t *in, uint32_t in_nbytes) {
-        run_in_all_orders<nothing>([=](nothing &) {
+        run_in_all_orders<input_registers::shared>([=](input_registers::shared &none) {
             input_registers stream;
-            stream.init(in, in_nbytes);
+            stream.init(none, in, in_nbytes);
             check_fields(stream, in, in_nbytes);
         });
     });
@@ -173,9 +206,9 @@ Test(input_registers, fields_of_all_widths_come_out_in_order)
 Test(input_registers, skip_and_seek_move_by_more_than_a_word)
 {
     with_inputs([](const uint8_t *in, uint32_t in_nbytes) {
-        run_in_all_orders<nothing>([=](nothing &) {
+        run_in_all_orders<input_registers::shared>([=](input_registers::shared &none) {
             input_registers stream;
-            stream.init(in, in_nbytes);
+            stream.init(none, in, in_nbytes);
             uint32_t at = 0;
             for (uint32_t step : {5u, 1024u, 1000u, 31u, 32u, 1024u}) {
                 stream.skip(step);

@@ -114,7 +114,7 @@ static size_t make_empty_members(uint8_t *to, size_t n_members)
 /* ---- decoding with a budget ----------------------------------------------------------------- */
 
 /* Returns the collectives of the warp. */
-static uint64_t decode(uint32_t codec, const uint8_t *in, size_t in_nbytes, size_t out_avail,
+static uint64_t decode(uint32_t kernel, const uint8_t *in, size_t in_nbytes, size_t out_avail,
                        uint32_t budget, struct wharf_outcome *ret_outcome)
 {
     struct test_guard source = test_guard_copy(in, in_nbytes, TEST_GUARD_END);
@@ -123,9 +123,9 @@ static uint64_t decode(uint32_t codec, const uint8_t *in, size_t in_nbytes, size
                                        .in_nbytes = in_nbytes,
                                        .out = out.data,
                                        .out_avail = out_avail,
-                                       .codec = codec,
+                                       .codec = kernel & ~WHARF_DEVICE_SERIAL_REGISTERS,
                                        .step_budget = budget};
-    struct wharf_device_batch batch = {&chunk, ret_outcome, 1, codec};
+    struct wharf_device_batch batch = {&chunk, ret_outcome, 1, kernel};
     uint64_t n_steps;
     memset(ret_outcome, 0xff, sizeof(*ret_outcome));
     cr_assert_eq(wharf_simt_decode_batch(&batch, WHARF_SIMT_DESCENDING, budget, &n_steps), 0);
@@ -134,12 +134,13 @@ static uint64_t decode(uint32_t codec, const uint8_t *in, size_t in_nbytes, size
     return n_steps;
 }
 
-static struct wharf_outcome decode_cpu(uint32_t codec, const uint8_t *in, size_t in_nbytes,
+static struct wharf_outcome decode_cpu(uint32_t kernel, const uint8_t *in, size_t in_nbytes,
                                        size_t out_avail)
 {
     struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
     const struct wharf_codec_setting setting = {0};
     struct wharf_outcome want;
+    uint32_t codec = kernel & ~WHARF_DEVICE_SERIAL_REGISTERS;
     wharf_codec_find(codec)->ops->decode(in, in_nbytes, out.data, out_avail, &setting, &want);
     test_guard_free(&out);
     return want;
@@ -165,13 +166,13 @@ static bool is_spent(const struct wharf_outcome *a, size_t in_nbytes)
 enum { COLLECTIVES_PER_STEP = 3 };
 
 /* Half of the budget is enough, and the warp's real steps are in proportion to it. */
-static void check_margin(uint32_t codec, const uint8_t *in, size_t in_nbytes, size_t out_avail,
+static void check_margin(uint32_t kernel, const uint8_t *in, size_t in_nbytes, size_t out_avail,
                          const char *what, unsigned number)
 {
     uint32_t budget = wharf_simt_step_budget((uint32_t)in_nbytes, (uint32_t)out_avail);
-    struct wharf_outcome want = decode_cpu(codec, in, in_nbytes, out_avail);
+    struct wharf_outcome want = decode_cpu(kernel, in, in_nbytes, out_avail);
     struct wharf_outcome got;
-    uint64_t n_steps = decode(codec, in, in_nbytes, out_avail, budget / 2, &got);
+    uint64_t n_steps = decode(kernel, in, in_nbytes, out_avail, budget / 2, &got);
     cr_assert(is_same(&got, &want), "%s %u, %zu bytes: got %s at bit %" PRIu64, what, number,
               in_nbytes, wharf_reason_name(got.reason), got.bit_offset);
     cr_assert_lt(n_steps, (uint64_t)COLLECTIVES_PER_STEP * budget,
@@ -185,6 +186,8 @@ Test(step_budget_simt, half_of_it_is_enough_for_what_asks_for_the_most)
         make_stream(&forge, k, 3000);
         size_t nbytes = test_forge_nbytes(&forge);
         check_margin(WHARF_CODEC_DEFLATE, forge.data, nbytes, forge.out_nbytes, "blocks", k);
+        check_margin(WHARF_DEVICE_SERIAL | WHARF_CODEC_DEFLATE, forge.data, nbytes,
+                     forge.out_nbytes, "serial", k);
         /* The careful path once more over the last region, or over what is cut off. */
         if (forge.out_nbytes)
             check_margin(WHARF_CODEC_DEFLATE, forge.data, nbytes, forge.out_nbytes - 1, "full", k);
@@ -202,15 +205,15 @@ Test(step_budget_simt, half_of_it_is_enough_for_many_empty_members)
 }
 
 /* The least budget with which the stream ends as it should; with any less it ends as spent. */
-static uint32_t find_least(uint32_t codec, const uint8_t *in, size_t in_nbytes, size_t out_avail)
+static uint32_t find_least(uint32_t kernel, const uint8_t *in, size_t in_nbytes, size_t out_avail)
 {
-    struct wharf_outcome want = decode_cpu(codec, in, in_nbytes, out_avail);
+    struct wharf_outcome want = decode_cpu(kernel, in, in_nbytes, out_avail);
     uint32_t low = 0;
     uint32_t high = wharf_simt_step_budget((uint32_t)in_nbytes, (uint32_t)out_avail);
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
         struct wharf_outcome got;
-        decode(codec, in, in_nbytes, out_avail, middle, &got);
+        decode(kernel, in, in_nbytes, out_avail, middle, &got);
         if (is_same(&got, &want)) {
             high = middle;
         } else {

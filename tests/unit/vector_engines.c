@@ -108,14 +108,14 @@ static bool can_decode_simt(uint32_t codec)
     return wharf_simt_can_decode(codec);
 }
 
-/* The device's code, its lanes in one of the three orders. */
-static void decode_simt(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                        size_t out_avail, enum wharf_simt_order order,
+/* The device's code, its lanes in one of the three orders; serial: WHARF_DEVICE_SERIAL or such. */
+static void decode_simt(uint32_t codec, uint32_t serial, const uint8_t *in, size_t in_nbytes,
+                        uint8_t *out, size_t out_avail, enum wharf_simt_order order,
                         struct wharf_outcome *ret_outcome)
 {
     struct wharf_device_chunk chunk = {
         .in = in, .in_nbytes = in_nbytes, .out = out, .out_avail = out_avail, .codec = codec};
-    struct wharf_device_batch batch = {&chunk, ret_outcome, 1, codec};
+    struct wharf_device_batch batch = {&chunk, ret_outcome, 1, codec | serial};
     if (wharf_simt_decode_batch(&batch, order, in_nbytes, NULL) < 0)
         abort();
 }
@@ -123,20 +123,39 @@ static void decode_simt(uint32_t codec, const uint8_t *in, size_t in_nbytes, uin
 static void decode_simt_ascending(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
                                   size_t out_avail, struct wharf_outcome *ret_outcome)
 {
-    decode_simt(codec, in, in_nbytes, out, out_avail, WHARF_SIMT_ASCENDING, ret_outcome);
+    decode_simt(codec, 0, in, in_nbytes, out, out_avail, WHARF_SIMT_ASCENDING, ret_outcome);
 }
 
 static void decode_simt_descending(uint32_t codec, const uint8_t *in, size_t in_nbytes,
                                    uint8_t *out, size_t out_avail,
                                    struct wharf_outcome *ret_outcome)
 {
-    decode_simt(codec, in, in_nbytes, out, out_avail, WHARF_SIMT_DESCENDING, ret_outcome);
+    decode_simt(codec, 0, in, in_nbytes, out, out_avail, WHARF_SIMT_DESCENDING, ret_outcome);
 }
 
 static void decode_simt_random(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
                                size_t out_avail, struct wharf_outcome *ret_outcome)
 {
-    decode_simt(codec, in, in_nbytes, out, out_avail, WHARF_SIMT_RANDOM, ret_outcome);
+    decode_simt(codec, 0, in, in_nbytes, out, out_avail, WHARF_SIMT_RANDOM, ret_outcome);
+}
+
+static bool can_decode_serial(uint32_t codec)
+{
+    return wharf_simt_can_decode(codec | WHARF_DEVICE_SERIAL);
+}
+
+static void decode_simt_serial(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                               size_t out_avail, struct wharf_outcome *ret_outcome)
+{
+    decode_simt(codec, WHARF_DEVICE_SERIAL, in, in_nbytes, out, out_avail, WHARF_SIMT_RANDOM,
+                ret_outcome);
+}
+
+static void decode_simt_registers(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                                  size_t out_avail, struct wharf_outcome *ret_outcome)
+{
+    decode_simt(codec, WHARF_DEVICE_SERIAL_REGISTERS, in, in_nbytes, out, out_avail,
+                WHARF_SIMT_RANDOM, ret_outcome);
 }
 
 const struct vector_engine vector_engines[] = {
@@ -149,5 +168,7 @@ const struct vector_engine vector_engines[] = {
     {"simt ascending", can_decode_simt, decode_simt_ascending, false},
     {"simt descending", can_decode_simt, decode_simt_descending, false},
     {"simt random", can_decode_simt, decode_simt_random, false},
+    {"simt serial", can_decode_serial, decode_simt_serial, false},
+    {"simt serial, registers", can_decode_serial, decode_simt_registers, false},
 };
 const size_t n_vector_engines = sizeof(vector_engines) / sizeof(vector_engines[0]);
