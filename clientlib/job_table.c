@@ -7,13 +7,16 @@
 
 static const struct wharf_client_job_list no_jobs = {WHARF_CLIENT_NO_JOB, WHARF_CLIENT_NO_JOB, 0};
 
-int wharf_client_jobs_init(struct wharf_client_jobs *jobs, uint32_t n_slots)
+int wharf_client_jobs_init(struct wharf_client_jobs *jobs, uint32_t max_public)
 {
+    uint32_t n_slots = max_public + WHARF_CLIENT_MAX_PRIVATE;
+
     memset(jobs, 0, sizeof(*jobs));
     jobs->table = calloc(n_slots, sizeof(*jobs->table));
     if (!jobs->table)
         return -ENOMEM;
     jobs->n_slots = n_slots;
+    jobs->max_public = max_public;
     jobs->free = jobs->in_ring = jobs->running = jobs->done = no_jobs;
     for (unsigned i = 0; i < 4; i++)
         jobs->queued[i] = no_jobs;
@@ -93,9 +96,10 @@ void wharf_client_list_prepend_all(struct wharf_client_jobs *jobs,
 struct wharf_client_job *wharf_client_job_new(struct wharf_client_jobs *jobs, int is_private)
 {
     struct wharf_client_job *job = wharf_client_list_first(jobs, &jobs->free);
+    uint32_t n_private = jobs->n_slots - jobs->free.n - jobs->n_public;
     uint32_t use;
 
-    if (!job)
+    if (is_private ? n_private == WHARF_CLIENT_MAX_PRIVATE : jobs->n_public == jobs->max_public)
         return NULL;
     wharf_client_list_remove(jobs, &jobs->free, job);
     use = job->use + 1;

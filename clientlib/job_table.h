@@ -66,9 +66,13 @@ struct wharf_client_job_list {
     uint32_t n;
 };
 
+/* Calls of wharf_decompress at a time; further ones wait for them. */
+enum { WHARF_CLIENT_MAX_PRIVATE = 64 };
+
 struct wharf_client_jobs {
     struct wharf_client_job *table;
     uint32_t n_slots;
+    uint32_t max_public; /* what programs may have in flight */
     struct wharf_client_job_list free;
     struct wharf_client_job_list queued[4]; /* embedded by enum wharf_class; otherwise [0] alone */
     struct wharf_client_job_list in_ring;   /* in the order of submission */
@@ -79,8 +83,8 @@ struct wharf_client_jobs {
     uint32_t n_suspects;               /* see replay.h */
 };
 
-/* Returns 0 or -ENOMEM. */
-int wharf_client_jobs_init(struct wharf_client_jobs *jobs, uint32_t n_slots);
+/* Slots for so many public jobs and for private ones.  Returns 0 or -ENOMEM. */
+int wharf_client_jobs_init(struct wharf_client_jobs *jobs, uint32_t max_public);
 
 /* Jobs that there are go with it.  Takes a zeroed struct too. */
 void wharf_client_jobs_deinit(struct wharf_client_jobs *jobs);
@@ -119,8 +123,8 @@ void wharf_client_list_prepend_all(struct wharf_client_jobs *jobs,
                                    struct wharf_client_job_list *from);
 
 /*
- * wharf_client_job_new: a zeroed job with a tag of its own, on no list.  NULL if all slots are in
- * use.
+ * wharf_client_job_new: a zeroed job with a tag of its own, on no list.  NULL if as many of its
+ * kind as there may be are in use.
  */
 struct wharf_client_job *wharf_client_job_new(struct wharf_client_jobs *jobs, int is_private);
 

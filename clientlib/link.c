@@ -62,15 +62,12 @@ void wharf_client_link_deinit(struct wharf_client_link *link, int is_forked)
 
 /* ---- the end of a connection --------------------------------------------------------------- */
 
-static void hang_up(struct wharf *wharf)
+static void end_session(struct wharf *wharf)
 {
     struct wharf_client_link *link = &wharf->link;
 
-    if (link->socket >= 0) {
+    if (link->socket >= 0)
         wharf_client_wakeup_fd_forget(&wharf->wakeup, link->socket);
-        close(link->socket);
-    }
-    link->socket = -1;
     link->wanted_reply = 0;
     if (link->rings) {
         wharf_client_rings_wake_own(link->rings);
@@ -104,7 +101,10 @@ void wharf_client_link_lost(struct wharf *wharf, int error, const char *format, 
 
     if (was_up)
         wharf_client_replay_prepare(wharf);
-    hang_up(wharf);
+    end_session(wharf);
+    if (link->socket >= 0)
+        close(link->socket);
+    link->socket = -1;
     link->state = WHARF_CLIENT_LINK_DOWN;
     link->error = error;
     va_start(arguments, format);
@@ -118,7 +118,9 @@ void wharf_client_link_break(struct wharf *wharf, const char *format, ...)
     struct wharf_client_link *link = &wharf->link;
     va_list arguments;
 
-    hang_up(wharf);
+    /* The socket stays open until wharf_close: at its end the daemon would empty the arena, and the
+     * program may still be looking at outputs there. */
+    end_session(wharf);
     link->state = WHARF_CLIENT_LINK_BROKEN;
     link->error = -EPROTO;
     va_start(arguments, format);
@@ -232,7 +234,7 @@ static int read_packet(struct wharf *wharf, const Wharf__Reply **ret_reply)
         *ret_reply = open_message(wharf);
     else if (receiver->n_fds)
         wharf_client_link_break(wharf, "it sent descriptors with a wake-up");
-    return link->socket >= 0;
+    return link->state != WHARF_CLIENT_LINK_BROKEN;
 }
 
 /* ---- while UP ------------------------------------------------------------------------------ */

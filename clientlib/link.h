@@ -51,7 +51,7 @@ struct wharf_client_reply {
 
 struct wharf_client_link {
     enum wharf_client_link_state state;
-    int socket; /* -1 when DOWN or BROKEN */
+    int socket; /* -1 when DOWN */
 
     /* Of this connection: requests are numbered from 1, and answered in order. */
     uint32_t last_request;

@@ -150,12 +150,6 @@ static void copy_output(const struct call *call, uint64_t out_nbytes)
 
 /* ---- the job ------------------------------------------------------------------------------- */
 
-/* Whether all slots hold completions that only the program can take. */
-static int is_stuck(const struct wharf_client_jobs *jobs)
-{
-    return jobs->done.n == jobs->n_slots;
-}
-
 static int queue_when_possible(struct call *call)
 {
     struct wharf *wharf = call->wharf;
@@ -168,7 +162,7 @@ static int queue_when_possible(struct call *call)
             r = wharf_client_queue_job(wharf, &call->sent, 1, &job);
         if (r == 0)
             break;
-        if (r != -EAGAIN || call->may_run_here || is_stuck(&wharf->jobs))
+        if (r != -EAGAIN || call->may_run_here)
             return r;
         if (wharf->jobs.in_ring.n)
             wharf_client_rest(wharf, 1, wharf_client_now_ns() + PATIENT_NS);

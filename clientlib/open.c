@@ -138,9 +138,9 @@ void wharf_close(struct wharf *wharf)
     free(wharf);
 }
 
-static int init_jobs(struct wharf *wharf, uint32_t n_slots)
+static int init_jobs(struct wharf *wharf, uint32_t max_jobs)
 {
-    if (wharf_client_jobs_init(&wharf->jobs, n_slots) < 0)
+    if (wharf_client_jobs_init(&wharf->jobs, max_jobs) < 0)
         return wharf_client_fail(-ENOMEM, "out of memory");
     return 0;
 }
@@ -276,7 +276,7 @@ static void fill_info(const struct wharf *wharf, struct wharf_info *info)
     const struct wharf_client_link *link = &wharf->link;
 
     info->is_daemon = (uint32_t)wharf->is_daemon;
-    info->max_jobs = wharf->jobs.n_slots;
+    info->max_jobs = wharf->jobs.max_public;
     info->n_in_flight = wharf->jobs.n_public;
     info->arena_nbytes = wharf->arena.nbytes;
     info->arena_taken_nbytes = wharf->arena.extents.taken_nbytes;

@@ -78,7 +78,8 @@ struct wharf_client_job *wharf_client_replay_next(struct wharf *wharf)
     uint16_t result;
 
     for (;;) {
-        if (jobs->n_suspects && jobs->in_ring.n)
+        /* The ring's last place is for cancels. */
+        if (jobs->in_ring.n == wharf->link.n_entries - 1 || (jobs->n_suspects && jobs->in_ring.n))
             return NULL;
         job = jobs->n_suspects ? first_suspect(jobs)
                                : wharf_client_list_first(jobs, &jobs->queued[0]);

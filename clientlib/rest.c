@@ -36,6 +36,7 @@ static void sleep_on_rings(struct wharf *wharf, struct wharf_client_rings *rings
     uint64_t kinds = WHARF_WAIT_FUTEX;
     uint64_t now = wharf_client_now_ns();
     uint32_t n_outstanding = wharf_client_rings_n_outstanding(rings);
+    uint64_t timeout_ns;
     uint32_t value;
 
     /* While this thread looked, another one may have taken all there was to wait for. */
@@ -46,8 +47,9 @@ static void sleep_on_rings(struct wharf *wharf, struct wharf_client_rings *rings
     if (wharf_client_rings_arm(rings, kinds, n_wanted < n_outstanding ? n_wanted : n_outstanding))
         return;
     value = rings->ring.cq_tail;
+    timeout_ns = earlier(deadline_ns - now, wharf->link.check_ns);
     pthread_mutex_unlock(&wharf->lock);
-    wharf_client_rings_sleep(rings, value, earlier(deadline_ns - now, wharf->link.check_ns));
+    wharf_client_rings_sleep(rings, value, timeout_ns);
     pthread_mutex_lock(&wharf->lock);
 }
 

@@ -55,7 +55,7 @@ static struct wharf_client_job *new_job(struct wharf *wharf, uint64_t user_data,
 
     if (!job) {
         wharf_client_set_message("%u jobs are in flight: take completions first",
-                                 wharf->jobs.n_slots);
+                                 wharf->jobs.max_public);
         return NULL;
     }
     job->user_data = user_data;

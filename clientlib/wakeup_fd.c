@@ -137,7 +137,7 @@ void wharf_client_wakeup_fd_update(struct wharf *wharf)
         wharf_client_exchange(wharf);
         is_armed = arm(wharf);
     }
-    if (wharf->link.socket >= 0)
+    if (wharf->link.socket >= 0 && wharf->link.state != WHARF_CLIENT_LINK_BROKEN)
         watch_socket(wharf);
     set_timer(wharf);
     signal_event(&wharf->wakeup, !is_armed || has_work(wharf));

@@ -364,7 +364,6 @@ struct wharf_job {
  *                until a wharf_ping has succeeded
  *   -ENOBUFS     the arena is too small, or has been given out by wharf_alloc
  *   -EMSGSIZE    source and destination are together more than the daemon takes in one job
- *   -EAGAIN      max_jobs are finished and nobody has taken their completions
  *
  * The outcome, looked for in this order, so that each job has exactly one:
  *   WHARF_BAD_REQUEST   REQUEST_CODEC: no such codec.  REQUEST_FLAGS: unknown flags.

@@ -148,7 +148,9 @@ static _Noreturn void watch(struct test_daemon *daemon)
         waitpid(pid, NULL, 0);
         __atomic_store_n(&daemon->daemon, 0, __ATOMIC_RELEASE);
         daemon->died_ns = now_ns();
-        sleep_us(daemon->restart_us);
+        while (now_ns() - daemon->died_ns < daemon->restart_us * UINT64_C(1000) &&
+               !is_set(&daemon->stops))
+            sleep_us(daemon->restart_us < 1000 ? daemon->restart_us : 1000);
     }
     _exit(0);
 }

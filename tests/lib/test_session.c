@@ -177,6 +177,12 @@ static void publish(struct test_session *session)
     uint64_t kinds = wharf_ring_publish_completions(&session->ring);
 
     test_daemon_step(session->daemon);
+    if (session->n_completed && test_daemon_does(session->daemon, TEST_MISDEED_TAIL_JUMPS))
+        wharf_ring_store_cq_tail(&d->cq_tail,
+                                 session->ring.sq_head + session->n_entries +
+                                     (uint32_t)test_daemon_chance(session->daemon, 1u << 30));
+    if (session->n_completed && test_daemon_does(session->daemon, TEST_MISDEED_TAIL_GOES_BACK))
+        wharf_ring_store_cq_tail(&d->cq_tail, session->ring.cq_head - 1);
     if (kinds & WHARF_WAIT_FUTEX)
         syscall(SYS_futex, &d->cq_tail, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     if (kinds & WHARF_WAIT_PACKET)
@@ -186,7 +192,6 @@ static void publish(struct test_session *session)
 /* Words that no daemon may write, at the first completion. */
 static void misbehave_in_ring(struct test_session *session, struct wharf_completion *completion)
 {
-    struct wharf_ring_d *d = session->d;
     struct wharf_completion again = *completion;
 
     if (test_daemon_does(session->daemon, TEST_MISDEED_UNKNOWN_JOB))
@@ -204,12 +209,6 @@ static void misbehave_in_ring(struct test_session *session, struct wharf_complet
     wharf_ring_complete(&session->ring, completion);
     if (test_daemon_does(session->daemon, TEST_MISDEED_SAME_JOB_TWICE))
         wharf_ring_complete(&session->ring, &again);
-    if (test_daemon_does(session->daemon, TEST_MISDEED_TAIL_JUMPS))
-        wharf_ring_store_cq_tail(&d->cq_tail,
-                                 session->ring.sq_head + 1 +
-                                     (uint32_t)test_daemon_chance(session->daemon, 1u << 31));
-    if (test_daemon_does(session->daemon, TEST_MISDEED_TAIL_GOES_BACK))
-        wharf_ring_store_cq_tail(&d->cq_tail, (uint32_t)-1);
 }
 
 static void complete(struct test_session *session, struct wharf_completion *completion)

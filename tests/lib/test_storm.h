@@ -56,8 +56,7 @@ struct test_storm {
     unsigned batch_one_in;  /* of so many submissions one is a batch; 0: none */
     unsigned cancel_one_in; /* likewise, of jobs that are cancelled after they were submitted */
     unsigned limit_s;       /* fails when it takes longer */
-    /* Called now and then, with what was done; returns 0 to end the storm early. */
-    int (*tick)(const struct test_storm *storm);
+    void (*tick)(const struct test_storm *storm); /* called now and then; may be NULL */
     void *tick_data;
 
     /* Results. */
@@ -69,6 +68,8 @@ struct test_storm {
     uint64_t longest_gap_ns; /* between two completions */
     int error_number;        /* of the call that failed, or 0 */
     char error[256];
+    void
+        *in_flight; /* after a failure: where jobs may still write, to be freed after wharf_close */
 };
 
 /* test_storm_run: returns 0, or -1 with `error`. */
