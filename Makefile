@@ -64,7 +64,7 @@ endif
 
 proto_src    := $(wildcard proto/*.c)
 encoders_src := $(wildcard encoders/*.c encoders/*/*.c)
-client_src   := $(filter-out clientlib/example.c,$(wildcard clientlib/*.c))
+client_src   := $(filter-out clientlib/example%,$(wildcard clientlib/*.c))
 cli_src      := $(wildcard clientlib/cli/*.c)
 testlib_src  := $(wildcard tests/lib/*.c)
 unit_src     := $(wildcard tests/unit/*_test.c tests/unit/*_test.cc)

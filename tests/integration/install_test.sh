@@ -135,6 +135,17 @@ test_example_works_against_the_shared_library() {
     grep -q '  zlib     zlib, RFC 1950' message
 }
 
+test_example_with_many_chunks_in_flight_works() {
+    use_installed
+    compile gcc -std=c11 "${flags[@]}" -o example_async "$TOP/clientlib/example_async.c"
+    # More files than it has places for, without a daemon.
+    mapfile -t files < <(yes data.gz | head -n 40)
+    WHARF_SOCKET=$PWD/none ./example_async gzip "${files[@]}" > lines
+    expect_text 40 "$(grep -c "^data.gz: $(stat -c %s data) bytes, by cpu in " lines)"
+    WHARF_SOCKET=$PWD/none expect_status 1 ./example_async gzip data.gz data no-such-file > lines
+    grep -q '^data: bad data: not in gzip format, at byte 0$' lines
+}
+
 test_example_works_against_the_static_library() {
     use_installed
     # shellcheck disable=SC2046 # words
@@ -147,7 +158,7 @@ test_example_works_against_the_static_library() {
 # Each header alone, in the strictest dialect, as C and as C++.
 test_headers_stand_alone_in_c_and_cxx() {
     use_installed
-    for header in wharf.h wharf_codec.h wharf_job.h wharf_result.h; do
+    for header in wharf.h wharf_codec.h wharf_job.h wharf_result.h wharf_ring.h; do
         echo "#include <$header>" > alone.c
         gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iroot/include -fsyntax-only alone.c
         g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iroot/include -fsyntax-only -x c++ alone.c
