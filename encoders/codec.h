@@ -14,13 +14,20 @@
 #include "encoders/wharf_codec.h"
 #include "proto/wharf_result.h"
 
+/* Whom a decoder asks whether to go on (decode_poll.h): `ask` returns WHARF_OK, or the result to
+ * end with. */
+struct wharf_decode_poll {
+    uint32_t (*ask)(struct wharf_decode_poll *poll);
+};
+
 /*
  * How a codec reads its stream, beyond what the stream itself says.  A decoder may be given NULL
- * for { 0, NULL }.
+ * for { 0, NULL, NULL }.
  */
 struct wharf_codec_setting {
     uint32_t parameter; /* one that wharf_codec_unit_nbytes knows; 0 is one of every codec's */
     const void *model;  /* NULL: no codec has any that does not stand in its stream */
+    struct wharf_decode_poll *poll; /* NULL: there is nobody to ask */
 };
 
 /*
@@ -31,7 +38,8 @@ struct wharf_codec_setting {
  *   setting          how the stream is to be read; may be NULL
  *   ret_outcome      always filled.  Bytes after the end of a complete stream are left alone:
  *                    in_nbytes says how many the stream took.
- * Ends on every input, in time linear in in_nbytes + out_avail.  Does not allocate.
+ * Ends on every input, in time linear in in_nbytes + out_avail.  Does not allocate.  Asks in
+ * between whether to go on, as decode_poll.h says.
  */
 typedef void wharf_decode_fn(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
                              const struct wharf_codec_setting *setting,

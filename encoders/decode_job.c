@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/decode_job.h"
 
-#include "encoders/checksum.h"
+#include "encoders/decode_poll.h"
 #include "encoders/outcome.h"
 
 /* Whether nbytes at p can be one object: not NULL, no longer than an object can be, and not
@@ -85,13 +85,17 @@ void wharf_decode_job_run(const struct wharf_decode_job *job, int reference,
 {
     const struct wharf_codec_ops *ops = wharf_decode_job_check(job, ret_outcome);
     wharf_decode_fn *decode;
-    uint32_t checksum = 0;
+    uint32_t checksum = WHARF_CRC32_INIT;
 
     if (!ops)
         return;
     decode = reference ? ops->decode_reference : ops->decode;
     decode(job->in, job->in_nbytes, job->out, job->out_avail, &job->setting, ret_outcome);
-    if (wharf_decode_job_wants_checksum(job, ret_outcome))
-        checksum = wharf_crc32(WHARF_CRC32_INIT, job->out, ret_outcome->out_nbytes);
+    if (wharf_decode_job_wants_checksum(job, ret_outcome)) {
+        uint32_t stopped = wharf_poll_checksum(&job->setting, wharf_crc32, job->out,
+                                               ret_outcome->out_nbytes, &checksum);
+        if (stopped)
+            wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
+    }
     wharf_decode_job_settle(job, checksum, ret_outcome);
 }

@@ -6,6 +6,6 @@ void wharf_deflate_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t
                                     size_t out_avail, const struct wharf_codec_setting *setting,
                                     struct wharf_outcome *ret_outcome)
 {
-    (void)setting;
-    wharf_inflate_reference(WHARF_REFERENCE_RAW, in, in_nbytes, out, out_avail, ret_outcome);
+    wharf_inflate_reference(WHARF_REFERENCE_RAW, in, in_nbytes, out, out_avail, setting,
+                            ret_outcome);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/deflate/inflate.h"
 
+#include "encoders/decode_poll.h"
 #include "encoders/deflate/deflate_format.h"
 #include "encoders/deflate/inflate_header.h"
 #include "encoders/deflate/inflate_loop.h"
@@ -174,4 +175,42 @@ uint32_t wharf_inflate_run(struct wharf_inflate *inflate)
     if (inflate->phase == WHARF_INFLATE_DONE)
         inflate->bit_pos = (inflate->bit_pos + 7) & ~(uint64_t)7;
     return reason;
+}
+
+/* Whether all that stopped the run is that it was not given everything yet. */
+static bool can_go_on(const struct wharf_inflate *inflate, uint32_t reason, const uint8_t *out_end)
+{
+    if (reason == WHARF_REASON_INPUT_TRUNCATED)
+        return inflate->in_more;
+    return reason == WHARF_REASON_OUTPUT_FULL && inflate->out_end != out_end;
+}
+
+uint32_t wharf_inflate_run_polled(struct wharf_inflate *inflate,
+                                  const struct wharf_codec_setting *setting, uint32_t *ret_reason)
+{
+    const size_t in_nbytes = inflate->in_nbytes;
+    uint8_t *const out_end = inflate->out_end;
+    uint32_t result = WHARF_OK;
+
+    for (;;) {
+        size_t in_left = in_nbytes - (size_t)(inflate->bit_pos >> 3);
+        inflate->in_more = in_left > WHARF_POLL_IN_NBYTES;
+        inflate->in_nbytes = in_nbytes - (inflate->in_more ? in_left - WHARF_POLL_IN_NBYTES : 0);
+        if (out_end - inflate->out_next > WHARF_POLL_OUT_NBYTES)
+            inflate->out_end = inflate->out_next + WHARF_POLL_OUT_NBYTES;
+        else
+            inflate->out_end = out_end;
+        *ret_reason = wharf_inflate_run(inflate);
+        if (!can_go_on(inflate, *ret_reason, out_end))
+            break;
+        result = wharf_decode_poll(setting);
+        if (result != WHARF_OK) {
+            *ret_reason = WHARF_REASON_NONE;
+            break;
+        }
+    }
+    inflate->in_nbytes = in_nbytes;
+    inflate->out_end = out_end;
+    inflate->in_more = false;
+    return result;
 }

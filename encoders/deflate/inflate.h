@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "encoders/codec.h"
 #include "encoders/deflate/inflate_tables.h"
 #include "proto/wharf_result.h"
 
@@ -84,6 +85,13 @@ static inline void wharf_inflate_restart(struct wharf_inflate *inflate)
  * INPUT_TRUNCATED and OUTPUT_FULL is for good: another run would say it again.
  */
 uint32_t wharf_inflate_run(struct wharf_inflate *inflate);
+
+/*
+ * The run of a one-shot decode, which asks in between whether to go on.  Returns WHARF_OK with
+ * wharf_inflate_run's reason, or the result to end with and reason NONE.
+ */
+uint32_t wharf_inflate_run_polled(struct wharf_inflate *inflate,
+                                  const struct wharf_codec_setting *setting, uint32_t *ret_reason);
 
 /* The result that belongs to a reason of a run. */
 static inline uint32_t wharf_inflate_result(uint32_t reason)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "encoders/decode_poll.h"
 #include "encoders/deflate/inflate_walk.h"
 #include "encoders/gzip/gzip_header.h"
 #include "encoders/outcome.h"
@@ -54,25 +55,28 @@ static uint32_t reason_of_message(const char *message, int window_bits)
     return WHARF_REASON_NONE;
 }
 
-/* zlib counts in 32 bits: so much at a time. */
-static uInt piece(size_t left)
+/* So much at a time, of what is left. */
+static uInt piece(size_t left, uInt most)
 {
-    return left < 1u << 30 ? (uInt)left : 1u << 30;
+    return left < most ? (uInt)left : most;
 }
 
-/* Inflates as far as input and output go. */
+/* Inflates as far as input and output go, or until it is told to end with *stopped. */
 static int inflate_all(z_stream *stream, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                       size_t out_avail)
+                       size_t out_avail, const struct wharf_codec_setting *setting,
+                       uint32_t *stopped)
 {
     int ret;
 
     do {
         stream->next_in = (Bytef *)(uintptr_t)(stream->total_in ? in + stream->total_in : in);
-        stream->avail_in = piece(in_nbytes - stream->total_in);
+        stream->avail_in = piece(in_nbytes - stream->total_in, WHARF_POLL_IN_NBYTES);
         stream->next_out = stream->total_out ? out + stream->total_out : out;
-        stream->avail_out = piece(out_avail - stream->total_out);
+        stream->avail_out = piece(out_avail - stream->total_out, WHARF_POLL_OUT_NBYTES);
         ret = inflate(stream, Z_NO_FLUSH);
-    } while (ret == Z_OK);
+        if (ret == Z_OK)
+            *stopped = wharf_decode_poll(setting);
+    } while (ret == Z_OK && *stopped == WHARF_OK);
     return ret;
 }
 
@@ -139,27 +143,32 @@ static uint32_t result_of_reason(uint32_t reason)
 
 /* Finds where the error stands that zlib says there is. */
 static void locate(int window_bits, const uint8_t *in, size_t in_nbytes, size_t out_avail,
-                   uint32_t reason, struct wharf_outcome *ret_outcome)
+                   uint32_t reason, const struct wharf_codec_setting *setting,
+                   struct wharf_outcome *ret_outcome)
 {
     struct wharf_inflate_walk walk = {.bit_pos = 0};
     size_t header_nbytes;
 
     walk.reason = walk_header(window_bits, in, in_nbytes, &header_nbytes);
     if (walk.reason == WHARF_REASON_NONE) {
-        wharf_inflate_walk(in, in_nbytes, header_nbytes, out_avail, &walk);
+        wharf_inflate_walk(in, in_nbytes, header_nbytes, out_avail, setting, &walk);
         if (walk.reason == WHARF_REASON_NONE && is_trailer_reason(reason))
             walk.reason = reason;
     }
-    if (walk.reason != reason)
+    if (walk.stopped)
+        wharf_outcome_fail(ret_outcome, walk.stopped, WHARF_REASON_NONE, 0);
+    else if (walk.reason != reason)
         wharf_outcome_fail(ret_outcome, WHARF_INTERNAL, WHARF_REASON_NONE, 0);
     else
         wharf_outcome_fail(ret_outcome, result_of_reason(reason), reason, walk.bit_pos);
 }
 
 void wharf_inflate_reference(int window_bits, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                             size_t out_avail, struct wharf_outcome *ret_outcome)
+                             size_t out_avail, const struct wharf_codec_setting *setting,
+                             struct wharf_outcome *ret_outcome)
 {
     z_stream stream = {0};
+    uint32_t stopped = WHARF_OK;
     uint8_t none;
 
     if (inflateInit2(&stream, window_bits) != Z_OK) {
@@ -167,13 +176,16 @@ void wharf_inflate_reference(int window_bits, const uint8_t *in, size_t in_nbyte
         return;
     }
     /* zlib does not take NULL, not even with no bytes behind it. */
-    int ret = inflate_all(&stream, in ? in : &none, in_nbytes, out ? out : &none, out_avail);
+    int ret = inflate_all(&stream, in ? in : &none, in_nbytes, out ? out : &none, out_avail,
+                          setting, &stopped);
     uint64_t in_taken = stream.total_in;
     uint64_t out_nbytes = stream.total_out;
-    if (ret == Z_STREAM_END)
+    if (stopped)
+        wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
+    else if (ret == Z_STREAM_END)
         wharf_outcome_ok(ret_outcome, in_taken, out_nbytes);
     else
         locate(window_bits, in, in_nbytes, out_avail, reason_of_stop(&stream, ret, window_bits),
-               ret_outcome);
+               setting, ret_outcome);
     inflateEnd(&stream);
 }

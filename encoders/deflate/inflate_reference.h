@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "encoders/codec.h"
 #include "proto/wharf_result.h"
 
 /* What inflateInit2 calls windowBits, by what wraps the Deflate data. */
@@ -22,6 +23,7 @@
  * disagree the result is WHARF_INTERNAL.  Allocates: WHARF_NO_MEMORY when there is none.
  */
 void wharf_inflate_reference(int window_bits, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                             size_t out_avail, struct wharf_outcome *ret_outcome);
+                             size_t out_avail, const struct wharf_codec_setting *setting,
+                             struct wharf_outcome *ret_outcome);
 
 #endif

@@ -4,7 +4,11 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "encoders/decode_poll.h"
 #include "encoders/deflate/deflate_format.h"
+
+/* When it is time to ask whether to go on: a header of 80 bits takes this plain code some 10 us. */
+#define POLL_NBITS ((uint64_t)WHARF_POLL_IN_NBYTES)
 
 /* A reader of single bits.  Once it has been asked for one past the end, `cut_off` stays. */
 struct bit_reader {
@@ -12,7 +16,19 @@ struct bit_reader {
     uint64_t pos;
     uint64_t end;
     bool cut_off;
+    const struct wharf_codec_setting *setting;
+    uint64_t asked_at; /* where the last question was asked */
 };
+
+/* Whether to end, for the reason in walk->stopped. */
+static bool is_stopped(struct bit_reader *bits, struct wharf_inflate_walk *walk)
+{
+    if (bits->pos - bits->asked_at < POLL_NBITS)
+        return false;
+    bits->asked_at = bits->pos;
+    walk->stopped = wharf_decode_poll(bits->setting);
+    return walk->stopped != WHARF_OK;
+}
 
 static unsigned read_bit(struct bit_reader *bits)
 {
@@ -204,7 +220,7 @@ static uint32_t walk_coded(struct bit_reader *bits, const struct code *litlen,
             return WHARF_REASON_INPUT_TRUNCATED;
         if (symbol >= WHARF_DEFLATE_N_LITLEN)
             return WHARF_REASON_DEFLATE_LITLEN_SYMBOL;
-        if (symbol == WHARF_DEFLATE_END_OF_BLOCK)
+        if (symbol == WHARF_DEFLATE_END_OF_BLOCK || is_stopped(bits, walk))
             return WHARF_REASON_NONE;
         if (symbol > WHARF_DEFLATE_END_OF_BLOCK) {
             uint32_t reason = walk_match(bits, distance, symbol, walk, &nbytes);
@@ -265,12 +281,20 @@ static uint32_t walk_block(struct bit_reader *bits, unsigned type, uint64_t out_
 }
 
 void wharf_inflate_walk(const uint8_t *in, size_t in_nbytes, size_t at, uint64_t out_avail,
+                        const struct wharf_codec_setting *setting,
                         struct wharf_inflate_walk *ret_walk)
 {
-    struct bit_reader bits = {in, 8 * (uint64_t)at, 8 * (uint64_t)in_nbytes, false};
+    struct bit_reader bits = {
+        .in = in,
+        .pos = 8 * (uint64_t)at,
+        .end = 8 * (uint64_t)in_nbytes,
+        .setting = setting,
+        .asked_at = 8 * (uint64_t)at,
+    };
     unsigned final_block;
 
     ret_walk->out_nbytes = 0;
+    ret_walk->stopped = WHARF_OK;
     do {
         ret_walk->bit_pos = bits.pos;
         final_block = read_bit(&bits);
@@ -279,6 +303,6 @@ void wharf_inflate_walk(const uint8_t *in, size_t in_nbytes, size_t at, uint64_t
                                         : walk_block(&bits, type, out_avail, ret_walk);
         if (ret_walk->reason != WHARF_REASON_NONE)
             return;
-    } while (!final_block);
+    } while (!final_block && !ret_walk->stopped && !is_stopped(&bits, ret_walk));
     ret_walk->bit_pos = (bits.pos + 7) & ~(uint64_t)7;
 }

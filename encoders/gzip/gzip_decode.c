@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/gzip/gzip.h"
 
-#include "encoders/checksum.h"
+#include "encoders/decode_poll.h"
 #include "encoders/deflate/inflate.h"
 #include "encoders/gzip/gzip_format.h"
 #include "encoders/gzip/gzip_header.h"
@@ -9,18 +9,23 @@
 
 /* A member's end in source and output, or where its first error stands. */
 struct member {
-    uint32_t result;
+    uint32_t result; /* if it is not OK, this counts: without a reason it was told to end */
     uint32_t reason;
     uint64_t bit_pos;
     uint8_t *out_next;
 };
 
-static void decode_trailer(struct member *member, struct wharf_inflate *inflate)
+static void decode_trailer(struct member *member, struct wharf_inflate *inflate,
+                           const struct wharf_codec_setting *setting)
 {
     size_t at = inflate->bit_pos / 8;
     size_t out_nbytes = (size_t)(inflate->out_next - inflate->out_begin);
-    uint32_t crc = wharf_crc32(WHARF_CRC32_INIT, inflate->out_begin, out_nbytes);
+    uint32_t crc = WHARF_CRC32_INIT;
 
+    member->result =
+        wharf_poll_checksum(setting, wharf_crc32, inflate->out_begin, out_nbytes, &crc);
+    if (member->result != WHARF_OK)
+        return;
     member->reason =
         wharf_gzip_trailer(inflate->in + at, inflate->in_nbytes - at, crc, (uint32_t)out_nbytes);
     member->result = wharf_gzip_result(member->reason);
@@ -30,27 +35,49 @@ static void decode_trailer(struct member *member, struct wharf_inflate *inflate)
     member->out_next = inflate->out_next;
 }
 
-/* Decodes the member at in + at. */
-static void decode_member(struct member *member, const uint8_t *in, size_t in_nbytes, size_t at,
-                          uint8_t *out, size_t out_avail)
+/* Reads the header at *at, which can have a name of any length, and moves *at behind it. */
+static void decode_header(struct member *member, const uint8_t *in, size_t in_nbytes, size_t *at,
+                          const struct wharf_codec_setting *setting)
 {
     struct wharf_gzip_header header;
-    struct wharf_inflate inflate;
-    size_t header_nbytes;
+    size_t taken;
 
+    member->bit_pos = 8 * (uint64_t)*at;
     wharf_gzip_header_init(&header);
-    member->bit_pos = 8 * (uint64_t)at;
-    member->reason =
-        wharf_gzip_header_read(&header, at ? in + at : in, in_nbytes - at, &header_nbytes);
-    member->result = wharf_gzip_result(member->reason);
-    if (member->reason != WHARF_REASON_NONE)
+    for (;;) {
+        size_t left = in_nbytes - *at;
+        size_t n = left < WHARF_POLL_OUT_NBYTES ? left : WHARF_POLL_OUT_NBYTES;
+        member->reason = wharf_gzip_header_read(&header, *at ? in + *at : in, n, &taken);
+        member->result = wharf_gzip_result(member->reason);
+        if (member->reason != WHARF_REASON_INPUT_TRUNCATED || n == left)
+            break;
+        *at += n;
+        member->result = wharf_decode_poll(setting);
+        if (member->result != WHARF_OK) {
+            member->reason = WHARF_REASON_NONE;
+            return;
+        }
+    }
+    *at += member->reason == WHARF_REASON_NONE ? taken : 0;
+}
+
+/* Decodes the member at in + at. */
+static void decode_member(struct member *member, const uint8_t *in, size_t in_nbytes, size_t at,
+                          uint8_t *out, size_t out_avail, const struct wharf_codec_setting *setting)
+{
+    struct wharf_inflate inflate;
+
+    decode_header(member, in, in_nbytes, &at, setting);
+    if (member->result != WHARF_OK)
         return;
-    wharf_inflate_init(&inflate, in, in_nbytes, 8 * (uint64_t)(at + header_nbytes), out, out_avail);
-    member->reason = wharf_inflate_run(&inflate);
+    wharf_inflate_init(&inflate, in, in_nbytes, 8 * (uint64_t)at, out, out_avail);
+    member->result = wharf_inflate_run_polled(&inflate, setting, &member->reason);
+    if (member->result != WHARF_OK)
+        return;
     member->result = wharf_inflate_result(member->reason);
     member->bit_pos = inflate.bit_pos;
     if (member->reason == WHARF_REASON_NONE)
-        decode_trailer(member, &inflate);
+        decode_trailer(member, &inflate, setting);
 }
 
 void wharf_gzip_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
@@ -58,14 +85,20 @@ void wharf_gzip_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t
 {
     struct member member;
     size_t at = 0;
+    size_t asked_at = 0;
     size_t out_nbytes = 0;
 
-    (void)setting;
     do {
         decode_member(&member, in, in_nbytes, at, out ? out + out_nbytes : out,
-                      out_avail - out_nbytes);
-        if (member.reason != WHARF_REASON_NONE) {
-            wharf_outcome_fail(ret_outcome, member.result, member.reason, member.bit_pos);
+                      out_avail - out_nbytes, setting);
+        /* Members can be short, and many. */
+        if (member.result == WHARF_OK && member.bit_pos / 8 - asked_at > WHARF_POLL_IN_NBYTES) {
+            asked_at = member.bit_pos / 8;
+            member.result = wharf_decode_poll(setting);
+        }
+        if (member.result != WHARF_OK) {
+            wharf_outcome_fail(ret_outcome, member.result, member.reason,
+                               member.reason ? member.bit_pos : 0);
             return;
         }
         at = member.bit_pos / 8;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/decode_poll.h"
 #include "encoders/deflate/inflate_reference.h"
 #include "encoders/gzip/gzip.h"
 #include "encoders/gzip/gzip_header.h"
+#include "encoders/outcome.h"
 
 void wharf_gzip_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *out,
                                  size_t out_avail, const struct wharf_codec_setting *setting,
@@ -9,13 +11,19 @@ void wharf_gzip_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *o
 {
     struct wharf_outcome member;
     size_t at = 0;
+    size_t asked_at = 0;
     size_t out_nbytes = 0;
 
-    (void)setting;
     do {
         wharf_inflate_reference(WHARF_REFERENCE_GZIP, at ? in + at : in, in_nbytes - at,
                                 out_nbytes ? out + out_nbytes : out, out_avail - out_nbytes,
-                                &member);
+                                setting, &member);
+        if (member.result == WHARF_OK && at + member.in_nbytes - asked_at > WHARF_POLL_IN_NBYTES) {
+            asked_at = at + member.in_nbytes;
+            uint32_t stopped = wharf_decode_poll(setting);
+            if (stopped)
+                wharf_outcome_fail(&member, stopped, WHARF_REASON_NONE, 0);
+        }
         if (member.result != WHARF_OK) {
             /* Where it stands in the source, not in the member. */
             if (member.reason != WHARF_REASON_NONE)

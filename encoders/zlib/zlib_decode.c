@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/zlib/zlib.h"
 
-#include "encoders/checksum.h"
+#include "encoders/decode_poll.h"
 #include "encoders/deflate/inflate.h"
 #include "encoders/outcome.h"
 #include "encoders/zlib/zlib_header.h"
@@ -11,22 +11,28 @@ void wharf_zlib_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t
 {
     struct wharf_inflate inflate;
     uint32_t reason = wharf_zlib_header(in, in_nbytes);
+    uint32_t checksum = WHARF_ADLER32_INIT;
 
-    (void)setting;
     if (reason != WHARF_REASON_NONE) {
         wharf_outcome_fail(ret_outcome, wharf_zlib_result(reason), reason, 0);
         return;
     }
     wharf_inflate_init(&inflate, in, in_nbytes, 8 * WHARF_ZLIB_HEADER_NBYTES, out, out_avail);
-    reason = wharf_inflate_run(&inflate);
+    uint32_t stopped = wharf_inflate_run_polled(&inflate, setting, &reason);
+    if (!stopped && reason == WHARF_REASON_NONE)
+        stopped = wharf_poll_checksum(setting, wharf_adler32, inflate.out_begin,
+                                      (size_t)(inflate.out_next - inflate.out_begin), &checksum);
+    if (stopped) {
+        wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
+        return;
+    }
     if (reason != WHARF_REASON_NONE) {
         wharf_outcome_fail(ret_outcome, wharf_inflate_result(reason), reason, inflate.bit_pos);
         return;
     }
     size_t at = inflate.bit_pos / 8;
     size_t out_nbytes = (size_t)(inflate.out_next - inflate.out_begin);
-    reason = wharf_zlib_trailer(in + at, in_nbytes - at,
-                                wharf_adler32(WHARF_ADLER32_INIT, out, out_nbytes));
+    reason = wharf_zlib_trailer(in + at, in_nbytes - at, checksum);
     if (reason != WHARF_REASON_NONE)
         wharf_outcome_fail(ret_outcome, wharf_zlib_result(reason), reason, inflate.bit_pos);
     else

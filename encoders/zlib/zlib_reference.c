@@ -6,6 +6,6 @@ void wharf_zlib_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *o
                                  size_t out_avail, const struct wharf_codec_setting *setting,
                                  struct wharf_outcome *ret_outcome)
 {
-    (void)setting;
-    wharf_inflate_reference(WHARF_REFERENCE_ZLIB, in, in_nbytes, out, out_avail, ret_outcome);
+    wharf_inflate_reference(WHARF_REFERENCE_ZLIB, in, in_nbytes, out, out_avail, setting,
+                            ret_outcome);
 }

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decodes that are asked whether to go on: questions come often enough, make no difference when
+ * they are answered by yes, and end the decode when not.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "encoders/codec.h"
+#include "encoders/decode_job.h"
+#include "encoders/decode_poll.h"
+#include "tests/lib/test_data.h"
+#include "tests/lib/test_random.h"
+
+#define X(ID, name, number, summary) WHARF_CODEC_##ID,
+static const uint32_t codecs[] = {WHARF_CODEC_LIST(X)};
+#undef X
+enum { N_CODECS = sizeof(codecs) / sizeof(codecs[0]), PLAIN = 3 << 19 };
+
+/* Counts questions; the last one is answered by CANCELLED. */
+struct counter {
+    struct wharf_decode_poll poll;
+    unsigned n;
+    unsigned last; /* 0: there is no last one */
+};
+
+static uint32_t count(struct wharf_decode_poll *poll)
+{
+    struct counter *counter = (struct counter *)poll;
+
+    return ++counter->n == counter->last ? WHARF_CANCELLED : WHARF_OK;
+}
+
+static void run(struct wharf_decode_job *job, int reference, struct counter *counter, unsigned last,
+                struct wharf_outcome *ret_outcome)
+{
+    *counter = (struct counter){.poll.ask = count, .last = last};
+    job->setting.poll = &counter->poll;
+    wharf_decode_job_run(job, reference, ret_outcome);
+    job->setting.poll = NULL;
+}
+
+static void expect_same(const struct wharf_outcome *a, const struct wharf_outcome *b,
+                        uint32_t codec)
+{
+    cr_assert_eq(a->result, b->result, "codec %u: %u, %u", (unsigned)codec, (unsigned)a->result,
+                 (unsigned)b->result);
+    cr_assert_eq(a->reason, b->reason);
+    cr_assert_eq(a->bit_offset, b->bit_offset);
+    cr_assert_eq(a->in_nbytes, b->in_nbytes);
+    cr_assert_eq(a->out_nbytes, b->out_nbytes);
+}
+
+/* ---- streams ------------------------------------------------------------------------------- */
+
+struct stream {
+    struct wharf_decode_job job;
+    uint8_t *plain, *packed;
+};
+
+static void stream_init(struct stream *stream, uint32_t codec, const char *data)
+{
+    const struct wharf_encoder_ops *ops = wharf_codec_find(codec)->ops->encoder;
+    struct wharf_encoder *encoder;
+    size_t nbytes;
+
+    stream->plain = test_data_new(test_data_find(data), 1, PLAIN);
+    cr_assert_eq(ops->new (NULL, &encoder), 0);
+    size_t bound = ops->bound(encoder, PLAIN);
+    stream->packed = malloc(bound);
+    cr_assert_eq(ops->encode(encoder, stream->plain, PLAIN, stream->packed, bound, &nbytes), 0);
+    ops->free(encoder);
+    stream->job = (struct wharf_decode_job){
+        .codec = codec,
+        .flags = WHARF_JOB_CHECKSUM,
+        .checksum = wharf_crc32(WHARF_CRC32_INIT, stream->plain, PLAIN),
+        .in = stream->packed,
+        .in_nbytes = nbytes,
+        .out = malloc(PLAIN + 1000),
+        .out_avail = PLAIN,
+    };
+}
+
+static void stream_deinit(struct stream *stream)
+{
+    free(stream->plain);
+    free(stream->packed);
+    free(stream->job.out);
+}
+
+static const char *const data_kinds[] = {"text", "random", "zeros"};
+
+/* ---- tests --------------------------------------------------------------------------------- */
+
+Test(decode_poll, questions_come_often_and_change_nothing)
+{
+    struct counter counter;
+    struct wharf_outcome outcome;
+
+    for (unsigned i = 0; i < N_CODECS; i++) {
+        for (unsigned k = 0; k < 6; k++) {
+            struct stream stream;
+            stream_init(&stream, codecs[i], data_kinds[k / 2]);
+            run(&stream.job, k % 2, &counter, 0, &outcome);
+            cr_assert_eq(outcome.result, WHARF_OK, "codec %u", i);
+            cr_assert_eq(outcome.out_nbytes, PLAIN);
+            cr_assert_eq(memcmp(stream.job.out, stream.plain, PLAIN), 0);
+            unsigned by_out = PLAIN / WHARF_POLL_OUT_NBYTES;
+            cr_assert_geq(counter.n + 2, by_out, "codec %u: %u of %u", i, counter.n, by_out);
+            /* Nothing is asked where there is little to do. */
+            stream.job.in_nbytes = 100;
+            run(&stream.job, k % 2, &counter, 0, &outcome);
+            cr_assert_leq(counter.n, 1);
+            stream_deinit(&stream);
+        }
+    }
+}
+
+Test(decode_poll, errors_are_the_same_with_questions)
+{
+    struct test_random random = {4};
+    struct wharf_outcome without, with;
+    struct counter counter;
+
+    for (unsigned i = 0; i < N_CODECS; i++) {
+        struct stream stream;
+        stream_init(&stream, codecs[i], "text");
+        size_t nbytes = stream.job.in_nbytes;
+        for (unsigned k = 0; k < 24; k++) {
+            size_t at = test_random_below(&random, nbytes);
+            uint8_t before = stream.packed[at];
+            stream.job.in_nbytes = k % 3 == 0 ? at : nbytes;
+            stream.job.out_avail = k % 3 == 1 ? test_random_below(&random, PLAIN) : PLAIN + 1000;
+            stream.packed[at] ^= k % 3 == 2 ? (uint8_t)(1u << test_random_below(&random, 8)) : 0;
+            wharf_decode_job_run(&stream.job, 0, &without);
+            run(&stream.job, 0, &counter, 0, &with);
+            expect_same(&with, &without, codecs[i]);
+            run(&stream.job, 1, &counter, 0, &with);
+            expect_same(&with, &without, codecs[i]);
+            stream.packed[at] = before;
+        }
+        stream_deinit(&stream);
+    }
+}
+
+Test(decode_poll, answer_ends_the_decode)
+{
+    struct counter counter;
+    struct wharf_outcome outcome;
+    const struct wharf_outcome expected = {.result = WHARF_CANCELLED};
+
+    for (unsigned i = 0; i < N_CODECS; i++) {
+        for (unsigned reference = 0; reference < 2; reference++) {
+            struct stream stream;
+            stream_init(&stream, codecs[i], "text");
+            run(&stream.job, (int)reference, &counter, 0, &outcome);
+            unsigned n = counter.n;
+            for (unsigned last = 1; last <= n; last += 1 + n / 8) {
+                run(&stream.job, (int)reference, &counter, last, &outcome);
+                expect_same(&outcome, &expected, codecs[i]);
+                cr_assert_eq(counter.n, last, "it went on");
+            }
+            stream_deinit(&stream);
+        }
+    }
+}
+
+/* ---- sources of which each byte costs much, or gives nothing --------------------------------- */
+
+/* A source of `nbytes` that repeats `unit`, behind `head`. */
+static void expect_questions(uint32_t codec, const void *head, size_t head_nbytes, const void *unit,
+                             size_t unit_nbytes, size_t nbytes, unsigned expected)
+{
+    struct wharf_decode_job job = {.codec = codec, .in_nbytes = nbytes};
+    uint8_t *in = calloc(1, nbytes), out[16];
+    struct counter counter;
+    struct wharf_outcome outcome;
+
+    memcpy(in, head, head_nbytes);
+    for (size_t at = head_nbytes; at + unit_nbytes <= nbytes; at += unit_nbytes)
+        memcpy(in + at, unit, unit_nbytes);
+    job.in = in;
+    job.out = out;
+    job.out_avail = sizeof(out);
+    for (int reference = 0; reference < 2; reference++) {
+        run(&job, reference, &counter, 0, &outcome);
+        cr_assert_geq(counter.n, expected, "codec %u: %u questions", (unsigned)codec, counter.n);
+    }
+    free(in);
+}
+
+Test(decode_poll, blocks_and_members_without_output_are_asked_about)
+{
+    enum { N = 1 << 20 };
+    static const uint8_t empty_block[] = {0x00, 0x00, 0x00, 0xff, 0xff};
+    static const uint8_t empty_member[20] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3};
+    static const uint8_t zlib_header[] = {0x78, 0x9c};
+
+    expect_questions(WHARF_CODEC_DEFLATE, "", 0, empty_block, 5, N, N / WHARF_POLL_IN_NBYTES - 1);
+    expect_questions(WHARF_CODEC_ZLIB, zlib_header, 2, empty_block, 5, N,
+                     N / WHARF_POLL_IN_NBYTES - 1);
+    expect_questions(WHARF_CODEC_GZIP, "", 0, empty_member, 20, N, N / WHARF_POLL_IN_NBYTES - 10);
+}
+
+/* The name of a gzip member ends nowhere. */
+Test(decode_poll, long_names_are_asked_about)
+{
+    static const uint8_t header[10] = {0x1f, 0x8b, 8, 8};
+    struct counter counter;
+    struct wharf_outcome outcome;
+    struct wharf_decode_job job = {.codec = WHARF_CODEC_GZIP, .in_nbytes = 8 << 20};
+    uint8_t *in = malloc(job.in_nbytes);
+
+    memset(in, 'n', job.in_nbytes);
+    memcpy(in, header, sizeof(header));
+    job.in = in;
+    run(&job, 0, &counter, 0, &outcome);
+    cr_assert_eq(outcome.reason, WHARF_REASON_INPUT_TRUNCATED);
+    cr_assert_eq(outcome.bit_offset, 0);
+    cr_assert_geq(counter.n, 16);
+    free(in);
+}
