@@ -21,9 +21,10 @@ void wharf_notify_reloading(void)
     sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, wharf_now_ns() / WHARF_NS_PER_US);
 }
 
-void wharf_notify_stopping(void)
+void wharf_notify_stopping(uint64_t timeout_ns)
 {
-    sd_notify(0, "STOPPING=1\nSTATUS=Finishing jobs");
+    sd_notifyf(0, "STOPPING=1\nSTATUS=Finishing jobs\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+               timeout_ns / WHARF_NS_PER_US);
 }
 
 void wharf_notify_alive(void)

@@ -12,7 +12,8 @@ void wharf_notify_ready(const char *status);
 void wharf_notify_status(const char *status);
 /* Followed by wharf_notify_ready. */
 void wharf_notify_reloading(void);
-void wharf_notify_stopping(void);
+/* And that it may take so long, if that is more than the unit allows. */
+void wharf_notify_stopping(uint64_t timeout_ns);
 void wharf_notify_alive(void);
 
 /* How often systemd wants to hear that the daemon is alive; WHARF_NEVER if it does not. */

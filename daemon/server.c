@@ -12,6 +12,7 @@
 #include "daemon/gate.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
+#include "daemon/notify.h"
 
 /* Descriptors that are not connections': the loop's, the gate's, the log's, one's arena while it is
  * made. */
@@ -19,6 +20,9 @@
 
 /* How often a daemon that may not answer yet looks again. */
 #define PROMISE_NS (10 * (uint64_t)WHARF_NS_PER_MS)
+
+/* What a stop takes beside its jobs: above all giving back the memory of all sessions. */
+#define STOP_NS (3 * (uint64_t)WHARF_NS_PER_S)
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
@@ -131,6 +135,8 @@ static void look_for_promise(struct wharf_timer *timer)
     server->is_promised = true;
     WHARF_LIST_FOR(link, &server->connections)
     wharf_connection_greet(WHARF_LIST_ENTRY(link, struct wharf_connection, link));
+    if (server->on_promised)
+        server->on_promised(server);
 }
 
 /* ---- drain --------------------------------------------------------------------------------- */
@@ -151,6 +157,7 @@ void wharf_server_drain(struct wharf_server *server)
         return;
     }
     server->is_draining = true;
+    wharf_notify_stopping(server->config.drain_timeout_ns + STOP_NS);
     wharf_listeners_close(server);
     wharf_timer_set(server->loop, &server->drain_timer,
                     wharf_now_ns() + server->config.drain_timeout_ns, on_drain_timeout);

@@ -36,9 +36,10 @@ struct wharf_server {
     uint64_t max_connections; /* from the setting and the limit of open files */
     uint64_t last_connection; /* number of the one accepted last */
 
-    int promise_fd;                   /* the lock that keeps Hello's promise */
-    bool is_promised;                 /* it is held: connections are read from */
-    struct wharf_timer promise_timer; /* looks again */
+    int promise_fd;                                   /* the lock that keeps Hello's promise */
+    bool is_promised;                                 /* it is held: connections are read from */
+    struct wharf_timer promise_timer;                 /* looks again */
+    void (*on_promised)(struct wharf_server *server); /* unless NULL: it was not held at first */
 
     uint64_t started_ns;
     bool wants_drain; /* when the loop's turn is over */

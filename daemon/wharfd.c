@@ -40,7 +40,8 @@ static void on_status(struct wharf_timer *timer)
     struct daemon *daemon = WHARF_LIST_ENTRY(timer, struct daemon, status);
     char text[64];
 
-    if (daemon->n_told != daemon->server.n_connections && !daemon->server.is_draining) {
+    if (daemon->n_told != daemon->server.n_connections && daemon->server.is_promised &&
+        !daemon->server.is_draining) {
         daemon->n_told = daemon->server.n_connections;
         describe(daemon, text, sizeof(text));
         wharf_notify_status(text);
@@ -67,13 +68,23 @@ static void on_watchdog(struct wharf_timer *timer)
     wharf_timer_set(server->loop, timer, now_ns + wharf_notify_watchdog_ns() / 3, on_watchdog);
 }
 
+/* Not while something is left of an earlier daemon: no client would be answered. */
 static void tell_ready(struct daemon *daemon)
 {
     char text[64];
 
+    if (!daemon->server.is_promised) {
+        wharf_notify_status("Waiting for what is left of an earlier daemon to end");
+        return;
+    }
     daemon->n_told = daemon->server.n_connections;
     describe(daemon, text, sizeof(text));
     wharf_notify_ready(text);
+}
+
+static void on_promised(struct wharf_server *server)
+{
+    tell_ready(WHARF_LIST_ENTRY(server, struct daemon, server));
 }
 
 /* ---- signals ------------------------------------------------------------------------------- */
@@ -107,7 +118,6 @@ static void on_signal(struct wharf_source *source, uint32_t ready)
         }
         wharf_log(WHARF_LOG_NOTICE, NULL, "%s: %s", sigabbrev_np((int)info.ssi_signo),
                   daemon->server.is_draining ? "ending at once" : "finishing jobs");
-        wharf_notify_stopping();
         wharf_server_drain(&daemon->server);
     }
 }
@@ -147,6 +157,7 @@ static int run(struct daemon *daemon, struct wharf_config *config)
     wharf_log(WHARF_LOG_NOTICE, NULL, "wharfd %s serves with %u CPU workers, by %s", WHARF_VERSION,
               (unsigned)server->front.n_workers,
               wharf_loop_kind(server->loop) == WHARF_LOOP_URING ? "io_uring" : "epoll");
+    server->on_promised = on_promised;
     tell_ready(daemon);
     r = wharf_server_run(server);
     if (r == 0 && server->n_connections > 0)

@@ -57,7 +57,7 @@ static void tell_thread_sanitizer(const struct test_wharfd *daemon)
     setenv("TSAN_OPTIONS", options, 1);
 }
 
-static void run_program(const struct test_wharfd *daemon)
+_Noreturn void test_wharfd_become(const struct test_wharfd *daemon, int takes_path)
 {
     char path[PATH_MAX + 16];
     int log = open(daemon->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -72,7 +72,8 @@ static void run_program(const struct test_wharfd *daemon)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execl(path, "wharfd", "--socket", daemon->socket, "--config", daemon->config, (char *)NULL);
+    execl(path, "wharfd", "--config", daemon->config, takes_path ? "--socket" : (char *)NULL,
+          daemon->socket, (char *)NULL);
     fprintf(stderr, "cannot run %s: %s\n", path, strerror(errno));
     _exit(127);
 }
@@ -92,7 +93,7 @@ void test_wharfd_spawn(struct test_wharfd *daemon)
 {
     daemon->pid = fork();
     if (daemon->pid == 0)
-        run_program(daemon);
+        test_wharfd_become(daemon, 1);
 }
 
 void test_wharfd_restart(struct test_wharfd *daemon)
@@ -111,7 +112,7 @@ void test_wharfd_restart(struct test_wharfd *daemon)
     die(daemon, "the daemon does not serve");
 }
 
-void test_wharfd_start(struct test_wharfd *daemon, const char *config)
+void test_wharfd_prepare(struct test_wharfd *daemon, const char *config)
 {
     strcpy(daemon->folder, "/tmp/wharf-test.XXXXXX");
     if (!mkdtemp(daemon->folder))
@@ -122,6 +123,11 @@ void test_wharfd_start(struct test_wharfd *daemon, const char *config)
     FILE *file = fopen(daemon->config, "we");
     if (!file || fputs(config, file) < 0 || fclose(file) < 0)
         abort();
+}
+
+void test_wharfd_start(struct test_wharfd *daemon, const char *config)
+{
+    test_wharfd_prepare(daemon, config);
     test_wharfd_restart(daemon);
 }
 

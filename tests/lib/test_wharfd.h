@@ -32,6 +32,13 @@ void test_wharfd_restart(struct test_wharfd *daemon);
 /* Only runs the program, in that folder. */
 void test_wharfd_spawn(struct test_wharfd *daemon);
 
+/* Makes the folder, with that configuration; runs nothing. */
+void test_wharfd_prepare(struct test_wharfd *daemon, const char *config);
+
+/* For a forked child: becomes the program.  Without `takes_path` it listens where its environment
+ * says. */
+_Noreturn void test_wharfd_become(const struct test_wharfd *daemon, int takes_path);
+
 /* Waits for its end and returns its exit status (128 + the signal that killed it). */
 int test_wharfd_wait(struct test_wharfd *daemon);
 
