@@ -261,7 +261,7 @@ test-programs: $(CLI) $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tes
 
 unit_names := $(notdir $(unit_bin))
 fuzz_names := $(notdir $(fuzz_bin))
-scripts    := $(wildcard tests/integration/*_test.sh)
+scripts    := $(wildcard tests/integration/*_test.sh tests/integration/*_test.py)
 # One word a program, with its arguments, as tests/run-tests takes them.
 fuzz_inputs = tests/fuzz/corpus/$(1) $(shell grep -sv '^\#' tests/fuzz/$(1).inputs)
 replays    := $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTATIONS) $(call fuzz_inputs,$(f))")
@@ -279,14 +279,15 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 	+$(Q)$(parallel) VARIANT=tsan test-programs
 	+$(Q)$(parallel) BUILD=build/clang CC=clang CXX=clang++ all
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
-	$(Q)tests/run-tests $(vector_runs) $(checks) $(scripts) $(tsan_names:%=build/tsan/tests/%) \
+	$(Q)tests/run-tests $(vector_runs) $(checks) $(scripts) \
+	    "tests/integration/python_client_test.py --build build/asan" $(tsan_names:%=build/tsan/tests/%) \
 	    $(unit_names:%=build/asan/tests/%) $(replays) $(unit_names:%=build/release/tests/%)
 
 test-unit: $(filter $(patsubst %,$(BUILD)/tests/%_test,$(subst *,%,$(T))),$(unit_bin)) ## unit tests; T=name for one file
 	$(Q)tests/run-tests $(sort $^)
 
 test-integration: all $(VECTORS_BIN) ## tests of the command and the installed library; T=name for one file
-	$(Q)BUILD=$(BUILD) tests/run-tests $(wildcard tests/integration/$(T)_test.sh)
+	$(Q)BUILD=$(BUILD) tests/run-tests $(wildcard tests/integration/$(T)_test.sh tests/integration/$(T)_test.py)
 
 checks := $(sort $(wildcard tests/check/*_check.*))
 check: all ## layering, names, format, exported symbols, scripts, manual pages

@@ -261,6 +261,17 @@ static struct look read_packet(struct wharf_connection *connection, int flags)
     };
 }
 
+/*
+ * Takes a packet that was looked at and is against the rules: the end of a connection with
+ * something unread reaches the client as a reset, which comes before the words that tell why.
+ * Descriptors are better left to the one who closes the connection.
+ */
+static void drop_packet(struct wharf_connection *connection, const struct look *look)
+{
+    if (!look->has_fds)
+        read_packet(connection, 0);
+}
+
 static void take_request(struct wharf_connection *connection, const struct look *look)
 {
     struct wharf_server *server = connection->server;
@@ -269,6 +280,7 @@ static void take_request(struct wharf_connection *connection, const struct look 
                                          &request);
 
     if (r < 0 || request->id == 0) {
+        drop_packet(connection, look);
         wharf_connection_refuse(connection, EPROTO, "a packet of %zd bytes is no request",
                                 look->nbytes);
         return;
@@ -293,10 +305,11 @@ static void take_other(struct wharf_connection *connection, const struct look *l
 {
     if (look->nbytes <= 0)
         wharf_connection_end(connection, true);
-    else if (look->is_too_long)
+    else if (look->is_too_long) {
+        drop_packet(connection, look);
         wharf_connection_refuse(connection, EPROTO, "a packet is longer than %u bytes",
                                 WHARF_CONTROL_MAX_NBYTES);
-    else if (wharf_packet_kind((size_t)look->nbytes) == WHARF_PACKET_WAKE)
+    } else if (wharf_packet_kind((size_t)look->nbytes) == WHARF_PACKET_WAKE)
         wharf_connection_refuse(connection, EPROTO, "descriptors came with a wake-up");
     else
         take_request(connection, look);

@@ -1,0 +1,511 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of wharfd in Python, written from proto/PROTOCOL.md and proto/control.proto alone.
+
+It shows that the page is enough, and tests the daemon through a second reading of it.  Numbers of
+results, reasons, codecs and so on are read from the headers that the page names for them.
+
+Memory order.  Python has no atomic operations and no fences.  On x86-64, the only machine that
+this is for, it is right all the same:
+- Words are ctypes objects on mapped memory.  An aligned word is loaded or stored by one
+  instruction, at the moment when Python runs the statement: the interpreter is compiled code that
+  calls through pointers, and no compiler moves an access across that.
+- The processor keeps loads in order among themselves, and stores among themselves, and no store
+  goes before an earlier load.  So each load is an acquire and each store a release.
+- What it does not keep is a store before a later load of another word: the two places of section 4
+  where the page asks for a full fence.  There `full_fence` takes and releases a lock, which is an
+  instruction with a lock prefix, and those order everything.
+"""
+import ctypes
+import errno
+import fcntl
+import importlib.util
+import mmap
+import os
+import platform
+import re
+import select
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
+assert platform.machine() == 'x86_64', 'see Memory order above'
+
+MAX_MESSAGE = 4096
+MAX_DESCRIPTORS = 8
+PAGE = 4096
+ENTRY = 64
+FIRST_ENTRY = 1024
+
+# Section 2's diagrams, in order of their bytes.
+SUBMISSION = struct.Struct('<BBHHHQQQQQHHIII')
+COMPLETION = struct.Struct('<QHHBBHQQQQQII')
+CHUNK = struct.Struct('<QQIIIHH')
+CHUNK_RESULT = struct.Struct('<QIIHHBBH')
+SUBMISSION_MEMBERS = ('opcode job_class flags codec parameter user_data src_offset src_nbytes '
+                      'dst_offset dst_nbytes src_region dst_region checksum timeout_us '
+                      'reserved').split()
+COMPLETION_MEMBERS = ('user_data result reason engine attempt flags bit_offset in_nbytes '
+                      'out_nbytes queue_ns run_ns first_bad_chunk reserved').split()
+CHUNK_MEMBERS = 'src_offset dst_offset src_nbytes dst_nbytes checksum src_region dst_region'.split()
+CHUNK_RESULT_MEMBERS = 'bit_offset in_nbytes out_nbytes result reason engine attempt reserved'.split()
+
+OP_NOOP, OP_DECODE, OP_BATCH, OP_CANCEL = 1, 2, 3, 4
+CLASS_DEFAULT, CLASS_INTERACTIVE, CLASS_NORMAL, CLASS_BACKGROUND = range(4)
+JOB_EXACT_INPUT, JOB_EXACT_OUTPUT, JOB_CHECKSUM = 1, 2, 4
+WAIT_PACKET, WAIT_FUTEX = 1 << 32, 1 << 33
+FLAG_DRAINING = 1
+COMPLETION_RESULTS = 1
+
+SEALS = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
+SEAL_WRITE = 0x8
+F_ADD_SEALS, F_GET_SEALS = 1033, 1034
+SYS_FUTEX, FUTEX_WAIT = 202, 0
+MADV_DONTFORK = 10
+
+
+def numbers_of(header, pattern):
+    """{name in lower case: number} of the lines in a header that match."""
+    with open(os.path.join(TOP, header), encoding='utf-8') as file:
+        return {name.lower(): int(number) for name, number in re.findall(pattern, file.read())}
+
+
+RESULTS = numbers_of('proto/wharf_result.h', r'\bWHARF_(?!REASON_)(\w+) = (\d+)')
+REASONS = numbers_of('proto/wharf_result.h', r'\bWHARF_REASON_(\w+) = (\d+)')
+ENGINES = numbers_of('proto/wharf_job.h', r'\bWHARF_ENGINE_(\w+) = (\d+)')
+CODECS = numbers_of('encoders/wharf_codec.h', r'\bX\((\w+), \w+, (\d+),')
+
+
+def load_messages():
+    """The module that protoc makes of control.proto."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(['protoc', f'--proto_path={TOP}/proto', f'--python_out={folder}',
+                        'control.proto'], check=True)
+        spec = importlib.util.spec_from_file_location('control_pb2', f'{folder}/control_pb2.py')
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+
+messages = load_messages()
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
+                      ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+fence_lock = threading.Lock()
+
+
+def full_fence():
+    with fence_lock:
+        pass
+
+
+class Refused(Exception):
+    """An Error that the daemon answered, or sent before it closed."""
+
+    def __init__(self, error):
+        super().__init__(f'{errno.errorcode.get(error.code, error.code)}: {error.text}')
+        self.code = error.code
+
+
+class Lost(Exception):
+    """The connection has ended."""
+
+
+class ProtocolBroken(Exception):
+    """The daemon did what the page forbids."""
+
+
+def check(condition, text):
+    if not condition:
+        raise ProtocolBroken(text)
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+class Mapping:
+    """Shared memory.  Python's own mmap gives no words of memory that is only for reading."""
+
+    def __init__(self, fd, nbytes, writable):
+        protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+        address = libc.mmap(None, nbytes, protection, mmap.MAP_SHARED, fd, 0)
+        if address == ctypes.c_void_p(-1).value:
+            raise OSError(ctypes.get_errno(), 'mmap')
+        self.address, self.nbytes = address, nbytes
+        libc.madvise(address, nbytes, MADV_DONTFORK)
+
+    def close(self):
+        libc.munmap(self.address, self.nbytes)
+
+    def word32(self, offset):
+        return ctypes.c_uint32.from_address(self.address + offset)
+
+    def word64(self, offset):
+        return ctypes.c_uint64.from_address(self.address + offset)
+
+    def read(self, offset, nbytes):
+        assert 0 <= offset and 0 <= nbytes and offset + nbytes <= self.nbytes
+        return ctypes.string_at(self.address + offset, nbytes)
+
+    def write(self, offset, data):
+        assert 0 <= offset and offset + len(data) <= self.nbytes
+        ctypes.memmove(self.address + offset, bytes(data), len(data))
+
+
+def ring_nbytes(n_entries):
+    return (FIRST_ENTRY + ENTRY * n_entries + PAGE - 1) // PAGE * PAGE
+
+
+def sealed_memfd(nbytes, seals=SEALS, contents=b''):
+    fd = os.memfd_create('wharf_client', os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, nbytes)
+    if contents:
+        os.pwrite(fd, contents, 0)
+    fcntl.fcntl(fd, F_ADD_SEALS, seals)
+    return fd
+
+
+def check_memfd(fd, nbytes):
+    """What a client checks of descriptors from the daemon."""
+    check(os.fstat(fd).st_size == nbytes, 'a descriptor of another length')
+    check(fcntl.fcntl(fd, F_GET_SEALS) & 0x2, 'a descriptor that can shrink')
+    check(not os.get_inheritable(fd), 'a descriptor that is not close-on-exec')
+
+
+# ---- control socket ------------------------------------------------------------------------------
+
+class Connection:
+    """Section 1: requests and replies, with wake-up packets between them."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
+        try:
+            self.socket.connect(path)
+        except OSError:
+            self.socket.close()
+            raise
+        self.last_id = 0
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, packet, fds=()):
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f'{len(fds)}i', *fds))]
+        try:
+            self.socket.sendmsg([packet], rights if fds else [], socket.MSG_NOSIGNAL)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise Lost from error
+
+    def ring(self):
+        """A wake-up packet.  One that does not fit is not needed."""
+        try:
+            self.socket.send(b'\0', socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+            pass
+
+    def _read(self):
+        room = socket.CMSG_SPACE(4 * (MAX_DESCRIPTORS + 1))
+        how = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
+        try:
+            return self.socket.recvmsg(MAX_MESSAGE + 1, room, how)
+        except ConnectionResetError:
+            # Said once, before what was sent earlier.
+            return self.socket.recvmsg(MAX_MESSAGE + 1, room, how)
+
+    def receive(self, timeout):
+        """(Reply, descriptors), (None, []) for a wake-up, None when nothing came in time."""
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        if not poll.poll(1000 * timeout):
+            return None
+        packet, control, flags, _ = self._read()
+        fds = [fd for level, kind, data in control
+               if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+               for fd in struct.unpack(f'{len(data) // 4}i', data)]
+        if not packet:
+            raise Lost
+        check(not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC) and len(packet) <= MAX_MESSAGE,
+              'a truncated packet')
+        if len(packet) == 1:
+            return None, fds
+        reply = messages.Reply.FromString(packet)
+        if reply.id == 0:
+            raise Refused(reply.error)
+        return reply, fds
+
+    def call(self, body, message, fds=(), timeout=20):
+        """Sends a request and waits for its reply; returns that reply's body and descriptors."""
+        self.last_id += 1
+        request = messages.Request(id=self.last_id)
+        getattr(request, body).CopyFrom(message)
+        packet = request.SerializeToString()
+        check(2 <= len(packet) <= MAX_MESSAGE, 'a request of that length')
+        self.send(packet, fds)
+        end = time.monotonic() + timeout
+        while True:
+            got = self.receive(max(0, end - time.monotonic()))
+            check(got is not None, f'no reply to {body} in time')
+            reply, fds = got
+            if reply is None:
+                continue
+            check(reply.id == request.id, 'a reply with another id')
+            kind = reply.WhichOneof('body')
+            if kind == 'error':
+                raise Refused(reply.error)
+            return kind, getattr(reply, kind), fds
+
+    def ask(self, body, message, expected, fds=()):
+        """call, for one kind of reply."""
+        kind, reply, came = self.call(body, message, fds)
+        check(kind == expected and (not came or kind == 'open_queue'), f'{kind} as reply to {body}')
+        return (reply, came) if kind == 'open_queue' else reply
+
+    def hello(self, version=1, min_version=1, required=0, optional=0):
+        return self.ask('hello', messages.HelloRequest(
+            version=version, min_version=min_version, required_features=required,
+            optional_features=optional, client_name='wharf_client.py'), 'hello')
+
+
+# ---- rings ---------------------------------------------------------------------------------------
+
+def crossed(first, to, index):
+    """Whether a tail's move from first to `to` published the entry of that index."""
+    return (index - first) & 0xffffffff < (to - first) & 0xffffffff
+
+
+class Rings:
+    """Sections 2, 3 and 4.  Every index is a private copy; no word is read back or read twice."""
+
+    def __init__(self, connection, c_fd, d_fd, n_entries):
+        self.connection, self.n_entries = connection, n_entries
+        for fd in (c_fd, d_fd):
+            check_memfd(fd, ring_nbytes(n_entries))
+        self.c = Mapping(c_fd, ring_nbytes(n_entries), True)
+        self.d = Mapping(d_fd, ring_nbytes(n_entries), False)
+        self.sq_tail, self.cq_head = self.c.word32(0), self.c.word32(128)
+        self.cq_wait = self.c.word64(256)
+        self.cq_tail, self.sq_wait = self.d.word32(256), self.d.word64(384)
+        self.flags = self.d.word32(512)
+        self.submitted = self.published = 0  # sq_tail with and without what is not yet published
+        self.reaped = self.seen = 0          # cq_head, and cq_tail as last loaded
+
+    def close(self):
+        self.c.close()
+        self.d.close()
+
+    def n_outstanding(self):
+        return (self.submitted - self.reaped) & 0xffffffff
+
+    def submit(self, entry):
+        assert self.n_outstanding() < self.n_entries
+        slot = self.submitted % self.n_entries
+        self.c.write(FIRST_ENTRY + ENTRY * slot, entry)
+        self.submitted = (self.submitted + 1) & 0xffffffff
+
+    def publish(self, look=True):
+        """Publishes what was submitted, and wakes the daemon if it wants that; without `look`,
+        always."""
+        first = self.published
+        self.cq_head.value = self.reaped
+        self.sq_tail.value = self.published = self.submitted
+        if not look:
+            self.connection.ring()
+            return
+        full_fence()
+        wait = self.sq_wait.value
+        if wait & WAIT_PACKET and crossed(first, self.published, wait & 0xffffffff):
+            self.connection.ring()
+
+    def look(self):
+        """How many completions can be reaped."""
+        tail = self.cq_tail.value
+        check((tail - self.seen) & 0xffffffff <= (self.published - self.seen) & 0xffffffff,
+              f'cq_tail goes from {self.seen} to {tail}, past {self.published}')
+        self.seen = tail
+        return (tail - self.reaped) & 0xffffffff
+
+    def reap(self):
+        """The next completion as bytes, or None."""
+        if self.reaped == self.seen and self.look() == 0:
+            return None
+        entry = self.d.read(FIRST_ENTRY + ENTRY * (self.reaped % self.n_entries), ENTRY)
+        self.reaped = (self.reaped + 1) & 0xffffffff
+        return entry
+
+    def arm(self, ways, n):
+        """Asks to be woken when n can be reaped, and looks again: how many can."""
+        assert 1 <= n <= self.n_outstanding()
+        self.cq_wait.value = ways | (self.reaped + n - 1) & 0xffffffff
+        full_fence()
+        return self.look()
+
+    def sleep_on_futex(self, limit_ns):
+        """Until cq_tail is no longer what it was when last seen, or that time is over."""
+        limit = struct.pack('qq', 0, limit_ns)
+        libc.syscall(ctypes.c_long(SYS_FUTEX), ctypes.c_void_p(self.d.address + 256),
+                     ctypes.c_int(FUTEX_WAIT), ctypes.c_uint32(self.seen),
+                     ctypes.c_char_p(limit), None, ctypes.c_int(0))
+
+
+# ---- a client ------------------------------------------------------------------------------------
+
+class Client:
+    """A session, and with it what section 5 says a client keeps: a copy of each submission that it
+    has not reaped, the arena's descriptor, the regions."""
+
+    def __init__(self, path, n_entries=64, arena_nbytes=1 << 20, way='futex'):
+        self.path, self.n_entries, self.way = path, n_entries, way
+        self.regions = {}      # number: RegisterMemoryRequest, descriptor
+        self.outstanding = {}  # user_data: [bytes, ...], in the order in which they were submitted
+        self.arena_fd = None
+        self.n_replayed = 0
+        self._connect()
+        self._open(arena_nbytes)
+
+    def _connect(self):
+        self.connection = Connection(self.path)
+        try:
+            self.hello = self.connection.hello()
+        except (Refused, Lost, ProtocolBroken):
+            self.connection.close()
+            raise
+
+    def _open(self, arena_nbytes):
+        bring = self.arena_fd is not None
+        reply, fds = self.connection.ask(
+            'open_queue', messages.OpenQueueRequest(
+                n_entries=self.n_entries, arena_nbytes=arena_nbytes, bring_arena=bring),
+            'open_queue', [self.arena_fd] if bring else [])
+        check(len(fds) == (3 if arena_nbytes and not bring else 2), 'another number of descriptors')
+        check(reply.n_entries == self.n_entries, 'another number of entries')
+        if len(fds) == 3:
+            self.arena_fd = fds[2]
+            check_memfd(self.arena_fd, reply.arena_nbytes)
+            self.arena = Mapping(self.arena_fd, reply.arena_nbytes, True)
+        self.rings = Rings(self.connection, fds[0], fds[1], self.n_entries)
+        self.ring_fds = fds[:2]
+
+    def _close_rings(self):
+        self.rings.close()
+        self.connection.close()
+        for fd in self.ring_fds:
+            os.close(fd)
+
+    def close(self):
+        self._close_rings()
+        if self.arena_fd is not None:
+            self.arena.close()
+            os.close(self.arena_fd)
+
+    def register(self, region, fd, nbytes, read_only=False, kind=1):
+        request = messages.RegisterMemoryRequest(region=region, kind=kind, nbytes=nbytes,
+                                                 read_only=read_only)
+        self.connection.ask('register_memory', request, 'done', [fd])
+        self.regions[region] = (request, fd)
+
+    def unregister(self, region):
+        self.connection.ask('unregister_memory', messages.UnregisterMemoryRequest(region=region),
+                            'done')
+        del self.regions[region]
+
+    def stats(self):
+        """All metric families, from all pages."""
+        families, first = [], 0
+        while True:
+            page = self.connection.ask('stats', messages.StatsRequest(first=first), 'stats')
+            families += page.families
+            check(page.next == 0 or page.next > first, 'pages go back')
+            if page.next == 0:
+                return families
+            first = page.next
+
+    def submit(self, publish=True, **members):
+        """Submits; members that are not named are 0.  user_data is to be another for each."""
+        entry = SUBMISSION.pack(*(members.get(name, 0) for name in SUBMISSION_MEMBERS))
+        assert set(members) <= set(SUBMISSION_MEMBERS)
+        self.outstanding.setdefault(members.get('user_data', 0), []).append(entry)
+        self.rings.submit(entry)
+        if publish:
+            self.publish()
+
+    def publish(self):
+        self.rings.publish(look=self.way != 'poll')
+
+    def _take(self):
+        """All completions that are there."""
+        done = []
+        while (entry := self.rings.reap()) is not None:
+            completion = dict(zip(COMPLETION_MEMBERS, COMPLETION.unpack(entry)))
+            entries = self.outstanding.get(completion['user_data'])
+            check(entries, 'a completion of nothing')
+            entries.pop(0)
+            if not entries:
+                del self.outstanding[completion['user_data']]
+            done.append(completion)
+        return done
+
+    def _sleep(self, n):
+        """Until n completions may be there, or something else has happened."""
+        ways = {'futex': WAIT_FUTEX, 'packet': WAIT_PACKET, 'poll': None}[self.way]
+        if ways is not None and self.rings.arm(ways, n) >= n:
+            return
+        if self.way == 'futex':
+            self.rings.sleep_on_futex(50_000_000)
+        else:
+            self.connection.receive(20 if self.way == 'packet' else 0.001)
+        # Until the socket is empty; and the end of the connection is seen nowhere else.
+        while self.connection.receive(0) is not None:
+            pass
+
+    def wait(self, n, timeout=20):
+        """n completions, or more."""
+        done, end = self._take(), time.monotonic() + timeout
+        while len(done) < n:
+            check(time.monotonic() < end, f'{len(done)} of {n} completions in {timeout} s')
+            self._sleep(n - len(done))
+            done += self._take()
+        return done
+
+    def run(self, **members):
+        """Submits one and returns its completion."""
+        self.submit(**members)
+        done = self.wait(1)
+        check(len(done) == 1, 'more completions than one')
+        return done[0]
+
+    def come_back(self, timeout=20):
+        """Section 5, after the connection was lost: returns what the dead daemon had completed."""
+        done = self._take()
+        self._close_rings()
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                self._connect()
+                break
+            except (OSError, Lost):
+                check(time.monotonic() < end, 'no daemon comes back')
+                time.sleep(0.005)
+        self._open(self.arena.nbytes if self.arena_fd is not None else 0)
+        for request, fd in self.regions.values():
+            self.connection.ask('register_memory', request, 'done', [fd])
+        for entries in self.outstanding.values():
+            for entry in entries:
+                self.rings.submit(entry)
+                self.n_replayed += 1
+        self.rings.publish(look=self.way != 'poll')
+        return done
+
+    def wait_through(self, n):
+        """wait, whatever becomes of the daemon."""
+        done = []
+        while len(done) < n:
+            try:
+                done += self.wait(1)
+            except Lost:
+                done += self.come_back()
+        return done
