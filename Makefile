@@ -324,11 +324,18 @@ gpu-programs:
 # Jobs with damaged streams in `make test-gpu`, and of these some under the memory checker.
 DAMAGED ?= 1000000
 DAMAGED_CHECKED ?= 2000
+# Forged streams, each with some variants and damages; and under the memory checker.
+FORGED ?= 20000
+FORGED_CHECKED ?= 200
 gpu_test  := $(BUILD)/wharf_gpu_test
 sanitizer := $(firstword $(wildcard $(CUDA_HOME)/bin/compute-sanitizer) compute-sanitizer)
 sanitized := $(gpu_test) --own-memory
 gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vectors tests/vectors" \
-    "$(gpu_test) generated 20" "$(gpu_test) --any-codec generated 3" "$(gpu_test) damaged $(DAMAGED)" \
+    "$(gpu_test) --serial vectors tests/vectors" "$(gpu_test) --serial-registers vectors tests/vectors" \
+    "$(gpu_test) generated 20" "$(gpu_test) --any-codec generated 3" "$(gpu_test) --serial generated 3" \
+    "$(gpu_test) forged $(FORGED)" "$(gpu_test) --serial forged 2000" \
+    "$(gpu_test) --serial-registers forged 2000" "$(gpu_test) damaged $(DAMAGED)" \
+    "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) forged $(FORGED_CHECKED)" \
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) damaged $(DAMAGED_CHECKED)" \
     $(foreach tool,memcheck racecheck initcheck,"$(sanitizer) --tool $(tool) --error-exitcode 9 $(sanitized) vectors tests/vectors")
 ifneq ($(VECTORS),)
@@ -343,6 +350,8 @@ test-gpu: gpu-programs ## device decoders on a GPU, which must be there; VECTORS
 gpu_peers = $(if $(DATA),--data $(DATA)) $(if $(NVCOMP),--nvcomp $(NVCOMP))
 bench-gpu: gpu-programs $(BUILD)/bench/columns ## time device decoders on a GPU; DATA=DIR, NVCOMP=PROGRAM
 	$(Q)tests/bench/gpu-run $(gpu_peers)
+	$(Q)tests/bench/gpu-run --serial $(if $(DATA),--data $(DATA))
+	$(Q)tests/bench/gpu-run --serial-registers $(if $(DATA),--data $(DATA))
 	$(Q)tests/bench/gpu-run --mode sweep $(gpu_peers)
 
 # ---- benchmarks ----------------------------------------------------------------------------

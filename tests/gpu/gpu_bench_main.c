@@ -8,6 +8,8 @@
  *
  *     --engine simt     the SIMT layer in the GPU's place: tries the program out, times nothing
  *     --any-codec       the kernel that has all decoders
+ *     --serial, --serial-registers    the kernel that decodes one symbol a step, as CODAG does,
+ * with input through shared memory or through registers; of codecs that have one
  *
  * FILE is cut into chunks of CHUNK bytes (what is left over at the end is not used, unless it is
  * all there is), which are repeated until there are enough; each copy has its own memory.  Deflate,
@@ -27,6 +29,7 @@
 #include <zlib.h>
 
 #include "encoders/codec.h"
+#include "kernels/simt/simt_batch.h"
 #include "tests/gpu/gpu_device.h"
 #include "tests/lib/test_file.h"
 
@@ -54,6 +57,7 @@ struct bench {
     const struct gpu_device_ops *device;
     const char *data_name;
     bool any_codec;
+    uint32_t serial; /* WHARF_DEVICE_SERIAL, _REGISTERS or 0 */
     unsigned n_runs;
     bool wrong;
 };
@@ -258,6 +262,19 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static uint32_t batch_codec(const struct bench *bench, const struct source *source)
+{
+    return bench->any_codec ? WHARF_DEVICE_ANY_CODEC : bench->serial | source->codec_number;
+}
+
+static const char *kernel_name(const struct bench *bench)
+{
+    return bench->any_codec                                 ? "any codec"
+           : bench->serial == WHARF_DEVICE_SERIAL           ? "serial"
+           : bench->serial == WHARF_DEVICE_SERIAL_REGISTERS ? "serial, registers"
+                                                            : "own";
+}
+
 static void print_row(const struct bench *bench, const char *mode, const struct source *source,
                       const struct measurement *m, size_t n_wrong)
 {
@@ -267,13 +284,12 @@ static void print_row(const struct bench *bench, const char *mode, const struct 
     printf("{\"peer\":\"wharf\",\"mode\":\"%s\",\"codec\":\"%s\",\"data\":\"%s\",\"chunk\":%zu,"
            "\"chunks\":%zu,\"bytes\":%zu,\"ratio\":%.3f,\"GBps_median\":%.2f,\"GBps_min\":%.2f,"
            "\"GBps_max\":%.2f,\"us_median\":%.1f,\"runs\":%u,\"wrong\":%zu,\"device\":\"%s\","
-           "\"any_codec\":%s%s}\n",
+           "\"gpu_kernel\":\"%s\"%s}\n",
            mode, source->codec->name, bench->data_name, source->chunk_nbytes, m->n_chunks,
            out_nbytes, (double)out_nbytes / (double)m->in_nbytes, mb / ms[bench->n_runs / 2],
            mb / ms[bench->n_runs - 1], mb / ms[0], ms[bench->n_runs / 2] * 1e3, bench->n_runs,
-           n_wrong, bench->device->name(), bench->any_codec ? "true" : "false",
-           bench->device->kernel_facts(bench->any_codec ? WHARF_DEVICE_ANY_CODEC
-                                                        : source->codec_number));
+           n_wrong, bench->device->name(), kernel_name(bench),
+           bench->device->kernel_facts(batch_codec(bench, source)));
     fflush(stdout);
 }
 
@@ -287,7 +303,7 @@ static void measure(struct bench *bench, const char *mode, const struct source *
         .chunks = m.d_chunks,
         .outcomes = m.d_outcomes,
         .n_chunks = (uint32_t)n_chunks,
-        .codec = bench->any_codec ? WHARF_DEVICE_ANY_CODEC : source->codec_number,
+        .codec = batch_codec(bench, source),
     };
     for (unsigned i = 0; i < WARM_UP_RUNS; i++)
         bench->device->decode(&batch);
@@ -318,7 +334,8 @@ static void sweep(struct bench *bench, struct source *source, size_t file_nbytes
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: wharf_gpu_bench [--engine cuda|simt] [--any-codec]\n"
+    fprintf(stderr, "usage: wharf_gpu_bench [--engine cuda|simt] "
+                    "[--any-codec | --serial | --serial-registers]\n"
                     "           speed CODEC FILE CHUNK TOTAL [RUNS]\n"
                     "         | few   CODEC FILE CHUNK N [RUNS]\n"
                     "         | sweep CODEC FILE [RUNS]\n");
@@ -347,6 +364,10 @@ int main(int argc, char **argv)
         int n = 1;
         if (strcmp(argv[1], "--any-codec") == 0) {
             bench.any_codec = true;
+        } else if (strcmp(argv[1], "--serial") == 0) {
+            bench.serial = WHARF_DEVICE_SERIAL;
+        } else if (strcmp(argv[1], "--serial-registers") == 0) {
+            bench.serial = WHARF_DEVICE_SERIAL_REGISTERS;
         } else if (argc > 2 && strcmp(argv[1], "--engine") == 0) {
             bench.device = strcmp(argv[2], "simt") == 0 ? &gpu_device_simt : &gpu_device_cuda;
             n = 2;
@@ -370,6 +391,10 @@ int main(int argc, char **argv)
         die(argv[2], "no such codec");
     source.codec_number = (uint32_t)codec;
     source.codec = wharf_codec_find(source.codec_number);
+    if (bench.any_codec && bench.serial)
+        return usage();
+    if (!wharf_simt_can_decode(bench.serial | source.codec_number))
+        die(argv[2], bench.serial ? "has no serial kernel" : "has no device decoder");
     uint8_t *file = test_file_read(argv[3], &file_nbytes);
     if (!file || file_nbytes == 0)
         die(argv[3], file ? "is empty" : strerror(errno));

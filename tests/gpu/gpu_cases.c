@@ -55,12 +55,13 @@ void *gpu_case_list_own(struct gpu_case_list *list, void *p)
 /* ---- vectors ----------------------------------------------------------------------------------
  */
 
-void gpu_cases_add_vectors(struct gpu_case_list *list, const struct test_vector_list *vectors)
+void gpu_cases_add_vectors(struct gpu_case_list *list, const struct test_vector_list *vectors,
+                           uint32_t serial)
 {
     for (size_t i = 0; i < vectors->n_vectors; i++) {
         const struct test_vector *vector = &vectors->vectors[i];
         size_t nbytes;
-        if (!wharf_simt_can_decode(vector->codec))
+        if (!wharf_simt_can_decode(serial | vector->codec))
             continue;
         uint8_t *in = test_file_read(vector->path, &nbytes);
         if (!in)
@@ -139,6 +140,25 @@ void gpu_cases_add_streams(struct gpu_case_list *list, uint32_t codec)
                 if (row->level_max > row->level_default)
                     add_stream(list, codec, kind, stream_sizes[s], row, row->level_max);
             }
+}
+
+/* Few symbols mostly, so that blocks end and begin again; and now and then more than a region. */
+void gpu_cases_add_forged(struct gpu_case_list *list, uint64_t first, uint64_t n)
+{
+    for (uint64_t number = first; number < first + n; number++) {
+        struct test_forge forge;
+        test_forge_init(&forge, number);
+        test_forge_stream(&forge, 1 + (unsigned)(number % 5), number % 7 ? 300 : 6000);
+        struct gpu_case c = {
+            .name = "forged",
+            .number = number,
+            .codec = WHARF_CODEC_DEFLATE,
+            .in = gpu_case_list_own(list, forge.data),
+            .in_nbytes = test_forge_nbytes(&forge),
+            .out_avail = forge.out_nbytes,
+        };
+        gpu_case_list_add(list, &c);
+    }
 }
 
 /* ---- what else may be asked of them -----------------------------------------------------------

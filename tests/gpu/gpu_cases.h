@@ -6,6 +6,7 @@
 #define WHARF_TESTS_GPU_CASES_H
 
 #include "tests/gpu/gpu_check.h"
+#include "tests/lib/test_forge.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_vector.h"
 
@@ -24,14 +25,22 @@ void gpu_case_list_add(struct gpu_case_list *list, const struct gpu_case *c);
 /* Makes malloc'ed memory the list's own; returns it. */
 void *gpu_case_list_own(struct gpu_case_list *list, void *p);
 
-/* Each vector of a codec that the device decodes, and each good one with a byte less of room. */
-void gpu_cases_add_vectors(struct gpu_case_list *list, const struct test_vector_list *vectors);
+/* Each vector of a codec that the device decodes (with `serial`, gpu_check_options', by the serial
+ * kernel), and each good one with a byte less of room. */
+void gpu_cases_add_vectors(struct gpu_case_list *list, const struct test_vector_list *vectors,
+                           uint32_t serial);
 
 /*
  * Good streams: every kind of data in several sizes by every encoder of the codec at several
  * levels.  Adds them as cases with exactly the room that they need.
  */
 void gpu_cases_add_streams(struct gpu_case_list *list, uint32_t codec);
+
+/*
+ * Streams of Deflate that no packer writes (tests/lib/test_forge.h): good ones number `first` to
+ * first + n - 1, with the room that they need.
+ */
+void gpu_cases_add_forged(struct gpu_case_list *list, uint64_t first, uint64_t n);
 
 /*
  * What else may be asked of a good stream: more and less room, a source that is cut off or has

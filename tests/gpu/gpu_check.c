@@ -363,7 +363,8 @@ size_t gpu_checker_run(struct gpu_checker *checker, struct gpu_case *cases, size
             .chunks = (struct wharf_device_chunk *)checker->chunks.there,
             .outcomes = (struct wharf_outcome *)checker->outcomes.there,
             .n_chunks = (uint32_t)checker->n_cases,
-            .codec = options->any_codec ? WHARF_DEVICE_ANY_CODEC : cases[done].codec,
+            .codec =
+                options->any_codec ? WHARF_DEVICE_ANY_CODEC : options->serial | cases[done].codec,
         };
         checker->device->decode(&batch);
         bring_back(checker);

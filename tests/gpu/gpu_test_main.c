@@ -4,10 +4,14 @@
  *
  *     wharf_gpu_test [OPTION]... vectors FOLDER | vectors TABLE FOLDER
  *     wharf_gpu_test [OPTION]... generated N      N variants of each of some hundred good streams
- *     wharf_gpu_test [OPTION]... damaged N        N streams with one to four bits changed
+ *     wharf_gpu_test [OPTION]... forged N         N streams of Deflate that no packer writes, and
+ * of each a few variants and damages wharf_gpu_test [OPTION]... damaged N        N streams with one
+ * to four bits changed
  *
  *     --engine cuda|simt   what runs device code: the first GPU (default), or the SIMT layer
  *     --any-codec          the kernel that has all decoders, instead of each codec's own
+ *     --serial             the kernel that decodes one symbol a step, of codecs that have one
+ *     --serial-registers   the same with input through registers instead of shared memory
  *     --own-memory         memory of its own for every job: for compute-sanitizer
  *     --codec NAME         this codec alone
  *     --seed N             other variants and damages (default 1)
@@ -33,8 +37,11 @@ static const uint32_t all_codecs[] = {
 };
 enum { N_CODECS = sizeof(all_codecs) / sizeof(all_codecs[0]) };
 
-/* Damaged jobs made and checked at a time. */
-enum { DAMAGED_AT_ONCE = 8192 };
+/* Damaged jobs made and checked at a time; forged streams likewise. */
+enum { DAMAGED_AT_ONCE = 8192, FORGED_AT_ONCE = 2048 };
+
+/* Of each forged stream. */
+enum { FORGED_VARIANTS = 2, FORGED_DAMAGES = 3 };
 
 static struct {
     struct gpu_check_options check;
@@ -46,15 +53,18 @@ static struct {
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: wharf_gpu_test [--engine cuda|simt] [--any-codec] [--own-memory] "
-                    "[--codec NAME] [--seed N] [--save FOLDER]\n"
-                    "           vectors FOLDER | vectors TABLE FOLDER | generated N | damaged N\n");
+    fprintf(stderr, "usage: wharf_gpu_test [--engine cuda|simt] [--own-memory] [--codec NAME] "
+                    "[--seed N] [--save FOLDER]\n"
+                    "               [--any-codec | --serial | --serial-registers]\n"
+                    "           vectors FOLDER | vectors TABLE FOLDER | generated N | forged N | "
+                    "damaged N\n");
     return 2;
 }
 
 static int is_chosen(uint32_t codec)
 {
-    return wharf_simt_can_decode(codec) && (run.codec < 0 || (uint32_t)run.codec == codec);
+    return wharf_simt_can_decode(run.check.serial | codec) &&
+           (run.codec < 0 || (uint32_t)run.codec == codec);
 }
 
 static void report(const char *name, uint64_t n_cases, uint64_t n_failed)
@@ -68,7 +78,7 @@ static void report(const char *name, uint64_t n_cases, uint64_t n_failed)
 static void run_vectors(const struct test_vector_list *vectors)
 {
     struct gpu_case_list list = {0};
-    gpu_cases_add_vectors(&list, vectors);
+    gpu_cases_add_vectors(&list, vectors, run.check.serial);
     gpu_checker_run(run.checker, list.cases, list.n_cases);
     for (size_t i = 0; i < list.n_cases; i++) {
         char name[4096];
@@ -121,6 +131,37 @@ static void run_damaged(uint32_t codec, uint64_t n_damaged)
     gpu_case_list_deinit(&streams);
 }
 
+/* Good streams, variants and damages of each, all in one list. */
+static uint64_t check_forged(struct test_random *random, uint64_t first, uint64_t n,
+                             uint64_t *n_cases)
+{
+    struct gpu_case_list list = {0};
+    gpu_cases_add_forged(&list, first, n);
+    for (uint64_t i = 0; i < n; i++) {
+        const struct gpu_case stream = list.cases[i];
+        gpu_cases_add_variants(&list, &stream, random, FORGED_VARIANTS);
+        for (unsigned k = 0; k < FORGED_DAMAGES; k++)
+            gpu_cases_add_damaged(&list, &stream, random, stream.number);
+    }
+    uint64_t n_failed = gpu_checker_run(run.checker, list.cases, list.n_cases);
+    *n_cases += list.n_cases;
+    gpu_case_list_deinit(&list);
+    return n_failed;
+}
+
+static void run_forged(uint64_t n_forged)
+{
+    struct test_random random = {run.seed};
+    uint64_t n_cases = 0;
+    uint64_t n_failed = 0;
+
+    for (uint64_t done = 0; done < n_forged; done += FORGED_AT_ONCE) {
+        uint64_t n = n_forged - done < FORGED_AT_ONCE ? n_forged - done : FORGED_AT_ONCE;
+        n_failed += check_forged(&random, (run.seed << 32) + done, n, &n_cases);
+    }
+    report("forged streams of deflate", n_cases, n_failed);
+}
+
 static int parse_number(const char *text, uint64_t *ret)
 {
     char *end;
@@ -135,6 +176,14 @@ static int take_option(char **argv)
     const char *value = argv[1];
     if (strcmp(argv[0], "--any-codec") == 0) {
         run.check.any_codec = true;
+        return 1;
+    }
+    if (strcmp(argv[0], "--serial") == 0) {
+        run.check.serial = WHARF_DEVICE_SERIAL;
+        return 1;
+    }
+    if (strcmp(argv[0], "--serial-registers") == 0) {
+        run.check.serial = WHARF_DEVICE_SERIAL_REGISTERS;
         return 1;
     }
     if (strcmp(argv[0], "--own-memory") == 0) {
@@ -158,19 +207,29 @@ static int take_option(char **argv)
     return -1;
 }
 
-/* The codecs one after the other; damaged streams are shared out among them. */
+/* Damaged streams are shared out by what there is to damage: bytes that are stored have nothing but
+ * their number, so a hundredth is enough for them. */
+static uint64_t damage_weight(uint32_t codec)
+{
+    return !is_chosen(codec) ? 0 : codec == WHARF_CODEC_STORED ? 1 : 100;
+}
+
+/* The codecs one after the other. */
 static void run_codecs(const char *mode, uint64_t count)
 {
-    uint64_t n_chosen = 0;
+    uint64_t all = 0;
     for (int i = 0; i < N_CODECS; i++)
-        n_chosen += (uint64_t)is_chosen(all_codecs[i]);
+        all += damage_weight(all_codecs[i]);
     for (int i = 0; i < N_CODECS; i++) {
-        if (!is_chosen(all_codecs[i]))
+        uint32_t codec = all_codecs[i];
+        if (!is_chosen(codec))
             continue;
         if (strcmp(mode, "generated") == 0)
-            run_generated(all_codecs[i], count);
-        else
-            run_damaged(all_codecs[i], (count + n_chosen - 1) / n_chosen);
+            run_generated(codec, count);
+        else if (strcmp(mode, "damaged") == 0)
+            run_damaged(codec, (count * damage_weight(codec) + all - 1) / all);
+        else if (codec == WHARF_CODEC_DEFLATE)
+            run_forged(count);
     }
 }
 
@@ -192,7 +251,10 @@ int main(int argc, char **argv)
     int is_vectors = strcmp(mode, "vectors") == 0;
     if (is_vectors ? argc - at > 3
                    : argc - at != 2 || parse_number(argv[at + 1], &count) < 0 ||
-                         (strcmp(mode, "generated") != 0 && strcmp(mode, "damaged") != 0))
+                         (strcmp(mode, "generated") != 0 && strcmp(mode, "forged") != 0 &&
+                          strcmp(mode, "damaged") != 0))
+        return usage();
+    if (run.check.any_codec && run.check.serial)
         return usage();
 
     setvbuf(stdout, NULL, _IOLBF, 0);
