@@ -352,7 +352,9 @@ struct wharf_job {
  *   ret_outcome  not NULL; receives what became of it.
  *
  * Embedded, it computes in the calling thread, without sleeping, locking or (except in the
- * reference engine, which asks zlib) taking memory, and does not look at timeout_us.  Through a
+ * reference engine, which asks zlib) taking memory, and does not look at timeout_us.  (A
+ * process's first job with Deflate's fixed codes makes tables for all, for which others wait that
+ * need them at that moment.)  Through a
  * daemon it copies what is neither in the arena nor registered into the arena and back.  What
  * cannot go that way (it does not fit, it is over the daemon's limits, or the daemon is away) is
  * decoded in the calling thread, unless the handle was opened with WHARF_OPEN_DAEMON, or with GPU

@@ -48,46 +48,61 @@ struct settings {
     bool json;
 };
 
-static bool take_codec(struct settings *settings, const char *argument)
+static const char *take_codec(struct settings *settings, const char *argument)
 {
     int codec = wharf_codec_from_name(argument);
 
-    if (codec < 0 || settings->n_codecs == MAX_CODECS)
-        return false;
+    if (codec < 0)
+        return WHARF_CLI_CODEC_SYNTAX;
+    if (settings->n_codecs == MAX_CODECS)
+        return "possible: there are too many";
     settings->codecs[settings->n_codecs++] = codec;
-    return true;
+    return NULL;
 }
 
-static bool take_level(struct settings *settings, const char *argument)
+static const char *take_level(struct settings *settings, const char *argument)
 {
     int64_t level;
 
-    if (!wharf_cli_parse_number(argument, 0, 99, &level) || settings->n_levels == MAX_LEVELS)
-        return false;
+    if (!wharf_cli_parse_number(argument, 0, 99, &level))
+        return "a number from 0 to 99";
+    if (settings->n_levels == MAX_LEVELS)
+        return "possible: there are too many";
     settings->levels[settings->n_levels++] = (int)level;
-    return true;
+    return NULL;
 }
 
-static bool take_option(void *own, int option, const char *argument)
+static const char *take_chunk(struct settings *settings, const char *argument)
+{
+    if (!wharf_cli_parse_size(argument, &settings->chunk_nbytes) ||
+        settings->chunk_nbytes < WHARF_CONTAINER_CHUNK_MIN_NBYTES ||
+        settings->chunk_nbytes > WHARF_CONTAINER_CHUNK_MAX_NBYTES)
+        return "a size from 1 to 16M";
+    return NULL;
+}
+
+static const char *take_option(void *own, int option, const char *argument)
 {
     struct settings *settings = own;
 
     switch (option) {
     case 'b':
-        return wharf_cli_parse_size(argument, &settings->chunk_nbytes) &&
-               settings->chunk_nbytes >= WHARF_CONTAINER_CHUNK_MIN_NBYTES &&
-               settings->chunk_nbytes <= WHARF_CONTAINER_CHUNK_MAX_NBYTES;
+        return take_chunk(settings, argument);
     case 'c':
         return take_codec(settings, argument);
     case 'l':
         return take_level(settings, argument);
     case OPTION_CLIENTS:
-        return wharf_cli_parse_number(argument, 1, MAX_CLIENTS, &settings->n_clients);
+        return wharf_cli_parse_number(argument, 1, MAX_CLIENTS, &settings->n_clients)
+                   ? NULL
+                   : "a number from 1 to 1024";
     case OPTION_SECONDS:
-        return wharf_cli_parse_number(argument, 0, 3600, &settings->n_seconds);
+        return wharf_cli_parse_number(argument, 0, 3600, &settings->n_seconds)
+                   ? NULL
+                   : "a number from 0 to 3600";
     default:
         settings->json = true;
-        return true;
+        return NULL;
     }
 }
 

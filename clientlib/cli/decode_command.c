@@ -22,14 +22,15 @@ struct settings {
     uint64_t max_output_nbytes;
 };
 
-static bool take_option(void *own, int option, const char *argument)
+static const char *take_option(void *own, int option, const char *argument)
 {
     struct settings *settings = own;
 
     if (option == OPTION_MAX_OUTPUT)
-        return wharf_cli_parse_size(argument, &settings->max_output_nbytes);
+        return wharf_cli_parse_size(argument, &settings->max_output_nbytes) ? NULL
+                                                                            : WHARF_CLI_SIZE_SYNTAX;
     settings->codec = wharf_codec_from_name(argument);
-    return settings->codec >= 0;
+    return settings->codec >= 0 ? NULL : WHARF_CLI_CODEC_SYNTAX;
 }
 
 static int decode_input(struct wharf_cli_task *task, const struct settings *settings)

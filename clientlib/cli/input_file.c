@@ -85,10 +85,20 @@ int wharf_cli_input_open(struct wharf_cli_input *ret_input, const char *path)
     return 0;
 }
 
+/* Reading by offset has not moved it: who reads it next, perhaps for a second `-`, is to find it at
+ * its end, as a filter leaves it. */
+static void leave_standard_input(const struct wharf_cli_input *input)
+{
+    if (input->is_seekable)
+        (void)lseek(input->fd, (off_t)(input->base + input->nbytes), SEEK_SET);
+}
+
 void wharf_cli_input_close(struct wharf_cli_input *input)
 {
     if (input->fd > STDIN_FILENO)
         close(input->fd);
+    else if (input->fd == STDIN_FILENO)
+        leave_standard_input(input);
     if (input->stop_fd >= 0)
         close(input->stop_fd);
     free(input->window);

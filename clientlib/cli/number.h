@@ -20,6 +20,9 @@ bool wharf_cli_parse_range(const char *text, uint64_t *ret_offset, uint64_t *ret
 /* Room for any size as text. */
 enum { WHARF_CLI_SIZE_TEXT = 24 };
 
+/* What wharf_cli_parse_size takes, for messages. */
+#define WHARF_CLI_SIZE_SYNTAX "a number of bytes, or of units K, M, G or T"
+
 /* A size for people, "1.4 GiB", into text[WHARF_CLI_SIZE_TEXT].  Returns text. */
 const char *wharf_cli_size_text(uint64_t nbytes, char *text);
 

@@ -17,9 +17,13 @@ enum {
     OPTION_SOCKET,
 
     MAX_OPTIONS = 32,     /* a command's, all together */
-    MAX_THREADS = 1024,   /* more is a slip of the finger */
     MAX_CPUS = 64 * 1024, /* for the mask of allowed ones */
 };
+
+/* More is a slip of the finger. */
+#define MAX_THREADS 1024
+#define TEXT_OF(number) TEXT_OF_IT(number)
+#define TEXT_OF_IT(number) #number
 
 static const struct option common_options[] = {
     {"embedded", no_argument, NULL, OPTION_EMBEDDED},
@@ -106,55 +110,53 @@ static int print_help(const struct wharf_cli_command *command)
     return fflush(stdout) ? WHARF_CLI_FAILED : WHARF_CLI_GOOD;
 }
 
-/* --threads and --engine: numbers and names. */
-static bool take_value(int option, const char *argument, struct wharf_cli_options *options,
-                       struct demands *demands)
+/* Options that have an argument.  NULL, or what it may be. */
+static const char *take_value(int option, const char *argument, struct wharf_cli_options *options,
+                              struct demands *demands)
 {
-    int64_t n_threads = 0;
-    int engine = 0;
+    int64_t n_threads;
+    int engine;
 
-    if (option == OPTION_ENGINE) {
+    switch (option) {
+    case 'o':
+        options->output = argument;
+        return *argument ? NULL : "the name of a file, or - for standard output";
+    case OPTION_SOCKET:
+        demands->socket = argument;
+        return *argument ? NULL : "the path of a daemon's socket";
+    case OPTION_ENGINE:
         engine = wharf_engine_from_name(argument);
         demands->engine = (uint32_t)engine;
-        return engine >= 0;
+        return engine >= 0 ? NULL : "auto, cpu, gpu, simt or reference";
+    default:
+        if (!wharf_cli_parse_number(argument, 1, MAX_THREADS, &n_threads))
+            return "a number from 1 to " TEXT_OF(MAX_THREADS);
+        options->n_threads = (unsigned)n_threads;
+        return NULL;
     }
-    if (!wharf_cli_parse_number(argument, 1, MAX_THREADS, &n_threads))
-        return false;
-    options->n_threads = (unsigned)n_threads;
-    return true;
 }
 
-/* 1: taken, 0: its argument makes no sense, -1: not one of ours. */
-static int take_shared(int option, const char *argument, struct wharf_cli_options *options,
-                       struct demands *demands)
+/* Options that have none.  Whether it is one of them. */
+static bool take_flag(int option, struct wharf_cli_options *options, struct demands *demands)
 {
     switch (option) {
     case 'h':
         demands->help = true;
-        return 1;
+        return true;
     case 'q':
         options->quiet = true;
-        return 1;
+        return true;
     case 'f':
         options->force = true;
-        return 1;
-    case 'o':
-        options->output = argument;
-        return *argument != 0;
+        return true;
     case OPTION_REPORT:
         options->report = true;
-        return 1;
+        return true;
     case OPTION_EMBEDDED:
         demands->embedded = true;
-        return 1;
-    case OPTION_SOCKET:
-        demands->socket = argument;
-        return 1;
-    case OPTION_ENGINE:
-    case 'T':
-        return take_value(option, argument, options, demands);
+        return true;
     default:
-        return -1;
+        return false;
     }
 }
 
@@ -168,11 +170,11 @@ static bool is_own(const struct wharf_cli_command *command, int option)
 }
 
 static int say_bad_argument(const char *command, const struct option *all, int option,
-                            const char *argument)
+                            const char *argument, const char *allowed)
 {
     while (all->val != option)
         all++;
-    return wharf_cli_say_usage(command, "--%s: '%s' makes no sense here", all->name, argument);
+    return wharf_cli_say_usage(command, "--%s: '%s' is not %s", all->name, argument, allowed);
 }
 
 static int say_unknown(const char *command, int option, char **argv)
@@ -228,13 +230,16 @@ static int take_all(const struct wharf_cli_command *command, int argc, char **ar
     make_short_options(all, short_options);
     opterr = 0;
     while ((option = getopt_long(argc, argv, short_options, all, NULL)) != -1) {
-        int taken = is_own(command, option) ? command->take_option(own, option, optarg)
-                                            : take_shared(option, optarg, options, demands);
+        const char *allowed = NULL;
 
-        if (taken < 0)
+        if (option == '?' || option == ':')
             return say_unknown(command->name, option, argv);
-        if (taken == 0)
-            return say_bad_argument(command->name, all, option, optarg);
+        if (is_own(command, option))
+            allowed = command->take_option(own, option, optarg);
+        else if (!take_flag(option, options, demands))
+            allowed = take_value(option, optarg, options, demands);
+        if (allowed)
+            return say_bad_argument(command->name, all, option, optarg, allowed);
     }
     return WHARF_CLI_GO_ON;
 }

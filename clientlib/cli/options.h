@@ -32,14 +32,17 @@ struct wharf_cli_command {
     /* Options of its own, ended by name == NULL; each `val` is the short option's letter, or a
      * number from WHARF_CLI_LONG_ONLY. */
     const struct option *own_options;
-    /* Takes one of them: false when its argument makes no sense. */
-    bool (*take_option)(void *own, int option, const char *argument);
+    /* Takes one of them.  NULL, or what its argument may be: "a number from 1 to 9". */
+    const char *(*take_option)(void *own, int option, const char *argument);
 
     /* Parses, works, and returns the exit status (enum wharf_cli_status). */
     int (*run)(int argc, char **argv);
 };
 
 enum { WHARF_CLI_LONG_ONLY = 256 };
+
+/* What a codec's name may be, for messages. */
+#define WHARF_CLI_CODEC_SYNTAX "a codec that `wharf --help` lists"
 
 /* How many arguments may stand behind the options. */
 struct wharf_cli_operands {

@@ -32,7 +32,7 @@ static bool take_chunk(struct wharf_cli_pack_settings *settings, const char *arg
     return true;
 }
 
-static bool take_option(void *own, int option, const char *argument)
+static const char *take_option(void *own, int option, const char *argument)
 {
     struct wharf_cli_pack_settings *settings = own;
     int64_t level;
@@ -40,19 +40,19 @@ static bool take_option(void *own, int option, const char *argument)
 
     switch (option) {
     case 'b':
-        return take_chunk(settings, argument);
+        return take_chunk(settings, argument) ? NULL : "a size from 1 to 16M";
     case 'c':
         codec = wharf_codec_from_name(argument);
         settings->codec = (uint32_t)codec;
-        return codec >= 0;
+        return codec >= 0 ? NULL : WHARF_CLI_CODEC_SYNTAX;
     case 'l':
         if (!wharf_cli_parse_number(argument, 0, 99, &level))
-            return false;
+            return "a number from 0 to 99";
         settings->encoder.level = (int)level;
-        return true;
+        return NULL;
     default:
         settings->encoder.name = argument;
-        return true;
+        return NULL;
     }
 }
 

@@ -20,13 +20,15 @@ struct settings {
     bool has_range;
 };
 
-static bool take_option(void *own, int option, const char *argument)
+static const char *take_option(void *own, int option, const char *argument)
 {
     struct settings *settings = own;
 
     (void)option; /* there is only one */
     settings->has_range = true;
-    return wharf_cli_parse_range(argument, &settings->range.offset, &settings->range.nbytes);
+    if (!wharf_cli_parse_range(argument, &settings->range.offset, &settings->range.nbytes))
+        return "OFFSET:LENGTH or OFFSET:, each " WHARF_CLI_SIZE_SYNTAX;
+    return NULL;
 }
 
 /*

@@ -208,6 +208,16 @@ test_short_member_with_a_wrong_checksum_gives_nothing() {
     grep -q 'standard output: has 0 bytes from before, all verified' message
 }
 
+# It was printed twice, since reading by offset does not move the descriptor.
+test_standard_input_is_read_once() {
+    seq 1 50000 > data
+    gzip -c data > s.gz
+    expect_status 1 "$WHARF" cat - - < s.gz > out 2> message
+    cmp out data
+    grep -q 'standard input: is empty' message
+    { "$WHARF" cat; cat; } < s.gz | cmp - data
+}
+
 test_members_before_a_bad_one_come_out() {
     seq 1 50000 > data
     gzip -c data > s.gz

@@ -81,6 +81,25 @@ EOS
     expect_text 'data message out' "$(echo *)"
 }
 
+# Each message names what may stand there.
+test_bad_arguments_are_told_what_is_allowed() {
+    while IFS='|' read -r arguments allowed; do
+        # shellcheck disable=SC2086 # words
+        expect_status 2 "$WHARF" $arguments 2> message
+        grep -qF -- "is not $allowed" message
+    done << 'EOS'
+pack -T 0|a number from 1 to 1024
+pack -b 17M|a size from 1 to 16M
+pack -c lzma|a codec that `wharf --help` lists
+pack -l x|a number from 0 to 99
+cat --engine turbo|auto, cpu, gpu, simt or reference
+unpack -r 5|OFFSET:LENGTH or OFFSET:, each a number of bytes, or of units K, M, G or T
+decode --max-output many|a number of bytes, or of units K, M, G or T
+bench --clients 0|a number from 1 to 1024
+bench --seconds -1|a number from 0 to 3600
+EOS
+}
+
 test_levels_are_explained() {
     seq 10 > data
     expect_status 2 "$WHARF" pack -l 99 data 2> message

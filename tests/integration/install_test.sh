@@ -151,7 +151,7 @@ test_example_works_against_the_static_library() {
     # shellcheck disable=SC2046 # words
     gcc -std=c11 "${flags[@]}" -o example "$TOP/clientlib/example.c" \
         $(pkg-config --cflags wharf) root/lib/libwharf.a \
-        $(pkg-config --static --libs-only-l wharf | sed 's/-lwharf//') -pthread
+        $(pkg-config --static --libs wharf | sed 's/-lwharf//')
     ./example gzip < data.gz | cmp - data
 }
 

@@ -106,7 +106,7 @@ test_nonsense_for_a_range_is_exit_2() {
     make_container
     for range in '' : 5 :5 -1:5 1:-5 1:2:3 1:x 1x:2 18446744073709551616:1 1:18446744073709551616T; do
         expect_status 2 "$WHARF" unpack -r "$range" packed 2> message > out
-        grep -q 'makes no sense here' message
+        grep -q 'is not OFFSET:LENGTH or OFFSET:' message
     done
 }
 
