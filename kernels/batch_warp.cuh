@@ -62,6 +62,13 @@ WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_device_chu
     syncwarp(); /* every lane is done with shared memory and scratch before the next chunk */
 }
 
+/* The chunk of the warp that asked for another as number `taken`; n_chunks: none is left.  (n_warps
+ * + taken would not fit 32 bits for the last of nearly 2^32 chunks.) */
+WHARF_DEVICE uint32_t chunk_taken(uint32_t n_chunks, uint32_t n_warps, uint32_t taken)
+{
+    return n_warps < n_chunks && taken < n_chunks - n_warps ? n_warps + taken : n_chunks;
+}
+
 /*
  * collective.  Warp number `warp` of n_warps, all of which must run; scratch is its own.  Chunks
  * differ much in their work, so after its first a warp takes whatever is next.
@@ -76,7 +83,7 @@ WHARF_DEVICE void run_batch_warp(typename Codec::shared &s, const wharf_device_b
         uint32_t taken = 0;
         if (lane_id() == 0)
             taken = atomic_add(&control->n_taken, 1);
-        i = n_warps + shfl(taken, 0);
+        i = chunk_taken(batch.n_chunks, n_warps, shfl(taken, 0));
     }
     if (lane_id() == 0 && atomic_add(&control->n_left, 1) == n_warps - 1) {
         /* All others have taken their last: nobody looks at these until the next batch. */

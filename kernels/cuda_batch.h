@@ -23,7 +23,8 @@ struct CUstream_st;
 struct wharf_cuda_decoder;
 
 /*
- * Makes GPU number `device` ready, and it becomes the calling thread's current one.  Also
+ * Makes GPU number `device` ready, and it becomes the calling thread's current one, which it has to
+ * be in every thread that calls one of the functions below for this decoder.  Also
  * -ENODEV for a GPU below compute capability 8.0, of which wharf_cuda_error_text() speaks too.
  */
 int wharf_cuda_decoder_new(int device, struct wharf_cuda_decoder **ret_decoder);

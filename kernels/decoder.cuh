@@ -29,8 +29,10 @@ namespace wharf
 {
 
 /*
- * No chunk on a device has more bytes, in or out, so that every position, also one in bits, and
- * a sum of two fit 32 bits.  The launch layer refuses others.
+ * No chunk on a device has more bytes, in or out, so that positions fit 32 bits, also those in
+ * bits: counted from an aligned word before the input they are less than 2^31 + 2^7, with what a
+ * decoder looks ahead far less than 3 * 2^30, which may stand for a place behind all.  A sum of two
+ * does not fit.  The launch layer refuses larger chunks.
  */
 constexpr uint32_t MAX_CHUNK_NBYTES = 1u << 28;
 

@@ -6,7 +6,6 @@
  *   input_source    the bounds: loads aligned words and never a byte outside the input
  *   input_stream    read from front to back by the whole warp, through a ring in shared memory
  *   input_registers the same through two registers of each lane, without shared memory
- *   input_window    a piece of the input in shared memory that each lane reads where it likes
  *
  * POSITIONS are in bits from the input's first bit.  PAST THE END all bits are zero; bits_left()
  * says how many are really there, and a decoder asks it before it believes what it read.
@@ -246,77 +245,6 @@ struct input_registers {
         uint32_t v = peek_bits(n);
         skip(n);
         return v;
-    }
-};
-
-/* Shared memory of an input_window. */
-template <unsigned NBYTES>
-struct alignas(16) input_window_words {
-    uint32_t words[NBYTES / 4];
-};
-
-/*
- * For decoders whose lanes stand at different places: NBYTES of the input, brought in by
- * 16-byte loads that are all on their way together, in which each lane peeks where it likes.
- * NBYTES is a multiple of 512.
- */
-template <unsigned NBYTES>
-struct input_window {
-    static_assert(NBYTES % 512 == 0);
-    static constexpr uint32_t NWORDS = NBYTES / 4;
-    /* From the position that move_to() is given, at least so many bits are in the window: it
-     * begins up to 16 bytes before, and a peek of 32 bits touches the word behind. */
-    static constexpr uint32_t USABLE_NBITS = 8 * (NBYTES - 16) - 31;
-
-    input_source source;
-    uint32_t *words;
-    uint32_t first; /* skewed position of the window's first bit; a multiple of 128 */
-
-    /* collective.  `shared` is the window's alone until its last use. */
-    WHARF_DEVICE_MEMBER void init(input_window_words<NBYTES> &shared, const uint8_t *in,
-                                  uint32_t in_nbytes)
-    {
-        source.init(in, in_nbytes);
-        words = shared.words;
-        move_to(0);
-    }
-
-    /*
-     * collective, the same position in all lanes; synchronises before it writes and after.
-     * Afterwards bits at to .. to + USABLE_NBITS - 1 can be peeked at.
-     */
-    WHARF_DEVICE_MEMBER void move_to(uint32_t to)
-    {
-        constexpr unsigned N = NBYTES / 512;
-        u32x4 quads[N];
-        first = (to + source.skew_nbits()) & ~127u;
-        WHARF_UNROLL
-        for (unsigned k = 0; k < N; k++)
-            quads[k] = source.load_quad((first >> 7) + 32 * k + lane_id());
-        syncwarp();
-        WHARF_UNROLL
-        for (unsigned k = 0; k < N; k++)
-            store(reinterpret_cast<u32x4 *>(words) + 32 * k + lane_id(), quads[k]);
-        syncwarp();
-    }
-
-    /* The end of the input as a position. */
-    WHARF_DEVICE_MEMBER uint32_t end() const { return 8 * source.end - source.skew_nbits(); }
-
-    /* One lane.  32 bits from a position inside the window, the first in bit 0. */
-    WHARF_DEVICE_MEMBER uint32_t peek_32(uint32_t at) const
-    {
-        uint32_t p = at + source.skew_nbits() - first;
-        return funnel_right(load(&words[p >> 5]), load(&words[(p >> 5) + 1]), p);
-    }
-
-    /* One lane.  64 bits; 64 bits of the window must lie behind the position. */
-    WHARF_DEVICE_MEMBER uint64_t peek_64(uint32_t at) const
-    {
-        uint32_t p = at + source.skew_nbits() - first;
-        const uint32_t *w = &words[p >> 5];
-        uint32_t mid = load(w + 1);
-        return (uint64_t)funnel_right(mid, load(w + 2), p) << 32 | funnel_right(load(w), mid, p);
     }
 };
 

@@ -72,21 +72,19 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   T shfl_up(T v, unsigned delta)   collective.  v of lane (own - delta); own v where there is no
  *                                    such lane.  delta < 32 and the same in all lanes.
  *   T shfl_down(T v, unsigned delta) likewise, lane (own + delta)
- *   T shfl_xor(T v, unsigned mask)   collective.  v of lane (own ^ mask); mask < 32.
  *
  * Votes: all lanes hold the result
  *   uint32_t ballot(bool p)          collective.  Bit i is lane i's p.
- *   bool any_lane(bool p), all_lanes(bool p)    collective.
+ *   bool any_lane(bool p)            collective.
  *   uint32_t match_any(uint32_t v)   collective.  The lanes that hold the same v as this one.
  *
  * Reductions over the 32 lanes, uint32_t: all lanes hold the result
- *   reduce_add, reduce_min, reduce_max, reduce_or, reduce_and, reduce_xor
+ *   reduce_add, reduce_min, reduce_max, reduce_or, reduce_xor
  *                                    collective.  One instruction.
  *
  * Prefix scans over the lanes in order, uint32_t: lane i holds the result of lanes 0 to i
  * (inclusive) or 0 to i - 1 (exclusive; lane 0 holds 0)
- *   inclusive_add, exclusive_add, inclusive_max, exclusive_max    collective.  Five shuffles,
- *                                                                 one more for the exclusive.
+ *   inclusive_add, exclusive_add, inclusive_max    collective.  Five shuffles.
  *
  * Bits: one lane
  *   popc(x)   number of ones                     clz(x)   leading zeros, 32 for 0
@@ -113,7 +111,6 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   load_nc(p)        the same from memory that nothing writes while the kernel runs (a chunk's
  *                     input): goes by the read-only path
  *   store(p, v)       an ordinary store
- *   store_streaming(p, v)   the same for what will not soon be read again
  *   atomic_add(p, v)  uint32_t in global memory: adds, returns what was there
  *
  * Memory that others write meanwhile: one lane.  Of all of these the compiler leaves out none and
@@ -146,13 +143,6 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
 WHARF_DEVICE unsigned first_lane(uint32_t mask)
 {
     return (unsigned)ffs(mask) - 1;
-}
-
-/* collective.  v of the lowest lane whose p is set, which some lane's must be; in all lanes. */
-template <typename T>
-WHARF_DEVICE T broadcast_first(T v, bool p, call_site at = {})
-{
-    return shfl(v, first_lane(ballot(p, at)), at);
 }
 
 } // namespace wharf

@@ -96,13 +96,6 @@ WHARF_DEVICE T shfl_down(T v, unsigned delta, call_site = {})
     return __shfl_down_sync(0xffffffffu, v, delta);
 }
 
-template <typename T>
-WHARF_DEVICE T shfl_xor(T v, unsigned mask, call_site = {})
-{
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-    return __shfl_xor_sync(0xffffffffu, v, (int)mask);
-}
-
 WHARF_DEVICE uint32_t ballot(bool p, call_site = {})
 {
     return __ballot_sync(0xffffffffu, p);
@@ -111,11 +104,6 @@ WHARF_DEVICE uint32_t ballot(bool p, call_site = {})
 WHARF_DEVICE bool any_lane(bool p, call_site = {})
 {
     return __any_sync(0xffffffffu, p);
-}
-
-WHARF_DEVICE bool all_lanes(bool p, call_site = {})
-{
-    return __all_sync(0xffffffffu, p);
 }
 
 WHARF_DEVICE uint32_t match_any(uint32_t v, call_site = {})
@@ -141,11 +129,6 @@ WHARF_DEVICE uint32_t reduce_max(uint32_t v, call_site = {})
 WHARF_DEVICE uint32_t reduce_or(uint32_t v, call_site = {})
 {
     return __reduce_or_sync(0xffffffffu, v);
-}
-
-WHARF_DEVICE uint32_t reduce_and(uint32_t v, call_site = {})
-{
-    return __reduce_and_sync(0xffffffffu, v);
 }
 
 WHARF_DEVICE uint32_t reduce_xor(uint32_t v, call_site = {})
@@ -190,12 +173,6 @@ WHARF_DEVICE uint32_t inclusive_max(uint32_t v, call_site = {})
 WHARF_DEVICE uint32_t exclusive_add(uint32_t v, call_site = {})
 {
     return inclusive_add(v) - v;
-}
-
-WHARF_DEVICE uint32_t exclusive_max(uint32_t v, call_site = {})
-{
-    uint32_t below = __shfl_up_sync(0xffffffffu, inclusive_max(v), 1);
-    return lane_id() == 0 ? 0 : below;
 }
 
 WHARF_DEVICE unsigned popc(uint32_t x)
@@ -308,18 +285,6 @@ template <typename T>
 WHARF_DEVICE void store(T *p, T v)
 {
     *p = v;
-}
-
-template <typename T>
-WHARF_DEVICE void store_streaming(T *p, T v)
-{
-    __stcs(p, v);
-}
-
-template <>
-__device__ __forceinline__ void store_streaming(u32x4 *p, u32x4 v)
-{
-    __stcs(reinterpret_cast<uint4 *>(p), make_uint4(v.x, v.y, v.z, v.w));
 }
 
 WHARF_DEVICE uint32_t atomic_add(uint32_t *p, uint32_t v)

@@ -75,14 +75,6 @@ inline T shfl_down(T v, unsigned delta, call_site at = {})
     return (T)m.given[lane + delta < 32 ? lane + delta : lane];
 }
 
-template <typename T>
-inline T shfl_xor(T v, unsigned mask, call_site at = {})
-{
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-    unsigned lane = lane_id();
-    return (T)simt::meet("shfl_xor", at, (uint64_t)v).given[(lane ^ mask) & 31];
-}
-
 namespace simt
 {
 
@@ -132,12 +124,6 @@ inline bool any_lane(bool p, call_site at = {})
     return simt::fold("any_lane", at, p, 0, [](uint32_t r, uint32_t v, unsigned) { return r | v; });
 }
 
-inline bool all_lanes(bool p, call_site at = {})
-{
-    return simt::fold("all_lanes", at, p, 1,
-                      [](uint32_t r, uint32_t v, unsigned) { return r & v; });
-}
-
 inline uint32_t match_any(uint32_t v, call_site at = {})
 {
     const simt::meeting &m = simt::meet("match_any", at, v);
@@ -169,12 +155,6 @@ inline uint32_t reduce_or(uint32_t v, call_site at = {})
 {
     return simt::fold("reduce_or", at, v, 0,
                       [](uint32_t r, uint32_t x, unsigned) { return r | x; });
-}
-
-inline uint32_t reduce_and(uint32_t v, call_site at = {})
-{
-    return simt::fold("reduce_and", at, v, ~0u,
-                      [](uint32_t r, uint32_t x, unsigned) { return r & x; });
 }
 
 inline uint32_t reduce_xor(uint32_t v, call_site at = {})
@@ -215,12 +195,6 @@ inline uint32_t exclusive_add(uint32_t v, call_site at = {})
 inline uint32_t inclusive_max(uint32_t v, call_site at = {})
 {
     return simt::scan("inclusive_max", at, v, true,
-                      [](uint32_t r, uint32_t x) { return r > x ? r : x; });
-}
-
-inline uint32_t exclusive_max(uint32_t v, call_site at = {})
-{
-    return simt::scan("exclusive_max", at, v, false,
                       [](uint32_t r, uint32_t x) { return r > x ? r : x; });
 }
 
@@ -302,12 +276,6 @@ inline void store(T *p, T v)
 {
     simt::check_aligned(p, sizeof(T));
     memcpy(p, &v, sizeof(T));
-}
-
-template <typename T>
-inline void store_streaming(T *p, T v)
-{
-    store(p, v);
 }
 
 inline uint32_t atomic_add(uint32_t *p, uint32_t v)

@@ -220,27 +220,3 @@ Test(input_registers, skip_and_seek_move_by_more_than_a_word)
         });
     });
 }
-
-Test(input_window, each_lane_peeks_where_it_likes)
-{
-    with_inputs([](const uint8_t *in, uint32_t in_nbytes) {
-        run_in_all_orders<input_window_words<512>>([=](input_window_words<512> &words) {
-            using window_type = input_window<512>;
-            window_type window;
-            window.init(words, in, in_nbytes);
-            cr_assert(window.end() == 8 * in_nbytes);
-            constexpr uint32_t USABLE = window_type::USABLE_NBITS;
-            for (uint32_t to = 0; to < 8 * in_nbytes + 100; to += 2777) {
-                window.move_to(to);
-                for (uint32_t i = lane_id(); i < USABLE; i += 37) {
-                    cr_assert(window.peek_32(to + i) == plain_bits(in, in_nbytes, to + i, 32));
-                    if (i + 32 < USABLE)
-                        cr_assert(window.peek_64(to + i) == plain_bits(in, in_nbytes, to + i, 64));
-                }
-                /* The last position that move_to() promises. */
-                cr_assert(window.peek_32(to + USABLE - 1) ==
-                          plain_bits(in, in_nbytes, to + USABLE - 1, 32));
-            }
-        });
-    });
-}
