@@ -69,8 +69,9 @@ cli_src      := $(wildcard clientlib/cli/*.c)
 testlib_src  := $(wildcard tests/lib/*.c)
 unit_src     := $(wildcard tests/unit/*_test.c tests/unit/*_test.cc)
 fuzz_src     := $(wildcard tests/fuzz/*_fuzz.c)
-# Device code on the CPU; what is only for the GPU has the ending .cu.
-simt_src     := $(wildcard kernels/simt/*.cc)
+# Device code on the CPU, and what engines for both have in common; what is only for the GPU has
+# the ending .cu.
+simt_src     := $(wildcard kernels/simt/*.cc kernels/*.c)
 
 obj = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 

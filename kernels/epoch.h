@@ -50,6 +50,17 @@ struct wharf_epoch_config {
     uint64_t seed;    /* of the SIMT layer's random order */
 };
 
+/* The longest idle_us and stay_us: kernels count nanoseconds in 32 bits, and differences of them.
+ */
+#define WHARF_EPOCH_MAX_US 1000000u
+
+static inline int wharf_epoch_config_good(const struct wharf_epoch_config *config)
+{
+    return wharf_work_entries_good(config->n_entries) && config->queue && config->n_warps != 1 &&
+           config->chunk_nbytes > 0 && config->chunk_nbytes <= 1u << 28 &&
+           config->idle_us <= WHARF_EPOCH_MAX_US && config->stay_us <= WHARF_EPOCH_MAX_US;
+}
+
 /* What was made of it. */
 struct wharf_epoch_info {
     char device_name[64];

@@ -329,6 +329,7 @@ inline void fence_system()
 template <typename T>
 inline T *fresh_pointer(T *p)
 {
+    __asm__ volatile("" : "+r"(p));
     return p;
 }
 

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* epoch_kernel.cu: epoch kernels on a GPU. */
+
+/* The input that decoders see is a copy that the kernel itself has made. */
+#define WHARF_INPUT_IS_COPIED
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "kernels/cuda_error.h"
+#include "kernels/epoch.h"
+#include "kernels/epoch_warp.cuh"
+#include "kernels/work_queue_ops.h"
+
+using namespace wharf;
+
+namespace
+{
+
+using shape = kernel_shape<any_codec>;
+
+/* Pinned in pieces: one call for much memory stops other calls of the driver for as long. */
+constexpr size_t PIECE_NBYTES = (size_t)256 << 20;
+
+__global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS_PER_SM)
+    epoch_kernel(const __grid_constant__ epoch_params params)
+{
+    extern __shared__ __align__(128) uint8_t s_memory[];
+    unsigned in_block = threadIdx.x / 32;
+    auto &s = *reinterpret_cast<any_codec::shared *>(s_memory + in_block * shape::SHARED_NBYTES);
+    run_epoch_warp<any_codec>(s, params, blockIdx.x * shape::WARPS + in_block);
+}
+
+/* A call of move that is under way: the event behind its copies. */
+struct move_call {
+    cudaEvent_t event;
+};
+
+} // namespace
+
+struct wharf_epoch {
+    wharf_epoch_config config;
+    wharf_epoch_info info;
+    epoch_params params;
+    wharf_work_queue queue; /* by the host's addresses */
+    bool queue_mapped;
+    unsigned n_blocks; /* at most */
+    cudaStream_t stream, move_stream;
+    cudaEvent_t move_events[WHARF_EPOCH_MAX_MOVE_CALLS];
+    uint64_t n_move_calls, n_moved_calls;
+};
+
+static int cuda_unmap_host(wharf_epoch *epoch, void *at, size_t nbytes);
+
+static int cuda_map_host(wharf_epoch *epoch, void *at, size_t nbytes, int read_only,
+                         uint64_t *ret_address)
+{
+    unsigned flags = cudaHostRegisterMapped | cudaHostRegisterPortable;
+    flags |= read_only ? cudaHostRegisterReadOnly : 0;
+    WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
+    for (size_t done = 0; done < nbytes; done += PIECE_NBYTES) {
+        char *piece = static_cast<char *>(at) + done;
+        size_t left = nbytes - done;
+        void *d_piece;
+        int rc = 0;
+        cudaError_t error =
+            cudaHostRegister(piece, left < PIECE_NBYTES ? left : PIECE_NBYTES, flags);
+        if (error != cudaSuccess) {
+            rc = wharf_cuda_fail(error, "cudaHostRegister");
+            nbytes = done;
+        } else if ((error = cudaHostGetDevicePointer(&d_piece, piece, 0)) != cudaSuccess ||
+                   d_piece != piece) {
+            /* Contiguous addresses need the host's own, which all 64-bit Linux drivers give. */
+            rc = wharf_cuda_fail(error != cudaSuccess ? error : cudaErrorNotSupported,
+                                 "looking for the host's address on the device");
+            nbytes = done + 1;
+        }
+        if (rc) {
+            (void)cuda_unmap_host(epoch, at, nbytes);
+            return rc;
+        }
+    }
+    *ret_address = reinterpret_cast<uintptr_t>(at);
+    return 0;
+}
+
+static int cuda_unmap_host(wharf_epoch *, void *at, size_t nbytes)
+{
+    for (size_t done = 0; done < nbytes; done += PIECE_NBYTES)
+        WHARF_CUDA_TRY(cudaHostUnregister(static_cast<char *>(at) + done));
+    return 0;
+}
+
+/* ---- making it ready ------------------------------------------------------------------------- */
+
+/* Asks the GPU how many blocks it holds, and takes as many as the configuration wants. */
+static int fit_kernel(wharf_epoch *epoch)
+{
+    const void *function = reinterpret_cast<const void *>(epoch_kernel);
+    wharf_epoch_info *info = &epoch->info;
+    cudaDeviceProp properties;
+    cudaFuncAttributes attributes;
+    size_t shared = shape::WARPS * shape::SHARED_NBYTES;
+    int n = 0;
+
+    WHARF_CUDA_TRY(cudaGetDeviceProperties(&properties, epoch->config.device));
+    if (properties.major < 8)
+        return wharf_cuda_fail(cudaErrorNoKernelImageForDevice,
+                               "looking for compute capability 8.0 or later");
+    WHARF_CUDA_TRY(
+        cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+    WHARF_CUDA_TRY(
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, function, shape::THREADS, shared));
+    WHARF_CUDA_TRY(cudaFuncGetAttributes(&attributes, function));
+    if (n < 1)
+        return wharf_cuda_fail(cudaErrorInvalidConfiguration, "fitting a kernel into this GPU");
+    unsigned most = (unsigned)n * (unsigned)properties.multiProcessorCount;
+    unsigned wanted = (epoch->config.n_warps + shape::WARPS - 1) / shape::WARPS;
+    epoch->n_blocks = wanted && wanted < most ? wanted : most;
+    snprintf(info->device_name, sizeof(info->device_name), "%.63s", properties.name);
+    info->n_warps = epoch->n_blocks * shape::WARPS;
+    info->n_warps_per_sm = (unsigned)n * shape::WARPS;
+    info->n_registers = (unsigned)attributes.numRegs;
+    info->n_local_nbytes = (unsigned)attributes.localSizeBytes;
+    info->n_shared_nbytes = shape::SHARED_NBYTES;
+    return 0;
+}
+
+template <typename T>
+static int take_memory(wharf_epoch *epoch, T **ret, size_t nbytes)
+{
+    WHARF_CUDA_TRY(cudaMalloc(ret, nbytes));
+    epoch->info.device_nbytes += nbytes;
+    return 0;
+}
+
+static int make_memory(wharf_epoch *epoch)
+{
+    epoch_params &p = epoch->params;
+    size_t n_entries = epoch->config.n_entries;
+    int rc;
+
+    p.scratch_nbytes = epoch_scratch_nbytes<any_codec>(epoch->config.chunk_nbytes);
+    if ((rc = take_memory(epoch, &p.control, sizeof(*p.control))) ||
+        (rc = take_memory(epoch, &p.slots, n_entries * sizeof(*p.slots))) ||
+        (rc = take_memory(epoch, &p.tasks, n_entries * MAX_SLICES * sizeof(*p.tasks))) ||
+        (rc = take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes)))
+        return rc;
+    WHARF_CUDA_TRY(cudaMemset(p.control, 0, sizeof(*p.control)));
+    WHARF_CUDA_TRY(cudaMemset(p.slots, 0, n_entries * sizeof(*p.slots)));
+    WHARF_CUDA_TRY(cudaMemset(p.tasks, 0, n_entries * MAX_SLICES * sizeof(*p.tasks)));
+    return 0;
+}
+
+/* Streams and events are made before the first kernel: afterwards some of this would wait for it.
+ */
+static int make_streams(wharf_epoch *epoch)
+{
+    WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->stream, cudaStreamNonBlocking));
+    WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->move_stream, cudaStreamNonBlocking));
+    for (cudaEvent_t &event : epoch->move_events)
+        WHARF_CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    WHARF_CUDA_TRY(cudaDeviceSynchronize());
+    return 0;
+}
+
+static size_t queue_nbytes(const wharf_epoch *epoch)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return round_up(wharf_work_queue_nbytes(epoch->config.n_entries), page);
+}
+
+static int init(wharf_epoch *epoch)
+{
+    uint64_t d_queue;
+    int rc;
+
+    WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
+    /* A thread that waits for a kernel sleeps. */
+    WHARF_CUDA_TRY(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
+    if ((rc = fit_kernel(epoch)) ||
+        (rc = cuda_map_host(epoch, epoch->config.queue, queue_nbytes(epoch), 0, &d_queue)))
+        return rc;
+    epoch->queue_mapped = true;
+    epoch->params =
+        epoch_params_of(epoch->config, reinterpret_cast<void *>(d_queue), epoch->info.n_warps);
+    if ((rc = make_memory(epoch)))
+        return rc;
+    return make_streams(epoch);
+}
+
+static int cuda_wait(wharf_epoch *epoch)
+{
+    WHARF_CUDA_TRY(cudaStreamSynchronize(epoch->stream));
+    return 0;
+}
+
+static void cuda_close(wharf_epoch *epoch)
+{
+    if (!epoch)
+        return;
+    wharf_work_quit(&epoch->queue);
+    /* Failures here are of a context that has failed before, or half made. */
+    (void)cudaSetDevice(epoch->config.device);
+    if (epoch->stream)
+        (void)cudaStreamSynchronize(epoch->stream);
+    if (epoch->move_stream)
+        (void)cudaStreamSynchronize(epoch->move_stream);
+    for (cudaEvent_t event : epoch->move_events)
+        if (event)
+            (void)cudaEventDestroy(event);
+    if (epoch->move_stream)
+        (void)cudaStreamDestroy(epoch->move_stream);
+    if (epoch->stream)
+        (void)cudaStreamDestroy(epoch->stream);
+    (void)cudaFree(epoch->params.control);
+    (void)cudaFree(epoch->params.slots);
+    (void)cudaFree(epoch->params.tasks);
+    (void)cudaFree(epoch->params.scratch);
+    if (epoch->queue_mapped)
+        (void)cuda_unmap_host(epoch, epoch->config.queue, queue_nbytes(epoch));
+    delete epoch;
+}
+
+static int cuda_open(const wharf_epoch_config *config, wharf_epoch **ret_epoch)
+{
+    if (!wharf_epoch_config_good(config))
+        return wharf_cuda_fail(cudaErrorInvalidValue, "the configuration of the epochs");
+    wharf_epoch *epoch = new (std::nothrow) wharf_epoch();
+    if (!epoch)
+        return -ENOMEM;
+    epoch->config = *config;
+    epoch->queue = wharf_work_queue_at(config->queue, config->n_entries);
+    if (int rc = init(epoch)) {
+        cuda_close(epoch);
+        return rc;
+    }
+    *ret_epoch = epoch;
+    return 0;
+}
+
+static void cuda_info(const wharf_epoch *epoch, wharf_epoch_info *ret_info)
+{
+    *ret_info = epoch->info;
+}
+
+static int cuda_alloc(wharf_epoch *epoch, size_t nbytes, uint64_t *ret_address)
+{
+    void *d_memory;
+    WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
+    WHARF_CUDA_TRY(cudaMalloc(&d_memory, nbytes));
+    *ret_address = reinterpret_cast<uintptr_t>(d_memory);
+    return 0;
+}
+
+static int cuda_free(wharf_epoch *, uint64_t address)
+{
+    WHARF_CUDA_TRY(cudaFree(reinterpret_cast<void *>(address)));
+    return 0;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* A kernel for one batch need not be larger than that: the polling warp, and one for each slice. */
+static unsigned n_blocks_now(const wharf_epoch *epoch)
+{
+    if (!epoch->config.per_batch)
+        return epoch->n_blocks;
+    size_t n_warps = 1 + (size_t)wharf_work_pending(&epoch->queue) * MAX_SLICES;
+    size_t n_blocks = (n_warps + shape::WARPS - 1) / shape::WARPS;
+    return n_blocks < epoch->n_blocks ? (unsigned)n_blocks : epoch->n_blocks;
+}
+
+static int cuda_start(wharf_epoch *epoch)
+{
+    uint32_t number = wharf_work_begin_epoch(&epoch->queue);
+    if (number == 0)
+        return 0;
+    WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
+    unsigned n_blocks = n_blocks_now(epoch);
+    epoch->params.epoch = number;
+    epoch->params.n_warps = n_blocks * shape::WARPS;
+    void *arguments[] = {&epoch->params};
+    WHARF_CUDA_TRY(cudaLaunchKernel(reinterpret_cast<const void *>(epoch_kernel), n_blocks,
+                                    shape::THREADS, arguments, shape::WARPS * shape::SHARED_NBYTES,
+                                    epoch->stream));
+    return 0;
+}
+
+static int cuda_move(wharf_epoch *epoch, const wharf_epoch_move *moves, uint32_t n_moves)
+{
+    if (epoch->n_move_calls - epoch->n_moved_calls == WHARF_EPOCH_MAX_MOVE_CALLS)
+        return -EAGAIN;
+    WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
+    for (uint32_t i = 0; i < n_moves; i++)
+        WHARF_CUDA_TRY(cudaMemcpyAsync(moves[i].to, reinterpret_cast<const void *>(moves[i].from),
+                                       moves[i].nbytes, cudaMemcpyDeviceToHost,
+                                       epoch->move_stream));
+    uint64_t call = epoch->n_move_calls++;
+    WHARF_CUDA_TRY(
+        cudaEventRecord(epoch->move_events[call % WHARF_EPOCH_MAX_MOVE_CALLS], epoch->move_stream));
+    return 0;
+}
+
+static int cuda_moved(wharf_epoch *epoch, uint64_t *ret_n_calls)
+{
+    while (epoch->n_moved_calls < epoch->n_move_calls) {
+        cudaEvent_t event = epoch->move_events[epoch->n_moved_calls % WHARF_EPOCH_MAX_MOVE_CALLS];
+        cudaError_t error = cudaEventQuery(event);
+        if (error == cudaErrorNotReady)
+            break;
+        WHARF_CUDA_TRY(error);
+        epoch->n_moved_calls++;
+    }
+    *ret_n_calls = epoch->n_moved_calls;
+    return 0;
+}
+
+const struct wharf_epoch_ops wharf_cuda_epoch = {
+    "cuda",     cuda_open,     cuda_close,      wharf_cuda_error_text,
+    cuda_info,  cuda_map_host, cuda_unmap_host, cuda_alloc,
+    cuda_free,  cuda_start,    cuda_wait,       cuda_move,
+    cuda_moved,
+};

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * epoch_state.cuh: an epoch kernel's memory on the device, and how work travels through it.
+ *
+ * The polling warp copies items out of the host's queue into `slots` and publishes them as tasks,
+ * numbered and free-running: one for an item, or one for each slice of a stored item, which many
+ * warps copy at the same time.  A warp that wants work draws a ticket, which is a task's number,
+ * and waits at that task's word until it is there.  So no two warps wait for the same word, and
+ * nobody competes for a task.
+ *
+ * A task's word is (number, valid, slice, slot) and never cleared: the number tells whether it is
+ * the awaited one.  There are words for all slices of as many items as the queue has entries;
+ * the word of task t is used again by task t + n_words, whose item is at least n_entries younger,
+ * hence published after t's item was completed and t's word read.
+ */
+#ifndef WHARF_KERNELS_EPOCH_STATE_CUH
+#define WHARF_KERNELS_EPOCH_STATE_CUH
+
+#include "kernels/epoch.h"
+#include "kernels/kernel_shape.cuh"
+#include "kernels/work_queue.h"
+#include "proto/wharf_job.h"
+
+namespace wharf
+{
+
+/*
+ * A stored item is copied by up to MAX_SLICES warps, each SLICE_NBYTES at least: what one warp has
+ * on its way at once, so that a lone item of 64 KiB takes one round trip to the host's memory and
+ * not sixteen.
+ */
+constexpr uint32_t MAX_SLICES = 32;
+constexpr uint32_t SLICE_NBYTES = 4096;
+
+/* What all warps share; zero before the first epoch. */
+struct epoch_control {
+    /* Written by the polling warp, as one word of 64 bits. */
+    alignas(128) uint32_t n_tasks;   /* published */
+    uint32_t leaving;                /* enum leaving_how */
+    alignas(128) uint32_t n_done;    /* completions in the ring of that name */
+    uint32_t n_to_move;              /* likewise */
+    alignas(128) uint32_t n_tickets; /* drawn; as many as tasks when an epoch begins */
+    alignas(128) uint32_t n_left;    /* warps that have gone */
+    /* The polling warp's, from one epoch to the next. */
+    uint32_t head;
+    uint32_t cancel_head;
+};
+
+enum leaving_how : uint32_t {
+    STAYING = 0,
+    LEAVING_WHEN_DONE = 1, /* warps go when the task of their ticket is not to come */
+    QUITTING = 2,          /* they go at once */
+};
+
+/* An item on the device. */
+struct alignas(128) epoch_slot {
+    wharf_work_item item;
+    uint64_t cancelled; /* (attempt, index) of an item that is not wanted any more */
+    uint32_t index;     /* the item's */
+    uint32_t taken_ns;  /* low bits of time_ns() when the polling warp took it */
+    uint32_t n_slices;
+    uint32_t n_slices_left;
+    uint32_t slices_stopped; /* not 0: some slice was not copied, since the item is cancelled */
+};
+
+/* A kernel's parameters. */
+struct epoch_params {
+    wharf_work_queue queue; /* device's addresses */
+    epoch_control *control;
+    epoch_slot *slots; /* queue.n_entries */
+    uint64_t *tasks;   /* queue.n_entries * MAX_SLICES */
+    uint8_t *scratch;  /* n_warps * scratch_nbytes */
+    size_t scratch_nbytes;
+    uint32_t chunk_nbytes;
+    uint32_t n_warps;
+    uint32_t epoch;
+    uint32_t idle_ns;
+    uint32_t stay_ns; /* 0: no limit */
+    uint32_t per_batch;
+    uint32_t faults;
+};
+
+/* On the host: what of it the configuration decides. */
+inline epoch_params epoch_params_of(const wharf_epoch_config &config, void *d_queue,
+                                    uint32_t n_warps)
+{
+    epoch_params p = {};
+    p.queue = wharf_work_queue_at(d_queue, config.n_entries);
+    p.chunk_nbytes = config.chunk_nbytes;
+    p.n_warps = n_warps;
+    p.idle_ns = config.per_batch ? 0 : config.idle_us * 1000;
+    p.stay_ns = config.stay_us * 1000;
+    p.per_batch = config.per_batch != 0;
+    p.faults = config.faults != 0;
+    return p;
+}
+
+constexpr uint64_t TASK_VALID = 1u << 31;
+
+WHARF_DEVICE uint64_t task_word(uint32_t number, uint32_t slot, uint32_t slice)
+{
+    return (uint64_t)number << 32 | TASK_VALID | slice << 16 | slot;
+}
+
+WHARF_DEVICE uint32_t task_slot(uint64_t word)
+{
+    return word & 0xffff;
+}
+
+WHARF_DEVICE uint32_t task_slice(uint64_t word)
+{
+    return word >> 16 & 0x7fff;
+}
+
+WHARF_DEVICE uint64_t *task_at(const epoch_params &p, uint32_t number)
+{
+    return &p.tasks[number & (p.queue.n_entries * MAX_SLICES - 1)];
+}
+
+WHARF_DEVICE uint64_t cancel_word(uint32_t index, uint32_t attempt)
+{
+    return (uint64_t)attempt << 32 | index;
+}
+
+/*
+ * Whether an item is copied from the source to its destination without a stop in the device's
+ * memory: every byte is read once, so the copy is as private as any.
+ */
+WHARF_DEVICE bool is_copy(uint32_t opcode, uint32_t codec, uint32_t flags, uint32_t src_nbytes,
+                          uint32_t dst_nbytes)
+{
+    return opcode == WHARF_WORK_DECODE && codec == WHARF_CODEC_STORED &&
+           !(flags & WHARF_JOB_CHECKSUM) && src_nbytes <= dst_nbytes;
+}
+
+WHARF_DEVICE uint32_t n_slices_of(uint32_t nbytes)
+{
+    uint32_t n = nbytes / SLICE_NBYTES + (nbytes % SLICE_NBYTES != 0);
+    return n < 1 ? 1 : n < MAX_SLICES ? n : MAX_SLICES;
+}
+
+/* The 64-bit word of two neighbouring ones, the first aligned to 8. */
+WHARF_DEVICE uint64_t *pair_at(uint32_t *first)
+{
+    return reinterpret_cast<uint64_t *>(first);
+}
+
+WHARF_DEVICE uint64_t pair_of(uint32_t first, uint32_t second)
+{
+    return (uint64_t)second << 32 | first;
+}
+
+/* ---- a warp's scratch: the decoder's own, a copy of the input, the output ------------------- */
+
+/* Room at both ends, so that a copy can be aligned as what it is a copy of. */
+constexpr uint32_t SLOT_MARGIN_NBYTES = 128;
+
+WHARF_CONSTEXPR size_t copy_nbytes(uint32_t chunk_nbytes)
+{
+    return round_up((size_t)chunk_nbytes + SLOT_MARGIN_NBYTES, 256);
+}
+
+template <typename Codec>
+WHARF_CONSTEXPR size_t epoch_scratch_nbytes(uint32_t chunk_nbytes)
+{
+    return kernel_shape<Codec>::SCRATCH_NBYTES + 2 * copy_nbytes(chunk_nbytes);
+}
+
+} // namespace wharf
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * simt_epoch.cc: epoch kernels on the SIMT layer: each warp on a thread of its own.  The threads
+ * are made once and wait for epochs, since a thread's first warp costs a millisecond for its
+ * stacks.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <new>
+
+#include "kernels/epoch.h"
+#include "kernels/epoch_warp.cuh"
+#include "kernels/work_queue_ops.h"
+
+using namespace wharf;
+
+namespace
+{
+
+/* One that polls, and two that work at the same time. */
+constexpr uint32_t DEFAULT_WARPS = 3;
+constexpr uint32_t MAX_WARPS = 64;
+
+thread_local char error_text[128];
+
+int fail(int error, const char *what)
+{
+    snprintf(error_text, sizeof(error_text), "%s: %s", what, strerror(-error));
+    return error;
+}
+
+struct warp_thread {
+    struct wharf_epoch *epoch;
+    uint32_t number;
+    pthread_t thread;
+};
+
+} // namespace
+
+struct wharf_epoch {
+    wharf_epoch_config config;
+    epoch_params params;
+    uint64_t device_nbytes;
+    warp_thread warps[MAX_WARPS];
+    uint32_t n_threads; /* that run */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* Guarded by the lock. */
+    uint32_t n_started; /* epochs */
+    uint32_t n_inside;  /* warps of the epoch started last that have not left */
+    bool closing;
+
+    uint64_t n_move_calls;
+};
+
+namespace
+{
+
+void run_warp_once(const warp_thread &warp, uint32_t n_started)
+{
+    const wharf_epoch &epoch = *warp.epoch;
+    simt::options options = {simt::lane_order::random,
+                             epoch.config.seed + n_started * MAX_WARPS + warp.number};
+    simt::run_warp<any_codec::shared>(options, [&](any_codec::shared &s) {
+        run_epoch_warp<any_codec>(s, epoch.params, warp.number);
+    });
+}
+
+void *warp_main(void *argument)
+{
+    const warp_thread &warp = *static_cast<warp_thread *>(argument);
+    wharf_epoch &epoch = *warp.epoch;
+    uint32_t n_run = 0;
+    pthread_mutex_lock(&epoch.lock);
+    for (;;) {
+        while (n_run == epoch.n_started && !epoch.closing)
+            pthread_cond_wait(&epoch.changed, &epoch.lock);
+        if (n_run == epoch.n_started)
+            break;
+        n_run++;
+        pthread_mutex_unlock(&epoch.lock);
+        run_warp_once(warp, n_run);
+        pthread_mutex_lock(&epoch.lock);
+        if (--epoch.n_inside == 0)
+            pthread_cond_broadcast(&epoch.changed);
+    }
+    pthread_mutex_unlock(&epoch.lock);
+    return nullptr;
+}
+
+/* Zeroed where it matters, and of its exact size, so that the sanitizer sees what goes past it. */
+template <typename T>
+bool take_memory(wharf_epoch *epoch, T **ret, size_t nbytes)
+{
+    void *p;
+    if (posix_memalign(&p, 256, nbytes))
+        return false;
+    memset(p, 0, nbytes);
+    epoch->device_nbytes += nbytes;
+    *ret = static_cast<T *>(p);
+    return true;
+}
+
+int make_memory(wharf_epoch *epoch)
+{
+    epoch_params &p = epoch->params;
+    const wharf_epoch_config &config = epoch->config;
+    p.scratch_nbytes = epoch_scratch_nbytes<any_codec>(config.chunk_nbytes);
+    if (!take_memory(epoch, &p.control, sizeof(*p.control)) ||
+        !take_memory(epoch, &p.slots, config.n_entries * sizeof(*p.slots)) ||
+        !take_memory(epoch, &p.tasks, (size_t)config.n_entries * MAX_SLICES * sizeof(*p.tasks)) ||
+        !take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes))
+        return fail(-ENOMEM, "memory of the device");
+    return 0;
+}
+
+int start_threads(wharf_epoch *epoch)
+{
+    for (uint32_t i = 0; i < epoch->params.n_warps; i++) {
+        epoch->warps[i].epoch = epoch;
+        epoch->warps[i].number = i;
+        int rc = pthread_create(&epoch->warps[i].thread, nullptr, warp_main, &epoch->warps[i]);
+        if (rc)
+            return fail(-rc, "a warp's thread");
+        epoch->n_threads++;
+    }
+    return 0;
+}
+
+int simt_wait(wharf_epoch *epoch)
+{
+    pthread_mutex_lock(&epoch->lock);
+    while (epoch->n_inside)
+        pthread_cond_wait(&epoch->changed, &epoch->lock);
+    pthread_mutex_unlock(&epoch->lock);
+    return 0;
+}
+
+void simt_close(wharf_epoch *epoch)
+{
+    if (!epoch)
+        return;
+    wharf_work_quit(&epoch->params.queue);
+    simt_wait(epoch);
+    pthread_mutex_lock(&epoch->lock);
+    epoch->closing = true;
+    pthread_cond_broadcast(&epoch->changed);
+    pthread_mutex_unlock(&epoch->lock);
+    for (uint32_t i = 0; i < epoch->n_threads; i++)
+        pthread_join(epoch->warps[i].thread, nullptr);
+    pthread_cond_destroy(&epoch->changed);
+    pthread_mutex_destroy(&epoch->lock);
+    free(epoch->params.control);
+    free(epoch->params.slots);
+    free(epoch->params.tasks);
+    free(epoch->params.scratch);
+    delete epoch;
+}
+
+int simt_open(const wharf_epoch_config *config, wharf_epoch **ret_epoch)
+{
+    uint32_t n_warps = config->n_warps ? config->n_warps : DEFAULT_WARPS;
+    if (!wharf_epoch_config_good(config) || n_warps > MAX_WARPS)
+        return fail(-EINVAL, "the configuration of the epochs");
+    wharf_epoch *epoch = new (std::nothrow) wharf_epoch();
+    if (!epoch)
+        return fail(-ENOMEM, "memory");
+    epoch->config = *config;
+    epoch->params = epoch_params_of(*config, config->queue, n_warps);
+    pthread_mutex_init(&epoch->lock, nullptr);
+    pthread_cond_init(&epoch->changed, nullptr);
+    int rc = make_memory(epoch);
+    if (rc == 0)
+        rc = start_threads(epoch);
+    if (rc < 0) {
+        simt_close(epoch);
+        return rc;
+    }
+    *ret_epoch = epoch;
+    return 0;
+}
+
+const char *simt_error_text(void)
+{
+    return error_text;
+}
+
+void simt_info(const wharf_epoch *epoch, wharf_epoch_info *ret_info)
+{
+    *ret_info = {};
+    snprintf(ret_info->device_name, sizeof(ret_info->device_name), "simt");
+    ret_info->n_warps = epoch->params.n_warps;
+    ret_info->n_shared_nbytes = sizeof(any_codec::shared);
+    ret_info->device_nbytes = epoch->device_nbytes;
+}
+
+int simt_map_host(wharf_epoch *, void *at, size_t, int, uint64_t *ret_address)
+{
+    *ret_address = reinterpret_cast<uintptr_t>(at);
+    return 0;
+}
+
+int simt_unmap_host(wharf_epoch *, void *, size_t)
+{
+    return 0;
+}
+
+int simt_alloc(wharf_epoch *epoch, size_t nbytes, uint64_t *ret_address)
+{
+    uint8_t *p;
+    if (!take_memory(epoch, &p, nbytes ? nbytes : 1))
+        return fail(-ENOMEM, "memory of the device");
+    *ret_address = reinterpret_cast<uintptr_t>(p);
+    return 0;
+}
+
+int simt_free(wharf_epoch *, uint64_t address)
+{
+    free(reinterpret_cast<void *>(address));
+    return 0;
+}
+
+int simt_start(wharf_epoch *epoch)
+{
+    uint32_t number = wharf_work_begin_epoch(&epoch->params.queue);
+    if (number == 0)
+        return 0;
+    /* The last one has said OUT, but its warps may still be on their way. */
+    simt_wait(epoch);
+    pthread_mutex_lock(&epoch->lock);
+    epoch->params.epoch = number;
+    epoch->n_started++;
+    epoch->n_inside = epoch->params.n_warps;
+    pthread_cond_broadcast(&epoch->changed);
+    pthread_mutex_unlock(&epoch->lock);
+    return 0;
+}
+
+int simt_move(wharf_epoch *epoch, const wharf_epoch_move *moves, uint32_t n_moves)
+{
+    for (uint32_t i = 0; i < n_moves; i++)
+        memcpy(moves[i].to, reinterpret_cast<const void *>(moves[i].from), moves[i].nbytes);
+    epoch->n_move_calls++;
+    return 0;
+}
+
+int simt_moved(wharf_epoch *epoch, uint64_t *ret_n_calls)
+{
+    *ret_n_calls = epoch->n_move_calls;
+    return 0;
+}
+
+} // namespace
+
+const struct wharf_epoch_ops wharf_simt_epoch = {
+    "simt",     simt_open, simt_close, simt_error_text, simt_info, simt_map_host, simt_unmap_host,
+    simt_alloc, simt_free, simt_start, simt_wait,       simt_move, simt_moved,
+};
