@@ -40,10 +40,21 @@ struct cpu_backend {
 
 /* ---- a worker ------------------------------------------------------------------------------ */
 
-/* Between two looks at the rings: lets the other threads of the processor's core, and those that
- * wait for the front lock, go ahead. */
-static void pause_briefly(void)
+/* Looks at the rings, some microseconds long, before others that want the processor are let go
+ * ahead: that takes a system call. */
+#define N_QUICK_LOOKS 32
+
+/*
+ * Between two looks at the rings: lets the other threads of the processor's core, and those that
+ * wait for the front lock, go ahead; and before long those that wait for the processor, which may
+ * be the very client that is watched for.
+ */
+static void pause_briefly(unsigned n_looks)
 {
+    if (n_looks > N_QUICK_LOOKS) {
+        sched_yield();
+        return;
+    }
     for (unsigned i = 0; i < 8; i++) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
@@ -108,6 +119,7 @@ static void *work(void *data)
     struct wharf_front *front = backend->front;
     struct wharf_cpu_buffer buffer = {NULL, 0};
     struct wharf_piece piece;
+    unsigned n_looks = 0; /* with nothing found */
 
     if (sched_setaffinity(0, sizeof(backend->cpus), &backend->cpus) < 0)
         wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
@@ -118,17 +130,20 @@ static void *work(void *data)
     wharf_front_enter(front);
     front->n_awake++;
     for (;;) {
-        wharf_front_look(front);
+        if (wharf_front_look(front))
+            n_looks = 0;
         if (backend->stop)
             break;
         if (wharf_front_next(front, most_ns(front), &piece)) {
             run(worker, &buffer, &piece);
+            n_looks = 0;
         } else if (wharf_front_watches(front) && front->n_awake == 1) {
             wharf_front_leave(front);
-            pause_briefly();
+            pause_briefly(++n_looks);
             wharf_front_enter(front);
         } else {
             sleep_until_called(worker);
+            n_looks = 0;
         }
     }
     front->n_awake--;

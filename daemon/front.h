@@ -80,8 +80,9 @@ void wharf_front_leave(struct wharf_front *front);
 
 void wharf_front_add_session(struct wharf_front *front, struct wharf_session *session);
 
-/* The session's client has sent a packet: look at its ring.  Returns whether there was need to. */
-bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session);
+/* The session's client has sent packets, of which so many are counted now: look at its ring.
+ * Returns whether there was need to. */
+bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, uint32_t n_packets);
 
 /* Takes nothing more; the news is IS_DRAINED, once. */
 void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session);
@@ -99,8 +100,8 @@ uint64_t wharf_front_serve(struct wharf_front *front);
 
 /* ---- for engines --------------------------------------------------------------------------- */
 
-/* Looks at some rings and at deadlines. */
-void wharf_front_look(struct wharf_front *front);
+/* Looks at some rings and at deadlines.  Returns whether something was in the rings. */
+bool wharf_front_look(struct wharf_front *front);
 
 /*
  * Picks the next piece of work; false if there is none.  The caller has called wharf_front_look

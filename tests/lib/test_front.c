@@ -175,7 +175,7 @@ void test_front_publish(struct test_front_client *client)
     if (wharf_ring_publish_submissions(&client->ring) == 0)
         return;
     wharf_front_enter(&test_front);
-    wharf_front_rung(&test_front, client->session);
+    wharf_front_rung(&test_front, client->session, 1);
     wharf_front_leave(&test_front);
 }
 
