@@ -396,6 +396,7 @@ void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *s
         unwatch(session);
     wharf_list_remove(&session->publish_link);
     wharf_sched_drop(&front->sched, session);
+    front->nothing_fits = false;
     /* Keeps it from being released while its jobs are gone through. */
     session->n_pins++;
     for (uint32_t i = 0; i < session->ring.n_entries; i++) {
