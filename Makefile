@@ -20,6 +20,8 @@ unexport T
 FUZZ_SECONDS ?= 60
 # Changed inputs that `make test` gives to each fuzz target.
 MUTATIONS ?= 5000
+# A program that boots a systemd for tests/integration/systemd_test.sh, which says how.
+LAB ?=
 
 # ---- tools and flags -----------------------------------------------------------------------
 
@@ -238,6 +240,13 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(unit_main) $(TESTLIB) $(simt_
 
 # ---- tests ---------------------------------------------------------------------------------
 
+# A client for tests of the service; it uses whatever libwharf.so.0 the dynamic linker finds.
+STEADY_CLIENT := $(BUILD)/tests/steady_client
+$(STEADY_CLIENT): $(call obj,tests/integration/steady_client.c) $(LIB_SO)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lz
+
 # Every vector through every engine.
 VECTORS_BIN := $(BUILD)/tests/vectors
 $(VECTORS_BIN): $(call obj,tests/unit/vectors_main.c tests/unit/vector_engines.c) $(TESTLIB) $(simt_a) $(LIB_A)
@@ -275,12 +284,13 @@ vector_runs += "tests/integration/cat_vectors.py $(VECTORS)"
 endif
 
 test: deps ## install what is missing, then run all tests that need no GPU; VECTORS=DIR for more
-	+$(Q)$(parallel) all test-programs
+	+$(Q)$(parallel) all test-programs $(STEADY_CLIENT)
 	+$(Q)$(parallel) VARIANT=asan test-programs
 	+$(Q)$(parallel) VARIANT=tsan test-programs
 	+$(Q)$(parallel) BUILD=build/clang CC=clang CXX=clang++ all
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
-	$(Q)tests/run-tests $(vector_runs) $(checks) $(scripts) \
+	$(if $(LAB),+$(Q)$(MAKE) deb)
+	$(Q)LAB="$(LAB)" tests/run-tests $(vector_runs) $(checks) $(scripts) \
 	    "tests/integration/python_client_test.py --build build/asan" $(tsan_names:%=build/tsan/tests/%) \
 	    $(unit_names:%=build/asan/tests/%) $(replays) $(unit_names:%=build/release/tests/%)
 
@@ -289,6 +299,13 @@ test-unit: $(filter $(patsubst %,$(BUILD)/tests/%_test,$(subst *,%,$(T))),$(unit
 
 test-integration: all $(VECTORS_BIN) ## tests of the command and the installed library; T=name for one file
 	$(Q)BUILD=$(BUILD) tests/run-tests $(wildcard tests/integration/$(T)_test.sh tests/integration/$(T)_test.py)
+
+.PHONY: test-systemd
+test-systemd: ## the Debian packages under a real systemd, which LAB=PROGRAM boots
+	$(if $(LAB),,$(error LAB=PROGRAM has to boot a systemd, as tests/integration/systemd_test.sh says))
+	+$(Q)$(MAKE) deb
+	+$(Q)$(parallel) VARIANT=release build/release/tests/steady_client
+	$(Q)LAB="$(LAB)" tests/run-tests tests/integration/systemd_test.sh
 
 checks := $(sort $(wildcard tests/check/*_check.*))
 check: all ## layering, names, format, exported symbols, scripts, manual pages

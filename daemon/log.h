@@ -18,8 +18,8 @@ enum wharf_log_level {
     WHARF_LOG_ERROR = 3,   /* something does not work */
     WHARF_LOG_WARNING = 4, /* something is not as it should be, and the daemon goes on */
     WHARF_LOG_NOTICE = 5,  /* normal, and worth knowing */
-    WHARF_LOG_INFO = 6,    /* each connection's beginning and end */
-    WHARF_LOG_DEBUG = 7,
+    WHARF_LOG_INFO = 6,    /* normal */
+    WHARF_LOG_DEBUG = 7,   /* each client that says Hello */
 };
 
 /* What a message is about; zero means nothing. */

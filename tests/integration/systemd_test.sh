@@ -1,0 +1,371 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The Debian packages under a real systemd: installed, started, killed, upgraded, purged.
+#
+#     LAB=PROGRAM tests/integration/systemd_test.sh
+#
+# PROGRAM SCRIPT [ARG...] has to run SCRIPT as root on a machine or container that can be thrown
+# away, in which systemd is process 1 and where the current folder is to be seen, and to give back
+# its output and status.  LAB=env takes this machine.  Needs what `make test-systemd` builds first.
+
+if [ "${1:-}" = --inside ]; then
+    BUILD=$3 ONLY=$4
+    # shellcheck source=tests/lib/tap.sh
+    . "$2/tests/lib/tap.sh"
+else
+    # shellcheck source=tests/lib/tap.sh
+    . "$(dirname "$0")/../lib/tap.sh"
+    if [ -n "${LAB:-}" ]; then
+        cd "$TOP" || exit 2
+        exec "$LAB" "$TOP/tests/integration/systemd_test.sh" --inside "$TOP" "$BUILD" "${ONLY:-.}"
+    fi
+    test_service_under_systemd() {
+        skip "no LAB=PROGRAM that boots a systemd, see tests/README.md"
+    }
+    run_tests
+fi
+
+# ---- tools ---------------------------------------------------------------------------------
+
+client=$BUILD/tests/steady_client
+
+# until_true SECONDS COMMAND...: fails when it has not come true by then.
+until_true() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        if [ "$SECONDS" -ge "$end" ]; then
+            echo "not within time: $*" >&2
+            return 1
+        fi
+        sleep 0.02
+    done
+}
+
+# show PROPERTY: of the service.
+show() {
+    systemctl show --value -p "$1" wharfd.service
+}
+
+is_active() {
+    [ "$(show ActiveState)" = active ]
+}
+
+# Another main process than $1 runs, and is ready.
+is_replaced() {
+    local pid
+    pid=$(show MainPID)
+    [ "$pid" != 0 ] && [ "$pid" != "$1" ] && is_active
+}
+
+has_status() {
+    [[ $(show StatusText) == "$1"* ]]
+}
+
+# The journal's messages of the daemon since the test began have this text.
+is_logged() {
+    journalctl -q -u wharfd.service --since "@$began" -o cat --no-pager > log
+    grep -qF -- "$1" log
+}
+
+# As every test begins: the packages are there, in the version that was built, nothing runs, and
+# two users may connect, one not.
+begin() {
+    [ ! -s /tmp/client.pid ] || kill -KILL "$(cat /tmp/client.pid)" || true
+    rm -f /tmp/client.pid
+    if ! dpkg-query -W -f '${db:Status-Status} ${Version}\n' wharfd 2> /dev/null |
+        grep -qx "installed $version"; then
+        dpkg --force-unsafe-io -i "${packages[@]}" > installed 2>&1 || { cat installed; return 1; }
+    fi
+    for user in alice bob mallory; do
+        id "$user" > /dev/null 2>&1 || useradd --no-create-home "$user"
+    done
+    usermod -aG wharf alice
+    usermod -aG wharf bob
+    systemctl stop wharfd.socket wharfd.service
+    systemctl reset-failed wharfd.socket wharfd.service 2> /dev/null || true
+    "$BUILD/wharfd" --print-config > /etc/wharf/wharfd.conf
+    systemctl start wharfd.socket
+    began=$(date +%s)
+}
+
+# start_client USER: in the background; end_client gets what it says.
+start_client() {
+    rm -f said
+    # The signal that ends it is for the client, not for runuser.
+    # shellcheck disable=SC2016 # the inner shell's own variables
+    runuser -u "$1" -- bash -c 'echo $$; exec "$0" 2>&1' "$client" > said &
+    runner=$!
+    until_true 5 test -s said
+    head -n 1 said > /tmp/client.pid
+}
+
+# Right to the end, and at least so many connections to new daemons.
+end_client() {
+    local status=0 pid killer
+    pid=$(cat /tmp/client.pid)
+    kill "$pid"
+    # One that hangs fails the test, not the whole run.
+    (sleep 20 && kill -KILL "$pid") &
+    killer=$!
+    wait "$runner" || status=$?
+    kill "$killer"
+    rm -f /tmp/client.pid
+    cat said
+    [ "$status" = 0 ]
+    [ "$(value jobs)" -gt 0 ]
+    [ "$(value reconnects)" -ge "${1:-0}" ]
+}
+
+# value NAME: of what the client said.
+value() {
+    sed -n "s/.*$1=\([0-9]*\).*/\1/p" said
+}
+
+# ---- install, start ------------------------------------------------------------------------
+
+test_first_client_starts_the_daemon() {
+    begin
+    expect_text enabled "$(systemctl is-enabled wharfd.socket)"
+    expect_text disabled "$(systemctl is-enabled wharfd.service || true)"
+    expect_text 'root wharf 660' "$(stat -c '%U %G %a' /run/wharf/wharfd.sock)"
+    expect_text inactive "$(show ActiveState)"
+    start_client alice
+    until_true 5 is_active
+    sleep 1
+    end_client
+    expect_text wharfd "$(ps -o user= -p "$(show MainPID)")"
+    is_logged "serves with"
+}
+
+test_ready_waits_for_what_is_left_of_an_earlier_daemon() {
+    begin
+    systemctl start wharfd.service
+    systemctl stop wharfd.service
+    flock /run/wharfd/wharfd.lock sleep 2 &
+    until_true 5 expect_status 1 flock -n /run/wharfd/wharfd.lock true 2> /dev/null
+    systemctl start --no-block wharfd.service
+    until_true 5 has_status 'Waiting for what is left'
+    expect_text activating "$(show ActiveState)"
+    until_true 5 is_active
+    expect_text 'Serving 0 connections' "$(show StatusText)"
+    wait
+}
+
+test_bad_configuration_fails_the_start_and_says_where() {
+    begin
+    echo 'nonsense = 1' >> /etc/wharf/wharfd.conf
+    expect_status 1 systemctl start wharfd.service 2> /dev/null
+    expect_text 'failed exit-code 2' "$(show ActiveState) $(show Result) $(show ExecMainStatus)"
+    until_true 5 is_logged 'has no setting'
+    grep -q 'wharfd.conf: line [0-9]*: .*nonsense' log
+    expect_text 0 "$(show NRestarts)"
+    sed -i '/nonsense/d' /etc/wharf/wharfd.conf
+    systemctl start wharfd.service
+}
+
+test_outsider_is_told_which_group_to_join() {
+    begin
+    expect_status 1 runuser -u mallory -- "$client" 2> message
+    cat message
+    grep -qF 'only the group wharf may use it, and mallory is not in it' message
+    grep -qF 'sudo usermod -aG wharf mallory' message
+}
+
+# ---- reload --------------------------------------------------------------------------------
+
+test_reload_takes_a_good_configuration_and_refuses_a_bad_one() {
+    begin
+    start_client alice
+    until_true 5 is_active
+    pid=$(show MainPID)
+    printf '[daemon]\nlog_level = debug\n' >> /etc/wharf/wharfd.conf
+    systemctl reload wharfd.service
+    until_true 5 is_logged 'read the configuration again'
+    until_true 5 is_active
+    echo 'log_level = loud' >> /etc/wharf/wharfd.conf
+    expect_status 1 systemctl reload wharfd.service 2> /dev/null
+    expect_text "$pid active" "$(show MainPID) $(show ActiveState)"
+    until_true 5 is_logged 'log_level = loud: not one of the words'
+    end_client
+    expect_text 0 "$(value reconnects)"
+}
+
+# ---- deaths --------------------------------------------------------------------------------
+
+test_stopped_daemon_is_restarted_by_the_watchdog() {
+    begin
+    start_client alice
+    until_true 5 is_active
+    pid=$(show MainPID)
+    sleep 0.3
+    kill -STOP "$pid"
+    until_true 20 is_replaced "$pid"
+    is_logged 'Watchdog timeout'
+    sleep 0.5
+    end_client 1
+    # What clients wait before they give up.
+    [ "$(value longest_ms)" -lt 10000 ]
+}
+
+test_seven_kills_in_a_row_lose_nothing() {
+    begin
+    start_client alice
+    until_true 5 is_active
+    for _ in 1 2 3 4 5 6 7; do
+        pid=$(show MainPID)
+        sleep 0.2
+        kill -KILL "$pid"
+        until_true 10 is_replaced "$pid"
+    done
+    sleep 0.5
+    end_client 7
+    expect_text 7 "$(show NRestarts)"
+    expect_text active "$(systemctl is-active wharfd.socket)"
+}
+
+test_stop_under_load_is_clean_and_loses_nothing() {
+    begin
+    start_client alice
+    until_true 5 is_active
+    sleep 0.5
+    group=/sys/fs/cgroup$(show ControlGroup)
+    time systemctl stop wharfd.socket wharfd.service
+    expect_text 'inactive success 0' "$(show ActiveState) $(show Result) $(show ExecMainStatus)"
+    test ! -e "$group/cgroup.procs" || expect_text '' "$(cat "$group/cgroup.procs")"
+    test ! -e /run/wharf/wharfd.sock
+    until_true 5 is_logged 'TERM: finishing jobs'
+    sleep 0.5
+    systemctl start wharfd.socket
+    until_true 5 is_active
+    sleep 0.5
+    end_client 1
+}
+
+# ---- what it may do, what it says ----------------------------------------------------------
+
+# status KEY: of the daemon's process.
+status() {
+    awk -v key="$1:" '$1 == key { print $2 }' "/proc/$(show MainPID)/status"
+}
+
+# hard_limit PID NAME
+hard_limit() {
+    sed -n "s/^$2 *[a-z0-9]* *\([a-z0-9]*\) .*/\1/p" "/proc/$1/limits"
+}
+
+# has_limit NAME VALUE: or what the machine allows, where that is less: systemd cannot exceed it.
+has_limit() {
+    local most has
+    most=$(hard_limit 1 "$1")
+    has=$(hard_limit "$(show MainPID)" "$1")
+    [ "$has" = "$2" ] || [ "$has" = "$most" ]
+}
+
+# Registered memory goes through the gate, a process of its own, under the same restrictions.
+test_restrictions_hold_and_do_not_get_in_the_way() {
+    begin
+    start_client alice
+    until_true 5 is_active
+    sleep 0.5
+    end_client
+    expect_text '1 0000000000000000 2' "$(status NoNewPrivs) $(status CapEff) $(status Seccomp)"
+    has_limit 'Max open files' 524288
+    has_limit 'Max locked memory' unlimited
+    is_logged 'by io_uring'
+    expect_text '' "$(grep -iE 'error|warning|cannot|not work' log)"
+    systemd-analyze security --no-pager --threshold=10 wharfd.service > exposure
+    tail -n 1 exposure
+}
+
+test_journal_tells_tenants_apart_by_fields() {
+    begin
+    printf '[daemon]\nlog_level = debug\n' >> /etc/wharf/wharfd.conf
+    for user in alice bob; do
+        start_client "$user"
+        sleep 0.3
+        end_client
+    done
+    for user in alice bob; do
+        journalctl -q -u wharfd.service --since "@$began" -o json --no-pager \
+            "WHARF_TENANT=uid:$(id -u "$user")" > entries
+        test -s entries
+        grep -q '"SYSLOG_IDENTIFIER":"wharfd"' entries
+        grep -q '"PRIORITY":"[3-7]"' entries
+        grep -q '"WHARF_CONNECTION":"[1-9]' entries
+        expect_status 1 grep -qv '"WHARF_TENANT"' entries
+    done
+}
+
+# ---- upgrade, purge ------------------------------------------------------------------------
+
+# The same packages under a later version.
+make_next_version() {
+    for package in "${packages[@]}"; do
+        rm -rf unpacked
+        dpkg-deb -R "$package" unpacked
+        sed -i -e "s/^Version: .*/Version: $1/" -e "s/(= $version)/(= $1)/" unpacked/DEBIAN/control
+        dpkg-deb -Znone -b unpacked "next-$(basename "$package")"
+    done > packed
+}
+
+test_upgrade_restarts_the_daemon_while_clients_work() {
+    begin
+    make_next_version "$version+next"
+    # Not touched by us: dpkg would ask whose configuration to take.
+    dpkg --force-unsafe-io -i --force-confnew "${packages[@]}" > installed 2>&1
+    start_client alice
+    until_true 5 is_active
+    pid=$(show MainPID)
+    socket=$(stat -c %i /run/wharf/wharfd.sock)
+    sleep 0.5
+    dpkg --force-unsafe-io -i --force-confold ./next-*.deb > upgraded 2>&1 || { cat upgraded; return 1; }
+    until_true 10 is_replaced "$pid"
+    # The program that was installed, not the one that it replaced.
+    expect_text /usr/bin/wharfd "$(readlink "/proc/$(show MainPID)/exe")"
+    expect_text "$socket" "$(stat -c %i /run/wharf/wharfd.sock)"
+    sleep 0.5
+    end_client 1
+    expect_text 0 "$(show NRestarts)"
+}
+
+# What could be left behind, by its name.
+list_traces() {
+    find /etc /lib/systemd /run /usr /var -xdev -name '*wharf*' | sort
+    grep -H wharf /etc/passwd /etc/group /etc/shadow /etc/gshadow || true
+}
+
+test_purge_leaves_nothing() {
+    begin
+    start_client alice
+    until_true 5 is_active
+    sleep 0.3
+    end_client
+    dpkg --purge libwharf-dev wharf wharfd libwharf0 > purged 2>&1 || { cat purged; return 1; }
+    cat purged
+    userdel alice
+    userdel bob
+    list_traces | diff "$traces_before" -
+    expect_text '' "$(systemctl list-units --all --plain --no-legend | grep wharf)"
+    expect_text '' "$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' | grep '^[a-z]*wharf[^ ]* .*config')"
+    expect_text '' "$(pgrep -x wharfd)"
+}
+
+# ---- the whole -----------------------------------------------------------------------------
+
+if [ "$(cat /proc/1/comm)" != systemd ]; then
+    echo "process 1 is not systemd" >&2
+    exit 2
+fi
+for package in libwharf0 libwharf-dev wharf wharfd; do
+    packages+=("$(ls "$TOP"/build/deb/"$package"_*.deb)")
+done
+version=$(dpkg-deb -f "${packages[0]}" Version)
+# Images for containers forbid packages to start services.
+rm -f /usr/sbin/policy-rc.d
+# Ten seconds each time for the index of manual pages are not what is tested here.
+rm -f /var/lib/man-db/auto-update
+traces_before=$(mktemp)
+list_traces > "$traces_before"
+run_tests
