@@ -17,12 +17,31 @@
     X(STORED, stored, 0, "bytes as they are")                                                      \
     X(DEFLATE, deflate, 1, "raw Deflate, RFC 1951")                                                \
     X(ZLIB, zlib, 2, "zlib, RFC 1950, Adler-32 verified")                                          \
-    X(GZIP, gzip, 3, "gzip, RFC 1952, all members, CRC-32 and length verified")
+    X(GZIP, gzip, 3, "gzip, RFC 1952, all members, CRC-32 and length verified")                    \
+    X(RLE1, rle1, 4, "ORC's integer run lengths, version 1")                                       \
+    X(RLE2, rle2, 5, "ORC's integer run lengths, version 2")                                       \
+    X(BYTERLE, byterle, 6, "ORC's byte run lengths")                                               \
+    X(BOOLRLE, boolrle, 7, "ORC's boolean run lengths, a byte for each value")
 
 enum wharf_codec {
 #define X(ID, name, number, summary) WHARF_CODEC_##ID = (number),
     WHARF_CODEC_LIST(X)
 #undef X
+};
+
+/*
+ * The parameter of rle1 and rle2: the type of the output's values, little-endian.  The stream does
+ * not say it.  Signed types mean ORC's signed coding (zigzag), the others its unsigned one.
+ */
+enum wharf_rle_type {
+    WHARF_RLE_U8 = 0,
+    WHARF_RLE_U16 = 1,
+    WHARF_RLE_U32 = 2,
+    WHARF_RLE_U64 = 3,
+    WHARF_RLE_I8 = 4,
+    WHARF_RLE_I16 = 5,
+    WHARF_RLE_I32 = 6,
+    WHARF_RLE_I64 = 7,
 };
 
 #endif

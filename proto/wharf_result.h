@@ -106,6 +106,13 @@ enum wharf_reason {
     WHARF_REASON_CONTAINER_TRUNCATED = 70, /* BAD_DATA: the file ends inside a chunk or the index */
     WHARF_REASON_CONTAINER_CODEC = 71,     /* UNSUPPORTED: a chunk's codec is not known here */
 
+    /* rle1, rle2, byterle, boolrle, the ORC specification.  All that is wrong with a run or a group
+     * of literals stands at its first bit. */
+    WHARF_REASON_RLE_VARINT = 80,  /* BAD_DATA: a number of more than 64 bits */
+    WHARF_REASON_RLE_VALUE = 81,   /* BAD_DATA: a value that the job's type cannot hold */
+    WHARF_REASON_RLE_PATCHES = 82, /* BAD_DATA: a patch list that is empty, has entries wider than
+                                      64 bits, or patches something outside its run or twice */
+
     /* The request. */
     WHARF_REASON_REQUEST_CODEC = 128, /* BAD_REQUEST: no such codec */
     WHARF_REASON_REQUEST_FLAGS = 129, /* BAD_REQUEST: unknown flag bits */

@@ -221,6 +221,12 @@ static int measure_codec(struct printer *printer, const struct settings *setting
     return r;
 }
 
+/* Codecs of values of a type say nothing about a file of bytes, unless somebody asks for them. */
+static int is_for_bytes(uint32_t codec)
+{
+    return !wharf_codec_find(codec)->ops->unit_nbytes && codec != WHARF_CODEC_BOOLRLE;
+}
+
 static int measure_all(struct printer *printer, const struct settings *settings)
 {
     int r = 0;
@@ -230,7 +236,8 @@ static int measure_all(struct printer *printer, const struct settings *settings)
     if (settings->n_codecs)
         return r;
     for (uint32_t codec = 0; wharf_codec_name(codec) && r == 0; codec++)
-        r = measure_codec(printer, settings, codec);
+        if (is_for_bytes(codec))
+            r = measure_codec(printer, settings, codec);
     return r;
 }
 

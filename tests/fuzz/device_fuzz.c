@@ -3,9 +3,10 @@
  * Device decoders, on the SIMT layer: any bytes as a job, whose outcome and output must be the CPU
  * engine's.
  *
- * The first byte chooses the codec and the order of the lanes, the second the job's flags and the
- * room for the output; the rest is the source.  Both are capped: under a sanitizer every collective
- * of the warp costs two microseconds, and small sizes reach the same code.
+ * The first byte chooses the codec (its lower four bits) and the order of the lanes, the second the
+ * job's flags and the room for the output, the third the codec's parameter; the rest is the source.
+ * Both are capped: under a sanitizer every collective of the warp costs two microseconds, and small
+ * sizes reach the same code.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
-enum { HEAD_NBYTES = 2, MAX_IN_NBYTES = 2048, MAX_OUT_NBYTES = 6000, N_ORDERS = 3 };
+enum { HEAD_NBYTES = 3, MAX_IN_NBYTES = 2048, MAX_OUT_NBYTES = 6000, N_ORDERS = 3 };
 
 static const uint32_t codecs[] = {
 #define X(ID, name, number, summary) WHARF_CODEC_##ID,
@@ -49,9 +50,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 
     if (nbytes < HEAD_NBYTES)
         return 0;
-    uint32_t codec = codecs[data[0] % N_CODECS];
+    uint32_t codec = codecs[(data[0] & 15) % N_CODECS];
     if (!wharf_simt_can_decode(codec))
         return 0;
+    uint32_t parameter = data[2];
+    if (!wharf_codec_unit_nbytes(wharf_codec_find(codec)->ops, parameter))
+        parameter &= 7;
+    if (!wharf_codec_unit_nbytes(wharf_codec_find(codec)->ops, parameter))
+        parameter = 0;
     nbytes = nbytes - HEAD_NBYTES < MAX_IN_NBYTES ? nbytes - HEAD_NBYTES : MAX_IN_NBYTES;
     struct test_guard in = test_guard_copy(data + HEAD_NBYTES, nbytes, TEST_GUARD_END);
     struct test_guard out = test_guard_new(rooms[data[1] / 8 % N_ROOMS], TEST_GUARD_END);
@@ -59,6 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     struct wharf_decode_job job = {
         .codec = codec,
         .flags = data[1] & WHARF_JOB_KNOWN_FLAGS,
+        .setting.parameter = parameter,
         .in = in.data,
         .in_nbytes = nbytes,
         .out = want_out,
@@ -69,13 +76,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     struct wharf_device_chunk chunk = {
         .codec = job.codec,
         .flags = job.flags,
+        .parameter = parameter,
         .in = in.data,
         .in_nbytes = nbytes,
         .out = out.data,
         .out_avail = out.nbytes,
     };
     struct wharf_device_batch batch = {&chunk, &got, 1, WHARF_DEVICE_ANY_CODEC};
-    enum wharf_simt_order order = (enum wharf_simt_order)(data[0] / N_CODECS % N_ORDERS);
+    enum wharf_simt_order order = (enum wharf_simt_order)(data[0] / 16 % N_ORDERS);
     check(wharf_simt_decode_batch(&batch, order, nbytes, NULL) == 0);
     check_same(&got, &want);
     if (want.result == WHARF_OK)

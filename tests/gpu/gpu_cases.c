@@ -69,13 +69,15 @@ void gpu_cases_add_vectors(struct gpu_case_list *list, const struct test_vector_
         struct gpu_case c = {
             .name = vector->path,
             .codec = vector->codec,
+            .parameter = vector->parameter,
             .in = gpu_case_list_own(list, in),
             .in_nbytes = nbytes,
             .out_avail = vector->out_avail,
         };
         gpu_case_list_add(list, &c);
         if (vector->result == WHARF_OK && vector->out_nbytes > 0) {
-            c.out_avail = vector->out_nbytes - 1;
+            /* boolrle leaves out up to seven values at the end. */
+            c.out_avail = vector->out_nbytes - (vector->codec == WHARF_CODEC_BOOLRLE ? 8 : 1);
             c.number = 1;
             gpu_case_list_add(list, &c);
         }
@@ -96,19 +98,21 @@ static char *stream_name(const char *codec, const char *kind, const char *encode
     return name;
 }
 
-static void add_stream(struct gpu_case_list *list, uint32_t codec,
+static void add_stream(struct gpu_case_list *list, uint32_t codec, uint32_t parameter,
                        const struct test_data_kind *kind, size_t nbytes,
                        const struct wharf_encoder_row *row, int level)
 {
     const struct wharf_codec_row *codec_row = wharf_codec_find(codec);
     const struct wharf_encoder_ops *ops = codec_row->ops->encoder;
-    struct wharf_encoder_options options = {.name = row->name, .level = level};
+    struct wharf_encoder_options options = {
+        .name = row->name, .level = level, .parameter = parameter};
     struct wharf_encoder *encoder;
     size_t in_nbytes;
 
     if (ops->new (&options, &encoder) < 0)
         die("cases: encoder");
     uint8_t *plain = test_data_new(kind, nbytes, nbytes);
+    nbytes = test_data_fit(codec, parameter, plain, nbytes);
     size_t bound = ops->bound(encoder, nbytes);
     uint8_t *in = gpu_case_list_own(list, malloc(bound ? bound : 1));
     if (ops->encode(encoder, plain, nbytes, in, bound, &in_nbytes) < 0)
@@ -120,6 +124,7 @@ static void add_stream(struct gpu_case_list *list, uint32_t codec,
         .name = gpu_case_list_own(list, name),
         .number = nbytes,
         .codec = codec,
+        .parameter = parameter,
         .in = in,
         .in_nbytes = in_nbytes,
         .out_avail = nbytes,
@@ -127,18 +132,19 @@ static void add_stream(struct gpu_case_list *list, uint32_t codec,
     gpu_case_list_add(list, &c);
 }
 
-void gpu_cases_add_streams(struct gpu_case_list *list, uint32_t codec)
+static void add_streams(struct gpu_case_list *list, uint32_t codec, uint32_t parameter)
 {
     const struct wharf_codec_ops *ops = wharf_codec_find(codec)->ops;
     for (const struct wharf_encoder_row *row = ops->encoder_rows; row->name; row++)
         for (size_t k = 0; k < test_data_n_kinds; k++)
             for (int s = 0; s < N_STREAM_SIZES; s++) {
                 const struct test_data_kind *kind = &test_data_kinds[k];
-                add_stream(list, codec, kind, stream_sizes[s], row, row->level_min);
+                add_stream(list, codec, parameter, kind, stream_sizes[s], row, row->level_min);
                 if (row->level_default > row->level_min)
-                    add_stream(list, codec, kind, stream_sizes[s], row, row->level_default);
+                    add_stream(list, codec, parameter, kind, stream_sizes[s], row,
+                               row->level_default);
                 if (row->level_max > row->level_default)
-                    add_stream(list, codec, kind, stream_sizes[s], row, row->level_max);
+                    add_stream(list, codec, parameter, kind, stream_sizes[s], row, row->level_max);
             }
 }
 
@@ -159,6 +165,13 @@ void gpu_cases_add_forged(struct gpu_case_list *list, uint64_t first, uint64_t n
         };
         gpu_case_list_add(list, &c);
     }
+}
+
+void gpu_cases_add_streams(struct gpu_case_list *list, uint32_t codec)
+{
+    const struct wharf_codec_ops *ops = wharf_codec_find(codec)->ops;
+    for (uint32_t p = 0; wharf_codec_unit_nbytes(ops, p); p++)
+        add_streams(list, codec, p);
 }
 
 /* ---- what else may be asked of them -----------------------------------------------------------

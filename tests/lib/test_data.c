@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "encoders/codec.h"
 #include "tests/lib/test_random.h"
 
 /* Writes into a buffer and drops what no longer fits. */
@@ -195,4 +196,12 @@ uint8_t *test_data_new(const struct test_data_kind *kind, uint64_t seed, size_t 
     }
     kind->fill(seed, data, nbytes);
     return data;
+}
+
+size_t test_data_fit(uint32_t codec, uint32_t parameter, uint8_t *data, size_t nbytes)
+{
+    if (codec == WHARF_CODEC_BOOLRLE)
+        for (size_t i = 0; i < nbytes; i++)
+            data[i] &= 1;
+    return nbytes - nbytes % wharf_codec_unit_nbytes(wharf_codec_find(codec)->ops, parameter);
 }

@@ -28,4 +28,10 @@ const struct test_data_kind *test_data_find(const char *name);
  * memory is out. */
 uint8_t *test_data_new(const struct test_data_kind *kind, uint64_t seed, size_t nbytes);
 
+/*
+ * Makes nbytes of anything into what the codec can carry with this parameter: whole values, for
+ * boolrle of 0 and 1.  Returns how many bytes that are, at most nbytes.
+ */
+size_t test_data_fit(uint32_t codec, uint32_t parameter, uint8_t *data, size_t nbytes);
+
 #endif

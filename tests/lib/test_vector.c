@@ -74,6 +74,8 @@ static void parse_line(struct test_vector *vector, const char *key, char *value)
 {
     if (strcmp(key, "codec") == 0) {
         parse_codec(vector, value);
+    } else if (strcmp(key, "parameter") == 0) {
+        vector->parameter = (uint32_t)parse_number(value, 10, vector->path);
     } else if (strcmp(key, "result") == 0) {
         vector->result = find_name(wharf_result_name, value, vector->path);
     } else if (strcmp(key, "reason") == 0) {

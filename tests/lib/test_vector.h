@@ -25,6 +25,7 @@ enum { TEST_VECTOR_MAX_REASONS = 2 };
 struct test_vector {
     char *path;
     uint32_t codec;
+    uint32_t parameter;
     uint32_t result;
     /* Any of these is right; none given: not looked at. */
     uint32_t reasons[TEST_VECTOR_MAX_REASONS];

@@ -14,36 +14,41 @@ static bool can_decode_any(uint32_t codec)
     return wharf_codec_find(codec) != NULL;
 }
 
-static void decode_cpu(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                       size_t out_avail, struct wharf_outcome *ret_outcome)
+static void decode_cpu(uint32_t codec, uint32_t parameter, const uint8_t *in, size_t in_nbytes,
+                       uint8_t *out, size_t out_avail, struct wharf_outcome *ret_outcome)
 {
-    wharf_codec_find(codec)->ops->decode(in, in_nbytes, out, out_avail, NULL, ret_outcome);
+    const struct wharf_codec_setting setting = {.parameter = parameter};
+    wharf_codec_find(codec)->ops->decode(in, in_nbytes, out, out_avail, &setting, ret_outcome);
 }
 
 /* The loop for machines without BMI2, whatever this one has. */
-static void decode_cpu_plain(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                             size_t out_avail, struct wharf_outcome *ret_outcome)
+static void decode_cpu_plain(uint32_t codec, uint32_t parameter, const uint8_t *in,
+                             size_t in_nbytes, uint8_t *out, size_t out_avail,
+                             struct wharf_outcome *ret_outcome)
 {
     if (wharf_inflate_loop_force("plain") < 0)
         abort();
-    decode_cpu(codec, in, in_nbytes, out, out_avail, ret_outcome);
+    decode_cpu(codec, parameter, in, in_nbytes, out, out_avail, ret_outcome);
     wharf_inflate_loop_force(NULL);
 }
 
-static void decode_reference(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                             size_t out_avail, struct wharf_outcome *ret_outcome)
+static void decode_reference(uint32_t codec, uint32_t parameter, const uint8_t *in,
+                             size_t in_nbytes, uint8_t *out, size_t out_avail,
+                             struct wharf_outcome *ret_outcome)
 {
-    wharf_codec_find(codec)->ops->decode_reference(in, in_nbytes, out, out_avail, NULL,
+    const struct wharf_codec_setting setting = {.parameter = parameter};
+    wharf_codec_find(codec)->ops->decode_reference(in, in_nbytes, out, out_avail, &setting,
                                                    ret_outcome);
 }
 
 /* Through the public API. */
-static void decode_library(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                           size_t out_avail, struct wharf_outcome *ret_outcome)
+static void decode_library(uint32_t codec, uint32_t parameter, const uint8_t *in, size_t in_nbytes,
+                           uint8_t *out, size_t out_avail, struct wharf_outcome *ret_outcome)
 {
     struct wharf *wharf;
     struct wharf_job job = WHARF_JOB_INIT;
     job.codec = codec;
+    job.parameter = parameter;
     job.in = in;
     job.in_nbytes = in_nbytes;
     job.out = out;
@@ -91,15 +96,19 @@ static void decode_stream(uint32_t codec, size_t max_piece, const uint8_t *in, s
     test_stream_free(&stream);
 }
 
-static void decode_stream_bytes(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                                size_t out_avail, struct wharf_outcome *ret_outcome)
+static void decode_stream_bytes(uint32_t codec, uint32_t parameter, const uint8_t *in,
+                                size_t in_nbytes, uint8_t *out, size_t out_avail,
+                                struct wharf_outcome *ret_outcome)
 {
+    (void)parameter;
     decode_stream(codec, 1, in, in_nbytes, out, out_avail, ret_outcome);
 }
 
-static void decode_stream_pieces(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                                 size_t out_avail, struct wharf_outcome *ret_outcome)
+static void decode_stream_pieces(uint32_t codec, uint32_t parameter, const uint8_t *in,
+                                 size_t in_nbytes, uint8_t *out, size_t out_avail,
+                                 struct wharf_outcome *ret_outcome)
 {
+    (void)parameter;
     decode_stream(codec, 40000, in, in_nbytes, out, out_avail, ret_outcome);
 }
 
@@ -109,34 +118,42 @@ static bool can_decode_simt(uint32_t codec)
 }
 
 /* The device's code, its lanes in one of the three orders; serial: WHARF_DEVICE_SERIAL or such. */
-static void decode_simt(uint32_t codec, uint32_t serial, const uint8_t *in, size_t in_nbytes,
-                        uint8_t *out, size_t out_avail, enum wharf_simt_order order,
-                        struct wharf_outcome *ret_outcome)
+static void decode_simt(uint32_t codec, uint32_t parameter, uint32_t serial, const uint8_t *in,
+                        size_t in_nbytes, uint8_t *out, size_t out_avail,
+                        enum wharf_simt_order order, struct wharf_outcome *ret_outcome)
 {
-    struct wharf_device_chunk chunk = {
-        .in = in, .in_nbytes = in_nbytes, .out = out, .out_avail = out_avail, .codec = codec};
+    struct wharf_device_chunk chunk = {.in = in,
+                                       .in_nbytes = in_nbytes,
+                                       .out = out,
+                                       .out_avail = out_avail,
+                                       .codec = codec,
+                                       .parameter = parameter};
     struct wharf_device_batch batch = {&chunk, ret_outcome, 1, codec | serial};
     if (wharf_simt_decode_batch(&batch, order, in_nbytes, NULL) < 0)
         abort();
 }
 
-static void decode_simt_ascending(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                                  size_t out_avail, struct wharf_outcome *ret_outcome)
+static void decode_simt_ascending(uint32_t codec, uint32_t parameter, const uint8_t *in,
+                                  size_t in_nbytes, uint8_t *out, size_t out_avail,
+                                  struct wharf_outcome *ret_outcome)
 {
-    decode_simt(codec, 0, in, in_nbytes, out, out_avail, WHARF_SIMT_ASCENDING, ret_outcome);
+    decode_simt(codec, parameter, 0, in, in_nbytes, out, out_avail, WHARF_SIMT_ASCENDING,
+                ret_outcome);
 }
 
-static void decode_simt_descending(uint32_t codec, const uint8_t *in, size_t in_nbytes,
-                                   uint8_t *out, size_t out_avail,
+static void decode_simt_descending(uint32_t codec, uint32_t parameter, const uint8_t *in,
+                                   size_t in_nbytes, uint8_t *out, size_t out_avail,
                                    struct wharf_outcome *ret_outcome)
 {
-    decode_simt(codec, 0, in, in_nbytes, out, out_avail, WHARF_SIMT_DESCENDING, ret_outcome);
+    decode_simt(codec, parameter, 0, in, in_nbytes, out, out_avail, WHARF_SIMT_DESCENDING,
+                ret_outcome);
 }
 
-static void decode_simt_random(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                               size_t out_avail, struct wharf_outcome *ret_outcome)
+static void decode_simt_random(uint32_t codec, uint32_t parameter, const uint8_t *in,
+                               size_t in_nbytes, uint8_t *out, size_t out_avail,
+                               struct wharf_outcome *ret_outcome)
 {
-    decode_simt(codec, 0, in, in_nbytes, out, out_avail, WHARF_SIMT_RANDOM, ret_outcome);
+    decode_simt(codec, parameter, 0, in, in_nbytes, out, out_avail, WHARF_SIMT_RANDOM, ret_outcome);
 }
 
 static bool can_decode_serial(uint32_t codec)
@@ -144,17 +161,19 @@ static bool can_decode_serial(uint32_t codec)
     return wharf_simt_can_decode(codec | WHARF_DEVICE_SERIAL);
 }
 
-static void decode_simt_serial(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                               size_t out_avail, struct wharf_outcome *ret_outcome)
+static void decode_simt_serial(uint32_t codec, uint32_t parameter, const uint8_t *in,
+                               size_t in_nbytes, uint8_t *out, size_t out_avail,
+                               struct wharf_outcome *ret_outcome)
 {
-    decode_simt(codec, WHARF_DEVICE_SERIAL, in, in_nbytes, out, out_avail, WHARF_SIMT_RANDOM,
-                ret_outcome);
+    decode_simt(codec, parameter, WHARF_DEVICE_SERIAL, in, in_nbytes, out, out_avail,
+                WHARF_SIMT_RANDOM, ret_outcome);
 }
 
-static void decode_simt_registers(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                                  size_t out_avail, struct wharf_outcome *ret_outcome)
+static void decode_simt_registers(uint32_t codec, uint32_t parameter, const uint8_t *in,
+                                  size_t in_nbytes, uint8_t *out, size_t out_avail,
+                                  struct wharf_outcome *ret_outcome)
 {
-    decode_simt(codec, WHARF_DEVICE_SERIAL_REGISTERS, in, in_nbytes, out, out_avail,
+    decode_simt(codec, parameter, WHARF_DEVICE_SERIAL_REGISTERS, in, in_nbytes, out, out_avail,
                 WHARF_SIMT_RANDOM, ret_outcome);
 }
 

@@ -14,8 +14,8 @@ struct vector_engine {
     /* Whether the engine decodes this codec at all. */
     bool (*can_decode)(uint32_t codec);
     /* As wharf_decode_fn, for any codec that it can decode. */
-    void (*decode)(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                   size_t out_avail, struct wharf_outcome *ret_outcome);
+    void (*decode)(uint32_t codec, uint32_t parameter, const uint8_t *in, size_t in_nbytes,
+                   uint8_t *out, size_t out_avail, struct wharf_outcome *ret_outcome);
     /* Decodes into memory of its own, so that nothing is too large for it and a failure says how
      * far it came. */
     bool streams;

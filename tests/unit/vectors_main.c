@@ -116,8 +116,8 @@ static struct test_guard decode(const struct run *run, size_t out_avail,
 {
     struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
     memset(ret_outcome, 0xff, sizeof(*ret_outcome));
-    run->engine->decode(run->vector->codec, run->in.data, run->in.nbytes, out.data, out_avail,
-                        ret_outcome);
+    run->engine->decode(run->vector->codec, run->vector->parameter, run->in.data, run->in.nbytes,
+                        out.data, out_avail, ret_outcome);
     return out;
 }
 
@@ -135,7 +135,9 @@ static int check_other_capacities(const struct run *run)
     test_guard_free(&out);
     if (vector->out_nbytes == 0 || run->engine->streams)
         return n_wrong;
-    out = decode(run, vector->out_nbytes - 1, &outcome);
+    /* boolrle leaves out up to seven values at the end. */
+    size_t less = vector->codec == WHARF_CODEC_BOOLRLE ? 8 : 1;
+    out = decode(run, vector->out_nbytes - less, &outcome);
     if (outcome.result != WHARF_OUTPUT_TOO_SMALL || outcome.reason != WHARF_REASON_OUTPUT_FULL ||
         outcome.out_nbytes != 0)
         n_wrong +=

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/rle2/rle2.h"
+#include "encoders/rle2/rle2_format.h"
+#include "encoders/rle2/rle2_unpack.h"
+#include "encoders/rle_fill.h"
+#include "encoders/rle_values.h"
+
+struct state {
+    struct wharf_rle_input in;
+    uint8_t *out_next;
+    uint8_t *out_end;
+};
+
+/* The packed bytes of a run where a word may be read at each of them. */
+struct packed {
+    const uint8_t *bytes;
+    uint8_t copy[WHARF_RLE2_RUN_MAX * 8 + WHARF_RLE2_WORD_NBYTES];
+};
+
+static size_t left(const struct state *state)
+{
+    return (size_t)(state->in.end - state->in.next);
+}
+
+WHARF_RLE_INLINE int is_room(const struct state *state, unsigned n, unsigned nbytes)
+{
+    return n <= (size_t)(state->out_end - state->out_next) / nbytes;
+}
+
+/* Takes nbytes, which are there. */
+static void take_packed(struct state *state, size_t nbytes, struct packed *packed)
+{
+    const uint8_t *bytes = state->in.next;
+
+    if (left(state) >= nbytes + WHARF_RLE2_WORD_NBYTES) {
+        packed->bytes = bytes;
+    } else {
+        memcpy(packed->copy, bytes, nbytes);
+        memset(packed->copy + nbytes, 0, WHARF_RLE2_WORD_NBYTES);
+        packed->bytes = packed->copy;
+    }
+    state->in.next += nbytes;
+}
+
+/* nbytes of the source, 1 to 8, which are there, as one number. */
+static uint64_t take_bytes(struct state *state, unsigned nbytes)
+{
+    uint64_t u = 0;
+
+    for (unsigned i = 0; i < nbytes; i++)
+        u = u << 8 | state->in.next[i];
+    state->in.next += nbytes;
+    return u;
+}
+
+WHARF_RLE_INLINE uint32_t take_short_repeat(struct state *state, unsigned nbytes, int is_signed)
+{
+    unsigned header = *state->in.next;
+    unsigned n = (header & 7) + WHARF_RLE2_REPEAT_MIN;
+    unsigned value_nbytes = (header >> 3 & 7) + 1;
+
+    if (left(state) < 1 + value_nbytes)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    state->in.next++;
+    uint64_t u = take_bytes(state, value_nbytes);
+    if (!is_room(state, n, nbytes))
+        return WHARF_REASON_OUTPUT_FULL;
+    if (wharf_rle_exceeds(u, nbytes))
+        return WHARF_REASON_RLE_VALUE;
+    wharf_rle_fill(state->out_next, state->out_end, wharf_rle_value(u, is_signed), 0, n, nbytes);
+    state->out_next += n * nbytes;
+    return WHARF_REASON_NONE;
+}
+
+WHARF_RLE_INLINE uint32_t take_direct(struct state *state, unsigned nbytes, int is_signed)
+{
+    struct packed packed;
+
+    if (left(state) < 2)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    unsigned header = (unsigned)take_bytes(state, 2);
+    unsigned width = wharf_rle2_width(header >> 9 & 31);
+    unsigned n = (header & 511) + 1;
+    size_t packed_nbytes = wharf_rle2_packed_nbytes(n, width);
+    if (left(state) < packed_nbytes)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    if (!is_room(state, n, nbytes))
+        return WHARF_REASON_OUTPUT_FULL;
+    take_packed(state, packed_nbytes, &packed);
+    uint64_t all = wharf_rle2_unpack_to(packed.bytes, n, width, state->out_next, nbytes, is_signed);
+    if (wharf_rle_exceeds(all, nbytes))
+        return WHARF_REASON_RLE_VALUE;
+    state->out_next += n * nbytes;
+    return WHARF_REASON_NONE;
+}
+
+/* ---- patched base ------------------------------------------------------------------------- */
+
+struct patches {
+    unsigned n;
+    unsigned gap_width;
+    unsigned width;
+};
+
+/* Of which width an entry of the list is. */
+static unsigned entry_width(const struct patches *patches)
+{
+    return wharf_rle2_width(wharf_rle2_width_code(patches->gap_width + patches->width));
+}
+
+/* Puts the bits above the lower `width` of the offsets. */
+static uint32_t apply_patches(const struct patches *patches, const uint8_t *bytes,
+                              uint64_t *offsets, unsigned n, unsigned width)
+{
+    uint64_t entries[WHARF_RLE2_PATCHES_MAX];
+    unsigned at = 0;
+
+    wharf_rle2_unpack(bytes, patches->n, entry_width(patches), entries);
+    for (unsigned i = 0; i < patches->n; i++) {
+        /* Gaps have up to 8 bits, so patches have 63 at most. */
+        uint64_t bits = entries[i] & (((uint64_t)1 << (patches->width & 63)) - 1);
+        unsigned gap =
+            (unsigned)(entries[i] >> (patches->width & 63)) & ((1u << patches->gap_width) - 1);
+        at += gap;
+        if (at >= n || (gap == 0 && i > 0))
+            return WHARF_REASON_RLE_PATCHES;
+        if (width < 64)
+            offsets[at] |= bits << width;
+    }
+    return WHARF_REASON_NONE;
+}
+
+/* A run's offsets, with their patches; its header has been taken. */
+static uint32_t take_offsets(struct state *state, const struct patches *patches, uint64_t *offsets,
+                             unsigned n, unsigned width)
+{
+    size_t offsets_nbytes = wharf_rle2_packed_nbytes(n, width);
+    size_t patches_nbytes = wharf_rle2_packed_nbytes(patches->n, entry_width(patches));
+    struct packed packed;
+
+    if (left(state) < offsets_nbytes + patches_nbytes)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    take_packed(state, offsets_nbytes, &packed);
+    wharf_rle2_unpack(packed.bytes, n, width, offsets);
+    take_packed(state, patches_nbytes, &packed);
+    return apply_patches(patches, packed.bytes, offsets, n, width);
+}
+
+/* Stores n values that are base + offset.  Returns their excess. */
+WHARF_RLE_INLINE uint64_t store_sums(uint8_t *out, const uint64_t *offsets, unsigned n,
+                                     uint64_t base, unsigned nbytes, int is_signed)
+{
+    uint64_t excess = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t v = base + offsets[i];
+        excess |= wharf_rle_excess(v, nbytes, is_signed);
+        wharf_rle_store(out + i * nbytes, v, nbytes);
+    }
+    return excess;
+}
+
+WHARF_RLE_INLINE uint32_t take_patched_base(struct state *state, unsigned nbytes, int is_signed)
+{
+    uint64_t offsets[WHARF_RLE2_RUN_MAX];
+
+    if (left(state) < 4)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    unsigned header = (unsigned)take_bytes(state, 4);
+    unsigned n = (header >> 16 & 511) + 1;
+    unsigned base_nbytes = (header >> 13 & 7) + 1;
+    struct patches patches = {header & 31, (header >> 5 & 7) + 1,
+                              wharf_rle2_width(header >> 8 & 31)};
+    if (left(state) < base_nbytes)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    if (patches.n == 0 || patches.gap_width + patches.width > 64)
+        return WHARF_REASON_RLE_PATCHES;
+    uint64_t sign = (uint64_t)1 << (8 * base_nbytes - 1);
+    uint64_t base = take_bytes(state, base_nbytes);
+    base = base & sign ? 0 - (base ^ sign) : base;
+    uint32_t reason =
+        take_offsets(state, &patches, offsets, n, wharf_rle2_width(header >> 25 & 31));
+    if (reason)
+        return reason;
+    if (!is_room(state, n, nbytes))
+        return WHARF_REASON_OUTPUT_FULL;
+    uint64_t excess = store_sums(state->out_next, offsets, n, base, nbytes, is_signed);
+    if (wharf_rle_exceeds(excess, nbytes))
+        return WHARF_REASON_RLE_VALUE;
+    state->out_next += n * nbytes;
+    return WHARF_REASON_NONE;
+}
+
+/* ---- delta -------------------------------------------------------------------------------- */
+
+/* Stores n values, each its difference on from the one before.  Returns their excess. */
+WHARF_RLE_INLINE uint64_t store_steps(uint8_t *out, uint64_t v, const uint64_t *steps, unsigned n,
+                                      int is_down, unsigned nbytes, int is_signed)
+{
+    uint64_t excess = 0;
+    uint64_t flip = is_down ? UINT64_MAX : 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        v += (steps[i] ^ flip) - flip;
+        excess |= wharf_rle_excess(v, nbytes, is_signed);
+        wharf_rle_store(out + i * nbytes, v, nbytes);
+    }
+    return excess;
+}
+
+/* n values that differ by the same amount: if that is so large that they may come round past 2^64,
+ * the sum of all excesses, else of the first and the last, between which the others lie. */
+WHARF_RLE_INLINE uint64_t store_evenly(struct state *state, uint64_t base, uint64_t delta,
+                                       unsigned n, unsigned nbytes, int is_signed)
+{
+    uint64_t excess = wharf_rle_excess(base, nbytes, is_signed);
+
+    if (delta + ((uint64_t)1 << 40) >= (uint64_t)1 << 41)
+        for (unsigned i = 1; i < n; i++)
+            excess |= wharf_rle_excess(base + i * delta, nbytes, is_signed);
+    else
+        excess |= wharf_rle_excess(base + (n - 1) * delta, nbytes, is_signed);
+    wharf_rle_fill(state->out_next, state->out_end, base, delta, n, nbytes);
+    return excess;
+}
+
+/* A run's two first values, which are in the header. */
+struct start {
+    uint64_t base;
+    uint64_t delta;
+};
+
+static uint32_t take_start(struct state *state, int is_signed, struct start *start)
+{
+    uint64_t u;
+    uint32_t reason = wharf_rle_take_varint(&state->in, &u);
+
+    if (reason)
+        return reason;
+    start->base = wharf_rle_value(u, is_signed);
+    reason = wharf_rle_take_varint(&state->in, &u);
+    start->delta = reason ? 0 : wharf_rle_unzigzag(u);
+    return reason;
+}
+
+/* A run whose further n differences are packed in `width` bits each. */
+WHARF_RLE_INLINE uint32_t take_steps(struct state *state, const struct start *start, unsigned n,
+                                     unsigned width, unsigned nbytes, int is_signed)
+{
+    uint64_t steps[WHARF_RLE2_RUN_MAX];
+    size_t packed_nbytes = wharf_rle2_packed_nbytes(n, width);
+    uint64_t second = start->base + start->delta;
+    struct packed packed;
+
+    if (left(state) < packed_nbytes)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    if (!is_room(state, n + 2, nbytes))
+        return WHARF_REASON_OUTPUT_FULL;
+    take_packed(state, packed_nbytes, &packed);
+    wharf_rle2_unpack(packed.bytes, n, width, steps);
+    wharf_rle_store(state->out_next, start->base, nbytes);
+    wharf_rle_store(state->out_next + nbytes, second, nbytes);
+    uint64_t excess = store_steps(state->out_next + 2 * nbytes, second, steps, n,
+                                  (int64_t)start->delta < 0, nbytes, is_signed);
+    excess |= wharf_rle_excess(start->base, nbytes, is_signed) |
+              wharf_rle_excess(second, nbytes, is_signed);
+    if (wharf_rle_exceeds(excess, nbytes))
+        return WHARF_REASON_RLE_VALUE;
+    state->out_next += (n + 2) * nbytes;
+    return WHARF_REASON_NONE;
+}
+
+WHARF_RLE_INLINE uint32_t take_delta(struct state *state, unsigned nbytes, int is_signed)
+{
+    struct start start;
+
+    if (left(state) < 2)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    unsigned header = (unsigned)take_bytes(state, 2);
+    unsigned code = header >> 9 & 31;
+    unsigned n = (header & 511) + 1;
+    uint32_t reason = take_start(state, is_signed, &start);
+    if (reason)
+        return reason;
+    if (code && n > 2)
+        return take_steps(state, &start, n - 2, wharf_rle2_width(code), nbytes, is_signed);
+    if (!is_room(state, n, nbytes))
+        return WHARF_REASON_OUTPUT_FULL;
+    if (wharf_rle_exceeds(store_evenly(state, start.base, start.delta, n, nbytes, is_signed),
+                          nbytes))
+        return WHARF_REASON_RLE_VALUE;
+    state->out_next += n * nbytes;
+    return WHARF_REASON_NONE;
+}
+
+/* ---- all kinds ---------------------------------------------------------------------------- */
+
+WHARF_RLE_INLINE uint32_t take_run(struct state *state, unsigned nbytes, int is_signed)
+{
+    switch (*state->in.next >> 6) {
+    case WHARF_RLE2_SHORT_REPEAT:
+        return take_short_repeat(state, nbytes, is_signed);
+    case WHARF_RLE2_DIRECT:
+        return take_direct(state, nbytes, is_signed);
+    case WHARF_RLE2_PATCHED_BASE:
+        return take_patched_base(state, nbytes, is_signed);
+    default:
+        return take_delta(state, nbytes, is_signed);
+    }
+}
+
+WHARF_RLE_INLINE void decode(struct state *state, unsigned nbytes, int is_signed,
+                             const struct wharf_codec_setting *setting,
+                             struct wharf_outcome *ret_outcome)
+{
+    struct wharf_rle_pace pace = {setting, 0, 0};
+    const uint8_t *in_begin = state->in.next;
+    uint8_t *out_begin = state->out_next;
+
+    while (state->in.next < state->in.end) {
+        const uint8_t *run = state->in.next;
+        uint32_t stopped = wharf_rle_keep_pace(&pace, (size_t)(run - in_begin),
+                                               (size_t)(state->out_next - out_begin));
+        if (stopped) {
+            wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
+            return;
+        }
+        uint32_t reason = take_run(state, nbytes, is_signed);
+        if (reason) {
+            wharf_rle_fail(ret_outcome, reason, (size_t)(run - in_begin));
+            return;
+        }
+    }
+    wharf_outcome_ok(ret_outcome, (size_t)(state->in.end - in_begin),
+                     (size_t)(state->out_next - out_begin));
+}
+
+void wharf_rle2_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
+                       const struct wharf_codec_setting *setting, struct wharf_outcome *ret_outcome)
+{
+    struct state state = {
+        {in, in_nbytes ? in + in_nbytes : in}, out, out_avail ? out + out_avail : out};
+
+    WHARF_RLE_FOR_TYPE(wharf_rle_type_of(setting), decode, &state, setting, ret_outcome);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rle_device.cuh: what the device decoders of ORC's run lengths have in common; the counterpart of
+ * encoders/rle_values.h.
+ *
+ * Values are uint64_t in registers and T, an unsigned integer of the type's size, in the output.
+ */
+#ifndef WHARF_KERNELS_RLE_DEVICE_CUH
+#define WHARF_KERNELS_RLE_DEVICE_CUH
+
+#include "encoders/wharf_codec.h"
+#include "kernels/output_stream.cuh"
+
+namespace wharf
+{
+namespace rle
+{
+
+WHARF_DEVICE bool is_signed_type(uint32_t type)
+{
+    return type >= WHARF_RLE_I8;
+}
+
+/* One lane.  0, 1, 2, 3, ... to 0, -1, 1, -2, ... */
+WHARF_DEVICE uint64_t unzigzag(uint64_t u)
+{
+    return (u >> 1) ^ (0 - (u & 1));
+}
+
+/* One lane.  As a number stands in the stream, to the value that it means. */
+WHARF_DEVICE uint64_t value_of(uint64_t u, bool is_signed)
+{
+    return is_signed ? unzigzag(u) : u;
+}
+
+/* One lane.  v so that T has it just when the result does not exceed T.  Results may be or-ed. */
+template <typename T>
+WHARF_DEVICE uint64_t excess_of(uint64_t v, bool is_signed)
+{
+    return is_signed ? v + ((uint64_t)1 << (8 * sizeof(T) - 1)) : v;
+}
+
+template <typename T>
+WHARF_DEVICE bool exceeds(uint64_t excess)
+{
+    return sizeof(T) < 8 && (excess >> (8 * sizeof(T) & 63)) != 0;
+}
+
+/* One lane.  v as a T at p, which may be anywhere. */
+template <typename T>
+WHARF_DEVICE void store_value(uint8_t *p, uint64_t v)
+{
+    if (reinterpret_cast<uintptr_t>(p) % sizeof(T) == 0) {
+        store(reinterpret_cast<T *>(p), (T)v);
+        return;
+    }
+    WHARF_UNROLL
+    for (unsigned k = 0; k < sizeof(T); k++)
+        store(p + k, (uint8_t)(v >> 8 * k));
+}
+
+/* How many values there is room for. */
+template <typename T>
+WHARF_DEVICE uint32_t room_of(const output_stream &out)
+{
+    return out.room() / (uint32_t)sizeof(T);
+}
+
+/* collective.  One value, for which there is room, stored by lane 0. */
+template <typename T>
+WHARF_DEVICE void put_value(output_stream &out, uint64_t v)
+{
+    if (lane_id() == 0)
+        store_value<T>(out.out + out.position, v);
+    out.position += (uint32_t)sizeof(T);
+}
+
+/* A failure in the run or group that begins at a bit of the input. */
+WHARF_DEVICE verdict failed(uint32_t reason, uint32_t at)
+{
+    uint32_t result = reason == WHARF_REASON_OUTPUT_FULL   ? WHARF_OUTPUT_TOO_SMALL
+                      : reason == WHARF_REASON_STEP_BUDGET ? WHARF_INTERNAL
+                                                           : WHARF_BAD_DATA;
+    return bad(result, reason, at);
+}
+
+/*
+ * collective.  The next number of 7 bits a byte, least significant first.  All lanes hold it.
+ * Returns a reason.
+ */
+template <typename Input>
+WHARF_DEVICE uint32_t fetch_varint(Input &in, uint64_t &u)
+{
+    u = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        if (in.bits_left() < 8)
+            return WHARF_REASON_INPUT_TRUNCATED;
+        uint32_t byte = in.fetch_bits(8);
+        if (shift == 63 && byte > 1)
+            return WHARF_REASON_RLE_VARINT;
+        u |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return WHARF_REASON_NONE;
+    }
+}
+
+/*
+ * collective.  The stream from where `in` stands to its end, a group at a time:
+ * group(in, out, steps) takes one, of which the first byte is there, and returns a reason.
+ */
+template <typename Input, typename Group>
+WHARF_DEVICE verdict decode_groups(Input &in, output_stream &out, step_counter &steps, Group group)
+{
+    while (in.bits_left() >= 8) {
+        uint32_t at = in.bit_position();
+        uint32_t reason = group(in, out, steps);
+        if (reason != WHARF_REASON_NONE)
+            return failed(reason, at);
+    }
+    return good(in.bit_position() / 8, out.position);
+}
+
+/* What calls of `function<T>` want for the type that a parameter names. */
+#define WHARF_RLE_BY_SIZE(parameter, function, ...)                                                \
+    ((parameter) % 4 == 0   ? function<uint8_t>(__VA_ARGS__)                                       \
+     : (parameter) % 4 == 1 ? function<uint16_t>(__VA_ARGS__)                                      \
+     : (parameter) % 4 == 2 ? function<uint32_t>(__VA_ARGS__)                                      \
+                            : function<uint64_t>(__VA_ARGS__))
+
+} // namespace rle
+} // namespace wharf
+
+#endif
