@@ -329,7 +329,9 @@ GPU_LIBS := -static-libgcc -static-libstdc++ -l:libdeflate.a -l:libz.a -l:libboo
 
 gpu_device_obj := $(call obj,$(addprefix tests/gpu/,gpu_device_simt.c gpu_device_cuda.cu)) $(gpu_obj)
 $(BUILD)/wharf_gpu_test: $(call obj,$(addprefix tests/gpu/,gpu_test_main.c gpu_cases.c gpu_check.c))
-$(BUILD)/wharf_gpu_bench: $(call obj,tests/gpu/gpu_bench_main.c)
+$(BUILD)/wharf_gpu_bench: $(call obj,$(addprefix tests/gpu/,gpu_bench_main.c gpu_pack.c))
+$(BUILD)/wharf_gpu_epoch: $(call obj,$(addprefix tests/gpu/,gpu_epoch_main.c gpu_epoch_check.c \
+    gpu_epoch_jobs.c gpu_epoch_measure.c gpu_pack.c gpu_tenant.cu))
 $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(GPU_LIBS)
@@ -337,7 +339,7 @@ $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(LIB_A)
 .PHONY: gpu-programs test-gpu bench-gpu
 gpu-programs:
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench
+	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_epoch
 
 # Jobs with damaged streams in `make test-gpu`, and of these some under the memory checker.
 DAMAGED ?= 1000000

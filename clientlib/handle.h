@@ -36,6 +36,7 @@ struct wharf {
     int is_daemon;
     uint32_t default_class;
     uint64_t spin_ns;
+    unsigned n_spin_misses; /* rest.c */
     struct wharf_client_fork_guard guard;
 
     /* One request of a program at a time; taken before `lock`. */

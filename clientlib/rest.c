@@ -13,6 +13,30 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
+/* Looks in vain, one after the other, after which most waits sleep at once; and how many of these
+ * do until one looks again. */
+#define MOST_MISSES 4
+#define N_RESTS 16
+
+/* Whether to look for a while.  What never pays takes a processor from the one who does the work.
+ */
+static int may_spin(struct wharf *wharf)
+{
+    if (wharf->spin_ns == 0)
+        return 0;
+    if (wharf->n_spin_misses < MOST_MISSES)
+        return 1;
+    return ++wharf->n_spin_misses % N_RESTS == 0;
+}
+
+static void count_spin(struct wharf *wharf, int found)
+{
+    if (found)
+        wharf->n_spin_misses = 0;
+    else if (wharf->n_spin_misses < MOST_MISSES)
+        wharf->n_spin_misses++;
+}
+
 /* Returns whether they are there. */
 static int spin(struct wharf *wharf, struct wharf_client_rings *rings, uint32_t n_wanted,
                 uint64_t deadline_ns)
@@ -21,12 +45,14 @@ static int spin(struct wharf *wharf, struct wharf_client_rings *rings, uint32_t 
     uint64_t until;
     int found;
 
-    if (wharf->spin_ns == 0)
+    if (!may_spin(wharf))
         return 0;
     until = earlier(deadline_ns, wharf_client_now_ns() + wharf->spin_ns);
     pthread_mutex_unlock(&wharf->lock);
     found = wharf_client_rings_spin(rings, from, n_wanted, until);
     pthread_mutex_lock(&wharf->lock);
+    if (found || until < deadline_ns)
+        count_spin(wharf, found);
     return found;
 }
 

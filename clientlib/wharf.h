@@ -174,7 +174,8 @@ struct wharf_options {
                                 WHARF_DEFAULT_PATIENCE_MS */
     uint32_t spin_us;        /* how long a waiting call looks before it sleeps; 0 is
                                 WHARF_DEFAULT_SPIN_US.  Looking saves the few microseconds of
-                                falling asleep and waking up, at the cost of a busy processor */
+                                falling asleep and waking up, at the cost of a busy processor.
+                                After some looks in vain most waits sleep at once */
     uint32_t default_class;  /* enum wharf_class, of jobs that name none; DEFAULT is NORMAL */
     uint32_t reserved;       /* 0 */
 };

@@ -96,8 +96,8 @@ const struct wharf_setting wharf_settings[] = {
      "The processors that decoding may use, as in 0-7,16; empty for all that the daemon may use."},
     {"cpu", "nice", COUNT, AT_START, DAEMON(nice), "0", 0, 19, NULL,
      "How far decoding stands back behind other programs."},
-    {"cpu", "spin", DURATION, RELOADS, DAEMON(spin_ns), "50us", 0, 10 * MS, NULL,
-     "How long an idle worker watches for the next job before it sleeps."},
+    {"cpu", "spin", DURATION, RELOADS, DAEMON(spin_ns), "200us", 0, 10 * MS, NULL,
+     "How long an idle worker watches at most for a client's next job before it sleeps."},
 
     {"schedule", "interactive_percent", COUNT, RELOADS, DAEMON(interactive_percent), "50", 0, 100,
      NULL,

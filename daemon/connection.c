@@ -326,28 +326,39 @@ static void end_hold(struct wharf_timer *timer)
                              WHARF_HOLD_DOORBELL);
 }
 
-/* One wake-up or more: the session's ring has something.  Clients that ring and ring with nothing
- * in it are not listened to for a moment, so that they cannot keep the loop busy. */
-static void answer_wakes(struct wharf_connection *connection, unsigned n_wakes)
+/* Looks at the session's ring; whether something was there that nobody had seen. */
+static bool look_at_ring(struct wharf_connection *connection, unsigned n_wakes)
 {
     struct wharf_server *server = connection->server;
-    bool was_needed = false;
 
-    if (connection->session) {
-        wharf_front_enter(&server->front);
-        was_needed = wharf_front_rung(&server->front, connection->session);
-        wharf_front_leave(&server->front);
-    }
+    if (!connection->session)
+        return false;
+    wharf_front_enter(&server->front);
+    bool was_needed = wharf_front_rung(&server->front, connection->session, n_wakes);
+    wharf_front_leave(&server->front);
+    return was_needed;
+}
+
+/* One wake-up or more.  Clients that ring and ring with nothing in the ring are not listened to for
+ * a moment, so that they cannot keep the loop busy. */
+static void answer_wakes(struct wharf_connection *connection, unsigned n_wakes, bool was_needed)
+{
+    was_needed |= look_at_ring(connection, n_wakes);
     if (was_needed || n_wakes < MOST_PACKETS)
         return;
     wharf_connection_hold(connection, WHARF_HOLD_DOORBELL);
-    wharf_timer_set(server->loop, &connection->hold_timer, wharf_now_ns() + DOORBELL_HOLD_NS,
-                    end_hold);
+    wharf_timer_set(connection->server->loop, &connection->hold_timer,
+                    wharf_now_ns() + DOORBELL_HOLD_NS, end_hold);
 }
 
-/* Reads wake-ups, and then one other packet if there is one: that may end the connection. */
+/*
+ * Reads wake-ups, and then one other packet if there is one: that may end the connection.  A client
+ * that has rung waits: what is in its ring is begun before the packets are read.  That saves no
+ * look afterwards, since what came with a later packet may not have been there yet.
+ */
 static void receive(struct wharf_connection *connection)
 {
+    bool was_needed = look_at_ring(connection, 0);
     struct look look = read_packet(connection, MSG_PEEK);
     unsigned n_wakes = 0;
 
@@ -357,7 +368,7 @@ static void receive(struct wharf_connection *connection)
         look = read_packet(connection, MSG_PEEK);
     }
     if (n_wakes)
-        answer_wakes(connection, n_wakes);
+        answer_wakes(connection, n_wakes, was_needed);
     if (look.nbytes != -EAGAIN && !is_plain_wake(&look))
         take_other(connection, &look);
 }

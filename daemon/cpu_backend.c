@@ -18,11 +18,15 @@
 #include "daemon/log.h"
 #include "proto/wharf_job.h"
 
+/* Pieces of a worker that are in the middle of each other. */
+#define MOST_DEEP 4
+
 struct worker {
     struct cpu_backend *backend;
     pthread_t thread;
     bool is_started;
     sem_t called;
+    struct wharf_cpu_buffer buffers[MOST_DEEP];
     struct worker *next_sleeper; /* front lock, as all below */
     uint64_t busy_since_ns;
 };
@@ -38,12 +42,23 @@ struct cpu_backend {
     struct worker workers[];
 };
 
-/* ---- a worker ------------------------------------------------------------------------------ */
+/* ---- waiting and choosing ------------------------------------------------------------------ */
 
-/* Between two looks at the rings: lets the other threads of the processor's core, and those that
- * wait for the front lock, go ahead. */
-static void pause_briefly(void)
+/* Looks at the rings, some microseconds long, before others that want the processor are let go
+ * ahead: that takes a system call. */
+#define N_QUICK_LOOKS 32
+
+/*
+ * Between two looks at the rings: lets the other threads of the processor's core, and those that
+ * wait for the front lock, go ahead; and before long those that wait for the processor, which may
+ * be the very client that is watched for.
+ */
+static void pause_briefly(unsigned n_looks)
 {
+    if (n_looks > N_QUICK_LOOKS) {
+        sched_yield();
+        return;
+    }
     for (unsigned i = 0; i < 8; i++) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
@@ -61,29 +76,137 @@ static uint64_t most_ns(const struct wharf_front *front)
     return WHARF_NEVER;
 }
 
-/* Runs a piece without the lock, and hands it back. */
-static void run(struct worker *worker, struct wharf_cpu_buffer *buffer, struct wharf_piece *piece)
+/* ---- a piece ------------------------------------------------------------------------------- */
+
+/* A piece that a worker runs: its own, or a short one in the middle of that, and so on. */
+struct running {
+    struct wharf_decode_poll poll;
+    struct worker *worker;
+    struct wharf_piece *piece;
+    const struct running *outer; /* the one that it interrupts; NULL: none */
+    unsigned depth;              /* how many it interrupts */
+    bool is_long;
+    uint64_t look_at_ns; /* when it is time to see what else there is to do */
+};
+
+static void run(struct worker *worker, struct wharf_piece *piece, const struct running *outer);
+
+/* Leaves the lock to work on it, and comes back. */
+static void begin_work(struct running *running)
 {
-    struct wharf_front *front = worker->backend->front;
-    bool is_long = piece->estimate_ns > front->config.long_ns;
-    uint32_t *n = is_long ? &front->n_long : &front->n_short;
+    struct wharf_front *front = running->worker->backend->front;
+    uint64_t now_ns = wharf_now_ns();
 
     front->n_awake--;
-    ++*n;
-    worker->busy_since_ns = wharf_now_ns();
+    ++*(running->is_long ? &front->n_long : &front->n_short);
+    running->worker->busy_since_ns = now_ns;
+    running->look_at_ns = now_ns + front->config.slice_ns;
     wharf_front_leave(front);
+}
+
+static void end_work(struct running *running)
+{
+    struct wharf_front *front = running->worker->backend->front;
+
+    wharf_front_enter(front);
+    running->worker->busy_since_ns = WHARF_NEVER;
+    --*(running->is_long ? &front->n_long : &front->n_short);
+    front->n_awake++;
+}
+
+/*
+ * Whether the job whose turn it is may interrupt.  A tenant that is in the middle of something may
+ * not: so it occupies a worker once, however wrong the estimates of its jobs are.  But for the
+ * interactive ones that it is allowed, which go before its own others.
+ */
+static bool may_interrupt(const struct running *running, const struct wharf_job *job)
+{
+    if (running->depth == 0 && job->lane == WHARF_LANE_INTERACTIVE)
+        return true;
+    for (; running; running = running->outer)
+        if (running->piece->job->session->tenant == job->session->tenant)
+            return false;
+    return true;
+}
+
+/*
+ * Others have their turn in the middle of a long piece, as if it were a batch: a slice each.  Only
+ * with pieces that are short themselves, so that this one comes to its end.
+ */
+static void let_others(struct running *running)
+{
+    struct wharf_front *front = running->worker->backend->front;
+    uint64_t n_slices = 1 + wharf_sched_n_tenants(&front->sched, WHARF_LANE_NORMAL);
+    uint64_t until_ns = wharf_now_ns() + n_slices * front->config.slice_ns;
+    const struct wharf_job *job;
+    struct wharf_piece piece;
+
+    while (front->n_sleeping == 0 && wharf_now_ns() < until_ns) {
+        job = wharf_sched_first(&front->sched, front->config.long_ns);
+        if (!job || !may_interrupt(running, job) ||
+            !wharf_front_next(front, front->config.long_ns, &piece))
+            break;
+        run(running->worker, &piece, running);
+        wharf_front_look(front);
+    }
+}
+
+static uint32_t stopped(const struct running *running)
+{
+    return __atomic_load_n(&running->piece->job->stopped, __ATOMIC_RELAXED);
+}
+
+/* In the middle of a piece that takes its time, whatever it was estimated to take: the front's work
+ * goes on. */
+static void look_around(struct running *running)
+{
+    struct wharf_front *front = running->worker->backend->front;
+    uint64_t since_ns = wharf_now_ns();
+
+    end_work(running);
+    running->is_long |= since_ns - running->piece->begun_ns > front->config.long_ns;
+    wharf_front_going_on(front, running->piece, since_ns);
+    wharf_front_look(front);
+    if (running->depth + 1 < MOST_DEEP && !running->worker->backend->stop && !stopped(running))
+        let_others(running);
+    running->piece->others_ns += wharf_now_ns() - since_ns;
+    begin_work(running);
+}
+
+static uint32_t ask(struct wharf_decode_poll *poll)
+{
+    struct running *running = (struct running *)poll;
+
+    if (!stopped(running) && wharf_now_ns() >= running->look_at_ns)
+        look_around(running);
+    return stopped(running);
+}
+
+/* Runs a piece without the lock, and hands it back. */
+static void run(struct worker *worker, struct wharf_piece *piece, const struct running *outer)
+{
+    struct wharf_front *front = worker->backend->front;
+    struct running running = {
+        .poll.ask = ask,
+        .worker = worker,
+        .piece = piece,
+        .outer = outer,
+        .depth = outer ? outer->depth + 1 : 0,
+        .is_long = piece->estimate_ns > front->config.long_ns,
+    };
+
+    begin_work(&running);
     if (piece->kind == WHARF_PIECE_OPEN)
         wharf_batch_open(front, piece);
     else
-        wharf_cpu_run(buffer, piece);
-    wharf_front_enter(front);
-    worker->busy_since_ns = WHARF_NEVER;
-    --*n;
-    front->n_awake++;
-    if (is_long)
+        wharf_cpu_run(front, &worker->buffers[running.depth], piece, &running.poll);
+    end_work(&running);
+    if (running.is_long)
         front->nothing_fits = false;
     wharf_front_done(front, piece);
 }
+
+/* ---- a worker ------------------------------------------------------------------------------ */
 
 /* Until it is called.  Whoever calls it counts it as awake. */
 static void sleep_until_called(struct worker *worker)
@@ -106,8 +229,8 @@ static void *work(void *data)
     struct worker *worker = data;
     struct cpu_backend *backend = worker->backend;
     struct wharf_front *front = backend->front;
-    struct wharf_cpu_buffer buffer = {NULL, 0};
     struct wharf_piece piece;
+    unsigned n_looks = 0; /* with nothing found */
 
     if (sched_setaffinity(0, sizeof(backend->cpus), &backend->cpus) < 0)
         wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
@@ -118,22 +241,26 @@ static void *work(void *data)
     wharf_front_enter(front);
     front->n_awake++;
     for (;;) {
-        wharf_front_look(front);
+        if (wharf_front_look(front))
+            n_looks = 0;
         if (backend->stop)
             break;
         if (wharf_front_next(front, most_ns(front), &piece)) {
-            run(worker, &buffer, &piece);
+            run(worker, &piece, NULL);
+            n_looks = 0;
         } else if (wharf_front_watches(front) && front->n_awake == 1) {
             wharf_front_leave(front);
-            pause_briefly();
+            pause_briefly(++n_looks);
             wharf_front_enter(front);
         } else {
             sleep_until_called(worker);
+            n_looks = 0;
         }
     }
     front->n_awake--;
     wharf_front_leave(front);
-    wharf_cpu_buffer_deinit(&buffer);
+    for (unsigned i = 0; i < MOST_DEEP; i++)
+        wharf_cpu_buffer_deinit(&worker->buffers[i]);
     return NULL;
 }
 

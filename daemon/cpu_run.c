@@ -5,8 +5,10 @@
 #include <sys/mman.h>
 
 #include "daemon/clock.h"
+#include "daemon/front.h"
 #include "daemon/session.h"
 #include "encoders/decode_job.h"
+#include "encoders/decode_poll.h"
 #include "proto/ring_ops.h"
 
 /* Chunks are mostly smaller.  A buffer for a larger one is not kept. */
@@ -16,8 +18,11 @@
 
 void wharf_cpu_buffer_deinit(struct wharf_cpu_buffer *buffer)
 {
-    if (buffer->data)
+    if (buffer->data) {
+        /* Page faults of other threads wait for unmapping, but not for this. */
+        madvise(buffer->data, buffer->nbytes, MADV_DONTNEED);
         munmap(buffer->data, buffer->nbytes);
+    }
     *buffer = (struct wharf_cpu_buffer){NULL, 0};
 }
 
@@ -36,6 +41,14 @@ static bool buffer_grow(struct wharf_cpu_buffer *buffer, size_t nbytes)
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
+/* One piece, and what running it needs. */
+struct run {
+    struct wharf_front *front;
+    struct wharf_cpu_buffer *buffer;
+    struct wharf_piece *piece;
+    struct wharf_decode_poll *poll;
+};
+
 /* One chunk's decode: the job's, or an entry's of a batch. */
 struct decode {
     const struct wharf_region *source;
@@ -51,37 +64,80 @@ static uint32_t engine_of(const struct wharf_job *job)
                                                           : WHARF_ENGINE_CPU;
 }
 
+/* Copies the source: in steps, since a long one takes long.  Returns what the poll said. */
+static uint32_t copy_in(const struct run *run, struct decode *decode)
+{
+    const uint8_t *source = (const uint8_t *)decode->source->segment.address + decode->src_offset;
+    size_t nbytes = decode->job.in_nbytes;
+    uint32_t result = WHARF_OK;
+    size_t at = 0;
+
+    for (; nbytes - at > WHARF_POLL_COPY_NBYTES && result == WHARF_OK;
+         at += WHARF_POLL_COPY_NBYTES) {
+        wharf_ring_copy_in(run->buffer->data + at, source + at, WHARF_POLL_COPY_NBYTES);
+        result = wharf_decode_poll(&decode->job.setting);
+    }
+    wharf_ring_copy_in(run->buffer->data + at, source + at, result == WHARF_OK ? nbytes - at : 0);
+    return result;
+}
+
 /* Ranges and regions were checked when the job was taken, on the copies that these are. */
-static void run_decode(struct wharf_cpu_buffer *buffer, struct decode *decode, uint32_t engine,
-                       struct wharf_outcome *ret_outcome)
+static uint32_t run_in_buffer(const struct run *run, struct decode *decode,
+                              struct wharf_outcome *ret_outcome)
 {
     struct wharf_decode_job *job = &decode->job;
 
-    if (job->in_nbytes > buffer->nbytes && !buffer_grow(buffer, job->in_nbytes)) {
-        *ret_outcome = (struct wharf_outcome){.result = WHARF_NO_MEMORY};
-        return;
-    }
-    wharf_ring_copy_in(buffer->data,
-                       (const uint8_t *)decode->source->segment.address + decode->src_offset,
-                       job->in_nbytes);
-    job->in = buffer->data;
+    if (job->in_nbytes > run->buffer->nbytes && !buffer_grow(run->buffer, job->in_nbytes))
+        return WHARF_NO_MEMORY;
+    uint32_t result = copy_in(run, decode);
+    if (result != WHARF_OK)
+        return result;
+    job->in = run->buffer->data;
     job->out = (uint8_t *)decode->destination->segment.address + decode->dst_offset;
-    wharf_decode_job_run(job, engine == WHARF_ENGINE_REFERENCE, ret_outcome);
-    if (buffer->nbytes > KEPT_NBYTES)
-        wharf_cpu_buffer_deinit(buffer);
+    wharf_decode_job_run(job, engine_of(run->piece->job) == WHARF_ENGINE_REFERENCE, ret_outcome);
+    return WHARF_OK;
 }
 
-static void count(struct wharf_piece *piece, const struct wharf_decode_job *job,
-                  const struct wharf_outcome *outcome)
+/* As above, with a buffer that the tenant pays for and that is not kept. */
+static uint32_t run_in_large_buffer(const struct run *run, struct decode *decode,
+                                    struct wharf_outcome *ret_outcome)
 {
+    struct wharf_tenant *tenant = run->piece->job->session->tenant;
+    struct wharf_use use = {.memory_nbytes = decode->job.in_nbytes};
+
+    wharf_front_enter(run->front);
+    int r = wharf_tenant_charge(tenant, &use, NULL);
+    wharf_front_leave(run->front);
+    if (r < 0)
+        return WHARF_QUOTA;
+    uint32_t result = run_in_buffer(run, decode, ret_outcome);
+    wharf_cpu_buffer_deinit(run->buffer);
+    wharf_front_enter(run->front);
+    wharf_tenant_give_back(tenant, &use);
+    wharf_front_leave(run->front);
+    return result;
+}
+
+static void run_decode(const struct run *run, struct decode *decode,
+                       struct wharf_outcome *ret_outcome)
+{
+    struct wharf_piece *piece = run->piece;
+    const struct wharf_decode_job *job = &decode->job;
+
+    decode->job.setting.poll = run->poll;
+    uint32_t result = job->in_nbytes > KEPT_NBYTES ? run_in_large_buffer(run, decode, ret_outcome)
+                                                   : run_in_buffer(run, decode, ret_outcome);
+    if (result != WHARF_OK)
+        *ret_outcome = (struct wharf_outcome){.result = result};
     piece->source_nbytes += job->in_nbytes;
     piece->capacity_nbytes += job->out_avail;
-    piece->in_nbytes += outcome->in_nbytes;
-    piece->out_nbytes += outcome->out_nbytes;
+    piece->in_nbytes += ret_outcome->in_nbytes;
+    piece->out_nbytes += ret_outcome->out_nbytes;
 }
 
-static void run_chunk(struct wharf_cpu_buffer *buffer, struct wharf_piece *piece)
+static void run_chunk(const struct run *run)
 {
+    struct wharf_piece *piece = run->piece;
     const struct wharf_job *job = piece->job;
     const struct wharf_submission *submission = &job->submission;
     struct decode decode = {
@@ -101,16 +157,15 @@ static void run_chunk(struct wharf_cpu_buffer *buffer, struct wharf_piece *piece
     };
 
     piece->engine = engine_of(job);
-    run_decode(buffer, &decode, piece->engine, &piece->outcome);
-    count(piece, &decode.job, &piece->outcome);
+    run_decode(run, &decode, &piece->outcome);
 }
 
 /* ---- slices -------------------------------------------------------------------------------- */
 
-static void run_entry(struct wharf_cpu_buffer *buffer, struct wharf_piece *piece,
-                      const struct wharf_batch_entry *entry, struct wharf_outcome *ret_outcome)
+static void run_entry(const struct run *run, const struct wharf_batch_entry *entry,
+                      struct wharf_outcome *ret_outcome)
 {
-    const struct wharf_submission *submission = &piece->job->submission;
+    const struct wharf_submission *submission = &run->piece->job->submission;
     struct decode decode = {
         .source = entry->source,
         .destination = entry->destination,
@@ -127,8 +182,7 @@ static void run_entry(struct wharf_cpu_buffer *buffer, struct wharf_piece *piece
             },
     };
 
-    run_decode(buffer, &decode, engine_of(piece->job), ret_outcome);
-    count(piece, &decode.job, ret_outcome);
+    run_decode(run, &decode, ret_outcome);
 }
 
 /* The client's table of results, at any alignment. */
@@ -167,8 +221,9 @@ static void merge(struct wharf_piece *piece, uint32_t index, uint32_t engine,
     piece->outcome.out_nbytes += outcome->out_nbytes;
 }
 
-static void run_slice(struct wharf_cpu_buffer *buffer, struct wharf_piece *piece)
+static void run_slice(const struct run *run)
 {
+    struct wharf_piece *piece = run->piece;
     const struct wharf_job *job = piece->job;
 
     for (uint32_t i = piece->first_chunk; i < piece->first_chunk + piece->n_chunks; i++) {
@@ -178,19 +233,22 @@ static void run_slice(struct wharf_cpu_buffer *buffer, struct wharf_piece *piece
         uint32_t engine = WHARF_ENGINE_AUTO;
         if (outcome.result == WHARF_OK) {
             engine = engine_of(job);
-            run_entry(buffer, piece, &job->batch->entries[i], &outcome);
+            run_entry(run, &job->batch->entries[i], &outcome);
         }
         store_result(piece, i, engine, &outcome);
         merge(piece, i, engine, &outcome);
     }
 }
 
-void wharf_cpu_run(struct wharf_cpu_buffer *buffer, struct wharf_piece *piece)
+void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
+                   struct wharf_piece *piece, struct wharf_decode_poll *poll)
 {
+    const struct run run = {front, buffer, piece, poll};
+
     piece->begun_ns = wharf_now_ns();
     if (piece->kind == WHARF_PIECE_CHUNK)
-        run_chunk(buffer, piece);
+        run_chunk(&run);
     else
-        run_slice(buffer, piece);
+        run_slice(&run);
     piece->ended_ns = wharf_now_ns();
 }

@@ -7,6 +7,9 @@
 #include <stdint.h>
 
 #include "daemon/job.h"
+#include "encoders/codec.h"
+
+struct wharf_front;
 
 /* A worker's private copy of what it decodes. */
 struct wharf_cpu_buffer {
@@ -16,7 +19,12 @@ struct wharf_cpu_buffer {
 
 void wharf_cpu_buffer_deinit(struct wharf_cpu_buffer *buffer);
 
-/* Runs a chunk or a slice, without the front lock.  Fills what engines fill in a piece. */
-void wharf_cpu_run(struct wharf_cpu_buffer *buffer, struct wharf_piece *piece);
+/*
+ * Runs a chunk or a slice, without the front lock.  Fills what engines fill in a piece.  `poll` is
+ * asked on the way whether to go on; what it says instead becomes the outcome.  A source that is
+ * longer than what a buffer keeps is charged to the tenant meanwhile; the front is for that.
+ */
+void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
+                   struct wharf_piece *piece, struct wharf_decode_poll *poll);
 
 #endif

@@ -19,6 +19,8 @@
 #define MOST_RINGS 16
 #define MOST_TAKEN 32
 #define MOST_EXPIRED 16
+/* A client that is quiet for long is watched for this part of the longest time. */
+#define LEAST_WATCH_PART 8
 /* Sessions whose clients are woken after it; further ones are woken under it. */
 #define MOST_WAKES 64
 /* Jobs of a dead session that are forgotten under one hold. */
@@ -69,6 +71,28 @@ void wharf_front_watch(struct wharf_front *front, struct wharf_session *session,
     wharf_ring_daemon_disarm(&session->ring);
 }
 
+/*
+ * How long the ring is watched the next time: twice as long as the client was quiet before this
+ * submission, if it was no longer quiet than watching may last.  If it was, watching would have
+ * been in vain.  A shorter gap than before counts little by little, so that bursts do not hide the
+ * gaps between them.
+ */
+static void learn_gap(struct wharf_front *front, struct wharf_session *session, uint64_t now_ns)
+{
+    uint64_t most_ns = front->config.spin_ns, least_ns = most_ns / LEAST_WATCH_PART;
+    uint64_t gap_ns = now_ns - session->active_ns;
+    uint64_t wanted_ns = gap_ns > most_ns ? least_ns : 2 * gap_ns;
+
+    session->comes_back = gap_ns < most_ns;
+    session->watch_ns -= session->watch_ns / 8;
+    if (wanted_ns > session->watch_ns || gap_ns > most_ns)
+        session->watch_ns = wanted_ns;
+    if (session->watch_ns < least_ns)
+        session->watch_ns = least_ns;
+    if (session->watch_ns > most_ns)
+        session->watch_ns = most_ns;
+}
+
 static void unwatch(struct wharf_session *session)
 {
     session->is_watched = false;
@@ -107,6 +131,7 @@ static uint32_t take(struct wharf_front *front, struct wharf_session *session, u
         left--;
     }
     if (left < budget) {
+        learn_gap(front, session, now_ns);
         wharf_front_watch(front, session, now_ns);
         wharf_ring_publish_taken(&session->ring);
     }
@@ -139,17 +164,18 @@ static uint32_t look_at_next(struct wharf_front *front, uint32_t budget, uint64_
 
     wharf_list_rotate(&front->watched);
     uint32_t used = take(front, session, budget, now_ns);
-    if (used == 0 && now_ns - session->active_ns >= front->config.spin_ns)
+    if (used == 0 && now_ns - session->active_ns >= session->watch_ns)
         arm(front, session);
     return used;
 }
 
-static void look_at_rings(struct wharf_front *front, uint64_t now_ns)
+static bool look_at_rings(struct wharf_front *front, uint64_t now_ns)
 {
     uint32_t budget = MOST_TAKEN;
 
     for (unsigned n = 0; n < MOST_RINGS && budget > 0 && wharf_front_watches(front); n++)
         budget -= look_at_next(front, budget, now_ns);
+    return budget < MOST_TAKEN;
 }
 
 static void expire(struct wharf_front *front, uint64_t now_ns)
@@ -163,12 +189,12 @@ static void expire(struct wharf_front *front, uint64_t now_ns)
     }
 }
 
-void wharf_front_look(struct wharf_front *front)
+bool wharf_front_look(struct wharf_front *front)
 {
     uint64_t now_ns = wharf_now_ns();
 
     expire(front, now_ns);
-    look_at_rings(front, now_ns);
+    return look_at_rings(front, now_ns);
 }
 
 /* ---- who looks next ------------------------------------------------------------------------ */
@@ -280,6 +306,9 @@ static void unlock(struct wharf_front *front, struct wakes *wakes)
     memcpy(wakes->called, front->called, front->n_called * sizeof(front->called[0]));
     front->n_called = 0;
     pthread_mutex_unlock(&front->lock);
+    /* One that rang, and sleeps until it is answered, before workers that may watch from now on. */
+    if (wakes->n > 0)
+        wake_client(wakes->items[0].session, wakes->items[0].kinds);
     for (uint32_t i = 0; i < wakes->n_called; i++)
         front->backend->ops->wake(wakes->called[i]);
     if (wakes->loop)
@@ -301,7 +330,7 @@ void wharf_front_leave(struct wharf_front *front)
     unlock(front, &wakes);
     if (wakes.n == 0)
         return;
-    for (uint32_t i = 0; i < wakes.n; i++)
+    for (uint32_t i = 1; i < wakes.n; i++)
         wake_client(wakes.items[i].session, wakes.items[i].kinds);
     pthread_mutex_lock(&front->lock);
     for (uint32_t i = 0; i < wakes.n; i++) {
@@ -322,17 +351,18 @@ void wharf_front_add_session(struct wharf_front *front, struct wharf_session *se
     wharf_front_watch(front, session, wharf_now_ns());
 }
 
-bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session)
+bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, uint32_t n_packets)
 {
     uint64_t now_ns = wharf_now_ns();
 
-    session->tenant->stats.n_doorbells++;
+    session->tenant->stats.n_doorbells += n_packets;
     if (session->state != WHARF_SESSION_LIVE || session->is_watched)
         return false;
     /* A client that rings for nothing is not worth a thread's watch. */
     if (take(front, session, MOST_TAKEN, now_ns) == 0)
         return false;
-    if (!session->is_broken && !somebody_looks(front) && front->config.spin_ns)
+    /* Worth a thread's watch if the client is about to come back; otherwise it rings again. */
+    if (!session->is_broken && !somebody_looks(front) && session->comes_back)
         call_worker(front);
     return true;
 }
@@ -366,6 +396,7 @@ void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *s
         unwatch(session);
     wharf_list_remove(&session->publish_link);
     wharf_sched_drop(&front->sched, session);
+    front->nothing_fits = false;
     /* Keeps it from being released while its jobs are gone through. */
     session->n_pins++;
     for (uint32_t i = 0; i < session->ring.n_entries; i++) {

@@ -80,8 +80,9 @@ void wharf_front_leave(struct wharf_front *front);
 
 void wharf_front_add_session(struct wharf_front *front, struct wharf_session *session);
 
-/* The session's client has sent a packet: look at its ring.  Returns whether there was need to. */
-bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session);
+/* The session's client has sent packets, of which so many are counted now: look at its ring.
+ * Returns whether there was need to. */
+bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, uint32_t n_packets);
 
 /* Takes nothing more; the news is IS_DRAINED, once. */
 void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session);
@@ -99,8 +100,8 @@ uint64_t wharf_front_serve(struct wharf_front *front);
 
 /* ---- for engines --------------------------------------------------------------------------- */
 
-/* Looks at some rings and at deadlines. */
-void wharf_front_look(struct wharf_front *front);
+/* Looks at some rings and at deadlines.  Returns whether something was in the rings. */
+bool wharf_front_look(struct wharf_front *front);
 
 /*
  * Picks the next piece of work; false if there is none.  The caller has called wharf_front_look
@@ -108,8 +109,14 @@ void wharf_front_look(struct wharf_front *front);
  */
 bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_piece *ret_piece);
 
+/*
+ * The piece is not done, and may take long: charges what it has used, up to now_ns.  Engines whose
+ * pieces can be interrupted say so at least once for each slice.
+ */
+void wharf_front_going_on(struct wharf_front *front, struct wharf_piece *piece, uint64_t now_ns);
+
 /* The piece is done: the last write to client memory has happened. */
-void wharf_front_done(struct wharf_front *front, const struct wharf_piece *piece);
+void wharf_front_done(struct wharf_front *front, struct wharf_piece *piece);
 
 /* Whether there are rings to be watched. */
 static inline bool wharf_front_watches(const struct wharf_front *front)
@@ -148,8 +155,11 @@ void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint
 uint32_t wharf_front_cancel_step(struct wharf_front *front, struct wharf_session *session,
                                  uint32_t budget, uint64_t now_ns);
 
-/* front_jobs.c: forgets a dead session's job that no engine has. */
+/* front_jobs.c: forgets a dead session's job; one that an engine has it tells to end. */
 void wharf_front_forget_job(struct wharf_front *front, struct wharf_job *job);
+
+/* Takes a job out of its queue: what is behind it may be what can be begun. */
+void wharf_front_unqueue(struct wharf_front *front, struct wharf_job *job);
 
 /* Tells the loop thread of a dead session that nobody uses any more. */
 void wharf_front_release(struct wharf_front *front, struct wharf_session *session);

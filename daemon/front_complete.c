@@ -71,17 +71,32 @@ void wharf_front_complete_job(struct wharf_front *front, struct wharf_job *job,
     wharf_front_complete(front, job->session, &completion);
 }
 
+/* What is left of a batch costs next to nothing: it need not wait for its turn. */
+static void hurry(struct wharf_front *front, struct wharf_job *job)
+{
+    if (!wharf_list_is_linked(&job->link))
+        return;
+    wharf_front_unqueue(front, job);
+    job->lane = WHARF_LANE_INTERACTIVE;
+    job->estimate_ns = 0;
+    wharf_sched_push_front(&front->sched, job);
+}
+
 void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint32_t result,
                           uint64_t now_ns)
 {
     struct wharf_job_end end = {.outcome.result = result, .ended_ns = now_ns};
 
     wharf_heap_remove(&front->deadlines, &job->deadline);
+    /* A dead session's queues were dropped: its jobs are in none, and are being forgotten. */
+    if (job->session->state == WHARF_SESSION_DEAD)
+        return;
     if (job->state == WHARF_JOB_QUEUED) {
-        wharf_sched_remove(&front->sched, job);
+        wharf_front_unqueue(front, job);
         wharf_front_complete_job(front, job, &end);
     } else if (!job->stopped) {
         __atomic_store_n(&job->stopped, (uint8_t)result, __ATOMIC_RELAXED);
+        hurry(front, job);
     }
 }
 

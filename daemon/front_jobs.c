@@ -18,6 +18,12 @@ static uint64_t estimate_chunk(const struct wharf_job *job, uint32_t index)
                              chunk->src_nbytes, chunk->dst_nbytes);
 }
 
+void wharf_front_unqueue(struct wharf_front *front, struct wharf_job *job)
+{
+    wharf_sched_remove(&front->sched, job);
+    front->nothing_fits = false;
+}
+
 /* The first background job of some queue has waited long enough: it is a normal one now. */
 static void age_background(struct wharf_front *front, uint64_t now_ns)
 {
@@ -25,7 +31,7 @@ static void age_background(struct wharf_front *front, uint64_t now_ns)
 
     if (!job || now_ns - job->taken_ns < front->config.background_age_ns)
         return;
-    wharf_sched_remove(&front->sched, job);
+    wharf_front_unqueue(front, job);
     job->lane = WHARF_LANE_NORMAL;
     wharf_sched_push(&front->sched, job);
 }
@@ -53,7 +59,7 @@ static void cut_slice(struct wharf_front *front, struct wharf_job *job, struct w
     }
     batch->n_handed_out += piece->n_chunks;
     if (batch->n_handed_out == batch->n_chunks)
-        wharf_sched_remove(&front->sched, job);
+        wharf_front_unqueue(front, job);
     else
         job->estimate_ns = estimate_chunk(job, batch->n_handed_out);
 }
@@ -68,12 +74,13 @@ static void cut_piece(struct wharf_front *front, struct wharf_job *job, uint64_t
         piece->kind =
             job->submission.opcode == WHARF_OP_BATCH ? WHARF_PIECE_OPEN : WHARF_PIECE_CHUNK;
         piece->estimate_ns = job->estimate_ns;
-        wharf_sched_remove(&front->sched, job);
+        wharf_front_unqueue(front, job);
         job->state = WHARF_JOB_RUNNING;
         job->begun_ns = now_ns;
     }
     job->n_pieces++;
     job->session->n_pieces++;
+    piece->charged_ns = piece->estimate_ns;
     wharf_sched_charge(&front->sched, job, (int64_t)piece->estimate_ns);
 }
 
@@ -168,39 +175,70 @@ static void slice_done(struct wharf_front *front, const struct wharf_piece *piec
     wharf_front_complete_job(front, job, &end);
 }
 
+/* Makes what the piece is charged what it has used; returns that. */
+static uint64_t charge(struct wharf_front *front, struct wharf_piece *piece, uint64_t now_ns)
+{
+    struct wharf_job *job = piece->job;
+    uint64_t used_ns = now_ns - piece->begun_ns - piece->others_ns;
+    int64_t missing_ns = (int64_t)(used_ns - piece->charged_ns);
+
+    wharf_sched_charge(&front->sched, job, missing_ns);
+    if (job->lane == WHARF_LANE_INTERACTIVE)
+        job->session->tenant->interactive_ns -= missing_ns;
+    piece->charged_ns = used_ns;
+    return used_ns;
+}
+
+void wharf_front_going_on(struct wharf_front *front, struct wharf_piece *piece, uint64_t now_ns)
+{
+    const struct wharf_submission *submission = &piece->job->submission;
+    struct wharf_estimates *estimates = &piece->job->session->tenant->estimates;
+    uint64_t used_ns = now_ns - piece->begun_ns - piece->others_ns;
+
+    if (used_ns <= piece->charged_ns)
+        return;
+    charge(front, piece, now_ns);
+    /* The next one like it is to be estimated better, at once. */
+    if (piece->kind == WHARF_PIECE_CHUNK)
+        wharf_estimates_learn(estimates, submission->codec, submission->src_nbytes,
+                              submission->dst_nbytes, used_ns);
+}
+
 /* Corrects what was charged and estimated by what it took. */
-static void settle_account(struct wharf_front *front, const struct wharf_piece *piece)
+static void settle_account(struct wharf_front *front, struct wharf_piece *piece)
 {
     struct wharf_job *job = piece->job;
     struct wharf_tenant *tenant = job->session->tenant;
     struct wharf_engine_stats *stats = &tenant->stats.engines[piece->engine];
-    uint64_t took_ns = piece->ended_ns - piece->begun_ns;
-    int64_t missing_ns = (int64_t)(took_ns - piece->estimate_ns);
+    uint64_t took_ns = charge(front, piece, piece->ended_ns);
 
-    wharf_sched_charge(&front->sched, job, missing_ns);
-    if (job->lane == WHARF_LANE_INTERACTIVE)
-        tenant->interactive_ns -= missing_ns;
     stats->busy_ns += took_ns;
     if (piece->kind == WHARF_PIECE_OPEN || piece->engine == WHARF_ENGINE_AUTO)
         return;
     stats->n_chunks += piece->kind == WHARF_PIECE_SLICE ? piece->n_chunks : 1;
     stats->in_nbytes += piece->in_nbytes;
     stats->out_nbytes += piece->out_nbytes;
-    wharf_estimates_learn(&tenant->estimates, job->submission.codec, piece->source_nbytes,
-                          piece->capacity_nbytes, took_ns);
+    /* What was stopped half-way tells nothing. */
+    if (!job->stopped)
+        wharf_estimates_learn(&tenant->estimates, job->submission.codec, piece->source_nbytes,
+                              piece->capacity_nbytes, took_ns);
 }
 
 void wharf_front_forget_job(struct wharf_front *front, struct wharf_job *job)
 {
-    if (job->state == WHARF_JOB_FREE || job->n_pieces > 0)
+    if (job->state == WHARF_JOB_FREE)
         return;
+    if (job->n_pieces > 0) {
+        __atomic_store_n(&job->stopped, WHARF_CANCELLED, __ATOMIC_RELAXED);
+        return;
+    }
     wharf_heap_remove(&front->deadlines, &job->deadline);
     wharf_batch_close(job->batch, job->session);
     job->batch = NULL;
     job->state = WHARF_JOB_FREE;
 }
 
-void wharf_front_done(struct wharf_front *front, const struct wharf_piece *piece)
+void wharf_front_done(struct wharf_front *front, struct wharf_piece *piece)
 {
     struct wharf_job *job = piece->job;
     struct wharf_session *session = job->session;

@@ -58,11 +58,13 @@ struct wharf_piece {
     struct wharf_job *job;
     uint32_t first_chunk; /* of a slice */
     uint32_t n_chunks;
-    uint64_t estimate_ns; /* as charged */
+    uint64_t estimate_ns;
+    uint64_t charged_ns; /* so far */
     /* Filled by the engine. */
     uint32_t engine; /* enum wharf_engine; AUTO if nothing was run */
     uint64_t begun_ns;
     uint64_t ended_ns;
+    uint64_t others_ns;     /* of the time between, what its thread gave to other pieces */
     uint64_t source_nbytes; /* of all that was run, good or bad: what estimates are made of */
     uint64_t capacity_nbytes;
     uint64_t in_nbytes; /* of what was decoded well */

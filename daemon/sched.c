@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/sched.h"
 
+#include "daemon/clock.h"
 #include "daemon/job.h"
 #include "daemon/session.h"
 #include "daemon/tenant.h"
 
-/* Queues whose first job is too long that are looked at before giving up. */
+/* Tenants, and sessions of each, that are looked at for a short job before giving up. */
 #define MOST_LOOKS 64
 
 void wharf_sched_init(struct wharf_sched *sched, uint64_t slice_ns)
@@ -110,26 +111,71 @@ static struct wharf_session *session_of(struct wharf_turn *turn, unsigned lane)
     return (struct wharf_session *)(void *)(start - offsetof(struct wharf_session, sched));
 }
 
-static struct wharf_job *first_of_lane(struct wharf_sched *sched, unsigned lane, uint64_t most_ns)
+static struct wharf_job *first_of_lane(struct wharf_sched *sched, unsigned lane)
 {
-    for (unsigned n = 0; n < MOST_LOOKS; n++) {
-        struct wharf_turn *turn = wharf_turns_first(&sched->tenants[lane]);
-        if (!turn)
-            return NULL;
-        struct wharf_tenant *tenant = tenant_of(turn, lane);
-        struct wharf_turns *sessions = &tenant->sched.lane[lane].sessions;
-        struct wharf_turn *session_turn = wharf_turns_first(sessions);
-        struct wharf_session *session = session_of(session_turn, lane);
-        struct wharf_job *job =
-            WHARF_LIST_FIRST(&session->sched.lane[lane].jobs, struct wharf_job, link);
-        if (job->estimate_ns <= most_ns)
-            return job;
-        if (sessions->n_members == 1 && sched->tenants[lane].n_members == 1)
-            return NULL;
-        wharf_turns_skip(sessions, session_turn);
-        wharf_turns_skip(&sched->tenants[lane], turn);
+    struct wharf_turn *turn = wharf_turns_first(&sched->tenants[lane]);
+
+    if (!turn)
+        return NULL;
+    turn = wharf_turns_first(&tenant_of(turn, lane)->sched.lane[lane].sessions);
+    return WHARF_LIST_FIRST(&session_of(turn, lane)->sched.lane[lane].jobs, struct wharf_job, link);
+}
+
+/* Of a tenant's jobs that are first in their sessions' queues, and short: the one whose turn is
+ * nearest. */
+static struct wharf_job *short_of_tenant(struct wharf_turns *sessions, unsigned lane,
+                                         uint64_t most_ns)
+{
+    struct wharf_job *best = NULL;
+    uint64_t least = UINT64_MAX;
+    unsigned n = 0;
+
+    WHARF_LIST_FOR(link, &sessions->members)
+    {
+        struct wharf_turn *turn = WHARF_LIST_ENTRY(link, struct wharf_turn, link);
+        struct wharf_job *job = WHARF_LIST_FIRST(&session_of(turn, lane)->sched.lane[lane].jobs,
+                                                 struct wharf_job, link);
+        uint64_t away = wharf_turns_away(sessions, turn);
+        if (job->estimate_ns <= most_ns && away < least) {
+            best = job;
+            least = away;
+        }
+        if (least == 0 || ++n == MOST_LOOKS)
+            break;
     }
-    return NULL;
+    return best;
+}
+
+/*
+ * Rounds go on without those whose jobs are long: who has had its quantum would wait for them to
+ * use up theirs, which they do not.  So it is the short one whose turn is nearest.
+ */
+static struct wharf_job *short_of_lane(struct wharf_sched *sched, unsigned lane, uint64_t most_ns)
+{
+    struct wharf_turns *tenants = &sched->tenants[lane];
+    struct wharf_job *best = NULL;
+    uint64_t least = UINT64_MAX;
+    unsigned n = 0;
+
+    WHARF_LIST_FOR(link, &tenants->members)
+    {
+        struct wharf_turn *turn = WHARF_LIST_ENTRY(link, struct wharf_turn, link);
+        struct wharf_turns *sessions = &tenant_of(turn, lane)->sched.lane[lane].sessions;
+        uint64_t away = wharf_turns_away(tenants, turn);
+        struct wharf_job *job = away < least ? short_of_tenant(sessions, lane, most_ns) : NULL;
+        if (job) {
+            best = job;
+            least = away;
+        } else {
+            wharf_list_rotate(&sessions->members);
+        }
+        if (least == 0 || ++n == MOST_LOOKS)
+            break;
+    }
+    if (!best && n == MOST_LOOKS)
+        for (; n > 0; n--)
+            wharf_list_rotate(&tenants->members);
+    return best;
 }
 
 struct wharf_job *wharf_sched_first(struct wharf_sched *sched, uint64_t most_ns)
@@ -137,7 +183,8 @@ struct wharf_job *wharf_sched_first(struct wharf_sched *sched, uint64_t most_ns)
     struct wharf_job *job = NULL;
 
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++)
-        job = first_of_lane(sched, lane, most_ns);
+        job = most_ns == WHARF_NEVER ? first_of_lane(sched, lane)
+                                     : short_of_lane(sched, lane, most_ns);
     return job;
 }
 

@@ -68,6 +68,8 @@ struct wharf_session {
     uint32_t n_pieces;  /* of its jobs, that engines have */
     uint32_t n_pins;    /* threads that still have to wake the client */
     uint64_t active_ns; /* when something was last taken or done */
+    uint64_t watch_ns;  /* how long after that its ring is watched */
+    bool comes_back;    /* the last time, within the longest time that rings are watched */
     bool is_watched;
     struct wharf_list watch_link;
     struct wharf_list publish_link; /* completions are written, but not published */

@@ -93,6 +93,14 @@ struct wharf_turn *wharf_turns_first(struct wharf_turns *turns)
     return NULL;
 }
 
+uint64_t wharf_turns_away(const struct wharf_turns *turns, const struct wharf_turn *turn)
+{
+    uint64_t n_missed = turns->round - turn->round;
+    uint64_t n_needed = rounds_needed(turn);
+
+    return n_needed > n_missed ? n_needed - n_missed : 0;
+}
+
 void wharf_turns_skip(struct wharf_turns *turns, struct wharf_turn *turn)
 {
     wharf_list_remove(&turn->link);

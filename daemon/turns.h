@@ -38,6 +38,12 @@ void wharf_turns_leave(struct wharf_turns *turns, struct wharf_turn *turn);
 /* Whose turn it is, or NULL. */
 struct wharf_turn *wharf_turns_first(struct wharf_turns *turns);
 
+/*
+ * How many rounds pass before a member has its turn: 0 if it could be now.  For who has to choose
+ * among some of the members alone: the one with the fewest.
+ */
+uint64_t wharf_turns_away(const struct wharf_turns *turns, const struct wharf_turn *turn);
+
 /* Passes over a member whose turn it is: the next one's turn. */
 void wharf_turns_skip(struct wharf_turns *turns, struct wharf_turn *turn);
 

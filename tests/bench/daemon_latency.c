@@ -15,8 +15,8 @@
 
 #include "tests/bench/daemon_bench.h"
 
-/* Longer than idle workers and the front watch before they sleep: 50 us by default. */
-enum { PAUSE_US = 300 };
+/* Longer than the daemon watches a ring: 200 us by default. */
+enum { PAUSE_US = 500 };
 
 /* ---- a word there and back, between two processes ------------------------------------------ */
 

@@ -19,39 +19,20 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include "encoders/codec.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/gpu/gpu_device.h"
+#include "tests/gpu/gpu_pack.h"
 #include "tests/lib/test_file.h"
 
-enum { ALIGN_NBYTES = 256, MAX_THREADS = 64, WARM_UP_RUNS = 2, MAX_RUNS = 1000 };
+enum { ALIGN_NBYTES = 256, WARM_UP_RUNS = 2, MAX_RUNS = 1000 };
 /* The most output of one measurement of a sweep. */
 #define SWEEP_MAX_NBYTES ((size_t)2 << 30)
-
-struct packed {
-    uint8_t *data;
-    size_t nbytes;
-};
-
-/* A file cut into chunks and packed. */
-struct source {
-    const struct wharf_codec_row *codec;
-    uint32_t codec_number;
-    const uint8_t *file;
-    size_t chunk_nbytes, last_nbytes; /* only a lone chunk is shorter than the others */
-    size_t n_chunks;
-    struct packed *packed;
-    atomic_size_t next;
-};
 
 struct bench {
     const struct gpu_device_ops *device;
@@ -81,103 +62,6 @@ static size_t aligned(size_t nbytes)
     return (nbytes + ALIGN_NBYTES - 1) / ALIGN_NBYTES * ALIGN_NBYTES;
 }
 
-/* ---- packing ----------------------------------------------------------------------------------
- */
-
-/* zlib's window bits for the three framings of Deflate; 0 for other codecs. */
-static int zlib_window_bits(uint32_t codec)
-{
-    switch (codec) {
-    case WHARF_CODEC_DEFLATE:
-        return -MAX_WBITS;
-    case WHARF_CODEC_ZLIB:
-        return MAX_WBITS;
-    case WHARF_CODEC_GZIP:
-        return MAX_WBITS + 16;
-    default:
-        return 0;
-    }
-}
-
-static struct packed pack_zlib(const uint8_t *in, size_t nbytes, int window_bits)
-{
-    z_stream zlib = {0};
-    if (deflateInit2(&zlib, 9, Z_DEFLATED, window_bits, 9, Z_DEFAULT_STRATEGY) != Z_OK)
-        die("zlib", "deflateInit2 failed");
-    size_t bound = deflateBound(&zlib, nbytes) + 64;
-    struct packed packed = {.data = must_alloc(bound)};
-    zlib.next_in = (Bytef *)in;
-    zlib.avail_in = (uInt)nbytes;
-    zlib.next_out = packed.data;
-    zlib.avail_out = (uInt)bound;
-    if (deflate(&zlib, Z_FINISH) != Z_STREAM_END)
-        die("zlib", "deflate failed");
-    packed.nbytes = zlib.total_out;
-    deflateEnd(&zlib);
-    return packed;
-}
-
-static struct packed pack_other(const struct wharf_encoder_ops *ops, const uint8_t *in,
-                                size_t nbytes)
-{
-    struct wharf_encoder *encoder;
-    struct packed packed;
-    if (ops->new (NULL, &encoder) < 0)
-        die("encoder", "cannot be made");
-    size_t bound = ops->bound(encoder, nbytes);
-    packed.data = must_alloc(bound);
-    if (ops->encode(encoder, in, nbytes, packed.data, bound, &packed.nbytes) < 0)
-        die("encoder", "failed");
-    ops->free(encoder);
-    return packed;
-}
-
-static size_t chunk_nbytes(const struct source *source)
-{
-    return source->n_chunks == 1 ? source->last_nbytes : source->chunk_nbytes;
-}
-
-static void *pack_some(void *argument)
-{
-    struct source *source = argument;
-    int window_bits = zlib_window_bits(source->codec_number);
-    size_t nbytes = chunk_nbytes(source);
-    size_t i;
-    while ((i = atomic_fetch_add(&source->next, 1)) < source->n_chunks) {
-        const uint8_t *in = source->file + i * source->chunk_nbytes;
-        source->packed[i] = window_bits ? pack_zlib(in, nbytes, window_bits)
-                                        : pack_other(source->codec->ops->encoder, in, nbytes);
-    }
-    return NULL;
-}
-
-/* Cuts at most n_wanted chunks from the file and packs them on all cores. */
-static void pack(struct source *source, size_t file_nbytes, size_t chunk, size_t n_wanted)
-{
-    pthread_t threads[MAX_THREADS];
-    long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    int n_threads = n_cpus < 1 ? 1 : n_cpus > MAX_THREADS ? MAX_THREADS : (int)n_cpus;
-
-    source->chunk_nbytes = chunk;
-    source->n_chunks = file_nbytes / chunk > 1 ? file_nbytes / chunk : 1;
-    source->n_chunks = source->n_chunks < n_wanted ? source->n_chunks : n_wanted;
-    source->last_nbytes = file_nbytes < chunk ? file_nbytes : chunk;
-    source->packed = must_alloc(source->n_chunks * sizeof(*source->packed));
-    atomic_store(&source->next, 0);
-    for (int t = 0; t < n_threads; t++)
-        if (pthread_create(&threads[t], NULL, pack_some, source) != 0)
-            die("pthread_create", strerror(errno));
-    for (int t = 0; t < n_threads; t++)
-        pthread_join(threads[t], NULL);
-}
-
-static void free_packed(struct source *source)
-{
-    for (size_t i = 0; i < source->n_chunks; i++)
-        free(source->packed[i].data);
-    free(source->packed);
-}
-
 /* ---- one measurement --------------------------------------------------------------------------
  */
 
@@ -191,7 +75,7 @@ struct measurement {
     float ms[MAX_RUNS];
 };
 
-static void load(const struct bench *bench, const struct source *source, struct measurement *m)
+static void load(const struct bench *bench, const struct gpu_source *source, struct measurement *m)
 {
     const struct gpu_device_ops *device = bench->device;
     size_t image_nbytes = 0;
@@ -200,7 +84,7 @@ static void load(const struct bench *bench, const struct source *source, struct 
     uint8_t *image = must_alloc(image_nbytes);
     struct wharf_device_chunk *chunks = must_alloc(m->n_chunks * sizeof(*chunks));
 
-    m->stride = aligned(chunk_nbytes(source));
+    m->stride = aligned(gpu_chunk_nbytes(source));
     m->d_in = device->alloc(image_nbytes);
     m->d_out = device->alloc(m->n_chunks * m->stride);
     m->d_chunks = device->alloc(m->n_chunks * sizeof(*chunks));
@@ -208,13 +92,13 @@ static void load(const struct bench *bench, const struct source *source, struct 
     m->in_nbytes = 0;
     size_t at = 0;
     for (size_t i = 0; i < m->n_chunks; i++) {
-        const struct packed *packed = &source->packed[i % source->n_chunks];
+        const struct gpu_packed *packed = &source->packed[i % source->n_chunks];
         memcpy(image + at, packed->data, packed->nbytes);
         chunks[i] = (struct wharf_device_chunk){
             .in = m->d_in + at,
             .in_nbytes = packed->nbytes,
             .out = m->d_out + i * m->stride,
-            .out_avail = chunk_nbytes(source),
+            .out_avail = gpu_chunk_nbytes(source),
             .codec = source->codec_number,
         };
         m->in_nbytes += packed->nbytes;
@@ -236,11 +120,11 @@ static void unload(const struct gpu_device_ops *device, struct measurement *m)
 }
 
 /* How many chunks did not come out as they went in. */
-static size_t count_wrong(const struct bench *bench, const struct source *source,
+static size_t count_wrong(const struct bench *bench, const struct gpu_source *source,
                           const struct measurement *m)
 {
     size_t n_wrong = 0;
-    size_t nbytes = chunk_nbytes(source);
+    size_t nbytes = gpu_chunk_nbytes(source);
     struct wharf_outcome *outcomes = must_alloc(m->n_chunks * sizeof(*outcomes));
     uint8_t *out = must_alloc(m->n_chunks * m->stride);
     bench->device->read(outcomes, m->d_outcomes, m->n_chunks * sizeof(*outcomes));
@@ -262,7 +146,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static uint32_t batch_codec(const struct bench *bench, const struct source *source)
+static uint32_t batch_codec(const struct bench *bench, const struct gpu_source *source)
 {
     return bench->any_codec ? WHARF_DEVICE_ANY_CODEC : bench->serial | source->codec_number;
 }
@@ -275,10 +159,10 @@ static const char *kernel_name(const struct bench *bench)
                                                             : "own";
 }
 
-static void print_row(const struct bench *bench, const char *mode, const struct source *source,
+static void print_row(const struct bench *bench, const char *mode, const struct gpu_source *source,
                       const struct measurement *m, size_t n_wrong)
 {
-    size_t out_nbytes = m->n_chunks * chunk_nbytes(source);
+    size_t out_nbytes = m->n_chunks * gpu_chunk_nbytes(source);
     double mb = (double)out_nbytes / 1e6;
     const float *ms = m->ms;
     printf("{\"peer\":\"wharf\",\"mode\":\"%s\",\"codec\":\"%s\",\"data\":\"%s\",\"chunk\":%zu,"
@@ -293,7 +177,7 @@ static void print_row(const struct bench *bench, const char *mode, const struct 
     fflush(stdout);
 }
 
-static void measure(struct bench *bench, const char *mode, const struct source *source,
+static void measure(struct bench *bench, const char *mode, const struct gpu_source *source,
                     size_t n_chunks)
 {
     static struct measurement m;
@@ -316,16 +200,16 @@ static void measure(struct bench *bench, const char *mode, const struct source *
     unload(bench->device, &m);
 }
 
-static void sweep(struct bench *bench, struct source *source, size_t file_nbytes)
+static void sweep(struct bench *bench, struct gpu_source *source, size_t file_nbytes)
 {
     static const size_t chunks[] = {16 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20};
     static const size_t counts[] = {1, 10, 100, 1000, 4000, 10000};
     for (size_t k = 0; k < sizeof(chunks) / sizeof(chunks[0]); k++) {
-        pack(source, file_nbytes, chunks[k], counts[5]);
+        gpu_pack(source, file_nbytes, chunks[k], counts[5]);
         for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
             if (counts[i] * chunks[k] <= SWEEP_MAX_NBYTES)
                 measure(bench, "sweep", source, counts[i]);
-        free_packed(source);
+        gpu_source_free(source);
     }
 }
 
@@ -357,7 +241,7 @@ static size_t number(const char *text, size_t most)
 int main(int argc, char **argv)
 {
     struct bench bench = {.device = &gpu_device_cuda, .n_runs = 10};
-    struct source source = {0};
+    struct gpu_source source = {0};
     size_t file_nbytes;
 
     while (argc > 1 && strncmp(argv[1], "--", 2) == 0) {
@@ -407,9 +291,9 @@ int main(int argc, char **argv)
         size_t chunk = number(argv[4], WHARF_DEVICE_CHUNK_MAX_NBYTES);
         size_t amount = number(argv[5], SIZE_MAX);
         size_t n_chunks = is_speed ? (amount - 1) / chunk + 1 : amount;
-        pack(&source, file_nbytes, chunk, n_chunks);
+        gpu_pack(&source, file_nbytes, chunk, n_chunks);
         measure(&bench, argv[1], &source, n_chunks);
-        free_packed(&source);
+        gpu_source_free(&source);
     }
     bench.device->close();
     free(file);

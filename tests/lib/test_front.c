@@ -14,6 +14,7 @@
 
 #include "daemon/loop.h"
 #include "encoders/codec.h"
+#include "tests/lib/test_forge.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -175,7 +176,7 @@ void test_front_publish(struct test_front_client *client)
     if (wharf_ring_publish_submissions(&client->ring) == 0)
         return;
     wharf_front_enter(&test_front);
-    wharf_front_rung(&test_front, client->session);
+    wharf_front_rung(&test_front, client->session, 1);
     wharf_front_leave(&test_front);
 }
 
@@ -264,6 +265,42 @@ struct wharf_submission test_front_put_long(struct test_front_client *client, ui
         nbytes += 5 + 65535;
     }
     struct wharf_submission s = test_front_decode_of(user_data, 0, nbytes, 40 * MiB, 24 * MiB);
+    s.codec = WHARF_CODEC_DEFLATE;
+    return s;
+}
+
+/* A block with two words, a literal and the end, of which only the end is used, and an empty stored
+ * block up to the next byte. */
+static size_t forge_slow_unit(uint8_t *unit, size_t avail)
+{
+    struct test_forge forge;
+
+    test_forge_init(&forge, 1);
+    forge.litlen.n_symbols = 257;
+    memset(forge.litlen.nbits, 0, sizeof(forge.litlen.nbits));
+    forge.litlen.nbits[0] = forge.litlen.nbits[256] = 1;
+    forge.distance.n_symbols = 1;
+    forge.distance.nbits[0] = 1;
+    test_forge_dynamic(&forge, 0);
+    test_forge_end(&forge);
+    test_forge_stored(&forge, 0, 0);
+    size_t nbytes = test_forge_nbytes(&forge);
+    expect(nbytes <= avail, "a block is too long");
+    memcpy(unit, forge.data, nbytes);
+    test_forge_deinit(&forge);
+    return nbytes;
+}
+
+struct wharf_submission test_front_put_slow(struct test_front_client *client, uint64_t user_data,
+                                            uint64_t offset, uint64_t nbytes)
+{
+    uint8_t unit[64];
+    size_t unit_nbytes = forge_slow_unit(unit, sizeof(unit));
+    uint64_t at = offset;
+
+    for (; at + unit_nbytes <= offset + nbytes; at += unit_nbytes)
+        memcpy(client->arena + at, unit, unit_nbytes);
+    struct wharf_submission s = test_front_decode_of(user_data, offset, at - offset, at, 0);
     s.codec = WHARF_CODEC_DEFLATE;
     return s;
 }

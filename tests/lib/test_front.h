@@ -81,4 +81,11 @@ struct wharf_submission test_front_decode_of(uint64_t user_data, uint64_t src, u
 /* Work for some tens of milliseconds, in one chunk of an arena of 64 MiB. */
 struct wharf_submission test_front_put_long(struct test_front_client *client, uint64_t user_data);
 
+/*
+ * What takes a decoder longest: Deflate blocks that are nothing but a header with codes of their
+ * own, nbytes of them at `offset` of the arena, each with tables to be built.  Decodes to nothing.
+ */
+struct wharf_submission test_front_put_slow(struct test_front_client *client, uint64_t user_data,
+                                            uint64_t offset, uint64_t nbytes);
+
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cancel and deadlines of single jobs.
+ * Cancel and deadlines, and what they leave behind.
  */
 #include <criterion/criterion.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "daemon/clock.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_front.h"
 
@@ -86,5 +89,122 @@ Test(wharfd_cancel, chunk_that_ends_too_late_is_deadline, .init = test_front_set
     cr_assert_eq(completion.result, WHARF_DEADLINE);
     cr_assert_eq(completion.out_nbytes, 0);
     test_front_client_deinit(&client);
+    test_front_stop();
+}
+
+/* Once the job behind a long one that was cancelled waited for other long ones to end: nobody told
+ * the worker that stays free for short ones. */
+Test(wharfd_cancel, job_behind_a_cancelled_one_is_begun)
+{
+    struct test_front_client busy, client;
+    struct wharf_completion completion;
+
+    wharf_config_init(&test_front_config);
+    test_front_config.quota.max_job_nbytes = 64 * MiB;
+    /* A worker that is called to watch the rings would find it by chance. */
+    test_front_config.spin_ns = 0;
+    test_front_start(2);
+    test_front_client_init(&busy, 1, "uid:1", 8, 64 * MiB);
+    test_front_client_init(&client, 2, "uid:2", 8, 64 * MiB);
+    struct wharf_submission s = test_front_put_slow(&busy, 1, 0, 50 * MiB);
+    test_front_submit(&busy, &s);
+    for (unsigned i = 0; i < 5000 && TEST_FRONT_LOCKED(test_front.n_long) == 0; i++)
+        usleep(1000);
+    s = test_front_put_slow(&client, 5, 0, 50 * MiB);
+    wharf_ring_submit(&client.ring, &s);
+    s = test_front_decode_of(6, 60 * MiB, 10, 61 * MiB, 10);
+    s.codec = WHARF_CODEC_STORED;
+    test_front_submit(&client, &s);
+    for (unsigned i = 0; i < 5000 && TEST_FRONT_LOCKED(test_front.n_sleeping) == 0; i++)
+        usleep(1000);
+    uint64_t start_ns = wharf_now_ns();
+    s = (struct wharf_submission){.opcode = WHARF_OP_CANCEL, .src_offset = 5};
+    test_front_submit(&client, &s);
+    do {
+        completion = test_front_reap(&client);
+    } while (completion.user_data != 6);
+    cr_assert_eq(completion.result, WHARF_OK);
+    cr_assert_lt(wharf_now_ns() - start_ns, 300 * WHARF_NS_PER_MS);
+    test_front_client_deinit(&client);
+    test_front_client_deinit(&busy);
+    test_front_stop();
+}
+
+/* What is left of it costs nothing: it does not wait until a background job would have its turn. */
+Test(wharfd_cancel, cancelled_batch_does_not_wait_for_its_turn)
+{
+    enum { N = 2000, CHUNKS = 2 << 20, RESULTS = 4 << 20, TABLE = 1 << 20 };
+    struct test_front_client flood, client;
+    struct wharf_completion completion;
+    struct wharf_chunk chunk = {.dst_offset = CHUNKS, .dst_nbytes = TEST_FRONT_CHUNK};
+
+    wharf_config_init(&test_front_config);
+    test_front_config.background_age_ns = 1000 * (uint64_t)WHARF_NS_PER_S;
+    test_front_start(1);
+    test_front_client_init(&client, 1, "uid:1", 8, 8 * MiB);
+    test_front_client_init(&flood, 2, "uid:2", 64, 64 * MiB);
+    chunk.src_nbytes = (uint32_t)test_front_put_slow(&client, 1, 0, 100000).src_nbytes;
+    for (unsigned i = 0; i < N; i++)
+        memcpy(client.arena + TABLE + i * sizeof(chunk), &chunk, sizeof(chunk));
+    struct wharf_submission s = {
+        .opcode = WHARF_OP_BATCH,
+        .codec = WHARF_CODEC_DEFLATE,
+        .job_class = WHARF_CLASS_BACKGROUND,
+        .user_data = 3,
+        .src_offset = TABLE,
+        .src_nbytes = N * sizeof(chunk),
+    };
+    test_front_submit(&client, &s);
+    for (unsigned i = 0; i < 5000 && TEST_FRONT_LOCKED(client.session->jobs[0].batch == NULL); i++)
+        usleep(1000);
+    s = test_front_put_slow(&flood, 1, 0, MiB);
+    for (unsigned i = 0; i < 60; i++)
+        wharf_ring_submit(&flood.ring, &s);
+    test_front_publish(&flood);
+    usleep(20000);
+    uint64_t start_ns = wharf_now_ns();
+    s = (struct wharf_submission){.opcode = WHARF_OP_CANCEL, .src_offset = 3};
+    test_front_submit(&client, &s);
+    do {
+        completion = test_front_reap(&client);
+    } while (completion.user_data != 3);
+    /* Its first chunk is bad, being without an end, or was interrupted. */
+    cr_assert(completion.result == WHARF_BAD_DATA || completion.result == WHARF_CANCELLED);
+    cr_assert_eq(completion.first_bad_chunk, 0);
+    cr_assert_lt(wharf_now_ns() - start_ns, WHARF_NS_PER_S);
+    test_front_client_deinit(&flood);
+    test_front_client_deinit(&client);
+    test_front_stop();
+}
+
+/* Jobs of a session that has just died are forgotten some at a time.  Once a deadline that passed
+ * in between took a job out of a queue that it was no longer in, and the daemon lost count. */
+Test(wharfd_cancel, deadlines_pass_while_their_session_is_forgotten)
+{
+    enum { N = 4096 };
+    struct test_front_client busy;
+
+    test_front_set_up();
+    test_front_client_init(&busy, 0, "uid:1", 8, 64 * MiB);
+    struct wharf_submission s = test_front_put_slow(&busy, 1, 0, 50 * MiB);
+    test_front_submit(&busy, &s);
+    test_front_submit(&busy, &s);
+    for (unsigned round = 0; round < 12; round++) {
+        struct test_front_client client;
+        test_front_client_init(&client, 1 + round, "uid:2", N, MiB);
+        for (unsigned i = 0; i < N; i++) {
+            s = test_front_decode_of(i, 0, MiB / 2, MiB / 2, MiB / 2);
+            s.timeout_us = 2000 + 3 * i;
+            wharf_ring_submit(&client.ring, &s);
+        }
+        test_front_publish(&client);
+        usleep(3000 + 700 * round);
+        test_front_client_deinit(&client);
+        /* The other session's second job is all that can be queued. */
+        cr_assert_leq(TEST_FRONT_LOCKED(test_front.sched.n_queued), 1, "after %u", round);
+    }
+    test_front_client_deinit(&busy);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.sched.n_queued), 0);
+    cr_assert_null(TEST_FRONT_LOCKED(test_front.deadlines.root));
     test_front_stop();
 }

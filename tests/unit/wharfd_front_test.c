@@ -174,7 +174,7 @@ Test(wharfd_front, broken_indices_end_the_session_and_nothing_else, .init = test
         test_front_client_init(&bad, 1 + i, "uid:2", 8, MiB);
         wharf_ring_store_sq_tail(&((struct wharf_ring_c *)bad.c)->sq_tail, jumps[i]);
         wharf_front_enter(&test_front);
-        wharf_front_rung(&test_front, bad.session);
+        wharf_front_rung(&test_front, bad.session, 1);
         wharf_front_leave(&test_front);
         test_front_wait_until_told(&bad, WHARF_SESSION_IS_BROKEN);
         test_front_client_deinit(&bad);

@@ -234,6 +234,40 @@ Test(wharfd_sched, long_jobs_are_passed_over_on_demand, .init = set_up)
     cr_assert_not_null(wharf_sched_first(&sched, 6000));
 }
 
+/* Once a short job had its tenant's quantum and no more, for as long as the long one of another
+ * tenant, whose turn it was, waited for a worker that may run it. */
+Test(wharfd_sched, short_jobs_go_on_while_long_ones_wait, .init = set_up)
+{
+    enum { N = 200 };
+    static struct wharf_job long_jobs[2], jobs[N];
+    unsigned n[3] = {0};
+
+    push(&long_jobs[0], &sessions[0], WHARF_LANE_NORMAL, 100000);
+    push(&long_jobs[1], &sessions[2], WHARF_LANE_NORMAL, 100000);
+    for (unsigned i = 0; i < N; i++)
+        push(&jobs[i], &sessions[1], WHARF_LANE_NORMAL, 700);
+    for (unsigned i = 0; i < N; i++) {
+        struct wharf_job *job = wharf_sched_first(&sched, 5000);
+        cr_assert_not_null(job, "after %u", i);
+        wharf_sched_remove(&sched, job);
+        wharf_sched_charge(&sched, job, 700);
+    }
+    /* They take turns by how much they have used. */
+    for (unsigned i = 0; i < N; i++)
+        push(&jobs[i], &sessions[i % 2 ? 1 : 2], WHARF_LANE_NORMAL, 700);
+    wharf_sched_remove(&sched, &long_jobs[0]);
+    wharf_sched_remove(&sched, &long_jobs[1]);
+    push(&long_jobs[0], &sessions[0], WHARF_LANE_NORMAL, 100000);
+    for (unsigned i = 0; i < N / 2; i++) {
+        struct wharf_job *job = wharf_sched_first(&sched, 5000);
+        cr_assert_not_null(job);
+        wharf_sched_remove(&sched, job);
+        wharf_sched_charge(&sched, job, 700);
+        n[job->session - sessions]++;
+    }
+    cr_assert_gt(n[2], 90, "who has used nothing comes first: %u", n[2]);
+}
+
 Test(wharfd_sched, dropping_a_session_drops_its_jobs_alone, .init = set_up)
 {
     struct wharf_job jobs[6];

@@ -62,14 +62,14 @@ static void check_stop(bool by_request)
     struct stat st;
 
     client->arena[0] = 'x';
-    submit_long(client, 6);
+    submit_long(client, 3);
     usleep(20000);
     if (by_request)
         cr_assert_eq(test_client_drain(idle), 0);
     else
         kill(wharfd.pid, SIGTERM);
     cr_assert_eq(test_client_wait_for_end(idle), 0);
-    check_drained(client, 6);
+    check_drained(client, 3);
     cr_assert_eq(client->arena[64 * MiB], 'x', "its arena is left to the client");
     cr_assert_eq(fstat(arena_fd, &st), 0);
     cr_assert_gt(st.st_blocks, 0);

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunks that take seconds: whoever sends them, others go on, and they can be stopped.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "proto/wharf_job.h"
+#include "tests/lib/test_front.h"
+
+#define MiB ((uint64_t)1 << 20)
+
+/* A chunk of so much takes 5 s and more: 100 ns a byte, on a machine that has nothing else to do.
+ */
+#define SLOW_NBYTES (50 * MiB)
+
+/* What others may have to wait for: slices and steps of decoders are below 3 ms; 100 times that for
+ * the sanitizers, and for machines that are busy. */
+#define SOON_NS (300 * (uint64_t)WHARF_NS_PER_MS)
+
+static void start(uint32_t n_workers)
+{
+    wharf_config_init(&test_front_config);
+    test_front_config.quota.max_job_nbytes = 64 * MiB;
+    test_front_start(n_workers);
+}
+
+static void wait_until_running(const struct test_front_client *client)
+{
+    for (unsigned i = 0; i < 20000 && TEST_FRONT_LOCKED(client->session->n_pieces) == 0; i++)
+        usleep(1000);
+    cr_assert_gt(TEST_FRONT_LOCKED(client->session->n_pieces), 0);
+}
+
+/* ---- stopping ------------------------------------------------------------------------------ */
+
+static void check_cancel(uint8_t engine)
+{
+    struct test_front_client client;
+    struct wharf_completion completion;
+    uint64_t start_ns;
+
+    start(1);
+    test_front_client_init(&client, 1, "uid:1", 8, 64 * MiB);
+    TEST_FRONT_LOCKED(client.session->engine = engine);
+    struct wharf_submission s = test_front_put_slow(&client, 7, 0, SLOW_NBYTES);
+    test_front_submit(&client, &s);
+    wait_until_running(&client);
+    start_ns = wharf_now_ns();
+    s = (struct wharf_submission){.opcode = WHARF_OP_CANCEL, .user_data = 8, .src_offset = 7};
+    test_front_submit(&client, &s);
+    do {
+        completion = test_front_reap(&client);
+    } while (completion.user_data != 7);
+    cr_assert_eq(completion.result, WHARF_CANCELLED);
+    cr_assert_eq(completion.reason, WHARF_REASON_NONE);
+    cr_assert_eq(completion.out_nbytes, 0);
+    cr_assert_lt(wharf_now_ns() - start_ns, SOON_NS);
+    test_front_client_deinit(&client);
+    test_front_stop();
+}
+
+Test(wharfd_long, running_chunk_is_cancelled)
+{
+    check_cancel(WHARF_ENGINE_CPU);
+}
+
+/* zlib takes ten times as long for such data, which is longer than the watchdog waits. */
+Test(wharfd_long, running_chunk_of_the_reference_engine_is_cancelled)
+{
+    check_cancel(WHARF_ENGINE_REFERENCE);
+}
+
+Test(wharfd_long, deadline_passes_in_the_middle_of_a_chunk)
+{
+    struct test_front_client client;
+
+    start(1);
+    test_front_client_init(&client, 1, "uid:1", 8, 64 * MiB);
+    struct wharf_submission s = test_front_put_slow(&client, 7, 0, SLOW_NBYTES);
+    s.timeout_us = 20000;
+    uint64_t start_ns = wharf_now_ns();
+    test_front_submit(&client, &s);
+    cr_assert_eq(test_front_reap(&client).result, WHARF_DEADLINE);
+    cr_assert_lt(wharf_now_ns() - start_ns, 20 * WHARF_NS_PER_MS + SOON_NS);
+    test_front_client_deinit(&client);
+    test_front_stop();
+}
+
+Test(wharfd_long, dead_session_ends_in_the_middle_of_a_chunk)
+{
+    struct test_front_client client;
+
+    start(1);
+    test_front_client_init(&client, 1, "uid:1", 8, 64 * MiB);
+    struct wharf_submission s = test_front_put_slow(&client, 7, 0, SLOW_NBYTES);
+    test_front_submit(&client, &s);
+    wait_until_running(&client);
+    uint64_t start_ns = wharf_now_ns();
+    test_front_client_deinit(&client);
+    cr_assert_lt(wharf_now_ns() - start_ns, SOON_NS);
+    test_front_stop();
+}
+
+/* ---- others -------------------------------------------------------------------------------- */
+
+/* Another tenant's jobs, one after the other, are each done soon. */
+static void expect_others_go_on(uint64_t id, unsigned n)
+{
+    struct test_front_client client;
+
+    test_front_client_init(&client, id, "uid:99", 8, MiB);
+    for (unsigned i = 0; i < n; i++) {
+        struct wharf_submission s = test_front_decode_of(i, 0, 100, 4096, 4096);
+        s.codec = WHARF_CODEC_STORED;
+        uint64_t start_ns = wharf_now_ns();
+        test_front_submit(&client, &s);
+        cr_assert_eq(test_front_reap(&client).result, WHARF_OK);
+        cr_assert_lt(wharf_now_ns() - start_ns, SOON_NS, "job %u took too long", i);
+        usleep(1000);
+    }
+    test_front_client_deinit(&client);
+}
+
+/* The daemon learns that the tenant's jobs are fast, before they are not. */
+static void teach_wrong_estimates(struct test_front_client *client)
+{
+    for (unsigned i = 0; i < 300; i++) {
+        struct wharf_submission s = test_front_decode_of(i, 55 * MiB, 65540, 56 * MiB, 65535);
+        s.codec = WHARF_CODEC_DEFLATE;
+        test_front_submit(client, &s);
+        cr_assert_eq(test_front_reap(client).result, WHARF_OK);
+    }
+}
+
+static void check_others(uint32_t n_workers, uint8_t engine, bool teaches)
+{
+    enum { N = 3 };
+    static const uint8_t stored[5] = {0x01, 0xff, 0xff, 0x00, 0x00};
+    struct test_front_client hostile[N];
+    char tenant[16];
+
+    start(n_workers);
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(tenant, sizeof(tenant), "uid:%u", i / 2);
+        test_front_client_init(&hostile[i], i, tenant, 8, 64 * MiB);
+        TEST_FRONT_LOCKED(hostile[i].session->engine = engine);
+        memcpy(hostile[i].arena + 55 * MiB, stored, sizeof(stored));
+        if (teaches)
+            teach_wrong_estimates(&hostile[i]);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        struct wharf_submission s = test_front_put_slow(&hostile[i], 7, 0, SLOW_NBYTES);
+        for (unsigned k = 0; k < 4; k++) {
+            s.job_class = (uint8_t)k;
+            test_front_submit(&hostile[i], &s);
+        }
+    }
+    wait_until_running(&hostile[0]);
+    expect_others_go_on(N, 20);
+    for (unsigned i = 0; i < N; i++)
+        test_front_client_deinit(&hostile[i]);
+    test_front_stop();
+}
+
+Test(wharfd_long, one_worker_serves_others_in_the_middle_of_a_chunk)
+{
+    check_others(1, WHARF_ENGINE_CPU, false);
+}
+
+Test(wharfd_long, several_workers_serve_others_in_the_middle_of_chunks)
+{
+    check_others(3, WHARF_ENGINE_CPU, false);
+}
+
+Test(wharfd_long, estimates_that_are_made_wrong_starve_nobody)
+{
+    check_others(2, WHARF_ENGINE_CPU, true);
+}
+
+Test(wharfd_long, reference_engine_starves_nobody)
+{
+    check_others(2, WHARF_ENGINE_REFERENCE, false);
+}
