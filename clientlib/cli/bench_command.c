@@ -318,7 +318,7 @@ static int run(int argc, char **argv)
         return status;
     if (operands.n == 0)
         return wharf_cli_say_usage("bench", "FILE is missing");
-    wharf_cli_tally_init(&tally, options.engine);
+    wharf_cli_tally_init(&tally);
     status = bench_path(argv[operands.first], &options, &settings, &tally);
     if (options.report)
         wharf_cli_tally_report(&tally);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clientlib/cli/load.h"
 #include "clientlib/cli/pipeline.h"
 #include "encoders/gzip/bgzf.h"
 
@@ -16,26 +17,19 @@ enum {
      * With 128 KiB there were 1.6 times as many context switches and a few percent more processor
      * time. */
     SLOT_IN_NBYTES = 320 << 10,
-    SLOT_MAX_BLOCKS = 512,
 };
 
 struct slot {
-    uint64_t in_offset; /* of `in` in the input */
-    size_t in_nbytes;   /* read into it: blocks, and what the next slot begins with */
+    struct wharf_cli_load load; /* its `in` as it was read, blocks first */
+    uint64_t in_offset;         /* of that in the input */
+    size_t in_nbytes;           /* read into it: blocks, and what the next slot begins with */
     size_t taken_nbytes;
     size_t out_nbytes;
-    unsigned n_blocks;
-    struct wharf_bgzf_piece blocks[SLOT_MAX_BLOCKS];
 
     /* Why this is the last slot, if it is. */
     bool is_last;
     int read_error; /* or 0 */
     uint32_t kind;  /* enum wharf_bgzf_piece_kind of what follows the blocks */
-
-    unsigned n_good; /* written by the worker: blocks before the first bad one */
-
-    uint8_t in[SLOT_IN_NBYTES];
-    uint8_t out[SLOT_OUT_NBYTES];
 };
 
 struct bgzf_pipe {
@@ -64,14 +58,13 @@ static void begin_slot(struct bgzf_pipe *pipe, struct slot *slot)
     const struct slot *before = pipe->before;
     size_t nbytes = before ? before->in_nbytes - before->taken_nbytes : 0;
 
+    wharf_cli_load_clear(&slot->load);
     if (nbytes)
-        memmove(slot->in, before->in + before->taken_nbytes, nbytes);
+        memmove(slot->load.in, before->load.in + before->taken_nbytes, nbytes);
     slot->in_offset = pipe->offset - nbytes;
     slot->in_nbytes = nbytes;
     slot->taken_nbytes = 0;
     slot->out_nbytes = 0;
-    slot->n_blocks = 0;
-    slot->n_good = 0;
     pipe->before = slot;
 }
 
@@ -85,7 +78,7 @@ static void end_reading(struct slot *slot, uint32_t kind, int read_error)
 static void read_more(struct bgzf_pipe *pipe, struct slot *slot)
 {
     int64_t n =
-        wharf_cli_input_read_some(pipe->task->input, pipe->offset, slot->in + slot->in_nbytes,
+        wharf_cli_input_read_some(pipe->task->input, pipe->offset, slot->load.in + slot->in_nbytes,
                                   SLOT_IN_NBYTES - slot->in_nbytes);
 
     if (n < 0) {
@@ -99,7 +92,7 @@ static void read_more(struct bgzf_pipe *pipe, struct slot *slot)
 
 static bool has_room(const struct slot *slot, const struct wharf_bgzf_piece *block)
 {
-    return slot->n_blocks < SLOT_MAX_BLOCKS &&
+    return wharf_cli_load_has_room(&slot->load, WHARF_CODEC_GZIP) &&
            slot->out_nbytes + block->out_nbytes <= SLOT_OUT_NBYTES;
 }
 
@@ -107,21 +100,23 @@ static bool has_room(const struct slot *slot, const struct wharf_bgzf_piece *blo
 static bool take_piece(struct bgzf_pipe *pipe, struct slot *slot)
 {
     struct wharf_bgzf_splitter splitter = pipe->splitter;
+    const uint8_t *in = slot->load.in + slot->taken_nbytes;
     struct wharf_bgzf_piece piece;
+    struct wharf_decode_job job;
 
-    wharf_bgzf_next(&splitter, slot->in + slot->taken_nbytes, slot->in_nbytes - slot->taken_nbytes,
-                    pipe->at_end, &piece);
+    wharf_bgzf_next(&splitter, in, slot->in_nbytes - slot->taken_nbytes, pipe->at_end, &piece);
     switch (piece.kind) {
     case WHARF_BGZF_BLOCK:
         if (!has_room(slot, &piece))
             return false;
         pipe->splitter = splitter;
-        slot->blocks[slot->n_blocks++] = piece;
+        job = wharf_bgzf_block_job(&piece, in, slot->load.out + slot->out_nbytes);
+        wharf_cli_load_add(&slot->load, &job);
         slot->taken_nbytes += piece.nbytes;
         slot->out_nbytes += piece.out_nbytes;
         return true;
     case WHARF_BGZF_MORE:
-        if (slot->n_blocks)
+        if (slot->load.n_jobs)
             return false;
         read_more(pipe, slot);
         return true;
@@ -141,6 +136,8 @@ static bool fill(void *context, void *slot_memory)
     begin_slot(pipe, slot);
     while (!slot->is_last && take_piece(pipe, slot))
         ;
+    if (pipe->task->service->wharf)
+        wharf_cli_load_send(pipe->task->service, &slot->load);
     return true;
 }
 
@@ -149,23 +146,10 @@ static bool fill(void *context, void *slot_memory)
 static void work(void *context, void *slot_memory, unsigned worker)
 {
     const struct bgzf_pipe *pipe = context;
-    int reference = pipe->task->options->engine == WHARF_ENGINE_REFERENCE;
     struct slot *slot = slot_memory;
-    const uint8_t *in = slot->in;
-    uint8_t *out = slot->out;
 
     (void)worker;
-    for (; slot->n_good < slot->n_blocks; slot->n_good++) {
-        const struct wharf_bgzf_piece *block = &slot->blocks[slot->n_good];
-        struct wharf_decode_job job = wharf_bgzf_block_job(block, in, out);
-        struct wharf_outcome outcome;
-
-        wharf_decode_job_run(&job, reference, &outcome);
-        if (outcome.result != WHARF_OK)
-            return;
-        in += block->nbytes;
-        out += block->out_nbytes;
-    }
+    wharf_cli_load_run(pipe->task->service, &slot->load);
 }
 
 /* ---- writing --------------------------------------------------------------------------- */
@@ -176,16 +160,16 @@ static int write_blocks(struct bgzf_pipe *pipe, const struct slot *slot)
     size_t out_nbytes = 0;
     int r;
 
-    for (unsigned i = 0; i < slot->n_good; i++) {
-        in_nbytes += slot->blocks[i].nbytes;
-        out_nbytes += slot->blocks[i].out_nbytes;
+    for (unsigned i = 0; i < slot->load.n_good; i++) {
+        in_nbytes += slot->load.jobs[i].in_nbytes;
+        out_nbytes += slot->load.jobs[i].out_avail;
     }
-    r = wharf_cli_output_write(pipe->task->output, slot->out, out_nbytes);
+    r = wharf_cli_output_write(pipe->task->output, slot->load.out, out_nbytes);
     if (r < 0)
         return wharf_cli_task_write_error(pipe->task, r);
     pipe->end += in_nbytes;
     pipe->task->tally->in_nbytes += in_nbytes;
-    pipe->task->tally->n_chunks += slot->n_good;
+    pipe->task->tally->n_chunks += slot->load.n_good;
     wharf_cli_task_move(pipe->task, pipe->end, out_nbytes);
     return WHARF_CLI_GOOD;
 }
@@ -195,10 +179,12 @@ static bool drain(void *context, void *slot_memory)
     struct bgzf_pipe *pipe = context;
     struct slot *slot = slot_memory;
 
-    pipe->status = write_blocks(pipe, slot);
+    pipe->status = wharf_cli_load_await(pipe->task, &slot->load);
+    if (pipe->status == WHARF_CLI_GOOD)
+        pipe->status = write_blocks(pipe, slot);
     if (pipe->status != WHARF_CLI_GOOD)
         return false;
-    pipe->is_broken = slot->n_good < slot->n_blocks;
+    pipe->is_broken = slot->load.n_good < slot->load.n_jobs;
     pipe->kind = slot->kind;
     if (slot->read_error && !pipe->is_broken)
         pipe->status = wharf_cli_task_read_error(pipe->task, slot->read_error);
@@ -242,7 +228,7 @@ static int unread(struct bgzf_pipe *pipe)
     while (bytes && (slot = slot_with(pipe, pipe->end + done))) {
         size_t from = (size_t)(pipe->end + done - slot->in_offset);
 
-        memcpy(bytes + done, slot->in + from, slot->in_nbytes - from);
+        memcpy(bytes + done, slot->load.in + from, slot->in_nbytes - from);
         done += slot->in_nbytes - from;
     }
     if (bytes)
@@ -261,10 +247,20 @@ static void mention_missing_marker(const struct bgzf_pipe *pipe)
 
 static int run_slots(struct bgzf_pipe *pipe)
 {
-    const struct wharf_cli_stages stages = {fill, work, drain, stop, pipe};
-    int r = wharf_cli_pipeline_run(&stages, pipe->slots, sizeof(*pipe->slots), pipe->n_slots,
-                                   pipe->task->options->n_threads);
+    const struct wharf_cli_options *options = pipe->task->options;
+    struct wharf_cli_stages stages = {fill, work, drain, stop, pipe};
+    unsigned n_workers = options->n_threads;
+    int r = wharf_cli_loads_init(pipe->task->service, pipe->slots, sizeof(*pipe->slots),
+                                 &pipe->n_slots, SLOT_IN_NBYTES, SLOT_OUT_NBYTES);
 
+    if (pipe->task->service->wharf) {
+        stages.work = NULL;
+        n_workers = 0;
+    }
+    if (r < 0)
+        return wharf_cli_loads_say_error(pipe->task, "cannot decode", r);
+    r = wharf_cli_pipeline_run(&stages, pipe->slots, sizeof(*pipe->slots), pipe->n_slots,
+                               n_workers);
     if (r < 0)
         return wharf_cli_task_error(pipe->task, "cannot decode", r);
     if (pipe->status != WHARF_CLI_GOOD)
@@ -291,6 +287,7 @@ int wharf_cli_bgzf_pipe(struct wharf_cli_task *task, uint64_t offset, uint64_t *
     if (!pipe.slots)
         return wharf_cli_task_error(task, "cannot decode", -ENOMEM);
     status = run_slots(&pipe);
+    wharf_cli_loads_deinit(task->service, pipe.slots, sizeof(*pipe.slots), pipe.n_slots);
     free(pipe.slots);
     if (status != WHARF_CLI_GOOD)
         return status;

@@ -7,6 +7,7 @@
 #include "clientlib/cli/bgzf_pipe.h"
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/container_pipe.h"
+#include "clientlib/cli/load.h"
 #include "clientlib/cli/progress.h"
 #include "clientlib/cli/stream_pipe.h"
 #include "clientlib/cli/whole_decode.h"
@@ -42,7 +43,7 @@ static int cat_stream(struct wharf_cli_task *task, enum wharf_inflate_format for
     uint32_t codec = format == WHARF_INFLATE_ZLIB ? WHARF_CODEC_ZLIB : WHARF_CODEC_GZIP;
     uint64_t end;
     int status =
-        task->options->engine == WHARF_ENGINE_REFERENCE
+        task->options->engine > WHARF_ENGINE_CPU
             ? wharf_cli_whole_decode(task, codec, offset, WHARF_CLI_WHOLE_DEFAULT_NBYTES, &end)
             : wharf_cli_stream_pipe(task, format, offset, &end);
 
@@ -144,18 +145,22 @@ static int run(int argc, char **argv)
     struct wharf_cli_operands operands = {.n_max = argc};
     struct wharf_cli_tally tally;
     struct wharf_cli_output output;
-    struct wharf_cli_task task = {.options = &options, .tally = &tally, .output = &output};
+    struct wharf_cli_service service;
+    struct wharf_cli_task task = {&options, &tally, NULL, &output, &service};
     int status = wharf_cli_parse(&wharf_cli_cat, argc, argv, NULL, &options, &operands);
 
+    if (status == WHARF_CLI_GO_ON)
+        status = wharf_cli_service_open_usual(&options, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
-    wharf_cli_tally_init(&tally, options.engine);
+    wharf_cli_tally_init(&tally);
     wharf_cli_output_open(&output, "-", false);
     for (int i = 0; i < operands.n && !output.failed; i++)
         cat_file(&task, argv[operands.first + i]);
     if (operands.n == 0)
         cat_file(&task, "-");
     close_output(&task);
+    wharf_cli_service_close(&service);
     if (options.report)
         wharf_cli_tally_report(&tally);
     return tally.status;
@@ -167,6 +172,6 @@ const struct wharf_cli_command wharf_cli_cat = {
     .usage = "[OPTION...] [FILE...]",
     .help = "Decompresses gzip (all members), BGZF, zlib and wharf containers to standard\n"
             "output, one FILE after another; without FILE, or for -, standard input.\n"
-            "BGZF and containers are decoded by all cores.\n\n",
+            "BGZF and containers are decoded by all cores, or by a daemon.\n\n",
     .run = run,
 };

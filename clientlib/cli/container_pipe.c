@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clientlib/cli/number.h"
+#include "clientlib/cli/load.h"
 #include "clientlib/cli/pipeline.h"
 #include "encoders/container_read.h"
 
@@ -17,17 +17,11 @@ enum {
     SLOT_MAX_CHUNKS = 128,
 };
 
-struct buffer {
-    uint8_t *bytes;
-    size_t nbytes;
-    size_t avail;
-};
-
 struct slot {
+    struct wharf_cli_load load; /* payloads, padded as in the file, and what they decode to */
     struct wharf_container_chunk chunks[SLOT_MAX_CHUNKS];
-    unsigned n_chunks;
-    struct buffer payload; /* theirs, each at a multiple of 16 */
-    struct buffer out;
+    size_t payload_nbytes;
+    size_t out_nbytes;
 
     /* How the reading went on behind them. */
     bool is_last;
@@ -35,10 +29,6 @@ struct slot {
     struct wharf_container_fault fault; /* or WHARF_OK */
     uint64_t in_offset;
     uint64_t out_end; /* where the output stands behind all chunks up to here */
-
-    /* Written by the worker: how many chunks were good, and what was wrong with the next. */
-    unsigned n_good;
-    struct wharf_container_fault chunk_fault;
 };
 
 struct container_pipe {
@@ -48,6 +38,8 @@ struct container_pipe {
     struct wharf_container_item item; /* read, and in no slot yet */
     bool has_item;
     bool was_last;
+    bool is_too_large; /* a chunk came for which the slots are too small */
+    size_t slot_out_nbytes;
     uint64_t out_end; /* the last chunk's */
     uint64_t start;   /* of the range */
     uint64_t end;     /* UINT64_MAX: of the output */
@@ -67,30 +59,13 @@ static int64_t read_input(void *context, uint64_t offset, void *buf, size_t nbyt
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-/* Makes room for nbytes more.  0 or -ENOMEM. */
-static int reserve(struct buffer *buffer, size_t nbytes)
-{
-    size_t avail = buffer->nbytes + nbytes;
-    uint8_t *bytes;
-
-    if (avail <= buffer->avail)
-        return 0;
-    if (avail < SLOT_OUT_NBYTES)
-        avail = SLOT_OUT_NBYTES; /* costs nothing while it is not touched */
-    bytes = realloc(buffer->bytes, avail);
-    if (!bytes)
-        return -ENOMEM;
-    buffer->bytes = bytes;
-    buffer->avail = avail;
-    return 0;
-}
-
 static bool has_room(const struct slot *slot, const struct wharf_container_chunk *chunk)
 {
-    if (slot->n_chunks == 0)
-        return true;
-    return slot->n_chunks < SLOT_MAX_CHUNKS &&
-           slot->out.nbytes + chunk->raw_nbytes <= SLOT_OUT_NBYTES;
+    const struct wharf_cli_load *load = &slot->load;
+
+    return load->n_jobs < SLOT_MAX_CHUNKS && wharf_cli_load_has_room(load, chunk->codec) &&
+           slot->payload_nbytes + chunk->payload_avail <= load->in_avail &&
+           slot->out_nbytes + chunk->raw_nbytes <= load->out_avail;
 }
 
 static void end_reading(struct container_pipe *pipe, struct slot *slot, int read_error,
@@ -107,22 +82,21 @@ static void end_reading(struct container_pipe *pipe, struct slot *slot, int read
 static void take_chunk(struct container_pipe *pipe, struct slot *slot)
 {
     const struct wharf_container_chunk *chunk = &pipe->item.chunk;
+    uint8_t *payload = slot->load.in + slot->payload_nbytes;
     struct wharf_container_fault fault;
-    int r = reserve(&slot->payload, chunk->payload_avail);
+    struct wharf_decode_job job;
+    int r = wharf_container_read_payload(&pipe->source, chunk, payload, &fault);
 
-    if (r == 0)
-        r = reserve(&slot->out, chunk->raw_nbytes);
-    if (r == 0)
-        r = wharf_container_read_payload(&pipe->source, chunk,
-                                         slot->payload.bytes + slot->payload.nbytes, &fault);
     if (r < 0 || fault.result != WHARF_OK) {
         end_reading(pipe, slot, r, r < 0 ? NULL : &fault);
         return;
     }
-    slot->payload.nbytes += chunk->payload_avail;
-    slot->out.nbytes += chunk->raw_nbytes;
+    job = wharf_container_chunk_job(chunk, payload, slot->load.out + slot->out_nbytes);
+    slot->chunks[slot->load.n_jobs] = *chunk;
+    wharf_cli_load_add(&slot->load, &job);
+    slot->payload_nbytes += chunk->payload_avail;
+    slot->out_nbytes += chunk->raw_nbytes;
     slot->in_offset = chunk->payload_offset + chunk->payload_avail;
-    slot->chunks[slot->n_chunks++] = *chunk;
     pipe->has_item = false;
 }
 
@@ -159,11 +133,11 @@ static bool fill(void *context, void *slot_memory)
     struct container_pipe *pipe = context;
     struct slot *slot = slot_memory;
 
-    if (pipe->was_last)
+    if (pipe->was_last || pipe->is_too_large)
         return false;
-    slot->n_chunks = 0;
-    slot->payload.nbytes = 0;
-    slot->out.nbytes = 0;
+    wharf_cli_load_clear(&slot->load);
+    slot->payload_nbytes = 0;
+    slot->out_nbytes = 0;
     while (!slot->is_last) {
         if (!pipe->has_item)
             read_item(pipe, slot);
@@ -174,6 +148,9 @@ static bool fill(void *context, void *slot_memory)
         take_chunk(pipe, slot);
     }
     slot->out_end = pipe->out_end;
+    pipe->is_too_large = pipe->has_item && pipe->item.chunk.raw_nbytes > pipe->slot_out_nbytes;
+    if (pipe->task->service->wharf)
+        wharf_cli_load_send(pipe->task->service, &slot->load);
     return true;
 }
 
@@ -182,21 +159,10 @@ static bool fill(void *context, void *slot_memory)
 static void work(void *context, void *slot_memory, unsigned worker)
 {
     const struct container_pipe *pipe = context;
-    int reference = pipe->task->options->engine == WHARF_ENGINE_REFERENCE;
     struct slot *slot = slot_memory;
-    const uint8_t *payload = slot->payload.bytes;
-    uint8_t *out = slot->out.bytes;
 
     (void)worker;
-    for (slot->n_good = 0; slot->n_good < slot->n_chunks; slot->n_good++) {
-        const struct wharf_container_chunk *chunk = &slot->chunks[slot->n_good];
-
-        wharf_container_decode(chunk, reference, payload, out, &slot->chunk_fault);
-        if (slot->chunk_fault.result != WHARF_OK)
-            return;
-        payload += chunk->payload_avail;
-        out += chunk->raw_nbytes;
-    }
+    wharf_cli_load_run(pipe->task->service, &slot->load);
 }
 
 /* ---- writing --------------------------------------------------------------------------- */
@@ -231,15 +197,16 @@ static int write_chunks(struct container_pipe *pipe, const struct slot *slot)
     uint64_t to;
     int r;
 
-    if (slot->n_good == 0)
+    if (slot->load.n_good == 0)
         return WHARF_CLI_GOOD;
     first = slot->chunks[0].out_offset;
-    behind = slot->chunks[slot->n_good - 1].out_offset + slot->chunks[slot->n_good - 1].raw_nbytes;
+    behind = slot->chunks[slot->load.n_good - 1].out_offset +
+             slot->chunks[slot->load.n_good - 1].raw_nbytes;
     from = first < pipe->start ? pipe->start : first;
     to = behind > pipe->end ? pipe->end : behind;
     if (from >= to)
         return WHARF_CLI_GOOD;
-    r = wharf_cli_output_write(pipe->task->output, slot->out.bytes + (from - first), to - from);
+    r = wharf_cli_output_write(pipe->task->output, slot->load.out + (from - first), to - from);
     if (r < 0)
         return wharf_cli_task_write_error(pipe->task, r);
     wharf_cli_task_move(pipe->task, slot->in_offset, to - from);
@@ -250,10 +217,10 @@ static void count(struct container_pipe *pipe, const struct slot *slot)
 {
     struct wharf_cli_tally *tally = pipe->task->tally;
 
-    for (unsigned i = 0; i < slot->n_good; i++)
+    for (unsigned i = 0; i < slot->load.n_good; i++)
         tally->in_nbytes +=
             WHARF_CONTAINER_FRAME_HEADER_NBYTES + (uint64_t)slot->chunks[i].payload_avail;
-    tally->n_chunks += slot->n_good;
+    tally->n_chunks += slot->load.n_good;
 }
 
 static int tell_end(struct container_pipe *pipe, const struct slot *slot)
@@ -267,15 +234,27 @@ static int tell_end(struct container_pipe *pipe, const struct slot *slot)
     return WHARF_CLI_GOOD;
 }
 
+/* What is wrong with the chunk behind the good ones. */
+static int tell_chunk_fault(struct container_pipe *pipe, const struct slot *slot)
+{
+    struct wharf_container_fault fault =
+        wharf_container_chunk_fault(&slot->chunks[slot->load.n_good], &slot->load.outcome);
+
+    return tell_fault(pipe, &fault);
+}
+
 static bool drain(void *context, void *slot_memory)
 {
     struct container_pipe *pipe = context;
     struct slot *slot = slot_memory;
 
+    pipe->status = wharf_cli_load_await(pipe->task, &slot->load);
+    if (pipe->status != WHARF_CLI_GOOD)
+        return false;
     pipe->status = write_chunks(pipe, slot);
     count(pipe, slot);
-    if (pipe->status == WHARF_CLI_GOOD && slot->n_good < slot->n_chunks)
-        pipe->status = tell_fault(pipe, &slot->chunk_fault);
+    if (pipe->status == WHARF_CLI_GOOD && slot->load.n_good < slot->load.n_jobs)
+        pipe->status = tell_chunk_fault(pipe, slot);
     else if (pipe->status == WHARF_CLI_GOOD && slot->is_last)
         pipe->status = tell_end(pipe, slot);
     return pipe->status == WHARF_CLI_GOOD;
@@ -290,24 +269,57 @@ static void stop(void *context)
     wharf_cli_input_stop(pipe->task->input);
 }
 
-static int run_slots(struct container_pipe *pipe)
+/* Until the end, or until a chunk comes that is too large. */
+static int run_slots(struct container_pipe *pipe, struct slot *slots, unsigned n_slots)
 {
-    const struct wharf_cli_stages stages = {fill, work, drain, stop, pipe};
-    unsigned n_slots = wharf_cli_pipeline_n_slots(pipe->task->options->n_threads);
-    struct slot *slots = calloc(n_slots, sizeof(*slots));
-    int r = -ENOMEM;
+    const struct wharf_cli_options *options = pipe->task->options;
+    struct wharf_cli_stages stages = {fill, work, drain, stop, pipe};
+    unsigned n_workers = options->n_threads;
+    int r = wharf_cli_loads_init(pipe->task->service, slots, sizeof(*slots), &n_slots,
+                                 pipe->slot_out_nbytes + SLOT_MAX_CHUNKS * WHARF_CONTAINER_ALIGN,
+                                 pipe->slot_out_nbytes);
 
-    if (slots)
-        r = wharf_cli_pipeline_run(&stages, slots, sizeof(*slots), n_slots,
-                                   pipe->task->options->n_threads);
-    for (unsigned i = 0; slots && i < n_slots; i++) {
-        free(slots[i].payload.bytes);
-        free(slots[i].out.bytes);
+    if (pipe->task->service->wharf) {
+        stages.work = NULL;
+        n_workers = 0;
     }
-    free(slots);
-    if (r < 0)
-        return wharf_cli_task_error(pipe->task, "cannot unpack", r);
+    if (r < 0) {
+        pipe->status = wharf_cli_loads_say_error(pipe->task, "cannot unpack", r);
+    } else {
+        r = wharf_cli_pipeline_run(&stages, slots, sizeof(*slots), n_slots, n_workers);
+        if (r < 0)
+            pipe->status = wharf_cli_task_error(pipe->task, "cannot unpack", r);
+    }
+    wharf_cli_loads_deinit(pipe->task->service, slots, sizeof(*slots), n_slots);
     return pipe->status;
+}
+
+/* What the member announces, which no chunk of it exceeds. */
+static size_t largest_chunk(const struct container_pipe *pipe)
+{
+    uint32_t announced = pipe->reader.chunk_max_nbytes;
+    uint32_t found = pipe->item.chunk.raw_nbytes;
+
+    return announced > found ? announced : found;
+}
+
+static int run_all(struct container_pipe *pipe)
+{
+    unsigned n_slots = wharf_cli_pipeline_n_slots(pipe->task->options->n_threads);
+    int status = WHARF_CLI_GOOD;
+
+    pipe->slot_out_nbytes = SLOT_OUT_NBYTES;
+    do {
+        struct slot *slots = calloc(n_slots, sizeof(*slots));
+        if (!slots)
+            return wharf_cli_task_error(pipe->task, "cannot unpack", -ENOMEM);
+        if (pipe->is_too_large)
+            pipe->slot_out_nbytes = largest_chunk(pipe);
+        pipe->is_too_large = false;
+        status = run_slots(pipe, slots, n_slots);
+        free(slots);
+    } while (status == WHARF_CLI_GOOD && pipe->is_too_large);
+    return status;
 }
 
 /* Looks at what the end of the file says of its size: a range outside it needs no reading. */
@@ -367,5 +379,5 @@ int wharf_cli_container_pipe(struct wharf_cli_task *task, struct wharf_cli_range
     wharf_container_reader_init(&pipe.reader, &pipe.source);
     if (range.offset || range.nbytes != UINT64_MAX)
         status = prepare_range(&pipe);
-    return status == WHARF_CLI_GOOD ? run_slots(&pipe) : status;
+    return status == WHARF_CLI_GOOD ? run_all(&pipe) : status;
 }

@@ -11,6 +11,9 @@
 
 enum { OPTION_MAX_OUTPUT = WHARF_CLI_LONG_ONLY };
 
+/* To begin with: what is decoded decides. */
+enum { LEAST_ARENA_NBYTES = 1 << 20 };
+
 static const struct option own_options[] = {
     {"codec", required_argument, NULL, 'c'},
     {"max-output", required_argument, NULL, OPTION_MAX_OUTPUT},
@@ -55,17 +58,22 @@ static int run(int argc, char **argv)
     struct wharf_cli_tally tally;
     struct wharf_cli_input input;
     struct wharf_cli_output output;
-    struct wharf_cli_task task = {&options, &tally, &input, &output};
+    struct wharf_cli_service service;
+    struct wharf_cli_task task = {&options, &tally, &input, &output, &service};
     int status = wharf_cli_parse(&wharf_cli_decode, argc, argv, &settings, &options, &operands);
 
     if (status != WHARF_CLI_GO_ON)
         return status;
     if (settings.codec < 0)
         return wharf_cli_say_usage("decode", "--codec is missing");
-    status = wharf_cli_task_start(&task, "-", "-");
-    if (status != WHARF_CLI_GOOD)
+    status = wharf_cli_service_open(&options, 1, LEAST_ARENA_NBYTES, &service);
+    if (status != WHARF_CLI_GO_ON)
         return status;
-    return wharf_cli_task_finish(&task, decode_input(&task, &settings));
+    status = wharf_cli_task_start(&task, "-", "-");
+    if (status == WHARF_CLI_GOOD)
+        status = wharf_cli_task_finish(&task, decode_input(&task, &settings));
+    wharf_cli_service_close(&service);
+    return status;
 }
 
 const struct wharf_cli_command wharf_cli_decode = {

@@ -8,11 +8,12 @@
 
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/number.h"
-#include "proto/wharf_job.h"
+#include "clientlib/wharf.h"
 
 enum {
     OPTION_EMBEDDED = WHARF_CLI_LONG_ONLY + 1000,
     OPTION_ENGINE,
+    OPTION_PATIENCE,
     OPTION_REPORT,
     OPTION_SOCKET,
 
@@ -22,6 +23,7 @@ enum {
 
 /* More is a slip of the finger. */
 #define MAX_THREADS 1024
+#define MAX_PATIENCE_S 3600
 #define TEXT_OF(number) TEXT_OF_IT(number)
 #define TEXT_OF_IT(number) #number
 
@@ -29,6 +31,7 @@ static const struct option common_options[] = {
     {"embedded", no_argument, NULL, OPTION_EMBEDDED},
     {"engine", required_argument, NULL, OPTION_ENGINE},
     {"help", no_argument, NULL, 'h'},
+    {"patience", required_argument, NULL, OPTION_PATIENCE},
     {"quiet", no_argument, NULL, 'q'},
     {"report", no_argument, NULL, OPTION_REPORT},
     {"socket", required_argument, NULL, OPTION_SOCKET},
@@ -47,21 +50,14 @@ static const char common_help[] =
     "      --engine E       auto, cpu, reference (slow, to settle doubts); gpu and\n"
     "                       simt are a daemon's\n"
     "      --embedded       never through a daemon\n"
-    "      --socket PATH    through the daemon at PATH\n"
+    "      --socket PATH    through the daemon at PATH or not at all\n"
+    "      --patience N     wait N seconds for a daemon that is away; default 10\n"
     "      --report         print one line of JSON on standard error at the end\n"
     "  -q, --quiet          no progress on the terminal, and no remarks\n"
     "  -h, --help           this text\n";
 
 static const char file_help[] = "  -o, --output OUT     write to OUT; - is standard output\n"
                                 "  -f, --force          replace an existing OUT\n";
-
-/* What was asked for and cannot be judged before all options are known. */
-struct demands {
-    bool embedded;
-    bool help;
-    const char *socket;
-    uint32_t engine;
-};
 
 static unsigned count_usable_cores(void)
 {
@@ -111,10 +107,9 @@ static int print_help(const struct wharf_cli_command *command)
 }
 
 /* Options that have an argument.  NULL, or what it may be. */
-static const char *take_value(int option, const char *argument, struct wharf_cli_options *options,
-                              struct demands *demands)
+static const char *take_value(int option, const char *argument, struct wharf_cli_options *options)
 {
-    int64_t n_threads;
+    int64_t number;
     int engine;
 
     switch (option) {
@@ -122,27 +117,29 @@ static const char *take_value(int option, const char *argument, struct wharf_cli
         options->output = argument;
         return *argument ? NULL : "the name of a file, or - for standard output";
     case OPTION_SOCKET:
-        demands->socket = argument;
+        options->socket = argument;
         return *argument ? NULL : "the path of a daemon's socket";
     case OPTION_ENGINE:
         engine = wharf_engine_from_name(argument);
-        demands->engine = (uint32_t)engine;
+        options->engine = (uint32_t)engine;
         return engine >= 0 ? NULL : "auto, cpu, gpu, simt or reference";
+    case OPTION_PATIENCE:
+        if (!wharf_cli_parse_number(argument, 1, MAX_PATIENCE_S, &number))
+            return "a number of seconds from 1 to " TEXT_OF(MAX_PATIENCE_S);
+        options->patience_ms = (uint32_t)number * 1000;
+        return NULL;
     default:
-        if (!wharf_cli_parse_number(argument, 1, MAX_THREADS, &n_threads))
+        if (!wharf_cli_parse_number(argument, 1, MAX_THREADS, &number))
             return "a number from 1 to " TEXT_OF(MAX_THREADS);
-        options->n_threads = (unsigned)n_threads;
+        options->n_threads = (unsigned)number;
         return NULL;
     }
 }
 
 /* Options that have none.  Whether it is one of them. */
-static bool take_flag(int option, struct wharf_cli_options *options, struct demands *demands)
+static bool take_flag(int option, struct wharf_cli_options *options)
 {
     switch (option) {
-    case 'h':
-        demands->help = true;
-        return true;
     case 'q':
         options->quiet = true;
         return true;
@@ -153,7 +150,7 @@ static bool take_flag(int option, struct wharf_cli_options *options, struct dema
         options->report = true;
         return true;
     case OPTION_EMBEDDED:
-        demands->embedded = true;
+        options->embedded = true;
         return true;
     default:
         return false;
@@ -188,36 +185,29 @@ static int say_unknown(const char *command, int option, char **argv)
     return wharf_cli_say_usage(command, "-%c: no such option", optopt);
 }
 
-/* What cannot be had without a daemon is an error, never something else in its place. */
-static int settle_demands(const struct wharf_cli_command *command, const struct demands *demands,
-                          struct wharf_cli_options *options)
+/* Demands that no daemon could meet; whether one can is known when it is there. */
+static int check_demands(const struct wharf_cli_command *command,
+                         const struct wharf_cli_options *options)
 {
-    const char *engine = wharf_engine_name(demands->engine);
-    bool is_daemons = demands->engine == WHARF_ENGINE_GPU || demands->engine == WHARF_ENGINE_SIMT;
+    const char *engine = wharf_engine_name(options->engine);
+    bool is_daemons = options->engine == WHARF_ENGINE_GPU || options->engine == WHARF_ENGINE_SIMT;
 
-    if (demands->embedded && demands->socket)
+    if (options->embedded && options->socket)
         return wharf_cli_say_usage(command->name, "--embedded and --socket exclude each other");
-    if (demands->embedded && is_daemons)
+    if (options->embedded && is_daemons)
         return wharf_cli_say_usage(command->name, "--embedded has no engine %s: it is a daemon's",
                                    engine);
-    if (demands->socket) {
-        wharf_cli_say("no daemon: this version of wharf has none to talk to at %s",
-                      demands->socket);
-        wharf_cli_say("leave out --socket to do the work in this process");
-        return WHARF_CLI_NO_DAEMON;
-    }
-    if (is_daemons) {
-        wharf_cli_say("no daemon: the engine %s is a daemon's, and this version has none", engine);
-        wharf_cli_say("leave out --engine to do the work in this process, on the CPU");
-        return WHARF_CLI_NO_DAEMON;
-    }
-    options->engine =
-        demands->engine == WHARF_ENGINE_REFERENCE ? WHARF_ENGINE_REFERENCE : WHARF_ENGINE_CPU;
+    if (options->embedded && command->daemon == WHARF_CLI_DAEMON_MUST)
+        return wharf_cli_say_usage(command->name, "--embedded: this command is about a daemon");
+    if (command->daemon == WHARF_CLI_DAEMON_NEVER && (options->socket || is_daemons))
+        return wharf_cli_say_usage(command->name,
+                                   "%s: this command works in this process alone, on the CPU",
+                                   options->socket ? "--socket" : engine);
     return WHARF_CLI_GO_ON;
 }
 
 static int take_all(const struct wharf_cli_command *command, int argc, char **argv, void *own,
-                    struct wharf_cli_options *options, struct demands *demands)
+                    struct wharf_cli_options *options, bool *wants_help)
 {
     struct option all[MAX_OPTIONS];
     char short_options[2 * MAX_OPTIONS + 2];
@@ -236,8 +226,10 @@ static int take_all(const struct wharf_cli_command *command, int argc, char **ar
             return say_unknown(command->name, option, argv);
         if (is_own(command, option))
             allowed = command->take_option(own, option, optarg);
-        else if (!take_flag(option, options, demands))
-            allowed = take_value(option, optarg, options, demands);
+        else if (option == 'h')
+            *wants_help = true;
+        else if (!take_flag(option, options))
+            allowed = take_value(option, optarg, options);
         if (allowed)
             return say_bad_argument(command->name, all, option, optarg, allowed);
     }
@@ -247,19 +239,23 @@ static int take_all(const struct wharf_cli_command *command, int argc, char **ar
 int wharf_cli_parse(const struct wharf_cli_command *command, int argc, char **argv, void *own,
                     struct wharf_cli_options *ret_options, struct wharf_cli_operands *operands)
 {
-    struct demands demands = {0};
+    bool wants_help = false;
     int status;
 
-    *ret_options = (struct wharf_cli_options){.n_threads = count_usable_cores()};
-    status = take_all(command, argc, argv, own, ret_options, &demands);
+    *ret_options = (struct wharf_cli_options){
+        .n_threads = count_usable_cores(),
+        .patience_ms = WHARF_DEFAULT_PATIENCE_MS,
+        .needs_daemon = command->daemon == WHARF_CLI_DAEMON_MUST,
+    };
+    status = take_all(command, argc, argv, own, ret_options, &wants_help);
     if (status != WHARF_CLI_GO_ON)
         return status;
-    if (demands.help)
+    if (wants_help)
         return print_help(command);
     operands->first = optind;
     operands->n = argc - optind;
     if (operands->n > operands->n_max)
         return wharf_cli_say_usage(command->name, "'%s' is one argument too many",
                                    argv[optind + operands->n_max]);
-    return settle_demands(command, &demands, ret_options);
+    return check_demands(command, ret_options);
 }

@@ -12,10 +12,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What all commands take; the last three only those that write a file. */
+/* What all commands take; the last two only those that write a file. */
 struct wharf_cli_options {
-    uint32_t engine;    /* CPU or REFERENCE */
-    unsigned n_threads; /* that compute; 1 or more */
+    uint32_t engine;      /* enum wharf_engine, as it was asked for */
+    unsigned n_threads;   /* that compute; 1 or more */
+    const char *socket;   /* of the daemon that must be used; NULL when not given */
+    uint32_t patience_ms; /* how long a daemon may be away */
+    bool embedded;        /* no daemon must be used */
+    bool needs_daemon;    /* the command is nothing without one */
     bool report;
     bool quiet;
     const char *output; /* NULL when not given */
@@ -28,6 +32,11 @@ struct wharf_cli_command {
     const char *usage;   /* what stands behind the command's name */
     const char *help;    /* what it does, and the options of its own */
     bool writes_file;    /* takes --output and --force */
+    enum {
+        WHARF_CLI_DAEMON_MAY,   /* through a daemon, or in this process */
+        WHARF_CLI_DAEMON_NEVER, /* in this process */
+        WHARF_CLI_DAEMON_MUST,  /* about a daemon */
+    } daemon;
 
     /* Options of its own, ended by name == NULL; each `val` is the short option's letter, or a
      * number from WHARF_CLI_LONG_ONLY. */

@@ -126,7 +126,7 @@ static int pack(const struct wharf_cli_options *options,
     struct wharf_cli_tally tally;
     struct wharf_cli_input input;
     struct wharf_cli_output output;
-    struct wharf_cli_task task = {options, &tally, &input, &output};
+    struct wharf_cli_task task = {options, &tally, &input, &output, NULL};
     int status = check_paths(in_path, out_path, options->output != NULL);
 
     if (status != WHARF_CLI_GO_ON)
@@ -180,6 +180,7 @@ const struct wharf_cli_command wharf_cli_pack = {
         "      --encoder NAME   libdeflate (the default, levels 1 to 12) or zlib (0 to 9)\n"
         "  -b, --chunk SIZE     bytes in a chunk, 1 to 16M; default 128K\n",
     .writes_file = true,
+    .daemon = WHARF_CLI_DAEMON_NEVER,
     .own_options = own_options,
     .take_option = take_option,
     .run = run,

@@ -145,6 +145,7 @@ static int tell_end(struct stream_pipe *pipe, const struct slot *slot)
         return wharf_cli_task_read_error(pipe->task, slot->read_error);
     pipe->task->tally->in_nbytes += outcome->in_nbytes;
     pipe->task->tally->n_chunks++;
+    pipe->task->tally->engines |= 1u << WHARF_ENGINE_CPU;
     if (outcome->result == WHARF_OK)
         return WHARF_CLI_GOOD;
     return wharf_cli_task_fault(

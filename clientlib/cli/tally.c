@@ -10,9 +10,9 @@
 #include "clientlib/cli/json.h"
 #include "clientlib/cli/monotonic_time.h"
 
-void wharf_cli_tally_init(struct wharf_cli_tally *tally, uint32_t engine)
+void wharf_cli_tally_init(struct wharf_cli_tally *tally)
 {
-    *tally = (struct wharf_cli_tally){.engine = engine, .start_ns = wharf_cli_now_ns()};
+    *tally = (struct wharf_cli_tally){.start_ns = wharf_cli_now_ns()};
 }
 
 void wharf_cli_tally_outcome(struct wharf_cli_tally *tally, const char *input, uint32_t result,
@@ -27,14 +27,29 @@ void wharf_cli_tally_outcome(struct wharf_cli_tally *tally, const char *input, u
     tally->bit_offset = bit_offset;
 }
 
-int wharf_cli_tally_error(struct wharf_cli_tally *tally, const char *input, int error)
+int wharf_cli_tally_failure(struct wharf_cli_tally *tally, const char *input, int error, int status)
 {
     if (tally->status == WHARF_CLI_GOOD) {
-        tally->status = WHARF_CLI_FAILED;
+        tally->status = status;
         tally->input = input;
         tally->system_error = error < 0 ? -error : error;
     }
-    return WHARF_CLI_FAILED;
+    return status;
+}
+
+int wharf_cli_tally_error(struct wharf_cli_tally *tally, const char *input, int error)
+{
+    return wharf_cli_tally_failure(tally, input, error, WHARF_CLI_FAILED);
+}
+
+/* AUTO where there were several, or none. */
+static uint32_t engine_of(const struct wharf_cli_tally *tally)
+{
+    uint32_t engine = WHARF_ENGINE_AUTO;
+
+    if (tally->engines && (tally->engines & (tally->engines - 1)) == 0)
+        engine = (uint32_t)__builtin_ctz(tally->engines);
+    return engine;
 }
 
 static void print_failure(FILE *to, const struct wharf_cli_tally *tally)
@@ -49,13 +64,15 @@ static void print_failure(FILE *to, const struct wharf_cli_tally *tally)
 
 static void print_report(FILE *to, const struct wharf_cli_tally *tally)
 {
-    fprintf(
-        to,
-        "{\"result\":\"%s\",\"reason\":\"%s\",\"bit_offset\":%" PRIu64 ",\"in_nbytes\":%" PRIu64
-        ",\"out_nbytes\":%" PRIu64 ",\"engine\":\"%s\",\"chunks\":%" PRIu64 ",\"time_ns\":%" PRIu64,
-        tally->system_error ? "system_error" : wharf_result_name(tally->result),
-        wharf_reason_name(tally->reason), tally->bit_offset, tally->in_nbytes, tally->out_nbytes,
-        wharf_engine_name(tally->engine), tally->n_chunks, wharf_cli_now_ns() - tally->start_ns);
+    fprintf(to,
+            "{\"result\":\"%s\",\"reason\":\"%s\",\"bit_offset\":%" PRIu64 ",\"in_nbytes\":%" PRIu64
+            ",\"out_nbytes\":%" PRIu64 ",\"engine\":\"%s\",\"daemon\":%s,\"chunks\":%" PRIu64
+            ",\"time_ns\":%" PRIu64,
+            tally->system_error ? "system_error" : wharf_result_name(tally->result),
+            wharf_reason_name(tally->reason), tally->bit_offset, tally->in_nbytes,
+            tally->out_nbytes, wharf_engine_name(engine_of(tally)),
+            tally->through_daemon ? "true" : "false", tally->n_chunks,
+            wharf_cli_now_ns() - tally->start_ns);
     if (tally->status != WHARF_CLI_GOOD)
         print_failure(to, tally);
     fputs("}\n", to);

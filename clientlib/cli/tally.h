@@ -8,6 +8,7 @@
 #ifndef WHARF_CLI_TALLY_H
 #define WHARF_CLI_TALLY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "clientlib/cli/message.h"
@@ -21,7 +22,8 @@ struct wharf_cli_tally {
     uint64_t bit_offset; /* where in the input the failure stands */
     int system_error;    /* errno of a failure of the system, or 0 */
     const char *input;   /* name of the input with the failure, or NULL */
-    uint32_t engine;     /* enum wharf_engine */
+    uint32_t engines;    /* bits 1 << enum wharf_engine: what decoded */
+    bool through_daemon; /* some of it */
     uint64_t in_nbytes;  /* consumed */
     uint64_t out_nbytes; /* delivered */
     uint64_t n_chunks;
@@ -29,13 +31,17 @@ struct wharf_cli_tally {
 };
 
 /* Starts the clock. */
-void wharf_cli_tally_init(struct wharf_cli_tally *tally, uint32_t engine);
+void wharf_cli_tally_init(struct wharf_cli_tally *tally);
 
 /* Notes a failure in data (or in a request about it). */
 void wharf_cli_tally_outcome(struct wharf_cli_tally *tally, const char *input, uint32_t result,
                              uint32_t reason, uint64_t bit_offset);
 
-/* Notes a failure of the system, -errno.  Returns WHARF_CLI_FAILED. */
+/* Notes a failure of the system, -errno, with its exit status, which it returns. */
+int wharf_cli_tally_failure(struct wharf_cli_tally *tally, const char *input, int error,
+                            int status);
+
+/* The same with WHARF_CLI_FAILED. */
 int wharf_cli_tally_error(struct wharf_cli_tally *tally, const char *input, int error);
 
 /* Writes the line of JSON to standard error. */

@@ -9,8 +9,17 @@
 /* What somebody can do about it. */
 static const char *advice(const struct wharf_cli_fault *fault)
 {
-    if (fault->result == WHARF_OUTPUT_TOO_SMALL)
+    switch (fault->result) {
+    case WHARF_OUTPUT_TOO_SMALL:
         return "wharf decode --max-output SIZE allows more output";
+    case WHARF_QUOTA:
+    case WHARF_NO_MEMORY:
+    case WHARF_DEVICE_FAULT:
+    case WHARF_INTERNAL:
+        return "--embedded decodes it in this process";
+    default:
+        break;
+    }
     switch (fault->reason) {
     case WHARF_REASON_INPUT_TRUNCATED:
     case WHARF_REASON_CONTAINER_TRUNCATED:
@@ -31,6 +40,11 @@ static void say_place(const struct wharf_cli_task *task, const struct wharf_cli_
 
     if (fault->chunk != WHARF_CLI_NO_CHUNK)
         snprintf(chunk, sizeof(chunk), " in chunk %" PRIu64, fault->chunk);
+    if (fault->reason == WHARF_REASON_NONE) {
+        wharf_cli_say("%s: %s%s: %s", task->input->name, wharf_result_string(fault->result), chunk,
+                      advice(fault));
+        return;
+    }
     wharf_cli_say("%s: %s%s at byte %" PRIu64 " bit %u: %s; %s", task->input->name,
                   wharf_result_string(fault->result), chunk, fault->bit_offset / 8,
                   (unsigned)(fault->bit_offset % 8), wharf_reason_string(fault->reason),
@@ -73,6 +87,14 @@ int wharf_cli_task_write_error(struct wharf_cli_task *task, int error)
     return wharf_cli_tally_error(task->tally, task->output->name, error);
 }
 
+int wharf_cli_task_daemon_error(struct wharf_cli_task *task, int error, const char *text)
+{
+    int status = wharf_cli_service_say_error(task->service, error, text);
+
+    say_output(task, 0);
+    return wharf_cli_tally_failure(task->tally, task->input->name, error, status);
+}
+
 int wharf_cli_task_error(struct wharf_cli_task *task, const char *what, int error)
 {
     wharf_cli_say("%s: %s: %s", task->input->name, what, wharf_cli_error_text(error));
@@ -93,7 +115,7 @@ int wharf_cli_task_start(struct wharf_cli_task *task, const char *in_path, const
     const struct wharf_cli_input *input = task->input;
     int r;
 
-    wharf_cli_tally_init(task->tally, task->options->engine);
+    wharf_cli_tally_init(task->tally);
     r = wharf_cli_input_open(task->input, in_path);
     if (r < 0)
         return report_failure(task, in_path, r);

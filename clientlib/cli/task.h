@@ -11,6 +11,7 @@
 #include "clientlib/cli/input_file.h"
 #include "clientlib/cli/options.h"
 #include "clientlib/cli/output_file.h"
+#include "clientlib/cli/service.h"
 #include "clientlib/cli/tally.h"
 #include "encoders/codec.h"
 
@@ -19,6 +20,7 @@ struct wharf_cli_task {
     struct wharf_cli_tally *tally;
     struct wharf_cli_input *input;
     struct wharf_cli_output *output;
+    struct wharf_cli_service *service; /* of those that decode */
 };
 
 /* A failure in data: `chunk` is its number, or WHARF_CLI_NO_CHUNK. */
@@ -43,6 +45,9 @@ int wharf_cli_task_read_error(struct wharf_cli_task *task, int error);
 /* Notes an output that could not be written, -errno; output_file.c has said so.  Returns
  * WHARF_CLI_FAILED. */
 int wharf_cli_task_write_error(struct wharf_cli_task *task, int error);
+
+/* Tells of a daemon that failed, -errno, with the library's text.  Returns the exit status. */
+int wharf_cli_task_daemon_error(struct wharf_cli_task *task, int error, const char *text);
 
 /* Tells of anything else, -errno, such as missing memory.  Returns WHARF_CLI_FAILED. */
 int wharf_cli_task_error(struct wharf_cli_task *task, const char *what, int error);

@@ -7,6 +7,7 @@
 
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/container_pipe.h"
+#include "clientlib/cli/load.h"
 #include "clientlib/cli/number.h"
 #include "encoders/container_format.h"
 
@@ -64,12 +65,17 @@ static int unpack(const struct wharf_cli_options *options, struct wharf_cli_rang
     struct wharf_cli_tally tally;
     struct wharf_cli_input input;
     struct wharf_cli_output output;
-    struct wharf_cli_task task = {options, &tally, &input, &output};
-    int status = wharf_cli_task_start(&task, in_path, out_path);
+    struct wharf_cli_service service;
+    struct wharf_cli_task task = {options, &tally, &input, &output, &service};
+    int status = wharf_cli_service_open_usual(options, &service);
 
-    if (status != WHARF_CLI_GOOD)
+    if (status != WHARF_CLI_GO_ON)
         return status;
-    return wharf_cli_task_finish(&task, unpack_input(&task, range));
+    status = wharf_cli_task_start(&task, in_path, out_path);
+    if (status == WHARF_CLI_GOOD)
+        status = wharf_cli_task_finish(&task, unpack_input(&task, range));
+    wharf_cli_service_close(&service);
+    return status;
 }
 
 static int run(int argc, char **argv)

@@ -38,7 +38,7 @@ _wharf() {
             return
             ;;
         --engine)
-            mapfile -t COMPREPLY < <(compgen -W 'auto cpu reference' -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W 'auto cpu gpu simt reference' -- "$cur")
             return
             ;;
         --encoder)
@@ -49,7 +49,7 @@ _wharf() {
             _filedir
             return
             ;;
-        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | --max-output | --seconds)
+        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | --max-output | --patience | --seconds)
             return
             ;;
     esac

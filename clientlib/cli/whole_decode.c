@@ -3,12 +3,17 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "clientlib/cli/number.h"
 #include "clientlib/wharf.h"
+#include "encoders/decode_job.h"
 
 enum { FIRST_NBYTES = 1 << 20 };
+
+/* wharf_alloc's pieces are multiples of it. */
+enum { ARENA_UNIT = 64 };
 
 struct whole {
     struct wharf_cli_task *task;
@@ -16,8 +21,10 @@ struct whole {
     uint64_t max_output_nbytes;
     uint8_t *in;
     size_t in_nbytes;
-    uint8_t *out; /* from mmap */
+    uint8_t *out; /* from mmap; NULL through a daemon */
     size_t out_avail;
+    struct wharf_job job;   /* a daemon's, with its memory in the arena */
+    const uint8_t *decoded; /* the output, wherever it is */
     struct wharf_outcome outcome;
 };
 
@@ -73,15 +80,21 @@ static int read_input(struct whole *whole)
     return r < 0 ? wharf_cli_task_read_error(whole->task, r) : WHARF_CLI_GOOD;
 }
 
-/* Address space for what the input can give at most, as far as the limit allows.  The system
- * gives memory to it as it is written to. */
-static int map_output(struct whole *whole, uint32_t codec)
+/* What the input can give at most, as far as the limit allows. */
+static uint64_t most_output_nbytes(const struct whole *whole, uint32_t codec)
 {
     const struct wharf_codec_ops *ops = wharf_codec_find(codec)->ops;
-    uint64_t nbytes = whole->max_output_nbytes;
 
-    if (!wharf_codec_may_yield(ops, whole->in_nbytes, nbytes))
-        nbytes = (uint64_t)whole->in_nbytes * ops->max_ratio + ops->max_constant;
+    if (wharf_codec_may_yield(ops, whole->in_nbytes, whole->max_output_nbytes))
+        return whole->max_output_nbytes;
+    return (uint64_t)whole->in_nbytes * ops->max_ratio + ops->max_constant;
+}
+
+/* ---- in this process ----------------------------------------------------------------------- */
+
+/* Address space for the output.  The system gives memory to it as it is written to. */
+static int map_output(struct whole *whole, uint64_t nbytes)
+{
     if (nbytes == 0)
         return WHARF_CLI_GOOD;
     whole->out = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
@@ -96,25 +109,138 @@ static int map_output(struct whole *whole, uint32_t codec)
     return WHARF_CLI_GOOD;
 }
 
-static int decompress(struct whole *whole, uint32_t codec)
+static int decode_here(struct whole *whole, uint32_t codec)
 {
-    struct wharf_options options = WHARF_OPTIONS_INIT;
-    struct wharf_job job = WHARF_JOB_INIT;
-    struct wharf *wharf;
+    int reference = whole->task->options->engine == WHARF_ENGINE_REFERENCE;
+    int status = map_output(whole, most_output_nbytes(whole, codec));
+    struct wharf_decode_job job = {
+        .codec = codec,
+        .in = whole->in,
+        .in_nbytes = whole->in_nbytes,
+        .out = whole->out,
+        .out_avail = whole->out_avail,
+    };
+
+    if (status != WHARF_CLI_GOOD)
+        return status;
+    wharf_decode_job_run(&job, reference, &whole->outcome);
+    whole->decoded = whole->out;
+    whole->task->tally->engines |= 1u << (reference ? WHARF_ENGINE_REFERENCE : WHARF_ENGINE_CPU);
+    return WHARF_CLI_GOOD;
+}
+
+/* ---- through a daemon ---------------------------------------------------------------------- */
+
+static void free_job(struct whole *whole)
+{
+    struct wharf *wharf = whole->task->service->wharf;
+
+    if (wharf && !whole->task->service->is_lost) {
+        wharf_free(wharf, (void *)whole->job.in);
+        wharf_free(wharf, whole->job.out);
+    }
+    whole->job = (struct wharf_job)WHARF_JOB_INIT;
+}
+
+/* Its memory is alone in the arena. */
+static int prepare_job(struct whole *whole, uint32_t codec, uint64_t out_avail)
+{
+    struct wharf_cli_service *service = whole->task->service;
+    struct wharf_job *job = &whole->job;
+    unsigned n_slots = 1;
+    void *in, *out;
     int r;
 
-    options.engine = whole->task->options->engine;
-    job.codec = codec;
-    job.in = whole->in;
-    job.in_nbytes = whole->in_nbytes;
-    job.out = whole->out;
-    job.out_avail = whole->out_avail;
-    r = wharf_open(&options, &wharf);
+    free_job(whole);
+    if (whole->in_nbytes + out_avail > service->info.max_job_nbytes)
+        return -EMSGSIZE;
+    r = wharf_cli_service_reserve(service, whole->in_nbytes + out_avail + 2 * ARENA_UNIT, &n_slots);
+    if (r == 0)
+        r = wharf_alloc(service->wharf, whole->in_nbytes, &in);
     if (r < 0)
         return r;
-    r = wharf_decompress(wharf, &job, &whole->outcome);
-    wharf_close(wharf);
+    memcpy(in, whole->in, whole->in_nbytes);
+    job->codec = codec;
+    job->in = in;
+    job->in_nbytes = whole->in_nbytes;
+    r = wharf_alloc(service->wharf, out_avail, &out);
+    if (r < 0)
+        return r;
+    job->out = out;
+    job->out_avail = out_avail;
+    return 0;
+}
+
+static int run_job(struct whole *whole)
+{
+    struct wharf *wharf = whole->task->service->wharf;
+    struct wharf_completion completion;
+    int r = wharf_submit(wharf, &whole->job, 1);
+
+    if (r > 0)
+        r = wharf_wait(wharf, &completion, 1, 1, -1);
+    if (r < 0) {
+        whole->task->service->is_lost = true;
+        return r;
+    }
+    whole->outcome = (struct wharf_outcome){
+        .result = completion.result,
+        .reason = completion.reason,
+        .bit_offset = completion.bit_offset,
+        .in_nbytes = completion.in_nbytes,
+        .out_nbytes = completion.out_nbytes,
+    };
+    whole->task->tally->through_daemon = true;
+    if (completion.engine != WHARF_ENGINE_AUTO)
+        whole->task->tally->engines |= 1u << completion.engine;
+    return 0;
+}
+
+/* Nobody knows how long the output is: with more room until it fits, or may become no longer. */
+static int try_daemon(struct whole *whole, uint32_t codec)
+{
+    uint64_t wanted = most_output_nbytes(whole, codec);
+    uint64_t allowed = whole->task->service->info.max_job_nbytes;
+    uint64_t most = allowed > whole->in_nbytes ? allowed - whole->in_nbytes : 0;
+    uint64_t avail = 4 * (uint64_t)whole->in_nbytes + FIRST_NBYTES;
+    int r;
+
+    most = most < wanted ? most : wanted;
+    for (;;) {
+        avail = avail < most ? avail : most;
+        r = prepare_job(whole, codec, avail);
+        if (r == 0)
+            r = run_job(whole);
+        if (r < 0 || whole->outcome.result != WHARF_OUTPUT_TOO_SMALL || avail == most)
+            break;
+        avail *= 8;
+    }
+    whole->decoded = whole->job.out;
+    if (r == 0 && whole->outcome.result == WHARF_OUTPUT_TOO_SMALL && most < wanted)
+        r = -EMSGSIZE;
     return r;
+}
+
+static bool could_not(uint32_t result)
+{
+    return result == WHARF_QUOTA || result == WHARF_NO_MEMORY || result == WHARF_DEVICE_FAULT ||
+           result == WHARF_INTERNAL;
+}
+
+static int decode_there(struct whole *whole, uint32_t codec)
+{
+    struct wharf_cli_service *service = whole->task->service;
+    int r = service->is_lost ? -ENOTCONN : try_daemon(whole, codec);
+    bool is_here = r < 0 ? !service->is_lost : could_not(whole->outcome.result);
+
+    if (is_here && wharf_cli_service_may_stand_in(service))
+        return decode_here(whole, codec);
+    if (r == -EMSGSIZE)
+        return wharf_cli_task_daemon_error(
+            whole->task, r, "source and output together are more than the daemon takes in one job");
+    if (r < 0)
+        return wharf_cli_task_daemon_error(whole->task, r, wharf_error_message());
+    return WHARF_CLI_GOOD;
 }
 
 static int deliver(struct whole *whole, uint64_t *ret_end)
@@ -122,7 +248,7 @@ static int deliver(struct whole *whole, uint64_t *ret_end)
     struct wharf_cli_task *task = whole->task;
     const struct wharf_outcome *outcome = &whole->outcome;
     uint64_t end = whole->offset + outcome->in_nbytes;
-    int r = wharf_cli_output_write(task->output, whole->out, outcome->out_nbytes);
+    int r = wharf_cli_output_write(task->output, whole->decoded, outcome->out_nbytes);
 
     if (r < 0)
         return wharf_cli_task_write_error(task, r);
@@ -142,12 +268,9 @@ static int decode(struct whole *whole, uint32_t codec, uint64_t *ret_end)
     struct wharf_cli_fault fault = {.chunk = WHARF_CLI_NO_CHUNK};
     int r;
 
-    r = map_output(whole, codec);
+    r = whole->task->service->wharf ? decode_there(whole, codec) : decode_here(whole, codec);
     if (r != WHARF_CLI_GOOD)
         return r;
-    r = decompress(whole, codec);
-    if (r < 0)
-        return wharf_cli_task_error(whole->task, "cannot decode", r);
     if (whole->outcome.result == WHARF_OK)
         return deliver(whole, ret_end);
     fault.result = whole->outcome.result;
@@ -163,11 +286,13 @@ int wharf_cli_whole_decode(struct wharf_cli_task *task, uint32_t codec, uint64_t
         .task = task,
         .offset = offset,
         .max_output_nbytes = max_output_nbytes < PTRDIFF_MAX ? max_output_nbytes : PTRDIFF_MAX,
+        .job = WHARF_JOB_INIT,
     };
     int status = read_input(&whole);
 
     if (status == WHARF_CLI_GOOD)
         status = decode(&whole, codec, ret_end);
+    free_job(&whole);
     free(whole.in);
     if (whole.out)
         munmap(whole.out, whole.out_avail);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * whole_decode.h: decodes one stream in memory, through the library's public calls.
+ * whole_decode.h: decodes one stream in memory, through a daemon or in this process.
  *
  * Nothing of the output is seen before all of it was verified.  Memory: the input's size and the
  * output's, each bounded by a limit that the user sets; memory for output is taken as it is
- * written to, not ahead.
+ * written to, not ahead.  Through a daemon the input is there once more.
  */
 #ifndef WHARF_CLI_WHOLE_DECODE_H
 #define WHARF_CLI_WHOLE_DECODE_H

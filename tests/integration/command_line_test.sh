@@ -113,12 +113,13 @@ test_daemons_engines_and_sockets_are_exit_3() {
     "$WHARF" pack data
     for engine in gpu simt; do
         expect_status 3 "$WHARF" unpack --engine "$engine" -f data.whr 2> message
-        grep -q "no daemon: the engine $engine is a daemon's" message
-        grep -q 'leave out --engine' message
+        grep -qE 'no daemon: .*: start (the|a) daemon with ' message
+        grep -q -- '--embedded does the work in this process, on the CPU' message
     done
     expect_status 3 "$WHARF" cat --socket /run/wharf/x data.whr 2> message
-    grep -q 'no daemon: .* at /run/wharf/x' message
-    grep -q 'leave out --socket to do the work in this process' message
+    # shellcheck disable=SC2016 # the message has these quotes
+    grep -q 'no daemon: /run/wharf/x: no such socket: start a daemon with `wharfd --socket /run/wharf/x`' message
+    grep -q -- '--embedded in place of --socket does the work in this process' message
     "$WHARF" cat --embedded data.whr | cmp - data
 }
 

@@ -59,7 +59,7 @@ import json, os
 text = open('report').read()
 assert text.count('\n') == 1
 report = json.loads(text)
-assert list(report) == ['result', 'reason', 'bit_offset', 'in_nbytes', 'out_nbytes', 'engine',
+assert list(report) == ['result', 'reason', 'bit_offset', 'in_nbytes', 'out_nbytes', 'engine', 'daemon',
                         'chunks', 'time_ns'], report
 assert report['result'] == 'ok' and report['reason'] == 'none' and report['bit_offset'] == 0
 assert report['in_nbytes'] == os.path.getsize('s.zlib')

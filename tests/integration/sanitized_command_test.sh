@@ -9,7 +9,7 @@
 # run_with VARIANT SCRIPT [PATTERN]: another script's tests, those whose names match.
 run_with() {
     # Nothing to do in `make test`; elsewhere an old one would tell of old code.
-    make -s -C "$TOP" VARIANT="$1" "build/$1/wharf" > built 2>&1 || {
+    make -s -C "$TOP" VARIANT="$1" "build/$1/wharf" "build/$1/wharfd" > built 2>&1 || {
         cat built
         return 1
     }
@@ -23,11 +23,13 @@ run_with() {
 
 test_address_sanitizer_on_cat() { run_with asan cat_test.sh; }
 test_address_sanitizer_on_command_line() { run_with asan command_line_test.sh; }
+test_address_sanitizer_on_daemon() { run_with asan daemon_test.sh; }
 test_address_sanitizer_on_decode() { run_with asan decode_test.sh; }
 test_address_sanitizer_on_output() { run_with asan output_test.sh; }
 test_address_sanitizer_on_pack() { run_with asan pack_test.sh; }
 test_address_sanitizer_on_range() { run_with asan range_test.sh; }
 test_thread_sanitizer_on_cat() { run_with tsan cat_test.sh 'reader|everywhere|every_kind|bgzf_then'; }
+test_thread_sanitizer_on_daemon() { run_with tsan daemon_test.sh 'every_kind|bad_data|killed'; }
 test_thread_sanitizer_on_pack() { run_with tsan pack_test.sh 'thread|pipes|before'; }
 
 run_tests

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/cli/service.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clientlib/cli/message.h"
+
+/* ---- what went wrong ----------------------------------------------------------------------- */
+
+/* Whether there is no daemon that this user can talk to; else there is, but it says no. */
+static bool is_no_daemon(int error)
+{
+    switch (-error) {
+    case ENOENT:
+    case ENOTDIR:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EACCES:
+    case EPROTO:
+    case EPROTOTYPE:
+    case ENOTSOCK:
+    case ETIMEDOUT:
+    case ENOTCONN:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int status_of(int error)
+{
+    if (error == -EINVAL)
+        return WHARF_CLI_USAGE;
+    return is_no_daemon(error) ? WHARF_CLI_NO_DAEMON : WHARF_CLI_FAILED;
+}
+
+int wharf_cli_service_say_error(const struct wharf_cli_service *service, int error,
+                                const char *text)
+{
+    int status = status_of(error);
+
+    wharf_cli_say("%s%s", status == WHARF_CLI_NO_DAEMON ? "no daemon: " : "", text);
+    if (status != WHARF_CLI_USAGE && !service->options->needs_daemon)
+        wharf_cli_say("%s does the work in this process%s",
+                      service->options->socket ? "--embedded in place of --socket" : "--embedded",
+                      service->options->engine >= WHARF_ENGINE_GPU ? ", on the CPU" : "");
+    return status;
+}
+
+/* ---- connecting ---------------------------------------------------------------------------- */
+
+static int open_handle(struct wharf_cli_service *service, uint32_t engine, size_t arena_nbytes)
+{
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    int r;
+
+    options.flags = WHARF_OPEN_DAEMON;
+    options.engine = engine;
+    options.socket_path = service->options->socket;
+    options.patience_ms = service->options->patience_ms;
+    options.arena_nbytes = arena_nbytes;
+    r = wharf_open(&options, &service->wharf);
+    if (r < 0)
+        return r;
+    service->info.struct_nbytes = sizeof(service->info);
+    service->arena_nbytes = arena_nbytes;
+    return wharf_get_info(service->wharf, &service->info);
+}
+
+static void close_handle(struct wharf_cli_service *service)
+{
+    wharf_close(service->wharf);
+    service->wharf = NULL;
+}
+
+/* With less and less room, as long as it is too much for the daemon. */
+static int open_with_room(struct wharf_cli_service *service, size_t slot_nbytes, unsigned *n_slots)
+{
+    for (;;) {
+        int r = open_handle(service, service->options->engine, *n_slots * slot_nbytes);
+
+        if ((r != -EDQUOT && r != -ENOMEM) || *n_slots == 1)
+            return r;
+        *n_slots /= 2;
+    }
+}
+
+int wharf_cli_service_reserve(struct wharf_cli_service *service, size_t slot_nbytes,
+                              unsigned *n_slots)
+{
+    if (*n_slots > service->info.max_jobs)
+        *n_slots = service->info.max_jobs;
+    if (*n_slots * slot_nbytes <= service->arena_nbytes)
+        return 0;
+    close_handle(service);
+    return open_with_room(service, slot_nbytes, n_slots);
+}
+
+/* Which engines the daemon has instead. */
+static void list_engines(const struct wharf_cli_service *service, char *text, size_t text_nbytes)
+{
+    struct wharf_cli_service any = {.options = service->options};
+
+    snprintf(text, text_nbytes, "others");
+    if (open_handle(&any, WHARF_ENGINE_AUTO, 1) == 0) {
+        size_t used = 0;
+        for (uint32_t engine = WHARF_ENGINE_CPU; engine <= WHARF_ENGINE_SIMT; engine++)
+            if (any.info.engines & 1u << engine && used < text_nbytes)
+                used += (size_t)snprintf(text + used, text_nbytes - used, "%s%s", used ? ", " : "",
+                                         wharf_engine_name(engine));
+    }
+    close_handle(&any);
+}
+
+static int say_no_engine(const struct wharf_cli_service *service)
+{
+    char engines[128];
+
+    list_engines(service, engines, sizeof(engines));
+    wharf_cli_say("the daemon has no engine %s; it has %s",
+                  wharf_engine_name(service->options->engine), engines);
+    return WHARF_CLI_FAILED;
+}
+
+/* A machine without any daemon is nothing to talk about. */
+static bool is_remarkable(const struct wharf_cli_service *service, int error)
+{
+    return !service->options->quiet && (error != -ENOENT || getenv("WHARF_SOCKET"));
+}
+
+static int settle_failure(struct wharf_cli_service *service, int error)
+{
+    if (!service->is_demanded) {
+        if (is_remarkable(service, error))
+            wharf_cli_say("%s; decoding in this process", wharf_error_message());
+        return WHARF_CLI_GO_ON;
+    }
+    if (error == -EOPNOTSUPP)
+        return say_no_engine(service);
+    return wharf_cli_service_say_error(service, error, wharf_error_message());
+}
+
+int wharf_cli_service_open(const struct wharf_cli_options *options, unsigned n_slots,
+                           size_t slot_nbytes, struct wharf_cli_service *ret_service)
+{
+    struct wharf_cli_service service = {.options = options};
+    int status = WHARF_CLI_GO_ON;
+    int r;
+
+    service.is_demanded =
+        options->needs_daemon || options->socket || options->engine >= WHARF_ENGINE_GPU;
+    if (!options->embedded) {
+        r = open_with_room(&service, slot_nbytes, &n_slots);
+        if (r < 0) {
+            close_handle(&service);
+            status = settle_failure(&service, r);
+        }
+    }
+    *ret_service = service;
+    return status;
+}
+
+void wharf_cli_service_close(struct wharf_cli_service *service)
+{
+    close_handle(service);
+    free(service->loads);
+    service->loads = NULL;
+}

@@ -1,0 +1,212 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The command through a daemon: the same as without one, and honest where there is none.
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+# shellcheck source=tests/lib/daemon.sh
+. "$(dirname "$0")/../lib/daemon.sh"
+set -o pipefail
+unset WHARF_SOCKET
+
+make_gzip="$TOP/tests/lib/make_gzip.py"
+
+# 4 MiB of output in files m.gz, b.gz, z.zlib, and containers of small, usual, large and mixed
+# chunks.
+make_files() {
+    "$make_gzip" member 4 > m.gz
+    "$make_gzip" bgzf 4 > b.gz
+    "$make_gzip" zlib 4 > z.zlib
+    gzip -dc m.gz > data
+    "$WHARF" pack -o c.whr data
+    "$WHARF" pack -b 1K -o small.whr data
+    "$WHARF" pack -b 3M -c zlib -o large.whr data
+    for codec in stored deflate gzip zlib deflate; do
+        head -c 300000 data | "$WHARF" pack -b 7K -c "$codec"
+    done > mixed.whr
+    for _ in 1 2 3 4 5; do head -c 300000 data; done > mixed
+    cat small.whr large.whr > growing.whr
+    cat data data > growing
+}
+
+# field NAME FILE: of the report, which is the last line.
+field() {
+    tail -n 1 "$2" | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
+}
+
+damage() { # FILE OFFSET
+    printf 'XX' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+test_every_kind_comes_out_as_it_does_without_a_daemon() {
+    make_files
+    start_daemon
+    for file in c.whr small.whr large.whr b.gz; do
+        for more in '-T 1' '-T 7' '--engine cpu' '--engine reference'; do
+            # shellcheck disable=SC2086 # words
+            "$WHARF" cat --socket s --report $more "$file" 2> report | cmp - data
+            expect_text True "$(field daemon report)"
+        done
+        # shellcheck disable=SC2002 # it is to be a pipe
+        cat "$file" | "$WHARF" cat --socket s | cmp - data
+    done
+    "$WHARF" cat --socket s mixed.whr | cmp - mixed
+    "$WHARF" cat --socket s growing.whr | cmp - growing
+    "$WHARF" unpack --socket s --report -o out c.whr 2> report
+    cmp out data
+    expect_text cpu "$(field engine report)"
+    expect_text "$(stat -c %s data)" "$(field out_nbytes report)"
+    "$WHARF" unpack --socket s -r 1000001:70000 c.whr | cmp - <(tail -c +1000002 data | head -c 70000)
+    "$WHARF" cat --socket s c.whr b.gz m.gz z.zlib small.whr | cmp - <(cat data data data data data)
+}
+
+test_decode_and_streams_that_cannot_be_split() {
+    make_files
+    start_daemon
+    for engine in auto cpu reference; do
+        "$WHARF" decode -c gzip --socket s --engine "$engine" --report < m.gz 2> report | cmp - data
+        expect_text True "$(field daemon report)"
+        "$WHARF" decode -c gzip --socket s --engine "$engine" < b.gz | cmp - data
+        "$WHARF" decode -c zlib --socket s --engine "$engine" < z.zlib | cmp - data
+        "$WHARF" cat --socket s --engine "$engine" m.gz z.zlib | cmp - <(cat data data)
+    done
+    # Of a thousandfold: the destination grows until it fits.
+    head -c 30000000 /dev/zero | gzip -9 > zeros.gz
+    "$WHARF" decode -c gzip --socket s < zeros.gz | cmp -n 30000000 - /dev/zero
+    expect_status 4 "$WHARF" decode -c gzip --socket s --max-output 1M < zeros.gz > out 2> message
+    grep -q 'output too small' message
+    test ! -s out
+}
+
+# What is said of bad data, and what comes out, does not depend on who decodes.
+test_bad_data_is_told_in_the_same_words() {
+    make_files
+    start_daemon
+    damage c.whr 700000
+    damage small.whr 500000
+    damage large.whr 1000000
+    damage b.gz 500000
+    damage z.zlib 500000
+    for command in 'cat c.whr' 'cat small.whr' 'cat large.whr' 'cat b.gz' 'cat z.zlib' \
+        'unpack -f -o out c.whr' 'unpack -r 3000000: c.whr' 'unpack -f -o out large.whr' \
+        'cat --engine reference small.whr' 'cat b.gz c.whr small.whr'; do
+        # shellcheck disable=SC2086 # words
+        status=0
+        # shellcheck disable=SC2086 # words
+        "$WHARF" $command --embedded > out1 2> message1 || status=$?
+        # shellcheck disable=SC2086 # words
+        expect_status "$status" "$WHARF" $command --socket s > out2 2> message2
+        cmp message1 message2
+        cmp out1 out2
+        test ! -e out
+    done
+    expect_text 1 "$status"
+    expect_status 1 "$WHARF" decode -c zlib --embedded < z.zlib 2> message1
+    expect_status 1 "$WHARF" decode -c zlib --socket s < z.zlib 2> message2
+    cmp message1 message2
+}
+
+test_no_daemon_is_exit_3_and_says_how_to_start_one() {
+    seq 1000 > data
+    "$WHARF" pack data
+    expect_status 3 "$WHARF" unpack --socket "$PWD/s" -o out data.whr 2> message
+    # shellcheck disable=SC2016 # the message has these quotes
+    grep -qF "no daemon: $PWD/s: no such socket: start a daemon with \`wharfd --socket $PWD/s\`" message
+    test ! -e out
+    start_daemon
+    kill_daemon
+    expect_status 3 "$WHARF" cat --socket s data.whr 2> message
+    grep -q 'nobody listens there: start a daemon' message
+    expect_status 3 "$WHARF" decode -c gzip --socket data < data.whr 2> message
+    grep -q 'no daemon: data: ' message
+}
+
+test_engine_that_the_daemon_has_not_is_an_error() {
+    seq 1000 > data
+    "$WHARF" pack data
+    start_daemon
+    for engine in gpu simt; do
+        expect_status 4 "$WHARF" unpack --socket s --engine "$engine" -o out data.whr 2> message
+        grep -q "the daemon has no engine $engine; it has cpu, reference" message
+        test ! -e out
+    done
+}
+
+test_daemon_is_used_when_it_is_there() {
+    seq 100000 > data
+    "$WHARF" pack data
+    export WHARF_SOCKET=$PWD/s
+    "$WHARF" cat --report data.whr 2> message | cmp - data
+    grep -q 'no such socket.*; decoding in this process' message
+    expect_text False "$(field daemon message)"
+    "$WHARF" cat -q data.whr 2> message | cmp - data
+    test ! -s message
+    start_daemon
+    "$WHARF" cat --report data.whr 2> message | cmp - data
+    expect_text True "$(field daemon message)"
+    "$WHARF" cat --embedded --report data.whr 2> message | cmp - data
+    expect_text False "$(field daemon message)"
+}
+
+# The reader has half of the file when the daemon dies.
+test_killed_and_restarted_daemon_loses_nothing() {
+    make_files
+    start_daemon
+    for file in c.whr small.whr b.gz; do
+        half=$(($(stat -c %s "$file") / 2))
+        {
+            head -c "$half" "$file"
+            while [ ! -e go ]; do sleep 0.02; done
+            tail -c +$((half + 1)) "$file"
+        } | "$WHARF" cat --socket s --report > out 2> report &
+        command=$!
+        while [ ! -s out ]; do sleep 0.02; done
+        kill_daemon
+        start_daemon
+        touch go
+        wait "$command"
+        cmp out data
+        expect_text True "$(field daemon report)"
+        rm go out
+    done
+}
+
+test_daemon_killed_for_good_is_exit_3_and_leaves_nothing() {
+    make_files
+    start_daemon
+    {
+        head -c 1000000 c.whr
+        while [ ! -e go ]; do sleep 0.02; done
+        tail -c +1000001 c.whr
+    } | expect_status 3 "$WHARF" unpack --socket s --patience 1 -o out 2> message &
+    command=$!
+    sleep 0.5
+    kill_daemon
+    touch go
+    wait "$command"
+    grep -q 'no daemon: .*nobody listens there: start a daemon with' message
+    grep -q 'out: not written' message
+    test ! -e out
+}
+
+test_small_quotas_make_it_slower_not_wrong() {
+    make_files
+    start_daemon '[quota]' 'max_arena = 6M' 'max_entries = 8' 'max_batch_chunks = 3'
+    for file in c.whr small.whr b.gz; do
+        "$WHARF" cat --socket s "$file" | cmp - data
+    done
+    "$WHARF" cat --socket s mixed.whr | cmp - mixed
+    expect_status 4 "$WHARF" cat --socket s large.whr > out 2> message
+    grep -q 'allows .* an arena of 6291456 bytes' message
+    WHARF_SOCKET=s "$WHARF" cat large.whr c.whr | cmp - <(cat data data)
+    kill_daemon
+    start_daemon '[quota]' 'max_job = 64K'
+    expect_status 4 "$WHARF" cat --socket s c.whr > out 2> message
+    grep -q -- '--embedded decodes it in this process' message
+    WHARF_SOCKET=s "$WHARF" cat c.whr | cmp - data
+    expect_status 4 "$WHARF" decode -c gzip --socket s < m.gz 2> message
+    grep -q 'more than the daemon takes in one job' message
+    WHARF_SOCKET=s "$WHARF" decode -c gzip < m.gz | cmp - data
+}
+
+run_tests
