@@ -42,7 +42,7 @@
  * tails again, and goes on if something is there (RUNNING), else goes (OUT): then the front's next
  * publication wakes the worker, which starts a kernel.  A kernel that goes though there is or may
  * be more (parked, or its longest stay is over) stores OUT_MORE, and the worker looks after that by
- * itself.
+ * itself.  models/epoch.pml shows that nothing is overlooked.
  */
 #ifndef WHARF_KERNELS_WORK_QUEUE_H
 #define WHARF_KERNELS_WORK_QUEUE_H

@@ -2,8 +2,9 @@
 /*
  * work_queue_ops.h: the steps of the front and of the worker on a work queue; C and C++.
  *
- * The layout and the rules are in work_queue.h.  One thread at a time uses a struct here.  Nothing
- * blocks.
+ * The layout and the rules are in work_queue.h; models/epoch.pml has the steps of waking and
+ * leaving, under the same names, for the model checker.  One thread at a time uses a struct here.
+ * Nothing blocks.
  */
 #ifndef WHARF_KERNELS_WORK_QUEUE_OPS_H
 #define WHARF_KERNELS_WORK_QUEUE_OPS_H
@@ -156,20 +157,18 @@ static inline int wharf_work_completion_good(const struct wharf_work_completion 
 /* ---- the worker: starting and stopping ------------------------------------------------------ */
 
 /*
- * wharf_work_begin_epoch: for whoever is about to start a kernel.  Returns its number (1, 2, ...),
- * and the state is RUNNING; 0 if a kernel is there already.  Waits for one that is LEAVING, which
- * takes some microseconds.
+ * wharf_work_begin_epoch: for whoever is about to start a kernel, when the last one has ended.
+ * Returns its number, not 0, and the state is RUNNING; 0 if a kernel is there.
  */
 static inline uint32_t wharf_work_begin_epoch(const struct wharf_work_queue *queue)
 {
-    uint32_t state;
-
-    do {
-        state = __atomic_load_n(&queue->kernel->state, __ATOMIC_ACQUIRE);
-        if (WHARF_WORK_STATE_OF(state) == WHARF_WORK_RUNNING)
-            return 0;
-    } while (WHARF_WORK_STATE_OF(state) == WHARF_WORK_LEAVING);
+    uint32_t state = __atomic_load_n(&queue->kernel->state, __ATOMIC_ACQUIRE);
     uint32_t epoch = WHARF_WORK_EPOCH_OF(state) + 1;
+
+    if (WHARF_WORK_STATE_OF(state) == WHARF_WORK_RUNNING ||
+        WHARF_WORK_STATE_OF(state) == WHARF_WORK_LEAVING)
+        return 0;
+    epoch += WHARF_WORK_STATE(epoch, 0) == 0; /* the number has 30 bits in the word */
     __atomic_store_n(&queue->kernel->state, WHARF_WORK_STATE(epoch, WHARF_WORK_RUNNING),
                      __ATOMIC_RELEASE);
     return WHARF_WORK_EPOCH_OF(WHARF_WORK_STATE(epoch, 0));

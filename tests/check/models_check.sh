@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# proto/models: wake-ups and replay, searched exhaustively by Spin, as they are and with one rule
-# taken out at a time, which the model has to notice.
+# proto/models, kernels/models: wake-ups, replay and leaving, searched exhaustively by Spin, as they
+# are and with one rule taken out at a time, which the model has to notice.
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
@@ -10,7 +10,7 @@
 search() {
     local model=$1
     shift
-    cp "$TOP"/proto/models/*.pml .
+    cp "$TOP"/proto/models/*.pml "$TOP"/kernels/models/*.pml .
     spin "$@" -a "$model.pml"
     "${CC:-gcc}" -O2 -w -DSAFETY -DCOLLAPSE -o pan pan.c
     ./pan -m100000 > report
@@ -68,12 +68,38 @@ test_completions_need_outputs_that_are_done() {
     fails_without PUBLISH_EARLY replay 'assertion violated'
 }
 
+test_leaving_kernel_overlooks_nothing() {
+    holds epoch
+}
+test_leaving_kernel_needs_the_fronts_fence() {
+    fails_without NO_FENCE_FRONT epoch 'invalid end state'
+}
+test_leaving_kernel_needs_its_own_fence() {
+    fails_without NO_FENCE_KERNEL epoch 'invalid end state'
+}
+test_leaving_kernel_needs_its_second_look() {
+    fails_without NO_SECOND_LOOK epoch 'invalid end state'
+}
+test_leaving_kernel_needs_a_wakeup_while_it_leaves() {
+    fails_without WAKE_ONLY_WHEN_OUT epoch 'invalid end state'
+}
+test_kernel_that_left_work_needs_the_workers_look() {
+    fails_without NO_LOOK_AFTER_MORE epoch 'invalid end state'
+}
+
 # The models are the C code's steps: every function that they name is there.
 test_models_name_the_codes_functions() {
     cat "$TOP"/proto/models/*.pml | grep -oE '\bwharf_ring_[a-z_]+' | sort -u > named
     test -s named
     while read -r name; do
         grep -qE "\b$name\(" "$TOP/proto/ring_ops.h" || echo "$name is not in ring_ops.h"
+    done < named > missing
+    expect_text '' "$(cat missing)"
+    grep -oE '\bwharf_work_[a-z_]+|\bleave_if_[a-z_]+' "$TOP"/kernels/models/epoch.pml | sort -u > named
+    test -s named
+    while read -r name; do
+        cat "$TOP"/kernels/work_queue_ops.h "$TOP"/kernels/epoch_poll.cuh | grep -qE "\b$name\(" ||
+            echo "$name is not in the kernel's sources"
     done < named > missing
     expect_text '' "$(cat missing)"
 }
