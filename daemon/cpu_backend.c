@@ -44,20 +44,25 @@ struct cpu_backend {
 
 /* ---- waiting and choosing ------------------------------------------------------------------ */
 
-/* Looks at the rings, some microseconds long, before others that want the processor are let go
- * ahead: that takes a system call. */
+/* Looks at the rings, some microseconds long, before the processor is offered to others: that takes
+ * a system call. */
 #define N_QUICK_LOOKS 32
+
+/* When somebody took it, that lasts longer than this. */
+#define YIELD_NS 20000u
 
 /*
  * Between two looks at the rings: lets the other threads of the processor's core, and those that
- * wait for the front lock, go ahead; and before long those that wait for the processor, which may
- * be the very client that is watched for.
+ * wait for the front lock, go ahead.  Before long it finds out whether somebody wants the
+ * processor, perhaps the very client that is watched for: returns whether.  Then it is better to
+ * sleep, since who wakes up goes before those who only work on, and who watches does not.
  */
-static void pause_briefly(unsigned n_looks)
+static bool pause_briefly(unsigned n_looks)
 {
     if (n_looks > N_QUICK_LOOKS) {
+        uint64_t since_ns = wharf_now_ns();
         sched_yield();
-        return;
+        return wharf_now_ns() - since_ns > YIELD_NS;
     }
     for (unsigned i = 0; i < 8; i++) {
 #if defined(__x86_64__)
@@ -66,6 +71,7 @@ static void pause_briefly(unsigned n_looks)
         __asm__ volatile("isb");
 #endif
     }
+    return false;
 }
 
 /* While all other workers are busy with long pieces, this one stays free for short ones. */
@@ -231,6 +237,7 @@ static void *work(void *data)
     struct wharf_front *front = backend->front;
     struct wharf_piece piece;
     unsigned n_looks = 0; /* with nothing found */
+    bool crowded = false; /* others want the processor */
 
     if (sched_setaffinity(0, sizeof(backend->cpus), &backend->cpus) < 0)
         wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
@@ -248,13 +255,14 @@ static void *work(void *data)
         if (wharf_front_next(front, most_ns(front), &piece)) {
             run(worker, &piece, NULL);
             n_looks = 0;
-        } else if (wharf_front_watches(front) && front->n_awake == 1) {
+        } else if (wharf_front_watches(front) && front->n_awake == 1 && !crowded) {
             wharf_front_leave(front);
-            pause_briefly(++n_looks);
+            crowded = pause_briefly(++n_looks);
             wharf_front_enter(front);
         } else {
             sleep_until_called(worker);
             n_looks = 0;
+            crowded = false;
         }
     }
     front->n_awake--;

@@ -201,7 +201,7 @@ static void sample_chunks(struct wharf *wharf, const struct bench_source *source
 static void run_lone_case(struct daemon_bench *bench, const struct bench_source *source,
                           const struct lone_case *c)
 {
-    unsigned n = bench->n_samples;
+    unsigned n = c->pause_us ? bench->n_samples / 3 : bench->n_samples;
     struct bench_samples ours = bench_samples_new(n), theirs = bench_samples_new(n);
     struct wharf *wharf = bench_open(bench->wharfd.socket, c->spin_us, 1);
     struct bench_latency_row row = {
