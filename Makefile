@@ -446,7 +446,9 @@ install_list := \
     644:proto/PROTOCOL.md:$(docdir)/PROTOCOL.md \
     644:proto/control.proto:$(docdir)/control.proto \
     644:encoders/FORMAT.md:$(docdir)/FORMAT.md \
-    644:daemon/DESIGN.md:$(docdir)/DESIGN.md
+    644:daemon/DESIGN.md:$(docdir)/DESIGN.md \
+    644:clientlib/example.c:$(docdir)/examples/example.c \
+    644:clientlib/example_async.c:$(docdir)/examples/example_async.c
 
 # The configuration that is installed is all comments, and what the daemon says itself.
 $(BUILD)/wharfd.conf: $(DAEMON)
@@ -489,7 +491,7 @@ uninstall: $(BUILD)/wharfd.conf ## remove what install put there; the same prefi
 	    [ $$did = KEEP ] || rm -f "$$target"; \
 	    printf '  %-8s %s\n' "$$did" "$$target"; \
 	done
-	$(Q)for folder in "$(DESTDIR)$(sysconfdir)/wharf" "$(DESTDIR)$(docdir)"; do \
+	$(Q)for folder in "$(DESTDIR)$(sysconfdir)/wharf" "$(DESTDIR)$(docdir)/examples" "$(DESTDIR)$(docdir)"; do \
 	    [ ! -d "$$folder" ] || rmdir --ignore-fail-on-non-empty "$$folder"; \
 	done
 	$(Q)$(refresh_linker)
