@@ -260,6 +260,11 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(simt_a)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS) $(SIMT_LIBS)
 
+$(BUILD)/fuzz/wharfd_%: $(BUILD)/obj/tests/fuzz/wharfd_%.c.o $(fuzz_main) $(TESTLIB) $(DAEMON_A) $(LIB_A)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS) $(DAEMON_LIBS)
+
 .PHONY: test-programs test test-unit test-integration check fuzz format
 
 # What this variant's tests need; `make test` builds it for three variants.  Tests of device code
