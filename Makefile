@@ -363,6 +363,10 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) forged $(FORGED_CHECKED)" \
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) damaged $(DAMAGED_CHECKED)" \
     $(foreach tool,memcheck racecheck initcheck,"$(sanitizer) --tool $(tool) --error-exitcode 9 $(sanitized) vectors tests/vectors")
+gpu_epoch := $(BUILD)/wharf_gpu_epoch
+gpu_runs  += "$(gpu_epoch) check 20000" "$(gpu_epoch) --idle 50 --stay 300 check 20000" \
+    "$(gpu_epoch) --per-batch check 5000" \
+    "$(sanitizer) --tool memcheck --error-exitcode 9 $(gpu_epoch) --per-batch --warps 64 check 300"
 ifneq ($(VECTORS),)
 gpu_runs += "$(gpu_test) vectors build/vectors.table $(VECTORS)"
 endif
