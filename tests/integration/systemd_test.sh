@@ -209,20 +209,46 @@ test_stopped_daemon_is_restarted_by_the_watchdog() {
     [ "$(value longest_ms)" -lt 10000 ]
 }
 
-test_seven_kills_in_a_row_lose_nothing() {
-    begin
-    start_client alice
-    until_true 5 is_active
-    for _ in 1 2 3 4 5 6 7; do
+# kill_often N: and wait for the next daemon each time.
+kill_often() {
+    local n pid
+    for ((n = 0; n < $1; n++)); do
         pid=$(show MainPID)
         sleep 0.2
         kill -KILL "$pid"
         until_true 10 is_replaced "$pid"
     done
+}
+
+test_seven_kills_in_a_row_lose_nothing() {
+    begin
+    start_client alice
+    until_true 5 is_active
+    kill_often 7
     sleep 0.5
     end_client 7
     expect_text 7 "$(show NRestarts)"
     expect_text active "$(systemctl is-active wharfd.socket)"
+}
+
+# report KEY: of what the command said.
+report() {
+    sed -n "s/.*\"$1\":\"*\([a-z0-9]*\).*/\1/p" reported
+}
+
+test_command_goes_on_while_the_daemon_is_killed() {
+    begin
+    seq 1 8000000 > data
+    wharf pack --embedded -o packed data
+    runuser -u alice -- wharf unpack --report -o - < packed 2> reported | cmp - data
+    cat reported
+    expect_text 'ok true' "$(report result) $(report daemon)"
+    kill_often 5 &
+    while kill -0 $! 2> /dev/null; do
+        runuser -u alice -- wharf unpack --report -o - < packed 2> reported | cmp - data
+        expect_text ok "$(report result)"
+    done
+    expect_text 5 "$(show NRestarts)"
 }
 
 test_stop_under_load_is_clean_and_loses_nothing() {
