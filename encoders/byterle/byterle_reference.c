@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The judge of byterle: one byte at a time, a count of what the group at hand has still to give. */
 #include "encoders/byterle/byterle.h"
+#include "encoders/decode_poll.h"
 #include "encoders/outcome.h"
 
 void wharf_byterle_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *out,
@@ -11,8 +12,12 @@ void wharf_byterle_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t
     size_t group = 0;
     size_t next;
 
-    (void)setting;
     for (; group < in_nbytes; group = next) {
+        uint32_t stopped = wharf_decode_poll(setting);
+        if (stopped) {
+            wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
+            return;
+        }
         int8_t control = (int8_t)in[group];
         int n = control < 0 ? -control : control + 3;
         int fits = (size_t)n <= out_avail - n_out;

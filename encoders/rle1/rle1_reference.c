@@ -3,6 +3,7 @@
  * The judge of rle1: one value at a time, from the words of the ORC specification, with no code
  * that the fast decoder has too.
  */
+#include "encoders/decode_poll.h"
 #include "encoders/outcome.h"
 #include "encoders/rle1/rle1.h"
 
@@ -106,8 +107,12 @@ void wharf_rle1_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *o
     while (walk.at < in_nbytes) {
         uint64_t values[130];
         size_t group_at = walk.at;
+        uint32_t stopped = wharf_decode_poll(setting);
+        if (stopped) {
+            wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
+            return;
+        }
         size_t n = next_group(&walk, values);
-
         if (!walk.failure && n > (out_avail - out_nbytes) / value_nbytes)
             walk.failure = WHARF_REASON_OUTPUT_FULL;
         for (size_t i = 0; i < n && !walk.failure; i++) {

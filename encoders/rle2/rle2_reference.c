@@ -3,6 +3,7 @@
  * The judge of rle2: one bit at a time, from the words of the ORC specification, with no code that
  * the fast decoder has too.
  */
+#include "encoders/decode_poll.h"
 #include "encoders/outcome.h"
 #include "encoders/rle2/rle2.h"
 
@@ -219,6 +220,11 @@ void wharf_rle2_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *o
 
     while (walk.bit / 8 < in_nbytes) {
         size_t run = walk.bit;
+        uint32_t stopped = wharf_decode_poll(setting);
+        if (stopped) {
+            wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
+            return;
+        }
         next_run(&walk, &values);
         if (!walk.failure)
             out_nbytes = store(&walk, &values, out, out_avail, out_nbytes);

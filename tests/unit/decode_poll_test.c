@@ -66,6 +66,7 @@ static void stream_init(struct stream *stream, uint32_t codec, const char *data)
     size_t nbytes;
 
     stream->plain = test_data_new(test_data_find(data), 1, PLAIN);
+    cr_assert_eq(test_data_fit(codec, 0, stream->plain, PLAIN), PLAIN);
     cr_assert_eq(ops->new (NULL, &encoder), 0);
     size_t bound = ops->bound(encoder, PLAIN);
     stream->packed = malloc(bound);
@@ -107,10 +108,10 @@ Test(decode_poll, questions_come_often_and_change_nothing)
             cr_assert_eq(outcome.out_nbytes, PLAIN);
             cr_assert_eq(memcmp(stream.job.out, stream.plain, PLAIN), 0);
             unsigned by_out = PLAIN / WHARF_POLL_OUT_NBYTES;
-            cr_assert_geq(counter.n + 2, by_out, "codec %u: %u of %u", i, counter.n, by_out);
+            cr_assert_geq(counter.n + 2, by_out, "codec %u, %u: %u of %u", i, k, counter.n, by_out);
             /* Nothing is asked where there is little to do. */
             stream.job.in_nbytes = 100;
-            run(&stream.job, k % 2, &counter, 0, &outcome);
+            run(&stream.job, 0, &counter, 0, &outcome);
             cr_assert_leq(counter.n, 1);
             stream_deinit(&stream);
         }
