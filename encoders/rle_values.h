@@ -20,6 +20,10 @@
 
 #define WHARF_RLE_INLINE static inline __attribute__((always_inline))
 
+/* The type called "u8", "u16" ... "i64", or -ENOENT; and the other way round, NULL for others. */
+int wharf_rle_type_from_name(const char *name);
+const char *wharf_rle_type_name(uint32_t type);
+
 /* struct wharf_codec_ops.unit_nbytes of rle1 and rle2. */
 uint32_t wharf_rle_unit_nbytes(uint32_t parameter);
 

@@ -92,7 +92,7 @@ static void read_more(struct bgzf_pipe *pipe, struct slot *slot)
 
 static bool has_room(const struct slot *slot, const struct wharf_bgzf_piece *block)
 {
-    return wharf_cli_load_has_room(&slot->load, WHARF_CODEC_GZIP) &&
+    return wharf_cli_load_has_room(&slot->load, WHARF_CODEC_GZIP, 0) &&
            slot->out_nbytes + block->out_nbytes <= SLOT_OUT_NBYTES;
 }
 

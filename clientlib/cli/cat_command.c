@@ -40,12 +40,14 @@ static int detect(struct wharf_cli_task *task, uint8_t *buf, enum wharf_source_k
 static int cat_stream(struct wharf_cli_task *task, enum wharf_inflate_format format,
                       uint64_t offset)
 {
-    uint32_t codec = format == WHARF_INFLATE_ZLIB ? WHARF_CODEC_ZLIB : WHARF_CODEC_GZIP;
+    const struct wharf_cli_whole whole = {
+        .codec = format == WHARF_INFLATE_ZLIB ? WHARF_CODEC_ZLIB : WHARF_CODEC_GZIP,
+        .max_output_nbytes = WHARF_CLI_WHOLE_DEFAULT_NBYTES,
+    };
     uint64_t end;
-    int status =
-        task->options->engine > WHARF_ENGINE_CPU
-            ? wharf_cli_whole_decode(task, codec, offset, WHARF_CLI_WHOLE_DEFAULT_NBYTES, &end)
-            : wharf_cli_stream_pipe(task, format, offset, &end);
+    int status = task->options->engine > WHARF_ENGINE_CPU
+                     ? wharf_cli_whole_decode(task, &whole, offset, &end)
+                     : wharf_cli_stream_pipe(task, format, offset, &end);
 
     return status == WHARF_CLI_GOOD ? wharf_cli_mention_rest(task, end) : status;
 }

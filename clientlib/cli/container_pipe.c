@@ -63,7 +63,8 @@ static bool has_room(const struct slot *slot, const struct wharf_container_chunk
 {
     const struct wharf_cli_load *load = &slot->load;
 
-    return load->n_jobs < SLOT_MAX_CHUNKS && wharf_cli_load_has_room(load, chunk->codec) &&
+    return load->n_jobs < SLOT_MAX_CHUNKS &&
+           wharf_cli_load_has_room(load, chunk->codec, chunk->parameter) &&
            slot->payload_nbytes + chunk->payload_avail <= load->in_avail &&
            slot->out_nbytes + chunk->raw_nbytes <= load->out_avail;
 }

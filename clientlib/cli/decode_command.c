@@ -6,22 +6,30 @@
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/stream_pipe.h"
+#include "clientlib/cli/value_type.h"
 #include "clientlib/cli/whole_decode.h"
 #include "clientlib/wharf.h"
 
-enum { OPTION_MAX_OUTPUT = WHARF_CLI_LONG_ONLY };
+enum { OPTION_MAX_OUTPUT = WHARF_CLI_LONG_ONLY, OPTION_COUNT, OPTION_TYPE };
 
 /* To begin with: what is decoded decides. */
 enum { LEAST_ARENA_NBYTES = 1 << 20 };
 
 static const struct option own_options[] = {
     {"codec", required_argument, NULL, 'c'},
+    {"count", required_argument, NULL, OPTION_COUNT},
     {"max-output", required_argument, NULL, OPTION_MAX_OUTPUT},
+    {"type", required_argument, NULL, OPTION_TYPE},
     {0},
 };
 
+/* The largest count whose values of 8 bytes have a size. */
+#define MAX_COUNT (INT64_MAX / 8)
+
 struct settings {
-    int codec; /* -1 when not given */
+    int codec;     /* -1 when not given */
+    int type;      /* likewise */
+    int64_t count; /* likewise */
     uint64_t max_output_nbytes;
 };
 
@@ -29,6 +37,14 @@ static const char *take_option(void *own, int option, const char *argument)
 {
     struct settings *settings = own;
 
+    if (option == OPTION_COUNT)
+        return wharf_cli_parse_number(argument, 0, MAX_COUNT, &settings->count)
+                   ? NULL
+                   : "how many values there are";
+    if (option == OPTION_TYPE) {
+        settings->type = wharf_rle_type_from_name(argument);
+        return settings->type >= 0 ? NULL : WHARF_CLI_TYPE_SYNTAX;
+    }
     if (option == OPTION_MAX_OUTPUT)
         return wharf_cli_parse_size(argument, &settings->max_output_nbytes) ? NULL
                                                                             : WHARF_CLI_SIZE_SYNTAX;
@@ -38,21 +54,31 @@ static const char *take_option(void *own, int option, const char *argument)
 
 static int decode_input(struct wharf_cli_task *task, const struct settings *settings)
 {
+    const struct wharf_codec_ops *ops = wharf_codec_find((uint32_t)settings->codec)->ops;
+    struct wharf_cli_whole whole = {
+        .codec = (uint32_t)settings->codec,
+        .parameter = settings->type < 0 ? 0 : (uint32_t)settings->type,
+        .max_output_nbytes = settings->max_output_nbytes,
+    };
     uint64_t end;
     int status;
 
+    if (settings->count >= 0) {
+        whole.is_exact = true;
+        whole.max_output_nbytes =
+            (uint64_t)settings->count * wharf_codec_unit_nbytes(ops, whole.parameter);
+    }
     if (isatty(task->input->fd)) {
         wharf_cli_say("%s: compressed data is not read from a terminal", task->input->name);
         return wharf_cli_tally_error(task->tally, task->input->name, -EINVAL);
     }
-    status = wharf_cli_whole_decode(task, (uint32_t)settings->codec, 0, settings->max_output_nbytes,
-                                    &end);
+    status = wharf_cli_whole_decode(task, &whole, 0, &end);
     return status == WHARF_CLI_GOOD ? wharf_cli_mention_rest(task, end) : status;
 }
 
 static int run(int argc, char **argv)
 {
-    struct settings settings = {-1, WHARF_CLI_WHOLE_DEFAULT_NBYTES};
+    struct settings settings = {-1, -1, -1, WHARF_CLI_WHOLE_DEFAULT_NBYTES};
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = 0};
     struct wharf_cli_tally tally;
@@ -66,6 +92,9 @@ static int run(int argc, char **argv)
         return status;
     if (settings.codec < 0)
         return wharf_cli_say_usage("decode", "--codec is missing");
+    status = wharf_cli_check_type("decode", (uint32_t)settings.codec, settings.type);
+    if (status != WHARF_CLI_GO_ON)
+        return status;
     status = wharf_cli_service_open(&options, 1, LEAST_ARENA_NBYTES, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
@@ -82,7 +111,11 @@ const struct wharf_cli_command wharf_cli_decode = {
     .usage = "--codec C [OPTION...] < IN > OUT",
     .help = "Decodes one stream of codec C.  Nothing is written before all of it was decoded\n"
             "and verified, so the output is held in memory.\n\n"
-            "  -c, --codec C        deflate, zlib, gzip (all members) or stored\n"
+            "  -c, --codec C        deflate, zlib, gzip (all members), stored, or run lengths\n"
+            "                       of ORC: rle1, rle2, byterle, boolrle\n"
+            "      --type T         of rle1 and rle2: i8 to i64 (signed coding) or u8 to u64\n"
+            "      --count N        fail unless there are N values; boolrle needs it unless\n"
+            "                       they are a multiple of 8\n"
             "      --max-output S   fail if the output is larger; default 1G\n",
     .own_options = own_options,
     .take_option = take_option,

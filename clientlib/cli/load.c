@@ -140,21 +140,22 @@ void wharf_cli_load_clear(struct wharf_cli_load *load)
     load->error = 0;
 }
 
-static bool begins_group(const struct wharf_cli_load *load, uint32_t codec)
+static bool begins_group(const struct wharf_cli_load *load, uint32_t codec, uint32_t parameter)
 {
     return load->n_jobs == 0 || load->jobs[load->n_jobs - 1].codec != codec ||
+           load->jobs[load->n_jobs - 1].setting.parameter != parameter ||
            load->n_jobs - load->group_first[load->n_groups - 1] == load->max_group_jobs;
 }
 
-bool wharf_cli_load_has_room(const struct wharf_cli_load *load, uint32_t codec)
+bool wharf_cli_load_has_room(const struct wharf_cli_load *load, uint32_t codec, uint32_t parameter)
 {
     return load->n_jobs < WHARF_CLI_LOAD_MAX_JOBS &&
-           (load->n_groups < load->max_groups || !begins_group(load, codec));
+           (load->n_groups < load->max_groups || !begins_group(load, codec, parameter));
 }
 
 void wharf_cli_load_add(struct wharf_cli_load *load, const struct wharf_decode_job *job)
 {
-    if (begins_group(load, job->codec))
+    if (begins_group(load, job->codec, job->setting.parameter))
         load->group_first[load->n_groups++] = (uint16_t)load->n_jobs;
     load->jobs[load->n_jobs++] = *job;
     load->group_first[load->n_groups] = (uint16_t)load->n_jobs;
@@ -201,6 +202,7 @@ static int send_chunk(struct wharf *wharf, const struct wharf_decode_job *from, 
     int r;
 
     job.codec = from->codec;
+    job.parameter = from->setting.parameter;
     job.flags = from->flags;
     job.checksum = from->checksum;
     job.in = from->in;
@@ -227,6 +229,7 @@ static int send_batch(struct wharf *wharf, const struct wharf_decode_job *jobs, 
             .checksum = jobs[i].checksum,
         };
     batch.codec = jobs[0].codec;
+    batch.parameter = jobs[0].setting.parameter;
     batch.flags = jobs[0].flags;
     batch.user_data = name;
     batch.chunks = chunks;

@@ -73,8 +73,8 @@ void wharf_cli_loads_deinit(struct wharf_cli_service *service, void *slots, size
 /* Empties it, to be filled anew. */
 void wharf_cli_load_clear(struct wharf_cli_load *load);
 
-/* Whether one more job of this codec fits. */
-bool wharf_cli_load_has_room(const struct wharf_cli_load *load, uint32_t codec);
+/* Whether one more job of this codec and parameter fits. */
+bool wharf_cli_load_has_room(const struct wharf_cli_load *load, uint32_t codec, uint32_t parameter);
 
 /* Adds a job.  There is room. */
 void wharf_cli_load_add(struct wharf_cli_load *load, const struct wharf_decode_job *job);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wharf pack: a file into a wharf container. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,16 +9,18 @@
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/pack_pipe.h"
+#include "clientlib/cli/value_type.h"
 #include "clientlib/wharf.h"
 #include "encoders/container_format.h"
 
-enum { OPTION_ENCODER = WHARF_CLI_LONG_ONLY };
+enum { OPTION_ENCODER = WHARF_CLI_LONG_ONLY, OPTION_TYPE };
 
 static const struct option own_options[] = {
     {"chunk", required_argument, NULL, 'b'},
     {"codec", required_argument, NULL, 'c'},
     {"encoder", required_argument, NULL, OPTION_ENCODER},
     {"level", required_argument, NULL, 'l'},
+    {"type", required_argument, NULL, OPTION_TYPE},
     {0},
 };
 
@@ -32,9 +35,15 @@ static bool take_chunk(struct wharf_cli_pack_settings *settings, const char *arg
     return true;
 }
 
+struct settings {
+    struct wharf_cli_pack_settings pack;
+    int type; /* -1 when not given */
+};
+
 static const char *take_option(void *own, int option, const char *argument)
 {
-    struct wharf_cli_pack_settings *settings = own;
+    struct settings *all = own;
+    struct wharf_cli_pack_settings *settings = &all->pack;
     int64_t level;
     int codec;
 
@@ -50,6 +59,9 @@ static const char *take_option(void *own, int option, const char *argument)
             return "a number from 0 to 99";
         settings->encoder.level = (int)level;
         return NULL;
+    case OPTION_TYPE:
+        all->type = wharf_rle_type_from_name(argument);
+        return all->type >= 0 ? NULL : WHARF_CLI_TYPE_SYNTAX;
     default:
         settings->encoder.name = argument;
         return NULL;
@@ -81,9 +93,15 @@ static int say_encoders(const struct wharf_cli_pack_settings *settings)
 static int check_settings(const struct wharf_cli_pack_settings *settings)
 {
     const struct wharf_codec_ops *ops = wharf_codec_find(settings->codec)->ops;
+    uint32_t unit_nbytes = wharf_codec_unit_nbytes(ops, settings->encoder.parameter);
     const struct wharf_encoder_row *row;
     int level;
 
+    if (settings->chunk_nbytes % unit_nbytes)
+        return wharf_cli_say_usage("pack",
+                                   "a chunk of %" PRIu32 " bytes does not end with a value: "
+                                   "its size has to be a multiple of %" PRIu32,
+                                   settings->chunk_nbytes, unit_nbytes);
     if (wharf_encoder_choose(ops, &settings->encoder, &row, &level) < 0)
         return say_encoders(settings);
     return WHARF_CLI_GO_ON;
@@ -139,10 +157,14 @@ static int pack(const struct wharf_cli_options *options,
 
 static int run(int argc, char **argv)
 {
-    struct wharf_cli_pack_settings settings = {
-        .codec = WHARF_CODEC_DEFLATE,
-        .encoder = {.level = WHARF_LEVEL_DEFAULT},
-        .chunk_nbytes = WHARF_CONTAINER_CHUNK_DEFAULT_NBYTES,
+    struct settings settings = {
+        .pack =
+            {
+                .codec = WHARF_CODEC_DEFLATE,
+                .encoder = {.level = WHARF_LEVEL_DEFAULT},
+                .chunk_nbytes = WHARF_CONTAINER_CHUNK_DEFAULT_NBYTES,
+            },
+        .type = -1,
     };
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = 1};
@@ -151,7 +173,11 @@ static int run(int argc, char **argv)
     char *name;
 
     if (status == WHARF_CLI_GO_ON)
-        status = check_settings(&settings);
+        status = wharf_cli_check_type("pack", settings.pack.codec, settings.type);
+    if (status == WHARF_CLI_GO_ON && settings.type >= 0)
+        settings.pack.encoder.parameter = (uint32_t)settings.type;
+    if (status == WHARF_CLI_GO_ON)
+        status = check_settings(&settings.pack);
     if (status != WHARF_CLI_GO_ON)
         return status;
     if (operands.n)
@@ -161,7 +187,7 @@ static int run(int argc, char **argv)
         wharf_cli_say("out of memory");
         return WHARF_CLI_FAILED;
     }
-    status = pack(&options, &settings, in_path, options.output ? options.output : name);
+    status = pack(&options, &settings.pack, in_path, options.output ? options.output : name);
     free(name);
     return status;
 }
@@ -175,7 +201,9 @@ const struct wharf_cli_command wharf_cli_pack = {
         "and with an index for access to parts.  Without -o the output is IN" WHARF_CONTAINER_SUFFIX
         ";\n"
         "IN stays.  If IN is - or missing, standard input is packed to standard output.\n\n"
-        "  -c, --codec C        deflate (the default), zlib, gzip or stored\n"
+        "  -c, --codec C        deflate (the default), zlib, gzip, stored, or run lengths of\n"
+        "                       ORC: rle1, rle2, byterle, boolrle\n"
+        "      --type T         of rle1 and rle2: i8, i16, i32, i64, u8, u16, u32 or u64\n"
         "  -l, --level N        effort; the higher, the smaller and slower\n"
         "      --encoder NAME   libdeflate (the default, levels 1 to 12) or zlib (0 to 9)\n"
         "  -b, --chunk SIZE     bytes in a chunk, 1 to 16M; default 128K\n",

@@ -41,6 +41,10 @@ _wharf() {
             mapfile -t COMPREPLY < <(compgen -W 'auto cpu gpu simt reference' -- "$cur")
             return
             ;;
+        --type)
+            mapfile -t COMPREPLY < <(compgen -W 'i8 i16 i32 i64 u8 u16 u32 u64' -- "$cur")
+            return
+            ;;
         --encoder)
             mapfile -t COMPREPLY < <(compgen -W 'libdeflate zlib' -- "$cur")
             return
@@ -49,7 +53,7 @@ _wharf() {
             _filedir
             return
             ;;
-        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | --max-output | --patience | --seconds)
+        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | --count | --max-output | --patience | --seconds)
             return
             ;;
     esac

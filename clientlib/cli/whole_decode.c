@@ -17,6 +17,7 @@ enum { ARENA_UNIT = 64 };
 
 struct whole {
     struct wharf_cli_task *task;
+    const struct wharf_cli_whole *wanted;
     uint64_t offset;
     uint64_t max_output_nbytes;
     uint8_t *in;
@@ -29,12 +30,13 @@ struct whole {
 };
 
 /*
- * How much input makes sense for an output of at most so much: no codec stores its worst case in
- * more than an eighth more, and 1 MiB is for small outputs and some bytes behind the stream.
+ * How much input makes sense for an output of at most so much: no encoder makes its worst case more
+ * than twice as long (rle1 bytes over 127), and 1 MiB is for small outputs and some bytes behind
+ * the stream.
  */
 static uint64_t max_input_nbytes(uint64_t max_output_nbytes)
 {
-    uint64_t more = max_output_nbytes / 8 + (1 << 20);
+    uint64_t more = max_output_nbytes + (1 << 20);
 
     return max_output_nbytes > PTRDIFF_MAX - more ? PTRDIFF_MAX : max_output_nbytes + more;
 }
@@ -81,11 +83,12 @@ static int read_input(struct whole *whole)
 }
 
 /* What the input can give at most, as far as the limit allows. */
-static uint64_t most_output_nbytes(const struct whole *whole, uint32_t codec)
+static uint64_t most_output_nbytes(const struct whole *whole)
 {
-    const struct wharf_codec_ops *ops = wharf_codec_find(codec)->ops;
+    const struct wharf_codec_ops *ops = wharf_codec_find(whole->wanted->codec)->ops;
 
-    if (wharf_codec_may_yield(ops, whole->in_nbytes, whole->max_output_nbytes))
+    if (whole->wanted->is_exact ||
+        wharf_codec_may_yield(ops, whole->in_nbytes, whole->max_output_nbytes))
         return whole->max_output_nbytes;
     return (uint64_t)whole->in_nbytes * ops->max_ratio + ops->max_constant;
 }
@@ -109,12 +112,19 @@ static int map_output(struct whole *whole, uint64_t nbytes)
     return WHARF_CLI_GOOD;
 }
 
-static int decode_here(struct whole *whole, uint32_t codec)
+static uint32_t flags_of(const struct whole *whole)
+{
+    return whole->wanted->is_exact ? WHARF_JOB_EXACT_OUTPUT : 0;
+}
+
+static int decode_here(struct whole *whole)
 {
     int reference = whole->task->options->engine == WHARF_ENGINE_REFERENCE;
-    int status = map_output(whole, most_output_nbytes(whole, codec));
+    int status = map_output(whole, most_output_nbytes(whole));
     struct wharf_decode_job job = {
-        .codec = codec,
+        .codec = whole->wanted->codec,
+        .flags = flags_of(whole),
+        .setting.parameter = whole->wanted->parameter,
         .in = whole->in,
         .in_nbytes = whole->in_nbytes,
         .out = whole->out,
@@ -143,7 +153,7 @@ static void free_job(struct whole *whole)
 }
 
 /* Its memory is alone in the arena. */
-static int prepare_job(struct whole *whole, uint32_t codec, uint64_t out_avail)
+static int prepare_job(struct whole *whole, uint64_t out_avail)
 {
     struct wharf_cli_service *service = whole->task->service;
     struct wharf_job *job = &whole->job;
@@ -160,7 +170,9 @@ static int prepare_job(struct whole *whole, uint32_t codec, uint64_t out_avail)
     if (r < 0)
         return r;
     memcpy(in, whole->in, whole->in_nbytes);
-    job->codec = codec;
+    job->codec = whole->wanted->codec;
+    job->flags = flags_of(whole);
+    job->parameter = whole->wanted->parameter;
     job->in = in;
     job->in_nbytes = whole->in_nbytes;
     r = wharf_alloc(service->wharf, out_avail, &out);
@@ -197,18 +209,19 @@ static int run_job(struct whole *whole)
 }
 
 /* Nobody knows how long the output is: with more room until it fits, or may become no longer. */
-static int try_daemon(struct whole *whole, uint32_t codec)
+static int try_daemon(struct whole *whole)
 {
-    uint64_t wanted = most_output_nbytes(whole, codec);
+    uint64_t wanted = most_output_nbytes(whole);
     uint64_t allowed = whole->task->service->info.max_job_nbytes;
     uint64_t most = allowed > whole->in_nbytes ? allowed - whole->in_nbytes : 0;
-    uint64_t avail = 4 * (uint64_t)whole->in_nbytes + FIRST_NBYTES;
+    uint64_t avail =
+        whole->wanted->is_exact ? wanted : 4 * (uint64_t)whole->in_nbytes + FIRST_NBYTES;
     int r;
 
     most = most < wanted ? most : wanted;
     for (;;) {
         avail = avail < most ? avail : most;
-        r = prepare_job(whole, codec, avail);
+        r = prepare_job(whole, avail);
         if (r == 0)
             r = run_job(whole);
         if (r < 0 || whole->outcome.result != WHARF_OUTPUT_TOO_SMALL || avail == most)
@@ -227,14 +240,14 @@ static bool could_not(uint32_t result)
            result == WHARF_INTERNAL;
 }
 
-static int decode_there(struct whole *whole, uint32_t codec)
+static int decode_there(struct whole *whole)
 {
     struct wharf_cli_service *service = whole->task->service;
-    int r = service->is_lost ? -ENOTCONN : try_daemon(whole, codec);
+    int r = service->is_lost ? -ENOTCONN : try_daemon(whole);
     bool is_here = r < 0 ? !service->is_lost : could_not(whole->outcome.result);
 
     if (is_here && wharf_cli_service_may_stand_in(service))
-        return decode_here(whole, codec);
+        return decode_here(whole);
     if (r == -EMSGSIZE)
         return wharf_cli_task_daemon_error(
             whole->task, r, "source and output together are more than the daemon takes in one job");
@@ -263,35 +276,40 @@ static int deliver(struct whole *whole, uint64_t *ret_end)
     return WHARF_CLI_GOOD;
 }
 
-static int decode(struct whole *whole, uint32_t codec, uint64_t *ret_end)
+static int decode(struct whole *whole, uint64_t *ret_end)
 {
     struct wharf_cli_fault fault = {.chunk = WHARF_CLI_NO_CHUNK};
     int r;
 
-    r = whole->task->service->wharf ? decode_there(whole, codec) : decode_here(whole, codec);
+    r = whole->task->service->wharf ? decode_there(whole) : decode_here(whole);
     if (r != WHARF_CLI_GOOD)
         return r;
     if (whole->outcome.result == WHARF_OK)
         return deliver(whole, ret_end);
     fault.result = whole->outcome.result;
     fault.reason = whole->outcome.reason;
+    /* More than there has to be is no matter of room. */
+    if (whole->wanted->is_exact && fault.result == WHARF_OUTPUT_TOO_SMALL)
+        fault.result = WHARF_BAD_DATA;
     fault.bit_offset = 8 * whole->offset + whole->outcome.bit_offset;
     return wharf_cli_task_fault(whole->task, &fault, 0);
 }
 
-int wharf_cli_whole_decode(struct wharf_cli_task *task, uint32_t codec, uint64_t offset,
-                           uint64_t max_output_nbytes, uint64_t *ret_end)
+int wharf_cli_whole_decode(struct wharf_cli_task *task, const struct wharf_cli_whole *wanted,
+                           uint64_t offset, uint64_t *ret_end)
 {
     struct whole whole = {
         .task = task,
+        .wanted = wanted,
         .offset = offset,
-        .max_output_nbytes = max_output_nbytes < PTRDIFF_MAX ? max_output_nbytes : PTRDIFF_MAX,
+        .max_output_nbytes =
+            wanted->max_output_nbytes < PTRDIFF_MAX ? wanted->max_output_nbytes : PTRDIFF_MAX,
         .job = WHARF_JOB_INIT,
     };
     int status = read_input(&whole);
 
     if (status == WHARF_CLI_GOOD)
-        status = decode(&whole, codec, ret_end);
+        status = decode(&whole, ret_end);
     free_job(&whole);
     free(whole.in);
     if (whole.out)

@@ -13,12 +13,19 @@
 
 #define WHARF_CLI_WHOLE_DEFAULT_NBYTES ((uint64_t)1 << 30)
 
+struct wharf_cli_whole {
+    uint32_t codec;
+    uint32_t parameter;
+    uint64_t max_output_nbytes;
+    bool is_exact; /* the output has just so many bytes */
+};
+
 /*
  * Decodes the input from `offset` to its end, writes the output, and tallies.  Returns the exit
  * status; on WHARF_CLI_GOOD *ret_end is where the stream ended and the bytes behind it can be
  * read again.
  */
-int wharf_cli_whole_decode(struct wharf_cli_task *task, uint32_t codec, uint64_t offset,
-                           uint64_t max_output_nbytes, uint64_t *ret_end);
+int wharf_cli_whole_decode(struct wharf_cli_task *task, const struct wharf_cli_whole *wanted,
+                           uint64_t offset, uint64_t *ret_end);
 
 #endif
