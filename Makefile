@@ -141,6 +141,13 @@ DAEMON_A    := $(BUILD)/libwharfd.a
 DAEMON      := $(BUILD)/wharfd
 DAEMON_LIBS := -luring -lsystemd
 
+# The process that owns the GPU; and the same one with the device's code on the CPU, for machines
+# without a GPU and for tests.
+worker_obj  := $(call obj,$(filter-out daemon/gpu/engine_%.c,$(wildcard daemon/gpu/*.c)))
+SIMT_WORKER := $(BUILD)/wharfd-simt
+GPU_WORKER  := $(BUILD)/wharfd-gpu
+gpu_obj     := $(call obj,$(wildcard kernels/*.cu))
+
 # A make of its own, for what may have to be installed first and for other variants: on all cores,
 # unless this make was told how many to take.
 parallel = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -151,7 +158,7 @@ parallel = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 # Keep what implicit rules made on the way: every object serves the next build.
 .SECONDARY:
 
-all: $(LIB_A) $(LIB_SO) $(CLI) $(DAEMON) ## libraries, command and daemon
+all: $(LIB_A) $(LIB_SO) $(CLI) $(DAEMON) $(SIMT_WORKER) ## libraries, command and daemon
 	@echo 'wharf $(VERSION), $(VARIANT): $(gpu_note)'
 no_gpu   := CPU-only build: there is no nvcc on PATH or in /usr/local/cuda
 gpu_note := $(if $(NVCC),GPU code with $(NVCC) by make test-gpu,$(no_gpu))
@@ -220,8 +227,23 @@ $(DAEMON): $(call obj,daemon/wharfd.c) $(DAEMON_A) $(LIB_A)
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(DAEMON_LIBS)
 
+ifeq ($(VARIANT),tsan)
+# Coroutines are nothing for the thread sanitizer: the front's threads are tested with the release's.
+$(SIMT_WORKER): FORCE
+	@mkdir -p $(@D)
+	+$(Q)$(MAKE) VARIANT=release build/release/wharfd-simt && ln -f build/release/wharfd-simt $@
+else
+$(SIMT_WORKER): $(worker_obj) $(call obj,daemon/gpu/engine_simt.c) $(DAEMON_A) $(SIMT_A) $(LIB_A)
+	$(say) LD $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS)
+endif
+
+$(GPU_WORKER): $(worker_obj) $(call obj,daemon/gpu/engine_cuda.c) $(gpu_obj) $(DAEMON_A) $(SIMT_A) $(LIB_A)
+	$(say) LD $@
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) $(CUDA_LIBS)
+
 # Its tests, tests/unit/wharfd_*_test.c, use its parts or run it.
-$(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(unit_main) $(TESTLIB) $(DAEMON_A) $(LIB_A) | $(DAEMON)
+$(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(unit_main) $(TESTLIB) $(DAEMON_A) $(LIB_A) | $(DAEMON) $(SIMT_WORKER)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(DAEMON_LIBS) -lcriterion
@@ -329,7 +351,6 @@ format: ## clang-format all sources
 # ---- GPU -----------------------------------------------------------------------------------
 
 # Device code on a GPU.  Linked so that the programs run on machines without our libraries.
-gpu_obj := $(call obj,$(wildcard kernels/*.cu))
 GPU_LIBS := -static-libgcc -static-libstdc++ -l:libdeflate.a -l:libz.a -l:libboost_context.a $(CUDA_LIBS)
 
 gpu_device_obj := $(call obj,$(addprefix tests/gpu/,gpu_device_simt.c gpu_device_cuda.cu)) $(gpu_obj)
@@ -344,7 +365,7 @@ $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(LIB_A)
 .PHONY: gpu-programs test-gpu bench-gpu
 gpu-programs:
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_epoch
+	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_epoch $(GPU_WORKER)
 
 # Jobs with damaged streams in `make test-gpu`, and of these some under the memory checker.
 DAMAGED ?= 1000000
@@ -418,6 +439,8 @@ bench-daemon: deps ## measure what the daemon costs, alone; DATA=DIR for more da
 # ---- install -------------------------------------------------------------------------------
 
 bindir     ?= $(prefix)/bin
+# wharfd looks in ../libexec, seen from where it is itself.
+libexecdir ?= $(prefix)/libexec
 libdir     ?= $(prefix)/lib
 includedir ?= $(prefix)/include
 mandir     ?= $(prefix)/share/man
@@ -457,7 +480,8 @@ install_list := \
     644:encoders/FORMAT.md:$(docdir)/FORMAT.md \
     644:daemon/DESIGN.md:$(docdir)/DESIGN.md \
     644:clientlib/example.c:$(docdir)/examples/example.c \
-    644:clientlib/example_async.c:$(docdir)/examples/example_async.c
+    644:clientlib/example_async.c:$(docdir)/examples/example_async.c \
+    $(if $(wildcard $(GPU_WORKER)),755:$(GPU_WORKER):$(libexecdir)/wharf/wharfd-gpu)
 
 # The configuration that is installed is all comments, and what the daemon says itself.
 $(BUILD)/wharfd.conf: $(DAEMON)

@@ -176,7 +176,7 @@ static void refill_interactive(struct wharf_front *front, struct wharf_tenant *t
                                uint64_t now_ns)
 {
     uint64_t elapsed_ns = now_ns - tenant->interactive_at_ns;
-    uint32_t n_tenants = wharf_sched_n_tenants(&front->sched, WHARF_LANE_NORMAL);
+    uint32_t n_tenants = wharf_place_n_tenants(front);
 
     if (elapsed_ns > WHARF_NS_PER_S)
         elapsed_ns = WHARF_NS_PER_S;
@@ -220,6 +220,7 @@ static struct wharf_job *job_take(struct wharf_session *session,
     job->begun_ns = 0;
     job->batch = NULL;
     job->n_pieces = 0;
+    job->attempt = 0;
     job->stopped = 0;
     job->state = WHARF_JOB_QUEUED;
     return job;
@@ -249,8 +250,7 @@ static void queue(struct wharf_front *front, struct wharf_job *job)
         job->destination->n_users++;
     if (timeout_ns)
         wharf_heap_insert(&front->deadlines, &job->deadline, job->taken_ns + timeout_ns);
-    wharf_sched_push(&front->sched, job);
-    front->nothing_fits = false;
+    wharf_place_push(front, job, false);
 }
 
 void wharf_front_admit(struct wharf_front *front, struct wharf_session *session,

@@ -43,4 +43,11 @@ struct wharf_backend {
 
 extern const struct wharf_backend_ops wharf_cpu_backend;
 
+/*
+ * The worker process that owns the GPU: start enters it in front->gpu.  Where the configuration
+ * names an engine it waits until the worker is ready, and is -ENODEV if it does not get so; with
+ * auto the worker gets ready in its own time, and where there is no GPU nothing is entered.
+ */
+extern const struct wharf_backend_ops wharf_gpu_backend;
+
 #endif

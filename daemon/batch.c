@@ -82,6 +82,11 @@ static void use_region(struct wharf_batch *batch, struct wharf_session *session,
     region->n_users++;
 }
 
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Takes over n copied entries, from `first` on.  Under the front lock.  Returns whether all are
  * good. */
 static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
@@ -98,6 +103,9 @@ static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
             refuse(piece, WHARF_BAD_REQUEST, reason, first + i);
             return false;
         }
+        batch->total_nbytes += (uint64_t)entry->chunk.src_nbytes + entry->chunk.dst_nbytes;
+        batch->max_chunk_nbytes = larger(batch->max_chunk_nbytes, entry->chunk.src_nbytes);
+        batch->max_chunk_nbytes = larger(batch->max_chunk_nbytes, entry->chunk.dst_nbytes);
         use_region(batch, session, entry->source);
         use_region(batch, session, entry->destination);
     }

@@ -30,6 +30,8 @@ struct wharf_batch {
     uint32_t first_bad;           /* lowest index of a bad chunk; n_chunks if there is none */
     struct wharf_outcome outcome; /* its outcome; or else sums so far */
     uint32_t engine;              /* what ran it; or else the last one */
+    uint64_t total_nbytes;        /* of all sources and destinations */
+    uint32_t max_chunk_nbytes;    /* of any one of them */
     uint64_t memory_nbytes;       /* of this memory, charged to the tenant */
     uint64_t *regions;            /* bit i: region i of the session is used by it */
     uint32_t n_region_words;

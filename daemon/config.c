@@ -244,6 +244,7 @@ void wharf_config_init(struct wharf_config *config)
     memset(config, 0, sizeof(*config));
     set_defaults("daemon", config);
     set_defaults("cpu", config);
+    set_defaults("gpu", config);
     set_defaults("schedule", config);
     set_defaults("quota", &config->quota);
     strcpy(config->listen.name, "wharfd");

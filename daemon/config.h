@@ -33,6 +33,7 @@ struct wharf_quota {
 #define WHARF_QUOTA_N_MEMBERS (sizeof(struct wharf_quota) / sizeof(uint64_t))
 
 enum wharf_config_io { WHARF_IO_AUTO, WHARF_IO_URING, WHARF_IO_EPOLL };
+enum wharf_config_gpu { WHARF_GPU_AUTO, WHARF_GPU_CUDA, WHARF_GPU_SIMT, WHARF_GPU_NONE };
 enum wharf_config_tenant { WHARF_TENANT_BY_PEER, WHARF_TENANT_BY_SOCKET };
 
 /* [listen NAME]: a further socket. */
@@ -67,6 +68,20 @@ struct wharf_config {
     char cpus[256];
     uint64_t nice;
     uint64_t spin_ns;
+    /* [gpu] */
+    uint64_t gpu_engine; /* enum wharf_config_gpu */
+    char gpu_worker[256];
+    uint64_t gpu_device;
+    uint64_t gpu_share_percent;
+    uint64_t gpu_chunk_nbytes;
+    uint64_t gpu_memory_nbytes;
+    uint64_t gpu_pin_after_ns;
+    uint64_t gpu_ahead_ns;
+    uint64_t gpu_idle_ns;
+    uint64_t gpu_stay_ns;
+    uint64_t gpu_hang_timeout_ns;
+    uint64_t gpu_start_timeout_ns;
+    uint64_t gpu_ban_ns;
     /* [schedule] */
     uint64_t interactive_percent;
     uint64_t background_age_ns;

@@ -2,8 +2,8 @@
 /*
  * config_table.c: every setting, with its default and its limits.
  *
- * Sections daemon, cpu and schedule are members of struct wharf_config, quota (and tenant, which
- * has the same keys) of struct wharf_quota, listen of struct wharf_config_listen.
+ * Sections daemon, cpu, gpu and schedule are members of struct wharf_config, quota (and tenant,
+ * which has the same keys) of struct wharf_quota, listen of struct wharf_config_listen.
  */
 #include "daemon/config_table.h"
 
@@ -11,6 +11,7 @@
 #include "daemon/log.h"
 #include "proto/wharf_ring.h"
 
+#define US ((uint64_t)1000)
 #define KiB ((uint64_t)1 << 10)
 #define MiB ((uint64_t)1 << 20)
 #define TiB ((uint64_t)1 << 40)
@@ -39,6 +40,14 @@ static const struct wharf_setting_choice io_kinds[] = {
     {"auto", WHARF_IO_AUTO},
     {"io_uring", WHARF_IO_URING},
     {"epoll", WHARF_IO_EPOLL},
+    {NULL, 0},
+};
+
+static const struct wharf_setting_choice gpu_engines[] = {
+    {"auto", WHARF_GPU_AUTO},
+    {"cuda", WHARF_GPU_CUDA},
+    {"simt", WHARF_GPU_SIMT},
+    {"none", WHARF_GPU_NONE},
     {NULL, 0},
 };
 
@@ -98,6 +107,42 @@ const struct wharf_setting wharf_settings[] = {
      "How far decoding stands back behind other programs."},
     {"cpu", "spin", DURATION, RELOADS, DAEMON(spin_ns), "200us", 0, 10 * MS, NULL,
      "How long an idle worker watches at most for a client's next job before it sleeps."},
+
+    {"gpu", "engine", CHOICE, AT_START, DAEMON(gpu_engine), "auto", 0, 0, gpu_engines,
+     "auto is cuda where there is a GPU that can be used, and none elsewhere; simt is the GPU's "
+     "code "
+     "run on the CPU, slowly, for tests."},
+    {"gpu", "worker", TEXT, AT_START, DAEMON(gpu_worker), "", 0,
+     sizeof(((struct wharf_config *)0)->gpu_worker), NULL,
+     "The program that owns the GPU; empty for wharfd-gpu (simt: wharfd-simt) in ../libexec/wharf "
+     "or "
+     "beside wharfd."},
+    {"gpu", "device", COUNT, AT_START, DAEMON(gpu_device), "0", 0, 255, NULL,
+     "Which GPU, by CUDA's number."},
+    {"gpu", "share", COUNT, AT_START, DAEMON(gpu_share_percent), "100", 1, 100, NULL,
+     "Percent of the GPU's multiprocessors that decoding may use."},
+    {"gpu", "chunk", BYTES, AT_START, DAEMON(gpu_chunk_nbytes), "256K", 4 * KiB, 256 * MiB, NULL,
+     "The largest chunk, in or out, that is decoded on the GPU.  Each of its some thousand warps "
+     "takes "
+     "twice this of its memory."},
+    {"gpu", "memory", BYTES, RELOADS, DAEMON(gpu_memory_nbytes), "8G", 0, 1024 * TiB, NULL,
+     "The most memory of clients that is pinned for the GPU; jobs elsewhere run on the CPU."},
+    {"gpu", "pin_after", DURATION, RELOADS, DAEMON(gpu_pin_after_ns), "20ms", 0, HOUR, NULL,
+     "A client's memory is pinned when it has been there for so long, unless its session wants the "
+     "GPU alone: then at once."},
+    {"gpu", "ahead", DURATION, RELOADS, DAEMON(gpu_ahead_ns), "1ms", 10 * US, S, NULL,
+     "Estimated time of what is handed to the GPU behind what it is doing: the longest that an "
+     "interactive job waits there."},
+    {"gpu", "idle", DURATION, AT_START, DAEMON(gpu_idle_ns), "200us", 0, S, NULL,
+     "The kernel leaves the GPU to others when there was no work for so long."},
+    {"gpu", "stay", DURATION, AT_START, DAEMON(gpu_stay_ns), "500us", 0, S, NULL,
+     "The kernel leaves, for a moment, after so long in any case; 0 for a GPU of wharf's own."},
+    {"gpu", "hang_timeout", DURATION, RELOADS, DAEMON(gpu_hang_timeout_ns), "2s", 10 * MS, HOUR,
+     NULL, "A job that takes so much longer than it may ends the worker, and runs on the CPU."},
+    {"gpu", "start_timeout", DURATION, AT_START, DAEMON(gpu_start_timeout_ns), "30s", 100 * MS,
+     HOUR, NULL, "How long a worker may take to get ready."},
+    {"gpu", "ban", DURATION, RELOADS, DAEMON(gpu_ban_ns), "10min", 0, 24 * HOUR, NULL,
+     "How long the CPU runs all jobs of a tenant whose jobs ended the worker three times."},
 
     {"schedule", "interactive_percent", COUNT, RELOADS, DAEMON(interactive_percent), "50", 0, 100,
      NULL,

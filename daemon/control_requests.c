@@ -9,6 +9,7 @@
 #include "daemon/clock.h"
 #include "daemon/connection.h"
 #include "daemon/estimate.h"
+#include "daemon/gpu_memory.h"
 
 /* ---- replies ------------------------------------------------------------------------------- */
 
@@ -64,23 +65,38 @@ static void fill_limits(const struct wharf_quota *quota, Wharf__Limits *limits)
     limits->max_connections = (uint32_t)quota->max_connections;
 }
 
+/* The engine of the GPU's worker, also while that is started again; AUTO: there is none. */
+static uint32_t gpu_engine(const struct wharf_connection *connection)
+{
+    struct wharf_front *front = &connection->server->front;
+
+    wharf_front_enter(front);
+    uint32_t engine = front->gpu_view.engine;
+    wharf_front_leave(front);
+    return engine;
+}
+
 static void reply_hello(struct wharf_connection *connection, uint32_t id)
 {
     Wharf__HelloReply hello = WHARF__HELLO_REPLY__INIT;
     Wharf__Limits limits = WHARF__LIMITS__INIT;
     Wharf__Reply reply = WHARF__REPLY__INIT;
     uint32_t codecs[WHARF_N_CODECS];
-    uint32_t engines[] = {WHARF_ENGINE_CPU, WHARF_ENGINE_REFERENCE};
+    uint32_t engines[3] = {WHARF_ENGINE_CPU, WHARF_ENGINE_REFERENCE};
+    uint32_t n_engines = 2;
 
     for (uint32_t i = 0; i < WHARF_N_CODECS; i++)
         codecs[i] = i;
+    engines[n_engines] = gpu_engine(connection);
+    if (engines[n_engines] != WHARF_ENGINE_AUTO)
+        n_engines++;
     fill_limits(&connection->tenant->quota, &limits);
     hello.version = WHARF_CONTROL_VERSION;
     hello.generation = connection->server->front.generation;
     hello.daemon_version = (char *)WHARF_VERSION;
     hello.n_codecs = WHARF_N_CODECS;
     hello.codecs = codecs;
-    hello.n_engines = sizeof(engines) / sizeof(engines[0]);
+    hello.n_engines = n_engines;
     hello.engines = engines;
     hello.limits = &limits;
     reply.id = id;
@@ -154,7 +170,8 @@ static int check_queue(const struct wharf_connection *connection,
     if (open->bring_arena && open->arena_nbytes == 0)
         return EINVAL;
     *ret_text = "this daemon has no such engine";
-    if (open->engine == WHARF_ENGINE_GPU || open->engine == WHARF_ENGINE_SIMT)
+    if ((open->engine == WHARF_ENGINE_GPU || open->engine == WHARF_ENGINE_SIMT) &&
+        open->engine != gpu_engine(connection))
         return EOPNOTSUPP;
     *ret_text = "n_entries is over max_entries, the limit of one queue";
     if (open->n_entries > quota->max_entries)
@@ -200,6 +217,11 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
     }
     session->socket = connection->fd;
     session->connection = connection;
+    struct wharf_region *arena = &session->regions[0];
+    if (arena->is_there)
+        arena->memory = wharf_gpu_memory_new(&server->front, session,
+                                             open->bring_arena ? fd : arena->segment.fd,
+                                             arena->segment.nbytes, false);
     *ret_session = session;
     return 0;
 }
@@ -256,6 +278,7 @@ static void handle_open_queue(struct wharf_connection *connection, uint32_t id,
     reply.body_case = WHARF__REPLY__BODY_OPEN_QUEUE;
     reply.open_queue = &queue;
     wharf_front_enter(&connection->server->front);
+    wharf_gpu_memory_add(&connection->server->front, session->regions[0].memory);
     wharf_front_add_session(&connection->server->front, session);
     wharf_front_leave(&connection->server->front);
     wharf_connection_send(connection, &reply, true);
@@ -307,6 +330,8 @@ static int add_region(struct wharf_connection *connection,
     if (r < 0)
         return r;
     r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &segment);
+    struct wharf_gpu_memory *known =
+        r < 0 ? NULL : wharf_gpu_memory_new(front, session, fd, memory->nbytes, memory->read_only);
     wharf_front_enter(front);
     if (r < 0) {
         wharf_tenant_give_back(connection->tenant, &use);
@@ -316,7 +341,9 @@ static int add_region(struct wharf_connection *connection,
             .is_there = true,
             .read_only = memory->read_only,
             .segment = segment,
+            .memory = known,
         };
+        wharf_gpu_memory_add(front, known);
         session->use.n_descriptors += use.n_descriptors;
         session->use.memory_nbytes += use.memory_nbytes;
     }
@@ -360,10 +387,12 @@ static int remove_region(struct wharf_connection *connection, uint32_t number)
         r = -EBUSY;
     } else {
         segment = region->segment;
-        *region = (struct wharf_region){.is_there = false};
         use.memory_nbytes = segment.nbytes;
         session->use.n_descriptors -= use.n_descriptors;
         session->use.memory_nbytes -= use.memory_nbytes;
+        if (wharf_gpu_memory_drop(front, region->memory, &use))
+            use = (struct wharf_use){.n_jobs = 0};
+        *region = (struct wharf_region){.is_there = false};
     }
     wharf_front_leave(front);
     if (r == 0)

@@ -142,13 +142,13 @@ static bool may_interrupt(const struct running *running, const struct wharf_job 
 static void let_others(struct running *running)
 {
     struct wharf_front *front = running->worker->backend->front;
-    uint64_t n_slices = 1 + wharf_sched_n_tenants(&front->sched, WHARF_LANE_NORMAL);
+    uint64_t n_slices = 1 + wharf_place_n_tenants(front);
     uint64_t until_ns = wharf_now_ns() + n_slices * front->config.slice_ns;
     const struct wharf_job *job;
     struct wharf_piece piece;
 
     while (front->n_sleeping == 0 && wharf_now_ns() < until_ns) {
-        job = wharf_sched_first(&front->sched, front->config.long_ns);
+        job = wharf_place_first_for_cpu(front, front->config.long_ns);
         if (!job || !may_interrupt(running, job) ||
             !wharf_front_next(front, front->config.long_ns, &piece))
             break;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/job.h"
+#include "daemon/piece.h"
 #include "encoders/codec.h"
 
 struct wharf_front;
@@ -26,5 +26,13 @@ void wharf_cpu_buffer_deinit(struct wharf_cpu_buffer *buffer);
  */
 void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
                    struct wharf_piece *piece, struct wharf_decode_poll *poll);
+
+/*
+ * Decodes one chunk of a piece to `out`, which has room for all of its output: its destination, or
+ * memory aside.  Otherwise as above.
+ */
+void wharf_cpu_run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
+                         const struct wharf_piece *piece, uint32_t at, uint8_t *out,
+                         struct wharf_decode_poll *poll, struct wharf_outcome *ret_outcome);
 
 #endif

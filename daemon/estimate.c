@@ -13,13 +13,38 @@
 #define LEAST_NS_PER_KIB 32u
 #define MOST_NS_PER_KIB (100u * 1024u)
 
+/*
+ * A warp's: it may be a hundred times slower than a processor, and one that is played by the CPU
+ * some thousand times.  Sizes of what it is given are below 2^30, so times fit 64 bits.
+ */
+#define START_WARP_NS_PER_KIB (100u * 1024u)
+#define MOST_WARP_NS_PER_KIB (1000u * 1000u * 1000u)
+
 /* Smaller samples tell more about the clock than about the codec. */
 #define LEAST_SAMPLE_NBYTES 4096u
+
+static uint32_t within(const struct wharf_estimates *estimates, uint64_t price)
+{
+    if (price < estimates->least_ns_per_kib)
+        return estimates->least_ns_per_kib;
+    return price < estimates->most_ns_per_kib ? (uint32_t)price : estimates->most_ns_per_kib;
+}
 
 void wharf_estimates_init(struct wharf_estimates *estimates)
 {
     for (unsigned i = 0; i < WHARF_N_CODECS; i++)
         estimates->ns_per_kib[i] = START_NS_PER_KIB;
+    estimates->least_ns_per_kib = LEAST_NS_PER_KIB;
+    estimates->most_ns_per_kib = MOST_NS_PER_KIB;
+}
+
+void wharf_estimates_init_device(struct wharf_estimates *estimates, const uint32_t *ns_per_kib)
+{
+    estimates->least_ns_per_kib = LEAST_NS_PER_KIB;
+    estimates->most_ns_per_kib = MOST_WARP_NS_PER_KIB;
+    for (unsigned i = 0; i < WHARF_N_CODECS; i++)
+        estimates->ns_per_kib[i] =
+            ns_per_kib[i] ? within(estimates, ns_per_kib[i]) : START_WARP_NS_PER_KIB;
 }
 
 uint64_t wharf_estimate_ns(const struct wharf_estimates *estimates, uint32_t codec,
@@ -33,16 +58,12 @@ void wharf_estimates_learn(struct wharf_estimates *estimates, uint32_t codec, ui
                            uint64_t out_nbytes, uint64_t took_ns)
 {
     uint64_t nbytes = in_nbytes + out_nbytes;
-    uint64_t price;
 
     if (nbytes < LEAST_SAMPLE_NBYTES)
         return;
     /* An hour is below 2^42 ns. */
-    price = took_ns < (uint64_t)1 << 42 ? took_ns * 1024 / nbytes : MOST_NS_PER_KIB;
-    if (price < LEAST_NS_PER_KIB)
-        price = LEAST_NS_PER_KIB;
-    if (price > MOST_NS_PER_KIB)
-        price = MOST_NS_PER_KIB;
+    uint32_t price =
+        within(estimates, took_ns < (uint64_t)1 << 42 ? took_ns * 1024 / nbytes : UINT64_MAX);
     /* Up at once by half of what was missing, down slowly: estimates that are too low hurt others.
      */
     uint32_t *learnt = &estimates->ns_per_kib[codec];

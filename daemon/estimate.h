@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * estimate.h: how long a chunk will take on one processor.
+ * estimate.h: how long a chunk will take on one processor, or on one warp of a GPU.
  *
  * A chunk's work is its input plus its capacity for output, in bytes, and a constant.  What one
  * unit of that costs is learnt for each codec and each tenant: a tenant whose chunks are slower
@@ -19,9 +19,14 @@ enum { WHARF_N_CODECS = 0 WHARF_CODEC_LIST(X) };
 
 struct wharf_estimates {
     uint32_t ns_per_kib[WHARF_N_CODECS];
+    uint32_t least_ns_per_kib, most_ns_per_kib; /* what they stay within */
 };
 
+/* Of a processor. */
 void wharf_estimates_init(struct wharf_estimates *estimates);
+
+/* Of a device's warp, from what was measured there: 0 where nothing is known. */
+void wharf_estimates_init_device(struct wharf_estimates *estimates, const uint32_t *ns_per_kib);
 
 /* `codec` is one that there is. */
 uint64_t wharf_estimate_ns(const struct wharf_estimates *estimates, uint32_t codec,

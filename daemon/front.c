@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,12 +36,16 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     front->loop = loop;
     front->config = *config;
     front->loop_wakes_at_ns = WHARF_NEVER;
+    front->promise_fd = -1;
+    front->gpu_wake_fd = -1;
     wharf_tenants_init(&front->tenants);
     wharf_list_init(&front->sessions);
     wharf_list_init(&front->watched);
     wharf_list_init(&front->unpublished);
     wharf_list_init(&front->events);
-    wharf_sched_init(&front->sched, config->slice_ns);
+    wharf_list_init(&front->memories);
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
+        wharf_sched_init(&front->sched[i], (enum wharf_pool)i, config->slice_ns);
     /* Holds are short: waiting awake for a while is cheaper than sleeping. */
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
@@ -48,6 +53,9 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     pthread_mutexattr_destroy(&attributes);
     if (r != 0)
         return -r;
+    front->gpu_wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (front->gpu_wake_fd < 0)
+        return -errno;
     if (getrandom(&front->generation, sizeof(front->generation), 0) != sizeof(front->generation))
         return -EIO;
     return 0;
@@ -56,6 +64,7 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
 void wharf_front_deinit(struct wharf_front *front)
 {
     wharf_tenants_deinit(&front->tenants);
+    wharf_close_fd(front->gpu_wake_fd);
     pthread_mutex_destroy(&front->lock);
 }
 
@@ -214,7 +223,8 @@ static bool call_worker(struct wharf_front *front)
 /* Whether somebody looks at the rings before long. */
 static bool somebody_looks(const struct wharf_front *front)
 {
-    return front->n_awake > 0 || (front->n_sleeping == 0 && front->n_short > 0);
+    return front->n_awake > 0 || front->gpu_view.looks ||
+           (front->n_sleeping == 0 && front->n_short > 0);
 }
 
 /* Arms all watched sessions.  If some cannot be because there is something in their rings, somebody
@@ -246,9 +256,11 @@ static void settle(struct wharf_front *front)
 {
     if (wharf_front_watches(front) && !somebody_looks(front))
         arm_all(front, wharf_now_ns());
-    while (front->sched.n_queued > front->n_awake && !front->nothing_fits)
+    while (wharf_place_n_for_cpu(front) > front->n_awake && !front->nothing_fits)
         if (!call_worker(front))
             break;
+    if (front->gpu && !front->called_gpu && wharf_place_wants_gpu(front))
+        front->called_gpu = front->gpu->ops->call(front->gpu);
     /* Jobs' deadlines are nobody else's business while all workers sleep or are busy. */
     if (front->deadlines.root && front->deadlines.root->key < front->loop_wakes_at_ns)
         front->wake_loop = true;
@@ -264,6 +276,7 @@ struct wakes {
     uint32_t n;
     void *called[2];
     uint32_t n_called;
+    void *gpu;
     bool loop;
 };
 
@@ -305,12 +318,16 @@ static void unlock(struct wharf_front *front, struct wakes *wakes)
     wakes->n_called = front->n_called;
     memcpy(wakes->called, front->called, front->n_called * sizeof(front->called[0]));
     front->n_called = 0;
+    wakes->gpu = front->called_gpu;
+    front->called_gpu = NULL;
     pthread_mutex_unlock(&front->lock);
     /* One that rang, and sleeps until it is answered, before workers that may watch from now on. */
     if (wakes->n > 0)
         wake_client(wakes->items[0].session, wakes->items[0].kinds);
     for (uint32_t i = 0; i < wakes->n_called; i++)
         front->backend->ops->wake(wakes->called[i]);
+    if (wakes->gpu)
+        wharf_gpu_backend.wake(wakes->gpu);
     if (wakes->loop)
         wharf_loop_wake(front->loop);
 }
@@ -347,8 +364,21 @@ void wharf_front_add_session(struct wharf_front *front, struct wharf_session *se
 {
     wharf_list_append(&front->sessions, &session->session_link);
     session->tenant->stats.n_sessions++;
+    wharf_front_tell_cpu_only(front, session);
     /* Watched, until somebody finds it quiet: so it is armed by the rules for all. */
     wharf_front_watch(front, session, wharf_now_ns());
+}
+
+void wharf_front_tell_cpu_only(struct wharf_front *front, struct wharf_session *session)
+{
+    const struct wharf_gpu_view *gpu = &front->gpu_view;
+    bool has_gpu =
+        gpu->is_up && (session->engine == WHARF_ENGINE_AUTO || session->engine == gpu->engine);
+
+    session->ring_flags &= ~(uint32_t)WHARF_RING_CPU_ONLY;
+    if (!has_gpu)
+        session->ring_flags |= WHARF_RING_CPU_ONLY;
+    wharf_ring_store_flags(&session->ring.d->flags, session->ring_flags);
 }
 
 bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, uint32_t n_packets)
@@ -395,7 +425,7 @@ void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *s
     if (session->is_watched)
         unwatch(session);
     wharf_list_remove(&session->publish_link);
-    wharf_sched_drop(&front->sched, session);
+    wharf_place_drop(front, session);
     front->nothing_fits = false;
     /* Keeps it from being released while its jobs are gone through. */
     session->n_pins++;

@@ -16,6 +16,7 @@
 
 #include "daemon/backend.h"
 #include "daemon/config.h"
+#include "daemon/front_place.h"
 #include "daemon/heap.h"
 #include "daemon/job.h"
 #include "daemon/list.h"
@@ -28,7 +29,12 @@ struct wharf_loop;
 struct wharf_front {
     pthread_mutex_t lock;
     struct wharf_loop *loop;
-    struct wharf_backend *backend;
+    struct wharf_backend *backend; /* the CPU's */
+    struct wharf_backend *gpu;     /* or NULL */
+    int gpu_wake_fd;               /* an eventfd, for the GPU's thread */
+    int promise_fd;                /* the lock of Hello's promise, for the worker; -1: none */
+    struct wharf_list memories;    /* gpu_memory.h: all that the GPU could use */
+    uint32_t last_memory;
     struct wharf_config config; /* as the loop thread last gave it */
     uint64_t generation;
     bool is_draining;
@@ -38,13 +44,18 @@ struct wharf_front {
     struct wharf_list watched;  /* whose rings are looked at without being rung for */
     struct wharf_list unpublished;
     struct wharf_list events; /* sessions that the loop thread has to look at */
-    struct wharf_sched sched;
+    struct wharf_sched sched[WHARF_N_POOLS];
+    struct wharf_gpu_view gpu_view;
+    uint32_t n_waiting;  /* jobs that wait for memory */
+    int64_t cpu_lead_ns; /* what pool ANY has had more of an engine than its own one */
+    int64_t gpu_lead_ns;
     struct wharf_heap deadlines; /* of jobs */
     uint64_t loop_wakes_at_ns;   /* when the loop thread will look at them by itself */
     /* To be done when the lock is left. */
     bool wake_loop;
     void *called[2]; /* threads of engines */
     uint32_t n_called;
+    void *called_gpu; /* likewise */
 
     /* The engine's threads.  One that is awake looks at the rings before it does anything long. */
     uint32_t n_workers;
@@ -87,6 +98,9 @@ bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, 
 /* Takes nothing more; the news is IS_DRAINED, once. */
 void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session);
 
+/* Whether its jobs all run on the CPU at present, as its ring's flag says. */
+void wharf_front_tell_cpu_only(struct wharf_front *front, struct wharf_session *session);
+
 /* The session is over: nothing more is published.  The news is IS_FREE, once.  Without the lock. */
 void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *session);
 
@@ -114,6 +128,13 @@ bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_
  * pieces can be interrupted say so at least once for each slice.
  */
 void wharf_front_going_on(struct wharf_front *front, struct wharf_piece *piece, uint64_t now_ns);
+
+/*
+ * For the backend of the GPU: a piece of at most so many chunks of what wharf_place_first_for_gpu
+ * gave.  Returns what one warp would take for all of them.
+ */
+uint64_t wharf_front_take_for_gpu(struct wharf_front *front, struct wharf_job *job,
+                                  uint32_t most_chunks, struct wharf_piece *ret_piece);
 
 /* The piece is done: the last write to client memory has happened. */
 void wharf_front_done(struct wharf_front *front, struct wharf_piece *piece);

@@ -57,6 +57,7 @@ void wharf_front_complete_job(struct wharf_front *front, struct wharf_job *job,
         .result = (uint16_t)outcome->result,
         .reason = (uint16_t)outcome->reason,
         .engine = (uint8_t)end->engine,
+        .attempt = job->attempt,
         .flags = end->has_results ? WHARF_COMPLETION_RESULTS : 0,
         .bit_offset = outcome->bit_offset,
         .in_nbytes = outcome->in_nbytes,
@@ -79,7 +80,7 @@ static void hurry(struct wharf_front *front, struct wharf_job *job)
     wharf_front_unqueue(front, job);
     job->lane = WHARF_LANE_INTERACTIVE;
     job->estimate_ns = 0;
-    wharf_sched_push_front(&front->sched, job);
+    wharf_place_push(front, job, true);
 }
 
 void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint32_t result,

@@ -18,87 +18,140 @@ static uint64_t estimate_chunk(const struct wharf_job *job, uint32_t index)
                              chunk->src_nbytes, chunk->dst_nbytes);
 }
 
+/* What a chunk of a batch, or a job of one chunk, takes on a processor and on a warp. */
+static uint64_t chunk_cpu_ns(const struct wharf_job *job, uint32_t index)
+{
+    return job->batch ? estimate_chunk(job, index) : job->estimate_ns;
+}
+
+static uint64_t chunk_warp_ns(const struct wharf_job *job, uint32_t index)
+{
+    const struct wharf_chunk *chunk = job->batch ? &job->batch->entries[index].chunk : NULL;
+
+    return wharf_place_warp_ns(job, chunk ? chunk->src_nbytes : job->submission.src_nbytes,
+                               chunk ? chunk->dst_nbytes : job->submission.dst_nbytes);
+}
+
 void wharf_front_unqueue(struct wharf_front *front, struct wharf_job *job)
 {
-    wharf_sched_remove(&front->sched, job);
+    wharf_place_remove(front, job);
     front->nothing_fits = false;
 }
 
-/* The first background job of some queue has waited long enough: it is a normal one now. */
+/* The first background job of some queue of each pool has waited long enough: it is a normal one
+ * now. */
 static void age_background(struct wharf_front *front, uint64_t now_ns)
 {
-    struct wharf_job *job = wharf_sched_background(&front->sched);
-
-    if (!job || now_ns - job->taken_ns < front->config.background_age_ns)
-        return;
-    wharf_front_unqueue(front, job);
-    job->lane = WHARF_LANE_NORMAL;
-    wharf_sched_push(&front->sched, job);
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++) {
+        struct wharf_job *job = wharf_sched_background(&front->sched[i]);
+        if (!job || now_ns - job->taken_ns < front->config.background_age_ns)
+            continue;
+        wharf_front_unqueue(front, job);
+        job->lane = WHARF_LANE_NORMAL;
+        wharf_place_push(front, job, false);
+    }
 }
 
-/* As many chunks as fit into a slice, at least one; all that are left of a batch that was stopped,
- * since each of them costs next to nothing then. */
-static void cut_slice(struct wharf_front *front, struct wharf_job *job, struct wharf_piece *piece)
+/* What an engine takes at once. */
+struct appetite {
+    uint64_t (*chunk_ns)(const struct wharf_job *job, uint32_t index);
+    uint64_t most_ns; /* of chunk_ns, in all; but one chunk in any case */
+    uint32_t most_chunks;
+};
+
+/* As many chunks as the engine takes, at least one; all that are left of a batch that was stopped,
+ * since each of them costs next to nothing then.  Returns their time, by the engine's measure. */
+static uint64_t cut_slice(struct wharf_front *front, struct wharf_job *job,
+                          const struct appetite *appetite, struct wharf_piece *piece)
 {
     struct wharf_batch *batch = job->batch;
     uint32_t left = batch->n_chunks - batch->n_handed_out;
+    uint64_t sum_ns = 0;
 
     piece->kind = WHARF_PIECE_SLICE;
     piece->first_chunk = batch->n_handed_out;
     piece->n_chunks = left;
     if (!job->stopped) {
         piece->n_chunks = 1;
-        piece->estimate_ns = estimate_chunk(job, piece->first_chunk);
-        while (piece->n_chunks < left && piece->n_chunks < MOST_CHUNKS) {
-            uint64_t more_ns = estimate_chunk(job, piece->first_chunk + piece->n_chunks);
-            if (piece->estimate_ns + more_ns > front->config.slice_ns)
+        sum_ns = appetite->chunk_ns(job, piece->first_chunk);
+        while (piece->n_chunks < left && piece->n_chunks < appetite->most_chunks) {
+            uint64_t more_ns = appetite->chunk_ns(job, piece->first_chunk + piece->n_chunks);
+            if (sum_ns + more_ns > appetite->most_ns)
                 break;
-            piece->estimate_ns += more_ns;
+            sum_ns += more_ns;
             piece->n_chunks++;
         }
     }
     batch->n_handed_out += piece->n_chunks;
-    if (batch->n_handed_out == batch->n_chunks)
+    if (batch->n_handed_out == batch->n_chunks) {
         wharf_front_unqueue(front, job);
-    else
+    } else {
+        wharf_sched_shrink(&front->sched[job->pool], job, job->backlog_ns / left * piece->n_chunks);
         job->estimate_ns = estimate_chunk(job, batch->n_handed_out);
+    }
+    return sum_ns;
 }
 
-static void cut_piece(struct wharf_front *front, struct wharf_job *job, uint64_t now_ns,
-                      struct wharf_piece *piece)
+static uint64_t cut_piece(struct wharf_front *front, struct wharf_job *job, uint64_t now_ns,
+                          const struct appetite *appetite, struct wharf_piece *piece)
 {
-    *piece = (struct wharf_piece){.job = job};
+    uint64_t sum_ns;
+
+    *piece = (struct wharf_piece){.job = job, .pool = job->pool};
     if (job->batch) {
-        cut_slice(front, job, piece);
+        sum_ns = cut_slice(front, job, appetite, piece);
     } else {
         piece->kind =
             job->submission.opcode == WHARF_OP_BATCH ? WHARF_PIECE_OPEN : WHARF_PIECE_CHUNK;
-        piece->estimate_ns = job->estimate_ns;
+        piece->n_chunks = 1;
+        sum_ns = appetite->chunk_ns(job, 0);
         wharf_front_unqueue(front, job);
         job->state = WHARF_JOB_RUNNING;
         job->begun_ns = now_ns;
     }
     job->n_pieces++;
     job->session->n_pieces++;
-    piece->charged_ns = piece->estimate_ns;
-    wharf_sched_charge(&front->sched, job, (int64_t)piece->estimate_ns);
+    return sum_ns;
+}
+
+static void charge_estimate(struct wharf_front *front, struct wharf_piece *piece,
+                            uint64_t estimate_ns)
+{
+    piece->estimate_ns = piece->charged_ns = estimate_ns;
+    wharf_sched_charge(&front->sched[piece->pool], piece->job, (int64_t)estimate_ns);
 }
 
 bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_piece *ret_piece)
 {
+    struct appetite appetite = {chunk_cpu_ns, front->config.slice_ns, MOST_CHUNKS};
     uint64_t now_ns;
 
-    if (front->sched.n_queued == 0)
+    if (wharf_place_n_for_cpu(front) == 0)
         return false;
     now_ns = wharf_now_ns();
     age_background(front, now_ns);
-    struct wharf_job *job = wharf_sched_first(&front->sched, most_ns);
+    struct wharf_job *job = wharf_place_first_for_cpu(front, most_ns);
     if (!job) {
         front->nothing_fits = true;
         return false;
     }
-    cut_piece(front, job, now_ns, ret_piece);
+    charge_estimate(front, ret_piece, cut_piece(front, job, now_ns, &appetite, ret_piece));
+    wharf_place_took(front, ret_piece, &front->cpu_lead_ns);
     return true;
+}
+
+uint64_t wharf_front_take_for_gpu(struct wharf_front *front, struct wharf_job *job,
+                                  uint32_t most_chunks, struct wharf_piece *ret_piece)
+{
+    const struct wharf_gpu_view *gpu = &front->gpu_view;
+    /* Small enough pieces to keep to what may be handed over, and large enough for all warps. */
+    struct appetite appetite = {chunk_warp_ns, front->config.gpu_ahead_ns * gpu->n_warps,
+                                most_chunks < MOST_CHUNKS ? most_chunks : MOST_CHUNKS};
+    uint64_t warp_ns = cut_piece(front, job, wharf_now_ns(), &appetite, ret_piece);
+
+    charge_estimate(front, ret_piece, warp_ns / gpu->n_warps);
+    wharf_place_took(front, ret_piece, &front->gpu_lead_ns);
+    return warp_ns;
 }
 
 /* ---- back ---------------------------------------------------------------------------------- */
@@ -133,8 +186,7 @@ static void open_done(struct wharf_front *front, const struct wharf_piece *piece
     }
     job->batch = piece->batch;
     job->estimate_ns = estimate_chunk(job, 0);
-    wharf_sched_push_front(&front->sched, job);
-    front->nothing_fits = false;
+    wharf_place_push(front, job, true);
 }
 
 static void merge_slice(struct wharf_batch *batch, const struct wharf_piece *piece)
@@ -182,7 +234,7 @@ static uint64_t charge(struct wharf_front *front, struct wharf_piece *piece, uin
     uint64_t used_ns = now_ns - piece->begun_ns - piece->others_ns;
     int64_t missing_ns = (int64_t)(used_ns - piece->charged_ns);
 
-    wharf_sched_charge(&front->sched, job, missing_ns);
+    wharf_sched_charge(&front->sched[piece->pool], job, missing_ns);
     if (job->lane == WHARF_LANE_INTERACTIVE)
         job->session->tenant->interactive_ns -= missing_ns;
     piece->charged_ns = used_ns;
@@ -215,13 +267,14 @@ static void settle_account(struct wharf_front *front, struct wharf_piece *piece)
     stats->busy_ns += took_ns;
     if (piece->kind == WHARF_PIECE_OPEN || piece->engine == WHARF_ENGINE_AUTO)
         return;
-    stats->n_chunks += piece->kind == WHARF_PIECE_SLICE ? piece->n_chunks : 1;
+    stats->n_chunks += piece->n_chunks;
     stats->in_nbytes += piece->in_nbytes;
     stats->out_nbytes += piece->out_nbytes;
     /* What was stopped half-way tells nothing. */
     if (!job->stopped)
-        wharf_estimates_learn(&tenant->estimates, job->submission.codec, piece->source_nbytes,
-                              piece->capacity_nbytes, took_ns);
+        wharf_estimates_learn(piece->warp_ns ? &tenant->device_estimates : &tenant->estimates,
+                              job->submission.codec, piece->source_nbytes, piece->capacity_nbytes,
+                              piece->warp_ns ? piece->warp_ns : took_ns);
 }
 
 void wharf_front_forget_job(struct wharf_front *front, struct wharf_job *job)
@@ -245,6 +298,8 @@ void wharf_front_done(struct wharf_front *front, struct wharf_piece *piece)
 
     job->n_pieces--;
     session->n_pieces--;
+    if (piece->attempt > job->attempt)
+        job->attempt = piece->attempt;
     settle_account(front, piece);
     if (session->state == WHARF_SESSION_DEAD) {
         if (piece->kind == WHARF_PIECE_OPEN)

@@ -38,10 +38,13 @@ struct wharf_job {
     uint64_t taken_ns;                /* when the submission was taken */
     uint64_t begun_ns;                /* when an engine began it */
     uint64_t estimate_ns;             /* of the next piece */
+    uint64_t backlog_ns;              /* of all that is queued of it */
     uint32_t next_free;               /* slot of the next free job of the session */
     uint32_t n_pieces;                /* that engines have */
     uint8_t state;                    /* enum wharf_job_state */
     uint8_t lane;                     /* enum wharf_lane */
+    uint8_t pool;                     /* enum wharf_pool, or NONE while it waits for memory */
+    uint8_t attempt;                  /* how often it was begun anew; stays at 255 */
     uint8_t stopped; /* WHARF_CANCELLED or WHARF_DEADLINE: nothing more of it is begun; else 0.
                         Read without the lock too. */
 };
@@ -57,7 +60,9 @@ struct wharf_piece {
     enum wharf_piece_kind kind;
     struct wharf_job *job;
     uint32_t first_chunk; /* of a slice */
-    uint32_t n_chunks;
+    uint32_t n_chunks;    /* 1 if it is no slice */
+    uint8_t pool;         /* enum wharf_pool that it came from */
+    uint8_t attempt;      /* how often it was begun anew because an engine died */
     uint64_t estimate_ns;
     uint64_t charged_ns; /* so far */
     /* Filled by the engine. */
@@ -65,6 +70,7 @@ struct wharf_piece {
     uint64_t begun_ns;
     uint64_t ended_ns;
     uint64_t others_ns;     /* of the time between, what its thread gave to other pieces */
+    uint64_t warp_ns;       /* on a GPU: the time of its warps, together; else 0 */
     uint64_t source_nbytes; /* of all that was run, good or bad: what estimates are made of */
     uint64_t capacity_nbytes;
     uint64_t in_nbytes; /* of what was decoded well */

@@ -9,9 +9,9 @@
 /* Tenants, and sessions of each, that are looked at for a short job before giving up. */
 #define MOST_LOOKS 64
 
-void wharf_sched_init(struct wharf_sched *sched, uint64_t slice_ns)
+void wharf_sched_init(struct wharf_sched *sched, enum wharf_pool pool, uint64_t slice_ns)
 {
-    *sched = (struct wharf_sched){.slice_ns = slice_ns};
+    *sched = (struct wharf_sched){.pool = pool, .slice_ns = slice_ns};
     for (unsigned i = 0; i < WHARF_N_LANES; i++)
         wharf_turns_init(&sched->tenants[i]);
 }
@@ -31,84 +31,116 @@ void wharf_sched_session_init(struct wharf_sched_session *session)
         wharf_list_init(&session->lane[i].jobs);
         session->lane[i].n_jobs = 0;
     }
+    session->backlog_ns = 0;
 }
 
 /* ---- queues -------------------------------------------------------------------------------- */
 
-static void join(struct wharf_sched *sched, struct wharf_session *session, unsigned lane)
+static struct wharf_sched_tenant *of_tenant(const struct wharf_sched *sched,
+                                            struct wharf_tenant *tenant)
 {
-    struct wharf_tenant *tenant = session->tenant;
-    int64_t slice_ns = (int64_t)sched->slice_ns;
-    int64_t tenant_ns = slice_ns * (int64_t)tenant->quota.weight / 100;
+    return &tenant->sched[sched->pool];
+}
 
-    session->sched.lane[lane].n_jobs++;
+static struct wharf_sched_session *of_session(const struct wharf_sched *sched,
+                                              struct wharf_session *session)
+{
+    return &session->sched[sched->pool];
+}
+
+static void join(struct wharf_sched *sched, struct wharf_job *job)
+{
+    struct wharf_session *session = job->session;
+    struct wharf_sched_tenant *tenant = of_tenant(sched, session->tenant);
+    struct wharf_sched_session *own = of_session(sched, session);
+    int64_t slice_ns = (int64_t)sched->slice_ns;
+    int64_t tenant_ns = slice_ns * (int64_t)session->tenant->quota.weight / 100;
+    unsigned lane = job->lane;
+
+    own->lane[lane].n_jobs++;
+    own->backlog_ns += job->backlog_ns;
     sched->n_queued++;
-    wharf_turns_join(&tenant->sched.lane[lane].sessions, &session->sched.lane[lane].turn, slice_ns);
-    wharf_turns_join(&sched->tenants[lane], &tenant->sched.lane[lane].turn,
+    sched->backlog_ns += job->backlog_ns;
+    wharf_turns_join(&tenant->lane[lane].sessions, &own->lane[lane].turn, slice_ns);
+    wharf_turns_join(&sched->tenants[lane], &tenant->lane[lane].turn,
                      tenant_ns > 0 ? tenant_ns : 1);
 }
 
 static void leave(struct wharf_sched *sched, struct wharf_session *session, unsigned lane,
                   uint32_t n_jobs)
 {
-    struct wharf_tenant *tenant = session->tenant;
+    struct wharf_sched_tenant *tenant = of_tenant(sched, session->tenant);
+    struct wharf_sched_session *own = of_session(sched, session);
 
-    session->sched.lane[lane].n_jobs -= n_jobs;
+    own->lane[lane].n_jobs -= n_jobs;
     sched->n_queued -= n_jobs;
-    if (session->sched.lane[lane].n_jobs)
+    if (own->lane[lane].n_jobs)
         return;
-    wharf_turns_leave(&tenant->sched.lane[lane].sessions, &session->sched.lane[lane].turn);
-    if (tenant->sched.lane[lane].sessions.n_members == 0)
-        wharf_turns_leave(&sched->tenants[lane], &tenant->sched.lane[lane].turn);
+    wharf_turns_leave(&tenant->lane[lane].sessions, &own->lane[lane].turn);
+    if (tenant->lane[lane].sessions.n_members == 0)
+        wharf_turns_leave(&sched->tenants[lane], &tenant->lane[lane].turn);
 }
 
 void wharf_sched_push(struct wharf_sched *sched, struct wharf_job *job)
 {
-    wharf_list_append(&job->session->sched.lane[job->lane].jobs, &job->link);
-    join(sched, job->session, job->lane);
+    wharf_list_append(&of_session(sched, job->session)->lane[job->lane].jobs, &job->link);
+    join(sched, job);
 }
 
 void wharf_sched_push_front(struct wharf_sched *sched, struct wharf_job *job)
 {
     /* The end of the list that begins with the first element. */
-    wharf_list_append(job->session->sched.lane[job->lane].jobs.next, &job->link);
-    join(sched, job->session, job->lane);
+    wharf_list_append(of_session(sched, job->session)->lane[job->lane].jobs.next, &job->link);
+    join(sched, job);
 }
 
 void wharf_sched_remove(struct wharf_sched *sched, struct wharf_job *job)
 {
     wharf_list_remove(&job->link);
+    wharf_sched_shrink(sched, job, job->backlog_ns);
     leave(sched, job->session, job->lane, 1);
+}
+
+void wharf_sched_shrink(struct wharf_sched *sched, struct wharf_job *job, uint64_t less_ns)
+{
+    if (less_ns > job->backlog_ns)
+        less_ns = job->backlog_ns;
+    job->backlog_ns -= less_ns;
+    of_session(sched, job->session)->backlog_ns -= less_ns;
+    sched->backlog_ns -= less_ns;
 }
 
 void wharf_sched_drop(struct wharf_sched *sched, struct wharf_session *session)
 {
+    struct wharf_sched_session *own = of_session(sched, session);
+
+    sched->backlog_ns -= own->backlog_ns;
+    own->backlog_ns = 0;
     for (unsigned i = 0; i < WHARF_N_LANES; i++) {
-        if (session->sched.lane[i].n_jobs == 0)
+        if (own->lane[i].n_jobs == 0)
             continue;
-        wharf_list_init(&session->sched.lane[i].jobs);
-        leave(sched, session, i, session->sched.lane[i].n_jobs);
+        wharf_list_init(&own->lane[i].jobs);
+        leave(sched, session, i, own->lane[i].n_jobs);
     }
 }
 
 /* ---- choosing ------------------------------------------------------------------------------ */
 
-/* From members of struct wharf_sched_tenant and struct wharf_sched_session to what they are part
- * of. */
-static struct wharf_tenant *tenant_of(struct wharf_turn *turn, unsigned lane)
+/* From turns to what they are part of. */
+static struct wharf_sched_tenant *tenant_of(struct wharf_turn *turn, unsigned lane)
 {
     char *start = (char *)turn - offsetof(struct wharf_sched_tenant, lane[0].turn) -
                   lane * sizeof(((struct wharf_sched_tenant *)0)->lane[0]);
 
-    return (struct wharf_tenant *)(void *)(start - offsetof(struct wharf_tenant, sched));
+    return (struct wharf_sched_tenant *)(void *)start;
 }
 
-static struct wharf_session *session_of(struct wharf_turn *turn, unsigned lane)
+static struct wharf_sched_session *session_of(struct wharf_turn *turn, unsigned lane)
 {
     char *start = (char *)turn - offsetof(struct wharf_sched_session, lane[0].turn) -
                   lane * sizeof(((struct wharf_sched_session *)0)->lane[0]);
 
-    return (struct wharf_session *)(void *)(start - offsetof(struct wharf_session, sched));
+    return (struct wharf_sched_session *)(void *)start;
 }
 
 static struct wharf_job *first_of_lane(struct wharf_sched *sched, unsigned lane)
@@ -117,8 +149,8 @@ static struct wharf_job *first_of_lane(struct wharf_sched *sched, unsigned lane)
 
     if (!turn)
         return NULL;
-    turn = wharf_turns_first(&tenant_of(turn, lane)->sched.lane[lane].sessions);
-    return WHARF_LIST_FIRST(&session_of(turn, lane)->sched.lane[lane].jobs, struct wharf_job, link);
+    turn = wharf_turns_first(&tenant_of(turn, lane)->lane[lane].sessions);
+    return WHARF_LIST_FIRST(&session_of(turn, lane)->lane[lane].jobs, struct wharf_job, link);
 }
 
 /* Of a tenant's jobs that are first in their sessions' queues, and short: the one whose turn is
@@ -133,8 +165,8 @@ static struct wharf_job *short_of_tenant(struct wharf_turns *sessions, unsigned 
     WHARF_LIST_FOR(link, &sessions->members)
     {
         struct wharf_turn *turn = WHARF_LIST_ENTRY(link, struct wharf_turn, link);
-        struct wharf_job *job = WHARF_LIST_FIRST(&session_of(turn, lane)->sched.lane[lane].jobs,
-                                                 struct wharf_job, link);
+        struct wharf_job *job =
+            WHARF_LIST_FIRST(&session_of(turn, lane)->lane[lane].jobs, struct wharf_job, link);
         uint64_t away = wharf_turns_away(sessions, turn);
         if (job->estimate_ns <= most_ns && away < least) {
             best = job;
@@ -160,7 +192,7 @@ static struct wharf_job *short_of_lane(struct wharf_sched *sched, unsigned lane,
     WHARF_LIST_FOR(link, &tenants->members)
     {
         struct wharf_turn *turn = WHARF_LIST_ENTRY(link, struct wharf_turn, link);
-        struct wharf_turns *sessions = &tenant_of(turn, lane)->sched.lane[lane].sessions;
+        struct wharf_turns *sessions = &tenant_of(turn, lane)->lane[lane].sessions;
         uint64_t away = wharf_turns_away(tenants, turn);
         struct wharf_job *job = away < least ? short_of_tenant(sessions, lane, most_ns) : NULL;
         if (job) {
@@ -178,13 +210,19 @@ static struct wharf_job *short_of_lane(struct wharf_sched *sched, unsigned lane,
     return best;
 }
 
+struct wharf_job *wharf_sched_first_of_lane(struct wharf_sched *sched, unsigned lane,
+                                            uint64_t most_ns)
+{
+    return most_ns == WHARF_NEVER ? first_of_lane(sched, lane)
+                                  : short_of_lane(sched, lane, most_ns);
+}
+
 struct wharf_job *wharf_sched_first(struct wharf_sched *sched, uint64_t most_ns)
 {
     struct wharf_job *job = NULL;
 
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++)
-        job = most_ns == WHARF_NEVER ? first_of_lane(sched, lane)
-                                     : short_of_lane(sched, lane, most_ns);
+        job = wharf_sched_first_of_lane(sched, lane, most_ns);
     return job;
 }
 
@@ -195,29 +233,27 @@ struct wharf_job *wharf_sched_background(struct wharf_sched *sched)
 
     if (!turn)
         return NULL;
-    struct wharf_tenant *tenant = tenant_of(turn, WHARF_LANE_BACKGROUND);
-    struct wharf_turns *sessions = &tenant->sched.lane[WHARF_LANE_BACKGROUND].sessions;
+    struct wharf_turns *sessions =
+        &tenant_of(turn, WHARF_LANE_BACKGROUND)->lane[WHARF_LANE_BACKGROUND].sessions;
     struct wharf_turn *session_turn = WHARF_LIST_FIRST(&sessions->members, struct wharf_turn, link);
-    struct wharf_session *session = session_of(session_turn, WHARF_LANE_BACKGROUND);
+    struct wharf_sched_session *session = session_of(session_turn, WHARF_LANE_BACKGROUND);
     wharf_turns_skip(sessions, session_turn);
     wharf_turns_skip(tenants, turn);
-    return WHARF_LIST_FIRST(&session->sched.lane[WHARF_LANE_BACKGROUND].jobs, struct wharf_job,
-                            link);
+    return WHARF_LIST_FIRST(&session->lane[WHARF_LANE_BACKGROUND].jobs, struct wharf_job, link);
 }
 
 void wharf_sched_charge(struct wharf_sched *sched, struct wharf_job *job, int64_t used_ns)
 {
-    struct wharf_session *session = job->session;
-    struct wharf_tenant *tenant = session->tenant;
+    struct wharf_sched_session *session = of_session(sched, job->session);
+    struct wharf_sched_tenant *tenant = of_tenant(sched, job->session->tenant);
     unsigned lane = job->lane;
 
-    wharf_turns_charge(&tenant->sched.lane[lane].sessions, &session->sched.lane[lane].turn,
-                       used_ns);
-    wharf_turns_charge(&sched->tenants[lane], &tenant->sched.lane[lane].turn, used_ns);
+    wharf_turns_charge(&tenant->lane[lane].sessions, &session->lane[lane].turn, used_ns);
+    wharf_turns_charge(&sched->tenants[lane], &tenant->lane[lane].turn, used_ns);
     /* What goes before other tenants' jobs is part of the tenant's share all the same. */
     if (lane == WHARF_LANE_INTERACTIVE)
         wharf_turns_charge(&sched->tenants[WHARF_LANE_NORMAL],
-                           &tenant->sched.lane[WHARF_LANE_NORMAL].turn, used_ns);
+                           &tenant->lane[WHARF_LANE_NORMAL].turn, used_ns);
 }
 
 uint32_t wharf_sched_n_tenants(const struct wharf_sched *sched, enum wharf_lane lane)

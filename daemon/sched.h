@@ -21,16 +21,29 @@ enum wharf_lane {
     WHARF_N_LANES,
 };
 
+/*
+ * Who may run a job, hence which of several schedulers has it.  Fairness is within each; who picks
+ * from more than one sees to it between them (front_place.h).
+ */
+enum wharf_pool {
+    WHARF_POOL_CPU, /* the CPU alone */
+    WHARF_POOL_GPU, /* the GPU's worker alone, as long as there is one */
+    WHARF_POOL_ANY, /* whichever is done earlier */
+    WHARF_N_POOLS,
+};
+
 struct wharf_job;
 struct wharf_session;
 
 struct wharf_sched {
+    enum wharf_pool pool;
     struct wharf_turns tenants[WHARF_N_LANES];
-    uint32_t n_queued; /* jobs in all queues */
-    uint64_t slice_ns; /* quantum of a tenant of weight 100, and of a session */
+    uint32_t n_queued;   /* jobs in all queues */
+    uint64_t backlog_ns; /* the CPU's time for all of them, estimated */
+    uint64_t slice_ns;   /* quantum of a tenant of weight 100, and of a session */
 };
 
-/* Parts of a tenant and of a session. */
+/* Parts of a tenant and of a session, for each pool. */
 struct wharf_sched_tenant {
     struct {
         struct wharf_turn turn;
@@ -43,9 +56,10 @@ struct wharf_sched_session {
         struct wharf_list jobs;
         uint32_t n_jobs;
     } lane[WHARF_N_LANES];
+    uint64_t backlog_ns; /* of its jobs here */
 };
 
-void wharf_sched_init(struct wharf_sched *sched, uint64_t slice_ns);
+void wharf_sched_init(struct wharf_sched *sched, enum wharf_pool pool, uint64_t slice_ns);
 void wharf_sched_tenant_init(struct wharf_sched_tenant *tenant);
 void wharf_sched_session_init(struct wharf_sched_session *session);
 
@@ -57,11 +71,16 @@ void wharf_sched_remove(struct wharf_sched *sched, struct wharf_job *job);
 /* Forgets all jobs of a session at once, without touching them. */
 void wharf_sched_drop(struct wharf_sched *sched, struct wharf_session *session);
 
+/* Its estimated backlog, job->backlog_ns, is less by this much. */
+void wharf_sched_shrink(struct wharf_sched *sched, struct wharf_job *job, uint64_t less_ns);
+
 /*
  * The job whose turn it is, which stays in its queue; NULL if there is none.  With most_ns, only
  * one whose estimate is at most that; of many queues not all may be looked at then.
  */
 struct wharf_job *wharf_sched_first(struct wharf_sched *sched, uint64_t most_ns);
+struct wharf_job *wharf_sched_first_of_lane(struct wharf_sched *sched, unsigned lane,
+                                            uint64_t most_ns);
 
 /* The first job of some background queue, a different queue each time; NULL if there is none. */
 struct wharf_job *wharf_sched_background(struct wharf_sched *sched);

@@ -10,6 +10,7 @@
 #include "daemon/clock.h"
 #include "daemon/connection.h"
 #include "daemon/gate.h"
+#include "daemon/gpu_memory.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
@@ -26,11 +27,27 @@
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
+/* What the GPU's worker still has stays charged until it lets it go. */
+static void drop_memories(struct wharf_server *server, struct wharf_session *session)
+{
+    wharf_front_enter(&server->front);
+    for (uint32_t i = 0; i < session->n_regions; i++) {
+        struct wharf_region *region = &session->regions[i];
+        struct wharf_use use = {.n_descriptors = i > 0, .memory_nbytes = region->segment.nbytes};
+        if (!wharf_gpu_memory_drop(&server->front, region->memory, &use))
+            continue;
+        session->use.n_descriptors -= use.n_descriptors;
+        session->use.memory_nbytes -= use.memory_nbytes;
+    }
+    wharf_front_leave(&server->front);
+}
+
 void wharf_server_reap_session(struct wharf_server *server, struct wharf_session *session)
 {
     struct wharf_tenant *tenant = session->tenant;
-    struct wharf_use use = session->use;
 
+    drop_memories(server, session);
+    struct wharf_use use = session->use;
     if (wharf_reaper_session(server->reaper, session))
         return;
     wharf_front_enter(&server->front);
@@ -213,7 +230,8 @@ static void apply_config(struct wharf_server *server)
     set_max_connections(server);
     wharf_front_enter(&server->front);
     server->front.config = server->config;
-    server->front.sched.slice_ns = server->config.slice_ns;
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
+        server->front.sched[i].slice_ns = server->config.slice_ns;
     wharf_tenants_reload(&server->front.tenants, &server->config);
     wharf_front_leave(&server->front);
 }
@@ -268,6 +286,9 @@ static int start(struct wharf_server *server)
         r = wharf_gate_new(server, &server->gate);
     if (r == 0)
         r = wharf_cpu_backend.start(&server->front, &server->config);
+    server->front.promise_fd = server->promise_fd;
+    if (r == 0)
+        r = wharf_gpu_backend.start(&server->front, &server->config);
     return r;
 }
 
@@ -322,6 +343,8 @@ int wharf_server_run(struct wharf_server *server)
 void wharf_server_deinit(struct wharf_server *server)
 {
     wharf_listeners_close(server);
+    if (server->front.gpu)
+        server->front.gpu->ops->stop(server->front.gpu);
     if (server->front.backend)
         server->front.backend->ops->stop(server->front.backend);
     wharf_gate_free(server->gate);

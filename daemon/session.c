@@ -100,7 +100,9 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
     wharf_list_init(&session->publish_link);
     wharf_list_init(&session->event_link);
     wharf_list_init(&session->session_link);
-    wharf_sched_session_init(&session->sched);
+    wharf_list_init(&session->waiting);
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
+        wharf_sched_session_init(&session->sched[i]);
     int r = make_rings(session, options);
     if (r == 0)
         r = make_regions(session, options);

@@ -25,7 +25,10 @@ struct wharf_region {
     bool read_only;
     uint32_t n_users; /* jobs in flight that name it */
     struct wharf_segment segment;
+    struct wharf_gpu_memory *memory; /* NULL: the GPU cannot have it */
 };
+
+struct wharf_gpu_memory;
 
 enum wharf_session_state {
     WHARF_SESSION_LIVE,
@@ -47,7 +50,7 @@ struct wharf_session {
     struct wharf_tenant *tenant;
     uint8_t state;         /* enum wharf_session_state */
     uint8_t default_class; /* a lane's class, never DEFAULT */
-    uint8_t engine;        /* enum wharf_engine: AUTO, CPU or REFERENCE */
+    uint8_t engine;        /* enum wharf_engine */
     bool is_broken;        /* the client broke the order of indices */
     uint8_t told;          /* bit i: the loop thread knows of enum wharf_session_news i */
 
@@ -75,7 +78,8 @@ struct wharf_session {
     struct wharf_list publish_link; /* completions are written, but not published */
     struct wharf_list event_link;   /* the loop thread has to look at it */
     struct wharf_list session_link; /* in the list of all */
-    struct wharf_sched_session sched;
+    struct wharf_list waiting;      /* jobs whose memory is not ready for the GPU yet */
+    struct wharf_sched_session sched[WHARF_N_POOLS];
 
     struct wharf_use use; /* charged for it */
     void *connection;     /* the loop thread's */

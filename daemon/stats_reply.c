@@ -14,6 +14,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/connection.h"
+#include "daemon/front_place.h"
 
 /* ---- places -------------------------------------------------------------------------------- */
 
@@ -190,7 +191,7 @@ static void add_info(struct page *page, const struct group *group)
 COPY(copy_uptime, 1e-9 * (double)(wharf_now_ns() - server->started_ns))
 COPY(copy_workers, server->front.n_workers)
 COPY(copy_busy, server->front.n_short + server->front.n_long)
-COPY(copy_queued, server->front.sched.n_queued)
+COPY(copy_queued, wharf_place_n_queued(&server->front))
 COPY(copy_connections, tenant->used.n_connections)
 COPY(copy_descriptors, tenant->used.n_descriptors)
 COPY(copy_memory, tenant->used.memory_nbytes)

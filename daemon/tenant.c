@@ -48,7 +48,8 @@ static void forget_surplus(struct wharf_tenants *tenants)
     }
 }
 
-static struct wharf_tenant *tenant_new(const char *name, const struct wharf_config *config)
+static struct wharf_tenant *tenant_new(const struct wharf_tenants *tenants, const char *name,
+                                       const struct wharf_config *config)
 {
     struct wharf_tenant *tenant = calloc(1, sizeof(*tenant));
 
@@ -56,8 +57,10 @@ static struct wharf_tenant *tenant_new(const char *name, const struct wharf_conf
         return NULL;
     strncpy(tenant->name, name, sizeof(tenant->name) - 1);
     tenant->quota = wharf_config_quota_of(config, tenant->name);
-    wharf_sched_tenant_init(&tenant->sched);
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
+        wharf_sched_tenant_init(&tenant->sched[i]);
     wharf_estimates_init(&tenant->estimates);
+    wharf_estimates_init_device(&tenant->device_estimates, tenants->device_ns_per_kib);
     return tenant;
 }
 
@@ -77,7 +80,7 @@ struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char
         }
     }
     forget_surplus(tenants);
-    tenant = tenant_new(name, config);
+    tenant = tenant_new(tenants, name, config);
     if (!tenant)
         return NULL;
     tenant->number = ++tenants->last_number;

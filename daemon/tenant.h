@@ -25,6 +25,13 @@ struct wharf_use {
     uint64_t memory_nbytes;
 };
 
+/* Whether a tenant's jobs may be what ended the GPU's worker. */
+struct wharf_gpu_trust {
+    uint32_t n_alone;   /* items that it still has to have run alone; 0: it is not suspected */
+    uint32_t n_strikes; /* workers that ended while they ran an item of it alone */
+    uint64_t banned_until_ns; /* all its jobs run on the CPU */
+};
+
 struct wharf_tenant {
     char name[WHARF_CONFIG_NAME_NBYTES]; /* uid:1000, or socket:NAME */
     struct wharf_list link;
@@ -32,9 +39,11 @@ struct wharf_tenant {
     struct wharf_quota quota;
     struct wharf_use used;
     uint32_t n_hung_gates; /* processes that its descriptors have hung */
-    uint32_t n_pins;       /* others that refer to it without using anything */
-    struct wharf_sched_tenant sched;
-    struct wharf_estimates estimates;
+    struct wharf_gpu_trust gpu_trust;
+    uint32_t n_pins; /* others that refer to it without using anything */
+    struct wharf_sched_tenant sched[WHARF_N_POOLS];
+    struct wharf_estimates estimates;        /* of a processor */
+    struct wharf_estimates device_estimates; /* of a warp of the GPU */
     struct wharf_tenant_stats stats;
     /* Time that it may still use in the interactive lane. */
     int64_t interactive_ns;
@@ -42,6 +51,7 @@ struct wharf_tenant {
 };
 
 struct wharf_tenants {
+    uint32_t device_ns_per_kib[WHARF_N_CODECS]; /* what new tenants' estimates begin with */
     struct wharf_list list;
     uint32_t n;
     uint64_t last_number;

@@ -49,6 +49,14 @@ static void on_status(struct wharf_timer *timer)
     wharf_timer_set(daemon->server.loop, timer, wharf_now_ns() + STATUS_NS, on_status);
 }
 
+static uint64_t busy_since(const struct wharf_front *front)
+{
+    uint64_t cpu_ns = front->backend->ops->busy_since(front->backend);
+    uint64_t gpu_ns = front->gpu ? front->gpu->ops->busy_since(front->gpu) : WHARF_NEVER;
+
+    return cpu_ns < gpu_ns ? cpu_ns : gpu_ns;
+}
+
 /* The loop turns, the front lock can be had, and no worker hangs: the daemon is alive. */
 static void on_watchdog(struct wharf_timer *timer)
 {
@@ -57,7 +65,7 @@ static void on_watchdog(struct wharf_timer *timer)
     uint64_t now_ns = wharf_now_ns();
 
     wharf_front_enter(&server->front);
-    uint64_t since_ns = server->front.backend->ops->busy_since(server->front.backend);
+    uint64_t since_ns = busy_since(&server->front);
     wharf_front_leave(&server->front);
     if (since_ns == WHARF_NEVER || now_ns < since_ns ||
         now_ns - since_ns < server->config.stuck_timeout_ns)

@@ -11,14 +11,17 @@ enum { OPTION_PRINT_CONFIG = 256, OPTION_CHECK_CONFIG };
 
 void wharf_options_print_help(void)
 {
-    puts("usage: wharfd [--socket PATH] [--engine auto|cpu] [--config FILE]\n"
+    puts("usage: wharfd [--socket PATH] [--engine auto|cpu|cuda|simt] [--config FILE]\n"
          "\n"
          "The wharf daemon: decompresses for every process that connects to its socket.  It runs "
          "in\n"
          "the foreground, as any user.\n"
          "\n"
          "  -s, --socket PATH    listen there, instead of where the configuration says\n"
-         "  -e, --engine ENGINE  what runs jobs: auto (the default) or cpu\n"
+         "  -e, --engine ENGINE  what runs jobs beside the CPU: auto (the default) is cuda where "
+         "there\n"
+         "                       is a GPU, cpu is nothing, simt the GPU's code on the CPU, for "
+         "tests\n"
          "  -c, --config FILE    read this configuration instead of " WHARF_CONFIG_PATH "\n"
          "      --check-config   read the configuration, say what is wrong, and end\n"
          "      --print-config   print a configuration file with all defaults, and end\n"
@@ -35,11 +38,25 @@ static int usage(const char *what, const char *argument)
     return -EINVAL;
 }
 
-static int check_engine(const char *engine)
+/* As in the configuration, but that to have no GPU's engine is called by what there is then. */
+static const struct {
+    const char *name;
+    enum wharf_config_gpu engine;
+} engines[] = {
+    {"auto", WHARF_GPU_AUTO},
+    {"cpu", WHARF_GPU_NONE},
+    {"cuda", WHARF_GPU_CUDA},
+    {"simt", WHARF_GPU_SIMT},
+};
+enum { N_ENGINES = sizeof(engines) / sizeof(engines[0]) };
+
+/* Returns the place of an engine in the table, or -EINVAL. */
+static int find_engine(const char *name)
 {
-    if (!engine || strcmp(engine, "auto") == 0 || strcmp(engine, "cpu") == 0)
-        return 0;
-    return usage("this daemon has no such engine; it has auto and cpu", engine);
+    for (int i = 0; i < N_ENGINES; i++)
+        if (strcmp(engines[i].name, name) == 0)
+            return i;
+    return usage("there is no such engine; there are auto, cpu, cuda and simt", name);
 }
 
 int wharf_options_parse(int argc, char **argv, struct wharf_options_line *ret_options)
@@ -89,7 +106,7 @@ int wharf_options_parse(int argc, char **argv, struct wharf_options_line *ret_op
         return usage("takes no arguments", argv[optind]);
     if (options.socket && (!*options.socket || strlen(options.socket) >= WHARF_CONFIG_PATH_NBYTES))
         return usage("a socket's path has 1 to 107 bytes", options.socket);
-    if (check_engine(options.engine) < 0)
+    if (options.engine && find_engine(options.engine) < 0)
         return -EINVAL;
     *ret_options = options;
     return 0;
@@ -106,5 +123,7 @@ int wharf_options_load(const struct wharf_options_line *options, struct wharf_co
         r = wharf_config_load(config, path ? path : WHARF_CONFIG_PATH, message, message_nbytes);
     if (r == 0 && options->socket)
         strcpy(config->listen.path, options->socket);
+    if (r == 0 && options->engine)
+        config->gpu_engine = engines[find_engine(options->engine)].engine;
     return r;
 }

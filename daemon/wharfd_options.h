@@ -10,7 +10,7 @@
 struct wharf_options_line {
     const char *config_path; /* NULL: the default one, which need not exist */
     const char *socket;      /* NULL: as the configuration says */
-    const char *engine;      /* auto, cpu; NULL: auto */
+    const char *engine;      /* auto, cpu, cuda, simt; NULL: as the configuration says */
     bool prints_config;
     bool checks_config;
     bool prints_version;

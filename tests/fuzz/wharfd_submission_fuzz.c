@@ -322,7 +322,7 @@ static void finish(struct client *client)
         count(client);
     }
     check(session->n_in_flight == 0 && session->n_pieces == 0);
-    check(front.sched.n_queued == 0 && !front.deadlines.root);
+    check(wharf_place_n_queued(&front) == 0 && !front.deadlines.root);
     check(session->regions[0].n_users == 0);
     check(session->is_broken || client->n_taken == client->n_completed);
     check(session->is_broken || client->taken_sum == client->completed_sum);
@@ -336,7 +336,8 @@ static void client_deinit(struct client *client)
     for (unsigned k = 0; k < N_PIECES; k++)
         end_piece(&client->pieces[k]);
     check(is_free(client));
-    check(front.sched.n_queued == 0 && !front.deadlines.root && !wharf_front_watches(&front));
+    check(wharf_place_n_queued(&front) == 0 && !front.deadlines.root &&
+          !wharf_front_watches(&front));
     check(session->tenant->used.memory_nbytes == 0);
     munmap(client->c, client->ring_nbytes);
     wharf_session_free(session);

@@ -201,10 +201,10 @@ Test(wharfd_cancel, deadlines_pass_while_their_session_is_forgotten)
         usleep(3000 + 700 * round);
         test_front_client_deinit(&client);
         /* The other session's second job is all that can be queued. */
-        cr_assert_leq(TEST_FRONT_LOCKED(test_front.sched.n_queued), 1, "after %u", round);
+        cr_assert_leq(TEST_FRONT_LOCKED(wharf_place_n_queued(&test_front)), 1, "after %u", round);
     }
     test_front_client_deinit(&busy);
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.sched.n_queued), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(wharf_place_n_queued(&test_front)), 0);
     cr_assert_null(TEST_FRONT_LOCKED(test_front.deadlines.root));
     test_front_stop();
 }

@@ -200,7 +200,7 @@ Test(wharfd_front, killed_session_is_free_when_its_pieces_are_done, .init = test
     usleep(5000);
     test_front_client_deinit(&client);
     cr_assert_null(TEST_FRONT_LOCKED(test_front.deadlines.root));
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.sched.n_queued), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(wharf_place_n_queued(&test_front)), 0);
     test_front_stop();
 }
 

@@ -129,16 +129,16 @@ static struct wharf_session sessions[3]; /* two of the first tenant, one of the 
 
 static void set_up(void)
 {
-    wharf_sched_init(&sched, 1000);
+    wharf_sched_init(&sched, WHARF_POOL_CPU, 1000);
     for (unsigned i = 0; i < 2; i++) {
         memset(&tenants[i], 0, sizeof(tenants[i]));
         tenants[i].quota.weight = 100;
-        wharf_sched_tenant_init(&tenants[i].sched);
+        wharf_sched_tenant_init(&tenants[i].sched[WHARF_POOL_CPU]);
     }
     for (unsigned i = 0; i < 3; i++) {
         memset(&sessions[i], 0, sizeof(sessions[i]));
         sessions[i].tenant = &tenants[i / 2];
-        wharf_sched_session_init(&sessions[i].sched);
+        wharf_sched_session_init(&sessions[i].sched[WHARF_POOL_CPU]);
     }
 }
 

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/front_place.h"
+
+#include "daemon/front.h"
+#include "daemon/gpu_memory.h"
+#include "kernels/device_batch.h"
+
+/* Jobs whose memory is not what it was when they were queued that are moved at one pick. */
+#define MOST_MOVED 16
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+uint32_t wharf_place_n_queued(const struct wharf_front *front)
+{
+    uint32_t n = front->n_waiting;
+
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
+        n += front->sched[i].n_queued;
+    return n;
+}
+
+uint32_t wharf_place_n_for_cpu(const struct wharf_front *front)
+{
+    uint32_t n = front->sched[WHARF_POOL_CPU].n_queued + front->sched[WHARF_POOL_ANY].n_queued;
+
+    return front->gpu_view.is_up ? n : n + front->sched[WHARF_POOL_GPU].n_queued;
+}
+
+uint32_t wharf_place_n_tenants(const struct wharf_front *front)
+{
+    uint32_t n = 0;
+
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
+        n += wharf_sched_n_tenants(&front->sched[i], WHARF_LANE_NORMAL);
+    return n;
+}
+
+bool wharf_place_wants_gpu(const struct wharf_front *front)
+{
+    return front->gpu_view.is_wanted ||
+           (front->gpu_view.is_up && front->sched[WHARF_POOL_GPU].n_queued > 0);
+}
+
+uint64_t wharf_place_warp_ns(const struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nbytes)
+{
+    /* Larger chunks are not for a device: what it takes to say so does not matter. */
+    if (in_nbytes > WHARF_DEVICE_CHUNK_MAX_NBYTES)
+        in_nbytes = WHARF_DEVICE_CHUNK_MAX_NBYTES;
+    if (out_nbytes > WHARF_DEVICE_CHUNK_MAX_NBYTES)
+        out_nbytes = WHARF_DEVICE_CHUNK_MAX_NBYTES;
+    return wharf_estimate_ns(&job->session->tenant->device_estimates, job->submission.codec,
+                             in_nbytes, out_nbytes);
+}
+
+/* The time until a warp is free for one more item: what is queued behind the warps' first ones,
+ * which all of them share. */
+static uint64_t wait_ns(const struct wharf_gpu_view *gpu)
+{
+    if (gpu->n_in_flight < gpu->n_warps)
+        return 0;
+    return gpu->in_flight_ns / gpu->n_in_flight * (gpu->n_in_flight - gpu->n_warps + 1) /
+           gpu->n_warps;
+}
+
+bool wharf_place_gpu_has_room(const struct wharf_front *front)
+{
+    return wait_ns(&front->gpu_view) <= front->config.gpu_ahead_ns;
+}
+
+/* What the first chunk of a job takes. */
+static void next_chunk_ns(const struct wharf_job *job, uint64_t *ret_cpu_ns, uint64_t *ret_warp_ns)
+{
+    const struct wharf_submission *submission = &job->submission;
+    uint64_t in_nbytes = submission->src_nbytes, out_nbytes = submission->dst_nbytes;
+
+    if (job->batch) {
+        const struct wharf_chunk *chunk = &job->batch->entries[job->batch->n_handed_out].chunk;
+        in_nbytes = chunk->src_nbytes;
+        out_nbytes = chunk->dst_nbytes;
+    }
+    *ret_cpu_ns = wharf_estimate_ns(&job->session->tenant->estimates, submission->codec, in_nbytes,
+                                    out_nbytes);
+    *ret_warp_ns = wharf_place_warp_ns(job, in_nbytes, out_nbytes);
+}
+
+/* ---- which pool ---------------------------------------------------------------------------- */
+
+static bool is_small_enough(const struct wharf_front *front, const struct wharf_job *job)
+{
+    uint64_t most = front->config.gpu_chunk_nbytes;
+
+    if (job->batch)
+        return job->batch->max_chunk_nbytes <= most;
+    return job->submission.src_nbytes <= most && job->submission.dst_nbytes <= most;
+}
+
+static enum wharf_pool choose(const struct wharf_front *front, const struct wharf_job *job)
+{
+    const struct wharf_gpu_view *gpu = &front->gpu_view;
+    const struct wharf_session *session = job->session;
+    bool is_forced = session->engine == gpu->engine;
+
+    /* Opening a batch, or dropping the rest of one, is the CPU's work in any case. */
+    if (!gpu->is_up || job->stopped || (!is_forced && session->engine != WHARF_ENGINE_AUTO) ||
+        (job->submission.opcode == WHARF_OP_BATCH && !job->batch))
+        return WHARF_POOL_CPU;
+    /* Who did harm to the worker before does none again, whatever it asks for. */
+    if (session->tenant->gpu_trust.banned_until_ns > job->taken_ns)
+        return WHARF_POOL_CPU;
+    enum wharf_gpu_memory_state state = wharf_gpu_memory_of_job(job);
+    if (is_forced)
+        return state == WHARF_GPU_MEMORY_READY || state == WHARF_GPU_MEMORY_REFUSED
+                   ? WHARF_POOL_GPU
+                   : (enum wharf_pool)WHARF_POOL_NONE;
+    if (state != WHARF_GPU_MEMORY_READY || !(gpu->codecs >> job->submission.codec & 1) ||
+        !is_small_enough(front, job))
+        return WHARF_POOL_CPU;
+    return WHARF_POOL_ANY;
+}
+
+/* Whether the GPU, with what it has to do, would be done with a job before the CPU is that takes it
+ * up when it has done `before_ns` of other things. */
+static bool is_better_on_gpu(const struct wharf_front *front, const struct wharf_job *job,
+                             uint64_t before_ns)
+{
+    const struct wharf_gpu_view *gpu = &front->gpu_view;
+    uint64_t cpu_ns, warp_ns;
+
+    if (!gpu->is_up || wharf_gpu_memory_of_job(job) != WHARF_GPU_MEMORY_READY)
+        return false;
+    next_chunk_ns(job, &cpu_ns, &warp_ns);
+    return gpu->latency_ns + warp_ns + wait_ns(gpu) < before_ns + cpu_ns;
+}
+
+/* What waits for the CPU's threads besides this job, shared by them. */
+static uint64_t cpu_backlog_ns(const struct wharf_front *front, const struct wharf_job *job)
+{
+    uint64_t sum_ns =
+        front->sched[WHARF_POOL_CPU].backlog_ns + front->sched[WHARF_POOL_ANY].backlog_ns;
+
+    if (front->n_workers == 0 || front->n_sleeping > 0)
+        return 0;
+    return (sum_ns - job->backlog_ns) / front->n_workers;
+}
+
+/* ---- queues -------------------------------------------------------------------------------- */
+
+/* Opened batches have all their chunks before them. */
+static uint64_t backlog_of(const struct wharf_job *job)
+{
+    uint64_t nbytes;
+
+    if (job->stopped || !job->batch)
+        return job->estimate_ns;
+    nbytes = job->batch->total_nbytes;
+    return wharf_estimate_ns(&job->session->tenant->estimates, job->submission.codec, nbytes, 0);
+}
+
+void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front)
+{
+    enum wharf_pool pool = choose(front, job);
+
+    job->pool = (uint8_t)pool;
+    if (job->pool == WHARF_POOL_NONE) {
+        wharf_list_append(&job->session->waiting, &job->link);
+        front->n_waiting++;
+        return;
+    }
+    job->backlog_ns = backlog_of(job);
+    if (at_front)
+        wharf_sched_push_front(&front->sched[pool], job);
+    else
+        wharf_sched_push(&front->sched[pool], job);
+    if (pool == WHARF_POOL_ANY && is_better_on_gpu(front, job, cpu_backlog_ns(front, job)))
+        front->gpu_view.is_wanted = true;
+    else if (pool != WHARF_POOL_GPU)
+        front->nothing_fits = false;
+}
+
+void wharf_place_remove(struct wharf_front *front, struct wharf_job *job)
+{
+    if (job->pool == WHARF_POOL_NONE) {
+        wharf_list_remove(&job->link);
+        front->n_waiting--;
+        return;
+    }
+    wharf_sched_remove(&front->sched[job->pool], job);
+}
+
+void wharf_place_drop(struct wharf_front *front, struct wharf_session *session)
+{
+    while (!wharf_list_is_empty(&session->waiting)) {
+        wharf_list_remove(session->waiting.next);
+        front->n_waiting--;
+    }
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
+        wharf_sched_drop(&front->sched[i], session);
+}
+
+void wharf_place_waiting(struct wharf_front *front, struct wharf_session *session)
+{
+    struct wharf_list jobs;
+
+    /* Those that still have to wait come back to the list. */
+    wharf_list_init(&jobs);
+    while (!wharf_list_is_empty(&session->waiting)) {
+        struct wharf_list *link = session->waiting.next;
+        wharf_list_remove(link);
+        wharf_list_append(&jobs, link);
+        front->n_waiting--;
+    }
+    while (!wharf_list_is_empty(&jobs)) {
+        struct wharf_job *job = WHARF_LIST_FIRST(&jobs, struct wharf_job, link);
+        wharf_list_remove(&job->link);
+        wharf_place_push(front, job, false);
+    }
+}
+
+/* ---- picking ------------------------------------------------------------------------------- */
+
+/* Of the first jobs of two pools that one engine serves, the one whose pool has had less of its
+ * time. */
+static struct wharf_job *by_turns(struct wharf_job *own, struct wharf_job *any, int64_t lead_ns)
+{
+    if (!own || !any)
+        return own ? own : any;
+    return lead_ns > 0 ? own : any;
+}
+
+void wharf_place_took(const struct wharf_front *front, const struct wharf_piece *piece,
+                      int64_t *lead_ns)
+{
+    bool is_any = piece->pool == WHARF_POOL_ANY;
+    enum wharf_pool other = is_any ? WHARF_POOL_CPU : WHARF_POOL_ANY;
+
+    if (is_any && lead_ns == &front->gpu_lead_ns)
+        other = WHARF_POOL_GPU;
+    if (front->sched[other].n_queued == 0)
+        *lead_ns = 0;
+    else
+        *lead_ns += is_any ? (int64_t)piece->estimate_ns : -(int64_t)piece->estimate_ns;
+}
+
+struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t most_ns)
+{
+    struct wharf_sched *sched = front->sched;
+    struct wharf_job *job = NULL;
+
+    for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
+        struct wharf_job *own = wharf_sched_first_of_lane(&sched[WHARF_POOL_CPU], lane, most_ns);
+        struct wharf_job *any = wharf_sched_first_of_lane(&sched[WHARF_POOL_ANY], lane, most_ns);
+        if (any && is_better_on_gpu(front, any, 0)) {
+            front->gpu_view.is_wanted = front->gpu_view.has_left = true;
+            any = NULL;
+        }
+        job = by_turns(own, any, front->cpu_lead_ns);
+        /* No GPU at present: all run on the CPU. */
+        if (!job && !front->gpu_view.is_up)
+            job = wharf_sched_first_of_lane(&sched[WHARF_POOL_GPU], lane, most_ns);
+    }
+    return job;
+}
+
+/* Jobs that were queued for the GPU, and whose memory it no longer has, go where they belong. */
+static struct wharf_job *first_that_is_ready(struct wharf_front *front, unsigned lane)
+{
+    for (unsigned n = 0; n < MOST_MOVED; n++) {
+        struct wharf_job *job =
+            wharf_sched_first_of_lane(&front->sched[WHARF_POOL_GPU], lane, UINT64_MAX);
+        if (!job || choose(front, job) == WHARF_POOL_GPU)
+            return job;
+        wharf_place_remove(front, job);
+        wharf_place_push(front, job, false);
+    }
+    return NULL;
+}
+
+struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front)
+{
+    struct wharf_job *job = NULL;
+
+    for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
+        struct wharf_job *own = first_that_is_ready(front, lane);
+        struct wharf_job *any =
+            wharf_sched_first_of_lane(&front->sched[WHARF_POOL_ANY], lane, UINT64_MAX);
+        if (any && (choose(front, any) != WHARF_POOL_ANY ||
+                    !is_better_on_gpu(front, any, cpu_backlog_ns(front, any))))
+            any = NULL;
+        job = by_turns(own, any, front->gpu_lead_ns);
+    }
+    /* What a thread of the CPU left to the GPU, and the GPU does not want either any more. */
+    if (!job && front->gpu_view.has_left) {
+        front->gpu_view.has_left = false;
+        front->nothing_fits = false;
+    }
+    return job;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * front_place.h: which engine runs a job.
+ *
+ * A queued job is in one of the pools of sched.h, or it waits for memory.  For jobs that any engine
+ * may run, the one that would be done with it first gets it, by what each has to do and by what
+ * such jobs have cost it before.  All under the front lock.
+ */
+#ifndef WHARF_DAEMON_FRONT_PLACE_H
+#define WHARF_DAEMON_FRONT_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/sched.h"
+
+struct wharf_front;
+struct wharf_job;
+struct wharf_piece;
+struct wharf_session;
+
+/* A queued job is in no pool while it waits for its memory to be made ready for the GPU. */
+#define WHARF_POOL_NONE WHARF_N_POOLS
+
+/* What placement knows of the GPU and its worker.  Its backend keeps it up to date. */
+struct wharf_gpu_view {
+    uint32_t engine;       /* enum wharf_engine: GPU or SIMT; AUTO: there is none, nor will be */
+    bool is_up;            /* its worker takes items */
+    bool looks;            /* the backend's thread is awake and looks at the rings */
+    bool is_wanted;        /* the backend's thread has something to look at */
+    bool has_left;         /* a thread of the CPU left a job to it */
+    uint64_t codecs;       /* bit i: it decodes codec i */
+    uint32_t n_warps;      /* that decode at the same time, at least 1 while it is up */
+    uint64_t latency_ns;   /* from handing over a job of no size until it is noticed */
+    uint32_t n_in_flight;  /* items that the worker has */
+    uint64_t in_flight_ns; /* the time that warps will take for them, all together */
+};
+
+/* How many jobs are queued, in all pools; and how many of them the CPU could take. */
+uint32_t wharf_place_n_queued(const struct wharf_front *front);
+uint32_t wharf_place_n_for_cpu(const struct wharf_front *front);
+
+/* Tenants that have normal jobs; those with jobs in several pools count as often. */
+uint32_t wharf_place_n_tenants(const struct wharf_front *front);
+
+/* Whether the GPU's thread has a reason to be awake. */
+bool wharf_place_wants_gpu(const struct wharf_front *front);
+
+/* Puts a job into the pool that it belongs to now, at the end or at the beginning of its queue. */
+void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front);
+void wharf_place_remove(struct wharf_front *front, struct wharf_job *job);
+
+/* Forgets all queued jobs of a session, without touching them. */
+void wharf_place_drop(struct wharf_front *front, struct wharf_session *session);
+
+/* Memory of the session has become ready, or will not: jobs that waited for it go on. */
+void wharf_place_waiting(struct wharf_front *front, struct wharf_session *session);
+
+/* The next job for the CPU, or for the GPU, which stays in its queue; NULL if there is none.
+ * most_ns: as in wharf_sched_first. */
+struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t most_ns);
+struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front);
+
+/* A piece was taken by an engine that serves two pools, of which each has its turn.  lead_ns: what
+ * ANY has had more while both had jobs. */
+void wharf_place_took(const struct wharf_front *front, const struct wharf_piece *piece,
+                      int64_t *lead_ns);
+
+/* Whether the GPU can be given more: what it has keeps its warps busy for less than `ahead`. */
+bool wharf_place_gpu_has_room(const struct wharf_front *front);
+
+/* How long one warp will take for a chunk of this job's codec. */
+uint64_t wharf_place_warp_ns(const struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nbytes);
+
+#endif

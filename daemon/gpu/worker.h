@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker.h: wharfd-gpu, the process that owns the GPU; and wharfd-simt, the same without one.
+ *
+ * Its main thread talks to the front and registers memory; another one starts kernels and waits for
+ * them.  It sees neither clients nor their sockets: only memory, by memfds that the front has
+ * looked at, and items, which the front has checked.  When anything goes wrong it says what and
+ * ends: the front takes its work over and starts another one.
+ */
+#ifndef WHARF_DAEMON_GPU_WORKER_H
+#define WHARF_DAEMON_GPU_WORKER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/list.h"
+#include "daemon/segment.h"
+#include "daemon/worker_message.h"
+#include "kernels/epoch.h"
+#include "kernels/work_queue_ops.h"
+
+struct wharf_worker {
+    const struct wharf_epoch_ops *ops;
+    struct wharf_epoch *epoch;
+    struct wharf_worker_setup setup;
+    struct wharf_segment queue_memory;
+    struct wharf_work_queue queue;
+    struct wharf_list memories;
+    pthread_t runner;
+
+    pthread_mutex_t lock; /* of what both threads look at */
+    pthread_cond_t changed;
+    bool wants_park; /* no kernel may be there */
+    bool is_parked;  /* and none is, nor will be */
+};
+
+/* Sends a message to the front; ends the process if the front is gone. */
+void wharf_worker_say(const struct wharf_worker_message *message);
+
+/* Says what went wrong, and ends the process. */
+_Noreturn void wharf_worker_fail(int status, int error, const char *what, const char *why);
+
+/* ---- worker_run.c -------------------------------------------------------------------------- */
+
+/* Starts the thread that starts kernels. */
+void wharf_worker_run(struct wharf_worker *worker);
+
+/* Returns when no kernel is there, nor will be until it is told to go on. */
+void wharf_worker_park(struct wharf_worker *worker);
+void wharf_worker_go_on(struct wharf_worker *worker);
+
+/* ---- worker_memory.c ----------------------------------------------------------------------- */
+
+/* Registers memory by its descriptor, and answers.  Parked or not. */
+void wharf_worker_register(struct wharf_worker *worker, const struct wharf_worker_message *message,
+                           int fd);
+
+/* Lets go of memory, and answers.  Parked. */
+void wharf_worker_forget(struct wharf_worker *worker, uint32_t number);
+
+/* ---- engine_cuda.c of wharfd-gpu, engine_simt.c of wharfd-simt ----------------------------- */
+
+extern const struct wharf_epoch_ops *const wharf_worker_engine;
+extern const uint32_t wharf_worker_engine_number; /* enum wharf_engine */
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_items.c: work to the worker and back. */
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/cleanup.h"
+#include "daemon/clock.h"
+#include "daemon/front.h"
+#include "daemon/gpu_memory.h"
+#include "daemon/gpu_state.h"
+#include "proto/wharf_job.h"
+
+/* Completions that are taken between two looks at anything else. */
+#define MOST_REAPED 1024
+/* Pieces that are handed back, or looked at for cancels, under one hold of the front lock, at some
+ * 200 ns each. */
+#define MOST_BACK 64
+#define MOST_CANCEL_LOOKS 256
+/* A piece takes at most so much longer than it was estimated to. */
+#define PATIENCE_FACTOR 16
+
+int wharf_gpu_items_init(struct wharf_gpu_backend *backend)
+{
+    backend->queue.fd = -1;
+    wharf_list_init(&backend->free_pieces);
+    wharf_list_init(&backend->under_way);
+    wharf_list_init(&backend->finished);
+    backend->items = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->items));
+    backend->pieces = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->pieces));
+    if (!backend->items || !backend->pieces)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < WHARF_GPU_N_ENTRIES; i++)
+        wharf_list_append(&backend->free_pieces, &backend->pieces[i].link);
+    return 0;
+}
+
+void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend)
+{
+    wharf_segment_free(&backend->queue);
+    wharf_cpu_buffer_deinit(&backend->buffer);
+    free(backend->items);
+    free(backend->pieces);
+}
+
+int wharf_gpu_items_begin(struct wharf_gpu_backend *backend)
+{
+    struct wharf_segment queue;
+    int r = wharf_segment_make(WHARF_SEGMENT_ARENA, wharf_work_queue_nbytes(WHARF_GPU_N_ENTRIES),
+                               &queue);
+
+    if (r < 0)
+        return r;
+    wharf_segment_free(&backend->queue);
+    backend->queue = queue;
+    wharf_work_submitter_init(&backend->submitter, queue.address, WHARF_GPU_N_ENTRIES);
+    wharf_work_reaper_init(&backend->done, backend->submitter.queue.done, WHARF_GPU_N_ENTRIES);
+    wharf_work_reaper_init(&backend->moved, backend->submitter.queue.moved, WHARF_GPU_N_ENTRIES);
+    return 0;
+}
+
+/* ---- back from the worker ------------------------------------------------------------------ */
+
+void wharf_gpu_items_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+{
+    wharf_list_remove(&piece->link);
+    wharf_list_append(&backend->finished, &piece->link);
+    backend->n_warp_ns -= piece->warp_ns;
+}
+
+/* The results that a decoder can end with. */
+static bool is_result(uint32_t result)
+{
+    return result <= WHARF_CANCELLED || result == WHARF_BAD_REQUEST;
+}
+
+/* A worker that says what cannot be is out of its mind: nothing that it says counts any more. */
+static bool is_sane(const struct wharf_work_completion *completion,
+                    const struct wharf_gpu_item *item)
+{
+    if (!item->piece || item->is_done || completion->attempt != item->attempt)
+        return false;
+    if (completion->in_nbytes > item->src_nbytes || completion->out_nbytes > item->dst_nbytes)
+        return false;
+    if (!is_result(completion->result))
+        return false;
+    return completion->result == WHARF_OK || completion->out_nbytes == 0;
+}
+
+/* The worker's own times, as far as they can be. */
+static uint64_t time_of(const struct wharf_work_completion *completion, uint64_t elapsed_ns)
+{
+    uint64_t ns = (uint64_t)completion->fetch_ns + completion->decode_ns + completion->move_ns;
+
+    return ns < elapsed_ns ? ns : elapsed_ns;
+}
+
+static bool take_completion(struct wharf_gpu_backend *backend,
+                            const struct wharf_work_completion *completion, uint64_t now_ns)
+{
+    struct wharf_gpu_item *item = wharf_gpu_item_at(backend, completion->item);
+
+    if (!is_sane(completion, item)) {
+        wharf_gpu_worker_kill(backend, "it completed what it did not have");
+        return false;
+    }
+    item->is_done = true;
+    item->engine = (uint8_t)backend->engine;
+    item->took_ns = time_of(completion, now_ns - item->piece->handed_ns);
+    item->outcome = (struct wharf_outcome){
+        .result = completion->result,
+        .reason = completion->reason,
+        .bit_offset = completion->bit_offset,
+        .in_nbytes = completion->in_nbytes,
+        .out_nbytes = completion->out_nbytes,
+    };
+    backend->n_items--;
+    if (--item->piece->n_left == 0)
+        wharf_gpu_items_finish(backend, item->piece);
+    return true;
+}
+
+bool wharf_gpu_items_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_work_completion completion;
+    unsigned n = 0;
+
+    if (!backend->queue.address)
+        return false;
+    while (n < MOST_REAPED && (wharf_work_reap(&backend->done, &completion) ||
+                               wharf_work_reap(&backend->moved, &completion))) {
+        if (!take_completion(backend, &completion, now_ns))
+            break;
+        n++;
+    }
+    return n > 0;
+}
+
+/* ---- back to the front --------------------------------------------------------------------- */
+
+/* A suspect's item that ran alone and did no harm. */
+static void clear_suspect(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant)
+{
+    if (!backend->is_alone)
+        return;
+    backend->is_alone = false;
+    if (tenant->gpu_trust.n_alone > 0 && --tenant->gpu_trust.n_alone == 0)
+        tenant->gpu_trust.n_strikes = 0;
+}
+
+static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                      uint64_t now_ns)
+{
+    struct wharf_piece *piece = &gpu_piece->piece;
+    uint64_t warp_ns = 0;
+    bool is_of_gpu = true;
+
+    for (uint32_t i = 0; i < piece->n_chunks; i++) {
+        struct wharf_gpu_item *item = wharf_gpu_item_at(backend, gpu_piece->first + i);
+        wharf_piece_take_outcome(piece, i, item->engine, &item->outcome);
+        warp_ns += item->took_ns;
+        is_of_gpu = is_of_gpu && item->engine == backend->engine;
+        *item = (struct wharf_gpu_item){.piece = NULL};
+    }
+    piece->ended_ns = now_ns;
+    uint64_t used_ns = warp_ns;
+    if (is_of_gpu) {
+        piece->warp_ns = warp_ns > 0 ? warp_ns : 1;
+        used_ns = warp_ns / backend->front->gpu_view.n_warps;
+        clear_suspect(backend, piece->job->session->tenant);
+    }
+    /* All the other time it only waited. */
+    if (used_ns < now_ns - piece->begun_ns)
+        piece->others_ns = now_ns - piece->begun_ns - used_ns;
+    wharf_front_done(backend->front, piece);
+    wharf_list_remove(&gpu_piece->link);
+    wharf_list_append(&backend->free_pieces, &gpu_piece->link);
+}
+
+static void hand_back_finished(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    for (unsigned n = 0; n < MOST_BACK && !wharf_list_is_empty(&backend->finished); n++)
+        hand_back(backend, WHARF_LIST_FIRST(&backend->finished, struct wharf_gpu_piece, link),
+                  now_ns);
+}
+
+/* ---- cancels ------------------------------------------------------------------------------- */
+
+/* Returns whether there was room for all of its items. */
+static bool withdraw(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+{
+    for (uint32_t i = 0; i < piece->piece.n_chunks; i++) {
+        struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
+        if (item->is_done)
+            continue;
+        if (!wharf_work_withdraw(&backend->submitter, piece->first + i, item->attempt))
+            return false;
+    }
+    return true;
+}
+
+/* The oldest first, in turn: so all are looked at before long, however many there are. */
+static void pass_cancels_on(struct wharf_gpu_backend *backend)
+{
+    unsigned n = 0;
+
+    WHARF_LIST_FOR(link, &backend->under_way)
+    {
+        struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
+        if (n++ == MOST_CANCEL_LOOKS)
+            break;
+        if (piece->piece.job->stopped && !piece->is_withdrawn)
+            piece->is_withdrawn = withdraw(backend, piece);
+    }
+}
+
+/* ---- to the worker ------------------------------------------------------------------------- */
+
+/* Places in a row from the next index on. */
+static uint32_t n_free_places(const struct wharf_gpu_backend *backend, uint32_t most)
+{
+    uint32_t n = 0;
+
+    while (n < most && !wharf_gpu_item_at(backend, backend->submitter.tail + n)->piece)
+        n++;
+    return n;
+}
+
+static uint64_t device_address(const struct wharf_region *region, uint64_t offset)
+{
+    return region->memory->address + offset;
+}
+
+static void submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                        uint32_t at)
+{
+    struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&gpu_piece->piece, at);
+    struct wharf_work_item item = {
+        .src = device_address(chunk.source, chunk.src_offset),
+        .dst = device_address(chunk.destination, chunk.dst_offset),
+        .src_nbytes = (uint32_t)chunk.job.in_nbytes,
+        .dst_nbytes = (uint32_t)chunk.job.out_avail,
+        .attempt = ++backend->last_attempt ? backend->last_attempt : ++backend->last_attempt,
+        .checksum = chunk.job.checksum,
+        .codec = (uint16_t)chunk.job.codec,
+        .parameter = (uint16_t)chunk.job.setting.parameter,
+        .flags = (uint16_t)chunk.job.flags,
+        .opcode = (uint8_t)wharf_gpu_opcode(&gpu_piece->piece.job->submission),
+        .output = WHARF_WORK_TO_HOST,
+    };
+    uint32_t index = wharf_work_submit(&backend->submitter, &item);
+
+    *wharf_gpu_item_at(backend, index) = (struct wharf_gpu_item){
+        .piece = gpu_piece,
+        .attempt = item.attempt,
+        .src_nbytes = item.src_nbytes,
+        .dst_nbytes = item.dst_nbytes,
+    };
+}
+
+/* The client wanted the GPU, and its memory is not to be had for that. */
+static void refuse_piece(struct wharf_gpu_backend *backend, struct wharf_piece *piece)
+{
+    const struct wharf_outcome outcome = {.result = WHARF_NO_MEMORY};
+
+    for (uint32_t i = 0; i < piece->n_chunks; i++)
+        wharf_piece_take_outcome(piece, i, WHARF_ENGINE_AUTO, &outcome);
+    piece->begun_ns = piece->ended_ns = wharf_now_ns();
+    wharf_front_done(backend->front, piece);
+}
+
+static bool is_too_large(const struct wharf_piece *piece)
+{
+    for (uint32_t i = 0; i < piece->n_chunks; i++) {
+        struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, i);
+        if (chunk.job.in_nbytes > UINT32_MAX || chunk.job.out_avail > UINT32_MAX)
+            return true;
+    }
+    return false;
+}
+
+static void submit_piece(struct wharf_gpu_backend *backend, struct wharf_piece *piece,
+                         uint64_t warp_ns, uint64_t now_ns)
+{
+    struct wharf_gpu_piece *gpu_piece =
+        WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
+    const struct wharf_front *front = backend->front;
+
+    wharf_list_remove(&gpu_piece->link);
+    wharf_list_append(&backend->under_way, &gpu_piece->link);
+    piece->begun_ns = now_ns;
+    backend->n_warp_ns += warp_ns;
+    gpu_piece->piece = *piece;
+    gpu_piece->first = backend->submitter.tail;
+    gpu_piece->n_left = piece->n_chunks;
+    gpu_piece->handed_ns = now_ns;
+    gpu_piece->warp_ns = warp_ns;
+    gpu_piece->is_withdrawn = false;
+    /* Behind all that is there, on one warp. */
+    gpu_piece->patience_ns =
+        front->config.gpu_hang_timeout_ns +
+        PATIENCE_FACTOR * (warp_ns + backend->n_warp_ns / front->gpu_view.n_warps);
+    backend->n_items += piece->n_chunks;
+    for (uint32_t i = 0; i < piece->n_chunks; i++)
+        submit_item(backend, gpu_piece, i);
+}
+
+/* Takes one piece.  Returns whether there may be more. */
+static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_front *front = backend->front;
+    struct wharf_piece piece;
+    uint64_t warp_ns;
+    struct wharf_job *job = wharf_place_first_for_gpu(front);
+
+    if (!job)
+        return false;
+    bool is_suspect = job->session->tenant->gpu_trust.n_alone > 0;
+    if (is_suspect && backend->n_items > 0)
+        return false;
+    uint32_t n_free = n_free_places(backend, is_suspect ? 1 : WHARF_GPU_N_ENTRIES);
+    if (n_free == 0)
+        return false;
+    warp_ns = wharf_front_take_for_gpu(front, job, n_free, &piece);
+    if (wharf_gpu_memory_of_job(piece.job) != WHARF_GPU_MEMORY_READY || is_too_large(&piece)) {
+        refuse_piece(backend, &piece);
+        return true;
+    }
+    submit_piece(backend, &piece, warp_ns, now_ns);
+    backend->is_alone = is_suspect;
+    return !is_suspect;
+}
+
+static void feed(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_front *front = backend->front;
+    struct wharf_gpu_view *gpu = &front->gpu_view;
+
+    for (unsigned n = 0; n < MOST_BACK && gpu->is_up && !backend->is_alone; n++) {
+        gpu->n_in_flight = backend->n_items;
+        gpu->in_flight_ns = backend->n_warp_ns;
+        if (wharf_list_is_empty(&backend->free_pieces) || !wharf_place_gpu_has_room(front) ||
+            !feed_one(backend, now_ns))
+            break;
+    }
+    gpu->n_in_flight = backend->n_items;
+    gpu->in_flight_ns = backend->n_warp_ns;
+}
+
+void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    hand_back_finished(backend, now_ns);
+    if (backend->state != WHARF_GPU_UP)
+        return;
+    pass_cancels_on(backend);
+    if (!backend->stop)
+        feed(backend, now_ns);
+}
+
+bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_gpu_piece *oldest =
+        WHARF_LIST_FIRST(&backend->under_way, struct wharf_gpu_piece, link);
+
+    return oldest && now_ns > oldest->handed_ns && now_ns - oldest->handed_ns > oldest->patience_ns;
+}
+
+void wharf_gpu_items_publish(struct wharf_gpu_backend *backend)
+{
+    if (backend->state == WHARF_GPU_UP && wharf_work_publish(&backend->submitter))
+        syscall(SYS_futex, &backend->submitter.queue.front->tail, FUTEX_WAKE, 1, NULL, NULL, 0);
+}

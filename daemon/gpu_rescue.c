@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_rescue.c: what a worker left undone when it ended.
+ *
+ * Until its pidfd says that it is gone, the GPU may still write to the destinations of its items.
+ * So they are decoded on the CPU at once, but aside, and put in place when it is gone; what has not
+ * been decoded by then is decoded in place.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/clock.h"
+#include "daemon/front.h"
+#include "daemon/gpu_state.h"
+#include "daemon/log.h"
+
+/* Items that a suspect has to have run alone, without harm, before it is like others again; and
+ * workers that end meanwhile before all of its jobs run on the CPU. */
+#define N_ALONE 8
+#define MOST_STRIKES 3
+
+/* ---- whose fault --------------------------------------------------------------------------- */
+
+static void strike(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant, uint64_t now_ns)
+{
+    struct wharf_gpu_trust *trust = &tenant->gpu_trust;
+
+    trust->n_strikes++;
+    wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
+              "the GPU worker ended while it ran a job of this tenant alone, %u times now",
+              trust->n_strikes);
+    if (trust->n_strikes < MOST_STRIKES)
+        return;
+    trust->n_strikes = 0;
+    trust->n_alone = N_ALONE;
+    trust->banned_until_ns = now_ns + backend->front->config.gpu_ban_ns;
+    wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
+              "the CPU runs all jobs of this tenant for a while");
+}
+
+void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    WHARF_LIST_FOR(link, &backend->under_way)
+    {
+        struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
+        struct wharf_tenant *tenant = piece->piece.job->session->tenant;
+        if (backend->is_alone)
+            strike(backend, tenant, now_ns);
+        tenant->gpu_trust.n_alone = N_ALONE;
+    }
+}
+
+/* ---- what was lost ------------------------------------------------------------------------- */
+
+static struct wharf_gpu_item *next_lost(struct wharf_gpu_backend *backend,
+                                        struct wharf_gpu_piece **ret_piece, uint32_t *ret_at)
+{
+    WHARF_LIST_FOR(link, &backend->under_way)
+    {
+        struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
+        for (uint32_t i = 0; i < piece->piece.n_chunks; i++) {
+            struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
+            if (item->is_done)
+                continue;
+            *ret_piece = piece;
+            *ret_at = i;
+            return item;
+        }
+    }
+    return NULL;
+}
+
+/* Pieces stay under way, though all their items are done, until the worker is gone. */
+static void set_done(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
+                     struct wharf_gpu_item *item)
+{
+    item->is_done = true;
+    backend->n_items--;
+    piece->n_left--;
+    if (piece->piece.attempt == 0 && piece->piece.job->attempt < UINT8_MAX)
+        piece->piece.attempt = (uint8_t)(piece->piece.job->attempt + 1);
+}
+
+/* Ends a decode when its job is stopped. */
+struct stop_poll {
+    struct wharf_decode_poll base;
+    const struct wharf_job *job;
+};
+
+static uint32_t ask_stopped(struct wharf_decode_poll *poll)
+{
+    return __atomic_load_n(&((const struct stop_poll *)poll)->job->stopped, __ATOMIC_RELAXED);
+}
+
+static void decode(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
+                   struct wharf_gpu_item *item, uint32_t at, uint8_t *aside)
+{
+    struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece->piece, at);
+    struct stop_poll poll = {{ask_stopped}, piece->piece.job};
+    uint64_t begun_ns = wharf_now_ns();
+
+    item->aside = aside;
+    item->engine = WHARF_ENGINE_CPU;
+    wharf_cpu_run_chunk(backend->front, &backend->buffer, &piece->piece, at,
+                        aside ? aside : wharf_piece_chunk_destination(&chunk), &poll.base,
+                        &item->outcome);
+    item->took_ns = wharf_now_ns() - begun_ns;
+}
+
+bool wharf_gpu_rescue_step(struct wharf_gpu_backend *backend, bool is_gone)
+{
+    struct wharf_gpu_piece *piece;
+    uint8_t *aside = NULL;
+    uint32_t at;
+    struct wharf_gpu_item *item = next_lost(backend, &piece, &at);
+
+    if (!item)
+        return false;
+    uint32_t stopped = __atomic_load_n(&piece->piece.job->stopped, __ATOMIC_RELAXED);
+    if (stopped) {
+        item->outcome = (struct wharf_outcome){.result = stopped};
+        item->engine = WHARF_ENGINE_AUTO;
+    } else {
+        /* Without memory it has to wait until the worker is gone. */
+        if (!is_gone && !(aside = malloc(item->dst_nbytes ? item->dst_nbytes : 1)))
+            return false;
+        decode(backend, piece, item, at, aside);
+    }
+    set_done(backend, piece, item);
+    return true;
+}
+
+void wharf_gpu_rescue_publish(struct wharf_gpu_backend *backend)
+{
+    while (!wharf_list_is_empty(&backend->under_way)) {
+        struct wharf_gpu_piece *piece =
+            WHARF_LIST_FIRST(&backend->under_way, struct wharf_gpu_piece, link);
+        for (uint32_t i = 0; i < piece->piece.n_chunks; i++) {
+            struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
+            struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece->piece, i);
+            if (!item->aside)
+                continue;
+            memcpy(wharf_piece_chunk_destination(&chunk), item->aside, item->outcome.out_nbytes);
+            free(item->aside);
+            item->aside = NULL;
+        }
+        wharf_gpu_items_finish(backend, piece);
+    }
+    backend->is_alone = false;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_state.h: the backend of the GPU, inside.
+ *
+ * One thread of the front, wharf-gpu, owns all of it: it feeds the worker, notices what it has
+ * done, sees to its memory, and takes over what a worker leaves behind that ends.  gpu_backend.c is
+ * the thread, gpu_worker.c the worker's life, gpu_pins.c clients' memory, gpu_items.c work,
+ * gpu_rescue.c what became of work when a worker ended.
+ */
+#ifndef WHARF_DAEMON_GPU_STATE_H
+#define WHARF_DAEMON_GPU_STATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/backend.h"
+#include "daemon/cpu_run.h"
+#include "daemon/list.h"
+#include "daemon/segment.h"
+#include "daemon/worker_link.h"
+#include "kernels/work_queue_ops.h"
+
+/* Places for items.  A GPU has some thousand warps, and a place is used again only after all items
+ * of its piece. */
+#define WHARF_GPU_N_ENTRIES 16384u
+
+enum wharf_gpu_state {
+    WHARF_GPU_WAITING,  /* no worker; one is started when it is time */
+    WHARF_GPU_STARTING, /* it gets ready */
+    WHARF_GPU_UP,       /* it takes items */
+    WHARF_GPU_DYING,    /* it takes no more; its pidfd has not said that it is gone */
+    WHARF_GPU_ABSENT,   /* there is no GPU, or not for us: no worker is started any more */
+};
+
+/* A piece that the worker has: items with the indices first to first + piece.n_chunks - 1. */
+struct wharf_gpu_piece {
+    struct wharf_list link; /* in the list of those under way, of the finished, or of the free */
+    struct wharf_piece piece;
+    uint32_t first;
+    uint32_t n_left; /* items that are not completed */
+    uint64_t handed_ns;
+    uint64_t patience_ns; /* after which it counts as hung */
+    uint64_t warp_ns;     /* as estimated, of all its items */
+    bool is_withdrawn;
+};
+
+/* One item: its place in the queue. */
+struct wharf_gpu_item {
+    struct wharf_gpu_piece *piece; /* NULL: the place is free */
+    uint32_t attempt;
+    bool is_done;
+    uint8_t engine; /* enum wharf_engine: what gave the outcome */
+    uint32_t src_nbytes, dst_nbytes;
+    struct wharf_outcome outcome;
+    uint64_t took_ns; /* of its warp */
+    uint8_t *aside;   /* its output, until its destination is known to be left alone */
+};
+
+struct wharf_gpu_backend {
+    struct wharf_backend base;
+    struct wharf_front *front;
+    pthread_t thread;
+    bool is_started;
+    char program[4096];
+    uint32_t engine; /* enum wharf_engine: GPU or SIMT */
+    /* Front lock. */
+    bool stop;
+    bool is_asleep;
+    uint64_t busy_since_ns;
+    pthread_cond_t changed; /* the state */
+    uint32_t n_ended;       /* workers, ready or not */
+
+    /* The thread's own, from here on. */
+    bool is_over; /* nothing is left, and it shall stop */
+    enum wharf_gpu_state state;
+    struct wharf_worker_link link;
+    uint64_t since_ns;    /* of the state */
+    uint64_t retry_at_ns; /* in state WAITING */
+    uint64_t backoff_ns;
+    uint64_t up_since_ns; /* 0: the worker was never ready */
+    uint32_t n_lost;      /* items that it had when it began to die */
+    bool was_killed;      /* by us: it hung */
+    bool is_known;        /* one has been ready before */
+    char failure[160];    /* what it said last of itself */
+
+    struct wharf_segment queue;
+    struct wharf_work_submitter submitter;
+    struct wharf_work_reaper done, moved;
+    uint32_t last_attempt;
+    struct wharf_gpu_item *items;   /* one for each place */
+    struct wharf_gpu_piece *pieces; /* likewise */
+    struct wharf_list free_pieces, under_way, finished;
+    uint32_t n_items;   /* under way */
+    uint64_t n_warp_ns; /* of them, estimated */
+    bool is_alone;      /* an item of a suspect runs, and nothing beside it */
+    struct wharf_cpu_buffer buffer;
+
+    uint32_t n_asked;         /* registrations that are not answered */
+    uint64_t pinned_nbytes;   /* of memory that the worker has or was asked to have */
+    uint64_t dead_nbytes;     /* of it, what clients have given up */
+    uint64_t forgotten_at_ns; /* when the worker was last told to let go of some */
+};
+
+/* ---- gpu_worker.c -------------------------------------------------------------------------- */
+
+/* Starts a worker when it is time, takes its messages, and notices its end.  Returns when it wants
+ * to be called again at the latest. */
+uint64_t wharf_gpu_worker_tend(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* It hangs, or has lost its mind: ends it. */
+void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why);
+
+/* Ends it for good, and waits for that. */
+void wharf_gpu_worker_stop(struct wharf_gpu_backend *backend);
+
+/* ---- gpu_pins.c ---------------------------------------------------------------------------- */
+
+/* Tells the worker which memory to register and to let go.  Returns when it is due again. */
+uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* The worker's answers. */
+void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
+                               const struct wharf_worker_message *message);
+void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
+                              const struct wharf_worker_message *message);
+
+/* The worker is gone, and all that it had. */
+void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend);
+
+/* ---- gpu_items.c --------------------------------------------------------------------------- */
+
+int wharf_gpu_items_init(struct wharf_gpu_backend *backend);
+void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend);
+
+/* A new worker's queue. */
+int wharf_gpu_items_begin(struct wharf_gpu_backend *backend);
+
+/* Takes what has been completed; without the lock.  Returns whether there was anything. */
+bool wharf_gpu_items_reap(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* Under the lock: hands finished pieces back, passes cancels on, and takes more work. */
+void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* Lets the worker see it; without the lock. */
+void wharf_gpu_items_publish(struct wharf_gpu_backend *backend);
+
+/* Whether some item has been under way for too long. */
+bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* The piece's last item is completed. */
+void wharf_gpu_items_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
+
+static inline struct wharf_gpu_item *wharf_gpu_item_at(const struct wharf_gpu_backend *backend,
+                                                       uint32_t index)
+{
+    return &backend->items[index & (WHARF_GPU_N_ENTRIES - 1)];
+}
+
+/* ---- gpu_rescue.c -------------------------------------------------------------------------- */
+
+/* The worker takes no more.  Decodes one item that it left, aside as long as it is not gone.
+ * Returns whether there is more to do now. */
+bool wharf_gpu_rescue_step(struct wharf_gpu_backend *backend, bool is_gone);
+
+/* It is gone: what was decoded aside goes where it belongs. */
+void wharf_gpu_rescue_publish(struct wharf_gpu_backend *backend);
+
+/* Who may have done it.  Under the lock, before anything is rescued. */
+void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* gpu_faults.c: what an item of this job asks of the worker, enum wharf_work_opcode: DECODE, but in
+ * tests of faults. */
+uint32_t wharf_gpu_opcode(const struct wharf_submission *submission);
+extern const bool wharf_gpu_has_faults;
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_worker.c: the life of the worker process, as the front sees it. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/cleanup.h"
+#include "daemon/clock.h"
+#include "daemon/front.h"
+#include "daemon/gpu_state.h"
+#include "daemon/log.h"
+#include "proto/wharf_job.h"
+
+/* A worker that ended is followed by another one at once, then after twice as long each time,
+ * unless it did well for a while. */
+#define LEAST_BACKOFF_NS (20 * (uint64_t)WHARF_NS_PER_MS)
+#define MOST_BACKOFF_NS (10 * (uint64_t)WHARF_NS_PER_S)
+#define DOES_WELL_NS (10 * (uint64_t)WHARF_NS_PER_S)
+/* How long one that was asked to end may take before it is killed. */
+#define STOP_NS (500 * (uint64_t)WHARF_NS_PER_MS)
+/* What the worker's latency is taken for if it does not know, and at most. */
+#define LATENCY_NS (10 * (uint64_t)WHARF_NS_PER_US)
+
+static void set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state state,
+                      uint64_t now_ns)
+{
+    struct wharf_front *front = backend->front;
+    bool is_up = state == WHARF_GPU_UP;
+
+    backend->state = state;
+    backend->since_ns = now_ns;
+    wharf_front_enter(front);
+    front->gpu_view.is_up = is_up;
+    /* Whoever asks for this engine from now on is refused, if there will be none. */
+    if (state == WHARF_GPU_UP)
+        front->gpu_view.engine = backend->engine;
+    if (state == WHARF_GPU_ABSENT)
+        front->gpu_view.engine = WHARF_ENGINE_AUTO;
+    front->nothing_fits = false;
+    WHARF_LIST_FOR(link, &front->sessions)
+    {
+        struct wharf_session *session = WHARF_LIST_ENTRY(link, struct wharf_session, session_link);
+        if (session->state == WHARF_SESSION_DEAD)
+            continue;
+        wharf_front_tell_cpu_only(front, session);
+        wharf_place_waiting(front, session);
+    }
+    pthread_cond_broadcast(&backend->changed);
+    wharf_front_leave(front);
+}
+
+/* ---- beginning ----------------------------------------------------------------------------- */
+
+static int set_up(struct wharf_gpu_backend *backend)
+{
+    const struct wharf_config *config = &backend->front->config;
+    struct wharf_worker_message message = {
+        .kind = WHARF_WORKER_SETUP,
+        .setup =
+            {
+                .engine = backend->engine,
+                .device = (uint32_t)config->gpu_device,
+                .share = (uint32_t)config->gpu_share_percent,
+                .n_entries = WHARF_GPU_N_ENTRIES,
+                .chunk_nbytes = (uint32_t)config->gpu_chunk_nbytes,
+                .has_faults = wharf_gpu_has_faults,
+                .idle_ns = config->gpu_idle_ns,
+                .stay_ns = config->gpu_stay_ns,
+            },
+    };
+
+    strncpy(message.setup.version, WHARF_VERSION, sizeof(message.setup.version) - 1);
+    return wharf_worker_link_send(&backend->link, &message, backend->queue.fd);
+}
+
+static void retry_later(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    backend->retry_at_ns = now_ns + backend->backoff_ns;
+    backend->backoff_ns *= 2;
+    if (backend->backoff_ns > MOST_BACKOFF_NS)
+        backend->backoff_ns = MOST_BACKOFF_NS;
+    set_state(backend, WHARF_GPU_WAITING, now_ns);
+}
+
+static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    int r = wharf_gpu_items_begin(backend);
+
+    backend->failure[0] = 0;
+    backend->was_killed = false;
+    if (r == 0)
+        r = wharf_worker_link_start(backend->program, backend->front->promise_fd, &backend->link);
+    if (r == 0)
+        r = set_up(backend);
+    if (r < 0) {
+        wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = -r},
+                  "cannot start the GPU worker %s", backend->program);
+        if (backend->link.pid) {
+            wharf_worker_link_kill(&backend->link);
+            set_state(backend, WHARF_GPU_DYING, now_ns);
+            return;
+        }
+        wharf_front_enter(backend->front);
+        backend->n_ended++;
+        wharf_front_leave(backend->front);
+        retry_later(backend, now_ns);
+        return;
+    }
+    set_state(backend, WHARF_GPU_STARTING, now_ns);
+}
+
+static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_worker_ready *ready,
+                       uint64_t now_ns)
+{
+    struct wharf_front *front = backend->front;
+    struct wharf_gpu_view *gpu = &front->gpu_view;
+
+    wharf_front_enter(front);
+    gpu->codecs = ready->codecs;
+    gpu->n_warps = ready->n_warps ? ready->n_warps : 1;
+    gpu->latency_ns = LATENCY_NS;
+    gpu->n_in_flight = 0;
+    gpu->in_flight_ns = 0;
+    wharf_front_leave(front);
+    wharf_log(WHARF_LOG_NOTICE, NULL,
+              "GPU worker %d is ready after %" PRIu64 " ms: %.63s, %u warps",
+              (int)backend->link.pid, (now_ns - backend->since_ns) / WHARF_NS_PER_MS, ready->device,
+              (unsigned)gpu->n_warps);
+    backend->is_known = true;
+    backend->up_since_ns = now_ns;
+    set_state(backend, WHARF_GPU_UP, now_ns);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+/* It takes no more.  What it has done is taken first. */
+static void begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    if (backend->state == WHARF_GPU_DYING)
+        return;
+    set_state(backend, WHARF_GPU_DYING, now_ns);
+    while (wharf_gpu_items_reap(backend, now_ns))
+        ;
+    backend->n_lost = backend->n_items;
+}
+
+void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why)
+{
+    if (backend->state == WHARF_GPU_DYING)
+        return;
+    wharf_log(WHARF_LOG_ERROR, NULL, "killing GPU worker %d: %s", (int)backend->link.pid, why);
+    backend->was_killed = true;
+    wharf_worker_link_kill(&backend->link);
+    begin_dying(backend, wharf_now_ns());
+}
+
+/* SIGKILL by somebody else says nothing about the jobs. */
+static bool is_suspicious(const struct wharf_gpu_backend *backend, int status)
+{
+    return backend->was_killed || status != 128 + SIGKILL;
+}
+
+/* There was no GPU from the start: neither is there one in a moment. */
+static bool is_hopeless(const struct wharf_gpu_backend *backend, int status)
+{
+    return status == WHARF_WORKER_EXIT_NO_DEVICE && !backend->is_known;
+}
+
+static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_ns)
+{
+    struct wharf_front *front = backend->front;
+
+    begin_dying(backend, now_ns);
+    if (backend->up_since_ns && now_ns - backend->up_since_ns > DOES_WELL_NS)
+        backend->backoff_ns = LEAST_BACKOFF_NS;
+    backend->up_since_ns = 0;
+    wharf_log(is_hopeless(backend, status) ? WHARF_LOG_INFO : WHARF_LOG_WARNING, NULL,
+              "the GPU worker has ended with status %d, while it had %u chunks%s%s", status,
+              (unsigned)backend->n_lost, backend->failure[0] ? ": " : "", backend->failure);
+    wharf_front_enter(front);
+    backend->n_ended++;
+    if (is_suspicious(backend, status))
+        wharf_gpu_rescue_blame(backend, now_ns);
+    wharf_front_leave(front);
+    while (wharf_gpu_rescue_step(backend, true))
+        ;
+    wharf_gpu_rescue_publish(backend);
+    wharf_gpu_pins_lost(backend);
+    if (is_hopeless(backend, status))
+        set_state(backend, WHARF_GPU_ABSENT, now_ns);
+    else
+        retry_later(backend, now_ns);
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static void take_message(struct wharf_gpu_backend *backend, struct wharf_worker_message *message,
+                         uint64_t now_ns)
+{
+    switch (message->kind) {
+    case WHARF_WORKER_READY:
+        if (backend->state == WHARF_GPU_STARTING)
+            take_ready(backend, &message->ready, now_ns);
+        break;
+    case WHARF_WORKER_REGISTERED:
+        wharf_gpu_pins_registered(backend, message);
+        break;
+    case WHARF_WORKER_FORGOTTEN:
+        wharf_gpu_pins_forgotten(backend, message);
+        break;
+    case WHARF_WORKER_FAILED:
+        snprintf(backend->failure, sizeof(backend->failure), "%s", message->text);
+        break;
+    default:
+        wharf_gpu_worker_kill(backend, "it sent a message that makes no sense");
+    }
+}
+
+static void take_messages(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_worker_message message;
+    int r = 0;
+
+    while (backend->link.socket >= 0 &&
+           (r = wharf_worker_link_receive(&backend->link, &message)) > 0)
+        take_message(backend, &message, now_ns);
+    if (r == 0)
+        return;
+    /* It is about to be gone; what it has is decoded aside meanwhile. */
+    backend->link.socket = wharf_close_fd(backend->link.socket);
+    if (r == -EPROTO)
+        wharf_gpu_worker_kill(backend, "it sent a packet that is no message");
+    begin_dying(backend, now_ns);
+    backend->since_ns = now_ns;
+}
+
+static bool has_worker(const struct wharf_gpu_backend *backend)
+{
+    return backend->state != WHARF_GPU_WAITING && backend->state != WHARF_GPU_ABSENT;
+}
+
+/* What has closed its socket and does not end is ended. */
+static uint64_t see_to_timeouts(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    uint64_t timeout_ns = backend->front->config.gpu_start_timeout_ns;
+
+    if (backend->state == WHARF_GPU_STARTING) {
+        if (now_ns - backend->since_ns < timeout_ns)
+            return backend->since_ns + timeout_ns;
+        wharf_gpu_worker_kill(backend, "it did not get ready in time");
+    }
+    if (backend->state == WHARF_GPU_DYING) {
+        if (now_ns - backend->since_ns < STOP_NS)
+            return backend->since_ns + STOP_NS;
+        wharf_worker_link_kill(&backend->link);
+        return now_ns + STOP_NS;
+    }
+    return WHARF_NEVER;
+}
+
+uint64_t wharf_gpu_worker_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    int status;
+
+    if (has_worker(backend)) {
+        take_messages(backend, now_ns);
+        if (wharf_worker_link_is_gone(&backend->link, &status))
+            on_gone(backend, status, now_ns);
+    }
+    if (backend->state == WHARF_GPU_WAITING && now_ns >= backend->retry_at_ns)
+        start(backend, now_ns);
+    return backend->state == WHARF_GPU_WAITING ? backend->retry_at_ns
+                                               : see_to_timeouts(backend, now_ns);
+}
+
+void wharf_gpu_worker_stop(struct wharf_gpu_backend *backend)
+{
+    uint64_t until_ns = wharf_now_ns() + STOP_NS;
+    int status;
+
+    if (!has_worker(backend))
+        return;
+    /* Its end of the socket tells it to end. */
+    backend->link.socket = wharf_close_fd(backend->link.socket);
+    while (!wharf_worker_link_is_gone(&backend->link, &status)) {
+        /* One that hangs in the driver is left behind: it still holds the lock that keeps the next
+         * daemon waiting. */
+        if (wharf_now_ns() > until_ns + STOP_NS)
+            return;
+        if (wharf_now_ns() > until_ns)
+            wharf_worker_link_kill(&backend->link);
+        usleep(1000);
+    }
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A daemon with a worker process, whose engine is the GPU's own code on the CPU: jobs run there
+ * with the same results, and nothing is lost when it dies at any moment.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clientlib/wharf.h"
+#include "daemon/clock.h"
+#include "encoders/codec.h"
+#include "tests/lib/test_client.h"
+#include "tests/lib/test_random.h"
+#include "tests/lib/test_storm.h"
+#include "tests/lib/test_wharfd.h"
+#include "tests/lib/test_worker.h"
+
+static struct test_wharfd wharfd;
+
+static void start(const char *more)
+{
+    char config[1024];
+
+    snprintf(config, sizeof(config), "[gpu]\nengine = simt\npin_after = 0\n%s", more);
+    test_wharfd_start(&wharfd, config);
+}
+
+static void finish(void)
+{
+    cr_assert_eq(test_wharfd_stop(&wharfd), 0);
+    test_wharfd_remove(&wharfd);
+}
+
+static struct wharf *open_handle(uint32_t engine, uint32_t max_jobs)
+{
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    struct wharf *wharf;
+
+    options.flags = WHARF_OPEN_DAEMON;
+    options.socket_path = wharfd.socket;
+    options.engine = engine;
+    options.max_jobs = max_jobs;
+    cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
+    return wharf;
+}
+
+/* Chunks that an engine decoded; -1: none. */
+static double chunks_of(const char *engine)
+{
+    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
+    double n = test_client_metric(client, "wharf_chunks_total", "", engine);
+
+    test_client_free(client);
+    return n;
+}
+
+static void expect_storm(struct test_storm *storm)
+{
+    cr_assert_eq(test_storm_run(storm), 0, "%s", storm->error);
+    cr_assert_eq(storm->n_done, storm->n_jobs);
+}
+
+/* Every codec, good and bad, chunks and batches, cancelled or not: the engine that was asked for
+ * gives what the CPU gives. */
+Test(wharfd_gpu, storm_through_the_worker)
+{
+    struct test_chunks chunks;
+
+    start("");
+    test_chunks_init(&chunks, 1, 60, 1000, 8);
+    struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, 64);
+    struct test_storm storm = {
+        .wharf = wharf,
+        .chunks = &chunks,
+        .seed = 1,
+        .n_jobs = 600,
+        .n_in_flight = 32,
+        .batch_one_in = 8,
+        .cancel_one_in = 10,
+        .limit_s = 60,
+    };
+    expect_storm(&storm);
+    cr_expect_gt(storm.n_bad, 10);
+    wharf_close(wharf);
+    cr_expect_gt(chunks_of("simt"), 500);
+    cr_expect_eq(chunks_of("cpu"), -1);
+    test_chunks_deinit(&chunks);
+    finish();
+}
+
+/* ---- deaths -------------------------------------------------------------------------------- */
+
+struct killer {
+    struct test_random random;
+    pid_t victim;
+    uint64_t kill_at_ns;
+    unsigned n_kills;
+};
+
+/* Kills each worker within 80 ms after it was first seen, wherever it is by then. */
+static void kill_worker(const struct test_storm *storm)
+{
+    struct killer *killer = storm->tick_data;
+    uint64_t now_ns = wharf_now_ns();
+
+    if (killer->victim && now_ns < killer->kill_at_ns)
+        return;
+    if (killer->victim) {
+        kill(killer->victim, SIGKILL);
+        killer->n_kills++;
+    }
+    pid_t pid = test_worker_pid(wharfd.pid);
+    killer->victim = pid == killer->victim ? 0 : pid;
+    killer->kill_at_ns = now_ns + test_random_below(&killer->random, 80000000);
+}
+
+static void check_kills(uint32_t engine, uint64_t seed)
+{
+    struct killer killer = {.random = {seed}};
+    struct test_chunks chunks;
+
+    start("");
+    test_chunks_init(&chunks, seed, 60, 1000, 8);
+    struct wharf *wharf = open_handle(engine, 64);
+    /* While a worker is started anew the CPU does many at once. */
+    for (unsigned n = 0; n < 20 && killer.n_kills < 6; n++) {
+        struct test_storm storm = {
+            .wharf = wharf,
+            .chunks = &chunks,
+            .seed = seed + n,
+            .n_jobs = 5000,
+            .n_in_flight = 48,
+            .batch_one_in = 8,
+            .cancel_one_in = 10,
+            .limit_s = 60,
+            .tick = kill_worker,
+            .tick_data = &killer,
+        };
+        expect_storm(&storm);
+        /* Every job of a dead worker is answered within half a second. */
+        cr_expect_lt(storm.longest_gap_ns, 500000000u, "%" PRIu64 " ms without a completion",
+                     storm.longest_gap_ns / 1000000);
+    }
+    cr_expect_gt(killer.n_kills, 2);
+    cr_assert_neq(test_worker_wait(wharfd.pid, 0), 0);
+    wharf_close(wharf);
+    test_chunks_deinit(&chunks);
+    finish();
+}
+
+Test(wharfd_gpu, no_job_is_lost_when_workers_are_killed)
+{
+    check_kills(WHARF_ENGINE_SIMT, 2);
+}
+
+Test(wharfd_gpu, no_job_is_lost_when_workers_of_any_engine_are_killed)
+{
+    check_kills(WHARF_ENGINE_AUTO, 3);
+}
