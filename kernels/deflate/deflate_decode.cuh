@@ -35,15 +35,17 @@ WHARF_DEVICE uint32_t next_range(uint32_t n_bits, uint32_t n_symbols)
     return nbits < P::MAX_RANGE_NBITS ? nbits : P::MAX_RANGE_NBITS;
 }
 
-/* collective.  Writes tokens in whole batches, or all; moves the rest to the front. */
+/* collective.  Writes tokens as long as there is a whole batch, or all; moves the rest to the
+ * front. */
 template <typename P>
 WHARF_DEVICE bool write_tokens(state<P> &st, uint32_t &n, bool all)
 {
     uint32_t *tokens = st.s().tokens;
     uint32_t done = 0;
+    cycle last = {0, false};
     while (n - done >= 32 || (all && done < n)) {
         uint32_t batch = n - done < 32 ? n - done : 32;
-        if (!write_batch<P>(st.out, tokens + done, batch))
+        if (!write_batch<P>(st.out, tokens + done, batch, last))
             return false;
         done += batch;
     }

@@ -39,6 +39,8 @@ struct tuning {
     /* Matches that are copied one by one: so long, or so long and overlapping themselves. */
     static constexpr unsigned LONG_MATCH = 128;
     static constexpr unsigned LONG_OVERLAP = 12;
+    /* So many of them at distance 8 make a stretch that is written by its cycle. */
+    static constexpr unsigned MIN_CYCLE_MATCHES = 2;
 };
 
 /* Code lengths on their way from a block's header to its tables. */

@@ -180,11 +180,83 @@ WHARF_DEVICE void write_parts(uint8_t *out, uint32_t base, uint32_t total, const
 }
 
 /*
- * collective.  Writes n tokens, up to 32.  False, and nothing is written: one of them reaches
- * before the stream's first byte, or does not fit.  Synchronises at its end.
+ * The last eight bytes of output by their addresses: byte r is the last one whose address is r
+ * modulo
+ * 8.  Kept from one stretch to the next, since what has just been stored is slow to load.
+ */
+struct cycle {
+    uint64_t bytes;
+    bool known;
+
+    /* `to` is 16 bytes or more behind the output's first, and 8 bytes from there on fit. */
+    WHARF_DEVICE_MEMBER void fetch(const uint8_t *to)
+    {
+        unsigned skew = reinterpret_cast<uintptr_t>(to) & 7;
+        const uint64_t *word = reinterpret_cast<const uint64_t *>(to - skew);
+        uint64_t low = ((uint64_t)1 << 8 * skew) - 1;
+        if (!known)
+            bytes = (load(skew ? word : word - 1) & low) | (load(word - 1) & ~low);
+        known = true;
+    }
+};
+constexpr uint32_t MIN_CYCLE_POSITION = 16;
+
+/*
+ * collective.  Writes tokens that are literals and matches at distance 8 and nothing else, `total`
+ * bytes, 8 or more, at out[at].  Columns of 8-byte values are made of little else.
+ *
+ * Each byte is then the last literal at an address of the same residue modulo 8.  So aligned words
+ * of output are a state that literals change and matches do not: a word is the state after the last
+ * token that begins in it or before.  A scan gives the state after each token, and a search which
+ * token that is for each word.
+ */
+WHARF_DEVICE void write_cycle(uint8_t *out, uint32_t at, const batch_token &token, uint32_t total,
+                              cycle &last)
+{
+    uint8_t *to = out + at;
+    uint32_t skew = reinterpret_cast<uintptr_t>(to) & 7;
+    uint64_t *words = reinterpret_cast<uint64_t *>(to - skew);
+    uint32_t place = skew + token.begin;
+    bool literal = token.length == 1;
+    uint64_t mask = literal ? (uint64_t)0xff << 8 * (place & 7) : 0;
+    uint64_t state = literal ? (uint64_t)(token.value & 0xff) << 8 * (place & 7) : 0;
+    WHARF_UNROLL
+    for (unsigned delta = 1; delta < 32; delta *= 2) {
+        /* A lane without another below gets its own, which changes nothing. */
+        uint64_t below = shfl_up(state, delta), below_mask = shfl_up(mask, delta);
+        state |= below & ~mask;
+        mask |= below_mask;
+    }
+    last.fetch(to);
+    state |= last.bytes & ~mask;
+    uint32_t begins = token.length ? place >> 3 : 0xffffffffu;
+    uint32_t end = skew + total;
+    WHARF_NO_UNROLL
+    for (uint32_t first = 0; first < end / 8; first += 32) {
+        uint32_t i = first + lane_id();
+        unsigned finder = 0;
+        WHARF_UNROLL
+        for (unsigned step = 16; step; step /= 2)
+            if (shfl(begins, finder + step) <= i)
+                finder += step;
+        uint64_t word = shfl(state, finder);
+        if (i < end / 8)
+            store(words + i, word);
+    }
+    last.bytes = shfl(state, 31);
+    if (lane_id() < (end & 7))
+        store(reinterpret_cast<uint8_t *>(words + end / 8) + lane_id(),
+              (uint8_t)(last.bytes >> 8 * lane_id()));
+    syncwarp();
+}
+
+/*
+ * collective.  Writes n tokens, up to 32, or the first of them: n is how many afterwards.  False,
+ * and nothing is written: one of them reaches before the stream's first byte, or does not fit.
+ * Synchronises at its end.
  */
 template <typename P>
-WHARF_DEVICE bool write_batch(output_stream &out, const uint32_t *tokens, uint32_t n)
+WHARF_DEVICE bool write_batch(output_stream &out, const uint32_t *tokens, uint32_t &n, cycle &last)
 {
     bool mine = lane_id() < n;
     uint32_t word = mine ? load(&tokens[lane_id()]) : 0;
@@ -203,7 +275,34 @@ WHARF_DEVICE bool write_batch(output_stream &out, const uint32_t *tokens, uint32
     bool overlaps = (distance < token.length) & (token.length >= P::LONG_OVERLAP);
     uint32_t alone = ballot(match & (overlaps | (token.length >= P::LONG_MATCH)) &
                             (position >= MIN_COPY_POSITION));
-    write_parts<P>(out.out, out.position, total, token, alone);
+    bool cycles = false;
+    if (alone) {
+        /* What is in front of the first match at another distance, if that pays; or else what is
+         * in front of the next stretch for which it does. */
+        uint32_t others = ballot(match & (distance != 8));
+        uint32_t front = others ? (others & (0 - others)) - 1 : FULL_MASK;
+        uint32_t later = alone & ~front & ~others;
+        uint32_t cut = 0;
+        if (popc(alone & front) >= P::MIN_CYCLE_MATCHES && out.position >= MIN_CYCLE_POSITION) {
+            cycles = true;
+            cut = ~front;
+        } else if (popc(later) >= P::MIN_CYCLE_MATCHES) {
+            cut = 0 - (later & (0 - later));
+        }
+        if (cut) {
+            uint32_t n_front = first_lane(cut);
+            n = n < n_front ? n : n_front;
+            total = uniform(shfl(token.begin + token.length, n - 1));
+            token.length = lane_id() < n ? token.length : 0;
+            alone &= ~cut;
+        }
+    }
+    if (cycles) {
+        write_cycle(out.out, out.position, token, total, last);
+    } else {
+        write_parts<P>(out.out, out.position, total, token, alone);
+        last.known = false;
+    }
     out.position += total;
     return true;
 }
