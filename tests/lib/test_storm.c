@@ -299,7 +299,10 @@ static int check_batch(struct run *run, const struct slot *slot,
                     wharf_result_name(completion->result), wharf_reason_name(completion->reason));
     for (unsigned k = 0; k < slot->n_chunks; k++) {
         const struct wharf_chunk_result *result = &slot->results[k];
-        if (check_chunk(run, slot, k, result->result, result->reason, result->bit_offset,
+        /* Cancelled behind a bad one, whose result the batch has. */
+        int is_left_out = slot->is_cancelled && result->result == WHARF_CANCELLED;
+        if (!is_left_out &&
+            check_chunk(run, slot, k, result->result, result->reason, result->bit_offset,
                         result->in_nbytes, result->out_nbytes) < 0)
             return -1;
         if (result->result != WHARF_OK && k < first_bad)
