@@ -159,7 +159,7 @@ static void add_histogram(struct page *page, const struct group *group)
     for (unsigned i = 0; i < WHARF_STATS_N_BUCKETS; i++) {
         count += group->histogram.buckets[i];
         if (i + 1 < WHARF_STATS_N_BUCKETS)
-            snprintf(bound, sizeof(bound), "%g", 1e-6 * (double)((uint64_t)1 << i));
+            snprintf(bound, sizeof(bound), "%.9g", 1e-6 * (double)((uint64_t)1 << i));
         else
             snprintf(bound, sizeof(bound), "+Inf");
         Wharf__Sample *sample = add_sample(page, "_bucket", (double)count);

@@ -254,11 +254,8 @@ static int bench_bytes(struct printer *printer, struct wharf_cli_bench *bench,
     r = measure_all(printer, settings);
     print_tail(printer);
     wharf_cli_crew_free(bench->crew);
-    errno = 0;
-    if (fflush(stdout) || ferror(stdout)) {
-        r = errno ? -errno : -EIO; /* what an earlier write failed with is forgotten */
-        wharf_cli_say("standard output: cannot write: %s", wharf_cli_error_text(r));
-    }
+    if (wharf_cli_end_output() != WHARF_CLI_GOOD && r == 0)
+        r = -EIO;
     return r;
 }
 

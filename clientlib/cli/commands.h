@@ -10,5 +10,10 @@ extern const struct wharf_cli_command wharf_cli_unpack;
 extern const struct wharf_cli_command wharf_cli_cat;
 extern const struct wharf_cli_command wharf_cli_decode;
 extern const struct wharf_cli_command wharf_cli_bench;
+extern const struct wharf_cli_command wharf_cli_status;
+extern const struct wharf_cli_command wharf_cli_stats;
+extern const struct wharf_cli_command wharf_cli_top;
+extern const struct wharf_cli_command wharf_cli_ping;
+extern const struct wharf_cli_command wharf_cli_drain;
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clientlib/cli/json.h"
 
+#include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /* Least code point that may take so many bytes: shorter ones written longer are not UTF-8. */
 static const uint32_t least_point[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -18,8 +20,7 @@ static int announced_nbytes(unsigned char first)
     return first >= 0xf0 && first < 0xf8 ? 4 : 0;
 }
 
-/* How many bytes the character at `text` takes; 0 if there is none in UTF-8. */
-static int character_nbytes(const unsigned char *text)
+int wharf_cli_utf8_nbytes(const unsigned char *text)
 {
     int nbytes = announced_nbytes(*text);
     uint32_t point = nbytes > 1 ? *text & (0x7fu >> nbytes) : *text;
@@ -57,10 +58,25 @@ void wharf_cli_json_string(FILE *to, const char *text)
     }
     fputc('"', to);
     while (*at) {
-        int nbytes = character_nbytes(at);
+        int nbytes = wharf_cli_utf8_nbytes(at);
 
         write_character(to, at, nbytes);
         at += nbytes ? nbytes : 1;
     }
     fputc('"', to);
+}
+
+void wharf_cli_json_number(FILE *to, double value)
+{
+    char text[32];
+
+    if (!isfinite(value)) {
+        fputs("null", to);
+        return;
+    }
+    /* 15 digits are right for most numbers, 17 for all. */
+    snprintf(text, sizeof(text), "%.15g", value);
+    if (strtod(text, NULL) != value)
+        snprintf(text, sizeof(text), "%.17g", value);
+    fputs(text, to);
 }

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.h: strings of any bytes as JSON. */
+/* json.h: numbers and strings of any bytes as JSON. */
 #ifndef WHARF_CLI_JSON_H
 #define WHARF_CLI_JSON_H
 
 #include <stdio.h>
+
+/* How many bytes the UTF-8 character at `text` has, which ends with a zero; 0 if none begins there.
+ */
+int wharf_cli_utf8_nbytes(const unsigned char *text);
+
+/* Writes a number, or null for what is none. */
+void wharf_cli_json_number(FILE *to, double value);
 
 /* Writes `text` with its quotes, or null for NULL.  Bytes that are not UTF-8 become U+FFFD. */
 void wharf_cli_json_string(FILE *to, const char *text);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clientlib/cli/message.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,6 +64,21 @@ int wharf_cli_say_usage(const char *command, const char *format, ...)
     else
         wharf_cli_say("`wharf --help` lists the commands");
     return WHARF_CLI_USAGE;
+}
+
+void wharf_cli_begin_output(void)
+{
+    signal(SIGPIPE, SIG_DFL);
+}
+
+int wharf_cli_end_output(void)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return WHARF_CLI_GOOD;
+    /* What an earlier write failed with is forgotten. */
+    wharf_cli_say("standard output: cannot write: %s", wharf_cli_error_text(errno ? errno : EIO));
+    return WHARF_CLI_FAILED;
 }
 
 int wharf_cli_status_of(uint32_t result)

@@ -27,6 +27,13 @@ void wharf_cli_say(const char *format, ...) __attribute__((format(printf, 1, 2))
 int wharf_cli_say_usage(const char *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* At the beginning of a command that prints: when nobody reads any more, it ends quietly. */
+void wharf_cli_begin_output(void);
+
+/* At the end of a command that prints: the exit status, FAILED after saying that standard output
+ * could not be written. */
+int wharf_cli_end_output(void);
+
 /* The exit status that goes with a result: bad data, bad request or any other failure. */
 int wharf_cli_status_of(uint32_t result);
 

@@ -33,8 +33,13 @@ static const struct option common_options[] = {
     {"help", no_argument, NULL, 'h'},
     {"patience", required_argument, NULL, OPTION_PATIENCE},
     {"quiet", no_argument, NULL, 'q'},
-    {"report", no_argument, NULL, OPTION_REPORT},
     {"socket", required_argument, NULL, OPTION_SOCKET},
+    {0},
+};
+
+/* Of commands that work on data. */
+static const struct option work_options[] = {
+    {"report", no_argument, NULL, OPTION_REPORT},
     {"threads", required_argument, NULL, 'T'},
     {0},
 };
@@ -45,14 +50,16 @@ static const struct option file_options[] = {
     {0},
 };
 
-static const char common_help[] =
+static const char work_help[] =
     "  -T, --threads N      threads that compute; default: one for each usable core\n"
+    "      --report         print one line of JSON on standard error at the end\n"
+    "      --embedded       never through a daemon\n";
+
+static const char common_help[] =
     "      --engine E       auto, cpu, reference (slow, to settle doubts); gpu and\n"
     "                       simt are a daemon's\n"
-    "      --embedded       never through a daemon\n"
     "      --socket PATH    through the daemon at PATH or not at all\n"
     "      --patience N     wait N seconds for a daemon that is away; default 10\n"
-    "      --report         print one line of JSON on standard error at the end\n"
     "  -q, --quiet          no progress on the terminal, and no remarks\n"
     "  -h, --help           this text\n";
 
@@ -101,8 +108,9 @@ static void make_short_options(const struct option *all, char *text)
 
 static int print_help(const struct wharf_cli_command *command)
 {
-    printf("usage: wharf %s %s\n\n%s%s%s", command->name, command->usage, command->help,
-           command->writes_file ? file_help : "", common_help);
+    printf("usage: wharf %s %s\n\n%s%s%s%s", command->name, command->usage, command->help,
+           command->writes_file ? file_help : "",
+           command->daemon == WHARF_CLI_DAEMON_MUST ? "" : work_help, common_help);
     return fflush(stdout) ? WHARF_CLI_FAILED : WHARF_CLI_GOOD;
 }
 
@@ -216,6 +224,7 @@ static int take_all(const struct wharf_cli_command *command, int argc, char **ar
 
     append_options(all, &n_all, command->own_options);
     append_options(all, &n_all, command->writes_file ? file_options : NULL);
+    append_options(all, &n_all, command->daemon == WHARF_CLI_DAEMON_MUST ? NULL : work_options);
     append_options(all, &n_all, common_options);
     make_short_options(all, short_options);
     opterr = 0;

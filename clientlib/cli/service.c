@@ -50,6 +50,13 @@ int wharf_cli_service_say_error(const struct wharf_cli_service *service, int err
     return status;
 }
 
+const char *wharf_cli_service_path(const struct wharf_cli_service *service)
+{
+    const char *path = service->options->socket ? service->options->socket : getenv("WHARF_SOCKET");
+
+    return path && *path ? path : WHARF_DEFAULT_SOCKET;
+}
+
 /* ---- connecting ---------------------------------------------------------------------------- */
 
 static int open_handle(struct wharf_cli_service *service, uint32_t engine, size_t arena_nbytes)
@@ -161,6 +168,12 @@ int wharf_cli_service_open(const struct wharf_cli_options *options, unsigned n_s
     }
     *ret_service = service;
     return status;
+}
+
+int wharf_cli_service_open_small(const struct wharf_cli_options *options,
+                                 struct wharf_cli_service *ret_service)
+{
+    return wharf_cli_service_open(options, 1, 1, ret_service);
 }
 
 void wharf_cli_service_close(struct wharf_cli_service *service)

@@ -36,6 +36,10 @@ struct wharf_cli_service {
 int wharf_cli_service_open(const struct wharf_cli_options *options, unsigned n_slots,
                            size_t slot_nbytes, struct wharf_cli_service *ret_service);
 
+/* For commands that need no more than the connection. */
+int wharf_cli_service_open_small(const struct wharf_cli_options *options,
+                                 struct wharf_cli_service *ret_service);
+
 /* Jobs in flight are given up. */
 void wharf_cli_service_close(struct wharf_cli_service *service);
 
@@ -52,6 +56,9 @@ static inline bool wharf_cli_service_may_stand_in(const struct wharf_cli_service
 {
     return !service->is_demanded;
 }
+
+/* Where the daemon is. */
+const char *wharf_cli_service_path(const struct wharf_cli_service *service);
 
 /* Says that the daemon failed, -errno, with the library's text.  Returns the exit status. */
 int wharf_cli_service_say_error(const struct wharf_cli_service *service, int error,

@@ -17,7 +17,7 @@ _wharf_words() {
 _wharf_files() {
     case $1 in
         unpack) _filedir 'whr' ;;
-        decode) ;;
+        decode | status | stats | top | ping | drain) ;;
         *) _filedir ;;
     esac
 }
@@ -53,7 +53,7 @@ _wharf() {
             _filedir
             return
             ;;
-        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | --count | --max-output | --patience | --seconds)
+        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | -n | --count | -i | --interval | --max-output | --patience | --seconds)
             return
             ;;
     esac

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wharf ping: whether a daemon answers, and how soon. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "clientlib/cli/commands.h"
+#include "clientlib/cli/message.h"
+#include "clientlib/cli/monotonic_time.h"
+#include "clientlib/cli/number.h"
+#include "clientlib/cli/service.h"
+
+/* The second at most some ms each: seconds in all. */
+enum { DEFAULT_COUNT = 10, MAX_COUNT = 1000 };
+
+static const struct option own_options[] = {
+    {"count", required_argument, NULL, 'n'},
+    {0},
+};
+
+static const char *take_option(void *own, int option, const char *argument)
+{
+    (void)option; /* there is only one */
+    return wharf_cli_parse_number(argument, 1, MAX_COUNT, own) ? NULL : "a number from 1 to 1000";
+}
+
+/* ---- measuring ------------------------------------------------------------------------- */
+
+static int ask(struct wharf *wharf)
+{
+    return wharf_ping(wharf);
+}
+
+/* A job that does nothing goes the way of all jobs. */
+static int run_job(struct wharf *wharf)
+{
+    struct wharf_completion completion;
+    int r = wharf_submit_noop(wharf, 0);
+
+    if (r == 0)
+        r = wharf_wait(wharf, &completion, 1, 1, -1);
+    return r < 0 ? r : 0;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a;
+    uint64_t right = *(const uint64_t *)b;
+
+    return left < right ? -1 : left > right;
+}
+
+static int measure(struct wharf *wharf, int (*way)(struct wharf *), const char *name, int64_t count)
+{
+    uint64_t times[MAX_COUNT];
+
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t start_ns = wharf_cli_now_ns();
+        int r = way(wharf);
+
+        if (r < 0)
+            return r;
+        times[i] = wharf_cli_now_ns() - start_ns;
+    }
+    qsort(times, (size_t)count, sizeof(times[0]), compare_times);
+    printf("%s: %.1f us (%.1f to %.1f)\n", name, (double)times[count / 2] / 1e3,
+           (double)times[0] / 1e3, (double)times[count - 1] / 1e3);
+    return 0;
+}
+
+static int ping(const struct wharf_cli_service *service, int64_t count)
+{
+    int r;
+
+    printf("wharfd %s answers; median of %d (least to most)\n", service->info.daemon_version,
+           (int)count);
+    r = measure(service->wharf, ask, "  question and answer", count);
+    if (r == 0)
+        r = measure(service->wharf, run_job, "  job that does nothing", count);
+    if (r < 0)
+        return wharf_cli_service_say_error(service, r, wharf_error_message());
+    return wharf_cli_end_output();
+}
+
+static int run(int argc, char **argv)
+{
+    struct wharf_cli_options options;
+    struct wharf_cli_operands operands = {.n_max = 0};
+    struct wharf_cli_service service;
+    int64_t count = DEFAULT_COUNT;
+    int status = wharf_cli_parse(&wharf_cli_ping, argc, argv, &count, &options, &operands);
+
+    if (status == WHARF_CLI_GO_ON)
+        status = wharf_cli_service_open_small(&options, &service);
+    if (status != WHARF_CLI_GO_ON)
+        return status;
+    wharf_cli_begin_output();
+    status = ping(&service, count);
+    wharf_cli_service_close(&service);
+    return status;
+}
+
+const struct wharf_cli_command wharf_cli_ping = {
+    .name = "ping",
+    .summary = "see whether the daemon answers, and how soon",
+    .usage = "[OPTION...]",
+    .help =
+        "Asks the daemon, and runs jobs that do nothing.  Exit status 3 if none answers.\n\n"
+        "  -n, --count N        so many of each, up to 1000; default 10\n",
+    .daemon = WHARF_CLI_DAEMON_MUST,
+    .own_options = own_options,
+    .take_option = take_option,
+    .run = run,
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tenant_table.h: what `wharf status` and `wharf top` show of each tenant. */
+#ifndef WHARF_CLI_TENANT_TABLE_H
+#define WHARF_CLI_TENANT_TABLE_H
+
+#include "clientlib/cli/metrics.h"
+
+/*
+ * Prints a table with a line for each tenant: totals; or, with a copy of the statistics from
+ * `seconds` before, what was done in each second since then.
+ */
+void wharf_cli_tenant_table_print(const struct wharf_cli_metrics *metrics,
+                                  const struct wharf_cli_metrics *before, double seconds);
+
+/* Prints the daemon's first lines: what it is, and what it is doing. */
+void wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
+                                    const struct wharf_info *info, const char *path);
+
+#endif

@@ -1,0 +1,187 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The commands about a daemon: status, stats, top, ping, drain.
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+# shellcheck source=tests/lib/daemon.sh
+. "$(dirname "$0")/../lib/daemon.sh"
+set -o pipefail
+unset WHARF_SOCKET
+
+prometheus="$TOP/tests/lib/prometheus.py"
+
+# value METRIC [LABEL=VALUE...]: as the daemon says now.
+value() {
+    "$WHARF" stats --socket s --prometheus > scraped
+    "$prometheus" value scraped "$@"
+}
+
+# Three chunks, a bad one behind them, one by the reference engine.
+do_some_work() {
+    seq 1 60000 > data
+    head -c 300000 data > part
+    "$WHARF" pack -b 100000 -o part.whr part
+    "$WHARF" cat --socket s part.whr | cmp - part
+    cp part.whr bad.whr
+    printf 'XX' | dd of=bad.whr bs=1 seek=96 conv=notrunc status=none
+    expect_status 1 "$WHARF" cat --socket s bad.whr 2> message
+    gzip -c part > part.gz
+    "$WHARF" decode -c gzip --engine reference --socket s < part.gz | cmp - part
+}
+
+# The reader takes nothing that it should not: else what follows would say little.
+test_prometheus_reader_is_strict() {
+    head='# HELP a_total A.\n# TYPE a_total counter\n'
+    histogram='# HELP h H.\n# TYPE h histogram\n'
+    printf '%ba_total{x="1",y="a\\\\\\"\\n"} 1\n' "$head" > good
+    "$prometheus" check good
+    printf '%bh_bucket{le="1"} 1\nh_bucket{le="+Inf"} 2\nh_sum 3\nh_count 2\n' "$histogram" > good
+    "$prometheus" check good
+    number=0
+    while IFS= read -r text; do
+        printf '%b' "$text" > bad
+        expect_status 1 "$prometheus" check bad 2> message
+        number=$((number + 1))
+    done << EOS
+
+a_total 1\n
+$head
+${head}a_total 1
+${head}a_total one\n
+${head}a_total -1\n
+${head}a_total 1\na_total 1\n
+${head}b_total 1\n
+${head}a_total{x=1} 1\n
+${head}a_total{x="1" y="2"} 1\n
+${head}a_total{x="1",} 1\n
+${head}a_total{x="1",x="2"} 1\n
+${head}a_total{x="\\\\q"} 1\n
+${head}a_total{x="a"b"} 1\n
+${head}a_total{1x="a"} 1\n
+${head}a_total 1\n$head
+# TYPE a_total counter\n# HELP a_total A.\na_total 1\n
+# HELP a A.\n# TYPE a counter\na 1\n
+# HELP a_total A.\n# TYPE a_total gauge\na_total 1\n
+${histogram}h_bucket{le="1"} 1\nh_bucket{le="+Inf"} 2\nh_sum 3\nh_count 3\n
+${histogram}h_bucket{le="1"} 3\nh_bucket{le="+Inf"} 2\nh_sum 3\nh_count 2\n
+${histogram}h_bucket{le="1"} 2\nh_sum 3\nh_count 2\n
+${histogram}h_bucket{le="2"} 1\nh_bucket{le="1"} 1\nh_bucket{le="+Inf"} 2\nh_sum 3\nh_count 2\n
+${histogram}h 2\n
+EOS
+    expect_text 24 "$number"
+}
+
+test_prometheus_and_json_say_the_same_by_their_rules() {
+    start_daemon
+    "$WHARF" stats --socket s --prometheus > before
+    "$prometheus" check before
+    do_some_work
+    "$WHARF" stats --socket s --prometheus > after
+    "$WHARF" stats --socket s --json > json
+    "$prometheus" same after json
+    "$prometheus" grown before after
+    "$WHARF" stats --socket s > text
+    grep -qE '^  tenant=uid:[0-9]+ engine=cpu result=ok [0-9]+$' text
+    grep -qE '^  tenant=.* engine=cpu count [0-9]+, mean [0-9.e-]+, half below .*, 99 % below ' text
+}
+
+test_counters_count_what_was_done() {
+    start_daemon
+    do_some_work
+    me=tenant=uid:$(id -u)
+    # A batch of three chunks, one with a bad one among them; one stream.
+    expect_text 1 "$(value wharf_jobs_total "$me" engine=cpu result=ok)"
+    expect_text 1 "$(value wharf_jobs_total "$me" engine=cpu result=bad_data)"
+    expect_text 1 "$(value wharf_jobs_total "$me" engine=reference result=ok)"
+    expect_text 6 "$(value wharf_chunks_total "$me" engine=cpu)"
+    expect_text 300000 "$(value wharf_output_bytes_total engine=reference)"
+    expect_text "$(stat -c %s part.gz)" "$(value wharf_input_bytes_total engine=reference)"
+    expect_text 2 "$(value wharf_job_run_seconds_count engine=cpu)"
+    expect_text 1 "$(value wharf_connections)"
+    expect_text 1 "$(value wharf_info version="$("$WHARF" --version | sed 's/wharf //')")"
+}
+
+test_status_and_top_show_the_daemon_and_its_tenants() {
+    start_daemon
+    do_some_work
+    "$WHARF" status --socket s > out
+    grep -qE "^daemon   wharfd [0-9.]+ at s, up [0-9]+ s$" out
+    grep -q '^engines  cpu, reference' out
+    grep -q '^codecs   stored, deflate' out
+    grep -qE '^work     [0-9]+ of [0-9]+ workers busy, 0 jobs queued' out
+    grep -qE "^uid:$(id -u) +1 .* 2 +1 " out
+    "$WHARF" top --socket s --count 1 > out
+    grep -q 'JOBS/s' out
+    grep -qE "^uid:$(id -u) +1 .* 0 +0 " out
+    # A reader that goes away ends them quietly.
+    "$WHARF" stats --socket s 2> message | head -n 1 > /dev/null || expect_text 141 $?
+    expect_text '' "$(cat message)"
+}
+
+test_ping_answers_and_drain_ends_it() {
+    start_daemon
+    "$WHARF" ping --socket s -n 3 > out
+    grep -qE '^wharfd [0-9.]+ answers; median of 3' out
+    grep -qE '^  job that does nothing: [0-9.]+ us \([0-9.]+ to [0-9.]+\)$' out
+    expect_text 3 "$(value wharf_jobs_total engine=none result=ok)"
+    "$WHARF" drain --socket s 2> message
+    grep -q 'finishes the jobs that it has, and ends' message
+    wait "$daemon"
+    expect_status 3 "$WHARF" ping --socket s > out 2> message
+    # shellcheck disable=SC2016 # the message has these quotes
+    grep -q 'no daemon: s: .*start a daemon with `wharfd --socket s`' message
+    test ! -s out
+    for command in status stats top ping drain; do
+        expect_status 3 "$WHARF" "$command" --socket none 2> message > out
+        grep -q 'no daemon: none: no such socket' message
+        expect_text 1 "$(wc -l < message)"
+        expect_status 2 "$WHARF" "$command" --embedded 2> message > out
+        expect_status 2 "$WHARF" "$command" more 2> message > out
+        test ! -s out
+    done
+}
+
+# as_nobody COMMAND...: another user, who is in no group.
+as_nobody() {
+    setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+}
+
+test_other_users_are_told_what_they_may_not() {
+    [ "$(id -u)" = 0 ] || skip "only root can be somebody else"
+    chmod 755 .
+    cp "$WHARF" wharf
+    start_daemon
+    expect_status 3 as_nobody ./wharf status --socket "$PWD/s" > out 2> message
+    group=$(stat -c %G s)
+    grep -q "permission denied: only the group $group may use it, and nobody is not in it" message
+    grep -qF "run \`sudo usermod -aG $group nobody\`, then log in again" message
+    # Without --socket somebody can go on alone.
+    seq 10 | gzip > ten.gz
+    WHARF_SOCKET=$PWD/s as_nobody ./wharf decode -c gzip < ten.gz 2> message | cmp - <(seq 10)
+    grep -q 'only the group .*; decoding in this process' message
+    kill_daemon
+    start_daemon '[daemon]' 'socket_mode = 0666'
+    "$WHARF" ping --socket s > out
+    expect_status 4 as_nobody ./wharf drain --socket s 2> message
+    grep -q "only root and the daemon's own user may drain it" message
+    as_nobody ./wharf stats --socket s --prometheus > theirs
+    "$prometheus" check theirs
+    expect_text 0 "$("$prometheus" value theirs wharf_connections_total tenant=uid:0)"
+    as_nobody ./wharf ping --socket s > out
+    expect_text 10 "$(value wharf_jobs_total engine=none result=ok tenant=uid:65534)"
+    test "$(value wharf_connections_total tenant=uid:0)" -gt 1
+}
+
+# A name that needs every kind of escaping.
+test_names_of_tenants_are_escaped() {
+    start_daemon '[listen a"b\c]' "path = $PWD/odd" 'tenant = socket'
+    "$WHARF" ping --socket odd > out
+    "$WHARF" stats --socket s --prometheus > scraped
+    "$prometheus" check scraped
+    expect_text 1 "$("$prometheus" value scraped wharf_connections_total 'tenant=socket:a"b\c')"
+    "$WHARF" stats --socket s --json > json
+    "$prometheus" same scraped json
+}
+
+run_tests
