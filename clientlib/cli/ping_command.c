@@ -104,9 +104,8 @@ const struct wharf_cli_command wharf_cli_ping = {
     .name = "ping",
     .summary = "see whether the daemon answers, and how soon",
     .usage = "[OPTION...]",
-    .help =
-        "Asks the daemon, and runs jobs that do nothing.  Exit status 3 if none answers.\n\n"
-        "  -n, --count N        so many of each, up to 1000; default 10\n",
+    .help = "Asks the daemon, and runs jobs that do nothing.  Exit status 3 if none answers.\n\n"
+            "  -n, --count N        so many of each, up to 1000; default 10\n",
     .daemon = WHARF_CLI_DAEMON_MUST,
     .own_options = own_options,
     .take_option = take_option,
