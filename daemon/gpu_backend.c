@@ -80,7 +80,8 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (front->gpu_view.looks)
         wharf_front_look(front);
     wharf_gpu_items_exchange(backend, now_ns);
-    bool can_sleep = is_idle(backend) && !wharf_place_wants_gpu(front);
+    bool can_sleep =
+        backend->state != WHARF_GPU_PROVING && is_idle(backend) && !wharf_place_wants_gpu(front);
     backend->is_over = backend->stop && is_idle(backend);
     front->gpu_view.looks =
         !can_sleep && backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT;
@@ -120,9 +121,14 @@ static void serve(struct wharf_gpu_backend *backend, uint64_t *tend_at_ns)
         return;
     if (can_sleep || now_ns >= *tend_at_ns) {
         uint64_t next_ns = tend(backend, now_ns);
-        if (can_sleep)
+        /* It may have got ready just now: then it has samples. */
+        if (backend->state == WHARF_GPU_PROVING)
+            next_ns = 0;
+        else if (can_sleep)
             sleep_until(backend, now_ns, next_ns);
-        *tend_at_ns = can_sleep ? 0 : now_ns + TEND_NS;
+        *tend_at_ns = can_sleep || next_ns == 0 ? 0 : now_ns + TEND_NS;
+    } else if (backend->state == WHARF_GPU_PROVING) {
+        wait_for_work(backend);
     } else if (backend->state == WHARF_GPU_DYING && wharf_gpu_rescue_step(backend, false)) {
         return;
     } else if (backend->state != WHARF_GPU_UP) {

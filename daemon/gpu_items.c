@@ -39,6 +39,7 @@ int wharf_gpu_items_init(struct wharf_gpu_backend *backend)
 void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend)
 {
     wharf_segment_free(&backend->queue);
+    wharf_segment_free(&backend->proof.memory);
     wharf_cpu_buffer_deinit(&backend->buffer);
     free(backend->items);
     free(backend->pieces);
@@ -368,6 +369,6 @@ bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_
 
 void wharf_gpu_items_publish(struct wharf_gpu_backend *backend)
 {
-    if (backend->state == WHARF_GPU_UP && wharf_work_publish(&backend->submitter))
+    if (backend->queue.address && wharf_work_publish(&backend->submitter))
         syscall(SYS_futex, &backend->submitter.queue.front->tail, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

@@ -28,6 +28,7 @@
 enum wharf_gpu_state {
     WHARF_GPU_WAITING,  /* no worker; one is started when it is time */
     WHARF_GPU_STARTING, /* it gets ready */
+    WHARF_GPU_PROVING,  /* it decodes samples */
     WHARF_GPU_UP,       /* it takes items */
     WHARF_GPU_DYING,    /* it takes no more; its pidfd has not said that it is gone */
     WHARF_GPU_ABSENT,   /* there is no GPU, or not for us: no worker is started any more */
@@ -57,6 +58,27 @@ struct wharf_gpu_item {
     uint8_t *aside;   /* its output, until its destination is known to be left alone */
 };
 
+/* A sample of a codec: none of it where nbytes is 0. */
+struct wharf_gpu_sample {
+    uint32_t nbytes;
+    uint32_t packed_nbytes;
+    uint32_t parameter;
+};
+
+struct wharf_gpu_proof {
+    struct wharf_segment memory; /* of all samples and what they are decoded to */
+    uint64_t address;            /* where the device has it; 0: not yet */
+    struct wharf_gpu_sample samples[WHARF_N_CODECS];
+    uint32_t step;
+    bool is_asked; /* an item is under way */
+    struct wharf_work_item item;
+    uint32_t index;
+    uint64_t begun_ns;
+    /* Measured. */
+    uint64_t latency_ns;
+    uint32_t ns_per_kib[WHARF_N_CODECS];
+};
+
 struct wharf_gpu_backend {
     struct wharf_backend base;
     struct wharf_front *front;
@@ -82,6 +104,7 @@ struct wharf_gpu_backend {
     uint32_t n_lost;      /* items that it had when it began to die */
     bool was_killed;      /* by us: it hung */
     bool is_known;        /* one has been ready before */
+    char device[64];      /* for people */
     char failure[160];    /* what it said last of itself */
 
     struct wharf_segment queue;
@@ -95,6 +118,8 @@ struct wharf_gpu_backend {
     uint64_t n_warp_ns; /* of them, estimated */
     bool is_alone;      /* an item of a suspect runs, and nothing beside it */
     struct wharf_cpu_buffer buffer;
+
+    struct wharf_gpu_proof proof;
 
     uint32_t n_asked;         /* registrations that are not answered */
     uint64_t pinned_nbytes;   /* of memory that the worker has or was asked to have */
@@ -113,6 +138,16 @@ void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why);
 
 /* Ends it for good, and waits for that. */
 void wharf_gpu_worker_stop(struct wharf_gpu_backend *backend);
+
+/* ---- gpu_prove.c --------------------------------------------------------------------------- */
+
+/* A worker is ready: registers the samples.  0 or -errno. */
+int wharf_gpu_prove_begin(struct wharf_gpu_backend *backend);
+
+/* Goes on.  Returns 1 when all are done and right, 0 if there is more to come, or -EBADMSG if one
+ * is wrong; of which codec, tells wharf_gpu_prove_what. */
+int wharf_gpu_prove_step(struct wharf_gpu_backend *backend);
+const char *wharf_gpu_prove_what(const struct wharf_gpu_backend *backend);
 
 /* ---- gpu_pins.c ---------------------------------------------------------------------------- */
 

@@ -19,8 +19,6 @@
 #define DOES_WELL_NS (10 * (uint64_t)WHARF_NS_PER_S)
 /* How long one that was asked to end may take before it is killed. */
 #define STOP_NS (500 * (uint64_t)WHARF_NS_PER_MS)
-/* What the worker's latency is taken for if it does not know, and at most. */
-#define LATENCY_NS (10 * (uint64_t)WHARF_NS_PER_US)
 
 static void set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state state,
                       uint64_t now_ns)
@@ -110,8 +108,7 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
     set_state(backend, WHARF_GPU_STARTING, now_ns);
 }
 
-static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_worker_ready *ready,
-                       uint64_t now_ns)
+static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_worker_ready *ready)
 {
     struct wharf_front *front = backend->front;
     struct wharf_gpu_view *gpu = &front->gpu_view;
@@ -119,14 +116,38 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
     wharf_front_enter(front);
     gpu->codecs = ready->codecs;
     gpu->n_warps = ready->n_warps ? ready->n_warps : 1;
-    gpu->latency_ns = LATENCY_NS;
     gpu->n_in_flight = 0;
     gpu->in_flight_ns = 0;
     wharf_front_leave(front);
+    snprintf(backend->device, sizeof(backend->device), "%.63s", ready->device);
+    int r = wharf_gpu_prove_begin(backend);
+    if (r < 0)
+        wharf_gpu_worker_kill(backend, strerrordesc_np(-r));
+    else
+        backend->state = WHARF_GPU_PROVING;
+}
+
+/* Clients' jobs are given to it from now on. */
+static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_front *front = backend->front;
+    struct wharf_gpu_view *gpu = &front->gpu_view;
+    const struct wharf_gpu_proof *proof = &backend->proof;
+
+    wharf_front_enter(front);
+    gpu->latency_ns = proof->latency_ns;
+    memcpy(front->tenants.device_ns_per_kib, proof->ns_per_kib, sizeof(proof->ns_per_kib));
+    /* Tenants of before it was known what the GPU does. */
+    if (!backend->is_known)
+        WHARF_LIST_FOR(link, &front->tenants.list)
+    wharf_estimates_init_device(
+        &WHARF_LIST_ENTRY(link, struct wharf_tenant, link)->device_estimates, proof->ns_per_kib);
+    wharf_front_leave(front);
     wharf_log(WHARF_LOG_NOTICE, NULL,
-              "GPU worker %d is ready after %" PRIu64 " ms: %.63s, %u warps",
-              (int)backend->link.pid, (now_ns - backend->since_ns) / WHARF_NS_PER_MS, ready->device,
-              (unsigned)gpu->n_warps);
+              "GPU worker %d is ready after %" PRIu64 " ms: %s, %u warps, answers in %" PRIu64
+              " us",
+              (int)backend->link.pid, (now_ns - backend->since_ns) / WHARF_NS_PER_MS,
+              backend->device, (unsigned)gpu->n_warps, gpu->latency_ns / WHARF_NS_PER_US);
     backend->is_known = true;
     backend->up_since_ns = now_ns;
     set_state(backend, WHARF_GPU_UP, now_ns);
@@ -195,16 +216,21 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static void take_message(struct wharf_gpu_backend *backend, struct wharf_worker_message *message,
-                         uint64_t now_ns)
+static void take_message(struct wharf_gpu_backend *backend,
+                         const struct wharf_worker_message *message)
 {
     switch (message->kind) {
     case WHARF_WORKER_READY:
         if (backend->state == WHARF_GPU_STARTING)
-            take_ready(backend, &message->ready, now_ns);
+            take_ready(backend, &message->ready);
         break;
     case WHARF_WORKER_REGISTERED:
-        wharf_gpu_pins_registered(backend, message);
+        if (message->number != 0)
+            wharf_gpu_pins_registered(backend, message);
+        else if (message->error)
+            wharf_gpu_worker_kill(backend, "it cannot register memory");
+        else
+            backend->proof.address = message->address;
         break;
     case WHARF_WORKER_FORGOTTEN:
         wharf_gpu_pins_forgotten(backend, message);
@@ -224,7 +250,7 @@ static void take_messages(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
     while (backend->link.socket >= 0 &&
            (r = wharf_worker_link_receive(&backend->link, &message)) > 0)
-        take_message(backend, &message, now_ns);
+        take_message(backend, &message);
     if (r == 0)
         return;
     /* It is about to be gone; what it has is decoded aside meanwhile. */
@@ -245,7 +271,7 @@ static uint64_t see_to_timeouts(struct wharf_gpu_backend *backend, uint64_t now_
 {
     uint64_t timeout_ns = backend->front->config.gpu_start_timeout_ns;
 
-    if (backend->state == WHARF_GPU_STARTING) {
+    if (backend->state == WHARF_GPU_STARTING || backend->state == WHARF_GPU_PROVING) {
         if (now_ns - backend->since_ns < timeout_ns)
             return backend->since_ns + timeout_ns;
         wharf_gpu_worker_kill(backend, "it did not get ready in time");
@@ -259,6 +285,20 @@ static uint64_t see_to_timeouts(struct wharf_gpu_backend *backend, uint64_t now_
     return WHARF_NEVER;
 }
 
+/* Looks at what became of the sample that is under way, as often as it is called. */
+static void prove(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    int r = wharf_gpu_prove_step(backend);
+
+    if (r < 0) {
+        snprintf(backend->failure, sizeof(backend->failure),
+                 "it decodes %s wrongly: do not use this device", wharf_gpu_prove_what(backend));
+        wharf_gpu_worker_kill(backend, backend->failure);
+    }
+    if (r > 0)
+        come_up(backend, now_ns);
+}
+
 uint64_t wharf_gpu_worker_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     int status;
@@ -268,6 +308,8 @@ uint64_t wharf_gpu_worker_tend(struct wharf_gpu_backend *backend, uint64_t now_n
         if (wharf_worker_link_is_gone(&backend->link, &status))
             on_gone(backend, status, now_ns);
     }
+    if (backend->state == WHARF_GPU_PROVING)
+        prove(backend, now_ns);
     if (backend->state == WHARF_GPU_WAITING && now_ns >= backend->retry_at_ns)
         start(backend, now_ns);
     return backend->state == WHARF_GPU_WAITING ? backend->retry_at_ns
