@@ -84,18 +84,28 @@ static uint64_t most_ns(const struct wharf_front *front)
 
 /* ---- a piece ------------------------------------------------------------------------------- */
 
-/* A piece that a worker runs: its own, or a short one in the middle of that, and so on. */
+/*
+ * Short chunks that a worker takes at once where there are plenty: taking and handing back are done
+ * under the front lock, which many workers with chunks of some ten microseconds would do nothing
+ * but wait for.  They are one tenant's: if they take longer than estimated, others do not wait.
+ */
+#define MOST_IN_HAND 8
+#define HAND_NS 100000u
+
+/* Pieces that a worker runs: its own, or a short one in the middle of these, and so on. */
 struct running {
     struct wharf_decode_poll poll;
     struct worker *worker;
-    struct wharf_piece *piece;
+    struct wharf_piece *piece;   /* at present */
+    struct wharf_piece *back;    /* the first that was not handed back */
     const struct running *outer; /* the one that it interrupts; NULL: none */
     unsigned depth;              /* how many it interrupts */
     bool is_long;
     uint64_t look_at_ns; /* when it is time to see what else there is to do */
 };
 
-static void run(struct worker *worker, struct wharf_piece *piece, const struct running *outer);
+static void run(struct worker *worker, struct wharf_piece *pieces, unsigned n,
+                const struct running *outer);
 
 /* Leaves the lock to work on it, and comes back. */
 static void begin_work(struct running *running)
@@ -152,8 +162,19 @@ static void let_others(struct running *running)
         if (!job || !may_interrupt(running, job) ||
             !wharf_front_next(front, front->config.long_ns, &piece))
             break;
-        run(running->worker, &piece, running);
+        run(running->worker, &piece, 1, running);
         wharf_front_look(front);
+    }
+}
+
+/* Those before the present one. */
+static void hand_back(struct running *running)
+{
+    for (; running->back < running->piece; running->back++) {
+        struct wharf_piece *piece = running->back;
+        if (piece->kind == WHARF_PIECE_CHUNK)
+            piece->job->begun_ns = piece->begun_ns;
+        wharf_front_done(running->worker->backend->front, piece);
     }
 }
 
@@ -170,6 +191,7 @@ static void look_around(struct running *running)
     uint64_t since_ns = wharf_now_ns();
 
     end_work(running);
+    hand_back(running);
     running->is_long |= since_ns - running->piece->begun_ns > front->config.long_ns;
     wharf_front_going_on(front, running->piece, since_ns);
     wharf_front_look(front);
@@ -188,28 +210,53 @@ static uint32_t ask(struct wharf_decode_poll *poll)
     return stopped(running);
 }
 
-/* Runs a piece without the lock, and hands it back. */
-static void run(struct worker *worker, struct wharf_piece *piece, const struct running *outer)
+/* Runs pieces without the lock, one after the other, and hands them back. */
+static void run(struct worker *worker, struct wharf_piece *pieces, unsigned n,
+                const struct running *outer)
 {
     struct wharf_front *front = worker->backend->front;
     struct running running = {
         .poll.ask = ask,
         .worker = worker,
-        .piece = piece,
+        .piece = pieces,
+        .back = pieces,
         .outer = outer,
         .depth = outer ? outer->depth + 1 : 0,
-        .is_long = piece->estimate_ns > front->config.long_ns,
+        .is_long = pieces->estimate_ns > front->config.long_ns,
     };
 
     begin_work(&running);
-    if (piece->kind == WHARF_PIECE_OPEN)
-        wharf_batch_open(front, piece);
-    else
-        wharf_cpu_run(front, &worker->buffers[running.depth], piece, &running.poll);
+    for (; running.piece < pieces + n; running.piece++) {
+        if (running.piece->kind == WHARF_PIECE_OPEN)
+            wharf_batch_open(front, running.piece);
+        else
+            wharf_cpu_run(front, &worker->buffers[running.depth], running.piece, &running.poll);
+    }
     end_work(&running);
     if (running.is_long)
         front->nothing_fits = false;
-    wharf_front_done(front, piece);
+    hand_back(&running);
+}
+
+/* Fills the hand; returns how many pieces are in it, or 0: there is nothing to do. */
+static unsigned take_hand(struct wharf_front *front, struct wharf_piece hand[MOST_IN_HAND])
+{
+    uint64_t left_ns = HAND_NS;
+    unsigned n = 1;
+
+    if (!wharf_front_next(front, most_ns(front), &hand[0]))
+        return 0;
+    const struct wharf_tenant *tenant = hand[0].job->session->tenant;
+    while (n < MOST_IN_HAND && hand[n - 1].kind == WHARF_PIECE_CHUNK &&
+           hand[n - 1].estimate_ns < left_ns && wharf_front_has_plenty(front)) {
+        left_ns -= hand[n - 1].estimate_ns;
+        const struct wharf_job *job = wharf_place_first_for_cpu(front, left_ns);
+        if (!job || job->session->tenant != tenant || job->submission.opcode != WHARF_OP_DECODE ||
+            !wharf_front_next(front, left_ns, &hand[n]))
+            break;
+        n++;
+    }
+    return n;
 }
 
 /* ---- a worker ------------------------------------------------------------------------------ */
@@ -235,7 +282,8 @@ static void *work(void *data)
     struct worker *worker = data;
     struct cpu_backend *backend = worker->backend;
     struct wharf_front *front = backend->front;
-    struct wharf_piece piece;
+    struct wharf_piece hand[MOST_IN_HAND];
+    unsigned n_in_hand;
     unsigned n_looks = 0; /* with nothing found */
     bool crowded = false; /* others want the processor */
 
@@ -252,8 +300,9 @@ static void *work(void *data)
             n_looks = 0;
         if (backend->stop)
             break;
-        if (wharf_front_next(front, most_ns(front), &piece)) {
-            run(worker, &piece, NULL);
+        n_in_hand = take_hand(front, hand);
+        if (n_in_hand) {
+            run(worker, hand, n_in_hand, NULL);
             n_looks = 0;
         } else if (wharf_front_watches(front) && front->n_awake == 1 && !crowded) {
             wharf_front_leave(front);

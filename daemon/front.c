@@ -18,6 +18,10 @@
 /* What is done at most under one hold of the lock: each is some tens of nanoseconds to a
  * microsecond. */
 #define MOST_RINGS 16
+/* Where there is plenty to do, many workers come by: rings looked at by all of them, each once, and
+ * at least by each. */
+#define MOST_LOOKS 64
+#define LEAST_RINGS 4
 #define MOST_TAKEN 32
 #define MOST_EXPIRED 16
 /* A client that is quiet for long is watched for this part of the longest time. */
@@ -178,11 +182,22 @@ static uint32_t look_at_next(struct wharf_front *front, uint32_t budget, uint64_
     return used;
 }
 
+bool wharf_front_has_plenty(const struct wharf_front *front)
+{
+    return front->n_sleeping == 0 && front->n_workers > 0 &&
+           wharf_place_n_for_cpu(front) >= front->n_workers;
+}
+
 static bool look_at_rings(struct wharf_front *front, uint64_t now_ns)
 {
     uint32_t budget = MOST_TAKEN;
+    unsigned most = MOST_RINGS;
 
-    for (unsigned n = 0; n < MOST_RINGS && budget > 0 && wharf_front_watches(front); n++)
+    if (wharf_front_has_plenty(front)) {
+        most = MOST_LOOKS / front->n_workers;
+        most = most < LEAST_RINGS ? LEAST_RINGS : most > MOST_RINGS ? MOST_RINGS : most;
+    }
+    for (unsigned n = 0; n < most && budget > 0 && wharf_front_watches(front); n++)
         budget -= look_at_next(front, budget, now_ns);
     return budget < MOST_TAKEN;
 }

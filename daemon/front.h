@@ -117,6 +117,9 @@ uint64_t wharf_front_serve(struct wharf_front *front);
 /* Looks at some rings and at deadlines.  Returns whether something was in the rings. */
 bool wharf_front_look(struct wharf_front *front);
 
+/* Whether the CPU's threads are all awake, and there is something to do for each of them. */
+bool wharf_front_has_plenty(const struct wharf_front *front);
+
 /*
  * Picks the next piece of work; false if there is none.  The caller has called wharf_front_look
  * before.  most_ns: nothing that is estimated to take longer.
