@@ -113,6 +113,15 @@ enum wharf_reason {
     WHARF_REASON_RLE_PATCHES = 82, /* BAD_DATA: a patch list that is empty, has entries wider than
                                       64 bits, or patches something outside its run or twice */
 
+    /* rans, encoders/rans/rans_format.h. */
+    WHARF_REASON_RANS_VERSION = 90,
+    WHARF_REASON_RANS_HEADER = 91,
+    WHARF_REASON_RANS_MODEL = 92,
+    WHARF_REASON_RANS_SPLIT = 93,
+    WHARF_REASON_RANS_STATE = 94,
+    WHARF_REASON_RANS_SYMBOL = 95,
+    WHARF_REASON_RANS_WORDS_LEFT = 96,
+
     /* The request. */
     WHARF_REASON_REQUEST_CODEC = 128, /* BAD_REQUEST: no such codec */
     WHARF_REASON_REQUEST_FLAGS = 129, /* BAD_REQUEST: unknown flag bits */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_body.h: a rans stream's body taken apart: sizes, splits, words.  encoders/rans/rans_format.h
+ * has the layout and the rules.
+ */
+#ifndef WHARF_ENCODERS_RANS_RANS_BODY_H
+#define WHARF_ENCODERS_RANS_RANS_BODY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "encoders/little_endian.h"
+#include "encoders/rans/rans_format.h"
+#include "proto/wharf_result.h"
+
+/* Where everything is.  Points into the source; all of it was found to be there. */
+struct wharf_rans_body {
+    const uint8_t *in;
+    uint32_t n_splits;  /* 1 to WHARF_RANS_MAX_SPLITS */
+    uint32_t n_symbols; /* 0 to WHARF_RANS_MAX_SYMBOLS */
+    uint32_t n_groups;
+    uint32_t cut_nbits; /* item 5's magnitudes; this and the next four only with several splits */
+    uint32_t group_nbits;
+    uint64_t cuts_at; /* bits of the body */
+    uint64_t groups_at;
+    uint64_t starts_at;
+    const uint8_t *split_states;
+    const uint8_t *words;
+    uint64_t n_words;
+};
+
+/* A place in the list of splits. */
+struct wharf_rans_cursor {
+    uint32_t number;    /* of the split that comes next; from 1 on */
+    uint64_t starts_at; /* its starts, in bits of the body */
+};
+
+struct wharf_rans_split {
+    uint32_t first_group; /* the smallest start */
+    uint32_t last_group;  /* the largest start: where its window ends */
+    int64_t first_word;   /* cut(s) */
+    uint32_t start[WHARF_RANS_N_LANES];
+    uint16_t state[WHARF_RANS_N_LANES];
+};
+
+/*
+ * Takes a body apart and judges it by rules 3 and 4, except those about indexes.  Returns true; or
+ * false with the reason, of BAD_DATA.  Needs no memory; time is linear in in_nbytes.
+ */
+bool wharf_rans_body_parse(const uint8_t *in, uint64_t in_nbytes, struct wharf_rans_body *ret_body,
+                           enum wharf_reason *ret_reason);
+
+static inline struct wharf_rans_cursor wharf_rans_first_split(const struct wharf_rans_body *body)
+{
+    return (struct wharf_rans_cursor){.number = 1, .starts_at = body->starts_at};
+}
+
+/* The split that comes next, and the cursor behind it; false when there is none. */
+bool wharf_rans_next_split(const struct wharf_rans_body *body, struct wharf_rans_cursor *cursor,
+                           struct wharf_rans_split *ret_split);
+
+/* Coder `lane`'s final state. */
+static inline uint32_t wharf_rans_final_state(const struct wharf_rans_body *body, uint32_t lane)
+{
+    return wharf_load_le16(body->in + 4 * lane) << 16 | wharf_load_le16(body->in + 4 * lane + 2);
+}
+
+/* Word `number`, which is there. */
+static inline uint32_t wharf_rans_word(const struct wharf_rans_body *body, int64_t number)
+{
+    return wharf_load_le16(body->words + WHARF_RANS_WORD_NBYTES * number);
+}
+
+/* The bit of the body at which word `number` ends: where errors stand when it is the next one. */
+static inline uint64_t wharf_rans_word_end(const struct wharf_rans_body *body, int64_t number)
+{
+    return 8 * (uint64_t)(body->words - body->in) + (uint64_t)(number + 1) * WHARF_RANS_WORD_NBITS;
+}
+
+#endif

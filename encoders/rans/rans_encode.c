@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/rans/rans_encode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "encoders/rans/rans_coder.h"
+
+#include "encoders/little_endian.h"
+#include "encoders/rans/rans_write.h"
+
+/* The memory of one call. */
+struct workspace {
+    struct wharf_rans_code *codes;
+    uint16_t *words;
+    struct wharf_rans_mark *marks;
+};
+
+static void workspace_deinit(struct workspace *workspace)
+{
+    free(workspace->codes);
+    free(workspace->words);
+    free(workspace->marks);
+}
+
+static int workspace_init(struct workspace *workspace, const struct wharf_rans_source *source)
+{
+    /* One more of each, so that none is of no bytes. */
+    workspace->codes =
+        malloc((wharf_rans_n_ranges(&source->shape) + 1) * sizeof(*workspace->codes));
+    workspace->words = malloc(((size_t)source->n_symbols + 1) * sizeof(*workspace->words));
+    workspace->marks = malloc((size_t)source->max_splits * sizeof(*workspace->marks));
+    return workspace->codes && workspace->words && workspace->marks ? 0 : -ENOMEM;
+}
+
+static uint32_t symbol_at(const struct wharf_rans_job *job, uint64_t number)
+{
+    return job->shape.symbol_nbytes == 1 ? job->symbols[number]
+                                         : wharf_load_le16(job->symbols + 2 * number);
+}
+
+/* Whether each symbol can be coded. */
+static bool symbols_have_frequencies(const struct wharf_rans_job *job)
+{
+    for (uint64_t i = 0; i < job->n_symbols; i++) {
+        uint32_t distribution = job->indexes ? job->indexes[i] : 0;
+        uint32_t symbol = symbol_at(job, i);
+
+        if (distribution >= job->shape.n_distributions || symbol >= job->shape.alphabet)
+            return false;
+        if (job->frequencies[(size_t)distribution * job->shape.alphabet + symbol] == 0)
+            return false;
+    }
+    return true;
+}
+
+static bool job_is_good(const struct wharf_rans_job *job)
+{
+    return wharf_rans_shape_is_good(&job->shape, WHARF_RANS_REGISTERED_NSLOTS) &&
+           job->n_symbols <= WHARF_RANS_MAX_SYMBOLS && job->max_splits >= 1 &&
+           job->max_splits <= WHARF_RANS_MAX_SPLITS &&
+           (job->indexes != NULL) == (job->shape.n_distributions > 1) &&
+           symbols_have_frequencies(job);
+}
+
+static uint32_t n_splits_at_most(const struct wharf_rans_job *job)
+{
+    uint32_t n = job->n_symbols / WHARF_RANS_SPLIT_MIN_NSYMBOLS;
+
+    if (n < 1)
+        return 1;
+    return n < job->max_splits ? n : job->max_splits;
+}
+
+/* The largest body has one word a symbol, and splits with fields of full width: 2 times 33 bits, 4
+ * and 32 times 16, and their states. */
+static size_t body_bound(const struct wharf_rans_job *job)
+{
+    return WHARF_RANS_STATES_NBYTES + 16 + 2 * (size_t)job->n_symbols +
+           (size_t)(n_splits_at_most(job) - 1) * (9 + 1 + 64 + WHARF_RANS_SPLIT_STATES_NBYTES);
+}
+
+/* All widths are 5 bits, no frequency is over 17. */
+static size_t model_bound(const struct wharf_rans_shape *shape)
+{
+    return wharf_rans_n_ranges(shape) * (WHARF_RANS_WIDTH_NBITS + WHARF_RANS_MAX_WIDTH) / 8 + 1;
+}
+
+size_t wharf_rans_encode_bound(const struct wharf_rans_job *job)
+{
+    return WHARF_RANS_HEADER_NBYTES + model_bound(&job->shape) +
+           (job->indexes ? job->n_symbols : 0) + body_bound(job);
+}
+
+/* Header, model and indexes.  0 and their size, or -ENOSPC. */
+static int write_front(const struct wharf_rans_job *job, uint8_t *out, size_t out_avail,
+                       size_t *ret_nbytes)
+{
+    size_t indexes_nbytes = job->indexes ? job->n_symbols : 0;
+    size_t model_nbytes;
+
+    if (out_avail < WHARF_RANS_HEADER_NBYTES)
+        return -ENOSPC;
+    out_avail -= WHARF_RANS_HEADER_NBYTES;
+    model_nbytes = wharf_rans_model_pack(&job->shape, job->frequencies,
+                                         out + WHARF_RANS_HEADER_NBYTES, out_avail);
+    if (model_nbytes > out_avail || indexes_nbytes > out_avail - model_nbytes)
+        return -ENOSPC;
+    wharf_rans_write_header(&job->shape, (uint32_t)model_nbytes, (uint32_t)indexes_nbytes, out);
+    out += WHARF_RANS_HEADER_NBYTES + model_nbytes;
+    if (indexes_nbytes > 0)
+        memcpy(out, job->indexes, indexes_nbytes);
+    *ret_nbytes = WHARF_RANS_HEADER_NBYTES + model_nbytes + indexes_nbytes;
+    return 0;
+}
+
+static int write_body(const struct wharf_rans_plan *plan, const uint16_t *words, uint8_t *out,
+                      size_t out_avail, size_t *ret_nbytes)
+{
+    size_t fields_nbytes = wharf_rans_fields_nbytes(plan);
+    size_t words_nbytes = (size_t)plan->n_words * WHARF_RANS_WORD_NBYTES;
+
+    if (fields_nbytes > out_avail || words_nbytes > out_avail - fields_nbytes)
+        return -ENOSPC;
+    wharf_rans_write_fields(plan, out);
+    if (words_nbytes > 0)
+        memcpy(out + fields_nbytes, words, words_nbytes); /* both little-endian */
+    *ret_nbytes = fields_nbytes + words_nbytes;
+    return 0;
+}
+
+int wharf_rans_encode(const struct wharf_rans_job *job, uint8_t *out, size_t out_avail,
+                      size_t *ret_out_nbytes)
+{
+    struct wharf_rans_source source = {
+        .shape = job->shape,
+        .symbols = job->symbols,
+        .indexes = job->indexes,
+        .n_symbols = job->n_symbols,
+        .max_splits = n_splits_at_most(job),
+    };
+    struct workspace workspace = {0};
+    struct wharf_rans_plan plan;
+    size_t front_nbytes = 0;
+    size_t body_nbytes = 0;
+    int rc;
+
+    if (!job_is_good(job))
+        return -EINVAL;
+    rc = workspace_init(&workspace, &source);
+    if (rc == 0)
+        rc = write_front(job, out, out_avail, &front_nbytes);
+    if (rc == 0) {
+        wharf_rans_make_codes(&job->shape, job->frequencies, workspace.codes);
+        source.codes = workspace.codes;
+        wharf_rans_code_symbols(&source, workspace.words, workspace.marks, &plan);
+        rc = write_body(&plan, workspace.words, out + front_nbytes, out_avail - front_nbytes,
+                        &body_nbytes);
+    }
+    workspace_deinit(&workspace);
+    if (rc == 0)
+        *ret_out_nbytes = front_nbytes + body_nbytes;
+    return rc;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/rans/rans_model.h"
+
+#include <string.h>
+
+bool wharf_rans_shape_is_good(const struct wharf_rans_shape *shape, uint32_t max_nslots)
+{
+    if (shape->n_bits < WHARF_RANS_MIN_NBITS || shape->n_bits > WHARF_RANS_MAX_NBITS)
+        return false;
+    if (shape->symbol_nbytes < 1 || shape->symbol_nbytes > 2)
+        return false;
+    if (shape->alphabet < 1 || shape->alphabet > (shape->symbol_nbytes == 1 ? 256u : 65536u))
+        return false;
+    if (shape->n_distributions < 1 || shape->n_distributions > WHARF_RANS_MAX_DISTRIBUTIONS)
+        return false;
+    return wharf_rans_n_slots(shape) <= max_nslots && wharf_rans_n_ranges(shape) <= max_nslots;
+}
+
+static uint32_t n_blocks(const struct wharf_rans_shape *shape)
+{
+    return (shape->alphabet + WHARF_RANS_BLOCK_NSYMBOLS - 1) / WHARF_RANS_BLOCK_NSYMBOLS;
+}
+
+/* Symbols in a distribution's block `block`. */
+static uint32_t block_nsymbols(const struct wharf_rans_shape *shape, uint32_t block)
+{
+    uint32_t left = shape->alphabet - block * WHARF_RANS_BLOCK_NSYMBOLS;
+
+    return left < WHARF_RANS_BLOCK_NSYMBOLS ? left : WHARF_RANS_BLOCK_NSYMBOLS;
+}
+
+/* ---- unpacking -------------------------------------------------------------------------- */
+
+/* The n_bits (at most 17) from bit `at` on, least significant first; 0 for what is not there. */
+static uint32_t get_bits(const uint8_t *in, size_t in_nbytes, uint64_t at, uint32_t n_bits)
+{
+    uint32_t gathered = 0;
+
+    for (uint32_t i = 0; i < 4 && at / 8 + i < in_nbytes; i++)
+        gathered |= (uint32_t)in[at / 8 + i] << 8 * i;
+    return gathered >> at % 8 & ((1u << n_bits) - 1);
+}
+
+/* Enters a symbol of frequency f behind the slots that are given away; false if they are too few.
+ */
+static bool give_slots(struct wharf_rans_model *model, uint32_t distribution, uint32_t symbol,
+                       uint32_t f)
+{
+    uint32_t first = model->totals[distribution];
+    uint16_t *slots = model->slot_symbols + ((size_t)distribution << model->shape.n_bits);
+
+    if (f > (1u << model->shape.n_bits) - first)
+        return false;
+    model->ranges[(size_t)distribution * model->shape.alphabet + symbol] =
+        (struct wharf_rans_range){(uint16_t)(f - 1), (uint16_t)first};
+    for (uint32_t i = 0; i < f; i++)
+        slots[first + i] = (uint16_t)symbol;
+    model->totals[distribution] = first + f;
+    return true;
+}
+
+/* What is left to nobody; false if it is all. */
+static bool end_distribution(struct wharf_rans_model *model, uint32_t distribution)
+{
+    uint32_t n_slots = 1u << model->shape.n_bits;
+    uint32_t total = model->totals[distribution];
+
+    if (total < n_slots)
+        model->is_full = false;
+    memset(model->slot_symbols + ((size_t)distribution << model->shape.n_bits) + total, 0,
+           sizeof(*model->slot_symbols) * (n_slots - total));
+    return total > 0;
+}
+
+/* One distribution: its widths are the blocks' from width_at on, its frequencies begin at *at. */
+static bool unpack_distribution(const uint8_t *in, size_t in_nbytes, uint64_t width_at,
+                                uint64_t *at, struct wharf_rans_model *model, uint32_t distribution)
+{
+    const struct wharf_rans_shape *shape = &model->shape;
+
+    model->totals[distribution] = 0;
+    for (uint32_t block = 0; block < n_blocks(shape); block++) {
+        uint32_t width =
+            get_bits(in, in_nbytes, width_at + (uint64_t)block * WHARF_RANS_WIDTH_NBITS,
+                     WHARF_RANS_WIDTH_NBITS);
+
+        for (uint32_t i = 0; i < block_nsymbols(shape, block); i++) {
+            uint32_t f = get_bits(in, in_nbytes, *at, width);
+
+            *at += width;
+            if (!give_slots(model, distribution, block * WHARF_RANS_BLOCK_NSYMBOLS + i, f))
+                return false;
+        }
+    }
+    return end_distribution(model, distribution);
+}
+
+/* Bits of the whole packed form, from its widths; 0 if a width is not allowed. */
+static uint64_t packed_nbits(const uint8_t *in, size_t in_nbytes,
+                             const struct wharf_rans_shape *shape)
+{
+    uint64_t n_widths = (uint64_t)n_blocks(shape) * shape->n_distributions;
+    uint64_t n_bits = n_widths * WHARF_RANS_WIDTH_NBITS;
+
+    for (uint64_t i = 0; i < n_widths; i++) {
+        uint32_t width =
+            get_bits(in, in_nbytes, i * WHARF_RANS_WIDTH_NBITS, WHARF_RANS_WIDTH_NBITS);
+
+        if (width > WHARF_RANS_MAX_WIDTH)
+            return 0;
+        n_bits += (uint64_t)width * block_nsymbols(shape, (uint32_t)(i % n_blocks(shape)));
+    }
+    return n_bits;
+}
+
+bool wharf_rans_model_unpack(const uint8_t *in, size_t in_nbytes, struct wharf_rans_model *model,
+                             bool *ret_truncated)
+{
+    const struct wharf_rans_shape *shape = &model->shape;
+    uint64_t widths_nbits =
+        (uint64_t)n_blocks(shape) * shape->n_distributions * WHARF_RANS_WIDTH_NBITS;
+    uint64_t n_bits;
+    uint64_t at = widths_nbits;
+
+    *ret_truncated = widths_nbits > 8 * (uint64_t)in_nbytes;
+    if (*ret_truncated)
+        return false;
+    n_bits = packed_nbits(in, in_nbytes, shape);
+    if (n_bits == 0 || (n_bits + 7) / 8 != in_nbytes)
+        return false;
+    model->is_full = true;
+    for (uint32_t d = 0; d < shape->n_distributions; d++) {
+        uint64_t width_at = (uint64_t)d * n_blocks(shape) * WHARF_RANS_WIDTH_NBITS;
+
+        if (!unpack_distribution(in, in_nbytes, width_at, &at, model, d))
+            return false;
+    }
+    return true;
+}
+
+/* ---- packing ---------------------------------------------------------------------------- */
+
+/* Writes bits as long as there is room, and counts them in any case. */
+struct packer {
+    uint8_t *out;
+    uint64_t out_nbits;
+    uint64_t at;
+};
+
+static void put_bits(struct packer *packer, uint32_t value, uint32_t n_bits)
+{
+    for (uint32_t i = 0; i < n_bits; i++, packer->at++)
+        if (packer->at < packer->out_nbits)
+            packer->out[packer->at / 8] |= (uint8_t)((value >> i & 1) << packer->at % 8);
+}
+
+static uint32_t block_width(const uint32_t *frequencies, uint32_t n_symbols)
+{
+    uint32_t any = 0;
+    uint32_t width = 0;
+
+    for (uint32_t i = 0; i < n_symbols; i++)
+        any |= frequencies[i];
+    for (; any; any >>= 1)
+        width++;
+    return width;
+}
+
+/* One pass over all blocks: for their widths, or for their frequencies. */
+static void pack_blocks(struct packer *packer, const struct wharf_rans_shape *shape,
+                        const uint32_t *frequencies, bool widths)
+{
+    for (uint32_t i = 0; i < shape->n_distributions * n_blocks(shape); i++) {
+        uint32_t distribution = i / n_blocks(shape);
+        uint32_t block = i % n_blocks(shape);
+        uint32_t n_symbols = block_nsymbols(shape, block);
+        const uint32_t *f = frequencies + (size_t)distribution * shape->alphabet +
+                            (size_t)block * WHARF_RANS_BLOCK_NSYMBOLS;
+        uint32_t width = block_width(f, n_symbols);
+
+        if (widths)
+            put_bits(packer, width, WHARF_RANS_WIDTH_NBITS);
+        for (uint32_t k = 0; !widths && k < n_symbols; k++)
+            put_bits(packer, f[k], width);
+    }
+}
+
+size_t wharf_rans_model_pack(const struct wharf_rans_shape *shape, const uint32_t *frequencies,
+                             uint8_t *out, size_t out_avail)
+{
+    struct packer packer = {.out = out, .out_nbits = 8 * (uint64_t)out_avail};
+
+    if (out_avail > 0)
+        memset(out, 0, out_avail);
+    pack_blocks(&packer, shape, frequencies, true);
+    pack_blocks(&packer, shape, frequencies, false);
+    return (size_t)((packer.at + 7) / 8);
+}
