@@ -51,7 +51,7 @@ COMMON    := -g -pthread -I. -Iproto -Iencoders -I$(BUILD)/gen -D_GNU_SOURCE -DW
 ALL_CFLAGS   := -std=c11 $(COMMON) $(CWARN) $(CFLAGS)
 ALL_CXXFLAGS := -std=c++17 $(COMMON) $(WARN) $(CXXFLAGS)
 ALL_LDFLAGS  := -pthread $(VARIANT_FLAGS) $(LDFLAGS)
-LIBS      := -ldeflate -lz -lprotobuf-c
+LIBS      := -ldeflate -lz -lprotobuf-c -lm
 
 ifeq ($(V),1)
 Q :=

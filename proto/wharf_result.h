@@ -113,14 +113,14 @@ enum wharf_reason {
     WHARF_REASON_RLE_PATCHES = 82, /* BAD_DATA: a patch list that is empty, has entries wider than
                                       64 bits, or patches something outside its run or twice */
 
-    /* rans, encoders/rans/rans_format.h. */
-    WHARF_REASON_RANS_VERSION = 90,
-    WHARF_REASON_RANS_HEADER = 91,
-    WHARF_REASON_RANS_MODEL = 92,
-    WHARF_REASON_RANS_SPLIT = 93,
-    WHARF_REASON_RANS_STATE = 94,
-    WHARF_REASON_RANS_SYMBOL = 95,
-    WHARF_REASON_RANS_WORDS_LEFT = 96,
+    /* rans, encoders/rans/rans_format.h: BAD_DATA but where it says otherwise. */
+    WHARF_REASON_RANS_VERSION = 90,    /* UNSUPPORTED: made by a newer version of the format */
+    WHARF_REASON_RANS_HEADER = 91,     /* a size that cannot be, or that contradicts another */
+    WHARF_REASON_RANS_MODEL = 92,      /* frequencies that are no distribution */
+    WHARF_REASON_RANS_SYMBOL = 93,     /* a slot that is no symbol's */
+    WHARF_REASON_RANS_SPLIT = 94,      /* a split that is not what is found at its place */
+    WHARF_REASON_RANS_STATE = 95,      /* a coder's first or last state is impossible */
+    WHARF_REASON_RANS_WORDS_LEFT = 96, /* words are left after the last symbol */
 
     /* The request. */
     WHARF_REASON_REQUEST_CODEC = 128, /* BAD_REQUEST: no such codec */

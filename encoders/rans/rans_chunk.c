@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The codec's encoder: a chunk's own statistics become its model.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "encoders/little_endian.h"
+#include "encoders/rans/rans.h"
+#include "encoders/rans/rans_encode.h"
+
+/* A split for each 16 Ki symbols costs half a percent, and gives a chunk of 1 MiB to 64 warps. */
+#define SPLIT_NSYMBOLS 16384
+
+struct wharf_encoder {
+    uint32_t n_bits;
+    uint32_t symbol_nbytes;
+    uint32_t max_alphabet;
+    uint64_t *counts;
+    uint32_t *frequencies;
+};
+
+const struct wharf_encoder_row wharf_rans_encoder_rows[] = {
+    {"recoil", WHARF_RANS_MIN_NBITS, WHARF_RANS_MAX_NBITS, 11},
+    {.name = NULL},
+};
+
+static void rans_free(struct wharf_encoder *encoder)
+{
+    if (!encoder)
+        return;
+    free(encoder->counts);
+    free(encoder->frequencies);
+    free(encoder);
+}
+
+static int rans_new(const struct wharf_encoder_options *options, struct wharf_encoder **ret_encoder)
+{
+    const struct wharf_encoder_row *row;
+    struct wharf_encoder *encoder;
+    int level;
+    int rc = wharf_encoder_choose(&wharf_rans_codec, options, &row, &level);
+
+    if (rc < 0)
+        return rc;
+    encoder = calloc(1, sizeof(*encoder));
+    if (!encoder)
+        return -ENOMEM;
+    encoder->n_bits = (uint32_t)level;
+    encoder->symbol_nbytes = wharf_rans_unit_nbytes(options ? options->parameter : 0);
+    encoder->max_alphabet = encoder->symbol_nbytes == 1 ? 256 : WHARF_RANS_MAX_ALPHABET;
+    encoder->counts = malloc(encoder->max_alphabet * sizeof(*encoder->counts));
+    encoder->frequencies = malloc(encoder->max_alphabet * sizeof(*encoder->frequencies));
+    if (!encoder->counts || !encoder->frequencies) {
+        rans_free(encoder);
+        return -ENOMEM;
+    }
+    *ret_encoder = encoder;
+    return 0;
+}
+
+static struct wharf_rans_job chunk_job(const struct wharf_encoder *encoder, const uint8_t *in,
+                                       size_t in_nbytes)
+{
+    uint32_t n_symbols = (uint32_t)(in_nbytes / encoder->symbol_nbytes);
+
+    return (struct wharf_rans_job){
+        .shape = {.n_bits = encoder->n_bits,
+                  .symbol_nbytes = encoder->symbol_nbytes,
+                  .alphabet = encoder->max_alphabet,
+                  .n_distributions = 1},
+        .frequencies = encoder->frequencies,
+        .symbols = in,
+        .n_symbols = n_symbols,
+        .max_splits = n_symbols / SPLIT_NSYMBOLS + 1,
+    };
+}
+
+static size_t rans_bound(const struct wharf_encoder *encoder, size_t in_nbytes)
+{
+    struct wharf_rans_job job = chunk_job(encoder, NULL, in_nbytes);
+
+    return wharf_rans_encode_bound(&job);
+}
+
+/* Counts the symbols; the alphabet ends with the last one that occurs. */
+static void count_symbols(struct wharf_encoder *encoder, struct wharf_rans_job *job)
+{
+    uint32_t alphabet = 1;
+
+    memset(encoder->counts, 0, encoder->max_alphabet * sizeof(*encoder->counts));
+    for (uint64_t i = 0; i < job->n_symbols; i++) {
+        uint32_t symbol =
+            job->shape.symbol_nbytes == 1 ? job->symbols[i] : wharf_load_le16(job->symbols + 2 * i);
+
+        encoder->counts[symbol]++;
+        if (symbol >= alphabet)
+            alphabet = symbol + 1;
+    }
+    if (job->n_symbols == 0)
+        encoder->counts[0] = 1; /* a distribution has to be of something */
+    job->shape.alphabet = alphabet;
+}
+
+/* With more bits than asked for if the symbols are more than there would be slots. */
+static int choose_frequencies(struct wharf_encoder *encoder, struct wharf_rans_job *job)
+{
+    int rc;
+
+    do {
+        rc = wharf_rans_normalise(encoder->counts, job->shape.alphabet, job->shape.n_bits,
+                                  encoder->frequencies);
+    } while (rc == -EINVAL && job->shape.n_bits++ < WHARF_RANS_MAX_NBITS);
+    return rc;
+}
+
+static int rans_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t in_nbytes,
+                       uint8_t *out, size_t out_avail, size_t *ret_out_nbytes)
+{
+    struct wharf_rans_job job;
+    int rc;
+
+    if (in_nbytes % encoder->symbol_nbytes != 0 ||
+        in_nbytes / encoder->symbol_nbytes > WHARF_RANS_MAX_SYMBOLS)
+        return -EILSEQ;
+    job = chunk_job(encoder, in, in_nbytes);
+    count_symbols(encoder, &job);
+    rc = choose_frequencies(encoder, &job);
+    return rc < 0 ? rc : wharf_rans_encode(&job, out, out_avail, ret_out_nbytes);
+}
+
+const struct wharf_encoder_ops wharf_rans_encoder = {
+    .new = rans_new,
+    .bound = rans_bound,
+    .encode = rans_encode,
+    .free = rans_free,
+};

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/rans/rans.h"
+#include "encoders/rans/rans_encode.h"
+#include "encoders/rans/rans_format.h"
+
+const struct wharf_codec_ops wharf_rans_codec = {
+    .decode = wharf_rans_decode,
+    .decode_reference = wharf_rans_decode_reference,
+    .encoder = &wharf_rans_encoder,
+    .encoder_rows = wharf_rans_encoder_rows,
+    .max_ratio = WHARF_RANS_MAX_RATIO,
+    .max_constant = WHARF_RANS_MAX_CONSTANT,
+    .unit_nbytes = wharf_rans_unit_nbytes,
+};

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/outcome.h"
+#include "encoders/rans/rans.h"
+#include "encoders/rans/rans_stream.h"
+#include "encoders/rans/rans_walk.h"
+
+uint32_t wharf_rans_unit_nbytes(uint32_t parameter)
+{
+    switch (parameter) {
+    case WHARF_RANS_PARAMETER_BYTES:
+        return 1;
+    case WHARF_RANS_PARAMETER_U16:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+/* Memory for the tables of a model that stands in a stream. */
+struct tables {
+    uint32_t totals[WHARF_RANS_MAX_DISTRIBUTIONS];
+    struct wharf_rans_range ranges[WHARF_RANS_INLINE_NSLOTS];
+    uint16_t slot_symbols[WHARF_RANS_INLINE_NSLOTS];
+};
+
+/* Rules 2, 5 and those that the setting adds to 1; the model's tables. */
+static bool prepare(const struct wharf_rans_stream *stream, uint64_t out_avail, uint32_t parameter,
+                    struct wharf_rans_model *model, struct wharf_outcome *ret_outcome)
+{
+    bool truncated;
+
+    if (stream->shape.symbol_nbytes != wharf_rans_unit_nbytes(parameter)) {
+        wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, WHARF_REASON_RANS_HEADER, 0);
+        return false;
+    }
+    if (!wharf_rans_model_unpack(stream->packed_model, stream->packed_model_nbytes, model,
+                                 &truncated)) {
+        wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, WHARF_REASON_RANS_MODEL,
+                           8 * WHARF_RANS_HEADER_NBYTES);
+        return false;
+    }
+    if ((uint64_t)stream->body.n_symbols * stream->shape.symbol_nbytes > out_avail) {
+        wharf_outcome_fail(ret_outcome, WHARF_OUTPUT_TOO_SMALL, WHARF_REASON_OUTPUT_FULL,
+                           8 * stream->body_at);
+        return false;
+    }
+    return true;
+}
+
+void wharf_rans_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
+                       const struct wharf_codec_setting *setting, struct wharf_outcome *ret_outcome)
+{
+    wharf_rans_decode_reference(in, in_nbytes, out, out_avail, setting, ret_outcome);
+}
+void wharf_rans_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                                 size_t out_avail, const struct wharf_codec_setting *setting,
+                                 struct wharf_outcome *ret_outcome)
+{
+    struct wharf_rans_stream stream;
+    struct tables tables;
+    struct wharf_rans_model model = {
+        .totals = tables.totals,
+        .slot_symbols = tables.slot_symbols,
+        .ranges = tables.ranges,
+    };
+    enum wharf_reason reason;
+    uint64_t bit;
+
+    if (!wharf_rans_stream_parse(in, in_nbytes, &stream, ret_outcome))
+        return;
+    model.shape = stream.shape;
+    if (!prepare(&stream, out_avail, setting ? setting->parameter : 0, &model, ret_outcome))
+        return;
+    reason = wharf_rans_walk(&stream.body, &model, stream.indexes, out, &bit);
+    if (reason != WHARF_REASON_NONE)
+        wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, reason, 8 * stream.body_at + bit);
+    else
+        wharf_outcome_ok(ret_outcome, in_nbytes,
+                         (uint64_t)stream.body.n_symbols * stream.shape.symbol_nbytes);
+}
