@@ -105,8 +105,8 @@
 /* A split's 32 states of 16 bits. */
 #define WHARF_RANS_SPLIT_STATES_NBYTES (WHARF_RANS_N_LANES * 2)
 
-/* A symbol whose frequency is 2^n takes no bits at all. */
-#define WHARF_RANS_MAX_RATIO 0
+/* A symbol whose frequency is 2^n takes no bits at all: only N bounds the output. */
+#define WHARF_RANS_MAX_RATIO 1
 #define WHARF_RANS_MAX_CONSTANT 0xffffffffu
 
 #endif
