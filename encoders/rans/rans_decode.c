@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/outcome.h"
 #include "encoders/rans/rans.h"
+#include "encoders/rans/rans_loop.h"
 #include "encoders/rans/rans_stream.h"
 #include "encoders/rans/rans_walk.h"
 
@@ -20,7 +21,7 @@ uint32_t wharf_rans_unit_nbytes(uint32_t parameter)
 struct tables {
     uint32_t totals[WHARF_RANS_MAX_DISTRIBUTIONS];
     struct wharf_rans_range ranges[WHARF_RANS_INLINE_NSLOTS];
-    uint16_t slot_symbols[WHARF_RANS_INLINE_NSLOTS];
+    uint16_t slot_symbols[WHARF_RANS_INLINE_NSLOTS + 1]; /* as wharf_rans_loop_job wants it */
 };
 
 /* Rules 2, 5 and those that the setting adds to 1; the model's tables. */
@@ -47,14 +48,25 @@ static bool prepare(const struct wharf_rans_stream *stream, uint64_t out_avail, 
     return true;
 }
 
-void wharf_rans_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
-                       const struct wharf_codec_setting *setting, struct wharf_outcome *ret_outcome)
+/* Decodes with one of the tuned forms, if there is one; whether that went well. */
+static bool decode_tuned(const struct wharf_rans_task *task)
 {
-    wharf_rans_decode_reference(in, in_nbytes, out, out_avail, setting, ret_outcome);
+    wharf_rans_loop_fn *loop = wharf_rans_loop();
+    const struct wharf_rans_shape *shape = &task->model->shape;
+    uint32_t packed[1u << WHARF_RANS_PACKED_MAX_NBITS];
+    bool can_pack = shape->n_distributions == 1 && shape->symbol_nbytes == 1 &&
+                    shape->n_bits <= WHARF_RANS_PACKED_MAX_NBITS;
+
+    if (!loop)
+        return false;
+    if (can_pack)
+        wharf_rans_pack_slots(task->model, packed);
+    return loop(&(struct wharf_rans_loop_job){*task, can_pack ? packed : NULL});
 }
-void wharf_rans_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *out,
-                                 size_t out_avail, const struct wharf_codec_setting *setting,
-                                 struct wharf_outcome *ret_outcome)
+
+static void decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
+                   const struct wharf_codec_setting *setting, bool tuned,
+                   struct wharf_outcome *ret_outcome)
 {
     struct wharf_rans_stream stream;
     struct tables tables;
@@ -63,18 +75,34 @@ void wharf_rans_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *o
         .slot_symbols = tables.slot_symbols,
         .ranges = tables.ranges,
     };
-    enum wharf_reason reason;
+    struct wharf_rans_task task = {.body = &stream.body, .model = &model, .out = out};
+    enum wharf_reason reason = WHARF_REASON_NONE;
     uint64_t bit;
 
     if (!wharf_rans_stream_parse(in, in_nbytes, &stream, ret_outcome))
         return;
     model.shape = stream.shape;
+    task.indexes = stream.indexes;
     if (!prepare(&stream, out_avail, setting ? setting->parameter : 0, &model, ret_outcome))
         return;
-    reason = wharf_rans_walk(&stream.body, &model, stream.indexes, out, &bit);
+    if (!tuned || !decode_tuned(&task))
+        reason = wharf_rans_walk_all(&task, &bit);
     if (reason != WHARF_REASON_NONE)
         wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, reason, 8 * stream.body_at + bit);
     else
         wharf_outcome_ok(ret_outcome, in_nbytes,
                          (uint64_t)stream.body.n_symbols * stream.shape.symbol_nbytes);
+}
+
+void wharf_rans_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
+                       const struct wharf_codec_setting *setting, struct wharf_outcome *ret_outcome)
+{
+    decode(in, in_nbytes, out, out_avail, setting, true, ret_outcome);
+}
+
+void wharf_rans_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                                 size_t out_avail, const struct wharf_codec_setting *setting,
+                                 struct wharf_outcome *ret_outcome)
+{
+    decode(in, in_nbytes, out, out_avail, setting, false, ret_outcome);
 }

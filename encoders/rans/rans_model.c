@@ -64,12 +64,16 @@ static bool end_distribution(struct wharf_rans_model *model, uint32_t distributi
 {
     uint32_t n_slots = 1u << model->shape.n_bits;
     uint32_t total = model->totals[distribution];
+    uint16_t *slots;
 
     if (total < n_slots)
         model->is_full = false;
-    memset(model->slot_symbols + ((size_t)distribution << model->shape.n_bits) + total, 0,
-           sizeof(*model->slot_symbols) * (n_slots - total));
-    return total > 0;
+    if (total == 0)
+        return false;
+    slots = model->slot_symbols + ((size_t)distribution << model->shape.n_bits);
+    for (uint32_t slot = total; slot < n_slots; slot++)
+        slots[slot] = slots[total - 1];
+    return true;
 }
 
 /* One distribution: its widths are the blocks' from width_at on, its frequencies begin at *at. */

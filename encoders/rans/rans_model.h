@@ -32,7 +32,7 @@ struct wharf_rans_model {
     struct wharf_rans_shape shape;
     bool is_full;           /* no distribution leaves a slot to nobody */
     uint32_t *totals;       /* of each distribution: slots from here on are nobody's */
-    uint16_t *slot_symbols; /* by slot; 0 for nobody's */
+    uint16_t *slot_symbols; /* by slot; nobody's have a symbol outside whose range they are */
     struct wharf_rans_range *ranges;
 };
 

@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/rans/rans_walk.h"
 
-/* One decoder on its way through the groups. */
-struct walk {
-    const struct wharf_rans_body *body;
-    const struct wharf_rans_model *model;
-    const uint8_t *indexes;
-    uint8_t *out;
-    uint32_t states[WHARF_RANS_N_LANES];
-    int64_t next_word;
-
-    /* The split whose window comes next, if one does. */
-    struct wharf_rans_cursor cursor;
-    struct wharf_rans_split split;
-    bool has_split;
-    bool cut_seen; /* its first word was taken */
-};
-
-static void put_symbol(struct walk *walk, uint64_t number, uint32_t symbol)
+/* Decodes symbol `number` from its coder's state, without taking a word; false when the slot is
+ * nobody's. */
+static bool decode_symbol(const struct wharf_rans_task *task, uint64_t number, uint32_t *state,
+                          uint32_t *ret_symbol)
 {
-    if (walk->model->shape.symbol_nbytes == 1) {
-        walk->out[number] = (uint8_t)symbol;
-    } else {
-        walk->out[2 * number] = (uint8_t)symbol;
-        walk->out[2 * number + 1] = (uint8_t)(symbol >> 8);
-    }
-}
-
-/* Decodes symbol `number` without taking a word; false when its slot is nobody's. */
-static bool decode_symbol(struct walk *walk, uint64_t number)
-{
-    const struct wharf_rans_model *model = walk->model;
-    uint32_t distribution = walk->indexes ? walk->indexes[number] : 0;
-    uint32_t *state = &walk->states[number % WHARF_RANS_N_LANES];
+    const struct wharf_rans_model *model = task->model;
+    uint32_t distribution = task->indexes ? task->indexes[number] : 0;
     uint32_t slot = *state & ((1u << model->shape.n_bits) - 1);
     uint32_t symbol;
     struct wharf_rans_range range;
@@ -42,18 +17,98 @@ static bool decode_symbol(struct walk *walk, uint64_t number)
     symbol = model->slot_symbols[((size_t)distribution << model->shape.n_bits) + slot];
     range = model->ranges[(size_t)distribution * model->shape.alphabet + symbol];
     *state = (range.frequency_less_1 + 1u) * (*state >> model->shape.n_bits) + slot - range.first;
-    put_symbol(walk, number, symbol);
+    *ret_symbol = symbol;
     return true;
 }
 
-/* Whether `lane`, after its symbol of `group`, does what the split of this window says. */
-static bool agrees_with_split(struct walk *walk, uint32_t group, uint32_t lane, bool takes_word)
+static void put_symbol(const struct wharf_rans_task *task, uint64_t number, uint32_t symbol)
+{
+    if (task->model->shape.symbol_nbytes == 1) {
+        task->out[number] = (uint8_t)symbol;
+    } else {
+        task->out[2 * number] = (uint8_t)symbol;
+        task->out[2 * number + 1] = (uint8_t)(symbol >> 8);
+    }
+}
+
+/* Gives a coder the next word; false, and a word of zero, when there is none. */
+static bool take_word(struct wharf_rans_walk *walk, uint32_t lane)
+{
+    uint32_t word = 0;
+
+    if (walk->next_word >= 0)
+        word = wharf_rans_word(walk->task->body, walk->next_word);
+    walk->states[lane] = walk->states[lane] << WHARF_RANS_WORD_NBITS | word;
+    walk->next_word--;
+    return walk->next_word >= -1;
+}
+
+/* ---- beginning -------------------------------------------------------------------------- */
+
+void wharf_rans_walk_next_window(struct wharf_rans_walk *walk)
+{
+    walk->has_split = wharf_rans_next_split(walk->task->body, &walk->cursor, &walk->split);
+    walk->cut_seen = false;
+}
+
+enum wharf_reason wharf_rans_walk_init(struct wharf_rans_walk *walk,
+                                       const struct wharf_rans_task *task)
+{
+    walk->task = task;
+    walk->next_word = (int64_t)task->body->n_words - 1;
+    walk->group = 0;
+    walk->cursor = wharf_rans_first_split(task->body);
+    wharf_rans_walk_next_window(walk);
+    for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++) {
+        walk->states[lane] = wharf_rans_final_state(task->body, lane);
+        if (walk->states[lane] < WHARF_RANS_LOW)
+            return WHARF_REASON_RANS_STATE;
+    }
+    return WHARF_REASON_NONE;
+}
+
+/* What coder `lane` does in a group of the window that its walk begins with. */
+static bool join(struct wharf_rans_walk *walk, uint32_t lane)
+{
+    uint64_t number = (uint64_t)walk->group * WHARF_RANS_N_LANES + lane;
+    uint32_t symbol;
+
+    if (walk->group < walk->split.start[lane])
+        return true;
+    if (walk->group == walk->split.start[lane])
+        walk->states[lane] = walk->split.state[lane];
+    else if (number >= walk->task->body->n_symbols ||
+             !decode_symbol(walk->task, number, &walk->states[lane], &symbol))
+        return false;
+    return walk->states[lane] >= WHARF_RANS_LOW || take_word(walk, lane);
+}
+
+bool wharf_rans_walk_init_at(struct wharf_rans_walk *walk, const struct wharf_rans_task *task,
+                             struct wharf_rans_cursor cursor)
+{
+    walk->task = task;
+    walk->cursor = cursor;
+    wharf_rans_walk_next_window(walk);
+    walk->next_word = walk->split.first_word;
+    for (walk->group = walk->split.first_group; walk->group <= walk->split.last_group;
+         walk->group++)
+        for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++)
+            if (!join(walk, lane))
+                return false;
+    wharf_rans_walk_next_window(walk);
+    return true;
+}
+
+/* ---- going on --------------------------------------------------------------------------- */
+
+/* Whether `lane`, after its symbol of this group, does what the split of the window says. */
+static bool agrees_with_split(struct wharf_rans_walk *walk, uint32_t lane, bool takes_word)
 {
     const struct wharf_rans_split *split = &walk->split;
 
-    if (group < split->start[lane])
+    if (walk->group < split->start[lane])
         return !takes_word || !walk->cut_seen;
-    if (group > split->start[lane])
+    if (walk->group > split->start[lane])
         return true;
     if (!walk->cut_seen && walk->next_word != split->first_word)
         return false;
@@ -61,60 +116,44 @@ static bool agrees_with_split(struct walk *walk, uint32_t group, uint32_t lane, 
     return takes_word && walk->states[lane] == split->state[lane];
 }
 
-/* Takes the words that a group needs; the group's `n` symbols were decoded. */
-static enum wharf_reason take_words(struct walk *walk, uint32_t group, uint32_t n)
+/* Takes the words that the group's n coders need. */
+static enum wharf_reason take_words(struct wharf_rans_walk *walk, uint32_t n)
 {
-    bool in_window = walk->has_split && group >= walk->split.first_group;
-    bool has_run_out = false;
+    bool in_window = walk->has_split && walk->group >= walk->split.first_group;
+    bool all_there = true;
 
     for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++) {
         bool takes_word = lane < n && walk->states[lane] < WHARF_RANS_LOW;
 
-        if (in_window && !agrees_with_split(walk, group, lane, takes_word))
+        if (in_window && !agrees_with_split(walk, lane, takes_word))
             return WHARF_REASON_RANS_SPLIT;
-        if (!takes_word)
-            continue;
-        if (walk->next_word >= 0)
-            walk->states[lane] = walk->states[lane] << WHARF_RANS_WORD_NBITS |
-                                 wharf_rans_word(walk->body, walk->next_word);
-        else
-            has_run_out = true;
-        walk->next_word--;
+        if (takes_word)
+            all_there &= take_word(walk, lane);
     }
-    return has_run_out ? WHARF_REASON_INPUT_TRUNCATED : WHARF_REASON_NONE;
+    return all_there ? WHARF_REASON_NONE : WHARF_REASON_INPUT_TRUNCATED;
 }
 
-static enum wharf_reason walk_group(struct walk *walk, uint32_t group)
+enum wharf_reason wharf_rans_walk_group(struct wharf_rans_walk *walk)
 {
-    uint64_t first = (uint64_t)group * WHARF_RANS_N_LANES;
-    uint64_t left = walk->body->n_symbols - first;
+    uint64_t first = (uint64_t)walk->group * WHARF_RANS_N_LANES;
+    uint64_t left = walk->task->body->n_symbols - first;
     uint32_t n = left < WHARF_RANS_N_LANES ? (uint32_t)left : WHARF_RANS_N_LANES;
     enum wharf_reason reason;
+    uint32_t symbol;
 
-    for (uint32_t lane = 0; lane < n; lane++)
-        if (!decode_symbol(walk, first + lane))
+    for (uint32_t lane = 0; lane < n; lane++) {
+        if (!decode_symbol(walk->task, first + lane, &walk->states[lane], &symbol))
             return WHARF_REASON_RANS_SYMBOL;
-    reason = take_words(walk, group, n);
-    if (reason == WHARF_REASON_NONE && walk->has_split && group == walk->split.last_group) {
-        walk->has_split = wharf_rans_next_split(walk->body, &walk->cursor, &walk->split);
-        walk->cut_seen = false;
+        put_symbol(walk->task, first + lane, symbol);
     }
+    reason = take_words(walk, n);
+    if (reason == WHARF_REASON_NONE && walk->has_split && walk->group == walk->split.last_group)
+        wharf_rans_walk_next_window(walk);
+    walk->group++;
     return reason;
 }
 
-/* Rule 6. */
-static bool read_final_states(struct walk *walk)
-{
-    for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++) {
-        walk->states[lane] = wharf_rans_final_state(walk->body, lane);
-        if (walk->states[lane] < WHARF_RANS_LOW)
-            return false;
-    }
-    return true;
-}
-
-/* Rule 8. */
-static enum wharf_reason check_end(const struct walk *walk)
+enum wharf_reason wharf_rans_walk_end(const struct wharf_rans_walk *walk)
 {
     if (walk->next_word >= 0)
         return WHARF_REASON_RANS_WORDS_LEFT;
@@ -124,25 +163,18 @@ static enum wharf_reason check_end(const struct walk *walk)
     return WHARF_REASON_NONE;
 }
 
-enum wharf_reason wharf_rans_walk(const struct wharf_rans_body *body,
-                                  const struct wharf_rans_model *model, const uint8_t *indexes,
-                                  uint8_t *out, uint64_t *ret_bit)
+enum wharf_reason wharf_rans_walk_all(const struct wharf_rans_task *task, uint64_t *ret_bit)
 {
-    struct walk walk = {.body = body, .model = model, .indexes = indexes, .out = out};
-    enum wharf_reason reason;
+    struct wharf_rans_walk walk;
+    enum wharf_reason reason = wharf_rans_walk_init(&walk, task);
 
-    walk.next_word = (int64_t)body->n_words - 1;
-    walk.cursor = wharf_rans_first_split(body);
-    walk.has_split = wharf_rans_next_split(body, &walk.cursor, &walk.split);
     *ret_bit = 0;
-    if (!read_final_states(&walk))
-        return WHARF_REASON_RANS_STATE;
-    for (uint32_t group = 0; group < body->n_groups; group++) {
-        *ret_bit = wharf_rans_word_end(body, walk.next_word);
-        reason = walk_group(&walk, group);
-        if (reason != WHARF_REASON_NONE)
-            return reason;
+    while (reason == WHARF_REASON_NONE && walk.group < task->body->n_groups) {
+        *ret_bit = wharf_rans_word_end(task->body, walk.next_word);
+        reason = wharf_rans_walk_group(&walk);
     }
-    *ret_bit = wharf_rans_word_end(body, walk.next_word);
-    return check_end(&walk);
+    if (reason != WHARF_REASON_NONE)
+        return reason;
+    *ret_bit = wharf_rans_word_end(task->body, walk.next_word);
+    return wharf_rans_walk_end(&walk);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_walk.h: the plain decoder of a rans body: one decoder that runs through, coder by coder, and
- * looks at every rule.  It is the judge: what tuned decoders cannot vouch for, they leave to it.
+ * rans_walk.h: the plain decoder of a rans body: coder by coder, looking at every rule.  It is the
+ * judge: what tuned decoders cannot vouch for, they leave to it.  They also let it do what is rare:
+ * beginnings at splits, the last groups.
  */
 #ifndef WHARF_ENCODERS_RANS_RANS_WALK_H
 #define WHARF_ENCODERS_RANS_RANS_WALK_H
@@ -9,15 +10,53 @@
 #include "encoders/rans/rans_body.h"
 #include "encoders/rans/rans_model.h"
 
+/* What is decoded. */
+struct wharf_rans_task {
+    const struct wharf_rans_body *body;
+    const struct wharf_rans_model *model;
+    const uint8_t *indexes; /* n_symbols numbers of distributions; NULL if there is one */
+    uint8_t *out;           /* n_symbols symbols, of the model's size */
+};
+
+/* One decoder on its way through the groups.  Its states are at least WHARF_RANS_LOW, unless it
+ * began at a split that is not what it says. */
+struct wharf_rans_walk {
+    const struct wharf_rans_task *task;
+    uint32_t states[WHARF_RANS_N_LANES];
+    int64_t next_word; /* -1 if none is left */
+    uint32_t group;    /* that comes next */
+
+    /* The split whose window comes next, if one does. */
+    struct wharf_rans_cursor cursor;
+    struct wharf_rans_split split;
+    bool has_split;
+    bool cut_seen; /* its first word was taken */
+};
+
+/* At the first group; RANS_STATE by rule 6. */
+enum wharf_reason wharf_rans_walk_init(struct wharf_rans_walk *walk,
+                                       const struct wharf_rans_task *task);
+
 /*
- * Rules 6 to 8.
- *   indexes  n_symbols numbers of distributions, each below n_distributions; NULL if there is one.
- *   out      n_symbols symbols, of the model's size.
- * Returns WHARF_REASON_NONE, or the reason, of BAD_DATA, and in *ret_bit where in the body it
- * stands.
+ * Behind the window of the split that `cursor` stands before.  Symbols of the window are not
+ * delivered.  Returns false when that split cannot be right.
  */
-enum wharf_reason wharf_rans_walk(const struct wharf_rans_body *body,
-                                  const struct wharf_rans_model *model, const uint8_t *indexes,
-                                  uint8_t *out, uint64_t *ret_bit);
+bool wharf_rans_walk_init_at(struct wharf_rans_walk *walk, const struct wharf_rans_task *task,
+                             struct wharf_rans_cursor cursor);
+
+/* Goes on to the window that comes next, if one does. */
+void wharf_rans_walk_next_window(struct wharf_rans_walk *walk);
+
+/* Decodes the group that comes next: rule 7.  After a failure the walk is over. */
+enum wharf_reason wharf_rans_walk_group(struct wharf_rans_walk *walk);
+
+/* After the last group: rule 8. */
+enum wharf_reason wharf_rans_walk_end(const struct wharf_rans_walk *walk);
+
+/*
+ * A whole body by one walk.  Returns WHARF_REASON_NONE, or the reason, of BAD_DATA, and in *ret_bit
+ * where in the body it stands.
+ */
+enum wharf_reason wharf_rans_walk_all(const struct wharf_rans_task *task, uint64_t *ret_bit);
 
 #endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_loop.h: tuned decoders of rans bodies, one form for each set of instructions.
+ *
+ * A form runs one or two decoders side by side, the second from a split on: their chains of
+ * dependent instructions fill each other's gaps.  It only says whether all was good; whoever needs
+ * the verdict on a bad stream asks wharf_rans_walk.
+ */
+#ifndef WHARF_ENCODERS_RANS_RANS_LOOP_H
+#define WHARF_ENCODERS_RANS_RANS_LOOP_H
+
+#include "encoders/rans/rans_walk.h"
+
+/* The forms, in rising order of what they demand of the machine. */
+#if defined(__x86_64__)
+#define WHARF_RANS_LOOP_LIST(X) X(avx2) X(avx512)
+#else
+#define WHARF_RANS_LOOP_LIST(X)
+#endif
+
+/*
+ * What a form decodes, and with which table beside the model's own.  Vector loads from the model's
+ * slot_symbols read 2 bytes behind its last one: they must be there.
+ */
+struct wharf_rans_loop_job {
+    struct wharf_rans_task task;
+    /* For one distribution of bytes with at most WHARF_RANS_PACKED_MAX_NBITS: by slot, the symbol
+     * in 8 bits, one less than its frequency in 12, and the slot's place in its range in 12.  A
+     * place behind the range stands for a slot that is nobody's.  Else NULL. */
+    const uint32_t *packed;
+};
+#define WHARF_RANS_PACKED_MAX_NBITS 12
+
+/* Decodes all symbols; false when anything is wrong, with `out` undefined. */
+typedef bool wharf_rans_loop_fn(const struct wharf_rans_loop_job *job);
+
+#define X(form) wharf_rans_loop_fn wharf_rans_loop_##form;
+WHARF_RANS_LOOP_LIST(X)
+#undef X
+
+/* The best form that this machine has; NULL if it has none. */
+wharf_rans_loop_fn *wharf_rans_loop(void);
+
+/* For tests: this form from now on, "none" for none, NULL for the best again.  0, or -ENOENT when
+ * there is no such form, -ENOTSUP when the machine has not what it demands. */
+int wharf_rans_loop_force(const char *name);
+
+/* Makes the table `packed`, of 2^n_bits entries, for a model that it can be made for. */
+void wharf_rans_pack_slots(const struct wharf_rans_model *model, uint32_t *packed);
+
+#endif
