@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/rans/rans_thin.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "encoders/rans/rans_write.h"
+
+static size_t words_nbytes(const struct wharf_rans_body *body)
+{
+    return (size_t)body->n_words * WHARF_RANS_WORD_NBYTES;
+}
+
+size_t wharf_rans_thin_bound(const struct wharf_rans_stream *stream, uint32_t max_splits)
+{
+    const struct wharf_rans_body *body = &stream->body;
+    size_t kept = max_splits < body->n_splits ? max_splits : body->n_splits;
+
+    return stream->body_at + (size_t)(body->words - body->in) + 2 * kept + 8 + words_nbytes(body);
+}
+
+static struct wharf_rans_mark mark_of(const struct wharf_rans_split *split)
+{
+    struct wharf_rans_mark mark = {.first_word = split->first_word,
+                                   .first_group = split->first_group};
+
+    for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++) {
+        mark.start_offset[lane] = (uint16_t)(split->start[lane] - split->first_group);
+        mark.state[lane] = split->state[lane];
+    }
+    return mark;
+}
+
+/* Split s of M is kept when s * kept / M steps up: kept - 1 times, evenly. */
+static void choose_marks(const struct wharf_rans_body *body, uint32_t kept,
+                         struct wharf_rans_mark *marks)
+{
+    struct wharf_rans_cursor cursor = wharf_rans_first_split(body);
+    struct wharf_rans_split split;
+    uint32_t n = 0;
+
+    for (uint64_t s = 1; wharf_rans_next_split(body, &cursor, &split); s++)
+        if (s * kept / body->n_splits > (s - 1) * kept / body->n_splits)
+            marks[n++] = mark_of(&split);
+}
+
+static int write_thinned(const struct wharf_rans_stream *stream, const uint8_t *in,
+                         const struct wharf_rans_plan *plan, uint8_t *out, size_t out_avail,
+                         size_t *ret_out_nbytes)
+{
+    size_t fields_nbytes = wharf_rans_fields_nbytes(plan);
+    size_t out_nbytes = stream->body_at + fields_nbytes + words_nbytes(&stream->body);
+
+    if (out_nbytes > out_avail)
+        return -ENOSPC;
+    memcpy(out, in, stream->body_at);
+    out += stream->body_at;
+    wharf_rans_write_fields(plan, out);
+    memcpy(out + fields_nbytes, stream->body.words, words_nbytes(&stream->body));
+    *ret_out_nbytes = out_nbytes;
+    return 0;
+}
+
+int wharf_rans_thin(const struct wharf_rans_stream *stream, const uint8_t *in, uint32_t max_splits,
+                    uint8_t *out, size_t out_avail, size_t *ret_out_nbytes)
+{
+    const struct wharf_rans_body *body = &stream->body;
+    uint32_t kept = max_splits < body->n_splits ? max_splits : body->n_splits;
+    struct wharf_rans_mark *marks;
+    struct wharf_rans_plan plan = {
+        .n_symbols = body->n_symbols,
+        .n_words = body->n_words,
+        .n_splits = kept,
+    };
+    int rc;
+
+    if (max_splits == 0)
+        return -EINVAL;
+    marks = malloc(kept * sizeof(*marks));
+    if (!marks)
+        return -ENOMEM;
+    choose_marks(body, kept, marks);
+    plan.marks = marks;
+    for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++)
+        plan.final_state[lane] = wharf_rans_final_state(body, lane);
+    rc = write_thinned(stream, in, &plan, out, out_avail, ret_out_nbytes);
+    free(marks);
+    return rc;
+}

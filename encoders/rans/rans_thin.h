@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_thin.h: drops splits from a rans stream, for a decoder that has use for fewer.
+ */
+#ifndef WHARF_ENCODERS_RANS_RANS_THIN_H
+#define WHARF_ENCODERS_RANS_RANS_THIN_H
+
+#include "encoders/rans/rans_stream.h"
+
+/*
+ * The size of the stream with at most max_splits (at least 1) splits: never more than that of the
+ * stream as it is, plus 2 bytes for each split that is kept, since lengths may have to grow.
+ */
+size_t wharf_rans_thin_bound(const struct wharf_rans_stream *stream, uint32_t max_splits);
+
+/*
+ * Writes `stream` with at most max_splits splits, evenly chosen, and everything else as it is: the
+ * words are copied, not decoded.  `out` must not overlap the source.  0 and *ret_out_nbytes;
+ * -EINVAL (max_splits is 0), -ENOSPC, -ENOMEM.  Takes 140 bytes a split for the time of the call.
+ */
+int wharf_rans_thin(const struct wharf_rans_stream *stream, const uint8_t *in, uint32_t max_splits,
+                    uint8_t *out, size_t out_avail, size_t *ret_out_nbytes);
+
+#endif
