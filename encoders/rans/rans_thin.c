@@ -17,7 +17,7 @@ size_t wharf_rans_thin_bound(const struct wharf_rans_stream *stream, uint32_t ma
     const struct wharf_rans_body *body = &stream->body;
     size_t kept = max_splits < body->n_splits ? max_splits : body->n_splits;
 
-    return stream->body_at + (size_t)(body->words - body->in) + 2 * kept + 8 + words_nbytes(body);
+    return stream->body_at + (size_t)(body->words - body->in) + 9 * kept + 16 + words_nbytes(body);
 }
 
 static struct wharf_rans_mark mark_of(const struct wharf_rans_split *split)

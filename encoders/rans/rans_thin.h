@@ -8,8 +8,8 @@
 #include "encoders/rans/rans_stream.h"
 
 /*
- * The size of the stream with at most max_splits (at least 1) splits: never more than that of the
- * stream as it is, plus 2 bytes for each split that is kept, since lengths may have to grow.
+ * The size of the stream with at most max_splits (at least 1) splits: at most that of the
+ * stream as it is, plus 9 bytes for each split that is kept, since its two differences may grow.
  */
 size_t wharf_rans_thin_bound(const struct wharf_rans_stream *stream, uint32_t max_splits);
 
