@@ -3,6 +3,7 @@
  * The codec's encoder: a chunk's own statistics become its model.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@ struct wharf_encoder {
     uint32_t symbol_nbytes;
     uint32_t max_alphabet;
     uint64_t *counts;
-    uint32_t *frequencies;
+    uint32_t *frequencies; /* those of the chunk, and others to compare them with */
+    uint32_t *other;
 };
 
 const struct wharf_encoder_row wharf_rans_encoder_rows[] = {
@@ -32,6 +34,7 @@ static void rans_free(struct wharf_encoder *encoder)
         return;
     free(encoder->counts);
     free(encoder->frequencies);
+    free(encoder->other);
     free(encoder);
 }
 
@@ -52,7 +55,8 @@ static int rans_new(const struct wharf_encoder_options *options, struct wharf_en
     encoder->max_alphabet = encoder->symbol_nbytes == 1 ? 256 : WHARF_RANS_MAX_ALPHABET;
     encoder->counts = malloc(encoder->max_alphabet * sizeof(*encoder->counts));
     encoder->frequencies = malloc(encoder->max_alphabet * sizeof(*encoder->frequencies));
-    if (!encoder->counts || !encoder->frequencies) {
+    encoder->other = malloc(encoder->max_alphabet * sizeof(*encoder->other));
+    if (!encoder->counts || !encoder->frequencies || !encoder->other) {
         rans_free(encoder);
         return -ENOMEM;
     }
@@ -103,16 +107,49 @@ static void count_symbols(struct wharf_encoder *encoder, struct wharf_rans_job *
     job->shape.alphabet = alphabet;
 }
 
-/* With more bits than asked for if the symbols are more than there would be slots. */
+/* Bits that a chunk takes with these frequencies, model and symbols. */
+static double coded_nbits(const struct wharf_encoder *encoder, const struct wharf_rans_job *job,
+                          const uint32_t *frequencies)
+{
+    double nbits = 8.0 * (double)wharf_rans_model_pack(&job->shape, frequencies, NULL, 0);
+
+    for (uint32_t s = 0; s < job->shape.alphabet; s++)
+        if (encoder->counts[s] > 0)
+            nbits +=
+                (double)encoder->counts[s] * (job->shape.n_bits - log2((double)frequencies[s]));
+    return nbits;
+}
+
+/* As many bits as the level says, or more if the symbols are more than there would be slots; then
+ * fewer as long as that makes the chunk smaller: finer frequencies take room too. */
 static int choose_frequencies(struct wharf_encoder *encoder, struct wharf_rans_job *job)
 {
+    double nbits;
     int rc;
 
     do {
         rc = wharf_rans_normalise(encoder->counts, job->shape.alphabet, job->shape.n_bits,
                                   encoder->frequencies);
     } while (rc == -EINVAL && job->shape.n_bits++ < WHARF_RANS_MAX_NBITS);
-    return rc;
+    if (rc < 0)
+        return rc;
+    nbits = coded_nbits(encoder, job, encoder->frequencies);
+    while (job->shape.n_bits > WHARF_RANS_MIN_NBITS) {
+        uint32_t *other = encoder->other;
+        double other_nbits;
+
+        job->shape.n_bits--;
+        rc = wharf_rans_normalise(encoder->counts, job->shape.alphabet, job->shape.n_bits, other);
+        other_nbits = rc < 0 ? nbits : coded_nbits(encoder, job, other);
+        if (other_nbits >= nbits) {
+            job->shape.n_bits++;
+            return rc == -ENOMEM ? rc : 0;
+        }
+        encoder->other = encoder->frequencies;
+        encoder->frequencies = other;
+        nbits = other_nbits;
+    }
+    return 0;
 }
 
 static int rans_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t in_nbytes,
@@ -127,6 +164,7 @@ static int rans_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t 
     job = chunk_job(encoder, in, in_nbytes);
     count_symbols(encoder, &job);
     rc = choose_frequencies(encoder, &job);
+    job.frequencies = encoder->frequencies;
     return rc < 0 ? rc : wharf_rans_encode(&job, out, out_avail, ret_out_nbytes);
 }
 

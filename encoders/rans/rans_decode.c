@@ -75,7 +75,9 @@ static void decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out
         .slot_symbols = tables.slot_symbols,
         .ranges = tables.ranges,
     };
-    struct wharf_rans_task task = {.body = &stream.body, .model = &model, .out = out};
+    struct wharf_rans_asker asker = {.setting = setting, .result = WHARF_OK};
+    struct wharf_rans_task task = {
+        .asker = &asker, .body = &stream.body, .model = &model, .out = out};
     enum wharf_reason reason = WHARF_REASON_NONE;
     uint64_t bit;
 
@@ -85,9 +87,11 @@ static void decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out
     task.indexes = stream.indexes;
     if (!prepare(&stream, out_avail, setting ? setting->parameter : 0, &model, ret_outcome))
         return;
-    if (!tuned || !decode_tuned(&task))
+    if ((!tuned || !decode_tuned(&task)) && asker.result == WHARF_OK)
         reason = wharf_rans_walk_all(&task, &bit);
-    if (reason != WHARF_REASON_NONE)
+    if (asker.result != WHARF_OK)
+        wharf_outcome_fail(ret_outcome, asker.result, WHARF_REASON_NONE, 0);
+    else if (reason != WHARF_REASON_NONE)
         wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, reason, 8 * stream.body_at + bit);
     else
         wharf_outcome_ok(ret_outcome, in_nbytes,

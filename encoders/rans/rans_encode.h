@@ -39,7 +39,7 @@ int wharf_rans_encode(const struct wharf_rans_job *job, uint8_t *out, size_t out
 
 /*
  * The codec's encoder: bytes or, by the parameter, 16-bit symbols, with a model made from the
- * chunk.  Its level is n; one that is too small for the symbols that occur is raised.
+ * chunk.  Its level is the largest n, raised when it is too small for the symbols that occur.
  */
 extern const struct wharf_encoder_ops wharf_rans_encoder;
 extern const struct wharf_encoder_row wharf_rans_encoder_rows[];

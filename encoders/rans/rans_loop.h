@@ -31,7 +31,8 @@ struct wharf_rans_loop_job {
 };
 #define WHARF_RANS_PACKED_MAX_NBITS 12
 
-/* Decodes all symbols; false when anything is wrong, with `out` undefined. */
+/* Decodes all symbols; false, with `out` undefined, when anything is wrong or the task's asker has
+ * another answer than WHARF_OK. */
 typedef bool wharf_rans_loop_fn(const struct wharf_rans_loop_job *job);
 
 #define X(form) wharf_rans_loop_fn wharf_rans_loop_##form;

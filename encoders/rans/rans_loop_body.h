@@ -17,6 +17,9 @@
 /* lanes_take may read this many words below its place for each half or quarter of the lanes. */
 #define GROUP_NWORDS WHARF_RANS_N_LANES
 
+/* Groups in one go: in between, two decoders together ask at least as often as they have to. */
+#define RUN_NGROUPS (WHARF_RANS_POLL_NGROUPS / 2)
+
 static const uint8_t *place_of(const struct wharf_rans_walk *walk)
 {
     return walk->task->body->words + WHARF_RANS_WORD_NBYTES * (walk->next_word + 1);
@@ -39,13 +42,15 @@ static uint32_t free_groups(const struct wharf_rans_walk *walk, uint32_t end_gro
     if (n_whole < end_group)
         end_group = n_whole;
     n = end_group > walk->group ? end_group - walk->group : 0;
+    if (n > RUN_NGROUPS)
+        n = RUN_NGROUPS;
     /* The last group may read a whole group's words, and none takes more. */
     return n < n_words ? n : (uint32_t)n_words;
 }
 
 /* ---- free running ----------------------------------------------------------------------- */
 
-/* Each returns whether all slots were somebody's. */
+/* Both return whether all slots were somebody's and the asker lets them go on. */
 LANES_INLINE bool run_one(const struct wharf_rans_loop_job *job, struct lookup lookup,
                           struct wharf_rans_walk *walk, uint32_t n_groups)
 {
@@ -58,7 +63,7 @@ LANES_INLINE bool run_one(const struct wharf_rans_loop_job *job, struct lookup l
     lanes_store(&lanes, walk->states);
     walk->next_word = word_before(walk, place);
     walk->group += n_groups;
-    return !bad;
+    return !bad && wharf_rans_goes_on(job->task.asker, n_groups);
 }
 
 LANES_INLINE bool run_two(const struct wharf_rans_loop_job *job, struct lookup lookup,
@@ -83,7 +88,7 @@ LANES_INLINE bool run_two(const struct wharf_rans_loop_job *job, struct lookup l
     b->next_word = word_before(b, b_place);
     a->group += n_groups;
     b->group += n_groups;
-    return !bad;
+    return !bad && wharf_rans_goes_on(job->task.asker, 2 * n_groups);
 }
 
 /* ---- windows, and the last groups ------------------------------------------------------- */

@@ -172,6 +172,8 @@ enum wharf_reason wharf_rans_walk_all(const struct wharf_rans_task *task, uint64
     while (reason == WHARF_REASON_NONE && walk.group < task->body->n_groups) {
         *ret_bit = wharf_rans_word_end(task->body, walk.next_word);
         reason = wharf_rans_walk_group(&walk);
+        if (reason == WHARF_REASON_NONE && !wharf_rans_goes_on(task->asker, 1))
+            return reason;
     }
     if (reason != WHARF_REASON_NONE)
         return reason;

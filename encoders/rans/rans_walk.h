@@ -7,11 +7,34 @@
 #ifndef WHARF_ENCODERS_RANS_RANS_WALK_H
 #define WHARF_ENCODERS_RANS_RANS_WALK_H
 
+#include "encoders/decode_poll.h"
 #include "encoders/rans/rans_body.h"
 #include "encoders/rans/rans_model.h"
 
+/* Asks whether to go on, as encoders/decode_poll.h wants it. */
+struct wharf_rans_asker {
+    const struct wharf_codec_setting *setting;
+    uint32_t n_groups; /* decoded since the last question */
+    uint32_t result;   /* the last answer */
+};
+
+/* Symbols are 2 bytes at most. */
+#define WHARF_RANS_POLL_NGROUPS (WHARF_POLL_OUT_NBYTES / (2 * WHARF_RANS_N_LANES))
+
+/* After n_groups more: false when the decode is to end, with asker->result. */
+static inline bool wharf_rans_goes_on(struct wharf_rans_asker *asker, uint32_t n_groups)
+{
+    asker->n_groups += n_groups;
+    if (asker->n_groups < WHARF_RANS_POLL_NGROUPS)
+        return true;
+    asker->n_groups = 0;
+    asker->result = wharf_decode_poll(asker->setting);
+    return asker->result == WHARF_OK;
+}
+
 /* What is decoded. */
 struct wharf_rans_task {
+    struct wharf_rans_asker *asker;
     const struct wharf_rans_body *body;
     const struct wharf_rans_model *model;
     const uint8_t *indexes; /* n_symbols numbers of distributions; NULL if there is one */
@@ -55,7 +78,8 @@ enum wharf_reason wharf_rans_walk_end(const struct wharf_rans_walk *walk);
 
 /*
  * A whole body by one walk.  Returns WHARF_REASON_NONE, or the reason, of BAD_DATA, and in *ret_bit
- * where in the body it stands.
+ * where in the body it stands.  Ends at once, with any reason, when the asker's answer is not
+ * WHARF_OK.
  */
 enum wharf_reason wharf_rans_walk_all(const struct wharf_rans_task *task, uint64_t *ret_bit);
 

@@ -196,10 +196,10 @@ Test(encode, defaults_are_the_first_encoders)
     }
 }
 
-/* Better levels are there to pack better: on data of some structure. */
+/* Better levels are there to pack better: on data of some structure, with rare bytes in it. */
 Test(encode, higher_levels_pack_better)
 {
-    uint8_t *raw = test_data_new(test_data_find("text"), 1, 70000);
+    uint8_t *raw = test_data_new(test_data_find("mixed"), 1, 70000);
 
     for (size_t i = 0; i < N_CODECS; i++) {
         const struct wharf_codec_row *codec = wharf_codec_find(codecs[i]);
