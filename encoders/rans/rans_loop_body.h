@@ -148,6 +148,8 @@ LANES_INLINE bool run_careful_group(const struct wharf_rans_loop_job *job, struc
 LANES_INLINE bool run_rare_group(const struct wharf_rans_loop_job *job, struct lookup lookup,
                                  struct wharf_rans_walk *walk)
 {
+    if (!wharf_rans_goes_on(job->task.asker, 1))
+        return false;
     if (walk->group < walk->task->body->n_symbols / WHARF_RANS_N_LANES)
         return run_careful_group(job, lookup, walk);
     return wharf_rans_walk_group(walk) == WHARF_REASON_NONE;

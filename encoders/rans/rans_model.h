@@ -70,9 +70,9 @@ size_t wharf_rans_model_pack(const struct wharf_rans_shape *shape, const uint32_
                              uint8_t *out, size_t out_avail);
 
 /*
- * Frequencies for symbols that were counted: each counted symbol gets at least 1, their sum is
- * 2^n_bits, and the coded size of what was counted is the least possible.  0; -EINVAL if nothing
- * was counted, or more symbols than 2^n_bits; -ENOMEM.
+ * Frequencies for symbols that were counted, less than 2^53 of them: each counted symbol gets at
+ * least 1, their sum is 2^n_bits, and the coded size of what was counted is the least possible.  0;
+ * -EINVAL if nothing was counted, or more symbols than 2^n_bits; -ENOMEM.
  */
 int wharf_rans_normalise(const uint64_t *counts, uint32_t alphabet, uint32_t n_bits,
                          uint32_t *ret_frequencies);

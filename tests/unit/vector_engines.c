@@ -6,6 +6,7 @@
 
 #include "clientlib/wharf.h"
 #include "encoders/deflate/inflate_loop.h"
+#include "encoders/rans/rans_loop.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/lib/test_stream.h"
 
@@ -21,15 +22,34 @@ static void decode_cpu(uint32_t codec, uint32_t parameter, const uint8_t *in, si
     wharf_codec_find(codec)->ops->decode(in, in_nbytes, out, out_avail, &setting, ret_outcome);
 }
 
-/* The loop for machines without BMI2, whatever this one has. */
+/* The loops for machines without BMI2 or vectors, whatever this one has. */
 static void decode_cpu_plain(uint32_t codec, uint32_t parameter, const uint8_t *in,
                              size_t in_nbytes, uint8_t *out, size_t out_avail,
                              struct wharf_outcome *ret_outcome)
 {
-    if (wharf_inflate_loop_force("plain") < 0)
+    if (wharf_inflate_loop_force("plain") < 0 || wharf_rans_loop_force("none") < 0)
         abort();
     decode_cpu(codec, parameter, in, in_nbytes, out, out_avail, ret_outcome);
     wharf_inflate_loop_force(NULL);
+    wharf_rans_loop_force(NULL);
+}
+
+/* Vectors of 256 bits: machines that have larger ones use these otherwise. */
+static bool can_decode_avx2(uint32_t codec)
+{
+    bool has_form = wharf_rans_loop_force("avx2") == 0;
+
+    wharf_rans_loop_force(NULL);
+    return codec == WHARF_CODEC_RANS && has_form;
+}
+
+static void decode_cpu_avx2(uint32_t codec, uint32_t parameter, const uint8_t *in, size_t in_nbytes,
+                            uint8_t *out, size_t out_avail, struct wharf_outcome *ret_outcome)
+{
+    if (wharf_rans_loop_force("avx2") < 0)
+        abort();
+    decode_cpu(codec, parameter, in, in_nbytes, out, out_avail, ret_outcome);
+    wharf_rans_loop_force(NULL);
 }
 
 static void decode_reference(uint32_t codec, uint32_t parameter, const uint8_t *in,
@@ -180,6 +200,7 @@ static void decode_simt_registers(uint32_t codec, uint32_t parameter, const uint
 const struct vector_engine vector_engines[] = {
     {"cpu", can_decode_any, decode_cpu, false},
     {"cpu, plain loop", can_decode_any, decode_cpu_plain, false},
+    {"cpu, AVX2", can_decode_avx2, decode_cpu_avx2, false},
     {"reference", can_decode_any, decode_reference, false},
     {"stream of single bytes", can_stream, decode_stream_bytes, true},
     {"stream of pieces", can_stream, decode_stream_pieces, true},

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/test_rans.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "encoders/rans/rans.h"
+#include "encoders/rans/rans_encode.h"
+#include "encoders/rans/rans_loop.h"
+#include "tests/lib/test_guard.h"
+#include "tests/lib/test_random.h"
+
+static void *check_memory(void *memory)
+{
+    if (!memory) {
+        fprintf(stderr, "test_rans: out of memory\n");
+        exit(2);
+    }
+    return memory;
+}
+
+/* Each symbol half as often as the one before, roughly, in random steps. */
+static uint32_t falling_symbol(struct test_random *random, uint32_t alphabet)
+{
+    uint64_t bits = test_random_next(random);
+    uint32_t high = (uint32_t)(__builtin_ctzll(bits | (uint64_t)1 << 40) / 2);
+
+    return (uint32_t)(test_random_below(random, 1 + ((uint64_t)alphabet - 1) * (high + 1) / 21));
+}
+
+static void fill_symbols(const struct test_rans_plan *plan, uint8_t *symbols, uint8_t *indexes)
+{
+    struct test_random random = {plan->seed};
+
+    for (uint64_t i = 0; i < plan->n_symbols; i++) {
+        uint32_t symbol = falling_symbol(&random, plan->alphabet);
+
+        symbols[i * plan->symbol_nbytes] = (uint8_t)symbol;
+        if (plan->symbol_nbytes == 2)
+            symbols[2 * i + 1] = (uint8_t)(symbol >> 8);
+        indexes[i] = (uint8_t)test_random_below(&random, plan->n_distributions);
+    }
+}
+
+/* Each distribution's own statistics; one that no symbol uses is of symbol 0. */
+static uint32_t *make_frequencies(const struct test_rans_plan *plan, const uint8_t *symbols,
+                                  const uint8_t *indexes)
+{
+    size_t n = (size_t)plan->alphabet * plan->n_distributions;
+    uint64_t *counts = check_memory(calloc(n, sizeof(*counts)));
+    uint32_t *frequencies = check_memory(calloc(n, sizeof(*frequencies)));
+
+    for (uint64_t i = 0; i < plan->n_symbols; i++) {
+        uint32_t symbol = plan->symbol_nbytes == 1
+                              ? symbols[i]
+                              : (uint32_t)symbols[2 * i] | (uint32_t)symbols[2 * i + 1] << 8;
+        counts[indexes[i] * plan->alphabet + symbol]++;
+    }
+    for (size_t d = 0; d < plan->n_distributions; d++)
+        if (wharf_rans_normalise(counts + d * plan->alphabet, plan->alphabet, plan->n_bits,
+                                 frequencies + d * plan->alphabet) < 0)
+            frequencies[d * plan->alphabet] = 1u << plan->n_bits;
+    free(counts);
+    return frequencies;
+}
+
+struct test_rans test_rans_new(const struct test_rans_plan *plan)
+{
+    struct test_rans rans = {
+        .shape = {plan->n_bits, plan->symbol_nbytes, plan->alphabet, plan->n_distributions},
+        .plain_nbytes = (size_t)plan->n_symbols * plan->symbol_nbytes,
+    };
+    uint8_t *indexes = check_memory(malloc((size_t)plan->n_symbols + 1));
+    uint32_t *frequencies;
+    size_t bound;
+
+    rans.plain = check_memory(malloc(rans.plain_nbytes + 1));
+    fill_symbols(plan, rans.plain, indexes);
+    frequencies = make_frequencies(plan, rans.plain, indexes);
+    struct wharf_rans_job job = {
+        .shape = rans.shape,
+        .frequencies = frequencies,
+        .symbols = rans.plain,
+        .indexes = plan->n_distributions > 1 ? indexes : NULL,
+        .n_symbols = plan->n_symbols,
+        .max_splits = plan->max_splits,
+    };
+    bound = wharf_rans_encode_bound(&job);
+    rans.stream = check_memory(malloc(bound));
+    if (wharf_rans_encode(&job, rans.stream, bound, &rans.stream_nbytes) < 0) {
+        fprintf(stderr, "test_rans: cannot be encoded\n");
+        exit(2);
+    }
+    free(frequencies);
+    free(indexes);
+    return rans;
+}
+
+void test_rans_free(struct test_rans *rans)
+{
+    free(rans->plain);
+    free(rans->stream);
+    *rans = (struct test_rans){0};
+}
+
+static bool same(const struct wharf_outcome *a, const struct wharf_outcome *b)
+{
+    return a->result == b->result && a->reason == b->reason && a->bit_offset == b->bit_offset &&
+           a->in_nbytes == b->in_nbytes && a->out_nbytes == b->out_nbytes;
+}
+
+const char *test_rans_decode_all(const uint8_t *in, size_t in_nbytes, uint32_t parameter,
+                                 uint8_t *out, size_t out_avail, struct wharf_outcome *ret_outcome)
+{
+#define X(form) #form,
+    static const char *const forms[] = {"none", WHARF_RANS_LOOP_LIST(X)};
+#undef X
+    const struct wharf_codec_setting setting = {.parameter = parameter};
+    struct test_guard in_copy = test_guard_copy(in, in_nbytes, TEST_GUARD_END);
+    const char *wrong = NULL;
+
+    wharf_rans_decode_reference(in_copy.data, in_nbytes, out, out_avail, &setting, ret_outcome);
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]) && !wrong; i++) {
+        struct test_guard buffer = test_guard_new(out_avail, TEST_GUARD_END);
+        struct wharf_outcome outcome;
+
+        if (wharf_rans_loop_force(forms[i]) < 0) {
+            test_guard_free(&buffer);
+            continue;
+        }
+        wharf_rans_decode(in_copy.data, in_nbytes, buffer.data, out_avail, &setting, &outcome);
+        if (!same(&outcome, ret_outcome) || (outcome.result == WHARF_OK && outcome.out_nbytes > 0 &&
+                                             memcmp(buffer.data, out, outcome.out_nbytes) != 0))
+            wrong = forms[i];
+        test_guard_free(&buffer);
+    }
+    wharf_rans_loop_force(NULL);
+    test_guard_free(&in_copy);
+    return wrong;
+}
