@@ -11,6 +11,7 @@
 #include "clientlib/cli/json.h"
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/number.h"
+#include "clientlib/cli/service.h"
 #include "clientlib/cli/tally.h"
 #include "clientlib/wharf.h"
 #include "encoders/container_format.h"
@@ -131,8 +132,8 @@ static void print_head(const struct printer *printer)
     printf("%s: %s in chunks of %s, %u threads; uncompressed GB/s, median (least to most)\n",
            printer->name, wharf_cli_size_text(bench->raw_nbytes, raw),
            wharf_cli_size_text(bench->chunk_nbytes, chunk), bench->n_threads);
-    printf("%-8s %-10s %5s %7s  %-22s %-22s %-22s\n", "codec", "encoder", "level", "ratio",
-           "compress", "decode, cpu", "decode, reference");
+    printf("%-8s %-10s %5s %7s  %-22s %-22s %-22s%s\n", "codec", "encoder", "level", "ratio",
+           "compress", "decode, cpu", "decode, reference", bench->daemon ? " decode, daemon" : "");
 }
 
 static void print_speed_json(const char *name, const struct wharf_cli_bench_speed *speed)
@@ -144,6 +145,14 @@ static void print_speed_json(const char *name, const struct wharf_cli_bench_spee
 static void print_speed(const struct wharf_cli_bench_speed *speed)
 {
     printf(" %6.3f (%6.3f-%6.3f)", speed->median, speed->min, speed->max);
+}
+
+/* Of what ran the daemon's jobs; "auto" if several did. */
+static const char *engine_name(uint32_t engines)
+{
+    bool is_one = engines && (engines & (engines - 1)) == 0;
+
+    return wharf_engine_name(is_one ? (uint32_t)__builtin_ctz(engines) : WHARF_ENGINE_AUTO);
 }
 
 static void print_row(struct printer *printer, const struct wharf_cli_bench_row *row)
@@ -159,12 +168,20 @@ static void print_row(struct printer *printer, const struct wharf_cli_bench_row 
         print_speed_json("compress_gb_s", &row->compress);
         print_speed_json("decode_cpu_gb_s", &row->decode_cpu);
         print_speed_json("decode_reference_gb_s", &row->decode_reference);
+        if (printer->bench->daemon) {
+            print_speed_json("decode_daemon_gb_s", &row->decode_daemon);
+            printf(",\"daemon_engine\":\"%s\"", engine_name(row->daemon_engines));
+        }
         putchar('}');
     } else {
         printf("%-8s %-10s %5d %7.3f ", codec, row->encoder->name, row->level, ratio);
         print_speed(&row->compress);
         print_speed(&row->decode_cpu);
         print_speed(&row->decode_reference);
+        if (printer->bench->daemon) {
+            print_speed(&row->decode_daemon);
+            printf(" %s", engine_name(row->daemon_engines));
+        }
         putchar('\n');
     }
     printer->n_rows++;
@@ -260,7 +277,8 @@ static int bench_bytes(struct printer *printer, struct wharf_cli_bench *bench,
 }
 
 static int bench_input(struct wharf_cli_input *input, const struct wharf_cli_options *options,
-                       const struct settings *settings, struct wharf_cli_tally *tally)
+                       const struct settings *settings, bool with_daemon,
+                       struct wharf_cli_tally *tally)
 {
     uint8_t *raw = malloc(MAX_RAW_NBYTES);
     int64_t n = raw ? wharf_cli_input_read_at(input, 0, raw, MAX_RAW_NBYTES) : -ENOMEM;
@@ -270,6 +288,7 @@ static int bench_input(struct wharf_cli_input *input, const struct wharf_cli_opt
         .chunk_nbytes = (uint32_t)settings->chunk_nbytes,
         .n_threads = settings->n_clients ? (unsigned)settings->n_clients : options->n_threads,
         .least_ns = (uint64_t)settings->n_seconds * 1000000000u,
+        .daemon = with_daemon ? options : NULL,
     };
     struct printer printer = {.json = settings->json, .name = input->name, .bench = &bench};
     int r = -ENODATA;
@@ -287,7 +306,8 @@ static int bench_input(struct wharf_cli_input *input, const struct wharf_cli_opt
 }
 
 static int bench_path(const char *path, const struct wharf_cli_options *options,
-                      const struct settings *settings, struct wharf_cli_tally *tally)
+                      const struct settings *settings, bool with_daemon,
+                      struct wharf_cli_tally *tally)
 {
     struct wharf_cli_input input;
     int r = wharf_cli_input_open(&input, path);
@@ -295,7 +315,7 @@ static int bench_path(const char *path, const struct wharf_cli_options *options,
 
     if (r < 0)
         return wharf_cli_tally_error(tally, path, r);
-    status = bench_input(&input, options, settings, tally);
+    status = bench_input(&input, options, settings, with_daemon, tally);
     wharf_cli_input_close(&input);
     return status;
 }
@@ -309,14 +329,18 @@ static int run(int argc, char **argv)
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = 1};
     int status = wharf_cli_parse(&wharf_cli_bench, argc, argv, &settings, &options, &operands);
+    struct wharf_cli_service service;
     struct wharf_cli_tally tally;
 
+    if (status == WHARF_CLI_GO_ON && operands.n == 0)
+        return wharf_cli_say_usage("bench", "FILE is missing");
+    if (status == WHARF_CLI_GO_ON)
+        status = wharf_cli_service_open_small(&options, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
-    if (operands.n == 0)
-        return wharf_cli_say_usage("bench", "FILE is missing");
     wharf_cli_tally_init(&tally);
-    status = bench_path(argv[operands.first], &options, &settings, &tally);
+    status = bench_path(argv[operands.first], &options, &settings, service.wharf != NULL, &tally);
+    wharf_cli_service_close(&service);
     if (options.report)
         wharf_cli_tally_report(&tally);
     return status;
@@ -327,11 +351,13 @@ const struct wharf_cli_command wharf_cli_bench = {
     .summary = "measure ratio and speed of the codecs on a file",
     .usage = "[OPTION...] FILE",
     .help = "Packs and unpacks FILE (its first 256 MiB) in memory, chunk by chunk, with each\n"
-            "codec, encoder and level, and prints ratios and speeds, with their spread.\n\n"
+            "codec, encoder and level, and prints ratios and speeds, with their spread; if\n"
+            "there is a daemon, also its own.\n\n"
             "  -c, --codec C        only this codec; may be given several times\n"
             "  -l, --level N        this level; may be given several times; default 1, 6, 9\n"
             "  -b, --chunk SIZE     bytes in a chunk; default 128K\n"
-            "      --clients N      threads that each work on chunks; default as --threads\n"
+            "      --clients N      threads that each work on chunks, and of a daemon so many\n"
+            "                       clients; default as --threads\n"
             "      --seconds N      repeat each measurement so long, and 5 times at least;\n"
             "                       default 1\n"
             "      --json           print JSON\n",

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clientlib/cli/bench_clients.h"
+
 enum {
     MIN_REPETITIONS = 5,
     MAX_REPETITIONS = 1000,
@@ -88,22 +90,22 @@ static void summarise(const struct wharf_cli_bench *bench, uint64_t *times, unsi
     ret_speed->n_repetitions = n;
 }
 
-static int repeat(struct run *run, wharf_cli_crew_work *work,
-                  struct wharf_cli_bench_speed *ret_speed)
+static int repeat(const struct wharf_cli_bench *bench, wharf_cli_crew_work *work, void *context,
+                  size_t n_items, struct wharf_cli_bench_speed *ret_speed)
 {
     uint64_t times[MAX_REPETITIONS];
     uint64_t total_ns = 0;
     unsigned n = 0;
 
-    while (n < MIN_REPETITIONS || (total_ns < run->bench->least_ns && n < MAX_REPETITIONS)) {
-        int r = wharf_cli_crew_run(run->bench->crew, work, run, run->n_chunks, &times[n]);
+    while (n < MIN_REPETITIONS || (total_ns < bench->least_ns && n < MAX_REPETITIONS)) {
+        int r = wharf_cli_crew_run(bench->crew, work, context, n_items, &times[n]);
 
         if (r < 0)
             return r;
         times[n] += times[n] == 0; /* a clock that did not move: the least it can tell */
         total_ns += times[n++];
     }
-    summarise(run->bench, times, n, ret_speed);
+    summarise(bench, times, n, ret_speed);
     return 0;
 }
 
@@ -117,12 +119,50 @@ static int measure_decode(struct run *run, wharf_decode_fn *decode,
     run->compare = true;
     r = wharf_cli_crew_run(run->bench->crew, decode_chunk, run, run->n_chunks, &ns);
     run->compare = false;
-    return r < 0 ? r : repeat(run, decode_chunk, ret_speed);
+    return r < 0 ? r : repeat(run->bench, decode_chunk, run, run->n_chunks, ret_speed);
+}
+
+/* As many clients as threads, one on each. */
+static int measure_clients(const struct wharf_cli_bench *bench,
+                           struct wharf_cli_bench_clients *clients, struct wharf_cli_bench_row *row)
+{
+    uint64_t ns;
+    int r;
+
+    wharf_cli_bench_clients_compare(clients, true);
+    r = wharf_cli_crew_run(bench->crew, wharf_cli_bench_clients_decode, clients, bench->n_threads,
+                           &ns);
+    wharf_cli_bench_clients_compare(clients, false);
+    if (r == 0)
+        r = repeat(bench, wharf_cli_bench_clients_decode, clients, bench->n_threads,
+                   &row->decode_daemon);
+    row->daemon_engines = wharf_cli_bench_clients_engines(clients);
+    return r;
+}
+
+static int measure_daemon(const struct run *run, struct wharf_cli_bench_row *row)
+{
+    const struct wharf_cli_bench *bench = run->bench;
+    struct wharf_cli_bench_chunk *chunks = calloc(run->n_chunks, sizeof(*chunks));
+    struct wharf_cli_bench_clients *clients = NULL;
+    int r = -ENOMEM;
+
+    for (size_t i = 0; chunks && i < run->n_chunks; i++)
+        chunks[i] = (struct wharf_cli_bench_chunk){run->packed[i].bytes, run->packed[i].nbytes,
+                                                   chunk_at(bench, i), chunk_size(bench, i)};
+    if (chunks)
+        r = wharf_cli_bench_clients_new(bench->daemon, row->codec, chunks, run->n_chunks,
+                                        bench->chunk_nbytes, bench->n_threads, &clients);
+    if (r == 0)
+        r = measure_clients(bench, clients, row);
+    wharf_cli_bench_clients_free(clients);
+    free(chunks);
+    return r;
 }
 
 static int measure(struct run *run, struct wharf_cli_bench_row *row)
 {
-    int r = repeat(run, encode_chunk, &row->compress);
+    int r = repeat(run->bench, encode_chunk, run, run->n_chunks, &row->compress);
 
     row->packed_nbytes = 0;
     for (size_t i = 0; i < run->n_chunks; i++)
@@ -131,6 +171,8 @@ static int measure(struct run *run, struct wharf_cli_bench_row *row)
         r = measure_decode(run, run->ops->decode, &row->decode_cpu);
     if (r == 0)
         r = measure_decode(run, run->ops->decode_reference, &row->decode_reference);
+    if (r == 0 && run->bench->daemon)
+        r = measure_daemon(run, row);
     return r;
 }
 

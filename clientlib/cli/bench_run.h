@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "clientlib/cli/crew.h"
+#include "clientlib/cli/options.h"
 #include "encoders/codec.h"
 
 struct wharf_cli_bench {
@@ -18,6 +19,7 @@ struct wharf_cli_bench {
     unsigned n_threads;
     uint64_t least_ns; /* how long each measurement is repeated */
     struct wharf_cli_crew *crew;
+    const struct wharf_cli_options *daemon; /* how to reach one, to be measured too; or NULL */
 };
 
 /* Uncompressed GB (10^9 bytes) a second, over all repetitions. */
@@ -38,11 +40,14 @@ struct wharf_cli_bench_row {
     struct wharf_cli_bench_speed compress;
     struct wharf_cli_bench_speed decode_cpu;
     struct wharf_cli_bench_speed decode_reference;
+    struct wharf_cli_bench_speed decode_daemon;
+    uint32_t daemon_engines; /* bits 1 << enum wharf_engine: what ran those; 0: not measured */
 };
 
 /*
  * Fills in a row's results.  Every chunk is decoded once by each engine and compared before its
- * decoding is timed.  Returns 0; -EBADMSG when an engine gave wrong bytes; or another -errno.
+ * decoding is timed.  The daemon has n_threads clients.  Returns 0; -EBADMSG when an engine gave
+ * wrong bytes; or another -errno.
  */
 int wharf_cli_bench_measure(const struct wharf_cli_bench *bench, struct wharf_cli_bench_row *row);
 

@@ -189,6 +189,29 @@ test_daemon_killed_for_good_is_exit_3_and_leaves_nothing() {
     test ! -e out
 }
 
+test_bench_measures_a_daemon_that_is_there() {
+    seq 1 40000 > data
+    start_daemon
+    "$WHARF" bench --socket s --seconds 0 --json --clients 3 -b 8K -c gzip -c stored data > json
+    WHARF_SOCKET=$PWD/s "$WHARF" bench --seconds 0 -c zlib -l 6 data > table
+    grep -q 'decode, daemon$' table
+    grep -q ' cpu$' table
+    python3 - << 'EOS'
+import json
+for row in json.load(open('json'))['rows']:
+    assert row['daemon_engine'] == 'cpu', row
+    assert 0 < row['decode_daemon_gb_s']['min'] <= row['decode_daemon_gb_s']['max'], row
+EOS
+    "$WHARF" stats --socket s --prometheus > scraped
+    # Whole files, in jobs of 8 KiB and of 128 KiB: a round to compare and five to measure at least.
+    chunks=$("$TOP/tests/lib/prometheus.py" value scraped wharf_chunks_total engine=cpu)
+    test "$chunks" -ge $((6 * (7 * 28 + 2 * 2)))
+    "$WHARF" bench --embedded --seconds 0 --json -c zlib -l 6 data > json
+    expect_status 1 grep -q daemon json
+    expect_status 3 "$WHARF" bench --socket none data > table 2> message
+    test ! -s table
+}
+
 test_small_quotas_make_it_slower_not_wrong() {
     make_files
     start_daemon '[quota]' 'max_arena = 6M' 'max_entries = 8' 'max_batch_chunks = 3'

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_clients.h: clients of a daemon, for measurements.
+ *
+ * Each has a connection, rings and an arena of its own, as a process would, with its share of the
+ * chunks in the arena, and keeps many of them in flight.
+ */
+#ifndef WHARF_CLI_BENCH_CLIENTS_H
+#define WHARF_CLI_BENCH_CLIENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clientlib/cli/options.h"
+
+/* A chunk: compressed, and as it was before. */
+struct wharf_cli_bench_chunk {
+    const uint8_t *packed;
+    size_t packed_nbytes;
+    const uint8_t *raw;
+    size_t raw_nbytes;
+};
+
+struct wharf_cli_bench_clients;
+
+/*
+ * Connects n_clients, which together have all of n_chunks, of at most chunk_nbytes.  The chunks and
+ * options must stay.  0; or -errno, after saying what is wrong where the daemon said no.
+ */
+int wharf_cli_bench_clients_new(const struct wharf_cli_options *options, uint32_t codec,
+                                const struct wharf_cli_bench_chunk *chunks, size_t n_chunks,
+                                size_t chunk_nbytes, unsigned n_clients,
+                                struct wharf_cli_bench_clients **ret_clients);
+
+/* Takes NULL. */
+void wharf_cli_bench_clients_free(struct wharf_cli_bench_clients *clients);
+
+/* Whether what is decoded is compared. */
+void wharf_cli_bench_clients_compare(struct wharf_cli_bench_clients *clients, bool compare);
+
+/* crew.h's work: `clients`' client number `client` has all of its chunks decoded. */
+int wharf_cli_bench_clients_decode(void *clients, size_t client, unsigned hand);
+
+/* What ran them: bits 1 << enum wharf_engine. */
+uint32_t wharf_cli_bench_clients_engines(const struct wharf_cli_bench_clients *clients);
+
+#endif
