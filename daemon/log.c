@@ -16,7 +16,8 @@
 
 #define LINE_NBYTES 1024
 
-static bool to_journal;
+static bool leads_to_journal; /* standard error does */
+static bool uses_fields;      /* of any thread */
 static int max_level = WHARF_LOG_INFO;
 
 /* ---- where to ------------------------------------------------------------------------------ */
@@ -35,7 +36,12 @@ static bool stderr_is_journal(void)
 
 void wharf_log_init(void)
 {
-    to_journal = stderr_is_journal();
+    leads_to_journal = stderr_is_journal();
+}
+
+void wharf_log_use_fields(void)
+{
+    __atomic_store_n(&uses_fields, leads_to_journal, __ATOMIC_RELAXED);
 }
 
 void wharf_log_set_level(enum wharf_log_level level)
@@ -106,7 +112,7 @@ static const char *level_name(int level)
 
 static void write_stderr(int level, const struct wharf_log_fields *fields, const char *message)
 {
-    char about[256] = "";
+    char begin[32], about[256] = "";
     int n = 0;
 
     if (fields->tenant)
@@ -116,10 +122,13 @@ static void write_stderr(int level, const struct wharf_log_fields *fields, const
                       fields->connection);
     if (fields->session)
         n += snprintf(about + n, sizeof(about) - (size_t)n, " session=%" PRIu64, fields->session);
+    snprintf(begin, sizeof(begin), "wharfd: %s", level_name(level));
+    if (leads_to_journal)
+        snprintf(begin, sizeof(begin), "<%d>", level);
     if (n > 0)
-        fprintf(stderr, "wharfd: %s%s (%s)\n", level_name(level), message, about + 1);
+        fprintf(stderr, "%s%s (%s)\n", begin, message, about + 1);
     else
-        fprintf(stderr, "wharfd: %s%s\n", level_name(level), message);
+        fprintf(stderr, "%s%s\n", begin, message);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -147,7 +156,7 @@ static void log_v(int level, const struct wharf_log_fields *fields, const char *
         snprintf(message + n, sizeof(message) - (size_t)n, ": %s",
                  strerrordesc_np(fields->error) ? strerrordesc_np(fields->error) : "unknown error");
     make_plain(message);
-    if (to_journal)
+    if (__atomic_load_n(&uses_fields, __ATOMIC_RELAXED))
         write_journal(level, fields, message);
     else
         write_stderr(level, fields, message);

@@ -2,9 +2,14 @@
 /*
  * log.h: what the daemon says, to the journal with fields or to standard error as lines.
  *
- * The journal is used when standard error leads to it (JOURNAL_STREAM says so); otherwise a line is
+ * A line on standard error is
  *
  *     wharfd: warning: client sent a packet of 5000 bytes (tenant=uid:1000 connection=7)
+ *
+ * When standard error leads to the journal (JOURNAL_STREAM says so), it begins with its level in
+ * the journal's form, <4>, instead, and wharf_log_use_fields makes messages entries with fields.
+ * Not earlier: of a process that ends at once the journal finds out no more whose entry that was,
+ * and the unit's log would lack why it does not start.
  *
  * All functions are safe from any thread.
  */
@@ -32,6 +37,9 @@ struct wharf_log_fields {
 
 /* wharf_log_init: looks where messages go.  Before the first message; by one thread. */
 void wharf_log_init(void);
+
+/* From now on messages to the journal have fields. */
+void wharf_log_use_fields(void);
 
 /* Messages above this level are dropped; at first those above INFO. */
 void wharf_log_set_level(enum wharf_log_level level);

@@ -158,6 +158,7 @@ static int run(struct daemon *daemon, struct wharf_config *config)
         r = wharf_loop_add(server->loop, &daemon->signals, signals, POLLIN, on_signal);
     if (r < 0)
         return r;
+    wharf_log_use_fields();
     if (wharf_notify_watchdog_ns() != WHARF_NEVER)
         on_watchdog(&daemon->watchdog);
     if (getenv("NOTIFY_SOCKET"))

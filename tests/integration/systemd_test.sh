@@ -90,12 +90,12 @@ begin() {
     began=$(date +%s)
 }
 
-# start_client USER: in the background; end_client gets what it says.
+# start_client USER [SOCKET]: in the background; end_client gets what it says.
 start_client() {
     rm -f said
     # The signal that ends it is for the client, not for runuser.
     # shellcheck disable=SC2016 # the inner shell's own variables
-    runuser -u "$1" -- bash -c 'echo $$; exec "$0" 2>&1' "$client" > said &
+    runuser -u "$1" -- bash -c 'echo $$; exec "$0" "$@" 2>&1' "$client" "${@:2}" > said &
     runner=$!
     until_true 5 test -s said
     head -n 1 said > /tmp/client.pid
@@ -324,6 +324,39 @@ test_journal_tells_tenants_apart_by_fields() {
     done
 }
 
+# write_literal FILE: what the manual page says to put there.
+write_literal() {
+    awk -v file="$1" '$1 == ".Pa" && $2 == file && $3 == ":" { is_next = 1 }
+        /^\.Ed/ { is_next = is_text = 0 }
+        is_text { print }
+        is_next && /^\.Bd/ { is_text = 1 }' "$TOP/daemon/wharfd.8" > "$1"
+}
+
+test_example_of_the_manual_page_gives_containers_a_tenant() {
+    begin
+    write_literal /etc/systemd/system/wharfd-pods.socket
+    write_literal /etc/wharf/wharfd.conf
+    printf '[daemon]\nlog_level = debug\n' >> /etc/wharf/wharfd.conf
+    grep -q 'FileDescriptorName=pods' /etc/systemd/system/wharfd-pods.socket
+    grep -q 'weight = 300' /etc/wharf/wharfd.conf
+    systemctl daemon-reload
+    systemctl enable --now wharfd-pods.socket
+    systemctl restart wharfd.service
+    start_client mallory /run/wharf-pods/wharfd.sock
+    sleep 0.3
+    end_client
+    start_client alice
+    sleep 0.3
+    end_client
+    for tenant in socket:pods "uid:$(id -u alice)"; do
+        journalctl -q -u wharfd.service --since "@$began" -o cat "WHARF_TENANT=$tenant" > entries
+        grep -q 'steady_client .* says Hello' entries
+    done
+    systemctl disable --now wharfd-pods.socket
+    rm /etc/systemd/system/wharfd-pods.socket
+    rm -r /run/wharf-pods
+}
+
 # ---- upgrade, purge ------------------------------------------------------------------------
 
 # The same packages under a later version.
@@ -346,7 +379,8 @@ test_upgrade_restarts_the_daemon_while_clients_work() {
     pid=$(show MainPID)
     socket=$(stat -c %i /run/wharf/wharfd.sock)
     sleep 0.5
-    dpkg --force-unsafe-io -i --force-confold ./next-*.deb > upgraded 2>&1 || { cat upgraded; return 1; }
+    dpkg --force-unsafe-io -i --force-confold ./next-*.deb > upgraded 2>&1 ||
+        { cat upgraded; return 1; }
     until_true 10 is_replaced "$pid"
     # The program that was installed, not the one that it replaced.
     expect_text /usr/bin/wharfd "$(readlink "/proc/$(show MainPID)/exe")"
@@ -374,7 +408,7 @@ test_purge_leaves_nothing() {
     userdel bob
     list_traces | diff "$traces_before" -
     expect_text '' "$(systemctl list-units --all --plain --no-legend | grep wharf)"
-    expect_text '' "$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' | grep '^[a-z]*wharf[^ ]* .*config')"
+    expect_text '' "$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' | grep '^[a-z]*wharf.*config')"
     expect_text '' "$(pgrep -x wharfd)"
 }
 

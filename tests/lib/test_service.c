@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,9 +61,26 @@ static void set_number(const char *name, uint64_t value)
     setenv(name, text, 1);
 }
 
+static void set_journal(const char *log)
+{
+    struct stat st;
+    char stream[64];
+
+    close(open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    if (stat(log, &st) < 0)
+        die(log);
+    snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+}
+
 static void set_environment(const struct test_service *service)
 {
     char path[128];
+
+    unsetenv("JOURNAL_STREAM");
+    if (service->is_in_journal)
+        set_journal(service->daemon.log);
 
     snprintf(path, sizeof(path), "%s/notify", service->daemon.folder);
     setenv("NOTIFY_SOCKET", path, 1);

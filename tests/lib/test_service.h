@@ -18,6 +18,7 @@ struct test_service {
     const char *listen_pid;    /* LISTEN_PID; NULL: the daemon's */
     const char *watchdog_pid;  /* WATCHDOG_PID; NULL: the daemon's */
     uint64_t watchdog_us;      /* WATCHDOG_USEC; 0: none */
+    bool is_in_journal;        /* JOURNAL_STREAM says that of the log */
     int notify_fd;
     char *heard; /* all that came, as lines */
 };

@@ -152,6 +152,19 @@ Test(wharfd_service, never_ready_with_a_bad_configuration)
     test_service_deinit(&service);
 }
 
+/* Why it does not start was missing from the unit's log: entries of processes that have ended are
+ * nobody's, but what came through the standard error that systemd made is the unit's. */
+Test(wharfd_service, journal_gets_errors_of_the_start_by_standard_error)
+{
+    test_service_init(&service, "[cpu]\nshare = none\n");
+    service.is_in_journal = true;
+    test_service_spawn(&service);
+    cr_assert_eq(test_wharfd_wait(&service.daemon), 2);
+    cr_assert(test_wharfd_says(&service.daemon, "<3>/"));
+    cr_assert(test_wharfd_says(&service.daemon, "line 2: share = none: not a number"));
+    test_service_deinit(&service);
+}
+
 /* ---- reload -------------------------------------------------------------------------------- */
 
 static void reload(const char *config, const char *says)
