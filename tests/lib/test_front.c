@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/gpu_memory.h"
 #include "daemon/loop.h"
 #include "encoders/codec.h"
 #include "tests/lib/test_forge.h"
@@ -30,6 +31,7 @@ static void expect(int is_so, const char *what)
 
 struct wharf_config test_front_config;
 struct wharf_front test_front;
+uint32_t test_front_engine;
 static struct wharf_loop *loop;
 static pthread_t loop_thread;
 static bool loop_stops;
@@ -83,6 +85,7 @@ void test_front_start(uint32_t n_workers)
     expect(wharf_front_init(&test_front, &test_front_config, loop) == 0, "does not start");
     wharf_loop_on_wake(loop, on_wake, NULL);
     expect(wharf_cpu_backend.start(&test_front, &test_front_config) == 0, "no workers");
+    expect(wharf_gpu_backend.start(&test_front, &test_front_config) == 0, "no GPU worker");
     expect(pthread_create(&loop_thread, NULL, turn, NULL) == 0, "no thread");
 }
 
@@ -96,6 +99,8 @@ void test_front_set_up(void)
 
 void test_front_stop(void)
 {
+    if (test_front.gpu)
+        wharf_gpu_backend.stop(test_front.gpu);
     wharf_cpu_backend.stop(test_front.backend);
     __atomic_store_n(&loop_stops, true, __ATOMIC_SEQ_CST);
     wharf_loop_wake(loop);
@@ -125,6 +130,7 @@ void test_front_client_init(struct test_front_client *client, uint64_t id, const
         .n_regions = 4,
         .brought_fd = -1,
         .default_class = WHARF_CLASS_NORMAL,
+        .engine = (uint8_t)test_front_engine,
     };
 
     expect(id < MOST_SESSIONS, "too many sessions");
@@ -143,7 +149,10 @@ void test_front_client_init(struct test_front_client *client, uint64_t id, const
     client->arena =
         map_fd(client->session->regions[0].segment.fd, arena_nbytes, PROT_READ | PROT_WRITE);
     wharf_ring_client_init(&client->ring, client->c, client->d, n_entries);
+    client->session->regions[0].memory = wharf_gpu_memory_new(
+        &test_front, client->session, client->session->regions[0].segment.fd, arena_nbytes, false);
     wharf_front_enter(&test_front);
+    wharf_gpu_memory_add(&test_front, client->session->regions[0].memory);
     wharf_front_add_session(&test_front, client->session);
     wharf_front_leave(&test_front);
 }
@@ -163,6 +172,11 @@ void test_front_client_deinit(struct test_front_client *client)
 {
     wharf_front_kill_session(&test_front, client->session);
     test_front_wait_until_told(client, WHARF_SESSION_IS_FREE);
+    /* Nothing was charged for it. */
+    wharf_front_enter(&test_front);
+    wharf_gpu_memory_drop(&test_front, client->session->regions[0].memory,
+                          &(struct wharf_use){.n_jobs = 0});
+    wharf_front_leave(&test_front);
     wharf_session_free(client->session);
     munmap(client->c, client->ring_nbytes);
     munmap((void *)client->d, client->ring_nbytes);

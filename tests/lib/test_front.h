@@ -17,8 +17,10 @@
 
 extern struct wharf_config test_front_config;
 extern struct wharf_front test_front;
+/* enum wharf_engine: that of clients from now on. */
+extern uint32_t test_front_engine;
 
-/* Starts it, by test_front_config, with so many workers. */
+/* Starts it, by test_front_config, with so many workers of the CPU. */
 void test_front_start(uint32_t n_workers);
 
 /* Starts it with the defaults, two workers, chunks of up to 64 MiB and batches of up to 2000. */

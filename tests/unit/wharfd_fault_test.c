@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Jobs that do to the GPU's worker what must never happen: a fault of the device, a warp that does
+ * not come back.  Nobody's job is lost, and who does it again and again does it to the CPU alone.
+ */
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/gpu_state.h"
+#include "proto/wharf_job.h"
+#include "tests/lib/test_data.h"
+#include "tests/lib/test_front.h"
+#include "tests/lib/test_worker.h"
+
+#define MiB ((uint64_t)1 << 20)
+#define SMALL 500
+
+/* ---- faults -------------------------------------------------------------------------------- */
+
+/* In place of daemon/gpu_faults.c: a job's user_data says what its item does. */
+#define POISON(opcode) ((uint64_t)0xfa17 << 48 | (uint64_t)(opcode) << 32)
+
+const bool wharf_gpu_has_faults = true;
+
+uint32_t wharf_gpu_opcode(const struct wharf_submission *submission)
+{
+    return submission->user_data >> 48 == 0xfa17 ? (uint32_t)(submission->user_data >> 32 & 0xff)
+                                                 : WHARF_WORK_DECODE;
+}
+
+/* ---- a daemon ------------------------------------------------------------------------------ */
+
+static uint8_t *plain;
+
+static void set_up(void)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    cr_assert_gt(n, 0);
+    path[n] = 0;
+    for (unsigned i = 0; i < 2; i++)
+        *strrchr(path, '/') = 0;
+    wharf_config_init(&test_front_config);
+    test_front_config.gpu_engine = WHARF_GPU_SIMT;
+    test_front_config.gpu_pin_after_ns = 0;
+    test_front_config.gpu_hang_timeout_ns = 100 * WHARF_NS_PER_MS;
+    snprintf(test_front_config.gpu_worker, sizeof(test_front_config.gpu_worker),
+             "%.200s/wharfd-simt", path);
+    test_front_start(1);
+    test_front_engine = WHARF_ENGINE_SIMT;
+    plain = test_data_new(test_data_find("text"), 1, SMALL);
+}
+
+static void tear_down(void)
+{
+    test_front_stop();
+    free(plain);
+}
+
+static void wait_until_up(void)
+{
+    for (unsigned i = 0; i < 10000 && !TEST_FRONT_LOCKED(test_front.gpu_view.is_up); i++)
+        usleep(1000);
+    cr_assert(TEST_FRONT_LOCKED(test_front.gpu_view.is_up), "the worker does not come back");
+}
+
+/* Every tenth KiB of the arena is the output of another job. */
+static void submit(struct test_front_client *client, uint32_t i, uint64_t user_data)
+{
+    size_t nbytes = test_front_put_chunk(client, 0, plain, SMALL);
+    struct wharf_submission s = test_front_decode_of(user_data, 0, nbytes, 4096 + i * 1024, SMALL);
+
+    memset(client->arena + 4096 + i * 1024, 0, SMALL);
+    test_front_submit(client, &s);
+}
+
+static struct wharf_completion reap_good(struct test_front_client *client)
+{
+    struct wharf_completion completion = test_front_reap(client);
+    uint32_t i = (uint32_t)(completion.user_data & 0xff);
+
+    cr_assert_eq(completion.result, WHARF_OK, "job %llx: result %u",
+                 (unsigned long long)completion.user_data, completion.result);
+    cr_assert_arr_eq(client->arena + 4096 + i * 1024, plain, SMALL);
+    return completion;
+}
+
+static struct wharf_completion run_one(struct test_front_client *client, uint64_t user_data)
+{
+    submit(client, 0, user_data);
+    return reap_good(client);
+}
+
+static uint32_t n_workers_ended(void)
+{
+    return TEST_FRONT_LOCKED(((const struct wharf_gpu_backend *)test_front.gpu)->n_ended);
+}
+
+/* ---- tests --------------------------------------------------------------------------------- */
+
+/* All jobs that a worker has when a poisoned one ends it come back, in time, from the CPU. */
+static void check_poison(uint64_t poison, uint64_t limit_ns)
+{
+    enum { N = 40 };
+    struct test_front_client client;
+    unsigned n_again = 0;
+
+    set_up();
+    test_front_client_init(&client, 1, "uid:1", 64, MiB);
+    wait_until_up();
+    cr_assert_eq(run_one(&client, 1 << 16).engine, WHARF_ENGINE_SIMT);
+    uint64_t begun_ns = wharf_now_ns();
+    for (uint32_t i = 0; i < N; i++)
+        submit(&client, i, i == N / 2 ? poison | i : i);
+    for (uint32_t i = 0; i < N; i++) {
+        struct wharf_completion completion = reap_good(&client);
+        if (completion.user_data >> 48)
+            cr_assert_eq(completion.engine, WHARF_ENGINE_CPU);
+        cr_assert_eq(completion.attempt > 0,
+                     completion.engine == WHARF_ENGINE_CPU && completion.attempt == 1);
+        n_again += completion.attempt;
+    }
+    uint64_t took_ns = wharf_now_ns() - begun_ns;
+    cr_assert_lt(took_ns, limit_ns, "%llu ms", (unsigned long long)(took_ns / WHARF_NS_PER_MS));
+    cr_assert_geq(n_again, 1);
+    cr_assert_eq(n_workers_ended(), 1);
+    wait_until_up();
+    test_front_client_deinit(&client);
+    tear_down();
+}
+
+Test(wharfd_fault, fault_of_the_device_loses_no_job)
+{
+    check_poison(POISON(WHARF_WORK_FAULT), 2 * (uint64_t)WHARF_NS_PER_S);
+}
+
+Test(wharfd_fault, warp_that_hangs_loses_no_job)
+{
+    check_poison(POISON(WHARF_WORK_HANG), 5 * (uint64_t)WHARF_NS_PER_S);
+}
+
+/* One tenant does it whenever it can.  It runs alone while it is a suspect, and is banned after
+ * three more; the other one is not, and has the GPU again. */
+Test(wharfd_fault, culprit_is_found_and_others_keep_the_gpu, .timeout = 60)
+{
+    struct test_front_client culprit, innocent;
+
+    set_up();
+    test_front_client_init(&culprit, 1, "uid:1", 16, MiB);
+    test_front_client_init(&innocent, 2, "uid:2", 16, MiB);
+    for (unsigned round = 0; round < 30; round++) {
+        if (TEST_FRONT_LOCKED(culprit.session->tenant->gpu_trust.banned_until_ns) > 0)
+            break;
+        wait_until_up();
+        for (uint32_t i = 0; i < 4; i++)
+            submit(&innocent, i, i);
+        submit(&culprit, 0, POISON(WHARF_WORK_FAULT));
+        for (uint32_t i = 0; i < 4; i++)
+            reap_good(&innocent);
+        reap_good(&culprit);
+    }
+    cr_assert_gt(TEST_FRONT_LOCKED(culprit.session->tenant->gpu_trust.banned_until_ns), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(innocent.session->tenant->gpu_trust.banned_until_ns), 0);
+    uint32_t n_ended = n_workers_ended();
+    cr_assert_leq(n_ended, 8);
+    wait_until_up();
+    for (unsigned n = 0; n < 50; n++) {
+        cr_assert_eq(run_one(&culprit, POISON(WHARF_WORK_FAULT)).engine, WHARF_ENGINE_CPU);
+        submit(&innocent, 0, 0);
+        reap_good(&innocent);
+    }
+    cr_assert_eq(n_workers_ended(), n_ended);
+    cr_assert_eq(run_one(&innocent, 1 << 16).engine, WHARF_ENGINE_SIMT);
+    test_front_client_deinit(&culprit);
+    test_front_client_deinit(&innocent);
+    tear_down();
+}
+
+/* Who kills the worker from outside makes nobody a suspect. */
+Test(wharfd_fault, sigkill_from_outside_makes_no_suspects)
+{
+    struct test_front_client client;
+
+    set_up();
+    test_front_client_init(&client, 1, "uid:1", 16, MiB);
+    wait_until_up();
+    for (uint32_t i = 0; i < 10; i++)
+        submit(&client, i, i);
+    kill(test_worker_pid(getpid()), SIGKILL);
+    for (uint32_t i = 0; i < 10; i++)
+        reap_good(&client);
+    for (unsigned n = 0; n < 5000 && n_workers_ended() == 0; n++)
+        usleep(1000);
+    cr_assert_eq(n_workers_ended(), 1);
+    cr_assert_eq(TEST_FRONT_LOCKED(client.session->tenant->gpu_trust.n_alone), 0);
+    test_front_client_deinit(&client);
+    tear_down();
+}
