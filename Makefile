@@ -307,6 +307,7 @@ replays    := $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTA
 vector_runs := $(foreach v,asan release,"build/$(v)/tests/vectors tests/vectors")
 ifneq ($(VECTORS),)
 vector_runs += $(foreach v,asan release,"build/$(v)/tests/vectors build/vectors.table $(VECTORS)")
+vector_runs += $(foreach v,asan release,"build/$(v)/tests/vectors build/vectors-orc.table build/vectors-orc")
 vector_runs += "tests/integration/cat_vectors.py $(VECTORS)"
 endif
 
@@ -316,6 +317,7 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 	+$(Q)$(parallel) VARIANT=tsan test-programs
 	+$(Q)$(parallel) BUILD=build/clang CC=clang CXX=clang++ all
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
+	$(if $(VECTORS),$(Q)tests/lib/orc_vectors.py $(VECTORS) build/vectors-orc > build/vectors-orc.table)
 	$(if $(LAB),+$(Q)$(MAKE) deb)
 	$(Q)LAB="$(LAB)" tests/run-tests $(vector_runs) $(checks) $(scripts) \
 	    "tests/integration/python_client_test.py --build build/asan" $(tsan_names:%=build/tsan/tests/%) \
@@ -390,10 +392,12 @@ gpu_runs  += "$(gpu_epoch) check 20000" "$(gpu_epoch) --idle 50 --stay 300 check
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(gpu_epoch) --per-batch --warps 64 check 300"
 ifneq ($(VECTORS),)
 gpu_runs += "$(gpu_test) vectors build/vectors.table $(VECTORS)"
+gpu_runs += "$(gpu_test) vectors build/vectors-orc.table build/vectors-orc"
 endif
 
 test-gpu: gpu-programs ## device decoders on a GPU, which must be there; VECTORS=DIR for more
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
+	$(if $(VECTORS),$(Q)tests/lib/orc_vectors.py $(VECTORS) build/vectors-orc > build/vectors-orc.table)
 	$(Q)tests/run-tests -j1 $(gpu_runs)
 
 # NVCOMP: nvcomp_bench, to time beside ours.  DATA as for `make bench`.

@@ -198,17 +198,17 @@ static void decode_simt_registers(uint32_t codec, uint32_t parameter, const uint
 }
 
 const struct vector_engine vector_engines[] = {
-    {"cpu", can_decode_any, decode_cpu, false},
-    {"cpu, plain loop", can_decode_any, decode_cpu_plain, false},
-    {"cpu, AVX2", can_decode_avx2, decode_cpu_avx2, false},
-    {"reference", can_decode_any, decode_reference, false},
-    {"stream of single bytes", can_stream, decode_stream_bytes, true},
-    {"stream of pieces", can_stream, decode_stream_pieces, true},
-    {"library", can_decode_any, decode_library, false},
-    {"simt ascending", can_decode_simt, decode_simt_ascending, false},
-    {"simt descending", can_decode_simt, decode_simt_descending, false},
-    {"simt random", can_decode_simt, decode_simt_random, false},
-    {"simt serial", can_decode_serial, decode_simt_serial, false},
-    {"simt serial, registers", can_decode_serial, decode_simt_registers, false},
+    {"cpu", can_decode_any, decode_cpu, false, false},
+    {"cpu, plain loop", can_decode_any, decode_cpu_plain, false, false},
+    {"cpu, AVX2", can_decode_avx2, decode_cpu_avx2, false, false},
+    {"reference", can_decode_any, decode_reference, false, false},
+    {"stream of single bytes", can_stream, decode_stream_bytes, true, false},
+    {"stream of pieces", can_stream, decode_stream_pieces, true, false},
+    {"library", can_decode_any, decode_library, false, false},
+    {"simt ascending", can_decode_simt, decode_simt_ascending, false, true},
+    {"simt descending", can_decode_simt, decode_simt_descending, false, true},
+    {"simt random", can_decode_simt, decode_simt_random, false, true},
+    {"simt serial", can_decode_serial, decode_simt_serial, false, true},
+    {"simt serial, registers", can_decode_serial, decode_simt_registers, false, true},
 };
 const size_t n_vector_engines = sizeof(vector_engines) / sizeof(vector_engines[0]);
