@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "daemon/backend.h"
 #include "daemon/cleanup.h"
@@ -27,6 +28,9 @@ struct worker {
     bool is_started;
     sem_t called;
     struct wharf_cpu_buffer buffers[MOST_DEEP];
+    /* At some moment since which the worker has neither slept nor yielded. */
+    uint64_t base_ns;            /* the time */
+    uint64_t base_cpu_ns;        /* what the thread had used of its processor */
     struct worker *next_sleeper; /* front lock, as all below */
     uint64_t busy_since_ns;
 };
@@ -80,6 +84,47 @@ static uint64_t most_ns(const struct wharf_front *front)
     if (front->n_workers > 1 && front->n_long + 1 == front->n_workers)
         return front->config.long_ns;
     return WHARF_NEVER;
+}
+
+/* ---- time that others take ----------------------------------------------------------------- */
+
+/* A piece that took twice as long as was expected, and so long at least, was perhaps interrupted by
+ * other programs.  Shorter ones are not worth the system call. */
+#define SUSPICIOUS_NS 50000u
+
+static void rebase(struct worker *worker)
+{
+    struct timespec cpu;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+    worker->base_cpu_ns = (uint64_t)cpu.tv_sec * WHARF_NS_PER_S + (uint64_t)cpu.tv_nsec;
+    worker->base_ns = wharf_now_ns();
+}
+
+/*
+ * For how long others have had the processor since the last such look.  A machine that is busy
+ * with other things takes it for milliseconds at a time: charged to a job of microseconds, that
+ * would be its tenant's share for long, and the price of all such jobs.
+ */
+static uint64_t stolen_ns(struct worker *worker)
+{
+    uint64_t before_ns = worker->base_ns, before_cpu_ns = worker->base_cpu_ns;
+
+    rebase(worker);
+    uint64_t passed_ns = worker->base_ns - before_ns;
+    uint64_t used_ns = worker->base_cpu_ns - before_cpu_ns;
+    return passed_ns > used_ns ? passed_ns - used_ns : 0;
+}
+
+/* Takes out of the piece's time up to now what others have had of it. */
+static void leave_out_stolen(struct worker *worker, struct wharf_piece *piece, uint64_t now_ns)
+{
+    uint64_t own_ns = now_ns - piece->begun_ns - piece->others_ns;
+
+    if (own_ns < SUSPICIOUS_NS || own_ns < 2 * piece->estimate_ns)
+        return;
+    uint64_t stolen = stolen_ns(worker);
+    piece->others_ns += stolen < own_ns ? stolen : own_ns;
 }
 
 /* ---- a piece ------------------------------------------------------------------------------- */
@@ -190,6 +235,7 @@ static void look_around(struct running *running)
     struct wharf_front *front = running->worker->backend->front;
     uint64_t since_ns = wharf_now_ns();
 
+    leave_out_stolen(running->worker, running->piece, since_ns);
     end_work(running);
     hand_back(running);
     running->is_long |= since_ns - running->piece->begun_ns > front->config.long_ns;
@@ -198,6 +244,7 @@ static void look_around(struct running *running)
     if (running->depth + 1 < MOST_DEEP && !running->worker->backend->stop && !stopped(running))
         let_others(running);
     running->piece->others_ns += wharf_now_ns() - since_ns;
+    rebase(running->worker);
     begin_work(running);
 }
 
@@ -231,6 +278,7 @@ static void run(struct worker *worker, struct wharf_piece *pieces, unsigned n,
             wharf_batch_open(front, running.piece);
         else
             wharf_cpu_run(front, &worker->buffers[running.depth], running.piece, &running.poll);
+        leave_out_stolen(worker, running.piece, running.piece->ended_ns);
     }
     end_work(&running);
     if (running.is_long)
@@ -302,6 +350,8 @@ static void *work(void *data)
             break;
         n_in_hand = take_hand(front, hand);
         if (n_in_hand) {
+            if (n_looks || worker->base_ns == 0)
+                rebase(worker);
             run(worker, hand, n_in_hand, NULL);
             n_looks = 0;
         } else if (wharf_front_watches(front) && front->n_awake == 1 && !crowded) {
@@ -310,6 +360,7 @@ static void *work(void *data)
             wharf_front_enter(front);
         } else {
             sleep_until_called(worker);
+            worker->base_ns = 0;
             n_looks = 0;
             crowded = false;
         }

@@ -69,7 +69,7 @@ struct wharf_piece {
     uint32_t engine; /* enum wharf_engine; AUTO if nothing was run */
     uint64_t begun_ns;
     uint64_t ended_ns;
-    uint64_t others_ns;     /* of the time between, what its thread gave to other pieces */
+    uint64_t others_ns;     /* of the time between, what other pieces and programs have had */
     uint64_t warp_ns;       /* on a GPU: the time of its warps, together; else 0 */
     uint64_t source_nbytes; /* of all that was run, good or bad: what estimates are made of */
     uint64_t capacity_nbytes;
