@@ -461,6 +461,7 @@ tmpfilesdir ?= $(prefix)/lib/tmpfiles.d
 install_list := \
     755:$(CLI):$(bindir)/wharf \
     644:clientlib/cli/wharf.1:$(mandir)/man1/wharf.1 \
+    644:clientlib/libwharf.3:$(mandir)/man3/libwharf.3 \
     644:clientlib/cli/wharf.bash:$(completiondir)/wharf \
     755:$(LIB_SO):$(libdir)/$(notdir $(LIB_SO)) \
     link:$(notdir $(LIB_SO)):$(libdir)/libwharf.so \

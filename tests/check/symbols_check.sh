@@ -33,6 +33,16 @@ test_public_headers_declare_what_the_map_lists() {
     expect_text '' "$(cat missing)"
 }
 
+# And libwharf(3) shows how each is called.
+test_manual_page_shows_what_the_map_lists() {
+    sed -n '/global:/,/local:/p' "$TOP/clientlib/libwharf.map" |
+        grep -oE '\bwharf_[a-z0-9_]+' > listed
+    while read -r name; do
+        grep -qE "^\.F[no] $name( |\$)" "$TOP/clientlib/libwharf.3" || echo "$name is missing"
+    done < listed > missing
+    expect_text '' "$(cat missing)"
+}
+
 # Libraries neither print nor end the program: that is for the programs to decide.
 test_library_never_prints_or_exits() {
     nm -u "$BUILD/libwharf.a" | awk '{ print $2 }' | sort -u > used
