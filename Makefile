@@ -260,6 +260,14 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(unit_main) $(TESTLIB) $(simt_
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) -lcriterion
 
+# A whole daemon with its GPU, for machines with one; with the device's code on the CPU elsewhere.
+DAEMON_TEST_LIBS := -static-libgcc -static-libstdc++ -l:libdeflate.a -l:libz.a -l:libprotobuf-c.a -l:libboost_context.a
+GPU_DAEMON := $(BUILD)/tests/wharf_gpu_daemon
+$(GPU_DAEMON): $(call obj,$(wildcard tests/gpu/gpu_daemon*.c)) $(TESTLIB) $(SIMT_A) $(LIB_A) | $(DAEMON) $(SIMT_WORKER)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(DAEMON_TEST_LIBS)
+
 # ---- tests ---------------------------------------------------------------------------------
 
 # A client for tests of the service; it uses whatever libwharf.so.0 the dynamic linker finds.
@@ -294,7 +302,7 @@ $(BUILD)/fuzz/wharfd_%: $(BUILD)/obj/tests/fuzz/wharfd_%.c.o $(fuzz_main) $(TEST
 # thread sanitizer.
 without_simt = $(foreach name,$(1),$(if $(findstring simt,$(name)),,$(name)))
 tsan_names := $(call without_simt,$(patsubst tests/unit/%.c,%,$(filter %.c,$(unit_src))))
-test-programs: $(CLI) $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin) $(VECTORS_BIN))
+test-programs: $(CLI) $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin) $(VECTORS_BIN) $(GPU_DAEMON))
 
 unit_names := $(notdir $(unit_bin))
 fuzz_names := $(notdir $(fuzz_bin))
@@ -305,6 +313,9 @@ replays    := $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTA
 
 # Committed vectors, and with VECTORS those of a further folder, by way of a table.
 vector_runs := $(foreach v,asan release,"build/$(v)/tests/vectors tests/vectors")
+# A daemon with a worker: every vector, and storms with all that can be killed being killed.
+daemon_runs := $(foreach v,asan release,"build/$(v)/tests/wharf_gpu_daemon --engine simt vectors tests/vectors" \
+    "build/$(v)/tests/wharf_gpu_daemon --engine simt check 1500")
 ifneq ($(VECTORS),)
 vector_runs += $(foreach v,asan release,"build/$(v)/tests/vectors build/vectors.table $(VECTORS)")
 vector_runs += $(foreach v,asan release,"build/$(v)/tests/vectors build/vectors-orc.table build/vectors-orc")
@@ -319,7 +330,7 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
 	$(if $(VECTORS),$(Q)tests/lib/orc_vectors.py $(VECTORS) build/vectors-orc > build/vectors-orc.table)
 	$(if $(LAB),+$(Q)$(MAKE) deb)
-	$(Q)LAB="$(LAB)" tests/run-tests $(vector_runs) $(checks) $(scripts) \
+	$(Q)LAB="$(LAB)" tests/run-tests $(vector_runs) $(daemon_runs) $(checks) $(scripts) \
 	    "tests/integration/python_client_test.py --build build/asan" $(tsan_names:%=build/tsan/tests/%) \
 	    $(unit_names:%=build/asan/tests/%) $(replays) $(unit_names:%=build/release/tests/%)
 
@@ -367,7 +378,7 @@ $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(LIB_A)
 .PHONY: gpu-programs test-gpu bench-gpu
 gpu-programs:
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_epoch $(GPU_WORKER)
+	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_epoch $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON)
 
 # Jobs with damaged streams in `make test-gpu`, and of these some under the memory checker.
 DAMAGED ?= 1000000
@@ -386,6 +397,7 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) forged $(FORGED_CHECKED)" \
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) damaged $(DAMAGED_CHECKED)" \
     $(foreach tool,memcheck racecheck initcheck,"$(sanitizer) --tool $(tool) --error-exitcode 9 $(sanitized) vectors tests/vectors")
+gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000"
 gpu_epoch := $(BUILD)/wharf_gpu_epoch
 gpu_runs  += "$(gpu_epoch) check 20000" "$(gpu_epoch) --idle 50 --stay 300 check 20000" \
     "$(gpu_epoch) --per-batch check 5000" \

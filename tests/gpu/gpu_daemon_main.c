@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_daemon_main.c: a whole daemon with its GPU, driven through the library.
+ *
+ *     wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER    every vector through daemon and
+ * worker wharf_gpu_daemon [--engine cuda|simt] check N           N jobs a storm: of one client and
+ * of several, with workers and daemons killed under it, and come and go wharf_gpu_daemon [--engine
+ * cuda|simt] measure SECONDS   latency and throughput
+ *
+ * With simt, for machines without a GPU, chunks are small.  vectors and check report in the Test
+ * Anything Protocol, measure prints one JSON object a line.  It is run from BUILD/tests or from a
+ * folder beside wharfd and wharfd-gpu.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clientlib/wharf.h"
+#include "daemon/clock.h"
+#include "encoders/codec.h"
+#include "encoders/decode_job.h"
+#include "kernels/simt/simt_batch.h"
+#include "tests/gpu/gpu_daemon.h"
+#include "tests/lib/test_client.h"
+#include "tests/lib/test_file.h"
+#include "tests/lib/test_random.h"
+#include "tests/lib/test_storm.h"
+#include "tests/lib/test_vector.h"
+#include "tests/lib/test_wharfd.h"
+#include "tests/lib/test_worker.h"
+
+#define MiB ((size_t)1 << 20)
+
+static struct test_wharfd wharfd;
+static const char *engine_name = "cuda";
+static uint32_t engine = WHARF_ENGINE_GPU;
+static unsigned n_tests;
+static int n_failed;
+
+static int is_simt(void)
+{
+    return engine == WHARF_ENGINE_SIMT;
+}
+
+/* ---- reports ------------------------------------------------------------------------------- */
+
+static void report(int good, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void report(int good, const char *format, ...)
+{
+    va_list args;
+
+    printf("%sok %u - ", good ? "" : "not ", ++n_tests);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n");
+    fflush(stdout);
+    n_failed += !good;
+}
+
+/* ---- daemons and clients ------------------------------------------------------------------- */
+
+static void start(const char *more)
+{
+    char config[1024];
+
+    snprintf(config, sizeof(config),
+             "[gpu]\nengine = %s\npin_after = 0\n%s[quota]\nmax_memory = 64G\n", engine_name, more);
+    test_wharfd_start(&wharfd, config);
+}
+
+static void finish(void)
+{
+    if (test_wharfd_stop(&wharfd) != 0)
+        report(0, "the daemon ends as it should");
+    test_wharfd_remove(&wharfd);
+}
+
+struct wharf *gpu_daemon_open(uint32_t wanted, uint32_t max_jobs, size_t arena_nbytes)
+{
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    struct wharf *wharf;
+
+    options.flags = WHARF_OPEN_DAEMON;
+    options.socket_path = wharfd.socket;
+    options.engine = wanted;
+    options.max_jobs = max_jobs;
+    options.arena_nbytes = arena_nbytes;
+    if (wharf_open(&options, &wharf) < 0) {
+        fprintf(stderr, "cannot open: %s\n", wharf_error_message());
+        exit(1);
+    }
+    return wharf;
+}
+
+/* A metric of an engine; -1 if there is none. */
+static double metric(const char *name, const char *label)
+{
+    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
+    double value = test_client_metric(client, name, "", label);
+
+    test_client_free(client);
+    return value;
+}
+
+/* ---- vectors ------------------------------------------------------------------------------- */
+
+/* Larger ones are not for a GPU, and are told so. */
+#define VECTOR_NBYTES (4 * MiB)
+
+static int run_vector(struct wharf *wharf, const struct test_vector *vector, size_t out_avail)
+{
+    size_t in_nbytes;
+    uint8_t *in = test_file_read(vector->path, &in_nbytes);
+    uint8_t *out = calloc(1, out_avail + 1), *expected = calloc(1, out_avail + 1);
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_decode_job plain = {
+        .codec = vector->codec,
+        .setting.parameter = vector->parameter,
+        .in = in,
+        .in_nbytes = in_nbytes,
+        .out = expected,
+        .out_avail = out_avail,
+    };
+    struct wharf_outcome outcome, expected_outcome;
+
+    job.codec = vector->codec;
+    job.parameter = vector->parameter;
+    job.in = in;
+    job.in_nbytes = in_nbytes;
+    job.out = out;
+    job.out_avail = out_avail;
+    wharf_decode_job_run(&plain, 0, &expected_outcome);
+    if (in_nbytes > VECTOR_NBYTES || out_avail > VECTOR_NBYTES)
+        expected_outcome = (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
+                                                  .reason = WHARF_REASON_REQUEST_RANGE};
+    int r = wharf_decompress(wharf, &job, &outcome);
+    int good = r == 0 && memcmp(&outcome, &expected_outcome, sizeof(outcome)) == 0 &&
+               memcmp(out, expected, outcome.out_nbytes) == 0;
+    if (!good)
+        printf("# %s into %zu: %s, %s at %" PRIu64 " instead of %s, %s at %" PRIu64 " (%s)\n",
+               vector->path, out_avail, wharf_result_name(outcome.result),
+               wharf_reason_name(outcome.reason), outcome.bit_offset,
+               wharf_result_name(expected_outcome.result),
+               wharf_reason_name(expected_outcome.reason), expected_outcome.bit_offset,
+               r < 0 ? wharf_error_message() : "wrong");
+    free(in);
+    free(out);
+    free(expected);
+    return good;
+}
+
+static void check_vectors(const char *folder)
+{
+    struct test_vector_list list;
+    unsigned n_bad = 0, n_run = 0;
+
+    test_vector_list_read_folder(&list, folder);
+    start("chunk = 4M\n");
+    struct wharf *wharf = gpu_daemon_open(engine, 16, 32 * MiB);
+    for (size_t i = 0; i < list.n_vectors; i++) {
+        const struct test_vector *vector = &list.vectors[i];
+        if (!wharf_simt_can_decode(vector->codec))
+            continue;
+        n_bad += !run_vector(wharf, vector, vector->out_avail);
+        if (vector->out_avail)
+            n_bad += !run_vector(wharf, vector, vector->out_avail - 1);
+        n_run++;
+    }
+    wharf_close(wharf);
+    double by_cpu = metric("wharf_chunks_total", "cpu");
+    double by_gpu = metric("wharf_chunks_total", is_simt() ? "simt" : "gpu");
+    report(n_bad == 0 && n_run > 0 && by_cpu <= 0 && by_gpu >= n_run,
+           "%u vectors give what the CPU gives, %u do not; %g chunks by the GPU, %g by the CPU",
+           n_run, n_bad, by_gpu, by_cpu < 0 ? 0 : by_cpu);
+    finish();
+    test_vector_list_deinit(&list);
+}
+
+/* ---- storms -------------------------------------------------------------------------------- */
+
+static struct test_chunks chunks;
+
+static void make_chunks(void)
+{
+    if (is_simt())
+        test_chunks_init(&chunks, 1, 60, 1000, 8);
+    else
+        test_chunks_init(&chunks, 1, 400, 100000, 8);
+}
+
+static int run_storm(uint32_t wanted, uint64_t seed, uint64_t n_jobs, struct test_storm *storm)
+{
+    *storm = (struct test_storm){
+        .wharf = gpu_daemon_open(wanted, is_simt() ? 64 : 1000, is_simt() ? 0 : 512 * MiB),
+        .chunks = &chunks,
+        .way = (enum test_storm_way)(seed % 3),
+        .seed = seed,
+        .n_jobs = n_jobs,
+        .n_in_flight = is_simt() ? 48 : 600,
+        .batch_one_in = 8,
+        .cancel_one_in = 10,
+        .limit_s = 300,
+        .tick = storm->tick,
+        .tick_data = storm->tick_data,
+    };
+    int r = test_storm_run(storm);
+    if (r < 0)
+        printf("# %s\n", storm->error);
+    wharf_close(storm->wharf);
+    return r == 0 && storm->n_done == n_jobs;
+}
+
+static void check_storms(uint64_t n_jobs)
+{
+    const char *own = is_simt() ? "simt" : "gpu";
+    struct test_storm storm = {.tick = NULL};
+
+    start("");
+    int good = run_storm(engine, 1, n_jobs, &storm);
+    double by_gpu = metric("wharf_chunks_total", own), by_cpu = metric("wharf_chunks_total", "cpu");
+    report(good && by_cpu <= 0, "a storm on the GPU alone: %g chunks by the GPU, %g by the CPU",
+           by_gpu, by_cpu < 0 ? 0 : by_cpu);
+    good = run_storm(WHARF_ENGINE_AUTO, 2, n_jobs, &storm);
+    report(good, "a storm on any engine: %g chunks by the GPU, %g by the CPU",
+           metric("wharf_chunks_total", own) - by_gpu, metric("wharf_chunks_total", "cpu"));
+    finish();
+}
+
+/* ---- several clients ----------------------------------------------------------------------- */
+
+enum { N_CLIENTS = 4 };
+
+static void check_clients(uint64_t n_jobs)
+{
+    pid_t pids[N_CLIENTS];
+    int good = 1;
+
+    start("");
+    fflush(stdout);
+    for (unsigned i = 0; i < N_CLIENTS; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            struct test_storm storm = {.tick = NULL};
+            _exit(
+                !run_storm(i % 2 ? WHARF_ENGINE_AUTO : engine, 10 + i, n_jobs / N_CLIENTS, &storm));
+        }
+    }
+    for (unsigned i = 0; i < N_CLIENTS; i++) {
+        int status = -1;
+        waitpid(pids[i], &status, 0);
+        good = good && status == 0;
+    }
+    report(good, "storms of %d processes at once", N_CLIENTS);
+    finish();
+}
+
+/* ---- deaths -------------------------------------------------------------------------------- */
+
+struct killer {
+    struct test_random random;
+    int kills_daemons;
+    pid_t victim;
+    uint64_t kill_at_ns;
+    unsigned n_kills;
+};
+
+static void kill_one(struct killer *killer)
+{
+    killer->n_kills++;
+    if (!killer->kills_daemons) {
+        kill(killer->victim, SIGKILL);
+        return;
+    }
+    test_wharfd_kill(&wharfd);
+    test_wharfd_spawn(&wharfd);
+}
+
+/* Each worker, or each daemon with its worker, some time after it was first seen. */
+static void tick(const struct test_storm *storm)
+{
+    struct killer *killer = storm->tick_data;
+    uint64_t now_ns = wharf_now_ns();
+    uint64_t most_ms = is_simt() ? (killer->kills_daemons ? 400 : 80) : 1500;
+
+    if (killer->victim && now_ns < killer->kill_at_ns)
+        return;
+    if (killer->victim)
+        kill_one(killer);
+    pid_t pid = test_worker_pid(wharfd.pid);
+    killer->victim = pid == killer->victim ? 0 : pid;
+    killer->kill_at_ns = now_ns + test_random_below(&killer->random, most_ms * WHARF_NS_PER_MS);
+}
+
+static void check_kills(int kills_daemons, uint64_t n_jobs)
+{
+    struct killer killer = {.random = {1}, .kills_daemons = kills_daemons};
+    struct test_storm storm = {.tick = tick, .tick_data = &killer};
+    uint64_t longest_ns = 0;
+    int good = 1;
+
+    start("");
+    for (unsigned n = 0; good && n < 40 && killer.n_kills < 6; n++) {
+        good = run_storm(engine, 20 + n, n_jobs, &storm);
+        if (storm.longest_gap_ns > longest_ns)
+            longest_ns = storm.longest_gap_ns;
+    }
+    report(good && killer.n_kills >= 3,
+           "%u times %s was killed, %" PRIu64 " ms without a completion", killer.n_kills,
+           kills_daemons ? "the daemon" : "the worker", longest_ns / WHARF_NS_PER_MS);
+    if (!kills_daemons)
+        report(longest_ns < 500 * (uint64_t)WHARF_NS_PER_MS,
+               "jobs of a dead worker are answered within half a second");
+    report(test_worker_wait(wharfd.pid, 0) != 0, "there is a worker again");
+    finish();
+}
+
+/* ---- come and go --------------------------------------------------------------------------- */
+
+/* Memory that clients give up is let go of by the worker, and by the daemon's books. */
+static void check_churn(unsigned n_sessions)
+{
+    struct test_storm storm = {.tick = NULL};
+    int n_fds = 0, good = 1;
+    long kib = 0;
+
+    start("");
+    for (unsigned i = 0; good && i < n_sessions; i++) {
+        if (i == n_sessions / 2) {
+            n_fds = test_wharfd_n_fds(&wharfd);
+            kib = test_wharfd_kib(&wharfd);
+        }
+        good = run_storm(i % 2 ? engine : WHARF_ENGINE_AUTO, 100 + i, 20, &storm);
+    }
+    double nbytes = -1;
+    for (unsigned i = 0; i < 500 && nbytes != 0; i++) {
+        usleep(10000);
+        nbytes = metric("wharf_memory_bytes", NULL);
+        /* The asking client's own ring. */
+        nbytes = nbytes < 65536 ? 0 : nbytes;
+    }
+    report(good && nbytes == 0, "%u sessions came and went, and all their memory", n_sessions);
+    report(test_wharfd_n_fds(&wharfd) <= n_fds + 4, "no descriptor is left: %d, then %d", n_fds,
+           test_wharfd_n_fds(&wharfd));
+    report(test_wharfd_kib(&wharfd) < kib + 4096, "no memory is left: %ld KiB, then %ld", kib,
+           test_wharfd_kib(&wharfd));
+    finish();
+}
+
+/* ---- main ---------------------------------------------------------------------------------- */
+
+static int usage(void)
+{
+    fputs(
+        "usage: wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER | check N | measure SECONDS\n",
+        stderr);
+    return 2;
+}
+
+static void measure(double seconds)
+{
+    start("");
+    gpu_daemon_measure(engine, seconds);
+    finish();
+}
+
+static void check(uint64_t n_jobs)
+{
+    make_chunks();
+    check_storms(n_jobs);
+    check_clients(n_jobs);
+    check_kills(0, n_jobs);
+    check_kills(1, n_jobs);
+    check_churn(is_simt() ? 60 : 400);
+    test_chunks_deinit(&chunks);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 5 && strcmp(argv[1], "--engine") == 0) {
+        engine_name = argv[2];
+        engine = strcmp(engine_name, "simt") == 0 ? WHARF_ENGINE_SIMT : WHARF_ENGINE_GPU;
+        argv += 2;
+        argc -= 2;
+    }
+    if (argc != 3)
+        return usage();
+    if (strcmp(argv[1], "vectors") == 0)
+        check_vectors(argv[2]);
+    else if (strcmp(argv[1], "check") == 0)
+        check(strtoull(argv[2], NULL, 0));
+    else if (strcmp(argv[1], "measure") == 0)
+        measure(strtod(argv[2], NULL));
+    else
+        return usage();
+    if (n_tests)
+        printf("1..%u\n", n_tests);
+    return n_failed != 0;
+}

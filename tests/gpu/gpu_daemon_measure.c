@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_daemon_measure.c: what a client of the daemon gets: round trips, and bytes a second. */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clientlib/wharf.h"
+#include "daemon/clock.h"
+#include "encoders/codec.h"
+#include "tests/gpu/gpu_daemon.h"
+#include "tests/lib/test_data.h"
+
+#define MOST_SAMPLES 200000
+#define REAP 64
+
+struct load {
+    uint32_t codec;
+    const uint8_t *packed;
+    size_t packed_nbytes;
+    size_t nbytes; /* of a chunk's output */
+};
+
+static void must(int r)
+{
+    if (r >= 0)
+        return;
+    fprintf(stderr, "wharf_gpu_daemon: %s\n", wharf_error_message());
+    exit(1);
+}
+
+/* ---- round trips --------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static void measure_lone(uint32_t engine, const struct load *load, double seconds)
+{
+    struct wharf *wharf = gpu_daemon_open(engine, 4, 16 << 20);
+    uint64_t *samples = malloc(MOST_SAMPLES * sizeof(*samples));
+    uint64_t end_ns = wharf_now_ns() + (uint64_t)(seconds * 1e9);
+    struct wharf_completion completion = {.engine = 0};
+    struct wharf_job job = WHARF_JOB_INIT;
+    void *in, *out;
+    size_t n = 0;
+
+    must(wharf_alloc(wharf, load->packed_nbytes, &in));
+    must(wharf_alloc(wharf, load->nbytes, &out));
+    memcpy(in, load->packed, load->packed_nbytes);
+    job.codec = load->codec;
+    job.in = in;
+    job.in_nbytes = load->packed_nbytes;
+    job.out = out;
+    job.out_avail = load->nbytes;
+    while (wharf_now_ns() < end_ns && n < MOST_SAMPLES) {
+        uint64_t begun_ns = wharf_now_ns();
+        must(wharf_submit(wharf, &job, 1));
+        must(wharf_wait(wharf, &completion, 1, 1, -1));
+        samples[n++] = wharf_now_ns() - begun_ns;
+        if (completion.result != WHARF_OK)
+            exit(1);
+    }
+    qsort(samples, n, sizeof(*samples), by_value);
+    printf("{\"what\": \"lone\", \"asked\": \"%s\", \"ran\": \"%s\", \"codec\": \"%s\", "
+           "\"chunk_nbytes\": %zu, \"n\": %zu, \"p50_us\": %.1f, \"p99_us\": %.1f}\n",
+           wharf_engine_name(engine), wharf_engine_name(completion.engine),
+           wharf_codec_find(load->codec)->name, load->nbytes, n, 1e-3 * (double)samples[n / 2],
+           1e-3 * (double)samples[n * 99 / 100]);
+    free(samples);
+    wharf_close(wharf);
+}
+
+/* ---- floods -------------------------------------------------------------------------------- */
+
+static void measure_flood(uint32_t engine, const struct load *load, unsigned depth, double seconds)
+{
+    struct wharf *wharf =
+        gpu_daemon_open(engine, depth, depth * (load->packed_nbytes + load->nbytes + 256));
+    struct wharf_job *jobs = calloc(depth, sizeof(*jobs));
+    struct wharf_completion completions[REAP];
+    uint64_t n_done[WHARF_ENGINE_SIMT + 1] = {0}, n_all = 0;
+
+    for (unsigned i = 0; i < depth; i++) {
+        void *in, *out;
+        must(wharf_alloc(wharf, load->packed_nbytes, &in));
+        must(wharf_alloc(wharf, load->nbytes, &out));
+        memcpy(in, load->packed, load->packed_nbytes);
+        memset(out, 0, load->nbytes);
+        jobs[i] = (struct wharf_job)WHARF_JOB_INIT;
+        jobs[i].codec = load->codec;
+        jobs[i].in = in;
+        jobs[i].in_nbytes = load->packed_nbytes;
+        jobs[i].out = out;
+        jobs[i].out_avail = load->nbytes;
+        jobs[i].user_data = i;
+    }
+    must(wharf_submit(wharf, jobs, depth));
+    /* Estimates settle, and memory gets ready, in the first fifth. */
+    uint64_t begun_ns = 0, start_ns = wharf_now_ns(), now_ns = start_ns;
+    while ((double)(now_ns - start_ns) < 1e9 * seconds) {
+        int n = wharf_wait(wharf, completions, REAP, 1, -1);
+        must(n);
+        now_ns = wharf_now_ns();
+        if (!begun_ns && (double)(now_ns - start_ns) > 2e8 * seconds) {
+            begun_ns = now_ns;
+            memset(n_done, 0, sizeof(n_done));
+            n_all = 0;
+        }
+        for (int i = 0; i < n; i++) {
+            n_done[completions[i].engine]++;
+            must(wharf_submit(wharf, &jobs[completions[i].user_data], 1));
+        }
+        n_all += (unsigned)n;
+    }
+    printf("{\"what\": \"flood\", \"asked\": \"%s\", \"codec\": \"%s\", \"chunk_nbytes\": %zu, "
+           "\"depth\": %u, \"gbps\": %.3f, \"by_cpu\": %" PRIu64 ", \"by_gpu\": %" PRIu64 "}\n",
+           wharf_engine_name(engine), wharf_codec_find(load->codec)->name, load->nbytes, depth,
+           (double)n_all * (double)load->nbytes / (double)(now_ns - begun_ns),
+           n_done[WHARF_ENGINE_CPU], n_done[WHARF_ENGINE_GPU] + n_done[WHARF_ENGINE_SIMT]);
+    fflush(stdout);
+    wharf_close(wharf);
+    free(jobs);
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+static uint8_t *pack(uint32_t codec, const uint8_t *plain, size_t nbytes, size_t *ret_nbytes)
+{
+    const struct wharf_encoder_ops *ops = wharf_codec_find(codec)->ops->encoder;
+    struct wharf_encoder *encoder;
+
+    if (ops->new (NULL, &encoder) < 0)
+        exit(1);
+    size_t bound = ops->bound(encoder, nbytes);
+    uint8_t *packed = malloc(bound);
+    if (ops->encode(encoder, plain, nbytes, packed, bound, ret_nbytes) < 0)
+        exit(1);
+    ops->free(encoder);
+    return packed;
+}
+
+void gpu_daemon_measure(uint32_t engine, double seconds)
+{
+    const uint32_t codecs[] = {WHARF_CODEC_STORED, WHARF_CODEC_DEFLATE};
+    bool is_simt = engine == WHARF_ENGINE_SIMT;
+    size_t nbytes = is_simt ? 1000 : 65536;
+
+    for (unsigned i = 0; i < 2; i++) {
+        uint8_t *plain = test_data_new(test_data_find("text"), 1, nbytes);
+        struct load load = {.codec = codecs[i], .nbytes = nbytes};
+        load.packed = pack(codecs[i], plain, nbytes, &load.packed_nbytes);
+        const uint32_t engines[] = {WHARF_ENGINE_CPU, engine, WHARF_ENGINE_AUTO};
+        for (unsigned e = 0; e < 3; e++) {
+            measure_lone(engines[e], &load, seconds);
+            for (unsigned depth = 16; depth <= (is_simt ? 64u : 8192u); depth *= 8)
+                measure_flood(engines[e], &load, depth, seconds);
+        }
+        free((void *)load.packed);
+        free(plain);
+    }
+}
