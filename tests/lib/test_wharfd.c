@@ -224,6 +224,21 @@ int test_wharfd_n_fds(const struct test_wharfd *daemon)
     return n - 2;
 }
 
+int test_wharfd_n_memfds(const struct test_wharfd *daemon)
+{
+    char path[64], line[512];
+    int n = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)daemon->pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -1;
+    while (fgets(line, sizeof(line), file))
+        n += strstr(line, "/memfd:") != NULL;
+    fclose(file);
+    return n;
+}
+
 long test_wharfd_kib(const struct test_wharfd *daemon)
 {
     char path[64], line[256];

@@ -54,8 +54,10 @@ void test_wharfd_remove(struct test_wharfd *daemon);
 /* Whether its log has this text, within five seconds. */
 int test_wharfd_says(const struct test_wharfd *daemon, const char *text);
 
-/* Its open descriptors, and its memory (resident private and shared) in KiB. */
+/* Its open descriptors, its mappings of memfds, and its memory (resident private and shared) in
+ * KiB. */
 int test_wharfd_n_fds(const struct test_wharfd *daemon);
+int test_wharfd_n_memfds(const struct test_wharfd *daemon);
 long test_wharfd_kib(const struct test_wharfd *daemon);
 
 #endif

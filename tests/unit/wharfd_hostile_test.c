@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -104,6 +105,38 @@ static void never_reap(void)
 Test(wharfd_hostile, never_reaping)
 {
     test_innocent_both_ways(&scene, never_reap);
+}
+
+/* Two processes with one session: each has indices of its own, and writes the other's words. */
+static void share_a_session(void)
+{
+    for (unsigned round = 0; round < 20; round++) {
+        struct test_client *client = test_client_start(scene.wharfd.socket, 16, MiB);
+        pid_t pid = fork();
+        struct test_random random = {round * 2 + (pid == 0)};
+        for (unsigned i = 0; i < 200; i++) {
+            struct wharf_submission s = {.opcode = (uint8_t)(1 + test_random_below(&random, 4)),
+                                         .src_nbytes = 64};
+            struct wharf_completion completion;
+            if (wharf_ring_room(&client->ring) > 0)
+                test_client_submit(client, &s);
+            wharf_ring_reap(&client->ring, &completion);
+            if (i % 50 == 0)
+                send(client->fd, "\x08\x01\x42\x00", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
+        if (pid == 0)
+            _exit(0);
+        cr_assert_eq(waitpid(pid, NULL, 0), pid);
+        if (round % 2)
+            shutdown(client->fd, SHUT_RDWR);
+        test_client_free(client);
+        test_innocent_check(&scene);
+    }
+}
+
+Test(wharfd_hostile, forked_clients_that_share_a_session)
+{
+    test_innocent_both_ways(&scene, share_a_session);
 }
 
 /* ---- doorbells ----------------------------------------------------------------------------- */
