@@ -63,6 +63,18 @@ static bool is_served(const struct sockaddr_un *address)
                        errno == EAGAIN);
 }
 
+/* The sockets of a daemon that was killed accept for a moment longer: what io_uring waited for is
+ * let go after the process has ended. */
+static bool stays_served(const struct sockaddr_un *address)
+{
+    for (unsigned i = 0; i < SERVED_LOOKS; i++) {
+        if (!is_served(address))
+            return false;
+        usleep(SERVED_PAUSE_US);
+    }
+    return true;
+}
+
 /* The group's members may connect.  A daemon that cannot give the socket to the group, because it
  * is a user's own, keeps it to that user. */
 static int set_access(const struct wharf_config_listen *config)
@@ -85,7 +97,7 @@ static int open_path(struct wharf_server *server, const struct wharf_config_list
 
     strcpy(address.sun_path, config->path);
     /* Who has the lock need not ask who else is there. */
-    if (!(server->is_promised && config == &server->config.listen) && is_served(&address))
+    if (!(server->is_promised && config == &server->config.listen) && stays_served(&address))
         return -EADDRINUSE;
     if (lstat(config->path, &st) == 0 && S_ISSOCK(st.st_mode))
         unlink(config->path);
