@@ -173,6 +173,43 @@ static int process_new(struct wharf_gate *gate)
     return 0;
 }
 
+static uint64_t barred_ns(const struct wharf_gate *gate)
+{
+    return WHARF_GATE_BARRED_TIMES * gate->server->config.gate_timeout_ns;
+}
+
+/* Its descriptors have hung gates: while one does, everybody's have to wait. */
+static bool is_barred(const struct wharf_gate *gate, const struct wharf_connection *connection)
+{
+    struct wharf_front *front = &gate->server->front;
+    const struct wharf_tenant *tenant = connection->tenant;
+
+    wharf_front_enter(front);
+    bool result = tenant->n_hung_gates >= WHARF_GATE_MOST_HUNG ||
+                  (tenant->n_gate_hangs >= WHARF_GATE_MOST_HUNG &&
+                   wharf_now_ns() - tenant->gate_hang_ns < barred_ns(gate));
+    wharf_front_leave(front);
+    return result;
+}
+
+static void refuse_barred(struct wharf_connection *connection)
+{
+    wharf_connection_refuse(connection, EDQUOT,
+                            "descriptors of this user have hung processes of the daemon");
+}
+
+/* Under the front lock. */
+static void count_hang(const struct wharf_gate *gate, struct wharf_tenant *tenant)
+{
+    uint64_t now_ns = wharf_now_ns();
+
+    if (now_ns - tenant->gate_hang_ns >= barred_ns(gate))
+        tenant->n_gate_hangs = 0;
+    tenant->n_gate_hangs++;
+    tenant->gate_hang_ns = now_ns;
+    tenant->n_hung_gates++;
+}
+
 /* It hangs in what the client sent: another one takes its place.  It stays a debt of the tenant's
  * until it is gone, which can take as long as the client's file server likes. */
 static void on_timeout(struct wharf_timer *timer)
@@ -189,7 +226,7 @@ static void on_timeout(struct wharf_timer *timer)
     wharf_list_append(&gate->killed, &process->link);
     wharf_front_enter(&server->front);
     process->blamed = gate->tenant;
-    process->blamed->n_hung_gates++;
+    count_hang(gate, process->blamed);
     wharf_front_leave(&server->front);
     gate->process = NULL;
     fail_asked(gate, EBADF, "looking at the descriptor took too long");
@@ -221,6 +258,11 @@ static void ask_next(struct wharf_gate *gate)
     while (!gate->is_busy &&
            (connection = WHARF_LIST_FIRST(&gate->queue, struct wharf_connection, gate_link))) {
         wharf_list_remove(&connection->gate_link);
+        /* It may have been put into the queue before the others hung. */
+        if (is_barred(gate, connection)) {
+            refuse_barred(connection);
+            continue;
+        }
         int r = ask(gate, connection);
         if (r < 0)
             wharf_connection_refuse(connection, -r,
@@ -230,12 +272,8 @@ static void ask_next(struct wharf_gate *gate)
 
 void wharf_gate_ask(struct wharf_gate *gate, struct wharf_connection *connection)
 {
-    wharf_front_enter(&gate->server->front);
-    bool is_bad = connection->tenant->n_hung_gates >= WHARF_GATE_MOST_HUNG;
-    wharf_front_leave(&gate->server->front);
-    if (is_bad) {
-        wharf_connection_refuse(connection, EDQUOT,
-                                "descriptors of this user still hang processes of the daemon");
+    if (is_barred(gate, connection)) {
+        refuse_barred(connection);
         return;
     }
     wharf_connection_hold(connection, WHARF_HOLD_GATE);

@@ -29,8 +29,10 @@ struct wharf_gate_answer {
     uint32_t packet_nbytes;
 };
 
-/* A tenant whose descriptors hang so many gates at a time gets no more through. */
+/* A tenant whose descriptors have hung so many gates gets no more through, as long as these are
+ * there and for so many times gate_timeout after the last one. */
 #define WHARF_GATE_MOST_HUNG 2
+#define WHARF_GATE_BARRED_TIMES 30
 
 /* ---- the front's side: loop thread --------------------------------------------------------- */
 

@@ -39,6 +39,8 @@ struct wharf_tenant {
     struct wharf_quota quota;
     struct wharf_use used;
     uint32_t n_hung_gates; /* processes that its descriptors have hung */
+    uint32_t n_gate_hangs; /* how often they did of late */
+    uint64_t gate_hang_ns; /* when they last did */
     struct wharf_gpu_trust gpu_trust;
     uint32_t n_pins; /* others that refer to it without using anything */
     struct wharf_sched_tenant sched[WHARF_N_POOLS];

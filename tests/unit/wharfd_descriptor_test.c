@@ -319,6 +319,47 @@ Test(wharfd_descriptor, files_whose_close_hangs)
     test_innocent_finish(&scene);
 }
 
+/* Many at once wait for the gate together.  Once each of them hung it for its time, one after the
+ * other, and others waited for all of them; and when those that hung were let go, it began anew. */
+Test(wharfd_descriptor, many_files_that_hang_hold_others_up_for_two)
+{
+    enum { N = 24 };
+    struct test_fuse fuse;
+    pid_t pids[N];
+
+    if (test_fuse_start(&fuse) < 0)
+        cr_skip_test("needs root and /dev/fuse");
+    test_innocent_start(&scene, "auto");
+    for (unsigned i = 0; i < N; i++)
+        pids[i] = fork_fuse_client(fuse.folder);
+    wait_until_stopped(pids[0]);
+    double start_s = now_s();
+    register_good_memory(scene.other_socket);
+    /* Of 24 * 300 ms they would have been. */
+    cr_assert_lt(now_s() - start_s, 3.0);
+    for (unsigned i = 1; i < N; i++)
+        wait_until_stopped(pids[i]);
+    cr_assert_eq(test_client_metric(scene.client, "wharf_hung_gates", "", "uid:0"), 2);
+    test_fuse_stop(&fuse);
+    for (unsigned i = 0; i < N; i++) {
+        kill(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
+    }
+    for (unsigned i = 0; i < 5000; i++) {
+        if (test_client_metric(scene.client, "wharf_hung_gates", "", "uid:0") <= 0)
+            break;
+        usleep(1000);
+    }
+    /* They are gone, and forgiven later. */
+    struct test_client *client = test_client_start(scene.wharfd.socket, 4, 4096);
+    int fd = test_memfd(4096, SEALS);
+    int r = test_client_register(client, 1, fd, 4096, false);
+    cr_assert(r == -EDQUOT || r == -EPIPE, "%d", r);
+    close(fd);
+    test_client_free(client);
+    test_innocent_finish(&scene);
+}
+
 /* The same in a packet that has no use for it, or that is never read: the kernel drops it. */
 Test(wharfd_descriptor, files_that_hang_where_none_belong)
 {
