@@ -103,11 +103,9 @@ static int prepare_daemon(struct wharf_cli_service *service, unsigned *n_slots, 
 int wharf_cli_loads_init(struct wharf_cli_service *service, void *slots, size_t slot_nbytes,
                          unsigned *n_slots, size_t in_avail, size_t out_avail)
 {
-    int r = 0;
+    int r = wharf_cli_service_recover(service);
 
-    if (service->is_lost)
-        return -ENOTCONN;
-    if (service->wharf)
+    if (r == 0 && service->wharf)
         r = prepare_daemon(service, n_slots, in_avail, out_avail);
     for (unsigned i = 0; i < *n_slots && r == 0; i++) {
         struct wharf_cli_load *load = load_at(slots, slot_nbytes, i);
@@ -122,6 +120,8 @@ int wharf_cli_loads_init(struct wharf_cli_service *service, void *slots, size_t 
 
 int wharf_cli_loads_say_error(struct wharf_cli_task *task, const char *what, int error)
 {
+    if (task->service->is_lost)
+        return wharf_cli_task_daemon_error(task, error, "the daemon was lost before");
     if (error != -ENOMEM && task->service->is_demanded)
         return wharf_cli_task_daemon_error(task, error, wharf_error_message());
     return wharf_cli_task_error(task, what, error);

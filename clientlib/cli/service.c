@@ -106,6 +106,18 @@ int wharf_cli_service_reserve(struct wharf_cli_service *service, size_t slot_nby
     return open_with_room(service, slot_nbytes, n_slots);
 }
 
+int wharf_cli_service_recover(struct wharf_cli_service *service)
+{
+    if (!service->is_lost)
+        return 0;
+    if (service->is_demanded)
+        return -ENOTCONN;
+    /* With its arena, where what is left of the daemon may still write. */
+    close_handle(service);
+    service->is_lost = false;
+    return 0;
+}
+
 /* Which engines the daemon has instead. */
 static void list_engines(const struct wharf_cli_service *service, char *text, size_t text_nbytes)
 {

@@ -51,6 +51,12 @@ void wharf_cli_service_close(struct wharf_cli_service *service);
 int wharf_cli_service_reserve(struct wharf_cli_service *service, size_t slot_nbytes,
                               unsigned *n_slots);
 
+/*
+ * Before a file: goes on in this process, if it may, where the daemon was lost with an earlier one.
+ * Returns 0 or -ENOTCONN.
+ */
+int wharf_cli_service_recover(struct wharf_cli_service *service);
+
 /* Whether this process may decode what the daemon cannot. */
 static inline bool wharf_cli_service_may_stand_in(const struct wharf_cli_service *service)
 {

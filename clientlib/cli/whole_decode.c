@@ -243,7 +243,7 @@ static bool could_not(uint32_t result)
 static int decode_there(struct whole *whole)
 {
     struct wharf_cli_service *service = whole->task->service;
-    int r = service->is_lost ? -ENOTCONN : try_daemon(whole);
+    int r = try_daemon(whole);
     bool is_here = r < 0 ? !service->is_lost : could_not(whole->outcome.result);
 
     if (is_here && wharf_cli_service_may_stand_in(service))
@@ -279,8 +279,10 @@ static int deliver(struct whole *whole, uint64_t *ret_end)
 static int decode(struct whole *whole, uint64_t *ret_end)
 {
     struct wharf_cli_fault fault = {.chunk = WHARF_CLI_NO_CHUNK};
-    int r;
+    int r = wharf_cli_service_recover(whole->task->service);
 
+    if (r < 0)
+        return wharf_cli_task_daemon_error(whole->task, r, "the daemon was lost before");
     r = whole->task->service->wharf ? decode_there(whole) : decode_here(whole);
     if (r != WHARF_CLI_GOOD)
         return r;

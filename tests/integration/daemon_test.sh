@@ -189,6 +189,39 @@ test_daemon_killed_for_good_is_exit_3_and_leaves_nothing() {
     test ! -e out
 }
 
+# Where it was not asked for, the next file does without it.
+test_daemon_lost_with_one_file_is_not_missed_by_the_next() {
+    make_files
+    for asked in '' '--socket s'; do
+        start_daemon
+        {
+            head -c 1000000 c.whr
+            while [ ! -e go ]; do sleep 0.02; done
+            tail -c +1000001 c.whr
+        } | {
+            status=0
+            # shellcheck disable=SC2086 # words
+            WHARF_SOCKET=s "$WHARF" cat $asked --patience 1 - b.gz m.gz small.whr > out 2> message ||
+                status=$?
+            expect_text 3 "$status"
+        } &
+        command=$!
+        while [ ! -s out ]; do sleep 0.02; done
+        kill_daemon
+        touch go
+        wait "$command"
+        grep -q 'no daemon: .*nobody listens there' message
+        if [ -z "$asked" ]; then
+            tail -c $((3 * $(stat -c %s data))) out | cmp - <(cat data data data)
+            expect_text 3 "$(wc -l < message)"
+        else
+            expect_text 2 "$(grep -c 'no daemon: the daemon was lost before' message)"
+            tail -c "$(stat -c %s data)" out | cmp - data
+        fi
+        rm go out
+    done
+}
+
 test_bench_measures_a_daemon_that_is_there() {
     seq 1 40000 > data
     start_daemon
