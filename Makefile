@@ -568,7 +568,7 @@ deb: ## build the Debian packages in build/deb and let lintian look at them
 
 # ---- everything else -----------------------------------------------------------------------
 
-demo: ## install what is missing, build, pack and unpack real files with every codec
+demo: ## install what is missing, build, pack real files and unpack them by a private daemon
 	$(Q).ci/install-deps build
 	+$(Q)$(parallel) all $(BUILD)/bench/columns
 	$(Q)tests/bench/demo.py $(BUILD)

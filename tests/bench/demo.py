@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """demo.py BUILD: packs and unpacks real files with every codec, and checks all that comes back.
 
-`make demo` runs it.  The files are what any machine with a compiler has (wharf's own sources, the
+`make demo` runs it.  It starts a private daemon for the unpacking, and stops it.  The files are what any machine with a compiler has (wharf's own sources, the
 system's C headers, the compiler itself) and generated columns.  Each is packed, unpacked and
 compared; then a byte of each packed file is changed, which unpacking must refuse.
 """
@@ -16,12 +16,15 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 
 COLUMNS = ('mc0', 'tpt', 'hrg')
-COLUMN_NBYTES = 16 << 20
-MAX_NBYTES = 64 << 20
+COLUMN_NBYTES = 8 << 20
+MAX_NBYTES = 16 << 20
 UNPACK_REPETITIONS = 3
 STATUS_BAD_DATA = 1
+# What packing has to be told beside the codec: that files are bytes.
+SETTINGS = {codec: ['--type', 'u8'] for codec in ('rle1', 'rle2', 'rans')}
 
 
 def codecs():
@@ -60,63 +63,99 @@ def make_files(build, folder):
     return paths
 
 
-def wharf(build, *args, expected=0):
+def start_daemon(build, folder):
+    """A daemon of this user's own: the process and its socket."""
+    path = folder / 'socket'
+    daemon = subprocess.Popen([f'{build}/wharfd', '--socket', path],
+                              stderr=(folder / 'log').open('w', encoding='utf-8'))
+    for _ in range(500):
+        ping = subprocess.run([f'{build}/wharf', 'ping', '--socket', path], capture_output=True,
+                              check=False)
+        if ping.returncode == 0:
+            return daemon, path
+        time.sleep(0.02)
+    sys.exit(f'the daemon does not answer:\n{(folder / "log").read_text(encoding="utf-8")}')
+
+
+def wharf(build, *args, expected=0, where='--embedded'):
     """Runs the command and returns its report."""
-    command = [f'{build}/wharf', args[0], '--embedded', '--report', *map(str, args[1:])]
+    command = [f'{build}/wharf', args[0], where, '--report', *map(str, args[1:])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != expected:
         sys.exit(f'{" ".join(command)} ended with status {done.returncode}:\n{done.stderr}')
     return json.loads(done.stderr.splitlines()[-1])
 
 
-def refuses_damage(build, packed, restored):
+def refuses_damage(build, packed, restored, where):
     """Whether unpacking refuses the file with one byte in its middle changed."""
     data = bytearray(packed.read_bytes())
     data[len(data) // 2] ^= 0x10
     damaged = packed.with_suffix('.damaged')
     damaged.write_bytes(data)
     restored.unlink()
-    report = wharf(build, 'unpack', '-o', restored, damaged, expected=STATUS_BAD_DATA)
+    report = wharf(build, 'unpack', '-o', restored, damaged, expected=STATUS_BAD_DATA, where=where)
     damaged.unlink()
     return report['result'] != 'ok' and not restored.exists()
 
 
-def show(build, path, codec):
-    """One line of the table; returns whether all was well."""
-    packed, restored = path.with_suffix('.packed'), path.with_suffix('.restored')
-    pack = wharf(build, 'pack', '--codec', codec, '-o', packed, path)
-    unpack_ns = []
+def unpack(build, path, packed, restored, where):
+    """The shortest time of some, in ns, and whether the file came back as it was."""
+    times = []
     for _ in range(UNPACK_REPETITIONS):
         restored.unlink(missing_ok=True)
-        unpack_ns.append(wharf(build, 'unpack', '-o', restored, packed)['time_ns'])
-    same = filecmp.cmp(path, restored, shallow=False)
-    refused = refuses_damage(build, packed, restored)
+        times.append(wharf(build, 'unpack', '-o', restored, packed, where=where)['time_ns'])
+    return min(times), filecmp.cmp(path, restored, shallow=False)
+
+
+def show(build, path, codec, daemon):
+    """One line of the table; returns whether all was well."""
+    packed, restored = path.with_suffix('.packed'), path.with_suffix('.restored')
+    pack = wharf(build, 'pack', '--codec', codec, *SETTINGS.get(codec, []), '-o', packed, path)
+    here_ns, here_same = unpack(build, path, packed, restored, '--embedded')
+    there_ns, there_same = unpack(build, path, packed, restored, daemon)
+    same = here_same and there_same
+    refused = refuses_damage(build, packed, restored, daemon)
     nbytes = path.stat().st_size
     # Bytes in a nanosecond are GB/s.
     print(f'{path.name:12} {nbytes / 1e6:8.1f} {codec:8} {nbytes / packed.stat().st_size:7.2f} '
-          f'{nbytes / pack["time_ns"]:11.3f} {nbytes / min(unpack_ns):13.3f}  '
+          f'{nbytes / pack["time_ns"]:10.3f} {nbytes / here_ns:12.3f} {nbytes / there_ns:12.3f}  '
           f'{"same" if same else "DIFFERS":8} {"refused" if refused else "NOT NOTICED"}', flush=True)
     packed.unlink()
     return same and refused
 
 
-def main():
-    build = sys.argv[1]
+def show_all(build, folder, socket):
     version = subprocess.run([f'{build}/wharf', '--version'], capture_output=True, text=True,
                              check=True).stdout.strip()
-    print(f'\n{version}: the embedded engine, in the command\'s own process, on '
-          f'{len(os.sched_getaffinity(0))} CPU cores.\nThis version has no daemon and uses no GPU.'
-          '  Times are of whole commands, files included.\n')
-    print(f'{"file":12} {"MB":>8} {"codec":8} {"ratio":>7} {"pack GB/s":>11} {"unpack GB/s":>13}  '
-          f'{"came out":8} damaged byte')
+    print(f'\n{version} on {len(os.sched_getaffinity(0))} CPU cores: packed by the command, unpacked '
+          'by the command alone\n(here) and through a private daemon (daemon), on the CPU.  GB/s of '
+          'whole commands, files included.\n')
+    print(f'{"file":12} {"MB":>8} {"codec":8} {"ratio":>7} {"pack":>10} {"unpack, here":>12} '
+          f'{"daemon":>12}  {"came out":8} damaged byte')
     good = True
-    with tempfile.TemporaryDirectory() as folder:
-        for path in make_files(build, pathlib.Path(folder)):
-            for codec in codecs():
-                good &= show(build, path, codec)
+    for path in make_files(build, folder):
+        for codec in codecs():
+            good &= show(build, path, codec, f'--socket={socket}')
+    print('\n`wharf status` says of the daemon:\n', flush=True)
+    subprocess.run([f'{build}/wharf', 'status', '--socket', socket], check=True)
     print('\nEvery file came back as it was, and every damaged copy was refused.' if good else
           '\nSomething is wrong: see the lines above.')
-    return 0 if good else 1
+    return good
+
+
+def main():
+    build = sys.argv[1]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        daemon, socket = start_daemon(build, folder)
+        try:
+            good = show_all(build, folder, socket)
+        finally:
+            daemon.terminate()
+            status = daemon.wait()
+    if status != 0:
+        print(f'The daemon ended with status {status}.')
+    return 0 if good and status == 0 else 1
 
 
 if __name__ == '__main__':
