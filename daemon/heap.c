@@ -1,7 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/heap.h"
 
-/* Makes one tree of two, either of which may be none.  Both are roots without siblings. */
+static uint32_t rank_of(const struct wharf_heap_node *node)
+{
+    return node ? node->rank : 0;
+}
+
+/* The lower child belongs on the right; returns whether the rank has changed by that. */
+static bool set_rank(struct wharf_heap_node *node)
+{
+    uint32_t before = node->rank;
+
+    if (rank_of(node->left) < rank_of(node->right)) {
+        struct wharf_heap_node *left = node->left;
+        node->left = node->right;
+        node->right = left;
+    }
+    node->rank = rank_of(node->right) + 1;
+    return node->rank != before;
+}
+
+/* Makes one tree of two, either of which may be none: along their right sides, which are as long as
+ * the logarithm of their sizes at most.  The result's parent is the caller's to set. */
 static struct wharf_heap_node *meld(struct wharf_heap_node *a, struct wharf_heap_node *b)
 {
     if (!a || !b)
@@ -11,67 +31,43 @@ static struct wharf_heap_node *meld(struct wharf_heap_node *a, struct wharf_heap
         a = b;
         b = swap;
     }
-    b->next = a->child;
-    if (a->child)
-        a->child->prev = b;
-    b->prev = a;
-    a->child = b;
+    a->right = meld(a->right, b);
+    a->right->parent = a;
+    set_rank(a);
     return a;
 }
 
-/* Makes one tree of a list of siblings: melds them by twos, then all from the end. */
-static struct wharf_heap_node *meld_siblings(struct wharf_heap_node *first)
+static void set_root(struct wharf_heap *heap, struct wharf_heap_node *root)
 {
-    struct wharf_heap_node *pairs = NULL, *root = NULL;
-
-    while (first) {
-        struct wharf_heap_node *a = first, *b = a->next;
-        first = b ? b->next : NULL;
-        a->next = NULL;
-        if (b)
-            b->next = NULL;
-        a = meld(a, b);
-        a->next = pairs;
-        pairs = a;
-    }
-    while (pairs) {
-        struct wharf_heap_node *rest = pairs->next;
-        pairs->next = NULL;
-        root = meld(root, pairs);
-        pairs = rest;
-    }
+    heap->root = root;
     if (root)
-        root->prev = NULL;
-    return root;
+        root->parent = NULL;
 }
 
 void wharf_heap_insert(struct wharf_heap *heap, struct wharf_heap_node *node, uint64_t key)
 {
-    *node = (struct wharf_heap_node){.key = key, .is_linked = true};
-    heap->root = meld(heap->root, node);
-}
-
-/* Takes a tree that is not the root out of its siblings. */
-static void cut(struct wharf_heap_node *node)
-{
-    if (node->prev->child == node)
-        node->prev->child = node->next;
-    else
-        node->prev->next = node->next;
-    if (node->next)
-        node->next->prev = node->prev;
+    *node = (struct wharf_heap_node){.key = key, .is_linked = true, .rank = 1};
+    set_root(heap, meld(heap->root, node));
 }
 
 void wharf_heap_remove(struct wharf_heap *heap, struct wharf_heap_node *node)
 {
     if (!node->is_linked)
         return;
-    struct wharf_heap_node *children = meld_siblings(node->child);
-    if (heap->root == node) {
-        heap->root = children;
+    struct wharf_heap_node *parent = node->parent;
+    struct wharf_heap_node *rest = meld(node->left, node->right);
+    if (!parent) {
+        set_root(heap, rest);
     } else {
-        cut(node);
-        heap->root = meld(heap->root, children);
+        if (rest)
+            rest->parent = parent;
+        if (parent->left == node)
+            parent->left = rest;
+        else
+            parent->right = rest;
+        /* Each rank that changes is one above that of the child before. */
+        while (parent && set_rank(parent))
+            parent = parent->parent;
     }
     *node = (struct wharf_heap_node){.key = 0};
 }

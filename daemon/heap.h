@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heap.h: the earliest of many times (a pairing heap).
+ * heap.h: the earliest of many times (a leftist heap).
  *
- * The nodes lie in the elements, so nothing is allocated.  Inserting takes constant time, removing
- * any node logarithmic time on average.
+ * The nodes lie in the elements, so nothing is allocated.  Inserting a node and removing any takes
+ * logarithmic time, each single time: keys are clients' deadlines, and the heap is used under the
+ * front lock.
  */
 #ifndef WHARF_DAEMON_HEAP_H
 #define WHARF_DAEMON_HEAP_H
@@ -15,9 +16,10 @@
 struct wharf_heap_node {
     uint64_t key;
     bool is_linked;
-    struct wharf_heap_node *child; /* the first one */
-    struct wharf_heap_node *next;  /* sibling */
-    struct wharf_heap_node *prev;  /* sibling, or the parent of a first child */
+    uint32_t rank; /* nodes on the way down to the right; the left child's is at least that */
+    struct wharf_heap_node *left;
+    struct wharf_heap_node *right;
+    struct wharf_heap_node *parent;
 };
 
 struct wharf_heap {

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -51,6 +52,37 @@ Test(wharfd_loop, heap_gives_the_least_whatever_is_removed)
         cr_assert_geq(heap.root->key, last);
         last = heap.root->key;
     }
+}
+
+/* Whatever the order of the keys is.  Of a pairing heap, which this once was, a client could make
+ * one long list, and then its first removal took milliseconds, with everybody waiting. */
+Test(wharfd_loop, no_single_step_of_a_heap_is_long)
+{
+    enum { N = 100000 };
+    struct wharf_heap_node *nodes = calloc(N, sizeof(*nodes));
+    struct wharf_heap heap = {NULL};
+    struct test_random random = {2};
+    uint32_t most = 0;
+
+    for (unsigned order = 0; order < 4; order++) {
+        for (uint64_t i = 0; i < N; i++) {
+            uint64_t keys[] = {i, N - i, 7, test_random_next(&random)};
+            wharf_heap_insert(&heap, &nodes[i], keys[order]);
+        }
+        for (unsigned i = 0; i < N; i += 3)
+            wharf_heap_remove(&heap, &nodes[(i * 7) % N]);
+        while (heap.root) {
+            uint32_t n = 0;
+            for (struct wharf_heap_node *at = heap.root; at; at = at->right)
+                n++;
+            cr_assert_eq(n, heap.root->rank);
+            most = n > most ? n : most;
+            wharf_heap_remove(&heap, heap.root);
+        }
+    }
+    /* The logarithm of N. */
+    cr_assert_leq(most, 17);
+    free(nodes);
 }
 
 /* ---- sources ------------------------------------------------------------------------------- */
