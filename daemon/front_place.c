@@ -94,28 +94,50 @@ static bool is_small_enough(const struct wharf_front *front, const struct wharf_
     return job->submission.src_nbytes <= most && job->submission.dst_nbytes <= most;
 }
 
-static enum wharf_pool choose(const struct wharf_front *front, const struct wharf_job *job)
+static enum wharf_pool cpu_because(enum wharf_placement why, enum wharf_placement *ret_why)
+{
+    *ret_why = why;
+    return WHARF_POOL_CPU;
+}
+
+/* Why is left alone for pool ANY: that is decided when the job is picked. */
+static enum wharf_pool choose_why(const struct wharf_front *front, const struct wharf_job *job,
+                                  enum wharf_placement *ret_why)
 {
     const struct wharf_gpu_view *gpu = &front->gpu_view;
     const struct wharf_session *session = job->session;
     bool is_forced = session->engine == gpu->engine;
 
+    if (session->engine == WHARF_ENGINE_CPU || session->engine == WHARF_ENGINE_REFERENCE)
+        return cpu_because(WHARF_PLACED_CPU_ASKED, ret_why);
     /* Opening a batch, or dropping the rest of one, is the CPU's work in any case. */
-    if (!gpu->is_up || job->stopped || (!is_forced && session->engine != WHARF_ENGINE_AUTO) ||
+    if (!gpu->is_up || (!is_forced && session->engine != WHARF_ENGINE_AUTO) || job->stopped ||
         (job->submission.opcode == WHARF_OP_BATCH && !job->batch))
-        return WHARF_POOL_CPU;
+        return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
     /* Who did harm to the worker before does none again, whatever it asks for. */
     if (session->tenant->gpu_trust.banned_until_ns > job->taken_ns)
-        return WHARF_POOL_CPU;
+        return cpu_because(WHARF_PLACED_BANNED, ret_why);
     enum wharf_gpu_memory_state state = wharf_gpu_memory_of_job(job);
-    if (is_forced)
+    if (is_forced) {
+        *ret_why = WHARF_PLACED_GPU_ASKED;
         return state == WHARF_GPU_MEMORY_READY || state == WHARF_GPU_MEMORY_REFUSED
                    ? WHARF_POOL_GPU
                    : (enum wharf_pool)WHARF_POOL_NONE;
-    if (state != WHARF_GPU_MEMORY_READY || !(gpu->codecs >> job->submission.codec & 1) ||
-        !is_small_enough(front, job))
-        return WHARF_POOL_CPU;
+    }
+    if (!(gpu->codecs >> job->submission.codec & 1))
+        return cpu_because(WHARF_PLACED_CODEC, ret_why);
+    if (!is_small_enough(front, job))
+        return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
+    if (state != WHARF_GPU_MEMORY_READY)
+        return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
     return WHARF_POOL_ANY;
+}
+
+static enum wharf_pool choose(const struct wharf_front *front, const struct wharf_job *job)
+{
+    enum wharf_placement why;
+
+    return choose_why(front, job, &why);
 }
 
 /* Whether the GPU, with what it has to do, would be done with a job before the CPU is that takes it
@@ -158,9 +180,11 @@ static uint64_t backlog_of(const struct wharf_job *job)
 
 void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front)
 {
-    enum wharf_pool pool = choose(front, job);
+    enum wharf_placement why = WHARF_PLACED_CPU_SOONER;
+    enum wharf_pool pool = choose_why(front, job, &why);
 
     job->pool = (uint8_t)pool;
+    job->why = (uint8_t)why;
     if (job->pool == WHARF_POOL_NONE) {
         wharf_list_append(&job->session->waiting, &job->link);
         front->n_waiting++;
@@ -233,8 +257,17 @@ void wharf_place_took(const struct wharf_front *front, const struct wharf_piece 
     bool is_any = piece->pool == WHARF_POOL_ANY;
     enum wharf_pool other = is_any ? WHARF_POOL_CPU : WHARF_POOL_ANY;
 
-    if (is_any && lead_ns == &front->gpu_lead_ns)
+    bool is_gpu = lead_ns == &front->gpu_lead_ns;
+    enum wharf_placement why = (enum wharf_placement)piece->job->why;
+
+    if (is_any && is_gpu)
         other = WHARF_POOL_GPU;
+    if (is_any)
+        why = is_gpu ? WHARF_PLACED_GPU_SOONER : WHARF_PLACED_CPU_SOONER;
+    else if (piece->pool == WHARF_POOL_GPU && !is_gpu)
+        why = WHARF_PLACED_NO_GPU;
+    if (piece->kind != WHARF_PIECE_OPEN)
+        piece->job->session->tenant->stats.n_placed[why] += piece->n_chunks;
     if (front->sched[other].n_queued == 0)
         *lead_ns = 0;
     else

@@ -24,16 +24,19 @@ struct wharf_session;
 
 /* What placement knows of the GPU and its worker.  Its backend keeps it up to date. */
 struct wharf_gpu_view {
-    uint32_t engine;       /* enum wharf_engine: GPU or SIMT; AUTO: there is none, nor will be */
-    bool is_up;            /* its worker takes items */
-    bool looks;            /* the backend's thread is awake and looks at the rings */
-    bool is_wanted;        /* the backend's thread has something to look at */
-    bool has_left;         /* a thread of the CPU left a job to it */
-    uint64_t codecs;       /* bit i: it decodes codec i */
-    uint32_t n_warps;      /* that decode at the same time, at least 1 while it is up */
-    uint64_t latency_ns;   /* from handing over a job of no size until it is noticed */
-    uint32_t n_in_flight;  /* items that the worker has */
-    uint64_t in_flight_ns; /* the time that warps will take for them, all together */
+    uint32_t engine;        /* enum wharf_engine: GPU or SIMT; AUTO: there is none, nor will be */
+    bool is_up;             /* its worker takes items */
+    bool looks;             /* the backend's thread is awake and looks at the rings */
+    bool is_wanted;         /* the backend's thread has something to look at */
+    bool has_left;          /* a thread of the CPU left a job to it */
+    uint64_t codecs;        /* bit i: it decodes codec i */
+    uint32_t n_warps;       /* that decode at the same time, at least 1 while it is up */
+    uint64_t latency_ns;    /* from handing over a job of no size until it is noticed */
+    uint32_t n_in_flight;   /* items that the worker has */
+    uint64_t in_flight_ns;  /* the time that warps will take for them, all together */
+    uint64_t pinned_nbytes; /* memory of clients that it has */
+    uint64_t n_ended;       /* workers that have ended */
+    uint64_t n_lost;        /* chunks that they had then */
 };
 
 /* How many jobs are queued, in all pools; and how many of them the CPU could take. */

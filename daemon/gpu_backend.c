@@ -68,6 +68,14 @@ static bool is_idle(const struct wharf_gpu_backend *backend)
     return wharf_list_is_empty(&backend->under_way) && wharf_list_is_empty(&backend->finished);
 }
 
+/* For as long as the kernel stays without work so does the thread: the next job then costs neither
+ * a wake-up nor a launch.  What plays the GPU on the CPU needs the processors more. */
+static bool lingers(const struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    return backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT &&
+           now_ns - backend->active_ns < backend->front->config.gpu_idle_ns;
+}
+
 /* All that needs the front lock.  Returns whether the thread can sleep then. */
 static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
@@ -80,8 +88,8 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (front->gpu_view.looks)
         wharf_front_look(front);
     wharf_gpu_items_exchange(backend, now_ns);
-    bool can_sleep =
-        backend->state != WHARF_GPU_PROVING && is_idle(backend) && !wharf_place_wants_gpu(front);
+    bool can_sleep = backend->state != WHARF_GPU_PROVING && is_idle(backend) &&
+                     !wharf_place_wants_gpu(front) && !lingers(backend, now_ns);
     backend->is_over = backend->stop && is_idle(backend);
     front->gpu_view.looks =
         !can_sleep && backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT;
@@ -133,7 +141,7 @@ static void serve(struct wharf_gpu_backend *backend, uint64_t *tend_at_ns)
         return;
     } else if (backend->state != WHARF_GPU_UP) {
         sleep_until(backend, now_ns, *tend_at_ns);
-    } else if (backend->n_items > 0) {
+    } else if (wharf_list_is_empty(&backend->finished)) {
         wait_for_work(backend);
     }
 }

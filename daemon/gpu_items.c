@@ -133,6 +133,7 @@ bool wharf_gpu_items_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
                                wharf_work_reap(&backend->moved, &completion))) {
         if (!take_completion(backend, &completion, now_ns))
             break;
+        backend->active_ns = now_ns;
         n++;
     }
     return n > 0;
@@ -296,6 +297,7 @@ static void submit_piece(struct wharf_gpu_backend *backend, struct wharf_piece *
     gpu_piece->first = backend->submitter.tail;
     gpu_piece->n_left = piece->n_chunks;
     gpu_piece->handed_ns = now_ns;
+    backend->active_ns = now_ns;
     gpu_piece->warp_ns = warp_ns;
     gpu_piece->is_withdrawn = false;
     /* Behind all that is there, on one warp. */

@@ -197,6 +197,7 @@ uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
             break;
     }
     backend->dead_nbytes = due.dead_nbytes;
+    front->gpu_view.pinned_nbytes = backend->pinned_nbytes;
     /* The others at once. */
     if (n == MOST_LOOKS)
         due.next_ns = now_ns;

@@ -116,6 +116,7 @@ struct wharf_gpu_backend {
     struct wharf_list free_pieces, under_way, finished;
     uint32_t n_items;   /* under way */
     uint64_t n_warp_ns; /* of them, estimated */
+    uint64_t active_ns; /* when an item was last handed over or came back */
     bool is_alone;      /* an item of a suspect runs, and nothing beside it */
     struct wharf_cpu_buffer buffer;
 

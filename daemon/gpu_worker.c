@@ -201,6 +201,8 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
               (unsigned)backend->n_lost, backend->failure[0] ? ": " : "", backend->failure);
     wharf_front_enter(front);
     backend->n_ended++;
+    front->gpu_view.n_ended++;
+    front->gpu_view.n_lost += backend->n_lost;
     if (is_suspicious(backend, status))
         wharf_gpu_rescue_blame(backend, now_ns);
     wharf_front_leave(front);

@@ -25,6 +25,20 @@ struct wharf_histogram {
     uint64_t sum_ns;
 };
 
+/* Why chunks were given to the engine that ran them. */
+enum wharf_placement {
+    WHARF_PLACED_CPU_ASKED,  /* the session wants the CPU, or the reference engine */
+    WHARF_PLACED_GPU_ASKED,  /* the session wants the GPU alone */
+    WHARF_PLACED_CPU_SOONER, /* it would be done with it before the GPU */
+    WHARF_PLACED_GPU_SOONER,
+    WHARF_PLACED_NO_GPU,     /* there is none at present */
+    WHARF_PLACED_CODEC,      /* the CPU, since the GPU has no decoder for it */
+    WHARF_PLACED_TOO_LARGE,  /* for the GPU */
+    WHARF_PLACED_NOT_PINNED, /* the memory is not ready for the GPU */
+    WHARF_PLACED_BANNED,     /* the tenant's jobs ended the GPU's worker too often */
+    WHARF_N_PLACEMENTS,
+};
+
 /* Of one engine; AUTO is for what no engine ran. */
 struct wharf_engine_stats {
     uint64_t n_jobs[WHARF_STATS_N_RESULTS];
@@ -43,6 +57,7 @@ struct wharf_tenant_stats {
     uint64_t n_refused; /* connections and requests over a quota */
     uint64_t n_broken;  /* connections that were ended for breaking the protocol */
     uint64_t n_doorbells;
+    uint64_t n_placed[WHARF_N_PLACEMENTS]; /* chunks */
 };
 
 static inline void wharf_histogram_add(struct wharf_histogram *histogram, uint64_t ns)

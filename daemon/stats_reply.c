@@ -109,6 +109,7 @@ struct group {
     const char *tenant; /* label; NULL: none */
     const char *engine;
     uint64_t results[WHARF_STATS_N_RESULTS];
+    uint64_t placed[WHARF_N_PLACEMENTS];
     struct wharf_histogram histogram;
     double value;
     const char *version; /* of the info sample */
@@ -147,6 +148,25 @@ static void add_results(struct page *page, const struct group *group)
         Wharf__Sample *sample = add_sample(page, "", (double)group->results[i]);
         label_group(page, sample, group);
         add_label(page, sample, "result", (char *)wharf_result_name(i));
+    }
+}
+
+static void add_placements(struct page *page, const struct group *group)
+{
+    static const char *const names[] = {
+        [WHARF_PLACED_CPU_ASKED] = "cpu_asked",   [WHARF_PLACED_GPU_ASKED] = "gpu_asked",
+        [WHARF_PLACED_CPU_SOONER] = "cpu_sooner", [WHARF_PLACED_GPU_SOONER] = "gpu_sooner",
+        [WHARF_PLACED_NO_GPU] = "no_gpu",         [WHARF_PLACED_CODEC] = "codec",
+        [WHARF_PLACED_TOO_LARGE] = "too_large",   [WHARF_PLACED_NOT_PINNED] = "not_pinned",
+        [WHARF_PLACED_BANNED] = "banned",
+    };
+
+    for (uint32_t i = 0; i < WHARF_N_PLACEMENTS; i++) {
+        if (!group->placed[i])
+            continue;
+        Wharf__Sample *sample = add_sample(page, "", (double)group->placed[i]);
+        label_group(page, sample, group);
+        add_label(page, sample, "reason", (char *)names[i]);
     }
 }
 
@@ -192,6 +212,13 @@ COPY(copy_uptime, 1e-9 * (double)(wharf_now_ns() - server->started_ns))
 COPY(copy_workers, server->front.n_workers)
 COPY(copy_busy, server->front.n_short + server->front.n_long)
 COPY(copy_queued, wharf_place_n_queued(&server->front))
+COPY(copy_gpu_up, server->front.gpu_view.is_up)
+COPY(copy_gpu_warps, server->front.gpu_view.is_up ? server->front.gpu_view.n_warps : 0)
+COPY(copy_gpu_latency, 1e-9 * (double)server->front.gpu_view.latency_ns)
+COPY(copy_gpu_items, server->front.gpu_view.n_in_flight)
+COPY(copy_gpu_pinned, server->front.gpu_view.pinned_nbytes)
+COPY(copy_gpu_ended, server->front.gpu_view.n_ended)
+COPY(copy_gpu_lost, server->front.gpu_view.n_lost)
 COPY(copy_connections, tenant->used.n_connections)
 COPY(copy_descriptors, tenant->used.n_descriptors)
 COPY(copy_memory, tenant->used.memory_nbytes)
@@ -222,6 +249,13 @@ static void copy_jobs(const struct wharf_server *server, const struct wharf_tena
     memcpy(group->results, tenant->stats.engines[engine].n_jobs, sizeof(group->results));
 }
 
+static void copy_placed(const struct wharf_server *server, const struct wharf_tenant *tenant,
+                        unsigned engine, struct group *group)
+{
+    (void)server, (void)engine;
+    memcpy(group->placed, tenant->stats.n_placed, sizeof(group->placed));
+}
+
 static void copy_queue_time(const struct wharf_server *server, const struct wharf_tenant *tenant,
                             unsigned engine, struct group *group)
 {
@@ -249,6 +283,19 @@ static const struct family families[] = {
     {"wharf_workers", "Threads that decode on the CPU.", GAUGE, OF_DAEMON, copy_workers, add_value},
     {"wharf_workers_busy", "Those of them that do.", GAUGE, OF_DAEMON, copy_busy, add_value},
     {"wharf_jobs_queued", "Jobs that no engine has.", GAUGE, OF_DAEMON, copy_queued, add_value},
+    {"wharf_gpu_up", "Whether the GPU's worker takes jobs.", GAUGE, OF_DAEMON, copy_gpu_up,
+     add_value},
+    {"wharf_gpu_warps", "Chunks that it decodes at a time.", GAUGE, OF_DAEMON, copy_gpu_warps,
+     add_value},
+    {"wharf_gpu_latency_seconds", "Of a job of no size, measured at its start.", GAUGE, OF_DAEMON,
+     copy_gpu_latency, add_value},
+    {"wharf_gpu_chunks_in_flight", "That it has.", GAUGE, OF_DAEMON, copy_gpu_items, add_value},
+    {"wharf_gpu_pinned_bytes", "Memory of clients that it has.", GAUGE, OF_DAEMON, copy_gpu_pinned,
+     add_value},
+    {"wharf_gpu_workers_ended_total", "Workers that ended.", COUNTER, OF_DAEMON, copy_gpu_ended,
+     add_value},
+    {"wharf_gpu_lost_chunks_total", "Chunks that the CPU took over from them.", COUNTER, OF_DAEMON,
+     copy_gpu_lost, add_value},
     {"wharf_connections", "Connections.", GAUGE, OF_TENANT, copy_connections, add_value},
     {"wharf_descriptors", "Descriptors held or sent.", GAUGE, OF_TENANT, copy_descriptors,
      add_value},
@@ -264,6 +311,8 @@ static const struct family families[] = {
      add_value},
     {"wharf_doorbells_total", "Wake-ups by clients.", COUNTER, OF_TENANT, copy_doorbells,
      add_value},
+    {"wharf_placements_total", "Chunks, by why they were given to the engine that ran them.",
+     COUNTER, OF_TENANT, copy_placed, add_placements},
     {"wharf_jobs_total", "Jobs completed.", COUNTER, OF_ENGINE, copy_jobs, add_results},
     {"wharf_chunks_total", "Chunks decoded, good or bad.", COUNTER, OF_ENGINE, copy_chunks,
      add_value},
