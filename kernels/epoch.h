@@ -72,7 +72,7 @@ struct wharf_epoch_info {
     uint64_t device_nbytes;   /* taken from the device's memory */
 };
 
-/* One copy from device memory to mapped host memory. */
+/* One copy from device memory to mapped host memory, within one call's of map_host. */
 struct wharf_epoch_move {
     void *to;      /* as this process has mapped it */
     uint64_t from; /* device's address */

@@ -23,8 +23,9 @@ namespace
 
 using shape = kernel_shape<any_codec>;
 
-/* Pinned in pieces: one call for much memory stops other calls of the driver for as long. */
-constexpr size_t PIECE_NBYTES = (size_t)256 << 20;
+/* Pinned in pieces: one call for much memory stops other calls of the driver for as long.  They end
+ * at multiples of this, so that an address tells where its piece does: no copy may cross that. */
+constexpr uintptr_t PIECE_NBYTES = 256u << 20;
 
 __global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS_PER_SM)
     epoch_kernel(const __grid_constant__ epoch_params params)
@@ -54,6 +55,13 @@ struct wharf_epoch {
     uint64_t n_move_calls, n_moved_calls;
 };
 
+/* How many of the nbytes from an address on are in its piece. */
+static size_t piece_nbytes(const void *at, size_t nbytes)
+{
+    size_t room = PIECE_NBYTES - reinterpret_cast<uintptr_t>(at) % PIECE_NBYTES;
+    return nbytes < room ? nbytes : room;
+}
+
 static int cuda_unmap_host(wharf_epoch *epoch, void *at, size_t nbytes);
 
 static int cuda_map_host(wharf_epoch *epoch, void *at, size_t nbytes, int read_only,
@@ -62,13 +70,12 @@ static int cuda_map_host(wharf_epoch *epoch, void *at, size_t nbytes, int read_o
     unsigned flags = cudaHostRegisterMapped | cudaHostRegisterPortable;
     flags |= read_only ? cudaHostRegisterReadOnly : 0;
     WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
-    for (size_t done = 0; done < nbytes; done += PIECE_NBYTES) {
+    for (size_t done = 0, step; done < nbytes; done += step) {
         char *piece = static_cast<char *>(at) + done;
-        size_t left = nbytes - done;
         void *d_piece;
         int rc = 0;
-        cudaError_t error =
-            cudaHostRegister(piece, left < PIECE_NBYTES ? left : PIECE_NBYTES, flags);
+        step = piece_nbytes(piece, nbytes - done);
+        cudaError_t error = cudaHostRegister(piece, step, flags);
         if (error != cudaSuccess) {
             rc = wharf_cuda_fail(error, "cudaHostRegister");
             nbytes = done;
@@ -90,8 +97,11 @@ static int cuda_map_host(wharf_epoch *epoch, void *at, size_t nbytes, int read_o
 
 static int cuda_unmap_host(wharf_epoch *, void *at, size_t nbytes)
 {
-    for (size_t done = 0; done < nbytes; done += PIECE_NBYTES)
-        WHARF_CUDA_TRY(cudaHostUnregister(static_cast<char *>(at) + done));
+    for (size_t done = 0; done < nbytes;) {
+        char *piece = static_cast<char *>(at) + done;
+        WHARF_CUDA_TRY(cudaHostUnregister(piece));
+        done += piece_nbytes(piece, nbytes - done);
+    }
     return 0;
 }
 
@@ -291,15 +301,26 @@ static int cuda_start(wharf_epoch *epoch)
     return 0;
 }
 
+/* A copy for each piece of the destination. */
+static int move_once(wharf_epoch *epoch, const wharf_epoch_move *move)
+{
+    for (size_t done = 0, step; done < move->nbytes; done += step) {
+        char *to = static_cast<char *>(move->to) + done;
+        step = piece_nbytes(to, move->nbytes - done);
+        WHARF_CUDA_TRY(cudaMemcpyAsync(to, reinterpret_cast<const void *>(move->from + done), step,
+                                       cudaMemcpyDeviceToHost, epoch->move_stream));
+    }
+    return 0;
+}
+
 static int cuda_move(wharf_epoch *epoch, const wharf_epoch_move *moves, uint32_t n_moves)
 {
     if (epoch->n_move_calls - epoch->n_moved_calls == WHARF_EPOCH_MAX_MOVE_CALLS)
         return -EAGAIN;
     WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
     for (uint32_t i = 0; i < n_moves; i++)
-        WHARF_CUDA_TRY(cudaMemcpyAsync(moves[i].to, reinterpret_cast<const void *>(moves[i].from),
-                                       moves[i].nbytes, cudaMemcpyDeviceToHost,
-                                       epoch->move_stream));
+        if (int rc = move_once(epoch, &moves[i]))
+            return rc;
     uint64_t call = epoch->n_move_calls++;
     WHARF_CUDA_TRY(
         cudaEventRecord(epoch->move_events[call % WHARF_EPOCH_MAX_MOVE_CALLS], epoch->move_stream));

@@ -47,22 +47,16 @@ static struct wharf_work_completion *place(struct wharf_work_mover *mover, uint3
     return &mover->taken[index & (mover->queue.n_entries - 1)];
 }
 
-/* Adds an output to the copies of a call, in which there is room for one, or to the last of them.
+/*
+ * Adds an output to the copies of a call, in which there is room for one.  Outputs that lie side by
+ * side may lie in two regions, which one copy cannot reach; so each is a copy of its own.
  */
 static void add_move(struct wharf_epoch_move *moves, uint32_t *n_moves,
                      const struct wharf_work_item *item, size_t nbytes)
 {
-    char *to = (char *)(uintptr_t)item->dst;
-    struct wharf_epoch_move *last = *n_moves ? &moves[*n_moves - 1] : NULL;
-
-    if (nbytes == 0)
-        return;
-    if (last && (char *)last->to + last->nbytes == to &&
-        last->from + last->nbytes == item->staging) {
-        last->nbytes += nbytes;
-        return;
-    }
-    moves[(*n_moves)++] = (struct wharf_epoch_move){to, item->staging, nbytes};
+    if (nbytes > 0)
+        moves[(*n_moves)++] =
+            (struct wharf_epoch_move){(void *)(uintptr_t)item->dst, item->staging, nbytes};
 }
 
 /* One call of the engine for what has come.  How many items it is for, or -errno. */

@@ -3,8 +3,7 @@
  * work_mover.h: the worker's part in items whose output was built in staging memory: copies it
  * by the engine's copy engine and completes the items towards the front.
  *
- * One thread uses it, the one that calls the engine's move and moved.  Outputs that lie side by
- * side both in staging memory and at their destinations become one copy: a copy costs one to two
+ * One thread uses it, the one that calls the engine's move and moved.  A copy costs one to two
  * microseconds of the thread's time whatever its size.
  */
 #ifndef WHARF_KERNELS_WORK_MOVER_H
