@@ -283,6 +283,7 @@ void wharf_front_forget_job(struct wharf_front *front, struct wharf_job *job)
         return;
     if (job->n_pieces > 0) {
         __atomic_store_n(&job->stopped, WHARF_CANCELLED, __ATOMIC_RELAXED);
+        front->gpu_view.n_stopped++;
         return;
     }
     wharf_heap_remove(&front->deadlines, &job->deadline);

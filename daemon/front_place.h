@@ -28,6 +28,7 @@ struct wharf_gpu_view {
     bool is_up;             /* its worker takes items */
     bool looks;             /* the backend's thread is awake and looks at the rings */
     bool is_wanted;         /* the backend's thread has something to look at */
+    uint32_t n_stopped;     /* jobs that were stopped while an engine had pieces of them */
     bool has_left;          /* a thread of the CPU left a job to it */
     uint64_t codecs;        /* bit i: it decodes codec i */
     uint32_t n_warps;       /* that decode at the same time, at least 1 while it is up */

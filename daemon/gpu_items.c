@@ -17,7 +17,7 @@
 /* Pieces that are handed back, or looked at for cancels, under one hold of the front lock, at some
  * 200 ns each. */
 #define MOST_BACK 64
-#define MOST_CANCEL_LOOKS 256
+#define MOST_CANCEL_LOOKS 1024
 /* A piece takes at most so much longer than it was estimated to. */
 #define PATIENCE_FACTOR 16
 
@@ -202,18 +202,23 @@ static bool withdraw(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *
     return true;
 }
 
-/* The oldest first, in turn: so all are looked at before long, however many there are. */
+/* When some job was stopped all pieces are looked at, some at a time: it may be one of them. */
 static void pass_cancels_on(struct wharf_gpu_backend *backend)
 {
-    unsigned n = 0;
+    uint32_t n_stopped = backend->front->gpu_view.n_stopped;
 
-    WHARF_LIST_FOR(link, &backend->under_way)
-    {
-        struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
-        if (n++ == MOST_CANCEL_LOOKS)
-            break;
-        if (piece->piece.job->stopped && !piece->is_withdrawn)
+    if (backend->n_stopped != n_stopped) {
+        backend->n_stopped = n_stopped;
+        backend->n_cancel_looks = WHARF_GPU_N_ENTRIES;
+    }
+    for (unsigned n = 0; n < MOST_CANCEL_LOOKS && backend->n_cancel_looks > 0; n++) {
+        struct wharf_gpu_piece *piece = &backend->pieces[backend->n_cancel_looks - 1];
+        if (piece->n_left > 0 && piece->piece.job->stopped && !piece->is_withdrawn)
             piece->is_withdrawn = withdraw(backend, piece);
+        /* No room for more cancels: it is looked at again. */
+        if (piece->n_left > 0 && piece->piece.job->stopped && !piece->is_withdrawn)
+            break;
+        backend->n_cancel_looks--;
     }
 }
 

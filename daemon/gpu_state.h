@@ -114,10 +114,12 @@ struct wharf_gpu_backend {
     struct wharf_gpu_item *items;   /* one for each place */
     struct wharf_gpu_piece *pieces; /* likewise */
     struct wharf_list free_pieces, under_way, finished;
-    uint32_t n_items;   /* under way */
-    uint64_t n_warp_ns; /* of them, estimated */
-    uint64_t active_ns; /* when an item was last handed over or came back */
-    bool is_alone;      /* an item of a suspect runs, and nothing beside it */
+    uint32_t n_items;        /* under way */
+    uint64_t n_warp_ns;      /* of them, estimated */
+    uint64_t active_ns;      /* when an item was last handed over or came back */
+    uint32_t n_stopped;      /* jobs, as of when cancels were last looked for */
+    uint32_t n_cancel_looks; /* pieces that are still to be looked at for that */
+    bool is_alone;           /* an item of a suspect runs, and nothing beside it */
     struct wharf_cpu_buffer buffer;
 
     struct wharf_gpu_proof proof;

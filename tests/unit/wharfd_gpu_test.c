@@ -95,6 +95,82 @@ Test(wharfd_gpu, storm_through_the_worker)
     finish();
 }
 
+/* A kernel that leaves whenever there is nothing to do, or after a moment in any case: the next job
+ * is never overlooked. */
+Test(wharfd_gpu, storm_through_a_kernel_that_keeps_leaving)
+{
+    struct test_chunks chunks;
+
+    start("idle = 0\nstay = 20us\n");
+    test_chunks_init(&chunks, 4, 60, 500, 8);
+    struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, 64);
+    for (unsigned n_in_flight = 1; n_in_flight <= 16; n_in_flight *= 4) {
+        struct test_storm storm = {
+            .wharf = wharf,
+            .chunks = &chunks,
+            .way = n_in_flight % 3,
+            .seed = n_in_flight,
+            .n_jobs = 150,
+            .n_in_flight = n_in_flight,
+            .batch_one_in = 8,
+            .cancel_one_in = 3,
+            .limit_s = 60,
+        };
+        expect_storm(&storm);
+        /* A job that is overlooked waits for the worker's next look by itself. */
+        cr_expect_lt(storm.longest_gap_ns, 900000000u);
+    }
+    wharf_close(wharf);
+    test_chunks_deinit(&chunks);
+    finish();
+}
+
+/* Memory is pinned up to the budget.  Who can do without does; who cannot is told. */
+Test(wharfd_gpu, pinned_memory_has_a_budget)
+{
+    struct test_chunks chunks;
+
+    start("memory = 4M\n");
+    test_chunks_init(&chunks, 5, 20, 500, 0);
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    options.flags = WHARF_OPEN_DAEMON;
+    options.socket_path = wharfd.socket;
+    options.arena_nbytes = 3 << 20;
+    struct wharf *handles[2];
+    for (unsigned i = 0; i < 2; i++)
+        cr_assert_eq(wharf_open(&options, &handles[i]), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct test_storm storm = {
+            .wharf = handles[i],
+            .chunks = &chunks,
+            .seed = i,
+            .n_jobs = 100,
+            .n_in_flight = 8,
+            .limit_s = 60,
+        };
+        expect_storm(&storm);
+    }
+    options.engine = WHARF_ENGINE_SIMT;
+    options.arena_nbytes = 8 << 20;
+    struct wharf *large;
+    cr_assert_eq(wharf_open(&options, &large), 0);
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_outcome outcome;
+    uint8_t out[500];
+    job.codec = chunks.chunks[0].codec;
+    job.in = chunks.chunks[0].packed;
+    job.in_nbytes = chunks.chunks[0].packed_nbytes;
+    job.out = out;
+    job.out_avail = chunks.chunks[0].out_avail;
+    cr_assert_eq(wharf_decompress(large, &job, &outcome), 0);
+    cr_assert_eq(outcome.result, WHARF_NO_MEMORY);
+    wharf_close(large);
+    for (unsigned i = 0; i < 2; i++)
+        wharf_close(handles[i]);
+    test_chunks_deinit(&chunks);
+    finish();
+}
+
 /* ---- deaths -------------------------------------------------------------------------------- */
 
 struct killer {
