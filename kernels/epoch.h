@@ -110,6 +110,19 @@ struct wharf_epoch_ops {
     int (*free)(struct wharf_epoch *epoch, uint64_t address);
 
     /*
+     * Device memory that another process made and offers by descriptor: maps its first nbytes, for
+     * WHARF_WORK_TO_DEVICE.  On a GPU the descriptor is cuMemExportToShareableHandle's, of memory
+     * that cuMemCreate made on this device, and nbytes a multiple of its granularity (2 MiB); on
+     * the SIMT layer, a memfd's that cannot shrink, and nbytes one of the page size.  The
+     * descriptor stays the caller's; the memory stays until it is unmapped here, whatever becomes
+     * of the process that made it.  -EINVAL if it is anything else or smaller, which harms nobody;
+     * it may take some milliseconds, also beside a kernel.
+     */
+    int (*import_memory)(struct wharf_epoch *epoch, int fd, size_t nbytes, uint64_t *ret_address);
+    /* No kernel may be there.  nbytes as before. */
+    int (*unimport_memory)(struct wharf_epoch *epoch, uint64_t address, size_t nbytes);
+
+    /*
      * Starts a kernel unless one is there; returns at once but with per_batch where launches
      * block.  It sets the queue's state; 0 also if a kernel was there.
      */

@@ -13,6 +13,7 @@
 
 #include "kernels/cuda_error.h"
 #include "kernels/epoch.h"
+#include "kernels/epoch_import.h"
 #include "kernels/epoch_warp.cuh"
 #include "kernels/work_queue_ops.h"
 
@@ -273,6 +274,18 @@ static int cuda_free(wharf_epoch *, uint64_t address)
     return 0;
 }
 
+static int cuda_import(wharf_epoch *epoch, int fd, size_t nbytes, uint64_t *ret_address)
+{
+    WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
+    return wharf_cuda_import(epoch->config.device, fd, nbytes, ret_address);
+}
+
+static int cuda_unimport(wharf_epoch *epoch, uint64_t address, size_t nbytes)
+{
+    WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
+    return wharf_cuda_unimport(address, nbytes);
+}
+
 /* ---- running --------------------------------------------------------------------------------- */
 
 /* A kernel for one batch need not be larger than that: the polling warp, and one for each slice. */
@@ -342,8 +355,7 @@ static int cuda_moved(wharf_epoch *epoch, uint64_t *ret_n_calls)
 }
 
 const struct wharf_epoch_ops wharf_cuda_epoch = {
-    "cuda",     cuda_open,     cuda_close,      wharf_cuda_error_text,
-    cuda_info,  cuda_map_host, cuda_unmap_host, cuda_alloc,
-    cuda_free,  cuda_start,    cuda_wait,       cuda_move,
-    cuda_moved,
+    "cuda",          cuda_open,  cuda_close, wharf_cuda_error_text, cuda_info,     cuda_map_host,
+    cuda_unmap_host, cuda_alloc, cuda_free,  cuda_import,           cuda_unimport, cuda_start,
+    cuda_wait,       cuda_move,  cuda_moved,
 };

@@ -5,10 +5,14 @@
  * stacks.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <new>
 
@@ -225,6 +229,29 @@ int simt_free(wharf_epoch *, uint64_t address)
     return 0;
 }
 
+/* A memfd in the GPU memory's place.  One that could shrink would make its reader die of SIGBUS. */
+int simt_import(wharf_epoch *, int fd, size_t nbytes, uint64_t *ret_address)
+{
+    struct stat status;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK))
+        return fail(-EINVAL, "looking for a memfd that cannot shrink");
+    if (fstat(fd, &status) < 0)
+        return fail(-errno, "fstat");
+    if (nbytes == 0 || nbytes % (size_t)sysconf(_SC_PAGESIZE) || nbytes > (size_t)status.st_size)
+        return fail(-EINVAL, "looking for so many bytes");
+    void *p = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return fail(errno == ENOMEM ? -ENOMEM : -EINVAL, "mapping a descriptor");
+    *ret_address = reinterpret_cast<uintptr_t>(p);
+    return 0;
+}
+
+int simt_unimport(wharf_epoch *, uint64_t address, size_t nbytes)
+{
+    return munmap(reinterpret_cast<void *>(address), nbytes) ? fail(-errno, "munmap") : 0;
+}
+
 int simt_start(wharf_epoch *epoch)
 {
     uint32_t number = wharf_work_begin_epoch(&epoch->params.queue);
@@ -258,6 +285,7 @@ int simt_moved(wharf_epoch *epoch, uint64_t *ret_n_calls)
 } // namespace
 
 const struct wharf_epoch_ops wharf_simt_epoch = {
-    "simt",     simt_open, simt_close, simt_error_text, simt_info, simt_map_host, simt_unmap_host,
-    simt_alloc, simt_free, simt_start, simt_wait,       simt_move, simt_moved,
+    "simt",        simt_open,       simt_close, simt_error_text, simt_info,
+    simt_map_host, simt_unmap_host, simt_alloc, simt_free,       simt_import,
+    simt_unimport, simt_start,      simt_wait,  simt_move,       simt_moved,
 };

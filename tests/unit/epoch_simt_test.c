@@ -9,9 +9,11 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "encoders/codec.h"
 #include "encoders/decode_job.h"
@@ -201,6 +203,70 @@ Test(epoch, refuses_what_is_larger_than_its_memory)
     completion = test_epoch_run(&t, &item);
     expect(&completion, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0, 0);
     test_epoch_close(&t);
+}
+
+/* ---- memory of others ----------------------------------------------------------------------- */
+
+static int make_memfd(size_t nbytes, int seals)
+{
+    int fd = memfd_create("a client's", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    cr_assert(fd >= 0 && ftruncate(fd, (off_t)nbytes) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0);
+    return fd;
+}
+
+/* The client sees what was decoded, and the engine needs neither its descriptor nor its mapping. */
+Test(epoch, decodes_into_imported_memory)
+{
+    enum { NBYTES = 16384 };
+    struct test_random random = {7};
+    struct test_epoch t;
+    uint64_t address;
+    size_t nbytes;
+    uint8_t data[6000];
+    int fd = make_memfd(NBYTES, F_SEAL_SHRINK | F_SEAL_GROW);
+    uint8_t *seen = mmap(NULL, NBYTES, PROT_READ, MAP_SHARED, fd, 0);
+
+    cr_assert_neq(seen, MAP_FAILED);
+    fill(&random, data, sizeof(data));
+    uint8_t *stream = encode(WHARF_CODEC_DEFLATE, data, sizeof(data), &nbytes);
+    test_epoch_open(&t, &wharf_simt_epoch, &base_config);
+    cr_assert_eq(t.ops->import_memory(t.epoch, fd, NBYTES, &address), 0);
+    close(fd);
+    struct wharf_work_item item = stored_item(stream, (uint32_t)nbytes, NULL);
+    item.codec = WHARF_CODEC_DEFLATE;
+    item.dst = address + 4321;
+    item.dst_nbytes = sizeof(data);
+    item.output = WHARF_WORK_TO_DEVICE;
+    struct wharf_work_completion completion = test_epoch_run(&t, &item);
+    expect(&completion, WHARF_OK, 0, (uint32_t)nbytes, sizeof(data));
+    cr_expect_eq(memcmp(seen + 4321, data, sizeof(data)), 0);
+    cr_expect_eq(seen[4320], 0);
+    cr_expect_eq(seen[4321 + sizeof(data)], 0);
+    test_epoch_park(&t);
+    cr_expect_eq(t.ops->unimport_memory(t.epoch, address, NBYTES), 0);
+    test_epoch_close(&t);
+    munmap(seen, NBYTES);
+    free(stream);
+}
+
+Test(epoch, refuses_to_import_anything_else)
+{
+    struct test_epoch t;
+    uint64_t address = 0;
+    int plain = make_memfd(8192, F_SEAL_GROW), sealed = make_memfd(8192, F_SEAL_SHRINK);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    test_epoch_open(&t, &wharf_simt_epoch, &base_config);
+    cr_expect_eq(t.ops->import_memory(t.epoch, plain, 8192, &address), -EINVAL);
+    cr_expect_eq(t.ops->import_memory(t.epoch, null, 8192, &address), -EINVAL);
+    cr_expect_eq(t.ops->import_memory(t.epoch, -1, 8192, &address), -EINVAL);
+    cr_expect_eq(t.ops->import_memory(t.epoch, sealed, 0, &address), -EINVAL);
+    cr_expect_eq(t.ops->import_memory(t.epoch, sealed, 100, &address), -EINVAL);
+    cr_expect_eq(t.ops->import_memory(t.epoch, sealed, 12288, &address), -EINVAL);
+    cr_expect_eq(address, 0);
+    test_epoch_close(&t);
+    close(plain);
+    close(sealed);
+    close(null);
 }
 
 /* ---- coming and going ---------------------------------------------------------------------- */
