@@ -75,6 +75,7 @@ struct wharf_config {
     uint64_t gpu_share_percent;
     uint64_t gpu_chunk_nbytes;
     uint64_t gpu_memory_nbytes;
+    uint64_t gpu_spare_nbytes;
     uint64_t gpu_pin_after_ns;
     uint64_t gpu_ahead_ns;
     uint64_t gpu_idle_ns;

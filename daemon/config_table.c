@@ -127,6 +127,10 @@ const struct wharf_setting wharf_settings[] = {
      "twice this of its memory."},
     {"gpu", "memory", BYTES, RELOADS, DAEMON(gpu_memory_nbytes), "8G", 0, 1024 * TiB, NULL,
      "The most memory of clients that is pinned for the GPU; jobs elsewhere run on the CPU."},
+    {"gpu", "spare", BYTES, RELOADS, DAEMON(gpu_spare_nbytes), "256M", 0, 1024 * TiB, NULL,
+     "Arenas, of sizes that were asked for lately, that are pinned before anybody asks for them; "
+     "part "
+     "of memory."},
     {"gpu", "pin_after", DURATION, RELOADS, DAEMON(gpu_pin_after_ns), "20ms", 0, HOUR, NULL,
      "A client's memory is pinned when it has been there for so long, unless its session wants the "
      "GPU alone: then at once."},

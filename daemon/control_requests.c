@@ -182,6 +182,24 @@ static int check_queue(const struct wharf_connection *connection,
     return 0;
 }
 
+/* Whether jobs of such a session can go to the GPU at all. */
+static bool may_use_gpu(const struct wharf_front *front, const Wharf__OpenQueueRequest *open)
+{
+    return front->gpu_view.is_up &&
+           (open->engine == WHARF_ENGINE_AUTO || open->engine == front->gpu_view.engine);
+}
+
+/* What the GPU's backend knows of it: a spare one, or one that it has to make ready. */
+static void add_arena(struct wharf_front *front, struct wharf_session *session)
+{
+    struct wharf_gpu_memory *memory = session->regions[0].memory;
+
+    if (memory && wharf_list_is_linked(&memory->link))
+        wharf_gpu_memory_give(memory, session);
+    else
+        wharf_gpu_memory_add(front, memory);
+}
+
 static int make_session(struct wharf_connection *connection, const Wharf__OpenQueueRequest *open,
                         int fd, struct wharf_session **ret_session)
 {
@@ -198,6 +216,8 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
         .brought_nbytes = open->bring_arena ? open->arena_nbytes : 0,
     };
     struct wharf_use use = wharf_session_use(&options);
+    struct wharf_gpu_memory *memory = NULL;
+    struct wharf_segment spare;
     struct wharf_session *session;
     int r;
 
@@ -205,6 +225,10 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
         return fd;
     wharf_front_enter(&server->front);
     r = wharf_tenant_charge(connection->tenant, &use, NULL);
+    if (r == 0 && may_use_gpu(&server->front, open) &&
+        wharf_gpu_spares_take(&server->front, wharf_session_arena_nbytes(&options), &spare,
+                              &memory))
+        options.spare = &spare;
     wharf_front_leave(&server->front);
     if (r < 0)
         return r;
@@ -212,13 +236,15 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
     if (r < 0) {
         wharf_front_enter(&server->front);
         wharf_tenant_give_back(connection->tenant, &use);
+        wharf_gpu_memory_drop(&server->front, memory, &(struct wharf_use){.n_jobs = 0});
         wharf_front_leave(&server->front);
         return r;
     }
     session->socket = connection->fd;
     session->connection = connection;
     struct wharf_region *arena = &session->regions[0];
-    if (arena->is_there)
+    arena->memory = memory;
+    if (arena->is_there && !memory)
         arena->memory = wharf_gpu_memory_new(&server->front, session,
                                              open->bring_arena ? fd : arena->segment.fd,
                                              arena->segment.nbytes, false);
@@ -278,7 +304,7 @@ static void handle_open_queue(struct wharf_connection *connection, uint32_t id,
     reply.body_case = WHARF__REPLY__BODY_OPEN_QUEUE;
     reply.open_queue = &queue;
     wharf_front_enter(&connection->server->front);
-    wharf_gpu_memory_add(&connection->server->front, session->regions[0].memory);
+    add_arena(&connection->server->front, session);
     wharf_front_add_session(&connection->server->front, session);
     wharf_front_leave(&connection->server->front);
     wharf_connection_send(connection, &reply, true);

@@ -17,6 +17,7 @@
 #include "daemon/backend.h"
 #include "daemon/config.h"
 #include "daemon/front_place.h"
+#include "daemon/gpu_spares.h"
 #include "daemon/heap.h"
 #include "daemon/job.h"
 #include "daemon/list.h"
@@ -35,6 +36,7 @@ struct wharf_front {
     int promise_fd;                /* the lock of Hello's promise, for the worker; -1: none */
     struct wharf_list memories;    /* gpu_memory.h: all that the GPU could use */
     uint32_t last_memory;
+    struct wharf_gpu_spares spares;
     struct wharf_config config; /* as the loop thread last gave it */
     uint64_t generation;
     bool is_draining;

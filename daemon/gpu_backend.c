@@ -107,6 +107,8 @@ static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
     uint64_t next_ns = wharf_gpu_worker_tend(backend, now_ns);
 
     if (backend->state == WHARF_GPU_UP) {
+        while (wharf_gpu_spares_refill(backend->front))
+            ;
         uint64_t pins_ns = wharf_gpu_pins_tend(backend, now_ns);
         if (wharf_gpu_items_hang(backend, now_ns))
             wharf_gpu_worker_kill(backend, "a job takes far too long");
@@ -198,6 +200,7 @@ static void stop(struct wharf_backend *base)
     backend->front->gpu_view = (struct wharf_gpu_view){.engine = WHARF_ENGINE_AUTO};
     wharf_front_leave(backend->front);
     wharf_gpu_pins_lost(backend);
+    wharf_gpu_spares_deinit(backend->front);
     wharf_gpu_items_deinit(backend);
     pthread_cond_destroy(&backend->changed);
     free(backend);

@@ -37,17 +37,29 @@ void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *me
     if (!memory)
         return;
     memory->number = ++front->last_memory;
-    memory->tenant->n_pins++;
+    if (memory->tenant)
+        memory->tenant->n_pins++;
     wharf_list_append(&front->memories, &memory->link);
     front->gpu_view.is_wanted = true;
+}
+
+void wharf_gpu_memory_give(struct wharf_gpu_memory *memory, struct wharf_session *session)
+{
+    memory->is_spare = false;
+    memory->session = session;
+    memory->tenant = session->tenant;
+    memory->tenant->n_pins++;
+    memory->since_ns = wharf_now_ns();
 }
 
 int wharf_gpu_memory_free(struct wharf_gpu_memory *memory)
 {
     int fd = memory->fd;
 
-    wharf_tenant_give_back(memory->tenant, &memory->use);
-    memory->tenant->n_pins--;
+    if (memory->tenant) {
+        wharf_tenant_give_back(memory->tenant, &memory->use);
+        memory->tenant->n_pins--;
+    }
     wharf_list_remove(&memory->link);
     free(memory);
     return fd;
@@ -59,6 +71,7 @@ bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *m
     if (!memory)
         return false;
     memory->session = NULL;
+    memory->is_spare = false;
     if (memory->state != WHARF_GPU_MEMORY_ASKED && memory->state != WHARF_GPU_MEMORY_READY) {
         /* The daemon's own mapping is still there: this frees no pages. */
         wharf_close_fd(wharf_gpu_memory_free(memory));

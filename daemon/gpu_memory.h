@@ -42,6 +42,7 @@ struct wharf_gpu_memory {
     int fd;                        /* its memfd */
     uint64_t nbytes;
     bool read_only;
+    bool is_spare;     /* nobody uses it yet: gpu_spares.h */
     bool is_forgotten; /* the worker was told to let it go */
     enum wharf_gpu_memory_state state;
     uint32_t number;   /* what the worker calls it */
@@ -59,6 +60,9 @@ struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_front *front,
 
 /* Enters what wharf_gpu_memory_new made. */
 void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *memory);
+
+/* A spare arena is this session's now. */
+void wharf_gpu_memory_give(struct wharf_gpu_memory *memory, struct wharf_session *session);
 
 /*
  * The client has given it up, and no job names it.  NULL is allowed.  Takes over what is charged

@@ -38,13 +38,15 @@ static int free_entry(struct wharf_gpu_backend *backend, struct wharf_gpu_memory
 static bool wants_gpu_alone(const struct wharf_gpu_backend *backend,
                             const struct wharf_gpu_memory *memory)
 {
-    return memory->session->engine == backend->engine;
+    return memory->session && memory->session->engine == backend->engine;
 }
 
 /* When it is due to be pinned: WHARF_NEVER for who will not use it. */
 static uint64_t due_ns(const struct wharf_gpu_backend *backend,
                        const struct wharf_gpu_memory *memory)
 {
+    if (memory->is_spare)
+        return memory->state == WHARF_GPU_MEMORY_ABSENT ? 0 : WHARF_NEVER;
     if (!memory->session || memory->state != WHARF_GPU_MEMORY_ABSENT)
         return WHARF_NEVER;
     if (wants_gpu_alone(backend, memory))
@@ -114,7 +116,7 @@ void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
         memory->state = message->error ? WHARF_GPU_MEMORY_REFUSED : WHARF_GPU_MEMORY_READY;
         if (message->error)
             backend->pinned_nbytes -= memory->nbytes;
-        if (message->error && !memory->session)
+        if (message->error && !memory->session && !memory->is_spare)
             fd = free_entry(backend, memory);
         else
             tell_session(front, memory->session);
@@ -161,7 +163,8 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_memory 
 {
     uint64_t at_ns = due_ns(backend, memory);
 
-    if (!memory->session && !memory->is_forgotten && memory->state == WHARF_GPU_MEMORY_READY) {
+    if (!memory->session && !memory->is_spare && !memory->is_forgotten &&
+        memory->state == WHARF_GPU_MEMORY_READY) {
         if (due->may_forget)
             forget(backend, memory);
         else
@@ -219,7 +222,7 @@ void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)
         WHARF_LIST_FOR(link, &front->memories)
         {
             struct wharf_gpu_memory *memory = WHARF_LIST_ENTRY(link, struct wharf_gpu_memory, link);
-            if (!memory->session) {
+            if (!memory->session && !memory->is_spare) {
                 fd = free_entry(backend, memory);
                 is_more = true;
                 break;

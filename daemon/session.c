@@ -13,6 +13,11 @@ static uint64_t whole_pages(uint64_t nbytes)
     return (nbytes + PAGE_NBYTES - 1) & ~(uint64_t)(PAGE_NBYTES - 1);
 }
 
+uint64_t wharf_session_arena_nbytes(const struct wharf_session_options *options)
+{
+    return whole_pages(options->arena_nbytes);
+}
+
 struct wharf_use wharf_session_use(const struct wharf_session_options *options)
 {
     return (struct wharf_use){
@@ -55,11 +60,15 @@ static int make_regions(struct wharf_session *session, const struct wharf_sessio
 {
     session->n_regions = options->n_regions + 1;
     session->regions = calloc(session->n_regions, sizeof(*session->regions));
-    if (!session->regions)
+    if (!session->regions) {
+        wharf_segment_free(options->spare);
         return -ENOMEM;
+    }
     struct wharf_region *arena = &session->regions[0];
     int r = 0;
-    if (options->brought_fd >= 0)
+    if (options->spare)
+        arena->segment = *options->spare;
+    else if (options->brought_fd >= 0)
         r = wharf_segment_adopt(options->brought_fd, options->brought_nbytes, false,
                                 &arena->segment);
     else if (options->arena_nbytes)
@@ -87,8 +96,10 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
 {
     struct wharf_session *session = calloc(1, sizeof(*session));
 
-    if (!session)
+    if (!session) {
+        wharf_segment_free(options->spare);
         return -ENOMEM;
+    }
     session->id = options->id;
     session->tenant = tenant;
     session->default_class = options->default_class;
@@ -103,9 +114,9 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
     wharf_list_init(&session->waiting);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_session_init(&session->sched[i]);
-    int r = make_rings(session, options);
+    int r = make_regions(session, options);
     if (r == 0)
-        r = make_regions(session, options);
+        r = make_rings(session, options);
     if (r == 0)
         r = make_jobs(session, options->n_entries);
     if (r < 0) {

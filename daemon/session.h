@@ -89,14 +89,19 @@ struct wharf_session {
 struct wharf_session_options {
     uint64_t id;
     uint32_t n_entries;
-    uint64_t arena_nbytes; /* 0: no arena, or one that is brought */
-    int brought_fd;        /* a memfd that becomes the arena; -1: none */
+    uint64_t arena_nbytes;       /* 0: no arena, or one that is brought */
+    struct wharf_segment *spare; /* NULL, or what becomes the arena, of exactly that size: taken
+                                    over in any case */
+    int brought_fd;              /* a memfd that becomes the arena; -1: none */
     uint64_t brought_nbytes;
     uint32_t n_regions; /* the most that can be registered, the arena not counted */
     uint64_t generation;
     uint8_t default_class;
     uint8_t engine;
 };
+
+/* The size of the arena that the daemon makes for it; 0: none. */
+uint64_t wharf_session_arena_nbytes(const struct wharf_session_options *options);
 
 /* What a session of these options costs before any other region is registered. */
 struct wharf_use wharf_session_use(const struct wharf_session_options *options);

@@ -171,6 +171,53 @@ Test(wharfd_gpu, pinned_memory_has_a_budget)
     finish();
 }
 
+static double metric(const char *name, const char *label)
+{
+    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
+    double value = test_client_metric(client, name, "", label);
+
+    test_client_free(client);
+    return value;
+}
+
+/* A session of a size that was asked for before gets memory that is pinned already. */
+Test(wharfd_gpu, arena_of_a_known_size_is_pinned_when_it_is_given)
+{
+    struct test_chunks chunks;
+
+    start("");
+    test_wharfd_stop(&wharfd);
+    FILE *config = fopen(wharfd.config, "ae");
+    fputs("[gpu]\npin_after = 1min\n", config);
+    fclose(config);
+    test_wharfd_restart(&wharfd);
+    test_chunks_init(&chunks, 6, 20, 500, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO, 16);
+        struct test_storm storm = {
+            .wharf = wharf,
+            .chunks = &chunks,
+            .seed = i,
+            .n_jobs = 50,
+            .n_in_flight = 4,
+            .limit_s = 60,
+        };
+        expect_storm(&storm);
+        wharf_close(wharf);
+        for (unsigned n = 0; n < 500 && metric("wharf_gpu_pinned_bytes", NULL) <= 0; n++)
+            usleep(10000);
+        cr_assert_gt(metric("wharf_gpu_pinned_bytes", NULL), 0);
+        cr_assert_eq(metric("wharf_placements_total", "not_pinned"), 50);
+    }
+    cr_assert_eq(metric("wharf_placements_total", "cpu_sooner") +
+                     (metric("wharf_placements_total", "gpu_sooner") > 0
+                          ? metric("wharf_placements_total", "gpu_sooner")
+                          : 0),
+                 50);
+    test_chunks_deinit(&chunks);
+    finish();
+}
+
 /* ---- deaths -------------------------------------------------------------------------------- */
 
 struct killer {

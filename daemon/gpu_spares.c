@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/gpu_spares.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/cleanup.h"
+#include "daemon/clock.h"
+#include "daemon/front.h"
+#include "daemon/gpu_memory.h"
+
+/* Of each size: so many sessions can begin at about the same time. */
+#define SPARES_OF_SIZE 2
+
+struct spare {
+    struct wharf_list link;
+    struct wharf_segment segment;
+    struct wharf_gpu_memory *memory;
+};
+
+void wharf_gpu_spares_init(struct wharf_gpu_spares *spares)
+{
+    memset(spares, 0, sizeof(*spares));
+    wharf_list_init(&spares->list);
+}
+
+/* ---- taking -------------------------------------------------------------------------------- */
+
+/* To the front of those that are remembered; the one at the end is forgotten. */
+static void remember(struct wharf_gpu_spares *spares, uint64_t nbytes)
+{
+    unsigned i = 0;
+
+    while (i + 1 < WHARF_GPU_SPARE_SIZES && spares->sizes[i] != nbytes)
+        i++;
+    for (; i > 0; i--)
+        spares->sizes[i] = spares->sizes[i - 1];
+    spares->sizes[0] = nbytes;
+}
+
+static struct spare *find(struct wharf_gpu_spares *spares, uint64_t nbytes)
+{
+    WHARF_LIST_FOR(link, &spares->list)
+    {
+        struct spare *spare = WHARF_LIST_ENTRY(link, struct spare, link);
+        if (spare->segment.nbytes == nbytes && spare->memory->state == WHARF_GPU_MEMORY_READY)
+            return spare;
+    }
+    return NULL;
+}
+
+bool wharf_gpu_spares_take(struct wharf_front *front, uint64_t nbytes,
+                           struct wharf_segment *ret_segment, struct wharf_gpu_memory **ret_memory)
+{
+    struct wharf_gpu_spares *spares = &front->spares;
+
+    if (!front->gpu || nbytes == 0)
+        return false;
+    remember(spares, nbytes);
+    front->gpu_view.is_wanted = true;
+    struct spare *spare = find(spares, nbytes);
+    if (!spare)
+        return false;
+    wharf_list_remove(&spare->link);
+    spares->nbytes -= nbytes;
+    *ret_segment = spare->segment;
+    *ret_memory = spare->memory;
+    free(spare);
+    return true;
+}
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+static unsigned n_of_size(const struct wharf_gpu_spares *spares, uint64_t nbytes)
+{
+    unsigned n = 0;
+
+    WHARF_LIST_FOR(link, &spares->list)
+    n += WHARF_LIST_ENTRY(link, struct spare, link)->segment.nbytes == nbytes;
+    return n;
+}
+
+/* A size of which there are too few, and that fits; 0: none. */
+static uint64_t missing(struct wharf_front *front)
+{
+    const struct wharf_gpu_spares *spares = &front->spares;
+    uint64_t most = front->config.gpu_spare_nbytes;
+
+    for (unsigned i = 0; i < WHARF_GPU_SPARE_SIZES; i++) {
+        uint64_t nbytes = spares->sizes[i];
+        if (nbytes > 0 && n_of_size(spares, nbytes) < SPARES_OF_SIZE && spares->nbytes <= most &&
+            nbytes <= most - spares->nbytes)
+            return nbytes;
+    }
+    return 0;
+}
+
+static struct spare *spare_new(uint64_t nbytes)
+{
+    struct spare *spare = calloc(1, sizeof(*spare));
+    struct wharf_gpu_memory *memory = calloc(1, sizeof(*memory));
+
+    if (spare && memory && wharf_segment_make(WHARF_SEGMENT_ARENA, nbytes, &spare->segment) == 0) {
+        memory->fd = fcntl(spare->segment.fd, F_DUPFD_CLOEXEC, 0);
+        if (memory->fd >= 0) {
+            wharf_list_init(&memory->link);
+            memory->nbytes = nbytes;
+            memory->is_spare = true;
+            memory->state = WHARF_GPU_MEMORY_ABSENT;
+            spare->memory = memory;
+            return spare;
+        }
+        wharf_segment_free(&spare->segment);
+    }
+    free(spare);
+    free(memory);
+    return NULL;
+}
+
+bool wharf_gpu_spares_refill(struct wharf_front *front)
+{
+    wharf_front_enter(front);
+    uint64_t nbytes = missing(front);
+    wharf_front_leave(front);
+    struct spare *spare = nbytes ? spare_new(nbytes) : NULL;
+    if (!spare)
+        return false;
+    wharf_front_enter(front);
+    wharf_list_append(&front->spares.list, &spare->link);
+    front->spares.nbytes += nbytes;
+    wharf_gpu_memory_add(front, spare->memory);
+    wharf_front_leave(front);
+    return true;
+}
+
+void wharf_gpu_spares_deinit(struct wharf_front *front)
+{
+    struct wharf_gpu_spares *spares = &front->spares;
+
+    while (!wharf_list_is_empty(&spares->list)) {
+        struct spare *spare = WHARF_LIST_FIRST(&spares->list, struct spare, link);
+        wharf_front_enter(front);
+        wharf_list_remove(&spare->link);
+        int fd = wharf_gpu_memory_free(spare->memory);
+        wharf_front_leave(front);
+        wharf_close_fd(fd);
+        wharf_segment_free(&spare->segment);
+        free(spare);
+    }
+    spares->nbytes = 0;
+}
