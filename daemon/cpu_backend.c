@@ -143,6 +143,7 @@ struct running {
     struct worker *worker;
     struct wharf_piece *piece;   /* at present */
     struct wharf_piece *back;    /* the first that was not handed back */
+    struct wharf_piece *end;     /* behind the last one */
     const struct running *outer; /* the one that it interrupts; NULL: none */
     unsigned depth;              /* how many it interrupts */
     bool is_long;
@@ -223,6 +224,14 @@ static void hand_back(struct running *running)
     }
 }
 
+/* Those behind the present one: others can have them, and deadlines and cancels concern them. */
+static void put_back_rest(struct running *running)
+{
+    while (--running->end > running->piece)
+        wharf_front_put_back(running->worker->backend->front, running->end);
+    running->end = running->piece + 1;
+}
+
 static uint32_t stopped(const struct running *running)
 {
     return __atomic_load_n(&running->piece->job->stopped, __ATOMIC_RELAXED);
@@ -238,6 +247,7 @@ static void look_around(struct running *running)
     leave_out_stolen(running->worker, running->piece, since_ns);
     end_work(running);
     hand_back(running);
+    put_back_rest(running);
     running->is_long |= since_ns - running->piece->begun_ns > front->config.long_ns;
     wharf_front_going_on(front, running->piece, since_ns);
     wharf_front_look(front);
@@ -267,13 +277,14 @@ static void run(struct worker *worker, struct wharf_piece *pieces, unsigned n,
         .worker = worker,
         .piece = pieces,
         .back = pieces,
+        .end = pieces + n,
         .outer = outer,
         .depth = outer ? outer->depth + 1 : 0,
         .is_long = pieces->estimate_ns > front->config.long_ns,
     };
 
     begin_work(&running);
-    for (; running.piece < pieces + n; running.piece++) {
+    for (; running.piece < running.end; running.piece++) {
         if (running.piece->kind == WHARF_PIECE_OPEN)
             wharf_batch_open(front, running.piece);
         else

@@ -141,6 +141,9 @@ void wharf_front_going_on(struct wharf_front *front, struct wharf_piece *piece, 
 uint64_t wharf_front_take_for_gpu(struct wharf_front *front, struct wharf_job *job,
                                   uint32_t most_chunks, struct wharf_piece *ret_piece);
 
+/* A chunk that was taken is not begun after all: it goes back to the beginning of its queue. */
+void wharf_front_put_back(struct wharf_front *front, const struct wharf_piece *piece);
+
 /* The piece is done: the last write to client memory has happened. */
 void wharf_front_done(struct wharf_front *front, struct wharf_piece *piece);
 

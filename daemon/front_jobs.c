@@ -292,6 +292,28 @@ void wharf_front_forget_job(struct wharf_front *front, struct wharf_job *job)
     job->state = WHARF_JOB_FREE;
 }
 
+void wharf_front_put_back(struct wharf_front *front, const struct wharf_piece *piece)
+{
+    struct wharf_job *job = piece->job;
+    struct wharf_session *session = job->session;
+    struct wharf_job_end end = {.outcome.result = job->stopped, .ended_ns = wharf_now_ns()};
+
+    job->n_pieces--;
+    session->n_pieces--;
+    wharf_sched_charge(&front->sched[piece->pool], job, -(int64_t)piece->charged_ns);
+    job->begun_ns = 0;
+    if (session->state == WHARF_SESSION_DEAD) {
+        wharf_front_forget_job(front, job);
+        wharf_front_release(front, session);
+    } else if (job->stopped) {
+        wharf_front_complete_job(front, job, &end);
+    } else {
+        job->state = WHARF_JOB_QUEUED;
+        wharf_place_push(front, job, true);
+        front->nothing_fits = false;
+    }
+}
+
 void wharf_front_done(struct wharf_front *front, struct wharf_piece *piece)
 {
     struct wharf_job *job = piece->job;

