@@ -97,7 +97,7 @@ start_client() {
     # shellcheck disable=SC2016 # the inner shell's own variables
     runuser -u "$1" -- bash -c 'echo $$; exec "$0" "$@" 2>&1' "$client" "${@:2}" > said &
     runner=$!
-    until_true 5 test -s said
+    until_true 15 test -s said
     head -n 1 said > /tmp/client.pid
 }
 
@@ -132,7 +132,7 @@ test_first_client_starts_the_daemon() {
     expect_text 'root wharf 660' "$(stat -c '%U %G %a' /run/wharf/wharfd.sock)"
     expect_text inactive "$(show ActiveState)"
     start_client alice
-    until_true 5 is_active
+    until_true 15 is_active
     sleep 1
     end_client
     expect_text wharfd "$(ps -o user= -p "$(show MainPID)")"
@@ -144,11 +144,11 @@ test_ready_waits_for_what_is_left_of_an_earlier_daemon() {
     systemctl start wharfd.service
     systemctl stop wharfd.service
     flock /run/wharfd/wharfd.lock sleep 2 &
-    until_true 5 expect_status 1 flock -n /run/wharfd/wharfd.lock true 2> /dev/null
+    until_true 15 expect_status 1 flock -n /run/wharfd/wharfd.lock true 2> /dev/null
     systemctl start --no-block wharfd.service
-    until_true 5 has_status 'Waiting for what is left'
+    until_true 15 has_status 'Waiting for what is left'
     expect_text activating "$(show ActiveState)"
-    until_true 5 is_active
+    until_true 15 is_active
     expect_text 'Serving 0 connections' "$(show StatusText)"
     wait
 }
@@ -158,7 +158,7 @@ test_bad_configuration_fails_the_start_and_says_where() {
     echo 'nonsense = 1' >> /etc/wharf/wharfd.conf
     expect_status 1 systemctl start wharfd.service 2> /dev/null
     expect_text 'failed exit-code 2' "$(show ActiveState) $(show Result) $(show ExecMainStatus)"
-    until_true 5 is_logged 'has no setting'
+    until_true 15 is_logged 'has no setting'
     grep -q 'wharfd.conf: line [0-9]*: .*nonsense' log
     expect_text 0 "$(show NRestarts)"
     sed -i '/nonsense/d' /etc/wharf/wharfd.conf
@@ -171,6 +171,13 @@ test_outsider_is_told_which_group_to_join() {
     cat message
     grep -qF 'only the group wharf may use it, and mallory is not in it' message
     grep -qF 'sudo usermod -aG wharf mallory' message
+    seq 1000 | gzip > data.gz
+    expect_status 3 runuser -u mallory -- wharf cat --socket /run/wharf/wharfd.sock \
+        < data.gz 2> message
+    cat message
+    grep -qF 'sudo usermod -aG wharf mallory' message
+    # Who does not insist on the daemon does without.
+    expect_text 1000 "$(runuser -u mallory -- wharf cat < data.gz | wc -l)"
 }
 
 # ---- reload --------------------------------------------------------------------------------
@@ -178,16 +185,16 @@ test_outsider_is_told_which_group_to_join() {
 test_reload_takes_a_good_configuration_and_refuses_a_bad_one() {
     begin
     start_client alice
-    until_true 5 is_active
+    until_true 15 is_active
     pid=$(show MainPID)
     printf '[daemon]\nlog_level = debug\n' >> /etc/wharf/wharfd.conf
     systemctl reload wharfd.service
-    until_true 5 is_logged 'read the configuration again'
-    until_true 5 is_active
+    until_true 15 is_logged 'read the configuration again'
+    until_true 15 is_active
     echo 'log_level = loud' >> /etc/wharf/wharfd.conf
     expect_status 1 systemctl reload wharfd.service 2> /dev/null
     expect_text "$pid active" "$(show MainPID) $(show ActiveState)"
-    until_true 5 is_logged 'log_level = loud: not one of the words'
+    until_true 15 is_logged 'log_level = loud: not one of the words'
     end_client
     expect_text 0 "$(value reconnects)"
 }
@@ -197,7 +204,7 @@ test_reload_takes_a_good_configuration_and_refuses_a_bad_one() {
 test_stopped_daemon_is_restarted_by_the_watchdog() {
     begin
     start_client alice
-    until_true 5 is_active
+    until_true 15 is_active
     pid=$(show MainPID)
     sleep 0.3
     kill -STOP "$pid"
@@ -223,7 +230,7 @@ kill_often() {
 test_seven_kills_in_a_row_lose_nothing() {
     begin
     start_client alice
-    until_true 5 is_active
+    until_true 15 is_active
     kill_often 7
     sleep 0.5
     end_client 7
@@ -254,17 +261,17 @@ test_command_goes_on_while_the_daemon_is_killed() {
 test_stop_under_load_is_clean_and_loses_nothing() {
     begin
     start_client alice
-    until_true 5 is_active
+    until_true 15 is_active
     sleep 0.5
     group=/sys/fs/cgroup$(show ControlGroup)
     time systemctl stop wharfd.socket wharfd.service
     expect_text 'inactive success 0' "$(show ActiveState) $(show Result) $(show ExecMainStatus)"
     test ! -e "$group/cgroup.procs" || expect_text '' "$(cat "$group/cgroup.procs")"
     test ! -e /run/wharf/wharfd.sock
-    until_true 5 is_logged 'TERM: finishing jobs'
+    until_true 15 is_logged 'TERM: finishing jobs'
     sleep 0.5
     systemctl start wharfd.socket
-    until_true 5 is_active
+    until_true 15 is_active
     sleep 0.5
     end_client 1
 }
@@ -293,7 +300,7 @@ has_limit() {
 test_restrictions_hold_and_do_not_get_in_the_way() {
     begin
     start_client alice
-    until_true 5 is_active
+    until_true 15 is_active
     sleep 0.5
     end_client
     expect_text '1 0000000000000000 2' "$(status NoNewPrivs) $(status CapEff) $(status Seccomp)"
@@ -375,7 +382,7 @@ test_upgrade_restarts_the_daemon_while_clients_work() {
     # Not touched by us: dpkg would ask whose configuration to take.
     dpkg --force-unsafe-io -i --force-confnew "${packages[@]}" > installed 2>&1
     start_client alice
-    until_true 5 is_active
+    until_true 15 is_active
     pid=$(show MainPID)
     socket=$(stat -c %i /run/wharf/wharfd.sock)
     sleep 0.5
@@ -399,7 +406,7 @@ list_traces() {
 test_purge_leaves_nothing() {
     begin
     start_client alice
-    until_true 5 is_active
+    until_true 15 is_active
     sleep 0.3
     end_client
     dpkg --purge libwharf-dev wharf wharfd libwharf0 > purged 2>&1 || { cat purged; return 1; }
