@@ -242,6 +242,10 @@ $(GPU_WORKER): $(worker_obj) $(call obj,daemon/gpu/engine_cuda.c) $(gpu_obj) $(D
 	$(say) LD $@
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) $(CUDA_LIBS)
 
+# For packages.
+.PHONY: gpu-worker
+gpu-worker: $(if $(NVCC),$(GPU_WORKER))
+
 # Its tests, tests/unit/wharfd_*_test.c, use its parts or run it.
 $(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(unit_main) $(TESTLIB) $(DAEMON_A) $(LIB_A) | $(DAEMON) $(SIMT_WORKER)
 	$(say) LD $@
@@ -329,7 +333,7 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 	+$(Q)$(parallel) BUILD=build/clang CC=clang CXX=clang++ all
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
 	$(if $(VECTORS),$(Q)tests/lib/orc_vectors.py $(VECTORS) build/vectors-orc > build/vectors-orc.table)
-	$(if $(LAB),+$(Q)$(MAKE) deb)
+	$(if $(LAB),+$(Q)$(MAKE) deb NVCC=)
 	$(Q)LAB="$(LAB)" tests/run-tests $(vector_runs) $(daemon_runs) $(checks) $(scripts) \
 	    "tests/integration/python_client_test.py --build build/asan" $(tsan_names:%=build/tsan/tests/%) \
 	    $(unit_names:%=build/asan/tests/%) $(replays) $(unit_names:%=build/release/tests/%)
@@ -343,8 +347,8 @@ test-integration: all $(VECTORS_BIN) ## tests of the command and the installed l
 .PHONY: test-systemd
 test-systemd: ## the Debian packages under a real systemd, which LAB=PROGRAM boots
 	$(if $(LAB),,$(error LAB=PROGRAM has to boot a systemd, as tests/integration/systemd_test.sh says))
-	+$(Q)$(MAKE) deb
-	+$(Q)$(parallel) VARIANT=release build/release/tests/steady_client
+	+$(Q)$(MAKE) deb NVCC=
+	+$(Q)$(parallel) VARIANT=release build/release/wharfd-simt build/release/tests/steady_client
 	$(Q)LAB="$(LAB)" tests/run-tests tests/integration/systemd_test.sh
 
 checks := $(sort $(wildcard tests/check/*_check.*))
@@ -551,10 +555,12 @@ uninstall: $(BUILD)/wharfd.conf ## remove what install put there; the same prefi
 # dpkg-buildpackage wants debian/ at the top: it gets a copy of the tree in which that is so.
 deb_folder = build/deb/wharf-$(VERSION)
 deb_tree   = Makefile README.md LICENSE proto encoders kernels clientlib daemon systemd
-lintian    = lintian --allow-root --display-info --fail-on error,warning,info
+# Misspelt words are NVIDIA's, in the library that the GPU's worker is linked with.
+lintian    = lintian --allow-root --display-info --suppress-tags spelling-error-in-binary \
+    --fail-on error,warning,info
 
 .PHONY: deb
-deb: ## build the Debian packages in build/deb and let lintian look at them
+deb: ## build the Debian packages in build/deb and let lintian look at them; NVCC= for no GPU
 	$(Q).ci/install-deps build deb
 	$(Q)head -n 1 systemd/debian/changelog | grep -qF '($(VERSION))' || \
 	    { echo 'systemd/debian/changelog does not begin with version $(VERSION)' >&2; exit 1; }

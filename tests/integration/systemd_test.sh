@@ -278,9 +278,9 @@ test_stop_under_load_is_clean_and_loses_nothing() {
 
 # ---- what it may do, what it says ----------------------------------------------------------
 
-# status KEY: of the daemon's process.
-status() {
-    awk -v key="$1:" '$1 == key { print $2 }' "/proc/$(show MainPID)/status"
+# rights PID: what it may not gain, the capabilities it has, whether its system calls are filtered.
+rights() {
+    sed -n 's/^\(NoNewPrivs\|CapEff\|Seccomp\):.//p' "/proc/$1/status" | xargs
 }
 
 # hard_limit PID NAME
@@ -303,13 +303,40 @@ test_restrictions_hold_and_do_not_get_in_the_way() {
     until_true 15 is_active
     sleep 0.5
     end_client
-    expect_text '1 0000000000000000 2' "$(status NoNewPrivs) $(status CapEff) $(status Seccomp)"
+    expect_text '0000000000000000 1 2' "$(rights "$(show MainPID)")"
     has_limit 'Max open files' 524288
     has_limit 'Max locked memory' unlimited
     is_logged 'by io_uring'
     expect_text '' "$(grep -iE 'error|warning|cannot|not work' log)"
     systemd-analyze security --no-pager --threshold=10 wharfd.service > exposure
     tail -n 1 exposure
+}
+
+# decode_by ENGINE: a stream, through the daemon.
+decode_by() {
+    seq 100 | gzip | runuser -u alice -- wharf decode --engine "$1" --codec gzip --report \
+        2> reported | cmp - <(seq 100)
+    expect_text "ok $1" "$(report result) $(report engine)"
+}
+
+n_workers_ready() {
+    is_logged 'GPU worker' && [ "$(grep -c 'is ready after' log)" = "$1" ]
+}
+
+# With the GPU's code on the CPU instead of a GPU, but the same process under the same restrictions.
+test_worker_for_the_gpu_works_under_the_restrictions() {
+    begin
+    printf '[gpu]\nengine = simt\nworker = %s\n' "$BUILD/wharfd-simt" >> /etc/wharf/wharfd.conf
+    systemctl start wharfd.service
+    until_true 15 n_workers_ready 1
+    decode_by simt
+    pid=$(show MainPID)
+    worker=$(pgrep -P "$pid" wharfd-gpu)
+    expect_text "$(rights "$pid")" "$(rights "$worker")"
+    kill -KILL "$worker"
+    until_true 15 n_workers_ready 2
+    decode_by simt
+    expect_text "$pid" "$(show MainPID)"
 }
 
 test_journal_tells_tenants_apart_by_fields() {
