@@ -90,7 +90,7 @@ Test(wharfd_users, one_users_quota_is_not_the_others)
 
 /* What the flooding processes share with the test. */
 static struct {
-    uint32_t go, stop;
+    uint32_t n_ready, go, stop;
     uint64_t n_done[2];
 } * shared;
 
@@ -127,6 +127,7 @@ static void flood(uid_t uid, uint64_t *count)
     compress2(client->arena, &nbytes, plain, CHUNK, 6);
     for (uint64_t slot = 0; slot < IN_FLIGHT; slot++)
         submit_at(client, slot, nbytes);
+    __atomic_fetch_add(&shared->n_ready, 1, __ATOMIC_RELAXED);
     while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
         int r = test_client_publish(client);
         if (r == 0)
@@ -161,6 +162,8 @@ static double ratio_of_floods(unsigned n_first, unsigned n_second)
         if (pids[n] == 0)
             flood(n < n_first ? FIRST : SECOND, &shared->n_done[n >= n_first]);
     }
+    for (unsigned i = 0; i < 30000 && __atomic_load_n(&shared->n_ready, __ATOMIC_RELAXED) < n; i++)
+        usleep(1000);
     usleep(300000);
     __atomic_store_n(&shared->go, 1, __ATOMIC_RELAXED);
     /* Time is what is shared: what other programs take of it evens out in a second or two. */
