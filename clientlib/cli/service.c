@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clientlib/cli/message.h"
+#include "clientlib/cli/tally.h"
 
 /* ---- what went wrong ----------------------------------------------------------------------- */
 
@@ -150,16 +151,31 @@ static bool is_remarkable(const struct wharf_cli_service *service, int error)
     return !service->options->quiet && (error != -ENOENT || getenv("WHARF_SOCKET"));
 }
 
+/* The command ends before it has begun: this is its report. */
+static void report_failure(const struct wharf_cli_service *service, int error, int status)
+{
+    struct wharf_cli_tally tally;
+
+    wharf_cli_tally_init(&tally);
+    wharf_cli_tally_failure(&tally, wharf_cli_service_path(service), error, status);
+    wharf_cli_tally_report(&tally);
+}
+
 static int settle_failure(struct wharf_cli_service *service, int error)
 {
+    int status;
+
     if (!service->is_demanded) {
         if (is_remarkable(service, error))
             wharf_cli_say("%s; decoding in this process", wharf_error_message());
         return WHARF_CLI_GO_ON;
     }
-    if (error == -EOPNOTSUPP)
-        return say_no_engine(service);
-    return wharf_cli_service_say_error(service, error, wharf_error_message());
+    status = error == -EOPNOTSUPP
+                 ? say_no_engine(service)
+                 : wharf_cli_service_say_error(service, error, wharf_error_message());
+    if (service->options->report)
+        report_failure(service, error, status);
+    return status;
 }
 
 int wharf_cli_service_open(const struct wharf_cli_options *options, unsigned n_slots,

@@ -69,6 +69,16 @@ unpack --range
 cat --engine turbo data
 cat --embedded --socket /run/x data
 cat --embedded --engine gpu data
+cat --patience 0 data
+cat --socket  data
+pack --socket /run/x data
+pack --engine simt data
+status --embedded
+status -T 2
+stats --json=yes
+stats data
+top -i 0
+ping -n 0
 cat -f data
 decode
 decode -c zlib data

@@ -115,8 +115,10 @@ test_no_daemon_is_exit_3_and_says_how_to_start_one() {
     test ! -e out
     start_daemon
     kill_daemon
-    expect_status 3 "$WHARF" cat --socket s data.whr 2> message
+    expect_status 3 "$WHARF" cat --socket s --report data.whr 2> message
     grep -q 'nobody listens there: start a daemon' message
+    expect_text system_error "$(field result message)"
+    expect_text 'Connection refused' "$(field error message)"
     expect_status 3 "$WHARF" decode -c gzip --socket data < data.whr 2> message
     grep -q 'no daemon: data: ' message
 }

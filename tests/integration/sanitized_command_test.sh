@@ -30,7 +30,7 @@ test_address_sanitizer_on_pack() { run_with asan pack_test.sh; }
 test_address_sanitizer_on_range() { run_with asan range_test.sh; }
 test_address_sanitizer_on_status() { run_with asan status_test.sh; }
 test_thread_sanitizer_on_cat() { run_with tsan cat_test.sh 'reader|everywhere|every_kind|bgzf_then'; }
-test_thread_sanitizer_on_daemon() { run_with tsan daemon_test.sh 'every_kind|bad_data|killed|bench'; }
+test_thread_sanitizer_on_daemon() { run_with tsan daemon_test.sh 'killed|lost|bench|quotas'; }
 test_thread_sanitizer_on_pack() { run_with tsan pack_test.sh 'thread|pipes|before'; }
 
 run_tests
