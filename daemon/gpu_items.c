@@ -116,6 +116,10 @@ static bool take_completion(struct wharf_gpu_backend *backend,
         .in_nbytes = completion->in_nbytes,
         .out_nbytes = completion->out_nbytes,
     };
+    /* Its part of what the piece was estimated to take. */
+    uint64_t part_ns = item->piece->warp_ns / item->piece->n_left;
+    item->piece->warp_ns -= part_ns;
+    backend->n_warp_ns -= part_ns;
     backend->n_items--;
     if (--item->piece->n_left == 0)
         wharf_gpu_items_finish(backend, item->piece);

@@ -42,7 +42,7 @@ struct wharf_gpu_piece {
     uint32_t n_left; /* items that are not completed */
     uint64_t handed_ns;
     uint64_t patience_ns; /* after which it counts as hung */
-    uint64_t warp_ns;     /* as estimated, of all its items */
+    uint64_t warp_ns;     /* as estimated, of its items that are not completed */
     bool is_withdrawn;
 };
 

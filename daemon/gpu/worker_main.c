@@ -44,7 +44,6 @@ static int tame_process(pid_t parent)
     /* It may have died before that. */
     if (getppid() != parent)
         return -ESRCH;
-    prctl(PR_SET_DUMPABLE, 0);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGINT, SIG_IGN);
@@ -144,6 +143,8 @@ static void begin(struct wharf_worker *worker, const struct wharf_worker_message
     if (r < 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "mapping the queue", "");
     open_engine(worker);
+    /* Nobody looks into it from now on; before, the driver has to see its own files in /proc. */
+    prctl(PR_SET_DUMPABLE, 0);
     describe(worker, &ready.ready);
     wharf_worker_run(worker);
     wharf_worker_say(&ready);
