@@ -218,6 +218,36 @@ Test(wharfd_gpu, arena_of_a_known_size_is_pinned_when_it_is_given)
     finish();
 }
 
+/* With enough waiting for the CPU, even this GPU is the sooner one for some of it: both work, and
+ * what comes back is right whoever did it. */
+Test(wharfd_gpu, flood_is_done_by_both)
+{
+    struct test_chunks chunks;
+
+    start("[cpu]\nworkers = 1\n");
+    test_chunks_init(&chunks, 7, 60, 1000, 8);
+    struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO, 4000);
+    for (unsigned n = 0; n < 10 && chunks_of("simt") <= 0; n++) {
+        struct test_storm storm = {
+            .wharf = wharf,
+            .chunks = &chunks,
+            .seed = n,
+            .n_jobs = 6000,
+            .n_in_flight = 2000,
+            .batch_one_in = 8,
+            .cancel_one_in = 100,
+            .limit_s = 60,
+        };
+        expect_storm(&storm);
+    }
+    wharf_close(wharf);
+    cr_expect_gt(chunks_of("simt"), 0);
+    cr_expect_gt(chunks_of("cpu"), 0);
+    cr_expect_gt(metric("wharf_placements_total", "gpu_sooner"), 0);
+    test_chunks_deinit(&chunks);
+    finish();
+}
+
 /* ---- deaths -------------------------------------------------------------------------------- */
 
 struct killer {
