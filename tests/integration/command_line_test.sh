@@ -70,7 +70,6 @@ cat --engine turbo data
 cat --embedded --socket /run/x data
 cat --embedded --engine gpu data
 cat --patience 0 data
-cat --socket  data
 pack --socket /run/x data
 pack --engine simt data
 status --embedded
