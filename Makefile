@@ -51,7 +51,9 @@ COMMON    := -g -pthread -I. -Iproto -Iencoders -I$(BUILD)/gen -D_GNU_SOURCE -DW
 ALL_CFLAGS   := -std=c11 $(COMMON) $(CWARN) $(CFLAGS)
 ALL_CXXFLAGS := -std=c++17 $(COMMON) $(WARN) $(CXXFLAGS)
 ALL_LDFLAGS  := -pthread $(VARIANT_FLAGS) $(LDFLAGS)
-LIBS      := -ldeflate -lz -lprotobuf-c -lm
+# Of encoders: each codec's folder names its own.
+encoder_libs := $(sort $(shell grep -hv '^\#' encoders/*/*_libraries))
+LIBS         := $(encoder_libs:%=-l%) -lprotobuf-c -lm
 
 ifeq ($(V),1)
 Q :=
@@ -368,7 +370,7 @@ format: ## clang-format all sources
 # ---- GPU -----------------------------------------------------------------------------------
 
 # Device code on a GPU.  Linked so that the programs run on machines without our libraries.
-GPU_LIBS := -static-libgcc -static-libstdc++ -l:libdeflate.a -l:libz.a -l:libboost_context.a $(CUDA_LIBS)
+GPU_LIBS := -static-libgcc -static-libstdc++ $(encoder_libs:%=-l:lib%.a) -l:libboost_context.a $(CUDA_LIBS)
 
 gpu_device_obj := $(call obj,$(addprefix tests/gpu/,gpu_device_simt.c gpu_device_cuda.cu)) $(gpu_obj)
 $(BUILD)/wharf_gpu_test: $(call obj,$(addprefix tests/gpu/,gpu_test_main.c gpu_cases.c gpu_check.c))

@@ -22,7 +22,9 @@
     X(RLE2, rle2, 5, "ORC's integer run lengths, version 2")                                       \
     X(BYTERLE, byterle, 6, "ORC's byte run lengths")                                               \
     X(BOOLRLE, boolrle, 7, "ORC's boolean run lengths, a byte for each value")                     \
-    X(RANS, rans, 8, "rANS, 32-way interleaved, with Recoil's splits")
+    X(RANS, rans, 8, "rANS, 32-way interleaved, with Recoil's splits")                             \
+    X(LZ4, lz4, 9, "LZ4 blocks, without a frame")                                                  \
+    X(SNAPPY, snappy, 10, "Snappy's raw format")
 
 enum wharf_codec {
 #define X(ID, name, number, summary) WHARF_CODEC_##ID = (number),

@@ -122,6 +122,15 @@ enum wharf_reason {
     WHARF_REASON_RANS_STATE = 95,      /* a coder's first or last state is impossible */
     WHARF_REASON_RANS_WORDS_LEFT = 96, /* words are left after the last symbol */
 
+    /* LZ4 blocks: both BAD_DATA, at the sequence's token. */
+    WHARF_REASON_LZ4_OFFSET = 100, /* a match from before the first output byte, or 0 bytes back */
+    WHARF_REASON_LZ4_END = 101,    /* the block ends too soon after its last match */
+
+    /* Snappy, raw: all BAD_DATA; but for the length, at the element's tag. */
+    WHARF_REASON_SNAPPY_LENGTH = 104,   /* the length of the output has more than 32 bits */
+    WHARF_REASON_SNAPPY_OFFSET = 105,   /* as LZ4_OFFSET */
+    WHARF_REASON_SNAPPY_PAST_END = 106, /* more output than the length says */
+
     /* The request. */
     WHARF_REASON_REQUEST_CODEC = 128, /* BAD_REQUEST: no such codec */
     WHARF_REASON_REQUEST_FLAGS = 129, /* BAD_REQUEST: unknown flag bits */

@@ -111,8 +111,9 @@ const struct wharf_cli_command wharf_cli_decode = {
     .usage = "--codec C [OPTION...] < IN > OUT",
     .help = "Decodes one stream of codec C.  Nothing is written before all of it was decoded\n"
             "and verified, so the output is held in memory.\n\n"
-            "  -c, --codec C        deflate, zlib, gzip (all members), stored, or run lengths\n"
-            "                       of ORC: rle1, rle2, byterle, boolrle\n"
+            "  -c, --codec C        deflate, zlib, gzip (all members), lz4 (a block), snappy\n"
+            "                       (raw), stored, or run lengths of ORC: rle1, rle2,\n"
+            "                       byterle, boolrle\n"
             "      --type T         of rle1 and rle2: i8 to i64 (signed coding) or u8 to u64\n"
             "      --count N        fail unless there are N values; boolrle needs it unless\n"
             "                       they are a multiple of 8\n"

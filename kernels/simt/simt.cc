@@ -191,13 +191,21 @@ warp::warp()
     }
 }
 
+/* Who gets the addresses next gets them without poison. */
+void unmap_shared(warp &w)
+{
+    if (!w.shared_arena)
+        return;
+    unpoison(w.shared_arena, w.shared_arena_nbytes);
+    munmap(w.shared_arena, w.shared_arena_nbytes);
+}
+
 warp::~warp()
 {
     for (lane &l : lanes)
         fiber_unmake(l.notes);
     munmap(stacks, LANES * (STACK_NBYTES + PAGE));
-    if (shared_arena)
-        munmap(shared_arena, shared_arena_nbytes);
+    unmap_shared(*this);
     self = nullptr;
 }
 
@@ -213,8 +221,7 @@ void *lay_out_shared(warp &w, size_t nbytes, uint64_t seed)
     constexpr size_t LEAD = 256; /* poisoned, before */
     size_t need = (LEAD + nbytes + 128 + PAGE - 1) / PAGE * PAGE + PAGE;
     if (need > w.shared_arena_nbytes) {
-        if (w.shared_arena)
-            munmap(w.shared_arena, w.shared_arena_nbytes);
+        unmap_shared(w);
         w.shared_arena = map_pages(need);
         w.shared_arena_nbytes = need;
         guard_page(w.shared_arena + need - PAGE);

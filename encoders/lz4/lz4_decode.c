@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/little_endian.h"
+#include "encoders/lz4/lz4.h"
+#include "encoders/lz4/lz4_format.h"
+#include "encoders/lz_copy.h"
+
+/* Where it stands. */
+struct place {
+    const uint8_t *ip;
+    uint8_t *op;
+    const uint8_t *match; /* where the last match was written to; NULL: there was none */
+};
+
+/* How one sequence ended. */
+struct end {
+    int is_end;      /* nothing comes after it */
+    uint32_t result; /* WHARF_OK, or what the decode was stopped with */
+    uint32_t reason;
+};
+
+static const struct end go_on = {0, WHARF_OK, WHARF_REASON_NONE};
+
+static struct end fails(uint32_t reason)
+{
+    return (struct end){1, WHARF_OK, reason};
+}
+
+static struct end stops(uint32_t result)
+{
+    return (struct end){1, result, WHARF_REASON_NONE};
+}
+
+/* Adds up length bytes.  The sum is below 255 times the source's size, far from overflow. */
+static struct end add_length_bytes(struct wharf_lz *lz, struct place *at, size_t *length)
+{
+    uint8_t byte;
+
+    do {
+        uint32_t stopped = wharf_lz_poll(lz, at->ip, at->op);
+        if (stopped)
+            return stops(stopped);
+        if (at->ip == lz->in_end)
+            return fails(WHARF_REASON_INPUT_TRUNCATED);
+        byte = *at->ip++;
+        *length += byte;
+    } while (byte == 255);
+    return go_on;
+}
+
+static struct end finish(const struct place *at, size_t n_literals)
+{
+    if (at->match &&
+        (n_literals < WHARF_LZ4_LAST_LITERALS || at->op - at->match < WHARF_LZ4_LAST_MATCH))
+        return fails(WHARF_REASON_LZ4_END);
+    return (struct end){1, WHARF_OK, WHARF_REASON_NONE};
+}
+
+static struct end take_literals(struct wharf_lz *lz, struct place *at, size_t n)
+{
+    if (n == WHARF_LZ4_MORE) {
+        struct end end = add_length_bytes(lz, at, &n);
+        if (end.is_end)
+            return end;
+    }
+    if (n > (size_t)(lz->in_end - at->ip))
+        return fails(WHARF_REASON_INPUT_TRUNCATED);
+    if (n > (size_t)(lz->out_end - at->op))
+        return fails(WHARF_REASON_OUTPUT_FULL);
+    uint32_t stopped = wharf_lz_copy_literals(lz, at->op, at->ip, n);
+    if (stopped)
+        return stops(stopped);
+    at->ip += n;
+    at->op += n;
+    return at->ip == lz->in_end ? finish(at, n) : go_on;
+}
+
+static struct end take_match(struct wharf_lz *lz, struct place *at, size_t length)
+{
+    if (lz->in_end - at->ip < 2)
+        return fails(WHARF_REASON_INPUT_TRUNCATED);
+    size_t distance = wharf_load_le16(at->ip);
+    at->ip += 2;
+    if (distance - 1 >= (size_t)(at->op - lz->out))
+        return fails(WHARF_REASON_LZ4_OFFSET);
+    if (length == WHARF_LZ4_MORE + WHARF_LZ4_MATCH_MIN) {
+        struct end end = add_length_bytes(lz, at, &length);
+        if (end.is_end)
+            return end;
+    }
+    if (length > (size_t)(lz->out_end - at->op))
+        return fails(WHARF_REASON_OUTPUT_FULL);
+    uint32_t stopped = wharf_lz_copy_long_match(lz, at->op, distance, length);
+    if (stopped)
+        return stops(stopped);
+    at->match = at->op;
+    at->op += length;
+    return go_on;
+}
+
+/* Any sequence, near the ends too. */
+static struct end take_sequence(struct wharf_lz *lz, struct place *at)
+{
+    if (at->ip == lz->in_end)
+        return fails(WHARF_REASON_INPUT_TRUNCATED);
+    uint8_t token = *at->ip++;
+    struct end end = take_literals(lz, at, token >> 4);
+    if (!end.is_end)
+        end = take_match(lz, at, (token & 15u) + WHARF_LZ4_MATCH_MIN);
+    return end;
+}
+
+/*
+ * What a sequence without length bytes, of at most 14 literals and a match of 18, and the copies of
+ * 16 bytes and of 18 and 14 more that are made of it, read and write at most.
+ */
+enum { QUICK_IN_NBYTES = 1 + 16 + 2, QUICK_OUT_NBYTES = 14 + 18 + 16 };
+
+/*
+ * Sequences without length bytes, while both ends are far; stops in front of any other, and of
+ * whatever is not in order.  So none of them is the last.
+ */
+static void take_quick_sequences(const struct wharf_lz *lz, struct place *ret_at,
+                                 const uint8_t *in_limit, const uint8_t *out_limit)
+{
+    struct place at = *ret_at;
+
+    while (at.ip < in_limit && at.op < out_limit) {
+        unsigned token = *at.ip, n = token >> 4, length = (token & 15) + WHARF_LZ4_MATCH_MIN;
+        if (n == WHARF_LZ4_MORE || length == WHARF_LZ4_MORE + WHARF_LZ4_MATCH_MIN)
+            break;
+        size_t distance = wharf_load_le16(at.ip + 1 + n);
+        uint8_t *op = at.op + n;
+        if (distance - 1 >= (size_t)(op - lz->out))
+            break;
+        wharf_lz_copy_16(at.op, at.ip + 1);
+        if (distance >= 18) {
+            wharf_lz_copy_16(op, op - distance);
+            memcpy(op + 16, op + 16 - distance, 2);
+        } else {
+            wharf_lz_copy_match(op, distance, length, lz->out_end);
+        }
+        at.ip += 3 + n;
+        at.match = op;
+        at.op = op + length;
+    }
+    *ret_at = at;
+}
+
+void wharf_lz4_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
+                      const struct wharf_codec_setting *setting, struct wharf_outcome *ret_outcome)
+{
+    struct wharf_lz lz;
+    struct end end;
+
+    wharf_lz_init(&lz, in, in_nbytes, out, out_avail, setting);
+    struct place at = {lz.in, lz.out, NULL};
+    const uint8_t *sequence;
+    do {
+        if (lz.in_end - at.ip > QUICK_IN_NBYTES && lz.out_end - at.op > QUICK_OUT_NBYTES) {
+            /* Not past where it is time to ask. */
+            const uint8_t *in_limit = lz.in_end - QUICK_IN_NBYTES;
+            const uint8_t *out_limit = lz.out_end - QUICK_OUT_NBYTES;
+            if (in_limit - lz.asked_in > WHARF_POLL_IN_NBYTES)
+                in_limit = lz.asked_in + WHARF_POLL_IN_NBYTES;
+            if (out_limit - lz.asked_out > WHARF_POLL_OUT_NBYTES)
+                out_limit = lz.asked_out + WHARF_POLL_OUT_NBYTES;
+            take_quick_sequences(&lz, &at, in_limit, out_limit);
+        }
+        sequence = at.ip;
+        uint32_t stopped = wharf_lz_poll(&lz, at.ip, at.op);
+        end = stopped ? stops(stopped) : take_sequence(&lz, &at);
+    } while (!end.is_end);
+    if (end.result != WHARF_OK)
+        wharf_outcome_fail(ret_outcome, end.result, WHARF_REASON_NONE, 0);
+    else if (end.reason != WHARF_REASON_NONE)
+        wharf_lz_fail(&lz, sequence, end.reason, ret_outcome);
+    else
+        wharf_outcome_ok(ret_outcome, in_nbytes, (uint64_t)(at.op - lz.out));
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/little_endian.h"
+#include "encoders/lz_copy.h"
+#include "encoders/snappy/snappy.h"
+#include "encoders/snappy/snappy_format.h"
+
+/* Where it stands. */
+struct place {
+    const uint8_t *ip;
+    uint8_t *op;
+};
+
+/* Reads the length; a reason.  lz->out_end is then where the output ends. */
+static uint32_t take_length(struct wharf_lz *lz, struct place *at)
+{
+    uint64_t length = 0;
+    uint8_t byte;
+
+    for (unsigned i = 0; i < WHARF_SNAPPY_LENGTH_NBYTES_MAX; i++) {
+        if (at->ip == lz->in_end)
+            return WHARF_REASON_INPUT_TRUNCATED;
+        byte = *at->ip++;
+        length |= (uint64_t)(byte & 127) << 7 * i;
+        if (byte >= 128)
+            continue;
+        if (length > UINT32_MAX)
+            return WHARF_REASON_SNAPPY_LENGTH;
+        if (length > (size_t)(lz->out_end - lz->out))
+            return WHARF_REASON_OUTPUT_FULL;
+        lz->out_end = lz->out + length;
+        return WHARF_REASON_NONE;
+    }
+    return WHARF_REASON_SNAPPY_LENGTH;
+}
+
+static uint32_t take_literals(struct wharf_lz *lz, struct place *at, uint8_t tag,
+                              uint32_t *ret_stopped)
+{
+    unsigned high = tag >> 2;
+    uint64_t n = high;
+
+    if (high >= WHARF_SNAPPY_MORE) {
+        unsigned nbytes = high - WHARF_SNAPPY_MORE + 1;
+        if ((size_t)(lz->in_end - at->ip) < nbytes)
+            return WHARF_REASON_INPUT_TRUNCATED;
+        n = 0;
+        for (unsigned i = 0; i < nbytes; i++)
+            n |= (uint64_t)*at->ip++ << 8 * i;
+    }
+    n++;
+    if (n > (size_t)(lz->out_end - at->op))
+        return WHARF_REASON_SNAPPY_PAST_END;
+    if (n > (size_t)(lz->in_end - at->ip))
+        return WHARF_REASON_INPUT_TRUNCATED;
+    *ret_stopped = wharf_lz_copy_literals(lz, at->op, at->ip, n);
+    at->ip += n;
+    at->op += n;
+    return WHARF_REASON_NONE;
+}
+
+/* What a match's tag says, in all without a branch: the tags of most data follow no rule. */
+struct match {
+    unsigned nbytes; /* that belong to the tag */
+    uint32_t mask;   /* of the four bytes behind the tag, those that do */
+    uint32_t high;   /* more of the distance, from the tag */
+    uint32_t length;
+};
+
+static inline struct match match_of(uint8_t tag)
+{
+    static const uint8_t nbytes[4] = {0, 1, 2, 4};
+    static const uint32_t masks[4] = {0, 0xff, 0xffff, 0xffffffff};
+    unsigned kind = tag & 3;
+    int is_near = kind == WHARF_SNAPPY_NEAR_MATCH;
+
+    return (struct match){
+        .nbytes = nbytes[kind],
+        .mask = masks[kind],
+        .high = is_near ? (tag >> 5) << 8 : 0,
+        .length = is_near ? 4 + (tag >> 2 & 7u) : 1 + (tag >> 2 & 63u),
+    };
+}
+
+static uint32_t take_match(struct wharf_lz *lz, struct place *at, uint8_t tag)
+{
+    struct match match = match_of(tag);
+    size_t distance = match.high;
+
+    if ((size_t)(lz->in_end - at->ip) < match.nbytes)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    for (unsigned i = 0; i < match.nbytes; i++)
+        distance |= (size_t)*at->ip++ << 8 * i;
+    if (distance - 1 >= (size_t)(at->op - lz->out))
+        return WHARF_REASON_SNAPPY_OFFSET;
+    if (match.length > (size_t)(lz->out_end - at->op))
+        return WHARF_REASON_SNAPPY_PAST_END;
+    wharf_lz_copy_match(at->op, distance, match.length, lz->out_end);
+    at->op += match.length;
+    return WHARF_REASON_NONE;
+}
+
+/* Any element, near the ends too. */
+static uint32_t take_element(struct wharf_lz *lz, struct place *at, uint32_t *ret_stopped)
+{
+    if (at->ip == lz->in_end)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    uint8_t tag = *at->ip++;
+    if ((tag & 3) == WHARF_SNAPPY_LITERALS)
+        return take_literals(lz, at, tag, ret_stopped);
+    return take_match(lz, at, tag);
+}
+
+/* What an element without bytes that say how many literals there are reads and writes at most, in
+ * steps of 16. */
+enum { QUICK_IN_NBYTES = 1 + 64, QUICK_OUT_NBYTES = 64 + 16 };
+
+/*
+ * Matches and literals while both ends are far; stops in front of literals that are more than 60,
+ * and of whatever is not in order.
+ */
+static void take_quick_elements(const struct wharf_lz *lz, struct place *ret_at,
+                                const uint8_t *in_limit, const uint8_t *out_limit)
+{
+    struct place at = *ret_at;
+
+    while (at.ip < in_limit && at.op < out_limit) {
+        uint8_t tag = *at.ip;
+        if ((tag & 3) == WHARF_SNAPPY_LITERALS) {
+            unsigned n = 1 + (tag >> 2);
+            if (n > WHARF_SNAPPY_MORE)
+                break;
+            wharf_lz_copy_16(at.op, at.ip + 1);
+            for (unsigned i = 16; i < n; i += 16)
+                wharf_lz_copy_16(at.op + i, at.ip + 1 + i);
+            at.ip += 1 + n;
+            at.op += n;
+            continue;
+        }
+        struct match match = match_of(tag);
+        size_t distance = (wharf_load_le32(at.ip + 1) & match.mask) | match.high;
+        if (distance - 1 >= (size_t)(at.op - lz->out))
+            break;
+        wharf_lz_copy_match(at.op, distance, match.length, lz->out_end);
+        at.ip += 1 + match.nbytes;
+        at.op += match.length;
+    }
+    *ret_at = at;
+}
+
+/* Everything up to what is not quick or to the time to ask. */
+static void go_quickly(const struct wharf_lz *lz, struct place *at)
+{
+    const uint8_t *in_limit = lz->in_end - QUICK_IN_NBYTES;
+    const uint8_t *out_limit = lz->out_end - QUICK_OUT_NBYTES;
+
+    if (in_limit - lz->asked_in > WHARF_POLL_IN_NBYTES)
+        in_limit = lz->asked_in + WHARF_POLL_IN_NBYTES;
+    if (out_limit - lz->asked_out > WHARF_POLL_OUT_NBYTES)
+        out_limit = lz->asked_out + WHARF_POLL_OUT_NBYTES;
+    take_quick_elements(lz, at, in_limit, out_limit);
+}
+
+void wharf_snappy_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
+                         const struct wharf_codec_setting *setting,
+                         struct wharf_outcome *ret_outcome)
+{
+    struct wharf_lz lz;
+    uint32_t stopped = WHARF_OK;
+
+    wharf_lz_init(&lz, in, in_nbytes, out, out_avail, setting);
+    struct place at = {lz.in, lz.out};
+    const uint8_t *element = lz.in;
+    uint32_t reason = take_length(&lz, &at);
+    while (reason == WHARF_REASON_NONE && stopped == WHARF_OK && at.op < lz.out_end) {
+        if (lz.in_end - at.ip > QUICK_IN_NBYTES && lz.out_end - at.op > QUICK_OUT_NBYTES)
+            go_quickly(&lz, &at);
+        element = at.ip;
+        stopped = wharf_lz_poll(&lz, at.ip, at.op);
+        if (stopped == WHARF_OK)
+            reason = take_element(&lz, &at, &stopped);
+    }
+    if (stopped != WHARF_OK)
+        wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
+    else if (reason != WHARF_REASON_NONE)
+        wharf_lz_fail(&lz, element, reason, ret_outcome);
+    else
+        wharf_outcome_ok(ret_outcome, (uint64_t)(at.ip - lz.in), (uint64_t)(at.op - lz.out));
+}
