@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_groups.cuh: groups of 32 symbols, one a lane.
+ *
+ * READ ME FIRST: directions.  Groups go upwards, words downwards: next_word is the number of the
+ * word that is taken next, -1 when none is left.
+ *
+ * careful_group looks at every rule of rans_format.h, and alone judges.  fast_groups goes through
+ * groups where no split, no end of the words and no last symbol is near.
+ */
+#ifndef WHARF_KERNELS_RANS_RANS_GROUPS_CUH
+#define WHARF_KERNELS_RANS_RANS_GROUPS_CUH
+
+#include "kernels/rans/rans_model.cuh"
+
+namespace wharf
+{
+namespace rans
+{
+
+/* One decoder on its way; `state` is this lane's, all else is the same in all lanes. */
+struct walk {
+    uint8_t *out;
+    uint32_t state;
+    int32_t next_word;
+    uint32_t group; /* that comes next */
+    split next;     /* whose window comes next, or is being passed */
+};
+
+/* One lane.  Symbol `number` to its 1 or 2 bytes. */
+WHARF_DEVICE void put_symbol(const walk &w, uint32_t symbol_nbytes, uint32_t number,
+                             uint32_t symbol)
+{
+    if (symbol_nbytes == 1) {
+        store(w.out + number, (uint8_t)symbol);
+    } else {
+        store(w.out + 2 * number, (uint8_t)symbol);
+        store(w.out + 2 * number + 1, (uint8_t)(symbol >> 8));
+    }
+}
+
+/* collective.  The bit of the stream at which errors of the next group stand. */
+WHARF_DEVICE uint32_t bit_of(const stream &in, int32_t next_word)
+{
+    return 8 * in.words_at + WHARF_RANS_WORD_NBITS * (uint32_t)(next_word + 1);
+}
+
+/* ---- carefully ----------------------------------------------------------------------------- */
+
+/*
+ * collective.  Whether the lanes that take a word in this group of a window do so as the split
+ * says: each that starts now with the split's state, none that starts later once the split's first
+ * word was taken, and that one by the first lane that starts in the first group.
+ */
+WHARF_DEVICE bool agrees_with_split(const walk &w, uint32_t takers)
+{
+    uint32_t now = ballot(w.next.start == w.group);
+    uint32_t later = ballot(w.next.start > w.group);
+    uint32_t before_cut = 0;
+    bool good = w.next.start != w.group || w.state == w.next.state;
+    if (w.group == w.next.first_group) {
+        before_cut = (now & (0u - now)) - 1;
+        if (w.next_word - (int32_t)popc(takers & before_cut) != w.next.first_word)
+            return false;
+    }
+    return !any_lane(!good) && (now & ~takers) == 0 && (takers & later & ~before_cut) == 0;
+}
+
+/* collective.  The next group: rule 7.  After a failure the walk is over. */
+template <lookup KIND>
+WHARF_DEVICE uint32_t careful_group(const stream &in, const model &m, walk &w)
+{
+    uint32_t number = WARP_LANES * w.group + lane_id();
+    bool is_there = number < in.n_symbols;
+    uint32_t slot = w.state & ((1u << m.n_bits) - 1);
+    found f = {0, 1, 0};
+    if (is_there)
+        f = find<KIND>(m, in, number, slot);
+    if (any_lane(f.frequency == 0))
+        return WHARF_REASON_RANS_SYMBOL;
+    if (is_there) {
+        put_symbol(w, m.symbol_nbytes, number, f.symbol);
+        w.state = f.frequency * (w.state >> m.n_bits) + f.place;
+    }
+    bool takes = is_there && w.state < WHARF_RANS_LOW;
+    uint32_t takers = ballot(takes);
+    if (w.group >= w.next.first_group && !agrees_with_split(w, takers))
+        return WHARF_REASON_RANS_SPLIT;
+    if ((int32_t)popc(takers) > w.next_word + 1)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    if (takes)
+        w.state = w.state << 16 |
+                  le16_at(in, in.words_at + 2 * (uint32_t)(w.next_word -
+                                                           (int32_t)popc(takers & lanemask_lt())));
+    w.next_word -= (int32_t)popc(takers);
+    if (w.group >= w.next.first_group && w.group == w.next.last_group)
+        next_split(in, w.next);
+    w.group++;
+    return WHARF_REASON_NONE;
+}
+
+/* ---- fast ---------------------------------------------------------------------------------- */
+
+/* Groups between two looks at the words. */
+constexpr uint32_t BATCH_NGROUPS = 4;
+/* Words that a batch takes at most, and that are fetched at once. */
+constexpr uint32_t BATCH_NWORDS = BATCH_NGROUPS * WARP_LANES;
+constexpr uint32_t RING_NWORDS = 2 * BATCH_NWORDS;
+
+/* Words by their number modulo RING_NWORDS, twice, so that a batch's lie in one piece. */
+struct word_ring {
+    alignas(8) uint16_t words[2 * RING_NWORDS];
+};
+
+/*
+ * The words on their way to the lanes: those from `first` on are in the ring as far as they are
+ * still needed, and the 128 before them on their way in `pending`.
+ */
+struct word_stream {
+    word_ring *ring;
+    int32_t first;       /* a multiple of BATCH_NWORDS */
+    uint32_t pending[2]; /* this lane's four words */
+
+    /* One lane.  This lane's words of the 128 before `first`; zero for those that are not there. */
+    WHARF_DEVICE_MEMBER void fetch(const stream &in)
+    {
+        int32_t word = first - (int32_t)BATCH_NWORDS + 4 * (int32_t)lane_id();
+        uint32_t at = in.source.begin + in.words_at + 2 * (uint32_t)word;
+        uint32_t a = 0, b = 0, c = 0;
+        /* Words below number 0 are other fields; far below, they would lie before the stream. */
+        if (word > -4) {
+            a = in.source.load_word(at / 4);
+            b = in.source.load_word(at / 4 + 1);
+            c = at % 4 ? in.source.load_word(at / 4 + 2) : 0;
+        }
+        pending[0] = funnel_right(a, b, 8 * (at % 4));
+        pending[1] = funnel_right(b, c, 8 * (at % 4));
+    }
+
+    /* collective. */
+    WHARF_DEVICE_MEMBER void init(const stream &in, word_ring &s, int32_t next_word)
+    {
+        ring = &s;
+        first = (next_word + (int32_t)BATCH_NWORDS) & -(int32_t)BATCH_NWORDS;
+        fetch(in);
+    }
+
+    /* collective.  Makes sure that a batch's words are in the ring: two turns at the beginning,
+     * one at most afterwards. */
+    WHARF_DEVICE_MEMBER void ensure(const stream &in, int32_t next_word)
+    {
+        while (next_word + 1 - first < (int32_t)BATCH_NWORDS) {
+            uint64_t v = (uint64_t)pending[1] << 32 | pending[0];
+            first -= BATCH_NWORDS;
+            uint32_t at = ((uint32_t)first & (RING_NWORDS - 1)) + 4 * lane_id();
+            syncwarp(); /* no lane still reads what is overwritten */
+            store(reinterpret_cast<uint64_t *>(&ring->words[at]), v);
+            store(reinterpret_cast<uint64_t *>(&ring->words[at + RING_NWORDS]), v);
+            syncwarp();
+            fetch(in);
+        }
+    }
+};
+
+/* collective.  Lane i's four bytes of four groups become four neighbours' bytes of one group: lane
+ * 4k + j gets group j's bytes 4k to 4k + 3. */
+WHARF_DEVICE uint32_t transpose_bytes(uint32_t v)
+{
+    unsigned lane = lane_id();
+    uint32_t other = shfl(v, lane ^ 1);
+    v = lane & 1 ? byte_perm(other, v, 0x7351) : byte_perm(v, other, 0x6240);
+    other = shfl(v, lane ^ 2);
+    return lane & 2 ? byte_perm(other, v, 0x7632) : byte_perm(v, other, 0x5410);
+}
+
+/* collective.  A batch's symbols to their places; `symbols` are this lane's. */
+WHARF_DEVICE void put_batch(const walk &w, uint32_t symbol_nbytes, uint32_t group,
+                            const uint32_t symbols[BATCH_NGROUPS], bool is_aligned)
+{
+    unsigned lane = lane_id();
+    uint8_t *out = w.out + WARP_LANES * group * symbol_nbytes;
+    if (symbol_nbytes == 1 && is_aligned) {
+        uint32_t v = byte_perm(byte_perm(symbols[0], symbols[1], 0x0040),
+                               byte_perm(symbols[2], symbols[3], 0x0040), 0x5410);
+        v = transpose_bytes(v);
+        store(reinterpret_cast<uint32_t *>(out + WARP_LANES * (lane & 3) + (lane & ~3u)), v);
+        return;
+    }
+    WHARF_UNROLL
+    for (uint32_t k = 0; k < BATCH_NGROUPS; k++) {
+        if (symbol_nbytes == 2 && is_aligned)
+            store(reinterpret_cast<uint16_t *>(out) + WARP_LANES * k + lane, (uint16_t)symbols[k]);
+        else
+            put_symbol(w, symbol_nbytes, WARP_LANES * (group + k) + lane, symbols[k]);
+    }
+}
+
+/*
+ * collective.  n_groups, a multiple of BATCH_NGROUPS, that are whole, in front of the next window,
+ * and for all of which there are words.  False when a slot was nobody's: then the walk is over, at
+ * a group before the one that it says.
+ */
+template <lookup KIND>
+WHARF_DEVICE bool fast_groups(const stream &in, const model &m, word_ring &ring, walk &w,
+                              uint32_t n_groups)
+{
+    uint32_t slots = (1u << m.n_bits) - 1;
+    uint32_t state = w.state;
+    int32_t next_word = w.next_word;
+    bool is_aligned = (reinterpret_cast<uintptr_t>(w.out) & (m.symbol_nbytes == 1 ? 3 : 1)) == 0;
+    bool good = true;
+    word_stream words;
+    words.init(in, ring, next_word);
+    for (uint32_t end = w.group + n_groups; w.group < end; w.group += BATCH_NGROUPS) {
+        uint32_t symbols[BATCH_NGROUPS];
+        words.ensure(in, next_word);
+        uint32_t place = ((uint32_t)next_word & (RING_NWORDS - 1)) + RING_NWORDS;
+        uint32_t before = place;
+        WHARF_UNROLL
+        for (uint32_t k = 0; k < BATCH_NGROUPS; k++) {
+            found f = find<KIND>(m, in, WARP_LANES * (w.group + k) + lane_id(), state & slots);
+            good &= f.frequency != 0;
+            symbols[k] = f.symbol;
+            state = f.frequency * (state >> m.n_bits) + f.place;
+            bool takes = state < WHARF_RANS_LOW;
+            uint32_t takers = ballot(takes);
+            uint32_t word = load(&words.ring->words[place - popc(takers & lanemask_lt())]);
+            state = takes ? state << 16 | word : state;
+            place -= popc(takers);
+        }
+        next_word -= (int32_t)(before - place);
+        put_batch(w, m.symbol_nbytes, w.group, symbols, is_aligned);
+    }
+    syncwarp(); /* the ring may be filled anew */
+    w.state = state;
+    w.next_word = next_word;
+    return !any_lane(!good);
+}
+
+/* Groups that fast_groups may go through. */
+WHARF_DEVICE uint32_t count_fast(const stream &in, const walk &w, uint32_t end_group)
+{
+    uint32_t n_whole = in.n_symbols / WARP_LANES;
+    uint32_t end = w.next.first_group < end_group ? w.next.first_group : end_group;
+    end = n_whole < end ? n_whole : end;
+    uint32_t n = end > w.group ? end - w.group : 0;
+    uint32_t by_words = (uint32_t)(w.next_word + 1) / WARP_LANES;
+    n = n < by_words ? n : by_words;
+    return n - n % BATCH_NGROUPS;
+}
+
+/*
+ * collective.  From where the walk is to end_group; the reason, and in ret_bit where it stands.
+ * What fast_groups refuses is gone through again, carefully, from where it began.
+ */
+template <lookup KIND>
+WHARF_DEVICE uint32_t walk_groups(const stream &in, const model &m, word_ring &ring,
+                                  step_counter &steps, walk &w, uint32_t end_group,
+                                  uint32_t &ret_bit)
+{
+    bool refused = false;
+    while (w.group < end_group) {
+        uint32_t n = refused ? 0 : count_fast(in, w, end_group);
+        ret_bit = bit_of(in, w.next_word);
+        /* A group that is not the last gives 32 bytes at least. */
+        if (!steps.take(n > 0 ? n : 1))
+            return WHARF_REASON_STEP_BUDGET;
+        if (n > 0) {
+            walk before = w;
+            refused = !fast_groups<KIND>(in, m, ring, w, n);
+            if (refused)
+                w = before;
+            continue;
+        }
+        uint32_t reason = careful_group<KIND>(in, m, w);
+        if (reason != WHARF_REASON_NONE)
+            return reason;
+    }
+    return WHARF_REASON_NONE;
+}
+
+/* collective.  After the last group: rule 8. */
+WHARF_DEVICE uint32_t end_walk(const stream &in, const walk &w, uint32_t &ret_bit)
+{
+    ret_bit = bit_of(in, w.next_word);
+    if (w.next_word >= 0)
+        return WHARF_REASON_RANS_WORDS_LEFT;
+    return any_lane(w.state != WHARF_RANS_LOW) ? WHARF_REASON_RANS_STATE : WHARF_REASON_NONE;
+}
+
+} // namespace rans
+} // namespace wharf
+
+#endif

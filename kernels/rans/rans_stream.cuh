@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_stream.cuh: a rans stream taken apart on the device: header, fields of the body, splits.
+ * encoders/rans/rans_format.h has the layout and the rules, encoders/rans/rans_stream.c and
+ * rans_body.c are what this has to agree with.
+ */
+#ifndef WHARF_KERNELS_RANS_RANS_STREAM_CUH
+#define WHARF_KERNELS_RANS_RANS_STREAM_CUH
+
+#include "encoders/rans/rans_format.h"
+#include "kernels/input_stream.cuh"
+
+namespace wharf
+{
+namespace rans
+{
+
+/* encoders/rans/rans_model.h: slots, and ranges, of a model that stands in its stream. */
+constexpr uint32_t INLINE_NSLOTS = 65536;
+
+/* The same in all lanes.  Places are bytes of the stream, or bits where they say so. */
+struct stream {
+    input_source source;
+    uint32_t n_bits, symbol_nbytes, n_distributions, alphabet;
+    uint32_t model_nbytes, indexes_at, body_at;
+    uint32_t n_splits, n_symbols, n_groups;
+    uint32_t cut_nbits, group_nbits;
+    uint32_t cuts_at, groups_at, starts_at; /* bits of the body */
+    uint32_t split_states_at, words_at;
+    int32_t n_words;
+};
+
+/* One lane.  Byte i of the stream, which is there. */
+WHARF_DEVICE uint32_t byte_at(const stream &in, uint32_t i)
+{
+    return load_nc(in.source.aligned + in.source.begin + i);
+}
+
+WHARF_DEVICE uint32_t le16_at(const stream &in, uint32_t i)
+{
+    return byte_at(in, i) | byte_at(in, i + 1) << 8;
+}
+
+WHARF_DEVICE uint32_t le32_at(const stream &in, uint32_t i)
+{
+    return le16_at(in, i) | le16_at(in, i + 2) << 16;
+}
+
+/* One lane.  n bits (0 to 32) of the body from bit `at` on, all of them there: words of 16 bits,
+ * most significant bit first. */
+WHARF_DEVICE uint32_t body_bits(const stream &in, uint32_t at, uint32_t n)
+{
+    uint64_t gathered = 0;
+    uint32_t last = at / 16;
+    if (n == 0)
+        return 0;
+    for (; last <= (at + n - 1) / 16; last++)
+        gathered = gathered << 16 | le16_at(in, in.body_at + 2 * last);
+    gathered >>= 16 * last - (at + n);
+    return low_bits((uint32_t)gathered, n);
+}
+
+WHARF_DEVICE int64_t signed_bits(const stream &in, uint32_t at, uint32_t n)
+{
+    int64_t magnitude = body_bits(in, at + 1, n);
+    return body_bits(in, at, 1) ? -magnitude : magnitude;
+}
+
+/* Fields one after the other, as far as they are there. */
+struct field_reader {
+    uint32_t at, n_bits;
+    bool truncated;
+
+    WHARF_DEVICE_MEMBER bool skip(uint32_t n)
+    {
+        truncated |= n > n_bits - at;
+        at += truncated ? 0 : n;
+        return !truncated;
+    }
+
+    WHARF_DEVICE_MEMBER uint32_t read(const stream &in, uint32_t n)
+    {
+        uint32_t from = at;
+        return skip(n) ? body_bits(in, from, n) : 0;
+    }
+};
+
+WHARF_DEVICE uint32_t ceil_div(uint32_t a, uint32_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* ---- splits -------------------------------------------------------------------------------- */
+
+/* A split: start and state are this lane's, all else is the same in all lanes. */
+struct split {
+    uint32_t number; /* n_splits: there is none */
+    uint32_t starts_at;
+    uint32_t first_group, last_group;
+    int64_t first_word;
+    uint32_t start, state;
+};
+
+/* collective.  Goes on to the split that comes next, if one does. */
+WHARF_DEVICE void next_split(const stream &in, split &s)
+{
+    s.number++;
+    if (s.number >= in.n_splits) {
+        s.number = in.n_splits;
+        s.first_group = 0xffffffffu;
+        return;
+    }
+    uint32_t before = s.number - 1;
+    s.first_word = signed_bits(in, in.cuts_at + before * (1 + in.cut_nbits), in.cut_nbits) +
+                   (int64_t)(in.n_splits - s.number) * ceil_div((uint32_t)in.n_words, in.n_splits);
+    int64_t group = signed_bits(in, in.groups_at + before * (1 + in.group_nbits), in.group_nbits) +
+                    (int64_t)s.number * ceil_div(in.n_groups, in.n_splits);
+    int64_t most = 0xffffffffu - WHARF_RANS_MAX_ALPHABET;
+    uint32_t base = (uint32_t)(group < 0 || group > most ? most : group);
+    uint32_t n = body_bits(in, s.starts_at, 4) + 1;
+    s.start = base + body_bits(in, s.starts_at + 4 + lane_id() * n, n);
+    s.state =
+        le16_at(in, in.split_states_at + before * WHARF_RANS_SPLIT_STATES_NBYTES + 2 * lane_id());
+    s.starts_at += 4 + WARP_LANES * n;
+    s.first_group = reduce_min(s.start);
+    s.last_group = reduce_max(s.start);
+}
+
+/* collective.  In front of the first split. */
+WHARF_DEVICE void first_split(const stream &in, split &s)
+{
+    s.number = 0;
+    s.starts_at = in.starts_at;
+    next_split(in, s);
+}
+
+/* collective.  Rule 4. */
+WHARF_DEVICE bool splits_are_in_order(const stream &in)
+{
+    split s;
+    int64_t word_before = in.n_words;
+    int64_t group_before = -1;
+    for (first_split(in, s); s.number < in.n_splits; next_split(in, s)) {
+        if (s.first_word < 0 || s.first_word >= word_before)
+            return false;
+        if ((int64_t)s.first_group <= group_before || s.last_group >= in.n_groups)
+            return false;
+        word_before = s.first_word;
+        group_before = s.last_group;
+    }
+    return true;
+}
+
+/* ---- parsing ------------------------------------------------------------------------------- */
+
+/* Items 4 to 8.  Each turn of the loop leaves 36 bits behind at least. */
+WHARF_DEVICE void read_split_fields(stream &in, field_reader &reader)
+{
+    uint32_t n = in.n_splits - 1;
+    in.cut_nbits = reader.read(in, 5) + 1;
+    in.cuts_at = reader.at;
+    reader.skip(n * (1 + in.cut_nbits));
+    in.group_nbits = reader.read(in, 5) + 1;
+    in.groups_at = reader.at;
+    reader.skip(n * (1 + in.group_nbits));
+    in.starts_at = reader.at;
+    for (uint32_t s = 0; s < n && !reader.truncated; s++)
+        reader.skip(WARP_LANES * (reader.read(in, 4) + 1));
+}
+
+/* collective.  Rules 3 and 4 of the body, which begins at body_at; the reason. */
+WHARF_DEVICE uint32_t parse_body(stream &in, uint32_t body_nbytes)
+{
+    field_reader reader = {0, 8 * body_nbytes, false};
+    if (body_nbytes % 2 != 0 || !reader.skip(8 * WHARF_RANS_STATES_NBYTES))
+        return WHARF_REASON_INPUT_TRUNCATED;
+    in.n_splits = uniform(reader.read(in, reader.read(in, 4) + 1));
+    in.n_symbols = uniform(reader.read(in, reader.read(in, 5) + 1));
+    if (reader.truncated)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    if (in.n_splits == 0 || in.n_symbols > WHARF_RANS_MAX_SYMBOLS)
+        return WHARF_REASON_RANS_HEADER;
+    in.n_groups = ceil_div(in.n_symbols, WARP_LANES);
+    if (in.n_splits > 1)
+        read_split_fields(in, reader);
+    uint32_t states_at = reader.at / 16 + 1; /* in words */
+    uint32_t n_states = (in.n_splits - 1) * WARP_LANES;
+    if (reader.truncated || states_at + n_states > body_nbytes / 2)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    in.split_states_at = in.body_at + 2 * states_at;
+    in.words_at = in.split_states_at + 2 * n_states;
+    in.n_words = (int32_t)(body_nbytes / 2 - states_at - n_states);
+    return splits_are_in_order(in) ? WHARF_REASON_NONE : WHARF_REASON_RANS_SPLIT;
+}
+
+/* collective.  Rule 3, of indexes. */
+WHARF_DEVICE bool indexes_are_good(const stream &in)
+{
+    if (in.n_distributions == 1)
+        return true;
+    if (in.body_at - in.indexes_at != in.n_symbols)
+        return false;
+    bool good = true;
+    for (uint32_t i = lane_id(); i < in.n_symbols; i += WARP_LANES)
+        good &= byte_at(in, in.indexes_at + i) < in.n_distributions;
+    return !any_lane(!good);
+}
+
+/* Rule 1, and sizes. */
+WHARF_DEVICE bool shape_is_good(const stream &in, uint32_t flags, uint32_t indexes_nbytes)
+{
+    return flags == 0 && in.n_bits >= WHARF_RANS_MIN_NBITS && in.n_bits <= WHARF_RANS_MAX_NBITS &&
+           in.symbol_nbytes - 1 < 2 && in.alphabet <= (in.symbol_nbytes == 1 ? 256u : 65536u) &&
+           in.n_distributions <= WHARF_RANS_MAX_DISTRIBUTIONS &&
+           in.n_distributions << in.n_bits <= INLINE_NSLOTS &&
+           in.n_distributions * in.alphabet <= INLINE_NSLOTS &&
+           (in.n_distributions > 1 || indexes_nbytes == 0);
+}
+
+/* collective.  Takes a stream apart; `ret_at` is the byte at which a reason stands. */
+WHARF_DEVICE uint32_t parse(stream &in, const chunk_job &job, uint32_t &ret_at)
+{
+    in.source.init(job.in, job.in_nbytes);
+    ret_at = 0;
+    if (job.in_nbytes < WHARF_RANS_HEADER_NBYTES)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    if (byte_at(in, 0) != WHARF_RANS_VERSION)
+        return WHARF_REASON_RANS_VERSION;
+    in.n_bits = uniform(byte_at(in, 1));
+    in.symbol_nbytes = uniform(byte_at(in, 2));
+    in.n_distributions = uniform(le16_at(in, 4) + 1);
+    in.alphabet = uniform(le16_at(in, 6) + 1);
+    in.model_nbytes = uniform(le32_at(in, 8));
+    uint32_t indexes_nbytes = uniform(le32_at(in, 12));
+    if (!shape_is_good(in, byte_at(in, 3), indexes_nbytes))
+        return WHARF_REASON_RANS_HEADER;
+    ret_at = WHARF_RANS_HEADER_NBYTES;
+    if (in.model_nbytes > job.in_nbytes - ret_at)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    ret_at += in.model_nbytes;
+    if (indexes_nbytes > job.in_nbytes - ret_at)
+        return WHARF_REASON_INPUT_TRUNCATED;
+    in.indexes_at = ret_at;
+    ret_at += indexes_nbytes;
+    in.body_at = ret_at;
+    uint32_t reason = parse_body(in, job.in_nbytes - in.body_at);
+    if (reason == WHARF_REASON_NONE && !indexes_are_good(in))
+        return WHARF_REASON_RANS_HEADER;
+    return reason;
+}
+
+} // namespace rans
+} // namespace wharf
+
+#endif
