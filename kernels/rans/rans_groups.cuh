@@ -173,26 +173,30 @@ WHARF_DEVICE uint32_t transpose_bytes(uint32_t v)
     return lane & 2 ? byte_perm(other, v, 0x7632) : byte_perm(v, other, 0x5410);
 }
 
-/* collective.  A batch's symbols to their places; `symbols` are this lane's. */
-WHARF_DEVICE void put_batch(const walk &w, uint32_t symbol_nbytes, uint32_t group,
-                            const uint32_t symbols[BATCH_NGROUPS], bool is_aligned)
+/* collective.  A batch's symbols, of which these are this lane's, to their places.  `at` is where
+ * this lane's four bytes go when they are aligned. */
+template <lookup KIND>
+WHARF_DEVICE void put_batch(const model &m, const walk &w, const uint32_t symbols[BATCH_NGROUPS],
+                            uint8_t *at)
 {
-    unsigned lane = lane_id();
-    uint8_t *out = w.out + WARP_LANES * group * symbol_nbytes;
-    if (symbol_nbytes == 1 && is_aligned) {
+    if (KIND != lookup::GENERAL && at) {
         uint32_t v = byte_perm(byte_perm(symbols[0], symbols[1], 0x0040),
                                byte_perm(symbols[2], symbols[3], 0x0040), 0x5410);
-        v = transpose_bytes(v);
-        store(reinterpret_cast<uint32_t *>(out + WARP_LANES * (lane & 3) + (lane & ~3u)), v);
+        store(reinterpret_cast<uint32_t *>(at), transpose_bytes(v));
         return;
     }
     WHARF_UNROLL
-    for (uint32_t k = 0; k < BATCH_NGROUPS; k++) {
-        if (symbol_nbytes == 2 && is_aligned)
-            store(reinterpret_cast<uint16_t *>(out) + WARP_LANES * k + lane, (uint16_t)symbols[k]);
-        else
-            put_symbol(w, symbol_nbytes, WARP_LANES * (group + k) + lane, symbols[k]);
-    }
+    for (uint32_t k = 0; k < BATCH_NGROUPS; k++)
+        put_symbol(w, KIND == lookup::GENERAL ? m.symbol_nbytes : 1,
+                   WARP_LANES * (w.group + k) + lane_id(), symbols[k]);
+}
+
+/* Where this lane stores of a batch that begins with the walk's next group; NULL when the output is
+ * not aligned. */
+WHARF_DEVICE uint8_t *batch_place(const walk &w)
+{
+    uint8_t *at = w.out + WARP_LANES * (w.group + (lane_id() & 3)) + (lane_id() & ~3u);
+    return reinterpret_cast<uintptr_t>(w.out) % 4 == 0 ? at : nullptr;
 }
 
 /*
@@ -207,15 +211,16 @@ WHARF_DEVICE bool fast_groups(const stream &in, const model &m, word_ring &ring,
     uint32_t slots = (1u << m.n_bits) - 1;
     uint32_t state = w.state;
     int32_t next_word = w.next_word;
-    bool is_aligned = (reinterpret_cast<uintptr_t>(w.out) & (m.symbol_nbytes == 1 ? 3 : 1)) == 0;
+    uint8_t *at = batch_place(w);
     bool good = true;
     word_stream words;
     words.init(in, ring, next_word);
     for (uint32_t end = w.group + n_groups; w.group < end; w.group += BATCH_NGROUPS) {
         uint32_t symbols[BATCH_NGROUPS];
         words.ensure(in, next_word);
-        uint32_t place = ((uint32_t)next_word & (RING_NWORDS - 1)) + RING_NWORDS;
-        uint32_t before = place;
+        const uint16_t *place =
+            &ring.words[((uint32_t)next_word & (RING_NWORDS - 1)) + RING_NWORDS];
+        const uint16_t *before = place;
         WHARF_UNROLL
         for (uint32_t k = 0; k < BATCH_NGROUPS; k++) {
             found f = find<KIND>(m, in, WARP_LANES * (w.group + k) + lane_id(), state & slots);
@@ -224,12 +229,14 @@ WHARF_DEVICE bool fast_groups(const stream &in, const model &m, word_ring &ring,
             state = f.frequency * (state >> m.n_bits) + f.place;
             bool takes = state < WHARF_RANS_LOW;
             uint32_t takers = ballot(takes);
-            uint32_t word = load(&words.ring->words[place - popc(takers & lanemask_lt())]);
+            uint32_t word = load(place - popc(takers & lanemask_lt()));
             state = takes ? state << 16 | word : state;
             place -= popc(takers);
         }
         next_word -= (int32_t)(before - place);
-        put_batch(w, m.symbol_nbytes, w.group, symbols, is_aligned);
+        put_batch<KIND>(m, w, symbols, at);
+        if (at)
+            at += BATCH_NGROUPS * WARP_LANES;
     }
     syncwarp(); /* the ring may be filled anew */
     w.state = state;
