@@ -2,11 +2,16 @@
 """The data sets that benchmarks run on: columns made by a program, and real files."""
 import gzip
 import pathlib
+import random
 import subprocess
 import zipfile
 
 COLUMNS = ('mc0', 'mc3', 'tpc', 'tpt', 'cd2', 'tc2', 'hrg')
 OTHERS = ('dickens', 'nci', 'taxi.csv')
+# Bytes that are exponentially distributed over the byte range, with the rate that the name ends
+# with: the data of the paper on Recoil.
+RANDOMS = ('rand_10', 'rand_50', 'rand_100', 'rand_200', 'rand_500')
+RANDOM_NBYTES = 10_000_000
 SEED = 1
 
 
@@ -31,6 +36,16 @@ def find_other(folder, name):
         if months:
             return b''.join(unpacked(path) for path in months)
     return None
+
+
+def make_random(folder, name, nbytes=RANDOM_NBYTES):
+    """The path of one of RANDOMS, which is made where it is missing: the same on every machine."""
+    path = folder / name
+    if not path.exists() or path.stat().st_size != nbytes:
+        folder.mkdir(parents=True, exist_ok=True)
+        source, rate = random.Random(SEED), int(name.partition('_')[2]) / 256
+        path.write_bytes(bytes(min(255, int(source.expovariate(rate))) for _ in range(nbytes)))
+    return path
 
 
 def make_data(columns_program, folder, data_folder, complain, column_nbytes=16 << 20,
