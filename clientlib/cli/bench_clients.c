@@ -204,7 +204,7 @@ static int take_some(const struct wharf_cli_bench_clients *clients, struct clien
                      struct turn *turn)
 {
     struct wharf_completion completions[DEPTH];
-    int n = wharf_wait(client->service.wharf, completions, DEPTH, 1, -1);
+    int n = wharf_cli_service_wait(&client->service, completions, DEPTH);
     int r = n < 0 ? n : 0;
 
     for (int i = 0; i < n; i++) {

@@ -310,7 +310,7 @@ static int wait_back(const struct wharf_cli_service *service, struct wharf_cli_l
     struct wharf_completion completions[64];
 
     while (load->n_back < load->n_sent) {
-        int n = wharf_wait(service->wharf, completions, 64, 1, -1);
+        int n = wharf_cli_service_wait(service, completions, 64);
 
         if (n < 0)
             return n;

@@ -26,19 +26,19 @@ static const char *take_option(void *own, int option, const char *argument)
 
 /* ---- measuring ------------------------------------------------------------------------- */
 
-static int ask(struct wharf *wharf)
+static int ask(const struct wharf_cli_service *service)
 {
-    return wharf_ping(wharf);
+    return wharf_ping(service->wharf);
 }
 
 /* A job that does nothing goes the way of all jobs. */
-static int run_job(struct wharf *wharf)
+static int run_job(const struct wharf_cli_service *service)
 {
     struct wharf_completion completion;
-    int r = wharf_submit_noop(wharf, 0);
+    int r = wharf_submit_noop(service->wharf, 0);
 
     if (r == 0)
-        r = wharf_wait(wharf, &completion, 1, 1, -1);
+        r = wharf_cli_service_wait(service, &completion, 1);
     return r < 0 ? r : 0;
 }
 
@@ -50,13 +50,14 @@ static int compare_times(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-static int measure(struct wharf *wharf, int (*way)(struct wharf *), const char *name, int64_t count)
+static int measure(const struct wharf_cli_service *service,
+                   int (*way)(const struct wharf_cli_service *), const char *name, int64_t count)
 {
     uint64_t times[MAX_COUNT];
 
     for (int64_t i = 0; i < count; i++) {
         uint64_t start_ns = wharf_cli_now_ns();
-        int r = way(wharf);
+        int r = way(service);
 
         if (r < 0)
             return r;
@@ -74,9 +75,9 @@ static int ping(const struct wharf_cli_service *service, int64_t count)
 
     printf("wharfd %s answers; median of %d (least to most)\n", service->info.daemon_version,
            (int)count);
-    r = measure(service->wharf, ask, "  question and answer", count);
+    r = measure(service, ask, "  question and answer", count);
     if (r == 0)
-        r = measure(service->wharf, run_job, "  job that does nothing", count);
+        r = measure(service, run_job, "  job that does nothing", count);
     if (r < 0)
         return wharf_cli_service_say_error(service, r, wharf_error_message());
     return wharf_cli_end_output();

@@ -107,6 +107,21 @@ int wharf_cli_service_reserve(struct wharf_cli_service *service, size_t slot_nby
     return open_with_room(service, slot_nbytes, n_slots);
 }
 
+int wharf_cli_service_wait(const struct wharf_cli_service *service,
+                           struct wharf_completion *completions, unsigned max)
+{
+    int64_t patience_ns = (int64_t)service->options->patience_ms * 1000000;
+
+    for (;;) {
+        int r = wharf_wait(service->wharf, completions, max, 1, patience_ns);
+
+        if (r == 0)
+            r = wharf_ping(service->wharf);
+        if (r != 0)
+            return r;
+    }
+}
+
 int wharf_cli_service_recover(struct wharf_cli_service *service)
 {
     if (!service->is_lost)

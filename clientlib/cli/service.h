@@ -52,6 +52,14 @@ int wharf_cli_service_reserve(struct wharf_cli_service *service, size_t slot_nby
                               unsigned *n_slots);
 
 /*
+ * Takes completions of jobs in flight, at least one, however long they take; but a daemon that is
+ * gone, or does not answer any more, for longer than --patience is an error.  Returns how many, or
+ * -errno.
+ */
+int wharf_cli_service_wait(const struct wharf_cli_service *service,
+                           struct wharf_completion *completions, unsigned max);
+
+/*
  * Before a file: goes on in this process, if it may, where the daemon was lost with an earlier one.
  * Returns 0 or -ENOTCONN.
  */

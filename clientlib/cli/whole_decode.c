@@ -185,12 +185,12 @@ static int prepare_job(struct whole *whole, uint64_t out_avail)
 
 static int run_job(struct whole *whole)
 {
-    struct wharf *wharf = whole->task->service->wharf;
+    const struct wharf_cli_service *service = whole->task->service;
     struct wharf_completion completion;
-    int r = wharf_submit(wharf, &whole->job, 1);
+    int r = wharf_submit(service->wharf, &whole->job, 1);
 
     if (r > 0)
-        r = wharf_wait(wharf, &completion, 1, 1, -1);
+        r = wharf_cli_service_wait(service, &completion, 1);
     if (r < 0) {
         whole->task->service->is_lost = true;
         return r;

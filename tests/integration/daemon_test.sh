@@ -191,6 +191,27 @@ test_daemon_killed_for_good_is_exit_3_and_leaves_nothing() {
     test ! -e out
 }
 
+# Alive, but it answers no more: nothing tells of that but time.
+test_daemon_that_hangs_is_exit_3_after_patience() {
+    make_files
+    start_daemon
+    {
+        head -c 1000000 c.whr
+        while [ ! -e go ]; do sleep 0.02; done
+        tail -c +1000001 c.whr
+    } | expect_status 3 "$WHARF" cat --socket s --patience 1 > out 2> message &
+    command=$!
+    while [ ! -s out ]; do sleep 0.02; done
+    kill -STOP "$daemon"
+    touch go
+    wait "$command"
+    grep -qE 'no daemon: .* (answer|answered)' message
+    cmp -n "$(stat -c %s out)" out data
+    expect_status 3 "$WHARF" ping --socket s --patience 1 > out 2> message
+    kill -CONT "$daemon"
+    "$WHARF" cat --socket s c.whr | cmp - data
+}
+
 # Where it was not asked for, the next file does without it.
 test_daemon_lost_with_one_file_is_not_missed_by_the_next() {
     make_files
