@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "encoders/codec.h"
+#include "encoders/rle_values.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/gpu/gpu_device.h"
 #include "tests/gpu/gpu_pack.h"
@@ -100,6 +101,7 @@ static void load(const struct bench *bench, const struct gpu_source *source, str
             .out = m->d_out + i * m->stride,
             .out_avail = gpu_chunk_nbytes(source),
             .codec = source->codec_number,
+            .parameter = source->parameter,
         };
         m->in_nbytes += packed->nbytes;
         at += aligned(packed->nbytes);
@@ -220,7 +222,7 @@ static int usage(void)
 {
     fprintf(stderr, "usage: wharf_gpu_bench [--engine cuda|simt] "
                     "[--any-codec | --serial | --serial-registers]\n"
-                    "           speed CODEC FILE CHUNK TOTAL [RUNS]\n"
+                    "           speed CODEC[:TYPE] FILE CHUNK TOTAL [RUNS]\n"
                     "         | few   CODEC FILE CHUNK N [RUNS]\n"
                     "         | sweep CODEC FILE [RUNS]\n");
     return 2;
@@ -236,6 +238,23 @@ static size_t number(const char *text, size_t most)
         exit(2);
     }
     return (size_t)value;
+}
+
+/* NAME, or NAME:TYPE for a codec of values. */
+static void choose_codec(struct gpu_source *source, const char *argument)
+{
+    char name[32];
+    const char *type = strchr(argument, ':');
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(argument, ":"), argument);
+    int codec = wharf_codec_from_name(name);
+    int parameter = type ? wharf_rle_type_from_name(type + 1) : 0;
+    if (codec < 0)
+        die(name, "no such codec");
+    source->codec_number = (uint32_t)codec;
+    source->parameter = (uint32_t)parameter;
+    source->codec = wharf_codec_find(source->codec_number);
+    if (parameter < 0 || !wharf_codec_unit_nbytes(source->codec->ops, source->parameter))
+        die(argument, "no such type");
 }
 
 int main(int argc, char **argv)
@@ -270,11 +289,7 @@ int main(int argc, char **argv)
     if (argc > n_fixed)
         bench.n_runs = (unsigned)number(argv[n_fixed], MAX_RUNS);
 
-    int codec = wharf_codec_from_name(argv[2]);
-    if (codec < 0)
-        die(argv[2], "no such codec");
-    source.codec_number = (uint32_t)codec;
-    source.codec = wharf_codec_find(source.codec_number);
+    choose_codec(&source, argv[2]);
     if (bench.any_codec && bench.serial)
         return usage();
     if (!wharf_simt_can_decode(bench.serial | source.codec_number))

@@ -58,12 +58,14 @@ static struct gpu_packed pack_zlib(const uint8_t *in, size_t nbytes, int window_
     return packed;
 }
 
-static struct gpu_packed pack_other(const struct wharf_encoder_ops *ops, const uint8_t *in,
-                                    size_t nbytes)
+static struct gpu_packed pack_other(const struct wharf_encoder_ops *ops, uint32_t parameter,
+                                    const uint8_t *in, size_t nbytes)
 {
+    const struct wharf_encoder_options options = {.level = WHARF_LEVEL_DEFAULT,
+                                                  .parameter = parameter};
     struct wharf_encoder *encoder;
     struct gpu_packed packed;
-    if (ops->new (NULL, &encoder) < 0)
+    if (ops->new (&options, &encoder) < 0)
         die("encoder", "cannot be made");
     size_t bound = ops->bound(encoder, nbytes);
     packed.data = must_alloc(bound);
@@ -86,8 +88,9 @@ static void *pack_some(void *argument)
     size_t i;
     while ((i = atomic_fetch_add(&source->next, 1)) < source->n_chunks) {
         const uint8_t *in = source->file + i * source->chunk_nbytes;
-        source->packed[i] = window_bits ? pack_zlib(in, nbytes, window_bits)
-                                        : pack_other(source->codec->ops->encoder, in, nbytes);
+        source->packed[i] =
+            window_bits ? pack_zlib(in, nbytes, window_bits)
+                        : pack_other(source->codec->ops->encoder, source->parameter, in, nbytes);
     }
     return NULL;
 }

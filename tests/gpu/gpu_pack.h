@@ -18,6 +18,7 @@ struct gpu_packed {
 struct gpu_source {
     const struct wharf_codec_row *codec;
     uint32_t codec_number;
+    uint32_t parameter;
     const uint8_t *file;
     size_t chunk_nbytes, last_nbytes; /* only a lone chunk is shorter than the others */
     size_t n_chunks;
