@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle_fill.h: writes values that differ by the same amount, 32 bytes at a time.
+ * rle_fill.h: writes values that differ by the same amount, 16 bytes at a time, as large as
+ * registers of all machines are.
  */
 #ifndef WHARF_ENCODERS_RLE_FILL_H
 #define WHARF_ENCODERS_RLE_FILL_H
 
 #include "encoders/rle_values.h"
 
-enum { WHARF_RLE_FILL_NBYTES = 32 };
+enum { WHARF_RLE_FILL_NBYTES = 16 };
 
-/* n values from `out` on, and perhaps some more: up to 31 bytes behind them are written too. */
+/* n values from `out` on, and perhaps some more: up to 15 bytes behind them are written too. */
 #define WHARF_RLE_DEFINE_FILL(nbits)                                                               \
     static inline void wharf_rle_fill_##nbits(uint8_t *out, uint##nbits##_t base,                  \
                                               uint##nbits##_t delta, unsigned n)                   \

@@ -32,17 +32,35 @@ WHARF_RLE_INLINE uint64_t close_gaps(uint64_t word)
 /* Eight varints of one byte each. */
 WHARF_RLE_INLINE void put_eight(uint8_t *out, uint64_t word, unsigned nbytes, int is_signed)
 {
-    for (unsigned i = 0; i < 8; i++) {
-        uint64_t u = word >> (8 * i) & 0x7f;
-        wharf_rle_store(out + i * nbytes, wharf_rle_value(u, is_signed), nbytes);
+    if (nbytes > 1) {
+        for (unsigned i = 0; i < 8; i++) {
+            uint64_t u = word >> (8 * i) & 0x7f;
+            wharf_rle_store(out + i * nbytes, wharf_rle_value(u, is_signed), nbytes);
+        }
+        return;
     }
+    /* Bytes of their own: for those that are odd, all bits turned over. */
+    if (is_signed)
+        word = (word >> 1 & 0x3f3f3f3f3f3f3f3fu) ^ (word & 0x0101010101010101u) * 0xff;
+    memcpy(out, &word, 8);
 }
 
-/* A varint of up to 8 bytes at the start of a word of the source; 0 if it is longer. */
-WHARF_RLE_INLINE unsigned split_varint(uint64_t word, uint64_t *ret_u)
+/*
+ * A varint at `in`, where 8 bytes are; 0 if it is longer.  Those of one and two bytes are told by
+ * branches, which are right where lengths follow a pattern, and then nothing waits for them.
+ */
+WHARF_RLE_INLINE unsigned read_varint(const uint8_t *in, uint64_t *ret_u)
 {
+    if (in[0] < 0x80) {
+        *ret_u = in[0];
+        return 1;
+    }
+    if (in[1] < 0x80) {
+        *ret_u = (in[0] & 0x7fu) | (uint64_t)in[1] << 7;
+        return 2;
+    }
+    uint64_t word = load_word(in);
     uint64_t ends = ~word & TOPS;
-
     if (ends == 0)
         return 0;
     /* All bits up to the last byte's top. */
@@ -50,54 +68,60 @@ WHARF_RLE_INLINE unsigned split_varint(uint64_t word, uint64_t *ret_u)
     return (unsigned)__builtin_ctzll(ends) / 8 + 1;
 }
 
-/*
- * n varints to `out`, which has room for them, or, with room_nbytes less than they take, to
- * nowhere. Returns a reason.
- */
+/* As many of n varints as can be taken where there are 8 bytes.  Returns how many are left. */
+WHARF_RLE_INLINE unsigned take_words(struct wharf_rle_input *in, uint8_t *out, unsigned n,
+                                     unsigned nbytes, int is_signed, uint64_t *all)
+{
+    const uint8_t *next = in->next;
+    uint64_t u;
+
+    while (n > 0 && in->end - next >= 8) {
+        uint64_t word = load_word(next);
+        if (n >= 8 && !(word & TOPS)) {
+            put_eight(out, word, nbytes, is_signed);
+            next += 8;
+            out += 8 * nbytes;
+            n -= 8;
+            continue;
+        }
+        unsigned length = read_varint(next, &u);
+        if (length == 0)
+            break;
+        *all |= u;
+        wharf_rle_store(out, wharf_rle_value(u, is_signed), nbytes);
+        next += length;
+        out += nbytes;
+        n--;
+    }
+    in->next = next;
+    return n;
+}
+
+/* n varints, of which those are stored that there is room for: one that is cut off is worse than a
+ * lack of room.  Returns a reason. */
 WHARF_RLE_INLINE uint32_t take_literals(struct state *state, unsigned n, unsigned nbytes,
                                         int is_signed)
 {
-    struct wharf_rle_input in = state->in;
+    size_t room = (size_t)(state->out_end - state->out_next) / nbytes;
     uint8_t *out = state->out_next;
-    size_t room = (size_t)(state->out_end - out) / nbytes;
-    int fits = n <= room;
+    unsigned n_left = n;
     uint64_t all = 0;
     uint64_t u;
 
-    for (unsigned i = 0; i < n;) {
-        if (in.end - in.next >= 8) {
-            uint64_t word = load_word(in.next);
-            if (!(word & TOPS) && n - i >= 8) {
-                if (fits)
-                    put_eight(out + (size_t)i * nbytes, word, nbytes, is_signed);
-                in.next += 8;
-                i += 8;
-                continue;
-            }
-            unsigned length = split_varint(word, &u);
-            if (length) {
-                in.next += length;
-                all |= u;
-                if (fits)
-                    wharf_rle_store(out + (size_t)i * nbytes, wharf_rle_value(u, is_signed),
-                                    nbytes);
-                i++;
-                continue;
-            }
-        }
-        uint32_t reason = wharf_rle_take_varint(&in, &u);
+    if (n <= room)
+        n_left = take_words(&state->in, out, n, nbytes, is_signed, &all);
+    for (unsigned i = n - n_left; i < n; i++) {
+        uint32_t reason = wharf_rle_take_varint(&state->in, &u);
         if (reason)
             return reason;
         all |= u;
-        if (fits)
+        if (n <= room)
             wharf_rle_store(out + (size_t)i * nbytes, wharf_rle_value(u, is_signed), nbytes);
-        i++;
     }
-    if (!fits)
+    if (n > room)
         return WHARF_REASON_OUTPUT_FULL;
     if (wharf_rle_exceeds(all, nbytes))
         return WHARF_REASON_RLE_VALUE;
-    state->in = in;
     state->out_next = out + (size_t)n * nbytes;
     return WHARF_REASON_NONE;
 }

@@ -29,13 +29,21 @@ static inline void wharf_rle2_unpack(const uint8_t *bytes, unsigned n, unsigned 
         out[i] = wharf_rle2_number(bytes, i, width);
 }
 
+/*
+ * The first of n numbers likewise, as many as the machine has quick instructions for: returns how
+ * many.  Those numbers are or-ed to *all, unless all that have their width are of the type.
+ */
+unsigned wharf_rle2_unpack_bmi2(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
+                                unsigned nbytes, int is_signed, uint64_t *all);
+
 /* n numbers, as values of a type, to where there is room for them.  Returns the numbers, or-ed. */
 WHARF_RLE_INLINE uint64_t wharf_rle2_unpack_to(const uint8_t *bytes, unsigned n, unsigned width,
                                                uint8_t *out, unsigned nbytes, int is_signed)
 {
     uint64_t all = 0;
+    unsigned i = wharf_rle2_unpack_bmi2(bytes, n, width, out, nbytes, is_signed, &all);
 
-    for (unsigned i = 0; i < n; i++) {
+    for (; i < n; i++) {
         uint64_t u = wharf_rle2_number(bytes, i, width);
         all |= u;
         wharf_rle_store(out + i * nbytes, wharf_rle_value(u, is_signed), nbytes);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numbers of up to 8 bits eight at a time, and of up to 16 bits four at a time: an instruction
+ * deals the bits of a word out to its bytes, or pairs of them.
+ */
+#include "encoders/rle2/rle2_unpack.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#define TARGET __attribute__((target("bmi2,avx2")))
+#define TARGET_INLINE TARGET __attribute__((always_inline)) static inline
+
+typedef int8_t bytes8 __attribute__((vector_size(8)));
+typedef int16_t shorts4 __attribute__((vector_size(8)));
+
+/* Eight or four signed values, each at its place in a word, as values of a type. */
+#define DEFINE_WIDEN(name, vector, lanes, nbits)                                                   \
+    TARGET_INLINE void name##_##nbits(uint8_t *out, uint64_t word)                                 \
+    {                                                                                              \
+        typedef int##nbits##_t wide __attribute__((vector_size(lanes * nbits / 8)));               \
+        vector narrow;                                                                             \
+        memcpy(&narrow, &word, sizeof(narrow));                                                    \
+        wide values = __builtin_convertvector(narrow, wide);                                       \
+        memcpy(out, &values, sizeof(values));                                                      \
+    }
+DEFINE_WIDEN(widen8, bytes8, 8, 16)
+DEFINE_WIDEN(widen8, bytes8, 8, 32)
+DEFINE_WIDEN(widen8, bytes8, 8, 64)
+DEFINE_WIDEN(widen4, shorts4, 4, 8)
+DEFINE_WIDEN(widen4, shorts4, 4, 32)
+DEFINE_WIDEN(widen4, shorts4, 4, 64)
+
+/* Numbers of under 8 or 16 bits are no negative ones, and those of 8 or 16 bits are left to others
+ * where a type is wider. */
+TARGET_INLINE void put_8(uint8_t *out, uint64_t word, unsigned nbytes)
+{
+    if (nbytes == 1)
+        memcpy(out, &word, 8);
+    else if (nbytes == 2)
+        widen8_16(out, word);
+    else if (nbytes == 4)
+        widen8_32(out, word);
+    else
+        widen8_64(out, word);
+}
+
+TARGET_INLINE void put_4(uint8_t *out, uint64_t word, unsigned nbytes)
+{
+    if (nbytes == 1)
+        widen4_8(out, word);
+    else if (nbytes == 2)
+        memcpy(out, &word, 8);
+    else if (nbytes == 4)
+        widen4_32(out, word);
+    else
+        widen4_64(out, word);
+}
+
+TARGET_INLINE uint64_t load_big(const uint8_t *bytes)
+{
+    uint64_t word;
+
+    memcpy(&word, bytes, 8);
+    return __builtin_bswap64(word);
+}
+
+TARGET_INLINE unsigned unpack_8(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
+                                unsigned nbytes, int is_signed)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t mask = ones * ((1u << width) - 1);
+    unsigned i = 0;
+
+    for (; i + 8 <= n; i += 8, bytes += width) {
+        uint64_t u = __builtin_bswap64(_pdep_u64(load_big(bytes) >> (64 - 8 * width), mask));
+        if (is_signed)
+            u = (u >> 1 & ones * 0x7f) ^ (u & ones) * 0xff;
+        put_8(out + i * nbytes, u, nbytes);
+    }
+    return i;
+}
+
+TARGET_INLINE unsigned unpack_4(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
+                                unsigned nbytes, int is_signed, uint64_t *all)
+{
+    const uint64_t ones = 0x0001000100010001u;
+    uint64_t mask = ones * ((1u << width) - 1);
+    unsigned i = 0;
+
+    for (; i + 4 <= n; i += 4) {
+        size_t bit = (size_t)i * width;
+        uint64_t u = _pdep_u64(load_big(bytes + bit / 8) << bit % 8 >> (64 - 4 * width), mask);
+        /* The first number is in the top pair of bytes. */
+        u = u >> 48 | (u >> 16 & 0xffff0000u) | (u << 16 & 0xffff00000000u) | u << 48;
+        *all |= u;
+        if (is_signed)
+            u = (u >> 1 & ones * 0x7fff) ^ (u & ones) * 0xffff;
+        put_4(out + i * nbytes, u, nbytes);
+    }
+    /* Any of the four. */
+    *all = (*all | *all >> 16 | *all >> 32 | *all >> 48) & 0xffff;
+    return i;
+}
+
+#define CALL_BY_TYPE(function, ...)                                                                \
+    switch (2 * nbytes + (is_signed != 0)) {                                                       \
+    case 2:                                                                                        \
+        return function(bytes, n, width, out, 1, 0, ##__VA_ARGS__);                                \
+    case 3:                                                                                        \
+        return function(bytes, n, width, out, 1, 1, ##__VA_ARGS__);                                \
+    case 4:                                                                                        \
+        return function(bytes, n, width, out, 2, 0, ##__VA_ARGS__);                                \
+    case 5:                                                                                        \
+        return function(bytes, n, width, out, 2, 1, ##__VA_ARGS__);                                \
+    case 8:                                                                                        \
+        return function(bytes, n, width, out, 4, 0, ##__VA_ARGS__);                                \
+    case 9:                                                                                        \
+        return function(bytes, n, width, out, 4, 1, ##__VA_ARGS__);                                \
+    case 16:                                                                                       \
+        return function(bytes, n, width, out, 8, 0, ##__VA_ARGS__);                                \
+    default:                                                                                       \
+        return function(bytes, n, width, out, 8, 1, ##__VA_ARGS__);                                \
+    }
+
+TARGET static unsigned unpack_narrow(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
+                                     unsigned nbytes, int is_signed){CALL_BY_TYPE(unpack_8)}
+
+TARGET static unsigned unpack_wide(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
+                                   unsigned nbytes, int is_signed, uint64_t *all)
+{
+    CALL_BY_TYPE(unpack_4, all)
+}
+
+unsigned wharf_rle2_unpack_bmi2(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
+                                unsigned nbytes, int is_signed, uint64_t *all)
+{
+    if (width > 16 || !__builtin_cpu_supports("bmi2") || !__builtin_cpu_supports("avx2"))
+        return 0;
+    if (width < 8 || (width == 8 && (nbytes == 1 || is_signed)))
+        return unpack_narrow(bytes, n, width, out, nbytes, is_signed);
+    if (width < 16 || nbytes <= 2 || is_signed)
+        return unpack_wide(bytes, n, width, out, nbytes, is_signed, all);
+    return 0;
+}
+
+#else
+
+unsigned wharf_rle2_unpack_bmi2(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
+                                unsigned nbytes, int is_signed, uint64_t *all)
+{
+    (void)bytes, (void)n, (void)width, (void)out, (void)nbytes, (void)is_signed, (void)all;
+    return 0;
+}
+
+#endif
