@@ -343,7 +343,7 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 test-unit: $(filter $(patsubst %,$(BUILD)/tests/%_test,$(subst *,%,$(T))),$(unit_bin)) ## unit tests; T=name for one file
 	$(Q)tests/run-tests $(sort $^)
 
-test-integration: all $(VECTORS_BIN) ## tests of the command and the installed library; T=name for one file
+test-integration: all $(VECTORS_BIN) $(STEADY_CLIENT) ## tests of the command and the installed library; T=name for one file
 	$(Q)BUILD=$(BUILD) tests/run-tests $(wildcard tests/integration/$(T)_test.sh tests/integration/$(T)_test.py)
 
 .PHONY: test-systemd
@@ -404,6 +404,11 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) damaged $(DAMAGED_CHECKED)" \
     $(foreach tool,memcheck racecheck initcheck,"$(sanitizer) --tool $(tool) --error-exitcode 9 $(sanitized) vectors tests/vectors")
 gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000"
+# And as the service runs it.
+gpu_runs  += "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) vectors tests/vectors" \
+    "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) check 2000"
+$(BUILD)/restrictions: $(BUILD)/wharfd.service tests/lib/under_unit.py
+	$(Q)tests/lib/under_unit.py compile $< > $@
 gpu_epoch := $(BUILD)/wharf_gpu_epoch
 gpu_runs  += "$(gpu_epoch) check 20000" "$(gpu_epoch) --idle 50 --stay 300 check 20000" \
     "$(gpu_epoch) --per-batch check 5000" \
@@ -413,7 +418,7 @@ gpu_runs += "$(gpu_test) vectors build/vectors.table $(VECTORS)"
 gpu_runs += "$(gpu_test) vectors build/vectors-orc.table build/vectors-orc"
 endif
 
-test-gpu: gpu-programs ## device decoders on a GPU, which must be there; VECTORS=DIR for more
+test-gpu: gpu-programs $(BUILD)/restrictions ## device decoders on a GPU, which must be there; VECTORS=DIR for more
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
 	$(if $(VECTORS),$(Q)tests/lib/orc_vectors.py $(VECTORS) build/vectors-orc > build/vectors-orc.table)
 	$(Q)tests/run-tests -j1 $(gpu_runs)
