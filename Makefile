@@ -267,7 +267,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(unit_main) $(TESTLIB) $(simt_
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) -lcriterion
 
 # A whole daemon with its GPU, for machines with one; with the device's code on the CPU elsewhere.
-DAEMON_TEST_LIBS := -static-libgcc -static-libstdc++ -l:libdeflate.a -l:libz.a -l:libprotobuf-c.a -l:libboost_context.a
+DAEMON_TEST_LIBS := -static-libgcc -static-libstdc++ $(encoder_libs:%=-l:lib%.a) -l:libprotobuf-c.a -l:libboost_context.a -lm
 GPU_DAEMON := $(BUILD)/tests/wharf_gpu_daemon
 $(GPU_DAEMON): $(call obj,$(wildcard tests/gpu/gpu_daemon*.c)) $(TESTLIB) $(SIMT_A) $(LIB_A) | $(DAEMON) $(SIMT_WORKER)
 	$(say) LD $@
