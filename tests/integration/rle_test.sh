@@ -27,12 +27,12 @@ bytes() {
 test_types_say_how_a_stream_is_read() {
     # A run of 0x61 + 3 sevens, and five literals: in zigzag form -4, 1, -2, 2, -4 and -6.
     for type in u8 u16 u32 u64; do
-        { repeat 100 7; printf '%s\n' 2 3 4 7 11; } | values $type > wanted
-        bytes 610007fb020304070b | "$WHARF" decode -c rle1 --type $type --count 105 | cmp - wanted
+        { repeat 100 7; printf '%s\n' 2 3 4 7 11; } | values "$type" > wanted
+        bytes 610007fb020304070b | "$WHARF" decode -c rle1 --type "$type" --count 105 | cmp - wanted
     done
     for type in i8 i16 i32 i64; do
-        { repeat 100 -4; printf '%s\n' 1 -2 2 -4 -6; } | values $type > wanted
-        bytes 610007fb020304070b | "$WHARF" decode -c rle1 --type $type | cmp - wanted
+        { repeat 100 -4; printf '%s\n' 1 -2 2 -4 -6; } | values "$type" > wanted
+        bytes 610007fb020304070b | "$WHARF" decode -c rle1 --type "$type" | cmp - wanted
     done
     printf '%s\n' 23713 43806 57005 48879 | values u16 > wanted
     bytes 5e035ca1ab1edeadbeef | "$WHARF" decode -c rle2 --type u16 --count 4 | cmp - wanted
@@ -52,8 +52,8 @@ test_counts_say_how_many_values_there_are() {
     grep -q 'bad data .*more output than there is room for' message
     bytes ff80 > stream
     for count in 1 5 8; do
-        "$WHARF" decode -c boolrle --count $count < stream > out
-        bytes 0100000000000000 | head -c $count | cmp - out
+        "$WHARF" decode -c boolrle --count "$count" < stream > out
+        bytes 0100000000000000 | head -c "$count" | cmp - out
     done
     expect_status 1 "$WHARF" decode -c boolrle --count 9 < stream > out 2> message
     "$WHARF" decode -c boolrle < stream > out
@@ -65,9 +65,9 @@ test_containers_of_values() {
     seq 0 7 100000 | values i64 > data
     for codec in rle1 rle2; do
         for type in i8 i16 i32 i64 u8 u16 u32 u64; do
-            "$WHARF" pack -f -c $codec --type $type -b 8K -o packed data
+            "$WHARF" pack -f -c "$codec" --type "$type" -b 8K -o packed data
             for engine in cpu reference; do
-                "$WHARF" unpack --engine $engine -o - packed | cmp - data
+                "$WHARF" unpack --engine "$engine" -o - packed | cmp - data
             done
             "$WHARF" unpack -r 30001:777 -o - packed | cmp - <(tail -c +30002 data | head -c 777)
         done
