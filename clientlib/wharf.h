@@ -338,7 +338,8 @@ struct wharf_job {
     uint32_t timeout_us;    /* DEADLINE if it is not finished so long after it was taken up; 0 is no
                                limit.  An embedded handle looks at it before it begins the job */
     uint32_t job_class;     /* enum wharf_class */
-    uint32_t parameter;     /* what the codec says; 0 for codecs that say nothing */
+    uint32_t parameter;     /* of rle1 and rle2 the type of the values, enum wharf_rle_type; 0 for
+                               codecs that say nothing of it */
     uint32_t reserved;      /* 0 */
 };
 #define WHARF_JOB_INIT                                                                             \
