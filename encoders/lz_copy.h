@@ -75,37 +75,72 @@ static inline void wharf_lz_copy_16(uint8_t *to, const uint8_t *from)
     memcpy(to, words, 16);
 }
 
-/*
- * A match of `length` bytes to `op`, which are there, from `distance` bytes before, which are there
- * too; distance is at least 1.  May write the bytes behind it up to out_end.
- */
-static inline void wharf_lz_copy_match(uint8_t *op, size_t distance, size_t length,
-                                       const uint8_t *out_end)
+/* What copies with room to spare may write behind what they are to write. */
+enum { WHARF_LZ_SPARE_NBYTES = 16 };
+
+/* The 16 bytes before op from there to end and at most 15 bytes behind. */
+static inline void wharf_lz_fill_16(uint8_t *op, const uint8_t *end)
 {
-    /* The least multiple of a short distance that is at least 8: what lies so far back is the same,
-     * once eight bytes are there, and does not overlap a step. */
-    static const uint8_t far[8] = {0, 8, 8, 9, 8, 10, 12, 14};
+    uint64_t words[2];
+
+    memcpy(words, op - 16, 16);
+    for (; op < end; op += 16)
+        memcpy(op, words, 16);
+}
+
+/* Literals, at least one, that have as much to spare in front of both ends. */
+static inline void wharf_lz_copy_quickly(uint8_t *op, const uint8_t *ip, size_t length)
+{
+    wharf_lz_copy_16(op, ip);
+    for (size_t i = 16; i < length; i += 16)
+        wharf_lz_copy_16(op + i, ip + i);
+}
+
+/*
+ * A match of `length` bytes to `op` from `distance` bytes before, which are there; distance is at
+ * least 1.  There is room to spare behind it.
+ */
+static inline void wharf_lz_match_quickly(uint8_t *op, size_t distance, size_t length)
+{
+    /* The least multiples of a short distance that are at least 8, and 16: what lies so far back is
+     * the same, once so many bytes are there, and a step does not overlap it. */
+    static const uint8_t far_8[8] = {0, 8, 8, 9, 8, 10, 12, 14};
+    static const uint8_t far_16[16] = {0,  16, 16, 18, 16, 20, 18, 21,
+                                       16, 18, 20, 22, 24, 26, 28, 30};
     const uint8_t *from = op - distance;
     uint8_t *end = op + length;
 
-    if ((size_t)(out_end - op) < length + 16) {
-        while (op < end)
-            *op++ = *from++;
+    if (distance < 16) {
+        if (distance < 8)
+            for (unsigned i = 0; i < 8; i++)
+                op[i] = from[i];
+        else
+            wharf_lz_copy_8(op, from);
+        wharf_lz_copy_8(op + 8, op + 8 - (distance < 8 ? far_8[distance] : distance));
+        op += 16;
+        from = op - far_16[distance];
+        if (far_16[distance] == 16) {
+            /* The same 16 bytes again and again: without waiting for what was just stored. */
+            wharf_lz_fill_16(op, end);
+            return;
+        }
+    }
+    for (; op < end; op += 16, from += 16)
+        wharf_lz_copy_16(op, from);
+}
+
+/* The same with no room to spare, if need be. */
+static inline void wharf_lz_copy_match(uint8_t *op, size_t distance, size_t length,
+                                       const uint8_t *out_end)
+{
+    const uint8_t *from = op - distance;
+
+    if ((size_t)(out_end - op) >= length + WHARF_LZ_SPARE_NBYTES) {
+        wharf_lz_match_quickly(op, distance, length);
         return;
     }
-    if (distance >= 16) {
-        for (; op < end; op += 16, from += 16)
-            wharf_lz_copy_16(op, from);
-        return;
-    }
-    if (distance < 8) {
-        for (unsigned i = 0; i < 8; i++)
-            op[i] = from[i];
-        op += 8;
-        from = op - far[distance];
-    }
-    for (; op < end; op += 8, from += 8)
-        wharf_lz_copy_8(op, from);
+    while (length-- > 0)
+        *op++ = *from++;
 }
 
 /* The same of any length, with questions in between.  Returns what wharf_decode_poll does. */

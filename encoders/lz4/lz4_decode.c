@@ -110,14 +110,19 @@ static struct end take_sequence(struct wharf_lz *lz, struct place *at)
 }
 
 /*
- * What a sequence without length bytes, of at most 14 literals and a match of 18, and the copies of
- * 16 bytes and of 18 and 14 more that are made of it, read and write at most.
+ * What a sequence with at most one length byte for literals and match each reads and writes at
+ * most, with what its copies take to spare.
  */
-enum { QUICK_IN_NBYTES = 1 + 16 + 2, QUICK_OUT_NBYTES = 14 + 18 + 16 };
+enum {
+    QUICK_LITERALS = WHARF_LZ4_MORE + 254,
+    QUICK_MATCH = WHARF_LZ4_MORE + WHARF_LZ4_MATCH_MIN + 254,
+    QUICK_IN_NBYTES = 1 + 1 + QUICK_LITERALS + WHARF_LZ_SPARE_NBYTES + 2 + 1,
+    QUICK_OUT_NBYTES = QUICK_LITERALS + QUICK_MATCH + WHARF_LZ_SPARE_NBYTES,
+};
 
 /*
- * Sequences without length bytes, while both ends are far; stops in front of any other, and of
- * whatever is not in order.  So none of them is the last.
+ * Such sequences, while both ends are far; stops in front of any other, and of whatever is not in
+ * order.  So none of them is the last.
  */
 static void take_quick_sequences(const struct wharf_lz *lz, struct place *ret_at,
                                  const uint8_t *in_limit, const uint8_t *out_limit)
@@ -125,21 +130,27 @@ static void take_quick_sequences(const struct wharf_lz *lz, struct place *ret_at
     struct place at = *ret_at;
 
     while (at.ip < in_limit && at.op < out_limit) {
-        unsigned token = *at.ip, n = token >> 4, length = (token & 15) + WHARF_LZ4_MATCH_MIN;
-        if (n == WHARF_LZ4_MORE || length == WHARF_LZ4_MORE + WHARF_LZ4_MATCH_MIN)
-            break;
-        size_t distance = wharf_load_le16(at.ip + 1 + n);
+        const uint8_t *ip = at.ip;
+        unsigned token = *ip++;
+        size_t n = token >> 4, length = (token & 15) + WHARF_LZ4_MATCH_MIN;
+        if (n == WHARF_LZ4_MORE) {
+            n += *ip++;
+            if (n > QUICK_LITERALS)
+                break;
+        }
+        wharf_lz_copy_quickly(at.op, ip, n);
         uint8_t *op = at.op + n;
+        size_t distance = wharf_load_le16(ip + n);
+        ip += n + 2;
+        if (length == WHARF_LZ4_MORE + WHARF_LZ4_MATCH_MIN) {
+            length += *ip++;
+            if (length > QUICK_MATCH)
+                break;
+        }
         if (distance - 1 >= (size_t)(op - lz->out))
             break;
-        wharf_lz_copy_16(at.op, at.ip + 1);
-        if (distance >= 18) {
-            wharf_lz_copy_16(op, op - distance);
-            memcpy(op + 16, op + 16 - distance, 2);
-        } else {
-            wharf_lz_copy_match(op, distance, length, lz->out_end);
-        }
-        at.ip += 3 + n;
+        wharf_lz_match_quickly(op, distance, length);
+        at.ip = ip;
         at.match = op;
         at.op = op + length;
     }

@@ -112,7 +112,10 @@ static uint32_t take_element(struct wharf_lz *lz, struct place *at, uint32_t *re
 
 /* What an element without bytes that say how many literals there are reads and writes at most, in
  * steps of 16. */
-enum { QUICK_IN_NBYTES = 1 + 64, QUICK_OUT_NBYTES = 64 + 16 };
+enum {
+    QUICK_IN_NBYTES = 1 + 64 + WHARF_LZ_SPARE_NBYTES,
+    QUICK_OUT_NBYTES = 64 + WHARF_LZ_SPARE_NBYTES,
+};
 
 /*
  * Matches and literals while both ends are far; stops in front of literals that are more than 60,
@@ -129,9 +132,7 @@ static void take_quick_elements(const struct wharf_lz *lz, struct place *ret_at,
             unsigned n = 1 + (tag >> 2);
             if (n > WHARF_SNAPPY_MORE)
                 break;
-            wharf_lz_copy_16(at.op, at.ip + 1);
-            for (unsigned i = 16; i < n; i += 16)
-                wharf_lz_copy_16(at.op + i, at.ip + 1 + i);
+            wharf_lz_copy_quickly(at.op, at.ip + 1, n);
             at.ip += 1 + n;
             at.op += n;
             continue;
@@ -140,7 +141,7 @@ static void take_quick_elements(const struct wharf_lz *lz, struct place *ret_at,
         size_t distance = (wharf_load_le32(at.ip + 1) & match.mask) | match.high;
         if (distance - 1 >= (size_t)(at.op - lz->out))
             break;
-        wharf_lz_copy_match(at.op, distance, match.length, lz->out_end);
+        wharf_lz_match_quickly(at.op, distance, match.length);
         at.ip += 1 + match.nbytes;
         at.op += match.length;
     }
