@@ -210,6 +210,17 @@ static void count_hang(const struct wharf_gate *gate, struct wharf_tenant *tenan
     tenant->n_hung_gates++;
 }
 
+/* Asks it no more; its pidfd tells when it is gone. */
+static void retire(struct wharf_gate *gate)
+{
+    struct process *process = WHARF_STEAL(gate->process);
+
+    kill(process->pid, SIGKILL);
+    wharf_loop_remove(gate->server->loop, &process->source);
+    process->source.fd = wharf_close_fd(process->source.fd);
+    wharf_list_append(&gate->killed, &process->link);
+}
+
 /* It hangs in what the client sent: another one takes its place.  It stays a debt of the tenant's
  * until it is gone, which can take as long as the client's file server likes. */
 static void on_timeout(struct wharf_timer *timer)
@@ -220,29 +231,36 @@ static void on_timeout(struct wharf_timer *timer)
 
     wharf_log_client(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = gate->tenant->name},
                      "a descriptor hung the gate process %d, which is replaced", (int)process->pid);
-    kill(process->pid, SIGKILL);
-    wharf_loop_remove(server->loop, &process->source);
-    process->source.fd = wharf_close_fd(process->source.fd);
-    wharf_list_append(&gate->killed, &process->link);
+    retire(gate);
     wharf_front_enter(&server->front);
     process->blamed = gate->tenant;
     count_hang(gate, process->blamed);
     wharf_front_leave(&server->front);
-    gate->process = NULL;
     fail_asked(gate, EBADF, "looking at the descriptor took too long");
     ask_next(gate);
 }
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
-static int ask(struct wharf_gate *gate, struct wharf_connection *connection)
+static int send_to_process(struct wharf_gate *gate, const struct wharf_connection *connection)
 {
     static const uint8_t byte;
     int r = gate->process ? 0 : process_new(gate);
 
-    if (r < 0)
-        return r;
-    r = wharf_control_send(gate->process->source.fd, &byte, 1, &connection->fd, 1, MSG_DONTWAIT);
+    return r < 0 ? r
+                 : wharf_control_send(gate->process->source.fd, &byte, 1, &connection->fd, 1,
+                                      MSG_DONTWAIT);
+}
+
+static int ask(struct wharf_gate *gate, struct wharf_connection *connection)
+{
+    int r = send_to_process(gate, connection);
+
+    /* It has died, and nobody was told yet. */
+    if (r == -EPIPE || r == -ECONNRESET) {
+        retire(gate);
+        r = send_to_process(gate, connection);
+    }
     if (r < 0)
         return r;
     set_asked(gate, connection);

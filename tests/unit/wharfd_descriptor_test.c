@@ -23,6 +23,7 @@
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_fuse.h"
 #include "tests/lib/test_innocent.h"
+#include "tests/lib/test_random.h"
 
 #define MiB ((uint64_t)1 << 20)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
@@ -389,4 +390,57 @@ Test(wharfd_descriptor, files_that_hang_where_none_belong)
     test_fuse_stop(&fuse);
     waitpid(pid, NULL, 0);
     test_innocent_finish(&scene);
+}
+
+/* ---- the gate dies ------------------------------------------------------------------------- */
+
+/* The daemon's only child, or 0. */
+static pid_t gate_of(const struct test_wharfd *wharfd)
+{
+    char path[64];
+    int pid = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)wharfd->pid, (int)wharfd->pid);
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%d", &pid) != 1)
+        pid = 0;
+    if (file)
+        fclose(file);
+    return pid;
+}
+
+/* Whose packet it had is closed, others notice nothing, and there is a new one when it is needed.
+ */
+static void kill_gates(void)
+{
+    struct test_random random = {8};
+    unsigned n_good = 0;
+
+    for (unsigned i = 0; i < 60; i++) {
+        struct test_client *client = test_client_start(scene.wharfd.socket, 4, 4096);
+        int fd = test_memfd(4096, SEALS);
+        int r = test_client_register(client, 1, fd, 4096, false);
+        pid_t gate = gate_of(&scene.wharfd);
+        if (r == 0 && gate) {
+            /* Before, while or after it looks at the next one. */
+            if (test_random_one_in(&random, 2))
+                kill(gate, SIGKILL);
+            else
+                kill(gate, SIGTERM);
+            usleep((useconds_t)test_random_below(&random, 300));
+            r = test_client_register(client, 2, fd, 4096, false);
+        }
+        cr_assert(r == 0 || r == -EPIPE || r == -EIO, "%d (%s)", r, client->error);
+        n_good += r == 0;
+        close(fd);
+        test_client_free(client);
+        test_innocent_check(&scene);
+    }
+    cr_assert_gt(n_good, 0);
+    register_good_memory(scene.wharfd.socket);
+}
+
+Test(wharfd_descriptor, gates_that_are_killed_come_again)
+{
+    test_innocent_both_ways(&scene, kill_gates);
 }
