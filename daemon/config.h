@@ -33,6 +33,7 @@ struct wharf_quota {
 #define WHARF_QUOTA_N_MEMBERS (sizeof(struct wharf_quota) / sizeof(uint64_t))
 
 enum wharf_config_io { WHARF_IO_AUTO, WHARF_IO_URING, WHARF_IO_EPOLL };
+enum wharf_config_gpu_output { WHARF_GPU_OUTPUT_KERNEL, WHARF_GPU_OUTPUT_COPY };
 enum wharf_config_gpu { WHARF_GPU_AUTO, WHARF_GPU_CUDA, WHARF_GPU_SIMT, WHARF_GPU_NONE };
 enum wharf_config_tenant { WHARF_TENANT_BY_PEER, WHARF_TENANT_BY_SOCKET };
 
@@ -73,6 +74,8 @@ struct wharf_config {
     char gpu_worker[256];
     uint64_t gpu_device;
     uint64_t gpu_share_percent;
+    uint64_t gpu_output; /* enum wharf_config_gpu_output */
+    uint64_t gpu_staging_nbytes;
     uint64_t gpu_chunk_nbytes;
     uint64_t gpu_memory_nbytes;
     uint64_t gpu_spare_nbytes;

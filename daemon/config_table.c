@@ -51,6 +51,12 @@ static const struct wharf_setting_choice gpu_engines[] = {
     {NULL, 0},
 };
 
+static const struct wharf_setting_choice gpu_outputs[] = {
+    {"kernel", WHARF_GPU_OUTPUT_KERNEL},
+    {"copy", WHARF_GPU_OUTPUT_COPY},
+    {NULL, 0},
+};
+
 static const struct wharf_setting_choice tenant_kinds[] = {
     {"peer", WHARF_TENANT_BY_PEER},
     {"socket", WHARF_TENANT_BY_SOCKET},
@@ -125,6 +131,12 @@ const struct wharf_setting wharf_settings[] = {
      "The largest chunk, in or out, that is decoded on the GPU.  Each of its some thousand warps "
      "takes "
      "twice this of its memory."},
+    {"gpu", "output", CHOICE, AT_START, DAEMON(gpu_output), "kernel", 0, 0, gpu_outputs,
+     "Who takes outputs to the clients' memory: the kernel itself, or the copy engine where they "
+     "are "
+     "of 16 KiB or more."},
+    {"gpu", "staging", BYTES, AT_START, DAEMON(gpu_staging_nbytes), "512M", MiB, TiB, NULL,
+     "The GPU's memory for outputs that the copy engine takes."},
     {"gpu", "memory", BYTES, RELOADS, DAEMON(gpu_memory_nbytes), "8G", 0, 1024 * TiB, NULL,
      "The most memory of clients that is pinned for the GPU; jobs elsewhere run on the CPU."},
     {"gpu", "spare", BYTES, RELOADS, DAEMON(gpu_spare_nbytes), "256M", 0, 1024 * TiB, NULL,

@@ -37,6 +37,7 @@ struct wharf_gpu_view {
     uint64_t in_flight_ns;  /* the time that warps will take for them, all together */
     uint64_t pinned_nbytes; /* memory of clients that it has */
     uint64_t n_ended;       /* workers that have ended */
+    uint64_t n_copied;      /* chunks whose output the copy engine took */
     uint64_t n_lost;        /* chunks that they had then */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpu_items.c: work to the worker and back. */
+#include <limits.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -40,6 +41,7 @@ void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend)
 {
     wharf_segment_free(&backend->queue);
     wharf_segment_free(&backend->proof.memory);
+    free(backend->staging.free_places);
     wharf_cpu_buffer_deinit(&backend->buffer);
     free(backend->items);
     free(backend->pieces);
@@ -59,6 +61,58 @@ int wharf_gpu_items_begin(struct wharf_gpu_backend *backend)
     wharf_work_reaper_init(&backend->done, backend->submitter.queue.done, WHARF_GPU_N_ENTRIES);
     wharf_work_reaper_init(&backend->moved, backend->submitter.queue.moved, WHARF_GPU_N_ENTRIES);
     return 0;
+}
+
+/* ---- outputs that are copied ---------------------------------------------------------------- */
+
+/* Smaller ones are not worth a copy of their own, which costs a microsecond or two. */
+#define LEAST_COPIED_NBYTES 16384u
+/* Alignment of places. */
+#define PLACE_ALIGN 256u
+
+uint64_t wharf_gpu_staging_nbytes(const struct wharf_gpu_backend *backend)
+{
+    const struct wharf_config *config = &backend->front->config;
+
+    return config->gpu_output == WHARF_GPU_OUTPUT_COPY ? config->gpu_staging_nbytes : 0;
+}
+
+int wharf_gpu_staging_begin(struct wharf_gpu_backend *backend, uint64_t address)
+{
+    struct wharf_gpu_staging *staging = &backend->staging;
+    uint64_t nbytes = wharf_gpu_staging_nbytes(backend);
+
+    staging->address = nbytes ? address : 0;
+    if (!staging->address)
+        return 0;
+    staging->place_nbytes =
+        (backend->front->config.gpu_chunk_nbytes + PLACE_ALIGN - 1) & ~(uint64_t)(PLACE_ALIGN - 1);
+    uint64_t n = nbytes / staging->place_nbytes;
+    if (n > WHARF_GPU_N_ENTRIES)
+        n = WHARF_GPU_N_ENTRIES;
+    if (!staging->free_places)
+        staging->free_places = malloc(WHARF_GPU_N_ENTRIES * sizeof(*staging->free_places));
+    if (!staging->free_places)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++)
+        staging->free_places[i] = i + 1;
+    staging->n_free = (uint32_t)n;
+    return 0;
+}
+
+/* A place for an output, or 0: the kernel writes it. */
+static uint32_t take_place(struct wharf_gpu_staging *staging, const struct wharf_work_item *item)
+{
+    if (!staging->address || staging->n_free == 0 || item->dst_nbytes < LEAST_COPIED_NBYTES ||
+        item->dst_nbytes > staging->place_nbytes)
+        return 0;
+    return staging->free_places[--staging->n_free];
+}
+
+static void give_place(struct wharf_gpu_staging *staging, uint32_t place)
+{
+    if (place)
+        staging->free_places[staging->n_free++] = place;
 }
 
 /* ---- back from the worker ------------------------------------------------------------------ */
@@ -116,6 +170,9 @@ static bool take_completion(struct wharf_gpu_backend *backend,
         .in_nbytes = completion->in_nbytes,
         .out_nbytes = completion->out_nbytes,
     };
+    give_place(&backend->staging, item->staging);
+    item->was_copied = item->staging && completion->result == WHARF_OK;
+    item->staging = 0;
     /* Its part of what the piece was estimated to take. */
     uint64_t part_ns = item->piece->warp_ns / item->piece->n_left;
     item->piece->warp_ns -= part_ns;
@@ -167,6 +224,7 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
         wharf_piece_take_outcome(piece, i, item->engine, &item->outcome);
         warp_ns += item->took_ns;
         is_of_gpu = is_of_gpu && item->engine == backend->engine;
+        backend->front->gpu_view.n_copied += item->was_copied;
         *item = (struct wharf_gpu_item){.piece = NULL};
     }
     piece->ended_ns = now_ns;
@@ -260,11 +318,18 @@ static void submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_piec
         .opcode = (uint8_t)wharf_gpu_opcode(&gpu_piece->piece.job->submission),
         .output = WHARF_WORK_TO_HOST,
     };
+    uint32_t place = take_place(&backend->staging, &item);
+
+    if (place) {
+        item.output = WHARF_WORK_TO_STAGING;
+        item.staging = backend->staging.address + (place - 1) * backend->staging.place_nbytes;
+    }
     uint32_t index = wharf_work_submit(&backend->submitter, &item);
 
     *wharf_gpu_item_at(backend, index) = (struct wharf_gpu_item){
         .piece = gpu_piece,
         .attempt = item.attempt,
+        .staging = place,
         .src_nbytes = item.src_nbytes,
         .dst_nbytes = item.dst_nbytes,
     };
@@ -381,5 +446,6 @@ bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_
 void wharf_gpu_items_publish(struct wharf_gpu_backend *backend)
 {
     if (backend->queue.address && wharf_work_publish(&backend->submitter))
-        syscall(SYS_futex, &backend->submitter.queue.front->tail, FUTEX_WAKE, 1, NULL, NULL, 0);
+        syscall(SYS_futex, &backend->submitter.queue.front->tail, FUTEX_WAKE, INT_MAX, NULL, NULL,
+                0);
 }

@@ -50,7 +50,9 @@ struct wharf_gpu_piece {
 struct wharf_gpu_item {
     struct wharf_gpu_piece *piece; /* NULL: the place is free */
     uint32_t attempt;
+    uint32_t staging; /* its place in the device's memory, counted from 1; 0: none */
     bool is_done;
+    bool was_copied;
     uint8_t engine; /* enum wharf_engine: what gave the outcome */
     uint32_t src_nbytes, dst_nbytes;
     struct wharf_outcome outcome;
@@ -77,6 +79,14 @@ struct wharf_gpu_proof {
     /* Measured. */
     uint64_t latency_ns;
     uint32_t ns_per_kib[WHARF_N_CODECS];
+};
+
+/* Places in the device's memory for outputs that the copy engine takes from there. */
+struct wharf_gpu_staging {
+    uint64_t address; /* 0: there are none */
+    uint64_t place_nbytes;
+    uint32_t *free_places; /* counted from 1 */
+    uint32_t n_free;
 };
 
 struct wharf_gpu_backend {
@@ -123,6 +133,7 @@ struct wharf_gpu_backend {
     struct wharf_cpu_buffer buffer;
 
     struct wharf_gpu_proof proof;
+    struct wharf_gpu_staging staging;
 
     uint32_t n_asked;         /* registrations that are not answered */
     uint64_t pinned_nbytes;   /* of memory that the worker has or was asked to have */
@@ -173,6 +184,10 @@ void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend);
 
 /* A new worker's queue. */
 int wharf_gpu_items_begin(struct wharf_gpu_backend *backend);
+
+/* What the copy engine is given, 0 if nothing; and where the device has it. */
+uint64_t wharf_gpu_staging_nbytes(const struct wharf_gpu_backend *backend);
+int wharf_gpu_staging_begin(struct wharf_gpu_backend *backend, uint64_t address);
 
 /* Takes what has been completed; without the lock.  Returns whether there was anything. */
 bool wharf_gpu_items_reap(struct wharf_gpu_backend *backend, uint64_t now_ns);

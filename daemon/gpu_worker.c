@@ -65,6 +65,7 @@ static int set_up(struct wharf_gpu_backend *backend)
                 .has_faults = wharf_gpu_has_faults,
                 .idle_ns = config->gpu_idle_ns,
                 .stay_ns = config->gpu_stay_ns,
+                .staging_nbytes = wharf_gpu_staging_nbytes(backend),
             },
     };
 
@@ -120,7 +121,9 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
     gpu->in_flight_ns = 0;
     wharf_front_leave(front);
     snprintf(backend->device, sizeof(backend->device), "%.63s", ready->device);
-    int r = wharf_gpu_prove_begin(backend);
+    int r = wharf_gpu_staging_begin(backend, ready->staging);
+    if (r == 0)
+        r = wharf_gpu_prove_begin(backend);
     if (r < 0)
         wharf_gpu_worker_kill(backend, strerrordesc_np(-r));
     else

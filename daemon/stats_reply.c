@@ -218,6 +218,7 @@ COPY(copy_gpu_latency, 1e-9 * (double)server->front.gpu_view.latency_ns)
 COPY(copy_gpu_items, server->front.gpu_view.n_in_flight)
 COPY(copy_gpu_pinned, server->front.gpu_view.pinned_nbytes)
 COPY(copy_gpu_ended, server->front.gpu_view.n_ended)
+COPY(copy_gpu_copied, server->front.gpu_view.n_copied)
 COPY(copy_gpu_lost, server->front.gpu_view.n_lost)
 COPY(copy_connections, tenant->used.n_connections)
 COPY(copy_descriptors, tenant->used.n_descriptors)
@@ -294,6 +295,8 @@ static const struct family families[] = {
      add_value},
     {"wharf_gpu_workers_ended_total", "Workers that ended.", COUNTER, OF_DAEMON, copy_gpu_ended,
      add_value},
+    {"wharf_gpu_copied_chunks_total", "Chunks whose output the copy engine took.", COUNTER,
+     OF_DAEMON, copy_gpu_copied, add_value},
     {"wharf_gpu_lost_chunks_total", "Chunks that the CPU took over from them.", COUNTER, OF_DAEMON,
      copy_gpu_lost, add_value},
     {"wharf_connections", "Connections.", GAUGE, OF_TENANT, copy_connections, add_value},

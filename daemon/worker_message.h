@@ -36,21 +36,23 @@ enum wharf_worker_kind {
 };
 
 struct wharf_worker_setup {
-    char version[16];      /* WHARF_VERSION */
-    uint32_t engine;       /* enum wharf_engine: GPU or SIMT */
-    uint32_t device;       /* number of the GPU */
-    uint32_t share;        /* percent of its multiprocessors */
-    uint32_t n_entries;    /* of the queue */
-    uint32_t chunk_nbytes; /* the most that a chunk may have, in or out */
-    uint32_t has_faults;   /* not 0: items may ask for faults, for tests */
-    uint64_t idle_ns;      /* the kernel leaves when there was no work for so long */
-    uint64_t stay_ns;      /* or after so long in any case */
+    char version[16];        /* WHARF_VERSION */
+    uint32_t engine;         /* enum wharf_engine: GPU or SIMT */
+    uint32_t device;         /* number of the GPU */
+    uint32_t share;          /* percent of its multiprocessors */
+    uint32_t n_entries;      /* of the queue */
+    uint32_t chunk_nbytes;   /* the most that a chunk may have, in or out */
+    uint32_t has_faults;     /* not 0: items may ask for faults, for tests */
+    uint64_t idle_ns;        /* the kernel leaves when there was no work for so long */
+    uint64_t stay_ns;        /* or after so long in any case */
+    uint64_t staging_nbytes; /* of device memory for outputs that are copied; 0: none are */
 };
 
 struct wharf_worker_ready {
     char device[64];        /* for people */
     uint64_t codecs;        /* bit i: it decodes codec i */
     uint64_t device_nbytes; /* taken from the device's memory */
+    uint64_t staging;       /* where the device has it */
     uint32_t n_warps;       /* that decode at the same time */
     uint32_t reserved;      /* 0 */
 };

@@ -3,9 +3,10 @@
  * worker.h: wharfd-gpu, the process that owns the GPU; and wharfd-simt, the same without one.
  *
  * Its main thread talks to the front and registers memory; another one starts kernels and waits for
- * them.  It sees neither clients nor their sockets: only memory, by memfds that the front has
- * looked at, and items, which the front has checked.  When anything goes wrong it says what and
- * ends: the front takes its work over and starts another one.
+ * them, and a third one, if it is wanted, copies outputs.  It sees neither clients nor their
+ * sockets: only memory, by memfds that the front has looked at, and items, which the front has
+ * checked.  When anything goes wrong it says what and ends: the front takes its work over and
+ * starts another one.
  */
 #ifndef WHARF_DAEMON_GPU_WORKER_H
 #define WHARF_DAEMON_GPU_WORKER_H
@@ -18,6 +19,7 @@
 #include "daemon/segment.h"
 #include "daemon/worker_message.h"
 #include "kernels/epoch.h"
+#include "kernels/work_mover.h"
 #include "kernels/work_queue_ops.h"
 
 struct wharf_worker {
@@ -27,12 +29,14 @@ struct wharf_worker {
     struct wharf_segment queue_memory;
     struct wharf_work_queue queue;
     struct wharf_list memories;
-    pthread_t runner;
+    pthread_t runner, copier;
+    struct wharf_work_mover *mover; /* NULL: kernels write all outputs themselves */
 
     pthread_mutex_t lock; /* of what both threads look at */
     pthread_cond_t changed;
-    bool wants_park; /* no kernel may be there */
-    bool is_parked;  /* and none is, nor will be */
+    bool wants_park;    /* no kernel may be there, nor a copy under way */
+    unsigned n_parked;  /* threads that see to that */
+    unsigned n_threads; /* of the two that are there */
 };
 
 /* Sends a message to the front; ends the process if the front is gone. */
@@ -43,7 +47,7 @@ _Noreturn void wharf_worker_fail(int status, int error, const char *what, const 
 
 /* ---- worker_run.c -------------------------------------------------------------------------- */
 
-/* Starts the thread that starts kernels. */
+/* Starts the thread that starts kernels and, if there is a mover, the one that copies. */
 void wharf_worker_run(struct wharf_worker *worker);
 
 /* Returns when no kernel is there, nor will be until it is told to go on. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_run.c: the thread that starts kernels and waits for them. */
+/* worker_run.c: the thread that starts kernels and waits for them, and the one that copies. */
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,9 +19,9 @@ static void sleep_on(const struct wharf_work_queue *queue, uint32_t tail)
     syscall(SYS_futex, &queue->front->tail, FUTEX_WAIT, tail, &longest_sleep, NULL, 0);
 }
 
-static void wake_runner(const struct wharf_work_queue *queue)
+static void wake_threads(const struct wharf_work_queue *queue)
 {
-    syscall(SYS_futex, &queue->front->tail, FUTEX_WAKE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, &queue->front->tail, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 static bool wants_park(struct wharf_worker *worker)
@@ -27,15 +29,15 @@ static bool wants_park(struct wharf_worker *worker)
     return __atomic_load_n(&worker->wants_park, __ATOMIC_ACQUIRE);
 }
 
-/* No kernel is there: says so, and waits until one may be again. */
+/* No kernel is there, or no copy under way: says so, and waits until one may be again. */
 static void stay_parked(struct wharf_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    worker->is_parked = true;
+    worker->n_parked++;
     pthread_cond_broadcast(&worker->changed);
     while (worker->wants_park)
         pthread_cond_wait(&worker->changed, &worker->lock);
-    worker->is_parked = false;
+    worker->n_parked--;
     pthread_mutex_unlock(&worker->lock);
 }
 
@@ -67,13 +69,53 @@ static void *run(void *data)
     return NULL;
 }
 
-void wharf_worker_run(struct wharf_worker *worker)
+/* Between two looks at outputs that wait and copies that are under way. */
+static const struct timespec short_sleep = {.tv_nsec = 10000};
+
+/* Outputs come while a kernel is there; when it has left and all are copied, none come until the
+ * next one. */
+static void *copy(void *data)
 {
-    int r = pthread_create(&worker->runner, NULL, run, worker);
+    struct wharf_worker *worker = data;
+    const struct wharf_work_queue *queue = &worker->queue;
+
+    /* Sleeps as short as that are otherwise rounded up to 50 us. */
+    prctl(PR_SET_TIMERSLACK, 1000);
+    for (;;) {
+        uint32_t tail = __atomic_load_n(&queue->front->tail, __ATOMIC_ACQUIRE);
+        uint32_t state = __atomic_load_n(&queue->kernel->state, __ATOMIC_ACQUIRE);
+        bool may_come = WHARF_WORK_STATE_OF(state) == WHARF_WORK_RUNNING ||
+                        WHARF_WORK_STATE_OF(state) == WHARF_WORK_LEAVING;
+        int busy = wharf_work_mover_step(worker->mover, NULL);
+        if (busy < 0)
+            wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -busy, "copying outputs",
+                              worker->ops->error_text());
+        if (busy || may_come)
+            nanosleep(&short_sleep, NULL);
+        else if (wants_park(worker))
+            stay_parked(worker);
+        else
+            sleep_on(queue, tail);
+    }
+    return NULL;
+}
+
+static void start_thread(struct wharf_worker *worker, pthread_t *thread, void *(*work)(void *),
+                         const char *name)
+{
+    int r = pthread_create(thread, NULL, work, worker);
 
     if (r != 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, r, "starting a thread", "");
-    pthread_setname_np(worker->runner, "wharf-kernels");
+    pthread_setname_np(*thread, name);
+}
+
+void wharf_worker_run(struct wharf_worker *worker)
+{
+    worker->n_threads = worker->mover ? 2 : 1;
+    start_thread(worker, &worker->runner, run, "wharf-kernels");
+    if (worker->mover)
+        start_thread(worker, &worker->copier, copy, "wharf-copies");
 }
 
 void wharf_worker_park(struct wharf_worker *worker)
@@ -81,8 +123,8 @@ void wharf_worker_park(struct wharf_worker *worker)
     wharf_work_park(&worker->queue, 1);
     pthread_mutex_lock(&worker->lock);
     __atomic_store_n(&worker->wants_park, true, __ATOMIC_RELEASE);
-    while (!worker->is_parked) {
-        /* It may be about to sleep, having looked before: then it has to be woken again. */
+    while (worker->n_parked < worker->n_threads) {
+        /* One may be about to sleep, having looked before: then it has to be woken again. */
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += 1000000;
@@ -90,7 +132,7 @@ void wharf_worker_park(struct wharf_worker *worker)
             until.tv_nsec -= 1000000000;
             until.tv_sec++;
         }
-        wake_runner(&worker->queue);
+        wake_threads(&worker->queue);
         pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
     }
     pthread_mutex_unlock(&worker->lock);

@@ -61,6 +61,15 @@ static double chunks_of(const char *engine)
     return n;
 }
 
+static double metric(const char *name, const char *label)
+{
+    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
+    double value = test_client_metric(client, name, "", label);
+
+    test_client_free(client);
+    return value;
+}
+
 static void expect_storm(struct test_storm *storm)
 {
     cr_assert_eq(test_storm_run(storm), 0, "%s", storm->error);
@@ -91,6 +100,33 @@ Test(wharfd_gpu, storm_through_the_worker)
     wharf_close(wharf);
     cr_expect_gt(chunks_of("simt"), 500);
     cr_expect_eq(chunks_of("cpu"), -1);
+    test_chunks_deinit(&chunks);
+    finish();
+}
+
+/* Outputs of 16 KiB and more, left in the device's memory for the copy engine; more of them than
+ * there is room for there, and smaller ones among them. */
+Test(wharfd_gpu, storm_through_the_copy_engine)
+{
+    struct test_chunks chunks;
+
+    start("output = copy\nstaging = 1M\n");
+    test_chunks_init(&chunks, 8, 60, 30000, 8);
+    struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, 64);
+    struct test_storm storm = {
+        .wharf = wharf,
+        .chunks = &chunks,
+        .seed = 1,
+        .n_jobs = 200,
+        .n_in_flight = 16,
+        .batch_one_in = 8,
+        .cancel_one_in = 10,
+        .limit_s = 60,
+    };
+    expect_storm(&storm);
+    wharf_close(wharf);
+    cr_expect_eq(chunks_of("cpu"), -1);
+    cr_expect_gt(metric("wharf_gpu_copied_chunks_total", NULL), 20);
     test_chunks_deinit(&chunks);
     finish();
 }
@@ -169,15 +205,6 @@ Test(wharfd_gpu, pinned_memory_has_a_budget)
         wharf_close(handles[i]);
     test_chunks_deinit(&chunks);
     finish();
-}
-
-static double metric(const char *name, const char *label)
-{
-    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
-    double value = test_client_metric(client, name, "", label);
-
-    test_client_free(client);
-    return value;
 }
 
 /* A session of a size that was asked for before gets memory that is pinned already. */
