@@ -17,7 +17,7 @@ enum { WHARF_RLE_FILL_NBYTES = 16 };
     {                                                                                              \
         enum { N = 8 * WHARF_RLE_FILL_NBYTES / nbits };                                            \
         typedef uint##nbits##_t block __attribute__((vector_size(WHARF_RLE_FILL_NBYTES)));         \
-        block values;                                                                              \
+        block values = {0};                                                                        \
         for (unsigned i = 0; i < N; i++)                                                           \
             values[i] = (uint##nbits##_t)(base + i * delta);                                       \
         for (unsigned i = 0; i < n; i += N) {                                                      \
