@@ -326,6 +326,7 @@ ifneq ($(VECTORS),)
 vector_runs += $(foreach v,asan release,"build/$(v)/tests/vectors build/vectors.table $(VECTORS)")
 vector_runs += $(foreach v,asan release,"build/$(v)/tests/vectors build/vectors-orc.table build/vectors-orc")
 vector_runs += "tests/integration/cat_vectors.py $(VECTORS)"
+vector_runs += "tests/integration/rans_vectors.py $(VECTORS)"
 endif
 
 test: deps ## install what is missing, then run all tests that need no GPU; VECTORS=DIR for more

@@ -114,7 +114,8 @@ const struct wharf_cli_command wharf_cli_decode = {
             "  -c, --codec C        deflate, zlib, gzip (all members), lz4 (a block), snappy\n"
             "                       (raw), stored, or run lengths of ORC: rle1, rle2,\n"
             "                       byterle, boolrle\n"
-            "      --type T         of rle1 and rle2: i8 to i64 (signed coding) or u8 to u64\n"
+            "      --type T         of rle1 and rle2: i8 to i64 (signed coding) or u8 to u64;\n"
+            "                       of rans: u8 (the default) or u16\n"
             "      --count N        fail unless there are N values; boolrle needs it unless\n"
             "                       they are a multiple of 8\n"
             "      --max-output S   fail if the output is larger; default 1G\n",

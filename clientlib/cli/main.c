@@ -12,8 +12,9 @@
 #include "clientlib/wharf.h"
 
 static const struct wharf_cli_command *const commands[] = {
-    &wharf_cli_pack,   &wharf_cli_unpack, &wharf_cli_cat, &wharf_cli_decode, &wharf_cli_bench,
-    &wharf_cli_status, &wharf_cli_stats,  &wharf_cli_top, &wharf_cli_ping,   &wharf_cli_drain,
+    &wharf_cli_pack,  &wharf_cli_unpack, &wharf_cli_cat,    &wharf_cli_decode,
+    &wharf_cli_bench, &wharf_cli_rans,   &wharf_cli_status, &wharf_cli_stats,
+    &wharf_cli_top,   &wharf_cli_ping,   &wharf_cli_drain,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

@@ -203,7 +203,8 @@ const struct wharf_cli_command wharf_cli_pack = {
         "IN stays.  If IN is - or missing, standard input is packed to standard output.\n\n"
         "  -c, --codec C        deflate (the default), zlib, gzip, lz4, snappy, stored,\n"
         "                       or run lengths of ORC: rle1, rle2, byterle, boolrle\n"
-        "      --type T         of rle1 and rle2: i8, i16, i32, i64, u8, u16, u32 or u64\n"
+        "      --type T         of rle1 and rle2: i8, i16, i32, i64, u8, u16, u32 or u64;\n"
+        "                       of rans: u8 (the default) or u16\n"
         "  -l, --level N        effort; the higher, the smaller and slower\n"
         "      --encoder NAME   libdeflate (the default, levels 1 to 12) or zlib (0 to 9)\n"
         "  -b, --chunk SIZE     bytes in a chunk, 1 to 16M; default 128K\n",

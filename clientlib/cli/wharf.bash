@@ -32,6 +32,14 @@ _wharf() {
         mapfile -t COMPREPLY < <(compgen -W "--help --version $(_wharf_words "$program" '^Commands:')" -- "$cur")
         return
     fi
+    if [[ $command == rans ]]; then
+        if ((cword == 2)); then
+            mapfile -t COMPREPLY < <(compgen -W "$("$program" rans --help 2> /dev/null |
+                awk '$1 == "wharf" { print $3 }')" -- "$cur")
+            return
+        fi
+        command=rans\ ${words[2]}
+    fi
     case $prev in
         -c | --codec)
             mapfile -t COMPREPLY < <(compgen -W "$(_wharf_words "$program" '^Codecs:')" -- "$cur")
@@ -45,20 +53,25 @@ _wharf() {
             mapfile -t COMPREPLY < <(compgen -W 'i8 i16 i32 i64 u8 u16 u32 u64' -- "$cur")
             return
             ;;
+        --symbols)
+            mapfile -t COMPREPLY < <(compgen -W 'u8 u16' -- "$cur")
+            return
+            ;;
         --encoder)
             mapfile -t COMPREPLY < <(compgen -W 'libdeflate zlib' -- "$cur")
             return
             ;;
-        -o | --output | --socket)
+        -o | --output | --socket | --cdf | --indexes)
             _filedir
             return
             ;;
-        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | -n | --count | -i | --interval | --max-output | --patience | --seconds)
+        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | -n | --count | -i | --interval | --bits | --splits | --max-output | --patience | --seconds)
             return
             ;;
     esac
     if [[ $cur == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$("$program" "$command" --help 2> /dev/null |
+        # shellcheck disable=SC2086 # a command of two words is two
+        mapfile -t COMPREPLY < <(compgen -W "$("$program" $command --help 2> /dev/null |
             grep -oE -- '--[a-z][a-z-]*' | sort -u)" -- "$cur")
         return
     fi

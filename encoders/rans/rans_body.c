@@ -106,6 +106,14 @@ bool wharf_rans_next_split(const struct wharf_rans_body *body, struct wharf_rans
     return true;
 }
 
+bool wharf_rans_split_follows(const struct wharf_rans_body *body,
+                              const struct wharf_rans_split *split, int64_t word_before,
+                              int64_t group_before)
+{
+    return split->first_word >= 0 && split->first_word < word_before &&
+           (int64_t)split->first_group > group_before && split->last_group < body->n_groups;
+}
+
 /* Rule 4. */
 static bool splits_are_in_order(const struct wharf_rans_body *body)
 {
@@ -115,9 +123,7 @@ static bool splits_are_in_order(const struct wharf_rans_body *body)
     int64_t group_before = -1;
 
     while (wharf_rans_next_split(body, &cursor, &split)) {
-        if (split.first_word < 0 || split.first_word >= word_before)
-            return false;
-        if ((int64_t)split.first_group <= group_before || split.last_group >= body->n_groups)
+        if (!wharf_rans_split_follows(body, &split, word_before, group_before))
             return false;
         word_before = split.first_word;
         group_before = split.last_group;
@@ -125,8 +131,8 @@ static bool splits_are_in_order(const struct wharf_rans_body *body)
     return true;
 }
 
-bool wharf_rans_body_parse(const uint8_t *in, uint64_t in_nbytes, struct wharf_rans_body *ret_body,
-                           enum wharf_reason *ret_reason)
+bool wharf_rans_body_take_apart(const uint8_t *in, uint64_t in_nbytes,
+                                struct wharf_rans_body *ret_body, enum wharf_reason *ret_reason)
 {
     struct field_reader reader = {.in = in, .n_bits = 8 * in_nbytes};
     struct wharf_rans_body body = {.in = in};
@@ -152,10 +158,15 @@ bool wharf_rans_body_parse(const uint8_t *in, uint64_t in_nbytes, struct wharf_r
     body.split_states = in + WHARF_RANS_WORD_NBYTES * words_at;
     body.words = body.split_states + WHARF_RANS_WORD_NBYTES * n_split_words;
     body.n_words = in_nbytes / WHARF_RANS_WORD_NBYTES - words_at - n_split_words;
-    if (!splits_are_in_order(&body)) {
-        *ret_reason = WHARF_REASON_RANS_SPLIT;
-        return false;
-    }
     *ret_body = body;
     return true;
+}
+
+bool wharf_rans_body_parse(const uint8_t *in, uint64_t in_nbytes, struct wharf_rans_body *ret_body,
+                           enum wharf_reason *ret_reason)
+{
+    if (!wharf_rans_body_take_apart(in, in_nbytes, ret_body, ret_reason))
+        return false;
+    *ret_reason = WHARF_REASON_RANS_SPLIT;
+    return splits_are_in_order(ret_body);
 }

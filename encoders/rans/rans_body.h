@@ -50,6 +50,16 @@ struct wharf_rans_split {
 bool wharf_rans_body_parse(const uint8_t *in, uint64_t in_nbytes, struct wharf_rans_body *ret_body,
                            enum wharf_reason *ret_reason);
 
+/* The same by rule 3 alone. */
+bool wharf_rans_body_take_apart(const uint8_t *in, uint64_t in_nbytes,
+                                struct wharf_rans_body *ret_body, enum wharf_reason *ret_reason);
+
+/* Whether a split keeps rule 4 behind one whose first word is word_before and whose window ends
+ * with group_before. */
+bool wharf_rans_split_follows(const struct wharf_rans_body *body,
+                              const struct wharf_rans_split *split, int64_t word_before,
+                              int64_t group_before);
+
 static inline struct wharf_rans_cursor wharf_rans_first_split(const struct wharf_rans_body *body)
 {
     return (struct wharf_rans_cursor){.number = 1, .starts_at = body->starts_at};

@@ -64,6 +64,13 @@ static bool decode_tuned(const struct wharf_rans_task *task)
     return loop(&(struct wharf_rans_loop_job){*task, can_pack ? packed : NULL});
 }
 
+enum wharf_reason wharf_rans_run(const struct wharf_rans_task *task, bool tuned, uint64_t *ret_bit)
+{
+    if (tuned && decode_tuned(task))
+        return WHARF_REASON_NONE;
+    return task->asker->result == WHARF_OK ? wharf_rans_walk_all(task, ret_bit) : WHARF_REASON_NONE;
+}
+
 static void decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
                    const struct wharf_codec_setting *setting, bool tuned,
                    struct wharf_outcome *ret_outcome)
@@ -78,8 +85,8 @@ static void decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out
     struct wharf_rans_asker asker = {.setting = setting, .result = WHARF_OK};
     struct wharf_rans_task task = {
         .asker = &asker, .body = &stream.body, .model = &model, .out = out};
-    enum wharf_reason reason = WHARF_REASON_NONE;
-    uint64_t bit;
+    enum wharf_reason reason;
+    uint64_t bit = 0;
 
     if (!wharf_rans_stream_parse(in, in_nbytes, &stream, ret_outcome))
         return;
@@ -87,8 +94,7 @@ static void decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out
     task.indexes = stream.indexes;
     if (!prepare(&stream, out_avail, setting ? setting->parameter : 0, &model, ret_outcome))
         return;
-    if ((!tuned || !decode_tuned(&task)) && asker.result == WHARF_OK)
-        reason = wharf_rans_walk_all(&task, &bit);
+    reason = wharf_rans_run(&task, tuned, &bit);
     if (asker.result != WHARF_OK)
         wharf_outcome_fail(ret_outcome, asker.result, WHARF_REASON_NONE, 0);
     else if (reason != WHARF_REASON_NONE)

@@ -55,12 +55,28 @@ static bool symbols_have_frequencies(const struct wharf_rans_job *job)
     return true;
 }
 
+/* Whether no distribution gives away more slots than there are. */
+static bool frequencies_fit(const struct wharf_rans_job *job)
+{
+    const uint32_t *f = job->frequencies;
+
+    for (uint32_t d = 0; d < job->shape.n_distributions; d++) {
+        uint64_t sum = 0;
+
+        for (uint32_t s = 0; s < job->shape.alphabet; s++)
+            sum += *f++;
+        if (sum > 1u << job->shape.n_bits)
+            return false;
+    }
+    return true;
+}
+
 static bool job_is_good(const struct wharf_rans_job *job)
 {
     return wharf_rans_shape_is_good(&job->shape, WHARF_RANS_REGISTERED_NSLOTS) &&
            job->n_symbols <= WHARF_RANS_MAX_SYMBOLS && job->max_splits >= 1 &&
            job->max_splits <= WHARF_RANS_MAX_SPLITS &&
-           (job->indexes != NULL) == (job->shape.n_distributions > 1) &&
+           (job->indexes != NULL) == (job->shape.n_distributions > 1) && frequencies_fit(job) &&
            symbols_have_frequencies(job);
 }
 

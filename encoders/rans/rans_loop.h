@@ -39,6 +39,12 @@ typedef bool wharf_rans_loop_fn(const struct wharf_rans_loop_job *job);
 WHARF_RANS_LOOP_LIST(X)
 #undef X
 
+/*
+ * A whole body, by the best form if `tuned`, and what that does not vouch for by the walk.  As
+ * wharf_rans_walk_all.
+ */
+enum wharf_reason wharf_rans_run(const struct wharf_rans_task *task, bool tuned, uint64_t *ret_bit);
+
 /* The best form that this machine has; NULL if it has none. */
 wharf_rans_loop_fn *wharf_rans_loop(void);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "encoders/rans/rans_write.h"
+#include "encoders/rans/rans_mark.h"
 
 static size_t words_nbytes(const struct wharf_rans_body *body)
 {
@@ -20,18 +20,6 @@ size_t wharf_rans_thin_bound(const struct wharf_rans_stream *stream, uint32_t ma
     return stream->body_at + (size_t)(body->words - body->in) + 9 * kept + 16 + words_nbytes(body);
 }
 
-static struct wharf_rans_mark mark_of(const struct wharf_rans_split *split)
-{
-    struct wharf_rans_mark mark = {.first_word = split->first_word,
-                                   .first_group = split->first_group};
-
-    for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++) {
-        mark.start_offset[lane] = (uint16_t)(split->start[lane] - split->first_group);
-        mark.state[lane] = split->state[lane];
-    }
-    return mark;
-}
-
 /* Split s of M is kept when s * kept / M steps up: kept - 1 times, evenly. */
 static void choose_marks(const struct wharf_rans_body *body, uint32_t kept,
                          struct wharf_rans_mark *marks)
@@ -42,7 +30,7 @@ static void choose_marks(const struct wharf_rans_body *body, uint32_t kept,
 
     for (uint64_t s = 1; wharf_rans_next_split(body, &cursor, &split); s++)
         if (s * kept / body->n_splits > (s - 1) * kept / body->n_splits)
-            marks[n++] = mark_of(&split);
+            marks[n++] = wharf_rans_mark_of(&split);
 }
 
 static int write_thinned(const struct wharf_rans_stream *stream, const uint8_t *in,
@@ -68,11 +56,7 @@ int wharf_rans_thin(const struct wharf_rans_stream *stream, const uint8_t *in, u
     const struct wharf_rans_body *body = &stream->body;
     uint32_t kept = max_splits < body->n_splits ? max_splits : body->n_splits;
     struct wharf_rans_mark *marks;
-    struct wharf_rans_plan plan = {
-        .n_symbols = body->n_symbols,
-        .n_words = body->n_words,
-        .n_splits = kept,
-    };
+    struct wharf_rans_plan plan;
     int rc;
 
     if (max_splits == 0)
@@ -81,9 +65,7 @@ int wharf_rans_thin(const struct wharf_rans_stream *stream, const uint8_t *in, u
     if (!marks)
         return -ENOMEM;
     choose_marks(body, kept, marks);
-    plan.marks = marks;
-    for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++)
-        plan.final_state[lane] = wharf_rans_final_state(body, lane);
+    plan = wharf_rans_plan_of(body, marks, kept);
     rc = write_thinned(stream, in, &plan, out, out_avail, ret_out_nbytes);
     free(marks);
     return rc;

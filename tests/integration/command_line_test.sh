@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib/tap.sh"
 set -o pipefail
 
-COMMANDS=(pack unpack cat decode bench status stats top ping drain)
+COMMANDS=(pack unpack cat decode bench rans status stats top ping drain)
 
 test_help_and_version() {
     "$WHARF" --version > out

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/cli/rans_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { FIRST_NBYTES = 1 << 20 };
+
+/* Reads to the end; 0 or -errno. */
+static int read_all(struct wharf_cli_input *input, struct wharf_cli_rans_bytes *bytes)
+{
+    size_t avail = input->is_seekable ? (size_t)input->nbytes + 1 : FIRST_NBYTES;
+
+    for (;; avail *= 2) {
+        uint8_t *data = realloc(bytes->data, avail);
+        int64_t n;
+
+        if (!data)
+            return -ENOMEM;
+        bytes->data = data;
+        n = wharf_cli_input_read_at(input, bytes->nbytes, data + bytes->nbytes,
+                                    avail - bytes->nbytes);
+        if (n < 0)
+            return (int)n;
+        bytes->nbytes += (size_t)n;
+        if (bytes->nbytes < avail)
+            return 0;
+    }
+}
+
+int wharf_cli_rans_read_input(struct wharf_cli_task *task, struct wharf_cli_rans_bytes *ret_bytes)
+{
+    int rc = read_all(task->input, ret_bytes);
+
+    return rc < 0 ? wharf_cli_task_read_error(task, rc) : WHARF_CLI_GOOD;
+}
+
+int wharf_cli_rans_read_file(struct wharf_cli_task *task, const char *path,
+                             struct wharf_cli_rans_bytes *ret_bytes)
+{
+    struct wharf_cli_input input;
+    int rc = wharf_cli_input_open(&input, path);
+
+    if (rc < 0)
+        return wharf_cli_tally_error(task->tally, path, rc);
+    rc = read_all(&input, ret_bytes);
+    if (rc < 0) {
+        wharf_cli_input_say_error(&input, rc);
+        wharf_cli_tally_error(task->tally, path, rc);
+    }
+    wharf_cli_input_close(&input);
+    return rc < 0 ? WHARF_CLI_FAILED : WHARF_CLI_GOOD;
+}
+
+void wharf_cli_rans_bytes_deinit(struct wharf_cli_rans_bytes *bytes)
+{
+    free(bytes->data);
+}
+
+int wharf_cli_rans_stream_open(struct wharf_cli_task *task,
+                               const struct wharf_cli_rans_bytes *bytes,
+                               struct wharf_cli_rans_stream *ret_stream)
+{
+    struct wharf_outcome own;
+    enum wharf_reason reason;
+    int rc;
+
+    *ret_stream = (struct wharf_cli_rans_stream){.in = bytes->data, .in_nbytes = bytes->nbytes};
+    if (wharf_rans_stream_parse(bytes->data, bytes->nbytes, &ret_stream->parts, &own))
+        return WHARF_CLI_GOOD;
+    ret_stream->is_recoil = true;
+    rc = wharf_rans_recoil_parse(bytes->data, bytes->nbytes, &ret_stream->parts.body,
+                                 &ret_stream->changed, &reason);
+    if (rc == -ENOMEM)
+        return wharf_cli_task_error(task, task->input->name, rc);
+    if (ret_stream->changed) {
+        ret_stream->in = ret_stream->changed;
+        ret_stream->in_nbytes = (size_t)(ret_stream->parts.body.words - ret_stream->changed) +
+                                (size_t)ret_stream->parts.body.n_words * WHARF_RANS_WORD_NBYTES;
+    }
+    if (rc == 0)
+        return WHARF_CLI_GOOD;
+    /* What has a header that wharf may have written is told of as wharf's. */
+    if (own.reason == WHARF_REASON_RANS_VERSION || own.reason == WHARF_REASON_RANS_HEADER) {
+        own.reason = reason;
+        own.bit_offset = 0;
+    }
+    return wharf_cli_task_fault(
+        task,
+        &(struct wharf_cli_fault){WHARF_BAD_DATA, own.reason, own.bit_offset, WHARF_CLI_NO_CHUNK},
+        0);
+}
+
+void wharf_cli_rans_stream_close(struct wharf_cli_rans_stream *stream)
+{
+    free(stream->changed);
+}
