@@ -59,6 +59,23 @@ WHARF_CONSTEXPR uint32_t step_budget(uint32_t in_nbytes, uint32_t out_avail)
     return STEPS_PER_INPUT_BYTE * in_nbytes + STEPS_PER_OUTPUT_BYTE * out_avail + STEPS_BESIDES;
 }
 
+/* By which a decode can be stopped: a word in global memory that gets a value.  NULL: never. */
+struct stop_word {
+    const uint64_t *at;
+    uint64_t value;
+};
+
+/* collective.  Whether it has the value, about a microsecond after it got it. */
+WHARF_DEVICE bool is_stopped(const stop_word &stop)
+{
+    const uint64_t *at = load(&stop.at);
+    uint64_t value = load(&stop.value);
+    if (!any_lane(at != nullptr))
+        return false;
+    uint64_t word = lane_id() == 0 ? load_shared_by_device(at) : 0;
+    return shfl(word, 0) == value;
+}
+
 /* One chunk.  The same in all lanes. */
 struct chunk_job {
     const uint8_t *in; /* any alignment; read as a constant while the kernel runs */
@@ -68,6 +85,8 @@ struct chunk_job {
     uint32_t parameter; /* one of the codec's */
     uint8_t *scratch;   /* NAME_SCRATCH_NBYTES or more, aligned to 256; arbitrary bytes */
     uint32_t step_budget;
+    /* Decoders that can take long look at it now and then, and end as stopped(). */
+    stop_word stop;
 };
 
 /* What is left of a chunk's budget.  The same in all lanes. */
@@ -103,6 +122,11 @@ WHARF_DEVICE verdict good(uint32_t in_nbytes, uint32_t out_nbytes)
 WHARF_DEVICE verdict bad(uint32_t result, uint32_t reason, uint32_t bit_offset)
 {
     return {result, reason, bit_offset, 0, 0};
+}
+
+WHARF_DEVICE verdict stopped()
+{
+    return bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0);
 }
 
 } // namespace wharf

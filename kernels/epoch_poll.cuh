@@ -243,6 +243,16 @@ WHARF_DEVICE leaving_how poll_until_done(const epoch_params &p, poller &own)
     }
 }
 
+/* collective.  Cancels all that may be under way, so that no decode keeps a kernel that quits. */
+WHARF_DEVICE void cancel_all(const epoch_params &p)
+{
+    for (uint32_t base = 0; base < p.queue.n_entries; base += 32) {
+        epoch_slot *slot = &p.slots[base + lane_id()];
+        store_shared_by_device(&slot->cancelled,
+                               cancel_word(load(&slot->index), load(&slot->item.attempt)));
+    }
+}
+
 /* collective.  The polling warp's life. */
 WHARF_DEVICE_NOINLINE void poll(const epoch_params &p)
 {
@@ -251,8 +261,10 @@ WHARF_DEVICE_NOINLINE void poll(const epoch_params &p)
         p.control->head, p.control->cancel_head, p.control->n_tasks, 0, now, now, now, false};
     leaving_how how = poll_until_done(p, own);
     tell_warps(p, own, how);
-    if (how == QUITTING)
+    if (how == QUITTING) {
+        cancel_all(p);
         tell_state(p, WHARF_WORK_OUT_MORE);
+    }
     if (lane_id() == 0) {
         store(&p.control->head, own.head);
         store(&p.control->cancel_head, own.cancel_head);

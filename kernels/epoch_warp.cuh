@@ -202,13 +202,15 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, typename Codec::shared &
         reinterpret_cast<uint8_t *>(item.output == WHARF_WORK_TO_STAGING ? item.staging : item.dst);
     if (item.output == WHARF_WORK_TO_HOST)
         output = aligned_as(scratch.output, item.dst);
-    chunk_job job = {fresh_pointer(input),
-                     item.src_nbytes,
-                     output,
-                     item.dst_nbytes,
-                     item.parameter,
-                     scratch.decoder,
-                     step_budget(item.src_nbytes, item.dst_nbytes)};
+    chunk_job job = {
+        fresh_pointer(input),
+        item.src_nbytes,
+        output,
+        item.dst_nbytes,
+        item.parameter,
+        scratch.decoder,
+        step_budget(item.src_nbytes, item.dst_nbytes),
+        {&task.slot->cancelled, cancel_word(load(&task.slot->index), load(&item.attempt))}};
     verdict v = settle_item(item, output, Codec::decode(s, item.codec, job));
     syncwarp();
     task.decoded_ns = now_ns();

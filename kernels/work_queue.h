@@ -145,7 +145,7 @@ struct wharf_work_kernel {
 };
 
 struct wharf_work_worker {
-    uint32_t quit; /* not 0: the kernel ends at once, items under way get no completion */
+    uint32_t quit; /* not 0: the kernel ends at once; of items under way nothing is promised */
     uint32_t park; /* not 0: the kernel takes nothing more, ends what it has and leaves */
     uint8_t pad_1[1016];
 };

@@ -80,6 +80,9 @@ WHARF_DEVICE uint32_t read_unit(St &st, unit &u)
     return litlen_is_end(entry) ? WHARF_REASON_NONE : WHARF_REASON_DEFLATE_LITLEN_SYMBOL;
 }
 
+/* Units between two looks at whether the job is to be stopped: some 50 us. */
+constexpr uint32_t UNITS_BETWEEN_LOOKS = 64;
+
 /* collective.  Decodes to the block's end, behind which st.at then stands, or to an error, whose
  * reason it returns and at whose unit st.at then stands. */
 template <typename St>
@@ -89,6 +92,8 @@ WHARF_DEVICE uint32_t decode_units(St &st, step_counter &steps)
     do {
         if (!steps.take(1))
             return WHARF_REASON_STEP_BUDGET;
+        if (steps.left % UNITS_BETWEEN_LOOKS == 0 && st.is_stopped())
+            return STOPPED;
         uint32_t reason = read_unit(st, u);
         if (reason != WHARF_REASON_NONE)
             return reason;

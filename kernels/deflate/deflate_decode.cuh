@@ -103,6 +103,8 @@ WHARF_DEVICE uint32_t decode_body(state<P> &st, Sum &sum, step_counter &steps)
     while (ended == status::more) {
         if (!steps.take(REGION_STEPS + GROUP_STEPS))
             return WHARF_REASON_STEP_BUDGET;
+        if (st.is_stopped())
+            return STOPPED;
         ended = st.at < st.end() ? decode_region(st, range, steps) : status::stop;
         if (ended == status::more)
             sum.update(st.out.position);
@@ -141,6 +143,8 @@ WHARF_DEVICE uint32_t decode_stream(St &st, Sum &sum, step_counter &steps)
             return WHARF_REASON_STEP_BUDGET;
         b = read_header(st);
         uint32_t reason = b.reason;
+        if (st.is_stopped())
+            return STOPPED;
         if (reason == WHARF_REASON_NONE) {
             st.at = b.body;
             reason = b.type == WHARF_DEFLATE_STORED ? copy_stored(st, b.stored_nbytes)
@@ -157,10 +161,21 @@ WHARF_DEVICE uint32_t decode_stream(St &st, Sum &sum, step_counter &steps)
 
 WHARF_DEVICE verdict bad_stream(uint32_t reason, uint32_t bit_offset)
 {
+    if (reason == STOPPED)
+        return stopped();
     uint32_t result = reason == WHARF_REASON_OUTPUT_FULL   ? WHARF_OUTPUT_TOO_SMALL
                       : reason == WHARF_REASON_STEP_BUDGET ? WHARF_INTERNAL
                                                            : WHARF_BAD_DATA;
     return bad(result, reason, bit_offset);
+}
+
+/* One lane.  The first header's window synchronises. */
+template <typename P>
+WHARF_DEVICE void begin_shared(shared<P> &s, const chunk_job &job)
+{
+    store(&s.litlen.how, 0u); /* not FIXED_CODES */
+    store(&s.stop.at, job.stop.at);
+    store(&s.stop.value, job.stop.value);
 }
 
 /* collective.  Ready for a stream's first block header, which begins with the input's byte
@@ -171,7 +186,7 @@ WHARF_DEVICE void start(state<P> &st, shared<P> &s, const chunk_job &job, uint32
 {
     st.ref.init(s);
     if (lane_id() == 0)
-        store(&s.litlen.how, 0u); /* not FIXED_CODES; the first header's window synchronises */
+        begin_shared(s, job);
     st.source.init(job.in, job.in_nbytes);
     st.at = 8 * (st.source.begin + in_begin);
     st.out.init(uniform_global(job.out + out_begin), job.out_avail - out_begin);

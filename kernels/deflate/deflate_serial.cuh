@@ -36,6 +36,7 @@ struct serial_state {
     WHARF_DEVICE_MEMBER const input_source &input() const { return in.source; }
     WHARF_DEVICE_MEMBER uint32_t end() const { return 8 * in.source.end; }
     WHARF_DEVICE_MEMBER uint32_t bit_offset() const { return at - in.source.skew_nbits(); }
+    WHARF_DEVICE_MEMBER bool is_stopped() const { return false; }
 };
 
 /* collective.  64 bits from position `at` on, to which the stream moves. */

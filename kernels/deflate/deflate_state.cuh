@@ -68,6 +68,7 @@ struct alignas(16) shared {
         input_columns columns;
         uint32_t window[WINDOW_NWORDS];
     };
+    stop_word stop;
     code_table<P::LITLEN_ROOT, 288, 288> litlen;
     code_table<P::DISTANCE_ROOT, 32, 128> distance;
     /* Symbol starts that lanes found: number i of lane l at [i][l], from where l began. */
@@ -97,7 +98,12 @@ struct state {
     WHARF_DEVICE_MEMBER uint32_t end() const { return 8 * source.end; }
     /* Where `at` stands in the input. */
     WHARF_DEVICE_MEMBER uint32_t bit_offset() const { return at - source.skew_nbits(); }
+    /* collective.  Whether the job is to be stopped, after the first header. */
+    WHARF_DEVICE_MEMBER bool is_stopped() const { return wharf::is_stopped(s().stop); }
 };
+
+/* Among reasons, within a decoder: the job was stopped. */
+constexpr uint32_t STOPPED = 0xffff;
 
 constexpr uint32_t NO_WINDOW = 3u << 30; /* far behind all bits, of which there are 2^31 */
 

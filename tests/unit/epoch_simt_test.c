@@ -482,6 +482,85 @@ Test(epoch, cancels_the_item_that_is_meant)
     test_epoch_close(&t);
 }
 
+/* A stream whose decode takes far longer than anything else here. */
+static struct wharf_work_item long_item(struct test_random *random, uint32_t nbytes, uint8_t *out,
+                                        uint8_t **ret_stream)
+{
+    size_t stream_nbytes;
+    uint8_t *data = malloc(nbytes);
+    fill(random, data, nbytes);
+    *ret_stream = encode(WHARF_CODEC_DEFLATE, data, nbytes, &stream_nbytes);
+    free(data);
+    struct wharf_work_item item = stored_item(*ret_stream, (uint32_t)stream_nbytes, out);
+    item.codec = WHARF_CODEC_DEFLATE;
+    item.dst_nbytes = nbytes;
+    return item;
+}
+
+static void await_taken(const struct test_epoch *t, uint32_t index)
+{
+    struct timespec pause = {.tv_nsec = 2000000};
+    while (__atomic_load_n(&t->queue.kernel->head, __ATOMIC_ACQUIRE) == index)
+        nanosleep(&pause, NULL);
+    nanosleep(&pause, NULL);
+}
+
+/* Without a look in between, a decode that was cancelled takes as long as any. */
+Test(epoch, stops_a_decode_that_is_cancelled)
+{
+    enum { NBYTES = 1 << 20 };
+    static uint8_t out[NBYTES];
+    struct wharf_epoch_config config = base_config;
+    struct test_random random = {8};
+    struct test_epoch t;
+    uint8_t *stream;
+    config.chunk_nbytes = NBYTES;
+    test_epoch_open(&t, &wharf_simt_epoch, &config);
+    struct wharf_work_item item = long_item(&random, NBYTES, out, &stream);
+    struct wharf_work_completion whole = test_epoch_run(&t, &item);
+    cr_expect_eq(whole.result, WHARF_OK);
+    uint32_t index = test_epoch_submit(&t, &item);
+    test_epoch_publish(&t);
+    await_taken(&t, index);
+    cr_expect(test_epoch_cancel(&t, index));
+    struct wharf_work_completion completion = test_epoch_await(&t);
+    expect(&completion, WHARF_CANCELLED, 0, 0, 0);
+    cr_expect_lt(completion.decode_ns, whole.decode_ns / 2);
+    test_epoch_close(&t);
+    free(stream);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Likewise when the kernel is to quit. */
+Test(epoch, stops_a_decode_when_it_quits)
+{
+    enum { NBYTES = 1 << 20 };
+    static uint8_t out[NBYTES];
+    struct wharf_epoch_config config = base_config;
+    struct test_random random = {9};
+    struct test_epoch t;
+    uint8_t *stream;
+    config.chunk_nbytes = NBYTES;
+    test_epoch_open(&t, &wharf_simt_epoch, &config);
+    struct wharf_work_item item = long_item(&random, NBYTES, out, &stream);
+    double start = seconds();
+    cr_expect_eq(test_epoch_run(&t, &item).result, WHARF_OK);
+    double whole = seconds() - start;
+    uint32_t index = test_epoch_submit(&t, &item);
+    test_epoch_publish(&t);
+    await_taken(&t, index);
+    start = seconds();
+    test_epoch_close(&t);
+    cr_expect_lt(seconds() - start, whole / 2);
+    free(stream);
+}
+
 /* With work under way, waiting, and none. */
 Test(epoch, quits_whatever_it_does)
 {
