@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -267,10 +268,10 @@ Test(wharfd_loop, call_can_remove_itself_and_others)
     both_ways(check_remove_in_call);
 }
 
-/* More than the rings of io_uring hold, all ready at once. */
+/* More than either ring of io_uring holds, all ready at once. */
 static void check_many(void)
 {
-    enum { N = 700 };
+    enum { N = 4200 };
     static struct end ends[N];
     static int pair[N][2];
     unsigned n_told = 0;
@@ -293,6 +294,12 @@ static void check_many(void)
 
 Test(wharfd_loop, many_sources_at_once)
 {
+    struct rlimit files;
+
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = files.rlim_max;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+    cr_assert_geq(files.rlim_max, 9000, "the limit of open files is too low for this test");
     both_ways(check_many);
 }
 
