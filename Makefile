@@ -256,6 +256,9 @@ $(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(unit_main) $(TES
 
 # ---- unit tests ----------------------------------------------------------------------------
 
+# It runs the command.
+$(BUILD)/tests/hostile_daemon_command_test: | $(CLI)
+
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(unit_main) $(TESTLIB) $(simt_a) $(LIB_A)
 	$(say) LD $@
 	@mkdir -p $(@D)

@@ -173,6 +173,17 @@ static void close_received(struct wharf_control_receiver *receiver)
 static void note_farewell(struct wharf_client_link *link, const Wharf__Error *error)
 {
     wharf_client_copy_printable(link->farewell, sizeof(link->farewell), error->text);
+    if (!link->farewell[0])
+        strcpy(link->farewell, "it does not say why");
+    link->farewell_code = error->code;
+}
+
+/* Whether the daemon ended the session as one that broke a rule.  Then it has emptied the arena,
+ * and there is nothing to submit again. */
+static int was_condemned(const struct wharf_client_link *link)
+{
+    return link->farewell[0] && link->farewell_code != ESHUTDOWN &&
+           (link->state == WHARF_CLIENT_LINK_UP || link->state == WHARF_CLIENT_LINK_REGISTERING);
 }
 
 /*
@@ -222,6 +233,10 @@ static int read_packet(struct wharf *wharf, const Wharf__Reply **ret_reply)
         return 0;
     if (r == -EBADMSG) {
         wharf_client_link_break(wharf, "it sent a packet that is too long");
+        return 0;
+    }
+    if ((r < 0 || wharf_packet_kind(receiver->nbytes) == WHARF_PACKET_END) && was_condemned(link)) {
+        wharf_client_link_break(wharf, "it says that this client did: %s", link->farewell);
         return 0;
     }
     if (r < 0 || wharf_packet_kind(receiver->nbytes) == WHARF_PACKET_END) {

@@ -42,9 +42,9 @@
  *   -ESTALE      this is a forked child, see FORK
  * and these from every such call on a handle that works through a daemon:
  *   -ENOTCONN    the daemon has been away for longer than options.patience_ms, see RESTARTS
- *   -EPROTO      the daemon broke the protocol.  It is not trusted any more: the handle is of no
- *                more use.  Jobs in flight get no completion, and the daemon may still write to
- *                their memory
+ *   -EPROTO      the daemon broke the protocol, or says that this library did.  It is not trusted
+ *                any more: the handle is of no more use.  Jobs in flight get no completion, and the
+ * daemon may still write to their memory
  *
  * RESTARTS.  When the daemon dies, is restarted or is upgraded, nothing is lost: the library
  * takes the completions that are there, connects to the next daemon as soon as that answers,

@@ -68,7 +68,7 @@ static const struct {
     {TEST_MISDEED_STATS_LOOP, 0, 0, 0, ""},
     {TEST_MISDEED_SCRIBBLE, 0, ANY, ANY, ""},
     {TEST_MISDEED_WAKE_FLOOD, 0, 0, 0, ""},
-    {TEST_MISDEED_FAREWELL, 0, ANY, ANY, ""},
+    {TEST_MISDEED_FAREWELL, 0, ANY, -EPROTO, "this client did: go away"},
 };
 
 static int matches(int r, int expected)
