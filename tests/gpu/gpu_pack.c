@@ -58,11 +58,16 @@ static struct gpu_packed pack_zlib(const uint8_t *in, size_t nbytes, int window_
     return packed;
 }
 
-static struct gpu_packed pack_other(const struct wharf_encoder_ops *ops, uint32_t parameter,
+/* By the codec's first encoder: at level 9, as zlib above and nvCOMP's benchmark, if it has that.
+ */
+static struct gpu_packed pack_other(const struct wharf_codec_ops *codec, uint32_t parameter,
                                     const uint8_t *in, size_t nbytes)
 {
-    const struct wharf_encoder_options options = {.level = WHARF_LEVEL_DEFAULT,
-                                                  .parameter = parameter};
+    const struct wharf_encoder_ops *ops = codec->encoder;
+    const struct wharf_encoder_options options = {
+        .level = codec->encoder_rows->level_max >= 9 ? 9 : WHARF_LEVEL_DEFAULT,
+        .parameter = parameter,
+    };
     struct wharf_encoder *encoder;
     struct gpu_packed packed;
     if (ops->new (&options, &encoder) < 0)
@@ -88,9 +93,9 @@ static void *pack_some(void *argument)
     size_t i;
     while ((i = atomic_fetch_add(&source->next, 1)) < source->n_chunks) {
         const uint8_t *in = source->file + i * source->chunk_nbytes;
-        source->packed[i] =
-            window_bits ? pack_zlib(in, nbytes, window_bits)
-                        : pack_other(source->codec->ops->encoder, source->parameter, in, nbytes);
+        source->packed[i] = window_bits
+                                ? pack_zlib(in, nbytes, window_bits)
+                                : pack_other(source->codec->ops, source->parameter, in, nbytes);
     }
     return NULL;
 }
