@@ -88,7 +88,7 @@ static inline void wharf_lz_fill_16(uint8_t *op, const uint8_t *end)
         memcpy(op, words, 16);
 }
 
-/* Literals, at least one, that have as much to spare in front of both ends. */
+/* Literals, with as much to spare in front of both ends. */
 static inline void wharf_lz_copy_quickly(uint8_t *op, const uint8_t *ip, size_t length)
 {
     wharf_lz_copy_16(op, ip);
