@@ -154,7 +154,7 @@ test_damage_is_exit_1_and_nothing_comes_out() {
     make_data
     "$WHARF" rans encode --splits 8 --cdf model -o recoil data
     for keep in 0 1 100 130 5000 $(($(stat -c %s recoil) - 2)); do
-        head -c "$keep" recoil > cut
+        head -c "$keep" recoil > ./cut
         expect_status 1 "$WHARF" rans decode --cdf model -n 11 cut > out 2> message
         test ! -s out
         grep -q '^wharf: cut: bad data at ' message
