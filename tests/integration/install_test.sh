@@ -12,7 +12,7 @@ variant=$(basename "$BUILD")
 install_to() {
     local prefix=$1
     shift
-    make -s -C "$TOP" VARIANT="$variant" prefix="$prefix" "$@" install > installed 2>&1 ||
+    make_here prefix="$prefix" "$@" install > installed 2>&1 ||
         { cat installed; return 1; }
 }
 
@@ -59,7 +59,7 @@ EOS
     [ ! -e "$BUILD/wharfd-gpu" ] || echo ./usr/libexec/wharf/wharfd-gpu >> expected
     sort -o expected expected
     diff expected after
-    make -s -C "$TOP" VARIANT="$variant" prefix=/usr DESTDIR="$PWD/stage" uninstall > removed
+    make_here prefix=/usr DESTDIR="$PWD/stage" uninstall > removed
     expect_text ./other "$(list stage)"
 }
 
@@ -76,7 +76,7 @@ test_folders_can_be_chosen_and_staged_with_blanks() {
 test_configuration_belongs_to_whom_changed_it() {
     conf=stage/etc/wharf/wharfd.conf
     uninstall() {
-        make -s -C "$TOP" VARIANT="$variant" prefix=/usr DESTDIR="$PWD/stage" uninstall > removed
+        make_here prefix=/usr DESTDIR="$PWD/stage" uninstall > removed
     }
     install_to /usr DESTDIR="$PWD/stage"
     "$BUILD/wharfd" --print-config | cmp - "$conf"

@@ -11,8 +11,7 @@ under_unit=("$TOP/tests/lib/under_unit.py" run restrictions)
 
 begin() {
     trap end_jobs EXIT
-    make -s -C "$TOP" VARIANT="$(basename "$BUILD")" prefix=/usr "${BUILD#"$TOP"/}/wharfd.service"
-    "$TOP/tests/lib/under_unit.py" compile "$BUILD/wharfd.service" > restrictions
+    "$TOP/tests/lib/under_unit.py" compile "$TOP/systemd/wharfd.service.in" > restrictions
 }
 
 # refuses ERROR STATEMENT: of Python.

@@ -7,7 +7,7 @@
 set -o pipefail
 
 stage_all() {
-    make -s -C "$TOP" VARIANT="$(basename "$BUILD")" prefix=/usr DESTDIR="$PWD/stage" install > installed
+    make_here prefix=/usr DESTDIR="$PWD/stage" install > installed
     units=stage/usr/lib/systemd/system
 }
 

@@ -33,6 +33,12 @@ SKIP_STATUS=77
 # A make inside a test takes nothing from the make that runs the tests.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
+# make_here ARGUMENT...: make in the tree itself, for the build under test.  One at a time: test
+# programs run beside each other, and some files are made anew for every prefix.
+make_here() {
+    flock "$BUILD/make.lock" make -s -C "$TOP" VARIANT="$(basename "$BUILD")" "$@"
+}
+
 # expect_status N COMMAND...: fails unless the command exits with status N.
 expect_status() {
     local expected=$1 status=0
