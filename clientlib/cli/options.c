@@ -208,9 +208,9 @@ static int check_demands(const struct wharf_cli_command *command,
     if (options->embedded && command->daemon == WHARF_CLI_DAEMON_MUST)
         return wharf_cli_say_usage(command->name, "--embedded: this command is about a daemon");
     if (command->daemon == WHARF_CLI_DAEMON_NEVER && (options->socket || is_daemons))
-        return wharf_cli_say_usage(command->name,
-                                   "%s: this command works in this process alone, on the CPU",
-                                   options->socket ? "--socket" : engine);
+        return wharf_cli_say_usage(
+            command->name, "%s%s: this command works in this process alone, on the CPU",
+            options->socket ? "--socket" : "--engine ", options->socket ? "" : engine);
     return WHARF_CLI_GO_ON;
 }
 
