@@ -11,10 +11,14 @@
 namespace wharf
 {
 
-/* Items that a warp loads at once, a quad a lane. */
+/* Items of a group: a quad a lane. */
 constexpr uint32_t ITEMS_AT_ONCE = 8;
-/* Such loads between two looks at the other words. */
-constexpr unsigned TAKES_AT_ONCE = 16;
+/* Groups whose loads are on their way together. */
+constexpr unsigned GROUPS_AT_ONCE = 4;
+/* So many times as many between two looks at the other words. */
+constexpr unsigned TAKES_AT_ONCE = 4;
+/* Items that come with a look, a quad a lane; the lanes from 28 on have the look's words. */
+constexpr uint32_t ITEMS_IN_LOOK = 7;
 /* The host hears so often that somebody polls. */
 constexpr uint32_t BEAT_NS = 100000;
 
@@ -23,6 +27,8 @@ struct poll_look {
     uint32_t tail, cancel_tail;
     uint32_t quit, park;
     uint32_t n_ended; /* items that are completed or to be moved */
+    /* Not the same: lane 4i + k has quad k of the i-th next item, if that is there. */
+    u32x4 quad;
 };
 
 struct poller {
@@ -33,17 +39,29 @@ struct poller {
     bool stopped; /* takes no more */
 };
 
-/* collective.  Three words, on their way at the same time. */
-WHARF_DEVICE poll_look poll_words(const epoch_params &p)
+/* collective.  Three words and the next items, on their way at the same time. */
+WHARF_DEVICE poll_look poll_words(const epoch_params &p, const poller &own)
 {
     uint32_t lane = lane_id();
-    uint32_t *from = lane == 0   ? &p.queue.front->tail
-                     : lane == 1 ? &p.queue.worker->quit
-                                 : &p.control->n_done;
-    uint64_t pair = lane < 3 ? load_shared_with_host(pair_at(from)) : 0;
-    uint64_t tails = shfl(pair, 0), orders = shfl(pair, 1), ended = shfl(pair, 2);
-    return {(uint32_t)tails, (uint32_t)(tails >> 32), (uint32_t)orders, (uint32_t)(orders >> 32),
-            (uint32_t)ended + (uint32_t)(ended >> 32)};
+    uint32_t *from = lane == 28   ? &p.queue.front->tail
+                     : lane == 29 ? &p.queue.worker->quit
+                                  : &p.control->n_done;
+    uint64_t pair = 0;
+    u32x4 quad = {0, 0, 0, 0};
+    if (lane < 28) {
+        uint32_t place = (own.head + lane / 4) & (p.queue.n_entries - 1);
+        quad = load_quad_shared_with_host(reinterpret_cast<const u32x4 *>(&p.queue.items[place]) +
+                                          lane % 4);
+    } else if (lane < 31) {
+        pair = load_shared_with_host(pair_at(from));
+    }
+    uint64_t tails = shfl(pair, 28), orders = shfl(pair, 29), ended = shfl(pair, 30);
+    return {(uint32_t)tails,
+            (uint32_t)(tails >> 32),
+            (uint32_t)orders,
+            (uint32_t)(orders >> 32),
+            (uint32_t)ended + (uint32_t)(ended >> 32),
+            quad};
 }
 
 /* collective. */
@@ -87,10 +105,11 @@ WHARF_DEVICE void take_cancels(const epoch_params &p, poller &own, uint32_t canc
 }
 
 /*
- * collective.  Publishes the tasks of the items that the warp has just loaded: lane 4i holds the
- * number of item i's slices, other lanes 0.  The items are in their slots, and fenced.
+ * collective.  Publishes the tasks of a group of items, the first of which has number `index`:
+ * lane 4i holds the number of item i's slices, other lanes 0.  They are in their slots, and fenced.
  */
-WHARF_DEVICE void publish_tasks(const epoch_params &p, poller &own, uint32_t n_slices)
+WHARF_DEVICE void publish_tasks(const epoch_params &p, poller &own, uint32_t index,
+                                uint32_t n_slices)
 {
     uint32_t end = inclusive_add(n_slices);
     uint32_t total = shfl(end, 31);
@@ -105,7 +124,7 @@ WHARF_DEVICE void publish_tasks(const epoch_params &p, poller &own, uint32_t n_s
             first = task >= before ? before : first;
         }
         if (task < total) {
-            uint32_t slot = (own.head + item) & (p.queue.n_entries - 1);
+            uint32_t slot = (index + item) & (p.queue.n_entries - 1);
             uint32_t number = own.n_tasks + task;
             store_shared_by_device(task_at(p, number), task_word(number, slot, task - first));
         }
@@ -113,43 +132,134 @@ WHARF_DEVICE void publish_tasks(const epoch_params &p, poller &own, uint32_t n_s
     own.n_tasks += total;
 }
 
-/* collective.  Takes up to ITEMS_AT_ONCE items of those before `tail`. */
-WHARF_DEVICE void take_items(const epoch_params &p, poller &own, uint32_t tail, uint32_t now)
+/* What the polling warp has to know of an item; the same in its four lanes. */
+struct item_facts {
+    uint32_t src_nbytes, dst_nbytes, attempt, codec, flags, opcode;
+};
+
+/* collective.  By the members' offsets in struct wharf_work_item. */
+WHARF_DEVICE item_facts facts_of(const u32x4 &quad)
 {
-    uint32_t n = tail - own.head;
-    n = n < ITEMS_AT_ONCE ? n : ITEMS_AT_ONCE;
+    uint32_t first = lane_id() & ~3u;
+    uint32_t rest = shfl(quad.z, first + 3);
+    return {shfl(quad.z, first),     shfl(quad.z, first + 1),
+            shfl(quad.z, first + 2), shfl(quad.y, first + 3) & 0xffff,
+            rest & 0xffff,           rest >> 16 & 0xff};
+}
+
+/*
+ * collective.  Puts n items into their slots, of which lane 4i + k has item i's quad k, the first
+ * of which has number `index`.  Returns in lane 4i how many tasks they become.
+ */
+WHARF_DEVICE uint32_t place_group(const epoch_params &p, uint32_t index, uint32_t n,
+                                  const u32x4 &quad, const item_facts &facts, uint32_t now)
+{
     uint32_t lane = lane_id();
-    uint32_t index = own.head + lane / 4;
-    uint32_t place = index & (p.queue.n_entries - 1);
-    bool some = lane / 4 < n;
-    u32x4 quad = {0, 0, 0, 0};
-    if (some) {
-        quad = load_shared_with_host(reinterpret_cast<const u32x4 *>(&p.queue.items[place]) +
-                                     lane % 4);
-        store(reinterpret_cast<u32x4 *>(&p.slots[place].item) + lane % 4, quad);
-    }
-    /* Members of struct wharf_work_item by their offsets: 24, 28, 40, 44. */
-    uint32_t src_nbytes = shfl(quad.z, (lane & ~3u) + 1);
-    uint32_t dst_nbytes = shfl(quad.w, (lane & ~3u) + 1);
-    uint32_t codec = shfl(quad.z, (lane & ~3u) + 2) & 0xffff;
-    uint32_t rest = shfl(quad.w, (lane & ~3u) + 2);
+    epoch_slot *slot = &p.slots[(index + lane / 4) & (p.queue.n_entries - 1)];
     uint32_t n_slices = 0;
-    if (some && lane % 4 == 0) {
-        epoch_slot *slot = &p.slots[place];
-        bool copy = is_copy(rest >> 16 & 0xff, codec, rest & 0xffff, src_nbytes, dst_nbytes);
-        n_slices = copy ? n_slices_of(src_nbytes) : 1;
-        store(&slot->index, index);
+    if (lane / 4 >= n)
+        return 0;
+    store(reinterpret_cast<u32x4 *>(&slot->item) + lane % 4, quad);
+    if (lane % 4 == 0) {
+        bool copy =
+            is_copy(facts.opcode, facts.codec, facts.flags, facts.src_nbytes, facts.dst_nbytes);
+        n_slices = copy ? n_slices_of(facts.src_nbytes) : 1;
+        store(&slot->index, index + lane / 4);
         store(&slot->taken_ns, now);
         store(&slot->n_slices, n_slices);
         store(&slot->n_slices_left, n_slices);
-        store(&slot->slices_stopped, 0u);
+    }
+    return n_slices;
+}
+
+WHARF_DEVICE uint32_t at_most(uint32_t n, uint32_t most)
+{
+    return n < most ? n : most;
+}
+
+/* collective.  Takes up to GROUPS_AT_ONCE groups of items of those before `tail`. */
+WHARF_DEVICE void take_items(const epoch_params &p, poller &own, uint32_t tail, uint32_t now)
+{
+    uint32_t n = at_most(tail - own.head, GROUPS_AT_ONCE * ITEMS_AT_ONCE);
+    uint32_t lane = lane_id();
+    u32x4 quads[GROUPS_AT_ONCE] = {};
+    uint32_t n_slices[GROUPS_AT_ONCE];
+    WHARF_UNROLL
+    for (unsigned g = 0; g < GROUPS_AT_ONCE; g++) {
+        uint32_t i = ITEMS_AT_ONCE * g + lane / 4;
+        uint32_t place = (own.head + i) & (p.queue.n_entries - 1);
+        if (i < n)
+            quads[g] = load_shared_with_host(
+                reinterpret_cast<const u32x4 *>(&p.queue.items[place]) + lane % 4);
+    }
+    WHARF_UNROLL
+    for (unsigned g = 0; g < GROUPS_AT_ONCE; g++) {
+        uint32_t before = at_most(ITEMS_AT_ONCE * g, n);
+        n_slices[g] = place_group(p, own.head + before, at_most(n - before, ITEMS_AT_ONCE),
+                                  quads[g], facts_of(quads[g]), now);
     }
     syncwarp();
     fence_device(); /* the slots, before the tasks that name them */
-    publish_tasks(p, own, n_slices);
+    WHARF_UNROLL
+    for (unsigned g = 0; g < GROUPS_AT_ONCE; g++)
+        if (ITEMS_AT_ONCE * g < n)
+            publish_tasks(p, own, own.head + ITEMS_AT_ONCE * g, n_slices[g]);
     own.head += n;
     tell_warps(p, own, STAYING);
     if (lane == 0)
+        store_shared_with_host(&p.queue.kernel->head, own.head);
+}
+
+/* collective.  How many of the items in a look are there whole, of those before its tail: by
+ * their tags, since their loads may have been answered before that of the tail. */
+WHARF_DEVICE uint32_t n_whole(const poller &own, const poll_look &look)
+{
+    uint32_t lane = lane_id();
+    bool missing = lane / 4 >= ITEMS_IN_LOOK || look.quad.w != own.head + lane / 4 + 1;
+    return at_most((ffs(ballot(missing)) - 1) / 4, look.tail - own.head);
+}
+
+/* collective.  Completes those of a look's items for whose four lanes `mine` is true, by the quads
+ * of struct wharf_work_completion.  There is no output, hence no fence. */
+WHARF_DEVICE void complete_noops(const epoch_params &p, const poller &own, bool mine,
+                                 const item_facts &facts)
+{
+    uint32_t lane = lane_id();
+    uint32_t lanes = ballot(mine);
+    uint32_t first = lane == 0 && lanes ? atomic_add(&p.control->n_done, popc(lanes) / 4) : 0;
+    uint32_t n = shfl(first, 0) + popc(lanes & lanemask_lt()) / 4;
+    wharf_work_completion *to = &p.queue.done[n & (p.queue.n_entries - 1)];
+    uint32_t k = lane % 4;
+    u32x4 quad = {0, 0, 0, n + 1};
+    if (k == 0)
+        quad = {own.head + lane / 4, facts.attempt, 0, n + 1};
+    if (k == 2)
+        quad = {p.epoch, 0, 0, n + 1};
+    if (mine)
+        store_quad_shared_with_host(reinterpret_cast<u32x4 *>(to) + k, quad);
+}
+
+/*
+ * collective.  Takes n items that came with a look: completes those without work, and publishes the
+ * tasks of the others.  No fence to the system is between the look and their inputs: those are
+ * loaded when the words of the look have come, past the caches.
+ */
+WHARF_DEVICE void take_look(const epoch_params &p, poller &own, const poll_look &look, uint32_t n,
+                            uint32_t now)
+{
+    item_facts facts = facts_of(look.quad);
+    bool here = lane_id() / 4 < n;
+    bool noop = here && !p.faults && facts.opcode != WHARF_WORK_DECODE;
+    complete_noops(p, own, noop, facts);
+    if (any_lane(here && !noop)) {
+        uint32_t n_slices = place_group(p, own.head, n, look.quad, facts, now);
+        syncwarp();
+        fence_device(); /* the slots, before the tasks that name them */
+        publish_tasks(p, own, own.head, noop ? 0 : n_slices);
+        tell_warps(p, own, STAYING);
+    }
+    own.head += n;
+    if (lane_id() == 0)
         store_shared_with_host(&p.queue.kernel->head, own.head);
 }
 
@@ -162,9 +272,9 @@ WHARF_DEVICE bool leave_if_still_idle(const epoch_params &p, const poller &own)
     tell_state(p, WHARF_WORK_LEAVING);
     /* Orders the store of LEAVING before the loads of the tails: the front orders its stores of
      * the tails before its load of the state, so one of us sees what the other did. */
-    fence_system();
+    fence_system_total();
     syncwarp();
-    poll_look look = poll_words(p);
+    poll_look look = poll_words(p, own);
     bool gone = look.tail == own.head && look.cancel_tail == own.cancel_head;
     tell_state(p, gone ? WHARF_WORK_OUT : WHARF_WORK_RUNNING);
     return gone;
@@ -186,6 +296,14 @@ WHARF_DEVICE bool take_some(const epoch_params &p, poller &own, const poll_look 
     bool some = false;
     if (look.cancel_tail != own.cancel_head) {
         take_cancels(p, own, look.cancel_tail);
+        some = true;
+    }
+    uint32_t n = own.stopped ? 0 : n_whole(own, look);
+    if (n) {
+        take_look(p, own, look, n, now);
+        /* The next look will do for what is left, or not yet there. */
+        if (n < ITEMS_IN_LOOK || look.tail - own.head < ITEMS_IN_LOOK)
+            return true;
         some = true;
     }
     if (look.tail != own.head && !own.stopped) {
@@ -224,7 +342,7 @@ WHARF_DEVICE bool stay_is_over(const epoch_params &p, const poller &own, uint32_
 WHARF_DEVICE leaving_how poll_until_done(const epoch_params &p, poller &own)
 {
     for (;;) {
-        poll_look look = poll_words(p);
+        poll_look look = poll_words(p, own);
         uint32_t now = poll_time();
         beat(p, own, now);
         if (look.quit)

@@ -59,8 +59,9 @@ struct alignas(128) epoch_slot {
     uint32_t index;     /* the item's */
     uint32_t taken_ns;  /* low bits of time_ns() when the polling warp took it */
     uint32_t n_slices;
+    /* In the low half, slices that have not ended; in the high half those that ended without a
+     * copy, since the item was cancelled. */
     uint32_t n_slices_left;
-    uint32_t slices_stopped; /* not 0: some slice was not copied, since the item is cancelled */
 };
 
 /* A kernel's parameters. */

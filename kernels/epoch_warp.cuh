@@ -73,40 +73,36 @@ WHARF_DEVICE uint32_t now_ns()
     return shfl((uint32_t)time_ns(), 0);
 }
 
-/* One lane.  All members but the serial. */
-WHARF_DEVICE void store_completion(const epoch_params &p, wharf_work_completion *to,
-                                   const task_item &task, const verdict &v)
-{
-    const epoch_slot *slot = task.slot;
-    uint64_t *words = reinterpret_cast<uint64_t *>(to);
-
-    store_shared_with_host(&to->item, load(&slot->index));
-    store_shared_with_host(words + 1, pair_of(load(&slot->item.attempt), v.bit_offset));
-    store_shared_with_host(words + 2, pair_of(v.in_nbytes, v.out_nbytes));
-    store_shared_with_host(words + 3, pair_of(v.result | v.reason << 16, p.epoch));
-    store_shared_with_host(
-        words + 4, pair_of(task.begun_ns - load(&slot->taken_ns), task.fetched_ns - task.begun_ns));
-    store_shared_with_host(
-        words + 5, pair_of(task.decoded_ns - task.fetched_ns, task.moved_ns - task.decoded_ns));
-}
-
 /*
- * collective.  Completes an item, in the ring of those done or of those to be moved.  All that
- * the warp stored, and what it knows that others stored, is in the host's memory before.
+ * collective.  Completes an item, in the ring of those done or of those to be moved, by the quads
+ * of struct wharf_work_completion.  All that the warp stored, and what it knows that others stored,
+ * is in the host's memory before.
  */
 WHARF_DEVICE void complete(const epoch_params &p, const task_item &task, const verdict &v)
 {
-    bool to_move = v.result == WHARF_OK && task.slot->item.output == WHARF_WORK_TO_STAGING &&
-                   task.slot->item.opcode == WHARF_WORK_DECODE;
-    syncwarp(); /* every lane's stores, before the fence of lane 0 */
-    if (lane_id() == 0) {
-        uint32_t n = atomic_add(to_move ? &p.control->n_to_move : &p.control->n_done, 1);
-        wharf_work_completion *to =
-            &(to_move ? p.queue.to_move : p.queue.done)[n & (p.queue.n_entries - 1)];
-        store_completion(p, to, task, v);
-        fence_system();
-        store_shared_with_host(&to->serial, n + 1);
-    }
+    const epoch_slot *slot = task.slot;
+    uint32_t lane = lane_id();
+    bool to_move = v.result == WHARF_OK && slot->item.output == WHARF_WORK_TO_STAGING &&
+                   slot->item.opcode == WHARF_WORK_DECODE;
+    uint32_t index = load(&slot->index), attempt = load(&slot->item.attempt);
+    uint32_t taken_ns = load(&slot->taken_ns);
+    uint32_t n = 0;
+    syncwarp(); /* every lane's stores, before the fences */
+    if (lane == 0)
+        n = atomic_add(to_move ? &p.control->n_to_move : &p.control->n_done, 1);
+    fence_system();
+    n = shfl(n, 0);
+    wharf_work_completion *to =
+        &(to_move ? p.queue.to_move : p.queue.done)[n & (p.queue.n_entries - 1)];
+    u32x4 quad = {index, attempt, v.bit_offset, n + 1};
+    if (lane == 1)
+        quad = {v.in_nbytes, v.out_nbytes, v.result | v.reason << 16, n + 1};
+    if (lane == 2)
+        quad = {p.epoch, task.begun_ns - taken_ns, task.fetched_ns - task.begun_ns, n + 1};
+    if (lane == 3)
+        quad = {task.decoded_ns - task.fetched_ns, task.moved_ns - task.decoded_ns, 0, n + 1};
+    if (lane < 4)
+        store_quad_shared_with_host(reinterpret_cast<u32x4 *>(to) + lane, quad);
     syncwarp();
 }
 
@@ -125,6 +121,10 @@ WHARF_DEVICE verdict settle_item(const wharf_work_item &item, const uint8_t *out
 
 /* ---- stored items: slices -------------------------------------------------------------------- */
 
+/* What to add to a slot's n_slices_left: one less to come; and besides, one more not copied. */
+constexpr uint32_t ENDED_SLICE = 0xffffffff;
+constexpr uint32_t STOPPED_SLICE = 0x0000ffff;
+
 /* collective.  Copies a slice.  The warp that ends the last one completes the item. */
 WHARF_DEVICE void run_slice(const epoch_params &p, epoch_slot *slot, uint32_t slice)
 {
@@ -134,8 +134,11 @@ WHARF_DEVICE void run_slice(const epoch_params &p, epoch_slot *slot, uint32_t sl
         (uint32_t)round_up((item.src_nbytes + slot->n_slices - 1) / slot->n_slices, 128);
     uint32_t begin = each * slice < item.src_nbytes ? each * slice : item.src_nbytes;
     uint32_t left = item.src_nbytes - begin;
+    /* All of these are on their way together. */
+    uint64_t cancelled = lane_id() == 0 ? load_shared_by_device(&slot->cancelled) : 0;
+    uint32_t index = load(&slot->index), attempt = load(&item.attempt);
     task_item task = {slot, now_ns(), 0, 0, 0};
-    bool stopped = is_cancelled(slot);
+    bool stopped = shfl(cancelled, 0) == cancel_word(index, attempt);
 
     if (!stopped) {
         uint64_t to = item.output == WHARF_WORK_TO_STAGING ? item.staging : item.dst;
@@ -146,16 +149,13 @@ WHARF_DEVICE void run_slice(const epoch_params &p, epoch_slot *slot, uint32_t sl
     syncwarp();
     uint32_t before = 0;
     if (lane_id() == 0) {
-        if (stopped)
-            store_shared_by_device(&slot->slices_stopped, 1u);
         fence_system(); /* the slice, before it is counted as done */
-        before = atomic_add(&slot->n_slices_left, ~0u);
-        fence_device(); /* the count, before what the last one does */
+        before = atomic_add(&slot->n_slices_left, stopped ? STOPPED_SLICE : ENDED_SLICE);
     }
-    if (shfl(before, 0) != 1)
+    before = shfl(before, 0);
+    if ((before & 0xffff) != 1)
         return;
-    syncwarp();
-    stopped = load_shared_by_device(&slot->slices_stopped) != 0;
+    stopped |= before >> 16 != 0;
     task.fetched_ns = task.decoded_ns = task.begun_ns;
     task.moved_ns = now_ns();
     /* decode_item's verdict for stored chunks. */

@@ -117,11 +117,17 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  * moves none past another; none goes by a cache that does not hear of others' stores
  *   load_shared_by_device(p), store_shared_by_device(p, v)   uint32_t, uint64_t: words that other
  *                            warps of the kernel store or load
- *   load_shared_with_host(p), store_shared_with_host(p, v)   uint8_t, uint32_t, uint64_t, and
- * u32x4, whose words may come from different times: the host's memory fence_device()           what
- * this lane did to memory before, and what it knows to have been done (by a word that it loaded, or
- * from lanes by syncwarp), comes before what it does after, for all warps of the kernel
+ *   load_shared_with_host(p), store_shared_with_host(p, v)   the host's memory: uint8_t, uint32_t,
+ *                            uint64_t; loads also u32x4, whose words may come from different times
+ *   load_quad_shared_with_host(p), store_quad_shared_with_host(p, v)   u32x4 in the host's memory,
+ *                            as one access: work_queue.h says what that means
+ *   fence_device()           what this lane did to memory before, and what it knows to have been
+ *                            done (by a word that it loaded, or from lanes by syncwarp), comes
+ *                            before what it stores after, and what it loaded before what it loads
+ *                            after, for all warps of the kernel
  *   fence_system()           the same for the host too, about a microsecond
+ *   fence_system_total()     fence_system, and what it stored before comes before what it loads
+ *                            after
  *   fresh_pointer(p)         p, of which the compiler knows nothing, not even that it was the
  *                            same the last time: what is loaded by it is loaded again
  *

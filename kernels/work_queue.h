@@ -24,13 +24,27 @@
  * again when it has item i's completion, from whichever of its two rings; so there are never
  * more than n_entries items under way, and no ring of completions can overflow.
  *
- * ITEMS, front to kernel: stores of the item, then tail (release).  The kernel loads tail
- * (acquire, system scope), then the item, once, into its own memory.
+ * ITEMS, front to kernel: stores of the item, then tail (release).  A kernel that has loaded the
+ * tail (acquire, system scope) loads the item, once, into its own memory.  Or it does not wait for
+ * the tail first: the last word of each of an item's four quads of 16 bytes is a tag, the item's
+ * index + 1, and is stored after the quad's other words.  A kernel loads the tail and the quads
+ * that may be next at the same time, each quad by one access of 16 bytes, and an item whose four
+ * tags are right, and which the tail covers, is there whole.  What was in its place has other tags:
+ * zeros at first, then those of the items n_entries and more before it.
  *
- * COMPLETIONS, in three rings of the same kind: their number c stands at place c mod n_entries,
- * with all stores that it speaks of and its other members before `serial`, which becomes c + 1.
- * The reader waits for the serial that it expects next (acquire), so there is no tail: many
- * warps complete at once.  It trusts nothing that it reads (wharf_work_completion_good).
+ * COMPLETIONS, in three rings of the same kind: number c stands at place c mod n_entries, and the
+ * last word of each of its four quads is its serial, c + 1.  The kernel stores all that it speaks
+ * of, fences to the system, and stores the quads, each by one access, in no order.  The reader
+ * waits until all four serials are the ones that it expects next (acquire), so there is no tail:
+ * many warps complete at once.  It trusts nothing that it reads (wharf_work_completion_good).
+ *
+ * WHY A QUAD IS WHOLE.  It is aligned, and hence within a line of the cache.  Across PCIe an access
+ * of 16 bytes by one lane is within one request, read or write.  An x86 processor answers a read
+ * from the line as it is at one moment; processors keep the order of their stores, so a line that
+ * has the tag has what was stored before it.  A write is put into the line at once; and were it
+ * not, PCIe lets others see a write's words in the order of their addresses, the serial last.  An
+ * x86 processor's loads keep their order as well.  Nothing promises the same of other processors:
+ * there the tags are not to be used as they are here, see n_whole in epoch_poll.cuh.
  *
  * ADDRESSES in items are the device's own.  The worker tells the front the device address of each
  * region when it has mapped and registered it (for the whole region one contiguous range), and
@@ -85,36 +99,42 @@ enum wharf_work_output {
 };
 
 struct wharf_work_item {
-    uint64_t src; /* device's addresses, any alignment */
-    uint64_t dst;
-    uint64_t staging;    /* with TO_STAGING, else 0 */
+    uint64_t src;        /* device's addresses, any alignment */
     uint32_t src_nbytes; /* at most the kernel's largest chunk, see epoch.h: larger ones are */
-    uint32_t dst_nbytes; /* answered with BAD_REQUEST, REQUEST_RANGE */
-    uint32_t attempt;    /* any number but 0; another one each time that a job is tried again */
-    uint32_t checksum;   /* with WHARF_JOB_CHECKSUM */
-    uint16_t codec;      /* enum wharf_codec */
+    uint32_t tag_0;      /* answered with BAD_REQUEST, REQUEST_RANGE; so are larger dst_nbytes */
+    uint64_t dst;
+    uint32_t dst_nbytes;
+    uint32_t tag_1;
+    uint64_t staging; /* with TO_STAGING, else 0 */
+    uint32_t attempt; /* any number but 0; another one each time that a job is tried again */
+    uint32_t tag_2;
+    uint32_t checksum; /* with WHARF_JOB_CHECKSUM */
+    uint16_t codec;    /* enum wharf_codec */
     uint16_t parameter;
-    uint16_t flags;       /* enum wharf_job_flag */
-    uint8_t opcode;       /* enum wharf_work_opcode */
-    uint8_t output;       /* enum wharf_work_output */
-    uint64_t reserved[2]; /* 0 */
+    uint16_t flags; /* enum wharf_job_flag */
+    uint8_t opcode; /* enum wharf_work_opcode */
+    uint8_t output; /* enum wharf_work_output */
+    uint32_t tag_3;
 };
 
 struct wharf_work_completion {
-    uint32_t serial;     /* this completion's number + 1; written last */
     uint32_t item;       /* index of the item */
     uint32_t attempt;    /* the item's */
     uint32_t bit_offset; /* as in struct wharf_outcome, and so are the next four */
+    uint32_t serial_0;   /* this completion's number + 1 */
     uint32_t in_nbytes;
     uint32_t out_nbytes;
     uint16_t result;
     uint16_t reason;
+    uint32_t serial_1; /* likewise */
     uint32_t epoch;    /* of the kernel that did it */
     uint32_t wait_ns;  /* from when the kernel took the item until a warp began with it */
     uint32_t fetch_ns; /* bringing the input into the device's memory */
+    uint32_t serial_2;
     uint32_t decode_ns;
     uint32_t move_ns; /* taking the output to the host */
-    uint64_t reserved[2];
+    uint32_t zero;
+    uint32_t serial_3;
 };
 
 /* An item that need not be done any more. */
@@ -168,34 +188,40 @@ enum wharf_work_state {
 #define WHARF_WORK_SIZE(type, nbytes) static_assert(sizeof(struct type) == (nbytes), #type)
 
 WHARF_WORK_AT(wharf_work_item, src, 0);
-WHARF_WORK_AT(wharf_work_item, dst, 8);
-WHARF_WORK_AT(wharf_work_item, staging, 16);
-WHARF_WORK_AT(wharf_work_item, src_nbytes, 24);
-WHARF_WORK_AT(wharf_work_item, dst_nbytes, 28);
-WHARF_WORK_AT(wharf_work_item, attempt, 32);
-WHARF_WORK_AT(wharf_work_item, checksum, 36);
-WHARF_WORK_AT(wharf_work_item, codec, 40);
-WHARF_WORK_AT(wharf_work_item, parameter, 42);
-WHARF_WORK_AT(wharf_work_item, flags, 44);
-WHARF_WORK_AT(wharf_work_item, opcode, 46);
-WHARF_WORK_AT(wharf_work_item, output, 47);
-WHARF_WORK_AT(wharf_work_item, reserved, 48);
+WHARF_WORK_AT(wharf_work_item, src_nbytes, 8);
+WHARF_WORK_AT(wharf_work_item, tag_0, 12);
+WHARF_WORK_AT(wharf_work_item, dst, 16);
+WHARF_WORK_AT(wharf_work_item, dst_nbytes, 24);
+WHARF_WORK_AT(wharf_work_item, tag_1, 28);
+WHARF_WORK_AT(wharf_work_item, staging, 32);
+WHARF_WORK_AT(wharf_work_item, attempt, 40);
+WHARF_WORK_AT(wharf_work_item, tag_2, 44);
+WHARF_WORK_AT(wharf_work_item, checksum, 48);
+WHARF_WORK_AT(wharf_work_item, codec, 52);
+WHARF_WORK_AT(wharf_work_item, parameter, 54);
+WHARF_WORK_AT(wharf_work_item, flags, 56);
+WHARF_WORK_AT(wharf_work_item, opcode, 58);
+WHARF_WORK_AT(wharf_work_item, output, 59);
+WHARF_WORK_AT(wharf_work_item, tag_3, 60);
 WHARF_WORK_SIZE(wharf_work_item, WHARF_WORK_ENTRY_NBYTES);
 
-WHARF_WORK_AT(wharf_work_completion, serial, 0);
-WHARF_WORK_AT(wharf_work_completion, item, 4);
-WHARF_WORK_AT(wharf_work_completion, attempt, 8);
-WHARF_WORK_AT(wharf_work_completion, bit_offset, 12);
+WHARF_WORK_AT(wharf_work_completion, item, 0);
+WHARF_WORK_AT(wharf_work_completion, attempt, 4);
+WHARF_WORK_AT(wharf_work_completion, bit_offset, 8);
+WHARF_WORK_AT(wharf_work_completion, serial_0, 12);
 WHARF_WORK_AT(wharf_work_completion, in_nbytes, 16);
 WHARF_WORK_AT(wharf_work_completion, out_nbytes, 20);
 WHARF_WORK_AT(wharf_work_completion, result, 24);
 WHARF_WORK_AT(wharf_work_completion, reason, 26);
-WHARF_WORK_AT(wharf_work_completion, epoch, 28);
-WHARF_WORK_AT(wharf_work_completion, wait_ns, 32);
-WHARF_WORK_AT(wharf_work_completion, fetch_ns, 36);
-WHARF_WORK_AT(wharf_work_completion, decode_ns, 40);
-WHARF_WORK_AT(wharf_work_completion, move_ns, 44);
-WHARF_WORK_AT(wharf_work_completion, reserved, 48);
+WHARF_WORK_AT(wharf_work_completion, serial_1, 28);
+WHARF_WORK_AT(wharf_work_completion, epoch, 32);
+WHARF_WORK_AT(wharf_work_completion, wait_ns, 36);
+WHARF_WORK_AT(wharf_work_completion, fetch_ns, 40);
+WHARF_WORK_AT(wharf_work_completion, serial_2, 44);
+WHARF_WORK_AT(wharf_work_completion, decode_ns, 48);
+WHARF_WORK_AT(wharf_work_completion, move_ns, 52);
+WHARF_WORK_AT(wharf_work_completion, zero, 56);
+WHARF_WORK_AT(wharf_work_completion, serial_3, 60);
 WHARF_WORK_SIZE(wharf_work_completion, WHARF_WORK_ENTRY_NBYTES);
 
 WHARF_WORK_AT(wharf_work_front, tail, 0);

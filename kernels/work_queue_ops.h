@@ -36,7 +36,8 @@ static inline void wharf_work_submitter_init(struct wharf_work_submitter *submit
 /*
  * wharf_work_submit: writes an item and returns its index.  The place must be free: the item
  * n_entries before it has been completed (which the caller knows: its table of items under way
- * has a place for each entry).  The kernel sees it after wharf_work_publish.
+ * has a place for each entry).  Its tags are set here.  The kernel sees it after
+ * wharf_work_publish.
  */
 static inline uint32_t wharf_work_submit(struct wharf_work_submitter *submitter,
                                          const struct wharf_work_item *item)
@@ -47,8 +48,12 @@ static inline uint32_t wharf_work_submit(struct wharf_work_submitter *submitter,
     uint64_t words[WHARF_WORK_ENTRY_NBYTES / 8];
 
     memcpy(words, item, sizeof(words));
-    for (unsigned i = 0; i < WHARF_WORK_ENTRY_NBYTES / 8; i++)
+    for (unsigned i = 0; i < WHARF_WORK_ENTRY_NBYTES / 8; i += 2) {
+        uint64_t tagged = (uint32_t)words[i + 1] | (uint64_t)(index + 1) << 32;
         __atomic_store_n(&to[i], words[i], __ATOMIC_RELAXED);
+        /* Orders the quad's first half before its tag. */
+        __atomic_store_n(&to[i + 1], tagged, __ATOMIC_RELEASE);
+    }
     return index;
 }
 
@@ -122,7 +127,11 @@ static inline int wharf_work_ready(const struct wharf_work_reaper *reaper)
     const struct wharf_work_completion *from =
         reaper->ring + (reaper->head & (reaper->n_entries - 1));
 
-    return __atomic_load_n(&from->serial, __ATOMIC_ACQUIRE) == reaper->head + 1;
+    uint32_t serial = reaper->head + 1;
+    return __atomic_load_n(&from->serial_0, __ATOMIC_ACQUIRE) == serial &&
+           __atomic_load_n(&from->serial_1, __ATOMIC_ACQUIRE) == serial &&
+           __atomic_load_n(&from->serial_2, __ATOMIC_ACQUIRE) == serial &&
+           __atomic_load_n(&from->serial_3, __ATOMIC_ACQUIRE) == serial;
 }
 
 /* wharf_work_reap: takes the next completion.  Returns 1 with *ret_completion filled, or 0. */
@@ -132,7 +141,7 @@ static inline int wharf_work_reap(struct wharf_work_reaper *reaper,
     const struct wharf_work_completion *from =
         reaper->ring + (reaper->head & (reaper->n_entries - 1));
 
-    /* Orders the load of the serial before those of the other members and of the output. */
+    /* Orders the loads of the serials before those of the other members and of the output. */
     if (!wharf_work_ready(reaper))
         return 0;
     uint64_t words[WHARF_WORK_ENTRY_NBYTES / 8];
@@ -224,22 +233,23 @@ static inline void wharf_work_poster_init(struct wharf_work_poster *poster, void
 
 /*
  * wharf_work_post: completes an item towards the front: the completion as the kernel gave it (its
- * serial is set here), when the output is where it belongs.
+ * serials are set here), when the output is where it belongs.
  */
 static inline void wharf_work_post(struct wharf_work_poster *poster,
                                    const struct wharf_work_completion *completion)
 {
     uint32_t index = poster->tail++;
-    struct wharf_work_completion *to =
-        poster->queue.moved + (index & (poster->queue.n_entries - 1));
+    wharf_work_word *to =
+        (wharf_work_word *)(poster->queue.moved + (index & (poster->queue.n_entries - 1)));
     uint64_t words[WHARF_WORK_ENTRY_NBYTES / 8];
 
     memcpy(words, completion, sizeof(words));
-    __atomic_store_n(&to->item, completion->item, __ATOMIC_RELAXED);
-    for (unsigned i = 1; i < WHARF_WORK_ENTRY_NBYTES / 8; i++)
-        __atomic_store_n((wharf_work_word *)to + i, words[i], __ATOMIC_RELAXED);
-    /* Orders the output and the other members before the serial. */
-    __atomic_store_n(&to->serial, index + 1, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < WHARF_WORK_ENTRY_NBYTES / 8; i += 2) {
+        uint64_t last = (uint32_t)words[i + 1] | (uint64_t)(index + 1) << 32;
+        __atomic_store_n(&to[i], words[i], __ATOMIC_RELAXED);
+        /* Orders the output and the quad's first half before the serial. */
+        __atomic_store_n(&to[i + 1], last, __ATOMIC_RELEASE);
+    }
 }
 
 /* wharf_work_item_at: the worker's copy of an item under way, as the front wrote it. */

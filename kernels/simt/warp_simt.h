@@ -326,6 +326,29 @@ inline void fence_system()
     __sync_synchronize();
 }
 
+inline void fence_system_total()
+{
+    __sync_synchronize();
+}
+
+/* The last word first, and stored last: who sees it sees what was stored before it. */
+inline u32x4 load_quad_shared_with_host(const u32x4 *p)
+{
+    simt::check_aligned(p, sizeof(*p));
+    uint32_t w = __atomic_load_n(&p->w, __ATOMIC_ACQUIRE);
+    return {__atomic_load_n(&p->x, __ATOMIC_RELAXED), __atomic_load_n(&p->y, __ATOMIC_RELAXED),
+            __atomic_load_n(&p->z, __ATOMIC_RELAXED), w};
+}
+
+inline void store_quad_shared_with_host(u32x4 *p, u32x4 v)
+{
+    simt::check_aligned(p, sizeof(*p));
+    __atomic_store_n(&p->x, v.x, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->y, v.y, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->z, v.z, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->w, v.w, __ATOMIC_RELEASE);
+}
+
 template <typename T>
 inline T *fresh_pointer(T *p)
 {

@@ -46,7 +46,14 @@ static struct wharf_work_mover *mover_with_items(uint32_t out_nbytes)
         queue.items[i] = (struct wharf_work_item){
             .dst = 0x10000 + i * NBYTES, .staging = 0x900000 + i * NBYTES, .dst_nbytes = NBYTES};
         queue.to_move[i] = (struct wharf_work_completion){
-            .serial = i + 1, .item = i, .attempt = 7, .out_nbytes = out_nbytes};
+            .item = i,
+            .attempt = 7,
+            .out_nbytes = out_nbytes,
+            .serial_0 = i + 1,
+            .serial_1 = i + 1,
+            .serial_2 = i + 1,
+            .serial_3 = i + 1,
+        };
     }
     cr_assert_eq(wharf_work_mover_new(&noting_engine, &engine, queue_memory, N_ENTRIES, &mover), 0);
     return mover;
@@ -76,12 +83,12 @@ Test(work_mover, completes_items_when_their_copies_have_ended)
     wharf_work_mover_step(mover, &n_posted);
     cr_expect_eq(wharf_work_mover_step(mover, &n_posted), 1);
     cr_expect_eq(n_posted, 0);
-    cr_expect_eq(queue.moved[0].serial, 0);
+    cr_expect_eq(queue.moved[0].serial_3, 0);
     engine.n_calls_done = engine.n_calls;
     cr_expect_eq(wharf_work_mover_step(mover, &n_posted), 1);
     cr_expect_eq(n_posted, N_ITEMS);
     for (uint32_t i = 0; i < N_ITEMS; i++) {
-        cr_expect_eq(queue.moved[i].serial, i + 1);
+        cr_expect_eq(queue.moved[i].serial_3, i + 1);
         cr_expect_eq(queue.moved[i].item, i);
         cr_expect_eq(queue.moved[i].attempt, 7);
     }

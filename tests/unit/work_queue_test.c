@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* work_queue_test: what tells that an item or a completion is there whole. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "kernels/work_queue_ops.h"
+
+enum { N_ENTRIES = 64 };
+
+static _Alignas(128) uint8_t memory[4096 + 4 * N_ENTRIES * 64];
+
+/* A kernel that finds a tag of an older item takes the quad for one that is still to come. */
+Test(work_queue, tags_each_quad_of_an_item_with_its_index)
+{
+    struct wharf_work_submitter submitter;
+    const struct wharf_work_item item = {
+        .src = UINT64_MAX,
+        .src_nbytes = 1,
+        .dst = UINT64_MAX - 1,
+        .dst_nbytes = 2,
+        .staging = UINT64_MAX - 2,
+        .attempt = 3,
+        .checksum = 4,
+        .codec = 5,
+        .parameter = 6,
+        .flags = 7,
+        .opcode = 8,
+        .output = 9,
+    };
+    cr_assert_leq(wharf_work_queue_nbytes(N_ENTRIES), sizeof(memory));
+    wharf_work_submitter_init(&submitter, memory, N_ENTRIES);
+    for (uint32_t i = 0; i < 2 * N_ENTRIES; i++) {
+        cr_assert_eq(wharf_work_submit(&submitter, &item), i);
+        struct wharf_work_item seen = wharf_work_item_at(&submitter.queue, i);
+        cr_expect(seen.tag_0 == i + 1 && seen.tag_1 == i + 1 && seen.tag_2 == i + 1 &&
+                  seen.tag_3 == i + 1);
+        seen.tag_0 = seen.tag_1 = seen.tag_2 = seen.tag_3 = 0;
+        cr_expect_eq(memcmp(&seen, &item, sizeof(item)), 0);
+    }
+}
+
+/* A kernel stores a completion's quads in no order. */
+Test(work_queue, takes_a_completion_when_all_its_quads_are_there)
+{
+    struct wharf_work_queue queue = wharf_work_queue_at(memory, N_ENTRIES);
+    struct wharf_work_completion completion = {
+        .item = 7, .attempt = 8, .epoch = 9, .decode_ns = 10, .zero = 0};
+    struct wharf_work_completion seen;
+    struct wharf_work_reaper reaper;
+    wharf_work_reaper_init(&reaper, queue.done, N_ENTRIES);
+    for (uint32_t i = 0; i < 2 * N_ENTRIES; i++) {
+        struct wharf_work_completion *at = &queue.done[i % N_ENTRIES];
+        uint32_t *serials[] = {&at->serial_0, &at->serial_1, &at->serial_2, &at->serial_3};
+        for (unsigned k = 0; k < 4; k++) {
+            cr_expect_eq(wharf_work_reap(&reaper, &seen), 0);
+            unsigned quad = (i + 3 * k) % 4;
+            memcpy((uint8_t *)at + 16 * quad, (uint8_t *)&completion + 16 * quad, 12);
+            *serials[quad] = i + 1;
+        }
+        cr_expect_eq(wharf_work_reap(&reaper, &seen), 1);
+        cr_expect(seen.item == 7 && seen.attempt == 8 && seen.epoch == 9 && seen.decode_ns == 10);
+    }
+    cr_expect_eq(wharf_work_reap(&reaper, &seen), 0);
+}
