@@ -162,9 +162,11 @@ static double time_threads(const struct bench_source *source, unsigned n, double
     }
     usleep(WARM_UP_US);
     uint64_t before = threads_done(threads, n);
-    double start = bench_now_us();
-    usleep((useconds_t)(1e6 * seconds));
-    double n_done = (double)(threads_done(threads, n) - before);
+    double start = bench_now_us(), n_done;
+    do {
+        usleep((useconds_t)(1e6 * seconds));
+        n_done = (double)(threads_done(threads, n) - before);
+    } while (n_done == 0);
     double took = 1e-6 * (bench_now_us() - start);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < n; i++)
@@ -183,9 +185,11 @@ static double time_clients(const struct daemon_bench *bench, const struct bench_
         add_client(&crew, bench->wharfd.socket, source);
     usleep(WARM_UP_US);
     uint64_t before = crew_done(&crew, 0, crew.n);
-    double start = bench_now_us();
-    usleep((useconds_t)(1e6 * seconds));
-    double n_done = (double)(crew_done(&crew, 0, crew.n) - before);
+    double start = bench_now_us(), n_done;
+    do {
+        usleep((useconds_t)(1e6 * seconds));
+        n_done = (double)(crew_done(&crew, 0, crew.n) - before);
+    } while (n_done == 0);
     double took = 1e-6 * (bench_now_us() - start);
     crew_deinit(&crew);
     return took / n_done;
@@ -252,10 +256,13 @@ void bench_shares(struct daemon_bench *bench)
                    &bench->sources[0]);
     usleep(2 * WARM_UP_US);
     for (unsigned turn = 0; turn < TURNS; turn++) {
-        uint64_t few = crew_done(&crew, 0, n_few), many = crew_done(&crew, n_few, n);
-        usleep((useconds_t)(1e6 * bench->n_seconds / TURNS));
-        few = crew_done(&crew, 0, n_few) - few;
-        many = crew_done(&crew, n_few, n) - many;
+        uint64_t before[2] = {crew_done(&crew, 0, n_few), crew_done(&crew, n_few, n)};
+        uint64_t few, many;
+        do {
+            usleep((useconds_t)(1e6 * bench->n_seconds / TURNS));
+            few = crew_done(&crew, 0, n_few) - before[0];
+            many = crew_done(&crew, n_few, n) - before[1];
+        } while (few + many == 0);
         apart[turn] = 100 * ((double)few / (double)(few + many) - 0.5) * 2;
         done[0] += few;
         done[1] += many;
