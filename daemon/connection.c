@@ -151,6 +151,13 @@ void wharf_connection_refuse(struct wharf_connection *connection, int error, con
     wharf_connection_end(connection, true);
 }
 
+void wharf_connection_part(struct wharf_connection *connection, const char *text)
+{
+    connection->last_error = ESHUTDOWN;
+    snprintf(connection->last_text, sizeof(connection->last_text), "%s", text);
+    wharf_connection_end(connection, false);
+}
+
 /* ---- sending ------------------------------------------------------------------------------- */
 
 /* C, D and the arena, where the daemon made it, in this order. */

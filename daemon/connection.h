@@ -66,6 +66,10 @@ void wharf_connection_greet(struct wharf_connection *connection);
 void wharf_connection_refuse(struct wharf_connection *connection, int error, const char *format,
                              ...) __attribute__((format(printf, 3, 4)));
 
+/* Ends it by no fault of the client's, who is told to connect again, and may with the same arena.
+ */
+void wharf_connection_part(struct wharf_connection *connection, const char *text);
+
 /*
  * Ends a connection: at once if it has no session, otherwise when that is free.  `by_client`: it
  * went or broke a rule, so its arena is emptied.

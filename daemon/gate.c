@@ -72,14 +72,23 @@ static void set_asked(struct wharf_gate *gate, struct wharf_connection *connecti
 }
 
 /* No answer will come from it: its packet is lost, and with it the connection. */
-static void fail_asked(struct wharf_gate *gate, int error, const char *text)
+static struct wharf_connection *forget_asked(struct wharf_gate *gate)
 {
     struct wharf_connection *connection = gate->asked;
 
     wharf_timer_clear(gate->server->loop, &gate->timer);
     set_asked(gate, NULL);
+    return connection;
+}
+
+/* The process has ended, which is nobody's fault: the client can go on with its arena. */
+static void part_with_asked(struct wharf_gate *gate)
+{
+    struct wharf_connection *connection = forget_asked(gate);
+
     if (connection)
-        wharf_connection_refuse(connection, error, "%s", text);
+        wharf_connection_part(connection, "the process that receives descriptors has ended: "
+                                          "connect again");
 }
 
 static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
@@ -93,7 +102,7 @@ static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
         gate->process = NULL;
         wharf_log(WHARF_LOG_WARNING, NULL, "the gate process has ended");
         if (gate->is_busy)
-            fail_asked(gate, EIO, "the process that receives descriptors has ended");
+            part_with_asked(gate);
     }
     wharf_front_enter(&gate->server->front);
     if (process->blamed)
@@ -236,7 +245,9 @@ static void on_timeout(struct wharf_timer *timer)
     process->blamed = gate->tenant;
     count_hang(gate, process->blamed);
     wharf_front_leave(&server->front);
-    fail_asked(gate, EBADF, "looking at the descriptor took too long");
+    struct wharf_connection *connection = forget_asked(gate);
+    if (connection)
+        wharf_connection_refuse(connection, EBADF, "looking at the descriptor took too long");
     ask_next(gate);
 }
 

@@ -182,10 +182,7 @@ void wharf_server_drain(struct wharf_server *server)
     {
         struct wharf_connection *connection = WHARF_LIST_ENTRY(link, struct wharf_connection, link);
         if (!connection->session) {
-            connection->last_error = ESHUTDOWN;
-            snprintf(connection->last_text, sizeof(connection->last_text),
-                     "the daemon is going down: connect again");
-            wharf_connection_end(connection, false);
+            wharf_connection_part(connection, "the daemon is going down: connect again");
             continue;
         }
         wharf_front_enter(&server->front);
