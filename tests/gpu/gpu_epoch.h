@@ -65,9 +65,15 @@ const char *gpu_epoch_facts(const struct gpu_epoch *e);
 /* ---- measurements: each prints its rows ------------------------------------------------------ */
 
 void gpu_epoch_noop(struct gpu_epoch *e, size_t n);
+/* n at a time: how many can be handed over. */
+void gpu_epoch_noops(struct gpu_epoch *e, size_t n);
 void gpu_epoch_lone(struct gpu_epoch *e, const struct gpu_source *source, size_t n);
+/* From n cancels, each of an item under way, to the items' completions. */
+void gpu_epoch_cancel(struct gpu_epoch *e, const struct gpu_source *source, size_t n);
 void gpu_epoch_flood(struct gpu_epoch *e, const struct gpu_source *source, size_t n_jobs,
                      unsigned n_runs);
+/* Outputs in another process's GPU memory, and what is no such memory. */
+void gpu_epoch_import(struct gpu_epoch *e, const struct gpu_source *source);
 /* n items of all kinds, damaged ones too, with cancels and parks, against the CPU engine. */
 void gpu_epoch_check(struct gpu_epoch *e, size_t n);
 

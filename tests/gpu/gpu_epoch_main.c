@@ -4,7 +4,10 @@
  *
  *     wharf_gpu_epoch [OPTION]... check N                     items of all kinds against the CPU
  *     wharf_gpu_epoch [OPTION]... noop N                      round trips of items without work
+ *     wharf_gpu_epoch [OPTION]... noops N                     many of them at a time
  *     wharf_gpu_epoch [OPTION]... lone CODEC FILE CHUNK N     round trips of one chunk
+ *     wharf_gpu_epoch [OPTION]... cancel CODEC FILE CHUNK N   from a cancel to its completion
+ *     wharf_gpu_epoch [OPTION]... import CODEC FILE CHUNK     outputs in another process's memory
  *     wharf_gpu_epoch [OPTION]... flood CODEC FILE CHUNK TOTAL [RUNS]    TOTAL bytes of output
  *     wharf_gpu_epoch [OPTION]... tenant CODEC FILE CHUNK     what another process notices of it
  *
@@ -31,6 +34,7 @@
 #include <unistd.h>
 
 #include "tests/gpu/gpu_epoch.h"
+#include "tests/gpu/gpu_export.h"
 #include "tests/gpu/gpu_tenant.h"
 #include "tests/lib/test_file.h"
 
@@ -45,7 +49,10 @@ static int usage(void)
                     "           [--memory NBYTES]\n"
                     "           check N\n"
                     "         | noop N\n"
+                    "         | noops N\n"
                     "         | lone CODEC FILE CHUNK N\n"
+                    "         | cancel CODEC FILE CHUNK N\n"
+                    "         | import CODEC FILE CHUNK\n"
                     "         | flood CODEC FILE CHUNK TOTAL [RUNS]\n"
                     "         | tenant CODEC FILE CHUNK\n");
     return 2;
@@ -257,6 +264,8 @@ static void measure_output(struct gpu_epoch *e, const struct gpu_source *source,
 {
     if (strcmp(argv[0], "lone") == 0)
         gpu_epoch_lone(e, source, number(argv[4], 1, 10000000));
+    else if (strcmp(argv[0], "cancel") == 0)
+        gpu_epoch_cancel(e, source, number(argv[4], 1, 10000000));
     else if (strcmp(argv[0], "flood") == 0)
         gpu_epoch_flood(e, source, (number(argv[4], 1, SIZE_MAX) - 1) / source->chunk_nbytes + 1,
                         argc > 5 ? (unsigned)number(argv[5], 1, MAX_RUNS) : 10);
@@ -264,24 +273,34 @@ static void measure_output(struct gpu_epoch *e, const struct gpu_source *source,
         tenant(e, source);
 }
 
+static void measure_outputs(struct gpu_epoch *e, const struct gpu_source *source, uint32_t outputs,
+                            int argc, char **argv)
+{
+    for (e->output = 0; e->output < N_OUTPUTS; e->output++)
+        if (outputs >> e->output & 1)
+            measure_output(e, source, argc, argv);
+}
+
 static int measure(struct gpu_epoch *e, const struct options *o, int argc, char **argv)
 {
     struct gpu_source source = {0};
-    bool is_check = strcmp(argv[0], "check") == 0;
-    bool is_noop = strcmp(argv[0], "noop") == 0;
-    if (!is_check && !is_noop)
+    const char *mode = argv[0];
+    if (argc > 2)
         source = source_of(e, argv + 1, (size_t)256 << 20);
-    if (strcmp(argv[0], "tenant") == 0)
+    if (strcmp(mode, "tenant") == 0)
         tenant_baselines();
     test_epoch_open(&e->t, o->ops, &o->config);
     o->ops->info(e->t.epoch, &e->info);
-    if (is_check)
+    if (strcmp(mode, "check") == 0)
         gpu_epoch_check(e, number(argv[1], 1, SIZE_MAX));
-    else if (is_noop)
+    else if (strcmp(mode, "noop") == 0)
         gpu_epoch_noop(e, number(argv[1], 1, 10000000));
-    for (e->output = 0; e->output < N_OUTPUTS && source.file; e->output++)
-        if (o->outputs >> e->output & 1)
-            measure_output(e, &source, argc, argv);
+    else if (strcmp(mode, "noops") == 0)
+        gpu_epoch_noops(e, number(argv[1], 64, 10000000));
+    else if (strcmp(mode, "import") == 0)
+        gpu_epoch_import(e, &source);
+    else
+        measure_outputs(e, &source, o->outputs, argc, argv);
     test_epoch_close(&e->t);
     if (source.file)
         gpu_source_free(&source);
@@ -294,8 +313,8 @@ static bool is_call(int argc, char **argv)
     static const struct {
         const char *name;
         int least, most;
-    } modes[] = {
-        {"check", 2, 2}, {"noop", 2, 2}, {"lone", 5, 5}, {"flood", 5, 6}, {"tenant", 4, 4}};
+    } modes[] = {{"check", 2, 2}, {"noop", 2, 2},   {"noops", 2, 2},  {"lone", 5, 5},
+                 {"flood", 5, 6}, {"tenant", 4, 4}, {"import", 4, 4}, {"cancel", 5, 5}};
     for (unsigned i = 0; argc > 0 && i < sizeof(modes) / sizeof(modes[0]); i++)
         if (strcmp(argv[0], modes[i].name) == 0)
             return argc >= modes[i].least && argc <= modes[i].most;
@@ -316,6 +335,8 @@ int main(int argc, char **argv)
         return gpu_tenant_round_trips(TENANT_SECONDS);
     if (argc == 2 && strcmp(argv[1], "tenant-saturate") == 0)
         return gpu_tenant_saturate(3 * TENANT_SECONDS);
+    if (argc == 2 && strcmp(argv[1], "export-memory") == 0)
+        return gpu_export_serve(0);
     argv++;
     argc--;
     while (argc > 0 && strncmp(argv[0], "--", 2) == 0) {

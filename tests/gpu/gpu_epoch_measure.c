@@ -52,6 +52,27 @@ void gpu_epoch_noop(struct gpu_epoch *e, size_t n)
     free(us);
 }
 
+void gpu_epoch_noops(struct gpu_epoch *e, size_t n)
+{
+    enum { N_RUNS = 20 };
+    struct wharf_work_item noops[64] = {{0}}; /* WHARF_WORK_NOOP */
+    struct gpu_jobs jobs = {.items = noops, .n_jobs = 64};
+    size_t n_passes = n / jobs.n_jobs;
+    double us[N_RUNS];
+    for (unsigned i = 0; i < N_RUNS; i++) {
+        double start = gpu_now_us();
+        e->wrong |= gpu_jobs_run(e, &jobs, n_passes, NULL) > 0;
+        us[i] = gpu_now_us() - start;
+    }
+    struct gpu_latency spread = gpu_latency_of(us, N_RUNS);
+    double all = (double)(n_passes * jobs.n_jobs);
+    printf("{\"peer\":\"wharf\",\"mode\":\"epoch-noops\",\"n\":%zu,\"runs\":%d,\"Mps_median\":%.3f,"
+           "\"Mps_min\":%.3f,\"Mps_max\":%.3f,%s}\n",
+           n, N_RUNS, all / spread.p50_us, all / spread.max_us, all / spread.min_us,
+           gpu_epoch_facts(e));
+    fflush(stdout);
+}
+
 /* Sums of what completions say of where the time went. */
 struct parts {
     double wait, fetch, decode, move;
@@ -87,6 +108,41 @@ void gpu_epoch_lone(struct gpu_epoch *e, const struct gpu_source *source, size_t
              source->codec->name, e->data_name, gpu_chunk_nbytes(source), n_bad + n_wrong,
              parts.wait * each, parts.fetch * each, parts.decode * each, parts.move * each);
     print_latency(e, "epoch-lone", what, &latency);
+    gpu_jobs_free(e, &jobs);
+    free(us);
+}
+
+/* ---- cancels --------------------------------------------------------------------------------- */
+
+/* From a cancel, some 50 to 550 us after the item, to its completion. */
+void gpu_epoch_cancel(struct gpu_epoch *e, const struct gpu_source *source, size_t n)
+{
+    struct wharf_work_completion completion;
+    struct gpu_jobs jobs;
+    double *us = calloc(n, sizeof(*us));
+    size_t n_cancelled = 0;
+    char what[200];
+
+    gpu_jobs_new(e, &jobs, source, source->n_chunks);
+    for (size_t i = 0; i < n; i++) {
+        double until = gpu_now_us() + 50 + (double)(i * 37 % 500);
+        uint32_t index = test_epoch_submit(&e->t, &jobs.items[i % jobs.n_jobs]);
+        test_epoch_publish(&e->t);
+        while (gpu_now_us() < until)
+            ;
+        double start = gpu_now_us();
+        test_epoch_cancel(&e->t, index);
+        while (!test_epoch_reap(&e->t, &completion))
+            ;
+        us[i] = gpu_now_us() - start;
+        n_cancelled += completion.result == WHARF_CANCELLED;
+        e->wrong |= completion.result != WHARF_CANCELLED && completion.result != WHARF_OK;
+    }
+    struct gpu_latency latency = gpu_latency_of(us, n);
+    snprintf(what, sizeof(what),
+             "\"codec\":\"%s\",\"data\":\"%s\",\"chunk\":%zu,\"cancelled\":%zu,",
+             source->codec->name, e->data_name, gpu_chunk_nbytes(source), n_cancelled);
+    print_latency(e, "epoch-cancel", what, &latency);
     gpu_jobs_free(e, &jobs);
     free(us);
 }
