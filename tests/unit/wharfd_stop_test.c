@@ -19,15 +19,15 @@ static struct test_wharfd wharfd;
 
 /* ---- drain, stop, reload ------------------------------------------------------------------- */
 
-static void submit_long(struct test_client *client, unsigned n)
+static void submit_long(struct test_client *client, unsigned n, uint64_t nbytes)
 {
     for (unsigned i = 0; i < n; i++) {
         struct wharf_submission s = {
             .opcode = WHARF_OP_DECODE,
             .codec = WHARF_CODEC_STORED,
-            .src_nbytes = 64 * MiB,
+            .src_nbytes = nbytes,
             .dst_offset = 64 * MiB,
-            .dst_nbytes = 64 * MiB,
+            .dst_nbytes = nbytes,
             .user_data = i,
         };
         wharf_ring_submit(&client->ring, &s);
@@ -62,7 +62,7 @@ static void check_stop(bool by_request)
     struct stat st;
 
     client->arena[0] = 'x';
-    submit_long(client, 3);
+    submit_long(client, 3, 16 * MiB);
     usleep(20000);
     if (by_request)
         cr_assert_eq(test_client_drain(idle), 0);
@@ -96,7 +96,7 @@ Test(wharfd_stop, drain_ends_after_its_timeout)
     test_wharfd_start_by(&wharfd, "auto", "[daemon]\ndrain_timeout = 1ms\n[cpu]\nworkers = 1\n");
     struct test_client *client = test_client_start(wharfd.socket, 64, 128 * MiB);
 
-    submit_long(client, 60);
+    submit_long(client, 60, 64 * MiB);
     usleep(20000);
     cr_assert_eq(test_wharfd_stop(&wharfd), 0);
     cr_assert_eq(test_client_wait_for_end(client), 0);
@@ -110,7 +110,7 @@ Test(wharfd_stop, second_signal_ends_at_once)
     test_wharfd_start_by(&wharfd, "auto", "[daemon]\ndrain_timeout = 1min\n[cpu]\nworkers = 1\n");
     struct test_client *client = test_client_start(wharfd.socket, 64, 128 * MiB);
 
-    submit_long(client, 60);
+    submit_long(client, 60, 64 * MiB);
     usleep(20000);
     kill(wharfd.pid, SIGINT);
     cr_assert(test_wharfd_says(&wharfd, "finishing jobs"));
