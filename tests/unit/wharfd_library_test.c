@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libwharf with the daemon, where parts of that die. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clientlib/wharf.h"
+#include "tests/lib/test_wharfd.h"
+
+static struct test_wharfd wharfd;
+
+static void start(void)
+{
+    test_wharfd_start(&wharfd, "");
+}
+
+static void end(void)
+{
+    test_wharfd_remove(&wharfd);
+}
+
+TestSuite(wharfd_library, .init = start, .fini = end);
+
+static struct wharf *open_handle(void)
+{
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    struct wharf *wharf;
+
+    options.flags = WHARF_OPEN_DAEMON;
+    options.socket_path = wharfd.socket;
+    options.arena_nbytes = 4096;
+    cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
+    return wharf;
+}
+
+/* The daemon's only child: the process that looks at clients' descriptors. */
+static pid_t gate_of_daemon(void)
+{
+    char path[64];
+    int pid = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)wharfd.pid, (int)wharfd.pid);
+    FILE *file = fopen(path, "re");
+    cr_assert(file && fscanf(file, "%d", &pid) == 1);
+    fclose(file);
+    return pid;
+}
+
+static struct wharf_memory new_memory(void)
+{
+    struct wharf_memory memory = WHARF_MEMORY_INIT;
+
+    memory.nbytes = 4096;
+    memory.fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    cr_assert(memory.fd >= 0 && ftruncate(memory.fd, 4096) == 0);
+    cr_assert_eq(fcntl(memory.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+    memory.address = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
+    cr_assert_neq(memory.address, MAP_FAILED);
+    return memory;
+}
+
+static void free_memory(struct wharf_memory *memory)
+{
+    munmap(memory->address, memory->nbytes);
+    close(memory->fd);
+}
+
+static void *kill_soon(void *data)
+{
+    usleep(20000);
+    kill(*(pid_t *)data, SIGKILL);
+    return NULL;
+}
+
+/* Copies the arena's text by a job. */
+static void expect_text(struct wharf *wharf, const char *text, void *out)
+{
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_completion completion;
+
+    job.in = text;
+    job.in_nbytes = job.out_avail = 6;
+    job.out = out;
+    memset(out, 0, 6);
+    cr_assert_eq(wharf_submit(wharf, &job, 1), 1, "%s", wharf_error_message());
+    cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1, "%s", wharf_error_message());
+    cr_assert_eq(completion.result, WHARF_OK);
+    cr_assert_arr_eq(out, "wharf\n", 6);
+}
+
+/* The connection ends with the gate that had its packet.  It was closed as if the client had broken
+ * a rule, and the arena was empty afterwards. */
+Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor)
+{
+    struct wharf *wharf = open_handle();
+    struct wharf_memory first = new_memory();
+    struct wharf_info info = {.struct_nbytes = sizeof(info)};
+    void *text, *out;
+
+    cr_assert_eq(wharf_alloc(wharf, 6, &text), 0);
+    cr_assert_eq(wharf_alloc(wharf, 6, &out), 0);
+    memcpy(text, "wharf\n", 6);
+    cr_assert_eq(wharf_register(wharf, &first), 0, "%s", wharf_error_message());
+    for (unsigned i = 0; i < 5; i++) {
+        struct wharf_memory memory = new_memory();
+        pid_t gate = gate_of_daemon();
+        pthread_t killer;
+
+        kill(gate, SIGSTOP);
+        cr_assert_eq(pthread_create(&killer, NULL, kill_soon, &gate), 0);
+        cr_assert_eq(wharf_register(wharf, &memory), 0, "%s", wharf_error_message());
+        pthread_join(killer, NULL);
+        expect_text(wharf, text, out);
+        cr_assert_eq(wharf_unregister(wharf, memory.address), 0);
+        free_memory(&memory);
+    }
+    cr_assert_eq(wharf_get_info(wharf, &info), 0);
+    cr_assert_geq(info.n_reconnects, 5);
+    wharf_close(wharf);
+    free_memory(&first);
+}
