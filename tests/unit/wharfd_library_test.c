@@ -14,18 +14,6 @@
 
 static struct test_wharfd wharfd;
 
-static void start(void)
-{
-    test_wharfd_start(&wharfd, "");
-}
-
-static void end(void)
-{
-    test_wharfd_remove(&wharfd);
-}
-
-TestSuite(wharfd_library, .init = start, .fini = end);
-
 static struct wharf *open_handle(void)
 {
     struct wharf_options options = WHARF_OPTIONS_INIT;
@@ -97,6 +85,7 @@ static void expect_text(struct wharf *wharf, const char *text, void *out)
  * a rule, and the arena was empty afterwards. */
 Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor)
 {
+    test_wharfd_start(&wharfd, "");
     struct wharf *wharf = open_handle();
     struct wharf_memory first = new_memory();
     struct wharf_info info = {.struct_nbytes = sizeof(info)};
@@ -123,4 +112,5 @@ Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor)
     cr_assert_geq(info.n_reconnects, 5);
     wharf_close(wharf);
     free_memory(&first);
+    test_wharfd_remove(&wharfd);
 }
