@@ -381,6 +381,7 @@ $(BUILD)/wharf_gpu_test: $(call obj,$(addprefix tests/gpu/,gpu_test_main.c gpu_c
 $(BUILD)/wharf_gpu_bench: $(call obj,$(addprefix tests/gpu/,gpu_bench_main.c gpu_pack.c))
 $(BUILD)/wharf_gpu_epoch: $(call obj,$(addprefix tests/gpu/,gpu_epoch_main.c gpu_epoch_check.c \
     gpu_epoch_jobs.c gpu_epoch_measure.c gpu_epoch_import.c gpu_pack.c gpu_export.cu gpu_tenant.cu))
+$(BUILD)/wharf_gpu_rans: $(call obj,tests/gpu/gpu_rans_main.cu)
 $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(GPU_LIBS)
@@ -388,7 +389,7 @@ $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(LIB_A)
 .PHONY: gpu-programs test-gpu bench-gpu
 gpu-programs:
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_epoch $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON)
+	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON)
 
 # Jobs with damaged streams in `make test-gpu`, and of these some under the memory checker.
 DAMAGED ?= 1000000

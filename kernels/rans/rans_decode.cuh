@@ -13,7 +13,7 @@ namespace wharf
 
 /* 5 KiB: no more than Deflate takes, for the kernel that has all decoders. */
 struct rans_shared {
-    rans::model_tables tables;
+    rans::model_tables<rans::WARP_PACKED_NBITS> tables;
     rans::word_ring ring;
 };
 /* First slots of 65536 symbols, for models that do not fit shared memory. */

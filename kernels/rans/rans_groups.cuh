@@ -173,30 +173,23 @@ WHARF_DEVICE uint32_t transpose_bytes(uint32_t v)
     return lane & 2 ? byte_perm(other, v, 0x7632) : byte_perm(v, other, 0x5410);
 }
 
-/* collective.  A batch's symbols, of which these are this lane's, to their places.  `at` is where
- * this lane's four bytes go when they are aligned. */
+/* collective.  A batch's symbols, of which these are this lane's, to their places, four bytes a
+ * lane where the output is aligned. */
 template <lookup KIND>
 WHARF_DEVICE void put_batch(const model &m, const walk &w, const uint32_t symbols[BATCH_NGROUPS],
-                            uint8_t *at)
+                            bool is_aligned)
 {
-    if (KIND != lookup::GENERAL && at) {
+    if (KIND != lookup::GENERAL && is_aligned) {
         uint32_t v = byte_perm(byte_perm(symbols[0], symbols[1], 0x0040),
                                byte_perm(symbols[2], symbols[3], 0x0040), 0x5410);
-        store(reinterpret_cast<uint32_t *>(at), transpose_bytes(v));
+        uint32_t at = WARP_LANES * (w.group + (lane_id() & 3)) + (lane_id() & ~3u);
+        store(reinterpret_cast<uint32_t *>(w.out + at), transpose_bytes(v));
         return;
     }
     WHARF_UNROLL
     for (uint32_t k = 0; k < BATCH_NGROUPS; k++)
         put_symbol(w, KIND == lookup::GENERAL ? m.symbol_nbytes : 1,
                    WARP_LANES * (w.group + k) + lane_id(), symbols[k]);
-}
-
-/* Where this lane stores of a batch that begins with the walk's next group; NULL when the output is
- * not aligned. */
-WHARF_DEVICE uint8_t *batch_place(const walk &w)
-{
-    uint8_t *at = w.out + WARP_LANES * (w.group + (lane_id() & 3)) + (lane_id() & ~3u);
-    return reinterpret_cast<uintptr_t>(w.out) % 4 == 0 ? at : nullptr;
 }
 
 /*
@@ -211,16 +204,15 @@ WHARF_DEVICE bool fast_groups(const stream &in, const model &m, word_ring &ring,
     uint32_t slots = (1u << m.n_bits) - 1;
     uint32_t state = w.state;
     int32_t next_word = w.next_word;
-    uint8_t *at = batch_place(w);
+    bool is_aligned = reinterpret_cast<uintptr_t>(w.out) % 4 == 0;
     bool good = true;
     word_stream words;
     words.init(in, ring, next_word);
     for (uint32_t end = w.group + n_groups; w.group < end; w.group += BATCH_NGROUPS) {
         uint32_t symbols[BATCH_NGROUPS];
         words.ensure(in, next_word);
-        const uint16_t *place =
-            &ring.words[((uint32_t)next_word & (RING_NWORDS - 1)) + RING_NWORDS];
-        const uint16_t *before = place;
+        uint32_t place = ((uint32_t)next_word & (RING_NWORDS - 1)) + RING_NWORDS;
+        uint32_t before = place;
         WHARF_UNROLL
         for (uint32_t k = 0; k < BATCH_NGROUPS; k++) {
             found f = find<KIND>(m, in, WARP_LANES * (w.group + k) + lane_id(), state & slots);
@@ -229,14 +221,12 @@ WHARF_DEVICE bool fast_groups(const stream &in, const model &m, word_ring &ring,
             state = f.frequency * (state >> m.n_bits) + f.place;
             bool takes = state < WHARF_RANS_LOW;
             uint32_t takers = ballot(takes);
-            uint32_t word = load(place - popc(takers & lanemask_lt()));
+            uint32_t word = load(&ring.words[place - popc(takers & lanemask_lt())]);
             state = takes ? state << 16 | word : state;
             place -= popc(takers);
         }
         next_word -= (int32_t)(before - place);
-        put_batch<KIND>(m, w, symbols, at);
-        if (at)
-            at += BATCH_NGROUPS * WARP_LANES;
+        put_batch<KIND>(m, w, symbols, is_aligned);
     }
     syncwarp(); /* the ring may be filled anew */
     w.state = state;

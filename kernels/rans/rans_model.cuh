@@ -3,7 +3,7 @@
  * rans_model.cuh: a model's tables, built by the warp from its packed form, and looking up in them.
  *
  * One distribution of bytes has its tables in shared memory:
- *   n up to PACKED_NBITS    by slot, symbol, frequency and the slot's place in its range in 32 bits
+ *   n up to a limit         by slot, symbol, frequency and the slot's place in its range in 32 bits
  *   more                    by BUCKET_NBITS bits of the slot the symbol that its first slot belongs
  *                           to, and by symbol the range: slots near a bucket's end belong to one of
  *                           the next symbols
@@ -19,7 +19,9 @@ namespace wharf
 namespace rans
 {
 
-constexpr unsigned PACKED_NBITS = 10;
+/* For a table of each warp's own, and for one of a block: 4 and 8 KiB. */
+constexpr unsigned WARP_PACKED_NBITS = 10;
+constexpr unsigned BLOCK_PACKED_NBITS = 11;
 constexpr unsigned BUCKET_NBITS = 11;
 
 struct bucket_tables {
@@ -33,8 +35,9 @@ struct distribution_table {
 };
 
 /* Shared memory of a model. */
+template <unsigned PACKED>
 union model_tables {
-    uint32_t packed[1 << PACKED_NBITS];
+    uint32_t packed[1 << PACKED];
     bucket_tables bucket;
     distribution_table distributions;
 };
@@ -44,7 +47,9 @@ enum class lookup { PACKED, BUCKET, GENERAL };
 
 /* The same in all lanes. */
 struct model {
-    model_tables *tables;
+    uint32_t *packed;
+    bucket_tables *bucket;
+    distribution_table *distributions;
     uint16_t *firsts; /* in scratch: of distribution d from d * alphabet on */
     uint32_t n_bits, alphabet, n_distributions, symbol_nbytes;
     bool is_full;   /* no slot is nobody's */
@@ -106,18 +111,17 @@ WHARF_DEVICE void enter_block(const model &m, const entry &e)
     if (m.kind == lookup::PACKED) {
         /* In the first slot of each range: larger for later symbols, and never 0. */
         if (owns)
-            store(&m.tables->packed[e.first], e.symbol << 21 | e.frequency << 10 | e.first);
+            store(&m.packed[e.first], e.symbol << 23 | e.frequency << 11 | e.first);
     } else if (m.kind == lookup::BUCKET) {
         unsigned shift = m.n_bits - BUCKET_NBITS;
         uint32_t bucket = owns ? (e.first + (1u << shift) - 1) >> shift : 0xffffffffu;
         /* Several symbols may begin before the same bucket: it begins with the last one. */
         uint32_t same = match_any(bucket);
         if (bucket < 1u << BUCKET_NBITS && same >> lane_id() == 1)
-            store(&m.tables->bucket.buckets[bucket], (uint8_t)e.symbol);
+            store(&m.bucket->buckets[bucket], (uint8_t)e.symbol);
         /* A symbol without slots has one that nobody comes to: slot 0's symbol owns its bucket. */
         if (e.exists)
-            store(&m.tables->bucket.ranges[e.symbol],
-                  owns ? (e.frequency - 1) << 16 | e.first : 0u);
+            store(&m.bucket->ranges[e.symbol], owns ? (e.frequency - 1) << 16 | e.first : 0u);
     } else if (e.exists) {
         store(m.firsts + e.distribution * m.alphabet + e.symbol, (uint16_t)e.first);
     }
@@ -152,8 +156,8 @@ WHARF_DEVICE bool enter_distribution(const stream &in, model &m, uint32_t distri
     m.is_full &= total == 1u << m.n_bits;
     m.total = total;
     if (m.kind == lookup::GENERAL && lane_id() == 0) {
-        store(&m.tables->distributions.totals[distribution], total);
-        store(&m.tables->distributions.ends[distribution], end);
+        store(&m.distributions->totals[distribution], total);
+        store(&m.distributions->ends[distribution], end);
     }
     return total > 0;
 }
@@ -163,13 +167,12 @@ WHARF_DEVICE void finish_packed(const model &m)
 {
     uint32_t carry = 0;
     for (uint32_t slot = lane_id(); slot < 1u << m.n_bits; slot += WARP_LANES) {
-        uint32_t v = inclusive_max(load(&m.tables->packed[slot]));
+        uint32_t v = inclusive_max(load(&m.packed[slot]));
         v = v > carry ? v : carry;
         carry = shfl(v, WARP_LANES - 1);
-        uint32_t frequency = v >> 10 & 0x7ff;
-        uint32_t place = slot - (v & 0x3ff);
-        store(&m.tables->packed[slot],
-              place < frequency ? v >> 21 | frequency << 8 | place << 20 : 0u);
+        uint32_t frequency = v >> 11 & 0xfff;
+        uint32_t place = slot - (v & 0x7ff);
+        store(&m.packed[slot], place < frequency ? v >> 23 | frequency << 8 | place << 20 : 0u);
     }
 }
 
@@ -177,18 +180,22 @@ WHARF_DEVICE void finish_buckets(const model &m)
 {
     uint32_t carry = 0;
     for (uint32_t i = lane_id(); i < 1u << BUCKET_NBITS; i += WARP_LANES) {
-        uint32_t v = inclusive_max(load(&m.tables->bucket.buckets[i]));
+        uint32_t v = inclusive_max(load(&m.bucket->buckets[i]));
         v = v > carry ? v : carry;
         carry = shfl(v, WARP_LANES - 1);
-        store(&m.tables->bucket.buckets[i], (uint8_t)v);
+        store(&m.bucket->buckets[i], (uint8_t)v);
     }
 }
 
 /* collective.  The tables of a stream's model: false by rule 2. */
-WHARF_DEVICE bool make_model(const stream &in, model_tables &tables, uint8_t *scratch, model &m)
+template <unsigned PACKED>
+WHARF_DEVICE bool make_model(const stream &in, model_tables<PACKED> &tables, uint8_t *scratch,
+                             model &m)
 {
     uint32_t at = blocks_of(in) * in.n_distributions * WHARF_RANS_WIDTH_NBITS;
-    m.tables = &tables;
+    m.packed = tables.packed;
+    m.bucket = &tables.bucket;
+    m.distributions = &tables.distributions;
     m.firsts = reinterpret_cast<uint16_t *>(scratch);
     m.n_bits = in.n_bits;
     m.alphabet = in.alphabet;
@@ -197,7 +204,7 @@ WHARF_DEVICE bool make_model(const stream &in, model_tables &tables, uint8_t *sc
     m.is_full = true;
     m.total = 0;
     m.kind = in.n_distributions > 1 || in.symbol_nbytes > 1 ? lookup::GENERAL
-             : in.n_bits <= PACKED_NBITS                    ? lookup::PACKED
+             : in.n_bits <= PACKED                          ? lookup::PACKED
                                                             : lookup::BUCKET;
     if (!widths_are_good(in))
         return false;
@@ -224,18 +231,18 @@ struct found {
 
 WHARF_DEVICE found find_packed(const model &m, uint32_t slot)
 {
-    uint32_t v = load(&m.tables->packed[slot]);
+    uint32_t v = load(&m.packed[slot]);
     return {v, v >> 8 & 0xfff, v >> 20};
 }
 
 /* A slot that is somebody's. */
 WHARF_DEVICE found find_in_bucket(const model &m, uint32_t slot)
 {
-    uint32_t symbol = load(&m.tables->bucket.buckets[slot >> (m.n_bits - BUCKET_NBITS)]);
-    uint32_t range = load(&m.tables->bucket.ranges[symbol]);
+    uint32_t symbol = load(&m.bucket->buckets[slot >> (m.n_bits - BUCKET_NBITS)]);
+    uint32_t range = load(&m.bucket->ranges[symbol]);
     while (slot - (range & 0xffff) > range >> 16) {
         symbol++;
-        range = load(&m.tables->bucket.ranges[symbol & 0xff]);
+        range = load(&m.bucket->ranges[symbol & 0xff]);
     }
     return {symbol, (range >> 16) + 1, slot - (range & 0xffff)};
 }
@@ -245,7 +252,7 @@ WHARF_DEVICE found find_by_halving(const model &m, uint32_t distribution, uint32
 {
     const uint16_t *firsts = m.firsts + distribution * m.alphabet;
     uint32_t low = 0;
-    uint32_t high = load(&m.tables->distributions.ends[distribution]);
+    uint32_t high = load(&m.distributions->ends[distribution]);
     uint32_t end = high;
     while (high - low > 1) {
         uint32_t middle = (low + high) / 2;
@@ -254,8 +261,8 @@ WHARF_DEVICE found find_by_halving(const model &m, uint32_t distribution, uint32
         high = before ? high : middle;
     }
     uint32_t first = load(firsts + low);
-    uint32_t next = low + 1 < end ? load(firsts + low + 1)
-                                  : load(&m.tables->distributions.totals[distribution]);
+    uint32_t next =
+        low + 1 < end ? load(firsts + low + 1) : load(&m.distributions->totals[distribution]);
     return {low, next - first, slot - first};
 }
 
@@ -270,7 +277,7 @@ WHARF_DEVICE found find(const model &m, const stream &in, uint32_t number, uint3
     uint32_t distribution = m.n_distributions > 1 ? byte_at(in, in.indexes_at + number) : 0;
     /* Checked before; but the bound that counts is the tables' own. */
     distribution &= WHARF_RANS_MAX_DISTRIBUTIONS - 1;
-    return slot < load(&m.tables->distributions.totals[distribution])
+    return slot < load(&m.distributions->totals[distribution])
                ? find_by_halving(m, distribution, slot)
                : found{0, 0, 0};
 }

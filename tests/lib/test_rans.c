@@ -97,6 +97,31 @@ struct test_rans test_rans_new(const struct test_rans_plan *plan)
     return rans;
 }
 
+uint8_t *test_rans_encode(const uint8_t *bytes, uint32_t n, uint32_t n_bits, uint32_t max_splits,
+                          size_t *ret_nbytes)
+{
+    uint64_t counts[256] = {0};
+    uint32_t frequencies[256];
+    const struct wharf_rans_job job = {
+        .shape = {n_bits, 1, 256, 1},
+        .frequencies = frequencies,
+        .symbols = bytes,
+        .n_symbols = n,
+        .max_splits = max_splits,
+    };
+    size_t bound = wharf_rans_encode_bound(&job);
+    uint8_t *out = check_memory(malloc(bound));
+
+    for (uint32_t i = 0; i < n; i++)
+        counts[bytes[i]]++;
+    if (wharf_rans_normalise(counts, 256, n_bits, frequencies) < 0 ||
+        wharf_rans_encode(&job, out, bound, ret_nbytes) < 0) {
+        fprintf(stderr, "test_rans: cannot be encoded\n");
+        exit(2);
+    }
+    return out;
+}
+
 void test_rans_free(struct test_rans *rans)
 {
     free(rans->plain);

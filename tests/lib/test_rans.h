@@ -35,6 +35,10 @@ struct test_rans {
 struct test_rans test_rans_new(const struct test_rans_plan *plan);
 void test_rans_free(struct test_rans *rans);
 
+/* One stream of bytes, with a model of their statistics; the result is for the caller to free. */
+uint8_t *test_rans_encode(const uint8_t *bytes, uint32_t n, uint32_t n_bits, uint32_t max_splits,
+                          size_t *ret_nbytes);
+
 /*
  * Decodes by the reference, and by every form of the tuned decoder into buffers between untouchable
  * pages.  Returns NULL if all give the same outcome, and on success the same bytes; else the name

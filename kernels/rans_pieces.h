@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_pieces.h: one large rans stream decoded by many warps; C and C++.
+ *
+ * The host takes the stream apart, since the fields of its splits are found one behind the other,
+ * and chooses how many of the splits are used: as many as the moment deserves.  A *piece* is what
+ * one warp decodes: from behind one split's window to the end of another's.  Whatever is chosen,
+ * the outcome is the same (encoders/rans/rans_format.h: splits are not believed).
+ */
+#ifndef WHARF_KERNELS_RANS_PIECES_H
+#define WHARF_KERNELS_RANS_PIECES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/wharf_result.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where a piece begins: split `number`, whose starts are at a bit of the body; 0: the stream. */
+struct wharf_rans_piece {
+    uint32_t number;
+    uint32_t starts_at;
+};
+
+/* What a piece came to: no reason, or the first in the piece, and the bit of the stream. */
+struct wharf_rans_piece_outcome {
+    uint32_t reason;
+    uint32_t bit_offset;
+};
+
+/* A stream taken apart: as struct stream of kernels/rans/rans_stream.cuh. */
+struct wharf_rans_layout {
+    uint32_t n_bits, symbol_nbytes, n_distributions, alphabet;
+    uint32_t model_nbytes, indexes_at, body_at;
+    uint32_t n_splits, n_symbols, n_groups;
+    uint32_t cut_nbits, group_nbits;
+    uint32_t cuts_at, groups_at, starts_at;
+    uint32_t split_states_at, words_at;
+    int32_t n_words;
+};
+
+/* What a kernel is given.  Pointers are the device's. */
+struct wharf_rans_stream_job {
+    struct wharf_rans_layout layout;
+    const uint8_t *in;
+    uint8_t *out; /* room for all symbols */
+    uint32_t in_nbytes;
+    uint32_t n_pieces;
+    const struct wharf_rans_piece *pieces;
+    struct wharf_rans_piece_outcome *outcomes; /* one a piece */
+};
+
+/*
+ * Takes a stream apart in the host's memory and fills in `layout`, n_pieces and `pieces`, which has
+ * room for max_pieces, at least 1; rules 1 and 3 to 5 of rans_format.h.  Only streams of bytes with
+ * one distribution can be decoded so.
+ * Returns 0; -EILSEQ with the outcome; -ENOTSUP for other streams, and for those of 2^28 bytes and
+ * more.
+ */
+int wharf_rans_stream_job_init(const uint8_t *h_in, size_t in_nbytes, uint64_t out_avail,
+                               uint32_t max_pieces, struct wharf_rans_piece *pieces,
+                               struct wharf_rans_stream_job *ret_job,
+                               struct wharf_outcome *ret_outcome);
+
+/* The stream's outcome from those of its pieces, in the host's memory: the first failure counts. */
+void wharf_rans_stream_job_settle(const struct wharf_rans_stream_job *job,
+                                  const struct wharf_rans_piece_outcome *outcomes,
+                                  struct wharf_outcome *ret_outcome);
+
+struct CUstream_st;
+
+/* Starts decoding; as wharf_cuda_decode_batch. */
+int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream);
+
+/* How many pieces the current GPU decodes at once; 0 or -errno. */
+int wharf_cuda_rans_max_pieces(uint32_t *ret_n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

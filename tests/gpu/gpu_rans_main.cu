@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_rans_main.cu: one large rans stream decoded by all of a GPU, device memory to device memory.
+ *
+ *     wharf_gpu_rans FILE N TOTAL SPLITS PIECES [RUNS]
+ *
+ * FILE, repeated until there are TOTAL bytes, becomes one stream with n = N and SPLITS splits, of
+ * which PIECES are used (0: as many as the GPU decodes at once).  After two runs to warm up, RUNS
+ * (10) are timed on the device, and then every byte is compared.  Then bits are flipped, and 50
+ * outcomes compared with the CPU's.  Prints one JSON object; ends with 1 if anything was wrong.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#include "kernels/rans_pieces.h"
+extern "C" {
+#include "tests/lib/test_file.h"
+#include "tests/lib/test_random.h"
+#include "tests/lib/test_rans.h"
+}
+
+namespace
+{
+
+enum { WARM_UP_RUNS = 2, N_DAMAGED = 50 };
+
+[[noreturn]] void die(const char *what, const char *why)
+{
+    fprintf(stderr, "wharf_gpu_rans: %s: %s\n", what, why);
+    exit(3);
+}
+
+void must(cudaError_t error, const char *what)
+{
+    if (error != cudaSuccess)
+        die(what, cudaGetErrorString(error));
+}
+
+std::vector<uint8_t> repeated(const char *path, size_t total)
+{
+    size_t nbytes;
+    uint8_t *file = test_file_read(path, &nbytes);
+    if (!file || nbytes == 0)
+        die(path, file ? "is empty" : strerror(errno));
+    std::vector<uint8_t> data(total);
+    for (size_t at = 0; at < total; at += nbytes)
+        memcpy(&data[at], file, std::min(nbytes, total - at));
+    free(file);
+    return data;
+}
+
+std::vector<uint8_t> encode(const std::vector<uint8_t> &data, uint32_t n_bits, uint32_t splits)
+{
+    size_t nbytes;
+    uint8_t *out = test_rans_encode(data.data(), (uint32_t)data.size(), n_bits, splits, &nbytes);
+    std::vector<uint8_t> stream(out, out + nbytes);
+    free(out);
+    return stream;
+}
+
+struct device_memory {
+    uint8_t *d_in, *d_out;
+    wharf_rans_piece *d_pieces;
+    wharf_rans_piece_outcome *d_outcomes;
+};
+
+/* Decodes once; returns microseconds, or a negative number when the host found the stream bad. */
+float decode(const std::vector<uint8_t> &stream, size_t out_avail, uint32_t max_pieces,
+             const device_memory &memory, uint32_t *ret_n_pieces, wharf_outcome *ret_outcome)
+{
+    std::vector<wharf_rans_piece> pieces(max_pieces);
+    std::vector<wharf_rans_piece_outcome> outcomes(max_pieces);
+    wharf_rans_stream_job job;
+    cudaEvent_t begin, end;
+    float ms;
+    int rc = wharf_rans_stream_job_init(stream.data(), stream.size(), out_avail, max_pieces,
+                                        pieces.data(), &job, ret_outcome);
+    if (rc < 0)
+        return rc == -EILSEQ ? -1.0f : -2.0f;
+    job.in = memory.d_in;
+    job.out = memory.d_out;
+    job.pieces = memory.d_pieces;
+    job.outcomes = memory.d_outcomes;
+    must(cudaMemcpy(memory.d_pieces, pieces.data(), job.n_pieces * sizeof(pieces[0]),
+                    cudaMemcpyHostToDevice),
+         "pieces");
+    must(cudaEventCreate(&begin), "event");
+    must(cudaEventCreate(&end), "event");
+    must(cudaEventRecord(begin), "event");
+    if (wharf_cuda_decode_rans(&job, nullptr) < 0)
+        die("launch", "failed");
+    must(cudaEventRecord(end), "event");
+    must(cudaEventSynchronize(end), "decoding");
+    must(cudaEventElapsedTime(&ms, begin, end), "time");
+    must(cudaMemcpy(outcomes.data(), memory.d_outcomes, job.n_pieces * sizeof(outcomes[0]),
+                    cudaMemcpyDeviceToHost),
+         "outcomes");
+    wharf_rans_stream_job_settle(&job, outcomes.data(), ret_outcome);
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    *ret_n_pieces = job.n_pieces;
+    return ms * 1e3f;
+}
+
+/* How many outcomes of damaged streams are not the CPU's.  Kept to what the CPU does quickly. */
+unsigned count_wrong_damaged(std::vector<uint8_t> stream, size_t out_nbytes, uint32_t max_pieces,
+                             const device_memory &memory)
+{
+    std::vector<uint8_t> out(out_nbytes);
+    test_random random = {1};
+    unsigned n_wrong = 0;
+    uint32_t n_pieces;
+    unsigned n = out_nbytes > (4 << 20) ? 3 : N_DAMAGED;
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t bit = test_random_below(&random, 8 * stream.size());
+        wharf_outcome got = {}, want = {};
+        stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        must(cudaMemcpy(memory.d_in, stream.data(), stream.size(), cudaMemcpyHostToDevice), "in");
+        if (test_rans_decode_all(stream.data(), stream.size(), 0, out.data(), out_nbytes, &want))
+            n_wrong++;
+        if (decode(stream, out_nbytes, max_pieces, memory, &n_pieces, &got) > -2)
+            n_wrong += got.result != want.result || got.reason != want.reason ||
+                       got.bit_offset != want.bit_offset;
+        stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    return n_wrong;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    if (argc < 6 || argc > 7) {
+        fprintf(stderr, "usage: wharf_gpu_rans FILE N TOTAL SPLITS PIECES [RUNS]\n");
+        return 2;
+    }
+    uint32_t n_bits = (uint32_t)atoi(argv[2]), splits = (uint32_t)atoi(argv[4]);
+    uint32_t max_pieces = (uint32_t)atoi(argv[5]), n_pieces = 0;
+    unsigned n_runs = argc > 6 ? (unsigned)atoi(argv[6]) : 10;
+    std::vector<uint8_t> data = repeated(argv[1], strtoull(argv[3], nullptr, 0));
+    std::vector<uint8_t> stream = encode(data, n_bits, splits);
+    std::vector<uint8_t> out(data.size());
+    device_memory memory;
+    wharf_outcome outcome;
+    cudaDeviceProp properties;
+
+    must(cudaGetDeviceProperties(&properties, 0), "GPU");
+    if (max_pieces == 0 && wharf_cuda_rans_max_pieces(&max_pieces) < 0)
+        die("kernel", "does not fit");
+    must(cudaMalloc(&memory.d_in, stream.size()), "memory");
+    must(cudaMalloc(&memory.d_out, data.size()), "memory");
+    must(cudaMalloc(&memory.d_pieces, max_pieces * sizeof(*memory.d_pieces)), "memory");
+    must(cudaMalloc(&memory.d_outcomes, max_pieces * sizeof(*memory.d_outcomes)), "memory");
+    must(cudaMemcpy(memory.d_in, stream.data(), stream.size(), cudaMemcpyHostToDevice), "in");
+    must(cudaMemset(memory.d_out, 0, data.size()), "out");
+    std::vector<float> us;
+    for (unsigned i = 0; i < WARM_UP_RUNS + n_runs; i++) {
+        float t = decode(stream, data.size(), max_pieces, memory, &n_pieces, &outcome);
+        if (i >= WARM_UP_RUNS)
+            us.push_back(t);
+    }
+    std::sort(us.begin(), us.end());
+    must(cudaMemcpy(out.data(), memory.d_out, out.size(), cudaMemcpyDeviceToHost), "out");
+    unsigned wrong = outcome.result != WHARF_OK || out != data;
+    unsigned wrong_damaged = count_wrong_damaged(stream, data.size(), max_pieces, memory);
+    float median = us[us.size() / 2];
+    const char *name = strrchr(argv[1], '/') ? strrchr(argv[1], '/') + 1 : argv[1];
+    printf("{\"peer\":\"wharf\",\"mode\":\"stream\",\"codec\":\"rans\",\"data\":\"%s\",\"n\":%u,"
+           "\"bytes\":%zu,\"ratio\":%.3f,\"splits\":%u,\"pieces\":%u,\"us_median\":%.1f,"
+           "\"us_min\":%.1f,\"us_max\":%.1f,\"GBps_median\":%.2f,\"GBps_max\":%.2f,\"runs\":%u,"
+           "\"wrong\":%u,\"wrong_damaged\":%u,\"device\":\"%s\"}\n",
+           name, n_bits, data.size(), (double)data.size() / (double)stream.size(), splits, n_pieces,
+           median, us[0], us.back(), (double)data.size() / median / 1e3,
+           (double)data.size() / us[0] / 1e3, n_runs, wrong, wrong_damaged, properties.name);
+    return wrong + wrong_damaged > 0;
+}

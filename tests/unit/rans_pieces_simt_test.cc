@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_pieces_simt_test: a rans stream in pieces by many warps has the outcome that one decoder
+ * gives, however many pieces there are.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include <vector>
+
+#include "kernels/rans/rans_pieces.cuh"
+extern "C" {
+#include "tests/lib/test_guard.h"
+#include "tests/lib/test_random.h"
+#include "tests/lib/test_rans.h"
+}
+
+using namespace wharf;
+
+namespace
+{
+
+constexpr simt::lane_order ORDERS[] = {simt::lane_order::ascending, simt::lane_order::descending,
+                                       simt::lane_order::random};
+
+struct block_memory {
+    rans::model_tables<rans::BLOCK_PACKED_NBITS> tables;
+    rans::word_ring ring;
+};
+
+/* What the kernel does, each piece by a warp with tables of its own. */
+void decode_pieces(const wharf_rans_stream_job &job, simt::lane_order order)
+{
+    for (uint32_t i = 0; i < job.n_pieces; i++)
+        simt::run_warp<block_memory>({order, i}, [&](block_memory &s) {
+            rans::stream in = rans::stream_of(job);
+            rans::model m;
+            if (rans::make_model(in, s.tables, nullptr, m))
+                rans::decode_piece(in, m, s.ring, job, i);
+            else if (lane_id() == 0)
+                job.outcomes[i] = {WHARF_REASON_RANS_MODEL, 8 * WHARF_RANS_HEADER_NBYTES};
+        });
+}
+
+/* The outcome of a stream in at most max_pieces pieces, the output into `out`. */
+wharf_outcome decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
+                     uint32_t max_pieces, simt::lane_order order)
+{
+    std::vector<wharf_rans_piece> pieces(max_pieces);
+    std::vector<wharf_rans_piece_outcome> outcomes(max_pieces);
+    wharf_rans_stream_job job;
+    wharf_outcome outcome = {};
+    int rc = wharf_rans_stream_job_init(in, in_nbytes, out_avail, max_pieces, pieces.data(), &job,
+                                        &outcome);
+    if (rc == 0) {
+        job.in = in;
+        job.out = out;
+        job.pieces = pieces.data();
+        job.outcomes = outcomes.data();
+        decode_pieces(job, order);
+        wharf_rans_stream_job_settle(&job, outcomes.data(), &outcome);
+    } else if (rc == -ENOTSUP) {
+        outcome.result = WHARF_UNSUPPORTED;
+    }
+    return outcome;
+}
+
+/* Whether the outcome is one decoder's; streams that cannot be decoded so (symbols of two bytes
+ * by a flipped bit) do not count. */
+void check(const uint8_t *in, size_t in_nbytes, size_t out_avail, uint32_t max_pieces,
+           simt::lane_order order, const char *what)
+{
+    struct test_guard source = test_guard_copy(in, in_nbytes, TEST_GUARD_END);
+    struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
+    std::vector<uint8_t> want_out(out_avail + 1);
+    wharf_outcome want;
+    cr_assert(!test_rans_decode_all(source.data, in_nbytes, 0, want_out.data(), out_avail, &want));
+    wharf_outcome got = decode(source.data, in_nbytes, out.data, out_avail, max_pieces, order);
+    if (got.result != WHARF_UNSUPPORTED) {
+        cr_assert(got.result == want.result && got.reason == want.reason, "%s: %s, not %s", what,
+                  wharf_reason_string(got.reason), wharf_reason_string(want.reason));
+        cr_assert(got.bit_offset == want.bit_offset && got.in_nbytes == want.in_nbytes &&
+                  got.out_nbytes == want.out_nbytes);
+        cr_assert(want.result != WHARF_OK ||
+                  memcmp(out.data, want_out.data(), want.out_nbytes) == 0);
+    }
+    test_guard_free(&source);
+    test_guard_free(&out);
+}
+
+} // namespace
+
+Test(rans_pieces, every_number_of_pieces_gives_the_same)
+{
+    for (uint32_t n_bits = 8; n_bits <= 16; n_bits++) {
+        struct test_rans_plan plan = {n_bits, 1, 1, 6000 + n_bits, 12, 200, n_bits};
+        struct test_rans rans = test_rans_new(&plan);
+        for (uint32_t pieces : {1, 2, 5, 12, 40})
+            check(rans.stream, rans.stream_nbytes, rans.plain_nbytes, pieces, ORDERS[pieces % 3],
+                  "good");
+        test_rans_free(&rans);
+    }
+}
+
+Test(rans_pieces, damage_has_the_outcome_of_one_decoder)
+{
+    struct test_random random = {7};
+    for (unsigned i = 0; i < 250; i++) {
+        struct test_rans_plan plan = {8 + i % 9, 1, 1, 1500, 5, 1 + i % 200, i};
+        struct test_rans rans = test_rans_new(&plan);
+        uint64_t limit = i % 2 ? 8 * rans.stream_nbytes : 3 * rans.stream_nbytes;
+        for (unsigned k = 0; k <= i % 3; k++) {
+            uint64_t bit = test_random_below(&random, limit);
+            rans.stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+        for (uint32_t pieces : {1, 5})
+            check(rans.stream, rans.stream_nbytes, rans.plain_nbytes, pieces, ORDERS[i % 3],
+                  "damaged");
+        test_rans_free(&rans);
+    }
+}
