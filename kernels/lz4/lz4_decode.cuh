@@ -2,8 +2,8 @@
 /*
  * lz4_decode.cuh: lz4, encoders/lz4/lz4_format.h, on the device.
  *
- * All lanes read the same tokens and copy together: literals and matches of up to 32 bytes a byte a
- * lane, longer ones by words.
+ * All lanes read the same tokens and copy together: a short sequence's literals and match at once,
+ * a byte a lane; of others, literals and matches of up to 32 bytes likewise, longer ones by words.
  */
 #ifndef WHARF_KERNELS_LZ4_LZ4_DECODE_CUH
 #define WHARF_KERNELS_LZ4_LZ4_DECODE_CUH
@@ -94,6 +94,49 @@ WHARF_DEVICE uint32_t take_match(state &s, uint32_t nibble)
     return s.out.copy_match(distance, length) ? WHARF_REASON_NONE : WHARF_REASON_OUTPUT_FULL;
 }
 
+/* A sequence without length bytes has at most so many bytes of input, and no more output than there
+ * are lanes. */
+constexpr uint32_t SHORT_NBYTES = 1 + 14 + 2;
+static_assert(14 + 18 == WARP_LANES);
+
+/*
+ * collective.  Most sequences: one without length bytes, that is not the last, in one go, a byte a
+ * lane.  False, with nothing done, where it is another one, or not in order.
+ */
+WHARF_DEVICE bool take_short_sequence(state &s)
+{
+    if (lz::bytes_left(s.in) <= SHORT_NBYTES || s.out.room() < WARP_LANES)
+        return false;
+    s.in.ensure(8 * SHORT_NBYTES);
+    uint32_t token = uniform(s.in.peek_bits(8));
+    uint32_t n = token >> 4, length = (token & 15) + 4;
+    if (n == 15 || length == 19)
+        return false;
+    uint32_t distance = uniform(s.in.peek_32(8 + 8 * n) & 0xffff);
+    uint32_t at = s.out.position;
+    if (distance - 1 >= at + n || !s.steps.take(8))
+        return false;
+    uint32_t lane = lane_id();
+    uint32_t literal = s.in.peek_32(8 + 8 * lane) & 0xff;
+    /* Where this lane's byte of the match comes from, counted from the first literal. */
+    uint32_t nth = lane - n;
+    if (distance < length)
+        nth %= distance;
+    uint32_t from = n - distance + nth;
+    /* What was written before, before it is read. */
+    syncwarp();
+    uint32_t among = shfl(literal, from);
+    if (lane >= n && lane < n + length)
+        literal = from < n ? among : load(s.out.out + (at + from));
+    if (lane < n + length)
+        store(s.out.out + at + lane, (uint8_t)literal);
+    s.match = at + n;
+    s.has_match = true;
+    s.out.position = at + n + length;
+    s.in.skip(8 * (3 + n));
+    return true;
+}
+
 /* collective.  Returns a reason. */
 WHARF_DEVICE uint32_t take_sequence(state &s)
 {
@@ -123,7 +166,7 @@ WHARF_DEVICE verdict lz4_decode(lz4_shared &shared, const chunk_job &job)
     uint32_t start, reason;
     do {
         start = s.in.bit_position();
-        reason = lz4::take_sequence(s);
+        reason = lz4::take_short_sequence(s) ? (uint32_t)WHARF_REASON_NONE : lz4::take_sequence(s);
     } while (reason == WHARF_REASON_NONE && !s.is_at_end);
     if (reason != WHARF_REASON_NONE)
         return lz::failed(reason, start);
