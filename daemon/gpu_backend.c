@@ -254,7 +254,8 @@ static int wait_until_up(struct wharf_gpu_backend *backend)
     return r;
 }
 
-static struct wharf_gpu_backend *backend_new(struct wharf_front *front, uint64_t engine)
+static struct wharf_gpu_backend *backend_new(struct wharf_front *front,
+                                             const struct wharf_config *config)
 {
     struct wharf_gpu_backend *backend = calloc(1, sizeof(*backend));
 
@@ -263,7 +264,8 @@ static struct wharf_gpu_backend *backend_new(struct wharf_front *front, uint64_t
     backend->base.ops = &wharf_gpu_backend;
     backend->front = front;
     backend->link = WHARF_WORKER_LINK_NONE;
-    backend->engine = engine == WHARF_GPU_SIMT ? WHARF_ENGINE_SIMT : WHARF_ENGINE_GPU;
+    backend->config = *config;
+    backend->engine = config->gpu_engine == WHARF_GPU_SIMT ? WHARF_ENGINE_SIMT : WHARF_ENGINE_GPU;
     backend->backoff_ns = FIRST_BACKOFF_NS;
     backend->busy_since_ns = WHARF_NEVER;
     pthread_cond_init(&backend->changed, NULL);
@@ -282,7 +284,7 @@ static int start(struct wharf_front *front, const struct wharf_config *config)
 
     if (config->gpu_engine == WHARF_GPU_NONE || (!is_asked_for && !has_device_node()))
         return 0;
-    struct wharf_gpu_backend *backend = backend_new(front, config->gpu_engine);
+    struct wharf_gpu_backend *backend = backend_new(front, config);
     if (!backend)
         return -ENOMEM;
     int r = wharf_gpu_items_init(backend);

@@ -72,7 +72,7 @@ int wharf_gpu_items_begin(struct wharf_gpu_backend *backend)
 
 uint64_t wharf_gpu_staging_nbytes(const struct wharf_gpu_backend *backend)
 {
-    const struct wharf_config *config = &backend->front->config;
+    const struct wharf_config *config = &backend->config;
 
     return config->gpu_output == WHARF_GPU_OUTPUT_COPY ? config->gpu_staging_nbytes : 0;
 }
@@ -86,7 +86,7 @@ int wharf_gpu_staging_begin(struct wharf_gpu_backend *backend, uint64_t address)
     if (!staging->address)
         return 0;
     staging->place_nbytes =
-        (backend->front->config.gpu_chunk_nbytes + PLACE_ALIGN - 1) & ~(uint64_t)(PLACE_ALIGN - 1);
+        (backend->config.gpu_chunk_nbytes + PLACE_ALIGN - 1) & ~(uint64_t)(PLACE_ALIGN - 1);
     uint64_t n = nbytes / staging->place_nbytes;
     if (n > WHARF_GPU_N_ENTRIES)
         n = WHARF_GPU_N_ENTRIES;

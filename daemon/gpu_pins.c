@@ -179,14 +179,12 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_memory 
 uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_front *front = backend->front;
-    struct due due = {
-        .next_ns = WHARF_NEVER,
-        .may_forget = now_ns - backend->forgotten_at_ns >= FORGET_NS ||
-                      backend->dead_nbytes > front->config.gpu_memory_nbytes / FORGET_PART,
-    };
+    struct due due = {.next_ns = WHARF_NEVER};
     unsigned n = 0;
 
     wharf_front_enter(front);
+    due.may_forget = now_ns - backend->forgotten_at_ns >= FORGET_NS ||
+                     backend->dead_nbytes > front->config.gpu_memory_nbytes / FORGET_PART;
     if (due.may_forget)
         backend->forgotten_at_ns = now_ns;
     struct wharf_list *first = front->memories.next;

@@ -102,7 +102,7 @@ static int pack(struct wharf_gpu_sample *sample, uint32_t codec, uint8_t *memory
 static int make_samples(struct wharf_gpu_backend *backend)
 {
     struct wharf_gpu_proof *proof = &backend->proof;
-    size_t most = backend->front->config.gpu_chunk_nbytes;
+    size_t most = backend->config.gpu_chunk_nbytes;
     size_t wanted = backend->engine == WHARF_ENGINE_SIMT ? SIMT_SAMPLE_NBYTES : SAMPLE_NBYTES;
     size_t nbytes = wanted < most ? wanted : most;
 

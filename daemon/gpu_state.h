@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "daemon/backend.h"
+#include "daemon/config.h"
 #include "daemon/cpu_run.h"
 #include "daemon/list.h"
 #include "daemon/segment.h"
@@ -94,6 +95,7 @@ struct wharf_gpu_backend {
     struct wharf_front *front;
     pthread_t thread;
     bool is_started;
+    struct wharf_config config; /* as at the start: what does not change needs no lock */
     char program[4096];
     uint32_t engine; /* enum wharf_engine: GPU or SIMT */
     /* Front lock. */

@@ -52,7 +52,7 @@ static void set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state st
 
 static int set_up(struct wharf_gpu_backend *backend)
 {
-    const struct wharf_config *config = &backend->front->config;
+    const struct wharf_config *config = &backend->config;
     struct wharf_worker_message message = {
         .kind = WHARF_WORKER_SETUP,
         .setup =
@@ -273,7 +273,7 @@ static bool has_worker(const struct wharf_gpu_backend *backend)
 /* What has closed its socket and does not end is ended. */
 static uint64_t see_to_timeouts(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    uint64_t timeout_ns = backend->front->config.gpu_start_timeout_ns;
+    uint64_t timeout_ns = backend->config.gpu_start_timeout_ns;
 
     if (backend->state == WHARF_GPU_STARTING || backend->state == WHARF_GPU_PROVING) {
         if (now_ns - backend->since_ns < timeout_ns)
