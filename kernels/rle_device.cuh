@@ -120,6 +120,16 @@ WHARF_DEVICE verdict decode_groups(Input &in, output_stream &out, step_counter &
     return good(in.bit_position() / 8, out.position);
 }
 
+/* Turns of a decoder's loop, each of some microseconds, between two looks at whether it is to stop:
+ * a look is most of one. */
+constexpr uint32_t TURNS_BETWEEN_LOOKS = 16;
+
+/* collective.  Whether a job is to be stopped, asked in each turn. */
+WHARF_DEVICE bool is_stopped_at_turn(const chunk_job &job, uint32_t turn)
+{
+    return turn % TURNS_BETWEEN_LOOKS == 0 && is_stopped(job.stop);
+}
+
 /* What calls of `function<T>` want for the type that a parameter names. */
 #define WHARF_RLE_BY_SIZE(parameter, function, ...)                                                \
     ((parameter) % 4 == 0   ? function<uint8_t>(__VA_ARGS__)                                       \

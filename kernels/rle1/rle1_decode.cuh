@@ -34,9 +34,13 @@ WHARF_DEVICE verdict decode(rle1_shared &s, const chunk_job &job)
     st.source.init(job.in, job.in_nbytes);
     out.init(job.out, job.out_avail);
     steps.init(job);
-    while (st.at < job.in_nbytes && decode_window<T>(s.window, st, out, is_signed))
+    for (uint32_t turn = 1; st.at < job.in_nbytes && decode_window<T>(s.window, st, out, is_signed);
+         turn++) {
         if (!steps.take(BYTE_STEPS))
             return rle::failed(WHARF_REASON_STEP_BUDGET, 8 * st.at);
+        if (rle::is_stopped_at_turn(job, turn))
+            return stopped();
+    }
     if (st.n_pending) {
         st.at = st.group_at;
         out.position = st.group_position;

@@ -32,11 +32,15 @@ WHARF_DEVICE verdict decode(rle2_shared &s, const chunk_job &job)
     numbers.init(job);
     out.init(job.out, job.out_avail);
     steps.init(job);
-    while (at < job.in_nbytes && (decode_batch<T>(numbers, at, out, is_signed) ||
-                                  decode_special<T>(numbers, at, out, is_signed)))
+    for (uint32_t turn = 1; at < job.in_nbytes && (decode_batch<T>(numbers, at, out, is_signed) ||
+                                                   decode_special<T>(numbers, at, out, is_signed));
+         turn++) {
         /* A run is two bytes of input at least. */
         if (!steps.take(8))
             return rle::failed(WHARF_REASON_STEP_BUDGET, 8 * at);
+        if (rle::is_stopped_at_turn(job, turn))
+            return stopped();
+    }
     if (at == job.in_nbytes)
         return good(job.in_nbytes, out.position);
     input_registers in;
