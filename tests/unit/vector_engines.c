@@ -199,9 +199,9 @@ static void decode_simt_registers(uint32_t codec, uint32_t parameter, const uint
 
 const struct vector_engine vector_engines[] = {
     {"cpu", can_decode_any, decode_cpu, false, false},
-    {"cpu, plain loop", can_decode_any, decode_cpu_plain, false, false},
-    {"cpu, AVX2", can_decode_avx2, decode_cpu_avx2, false, false},
-    {"reference", can_decode_any, decode_reference, false, false},
+    {"cpu, plain loop", can_decode_any, decode_cpu_plain, false, true},
+    {"cpu, AVX2", can_decode_avx2, decode_cpu_avx2, false, true},
+    {"reference", can_decode_any, decode_reference, false, true},
     {"stream of single bytes", can_stream, decode_stream_bytes, true, false},
     {"stream of pieces", can_stream, decode_stream_pieces, true, false},
     {"library", can_decode_any, decode_library, false, false},

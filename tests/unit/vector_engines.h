@@ -19,9 +19,9 @@ struct vector_engine {
     /* Decodes into memory of its own, so that nothing is too large for it and a failure says how
      * far it came. */
     bool streams;
-    /* Takes microseconds for what others do in nanoseconds: it leaves out long vectors of ORC's run
-     * lengths, of which there is a beginning as well. */
-    bool is_slow;
+    /* It leaves out long vectors of ORC's run lengths, of which there is a beginning as well: it is
+     * slow, or differs from another engine for other codecs only. */
+    bool skips_long;
 };
 
 /* The first row is the CPU engine, which every other one is compared with. */
