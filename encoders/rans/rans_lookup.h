@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LANES_INLINE static inline __attribute__((always_inline))
+/* TARGET, which the form defines, names its instructions. */
+#define LANES_INLINE static inline TARGET __attribute__((always_inline))
 
 /* Constants wherever a form uses them, so that the compiler makes code for each. */
 struct lookup {

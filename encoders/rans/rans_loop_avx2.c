@@ -2,9 +2,9 @@
 #include "encoders/rans/rans_loop.h"
 
 #if defined(__x86_64__)
-#pragma GCC target("avx2,bmi,bmi2,popcnt")
 #include <immintrin.h>
 
+#define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #include "encoders/rans/rans_lookup.h"
 
 struct lanes {

@@ -219,7 +219,7 @@ LANES_INLINE bool run_all(const struct wharf_rans_loop_job *job, struct lookup l
 }
 
 /* The kinds of models, each with code of its own. */
-bool LOOP_NAME(const struct wharf_rans_loop_job *job)
+TARGET bool LOOP_NAME(const struct wharf_rans_loop_job *job)
 {
     bool is_indexed = job->task.indexes != NULL;
 

@@ -81,7 +81,8 @@ static void start(const char *more)
     char config[1024];
 
     snprintf(config, sizeof(config),
-             "[gpu]\nengine = %s\noutput = %s\npin_after = 0\n%s[quota]\nmax_memory = 64G\n",
+             "[gpu]\nengine = %s\noutput = %s\npin_after = 0\n%s[quota]\nmax_memory = "
+             "64G\nmax_arena = 4G\n",
              engine_name, output_name, more);
     test_wharfd_start(&wharfd, config);
 }
@@ -169,7 +170,7 @@ static int run_vector(struct wharf *wharf, const struct test_vector *vector, siz
 
 static void check_vectors(const char *folder)
 {
-    struct test_vector_list list;
+    struct test_vector_list list = {0};
     unsigned n_bad = 0, n_run = 0;
 
     test_vector_list_read_folder(&list, folder);

@@ -157,7 +157,7 @@ void gpu_daemon_measure(uint32_t engine, double seconds)
         const uint32_t engines[] = {WHARF_ENGINE_CPU, engine, WHARF_ENGINE_AUTO};
         for (unsigned e = 0; e < 3; e++) {
             measure_lone(engines[e], &load, seconds);
-            for (unsigned depth = 16; depth <= (is_simt ? 64u : 8192u); depth *= 8)
+            for (unsigned depth = 16; depth <= (is_simt ? 64u : 1024u); depth *= 8)
                 measure_flood(engines[e], &load, depth, seconds);
         }
         free((void *)load.packed);
