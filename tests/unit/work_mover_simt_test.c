@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work_mover_test: which copies the mover asks an engine for, and when it completes items. */
+/* work_mover_simt_test: which copies the mover asks an engine for, and when it completes items. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
