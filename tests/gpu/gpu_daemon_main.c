@@ -345,6 +345,14 @@ static void check_kills(int kills_daemons, uint64_t n_jobs)
 /* ---- come and go --------------------------------------------------------------------------- */
 
 /* Memory that clients give up is let go of by the worker, and by the daemon's books. */
+/* How much larger a daemon may be after half of the sessions: the address sanitizer keeps what was
+ * freed for a while. */
+#ifdef __SANITIZE_ADDRESS__
+#define MORE_KIB (32 << 10)
+#else
+#define MORE_KIB (4 << 10)
+#endif
+
 static void check_churn(unsigned n_sessions)
 {
     struct test_storm storm = {.tick = NULL};
@@ -369,7 +377,7 @@ static void check_churn(unsigned n_sessions)
     report(good && nbytes == 0, "%u sessions came and went, and all their memory", n_sessions);
     report(test_wharfd_n_fds(&wharfd) <= n_fds + 4, "no descriptor is left: %d, then %d", n_fds,
            test_wharfd_n_fds(&wharfd));
-    report(test_wharfd_kib(&wharfd) < kib + 4096, "no memory is left: %ld KiB, then %ld", kib,
+    report(test_wharfd_kib(&wharfd) < kib + MORE_KIB, "no memory is left: %ld KiB, then %ld", kib,
            test_wharfd_kib(&wharfd));
     finish();
 }
