@@ -326,7 +326,9 @@ n_workers_ready() {
 # With the GPU's code on the CPU instead of a GPU, but the same process under the same restrictions.
 test_worker_for_the_gpu_works_under_the_restrictions() {
     begin
-    printf '[gpu]\nengine = simt\nworker = %s\n' "$BUILD/wharfd-simt" >> /etc/wharf/wharfd.conf
+    # Where the unit sees it: the tree may be in /tmp or a home folder.
+    install -m755 "$BUILD/wharfd-simt" /usr/local/bin/wharfd-simt
+    printf '[gpu]\nengine = simt\nworker = /usr/local/bin/wharfd-simt\n' >> /etc/wharf/wharfd.conf
     systemctl start wharfd.service
     until_true 15 n_workers_ready 1
     decode_by simt
