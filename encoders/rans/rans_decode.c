@@ -28,14 +28,11 @@ struct tables {
 static bool prepare(const struct wharf_rans_stream *stream, uint64_t out_avail, uint32_t parameter,
                     struct wharf_rans_model *model, struct wharf_outcome *ret_outcome)
 {
-    bool truncated;
-
     if (stream->shape.symbol_nbytes != wharf_rans_unit_nbytes(parameter)) {
         wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, WHARF_REASON_RANS_HEADER, 0);
         return false;
     }
-    if (!wharf_rans_model_unpack(stream->packed_model, stream->packed_model_nbytes, model,
-                                 &truncated)) {
+    if (!wharf_rans_model_unpack(stream->packed_model, stream->packed_model_nbytes, model)) {
         wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, WHARF_REASON_RANS_MODEL,
                            8 * WHARF_RANS_HEADER_NBYTES);
         return false;

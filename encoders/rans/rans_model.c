@@ -117,8 +117,7 @@ static uint64_t packed_nbits(const uint8_t *in, size_t in_nbytes,
     return n_bits;
 }
 
-bool wharf_rans_model_unpack(const uint8_t *in, size_t in_nbytes, struct wharf_rans_model *model,
-                             bool *ret_truncated)
+bool wharf_rans_model_unpack(const uint8_t *in, size_t in_nbytes, struct wharf_rans_model *model)
 {
     const struct wharf_rans_shape *shape = &model->shape;
     uint64_t widths_nbits =
@@ -126,8 +125,7 @@ bool wharf_rans_model_unpack(const uint8_t *in, size_t in_nbytes, struct wharf_r
     uint64_t n_bits;
     uint64_t at = widths_nbits;
 
-    *ret_truncated = widths_nbits > 8 * (uint64_t)in_nbytes;
-    if (*ret_truncated)
+    if (widths_nbits > 8 * (uint64_t)in_nbytes)
         return false;
     n_bits = packed_nbits(in, in_nbytes, shape);
     if (n_bits == 0 || (n_bits + 7) / 8 != in_nbytes)

@@ -57,10 +57,9 @@ static inline size_t wharf_rans_n_ranges(const struct wharf_rans_shape *shape)
 /*
  * Fills in a model's tables from its packed form.  `model` has its shape, which is good, and memory
  * for n_distributions totals, n_slots slots and n_ranges ranges.  False when the packed form breaks
- * rule 2; *ret_truncated then says whether it was only cut off.
+ * rule 2.
  */
-bool wharf_rans_model_unpack(const uint8_t *in, size_t in_nbytes, struct wharf_rans_model *model,
-                             bool *ret_truncated);
+bool wharf_rans_model_unpack(const uint8_t *in, size_t in_nbytes, struct wharf_rans_model *model);
 
 /*
  * The packed form of n_ranges frequencies (0 to 2^n_bits each), distribution by distribution.

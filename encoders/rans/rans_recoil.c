@@ -247,7 +247,6 @@ static int tables_init(struct tables *tables, const struct wharf_rans_recoil *re
 {
     const struct wharf_rans_shape *shape = &recoil->shape;
     struct wharf_rans_model *model = &tables->model;
-    bool truncated;
     int rc = make_packed(recoil, tables);
 
     if (rc < 0)
@@ -259,9 +258,7 @@ static int tables_init(struct tables *tables, const struct wharf_rans_recoil *re
     model->ranges = malloc(wharf_rans_n_ranges(shape) * sizeof(*model->ranges));
     if (!model->totals || !model->slot_symbols || !model->ranges)
         return -ENOMEM;
-    return wharf_rans_model_unpack(tables->packed, tables->packed_nbytes, model, &truncated)
-               ? 0
-               : -EINVAL;
+    return wharf_rans_model_unpack(tables->packed, tables->packed_nbytes, model) ? 0 : -EINVAL;
 }
 
 static void decode_body(const struct wharf_rans_recoil *recoil, const struct wharf_rans_body *body,
