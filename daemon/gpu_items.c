@@ -19,6 +19,9 @@
  * 200 ns each. */
 #define MOST_BACK 64
 #define MOST_CANCEL_LOOKS 1024
+/* Chunks of a piece.  Places for them are looked for under the lock, and a batch is cut into as
+ * many pieces as it takes. */
+#define MOST_CHUNKS 64
 /* A piece takes at most so much longer than it was estimated to. */
 #define PATIENCE_FACTOR 16
 
@@ -396,7 +399,7 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     bool is_suspect = job->session->tenant->gpu_trust.n_alone > 0;
     if (is_suspect && backend->n_items > 0)
         return false;
-    uint32_t n_free = n_free_places(backend, is_suspect ? 1 : WHARF_GPU_N_ENTRIES);
+    uint32_t n_free = n_free_places(backend, is_suspect || !job->batch ? 1 : MOST_CHUNKS);
     if (n_free == 0)
         return false;
     warp_ns = wharf_front_take_for_gpu(front, job, n_free, &piece);
