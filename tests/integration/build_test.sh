@@ -5,9 +5,13 @@
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
+# In a test's source: threads of its own, or what has them.
+HAS_THREADS='<pthread\.h>|wharf\.h"|"daemon/|tests/lib/test_(client|daemon|front|handle|service|storm|wharfd)'
+
 # A list in the Makefile once got lost in a merge, and with it all fuzz targets from the tests.
 test_make_test_runs_every_test_file() {
-    make -C "$TOP" --no-print-directory -n test VECTORS=/vectors > commands
+    # From the line on that runs them: those before build them.
+    make -C "$TOP" --no-print-directory -n test VECTORS=/vectors | sed -n '/tests\/run-tests/,$p' > commands
     tr -s '[:blank:]"' '\n' < commands > words
     cd "$TOP"
     for path in tests/unit/*_test.c tests/unit/*_test.cc; do
@@ -16,18 +20,21 @@ test_make_test_runs_every_test_file() {
             grep -qx "build/$variant/tests/$name" "$OLDPWD/words"
         done
     done
+    # The Makefile says which the thread sanitizer need not see.  Such a test must really have one
+    # thread alone, its own or a warp's lanes.
     for path in tests/unit/*_test.c; do
-        case $path in *simt*) continue ;; esac
-        grep -qx "build/tsan/tests/$(basename "${path%.*}")" "$OLDPWD/words"
+        if ! grep -qx "build/tsan/tests/$(basename "${path%.*}")" "$OLDPWD/words"; then
+            grep -q wharf_simt "$path" || expect_status 1 grep -E "$HAS_THREADS" "$path"
+        fi
     done
     for path in tests/fuzz/*_fuzz.c; do
         grep -qx "build/asan/fuzz/$(basename "${path%.*}")" "$OLDPWD/words"
     done
-    for path in tests/integration/*_test.sh tests/check/*_check.*; do
+    for path in tests/integration/*_test.sh tests/integration/*_test.py tests/check/*_check.*; do
         grep -qx "$path" "$OLDPWD/words"
     done
     grep -q 'build/asan/tests/vectors tests/vectors' "$OLDPWD/commands"
-    grep -q 'build/asan/tests/vectors build/vectors.table /vectors' "$OLDPWD/commands"
+    grep -q 'build/release/tests/vectors build/vectors.table /vectors' "$OLDPWD/commands"
 }
 
 test_every_fuzz_target_has_a_corpus() {
