@@ -2,6 +2,8 @@
 #include "daemon/gate.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -17,10 +19,14 @@
 /* Where the gate finds its socket. */
 #define GATE_FD 3
 
+/* A process that has not started by then, on the most loaded machine, will not. */
+#define START_NS (10 * (uint64_t)WHARF_NS_PER_S)
+
 /* One gate process. */
 struct process {
     struct wharf_gate *gate;
     pid_t pid;
+    bool is_up;                      /* it has said so */
     struct wharf_source source;      /* its socket, or nothing after it was killed */
     struct wharf_source exit_source; /* its pidfd */
     struct wharf_tenant *blamed;     /* whom it was killed for */
@@ -81,14 +87,35 @@ static struct wharf_connection *forget_asked(struct wharf_gate *gate)
     return connection;
 }
 
-/* The process has ended, which is nobody's fault: the client can go on with its arena. */
-static void part_with_asked(struct wharf_gate *gate)
+/* The process is of no use, which is nobody's fault: the client can go on with its arena. */
+static void part_with(struct wharf_connection *connection, bool was_up)
 {
-    struct wharf_connection *connection = forget_asked(gate);
-
     if (connection)
-        wharf_connection_part(connection, "the process that receives descriptors has ended: "
-                                          "connect again");
+        wharf_connection_part(connection,
+                              was_up ? "the process that receives descriptors has ended: connect "
+                                       "again"
+                                     : "the process that receives descriptors does not start; "
+                                       "the daemon's log says why");
+}
+
+/* Waits for a process that is about to end, or has. */
+static void log_end(const struct process *process)
+{
+    enum wharf_log_level level = process->is_up ? WHARF_LOG_WARNING : WHARF_LOG_ERROR;
+    siginfo_t info = {0};
+
+    waitid(P_PIDFD, (id_t)process->exit_source.fd, &info, WEXITED);
+    wharf_log_client(level, NULL, "the gate, which receives descriptors, %s: %s %d",
+                     process->is_up ? "has ended" : "does not start",
+                     info.si_code == CLD_EXITED ? "exit status" : "signal", info.si_status);
+}
+
+static void log_late(void)
+{
+    wharf_log_client(WHARF_LOG_ERROR, NULL,
+                     "the gate, which receives descriptors, does not start: it has said nothing "
+                     "for %" PRIu64 " s",
+                     START_NS / WHARF_NS_PER_S);
 }
 
 static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
@@ -97,12 +124,12 @@ static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
     struct wharf_gate *gate = process->gate;
 
     (void)ready;
-    waitid(P_PIDFD, (id_t)source->fd, NULL, WEXITED);
     if (gate->process == process) {
         gate->process = NULL;
-        wharf_log(WHARF_LOG_WARNING, NULL, "the gate process has ended");
-        if (gate->is_busy)
-            part_with_asked(gate);
+        log_end(process);
+        part_with(forget_asked(gate), process->is_up);
+    } else {
+        waitid(P_PIDFD, (id_t)source->fd, NULL, WEXITED);
     }
     wharf_front_enter(&gate->server->front);
     if (process->blamed)
@@ -117,7 +144,6 @@ static int spawn(int gate_fd, pid_t *ret_pid)
     posix_spawn_file_actions_t actions;
     char fd_text[16], parent_text[16];
     char *argv[] = {(char *)"wharfd", (char *)"--gate", fd_text, parent_text, NULL};
-    char *envp[] = {NULL};
     posix_spawnattr_t attributes;
     sigset_t none;
 
@@ -129,7 +155,9 @@ static int spawn(int gate_fd, pid_t *ret_pid)
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, gate_fd, GATE_FD);
-    int r = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, argv, envp);
+    /* With the environment: the daemon may have needed it to start, so that its libraries are
+     * found. */
+    int r = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return -r;
@@ -232,9 +260,8 @@ static void retire(struct wharf_gate *gate)
 
 /* It hangs in what the client sent: another one takes its place.  It stays a debt of the tenant's
  * until it is gone, which can take as long as the client's file server likes. */
-static void on_timeout(struct wharf_timer *timer)
+static void replace_hung(struct wharf_gate *gate)
 {
-    struct wharf_gate *gate = WHARF_LIST_ENTRY(timer, struct wharf_gate, timer);
     struct process *process = gate->process;
     struct wharf_server *server = gate->server;
 
@@ -248,10 +275,37 @@ static void on_timeout(struct wharf_timer *timer)
     struct wharf_connection *connection = forget_asked(gate);
     if (connection)
         wharf_connection_refuse(connection, EBADF, "looking at the descriptor took too long");
+}
+
+/* It has not seen anything that a client sent. */
+static void replace_late(struct wharf_gate *gate)
+{
+    log_late();
+    retire(gate);
+    part_with(forget_asked(gate), false);
+}
+
+static void on_timeout(struct wharf_timer *timer)
+{
+    struct wharf_gate *gate = WHARF_LIST_ENTRY(timer, struct wharf_gate, timer);
+
+    if (gate->process->is_up)
+        replace_hung(gate);
+    else
+        replace_late(gate);
     ask_next(gate);
 }
 
 /* ---- questions ----------------------------------------------------------------------------- */
+
+/* For the answer to the question that was asked.  What a process needs to start is not the
+ * client's time. */
+static void set_timer(struct wharf_gate *gate)
+{
+    uint64_t most_ns = gate->process->is_up ? gate->server->config.gate_timeout_ns : START_NS;
+
+    wharf_timer_set(gate->server->loop, &gate->timer, wharf_now_ns() + most_ns, on_timeout);
+}
 
 static int send_to_process(struct wharf_gate *gate, const struct wharf_connection *connection)
 {
@@ -275,8 +329,7 @@ static int ask(struct wharf_gate *gate, struct wharf_connection *connection)
     if (r < 0)
         return r;
     set_asked(gate, connection);
-    wharf_timer_set(gate->server->loop, &gate->timer,
-                    wharf_now_ns() + gate->server->config.gate_timeout_ns, on_timeout);
+    set_timer(gate);
     return 0;
 }
 
@@ -293,9 +346,11 @@ static void ask_next(struct wharf_gate *gate)
             continue;
         }
         int r = ask(gate, connection);
-        if (r < 0)
-            wharf_connection_refuse(connection, -r,
-                                    "the process that receives descriptors does not start");
+        if (r < 0) {
+            wharf_log_client(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
+                             "cannot start the gate, which receives descriptors");
+            part_with(connection, false);
+        }
     }
 }
 
@@ -371,29 +426,49 @@ static int receive_answer(struct process *process, struct wharf_gate_answer *ans
     return 0;
 }
 
-static void on_answer(struct wharf_source *source, uint32_t ready)
+/* Its first answer, which is to nothing. */
+static bool is_greeting(const struct wharf_gate_answer *answer)
 {
-    struct process *process = WHARF_LIST_ENTRY(source, struct process, source);
+    return answer->n_fds == 0 && answer->packet_nbytes == 0;
+}
+
+/* Returns 0 or an error: it has ended, which its pidfd tells too, or is out of its mind. */
+static int take_answer(struct process *process)
+{
     struct wharf_gate *gate = process->gate;
     struct wharf_connection *connection = gate->asked;
     struct wharf_gate_answer answer;
     WHARF_CLEANUP_FD int fd = -1;
-
-    (void)ready;
     int r = receive_answer(process, &answer, gate->server->packet, &fd);
-    if (r == -EAGAIN)
-        return;
-    if (r < 0 || !gate->is_busy) {
-        /* It has ended, which its pidfd tells too, or is out of its mind. */
-        kill(process->pid, SIGKILL);
-        wharf_loop_want(gate->server->loop, source, 0);
-        return;
+
+    if (r < 0)
+        return r;
+    if (!process->is_up) {
+        process->is_up = is_greeting(&answer);
+        if (gate->is_busy)
+            set_timer(gate);
+        return process->is_up ? 0 : -EIO;
     }
+    if (!gate->is_busy)
+        return -EIO;
     wharf_timer_clear(gate->server->loop, &gate->timer);
     set_asked(gate, NULL);
     if (connection)
         carry_out(gate, connection, &answer, gate->server->packet, fd);
     ask_next(gate);
+    return 0;
+}
+
+static void on_answer(struct wharf_source *source, uint32_t ready)
+{
+    struct process *process = WHARF_LIST_ENTRY(source, struct process, source);
+    int r = take_answer(process);
+
+    (void)ready;
+    if (r == 0 || r == -EAGAIN)
+        return;
+    kill(process->pid, SIGKILL);
+    wharf_loop_want(process->gate->server->loop, source, 0);
 }
 
 /* ---- beginning and end --------------------------------------------------------------------- */
@@ -407,8 +482,33 @@ int wharf_gate_new(struct wharf_server *server, struct wharf_gate **ret_gate)
     gate->server = server;
     wharf_list_init(&gate->queue);
     wharf_list_init(&gate->killed);
+    int r = process_new(gate);
+    if (r < 0) {
+        wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
+                  "cannot start the gate, which receives descriptors");
+        free(gate);
+        return r;
+    }
     *ret_gate = gate;
     return 0;
+}
+
+int wharf_gate_wait(struct wharf_gate *gate)
+{
+    struct process *process = gate->process;
+    struct pollfd answer = {.fd = process->source.fd, .events = POLLIN};
+    int n = poll(&answer, 1, (int)(START_NS / WHARF_NS_PER_MS));
+
+    if (n == 0)
+        log_late();
+    if (n <= 0)
+        return n < 0 ? -errno : -ETIMEDOUT;
+    int r = take_answer(process);
+    if (r < 0) {
+        kill(process->pid, SIGKILL);
+        log_end(process);
+    }
+    return r;
 }
 
 void wharf_gate_free(struct wharf_gate *gate)

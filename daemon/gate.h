@@ -9,7 +9,7 @@
  *     struct wharf_gate_answer, then the packet's bytes; and the descriptor, if it was kept
  *
  * It does one packet at a time, and closes before it answers: a close that hangs is the fault of
- * the client whose answer is awaited.
+ * the client whose answer is awaited.  First of all it sends an answer to nothing: it has started.
  */
 #ifndef WHARF_DAEMON_GATE_H
 #define WHARF_DAEMON_GATE_H
@@ -36,7 +36,14 @@ struct wharf_gate_answer {
 
 /* ---- the front's side: loop thread --------------------------------------------------------- */
 
+/*
+ * wharf_gate_new: starts the first process.  wharf_gate_wait waits until it has started: a daemon
+ * whose gate cannot, because a library is not found or a limit is in the way, could serve new
+ * clients, but none that come with the memory that an earlier daemon left them.  Both return 0 or
+ * -errno, having logged why.
+ */
 int wharf_gate_new(struct wharf_server *server, struct wharf_gate **ret_gate);
+int wharf_gate_wait(struct wharf_gate *gate);
 void wharf_gate_free(struct wharf_gate *gate);
 
 /*

@@ -71,6 +71,7 @@ static int next_client(int front)
 
 int wharf_gate_main(int fd, pid_t parent)
 {
+    static const struct wharf_gate_answer started;
     struct rlimit limit = {MOST_FDS, MOST_FDS};
 
     prctl(PR_SET_NAME, "wharfd-gate");
@@ -82,6 +83,8 @@ int wharf_gate_main(int fd, pid_t parent)
     prctl(PR_SET_DUMPABLE, 0);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     signal(SIGPIPE, SIG_IGN);
+    if (wharf_control_send(fd, (const uint8_t *)&started, sizeof(started), NULL, 0, 0) < 0)
+        return 1;
     for (;;) {
         WHARF_CLEANUP_FD int client = next_client(fd);
         if (client < 0 || serve_one(fd, client) < 0)

@@ -286,6 +286,8 @@ static int start(struct wharf_server *server)
     server->front.promise_fd = server->promise_fd;
     if (r == 0)
         r = wharf_gpu_backend.start(&server->front, &server->config);
+    if (r == 0)
+        r = wharf_gate_wait(server->gate);
     return r;
 }
 

@@ -24,55 +24,12 @@ TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '
 sys.path.insert(0, os.path.join(TOP, 'tests', 'lib'))
 sys.dont_write_bytecode = True
 import wharf_client as wc  # noqa: E402  pylint: disable=wrong-import-position
+from private_daemon import Daemon  # noqa: E402  pylint: disable=wrong-import-position
 
 TEXT = b''.join(b'line %d of a text that is easily made smaller\n' % i for i in range(3000))
 
 
 # ---- a daemon ------------------------------------------------------------------------------------
-
-class Daemon:
-    def __init__(self, program):
-        self.program = program
-        self.folder = tempfile.mkdtemp(prefix='wharf-python.')
-        self.socket = f'{self.folder}/socket'
-        self.config = f'{self.folder}/config'
-        with open(self.config, 'w', encoding='ascii'):
-            pass
-        self.start()
-
-    def start(self):
-        # The socket of one that was killed accepts a moment longer.
-        if os.path.exists(self.socket):
-            os.unlink(self.socket)
-        with open(f'{self.folder}/log', 'a', encoding='utf-8') as log:
-            self.process = subprocess.Popen(
-                [self.program, '--socket', self.socket, '--config', self.config], stderr=log)
-        end = time.monotonic() + 20
-        while True:
-            try:
-                wc.Connection(self.socket).close()
-                return
-            except OSError:
-                assert self.process.poll() is None and time.monotonic() < end, self.says()
-                time.sleep(0.005)
-
-    def says(self):
-        with open(f'{self.folder}/log', encoding='utf-8') as log:
-            return log.read()
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def remove(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(20)
-            except subprocess.TimeoutExpired:
-                self.kill()
-        shutil.rmtree(self.folder)
-
 
 DAEMON = None
 
