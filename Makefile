@@ -244,6 +244,12 @@ $(GPU_WORKER): $(worker_obj) $(call obj,daemon/gpu/engine_cuda.c) $(gpu_obj) $(D
 	$(say) LD $@
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) $(CUDA_LIBS)
 
+# A worker as quick as a processor, for profiling the daemon where there is no GPU.
+$(BUILD)/tests/wharfd-host: $(worker_obj) $(call obj,tests/gpu/engine_host.c) $(DAEMON_A) $(SIMT_A) $(LIB_A)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS)
+
 # For packages.
 .PHONY: gpu-worker
 gpu-worker: $(if $(NVCC),$(GPU_WORKER))

@@ -8,6 +8,11 @@
  * cuda|simt] measure SECONDS   latency and throughput
  *
  *     --output kernel|copy   who takes outputs to the clients' memory, as in wharfd.conf
+ *     --worker PROGRAM       the worker, likewise: tests/wharfd-host where there is no GPU
+ *     --setting "NAME = VALUE", --chunk NBYTES, --asked cpu|gpu|simt|auto
+ *                            for measure: one more setting of [gpu]; chunks of that size; for that
+ *                            engine alone
+ *     --spin MICROSECONDS    for how long clients look for completions before they sleep
  *
  * With simt, for machines without a GPU, chunks are small.  vectors and check report in the Test
  * Anything Protocol, measure prints one JSON object a line.  It is run from BUILD/tests or from a
@@ -49,6 +54,11 @@
 static struct test_wharfd wharfd;
 static const char *engine_name = "cuda";
 static const char *output_name = "kernel";
+static const char *worker_name = "";
+static const char *setting = "";
+static const char *asked = "all";
+static size_t chunk_nbytes;
+static uint32_t spin_us;
 static uint32_t engine = WHARF_ENGINE_GPU;
 static unsigned n_tests;
 static int n_failed;
@@ -81,9 +91,9 @@ static void start(const char *more)
     char config[1024];
 
     snprintf(config, sizeof(config),
-             "[gpu]\nengine = %s\noutput = %s\npin_after = 0\n%s[quota]\nmax_memory = "
+             "[gpu]\nengine = %s\noutput = %s\nworker = %s\npin_after = 0\n%s[quota]\nmax_memory = "
              "64G\nmax_arena = 4G\n",
-             engine_name, output_name, more);
+             engine_name, output_name, worker_name, more);
     test_wharfd_start(&wharfd, config);
 }
 
@@ -92,6 +102,11 @@ static void finish(void)
     if (test_wharfd_stop(&wharfd) != 0)
         report(0, "the daemon ends as it should");
     test_wharfd_remove(&wharfd);
+}
+
+pid_t gpu_daemon_pid(void)
+{
+    return wharfd.pid;
 }
 
 struct wharf *gpu_daemon_open(uint32_t wanted, uint32_t max_jobs, size_t arena_nbytes)
@@ -104,6 +119,7 @@ struct wharf *gpu_daemon_open(uint32_t wanted, uint32_t max_jobs, size_t arena_n
     options.engine = wanted;
     options.max_jobs = max_jobs;
     options.arena_nbytes = arena_nbytes;
+    options.spin_us = spin_us;
     if (wharf_open(&options, &wharf) < 0) {
         fprintf(stderr, "cannot open: %s\n", wharf_error_message());
         exit(1);
@@ -394,8 +410,11 @@ static int usage(void)
 
 static void measure(double seconds)
 {
-    start("");
-    gpu_daemon_measure(engine, seconds);
+    char more[256];
+
+    snprintf(more, sizeof(more), "%s\n", setting);
+    start(more);
+    gpu_daemon_measure(engine, seconds, chunk_nbytes, asked);
     finish();
 }
 
@@ -417,6 +436,16 @@ int main(int argc, char **argv)
             engine_name = argv[2];
         else if (strcmp(argv[1], "--output") == 0)
             output_name = argv[2];
+        else if (strcmp(argv[1], "--worker") == 0)
+            worker_name = argv[2];
+        else if (strcmp(argv[1], "--setting") == 0)
+            setting = argv[2];
+        else if (strcmp(argv[1], "--asked") == 0)
+            asked = argv[2];
+        else if (strcmp(argv[1], "--chunk") == 0)
+            chunk_nbytes = strtoul(argv[2], NULL, 0);
+        else if (strcmp(argv[1], "--spin") == 0)
+            spin_us = (uint32_t)strtoul(argv[2], NULL, 0);
         else
             return usage();
     }

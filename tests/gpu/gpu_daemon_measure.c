@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_daemon_measure.c: what a client of the daemon gets: round trips, and bytes a second. */
+/* gpu_daemon_measure.c: what a client of the daemon gets: round trips, and bytes a second; and what
+ * that costs of processors. */
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "clientlib/wharf.h"
 #include "daemon/clock.h"
@@ -28,6 +31,54 @@ static void must(int r)
         return;
     fprintf(stderr, "wharf_gpu_daemon: %s\n", wharf_error_message());
     exit(1);
+}
+
+/* ---- processors ---------------------------------------------------------------------------- */
+
+/* What somebody has used of processors. */
+struct used {
+    double feeder_ns; /* the daemon's thread that feeds the worker */
+    double daemon_ns; /* all of its threads */
+    double client_ns; /* this thread */
+};
+
+static bool read_line(char *line, size_t nbytes, const char *folder, const char *task,
+                      const char *name)
+{
+    char path[600];
+
+    snprintf(path, sizeof(path), "%s/%s/%s", folder, task, name);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    bool good = fgets(line, (int)nbytes, file) != NULL;
+    fclose(file);
+    return good;
+}
+
+static struct used used_now(void)
+{
+    struct used used = {0, 0, 0};
+    char folder[64], line[128];
+    struct dirent *entry;
+    struct timespec own;
+
+    snprintf(folder, sizeof(folder), "/proc/%d/task", (int)gpu_daemon_pid());
+    DIR *tasks = opendir(folder);
+    while (tasks && (entry = readdir(tasks))) {
+        if (!read_line(line, sizeof(line), folder, entry->d_name, "schedstat"))
+            continue;
+        double ns = strtod(line, NULL);
+        used.daemon_ns += ns;
+        if (read_line(line, sizeof(line), folder, entry->d_name, "comm") &&
+            strcmp(line, "wharf-gpu\n") == 0)
+            used.feeder_ns += ns;
+    }
+    if (tasks)
+        closedir(tasks);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
+    used.client_ns = (double)own.tv_sec * 1e9 + (double)own.tv_nsec;
+    return used;
 }
 
 /* ---- round trips --------------------------------------------------------------------------- */
@@ -84,6 +135,7 @@ static void measure_flood(uint32_t engine, const struct load *load, unsigned dep
     struct wharf_job *jobs = calloc(depth, sizeof(*jobs));
     struct wharf_completion completions[REAP];
     uint64_t n_done[WHARF_ENGINE_SIMT + 1] = {0}, n_all = 0;
+    struct used before = used_now();
 
     for (unsigned i = 0; i < depth; i++) {
         void *in, *out;
@@ -110,6 +162,7 @@ static void measure_flood(uint32_t engine, const struct load *load, unsigned dep
             begun_ns = now_ns;
             memset(n_done, 0, sizeof(n_done));
             n_all = 0;
+            before = used_now();
         }
         for (int i = 0; i < n; i++) {
             n_done[completions[i].engine]++;
@@ -117,11 +170,17 @@ static void measure_flood(uint32_t engine, const struct load *load, unsigned dep
         }
         n_all += (unsigned)n;
     }
+    struct used after = used_now();
+    double n = (double)n_all;
     printf("{\"what\": \"flood\", \"asked\": \"%s\", \"codec\": \"%s\", \"chunk_nbytes\": %zu, "
-           "\"depth\": %u, \"gbps\": %.3f, \"by_cpu\": %" PRIu64 ", \"by_gpu\": %" PRIu64 "}\n",
+           "\"depth\": %u, \"gbps\": %.3f, \"by_cpu\": %" PRIu64 ", \"by_gpu\": %" PRIu64
+           ", \"chunk_us\": %.3f, \"feeder_us\": %.3f, \"daemon_us\": %.3f, \"client_us\": %.3f}\n",
            wharf_engine_name(engine), wharf_codec_find(load->codec)->name, load->nbytes, depth,
-           (double)n_all * (double)load->nbytes / (double)(now_ns - begun_ns),
-           n_done[WHARF_ENGINE_CPU], n_done[WHARF_ENGINE_GPU] + n_done[WHARF_ENGINE_SIMT]);
+           n * (double)load->nbytes / (double)(now_ns - begun_ns), n_done[WHARF_ENGINE_CPU],
+           n_done[WHARF_ENGINE_GPU] + n_done[WHARF_ENGINE_SIMT],
+           1e-3 * (double)(now_ns - begun_ns) / n, 1e-3 * (after.feeder_ns - before.feeder_ns) / n,
+           1e-3 * (after.daemon_ns - before.daemon_ns) / n,
+           1e-3 * (after.client_ns - before.client_ns) / n);
     fflush(stdout);
     wharf_close(wharf);
     free(jobs);
@@ -144,11 +203,12 @@ static uint8_t *pack(uint32_t codec, const uint8_t *plain, size_t nbytes, size_t
     return packed;
 }
 
-void gpu_daemon_measure(uint32_t engine, double seconds)
+void gpu_daemon_measure(uint32_t engine, double seconds, size_t chunk_nbytes, const char *asked)
 {
     const uint32_t codecs[] = {WHARF_CODEC_STORED, WHARF_CODEC_DEFLATE};
+    const unsigned depths[] = {16, 128, 1024, 4000};
     bool is_simt = engine == WHARF_ENGINE_SIMT;
-    size_t nbytes = is_simt ? 1000 : 65536;
+    size_t nbytes = chunk_nbytes ? chunk_nbytes : is_simt ? 1000 : 65536;
 
     for (unsigned i = 0; i < 2; i++) {
         uint8_t *plain = test_data_new(test_data_find("text"), 1, nbytes);
@@ -156,9 +216,12 @@ void gpu_daemon_measure(uint32_t engine, double seconds)
         load.packed = pack(codecs[i], plain, nbytes, &load.packed_nbytes);
         const uint32_t engines[] = {WHARF_ENGINE_CPU, engine, WHARF_ENGINE_AUTO};
         for (unsigned e = 0; e < 3; e++) {
+            if (strcmp(asked, "all") != 0 && strcmp(asked, wharf_engine_name(engines[e])) != 0)
+                continue;
             measure_lone(engines[e], &load, seconds);
-            for (unsigned depth = 16; depth <= (is_simt ? 64u : 1024u); depth *= 8)
-                measure_flood(engines[e], &load, depth, seconds);
+            for (unsigned d = 0; d < sizeof(depths) / sizeof(depths[0]); d++)
+                if (!is_simt || depths[d] <= 64)
+                    measure_flood(engines[e], &load, depths[d], seconds);
         }
         free((void *)load.packed);
         free(plain);
