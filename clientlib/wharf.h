@@ -484,11 +484,12 @@ int wharf_wait(struct wharf *wharf, struct wharf_completion *completions, unsign
 /*
  * wharf_fd: a descriptor for poll, epoll and their like, the same for the handle's life.  It
  * becomes readable when wharf_poll should be called: for a completion, or for something in the
- * library that has to be attended to, a lost daemon, say.  Call wharf_poll until it returns less
- * than max, then sleep.  The descriptor is the library's: do not read, write or close it.  From the
- * first call of this function on, the daemon sends a packet when a completion comes after a sleep,
- * where wharf_wait alone would be cheaper. Returns it, or an error of every call, or what
- * epoll_create1 and its like gave.
+ * library that has to be attended to, a lost daemon, say; and now and then for nothing, when word
+ * comes late of what was taken already.  Call wharf_poll until it returns less than max, then
+ * sleep.  The descriptor is the library's: do not read, write or close it.  From the first call of
+ * this function on, the daemon sends a packet when a completion comes after a sleep, where
+ * wharf_wait alone would be cheaper. Returns it, or an error of every call, or what epoll_create1
+ * and its like gave.
  */
 int wharf_fd(struct wharf *wharf);
 

@@ -503,12 +503,27 @@ static int is_readable(int fd, int timeout_ms)
     return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, timeout_ms);
 }
 
+/* Polls until it is silent.  Returns how often it was not, with nothing there. */
+static unsigned silence(const struct test_handle *handle, int fd)
+{
+    struct wharf_completion completion;
+    unsigned n = 0;
+
+    while (is_readable(fd, 0)) {
+        cr_assert_eq(wharf_poll(handle->wharf, &completion, 1), 0);
+        cr_assert_leq(++n, 1000, "%s: nothing is left", handle->name);
+    }
+    return n;
+}
+
+/* But for packets: a completion can be taken before the packet that tells of it has been sent. */
 Test(async, descriptor_is_readable_exactly_while_there_is_something)
 {
     FOR_EACH_KIND(handle, NULL)
     {
         struct wharf_completion completions[4];
         int fd = wharf_fd(handle.wharf);
+        unsigned n_late = 0;
 
         cr_assert_geq(fd, 0);
         cr_expect_eq(wharf_fd(handle.wharf), fd);
@@ -525,7 +540,9 @@ Test(async, descriptor_is_readable_exactly_while_there_is_something)
                 n += (unsigned)r;
             }
             cr_assert_eq(wharf_poll(handle.wharf, completions, 4), 0);
-            cr_expect_eq(is_readable(fd, 0), 0, "%s: nothing is left", handle.name);
+            n_late += silence(&handle, fd);
+            cr_expect_leq(n_late, handle.daemon ? 3 * (round + 1) : 0, "%s: one for a job at most",
+                          handle.name);
         }
     }
 }
