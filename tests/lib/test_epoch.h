@@ -61,7 +61,7 @@ void test_epoch_publish(struct test_epoch *t);
 bool test_epoch_cancel(struct test_epoch *t, uint32_t index);
 /* Takes a completion if there is one.  The program ends if it is of no item under way. */
 bool test_epoch_reap(struct test_epoch *t, struct wharf_work_completion *ret_completion);
-/* Waits for one, but no longer than ten seconds. */
+/* Waits for one, but no longer than a hundred seconds. */
 struct wharf_work_completion test_epoch_await(struct test_epoch *t);
 /* submit, publish and await in one. */
 struct wharf_work_completion test_epoch_run(struct test_epoch *t,
@@ -72,7 +72,7 @@ void test_epoch_park(struct test_epoch *t);
 void test_epoch_unpark(struct test_epoch *t);
 /* The state's enum wharf_work_state. */
 uint32_t test_epoch_state(const struct test_epoch *t);
-/* Waits until the state is one, for up to ten seconds.  Whether it was. */
+/* Waits until the state is one, for up to a hundred seconds.  Whether it was. */
 bool test_epoch_await_state(const struct test_epoch *t, uint32_t state);
 
 #endif

@@ -301,7 +301,6 @@ Test(epoch, overlooks_nothing_when_it_leaves)
         test_epoch_run(&t, &noop);
     }
     cr_expect_gt(t.n_started, 10);
-    cr_expect_lt(t.n_started, 1500);
     test_epoch_close(&t);
 }
 
@@ -482,87 +481,76 @@ Test(epoch, cancels_the_item_that_is_meant)
     test_epoch_close(&t);
 }
 
-/* A stream whose decode takes far longer than anything else here. */
-static struct wharf_work_item long_item(enum wharf_codec codec, struct test_random *random,
-                                        uint32_t nbytes, uint8_t *out, uint8_t **ret_stream)
+/* What a decode writes to is its own memory, so that one sees how far it is.  All of it would take
+ * seconds. */
+enum { LONG_NBYTES = 4 << 20, TAIL_NBYTES = 256, UNWRITTEN = 0xa5 };
+static uint8_t long_out[LONG_NBYTES];
+
+static bool is_written(const uint8_t *at, size_t nbytes)
 {
+    for (size_t i = 0; i < nbytes; i++)
+        if (__atomic_load_n(&at[i], __ATOMIC_RELAXED) != UNWRITTEN)
+            return true;
+    return false;
+}
+
+/* Submits one and waits until it has begun. */
+static uint32_t begin_long(struct test_epoch *t, enum wharf_codec codec, uint8_t **ret_stream)
+{
+    struct timespec pause = {.tv_nsec = 50000};
+    struct test_random random = {8};
     size_t stream_nbytes;
-    uint8_t *data = malloc(nbytes);
-    fill(random, data, nbytes);
-    *ret_stream = encode(codec, data, nbytes, &stream_nbytes);
+    uint8_t *data = malloc(LONG_NBYTES);
+
+    fill(&random, data, LONG_NBYTES);
+    *ret_stream = encode(codec, data, LONG_NBYTES, &stream_nbytes);
     free(data);
-    struct wharf_work_item item = stored_item(*ret_stream, (uint32_t)stream_nbytes, out);
+    memset(long_out, UNWRITTEN, sizeof(long_out));
+    struct wharf_work_item item = stored_item(*ret_stream, (uint32_t)stream_nbytes, long_out);
     item.codec = (uint16_t)codec;
-    item.dst_nbytes = nbytes;
-    return item;
-}
-
-static void await_taken(const struct test_epoch *t, uint32_t index)
-{
-    struct timespec pause = {.tv_nsec = 2000000};
-    while (__atomic_load_n(&t->queue.kernel->head, __ATOMIC_ACQUIRE) == index)
+    item.dst_nbytes = LONG_NBYTES;
+    item.output = WHARF_WORK_TO_DEVICE;
+    uint32_t index = test_epoch_submit(t, &item);
+    test_epoch_publish(t);
+    for (unsigned i = 0; i < 1000000 && !is_written(long_out, TAIL_NBYTES); i++)
         nanosleep(&pause, NULL);
-    nanosleep(&pause, NULL);
+    cr_assert(is_written(long_out, TAIL_NBYTES), "codec %d does not begin", codec);
+    return index;
 }
 
-/* Without a look in between, a decode that was cancelled takes as long as any. */
+/* Without a look in between, a decode that was cancelled goes on to its end. */
 Test(epoch, stops_a_decode_that_is_cancelled)
 {
-    enum { NBYTES = 1 << 20 };
     static const enum wharf_codec codecs[] = {WHARF_CODEC_DEFLATE, WHARF_CODEC_RLE1,
                                               WHARF_CODEC_RLE2};
-    static uint8_t out[NBYTES];
     struct wharf_epoch_config config = base_config;
-    struct test_random random = {8};
     struct test_epoch t;
-    config.chunk_nbytes = 2 * NBYTES;
+    config.chunk_nbytes = 2 * LONG_NBYTES;
     test_epoch_open(&t, &wharf_simt_epoch, &config);
     for (unsigned i = 0; i < sizeof(codecs) / sizeof(codecs[0]); i++) {
         uint8_t *stream;
-        struct wharf_work_item item = long_item(codecs[i], &random, NBYTES, out, &stream);
-        struct wharf_work_completion whole = test_epoch_run(&t, &item);
-        cr_expect_eq(whole.result, WHARF_OK);
-        uint32_t index = test_epoch_submit(&t, &item);
-        test_epoch_publish(&t);
-        await_taken(&t, index);
+        uint32_t index = begin_long(&t, codecs[i], &stream);
         cr_expect(test_epoch_cancel(&t, index));
         struct wharf_work_completion completion = test_epoch_await(&t);
         expect(&completion, WHARF_CANCELLED, 0, 0, 0);
-        cr_expect_lt(completion.decode_ns, whole.decode_ns / 2, "codec %d: %u ns of %u", codecs[i],
-                     completion.decode_ns, whole.decode_ns);
+        cr_expect_not(is_written(long_out + LONG_NBYTES - TAIL_NBYTES, TAIL_NBYTES), "codec %d",
+                      codecs[i]);
         free(stream);
     }
     test_epoch_close(&t);
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* Likewise when the kernel is to quit. */
 Test(epoch, stops_a_decode_when_it_quits)
 {
-    enum { NBYTES = 1 << 20 };
-    static uint8_t out[NBYTES];
     struct wharf_epoch_config config = base_config;
-    struct test_random random = {9};
     struct test_epoch t;
     uint8_t *stream;
-    config.chunk_nbytes = NBYTES;
+    config.chunk_nbytes = LONG_NBYTES;
     test_epoch_open(&t, &wharf_simt_epoch, &config);
-    struct wharf_work_item item = long_item(WHARF_CODEC_DEFLATE, &random, NBYTES, out, &stream);
-    double start = seconds();
-    cr_expect_eq(test_epoch_run(&t, &item).result, WHARF_OK);
-    double whole = seconds() - start;
-    uint32_t index = test_epoch_submit(&t, &item);
-    test_epoch_publish(&t);
-    await_taken(&t, index);
-    start = seconds();
+    begin_long(&t, WHARF_CODEC_DEFLATE, &stream);
     test_epoch_close(&t);
-    cr_expect_lt(seconds() - start, whole / 2);
+    cr_expect_not(is_written(long_out + LONG_NBYTES - TAIL_NBYTES, TAIL_NBYTES));
     free(stream);
 }
 
