@@ -20,14 +20,20 @@ int wharf_client_error_code(const Wharf__Error *error)
     return error->code >= 1 && error->code <= MAX_ERRNO ? -error->code : -EPROTO;
 }
 
-/* Sends a request of the handshake; the link goes DOWN if that fails. */
-static int send_request(struct wharf *wharf, Wharf__Request *request, const int *fds, size_t n_fds)
+/* Takes the result of sending a request of the handshake; the link goes DOWN if that failed.  A
+ * daemon that has closed may have said why: that is found where its answer would be. */
+static int check_sent(struct wharf *wharf, int r)
 {
-    int r = wharf_client_link_send(&wharf->link, request, fds, n_fds);
-
+    if (r == -EPIPE || r == -ECONNRESET)
+        return 0;
     if (r < 0)
         wharf_client_link_lost(wharf, r, "cannot send to the daemon: %s", strerror(-r));
     return r;
+}
+
+static int send_request(struct wharf *wharf, Wharf__Request *request, const int *fds, size_t n_fds)
+{
+    return check_sent(wharf, wharf_client_link_send(&wharf->link, request, fds, n_fds));
 }
 
 /* ---- Hello --------------------------------------------------------------------------------- */
@@ -175,10 +181,7 @@ static void register_from(struct wharf *wharf, uint32_t number)
         const struct wharf_client_region *region = wharf->regions.by_number[number];
         if (!region || region->state != WHARF_CLIENT_REGION_READY)
             continue;
-        int r = wharf_client_send_register(wharf, region);
-        if (r < 0)
-            wharf_client_link_lost(wharf, r, "cannot send to the daemon: %s", strerror(-r));
-        else
+        if (check_sent(wharf, wharf_client_send_register(wharf, region)) == 0)
             link->state = WHARF_CLIENT_LINK_REGISTERING;
         link->registering_number = number;
         return;

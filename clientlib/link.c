@@ -16,6 +16,7 @@
 #include "clientlib/now.h"
 #include "clientlib/replay.h"
 #include "clientlib/rings.h"
+#include "proto/ring_ops.h"
 
 /*
  * Between tries to connect the pause doubles up to the longest: a daemon that is ready is found
@@ -93,11 +94,25 @@ static void plan_next_try(struct wharf_client_link *link, int was_up)
         link->pause_ns = LONGEST_PAUSE_NS;
 }
 
+/* Whether the daemon ended the session as one that broke a rule.  Then it has emptied the arena,
+ * and there is nothing to submit again. */
+static int is_forfeited(const struct wharf_client_link *link)
+{
+    return link->rings &&
+           (wharf_ring_load_flags(&link->rings->ring.d->flags) & WHARF_RING_FORFEITED);
+}
+
 void wharf_client_link_lost(struct wharf *wharf, int error, const char *format, ...)
 {
     struct wharf_client_link *link = &wharf->link;
     int was_up = link->state == WHARF_CLIENT_LINK_UP;
     va_list arguments;
+
+    if (is_forfeited(link)) {
+        wharf_client_link_break(wharf, "it says that this client did: %s",
+                                link->farewell[0] ? link->farewell : "it does not say how");
+        return;
+    }
 
     if (was_up)
         wharf_client_replay_prepare(wharf);
@@ -175,15 +190,6 @@ static void note_farewell(struct wharf_client_link *link, const Wharf__Error *er
     wharf_client_copy_printable(link->farewell, sizeof(link->farewell), error->text);
     if (!link->farewell[0])
         strcpy(link->farewell, "it does not say why");
-    link->farewell_code = error->code;
-}
-
-/* Whether the daemon ended the session as one that broke a rule.  Then it has emptied the arena,
- * and there is nothing to submit again. */
-static int was_condemned(const struct wharf_client_link *link)
-{
-    return link->farewell[0] && link->farewell_code != ESHUTDOWN &&
-           (link->state == WHARF_CLIENT_LINK_UP || link->state == WHARF_CLIENT_LINK_REGISTERING);
 }
 
 /*
@@ -229,14 +235,13 @@ static int read_packet(struct wharf *wharf, const Wharf__Reply **ret_reply)
     int r = wharf_control_receive(link->socket, receiver, MSG_DONTWAIT);
 
     *ret_reply = NULL;
+    /* It closed before it had read everything.  That is said once, and before what it sent. */
+    if (r == -ECONNRESET)
+        r = wharf_control_receive(link->socket, receiver, MSG_DONTWAIT);
     if (r == -EAGAIN)
         return 0;
     if (r == -EBADMSG) {
         wharf_client_link_break(wharf, "it sent a packet that is too long");
-        return 0;
-    }
-    if ((r < 0 || wharf_packet_kind(receiver->nbytes) == WHARF_PACKET_END) && was_condemned(link)) {
-        wharf_client_link_break(wharf, "it says that this client did: %s", link->farewell);
         return 0;
     }
     if (r < 0 || wharf_packet_kind(receiver->nbytes) == WHARF_PACKET_END) {

@@ -82,7 +82,6 @@ struct wharf_client_link {
     int error;      /* why it is not UP */
     char text[320];
     char farewell[160]; /* what the daemon said before it closed the connection */
-    int farewell_code;  /* an errno value; of no meaning while that is empty */
 
     struct wharf_client_packets *packets;
 };

@@ -24,8 +24,10 @@ static void requeue(struct wharf *wharf, int is_death)
 
 void wharf_client_replay_prepare(struct wharf *wharf)
 {
-    const struct wharf_ring_d *d = wharf->link.rings->ring.d;
-    int is_death = !(wharf_ring_load_flags(&d->flags) & WHARF_RING_DRAINING);
+    const struct wharf_client_link *link = &wharf->link;
+    uint32_t flags = wharf_ring_load_flags(&link->rings->ring.d->flags);
+    /* One that says why it ends the connection has not died of a job. */
+    int is_death = !(flags & WHARF_RING_DRAINING) && !link->farewell[0];
 
     /* What makes no sense is the end of what can be taken, and no more: it is dead. */
     (void)wharf_client_reap(wharf);

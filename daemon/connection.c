@@ -27,11 +27,19 @@ struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *c
     };
 }
 
-/* It cannot go on; it is ended when nobody is in the middle of something with it. */
+/* It cannot go on, since its client is gone; it is ended when nobody is in the middle of something
+ * with it. */
 static void doom(struct wharf_connection *connection)
 {
     if (!wharf_list_is_linked(&connection->doom_link))
         wharf_list_append(&connection->server->doomed, &connection->doom_link);
+}
+
+/* The same where it is the daemon that cannot. */
+static void give_up(struct wharf_connection *connection)
+{
+    connection->is_given_up = true;
+    doom(connection);
 }
 
 /* ---- holding ------------------------------------------------------------------------------- */
@@ -46,7 +54,7 @@ static uint32_t wanted(const struct wharf_connection *connection)
 static void update(struct wharf_connection *connection)
 {
     if (wharf_loop_want(connection->server->loop, &connection->source, wanted(connection)) < 0)
-        doom(connection);
+        give_up(connection);
 }
 
 void wharf_connection_hold(struct wharf_connection *connection, enum wharf_connection_hold hold)
@@ -114,8 +122,10 @@ void wharf_connection_end(struct wharf_connection *connection, bool by_client)
         return;
     }
     wharf_loop_remove(server->loop, &connection->source);
-    if (by_client)
+    if (by_client) {
         session->regions[0].segment.empty = true;
+        wharf_front_forfeit_session(&server->front, session);
+    }
     wharf_front_kill_session(&server->front, session);
 }
 
@@ -158,6 +168,15 @@ void wharf_connection_part(struct wharf_connection *connection, const char *text
     wharf_connection_end(connection, false);
 }
 
+void wharf_connection_end_doomed(struct wharf_connection *connection)
+{
+    if (connection->is_given_up)
+        wharf_connection_part(connection, "the daemon cannot go on with this connection: connect "
+                                          "again");
+    else
+        wharf_connection_end(connection, true);
+}
+
 /* ---- sending ------------------------------------------------------------------------------- */
 
 /* C, D and the arena, where the daemon made it, in this order. */
@@ -196,7 +215,7 @@ static void keep_unsent(struct wharf_connection *connection, const uint8_t *pack
 {
     connection->unsent = malloc(nbytes);
     if (!connection->unsent) {
-        doom(connection);
+        give_up(connection);
         return;
     }
     memcpy(connection->unsent, packet, nbytes);
@@ -205,10 +224,17 @@ static void keep_unsent(struct wharf_connection *connection, const uint8_t *pack
     wharf_connection_hold(connection, WHARF_HOLD_SEND);
 }
 
-/* A failure that more room does not cure; ETOOMANYREFS is cured when others read. */
-static bool is_for_good(int r)
+/* Whether sending failed in a way that more room does not cure: then the connection cannot go on.
+ * Too many descriptors on their way are cured when others read, which can take for ever. */
+static bool is_for_good(struct wharf_connection *connection, int r)
 {
-    return r < 0 && r != -EAGAIN && r != -ENOBUFS && r != -ENOMEM;
+    if (r >= 0 || r == -EAGAIN || r == -ENOBUFS || r == -ENOMEM)
+        return false;
+    if (r == -EPIPE || r == -ECONNRESET)
+        doom(connection);
+    else
+        give_up(connection);
+    return true;
 }
 
 void wharf_connection_send(struct wharf_connection *connection, const Wharf__Reply *reply,
@@ -220,9 +246,7 @@ void wharf_connection_send(struct wharf_connection *connection, const Wharf__Rep
 
     if (r == 0)
         r = send_now(connection, packet, nbytes, has_fds);
-    if (is_for_good(r))
-        doom(connection);
-    else if (r < 0)
+    if (r < 0 && !is_for_good(connection, r))
         keep_unsent(connection, packet, nbytes, has_fds);
 }
 
@@ -231,9 +255,7 @@ static void send_unsent(struct wharf_connection *connection)
     int r = send_now(connection, connection->unsent, connection->unsent_nbytes,
                      connection->unsent_has_fds);
 
-    if (is_for_good(r))
-        doom(connection);
-    if (r < 0)
+    if (is_for_good(connection, r) || r < 0)
         return;
     free(WHARF_STEAL(connection->unsent));
     wharf_connection_release(connection, WHARF_HOLD_SEND);

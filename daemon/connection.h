@@ -49,6 +49,7 @@ struct wharf_connection {
     uint8_t *unsent; /* a reply that waits for room, or NULL */
     size_t unsent_nbytes;
     bool unsent_has_fds;                          /* the session's descriptors go with it */
+    bool is_given_up;                             /* doomed by no fault of its client's */
     char name[WHARF_CONTROL_MAX_NAME_NBYTES + 1]; /* what the program calls itself */
 };
 
@@ -75,6 +76,9 @@ void wharf_connection_part(struct wharf_connection *connection, const char *text
  * went or broke a rule, so its arena is emptied.
  */
 void wharf_connection_end(struct wharf_connection *connection, bool by_client);
+
+/* Ends one of the server's list of those that cannot go on. */
+void wharf_connection_end_doomed(struct wharf_connection *connection);
 
 /* Its session is free: the last step of ending. */
 void wharf_connection_session_free(struct wharf_connection *connection);

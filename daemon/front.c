@@ -434,6 +434,14 @@ void wharf_front_release(struct wharf_front *front, struct wharf_session *sessio
         wharf_front_tell_loop(front, session);
 }
 
+void wharf_front_forfeit_session(struct wharf_front *front, struct wharf_session *session)
+{
+    wharf_front_enter(front);
+    session->ring_flags |= WHARF_RING_FORFEITED;
+    wharf_ring_store_flags(&session->ring.d->flags, session->ring_flags);
+    wharf_front_leave(front);
+}
+
 void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *session)
 {
     wharf_front_enter(front);

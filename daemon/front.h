@@ -104,6 +104,9 @@ void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *
 void wharf_front_tell_cpu_only(struct wharf_front *front, struct wharf_session *session);
 
 /* The session is over: nothing more is published.  The news is IS_FREE, once.  Without the lock. */
+/* wharf_front_forfeit_session: its client is told, in D, not to go on with its arena. */
+void wharf_front_forfeit_session(struct wharf_front *front, struct wharf_session *session);
+
 void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *session);
 
 /* The next session that there is news of, and which; NULL: no more. */

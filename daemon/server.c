@@ -322,7 +322,7 @@ static void end_doomed(struct wharf_server *server)
     struct wharf_connection *connection;
 
     while ((connection = WHARF_LIST_FIRST(&server->doomed, struct wharf_connection, doom_link)))
-        wharf_connection_end(connection, true);
+        wharf_connection_end_doomed(connection);
 }
 
 int wharf_server_run(struct wharf_server *server)

@@ -88,6 +88,9 @@ enum wharf_ring_flag {
     WHARF_RING_DRAINING = 1 << 0,
     /* There is no GPU for this session's jobs at present: all run on the CPU. */
     WHARF_RING_CPU_ONLY = 1 << 1,
+    /* The client has broken a rule: the session is over for good, and the arena that the daemon
+     * made for it is emptied.  Set before that, and never taken back. */
+    WHARF_RING_FORFEITED = 1 << 2,
 };
 
 /*

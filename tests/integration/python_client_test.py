@@ -9,6 +9,7 @@ import argparse
 import errno
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -251,6 +252,37 @@ def expect_vector(path, completion, expected, output):
     if completion['result'] == wc.RESULTS['ok'] and 'crc32' in expected:
         equal(zlib.crc32(output), int(expected['crc32'], 16), what)
     equal(completion['engine'], wc.ENGINES['cpu'], what)
+
+
+def test_end_is_told_where_there_is_no_room_for_words():
+    """Replies that are not read leave no room for the Error.  The arena is emptied all the same:
+    a client that went on with it would decode zeros."""
+    session = client(n_entries=1024, arena_nbytes=48 << 20)
+    packed = deflated(bytes(32 << 20))
+    session.arena.write(0, packed)
+    # For seconds: the daemon, which listens no more to the socket, looks at the ring meanwhile.
+    for i in range(1000):
+        session.submit(publish=False, opcode=wc.OP_DECODE, codec=wc.CODECS['deflate'],
+                       user_data=i + 1, src_nbytes=len(packed), dst_offset=1 << 20,
+                       dst_nbytes=32 << 20)
+    session.publish()
+    ping = wc.messages.Request(id=3, ping=wc.messages.PingRequest()).SerializeToString()
+    session.connection.socket.settimeout(0.1)
+    try:
+        while True:
+            session.connection.socket.send(ping)
+    except TimeoutError:
+        session.connection.socket.settimeout(None)
+    session.rings.c.word32(0).value = 5000
+    poll = select.poll()
+    poll.register(session.connection.socket, select.POLLRDHUP)
+    assert poll.poll(20_000), 'still connected'
+    equal(lost(session.connection), None, 'an Error')
+    assert session.rings.flags.value & wc.FLAG_FORFEITED
+    end = time.monotonic() + 20
+    while session.arena.read(0, 5) != bytes(5):
+        assert time.monotonic() < end, 'the arena is not emptied'
+    session.close()
 
 
 def test_every_codec_decodes_its_vectors():

@@ -59,7 +59,9 @@
     X(STATS_LOOP)            /* the next page is the same one */                                   \
     X(SCRIBBLE)              /* random words into D and the arena, all the time */                 \
     X(WAKE_FLOOD)            /* wake-ups without end; nothing wrong with that */                   \
-    X(FAREWELL)              /* an Error without a request, then closes, at the first job */
+    X(FAREWELL)              /* after the first job asks to connect again, and closes */           \
+    X(FORFEIT)               /* instead of the first job, says so in D too, for good */            \
+    X(SILENT_FORFEIT)        /* in D alone */
 
 enum test_misdeed {
     TEST_MISDEED_NONE,

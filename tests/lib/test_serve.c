@@ -343,6 +343,25 @@ static int listen_to(struct server *server, struct test_session *session)
     return r == -EAGAIN;
 }
 
+/* Whether the session has ended for good, before its first job is run: programs may look at the
+ * output of jobs that were, in the arena that is emptied. */
+static int is_forfeited(struct test_session *session)
+{
+    const struct test_daemon *daemon = session->daemon;
+    int is_silent = test_daemon_does(daemon, TEST_MISDEED_SILENT_FORFEIT);
+    struct wharf_ring_d *d = session->d;
+    struct wharf_ring_c *c = session->c;
+
+    if (!is_silent && !test_daemon_does(daemon, TEST_MISDEED_FORFEIT))
+        return 0;
+    if (!session->n_entries || __atomic_load_n(&c->sq_tail, __ATOMIC_RELAXED) == 0)
+        return 0;
+    wharf_ring_store_flags(&d->flags, WHARF_RING_FORFEITED);
+    if (!is_silent)
+        send_error(session, 0, EPROTO, "go away");
+    return 1;
+}
+
 /* What happens to the socket with the first completion. */
 static int misbehave_at_work(struct test_session *session)
 {
@@ -353,7 +372,11 @@ static int misbehave_at_work(struct test_session *session)
     if (test_daemon_does(session->daemon, TEST_MISDEED_REPLY_NOBODY_WANTS))
         send_done(session, 99);
     if (test_daemon_does(session->daemon, TEST_MISDEED_FAREWELL)) {
-        send_error(session, 0, EPROTO, "go away");
+        send_error(session, 0, ESHUTDOWN, "come again");
+        /* The client goes on with its arena. */
+        if (session->arena_fd >= 0)
+            close(session->arena_fd);
+        session->arena_fd = -1;
         return 0;
     }
     return 1;
@@ -366,7 +389,7 @@ static int work(struct server *server)
 
     for (unsigned i = 0; i < server->n; i++) {
         struct test_session *session = server->sessions[i];
-        int r = test_session_work(session);
+        int r = is_forfeited(session) ? -EPROTO : test_session_work(session);
         if (r < 0 || !misbehave_at_work(session))
             drop(server, i--);
         else

@@ -57,7 +57,7 @@ OP_NOOP, OP_DECODE, OP_BATCH, OP_CANCEL = 1, 2, 3, 4
 CLASS_DEFAULT, CLASS_INTERACTIVE, CLASS_NORMAL, CLASS_BACKGROUND = range(4)
 JOB_EXACT_INPUT, JOB_EXACT_OUTPUT, JOB_CHECKSUM = 1, 2, 4
 WAIT_PACKET, WAIT_FUTEX = 1 << 32, 1 << 33
-FLAG_DRAINING = 1
+FLAG_DRAINING, FLAG_FORFEITED = 1, 4
 COMPLETION_RESULTS = 1
 
 SEALS = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
@@ -481,6 +481,7 @@ class Client:
     def come_back(self, timeout=20):
         """Section 5, after the connection was lost: returns what the dead daemon had completed."""
         done = self._take()
+        check(not self.rings.flags.value & FLAG_FORFEITED, 'the session is over for good')
         self._close_rings()
         end = time.monotonic() + timeout
         while True:

@@ -68,7 +68,9 @@ static const struct {
     {TEST_MISDEED_STATS_LOOP, 0, 0, 0, ""},
     {TEST_MISDEED_SCRIBBLE, 0, ANY, ANY, ""},
     {TEST_MISDEED_WAKE_FLOOD, 0, 0, 0, ""},
-    {TEST_MISDEED_FAREWELL, 0, ANY, -EPROTO, "this client did: go away"},
+    {TEST_MISDEED_FAREWELL, 0, 0, 0, ""},
+    {TEST_MISDEED_FORFEIT, 0, -EPROTO, -EPROTO, "this client did: go away"},
+    {TEST_MISDEED_SILENT_FORFEIT, 0, -EPROTO, -EPROTO, "does not say how"},
 };
 
 static int matches(int r, int expected)
