@@ -51,9 +51,15 @@ COMMON    := -g -pthread -I. -Iproto -Iencoders -I$(BUILD)/gen -D_GNU_SOURCE -DW
 ALL_CFLAGS   := -std=c11 $(COMMON) $(CWARN) $(CFLAGS)
 ALL_CXXFLAGS := -std=c++17 $(COMMON) $(WARN) $(CXXFLAGS)
 ALL_LDFLAGS  := -pthread $(VARIANT_FLAGS) $(LDFLAGS)
+# Encoders whose libraries those who only decode need not load: libwharf and the daemon have the
+# codec's NAME_encode_plain.c instead, all other programs NAME_encode.c.
+plain_encoders := $(wildcard encoders/*/*_encode_plain.c)
+full_encoders  := $(plain_encoders:%_plain.c=%.c)
 # Of encoders: each codec's folder names its own.
 encoder_libs := $(sort $(shell grep -hv '^\#' encoders/*/*_libraries))
+library_libs := $(sort $(shell grep -hv '^\#' $(filter-out $(full_encoders:%_encode.c=%_libraries),$(wildcard encoders/*/*_libraries))))
 LIBS         := $(encoder_libs:%=-l%) -lprotobuf-c -lm
+LIBRARY_LIBS := $(library_libs:%=-l%) -lprotobuf-c -lm
 
 ifeq ($(V),1)
 Q :=
@@ -67,7 +73,7 @@ endif
 # ---- sources: each folder's are found by name ----------------------------------------------
 
 proto_src    := $(wildcard proto/*.c)
-encoders_src := $(wildcard encoders/*.c encoders/*/*.c)
+encoders_src := $(filter-out $(full_encoders),$(wildcard encoders/*.c encoders/*/*.c))
 client_src   := $(filter-out clientlib/example%,$(wildcard clientlib/*.c))
 cli_src      := $(wildcard clientlib/cli/*.c)
 testlib_src  := $(wildcard tests/lib/*.c)
@@ -127,6 +133,8 @@ fuzz_main   := $(if $(filter fuzz,$(VARIANT)),,$(call obj,tests/fuzz/replay_main
 fuzz_engine := $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer)
 
 LIB_A  := $(BUILD)/libwharf.a
+# For programs that encode: these objects come first, so that the archive's plain ones stay in it.
+ENCODING_LIB := $(call obj,$(full_encoders)) $(LIB_A)
 LIB_SO := $(BUILD)/libwharf.so.$(ABI)
 CLI    := $(BUILD)/wharf
 # The device code on the CPU, with what it needs beside $(LIBS).
@@ -212,10 +220,10 @@ $(TESTLIB): $(testlib_obj)
 $(LIB_SO): $(core_obj) $(client_obj) clientlib/libwharf.map
 	$(say) LD $@
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libwharf.so.$(ABI) -Wl,--version-script=clientlib/libwharf.map \
-	    -Wl,--no-undefined -o $@ $(core_obj) $(client_obj) $(LIBS)
+	    -Wl,--no-undefined -o $@ $(core_obj) $(client_obj) $(LIBRARY_LIBS)
 	$(Q)ln -sf libwharf.so.$(ABI) $(BUILD)/libwharf.so
 
-$(CLI): $(call obj,$(cli_src)) $(LIB_A)
+$(CLI): $(call obj,$(cli_src)) $(ENCODING_LIB)
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -227,7 +235,7 @@ $(DAEMON_A): $(daemon_obj)
 
 $(DAEMON): $(call obj,daemon/wharfd.c) $(DAEMON_A) $(LIB_A)
 	$(say) LD $@
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(DAEMON_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) $(DAEMON_LIBS)
 
 ifeq ($(VARIANT),tsan)
 # Coroutines are nothing for the thread sanitizer: the front's threads are tested with the release's.
@@ -237,12 +245,12 @@ $(SIMT_WORKER): FORCE
 else
 $(SIMT_WORKER): $(worker_obj) $(call obj,daemon/gpu/engine_simt.c) $(DAEMON_A) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) $(SIMT_LIBS)
 endif
 
 $(GPU_WORKER): $(worker_obj) $(call obj,daemon/gpu/engine_cuda.c) $(gpu_obj) $(DAEMON_A) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
-	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) $(CUDA_LIBS)
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) $(SIMT_LIBS) $(CUDA_LIBS)
 
 # A worker as quick as a processor, for profiling the daemon where there is no GPU.
 $(BUILD)/tests/wharfd-host: $(worker_obj) $(call obj,tests/gpu/engine_host.c) $(DAEMON_A) $(SIMT_A) $(LIB_A)
@@ -255,7 +263,7 @@ $(BUILD)/tests/wharfd-host: $(worker_obj) $(call obj,tests/gpu/engine_host.c) $(
 gpu-worker: $(if $(NVCC),$(GPU_WORKER))
 
 # Its tests, tests/unit/wharfd_*_test.c, use its parts or run it.
-$(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(unit_main) $(TESTLIB) $(DAEMON_A) $(LIB_A) | $(DAEMON) $(SIMT_WORKER)
+$(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(unit_main) $(TESTLIB) $(DAEMON_A) $(ENCODING_LIB) | $(DAEMON) $(SIMT_WORKER)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(DAEMON_LIBS) -lcriterion
@@ -265,20 +273,28 @@ $(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(unit_main) $(TES
 # It runs the command.
 $(BUILD)/tests/hostile_daemon_command_test: | $(CLI)
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(unit_main) $(TESTLIB) $(simt_a) $(LIB_A)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(unit_main) $(TESTLIB) $(simt_a) $(ENCODING_LIB)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) -lcriterion
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(unit_main) $(TESTLIB) $(simt_a) $(LIB_A)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(unit_main) $(TESTLIB) $(simt_a) $(ENCODING_LIB)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) -lcriterion
+
+# The encoders that libwharf and the daemon have, by the same tests.
+PLAIN_ENCODE_TEST := $(BUILD)/tests/plain_encode_test
+unit_bin += $(PLAIN_ENCODE_TEST)
+$(PLAIN_ENCODE_TEST): $(call obj,tests/unit/encode_test.c) $(unit_main) $(TESTLIB) $(LIB_A)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) -lcriterion
 
 # A whole daemon with its GPU, for machines with one; with the device's code on the CPU elsewhere.
 DAEMON_TEST_LIBS := -static-libgcc -static-libstdc++ $(encoder_libs:%=-l:lib%.a) -l:libprotobuf-c.a -l:libboost_context.a -lm
 GPU_DAEMON := $(BUILD)/tests/wharf_gpu_daemon
-$(GPU_DAEMON): $(call obj,$(wildcard tests/gpu/gpu_daemon*.c)) $(TESTLIB) $(SIMT_A) $(LIB_A) | $(DAEMON) $(SIMT_WORKER)
+$(GPU_DAEMON): $(call obj,$(wildcard tests/gpu/gpu_daemon*.c)) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB) | $(DAEMON) $(SIMT_WORKER)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(DAEMON_TEST_LIBS)
@@ -294,18 +310,18 @@ $(STEADY_CLIENT): $(call obj,tests/integration/steady_client.c) $(LIB_SO)
 
 # Every vector through every engine.
 VECTORS_BIN := $(BUILD)/tests/vectors
-$(VECTORS_BIN): $(call obj,tests/unit/vectors_main.c tests/unit/vector_engines.c) $(TESTLIB) $(simt_a) $(LIB_A)
+$(VECTORS_BIN): $(call obj,tests/unit/vectors_main.c tests/unit/vector_engines.c) $(TESTLIB) $(simt_a) $(ENCODING_LIB)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS)
 
 # Fuzz targets run over their corpora without a fuzzing engine, but with clang's in `make fuzz`.
-$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(simt_a) $(LIB_A)
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(simt_a) $(ENCODING_LIB)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS) $(SIMT_LIBS)
 
-$(BUILD)/fuzz/wharfd_%: $(BUILD)/obj/tests/fuzz/wharfd_%.c.o $(fuzz_main) $(TESTLIB) $(DAEMON_A) $(LIB_A)
+$(BUILD)/fuzz/wharfd_%: $(BUILD)/obj/tests/fuzz/wharfd_%.c.o $(fuzz_main) $(TESTLIB) $(DAEMON_A) $(ENCODING_LIB)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS) $(DAEMON_LIBS)
@@ -393,7 +409,7 @@ $(BUILD)/wharf_gpu_bench: $(call obj,$(addprefix tests/gpu/,gpu_bench_main.c gpu
 $(BUILD)/wharf_gpu_epoch: $(call obj,$(addprefix tests/gpu/,gpu_epoch_main.c gpu_epoch_check.c \
     gpu_epoch_jobs.c gpu_epoch_measure.c gpu_epoch_import.c gpu_pack.c gpu_export.cu gpu_tenant.cu))
 $(BUILD)/wharf_gpu_rans: $(call obj,tests/gpu/gpu_rans_main.cu)
-$(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(LIB_A)
+$(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 	$(say) LD $@
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(GPU_LIBS)
 
@@ -460,7 +476,7 @@ $(BUILD)/bench/columns: $(call obj,tests/bench/columns.c)
 # What the daemon costs takes more than one file, and the daemon.
 $(BUILD)/bench/wharfd_bench: $(call obj,$(wildcard tests/bench/daemon_*.c)) | $(DAEMON)
 
-$(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.c.o $(call obj,tests/bench/bench_row.c) $(TESTLIB) $(LIB_A)
+$(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.c.o $(call obj,tests/bench/bench_row.c) $(TESTLIB) $(ENCODING_LIB)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -lm
@@ -542,7 +558,7 @@ $(BUILD)/wharfd.service: systemd/wharfd.service.in FORCE
 # Made anew each time: it depends on the folders that were named on the command line.
 $(BUILD)/wharf.pc: clientlib/wharf.pc.in FORCE
 	@mkdir -p $(@D)
-	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@version@|$(VERSION)|' -e 's|@libs_private@|$(LIBS)|' \
+	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@version@|$(VERSION)|' -e 's|@libs_private@|$(LIBRARY_LIBS)|' \
 	    -e 's|@libdir@|$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))|' \
 	    -e 's|@includedir@|$(patsubst $(prefix)/%,$${prefix}/%,$(includedir))|' $< > $@
 

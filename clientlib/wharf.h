@@ -30,6 +30,10 @@
  * the CPU, by the embedded engine.  Bytes and outcomes are the same.  wharf_open decides, once for
  * the handle: through a daemon if it can be had, embedded otherwise; flags forbid one or the other.
  *
+ * ENCODING is not done here: `wharf pack` writes containers, whose payloads are the streams that
+ * jobs take, and every format is a public one with encoders of its own.  So a program that links
+ * libwharf loads no encoder's library for it but those of Deflate, zlib and libdeflate.
+ *
  * ERRORS.  What goes wrong with a call (no memory, a NULL where none may be) is the return value:
  * 0 or more, or a negative errno number; wharf_error_message says in words what it was and what
  * to do about it.  What becomes of the data is in struct wharf_outcome or struct

@@ -50,4 +50,14 @@ test_library_never_prints_or_exits() {
         '^_*(v?[fd]?printf(_chk)?|puts|putchar|perror|syslog|abort|exit|_exit|quick_exit|assert_fail)$' used
 }
 
+# Whoever only decodes is not to load what encoders are made of: every client of the shared library
+# would.  (The daemon's service library loads liblz4 for itself.)
+test_decoding_loads_no_encoders_library() {
+    ldd "$BUILD"/libwharf.so > loaded
+    readelf -d "$BUILD"/wharfd | grep NEEDED >> loaded
+    grep -q libc.so loaded
+    expect_status 1 grep -E 'lib(lz4|snappy|stdc\+\+)' loaded
+    readelf -d "$BUILD"/wharf | grep -q 'NEEDED.*liblz4'
+}
+
 run_tests
