@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/estimate.h"
 
+#include <stdbool.h>
+
 /* For looking up and checking one job. */
 #define CONSTANT_NS 1000u
 
@@ -30,21 +32,27 @@ static uint32_t within(const struct wharf_estimates *estimates, uint64_t price)
     return price < estimates->most_ns_per_kib ? (uint32_t)price : estimates->most_ns_per_kib;
 }
 
-void wharf_estimates_init(struct wharf_estimates *estimates)
+static void begin(struct wharf_estimates *estimates, const uint32_t *ns_per_kib, uint32_t otherwise)
 {
-    for (unsigned i = 0; i < WHARF_N_CODECS; i++)
-        estimates->ns_per_kib[i] = START_NS_PER_KIB;
+    for (unsigned i = 0; i < WHARF_N_CODECS; i++) {
+        bool is_known = ns_per_kib && ns_per_kib[i];
+        estimates->ns_per_kib[i] = is_known ? within(estimates, ns_per_kib[i]) : otherwise;
+        estimates->n_elsewhere[i] = 0;
+    }
+}
+
+void wharf_estimates_init(struct wharf_estimates *estimates, const uint32_t *ns_per_kib)
+{
     estimates->least_ns_per_kib = LEAST_NS_PER_KIB;
     estimates->most_ns_per_kib = MOST_NS_PER_KIB;
+    begin(estimates, ns_per_kib, START_NS_PER_KIB);
 }
 
 void wharf_estimates_init_device(struct wharf_estimates *estimates, const uint32_t *ns_per_kib)
 {
     estimates->least_ns_per_kib = LEAST_NS_PER_KIB;
     estimates->most_ns_per_kib = MOST_WARP_NS_PER_KIB;
-    for (unsigned i = 0; i < WHARF_N_CODECS; i++)
-        estimates->ns_per_kib[i] =
-            ns_per_kib[i] ? within(estimates, ns_per_kib[i]) : START_WARP_NS_PER_KIB;
+    begin(estimates, ns_per_kib, START_WARP_NS_PER_KIB);
 }
 
 uint64_t wharf_estimate_ns(const struct wharf_estimates *estimates, uint32_t codec,

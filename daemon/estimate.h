@@ -20,10 +20,11 @@ enum { WHARF_N_CODECS = 0 WHARF_CODEC_LIST(X) };
 struct wharf_estimates {
     uint32_t ns_per_kib[WHARF_N_CODECS];
     uint32_t least_ns_per_kib, most_ns_per_kib; /* what they stay within */
+    uint32_t n_elsewhere[WHARF_N_CODECS];       /* chunks that another engine has had since */
 };
 
-/* Of a processor. */
-void wharf_estimates_init(struct wharf_estimates *estimates);
+/* Of a processor.  ns_per_kib: what was measured there, 0 where nothing is known; NULL: nothing. */
+void wharf_estimates_init(struct wharf_estimates *estimates, const uint32_t *ns_per_kib);
 
 /* Of a device's warp, from what was measured there: 0 where nothing is known. */
 void wharf_estimates_init_device(struct wharf_estimates *estimates, const uint32_t *ns_per_kib);

@@ -271,7 +271,7 @@ static void settle_account(struct wharf_front *front, struct wharf_piece *piece)
     stats->in_nbytes += piece->in_nbytes;
     stats->out_nbytes += piece->out_nbytes;
     /* What was stopped half-way tells nothing. */
-    if (!job->stopped)
+    if (!job->stopped && !piece->is_crowded)
         wharf_estimates_learn(piece->warp_ns ? &tenant->device_estimates : &tenant->estimates,
                               job->submission.codec, piece->source_nbytes, piece->capacity_nbytes,
                               piece->warp_ns ? piece->warp_ns : took_ns);

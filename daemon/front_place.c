@@ -52,14 +52,66 @@ uint64_t wharf_place_warp_ns(const struct wharf_job *job, uint64_t in_nbytes, ui
                              in_nbytes, out_nbytes);
 }
 
-/* The time until a warp is free for one more item: what is queued behind the warps' first ones,
- * which all of them share. */
+/*
+ * Where learning of the flow begins: 64 GB/s of input and output together, which is about what a
+ * PCIe 5 link carries; and what it stays within, from five times that to what the device's code
+ * played by a processor does.
+ */
+#define START_FLOW_PS_PER_KIB 16000u
+#define LEAST_FLOW_PS_PER_KIB 3200u
+#define MOST_FLOW_PS_PER_KIB ((uint64_t)1 << 40)
+/* Less than that in flight is not plenty. */
+#define LEAST_FLOW_NBYTES 4096u
+
+uint64_t wharf_place_flow_ns(const struct wharf_gpu_view *gpu, uint64_t nbytes)
+{
+    uint64_t ps = gpu->flow_ps_per_kib ? gpu->flow_ps_per_kib : START_FLOW_PS_PER_KIB;
+
+    /* At most 2^14 items of 2^29 bytes; prices are below 2^41, but then bytes are few: a double. */
+    return (uint64_t)((double)nbytes / 1024 * (double)ps / 1000);
+}
+
+/*
+ * What is in flight when a piece comes and goes, divided by the time that it is there, is what
+ * passes: where that time is not the decoder's own, it is the price of the way.  Where it is, the
+ * price is not higher than that.
+ */
+void wharf_place_learn_flow(struct wharf_gpu_view *gpu, uint64_t nbytes, uint64_t elapsed_ns,
+                            uint64_t decode_ns)
+{
+    uint64_t own_ns = gpu->latency_ns + decode_ns;
+
+    if (nbytes < LEAST_FLOW_NBYTES)
+        return;
+    double sample = (double)elapsed_ns * 1000 * 1024 / (double)nbytes;
+    uint64_t ps = sample < LEAST_FLOW_PS_PER_KIB          ? LEAST_FLOW_PS_PER_KIB
+                  : sample > (double)MOST_FLOW_PS_PER_KIB ? MOST_FLOW_PS_PER_KIB
+                                                          : (uint64_t)sample;
+    if (!gpu->flow_ps_per_kib)
+        gpu->flow_ps_per_kib = START_FLOW_PS_PER_KIB;
+    if (ps < gpu->flow_ps_per_kib)
+        gpu->flow_ps_per_kib -= (gpu->flow_ps_per_kib - ps) / 16;
+    else if (elapsed_ns > own_ns + own_ns / 4)
+        gpu->flow_ps_per_kib += (ps - gpu->flow_ps_per_kib + 15) / 16;
+}
+
+/*
+ * The time until the GPU can begin with one more item: until a warp is free, by what is queued
+ * behind the warps' first ones, which all of them share; or until the way is free, while a warp
+ * would be decoding.
+ */
 static uint64_t wait_ns(const struct wharf_gpu_view *gpu)
 {
-    if (gpu->n_in_flight < gpu->n_warps)
+    uint64_t for_warp_ns = 0;
+
+    if (gpu->n_in_flight == 0)
         return 0;
-    return gpu->in_flight_ns / gpu->n_in_flight * (gpu->n_in_flight - gpu->n_warps + 1) /
-           gpu->n_warps;
+    uint64_t mean_ns = gpu->in_flight_ns / gpu->n_in_flight;
+    uint64_t flow_ns = wharf_place_flow_ns(gpu, gpu->in_flight_nbytes);
+    uint64_t for_way_ns = flow_ns > mean_ns ? flow_ns - mean_ns : 0;
+    if (gpu->n_in_flight >= gpu->n_warps)
+        for_warp_ns = mean_ns * (gpu->n_in_flight - gpu->n_warps + 1) / gpu->n_warps;
+    return for_warp_ns > for_way_ns ? for_warp_ns : for_way_ns;
 }
 
 bool wharf_place_gpu_has_room(const struct wharf_front *front)
@@ -140,29 +192,45 @@ static enum wharf_pool choose(const struct wharf_front *front, const struct whar
     return choose_why(front, job, &why);
 }
 
-/* Whether the GPU, with what it has to do, would be done with a job before the CPU is that takes it
- * up when it has done `before_ns` of other things. */
-static bool is_better_on_gpu(const struct wharf_front *front, const struct wharf_job *job,
-                             uint64_t before_ns)
+/* An engine that has had none of a tenant's chunks of a codec while the other one had so many gets
+ * one, to learn what it takes there; unless that would take so many times as long. */
+#define TRY_AFTER 512
+#define TRY_FACTOR 8
+/* The GPU may be later by this part: what it does costs no processor. */
+#define WORTH_PART 8
+
+/*
+ * Whether the GPU is to have a job, with all that it has to do, rather than the CPU, which takes it
+ * up when it has done `before_ns` of other things: the one that ends it first.
+ */
+static bool goes_to_gpu(const struct wharf_front *front, const struct wharf_job *job,
+                        uint64_t before_ns)
 {
     const struct wharf_gpu_view *gpu = &front->gpu_view;
+    const struct wharf_tenant *tenant = job->session->tenant;
+    uint32_t codec = job->submission.codec;
     uint64_t cpu_ns, warp_ns;
 
     if (!gpu->is_up || wharf_gpu_memory_of_job(job) != WHARF_GPU_MEMORY_READY)
         return false;
     next_chunk_ns(job, &cpu_ns, &warp_ns);
-    return gpu->latency_ns + warp_ns + wait_ns(gpu) < before_ns + cpu_ns;
+    cpu_ns += before_ns;
+    uint64_t gpu_ns = gpu->latency_ns + warp_ns + wait_ns(gpu);
+    if (tenant->device_estimates.n_elsewhere[codec] >= TRY_AFTER && gpu_ns / TRY_FACTOR < cpu_ns)
+        return true;
+    if (tenant->estimates.n_elsewhere[codec] >= TRY_AFTER && cpu_ns / TRY_FACTOR < gpu_ns)
+        return false;
+    return gpu_ns < cpu_ns + cpu_ns / WORTH_PART;
 }
 
-/* What waits for the CPU's threads besides this job, shared by them. */
+/* What waits for the CPU's threads besides the next chunk of this job, shared by them. */
 static uint64_t cpu_backlog_ns(const struct wharf_front *front, const struct wharf_job *job)
 {
     uint64_t sum_ns =
         front->sched[WHARF_POOL_CPU].backlog_ns + front->sched[WHARF_POOL_ANY].backlog_ns;
+    uint64_t own_ns = job->estimate_ns < job->backlog_ns ? job->estimate_ns : job->backlog_ns;
 
-    if (front->n_workers == 0 || front->n_sleeping > 0)
-        return 0;
-    return (sum_ns - job->backlog_ns) / front->n_workers;
+    return front->n_workers == 0 ? 0 : (sum_ns - own_ns) / front->n_workers;
 }
 
 /* ---- queues -------------------------------------------------------------------------------- */
@@ -195,7 +263,7 @@ void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_
         wharf_sched_push_front(&front->sched[pool], job);
     else
         wharf_sched_push(&front->sched[pool], job);
-    if (pool == WHARF_POOL_ANY && is_better_on_gpu(front, job, cpu_backlog_ns(front, job)))
+    if (pool == WHARF_POOL_ANY && goes_to_gpu(front, job, cpu_backlog_ns(front, job)))
         front->gpu_view.is_wanted = true;
     else if (pool != WHARF_POOL_GPU)
         front->nothing_fits = false;
@@ -262,12 +330,23 @@ void wharf_place_took(const struct wharf_front *front, const struct wharf_piece 
 
     if (is_any && is_gpu)
         other = WHARF_POOL_GPU;
-    if (is_any)
+    struct wharf_tenant *tenant = piece->job->session->tenant;
+    struct wharf_estimates *own = is_gpu ? &tenant->device_estimates : &tenant->estimates;
+    struct wharf_estimates *others = is_gpu ? &tenant->estimates : &tenant->device_estimates;
+    uint32_t codec = piece->job->submission.codec;
+
+    if (is_any && own->n_elsewhere[codec] >= TRY_AFTER)
+        why = WHARF_PLACED_TO_LEARN;
+    else if (is_any)
         why = is_gpu ? WHARF_PLACED_GPU_SOONER : WHARF_PLACED_CPU_SOONER;
     else if (piece->pool == WHARF_POOL_GPU && !is_gpu)
         why = WHARF_PLACED_NO_GPU;
-    if (piece->kind != WHARF_PIECE_OPEN)
-        piece->job->session->tenant->stats.n_placed[why] += piece->n_chunks;
+    if (piece->kind != WHARF_PIECE_OPEN) {
+        tenant->stats.n_placed[why] += piece->n_chunks;
+        own->n_elsewhere[codec] = 0;
+        if (is_any && others->n_elsewhere[codec] < TRY_AFTER)
+            others->n_elsewhere[codec] += piece->n_chunks;
+    }
     if (front->sched[other].n_queued == 0)
         *lead_ns = 0;
     else
@@ -282,7 +361,7 @@ struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t 
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
         struct wharf_job *own = wharf_sched_first_of_lane(&sched[WHARF_POOL_CPU], lane, most_ns);
         struct wharf_job *any = wharf_sched_first_of_lane(&sched[WHARF_POOL_ANY], lane, most_ns);
-        if (any && is_better_on_gpu(front, any, 0)) {
+        if (any && goes_to_gpu(front, any, 0)) {
             front->gpu_view.is_wanted = front->gpu_view.has_left = true;
             any = NULL;
         }
@@ -317,7 +396,7 @@ struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front)
         struct wharf_job *any =
             wharf_sched_first_of_lane(&front->sched[WHARF_POOL_ANY], lane, UINT64_MAX);
         if (any && (choose(front, any) != WHARF_POOL_ANY ||
-                    !is_better_on_gpu(front, any, cpu_backlog_ns(front, any))))
+                    !goes_to_gpu(front, any, cpu_backlog_ns(front, any))))
             any = NULL;
         job = by_turns(own, any, front->gpu_lead_ns);
     }

@@ -24,21 +24,23 @@ struct wharf_session;
 
 /* What placement knows of the GPU and its worker.  Its backend keeps it up to date. */
 struct wharf_gpu_view {
-    uint32_t engine;        /* enum wharf_engine: GPU or SIMT; AUTO: there is none, nor will be */
-    bool is_up;             /* its worker takes items */
-    bool looks;             /* the backend's thread is awake and looks at the rings */
-    bool is_wanted;         /* the backend's thread has something to look at */
-    uint32_t n_stopped;     /* jobs that were stopped while an engine had pieces of them */
-    bool has_left;          /* a thread of the CPU left a job to it */
-    uint64_t codecs;        /* bit i: it decodes codec i */
-    uint32_t n_warps;       /* that decode at the same time, at least 1 while it is up */
-    uint64_t latency_ns;    /* from handing over a job of no size until it is noticed */
-    uint32_t n_in_flight;   /* items that the worker has */
-    uint64_t in_flight_ns;  /* the time that warps will take for them, all together */
-    uint64_t pinned_nbytes; /* memory of clients that it has */
-    uint64_t n_ended;       /* workers that have ended */
-    uint64_t n_copied;      /* chunks whose output the copy engine took */
-    uint64_t n_lost;        /* chunks that they had then */
+    uint32_t engine;       /* enum wharf_engine: GPU or SIMT; AUTO: there is none, nor will be */
+    bool is_up;            /* its worker takes items */
+    bool looks;            /* the backend's thread is awake and looks at the rings */
+    bool is_wanted;        /* the backend's thread has something to look at */
+    uint32_t n_stopped;    /* jobs that were stopped while an engine had pieces of them */
+    bool has_left;         /* a thread of the CPU left a job to it */
+    uint64_t codecs;       /* bit i: it decodes codec i */
+    uint32_t n_warps;      /* that decode at the same time, at least 1 while it is up */
+    uint64_t latency_ns;   /* from handing over a job of no size until it is noticed */
+    uint32_t n_in_flight;  /* items that the worker has */
+    uint64_t in_flight_ns; /* the time that warps will take for them, all together */
+    uint64_t in_flight_nbytes; /* of their sources and capacities */
+    uint64_t flow_ps_per_kib;  /* of which so much time passes for each KiB when there is plenty */
+    uint64_t pinned_nbytes;    /* memory of clients that it has */
+    uint64_t n_ended;          /* workers that have ended */
+    uint64_t n_copied;         /* chunks whose output the copy engine took */
+    uint64_t n_lost;           /* chunks that they had then */
 };
 
 /* How many jobs are queued, in all pools; and how many of them the CPU could take. */
@@ -73,6 +75,17 @@ void wharf_place_took(const struct wharf_front *front, const struct wharf_piece 
 
 /* Whether the GPU can be given more: what it has keeps its warps busy for less than `ahead`. */
 bool wharf_place_gpu_has_room(const struct wharf_front *front);
+
+/*
+ * A piece has come back: elapsed_ns after it was handed over, of which the longest of its chunks
+ * was decoded for decode_ns, and while at most nbytes were in flight.  Teaches what passes through
+ * the GPU and the way to it when warps are not what jobs wait for.
+ */
+void wharf_place_learn_flow(struct wharf_gpu_view *gpu, uint64_t nbytes, uint64_t elapsed_ns,
+                            uint64_t decode_ns);
+
+/* The time that so many bytes take together on that way. */
+uint64_t wharf_place_flow_ns(const struct wharf_gpu_view *gpu, uint64_t nbytes);
 
 /* How long one warp will take for a chunk of this job's codec. */
 uint64_t wharf_place_warp_ns(const struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nbytes);

@@ -125,6 +125,9 @@ void wharf_gpu_items_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_
     wharf_list_remove(&piece->link);
     wharf_list_append(&backend->finished, &piece->link);
     backend->n_warp_ns -= piece->warp_ns;
+    if (backend->n_nbytes > piece->most_nbytes)
+        piece->most_nbytes = backend->n_nbytes;
+    backend->n_nbytes -= piece->nbytes;
 }
 
 /* The results that a decoder can end with. */
@@ -165,7 +168,10 @@ static bool take_completion(struct wharf_gpu_backend *backend,
     }
     item->is_done = true;
     item->engine = (uint8_t)backend->engine;
-    item->took_ns = time_of(completion, now_ns - item->piece->handed_ns);
+    item->piece->elapsed_ns = now_ns - item->piece->handed_ns;
+    item->took_ns = time_of(completion, item->piece->elapsed_ns);
+    if (completion->decode_ns > item->piece->decode_ns)
+        item->piece->decode_ns = completion->decode_ns;
     item->outcome = (struct wharf_outcome){
         .result = completion->result,
         .reason = completion->reason,
@@ -215,6 +221,20 @@ static void clear_suspect(struct wharf_gpu_backend *backend, struct wharf_tenant
         tenant->gpu_trust.n_strikes = 0;
 }
 
+/* Warps that wait for each other's bytes take longer for theirs: that is not a price of the data,
+ * and is left to what is learnt of the way. */
+static void learn_flow(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    struct wharf_gpu_view *gpu = &backend->front->gpu_view;
+    struct wharf_piece *piece = &gpu_piece->piece;
+    uint64_t flow_ns = wharf_place_flow_ns(gpu, gpu_piece->most_nbytes);
+
+    piece->is_crowded =
+        piece->warp_ns > gpu_piece->estimate_ns && piece->warp_ns / piece->n_chunks < 2 * flow_ns;
+    wharf_place_learn_flow(gpu, gpu_piece->most_nbytes, gpu_piece->elapsed_ns,
+                           gpu_piece->decode_ns);
+}
+
 static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
                       uint64_t now_ns)
 {
@@ -234,6 +254,7 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     uint64_t used_ns = warp_ns;
     if (is_of_gpu) {
         piece->warp_ns = warp_ns > 0 ? warp_ns : 1;
+        learn_flow(backend, gpu_piece);
         used_ns = warp_ns / backend->front->gpu_view.n_warps;
         clear_suspect(backend, piece->job->session->tenant);
     }
@@ -304,8 +325,9 @@ static uint64_t device_address(const struct wharf_region *region, uint64_t offse
     return region->memory->address + offset;
 }
 
-static void submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
-                        uint32_t at)
+/* Returns how many bytes it is of source and capacity. */
+static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                            uint32_t at)
 {
     struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&gpu_piece->piece, at);
     struct wharf_work_item item = {
@@ -336,6 +358,7 @@ static void submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_piec
         .src_nbytes = item.src_nbytes,
         .dst_nbytes = item.dst_nbytes,
     };
+    return (uint64_t)item.src_nbytes + item.dst_nbytes;
 }
 
 /* The client wanted the GPU, and its memory is not to be had for that. */
@@ -375,15 +398,19 @@ static void submit_piece(struct wharf_gpu_backend *backend, struct wharf_piece *
     gpu_piece->n_left = piece->n_chunks;
     gpu_piece->handed_ns = now_ns;
     backend->active_ns = now_ns;
-    gpu_piece->warp_ns = warp_ns;
+    gpu_piece->warp_ns = gpu_piece->estimate_ns = warp_ns;
+    gpu_piece->elapsed_ns = gpu_piece->decode_ns = 0;
     gpu_piece->is_withdrawn = false;
     /* Behind all that is there, on one warp. */
     gpu_piece->patience_ns =
         front->config.gpu_hang_timeout_ns +
         PATIENCE_FACTOR * (warp_ns + backend->n_warp_ns / front->gpu_view.n_warps);
     backend->n_items += piece->n_chunks;
+    gpu_piece->nbytes = 0;
     for (uint32_t i = 0; i < piece->n_chunks; i++)
-        submit_item(backend, gpu_piece, i);
+        gpu_piece->nbytes += submit_item(backend, gpu_piece, i);
+    backend->n_nbytes += gpu_piece->nbytes;
+    gpu_piece->most_nbytes = backend->n_nbytes;
 }
 
 /* Takes one piece.  Returns whether there may be more. */
@@ -412,20 +439,27 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     return !is_suspect;
 }
 
+static void tell_place(struct wharf_gpu_backend *backend)
+{
+    struct wharf_gpu_view *gpu = &backend->front->gpu_view;
+
+    gpu->n_in_flight = backend->n_items;
+    gpu->in_flight_ns = backend->n_warp_ns;
+    gpu->in_flight_nbytes = backend->n_nbytes;
+}
+
 static void feed(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_front *front = backend->front;
-    struct wharf_gpu_view *gpu = &front->gpu_view;
+    const struct wharf_gpu_view *gpu = &front->gpu_view;
 
     for (unsigned n = 0; n < MOST_BACK && gpu->is_up && !backend->is_alone; n++) {
-        gpu->n_in_flight = backend->n_items;
-        gpu->in_flight_ns = backend->n_warp_ns;
+        tell_place(backend);
         if (wharf_list_is_empty(&backend->free_pieces) || !wharf_place_gpu_has_room(front) ||
             !feed_one(backend, now_ns))
             break;
     }
-    gpu->n_in_flight = backend->n_items;
-    gpu->in_flight_ns = backend->n_warp_ns;
+    tell_place(backend);
 }
 
 void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns)

@@ -13,6 +13,7 @@
 #include "daemon/gpu_state.h"
 #include "daemon/log.h"
 #include "encoders/codec.h"
+#include "encoders/decode_job.h"
 #include "proto/wharf_job.h"
 
 /* As chunks often are; and for what plays a GPU some thousand times slower, less. */
@@ -20,6 +21,9 @@
 #define SIMT_SAMPLE_NBYTES ((size_t)1024)
 /* Room for a sample's source, which may be a little larger than what it decodes to. */
 #define ROOM_NBYTES (2 * SAMPLE_NBYTES)
+/* Samples are timed on the CPU too: the quickest of these runs, of those that take long enough. */
+#define N_CPU_RUNS 5
+#define LEAST_TIMED_NBYTES 4096u
 /* Items of no size, one after the other: the quickest tells the latency. */
 #define N_ROUND_TRIPS 16
 /* Parameters that are tried for codecs that have some. */
@@ -98,6 +102,31 @@ static int pack(struct wharf_gpu_sample *sample, uint32_t codec, uint8_t *memory
     return 0;
 }
 
+/* What a processor takes for a sample; 0 where it is too small to tell. */
+static uint32_t time_on_cpu(const struct wharf_gpu_sample *sample, uint32_t codec, uint8_t *memory)
+{
+    const struct wharf_decode_job job = {
+        .codec = codec,
+        .setting.parameter = sample->parameter,
+        .in = memory + packed_at(codec),
+        .in_nbytes = sample->packed_nbytes,
+        .out = memory + output_at(codec),
+        .out_avail = sample->nbytes,
+    };
+    uint64_t nbytes = (uint64_t)sample->packed_nbytes + sample->nbytes, best_ns = WHARF_NEVER;
+
+    if (sample->nbytes < LEAST_TIMED_NBYTES)
+        return 0;
+    for (unsigned i = 0; i < N_CPU_RUNS; i++) {
+        struct wharf_outcome outcome;
+        uint64_t begun_ns = wharf_now_ns();
+        wharf_decode_job_run(&job, 0, &outcome);
+        uint64_t took_ns = wharf_now_ns() - begun_ns;
+        best_ns = took_ns < best_ns ? took_ns : best_ns;
+    }
+    return (uint32_t)(best_ns * 1024 / nbytes) + 1;
+}
+
 /* Makes the samples, once. */
 static int make_samples(struct wharf_gpu_backend *backend)
 {
@@ -113,9 +142,11 @@ static int make_samples(struct wharf_gpu_backend *backend)
         return r;
     fill_plain(proof->memory.address, nbytes);
     /* Sources are at most as large as the largest chunk too. */
-    for (uint32_t i = 0; i < WHARF_N_CODECS; i++)
+    for (uint32_t i = 0; i < WHARF_N_CODECS; i++) {
         if (pack(&proof->samples[i], i, proof->memory.address, nbytes - nbytes / 8) < 0)
             proof->samples[i] = (struct wharf_gpu_sample){.nbytes = 0};
+        proof->cpu_ns_per_kib[i] = time_on_cpu(&proof->samples[i], i, proof->memory.address);
+    }
     return 0;
 }
 

@@ -44,6 +44,11 @@ struct wharf_gpu_piece {
     uint64_t handed_ns;
     uint64_t patience_ns; /* after which it counts as hung */
     uint64_t warp_ns;     /* as estimated, of its items that are not completed */
+    uint64_t estimate_ns; /* of all of them */
+    uint64_t nbytes;      /* of its sources and capacities */
+    uint64_t most_nbytes; /* of all that was in flight with it */
+    uint64_t elapsed_ns;  /* from handing over until the last item was completed */
+    uint64_t decode_ns;   /* the longest that one of them was decoded */
     bool is_withdrawn;
 };
 
@@ -80,6 +85,7 @@ struct wharf_gpu_proof {
     /* Measured. */
     uint64_t latency_ns;
     uint32_t ns_per_kib[WHARF_N_CODECS];
+    uint32_t cpu_ns_per_kib[WHARF_N_CODECS]; /* of one of our processors */
 };
 
 /* Places in the device's memory for outputs that the copy engine takes from there. */
@@ -128,6 +134,7 @@ struct wharf_gpu_backend {
     struct wharf_list free_pieces, under_way, finished;
     uint32_t n_items;        /* under way */
     uint64_t n_warp_ns;      /* of them, estimated */
+    uint64_t n_nbytes;       /* of pieces under way, sources and capacities */
     uint64_t active_ns;      /* when an item was last handed over or came back */
     uint32_t n_stopped;      /* jobs, as of when cancels were last looked for */
     uint32_t n_cancel_looks; /* pieces that are still to be looked at for that */

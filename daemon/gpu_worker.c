@@ -118,7 +118,7 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
     gpu->codecs = ready->codecs;
     gpu->n_warps = ready->n_warps ? ready->n_warps : 1;
     gpu->n_in_flight = 0;
-    gpu->in_flight_ns = 0;
+    gpu->in_flight_ns = gpu->in_flight_nbytes = 0;
     wharf_front_leave(front);
     snprintf(backend->device, sizeof(backend->device), "%.63s", ready->device);
     int r = wharf_gpu_staging_begin(backend, ready->staging);
@@ -130,6 +130,17 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
         backend->state = WHARF_GPU_PROVING;
 }
 
+/* Tenants of before it was known what the engines do. */
+static void begin_estimates(struct wharf_front *front, const struct wharf_gpu_proof *proof)
+{
+    WHARF_LIST_FOR(link, &front->tenants.list)
+    {
+        struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
+        wharf_estimates_init(&tenant->estimates, proof->cpu_ns_per_kib);
+        wharf_estimates_init_device(&tenant->device_estimates, proof->ns_per_kib);
+    }
+}
+
 /* Clients' jobs are given to it from now on. */
 static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
@@ -139,12 +150,10 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
     wharf_front_enter(front);
     gpu->latency_ns = proof->latency_ns;
+    memcpy(front->tenants.cpu_ns_per_kib, proof->cpu_ns_per_kib, sizeof(proof->cpu_ns_per_kib));
     memcpy(front->tenants.device_ns_per_kib, proof->ns_per_kib, sizeof(proof->ns_per_kib));
-    /* Tenants of before it was known what the GPU does. */
     if (!backend->is_known)
-        WHARF_LIST_FOR(link, &front->tenants.list)
-    wharf_estimates_init_device(
-        &WHARF_LIST_ENTRY(link, struct wharf_tenant, link)->device_estimates, proof->ns_per_kib);
+        begin_estimates(front, proof);
     wharf_front_leave(front);
     wharf_log(WHARF_LOG_NOTICE, NULL,
               "GPU worker %d is ready after %" PRIu64 " ms: %s, %u warps, answers in %" PRIu64

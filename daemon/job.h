@@ -72,6 +72,7 @@ struct wharf_piece {
     uint64_t ended_ns;
     uint64_t others_ns;     /* of the time between, what other pieces and programs have had */
     uint64_t warp_ns;       /* on a GPU: the time of its warps, together; else 0 */
+    bool is_crowded;        /* which was that long since others were in the way: tells nothing */
     uint64_t source_nbytes; /* of all that was run, good or bad: what estimates are made of */
     uint64_t capacity_nbytes;
     uint64_t in_nbytes; /* of what was decoded well */

@@ -158,7 +158,7 @@ static void add_placements(struct page *page, const struct group *group)
         [WHARF_PLACED_CPU_SOONER] = "cpu_sooner", [WHARF_PLACED_GPU_SOONER] = "gpu_sooner",
         [WHARF_PLACED_NO_GPU] = "no_gpu",         [WHARF_PLACED_CODEC] = "codec",
         [WHARF_PLACED_TOO_LARGE] = "too_large",   [WHARF_PLACED_NOT_PINNED] = "not_pinned",
-        [WHARF_PLACED_BANNED] = "banned",
+        [WHARF_PLACED_BANNED] = "banned",         [WHARF_PLACED_TO_LEARN] = "to_learn",
     };
 
     for (uint32_t i = 0; i < WHARF_N_PLACEMENTS; i++) {

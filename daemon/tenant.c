@@ -59,7 +59,7 @@ static struct wharf_tenant *tenant_new(const struct wharf_tenants *tenants, cons
     tenant->quota = wharf_config_quota_of(config, tenant->name);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_tenant_init(&tenant->sched[i]);
-    wharf_estimates_init(&tenant->estimates);
+    wharf_estimates_init(&tenant->estimates, tenants->cpu_ns_per_kib);
     wharf_estimates_init_device(&tenant->device_estimates, tenants->device_ns_per_kib);
     return tenant;
 }

@@ -53,7 +53,9 @@ struct wharf_tenant {
 };
 
 struct wharf_tenants {
-    uint32_t device_ns_per_kib[WHARF_N_CODECS]; /* what new tenants' estimates begin with */
+    /* What new tenants' estimates begin with. */
+    uint32_t cpu_ns_per_kib[WHARF_N_CODECS];
+    uint32_t device_ns_per_kib[WHARF_N_CODECS];
     struct wharf_list list;
     uint32_t n;
     uint64_t last_number;

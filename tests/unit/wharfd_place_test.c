@@ -4,6 +4,7 @@
  * under the front's lock and picked by hand; no thread runs any.
  */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/clock.h"
@@ -40,7 +41,7 @@ static void set_up(void)
         ns_per_kib[i] = 102400;
     memset(&tenant, 0, sizeof(tenant));
     tenant.quota.weight = 100;
-    wharf_estimates_init(&tenant.estimates);
+    wharf_estimates_init(&tenant.estimates, NULL);
     wharf_estimates_init_device(&tenant.device_estimates, ns_per_kib);
     memory = (struct wharf_gpu_memory){.state = WHARF_GPU_MEMORY_READY};
     region = (struct wharf_region){.is_there = true, .memory = &memory};
@@ -95,6 +96,8 @@ static unsigned take_all(unsigned *ret_n_cpu)
             wharf_place_remove(&front, job);
             front.gpu_view.n_in_flight++;
             front.gpu_view.in_flight_ns += warp_ns;
+            front.gpu_view.in_flight_nbytes +=
+                job->submission.src_nbytes + job->submission.dst_nbytes;
             n_gpu++;
             continue;
         }
@@ -159,7 +162,7 @@ Test(wharfd_place, slow_cpu_gets_what_the_gpu_has_no_room_for, .init = set_up, .
     cr_assert_eq(n_cpu, 0, "%u", n_cpu);
     cr_assert(front.gpu_view.has_left && front.gpu_view.is_wanted);
     front.gpu_view.n_in_flight = 0;
-    front.gpu_view.in_flight_ns = 0;
+    front.gpu_view.in_flight_ns = front.gpu_view.in_flight_nbytes = 0;
     cr_assert_not_null(wharf_place_first_for_gpu(&front));
 }
 
@@ -226,4 +229,134 @@ Test(wharfd_place, session_that_wants_the_gpu_waits_for_its_memory, .init = set_
     cr_assert_eq(wharf_place_n_queued(&front), 0);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         cr_assert_eq(front.sched[i].backlog_ns, 0);
+}
+
+/*
+ * Stored chunks of 64 KiB on a GPU with 4224 warps, of which each takes 7 us, behind a link that
+ * carries one in 1.8 us; and on 16 processors that take 5 us each.
+ */
+static void set_up_stored(void)
+{
+    set_up();
+    front.n_workers = 16;
+    front.gpu_view.n_warps = 4224;
+    front.gpu_view.latency_ns = 7000;
+    front.gpu_view.flow_ps_per_kib = 14000;
+    for (unsigned i = 0; i < WHARF_N_CODECS; i++) {
+        tenant.estimates.ns_per_kib[i] = 32;
+        tenant.device_estimates.ns_per_kib[i] = 48;
+    }
+}
+
+/* The GPU would have all of a flood, as long as warps are all that counts; the link has to be
+ * counted too. */
+Test(wharfd_place, link_is_shared_by_all_warps, .init = set_up_stored, .fini = tear_down)
+{
+    enum { N = 1000 };
+    static struct wharf_job jobs[N];
+    unsigned n_cpu;
+
+    push(&jobs[0], 64 * KiB, 64 * KiB);
+    cr_assert_eq(take_all(&n_cpu), 0);
+    cr_assert_eq(n_cpu, 1);
+    for (unsigned i = 0; i < N; i++)
+        push(&jobs[i], 64 * KiB, 64 * KiB);
+    unsigned n_gpu = take_all(&n_cpu);
+    cr_assert_eq(n_gpu + n_cpu, N);
+    /* 1.8 us a chunk against 5 / 16: both are done at the same time with a seventh on the GPU. */
+    cr_assert(n_gpu >= N / 10 && n_gpu <= N / 5, "%u", n_gpu);
+}
+
+/* What warps take is known from the beginning, what passes the link is not. */
+Test(wharfd_place, what_passes_the_link_is_learnt, .init = set_up_stored, .fini = tear_down)
+{
+    struct wharf_gpu_view *gpu = &front.gpu_view;
+    const uint64_t nbytes = 128 * KiB;
+
+    gpu->flow_ps_per_kib = 0;
+    /* One chunk alone, that is decoded for 300 us and under way for 310, tells nothing. */
+    for (unsigned i = 0; i < 100; i++)
+        wharf_place_learn_flow(gpu, nbytes, 310000, 300000);
+    uint64_t begun_ns = wharf_place_flow_ns(gpu, 1000 * nbytes);
+    cr_assert(begun_ns > 1000000 && begun_ns < 3000000, "%lu", (unsigned long)begun_ns);
+    /* A thousand that take 20 ms: 20 us each. */
+    for (unsigned i = 0; i < 200; i++)
+        wharf_place_learn_flow(gpu, 1000 * nbytes, 20000000, 5000);
+    uint64_t slow_ns = wharf_place_flow_ns(gpu, 1000 * nbytes);
+    cr_assert(slow_ns > 19000000 && slow_ns < 21000000, "%lu", (unsigned long)slow_ns);
+    /* As many that are there after 2 ms, though they were decoded all the time. */
+    for (unsigned i = 0; i < 200; i++)
+        wharf_place_learn_flow(gpu, 1000 * nbytes, 2000000, 1990000);
+    uint64_t fast_ns = wharf_place_flow_ns(gpu, 1000 * nbytes);
+    cr_assert(fast_ns > 1900000 && fast_ns < 2100000, "%lu", (unsigned long)fast_ns);
+}
+
+static uint64_t placed(enum wharf_placement why)
+{
+    return tenant.stats.n_placed[why];
+}
+
+/* One engine takes one chunk, of the kind that is pushed. */
+static bool is_taken_by_gpu(void)
+{
+    static struct wharf_job job;
+    struct wharf_piece piece = {.kind = WHARF_PIECE_CHUNK, .job = &job, .n_chunks = 1};
+
+    push(&job, 64 * KiB, 64 * KiB);
+    bool is_gpu = wharf_place_first_for_cpu(&front, WHARF_NEVER) == NULL;
+    if (is_gpu)
+        cr_assert_eq(wharf_place_first_for_gpu(&front), &job);
+    piece.pool = job.pool;
+    wharf_place_remove(&front, &job);
+    wharf_place_took(&front, &piece, is_gpu ? &front.gpu_lead_ns : &front.cpu_lead_ns);
+    return is_gpu;
+}
+
+/* Estimates of an engine that gets nothing would stay wrong for ever. */
+Test(wharfd_place, engine_that_gets_nothing_is_tried_now_and_then, .init = set_up_stored,
+     .fini = tear_down)
+{
+    unsigned n_gpu = 0, n_cpu = 0;
+
+    for (unsigned i = 0; i < 2000; i++)
+        n_gpu += is_taken_by_gpu();
+    cr_assert(n_gpu >= 2 && n_gpu <= 4, "%u", n_gpu);
+    cr_assert_eq(placed(WHARF_PLACED_TO_LEARN), n_gpu);
+    cr_assert_eq(placed(WHARF_PLACED_CPU_SOONER), 2000 - n_gpu);
+    cr_assert_eq(placed(WHARF_PLACED_GPU_SOONER), 0);
+    /* It turns out to be slow: then the other one is tried. */
+    tenant.estimates.ns_per_kib[WHARF_CODEC_DEFLATE] = 512;
+    for (unsigned i = 0; i < 2000; i++)
+        n_cpu += !is_taken_by_gpu();
+    cr_assert(n_cpu >= 2 && n_cpu <= 4, "%u", n_cpu);
+    /* Nobody is tried who would take a hundred times as long. */
+    tenant.estimates.ns_per_kib[WHARF_CODEC_DEFLATE] = 102400;
+    for (unsigned i = 0; i < 2000; i++)
+        cr_assert(is_taken_by_gpu());
+}
+
+/* A batch is one job in the queue, and work for both engines. */
+Test(wharfd_place, batch_waits_for_its_own_chunks, .init = set_up_stored, .fini = tear_down)
+{
+    enum { N = 1000 };
+    struct wharf_batch *batch = calloc(1, sizeof(*batch) + sizeof(batch->entries[0]));
+    struct wharf_job job = {.submission = {.opcode = WHARF_OP_BATCH, .codec = WHARF_CODEC_DEFLATE},
+                            .session = &session,
+                            .source = &region,
+                            .lane = WHARF_LANE_NORMAL,
+                            .state = WHARF_JOB_RUNNING,
+                            .batch = batch};
+
+    wharf_list_init(&job.link);
+    batch->n_chunks = N;
+    batch->max_chunk_nbytes = 64 * KiB;
+    batch->total_nbytes = N * 128 * KiB;
+    batch->entries[0].chunk.src_nbytes = batch->entries[0].chunk.dst_nbytes = 64 * KiB;
+    job.estimate_ns = 5000;
+    wharf_place_push(&front, &job, false);
+    cr_assert(front.gpu_view.is_wanted);
+    cr_assert_eq(wharf_place_first_for_gpu(&front), &job);
+    cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &job);
+    wharf_place_remove(&front, &job);
+    free(batch);
 }

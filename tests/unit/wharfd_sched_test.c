@@ -304,7 +304,7 @@ Test(wharfd_sched, estimates_rise_at_once_and_fall_slowly)
     struct wharf_estimates estimates;
     uint64_t first, slow;
 
-    wharf_estimates_init(&estimates);
+    wharf_estimates_init(&estimates, NULL);
     first = wharf_estimate_ns(&estimates, WHARF_CODEC_ZLIB, 32768, 65536);
     for (unsigned i = 0; i < 6; i++)
         wharf_estimates_learn(&estimates, WHARF_CODEC_ZLIB, 32768, 65536, 20 * first);
@@ -322,7 +322,7 @@ Test(wharfd_sched, estimates_stay_within_bounds)
 {
     struct wharf_estimates estimates;
 
-    wharf_estimates_init(&estimates);
+    wharf_estimates_init(&estimates, NULL);
     for (unsigned i = 0; i < 100; i++)
         wharf_estimates_learn(&estimates, 0, 4096, 0, UINT64_MAX);
     cr_assert_leq(wharf_estimate_ns(&estimates, 0, 1 << 20, 0), 200 * (1 << 20));
