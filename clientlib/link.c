@@ -254,6 +254,8 @@ static int read_packet(struct wharf *wharf, const Wharf__Reply **ret_reply)
         *ret_reply = open_message(wharf);
     else if (receiver->n_fds)
         wharf_client_link_break(wharf, "it sent descriptors with a wake-up");
+    else if (link->rings)
+        wharf_client_rings_had_packet(link->rings);
     return link->state != WHARF_CLIENT_LINK_BROKEN;
 }
 

@@ -83,6 +83,12 @@ int wharf_client_rings_is_armed(const struct wharf_client_rings *rings, uint64_t
     return (rings->armed_kinds & kind) && is_to_come(&rings->ring, rings->armed_index);
 }
 
+void wharf_client_rings_had_packet(struct wharf_client_rings *rings)
+{
+    /* What it told of may have been published since the tail was looked at. */
+    rings->armed_kinds &= ~(uint64_t)WHARF_WAIT_PACKET;
+}
+
 int wharf_client_rings_arm(struct wharf_client_rings *rings, uint64_t kinds, uint32_t n_wanted)
 {
     struct wharf_ring_client *ring = &rings->ring;

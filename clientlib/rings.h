@@ -49,6 +49,9 @@ int wharf_client_rings_arm(struct wharf_client_rings *rings, uint64_t kinds, uin
 /* Whether the daemon has been asked for a wake-up of this kind that is still to come. */
 int wharf_client_rings_is_armed(const struct wharf_client_rings *rings, uint64_t kind);
 
+/* The daemon's packet was read: no other one comes until the rings are armed for it again. */
+void wharf_client_rings_had_packet(struct wharf_client_rings *rings);
+
 /*
  * These two are called while the rings are held, and without the lock.
  *

@@ -2,11 +2,13 @@
 /* libwharf with the daemon, where parts of that die. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "clientlib/wharf.h"
@@ -112,5 +114,44 @@ Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor)
     cr_assert_geq(info.n_reconnects, 5);
     wharf_close(wharf);
     free_memory(&first);
+    test_wharfd_remove(&wharfd);
+}
+
+static void *go_on_soon(void *data)
+{
+    usleep(20000);
+    kill(*(pid_t *)data, SIGCONT);
+    return NULL;
+}
+
+/*
+ * The packet that tells of a completion is read by a call that looked for completions before it
+ * came.  The descriptor said nothing of it then, nor did the daemon again: programs that poll it
+ * slept until their own timeout.
+ */
+Test(wharfd_library, descriptor_tells_of_what_came_during_another_call, .timeout = 60)
+{
+    test_wharfd_start(&wharfd, "");
+    struct wharf *wharf = open_handle();
+    struct wharf_completion completion;
+
+    for (unsigned i = 0; i < 10; i++) {
+        struct pollfd descriptor = {.fd = wharf_fd(wharf), .events = POLLIN};
+        pthread_t waker;
+        int status;
+
+        kill(wharfd.pid, SIGSTOP);
+        cr_assert_eq(waitpid(wharfd.pid, &status, WUNTRACED), wharfd.pid);
+        cr_assert_eq(wharf_submit_noop(wharf, i), 0, "%s", wharf_error_message());
+        cr_assert_eq(wharf_poll(wharf, &completion, 1), 0);
+        cr_assert_eq(pthread_create(&waker, NULL, go_on_soon, &wharfd.pid), 0);
+        cr_assert_eq(wharf_ping(wharf), 0, "%s", wharf_error_message());
+        pthread_join(waker, NULL);
+        /* As a program does that sleeps on it. */
+        cr_assert_eq(poll(&descriptor, 1, 10000), 1, "nothing tells of completion %u", i);
+        cr_assert_eq(wharf_poll(wharf, &completion, 1), 1);
+        cr_assert_eq(completion.user_data, i);
+    }
+    wharf_close(wharf);
     test_wharfd_remove(&wharfd);
 }
