@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
 
@@ -20,9 +22,10 @@
 /* Connections that are accepted before other things have their turn. */
 #define MOST_ACCEPTED 16
 
-/* How often, and how far apart, to look whether a path is really served by somebody else. */
-#define SERVED_LOOKS 25
-#define SERVED_PAUSE_US 20000
+/* How often, and how far apart, to look for the end of another daemon on the path, which may have
+ * been killed a moment ago. */
+#define END_LOOKS 50
+#define END_PAUSE_US 10000
 
 /* How long to wait when there are no descriptors left to accept with. */
 #define PAUSE_NS (100 * (uint64_t)WHARF_NS_PER_MS)
@@ -54,23 +57,38 @@ static int listener_new(struct wharf_server *server, const struct wharf_config_l
     return 0;
 }
 
+/* Whether the process that made the socket that this one is connected to has ended.  Its socket
+ * accepts for a moment longer: what io_uring waited for is let go after the process. */
+static bool listener_is_dead(int fd)
+{
+    struct ucred peer;
+    socklen_t nbytes = sizeof(peer);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) < 0 || peer.pid <= 0)
+        return false;
+    WHARF_CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    return pidfd < 0 ? errno == ESRCH : poll(&end, 1, 0) > 0;
+}
+
 /* Whether somebody accepts connections there. */
 static bool is_served(const struct sockaddr_un *address)
 {
     WHARF_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    return fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
-                       errno == EAGAIN);
+    if (fd < 0)
+        return false;
+    if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
+        return errno == EAGAIN;
+    return !listener_is_dead(fd);
 }
 
-/* The sockets of a daemon that was killed accept for a moment longer: what io_uring waited for is
- * let go after the process has ended. */
 static bool stays_served(const struct sockaddr_un *address)
 {
-    for (unsigned i = 0; i < SERVED_LOOKS; i++) {
+    for (unsigned i = 0; i < END_LOOKS; i++) {
         if (!is_served(address))
             return false;
-        usleep(SERVED_PAUSE_US);
+        usleep(END_PAUSE_US);
     }
     return true;
 }
@@ -96,8 +114,7 @@ static int open_path(struct wharf_server *server, const struct wharf_config_list
     struct stat st;
 
     strcpy(address.sun_path, config->path);
-    /* Who has the lock need not ask who else is there. */
-    if (!(server->is_promised && config == &server->config.listen) && stays_served(&address))
+    if (stays_served(&address))
         return -EADDRINUSE;
     if (lstat(config->path, &st) == 0 && S_ISSOCK(st.st_mode))
         unlink(config->path);
@@ -129,7 +146,9 @@ static void log_open_error(const char *path, int r)
 
     if (r == -EADDRINUSE)
         wharf_log(WHARF_LOG_ERROR, NULL,
-                  "%s is served by another daemon; choose another path with --socket", path);
+                  "%s is served by another daemon: stop that, or choose another path with "
+                  "--socket",
+                  path);
     else
         wharf_log(WHARF_LOG_ERROR, &fields, "cannot listen on %s", path);
 }
@@ -149,6 +168,28 @@ static int open_promise(struct wharf_server *server, const char *path)
     return 0;
 }
 
+/*
+ * Daemons that start on the same path at the same time would remove each other's socket, which
+ * accepts nobody before it listens.  So there is a second lock on the file, the main process's
+ * alone: unlike the first one it does not outlive that in a worker.
+ */
+static int lock_path(struct wharf_server *server, const char *path)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+    server->path_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (server->path_fd < 0)
+        return -errno;
+    for (unsigned i = 0; i < END_LOOKS; i++) {
+        if (fcntl(server->path_fd, F_OFD_SETLK, &lock) == 0)
+            return 0;
+        if (errno != EAGAIN && errno != EACCES)
+            return -errno;
+        usleep(END_PAUSE_US);
+    }
+    return -EADDRINUSE;
+}
+
 static int open_logged(struct wharf_server *server, const struct wharf_config_listen *config)
 {
     int r = open_path(server, config);
@@ -165,6 +206,11 @@ static int open_own(struct wharf_server *server)
 
     snprintf(lock, sizeof(lock), "%s.lock", server->config.listen.path);
     int r = open_promise(server, lock);
+    if (r == 0) {
+        r = lock_path(server, lock);
+        if (r < 0)
+            log_open_error(server->config.listen.path, r);
+    }
     for (size_t i = 0; r == 0 && i < server->config.n_listens; i++) {
         const struct wharf_config_listen *config = &server->config.listens[i];
         if (config->path[0])
@@ -322,6 +368,8 @@ void wharf_listeners_close(struct wharf_server *server)
         wharf_list_remove(link);
         free(listener);
     }
+    /* The next daemon may listen while this one finishes its jobs. */
+    server->path_fd = wharf_close_fd(server->path_fd);
 }
 
 /* ---- the promise --------------------------------------------------------------------------- */

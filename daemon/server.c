@@ -297,7 +297,7 @@ int wharf_server_init(struct wharf_server *server, struct wharf_config *config)
     server->config = *config;
     wharf_config_init(config);
     server->started_ns = wharf_now_ns();
-    server->promise_fd = -1;
+    server->promise_fd = server->path_fd = -1;
     wharf_list_init(&server->listeners);
     wharf_list_init(&server->connections);
     wharf_list_init(&server->doomed);

@@ -36,6 +36,7 @@ struct wharf_server {
     uint64_t max_connections; /* from the setting and the limit of open files */
     uint64_t last_connection; /* number of the one accepted last */
 
+    int path_fd;                                      /* the lock of who may listen there */
     int promise_fd;                                   /* the lock that keeps Hello's promise */
     bool is_promised;                                 /* it is held: connections are read from */
     struct wharf_timer promise_timer;                 /* looks again */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "encoders/codec.h"
@@ -179,6 +180,66 @@ Test(wharfd_stop, second_daemon_on_the_same_socket_is_refused)
     struct test_client *client = test_client_greeted(wharfd.socket);
     test_client_free(client);
     test_wharfd_finish(&wharfd);
+}
+
+/* What a cleaner of temporary files leaves: the first daemon has the lock of a file that is gone,
+ * and the second one another.  It took the path away. */
+Test(wharfd_stop, second_daemon_is_refused_when_the_lock_was_removed)
+{
+    char path[128];
+
+    test_wharfd_start_by(&wharfd, "auto", "");
+    struct test_wharfd second = wharfd;
+    snprintf(path, sizeof(path), "%s.lock", wharfd.socket);
+    cr_assert_eq(unlink(path), 0);
+    snprintf(second.log, sizeof(second.log), "%s/log2", wharfd.folder);
+    test_wharfd_spawn(&second);
+    cr_assert_eq(test_wharfd_wait(&second), 1);
+    struct test_client *client = test_client_greeted(wharfd.socket);
+    test_client_free(client);
+    test_wharfd_finish(&wharfd);
+}
+
+/* The process that ends next is one of these. */
+static void expect_end_of_one(struct test_wharfd *daemons, unsigned n)
+{
+    pid_t pid = waitpid(-1, NULL, 0);
+
+    for (unsigned i = 0; i < n; i++)
+        if (daemons[i].pid == pid)
+            daemons[i].pid = 0;
+}
+
+static void expect_hello(void)
+{
+    struct test_client *client = test_client_new();
+
+    for (unsigned i = 0; i < 5000 && test_client_connect(client, wharfd.socket) < 0; i++)
+        usleep(2000);
+    cr_assert_eq(test_client_hello(client), 0);
+    test_client_free(client);
+}
+
+/* All three stayed, each having removed the socket of the one before, and the one whose socket
+ * remained waited for the lock of another. */
+Test(wharfd_stop, one_of_those_that_start_together_serves, .timeout = 120)
+{
+    struct test_wharfd daemons[3];
+
+    test_wharfd_prepare(&wharfd, "");
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < 3; i++) {
+            daemons[i] = wharfd;
+            test_wharfd_spawn(&daemons[i]);
+        }
+        for (unsigned i = 0; i < 2; i++)
+            expect_end_of_one(daemons, 3);
+        expect_hello();
+        for (unsigned i = 0; i < 3; i++)
+            if (daemons[i].pid)
+                test_wharfd_kill(&daemons[i]);
+    }
+    test_wharfd_remove(&wharfd);
 }
 
 /* Something of an earlier daemon lives on: nobody is answered before it is gone. */
