@@ -54,7 +54,7 @@ static bool within_limit(const struct wharf_session *session, uint64_t source_nb
                          uint64_t destination_nbytes)
 {
     /* Each is within a region: the sum does not wrap. */
-    return source_nbytes + destination_nbytes <= session->tenant->quota.max_job_nbytes;
+    return source_nbytes + destination_nbytes <= session->max_job_nbytes;
 }
 
 uint32_t wharf_chunk_check(struct wharf_session *session, const struct wharf_chunk *chunk,
@@ -215,6 +215,7 @@ static struct wharf_job *job_take(struct wharf_session *session,
 
     session->free_job = job->next_free;
     session->n_in_flight++;
+    job->is_plain = false;
     job->submission = *submission;
     job->taken_ns = now_ns;
     job->begun_ns = 0;
@@ -239,15 +240,39 @@ static void complete_at_once(struct wharf_front *front, struct wharf_session *se
     wharf_front_complete(front, session, &completion);
 }
 
+static void use_regions(struct wharf_job *job, struct wharf_region *source,
+                        struct wharf_region *destination)
+{
+    job->source = source;
+    job->destination = destination;
+    source->n_users++;
+    if (destination)
+        destination->n_users++;
+}
+
+static bool is_plain(const struct wharf_session *session, const struct wharf_submission *submission)
+{
+    uint8_t class = submission->job_class == WHARF_CLASS_DEFAULT ? session->default_class
+                                                                 : submission->job_class;
+
+    return submission->opcode == WHARF_OP_DECODE && class == WHARF_CLASS_NORMAL &&
+           submission->timeout_us == 0;
+}
+
+static void set_plain(struct wharf_job *job)
+{
+    job->is_plain = true;
+    job->session->n_plain++;
+}
+
 static void queue(struct wharf_front *front, struct wharf_job *job)
 {
     uint64_t timeout_ns = (uint64_t)job->submission.timeout_us * WHARF_NS_PER_US;
 
     job->estimate_ns = estimate(job->session, &job->submission);
     job->lane = (uint8_t)choose_lane(front, job);
-    job->source->n_users++;
-    if (job->destination)
-        job->destination->n_users++;
+    if (is_plain(job->session, &job->submission))
+        set_plain(job);
     if (timeout_ns)
         wharf_heap_insert(&front->deadlines, &job->deadline, job->taken_ns + timeout_ns);
     wharf_place_push(front, job, false);
@@ -272,7 +297,21 @@ void wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
         return;
     }
     struct wharf_job *job = job_take(session, submission, now_ns);
-    job->source = source;
-    job->destination = destination;
+    use_regions(job, source, destination);
     queue(front, job);
+}
+
+struct wharf_job *wharf_admit_plain(struct wharf_session *session,
+                                    const struct wharf_submission *submission, uint64_t now_ns)
+{
+    struct wharf_region *source, *destination;
+
+    if (!is_plain(session, submission) ||
+        wharf_submission_check(session, submission, &source, &destination))
+        return NULL;
+    struct wharf_job *job = job_take(session, submission, now_ns);
+    use_regions(job, source, destination);
+    set_plain(job);
+    job->lane = WHARF_LANE_NORMAL;
+    return job;
 }

@@ -12,6 +12,7 @@
 
 #include "proto/wharf_ring.h"
 
+struct wharf_job;
 struct wharf_region;
 struct wharf_session;
 
@@ -27,5 +28,13 @@ uint32_t wharf_submission_check(struct wharf_session *session,
 /* The same for an entry of a batch's table. */
 uint32_t wharf_chunk_check(struct wharf_session *session, const struct wharf_chunk *chunk,
                            struct wharf_region **ret_source, struct wharf_region **ret_destination);
+
+/*
+ * For the worker that has the session to itself (lease.h), without the front lock: makes a job of a
+ * good submission of one chunk that is normal and has no deadline.  NULL, with nothing done, if it
+ * is anything else.
+ */
+struct wharf_job *wharf_admit_plain(struct wharf_session *session,
+                                    const struct wharf_submission *submission, uint64_t now_ns);
 
 #endif

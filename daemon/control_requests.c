@@ -359,6 +359,7 @@ static int add_region(struct wharf_connection *connection,
     struct wharf_gpu_memory *known =
         r < 0 ? NULL : wharf_gpu_memory_new(front, session, fd, memory->nbytes, memory->read_only);
     wharf_front_enter(front);
+    wharf_front_recall(front, session);
     if (r < 0) {
         wharf_tenant_give_back(connection->tenant, &use);
     } else {
@@ -373,6 +374,7 @@ static int add_region(struct wharf_connection *connection,
         session->use.n_descriptors += use.n_descriptors;
         session->use.memory_nbytes += use.memory_nbytes;
     }
+    wharf_front_let_go(session);
     wharf_front_leave(front);
     return r;
 }
@@ -406,6 +408,8 @@ static int remove_region(struct wharf_connection *connection, uint32_t number)
     int r = 0;
 
     wharf_front_enter(front);
+    if (session)
+        wharf_front_recall(front, session);
     struct wharf_region *region = session ? wharf_session_region(session, number) : NULL;
     if (!region) {
         r = -ENOENT;
@@ -420,6 +424,8 @@ static int remove_region(struct wharf_connection *connection, uint32_t number)
             use = (struct wharf_use){.n_jobs = 0};
         *region = (struct wharf_region){.is_there = false};
     }
+    if (session)
+        wharf_front_let_go(session);
     wharf_front_leave(front);
     if (r == 0)
         wharf_server_reap_segment(connection->server, &segment, connection->tenant, &use);

@@ -16,6 +16,7 @@
 #include "daemon/cpu_run.h"
 #include "daemon/cpu_set.h"
 #include "daemon/front.h"
+#include "daemon/lease.h"
 #include "daemon/log.h"
 #include "proto/wharf_job.h"
 
@@ -28,6 +29,7 @@ struct worker {
     bool is_started;
     sem_t called;
     struct wharf_cpu_buffer buffers[MOST_DEEP];
+    struct wharf_lease lease;
     /* At some moment since which the worker has neither slept nor yielded. */
     uint64_t base_ns;            /* the time */
     uint64_t base_cpu_ns;        /* what the thread had used of its processor */
@@ -144,6 +146,7 @@ struct running {
     struct wharf_piece *piece;   /* at present */
     struct wharf_piece *back;    /* the first that was not handed back */
     struct wharf_piece *end;     /* behind the last one */
+    struct wharf_lease *lease;   /* that the piece is of; NULL: of none */
     const struct running *outer; /* the one that it interrupts; NULL: none */
     unsigned depth;              /* how many it interrupts */
     bool is_long;
@@ -246,6 +249,9 @@ static void look_around(struct running *running)
 
     leave_out_stolen(running->worker, running->piece, since_ns);
     end_work(running);
+    if (running->lease)
+        wharf_lease_end(front, running->lease, running->piece);
+    running->lease = NULL;
     hand_back(running);
     put_back_rest(running);
     running->is_long |= since_ns - running->piece->begun_ns > front->config.long_ns;
@@ -262,6 +268,8 @@ static uint32_t ask(struct wharf_decode_poll *poll)
 {
     struct running *running = (struct running *)poll;
 
+    if (running->lease && wharf_lease_is_revoked(running->lease))
+        look_around(running);
     if (!stopped(running) && wharf_now_ns() >= running->look_at_ns)
         look_around(running);
     return stopped(running);
@@ -295,6 +303,54 @@ static void run(struct worker *worker, struct wharf_piece *pieces, unsigned n,
     if (running.is_long)
         front->nothing_fits = false;
     hand_back(&running);
+}
+
+/* Runs the jobs of a session that the worker has to itself. */
+static void run_lease(struct worker *worker)
+{
+    struct wharf_front *front = worker->backend->front;
+    struct wharf_piece piece;
+    struct running running = {
+        .poll.ask = ask,
+        .worker = worker,
+        .piece = &piece,
+        .back = &piece,
+        .end = &piece + 1,
+        .lease = &worker->lease,
+    };
+    uint64_t now_ns = worker->lease.begun_ns;
+
+    begin_work(&running);
+    while (running.lease && wharf_lease_next(running.lease, now_ns, &piece)) {
+        wharf_cpu_run(front, &worker->buffers[0], &piece, &running.poll);
+        now_ns = piece.ended_ns;
+        leave_out_stolen(worker, &piece, now_ns);
+        if (running.lease)
+            wharf_lease_done(running.lease, &piece);
+    }
+    if (running.lease)
+        wharf_lease_refill(running.lease, now_ns);
+    end_work(&running);
+    if (running.lease) {
+        wharf_lease_end(front, running.lease, NULL);
+        return;
+    }
+    if (running.is_long)
+        front->nothing_fits = false;
+    piece.job->begun_ns = piece.begun_ns;
+    wharf_front_done(front, &piece);
+}
+
+/* Whether the session whose turn it is is the worker's alone now. */
+static bool take_lease(struct worker *worker)
+{
+    struct wharf_front *front = worker->backend->front;
+
+    if (wharf_place_n_for_cpu(front) == 0 || most_ns(front) != WHARF_NEVER)
+        return false;
+    wharf_front_age_background(front, wharf_now_ns());
+    const struct wharf_job *job = wharf_place_first_for_cpu(front, WHARF_NEVER);
+    return job && wharf_lease_begin(front, &worker->lease, job);
 }
 
 /* Fills the hand; returns how many pieces are in it, or 0: there is nothing to do. */
@@ -359,6 +415,13 @@ static void *work(void *data)
             n_looks = 0;
         if (backend->stop)
             break;
+        if (take_lease(worker)) {
+            if (n_looks || worker->base_ns == 0)
+                rebase(worker);
+            run_lease(worker);
+            n_looks = 0;
+            continue;
+        }
         n_in_hand = take_hand(front, hand);
         if (n_in_hand) {
             if (n_looks || worker->base_ns == 0)

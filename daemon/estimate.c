@@ -55,11 +55,16 @@ void wharf_estimates_init_device(struct wharf_estimates *estimates, const uint32
     begin(estimates, ns_per_kib, START_WARP_NS_PER_KIB);
 }
 
+uint64_t wharf_estimate_at(uint32_t ns_per_kib, uint64_t in_nbytes, uint64_t out_nbytes)
+{
+    /* Sizes are below 2^41, prices below 2^17. */
+    return CONSTANT_NS + (in_nbytes + out_nbytes) * ns_per_kib / 1024;
+}
+
 uint64_t wharf_estimate_ns(const struct wharf_estimates *estimates, uint32_t codec,
                            uint64_t in_nbytes, uint64_t out_nbytes)
 {
-    /* Sizes are below 2^41, prices below 2^17. */
-    return CONSTANT_NS + (in_nbytes + out_nbytes) * estimates->ns_per_kib[codec] / 1024;
+    return wharf_estimate_at(estimates->ns_per_kib[codec], in_nbytes, out_nbytes);
 }
 
 void wharf_estimates_learn(struct wharf_estimates *estimates, uint32_t codec, uint64_t in_nbytes,

@@ -29,6 +29,9 @@ void wharf_estimates_init(struct wharf_estimates *estimates, const uint32_t *ns_
 /* Of a device's warp, from what was measured there: 0 where nothing is known. */
 void wharf_estimates_init_device(struct wharf_estimates *estimates, const uint32_t *ns_per_kib);
 
+/* At this price: one of ns_per_kib. */
+uint64_t wharf_estimate_at(uint32_t ns_per_kib, uint64_t in_nbytes, uint64_t out_nbytes);
+
 /* `codec` is one that there is. */
 uint64_t wharf_estimate_ns(const struct wharf_estimates *estimates, uint32_t codec,
                            uint64_t in_nbytes, uint64_t out_nbytes);

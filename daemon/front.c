@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -12,6 +13,7 @@
 
 #include "daemon/cleanup.h"
 #include "daemon/clock.h"
+#include "daemon/lease.h"
 #include "daemon/loop.h"
 #include "proto/control.h"
 
@@ -83,6 +85,10 @@ void wharf_front_watch(struct wharf_front *front, struct wharf_session *session,
     session->is_watched = true;
     wharf_list_append(&front->watched, &session->watch_link);
     wharf_ring_daemon_disarm(&session->ring);
+    if (session->tenant->n_watched++ == 0) {
+        session->tenant->watched_weight = session->tenant->quota.weight;
+        front->watched_weight += session->tenant->watched_weight;
+    }
 }
 
 /*
@@ -107,18 +113,22 @@ static void learn_gap(struct wharf_front *front, struct wharf_session *session, 
         session->watch_ns = most_ns;
 }
 
-static void unwatch(struct wharf_session *session)
+static void unwatch(struct wharf_front *front, struct wharf_session *session)
 {
+    if (!session->is_watched)
+        return;
     session->is_watched = false;
     wharf_list_remove(&session->watch_link);
+    if (--session->tenant->n_watched == 0)
+        front->watched_weight -= session->tenant->watched_weight;
 }
 
-static void set_broken(struct wharf_front *front, struct wharf_session *session)
+void wharf_front_set_broken(struct wharf_front *front, struct wharf_session *session)
 {
     session->is_broken = true;
     session->state = WHARF_SESSION_DRAINING;
     wharf_list_remove(&session->publish_link);
-    unwatch(session);
+    unwatch(front, session);
     wharf_front_tell_loop(front, session);
 }
 
@@ -129,6 +139,7 @@ static uint32_t take(struct wharf_front *front, struct wharf_session *session, u
     struct wharf_submission submission;
     uint32_t left = budget;
 
+    session->max_job_nbytes = session->tenant->quota.max_job_nbytes;
     while (left > 0) {
         if (session->cancel.is_under_way) {
             left = wharf_front_cancel_step(front, session, left, now_ns);
@@ -136,7 +147,7 @@ static uint32_t take(struct wharf_front *front, struct wharf_session *session, u
         }
         int r = wharf_ring_take(&session->ring, &submission);
         if (r < 0) {
-            set_broken(front, session);
+            wharf_front_set_broken(front, session);
             return budget;
         }
         if (r == 0)
@@ -161,12 +172,12 @@ static bool arm(struct wharf_front *front, struct wharf_session *session)
     int r = wharf_ring_daemon_arm(&session->ring);
 
     if (r < 0) {
-        set_broken(front, session);
+        wharf_front_set_broken(front, session);
         return false;
     }
     if (r > 0 || session->cancel.is_under_way)
         return true;
-    unwatch(session);
+    unwatch(front, session);
     return false;
 }
 
@@ -296,7 +307,7 @@ struct wakes {
     bool loop;
 };
 
-static void wake_client(struct wharf_session *session, uint64_t kinds)
+void wharf_front_wake_client(struct wharf_session *session, uint64_t kinds)
 {
     struct wharf_ring_d *d = session->ring.d;
 
@@ -318,7 +329,7 @@ static void publish_all(struct wharf_front *front, struct wakes *wakes)
         if (!kinds)
             continue;
         if (wakes->n == MOST_WAKES) {
-            wake_client(session, kinds);
+            wharf_front_wake_client(session, kinds);
             continue;
         }
         session->n_pins++;
@@ -339,7 +350,7 @@ static void unlock(struct wharf_front *front, struct wakes *wakes)
     pthread_mutex_unlock(&front->lock);
     /* One that rang, and sleeps until it is answered, before workers that may watch from now on. */
     if (wakes->n > 0)
-        wake_client(wakes->items[0].session, wakes->items[0].kinds);
+        wharf_front_wake_client(wakes->items[0].session, wakes->items[0].kinds);
     for (uint32_t i = 0; i < wakes->n_called; i++)
         front->backend->ops->wake(wakes->called[i]);
     if (wakes->gpu)
@@ -364,7 +375,7 @@ void wharf_front_leave(struct wharf_front *front)
     if (wakes.n == 0)
         return;
     for (uint32_t i = 1; i < wakes.n; i++)
-        wake_client(wakes.items[i].session, wakes.items[i].kinds);
+        wharf_front_wake_client(wakes.items[i].session, wakes.items[i].kinds);
     pthread_mutex_lock(&front->lock);
     for (uint32_t i = 0; i < wakes.n; i++) {
         wakes.items[i].session->n_pins--;
@@ -417,9 +428,12 @@ void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *
 {
     if (session->state != WHARF_SESSION_LIVE)
         return;
+    wharf_front_recall(front, session);
+    wharf_front_let_go(session);
+    if (session->state != WHARF_SESSION_LIVE)
+        return;
     session->state = WHARF_SESSION_DRAINING;
-    if (session->is_watched)
-        unwatch(session);
+    unwatch(front, session);
     session->ring_flags |= WHARF_RING_DRAINING;
     wharf_ring_store_flags(&session->ring.d->flags, session->ring_flags);
     if (session->cancel.is_under_way)
@@ -442,12 +456,32 @@ void wharf_front_forfeit_session(struct wharf_front *front, struct wharf_session
     wharf_front_leave(front);
 }
 
-void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *session)
+void wharf_front_recall(struct wharf_front *front, struct wharf_session *session)
 {
-    wharf_front_enter(front);
-    session->state = WHARF_SESSION_DEAD;
-    if (session->is_watched)
-        unwatch(session);
+    session->n_recalls++;
+    while (session->lease) {
+        wharf_lease_revoke(session->lease);
+        wharf_front_leave(front);
+        sched_yield();
+        wharf_front_enter(front);
+    }
+}
+
+void wharf_front_recall_all(struct wharf_front *front)
+{
+    /* The loop thread, which this is, alone removes sessions. */
+    WHARF_LIST_FOR(link, &front->sessions)
+    {
+        struct wharf_session *session = WHARF_LIST_ENTRY(link, struct wharf_session, session_link);
+        if (!session->lease)
+            continue;
+        wharf_front_recall(front, session);
+        wharf_front_let_go(session);
+    }
+}
+
+void wharf_front_bury(struct wharf_front *front, struct wharf_session *session)
+{
     wharf_list_remove(&session->publish_link);
     wharf_place_drop(front, session);
     front->nothing_fits = false;
@@ -462,6 +496,18 @@ void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *s
     }
     session->n_pins--;
     wharf_front_release(front, session);
+}
+
+void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *session)
+{
+    wharf_front_enter(front);
+    session->state = WHARF_SESSION_DEAD;
+    unwatch(front, session);
+    /* A worker that has it to itself does the rest, when it has ended the chunk that it is at. */
+    if (session->lease)
+        wharf_lease_revoke(session->lease);
+    else
+        wharf_front_bury(front, session);
     wharf_front_leave(front);
 }
 

@@ -48,8 +48,9 @@ struct wharf_front {
     struct wharf_list events; /* sessions that the loop thread has to look at */
     struct wharf_sched sched[WHARF_N_POOLS];
     struct wharf_gpu_view gpu_view;
-    uint32_t n_waiting;  /* jobs that wait for memory */
-    int64_t cpu_lead_ns; /* what pool ANY has had more of an engine than its own one */
+    uint32_t n_waiting;      /* jobs that wait for memory */
+    uint64_t watched_weight; /* of tenants that have watched sessions */
+    int64_t cpu_lead_ns;     /* what pool ANY has had more of an engine than its own one */
     int64_t gpu_lead_ns;
     struct wharf_heap deadlines; /* of jobs */
     uint64_t loop_wakes_at_ns;   /* when the loop thread will look at them by itself */
@@ -99,6 +100,17 @@ bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, 
 
 /* Takes nothing more; the news is IS_DRAINED, once. */
 void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session);
+
+/* Sees to it that no worker has the session to itself, until it is let go; gives up the lock
+ * meanwhile. */
+void wharf_front_recall(struct wharf_front *front, struct wharf_session *session);
+static inline void wharf_front_let_go(struct wharf_session *session)
+{
+    session->n_recalls--;
+}
+
+/* Ends all leases that there are, one after the other: what was done is counted then. */
+void wharf_front_recall_all(struct wharf_front *front);
 
 /* Whether its jobs all run on the CPU at present, as its ring's flag says. */
 void wharf_front_tell_cpu_only(struct wharf_front *front, struct wharf_session *session);
@@ -178,6 +190,21 @@ struct wharf_job_end {
 };
 void wharf_front_complete_job(struct wharf_front *front, struct wharf_job *job,
                               const struct wharf_job_end *end);
+
+/* Parts of that, which a lease needs too: the completion; giving back the slot. */
+struct wharf_completion wharf_job_completion(const struct wharf_job *job,
+                                             const struct wharf_job_end *end);
+void wharf_job_free(struct wharf_job *job);
+
+/* Wakes a session's client, in these ways (WHARF_WAIT_*).  Without the lock, while somebody pins
+ * the session. */
+void wharf_front_wake_client(struct wharf_session *session, uint64_t kinds);
+
+/* The client broke the order of indices. */
+void wharf_front_set_broken(struct wharf_front *front, struct wharf_session *session);
+
+/* The rest of a dead session's end, when no worker has it to itself. */
+void wharf_front_bury(struct wharf_front *front, struct wharf_session *session);
 /* Begins nothing more of a job, for this reason (WHARF_CANCELLED or WHARF_DEADLINE); completes it
  * if no engine has begun it. */
 void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint32_t result,
@@ -189,6 +216,9 @@ uint32_t wharf_front_cancel_step(struct wharf_front *front, struct wharf_session
 
 /* front_jobs.c: forgets a dead session's job; one that an engine has it tells to end. */
 void wharf_front_forget_job(struct wharf_front *front, struct wharf_job *job);
+
+/* Background jobs that have waited for long are normal ones from now on. */
+void wharf_front_age_background(struct wharf_front *front, uint64_t now_ns);
 
 /* Takes a job out of its queue: what is behind it may be what can be begun. */
 void wharf_front_unqueue(struct wharf_front *front, struct wharf_job *job);

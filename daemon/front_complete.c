@@ -33,11 +33,10 @@ static void count(struct wharf_job *job, const struct wharf_completion *completi
     wharf_histogram_add(&stats->run, completion->run_ns);
 }
 
-static void job_free(struct wharf_front *front, struct wharf_job *job)
+void wharf_job_free(struct wharf_job *job)
 {
     struct wharf_session *session = job->session;
 
-    wharf_heap_remove(&front->deadlines, &job->deadline);
     job->source->n_users--;
     if (job->destination)
         job->destination->n_users--;
@@ -45,14 +44,16 @@ static void job_free(struct wharf_front *front, struct wharf_job *job)
     job->next_free = session->free_job;
     session->free_job = (uint32_t)(job - session->jobs);
     session->n_in_flight--;
+    session->n_plain -= job->is_plain;
 }
 
-void wharf_front_complete_job(struct wharf_front *front, struct wharf_job *job,
-                              const struct wharf_job_end *end)
+struct wharf_completion wharf_job_completion(const struct wharf_job *job,
+                                             const struct wharf_job_end *end)
 {
     const struct wharf_outcome *outcome = &end->outcome;
     uint64_t begun_ns = job->begun_ns ? job->begun_ns : end->ended_ns;
-    struct wharf_completion completion = {
+
+    return (struct wharf_completion){
         .user_data = job->submission.user_data,
         .result = (uint16_t)outcome->result,
         .reason = (uint16_t)outcome->reason,
@@ -66,9 +67,16 @@ void wharf_front_complete_job(struct wharf_front *front, struct wharf_job *job,
         .run_ns = end->ended_ns - begun_ns,
         .first_bad_chunk = outcome->result == WHARF_OK ? 0 : end->bad_chunk,
     };
+}
+
+void wharf_front_complete_job(struct wharf_front *front, struct wharf_job *job,
+                              const struct wharf_job_end *end)
+{
+    struct wharf_completion completion = wharf_job_completion(job, end);
 
     count(job, &completion);
-    job_free(front, job);
+    wharf_heap_remove(&front->deadlines, &job->deadline);
+    wharf_job_free(job);
     wharf_front_complete(front, job->session, &completion);
 }
 

@@ -40,7 +40,7 @@ void wharf_front_unqueue(struct wharf_front *front, struct wharf_job *job)
 
 /* The first background job of some queue of each pool has waited long enough: it is a normal one
  * now. */
-static void age_background(struct wharf_front *front, uint64_t now_ns)
+void wharf_front_age_background(struct wharf_front *front, uint64_t now_ns)
 {
     for (unsigned i = 0; i < WHARF_N_POOLS; i++) {
         struct wharf_job *job = wharf_sched_background(&front->sched[i]);
@@ -129,7 +129,7 @@ bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_
     if (wharf_place_n_for_cpu(front) == 0)
         return false;
     now_ns = wharf_now_ns();
-    age_background(front, now_ns);
+    wharf_front_age_background(front, now_ns);
     struct wharf_job *job = wharf_place_first_for_cpu(front, most_ns);
     if (!job) {
         front->nothing_fits = true;

@@ -46,6 +46,7 @@ struct wharf_job {
     uint8_t pool;                     /* enum wharf_pool, or NONE while it waits for memory */
     uint8_t why;                      /* enum wharf_placement, of pools CPU and GPU */
     uint8_t attempt;                  /* how often it was begun anew; stays at 255 */
+    bool is_plain;                    /* lease.h: a worker may have it without the front lock */
     uint8_t stopped; /* WHARF_CANCELLED or WHARF_DEADLINE: nothing more of it is begun; else 0.
                         Read without the lock too. */
 };

@@ -48,19 +48,18 @@ static struct wharf_sched_session *of_session(const struct wharf_sched *sched,
     return &session->sched[sched->pool];
 }
 
-static void join(struct wharf_sched *sched, struct wharf_job *job)
+static void join(struct wharf_sched *sched, struct wharf_session *session, unsigned lane,
+                 uint32_t n_jobs, uint64_t backlog_ns)
 {
-    struct wharf_session *session = job->session;
     struct wharf_sched_tenant *tenant = of_tenant(sched, session->tenant);
     struct wharf_sched_session *own = of_session(sched, session);
     int64_t slice_ns = (int64_t)sched->slice_ns;
     int64_t tenant_ns = slice_ns * (int64_t)session->tenant->quota.weight / 100;
-    unsigned lane = job->lane;
 
-    own->lane[lane].n_jobs++;
-    own->backlog_ns += job->backlog_ns;
-    sched->n_queued++;
-    sched->backlog_ns += job->backlog_ns;
+    own->lane[lane].n_jobs += n_jobs;
+    own->backlog_ns += backlog_ns;
+    sched->n_queued += n_jobs;
+    sched->backlog_ns += backlog_ns;
     wharf_turns_join(&tenant->lane[lane].sessions, &own->lane[lane].turn, slice_ns);
     wharf_turns_join(&sched->tenants[lane], &tenant->lane[lane].turn,
                      tenant_ns > 0 ? tenant_ns : 1);
@@ -84,14 +83,14 @@ static void leave(struct wharf_sched *sched, struct wharf_session *session, unsi
 void wharf_sched_push(struct wharf_sched *sched, struct wharf_job *job)
 {
     wharf_list_append(&of_session(sched, job->session)->lane[job->lane].jobs, &job->link);
-    join(sched, job);
+    join(sched, job->session, job->lane, 1, job->backlog_ns);
 }
 
 void wharf_sched_push_front(struct wharf_sched *sched, struct wharf_job *job)
 {
     /* The end of the list that begins with the first element. */
     wharf_list_append(of_session(sched, job->session)->lane[job->lane].jobs.next, &job->link);
-    join(sched, job);
+    join(sched, job->session, job->lane, 1, job->backlog_ns);
 }
 
 void wharf_sched_remove(struct wharf_sched *sched, struct wharf_job *job)
@@ -108,6 +107,41 @@ void wharf_sched_shrink(struct wharf_sched *sched, struct wharf_job *job, uint64
     job->backlog_ns -= less_ns;
     of_session(sched, job->session)->backlog_ns -= less_ns;
     sched->backlog_ns -= less_ns;
+}
+
+static void move_all(struct wharf_list *to, struct wharf_list *from)
+{
+    if (wharf_list_is_empty(from))
+        return;
+    from->next->prev = to->prev;
+    from->prev->next = to;
+    to->prev->next = from->next;
+    to->prev = from->prev;
+    wharf_list_init(from);
+}
+
+void wharf_sched_take_all(struct wharf_sched *sched, struct wharf_session *session,
+                          struct wharf_sched_bundle *bundle)
+{
+    struct wharf_sched_session *own = of_session(sched, session);
+
+    bundle->n = own->lane[WHARF_LANE_NORMAL].n_jobs;
+    bundle->backlog_ns = own->backlog_ns;
+    move_all(&bundle->jobs, &own->lane[WHARF_LANE_NORMAL].jobs);
+    sched->backlog_ns -= own->backlog_ns;
+    own->backlog_ns = 0;
+    leave(sched, session, WHARF_LANE_NORMAL, bundle->n);
+}
+
+void wharf_sched_give(struct wharf_sched *sched, struct wharf_session *session,
+                      struct wharf_sched_bundle *bundle)
+{
+    if (bundle->n == 0)
+        return;
+    move_all(&of_session(sched, session)->lane[WHARF_LANE_NORMAL].jobs, &bundle->jobs);
+    join(sched, session, WHARF_LANE_NORMAL, bundle->n, bundle->backlog_ns);
+    bundle->n = 0;
+    bundle->backlog_ns = 0;
 }
 
 void wharf_sched_drop(struct wharf_sched *sched, struct wharf_session *session)
@@ -242,18 +276,29 @@ struct wharf_job *wharf_sched_background(struct wharf_sched *sched)
     return WHARF_LIST_FIRST(&session->lane[WHARF_LANE_BACKGROUND].jobs, struct wharf_job, link);
 }
 
-void wharf_sched_charge(struct wharf_sched *sched, struct wharf_job *job, int64_t used_ns)
+static void charge_lane(struct wharf_sched *sched, struct wharf_session *session, unsigned lane,
+                        int64_t used_ns)
 {
-    struct wharf_sched_session *session = of_session(sched, job->session);
-    struct wharf_sched_tenant *tenant = of_tenant(sched, job->session->tenant);
-    unsigned lane = job->lane;
+    struct wharf_sched_session *own = of_session(sched, session);
+    struct wharf_sched_tenant *tenant = of_tenant(sched, session->tenant);
 
-    wharf_turns_charge(&tenant->lane[lane].sessions, &session->lane[lane].turn, used_ns);
+    wharf_turns_charge(&tenant->lane[lane].sessions, &own->lane[lane].turn, used_ns);
     wharf_turns_charge(&sched->tenants[lane], &tenant->lane[lane].turn, used_ns);
     /* What goes before other tenants' jobs is part of the tenant's share all the same. */
     if (lane == WHARF_LANE_INTERACTIVE)
         wharf_turns_charge(&sched->tenants[WHARF_LANE_NORMAL],
                            &tenant->lane[WHARF_LANE_NORMAL].turn, used_ns);
+}
+
+void wharf_sched_charge(struct wharf_sched *sched, struct wharf_job *job, int64_t used_ns)
+{
+    charge_lane(sched, job->session, job->lane, used_ns);
+}
+
+void wharf_sched_charge_normal(struct wharf_sched *sched, struct wharf_session *session,
+                               int64_t used_ns)
+{
+    charge_lane(sched, session, WHARF_LANE_NORMAL, used_ns);
 }
 
 uint32_t wharf_sched_n_tenants(const struct wharf_sched *sched, enum wharf_lane lane)

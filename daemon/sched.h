@@ -68,6 +68,20 @@ void wharf_sched_push(struct wharf_sched *sched, struct wharf_job *job);
 void wharf_sched_push_front(struct wharf_sched *sched, struct wharf_job *job);
 void wharf_sched_remove(struct wharf_sched *sched, struct wharf_job *job);
 
+/*
+ * All normal jobs of a session, taken out at once and without touching more than one of them, into
+ * `jobs`, which is empty; and jobs put behind what is there.
+ */
+struct wharf_sched_bundle {
+    struct wharf_list jobs;
+    uint32_t n;
+    uint64_t backlog_ns;
+};
+void wharf_sched_take_all(struct wharf_sched *sched, struct wharf_session *session,
+                          struct wharf_sched_bundle *bundle);
+void wharf_sched_give(struct wharf_sched *sched, struct wharf_session *session,
+                      struct wharf_sched_bundle *bundle);
+
 /* Forgets all jobs of a session at once, without touching them. */
 void wharf_sched_drop(struct wharf_sched *sched, struct wharf_session *session);
 
@@ -87,6 +101,9 @@ struct wharf_job *wharf_sched_background(struct wharf_sched *sched);
 
 /* The job has been given, or was found to have used, so much time (less than 0: gives back). */
 void wharf_sched_charge(struct wharf_sched *sched, struct wharf_job *job, int64_t used_ns);
+/* Likewise for normal jobs of a session. */
+void wharf_sched_charge_normal(struct wharf_sched *sched, struct wharf_session *session,
+                               int64_t used_ns);
 
 /* Tenants that have jobs in a lane. */
 uint32_t wharf_sched_n_tenants(const struct wharf_sched *sched, enum wharf_lane lane);

@@ -29,6 +29,7 @@ struct wharf_region {
 };
 
 struct wharf_gpu_memory;
+struct wharf_lease;
 
 enum wharf_session_state {
     WHARF_SESSION_LIVE,
@@ -62,9 +63,13 @@ struct wharf_session {
     struct wharf_region *regions;
     uint32_t n_regions; /* places there are, used or not */
 
-    struct wharf_job *jobs; /* one for each entry of the ring */
-    uint32_t free_job;      /* the first free one; UINT32_MAX: none */
-    uint32_t n_in_flight;   /* jobs that are not free */
+    struct wharf_job *jobs;    /* one for each entry of the ring */
+    uint32_t free_job;         /* the first free one; UINT32_MAX: none */
+    uint32_t n_in_flight;      /* jobs that are not free */
+    uint32_t n_plain;          /* of these, is_plain */
+    uint64_t max_job_nbytes;   /* the tenant's, as of the last look at the ring */
+    struct wharf_lease *lease; /* the worker's that has it; NULL: none */
+    uint32_t n_recalls;        /* who needs it to have none */
     struct wharf_session_cancel cancel;
 
     /* The front's. */

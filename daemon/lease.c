@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/lease.h"
+
+#include <string.h>
+
+#include "daemon/admit.h"
+#include "daemon/clock.h"
+#include "daemon/front.h"
+
+/* How long a lease goes on beginning chunks: others' jobs wait for that. */
+#define LEASE_NS 100000u
+
+/* Submissions that are taken from the ring at once. */
+#define MOST_TAKEN 32
+
+/* ---- beginning ----------------------------------------------------------------------------- */
+
+/*
+ * A session is one worker's then, so its tenant needs as many sessions that are active as it has a
+ * right to workers; else its jobs are for everybody.  If there is no other tenant, half of them:
+ * workers that find nothing sleep, and where one sleeps no lease begins.
+ */
+static bool has_enough_sessions(const struct wharf_front *front, const struct wharf_tenant *tenant)
+{
+    uint64_t weight = tenant->watched_weight, all = front->watched_weight;
+
+    if (all == weight)
+        return 2 * tenant->n_watched >= front->n_workers;
+    return tenant->n_watched * all >= front->n_workers * weight;
+}
+
+static bool are_all_busy(const struct wharf_front *front)
+{
+    /* But for this one. */
+    return front->n_sleeping == 0 && front->n_awake == 1;
+}
+
+static bool is_leasable(const struct wharf_front *front, const struct wharf_session *session)
+{
+    uint32_t n_queued = session->sched[WHARF_POOL_CPU].lane[WHARF_LANE_NORMAL].n_jobs;
+
+    return session->state == WHARF_SESSION_LIVE && !session->is_broken && session->n_recalls == 0 &&
+           !session->cancel.is_under_way && session->n_pieces == 0 &&
+           session->n_in_flight == session->n_plain && session->n_in_flight == n_queued &&
+           (!front->gpu_view.is_up || session->engine == WHARF_ENGINE_CPU ||
+            session->engine == WHARF_ENGINE_REFERENCE);
+}
+
+bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
+                       const struct wharf_job *job)
+{
+    struct wharf_session *session = job->session;
+    struct wharf_tenant *tenant = session->tenant;
+
+    if (!are_all_busy(front) || job->estimate_ns > front->config.slice_ns ||
+        !is_leasable(front, session) || !has_enough_sessions(front, tenant))
+        return false;
+    uint64_t now_ns = wharf_now_ns();
+    memset(lease, 0, sizeof(*lease));
+    lease->session = session;
+    lease->codec = job->submission.codec;
+    lease->ns_per_kib = tenant->estimates.ns_per_kib[lease->codec];
+    lease->why = job->why;
+    lease->begun_ns = now_ns;
+    lease->until_ns = now_ns + LEASE_NS;
+    lease->engine =
+        session->engine == WHARF_ENGINE_REFERENCE ? WHARF_ENGINE_REFERENCE : WHARF_ENGINE_CPU;
+    wharf_list_init(&lease->queue.jobs);
+    wharf_sched_take_all(&front->sched[WHARF_POOL_CPU], session, &lease->queue);
+    lease->charged_ns = lease->queue.backlog_ns < LEASE_NS ? lease->queue.backlog_ns : LEASE_NS;
+    wharf_sched_charge_normal(&front->sched[WHARF_POOL_CPU], session, (int64_t)lease->charged_ns);
+    session->max_job_nbytes = tenant->quota.max_job_nbytes;
+    session->lease = lease;
+    session->n_pins++;
+    /* It counts as watched, by this worker alone. */
+    wharf_front_watch(front, session, now_ns);
+    wharf_list_remove(&session->watch_link);
+    return true;
+}
+
+/* ---- running ------------------------------------------------------------------------------- */
+
+static void queue(struct wharf_lease *lease, struct wharf_job *job)
+{
+    const struct wharf_submission *submission = &job->submission;
+
+    job->estimate_ns = job->backlog_ns =
+        wharf_estimate_at(lease->ns_per_kib, submission->src_nbytes, submission->dst_nbytes);
+    job->pool = WHARF_POOL_CPU;
+    job->why = lease->why;
+    wharf_list_append(&lease->queue.jobs, &job->link);
+    lease->queue.n++;
+    lease->queue.backlog_ns += job->backlog_ns;
+}
+
+void wharf_lease_refill(struct wharf_lease *lease, uint64_t now_ns)
+{
+    struct wharf_session *session = lease->session;
+    struct wharf_submission submission;
+    unsigned n = 0;
+    int r = 1;
+
+    for (; n < MOST_TAKEN && !lease->has_other && !lease->is_broken; n++) {
+        r = wharf_ring_take(&session->ring, &submission);
+        if (r <= 0)
+            break;
+        struct wharf_job *job = submission.codec == lease->codec
+                                    ? wharf_admit_plain(session, &submission, now_ns)
+                                    : NULL;
+        if (job) {
+            queue(lease, job);
+        } else {
+            lease->other = submission;
+            lease->has_other = true;
+        }
+    }
+    lease->is_broken |= r < 0;
+    if (n == 0)
+        return;
+    lease->has_taken = true;
+    wharf_ring_publish_taken(&session->ring);
+}
+
+bool wharf_lease_next(struct wharf_lease *lease, uint64_t now_ns, struct wharf_piece *ret_piece)
+{
+    if (wharf_lease_is_revoked(lease) || now_ns >= lease->until_ns)
+        return false;
+    if (lease->queue.n == 0)
+        wharf_lease_refill(lease, now_ns);
+    struct wharf_job *job = WHARF_LIST_FIRST(&lease->queue.jobs, struct wharf_job, link);
+    if (!job || job->submission.codec != lease->codec)
+        return false;
+    wharf_list_remove(&job->link);
+    lease->queue.n--;
+    lease->queue.backlog_ns -= job->backlog_ns;
+    job->state = WHARF_JOB_RUNNING;
+    job->begun_ns = now_ns;
+    *ret_piece = (struct wharf_piece){
+        .kind = WHARF_PIECE_CHUNK,
+        .job = job,
+        .n_chunks = 1,
+        .pool = WHARF_POOL_CPU,
+        .estimate_ns = job->estimate_ns,
+    };
+    return true;
+}
+
+static void count(struct wharf_lease *lease, const struct wharf_piece *piece,
+                  const struct wharf_completion *completion)
+{
+    struct wharf_engine_stats *stats = &lease->stats;
+    uint64_t took_ns = piece->ended_ns - piece->begun_ns - piece->others_ns;
+
+    stats->n_jobs[completion->result]++;
+    stats->n_chunks++;
+    stats->in_nbytes += piece->in_nbytes;
+    stats->out_nbytes += piece->out_nbytes;
+    stats->busy_ns += took_ns;
+    wharf_histogram_add(&stats->queue, completion->queue_ns);
+    wharf_histogram_add(&stats->run, completion->run_ns);
+    lease->used_ns += took_ns;
+    lease->source_nbytes += piece->source_nbytes;
+    lease->capacity_nbytes += piece->capacity_nbytes;
+}
+
+void wharf_lease_done(struct wharf_lease *lease, const struct wharf_piece *piece)
+{
+    struct wharf_session *session = lease->session;
+    struct wharf_job *job = piece->job;
+    struct wharf_job_end end = {
+        .outcome = piece->outcome,
+        .engine = piece->engine,
+        .ended_ns = piece->ended_ns,
+    };
+
+    job->begun_ns = piece->begun_ns;
+    struct wharf_completion completion = wharf_job_completion(job, &end);
+    count(lease, piece, &completion);
+    wharf_job_free(job);
+    wharf_ring_complete(&session->ring, &completion);
+    uint64_t kinds = wharf_ring_publish_completions(&session->ring);
+    if (kinds)
+        wharf_front_wake_client(session, kinds);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+static void add_histogram(struct wharf_histogram *to, const struct wharf_histogram *from)
+{
+    for (unsigned i = 0; i < WHARF_STATS_N_BUCKETS; i++)
+        to->buckets[i] += from->buckets[i];
+    to->sum_ns += from->sum_ns;
+}
+
+static void add_stats(struct wharf_engine_stats *to, const struct wharf_engine_stats *from)
+{
+    for (unsigned i = 0; i < WHARF_STATS_N_RESULTS; i++)
+        to->n_jobs[i] += from->n_jobs[i];
+    to->n_chunks += from->n_chunks;
+    to->in_nbytes += from->in_nbytes;
+    to->out_nbytes += from->out_nbytes;
+    to->busy_ns += from->busy_ns;
+    add_histogram(&to->queue, &from->queue);
+    add_histogram(&to->run, &from->run);
+}
+
+/* What it took, against what it was charged. */
+static void settle_account(struct wharf_front *front, struct wharf_lease *lease)
+{
+    struct wharf_session *session = lease->session;
+    struct wharf_tenant *tenant = session->tenant;
+
+    wharf_sched_charge_normal(&front->sched[WHARF_POOL_CPU], session,
+                              (int64_t)(lease->used_ns - lease->charged_ns));
+    if (front->sched[WHARF_POOL_ANY].n_queued == 0)
+        front->cpu_lead_ns = 0;
+    else
+        front->cpu_lead_ns -= (int64_t)lease->used_ns;
+    if (lease->stats.n_chunks == 0)
+        return;
+    add_stats(&tenant->stats.engines[lease->engine], &lease->stats);
+    tenant->stats.n_placed[lease->why] += lease->stats.n_chunks;
+    wharf_estimates_learn(&tenant->estimates, lease->codec, lease->source_nbytes,
+                          lease->capacity_nbytes, lease->used_ns);
+}
+
+/* What was taken and not begun is for everybody again, in its order. */
+static void give_back(struct wharf_front *front, struct wharf_lease *lease, uint64_t now_ns)
+{
+    struct wharf_session *session = lease->session;
+
+    wharf_sched_give(&front->sched[WHARF_POOL_CPU], session, &lease->queue);
+    front->nothing_fits = false;
+    if (lease->is_broken) {
+        wharf_front_set_broken(front, session);
+        return;
+    }
+    /* It was watched by this worker alone; now it is in the list. */
+    wharf_list_append(&front->watched, &session->watch_link);
+    session->active_ns = now_ns;
+    session->comes_back |= lease->has_taken;
+    if (lease->has_other)
+        wharf_front_admit(front, session, &lease->other, now_ns);
+}
+
+void wharf_lease_end(struct wharf_front *front, struct wharf_lease *lease,
+                     struct wharf_piece *running)
+{
+    struct wharf_session *session = lease->session;
+
+    session->lease = NULL;
+    settle_account(front, lease);
+    if (running) {
+        running->job->n_pieces++;
+        session->n_pieces++;
+        session->tenant->stats.n_placed[lease->why]++;
+    }
+    if (session->state == WHARF_SESSION_DEAD) {
+        wharf_list_init(&lease->queue.jobs);
+        wharf_front_bury(front, session);
+    } else {
+        give_back(front, lease, wharf_now_ns());
+    }
+    session->n_pins--;
+    wharf_front_release(front, session);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease.h: a session that one worker has to itself for a while.
+ *
+ * Where all workers are busy and there are sessions for all of them, a worker takes a whole
+ * session: all its jobs, its ring, and what they change.  Until the lease ends, which is after 100
+ * us or a chunk more, it takes submissions, decodes them and publishes completions without the
+ * front lock; under it nothing is done for each chunk.  What was used is accounted for when it
+ * ends.
+ *
+ * A lease is of a session whose jobs in flight are all plain (job->is_plain: one chunk, normal, no
+ * deadline), are for the CPU, and are with nobody.  While it lasts, session->lease is set, and
+ * nobody else touches the session's ring, jobs and cancel, or changes its regions, not even under
+ * the front lock: who has to, recalls it first (wharf_front_recall).  Its killer leaves the rest to
+ * the worker.
+ *
+ * Begin and end are called under the front lock, all else without it, by the worker.
+ */
+#ifndef WHARF_DAEMON_LEASE_H
+#define WHARF_DAEMON_LEASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/job.h"
+#include "daemon/sched.h"
+#include "daemon/stats.h"
+
+struct wharf_front;
+struct wharf_session;
+
+struct wharf_lease {
+    struct wharf_session *session;
+    uint32_t is_revoked;             /* read and written atomically */
+    struct wharf_sched_bundle queue; /* what was taken and not begun */
+    uint32_t codec;                  /* of its jobs */
+    uint32_t ns_per_kib;             /* what that costs */
+    uint8_t why;                     /* enum wharf_placement */
+    uint64_t begun_ns;
+    uint64_t until_ns;
+    uint64_t charged_ns; /* to begin with */
+    bool has_taken;
+    bool is_broken;                  /* the client broke the order of indices */
+    bool has_other;                  /* the next submission is not for a lease */
+    struct wharf_submission other;   /* that one */
+    uint64_t used_ns;                /* by its pieces */
+    uint64_t source_nbytes;          /* of these */
+    uint64_t capacity_nbytes;        /* likewise */
+    struct wharf_engine_stats stats; /* of its jobs */
+    uint32_t engine;                 /* enum wharf_engine that these are of */
+};
+
+/*
+ * Whether the session of `job`, whose turn it is on the CPU, may be had by a worker alone; if so
+ * the lease has begun.
+ */
+bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
+                       const struct wharf_job *job);
+
+/* The next job as a piece; false: it is time to end.  now_ns: about now. */
+bool wharf_lease_next(struct wharf_lease *lease, uint64_t now_ns, struct wharf_piece *ret_piece);
+
+/* The piece is done: completes its job, and publishes that. */
+void wharf_lease_done(struct wharf_lease *lease, const struct wharf_piece *piece);
+
+/* Takes what is in the ring, so that it is queued when the lease has ended. */
+void wharf_lease_refill(struct wharf_lease *lease, uint64_t now_ns);
+
+/* The end.  A piece that is in the middle, or NULL: it goes on as one of a session that nobody has
+ * to himself. */
+void wharf_lease_end(struct wharf_front *front, struct wharf_lease *lease,
+                     struct wharf_piece *running);
+
+/* By anybody: it is to end as soon as it can. */
+static inline void wharf_lease_revoke(struct wharf_lease *lease)
+{
+    __atomic_store_n(&lease->is_revoked, 1, __ATOMIC_RELAXED);
+}
+
+static inline bool wharf_lease_is_revoked(const struct wharf_lease *lease)
+{
+    return __atomic_load_n(&lease->is_revoked, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions that one worker has to itself: each job is completed once, with the right bytes, and
+ * counted, whatever else comes between.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/lease.h"
+#include "proto/wharf_job.h"
+#include "tests/lib/test_data.h"
+#include "tests/lib/test_front.h"
+
+#define MiB ((uint64_t)1 << 20)
+
+/* Packed chunk at 0, outputs of 4 KiB each from here on. */
+enum { N_ENTRIES = 64, OUTPUTS = 65536, PLAIN = 4096 };
+
+static const uint8_t *plain;
+static size_t packed_nbytes;
+
+/* With one worker every session that has plain jobs alone is had by it alone. */
+static void set_up(struct test_front_client *client)
+{
+    wharf_config_init(&test_front_config);
+    test_front_config.quota.max_job_nbytes = 64 * MiB;
+    test_front_start(1);
+    test_front_client_init(client, 1, "uid:1", N_ENTRIES, 64 * MiB);
+    plain = test_data_new(test_data_find("text"), 1, PLAIN);
+    packed_nbytes = test_front_put_chunk(client, 0, plain, PLAIN);
+}
+
+static struct wharf_submission job_of(uint64_t user_data)
+{
+    return test_front_decode_of(user_data, 0, packed_nbytes,
+                                OUTPUTS + user_data % N_ENTRIES * PLAIN, PLAIN);
+}
+
+static void submit_burst(struct test_front_client *client, uint64_t from, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct wharf_submission s = job_of(from + i);
+        memset(client->arena + s.dst_offset, 0, PLAIN);
+        wharf_ring_submit(&client->ring, &s);
+    }
+    test_front_publish(client);
+}
+
+static void check_good(struct test_front_client *client, const struct wharf_completion *completion)
+{
+    cr_assert_eq(completion->result, WHARF_OK);
+    cr_assert_eq(completion->out_nbytes, PLAIN);
+    cr_assert_arr_eq(client->arena + OUTPUTS + completion->user_data % N_ENTRIES * PLAIN, plain,
+                     PLAIN);
+}
+
+static bool is_leased(struct test_front_client *client)
+{
+    return TEST_FRONT_LOCKED(client->session->lease != NULL);
+}
+
+/* What was done during a lease is counted when it ends. */
+static void end_leases(void)
+{
+    wharf_front_enter(&test_front);
+    wharf_front_recall_all(&test_front);
+    wharf_front_leave(&test_front);
+}
+
+/* ---- leases -------------------------------------------------------------------------------- */
+
+Test(wharfd_lease, each_job_is_done_once_and_counted)
+{
+    enum { BURSTS = 200, N = 32 };
+    struct test_front_client client;
+    unsigned n_leased = 0;
+
+    set_up(&client);
+    for (unsigned burst = 0; burst < BURSTS || n_leased == 0; burst++) {
+        uint64_t seen = 0;
+        cr_assert_lt(burst, 100 * BURSTS, "no session is ever leased");
+        submit_burst(&client, burst * N, N);
+        n_leased += is_leased(&client);
+        for (unsigned i = 0; i < N; i++) {
+            struct wharf_completion completion = test_front_reap(&client);
+            check_good(&client, &completion);
+            cr_assert_eq(completion.engine, WHARF_ENGINE_CPU);
+            seen |= (uint64_t)1 << (completion.user_data - burst * N);
+        }
+        cr_assert_eq(seen, UINT32_MAX);
+        if (burst + 1 < BURSTS)
+            continue;
+        end_leases();
+        const struct wharf_tenant_stats *stats = &client.session->tenant->stats;
+        const struct wharf_engine_stats *cpu = &stats->engines[WHARF_ENGINE_CPU];
+        uint64_t n_jobs = (uint64_t)N * (burst + 1);
+        cr_assert_eq(TEST_FRONT_LOCKED(cpu->n_jobs[WHARF_OK]), n_jobs);
+        cr_assert_eq(TEST_FRONT_LOCKED(cpu->n_chunks), n_jobs);
+        cr_assert_eq(TEST_FRONT_LOCKED(cpu->out_nbytes), n_jobs * PLAIN);
+        cr_assert_eq(TEST_FRONT_LOCKED(stats->n_placed[WHARF_PLACED_NO_GPU]), n_jobs);
+    }
+    cr_assert_eq(TEST_FRONT_LOCKED(client.session->regions[0].n_users), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(client.session->n_in_flight), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(client.session->n_plain), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(wharf_place_n_queued(&test_front)), 0);
+    test_front_client_deinit(&client);
+    test_front_stop();
+}
+
+/* One of each kind between plain ones. */
+static struct wharf_submission other_of(unsigned kind, uint64_t user_data)
+{
+    struct wharf_submission s = job_of(user_data);
+
+    switch (kind % 7) {
+    case 0:
+        s.job_class = WHARF_CLASS_INTERACTIVE;
+        return s;
+    case 1:
+        s.job_class = WHARF_CLASS_BACKGROUND;
+        return s;
+    case 2:
+        s.timeout_us = 60000000;
+        return s;
+    case 3:
+        s.codec = 999;
+        return s;
+    case 4:
+        s.codec = WHARF_CODEC_STORED;
+        return s;
+    case 5:
+        return (struct wharf_submission){
+            .opcode = WHARF_OP_CANCEL, .user_data = user_data, .src_offset = user_data + 1};
+    default:
+        return (struct wharf_submission){.opcode = WHARF_OP_NOOP, .user_data = user_data};
+    }
+}
+
+Test(wharfd_lease, what_is_not_for_a_lease_is_done_all_the_same)
+{
+    enum { BURSTS = 200, N = 32 };
+    struct test_front_client client;
+
+    set_up(&client);
+    for (unsigned burst = 0; burst < BURSTS; burst++) {
+        uint64_t from = burst * N, seen = 0;
+        submit_burst(&client, from, N - 8);
+        for (unsigned i = N - 8; i < N; i++) {
+            struct wharf_submission s =
+                i % 2 ? job_of(from + i) : other_of(burst + i / 2, from + i);
+            wharf_ring_submit(&client.ring, &s);
+        }
+        test_front_publish(&client);
+        for (unsigned i = 0; i < N; i++) {
+            struct wharf_completion completion = test_front_reap(&client);
+            uint64_t at = completion.user_data - from;
+            cr_assert_lt(at, N);
+            if (at < N - 8)
+                check_good(&client, &completion);
+            seen |= (uint64_t)1 << at;
+        }
+        cr_assert_eq(seen, UINT32_MAX, "burst %u: %llx", burst, (unsigned long long)seen);
+    }
+    test_front_client_deinit(&client);
+    test_front_stop();
+}
+
+/* The loop thread has the session to itself when it asks for it, whatever the client does. */
+Test(wharfd_lease, recalled_sessions_are_nobodys)
+{
+    enum { ROUNDS = 2000 };
+    struct test_front_client client;
+    struct wharf_completion completion;
+    uint64_t n_submitted = 0, n_done = 0;
+
+    set_up(&client);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned n = wharf_ring_room(&client.ring) / 2;
+        submit_burst(&client, n_submitted, n);
+        n_submitted += n;
+        wharf_front_enter(&test_front);
+        wharf_front_recall(&test_front, client.session);
+        cr_assert_null(client.session->lease);
+        wharf_front_let_go(client.session);
+        wharf_front_leave(&test_front);
+        while (wharf_ring_reap(&client.ring, &completion) == 1) {
+            check_good(&client, &completion);
+            n_done++;
+        }
+    }
+    for (; n_done < n_submitted; n_done++) {
+        completion = test_front_reap(&client);
+        check_good(&client, &completion);
+    }
+    test_front_client_deinit(&client);
+    test_front_stop();
+}
+
+Test(wharfd_lease, killed_sessions_leave_nothing_behind)
+{
+    enum { DAEMONS = 10, CLIENTS = 14 };
+    struct test_front_client first, client;
+
+    for (unsigned daemon = 0; daemon < DAEMONS; daemon++) {
+        set_up(&first);
+        for (unsigned i = 0; i < CLIENTS; i++) {
+            test_front_client_init(&client, 2 + i, "uid:1", N_ENTRIES, MiB);
+            test_front_put_chunk(&client, 0, plain, PLAIN);
+            submit_burst(&client, 0, 32);
+            usleep((daemon * CLIENTS + i) % 10 * 20);
+            test_front_client_deinit(&client);
+            cr_assert_eq(TEST_FRONT_LOCKED(wharf_place_n_queued(&test_front)), 0);
+        }
+        test_front_client_deinit(&first);
+        test_front_stop();
+    }
+}
+
+Test(wharfd_lease, broken_indices_end_a_leased_session)
+{
+    enum { ROUNDS = 8 };
+    struct test_front_client client;
+
+    set_up(&client);
+    test_front_client_deinit(&client);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        test_front_client_init(&client, 2 + round, "uid:1", N_ENTRIES, MiB);
+        test_front_put_chunk(&client, 0, plain, PLAIN);
+        submit_burst(&client, 0, 32);
+        __atomic_store_n(&client.ring.c->sq_tail, client.ring.sq_tail + 1000, __ATOMIC_SEQ_CST);
+        wharf_front_enter(&test_front);
+        wharf_front_rung(&test_front, client.session, 1);
+        wharf_front_leave(&test_front);
+        test_front_wait_until_told(&client, WHARF_SESSION_IS_BROKEN);
+        test_front_client_deinit(&client);
+    }
+    test_front_stop();
+}
