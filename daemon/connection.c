@@ -364,6 +364,8 @@ static bool look_at_ring(struct wharf_connection *connection, unsigned n_wakes)
         return false;
     wharf_front_enter(&server->front);
     bool was_needed = wharf_front_rung(&server->front, connection->session, n_wakes);
+    if (was_needed)
+        wharf_cpu_here_run(&server->front, &server->here);
     wharf_front_leave(&server->front);
     return was_needed;
 }

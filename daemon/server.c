@@ -346,6 +346,7 @@ void wharf_server_deinit(struct wharf_server *server)
         server->front.gpu->ops->stop(server->front.gpu);
     if (server->front.backend)
         server->front.backend->ops->stop(server->front.backend);
+    wharf_cpu_buffer_deinit(&server->here.buffer);
     wharf_gate_free(server->gate);
     wharf_reaper_free(server->reaper);
     if (server->loop) {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/config.h"
+#include "daemon/cpu_here.h"
 #include "daemon/front.h"
 #include "daemon/list.h"
 #include "daemon/loop.h"
@@ -27,6 +28,7 @@ struct wharf_server {
     struct wharf_front front;
     struct wharf_reaper *reaper;
     struct wharf_gate *gate;
+    struct wharf_cpu_here here;
     struct wharf_timer deadline_timer; /* jobs' deadlines */
 
     struct wharf_list listeners;

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunks that the thread which hears the doorbell decodes itself.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/cpu_here.h"
+#include "proto/wharf_job.h"
+#include "tests/lib/test_data.h"
+#include "tests/lib/test_front.h"
+
+#define MiB ((uint64_t)1 << 20)
+
+enum { PLAIN = 4096 };
+
+static void set_up(struct test_front_client *client)
+{
+    wharf_config_init(&test_front_config);
+    test_front_start(1);
+    test_front_client_init(client, 1, "uid:1", 8, MiB);
+}
+
+static void wait_until_all_sleep(void)
+{
+    for (unsigned i = 0;
+         i < 20000 && TEST_FRONT_LOCKED(test_front.n_sleeping) < test_front.n_workers; i++)
+        usleep(1000);
+}
+
+/* What the loop thread does when the doorbell rings. */
+static void hear(struct test_front_client *client, struct wharf_cpu_here *here)
+{
+    wharf_front_enter(&test_front);
+    wharf_front_rung(&test_front, client->session, 1);
+    wharf_cpu_here_run(&test_front, here);
+    wharf_front_leave(&test_front);
+}
+
+Test(wharfd_here, lone_chunk_is_decoded_where_the_doorbell_is_heard)
+{
+    enum { N = 20 };
+    struct test_front_client client;
+    struct wharf_cpu_here here = {.rest_until_ns = 0};
+    struct wharf_completion completion;
+    unsigned n_here = 0;
+
+    set_up(&client);
+    const uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN);
+    size_t nbytes = test_front_put_chunk(&client, 0, plain, PLAIN);
+    for (unsigned i = 0; i < N; i++) {
+        struct wharf_submission s = test_front_decode_of(i, 0, nbytes, MiB / 2, PLAIN);
+        memset(client.arena + MiB / 2, 0, PLAIN);
+        /* Nobody watches the ring then. */
+        wait_until_all_sleep();
+        here.rest_until_ns = 0;
+        wharf_ring_submit(&client.ring, &s);
+        wharf_ring_publish_submissions(&client.ring);
+        hear(&client, &here);
+        n_here += here.rest_until_ns > 0;
+        completion = test_front_reap(&client);
+        cr_assert_eq(completion.result, WHARF_OK);
+        cr_assert_arr_eq(client.arena + MiB / 2, plain, PLAIN);
+    }
+    cr_assert_gt(n_here, 0);
+    wharf_front_enter(&test_front);
+    wharf_front_recall_all(&test_front);
+    wharf_front_leave(&test_front);
+    const struct wharf_engine_stats *cpu = &client.session->tenant->stats.engines[WHARF_ENGINE_CPU];
+    cr_assert_eq(TEST_FRONT_LOCKED(cpu->n_jobs[WHARF_OK]), N);
+    test_front_client_deinit(&client);
+    wharf_cpu_buffer_deinit(&here.buffer);
+    test_front_stop();
+}
+
+/* A source that takes a hundred times what it was estimated to. */
+Test(wharfd_here, chunk_that_was_estimated_wrong_is_left_to_a_worker)
+{
+    struct test_front_client client;
+    struct wharf_cpu_here here = {.rest_until_ns = 0};
+
+    set_up(&client);
+    struct wharf_submission s = test_front_put_slow(&client, 7, 0, 128 * 1024);
+    wait_until_all_sleep();
+    wharf_ring_submit(&client.ring, &s);
+    wharf_ring_publish_submissions(&client.ring);
+    hear(&client, &here);
+    cr_assert_gt(here.rest_until_ns, 0);
+    cr_assert_eq(test_front_reap(&client).user_data, 7);
+    test_front_client_deinit(&client);
+    wharf_cpu_buffer_deinit(&here.buffer);
+    test_front_stop();
+}
