@@ -29,7 +29,7 @@
 #define SLEEP_NS 20000000u
 
 /* A daemon that has died wakes nobody: how long its end may go unnoticed. */
-#define FIRST_CHECK_NS 1000000u
+#define FIRST_CHECK_NS 5000000u
 #define LONGEST_CHECK_NS 50000000u
 
 /* A session that has lived so long is no sign of a daemon that dies whenever it starts. */
