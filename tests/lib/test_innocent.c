@@ -39,8 +39,8 @@ void test_innocent_start(struct test_innocent *scene, const char *io)
 
     snprintf(
         config, sizeof(config),
-        "[daemon]\nio = %s\ngate_timeout = 300ms\n[listen other]\npath = other\ntenant = socket\n",
-        io);
+        "[daemon]\nio = %s\ngate_timeout = %s\n[listen other]\npath = other\ntenant = socket\n", io,
+        scene->gate_timeout ? scene->gate_timeout : "300ms");
     test_wharfd_start(&scene->wharfd, config);
     snprintf(scene->other_socket, sizeof(scene->other_socket), "%s/other", scene->wharfd.folder);
     scene->plain = test_data_new(test_data_find("text"), 1, CHUNK);

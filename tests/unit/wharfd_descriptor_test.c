@@ -440,7 +440,9 @@ static void kill_gates(void)
     register_good_memory(scene.wharfd.socket);
 }
 
+/* Those that come again are late for nothing on a busy machine. */
 Test(wharfd_descriptor, gates_that_are_killed_come_again)
 {
+    scene.gate_timeout = "10s";
     test_innocent_both_ways(&scene, kill_gates);
 }
