@@ -89,6 +89,7 @@ obj = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 
 device_codecs   := $(sort $(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_decode.cuh))))
 serial_codecs   := $(sort $(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_serial.cuh))))
+block_codecs    := $(sort $(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_block.cuh))))
 device_codecs_h := $(BUILD)/gen/kernels/device_codecs.h
 $(device_codecs_h): FORCE
 	@mkdir -p $(@D)
@@ -98,7 +99,10 @@ $(device_codecs_h): FORCE
 	    for c in $(device_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; \
 	    for c in $(serial_codecs); do echo "#include \"kernels/$$c/$${c}_serial.cuh\""; done; \
 	    echo "#define WHARF_SERIAL_CODEC_LIST(X) \\"; \
-	    for c in $(serial_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; } > $@.new
+	    for c in $(serial_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; \
+	    for c in $(block_codecs); do echo "#include \"kernels/$$c/$${c}_block.cuh\""; done; \
+	    echo "#define WHARF_BLOCK_CODEC_LIST(X) \\"; \
+	    for c in $(block_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; } > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # ---- control messages: C from proto/*.proto, in $(BUILD)/gen -------------------------------
@@ -432,6 +436,10 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
     "$(gpu_test) generated 20" "$(gpu_test) --any-codec generated 3" "$(gpu_test) --serial generated 3" \
     "$(gpu_test) forged $(FORGED)" "$(gpu_test) --serial forged 2000" \
     "$(gpu_test) --serial-registers forged 2000" "$(gpu_test) damaged $(DAMAGED)" \
+    "$(gpu_test) --block vectors tests/vectors" "$(gpu_test) --block generated 20" \
+    "$(gpu_test) --block forged 5000" "$(gpu_test) --block damaged 100000" \
+    $(foreach tool,memcheck racecheck,"$(sanitizer) --tool $(tool) --error-exitcode 9 $(sanitized) --block vectors tests/vectors") \
+    "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) --block forged $(FORGED_CHECKED)" \
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) forged $(FORGED_CHECKED)" \
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) damaged $(DAMAGED_CHECKED)" \
     $(foreach tool,memcheck racecheck initcheck,"$(sanitizer) --tool $(tool) --error-exitcode 9 $(sanitized) vectors tests/vectors")

@@ -29,12 +29,24 @@ __global__ void __launch_bounds__(kernel_shape<Codec>::THREADS, kernel_shape<Cod
                           scratch + warp * shape::SCRATCH_NBYTES);
 }
 
+/* All warps of a block on one chunk. */
+template <typename Codec>
+__global__ void __launch_bounds__(Codec::WARPS * 32, 1)
+    block_kernel(wharf_device_batch batch, batch_control *control, uint8_t *scratch)
+{
+    extern __shared__ __align__(128) uint8_t s_memory[];
+    auto &s = *reinterpret_cast<typename Codec::shared *>(s_memory);
+    run_batch_block<Codec>(s, batch, control, blockIdx.x, gridDim.x, threadIdx.x / 32,
+                           scratch + blockIdx.x * round_up(Codec::SCRATCH_NBYTES, 256));
+}
+
 /* One kernel, as the host needs to know it. */
 struct kernel_row {
     uint32_t codec;
     const void *function;
     unsigned n_warps;                     /* a block */
-    size_t shared_nbytes, scratch_nbytes; /* a warp */
+    unsigned n_chunks;                    /* a block, at a time */
+    size_t shared_nbytes, scratch_nbytes; /* for each of these */
     unsigned blocks_per_sm;               /* that this GPU holds */
 };
 
@@ -45,14 +57,28 @@ kernel_row row_of(uint32_t codec)
     return {codec,
             reinterpret_cast<const void *>(batch_kernel<Codec>),
             shape::WARPS,
+            shape::WARPS,
             shape::SHARED_NBYTES,
             shape::SCRATCH_NBYTES,
             0};
 }
 
+template <typename Codec>
+kernel_row block_row_of(uint32_t codec)
+{
+    return {codec,
+            reinterpret_cast<const void *>(block_kernel<Codec>),
+            Codec::WARPS,
+            1,
+            round_up(sizeof(typename Codec::shared), 128),
+            round_up(Codec::SCRATCH_NBYTES, 256),
+            0};
+}
+
 #define X(ID, name) 1 +
 #define X_SERIAL(ID, name) 2 +
-constexpr unsigned N_KERNELS = WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL) 1;
+constexpr unsigned N_KERNELS =
+    WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL) WHARF_BLOCK_CODEC_LIST(X) 1;
 #undef X_SERIAL
 #undef X
 
@@ -77,7 +103,7 @@ static const kernel_row *find_kernel(const wharf_cuda_decoder *decoder, uint32_t
 static int fit_kernel(kernel_row *row)
 {
     int n = 0;
-    size_t shared = row->n_warps * row->shared_nbytes;
+    size_t shared = row->n_chunks * row->shared_nbytes;
     WHARF_CUDA_TRY(cudaFuncSetAttribute(row->function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         (int)shared));
     WHARF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, row->function,
@@ -103,8 +129,10 @@ static int init(wharf_cuda_decoder *decoder, int device)
     row_of<name##_serial_codec<serial_ring>>(WHARF_DEVICE_SERIAL | WHARF_CODEC_##ID),              \
         row_of<name##_serial_codec<serial_registers>>(WHARF_DEVICE_SERIAL_REGISTERS |              \
                                                       WHARF_CODEC_##ID),
-    const kernel_row rows[] = {WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL)
-                                   row_of<any_codec>(WHARF_DEVICE_ANY_CODEC)};
+#define X_BLOCK(ID, name) block_row_of<name##_block_codec>(WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID),
+    const kernel_row rows[] = {WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(
+        X_SERIAL) WHARF_BLOCK_CODEC_LIST(X_BLOCK) row_of<any_codec>(WHARF_DEVICE_ANY_CODEC)};
+#undef X_BLOCK
 #undef X_SERIAL
 #undef X
     size_t scratch_nbytes = 0;
@@ -114,7 +142,7 @@ static int init(wharf_cuda_decoder *decoder, int device)
         if (int rc = fit_kernel(row))
             return rc;
         size_t nbytes =
-            (size_t)row->blocks_per_sm * decoder->n_sms * row->n_warps * row->scratch_nbytes;
+            (size_t)row->blocks_per_sm * decoder->n_sms * row->n_chunks * row->scratch_nbytes;
         scratch_nbytes = nbytes > scratch_nbytes ? nbytes : scratch_nbytes;
     }
     WHARF_CUDA_TRY(cudaMalloc(&decoder->d_control, sizeof(batch_control)));
@@ -160,8 +188,21 @@ int wharf_cuda_decode_batch(struct wharf_cuda_decoder *decoder,
     wharf_device_batch by_value = *batch;
     void *arguments[] = {&by_value, &decoder->d_control, &decoder->d_scratch};
     WHARF_CUDA_TRY(cudaLaunchKernel(row->function, n_blocks, row->n_warps * 32, arguments,
-                                    row->n_warps * row->shared_nbytes, stream));
+                                    row->n_chunks * row->shared_nbytes, stream));
     return 0;
+}
+
+/* As long as each block gets no more chunks than that it is faster than a warp for each: KERNELS.md
+ * has both by the number of chunks. */
+static constexpr unsigned MOST_CHUNKS_OF_BLOCK = 4;
+
+uint32_t wharf_cuda_choose_kernel(const struct wharf_cuda_decoder *decoder, uint32_t codec,
+                                  size_t n_chunks)
+{
+    const kernel_row *row = find_kernel(decoder, WHARF_DEVICE_BLOCK | codec);
+    bool few =
+        row && n_chunks <= (size_t)MOST_CHUNKS_OF_BLOCK * row->blocks_per_sm * decoder->n_sms;
+    return few ? row->codec : codec;
 }
 
 int wharf_cuda_kernel_info(struct wharf_cuda_decoder *decoder, uint32_t codec,
@@ -174,8 +215,8 @@ int wharf_cuda_kernel_info(struct wharf_cuda_decoder *decoder, uint32_t codec,
     WHARF_CUDA_TRY(cudaFuncGetAttributes(&attributes, row->function));
     ret_info->n_registers = (unsigned)attributes.numRegs;
     ret_info->n_local_nbytes = (unsigned)attributes.localSizeBytes;
-    ret_info->n_shared_nbytes = (unsigned)row->shared_nbytes;
-    ret_info->n_scratch_nbytes = row->scratch_nbytes;
+    ret_info->n_shared_nbytes = (unsigned)(row->shared_nbytes * row->n_chunks / row->n_warps);
+    ret_info->n_scratch_nbytes = row->scratch_nbytes * row->n_chunks / row->n_warps;
     ret_info->n_warps_per_sm = row->blocks_per_sm * row->n_warps;
     return 0;
 }

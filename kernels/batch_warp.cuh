@@ -92,6 +92,21 @@ WHARF_DEVICE void run_batch_warp(typename Codec::shared &s, const wharf_device_b
     }
 }
 
+/* For all warps of block number `block` of n_blocks, each of which takes one chunk after the other;
+ * warp is the warp's number in its block. */
+template <typename Codec>
+WHARF_DEVICE void run_batch_block(typename Codec::shared &s, const wharf_device_batch &batch,
+                                  batch_control *control, uint32_t block, uint32_t n_blocks,
+                                  unsigned warp, uint8_t *scratch)
+{
+    if (warp != 0) {
+        Codec::help(s, warp);
+        return;
+    }
+    run_batch_warp<Codec>(s, batch, control, block, n_blocks, scratch);
+    Codec::end(s);
+}
+
 } // namespace wharf
 
 #endif

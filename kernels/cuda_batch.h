@@ -43,6 +43,13 @@ void wharf_cuda_decoder_free(struct wharf_cuda_decoder *decoder);
 int wharf_cuda_decode_batch(struct wharf_cuda_decoder *decoder,
                             const struct wharf_device_batch *batch, struct CUstream_st *stream);
 
+/*
+ * What to give as a batch's codec for n_chunks chunks of `codec` so that they are decoded soonest:
+ * WHARF_DEVICE_BLOCK | codec for few of a codec that has such a kernel, or else `codec`.
+ */
+uint32_t wharf_cuda_choose_kernel(const struct wharf_cuda_decoder *decoder, uint32_t codec,
+                                  size_t n_chunks);
+
 /* What a codec's kernel takes; for reports. */
 struct wharf_cuda_kernel_info {
     unsigned n_registers;     /* a thread */

@@ -14,6 +14,21 @@
  *   WHARF_DEVICE verdict name_decode(name_shared &s, const chunk_job &job)
  *                                 collective.  Decodes one chunk; all lanes return the same.
  *
+ * A codec may have a decoder for few chunks as well, kernels/name/name_block.cuh, in which all
+ * warps of a block decode one chunk together:
+ *
+ *   struct name_block_shared      its shared memory, one for a block
+ *   constexpr unsigned NAME_BLOCK_WARPS
+ *   WHARF_DEVICE verdict name_block_decode(name_block_shared &s, const chunk_job &job)
+ *                                 collective, for the block's first warp.  Its scratch is as large
+ *                                 as that of name_decode.
+ *   WHARF_DEVICE void name_block_help(name_block_shared &s, unsigned warp)
+ *                                 collective, for each other warp: does what the first one asks
+ *                                 for, in all its chunks.
+ *   WHARF_DEVICE void name_block_end(name_block_shared &s)
+ *                                 collective, for the first warp, behind its last chunk: now the
+ *                                 others return.
+ *
  * A decoder knows neither batches nor blocks nor which warp it is.  Its input is hostile: it
  * stays inside job.in, job.out, its shared memory and its scratch whatever the bytes are, with
  * bounds that it keeps in registers, and it ends after a number of steps that is linear in

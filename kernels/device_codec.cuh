@@ -49,6 +49,27 @@ WHARF_DEVICE_CODEC_LIST(X)
 WHARF_SERIAL_CODEC_LIST(X)
 #undef X
 
+/* Several warps for one chunk. */
+#define X(ID, name)                                                                                \
+    struct name##_block_codec {                                                                    \
+        using shared = name##_block_shared;                                                        \
+        static constexpr size_t SCRATCH_NBYTES = ID##_SCRATCH_NBYTES;                              \
+        static constexpr unsigned WARPS = ID##_BLOCK_WARPS;                                        \
+        static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
+        {                                                                                          \
+            if (codec != WHARF_CODEC_##ID)                                                         \
+                return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);                      \
+            return name##_block_decode(s, job);                                                    \
+        }                                                                                          \
+        static WHARF_DEVICE_MEMBER void help(shared &s, unsigned warp)                             \
+        {                                                                                          \
+            name##_block_help(s, warp);                                                            \
+        }                                                                                          \
+        static WHARF_DEVICE_MEMBER void end(shared &s) { name##_block_end(s); }                    \
+    };
+WHARF_BLOCK_CODEC_LIST(X)
+#undef X
+
 /* The input of serial decoders: WHARF_DEVICE_SERIAL, WHARF_DEVICE_SERIAL_REGISTERS. */
 using serial_ring = input_stream<512>;
 using serial_registers = input_registers;

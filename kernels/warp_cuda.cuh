@@ -75,6 +75,16 @@ WHARF_DEVICE void syncwarp(call_site = {})
     __syncwarp();
 }
 
+WHARF_DEVICE void syncblock(call_site = {})
+{
+    __syncthreads();
+}
+
+WHARF_DEVICE bool syncblock_or(bool p, call_site = {})
+{
+    return __syncthreads_or(p);
+}
+
 template <typename T>
 WHARF_DEVICE T shfl(T v, unsigned src, call_site = {})
 {

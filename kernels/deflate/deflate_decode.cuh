@@ -42,10 +42,9 @@ WHARF_DEVICE bool write_tokens(state<P> &st, uint32_t &n, bool all)
 {
     uint32_t *tokens = st.s().tokens;
     uint32_t done = 0;
-    cycle last = {0, false};
     while (n - done >= 32 || (all && done < n)) {
         uint32_t batch = n - done < 32 ? n - done : 32;
-        if (!write_batch<P>(st.out, tokens + done, batch, last))
+        if (!write_batch<P>(st.ref, st.out, tokens + done, batch))
             return false;
         done += batch;
     }
@@ -174,6 +173,7 @@ template <typename P>
 WHARF_DEVICE void begin_shared(shared<P> &s, const chunk_job &job)
 {
     store(&s.litlen.how, 0u); /* not FIXED_CODES */
+    store(&s.cycle.position, NO_WINDOW);
     store(&s.stop.at, job.stop.at);
     store(&s.stop.value, job.stop.value);
 }

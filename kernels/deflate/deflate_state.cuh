@@ -43,6 +43,8 @@ struct tuning {
     static constexpr unsigned MIN_CYCLE_MATCHES = 2;
 };
 
+constexpr uint32_t NO_WINDOW = 3u << 30; /* far behind all bits, of which there are 2^31 */
+
 /* Code lengths on their way from a block's header to its tables. */
 struct header_scratch {
     uint8_t nbits[320];
@@ -59,6 +61,13 @@ struct input_columns {
     uint32_t words[N_ROWS + 1][32];
 };
 
+/* The last eight bytes of output by their addresses: byte r is the last one whose address is r
+ * modulo 8, if `position` is where the output stands: what has just been stored is slow to load. */
+struct last_cycle {
+    uint64_t bytes;
+    uint32_t position;
+};
+
 /* Shared memory of one warp. */
 template <typename P>
 struct alignas(16) shared {
@@ -69,6 +78,7 @@ struct alignas(16) shared {
         uint32_t window[WINDOW_NWORDS];
     };
     stop_word stop;
+    last_cycle cycle;
     code_table<P::LITLEN_ROOT, 288, 288> litlen;
     code_table<P::DISTANCE_ROOT, 32, 128> distance;
     /* Symbol starts that lanes found: number i of lane l at [i][l], from where l began. */
@@ -104,8 +114,6 @@ struct state {
 
 /* Among reasons, within a decoder: the job was stopped. */
 constexpr uint32_t STOPPED = 0xffff;
-
-constexpr uint32_t NO_WINDOW = 3u << 30; /* far behind all bits, of which there are 2^31 */
 
 /* A checksum of the output that is not wanted: for crc32_sum or adler32_sum, which look at the
  * output while it is still in the cache. */

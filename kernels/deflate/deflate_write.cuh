@@ -179,26 +179,16 @@ WHARF_DEVICE void write_parts(uint8_t *out, uint32_t base, uint32_t total, const
     }
 }
 
-/*
- * The last eight bytes of output by their addresses: byte r is the last one whose address is r
- * modulo
- * 8.  Kept from one stretch to the next, since what has just been stored is slow to load.
- */
-struct cycle {
-    uint64_t bytes;
-    bool known;
-
-    /* `to` is 16 bytes or more behind the output's first, and 8 bytes from there on fit. */
-    WHARF_DEVICE_MEMBER void fetch(const uint8_t *to)
-    {
-        unsigned skew = reinterpret_cast<uintptr_t>(to) & 7;
-        const uint64_t *word = reinterpret_cast<const uint64_t *>(to - skew);
-        uint64_t low = ((uint64_t)1 << 8 * skew) - 1;
-        if (!known)
-            bytes = (load(skew ? word : word - 1) & low) | (load(word - 1) & ~low);
-        known = true;
-    }
-};
+/* One lane.  The last eight bytes of output by their addresses: byte r is the last one whose
+ * address is r modulo 8.  `to` is 16 bytes or more behind the output's first, and 8 bytes from
+ * there on fit. */
+WHARF_DEVICE uint64_t load_cycle(const uint8_t *to)
+{
+    unsigned skew = reinterpret_cast<uintptr_t>(to) & 7;
+    const uint64_t *word = reinterpret_cast<const uint64_t *>(to - skew);
+    uint64_t low = ((uint64_t)1 << 8 * skew) - 1;
+    return (load(skew ? word : word - 1) & low) | (load(word - 1) & ~low);
+}
 constexpr uint32_t MIN_CYCLE_POSITION = 16;
 
 /*
@@ -210,9 +200,11 @@ constexpr uint32_t MIN_CYCLE_POSITION = 16;
  * token that begins in it or before.  A scan gives the state after each token, and a search which
  * token that is for each word.
  */
-WHARF_DEVICE void write_cycle(uint8_t *out, uint32_t at, const batch_token &token, uint32_t total,
-                              cycle &last)
+template <typename P>
+WHARF_DEVICE_NOINLINE void write_cycle(shared_ref<shared<P>> ref, uint8_t *out, uint32_t at,
+                                       batch_token token, uint32_t total)
 {
+    last_cycle &last = ref.get().cycle;
     uint8_t *to = out + at;
     uint32_t skew = reinterpret_cast<uintptr_t>(to) & 7;
     uint64_t *words = reinterpret_cast<uint64_t *>(to - skew);
@@ -227,8 +219,9 @@ WHARF_DEVICE void write_cycle(uint8_t *out, uint32_t at, const batch_token &toke
         state |= below & ~mask;
         mask |= below_mask;
     }
-    last.fetch(to);
-    state |= last.bytes & ~mask;
+    /* What has just been stored is slow to load. */
+    uint64_t before = load(&last.position) == at ? load(&last.bytes) : load_cycle(to);
+    state |= before & ~mask;
     uint32_t begins = token.length ? place >> 3 : 0xffffffffu;
     uint32_t end = skew + total;
     WHARF_NO_UNROLL
@@ -243,10 +236,15 @@ WHARF_DEVICE void write_cycle(uint8_t *out, uint32_t at, const batch_token &toke
         if (i < end / 8)
             store(words + i, word);
     }
-    last.bytes = shfl(state, 31);
+    uint64_t after = shfl(state, 31);
+    syncwarp(); /* all have read it */
+    if (lane_id() == 0) {
+        store(&last.bytes, after);
+        store(&last.position, at + total);
+    }
     if (lane_id() < (end & 7))
         store(reinterpret_cast<uint8_t *>(words + end / 8) + lane_id(),
-              (uint8_t)(last.bytes >> 8 * lane_id()));
+              (uint8_t)(after >> 8 * lane_id()));
     syncwarp();
 }
 
@@ -256,7 +254,8 @@ WHARF_DEVICE void write_cycle(uint8_t *out, uint32_t at, const batch_token &toke
  * Synchronises at its end.
  */
 template <typename P>
-WHARF_DEVICE bool write_batch(output_stream &out, const uint32_t *tokens, uint32_t &n, cycle &last)
+WHARF_DEVICE bool write_batch(const shared_ref<shared<P>> &ref, output_stream &out,
+                              const uint32_t *tokens, uint32_t &n)
 {
     bool mine = lane_id() < n;
     uint32_t word = mine ? load(&tokens[lane_id()]) : 0;
@@ -298,10 +297,9 @@ WHARF_DEVICE bool write_batch(output_stream &out, const uint32_t *tokens, uint32
         }
     }
     if (cycles) {
-        write_cycle(out.out, out.position, token, total, last);
+        write_cycle(ref, out.out, out.position, token, total);
     } else {
         write_parts<P>(out.out, out.position, total, token, alone);
-        last.known = false;
     }
     out.position += total;
     return true;

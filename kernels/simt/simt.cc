@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include <memory>
+
 #include <boost/context/detail/fcontext.hpp>
 
 #include "kernels/simt/sanitizer_fiber.h"
@@ -56,8 +58,15 @@ struct warp {
     /* Two, by turns: a lane that reads one may find others already writing the next. */
     meeting meetings[2];
 
-    routine_fn *routine;
+    routine_fn *routine; /* or */
+    block_routine_fn *block_routine;
     void *shared, *argument;
+
+    /* Of a block: which warp this is, what it wants to know of all, and what that came to; where it
+     * waits, if it does. */
+    unsigned number;
+    bool block_given, block_any;
+    bool waits;
 
     char *shared_arena;
     size_t shared_arena_nbytes;
@@ -164,7 +173,10 @@ WHARF_NO_ASAN void switch_to_lane(warp &w, unsigned from, unsigned to)
     /* The first lane comes straight from the thread's own stack, and learns its bounds. */
     take_over(t, own, id == w.order[0] ? &w.home.notes : nullptr);
     for (;;) {
-        w.routine(w.shared, w.argument);
+        if (w.block_routine)
+            w.block_routine(w.shared, w.number, w.argument);
+        else
+            w.routine(w.shared, w.argument);
         meet("return", call_site(nullptr, 0), 0);
         /* All have come to the end.  Each waits here for its next routine, the last goes home. */
         if (++w.n_arrived < LANES)
@@ -304,26 +316,134 @@ void not_uniform(call_site at, uint64_t first, uint64_t own)
     abort();
 }
 
-uint64_t run_warp(const options &opt, routine_fn *routine, void *argument, size_t shared_nbytes)
+namespace
+{
+
+/* Ready to run from the start. */
+void begin(warp &w, const options &opt, void *shared, void *argument)
+{
+    w.order_kind = opt.order;
+    w.random = (opt.seed ^ 0x5851f42d4c957f2du) | 1;
+    w.shared = shared;
+    w.argument = argument;
+    w.n_steps = 0;
+    start_order(w);
+}
+
+/* Runs the warp until all its lanes are at a syncblock() or at the end. */
+void go_on(warp &w)
+{
+    self = &w;
+    w.waits = false;
+    w.n_arrived = 0;
+    w.current = w.order[0];
+    switch_to(w.home, w.lanes[w.current]);
+}
+
+uint64_t next_run()
 {
     static thread_local uint64_t n_runs;
+    return n_runs++;
+}
+
+/* The thread's warps for blocks, made when they are first wanted. */
+warp &block_warp(unsigned number)
+{
+    static thread_local std::unique_ptr<warp> warps[MAX_BLOCK_WARPS];
+    if (!warps[number])
+        warps[number] = std::make_unique<warp>();
+    return *warps[number];
+}
+
+/* The warps that have met go on with what their votes came to; false: they have all ended. */
+bool pass_block(unsigned n_warps)
+{
+    const warp &first = block_warp(0);
+    bool any = false;
+    for (unsigned i = 0; i < n_warps; i++) {
+        const warp &w = block_warp(i);
+        if (w.waits != first.waits ||
+            (w.waits && (w.at.line != first.at.line || strcmp(w.at.file, first.at.file) != 0))) {
+            const warp *named = w.waits ? &w : &first;
+            fprintf(stderr, "simt: the block has come apart: of warps 0 and %u %s waits at %s:%d\n",
+                    i, w.waits && first.waits ? "one" : "one alone", named->at.file,
+                    named->at.line);
+            abort();
+        }
+        any |= w.block_given;
+    }
+    for (unsigned i = 0; i < n_warps; i++)
+        block_warp(i).block_any = any;
+    return first.waits;
+}
+
+} // namespace
+
+uint64_t run_warp(const options &opt, routine_fn *routine, void *argument, size_t shared_nbytes)
+{
     warp &w = this_threads_warp();
     if (w.running)
         fail("run_warp was called from inside a warp");
     w.running = true;
-    w.order_kind = opt.order;
-    w.random = (opt.seed ^ 0x5851f42d4c957f2du) | 1;
     w.routine = routine;
-    w.argument = argument;
-    w.shared = lay_out_shared(w, shared_nbytes, opt.seed + n_runs++);
-    w.n_arrived = 0;
-    w.n_steps = 0;
-    start_order(w);
+    begin(w, opt, lay_out_shared(w, shared_nbytes, opt.seed + next_run()), argument);
     fiber_home(w.home.notes);
-    w.current = w.order[0];
-    switch_to(w.home, w.lanes[w.current]);
+    go_on(w);
     w.running = false;
     return w.n_steps;
+}
+
+WHARF_NO_ASAN bool meet_block(call_site at, bool p)
+{
+    warp &w = *self;
+    unsigned id = w.current;
+    const meeting &m = meet("syncblock", at, p);
+    if (id == w.order[0]) {
+        w.block_given = false;
+        for (uint64_t given : m.given)
+            w.block_given |= given != 0;
+    }
+    w.at = at;
+    w.waits = true;
+    /* All have come.  Each waits here for the other warps, the last goes home. */
+    if (++w.n_arrived < LANES)
+        switch_to_lane(w, id, w.order[w.n_arrived]);
+    else
+        switch_to(w.lanes[id], w.home);
+    /* The lanes before in this round have gone on to their next meeting. */
+    return w.block_any;
+}
+
+uint64_t run_block(const options &opt, unsigned n_warps, block_routine_fn *routine, void *argument,
+                   size_t shared_nbytes)
+{
+    if (n_warps == 0 || n_warps > MAX_BLOCK_WARPS)
+        fail("run_block was called for none or too many warps");
+    if (block_warp(0).running)
+        fail("run_block was called from inside a block");
+    void *shared = lay_out_shared(block_warp(0), shared_nbytes, opt.seed + next_run());
+    for (unsigned i = 0; i < n_warps; i++) {
+        warp &w = block_warp(i);
+        w.running = true;
+        w.block_routine = routine;
+        w.number = i;
+        begin(w, opt, shared, argument);
+        fiber_home(w.home.notes);
+    }
+    uint64_t random = opt.seed;
+    do {
+        /* Any rotation, forwards or backwards. */
+        uint64_t r = next_random(random |= 1);
+        unsigned from = opt.order == lane_order::random ? (unsigned)(r >> 32) % n_warps : 0;
+        bool back = opt.order == lane_order::random ? r >> 63 : opt.order == lane_order::descending;
+        for (unsigned k = 0; k < n_warps; k++) {
+            unsigned i = (from + k) % n_warps;
+            go_on(block_warp(back ? n_warps - 1 - i : i));
+        }
+    } while (pass_block(n_warps));
+    for (unsigned i = 0; i < n_warps; i++)
+        block_warp(i).running = false;
+    return block_warp(0).n_steps;
 }
 
 } // namespace simt

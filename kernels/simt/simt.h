@@ -56,6 +56,27 @@ inline uint64_t run_warp(const options &opt, const F &f)
     return run_warp(opt, call, const_cast<F *>(&f), sizeof(Shared));
 }
 
+/*
+ * Runs routine(shared, warp, argument) as a block of n_warps warps, up to MAX_BLOCK_WARPS, that
+ * share memory and meet at syncblock().  Between two of these the warps run one after the other, in
+ * an order of the same kind as the lanes': so a syncblock() that is not there gives a wrong answer
+ * in one of the orders.  Warps that end while others wait at one, or wait at different ones, end
+ * the program.  Returns how many collectives the first warp met in.
+ */
+constexpr unsigned MAX_BLOCK_WARPS = 16;
+using block_routine_fn = void(void *shared, unsigned warp, void *argument);
+uint64_t run_block(const options &opt, unsigned n_warps, block_routine_fn *routine, void *argument,
+                   size_t shared_nbytes);
+
+template <typename Shared, typename F>
+inline uint64_t run_block(const options &opt, unsigned n_warps, const F &f)
+{
+    block_routine_fn *call = [](void *shared, unsigned warp, void *argument) {
+        (*static_cast<const F *>(argument))(*static_cast<Shared *>(shared), warp);
+    };
+    return run_block(opt, n_warps, call, const_cast<F *>(&f), sizeof(Shared));
+}
+
 /* ---- what warp_simt.h is made of; for no one else ------------------------------------------ */
 
 /* As a default argument ({}), the place of the call. */
@@ -75,6 +96,9 @@ struct meeting {
     bool worked_out;
 };
 meeting &meet(const char *what, call_site at, uint64_t given);
+
+/* syncblock() and syncblock_or(). */
+bool meet_block(call_site at, bool p);
 
 unsigned current_lane();
 uint64_t steps_so_far();

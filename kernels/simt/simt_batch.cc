@@ -41,6 +41,23 @@ int run(const wharf_device_batch &batch, const simt::options &options, uint64_t 
     return 0;
 }
 
+template <typename Codec>
+int run_blocks(const wharf_device_batch &batch, const simt::options &options, uint64_t *ret_n_steps)
+{
+    uint8_t *scratch = new_scratch(Codec::SCRATCH_NBYTES, options.seed);
+    if (!scratch)
+        return -ENOMEM;
+    batch_control control = {0, 0};
+    uint64_t n_steps = simt::run_block<typename Codec::shared>(
+        options, Codec::WARPS, [&](typename Codec::shared &s, unsigned warp) {
+            run_batch_block<Codec>(s, batch, &control, 0, 1, warp, scratch);
+        });
+    free(scratch);
+    if (ret_n_steps)
+        *ret_n_steps = n_steps;
+    return 0;
+}
+
 } // namespace
 } // namespace wharf
 
@@ -54,6 +71,9 @@ int wharf_simt_can_decode(uint32_t codec)
     case WHARF_DEVICE_SERIAL | WHARF_CODEC_##ID:                                                   \
     case WHARF_DEVICE_SERIAL_REGISTERS | WHARF_CODEC_##ID:
         WHARF_SERIAL_CODEC_LIST(X)
+#undef X
+#define X(ID, name) case WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID:
+        WHARF_BLOCK_CODEC_LIST(X)
 #undef X
         return 1;
     default:
@@ -89,6 +109,11 @@ int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_s
         return wharf::run<wharf::name##_serial_codec<wharf::serial_registers>>(*batch, options,    \
                                                                                ret_n_steps);
         WHARF_SERIAL_CODEC_LIST(X)
+#undef X
+#define X(ID, name)                                                                                \
+    case WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID:                                                    \
+        return wharf::run_blocks<wharf::name##_block_codec>(*batch, options, ret_n_steps);
+        WHARF_BLOCK_CODEC_LIST(X)
 #undef X
     case WHARF_DEVICE_ANY_CODEC:
         return wharf::run<wharf::any_codec>(*batch, options, ret_n_steps);

@@ -20,9 +20,10 @@ enum wharf_simt_order {
 };
 
 /*
- * Decodes all chunks of a batch, one after the other as one warp, and fills the outcomes.  seed is
+ * Decodes all chunks of a batch, one after the other as one warp (with WHARF_DEVICE_BLOCK, as the
+ * warps of one block), and fills the outcomes.  seed is
  * that of the random order and of what shared memory and scratch hold at the start.
- * ret_n_steps, if not NULL: how many collectives the warp met in.
+ * ret_n_steps, if not NULL: how many collectives the (first) warp met in.
  * Returns 0, -ENOMEM, or -EINVAL for a batch.codec or an order that there is not; then nothing was
  * touched.  Ends the program with a message when device code breaks the rules of warp.cuh.
  * Any number of threads may call it at once.
@@ -34,7 +35,8 @@ int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_s
 uint32_t wharf_simt_step_budget(uint32_t in_nbytes, uint32_t out_avail);
 
 /* Whether there is a device decoder for codec number `codec`, or a serial one for it and
- * WHARF_DEVICE_SERIAL or WHARF_DEVICE_SERIAL_REGISTERS. */
+ * WHARF_DEVICE_SERIAL or WHARF_DEVICE_SERIAL_REGISTERS, or one of a block's warps together for it
+ * and WHARF_DEVICE_BLOCK. */
 int wharf_simt_can_decode(uint32_t codec);
 
 #ifdef __cplusplus

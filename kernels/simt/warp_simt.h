@@ -50,6 +50,16 @@ inline void syncwarp(call_site at = {})
     simt::meet("syncwarp", at, 0);
 }
 
+inline void syncblock(call_site at = {})
+{
+    simt::meet_block(at, false);
+}
+
+inline bool syncblock_or(bool p, call_site at = {})
+{
+    return simt::meet_block(at, p);
+}
+
 template <typename T>
 inline T shfl(T v, unsigned src, call_site at = {})
 {

@@ -10,6 +10,8 @@
  *     --any-codec       the kernel that has all decoders
  *     --serial, --serial-registers    the kernel that decodes one symbol a step, as CODAG does,
  * with input through shared memory or through registers; of codecs that have one
+ *     --block, --warp   the kernel in which a block's warps decode a chunk together, or that of a
+ * warp for each chunk; without these the better one for the number of chunks
  *
  * FILE is cut into chunks of CHUNK bytes (what is left over at the end is not used, unless it is
  * all there is), which are repeated until there are enough; each copy has its own memory.  Deflate,
@@ -39,7 +41,8 @@ struct bench {
     const struct gpu_device_ops *device;
     const char *data_name;
     bool any_codec;
-    uint32_t serial; /* WHARF_DEVICE_SERIAL, _REGISTERS or 0 */
+    bool choose;     /* the kernel by the number of chunks */
+    uint32_t serial; /* WHARF_DEVICE_SERIAL, _REGISTERS, WHARF_DEVICE_BLOCK or 0 */
     unsigned n_runs;
     bool wrong;
 };
@@ -148,23 +151,36 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static uint32_t batch_codec(const struct bench *bench, const struct gpu_source *source)
+static uint32_t batch_codec(const struct bench *bench, const struct gpu_source *source,
+                            size_t n_chunks)
 {
-    return bench->any_codec ? WHARF_DEVICE_ANY_CODEC : bench->serial | source->codec_number;
+    uint32_t codec = source->codec_number;
+    if (bench->any_codec)
+        return WHARF_DEVICE_ANY_CODEC;
+    return bench->choose ? bench->device->choose_kernel(codec, n_chunks) : bench->serial | codec;
 }
 
-static const char *kernel_name(const struct bench *bench)
+static const char *kernel_name(uint32_t batch_codec)
 {
-    return bench->any_codec                                 ? "any codec"
-           : bench->serial == WHARF_DEVICE_SERIAL           ? "serial"
-           : bench->serial == WHARF_DEVICE_SERIAL_REGISTERS ? "serial, registers"
-                                                            : "own";
+    if (batch_codec == WHARF_DEVICE_ANY_CODEC)
+        return "any codec";
+    switch (batch_codec & WHARF_DEVICE_SERIAL_REGISTERS) {
+    case WHARF_DEVICE_SERIAL:
+        return "serial";
+    case WHARF_DEVICE_SERIAL_REGISTERS:
+        return "serial, registers";
+    case WHARF_DEVICE_BLOCK:
+        return "block";
+    default:
+        return "own";
+    }
 }
 
 static void print_row(const struct bench *bench, const char *mode, const struct gpu_source *source,
                       const struct measurement *m, size_t n_wrong)
 {
     size_t out_nbytes = m->n_chunks * gpu_chunk_nbytes(source);
+    uint32_t codec = batch_codec(bench, source, m->n_chunks);
     double mb = (double)out_nbytes / 1e6;
     const float *ms = m->ms;
     printf("{\"peer\":\"wharf\",\"mode\":\"%s\",\"codec\":\"%s\",\"data\":\"%s\",\"chunk\":%zu,"
@@ -174,8 +190,7 @@ static void print_row(const struct bench *bench, const char *mode, const struct 
            mode, source->codec->name, bench->data_name, source->chunk_nbytes, m->n_chunks,
            out_nbytes, (double)out_nbytes / (double)m->in_nbytes, mb / ms[bench->n_runs / 2],
            mb / ms[bench->n_runs - 1], mb / ms[0], ms[bench->n_runs / 2] * 1e3, bench->n_runs,
-           n_wrong, bench->device->name(), kernel_name(bench),
-           bench->device->kernel_facts(batch_codec(bench, source)));
+           n_wrong, bench->device->name(), kernel_name(codec), bench->device->kernel_facts(codec));
     fflush(stdout);
 }
 
@@ -189,7 +204,7 @@ static void measure(struct bench *bench, const char *mode, const struct gpu_sour
         .chunks = m.d_chunks,
         .outcomes = m.d_outcomes,
         .n_chunks = (uint32_t)n_chunks,
-        .codec = batch_codec(bench, source),
+        .codec = batch_codec(bench, source, n_chunks),
     };
     for (unsigned i = 0; i < WARM_UP_RUNS; i++)
         bench->device->decode(&batch);
@@ -221,7 +236,7 @@ static void sweep(struct bench *bench, struct gpu_source *source, size_t file_nb
 static int usage(void)
 {
     fprintf(stderr, "usage: wharf_gpu_bench [--engine cuda|simt] "
-                    "[--any-codec | --serial | --serial-registers]\n"
+                    "[--any-codec | --serial | --serial-registers | --block | --warp]\n"
                     "           speed CODEC[:TYPE] FILE CHUNK TOTAL [RUNS]\n"
                     "         | few   CODEC FILE CHUNK N [RUNS]\n"
                     "         | sweep CODEC FILE [RUNS]\n");
@@ -259,7 +274,7 @@ static void choose_codec(struct gpu_source *source, const char *argument)
 
 int main(int argc, char **argv)
 {
-    struct bench bench = {.device = &gpu_device_cuda, .n_runs = 10};
+    struct bench bench = {.device = &gpu_device_cuda, .choose = true, .n_runs = 10};
     struct gpu_source source = {0};
     size_t file_nbytes;
 
@@ -269,8 +284,15 @@ int main(int argc, char **argv)
             bench.any_codec = true;
         } else if (strcmp(argv[1], "--serial") == 0) {
             bench.serial = WHARF_DEVICE_SERIAL;
+            bench.choose = false;
         } else if (strcmp(argv[1], "--serial-registers") == 0) {
             bench.serial = WHARF_DEVICE_SERIAL_REGISTERS;
+            bench.choose = false;
+        } else if (strcmp(argv[1], "--block") == 0) {
+            bench.serial = WHARF_DEVICE_BLOCK;
+            bench.choose = false;
+        } else if (strcmp(argv[1], "--warp") == 0) {
+            bench.choose = false;
         } else if (argc > 2 && strcmp(argv[1], "--engine") == 0) {
             bench.device = strcmp(argv[2], "simt") == 0 ? &gpu_device_simt : &gpu_device_cuda;
             n = 2;
@@ -293,7 +315,7 @@ int main(int argc, char **argv)
     if (bench.any_codec && bench.serial)
         return usage();
     if (!wharf_simt_can_decode(bench.serial | source.codec_number))
-        die(argv[2], bench.serial ? "has no serial kernel" : "has no device decoder");
+        die(argv[2], bench.serial ? "has no such kernel" : "has no device decoder");
     uint8_t *file = test_file_read(argv[3], &file_nbytes);
     if (!file || file_nbytes == 0)
         die(argv[3], file ? "is empty" : strerror(errno));

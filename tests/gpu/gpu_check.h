@@ -31,7 +31,8 @@ struct gpu_check_options {
     bool own_memory;
     /* Runs the kernel that has all decoders instead of the codec's own. */
     bool any_codec;
-    /* WHARF_DEVICE_SERIAL or _REGISTERS: runs the codec's serial kernel; or 0. */
+    /* WHARF_DEVICE_SERIAL, _REGISTERS or WHARF_DEVICE_BLOCK: runs that kernel of the codec; or 0.
+     */
     uint32_t serial;
     /* A folder for the inputs of jobs that fail, or NULL. */
     const char *save_folder;

@@ -33,6 +33,8 @@ struct gpu_device_ops {
     void (*set)(void *to, int byte, size_t nbytes);
     /* Decodes and waits.  Returns the milliseconds on the device. */
     float (*decode)(const struct wharf_device_batch *batch);
+    /* The kernel for n_chunks chunks of a codec, as a batch names it. */
+    uint32_t (*choose_kernel)(uint32_t codec, size_t n_chunks);
     /* One line of JSON members about a codec's kernel, "" where there are none. */
     const char *(*kernel_facts)(uint32_t codec);
 };

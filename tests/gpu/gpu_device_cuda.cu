@@ -150,6 +150,11 @@ static float cuda_decode(const struct wharf_device_batch *batch)
     return ms;
 }
 
+static uint32_t cuda_choose_kernel(uint32_t codec, size_t n_chunks)
+{
+    return wharf_cuda_choose_kernel(gpu.decoder, codec, n_chunks);
+}
+
 static const char *cuda_kernel_facts(uint32_t codec)
 {
     static char facts[200];
@@ -164,7 +169,7 @@ static const char *cuda_kernel_facts(uint32_t codec)
 }
 
 const struct gpu_device_ops gpu_device_cuda = {
-    "cuda",    cuda_open,       cuda_close,        cuda_name, cuda_alloc,
-    cuda_free, cuda_host_alloc, cuda_host_free,    cuda_copy, cuda_copy,
-    cuda_set,  cuda_decode,     cuda_kernel_facts,
+    "cuda",    cuda_open,       cuda_close,         cuda_name,         cuda_alloc,
+    cuda_free, cuda_host_alloc, cuda_host_free,     cuda_copy,         cuda_copy,
+    cuda_set,  cuda_decode,     cuda_choose_kernel, cuda_kernel_facts,
 };

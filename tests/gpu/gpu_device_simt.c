@@ -56,6 +56,12 @@ static float simt_decode(const struct wharf_device_batch *batch)
     return (float)(now_ms() - start);
 }
 
+static uint32_t simt_choose_kernel(uint32_t codec, size_t n_chunks)
+{
+    (void)n_chunks;
+    return codec;
+}
+
 static const char *simt_kernel_facts(uint32_t codec)
 {
     (void)codec;
@@ -75,5 +81,6 @@ const struct gpu_device_ops gpu_device_simt = {
     .read = simt_copy,
     .set = simt_set,
     .decode = simt_decode,
+    .choose_kernel = simt_choose_kernel,
     .kernel_facts = simt_kernel_facts,
 };

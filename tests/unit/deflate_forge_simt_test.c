@@ -18,7 +18,9 @@ static const uint32_t kernels[] = {
     WHARF_CODEC_DEFLATE,
     WHARF_DEVICE_SERIAL | WHARF_CODEC_DEFLATE,
     WHARF_DEVICE_SERIAL_REGISTERS | WHARF_CODEC_DEFLATE,
+    WHARF_DEVICE_BLOCK | WHARF_CODEC_DEFLATE,
 };
+enum { N_KERNELS = sizeof(kernels) / sizeof(kernels[0]) };
 
 static void compare(const uint8_t *in, size_t in_nbytes, size_t out_avail, uint64_t number,
                     struct wharf_outcome *ret_want)
@@ -35,7 +37,7 @@ static void compare(const uint8_t *in, size_t in_nbytes, size_t out_avail, uint6
                                        .out = out.data,
                                        .out_avail = out_avail,
                                        .codec = WHARF_CODEC_DEFLATE};
-    struct wharf_device_batch batch = {&chunk, &got, 1, kernels[number / 3 % 4]};
+    struct wharf_device_batch batch = {&chunk, &got, 1, kernels[number / 3 % N_KERNELS]};
     cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)(number % 3), number, NULL),
                  0);
     cr_assert(got.result == want.result && got.reason == want.reason &&

@@ -95,13 +95,14 @@ enum { N_FILLS = sizeof(fills) / sizeof(fills[0]) };
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* As in a batch: codecs, and the two serial decoders. */
+/* As in a batch: codecs, the two serial decoders, and that of a block's warps together. */
 static const uint32_t kernels[] = {
     WHARF_CODEC_DEFLATE,
     WHARF_CODEC_ZLIB,
     WHARF_CODEC_GZIP,
     WHARF_DEVICE_SERIAL | WHARF_CODEC_DEFLATE,
     WHARF_DEVICE_SERIAL_REGISTERS | WHARF_CODEC_DEFLATE,
+    WHARF_DEVICE_BLOCK | WHARF_CODEC_DEFLATE,
 };
 enum { N_KERNELS = sizeof(kernels) / sizeof(kernels[0]) };
 
@@ -258,8 +259,8 @@ Test(deflate_simt, judges_every_output_capacity_alike)
 {
     struct test_random random = {5};
 
-    for (unsigned k = 0; k < 2 * N_FILLS; k++) {
-        uint32_t kernel = kernels[k < N_FILLS ? 0 : 3 + k % 2];
+    for (unsigned k = 0; k < 2 * N_FILLS + 1; k++) {
+        uint32_t kernel = kernels[k < N_FILLS ? 0 : 3 + k % 3];
         fills[k % N_FILLS](&random, data, 4000);
         size_t n = pack(kernel, 9, 0, 9, 0, data, 4000, packed, sizeof(packed));
         for (size_t avail = 0; avail <= 4000; avail += 1 + test_random_below(&random, 40))
@@ -272,7 +273,7 @@ Test(deflate_simt, judges_flipped_bits_alike)
     struct test_random random = {6};
     unsigned n_bad = 0;
 
-    for (unsigned i = 0; i < 1500; i++) {
+    for (unsigned i = 0; i < 1800; i++) {
         uint32_t kernel = kernels[i % N_KERNELS];
         size_t nbytes = 500 + test_random_below(&random, 8000);
         fills[i / N_KERNELS % N_FILLS](&random, data, nbytes);
@@ -301,7 +302,7 @@ Test(deflate_simt, judges_noise_alike)
         test_random_fill(&random, packed, n);
         if (n)
             packed[0] = (uint8_t)((packed[0] & ~7u) | (i % 3 == 0 ? 3 : i % 3 == 1 ? 5 : i & 7));
-        uint32_t kernel = kernels[i % 4 ? 0 : 3 + i / 4 % 2];
+        uint32_t kernel = kernels[i % 4 ? 0 : 3 + i / 4 % 3];
         compare(kernel, packed, n, test_random_below(&random, 3000), (int)(i % 3), "noise", i);
     }
 }

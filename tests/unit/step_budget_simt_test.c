@@ -188,6 +188,8 @@ Test(step_budget_simt, half_of_it_is_enough_for_what_asks_for_the_most)
         check_margin(WHARF_CODEC_DEFLATE, forge.data, nbytes, forge.out_nbytes, "blocks", k);
         check_margin(WHARF_DEVICE_SERIAL | WHARF_CODEC_DEFLATE, forge.data, nbytes,
                      forge.out_nbytes, "serial", k);
+        check_margin(WHARF_DEVICE_BLOCK | WHARF_CODEC_DEFLATE, forge.data, nbytes, forge.out_nbytes,
+                     "block", k);
         /* The careful path once more over the last region, or over what is cut off. */
         if (forge.out_nbytes)
             check_margin(WHARF_CODEC_DEFLATE, forge.data, nbytes, forge.out_nbytes - 1, "full", k);

@@ -138,6 +138,70 @@ Test(warp, wide_loads_and_stores_move_16_bytes)
 }
 
 /* One order alone hides a missing syncwarp(); the layer exists to show it. */
+/* Runs f(words, warp) as blocks of 1 to 5 warps in every order; f gets the number of warps too. */
+template <typename F>
+static void in_all_blocks(const F &f)
+{
+    for (simt::lane_order order : ORDERS)
+        for (unsigned n_warps = 1; n_warps <= 5; n_warps++)
+            simt::run_block<words>({order, n_warps}, n_warps,
+                                   [&](words &s, unsigned warp) { f(s, warp, n_warps); });
+}
+
+Test(warp, memory_is_shared_by_a_block_after_syncblock)
+{
+    in_all_blocks([](words &s, unsigned warp, unsigned n_warps) {
+        for (unsigned round = 0; round < 4; round++) {
+            if (lane_id() == warp)
+                store(&s.w[warp], 10 * round + warp);
+            syncblock();
+            uint32_t sum = reduce_add(lane_id() < n_warps ? load(&s.w[lane_id()]) : 0);
+            expect_eq(sum, 10 * round * n_warps + n_warps * (n_warps - 1) / 2);
+            syncblock();
+        }
+    });
+}
+
+Test(warp, syncblock_or_holds_what_any_lane_of_the_block_says)
+{
+    in_all_blocks([](words &, unsigned warp, unsigned n_warps) {
+        expect_eq(syncblock_or(false), 0);
+        expect_eq(syncblock_or(warp + 1 == n_warps && lane_id() == 17), 1);
+        expect_eq(syncblock_or(lane_id() == 32), 0);
+        expect_eq(syncblock_or(warp == 0), 1);
+    });
+}
+
+Test(warp, missing_syncblock_shows_in_some_order)
+{
+    bool wrong = false;
+    for (simt::lane_order order : ORDERS)
+        simt::run_block<words>({order, 1}, 2, [&](words &s, unsigned warp) {
+            store(&s.w[32 * warp + lane_id()], warp);
+            wrong |= load(&s.w[32 * (1 - warp) + lane_id()]) != 1 - warp;
+            syncblock();
+        });
+    cr_assert(wrong);
+}
+
+Test(warp, warp_that_leaves_its_block_early_stops_the_program, .signal = SIGABRT)
+{
+    simt::run_block<words>({}, 3, [](words &, unsigned warp) {
+        if (warp != 1)
+            syncblock();
+    });
+}
+
+Test(warp, warps_at_different_syncblocks_stop_the_program, .signal = SIGABRT)
+{
+    simt::run_block<words>({}, 2, [](words &, unsigned warp) {
+        if (warp == 0)
+            syncblock();
+        else
+            syncblock();
+    });
+}
+
 Test(warp, missing_syncwarp_shows_in_some_order)
 {
     int wrong = 0;

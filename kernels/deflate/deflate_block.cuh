@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deflate_block.cuh: one stream on all warps of a block.  The first warp runs the decoder as it is
+ * for one warp, and calls the others for the bodies of coded blocks.  What is odd there ends in the
+ * first warp's own path, which goes through the body again from its beginning and alone judges.
+ */
+#ifndef WHARF_KERNELS_DEFLATE_DEFLATE_BLOCK_CUH
+#define WHARF_KERNELS_DEFLATE_DEFLATE_BLOCK_CUH
+
+#include "kernels/deflate/deflate_block_find.cuh"
+#include "kernels/deflate/deflate_block_write.cuh"
+
+namespace wharf
+{
+namespace flate
+{
+
+/* Of all lanes of all warps alike. */
+struct body_result {
+    bool done; /* or else it is for the first warp, from the beginning */
+    uint32_t at;
+    uint32_t position;
+    uint32_t steps_left;
+};
+
+/* For all warps.  The input from the quad on in which `at` lies.  Returns the window's beginning.
+ * Does not synchronise. */
+template <typename P>
+WHARF_DEVICE uint32_t fill_window(block_shared<P> &s, const input_source &source, unsigned warp,
+                                  uint32_t at, uint32_t nbits)
+{
+    uint32_t first = at >> 7;
+    uint32_t n_quads = ((at & 127) + nbits + 128 + 127) >> 7;
+    for (uint32_t i = 32 * warp + lane_id(); i < n_quads; i += P::LANES)
+        store(reinterpret_cast<u32x4 *>(s.window) + i, source.load_quad(first + i));
+    return at & ~127u;
+}
+
+template <typename P>
+WHARF_DEVICE uint32_t choose_lane_range(uint32_t wanted, uint32_t left)
+{
+    uint32_t nbits = left / P::LANES + 1;
+    nbits = nbits < wanted ? nbits : wanted;
+    return nbits > P::MIN_RANGE_NBITS ? nbits : P::MIN_RANGE_NBITS;
+}
+
+/* As next_range(). */
+template <typename P>
+WHARF_DEVICE uint32_t next_lane_range(uint32_t n_bits, uint32_t n_symbols)
+{
+    uint32_t nbits = n_bits / (n_symbols + 1) * (P::MAX_TOKENS * 3 / 4);
+    return nbits < P::MAX_RANGE_NBITS ? nbits : P::MAX_RANGE_NBITS;
+}
+
+/*
+ * For all warps, with what the first has commanded.  Decodes a body to its end.
+ */
+template <typename P>
+WHARF_DEVICE_NOINLINE body_result decode_together(shared_ref<block_shared<P>> ref, unsigned warp)
+{
+    block_shared<P> &s = ref.get();
+    input_source source = {uniform_global(s.command.source.aligned),
+                           uniform(s.command.source.begin), uniform(s.command.source.end)};
+    uint8_t *out = uniform_global(s.command.out);
+    uint32_t out_avail = uniform(s.command.out_avail);
+    step_counter steps = {uniform(s.command.steps_left)};
+    body_result r = {false, uniform(s.command.at), uniform(s.command.position), 0};
+    uint32_t end = 8 * source.end;
+    uint32_t range = P::FIRST_RANGE_NBITS;
+    status ended = status::more;
+    while (ended == status::more) {
+        bool stop = warp == 0 && is_stopped(s.one.stop);
+        /* The readers of the last part are done. */
+        if (syncblock_or(stop) || r.at >= end || !steps.take(PART_STEPS))
+            return r;
+        uint32_t begun = r.at;
+        uint32_t nbits = choose_lane_range<P>(range, end - r.at);
+        uint32_t window = fill_window(s, source, warp, r.at, P::LANES * nbits);
+        syncblock();
+        lane_range lane;
+        uint32_t begin;
+        part_result part = find_symbols(s, warp, r.at - window, nbits, end - window, lane, begin);
+        if (part.ended == status::stop || part.nbytes > out_avail - r.position)
+            return r;
+        if (!write_part(s, warp, out, r.position, part.nbytes, lane.n_tokens, begin))
+            return r;
+        r.at = window + part.at;
+        r.position += part.nbytes;
+        ended = part.ended;
+        range = next_lane_range<P>(window + part.at - begun, part.n_tokens);
+    }
+    r.done = true;
+    r.steps_left = steps.left;
+    return r;
+}
+
+/* For all warps: where the first gives its command, and the others wait for it. */
+template <typename P>
+WHARF_DEVICE_NOINLINE void meet_for_command(shared_ref<block_shared<P>>)
+{
+    syncblock();
+}
+
+/* The first warp: a command. */
+template <typename P>
+WHARF_DEVICE void give_command(shared_ref<block_shared<P>> ref, const block_command &command)
+{
+    if (lane_id() == 0)
+        ref.get().command = command;
+    meet_for_command(ref);
+}
+
+/* collective, for the first warp.  In place of that for state. */
+template <typename P, typename Sum>
+WHARF_DEVICE uint32_t decode_body(block_state<P> &st, Sum &sum, step_counter &steps)
+{
+    give_command(st.all,
+                 {st.source, st.out.out, st.out.avail, st.at, st.out.position, steps.left, 0});
+    body_result r = decode_together(st.all, 0);
+    if (!uniform(r.done))
+        return decode_body(static_cast<state<typename P::one> &>(st), sum, steps);
+    st.at = uniform(r.at);
+    st.out.position = uniform(r.position);
+    steps.left = uniform(r.steps_left);
+    sum.update(st.out.position);
+    return WHARF_REASON_NONE;
+}
+
+/* collective, for the first warp. */
+template <typename P>
+WHARF_DEVICE void start(block_state<P> &st, block_shared<P> &s, const chunk_job &job,
+                        uint32_t in_begin, uint32_t out_begin)
+{
+    start(static_cast<state<typename P::one> &>(st), s.one, job, in_begin, out_begin);
+    st.all.init(s);
+}
+
+/* For all warps but the first: does what that commands until there is nothing more. */
+template <typename P>
+WHARF_DEVICE void help(block_shared<P> &s, unsigned warp)
+{
+    shared_ref<block_shared<P>> ref;
+    ref.init(s);
+    for (;;) {
+        meet_for_command(ref);
+        if (uniform(s.command.ended))
+            break;
+        decode_together(ref, warp);
+    }
+}
+
+/* The first warp, behind its last chunk. */
+template <typename P>
+WHARF_DEVICE void end_help(block_shared<P> &s)
+{
+    shared_ref<block_shared<P>> ref;
+    ref.init(s);
+    give_command(ref, {{}, nullptr, 0, 0, 0, 0, 1});
+}
+
+} // namespace flate
+
+using deflate_block_shared = flate::block_shared<flate::block_tuning>;
+constexpr unsigned DEFLATE_BLOCK_WARPS = flate::block_tuning::WARPS;
+
+/* collective, for the first warp. */
+WHARF_DEVICE verdict deflate_block_decode(deflate_block_shared &s, const chunk_job &job)
+{
+    return flate::decode<flate::block_state<flate::block_tuning>>(s, job);
+}
+
+/* For all other warps of the block. */
+WHARF_DEVICE void deflate_block_help(deflate_block_shared &s, unsigned warp)
+{
+    flate::help(s, warp);
+}
+
+/* collective, for the first warp: the others may end. */
+WHARF_DEVICE void deflate_block_end(deflate_block_shared &s)
+{
+    flate::end_help(s);
+}
+
+} // namespace wharf
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deflate_block_write.cuh: tokens become output, by all warps of a block, a segment at a time.
+ *
+ * Each byte of the segment has a word of 16 bits in shared memory.  Lanes first set a mark where
+ * each of their tokens begins: what it is.  Then each byte takes the last mark at or before it, and
+ * becomes a literal, a byte of the output before the segment, which is loaded, or a reference to an
+ * earlier byte of the segment.  References then are followed, all at the same time, each step
+ * making them twice as long, until all bytes are known.
+ */
+#ifndef WHARF_KERNELS_DEFLATE_BLOCK_WRITE_CUH
+#define WHARF_KERNELS_DEFLATE_BLOCK_WRITE_CUH
+
+#include "kernels/deflate/deflate_block_state.cuh"
+
+namespace wharf
+{
+namespace flate
+{
+
+/* A word of a segment: a byte that is known; or a distance - 1 (a mark), or where the byte is to be
+ * found (later); or nothing. */
+constexpr uint32_t BYTE_KNOWN = 0x8000;
+constexpr uint32_t NO_MARK = 0xffff;
+
+/* The lane's tokens that are not yet written. */
+struct token_cursor {
+    uint32_t k, n;
+    uint32_t begin; /* the next one's first byte, counted from the part's first */
+};
+
+/* The segment: bytes `done` to done + n - 1 of the part; the first is at [skew]. */
+struct segment {
+    uint8_t *to;       /* where [0] would go, a multiple of 16 */
+    uint32_t position; /* of the output, of the segment's first byte */
+    uint32_t done, n, skew;
+};
+
+/* One lane.  Marks the beginnings of its tokens that have bytes in the segment. */
+template <typename P>
+WHARF_DEVICE void mark_tokens(block_shared<P> &s, unsigned number, const segment &seg,
+                              token_cursor &c)
+{
+    uint32_t end = seg.done + seg.n;
+    while (c.k < c.n && c.begin < end) {
+        uint32_t token = load(&s.tokens[c.k][number]);
+        uint32_t behind = c.begin + token_length(token);
+        uint32_t mark = token >> 9 & (token >> 31 ? 0xff : 0x7fff);
+        mark |= token >> 16 & BYTE_KNOWN;
+        uint32_t i = seg.skew + c.begin - seg.done;
+        if (c.begin >= seg.done)
+            store(&s.bytes[i], (uint16_t)mark);
+        else
+            i = 0, store(&s.carry[0], (uint16_t)mark);
+        uint32_t last = seg.skew + (behind < end ? behind : end) - 1 - seg.done;
+        if (last / P::STRETCH_NBYTES != i / P::STRETCH_NBYTES)
+            store(&s.carry[last / P::STRETCH_NBYTES], (uint16_t)mark);
+        if (behind > end)
+            break;
+        c.begin = behind;
+        c.k++;
+    }
+}
+
+/* collective.  The marks of the lane's bytes: each that has none gets the last one before it. */
+template <typename P>
+WHARF_DEVICE void spread_marks(const block_shared<P> &s, unsigned warp,
+                               uint32_t (&word)[4 * P::LANE_NWORDS])
+{
+    const uint16_t *from = s.bytes + warp * P::STRETCH_NBYTES + 4 * lane_id();
+    uint32_t carry = load(&s.carry[warp]);
+    WHARF_UNROLL
+    for (unsigned r = 0; r < P::LANE_NWORDS; r++) {
+        uint64_t marks = load(reinterpret_cast<const uint64_t *>(from + 128 * r));
+        uint32_t mark[4], last = NO_MARK;
+        WHARF_UNROLL
+        for (unsigned k = 0; k < 4; k++) {
+            uint32_t m = (uint32_t)(marks >> 16 * k) & 0xffff;
+            last = m == NO_MARK ? last : m;
+            mark[k] = last;
+        }
+        uint32_t have = ballot(last != NO_MARK);
+        uint32_t below = have & lanemask_lt();
+        uint32_t before = shfl(last, 31 - clz(below | 1));
+        before = below ? before : carry;
+        WHARF_UNROLL
+        for (unsigned k = 0; k < 4; k++)
+            word[4 * r + k] = mark[k] == NO_MARK ? before : mark[k];
+        uint32_t final = shfl(last, 31 - clz(have | 1));
+        carry = have ? final : carry;
+    }
+}
+
+/*
+ * One lane.  Makes marks into known bytes and references.  False: a distance reaches before the
+ * stream's first byte.
+ */
+template <typename P>
+WHARF_DEVICE bool resolve_marks(const segment &seg, unsigned warp,
+                                uint32_t (&word)[4 * P::LANE_NWORDS])
+{
+    bool good = true;
+    WHARF_UNROLL
+    for (unsigned j = 0; j < 4 * P::LANE_NWORDS; j++) {
+        uint32_t i = warp * P::STRETCH_NBYTES + j / 4 * 128 + 4 * lane_id() + j % 4;
+        uint32_t source = i - 1 - word[j];
+        bool here = i - seg.skew < seg.n;
+        bool match = here && !(word[j] & BYTE_KNOWN);
+        bool near = (int32_t)source >= (int32_t)seg.skew;
+        /* Its place in the output is less than the distance. */
+        bool wrong = match && seg.position + i - seg.skew <= word[j];
+        good &= !wrong;
+        bool far = match && !near && !wrong;
+        uint32_t known = (word[j] & 0xff) | BYTE_KNOWN;
+        word[j] = match && near ? source : known;
+        if (far)
+            word[j] = load(seg.to + (int32_t)source) | BYTE_KNOWN;
+    }
+    return good;
+}
+
+/* For all warps.  Follows references until all bytes are known.  Synchronises before it reads. */
+template <typename P>
+WHARF_DEVICE void follow(block_shared<P> &s, unsigned warp, uint32_t (&word)[4 * P::LANE_NWORDS])
+{
+    uint16_t *to = s.bytes + warp * P::STRETCH_NBYTES + 4 * lane_id();
+    for (;;) {
+        WHARF_UNROLL
+        for (unsigned r = 0; r < P::LANE_NWORDS; r++) {
+            uint64_t four = 0;
+            WHARF_UNROLL
+            for (unsigned k = 0; k < 4; k++)
+                four |= (uint64_t)word[4 * r + k] << 16 * k;
+            store(reinterpret_cast<uint64_t *>(to + 128 * r), four);
+        }
+        syncblock();
+        bool unknown = false;
+        WHARF_UNROLL
+        for (unsigned j = 0; j < 4 * P::LANE_NWORDS; j++)
+            if (!(word[j] & BYTE_KNOWN)) {
+                word[j] = load(&s.bytes[word[j]]);
+                unknown |= !(word[j] & BYTE_KNOWN);
+            }
+        if (!syncblock_or(unknown))
+            return;
+    }
+}
+
+/* One lane. */
+template <typename P>
+WHARF_DEVICE void store_words(const segment &seg, unsigned warp,
+                              const uint32_t (&word)[4 * P::LANE_NWORDS])
+{
+    WHARF_UNROLL
+    for (unsigned r = 0; r < P::LANE_NWORDS; r++) {
+        uint32_t i = warp * P::STRETCH_NBYTES + 128 * r + 4 * lane_id();
+        const uint32_t *w = word + 4 * r;
+        if (i >= seg.skew && i + 4 <= seg.skew + seg.n) {
+            uint32_t lo = byte_perm(w[0], w[1], 0x0040), hi = byte_perm(w[2], w[3], 0x0040);
+            store(reinterpret_cast<uint32_t *>(seg.to + i), byte_perm(lo, hi, 0x5410));
+        } else {
+            WHARF_UNROLL
+            for (unsigned k = 0; k < 4; k++)
+                if (i + k - seg.skew < seg.n)
+                    store(seg.to + i + k, (uint8_t)w[k]);
+        }
+    }
+}
+
+/*
+ * For all warps.  Writes the tokens of a part, nbytes bytes, to out[position], where they fit; the
+ * lane's n_tokens tokens are in its column and their bytes begin with number `begin`.  False: a
+ * distance reaches before the stream's first byte; what was written is then of no use.
+ */
+template <typename P>
+WHARF_DEVICE bool write_part(block_shared<P> &s, unsigned warp, uint8_t *out, uint32_t position,
+                             uint32_t nbytes, uint32_t n_tokens, uint32_t begin)
+{
+    static_assert(P::STRETCH_NBYTES > WHARF_DEFLATE_MAX_MATCH + 16);
+    unsigned number = 32 * warp + lane_id();
+    token_cursor cursor = {0, n_tokens, begin};
+    bool good = true;
+    for (uint32_t done = 0; done < nbytes;) {
+        segment seg;
+        uint8_t *to = out + position + done;
+        seg.skew = reinterpret_cast<uintptr_t>(to) & 15;
+        seg.to = to - seg.skew;
+        seg.position = position + done;
+        seg.done = done;
+        seg.n = nbytes - done < P::SEGMENT_NBYTES - seg.skew ? nbytes - done
+                                                             : P::SEGMENT_NBYTES - seg.skew;
+        u32x4 *clear = reinterpret_cast<u32x4 *>(s.bytes);
+        WHARF_UNROLL
+        for (unsigned k = 0; k < P::LANE_NWORDS / 2; k++)
+            store(clear + k * P::LANES + number, u32x4{~0u, ~0u, ~0u, ~0u});
+        if (lane_id() == 0)
+            store(&s.carry[warp], (uint16_t)NO_MARK);
+        syncblock();
+        mark_tokens(s, number, seg, cursor);
+        syncblock();
+        uint32_t word[4 * P::LANE_NWORDS];
+        spread_marks(s, warp, word);
+        good &= resolve_marks<P>(seg, warp, word);
+        follow(s, warp, word);
+        store_words<P>(seg, warp, word);
+        done += seg.n;
+    }
+    return !syncblock_or(!good);
+}
+
+} // namespace flate
+} // namespace wharf
+
+#endif
