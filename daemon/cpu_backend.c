@@ -362,7 +362,8 @@ static unsigned take_hand(struct wharf_front *front, struct wharf_piece hand[MOS
     if (!wharf_front_next(front, most_ns(front), &hand[0]))
         return 0;
     const struct wharf_tenant *tenant = hand[0].job->session->tenant;
-    while (n < MOST_IN_HAND && hand[n - 1].kind == WHARF_PIECE_CHUNK &&
+    /* Orphans cannot be put back, and come one by one. */
+    while (n < MOST_IN_HAND && hand[n - 1].kind == WHARF_PIECE_CHUNK && front->n_orphans == 0 &&
            hand[n - 1].estimate_ns < left_ns && wharf_front_has_plenty(front)) {
         left_ns -= hand[n - 1].estimate_ns;
         const struct wharf_job *job = wharf_place_first_for_cpu(front, left_ns);

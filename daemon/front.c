@@ -50,6 +50,7 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     wharf_list_init(&front->unpublished);
     wharf_list_init(&front->events);
     wharf_list_init(&front->memories);
+    wharf_list_init(&front->orphans);
     wharf_gpu_spares_init(&front->spares);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_init(&front->sched[i], (enum wharf_pool)i, config->slice_ns);

@@ -36,6 +36,8 @@ struct wharf_front {
     int promise_fd;                /* the lock of Hello's promise, for the worker; -1: none */
     struct wharf_list memories;    /* gpu_memory.h: all that the GPU could use */
     uint32_t last_memory;
+    struct wharf_list orphans; /* pieces that a worker of the GPU left; gpu_rescue.c */
+    uint32_t n_orphans;
     struct wharf_gpu_spares spares;
     struct wharf_config config; /* as the loop thread last gave it */
     uint64_t generation;
@@ -68,6 +70,10 @@ struct wharf_front {
     uint32_t n_sleeping;
     bool nothing_fits; /* what is queued cannot be begun now */
 };
+
+/* gpu_rescue.c: a piece that a worker of the GPU left behind, for a thread of the CPU; whether
+ * there is one. */
+bool wharf_gpu_orphan_take(struct wharf_front *front, struct wharf_piece *ret_piece);
 
 /* What became of a session, for the loop thread. */
 enum wharf_session_news {

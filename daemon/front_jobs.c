@@ -128,6 +128,8 @@ bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_
 
     if (wharf_place_n_for_cpu(front) == 0)
         return false;
+    if (wharf_gpu_orphan_take(front, ret_piece))
+        return true;
     now_ns = wharf_now_ns();
     wharf_front_age_background(front, now_ns);
     struct wharf_job *job = wharf_place_first_for_cpu(front, most_ns);

@@ -21,7 +21,8 @@ uint32_t wharf_place_n_queued(const struct wharf_front *front)
 
 uint32_t wharf_place_n_for_cpu(const struct wharf_front *front)
 {
-    uint32_t n = front->sched[WHARF_POOL_CPU].n_queued + front->sched[WHARF_POOL_ANY].n_queued;
+    uint32_t n = front->n_orphans + front->sched[WHARF_POOL_CPU].n_queued +
+                 front->sched[WHARF_POOL_ANY].n_queued;
 
     return front->gpu_view.is_up ? n : n + front->sched[WHARF_POOL_GPU].n_queued;
 }

@@ -65,7 +65,8 @@ static void wait_for_work(const struct wharf_gpu_backend *backend)
 
 static bool is_idle(const struct wharf_gpu_backend *backend)
 {
-    return wharf_list_is_empty(&backend->under_way) && wharf_list_is_empty(&backend->finished);
+    return wharf_list_is_empty(&backend->under_way) && wharf_list_is_empty(&backend->finished) &&
+           backend->front->n_orphans == 0;
 }
 
 /* For as long as the kernel stays without work so does the thread: the next job then costs neither
@@ -139,7 +140,7 @@ static void serve(struct wharf_gpu_backend *backend, uint64_t *tend_at_ns)
         *tend_at_ns = can_sleep || next_ns == 0 ? 0 : now_ns + TEND_NS;
     } else if (backend->state == WHARF_GPU_PROVING) {
         wait_for_work(backend);
-    } else if (backend->state == WHARF_GPU_DYING && wharf_gpu_rescue_step(backend, false)) {
+    } else if (backend->state == WHARF_GPU_DYING && wharf_gpu_rescue_step(backend)) {
         return;
     } else if (backend->state != WHARF_GPU_UP) {
         sleep_until(backend, now_ns, *tend_at_ns);

@@ -3,8 +3,8 @@
  * gpu_rescue.c: what a worker left undone when it ended.
  *
  * Until its pidfd says that it is gone, the GPU may still write to the destinations of its items.
- * So they are decoded on the CPU at once, but aside, and put in place when it is gone; what has not
- * been decoded by then is decoded in place.
+ * So they are decoded at once, but aside, and put in place when it is gone; pieces that are not
+ * done by then the CPU's threads do.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,8 @@
  * workers that end meanwhile before all of its jobs run on the CPU. */
 #define N_ALONE 8
 #define MOST_STRIKES 3
+/* Pieces that are left to the CPU under one hold of the front lock. */
+#define MOST_ORPHANS 16
 
 /* ---- whose fault --------------------------------------------------------------------------- */
 
@@ -52,13 +54,15 @@ void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
 /* ---- what was lost ------------------------------------------------------------------------- */
 
+/* The next item that is not done, from where it was looked last: what is behind that is done. */
 static struct wharf_gpu_item *next_lost(struct wharf_gpu_backend *backend,
                                         struct wharf_gpu_piece **ret_piece, uint32_t *ret_at)
 {
-    WHARF_LIST_FOR(link, &backend->under_way)
-    {
-        struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
-        for (uint32_t i = 0; i < piece->piece.n_chunks; i++) {
+    for (; backend->rescue_at != &backend->under_way;
+         backend->rescue_at = backend->rescue_at->next) {
+        struct wharf_gpu_piece *piece =
+            WHARF_LIST_ENTRY(backend->rescue_at, struct wharf_gpu_piece, link);
+        for (uint32_t i = 0; piece->n_left > 0 && i < piece->piece.n_chunks; i++) {
             struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
             if (item->is_done)
                 continue;
@@ -70,6 +74,17 @@ static struct wharf_gpu_item *next_lost(struct wharf_gpu_backend *backend,
     return NULL;
 }
 
+void wharf_gpu_rescue_begin(struct wharf_gpu_backend *backend)
+{
+    backend->rescue_at = backend->under_way.next;
+}
+
+static void begin_anew(struct wharf_gpu_piece *piece)
+{
+    if (piece->piece.attempt == 0 && piece->piece.job->attempt < UINT8_MAX)
+        piece->piece.attempt = (uint8_t)(piece->piece.job->attempt + 1);
+}
+
 /* Pieces stay under way, though all their items are done, until the worker is gone. */
 static void set_done(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
                      struct wharf_gpu_item *item)
@@ -77,8 +92,7 @@ static void set_done(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *
     item->is_done = true;
     backend->n_items--;
     piece->n_left--;
-    if (piece->piece.attempt == 0 && piece->piece.job->attempt < UINT8_MAX)
-        piece->piece.attempt = (uint8_t)(piece->piece.job->attempt + 1);
+    begin_anew(piece);
 }
 
 /* Ends a decode when its job is stopped. */
@@ -95,19 +109,17 @@ static uint32_t ask_stopped(struct wharf_decode_poll *poll)
 static void decode(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
                    struct wharf_gpu_item *item, uint32_t at, uint8_t *aside)
 {
-    struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece->piece, at);
     struct stop_poll poll = {{ask_stopped}, piece->piece.job};
     uint64_t begun_ns = wharf_now_ns();
 
     item->aside = aside;
     item->engine = WHARF_ENGINE_CPU;
-    wharf_cpu_run_chunk(backend->front, &backend->buffer, &piece->piece, at,
-                        aside ? aside : wharf_piece_chunk_destination(&chunk), &poll.base,
+    wharf_cpu_run_chunk(backend->front, &backend->buffer, &piece->piece, at, aside, &poll.base,
                         &item->outcome);
     item->took_ns = wharf_now_ns() - begun_ns;
 }
 
-bool wharf_gpu_rescue_step(struct wharf_gpu_backend *backend, bool is_gone)
+bool wharf_gpu_rescue_step(struct wharf_gpu_backend *backend)
 {
     struct wharf_gpu_piece *piece;
     uint8_t *aside = NULL;
@@ -122,7 +134,8 @@ bool wharf_gpu_rescue_step(struct wharf_gpu_backend *backend, bool is_gone)
         item->engine = WHARF_ENGINE_AUTO;
     } else {
         /* Without memory it has to wait until the worker is gone. */
-        if (!is_gone && !(aside = malloc(item->dst_nbytes ? item->dst_nbytes : 1)))
+        aside = malloc(item->dst_nbytes ? item->dst_nbytes : 1);
+        if (!aside)
             return false;
         decode(backend, piece, item, at, aside);
     }
@@ -130,21 +143,79 @@ bool wharf_gpu_rescue_step(struct wharf_gpu_backend *backend, bool is_gone)
     return true;
 }
 
+/* All of it was done aside: it goes where it belongs. */
+static void put_in_place(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+{
+    for (uint32_t i = 0; i < piece->piece.n_chunks; i++) {
+        struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
+        struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece->piece, i);
+        if (!item->aside)
+            continue;
+        memcpy(wharf_piece_chunk_destination(&chunk), item->aside, item->outcome.out_nbytes);
+        free(item->aside);
+        item->aside = NULL;
+    }
+    wharf_gpu_items_finish(backend, piece);
+}
+
+/* The CPU's threads do it, as a whole, next of all.  Under the lock. */
+static void make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+{
+    struct wharf_front *front = backend->front;
+
+    for (uint32_t i = 0; i < piece->piece.n_chunks; i++) {
+        struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
+        backend->n_items -= !item->is_done;
+        free(item->aside);
+        *item = (struct wharf_gpu_item){.piece = NULL};
+    }
+    backend->n_warp_ns -= piece->warp_ns;
+    backend->n_nbytes -= piece->nbytes;
+    piece->n_left = 0;
+    begin_anew(piece);
+    wharf_list_remove(&piece->link);
+    wharf_list_append(&front->orphans, &piece->link);
+    front->n_orphans++;
+    front->nothing_fits = false;
+}
+
+/* What is not done goes first: others do it while this thread puts the rest in place.  Threads are
+ * called each time that the lock is given back. */
+static void make_orphans(struct wharf_gpu_backend *backend)
+{
+    struct wharf_front *front = backend->front;
+    struct wharf_list *link = backend->under_way.next;
+
+    while (link != &backend->under_way) {
+        wharf_front_enter(front);
+        for (unsigned n = 0; n < MOST_ORPHANS && link != &backend->under_way; n++) {
+            struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
+            link = link->next;
+            if (piece->n_left > 0)
+                make_orphan(backend, piece);
+        }
+        wharf_front_leave(front);
+    }
+}
+
 void wharf_gpu_rescue_publish(struct wharf_gpu_backend *backend)
 {
-    while (!wharf_list_is_empty(&backend->under_way)) {
-        struct wharf_gpu_piece *piece =
-            WHARF_LIST_FIRST(&backend->under_way, struct wharf_gpu_piece, link);
-        for (uint32_t i = 0; i < piece->piece.n_chunks; i++) {
-            struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
-            struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece->piece, i);
-            if (!item->aside)
-                continue;
-            memcpy(wharf_piece_chunk_destination(&chunk), item->aside, item->outcome.out_nbytes);
-            free(item->aside);
-            item->aside = NULL;
-        }
-        wharf_gpu_items_finish(backend, piece);
-    }
+    make_orphans(backend);
+    while (!wharf_list_is_empty(&backend->under_way))
+        put_in_place(backend, WHARF_LIST_FIRST(&backend->under_way, struct wharf_gpu_piece, link));
     backend->is_alone = false;
+}
+
+bool wharf_gpu_orphan_take(struct wharf_front *front, struct wharf_piece *ret_piece)
+{
+    struct wharf_gpu_backend *backend = (struct wharf_gpu_backend *)front->gpu;
+    struct wharf_gpu_piece *piece = WHARF_LIST_FIRST(&front->orphans, struct wharf_gpu_piece, link);
+
+    if (!piece)
+        return false;
+    *ret_piece = piece->piece;
+    wharf_list_remove(&piece->link);
+    front->n_orphans--;
+    wharf_list_append(&backend->free_pieces, &piece->link);
+    return true;
 }

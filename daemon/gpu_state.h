@@ -132,13 +132,14 @@ struct wharf_gpu_backend {
     struct wharf_gpu_item *items;   /* one for each place */
     struct wharf_gpu_piece *pieces; /* likewise */
     struct wharf_list free_pieces, under_way, finished;
-    uint32_t n_items;        /* under way */
-    uint64_t n_warp_ns;      /* of them, estimated */
-    uint64_t n_nbytes;       /* of pieces under way, sources and capacities */
-    uint64_t active_ns;      /* when an item was last handed over or came back */
-    uint32_t n_stopped;      /* jobs, as of when cancels were last looked for */
-    uint32_t n_cancel_looks; /* pieces that are still to be looked at for that */
-    bool is_alone;           /* an item of a suspect runs, and nothing beside it */
+    uint32_t n_items;             /* under way */
+    uint64_t n_warp_ns;           /* of them, estimated */
+    uint64_t n_nbytes;            /* of pieces under way, sources and capacities */
+    uint64_t active_ns;           /* when an item was last handed over or came back */
+    uint32_t n_stopped;           /* jobs, as of when cancels were last looked for */
+    uint32_t n_cancel_looks;      /* pieces that are still to be looked at for that */
+    struct wharf_list *rescue_at; /* in the list of those under way */
+    bool is_alone;                /* an item of a suspect runs, and nothing beside it */
     struct wharf_cpu_buffer buffer;
 
     struct wharf_gpu_proof proof;
@@ -221,11 +222,13 @@ static inline struct wharf_gpu_item *wharf_gpu_item_at(const struct wharf_gpu_ba
 
 /* ---- gpu_rescue.c -------------------------------------------------------------------------- */
 
-/* The worker takes no more.  Decodes one item that it left, aside as long as it is not gone.
- * Returns whether there is more to do now. */
-bool wharf_gpu_rescue_step(struct wharf_gpu_backend *backend, bool is_gone);
+/* The worker takes no more: begins to go through what it left. */
+void wharf_gpu_rescue_begin(struct wharf_gpu_backend *backend);
 
-/* It is gone: what was decoded aside goes where it belongs. */
+/* Decodes one item of that, aside.  Returns whether there is more to do now. */
+bool wharf_gpu_rescue_step(struct wharf_gpu_backend *backend);
+
+/* It is gone: what was decoded aside goes where it belongs, the rest to the CPU's threads. */
 void wharf_gpu_rescue_publish(struct wharf_gpu_backend *backend);
 
 /* Who may have done it.  Under the lock, before anything is rescued. */

@@ -176,6 +176,7 @@ static void begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)
     while (wharf_gpu_items_reap(backend, now_ns))
         ;
     backend->n_lost = backend->n_items;
+    wharf_gpu_rescue_begin(backend);
 }
 
 void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why)
@@ -218,8 +219,6 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
     if (is_suspicious(backend, status))
         wharf_gpu_rescue_blame(backend, now_ns);
     wharf_front_leave(front);
-    while (wharf_gpu_rescue_step(backend, true))
-        ;
     wharf_gpu_rescue_publish(backend);
     wharf_gpu_pins_lost(backend);
     if (is_hopeless(backend, status))

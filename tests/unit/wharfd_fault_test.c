@@ -209,3 +209,31 @@ Test(wharfd_fault, sigkill_from_outside_makes_no_suspects)
     test_front_client_deinit(&client);
     tear_down();
 }
+
+/* What a stopped worker leaves goes to the CPU's threads; none of it is overlooked. */
+Test(wharfd_fault, workers_killed_one_after_the_other_leave_nothing_undone, .timeout = 120)
+{
+    enum { N = 40, N_ROUNDS = 12 };
+    struct test_front_client client;
+
+    set_up(LONG_NS);
+    test_front_client_init(&client, 1, "uid:1", 64, MiB);
+    for (uint32_t round = 0; round < N_ROUNDS; round++) {
+        unsigned n_again = 0;
+        wait_until_up();
+        pid_t worker = test_worker_pid(getpid());
+        kill(worker, SIGSTOP);
+        for (uint32_t i = 0; i < N; i++)
+            submit(&client, i, i);
+        /* Until the worker has some: then it is not the CPU's to begin with. */
+        while (TEST_FRONT_LOCKED(test_front.gpu_view.n_in_flight) == 0)
+            usleep(100);
+        kill(worker, SIGKILL);
+        for (uint32_t i = 0; i < N; i++)
+            n_again += reap_good(&client).attempt > 0;
+        cr_assert_geq(n_again, 1);
+    }
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.n_orphans), 0);
+    test_front_client_deinit(&client);
+    tear_down();
+}
