@@ -9,6 +9,7 @@
 #include "daemon/cleanup.h"
 #include "daemon/clock.h"
 #include "daemon/gate.h"
+#include "daemon/undertaker.h"
 
 /* Packets of one connection that are read before others have their turn. */
 #define MOST_PACKETS 16
@@ -98,7 +99,7 @@ static void connection_free(struct wharf_connection *connection)
     wharf_timer_clear(server->loop, &connection->hello_timer);
     wharf_timer_clear(server->loop, &connection->hold_timer);
     wharf_list_remove(&connection->link);
-    connection->fd = wharf_close_fd(connection->fd);
+    wharf_undertaker_take(server->undertaker, connection->fd);
     wharf_front_enter(&server->front);
     wharf_tenant_give_back(connection->tenant, &connection->use);
     wharf_front_leave(&server->front);
@@ -434,13 +435,13 @@ void wharf_connection_greet(struct wharf_connection *connection)
 }
 
 /* Tells a peer that is not let in why; there is no connection of it. */
-static void turn_away(int fd, int error, const char *text)
+static void turn_away(struct wharf_server *server, int fd, int error, const char *text)
 {
     struct wharf_connection none = {.fd = fd, .last_error = error};
 
     snprintf(none.last_text, sizeof(none.last_text), "%s", text);
     say_last_words(&none);
-    wharf_close_fd(fd);
+    wharf_undertaker_take(server->undertaker, fd);
 }
 
 static int charge(struct wharf_server *server, struct wharf_connection *connection,
@@ -483,13 +484,17 @@ void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t 
 {
     struct wharf_connection *connection;
 
+    if (server->is_draining) {
+        turn_away(server, fd, ESHUTDOWN, "the daemon is going down: connect again");
+        return;
+    }
     if (server->n_connections >= server->max_connections) {
-        turn_away(fd, EDQUOT, "the daemon has as many connections as it can have");
+        turn_away(server, fd, EDQUOT, "the daemon has as many connections as it can have");
         return;
     }
     connection = calloc(1, sizeof(*connection));
     if (!connection) {
-        turn_away(fd, ENOMEM, "the daemon is out of memory");
+        turn_away(server, fd, ENOMEM, "the daemon is out of memory");
         return;
     }
     connection->server = server;
@@ -502,13 +507,14 @@ void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t 
     wharf_list_init(&connection->doom_link);
     int r = charge(server, connection, tenant_name);
     if (r < 0) {
-        turn_away(fd, -r, r == -EDQUOT ? "too many connections of this user" : "out of memory");
+        turn_away(server, fd, -r,
+                  r == -EDQUOT ? "too many connections of this user" : "out of memory");
         free(connection);
         return;
     }
     r = add_to_loop(connection);
     if (r < 0) {
-        turn_away(fd, -r, "the daemon cannot wait for one more connection");
+        turn_away(server, fd, -r, "the daemon cannot wait for one more connection");
         wharf_front_enter(&server->front);
         wharf_tenant_give_back(connection->tenant, &connection->use);
         wharf_front_leave(&server->front);

@@ -139,11 +139,11 @@ static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
     ask_next(gate);
 }
 
-static int spawn(int gate_fd, pid_t *ret_pid)
+int wharf_gate_spawn(const char *role, int fd, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     char fd_text[16], parent_text[16];
-    char *argv[] = {(char *)"wharfd", (char *)"--gate", fd_text, parent_text, NULL};
+    char *argv[] = {(char *)"wharfd", (char *)role, fd_text, parent_text, NULL};
     posix_spawnattr_t attributes;
     sigset_t none;
 
@@ -154,7 +154,7 @@ static int spawn(int gate_fd, pid_t *ret_pid)
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, gate_fd, GATE_FD);
+    posix_spawn_file_actions_adddup2(&actions, fd, GATE_FD);
     /* With the environment: the daemon may have needed it to start, so that its libraries are
      * found. */
     int r = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, argv, environ);
@@ -192,7 +192,7 @@ static int process_new(struct wharf_gate *gate)
         free(process);
         return -errno;
     }
-    int r = spawn(pair[1], &process->pid);
+    int r = wharf_gate_spawn("--gate", pair[1], &process->pid);
     close(pair[1]);
     if (r == 0)
         r = process_watch(process, pair[0]);

@@ -15,6 +15,7 @@
 #define WHARF_DAEMON_GATE_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "proto/control.h"
 
@@ -33,6 +34,12 @@ struct wharf_gate_answer {
  * there and for so many times gate_timeout after the last one. */
 #define WHARF_GATE_MOST_HUNG 2
 #define WHARF_GATE_BARRED_TIMES 30
+
+/*
+ * wharf_gate_spawn: runs this program again as `role` (--gate or --undertaker), with `fd`, which
+ * stays the caller's, and the id of this process.  Returns 0 or -errno.
+ */
+int wharf_gate_spawn(const char *role, int fd, pid_t *ret_pid);
 
 /* ---- the front's side: loop thread --------------------------------------------------------- */
 

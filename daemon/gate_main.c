@@ -14,10 +14,15 @@
 /* Standard streams, the front, the client, what it sent; some for the libraries. */
 #define MOST_FDS 32
 
+/* A socket that would wait until its data are sent does not. */
 static void close_all(const int *fds, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    static const struct linger none;
+
+    for (size_t i = 0; i < n; i++) {
+        setsockopt(fds[i], SOL_SOCKET, SO_LINGER, &none, sizeof(none));
         close(fds[i]);
+    }
 }
 
 /* Keeps the descriptor if it is the only one and good; returns it, or -1. */

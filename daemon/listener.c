@@ -18,6 +18,7 @@
 #include "daemon/clock.h"
 #include "daemon/connection.h"
 #include "daemon/log.h"
+#include "daemon/undertaker.h"
 
 /* Connections that are accepted before other things have their turn. */
 #define MOST_ACCEPTED 16
@@ -27,7 +28,7 @@
 #define END_LOOKS 50
 #define END_PAUSE_US 10000
 
-/* How long to wait when there are no descriptors left to accept with. */
+/* How long to wait when there are no descriptors left to accept with, or none should be. */
 #define PAUSE_NS (100 * (uint64_t)WHARF_NS_PER_MS)
 
 struct wharf_listener {
@@ -312,6 +313,14 @@ static void end_pause(struct wharf_timer *timer)
     wharf_loop_want(listener->server->loop, &listener->source, POLLIN);
 }
 
+static void pause_accepting(struct wharf_listener *listener)
+{
+    struct wharf_loop *loop = listener->server->loop;
+
+    wharf_loop_want(loop, &listener->source, 0);
+    wharf_timer_set(loop, &listener->timer, wharf_now_ns() + PAUSE_NS, end_pause);
+}
+
 static bool is_of_the_peer(int error)
 {
     return error == ECONNABORTED || error == EINTR || error == EPERM || error == EPROTO;
@@ -323,6 +332,10 @@ static void on_ready(struct wharf_source *source, uint32_t ready)
     struct wharf_server *server = listener->server;
 
     (void)ready;
+    if (wharf_undertaker_is_full(server->undertaker)) {
+        pause_accepting(listener);
+        return;
+    }
     for (unsigned n = 0; n < MOST_ACCEPTED; n++) {
         int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
@@ -335,10 +348,18 @@ static void on_ready(struct wharf_source *source, uint32_t ready)
             continue;
         wharf_log_client(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
                          "cannot accept a connection");
-        wharf_loop_want(server->loop, source, 0);
-        wharf_timer_set(server->loop, &listener->timer, wharf_now_ns() + PAUSE_NS, end_pause);
+        pause_accepting(listener);
         return;
     }
+}
+
+/* Those who wait to be let in are told, and their sockets are not closed here. */
+static void turn_all_away(struct wharf_listener *listener)
+{
+    int fd;
+
+    while ((fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+        accept_peer(listener, fd);
 }
 
 int wharf_listeners_start(struct wharf_server *server)
@@ -364,6 +385,8 @@ void wharf_listeners_close(struct wharf_server *server)
         }
         if (listener->is_own)
             unlink(listener->config->path);
+        if (listener->is_own && server->is_draining)
+            turn_all_away(listener);
         wharf_close_fd(listener->fd);
         wharf_list_remove(link);
         free(listener);

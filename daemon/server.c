@@ -14,6 +14,7 @@
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
+#include "daemon/undertaker.h"
 
 /* Descriptors that are not connections': the loop's, the gate's, the log's, one's arena while it is
  * made. */
@@ -282,6 +283,8 @@ static int start(struct wharf_server *server)
     if (r == 0)
         r = wharf_gate_new(server, &server->gate);
     if (r == 0)
+        r = wharf_undertaker_new(server->loop, &server->undertaker);
+    if (r == 0)
         r = wharf_cpu_backend.start(&server->front, &server->config);
     server->front.promise_fd = server->promise_fd;
     if (r == 0)
@@ -348,6 +351,7 @@ void wharf_server_deinit(struct wharf_server *server)
         server->front.backend->ops->stop(server->front.backend);
     wharf_cpu_buffer_deinit(&server->here.buffer);
     wharf_gate_free(server->gate);
+    wharf_undertaker_free(server->undertaker);
     wharf_reaper_free(server->reaper);
     if (server->loop) {
         wharf_front_deinit(&server->front);

@@ -21,6 +21,7 @@
 struct wharf_connection;
 struct wharf_gate;
 struct wharf_listener;
+struct wharf_undertaker;
 
 struct wharf_server {
     struct wharf_config config;
@@ -28,6 +29,7 @@ struct wharf_server {
     struct wharf_front front;
     struct wharf_reaper *reaper;
     struct wharf_gate *gate;
+    struct wharf_undertaker *undertaker;
     struct wharf_cpu_here here;
     struct wharf_timer deadline_timer; /* jobs' deadlines */
 

@@ -14,6 +14,7 @@
 #include "daemon/log.h"
 #include "daemon/notify.h"
 #include "daemon/server.h"
+#include "daemon/undertaker.h"
 #include "daemon/wharfd_options.h"
 
 /* How often systemd is told what the daemon does. */
@@ -208,6 +209,8 @@ int main(int argc, char **argv)
     /* How the daemon calls itself; nobody else has a reason to. */
     if (argc == 4 && strcmp(argv[1], "--gate") == 0)
         return wharf_gate_main(atoi(argv[2]), (pid_t)atoi(argv[3]));
+    if (argc == 4 && strcmp(argv[1], "--undertaker") == 0)
+        return wharf_undertaker_main(atoi(argv[2]), atoi(argv[3]));
     if (wharf_options_parse(argc, argv, &options) < 0)
         return 2;
     if (options.prints_help)

@@ -43,12 +43,17 @@ def carried_away(build, folder):
     return path
 
 
+def name_of(pid):
+    with open(f'/proc/{pid}/comm', encoding='ascii') as file:
+        return file.read().strip()
+
+
 def gate_of(daemon):
     """The process id of the daemon's gate, or None."""
     pid = daemon.process.pid
     with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
         children = file.read().split()
-    return int(children[0]) if children else None
+    return next((int(child) for child in children if name_of(child) == 'wharfd-gate'), None)
 
 
 def until(holds, what):

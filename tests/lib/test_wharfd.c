@@ -209,6 +209,34 @@ int test_wharfd_says(const struct test_wharfd *daemon, const char *text)
     return 0;
 }
 
+static int is_gate(int pid)
+{
+    char path[64], name[32] = "";
+
+    snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    int found = fgets(name, sizeof(name), file) && strcmp(name, "wharfd-gate\n") == 0;
+    fclose(file);
+    return found;
+}
+
+pid_t test_wharfd_gate(const struct test_wharfd *daemon)
+{
+    char path[64];
+    int pid, gate = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)daemon->pid, (int)daemon->pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    while (!gate && fscanf(file, "%d", &pid) == 1)
+        gate = is_gate(pid) ? pid : 0;
+    fclose(file);
+    return gate;
+}
+
 int test_wharfd_n_fds(const struct test_wharfd *daemon)
 {
     char path[64];

@@ -54,6 +54,9 @@ void test_wharfd_remove(struct test_wharfd *daemon);
 /* Whether its log has this text, within five seconds. */
 int test_wharfd_says(const struct test_wharfd *daemon, const char *text);
 
+/* Its child that receives clients' descriptors, or 0. */
+pid_t test_wharfd_gate(const struct test_wharfd *daemon);
+
 /* Its open descriptors, its mappings of memfds, and its memory (resident private and shared) in
  * KiB. */
 int test_wharfd_n_fds(const struct test_wharfd *daemon);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -392,22 +393,63 @@ Test(wharfd_descriptor, files_that_hang_where_none_belong)
     test_innocent_finish(&scene);
 }
 
-/* ---- the gate dies ------------------------------------------------------------------------- */
+/* ---- sockets that linger ------------------------------------------------------------------------
+ */
 
-/* The daemon's only child, or 0. */
-static pid_t gate_of(const struct test_wharfd *wharfd)
+/* A TCP socket with more in it than its peer takes, whose close waits for that for a minute. */
+static int lingering_socket(int *ret_listener)
 {
-    char path[64];
-    int pid = 0;
+    static const struct linger minute = {1, 60};
+    static const char zeros[65536];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t nbytes = sizeof(address);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)wharfd->pid, (int)wharfd->pid);
-    FILE *file = fopen(path, "re");
-    if (file && fscanf(file, "%d", &pid) != 1)
-        pid = 0;
-    if (file)
-        fclose(file);
-    return pid;
+    cr_assert(bind(listener, (struct sockaddr *)&address, nbytes) == 0 && listen(listener, 1) == 0);
+    cr_assert_eq(getsockname(listener, (struct sockaddr *)&address, &nbytes), 0);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&address, nbytes), 0);
+    while (send(fd, zeros, sizeof(zeros), MSG_DONTWAIT) > 0) {
+    }
+    cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &minute, sizeof(minute)), 0);
+    *ret_listener = listener;
+    return fd;
 }
+
+/* Sends it with, or behind, a packet that ends the connection; the daemon has the last reference to
+ * it.  Closing the connection was closing that: nobody was served for as long as it lingered. */
+static void send_lingering(unsigned how)
+{
+    struct test_client *client = test_client_connected(scene.wharfd.socket);
+    int listener, fd = lingering_socket(&listener);
+
+    cr_assert_eq(kill(scene.wharfd.pid, SIGSTOP), 0);
+    if (how == 1)
+        cr_assert_eq(wharf_control_send(client->fd, (const uint8_t *)"\xff\xff", 2, NULL, 0, 0), 0);
+    cr_assert_eq(
+        wharf_control_send(client->fd, (const uint8_t *)"\0\0\0", how == 2 ? 0 : 3, &fd, 1, 0), 0);
+    close(fd);
+    if (how == 3)
+        test_client_free(client);
+    cr_assert_eq(kill(scene.wharfd.pid, SIGCONT), 0);
+    if (how != 3)
+        test_client_ended(client);
+    test_innocent_check(&scene);
+    close(listener);
+}
+
+static void send_all_lingering(void)
+{
+    for (unsigned how = 0; how < 4; how++)
+        send_lingering(how);
+}
+
+Test(wharfd_descriptor, sockets_that_linger_hold_nobody_up)
+{
+    test_innocent_both_ways(&scene, send_all_lingering);
+}
+
+/* ---- the gate dies ------------------------------------------------------------------------- */
 
 /* Whose packet it had is closed, others notice nothing, and there is a new one when it is needed.
  */
@@ -420,7 +462,7 @@ static void kill_gates(void)
         struct test_client *client = test_client_start(scene.wharfd.socket, 4, 4096);
         int fd = test_memfd(4096, SEALS);
         int r = test_client_register(client, 1, fd, 4096, false);
-        pid_t gate = gate_of(&scene.wharfd);
+        pid_t gate = test_wharfd_gate(&scene.wharfd);
         if (r == 0 && gate) {
             /* Before, while or after it looks at the next one. */
             if (test_random_one_in(&random, 2))

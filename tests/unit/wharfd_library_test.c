@@ -28,19 +28,6 @@ static struct wharf *open_handle(void)
     return wharf;
 }
 
-/* The daemon's only child: the process that looks at clients' descriptors. */
-static pid_t gate_of_daemon(void)
-{
-    char path[64];
-    int pid = 0;
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)wharfd.pid, (int)wharfd.pid);
-    FILE *file = fopen(path, "re");
-    cr_assert(file && fscanf(file, "%d", &pid) == 1);
-    fclose(file);
-    return pid;
-}
-
 static struct wharf_memory new_memory(void)
 {
     struct wharf_memory memory = WHARF_MEMORY_INIT;
@@ -99,7 +86,7 @@ Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor)
     cr_assert_eq(wharf_register(wharf, &first), 0, "%s", wharf_error_message());
     for (unsigned i = 0; i < 5; i++) {
         struct wharf_memory memory = new_memory();
-        pid_t gate = gate_of_daemon();
+        pid_t gate = test_wharfd_gate(&wharfd);
         pthread_t killer;
 
         kill(gate, SIGSTOP);
