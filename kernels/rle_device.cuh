@@ -59,6 +59,13 @@ WHARF_DEVICE void store_value(uint8_t *p, uint64_t v)
         store(p + k, (uint8_t)(v >> 8 * k));
 }
 
+/* collective.  The bits of a value of another lane's that T has. */
+template <typename T>
+WHARF_DEVICE uint64_t shfl_value(uint64_t v, uint32_t lane)
+{
+    return sizeof(T) == 8 ? shfl(v, lane) : (uint64_t)shfl((uint32_t)v, lane);
+}
+
 /* How many values there is room for. */
 template <typename T>
 WHARF_DEVICE uint32_t room_of(const output_stream &out)
@@ -104,22 +111,6 @@ WHARF_DEVICE uint32_t fetch_varint(Input &in, uint64_t &u)
     }
 }
 
-/*
- * collective.  The stream from where `in` stands to its end, a group at a time:
- * group(in, out, steps) takes one, of which the first byte is there, and returns a reason.
- */
-template <typename Input, typename Group>
-WHARF_DEVICE verdict decode_groups(Input &in, output_stream &out, step_counter &steps, Group group)
-{
-    while (in.bits_left() >= 8) {
-        uint32_t at = in.bit_position();
-        uint32_t reason = group(in, out, steps);
-        if (reason != WHARF_REASON_NONE)
-            return failed(reason, at);
-    }
-    return good(in.bit_position() / 8, out.position);
-}
-
 /* Turns of a decoder's loop, each of some microseconds, between two looks at whether it is to stop:
  * a look is most of one. */
 constexpr uint32_t TURNS_BETWEEN_LOOKS = 16;
@@ -130,12 +121,122 @@ WHARF_DEVICE bool is_stopped_at_turn(const chunk_job &job, uint32_t turn)
     return turn % TURNS_BETWEEN_LOOKS == 0 && is_stopped(job.stop);
 }
 
-/* What calls of `function<T>` want for the type that a parameter names. */
-#define WHARF_RLE_BY_SIZE(parameter, function, ...)                                                \
-    ((parameter) % 4 == 0   ? function<uint8_t>(__VA_ARGS__)                                       \
-     : (parameter) % 4 == 1 ? function<uint16_t>(__VA_ARGS__)                                      \
-     : (parameter) % 4 == 2 ? function<uint32_t>(__VA_ARGS__)                                      \
-                            : function<uint64_t>(__VA_ARGS__))
+/*
+ * collective.  The stream from where `in` stands to its end, a group at a time, by all lanes alike:
+ * group(in, out, steps) takes one, of which the first byte is there, and returns a reason.
+ */
+template <typename Input, typename Group>
+WHARF_DEVICE verdict decode_groups(Input &in, const chunk_job &job, output_stream &out,
+                                   step_counter &steps, Group group)
+{
+    for (uint32_t turn = 1; in.bits_left() >= 8; turn++) {
+        uint32_t at = in.bit_position();
+        uint32_t reason = group(in, out, steps);
+        if (reason != WHARF_REASON_NONE)
+            return failed(reason, at);
+        if (is_stopped_at_turn(job, turn))
+            return stopped();
+    }
+    return good(in.bit_position() / 8, out.position);
+}
+
+/*
+ * THE TWO SHELLS of rle1 and rle2, around a Decoder of values of one type, T:
+ *
+ *   take(in, out, is_signed, steps)   collective, static.  One group or run, as decode_groups wants
+ *
+ * and for the first of them, all beginning as zeros:
+ *
+ *   shared                    its shared memory
+ *   STEP_STEPS                what a step takes of the step budget
+ *   source                    the input
+ *   at                        bytes of it that are done with
+ *   step(s, out, is_signed)   collective.  As much as it takes at once, where at least a byte is
+ * left. False: nothing has changed, but for output behind the position rewind(out) goes back to
+ * where a group or run begins
+ */
+
+/* Steps, as long as they are good, then groups one after the other, which find what is wrong in the
+ * step at hand: only that is taken a second time. */
+template <typename Decoder>
+WHARF_DEVICE verdict decode_by_steps(typename Decoder::shared &s, input_registers::shared &s_input,
+                                     const chunk_job &job)
+{
+    bool is_signed = is_signed_type(job.parameter);
+    Decoder decoder = {};
+    output_stream out;
+    step_counter steps;
+    decoder.source.init(job.in, job.in_nbytes);
+    out.init(job.out, job.out_avail);
+    steps.init(job);
+    for (uint32_t turn = 1; decoder.at < job.in_nbytes && decoder.step(s, out, is_signed); turn++) {
+        if (!steps.take(Decoder::STEP_STEPS))
+            return failed(WHARF_REASON_STEP_BUDGET, 8 * decoder.at);
+        if (is_stopped_at_turn(job, turn))
+            return stopped();
+    }
+    decoder.rewind(out);
+    if (decoder.at == job.in_nbytes)
+        return good(job.in_nbytes, out.position);
+    input_registers in;
+    in.init(s_input, job.in, job.in_nbytes);
+    in.seek(8 * decoder.at);
+    return decode_groups(in, job, out, steps,
+                         [=](input_registers &i, output_stream &o, step_counter &left) {
+                             return Decoder::take(i, o, is_signed, left);
+                         });
+}
+/* collective.  A group or run after the other, from the first one on: CODAG's scheme. */
+template <typename Decoder, typename Input>
+WHARF_DEVICE verdict decode_serially(typename Input::shared &s, const chunk_job &job)
+{
+    bool is_signed = is_signed_type(job.parameter);
+    Input in;
+    output_stream out;
+    step_counter steps;
+    in.init(s, job.in, job.in_nbytes);
+    out.init(job.out, job.out_avail);
+    steps.init(job);
+    return decode_groups(in, job, out, steps, [=](Input &i, output_stream &o, step_counter &left) {
+        return Decoder::take(i, o, is_signed, left);
+    });
+}
+
+/* collective.  The shells, with the Decoder for the type of values that the job names. */
+template <template <typename> class Decoder, typename Shared>
+WHARF_DEVICE verdict decode(Shared &s, const chunk_job &job)
+{
+    switch (job.parameter % 4) {
+    case 0:
+        return decode_by_steps<Decoder<uint8_t>>(s.window, s.input, job);
+    case 1:
+        return decode_by_steps<Decoder<uint16_t>>(s.window, s.input, job);
+    case 2:
+        return decode_by_steps<Decoder<uint32_t>>(s.window, s.input, job);
+    default:
+        return decode_by_steps<Decoder<uint64_t>>(s.window, s.input, job);
+    }
+}
+
+template <typename Input>
+struct serial_shared {
+    typename Input::shared input;
+};
+
+template <template <typename> class Decoder, typename Input>
+WHARF_DEVICE verdict decode_serial(serial_shared<Input> &s, const chunk_job &job)
+{
+    switch (job.parameter % 4) {
+    case 0:
+        return decode_serially<Decoder<uint8_t>, Input>(s.input, job);
+    case 1:
+        return decode_serially<Decoder<uint16_t>, Input>(s.input, job);
+    case 2:
+        return decode_serially<Decoder<uint32_t>, Input>(s.input, job);
+    default:
+        return decode_serially<Decoder<uint64_t>, Input>(s.input, job);
+    }
+}
 
 } // namespace rle
 } // namespace wharf

@@ -17,9 +17,8 @@ constexpr unsigned BOOLRLE_WARPS_PER_SM = 32;
 WHARF_DEVICE verdict boolrle_decode(boolrle_shared &, const chunk_job &job)
 {
     uint32_t n_values = 0;
-    uint32_t at;
-    uint32_t reason = byterle::take_groups(
-        job, (job.out_avail + 7) / 8, at,
+    verdict v = byterle::decode_groups(
+        job, (job.out_avail + 7) / 8,
         [&](const input_source &, uint32_t from, bool is_run, uint32_t n) {
             uint32_t left = job.out_avail - n_values;
             uint32_t n_bits = 8 * n < left ? 8 * n : left;
@@ -29,9 +28,8 @@ WHARF_DEVICE verdict boolrle_decode(boolrle_shared &, const chunk_job &job)
             }
             n_values += n_bits;
         });
-    if (reason != WHARF_REASON_NONE)
-        return rle::failed(reason, 8 * at);
-    return good(job.in_nbytes, n_values);
+    v.out_nbytes = v.result == WHARF_OK ? n_values : 0;
+    return v;
 }
 
 } // namespace wharf

@@ -17,19 +17,17 @@ constexpr unsigned BYTERLE_WARPS_PER_SM = 32;
 WHARF_DEVICE verdict byterle_decode(byterle_shared &, const chunk_job &job)
 {
     output_stream out;
-    uint32_t at;
     out.init(job.out, job.out_avail);
-    uint32_t reason = byterle::take_groups(
-        job, job.out_avail, at,
+    verdict v = byterle::decode_groups(
+        job, job.out_avail,
         [&](const input_source &source, uint32_t from, bool is_run, uint32_t n) {
             if (is_run)
                 out.write_run<uint8_t>(load_nc(job.in + from), 0, n);
             else
                 out.copy_input(source, from, n);
         });
-    if (reason != WHARF_REASON_NONE)
-        return rle::failed(reason, 8 * at);
-    return good(job.in_nbytes, out.position);
+    v.out_nbytes = v.result == WHARF_OK ? out.position : 0;
+    return v;
 }
 
 } // namespace wharf

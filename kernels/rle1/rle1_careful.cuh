@@ -76,21 +76,16 @@ WHARF_DEVICE uint32_t take_group(Input &in, output_stream &out, bool is_signed, 
     return take_literals<T>(in, out, 256 - control, is_signed, steps);
 }
 
-/* collective.  All groups, one after the other. */
-template <typename T, typename Input>
-WHARF_DEVICE verdict decode_serially(typename Input::shared &s, const chunk_job &job)
-{
-    Input in;
-    output_stream out;
-    step_counter steps;
-    bool is_signed = rle::is_signed_type(job.parameter);
-    in.init(s, job.in, job.in_nbytes);
-    out.init(job.out, job.out_avail);
-    steps.init(job);
-    return rle::decode_groups(in, out, steps, [=](Input &i, output_stream &o, step_counter &left) {
-        return take_group<T>(i, o, is_signed, left);
-    });
-}
+/* The decoder of rle_device.cuh's serial shell. */
+template <typename T>
+struct serial_decoder {
+    template <typename Input>
+    static WHARF_DEVICE_MEMBER uint32_t take(Input &in, output_stream &out, bool is_signed,
+                                             step_counter &steps)
+    {
+        return take_group<T>(in, out, is_signed, steps);
+    }
+};
 
 } // namespace rle1
 } // namespace wharf

@@ -12,31 +12,14 @@ namespace wharf
 {
 
 template <typename Input>
-struct rle1_serial_shared {
-    typename Input::shared input;
-};
+using rle1_serial_shared = rle::serial_shared<Input>;
 constexpr unsigned RLE1_SERIAL_WARPS_PER_SM = 32;
-
-namespace rle1
-{
-
-template <typename Input>
-struct serially {
-    template <typename T>
-    static WHARF_DEVICE_MEMBER verdict decode(rle1_serial_shared<Input> &s, const chunk_job &job)
-    {
-        return decode_serially<T, Input>(s.input, job);
-    }
-};
-
-} // namespace rle1
 
 /* collective. */
 template <typename Input>
 WHARF_DEVICE verdict rle1_serial_decode(rle1_serial_shared<Input> &s, const chunk_job &job)
 {
-    using by = rle1::serially<Input>;
-    return WHARF_RLE_BY_SIZE(job.parameter, by::template decode, s, job);
+    return rle::decode_serial<rle1::serial_decoder>(s, job);
 }
 
 } // namespace wharf

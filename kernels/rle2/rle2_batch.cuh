@@ -3,8 +3,11 @@
  * rle2_batch.cuh: up to 32 runs of rle2 at once, of those whose values can be told one by one:
  * short repeats, direct ones, and deltas that are all the same.
  *
- * 1. Chain.  All lanes alike find where the next runs begin, which their first bytes say.
- * 2. Read.  Lane i reads the rest of run i's header.
+ * 1. Link.  Every lane has four bytes of a window.  For each it is told where a run would end that
+ *    began there: by its first two bytes, or, of deltas, by where the second number after these
+ *    ends, which is known without knowing where runs begin.
+ * 2. Chase.  From the first run the links lead to all others, at a load each.  Lane i keeps run i.
+ *    All of it but a direct run's numbers lies in the window.
  * 3. Spread.  A scan of the lengths says where the values go; then 32 values at a time, one a lane,
  *    whatever run they belong to.
  *
@@ -14,11 +17,22 @@
 #define WHARF_KERNELS_RLE2_RLE2_BATCH_CUH
 
 #include "kernels/rle2/rle2_numbers.cuh"
+#include "kernels/rle_window.cuh"
 
 namespace wharf
 {
 namespace rle2
 {
+
+using rle::WINDOW_NBYTES;
+
+struct window : rle::window {
+    uint16_t ends_of_runs[WINDOW_NBYTES]; /* the place behind a run that begins here */
+    uint8_t ranks[WINDOW_NBYTES];         /* of a delta: that of its second number's end */
+};
+
+/* Instead of a place, which is 128 + 2 + 512 * 8 at most. */
+constexpr uint32_t NO_PLACE = 0xffff;
 
 /* What lane i holds of run i.  Value k is base + k * delta, or for a direct run number k. */
 struct run {
@@ -49,95 +63,88 @@ struct run_head {
     }
 };
 
-/* ---- chain -------------------------------------------------------------------------------- */
+/* ---- link --------------------------------------------------------------------------------- */
 
-/* One lane.  The place behind two varints at `at`, or past the end if they are cut off or long. */
-WHARF_DEVICE uint32_t skip_varints(const number_source &in, uint32_t at)
+/* One lane.  The place behind a run whose first two bytes are at a place of the window; `rank`
+ * numbers end before these and in them.  NO_PLACE if it is special, or more of it than a direct
+ * run's numbers is not in the window, or those are not in the input. */
+WHARF_DEVICE uint32_t end_of_run(const window &w, uint32_t bytes, uint32_t place, uint32_t rank,
+                                 uint32_t n_ends, uint32_t avail, uint32_t left)
 {
-    uint64_t ends = ~in.peek_64<true>(at) & 0x8080808080808080u;
-    uint32_t hi = (uint32_t)(ends >> 32);
-    uint32_t first = hi ? clz(hi) : 32 + clz((uint32_t)ends);
-    if (first < 56) {
-        /* What ends behind the first one. */
-        ends &= ((uint64_t)1 << (63 - first)) - 1;
-        hi = (uint32_t)(ends >> 32);
-        if (ends)
-            return at + (hi ? clz(hi) : 32 + clz((uint32_t)ends)) / 8 + 1;
+    run_head head;
+    head.init(bytes);
+    uint32_t end = place + 2 + (bytes >> 11 & 7);
+    uint32_t most = avail;
+    if (head.kind == WHARF_RLE2_DIRECT) {
+        end = place + 2 + packed_nbytes(head.n, width_of(head.code));
+        most = left;
+    } else if (head.kind == WHARF_RLE2_DELTA) {
+        end = rank + 1 < n_ends ? (uint32_t)load(&w.ends[rank + 1]) + 1 : NO_PLACE;
     }
-    uint64_t u;
-    if (!in.take_varint(at, u) || !in.take_varint(at, u))
-        return 0xffffffff;
-    return at;
+    return head.is_special() || place + 2 > avail || end > most ? NO_PLACE : end;
 }
 
-/* One lane.  Where a run that is not special ends, which may be past the end. */
-WHARF_DEVICE uint32_t end_of_run(const number_source &in, uint32_t at, const run_head &head,
-                                 uint32_t bytes)
+/* collective.  Makes the window at byte `at`, of `avail` bytes, where `left` are left, with its
+ * links. */
+WHARF_DEVICE void fill(window &w, const number_source &in, uint32_t at, uint32_t avail,
+                       uint32_t left)
 {
-    if (head.kind == WHARF_RLE2_SHORT_REPEAT)
-        return at + 2 + (bytes >> 11 & 7);
-    if (head.kind == WHARF_RLE2_DIRECT)
-        return at + 2 + packed_nbytes(head.n, width_of(head.code));
-    return skip_varints(in, at + 2);
-}
-
-/* collective.  Follows runs from `at` on as far as they are complete and not special, and moves it
- * behind them.  Lane i gets where run i begins.  Returns how many there are. */
-WHARF_DEVICE uint32_t chain_runs(const number_source &in, uint32_t &at, uint32_t &mine)
-{
-    uint32_t n_runs = 0;
-    while (n_runs < WARP_LANES && at < in.nbytes) {
-        uint32_t bytes = in.peek_32<true>(at) >> 16;
-        run_head head;
-        head.init(bytes);
-        if (head.is_special())
-            break;
-        uint32_t end = end_of_run(in, at, head, bytes);
-        if (end > in.nbytes)
-            break;
-        if (lane_id() == n_runs)
-            mine = at;
-        n_runs++;
-        at = end;
+    uint32_t lane = lane_id();
+    uint32_t word = rle::own_word(in.source, at, left);
+    rle::own_ends own = rle::fill(w, word, avail);
+    /* What is above the last lane's is beyond the window. */
+    uint32_t above = shfl_down(word, 1);
+    uint32_t ranks = 0;
+    WHARF_UNROLL
+    for (unsigned j = 0; j < 4; j++) {
+        uint32_t bytes = byte_perm(funnel_right(word, above, 8 * j), 0, 0x4401);
+        uint32_t rank = own.before(j + 2);
+        uint32_t end = end_of_run(w, bytes, 4 * lane + j, rank, own.n, avail, left);
+        store(&w.ends_of_runs[4 * lane + j], (uint16_t)end);
+        ranks |= (rank + 1) << 8 * j;
     }
-    return n_runs;
+    store(reinterpret_cast<uint32_t *>(w.ranks) + lane, ranks);
+    syncwarp();
 }
 
 /* ---- read --------------------------------------------------------------------------------- */
 
-/* One lane.  The run that begins at `at`, which is complete and not special.  False if it is sure
- * that not all of its values are of the type. */
+/* One lane.  The run that begins at a place of the window, which begins at byte `at`; it has a
+ * link. False if it is sure that not all of its values are of the type, or if its numbers are
+ * longer than need be. */
 template <typename T>
-WHARF_DEVICE bool read_run(const number_source &in, uint32_t at, bool is_signed, run &r)
+WHARF_DEVICE bool read_run(const window &w, uint32_t at, uint32_t place, bool is_signed, run &r)
 {
-    uint32_t bytes = in.peek_32<true>(at) >> 16;
+    uint32_t bytes = byte_perm(rle::word_at(w, place), 0, 0x4401);
     run_head head;
     head.init(bytes);
     r = {head.n, 0, 0, 0, 0};
     if (head.kind == WHARF_RLE2_DIRECT) {
         r.width = width_of(head.code);
-        r.bit = 8 * (at + 2);
+        r.bit = 8 * (at + place + 2);
         return true;
     }
     uint64_t u;
     if (head.kind == WHARF_RLE2_SHORT_REPEAT) {
-        u = in.peek_64<true>(at + 1) >> (56 - 8 * (bytes >> 11 & 7));
+        u = (uint64_t)byte_perm(rle::word_at(w, place + 1), 0, 0x0123) << 32 |
+            byte_perm(rle::word_at(w, place + 5), 0, 0x0123);
+        u >>= 56 - 8 * (bytes >> 11 & 7);
         r.base = rle::value_of(u, is_signed);
         return !rle::exceeds<T>(u);
     }
-    at += 2;
-    if (!in.take_varint(at, u))
-        return false;
+    uint32_t rank = load(&w.ranks[place]);
+    uint32_t first_end = load(&w.ends[rank - 1]);
+    bool is_bad = false;
+    u = rle::number_at<T>(w, place + 2, first_end, is_bad);
     r.base = rle::value_of(u, is_signed);
-    if (!in.take_varint(at, u))
-        return false;
-    r.delta = rle::unzigzag(u);
+    r.delta = rle::unzigzag(rle::number_at<T>(w, first_end + 1, load(&w.ends[rank]), is_bad));
     /* Two values of a narrow type differ by less than 2^33, and then nothing comes round past 2^64.
      */
     bool is_far = sizeof(T) < 8 && r.n > 1 && (r.delta + ((uint64_t)1 << 33)) >> 34 != 0;
     uint64_t last = r.base + (r.n - 1) * r.delta;
-    return !is_far && !rle::exceeds<T>(rle::excess_of<T>(r.base, is_signed) |
-                                       rle::excess_of<T>(last, is_signed));
+    return !is_bad && !is_far &&
+           !rle::exceeds<T>(rle::excess_of<T>(r.base, is_signed) |
+                            rle::excess_of<T>(last, is_signed));
 }
 
 /* ---- spread ------------------------------------------------------------------------------- */
@@ -149,71 +156,65 @@ WHARF_DEVICE uint32_t pack_run(const run &r, uint32_t offset)
     return offset | r.width << 14;
 }
 
-/* A word or two of another lane's. */
-template <typename T>
-WHARF_DEVICE uint64_t shfl_value(uint64_t v, uint32_t lane)
-{
-    return sizeof(T) == 8 ? shfl(v, lane) : (uint64_t)shfl((uint32_t)v, lane);
-}
-
 /* collective.  Stores the values of all runs, `n` in all, which there is room for.  Returns whether
  * all are good. */
 template <typename T, bool CHECKED>
 WHARF_DEVICE bool spread(const number_source &in, const run &r, uint32_t offset, uint32_t n,
                          uint8_t *out, bool is_signed)
 {
-    uint32_t lane = lane_id();
     uint32_t packed = pack_run(r, offset);
     /* A run has either a place or a base. */
     uint64_t base = r.width ? r.bit : r.base;
-    uint32_t n_begun = 0;
     uint64_t all = 0;
-    for (uint32_t first = 0; first < n; first += WARP_LANES) {
-        uint32_t in_round = offset - first;
-        bool begins = r.n > 0 && in_round < WARP_LANES;
-        uint32_t begins_at = reduce_or(begins ? 1u << in_round : 0);
-        uint32_t owner = n_begun + popc(begins_at & ((2u << lane) - 1)) - 1;
-        n_begun += popc(begins_at);
+    rle::value_sink<T> sink;
+    sink.init(out);
+    rle::share_values(r.n > 0 ? offset : 0xffffffff, n, [&](uint32_t i, uint32_t owner) {
         uint32_t theirs = shfl(packed, owner);
-        uint64_t their_base = shfl_value<T>(base, owner);
-        uint64_t their_delta = shfl_value<T>(r.delta, owner);
-        uint32_t i = first + lane;
-        if (i < n) {
-            uint32_t k = i - (theirs & 16383);
-            uint32_t width = theirs >> 14;
-            uint64_t v = their_base + k * their_delta;
-            if (width) {
-                uint64_t u = in.number<CHECKED>((uint32_t)their_base + k * width, width);
-                all |= u;
-                v = rle::value_of(u, is_signed);
-            }
-            rle::store_value<T>(out + i * sizeof(T), v);
+        /* A place in bits may take more than T has. */
+        uint32_t base_low = shfl((uint32_t)base, owner);
+        uint32_t base_high = sizeof(T) == 8 ? shfl((uint32_t)(base >> 32), owner) : 0;
+        uint64_t delta = rle::shfl_value<T>(r.delta, owner);
+        uint32_t k = i - (theirs & 16383);
+        uint32_t width = theirs >> 14;
+        if (i >= n)
+            return;
+        if (width) {
+            uint64_t u = in.number<CHECKED>(base_low + k * width, width);
+            all |= u;
+            sink.put(i, rle::value_of(u, is_signed));
+        } else {
+            sink.put(i, ((uint64_t)base_high << 32 | base_low) + k * delta);
         }
-    }
+    });
     return !any_lane(rle::exceeds<T>(all));
 }
 
 /* collective.  Decodes the runs from `at` on that are not special, and moves it behind them. False:
  * nothing has changed, but for output behind the position. */
 template <typename T>
-WHARF_DEVICE bool decode_batch(const number_source &in, uint32_t &at, output_stream &out,
+WHARF_DEVICE bool decode_batch(window &w, const number_source &in, uint32_t &at, output_stream &out,
                                bool is_signed)
 {
-    uint32_t mine = 0;
-    uint32_t end = at;
-    uint32_t n_runs = chain_runs(in, end, mine);
+    uint32_t left = in.nbytes() - at;
+    uint32_t avail = left < WINDOW_NBYTES ? left : WINDOW_NBYTES;
+    fill(w, in, at, avail, left);
+    uint32_t place = 0;
+    uint32_t nbytes = 0;
+    uint32_t n_runs = rle::chase(nbytes, NO_PLACE - 1, 0, WARP_LANES, place, [&](uint32_t p) {
+        return p < avail ? (uint32_t)load(&w.ends_of_runs[p]) : NO_PLACE;
+    });
     run r = {0, 0, 0, 0, 0};
-    bool is_good = lane_id() >= n_runs || read_run<T>(in, mine, is_signed, r);
+    bool is_good = lane_id() >= n_runs || read_run<T>(w, at, place, is_signed, r);
     uint32_t offset = inclusive_add(r.n);
     uint32_t n = shfl(offset, 31);
     offset -= r.n;
     if (n_runs == 0 || any_lane(!is_good) || n > rle::room_of<T>(out))
         return false;
     uint8_t *to = out.out + out.position;
-    if (in.is_inside(at, end) ? !spread<T, false>(in, r, offset, n, to, is_signed)
-                              : !spread<T, true>(in, r, offset, n, to, is_signed))
+    if (in.is_inside(at, at + nbytes) ? !spread<T, false>(in, r, offset, n, to, is_signed)
+                                      : !spread<T, true>(in, r, offset, n, to, is_signed))
         return false;
-    at = end;
+    at += nbytes;
     out.position += n * (uint32_t)sizeof(T);
     return true;
 }

@@ -15,18 +15,13 @@ namespace rle2
 /* The input, of which byte `at` is counted from its first one. */
 struct number_source {
     input_source source;
-    uint32_t nbytes;
 
-    WHARF_DEVICE_MEMBER void init(const chunk_job &job)
-    {
-        source.init(job.in, job.in_nbytes);
-        nbytes = job.in_nbytes;
-    }
+    WHARF_DEVICE_MEMBER uint32_t nbytes() const { return source.end - source.begin; }
 
     /* Whether all words around bytes `at` to `end` - 1 are of the input alone. */
     WHARF_DEVICE_MEMBER bool is_inside(uint32_t at, uint32_t end) const
     {
-        return at >= 4 && end + 12 <= nbytes;
+        return at >= 4 && end + 12 <= nbytes();
     }
 
     /* One lane.  Word i of the source; unless CHECKED it is_inside. */
@@ -73,7 +68,7 @@ struct number_source {
     {
         const uint8_t *in = source.aligned + source.begin;
         u = 0;
-        for (uint32_t shift = 0; at < nbytes; shift += 7) {
+        for (uint32_t shift = 0; at < nbytes(); shift += 7) {
             uint32_t byte = load_nc(in + at++);
             if (shift == 63 && byte > 1)
                 return false;

@@ -12,31 +12,14 @@ namespace wharf
 {
 
 template <typename Input>
-struct rle2_serial_shared {
-    typename Input::shared input;
-};
+using rle2_serial_shared = rle::serial_shared<Input>;
 constexpr unsigned RLE2_SERIAL_WARPS_PER_SM = 32;
-
-namespace rle2
-{
-
-template <typename Input>
-struct serially {
-    template <typename T>
-    static WHARF_DEVICE_MEMBER verdict decode(rle2_serial_shared<Input> &s, const chunk_job &job)
-    {
-        return decode_serially<T, Input>(s.input, job);
-    }
-};
-
-} // namespace rle2
 
 /* collective. */
 template <typename Input>
 WHARF_DEVICE verdict rle2_serial_decode(rle2_serial_shared<Input> &s, const chunk_job &job)
 {
-    using by = rle2::serially<Input>;
-    return WHARF_RLE_BY_SIZE(job.parameter, by::template decode, s, job);
+    return rle::decode_serial<rle2::serial_decoder>(s, job);
 }
 
 } // namespace wharf

@@ -43,7 +43,7 @@ WHARF_DEVICE bool read_patched_run(const number_source &in, uint32_t at, patched
     r.offsets = 8 * offsets_at;
     r.list = 8 * list_at;
     r.end = list_at + packed_nbytes(r.n_patches, r.entry_width);
-    return r.n_patches > 0 && r.gap_width + r.patch_width <= 64 && r.end <= in.nbytes;
+    return r.n_patches > 0 && r.gap_width + r.patch_width <= 64 && r.end <= in.nbytes();
 }
 
 /* collective.  Lane i gets patch i.  Returns whether all are good. */
@@ -62,27 +62,29 @@ WHARF_DEVICE bool read_patches(const number_source &in, const patched_run &r, pa
     return !any_lane(has_one && (at >= r.n || (gap == 0 && lane_id() > 0)));
 }
 
-/* collective.  Stores a run's values, and after them those that are patched once more. */
-template <typename T>
+/*
+ * collective.  Stores a run's values, and then those that are patched once more.  False if not all
+ * are of the type, with their patches or without: that one without is not means nothing, and is
+ * rare.
+ */
+template <typename T, bool CHECKED>
 WHARF_DEVICE bool put_patched(const number_source &in, const patched_run &r, const patch &mine,
                               uint8_t *out, bool is_signed)
 {
     uint64_t excess = 0;
-    for (uint32_t first = 0; first < r.n; first += WARP_LANES) {
-        uint32_t i = first + lane_id();
-        uint32_t in_round = mine.at - first;
-        uint32_t patched = reduce_or(in_round < WARP_LANES ? 1u << in_round : 0);
-        if (i < r.n && !(patched >> lane_id() & 1)) {
-            uint64_t v = r.base + in.number<true>(r.offsets + i * r.width, r.width);
-            excess |= rle::excess_of<T>(v, is_signed);
-            rle::store_value<T>(out + i * sizeof(T), v);
-        }
-    }
-    if (mine.at < r.n) {
-        uint64_t offset = in.number<true>(r.offsets + mine.at * r.width, r.width) | mine.bits;
-        excess |= rle::excess_of<T>(r.base + offset, is_signed);
-        rle::store_value<T>(out + mine.at * sizeof(T), r.base + offset);
-    }
+    rle::value_sink<T> sink;
+    sink.init(out);
+    auto put = [&](uint32_t i, uint64_t patch_bits) {
+        uint64_t v = r.base + (in.number<CHECKED>(r.offsets + i * r.width, r.width) | patch_bits);
+        excess |= rle::excess_of<T>(v, is_signed);
+        sink.put(i, v);
+    };
+    WHARF_UNROLL_BY(2)
+    for (uint32_t i = lane_id(); i < r.n; i += WARP_LANES)
+        put(i, 0);
+    syncwarp(); /* the values, before what patches make of them */
+    if (mine.at < r.n)
+        put(mine.at, mine.bits);
     return !any_lane(rle::exceeds<T>(excess));
 }
 
@@ -92,8 +94,11 @@ WHARF_DEVICE bool decode_patched(const number_source &in, uint32_t &at, output_s
 {
     patched_run r;
     patch mine;
-    if (!read_patched_run(in, at, r) || !read_patches(in, r, mine) || r.n > rle::room_of<T>(out) ||
-        !put_patched<T>(in, r, mine, out.out + out.position, is_signed))
+    if (!read_patched_run(in, at, r) || !read_patches(in, r, mine) || r.n > rle::room_of<T>(out))
+        return false;
+    uint8_t *to = out.out + out.position;
+    if (in.is_inside(at, r.end) ? !put_patched<T, false>(in, r, mine, to, is_signed)
+                                : !put_patched<T, true>(in, r, mine, to, is_signed))
         return false;
     at = r.end;
     out.position += r.n * (uint32_t)sizeof(T);
@@ -139,7 +144,7 @@ WHARF_DEVICE bool decode_delta(const number_source &in, uint32_t &at, output_str
     if (!in.take_varint(steps_at, u) || !in.take_varint(steps_at, first))
         return false;
     uint32_t end = steps_at + packed_nbytes(head.n - 2, width);
-    if (end > in.nbytes || head.n > rle::room_of<T>(out))
+    if (end > in.nbytes() || head.n > rle::room_of<T>(out))
         return false;
     uint64_t base = rle::value_of(u, is_signed);
     uint64_t delta = rle::unzigzag(first);
