@@ -50,14 +50,25 @@ int wharf_client_link_init(struct wharf_client_link *link, const char *path)
     return link->packets ? 0 : -ENOMEM;
 }
 
+/* Forked children have copies of the socket, for as long as they live: the end of the connection
+ * must not wait for them. */
+static void hang_up(struct wharf_client_link *link)
+{
+    shutdown(link->socket, SHUT_RDWR);
+    close(link->socket);
+    link->socket = -1;
+}
+
 void wharf_client_link_deinit(struct wharf_client_link *link, int is_forked)
 {
     if (is_forked)
         wharf_client_rings_free_forked(link->rings);
     else
         wharf_client_rings_drop(link->rings);
-    if (link->socket >= 0)
+    if (link->socket >= 0 && is_forked)
         close(link->socket);
+    else if (link->socket >= 0)
+        hang_up(link);
     free(link->packets);
 }
 
@@ -118,8 +129,7 @@ void wharf_client_link_lost(struct wharf *wharf, int error, const char *format, 
         wharf_client_replay_prepare(wharf);
     end_session(wharf);
     if (link->socket >= 0)
-        close(link->socket);
-    link->socket = -1;
+        hang_up(link);
     link->state = WHARF_CLIENT_LINK_DOWN;
     link->error = error;
     va_start(arguments, format);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "clientlib/wharf.h"
+#include "tests/lib/test_client.h"
 #include "tests/lib/test_wharfd.h"
 
 static struct test_wharfd wharfd;
@@ -141,4 +142,39 @@ Test(wharfd_library, descriptor_tells_of_what_came_during_another_call, .timeout
     }
     wharf_close(wharf);
     test_wharfd_remove(&wharfd);
+}
+
+/* Its connections, as somebody sees it who has one. */
+static void expect_connections(double n)
+{
+    struct test_client *client = test_client_greeted(wharfd.socket);
+    char tenant[32];
+    double value = -1;
+
+    snprintf(tenant, sizeof(tenant), "uid:%u", (unsigned)geteuid());
+    for (unsigned i = 0; i < 5000 && value != n; i++) {
+        value = test_client_metric(client, "wharf_connections", "", tenant);
+        usleep(1000);
+    }
+    cr_assert_eq(value, n, "%g connections", value);
+    test_client_free(client);
+}
+
+/* The child has a copy of the socket.  The daemon did not notice that the handle was closed, and
+ * the connection counted, before the child had ended. */
+Test(wharfd_library, connection_ends_with_its_handle_and_not_with_forked_children)
+{
+    test_wharfd_start(&wharfd, "");
+    struct wharf *wharf = open_handle();
+    pid_t child = fork();
+
+    if (child == 0)
+        for (;;)
+            pause();
+    expect_connections(2);
+    wharf_close(wharf);
+    expect_connections(1);
+    cr_assert_eq(kill(child, SIGKILL), 0);
+    cr_assert_eq(waitpid(child, NULL, 0), child);
+    test_wharfd_finish(&wharfd);
 }
