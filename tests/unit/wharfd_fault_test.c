@@ -221,6 +221,8 @@ Test(wharfd_fault, workers_killed_one_after_the_other_leave_nothing_undone, .tim
     for (uint32_t round = 0; round < N_ROUNDS; round++) {
         unsigned n_again = 0;
         wait_until_up();
+        /* It has the client's memory now. */
+        cr_assert_eq(run_one(&client, 1 << 16).engine, WHARF_ENGINE_SIMT);
         pid_t worker = test_worker_pid(getpid());
         kill(worker, SIGSTOP);
         for (uint32_t i = 0; i < N; i++)
