@@ -44,13 +44,6 @@
 
 #define MiB ((size_t)1 << 20)
 
-/* The longest that no job comes back when a worker dies; sanitizers make everything slower. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GAP_MS 2500
-#else
-#define GAP_MS 500
-#endif
-
 static struct test_wharfd wharfd;
 static const char *engine_name = "cuda";
 static const char *output_name = "kernel";
@@ -335,6 +328,13 @@ static void tick(const struct test_storm *storm)
     killer->kill_at_ns = now_ns + test_random_below(&killer->random, most_ms * WHARF_NS_PER_MS);
 }
 
+/* The longest that no job comes back when a worker dies.  Where the CPU plays the GPU other tests
+ * run beside this one: there it only says that nobody waits for a client's patience to end. */
+static uint64_t most_gap_ms(void)
+{
+    return is_simt() ? 20000 : 500;
+}
+
 static void check_kills(int kills_daemons, uint64_t n_jobs)
 {
     struct killer killer = {.random = {1}, .kills_daemons = kills_daemons};
@@ -352,8 +352,8 @@ static void check_kills(int kills_daemons, uint64_t n_jobs)
            "%u times %s was killed, %" PRIu64 " ms without a completion", killer.n_kills,
            kills_daemons ? "the daemon" : "the worker", longest_ns / WHARF_NS_PER_MS);
     if (!kills_daemons)
-        report(longest_ns < GAP_MS * (uint64_t)WHARF_NS_PER_MS,
-               "jobs of a dead worker are answered within %u ms", (unsigned)GAP_MS);
+        report(longest_ns < most_gap_ms() * WHARF_NS_PER_MS,
+               "jobs of a dead worker are answered within %" PRIu64 " ms", most_gap_ms());
     report(test_worker_wait(wharfd.pid, 0) != 0, "there is a worker again");
     finish();
 }
