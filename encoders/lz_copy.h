@@ -76,16 +76,42 @@ static inline void wharf_lz_copy_16(uint8_t *to, const uint8_t *from)
 }
 
 /* What copies with room to spare may write behind what they are to write. */
-enum { WHARF_LZ_SPARE_NBYTES = 16 };
+enum { WHARF_LZ_SPARE_NBYTES = 32 };
 
-/* The 16 bytes before op from there to end and at most 15 bytes behind. */
-static inline void wharf_lz_fill_16(uint8_t *op, const uint8_t *end)
+/* Matches of up to so many bytes are copied without a loop: all of LZ4's without length bytes. */
+enum { WHARF_LZ_USUAL_MATCH = 18 };
+
+/* The same 8 bytes from op to end and at most 31 bytes behind: without waiting for what was just
+ * stored. */
+static inline void wharf_lz_fill(uint8_t *op, const uint8_t *end, uint64_t word)
 {
-    uint64_t words[2];
+    do {
+        for (unsigned i = 0; i < 32; i += 8)
+            memcpy(op + i, &word, 8);
+        op += 32;
+    } while (op < end);
+}
 
-    memcpy(words, op - 16, 16);
-    for (; op < end; op += 16)
-        memcpy(op, words, 16);
+/* The last bytes before op that a distance of 1, 2, 4 or 8 repeats, as often as they fit 8. */
+static inline uint64_t wharf_lz_pattern(const uint8_t *op, size_t distance)
+{
+    uint64_t eight;
+    uint32_t four;
+    uint16_t two;
+
+    switch (distance) {
+    case 1:
+        return op[-1] * UINT64_C(0x0101010101010101);
+    case 2:
+        memcpy(&two, op - 2, 2);
+        return two * UINT64_C(0x0001000100010001);
+    case 4:
+        memcpy(&four, op - 4, 4);
+        return four * UINT64_C(0x0000000100000001);
+    default:
+        memcpy(&eight, op - 8, 8);
+        return eight;
+    }
 }
 
 /* Literals, with as much to spare in front of both ends. */
@@ -110,23 +136,32 @@ static inline void wharf_lz_match_quickly(uint8_t *op, size_t distance, size_t l
     const uint8_t *from = op - distance;
     uint8_t *end = op + length;
 
+    if (__builtin_expect(distance >= 8, 1)) {
+        /* Most end here.  Whether there are length bytes a decoder of LZ4 has asked before, so this
+         * branch is foreseen. */
+        wharf_lz_copy_8(op, from);
+        wharf_lz_copy_8(op + 8, from + 8);
+        wharf_lz_copy_8(op + 16, from + 16);
+        if (length <= WHARF_LZ_USUAL_MATCH)
+            return;
+    }
     if (distance < 16) {
-        if (distance < 8)
-            for (unsigned i = 0; i < 8; i++)
-                op[i] = from[i];
-        else
-            wharf_lz_copy_8(op, from);
-        wharf_lz_copy_8(op + 8, op + 8 - (distance < 8 ? far_8[distance] : distance));
-        op += 16;
-        from = op - far_16[distance];
         if (far_16[distance] == 16) {
-            /* The same 16 bytes again and again: without waiting for what was just stored. */
-            wharf_lz_fill_16(op, end);
+            wharf_lz_fill(op, end, wharf_lz_pattern(op, distance));
             return;
         }
+        if (distance < 8) {
+            for (unsigned i = 0; i < 8; i++)
+                op[i] = from[i];
+            wharf_lz_copy_8(op + 8, op + 8 - far_8[distance]);
+        }
+        op += 16;
+        from = op - far_16[distance];
     }
-    for (; op < end; op += 16, from += 16)
+    for (; op < end; op += 32, from += 32) {
         wharf_lz_copy_16(op, from);
+        wharf_lz_copy_16(op + 16, from + 16);
+    }
 }
 
 /* The same with no room to spare, if need be. */

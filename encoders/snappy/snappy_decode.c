@@ -71,13 +71,13 @@ static inline struct match match_of(uint8_t tag)
     static const uint8_t nbytes[4] = {0, 1, 2, 4};
     static const uint32_t masks[4] = {0, 0xff, 0xffff, 0xffffffff};
     unsigned kind = tag & 3;
-    int is_near = kind == WHARF_SNAPPY_NEAR_MATCH;
+    uint32_t near = 0 - (uint32_t)(kind == WHARF_SNAPPY_NEAR_MATCH); /* all ones or 0 */
 
     return (struct match){
         .nbytes = nbytes[kind],
         .mask = masks[kind],
-        .high = is_near ? (tag >> 5) << 8 : 0,
-        .length = is_near ? 4 + (tag >> 2 & 7u) : 1 + (tag >> 2 & 63u),
+        .high = (uint32_t)(tag >> 5) << 8 & near,
+        .length = ((4 + (tag >> 2 & 7u)) & near) | ((1 + (tag >> 2 & 63u)) & ~near),
     };
 }
 
@@ -115,7 +115,33 @@ static uint32_t take_element(struct wharf_lz *lz, struct place *at, uint32_t *re
 enum {
     QUICK_IN_NBYTES = 1 + 64 + WHARF_LZ_SPARE_NBYTES,
     QUICK_OUT_NBYTES = 64 + WHARF_LZ_SPARE_NBYTES,
+
+    SHORT_NBYTES = 24,
 };
+
+/*
+ * Most elements: few literals, or a short match that does not repeat what it writes.  Whether it is
+ * the one or the other cannot be foreseen, so it is no branch.  Steps of 8 bytes want a distance of
+ * 8 or more.  False: it is another, or not in order.
+ */
+static inline int take_short_element(const struct wharf_lz *lz, struct place *at, uint8_t tag)
+{
+    struct match match = match_of(tag);
+    uintptr_t literals = (uintptr_t)0 - ((tag & 3) == WHARF_SNAPPY_LITERALS); /* all ones or 0 */
+    uint64_t distance = (wharf_load_le32(at->ip + 1) & match.mask) | match.high;
+    int wrong = (distance < 8) | (distance > (uint64_t)(at->op - lz->out));
+
+    if (__builtin_expect((match.length > SHORT_NBYTES) | (wrong & !literals), 0))
+        return 0;
+    const uint8_t *from = (const uint8_t *)(((uintptr_t)(at->ip + 1) & literals) |
+                                            (((uintptr_t)at->op - distance) & ~literals));
+    wharf_lz_copy_8(at->op, from);
+    wharf_lz_copy_8(at->op + 8, from + 8);
+    wharf_lz_copy_8(at->op + 16, from + 16);
+    at->op += match.length;
+    at->ip += 1 + match.nbytes + (match.length & literals);
+    return 1;
+}
 
 /*
  * Matches and literals while both ends are far; stops in front of literals that are more than 60,
@@ -128,6 +154,8 @@ static void take_quick_elements(const struct wharf_lz *lz, struct place *ret_at,
 
     while (at.ip < in_limit && at.op < out_limit) {
         uint8_t tag = *at.ip;
+        if (take_short_element(lz, &at, tag))
+            continue;
         if ((tag & 3) == WHARF_SNAPPY_LITERALS) {
             unsigned n = 1 + (tag >> 2);
             if (n > WHARF_SNAPPY_MORE)
