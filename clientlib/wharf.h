@@ -48,18 +48,19 @@
  *   -ENOTCONN    the daemon has been away for longer than options.patience_ms, see RESTARTS
  *   -EPROTO      the daemon broke the protocol, or says that this library did.  It is not trusted
  *                any more: the handle is of no more use.  Jobs in flight get no completion, and the
- * daemon may still write to their memory
+ *                daemon may still write to their memory
  *
  * RESTARTS.  When the daemon dies, is restarted or is upgraded, nothing is lost: the library
  * takes the completions that are there, connects to the next daemon as soon as that answers,
  * and submits again what was not completed.  It makes no threads, so it does that in whatever
  * call is made next, or sleeping in one; all a program notices is that a job takes longer.
  * So sources must stay as they are until the job's completion has been taken, and a job may be
- * run more than once.  When no daemon has answered for options.patience_ms, calls return
+ * run more than once.  When there has been no daemon for options.patience_ms, calls return
  * -ENOTCONN at once, but each one looks for a daemon again, and jobs stay in flight: what has not
- * been completed may still be written by what is left of the daemon.  A job is given up, with
- * WHARF_INTERNAL, when daemons keep dying of it: after three deaths with it in flight it is
- * submitted alone, and after five more like that no more.
+ * been completed may still be written by what is left of the daemon.  (One that is gone within a
+ * second, having completed nothing, counts as none.)  A job is given up, with WHARF_INTERNAL, when
+ * daemons keep dying of it: after three deaths with it in flight it is submitted alone, and after
+ * five more like that no more.
  *
  * THREADS.  All functions are safe to call from several threads at once, with the same handle
  * too; only wharf_close needs the handle for itself, after all other calls on it returned.  One
@@ -71,8 +72,9 @@
  *
  * FORK.  After fork a handle is its parent's.  In the child, what was the arena is not there,
  * and calls return -ESTALE; it may only wharf_close its copy, which does nothing to the parent's,
- * and should: as long as it does not, the daemon takes the parent for alive.  wharf_decompress on
- * an embedded handle goes on working in the child.  A descriptor of the library is closed on exec.
+ * and should: as long as it does not, the daemon takes a parent that has died for alive.
+ * wharf_decompress on an embedded handle goes on working in the child.  A descriptor of the library
+ * is closed on exec.
  *
  * STRUCTS THAT GROW.  Some structs begin with their own size, as the caller was compiled to know
  * it; the WHARF_..._INIT macros set it.  Later versions of the library add members at the end, for

@@ -229,10 +229,15 @@ static bool is_barred(const struct wharf_gate *gate, const struct wharf_connecti
     return result;
 }
 
+/* A session that is there can go on with its arena later: it need not be this client who did it. */
 static void refuse_barred(struct wharf_connection *connection)
 {
-    wharf_connection_refuse(connection, EDQUOT,
-                            "descriptors of this user have hung processes of the daemon");
+    static const char text[] = "descriptors of this user have hung processes of the daemon";
+
+    if (connection->session)
+        wharf_connection_part(connection, text);
+    else
+        wharf_connection_refuse(connection, EDQUOT, "%s", text);
 }
 
 /* Under the front lock. */
@@ -273,8 +278,10 @@ static void replace_hung(struct wharf_gate *gate)
     count_hang(gate, process->blamed);
     wharf_front_leave(&server->front);
     struct wharf_connection *connection = forget_asked(gate);
+    /* Who is stopped together with the gate, as containers are, has sent nothing that hangs: the
+     * first time that may be so. */
     if (connection)
-        wharf_connection_refuse(connection, EBADF, "looking at the descriptor took too long");
+        wharf_connection_part(connection, "looking at the descriptor took too long: connect again");
 }
 
 /* It has not seen anything that a client sent. */

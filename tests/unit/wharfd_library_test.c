@@ -105,6 +105,29 @@ Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor)
     test_wharfd_remove(&wharfd);
 }
 
+/* As it is where all of a container is stopped for a while: the gate has had no time to answer.
+ * That was taken for the client's doing, and its jobs were lost. */
+Test(wharfd_library, arena_outlives_a_gate_that_is_late, .timeout = 60)
+{
+    test_wharfd_start(&wharfd, "[daemon]\ngate_timeout = 50ms\n");
+    struct wharf *wharf = open_handle();
+    struct wharf_memory memory = new_memory();
+    struct wharf_info info = {.struct_nbytes = sizeof(info)};
+    void *text, *out;
+
+    cr_assert_eq(wharf_alloc(wharf, 6, &text), 0);
+    cr_assert_eq(wharf_alloc(wharf, 6, &out), 0);
+    memcpy(text, "wharf\n", 6);
+    kill(test_wharfd_gate(&wharfd), SIGSTOP);
+    cr_assert_eq(wharf_register(wharf, &memory), 0, "%s", wharf_error_message());
+    expect_text(wharf, text, out);
+    cr_assert_eq(wharf_get_info(wharf, &info), 0);
+    cr_assert_geq(info.n_reconnects, 1);
+    wharf_close(wharf);
+    free_memory(&memory);
+    test_wharfd_remove(&wharfd);
+}
+
 static void *go_on_soon(void *data)
 {
     usleep(20000);
