@@ -11,8 +11,14 @@
 #include "encoders/rans/rans.h"
 #include "encoders/rans/rans_encode.h"
 
-/* A split for each 16 Ki symbols costs half a percent, and gives a chunk of 1 MiB to 64 warps. */
-#define SPLIT_NSYMBOLS 16384
+/*
+ * A split is some 85 bytes, and decoders pass its window with more care: one for each 32 Ki
+ * symbols, a quarter of a percent.  But four decoders side by side are what a processor or a warp
+ * is busy with, so the first four may be of 16 Ki symbols.
+ */
+#define SPLIT_NSYMBOLS 32768
+#define FIRST_SPLIT_NSYMBOLS 16384
+#define N_FIRST_SPLITS 4
 
 struct wharf_encoder {
     uint32_t n_bits;
@@ -64,6 +70,17 @@ static int rans_new(const struct wharf_encoder_options *options, struct wharf_en
     return 0;
 }
 
+static uint32_t count_splits(uint32_t n_symbols)
+{
+    uint32_t n = n_symbols / FIRST_SPLIT_NSYMBOLS;
+
+    if (n > N_FIRST_SPLITS)
+        n = N_FIRST_SPLITS;
+    if (n < n_symbols / SPLIT_NSYMBOLS)
+        n = n_symbols / SPLIT_NSYMBOLS;
+    return n > 1 ? n : 1;
+}
+
 static struct wharf_rans_job chunk_job(const struct wharf_encoder *encoder, const uint8_t *in,
                                        size_t in_nbytes)
 {
@@ -77,7 +94,7 @@ static struct wharf_rans_job chunk_job(const struct wharf_encoder *encoder, cons
         .frequencies = encoder->frequencies,
         .symbols = in,
         .n_symbols = n_symbols,
-        .max_splits = n_symbols / SPLIT_NSYMBOLS + 1,
+        .max_splits = count_splits(n_symbols),
     };
 }
 

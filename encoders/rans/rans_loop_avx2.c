@@ -46,6 +46,23 @@ LANES_INLINE uint32_t mask_of(__m256i ones)
     return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(ones));
 }
 
+/* Four of a table's entries. */
+LANES_INLINE __m128i load_four(const uint32_t *table, const uint32_t *at)
+{
+    return _mm_set_epi32((int)table[at[3]], (int)table[at[2]], (int)table[at[1]],
+                         (int)table[at[0]]);
+}
+
+/* Eight of them, one by one: where AVX2 is the best there is, that is a tenth faster than gathering
+ * (1.47 and 1.32 GB/s on a Zen 4; by 16 of AVX-512 it is slower, 1.29 and 1.61). */
+LANES_INLINE __m256i load_eight(const uint32_t *table, __m256i slots)
+{
+    uint32_t at[8] __attribute__((aligned(32)));
+
+    _mm256_store_si256((__m256i *)at, slots);
+    return _mm256_set_m128i(load_four(table, at + 4), load_four(table, at));
+}
+
 /* One less than the frequency, the place in the symbol's range, and the symbol, of 8 slots. */
 LANES_INLINE void look_up(const struct wharf_rans_loop_job *job, struct lookup lookup,
                           __m256i slots, uint64_t number, __m256i *less_1, __m256i *place,
@@ -57,7 +74,7 @@ LANES_INLINE void look_up(const struct wharf_rans_loop_job *job, struct lookup l
     __m256i ranges;
 
     if (lookup.is_packed) {
-        __m256i packed = _mm256_i32gather_epi32((const int *)job->packed, slots, 4);
+        __m256i packed = load_eight(job->packed, slots);
 
         *symbols = _mm256_and_si256(packed, _mm256_set1_epi32(0xff));
         *less_1 = _mm256_and_si256(_mm256_srli_epi32(packed, 8), _mm256_set1_epi32(0xfff));
@@ -182,6 +199,7 @@ LANES_INLINE uint32_t start_masks(const uint32_t *starts, uint32_t group, uint32
 }
 
 #define LOOP_NAME wharf_rans_loop_avx2
+#define N_WALKS 2
 #include "encoders/rans/rans_loop_body.h"
 
 #else

@@ -126,6 +126,7 @@ LANES_INLINE uint32_t start_masks(const uint32_t *starts, uint32_t group, uint32
 }
 
 #define LOOP_NAME wharf_rans_loop_avx512
+#define N_WALKS 4
 #include "encoders/rans/rans_loop_body.h"
 
 #else

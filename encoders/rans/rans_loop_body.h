@@ -9,16 +9,22 @@
  *   lanes_match                the mask of the states that are those of a split
  *   start_masks                the masks of the coders whose start is this group, or a later one
  *
- * and LOOP_NAME, and then includes this file.  A place is the address behind the next word, since
- * words are read downwards.
+ * and LOOP_NAME, and N_WALKS, how many decoders it runs side by side, and then includes this file.
+ * A place is the address behind the next word, since words are read downwards.
  */
 #include <string.h>
 
 /* lanes_take may read this many words below its place for each half or quarter of the lanes. */
 #define GROUP_NWORDS WHARF_RANS_N_LANES
 
-/* Groups in one go: in between, two decoders together ask at least as often as they have to. */
-#define RUN_NGROUPS (WHARF_RANS_POLL_NGROUPS / 2)
+/* Groups in one go: in between, all decoders together ask at least as often as they have to. */
+#define RUN_NGROUPS (WHARF_RANS_POLL_NGROUPS / N_WALKS)
+
+/* A decoder, and the group at which the next one began. */
+struct segment {
+    struct wharf_rans_walk walk;
+    uint32_t end;
+};
 
 static const uint8_t *place_of(const struct wharf_rans_walk *walk)
 {
@@ -50,45 +56,39 @@ static uint32_t free_groups(const struct wharf_rans_walk *walk, uint32_t end_gro
 
 /* ---- free running ----------------------------------------------------------------------- */
 
-/* Both return whether all slots were somebody's and the asker lets them go on. */
-LANES_INLINE bool run_one(const struct wharf_rans_loop_job *job, struct lookup lookup,
-                          struct wharf_rans_walk *walk, uint32_t n_groups)
+/* n_groups of n segments (a constant) by turns; whether all slots were somebody's and the asker
+ * lets them go on. */
+LANES_INLINE bool run_free(const struct wharf_rans_loop_job *job, struct lookup lookup,
+                           struct segment *segments, unsigned n, uint32_t n_groups)
 {
-    struct lanes lanes = lanes_load(walk->states);
-    const uint8_t *place = place_of(walk);
+    struct lanes lanes[N_WALKS];
+    const uint8_t *places[N_WALKS];
+    uint32_t groups[N_WALKS];
     uint32_t bad = 0;
 
-    for (uint32_t i = 0; i < n_groups; i++)
-        place = lanes_take(&lanes, lanes_decode(job, lookup, &lanes, walk->group + i, &bad), place);
-    lanes_store(&lanes, walk->states);
-    walk->next_word = word_before(walk, place);
-    walk->group += n_groups;
-    return !bad && wharf_rans_goes_on(job->task.asker, n_groups);
-}
-
-LANES_INLINE bool run_two(const struct wharf_rans_loop_job *job, struct lookup lookup,
-                          struct wharf_rans_walk *a, struct wharf_rans_walk *b, uint32_t n_groups)
-{
-    struct lanes a_lanes = lanes_load(a->states);
-    struct lanes b_lanes = lanes_load(b->states);
-    const uint8_t *a_place = place_of(a);
-    const uint8_t *b_place = place_of(b);
-    uint32_t bad = 0;
-
-    for (uint32_t i = 0; i < n_groups; i++) {
-        uint32_t a_takes = lanes_decode(job, lookup, &a_lanes, a->group + i, &bad);
-        uint32_t b_takes = lanes_decode(job, lookup, &b_lanes, b->group + i, &bad);
-
-        a_place = lanes_take(&a_lanes, a_takes, a_place);
-        b_place = lanes_take(&b_lanes, b_takes, b_place);
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < n; k++) {
+        lanes[k] = lanes_load(segments[k].walk.states);
+        places[k] = place_of(&segments[k].walk);
+        groups[k] = segments[k].walk.group;
     }
-    lanes_store(&a_lanes, a->states);
-    lanes_store(&b_lanes, b->states);
-    a->next_word = word_before(a, a_place);
-    b->next_word = word_before(b, b_place);
-    a->group += n_groups;
-    b->group += n_groups;
-    return !bad && wharf_rans_goes_on(job->task.asker, 2 * n_groups);
+    for (uint32_t i = 0; i < n_groups; i++) {
+        uint32_t takes[N_WALKS];
+
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < n; k++)
+            takes[k] = lanes_decode(job, lookup, &lanes[k], groups[k] + i, &bad);
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < n; k++)
+            places[k] = lanes_take(&lanes[k], takes[k], places[k]);
+    }
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < n; k++) {
+        lanes_store(&lanes[k], segments[k].walk.states);
+        segments[k].walk.next_word = word_before(&segments[k].walk, places[k]);
+        segments[k].walk.group += n_groups;
+    }
+    return !bad && wharf_rans_goes_on(job->task.asker, n * n_groups);
 }
 
 /* ---- windows, and the last groups ------------------------------------------------------- */
@@ -155,67 +155,134 @@ LANES_INLINE bool run_rare_group(const struct wharf_rans_loop_job *job, struct l
     return wharf_rans_walk_group(walk) == WHARF_REASON_NONE;
 }
 
-/* Goes on to where both, or those that are left, can run freely, or are at their ends. */
+/* One segment to its end. */
 LANES_INLINE bool run_to_end(const struct wharf_rans_loop_job *job, struct lookup lookup,
-                             struct wharf_rans_walk *walk, uint32_t end_group)
+                             struct segment *segment)
 {
-    while (walk->group < end_group) {
-        uint32_t n = free_groups(walk, end_group);
+    while (segment->walk.group < segment->end) {
+        uint32_t n = free_groups(&segment->walk, segment->end);
 
-        if (n > 0 ? !run_one(job, lookup, walk, n) : !run_rare_group(job, lookup, walk))
+        if (n > 0 ? !run_free(job, lookup, segment, 1, n)
+                  : !run_rare_group(job, lookup, &segment->walk))
             return false;
     }
     return true;
 }
 
-/* Two decoders, of which the first one ends where the second one began. */
-LANES_INLINE bool run_pair(const struct wharf_rans_loop_job *job, struct lookup lookup,
-                           struct wharf_rans_walk *a, uint32_t a_end, struct wharf_rans_walk *b,
-                           uint32_t b_end)
+/* All segments until one is at its end, where those that cannot go freely are let to where they
+ * can. */
+LANES_INLINE bool run_together(const struct wharf_rans_loop_job *job, struct lookup lookup,
+                               struct segment *segments)
 {
-    while (a->group < a_end && b->group < b_end) {
-        uint32_t a_free = free_groups(a, a_end);
-        uint32_t b_free = free_groups(b, b_end);
+    for (;;) {
+        uint32_t n_free = UINT32_MAX;
 
-        if (a_free > 0 && b_free > 0) {
-            if (!run_two(job, lookup, a, b, a_free < b_free ? a_free : b_free))
-                return false;
-        } else if (!run_rare_group(job, lookup, a_free == 0 ? a : b)) {
-            return false;
+        for (unsigned k = 0; k < N_WALKS; k++) {
+            struct segment *segment = &segments[k];
+            uint32_t n = 0;
+
+            while (segment->walk.group < segment->end &&
+                   (n = free_groups(&segment->walk, segment->end)) == 0)
+                if (!run_rare_group(job, lookup, &segment->walk))
+                    return false;
+            if (segment->walk.group >= segment->end)
+                return true;
+            n_free = n < n_free ? n : n_free;
         }
+        if (!run_free(job, lookup, segments, N_WALKS, n_free))
+            return false;
     }
-    return run_to_end(job, lookup, a, a_end) && run_to_end(job, lookup, b, b_end);
 }
 
-/* ---- the whole body --------------------------------------------------------------------- */
+/* ---- beginning at splits ---------------------------------------------------------------- */
 
-/* The cursor before the split that begins next to the middle; false if there is no split. */
-static bool find_middle(const struct wharf_rans_body *body, struct wharf_rans_cursor *ret_cursor)
+/* A group of the window that a segment begins with: what coders deliver that have not begun yet is
+ * overwritten by the segment before, whose window it is. */
+LANES_INLINE bool join_group(const struct wharf_rans_loop_job *job, struct lookup lookup,
+                             struct wharf_rans_walk *walk)
+{
+    const struct wharf_rans_split *split = &walk->split;
+    struct lanes lanes = lanes_load(walk->states);
+    uint32_t bad = 0;
+    uint32_t takes = lanes_decode(job, lookup, &lanes, walk->group, &bad);
+    uint32_t later;
+    uint32_t now = start_masks(split->start, walk->group, &later);
+
+    lanes_store(&lanes, walk->states);
+    for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++) {
+        uint32_t start = split->start[lane];
+        uint32_t state = start < walk->group ? walk->states[lane] : WHARF_RANS_LOW;
+
+        walk->states[lane] = start == walk->group ? split->state[lane] : state;
+    }
+    lanes = lanes_load(walk->states);
+    takes = (takes & ~later) | now;
+    if (bad || walk->next_word + 1 < __builtin_popcount(takes))
+        return false;
+    take_carefully(walk, &lanes, takes);
+    lanes_store(&lanes, walk->states);
+    walk->group++;
+    return true;
+}
+
+/* Behind the window of the split that `cursor` stands before. */
+LANES_INLINE bool join(const struct wharf_rans_loop_job *job, struct lookup lookup,
+                       struct wharf_rans_walk *walk, struct wharf_rans_cursor cursor)
+{
+    *walk = (struct wharf_rans_walk){.task = &job->task, .cursor = cursor};
+    wharf_rans_walk_next_window(walk);
+    walk->next_word = walk->split.first_word;
+    walk->group = walk->split.first_group;
+    for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++)
+        walk->states[lane] = WHARF_RANS_LOW;
+    if (walk->split.last_group >= job->task.body->n_symbols / WHARF_RANS_N_LANES)
+        return wharf_rans_walk_init_at(walk, &job->task, cursor);
+    while (walk->group <= walk->split.last_group)
+        if (!wharf_rans_goes_on(job->task.asker, 1) || !join_group(job, lookup, walk))
+            return false;
+    wharf_rans_walk_next_window(walk);
+    return true;
+}
+
+/* The cursors before the splits that begin segments 1 to N_WALKS - 1, evenly among all splits. */
+static void find_beginnings(const struct wharf_rans_body *body,
+                            struct wharf_rans_cursor cursors[N_WALKS])
 {
     struct wharf_rans_cursor cursor = wharf_rans_first_split(body);
     struct wharf_rans_split split;
 
-    do
-        *ret_cursor = cursor;
-    while (wharf_rans_next_split(body, &cursor, &split) && split.last_group < body->n_groups / 2);
-    return ret_cursor->number < body->n_splits;
+    for (uint32_t k = 1; k < N_WALKS; k++) {
+        while (cursor.number < (uint64_t)k * body->n_splits / N_WALKS)
+            wharf_rans_next_split(body, &cursor, &split);
+        cursors[k] = cursor;
+    }
 }
+
+/* ---- the whole body --------------------------------------------------------------------- */
 
 LANES_INLINE bool run_all(const struct wharf_rans_loop_job *job, struct lookup lookup)
 {
     const struct wharf_rans_body *body = job->task.body;
-    struct wharf_rans_cursor middle;
-    struct wharf_rans_walk a;
-    struct wharf_rans_walk b;
+    unsigned n = body->n_splits >= N_WALKS ? N_WALKS : 1;
+    struct wharf_rans_cursor cursors[N_WALKS];
+    struct segment segments[N_WALKS];
 
-    if (wharf_rans_walk_init(&a, &job->task) != WHARF_REASON_NONE)
+    if (wharf_rans_walk_init(&segments[0].walk, &job->task) != WHARF_REASON_NONE)
         return false;
-    if (!find_middle(body, &middle))
-        return run_to_end(job, lookup, &a, body->n_groups) &&
-               wharf_rans_walk_end(&a) == WHARF_REASON_NONE;
-    return wharf_rans_walk_init_at(&b, &job->task, middle) &&
-           run_pair(job, lookup, &a, b.group, &b, body->n_groups) &&
-           wharf_rans_walk_end(&b) == WHARF_REASON_NONE;
+    if (n > 1)
+        find_beginnings(body, cursors);
+    for (unsigned k = 1; k < n; k++) {
+        if (!join(job, lookup, &segments[k].walk, cursors[k]))
+            return false;
+        segments[k - 1].end = segments[k].walk.group;
+    }
+    segments[n - 1].end = body->n_groups;
+    if (n > 1 && !run_together(job, lookup, segments))
+        return false;
+    for (unsigned k = 0; k < n; k++)
+        if (!run_to_end(job, lookup, &segments[k]))
+            return false;
+    return wharf_rans_walk_end(&segments[n - 1].walk) == WHARF_REASON_NONE;
 }
 
 /* The kinds of models, each with code of its own. */
