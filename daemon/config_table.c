@@ -152,7 +152,8 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "idle", DURATION, AT_START, DAEMON(gpu_idle_ns), "200us", 0, S, NULL,
      "The kernel leaves the GPU to others when there was no work for so long."},
     {"gpu", "stay", DURATION, AT_START, DAEMON(gpu_stay_ns), "500us", 0, S, NULL,
-     "The kernel leaves, for a moment, after so long in any case; 0 for a GPU of wharf's own."},
+     "The kernel leaves, for a moment, after so long in any case, or longer where leaving takes "
+     "long; 0 for a GPU of wharf's own."},
     {"gpu", "hang_timeout", DURATION, RELOADS, DAEMON(gpu_hang_timeout_ns), "2s", 10 * MS, HOUR,
      NULL, "A job that takes so much longer than it may ends the worker, and runs on the CPU."},
     {"gpu", "start_timeout", DURATION, AT_START, DAEMON(gpu_start_timeout_ns), "30s", 100 * MS,

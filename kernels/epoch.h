@@ -136,6 +136,9 @@ struct wharf_epoch_ops {
     int (*move)(struct wharf_epoch *epoch, const struct wharf_epoch_move *moves, uint32_t n_moves);
     /* How many calls of move have been finished altogether; they finish in their order. */
     int (*moved)(struct wharf_epoch *epoch, uint64_t *ret_n_calls);
+
+    /* Another stay_us for kernels that are started from now on; no kernel may be there. */
+    void (*set_stay)(struct wharf_epoch *epoch, uint32_t stay_us);
 };
 
 /* The GPU's, in builds with nvcc; and the device's own code on the CPU, everywhere. */

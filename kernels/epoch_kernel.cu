@@ -354,8 +354,13 @@ static int cuda_moved(wharf_epoch *epoch, uint64_t *ret_n_calls)
     return 0;
 }
 
+static void cuda_set_stay(wharf_epoch *epoch, uint32_t stay_us)
+{
+    epoch->params.stay_ns = stay_us * 1000;
+}
+
 const struct wharf_epoch_ops wharf_cuda_epoch = {
     "cuda",          cuda_open,  cuda_close, wharf_cuda_error_text, cuda_info,     cuda_map_host,
     cuda_unmap_host, cuda_alloc, cuda_free,  cuda_import,           cuda_unimport, cuda_start,
-    cuda_wait,       cuda_move,  cuda_moved,
+    cuda_wait,       cuda_move,  cuda_moved, cuda_set_stay,
 };

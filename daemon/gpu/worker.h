@@ -29,6 +29,7 @@ struct wharf_worker {
     struct wharf_segment queue_memory;
     struct wharf_work_queue queue;
     struct wharf_list memories;
+    uint64_t stay_ns; /* of the next kernel */
     pthread_t runner, copier;
     struct wharf_work_mover *mover; /* NULL: kernels write all outputs themselves */
 

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
 #include "daemon/gpu/worker.h"
 
 /* A wake-up that went astray costs at most this. */
@@ -41,8 +42,38 @@ static void stay_parked(struct wharf_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
+/*
+ * A kernel that leaves since it has stayed for long enough takes nothing more, and its warps become
+ * idle one by one until the last item is done: with chunks that take a millisecond that is longer
+ * than the shortest stay.  So the next one stays for so many times as long as leaving took, and up
+ * to so many times the shortest stay: a GPU that others use as well is shared all the time by its
+ * own slices of some milliseconds.
+ */
+#define LEAVING_PART 16
+#define MOST_STAYS 40
+
+static void choose_stay(struct wharf_worker *worker, uint64_t took_ns)
+{
+    uint64_t least_ns = worker->setup.stay_ns, most_ns = MOST_STAYS * least_ns;
+    uint32_t state = __atomic_load_n(&worker->queue.kernel->state, __ATOMIC_ACQUIRE);
+    uint64_t leaving_ns = took_ns > worker->stay_ns ? took_ns - worker->stay_ns : 0;
+    uint64_t stay_ns = LEAVING_PART * leaving_ns;
+
+    if (most_ns > (uint64_t)WHARF_EPOCH_MAX_US * WHARF_NS_PER_US)
+        most_ns = (uint64_t)WHARF_EPOCH_MAX_US * WHARF_NS_PER_US;
+    /* It left for want of work, or for us. */
+    if (WHARF_WORK_STATE_OF(state) != WHARF_WORK_OUT_MORE || leaving_ns == 0)
+        stay_ns = least_ns;
+    stay_ns = stay_ns < least_ns ? least_ns : stay_ns > most_ns ? most_ns : stay_ns;
+    if (least_ns == 0 || stay_ns == worker->stay_ns)
+        return;
+    worker->stay_ns = stay_ns;
+    worker->ops->set_stay(worker->epoch, (uint32_t)(stay_ns / WHARF_NS_PER_US));
+}
+
 static void run_kernel(struct wharf_worker *worker)
 {
+    uint64_t begun_ns = wharf_now_ns();
     int r = worker->ops->start(worker->epoch);
 
     if (r == 0)
@@ -50,6 +81,7 @@ static void run_kernel(struct wharf_worker *worker)
     if (r < 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "running the kernel",
                           worker->ops->error_text());
+    choose_stay(worker, wharf_now_ns() - begun_ns);
 }
 
 static void *run(void *data)
@@ -83,8 +115,11 @@ static void *copy(void *data)
     prctl(PR_SET_TIMERSLACK, 1000);
     for (;;) {
         uint32_t tail = __atomic_load_n(&queue->front->tail, __ATOMIC_ACQUIRE);
+        /* Before the state: what a kernel has taken it took after it had begun.  What none has
+         * taken the next one will take, which is perhaps not there yet. */
+        bool is_pending = wharf_work_pending(queue) != 0;
         uint32_t state = __atomic_load_n(&queue->kernel->state, __ATOMIC_ACQUIRE);
-        bool may_come = WHARF_WORK_STATE_OF(state) == WHARF_WORK_RUNNING ||
+        bool may_come = is_pending || WHARF_WORK_STATE_OF(state) == WHARF_WORK_RUNNING ||
                         WHARF_WORK_STATE_OF(state) == WHARF_WORK_LEAVING;
         int busy = wharf_work_mover_step(worker->mover, NULL);
         if (busy < 0)
@@ -112,6 +147,7 @@ static void start_thread(struct wharf_worker *worker, pthread_t *thread, void *(
 
 void wharf_worker_run(struct wharf_worker *worker)
 {
+    worker->stay_ns = worker->setup.stay_ns;
     worker->n_threads = worker->mover ? 2 : 1;
     start_thread(worker, &worker->runner, run, "wharf-kernels");
     if (worker->mover)

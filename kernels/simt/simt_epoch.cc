@@ -282,10 +282,15 @@ int simt_moved(wharf_epoch *epoch, uint64_t *ret_n_calls)
     return 0;
 }
 
+void simt_set_stay(wharf_epoch *epoch, uint32_t stay_us)
+{
+    epoch->params.stay_ns = stay_us * 1000;
+}
+
 } // namespace
 
 const struct wharf_epoch_ops wharf_simt_epoch = {
-    "simt",        simt_open,       simt_close, simt_error_text, simt_info,
-    simt_map_host, simt_unmap_host, simt_alloc, simt_free,       simt_import,
-    simt_unimport, simt_start,      simt_wait,  simt_move,       simt_moved,
+    "simt",          simt_open,  simt_close, simt_error_text, simt_info,     simt_map_host,
+    simt_unmap_host, simt_alloc, simt_free,  simt_import,     simt_unimport, simt_start,
+    simt_wait,       simt_move,  simt_moved, simt_set_stay,
 };

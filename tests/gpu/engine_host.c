@@ -87,6 +87,12 @@ static int host_alloc(struct wharf_epoch *epoch, size_t nbytes, uint64_t *ret_ad
     return -EOPNOTSUPP;
 }
 
+/* It stays for as long as there is work. */
+static void host_set_stay(struct wharf_epoch *epoch, uint32_t stay_us)
+{
+    (void)epoch, (void)stay_us;
+}
+
 static int host_start(struct wharf_epoch *epoch)
 {
     wharf_work_begin_epoch(&epoch->queue);
@@ -203,6 +209,7 @@ static const struct wharf_epoch_ops host_epoch = {
     .alloc = host_alloc,
     .start = host_start,
     .wait = host_wait,
+    .set_stay = host_set_stay,
 };
 
 const struct wharf_epoch_ops *const wharf_worker_engine = &host_epoch;
