@@ -360,9 +360,44 @@ static void unlock(struct wharf_front *front, struct wakes *wakes)
         wharf_loop_wake(front->loop);
 }
 
+/* Looks at the lock of the GPU's thread before it sleeps, and of others that let it go first: some
+ * holds of the lock long. */
+#define MOST_LOCK_LOOKS 400
+#define MOST_POLITE_LOOKS 64
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
 void wharf_front_enter(struct wharf_front *front)
 {
+    for (unsigned n = 0; n < MOST_POLITE_LOOKS; n++) {
+        if (!__atomic_load_n(&front->gpu_is_coming, __ATOMIC_RELAXED))
+            break;
+        relax();
+    }
     pthread_mutex_lock(&front->lock);
+}
+
+void wharf_front_enter_first(struct wharf_front *front)
+{
+    int r = EBUSY;
+
+    __atomic_store_n(&front->gpu_is_coming, 1, __ATOMIC_RELAXED);
+    for (unsigned n = 0; n < MOST_LOCK_LOOKS; n++) {
+        r = pthread_mutex_trylock(&front->lock);
+        if (r == 0)
+            break;
+        relax();
+    }
+    if (r != 0)
+        pthread_mutex_lock(&front->lock);
+    __atomic_store_n(&front->gpu_is_coming, 0, __ATOMIC_RELAXED);
 }
 
 void wharf_front_leave(struct wharf_front *front)

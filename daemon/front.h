@@ -69,6 +69,8 @@ struct wharf_front {
     uint32_t n_long;  /* doing something that is */
     uint32_t n_sleeping;
     bool nothing_fits; /* what is queued cannot be begun now */
+
+    uint32_t gpu_is_coming; /* the GPU's thread wants the lock; without it */
 };
 
 /* gpu_rescue.c: a piece that a worker of the GPU left behind, for a thread of the CPU; whether
@@ -94,6 +96,9 @@ void wharf_front_deinit(struct wharf_front *front);
  * back.
  */
 void wharf_front_enter(struct wharf_front *front);
+/* For the one thread of the GPU, which has work for as many warps as all others together: those let
+ * it go first. */
+void wharf_front_enter_first(struct wharf_front *front);
 void wharf_front_leave(struct wharf_front *front);
 
 /* ---- for the loop thread ------------------------------------------------------------------- */

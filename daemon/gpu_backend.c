@@ -82,7 +82,7 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_front *front = backend->front;
 
-    wharf_front_enter(front);
+    wharf_front_enter_first(front);
     backend->is_asleep = false;
     backend->busy_since_ns = now_ns;
     front->gpu_view.is_wanted = false;

@@ -263,7 +263,8 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
         piece->others_ns = now_ns - piece->begun_ns - used_ns;
     wharf_front_done(backend->front, piece);
     wharf_list_remove(&gpu_piece->link);
-    wharf_list_append(&backend->free_pieces, &gpu_piece->link);
+    /* First of all: the caches have it. */
+    wharf_list_append(backend->free_pieces.next, &gpu_piece->link);
 }
 
 static void hand_back_finished(struct wharf_gpu_backend *backend, uint64_t now_ns)
