@@ -26,7 +26,8 @@ struct client {
     pthread_t thread;
     const struct bench_source *source;
     const char *socket;
-    bool killed; /* told by the one who kills */
+    bool is_busy; /* all DEPTH jobs were submitted */
+    bool killed;  /* told by the one who kills */
     unsigned chunk_of[DEPTH];
     unsigned n_left;        /* in flight when it heard of the kill */
     unsigned n_resubmitted; /* of these, not completed by the daemon that died */
@@ -114,6 +115,7 @@ static void *run_client(void *data)
         submit(wharf, client, &loaded, out, done, 1);
     }
     client->n_left = DEPTH;
+    __atomic_store_n(&client->is_busy, true, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&client->killed, __ATOMIC_ACQUIRE)) {
         n = take(wharf, done);
         if (__atomic_load_n(&client->killed, __ATOMIC_ACQUIRE))
@@ -182,6 +184,9 @@ static void kill_once(struct daemon_bench *bench, struct ready *ready, struct re
     if (pthread_create(&client.thread, NULL, run_client, &client) != 0 ||
         pthread_create(&ready->thread, NULL, hear_ready, ready) != 0)
         bench_die("cannot make a thread");
+    /* On a busy machine that takes long, and opening a handle does not outlive a daemon. */
+    while (!__atomic_load_n(&client.is_busy, __ATOMIC_ACQUIRE))
+        usleep(1000);
     usleep(RUN_US);
     double killed_us = bench_now_us();
     kill(bench->wharfd.pid, SIGKILL);
