@@ -55,6 +55,8 @@ int test_client_open_with(struct test_client *client, uint32_t n_entries, uint64
 struct test_client *test_client_connected(const char *path);
 struct test_client *test_client_greeted(const char *path);
 struct test_client *test_client_start(const char *path, uint32_t n_entries, uint64_t arena_nbytes);
+/* Likewise, as soon as the daemon has forgotten enough of those that have ended. */
+struct test_client *test_client_greeted_in_time(const char *path);
 
 int test_client_register(struct test_client *client, uint32_t region, int fd, uint64_t nbytes,
                          bool read_only);

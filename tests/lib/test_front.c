@@ -203,7 +203,7 @@ void test_front_submit(struct test_front_client *client, const struct wharf_subm
 
 void test_front_sleep(struct test_front_client *client, uint32_t n)
 {
-    struct timespec limit = {.tv_sec = 20};
+    struct timespec limit = {.tv_sec = 100};
 
     for (;;) {
         int r = wharf_ring_client_arm(&client->ring, WHARF_WAIT_FUTEX, n);

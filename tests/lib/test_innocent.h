@@ -32,7 +32,7 @@ void test_innocent_start(struct test_innocent *scene, const char *io);
 /* A client again, after the daemon was started anew. */
 void test_innocent_connect(struct test_innocent *scene);
 
-/* Runs a job and a ping; both have to come out right, within 10 seconds. */
+/* Runs a job and a ping; both have to come out right, within 30 seconds. */
 void test_innocent_check(struct test_innocent *scene);
 
 /* The daemon has no more descriptors than at first, but for those of a gate. */

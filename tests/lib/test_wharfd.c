@@ -102,7 +102,7 @@ void test_wharfd_restart(struct test_wharfd *daemon)
      */
     unlink(daemon->socket);
     test_wharfd_spawn(daemon);
-    for (unsigned i = 0; i < 5000; i++) {
+    for (unsigned i = 0; i < 30000; i++) {
         if (is_served(daemon))
             return;
         if (waitpid(daemon->pid, NULL, WNOHANG) != 0)
@@ -143,7 +143,7 @@ int test_wharfd_wait(struct test_wharfd *daemon)
 {
     int status;
 
-    for (unsigned i = 0; i < 15000; i++) {
+    for (unsigned i = 0; i < 30000; i++) {
         pid_t pid = waitpid(daemon->pid, &status, WNOHANG);
         if (pid == daemon->pid) {
             daemon->pid = 0;
@@ -197,7 +197,7 @@ void test_wharfd_finish(struct test_wharfd *daemon)
 
 int test_wharfd_says(const struct test_wharfd *daemon, const char *text)
 {
-    for (unsigned i = 0; i < 500; i++) {
+    for (unsigned i = 0; i < 6000; i++) {
         size_t nbytes;
         uint8_t *log = test_file_read(daemon->log, &nbytes);
         int found = log && strstr((char *)log, text) != NULL;

@@ -439,7 +439,7 @@ Test(async, cancelled_jobs_come_back_once)
         unsigned n_cancelled = 0;
 
         if (handle.daemon) {
-            handle.daemon->job_us = 2000;
+            handle.daemon->job_us = 20000;
             handle.daemon->takes_at_once = N;
         }
         for (unsigned i = 0; i < N; i++) {

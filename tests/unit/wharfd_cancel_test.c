@@ -117,14 +117,13 @@ Test(wharfd_cancel, job_behind_a_cancelled_one_is_begun)
     test_front_submit(&client, &s);
     for (unsigned i = 0; i < 5000 && TEST_FRONT_LOCKED(test_front.n_sleeping) == 0; i++)
         usleep(1000);
-    uint64_t start_ns = wharf_now_ns();
     s = (struct wharf_submission){.opcode = WHARF_OP_CANCEL, .src_offset = 5};
     test_front_submit(&client, &s);
     do {
         completion = test_front_reap(&client);
     } while (completion.user_data != 6);
     cr_assert_eq(completion.result, WHARF_OK);
-    cr_assert_lt(wharf_now_ns() - start_ns, 300 * WHARF_NS_PER_MS);
+    cr_assert_eq(wharf_ring_reap(&busy.ring, &completion), 0, "it waited for the other long one");
     test_front_client_deinit(&client);
     test_front_client_deinit(&busy);
     test_front_stop();
@@ -162,7 +161,6 @@ Test(wharfd_cancel, cancelled_batch_does_not_wait_for_its_turn)
         wharf_ring_submit(&flood.ring, &s);
     test_front_publish(&flood);
     usleep(20000);
-    uint64_t start_ns = wharf_now_ns();
     s = (struct wharf_submission){.opcode = WHARF_OP_CANCEL, .src_offset = 3};
     test_front_submit(&client, &s);
     do {
@@ -171,7 +169,7 @@ Test(wharfd_cancel, cancelled_batch_does_not_wait_for_its_turn)
     /* Its first chunk is bad, being without an end, or was interrupted. */
     cr_assert(completion.result == WHARF_BAD_DATA || completion.result == WHARF_CANCELLED);
     cr_assert_eq(completion.first_bad_chunk, 0);
-    cr_assert_lt(wharf_now_ns() - start_ns, WHARF_NS_PER_S);
+    cr_assert_lt(wharf_ring_load_cq_tail(&flood.ring.d->cq_tail), 60, "it waited for all others");
     test_front_client_deinit(&flood);
     test_front_client_deinit(&client);
     test_front_stop();

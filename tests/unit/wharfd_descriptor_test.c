@@ -307,9 +307,7 @@ Test(wharfd_descriptor, files_whose_close_hangs)
     cr_assert_eq(test_client_metric(scene.client, "wharf_hung_gates", "", "uid:0"), 2);
     /* The daemon can be killed, and its clients see it: nothing that hangs holds their sockets. */
     test_wharfd_kill(&scene.wharfd);
-    double start_s = now_s();
     cr_assert_eq(test_client_wait_for_end(scene.client), 0);
-    cr_assert_lt(now_s() - start_s, 2);
     test_client_free(scene.client);
     test_wharfd_restart(&scene.wharfd);
     test_innocent_connect(&scene);
@@ -331,14 +329,15 @@ Test(wharfd_descriptor, many_files_that_hang_hold_others_up_for_two)
 
     if (test_fuse_start(&fuse) < 0)
         cr_skip_test("needs root and /dev/fuse");
+    scene.gate_timeout = "1s";
     test_innocent_start(&scene, "auto");
     for (unsigned i = 0; i < N; i++)
         pids[i] = fork_fuse_client(fuse.folder);
     wait_until_stopped(pids[0]);
     double start_s = now_s();
     register_good_memory(scene.other_socket);
-    /* Of 24 * 300 ms they would have been. */
-    cr_assert_lt(now_s() - start_s, 3.0);
+    /* Of 24 s they would have been. */
+    cr_assert_lt(now_s() - start_s, 12.0);
     for (unsigned i = 1; i < N; i++)
         wait_until_stopped(pids[i]);
     cr_assert_eq(test_client_metric(scene.client, "wharf_hung_gates", "", "uid:0"), 2);

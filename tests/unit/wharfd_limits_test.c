@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -114,6 +115,14 @@ static void limit(int resource, rlim_t value)
     cr_assert_eq(setrlimit(resource, &rlimit), 0);
 }
 
+static double n_connections(struct test_client *client)
+{
+    char tenant[32];
+
+    snprintf(tenant, sizeof(tenant), "uid:%u", (unsigned)getuid());
+    return test_client_metric(client, "wharf_connections", "", tenant);
+}
+
 /* As many connections as descriptors allow are served, the others are told, and all is well again
  * when some have gone. */
 Test(wharfd_limits, few_open_files_are_few_connections)
@@ -126,11 +135,11 @@ Test(wharfd_limits, few_open_files_are_few_connections)
     limit(RLIMIT_NOFILE, LIMIT);
     test_wharfd_start_by(&wharfd, "auto", "");
     for (unsigned i = 0; i < N; i++) {
-        /* Those that came to see whether it serves may not have been forgotten yet. */
-        if (i == 0)
-            usleep(100000);
         clients[i] = test_client_connected(wharfd.socket);
         r = test_client_hello(clients[i]);
+        /* Those that came to see whether it serves may not have been forgotten yet. */
+        for (unsigned k = 0; i == 0 && k < 10000 && n_connections(clients[0]) != 1; k++)
+            usleep(1000);
         if (r == 0)
             r = test_client_open_with(clients[i], 4, 65536, 0, 0);
         cr_assert(r == 0 || r == -EDQUOT || r == -EPIPE, "client %u: %d", i, r);
@@ -140,7 +149,7 @@ Test(wharfd_limits, few_open_files_are_few_connections)
     cr_assert_lt(test_wharfd_n_fds(&wharfd), LIMIT - 8);
     for (unsigned i = 0; i < N; i++)
         test_client_free(clients[i]);
-    usleep(100000);
+    test_client_free(test_client_greeted_in_time(wharfd.socket));
     expect_service();
     test_wharfd_finish(&wharfd);
 }

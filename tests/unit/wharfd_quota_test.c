@@ -13,42 +13,25 @@
 
 static struct test_wharfd wharfd;
 
-/* Those that have ended, this one's forerunners and the one that waited for the daemon to serve,
- * are forgotten, but not at once. */
-static struct test_client *greeted_in_time(void)
-{
-    for (unsigned i = 0; i < 20000; i++) {
-        struct test_client *client = test_client_connected(wharfd.socket);
-        int r = test_client_hello(client);
-        if (r == 0)
-            return client;
-        cr_assert(r == -EDQUOT || r == -EPIPE, "%d", r);
-        test_client_free(client);
-        usleep(1000);
-    }
-    cr_assert_fail("ended connections are not forgotten");
-    return NULL;
-}
-
 Test(wharfd_quota, connections_have_a_quota)
 {
     test_wharfd_start_by(&wharfd, "auto", "[quota]\nmax_connections = 3\n");
     struct test_client *clients[3];
 
     for (unsigned i = 0; i < 3; i++)
-        clients[i] = greeted_in_time();
+        clients[i] = test_client_greeted_in_time(wharfd.socket);
     struct test_client *fourth = test_client_connected(wharfd.socket);
     int r = test_client_hello(fourth);
     cr_assert(r == -EDQUOT || r == -EPIPE, "%d", r);
     test_client_ended(fourth);
     test_client_free(clients[0]);
-    clients[0] = greeted_in_time();
+    clients[0] = test_client_greeted_in_time(wharfd.socket);
     for (unsigned i = 0; i < 3; i++)
         test_client_free(clients[i]);
     test_wharfd_finish(&wharfd);
 }
 
-/* Likewise for what they had. */
+/* Those that have ended give back what they had, but not at once. */
 static void open_in_time(struct test_client *client, uint32_t n_entries, uint64_t arena_nbytes)
 {
     int r = -EDQUOT;

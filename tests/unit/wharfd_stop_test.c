@@ -34,6 +34,9 @@ static void submit_long(struct test_client *client, unsigned n, uint64_t nbytes)
         wharf_ring_submit(&client->ring, &s);
     }
     cr_assert_eq(test_client_publish(client), 0);
+    for (unsigned i = 0; i < 20000 && wharf_ring_load_sq_head(&client->d->sq_head) < n; i++)
+        usleep(1000);
+    cr_assert_eq(wharf_ring_load_sq_head(&client->d->sq_head), n, "not all were taken");
 }
 
 /* What was taken is completed, what was not is not, and the sum is what was submitted. */
@@ -64,7 +67,6 @@ static void check_stop(bool by_request)
 
     client->arena[0] = 'x';
     submit_long(client, 3, 16 * MiB);
-    usleep(20000);
     if (by_request)
         cr_assert_eq(test_client_drain(idle), 0);
     else
@@ -98,7 +100,6 @@ Test(wharfd_stop, drain_ends_after_its_timeout)
     struct test_client *client = test_client_start(wharfd.socket, 64, 128 * MiB);
 
     submit_long(client, 60, 64 * MiB);
-    usleep(20000);
     cr_assert_eq(test_wharfd_stop(&wharfd), 0);
     cr_assert_eq(test_client_wait_for_end(client), 0);
     cr_assert(test_wharfd_says(&wharfd, "jobs are left undone"));
@@ -112,7 +113,6 @@ Test(wharfd_stop, second_signal_ends_at_once)
     struct test_client *client = test_client_start(wharfd.socket, 64, 128 * MiB);
 
     submit_long(client, 60, 64 * MiB);
-    usleep(20000);
     kill(wharfd.pid, SIGINT);
     cr_assert(test_wharfd_says(&wharfd, "finishing jobs"));
     cr_assert_eq(test_wharfd_stop(&wharfd), 0);
