@@ -134,7 +134,7 @@ static void leave_out_stolen(struct worker *worker, struct wharf_piece *piece, u
 /*
  * Short chunks that a worker takes at once where there are plenty: taking and handing back are done
  * under the front lock, which many workers with chunks of some ten microseconds would do nothing
- * but wait for.  They are one tenant's: if they take longer than estimated, others do not wait.
+ * but wait for.  They are one session's: if they take longer than estimated, others do not wait.
  */
 #define MOST_IN_HAND 8
 #define HAND_NS 100000u
@@ -150,6 +150,7 @@ struct running {
     const struct running *outer; /* the one that it interrupts; NULL: none */
     unsigned depth;              /* how many it interrupts */
     bool is_long;
+    bool is_brief;
     uint64_t look_at_ns; /* when it is time to see what else there is to do */
 };
 
@@ -164,6 +165,7 @@ static void begin_work(struct running *running)
 
     front->n_awake--;
     ++*(running->is_long ? &front->n_long : &front->n_short);
+    front->n_brief += running->is_brief;
     running->worker->busy_since_ns = now_ns;
     running->look_at_ns = now_ns + front->config.slice_ns;
     wharf_front_leave(front);
@@ -176,6 +178,7 @@ static void end_work(struct running *running)
     wharf_front_enter(front);
     running->worker->busy_since_ns = WHARF_NEVER;
     --*(running->is_long ? &front->n_long : &front->n_short);
+    front->n_brief -= running->is_brief;
     front->n_awake++;
 }
 
@@ -252,6 +255,7 @@ static void look_around(struct running *running)
     if (running->lease)
         wharf_lease_end(front, running->lease, running->piece);
     running->lease = NULL;
+    running->is_brief = false;
     hand_back(running);
     put_back_rest(running);
     running->is_long |= since_ns - running->piece->begun_ns > front->config.long_ns;
@@ -289,6 +293,7 @@ static void run(struct worker *worker, struct wharf_piece *pieces, unsigned n,
         .outer = outer,
         .depth = outer ? outer->depth + 1 : 0,
         .is_long = pieces->estimate_ns > front->config.long_ns,
+        .is_brief = pieces->estimate_ns <= HAND_NS,
     };
 
     begin_work(&running);
@@ -317,6 +322,7 @@ static void run_lease(struct worker *worker)
         .back = &piece,
         .end = &piece + 1,
         .lease = &worker->lease,
+        .is_brief = true,
     };
     uint64_t now_ns = worker->lease.begun_ns;
 
@@ -361,13 +367,13 @@ static unsigned take_hand(struct wharf_front *front, struct wharf_piece hand[MOS
 
     if (!wharf_front_next(front, most_ns(front), &hand[0]))
         return 0;
-    const struct wharf_tenant *tenant = hand[0].job->session->tenant;
+    const struct wharf_session *session = hand[0].job->session;
     /* Orphans cannot be put back, and come one by one. */
     while (n < MOST_IN_HAND && hand[n - 1].kind == WHARF_PIECE_CHUNK && front->n_orphans == 0 &&
            hand[n - 1].estimate_ns < left_ns && wharf_front_has_plenty(front)) {
         left_ns -= hand[n - 1].estimate_ns;
         const struct wharf_job *job = wharf_place_first_for_cpu(front, left_ns);
-        if (!job || job->session->tenant != tenant || job->submission.opcode != WHARF_OP_DECODE ||
+        if (!job || job->session != session || job->submission.opcode != WHARF_OP_DECODE ||
             !wharf_front_next(front, left_ns, &hand[n]))
             break;
         n++;
@@ -500,7 +506,11 @@ static void stop(struct wharf_backend *base)
             pthread_join(backend->workers[i].thread, NULL);
         sem_destroy(&backend->workers[i].called);
     }
+    wharf_front_enter(backend->front);
+    for (uint32_t i = 0; i < backend->n_workers; i++)
+        wharf_lease_forget(&backend->workers[i].lease);
     backend->front->backend = NULL;
+    wharf_front_leave(backend->front);
     free(backend);
 }
 

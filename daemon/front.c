@@ -26,6 +26,12 @@
 #define LEAST_RINGS 4
 #define MOST_TAKEN 32
 #define MOST_EXPIRED 16
+/* If all but one of so many parts of the workers are at something brief, one of them looks before a
+ * doorbell is heard. */
+#define BRIEF_PARTS 4
+/* A session is called active for so long after it was: clients of a flood have to do something with
+ * what they have got before they submit more. */
+#define STALE_NS ((uint64_t)WHARF_NS_PER_MS)
 /* A client that is quiet for long is watched for this part of the longest time. */
 #define LEAST_WATCH_PART 8
 /* Sessions whose clients are woken after it; further ones are woken under it. */
@@ -48,6 +54,8 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     wharf_list_init(&front->sessions);
     wharf_list_init(&front->watched);
     wharf_list_init(&front->unpublished);
+    wharf_list_init(&front->stale);
+    wharf_list_init(&front->leases);
     wharf_list_init(&front->events);
     wharf_list_init(&front->memories);
     wharf_list_init(&front->orphans);
@@ -78,6 +86,46 @@ void wharf_front_deinit(struct wharf_front *front)
 
 /* ---- watching ------------------------------------------------------------------------------ */
 
+static void count_active(struct wharf_front *front, struct wharf_session *session, bool is_active)
+{
+    struct wharf_tenant *tenant = session->tenant;
+
+    if (is_active == session->is_active)
+        return;
+    session->is_active = is_active;
+    if (is_active && tenant->n_active++ == 0) {
+        tenant->active_weight = tenant->quota.weight;
+        front->active_weight += tenant->active_weight;
+    } else if (!is_active && --tenant->n_active == 0) {
+        front->active_weight -= tenant->active_weight;
+    }
+}
+
+void wharf_front_count_active(struct wharf_front *front, struct wharf_session *session)
+{
+    bool is_active = session->is_watched || session->lease || session->n_in_flight > 0;
+
+    wharf_list_remove(&session->stale_link);
+    if (session->state != WHARF_SESSION_LIVE)
+        count_active(front, session, false);
+    else if (is_active)
+        count_active(front, session, true);
+    else if (session->is_active)
+        wharf_list_append(&front->stale, &session->stale_link);
+}
+
+void wharf_front_drop_stale(struct wharf_front *front, uint64_t now_ns)
+{
+    for (unsigned n = 0; n < MOST_EXPIRED; n++) {
+        struct wharf_session *session =
+            WHARF_LIST_FIRST(&front->stale, struct wharf_session, stale_link);
+        if (!session || now_ns - session->active_ns < STALE_NS)
+            return;
+        wharf_list_remove(&session->stale_link);
+        count_active(front, session, false);
+    }
+}
+
 void wharf_front_watch(struct wharf_front *front, struct wharf_session *session, uint64_t now_ns)
 {
     session->active_ns = now_ns;
@@ -86,10 +134,7 @@ void wharf_front_watch(struct wharf_front *front, struct wharf_session *session,
     session->is_watched = true;
     wharf_list_append(&front->watched, &session->watch_link);
     wharf_ring_daemon_disarm(&session->ring);
-    if (session->tenant->n_watched++ == 0) {
-        session->tenant->watched_weight = session->tenant->quota.weight;
-        front->watched_weight += session->tenant->watched_weight;
-    }
+    wharf_front_count_active(front, session);
 }
 
 /*
@@ -116,12 +161,9 @@ static void learn_gap(struct wharf_front *front, struct wharf_session *session, 
 
 static void unwatch(struct wharf_front *front, struct wharf_session *session)
 {
-    if (!session->is_watched)
-        return;
     session->is_watched = false;
     wharf_list_remove(&session->watch_link);
-    if (--session->tenant->n_watched == 0)
-        front->watched_weight -= session->tenant->watched_weight;
+    wharf_front_count_active(front, session);
 }
 
 void wharf_front_set_broken(struct wharf_front *front, struct wharf_session *session)
@@ -252,7 +294,9 @@ static bool call_worker(struct wharf_front *front)
 static bool somebody_looks(const struct wharf_front *front)
 {
     return front->n_awake > 0 || front->gpu_view.looks ||
-           (front->n_sleeping == 0 && front->n_short > 0);
+           (front->n_sleeping == 0 && front->n_short > 0) ||
+           (front->n_brief > 0 &&
+            BRIEF_PARTS * front->n_brief >= (BRIEF_PARTS - 1) * front->n_workers);
 }
 
 /* Arms all watched sessions.  If some cannot be because there is something in their rings, somebody
@@ -505,12 +549,12 @@ void wharf_front_recall(struct wharf_front *front, struct wharf_session *session
 
 void wharf_front_recall_all(struct wharf_front *front)
 {
-    /* The loop thread, which this is, alone removes sessions. */
-    WHARF_LIST_FOR(link, &front->sessions)
-    {
-        struct wharf_session *session = WHARF_LIST_ENTRY(link, struct wharf_session, session_link);
-        if (!session->lease)
-            continue;
+    /* Others may begin meanwhile. */
+    for (uint32_t n = 0; n < front->n_workers; n++) {
+        struct wharf_lease *lease = WHARF_LIST_FIRST(&front->leases, struct wharf_lease, link);
+        if (!lease)
+            return;
+        struct wharf_session *session = lease->session;
         wharf_front_recall(front, session);
         wharf_front_let_go(session);
     }
@@ -518,6 +562,8 @@ void wharf_front_recall_all(struct wharf_front *front)
 
 void wharf_front_bury(struct wharf_front *front, struct wharf_session *session)
 {
+    if (session->home)
+        wharf_lease_forget(session->home);
     wharf_list_remove(&session->publish_link);
     wharf_place_drop(front, session);
     front->nothing_fits = false;

@@ -46,13 +46,15 @@ struct wharf_front {
     struct wharf_tenants tenants;
     struct wharf_list sessions; /* all that are not freed */
     struct wharf_list watched;  /* whose rings are looked at without being rung for */
+    struct wharf_list leases;   /* lease.h: that there are, the oldest first */
     struct wharf_list unpublished;
+    struct wharf_list stale;  /* sessions that are counted as active and are not */
     struct wharf_list events; /* sessions that the loop thread has to look at */
     struct wharf_sched sched[WHARF_N_POOLS];
     struct wharf_gpu_view gpu_view;
-    uint32_t n_waiting;      /* jobs that wait for memory */
-    uint64_t watched_weight; /* of tenants that have watched sessions */
-    int64_t cpu_lead_ns;     /* what pool ANY has had more of an engine than its own one */
+    uint32_t n_waiting;     /* jobs that wait for memory */
+    uint64_t active_weight; /* of tenants that have active sessions */
+    int64_t cpu_lead_ns;    /* what pool ANY has had more of an engine than its own one */
     int64_t gpu_lead_ns;
     struct wharf_heap deadlines; /* of jobs */
     uint64_t loop_wakes_at_ns;   /* when the loop thread will look at them by itself */
@@ -67,6 +69,7 @@ struct wharf_front {
     uint32_t n_awake; /* looking, or called and soon looking */
     uint32_t n_short; /* doing something that is not estimated to be long */
     uint32_t n_long;  /* doing something that is */
+    uint32_t n_brief; /* of the short ones, those that look at the rings within some 100 us */
     uint32_t n_sleeping;
     bool nothing_fits; /* what is queued cannot be begun now */
 
@@ -183,6 +186,11 @@ static inline bool wharf_front_watches(const struct wharf_front *front)
 
 /* The session is active: its ring is looked at without being rung for, until it is quiet again. */
 void wharf_front_watch(struct wharf_front *front, struct wharf_session *session, uint64_t now_ns);
+
+/* After a change of what makes a session active: being watched, or having jobs. */
+void wharf_front_count_active(struct wharf_front *front, struct wharf_session *session);
+/* Those that have not been active for a while are not counted any more. */
+void wharf_front_drop_stale(struct wharf_front *front, uint64_t now_ns);
 
 /* admit.c: takes in one submission: completes or queues it. */
 void wharf_front_admit(struct wharf_front *front, struct wharf_session *session,

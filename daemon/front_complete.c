@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* front_complete.c: the end of jobs: done, cancelled or too late. */
 #include "daemon/front.h"
+#include "daemon/lease.h"
 #include "proto/wharf_job.h"
 
 void wharf_front_tell_loop(struct wharf_front *front, struct wharf_session *session)
@@ -76,7 +77,12 @@ void wharf_front_complete_job(struct wharf_front *front, struct wharf_job *job,
 
     count(job, &completion);
     wharf_heap_remove(&front->deadlines, &job->deadline);
+    if (job->session->lease) {
+        wharf_lease_keep(job->session->lease, job, &completion);
+        return;
+    }
     wharf_job_free(job);
+    wharf_front_count_active(front, job->session);
     wharf_front_complete(front, job->session, &completion);
 }
 

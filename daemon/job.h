@@ -28,7 +28,10 @@ enum wharf_job_state {
 };
 
 struct wharf_job {
-    struct wharf_submission submission;
+    union {
+        struct wharf_submission submission;
+        struct wharf_completion completion; /* of one that has ended during a lease of others */
+    };
     struct wharf_session *session;
     struct wharf_list link;           /* in a queue, or in none */
     struct wharf_heap_node deadline;  /* in the front's heap, if it has one */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/lease.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "daemon/admit.h"
@@ -10,6 +11,12 @@
 /* How long a lease goes on beginning chunks: others' jobs wait for that. */
 #define LEASE_NS 100000u
 
+/*
+ * How long to wait for the client of a flood when it has got all its completions: it is about to
+ * submit more, perhaps as soon as it has this processor.  To sleep and be woken takes as long.
+ */
+#define DRY_NS 30000u
+
 /* Submissions that are taken from the ring at once. */
 #define MOST_TAKEN 32
 
@@ -17,22 +24,25 @@
 
 /*
  * A session is one worker's then, so its tenant needs as many sessions that are active as it has a
- * right to workers; else its jobs are for everybody.  If there is no other tenant, half of them:
- * workers that find nothing sleep, and where one sleeps no lease begins.
+ * right to workers, else its jobs are for everybody; and twice as many if there is another tenant:
+ * while some of its sessions are with workers, and others wait for their clients, it must still be
+ * able to have what it has a right to.
  */
 static bool has_enough_sessions(const struct wharf_front *front, const struct wharf_tenant *tenant)
 {
-    uint64_t weight = tenant->watched_weight, all = front->watched_weight;
+    uint64_t all = front->active_weight, own = tenant->active_weight;
 
-    if (all == weight)
-        return 2 * tenant->n_watched >= front->n_workers;
-    return tenant->n_watched * all >= front->n_workers * weight;
+    if (own == all)
+        return tenant->n_active >= front->n_workers;
+    return tenant->n_active * all >= 2 * front->n_workers * own;
 }
 
-static bool are_all_busy(const struct wharf_front *front)
+/* With half of them, if there is no other tenant, while nobody is idle but for this worker. */
+static bool has_almost_enough(const struct wharf_front *front, const struct wharf_tenant *tenant)
 {
-    /* But for this one. */
-    return front->n_sleeping == 0 && front->n_awake == 1;
+    return tenant->active_weight == front->active_weight &&
+           2 * tenant->n_active >= front->n_workers && front->n_sleeping == 0 &&
+           front->n_awake == 1;
 }
 
 static bool is_leasable(const struct wharf_front *front, const struct wharf_session *session)
@@ -40,38 +50,81 @@ static bool is_leasable(const struct wharf_front *front, const struct wharf_sess
     uint32_t n_queued = session->sched[WHARF_POOL_CPU].lane[WHARF_LANE_NORMAL].n_jobs;
 
     return session->state == WHARF_SESSION_LIVE && !session->is_broken && session->n_recalls == 0 &&
-           !session->cancel.is_under_way && session->n_pieces == 0 &&
-           session->n_in_flight == session->n_plain && session->n_in_flight == n_queued &&
+           !session->cancel.is_under_way && !session->lease &&
+           session->n_in_flight == session->n_plain &&
+           session->n_in_flight == n_queued + session->n_pieces &&
            (!front->gpu_view.is_up || session->engine == WHARF_ENGINE_CPU ||
             session->engine == WHARF_ENGINE_REFERENCE);
+}
+
+static const struct wharf_job *choose(struct wharf_front *front, const struct wharf_lease *lease,
+                                      const struct wharf_job *job)
+{
+    struct wharf_tenant *tenant = job->session->tenant;
+    struct wharf_session *own = lease->session;
+
+    if (job->lane != WHARF_LANE_NORMAL || job->pool != WHARF_POOL_CPU)
+        return NULL;
+    if (own && (own->tenant != tenant || lease->in_a_row_ns >= front->config.slice_ns))
+        own = NULL;
+    job = wharf_sched_first_of_good(&front->sched[WHARF_POOL_CPU], tenant, own, is_leasable, front);
+    return job && job->estimate_ns <= front->config.slice_ns ? job : NULL;
+}
+
+void wharf_lease_forget(struct wharf_lease *lease)
+{
+    if (lease->session)
+        lease->session->home = NULL;
+    lease->session = NULL;
+}
+
+/* A new one, of which nothing is known but what came before. */
+static void set_session(struct wharf_lease *lease, struct wharf_session *session, uint64_t most_ns)
+{
+    bool goes_on = lease->session == session && lease->in_a_row_ns < most_ns;
+    uint64_t in_a_row_ns = goes_on ? lease->in_a_row_ns : 0;
+
+    wharf_lease_forget(lease);
+    if (session->home)
+        wharf_lease_forget(session->home);
+    memset(lease, 0, sizeof(*lease));
+    lease->session = session;
+    lease->in_a_row_ns = in_a_row_ns;
+    session->home = session->lease = lease;
 }
 
 bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
                        const struct wharf_job *job)
 {
-    struct wharf_session *session = job->session;
-    struct wharf_tenant *tenant = session->tenant;
-
-    if (!are_all_busy(front) || job->estimate_ns > front->config.slice_ns ||
-        !is_leasable(front, session) || !has_enough_sessions(front, tenant))
-        return false;
+    struct wharf_tenant *tenant = job->session->tenant;
     uint64_t now_ns = wharf_now_ns();
-    memset(lease, 0, sizeof(*lease));
-    lease->session = session;
+
+    wharf_front_drop_stale(front, now_ns);
+    bool has_enough = has_enough_sessions(front, tenant);
+    if (!has_enough && !has_almost_enough(front, tenant))
+        return false;
+    job = choose(front, lease, job);
+    if (!job)
+        return false;
+    struct wharf_session *session = job->session;
+    set_session(lease, session, front->config.slice_ns);
     lease->codec = job->submission.codec;
     lease->ns_per_kib = tenant->estimates.ns_per_kib[lease->codec];
     lease->why = job->why;
     lease->begun_ns = now_ns;
     lease->until_ns = now_ns + LEASE_NS;
+    if (has_enough)
+        lease->dry_ns = front->config.spin_ns < DRY_NS ? front->config.spin_ns : DRY_NS;
     lease->engine =
         session->engine == WHARF_ENGINE_REFERENCE ? WHARF_ENGINE_REFERENCE : WHARF_ENGINE_CPU;
     wharf_list_init(&lease->queue.jobs);
+    wharf_list_init(&lease->ended);
     wharf_sched_take_all(&front->sched[WHARF_POOL_CPU], session, &lease->queue);
     lease->charged_ns = lease->queue.backlog_ns < LEASE_NS ? lease->queue.backlog_ns : LEASE_NS;
     wharf_sched_charge_normal(&front->sched[WHARF_POOL_CPU], session, (int64_t)lease->charged_ns);
     session->max_job_nbytes = tenant->quota.max_job_nbytes;
-    session->lease = lease;
     session->n_pins++;
+    wharf_list_append(&front->leases, &lease->link);
     /* It counts as watched, by this worker alone. */
     wharf_front_watch(front, session, now_ns);
     wharf_list_remove(&session->watch_link);
@@ -121,12 +174,27 @@ void wharf_lease_refill(struct wharf_lease *lease, uint64_t now_ns)
     wharf_ring_publish_taken(&session->ring);
 }
 
+static void wait_for_client(struct wharf_lease *lease, uint64_t now_ns)
+{
+    uint64_t until_ns = now_ns + lease->dry_ns;
+
+    while (now_ns < until_ns && lease->queue.n == 0 && !lease->has_other && !lease->is_broken &&
+           !wharf_lease_is_revoked(lease)) {
+        sched_yield();
+        now_ns = wharf_now_ns();
+        wharf_lease_refill(lease, now_ns);
+    }
+    lease->dry_ns = 0;
+}
+
 bool wharf_lease_next(struct wharf_lease *lease, uint64_t now_ns, struct wharf_piece *ret_piece)
 {
     if (wharf_lease_is_revoked(lease) || now_ns >= lease->until_ns)
         return false;
     if (lease->queue.n == 0)
         wharf_lease_refill(lease, now_ns);
+    if (lease->queue.n == 0)
+        wait_for_client(lease, now_ns);
     struct wharf_job *job = WHARF_LIST_FIRST(&lease->queue.jobs, struct wharf_job, link);
     if (!job || job->submission.codec != lease->codec)
         return false;
@@ -204,6 +272,25 @@ static void add_stats(struct wharf_engine_stats *to, const struct wharf_engine_s
     add_histogram(&to->run, &from->run);
 }
 
+void wharf_lease_keep(struct wharf_lease *lease, struct wharf_job *job,
+                      const struct wharf_completion *completion)
+{
+    /* What it was asked for is of no use any more. */
+    job->completion = *completion;
+    wharf_list_append(&lease->ended, &job->link);
+}
+
+static void complete_ended(struct wharf_front *front, struct wharf_lease *lease)
+{
+    while (!wharf_list_is_empty(&lease->ended)) {
+        struct wharf_job *job = WHARF_LIST_FIRST(&lease->ended, struct wharf_job, link);
+        struct wharf_completion completion = job->completion;
+        wharf_list_remove(&job->link);
+        wharf_job_free(job);
+        wharf_front_complete(front, lease->session, &completion);
+    }
+}
+
 /* What it took, against what it was charged. */
 static void settle_account(struct wharf_front *front, struct wharf_lease *lease)
 {
@@ -229,6 +316,7 @@ static void give_back(struct wharf_front *front, struct wharf_lease *lease, uint
 {
     struct wharf_session *session = lease->session;
 
+    complete_ended(front, lease);
     wharf_sched_give(&front->sched[WHARF_POOL_CPU], session, &lease->queue);
     front->nothing_fits = false;
     if (lease->is_broken) {
@@ -249,6 +337,9 @@ void wharf_lease_end(struct wharf_front *front, struct wharf_lease *lease,
     struct wharf_session *session = lease->session;
 
     session->lease = NULL;
+    wharf_list_remove(&lease->link);
+    wharf_front_count_active(front, session);
+    lease->in_a_row_ns += lease->used_ns;
     settle_account(front, lease);
     if (running) {
         running->job->n_pieces++;

@@ -9,10 +9,10 @@
  * ends.
  *
  * A lease is of a session whose jobs in flight are all plain (job->is_plain: one chunk, normal, no
- * deadline), are for the CPU, and are with nobody.  While it lasts, session->lease is set, and
- * nobody else touches the session's ring, jobs and cancel, or changes its regions, not even under
- * the front lock: who has to, recalls it first (wharf_front_recall).  Its killer leaves the rest to
- * the worker.
+ * deadline), and for the CPU, but for what engines have already.  While it lasts, session->lease is
+ * set, and nobody else touches the session's ring, jobs and cancel, or changes its regions, not
+ * even under the front lock: who has to, recalls it first (wharf_front_recall).  Its killer leaves
+ * the rest to the worker.
  *
  * Begin and end are called under the front lock, all else without it, by the worker.
  */
@@ -30,14 +30,18 @@ struct wharf_front;
 struct wharf_session;
 
 struct wharf_lease {
-    struct wharf_session *session;
+    struct wharf_list link;          /* in the front's list while it lasts */
+    struct wharf_session *session;   /* also after the end: the last one; NULL: it is gone */
+    uint64_t in_a_row_ns;            /* that the same session was had */
     uint32_t is_revoked;             /* read and written atomically */
     struct wharf_sched_bundle queue; /* what was taken and not begun */
+    struct wharf_list ended;         /* jobs that others had, and that have ended; front lock */
     uint32_t codec;                  /* of its jobs */
     uint32_t ns_per_kib;             /* what that costs */
     uint8_t why;                     /* enum wharf_placement */
     uint64_t begun_ns;
     uint64_t until_ns;
+    uint64_t dry_ns;     /* how long to wait for the client when it has got everything */
     uint64_t charged_ns; /* to begin with */
     bool has_taken;
     bool is_broken;                  /* the client broke the order of indices */
@@ -50,9 +54,14 @@ struct wharf_lease {
     uint32_t engine;                 /* enum wharf_engine that these are of */
 };
 
+/* The session and the worker's lease have nothing to do with each other any more. */
+void wharf_lease_forget(struct wharf_lease *lease);
+
 /*
- * Whether the session of `job`, whose turn it is on the CPU, may be had by a worker alone; if so
- * the lease has begun.
+ * Whether the worker has a session to itself from now on: one of the tenant whose turn it is on the
+ * CPU, `job` being its first.  That is the session that it had last, if it is its turn, for a slice
+ * in a row: outputs are written to the same memory again, which otherwise comes from another
+ * processor's cache.
  */
 bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
                        const struct wharf_job *job);
@@ -65,6 +74,11 @@ void wharf_lease_done(struct wharf_lease *lease, const struct wharf_piece *piece
 
 /* Takes what is in the ring, so that it is queued when the lease has ended. */
 void wharf_lease_refill(struct wharf_lease *lease, uint64_t now_ns);
+
+/* By anybody, under the front lock: a job of the session that somebody else had has ended.  It is
+ * completed when the lease ends. */
+void wharf_lease_keep(struct wharf_lease *lease, struct wharf_job *job,
+                      const struct wharf_completion *completion);
 
 /* The end.  A piece that is in the middle, or NULL: it goes on as one of a session that nobody has
  * to himself. */

@@ -260,6 +260,39 @@ struct wharf_job *wharf_sched_first(struct wharf_sched *sched, uint64_t most_ns)
     return job;
 }
 
+/* The session's first normal job, if it could be its turn; else NULL. */
+static struct wharf_job *first_of_session(struct wharf_turns *sessions,
+                                          struct wharf_sched_session *session)
+{
+    if (wharf_turns_away(sessions, &session->lane[WHARF_LANE_NORMAL].turn) > 0)
+        return NULL;
+    return WHARF_LIST_FIRST(&session->lane[WHARF_LANE_NORMAL].jobs, struct wharf_job, link);
+}
+
+struct wharf_job *wharf_sched_first_of_good(struct wharf_sched *sched, struct wharf_tenant *tenant,
+                                            struct wharf_session *first,
+                                            bool (*is_good)(const struct wharf_front *front,
+                                                            const struct wharf_session *session),
+                                            const struct wharf_front *front)
+{
+    struct wharf_turns *sessions = &of_tenant(sched, tenant)->lane[WHARF_LANE_NORMAL].sessions;
+    struct wharf_job *job = first ? first_of_session(sessions, of_session(sched, first)) : NULL;
+    unsigned n = 0;
+
+    if (job && is_good(front, job->session))
+        return job;
+    WHARF_LIST_FOR(link, &sessions->members)
+    {
+        struct wharf_turn *turn = WHARF_LIST_ENTRY(link, struct wharf_turn, link);
+        job = first_of_session(sessions, session_of(turn, WHARF_LANE_NORMAL));
+        if (job && is_good(front, job->session))
+            return job;
+        if (++n == MOST_LOOKS)
+            break;
+    }
+    return NULL;
+}
+
 struct wharf_job *wharf_sched_background(struct wharf_sched *sched)
 {
     struct wharf_turns *tenants = &sched->tenants[WHARF_LANE_BACKGROUND];

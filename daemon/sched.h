@@ -32,8 +32,10 @@ enum wharf_pool {
     WHARF_N_POOLS,
 };
 
+struct wharf_front;
 struct wharf_job;
 struct wharf_session;
+struct wharf_tenant;
 
 struct wharf_sched {
     enum wharf_pool pool;
@@ -95,6 +97,16 @@ void wharf_sched_shrink(struct wharf_sched *sched, struct wharf_job *job, uint64
 struct wharf_job *wharf_sched_first(struct wharf_sched *sched, uint64_t most_ns);
 struct wharf_job *wharf_sched_first_of_lane(struct wharf_sched *sched, unsigned lane,
                                             uint64_t most_ns);
+
+/*
+ * Of the tenant's sessions whose turn it could be now, one that is good: its first normal job.
+ * `first` is looked at before others if it is not NULL; of many not all are looked at.
+ */
+struct wharf_job *wharf_sched_first_of_good(struct wharf_sched *sched, struct wharf_tenant *tenant,
+                                            struct wharf_session *first,
+                                            bool (*is_good)(const struct wharf_front *front,
+                                                            const struct wharf_session *session),
+                                            const struct wharf_front *front);
 
 /* The first job of some background queue, a different queue each time; NULL if there is none. */
 struct wharf_job *wharf_sched_background(struct wharf_sched *sched);

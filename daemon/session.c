@@ -109,6 +109,7 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
     session->use = wharf_session_use(options);
     wharf_list_init(&session->watch_link);
     wharf_list_init(&session->publish_link);
+    wharf_list_init(&session->stale_link);
     wharf_list_init(&session->event_link);
     wharf_list_init(&session->session_link);
     wharf_list_init(&session->waiting);

@@ -69,6 +69,7 @@ struct wharf_session {
     uint32_t n_plain;          /* of these, is_plain */
     uint64_t max_job_nbytes;   /* the tenant's, as of the last look at the ring */
     struct wharf_lease *lease; /* the worker's that has it; NULL: none */
+    struct wharf_lease *home;  /* the worker's that had it last, and refers to it */
     uint32_t n_recalls;        /* who needs it to have none */
     struct wharf_session_cancel cancel;
 
@@ -79,6 +80,8 @@ struct wharf_session {
     uint64_t watch_ns;  /* how long after that its ring is watched */
     bool comes_back;    /* the last time, within the longest time that rings are watched */
     bool is_watched;
+    bool is_active;               /* counted as such by its tenant */
+    struct wharf_list stale_link; /* still counted, though it is not active any more */
     struct wharf_list watch_link;
     struct wharf_list publish_link; /* completions are written, but not published */
     struct wharf_list event_link;   /* the loop thread has to look at it */

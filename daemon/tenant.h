@@ -42,9 +42,9 @@ struct wharf_tenant {
     uint32_t n_gate_hangs; /* how often they did of late */
     uint64_t gate_hang_ns; /* when they last did */
     struct wharf_gpu_trust gpu_trust;
-    uint32_t n_pins;         /* others that refer to it without using anything */
-    uint32_t n_watched;      /* its sessions whose rings are watched */
-    uint64_t watched_weight; /* its weight when the first of them was */
+    uint32_t n_pins;        /* others that refer to it without using anything */
+    uint32_t n_active;      /* its sessions that are watched or have jobs, or did so just before */
+    uint64_t active_weight; /* its weight when the first of them was */
     struct wharf_sched_tenant sched[WHARF_N_POOLS];
     struct wharf_estimates estimates;        /* of a processor */
     struct wharf_estimates device_estimates; /* of a warp of the GPU */

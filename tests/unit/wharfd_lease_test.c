@@ -31,10 +31,17 @@ static void set_up(struct test_front_client *client)
     packed_nbytes = test_front_put_chunk(client, 0, plain, PLAIN);
 }
 
+/* Two jobs that are in flight at the same time must not have the same place. */
+static uint64_t n_places = N_ENTRIES;
+
+static uint64_t place_of(uint64_t user_data)
+{
+    return OUTPUTS + user_data % n_places * PLAIN;
+}
+
 static struct wharf_submission job_of(uint64_t user_data)
 {
-    return test_front_decode_of(user_data, 0, packed_nbytes,
-                                OUTPUTS + user_data % N_ENTRIES * PLAIN, PLAIN);
+    return test_front_decode_of(user_data, 0, packed_nbytes, place_of(user_data), PLAIN);
 }
 
 static void submit_burst(struct test_front_client *client, uint64_t from, unsigned n)
@@ -51,8 +58,7 @@ static void check_good(struct test_front_client *client, const struct wharf_comp
 {
     cr_assert_eq(completion->result, WHARF_OK);
     cr_assert_eq(completion->out_nbytes, PLAIN);
-    cr_assert_arr_eq(client->arena + OUTPUTS + completion->user_data % N_ENTRIES * PLAIN, plain,
-                     PLAIN);
+    cr_assert_arr_eq(client->arena + place_of(completion->user_data), plain, PLAIN);
 }
 
 static bool is_leased(struct test_front_client *client)
@@ -105,6 +111,51 @@ Test(wharfd_lease, each_job_is_done_once_and_counted)
     cr_assert_eq(TEST_FRONT_LOCKED(client.session->n_plain), 0);
     cr_assert_eq(TEST_FRONT_LOCKED(wharf_place_n_queued(&test_front)), 0);
     test_front_client_deinit(&client);
+    test_front_stop();
+}
+
+/* Some sessions are leased, others are everybody's, and become the one or the other. */
+Test(wharfd_lease, sessions_change_hands_in_the_middle_of_their_jobs)
+{
+    enum { CLIENTS = 5, ROUNDS = 200, N = 16 };
+    struct test_front_client clients[CLIENTS];
+    uint64_t n_submitted[CLIENTS] = {0}, n_done[CLIENTS] = {0};
+    struct wharf_completion completion;
+
+    wharf_config_init(&test_front_config);
+    test_front_config.quota.max_memory_nbytes = 1024 * MiB;
+    test_front_start(3);
+    n_places = ROUNDS * N;
+    plain = test_data_new(test_data_find("text"), 1, PLAIN);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        test_front_client_init(&clients[i], i, i < 4 ? "uid:1" : "uid:2", N_ENTRIES, 16 * MiB);
+        packed_nbytes = test_front_put_chunk(&clients[i], 0, plain, PLAIN);
+    }
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < CLIENTS; i++) {
+            if (wharf_ring_room(&clients[i].ring) >= N && (round + i) % 3 > 0) {
+                submit_burst(&clients[i], n_submitted[i], N);
+                n_submitted[i] += N;
+            }
+            while (wharf_ring_reap(&clients[i].ring, &completion) == 1) {
+                check_good(&clients[i], &completion);
+                n_done[i]++;
+            }
+        }
+    }
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        for (; n_done[i] < n_submitted[i]; n_done[i]++) {
+            completion = test_front_reap(&clients[i]);
+            check_good(&clients[i], &completion);
+        }
+        cr_assert_eq(wharf_ring_reap(&clients[i].ring, &completion), 0);
+    }
+    end_leases();
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        cr_assert_eq(TEST_FRONT_LOCKED(clients[i].session->n_in_flight), 0);
+        cr_assert_eq(TEST_FRONT_LOCKED(clients[i].session->regions[0].n_users), 0);
+        test_front_client_deinit(&clients[i]);
+    }
     test_front_stop();
 }
 
