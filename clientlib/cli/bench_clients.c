@@ -53,7 +53,7 @@ static int connect_client(struct client *client, const struct wharf_cli_options 
                : -ENOTCONN;
 }
 
-static int load_chunk(struct client *client, size_t at, uint32_t codec)
+static int load_chunk(struct client *client, size_t at, uint32_t codec, uint32_t parameter)
 {
     const struct wharf_cli_bench_chunk *chunk = client->chunks[at];
     struct wharf_job *job = &client->jobs[at];
@@ -65,18 +65,20 @@ static int load_chunk(struct client *client, size_t at, uint32_t codec)
     memcpy(in, chunk->packed, chunk->packed_nbytes);
     *job = (struct wharf_job)WHARF_JOB_INIT;
     job->codec = codec;
+    job->parameter = parameter;
     job->in = in;
     job->in_nbytes = chunk->packed_nbytes;
     job->out_avail = chunk->raw_nbytes;
     return 0;
 }
 
-static int load_client(struct client *client, uint32_t codec, size_t chunk_nbytes)
+static int load_client(struct client *client, uint32_t codec, uint32_t parameter,
+                       size_t chunk_nbytes)
 {
     int r = 0;
 
     for (size_t i = 0; i < client->n && r == 0; i++)
-        r = load_chunk(client, i, codec);
+        r = load_chunk(client, i, codec, parameter);
     for (unsigned i = 0; i < DEPTH && r == 0; i++)
         r = wharf_alloc(client->service.wharf, chunk_nbytes, &client->outs[i]);
     return r;
@@ -96,8 +98,8 @@ static int share_chunks(struct client *client, const struct wharf_cli_bench_chun
 }
 
 int wharf_cli_bench_clients_new(const struct wharf_cli_options *options, uint32_t codec,
-                                const struct wharf_cli_bench_chunk *chunks, size_t n_chunks,
-                                size_t chunk_nbytes, unsigned n_clients,
+                                uint32_t parameter, const struct wharf_cli_bench_chunk *chunks,
+                                size_t n_chunks, size_t chunk_nbytes, unsigned n_clients,
                                 struct wharf_cli_bench_clients **ret_clients)
 {
     struct wharf_cli_bench_clients *clients =
@@ -112,7 +114,7 @@ int wharf_cli_bench_clients_new(const struct wharf_cli_options *options, uint32_
         if (r == 0)
             r = connect_client(client, options, chunk_nbytes);
         if (r == 0)
-            r = load_client(client, codec, chunk_nbytes);
+            r = load_client(client, codec, parameter, chunk_nbytes);
     }
     if (r < 0)
         wharf_cli_bench_clients_free(clients);

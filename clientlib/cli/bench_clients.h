@@ -29,8 +29,8 @@ struct wharf_cli_bench_clients;
  * options must stay.  0; or -errno, after saying what is wrong where the daemon said no.
  */
 int wharf_cli_bench_clients_new(const struct wharf_cli_options *options, uint32_t codec,
-                                const struct wharf_cli_bench_chunk *chunks, size_t n_chunks,
-                                size_t chunk_nbytes, unsigned n_clients,
+                                uint32_t parameter, const struct wharf_cli_bench_chunk *chunks,
+                                size_t n_chunks, size_t chunk_nbytes, unsigned n_clients,
                                 struct wharf_cli_bench_clients **ret_clients);
 
 /* Takes NULL. */

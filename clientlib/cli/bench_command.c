@@ -13,13 +13,16 @@
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/service.h"
 #include "clientlib/cli/tally.h"
+#include "clientlib/cli/value_type.h"
 #include "clientlib/wharf.h"
 #include "encoders/container_format.h"
+#include "encoders/rle_values.h"
 
 enum {
     OPTION_CLIENTS = WHARF_CLI_LONG_ONLY,
     OPTION_JSON,
     OPTION_SECONDS,
+    OPTION_TYPE,
 
     MAX_CODECS = 64,
     MAX_CLIENTS = 1024,
@@ -35,6 +38,7 @@ static const struct option own_options[] = {
     {"json", no_argument, NULL, OPTION_JSON},
     {"level", required_argument, NULL, 'l'},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
+    {"type", required_argument, NULL, OPTION_TYPE},
     {0},
 };
 
@@ -46,6 +50,7 @@ struct settings {
     int64_t n_clients; /* 0: as many as --threads says */
     int64_t n_seconds;
     uint64_t chunk_nbytes;
+    int type; /* -1 when not given */
     bool json;
 };
 
@@ -101,6 +106,9 @@ static const char *take_option(void *own, int option, const char *argument)
         return wharf_cli_parse_number(argument, 0, 3600, &settings->n_seconds)
                    ? NULL
                    : "a number from 0 to 3600";
+    case OPTION_TYPE:
+        settings->type = wharf_rle_type_from_name(argument);
+        return settings->type >= 0 ? NULL : WHARF_CLI_TYPE_SYNTAX;
     default:
         settings->json = true;
         return NULL;
@@ -155,9 +163,17 @@ static const char *engine_name(uint32_t engines)
     return wharf_engine_name(is_one ? (uint32_t)__builtin_ctz(engines) : WHARF_ENGINE_AUTO);
 }
 
+/* What the values of a row are; NULL for bytes. */
+static const char *row_type(const struct wharf_cli_bench_row *row)
+{
+    return wharf_codec_find(row->codec)->ops->unit_nbytes ? wharf_rle_type_name(row->parameter)
+                                                          : NULL;
+}
+
 static void print_row(struct printer *printer, const struct wharf_cli_bench_row *row)
 {
     const char *codec = wharf_codec_name(row->codec);
+    const char *type = row_type(row);
     double ratio = (double)printer->bench->raw_nbytes / (double)row->packed_nbytes;
 
     if (printer->json) {
@@ -165,6 +181,8 @@ static void print_row(struct printer *printer, const struct wharf_cli_bench_row 
                ",\"ratio\":%.4f",
                printer->n_rows ? "," : "", codec, row->encoder->name, row->level,
                row->packed_nbytes, ratio);
+        if (type)
+            printf(",\"type\":\"%s\"", type);
         print_speed_json("compress_gb_s", &row->compress);
         print_speed_json("decode_cpu_gb_s", &row->decode_cpu);
         print_speed_json("decode_reference_gb_s", &row->decode_reference);
@@ -174,7 +192,9 @@ static void print_row(struct printer *printer, const struct wharf_cli_bench_row 
         }
         putchar('}');
     } else {
-        printf("%-8s %-10s %5d %7.3f ", codec, row->encoder->name, row->level, ratio);
+        char name[32];
+        snprintf(name, sizeof(name), "%s%s%s", codec, type ? ":" : "", type ? type : "");
+        printf("%-8s %-10s %5d %7.3f ", name, row->encoder->name, row->level, ratio);
         print_speed(&row->compress);
         print_speed(&row->decode_cpu);
         print_speed(&row->decode_reference);
@@ -196,16 +216,25 @@ static void print_tail(const struct printer *printer)
 
 /* ---- measuring ------------------------------------------------------------------------- */
 
-static int measure_row(struct printer *printer, uint32_t codec,
+/* Whether a codec's values can be of the type that was given, if one was. */
+static bool has_type(const struct settings *settings, uint32_t codec)
+{
+    return settings->type >= 0 && wharf_codec_find(codec)->ops->unit_nbytes &&
+           wharf_codec_unit_nbytes(wharf_codec_find(codec)->ops, (uint32_t)settings->type) > 0;
+}
+
+static int measure_row(struct printer *printer, const struct settings *settings, uint32_t codec,
                        const struct wharf_encoder_row *encoder, int level)
 {
     struct wharf_cli_bench_row row = {.codec = codec, .encoder = encoder, .level = level};
+    row.parameter = has_type(settings, codec) ? (uint32_t)settings->type : 0;
     int r = wharf_cli_bench_measure(printer->bench, &row);
 
     if (r < 0) {
         wharf_cli_say("%s, %s level %d: %s", wharf_codec_name(codec), encoder->name, level,
-                      r == -EBADMSG ? "a decoder gave wrong bytes; please report it"
-                                    : wharf_cli_error_text(r));
+                      r == -EBADMSG  ? "a decoder gave wrong bytes; please report it"
+                      : r == -EILSEQ ? "the file or a chunk is no whole number of such values"
+                                     : wharf_cli_error_text(r));
         return r;
     }
     print_row(printer, &row);
@@ -221,10 +250,10 @@ static int measure_encoder(struct printer *printer, const struct settings *setti
     int r = 0;
 
     if (encoder->level_min == encoder->level_max)
-        return measure_row(printer, codec, encoder, encoder->level_default);
+        return measure_row(printer, settings, codec, encoder, encoder->level_default);
     for (unsigned i = 0; i < n_levels && r == 0; i++)
         if (levels[i] >= encoder->level_min && levels[i] <= encoder->level_max)
-            r = measure_row(printer, codec, encoder, levels[i]);
+            r = measure_row(printer, settings, codec, encoder, levels[i]);
     return r;
 }
 
@@ -238,7 +267,7 @@ static int measure_codec(struct printer *printer, const struct settings *setting
     return r;
 }
 
-/* Codecs of values of a type say nothing about a file of bytes, unless somebody asks for them. */
+/* Codecs of values of a type say nothing about a file of bytes. */
 static int is_for_bytes(uint32_t codec)
 {
     return !wharf_codec_find(codec)->ops->unit_nbytes && codec != WHARF_CODEC_BOOLRLE;
@@ -253,7 +282,7 @@ static int measure_all(struct printer *printer, const struct settings *settings)
     if (settings->n_codecs)
         return r;
     for (uint32_t codec = 0; wharf_codec_name(codec) && r == 0; codec++)
-        if (is_for_bytes(codec))
+        if (is_for_bytes(codec) || has_type(settings, codec))
             r = measure_codec(printer, settings, codec);
     return r;
 }
@@ -320,11 +349,20 @@ static int bench_path(const char *path, const struct wharf_cli_options *options,
     return status;
 }
 
+/* A codec of bytes can be measured beside those that the type is for. */
+static int check_type(const struct settings *settings, uint32_t codec)
+{
+    bool is_of_values = wharf_codec_find(codec)->ops->unit_nbytes != NULL;
+
+    return is_of_values ? wharf_cli_check_type("bench", codec, settings->type) : WHARF_CLI_GO_ON;
+}
+
 static int run(int argc, char **argv)
 {
     struct settings settings = {
         .n_seconds = 1,
         .chunk_nbytes = WHARF_CONTAINER_CHUNK_DEFAULT_NBYTES,
+        .type = -1,
     };
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = 1};
@@ -334,6 +372,8 @@ static int run(int argc, char **argv)
 
     if (status == WHARF_CLI_GO_ON && operands.n == 0)
         return wharf_cli_say_usage("bench", "FILE is missing");
+    for (unsigned i = 0; i < settings.n_codecs && status == WHARF_CLI_GO_ON; i++)
+        status = check_type(&settings, (uint32_t)settings.codecs[i]);
     if (status == WHARF_CLI_GO_ON)
         status = wharf_cli_service_open_small(&options, &service);
     if (status != WHARF_CLI_GO_ON)
@@ -360,6 +400,9 @@ const struct wharf_cli_command wharf_cli_bench = {
             "                       clients; default as --threads\n"
             "      --seconds N      repeat each measurement so long, and 5 times at least;\n"
             "                       default 1\n"
+            "      --type T         what the file's values are, for rle1 and rle2, which are\n"
+            "                       measured only if this is given: i8 to i64 or u8 to u64;\n"
+            "                       of rans, u8 (the default) or u16\n"
             "      --json           print JSON\n",
     .own_options = own_options,
     .take_option = take_option,

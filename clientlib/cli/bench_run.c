@@ -26,6 +26,7 @@ struct run {
     size_t packed_avail;
     struct wharf_encoder **encoders; /* of each thread */
     uint8_t **outs;                  /* of each thread, chunk_nbytes long */
+    struct wharf_codec_setting setting;
     wharf_decode_fn *decode;
     bool compare; /* what was decoded with what it should be */
 };
@@ -60,7 +61,7 @@ static int decode_chunk(void *context, size_t chunk, unsigned hand)
     uint8_t *out = run->outs[hand];
     struct wharf_outcome outcome;
 
-    run->decode(packed->bytes, packed->nbytes, out, nbytes, NULL, &outcome);
+    run->decode(packed->bytes, packed->nbytes, out, nbytes, &run->setting, &outcome);
     if (outcome.result != WHARF_OK || outcome.out_nbytes != nbytes)
         return -EBADMSG;
     if (run->compare && memcmp(out, chunk_at(run->bench, chunk), nbytes) != 0)
@@ -151,8 +152,9 @@ static int measure_daemon(const struct run *run, struct wharf_cli_bench_row *row
         chunks[i] = (struct wharf_cli_bench_chunk){run->packed[i].bytes, run->packed[i].nbytes,
                                                    chunk_at(bench, i), chunk_size(bench, i)};
     if (chunks)
-        r = wharf_cli_bench_clients_new(bench->daemon, row->codec, chunks, run->n_chunks,
-                                        bench->chunk_nbytes, bench->n_threads, &clients);
+        r = wharf_cli_bench_clients_new(bench->daemon, row->codec, row->parameter, chunks,
+                                        run->n_chunks, bench->chunk_nbytes, bench->n_threads,
+                                        &clients);
     if (r == 0)
         r = measure_clients(bench, clients, row);
     wharf_cli_bench_clients_free(clients);
@@ -180,7 +182,7 @@ static int measure(struct run *run, struct wharf_cli_bench_row *row)
 
 static int make_hands(struct run *run, const struct wharf_cli_bench_row *row)
 {
-    const struct wharf_encoder_options options = {row->encoder->name, row->level, 0};
+    const struct wharf_encoder_options options = {row->encoder->name, row->level, row->parameter};
 
     for (unsigned i = 0; i < run->bench->n_threads; i++) {
         int r = run->ops->encoder->new (&options, &run->encoders[i]);
@@ -223,6 +225,7 @@ int wharf_cli_bench_measure(const struct wharf_cli_bench *bench, struct wharf_cl
     struct run run = {
         .bench = bench,
         .ops = wharf_codec_find(row->codec)->ops,
+        .setting = {.parameter = row->parameter},
         .n_chunks = (bench->raw_nbytes - 1) / bench->chunk_nbytes + 1,
     };
     int r = -ENOMEM;

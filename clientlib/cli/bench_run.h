@@ -32,6 +32,7 @@ struct wharf_cli_bench_speed {
 
 struct wharf_cli_bench_row {
     uint32_t codec;
+    uint32_t parameter; /* one of the codec's */
     const struct wharf_encoder_row *encoder;
     int level;
 
@@ -47,7 +48,7 @@ struct wharf_cli_bench_row {
 /*
  * Fills in a row's results.  Every chunk is decoded once by each engine and compared before its
  * decoding is timed.  The daemon has n_threads clients.  Returns 0; -EBADMSG when an engine gave
- * wrong bytes; or another -errno.
+ * wrong bytes; -EILSEQ when the input is no whole number of values; or another -errno.
  */
 int wharf_cli_bench_measure(const struct wharf_cli_bench *bench, struct wharf_cli_bench_row *row);
 

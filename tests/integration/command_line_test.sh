@@ -86,6 +86,7 @@ decode -c zlib --max-output 99999999999T
 bench
 bench --clients 0 data
 bench data more
+bench -c rle1 data
 EOS
     expect_text 'data message out' "$(echo *)"
 }
@@ -106,6 +107,7 @@ unpack -r 5|OFFSET:LENGTH or OFFSET:, each a number of bytes, or of units K, M, 
 decode --max-output many|a number of bytes, or of units K, M, G or T
 bench --clients 0|a number from 1 to 1024
 bench --seconds -1|a number from 0 to 3600
+bench -c rle1 --type f32 data|one of u8
 EOS
 }
 
@@ -256,6 +258,13 @@ for row in bench['rows']:
         assert 0 < speed['min'] <= speed['median'] <= speed['max'], row
         assert speed['repetitions'] >= 5, row
     assert row['ratio'] > (2 if row['codec'] in ('deflate', 'zlib', 'gzip') else 0.9), row
+EOS
+    "$WHARF" bench --seconds 0 --json --type u16 -c rle1 -c rle2 -c stored data > json
+    python3 - << 'EOS'
+import json
+rows = json.load(open('json'))['rows']
+assert [(row['codec'], row.get('type')) for row in rows] == \
+    [('rle1', 'u16'), ('rle2', 'u16'), ('stored', None)], rows
 EOS
     "$WHARF" bench --report --seconds 0 -c stored data 2> report > table
     grep -q '^{"result":"ok",.*"in_nbytes":108894,.*"chunks":1,' report
