@@ -273,8 +273,11 @@ static void check_clients(uint64_t n_jobs)
         pids[i] = fork();
         if (pids[i] == 0) {
             struct test_storm storm = {.tick = NULL};
-            _exit(
-                !run_storm(i % 2 ? WHARF_ENGINE_AUTO : engine, 10 + i, n_jobs / N_CLIENTS, &storm));
+            int is_bad =
+                !run_storm(i % 2 ? WHARF_ENGINE_AUTO : engine, 10 + i, n_jobs / N_CLIENTS, &storm);
+            /* What went wrong was printed. */
+            fflush(stdout);
+            _exit(is_bad);
         }
     }
     for (unsigned i = 0; i < N_CLIENTS; i++) {
