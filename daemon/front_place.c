@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/front_place.h"
 
+#include "daemon/clock.h"
 #include "daemon/front.h"
 #include "daemon/gpu_memory.h"
 #include "kernels/device_batch.h"
@@ -55,44 +56,44 @@ uint64_t wharf_place_warp_ns(const struct wharf_job *job, uint64_t in_nbytes, ui
 
 /*
  * Where learning of the flow begins: 64 GB/s of input and output together, which is about what a
- * PCIe 5 link carries; and what it stays within, from five times that to what the device's code
- * played by a processor does.
+ * PCIe 5 link carries; and what it stays within, five times that and an eighth of it.
  */
 #define START_FLOW_PS_PER_KIB 16000u
 #define LEAST_FLOW_PS_PER_KIB 3200u
-#define MOST_FLOW_PS_PER_KIB ((uint64_t)1 << 40)
-/* Less than that in flight is not plenty. */
-#define LEAST_FLOW_NBYTES 4096u
+#define MOST_FLOW_PS_PER_KIB 128000u
+/* Less than that in flight tells nothing of what passes: who hands over, and who notices, have
+ * their part in how long it is there. */
+#define LEAST_FLOW_NBYTES ((uint64_t)4 << 20)
+
+static uint64_t flow_of(uint64_t nbytes, uint64_t ps_per_kib)
+{
+    /* Items are below 2^14 and their bytes below 2^31: below 2^52 in all. */
+    return nbytes / 1024 * ps_per_kib / 1000;
+}
 
 uint64_t wharf_place_flow_ns(const struct wharf_gpu_view *gpu, uint64_t nbytes)
 {
-    uint64_t ps = gpu->flow_ps_per_kib ? gpu->flow_ps_per_kib : START_FLOW_PS_PER_KIB;
-
-    /* At most 2^14 items of 2^29 bytes; prices are below 2^41, but then bytes are few: a double. */
-    return (uint64_t)((double)nbytes / 1024 * (double)ps / 1000);
+    return flow_of(nbytes, gpu->flow_ps_per_kib ? gpu->flow_ps_per_kib : START_FLOW_PS_PER_KIB);
 }
 
-/*
- * What is in flight when a piece comes and goes, divided by the time that it is there, is what
- * passes: where that time is not the decoder's own, it is the price of the way.  Where it is, the
- * price is not higher than that.
- */
+/* What is in flight when a piece comes and goes, divided by the time that it is there without being
+ * decoded, is what passes, or less than could. */
 void wharf_place_learn_flow(struct wharf_gpu_view *gpu, uint64_t nbytes, uint64_t elapsed_ns,
                             uint64_t decode_ns)
 {
     uint64_t own_ns = gpu->latency_ns + decode_ns;
+    uint64_t way_ns = elapsed_ns > own_ns ? elapsed_ns - own_ns : 0;
 
-    if (nbytes < LEAST_FLOW_NBYTES)
+    if (nbytes < LEAST_FLOW_NBYTES || way_ns > WHARF_NS_PER_S)
         return;
-    double sample = (double)elapsed_ns * 1000 * 1024 / (double)nbytes;
-    uint64_t ps = sample < LEAST_FLOW_PS_PER_KIB          ? LEAST_FLOW_PS_PER_KIB
-                  : sample > (double)MOST_FLOW_PS_PER_KIB ? MOST_FLOW_PS_PER_KIB
-                                                          : (uint64_t)sample;
+    uint64_t ps = way_ns * 1000 / (nbytes / 1024);
+    ps = ps < LEAST_FLOW_PS_PER_KIB ? LEAST_FLOW_PS_PER_KIB : ps;
+    ps = ps > MOST_FLOW_PS_PER_KIB ? MOST_FLOW_PS_PER_KIB : ps;
     if (!gpu->flow_ps_per_kib)
         gpu->flow_ps_per_kib = START_FLOW_PS_PER_KIB;
     if (ps < gpu->flow_ps_per_kib)
         gpu->flow_ps_per_kib -= (gpu->flow_ps_per_kib - ps) / 16;
-    else if (elapsed_ns > own_ns + own_ns / 4)
+    else
         gpu->flow_ps_per_kib += (ps - gpu->flow_ps_per_kib + 15) / 16;
 }
 
@@ -101,23 +102,29 @@ void wharf_place_learn_flow(struct wharf_gpu_view *gpu, uint64_t nbytes, uint64_
  * behind the warps' first ones, which all of them share; or until the way is free, while a warp
  * would be decoding.
  */
-static uint64_t wait_ns(const struct wharf_gpu_view *gpu)
+static uint64_t wait_of(const struct wharf_gpu_view *gpu, uint64_t ps_per_kib)
 {
     uint64_t for_warp_ns = 0;
 
     if (gpu->n_in_flight == 0)
         return 0;
     uint64_t mean_ns = gpu->in_flight_ns / gpu->n_in_flight;
-    uint64_t flow_ns = wharf_place_flow_ns(gpu, gpu->in_flight_nbytes);
+    uint64_t flow_ns = flow_of(gpu->in_flight_nbytes, ps_per_kib);
     uint64_t for_way_ns = flow_ns > mean_ns ? flow_ns - mean_ns : 0;
     if (gpu->n_in_flight >= gpu->n_warps)
         for_warp_ns = mean_ns * (gpu->n_in_flight - gpu->n_warps + 1) / gpu->n_warps;
     return for_warp_ns > for_way_ns ? for_warp_ns : for_way_ns;
 }
 
+static uint64_t wait_ns(const struct wharf_gpu_view *gpu)
+{
+    return wait_of(gpu, gpu->flow_ps_per_kib ? gpu->flow_ps_per_kib : START_FLOW_PS_PER_KIB);
+}
+
+/* Not by what passed of late: that is little where little was handed over. */
 bool wharf_place_gpu_has_room(const struct wharf_front *front)
 {
-    return wait_ns(&front->gpu_view) <= front->config.gpu_ahead_ns;
+    return wait_of(&front->gpu_view, START_FLOW_PS_PER_KIB) <= front->config.gpu_ahead_ns;
 }
 
 /* What the first chunk of a job takes. */
