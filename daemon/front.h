@@ -168,7 +168,8 @@ void wharf_front_going_on(struct wharf_front *front, struct wharf_piece *piece, 
  * gave.  Returns what one warp would take for all of them.
  */
 uint64_t wharf_front_take_for_gpu(struct wharf_front *front, struct wharf_job *job,
-                                  uint32_t most_chunks, struct wharf_piece *ret_piece);
+                                  uint32_t most_chunks, uint64_t now_ns,
+                                  struct wharf_piece *ret_piece);
 
 /* A chunk that was taken is not begun after all: it goes back to the beginning of its queue. */
 void wharf_front_put_back(struct wharf_front *front, const struct wharf_piece *piece);

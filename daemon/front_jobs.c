@@ -143,13 +143,14 @@ bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_
 }
 
 uint64_t wharf_front_take_for_gpu(struct wharf_front *front, struct wharf_job *job,
-                                  uint32_t most_chunks, struct wharf_piece *ret_piece)
+                                  uint32_t most_chunks, uint64_t now_ns,
+                                  struct wharf_piece *ret_piece)
 {
     const struct wharf_gpu_view *gpu = &front->gpu_view;
     /* Small enough pieces to keep to what may be handed over, and large enough for all warps. */
     struct appetite appetite = {chunk_warp_ns, front->config.gpu_ahead_ns * gpu->n_warps,
                                 most_chunks < MOST_CHUNKS ? most_chunks : MOST_CHUNKS};
-    uint64_t warp_ns = cut_piece(front, job, wharf_now_ns(), &appetite, ret_piece);
+    uint64_t warp_ns = cut_piece(front, job, now_ns, &appetite, ret_piece);
 
     charge_estimate(front, ret_piece, warp_ns / gpu->n_warps);
     wharf_place_took(front, ret_piece, &front->gpu_lead_ns);

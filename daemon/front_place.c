@@ -399,10 +399,15 @@ struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front)
 {
     struct wharf_job *job = NULL;
 
+    const struct wharf_sched *sched = front->sched;
+
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
-        struct wharf_job *own = first_that_is_ready(front, lane);
+        struct wharf_job *own =
+            sched[WHARF_POOL_GPU].n_queued ? first_that_is_ready(front, lane) : NULL;
         struct wharf_job *any =
-            wharf_sched_first_of_lane(&front->sched[WHARF_POOL_ANY], lane, UINT64_MAX);
+            sched[WHARF_POOL_ANY].n_queued
+                ? wharf_sched_first_of_lane(&front->sched[WHARF_POOL_ANY], lane, UINT64_MAX)
+                : NULL;
         if (any && (choose(front, any) != WHARF_POOL_ANY ||
                     !goes_to_gpu(front, any, cpu_backlog_ns(front, any))))
             any = NULL;

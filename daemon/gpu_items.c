@@ -430,7 +430,7 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     uint32_t n_free = n_free_places(backend, is_suspect || !job->batch ? 1 : MOST_CHUNKS);
     if (n_free == 0)
         return false;
-    warp_ns = wharf_front_take_for_gpu(front, job, n_free, &piece);
+    warp_ns = wharf_front_take_for_gpu(front, job, n_free, now_ns, &piece);
     if (wharf_gpu_memory_of_job(piece.job) != WHARF_GPU_MEMORY_READY || is_too_large(&piece)) {
         refuse_piece(backend, &piece);
         return true;
@@ -469,8 +469,9 @@ void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns
     if (backend->state != WHARF_GPU_UP)
         return;
     pass_cancels_on(backend);
+    /* Later than jobs that were taken just now. */
     if (!backend->stop)
-        feed(backend, now_ns);
+        feed(backend, wharf_now_ns());
 }
 
 bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns)
