@@ -171,20 +171,19 @@ static int open_promise(struct wharf_server *server, const char *path)
 
 /*
  * Daemons that start on the same path at the same time would remove each other's socket, which
- * accepts nobody before it listens.  So there is a second lock on the file, the main process's
- * alone: unlike the first one it does not outlive that in a worker.
+ * accepts nobody before it listens.  So there is a second lock, the main process's alone: unlike
+ * the first one it does not outlive that in a worker.  It has a file of its own, since some file
+ * systems know no two locks on one.
  */
 static int lock_path(struct wharf_server *server, const char *path)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-
-    server->path_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    server->path_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (server->path_fd < 0)
         return -errno;
     for (unsigned i = 0; i < END_LOOKS; i++) {
-        if (fcntl(server->path_fd, F_OFD_SETLK, &lock) == 0)
+        if (flock(server->path_fd, LOCK_EX | LOCK_NB) == 0)
             return 0;
-        if (errno != EAGAIN && errno != EACCES)
+        if (errno != EWOULDBLOCK)
             return -errno;
         usleep(END_PAUSE_US);
     }
@@ -203,11 +202,12 @@ static int open_logged(struct wharf_server *server, const struct wharf_config_li
 /* The main one last: who can connect to it can connect to all. */
 static int open_own(struct wharf_server *server)
 {
-    char lock[WHARF_CONFIG_PATH_NBYTES + sizeof(".lock")];
+    char lock[WHARF_CONFIG_PATH_NBYTES + sizeof(".listen")];
 
     snprintf(lock, sizeof(lock), "%s.lock", server->config.listen.path);
     int r = open_promise(server, lock);
     if (r == 0) {
+        snprintf(lock, sizeof(lock), "%s.listen", server->config.listen.path);
         r = lock_path(server, lock);
         if (r < 0)
             log_open_error(server->config.listen.path, r);

@@ -182,15 +182,17 @@ Test(wharfd_stop, second_daemon_on_the_same_socket_is_refused)
     test_wharfd_finish(&wharfd);
 }
 
-/* What a cleaner of temporary files leaves: the first daemon has the lock of a file that is gone,
- * and the second one another.  It took the path away. */
-Test(wharfd_stop, second_daemon_is_refused_when_the_lock_was_removed)
+/* What a cleaner of temporary files leaves: the first daemon has locks of files that are gone, and
+ * the second one others.  It took the path away. */
+Test(wharfd_stop, second_daemon_is_refused_when_the_locks_were_removed)
 {
     char path[128];
 
     test_wharfd_start_by(&wharfd, "auto", "");
     struct test_wharfd second = wharfd;
     snprintf(path, sizeof(path), "%s.lock", wharfd.socket);
+    cr_assert_eq(unlink(path), 0);
+    snprintf(path, sizeof(path), "%s.listen", wharfd.socket);
     cr_assert_eq(unlink(path), 0);
     snprintf(second.log, sizeof(second.log), "%s/log2", wharfd.folder);
     test_wharfd_spawn(&second);
