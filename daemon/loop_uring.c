@@ -19,8 +19,12 @@
 /* Of requests whose answers nobody waits for: no slot has number 0. */
 #define TOKEN_NONE 0
 
+/* How soon a request is tried again that the kernel did not take. */
+#define RETRY_NS (10 * (uint64_t)WHARF_NS_PER_MS)
+
 struct uring_data {
     struct io_uring ring;
+    bool has_missed; /* some source that wants something has no request */
 };
 
 static int init(struct wharf_loop *loop)
@@ -55,7 +59,7 @@ static void deinit(struct wharf_loop *loop)
     free(data);
 }
 
-/* There is always room after what is queued was handed to the kernel. */
+/* There is room after what is queued was handed to the kernel, if that takes it: else NULL. */
 static struct io_uring_sqe *next_request(struct uring_data *data)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&data->ring);
@@ -67,17 +71,31 @@ static struct io_uring_sqe *next_request(struct uring_data *data)
     return sqe;
 }
 
-static int arm(struct wharf_loop *loop, struct wharf_source *source)
+/* Without room it is done before the next wait. */
+static void arm(struct wharf_loop *loop, struct wharf_source *source)
 {
     struct uring_data *data = loop->backend_data;
     struct io_uring_sqe *sqe = next_request(data);
 
-    if (!sqe)
-        return -EBUSY;
+    if (!sqe) {
+        data->has_missed = true;
+        return;
+    }
     io_uring_prep_poll_add(sqe, source->fd, source->wanted);
     io_uring_sqe_set_data64(sqe, wharf_loop_token(loop, source));
     source->is_armed = true;
-    return 0;
+}
+
+static void arm_missed(struct wharf_loop *loop)
+{
+    struct uring_data *data = loop->backend_data;
+
+    data->has_missed = false;
+    for (uint32_t at = 1; at < loop->n_slots && !data->has_missed; at++) {
+        struct wharf_source *source = loop->slots[at].source;
+        if (source && source->wanted && !source->is_armed)
+            arm(loop, source);
+    }
 }
 
 /* Submits too: a request that is still queued must name the file that its descriptor is now. */
@@ -101,7 +119,9 @@ static int want(struct wharf_loop *loop, struct wharf_source *source, uint32_t b
     (void)before;
     if (source->is_armed)
         withdraw(loop, source);
-    return source->wanted ? arm(loop, source) : 0;
+    if (source->wanted)
+        arm(loop, source);
+    return 0;
 }
 
 static void take_answer(struct wharf_loop *loop, uint64_t token, int32_t result)
@@ -136,6 +156,11 @@ static int wait_ready(struct wharf_loop *loop, uint64_t timeout_ns)
 {
     struct uring_data *data = loop->backend_data;
     struct io_uring_cqe *cqe;
+
+    if (data->has_missed)
+        arm_missed(loop);
+    if (data->has_missed && timeout_ns > RETRY_NS)
+        timeout_ns = RETRY_NS;
     struct __kernel_timespec timeout = {
         .tv_sec = (long long)(timeout_ns / WHARF_NS_PER_S),
         .tv_nsec = (long long)(timeout_ns % WHARF_NS_PER_S),

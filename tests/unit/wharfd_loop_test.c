@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's loop, each test by io_uring and by epoll; and the heap behind its timers. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <liburing.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +179,48 @@ static void check_want(void)
 Test(wharfd_loop, what_is_wanted_can_change)
 {
     both_ways(check_want);
+}
+
+/* In place of liburing's, for the library under test: it fails when told to. */
+static bool submit_fails;
+
+int io_uring_submit(struct io_uring *ring)
+{
+    return submit_fails ? -EBUSY : io_uring_submit_and_wait(ring, 0);
+}
+
+/* More sources than the ring has room for, while the kernel takes nothing: those that had none were
+ * never heard of again. */
+Test(wharfd_loop, requests_that_found_no_room_are_made_later)
+{
+    enum { N = 600 };
+    struct end *ends = calloc(N, sizeof(*ends));
+    int pair[2];
+
+    cr_assert_eq(wharf_loop_new(WHARF_LOOP_URING, &loop), 0);
+    make_pair(pair);
+    cr_assert_eq(write(pair[1], "x", 1), 1);
+    submit_fails = true;
+    for (unsigned i = 0; i < N; i++)
+        cr_assert_eq(wharf_loop_add(loop, &ends[i].source, pair[0], POLLIN, note), 0);
+    submit_fails = false;
+    turns(10);
+    for (unsigned i = 0; i < N; i++)
+        cr_assert_geq(ends[i].n_calls, 1, "source %u", i);
+    submit_fails = true;
+    turns(1);
+    submit_fails = false;
+    for (unsigned i = 0; i < N; i++)
+        ends[i].n_calls = 0;
+    turns(10);
+    for (unsigned i = 0; i < N; i++) {
+        cr_assert_geq(ends[i].n_calls, 1, "source %u", i);
+        wharf_loop_remove(loop, &ends[i].source);
+    }
+    wharf_loop_free(loop);
+    close(pair[0]);
+    close(pair[1]);
+    free(ends);
 }
 
 /* A poll request that the kernel still holds would keep the file open: the peer would never learn
