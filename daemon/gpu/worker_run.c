@@ -74,10 +74,12 @@ static void choose_stay(struct wharf_worker *worker, uint64_t took_ns)
 static void run_kernel(struct wharf_worker *worker)
 {
     uint64_t begun_ns = wharf_now_ns();
-    int r = worker->ops->start(worker->epoch);
 
+    __atomic_store_n(&worker->has_kernel, true, __ATOMIC_SEQ_CST);
+    int r = worker->ops->start(worker->epoch);
     if (r == 0)
         r = worker->ops->wait(worker->epoch);
+    __atomic_store_n(&worker->has_kernel, false, __ATOMIC_SEQ_CST);
     if (r < 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "running the kernel",
                           worker->ops->error_text());
@@ -115,12 +117,11 @@ static void *copy(void *data)
     prctl(PR_SET_TIMERSLACK, 1000);
     for (;;) {
         uint32_t tail = __atomic_load_n(&queue->front->tail, __ATOMIC_ACQUIRE);
-        /* Before the state: what a kernel has taken it took after it had begun.  What none has
-         * taken the next one will take, which is perhaps not there yet. */
+        /* In this order: what a kernel has taken it took after it had begun, and when it is not
+         * there any more, what it left to be copied is.  Its state says that it has left before the
+         * last of its warps has told of its output. */
         bool is_pending = wharf_work_pending(queue) != 0;
-        uint32_t state = __atomic_load_n(&queue->kernel->state, __ATOMIC_ACQUIRE);
-        bool may_come = is_pending || WHARF_WORK_STATE_OF(state) == WHARF_WORK_RUNNING ||
-                        WHARF_WORK_STATE_OF(state) == WHARF_WORK_LEAVING;
+        bool may_come = __atomic_load_n(&worker->has_kernel, __ATOMIC_SEQ_CST);
         int busy = wharf_work_mover_step(worker->mover, NULL);
         if (busy < 0)
             wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -busy, "copying outputs",
@@ -129,6 +130,10 @@ static void *copy(void *data)
             nanosleep(&short_sleep, NULL);
         else if (wants_park(worker))
             stay_parked(worker);
+        /* What no kernel has taken the next one will take, which is perhaps not there yet, and of
+         * whose beginning nobody tells. */
+        else if (is_pending)
+            nanosleep(&short_sleep, NULL);
         else
             sleep_on(queue, tail);
     }
