@@ -135,6 +135,43 @@ Test(wharfd_gpu, storm_through_the_copy_engine)
     finish();
 }
 
+/* Memory that is given up is let go of while outputs are copied and others wait for the next
+ * kernel: a worker that could not park then was taken for hung, and its jobs came from the CPU. */
+Test(wharfd_gpu, copies_do_not_keep_the_worker_from_parking, .timeout = 120)
+{
+    enum { NBYTES = 20000, N = 8, N_OTHERS = 12 };
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_completion completion;
+    unsigned n_others = 0;
+    void *in, *out;
+
+    start("output = copy\nstaging = 8M\n");
+    struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, N);
+    cr_assert_eq(wharf_alloc(wharf, NBYTES, &in), 0);
+    cr_assert_eq(wharf_alloc(wharf, NBYTES, &out), 0);
+    memset(in, 1, NBYTES);
+    job.in = in;
+    job.out = out;
+    job.in_nbytes = job.out_avail = NBYTES;
+    for (unsigned n = 0; n < N; n++)
+        cr_assert_eq(wharf_submit(wharf, &job, 1), 1, "%s", wharf_error_message());
+    /* Memory of others is let go of five times a second. */
+    uint64_t begun_ns = wharf_now_ns();
+    while (n_others < N_OTHERS) {
+        cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1);
+        cr_assert_eq(completion.result, WHARF_OK);
+        cr_assert_eq(wharf_submit(wharf, &job, 1), 1, "%s", wharf_error_message());
+        if (wharf_now_ns() - begun_ns > n_others * 100 * (uint64_t)WHARF_NS_PER_MS) {
+            wharf_close(open_handle(WHARF_ENGINE_SIMT, N));
+            n_others++;
+        }
+    }
+    wharf_close(wharf);
+    cr_expect_eq(chunks_of("cpu"), -1);
+    cr_expect_gt(metric("wharf_gpu_copied_chunks_total", NULL), 20);
+    finish();
+}
+
 /* A kernel that leaves whenever there is nothing to do, or after a moment in any case: the next job
  * is never overlooked. */
 Test(wharfd_gpu, storm_through_a_kernel_that_keeps_leaving)
