@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/rle1/rle1.h"
 #include "encoders/rle1/rle1_format.h"
+#include "encoders/rle1/rle1_pairs.h"
 #include "encoders/rle_fill.h"
 #include "encoders/rle_values.h"
 
@@ -97,6 +98,27 @@ WHARF_RLE_INLINE unsigned take_words(struct wharf_rle_input *in, uint8_t *out, u
     return n;
 }
 
+/* Literals from which on it is worth a call to take them by eights. */
+enum { CALL_MIN = 6 };
+
+/* As many of n varints as begin a group and are of one or two bytes, if not all of one.  Returns
+ * how many are left. */
+WHARF_RLE_INLINE unsigned take_pairs(struct state *state, unsigned n, unsigned nbytes,
+                                     int is_signed, uint64_t *all)
+{
+    /* Of its own, so that the state can stay in registers. */
+    struct wharf_rle_input in = state->in;
+    uint64_t numbers = 0;
+
+    if (n < CALL_MIN || in.end - in.next < WHARF_RLE1_PAIRS_NBYTES || !(load_word(in.next) & TOPS))
+        return n;
+    n -=
+        wharf_rle1_take_pairs(&in, state->out_next, state->out_end, n, nbytes, is_signed, &numbers);
+    *all |= numbers;
+    state->in = in;
+    return n;
+}
+
 /* n varints, of which those are stored that there is room for: one that is cut off is worse than a
  * lack of room.  Returns a reason. */
 WHARF_RLE_INLINE uint32_t take_literals(struct state *state, unsigned n, unsigned nbytes,
@@ -108,8 +130,11 @@ WHARF_RLE_INLINE uint32_t take_literals(struct state *state, unsigned n, unsigne
     uint64_t all = 0;
     uint64_t u;
 
-    if (n <= room)
-        n_left = take_words(&state->in, out, n, nbytes, is_signed, &all);
+    if (n <= room) {
+        n_left = take_pairs(state, n, nbytes, is_signed, &all);
+        n_left = take_words(&state->in, out + (size_t)(n - n_left) * nbytes, n_left, nbytes,
+                            is_signed, &all);
+    }
     for (unsigned i = n - n_left; i < n; i++) {
         uint32_t reason = wharf_rle_take_varint(&state->in, &u);
         if (reason)

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""orc_speed.py WHARF COLUMNS [REVISION]: one core decoding ORC's run lengths, ours and pyarrow's.
+
+COLUMNS is the program that makes columns, of which all seven are taken, 4 MiB each.  What pyarrow
+writes as a column is read back by it from memory, and what we make of the same values is decoded by
+`wharf bench`, turn by turn.  Prints a JSON object for each column and codec: 10^9 bytes of values a
+second, the best of all repetitions, since both are disturbed by whatever else runs.  ORC codes
+integers as signed ones, so both get unsigned columns as the next wider signed type.  Needs what
+orc_sizes.py needs.
+"""
+import array
+import datetime
+import io
+import json
+import subprocess
+import sys
+import tempfile
+import time
+
+import pyarrow
+from pyarrow import orc
+
+COLUMNS = {'mc0': 'u64', 'mc3': 'u32', 'tpc': 'i8', 'tpt': 'u8', 'cd2': 'u32', 'tc2': 'u64',
+           'hrg': 'u8'}
+CODES = {'u8': 'B', 'u32': 'I', 'u64': 'Q', 'i8': 'b', 'i16': 'h', 'i64': 'q'}
+SIGNED = {'u8': 'i16', 'u32': 'i64', 'u64': 'i64', 'i8': 'i16'}
+VERSIONS = {'rle1': '0.11', 'rle2': '0.12'}
+TURNS, READS = 3, 5
+
+
+def theirs(file, n_values):
+    """Seconds of the quickest read."""
+    best = 1e9
+    for _ in range(READS):
+        begin = time.perf_counter()
+        table = orc.ORCFile(io.BytesIO(file)).read()
+        best = min(best, time.perf_counter() - begin)
+        assert table.num_rows == n_values
+    return best
+
+
+def ours(wharf, codec, type_name, path):
+    """10^9 bytes a second."""
+    done = subprocess.run([wharf, 'bench', '--embedded', '--json', '-T', '1', '--seconds', '0', '-b',
+                           '16M', '-c', codec, '--type', type_name, path], stdout=subprocess.PIPE,
+                          check=True)
+    return json.loads(done.stdout)['rows'][0]['decode_cpu_gb_s']['max']
+
+
+def measure(wharf, name, type_name, data, facts):
+    wide = SIGNED[type_name]
+    values = array.array(CODES[wide], array.array(CODES[type_name], data))
+    raw = values.tobytes()
+    table = pyarrow.table({'v': pyarrow.array(memoryview(values))})
+    with tempfile.NamedTemporaryFile() as plain:
+        plain.write(raw)
+        plain.flush()
+        for codec, version in VERSIONS.items():
+            file = io.BytesIO()
+            orc.write_table(table, file, compression='uncompressed', file_version=version)
+            speeds = []
+            for _ in range(TURNS):
+                speeds.append((ours(wharf, codec, wide, plain.name),
+                               len(raw) / theirs(file.getvalue(), len(values)) / 1e9))
+            our, their = (max(column) for column in zip(*speeds))
+            print(json.dumps({**facts, 'what': 'orc decode', 'codec': codec, 'data': name,
+                              'type': wide, 'values_nbytes': len(raw), 'gb_s': round(our, 3),
+                              'peer': f'pyarrow {pyarrow.__version__}',
+                              'peer_gb_s': round(their, 3), 'ratio': round(our / their, 2)}),
+                  flush=True)
+
+
+def main():
+    wharf, columns, *revision = sys.argv[1:]
+    facts = {'date': datetime.date.today().isoformat(), 'revision': (revision or [None])[0]}
+    pyarrow.set_cpu_count(1)
+    for name, type_name in COLUMNS.items():
+        made = subprocess.run([columns, name, str(4 << 20), '1'], stdout=subprocess.PIPE, check=True)
+        measure(wharf, name, type_name, made.stdout, facts)
+
+
+if __name__ == '__main__':
+    main()
