@@ -3,13 +3,11 @@
 
 #include <string.h>
 
-#include "encoders/byterle/byterle_format.h"
-#include "encoders/rle_values.h"
+#include "encoders/byterle/byterle_groups.h"
 
-struct state {
-    uint8_t *out;
-    size_t out_avail;
-    size_t n_values;
+struct output {
+    uint8_t *next;
+    uint8_t *end;
 };
 
 /* Eight bits as eight bytes, the most significant first. */
@@ -21,64 +19,43 @@ static uint64_t spread(uint8_t bits)
     return (own + 0x7f7f7f7f7f7f7f7fu) >> 7 & 0x0101010101010101u;
 }
 
-static void put_byte(struct state *state, uint8_t bits)
+/* The last byte of a group, which may have more values than there is room for. */
+static void put_byte(struct output *output, uint8_t bits)
 {
     uint64_t values = spread(bits);
-    size_t room = state->out_avail - state->n_values;
+    size_t room = (size_t)(output->end - output->next);
     size_t n = room < 8 ? room : 8;
 
-    memcpy(state->out + state->n_values, &values, n);
-    state->n_values += n;
+    memcpy(output->next, &values, n);
+    output->next += n;
 }
 
-/* The values of n bytes of bits, of which all but the last byte's fit. */
-static void put_group(struct state *state, const uint8_t *bits, size_t n, int is_run)
+/* The values of n bytes of bits, 1 or more, of which all but the last byte's fit. */
+static size_t put_group(void *to, size_t out_at, const uint8_t *bits, size_t n, int is_run)
 {
-    if (n == 0)
-        return;
+    struct output *output = to;
+    const uint8_t *begin = output->next;
+
+    (void)out_at;
     if (is_run && (*bits == 0x00 || *bits == 0xff)) {
-        size_t most = 8 * (n - 1);
-        memset(state->out + state->n_values, *bits & 1, most);
-        state->n_values += most;
+        memset(output->next, *bits & 1, 8 * (n - 1));
+        output->next += 8 * (n - 1);
     } else {
-        for (size_t i = 0; i < n - 1; i++, state->n_values += 8) {
+        for (size_t i = 0; i < n - 1; i++, output->next += 8) {
             uint64_t values = spread(bits[is_run ? 0 : i]);
-            memcpy(state->out + state->n_values, &values, 8);
+            memcpy(output->next, &values, 8);
         }
     }
-    put_byte(state, bits[is_run ? 0 : n - 1]);
+    put_byte(output, bits[is_run ? 0 : n - 1]);
+    return (size_t)(output->next - begin);
 }
 
 void wharf_boolrle_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
                           const struct wharf_codec_setting *setting,
                           struct wharf_outcome *ret_outcome)
 {
-    struct state state = {out, out_avail, 0};
+    struct output output = {out, out_avail ? out + out_avail : out};
     size_t room = out_avail / 8 + (out_avail % 8 != 0);
-    struct wharf_rle_pace pace = {setting, 0, 0};
-    size_t at = 0;
 
-    while (at < in_nbytes) {
-        uint32_t stopped = wharf_rle_keep_pace(&pace, at, state.n_values);
-        if (stopped) {
-            wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
-            return;
-        }
-        unsigned control = in[at];
-        int is_run = control < 128;
-        size_t n = is_run ? control + WHARF_BYTERLE_RUN_MIN : 256 - control;
-        size_t body_nbytes = is_run ? 1 : n;
-        if (body_nbytes >= in_nbytes - at) {
-            wharf_rle_fail(ret_outcome, WHARF_REASON_INPUT_TRUNCATED, at);
-            return;
-        }
-        if (n > room) {
-            wharf_rle_fail(ret_outcome, WHARF_REASON_OUTPUT_FULL, at);
-            return;
-        }
-        put_group(&state, in + at + 1, n, is_run);
-        room -= n;
-        at += 1 + body_nbytes;
-    }
-    wharf_outcome_ok(ret_outcome, in_nbytes, state.n_values);
+    wharf_byterle_take_groups(in, in_nbytes, room, setting, put_group, &output, ret_outcome);
 }

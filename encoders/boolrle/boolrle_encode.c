@@ -4,12 +4,7 @@
 
 #include "encoders/boolrle/boolrle.h"
 #include "encoders/byterle/byterle.h"
-
-/* The bits of the chunk at hand. */
-struct wharf_encoder {
-    uint8_t *packed;
-    size_t packed_avail;
-};
+#include "encoders/rle_encoder.h"
 
 const struct wharf_encoder_row wharf_boolrle_encoder_rows[] = {
     {.name = "boolrle"},
@@ -19,14 +14,7 @@ const struct wharf_encoder_row wharf_boolrle_encoder_rows[] = {
 static int boolrle_new(const struct wharf_encoder_options *options,
                        struct wharf_encoder **ret_encoder)
 {
-    const struct wharf_encoder_row *row;
-    int level;
-    int rc = wharf_encoder_choose(&wharf_boolrle_codec, options, &row, &level);
-
-    if (rc < 0)
-        return rc;
-    *ret_encoder = calloc(1, sizeof(**ret_encoder));
-    return *ret_encoder ? 0 : -ENOMEM;
+    return wharf_rle_encoder_new(&wharf_boolrle_codec, options, ret_encoder);
 }
 
 static size_t packed_nbytes(size_t n_values)
@@ -78,17 +66,9 @@ static int boolrle_encode(struct wharf_encoder *encoder, const uint8_t *in, size
     return rc;
 }
 
-static void boolrle_free(struct wharf_encoder *encoder)
-{
-    if (!encoder)
-        return;
-    free(encoder->packed);
-    free(encoder);
-}
-
 const struct wharf_encoder_ops wharf_boolrle_encoder = {
     .new = boolrle_new,
     .bound = boolrle_bound,
     .encode = boolrle_encode,
-    .free = boolrle_free,
+    .free = wharf_rle_encoder_free,
 };

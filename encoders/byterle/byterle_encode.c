@@ -4,16 +4,11 @@
  * would split a group of them: two bytes for the run and one for the second group save nothing.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "encoders/byterle/byterle.h"
 #include "encoders/byterle/byterle_format.h"
-
-/* Nothing is kept between chunks, but an encoder is an object that can be freed. */
-struct wharf_encoder {
-    char unused;
-};
+#include "encoders/rle_encoder.h"
 
 const struct wharf_encoder_row wharf_byterle_encoder_rows[] = {
     {.name = "byterle"},
@@ -23,14 +18,7 @@ const struct wharf_encoder_row wharf_byterle_encoder_rows[] = {
 static int byterle_new(const struct wharf_encoder_options *options,
                        struct wharf_encoder **ret_encoder)
 {
-    const struct wharf_encoder_row *row;
-    int level;
-    int rc = wharf_encoder_choose(&wharf_byterle_codec, options, &row, &level);
-
-    if (rc < 0)
-        return rc;
-    *ret_encoder = calloc(1, sizeof(**ret_encoder));
-    return *ret_encoder ? 0 : -ENOMEM;
+    return wharf_rle_encoder_new(&wharf_byterle_codec, options, ret_encoder);
 }
 
 size_t wharf_byterle_bound_bytes(size_t in_nbytes)
@@ -115,14 +103,9 @@ static int byterle_encode(struct wharf_encoder *encoder, const uint8_t *in, size
     return wharf_byterle_encode_bytes(in, in_nbytes, out, out_avail, ret_out_nbytes);
 }
 
-static void byterle_free(struct wharf_encoder *encoder)
-{
-    free(encoder);
-}
-
 const struct wharf_encoder_ops wharf_byterle_encoder = {
     .new = byterle_new,
     .bound = byterle_bound,
     .encode = byterle_encode,
-    .free = byterle_free,
+    .free = wharf_rle_encoder_free,
 };

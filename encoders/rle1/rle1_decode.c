@@ -3,13 +3,8 @@
 #include "encoders/rle1/rle1_format.h"
 #include "encoders/rle1/rle1_pairs.h"
 #include "encoders/rle_fill.h"
+#include "encoders/rle_shell.h"
 #include "encoders/rle_values.h"
-
-struct state {
-    struct wharf_rle_input in;
-    uint8_t *out_next;
-    uint8_t *out_end;
-};
 
 /* The tops of the bytes of a word. */
 #define TOPS 0x8080808080808080u
@@ -103,7 +98,7 @@ enum { CALL_MIN = 6 };
 
 /* As many of n varints as begin a group and are of one or two bytes, if not all of one.  Returns
  * how many are left. */
-WHARF_RLE_INLINE unsigned take_pairs(struct state *state, unsigned n, unsigned nbytes,
+WHARF_RLE_INLINE unsigned take_pairs(struct wharf_rle_state *state, unsigned n, unsigned nbytes,
                                      int is_signed, uint64_t *all)
 {
     /* Of its own, so that the state can stay in registers. */
@@ -121,7 +116,7 @@ WHARF_RLE_INLINE unsigned take_pairs(struct state *state, unsigned n, unsigned n
 
 /* n varints, of which those are stored that there is room for: one that is cut off is worse than a
  * lack of room.  Returns a reason. */
-WHARF_RLE_INLINE uint32_t take_literals(struct state *state, unsigned n, unsigned nbytes,
+WHARF_RLE_INLINE uint32_t take_literals(struct wharf_rle_state *state, unsigned n, unsigned nbytes,
                                         int is_signed)
 {
     size_t room = (size_t)(state->out_end - state->out_next) / nbytes;
@@ -151,7 +146,8 @@ WHARF_RLE_INLINE uint32_t take_literals(struct state *state, unsigned n, unsigne
     return WHARF_REASON_NONE;
 }
 
-WHARF_RLE_INLINE uint32_t take_run(struct state *state, unsigned n, unsigned nbytes, int is_signed)
+WHARF_RLE_INLINE uint32_t take_run(struct wharf_rle_state *state, unsigned n, unsigned nbytes,
+                                   int is_signed)
 {
     struct wharf_rle_input *in = &state->in;
     uint64_t u;
@@ -175,40 +171,19 @@ WHARF_RLE_INLINE uint32_t take_run(struct state *state, unsigned n, unsigned nby
     return WHARF_REASON_NONE;
 }
 
-WHARF_RLE_INLINE void decode(struct state *state, unsigned nbytes, int is_signed,
-                             const struct wharf_codec_setting *setting,
-                             struct wharf_outcome *ret_outcome)
+WHARF_RLE_INLINE uint32_t take_group(struct wharf_rle_state *state, unsigned nbytes, int is_signed)
 {
-    struct wharf_rle_pace pace = {setting, 0, 0};
-    const uint8_t *in_begin = state->in.next;
-    uint8_t *out_begin = state->out_next;
+    unsigned control = *state->in.next++;
 
-    while (state->in.next < state->in.end) {
-        const uint8_t *group = state->in.next;
-        uint32_t stopped = wharf_rle_keep_pace(&pace, (size_t)(group - in_begin),
-                                               (size_t)(state->out_next - out_begin));
-        if (stopped) {
-            wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
-            return;
-        }
-        unsigned control = *state->in.next++;
-        uint32_t reason = control < 128
-                              ? take_run(state, control + WHARF_RLE1_RUN_MIN, nbytes, is_signed)
-                              : take_literals(state, 256 - control, nbytes, is_signed);
-        if (reason) {
-            wharf_rle_fail(ret_outcome, reason, (size_t)(group - in_begin));
-            return;
-        }
-    }
-    wharf_outcome_ok(ret_outcome, (size_t)(state->in.end - in_begin),
-                     (size_t)(state->out_next - out_begin));
+    return control < 128 ? take_run(state, control + WHARF_RLE1_RUN_MIN, nbytes, is_signed)
+                         : take_literals(state, 256 - control, nbytes, is_signed);
 }
 
 void wharf_rle1_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
                        const struct wharf_codec_setting *setting, struct wharf_outcome *ret_outcome)
 {
-    struct state state = {
-        {in, in_nbytes ? in + in_nbytes : in}, out, out_avail ? out + out_avail : out};
+    struct wharf_rle_state state = wharf_rle_begin(in, in_nbytes, out, out_avail);
 
-    WHARF_RLE_FOR_TYPE(wharf_rle_type_of(setting), decode, &state, setting, ret_outcome);
+    WHARF_RLE_FOR_TYPE(wharf_rle_type_of(setting), wharf_rle_decode, &state, take_group, setting,
+                       ret_outcome);
 }

@@ -5,15 +5,11 @@
  * than its values as literals.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "encoders/rle1/rle1.h"
 #include "encoders/rle1/rle1_format.h"
+#include "encoders/rle_encoder.h"
 #include "encoders/rle_values.h"
-
-struct wharf_encoder {
-    uint32_t type;
-};
 
 const struct wharf_encoder_row wharf_rle1_encoder_rows[] = {
     {.name = "rle1"},
@@ -22,19 +18,7 @@ const struct wharf_encoder_row wharf_rle1_encoder_rows[] = {
 
 static int rle1_new(const struct wharf_encoder_options *options, struct wharf_encoder **ret_encoder)
 {
-    const struct wharf_encoder_row *row;
-    struct wharf_encoder *encoder;
-    int level;
-    int rc = wharf_encoder_choose(&wharf_rle1_codec, options, &row, &level);
-
-    if (rc < 0)
-        return rc;
-    encoder = calloc(1, sizeof(*encoder));
-    if (!encoder)
-        return -ENOMEM;
-    encoder->type = options ? options->parameter : 0;
-    *ret_encoder = encoder;
-    return 0;
+    return wharf_rle_encoder_new(&wharf_rle1_codec, options, ret_encoder);
 }
 
 /* All as literals: a run is taken only where it makes nothing larger.  A varint takes an eighth
@@ -174,14 +158,9 @@ static int rle1_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t 
     return rc;
 }
 
-static void rle1_free(struct wharf_encoder *encoder)
-{
-    free(encoder);
-}
-
 const struct wharf_encoder_ops wharf_rle1_encoder = {
     .new = rle1_new,
     .bound = rle1_bound,
     .encode = rle1_encode,
-    .free = rle1_free,
+    .free = wharf_rle_encoder_free,
 };

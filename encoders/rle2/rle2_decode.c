@@ -3,13 +3,8 @@
 #include "encoders/rle2/rle2_format.h"
 #include "encoders/rle2/rle2_unpack.h"
 #include "encoders/rle_fill.h"
+#include "encoders/rle_shell.h"
 #include "encoders/rle_values.h"
-
-struct state {
-    struct wharf_rle_input in;
-    uint8_t *out_next;
-    uint8_t *out_end;
-};
 
 /* The packed bytes of a run where a word may be read at each of them. */
 struct packed {
@@ -17,18 +12,18 @@ struct packed {
     uint8_t copy[WHARF_RLE2_RUN_MAX * 8 + WHARF_RLE2_WORD_NBYTES];
 };
 
-static size_t left(const struct state *state)
+static size_t left(const struct wharf_rle_state *state)
 {
     return (size_t)(state->in.end - state->in.next);
 }
 
-WHARF_RLE_INLINE int is_room(const struct state *state, unsigned n, unsigned nbytes)
+WHARF_RLE_INLINE int is_room(const struct wharf_rle_state *state, unsigned n, unsigned nbytes)
 {
     return n <= (size_t)(state->out_end - state->out_next) / nbytes;
 }
 
 /* Takes nbytes, which are there. */
-static void take_packed(struct state *state, size_t nbytes, struct packed *packed)
+static void take_packed(struct wharf_rle_state *state, size_t nbytes, struct packed *packed)
 {
     const uint8_t *bytes = state->in.next;
 
@@ -43,7 +38,7 @@ static void take_packed(struct state *state, size_t nbytes, struct packed *packe
 }
 
 /* nbytes of the source, 1 to 8, which are there, as one number. */
-static uint64_t take_bytes(struct state *state, unsigned nbytes)
+static uint64_t take_bytes(struct wharf_rle_state *state, unsigned nbytes)
 {
     uint64_t u = 0;
 
@@ -53,7 +48,8 @@ static uint64_t take_bytes(struct state *state, unsigned nbytes)
     return u;
 }
 
-WHARF_RLE_INLINE uint32_t take_short_repeat(struct state *state, unsigned nbytes, int is_signed)
+WHARF_RLE_INLINE uint32_t take_short_repeat(struct wharf_rle_state *state, unsigned nbytes,
+                                            int is_signed)
 {
     unsigned header = *state->in.next;
     unsigned n = (header & 7) + WHARF_RLE2_REPEAT_MIN;
@@ -72,7 +68,7 @@ WHARF_RLE_INLINE uint32_t take_short_repeat(struct state *state, unsigned nbytes
     return WHARF_REASON_NONE;
 }
 
-WHARF_RLE_INLINE uint32_t take_direct(struct state *state, unsigned nbytes, int is_signed)
+WHARF_RLE_INLINE uint32_t take_direct(struct wharf_rle_state *state, unsigned nbytes, int is_signed)
 {
     struct packed packed;
 
@@ -131,8 +127,8 @@ static uint32_t apply_patches(const struct patches *patches, const uint8_t *byte
 }
 
 /* A run's offsets, with their patches; its header has been taken. */
-static uint32_t take_offsets(struct state *state, const struct patches *patches, uint64_t *offsets,
-                             unsigned n, unsigned width)
+static uint32_t take_offsets(struct wharf_rle_state *state, const struct patches *patches,
+                             uint64_t *offsets, unsigned n, unsigned width)
 {
     size_t offsets_nbytes = wharf_rle2_packed_nbytes(n, width);
     size_t patches_nbytes = wharf_rle2_packed_nbytes(patches->n, entry_width(patches));
@@ -160,7 +156,8 @@ WHARF_RLE_INLINE uint64_t store_sums(uint8_t *out, const uint64_t *offsets, unsi
     return excess;
 }
 
-WHARF_RLE_INLINE uint32_t take_patched_base(struct state *state, unsigned nbytes, int is_signed)
+WHARF_RLE_INLINE uint32_t take_patched_base(struct wharf_rle_state *state, unsigned nbytes,
+                                            int is_signed)
 {
     uint64_t offsets[WHARF_RLE2_RUN_MAX];
 
@@ -210,7 +207,7 @@ WHARF_RLE_INLINE uint64_t store_steps(uint8_t *out, uint64_t v, const uint64_t *
 
 /* n values that differ by the same amount: if that is so large that they may come round past 2^64,
  * the sum of all excesses, else of the first and the last, between which the others lie. */
-WHARF_RLE_INLINE uint64_t store_evenly(struct state *state, uint64_t base, uint64_t delta,
+WHARF_RLE_INLINE uint64_t store_evenly(struct wharf_rle_state *state, uint64_t base, uint64_t delta,
                                        unsigned n, unsigned nbytes, int is_signed)
 {
     uint64_t excess = wharf_rle_excess(base, nbytes, is_signed);
@@ -230,7 +227,7 @@ struct start {
     uint64_t delta;
 };
 
-static uint32_t take_start(struct state *state, int is_signed, struct start *start)
+static uint32_t take_start(struct wharf_rle_state *state, int is_signed, struct start *start)
 {
     uint64_t u;
     uint32_t reason = wharf_rle_take_varint(&state->in, &u);
@@ -244,8 +241,8 @@ static uint32_t take_start(struct state *state, int is_signed, struct start *sta
 }
 
 /* A run whose further n differences are packed in `width` bits each. */
-WHARF_RLE_INLINE uint32_t take_steps(struct state *state, const struct start *start, unsigned n,
-                                     unsigned width, unsigned nbytes, int is_signed)
+WHARF_RLE_INLINE uint32_t take_steps(struct wharf_rle_state *state, const struct start *start,
+                                     unsigned n, unsigned width, unsigned nbytes, int is_signed)
 {
     uint64_t steps[WHARF_RLE2_RUN_MAX];
     size_t packed_nbytes = wharf_rle2_packed_nbytes(n, width);
@@ -270,7 +267,7 @@ WHARF_RLE_INLINE uint32_t take_steps(struct state *state, const struct start *st
     return WHARF_REASON_NONE;
 }
 
-WHARF_RLE_INLINE uint32_t take_delta(struct state *state, unsigned nbytes, int is_signed)
+WHARF_RLE_INLINE uint32_t take_delta(struct wharf_rle_state *state, unsigned nbytes, int is_signed)
 {
     struct start start;
 
@@ -295,7 +292,7 @@ WHARF_RLE_INLINE uint32_t take_delta(struct state *state, unsigned nbytes, int i
 
 /* ---- all kinds ---------------------------------------------------------------------------- */
 
-WHARF_RLE_INLINE uint32_t take_run(struct state *state, unsigned nbytes, int is_signed)
+WHARF_RLE_INLINE uint32_t take_run(struct wharf_rle_state *state, unsigned nbytes, int is_signed)
 {
     switch (*state->in.next >> 6) {
     case WHARF_RLE2_SHORT_REPEAT:
@@ -309,37 +306,11 @@ WHARF_RLE_INLINE uint32_t take_run(struct state *state, unsigned nbytes, int is_
     }
 }
 
-WHARF_RLE_INLINE void decode(struct state *state, unsigned nbytes, int is_signed,
-                             const struct wharf_codec_setting *setting,
-                             struct wharf_outcome *ret_outcome)
-{
-    struct wharf_rle_pace pace = {setting, 0, 0};
-    const uint8_t *in_begin = state->in.next;
-    uint8_t *out_begin = state->out_next;
-
-    while (state->in.next < state->in.end) {
-        const uint8_t *run = state->in.next;
-        uint32_t stopped = wharf_rle_keep_pace(&pace, (size_t)(run - in_begin),
-                                               (size_t)(state->out_next - out_begin));
-        if (stopped) {
-            wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
-            return;
-        }
-        uint32_t reason = take_run(state, nbytes, is_signed);
-        if (reason) {
-            wharf_rle_fail(ret_outcome, reason, (size_t)(run - in_begin));
-            return;
-        }
-    }
-    wharf_outcome_ok(ret_outcome, (size_t)(state->in.end - in_begin),
-                     (size_t)(state->out_next - out_begin));
-}
-
 void wharf_rle2_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
                        const struct wharf_codec_setting *setting, struct wharf_outcome *ret_outcome)
 {
-    struct state state = {
-        {in, in_nbytes ? in + in_nbytes : in}, out, out_avail ? out + out_avail : out};
+    struct wharf_rle_state state = wharf_rle_begin(in, in_nbytes, out, out_avail);
 
-    WHARF_RLE_FOR_TYPE(wharf_rle_type_of(setting), decode, &state, setting, ret_outcome);
+    WHARF_RLE_FOR_TYPE(wharf_rle_type_of(setting), wharf_rle_decode, &state, take_run, setting,
+                       ret_outcome);
 }

@@ -5,17 +5,13 @@
  * run, and cut at what repeats.  The way that takes fewer bytes is taken.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "encoders/rle2/rle2.h"
 #include "encoders/rle2/rle2_format.h"
 #include "encoders/rle2/rle2_segment.h"
+#include "encoders/rle_encoder.h"
 #include "encoders/rle_values.h"
-
-struct wharf_encoder {
-    uint32_t type;
-};
 
 const struct wharf_encoder_row wharf_rle2_encoder_rows[] = {
     {.name = "rle2"},
@@ -24,19 +20,7 @@ const struct wharf_encoder_row wharf_rle2_encoder_rows[] = {
 
 static int rle2_new(const struct wharf_encoder_options *options, struct wharf_encoder **ret_encoder)
 {
-    const struct wharf_encoder_row *row;
-    struct wharf_encoder *encoder;
-    int level;
-    int rc = wharf_encoder_choose(&wharf_rle2_codec, options, &row, &level);
-
-    if (rc < 0)
-        return rc;
-    encoder = calloc(1, sizeof(*encoder));
-    if (!encoder)
-        return -ENOMEM;
-    encoder->type = options ? options->parameter : 0;
-    *ret_encoder = encoder;
-    return 0;
+    return wharf_rle_encoder_new(&wharf_rle2_codec, options, ret_encoder);
 }
 
 /* A window takes at most what it takes as one direct run: 2 bytes and its values' own size.  One
@@ -221,14 +205,9 @@ static int rle2_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t 
     return rc;
 }
 
-static void rle2_free(struct wharf_encoder *encoder)
-{
-    free(encoder);
-}
-
 const struct wharf_encoder_ops wharf_rle2_encoder = {
     .new = rle2_new,
     .bound = rle2_bound,
     .encode = rle2_encode,
-    .free = rle2_free,
+    .free = wharf_rle_encoder_free,
 };
