@@ -74,20 +74,26 @@ Test(wharfd_here, lone_chunk_is_decoded_where_the_doorbell_is_heard)
     test_front_stop();
 }
 
-/* A source that takes a hundred times what it was estimated to. */
+/* A source that takes a hundred times what it was estimated to.  A worker that comes by first takes
+ * it at once. */
 Test(wharfd_here, chunk_that_was_estimated_wrong_is_left_to_a_worker)
 {
     struct test_front_client client;
     struct wharf_cpu_here here = {.rest_until_ns = 0};
 
     set_up(&client);
+    const struct wharf_estimates before = TEST_FRONT_LOCKED(client.session->tenant->estimates);
     struct wharf_submission s = test_front_put_slow(&client, 7, 0, 128 * 1024);
-    wait_until_all_sleep();
-    wharf_ring_submit(&client.ring, &s);
-    wharf_ring_publish_submissions(&client.ring);
-    hear(&client, &here);
+    for (unsigned i = 0; i < 100 && here.rest_until_ns == 0; i++) {
+        wait_until_all_sleep();
+        wharf_ring_submit(&client.ring, &s);
+        wharf_ring_publish_submissions(&client.ring);
+        hear(&client, &here);
+        cr_assert_eq(test_front_reap(&client).user_data, 7);
+        /* The price that was learnt is forgotten. */
+        TEST_FRONT_LOCKED(client.session->tenant->estimates = before);
+    }
     cr_assert_gt(here.rest_until_ns, 0);
-    cr_assert_eq(test_front_reap(&client).user_data, 7);
     test_front_client_deinit(&client);
     wharf_cpu_buffer_deinit(&here.buffer);
     test_front_stop();
