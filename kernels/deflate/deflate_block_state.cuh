@@ -13,9 +13,15 @@ namespace wharf
 namespace flate
 {
 
+/* Larger tables, of which there is one pair a block. */
+struct block_one_tuning : tuning {
+    static constexpr unsigned LITLEN_ROOT = 11;
+    static constexpr unsigned DISTANCE_ROOT = 9;
+};
+
 struct block_tuning {
     /* The first warp's own: headers, tables, the careful path. */
-    using one = tuning;
+    using one = block_one_tuning;
     static constexpr unsigned WARPS = 16;
     static constexpr unsigned LANES = 32 * WARPS;
     /* Symbols for which a lane has room, and the bits of its range. */

@@ -36,22 +36,30 @@ struct segment {
     uint32_t done, n, skew;
 };
 
-/* One lane.  Marks the beginnings of its tokens that have bytes in the segment. */
+/*
+ * One lane.  Marks the beginnings of its tokens that have bytes in the segment.  False: a distance
+ * reaches before the stream's first byte.
+ */
 template <typename P>
-WHARF_DEVICE void mark_tokens(block_shared<P> &s, unsigned number, const segment &seg,
+WHARF_DEVICE bool mark_tokens(block_shared<P> &s, unsigned number, const segment &seg,
                               token_cursor &c)
 {
+    bool good = true;
     uint32_t end = seg.done + seg.n;
+    uint32_t ahead = load(&s.tokens[c.k < P::MAX_TOKENS ? c.k : 0][number]);
     while (c.k < c.n && c.begin < end) {
-        uint32_t token = load(&s.tokens[c.k][number]);
+        uint32_t token = ahead;
+        ahead = load(&s.tokens[c.k + 1 < P::MAX_TOKENS ? c.k + 1 : 0][number]);
         uint32_t behind = c.begin + token_length(token);
-        uint32_t mark = token >> 9 & (token >> 31 ? 0xff : 0x7fff);
-        mark |= token >> 16 & BYTE_KNOWN;
+        uint32_t mark = (token >> 9 & (token >> 31 ? 0xff : 0x7fff)) | (token >> 16 & BYTE_KNOWN);
+        if (!(mark & BYTE_KNOWN) && mark >= seg.position - seg.done + c.begin) {
+            good = false;
+            mark = BYTE_KNOWN;
+        }
         uint32_t i = seg.skew + c.begin - seg.done;
-        if (c.begin >= seg.done)
-            store(&s.bytes[i], (uint16_t)mark);
-        else
-            i = 0, store(&s.carry[0], (uint16_t)mark);
+        if (c.begin < seg.done)
+            i = 0; /* it began before: what the first stretch begins with */
+        store(c.begin < seg.done ? &s.carry[0] : &s.bytes[i], (uint16_t)mark);
         uint32_t last = seg.skew + (behind < end ? behind : end) - 1 - seg.done;
         if (last / P::STRETCH_NBYTES != i / P::STRETCH_NBYTES)
             store(&s.carry[last / P::STRETCH_NBYTES], (uint16_t)mark);
@@ -60,6 +68,10 @@ WHARF_DEVICE void mark_tokens(block_shared<P> &s, unsigned number, const segment
         c.begin = behind;
         c.k++;
     }
+    /* What is behind the segment's end is nobody's. */
+    if (number == 0 && seg.skew + seg.n < P::SEGMENT_NBYTES)
+        store(&s.bytes[seg.skew + seg.n], (uint16_t)BYTE_KNOWN);
+    return good;
 }
 
 /* collective.  The marks of the lane's bytes: each that has none gets the last one before it. */
@@ -91,32 +103,21 @@ WHARF_DEVICE void spread_marks(const block_shared<P> &s, unsigned warp,
     }
 }
 
-/*
- * One lane.  Makes marks into known bytes and references.  False: a distance reaches before the
- * stream's first byte.
- */
+/* One lane.  Makes marks into known bytes and references. */
 template <typename P>
-WHARF_DEVICE bool resolve_marks(const segment &seg, unsigned warp,
+WHARF_DEVICE void resolve_marks(const segment &seg, unsigned warp,
                                 uint32_t (&word)[4 * P::LANE_NWORDS])
 {
-    bool good = true;
+    uint32_t first = warp * P::STRETCH_NBYTES + 4 * lane_id();
     WHARF_UNROLL
     for (unsigned j = 0; j < 4 * P::LANE_NWORDS; j++) {
-        uint32_t i = warp * P::STRETCH_NBYTES + j / 4 * 128 + 4 * lane_id() + j % 4;
-        uint32_t source = i - 1 - word[j];
-        bool here = i - seg.skew < seg.n;
-        bool match = here && !(word[j] & BYTE_KNOWN);
+        uint32_t source = first + j / 4 * 128 + j % 4 - 1 - word[j];
+        bool match = !(word[j] & BYTE_KNOWN);
         bool near = (int32_t)source >= (int32_t)seg.skew;
-        /* Its place in the output is less than the distance. */
-        bool wrong = match && seg.position + i - seg.skew <= word[j];
-        good &= !wrong;
-        bool far = match && !near && !wrong;
-        uint32_t known = (word[j] & 0xff) | BYTE_KNOWN;
-        word[j] = match && near ? source : known;
-        if (far)
+        word[j] = match && near ? source : word[j];
+        if (match && !near)
             word[j] = load(seg.to + (int32_t)source) | BYTE_KNOWN;
     }
-    return good;
 }
 
 /* For all warps.  Follows references until all bytes are known.  Synchronises before it reads. */
@@ -196,11 +197,11 @@ WHARF_DEVICE bool write_part(block_shared<P> &s, unsigned warp, uint8_t *out, ui
         if (lane_id() == 0)
             store(&s.carry[warp], (uint16_t)NO_MARK);
         syncblock();
-        mark_tokens(s, number, seg, cursor);
+        good &= mark_tokens(s, number, seg, cursor);
         syncblock();
         uint32_t word[4 * P::LANE_NWORDS];
         spread_marks(s, warp, word);
-        good &= resolve_marks<P>(seg, warp, word);
+        resolve_marks<P>(seg, warp, word);
         follow(s, warp, word);
         store_words<P>(seg, warp, word);
         done += seg.n;

@@ -27,6 +27,17 @@ WHARF_DEVICE uint64_t peek_64(state<P> &st, uint32_t at)
     return (uint64_t)funnel_right(mid, load(w + 2), p) << 32 | funnel_right(load(w), mid, p);
 }
 
+/* collective.  32 bits from position at + lane on, moving the window there if it is elsewhere. */
+template <typename P>
+WHARF_DEVICE uint32_t peek_at_lanes(state<P> &st, uint32_t at)
+{
+    if (at - st.window > 32 * shared<P>::WINDOW_NWORDS - 96)
+        move_window(st, at);
+    uint32_t p = at + lane_id() - st.window;
+    const uint32_t *w = &st.s().window[p >> 5];
+    return funnel_right(load(w), load(w + 1), p);
+}
+
 /* One unit of a body: a literal, a match, the end. */
 struct unit {
     uint32_t nbits;

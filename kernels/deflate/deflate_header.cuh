@@ -87,14 +87,78 @@ WHARF_DEVICE uint32_t read_precode(St &st, uint32_t &at, unsigned n)
     return WHARF_REASON_NONE;
 }
 
+/* How far code lengths are read. */
+struct lengths_cursor {
+    uint32_t at;
+    uint32_t i;    /* so many are there */
+    uint32_t last; /* the last one of them, but for repeats of zero */
+};
+
+/*
+ * collective.  Reads code lengths, of which there are to be n, as far as nothing is odd; what is
+ * not zero is stored.  Each lane decodes what begins at one of the next 32 bits, as if something
+ * did, and then the chain from the first to the next is followed.
+ */
+template <typename P>
+WHARF_DEVICE void read_most_lengths(state<P> &st, lengths_cursor &c, uint32_t n)
+{
+    header_scratch &h = st.s().header;
+    unsigned lane = lane_id();
+    while (c.i < n) {
+        uint32_t word = peek_at_lanes(st, c.at);
+        uint32_t entry = load(&h.precode[word & 127]);
+        uint32_t symbol = entry >> 3;
+        uint32_t nbits = entry & 7;
+        uint32_t n_extra = symbol < 16 ? 0 : symbol == 18 ? 7 : symbol - 14;
+        uint32_t extra = low_bits(word >> nbits, n_extra);
+        uint32_t repeat = symbol < 16 ? 1 : extra + (symbol == 18 ? 11 : 3);
+        uint32_t next = lane + nbits + n_extra;
+        uint32_t chain = 0;
+        for (uint32_t p = 0; p < 32; p = uniform(shfl(next, p)))
+            chain |= 1u << p;
+        bool mine = chain >> lane & 1;
+        uint32_t behind = c.i + inclusive_add(mine ? repeat : 0);
+        uint32_t place = behind - repeat;
+        mine = mine && place < n;
+        bool odd = c.at + next > st.end() || behind > n || (symbol == 16 && place == 0);
+        if (any_lane(mine && odd))
+            return;
+        /* A repeat's value is that of the last before it that is none. */
+        uint32_t own = symbol < 16 ? symbol : 0;
+        uint32_t owners = ballot(mine && symbol != 16);
+        uint32_t before = owners & lanemask_lt();
+        uint32_t repeated = shfl(own, 31 - clz(before | 1));
+        uint32_t value = symbol != 16 ? own : before ? repeated : c.last;
+        if (mine && value)
+            for (uint32_t k = 0; k < repeat; k++)
+                store(&h.nbits[place + k], (uint8_t)value);
+        unsigned final = 31 - clz(ballot(mine));
+        c.at += uniform(shfl(next, final));
+        c.i = uniform(shfl(behind, final));
+        c.last = uniform(shfl(value, final));
+    }
+}
+
+/* The serial decoders do without. */
+template <typename St>
+WHARF_DEVICE void read_most_lengths(St &, lengths_cursor &, uint32_t)
+{
+}
+
 /* collective.  Reads n code lengths at `at` into h.nbits. */
 template <typename St>
-WHARF_DEVICE uint32_t read_lengths(St &st, uint32_t &at, uint32_t n)
+WHARF_DEVICE uint32_t read_lengths(St &st, uint32_t &ret_at, uint32_t n)
 {
     header_scratch &h = st.s().header;
     uint32_t end = st.end();
-    uint32_t last = 0;
-    for (uint32_t i = 0; i < n;) {
+    lengths_cursor c = {ret_at, 0, 0};
+    for (uint32_t k = lane_id(); k < sizeof(h.nbits) / 4; k += 32)
+        store(reinterpret_cast<uint32_t *>(h.nbits) + k, 0u);
+    syncwarp();
+    read_most_lengths(st, c, n);
+    uint32_t at = c.at;
+    uint32_t last = c.last;
+    for (uint32_t i = c.i; i < n;) {
         uint32_t word = (uint32_t)peek_64(st, at);
         uint32_t left = end > at ? end - at : 0;
         uint32_t entry = load(&h.precode[word & 127]);
@@ -120,8 +184,23 @@ WHARF_DEVICE uint32_t read_lengths(St &st, uint32_t &at, uint32_t n)
         i += repeat;
         at += nbits;
     }
+    ret_at = at;
     syncwarp();
     return WHARF_REASON_NONE;
+}
+
+/* collective.  build_table() for what lies in shared memory. */
+template <typename S, typename T>
+WHARF_DEVICE bool build(T &table, build_scratch &scratch, uint8_t *lengths, uint32_t n,
+                        bool none_allowed)
+{
+    shared_ref<T> table_ref;
+    shared_ref<build_scratch> scratch_ref;
+    shared_ref<uint8_t> lengths_ref;
+    table_ref.init(table);
+    scratch_ref.init(scratch);
+    lengths_ref.init(*lengths);
+    return build_table<S>(table_ref, scratch_ref, lengths_ref, n, none_allowed);
 }
 
 /* collective.  Both tables from n_litlen and n_distance lengths in h.nbits. */
@@ -129,16 +208,11 @@ template <typename Shared>
 WHARF_DEVICE uint32_t make_tables(Shared &s, uint32_t n_litlen, uint32_t n_distance)
 {
     header_scratch &h = s.header;
-    uint32_t litlen[9], distance[1];
-    WHARF_UNROLL
-    for (unsigned c = 0; c < 9; c++)
-        litlen[c] = 32 * c + lane_id() < n_litlen ? load(&h.nbits[32 * c + lane_id()]) : 0;
-    distance[0] = lane_id() < n_distance ? load(&h.nbits[n_litlen + lane_id()]) : 0;
-    if (shfl(litlen[8], 0) == 0)
+    if (load(&h.nbits[WHARF_DEFLATE_END_OF_BLOCK]) == 0)
         return WHARF_REASON_DEFLATE_NO_END;
-    if (!build_table<litlen_symbols>(s.litlen, h.build, litlen, false))
+    if (!build<litlen_symbols>(s.litlen, h.build, h.nbits, n_litlen, false))
         return WHARF_REASON_DEFLATE_LITLEN_CODE;
-    if (!build_table<distance_symbols>(s.distance, h.build, distance, true))
+    if (!build<distance_symbols>(s.distance, h.build, h.nbits + n_litlen, n_distance, true))
         return WHARF_REASON_DEFLATE_DISTANCE_CODE;
     return WHARF_REASON_NONE;
 }
@@ -151,15 +225,17 @@ WHARF_DEVICE void make_fixed_tables(Shared &s)
     static_assert(decltype(s.litlen)::ROOT >= 9, "no fixed code is longer, so litlen.how is free");
     if (uniform(load(&s.litlen.how)) == FIXED_CODES)
         return;
-    uint32_t litlen[9], distance[1] = {5};
-    WHARF_UNROLL
-    for (unsigned c = 0; c < 9; c++) {
-        uint32_t symbol = 32 * c + lane_id();
-        litlen[c] = symbol < 144 ? 8 : symbol < 256 ? 9 : symbol < 280 ? 7 : 8;
-    }
+    header_scratch &h = s.header;
     syncwarp(); /* the tokens' readers are done */
-    build_table<litlen_symbols>(s.litlen, s.header.build, litlen, false);
-    build_table<distance_symbols>(s.distance, s.header.build, distance, true);
+    for (uint32_t symbol = lane_id(); symbol < 288; symbol += 32)
+        store(&h.nbits[symbol], (uint8_t)(symbol < 144   ? 8
+                                          : symbol < 256 ? 9
+                                          : symbol < 280 ? 7
+                                                         : 8));
+    store(&h.nbits[288 + lane_id()], (uint8_t)5);
+    syncwarp();
+    build<litlen_symbols>(s.litlen, h.build, h.nbits, 288, false);
+    build<distance_symbols>(s.distance, h.build, h.nbits + 288, 32, true);
     if (lane_id() == 0)
         store(&s.litlen.how, FIXED_CODES);
     syncwarp();

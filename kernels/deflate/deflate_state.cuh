@@ -47,7 +47,7 @@ constexpr uint32_t NO_WINDOW = 3u << 30; /* far behind all bits, of which there 
 
 /* Code lengths on their way from a block's header to its tables. */
 struct header_scratch {
-    uint8_t nbits[320];
+    alignas(4) uint8_t nbits[320];
     uint8_t precode[1 << WHARF_DEFLATE_MAX_PRECODE_NBITS];
     build_scratch build;
 };

@@ -210,31 +210,8 @@ struct distance_symbols {
 struct build_scratch {
     uint16_t count[MAX_CODE_NBITS + 1]; /* codes of each length */
     uint16_t first[MAX_CODE_NBITS + 1]; /* the first code of each length */
+    uint16_t next[MAX_CODE_NBITS + 1];  /* codes of each length that have been entered */
 };
-
-/*
- * collective.  Counts the codes of each length into scratch.count and gives each symbol its rank
- * among those of its length.  ranks[c] is for symbol 32 * c + lane.  Synchronises at its end.
- */
-template <unsigned N>
-WHARF_DEVICE void rank_symbols(build_scratch &scratch, const uint32_t (&nbits)[N / 32],
-                               uint32_t (&ranks)[N / 32])
-{
-    unsigned lane = lane_id();
-    if (lane <= MAX_CODE_NBITS)
-        store(&scratch.count[lane], (uint16_t)0);
-    syncwarp();
-    WHARF_UNROLL
-    for (unsigned c = 0; c < N / 32; c++) {
-        uint32_t same = match_any(nbits[c]);
-        uint32_t before = load(&scratch.count[nbits[c]]);
-        ranks[c] = before + popc(same & lanemask_lt());
-        syncwarp();
-        if ((same & lanemask_lt()) == 0)
-            store(&scratch.count[nbits[c]], (uint16_t)(before + popc(same)));
-        syncwarp();
-    }
-}
 
 /* collective.  Where the codes of each length begin, and how to find longer ones.  Synchronises
  * at its end. */
@@ -307,21 +284,49 @@ WHARF_DEVICE void fill_one(T &table, uint32_t nbits, uint32_t code, uint32_t rev
             store(&table.root[i], (uint16_t)entry);
 }
 
+/* collective.  Adds up, in 16 bits for each, how often lanes have each number of bits.  Gives a
+ * lane its rank among those with the same.  Synchronises before and after it stores. */
+WHARF_DEVICE uint32_t count_lengths(uint16_t *counts, uint32_t nbits)
+{
+    uint32_t same = match_any(nbits);
+    uint32_t before = load(&counts[nbits]);
+    syncwarp();
+    if ((same & lanemask_lt()) == 0)
+        store(&counts[nbits], (uint16_t)(before + popc(same)));
+    syncwarp();
+    return before + popc(same & lanemask_lt());
+}
+
 /*
- * collective.  Makes a table from code lengths, nbits[c] for symbol 32 * c + lane, 0 to 15 and 0
- * for a symbol without code.  False: over-subscribed, or incomplete and not one of the two cases
- * that are allowed, one code of one bit, and none (for distances).  Synchronises at its end.
+ * collective.  Makes a table from n code lengths, 0 to 15 and 0 for a symbol without code.  False:
+ * over-subscribed, or incomplete and not one of the two cases that are allowed, one code of one
+ * bit, and none (for distances).  What it reads must be there (syncwarp); synchronises at its end.
+ *
+ * Its loops stay loops: unrolled they are 50 KiB of code, which a chunk that is alone on its
+ * multiprocessor fetches for the first time.
  */
 template <typename S, typename T>
-WHARF_DEVICE_NOINLINE bool build_table(T &table, build_scratch &scratch,
-                                       const uint32_t (&nbits)[T::N / 32], bool none_allowed)
+WHARF_DEVICE_NOINLINE bool build_table(shared_ref<T> table_ref, shared_ref<build_scratch> ref,
+                                       shared_ref<uint8_t> lengths_ref, uint32_t n,
+                                       bool none_allowed)
 {
-    uint32_t ranks[T::N / 32];
+    T &table = table_ref.get();
+    build_scratch &scratch = ref.get();
+    const uint8_t *lengths = &lengths_ref.get();
+    unsigned lane = lane_id();
+    auto length = [&](uint32_t symbol) { return symbol < n ? load(lengths + symbol) : 0u; };
     uint32_t space = 0, n_codes = 0;
-    WHARF_UNROLL
-    for (unsigned c = 0; c < T::N / 32; c++) {
-        space += nbits[c] ? 1u << (MAX_CODE_NBITS - nbits[c]) : 0;
-        n_codes += nbits[c] != 0;
+    if (lane <= MAX_CODE_NBITS) {
+        store(&scratch.count[lane], (uint16_t)0);
+        store(&scratch.next[lane], (uint16_t)0);
+    }
+    syncwarp();
+    WHARF_NO_UNROLL
+    for (uint32_t c = 0; c < T::N; c += 32) {
+        uint32_t nbits = length(c + lane);
+        space += nbits ? 1u << (MAX_CODE_NBITS - nbits) : 0;
+        n_codes += nbits != 0;
+        count_lengths(scratch.count, nbits);
     }
     space = reduce_add(space);
     if (space != 1u << MAX_CODE_NBITS) {
@@ -329,23 +334,23 @@ WHARF_DEVICE_NOINLINE bool build_table(T &table, build_scratch &scratch,
         bool one_bit_alone = n_codes == 1 && space == 1u << (MAX_CODE_NBITS - 1);
         if (!one_bit_alone && !(n_codes == 0 && none_allowed))
             return false;
-        for (uint32_t i = lane_id(); i < 1u << T::ROOT; i += 32)
+        for (uint32_t i = lane; i < 1u << T::ROOT; i += 32)
             store(&table.root[i], (uint16_t)(S::INVALID | 1));
     }
-    rank_symbols<T::N>(scratch, nbits, ranks);
     place_codes(table, scratch);
     /* Words of the root table that begin longer codes: the last ones in code order. */
     uint32_t n_root = load(&scratch.first[T::ROOT]) + load(&scratch.count[T::ROOT]);
     if (space == 1u << MAX_CODE_NBITS)
-        for (uint32_t i = n_root + lane_id(); i < 1u << T::ROOT; i += 32)
+        for (uint32_t i = n_root + lane; i < 1u << T::ROOT; i += 32)
             store(&table.root[brev(i) >> (32 - T::ROOT)], (uint16_t)S::LONG);
-    WHARF_UNROLL
-    for (unsigned c = 0; c < T::N / 32; c++) {
-        uint32_t code = load(&scratch.first[nbits[c]]) + ranks[c];
-        uint32_t reversed = nbits[c] ? brev(code) >> (32 - nbits[c]) : 0;
-        uint32_t entry = S::entry(32 * c + lane_id(), nbits[c]);
-        fill_short(table, nbits[c], reversed, entry);
-        fill_one(table, nbits[c], code, reversed, entry);
+    WHARF_NO_UNROLL
+    for (uint32_t c = 0; c < T::N; c += 32) {
+        uint32_t nbits = length(c + lane);
+        uint32_t code = load(&scratch.first[nbits]) + count_lengths(scratch.next, nbits);
+        uint32_t reversed = nbits ? brev(code) >> (32 - nbits) : 0;
+        uint32_t entry = S::entry(c + lane, nbits);
+        fill_short(table, nbits, reversed, entry);
+        fill_one(table, nbits, code, reversed, entry);
     }
     syncwarp();
     return true;

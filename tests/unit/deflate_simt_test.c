@@ -9,6 +9,7 @@
  */
 #include <criterion/criterion.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -89,8 +90,27 @@ static void fill_values(struct test_random *random, uint8_t *data, size_t nbytes
     }
 }
 
+/* Runs of values of 1, 2 or 4 bytes that change in a byte, and sequences of such runs that were
+ * there before: matches that repeat a word among ones that bring the word they repeat. */
+static void fill_column(struct test_random *random, uint8_t *data, size_t nbytes)
+{
+    uint8_t value[4] = {0};
+    unsigned width = 1u << test_random_below(random, 3);
+    for (size_t i = 0; i < nbytes;) {
+        unsigned n = width * (1 + test_random_below(random, 80));
+        size_t back = width * (1 + test_random_below(random, 2000));
+        bool again = back <= i && test_random_below(random, 2);
+        value[test_random_below(random, width)] = test_random_below(random, 256);
+        for (unsigned k = 0; k < n && i < nbytes; k++, i++)
+            data[i] = again ? data[i - back] : value[k % width];
+        if (test_random_below(random, 40) == 0 && i < nbytes)
+            data[i++] = 7;
+    }
+}
+
 typedef void fill_fn(struct test_random *random, uint8_t *data, size_t nbytes);
-static fill_fn *const fills[] = {fill_text, fill_runs, fill_far, fill_skewed, fill_values};
+static fill_fn *const fills[] = {fill_text,   fill_runs,   fill_far,
+                                 fill_skewed, fill_values, fill_column};
 enum { N_FILLS = sizeof(fills) / sizeof(fills[0]) };
 
 /* ---- streams -------------------------------------------------------------------------------- */
