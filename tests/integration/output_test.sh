@@ -205,7 +205,7 @@ start_pack() {
     pid=$!
     exec 5> fifo
     head -c 3000000 /dev/urandom >&5
-    for _ in {1..200}; do
+    for _ in {1..1200}; do
         # Its file has no name, or a temporary one, and some size.
         find "/proc/$pid/fd" \( -lname '*(deleted)' -o -lname '*/.out*' \) \
             -exec stat -L -c %s '{}' + 2> /dev/null | grep -q '[1-9]' && return
@@ -241,7 +241,7 @@ test_signals_remove_the_temporary_name() {
         mount -t tmpfs tmpfs /proc
         exec 5> fifo
         head -c 3000000 /dev/urandom >&5
-        for _ in {1..200}; do
+        for _ in {1..1200}; do
             [ -z "$(find . -name ".out.*" -size +0)" ] || break
             sleep 0.05
         done

@@ -65,7 +65,7 @@ test_daemon_serves_under_the_restrictions() {
     plain=$!
     "${under_unit[@]}" "$BUILD/wharfd" --socket "$PWD/socket" 2> log &
     daemon=$!
-    for _ in {1..200}; do
+    for _ in {1..1200}; do
         [ -S socket ] && [ -S plain ] && break
         sleep 0.05
     done
@@ -90,7 +90,7 @@ test_worker_runs_under_the_restrictions() {
     printf '[gpu]\nengine = simt\n' > config
     "${under_unit[@]}" "$BUILD/wharfd" --socket "$PWD/socket" --config config 2> log &
     daemon=$!
-    for _ in {1..200}; do
+    for _ in {1..1200}; do
         grep -q 'GPU worker .* is ready' log && break
         sleep 0.05
     done

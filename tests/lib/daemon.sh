@@ -14,7 +14,7 @@ start_daemon() {
     "$BUILD/wharfd" --socket "$PWD/s" --config config < /dev/null > /dev/null 2> daemon.log &
     daemon=$!
     trap 'kill_daemon' EXIT
-    for _ in $(seq 500); do
+    for _ in $(seq 3000); do
         grep -q 'serves with' daemon.log && return
         sleep 0.02
     done
