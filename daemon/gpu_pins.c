@@ -182,7 +182,7 @@ uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
     struct due due = {.next_ns = WHARF_NEVER};
     unsigned n = 0;
 
-    wharf_front_enter(front);
+    wharf_front_enter_first(front);
     due.may_forget = now_ns - backend->forgotten_at_ns >= FORGET_NS ||
                      backend->dead_nbytes > front->config.gpu_memory_nbytes / FORGET_PART;
     if (due.may_forget)

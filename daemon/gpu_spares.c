@@ -120,13 +120,13 @@ static struct spare *spare_new(uint64_t nbytes)
 
 bool wharf_gpu_spares_refill(struct wharf_front *front)
 {
-    wharf_front_enter(front);
+    wharf_front_enter_first(front);
     uint64_t nbytes = missing(front);
     wharf_front_leave(front);
     struct spare *spare = nbytes ? spare_new(nbytes) : NULL;
     if (!spare)
         return false;
-    wharf_front_enter(front);
+    wharf_front_enter_first(front);
     wharf_list_append(&front->spares.list, &spare->link);
     front->spares.nbytes += nbytes;
     wharf_gpu_memory_add(front, spare->memory);
