@@ -251,6 +251,8 @@ static void look_around(struct running *running)
     uint64_t since_ns = wharf_now_ns();
 
     leave_out_stolen(running->worker, running->piece, since_ns);
+    if (running->lease)
+        wharf_lease_wake(running->lease);
     end_work(running);
     if (running->lease)
         wharf_lease_end(front, running->lease, running->piece);
@@ -334,8 +336,10 @@ static void run_lease(struct worker *worker)
         if (running.lease)
             wharf_lease_done(running.lease, &piece);
     }
-    if (running.lease)
+    if (running.lease) {
         wharf_lease_refill(running.lease, now_ns);
+        wharf_lease_wake(running.lease);
+    }
     end_work(&running);
     if (running.lease) {
         wharf_lease_end(front, running.lease, NULL);

@@ -8,14 +8,24 @@
 #include "daemon/clock.h"
 #include "daemon/front.h"
 
-/* How long a lease goes on beginning chunks: others' jobs wait for that. */
-#define LEASE_NS 100000u
+/*
+ * How long a lease goes on beginning chunks: others' jobs wait for that.  The more workers there
+ * are, the sooner another one comes by, and the more of them want the front lock.
+ */
+#define LEASE_NS_A_WORKER 20000u
+#define LEAST_LEASE_NS 100000u
+#define MOST_LEASE_NS 300000u
 
 /*
  * How long to wait for the client of a flood when it has got all its completions: it is about to
  * submit more, perhaps as soon as it has this processor.  To sleep and be woken takes as long.
  */
-#define DRY_NS 30000u
+#define DRY_NS 100000u
+
+/* A client that is to be woken, and has more jobs to come than this, is woken when it has more to
+ * take, but so late at most.  It needs the time of the last ones to submit more. */
+#define LAST_JOBS 2
+#define LATEST_WAKE_NS 100000u
 
 /* Submissions that are taken from the ring at once. */
 #define MOST_TAKEN 32
@@ -78,6 +88,13 @@ void wharf_lease_forget(struct wharf_lease *lease)
     lease->session = NULL;
 }
 
+static uint64_t lease_ns(const struct wharf_front *front)
+{
+    uint64_t ns = (uint64_t)front->n_workers * LEASE_NS_A_WORKER;
+
+    return ns < LEAST_LEASE_NS ? LEAST_LEASE_NS : ns > MOST_LEASE_NS ? MOST_LEASE_NS : ns;
+}
+
 /* A new one, of which nothing is known but what came before. */
 static void set_session(struct wharf_lease *lease, struct wharf_session *session, uint64_t most_ns)
 {
@@ -112,7 +129,7 @@ bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
     lease->ns_per_kib = tenant->estimates.ns_per_kib[lease->codec];
     lease->why = job->why;
     lease->begun_ns = now_ns;
-    lease->until_ns = now_ns + LEASE_NS;
+    lease->until_ns = now_ns + lease_ns(front);
     if (has_enough)
         lease->dry_ns = front->config.spin_ns < DRY_NS ? front->config.spin_ns : DRY_NS;
     lease->engine =
@@ -120,7 +137,8 @@ bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
     wharf_list_init(&lease->queue.jobs);
     wharf_list_init(&lease->ended);
     wharf_sched_take_all(&front->sched[WHARF_POOL_CPU], session, &lease->queue);
-    lease->charged_ns = lease->queue.backlog_ns < LEASE_NS ? lease->queue.backlog_ns : LEASE_NS;
+    lease->charged_ns =
+        lease->queue.backlog_ns < lease_ns(front) ? lease->queue.backlog_ns : lease_ns(front);
     wharf_sched_charge_normal(&front->sched[WHARF_POOL_CPU], session, (int64_t)lease->charged_ns);
     session->max_job_nbytes = tenant->quota.max_job_nbytes;
     session->n_pins++;
@@ -213,6 +231,13 @@ bool wharf_lease_next(struct wharf_lease *lease, uint64_t now_ns, struct wharf_p
     return true;
 }
 
+void wharf_lease_wake(struct wharf_lease *lease)
+{
+    if (lease->wake_kinds)
+        wharf_front_wake_client(lease->session, lease->wake_kinds);
+    lease->wake_kinds = 0;
+}
+
 static void count(struct wharf_lease *lease, const struct wharf_piece *piece,
                   const struct wharf_completion *completion)
 {
@@ -247,23 +272,29 @@ void wharf_lease_done(struct wharf_lease *lease, const struct wharf_piece *piece
     wharf_job_free(job);
     wharf_ring_complete(&session->ring, &completion);
     uint64_t kinds = wharf_ring_publish_completions(&session->ring);
-    if (kinds)
-        wharf_front_wake_client(session, kinds);
+    if (kinds && !lease->wake_kinds)
+        lease->wake_by_ns = piece->ended_ns + LATEST_WAKE_NS;
+    lease->wake_kinds |= kinds;
+    if (lease->queue.n <= LAST_JOBS || piece->ended_ns >= lease->wake_by_ns)
+        wharf_lease_wake(lease);
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
 static void add_histogram(struct wharf_histogram *to, const struct wharf_histogram *from)
 {
+    /* Most are 0, and the sums' memory is another processor's. */
     for (unsigned i = 0; i < WHARF_STATS_N_BUCKETS; i++)
-        to->buckets[i] += from->buckets[i];
+        if (from->buckets[i])
+            to->buckets[i] += from->buckets[i];
     to->sum_ns += from->sum_ns;
 }
 
 static void add_stats(struct wharf_engine_stats *to, const struct wharf_engine_stats *from)
 {
     for (unsigned i = 0; i < WHARF_STATS_N_RESULTS; i++)
-        to->n_jobs[i] += from->n_jobs[i];
+        if (from->n_jobs[i])
+            to->n_jobs[i] += from->n_jobs[i];
     to->n_chunks += from->n_chunks;
     to->in_nbytes += from->in_nbytes;
     to->out_nbytes += from->out_nbytes;

@@ -42,6 +42,8 @@ struct wharf_lease {
     uint64_t begun_ns;
     uint64_t until_ns;
     uint64_t dry_ns;     /* how long to wait for the client when it has got everything */
+    uint64_t wake_kinds; /* how the client is to be woken (WHARF_WAIT_*); 0: not */
+    uint64_t wake_by_ns;
     uint64_t charged_ns; /* to begin with */
     bool has_taken;
     bool is_broken;                  /* the client broke the order of indices */
@@ -71,6 +73,9 @@ bool wharf_lease_next(struct wharf_lease *lease, uint64_t now_ns, struct wharf_p
 
 /* The piece is done: completes its job, and publishes that. */
 void wharf_lease_done(struct wharf_lease *lease, const struct wharf_piece *piece);
+
+/* Wakes the client, if that was put off. */
+void wharf_lease_wake(struct wharf_lease *lease);
 
 /* Takes what is in the ring, so that it is queued when the lease has ended. */
 void wharf_lease_refill(struct wharf_lease *lease, uint64_t now_ns);
