@@ -16,7 +16,7 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
 /* Looks in vain, one after the other, after which most waits sleep at once; and how many of these
  * do until one looks again. */
 #define MOST_MISSES 4
-#define N_RESTS 16
+#define N_RESTS 64
 
 /* Whether to look for a while.  What never pays takes a processor from the one who does the work.
  */
