@@ -313,7 +313,6 @@ void wharf_front_put_back(struct wharf_front *front, const struct wharf_piece *p
     } else {
         job->state = WHARF_JOB_QUEUED;
         wharf_place_push(front, job, true);
-        front->nothing_fits = false;
     }
 }
 
