@@ -107,17 +107,6 @@ WHARF_DEVICE void fill(window &w, const number_source &in, uint32_t at, uint32_t
     syncwarp();
 }
 
-/* One lane.  Whether n values that differ by delta are all of the type.  Two values of a narrow
- * type differ by less than 2^33, and then nothing comes round past 2^64. */
-template <typename T>
-WHARF_DEVICE bool is_even_run(uint64_t base, uint64_t delta, uint32_t n, bool is_signed)
-{
-    bool is_far = sizeof(T) < 8 && n > 1 && (delta + ((uint64_t)1 << 33)) >> 34 != 0;
-    uint64_t last = base + (n - 1) * delta;
-    return !is_far && !rle::exceeds<T>(rle::excess_of<T>(base, is_signed) |
-                                       rle::excess_of<T>(last, is_signed));
-}
-
 /* ---- read --------------------------------------------------------------------------------- */
 
 /* One lane.  The run that begins at a place of the window, which begins at byte `at`; it has a
@@ -149,7 +138,13 @@ WHARF_DEVICE bool read_run(const window &w, uint32_t at, uint32_t place, bool is
     u = rle::number_at<T>(w, place + 2, first_end, is_bad);
     r.base = rle::value_of(u, is_signed);
     r.delta = rle::unzigzag(rle::number_at<T>(w, first_end + 1, load(&w.ends[rank]), is_bad));
-    return !is_bad && is_even_run<T>(r.base, r.delta, r.n, is_signed);
+    /* Two values of a narrow type differ by less than 2^33, and then nothing comes round past 2^64.
+     */
+    bool is_far = sizeof(T) < 8 && r.n > 1 && (r.delta + ((uint64_t)1 << 33)) >> 34 != 0;
+    uint64_t last = r.base + (r.n - 1) * r.delta;
+    return !is_bad && !is_far &&
+           !rle::exceeds<T>(rle::excess_of<T>(r.base, is_signed) |
+                            rle::excess_of<T>(last, is_signed));
 }
 
 /* ---- spread ------------------------------------------------------------------------------- */

@@ -18,18 +18,17 @@ constexpr unsigned RLE2_WARPS_PER_SM = 32;
 namespace rle2
 {
 
-/* As rle_device.cuh's shells want it.  A step is a run that is taken alone, or a batch. */
+/* As rle_device.cuh's shells want it.  A step is a special run, or a batch of others. */
 template <typename T>
 struct decoder : number_source, serial_decoder<T> {
     using shared = window;
     /* A run is two bytes of input at least. */
     static constexpr uint32_t STEP_STEPS = 8;
     uint32_t at;
-    uint32_t n_alone;
 
     WHARF_DEVICE_MEMBER bool step(window &w, output_stream &out, bool is_signed)
     {
-        return decode_alone<T>(*this, at, out, is_signed, n_alone) ||
+        return decode_special<T>(*this, at, out, is_signed) ||
                decode_batch<T>(w, *this, at, out, is_signed);
     }
     WHARF_DEVICE_MEMBER void rewind(output_stream &) const {}

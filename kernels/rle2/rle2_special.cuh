@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle2_special.cuh: one run of rle2 by all lanes: of patched base, of deltas that are not all the
- * same, and others that are long or stand alone among such, for which a batch would be too much.
+ * rle2_special.cuh: one run of rle2 by all lanes, 32 values at a time: of patched base, and of
+ * deltas that are not all the same.
  *
  * What is not as it should be stops it: nothing of the run counts then, and somebody else judges.
  */
@@ -14,57 +14,6 @@ namespace wharf
 {
 namespace rle2
 {
-
-/* ---- packed numbers ----------------------------------------------------------------------- */
-
-/*
- * collective.  Stores n bytes at `out`: value(u, i) of the i-th number u of those packed from a bit
- * on, up to 8 bits each, 0 for no number.  A lane takes four of them, which lie in two words, and
- * stores a word, as they stand in memory: some lanes at the two ends have fewer.
- */
-template <bool CHECKED, typename Value>
-WHARF_DEVICE void put_bytes(const number_source &in, uint32_t bit, uint32_t width, uint32_t n,
-                            uint8_t *out, Value value)
-{
-    uint32_t skew = (uint32_t)(reinterpret_cast<uintptr_t>(out) & 3);
-    uint32_t begin = in.source.skew_nbits() + bit;
-    for (uint32_t first = 0; first < n + skew; first += 4 * WARP_LANES) {
-        uint32_t i = first + 4 * lane_id() - skew;
-        /* Of the first lane, up to three that are before the run. */
-        uint32_t n_before = i > n ? 0 - i : 0;
-        n_before = n_before < 4 ? n_before : 0;
-        uint32_t from = i + n_before < n ? i + n_before : 0;
-        uint32_t at = begin + from * width;
-        uint32_t hi = byte_perm(in.word<CHECKED>(at >> 5), 0, 0x0123);
-        uint32_t lo = byte_perm(in.word<CHECKED>((at >> 5) + 1), 0, 0x0123);
-        uint32_t bits = funnel_left(lo, hi, at & 31) >> n_before * width;
-        uint32_t word = 0;
-        WHARF_UNROLL
-        for (unsigned j = 0; j < 4; j++)
-            word |= (value(bits << j * width >> (32 - width), i + j) & 255) << 8 * j;
-        if (i < n && n - i >= 4) {
-            store(reinterpret_cast<uint32_t *>(out + i), word);
-        } else {
-            WHARF_UNROLL
-            for (unsigned j = 0; j < 4; j++)
-                if (i + j < n)
-                    store(out + (i + j), (uint8_t)(word >> 8 * j));
-        }
-    }
-}
-
-/* collective.  Stores n values: value(u, i) of the i-th of the numbers that are packed from a bit
- * on. Those past the last one are not asked for. */
-template <typename T, bool CHECKED, typename Value>
-WHARF_DEVICE void put_packed_values(const number_source &in, uint32_t bit, uint32_t width,
-                                    uint32_t n, uint8_t *out, Value value)
-{
-    rle::value_sink<T> sink;
-    sink.init(out);
-    WHARF_UNROLL_BY(2)
-    for (uint32_t i = lane_id(); i < n; i += WARP_LANES)
-        sink.put(i, value(in.number<CHECKED>(bit + i * width, width), i));
-}
 
 /* ---- patched base ------------------------------------------------------------------------- */
 
@@ -123,26 +72,19 @@ WHARF_DEVICE bool put_patched(const number_source &in, const patched_run &r, con
                               uint8_t *out, bool is_signed)
 {
     uint64_t excess = 0;
-    if (sizeof(T) == 1 && r.width <= 8 && (r.base + 0x1000) >> 13 == 0) {
-        uint32_t base = (uint32_t)r.base + (is_signed ? 0x80 : 0);
-        uint32_t all = 0;
-        put_bytes<CHECKED>(in, r.offsets, r.width, r.n, out, [&](uint32_t u, uint32_t i) {
-            all |= i < r.n ? base + u : 0;
-            return (uint32_t)r.base + u;
-        });
-        excess = all;
-    } else {
-        put_packed_values<T, CHECKED>(in, r.offsets, r.width, r.n, out, [&](uint64_t u, uint32_t) {
-            excess |= rle::excess_of<T>(r.base + u, is_signed);
-            return r.base + u;
-        });
-    }
-    syncwarp(); /* the values, before what patches make of them */
-    if (mine.at < r.n) {
-        uint64_t v = r.base + (in.number<true>(r.offsets + mine.at * r.width, r.width) | mine.bits);
+    rle::value_sink<T> sink;
+    sink.init(out);
+    auto put = [&](uint32_t i, uint64_t patch_bits) {
+        uint64_t v = r.base + (in.number<CHECKED>(r.offsets + i * r.width, r.width) | patch_bits);
         excess |= rle::excess_of<T>(v, is_signed);
-        rle::store_value<T>(out + mine.at * sizeof(T), v);
-    }
+        sink.put(i, v);
+    };
+    WHARF_UNROLL_BY(2)
+    for (uint32_t i = lane_id(); i < r.n; i += WARP_LANES)
+        put(i, 0);
+    syncwarp(); /* the values, before what patches make of them */
+    if (mine.at < r.n)
+        put(mine.at, mine.bits);
     return !any_lane(rle::exceeds<T>(excess));
 }
 
@@ -214,97 +156,18 @@ WHARF_DEVICE bool decode_delta(const number_source &in, uint32_t &at, output_str
     return true;
 }
 
-/* ---- others ------------------------------------------------------------------------------- */
-
-template <typename T, bool CHECKED>
-WHARF_DEVICE bool put_direct(const number_source &in, uint32_t bit, uint32_t width, uint32_t n,
-                             uint8_t *out, bool is_signed)
-{
-    uint64_t all = 0;
-    /* What 8 bits hold is of any type. */
-    if (sizeof(T) == 1 && width <= 8)
-        put_bytes<CHECKED>(in, bit, width, n, out, [=](uint32_t u, uint32_t) {
-            return is_signed ? u >> 1 ^ (0 - (u & 1)) : u;
-        });
-    else
-        put_packed_values<T, CHECKED>(in, bit, width, n, out, [&](uint64_t u, uint32_t) {
-            all |= u;
-            return rle::value_of(u, is_signed);
-        });
-    return !any_lane(rle::exceeds<T>(all));
-}
-
+/* collective.  The run at `at`, of which a byte is there, if it is special; moves `at` behind it.
+ * False: nothing has changed, but for output behind the position. */
 template <typename T>
-WHARF_DEVICE bool decode_direct(const number_source &in, uint32_t &at, const run_head &head,
-                                output_stream &out, bool is_signed)
-{
-    uint32_t width = width_of(head.code);
-    uint32_t end = at + 2 + packed_nbytes(head.n, width);
-    uint32_t bit = 8 * (at + 2);
-    uint8_t *to = out.out + out.position;
-    if (end > in.nbytes() || head.n > rle::room_of<T>(out))
-        return false;
-    if (in.is_inside(at, end) ? !put_direct<T, false>(in, bit, width, head.n, to, is_signed)
-                              : !put_direct<T, true>(in, bit, width, head.n, to, is_signed))
-        return false;
-    at = end;
-    out.position += head.n * (uint32_t)sizeof(T);
-    return true;
-}
-
-/* collective.  A short repeat, or a delta that is always the same. */
-template <typename T>
-WHARF_DEVICE bool decode_even(const number_source &in, uint32_t &at, const run_head &head,
-                              output_stream &out, bool is_signed)
-{
-    uint32_t end = at + 2;
-    uint64_t u, delta = 0;
-    if (head.kind == WHARF_RLE2_SHORT_REPEAT) {
-        uint32_t n_more = load_nc(in.source.aligned + in.source.begin + at) >> 3 & 7;
-        u = in.peek_64<true>(at + 1) >> (56 - 8 * n_more);
-        end += n_more;
-    } else if (!in.take_varint(end, u) || !in.take_varint(end, delta)) {
-        return false;
-    }
-    delta = rle::unzigzag(delta);
-    if (end > in.nbytes() ||
-        !is_even_run<T>(rle::value_of(u, is_signed), delta, head.n, is_signed) ||
-        !out.write_run<T>((T)rle::value_of(u, is_signed), (T)delta, head.n))
-        return false;
-    at = end;
-    return true;
-}
-
-/* ---- all kinds ---------------------------------------------------------------------------- */
-
-/* Values from which on a run is worth being taken alone: of fewer, a batch has less work for each.
- */
-constexpr uint32_t N_LONG = 128;
-/* Shorter ones that are taken alone behind one that was: a batch is as much work as half a dozen.
- */
-constexpr uint32_t MOST_ALONE = 2;
-
-/*
- * collective.  The run at `at`, of which a byte is there, if it is special or long or follows one
- * that is; moves `at` behind it.  False: nothing has changed, but for output behind the position.
- * n_alone, 0 at first, is kept from run to run.
- */
-template <typename T>
-WHARF_DEVICE bool decode_alone(const number_source &in, uint32_t &at, output_stream &out,
-                               bool is_signed, uint32_t &n_alone)
+WHARF_DEVICE bool decode_special(const number_source &in, uint32_t &at, output_stream &out,
+                                 bool is_signed)
 {
     run_head head;
     head.init(in.peek_32<true>(at) >> 16);
-    bool is_long = head.is_special() || head.n >= N_LONG;
-    if (!is_long && n_alone >= MOST_ALONE)
+    if (!head.is_special())
         return false;
-    n_alone = is_long ? 0 : n_alone + 1;
-    if (head.kind == WHARF_RLE2_PATCHED_BASE)
-        return decode_patched<T>(in, at, out, is_signed);
-    if (head.kind == WHARF_RLE2_DIRECT)
-        return decode_direct<T>(in, at, head, out, is_signed);
-    return head.is_special() ? decode_delta<T>(in, at, out, is_signed)
-                             : decode_even<T>(in, at, head, out, is_signed);
+    return head.kind == WHARF_RLE2_DELTA ? decode_delta<T>(in, at, out, is_signed)
+                                         : decode_patched<T>(in, at, out, is_signed);
 }
 
 } // namespace rle2
