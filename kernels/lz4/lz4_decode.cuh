@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lz4_decode.cuh: lz4, encoders/lz4/lz4_format.h, on the device.
- *
- * All lanes read the same tokens and copy together: a short sequence's literals and match at once,
- * a byte a lane; of others, literals and matches of up to 32 bytes likewise, longer ones by words.
+ * lz4_decode.cuh: lz4, encoders/lz4/lz4_format.h, on the device, by lz_decode.cuh.
  */
 #ifndef WHARF_KERNELS_LZ4_LZ4_DECODE_CUH
 #define WHARF_KERNELS_LZ4_LZ4_DECODE_CUH
 
-#include "kernels/lz_device.cuh"
+#include "kernels/lz_decode.cuh"
 
 namespace wharf
 {
 
-struct lz4_shared {
-    lz::input::shared ring;
-};
+using lz4_shared = lz::shared;
 constexpr size_t LZ4_SCRATCH_NBYTES = 0;
 constexpr unsigned LZ4_WARPS_PER_SM = 32;
 
@@ -24,20 +19,37 @@ namespace lz4
 
 /* Above any size, and far from overflow when more length bytes are added. */
 constexpr uint32_t MOST = 1u << 30;
+/* Steps of 32 length bytes between two looks at whether to stop. */
+constexpr uint32_t LENGTH_STEPS_BETWEEN_LOOKS = 256;
 
-struct state {
-    lz::input in;
-    output_stream out;
-    step_counter steps;
-    uint32_t match; /* where the last one was written to */
-    bool has_match;
-    bool is_at_end; /* the input ended with the literals of a sequence */
-};
+/* One lane.  The sequence that would begin i bytes behind the position, if it is one for a batch:
+ * with at most one literal length byte and two match length bytes, and not the last. */
+WHARF_DEVICE lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
+{
+    lz::found f;
+    uint32_t word = in.peek_32(8 * i);
+    uint32_t token = word & 0xff, more = word >> 8 & 0xff;
+    bool has_more = token >> 4 == 15;
+    f.n_literals = (token >> 4) + (has_more ? more : 0);
+    f.literals = i + 1 + has_more;
+    uint32_t offset = f.literals + f.n_literals;
+    word = in.peek_32(8 * offset);
+    f.distance = word & 0xffff;
+    uint32_t low = word >> 16 & 0xff, high = word >> 24;
+    bool one = (token & 15) == 15, two = one & (low == 255);
+    f.match_length = 4 + (token & 15) + (one ? low : 0) + (two ? high : 0);
+    f.end = offset + 2 + one + two;
+    f.good = !(has_more & (more == 255)) & !(two & (high == 255)) &
+             (offset + 4 <= lz::RING_NBYTES) & (f.end < in_left);
+    return f;
+}
 
 /* collective.  Adds up length bytes, up to the first that is not 255.  Returns a reason. */
-WHARF_DEVICE uint32_t add_length_bytes(state &s, uint32_t &length)
+WHARF_DEVICE uint32_t add_length_bytes(lz::stream &s, uint32_t &length)
 {
-    for (;;) {
+    for (uint32_t turn = 1;; turn++) {
+        if (turn % LENGTH_STEPS_BETWEEN_LOOKS == 0 && is_stopped(*s.stop))
+            return lz::STOPPED;
         /* At least one byte is left behind. */
         if (!s.steps.take(8))
             return WHARF_REASON_STEP_BUDGET;
@@ -56,121 +68,89 @@ WHARF_DEVICE uint32_t add_length_bytes(state &s, uint32_t &length)
     }
 }
 
-/* collective. */
-WHARF_DEVICE uint32_t take_literals(state &s, uint32_t n)
-{
-    if (n == 15) {
-        uint32_t reason = add_length_bytes(s, n);
+/* What of the blocks decoded so far decides what follows.  The same in all lanes. */
+struct format {
+    uint32_t match = 0; /* where the last one was written to */
+    bool has_match = false;
+    bool is_at_end = false; /* the input ended with the literals of a sequence */
+
+    WHARF_DEVICE_MEMBER uint32_t begin(lz::stream &) { return WHARF_REASON_NONE; }
+
+    WHARF_DEVICE_MEMBER bool is_done(const lz::stream &) const { return is_at_end; }
+
+    WHARF_DEVICE_MEMBER void took_batch(uint32_t at)
+    {
+        match = at;
+        has_match = true;
+    }
+
+    WHARF_DEVICE_MEMBER uint32_t take_one(lz::stream &st)
+    {
+        /* The token is left behind. */
+        if (!st.steps.take(8))
+            return WHARF_REASON_STEP_BUDGET;
+        if (lz::bytes_left(st.in) == 0)
+            return WHARF_REASON_INPUT_TRUNCATED;
+        uint32_t token = uniform(st.in.fetch_bits(8));
+        uint32_t reason = uniform(take_literals(st, token >> 4));
+        if (reason != WHARF_REASON_NONE || is_at_end)
+            return reason;
+        return take_match(st, token & 15);
+    }
+
+    static constexpr uint32_t AHEAD_NBYTES = lz::RING_NBYTES;
+
+    static WHARF_DEVICE_MEMBER lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
+    {
+        return lz4::look(in, i, in_left);
+    }
+
+  private:
+    WHARF_DEVICE_MEMBER uint32_t take_literals(lz::stream &st, uint32_t n)
+    {
+        if (n == 15) {
+            uint32_t reason = uniform(add_length_bytes(st, n));
+            if (reason != WHARF_REASON_NONE)
+                return reason;
+        }
+        if (n > lz::bytes_left(st.in))
+            return WHARF_REASON_INPUT_TRUNCATED;
+        if (n > st.out.room())
+            return WHARF_REASON_OUTPUT_FULL;
+        uint32_t reason = lz::take_literals(st, n);
         if (reason != WHARF_REASON_NONE)
             return reason;
+        is_at_end = uniform((uint32_t)(st.in.bits_left() == 0)) != 0;
+        if (is_at_end && has_match && (n < 5 || st.out.position - match < 12))
+            return WHARF_REASON_LZ4_END;
+        return WHARF_REASON_NONE;
     }
-    if (n > lz::bytes_left(s.in))
-        return WHARF_REASON_INPUT_TRUNCATED;
-    if (n > s.out.room())
-        return WHARF_REASON_OUTPUT_FULL;
-    lz::take_literals(s.in, s.out, n);
-    s.is_at_end = s.in.bits_left() == 0;
-    if (s.is_at_end && s.has_match && (n < 5 || s.out.position - s.match < 12))
-        return WHARF_REASON_LZ4_END;
-    return WHARF_REASON_NONE;
-}
 
-/* collective. */
-WHARF_DEVICE uint32_t take_match(state &s, uint32_t nibble)
-{
-    uint32_t length = nibble + 4;
-    if (lz::bytes_left(s.in) < 2)
-        return WHARF_REASON_INPUT_TRUNCATED;
-    uint32_t distance = uniform(s.in.fetch_bits(16));
-    if (distance - 1 >= s.out.position)
-        return WHARF_REASON_LZ4_OFFSET;
-    if (nibble == 15) {
-        uint32_t reason = add_length_bytes(s, length);
-        if (reason != WHARF_REASON_NONE)
-            return reason;
+    WHARF_DEVICE_MEMBER uint32_t take_match(lz::stream &st, uint32_t nibble)
+    {
+        uint32_t length = nibble + 4;
+        if (lz::bytes_left(st.in) < 2)
+            return WHARF_REASON_INPUT_TRUNCATED;
+        uint32_t distance = uniform(st.in.fetch_bits(16));
+        if (distance - 1 >= st.out.position)
+            return WHARF_REASON_LZ4_OFFSET;
+        if (nibble == 15) {
+            uint32_t reason = uniform(add_length_bytes(st, length));
+            if (reason != WHARF_REASON_NONE)
+                return reason;
+        }
+        match = st.out.position;
+        has_match = true;
+        return lz::copy_match(st, distance, length, WHARF_REASON_OUTPUT_FULL);
     }
-    s.match = s.out.position;
-    s.has_match = true;
-    return s.out.copy_match(distance, length) ? WHARF_REASON_NONE : WHARF_REASON_OUTPUT_FULL;
-}
-
-/* A sequence without length bytes has at most so many bytes of input, and no more output than there
- * are lanes. */
-constexpr uint32_t SHORT_NBYTES = 1 + 14 + 2;
-static_assert(14 + 18 == WARP_LANES);
-
-/*
- * collective.  Most sequences: one without length bytes, that is not the last, in one go, a byte a
- * lane.  False, with nothing done, where it is another one, or not in order.
- */
-WHARF_DEVICE bool take_short_sequence(state &s)
-{
-    if (lz::bytes_left(s.in) <= SHORT_NBYTES || s.out.room() < WARP_LANES)
-        return false;
-    s.in.ensure(8 * SHORT_NBYTES);
-    uint32_t token = uniform(s.in.peek_bits(8));
-    uint32_t n = token >> 4, length = (token & 15) + 4;
-    if (n == 15 || length == 19)
-        return false;
-    uint32_t distance = uniform(s.in.peek_32(8 + 8 * n) & 0xffff);
-    uint32_t at = s.out.position;
-    if (distance - 1 >= at + n || !s.steps.take(8))
-        return false;
-    uint32_t lane = lane_id();
-    uint32_t literal = s.in.peek_32(8 + 8 * lane) & 0xff;
-    /* Where this lane's byte of the match comes from, counted from the first literal. */
-    uint32_t nth = lane - n;
-    if (distance < length)
-        nth %= distance;
-    uint32_t from = n - distance + nth;
-    /* What was written before, before it is read. */
-    syncwarp();
-    uint32_t among = shfl(literal, from);
-    if (lane >= n && lane < n + length)
-        literal = from < n ? among : load(s.out.out + (at + from));
-    if (lane < n + length)
-        store(s.out.out + at + lane, (uint8_t)literal);
-    s.match = at + n;
-    s.has_match = true;
-    s.out.position = at + n + length;
-    s.in.skip(8 * (3 + n));
-    return true;
-}
-
-/* collective.  Returns a reason. */
-WHARF_DEVICE uint32_t take_sequence(state &s)
-{
-    /* The token is left behind. */
-    if (!s.steps.take(8))
-        return WHARF_REASON_STEP_BUDGET;
-    if (lz::bytes_left(s.in) == 0)
-        return WHARF_REASON_INPUT_TRUNCATED;
-    uint32_t token = uniform(s.in.fetch_bits(8));
-    uint32_t reason = take_literals(s, token >> 4);
-    if (reason != WHARF_REASON_NONE || s.is_at_end)
-        return reason;
-    return take_match(s, token & 15);
-}
+};
 
 } // namespace lz4
 
 /* collective. */
-WHARF_DEVICE verdict lz4_decode(lz4_shared &shared, const chunk_job &job)
+WHARF_DEVICE verdict lz4_decode(lz4_shared &s, const chunk_job &job)
 {
-    lz4::state s;
-    s.in.init(shared.ring, job.in, job.in_nbytes);
-    s.out.init(job.out, job.out_avail);
-    s.steps.init(job);
-    s.match = 0;
-    s.has_match = s.is_at_end = false;
-    uint32_t start, reason;
-    do {
-        start = s.in.bit_position();
-        reason = lz4::take_short_sequence(s) ? (uint32_t)WHARF_REASON_NONE : lz4::take_sequence(s);
-    } while (reason == WHARF_REASON_NONE && !s.is_at_end);
-    if (reason != WHARF_REASON_NONE)
-        return lz::failed(reason, start);
-    return good(job.in_nbytes, s.out.position);
+    return lz::decode<lz4::format>(s, job);
 }
 
 } // namespace wharf

@@ -1,114 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snappy_decode.cuh: snappy, encoders/snappy/snappy_format.h, on the device.
- *
- * All lanes read the same tags and copy together, as in lz4_decode.cuh.
+ * snappy_decode.cuh: snappy, encoders/snappy/snappy_format.h, on the device, by lz_decode.cuh.
  */
 #ifndef WHARF_KERNELS_SNAPPY_SNAPPY_DECODE_CUH
 #define WHARF_KERNELS_SNAPPY_SNAPPY_DECODE_CUH
 
-#include "kernels/lz_device.cuh"
+#include "kernels/lz_decode.cuh"
 
 namespace wharf
 {
 
-struct snappy_shared {
-    lz::input::shared ring;
-};
+using snappy_shared = lz::shared;
 constexpr size_t SNAPPY_SCRATCH_NBYTES = 0;
 constexpr unsigned SNAPPY_WARPS_PER_SM = 32;
 
 namespace snappy
 {
 
-struct state {
-    lz::input in;
-    output_stream out; /* which ends where the stream's length says */
-    step_counter steps;
-};
-
-/* collective.  The length of the output.  Returns a reason. */
-WHARF_DEVICE uint32_t take_length(state &s, uint32_t out_avail)
+/* One lane.  The element that would begin i bytes behind the position, if it is one for a batch:
+ * literals with at most one byte that says how many, or a match less than 2^16 back. */
+WHARF_DEVICE lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
 {
-    uint32_t length = 0;
-    for (unsigned i = 0; i < 5; i++) {
-        if (lz::bytes_left(s.in) == 0)
-            return WHARF_REASON_INPUT_TRUNCATED;
-        uint32_t byte = uniform(s.in.fetch_bits(8));
-        if (i == 4 && byte > 15) /* 4 times 7 bits are there */
-            return WHARF_REASON_SNAPPY_LENGTH;
-        length |= (byte & 127) << 7 * i;
-        if (byte < 128)
-            break;
+    lz::found f;
+    uint32_t word = in.peek_32(8 * i);
+    uint32_t tag = word & 0xff, more = word >> 8 & 0xff;
+    uint32_t kind = tag & 3, n = (tag & 0xff) >> 2;
+    bool has_more = n == 60;
+    f.good = true;
+    f.n_literals = 0;
+    f.literals = i + 1 + has_more;
+    f.match_length = 1 + n;
+    f.distance = word >> 8 & 0xffff;
+    f.end = i + 3;
+    if (kind == 0) {
+        f.n_literals = 1 + (has_more ? more : n);
+        f.match_length = 0;
+        f.end = f.literals + f.n_literals;
+        f.good = n <= 60;
+    } else if (kind == 1) {
+        f.match_length = 4 + (n & 7);
+        f.distance = (tag >> 5) << 8 | more;
+        f.end = i + 2;
+    } else if (kind == 3) {
+        f.good = false;
     }
-    if (length > out_avail)
-        return WHARF_REASON_OUTPUT_FULL;
-    s.out.avail = length;
-    return WHARF_REASON_NONE;
+    f.good &= (f.end <= in_left);
+    return f;
 }
 
-/* collective. */
-WHARF_DEVICE uint32_t take_literals(state &s, uint32_t n)
+/* collective.  Literals, of which the tag's high six bits say how many. */
+WHARF_DEVICE uint32_t take_literals(lz::stream &st, uint32_t n)
 {
     if (n >= 60) {
-        if (lz::bytes_left(s.in) < n - 59)
+        if (lz::bytes_left(st.in) < n - 59)
             return WHARF_REASON_INPUT_TRUNCATED;
-        n = uniform(s.in.fetch_bits(8 * (n - 59)));
+        n = uniform(st.in.fetch_bits(8 * (n - 59)));
     }
     /* One more, which may be 2^32. */
-    if (n >= s.out.room())
+    if (n >= st.out.room())
         return WHARF_REASON_SNAPPY_PAST_END;
-    if (n >= lz::bytes_left(s.in))
+    if (n >= lz::bytes_left(st.in))
         return WHARF_REASON_INPUT_TRUNCATED;
-    lz::take_literals(s.in, s.out, n + 1);
-    return WHARF_REASON_NONE;
+    return lz::take_literals(st, n + 1);
 }
 
 /* collective. */
-WHARF_DEVICE uint32_t take_match(state &s, uint32_t tag)
+WHARF_DEVICE uint32_t take_match(lz::stream &st, uint32_t tag)
 {
     uint32_t kind = tag & 3;
     bool is_near = kind == 1;
     uint32_t n_bytes = is_near ? 1 : kind == 2 ? 2 : 4;
     uint32_t length = is_near ? 4 + (tag >> 2 & 7) : 1 + (tag >> 2);
-    if (lz::bytes_left(s.in) < n_bytes)
+    if (lz::bytes_left(st.in) < n_bytes)
         return WHARF_REASON_INPUT_TRUNCATED;
-    uint32_t distance = uniform(s.in.fetch_bits(8 * n_bytes)) | (is_near ? (tag >> 5) << 8 : 0);
-    if (distance - 1 >= s.out.position)
+    uint32_t distance = uniform(st.in.fetch_bits(8 * n_bytes)) | (is_near ? (tag >> 5) << 8 : 0);
+    if (distance - 1 >= st.out.position)
         return WHARF_REASON_SNAPPY_OFFSET;
-    return s.out.copy_match(distance, length) ? WHARF_REASON_NONE : WHARF_REASON_SNAPPY_PAST_END;
+    return lz::copy_match(st, distance, length, WHARF_REASON_SNAPPY_PAST_END);
 }
 
-/* collective.  Returns a reason. */
-WHARF_DEVICE uint32_t take_element(state &s)
-{
-    /* The tag is left behind. */
-    if (!s.steps.take(8))
-        return WHARF_REASON_STEP_BUDGET;
-    if (lz::bytes_left(s.in) == 0)
-        return WHARF_REASON_INPUT_TRUNCATED;
-    uint32_t tag = uniform(s.in.fetch_bits(8));
-    return (tag & 3) == 0 ? take_literals(s, tag >> 2) : take_match(s, tag);
-}
+struct format {
+    /* collective.  The length of the output, which st.out is then to hold. */
+    WHARF_DEVICE_MEMBER uint32_t begin(lz::stream &st)
+    {
+        uint32_t length = 0;
+        for (unsigned i = 0; i < 5; i++) {
+            if (lz::bytes_left(st.in) == 0)
+                return WHARF_REASON_INPUT_TRUNCATED;
+            uint32_t byte = uniform(st.in.fetch_bits(8));
+            if (i == 4 && byte > 15) /* 4 times 7 bits are there */
+                return WHARF_REASON_SNAPPY_LENGTH;
+            length |= (byte & 127) << 7 * i;
+            if (byte < 128)
+                break;
+        }
+        if (length > st.out.avail)
+            return WHARF_REASON_OUTPUT_FULL;
+        st.out.avail = uniform(length);
+        return WHARF_REASON_NONE;
+    }
+
+    WHARF_DEVICE_MEMBER bool is_done(const lz::stream &st) const { return st.out.room() == 0; }
+
+    WHARF_DEVICE_MEMBER void took_batch(uint32_t) {}
+
+    WHARF_DEVICE_MEMBER uint32_t take_one(lz::stream &st)
+    {
+        /* The tag is left behind. */
+        if (!st.steps.take(8))
+            return WHARF_REASON_STEP_BUDGET;
+        if (lz::bytes_left(st.in) == 0)
+            return WHARF_REASON_INPUT_TRUNCATED;
+        uint32_t tag = uniform(st.in.fetch_bits(8));
+        return (tag & 3) == 0 ? snappy::take_literals(st, tag >> 2) : snappy::take_match(st, tag);
+    }
+
+    /* A tag and the bytes that belong to it. */
+    static constexpr uint32_t AHEAD_NBYTES = lz::WINDOW_NBYTES + 8;
+
+    static WHARF_DEVICE_MEMBER lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
+    {
+        return snappy::look(in, i, in_left);
+    }
+};
 
 } // namespace snappy
 
 /* collective. */
-WHARF_DEVICE verdict snappy_decode(snappy_shared &shared, const chunk_job &job)
+WHARF_DEVICE verdict snappy_decode(snappy_shared &s, const chunk_job &job)
 {
-    snappy::state s;
-    s.in.init(shared.ring, job.in, job.in_nbytes);
-    s.out.init(job.out, job.out_avail);
-    s.steps.init(job);
-    uint32_t start = 0;
-    uint32_t reason = snappy::take_length(s, job.out_avail);
-    while (reason == WHARF_REASON_NONE && s.out.room() > 0) {
-        start = s.in.bit_position();
-        reason = snappy::take_element(s);
-    }
-    if (reason != WHARF_REASON_NONE)
-        return lz::failed(reason, start);
-    return good(s.in.bit_position() / 8, s.out.position);
+    return lz::decode<snappy::format>(s, job);
 }
 
 } // namespace wharf

@@ -522,7 +522,8 @@ static uint32_t begin_long(struct test_epoch *t, enum wharf_codec codec, uint8_t
 Test(epoch, stops_a_decode_that_is_cancelled)
 {
     static const enum wharf_codec codecs[] = {WHARF_CODEC_DEFLATE, WHARF_CODEC_RLE1,
-                                              WHARF_CODEC_RLE2, WHARF_CODEC_BYTERLE};
+                                              WHARF_CODEC_RLE2,    WHARF_CODEC_BYTERLE,
+                                              WHARF_CODEC_LZ4,     WHARF_CODEC_SNAPPY};
     struct wharf_epoch_config config = base_config;
     struct test_epoch t;
     config.chunk_nbytes = 2 * LONG_NBYTES;

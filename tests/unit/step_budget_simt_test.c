@@ -206,6 +206,62 @@ Test(step_budget_simt, half_of_it_is_enough_for_many_empty_members)
     check_margin(WHARF_CODEC_GZIP, members, nbytes - 3, 0, "members", 1);
 }
 
+/* Elements of Snappy and sequences of LZ4 that none of the paths for many at a time takes: a
+ * literal with two bytes and with four that say so, a match that says its distance in four bytes,
+ * and one of 562 bytes with three length bytes. */
+static const struct unusual {
+    uint32_t codec;
+    uint32_t out_nbytes;
+    uint32_t nbytes;
+    uint8_t bytes[8];
+} unusual[] = {
+    {WHARF_CODEC_SNAPPY, 1, 4, {61 << 2, 0, 0, 'x'}},
+    {WHARF_CODEC_SNAPPY, 1, 6, {63 << 2, 0, 0, 0, 0, 'x'}},
+    {WHARF_CODEC_SNAPPY, 1, 5, {3, 1, 0, 0, 0}},
+    {WHARF_CODEC_LZ4, 562, 6, {0x0f, 1, 0, 255, 255, 33}},
+};
+enum { N_UNUSUAL = sizeof(unusual) / sizeof(unusual[0]), N_REPEATED = 400 };
+
+/* So many of them between what makes a stream of it. */
+static size_t make_unusual(const struct unusual *unit, uint8_t *to, size_t *ret_out_nbytes)
+{
+    static const uint8_t last[] = {0x50, '1', '2', '3', '4', '5'};
+    size_t out_nbytes = 1 + (size_t)N_REPEATED * unit->out_nbytes;
+    bool is_lz4 = unit->codec == WHARF_CODEC_LZ4;
+    size_t n = 0;
+
+    if (is_lz4) {
+        /* The first match belongs to the literal's sequence. */
+        memcpy(to, (const uint8_t[]){0x1f, 'y', 1, 0, 255, 255, 33}, 7);
+        n = 7;
+        out_nbytes += unit->out_nbytes + 5;
+    } else {
+        to[n++] = (uint8_t)(out_nbytes | 128);
+        to[n++] = (uint8_t)(out_nbytes >> 7);
+        to[n++] = 0;
+        to[n++] = 'y';
+    }
+    for (unsigned i = 0; i < N_REPEATED; i++, n += unit->nbytes)
+        memcpy(to + n, unit->bytes, unit->nbytes);
+    if (is_lz4)
+        memcpy(to + n, last, sizeof(last));
+    *ret_out_nbytes = out_nbytes;
+    return n + (is_lz4 ? sizeof(last) : 0);
+}
+
+Test(step_budget_simt, half_of_it_is_enough_for_sequences_that_are_taken_alone)
+{
+    for (unsigned k = 0; k < N_UNUSUAL; k++) {
+        uint8_t stream[16 + N_REPEATED * 8];
+        size_t out_nbytes;
+        size_t nbytes = make_unusual(&unusual[k], stream, &out_nbytes);
+        struct wharf_outcome want = decode_cpu(unusual[k].codec, stream, nbytes, out_nbytes);
+        cr_assert_eq(want.result, WHARF_OK, "%u: %s", k, wharf_reason_name(want.reason));
+        check_margin(unusual[k].codec, stream, nbytes, out_nbytes, "unusual", k);
+        check_margin(unusual[k].codec, stream, nbytes - 9, out_nbytes, "unusual, cut", k);
+    }
+}
+
 /* The least budget with which the stream ends as it should; with any less it ends as spent. */
 static uint32_t find_least(uint32_t kernel, const uint8_t *in, size_t in_nbytes, size_t out_avail)
 {
