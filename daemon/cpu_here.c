@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/cpu_here.h"
 
+#include <sys/resource.h>
+
 #include "daemon/clock.h"
 #include "daemon/front.h"
 #include "encoders/decode_poll.h"
@@ -12,6 +14,16 @@
 
 /* Parts of time for listening, for one for decoding. */
 #define REST_PARTS 2
+
+/*
+ * A page of the client's that is not there can take as long as the client likes to come: while it
+ * gives memory back to the system, which takes 0.4 s for 512 MiB, who touches that
+ * memory waits.  Nobody is heard meanwhile, so a tenant that made this thread wait for longer than
+ * a decoder takes between two questions has its chunks decoded by workers for so many times as
+ * long.
+ */
+#define SLOW_NS (3 * (uint64_t)WHARF_NS_PER_MS)
+#define BARRED_PARTS 1000
 
 struct running {
     struct wharf_decode_poll poll;
@@ -29,15 +41,25 @@ static uint32_t ask(struct wharf_decode_poll *poll)
     return WHARF_CANCELLED;
 }
 
+/* How often this thread has waited for something; having its processor taken is another thing. */
+static long n_waits(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+}
+
 /* Whether it is all that there is to do, and short. */
-static bool is_lone(struct wharf_front *front)
+static bool is_lone(struct wharf_front *front, uint64_t now_ns)
 {
     if (front->n_workers == 0 || front->n_sleeping < front->n_workers ||
         wharf_place_n_for_cpu(front) != 1)
         return false;
     const struct wharf_job *job = wharf_place_first_for_cpu(front, LONGEST_NS);
     return job && job->submission.opcode == WHARF_OP_DECODE &&
-           job->session->engine != WHARF_ENGINE_REFERENCE;
+           job->session->engine != WHARF_ENGINE_REFERENCE &&
+           now_ns >= job->session->tenant->not_here_until_ns;
 }
 
 void wharf_cpu_here_run(struct wharf_front *front, struct wharf_cpu_here *here)
@@ -45,13 +67,19 @@ void wharf_cpu_here_run(struct wharf_front *front, struct wharf_cpu_here *here)
     uint64_t now_ns = wharf_now_ns();
     struct wharf_piece piece;
 
-    if (now_ns < here->rest_until_ns || !is_lone(front) ||
+    if (now_ns < here->rest_until_ns || !is_lone(front, now_ns) ||
         !wharf_front_next(front, LONGEST_NS, &piece))
         return;
     struct running running = {.poll.ask = ask, .until_ns = now_ns + LIMIT_NS};
+    struct wharf_tenant *tenant = piece.job->session->tenant;
     wharf_front_leave(front);
+    long n_waits_before = n_waits();
     wharf_cpu_run(front, &here->buffer, &piece, &running.poll);
+    uint64_t took_ns = piece.ended_ns - piece.begun_ns;
+    bool has_waited = took_ns > SLOW_NS && n_waits() != n_waits_before;
     wharf_front_enter(front);
+    if (has_waited)
+        tenant->not_here_until_ns = piece.ended_ns + BARRED_PARTS * took_ns;
     here->rest_until_ns = piece.ended_ns + REST_PARTS * (piece.ended_ns - now_ns);
     if (running.has_given_up) {
         wharf_front_going_on(front, &piece, piece.ended_ns);

@@ -6,7 +6,8 @@
  * all workers sleep, the loop thread decodes what has just come, if it is one chunk that is
  * estimated to be short, and if it has not done so just before: two thirds of its time are for
  * listening. Estimates can be wrong: after a limit the chunk is put back, for a worker to begin
- * anew.
+ * anew.  And clients' memory can keep who touches it waiting: a tenant whose memory did so has this
+ * no more, for a thousand times as long.
  */
 #ifndef WHARF_DAEMON_CPU_HERE_H
 #define WHARF_DAEMON_CPU_HERE_H

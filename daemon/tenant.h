@@ -42,7 +42,8 @@ struct wharf_tenant {
     uint32_t n_gate_hangs; /* how often they did of late */
     uint64_t gate_hang_ns; /* when they last did */
     struct wharf_gpu_trust gpu_trust;
-    uint32_t n_pins;        /* others that refer to it without using anything */
+    uint64_t not_here_until_ns; /* its chunks are not the loop thread's (cpu_here.h) */
+    uint32_t n_pins;            /* others that refer to it without using anything */
     uint32_t n_active;      /* its sessions that are watched or have jobs, or did so just before */
     uint64_t active_weight; /* its weight when the first of them was */
     struct wharf_sched_tenant sched[WHARF_N_POOLS];

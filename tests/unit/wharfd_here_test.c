@@ -3,9 +3,12 @@
  * Chunks that the thread which hears the doorbell decodes itself.
  */
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
 #include "daemon/cpu_here.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
@@ -95,6 +98,68 @@ Test(wharfd_here, chunk_that_was_estimated_wrong_is_left_to_a_worker)
     }
     cr_assert_gt(here.rest_until_ns, 0);
     test_front_client_deinit(&client);
+    wharf_cpu_buffer_deinit(&here.buffer);
+    test_front_stop();
+}
+
+/* ---- memory that keeps who touches it waiting ---------------------------------------------- */
+
+static uint8_t *absent; /* its page comes when it is touched, after a while */
+static unsigned n_touched;
+
+static void on_absent(int number)
+{
+    (void)number;
+    n_touched++;
+    /* Longer than a decoder may take between two questions. */
+    usleep(20000);
+    mprotect(absent, PLAIN, PROT_READ | PROT_WRITE);
+}
+
+static void run_lone(struct test_front_client *client, struct wharf_cpu_here *here,
+                     struct wharf_submission *submission)
+{
+    wait_until_all_sleep();
+    here->rest_until_ns = 0;
+    wharf_ring_submit(&client->ring, submission);
+    wharf_ring_publish_submissions(&client->ring);
+    hear(client, here);
+    cr_assert_eq(test_front_reap(client).result, WHARF_OK);
+}
+
+Test(wharfd_here, tenant_whose_memory_keeps_the_thread_waiting_is_left_to_workers)
+{
+    struct sigaction action = {.sa_handler = on_absent};
+    struct test_front_client client, other;
+    struct wharf_cpu_here here = {.rest_until_ns = 0};
+    uint64_t barred_ns = 0;
+
+    set_up(&client);
+    test_front_client_init(&other, 2, "uid:2", 8, MiB);
+    const uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN);
+    size_t nbytes = test_front_put_chunk(&client, 0, plain, PLAIN);
+    test_front_put_chunk(&other, 0, plain, PLAIN);
+    struct wharf_submission s = test_front_decode_of(1, 0, nbytes, MiB / 2, PLAIN);
+    /* The daemon's mapping of it. */
+    absent = (uint8_t *)client.session->regions[0].segment.address + MiB / 2;
+    sigaction(SIGSEGV, &action, NULL);
+    const struct wharf_tenant *tenant = client.session->tenant;
+    /* A worker may be awake now and then, and take it. */
+    for (unsigned i = 0; i < 200 && barred_ns == 0; i++) {
+        mprotect(absent, PLAIN, PROT_NONE);
+        run_lone(&client, &here, &s);
+        cr_assert_eq(n_touched, i + 1);
+        barred_ns = TEST_FRONT_LOCKED(tenant->not_here_until_ns);
+    }
+    cr_assert_geq(barred_ns, here.rest_until_ns + 1000 * (uint64_t)WHARF_NS_PER_MS);
+    /* Now its chunks are not decoded here, and others' are. */
+    run_lone(&client, &here, &s);
+    cr_assert_eq(here.rest_until_ns, 0);
+    for (unsigned i = 0; i < 200 && here.rest_until_ns == 0; i++)
+        run_lone(&other, &here, &s);
+    cr_assert_gt(here.rest_until_ns, 0);
+    test_front_client_deinit(&client);
+    test_front_client_deinit(&other);
     wharf_cpu_buffer_deinit(&here.buffer);
     test_front_stop();
 }
