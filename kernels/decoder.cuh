@@ -13,6 +13,8 @@
  *                                 what bounds the registers of a thread (65536 / 32 / this).
  *   WHARF_DEVICE verdict name_decode(name_shared &s, const chunk_job &job)
  *                                 collective.  Decodes one chunk; all lanes return the same.
+ *                                 Where shared_among_all<name_shared> is another type, with that
+ *                                 as well.
  *
  * A codec may have a decoder for few chunks as well, kernels/name/name_block.cuh, in which all
  * warps of a block decode one chunk together:
@@ -90,6 +92,16 @@ WHARF_DEVICE bool is_stopped(const stop_word &stop)
     uint64_t word = lane_id() == 0 ? load_shared_by_device(at) : 0;
     return shfl(word, 0) == value;
 }
+
+/*
+ * The shared memory, and the warps, that a decoder has in the kernel of all decoders, where one
+ * that takes much takes warps from all others: its own, unless it says otherwise.
+ */
+template <typename Shared>
+struct shared_among_all {
+    using type = Shared;
+    static constexpr unsigned WARPS_PER_SM = 0; /* as many as in its own kernel */
+};
 
 /* One chunk.  The same in all lanes. */
 struct chunk_job {

@@ -92,17 +92,24 @@ constexpr T least_of(const T (&values)[N])
     return least;
 }
 
+/* The warps of a decoder with `own` warps in its own kernel. */
+template <typename Shared>
+constexpr unsigned warps_among_all(unsigned own)
+{
+    return shared_among_all<Shared>::WARPS_PER_SM ? shared_among_all<Shared>::WARPS_PER_SM : own;
+}
+
 #define X(ID, name) ID##_SCRATCH_NBYTES,
 constexpr size_t ALL_SCRATCH_NBYTES[] = {WHARF_DEVICE_CODEC_LIST(X)};
 #undef X
-#define X(ID, name) ID##_WARPS_PER_SM,
+#define X(ID, name) warps_among_all<name##_shared>(ID##_WARPS_PER_SM),
 constexpr unsigned ALL_WARPS_PER_SM[] = {WHARF_DEVICE_CODEC_LIST(X)};
 #undef X
 
 /* All decoders in one: room for the largest, and registers for the hungriest. */
 struct any_codec {
     union shared {
-#define X(ID, name) name##_shared name;
+#define X(ID, name) typename shared_among_all<name##_shared>::type name;
         WHARF_DEVICE_CODEC_LIST(X)
 #undef X
     };

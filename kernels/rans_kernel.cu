@@ -15,7 +15,7 @@ constexpr unsigned WARPS = 8;
 constexpr unsigned BLOCKS_PER_SM = 5;
 
 struct block_memory {
-    rans::model_tables<rans::BLOCK_PACKED_NBITS> tables;
+    rans::model_tables<rans::PACKED_NBITS> tables;
     rans::word_ring rings[WARPS];
     rans::model m;
     bool good;
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM) rans_kernel(wharf_r
     rans::stream in = rans::stream_of(job);
     rans::model m;
     if (in_block == 0) {
-        s.good = rans::make_model(in, s.tables, nullptr, m);
+        s.good = rans::make_model(in, s.tables, false, nullptr, m);
         if (lane_id() == 0)
             s.m = m;
     }
@@ -36,7 +36,8 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM) rans_kernel(wharf_r
     m = s.m;
     /* So that the compiler sees that they are in shared memory. */
     m.packed = s.tables.packed;
-    m.bucket = &s.tables.bucket;
+    m.ranges = s.tables.bucket.ranges;
+    m.buckets = s.tables.bucket.buckets;
     m.distributions = &s.tables.distributions;
     for (uint32_t i = in_block * gridDim.x + blockIdx.x; i < job.n_pieces; i += gridDim.x * WARPS) {
         if (s.good)

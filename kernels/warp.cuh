@@ -103,6 +103,9 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  * Shared memory: one lane
  *   shared_ref<T>     a T in shared memory, for passing to functions that are not inlined:
  *                     init(T &), get()
+ *   shared_cursor<T>  a place between Ts in shared memory that moves: init(T *), move(int n); a T
+ *                     by load_before(n), the one before it for n = 0; nbytes_from(const T *),
+ *                     which is not behind it
  *
  * For the compiler
  *   uniform(v)        collective.  v, a uint32_t that is the same in all lanes: now the compiler
@@ -115,6 +118,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   load(p)           uint8_t, uint16_t, uint32_t, uint64_t, u32x4: an ordinary load
  *   load_nc(p)        the same from memory that nothing writes while the kernel runs (a chunk's
  *                     input): goes by the read-only path
+ *   load_nc_over(v, p)  v = load_nc(p) of a u32x4, in v's own registers: where v is a variable of
+ *                     a loop in which it is seldom loaded, it is not moved about in all turns
  *   store(p, v)       an ordinary store
  *   atomic_add(p, v)  uint32_t in global memory: adds, returns what was there
  *

@@ -31,6 +31,26 @@ struct shared_ref {
     }
 };
 
+/* An address of 32 bits, so that moving it and loading beside it are one instruction each. */
+template <typename T>
+struct shared_cursor {
+    uint32_t address;
+
+    WHARF_DEVICE_MEMBER void init(const T *p) { address = (uint32_t)__cvta_generic_to_shared(p); }
+    WHARF_DEVICE_MEMBER void move(int n) { address += (uint32_t)(n * (int)sizeof(T)); }
+    /* Opaque, or the subtraction is done in three instructions rather than one and an offset. */
+    WHARF_DEVICE_MEMBER T load_before(unsigned n) const
+    {
+        uint32_t at = address - n * (uint32_t)sizeof(T);
+        asm("" : "+r"(at));
+        return static_cast<const T *>(__cvta_shared_to_generic(at))[-1];
+    }
+    WHARF_DEVICE_MEMBER uint32_t nbytes_from(const T *p) const
+    {
+        return address - (uint32_t)__cvta_generic_to_shared(p);
+    }
+};
+
 /* The reduction gives its result in a uniform register. */
 WHARF_DEVICE uint32_t uniform(uint32_t v, call_site = {})
 {
@@ -250,6 +270,14 @@ __device__ __forceinline__ u32x4 load_nc(const u32x4 *p)
     return {v.x, v.y, v.z, v.w};
 }
 
+/* Volatile, since it is not to become a load to elsewhere and a move. */
+WHARF_DEVICE void load_nc_over(u32x4 &v, const u32x4 *p)
+{
+    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
+                 : "l"(__cvta_generic_to_global(p)));
+}
+
 #else
 /* Not volatile, and no clobber: a compiler is as free with them as with __ldg.  The read-only path
  * itself would be wrong: it need not see what the same kernel stored. */
@@ -288,6 +316,13 @@ WHARF_DEVICE u32x4 load_nc(const u32x4 *p)
         : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
         : "l"(__cvta_generic_to_global(p)));
     return v;
+}
+
+WHARF_DEVICE void load_nc_over(u32x4 &v, const u32x4 *p)
+{
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
+                 : "l"(__cvta_generic_to_global(p)));
 }
 #endif
 

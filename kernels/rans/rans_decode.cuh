@@ -1,24 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rans_decode.cuh: the rans codec, encoders/rans/rans_format.h, on the device: one warp a stream,
- * coder i's symbols by lane i.  Splits are passed and verified, not used.
+ * coder i's symbols by lane i; of a stream with enough splits, four parts by turns.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_DECODE_CUH
 #define WHARF_KERNELS_RANS_RANS_DECODE_CUH
 
-#include "kernels/rans/rans_groups.cuh"
+#include "kernels/rans/rans_chains.cuh"
 
 namespace wharf
 {
 
-/* 5 KiB: no more than Deflate takes, for the kernel that has all decoders. */
+/* 12 KiB: decoders side by side. */
 struct rans_shared {
-    rans::model_tables<rans::WARP_PACKED_NBITS> tables;
+    rans::model_tables<rans::PACKED_NBITS> tables;
+    union {
+        rans::chain_buffers<rans::N_CHAINS> buffers;
+        rans::word_ring ring;
+    };
+};
+/* 5 KiB and one decoder: no more than Deflate takes, for the kernel that has all decoders. */
+struct rans_small_shared {
+    rans::model_tables<rans::SMALL_PACKED_NBITS> tables;
     rans::word_ring ring;
+};
+template <>
+struct shared_among_all<rans_shared> {
+    using type = rans_small_shared;
+    static constexpr unsigned WARPS_PER_SM = 32;
 };
 /* First slots of 65536 symbols, for models that do not fit shared memory. */
 constexpr size_t RANS_SCRATCH_NBYTES = 2 * rans::INLINE_NSLOTS;
-constexpr unsigned RANS_WARPS_PER_SM = 32;
+constexpr unsigned RANS_WARPS_PER_SM = 16;
 
 namespace rans
 {
@@ -29,31 +42,79 @@ WHARF_DEVICE uint32_t unit_nbytes(uint32_t parameter)
     return parameter + 1;
 }
 
-/* collective.  All groups of a stream, and its end. */
+/* collective.  As far as chains go, each from a quarter of the splits on: the walk is behind them;
+ * or the reason why not. */
 template <lookup KIND>
-WHARF_DEVICE uint32_t walk_all(const stream &in, const model &m, word_ring &ring,
-                               const chunk_job &job, uint32_t &ret_bit)
+WHARF_DEVICE uint32_t walk_by_chains(const stream &in, const model &m, rans_shared &memory,
+                                     watcher &watch, walk &w)
 {
-    step_counter steps;
+    if (KIND != lookup::SCALED && KIND != lookup::BUCKET)
+        return REFUSED;
+    if (in.n_splits < N_CHAINS)
+        return REFUSED;
+    chain_setting<N_CHAINS> s = make_setting(in, m, memory.buffers, w.out);
+    chains<N_CHAINS> c;
+    split_place places[N_CHAINS];
+    places[0] = {0, 0};
+    WHARF_UNROLL
+    for (unsigned k = 1; k < N_CHAINS; k++)
+        places[k] = {quarter_split(in, k), in.quarters[k - 1]};
+    if (!begin_chains(s, c, places))
+        return REFUSED;
+    uint32_t reason = run_chains<KIND>(s, c, watch);
+    if (reason == WHARF_REASON_NONE)
+        w = walk_of(s, c, N_CHAINS - 1);
+    syncwarp(); /* the buffers' memory may be used otherwise */
+    return reason;
+}
+
+template <lookup KIND>
+WHARF_DEVICE uint32_t walk_by_chains(const stream &, const model &, rans_small_shared &, watcher &,
+                                     walk &)
+{
+    return REFUSED;
+}
+
+/* collective.  All groups of a stream, and its end. */
+template <lookup KIND, typename Shared>
+WHARF_DEVICE uint32_t walk_all(const stream &in, const model &m, Shared &s, const chunk_job &job,
+                               uint32_t &ret_bit)
+{
+    watcher watch;
     walk w;
-    steps.init(job);
-    w.out = job.out;
-    w.next_word = in.n_words - 1;
-    w.group = 0;
-    w.state =
-        le16_at(in, in.body_at + 4 * lane_id()) << 16 | le16_at(in, in.body_at + 4 * lane_id() + 2);
-    first_split(in, w.next);
+    watch.init(job.step_budget, job.stop);
+    begin_walk(in, job.out, w);
     ret_bit = 8 * in.body_at;
     if (any_lane(w.state < WHARF_RANS_LOW))
         return WHARF_REASON_RANS_STATE;
-    uint32_t reason = walk_groups<KIND>(in, m, ring, steps, w, in.n_groups, ret_bit);
+    uint32_t reason = walk_by_chains<KIND>(in, m, s, watch, w);
+    if (reason == WHARF_REASON_NONE || reason == REFUSED)
+        reason = walk_groups<KIND>(in, m, s.ring, watch, w, in.n_groups, ret_bit);
     return reason == WHARF_REASON_NONE ? end_walk(in, w, ret_bit) : reason;
+}
+
+/* collective.  The same for the kind of tables that the model has. */
+template <typename Shared>
+WHARF_DEVICE uint32_t walk_by_kind(const stream &in, const model &m, Shared &s,
+                                   const chunk_job &job, uint32_t &ret_bit)
+{
+    switch (m.kind) {
+    case lookup::PACKED:
+        return walk_all<lookup::PACKED>(in, m, s, job, ret_bit);
+    case lookup::SCALED:
+        return walk_all<lookup::SCALED>(in, m, s, job, ret_bit);
+    case lookup::BUCKET:
+        return walk_all<lookup::BUCKET>(in, m, s, job, ret_bit);
+    default:
+        return walk_all<lookup::GENERAL>(in, m, s, job, ret_bit);
+    }
 }
 
 } // namespace rans
 
-/* collective. */
-WHARF_DEVICE verdict rans_decode(rans_shared &s, const chunk_job &job)
+/* collective.  With the one or the other shared memory. */
+template <typename Shared>
+WHARF_DEVICE verdict rans_decode(Shared &s, const chunk_job &job)
 {
     rans::stream in;
     rans::model m;
@@ -65,17 +126,16 @@ WHARF_DEVICE verdict rans_decode(rans_shared &s, const chunk_job &job)
         return bad(WHARF_BAD_DATA, reason, 8 * at);
     if (in.symbol_nbytes != rans::unit_nbytes(job.parameter))
         return bad(WHARF_BAD_DATA, WHARF_REASON_RANS_HEADER, 0);
-    if (!rans::make_model(in, s.tables, job.scratch, m))
+    /* Scaled entries are for chains. */
+    constexpr bool SCALES = sizeof(Shared) == sizeof(rans_shared);
+    if (!rans::make_model(in, s.tables, SCALES, job.scratch, m))
         return bad(WHARF_BAD_DATA, WHARF_REASON_RANS_MODEL, 8 * WHARF_RANS_HEADER_NBYTES);
     if (in.n_symbols > job.out_avail / in.symbol_nbytes)
         return bad(WHARF_OUTPUT_TOO_SMALL, WHARF_REASON_OUTPUT_FULL, 8 * in.body_at);
     uint32_t bit;
-    if (m.kind == rans::lookup::PACKED)
-        reason = rans::walk_all<rans::lookup::PACKED>(in, m, s.ring, job, bit);
-    else if (m.kind == rans::lookup::BUCKET)
-        reason = rans::walk_all<rans::lookup::BUCKET>(in, m, s.ring, job, bit);
-    else
-        reason = rans::walk_all<rans::lookup::GENERAL>(in, m, s.ring, job, bit);
+    reason = rans::walk_by_kind(in, m, s, job, bit);
+    if (reason == rans::STOPPED)
+        return stopped();
     if (reason == WHARF_REASON_STEP_BUDGET)
         return bad(WHARF_INTERNAL, reason, bit);
     if (reason != WHARF_REASON_NONE)

@@ -28,14 +28,13 @@ struct walk {
 };
 
 /* One lane.  Symbol `number` to its 1 or 2 bytes. */
-WHARF_DEVICE void put_symbol(const walk &w, uint32_t symbol_nbytes, uint32_t number,
-                             uint32_t symbol)
+WHARF_DEVICE void put_symbol(uint8_t *out, uint32_t symbol_nbytes, uint32_t number, uint32_t symbol)
 {
     if (symbol_nbytes == 1) {
-        store(w.out + number, (uint8_t)symbol);
+        store(out + number, (uint8_t)symbol);
     } else {
-        store(w.out + 2 * number, (uint8_t)symbol);
-        store(w.out + 2 * number + 1, (uint8_t)(symbol >> 8));
+        store(out + 2 * number, (uint8_t)symbol);
+        store(out + 2 * number + 1, (uint8_t)(symbol >> 8));
     }
 }
 
@@ -44,6 +43,51 @@ WHARF_DEVICE uint32_t bit_of(const stream &in, int32_t next_word)
 {
     return 8 * in.words_at + WHARF_RANS_WORD_NBITS * (uint32_t)(next_word + 1);
 }
+
+/* collective.  In front of the first group. */
+WHARF_DEVICE void begin_walk(const stream &in, uint8_t *out, walk &w)
+{
+    uint32_t at = in.body_at + 4 * lane_id();
+    w.out = out;
+    w.next_word = in.n_words - 1;
+    w.group = 0;
+    w.state = le16_at(in, at) << 16 | le16_at(in, at + 2);
+    first_split(in, w.next);
+}
+
+/* How a decode ends that is stopped: no reason of the data's. */
+constexpr uint32_t STOPPED = 0xffffffffu;
+
+/* What a decode asks as it goes on. */
+struct watcher {
+    step_counter steps;
+    stop_word stop;
+    uint32_t n_groups; /* since it last looked whether it is stopped */
+
+    /* collective. */
+    WHARF_DEVICE_MEMBER void init(uint32_t step_budget, const stop_word &to_look_at)
+    {
+        steps.left = uniform(step_budget);
+        stop = to_look_at;
+        n_groups = 0;
+    }
+
+    /* collective.  Before n more groups, each of which is a step and gives 32 bytes, but for the
+     * last one: no reason, or the one to end. */
+    WHARF_DEVICE_MEMBER uint32_t goes_on(uint32_t n)
+    {
+        if (!steps.take(n))
+            return WHARF_REASON_STEP_BUDGET;
+        n_groups += n;
+        if (n_groups < GROUPS_BETWEEN_LOOKS)
+            return WHARF_REASON_NONE;
+        n_groups = 0;
+        return is_stopped(stop) ? STOPPED : (uint32_t)WHARF_REASON_NONE;
+    }
+
+  private:
+    static constexpr uint32_t GROUPS_BETWEEN_LOOKS = 1024;
+};
 
 /* ---- carefully ----------------------------------------------------------------------------- */
 
@@ -73,14 +117,14 @@ WHARF_DEVICE uint32_t careful_group(const stream &in, const model &m, walk &w)
     uint32_t number = WARP_LANES * w.group + lane_id();
     bool is_there = number < in.n_symbols;
     uint32_t slot = w.state & ((1u << m.n_bits) - 1);
-    found f = {0, 1, 0};
+    found f = {0, 1, 0, 0};
     if (is_there)
         f = find<KIND>(m, in, number, slot);
-    if (any_lane(f.frequency == 0))
+    if (any_lane(f.nobodys >> 31))
         return WHARF_REASON_RANS_SYMBOL;
     if (is_there) {
-        put_symbol(w, m.symbol_nbytes, number, f.symbol);
-        w.state = f.frequency * (w.state >> m.n_bits) + f.place;
+        put_symbol(w.out, m.symbol_nbytes, number, f.symbol);
+        w.state = state_behind<KIND>(m, f, w.state);
     }
     bool takes = is_there && w.state < WHARF_RANS_LOW;
     uint32_t takers = ballot(takes);
@@ -102,10 +146,10 @@ WHARF_DEVICE uint32_t careful_group(const stream &in, const model &m, walk &w)
 /* ---- fast ---------------------------------------------------------------------------------- */
 
 /* Groups between two looks at the words. */
-constexpr uint32_t BATCH_NGROUPS = 4;
+constexpr uint32_t RING_BATCH_NGROUPS = 4;
 /* Words that a batch takes at most, and that are fetched at once. */
-constexpr uint32_t BATCH_NWORDS = BATCH_NGROUPS * WARP_LANES;
-constexpr uint32_t RING_NWORDS = 2 * BATCH_NWORDS;
+constexpr uint32_t RING_BATCH_NWORDS = RING_BATCH_NGROUPS * WARP_LANES;
+constexpr uint32_t RING_NWORDS = 2 * RING_BATCH_NWORDS;
 
 /* Words by their number modulo RING_NWORDS, twice, so that a batch's lie in one piece. */
 struct word_ring {
@@ -118,13 +162,13 @@ struct word_ring {
  */
 struct word_stream {
     word_ring *ring;
-    int32_t first;       /* a multiple of BATCH_NWORDS */
+    int32_t first;       /* a multiple of RING_BATCH_NWORDS */
     uint32_t pending[2]; /* this lane's four words */
 
     /* One lane.  This lane's words of the 128 before `first`; zero for those that are not there. */
     WHARF_DEVICE_MEMBER void fetch(const stream &in)
     {
-        int32_t word = first - (int32_t)BATCH_NWORDS + 4 * (int32_t)lane_id();
+        int32_t word = first - (int32_t)RING_BATCH_NWORDS + 4 * (int32_t)lane_id();
         uint32_t at = in.source.begin + in.words_at + 2 * (uint32_t)word;
         uint32_t a = 0, b = 0, c = 0;
         /* Words below number 0 are other fields; far below, they would lie before the stream. */
@@ -141,7 +185,7 @@ struct word_stream {
     WHARF_DEVICE_MEMBER void init(const stream &in, word_ring &s, int32_t next_word)
     {
         ring = &s;
-        first = (next_word + (int32_t)BATCH_NWORDS) & -(int32_t)BATCH_NWORDS;
+        first = (next_word + (int32_t)RING_BATCH_NWORDS) & -(int32_t)RING_BATCH_NWORDS;
         fetch(in);
     }
 
@@ -149,9 +193,9 @@ struct word_stream {
      * one at most afterwards. */
     WHARF_DEVICE_MEMBER void ensure(const stream &in, int32_t next_word)
     {
-        while (next_word + 1 - first < (int32_t)BATCH_NWORDS) {
+        while (next_word + 1 - first < (int32_t)RING_BATCH_NWORDS) {
             uint64_t v = (uint64_t)pending[1] << 32 | pending[0];
-            first -= BATCH_NWORDS;
+            first -= RING_BATCH_NWORDS;
             uint32_t at = ((uint32_t)first & (RING_NWORDS - 1)) + 4 * lane_id();
             syncwarp(); /* no lane still reads what is overwritten */
             store(reinterpret_cast<uint64_t *>(&ring->words[at]), v);
@@ -176,8 +220,8 @@ WHARF_DEVICE uint32_t transpose_bytes(uint32_t v)
 /* collective.  A batch's symbols, of which these are this lane's, to their places, four bytes a
  * lane where the output is aligned. */
 template <lookup KIND>
-WHARF_DEVICE void put_batch(const model &m, const walk &w, const uint32_t symbols[BATCH_NGROUPS],
-                            bool is_aligned)
+WHARF_DEVICE void put_batch(const model &m, const walk &w,
+                            const uint32_t symbols[RING_BATCH_NGROUPS], bool is_aligned)
 {
     if (KIND != lookup::GENERAL && is_aligned) {
         uint32_t v = byte_perm(byte_perm(symbols[0], symbols[1], 0x0040),
@@ -187,15 +231,15 @@ WHARF_DEVICE void put_batch(const model &m, const walk &w, const uint32_t symbol
         return;
     }
     WHARF_UNROLL
-    for (uint32_t k = 0; k < BATCH_NGROUPS; k++)
-        put_symbol(w, KIND == lookup::GENERAL ? m.symbol_nbytes : 1,
+    for (uint32_t k = 0; k < RING_BATCH_NGROUPS; k++)
+        put_symbol(w.out, KIND == lookup::GENERAL ? m.symbol_nbytes : 1,
                    WARP_LANES * (w.group + k) + lane_id(), symbols[k]);
 }
 
 /*
- * collective.  n_groups, a multiple of BATCH_NGROUPS, that are whole, in front of the next window,
- * and for all of which there are words.  False when a slot was nobody's: then the walk is over, at
- * a group before the one that it says.
+ * collective.  n_groups, a multiple of RING_BATCH_NGROUPS, that are whole, in front of the next
+ * window, and for all of which there are words.  False when a slot was nobody's: then the walk is
+ * over, at a group before the one that it says.
  */
 template <lookup KIND>
 WHARF_DEVICE bool fast_groups(const stream &in, const model &m, word_ring &ring, walk &w,
@@ -205,20 +249,20 @@ WHARF_DEVICE bool fast_groups(const stream &in, const model &m, word_ring &ring,
     uint32_t state = w.state;
     int32_t next_word = w.next_word;
     bool is_aligned = reinterpret_cast<uintptr_t>(w.out) % 4 == 0;
-    bool good = true;
+    uint32_t nobodys = 0;
     word_stream words;
     words.init(in, ring, next_word);
-    for (uint32_t end = w.group + n_groups; w.group < end; w.group += BATCH_NGROUPS) {
-        uint32_t symbols[BATCH_NGROUPS];
+    for (uint32_t end = w.group + n_groups; w.group < end; w.group += RING_BATCH_NGROUPS) {
+        uint32_t symbols[RING_BATCH_NGROUPS];
         words.ensure(in, next_word);
         uint32_t place = ((uint32_t)next_word & (RING_NWORDS - 1)) + RING_NWORDS;
         uint32_t before = place;
         WHARF_UNROLL
-        for (uint32_t k = 0; k < BATCH_NGROUPS; k++) {
+        for (uint32_t k = 0; k < RING_BATCH_NGROUPS; k++) {
             found f = find<KIND>(m, in, WARP_LANES * (w.group + k) + lane_id(), state & slots);
-            good &= f.frequency != 0;
+            nobodys |= f.nobodys;
             symbols[k] = f.symbol;
-            state = f.frequency * (state >> m.n_bits) + f.place;
+            state = state_behind<KIND>(m, f, state);
             bool takes = state < WHARF_RANS_LOW;
             uint32_t takers = ballot(takes);
             uint32_t word = load(&ring.words[place - popc(takers & lanemask_lt())]);
@@ -231,8 +275,11 @@ WHARF_DEVICE bool fast_groups(const stream &in, const model &m, word_ring &ring,
     syncwarp(); /* the ring may be filled anew */
     w.state = state;
     w.next_word = next_word;
-    return !any_lane(!good);
+    return !any_lane(nobodys >> 31);
 }
+
+/* Groups in one go: in between it is looked whether to go on. */
+constexpr uint32_t MAX_FAST_NGROUPS = 1024;
 
 /* Groups that fast_groups may go through. */
 WHARF_DEVICE uint32_t count_fast(const stream &in, const walk &w, uint32_t end_group)
@@ -243,7 +290,8 @@ WHARF_DEVICE uint32_t count_fast(const stream &in, const walk &w, uint32_t end_g
     uint32_t n = end > w.group ? end - w.group : 0;
     uint32_t by_words = (uint32_t)(w.next_word + 1) / WARP_LANES;
     n = n < by_words ? n : by_words;
-    return n - n % BATCH_NGROUPS;
+    n = n < MAX_FAST_NGROUPS ? n : MAX_FAST_NGROUPS;
+    return n - n % RING_BATCH_NGROUPS;
 }
 
 /*
@@ -251,17 +299,16 @@ WHARF_DEVICE uint32_t count_fast(const stream &in, const walk &w, uint32_t end_g
  * What fast_groups refuses is gone through again, carefully, from where it began.
  */
 template <lookup KIND>
-WHARF_DEVICE uint32_t walk_groups(const stream &in, const model &m, word_ring &ring,
-                                  step_counter &steps, walk &w, uint32_t end_group,
-                                  uint32_t &ret_bit)
+WHARF_DEVICE uint32_t walk_groups(const stream &in, const model &m, word_ring &ring, watcher &watch,
+                                  walk &w, uint32_t end_group, uint32_t &ret_bit)
 {
     bool refused = false;
     while (w.group < end_group) {
         uint32_t n = refused ? 0 : count_fast(in, w, end_group);
         ret_bit = bit_of(in, w.next_word);
-        /* A group that is not the last gives 32 bytes at least. */
-        if (!steps.take(n > 0 ? n : 1))
-            return WHARF_REASON_STEP_BUDGET;
+        uint32_t reason = watch.goes_on(n > 0 ? n : 1);
+        if (reason != WHARF_REASON_NONE)
+            return reason;
         if (n > 0) {
             walk before = w;
             refused = !fast_groups<KIND>(in, m, ring, w, n);
@@ -269,7 +316,7 @@ WHARF_DEVICE uint32_t walk_groups(const stream &in, const model &m, word_ring &r
                 w = before;
             continue;
         }
-        uint32_t reason = careful_group<KIND>(in, m, w);
+        reason = careful_group<KIND>(in, m, w);
         if (reason != WHARF_REASON_NONE)
             return reason;
     }

@@ -3,11 +3,11 @@
  * rans_model.cuh: a model's tables, built by the warp from its packed form, and looking up in them.
  *
  * One distribution of bytes has its tables in shared memory:
- *   n up to a limit         by slot, symbol, frequency and the slot's place in its range in 32 bits
- *   more                    by BUCKET_NBITS bits of the slot the symbol that its first slot belongs
- *                           to, and by symbol the range: slots near a bucket's end belong to one of
- *                           the next symbols
- * Other models have in scratch each symbol's first slot, where slots are found by halving.
+ *   n up to a limit         by slot, symbol, frequency and the slot's place in its range in 32
+ * bits, or these scaled, which saves the shift of the state more                    by BUCKET_NBITS
+ * bits of the slot the symbol that its first slot belongs to, and by symbol the range: slots near a
+ * bucket's end belong to one of the next symbols Other models have in scratch each symbol's first
+ * slot, where slots are found by halving.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_MODEL_CUH
 #define WHARF_KERNELS_RANS_RANS_MODEL_CUH
@@ -19,10 +19,24 @@ namespace wharf
 namespace rans
 {
 
-/* For a table of each warp's own, and for one of a block: 4 and 8 KiB. */
-constexpr unsigned WARP_PACKED_NBITS = 10;
-constexpr unsigned BLOCK_PACKED_NBITS = 11;
+/* For tables of a warp's own (8 KiB) or of a block, and where they have to be small. */
+constexpr unsigned PACKED_NBITS = 11;
+constexpr unsigned SMALL_PACKED_NBITS = 10;
 constexpr unsigned BUCKET_NBITS = 11;
+
+/*
+ * A slot's entry, for n up to 11.  All have the symbol in the lowest byte.
+ *
+ *   packed   place in 12 bits, frequency in 12, symbol: a place is less than 2^11, so that the
+ * highest bit is free for slots that are nobody's. scaled   frequency * 2^(32 - n) in 11 bits,
+ * addend in 12, 1 if the slot is nobody's, symbol.  A state x with slot s = x mod 2^n in the range
+ * [F, F + f) becomes f * (x >> n) + s - F. f * x = f * (x >> n) * 2^n + f * s, so that is the high
+ * half of f * 2^(32 - n) * x, plus the addend s - F - (f * s >> n), which is above -f and below f.
+ * f = 2^n does not fit.
+ */
+constexpr uint32_t PACKED_NOBODYS = 1u << 31 | 1u << 8;
+constexpr uint32_t SCALED_NOBODYS = 1u << 8;
+constexpr uint32_t SCALED_FREQUENCY = 0x7ffu << 21;
 
 struct bucket_tables {
     uint32_t ranges[256]; /* frequency - 1 in the high half, first slot in the low half */
@@ -43,12 +57,13 @@ union model_tables {
 };
 
 /* Which of them a model has. */
-enum class lookup { PACKED, BUCKET, GENERAL };
+enum class lookup { PACKED, SCALED, BUCKET, GENERAL };
 
 /* The same in all lanes. */
 struct model {
     uint32_t *packed;
-    bucket_tables *bucket;
+    uint32_t *ranges;
+    uint8_t *buckets;
     distribution_table *distributions;
     uint16_t *firsts; /* in scratch: of distribution d from d * alphabet on */
     uint32_t n_bits, alphabet, n_distributions, symbol_nbytes;
@@ -96,38 +111,134 @@ WHARF_DEVICE bool widths_are_good(const stream &in)
     return !any_lane(!good) && (n_bits + 7) / 8 == in.model_nbytes;
 }
 
-/* ---- building ------------------------------------------------------------------------------ */
+/* ---- one distribution of bytes -------------------------------------------------------------- */
 
-/* A block's symbol that is this lane's. */
-struct entry {
-    uint32_t distribution, symbol, frequency, first;
-    bool exists; /* the block may be of fewer than 32 */
+constexpr unsigned MAX_BYTE_BLOCKS = 256 / WHARF_RANS_BLOCK_NSYMBOLS;
+
+/* Of symbols 32 * b + lane_id(). */
+struct byte_model {
+    uint32_t frequency[MAX_BYTE_BLOCKS], first[MAX_BYTE_BLOCKS];
 };
 
-/* collective.  Enters a block into the tables, in the form that they have before finish_tables. */
-WHARF_DEVICE void enter_block(const model &m, const entry &e)
+/* collective.  Reads them, all on their way at once.  False by rule 2. */
+WHARF_DEVICE bool read_byte_model(const stream &in, byte_model &bytes, model &m)
 {
-    bool owns = e.exists && e.frequency > 0;
-    if (m.kind == lookup::PACKED) {
-        /* In the first slot of each range: larger for later symbols, and never 0. */
-        if (owns)
-            store(&m.packed[e.first], e.symbol << 23 | e.frequency << 11 | e.first);
-    } else if (m.kind == lookup::BUCKET) {
-        unsigned shift = m.n_bits - BUCKET_NBITS;
-        uint32_t bucket = owns ? (e.first + (1u << shift) - 1) >> shift : 0xffffffffu;
-        /* Several symbols may begin before the same bucket: it begins with the last one. */
-        uint32_t same = match_any(bucket);
-        if (bucket < 1u << BUCKET_NBITS && same >> lane_id() == 1)
-            store(&m.bucket->buckets[bucket], (uint8_t)e.symbol);
-        /* A symbol without slots has one that nobody comes to: slot 0's symbol owns its bucket. */
-        if (e.exists)
-            store(&m.bucket->ranges[e.symbol], owns ? (e.frequency - 1) << 16 | e.first : 0u);
-    } else if (e.exists) {
-        store(m.firsts + e.distribution * m.alphabet + e.symbol, (uint16_t)e.first);
+    uint32_t n_blocks = blocks_of(in);
+    uint32_t width = 0;
+    if (lane_id() < n_blocks)
+        width = model_bits(in, lane_id() * WHARF_RANS_WIDTH_NBITS, WHARF_RANS_WIDTH_NBITS);
+    uint32_t n_bits = lane_id() < n_blocks ? width * block_nsymbols(in, lane_id()) : 0;
+    uint32_t at = exclusive_add(n_bits) + n_blocks * WHARF_RANS_WIDTH_NBITS;
+    WHARF_UNROLL
+    for (unsigned b = 0; b < MAX_BYTE_BLOCKS; b++) {
+        uint32_t n = shfl(width, b);
+        uint32_t from = shfl(at, b) + lane_id() * n;
+        bool exists = b * WARP_LANES + lane_id() < in.alphabet;
+        bytes.frequency[b] = model_bits(in, exists ? from : 0, exists ? n : 0);
+    }
+    m.total = 0;
+    WHARF_UNROLL
+    for (unsigned b = 0; b < MAX_BYTE_BLOCKS; b++) {
+        uint32_t sum = inclusive_add(bytes.frequency[b]);
+        bytes.first[b] = m.total + sum - bytes.frequency[b];
+        m.total += shfl(sum, WARP_LANES - 1);
+    }
+    m.is_full = m.total == 1u << m.n_bits;
+    return m.total > 0 && m.total <= 1u << m.n_bits;
+}
+
+/* One lane.  A slot's entry from what stands in its range's first slot. */
+WHARF_DEVICE uint32_t slot_entry(const model &m, uint32_t mark, uint32_t slot)
+{
+    uint32_t frequency = mark >> 11 & 0xfff;
+    uint32_t place = slot - (mark & 0x7ff);
+    uint32_t symbol = mark >> 23;
+    if (m.kind == lookup::PACKED)
+        return place < frequency ? place << 20 | frequency << 8 | symbol : PACKED_NOBODYS;
+    uint32_t addend = place - (frequency * slot >> m.n_bits);
+    return place < frequency ? frequency << (32 - m.n_bits) | (addend & 0xfff) << 9 | symbol
+                             : SCALED_NOBODYS;
+}
+
+/* collective.  The entries of 2^n_bits slots, which are 256 at least. */
+WHARF_DEVICE void fill_slots(const model &m, const byte_model &bytes)
+{
+    uint32_t carry = 0; /* the mark of the range that the slot before belongs to */
+    for (uint32_t slot = lane_id(); slot < 1u << m.n_bits; slot += WARP_LANES)
+        store(&m.packed[slot], 0u);
+    syncwarp();
+    WHARF_UNROLL
+    for (unsigned b = 0; b < MAX_BYTE_BLOCKS; b++) {
+        uint32_t f = bytes.frequency[b], first = bytes.first[b];
+        /* Never 0. */
+        if (f > 0)
+            store(&m.packed[first], (b * WARP_LANES + lane_id()) << 23 | f << 11 | first);
+    }
+    syncwarp();
+    for (uint32_t row = 0; row < 1u << m.n_bits; row += 4 * WARP_LANES) {
+        uint32_t marks[4], owners[4];
+        WHARF_UNROLL
+        for (unsigned k = 0; k < 4; k++)
+            marks[k] = load(&m.packed[row + k * WARP_LANES + lane_id()]);
+        WHARF_UNROLL
+        for (unsigned k = 0; k < 4; k++)
+            owners[k] = ballot(marks[k] != 0);
+        WHARF_UNROLL
+        for (unsigned k = 0; k < 4; k++) {
+            uint32_t before = owners[k] & (lanemask_lt() << 1 | 1);
+            uint32_t v = shfl(marks[k], 31 - clz(before | 1));
+            uint32_t last = shfl(marks[k], 31 - clz(owners[k] | 1));
+            uint32_t slot = row + k * WARP_LANES + lane_id();
+            store(&m.packed[slot], slot_entry(m, before ? v : carry, slot));
+            carry = owners[k] ? last : carry;
+        }
     }
 }
 
-/* collective.  One distribution; `at` is the bit at which its frequencies begin, and then end. */
+/* collective.  To each bucket the symbol that its first slot belongs to, and the ranges. */
+WHARF_DEVICE void fill_buckets(const model &m, const byte_model &bytes)
+{
+    unsigned shift = m.n_bits - BUCKET_NBITS;
+    uint32_t *fours = reinterpret_cast<uint32_t *>(m.buckets);
+    uint32_t carry = 0; /* the symbol of the bucket before */
+    for (uint32_t i = lane_id(); i < (1u << BUCKET_NBITS) / 4; i += WARP_LANES)
+        store(&fours[i], 0u);
+    syncwarp();
+    for (unsigned b = 0; b < MAX_BYTE_BLOCKS; b++) {
+        uint32_t f = bytes.frequency[b], first = bytes.first[b];
+        uint32_t symbol = b * WARP_LANES + lane_id();
+        uint32_t bucket = f > 0 ? (first + (1u << shift) - 1) >> shift : 0xffffffffu;
+        /* Several symbols may begin before the same bucket: it begins with the last one. */
+        uint32_t same = match_any(bucket);
+        if (bucket < 1u << BUCKET_NBITS && same >> lane_id() == 1)
+            store(&m.buckets[bucket], (uint8_t)symbol);
+        /* A symbol without slots has one that nobody comes to: slot 0's symbol owns its bucket. */
+        store(&m.ranges[symbol], f > 0 ? (f - 1) << 16 | first : 0u);
+        syncwarp(); /* a later block may enter the same bucket */
+    }
+    for (uint32_t row = 0; row < (1u << BUCKET_NBITS) / 4; row += WARP_LANES) {
+        /* Symbols rise, so that each byte becomes the largest so far. */
+        uint32_t v = load(&fours[row + lane_id()]);
+        uint32_t b0 = v & 0xff, b1 = v >> 8 & 0xff, b2 = v >> 16 & 0xff, b3 = v >> 24;
+        b1 = b1 > b0 ? b1 : b0;
+        b2 = b2 > b1 ? b2 : b1;
+        b3 = b3 > b2 ? b3 : b2;
+        uint32_t most = inclusive_max(b3);
+        most = most > carry ? most : carry;
+        uint32_t before = shfl_up(most, 1);
+        before = lane_id() == 0 ? carry : before;
+        carry = shfl(most, WARP_LANES - 1);
+        b0 = b0 > before ? b0 : before;
+        b1 = b1 > before ? b1 : before;
+        b2 = b2 > before ? b2 : before;
+        store(&fours[row + lane_id()], b0 | b1 << 8 | b2 << 16 | most << 24);
+    }
+}
+
+/* ---- all other models ----------------------------------------------------------------------- */
+
+/* collective.  One distribution's first slots; `at` is the bit at which its frequencies begin, and
+ * then end. */
 WHARF_DEVICE bool enter_distribution(const stream &in, model &m, uint32_t distribution,
                                      uint32_t &at)
 {
@@ -138,63 +249,61 @@ WHARF_DEVICE bool enter_distribution(const stream &in, model &m, uint32_t distri
         uint32_t width = model_bits(in, (distribution * n_blocks + block) * WHARF_RANS_WIDTH_NBITS,
                                     WHARF_RANS_WIDTH_NBITS);
         uint32_t n = block_nsymbols(in, block);
-        entry e = {distribution, block * WARP_LANES + lane_id(), 0, 0, lane_id() < n};
-        if (e.exists)
-            e.frequency = model_bits(in, at + lane_id() * width, width);
-        uint32_t sum = inclusive_add(e.frequency);
-        e.first = total + sum - e.frequency;
-        total += shfl(sum, WARP_LANES - 1);
-        if (total > 1u << m.n_bits)
+        uint32_t symbol = block * WARP_LANES + lane_id();
+        bool exists = lane_id() < n;
+        uint32_t frequency = exists ? model_bits(in, at + lane_id() * width, width) : 0;
+        uint32_t sum = inclusive_add(frequency);
+        if (total + shfl(sum, WARP_LANES - 1) > 1u << m.n_bits)
             return false;
-        uint32_t owners = ballot(e.frequency > 0);
+        if (exists)
+            store(m.firsts + distribution * m.alphabet + symbol,
+                  (uint16_t)(total + sum - frequency));
+        total += shfl(sum, WARP_LANES - 1);
+        uint32_t owners = ballot(frequency > 0);
         if (owners)
             end = block * WARP_LANES + WARP_LANES - clz(owners);
-        enter_block(m, e);
-        syncwarp(); /* a later block may enter the same bucket */
         at += n * width;
     }
     m.is_full &= total == 1u << m.n_bits;
     m.total = total;
-    if (m.kind == lookup::GENERAL && lane_id() == 0) {
+    if (lane_id() == 0) {
         store(&m.distributions->totals[distribution], total);
         store(&m.distributions->ends[distribution], end);
     }
     return total > 0;
 }
 
-/* collective.  Every slot, or bucket, gets what the last one before it was given. */
-WHARF_DEVICE void finish_packed(const model &m)
+/* ---- building ------------------------------------------------------------------------------- */
+
+/* collective.  The tables of one distribution of bytes: false by rule 2. */
+WHARF_DEVICE bool make_byte_model(const stream &in, model &m)
 {
-    uint32_t carry = 0;
-    for (uint32_t slot = lane_id(); slot < 1u << m.n_bits; slot += WARP_LANES) {
-        uint32_t v = inclusive_max(load(&m.packed[slot]));
-        v = v > carry ? v : carry;
-        carry = shfl(v, WARP_LANES - 1);
-        uint32_t frequency = v >> 11 & 0xfff;
-        uint32_t place = slot - (v & 0x7ff);
-        store(&m.packed[slot], place < frequency ? v >> 23 | frequency << 8 | place << 20 : 0u);
-    }
+    byte_model bytes;
+    bool is_constant = false;
+    if (!read_byte_model(in, bytes, m))
+        return false;
+    WHARF_UNROLL
+    for (unsigned b = 0; b < MAX_BYTE_BLOCKS; b++)
+        is_constant |= bytes.frequency[b] == 1u << m.n_bits;
+    if (m.kind == lookup::SCALED && any_lane(is_constant))
+        m.kind = lookup::PACKED;
+    if (m.kind == lookup::BUCKET)
+        fill_buckets(m, bytes);
+    else
+        fill_slots(m, bytes);
+    return true;
 }
 
-WHARF_DEVICE void finish_buckets(const model &m)
-{
-    uint32_t carry = 0;
-    for (uint32_t i = lane_id(); i < 1u << BUCKET_NBITS; i += WARP_LANES) {
-        uint32_t v = inclusive_max(load(&m.bucket->buckets[i]));
-        v = v > carry ? v : carry;
-        carry = shfl(v, WARP_LANES - 1);
-        store(&m.bucket->buckets[i], (uint8_t)v);
-    }
-}
-
-/* collective.  The tables of a stream's model: false by rule 2. */
+/* collective.  The tables of a stream's model, with scaled entries or packed ones for slots: false
+ * by rule 2. */
 template <unsigned PACKED>
-WHARF_DEVICE bool make_model(const stream &in, model_tables<PACKED> &tables, uint8_t *scratch,
-                             model &m)
+WHARF_DEVICE bool make_model(const stream &in, model_tables<PACKED> &tables, bool scales,
+                             uint8_t *scratch, model &m)
 {
     uint32_t at = blocks_of(in) * in.n_distributions * WHARF_RANS_WIDTH_NBITS;
     m.packed = tables.packed;
-    m.bucket = &tables.bucket;
+    m.ranges = tables.bucket.ranges;
+    m.buckets = tables.bucket.buckets;
     m.distributions = &tables.distributions;
     m.firsts = reinterpret_cast<uint16_t *>(scratch);
     m.n_bits = in.n_bits;
@@ -204,47 +313,62 @@ WHARF_DEVICE bool make_model(const stream &in, model_tables<PACKED> &tables, uin
     m.is_full = true;
     m.total = 0;
     m.kind = in.n_distributions > 1 || in.symbol_nbytes > 1 ? lookup::GENERAL
-             : in.n_bits <= PACKED                          ? lookup::PACKED
-                                                            : lookup::BUCKET;
+             : in.n_bits > PACKED                           ? lookup::BUCKET
+             : scales                                       ? lookup::SCALED
+                                                            : lookup::PACKED;
     if (!widths_are_good(in))
         return false;
-    for (uint32_t i = lane_id(); i < sizeof(tables) / 4; i += WARP_LANES)
-        store(&tables.packed[i], 0u);
+    bool good = true;
+    if (m.kind != lookup::GENERAL)
+        good = make_byte_model(in, m);
+    else
+        for (uint32_t d = 0; d < in.n_distributions && good; d++)
+            good = enter_distribution(in, m, d, at);
     syncwarp();
-    for (uint32_t d = 0; d < in.n_distributions; d++)
-        if (!enter_distribution(in, m, d, at))
-            return false;
-    if (m.kind == lookup::PACKED)
-        finish_packed(m);
-    else if (m.kind == lookup::BUCKET)
-        finish_buckets(m);
-    syncwarp();
-    return true;
+    return good;
 }
 
 /* ---- looking up ---------------------------------------------------------------------------- */
 
 /* What a slot stands for.  Of the symbol only the bits that symbols have mean something. */
 struct found {
-    uint32_t symbol, frequency, place;
+    uint32_t symbol;
+    uint32_t frequency, place; /* of scaled entries the factor and the addend */
+    uint32_t nobodys; /* the highest bit is set if it is nobody's; then nothing else counts */
 };
+
+constexpr found NOBODY = {0, 1, 0, 1u << 31};
+
+/* The state behind a symbol, before a word is taken. */
+template <lookup KIND>
+WHARF_DEVICE uint32_t state_behind(const model &m, const found &f, uint32_t state)
+{
+    return KIND == lookup::SCALED ? mul_high(f.frequency, state) + f.place
+                                  : f.frequency * (state >> m.n_bits) + f.place;
+}
 
 WHARF_DEVICE found find_packed(const model &m, uint32_t slot)
 {
     uint32_t v = load(&m.packed[slot]);
-    return {v, v >> 8 & 0xfff, v >> 20};
+    return {v, v >> 8 & 0xfff, v >> 20, v};
+}
+
+WHARF_DEVICE found find_scaled(const model &m, uint32_t slot)
+{
+    uint32_t v = load(&m.packed[slot]);
+    return {v, v & SCALED_FREQUENCY, (uint32_t)((int32_t)(v << 11) >> 20), v << 23};
 }
 
 /* A slot that is somebody's. */
 WHARF_DEVICE found find_in_bucket(const model &m, uint32_t slot)
 {
-    uint32_t symbol = load(&m.bucket->buckets[slot >> (m.n_bits - BUCKET_NBITS)]);
-    uint32_t range = load(&m.bucket->ranges[symbol]);
+    uint32_t symbol = load(&m.buckets[slot >> (m.n_bits - BUCKET_NBITS)]);
+    uint32_t range = load(&m.ranges[symbol]);
     while (slot - (range & 0xffff) > range >> 16) {
         symbol++;
-        range = load(&m.bucket->ranges[symbol & 0xff]);
+        range = load(&m.ranges[symbol & 0xff]);
     }
-    return {symbol, (range >> 16) + 1, slot - (range & 0xffff)};
+    return {symbol, (range >> 16) + 1, slot - (range & 0xffff), 0};
 }
 
 /* A slot that is somebody's: of the last symbol whose range begins at it or before. */
@@ -263,23 +387,25 @@ WHARF_DEVICE found find_by_halving(const model &m, uint32_t distribution, uint32
     uint32_t first = load(firsts + low);
     uint32_t next =
         low + 1 < end ? load(firsts + low + 1) : load(&m.distributions->totals[distribution]);
-    return {low, next - first, slot - first};
+    return {low, next - first, slot - first, 0};
 }
 
-/* One lane.  A slot of a distribution; frequency 0 when it is nobody's. */
+/* One lane.  A slot of symbol `number`'s distribution. */
 template <lookup KIND>
 WHARF_DEVICE found find(const model &m, const stream &in, uint32_t number, uint32_t slot)
 {
     if (KIND == lookup::PACKED)
         return find_packed(m, slot);
+    if (KIND == lookup::SCALED)
+        return find_scaled(m, slot);
     if (KIND == lookup::BUCKET)
-        return m.is_full || slot < m.total ? find_in_bucket(m, slot) : found{0, 0, 0};
+        return m.is_full || slot < m.total ? find_in_bucket(m, slot) : NOBODY;
     uint32_t distribution = m.n_distributions > 1 ? byte_at(in, in.indexes_at + number) : 0;
     /* Checked before; but the bound that counts is the tables' own. */
     distribution &= WHARF_RANS_MAX_DISTRIBUTIONS - 1;
     return slot < load(&m.distributions->totals[distribution])
                ? find_by_halving(m, distribution, slot)
-               : found{0, 0, 0};
+               : NOBODY;
 }
 
 } // namespace rans

@@ -39,7 +39,8 @@ WHARF_DEVICE stream stream_of(const wharf_rans_stream_job &job)
                  l.starts_at,
                  l.split_states_at,
                  l.words_at,
-                 l.n_words};
+                 l.n_words,
+                 {}};
     in.source.init(job.in, job.in_nbytes);
     return in;
 }
@@ -53,13 +54,13 @@ WHARF_DEVICE bool join_group(const stream &in, const model &m, walk &w)
 {
     uint32_t number = WARP_LANES * w.group + lane_id();
     bool decodes = w.group > w.next.start;
-    found f = {0, 1, 0};
+    found f = {0, 1, 0, 0};
     if (decodes && number < in.n_symbols)
         f = find<KIND>(m, in, number, w.state & ((1u << m.n_bits) - 1));
-    if (any_lane(f.frequency == 0 || (decodes && number >= in.n_symbols)))
+    if (any_lane(f.nobodys >> 31 || (decodes && number >= in.n_symbols)))
         return false;
     if (decodes)
-        w.state = f.frequency * (w.state >> m.n_bits) + f.place;
+        w.state = state_behind<KIND>(m, f, w.state);
     else if (w.group == w.next.start)
         w.state = w.next.state;
     bool takes = w.group >= w.next.start && w.state < WHARF_RANS_LOW;
@@ -81,11 +82,7 @@ WHARF_DEVICE uint32_t begin_piece(const stream &in, const model &m, const wharf_
                                   walk &w)
 {
     if (piece.number == 0) {
-        w.next_word = in.n_words - 1;
-        w.group = 0;
-        w.state = le16_at(in, in.body_at + 4 * lane_id()) << 16 |
-                  le16_at(in, in.body_at + 4 * lane_id() + 2);
-        first_split(in, w.next);
+        begin_walk(in, w.out, w);
         return any_lane(w.state < WHARF_RANS_LOW) ? WHARF_REASON_RANS_STATE : WHARF_REASON_NONE;
     }
     w.next.number = piece.number - 1;
@@ -108,9 +105,9 @@ WHARF_DEVICE uint32_t walk_piece(const stream &in, const model &m, word_ring &ri
 {
     bool is_last = i + 1 == job.n_pieces;
     uint32_t end_group = in.n_groups;
-    step_counter steps;
+    watcher watch;
     walk w;
-    steps.left = uniform(step_budget(job.in_nbytes, in.n_symbols));
+    watch.init(step_budget(job.in_nbytes, in.n_symbols), {nullptr, 0});
     w.out = job.out;
     ret_bit = 8 * in.body_at;
     uint32_t reason = begin_piece<KIND>(in, m, job.pieces[i], w);
@@ -123,7 +120,7 @@ WHARF_DEVICE uint32_t walk_piece(const stream &in, const model &m, word_ring &ri
         next_split(in, next);
         end_group = next.last_group + 1;
     }
-    reason = walk_groups<KIND>(in, m, ring, steps, w, end_group, ret_bit);
+    reason = walk_groups<KIND>(in, m, ring, watch, w, end_group, ret_bit);
     return reason == WHARF_REASON_NONE && is_last ? end_walk(in, w, ret_bit) : reason;
 }
 

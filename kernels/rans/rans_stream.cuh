@@ -28,6 +28,7 @@ struct stream {
     uint32_t cuts_at, groups_at, starts_at; /* bits of the body */
     uint32_t split_states_at, words_at;
     int32_t n_words;
+    uint32_t quarters[3]; /* starts, in bits of the body, of quarter_split 1 to 3, where they are */
 };
 
 /* One lane.  Byte i of the stream, which is there. */
@@ -101,29 +102,47 @@ struct split {
     uint32_t start, state;
 };
 
+/* Behind all groups and above all words: what no window is. */
+constexpr uint32_t NO_GROUP = 0xffffffffu;
+
+/* There is none any more: no group is in its window, and no word is one of its words. */
+WHARF_DEVICE void close_split(const stream &in, split &s)
+{
+    s.number = in.n_splits;
+    s.first_group = s.last_group = s.start = NO_GROUP;
+    s.first_word = -(1ll << 31);
+}
+
+/* collective.  Split `number`, from 1 to n_splits - 1, whose starts stand at bit starts_at. Not
+ * inlined, and by value: it is long, and seldom called from many places. */
+WHARF_DEVICE_NOINLINE split read_split(stream in, uint32_t number, uint32_t starts_at)
+{
+    split s;
+    uint32_t before = number - 1;
+    s.number = number;
+    s.first_word = signed_bits(in, in.cuts_at + before * (1 + in.cut_nbits), in.cut_nbits) +
+                   (int64_t)(in.n_splits - number) * ceil_div((uint32_t)in.n_words, in.n_splits);
+    int64_t group = signed_bits(in, in.groups_at + before * (1 + in.group_nbits), in.group_nbits) +
+                    (int64_t)number * ceil_div(in.n_groups, in.n_splits);
+    int64_t most = 0xffffffffu - WHARF_RANS_MAX_ALPHABET;
+    uint32_t base = (uint32_t)(group < 0 || group > most ? most : group);
+    uint32_t n = body_bits(in, starts_at, 4) + 1;
+    s.start = base + body_bits(in, starts_at + 4 + lane_id() * n, n);
+    s.state =
+        le16_at(in, in.split_states_at + before * WHARF_RANS_SPLIT_STATES_NBYTES + 2 * lane_id());
+    s.starts_at = starts_at + 4 + WARP_LANES * n;
+    s.first_group = reduce_min(s.start);
+    s.last_group = reduce_max(s.start);
+    return s;
+}
+
 /* collective.  Goes on to the split that comes next, if one does. */
 WHARF_DEVICE void next_split(const stream &in, split &s)
 {
-    s.number++;
-    if (s.number >= in.n_splits) {
-        s.number = in.n_splits;
-        s.first_group = 0xffffffffu;
-        return;
-    }
-    uint32_t before = s.number - 1;
-    s.first_word = signed_bits(in, in.cuts_at + before * (1 + in.cut_nbits), in.cut_nbits) +
-                   (int64_t)(in.n_splits - s.number) * ceil_div((uint32_t)in.n_words, in.n_splits);
-    int64_t group = signed_bits(in, in.groups_at + before * (1 + in.group_nbits), in.group_nbits) +
-                    (int64_t)s.number * ceil_div(in.n_groups, in.n_splits);
-    int64_t most = 0xffffffffu - WHARF_RANS_MAX_ALPHABET;
-    uint32_t base = (uint32_t)(group < 0 || group > most ? most : group);
-    uint32_t n = body_bits(in, s.starts_at, 4) + 1;
-    s.start = base + body_bits(in, s.starts_at + 4 + lane_id() * n, n);
-    s.state =
-        le16_at(in, in.split_states_at + before * WHARF_RANS_SPLIT_STATES_NBYTES + 2 * lane_id());
-    s.starts_at += 4 + WARP_LANES * n;
-    s.first_group = reduce_min(s.start);
-    s.last_group = reduce_max(s.start);
+    if (s.number + 1 >= in.n_splits)
+        close_split(in, s);
+    else
+        s = read_split(in, s.number + 1, s.starts_at);
 }
 
 /* collective.  In front of the first split. */
@@ -134,21 +153,36 @@ WHARF_DEVICE void first_split(const stream &in, split &s)
     next_split(in, s);
 }
 
-/* collective.  Rule 4. */
-WHARF_DEVICE bool splits_are_in_order(const stream &in)
+/* The split at which the q-th quarter of the splits begins, q from 1 to 3. */
+WHARF_DEVICE uint32_t quarter_split(const stream &in, unsigned q)
+{
+    return q * in.n_splits / 4;
+}
+
+/* collective.  Rule 4; notes where the quarters' splits stand. */
+WHARF_DEVICE bool splits_are_in_order(stream &in)
 {
     split s;
     int64_t word_before = in.n_words;
     int64_t group_before = -1;
-    for (first_split(in, s); s.number < in.n_splits; next_split(in, s)) {
+    s.number = 0;
+    s.starts_at = in.starts_at;
+    for (;;) {
+        uint32_t starts_at = s.starts_at;
+        next_split(in, s);
+        if (s.number >= in.n_splits)
+            return true;
         if (s.first_word < 0 || s.first_word >= word_before)
             return false;
         if ((int64_t)s.first_group <= group_before || s.last_group >= in.n_groups)
             return false;
         word_before = s.first_word;
         group_before = s.last_group;
+        WHARF_UNROLL
+        for (unsigned q = 1; q < 4; q++)
+            if (s.number == quarter_split(in, q))
+                in.quarters[q - 1] = starts_at;
     }
-    return true;
 }
 
 /* ---- parsing ------------------------------------------------------------------------------- */

@@ -282,6 +282,22 @@ inline T load_nc(const T *p)
 }
 
 template <typename T>
+inline void load_nc_over(T &v, const T *p)
+{
+    v = load_nc(p);
+}
+
+template <typename T>
+struct shared_cursor {
+    const T *at;
+
+    void init(const T *p) { at = p; }
+    void move(int n) { at += n; }
+    T load_before(unsigned n) const { return load(at - n - 1); }
+    uint32_t nbytes_from(const T *p) const { return (uint32_t)((at - p) * (ptrdiff_t)sizeof(T)); }
+};
+
+template <typename T>
 inline void store(T *p, T v)
 {
     simt::check_aligned(p, sizeof(T));

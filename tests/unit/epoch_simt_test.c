@@ -521,9 +521,9 @@ static uint32_t begin_long(struct test_epoch *t, enum wharf_codec codec, uint8_t
 /* Without a look in between, a decode that was cancelled goes on to its end. */
 Test(epoch, stops_a_decode_that_is_cancelled)
 {
-    static const enum wharf_codec codecs[] = {WHARF_CODEC_DEFLATE, WHARF_CODEC_RLE1,
-                                              WHARF_CODEC_RLE2,    WHARF_CODEC_BYTERLE,
-                                              WHARF_CODEC_LZ4,     WHARF_CODEC_SNAPPY};
+    static const enum wharf_codec codecs[] = {
+        WHARF_CODEC_DEFLATE, WHARF_CODEC_RLE1,   WHARF_CODEC_RLE2, WHARF_CODEC_BYTERLE,
+        WHARF_CODEC_LZ4,     WHARF_CODEC_SNAPPY, WHARF_CODEC_RANS};
     struct wharf_epoch_config config = base_config;
     struct test_epoch t;
     config.chunk_nbytes = 2 * LONG_NBYTES;

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_words.cuh: the words of a stream on their way to one decoder of a warp.
+ *
+ * READ ME FIRST: directions.  Words are taken downwards.  A *block* is 256 words that begin at a
+ * multiple of 512 bytes in memory; a buffer holds two neighbours, the next words in the upper one
+ * first, and a third, below them, is on its way in the lanes' registers.
+ *
+ * Nothing here says that words have run out: those below number 0 are whatever stands there in the
+ * input, or zeros, and whoever took some finds next_word() below -1.
+ */
+#ifndef WHARF_KERNELS_RANS_RANS_WORDS_CUH
+#define WHARF_KERNELS_RANS_RANS_WORDS_CUH
+
+#include "kernels/rans/rans_stream.cuh"
+
+namespace wharf
+{
+namespace rans
+{
+
+/* Groups between two looks at a buffer, and the words that they take at most. */
+constexpr uint32_t BATCH_NGROUPS = 8;
+constexpr uint32_t BATCH_NWORDS = BATCH_NGROUPS * WARP_LANES;
+constexpr uint32_t BLOCK_NWORDS = BATCH_NWORDS;
+constexpr uint32_t BLOCK_NBYTES = 2 * BLOCK_NWORDS;
+static_assert(BLOCK_NBYTES == WARP_LANES * sizeof(u32x4));
+
+struct word_buffer {
+    u32x4 quads[2 * WARP_LANES];
+};
+
+/* Where the words lie.  The same in all lanes. */
+struct word_source {
+    const uint8_t *aligned; /* block 0 begins here; words may lie one byte further on */
+    bool is_odd;
+    int32_t skew; /* words from there to word 0 */
+
+    WHARF_DEVICE_MEMBER void init(const stream &in)
+    {
+        uint32_t at = in.source.begin + in.words_at;
+        aligned = uniform_global(in.source.aligned);
+        is_odd = at % 2 != 0;
+        skew = (int32_t)(at / 2);
+    }
+};
+
+/* A lane's part of a block, as it lies in memory, and the byte behind it. */
+struct word_quad {
+    u32x4 v;
+    uint32_t behind;
+};
+
+/* One lane.  Of a block that is not wholly there.  Not inlined: rare and long. */
+WHARF_DEVICE_NOINLINE word_quad load_edge_quad(input_source source, int32_t block)
+{
+    uint32_t i = 4 * (WARP_LANES * (uint32_t)block + lane_id());
+    if (block < 0)
+        return {{0, 0, 0, 0}, 0};
+    return {{source.load_word(i), source.load_word(i + 1), source.load_word(i + 2),
+             source.load_word(i + 3)},
+            source.load_word(i + 4)};
+}
+
+/* collective.  This lane's part of a block, into the registers that q has. */
+WHARF_DEVICE void load_block(const stream &in, const word_source &source, int32_t block,
+                             word_quad &q)
+{
+    uint32_t first = (uint32_t)block * BLOCK_NBYTES;
+    const u32x4 *p = reinterpret_cast<const u32x4 *>(source.aligned + first) + lane_id();
+    if (block > 0 && first + BLOCK_NBYTES + 4 <= in.source.end) {
+        load_nc_over(q.v, p);
+        if (source.is_odd)
+            q.behind = load_nc(reinterpret_cast<const uint32_t *>(p + 1));
+    } else {
+        q = load_edge_quad(in.source, block);
+    }
+}
+
+/* One lane.  The words of it. */
+WHARF_DEVICE u32x4 words_of(const word_source &source, const word_quad &q)
+{
+    if (!source.is_odd)
+        return q.v;
+    return {funnel_right(q.v.x, q.v.y, 8), funnel_right(q.v.y, q.v.z, 8),
+            funnel_right(q.v.z, q.v.w, 8), funnel_right(q.v.w, q.behind, 8)};
+}
+
+/* One decoder's words.  The same in all lanes, but for `pending`. */
+struct word_feed {
+    shared_cursor<uint16_t> behind; /* the word that is taken next ends here */
+    int32_t block;                  /* in the lower half of the buffer */
+    word_quad pending;              /* of the block below */
+
+    /* collective.  The buffer is this feed's alone until its last use. */
+    WHARF_DEVICE_MEMBER void init(const stream &in, const word_source &source, word_buffer &buffer,
+                                  int32_t next_word)
+    {
+        /* Not negative: the states alone are more bytes than a word. */
+        int32_t number = next_word + source.skew;
+        word_quad q = {{0, 0, 0, 0}, 0};
+        block = number / (int32_t)BLOCK_NWORDS - 1;
+        pending = q;
+        load_block(in, source, block + 1, q);
+        load_block(in, source, block, pending);
+        store(&buffer.quads[WARP_LANES + lane_id()], words_of(source, q));
+        store(&buffer.quads[lane_id()], words_of(source, pending));
+        load_block(in, source, block - 1, pending);
+        behind.init(reinterpret_cast<const uint16_t *>(buffer.quads));
+        behind.move(number + 1 - block * (int32_t)BLOCK_NWORDS);
+        syncwarp();
+    }
+
+    /* collective.  Sees to it that a batch's words are in the buffer. */
+    WHARF_DEVICE_MEMBER void ensure(const stream &in, const word_source &source,
+                                    word_buffer &buffer)
+    {
+        const uint16_t *words = reinterpret_cast<const uint16_t *>(buffer.quads);
+        if (behind.nbytes_from(words) >= 2 * BATCH_NWORDS)
+            return;
+        syncwarp(); /* every lane's loads of words that go, before the stores here */
+        store(&buffer.quads[WARP_LANES + lane_id()], load(&buffer.quads[lane_id()]));
+        store(&buffer.quads[lane_id()], words_of(source, pending));
+        syncwarp(); /* the stores, before any lane's loads */
+        behind.move(BLOCK_NWORDS);
+        block--;
+        load_block(in, source, block - 1, pending);
+    }
+
+    /* collective.  The number of the word that is taken next. */
+    WHARF_DEVICE_MEMBER int32_t next_word(const word_source &source,
+                                          const word_buffer &buffer) const
+    {
+        const uint16_t *words = reinterpret_cast<const uint16_t *>(buffer.quads);
+        return (int32_t)(behind.nbytes_from(words) / 2) - 1 + block * (int32_t)BLOCK_NWORDS -
+               source.skew;
+    }
+};
+
+} // namespace rans
+} // namespace wharf
+
+#endif
