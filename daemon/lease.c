@@ -130,6 +130,7 @@ bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
     lease->why = job->why;
     lease->begun_ns = now_ns;
     lease->until_ns = now_ns + lease_ns(front);
+    lease->most_ns = front->config.slice_ns;
     if (has_enough)
         lease->dry_ns = front->config.spin_ns < DRY_NS ? front->config.spin_ns : DRY_NS;
     lease->engine =
@@ -214,7 +215,8 @@ bool wharf_lease_next(struct wharf_lease *lease, uint64_t now_ns, struct wharf_p
     if (lease->queue.n == 0)
         wait_for_client(lease, now_ns);
     struct wharf_job *job = WHARF_LIST_FIRST(&lease->queue.jobs, struct wharf_job, link);
-    if (!job || job->submission.codec != lease->codec)
+    /* A long one is begun under the front lock, which sees to it that not all workers have one. */
+    if (!job || job->submission.codec != lease->codec || job->estimate_ns > lease->most_ns)
         return false;
     wharf_list_remove(&job->link);
     lease->queue.n--;

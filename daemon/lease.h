@@ -41,6 +41,7 @@ struct wharf_lease {
     uint8_t why;                     /* enum wharf_placement */
     uint64_t begun_ns;
     uint64_t until_ns;
+    uint64_t most_ns;    /* what a job may be estimated to take */
     uint64_t dry_ns;     /* how long to wait for the client when it has got everything */
     uint64_t wake_kinds; /* how the client is to be woken (WHARF_WAIT_*); 0: not */
     uint64_t wake_by_ns;
