@@ -326,7 +326,8 @@ Test(wharfd_lease, long_jobs_of_a_leased_session_are_not_begun_in_the_lease)
         struct wharf_submission s = long_job(N);
         cr_assert_lt(burst, 100 * BURSTS, "no session is ever leased");
         mprotect(absent, PLAIN, PROT_NONE);
-        is_touched = may_go_on = 0;
+        __atomic_store_n(&is_touched, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&may_go_on, 0, __ATOMIC_RELAXED);
         submit_burst(&client, 0, N - 1);
         n_leased += is_leased(&client);
         wharf_ring_submit(&client.ring, &s);
