@@ -475,7 +475,8 @@ bench-gpu: gpu-programs $(BUILD)/bench/columns ## time device decoders on a GPU;
 
 # ---- benchmarks ----------------------------------------------------------------------------
 
-bench_bin := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*_bench.c)) $(BUILD)/bench/columns
+bench_bin := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*_bench.c)) \
+    $(BUILD)/bench/columns $(BUILD)/bench/rans_sizes
 $(BUILD)/bench/columns: $(call obj,tests/bench/columns.c)
 	$(say) LD $@
 	@mkdir -p $(@D)
