@@ -24,7 +24,7 @@
  * That is one chunk at a time.  To have many in flight, put them into memory from wharf_alloc,
  * hand them in with wharf_submit and take what became of them from wharf_wait or wharf_poll.
  *
- * Compile and link with `pkg-config --cflags --libs wharf`.  The header is C11 and C++17.
+ * Compile and link with `pkg-config --cflags --libs wharf`.  The header is C99 and C++11.
  *
  * WHERE JOBS RUN.  In wharfd, the daemon of this machine, if there is one, or in this process, on
  * the CPU, by the embedded engine.  Bytes and outcomes are the same.  wharf_open decides, once for

@@ -98,10 +98,10 @@ enum wharf_ring_flag {
  * to do when that tail moves from a value at or before I to one after it: `wake me once the entry
  * of index I is there`.  0 in the upper half asks for nothing.  Unknown bits are ignored.
  */
-#define WHARF_WAIT_PACKET                                                                          \
-    ((uint64_t)1 << 32)                      /* send a packet of one byte on the control socket    \
-                                              */
-#define WHARF_WAIT_FUTEX ((uint64_t)1 << 33) /* FUTEX_WAKE on D's cq_tail; only in cq_wait */
+/* Send a packet of one byte on the control socket. */
+#define WHARF_WAIT_PACKET ((uint64_t)1 << 32)
+/* FUTEX_WAKE on D's cq_tail; only in cq_wait. */
+#define WHARF_WAIT_FUTEX ((uint64_t)1 << 33)
 
 enum wharf_opcode {
     /* 0 is no operation, so that zeroed memory is never a job. */
@@ -219,6 +219,10 @@ static inline int wharf_ring_n_entries_good(uint32_t n_entries)
 
 /* ---- the layout, held ---------------------------------------------------------------------- */
 
+/* By every build of wharf itself; older dialects of a program that includes this have no
+ * static_assert. */
+#if defined(__cplusplus) || __STDC_VERSION__ >= 201112L
+
 #define WHARF_RING_AT(type, member, offset)                                                        \
     static_assert(offsetof(struct type, member) == (offset), #type "." #member)
 #define WHARF_RING_SIZE(type, nbytes) static_assert(sizeof(struct type) == (nbytes), #type)
@@ -293,6 +297,8 @@ WHARF_RING_SIZE(wharf_completion, WHARF_RING_ENTRY_NBYTES);
 
 #undef WHARF_RING_AT
 #undef WHARF_RING_SIZE
+
+#endif
 
 #ifdef __cplusplus
 }

@@ -1,23 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Headers that C and C++ both see: each alone is good C11 and good C++17, for two compilers.
+# Headers that C and C++ both see: each alone is good C11 and good C++17, those of programs that use
+# the library good C99 and good C++11 too, for two compilers.
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
 warnings=(-Wall -Wextra -Wundef -Wshadow -Wpointer-arith -Werror)
 
-# compiles HEADER FLAG...: by every compiler.
+# compiles C C++ HEADER FLAG...: by every compiler, in these dialects.
 compiles() {
-    local header=$1
-    shift
+    local c=$1 cxx=$2 header=$3
+    shift 3
     echo "#include \"$header\"" > only.c
     cp only.c only.cc
     for compiler in gcc clang; do
-        "$compiler" -std=c11 "${warnings[@]}" -Wstrict-prototypes "$@" -fsyntax-only only.c
+        "$compiler" -std="$c" "${warnings[@]}" -Wstrict-prototypes "$@" -fsyntax-only only.c
     done
     for compiler in g++ clang++; do
-        "$compiler" -std=c++17 "${warnings[@]}" "$@" -fsyntax-only only.cc
+        "$compiler" -std="$cxx" "${warnings[@]}" "$@" -fsyntax-only only.cc
     done
 }
 
@@ -26,16 +27,17 @@ test_public_headers_stand_alone() {
     mkdir include
     cp "$TOP"/proto/wharf_*.h "$TOP"/encoders/wharf_*.h "$TOP"/clientlib/wharf.h include
     for header in include/*.h; do
-        compiles "$(basename "$header")" -Iinclude
+        compiles c11 c++17 "$(basename "$header")" -Iinclude
+        compiles c99 c++11 "$(basename "$header")" -Iinclude
     done
 }
 
 test_ring_steps_are_c_and_cplusplus() {
-    compiles proto/ring_ops.h "-I$TOP"
+    compiles c11 c++17 proto/ring_ops.h "-I$TOP"
 }
 
 test_work_queue_steps_are_c_and_cplusplus() {
-    compiles kernels/work_queue_ops.h "-I$TOP"
+    compiles c11 c++17 kernels/work_queue_ops.h "-I$TOP"
 }
 
 run_tests
