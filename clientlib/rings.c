@@ -13,6 +13,7 @@
 #include "clientlib/error_text.h"
 #include "clientlib/now.h"
 #include "clientlib/sealed_memory.h"
+#include "proto/relax.h"
 
 static int map_segment(int fd, size_t nbytes, int protection, const char *name, void **ret_address)
 {
@@ -104,15 +105,6 @@ int wharf_client_rings_arm(struct wharf_client_rings *rings, uint64_t kinds, uin
     return wharf_ring_client_arm(ring, kinds, n_wanted);
 }
 
-static inline void pause_processor(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 int wharf_client_rings_spin(const struct wharf_client_rings *rings, uint32_t from, uint32_t n,
                             uint64_t deadline_ns)
 {
@@ -123,7 +115,7 @@ int wharf_client_rings_spin(const struct wharf_client_rings *rings, uint32_t fro
         for (int i = 0; i < 32; i++) {
             if (wharf_index_span(from, wharf_ring_load_cq_tail(cq_tail)) >= n)
                 return 1;
-            pause_processor();
+            wharf_relax();
         }
     } while (wharf_client_now_ns() < deadline_ns);
     return 0;

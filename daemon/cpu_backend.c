@@ -18,6 +18,7 @@
 #include "daemon/front.h"
 #include "daemon/lease.h"
 #include "daemon/log.h"
+#include "proto/relax.h"
 #include "proto/wharf_job.h"
 
 /* Pieces of a worker that are in the middle of each other. */
@@ -70,13 +71,8 @@ static bool pause_briefly(unsigned n_looks)
         sched_yield();
         return wharf_now_ns() - since_ns > YIELD_NS;
     }
-    for (unsigned i = 0; i < 8; i++) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#elif defined(__aarch64__)
-        __asm__ volatile("isb");
-#endif
-    }
+    for (unsigned i = 0; i < 8; i++)
+        wharf_relax();
     return false;
 }
 

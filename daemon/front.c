@@ -16,6 +16,7 @@
 #include "daemon/lease.h"
 #include "daemon/loop.h"
 #include "proto/control.h"
+#include "proto/relax.h"
 
 /* What is done at most under one hold of the lock: each is some tens of nanoseconds to a
  * microsecond. */
@@ -409,21 +410,12 @@ static void unlock(struct wharf_front *front, struct wakes *wakes)
 #define MOST_LOCK_LOOKS 400
 #define MOST_POLITE_LOOKS 64
 
-static void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("isb");
-#endif
-}
-
 void wharf_front_enter(struct wharf_front *front)
 {
     for (unsigned n = 0; n < MOST_POLITE_LOOKS; n++) {
         if (!__atomic_load_n(&front->gpu_is_coming, __ATOMIC_RELAXED))
             break;
-        relax();
+        wharf_relax();
     }
     pthread_mutex_lock(&front->lock);
 }
@@ -437,7 +429,7 @@ void wharf_front_enter_first(struct wharf_front *front)
         r = pthread_mutex_trylock(&front->lock);
         if (r == 0)
             break;
-        relax();
+        wharf_relax();
     }
     if (r != 0)
         pthread_mutex_lock(&front->lock);
@@ -516,8 +508,9 @@ void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *
     unwatch(front, session);
     session->ring_flags |= WHARF_RING_DRAINING;
     wharf_ring_store_flags(&session->ring.d->flags, session->ring_flags);
+    /* All of it, since nobody looks at the ring any more. */
     if (session->cancel.is_under_way)
-        wharf_front_cancel_step(front, session, UINT32_MAX / 32, wharf_now_ns());
+        wharf_front_cancel_step(front, session, session->ring.n_entries, wharf_now_ns());
     if (session->n_in_flight == 0)
         wharf_front_tell_loop(front, session);
 }

@@ -12,6 +12,7 @@
 #include "daemon/front.h"
 #include "daemon/gpu_state.h"
 #include "daemon/log.h"
+#include "proto/relax.h"
 #include "proto/wharf_job.h"
 
 /* How often the worker's socket and pidfd are looked at while there is work: so long after its end
@@ -57,9 +58,7 @@ static void wait_for_work(const struct wharf_gpu_backend *backend)
     for (unsigned i = 0; i < LOOKS_BETWEEN; i++) {
         if (wharf_work_ready(&backend->done) || wharf_work_ready(&backend->moved))
             return;
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
+        wharf_relax();
     }
 }
 
