@@ -116,33 +116,28 @@ const struct wharf_setting wharf_settings[] = {
 
     {"gpu", "engine", CHOICE, AT_START, DAEMON(gpu_engine), "auto", 0, 0, gpu_engines,
      "auto is cuda where there is a GPU that can be used, and none elsewhere; simt is the GPU's "
-     "code "
-     "run on the CPU, slowly, for tests."},
+     "code run on the CPU, slowly, for tests."},
     {"gpu", "worker", TEXT, AT_START, DAEMON(gpu_worker), "", 0,
      sizeof(((struct wharf_config *)0)->gpu_worker), NULL,
      "The program that owns the GPU; empty for wharfd-gpu (simt: wharfd-simt) in ../libexec/wharf "
-     "or "
-     "beside wharfd."},
+     "or beside wharfd."},
     {"gpu", "device", COUNT, AT_START, DAEMON(gpu_device), "0", 0, 255, NULL,
      "Which GPU, by CUDA's number."},
     {"gpu", "share", COUNT, AT_START, DAEMON(gpu_share_percent), "100", 1, 100, NULL,
-     "Percent of the GPU's multiprocessors that decoding may use."},
+     "Percent of the GPU's warps that decoding may use."},
     {"gpu", "chunk", BYTES, AT_START, DAEMON(gpu_chunk_nbytes), "256K", 4 * KiB, 256 * MiB, NULL,
      "The largest chunk, in or out, that is decoded on the GPU.  Each of its some thousand warps "
-     "takes "
-     "twice this of its memory."},
+     "takes twice this of its memory."},
     {"gpu", "output", CHOICE, AT_START, DAEMON(gpu_output), "kernel", 0, 0, gpu_outputs,
      "Who takes outputs to the clients' memory: the kernel itself, or the copy engine where they "
-     "are "
-     "of 16 KiB or more."},
+     "are of 16 KiB or more."},
     {"gpu", "staging", BYTES, AT_START, DAEMON(gpu_staging_nbytes), "512M", MiB, TiB, NULL,
      "The GPU's memory for outputs that the copy engine takes."},
     {"gpu", "memory", BYTES, RELOADS, DAEMON(gpu_memory_nbytes), "8G", 0, 1024 * TiB, NULL,
      "The most memory of clients that is pinned for the GPU; jobs elsewhere run on the CPU."},
     {"gpu", "spare", BYTES, RELOADS, DAEMON(gpu_spare_nbytes), "256M", 0, 1024 * TiB, NULL,
      "Arenas, of sizes that were asked for lately, that are pinned before anybody asks for them; "
-     "part "
-     "of memory."},
+     "part of memory."},
     {"gpu", "pin_after", DURATION, RELOADS, DAEMON(gpu_pin_after_ns), "20ms", 0, HOUR, NULL,
      "A client's memory is pinned when it has been there for so long, unless its session wants the "
      "GPU alone: then at once."},

@@ -87,8 +87,8 @@ enum wharf_session_news {
     WHARF_SESSION_IS_FREE,    /* dead, and nobody uses it any more */
 };
 
-/* `config` is copied; its lists stay the caller's.  Returns 0 or
- * -errno; deinit is good either way.  Without the lock. */
+/* `config` is copied; its lists stay the caller's.  Returns 0 or -errno; deinit is good either way.
+ * Without the lock. */
 int wharf_front_init(struct wharf_front *front, const struct wharf_config *config,
                      struct wharf_loop *loop);
 void wharf_front_deinit(struct wharf_front *front);
@@ -126,13 +126,13 @@ static inline void wharf_front_let_go(struct wharf_session *session)
 /* Ends all leases that there are, one after the other: what was done is counted then. */
 void wharf_front_recall_all(struct wharf_front *front);
 
-/* Whether its jobs all run on the CPU at present, as its ring's flag says. */
+/* Sets the flag CPU_ONLY in its ring, or takes it back: whether its jobs have a GPU at present. */
 void wharf_front_tell_cpu_only(struct wharf_front *front, struct wharf_session *session);
 
-/* The session is over: nothing more is published.  The news is IS_FREE, once.  Without the lock. */
-/* wharf_front_forfeit_session: its client is told, in D, not to go on with its arena. */
+/* Its client is told, in D, not to go on with its arena.  Without the lock. */
 void wharf_front_forfeit_session(struct wharf_front *front, struct wharf_session *session);
 
+/* The session is over: nothing more is published.  The news is IS_FREE, once.  Without the lock. */
 void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *session);
 
 /* The next session that there is news of, and which; NULL: no more. */
@@ -200,7 +200,8 @@ void wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
 /* front_complete.c: completions, which are published when the lock is left. */
 void wharf_front_complete(struct wharf_front *front, struct wharf_session *session,
                           const struct wharf_completion *completion);
-/* Completes a job that no engine runs any more, and frees its slot. */
+
+/* What became of a job. */
 struct wharf_job_end {
     struct wharf_outcome outcome;
     uint32_t engine;    /* enum wharf_engine */
@@ -208,6 +209,7 @@ struct wharf_job_end {
     bool has_results;   /* a table of results was filled */
     uint64_t ended_ns;
 };
+/* Completes a job that no engine runs any more, and frees its slot. */
 void wharf_front_complete_job(struct wharf_front *front, struct wharf_job *job,
                               const struct wharf_job_end *end);
 
@@ -225,6 +227,7 @@ void wharf_front_set_broken(struct wharf_front *front, struct wharf_session *ses
 
 /* The rest of a dead session's end, when no worker has it to itself. */
 void wharf_front_bury(struct wharf_front *front, struct wharf_session *session);
+
 /* Begins nothing more of a job, for this reason (WHARF_CANCELLED or WHARF_DEADLINE); completes it
  * if no engine has begun it. */
 void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint32_t result,

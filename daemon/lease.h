@@ -3,10 +3,10 @@
  * lease.h: a session that one worker has to itself for a while.
  *
  * Where all workers are busy and there are sessions for all of them, a worker takes a whole
- * session: all its jobs, its ring, and what they change.  Until the lease ends, which is after 100
- * us or a chunk more, it takes submissions, decodes them and publishes completions without the
- * front lock; under it nothing is done for each chunk.  What was used is accounted for when it
- * ends.
+ * session: all its jobs, its ring, and what they change.  Until the lease ends, which is after
+ * 100 us, up to 300 us where there are many workers, or a chunk more, it takes submissions, decodes
+ * them and publishes completions without the front lock; under it nothing is done for each chunk.
+ * What was used is accounted for when it ends.
  *
  * A lease is of a session whose jobs in flight are all plain (job->is_plain: one chunk, normal, no
  * deadline), and for the CPU, but for what engines have already.  While it lasts, session->lease is

@@ -5,7 +5,7 @@
  * All samples have an order: by family, then by tenant, then by engine, then within a group of
  * samples that belong together (a histogram, one counter for each result).  A page begins at a
  * place in that order and holds as many groups as fit; its `next` is the place of the first one
- * that did not. Tenants are placed by number, so those that come or go meanwhile move nobody else.
+ * that did not.  Tenants are placed by number, so those that come or go meanwhile move nobody else.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -293,11 +293,11 @@ static const struct family families[] = {
     {"wharf_gpu_chunks_in_flight", "That it has.", GAUGE, OF_DAEMON, copy_gpu_items, add_value},
     {"wharf_gpu_pinned_bytes", "Memory of clients that it has.", GAUGE, OF_DAEMON, copy_gpu_pinned,
      add_value},
-    {"wharf_gpu_workers_ended_total", "Workers that ended.", COUNTER, OF_DAEMON, copy_gpu_ended,
-     add_value},
     {"wharf_gpu_copied_chunks_total", "Chunks whose output the copy engine took.", COUNTER,
      OF_DAEMON, copy_gpu_copied, add_value},
-    {"wharf_gpu_lost_chunks_total", "Chunks that the CPU took over from them.", COUNTER, OF_DAEMON,
+    {"wharf_gpu_workers_ended_total", "Workers of the GPU that ended.", COUNTER, OF_DAEMON,
+     copy_gpu_ended, add_value},
+    {"wharf_gpu_lost_chunks_total", "Chunks that the CPU took over from these.", COUNTER, OF_DAEMON,
      copy_gpu_lost, add_value},
     {"wharf_connections", "Connections.", GAUGE, OF_TENANT, copy_connections, add_value},
     {"wharf_descriptors", "Descriptors held or sent.", GAUGE, OF_TENANT, copy_descriptors,
