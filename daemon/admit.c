@@ -50,11 +50,18 @@ static uint32_t check_places(struct wharf_session *session, const struct place *
     return reason;
 }
 
-static bool within_limit(const struct wharf_session *session, uint64_t source_nbytes,
-                         uint64_t destination_nbytes)
+/* Likewise, and they are within the limit of one chunk. */
+static uint32_t check_chunk_places(struct wharf_session *session, const struct place *source,
+                                   const struct place *destination,
+                                   struct wharf_region **ret_source,
+                                   struct wharf_region **ret_destination)
 {
+    uint32_t reason = check_places(session, source, destination, ret_source, ret_destination);
+
     /* Each is within a region: the sum does not wrap. */
-    return source_nbytes + destination_nbytes <= session->max_job_nbytes;
+    if (!reason && source->nbytes + destination->nbytes > session->max_job_nbytes)
+        reason = WHARF_REASON_REQUEST_RANGE;
+    return reason;
 }
 
 uint32_t wharf_chunk_check(struct wharf_session *session, const struct wharf_chunk *chunk,
@@ -62,11 +69,8 @@ uint32_t wharf_chunk_check(struct wharf_session *session, const struct wharf_chu
 {
     struct place source = {chunk->src_region, chunk->src_offset, chunk->src_nbytes};
     struct place destination = {chunk->dst_region, chunk->dst_offset, chunk->dst_nbytes};
-    uint32_t reason = check_places(session, &source, &destination, ret_source, ret_destination);
 
-    if (!reason && !within_limit(session, source.nbytes, destination.nbytes))
-        reason = WHARF_REASON_REQUEST_RANGE;
-    return reason;
+    return check_chunk_places(session, &source, &destination, ret_source, ret_destination);
 }
 
 /* Sizes of the table and of the results. */
@@ -96,12 +100,8 @@ static uint32_t check_memory(struct wharf_session *session,
                                 submission->dst_nbytes};
     uint32_t reason;
 
-    if (submission->opcode == WHARF_OP_DECODE) {
-        reason = check_places(session, &source, &destination, ret_source, ret_destination);
-        if (!reason && !within_limit(session, source.nbytes, destination.nbytes))
-            reason = WHARF_REASON_REQUEST_RANGE;
-        return reason;
-    }
+    if (submission->opcode == WHARF_OP_DECODE)
+        return check_chunk_places(session, &source, &destination, ret_source, ret_destination);
     reason = check_batch_sizes(session, submission);
     if (reason)
         return reason;
