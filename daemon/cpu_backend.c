@@ -399,13 +399,29 @@ static void sleep_until_called(struct worker *worker)
     wharf_front_enter(front);
 }
 
+/* Runs what there is to do; whether there was anything.  has_looked: in vain, since the last. */
+static bool serve(struct worker *worker, bool has_looked)
+{
+    struct wharf_piece hand[MOST_IN_HAND];
+    bool has_lease = take_lease(worker);
+    unsigned n_in_hand = has_lease ? 0 : take_hand(worker->backend->front, hand);
+
+    if (!has_lease && n_in_hand == 0)
+        return false;
+    if (has_looked || worker->base_ns == 0)
+        rebase(worker);
+    if (has_lease)
+        run_lease(worker);
+    else
+        run(worker, hand, n_in_hand, NULL);
+    return true;
+}
+
 static void *work(void *data)
 {
     struct worker *worker = data;
     struct cpu_backend *backend = worker->backend;
     struct wharf_front *front = backend->front;
-    struct wharf_piece hand[MOST_IN_HAND];
-    unsigned n_in_hand;
     unsigned n_looks = 0; /* with nothing found */
     bool crowded = false; /* others want the processor */
 
@@ -422,18 +438,7 @@ static void *work(void *data)
             n_looks = 0;
         if (backend->stop)
             break;
-        if (take_lease(worker)) {
-            if (n_looks || worker->base_ns == 0)
-                rebase(worker);
-            run_lease(worker);
-            n_looks = 0;
-            continue;
-        }
-        n_in_hand = take_hand(front, hand);
-        if (n_in_hand) {
-            if (n_looks || worker->base_ns == 0)
-                rebase(worker);
-            run(worker, hand, n_in_hand, NULL);
+        if (serve(worker, n_looks > 0)) {
             n_looks = 0;
         } else if (wharf_front_watches(front) && front->n_awake == 1 && !crowded) {
             wharf_front_leave(front);
