@@ -138,7 +138,7 @@ bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_
         return false;
     }
     charge_estimate(front, ret_piece, cut_piece(front, job, now_ns, &appetite, ret_piece));
-    wharf_place_took(front, ret_piece, &front->cpu_lead_ns);
+    wharf_place_took(front, ret_piece, false);
     return true;
 }
 
@@ -153,7 +153,7 @@ uint64_t wharf_front_take_for_gpu(struct wharf_front *front, struct wharf_job *j
     uint64_t warp_ns = cut_piece(front, job, now_ns, &appetite, ret_piece);
 
     charge_estimate(front, ret_piece, warp_ns / gpu->n_warps);
-    wharf_place_took(front, ret_piece, &front->gpu_lead_ns);
+    wharf_place_took(front, ret_piece, true);
     return warp_ns;
 }
 

@@ -327,17 +327,11 @@ static struct wharf_job *by_turns(struct wharf_job *own, struct wharf_job *any, 
     return lead_ns > 0 ? own : any;
 }
 
-void wharf_place_took(const struct wharf_front *front, const struct wharf_piece *piece,
-                      int64_t *lead_ns)
+/* Counts why the piece's chunks run where they do, and that the other engine did not have them. */
+static void count_placement(const struct wharf_piece *piece, bool is_gpu)
 {
     bool is_any = piece->pool == WHARF_POOL_ANY;
-    enum wharf_pool other = is_any ? WHARF_POOL_CPU : WHARF_POOL_ANY;
-
-    bool is_gpu = lead_ns == &front->gpu_lead_ns;
     enum wharf_placement why = (enum wharf_placement)piece->job->why;
-
-    if (is_any && is_gpu)
-        other = WHARF_POOL_GPU;
     struct wharf_tenant *tenant = piece->job->session->tenant;
     struct wharf_estimates *own = is_gpu ? &tenant->device_estimates : &tenant->estimates;
     struct wharf_estimates *others = is_gpu ? &tenant->estimates : &tenant->device_estimates;
@@ -349,12 +343,21 @@ void wharf_place_took(const struct wharf_front *front, const struct wharf_piece 
         why = is_gpu ? WHARF_PLACED_GPU_SOONER : WHARF_PLACED_CPU_SOONER;
     else if (piece->pool == WHARF_POOL_GPU && !is_gpu)
         why = WHARF_PLACED_NO_GPU;
-    if (piece->kind != WHARF_PIECE_OPEN) {
-        tenant->stats.n_placed[why] += piece->n_chunks;
-        own->n_elsewhere[codec] = 0;
-        if (is_any && others->n_elsewhere[codec] < TRY_AFTER)
-            others->n_elsewhere[codec] += piece->n_chunks;
-    }
+    tenant->stats.n_placed[why] += piece->n_chunks;
+    own->n_elsewhere[codec] = 0;
+    if (is_any && others->n_elsewhere[codec] < TRY_AFTER)
+        others->n_elsewhere[codec] += piece->n_chunks;
+}
+
+void wharf_place_took(struct wharf_front *front, const struct wharf_piece *piece, bool is_gpu)
+{
+    int64_t *lead_ns = is_gpu ? &front->gpu_lead_ns : &front->cpu_lead_ns;
+    enum wharf_pool own = is_gpu ? WHARF_POOL_GPU : WHARF_POOL_CPU;
+    bool is_any = piece->pool == WHARF_POOL_ANY;
+    enum wharf_pool other = is_any ? own : WHARF_POOL_ANY;
+
+    if (piece->kind != WHARF_PIECE_OPEN)
+        count_placement(piece, is_gpu);
     if (front->sched[other].n_queued == 0)
         *lead_ns = 0;
     else
@@ -397,9 +400,8 @@ static struct wharf_job *first_that_is_ready(struct wharf_front *front, unsigned
 
 struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front)
 {
-    struct wharf_job *job = NULL;
-
     const struct wharf_sched *sched = front->sched;
+    struct wharf_job *job = NULL;
 
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
         struct wharf_job *own =

@@ -68,10 +68,9 @@ void wharf_place_waiting(struct wharf_front *front, struct wharf_session *sessio
 struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t most_ns);
 struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front);
 
-/* A piece was taken by an engine that serves two pools, of which each has its turn.  lead_ns: what
- * ANY has had more while both had jobs. */
-void wharf_place_took(const struct wharf_front *front, const struct wharf_piece *piece,
-                      int64_t *lead_ns);
+/* A piece was taken by the GPU or the CPU, which serve two pools each by turns: counts why, and
+ * what ANY has had more than the engine's own pool while both had jobs. */
+void wharf_place_took(struct wharf_front *front, const struct wharf_piece *piece, bool is_gpu);
 
 /* Whether the GPU can be given more: what it has keeps its warps busy for less than `ahead`. */
 bool wharf_place_gpu_has_room(const struct wharf_front *front);
