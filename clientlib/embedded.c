@@ -6,8 +6,10 @@
 #include "clientlib/now.h"
 #include "encoders/outcome.h"
 
-void wharf_client_judge(const struct wharf_decode_job *job, uint32_t job_class,
-                        struct wharf_outcome *ret_outcome)
+/* What is wrong with a job itself, in the daemon's order: codec, flags, class, parameter, ranges.
+ * *ret_outcome is OK or BAD_REQUEST. */
+static void judge(const struct wharf_decode_job *job, uint32_t job_class,
+                  struct wharf_outcome *ret_outcome)
 {
     struct wharf_decode_job nothing = {.codec = job->codec, .flags = job->flags};
 
@@ -23,7 +25,7 @@ void wharf_client_judge(const struct wharf_decode_job *job, uint32_t job_class,
 void wharf_client_decode(const struct wharf_decode_job *job, uint32_t job_class, uint32_t engine,
                          struct wharf_outcome *ret_outcome)
 {
-    wharf_client_judge(job, job_class, ret_outcome);
+    judge(job, job_class, ret_outcome);
     if (ret_outcome->result == WHARF_OK)
         wharf_decode_job_run(job, engine == WHARF_ENGINE_REFERENCE, ret_outcome);
 }
@@ -113,7 +115,7 @@ static int batch_is_good(const struct wharf *wharf, const struct wharf_client_jo
                                              .setting.parameter = job->submission.parameter};
     struct wharf_outcome outcome;
 
-    wharf_client_judge(&nothing, job->submission.job_class, &outcome);
+    judge(&nothing, job->submission.job_class, &outcome);
     for (uint32_t at = 0; outcome.result == WHARF_OK && at < job->batch->n_chunks; at++) {
         struct wharf_decode_job decode_job = chunk_job_of(wharf, job, at);
         completion->first_bad_chunk = at;

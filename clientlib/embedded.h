@@ -15,13 +15,6 @@
 
 struct wharf;
 
-/*
- * wharf_client_judge: what is wrong with a job itself, in the daemon's order: codec, flags, class,
- * parameter, ranges.  *ret_outcome is OK or BAD_REQUEST.
- */
-void wharf_client_judge(const struct wharf_decode_job *job, uint32_t job_class,
-                        struct wharf_outcome *ret_outcome);
-
 /* wharf_client_decode: judges and decodes one chunk in the calling thread. */
 void wharf_client_decode(const struct wharf_decode_job *job, uint32_t job_class, uint32_t engine,
                          struct wharf_outcome *ret_outcome);

@@ -212,7 +212,8 @@ static void put_cancel_into_ring(struct wharf *wharf)
     wharf_ring_submit(&wharf->link.rings->ring, &cancel);
 }
 
-void wharf_client_flush(struct wharf *wharf)
+/* Submits queued jobs and cancels, if the link is UP. */
+static void flush(struct wharf *wharf)
 {
     struct wharf_client_link *link = &wharf->link;
     struct wharf_client_job *job;
@@ -235,5 +236,5 @@ void wharf_client_exchange(struct wharf *wharf)
     if (wharf->link.state == WHARF_CLIENT_LINK_UP)
         harvest(wharf);
     wharf_client_link_step(wharf);
-    wharf_client_flush(wharf);
+    flush(wharf);
 }

@@ -22,9 +22,6 @@ void wharf_client_exchange(struct wharf *wharf);
  */
 const char *wharf_client_reap(struct wharf *wharf);
 
-/* wharf_client_flush: submits queued jobs and cancels, if the link is UP. */
-void wharf_client_flush(struct wharf *wharf);
-
 /*
  * wharf_client_finish: a job that is on no list becomes DONE with this completion, whose user_data
  * is not looked at.

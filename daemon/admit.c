@@ -123,10 +123,14 @@ static uint32_t check_simple(const struct wharf_submission *submission)
                                                            : WHARF_REASON_NONE;
 }
 
-uint32_t wharf_submission_check(struct wharf_session *session,
-                                const struct wharf_submission *submission,
-                                struct wharf_region **ret_source,
-                                struct wharf_region **ret_destination)
+/*
+ * Returns WHARF_REASON_NONE, with the regions of source and destination (NULL where the operation
+ * has none), or the first reason to refuse it.  The submission is a private copy.
+ */
+static uint32_t check_submission(struct wharf_session *session,
+                                 const struct wharf_submission *submission,
+                                 struct wharf_region **ret_source,
+                                 struct wharf_region **ret_destination)
 {
     *ret_source = *ret_destination = NULL;
     switch (submission->opcode) {
@@ -282,7 +286,7 @@ void wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
                        const struct wharf_submission *submission, uint64_t now_ns)
 {
     struct wharf_region *source, *destination;
-    uint32_t reason = wharf_submission_check(session, submission, &source, &destination);
+    uint32_t reason = check_submission(session, submission, &source, &destination);
 
     if (reason || submission->opcode == WHARF_OP_NOOP) {
         complete_at_once(front, session, submission, reason);
@@ -307,7 +311,7 @@ struct wharf_job *wharf_admit_plain(struct wharf_session *session,
     struct wharf_region *source, *destination;
 
     if (!is_plain(session, submission) ||
-        wharf_submission_check(session, submission, &source, &destination))
+        check_submission(session, submission, &source, &destination))
         return NULL;
     struct wharf_job *job = job_take(session, submission, now_ns);
     use_regions(job, source, destination);

@@ -17,15 +17,9 @@ struct wharf_region;
 struct wharf_session;
 
 /*
- * Returns WHARF_REASON_NONE, with the regions of source and destination (NULL where the operation
- * has none), or the first reason to refuse it.  The submission is a private copy.
+ * An entry of a batch's table, of which this is a private copy.  Returns WHARF_REASON_NONE, with
+ * the regions of its source and destination, or the first reason to refuse it.
  */
-uint32_t wharf_submission_check(struct wharf_session *session,
-                                const struct wharf_submission *submission,
-                                struct wharf_region **ret_source,
-                                struct wharf_region **ret_destination);
-
-/* The same for an entry of a batch's table. */
 uint32_t wharf_chunk_check(struct wharf_session *session, const struct wharf_chunk *chunk,
                            struct wharf_region **ret_source, struct wharf_region **ret_destination);
 

@@ -88,7 +88,7 @@ int wharf_control_pack_reply(const Wharf__Reply *reply, uint8_t *packet, size_t 
 
 /* ---- the socket ---------------------------------------------------------------------------- */
 
-void wharf_control_receive_prepare(struct wharf_control_receiver *receiver)
+static void receive_prepare(struct wharf_control_receiver *receiver)
 {
     receiver->iov.iov_base = receiver->packet;
     receiver->iov.iov_len = sizeof(receiver->packet);
@@ -115,26 +115,21 @@ static void collect_fds(struct wharf_control_receiver *receiver)
     }
 }
 
-int wharf_control_receive_finish(struct wharf_control_receiver *receiver, ssize_t received)
-{
-    if (received < 0)
-        return (int)received;
-    collect_fds(receiver);
-    if (receiver->header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-        return -EBADMSG;
-    receiver->nbytes = (size_t)received;
-    return 0;
-}
-
 int wharf_control_receive(int fd, struct wharf_control_receiver *receiver, int flags)
 {
     ssize_t received;
 
     do {
-        wharf_control_receive_prepare(receiver);
+        receive_prepare(receiver);
         received = recvmsg(fd, &receiver->header, flags | MSG_CMSG_CLOEXEC);
     } while (received < 0 && errno == EINTR);
-    return wharf_control_receive_finish(receiver, received < 0 ? -errno : received);
+    if (received < 0)
+        return -errno;
+    collect_fds(receiver);
+    if (receiver->header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+        return -EBADMSG;
+    receiver->nbytes = (size_t)received;
+    return 0;
 }
 
 int wharf_control_send(int fd, const uint8_t *packet, size_t nbytes, const int *fds, size_t n_fds,

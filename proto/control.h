@@ -89,17 +89,11 @@ struct wharf_control_receiver {
 };
 
 /*
- * wharf_control_receive_prepare: makes `header` ready for one recvmsg, by any way, with
- * MSG_CMSG_CLOEXEC among its flags.
- * wharf_control_receive_finish: takes in what that recvmsg returned (its result, or -errno).
- *   Returns 0 with nbytes, packet, fds and n_fds filled; -EBADMSG if data or descriptors were cut
- *   off; or that -errno.  In every case the caller owns the n_fds descriptors, and they can be
- *   ones whose close() hangs.
+ * wharf_control_receive: recvmsg with `flags`, again after EINTR.  Returns 0 with nbytes, packet,
+ * fds and n_fds filled; -EBADMSG if data or descriptors were cut off; or what recvmsg failed with,
+ * as -errno.  In every case the caller owns the n_fds descriptors, and they can be ones whose
+ * close() hangs.
  */
-void wharf_control_receive_prepare(struct wharf_control_receiver *receiver);
-int wharf_control_receive_finish(struct wharf_control_receiver *receiver, ssize_t received);
-
-/* wharf_control_receive: prepare, recvmsg with `flags`, finish.  Goes on after EINTR. */
 int wharf_control_receive(int fd, struct wharf_control_receiver *receiver, int flags);
 
 /*
