@@ -23,16 +23,20 @@
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_wharfd.h"
 
-enum { N_KINDS = 4, N_EACH = 3, N_KILLS = 24, PLAIN_NBYTES = 30000, N_THREADS = 3 };
+enum { N_KINDS = 4, N_EACH = 3, N_CLIENTS = N_KINDS * N_EACH, N_THREADS = 3, PLAIN_NBYTES = 30000 };
+/* In a row: fewer than those at which a job that is in flight each time is given up as their cause.
+ */
+enum { N_KILLS = 6, N_SERIES = 4 };
 #define MEMORY_NBYTES (1 << 16)
 
 /* What all processes share. */
 static struct {
     uint32_t stop;
-    uint32_t n_rounds[N_KINDS]; /* of all clients of a kind */
+    uint32_t n_rounds[N_CLIENTS][N_THREADS]; /* clients without threads have the first alone */
 } * shared;
 
 static struct test_wharfd wharfd;
+static unsigned self; /* which client a process is */
 static uint8_t plain[PLAIN_NBYTES], packed[PLAIN_NBYTES];
 static uLongf packed_nbytes = sizeof(packed);
 
@@ -51,9 +55,9 @@ static void must(int r, const char *what)
         fail(what);
 }
 
-static int goes_on(unsigned kind)
+static int goes_on(unsigned thread)
 {
-    __atomic_add_fetch(&shared->n_rounds[kind], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&shared->n_rounds[self][thread], 1, __ATOMIC_RELAXED);
     return !__atomic_load_n(&shared->stop, __ATOMIC_RELAXED);
 }
 
@@ -141,13 +145,19 @@ static void register_memory(void)
         must(wharf_unregister(wharf, memory.address), "wharf_unregister");
         munmap(memory.address, MEMORY_NBYTES);
         close(memory.fd);
-    } while (goes_on(1));
+    } while (goes_on(0));
     wharf_close(wharf);
 }
 
+struct decoder {
+    struct wharf *wharf;
+    unsigned number;
+    pthread_t thread;
+};
+
 static void *decompress(void *data)
 {
-    struct wharf *wharf = data;
+    struct decoder *decoder = data;
     uint8_t *out = malloc(PLAIN_NBYTES);
     struct wharf_outcome outcome;
     struct wharf_job job = WHARF_JOB_INIT;
@@ -159,10 +169,10 @@ static void *decompress(void *data)
     job.out_avail = PLAIN_NBYTES;
     do {
         memset(out, 0, PLAIN_NBYTES);
-        must(wharf_decompress(wharf, &job, &outcome), "wharf_decompress");
+        must(wharf_decompress(decoder->wharf, &job, &outcome), "wharf_decompress");
         if (outcome.result != WHARF_OK || memcmp(out, plain, PLAIN_NBYTES) != 0)
             fail("wrong outcome");
-    } while (goes_on(2));
+    } while (goes_on(decoder->number));
     free(out);
     return NULL;
 }
@@ -170,13 +180,15 @@ static void *decompress(void *data)
 static void decode_in_threads(void)
 {
     struct wharf *wharf = open_handle();
-    pthread_t threads[N_THREADS];
+    struct decoder decoders[N_THREADS];
 
-    for (unsigned i = 0; i < N_THREADS; i++)
-        if (pthread_create(&threads[i], NULL, decompress, wharf) != 0)
+    for (unsigned i = 0; i < N_THREADS; i++) {
+        decoders[i] = (struct decoder){.wharf = wharf, .number = i};
+        if (pthread_create(&decoders[i].thread, NULL, decompress, &decoders[i]) != 0)
             fail("pthread_create");
+    }
     for (unsigned i = 0; i < N_THREADS; i++)
-        pthread_join(threads[i], NULL);
+        pthread_join(decoders[i].thread, NULL);
     wharf_close(wharf);
 }
 
@@ -209,19 +221,21 @@ static void fork_children(void)
             if (status != 0)
                 fail("a child");
         }
-    } while (goes_on(3));
+    } while (goes_on(0));
     wharf_close(wharf);
 }
 
-static pid_t fork_client(unsigned kind)
+static void (*const kinds[N_KINDS])(void) = {come_and_go, register_memory, decode_in_threads,
+                                             fork_children};
+
+static pid_t fork_client(unsigned number)
 {
-    static void (*const kinds[N_KINDS])(void) = {come_and_go, register_memory, decode_in_threads,
-                                                 fork_children};
     pid_t pid = fork();
 
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        kinds[kind]();
+        self = number;
+        kinds[number % N_KINDS]();
         _exit(0);
     }
     return pid;
@@ -229,35 +243,34 @@ static pid_t fork_client(unsigned kind)
 
 /* ---- who kills ----------------------------------------------------------------------------- */
 
-static void kill_again_and_again(void)
+static void kill_again_and_again(struct test_random *random)
 {
-    struct test_random random = {(uint64_t)time(NULL)};
-
-    fprintf(stderr, "# seed %llu\n", (unsigned long long)random.state);
     for (unsigned i = 0; i < N_KILLS; i++) {
         /* Some time after it serves, or while clients come back to it. */
-        usleep((useconds_t)test_random_below(&random, i % 2 ? 100000 : 5000));
+        usleep((useconds_t)test_random_below(random, i % 2 ? 100000 : 5000));
         test_wharfd_kill(&wharfd);
         test_wharfd_restart(&wharfd);
     }
 }
 
-/* Each kind has got somewhere since the last kill. */
+/* Until all threads of all clients have ended the jobs that they have now. */
 static void wait_for_rounds(void)
 {
-    for (unsigned kind = 0; kind < N_KINDS; kind++) {
-        uint32_t from = __atomic_load_n(&shared->n_rounds[kind], __ATOMIC_RELAXED);
-        for (unsigned i = 0; i < 30000; i++) {
-            if (__atomic_load_n(&shared->n_rounds[kind], __ATOMIC_RELAXED) >= from + 2 * N_EACH)
-                break;
-            usleep(1000);
+    for (unsigned i = 0; i < N_CLIENTS; i++)
+        for (unsigned t = 0; t < (kinds[i % N_KINDS] == decode_in_threads ? N_THREADS : 1); t++) {
+            uint32_t from = __atomic_load_n(&shared->n_rounds[i][t], __ATOMIC_RELAXED);
+            for (unsigned ms = 0; ms < 30000; ms++) {
+                if (__atomic_load_n(&shared->n_rounds[i][t], __ATOMIC_RELAXED) != from)
+                    break;
+                usleep(1000);
+            }
         }
-    }
 }
 
 Test(wharfd_states, nothing_is_lost_in_any_state_of_a_client, .timeout = 120)
 {
-    pid_t pids[N_KINDS * N_EACH];
+    struct test_random random = {(uint64_t)time(NULL)};
+    pid_t pids[N_CLIENTS];
     int status;
 
     for (unsigned i = 0; i < PLAIN_NBYTES; i++)
@@ -266,13 +279,16 @@ Test(wharfd_states, nothing_is_lost_in_any_state_of_a_client, .timeout = 120)
     cr_assert_leq(packed_nbytes, PLAIN_NBYTES);
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     test_wharfd_start(&wharfd, "");
-    for (unsigned i = 0; i < N_KINDS * N_EACH; i++)
-        pids[i] = fork_client(i % N_KINDS);
+    for (unsigned i = 0; i < N_CLIENTS; i++)
+        pids[i] = fork_client(i);
     wait_for_rounds();
-    kill_again_and_again();
-    wait_for_rounds();
+    fprintf(stderr, "# seed %llu\n", (unsigned long long)random.state);
+    for (unsigned i = 0; i < N_SERIES; i++) {
+        kill_again_and_again(&random);
+        wait_for_rounds();
+    }
     __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < N_KINDS * N_EACH; i++) {
+    for (unsigned i = 0; i < N_CLIENTS; i++) {
         cr_assert_eq(waitpid(pids[i], &status, 0), pids[i]);
         cr_assert_eq(status, 0, "a client of kind %u failed: %x", i % N_KINDS, (unsigned)status);
     }
