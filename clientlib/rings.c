@@ -2,6 +2,7 @@
 #include "clientlib/rings.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,9 @@ int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries,
     int r = map_segment(c_fd, nbytes, PROT_READ | PROT_WRITE, "the daemon's ring segment C", &c);
     if (r < 0)
         return r;
+    /* Against holes punched into it, of which the daemon has to be sure.  One that is older does
+     * not allow it, and does not ask for it. */
+    fcntl(c_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
     r = map_segment(d_fd, nbytes, PROT_READ, "the daemon's ring segment D", &d);
     if (r < 0) {
         munmap(c, nbytes);

@@ -192,10 +192,10 @@ static size_t session_fds(const struct wharf_session *session, int fds[3])
     return n;
 }
 
-/* The client has them now; of the arena the daemon keeps one, to be able to empty it. */
+/* The client has them now.  The daemon keeps the arena's, to be able to empty it, and C's, to see
+ * whether it was sealed. */
 static void close_sent_fds(struct wharf_session *session)
 {
-    session->c.fd = wharf_close_fd(session->c.fd);
     session->d.fd = wharf_close_fd(session->d.fd);
 }
 
@@ -361,7 +361,7 @@ static bool look_at_ring(struct wharf_connection *connection, unsigned n_wakes)
 {
     struct wharf_server *server = connection->server;
 
-    if (!connection->session)
+    if (!connection->session || !wharf_session_ring_is_whole(connection->session))
         return false;
     wharf_front_enter(&server->front);
     bool was_needed = wharf_front_rung(&server->front, connection->session, n_wakes);
@@ -398,6 +398,12 @@ static void receive(struct wharf_connection *connection)
         read_packet(connection, 0);
         n_wakes++;
         look = read_packet(connection, MSG_PEEK);
+    }
+    if (n_wakes && connection->session && !wharf_session_ring_is_whole(connection->session)) {
+        wharf_connection_refuse(connection, EPERM,
+                                "the ring C was not sealed with F_SEAL_FUTURE_WRITE before the "
+                                "first wake-up");
+        return;
     }
     if (n_wakes)
         answer_wakes(connection, n_wakes, was_needed);

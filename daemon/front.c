@@ -464,8 +464,6 @@ void wharf_front_add_session(struct wharf_front *front, struct wharf_session *se
     wharf_list_append(&front->sessions, &session->session_link);
     session->tenant->stats.n_sessions++;
     wharf_front_tell_cpu_only(front, session);
-    /* Watched, until somebody finds it quiet: so it is armed by the rules for all. */
-    wharf_front_watch(front, session, wharf_now_ns());
 }
 
 void wharf_front_tell_cpu_only(struct wharf_front *front, struct wharf_session *session)

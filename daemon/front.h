@@ -106,10 +106,11 @@ void wharf_front_leave(struct wharf_front *front);
 
 /* ---- for the loop thread ------------------------------------------------------------------- */
 
+/* Its ring is not looked at before wharf_front_rung: its client has been told to ring. */
 void wharf_front_add_session(struct wharf_front *front, struct wharf_session *session);
 
-/* The session's client has sent packets, of which so many are counted now: look at its ring.
- * Returns whether there was need to. */
+/* The session's client has sent packets, of which so many are counted now: look at its ring, which
+ * is whole (wharf_session_ring_is_whole).  Returns whether there was need to. */
 bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, uint32_t n_packets);
 
 /* Takes nothing more; the news is IS_DRAINED, once. */

@@ -47,7 +47,7 @@ int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
 {
     static const char *const names[] = {"wharf-c", "wharf-d", "wharf-arena"};
     int protection = kind == WHARF_SEGMENT_C ? PROT_READ : PROT_READ | PROT_WRITE;
-    int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW;
     WHARF_CLEANUP_FD int fd = memfd_new(names[kind]);
     void *address;
 
@@ -61,6 +61,9 @@ int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
     /* After the daemon's own mapping nobody can make one for writing. */
     if (kind == WHARF_SEGMENT_D)
         seals |= F_SEAL_FUTURE_WRITE;
+    /* The client has that to do to C, after its own. */
+    if (kind != WHARF_SEGMENT_C)
+        seals |= F_SEAL_SEAL;
     if (fcntl(fd, F_ADD_SEALS, seals) < 0) {
         r = -errno;
         munmap(address, nbytes);
@@ -72,6 +75,13 @@ int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
         .fd = wharf_steal_fd(&fd),
     };
     return 0;
+}
+
+bool wharf_segment_is_whole(const struct wharf_segment *segment)
+{
+    int seals = fcntl(segment->fd, F_GET_SEALS);
+
+    return seals >= 0 && seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
 }
 
 int wharf_segment_check(int fd, unsigned *ret_seals, uint64_t *ret_nbytes)

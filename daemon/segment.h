@@ -17,7 +17,7 @@ struct wharf_segment {
 };
 
 enum wharf_segment_kind {
-    WHARF_SEGMENT_C,     /* the daemon reads, the client writes */
+    WHARF_SEGMENT_C,     /* the daemon reads, the client writes, and can add seals */
     WHARF_SEGMENT_D,     /* the daemon writes, nobody else ever can */
     WHARF_SEGMENT_ARENA, /* both write */
 };
@@ -28,6 +28,11 @@ enum wharf_segment_kind {
  */
 int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
                        struct wharf_segment *ret_segment);
+
+/* Whether nobody can punch holes into it, for good: it was sealed against further writing, by which
+ * mappings that there were before lose nothing.  Its descriptor has been kept.  Waits for nobody.
+ */
+bool wharf_segment_is_whole(const struct wharf_segment *segment);
 
 /*
  * wharf_segment_check: whether a client's descriptor is one that the daemon may keep: a memfd,

@@ -53,6 +53,8 @@ static int make_rings(struct wharf_session *session, const struct wharf_session_
                            options->n_entries);
     session->ring_flags = WHARF_RING_CPU_ONLY;
     wharf_ring_store_flags(&d->flags, session->ring_flags);
+    /* Nobody looks before the client has rung: see wharf_session_ring_is_whole. */
+    wharf_ring_daemon_await(&session->ring);
     return 0;
 }
 
@@ -140,6 +142,16 @@ void wharf_session_free(struct wharf_session *session)
     free(session->regions);
     free(session->jobs);
     free(session);
+}
+
+bool wharf_session_ring_is_whole(struct wharf_session *session)
+{
+    if (session->ring_is_whole)
+        return true;
+    session->ring_is_whole = wharf_segment_is_whole(&session->c);
+    if (session->ring_is_whole)
+        session->c.fd = wharf_close_fd(session->c.fd);
+    return session->ring_is_whole;
 }
 
 /* ---- regions ------------------------------------------------------------------------------- */

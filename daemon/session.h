@@ -57,6 +57,7 @@ struct wharf_session {
 
     struct wharf_ring_daemon ring;
     struct wharf_segment c, d;
+    bool ring_is_whole;  /* what wharf_session_ring_is_whole found; the loop thread's */
     uint32_t ring_flags; /* as in D */
     int socket;          /* for wake-up packets */
 
@@ -124,6 +125,13 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
 
 /* Frees the memory too: what the reaper does.  NULL and half-made ones are allowed. */
 void wharf_session_free(struct wharf_session *session);
+
+/*
+ * Whether the client has sealed C, so that nobody can punch holes into it any more: a page fault in
+ * memory that is being punched waits until that is done, and C is looked at under the front lock.
+ * Before that nothing may look at it.  For the loop thread, without the lock.
+ */
+bool wharf_session_ring_is_whole(struct wharf_session *session);
 
 /* The region of that number, or NULL. */
 struct wharf_region *wharf_session_region(struct wharf_session *session, uint32_t number);

@@ -290,13 +290,19 @@ static inline uint64_t wharf_ring_publish_completions(struct wharf_ring_daemon *
     return wharf_ring_wanted(wharf_ring_load_wait(&ring->c->cq_wait), from, ring->cq_tail);
 }
 
+/* wharf_ring_daemon_await: asks to be woken for the next submission, and looks at nothing. */
+static inline void wharf_ring_daemon_await(struct wharf_ring_daemon *ring)
+{
+    wharf_ring_store_wait(&ring->d->sq_wait, WHARF_WAIT_PACKET | ring->sq_tail);
+}
+
 /*
  * wharf_ring_daemon_arm: asks to be woken for the next submission, then looks again.  Returns 0 if
  * the daemon may sleep on this session, 1 if there is a submission after all, or -EPROTO.
  */
 static inline int wharf_ring_daemon_arm(struct wharf_ring_daemon *ring)
 {
-    wharf_ring_store_wait(&ring->d->sq_wait, WHARF_WAIT_PACKET | ring->sq_tail);
+    wharf_ring_daemon_await(ring);
     wharf_ring_fence_sleeper();
     int r = wharf_ring_look_submissions(ring);
     return r < 0 ? r : ring->sq_head != ring->sq_tail;

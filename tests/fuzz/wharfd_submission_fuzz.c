@@ -134,6 +134,7 @@ static void client_init(struct client *client, uint64_t id, const char *tenant_n
     fill_arena(client->arena);
     wharf_front_enter(&front);
     wharf_front_add_session(&front, client->session);
+    wharf_front_watch(&front, client->session, wharf_now_ns());
     wharf_front_leave(&front);
 }
 

@@ -259,6 +259,9 @@ static int map_queue(struct test_client *client)
         client->arena = map_fd(client->arena_fd, client->arena_nbytes, PROT_READ | PROT_WRITE);
     if (!client->c || !client->d || (client->arena_fd >= 0 && !client->arena))
         return -ENOMEM;
+    if (!client->leaves_c_unsealed &&
+        fcntl(client->c_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
+        return -errno;
     wharf_ring_client_init(&client->ring, client->c, client->d, client->n_entries);
     return 0;
 }

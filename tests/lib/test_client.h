@@ -27,6 +27,7 @@ struct test_client {
     struct wharf_ring_client ring;
     uint32_t n_entries;
     int c_fd, d_fd, arena_fd;
+    bool leaves_c_unsealed; /* set before the queue is opened: against the rules */
     struct wharf_ring_c *c;
     const struct wharf_ring_d *d;
     uint8_t *arena;

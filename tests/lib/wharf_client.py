@@ -61,7 +61,7 @@ FLAG_DRAINING, FLAG_FORFEITED = 1, 4
 COMPLETION_RESULTS = 1
 
 SEALS = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
-SEAL_WRITE = 0x8
+SEAL_WRITE, SEAL_FUTURE_WRITE = 0x8, 0x10
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 SYS_FUTEX, FUTEX_WAIT = 202, 0
 MADV_DONTFORK = 10
@@ -286,6 +286,7 @@ class Rings:
         for fd in (c_fd, d_fd):
             check_memfd(fd, ring_nbytes(n_entries))
         self.c = Mapping(c_fd, ring_nbytes(n_entries), True)
+        fcntl.fcntl(c_fd, F_ADD_SEALS, SEAL_FUTURE_WRITE)
         self.d = Mapping(d_fd, ring_nbytes(n_entries), False)
         self.sq_tail, self.cq_head = self.c.word32(0), self.c.word32(128)
         self.cq_wait = self.c.word64(256)

@@ -127,12 +127,65 @@ Test(wharfd_control, segments_are_sealed_as_promised)
     cr_assert_lt(pwrite(client->d_fd, "x", 1, 0), 0);
     cr_assert_lt(fallocate(client->d_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
     cr_assert_lt(ftruncate(client->c_fd, 0), 0);
+    /* Nor can anybody punch C, by no way that there is. */
+    cr_assert_lt(fallocate(client->c_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+    cr_assert_eq(errno, EPERM);
+    cr_assert_neq(madvise(client->c, ring_nbytes, MADV_REMOVE), 0);
     cr_assert_eq(client->d->magic, WHARF_RING_MAGIC);
     cr_assert_eq(client->d->layout, WHARF_RING_LAYOUT);
     cr_assert_eq(client->d->n_entries, 64);
     cr_assert_eq(client->d->arena_nbytes, 12288);
     cr_assert_eq(client->d->generation, client->generation);
     cr_assert_eq(client->d->flags, WHARF_RING_CPU_ONLY);
+    test_client_free(client);
+    test_wharfd_finish(&wharfd);
+}
+
+/* The daemon waited under its lock for whoever punched holes into a ring. */
+Test(wharfd_control, looks_at_no_ring_that_can_be_punched)
+{
+    test_wharfd_start_by(&wharfd, "auto", "");
+    struct test_client *client = test_client_greeted(wharfd.socket);
+    struct test_client *other = test_client_start(wharfd.socket, 4, MiB);
+
+    client->leaves_c_unsealed = true;
+    cr_assert_eq(test_client_open_with(client, 4, MiB, 0, 0), 0);
+    /* Found to be unsealed with other requests it is not looked at, and may still be sealed. */
+    cr_assert_eq(test_client_ping(client), 0);
+    /* An index that would end the session: nobody has looked at it, then and now. */
+    wharf_ring_store_sq_tail(&client->c->sq_tail, 100);
+    cr_assert_eq(test_client_ping(client), 0);
+    cr_assert_eq(test_client_ping(other), 0);
+    wharf_ring_store_sq_tail(&client->c->sq_tail, 0);
+    cr_assert_eq(test_client_submit(client, &(struct wharf_submission){.opcode = WHARF_OP_NOOP}),
+                 0);
+    const Wharf__Reply *reply;
+    int r = test_client_receive(client, &reply);
+    cr_assert(r == -EPERM && strstr(client->error, "F_SEAL_FUTURE_WRITE"), "%d: %s", r,
+              client->error);
+    cr_assert_eq(test_client_wait_for_end(client), 0);
+    cr_assert_eq(wharf_ring_load_cq_tail(&client->d->cq_tail), 0);
+    cr_assert(wharf_ring_load_flags(&client->d->flags) & WHARF_RING_FORFEITED);
+    test_client_free(client);
+    test_client_free(other);
+    test_wharfd_finish(&wharfd);
+}
+
+/* It is in time with the first wake-up. */
+Test(wharfd_control, ring_may_be_sealed_after_other_requests)
+{
+    test_wharfd_start_by(&wharfd, "auto", "");
+    struct test_client *client = test_client_greeted(wharfd.socket);
+    struct wharf_completion completion;
+
+    client->leaves_c_unsealed = true;
+    cr_assert_eq(test_client_open_with(client, 4, MiB, 0, 0), 0);
+    cr_assert_eq(test_client_ping(client), 0);
+    cr_assert_eq(fcntl(client->c_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0);
+    cr_assert_eq(test_client_submit(client, &(struct wharf_submission){.opcode = WHARF_OP_NOOP}),
+                 0);
+    cr_assert_eq(test_client_reap(client, &completion), 0);
+    cr_assert_eq(completion.result, WHARF_OK);
     test_client_free(client);
     test_wharfd_finish(&wharfd);
 }
