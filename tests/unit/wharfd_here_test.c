@@ -4,6 +4,7 @@
  */
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -50,7 +51,7 @@ Test(wharfd_here, lone_chunk_is_decoded_where_the_doorbell_is_heard)
     unsigned n_here = 0;
 
     set_up(&client);
-    const uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN);
+    uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN);
     size_t nbytes = test_front_put_chunk(&client, 0, plain, PLAIN);
     for (unsigned i = 0; i < N; i++) {
         struct wharf_submission s = test_front_decode_of(i, 0, nbytes, MiB / 2, PLAIN);
@@ -75,6 +76,7 @@ Test(wharfd_here, lone_chunk_is_decoded_where_the_doorbell_is_heard)
     test_front_client_deinit(&client);
     wharf_cpu_buffer_deinit(&here.buffer);
     test_front_stop();
+    free(plain);
 }
 
 /* A source that takes a hundred times what it was estimated to.  A worker that comes by first takes
@@ -136,7 +138,7 @@ Test(wharfd_here, tenant_whose_memory_keeps_the_thread_waiting_is_left_to_worker
 
     set_up(&client);
     test_front_client_init(&other, 2, "uid:2", 8, MiB);
-    const uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN);
+    uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN);
     size_t nbytes = test_front_put_chunk(&client, 0, plain, PLAIN);
     test_front_put_chunk(&other, 0, plain, PLAIN);
     struct wharf_submission s = test_front_decode_of(1, 0, nbytes, MiB / 2, PLAIN);
@@ -162,4 +164,5 @@ Test(wharfd_here, tenant_whose_memory_keeps_the_thread_waiting_is_left_to_worker
     test_front_client_deinit(&other);
     wharf_cpu_buffer_deinit(&here.buffer);
     test_front_stop();
+    free(plain);
 }

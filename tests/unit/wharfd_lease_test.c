@@ -5,6 +5,7 @@
  */
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@
 /* Packed chunk at 0, outputs of 4 KiB each from here on. */
 enum { N_ENTRIES = 64, OUTPUTS = 65536, PLAIN = 4096 };
 
-static const uint8_t *plain;
+static uint8_t *plain;
 static size_t packed_nbytes;
 
 /* With one worker every session that has plain jobs alone is had by it alone. */
@@ -31,6 +32,13 @@ static void set_up(struct test_front_client *client)
     test_front_client_init(client, 1, "uid:1", N_ENTRIES, 64 * MiB);
     plain = test_data_new(test_data_find("text"), 1, PLAIN);
     packed_nbytes = test_front_put_chunk(client, 0, plain, PLAIN);
+}
+
+static void tear_down(void)
+{
+    test_front_stop();
+    free(plain);
+    plain = NULL;
 }
 
 /* Two jobs that are in flight at the same time must not have the same place. */
@@ -113,7 +121,7 @@ Test(wharfd_lease, each_job_is_done_once_and_counted)
     cr_assert_eq(TEST_FRONT_LOCKED(client.session->n_plain), 0);
     cr_assert_eq(TEST_FRONT_LOCKED(wharf_place_n_queued(&test_front)), 0);
     test_front_client_deinit(&client);
-    test_front_stop();
+    tear_down();
 }
 
 /* Some sessions are leased, others are everybody's, and become the one or the other. */
@@ -158,7 +166,7 @@ Test(wharfd_lease, sessions_change_hands_in_the_middle_of_their_jobs)
         cr_assert_eq(TEST_FRONT_LOCKED(clients[i].session->regions[0].n_users), 0);
         test_front_client_deinit(&clients[i]);
     }
-    test_front_stop();
+    tear_down();
 }
 
 /* One of each kind between plain ones. */
@@ -216,7 +224,7 @@ Test(wharfd_lease, what_is_not_for_a_lease_is_done_all_the_same)
         cr_assert_eq(seen, UINT32_MAX, "burst %u: %llx", burst, (unsigned long long)seen);
     }
     test_front_client_deinit(&client);
-    test_front_stop();
+    tear_down();
 }
 
 /* The loop thread has the session to itself when it asks for it, whatever the client does. */
@@ -247,7 +255,7 @@ Test(wharfd_lease, recalled_sessions_are_nobodys)
         check_good(&client, &completion);
     }
     test_front_client_deinit(&client);
-    test_front_stop();
+    tear_down();
 }
 
 Test(wharfd_lease, killed_sessions_leave_nothing_behind)
@@ -266,7 +274,7 @@ Test(wharfd_lease, killed_sessions_leave_nothing_behind)
             cr_assert_eq(TEST_FRONT_LOCKED(wharf_place_n_queued(&test_front)), 0);
         }
         test_front_client_deinit(&first);
-        test_front_stop();
+        tear_down();
     }
 }
 
@@ -288,7 +296,7 @@ Test(wharfd_lease, broken_indices_end_a_leased_session)
         test_front_wait_until_told(&client, WHARF_SESSION_IS_BROKEN);
         test_front_client_deinit(&client);
     }
-    test_front_stop();
+    tear_down();
 }
 
 /* ---- long jobs ----------------------------------------------------------------------------- */
@@ -344,5 +352,5 @@ Test(wharfd_lease, long_jobs_of_a_leased_session_are_not_begun_in_the_lease)
             cr_assert_eq(test_front_reap(&client).result, WHARF_OK);
     }
     test_front_client_deinit(&client);
-    test_front_stop();
+    tear_down();
 }
