@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "daemon/backend.h"
 #include "daemon/cleanup.h"
@@ -54,6 +56,9 @@ struct cpu_backend {
 /* Looks at the rings, some microseconds long, before the processor is offered to others: that takes
  * a system call. */
 #define N_QUICK_LOOKS 32
+
+/* The least slice of a processor that can be asked for. */
+#define SLICE_NS 100000u
 
 /* When somebody took it, that lasts longer than this. */
 #define YIELD_NS 20000u
@@ -417,6 +422,36 @@ static bool serve(struct worker *worker, bool has_looked)
     return true;
 }
 
+/* Linux's struct sched_attr: its header and the C library's <sched.h> cannot be included together.
+ */
+struct scheduling {
+    uint32_t size;
+    uint32_t policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime_ns; /* of ordinary threads: the slice */
+    uint64_t deadline_ns;
+    uint64_t period_ns;
+};
+
+/*
+ * Slices as short as Linux gives them, from 6.12 on: while every processor has a worker, whoever
+ * wakes for a moment, an interactive client above all, waits for the rest of a slice, of 3 ms by
+ * default. Where it cannot be had, older kernels and some filters of system calls, that wait is all
+ * that is lost.
+ */
+static void ask_for_short_slices(void)
+{
+    struct scheduling attr = {.size = sizeof(attr)};
+
+    if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 ||
+        (attr.policy != SCHED_OTHER && attr.policy != SCHED_BATCH))
+        return;
+    attr.runtime_ns = SLICE_NS;
+    (void)syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
 static void *work(void *data)
 {
     struct worker *worker = data;
@@ -431,6 +466,7 @@ static void *work(void *data)
     if (backend->nice && setpriority(PRIO_PROCESS, 0, backend->nice) < 0)
         wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
                   "cannot set the workers' nice value");
+    ask_for_short_slices();
     wharf_front_enter(front);
     front->n_awake++;
     for (;;) {
