@@ -33,21 +33,17 @@
 /* ---- beginning ----------------------------------------------------------------------------- */
 
 /*
- * A session is one worker's then, so its tenant needs as many sessions that are active as it has a
- * right to workers, else its jobs are for everybody; and twice as many if there is another tenant:
- * while some of its sessions are with workers, and others wait for their clients, it must still be
- * able to have what it has a right to.
+ * A session is one worker's then, so its tenant has to be the only one with work: while some of its
+ * sessions are with workers and others wait for their clients, another would get more than its
+ * share. And it needs as many sessions that are active as there are workers, else its jobs are for
+ * everybody.
  */
 static bool has_enough_sessions(const struct wharf_front *front, const struct wharf_tenant *tenant)
 {
-    uint64_t all = front->active_weight, own = tenant->active_weight;
-
-    if (own == all)
-        return tenant->n_active >= front->n_workers;
-    return tenant->n_active * all >= 2 * front->n_workers * own;
+    return tenant->active_weight == front->active_weight && tenant->n_active >= front->n_workers;
 }
 
-/* With half of them, if there is no other tenant, while nobody is idle but for this worker. */
+/* Half of them will do while nobody is idle but for this worker. */
 static bool has_almost_enough(const struct wharf_front *front, const struct wharf_tenant *tenant)
 {
     return tenant->active_weight == front->active_weight &&
