@@ -193,13 +193,18 @@ static void refill_interactive(struct wharf_front *front, struct wharf_tenant *t
         tenant->interactive_ns = INTERACTIVE_BURST_NS;
 }
 
+static uint8_t class_of(const struct wharf_session *session,
+                        const struct wharf_submission *submission)
+{
+    return submission->job_class == WHARF_CLASS_DEFAULT ? session->default_class
+                                                        : submission->job_class;
+}
+
 static enum wharf_lane choose_lane(struct wharf_front *front, struct wharf_job *job)
 {
     struct wharf_tenant *tenant = job->session->tenant;
-    uint8_t class = job->submission.job_class;
+    uint8_t class = class_of(job->session, &job->submission);
 
-    if (class == WHARF_CLASS_DEFAULT)
-        class = job->session->default_class;
     if (class == WHARF_CLASS_BACKGROUND)
         return WHARF_LANE_BACKGROUND;
     if (class != WHARF_CLASS_INTERACTIVE)
@@ -256,11 +261,8 @@ static void use_regions(struct wharf_job *job, struct wharf_region *source,
 
 static bool is_plain(const struct wharf_session *session, const struct wharf_submission *submission)
 {
-    uint8_t class = submission->job_class == WHARF_CLASS_DEFAULT ? session->default_class
-                                                                 : submission->job_class;
-
-    return submission->opcode == WHARF_OP_DECODE && class == WHARF_CLASS_NORMAL &&
-           submission->timeout_us == 0;
+    return submission->opcode == WHARF_OP_DECODE &&
+           class_of(session, submission) == WHARF_CLASS_NORMAL && submission->timeout_us == 0;
 }
 
 static void set_plain(struct wharf_job *job)

@@ -32,6 +32,12 @@
 
 /* ---- beginning ----------------------------------------------------------------------------- */
 
+/* Of all tenants with work. */
+static bool is_alone(const struct wharf_front *front, const struct wharf_tenant *tenant)
+{
+    return tenant->active_weight == front->active_weight;
+}
+
 /*
  * A session is one worker's then, so its tenant has to be the only one with work: while some of its
  * sessions are with workers and others wait for their clients, another would get more than its
@@ -40,15 +46,14 @@
  */
 static bool has_enough_sessions(const struct wharf_front *front, const struct wharf_tenant *tenant)
 {
-    return tenant->active_weight == front->active_weight && tenant->n_active >= front->n_workers;
+    return is_alone(front, tenant) && tenant->n_active >= front->n_workers;
 }
 
 /* Half of them will do while nobody is idle but for this worker. */
 static bool has_almost_enough(const struct wharf_front *front, const struct wharf_tenant *tenant)
 {
-    return tenant->active_weight == front->active_weight &&
-           2 * tenant->n_active >= front->n_workers && front->n_sleeping == 0 &&
-           front->n_awake == 1;
+    return is_alone(front, tenant) && 2 * tenant->n_active >= front->n_workers &&
+           front->n_sleeping == 0 && front->n_awake == 1;
 }
 
 static bool is_leasable(const struct wharf_front *front, const struct wharf_session *session)

@@ -63,15 +63,18 @@ struct wharf_encoder_options {
 #define WHARF_LEVEL_DEFAULT (-1)
 
 /*
- * An encoder is made once and used for many chunks, by one thread at a time.  Where a codec's
- * folder has both NAME_encode.c and NAME_encode_plain.c, the first is that of programs that encode,
- * such as the command, and wants a library; the second that of libwharf and wharfd, which are not
- * to load one.  Their rows differ, so a name or level that only the other has is -EINVAL. new 0,
- * -EINVAL (no such encoder, level or parameter), -ENOMEM.  `options` may be NULL. bound   the most
- * bytes that encode can need for in_nbytes of input. encode  writes one stream; 0 and
- * *ret_out_nbytes, or -ENOSPC when out_avail is too little (never with out_avail >=
- * bound(in_nbytes)), or -EILSEQ when no stream of this codec gives that input: it is no whole
- * number of units, or a unit is not one of the parameter's.  The output is undefined on failure.
+ * Where a codec's folder has both NAME_encode.c and NAME_encode_plain.c, the first is that of
+ * programs that encode, such as the command, and wants a library; the second that of libwharf and
+ * wharfd, which are not to load one.  Their rows differ, so a name or level that only the other has
+ * is -EINVAL.
+ *
+ * An encoder is made once and used for many chunks, by one thread at a time.
+ *   new     0, -EINVAL (no such encoder, level or parameter), -ENOMEM.  `options` may be NULL.
+ *   bound   the most bytes that encode can need for in_nbytes of input.
+ *   encode  writes one stream; 0 and *ret_out_nbytes, or -ENOSPC when out_avail is too little
+ *           (never with out_avail >= bound(in_nbytes)), or -EILSEQ when no stream of this codec
+ *           gives that input: it is no whole number of units, or a unit is not one of the
+ *           parameter's.  The output is undefined on failure.
  *   free    takes NULL.
  */
 struct wharf_encoder;
