@@ -124,6 +124,55 @@ Test(wharfd_lease, each_job_is_done_once_and_counted)
     tear_down();
 }
 
+/* Under the front lock, so that no worker gets at it. */
+static void queue_job(struct test_front_client *client)
+{
+    uint64_t n_queued = wharf_place_n_queued(&test_front);
+    struct wharf_submission s = job_of(0);
+
+    wharf_ring_submit(&client->ring, &s);
+    wharf_ring_publish_submissions(&client->ring);
+    wharf_front_rung(&test_front, client->session, 1);
+    while (wharf_place_n_queued(&test_front) == n_queued)
+        wharf_front_look(&test_front);
+}
+
+static bool begin_lease(struct wharf_lease *lease)
+{
+    return wharf_lease_begin(&test_front, lease,
+                             wharf_place_first_for_cpu(&test_front, UINT64_MAX));
+}
+
+/* With leases, the tenant of one session on one worker had less than its share beside another. */
+Test(wharfd_lease, no_session_is_leased_while_another_tenant_has_work)
+{
+    struct test_front_client clients[2];
+    struct wharf_lease lease = {0};
+
+    set_up(&clients[0]);
+    test_front_client_init(&clients[1], 2, "uid:2", N_ENTRIES, 64 * MiB);
+    test_front_put_chunk(&clients[1], 0, plain, PLAIN);
+    wharf_front_enter(&test_front);
+    queue_job(&clients[0]);
+    bool alone = begin_lease(&lease);
+    if (alone)
+        wharf_lease_end(&test_front, &lease, NULL);
+    queue_job(&clients[1]);
+    bool beside = begin_lease(&lease);
+    if (beside)
+        wharf_lease_end(&test_front, &lease, NULL);
+    wharf_lease_forget(&lease);
+    wharf_front_leave(&test_front);
+    cr_assert(alone);
+    cr_assert_not(beside);
+    for (unsigned i = 0; i < 2; i++) {
+        struct wharf_completion completion = test_front_reap(&clients[i]);
+        check_good(&clients[i], &completion);
+        test_front_client_deinit(&clients[i]);
+    }
+    tear_down();
+}
+
 /* Some sessions are leased, others are everybody's, and become the one or the other. */
 Test(wharfd_lease, sessions_change_hands_in_the_middle_of_their_jobs)
 {
