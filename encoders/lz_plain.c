@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/lz_plain.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint32_t load_four(const uint8_t *p)
@@ -65,4 +67,23 @@ void wharf_lz_put_bytes(struct wharf_lz_sink *sink, const uint8_t *bytes, size_t
     if (nbytes > 0 && room > 0)
         memcpy(sink->out + sink->nbytes, bytes, nbytes < room ? nbytes : room);
     sink->nbytes += nbytes;
+}
+
+int wharf_lz_plain_new(const struct wharf_codec_ops *ops,
+                       const struct wharf_encoder_options *options,
+                       struct wharf_encoder **ret_encoder)
+{
+    const struct wharf_encoder_row *row;
+    int level;
+    int rc = wharf_encoder_choose(ops, options, &row, &level);
+
+    if (rc < 0)
+        return rc;
+    *ret_encoder = calloc(1, sizeof(**ret_encoder));
+    return *ret_encoder ? 0 : -ENOMEM;
+}
+
+void wharf_lz_plain_free(struct wharf_encoder *encoder)
+{
+    free(encoder);
 }

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "encoders/codec.h"
+
 enum {
     WHARF_LZ_PLAIN_SLOTS = 4096,
     WHARF_LZ_PLAIN_MATCH_MIN = 4,
@@ -35,6 +37,17 @@ struct wharf_lz_match {
 
 /* The next match: false if there is none, and the rest is literals. */
 bool wharf_lz_find_match(struct wharf_lz_finder *finder, struct wharf_lz_match *ret_match);
+
+/* What both encoders are. */
+struct wharf_encoder {
+    struct wharf_lz_finder finder;
+};
+
+/* Their new, for a codec, and their free. */
+int wharf_lz_plain_new(const struct wharf_codec_ops *ops,
+                       const struct wharf_encoder_options *options,
+                       struct wharf_encoder **ret_encoder);
+void wharf_lz_plain_free(struct wharf_encoder *encoder);
 
 /* Output that may not fit: nbytes goes on, beyond avail too, and nothing is written there. */
 struct wharf_lz_sink {

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Without liblz4: lz_plain.h says why.  lz4_encode.c is what programs with liblz4 have instead. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "encoders/lz4/lz4.h"
 #include "encoders/lz4/lz4_format.h"
 #include "encoders/lz_plain.h"
-
-struct wharf_encoder {
-    struct wharf_lz_finder finder;
-};
 
 const struct wharf_encoder_row wharf_lz4_encoder_rows[] = {
     {.name = "plain"},
@@ -19,14 +14,7 @@ const struct wharf_encoder_row wharf_lz4_encoder_rows[] = {
 
 static int lz4_new(const struct wharf_encoder_options *options, struct wharf_encoder **ret_encoder)
 {
-    const struct wharf_encoder_row *row;
-    int level;
-    int rc = wharf_encoder_choose(&wharf_lz4_codec, options, &row, &level);
-
-    if (rc < 0)
-        return rc;
-    *ret_encoder = calloc(1, sizeof(**ret_encoder));
-    return *ret_encoder ? 0 : -ENOMEM;
+    return wharf_lz_plain_new(&wharf_lz4_codec, options, ret_encoder);
 }
 
 /* A literal length byte for 255 of them, a token, and a first length byte. */
@@ -86,14 +74,9 @@ static int lz4_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t i
     return 0;
 }
 
-static void lz4_free(struct wharf_encoder *encoder)
-{
-    free(encoder);
-}
-
 const struct wharf_encoder_ops wharf_lz4_encoder = {
     .new = lz4_new,
     .bound = lz4_bound,
     .encode = lz4_encode,
-    .free = lz4_free,
+    .free = wharf_lz_plain_free,
 };

@@ -2,16 +2,11 @@
 /* Without libsnappy: lz_plain.h says why.  snappy_encode.c is what programs with libsnappy have
  * instead. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "encoders/lz_plain.h"
 #include "encoders/snappy/snappy.h"
 #include "encoders/snappy/snappy_format.h"
-
-struct wharf_encoder {
-    struct wharf_lz_finder finder;
-};
 
 enum { MATCH_NBYTES_MAX = 64 };
 
@@ -23,14 +18,7 @@ const struct wharf_encoder_row wharf_snappy_encoder_rows[] = {
 static int new_encoder(const struct wharf_encoder_options *options,
                        struct wharf_encoder **ret_encoder)
 {
-    const struct wharf_encoder_row *row;
-    int level;
-    int rc = wharf_encoder_choose(&wharf_snappy_codec, options, &row, &level);
-
-    if (rc < 0)
-        return rc;
-    *ret_encoder = calloc(1, sizeof(**ret_encoder));
-    return *ret_encoder ? 0 : -ENOMEM;
+    return wharf_lz_plain_new(&wharf_snappy_codec, options, ret_encoder);
 }
 
 /* The length, and literals with a tag and four bytes.  A match of four bytes takes three, and with
@@ -105,14 +93,9 @@ static int encode(struct wharf_encoder *encoder, const uint8_t *in, size_t in_nb
     return 0;
 }
 
-static void free_encoder(struct wharf_encoder *encoder)
-{
-    free(encoder);
-}
-
 const struct wharf_encoder_ops wharf_snappy_encoder = {
     .new = new_encoder,
     .bound = bound,
     .encode = encode,
-    .free = free_encoder,
+    .free = wharf_lz_plain_free,
 };
