@@ -6,49 +6,12 @@
 #ifndef WHARF_KERNELS_DEFLATE_COPY_CUH
 #define WHARF_KERNELS_DEFLATE_COPY_CUH
 
-#include "kernels/warp.cuh"
+#include "kernels/match_copy.cuh"
 
 namespace wharf
 {
 namespace flate
 {
-
-/* How a destination of 8 bytes or more is cut: `head` bytes up to a multiple of 8, n_words words
- * of 8, the rest. */
-struct cut {
-    uint32_t head;
-    uint32_t n_words;
-    /* This lane's byte of head (lanes 0 to 7) or rest (8 to 15), if it has one. */
-    bool has_byte;
-    uint32_t byte;
-
-    WHARF_DEVICE_MEMBER void init(const uint8_t *to, uint32_t length)
-    {
-        uint32_t lane = lane_id();
-        head = (uint32_t)(0 - reinterpret_cast<uintptr_t>(to)) & 7;
-        n_words = (length - head) / 8;
-        byte = lane < 8 ? lane : head + 8 * n_words + lane - 8;
-        has_byte = (lane < 16) & (byte < (lane < 8 ? head : length));
-    }
-};
-
-/* One lane.  8 bytes from any address; those of aligned words from `first` on may be read. */
-WHARF_DEVICE uint64_t load_8(const uint8_t *from, const uint8_t *first)
-{
-    unsigned skew = reinterpret_cast<uintptr_t>(from) & 7;
-    const uint64_t *w = reinterpret_cast<const uint64_t *>(from - skew);
-    if (skew == 0)
-        return load(w);
-    if (from - skew >= first)
-        return load(w) >> 8 * skew | load(w + 1) << (64 - 8 * skew);
-    uint64_t v = 0;
-    for (unsigned k = 0; k < 8; k++)
-        v |= (uint64_t)load(from + k) << 8 * k;
-    return v;
-}
-
-/* Matches before it are not for copy_long(), which looks at the eight bytes before them. */
-constexpr uint32_t MIN_COPY_POSITION = 8;
 
 /*
  * The eight bytes before the output's position, the same in all lanes: a run's pattern.  They are
@@ -95,15 +58,6 @@ struct last_bytes {
         uint32_t hi = reduce_or(mine && nth >= 4 ? part : 0);
         bytes = (n < 8 ? bytes >> 8 * n : 0) | (uint64_t)hi << 32 | lo;
     }
-
-    /* The last `distance` of them, 1, 2, 4 or 8, over and over. */
-    WHARF_DEVICE_MEMBER uint64_t pattern(uint32_t distance) const
-    {
-        uint32_t lo = (uint32_t)bytes, hi = (uint32_t)(bytes >> 32);
-        if (distance < 4)
-            hi = distance == 1 ? (hi >> 24) * 0x01010101u : (hi >> 16) * 0x00010001u;
-        return (uint64_t)hi << 32 | (distance == 8 ? lo : hi);
-    }
 };
 
 /* collective.  The source ends at or before `to`, so aligned words of it end before to + 8. */
@@ -125,21 +79,6 @@ WHARF_DEVICE void copy_apart(const uint8_t *first, uint8_t *to, uint32_t distanc
         store(to + c.byte, b);
 }
 
-/* Byte n of v after v after v ... */
-WHARF_DEVICE uint8_t byte_of(uint64_t v, uint32_t n)
-{
-    return (uint8_t)byte_perm((uint32_t)v, (uint32_t)(v >> 32), n & 7);
-}
-
-/* Bytes n to n + 7 of v after v; n & 7 counts. */
-WHARF_DEVICE uint64_t rotate_right(uint64_t v, uint32_t n)
-{
-    uint32_t choice = (0x3210 + 0x1111 * (n & 7)) & 0x7777;
-    uint32_t lo = byte_perm((uint32_t)v, (uint32_t)(v >> 32), choice);
-    uint32_t hi = byte_perm((uint32_t)v, (uint32_t)(v >> 32), choice ^ 0x4444);
-    return (uint64_t)hi << 32 | lo;
-}
-
 /* collective.  A distance of 1, 2, 4 or 8: all words are the same. */
 WHARF_DEVICE void fill_words(const uint8_t *out, uint8_t *to, uint32_t distance, uint32_t length,
                              last_bytes &tail)
@@ -148,26 +87,13 @@ WHARF_DEVICE void fill_words(const uint8_t *out, uint8_t *to, uint32_t distance,
     cut c;
     c.init(to, length);
     tail.fetch(out);
-    uint64_t v = tail.pattern(distance);
+    uint64_t v = repeated(tail.bytes, distance);
     uint64_t word = rotate_right(v, c.head); /* whose first byte is byte `head` of the pattern */
     if (lane < c.n_words)
         store(reinterpret_cast<uint64_t *>(to + c.head) + lane, word);
     if (c.has_byte)
         store(to + c.byte, byte_of(v, c.byte));
     tail.bytes = rotate_right(v, length);
-}
-
-/* collective.  Any distance less than the length. */
-WHARF_DEVICE void repeat_bytes(uint8_t *to, uint32_t distance, uint32_t length)
-{
-    const uint8_t *from = to - distance;
-    uint32_t i = lane_id() % distance;
-    uint32_t step = 32 % distance;
-    for (uint32_t o = lane_id(); o < length; o += 32) {
-        store(to + o, load(from + i));
-        i += step;
-        i -= i >= distance ? distance : 0;
-    }
 }
 
 /*
