@@ -437,9 +437,9 @@ struct scheduling {
 
 /*
  * Slices as short as Linux gives them, from 6.12 on: while every processor has a worker, whoever
- * wakes for a moment, an interactive client above all, waits for the
- * rest of a slice, which is of milliseconds by default. Where it cannot be had, older kernels and
- * some filters of system calls, that wait is all that is lost.
+ * wakes for a moment, an interactive client above all, waits for the rest of a slice, which is of
+ * milliseconds by default.  Where it cannot be had, with older kernels and some filters of system
+ * calls, that wait is all that is lost.
  */
 static void ask_for_short_slices(void)
 {
