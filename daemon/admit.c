@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/clock.h"
-#include "daemon/front.h"
+#include "daemon/front_parts.h"
 #include "encoders/codec.h"
 #include "proto/wharf_job.h"
 

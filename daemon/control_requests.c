@@ -182,13 +182,6 @@ static int check_queue(const struct wharf_connection *connection,
     return 0;
 }
 
-/* Whether jobs of such a session can go to the GPU at all. */
-static bool may_use_gpu(const struct wharf_front *front, const Wharf__OpenQueueRequest *open)
-{
-    return front->gpu_view.is_up &&
-           (open->engine == WHARF_ENGINE_AUTO || open->engine == front->gpu_view.engine);
-}
-
 /* What the GPU's backend knows of it: a spare one, or one that it has to make ready. */
 static void add_arena(struct wharf_front *front, struct wharf_session *session)
 {
@@ -225,7 +218,7 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
         return fd;
     wharf_front_enter(&server->front);
     r = wharf_tenant_charge(connection->tenant, &use, NULL);
-    if (r == 0 && may_use_gpu(&server->front, open) &&
+    if (r == 0 && wharf_place_has_gpu(&server->front, options.engine) &&
         wharf_gpu_spares_take(&server->front, wharf_session_arena_nbytes(&options), &spare,
                               &memory))
         options.spare = &spare;

@@ -50,28 +50,30 @@ static long n_waits(void)
     return usage.ru_nvcsw;
 }
 
-/* Whether it is all that there is to do, and short. */
-static bool is_lone(struct wharf_front *front, uint64_t now_ns)
+/* The job that is all that there is to do, if it is short; else NULL. */
+static struct wharf_job *lone_job(struct wharf_front *front, uint64_t now_ns)
 {
     if (front->n_workers == 0 || front->n_sleeping < front->n_workers ||
         wharf_place_n_for_cpu(front) != 1)
-        return false;
-    const struct wharf_job *job = wharf_place_first_for_cpu(front, LONGEST_NS);
-    return job && job->submission.opcode == WHARF_OP_DECODE &&
-           job->session->engine != WHARF_ENGINE_REFERENCE &&
-           now_ns >= job->session->tenant->not_here_until_ns;
+        return NULL;
+    struct wharf_job *job = wharf_front_first(front, LONGEST_NS);
+    bool is_for_here = job && job->submission.opcode == WHARF_OP_DECODE &&
+                       job->session->engine != WHARF_ENGINE_REFERENCE &&
+                       now_ns >= job->session->tenant->not_here_until_ns;
+    return is_for_here ? job : NULL;
 }
 
 void wharf_cpu_here_run(struct wharf_front *front, struct wharf_cpu_here *here)
 {
     uint64_t now_ns = wharf_now_ns();
+    struct wharf_job *job = now_ns < here->rest_until_ns ? NULL : lone_job(front, now_ns);
     struct wharf_piece piece;
 
-    if (now_ns < here->rest_until_ns || !is_lone(front, now_ns) ||
-        !wharf_front_next(front, LONGEST_NS, &piece))
+    if (!job)
         return;
     struct running running = {.poll.ask = ask, .until_ns = now_ns + LIMIT_NS};
-    struct wharf_tenant *tenant = piece.job->session->tenant;
+    struct wharf_tenant *tenant = job->session->tenant;
+    wharf_front_take(front, job, &piece);
     wharf_front_leave(front);
     long n_waits_before = n_waits();
     wharf_cpu_run(front, &here->buffer, &piece, &running.poll);
@@ -87,7 +89,7 @@ void wharf_cpu_here_run(struct wharf_front *front, struct wharf_cpu_here *here)
         piece.charged_ns = 0;
         wharf_front_put_back(front, &piece);
     } else {
-        piece.job->begun_ns = piece.begun_ns;
+        job->begun_ns = piece.begun_ns;
         wharf_front_done(front, &piece);
     }
 }

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* front_complete.c: the end of jobs: done, cancelled or too late. */
-#include "daemon/front.h"
+#include "daemon/front_parts.h"
 #include "daemon/lease.h"
 #include "proto/wharf_job.h"
-
-void wharf_front_tell_loop(struct wharf_front *front, struct wharf_session *session)
-{
-    if (!wharf_list_is_linked(&session->event_link))
-        wharf_list_append(&front->events, &session->event_link);
-    front->wake_loop = true;
-}
 
 void wharf_front_complete(struct wharf_front *front, struct wharf_session *session,
                           const struct wharf_completion *completion)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* front_jobs.c: pieces of jobs, to engines and back. */
 #include "daemon/clock.h"
-#include "daemon/front.h"
+#include "daemon/front_parts.h"
 #include "proto/wharf_job.h"
 
 /* Chunks of a batch that are handed out at once, whatever they are estimated to take: estimating
@@ -40,7 +40,7 @@ void wharf_front_unqueue(struct wharf_front *front, struct wharf_job *job)
 
 /* The first background job of some queue of each pool has waited long enough: it is a normal one
  * now. */
-void wharf_front_age_background(struct wharf_front *front, uint64_t now_ns)
+static void age_background(struct wharf_front *front, uint64_t now_ns)
 {
     for (unsigned i = 0; i < WHARF_N_POOLS; i++) {
         struct wharf_job *job = wharf_sched_background(&front->sched[i]);
@@ -121,24 +121,34 @@ static void charge_estimate(struct wharf_front *front, struct wharf_piece *piece
     wharf_sched_charge(&front->sched[piece->pool], piece->job, (int64_t)estimate_ns);
 }
 
-bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_piece *ret_piece)
+struct wharf_job *wharf_front_first(struct wharf_front *front, uint64_t most_ns)
+{
+    if (wharf_place_n_for_cpu(front) == 0)
+        return NULL;
+    age_background(front, wharf_now_ns());
+    return wharf_place_first_for_cpu(front, most_ns);
+}
+
+void wharf_front_take(struct wharf_front *front, struct wharf_job *job,
+                      struct wharf_piece *ret_piece)
 {
     struct appetite appetite = {chunk_cpu_ns, front->config.slice_ns, MOST_CHUNKS};
-    uint64_t now_ns;
+    uint64_t cpu_ns = cut_piece(front, job, wharf_now_ns(), &appetite, ret_piece);
 
-    if (wharf_place_n_for_cpu(front) == 0)
-        return false;
+    charge_estimate(front, ret_piece, cpu_ns);
+    wharf_place_took(front, ret_piece, false);
+}
+
+bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_piece *ret_piece)
+{
     if (wharf_gpu_orphan_take(front, ret_piece))
         return true;
-    now_ns = wharf_now_ns();
-    wharf_front_age_background(front, now_ns);
-    struct wharf_job *job = wharf_place_first_for_cpu(front, most_ns);
+    struct wharf_job *job = wharf_front_first(front, most_ns);
     if (!job) {
-        front->nothing_fits = true;
+        front->nothing_fits |= wharf_place_n_for_cpu(front) > 0;
         return false;
     }
-    charge_estimate(front, ret_piece, cut_piece(front, job, now_ns, &appetite, ret_piece));
-    wharf_place_took(front, ret_piece, false);
+    wharf_front_take(front, job, ret_piece);
     return true;
 }
 

@@ -37,6 +37,13 @@ uint32_t wharf_place_n_tenants(const struct wharf_front *front)
     return n;
 }
 
+bool wharf_place_has_gpu(const struct wharf_front *front, uint32_t engine)
+{
+    const struct wharf_gpu_view *gpu = &front->gpu_view;
+
+    return gpu->is_up && (engine == WHARF_ENGINE_AUTO || engine == gpu->engine);
+}
+
 bool wharf_place_wants_gpu(const struct wharf_front *front)
 {
     return front->gpu_view.is_wanted ||
@@ -171,7 +178,7 @@ static enum wharf_pool choose_why(const struct wharf_front *front, const struct 
     if (session->engine == WHARF_ENGINE_CPU || session->engine == WHARF_ENGINE_REFERENCE)
         return cpu_because(WHARF_PLACED_CPU_ASKED, ret_why);
     /* Opening a batch, or dropping the rest of one, is the CPU's work in any case. */
-    if (!gpu->is_up || (!is_forced && session->engine != WHARF_ENGINE_AUTO) || job->stopped ||
+    if (!wharf_place_has_gpu(front, session->engine) || job->stopped ||
         (job->submission.opcode == WHARF_OP_BATCH && !job->batch))
         return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
     /* Who did harm to the worker before does none again, whatever it asks for. */

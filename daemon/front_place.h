@@ -43,6 +43,9 @@ struct wharf_gpu_view {
     uint64_t n_lost;           /* chunks that they had then */
 };
 
+/* Whether jobs of sessions that want this engine (enum wharf_engine) can go to the GPU now. */
+bool wharf_place_has_gpu(const struct wharf_front *front, uint32_t engine);
+
 /* How many jobs are queued, in all pools; and how many of them the CPU could take. */
 uint32_t wharf_place_n_queued(const struct wharf_front *front);
 uint32_t wharf_place_n_for_cpu(const struct wharf_front *front);

@@ -6,7 +6,7 @@
 
 #include "daemon/admit.h"
 #include "daemon/clock.h"
-#include "daemon/front.h"
+#include "daemon/front_parts.h"
 
 /*
  * How long a lease goes on beginning chunks: others' jobs wait for that.  The more workers there
@@ -64,8 +64,7 @@ static bool is_leasable(const struct wharf_front *front, const struct wharf_sess
            !session->cancel.is_under_way && !session->lease &&
            session->n_in_flight == session->n_plain &&
            session->n_in_flight == n_queued + session->n_pieces &&
-           (!front->gpu_view.is_up || session->engine == WHARF_ENGINE_CPU ||
-            session->engine == WHARF_ENGINE_REFERENCE);
+           !wharf_place_has_gpu(front, session->engine);
 }
 
 static const struct wharf_job *choose(struct wharf_front *front, const struct wharf_lease *lease,

@@ -94,6 +94,12 @@ struct wharf_session {
     void *connection;     /* the loop thread's */
 };
 
+/* Whether it is over, and no engine has a piece of it, nor any thread anything to do with it. */
+static inline bool wharf_session_is_unused(const struct wharf_session *session)
+{
+    return session->state == WHARF_SESSION_DEAD && session->n_pieces == 0 && session->n_pins == 0;
+}
+
 /* What OpenQueueRequest asks for, after it was checked. */
 struct wharf_session_options {
     uint64_t id;

@@ -15,7 +15,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/cpu_run.h"
-#include "daemon/front.h"
+#include "daemon/front_parts.h"
 #include "daemon/loop.h"
 #include "encoders/wharf_codec.h"
 

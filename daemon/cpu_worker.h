@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu_worker.h: a thread that watches the rings and decodes what it finds there.
+ *
+ * cpu_worker.c is its loop: what it does next; cpu_pieces.c runs what it was given, and serves
+ * others in the middle of what takes long.
+ */
+#ifndef WHARF_DAEMON_CPU_WORKER_H
+#define WHARF_DAEMON_CPU_WORKER_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/backend.h"
+#include "daemon/cpu_run.h"
+#include "daemon/cpu_time.h"
+#include "daemon/lease.h"
+
+/* Pieces of a worker that are in the middle of each other. */
+#define WHARF_CPU_MOST_DEEP 4
+
+/* What is done in that time is brief: another one waits for it rather than to be called. */
+#define WHARF_CPU_BRIEF_NS 100000u
+
+struct wharf_cpu_worker {
+    struct wharf_cpu_backend *backend;
+    pthread_t thread;
+    bool is_started;
+    sem_t called;
+    struct wharf_cpu_buffer buffers[WHARF_CPU_MOST_DEEP];
+    struct wharf_lease lease;
+    struct wharf_cpu_time time;
+    struct wharf_cpu_worker *next_sleeper; /* front lock, as all below */
+    uint64_t busy_since_ns;
+};
+
+struct wharf_cpu_backend {
+    struct wharf_backend base;
+    struct wharf_front *front;
+    cpu_set_t cpus;
+    int nice;
+    bool stop;                        /* front lock */
+    struct wharf_cpu_worker *sleeper; /* that went to sleep last, whose caches are warmest */
+    uint32_t n_workers;
+    struct wharf_cpu_worker workers[];
+};
+
+/* The thread; its argument is the worker. */
+void *wharf_cpu_worker_run(void *worker);
+
+/* Run pieces that the worker was given, or the jobs of the session that it has to itself, without
+ * the lock, and hand them back. */
+void wharf_cpu_run_pieces(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n);
+void wharf_cpu_run_lease(struct wharf_cpu_worker *worker);
+
+#endif
