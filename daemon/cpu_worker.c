@@ -34,7 +34,8 @@ static bool take_lease(struct wharf_cpu_worker *worker)
 {
     struct wharf_front *front = worker->backend->front;
 
-    if (most_ns(front) != WHARF_NEVER)
+    /* What a worker of the GPU left goes before all. */
+    if (front->n_orphans > 0 || most_ns(front) != WHARF_NEVER)
         return false;
     const struct wharf_job *job = wharf_front_first(front, WHARF_NEVER);
     return job && wharf_lease_begin(front, &worker->lease, job);
