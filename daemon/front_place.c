@@ -167,7 +167,14 @@ static enum wharf_pool cpu_because(enum wharf_placement why, enum wharf_placemen
     return WHARF_POOL_CPU;
 }
 
-/* Why is left alone for pool ANY: that is decided when the job is picked. */
+/* Opening a batch, and dropping the rest of one, is the CPU's work in any case. */
+static bool is_decoded(const struct wharf_job *job)
+{
+    return !job->stopped && (job->submission.opcode != WHARF_OP_BATCH || job->batch);
+}
+
+/* Why is left alone for what is not decoded, and for pool ANY: that is decided when the job is
+ * picked. */
 static enum wharf_pool choose_why(const struct wharf_front *front, const struct wharf_job *job,
                                   enum wharf_placement *ret_why)
 {
@@ -175,11 +182,11 @@ static enum wharf_pool choose_why(const struct wharf_front *front, const struct 
     const struct wharf_session *session = job->session;
     bool is_forced = session->engine == gpu->engine;
 
+    if (!is_decoded(job))
+        return WHARF_POOL_CPU;
     if (session->engine == WHARF_ENGINE_CPU || session->engine == WHARF_ENGINE_REFERENCE)
         return cpu_because(WHARF_PLACED_CPU_ASKED, ret_why);
-    /* Opening a batch, or dropping the rest of one, is the CPU's work in any case. */
-    if (!wharf_place_has_gpu(front, session->engine) || job->stopped ||
-        (job->submission.opcode == WHARF_OP_BATCH && !job->batch))
+    if (!wharf_place_has_gpu(front, session->engine))
         return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
     /* Who did harm to the worker before does none again, whatever it asks for. */
     if (session->tenant->gpu_trust.banned_until_ns > job->taken_ns)
@@ -363,7 +370,7 @@ void wharf_place_took(struct wharf_front *front, const struct wharf_piece *piece
     bool is_any = piece->pool == WHARF_POOL_ANY;
     enum wharf_pool other = is_any ? own : WHARF_POOL_ANY;
 
-    if (piece->kind != WHARF_PIECE_OPEN)
+    if (piece->kind != WHARF_PIECE_OPEN && !piece->job->stopped)
         count_placement(piece, is_gpu);
     if (front->sched[other].n_queued == 0)
         *lead_ns = 0;
