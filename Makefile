@@ -413,6 +413,11 @@ $(BUILD)/wharf_gpu_bench: $(call obj,$(addprefix tests/gpu/,gpu_bench_main.c gpu
 $(BUILD)/wharf_gpu_epoch: $(call obj,$(addprefix tests/gpu/,gpu_epoch_main.c gpu_epoch_check.c \
     gpu_epoch_jobs.c gpu_epoch_measure.c gpu_epoch_import.c gpu_pack.c gpu_export.cu gpu_tenant.cu))
 $(BUILD)/wharf_gpu_rans: $(call obj,tests/gpu/gpu_rans_main.cu)
+# Somebody else's program: it has nothing of ours but the checks of CUDA's calls.
+GPU_TENANT := $(BUILD)/wharf_gpu_tenant
+$(GPU_TENANT): $(call obj,tests/gpu/gpu_tenant_main.c tests/gpu/gpu_tenant.cu kernels/cuda_error.cu)
+	$(say) LD $@
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -static-libgcc -static-libstdc++ $(CUDA_LIBS)
 $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 	$(say) LD $@
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(GPU_LIBS)
@@ -420,7 +425,7 @@ $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 .PHONY: gpu-programs test-gpu bench-gpu
 gpu-programs:
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON)
+	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON)
 
 # Jobs with damaged streams in `make test-gpu`, and of these some under the memory checker.
 DAMAGED ?= 1000000
@@ -467,11 +472,12 @@ test-gpu: gpu-programs $(BUILD)/restrictions ## device decoders on a GPU, which 
 
 # NVCOMP: nvcomp_bench, to time beside ours.  DATA as for `make bench`.
 gpu_peers = $(if $(DATA),--data $(DATA)) $(if $(NVCOMP),--nvcomp $(NVCOMP))
-bench-gpu: gpu-programs $(BUILD)/bench/columns ## time device decoders on a GPU; DATA=DIR, NVCOMP=PROGRAM
+bench-gpu: gpu-programs $(BUILD)/bench/columns $(BUILD)/bench/share_client ## time the GPU and who shares it; DATA=DIR, NVCOMP=PROGRAM
 	$(Q)tests/bench/gpu-run $(gpu_peers)
 	$(Q)tests/bench/gpu-run --serial $(if $(DATA),--data $(DATA))
 	$(Q)tests/bench/gpu-run --serial-registers $(if $(DATA),--data $(DATA))
 	$(Q)tests/bench/gpu-run --mode sweep $(gpu_peers)
+	$(Q)tests/bench/share-run --programs $(BUILD) $(gpu_peers)
 
 # ---- benchmarks ----------------------------------------------------------------------------
 
@@ -484,6 +490,12 @@ $(BUILD)/bench/columns: $(call obj,tests/bench/columns.c)
 
 # What the daemon costs takes more than one file, and the daemon.
 $(BUILD)/bench/wharfd_bench: $(call obj,$(wildcard tests/bench/daemon_*.c)) | $(DAEMON)
+
+# Linked for machines without our libraries.
+$(BUILD)/bench/share_client: $(call obj,tests/bench/share_client.c) $(TESTLIB) $(ENCODING_LIB)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(DAEMON_TEST_LIBS)
 
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.c.o $(call obj,tests/bench/bench_row.c) $(TESTLIB) $(ENCODING_LIB)
 	$(say) LD $@

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * share_client.c: one of several processes that decode at the same time, for share-run.
+ *
+ *     share_client [OPTION]... FILE
+ *
+ *     --socket PATH, --engine auto|cpu|gpu|simt   by that daemon, on that engine (auto)
+ *     --libdeflate        in this process, by libdeflate, instead
+ *     --chunk N           bytes of a chunk (65536)
+ *     --count N           chunks a call (1): the first ones of the file, the same in each call
+ *     --batch             a call is one batch, not as many jobs
+ *     --rate N            calls a second; as many as there can be without it
+ *     --seconds S         how long (1), or until SIGTERM
+ *     --go PATH           when all is ready makes PATH.pid, and begins when there is PATH
+ *
+ * Chunks are raw Deflate by zlib level 9, as nvcomp_bench makes them, in memory that the daemon
+ * reads and writes itself.  A call is timed from its submission to its last completion.  Prints one
+ * JSON object, and ends with status 1 if any byte was wrong.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <libdeflate.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "clientlib/wharf.h"
+#include "daemon/clock.h"
+#include "tests/lib/test_file.h"
+
+enum { MOST_CHUNKS = 4096, MOST_SAMPLES = 4000000, N_ENGINES = WHARF_ENGINE_SIMT + 1 };
+
+/* For this long calls are made before any is timed: memory is pinned, estimates settle. */
+#define WARM_UP_NS (300 * WHARF_NS_PER_MS)
+/* A daemon that has just been started looks for its GPU first. */
+#define PATIENCE_NS ((uint64_t)30 * WHARF_NS_PER_S)
+
+struct options {
+    const char *path, *socket, *go;
+    uint32_t engine;
+    bool is_libdeflate, is_batch;
+    size_t chunk_nbytes;
+    unsigned n_chunks;
+    double rate, seconds;
+};
+
+struct chunk {
+    const uint8_t *plain;
+    uint8_t *in, *out;
+    size_t in_nbytes, out_nbytes;
+};
+
+struct client {
+    struct options options;
+    struct chunk *chunks;
+    struct wharf *wharf; /* or a decompressor of libdeflate's */
+    struct libdeflate_decompressor *decompressor;
+    struct wharf_job *jobs;
+    struct wharf_batch_chunk *table;
+    uint64_t by_engine[N_ENGINES];
+};
+
+_Noreturn static void die(const char *what, const char *why)
+{
+    fprintf(stderr, "share_client: %s: %s\n", what, why);
+    exit(1);
+}
+
+static void must(int r, const char *what)
+{
+    if (r < 0)
+        die(what, wharf_error_message());
+}
+
+/* ---- chunks -------------------------------------------------------------------------------- */
+
+static uint8_t *pack(const uint8_t *plain, size_t nbytes, size_t *ret_nbytes)
+{
+    z_stream stream = {0};
+
+    if (deflateInit2(&stream, 9, Z_DEFLATED, -15, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+        die("zlib", "no memory");
+    size_t bound = deflateBound(&stream, nbytes);
+    uint8_t *packed = malloc(bound);
+    if (!packed)
+        die("packing", "no memory");
+    stream.next_in = (uint8_t *)plain;
+    stream.avail_in = (uInt)nbytes;
+    stream.next_out = packed;
+    stream.avail_out = (uInt)bound;
+    if (deflate(&stream, Z_FINISH) != Z_STREAM_END)
+        die("zlib", "cannot pack");
+    *ret_nbytes = bound - stream.avail_out;
+    deflateEnd(&stream);
+    return packed;
+}
+
+static void *take_memory(struct client *client, size_t nbytes)
+{
+    void *memory = NULL;
+
+    if (client->wharf)
+        must(wharf_alloc(client->wharf, nbytes, &memory), "taking memory");
+    else if (!(memory = malloc(nbytes)))
+        die("taking memory", strerror(ENOMEM));
+    return memory;
+}
+
+/* The first chunks of the file, over and over where it has too few. */
+static void make_chunks(struct client *client)
+{
+    const struct options *options = &client->options;
+    size_t nbytes, chunk_nbytes = options->chunk_nbytes;
+    const uint8_t *file = test_file_read(options->path, &nbytes);
+
+    if (!file || nbytes < chunk_nbytes)
+        die(options->path, file ? "has less than a chunk" : strerror(errno));
+    client->chunks = calloc(options->n_chunks, sizeof(client->chunks[0]));
+    for (unsigned i = 0; i < options->n_chunks; i++) {
+        struct chunk *chunk = &client->chunks[i];
+        chunk->plain = file + i % (nbytes / chunk_nbytes) * chunk_nbytes;
+        uint8_t *packed = pack(chunk->plain, chunk_nbytes, &chunk->in_nbytes);
+        chunk->out_nbytes = chunk_nbytes;
+        chunk->in = take_memory(client, chunk->in_nbytes);
+        chunk->out = take_memory(client, chunk_nbytes);
+        memcpy(chunk->in, packed, chunk->in_nbytes);
+        memset(chunk->out, 0, chunk_nbytes);
+        free(packed);
+    }
+}
+
+static unsigned count_wrong(const struct client *client)
+{
+    unsigned n_wrong = 0;
+
+    for (unsigned i = 0; i < client->options.n_chunks; i++) {
+        const struct chunk *chunk = &client->chunks[i];
+        n_wrong += memcmp(chunk->plain, chunk->out, chunk->out_nbytes) != 0;
+    }
+    return n_wrong;
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+static void open_daemon(struct client *client)
+{
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    uint64_t end_ns = wharf_now_ns() + PATIENCE_NS;
+    /* Packed chunks are at most a little larger than plain ones; a batch has a table too. */
+    size_t chunk_nbytes = 2 * client->options.chunk_nbytes + 8192;
+
+    options.flags = WHARF_OPEN_DAEMON;
+    options.socket_path = client->options.socket;
+    options.engine = client->options.engine;
+    options.max_jobs = client->options.n_chunks;
+    options.arena_nbytes = chunk_nbytes * client->options.n_chunks;
+    while (wharf_open(&options, &client->wharf) < 0) {
+        if (wharf_now_ns() > end_ns)
+            die("no daemon", wharf_error_message());
+        usleep(20000);
+    }
+}
+
+static void make_jobs(struct client *client)
+{
+    unsigned n = client->options.n_chunks;
+
+    client->jobs = calloc(n, sizeof(client->jobs[0]));
+    client->table = calloc(n, sizeof(client->table[0]));
+    for (unsigned i = 0; i < n; i++) {
+        const struct chunk *chunk = &client->chunks[i];
+        struct wharf_job *job = &client->jobs[i];
+        *job = (struct wharf_job)WHARF_JOB_INIT;
+        job->codec = WHARF_CODEC_DEFLATE;
+        job->in = chunk->in;
+        job->in_nbytes = chunk->in_nbytes;
+        job->out = chunk->out;
+        job->out_avail = chunk->out_nbytes;
+        client->table[i] = (struct wharf_batch_chunk){
+            .in = chunk->in,
+            .out = chunk->out,
+            .in_nbytes = (uint32_t)chunk->in_nbytes,
+            .out_avail = (uint32_t)chunk->out_nbytes,
+        };
+    }
+}
+
+static void submit(struct client *client)
+{
+    unsigned n = client->options.n_chunks;
+    struct wharf_batch batch = WHARF_BATCH_INIT;
+
+    if (client->options.is_batch) {
+        batch.codec = WHARF_CODEC_DEFLATE;
+        batch.chunks = client->table;
+        batch.n_chunks = n;
+        must(wharf_submit_batch(client->wharf, &batch), "submitting");
+        return;
+    }
+    for (unsigned done = 0; done < n;) {
+        int r = wharf_submit(client->wharf, client->jobs + done, n - done);
+        must(r, "submitting");
+        done += (unsigned)r;
+    }
+}
+
+static void call_daemon(struct client *client)
+{
+    unsigned n_jobs = client->options.is_batch ? 1 : client->options.n_chunks;
+    struct wharf_completion completions[64];
+
+    submit(client);
+    for (unsigned done = 0; done < n_jobs;) {
+        unsigned left = n_jobs - done < 64 ? n_jobs - done : 64;
+        int n = wharf_wait(client->wharf, completions, left, left, -1);
+        must(n, "waiting");
+        for (int i = 0; i < n; i++) {
+            if (completions[i].result != WHARF_OK)
+                die("a job failed", wharf_result_name(completions[i].result));
+            client->by_engine[completions[i].engine % N_ENGINES]++;
+        }
+        done += (unsigned)n;
+    }
+}
+
+static void call_libdeflate(struct client *client)
+{
+    for (unsigned i = 0; i < client->options.n_chunks; i++) {
+        const struct chunk *chunk = &client->chunks[i];
+        if (libdeflate_deflate_decompress(client->decompressor, chunk->in, chunk->in_nbytes,
+                                          chunk->out, chunk->out_nbytes, NULL) != 0)
+            die("libdeflate", "bad data");
+    }
+}
+
+static void call(struct client *client)
+{
+    if (client->wharf)
+        call_daemon(client);
+    else
+        call_libdeflate(client);
+}
+
+/* ---- measuring ----------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t is_stopped;
+
+static void stop(int number)
+{
+    (void)number;
+    is_stopped = 1;
+}
+
+static void sleep_until(uint64_t ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(ns / WHARF_NS_PER_S),
+                             .tv_nsec = (long)(ns % WHARF_NS_PER_S)};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        continue;
+}
+
+static void wait_for_go(const char *go)
+{
+    char path[4096];
+
+    if (!go)
+        return;
+    snprintf(path, sizeof(path), "%s.%d", go, (int)getpid());
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        die(path, strerror(errno));
+    close(fd);
+    while (access(go, F_OK) < 0)
+        usleep(100);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Makes calls for so long; returns how many, and what each took in nanoseconds. */
+static size_t make_calls(struct client *client, uint64_t span_ns, uint32_t *samples)
+{
+    uint64_t begun_ns = wharf_now_ns(), now_ns = begun_ns;
+    double step_ns = client->options.rate > 0 ? 1e9 / client->options.rate : 0;
+    size_t n = 0;
+
+    while (now_ns - begun_ns < span_ns && n < MOST_SAMPLES && !is_stopped) {
+        if (step_ns > 0)
+            sleep_until(begun_ns + (uint64_t)((double)n * step_ns));
+        uint64_t start_ns = wharf_now_ns();
+        call(client);
+        now_ns = wharf_now_ns();
+        samples[n++] = (uint32_t)(now_ns - start_ns);
+    }
+    return n;
+}
+
+static int measure(struct client *client)
+{
+    uint32_t *samples = malloc(MOST_SAMPLES * sizeof(*samples));
+
+    make_calls(client, WARM_UP_NS, samples);
+    wait_for_go(client->options.go);
+    memset(client->by_engine, 0, sizeof(client->by_engine));
+    uint64_t begun_ns = wharf_now_ns();
+    size_t n = make_calls(client, (uint64_t)(1e9 * client->options.seconds), samples);
+    double took_ns = (double)(wharf_now_ns() - begun_ns);
+    unsigned n_wrong = count_wrong(client);
+    uint64_t n_gpu = client->by_engine[WHARF_ENGINE_GPU] + client->by_engine[WHARF_ENGINE_SIMT];
+    size_t nbytes = client->options.n_chunks * client->options.chunk_nbytes;
+
+    qsort(samples, n, sizeof(*samples), by_value);
+    printf("{\"chunk\": %zu, \"chunks\": %u, \"calls\": %zu, \"GBps\": %.4f, \"p50_us\": %.1f, "
+           "\"p99_us\": %.1f, \"by_cpu\": %" PRIu64 ", \"by_gpu\": %" PRIu64 ", \"wrong\": %u}\n",
+           client->options.chunk_nbytes, client->options.n_chunks, n,
+           (double)n * (double)nbytes / took_ns, 1e-3 * samples[n / 2],
+           1e-3 * samples[n * 99 / 100], client->by_engine[WHARF_ENGINE_CPU], n_gpu, n_wrong);
+    free(samples);
+    return n_wrong != 0;
+}
+
+/* ---- main ---------------------------------------------------------------------------------- */
+
+static uint32_t engine_named(const char *name)
+{
+    int engine = wharf_engine_from_name(name);
+
+    if (engine < 0)
+        die(name, "no engine");
+    return (uint32_t)engine;
+}
+
+static void parse_options(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {
+        {"socket", required_argument, NULL, 's'}, {"engine", required_argument, NULL, 'e'},
+        {"libdeflate", no_argument, NULL, 'l'},   {"chunk", required_argument, NULL, 'k'},
+        {"count", required_argument, NULL, 'n'},  {"batch", no_argument, NULL, 'b'},
+        {"rate", required_argument, NULL, 'r'},   {"seconds", required_argument, NULL, 't'},
+        {"go", required_argument, NULL, 'g'},     {NULL, 0, NULL, 0},
+    };
+    int option;
+
+    *options = (struct options){.chunk_nbytes = 65536, .n_chunks = 1, .seconds = 1};
+    while ((option = getopt_long(argc, argv, "", known, NULL)) >= 0) {
+        switch (option) {
+        case 's':
+            options->socket = optarg;
+            break;
+        case 'e':
+            options->engine = engine_named(optarg);
+            break;
+        case 'l':
+            options->is_libdeflate = true;
+            break;
+        case 'k':
+            options->chunk_nbytes = strtoul(optarg, NULL, 0);
+            break;
+        case 'n':
+            options->n_chunks = (unsigned)strtoul(optarg, NULL, 0);
+            break;
+        case 'b':
+            options->is_batch = true;
+            break;
+        case 'r':
+            options->rate = strtod(optarg, NULL);
+            break;
+        case 't':
+            options->seconds = strtod(optarg, NULL);
+            break;
+        case 'g':
+            options->go = optarg;
+            break;
+        default:
+            exit(2);
+        }
+    }
+    if (optind != argc - 1 || !options->socket == !options->is_libdeflate ||
+        options->n_chunks < 1 || options->n_chunks > MOST_CHUNKS || options->chunk_nbytes < 1 ||
+        options->chunk_nbytes > (1 << 24) || !(options->seconds > 0)) {
+        fputs("usage: share_client --socket PATH | --libdeflate [OPTION]... FILE\n", stderr);
+        exit(2);
+    }
+    options->path = argv[optind];
+}
+
+int main(int argc, char **argv)
+{
+    static struct client client;
+
+    parse_options(argc, argv, &client.options);
+    signal(SIGTERM, stop);
+    if (client.options.is_libdeflate)
+        client.decompressor = libdeflate_alloc_decompressor();
+    else
+        open_daemon(&client);
+    make_chunks(&client);
+    make_jobs(&client);
+    int status = measure(&client);
+    wharf_close(client.wharf);
+    libdeflate_free_decompressor(client.decompressor);
+    return status;
+}
