@@ -26,7 +26,8 @@ struct wharf_decode_poll {
  */
 struct wharf_codec_setting {
     uint32_t parameter; /* one that wharf_codec_unit_nbytes knows; 0 is one of every codec's */
-    const void *model;  /* NULL: no codec has any that does not stand in its stream */
+    const void *model;  /* the image of a registered model, which counts in the parameter's
+                           place; NULL: none */
     struct wharf_decode_poll *poll; /* NULL: there is nobody to ask */
 };
 
@@ -86,6 +87,20 @@ struct wharf_encoder_ops {
     void (*free)(struct wharf_encoder *encoder);
 };
 
+/*
+ * Models that are registered once, so that streams need not bring them.  What decoders read of one
+ * is its image: memory without pointers.
+ *   image_nbytes  how large that is, by the model's first bytes: NONE with *ret_nbytes, or why it
+ *                 is no model
+ *   make_image    makes it, in memory of that size that is zeroed and aligned to 16: NONE, or why
+ *                 it is no model.  Takes time linear in the image's size.
+ */
+struct wharf_model_ops {
+    enum wharf_reason (*image_nbytes)(const uint8_t *model, size_t model_nbytes,
+                                      size_t *ret_nbytes);
+    enum wharf_reason (*make_image)(const uint8_t *model, size_t model_nbytes, void *image);
+};
+
 struct wharf_codec_ops {
     wharf_decode_fn *decode;           /* the CPU engine */
     wharf_decode_fn *decode_reference; /* plain and slow: the judge in tests */
@@ -101,6 +116,7 @@ struct wharf_codec_ops {
      * and whose output is bytes.
      */
     uint32_t (*unit_nbytes)(uint32_t parameter);
+    const struct wharf_model_ops *models; /* NULL: it has none that can be registered */
 };
 
 #define X(ID, name, number, summary) extern const struct wharf_codec_ops wharf_##name##_codec;

@@ -53,8 +53,8 @@ WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_device_chu
     if (chunk.in_nbytes <= MAX_CHUNK_NBYTES && chunk.out_avail <= MAX_CHUNK_NBYTES) {
         uint32_t in_nbytes = (uint32_t)chunk.in_nbytes, out_avail = (uint32_t)chunk.out_avail;
         uint32_t budget = chunk.step_budget ? chunk.step_budget : step_budget(in_nbytes, out_avail);
-        chunk_job job = {chunk.in,        in_nbytes, chunk.out, out_avail,
-                         chunk.parameter, scratch,   budget,    {}};
+        chunk_job job = {chunk.in,    in_nbytes, chunk.out, out_avail, chunk.parameter,
+                         chunk.model, scratch,   budget,    {}};
         v = settle(chunk, Codec::decode(s, chunk.codec, job));
     }
     if (lane_id() == 0)

@@ -110,7 +110,10 @@ struct chunk_job {
     uint8_t *out; /* any alignment; not overlapping `in` */
     uint32_t out_avail;
     uint32_t parameter; /* one of the codec's */
-    uint8_t *scratch;   /* NAME_SCRATCH_NBYTES or more, aligned to 256; arbitrary bytes */
+    /* The image of a registered model (struct wharf_model_ops of encoders/codec.h), which counts in
+     * the parameter's place; or NULL.  Made by the host: it is not hostile. */
+    const uint8_t *model;
+    uint8_t *scratch; /* NAME_SCRATCH_NBYTES or more, aligned to 256; arbitrary bytes */
     uint32_t step_budget;
     /* Decoders that can take long look at it now and then, and end as stopped(). */
     stop_word stop;

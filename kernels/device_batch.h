@@ -34,7 +34,8 @@ struct wharf_device_chunk {
     uint32_t parameter; /* the codec's, struct wharf_codec_setting */
     /* 0: the step budget (decoder.cuh) that the sizes give.  Tests give a small one. */
     uint32_t step_budget;
-    uint32_t reserved; /* 0 */
+    uint32_t reserved;    /* 0 */
+    const uint8_t *model; /* the image of a registered model, aligned to 16; NULL: none */
 };
 
 /* The most bytes of a chunk, in or out: positions in bits fit 32 bits on the device. */

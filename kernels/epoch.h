@@ -85,6 +85,9 @@ struct wharf_epoch_move {
 
 struct wharf_epoch;
 
+/* Models that there can be at a time. */
+#define WHARF_EPOCH_MAX_MODELS 4096u
+
 struct wharf_epoch_ops {
     const char *name; /* "cuda" or "simt" */
 
@@ -121,6 +124,16 @@ struct wharf_epoch_ops {
     int (*import_memory)(struct wharf_epoch *epoch, int fd, size_t nbytes, uint64_t *ret_address);
     /* No kernel may be there.  nbytes as before. */
     int (*unimport_memory)(struct wharf_epoch *epoch, uint64_t address, size_t nbytes);
+
+    /*
+     * Copies the image of a registered model (struct wharf_model_ops of encoders/codec.h) into
+     * device memory, once for all items that name it: *ret_parameter is what these have as their
+     * parameter.  A kernel may be there.  -ENOSPC: there are WHARF_EPOCH_MAX_MODELS.
+     */
+    int (*add_model)(struct wharf_epoch *epoch, const void *image, size_t nbytes,
+                     uint32_t *ret_parameter);
+    /* No kernel may be there. */
+    int (*remove_model)(struct wharf_epoch *epoch, uint32_t parameter);
 
     /*
      * Starts a kernel unless one is there; returns at once but with per_batch where launches

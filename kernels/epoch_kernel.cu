@@ -51,9 +51,10 @@ struct wharf_epoch {
     wharf_work_queue queue; /* by the host's addresses */
     bool queue_mapped;
     unsigned n_blocks; /* at most */
-    cudaStream_t stream, move_stream;
+    cudaStream_t stream, move_stream, model_stream;
     cudaEvent_t move_events[WHARF_EPOCH_MAX_MOVE_CALLS];
     uint64_t n_move_calls, n_moved_calls;
+    uint64_t models[WHARF_EPOCH_MAX_MODELS]; /* as params.models, which is the device's */
 };
 
 /* How many of the nbytes from an address on are in its piece. */
@@ -159,8 +160,10 @@ static int make_memory(wharf_epoch *epoch)
     if ((rc = take_memory(epoch, &p.control, sizeof(*p.control))) ||
         (rc = take_memory(epoch, &p.slots, n_entries * sizeof(*p.slots))) ||
         (rc = take_memory(epoch, &p.tasks, n_entries * MAX_SLICES * sizeof(*p.tasks))) ||
+        (rc = take_memory(epoch, &p.models, sizeof(epoch->models))) ||
         (rc = take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes)))
         return rc;
+    WHARF_CUDA_TRY(cudaMemset(p.models, 0, sizeof(epoch->models)));
     WHARF_CUDA_TRY(cudaMemset(p.control, 0, sizeof(*p.control)));
     WHARF_CUDA_TRY(cudaMemset(p.slots, 0, n_entries * sizeof(*p.slots)));
     WHARF_CUDA_TRY(cudaMemset(p.tasks, 0, n_entries * MAX_SLICES * sizeof(*p.tasks)));
@@ -173,6 +176,7 @@ static int make_streams(wharf_epoch *epoch)
 {
     WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->stream, cudaStreamNonBlocking));
     WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->move_stream, cudaStreamNonBlocking));
+    WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->model_stream, cudaStreamNonBlocking));
     for (cudaEvent_t &event : epoch->move_events)
         WHARF_CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     WHARF_CUDA_TRY(cudaDeviceSynchronize());
@@ -226,11 +230,16 @@ static void cuda_close(wharf_epoch *epoch)
             (void)cudaEventDestroy(event);
     if (epoch->move_stream)
         (void)cudaStreamDestroy(epoch->move_stream);
+    if (epoch->model_stream)
+        (void)cudaStreamDestroy(epoch->model_stream);
     if (epoch->stream)
         (void)cudaStreamDestroy(epoch->stream);
     (void)cudaFree(epoch->params.control);
     (void)cudaFree(epoch->params.slots);
     (void)cudaFree(epoch->params.tasks);
+    for (uint64_t model : epoch->models)
+        (void)cudaFree(reinterpret_cast<void *>(model));
+    (void)cudaFree(epoch->params.models);
     (void)cudaFree(epoch->params.scratch);
     if (epoch->queue_mapped)
         (void)cuda_unmap_host(epoch, epoch->config.queue, queue_nbytes(epoch));
@@ -284,6 +293,50 @@ static int cuda_unimport(wharf_epoch *epoch, uint64_t address, size_t nbytes)
 {
     WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
     return wharf_cuda_unimport(address, nbytes);
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+/* Beside a kernel: what is here is there when it returns. */
+static int copy_in(wharf_epoch *epoch, void *to, const void *from, size_t nbytes)
+{
+    WHARF_CUDA_TRY(cudaMemcpyAsync(to, from, nbytes, cudaMemcpyHostToDevice, epoch->model_stream));
+    WHARF_CUDA_TRY(cudaStreamSynchronize(epoch->model_stream));
+    return 0;
+}
+
+static int set_model(wharf_epoch *epoch, uint32_t place, uint64_t address)
+{
+    epoch->models[place] = address;
+    return copy_in(epoch, &epoch->params.models[place], &address, sizeof(address));
+}
+
+static int cuda_add_model(wharf_epoch *epoch, const void *image, size_t nbytes,
+                          uint32_t *ret_parameter)
+{
+    uint32_t place = 0;
+    uint64_t address;
+    while (place < WHARF_EPOCH_MAX_MODELS && epoch->models[place])
+        place++;
+    if (place == WHARF_EPOCH_MAX_MODELS)
+        return -ENOSPC;
+    if (int rc = cuda_alloc(epoch, nbytes, &address))
+        return rc;
+    int rc = copy_in(epoch, reinterpret_cast<void *>(address), image, nbytes);
+    if (rc == 0)
+        rc = set_model(epoch, place, address);
+    if (rc == 0)
+        *ret_parameter = WHARF_FIRST_MODEL + place;
+    return rc;
+}
+
+static int cuda_remove_model(wharf_epoch *epoch, uint32_t parameter)
+{
+    uint32_t place = parameter - WHARF_FIRST_MODEL;
+    uint64_t address = epoch->models[place];
+    if (int rc = set_model(epoch, place, 0))
+        return rc;
+    return cuda_free(epoch, address);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -360,7 +413,22 @@ static void cuda_set_stay(wharf_epoch *epoch, uint32_t stay_us)
 }
 
 const struct wharf_epoch_ops wharf_cuda_epoch = {
-    "cuda",          cuda_open,  cuda_close, wharf_cuda_error_text, cuda_info,     cuda_map_host,
-    cuda_unmap_host, cuda_alloc, cuda_free,  cuda_import,           cuda_unimport, cuda_start,
-    cuda_wait,       cuda_move,  cuda_moved, cuda_set_stay,
+    "cuda",
+    cuda_open,
+    cuda_close,
+    wharf_cuda_error_text,
+    cuda_info,
+    cuda_map_host,
+    cuda_unmap_host,
+    cuda_alloc,
+    cuda_free,
+    cuda_import,
+    cuda_unimport,
+    cuda_add_model,
+    cuda_remove_model,
+    cuda_start,
+    cuda_wait,
+    cuda_move,
+    cuda_moved,
+    cuda_set_stay,
 };

@@ -70,6 +70,7 @@ struct epoch_params {
     epoch_control *control;
     epoch_slot *slots; /* queue.n_entries */
     uint64_t *tasks;   /* queue.n_entries * MAX_SLICES */
+    uint64_t *models;  /* WHARF_EPOCH_MAX_MODELS addresses of images; 0: none there */
     uint8_t *scratch;  /* n_warps * scratch_nbytes */
     size_t scratch_nbytes;
     uint32_t chunk_nbytes;

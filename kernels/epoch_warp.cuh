@@ -185,6 +185,15 @@ WHARF_DEVICE uint8_t *aligned_as(uint8_t *buffer, uint64_t address)
     return buffer + (address & 127);
 }
 
+/* The image of the registered model that an item's parameter stands for, or NULL. */
+WHARF_DEVICE const uint8_t *model_of(const epoch_params &p, uint32_t parameter)
+{
+    uint32_t place = parameter - WHARF_FIRST_MODEL;
+    return place < WHARF_EPOCH_MAX_MODELS
+               ? reinterpret_cast<const uint8_t *>(load_shared_by_device(&p.models[place]))
+               : nullptr;
+}
+
 /* collective.  Brings the input here, decodes it, and takes the output where it belongs. */
 template <typename Codec>
 WHARF_DEVICE verdict decode_item(const epoch_params &p, typename Codec::shared &s,
@@ -208,6 +217,7 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, typename Codec::shared &
         output,
         item.dst_nbytes,
         item.parameter,
+        model_of(p, item.parameter),
         scratch.decoder,
         step_budget(item.src_nbytes, item.dst_nbytes),
         {&task.slot->cancelled, cancel_word(load(&task.slot->index), load(&item.attempt))}};

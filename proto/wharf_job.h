@@ -31,6 +31,12 @@ enum wharf_job_flag {
 #define WHARF_JOB_KNOWN_FLAGS                                                                      \
     ((uint32_t)(WHARF_JOB_EXACT_INPUT | WHARF_JOB_EXACT_OUTPUT | WHARF_JOB_CHECKSUM))
 
+/*
+ * A job's parameter from here on is the number of a registered model, for codecs that have them;
+ * those below are the codec's own.
+ */
+#define WHARF_FIRST_MODEL 256u
+
 /* What runs jobs.  All engines give the same bytes and the same outcomes. */
 enum wharf_engine {
     WHARF_ENGINE_AUTO = 0,      /* whatever is there and fastest for the job */

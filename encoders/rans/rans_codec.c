@@ -2,6 +2,12 @@
 #include "encoders/rans/rans.h"
 #include "encoders/rans/rans_encode.h"
 #include "encoders/rans/rans_format.h"
+#include "encoders/rans/rans_image.h"
+
+static const struct wharf_model_ops rans_models = {
+    .image_nbytes = wharf_rans_image_nbytes,
+    .make_image = wharf_rans_image_make,
+};
 
 const struct wharf_codec_ops wharf_rans_codec = {
     .decode = wharf_rans_decode,
@@ -11,4 +17,5 @@ const struct wharf_codec_ops wharf_rans_codec = {
     .max_ratio = WHARF_RANS_MAX_RATIO,
     .max_constant = WHARF_RANS_MAX_CONSTANT,
     .unit_nbytes = wharf_rans_unit_nbytes,
+    .models = &rans_models,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/outcome.h"
 #include "encoders/rans/rans.h"
+#include "encoders/rans/rans_image.h"
 #include "encoders/rans/rans_loop.h"
 #include "encoders/rans/rans_stream.h"
 #include "encoders/rans/rans_walk.h"
@@ -24,15 +25,39 @@ struct tables {
     uint16_t slot_symbols[WHARF_RANS_INLINE_NSLOTS + 1]; /* as wharf_rans_loop_job wants it */
 };
 
-/* Rules 2, 5 and those that the setting adds to 1; the model's tables. */
-static bool prepare(const struct wharf_rans_stream *stream, uint64_t out_avail, uint32_t parameter,
-                    struct wharf_rans_model *model, struct wharf_outcome *ret_outcome)
+/* What the setting adds to rule 1. */
+static bool is_of_setting(const struct wharf_rans_stream *stream,
+                          const struct wharf_codec_setting *setting)
 {
-    if (stream->shape.symbol_nbytes != wharf_rans_unit_nbytes(parameter)) {
+    if (setting && setting->model)
+        return stream->packed_model_nbytes == 0 &&
+               wharf_rans_image_has_shape(setting->model, &stream->shape);
+    return stream->shape.symbol_nbytes == wharf_rans_unit_nbytes(setting ? setting->parameter : 0);
+}
+
+/* Rule 2: the model's tables, into memory that it has, or those of the registered one. */
+static bool take_model(const struct wharf_rans_stream *stream,
+                       const struct wharf_codec_setting *setting, struct wharf_rans_model *model)
+{
+    if (setting && setting->model) {
+        wharf_rans_image_model(setting->model, model);
+        return true;
+    }
+    model->shape = stream->shape;
+    return stream->packed_model_nbytes > 0 &&
+           wharf_rans_model_unpack(stream->packed_model, stream->packed_model_nbytes, model);
+}
+
+/* Rules 2, 5 and those that the setting adds to 1; the model's tables. */
+static bool prepare(const struct wharf_rans_stream *stream, uint64_t out_avail,
+                    const struct wharf_codec_setting *setting, struct wharf_rans_model *model,
+                    struct wharf_outcome *ret_outcome)
+{
+    if (!is_of_setting(stream, setting)) {
         wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, WHARF_REASON_RANS_HEADER, 0);
         return false;
     }
-    if (!wharf_rans_model_unpack(stream->packed_model, stream->packed_model_nbytes, model)) {
+    if (!take_model(stream, setting, model)) {
         wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, WHARF_REASON_RANS_MODEL,
                            8 * WHARF_RANS_HEADER_NBYTES);
         return false;
@@ -49,16 +74,18 @@ static bool prepare(const struct wharf_rans_stream *stream, uint64_t out_avail, 
 static bool decode_tuned(const struct wharf_rans_task *task)
 {
     wharf_rans_loop_fn *loop = wharf_rans_loop();
-    const struct wharf_rans_shape *shape = &task->model->shape;
+    const struct wharf_rans_model *model = task->model;
+    const struct wharf_rans_shape *shape = &model->shape;
     uint32_t packed[1u << WHARF_RANS_PACKED_MAX_NBITS];
     bool can_pack = shape->n_distributions == 1 && shape->symbol_nbytes == 1 &&
                     shape->n_bits <= WHARF_RANS_PACKED_MAX_NBITS;
 
     if (!loop)
         return false;
-    if (can_pack)
-        wharf_rans_pack_slots(task->model, packed);
-    return loop(&(struct wharf_rans_loop_job){*task, can_pack ? packed : NULL});
+    if (model->packed_slots || !can_pack)
+        return loop(&(struct wharf_rans_loop_job){*task, model->packed_slots});
+    wharf_rans_pack_slots(model, packed);
+    return loop(&(struct wharf_rans_loop_job){*task, packed});
 }
 
 enum wharf_reason wharf_rans_run(const struct wharf_rans_task *task, bool tuned, uint64_t *ret_bit)
@@ -87,9 +114,8 @@ static void decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out
 
     if (!wharf_rans_stream_parse(in, in_nbytes, &stream, ret_outcome))
         return;
-    model.shape = stream.shape;
     task.indexes = stream.indexes;
-    if (!prepare(&stream, out_avail, setting ? setting->parameter : 0, &model, ret_outcome))
+    if (!prepare(&stream, out_avail, setting, &model, ret_outcome))
         return;
     reason = wharf_rans_run(&task, tuned, &bit);
     if (asker.result != WHARF_OK)

@@ -73,7 +73,9 @@ static bool frequencies_fit(const struct wharf_rans_job *job)
 
 static bool job_is_good(const struct wharf_rans_job *job)
 {
-    return wharf_rans_shape_is_good(&job->shape, WHARF_RANS_REGISTERED_NSLOTS) &&
+    return wharf_rans_shape_is_good(&job->shape, job->leaves_model_out
+                                                     ? WHARF_RANS_REGISTERED_NSLOTS
+                                                     : WHARF_RANS_INLINE_NSLOTS) &&
            job->n_symbols <= WHARF_RANS_MAX_SYMBOLS && job->max_splits >= 1 &&
            job->max_splits <= WHARF_RANS_MAX_SPLITS &&
            (job->indexes != NULL) == (job->shape.n_distributions > 1) && frequencies_fit(job) &&
@@ -114,13 +116,14 @@ static int write_front(const struct wharf_rans_job *job, uint8_t *out, size_t ou
                        size_t *ret_nbytes)
 {
     size_t indexes_nbytes = job->indexes ? job->n_symbols : 0;
-    size_t model_nbytes;
+    size_t model_nbytes = 0;
 
     if (out_avail < WHARF_RANS_HEADER_NBYTES)
         return -ENOSPC;
     out_avail -= WHARF_RANS_HEADER_NBYTES;
-    model_nbytes = wharf_rans_model_pack(&job->shape, job->frequencies,
-                                         out + WHARF_RANS_HEADER_NBYTES, out_avail);
+    if (!job->leaves_model_out)
+        model_nbytes = wharf_rans_model_pack(&job->shape, job->frequencies,
+                                             out + WHARF_RANS_HEADER_NBYTES, out_avail);
     if (model_nbytes > out_avail || indexes_nbytes > out_avail - model_nbytes)
         return -ENOSPC;
     wharf_rans_write_header(&job->shape, (uint32_t)model_nbytes, (uint32_t)indexes_nbytes, out);

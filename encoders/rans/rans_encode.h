@@ -15,6 +15,7 @@ struct wharf_rans_job {
     const uint8_t *symbols; /* n_symbols of symbol_nbytes each, little-endian, below alphabet */
     const uint8_t *indexes; /* n_symbols, below n_distributions; NULL if there is one */
     uint32_t n_symbols;     /* at most WHARF_RANS_MAX_SYMBOLS */
+    bool leaves_model_out;  /* who decodes it has it registered */
     uint32_t max_splits;    /* 1 to WHARF_RANS_MAX_SPLITS; fewer are made where symbols are too
                                few for so many */
 };

@@ -8,10 +8,15 @@
  * Decoder-Adaptive Scalability", ICPP 2023), byte for byte as the paper's program writes it.
  * All is little-endian; nothing is aligned to anything.
  *
- *   0 | version, 1            | probability bits n, 8 to 16  | bytes a symbol, 1 or 2 | flags | 4 |
- * distributions D - 1, 16 bits                         | alphabet A - 1, 16 bits               | 8
- * | bytes of the model, 0 if registered                                                          |
- *  12 | bytes of the indexes, 0 if D is 1: one a symbol | 16 | model, indexes, body |
+ *   byte 0 (1)  version, 1
+ *        1 (1)  probability bits n, 8 to 16
+ *        2 (1)  bytes a symbol, 1 or 2
+ *        3 (1)  flags, 0
+ *        4 (2)  distributions D - 1
+ *        6 (2)  alphabet A - 1
+ *        8 (4)  bytes of the model, 0 if it is registered
+ *       12 (4)  bytes of the indexes, 0 if D is 1: one a symbol
+ *       16      model, indexes, body
  *
  * MODEL.  D distributions of the symbols 0 to A - 1.  A frequency f is in units of 2^-n.  Symbols
  * are taken in blocks of 32, the last one of what is left.  First the widths of all blocks, 5 bits
@@ -19,6 +24,11 @@
  * width says; then 0 to 7 bits to a byte's end.  Bits are taken least significant first, as in
  * Deflate.  So frequency number i is found without reading those before it, from the sum of the
  * widths alone.
+ *
+ * REGISTERED.  What is registered is such a header, without indexes, and its model; nothing
+ * follows. It may have 2^24 slots, D * 2^n, and as many ranges, D * A; one that stands in its
+ * stream 65536. Decoders are then given its tables with the stream (rans_image.h), and need not
+ * look at it again.
  *
  * BODY.  Words of 16 bits; its fields are packed most significant bit first; `len` stands for a
  * field that holds a length less 1, and signed fields are a sign bit (1 is negative) and a
@@ -58,6 +68,7 @@
  * JUDGED, each BAD_DATA unless said:
  *   1. header not there: INPUT_TRUNCATED at bit 0.  Another version: UNSUPPORTED, RANS_VERSION at
  * 0. A field out of range, or sizes that contradict D or the setting: RANS_HEADER at 0.
+ *      With a registered model: a shape that is not the model's, or a model besides: the same.
  *   2. model or indexes cut off: INPUT_TRUNCATED, at their first bit.  A width over 17, frequencies
  *      that are more or fewer bytes than they need, or sum up to 0 or to more than 2^n: RANS_MODEL,
  * at the model's first bit.  A sum below 2^n is allowed: the slots above it are nobody's.

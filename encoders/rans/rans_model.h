@@ -34,6 +34,8 @@ struct wharf_rans_model {
     uint32_t *totals;       /* of each distribution: slots from here on are nobody's */
     uint16_t *slot_symbols; /* by slot; nobody's have a symbol outside whose range they are */
     struct wharf_rans_range *ranges;
+    /* Of a registered model that can have them, what wharf_rans_pack_slots makes; else NULL. */
+    const uint32_t *packed_slots;
 };
 
 /* A stream that brings its model with it may have at most this many slots, and as many ranges, in

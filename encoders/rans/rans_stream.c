@@ -28,7 +28,10 @@ static bool parse_header(const uint8_t *in, size_t in_nbytes, struct wharf_rans_
     };
     stream->packed_model_nbytes = wharf_load_le32(in + 8);
     stream->indexes_nbytes = wharf_load_le32(in + 12);
-    if (in[3] != 0 || !wharf_rans_shape_is_good(&stream->shape, WHARF_RANS_INLINE_NSLOTS) ||
+    if (in[3] != 0 ||
+        !wharf_rans_shape_is_good(&stream->shape, stream->packed_model_nbytes > 0
+                                                      ? WHARF_RANS_INLINE_NSLOTS
+                                                      : WHARF_RANS_REGISTERED_NSLOTS) ||
         (stream->shape.n_distributions == 1 && stream->indexes_nbytes != 0))
         return bad(ret_outcome, WHARF_REASON_RANS_HEADER, 0);
     return true;

@@ -105,6 +105,8 @@ WHARF_DEVICE uint32_t walk_by_kind(const stream &in, const model &m, Shared &s,
         return walk_all<lookup::SCALED>(in, m, s, job, ret_bit);
     case lookup::BUCKET:
         return walk_all<lookup::BUCKET>(in, m, s, job, ret_bit);
+    case lookup::REGISTERED:
+        return walk_all<lookup::REGISTERED>(in, m, s, job, ret_bit);
     default:
         return walk_all<lookup::GENERAL>(in, m, s, job, ret_bit);
     }
@@ -124,11 +126,13 @@ WHARF_DEVICE verdict rans_decode(Shared &s, const chunk_job &job)
         return bad(WHARF_UNSUPPORTED, reason, 0);
     if (reason != WHARF_REASON_NONE)
         return bad(WHARF_BAD_DATA, reason, 8 * at);
-    if (in.symbol_nbytes != rans::unit_nbytes(job.parameter))
+    if (job.model ? !rans::image_fits(in, job.model)
+                  : in.symbol_nbytes != rans::unit_nbytes(job.parameter))
         return bad(WHARF_BAD_DATA, WHARF_REASON_RANS_HEADER, 0);
     /* Scaled entries are for chains. */
     constexpr bool SCALES = sizeof(Shared) == sizeof(rans_shared);
-    if (!rans::make_model(in, s.tables, SCALES, job.scratch, m))
+    if (job.model ? !rans::take_image(in, s.tables, SCALES, job.model, m)
+                  : !rans::make_model(in, s.tables, SCALES, job.scratch, m))
         return bad(WHARF_BAD_DATA, WHARF_REASON_RANS_MODEL, 8 * WHARF_RANS_HEADER_NBYTES);
     if (in.n_symbols > job.out_avail / in.symbol_nbytes)
         return bad(WHARF_OUTPUT_TOO_SMALL, WHARF_REASON_OUTPUT_FULL, 8 * in.body_at);

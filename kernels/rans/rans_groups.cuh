@@ -223,7 +223,7 @@ template <lookup KIND>
 WHARF_DEVICE void put_batch(const model &m, const walk &w,
                             const uint32_t symbols[RING_BATCH_NGROUPS], bool is_aligned)
 {
-    if (KIND != lookup::GENERAL && is_aligned) {
+    if (!has_symbol_size<KIND>() && is_aligned) {
         uint32_t v = byte_perm(byte_perm(symbols[0], symbols[1], 0x0040),
                                byte_perm(symbols[2], symbols[3], 0x0040), 0x5410);
         uint32_t at = WARP_LANES * (w.group + (lane_id() & 3)) + (lane_id() & ~3u);
@@ -232,7 +232,7 @@ WHARF_DEVICE void put_batch(const model &m, const walk &w,
     }
     WHARF_UNROLL
     for (uint32_t k = 0; k < RING_BATCH_NGROUPS; k++)
-        put_symbol(w.out, KIND == lookup::GENERAL ? m.symbol_nbytes : 1,
+        put_symbol(w.out, has_symbol_size<KIND>() ? m.symbol_nbytes : 1,
                    WARP_LANES * (w.group + k) + lane_id(), symbols[k]);
 }
 

@@ -7,11 +7,13 @@
  * bits, or these scaled, which saves the shift of the state more                    by BUCKET_NBITS
  * bits of the slot the symbol that its first slot belongs to, and by symbol the range: slots near a
  * bucket's end belong to one of the next symbols Other models have in scratch each symbol's first
- * slot, where slots are found by halving.
+ * slot, where slots are found by halving; registered ones the tables of their image
+ * (encoders/rans/rans_image.h).
  */
 #ifndef WHARF_KERNELS_RANS_RANS_MODEL_CUH
 #define WHARF_KERNELS_RANS_RANS_MODEL_CUH
 
+#include "encoders/rans/rans_image.h"
 #include "kernels/rans/rans_stream.cuh"
 
 namespace wharf
@@ -57,7 +59,14 @@ union model_tables {
 };
 
 /* Which of them a model has. */
-enum class lookup { PACKED, SCALED, BUCKET, GENERAL };
+enum class lookup { PACKED, SCALED, BUCKET, GENERAL, REGISTERED };
+
+/* Whether symbols may be of 2 bytes. */
+template <lookup KIND>
+WHARF_CONSTEXPR bool has_symbol_size()
+{
+    return KIND == lookup::GENERAL || KIND == lookup::REGISTERED;
+}
 
 /* The same in all lanes. */
 struct model {
@@ -66,6 +75,9 @@ struct model {
     uint8_t *buckets;
     distribution_table *distributions;
     uint16_t *firsts; /* in scratch: of distribution d from d * alphabet on */
+    /* Of a registered model that none of the above have: its image, and where its parts are. */
+    const uint8_t *image;
+    uint32_t totals_at, ranges_at, slots_at;
     uint32_t n_bits, alphabet, n_distributions, symbol_nbytes;
     bool is_full;   /* no slot is nobody's */
     uint32_t total; /* of the last distribution: slots from here on are nobody's */
@@ -306,6 +318,7 @@ WHARF_DEVICE bool make_model(const stream &in, model_tables<PACKED> &tables, boo
     m.buckets = tables.bucket.buckets;
     m.distributions = &tables.distributions;
     m.firsts = reinterpret_cast<uint16_t *>(scratch);
+    m.image = nullptr;
     m.n_bits = in.n_bits;
     m.alphabet = in.alphabet;
     m.n_distributions = in.n_distributions;
@@ -326,6 +339,42 @@ WHARF_DEVICE bool make_model(const stream &in, model_tables<PACKED> &tables, boo
             good = enter_distribution(in, m, d, at);
     syncwarp();
     return good;
+}
+
+/* collective.  Whether a registered model is of the stream's shape, and the stream has no other. */
+WHARF_DEVICE bool image_fits(const stream &in, const uint8_t *image)
+{
+    const wharf_rans_image *head = reinterpret_cast<const wharf_rans_image *>(image);
+    return in.model_nbytes == 0 && load(&head->n_bits) == in.n_bits &&
+           load(&head->symbol_nbytes) == in.symbol_nbytes && load(&head->alphabet) == in.alphabet &&
+           load(&head->n_distributions) == in.n_distributions;
+}
+
+/* collective.  The same for a registered model, of the stream's shape: always true.  Of one
+ * distribution of bytes tables are made as of a stream's. */
+template <unsigned PACKED>
+WHARF_DEVICE bool take_image(const stream &in, model_tables<PACKED> &tables, bool scales,
+                             const uint8_t *image, model &m)
+{
+    const wharf_rans_image *head = reinterpret_cast<const wharf_rans_image *>(image);
+    uint32_t nbytes = uniform(load(&head->registered_nbytes));
+    if (nbytes > 0) {
+        stream registered = in;
+        registered.source.init(image + uniform(load(&head->registered_at)), nbytes);
+        registered.model_nbytes = nbytes - WHARF_RANS_HEADER_NBYTES;
+        return make_model(registered, tables, scales, nullptr, m);
+    }
+    m.n_bits = in.n_bits;
+    m.alphabet = in.alphabet;
+    m.n_distributions = in.n_distributions;
+    m.symbol_nbytes = in.symbol_nbytes;
+    m.is_full = load(&head->is_full) != 0;
+    m.image = image;
+    m.totals_at = uniform(load(&head->totals_at));
+    m.ranges_at = uniform(load(&head->ranges_at));
+    m.slots_at = uniform(load(&head->slots_at));
+    m.kind = lookup::REGISTERED;
+    return true;
 }
 
 /* ---- looking up ---------------------------------------------------------------------------- */
@@ -390,6 +439,30 @@ WHARF_DEVICE found find_by_halving(const model &m, uint32_t distribution, uint32
     return {low, next - first, slot - first, 0};
 }
 
+/* One lane.  The distribution that symbol `number` has, or one that there is. */
+WHARF_DEVICE uint32_t distribution_of(const model &m, const stream &in, uint32_t number)
+{
+    uint32_t distribution = m.n_distributions > 1 ? byte_at(in, in.indexes_at + number) : 0;
+    /* Checked before; but the bound that counts is the tables' own. */
+    return distribution < m.n_distributions ? distribution : 0;
+}
+
+template <typename T>
+WHARF_DEVICE const T *image_part(const model &m, uint32_t at)
+{
+    return reinterpret_cast<const T *>(m.image + at);
+}
+
+WHARF_DEVICE found find_in_image(const model &m, uint32_t distribution, uint32_t slot)
+{
+    if (!m.is_full && slot >= load(image_part<uint32_t>(m, m.totals_at) + distribution))
+        return NOBODY;
+    uint32_t symbol = load(image_part<uint16_t>(m, m.slots_at) + (distribution << m.n_bits | slot));
+    uint32_t range =
+        load(image_part<uint32_t>(m, m.ranges_at) + distribution * m.alphabet + symbol);
+    return {symbol, (range & 0xffff) + 1, slot - (range >> 16), 0};
+}
+
 /* One lane.  A slot of symbol `number`'s distribution. */
 template <lookup KIND>
 WHARF_DEVICE found find(const model &m, const stream &in, uint32_t number, uint32_t slot)
@@ -400,9 +473,9 @@ WHARF_DEVICE found find(const model &m, const stream &in, uint32_t number, uint3
         return find_scaled(m, slot);
     if (KIND == lookup::BUCKET)
         return m.is_full || slot < m.total ? find_in_bucket(m, slot) : NOBODY;
-    uint32_t distribution = m.n_distributions > 1 ? byte_at(in, in.indexes_at + number) : 0;
-    /* Checked before; but the bound that counts is the tables' own. */
-    distribution &= WHARF_RANS_MAX_DISTRIBUTIONS - 1;
+    uint32_t distribution = distribution_of(m, in, number);
+    if (KIND == lookup::REGISTERED)
+        return find_in_image(m, distribution, slot);
     return slot < load(&m.distributions->totals[distribution])
                ? find_by_halving(m, distribution, slot)
                : NOBODY;

@@ -17,6 +17,8 @@ namespace rans
 
 /* encoders/rans/rans_model.h: slots, and ranges, of a model that stands in its stream. */
 constexpr uint32_t INLINE_NSLOTS = 65536;
+/* Of a registered one. */
+constexpr uint32_t REGISTERED_NSLOTS = 1u << 24;
 
 /* The same in all lanes.  Places are bytes of the stream, or bits where they say so. */
 struct stream {
@@ -243,11 +245,11 @@ WHARF_DEVICE bool indexes_are_good(const stream &in)
 /* Rule 1, and sizes. */
 WHARF_DEVICE bool shape_is_good(const stream &in, uint32_t flags, uint32_t indexes_nbytes)
 {
+    uint32_t most = in.model_nbytes > 0 ? INLINE_NSLOTS : REGISTERED_NSLOTS;
     return flags == 0 && in.n_bits >= WHARF_RANS_MIN_NBITS && in.n_bits <= WHARF_RANS_MAX_NBITS &&
            in.symbol_nbytes - 1 < 2 && in.alphabet <= (in.symbol_nbytes == 1 ? 256u : 65536u) &&
            in.n_distributions <= WHARF_RANS_MAX_DISTRIBUTIONS &&
-           in.n_distributions << in.n_bits <= INLINE_NSLOTS &&
-           in.n_distributions * in.alphabet <= INLINE_NSLOTS &&
+           in.n_distributions << in.n_bits <= most && in.n_distributions * in.alphabet <= most &&
            (in.n_distributions > 1 || indexes_nbytes == 0);
 }
 

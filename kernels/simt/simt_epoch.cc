@@ -118,6 +118,7 @@ int make_memory(wharf_epoch *epoch)
     if (!take_memory(epoch, &p.control, sizeof(*p.control)) ||
         !take_memory(epoch, &p.slots, config.n_entries * sizeof(*p.slots)) ||
         !take_memory(epoch, &p.tasks, (size_t)config.n_entries * MAX_SLICES * sizeof(*p.tasks)) ||
+        !take_memory(epoch, &p.models, WHARF_EPOCH_MAX_MODELS * sizeof(*p.models)) ||
         !take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes))
         return fail(-ENOMEM, "memory of the device");
     return 0;
@@ -162,6 +163,9 @@ void simt_close(wharf_epoch *epoch)
     free(epoch->params.control);
     free(epoch->params.slots);
     free(epoch->params.tasks);
+    for (uint32_t i = 0; epoch->params.models && i < WHARF_EPOCH_MAX_MODELS; i++)
+        free(reinterpret_cast<void *>(epoch->params.models[i]));
+    free(epoch->params.models);
     free(epoch->params.scratch);
     delete epoch;
 }
@@ -252,6 +256,31 @@ int simt_unimport(wharf_epoch *, uint64_t address, size_t nbytes)
     return munmap(reinterpret_cast<void *>(address), nbytes) ? fail(-errno, "munmap") : 0;
 }
 
+int simt_add_model(wharf_epoch *epoch, const void *image, size_t nbytes, uint32_t *ret_parameter)
+{
+    uint64_t *models = epoch->params.models;
+    uint32_t place = 0;
+    uint8_t *copy;
+    while (place < WHARF_EPOCH_MAX_MODELS && models[place])
+        place++;
+    if (place == WHARF_EPOCH_MAX_MODELS)
+        return fail(-ENOSPC, "a place for one more model");
+    if (!take_memory(epoch, &copy, nbytes))
+        return fail(-ENOMEM, "memory of the device");
+    memcpy(copy, image, nbytes);
+    __atomic_store_n(&models[place], reinterpret_cast<uintptr_t>(copy), __ATOMIC_RELEASE);
+    *ret_parameter = WHARF_FIRST_MODEL + place;
+    return 0;
+}
+
+int simt_remove_model(wharf_epoch *epoch, uint32_t parameter)
+{
+    uint64_t *model = &epoch->params.models[parameter - WHARF_FIRST_MODEL];
+    free(reinterpret_cast<void *>(*model));
+    *model = 0;
+    return 0;
+}
+
 int simt_start(wharf_epoch *epoch)
 {
     uint32_t number = wharf_work_begin_epoch(&epoch->params.queue);
@@ -290,7 +319,8 @@ void simt_set_stay(wharf_epoch *epoch, uint32_t stay_us)
 } // namespace
 
 const struct wharf_epoch_ops wharf_simt_epoch = {
-    "simt",          simt_open,  simt_close, simt_error_text, simt_info,     simt_map_host,
-    simt_unmap_host, simt_alloc, simt_free,  simt_import,     simt_unimport, simt_start,
-    simt_wait,       simt_move,  simt_moved, simt_set_stay,
+    "simt",        simt_open,       simt_close,        simt_error_text, simt_info,
+    simt_map_host, simt_unmap_host, simt_alloc,        simt_free,       simt_import,
+    simt_unimport, simt_add_model,  simt_remove_model, simt_start,      simt_wait,
+    simt_move,     simt_moved,      simt_set_stay,
 };

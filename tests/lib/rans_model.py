@@ -197,11 +197,12 @@ def decode(stream, symbol_nbytes, room=None):
     version, n, nbytes, flags = stream[:4]
     n_distributions, alphabet = (w + 1 for w in words_of(stream[4:8]))
     sizes = [int.from_bytes(stream[i:i + 4], 'little') for i in (8, 12)]
+    most = 65536 if sizes[0] else 1 << 24
     if version != 1:
         raise Bad('rans_version', 0, 'unsupported')
     if (not 8 <= n <= 16 or nbytes not in (1, 2) or flags or n_distributions > 256 or
-            alphabet > 256 ** nbytes or n_distributions << n > 65536 or
-            n_distributions * alphabet > 65536 or (n_distributions == 1 and sizes[1])):
+            alphabet > 256 ** nbytes or n_distributions << n > most or
+            n_distributions * alphabet > most or (n_distributions == 1 and sizes[1])):
         raise Bad('rans_header', 0)
     at = 16
     for size in sizes:

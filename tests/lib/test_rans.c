@@ -7,6 +7,7 @@
 
 #include "encoders/rans/rans.h"
 #include "encoders/rans/rans_encode.h"
+#include "encoders/rans/rans_image.h"
 #include "encoders/rans/rans_loop.h"
 #include "tests/lib/test_guard.h"
 #include "tests/lib/test_random.h"
@@ -65,7 +66,29 @@ static uint32_t *make_frequencies(const struct test_rans_plan *plan, const uint8
     return frequencies;
 }
 
-struct test_rans test_rans_new(const struct test_rans_plan *plan)
+void *test_rans_image(const uint8_t *model, size_t model_nbytes)
+{
+    size_t nbytes = 0;
+    void *image = NULL;
+
+    if (wharf_rans_image_nbytes(model, model_nbytes, &nbytes) == WHARF_REASON_NONE)
+        image = check_memory(calloc(1, nbytes));
+    if (!image || wharf_rans_image_make(model, model_nbytes, image) != WHARF_REASON_NONE) {
+        fprintf(stderr, "test_rans: is no model\n");
+        exit(2);
+    }
+    return image;
+}
+
+static void add_model(struct test_rans *rans, const uint32_t *frequencies)
+{
+    rans->model_nbytes = wharf_rans_model_write(&rans->shape, frequencies, NULL, 0);
+    rans->model = check_memory(malloc(rans->model_nbytes));
+    wharf_rans_model_write(&rans->shape, frequencies, rans->model, rans->model_nbytes);
+    rans->image = test_rans_image(rans->model, rans->model_nbytes);
+}
+
+static struct test_rans make(const struct test_rans_plan *plan, bool is_registered)
 {
     struct test_rans rans = {
         .shape = {plan->n_bits, plan->symbol_nbytes, plan->alphabet, plan->n_distributions},
@@ -84,6 +107,7 @@ struct test_rans test_rans_new(const struct test_rans_plan *plan)
         .symbols = rans.plain,
         .indexes = plan->n_distributions > 1 ? indexes : NULL,
         .n_symbols = plan->n_symbols,
+        .leaves_model_out = is_registered,
         .max_splits = plan->max_splits,
     };
     bound = wharf_rans_encode_bound(&job);
@@ -92,9 +116,21 @@ struct test_rans test_rans_new(const struct test_rans_plan *plan)
         fprintf(stderr, "test_rans: cannot be encoded\n");
         exit(2);
     }
+    if (is_registered)
+        add_model(&rans, frequencies);
     free(frequencies);
     free(indexes);
     return rans;
+}
+
+struct test_rans test_rans_new(const struct test_rans_plan *plan)
+{
+    return make(plan, false);
+}
+
+struct test_rans test_rans_new_registered(const struct test_rans_plan *plan)
+{
+    return make(plan, true);
 }
 
 uint8_t *test_rans_encode(const uint8_t *bytes, uint32_t n, uint32_t n_bits, uint32_t max_splits,
@@ -126,6 +162,8 @@ void test_rans_free(struct test_rans *rans)
 {
     free(rans->plain);
     free(rans->stream);
+    free(rans->model);
+    free(rans->image);
     *rans = (struct test_rans){0};
 }
 
@@ -135,17 +173,17 @@ static bool same(const struct wharf_outcome *a, const struct wharf_outcome *b)
            a->in_nbytes == b->in_nbytes && a->out_nbytes == b->out_nbytes;
 }
 
-const char *test_rans_decode_all(const uint8_t *in, size_t in_nbytes, uint32_t parameter,
-                                 uint8_t *out, size_t out_avail, struct wharf_outcome *ret_outcome)
+static const char *decode_all(const uint8_t *in, size_t in_nbytes,
+                              const struct wharf_codec_setting *setting, uint8_t *out,
+                              size_t out_avail, struct wharf_outcome *ret_outcome)
 {
 #define X(form) #form,
     static const char *const forms[] = {"none", WHARF_RANS_LOOP_LIST(X)};
 #undef X
-    const struct wharf_codec_setting setting = {.parameter = parameter};
     struct test_guard in_copy = test_guard_copy(in, in_nbytes, TEST_GUARD_END);
     const char *wrong = NULL;
 
-    wharf_rans_decode_reference(in_copy.data, in_nbytes, out, out_avail, &setting, ret_outcome);
+    wharf_rans_decode_reference(in_copy.data, in_nbytes, out, out_avail, setting, ret_outcome);
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]) && !wrong; i++) {
         struct test_guard buffer = test_guard_new(out_avail, TEST_GUARD_END);
         struct wharf_outcome outcome;
@@ -154,7 +192,7 @@ const char *test_rans_decode_all(const uint8_t *in, size_t in_nbytes, uint32_t p
             test_guard_free(&buffer);
             continue;
         }
-        wharf_rans_decode(in_copy.data, in_nbytes, buffer.data, out_avail, &setting, &outcome);
+        wharf_rans_decode(in_copy.data, in_nbytes, buffer.data, out_avail, setting, &outcome);
         if (!same(&outcome, ret_outcome) || (outcome.result == WHARF_OK && outcome.out_nbytes > 0 &&
                                              memcmp(buffer.data, out, outcome.out_nbytes) != 0))
             wrong = forms[i];
@@ -163,4 +201,21 @@ const char *test_rans_decode_all(const uint8_t *in, size_t in_nbytes, uint32_t p
     wharf_rans_loop_force(NULL);
     test_guard_free(&in_copy);
     return wrong;
+}
+
+const char *test_rans_decode_all(const uint8_t *in, size_t in_nbytes, uint32_t parameter,
+                                 uint8_t *out, size_t out_avail, struct wharf_outcome *ret_outcome)
+{
+    const struct wharf_codec_setting setting = {.parameter = parameter};
+
+    return decode_all(in, in_nbytes, &setting, out, out_avail, ret_outcome);
+}
+
+const char *test_rans_decode_registered(const uint8_t *in, size_t in_nbytes, const void *image,
+                                        uint8_t *out, size_t out_avail,
+                                        struct wharf_outcome *ret_outcome)
+{
+    const struct wharf_codec_setting setting = {.model = image};
+
+    return decode_all(in, in_nbytes, &setting, out, out_avail, ret_outcome);
 }

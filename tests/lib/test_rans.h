@@ -28,16 +28,26 @@ struct test_rans {
     size_t plain_nbytes;
     uint8_t *stream;
     size_t stream_nbytes;
+    /* What test_rans_new_registered adds. */
+    uint8_t *model;
+    size_t model_nbytes;
+    void *image;
 };
 
 /* Symbols of falling frequency, coded with a model of their own.  Ends the program when anything
  * goes wrong. */
 struct test_rans test_rans_new(const struct test_rans_plan *plan);
+
+/* The same, with a model that is registered and not in the stream; and its image. */
+struct test_rans test_rans_new_registered(const struct test_rans_plan *plan);
 void test_rans_free(struct test_rans *rans);
 
 /* One stream of bytes, with a model of their statistics; the result is for the caller to free. */
 uint8_t *test_rans_encode(const uint8_t *bytes, uint32_t n, uint32_t n_bits, uint32_t max_splits,
                           size_t *ret_nbytes);
+
+/* The image of a model; for the caller to free. */
+void *test_rans_image(const uint8_t *model, size_t model_nbytes);
 
 /*
  * Decodes by the reference, and by every form of the tuned decoder into buffers between untouchable
@@ -46,5 +56,10 @@ uint8_t *test_rans_encode(const uint8_t *bytes, uint32_t n, uint32_t n_bits, uin
  */
 const char *test_rans_decode_all(const uint8_t *in, size_t in_nbytes, uint32_t parameter,
                                  uint8_t *out, size_t out_avail, struct wharf_outcome *ret_outcome);
+
+/* The same with a registered model's image. */
+const char *test_rans_decode_registered(const uint8_t *in, size_t in_nbytes, const void *image,
+                                        uint8_t *out, size_t out_avail,
+                                        struct wharf_outcome *ret_outcome);
 
 #endif

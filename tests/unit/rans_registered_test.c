@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_registered_test: models that stand in no stream: their images, and streams that name them.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "encoders/rans/rans_image.h"
+#include "tests/lib/test_random.h"
+#include "tests/lib/test_rans.h"
+
+static void check_round_trip(const struct test_rans_plan *plan)
+{
+    struct test_rans rans = test_rans_new_registered(plan);
+    uint8_t *out = malloc(rans.plain_nbytes + 1);
+    struct wharf_outcome outcome;
+    const char *wrong = test_rans_decode_registered(rans.stream, rans.stream_nbytes, rans.image,
+                                                    out, rans.plain_nbytes, &outcome);
+
+    cr_assert_null(wrong, "%s differs", wrong);
+    cr_assert_eq(outcome.result, WHARF_OK, "n %u, %u distributions: %s", plan->n_bits,
+                 plan->n_distributions, wharf_reason_string(outcome.reason));
+    cr_assert_eq(outcome.out_nbytes, rans.plain_nbytes);
+    cr_assert_eq(outcome.in_nbytes, rans.stream_nbytes);
+    cr_assert(memcmp(out, rans.plain, rans.plain_nbytes) == 0);
+    free(out);
+    test_rans_free(&rans);
+}
+
+Test(rans_registered, streams_without_models_come_back)
+{
+    for (uint32_t n_bits = 8; n_bits <= 16; n_bits++)
+        for (uint32_t nbytes = 1; nbytes <= 2; nbytes++)
+            check_round_trip(
+                &(struct test_rans_plan){n_bits, nbytes, 1, 5000, 4, 200, 10 * n_bits + nbytes});
+}
+
+/* 65536 slots are the most that a stream can bring with it. */
+Test(rans_registered, models_are_larger_than_streams_can_bring)
+{
+    check_round_trip(&(struct test_rans_plan){16, 2, 3, 4000, 3, 3000, 1});
+    check_round_trip(&(struct test_rans_plan){16, 1, 256, 20000, 9, 256, 2});
+    check_round_trip(&(struct test_rans_plan){12, 2, 256, 20000, 9, 900, 3});
+}
+
+/* Which of the reasons for which nothing of it is a model; and that none is read past its end. */
+static enum wharf_reason register_copy(const uint8_t *model, size_t nbytes)
+{
+    uint8_t *copy = malloc(nbytes + 1);
+    size_t image_nbytes;
+    void *image = NULL;
+    enum wharf_reason reason;
+
+    memcpy(copy, model, nbytes);
+    reason = wharf_rans_image_nbytes(copy, nbytes, &image_nbytes);
+    if (reason == WHARF_REASON_NONE) {
+        image = calloc(1, image_nbytes);
+        reason = wharf_rans_image_make(copy, nbytes, image);
+    }
+    free(image);
+    free(copy);
+    return reason;
+}
+
+Test(rans_registered, what_is_no_model_is_refused)
+{
+    struct test_rans rans =
+        test_rans_new_registered(&(struct test_rans_plan){11, 1, 1, 3000, 1, 200, 5});
+    uint8_t *model = malloc(rans.model_nbytes + 1);
+
+    memcpy(model, rans.model, rans.model_nbytes);
+    cr_assert_eq(register_copy(model, rans.model_nbytes), WHARF_REASON_NONE);
+    model[rans.model_nbytes] = 0;
+    cr_assert_eq(register_copy(model, rans.model_nbytes + 1), WHARF_REASON_INPUT_LEFT);
+    for (size_t n = 0; n < rans.model_nbytes; n++)
+        cr_assert_eq(register_copy(model, n), WHARF_REASON_INPUT_TRUNCATED, "%zu bytes", n);
+
+    struct {
+        size_t at;
+        uint8_t value;
+        enum wharf_reason reason;
+    } const changes[] = {
+        {0, 2, WHARF_REASON_RANS_VERSION},   {1, 7, WHARF_REASON_RANS_HEADER},
+        {1, 17, WHARF_REASON_RANS_HEADER},   {2, 0, WHARF_REASON_RANS_HEADER},
+        {2, 3, WHARF_REASON_RANS_HEADER},    {3, 1, WHARF_REASON_RANS_HEADER},
+        {5, 1, WHARF_REASON_RANS_HEADER},    /* 257 distributions */
+        {7, 1, WHARF_REASON_RANS_HEADER},    /* an alphabet that bytes do not have */
+        {12, 1, WHARF_REASON_RANS_HEADER},   /* indexes */
+        {4, 1, WHARF_REASON_RANS_MODEL},     /* a distribution that is not there */
+        {1, 10, WHARF_REASON_RANS_MODEL},    /* more slots than 2^n */
+        {16, 0xff, WHARF_REASON_RANS_MODEL}, /* a width of 31 */
+    };
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        memcpy(model, rans.model, rans.model_nbytes);
+        model[changes[i].at] = changes[i].value;
+        enum wharf_reason reason = register_copy(model, rans.model_nbytes);
+        cr_assert_eq(reason, changes[i].reason, "change %zu: %s", i, wharf_reason_string(reason));
+    }
+    free(model);
+    test_rans_free(&rans);
+}
+
+/* 2^24 slots are the most, and a header that claims more costs nothing. */
+Test(rans_registered, a_header_cannot_ask_for_more_than_is_there)
+{
+    uint8_t model[16] = {1, 16, 2, 0, 255, 0, 255, 255};
+    size_t nbytes = 0;
+
+    cr_assert_eq(wharf_rans_image_nbytes(model, sizeof(model), &nbytes), WHARF_REASON_NONE);
+    cr_assert_leq(nbytes, (size_t)100 << 20);
+    /* 0 bytes are not the packed form of so many frequencies. */
+    void *image = calloc(1, nbytes);
+    cr_assert_eq(wharf_rans_image_make(model, sizeof(model), image), WHARF_REASON_RANS_MODEL);
+    free(image);
+}
+
+static enum wharf_reason decode_with(const struct test_rans *rans, const void *image)
+{
+    uint8_t *out = malloc(rans->plain_nbytes + 1);
+    struct wharf_outcome outcome;
+    const char *wrong = image
+                            ? test_rans_decode_registered(rans->stream, rans->stream_nbytes, image,
+                                                          out, rans->plain_nbytes, &outcome)
+                            : test_rans_decode_all(rans->stream, rans->stream_nbytes, 0, out,
+                                                   rans->plain_nbytes, &outcome);
+
+    cr_assert_null(wrong, "%s differs", wrong);
+    cr_assert_eq(outcome.result == WHARF_OK, outcome.reason == WHARF_REASON_NONE);
+    free(out);
+    return (enum wharf_reason)outcome.reason;
+}
+
+Test(rans_registered, streams_and_models_have_to_fit)
+{
+    struct test_rans_plan plan = {11, 1, 1, 3000, 2, 200, 6};
+    struct test_rans with = test_rans_new(&plan);
+    struct test_rans without = test_rans_new_registered(&plan);
+    struct test_rans other =
+        test_rans_new_registered(&(struct test_rans_plan){12, 1, 1, 3000, 2, 200, 6});
+
+    cr_assert_eq(decode_with(&without, without.image), WHARF_REASON_NONE);
+    cr_assert_eq(decode_with(&with, NULL), WHARF_REASON_NONE);
+    cr_assert_eq(decode_with(&without, NULL), WHARF_REASON_RANS_MODEL);
+    cr_assert_eq(decode_with(&with, without.image), WHARF_REASON_RANS_HEADER);
+    cr_assert_eq(decode_with(&without, other.image), WHARF_REASON_RANS_HEADER);
+    test_rans_free(&with);
+    test_rans_free(&without);
+    test_rans_free(&other);
+}
+
+/* A model of the right shape with other frequencies: an answer, the same of all forms. */
+Test(rans_registered, wrong_models_and_damage_have_one_outcome)
+{
+    struct test_random random = {11};
+
+    for (unsigned i = 0; i < 120; i++) {
+        struct test_rans_plan plan = {i % 3 ? 11 : 16, 1 + i % 2, i % 4 ? 1 : 5, 2000, 4, 1 + i, i};
+        struct test_rans rans = test_rans_new_registered(&plan);
+        uint8_t *out = malloc(rans.plain_nbytes + 1);
+        struct wharf_outcome outcome;
+
+        if (i % 5) {
+            uint64_t bit = test_random_below(&random, 8 * rans.stream_nbytes);
+            rans.stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        } else {
+            plan.seed += 1000;
+            struct test_rans other = test_rans_new_registered(&plan);
+            void *image = rans.image;
+            rans.image = other.image;
+            other.image = image;
+            test_rans_free(&other);
+        }
+        const char *wrong = test_rans_decode_registered(rans.stream, rans.stream_nbytes, rans.image,
+                                                        out, rans.plain_nbytes, &outcome);
+        cr_assert_null(wrong, "case %u: %s differs", i, wrong);
+        free(out);
+        test_rans_free(&rans);
+    }
+}
