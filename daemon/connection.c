@@ -99,10 +99,7 @@ static void connection_free(struct wharf_connection *connection)
     wharf_timer_clear(server->loop, &connection->hello_timer);
     wharf_timer_clear(server->loop, &connection->hold_timer);
     wharf_list_remove(&connection->link);
-    wharf_undertaker_take(server->undertaker, connection->fd);
-    wharf_front_enter(&server->front);
-    wharf_tenant_give_back(connection->tenant, &connection->use);
-    wharf_front_leave(&server->front);
+    wharf_undertaker_take(server->undertaker, connection->fd, connection->tenant, &connection->use);
     free(connection->unsent);
     free(connection);
     wharf_server_forget_connection(server);
@@ -440,30 +437,27 @@ void wharf_connection_greet(struct wharf_connection *connection)
     wharf_connection_release(connection, WHARF_HOLD_PROMISE);
 }
 
-/* Tells a peer that is not let in why; there is no connection of it. */
-static void turn_away(struct wharf_server *server, int fd, int error, const char *text)
+/* Tells a peer that is not let in why; there is no connection of it.  `use` may be NULL, as what is
+ * charged to the tenant, who may too. */
+static void turn_away(struct wharf_server *server, int fd, struct wharf_tenant *tenant,
+                      const struct wharf_use *use, int error, const char *text)
 {
     struct wharf_connection none = {.fd = fd, .last_error = error};
 
     snprintf(none.last_text, sizeof(none.last_text), "%s", text);
     say_last_words(&none);
-    wharf_undertaker_take(server->undertaker, fd);
+    wharf_undertaker_take(server->undertaker, fd, tenant, use);
 }
 
-static int charge(struct wharf_server *server, struct wharf_connection *connection,
-                  const char *tenant_name)
+static int charge(struct wharf_server *server, struct wharf_tenant *tenant,
+                  const struct wharf_use *use)
 {
-    /* Its socket, and three that can be on their way to the client, unread. */
-    connection->use = (struct wharf_use){.n_connections = 1, .n_descriptors = 4};
     wharf_front_enter(&server->front);
-    struct wharf_tenant *tenant =
-        wharf_tenants_get(&server->front.tenants, tenant_name, &server->config);
-    int r = tenant ? wharf_tenant_charge(tenant, &connection->use, NULL) : -ENOMEM;
+    int r = tenant ? wharf_tenant_charge(tenant, use, NULL) : -ENOMEM;
     if (r == 0)
         tenant->stats.n_connections++;
     else if (tenant)
         tenant->stats.n_refused++;
-    connection->tenant = tenant;
     wharf_front_leave(&server->front);
     return r;
 }
@@ -485,45 +479,64 @@ static int add_to_loop(struct wharf_connection *connection)
     return 0;
 }
 
-void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
-                          const char *tenant_name)
+static struct wharf_tenant *find_tenant(struct wharf_server *server, const char *name)
 {
-    struct wharf_connection *connection;
+    wharf_front_enter(&server->front);
+    struct wharf_tenant *tenant = wharf_tenants_get(&server->front.tenants, name, &server->config);
+    wharf_front_leave(&server->front);
+    return tenant;
+}
 
-    if (server->is_draining) {
-        turn_away(server, fd, ESHUTDOWN, "the daemon is going down: connect again");
-        return;
-    }
-    if (server->n_connections >= server->max_connections) {
-        turn_away(server, fd, EDQUOT, "the daemon has as many connections as it can have");
-        return;
-    }
-    connection = calloc(1, sizeof(*connection));
-    if (!connection) {
-        turn_away(server, fd, ENOMEM, "the daemon is out of memory");
-        return;
-    }
+static struct wharf_connection *connection_new(struct wharf_server *server, int fd,
+                                               struct wharf_tenant *tenant)
+{
+    struct wharf_connection *connection = calloc(1, sizeof(*connection));
+
+    if (!connection)
+        return NULL;
     connection->server = server;
     connection->number = ++server->last_connection;
     connection->fd = fd;
-    connection->uid = uid;
-    connection->pid = pid;
+    connection->tenant = tenant;
     wharf_list_init(&connection->link);
     wharf_list_init(&connection->gate_link);
     wharf_list_init(&connection->doom_link);
-    int r = charge(server, connection, tenant_name);
-    if (r < 0) {
-        turn_away(server, fd, -r,
-                  r == -EDQUOT ? "too many connections of this user" : "out of memory");
-        free(connection);
+    return connection;
+}
+
+void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
+                          const char *tenant_name)
+{
+    /* Its socket, and three that can be on their way to the client, unread. */
+    static const struct wharf_use use = {.n_connections = 1, .n_descriptors = 4};
+    struct wharf_tenant *tenant = find_tenant(server, tenant_name);
+
+    if (server->is_draining) {
+        turn_away(server, fd, tenant, NULL, ESHUTDOWN, "the daemon is going down: connect again");
         return;
     }
+    if (server->n_connections >= server->max_connections) {
+        turn_away(server, fd, tenant, NULL, EDQUOT,
+                  "the daemon has as many connections as it can have");
+        return;
+    }
+    int r = charge(server, tenant, &use);
+    if (r < 0) {
+        turn_away(server, fd, tenant, NULL, -r,
+                  r == -EDQUOT ? "too many connections of this user" : "out of memory");
+        return;
+    }
+    struct wharf_connection *connection = connection_new(server, fd, tenant);
+    if (!connection) {
+        turn_away(server, fd, tenant, &use, ENOMEM, "the daemon is out of memory");
+        return;
+    }
+    connection->use = use;
+    connection->uid = uid;
+    connection->pid = pid;
     r = add_to_loop(connection);
     if (r < 0) {
-        turn_away(server, fd, -r, "the daemon cannot wait for one more connection");
-        wharf_front_enter(&server->front);
-        wharf_tenant_give_back(connection->tenant, &connection->use);
-        wharf_front_leave(&server->front);
+        turn_away(server, fd, tenant, &use, -r, "the daemon cannot wait for one more connection");
         free(connection);
     }
 }

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -15,9 +14,7 @@
 #include "daemon/clock.h"
 #include "daemon/connection.h"
 #include "daemon/log.h"
-
-/* Where the gate finds its socket. */
-#define GATE_FD 3
+#include "daemon/spawn.h"
 
 /* A process that has not started by then, on the most loaded machine, will not. */
 #define START_NS (10 * (uint64_t)WHARF_NS_PER_S)
@@ -139,30 +136,6 @@ static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
     ask_next(gate);
 }
 
-int wharf_gate_spawn(const char *role, int fd, pid_t *ret_pid)
-{
-    posix_spawn_file_actions_t actions;
-    char fd_text[16], parent_text[16];
-    char *argv[] = {(char *)"wharfd", (char *)role, fd_text, parent_text, NULL};
-    posix_spawnattr_t attributes;
-    sigset_t none;
-
-    snprintf(fd_text, sizeof(fd_text), "%d", GATE_FD);
-    snprintf(parent_text, sizeof(parent_text), "%d", (int)getpid());
-    sigemptyset(&none);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, fd, GATE_FD);
-    /* With the environment: the daemon may have needed it to start, so that its libraries are
-     * found. */
-    int r = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return -r;
-}
-
 static void on_answer(struct wharf_source *source, uint32_t ready);
 
 static int process_watch(struct process *process, int fd)
@@ -192,7 +165,7 @@ static int process_new(struct wharf_gate *gate)
         free(process);
         return -errno;
     }
-    int r = wharf_gate_spawn("--gate", pair[1], &process->pid);
+    int r = wharf_spawn_self("--gate", pair[1], NULL, 0, &process->pid);
     close(pair[1]);
     if (r == 0)
         r = process_watch(process, pair[0]);

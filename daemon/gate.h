@@ -35,12 +35,6 @@ struct wharf_gate_answer {
 #define WHARF_GATE_MOST_HUNG 2
 #define WHARF_GATE_BARRED_TIMES 30
 
-/*
- * wharf_gate_spawn: runs this program again as `role` (--gate or --undertaker), with `fd`, which
- * stays the caller's, and the id of this process.  Returns 0 or -errno.
- */
-int wharf_gate_spawn(const char *role, int fd, pid_t *ret_pid);
-
 /* ---- the front's side: loop thread --------------------------------------------------------- */
 
 /*

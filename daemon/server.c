@@ -283,7 +283,7 @@ static int start(struct wharf_server *server)
     if (r == 0)
         r = wharf_gate_new(server, &server->gate);
     if (r == 0)
-        r = wharf_undertaker_new(server->loop, &server->undertaker);
+        r = wharf_undertaker_new(server->loop, &server->front, &server->undertaker);
     if (r == 0)
         r = wharf_cpu_backend.start(&server->front, &server->config);
     server->front.promise_fd = server->promise_fd;

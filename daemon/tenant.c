@@ -120,7 +120,7 @@ static bool fits(uint64_t used, uint64_t more, uint64_t quota)
 int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use,
                         const char **ret_which)
 {
-    struct wharf_use *used = &tenant->used;
+    const struct wharf_use *used = &tenant->used;
     const struct wharf_quota *quota = &tenant->quota;
     const char *which = NULL;
 
@@ -137,11 +137,16 @@ int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use
             *ret_which = which;
         return -EDQUOT;
     }
-    used->n_connections += use->n_connections;
-    used->n_descriptors += use->n_descriptors;
-    used->n_jobs += use->n_jobs;
-    used->memory_nbytes += use->memory_nbytes;
+    wharf_tenant_charge_anyway(tenant, use);
     return 0;
+}
+
+void wharf_tenant_charge_anyway(struct wharf_tenant *tenant, const struct wharf_use *use)
+{
+    tenant->used.n_connections += use->n_connections;
+    tenant->used.n_descriptors += use->n_descriptors;
+    tenant->used.n_jobs += use->n_jobs;
+    tenant->used.memory_nbytes += use->memory_nbytes;
 }
 
 void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use)

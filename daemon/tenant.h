@@ -87,6 +87,11 @@ void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_conf
  */
 int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use,
                         const char **ret_which);
+
+/* The same for what is there already, whatever the quota says: nothing more fits until less is
+ * used. */
+void wharf_tenant_charge_anyway(struct wharf_tenant *tenant, const struct wharf_use *use);
+
 void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use);
 
 #endif

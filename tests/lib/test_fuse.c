@@ -41,10 +41,17 @@ static struct fuse_attr attributes_of(uint64_t node)
     };
 }
 
+/* Files that are named by a number can be closed, all others are one that cannot. */
+static uint64_t node_of(const char *name)
+{
+    return FUSE_ROOT_ID + 1 + (uint64_t)atoi(name);
+}
+
 static void serve(int device, const struct fuse_in_header *request)
 {
-    struct fuse_init_out init = {.major = 7, .minor = 31, .max_write = 4096};
-    struct fuse_entry_out entry = {.nodeid = 2, .attr = attributes_of(2)};
+    struct fuse_init_out init = {
+        .major = 7, .minor = 31, .max_write = 4096, .flags = FUSE_WRITEBACK_CACHE};
+    struct fuse_entry_out entry = {0};
     struct fuse_attr_out attributes = {.attr = attributes_of(request->nodeid)};
     struct fuse_open_out open_out = {.fh = 1};
 
@@ -53,6 +60,8 @@ static void serve(int device, const struct fuse_in_header *request)
         answer(device, request->unique, 0, &init, sizeof(init));
         break;
     case FUSE_LOOKUP:
+        entry.nodeid = node_of((const char *)(request + 1));
+        entry.attr = attributes_of(entry.nodeid);
         answer(device, request->unique, 0, &entry, sizeof(entry));
         break;
     case FUSE_GETATTR:
@@ -62,6 +71,10 @@ static void serve(int device, const struct fuse_in_header *request)
         answer(device, request->unique, 0, &open_out, sizeof(open_out));
         break;
     case FUSE_FLUSH: /* what close() waits for */
+        if (request->nodeid != node_of(""))
+            answer(device, request->unique, 0, NULL, 0);
+        break;
+    case FUSE_WRITE: /* what letting go of a file that was written to waits for */
     case FUSE_FORGET:
         break;
     default:

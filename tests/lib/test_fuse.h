@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_fuse.h: a file system whose files hang whoever closes them, beyond SIGKILL, until it ends.
+ * Those that are named by a number from 1 on can be closed, until a whole page was written to them.
  * Needs root and /dev/fuse.
  */
 #ifndef WHARF_TESTS_TEST_FUSE_H

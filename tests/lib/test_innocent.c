@@ -76,7 +76,7 @@ void test_innocent_expect_fds(struct test_innocent *scene)
     /* A gate's socket and pidfd. */
     int most = scene->n_fds_at_first + 2;
 
-    for (unsigned i = 0; i < 2000 && test_wharfd_n_fds(&scene->wharfd) > most; i++)
+    for (unsigned i = 0; i < 10000 && test_wharfd_n_fds(&scene->wharfd) > most; i++)
         usleep(1000);
     expect(test_wharfd_n_fds(&scene->wharfd) <= most, "descriptors leak");
 }

@@ -448,6 +448,80 @@ Test(wharfd_descriptor, sockets_that_linger_hold_nobody_up)
     test_innocent_both_ways(&scene, send_all_lingering);
 }
 
+/* ---- sockets that hang ---------------------------------------------------------------------- */
+
+/*
+ * A client that leaves the last reference to an open file in a socket.  It is let go of when what
+ * was written to that file has reached its server, which never answers: but not by the client, who
+ * had it open a second time for that.
+ */
+static pid_t fork_leaving_client(const char *folder, unsigned number)
+{
+    static const char page[4096];
+    char path[128];
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(path, sizeof(path), "%s/%u", folder, number);
+    struct test_client *client = test_client_greeted(scene.wharfd.socket);
+    cr_assert_eq(kill(scene.wharfd.pid, SIGSTOP), 0);
+    int left = open(path, O_RDWR | O_CLOEXEC);
+    send_fds(client, "\x08\x01\x42\x00", 4, left, 1);
+    close(left);
+    int kept = open(path, O_RDWR | O_CLOEXEC);
+    cr_assert_eq(pwrite(kept, page, sizeof(page), 0), (ssize_t)sizeof(page));
+    cr_assert_eq(kill(scene.wharfd.pid, SIGCONT), 0);
+    test_client_wait_for_end(client);
+    kill(getpid(), SIGSTOP);
+    for (;;)
+        pause();
+}
+
+static int n_connections_of_root(void)
+{
+    return (int)test_client_metric(scene.client, "wharf_connections", "", "uid:0");
+}
+
+static void wait_for_connections_of_root(int n)
+{
+    for (unsigned i = 0; i < 20000 && n_connections_of_root() != n; i++)
+        usleep(1000);
+    cr_assert_eq(n_connections_of_root(), n);
+}
+
+/* What they took of the daemon was charged to nobody, and they kept others' sockets waiting. */
+Test(wharfd_descriptor, sockets_that_hang_are_their_tenants)
+{
+    enum { N = 4 };
+    struct test_fuse fuse;
+    pid_t pids[N];
+
+    if (test_fuse_start(&fuse) < 0)
+        cr_skip_test("needs root and /dev/fuse");
+    test_innocent_start(&scene, "auto");
+    for (unsigned i = 0; i < N; i++) {
+        pids[i] = fork_leaving_client(fuse.folder, i + 1);
+        wait_until_stopped(pids[i]);
+        test_innocent_check(&scene);
+        /* In time that two hang, and the others wait. */
+        usleep(300000);
+    }
+    wait_for_connections_of_root(N);
+    for (unsigned i = 0; i < 3; i++)
+        test_client_free(test_client_start(scene.other_socket, 4, 4096));
+    test_innocent_check(&scene);
+    cr_assert_eq(n_connections_of_root(), N);
+    test_fuse_stop(&fuse);
+    for (unsigned i = 0; i < N; i++) {
+        kill(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
+    }
+    wait_for_connections_of_root(0);
+    test_innocent_finish(&scene);
+}
+
 /* ---- the gate dies ------------------------------------------------------------------------- */
 
 /* Whose packet it had is closed, others notice nothing, and there is a new one when it is needed.
