@@ -451,7 +451,8 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
 gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000"
 # And as the service runs it.
 gpu_runs  += "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) vectors tests/vectors" \
-    "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) check 2000"
+    "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) check 2000" \
+    "$(GPU_DAEMON) --setting kernel=batch vectors tests/vectors" "$(GPU_DAEMON) --setting kernel=batch check 5000"
 $(BUILD)/restrictions: $(BUILD)/wharfd.service tests/lib/under_unit.py
 	$(Q)tests/lib/under_unit.py compile $< > $@
 gpu_epoch := $(BUILD)/wharf_gpu_epoch

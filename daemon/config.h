@@ -33,6 +33,11 @@ struct wharf_quota {
 #define WHARF_QUOTA_N_MEMBERS (sizeof(struct wharf_quota) / sizeof(uint64_t))
 
 enum wharf_config_io { WHARF_IO_AUTO, WHARF_IO_URING, WHARF_IO_EPOLL };
+enum wharf_config_gpu_kernel {
+    WHARF_GPU_KERNEL_AUTO,
+    WHARF_GPU_KERNEL_EPOCH, /* one that stays while there is work */
+    WHARF_GPU_KERNEL_BATCH, /* one for each batch of work */
+};
 enum wharf_config_gpu_output { WHARF_GPU_OUTPUT_KERNEL, WHARF_GPU_OUTPUT_COPY };
 enum wharf_config_gpu { WHARF_GPU_AUTO, WHARF_GPU_CUDA, WHARF_GPU_SIMT, WHARF_GPU_NONE };
 enum wharf_config_tenant { WHARF_TENANT_BY_PEER, WHARF_TENANT_BY_SOCKET };
@@ -74,6 +79,7 @@ struct wharf_config {
     char gpu_worker[256];
     uint64_t gpu_device;
     uint64_t gpu_share_percent;
+    uint64_t gpu_kernel; /* enum wharf_config_gpu_kernel */
     uint64_t gpu_output; /* enum wharf_config_gpu_output */
     uint64_t gpu_staging_nbytes;
     uint64_t gpu_chunk_nbytes;

@@ -51,6 +51,13 @@ static const struct wharf_setting_choice gpu_engines[] = {
     {NULL, 0},
 };
 
+static const struct wharf_setting_choice gpu_kernels[] = {
+    {"auto", WHARF_GPU_KERNEL_AUTO},
+    {"epoch", WHARF_GPU_KERNEL_EPOCH},
+    {"batch", WHARF_GPU_KERNEL_BATCH},
+    {NULL, 0},
+};
+
 static const struct wharf_setting_choice gpu_outputs[] = {
     {"kernel", WHARF_GPU_OUTPUT_KERNEL},
     {"copy", WHARF_GPU_OUTPUT_COPY},
@@ -128,6 +135,9 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "chunk", BYTES, AT_START, DAEMON(gpu_chunk_nbytes), "256K", 4 * KiB, 256 * MiB, NULL,
      "The largest chunk, in or out, that is decoded on the GPU.  Each of its some thousand warps "
      "takes twice this of its memory."},
+    {"gpu", "kernel", CHOICE, AT_START, DAEMON(gpu_kernel), "auto", 0, 0, gpu_kernels,
+     "epoch: a kernel stays while there is work; batch: one for each batch of work; auto is epoch, "
+     "or batch under profilers, launches that block and display watchdogs."},
     {"gpu", "output", CHOICE, AT_START, DAEMON(gpu_output), "kernel", 0, 0, gpu_outputs,
      "Who takes outputs to the clients' memory: the kernel itself, or the copy engine where they "
      "are of 16 KiB or more."},
@@ -145,7 +155,9 @@ const struct wharf_setting wharf_settings[] = {
      "Estimated time of what is handed to the GPU behind what it is doing: the longest that an "
      "interactive job waits there."},
     {"gpu", "idle", DURATION, AT_START, DAEMON(gpu_idle_ns), "200us", 0, S, NULL,
-     "The kernel leaves the GPU to others when there was no work for so long."},
+     "The kernel leaves the GPU to others when there was no work for so long.  With kernel = "
+     "batch, "
+     "how long the worker looks for the next batch before it sleeps."},
     {"gpu", "stay", DURATION, AT_START, DAEMON(gpu_stay_ns), "500us", 0, S, NULL,
      "The kernel leaves, for a moment, after so long in any case, or longer where leaving takes "
      "long; 0 for a GPU of wharf's own."},

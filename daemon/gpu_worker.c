@@ -62,6 +62,7 @@ static int set_up(struct wharf_gpu_backend *backend)
                 .share = (uint32_t)config->gpu_share_percent,
                 .n_entries = WHARF_GPU_N_ENTRIES,
                 .chunk_nbytes = (uint32_t)config->gpu_chunk_nbytes,
+                .kernel = (uint32_t)config->gpu_kernel,
                 .has_faults = wharf_gpu_has_faults,
                 .idle_ns = config->gpu_idle_ns,
                 .stay_ns = config->gpu_stay_ns,
@@ -121,6 +122,7 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
     gpu->in_flight_ns = gpu->in_flight_nbytes = 0;
     wharf_front_leave(front);
     snprintf(backend->device, sizeof(backend->device), "%.63s", ready->device);
+    backend->is_per_batch = ready->per_batch != 0;
     int r = wharf_gpu_staging_begin(backend, ready->staging);
     if (r == 0)
         r = wharf_gpu_prove_begin(backend);
@@ -156,10 +158,12 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
         begin_estimates(front, proof);
     wharf_front_leave(front);
     wharf_log(WHARF_LOG_NOTICE, NULL,
-              "GPU worker %d is ready after %" PRIu64 " ms: %s, %u warps, answers in %" PRIu64
+              "GPU worker %d is ready after %" PRIu64 " ms: %s, %u warps, %s, answers in %" PRIu64
               " us",
               (int)backend->link.pid, (now_ns - backend->since_ns) / WHARF_NS_PER_MS,
-              backend->device, (unsigned)gpu->n_warps, gpu->latency_ns / WHARF_NS_PER_US);
+              backend->device, (unsigned)gpu->n_warps,
+              backend->is_per_batch ? "a kernel for each batch" : "kernels that stay",
+              gpu->latency_ns / WHARF_NS_PER_US);
     backend->is_known = true;
     backend->up_since_ns = now_ns;
     set_state(backend, WHARF_GPU_UP, now_ns);

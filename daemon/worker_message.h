@@ -42,6 +42,7 @@ struct wharf_worker_setup {
     uint32_t share;          /* percent of its multiprocessors */
     uint32_t n_entries;      /* of the queue */
     uint32_t chunk_nbytes;   /* the most that a chunk may have, in or out */
+    uint32_t kernel;         /* enum wharf_config_gpu_kernel */
     uint32_t has_faults;     /* not 0: items may ask for faults, for tests */
     uint64_t idle_ns;        /* the kernel leaves when there was no work for so long */
     uint64_t stay_ns;        /* or after so long in any case */
@@ -54,7 +55,7 @@ struct wharf_worker_ready {
     uint64_t device_nbytes; /* taken from the device's memory */
     uint64_t staging;       /* where the device has it */
     uint32_t n_warps;       /* that decode at the same time */
-    uint32_t reserved;      /* 0 */
+    uint32_t per_batch;     /* not 0: a kernel for each batch */
 };
 
 struct wharf_worker_message {

@@ -46,8 +46,9 @@ struct wharf_epoch_config {
     uint32_t stay_us; /* leave after so long in any case, when what was taken is done; 0: never */
     int per_batch;    /* a kernel for what is in the queue when it starts, then leave: for
                          launches that block, profilers, display watchdogs.  Ignores the two. */
-    int faults;       /* let WHARF_WORK_FAULT and WHARF_WORK_HANG do what they say: for tests */
-    uint64_t seed;    /* of the SIMT layer's random order */
+    int per_batch_if_watched; /* also where a display's watchdog ends kernels that stay */
+    int faults;    /* let WHARF_WORK_FAULT and WHARF_WORK_HANG do what they say: for tests */
+    uint64_t seed; /* of the SIMT layer's random order */
 };
 
 /* The longest idle_us and stay_us: kernels count nanoseconds in 32 bits, and differences of them.
@@ -69,6 +70,7 @@ struct wharf_epoch_info {
     uint32_t n_registers;     /* a thread */
     uint32_t n_local_nbytes;  /* spilled, a thread */
     uint32_t n_shared_nbytes; /* a warp */
+    uint32_t per_batch;       /* a kernel is for one batch */
     uint64_t device_nbytes;   /* taken from the device's memory */
 };
 
@@ -141,7 +143,9 @@ struct wharf_epoch_ops {
      */
     int (*start)(struct wharf_epoch *epoch);
     /* Blocks until the kernel started last has left; 0 at once if there is none.  What it wrote
-     * is there then.  -EIO if it ended by a fault. */
+     * is there then.  -EIO if it ended by a fault.  With per_batch it may return as soon as the
+     * kernel has done all: the next one may be started, and who unmaps memory waits for the rest.
+     */
     int (*wait)(struct wharf_epoch *epoch);
 
     /* Begins n_moves (at most WHARF_EPOCH_MAX_MOVES) copies.  -EAGAIN if

@@ -16,6 +16,7 @@
 #include "kernels/epoch_import.h"
 #include "kernels/epoch_warp.cuh"
 #include "kernels/work_queue_ops.h"
+#include "proto/relax.h"
 
 using namespace wharf;
 
@@ -97,8 +98,11 @@ static int cuda_map_host(wharf_epoch *epoch, void *at, size_t nbytes, int read_o
     return 0;
 }
 
-static int cuda_unmap_host(wharf_epoch *, void *at, size_t nbytes)
+static int cuda_unmap_host(wharf_epoch *epoch, void *at, size_t nbytes)
 {
+    /* wait_for_batch may have left some warps on their way out. */
+    if (epoch->config.per_batch && epoch->stream)
+        WHARF_CUDA_TRY(cudaStreamSynchronize(epoch->stream));
     for (size_t done = 0; done < nbytes;) {
         char *piece = static_cast<char *>(at) + done;
         WHARF_CUDA_TRY(cudaHostUnregister(piece));
@@ -139,6 +143,13 @@ static int fit_kernel(wharf_epoch *epoch)
     info->n_registers = (unsigned)attributes.numRegs;
     info->n_local_nbytes = (unsigned)attributes.localSizeBytes;
     info->n_shared_nbytes = shape::SHARED_NBYTES;
+    if (epoch->config.per_batch_if_watched) {
+        int is_watched = 0;
+        WHARF_CUDA_TRY(cudaDeviceGetAttribute(&is_watched, cudaDevAttrKernelExecTimeout,
+                                              epoch->config.device));
+        epoch->config.per_batch |= is_watched;
+    }
+    info->per_batch = epoch->config.per_batch != 0;
     return 0;
 }
 
@@ -208,8 +219,38 @@ static int init(wharf_epoch *epoch)
     return make_streams(epoch);
 }
 
+/* Looks at a kernel's state before its stream is asked about it, at some 100 ns each: launch and
+ * look of a small batch fit into the first ones, and then others may have the processor. */
+constexpr unsigned LOOKS_AT_STATE = 64;
+constexpr unsigned BUSY_ROUNDS = 20;
+constexpr unsigned ROUND_SLEEP_US = 10;
+
+/* A kernel of a batch that says OUT has done all, and its warps leave: the next one comes behind it
+ * in the stream.  To be woken by the end of each would cost some 40 us. */
+static int wait_for_batch(wharf_epoch *epoch)
+{
+    for (unsigned n = 0;; n++) {
+        for (unsigned i = 0; i < LOOKS_AT_STATE; i++) {
+            uint32_t state = __atomic_load_n(&epoch->queue.kernel->state, __ATOMIC_ACQUIRE);
+            if (WHARF_WORK_STATE_OF(state) == WHARF_WORK_OUT ||
+                WHARF_WORK_STATE_OF(state) == WHARF_WORK_OUT_MORE)
+                return 0;
+            wharf_relax();
+        }
+        cudaError_t error = cudaStreamQuery(epoch->stream);
+        if (error != cudaErrorNotReady) {
+            WHARF_CUDA_TRY(error);
+            return 0;
+        }
+        if (n > BUSY_ROUNDS)
+            usleep(ROUND_SLEEP_US);
+    }
+}
+
 static int cuda_wait(wharf_epoch *epoch)
 {
+    if (epoch->config.per_batch)
+        return wait_for_batch(epoch);
     WHARF_CUDA_TRY(cudaStreamSynchronize(epoch->stream));
     return 0;
 }
@@ -292,6 +333,8 @@ static int cuda_import(wharf_epoch *epoch, int fd, size_t nbytes, uint64_t *ret_
 static int cuda_unimport(wharf_epoch *epoch, uint64_t address, size_t nbytes)
 {
     WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
+    if (epoch->config.per_batch)
+        WHARF_CUDA_TRY(cudaStreamSynchronize(epoch->stream));
     return wharf_cuda_unimport(address, nbytes);
 }
 

@@ -37,6 +37,8 @@ struct poller {
     uint32_t n_beats;
     uint32_t start_ns, active_ns, beat_ns;
     bool stopped; /* takes no more */
+    bool has_looked;
+    uint32_t batch_end; /* with per_batch: where the first look ended, and so does what is taken */
 };
 
 /* collective.  Three words and the next items, on their way at the same time. */
@@ -329,11 +331,10 @@ WHARF_DEVICE bool decide(const epoch_params &p, const poller &own, uint32_t now)
 }
 
 /* collective.  Whether the kernel has been there for long enough. */
-WHARF_DEVICE bool stay_is_over(const epoch_params &p, const poller &own, uint32_t tail,
-                               uint32_t now)
+WHARF_DEVICE bool stay_is_over(const epoch_params &p, const poller &own, uint32_t now)
 {
     if (p.per_batch)
-        return own.head == tail;
+        return (int32_t)(own.head - own.batch_end) >= 0;
     return p.stay_ns && now - own.start_ns >= p.stay_ns;
 }
 
@@ -349,11 +350,13 @@ WHARF_DEVICE leaving_how poll_until_done(const epoch_params &p, poller &own)
             return QUITTING;
         bool stopped = own.stopped;
         own.stopped |= look.park != 0;
+        own.batch_end = own.has_looked ? own.batch_end : look.tail;
+        own.has_looked = true;
         if (take_some(p, own, look, now) || look.n_ended != own.head)
             own.active_ns = now;
         else if (decide(p, own, now))
             return LEAVING_WHEN_DONE;
-        own.stopped |= stay_is_over(p, own, look.tail, now);
+        own.stopped |= stay_is_over(p, own, now);
         if (own.stopped && !stopped)
             tell_warps(p, own, LEAVING_WHEN_DONE);
         if (lane_id() == 0)
@@ -375,8 +378,16 @@ WHARF_DEVICE void cancel_all(const epoch_params &p)
 WHARF_DEVICE_NOINLINE void poll(const epoch_params &p)
 {
     uint32_t now = poll_time();
-    poller own = {
-        p.control->head, p.control->cancel_head, p.control->n_tasks, 0, now, now, now, false};
+    poller own = {p.control->head,
+                  p.control->cancel_head,
+                  p.control->n_tasks,
+                  0,
+                  now,
+                  now,
+                  now,
+                  false,
+                  false,
+                  0};
     leaving_how how = poll_until_done(p, own);
     tell_warps(p, own, how);
     if (how == QUITTING) {

@@ -29,8 +29,9 @@ struct wharf_worker {
     struct wharf_segment queue_memory;
     struct wharf_work_queue queue;
     struct wharf_list memories;
-    uint64_t stay_ns; /* of the next kernel */
-    bool has_kernel;  /* one is there, or about to be; without the lock */
+    bool is_per_batch; /* kernels end with what was there */
+    uint64_t stay_ns;  /* of the next kernel */
+    bool has_kernel;   /* one is there, or about to be; without the lock */
     pthread_t runner, copier;
     struct wharf_work_mover *mover; /* NULL: kernels write all outputs themselves */
 

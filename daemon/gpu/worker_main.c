@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/cleanup.h"
+#include "daemon/config.h"
 #include "daemon/gpu/worker.h"
 #include "kernels/simt/simt_batch.h"
 #include "proto/control.h"
@@ -97,9 +98,19 @@ static int open_share(struct wharf_worker *worker, struct wharf_epoch_config *co
     return worker->ops->open(config, &worker->epoch);
 }
 
+/* Kernels that stay hold up whoever waits for the end of each: launches that block, and tools that
+ * CUDA loads into the process. */
+static bool must_not_stay(void)
+{
+    const char *blocking = getenv("CUDA_LAUNCH_BLOCKING"), *tool = getenv("CUDA_INJECTION64_PATH");
+
+    return (blocking && *blocking && strcmp(blocking, "0") != 0) || (tool && *tool);
+}
+
 static void open_engine(struct wharf_worker *worker)
 {
     const struct wharf_worker_setup *setup = &worker->setup;
+    bool is_auto = setup->kernel == WHARF_GPU_KERNEL_AUTO;
     struct wharf_epoch_config config = {
         .device = (int)setup->device,
         .n_entries = setup->n_entries,
@@ -107,6 +118,8 @@ static void open_engine(struct wharf_worker *worker)
         .chunk_nbytes = setup->chunk_nbytes,
         .idle_us = microseconds(setup->idle_ns),
         .stay_us = microseconds(setup->stay_ns),
+        .per_batch = setup->kernel == WHARF_GPU_KERNEL_BATCH || (is_auto && must_not_stay()),
+        .per_batch_if_watched = is_auto,
         .faults = setup->has_faults != 0,
     };
 
@@ -146,6 +159,7 @@ static void describe(const struct wharf_worker *worker, struct wharf_worker_read
     /* One of them polls. */
     ret_ready->n_warps = info.n_warps - 1;
     ret_ready->device_nbytes = info.device_nbytes;
+    ret_ready->per_batch = info.per_batch;
     for (uint32_t i = 0; i < WHARF_N_CODECS; i++)
         if (wharf_simt_can_decode(i))
             ret_ready->codecs |= (uint64_t)1 << i;
@@ -164,6 +178,7 @@ static void begin(struct wharf_worker *worker, const struct wharf_worker_message
     /* Nobody looks into it from now on; before, the driver has to see its own files in /proc. */
     prctl(PR_SET_DUMPABLE, 0);
     describe(worker, &ready.ready);
+    worker->is_per_batch = ready.ready.per_batch != 0;
     make_staging(worker, &ready.ready);
     wharf_worker_run(worker);
     wharf_worker_say(&ready);

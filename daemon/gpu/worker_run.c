@@ -10,6 +10,8 @@
 
 #include "daemon/clock.h"
 #include "daemon/gpu/worker.h"
+#include "proto/relax.h"
+#include "proto/wharf_job.h"
 
 /* A wake-up that went astray costs at most this. */
 static const struct timespec longest_sleep = {.tv_sec = 1};
@@ -25,7 +27,7 @@ static void wake_threads(const struct wharf_work_queue *queue)
     syscall(SYS_futex, &queue->front->tail, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static bool wants_park(struct wharf_worker *worker)
+static bool wants_park(const struct wharf_worker *worker)
 {
     return __atomic_load_n(&worker->wants_park, __ATOMIC_ACQUIRE);
 }
@@ -83,7 +85,29 @@ static void run_kernel(struct wharf_worker *worker)
     if (r < 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "running the kernel",
                           worker->ops->error_text());
-    choose_stay(worker, wharf_now_ns() - begun_ns);
+    if (!worker->is_per_batch)
+        choose_stay(worker, wharf_now_ns() - begun_ns);
+}
+
+/* Between two looks at the clock, at some 50 ns each. */
+#define LOOKS_AT_TAIL 20
+
+/* A kernel that stays looks for more by itself.  In the place of one that has ended with its batch
+ * this thread does, for as long; but on the SIMT layer, which needs the processors more. */
+static bool look_for_more(const struct wharf_worker *worker, uint32_t tail)
+{
+    uint64_t until_ns = wharf_now_ns() + worker->setup.idle_ns;
+
+    if (!worker->is_per_batch || worker->setup.engine == WHARF_ENGINE_SIMT)
+        return false;
+    do {
+        for (unsigned i = 0; i < LOOKS_AT_TAIL; i++) {
+            if (__atomic_load_n(&worker->queue.front->tail, __ATOMIC_ACQUIRE) != tail)
+                return true;
+            wharf_relax();
+        }
+    } while (!wants_park(worker) && wharf_now_ns() < until_ns);
+    return false;
 }
 
 static void *run(void *data)
@@ -97,7 +121,7 @@ static void *run(void *data)
             stay_parked(worker);
         else if (wharf_work_pending(queue) || wharf_work_must_start(queue))
             run_kernel(worker);
-        else
+        else if (!look_for_more(worker, tail))
             sleep_on(queue, tail);
     }
     return NULL;

@@ -205,6 +205,7 @@ void simt_info(const wharf_epoch *epoch, wharf_epoch_info *ret_info)
     ret_info->n_warps = epoch->params.n_warps;
     ret_info->n_shared_nbytes = sizeof(any_codec::shared);
     ret_info->device_nbytes = epoch->device_nbytes;
+    ret_info->per_batch = epoch->params.per_batch;
 }
 
 int simt_map_host(wharf_epoch *, void *at, size_t, int, uint64_t *ret_address)

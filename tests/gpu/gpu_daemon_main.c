@@ -9,9 +9,9 @@
  *
  *     --output kernel|copy   who takes outputs to the clients' memory, as in wharfd.conf
  *     --worker PROGRAM       the worker, likewise: tests/wharfd-host where there is no GPU
- *     --setting "NAME = VALUE", --chunk NBYTES, --asked cpu|gpu|simt|auto
- *                            for measure: one more setting of [gpu]; chunks of that size; for that
- *                            engine alone
+ *     --setting NAME=VALUE   one more setting of [gpu]
+ *     --chunk NBYTES, --asked cpu|gpu|simt|auto
+ *                            for measure: chunks of that size; for that engine alone
  *     --spin MICROSECONDS    for how long clients look for completions before they sleep
  *
  * With simt, for machines without a GPU, chunks are small.  vectors and check report in the Test
@@ -84,9 +84,9 @@ static void start(const char *more)
     char config[1024];
 
     snprintf(config, sizeof(config),
-             "[gpu]\nengine = %s\noutput = %s\nworker = %s\npin_after = 0\n%s[quota]\nmax_memory = "
-             "64G\nmax_arena = 4G\n",
-             engine_name, output_name, worker_name, more);
+             "[gpu]\nengine = %s\noutput = %s\nworker = %s\npin_after = 0\n%s\n%s[quota]\n"
+             "max_memory = 64G\nmax_arena = 4G\n",
+             engine_name, output_name, worker_name, setting, more);
     test_wharfd_start(&wharfd, config);
 }
 
@@ -424,10 +424,7 @@ static int usage(void)
 
 static void measure(double seconds)
 {
-    char more[256];
-
-    snprintf(more, sizeof(more), "%s\n", setting);
-    start(more);
+    start("");
     gpu_daemon_measure(engine, seconds, chunk_nbytes, asked);
     finish();
 }

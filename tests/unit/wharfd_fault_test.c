@@ -41,6 +41,7 @@ uint32_t wharf_gpu_opcode(const struct wharf_submission *submission)
 /* ---- a daemon ------------------------------------------------------------------------------ */
 
 static uint8_t *plain;
+static uint64_t kernel = WHARF_GPU_KERNEL_EPOCH;
 
 static void set_up(uint64_t hang_timeout_ns)
 {
@@ -53,6 +54,7 @@ static void set_up(uint64_t hang_timeout_ns)
         *strrchr(path, '/') = 0;
     wharf_config_init(&test_front_config);
     test_front_config.gpu_engine = WHARF_GPU_SIMT;
+    test_front_config.gpu_kernel = kernel;
     test_front_config.gpu_pin_after_ns = 0;
     test_front_config.gpu_hang_timeout_ns = hang_timeout_ns;
     snprintf(test_front_config.gpu_worker, sizeof(test_front_config.gpu_worker),
@@ -144,6 +146,12 @@ static void check_poison(uint64_t poison, uint64_t hang_timeout_ns)
 
 Test(wharfd_fault, fault_of_the_device_loses_no_job)
 {
+    check_poison(POISON(WHARF_WORK_FAULT), NEVER_NS);
+}
+
+Test(wharfd_fault, fault_in_a_kernel_for_a_batch_loses_no_job)
+{
+    kernel = WHARF_GPU_KERNEL_BATCH;
     check_poison(POISON(WHARF_WORK_FAULT), NEVER_NS);
 }
 

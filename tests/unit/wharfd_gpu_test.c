@@ -207,6 +207,36 @@ Test(wharfd_gpu, storm_through_a_kernel_that_keeps_leaving)
     finish();
 }
 
+/* A kernel for what is there, and the next one for what came meanwhile: jobs, batches and cancels
+ * come to the same, and nothing is overlooked between two of them. */
+Test(wharfd_gpu, storm_through_a_kernel_for_each_batch)
+{
+    struct test_chunks chunks;
+
+    start("kernel = batch\n");
+    test_chunks_init(&chunks, 9, 60, 1000, 8);
+    struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, 64);
+    for (unsigned n_in_flight = 1; n_in_flight <= 32; n_in_flight *= 32) {
+        struct test_storm storm = {
+            .wharf = wharf,
+            .chunks = &chunks,
+            .way = n_in_flight % 3,
+            .seed = n_in_flight,
+            .n_jobs = 300,
+            .n_in_flight = n_in_flight,
+            .batch_one_in = 8,
+            .cancel_one_in = 5,
+            .limit_s = 60,
+        };
+        expect_storm(&storm);
+    }
+    wharf_close(wharf);
+    cr_expect_gt(chunks_of("simt"), 400);
+    cr_expect_eq(chunks_of("cpu"), -1);
+    test_chunks_deinit(&chunks);
+    finish();
+}
+
 /* Memory is pinned up to the budget.  Who can do without does; who cannot is told. */
 Test(wharfd_gpu, pinned_memory_has_a_budget)
 {
@@ -347,12 +377,15 @@ static void kill_worker(const struct test_storm *storm)
     killer->kill_at_ns = now_ns + test_random_below(&killer->random, 80000000);
 }
 
-static void check_kills(uint32_t engine, uint64_t seed)
+static void check_kills(uint32_t engine, uint64_t seed, const char *kernel)
 {
+    char more[100];
+
     struct killer killer = {.random = {seed}};
     struct test_chunks chunks;
 
-    start("hang_timeout = 10min\n");
+    snprintf(more, sizeof(more), "hang_timeout = 10min\nkernel = %s\n", kernel);
+    start(more);
     test_chunks_init(&chunks, seed, 60, 1000, 8);
     struct wharf *wharf = open_handle(engine, 64);
     /* While a worker is started anew the CPU does many at once. */
@@ -382,10 +415,15 @@ static void check_kills(uint32_t engine, uint64_t seed)
 
 Test(wharfd_gpu, no_job_is_lost_when_workers_are_killed)
 {
-    check_kills(WHARF_ENGINE_SIMT, 2);
+    check_kills(WHARF_ENGINE_SIMT, 2, "epoch");
 }
 
 Test(wharfd_gpu, no_job_is_lost_when_workers_of_any_engine_are_killed)
 {
-    check_kills(WHARF_ENGINE_AUTO, 3);
+    check_kills(WHARF_ENGINE_AUTO, 3, "epoch");
+}
+
+Test(wharfd_gpu, no_job_is_lost_when_workers_with_a_kernel_for_each_batch_are_killed)
+{
+    check_kills(WHARF_ENGINE_SIMT, 4, "batch");
 }
