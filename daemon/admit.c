@@ -175,20 +175,24 @@ static uint64_t estimate(const struct wharf_session *session,
                              submission->dst_nbytes);
 }
 
-/* Refills the tenant's time for interactive jobs: its part of its share since the last refill. */
+/*
+ * Refills the tenant's time for interactive jobs: its part of its share since the last refill, as
+ * if those that are active now had been so since then.
+ */
 static void refill_interactive(struct wharf_front *front, struct wharf_tenant *tenant,
                                uint64_t now_ns)
 {
     uint64_t elapsed_ns = now_ns - tenant->interactive_at_ns;
-    uint32_t n_tenants = wharf_place_n_tenants(front);
+    uint64_t own_weight = tenant->n_active ? tenant->active_weight : tenant->quota.weight;
 
+    wharf_front_drop_stale(front, now_ns);
+    uint64_t all_weight = front->active_weight + (tenant->n_active ? 0 : own_weight);
     if (elapsed_ns > WHARF_NS_PER_S)
         elapsed_ns = WHARF_NS_PER_S;
-    if (n_tenants == 0)
-        n_tenants = 1;
     tenant->interactive_at_ns = now_ns;
-    tenant->interactive_ns += (int64_t)(elapsed_ns * front->n_workers *
-                                        front->config.interactive_percent / 100 / n_tenants);
+    /* Below 2^30 ns of some thousand processors, and weights are below 2^14: below 2^60. */
+    uint64_t time_ns = elapsed_ns * front->n_workers * front->config.interactive_percent / 100;
+    tenant->interactive_ns += (int64_t)(time_ns * own_weight / all_weight);
     if (tenant->interactive_ns > INTERACTIVE_BURST_NS)
         tenant->interactive_ns = INTERACTIVE_BURST_NS;
 }
