@@ -35,8 +35,8 @@ void wharf_front_settle(struct wharf_front *front);
 
 /* ---- admit.c ------------------------------------------------------------------------------- */
 
-/* Takes in one submission: completes or queues it. */
-void wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
+/* Takes in one submission: queues a job, or completes it at once; whether it is a job. */
+bool wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
                        const struct wharf_submission *submission, uint64_t now_ns);
 
 /* ---- front_jobs.c -------------------------------------------------------------------------- */

@@ -11,6 +11,9 @@
 #define MOST_LOOKS 64
 #define LEAST_RINGS 4
 #define MOST_TAKEN 32
+/* What is done at once and queues nothing counts as so many where there are jobs for everybody: who
+ * sends nothing else would have as much of the time between two pieces as it likes. */
+#define ASIDE_PRICE 8
 #define MOST_EXPIRED 16
 /* If all but one of so many parts of the workers are at something brief, one of them looks before a
  * doorbell is heard. */
@@ -103,6 +106,12 @@ void wharf_front_unwatch(struct wharf_front *front, struct wharf_session *sessio
     wharf_front_count_active(front, session);
 }
 
+bool wharf_front_has_plenty(const struct wharf_front *front)
+{
+    return front->n_sleeping == 0 && front->n_workers > 0 &&
+           wharf_place_n_for_cpu(front) >= front->n_workers;
+}
+
 /* Takes submissions of one session, at most `budget`; returns how much of it was used. */
 static uint32_t take(struct wharf_front *front, struct wharf_session *session, uint32_t budget,
                      uint64_t now_ns)
@@ -123,8 +132,9 @@ static uint32_t take(struct wharf_front *front, struct wharf_session *session, u
         }
         if (r == 0)
             break;
-        wharf_front_admit(front, session, &submission, now_ns);
-        left--;
+        bool is_job = wharf_front_admit(front, session, &submission, now_ns);
+        uint32_t price = !is_job && wharf_front_has_plenty(front) ? ASIDE_PRICE : 1;
+        left -= left < price ? left : price;
     }
     if (left < budget) {
         learn_gap(front, session, now_ns);
@@ -163,12 +173,6 @@ static uint32_t look_at_next(struct wharf_front *front, uint32_t budget, uint64_
     if (used == 0 && now_ns - session->active_ns >= session->watch_ns)
         arm(front, session);
     return used;
-}
-
-bool wharf_front_has_plenty(const struct wharf_front *front)
-{
-    return front->n_sleeping == 0 && front->n_workers > 0 &&
-           wharf_place_n_for_cpu(front) >= front->n_workers;
 }
 
 static bool look_at_rings(struct wharf_front *front, uint64_t now_ns)

@@ -9,6 +9,10 @@
 /* Tenants, and sessions of each, that are looked at for a short job before giving up. */
 #define MOST_LOOKS 64
 
+/* A tenant owes at most so many of its quanta for what was done for it aside: nobody may have
+ * wanted that time. */
+#define MOST_ASIDE 4
+
 void wharf_sched_init(struct wharf_sched *sched, enum wharf_pool pool, uint64_t slice_ns)
 {
     *sched = (struct wharf_sched){.pool = pool, .slice_ns = slice_ns};
@@ -48,21 +52,25 @@ static struct wharf_sched_session *of_session(const struct wharf_sched *sched,
     return &session->sched[sched->pool];
 }
 
+static int64_t tenant_quantum_ns(const struct wharf_sched *sched, const struct wharf_tenant *tenant)
+{
+    int64_t quantum_ns = (int64_t)(sched->slice_ns * tenant->quota.weight / 100);
+
+    return quantum_ns > 0 ? quantum_ns : 1;
+}
+
 static void join(struct wharf_sched *sched, struct wharf_session *session, unsigned lane,
                  uint32_t n_jobs, uint64_t backlog_ns)
 {
     struct wharf_sched_tenant *tenant = of_tenant(sched, session->tenant);
     struct wharf_sched_session *own = of_session(sched, session);
-    int64_t slice_ns = (int64_t)sched->slice_ns;
-    int64_t tenant_ns = slice_ns * (int64_t)session->tenant->quota.weight / 100;
-
     own->lane[lane].n_jobs += n_jobs;
     own->backlog_ns += backlog_ns;
     sched->n_queued += n_jobs;
     sched->backlog_ns += backlog_ns;
-    wharf_turns_join(&tenant->lane[lane].sessions, &own->lane[lane].turn, slice_ns);
+    wharf_turns_join(&tenant->lane[lane].sessions, &own->lane[lane].turn, (int64_t)sched->slice_ns);
     wharf_turns_join(&sched->tenants[lane], &tenant->lane[lane].turn,
-                     tenant_ns > 0 ? tenant_ns : 1);
+                     tenant_quantum_ns(sched, session->tenant));
 }
 
 static void leave(struct wharf_sched *sched, struct wharf_session *session, unsigned lane,
@@ -332,6 +340,16 @@ void wharf_sched_charge_normal(struct wharf_sched *sched, struct wharf_session *
                                int64_t used_ns)
 {
     charge_lane(sched, session, WHARF_LANE_NORMAL, used_ns);
+}
+
+void wharf_sched_charge_aside(struct wharf_sched *sched, struct wharf_session *session,
+                              int64_t used_ns)
+{
+    const struct wharf_turn *turn =
+        &of_tenant(sched, session->tenant)->lane[WHARF_LANE_NORMAL].turn;
+
+    if (turn->deficit_ns > -MOST_ASIDE * tenant_quantum_ns(sched, session->tenant))
+        charge_lane(sched, session, WHARF_LANE_NORMAL, used_ns);
 }
 
 uint32_t wharf_sched_n_tenants(const struct wharf_sched *sched, enum wharf_lane lane)

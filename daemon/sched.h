@@ -117,6 +117,11 @@ void wharf_sched_charge(struct wharf_sched *sched, struct wharf_job *job, int64_
 void wharf_sched_charge_normal(struct wharf_sched *sched, struct wharf_session *session,
                                int64_t used_ns);
 
+/* Likewise for what was done for a session without being queued; of that a tenant owes some quanta
+ * at most. */
+void wharf_sched_charge_aside(struct wharf_sched *sched, struct wharf_session *session,
+                              int64_t used_ns);
+
 /* Tenants that have jobs in a lane. */
 uint32_t wharf_sched_n_tenants(const struct wharf_sched *sched, enum wharf_lane lane);
 
