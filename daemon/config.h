@@ -77,7 +77,7 @@ struct wharf_config {
     /* [gpu] */
     uint64_t gpu_engine; /* enum wharf_config_gpu */
     char gpu_worker[256];
-    uint64_t gpu_device;
+    char gpu_device[64];
     uint64_t gpu_share_percent;
     uint64_t gpu_kernel; /* enum wharf_config_gpu_kernel */
     uint64_t gpu_output; /* enum wharf_config_gpu_output */

@@ -128,10 +128,11 @@ const struct wharf_setting wharf_settings[] = {
      sizeof(((struct wharf_config *)0)->gpu_worker), NULL,
      "The program that owns the GPU; empty for wharfd-gpu (simt: wharfd-simt) in ../libexec/wharf "
      "or beside wharfd."},
-    {"gpu", "device", COUNT, AT_START, DAEMON(gpu_device), "0", 0, 255, NULL,
-     "Which GPU, by CUDA's number."},
+    {"gpu", "device", TEXT, AT_START, DAEMON(gpu_device), "0", 1,
+     sizeof(((struct wharf_config *)0)->gpu_device), NULL,
+     "Which GPU, by its number or UUID, as nvidia-smi -L prints them; of a MIG instance the UUID."},
     {"gpu", "share", COUNT, AT_START, DAEMON(gpu_share_percent), "100", 1, 100, NULL,
-     "Percent of the GPU's warps that decoding may use."},
+     "Percent of the GPU's multiprocessors that decoding may use."},
     {"gpu", "chunk", BYTES, AT_START, DAEMON(gpu_chunk_nbytes), "256K", 4 * KiB, 256 * MiB, NULL,
      "The largest chunk, in or out, that is decoded on the GPU.  Each of its some thousand warps "
      "takes twice this of its memory."},

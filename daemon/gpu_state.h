@@ -124,7 +124,7 @@ struct wharf_gpu_backend {
     bool is_known;        /* one has been ready before */
     bool is_per_batch;    /* it starts a kernel for each batch */
     char device[64];      /* for people */
-    char failure[160];    /* what it said last of itself */
+    char failure[320];    /* what it said last of itself */
 
     struct wharf_segment queue;
     struct wharf_work_submitter submitter;

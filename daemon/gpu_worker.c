@@ -58,7 +58,6 @@ static int set_up(struct wharf_gpu_backend *backend)
         .setup =
             {
                 .engine = backend->engine,
-                .device = (uint32_t)config->gpu_device,
                 .share = (uint32_t)config->gpu_share_percent,
                 .n_entries = WHARF_GPU_N_ENTRIES,
                 .chunk_nbytes = (uint32_t)config->gpu_chunk_nbytes,
@@ -70,6 +69,7 @@ static int set_up(struct wharf_gpu_backend *backend)
             },
     };
 
+    strcpy(message.setup.device, config->gpu_device);
     strncpy(message.setup.version, WHARF_VERSION, sizeof(message.setup.version) - 1);
     return wharf_worker_link_send(&backend->link, &message, backend->queue.fd);
 }
@@ -123,6 +123,10 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
     wharf_front_leave(front);
     snprintf(backend->device, sizeof(backend->device), "%.63s", ready->device);
     backend->is_per_batch = ready->per_batch != 0;
+    if (ready->share[0])
+        wharf_log(WHARF_LOG_NOTICE, NULL, "GPU worker %d has %u percent of its GPU: %.127s",
+                  (int)backend->link.pid, (unsigned)backend->config.gpu_share_percent,
+                  ready->share);
     int r = wharf_gpu_staging_begin(backend, ready->staging);
     if (r == 0)
         r = wharf_gpu_prove_begin(backend);

@@ -38,7 +38,7 @@ enum wharf_worker_kind {
 struct wharf_worker_setup {
     char version[16];        /* WHARF_VERSION */
     uint32_t engine;         /* enum wharf_engine: GPU or SIMT */
-    uint32_t device;         /* number of the GPU */
+    char device[64];         /* which GPU: a number or a UUID */
     uint32_t share;          /* percent of its multiprocessors */
     uint32_t n_entries;      /* of the queue */
     uint32_t chunk_nbytes;   /* the most that a chunk may have, in or out */
@@ -51,6 +51,7 @@ struct wharf_worker_setup {
 
 struct wharf_worker_ready {
     char device[64];        /* for people */
+    char share[128];        /* likewise: what keeps it to its share; empty if nothing has to */
     uint64_t codecs;        /* bit i: it decodes codec i */
     uint64_t device_nbytes; /* taken from the device's memory */
     uint64_t staging;       /* where the device has it */
@@ -68,7 +69,7 @@ struct wharf_worker_message {
     union {
         struct wharf_worker_setup setup;
         struct wharf_worker_ready ready;
-        char text[160]; /* of FAILED and REGISTERED, ended by 0 */
+        char text[320]; /* of FAILED and REGISTERED, ended by 0 */
     };
 };
 

@@ -2,6 +2,7 @@
 #include "kernels/cuda_error.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 static thread_local char error_text[512];
@@ -11,10 +12,50 @@ const char *wharf_cuda_error_text(void)
     return error_text;
 }
 
+int wharf_cuda_refuse(int rc, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error_text, sizeof(error_text), format, args);
+    va_end(args);
+    return rc;
+}
+
+/* What its administrator can do about it, for errors of a machine's set-up. */
+static const char *advice_on(cudaError_t error)
+{
+    int version = 0;
+    switch (error) {
+    case cudaErrorInsufficientDriver:
+        (void)cudaDriverGetVersion(&version);
+        return version ? ": the driver is older than the CUDA that wharfd-gpu was built with"
+                       : ": no libcuda.so.1 of a driver is found";
+    case cudaErrorNoDevice:
+        return ": the driver shows no GPU here; see nvidia-smi -L and CUDA_VISIBLE_DEVICES";
+    case cudaErrorDevicesUnavailable:
+        return ": another process has the GPU for itself, or nobody may; see nvidia-smi -q -d "
+               "COMPUTE";
+    case cudaErrorInitializationError:
+    case cudaErrorSystemNotReady:
+        return ": the driver is not ready; see nvidia-smi";
+    case cudaErrorSystemDriverMismatch:
+        return ": libcuda.so.1 is not the kernel module's; in a container both are the host's";
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+        return ": wharfd-gpu has no code for this GPU; see CUDA_ARCHS in the Makefile";
+    case cudaErrorMpsConnectionFailed:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorMpsServerNotReady:
+        return ": MPS does not answer; see nvidia-cuda-mps-control";
+    default:
+        return "";
+    }
+}
+
 int wharf_cuda_fail(cudaError_t error, const char *call)
 {
-    snprintf(error_text, sizeof(error_text), "%s (%s) from %s", cudaGetErrorString(error),
-             cudaGetErrorName(error), call);
+    snprintf(error_text, sizeof(error_text), "%s (%s) from %s%s", cudaGetErrorString(error),
+             cudaGetErrorName(error), call, advice_on(error));
     /* So that the next call is not blamed for it. */
     (void)cudaGetLastError();
     switch (error) {
@@ -27,11 +68,17 @@ int wharf_cuda_fail(cudaError_t error, const char *call)
     case cudaErrorCompatNotSupportedOnDevice:
     case cudaErrorStubLibrary:
     case cudaErrorSystemNotReady:
-    case cudaErrorDevicesUnavailable:
     case cudaErrorInitializationError:
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorUnsupportedPtxVersion:
         return -ENODEV;
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorMpsConnectionFailed:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorMpsServerNotReady:
+    case cudaErrorMpsMaxClientsReached:
+    case cudaErrorMpsMaxConnectionsReached:
+        return -EBUSY;
     /* After these the process can use the GPU no more, says cudaError's documentation, or the
      * device itself has failed.  There is no asking: cudaGetLastError has set its note to success.
      */

@@ -8,6 +8,7 @@
  *
  *   -ENOMEM   the device (or pinned memory) is full; the context is fine
  *   -ENODEV   there is no device, no driver, or one that is too old
+ *   -EBUSY    the device is another process's, or MPS cannot take one more now
  *   -EIO      the error is sticky: this process can use the GPU no more and must end
  *   -EINVAL   anything else: a fault of the caller's or of ours
  */
@@ -23,6 +24,9 @@ extern "C" {
  * The string is the thread's own and changes with its next failure.
  */
 const char *wharf_cuda_error_text(void);
+
+/* Notes this text, in printf's form, and returns rc. */
+int wharf_cuda_refuse(int rc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus
 }

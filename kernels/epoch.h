@@ -20,8 +20,8 @@
  * for any thread, one at a time.  A kernel that is there must not be waited for before memory is
  * mapped or allocated; to unmap or free, park it and wait.
  *
- * Functions return 0 or -errno: -ENOMEM, -ENODEV, -EIO (sticky: the process must end), -EINVAL,
- * as cuda_error.h says; error_text() has the words.
+ * Functions return 0 or -errno: -ENOMEM, -ENODEV, -EBUSY, -EIO (sticky: the process must end),
+ * -EINVAL, as cuda_error.h says; error_text() has the words.
  */
 #ifndef WHARF_KERNELS_EPOCH_H
 #define WHARF_KERNELS_EPOCH_H
@@ -36,7 +36,8 @@ extern "C" {
 #endif
 
 struct wharf_epoch_config {
-    int device;            /* the GPU's number */
+    int device;            /* as find_device gives it */
+    uint32_t share;        /* percent of the device's multiprocessors; 0 is 100 */
     uint32_t n_entries;    /* of the queue */
     void *queue;           /* where this process has mapped it */
     uint32_t n_warps;      /* the first polls; 0: as many as the device holds.  At least 2. */
@@ -58,13 +59,14 @@ struct wharf_epoch_config {
 static inline int wharf_epoch_config_good(const struct wharf_epoch_config *config)
 {
     return wharf_work_entries_good(config->n_entries) && config->queue && config->n_warps != 1 &&
-           config->chunk_nbytes > 0 && config->chunk_nbytes <= 1u << 28 &&
+           config->share <= 100 && config->chunk_nbytes > 0 && config->chunk_nbytes <= 1u << 28 &&
            config->idle_us <= WHARF_EPOCH_MAX_US && config->stay_us <= WHARF_EPOCH_MAX_US;
 }
 
 /* What was made of it. */
 struct wharf_epoch_info {
     char device_name[64];
+    char share_text[128]; /* what was done to keep to the share; empty if there was nothing to do */
     uint32_t n_warps;
     uint32_t n_warps_per_sm;  /* that fit; 0 where there are no multiprocessors */
     uint32_t n_registers;     /* a thread */
@@ -93,6 +95,9 @@ struct wharf_epoch;
 struct wharf_epoch_ops {
     const char *name; /* "cuda" or "simt" */
 
+    /* The device of that name, as cuda_device.h says: of the SIMT layer "0".  -ENODEV if there is
+     * none. */
+    int (*find_device)(const char *name, int *ret_device);
     int (*open)(const struct wharf_epoch_config *config, struct wharf_epoch **ret_epoch);
     /* Asks a kernel that is there to quit and waits for it.  Takes NULL. */
     void (*close)(struct wharf_epoch *epoch);

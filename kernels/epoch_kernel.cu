@@ -11,7 +11,9 @@
 
 #include <new>
 
+#include "kernels/cuda_device.h"
 #include "kernels/cuda_error.h"
+#include "kernels/cuda_share.h"
 #include "kernels/epoch.h"
 #include "kernels/epoch_import.h"
 #include "kernels/epoch_warp.cuh"
@@ -51,7 +53,8 @@ struct wharf_epoch {
     epoch_params params;
     wharf_work_queue queue; /* by the host's addresses */
     bool queue_mapped;
-    unsigned n_blocks; /* at most */
+    unsigned n_blocks;       /* at most */
+    wharf_cuda_share *share; /* or NULL: all multiprocessors */
     cudaStream_t stream, move_stream, model_stream;
     cudaEvent_t move_events[WHARF_EPOCH_MAX_MOVE_CALLS];
     uint64_t n_move_calls, n_moved_calls;
@@ -113,6 +116,26 @@ static int cuda_unmap_host(wharf_epoch *epoch, void *at, size_t nbytes)
 
 /* ---- making it ready ------------------------------------------------------------------------- */
 
+/* A part of the multiprocessors if the configuration wants less than all; where that cannot be had,
+ * fewer blocks, which then are on any of them.  Returns how many blocks there may be. */
+static unsigned take_share(wharf_epoch *epoch, unsigned n_per_sm, unsigned n_sms)
+{
+    unsigned percent = epoch->config.share, n_own = 0;
+    wharf_epoch_info *info = &epoch->info;
+    if (percent == 0 || percent == 100)
+        return n_per_sm * n_sms;
+    if (wharf_cuda_share_new(epoch->config.device, percent, &epoch->share, &n_own) == 0) {
+        snprintf(info->share_text, sizeof(info->share_text),
+                 "a green context of %u of %u multiprocessors", n_own, n_sms);
+        return n_per_sm * n_own;
+    }
+    snprintf(info->share_text, sizeof(info->share_text),
+             "fewer warps, on all multiprocessors, for there is no green context: %.40s",
+             wharf_cuda_error_text());
+    unsigned n_blocks = n_per_sm * n_sms * percent / 100;
+    return n_blocks ? n_blocks : 1;
+}
+
 /* Asks the GPU how many blocks it holds, and takes as many as the configuration wants. */
 static int fit_kernel(wharf_epoch *epoch)
 {
@@ -124,9 +147,6 @@ static int fit_kernel(wharf_epoch *epoch)
     int n = 0;
 
     WHARF_CUDA_TRY(cudaGetDeviceProperties(&properties, epoch->config.device));
-    if (properties.major < 8)
-        return wharf_cuda_fail(cudaErrorNoKernelImageForDevice,
-                               "looking for compute capability 8.0 or later");
     WHARF_CUDA_TRY(
         cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
     WHARF_CUDA_TRY(
@@ -134,7 +154,7 @@ static int fit_kernel(wharf_epoch *epoch)
     WHARF_CUDA_TRY(cudaFuncGetAttributes(&attributes, function));
     if (n < 1)
         return wharf_cuda_fail(cudaErrorInvalidConfiguration, "fitting a kernel into this GPU");
-    unsigned most = (unsigned)n * (unsigned)properties.multiProcessorCount;
+    unsigned most = take_share(epoch, (unsigned)n, (unsigned)properties.multiProcessorCount);
     unsigned wanted = (epoch->config.n_warps + shape::WARPS - 1) / shape::WARPS;
     epoch->n_blocks = wanted && wanted < most ? wanted : most;
     snprintf(info->device_name, sizeof(info->device_name), "%.63s", properties.name);
@@ -185,7 +205,12 @@ static int make_memory(wharf_epoch *epoch)
  */
 static int make_streams(wharf_epoch *epoch)
 {
-    WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->stream, cudaStreamNonBlocking));
+    if (epoch->share) {
+        if (int rc = wharf_cuda_share_stream(epoch->share, &epoch->stream))
+            return rc;
+    } else {
+        WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->stream, cudaStreamNonBlocking));
+    }
     WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->move_stream, cudaStreamNonBlocking));
     WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->model_stream, cudaStreamNonBlocking));
     for (cudaEvent_t &event : epoch->move_events)
@@ -205,6 +230,8 @@ static int init(wharf_epoch *epoch)
     uint64_t d_queue;
     int rc;
 
+    if ((rc = wharf_cuda_check_device(epoch->config.device)))
+        return rc;
     WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
     /* A thread that waits for a kernel sleeps. */
     WHARF_CUDA_TRY(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
@@ -275,6 +302,7 @@ static void cuda_close(wharf_epoch *epoch)
         (void)cudaStreamDestroy(epoch->model_stream);
     if (epoch->stream)
         (void)cudaStreamDestroy(epoch->stream);
+    wharf_cuda_share_free(epoch->share);
     (void)cudaFree(epoch->params.control);
     (void)cudaFree(epoch->params.slots);
     (void)cudaFree(epoch->params.tasks);
@@ -358,7 +386,7 @@ static int cuda_add_model(wharf_epoch *epoch, const void *image, size_t nbytes,
                           uint32_t *ret_parameter)
 {
     uint32_t place = 0;
-    uint64_t address;
+    uint64_t address = 0;
     while (place < WHARF_EPOCH_MAX_MODELS && epoch->models[place])
         place++;
     if (place == WHARF_EPOCH_MAX_MODELS)
@@ -457,6 +485,7 @@ static void cuda_set_stay(wharf_epoch *epoch, uint32_t stay_us)
 
 const struct wharf_epoch_ops wharf_cuda_epoch = {
     "cuda",
+    wharf_cuda_find_device,
     cuda_open,
     cuda_close,
     wharf_cuda_error_text,

@@ -52,6 +52,8 @@ static int tame_process(pid_t parent)
     signal(SIGTERM, SIG_IGN);
     /* All kernels at the start: none is loaded while another one is resident, which would wait. */
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    /* GPUs have the numbers that nvidia-smi shows. */
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
     return 0;
 }
 
@@ -83,21 +85,6 @@ static uint32_t microseconds(uint64_t ns)
     return ns / 1000 < UINT32_MAX ? (uint32_t)(ns / 1000) : UINT32_MAX;
 }
 
-/* The device's warps are known now: opens it again with a part of them. */
-static int open_share(struct wharf_worker *worker, struct wharf_epoch_config *config)
-{
-    struct wharf_epoch_info info;
-
-    worker->ops->info(worker->epoch, &info);
-    worker->ops->close(worker->epoch);
-    /* The queue was told to quit; nothing has been in it. */
-    memset(worker->queue_memory.address, 0, WHARF_WORK_ITEMS_OFFSET);
-    config->n_warps = (uint32_t)((uint64_t)info.n_warps * worker->setup.share / 100);
-    if (config->n_warps < 2)
-        config->n_warps = 2;
-    return worker->ops->open(config, &worker->epoch);
-}
-
 /* Kernels that stay hold up whoever waits for the end of each: launches that block, and tools that
  * CUDA loads into the process. */
 static bool must_not_stay(void)
@@ -112,7 +99,7 @@ static void open_engine(struct wharf_worker *worker)
     const struct wharf_worker_setup *setup = &worker->setup;
     bool is_auto = setup->kernel == WHARF_GPU_KERNEL_AUTO;
     struct wharf_epoch_config config = {
-        .device = (int)setup->device,
+        .share = setup->share,
         .n_entries = setup->n_entries,
         .queue = worker->queue_memory.address,
         .chunk_nbytes = setup->chunk_nbytes,
@@ -124,9 +111,9 @@ static void open_engine(struct wharf_worker *worker)
     };
 
     worker->ops = wharf_worker_engine;
-    int r = worker->ops->open(&config, &worker->epoch);
-    if (r == 0 && setup->share < 100)
-        r = open_share(worker, &config);
+    int r = worker->ops->find_device(setup->device, &config.device);
+    if (r == 0)
+        r = worker->ops->open(&config, &worker->epoch);
     if (r < 0)
         wharf_worker_fail(r == -ENODEV ? WHARF_WORKER_EXIT_NO_DEVICE : WHARF_WORKER_EXIT_FAILED, -r,
                           "opening the device", worker->ops->error_text());
@@ -156,6 +143,7 @@ static void describe(const struct wharf_worker *worker, struct wharf_worker_read
 
     worker->ops->info(worker->epoch, &info);
     snprintf(ret_ready->device, sizeof(ret_ready->device), "%s", info.device_name);
+    snprintf(ret_ready->share, sizeof(ret_ready->share), "%s", info.share_text);
     /* One of them polls. */
     ret_ready->n_warps = info.n_warps - 1;
     ret_ready->device_nbytes = info.device_nbytes;
@@ -170,6 +158,7 @@ static void begin(struct wharf_worker *worker, const struct wharf_worker_message
     struct wharf_worker_message ready = {.kind = WHARF_WORKER_READY};
 
     worker->setup = message->setup;
+    worker->setup.device[sizeof(worker->setup.device) - 1] = 0;
     check_version(&worker->setup);
     int r = map_queue(worker, fd);
     if (r < 0)

@@ -170,9 +170,28 @@ void simt_close(wharf_epoch *epoch)
     delete epoch;
 }
 
+int simt_find_device(const char *name, int *ret_device)
+{
+    if (strcmp(name, "0") != 0) {
+        snprintf(error_text, sizeof(error_text), "there is no device %s: the only one is 0", name);
+        return -ENODEV;
+    }
+    *ret_device = 0;
+    return 0;
+}
+
+/* As many as the share leaves; one polls, and one has to work. */
+uint32_t n_warps_of(const wharf_epoch_config &config)
+{
+    uint32_t n_warps = config.n_warps ? config.n_warps : DEFAULT_WARPS;
+    if (config.share)
+        n_warps = n_warps * config.share / 100;
+    return n_warps > 2 ? n_warps : 2;
+}
+
 int simt_open(const wharf_epoch_config *config, wharf_epoch **ret_epoch)
 {
-    uint32_t n_warps = config->n_warps ? config->n_warps : DEFAULT_WARPS;
+    uint32_t n_warps = n_warps_of(*config);
     if (!wharf_epoch_config_good(config) || n_warps > MAX_WARPS)
         return fail(-EINVAL, "the configuration of the epochs");
     wharf_epoch *epoch = new (std::nothrow) wharf_epoch();
@@ -203,6 +222,8 @@ void simt_info(const wharf_epoch *epoch, wharf_epoch_info *ret_info)
     *ret_info = {};
     snprintf(ret_info->device_name, sizeof(ret_info->device_name), "simt");
     ret_info->n_warps = epoch->params.n_warps;
+    if (epoch->config.share && epoch->config.share < 100)
+        snprintf(ret_info->share_text, sizeof(ret_info->share_text), "fewer warps");
     ret_info->n_shared_nbytes = sizeof(any_codec::shared);
     ret_info->device_nbytes = epoch->device_nbytes;
     ret_info->per_batch = epoch->params.per_batch;
@@ -320,8 +341,8 @@ void simt_set_stay(wharf_epoch *epoch, uint32_t stay_us)
 } // namespace
 
 const struct wharf_epoch_ops wharf_simt_epoch = {
-    "simt",        simt_open,       simt_close,        simt_error_text, simt_info,
-    simt_map_host, simt_unmap_host, simt_alloc,        simt_free,       simt_import,
-    simt_unimport, simt_add_model,  simt_remove_model, simt_start,      simt_wait,
-    simt_move,     simt_moved,      simt_set_stay,
+    "simt",      simt_find_device, simt_open,       simt_close,        simt_error_text,
+    simt_info,   simt_map_host,    simt_unmap_host, simt_alloc,        simt_free,
+    simt_import, simt_unimport,    simt_add_model,  simt_remove_model, simt_start,
+    simt_wait,   simt_move,        simt_moved,      simt_set_stay,
 };

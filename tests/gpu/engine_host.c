@@ -38,6 +38,12 @@ static void host_close(struct wharf_epoch *epoch)
     free(epoch);
 }
 
+static int host_find_device(const char *name, int *ret_device)
+{
+    *ret_device = 0;
+    return strcmp(name, "0") == 0 ? 0 : -ENODEV;
+}
+
 static int host_open(const struct wharf_epoch_config *config, struct wharf_epoch **ret_epoch)
 {
     struct wharf_epoch *epoch = calloc(1, sizeof(*epoch));
@@ -200,6 +206,7 @@ static int host_wait(struct wharf_epoch *epoch)
 
 static const struct wharf_epoch_ops host_epoch = {
     .name = "host",
+    .find_device = host_find_device,
     .open = host_open,
     .close = host_close,
     .error_text = host_error_text,

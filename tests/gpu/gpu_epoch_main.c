@@ -20,6 +20,7 @@
  *     --idle US         leave after so long without work (1000)
  *     --stay US         leave after so long (0: never)
  *     --warps N         of the kernel (0: all that fit)
+ *     --share PERCENT   of the multiprocessors (100)
  *     --memory NBYTES   the largest chunk (131072)
  *
  * The file is cut and packed as wharf_gpu_bench does; each chunk has its own source and
@@ -45,7 +46,8 @@ enum { MAX_RUNS = 1000, N_OUTPUTS = 3 };
 static int usage(void)
 {
     fprintf(stderr, "usage: wharf_gpu_epoch [--engine cuda|simt] [--output host,device,staging]\n"
-                    "           [--depth N] [--per-batch] [--idle US] [--stay US] [--warps N]\n"
+                    "           [--depth N] [--per-batch] [--idle US] [--stay US] [--warps N] "
+                    "[--share PERCENT]\n"
                     "           [--memory NBYTES]\n"
                     "           check N\n"
                     "         | noop N\n"
@@ -230,6 +232,8 @@ static int take_option(struct options *o, char **argv)
         o->config.stay_us = (uint32_t)number(value, 0, WHARF_EPOCH_MAX_US);
     else if (strcmp(name, "--warps") == 0)
         o->config.n_warps = (uint32_t)number(value, 0, 1 << 20);
+    else if (strcmp(name, "--share") == 0)
+        o->config.share = (uint32_t)number(value, 1, 100);
     else if (strcmp(name, "--memory") == 0)
         o->config.chunk_nbytes = (uint32_t)number(value, 1, 1 << 28);
     else
