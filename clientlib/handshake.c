@@ -70,6 +70,7 @@ static void note_facts(struct wharf_client_facts *facts, const Wharf__HelloReply
     facts->engines = (uint32_t)bits_of(hello->engines, hello->n_engines);
     facts->max_entries = hello->limits->max_entries;
     facts->max_batch_chunks = hello->limits->max_batch_chunks;
+    facts->max_gpu_chunk_nbytes = hello->limits->max_gpu_chunk_nbytes;
     facts->max_arena_nbytes = hello->limits->max_arena_nbytes;
     facts->max_job_nbytes = hello->limits->max_job_nbytes;
     wharf_client_copy_printable(facts->version, sizeof(facts->version), hello->daemon_version);

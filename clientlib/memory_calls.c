@@ -73,6 +73,9 @@ static int copy_memory(struct wharf_memory *own, const struct wharf_memory *memo
         return r;
     if (!own->address || own->nbytes == 0 || (own->flags & ~(uint32_t)WHARF_MEMORY_READ_ONLY))
         return wharf_client_fail(-EINVAL, "the memory has no address, no size or unknown flags");
+    if (own->kind == WHARF_MEMORY_GPU && (own->flags & WHARF_MEMORY_READ_ONLY))
+        return wharf_client_fail(-EINVAL, "GPU memory cannot be registered read-only: sources are "
+                                          "never in it");
     if (own->kind != WHARF_MEMORY_MEMFD && own->kind != WHARF_MEMORY_GPU)
         return wharf_client_fail(-EINVAL, "%u is no kind of memory", own->kind);
     return own->kind == WHARF_MEMORY_MEMFD ? check_memfd(own) : 0;
@@ -90,7 +93,8 @@ static int add_region(struct wharf *wharf, const struct wharf_memory *own,
     uint64_t gpu = (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY;
 
     if (own->kind == WHARF_MEMORY_GPU && !(wharf->link.facts.features & gpu))
-        return wharf_client_fail(-EOPNOTSUPP, "GPU memory needs a daemon with a GPU");
+        return wharf_client_fail(-EOPNOTSUPP, "GPU memory needs a daemon with a GPU, and not "
+                                              "the engine CPU");
     int fd = fcntl(own->fd, F_DUPFD_CLOEXEC, 3);
     if (fd < 0)
         return wharf_client_fail(-errno, "cannot keep the memory's descriptor: %s",
@@ -149,6 +153,17 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory)
     pthread_mutex_unlock(&wharf->request_lock);
     free(answer);
     return r;
+}
+
+int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nbytes)
+{
+    struct wharf_memory memory = WHARF_MEMORY_INIT;
+
+    memory.kind = WHARF_MEMORY_GPU;
+    memory.fd = fd;
+    memory.address = (void *)(uintptr_t)address;
+    memory.nbytes = nbytes;
+    return wharf_register(wharf, &memory);
 }
 
 /* ---- and its end --------------------------------------------------------------------------- */

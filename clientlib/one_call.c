@@ -83,6 +83,11 @@ static int is_reachable(const struct call *call, const void *memory, size_t nbyt
                                        &offset) == 0;
 }
 
+static int touches_gpu(const struct call *call, const void *memory, size_t nbytes)
+{
+    return wharf_client_regions_touch_gpu(&call->wharf->regions, memory, nbytes);
+}
+
 /* Memory of the arena for what is not reachable.  Returns 0, or -errno with nothing taken. */
 static int take_copies(struct call *call, int copies_in, int copies_out)
 {
@@ -113,6 +118,10 @@ static int prepare(struct call *call)
     uint64_t nbytes = (uint64_t)call->own->in_nbytes + call->own->out_avail;
     int r;
 
+    if ((copies_in && touches_gpu(call, call->own->in, call->own->in_nbytes)) ||
+        (copies_out && touches_gpu(call, call->own->out, call->own->out_avail)))
+        return wharf_client_fail(-EFAULT, "the source is GPU memory, or the destination is and "
+                                          "reaches beyond what is registered");
     call->may_run_here = copies_in && copies_out && !(wharf->flags & WHARF_OPEN_DAEMON) &&
                          wharf->engine != WHARF_ENGINE_GPU && wharf->engine != WHARF_ENGINE_SIMT;
     if (nbytes > wharf->link.facts.max_job_nbytes)

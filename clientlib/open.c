@@ -290,6 +290,7 @@ static void fill_info(const struct wharf *wharf, struct wharf_info *info)
     info->codecs = link->facts.codecs;
     info->max_job_nbytes = link->facts.max_job_nbytes;
     info->max_batch_chunks = link->facts.max_batch_chunks;
+    info->max_gpu_chunk_nbytes = link->facts.max_gpu_chunk_nbytes;
     info->generation = link->facts.generation;
     info->n_reconnects = link->n_ups ? link->n_ups - 1 : 0;
     info->n_resubmitted = link->n_resubmitted;

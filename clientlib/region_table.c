@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clientlib/wharf.h"
+
 static void region_free(struct wharf_client_region *region)
 {
     if (region && region->fd >= 0)
@@ -35,13 +37,17 @@ static uint32_t count_up_to(const struct wharf_client_regions *regions, uintptr_
     return low;
 }
 
-static int overlaps(const struct wharf_client_regions *regions, uintptr_t address, size_t nbytes)
+/* The first region that has any of these bytes, by its place in by_address; or n_addresses. */
+static uint32_t find_overlap(const struct wharf_client_regions *regions, uintptr_t address,
+                             size_t nbytes)
 {
     uint32_t n = count_up_to(regions, address);
 
     if (n > 0 && address - regions->by_address[n - 1]->address < regions->by_address[n - 1]->nbytes)
-        return 1;
-    return n < regions->n_addresses && regions->by_address[n]->address - address < nbytes;
+        return n - 1;
+    return n < regions->n_addresses && regions->by_address[n]->address - address < nbytes
+               ? n
+               : regions->n_addresses;
 }
 
 /* The lowest number that is free, or WHARF_CLIENT_MAX_REGIONS. */
@@ -81,7 +87,7 @@ int wharf_client_regions_add(struct wharf_client_regions *regions, void *address
 
     if (nbytes == 0 || nbytes - 1 > UINTPTR_MAX - (uintptr_t)address)
         return -EINVAL;
-    if (overlaps(regions, (uintptr_t)address, nbytes))
+    if (find_overlap(regions, (uintptr_t)address, nbytes) < regions->n_addresses)
         return -EEXIST;
     if (number == WHARF_CLIENT_MAX_REGIONS)
         return -ENOSPC;
@@ -151,12 +157,27 @@ int wharf_client_regions_locate(const struct wharf_client_regions *regions, cons
         return 0;
     }
     if (!region || region->state != WHARF_CLIENT_REGION_READY ||
-        (is_output && region->is_read_only))
+        (is_output ? region->is_read_only : region->kind == WHARF_MEMORY_GPU))
         return -EFAULT;
     size_t offset = (uintptr_t)memory - region->address;
     if (offset > region->nbytes || nbytes > region->nbytes - offset)
         return -EFAULT;
     *ret_number = (uint16_t)region->number;
     *ret_offset = offset;
+    return 0;
+}
+
+int wharf_client_regions_touch_gpu(const struct wharf_client_regions *regions, const void *memory,
+                                   size_t nbytes)
+{
+    uintptr_t address = (uintptr_t)memory;
+
+    for (uint32_t i = find_overlap(regions, address, nbytes);
+         nbytes && i < regions->n_addresses &&
+         (regions->by_address[i]->address <= address ||
+          regions->by_address[i]->address - address < nbytes);
+         i++)
+        if (regions->by_address[i]->kind == WHARF_MEMORY_GPU)
+            return 1;
     return 0;
 }

@@ -73,11 +73,16 @@ struct wharf_client_region *wharf_client_regions_find(const struct wharf_client_
 /*
  * wharf_client_regions_locate: the READY region, and the offset there, of nbytes at `memory`.  No
  * bytes are anywhere: offset 0 of the arena.  Returns 0 or -EFAULT (it is not whole in one region,
- * or in a read-only one and is_output is set).
+ * or in a read-only one and is_output is set, or in GPU memory and is_output is not).
  */
 int wharf_client_regions_locate(const struct wharf_client_regions *regions, const void *memory,
                                 size_t nbytes, int is_output, uint16_t *ret_number,
                                 uint64_t *ret_offset);
+
+/* Whether any of nbytes at `memory` is registered GPU memory, in whatever state: the processor
+ * cannot reach that. */
+int wharf_client_regions_touch_gpu(const struct wharf_client_regions *regions, const void *memory,
+                                   size_t nbytes);
 
 /* The address of what was located. */
 static inline void *wharf_client_regions_address(const struct wharf_client_regions *regions,

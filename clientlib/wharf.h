@@ -240,12 +240,14 @@ struct wharf_info {
     uint64_t codecs;      /* bits 1 << enum wharf_codec */
     uint64_t arena_nbytes;
     uint64_t arena_taken_nbytes;
-    uint64_t max_job_nbytes;   /* source plus destination of one chunk */
-    uint64_t max_batch_chunks; /* of one batch */
-    uint64_t generation;       /* another number is another daemon */
-    uint64_t n_reconnects;     /* how often the daemon was lost and found */
-    uint64_t n_resubmitted;    /* jobs that were submitted again */
-    char daemon_version[32];   /* printable; cut off where it is longer */
+    uint64_t max_job_nbytes;       /* source plus destination of one chunk */
+    uint64_t max_batch_chunks;     /* of one batch */
+    uint64_t generation;           /* another number is another daemon */
+    uint64_t n_reconnects;         /* how often the daemon was lost and found */
+    uint64_t n_resubmitted;        /* jobs that were submitted again */
+    char daemon_version[32];       /* printable; cut off where it is longer */
+    uint64_t max_gpu_chunk_nbytes; /* of a chunk's source, and of its destination, that goes to
+                                      registered GPU memory; 0 where there can be none */
 };
 
 /*
@@ -277,7 +279,8 @@ int wharf_free(struct wharf *wharf, void *memory);
 
 enum wharf_memory_kind {
     WHARF_MEMORY_MEMFD = 1, /* made by memfd_create, without MFD_HUGETLB */
-    WHARF_MEMORY_GPU = 2,   /* made by cuMemCreate and exported as a POSIX file descriptor */
+    WHARF_MEMORY_GPU = 2,   /* made by cuMemCreate and exported as a POSIX file descriptor: see
+                               wharf_register_gpu */
 };
 
 enum wharf_memory_flag {
@@ -314,6 +317,61 @@ struct wharf_memory {
  */
 #define WHARF_MAX_MEMORIES 1023
 int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
+
+/*
+ * wharf_register_gpu: lets jobs decode straight into GPU memory of the caller's own, over which the
+ * bytes never pass the host.  The same as wharf_register with kind WHARF_MEMORY_GPU.
+ *   fd           what cuMemExportToShareableHandle gave, as
+ * CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, for memory that cuMemCreate made on the daemon's GPU.
+ * It has to be asked for that at cuMemCreate (requestedHandleTypes).  Duplicated: the caller may
+ * close its own. address      where the caller has mapped it (cuMemMap, cuMemSetAccess): jobs name
+ * it by this. The library never looks there. nbytes       the first so many bytes of it: a multiple
+ * of the granularity that cuMemGetAllocationGranularity says (2 MiB), and not more than there are.
+ * Memory of cudaMalloc cannot be exported so.  A job's `out` may then be
+ * (void *)(address + offset), at any alignment; its source stays in host memory, never in GPU
+ * memory, and so do a batch's results.  Such a job runs on the GPU, whatever the handle's engine,
+ * which is AUTO or the GPU's: it is for chunks whose source and whose out_avail are each at most
+ * wharf_info.max_gpu_chunk_nbytes (the daemon's `[gpu] chunk`).
+ *
+ * ORDER.  The daemon's kernel runs in no stream of the caller's.  So before the submission, all
+ * that the caller's own work on the GPU does with the destination must be over: synchronise, do not
+ * only enqueue.  With the completion the bytes are in the GPU's memory, for everything that is
+ * begun after it was taken: a kernel that is launched or a copy that is started then, in any stream
+ * and context, needs no further synchronisation.  That is so since the warp that decoded makes its
+ * stores visible to the whole system before it tells of the completion, which on one GPU means that
+ * they are in the cache that all contexts share; and work that begins later has no older copy of
+ * them.  A kernel that is running already when the completion comes has to be told by the host,
+ * with an acquire load at system scope, and must not have read the bytes through the read-only path
+ * (__ldg) before.
+ *
+ * ENDS.  The daemon keeps the memory from being freed while it is registered, and for some tenths
+ * of a second after wharf_unregister, wharf_close or the end of the process; the caller may unmap
+ * and release its own part at any time, but a job that is in flight still writes.  When the GPU's
+ * worker process dies, jobs wait for the next one, which gets the memory again, and the library
+ * sees to the same when the daemon is restarted.
+ *
+ * Additional results of such jobs:
+ *   WHARF_UNSUPPORTED    the GPU has no decoder for the codec (wharf_info says which there are on
+ *                any engine)
+ *   WHARF_BAD_REQUEST, REQUEST_RANGE   larger than max_gpu_chunk_nbytes; in a batch, some chunk
+ *                is, in GPU memory or not
+ *   WHARF_NO_MEMORY      the source's memory cannot be pinned, or the GPU refused this memory when
+ *                its worker was started again
+ *   WHARF_DEVICE_FAULT   the worker died while it ran this job alone, or did so too often with jobs
+ *                of this user's; or no worker gets ready any more
+ *
+ * Blocks until the GPU has the memory, or does not take it: some milliseconds, or seconds when a
+ * worker is just starting.
+ * Returns 0, or
+ *   -EBADF       fd is no descriptor of that kind
+ *   -EINVAL      it is no exported memory of the daemon's GPU, or has less than nbytes, or nbytes
+ *                is no multiple of the granularity
+ *   -ENODEV      there is no GPU at present
+ *   -EOPNOTSUPP  there is no daemon with a GPU, or the handle's engine is the CPU
+ *   -EDQUOT      over the daemon's max_gpu_memory or max_gpu_regions
+ *   -EEXIST, -ENOSPC, -ENOMEM, -ETIMEDOUT   as wharf_register
+ */
+int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nbytes);
 
 /*
  * wharf_unregister: ends that for the memory registered at `address`.  Blocks likewise.
@@ -373,6 +431,8 @@ struct wharf_job {
  *   an error of every call; with -ENOTCONN, registered memory of the job may still be written
  *                until a wharf_ping has succeeded
  *   -ENOBUFS     the arena is too small, or has been given out by wharf_alloc
+ *   -EFAULT      the source is GPU memory that is registered, or the destination is and reaches
+ *                beyond it
  *   -EMSGSIZE    source and destination are together more than the daemon takes in one job
  *
  * The outcome, looked for in this order, so that each job has exactly one:
@@ -407,7 +467,7 @@ int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
  * or the next one cannot be taken.  If that is the first, an error of every call or
  *   -EAGAIN      max_jobs are in flight: take completions first
  *   -EFAULT      source or destination are not in the arena or registered, or the destination is
- *                registered READ_ONLY
+ *                registered READ_ONLY, or the source is GPU memory
  * Everything else that can be wrong with a job is its completion's result, as in wharf_decompress.
  */
 int wharf_submit(struct wharf *wharf, const struct wharf_job *jobs, unsigned n_jobs);

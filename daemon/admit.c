@@ -17,12 +17,18 @@ struct place {
     uint64_t nbytes;
 };
 
-static uint32_t find_place(struct wharf_session *session, const struct place *place, bool to_write,
+enum use {
+    TO_READ,
+    TO_WRITE,  /* by the CPU */
+    TO_DECODE, /* to be written by whatever engine decodes: GPU memory too */
+};
+
+static uint32_t find_place(struct wharf_session *session, const struct place *place, enum use use,
                            struct wharf_region **ret_region)
 {
     struct wharf_region *region = wharf_session_region(session, place->region_number);
 
-    if (!region || (to_write && region->read_only))
+    if (!region || (use != TO_READ && region->read_only) || (use != TO_DECODE && region->is_device))
         return WHARF_REASON_REQUEST_REGION;
     if (!wharf_range_good(place->offset, place->nbytes, region->segment.nbytes))
         return WHARF_REASON_REQUEST_RANGE;
@@ -38,13 +44,14 @@ static bool overlap(const struct place *a, const struct place *b)
 }
 
 static uint32_t check_places(struct wharf_session *session, const struct place *source,
-                             const struct place *destination, struct wharf_region **ret_source,
+                             const struct place *destination, enum use use,
+                             struct wharf_region **ret_source,
                              struct wharf_region **ret_destination)
 {
-    uint32_t reason = find_place(session, source, false, ret_source);
+    uint32_t reason = find_place(session, source, TO_READ, ret_source);
 
     if (!reason)
-        reason = find_place(session, destination, true, ret_destination);
+        reason = find_place(session, destination, use, ret_destination);
     if (!reason && overlap(source, destination))
         reason = WHARF_REASON_REQUEST_RANGE;
     return reason;
@@ -56,7 +63,8 @@ static uint32_t check_chunk_places(struct wharf_session *session, const struct p
                                    struct wharf_region **ret_source,
                                    struct wharf_region **ret_destination)
 {
-    uint32_t reason = check_places(session, source, destination, ret_source, ret_destination);
+    uint32_t reason =
+        check_places(session, source, destination, TO_DECODE, ret_source, ret_destination);
 
     /* Each is within a region: the sum does not wrap. */
     if (!reason && source->nbytes + destination->nbytes > session->max_job_nbytes)
@@ -106,8 +114,8 @@ static uint32_t check_memory(struct wharf_session *session,
     if (reason)
         return reason;
     if (destination.nbytes)
-        return check_places(session, &source, &destination, ret_source, ret_destination);
-    return find_place(session, &source, false, ret_source);
+        return check_places(session, &source, &destination, TO_WRITE, ret_source, ret_destination);
+    return find_place(session, &source, TO_READ, ret_source);
 }
 
 /* NOOP and CANCEL: everything that they do not use is 0. */
@@ -295,7 +303,7 @@ static void queue(struct wharf_front *front, struct wharf_job *job)
 
     job->estimate_ns = estimate(job->session, &job->submission);
     job->lane = (uint8_t)choose_lane(front, job);
-    if (is_plain(job->session, &job->submission))
+    if (is_plain(job->session, &job->submission) && !job->destination->is_device)
         set_plain(job);
     if (timeout_ns)
         wharf_heap_insert(&front->deadlines, &job->deadline, job->taken_ns + timeout_ns);
@@ -333,7 +341,7 @@ struct wharf_job *wharf_admit_plain(struct wharf_session *session,
     struct wharf_region *source, *destination;
 
     if (!is_plain(session, submission) ||
-        check_submission(session, submission, &source, &destination))
+        check_submission(session, submission, &source, &destination) || destination->is_device)
         return NULL;
     struct wharf_job *job = job_take(session, submission, now_ns);
     use_regions(job, source, destination);

@@ -106,6 +106,7 @@ static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
         batch->total_nbytes += (uint64_t)entry->chunk.src_nbytes + entry->chunk.dst_nbytes;
         batch->max_chunk_nbytes = larger(batch->max_chunk_nbytes, entry->chunk.src_nbytes);
         batch->max_chunk_nbytes = larger(batch->max_chunk_nbytes, entry->chunk.dst_nbytes);
+        batch->has_device |= entry->destination->is_device;
         use_region(batch, session, entry->source);
         use_region(batch, session, entry->destination);
     }

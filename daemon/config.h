@@ -21,13 +21,15 @@
 struct wharf_quota {
     uint64_t weight; /* its share of the machine, relative to other tenants */
     uint64_t max_connections;
-    uint64_t max_descriptors;   /* that the daemon holds for it */
-    uint64_t max_memory_nbytes; /* arenas and registered memory */
-    uint64_t max_jobs;          /* entries of all its queues */
-    uint64_t max_entries;       /* of one queue */
-    uint64_t max_arena_nbytes;  /* of one session */
-    uint64_t max_regions;       /* of one session */
-    uint64_t max_job_nbytes;    /* source plus destination of one chunk */
+    uint64_t max_descriptors;       /* that the daemon holds for it */
+    uint64_t max_memory_nbytes;     /* arenas and registered memory */
+    uint64_t max_jobs;              /* entries of all its queues */
+    uint64_t max_entries;           /* of one queue */
+    uint64_t max_arena_nbytes;      /* of one session */
+    uint64_t max_regions;           /* of one session */
+    uint64_t max_gpu_memory_nbytes; /* of clients' own GPU memory */
+    uint64_t max_gpu_regions;       /* pieces of that */
+    uint64_t max_job_nbytes;        /* source plus destination of one chunk */
     uint64_t max_batch_chunks;
 };
 #define WHARF_QUOTA_N_MEMBERS (sizeof(struct wharf_quota) / sizeof(uint64_t))

@@ -320,6 +320,7 @@ static void take_request(struct wharf_connection *connection, const struct look 
         return;
     }
     if (wants_fd) {
+        connection->gate_kind = wharf_request_gate_kind(connection, request);
         wharf_gate_ask(server->gate, connection);
         return;
     }
@@ -412,11 +413,11 @@ static void on_ready(struct wharf_source *source, uint32_t ready)
 {
     struct wharf_connection *connection = WHARF_LIST_ENTRY(source, struct wharf_connection, source);
 
-    if (!(connection->holds & WHARF_HOLD_SEND))
+    if (!(connection->holds & (WHARF_HOLD_SEND | WHARF_HOLD_IMPORT)))
         receive(connection);
     else if (ready & (POLLHUP | POLLERR))
         wharf_connection_end(connection, true);
-    else
+    else if (connection->holds & WHARF_HOLD_SEND)
         send_unsent(connection);
 }
 

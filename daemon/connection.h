@@ -25,6 +25,7 @@ enum wharf_connection_hold {
     WHARF_HOLD_SEND = 1 << 1,     /* a reply waits for room */
     WHARF_HOLD_PROMISE = 1 << 2,  /* the daemon may not answer Hello yet */
     WHARF_HOLD_DOORBELL = 1 << 3, /* it rings for nothing */
+    WHARF_HOLD_IMPORT = 1 << 4,   /* the GPU's worker has memory of it to import */
 };
 
 struct wharf_connection {
@@ -37,13 +38,17 @@ struct wharf_connection {
     struct wharf_server *server;
     uint64_t number;
     int fd;
-    uint8_t state; /* enum wharf_connection_state */
-    uint8_t holds; /* bits of enum wharf_connection_hold */
+    uint8_t state;     /* enum wharf_connection_state */
+    uint8_t holds;     /* bits of enum wharf_connection_hold */
+    uint8_t gate_kind; /* enum wharf_gate_kind: what its packet at the gate asks for */
     uid_t uid;
     pid_t pid;
     struct wharf_tenant *tenant;
     struct wharf_use use;          /* charged for it, without its session */
     struct wharf_session *session; /* or NULL */
+    uint64_t features;             /* bits 1 << Feature that were agreed on */
+    uint32_t import_id;            /* with HOLD_IMPORT, the request's */
+    uint32_t import_region;        /* and the region's number */
     int last_error;                /* the Error to be sent before closing; 0: none */
     char last_text[160];
     uint8_t *unsent; /* a reply that waits for room, or NULL */
@@ -97,16 +102,40 @@ void wharf_connection_send(struct wharf_connection *connection, const Wharf__Rep
 struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,
                                                 int error);
 
-/* ---- control_requests.c
- * ----------------------------------------------------------------------------- */
+/* ---- control_requests.c -------------------------------------------------------------------- */
 
 /* Whether a request may come with a descriptor (it has to, then). */
 bool wharf_request_wants_fd(const Wharf__Request *request);
+
+/* enum wharf_gate_kind: what kind of descriptor a request that wants one does. */
+uint8_t wharf_request_gate_kind(const struct wharf_connection *connection,
+                                const Wharf__Request *request);
 
 /* Carries out a request and sends its reply.  fd: what came with it, which stays the caller's; or
  * -errno: why it is not there. */
 void wharf_request_handle(struct wharf_connection *connection, const Wharf__Request *request,
                           int fd);
+
+/* Answers a request: it was refused, for a reason that is an errno value and one line; or done. */
+void wharf_request_refuse(struct wharf_connection *connection, uint32_t id, int code,
+                          const char *format, ...) __attribute__((format(printf, 4, 5)));
+void wharf_request_done(struct wharf_connection *connection, uint32_t id);
+
+/* ---- memory_requests.c --------------------------------------------------------------------- */
+
+#define WHARF_FEATURE_GPU_MEMORY ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY)
+
+/* What to tell the client of memory that was not taken: what wharf_segment_adopt said, or a quota.
+ */
+const char *wharf_memory_error_text(int r);
+
+void wharf_request_register(struct wharf_connection *connection, uint32_t id,
+                            const Wharf__RegisterMemoryRequest *memory, int fd);
+void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,
+                              const Wharf__UnregisterMemoryRequest *memory);
+
+/* What became of the GPU memory that the last request was to register: answers it. */
+void wharf_request_settle(struct wharf_connection *connection);
 
 /* stats_reply.c: one page.  Returns false if there is no such page. */
 bool wharf_stats_reply(struct wharf_connection *connection, const Wharf__Request *request);

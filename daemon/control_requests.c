@@ -9,15 +9,13 @@
 #include "daemon/clock.h"
 #include "daemon/connection.h"
 #include "daemon/estimate.h"
+#include "daemon/gate.h"
 #include "daemon/gpu_memory.h"
 
 /* ---- replies ------------------------------------------------------------------------------- */
 
-static void reply_error(struct wharf_connection *connection, uint32_t id, int code,
-                        const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static void reply_error(struct wharf_connection *connection, uint32_t id, int code,
-                        const char *format, ...)
+void wharf_request_refuse(struct wharf_connection *connection, uint32_t id, int code,
+                          const char *format, ...)
 {
     Wharf__Error error = WHARF__ERROR__INIT;
     Wharf__Reply reply = WHARF__REPLY__INIT;
@@ -40,7 +38,7 @@ static void reply_error(struct wharf_connection *connection, uint32_t id, int co
     wharf_connection_send(connection, &reply, false);
 }
 
-static void reply_done(struct wharf_connection *connection, uint32_t id)
+void wharf_request_done(struct wharf_connection *connection, uint32_t id)
 {
     Wharf__Done done = WHARF__DONE__INIT;
     Wharf__Reply reply = WHARF__REPLY__INIT;
@@ -53,8 +51,10 @@ static void reply_done(struct wharf_connection *connection, uint32_t id)
 
 /* ---- hello --------------------------------------------------------------------------------- */
 
-static void fill_limits(const struct wharf_quota *quota, Wharf__Limits *limits)
+static void fill_limits(const struct wharf_connection *connection, Wharf__Limits *limits)
 {
+    const struct wharf_quota *quota = &connection->tenant->quota;
+
     limits->max_entries = (uint32_t)quota->max_entries;
     limits->max_arena_nbytes = quota->max_arena_nbytes;
     limits->max_memory_nbytes = quota->max_memory_nbytes;
@@ -63,6 +63,11 @@ static void fill_limits(const struct wharf_quota *quota, Wharf__Limits *limits)
     limits->max_batch_chunks = (uint32_t)quota->max_batch_chunks;
     limits->max_jobs = (uint32_t)quota->max_jobs;
     limits->max_connections = (uint32_t)quota->max_connections;
+    if (!(connection->features & WHARF_FEATURE_GPU_MEMORY))
+        return;
+    limits->max_gpu_chunk_nbytes = connection->server->config.gpu_chunk_nbytes;
+    limits->max_gpu_memory_nbytes = quota->max_gpu_memory_nbytes;
+    limits->max_gpu_regions = (uint32_t)quota->max_gpu_regions;
 }
 
 /* The engine of the GPU's worker, also while that is started again; AUTO: there is none. */
@@ -74,6 +79,17 @@ static uint32_t gpu_engine(const struct wharf_connection *connection)
     uint32_t engine = front->gpu_view.engine;
     wharf_front_leave(front);
     return engine;
+}
+
+/* Whether the GPU can have memory that a client made itself. */
+static bool may_import(const struct wharf_connection *connection)
+{
+    struct wharf_front *front = &connection->server->front;
+
+    wharf_front_enter(front);
+    bool result = front->gpu_view.may_import;
+    wharf_front_leave(front);
+    return result;
 }
 
 static void reply_hello(struct wharf_connection *connection, uint32_t id)
@@ -90,8 +106,9 @@ static void reply_hello(struct wharf_connection *connection, uint32_t id)
     engines[n_engines] = gpu_engine(connection);
     if (engines[n_engines] != WHARF_ENGINE_AUTO)
         n_engines++;
-    fill_limits(&connection->tenant->quota, &limits);
+    fill_limits(connection, &limits);
     hello.version = WHARF_CONTROL_VERSION;
+    hello.features = connection->features;
     hello.generation = connection->server->front.generation;
     hello.daemon_version = (char *)WHARF_VERSION;
     hello.n_codecs = WHARF_N_CODECS;
@@ -113,7 +130,7 @@ static void refuse_hello(struct wharf_connection *connection, uint32_t id, int c
 
     wharf_log_client(WHARF_LOG_NOTICE, &fields, "refused the Hello of pid %d: %s",
                      (int)connection->pid, text);
-    reply_error(connection, id, code, "%s", text);
+    wharf_request_refuse(connection, id, code, "%s", text);
     wharf_connection_end(connection, true);
 }
 
@@ -136,12 +153,14 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
         refuse_hello(connection, id, EPROTONOSUPPORT, "this daemon speaks version 1 alone");
         return;
     }
-    if (hello->required_features) {
+    uint64_t known = may_import(connection) ? WHARF_FEATURE_GPU_MEMORY : 0;
+    if (hello->required_features & ~known) {
         refuse_hello(connection, id, EOPNOTSUPP,
-                     "this daemon has none of the features that are required");
+                     "this daemon does not have all features that are required");
         return;
     }
     strcpy(connection->name, hello->client_name);
+    connection->features = known & (hello->required_features | hello->optional_features);
     connection->state = WHARF_CONNECTION_READY;
     wharf_timer_clear(connection->server->loop, &connection->hello_timer);
     wharf_log_client(WHARF_LOG_DEBUG, &fields, "%s (pid %d) says Hello", connection->name,
@@ -245,23 +264,6 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
     return 0;
 }
 
-static const char *memory_error_text(int r)
-{
-    switch (r) {
-    case -EBADF:
-        return "the descriptor is no memfd (huge pages are none either)";
-    case -EPERM:
-        return "the memfd is not sealed with F_SEAL_SHRINK and F_SEAL_GROW, or is sealed against "
-               "writing and not registered read-only";
-    case -EINVAL:
-        return "the memfd is shorter than nbytes says, or nbytes is 0";
-    case -EDQUOT:
-        return "over the limit of this user's clients together; close some, or ask for less";
-    default:
-        return "the machine does not have the memory, or does not give it";
-    }
-}
-
 static void handle_open_queue(struct wharf_connection *connection, uint32_t id,
                               const Wharf__OpenQueueRequest *open, int fd)
 {
@@ -271,21 +273,21 @@ static void handle_open_queue(struct wharf_connection *connection, uint32_t id,
     const char *text;
 
     if (connection->server->is_draining) {
-        reply_error(connection, id, ESHUTDOWN, "the daemon is going down: connect again");
+        wharf_request_refuse(connection, id, ESHUTDOWN, "the daemon is going down: connect again");
         return;
     }
     if (connection->session) {
-        reply_error(connection, id, EBUSY, "this connection has a queue");
+        wharf_request_refuse(connection, id, EBUSY, "this connection has a queue");
         return;
     }
     int code = check_queue(connection, open, &text);
     if (code) {
-        reply_error(connection, id, code, "%s", text);
+        wharf_request_refuse(connection, id, code, "%s", text);
         return;
     }
     int r = make_session(connection, open, fd, &session);
     if (r < 0) {
-        reply_error(connection, id, -r, "%s", memory_error_text(r));
+        wharf_request_refuse(connection, id, -r, "%s", wharf_memory_error_text(r));
         return;
     }
     connection->session = session;
@@ -303,145 +305,6 @@ static void handle_open_queue(struct wharf_connection *connection, uint32_t id,
     wharf_connection_send(connection, &reply, true);
 }
 
-/* ---- memory -------------------------------------------------------------------------------- */
-
-static int check_register(struct wharf_connection *connection,
-                          const Wharf__RegisterMemoryRequest *memory, const char **ret_text)
-{
-    *ret_text = "open the queue first: regions belong to it";
-    if (!connection->session)
-        return EINVAL;
-    *ret_text = "region is not 1 to 65535";
-    if (memory->region == WHARF_REGION_ARENA || memory->region > UINT16_MAX)
-        return EINVAL;
-    *ret_text = "GPU memory was not agreed on: FEATURE_GPU_MEMORY is missing";
-    if (memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU)
-        return EOPNOTSUPP;
-    *ret_text = "kind is none that is known";
-    if (memory->kind != WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD)
-        return EINVAL;
-    *ret_text = "nbytes is 0";
-    if (memory->nbytes == 0)
-        return EINVAL;
-    return 0;
-}
-
-/* Charges, maps and enters a region.  Only the loop thread adds and removes regions, so what it
- * finds stays so until it leaves. */
-static int add_region(struct wharf_connection *connection,
-                      const Wharf__RegisterMemoryRequest *memory, int fd)
-{
-    struct wharf_front *front = &connection->server->front;
-    struct wharf_session *session = connection->session;
-    struct wharf_use use = {.n_descriptors = 1, .memory_nbytes = memory->nbytes};
-    struct wharf_segment segment;
-
-    if (fd < 0)
-        return fd;
-    if (wharf_session_region(session, memory->region))
-        return -EEXIST;
-    struct wharf_region *region = wharf_session_region_place(session);
-    if (!region)
-        return -EDQUOT;
-    wharf_front_enter(front);
-    int r = wharf_tenant_charge(connection->tenant, &use, NULL);
-    wharf_front_leave(front);
-    if (r < 0)
-        return r;
-    r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &segment);
-    struct wharf_gpu_memory *known =
-        r < 0 ? NULL : wharf_gpu_memory_new(front, session, fd, memory->nbytes, memory->read_only);
-    wharf_front_enter(front);
-    wharf_front_recall(front, session);
-    if (r < 0) {
-        wharf_tenant_give_back(connection->tenant, &use);
-    } else {
-        *region = (struct wharf_region){
-            .number = (uint16_t)memory->region,
-            .is_there = true,
-            .read_only = memory->read_only,
-            .segment = segment,
-            .memory = known,
-        };
-        wharf_gpu_memory_add(front, known);
-        session->use.n_descriptors += use.n_descriptors;
-        session->use.memory_nbytes += use.memory_nbytes;
-    }
-    wharf_front_let_go(session);
-    wharf_front_leave(front);
-    return r;
-}
-
-static void handle_register(struct wharf_connection *connection, uint32_t id,
-                            const Wharf__RegisterMemoryRequest *memory, int fd)
-{
-    const char *text;
-    int code = check_register(connection, memory, &text);
-
-    if (code) {
-        reply_error(connection, id, code, "%s", text);
-        return;
-    }
-    int r = add_region(connection, memory, fd);
-    if (r == -EEXIST)
-        reply_error(connection, id, EEXIST, "region %u is in use", (unsigned)memory->region);
-    else if (r < 0)
-        reply_error(connection, id, -r, "region %u: %s", (unsigned)memory->region,
-                    memory_error_text(r));
-    else
-        reply_done(connection, id);
-}
-
-static int remove_region(struct wharf_connection *connection, uint32_t number)
-{
-    struct wharf_front *front = &connection->server->front;
-    struct wharf_session *session = connection->session;
-    struct wharf_segment segment;
-    struct wharf_use use = {.n_descriptors = 1};
-    int r = 0;
-
-    wharf_front_enter(front);
-    if (session)
-        wharf_front_recall(front, session);
-    struct wharf_region *region = session ? wharf_session_region(session, number) : NULL;
-    if (!region) {
-        r = -ENOENT;
-    } else if (region->n_users) {
-        r = -EBUSY;
-    } else {
-        segment = region->segment;
-        use.memory_nbytes = segment.nbytes;
-        session->use.n_descriptors -= use.n_descriptors;
-        session->use.memory_nbytes -= use.memory_nbytes;
-        if (wharf_gpu_memory_drop(front, region->memory, &use))
-            use = (struct wharf_use){.n_jobs = 0};
-        *region = (struct wharf_region){.is_there = false};
-    }
-    if (session)
-        wharf_front_let_go(session);
-    wharf_front_leave(front);
-    if (r == 0)
-        wharf_server_reap_segment(connection->server, &segment, connection->tenant, &use);
-    return r;
-}
-
-static void handle_unregister(struct wharf_connection *connection, uint32_t id,
-                              const Wharf__UnregisterMemoryRequest *memory)
-{
-    int r =
-        memory->region == WHARF_REGION_ARENA ? -EINVAL : remove_region(connection, memory->region);
-
-    if (r == -EINVAL)
-        reply_error(connection, id, EINVAL, "the arena stays as long as the queue");
-    else if (r == -ENOENT)
-        reply_error(connection, id, ENOENT, "there is no region %u", (unsigned)memory->region);
-    else if (r == -EBUSY)
-        reply_error(connection, id, EBUSY, "jobs in flight use region %u",
-                    (unsigned)memory->region);
-    else
-        reply_done(connection, id);
-}
-
 /* ---- the rest ------------------------------------------------------------------------------ */
 
 static void handle_drain(struct wharf_connection *connection, uint32_t id)
@@ -449,12 +312,13 @@ static void handle_drain(struct wharf_connection *connection, uint32_t id)
     struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
 
     if (connection->uid != 0 && connection->uid != geteuid()) {
-        reply_error(connection, id, EPERM, "only root and the daemon's own user may drain it");
+        wharf_request_refuse(connection, id, EPERM,
+                             "only root and the daemon's own user may drain it");
         return;
     }
     wharf_log(WHARF_LOG_NOTICE, &fields, "draining, as %s (pid %d) asks", connection->name,
               (int)connection->pid);
-    reply_done(connection, id);
+    wharf_request_done(connection, id);
     connection->server->wants_drain = true;
 }
 
@@ -463,6 +327,17 @@ bool wharf_request_wants_fd(const Wharf__Request *request)
     if (request->body_case == WHARF__REQUEST__BODY_OPEN_QUEUE)
         return request->open_queue->bring_arena;
     return request->body_case == WHARF__REQUEST__BODY_REGISTER_MEMORY;
+}
+
+uint8_t wharf_request_gate_kind(const struct wharf_connection *connection,
+                                const Wharf__Request *request)
+{
+    bool is_gpu = request->body_case == WHARF__REQUEST__BODY_REGISTER_MEMORY &&
+                  request->register_memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
+
+    /* For the GPU that is played on the CPU a memfd stands for its memory. */
+    return is_gpu && connection->server->config.gpu_engine != WHARF_GPU_SIMT ? WHARF_GATE_GPU
+                                                                             : WHARF_GATE_MEMFD;
 }
 
 static void handle_ready(struct wharf_connection *connection, const Wharf__Request *request, int fd)
@@ -477,23 +352,24 @@ static void handle_ready(struct wharf_connection *connection, const Wharf__Reque
         handle_open_queue(connection, id, request->open_queue, fd);
         break;
     case WHARF__REQUEST__BODY_REGISTER_MEMORY:
-        handle_register(connection, id, request->register_memory, fd);
+        wharf_request_register(connection, id, request->register_memory, fd);
         break;
     case WHARF__REQUEST__BODY_UNREGISTER_MEMORY:
-        handle_unregister(connection, id, request->unregister_memory);
+        wharf_request_unregister(connection, id, request->unregister_memory);
         break;
     case WHARF__REQUEST__BODY_STATS:
         if (!wharf_stats_reply(connection, request))
-            reply_error(connection, id, EINVAL, "there is no such page of statistics");
+            wharf_request_refuse(connection, id, EINVAL, "there is no such page of statistics");
         break;
     case WHARF__REQUEST__BODY_DRAIN:
         handle_drain(connection, id);
         break;
     case WHARF__REQUEST__BODY_PING:
-        reply_done(connection, id);
+        wharf_request_done(connection, id);
         break;
     default:
-        reply_error(connection, id, EOPNOTSUPP, "this daemon does not know such a request");
+        wharf_request_refuse(connection, id, EOPNOTSUPP,
+                             "this daemon does not know such a request");
     }
 }
 

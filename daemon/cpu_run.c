@@ -130,9 +130,13 @@ void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
             outcome.result = __atomic_load_n(&job->stopped, __ATOMIC_RELAXED);
         if (outcome.result == WHARF_OK) {
             struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, i);
-            engine = own;
-            wharf_cpu_run_chunk(front, buffer, piece, i, wharf_piece_chunk_destination(&chunk),
-                                poll, &outcome);
+            if (chunk.destination->is_device) {
+                outcome = wharf_place_refusal(job);
+            } else {
+                engine = own;
+                wharf_cpu_run_chunk(front, buffer, piece, i, wharf_piece_chunk_destination(&chunk),
+                                    poll, &outcome);
+            }
         }
         wharf_piece_take_outcome(piece, i, engine, &outcome);
     }

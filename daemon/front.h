@@ -82,9 +82,10 @@ bool wharf_gpu_orphan_take(struct wharf_front *front, struct wharf_piece *ret_pi
 
 /* What became of a session, for the loop thread. */
 enum wharf_session_news {
-    WHARF_SESSION_IS_BROKEN,  /* the client broke the order of indices */
-    WHARF_SESSION_IS_DRAINED, /* all that it took is published */
-    WHARF_SESSION_IS_FREE,    /* dead, and nobody uses it any more */
+    WHARF_SESSION_IS_BROKEN,   /* the client broke the order of indices */
+    WHARF_SESSION_IS_DRAINED,  /* all that it took is published */
+    WHARF_SESSION_HAS_SETTLED, /* it is known what becomes of GPU memory; again and again */
+    WHARF_SESSION_IS_FREE,     /* dead, and nobody uses it any more */
 };
 
 /* `config` is copied; its lists stay the caller's.  Returns 0 or -errno; deinit is good either way.
@@ -135,6 +136,9 @@ void wharf_front_forfeit_session(struct wharf_front *front, struct wharf_session
 
 /* The session is over: nothing more is published.  The news is IS_FREE, once.  Without the lock. */
 void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *session);
+
+/* The loop thread is to look at what became of GPU memory of the session. */
+void wharf_front_tell_settled(struct wharf_front *front, struct wharf_session *session);
 
 /* The next session that there is news of, and which; NULL: no more. */
 struct wharf_session *wharf_front_next_news(struct wharf_front *front,

@@ -161,10 +161,56 @@ static bool is_small_enough(const struct wharf_front *front, const struct wharf_
     return job->submission.src_nbytes <= most && job->submission.dst_nbytes <= most;
 }
 
+/* Whether some output of it goes to a client's own GPU memory: then the CPU cannot run it. */
+static bool needs_gpu(const struct wharf_job *job)
+{
+    return job->batch ? job->batch->has_device : job->destination && job->destination->is_device;
+}
+
 static enum wharf_pool cpu_because(enum wharf_placement why, enum wharf_placement *ret_why)
 {
     *ret_why = why;
     return WHARF_POOL_CPU;
+}
+
+/*
+ * A job for GPU memory waits for the GPU, or is the CPU's, which refuses it (wharf_place_refusal).
+ */
+static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
+                                             const struct wharf_job *job,
+                                             enum wharf_placement *ret_why)
+{
+    const struct wharf_gpu_view *gpu = &front->gpu_view;
+    enum wharf_gpu_memory_state state = wharf_gpu_memory_of_job(job);
+
+    if (gpu->is_lost || !gpu->may_import)
+        return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
+    if (job->session->tenant->gpu_trust.banned_until_ns > job->taken_ns)
+        return cpu_because(WHARF_PLACED_BANNED, ret_why);
+    if (!is_small_enough(front, job))
+        return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
+    if (gpu->is_up && !(gpu->codecs >> job->submission.codec & 1))
+        return cpu_because(WHARF_PLACED_CODEC, ret_why);
+    if (gpu->is_up && state == WHARF_GPU_MEMORY_REFUSED)
+        return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
+    *ret_why = WHARF_PLACED_GPU_MEMORY;
+    return gpu->is_up && state == WHARF_GPU_MEMORY_READY ? WHARF_POOL_GPU
+                                                         : (enum wharf_pool)WHARF_POOL_NONE;
+}
+
+struct wharf_outcome wharf_place_refusal(const struct wharf_job *job)
+{
+    switch (job->why) {
+    case WHARF_PLACED_TOO_LARGE:
+        return (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
+                                      .reason = WHARF_REASON_REQUEST_RANGE};
+    case WHARF_PLACED_CODEC:
+        return (struct wharf_outcome){.result = WHARF_UNSUPPORTED};
+    case WHARF_PLACED_NOT_PINNED:
+        return (struct wharf_outcome){.result = WHARF_NO_MEMORY};
+    default:
+        return (struct wharf_outcome){.result = WHARF_DEVICE_FAULT};
+    }
 }
 
 /* Opening a batch, and dropping the rest of one, is the CPU's work in any case. */
@@ -186,6 +232,8 @@ static enum wharf_pool choose_why(const struct wharf_front *front, const struct 
         return WHARF_POOL_CPU;
     if (session->engine == WHARF_ENGINE_CPU || session->engine == WHARF_ENGINE_REFERENCE)
         return cpu_because(WHARF_PLACED_CPU_ASKED, ret_why);
+    if (needs_gpu(job))
+        return choose_for_gpu_memory(front, job, ret_why);
     if (!wharf_place_has_gpu(front, session->engine))
         return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
     /* Who did harm to the worker before does none again, whatever it asks for. */
@@ -378,6 +426,21 @@ void wharf_place_took(struct wharf_front *front, const struct wharf_piece *piece
         *lead_ns += is_any ? (int64_t)piece->estimate_ns : -(int64_t)piece->estimate_ns;
 }
 
+/* What was queued for the GPU when there was one, and can only be run there, waits for the next. */
+static struct wharf_job *first_that_can_do_without(struct wharf_front *front, unsigned lane,
+                                                   uint64_t most_ns)
+{
+    for (unsigned n = 0; n < MOST_MOVED; n++) {
+        struct wharf_job *job =
+            wharf_sched_first_of_lane(&front->sched[WHARF_POOL_GPU], lane, most_ns);
+        if (!job || job->stopped || !needs_gpu(job))
+            return job;
+        wharf_place_remove(front, job);
+        wharf_place_push(front, job, false);
+    }
+    return NULL;
+}
+
 struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t most_ns)
 {
     struct wharf_sched *sched = front->sched;
@@ -393,7 +456,7 @@ struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t 
         job = by_turns(own, any, front->cpu_lead_ns);
         /* No GPU at present: all run on the CPU. */
         if (!job && !front->gpu_view.is_up)
-            job = wharf_sched_first_of_lane(&sched[WHARF_POOL_GPU], lane, most_ns);
+            job = first_that_can_do_without(front, lane, most_ns);
     }
     return job;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/sched.h"
+#include "proto/wharf_result.h"
 
 struct wharf_front;
 struct wharf_job;
@@ -30,6 +31,9 @@ struct wharf_gpu_view {
     bool is_wanted;        /* the backend's thread has something to look at */
     uint32_t n_stopped;    /* jobs that were stopped while an engine had pieces of them */
     bool has_left;         /* a thread of the CPU left a job to it */
+    bool may_import;       /* clients may register GPU memory: there is a worker, or will be */
+    bool is_lost;          /* worker after worker does not get ready */
+    bool has_dead;         /* clients have given GPU memory up */
     uint64_t codecs;       /* bit i: it decodes codec i */
     uint32_t n_warps;      /* that decode at the same time, at least 1 while it is up */
     uint64_t latency_ns;   /* from handing over a job of no size until it is noticed */
@@ -59,6 +63,10 @@ bool wharf_place_wants_gpu(const struct wharf_front *front);
 /* Puts a job into the pool that it belongs to now, at the end or at the beginning of its queue. */
 void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front);
 void wharf_place_remove(struct wharf_front *front, struct wharf_job *job);
+
+/* What becomes of a chunk of this job that the CPU has got and whose output is to be in GPU memory.
+ * By the engine that has a piece of it, without the lock. */
+struct wharf_outcome wharf_place_refusal(const struct wharf_job *job);
 
 /* Forgets all queued jobs of a session, without touching them. */
 void wharf_place_drop(struct wharf_front *front, struct wharf_session *session);

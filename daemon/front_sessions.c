@@ -130,6 +130,12 @@ void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *s
     wharf_front_leave(front);
 }
 
+void wharf_front_tell_settled(struct wharf_front *front, struct wharf_session *session)
+{
+    session->has_settled = true;
+    wharf_front_tell_loop(front, session);
+}
+
 static bool is_news(struct wharf_session *session, enum wharf_session_news news)
 {
     if (session->told & 1u << news)
@@ -140,6 +146,8 @@ static bool is_news(struct wharf_session *session, enum wharf_session_news news)
     case WHARF_SESSION_IS_DRAINED:
         return session->state == WHARF_SESSION_DRAINING && !session->is_broken &&
                session->n_in_flight == 0;
+    case WHARF_SESSION_HAS_SETTLED:
+        return session->has_settled && session->state != WHARF_SESSION_DEAD;
     default:
         return wharf_session_is_unused(session);
     }
@@ -155,7 +163,10 @@ struct wharf_session *wharf_front_next_news(struct wharf_front *front,
         for (enum wharf_session_news news = 0; news <= WHARF_SESSION_IS_FREE; news++) {
             if (!is_news(session, news))
                 continue;
-            session->told |= (uint8_t)(1u << news);
+            if (news == WHARF_SESSION_HAS_SETTLED)
+                session->has_settled = false;
+            else
+                session->told |= (uint8_t)(1u << news);
             if (news == WHARF_SESSION_IS_FREE)
                 wharf_list_remove(&session->session_link);
             *ret_news = news;

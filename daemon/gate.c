@@ -289,11 +289,11 @@ static void set_timer(struct wharf_gate *gate)
 
 static int send_to_process(struct wharf_gate *gate, const struct wharf_connection *connection)
 {
-    static const uint8_t byte;
+    uint8_t kind = connection->gate_kind;
     int r = gate->process ? 0 : process_new(gate);
 
     return r < 0 ? r
-                 : wharf_control_send(gate->process->source.fd, &byte, 1, &connection->fd, 1,
+                 : wharf_control_send(gate->process->source.fd, &kind, 1, &connection->fd, 1,
                                       MSG_DONTWAIT);
 }
 
@@ -373,7 +373,8 @@ static void carry_out(struct wharf_gate *gate, struct wharf_connection *connecti
 
     if (!wrong && (wharf_control_unpack_request(&server->memory, packet, answer->packet_nbytes,
                                                 &request) < 0 ||
-                   request->id == 0 || !wharf_request_wants_fd(request)))
+                   request->id == 0 || !wharf_request_wants_fd(request) ||
+                   wharf_request_gate_kind(connection, request) != connection->gate_kind))
         wrong = "a packet changed while it was looked at";
     if (wrong) {
         wharf_connection_refuse(connection, EPROTO, "%s", wrong);

@@ -3,8 +3,9 @@
  * gate.h: the process that receives clients' descriptors, and the front's side of it.
  *
  * DESIGN.md says why it is a process of its own.  The front sends it the socket of a client whose
- * next packet has descriptors; it receives that packet, keeps the descriptor if it is exactly one
- * plain memfd that is sealed against changing its size, closes everything else, and sends back:
+ * next packet has descriptors, and one byte, enum wharf_gate_kind: what the packet asks for.  It
+ * receives the packet, keeps the descriptor if it is exactly one and of that kind, closes
+ * everything else, and sends back:
  *
  *     struct wharf_gate_answer, then the packet's bytes; and the descriptor, if it was kept
  *
@@ -23,9 +24,15 @@ struct wharf_connection;
 struct wharf_gate;
 struct wharf_server;
 
+enum wharf_gate_kind {
+    WHARF_GATE_MEMFD = 0, /* a plain memfd that is sealed against changing its size */
+    WHARF_GATE_GPU = 1,   /* one of the GPU driver's, as exported memory is */
+};
+
 struct wharf_gate_answer {
     int32_t error;   /* of receiving, negative; 0 */
-    int32_t verdict; /* on the one descriptor: 0, or what wharf_segment_check says */
+    int32_t verdict; /* on the one descriptor: 0, or why it was not kept, as of
+                         wharf_segment_check and wharf_segment_check_gpu */
     uint32_t n_fds;  /* that came */
     uint32_t packet_nbytes;
 };

@@ -25,15 +25,22 @@ static void close_all(const int *fds, size_t n)
     }
 }
 
-/* Keeps the descriptor if it is the only one and good; returns it, or -1. */
-static int sort_out(const struct wharf_control_receiver *receiver, struct wharf_gate_answer *answer)
+static int check(int fd, enum wharf_gate_kind kind)
 {
     unsigned seals;
     uint64_t nbytes;
 
+    return kind == WHARF_GATE_GPU ? wharf_segment_check_gpu(fd)
+                                  : wharf_segment_check(fd, &seals, &nbytes);
+}
+
+/* Keeps the descriptor if it is the only one and good; returns it, or -1. */
+static int sort_out(const struct wharf_control_receiver *receiver, enum wharf_gate_kind kind,
+                    struct wharf_gate_answer *answer)
+{
     answer->n_fds = (uint32_t)receiver->n_fds;
     if (receiver->n_fds == 1) {
-        answer->verdict = wharf_segment_check(receiver->fds[0], &seals, &nbytes);
+        answer->verdict = check(receiver->fds[0], kind);
         if (answer->verdict == 0)
             return receiver->fds[0];
     }
@@ -43,14 +50,14 @@ static int sort_out(const struct wharf_control_receiver *receiver, struct wharf_
 
 /* Receives the packet that waits in a client's socket, and answers.  Returns 0 or -errno of talking
  * to the front. */
-static int serve_one(int front, int client)
+static int serve_one(int front, int client, enum wharf_gate_kind kind)
 {
     static struct wharf_control_receiver receiver;
     static uint8_t message[sizeof(struct wharf_gate_answer) + WHARF_CONTROL_MAX_NBYTES];
     struct wharf_gate_answer answer = {
         .error = wharf_control_receive(client, &receiver, MSG_DONTWAIT),
     };
-    WHARF_CLEANUP_FD int kept = sort_out(&receiver, &answer);
+    WHARF_CLEANUP_FD int kept = sort_out(&receiver, kind, &answer);
 
     answer.packet_nbytes = answer.error ? 0 : (uint32_t)receiver.nbytes;
     memcpy(message, &answer, sizeof(answer));
@@ -59,8 +66,8 @@ static int serve_one(int front, int client)
                               kept >= 0, 0);
 }
 
-/* The front's packets: one byte and a client's socket. */
-static int next_client(int front)
+/* The front's packets: what is asked for, and a client's socket. */
+static int next_client(int front, enum wharf_gate_kind *ret_kind)
 {
     struct wharf_control_receiver receiver;
     int r = wharf_control_receive(front, &receiver, 0);
@@ -71,6 +78,7 @@ static int next_client(int front)
         close_all(receiver.fds, receiver.n_fds);
         return -EPIPE;
     }
+    *ret_kind = (enum wharf_gate_kind)receiver.packet[0];
     return receiver.fds[0];
 }
 
@@ -91,8 +99,9 @@ int wharf_gate_main(int fd, pid_t parent)
     if (wharf_control_send(fd, (const uint8_t *)&started, sizeof(started), NULL, 0, 0) < 0)
         return 1;
     for (;;) {
-        WHARF_CLEANUP_FD int client = next_client(fd);
-        if (client < 0 || serve_one(fd, client) < 0)
+        enum wharf_gate_kind kind;
+        WHARF_CLEANUP_FD int client = next_client(fd, &kind);
+        if (client < 0 || serve_one(fd, client, kind) < 0)
             return 0;
     }
 }

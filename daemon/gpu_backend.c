@@ -88,8 +88,11 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (front->gpu_view.looks)
         wharf_front_look(front);
     wharf_gpu_items_exchange(backend, now_ns);
+    backend->has_dead |= front->gpu_view.has_dead;
+    front->gpu_view.has_dead = false;
     bool can_sleep = backend->state != WHARF_GPU_PROVING && is_idle(backend) &&
-                     !wharf_place_wants_gpu(front) && !lingers(backend, now_ns);
+                     wharf_list_is_empty(&backend->again) && !wharf_place_wants_gpu(front) &&
+                     !lingers(backend, now_ns);
     backend->is_over = backend->stop && is_idle(backend);
     front->gpu_view.looks =
         !can_sleep && backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT;
@@ -106,6 +109,10 @@ static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     uint64_t next_ns = wharf_gpu_worker_tend(backend, now_ns);
 
+    if (backend->has_dead) {
+        backend->has_dead = false;
+        wharf_gpu_pins_bury(backend);
+    }
     if (backend->state == WHARF_GPU_UP) {
         while (wharf_gpu_spares_refill(backend->front))
             ;
@@ -295,6 +302,7 @@ static int start(struct wharf_front *front, const struct wharf_config *config)
                   backend->program);
     wharf_front_enter(front);
     front->gpu = &backend->base;
+    front->gpu_view.may_import = true;
     wharf_front_leave(front);
     if (r == 0)
         r = start_thread(backend);

@@ -31,6 +31,7 @@ int wharf_gpu_items_init(struct wharf_gpu_backend *backend)
     wharf_list_init(&backend->free_pieces);
     wharf_list_init(&backend->under_way);
     wharf_list_init(&backend->finished);
+    wharf_list_init(&backend->again);
     backend->items = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->items));
     backend->pieces = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->pieces));
     if (!backend->items || !backend->pieces)
@@ -326,7 +327,7 @@ static uint64_t device_address(const struct wharf_region *region, uint64_t offse
     return region->memory->address + offset;
 }
 
-/* Returns how many bytes it is of source and capacity. */
+/* Returns how many bytes it is of source and capacity that pass the link. */
 static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
                             uint32_t at)
 {
@@ -344,8 +345,14 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
         .opcode = (uint8_t)wharf_gpu_opcode(&gpu_piece->piece.job->submission),
         .output = WHARF_WORK_TO_HOST,
     };
-    uint32_t place = take_place(&backend->staging, &item);
+    uint32_t place = 0;
 
+    if (chunk.destination->is_device) {
+        item.output = WHARF_WORK_TO_DEVICE;
+        gpu_piece->has_device = true;
+    } else {
+        place = take_place(&backend->staging, &item);
+    }
     if (place) {
         item.output = WHARF_WORK_TO_STAGING;
         item.staging = backend->staging.address + (place - 1) * backend->staging.place_nbytes;
@@ -359,7 +366,7 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
         .src_nbytes = item.src_nbytes,
         .dst_nbytes = item.dst_nbytes,
     };
-    return (uint64_t)item.src_nbytes + item.dst_nbytes;
+    return (uint64_t)item.src_nbytes + (chunk.destination->is_device ? 0 : item.dst_nbytes);
 }
 
 /* The client wanted the GPU, and its memory is not to be had for that. */
@@ -383,8 +390,13 @@ static bool is_too_large(const struct wharf_piece *piece)
     return false;
 }
 
-static void submit_piece(struct wharf_gpu_backend *backend, struct wharf_piece *piece,
-                         uint64_t warp_ns, uint64_t now_ns)
+bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend)
+{
+    return n_free_places(backend, 1) > 0;
+}
+
+void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
+                            uint64_t warp_ns, uint64_t now_ns)
 {
     struct wharf_gpu_piece *gpu_piece =
         WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
@@ -392,9 +404,10 @@ static void submit_piece(struct wharf_gpu_backend *backend, struct wharf_piece *
 
     wharf_list_remove(&gpu_piece->link);
     wharf_list_append(&backend->under_way, &gpu_piece->link);
-    piece->begun_ns = now_ns;
     backend->n_warp_ns += warp_ns;
     gpu_piece->piece = *piece;
+    gpu_piece->piece.begun_ns = now_ns;
+    gpu_piece->has_device = gpu_piece->is_culprit = false;
     gpu_piece->first = backend->submitter.tail;
     gpu_piece->n_left = piece->n_chunks;
     gpu_piece->handed_ns = now_ns;
@@ -435,7 +448,7 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
         refuse_piece(backend, &piece);
         return true;
     }
-    submit_piece(backend, &piece, warp_ns, now_ns);
+    wharf_gpu_items_submit(backend, &piece, warp_ns, now_ns);
     backend->is_alone = is_suspect;
     return !is_suspect;
 }
@@ -466,11 +479,12 @@ static void feed(struct wharf_gpu_backend *backend, uint64_t now_ns)
 void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     hand_back_finished(backend, now_ns);
+    bool may_feed = backend->stop || wharf_gpu_again_exchange(backend, now_ns);
     if (backend->state != WHARF_GPU_UP)
         return;
     pass_cancels_on(backend);
     /* Later than jobs that were taken just now. */
-    if (!backend->stop)
+    if (!backend->stop && may_feed)
         feed(backend, wharf_now_ns());
 }
 

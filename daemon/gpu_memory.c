@@ -32,6 +32,17 @@ struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_front *front,
     return memory;
 }
 
+struct wharf_gpu_memory *wharf_gpu_memory_new_device(struct wharf_front *front,
+                                                     struct wharf_session *session, int fd,
+                                                     uint64_t nbytes)
+{
+    struct wharf_gpu_memory *memory = wharf_gpu_memory_new(front, session, fd, nbytes, false);
+
+    if (memory)
+        memory->is_device = true;
+    return memory;
+}
+
 void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *memory)
 {
     if (!memory)
@@ -72,12 +83,14 @@ bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *m
         return false;
     memory->session = NULL;
     memory->is_spare = false;
-    if (memory->state != WHARF_GPU_MEMORY_ASKED && memory->state != WHARF_GPU_MEMORY_READY) {
+    if (!memory->is_device && memory->state != WHARF_GPU_MEMORY_ASKED &&
+        memory->state != WHARF_GPU_MEMORY_READY) {
         /* The daemon's own mapping is still there: this frees no pages. */
         wharf_close_fd(wharf_gpu_memory_free(memory));
         return false;
     }
     memory->use = *use;
+    front->gpu_view.has_dead |= memory->is_device;
     front->gpu_view.is_wanted = true;
     return true;
 }

@@ -7,6 +7,8 @@
  * or wants the GPU alone, and within a budget.  Until then jobs in it run on the CPU.  A worker
  * that ends takes all registrations with it; the next one is given them again.
  *
+ * Clients' own GPU memory is imported at once, outside of the budget: it is charged to the tenant.
+ *
  * Memory that its client has given up stays with the worker, and charged to the tenant, until the
  * worker has let it go: only then is the entry freed.
  *
@@ -42,12 +44,15 @@ struct wharf_gpu_memory {
     int fd;                        /* its memfd */
     uint64_t nbytes;
     bool read_only;
+    bool is_device;    /* a client's own GPU memory: imported, not pinned */
     bool is_spare;     /* nobody uses it yet: gpu_spares.h */
     bool is_forgotten; /* the worker was told to let it go */
     enum wharf_gpu_memory_state state;
     uint32_t number;   /* what the worker calls it */
     uint64_t address;  /* where the device has it, if it is ready */
     uint64_t since_ns; /* when it was made */
+    int error;         /* of GPU memory that was REFUSED: an errno value, and the worker's words */
+    char text[128];
 };
 
 /*
@@ -58,6 +63,11 @@ struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_front *front,
                                               struct wharf_session *session, int fd,
                                               uint64_t nbytes, bool read_only);
 
+/* The same for GPU memory that a client offers by descriptor. */
+struct wharf_gpu_memory *wharf_gpu_memory_new_device(struct wharf_front *front,
+                                                     struct wharf_session *session, int fd,
+                                                     uint64_t nbytes);
+
 /* Enters what wharf_gpu_memory_new made. */
 void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *memory);
 
@@ -66,7 +76,8 @@ void wharf_gpu_memory_give(struct wharf_gpu_memory *memory, struct wharf_session
 
 /*
  * The client has given it up, and no job names it.  NULL is allowed.  Takes over what is charged
- * for it, `use`, and returns true, if the worker may still have it; or frees it and returns false.
+ * for it, `use`, and returns true, if the worker may still have it, or its descriptor is a
+ * device's, which the backend's thread closes; or frees it and returns false.
  */
 bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *memory,
                            const struct wharf_use *use);

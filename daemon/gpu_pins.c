@@ -3,6 +3,8 @@
  * gpu_pins.c: which memory of clients the worker has.  For a GPU that means pinned pages: up to the
  * budget, never on the path of a job.
  */
+#include <stdio.h>
+
 #include "daemon/cleanup.h"
 #include "daemon/clock.h"
 #include "daemon/front.h"
@@ -19,26 +21,46 @@
 #define FORGET_NS (200 * (uint64_t)WHARF_NS_PER_MS)
 #define FORGET_PART 8
 
-static void tell_session(struct wharf_front *front, struct wharf_session *session)
+/* Jobs that waited for it go on, and so does who registered it. */
+static void tell_session(struct wharf_front *front, const struct wharf_gpu_memory *memory)
 {
-    if (session && session->state != WHARF_SESSION_DEAD)
-        wharf_place_waiting(front, session);
+    struct wharf_session *session = memory->session;
+
+    if (!session || session->state == WHARF_SESSION_DEAD)
+        return;
+    wharf_place_waiting(front, session);
+    if (memory->is_device)
+        wharf_front_tell_settled(front, session);
+}
+
+/* Whether the worker has it, or was asked to. */
+static bool is_with_worker(const struct wharf_gpu_memory *memory)
+{
+    return memory->state == WHARF_GPU_MEMORY_READY || memory->state == WHARF_GPU_MEMORY_ASKED;
+}
+
+/* What it takes of the budget. */
+static uint64_t pinned_nbytes(const struct wharf_gpu_memory *memory)
+{
+    return memory->is_device ? 0 : memory->nbytes;
 }
 
 /* Under the lock; returns the descriptor to be closed without it. */
 static int free_entry(struct wharf_gpu_backend *backend, struct wharf_gpu_memory *memory)
 {
-    if (memory->state == WHARF_GPU_MEMORY_READY || memory->state == WHARF_GPU_MEMORY_ASKED)
-        backend->pinned_nbytes -= memory->nbytes;
+    if (is_with_worker(memory))
+        backend->pinned_nbytes -= pinned_nbytes(memory);
     return wharf_gpu_memory_free(memory);
 }
 
 /* ---- registering --------------------------------------------------------------------------- */
 
+/* Whether jobs can have no other engine: outputs in GPU memory have none either. */
 static bool wants_gpu_alone(const struct wharf_gpu_backend *backend,
                             const struct wharf_gpu_memory *memory)
 {
-    return memory->session && memory->session->engine == backend->engine;
+    return memory->session &&
+           (memory->session->engine == backend->engine || memory->session->n_device_regions > 0);
 }
 
 /* When it is due to be pinned: WHARF_NEVER for who will not use it. */
@@ -60,19 +82,21 @@ static bool fits(const struct wharf_gpu_backend *backend, const struct wharf_gpu
 {
     uint64_t budget = backend->front->config.gpu_memory_nbytes;
 
+    if (memory->is_device)
+        return true;
     return backend->pinned_nbytes <= budget && memory->nbytes <= budget - backend->pinned_nbytes;
 }
 
 static void refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_memory *memory)
 {
     memory->state = WHARF_GPU_MEMORY_REFUSED;
-    tell_session(backend->front, memory->session);
+    tell_session(backend->front, memory);
 }
 
 static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_memory *memory)
 {
     struct wharf_worker_message message = {
-        .kind = WHARF_WORKER_REGISTER,
+        .kind = memory->is_device ? WHARF_WORKER_IMPORT : WHARF_WORKER_REGISTER,
         .number = memory->number,
         .nbytes = memory->nbytes,
         .read_only = memory->read_only,
@@ -88,7 +112,7 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_memory *memo
         return;
     memory->state = WHARF_GPU_MEMORY_ASKED;
     backend->n_asked++;
-    backend->pinned_nbytes += memory->nbytes;
+    backend->pinned_nbytes += pinned_nbytes(memory);
 }
 
 static struct wharf_gpu_memory *find(struct wharf_gpu_backend *backend, uint32_t number)
@@ -114,12 +138,15 @@ void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
         backend->n_asked--;
         memory->address = message->address;
         memory->state = message->error ? WHARF_GPU_MEMORY_REFUSED : WHARF_GPU_MEMORY_READY;
+        memory->error = message->error;
+        snprintf(memory->text, sizeof(memory->text), "%.*s", (int)sizeof(memory->text) - 1,
+                 message->error ? message->text : "");
         if (message->error)
-            backend->pinned_nbytes -= memory->nbytes;
+            backend->pinned_nbytes -= pinned_nbytes(memory);
         if (message->error && !memory->session && !memory->is_spare)
             fd = free_entry(backend, memory);
         else
-            tell_session(front, memory->session);
+            tell_session(front, memory);
     }
     wharf_front_leave(front);
 }
@@ -155,6 +182,7 @@ void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
 struct due {
     uint64_t next_ns;
     uint64_t dead_nbytes; /* that nobody uses and that stay for now */
+    bool has_dead;        /* some is there that nobody uses */
     bool may_forget;
 };
 
@@ -167,8 +195,8 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_memory 
         memory->state == WHARF_GPU_MEMORY_READY) {
         if (due->may_forget)
             forget(backend, memory);
-        else
-            due->dead_nbytes += memory->nbytes;
+        due->has_dead |= !due->may_forget;
+        due->dead_nbytes += due->may_forget ? 0 : pinned_nbytes(memory);
     } else if (at_ns <= now_ns && backend->n_asked < MOST_ASKED) {
         ask(backend, memory);
     } else if (at_ns > now_ns && at_ns < due->next_ns) {
@@ -203,9 +231,32 @@ uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (n == MOST_LOOKS)
         due.next_ns = now_ns;
     wharf_front_leave(front);
-    if (backend->dead_nbytes && backend->forgotten_at_ns + FORGET_NS < due.next_ns)
+    if (due.has_dead && backend->forgotten_at_ns + FORGET_NS < due.next_ns)
         due.next_ns = backend->forgotten_at_ns + FORGET_NS;
     return due.next_ns;
+}
+
+/* A device's descriptor may be the last one of its memory: closed without the lock. */
+void wharf_gpu_pins_bury(struct wharf_gpu_backend *backend)
+{
+    struct wharf_front *front = backend->front;
+    struct wharf_gpu_memory *dead;
+
+    do {
+        WHARF_CLEANUP_FD int fd = -1;
+        dead = NULL;
+        wharf_front_enter(front);
+        WHARF_LIST_FOR(link, &front->memories)
+        {
+            struct wharf_gpu_memory *memory = WHARF_LIST_ENTRY(link, struct wharf_gpu_memory, link);
+            if (memory->is_device && !memory->session && !is_with_worker(memory)) {
+                dead = memory;
+                fd = free_entry(backend, memory);
+                break;
+            }
+        }
+        wharf_front_leave(front);
+    } while (dead);
 }
 
 void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)

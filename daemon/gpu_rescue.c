@@ -48,6 +48,7 @@ void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
         struct wharf_tenant *tenant = piece->piece.job->session->tenant;
         if (backend->is_alone)
             strike(backend, tenant, now_ns);
+        piece->is_culprit = backend->is_alone;
         tenant->gpu_trust.n_alone = N_ALONE;
     }
 }
@@ -62,7 +63,9 @@ static struct wharf_gpu_item *next_lost(struct wharf_gpu_backend *backend,
          backend->rescue_at = backend->rescue_at->next) {
         struct wharf_gpu_piece *piece =
             WHARF_LIST_ENTRY(backend->rescue_at, struct wharf_gpu_piece, link);
-        for (uint32_t i = 0; piece->n_left > 0 && i < piece->piece.n_chunks; i++) {
+        /* The CPU cannot do anything for what is to be in GPU memory. */
+        for (uint32_t i = 0; piece->n_left > 0 && !piece->has_device && i < piece->piece.n_chunks;
+             i++) {
             struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
             if (item->is_done)
                 continue;
@@ -79,10 +82,10 @@ void wharf_gpu_rescue_begin(struct wharf_gpu_backend *backend)
     backend->rescue_at = backend->under_way.next;
 }
 
-static void begin_anew(struct wharf_gpu_piece *piece)
+static void begin_anew(struct wharf_piece *piece)
 {
-    if (piece->piece.attempt == 0 && piece->piece.job->attempt < UINT8_MAX)
-        piece->piece.attempt = (uint8_t)(piece->piece.job->attempt + 1);
+    if (piece->attempt == 0 && piece->job->attempt < UINT8_MAX)
+        piece->attempt = (uint8_t)(piece->job->attempt + 1);
 }
 
 /* Pieces stay under way, though all their items are done, until the worker is gone. */
@@ -92,7 +95,7 @@ static void set_done(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *
     item->is_done = true;
     backend->n_items--;
     piece->n_left--;
-    begin_anew(piece);
+    begin_anew(&piece->piece);
 }
 
 /* Ends a decode when its job is stopped. */
@@ -158,11 +161,18 @@ static void put_in_place(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
     wharf_gpu_items_finish(backend, piece);
 }
 
-/* The CPU's threads do it, as a whole, next of all.  Under the lock. */
-static void make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
 {
     struct wharf_front *front = backend->front;
 
+    wharf_list_append(&front->orphans, &piece->link);
+    front->n_orphans++;
+    front->nothing_fits = false;
+}
+
+/* The CPU's threads do it, as a whole.  Under the lock. */
+static void make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+{
     for (uint32_t i = 0; i < piece->piece.n_chunks; i++) {
         struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
         backend->n_items -= !item->is_done;
@@ -172,11 +182,9 @@ static void make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piec
     backend->n_warp_ns -= piece->warp_ns;
     backend->n_nbytes -= piece->nbytes;
     piece->n_left = 0;
-    begin_anew(piece);
+    begin_anew(&piece->piece);
     wharf_list_remove(&piece->link);
-    wharf_list_append(&front->orphans, &piece->link);
-    front->n_orphans++;
-    front->nothing_fits = false;
+    wharf_gpu_rescue_make_orphan(backend, piece);
 }
 
 /* What is not done goes first: others do it while this thread puts the rest in place.  Threads are
@@ -188,10 +196,14 @@ static void make_orphans(struct wharf_gpu_backend *backend)
 
     while (link != &backend->under_way) {
         wharf_front_enter(front);
-        for (unsigned n = 0; n < MOST_ORPHANS && link != &backend->under_way; n++) {
+        unsigned n = 0;
+        while (n < MOST_ORPHANS && link != &backend->under_way) {
             struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
             link = link->next;
-            if (piece->n_left > 0)
+            n += piece->has_device ? piece->piece.n_chunks : 1;
+            if (piece->n_left > 0 && piece->has_device)
+                wharf_gpu_again_cut(backend, piece);
+            else if (piece->n_left > 0)
                 make_orphan(backend, piece);
         }
         wharf_front_leave(front);

@@ -50,6 +50,8 @@ struct wharf_gpu_piece {
     uint64_t elapsed_ns;  /* from handing over until the last item was completed */
     uint64_t decode_ns;   /* the longest that one of them was decoded */
     bool is_withdrawn;
+    bool has_device; /* outputs of it are in clients' GPU memory: the CPU cannot do it */
+    bool is_culprit; /* the worker ended while it ran alone */
 };
 
 /* One item: its place in the queue. */
@@ -119,6 +121,7 @@ struct wharf_gpu_backend {
     uint64_t retry_at_ns; /* in state WAITING */
     uint64_t backoff_ns;
     uint64_t up_since_ns; /* 0: the worker was never ready */
+    uint32_t n_failures;  /* workers running that have ended without having been ready */
     uint32_t n_lost;      /* items that it had when it began to die */
     bool was_killed;      /* by us: it hung */
     bool is_known;        /* one has been ready before */
@@ -133,6 +136,7 @@ struct wharf_gpu_backend {
     struct wharf_gpu_item *items;   /* one for each place */
     struct wharf_gpu_piece *pieces; /* likewise */
     struct wharf_list free_pieces, under_way, finished;
+    struct wharf_list again;      /* of one chunk each, for GPU memory: lost with a worker */
     uint32_t n_items;             /* under way */
     uint64_t n_warp_ns;           /* of them, estimated */
     uint64_t n_nbytes;            /* of pieces under way, sources and capacities */
@@ -149,6 +153,7 @@ struct wharf_gpu_backend {
     uint32_t n_asked;         /* registrations that are not answered */
     uint64_t pinned_nbytes;   /* of memory that the worker has or was asked to have */
     uint64_t dead_nbytes;     /* of it, what clients have given up */
+    bool has_dead;            /* wharf_gpu_pins_bury has something to do */
     uint64_t forgotten_at_ns; /* when the worker was last told to let go of some */
 };
 
@@ -185,6 +190,9 @@ void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
 void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
                               const struct wharf_worker_message *message);
 
+/* Lets go of GPU memory that clients have given up and that the worker does not have. */
+void wharf_gpu_pins_bury(struct wharf_gpu_backend *backend);
+
 /* The worker is gone, and all that it had. */
 void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend);
 
@@ -212,6 +220,12 @@ void wharf_gpu_items_publish(struct wharf_gpu_backend *backend);
 /* Whether some item has been under way for too long. */
 bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns);
 
+/* Hands a piece over, for which there are places and a free gpu_piece; warp_ns is what its chunks
+ * will take.  Under the lock. */
+void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
+                            uint64_t warp_ns, uint64_t now_ns);
+bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend);
+
 /* The piece's last item is completed. */
 void wharf_gpu_items_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
 
@@ -234,6 +248,19 @@ void wharf_gpu_rescue_publish(struct wharf_gpu_backend *backend);
 
 /* Who may have done it.  Under the lock, before anything is rescued. */
 void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* A piece, which is in no list, that the CPU's threads do next of all.  Under the lock. */
+void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
+
+/* ---- gpu_again.c --------------------------------------------------------------------------- */
+
+/* The worker is gone: cuts a piece under way, of which some outputs go to clients' GPU memory, into
+ * its chunks, which are tried again.  Under the lock. */
+void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece);
+
+/* Goes on with these, or gives them up.  Under the lock.  Returns whether others may be handed
+ * over. */
+bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* gpu_faults.c: what an item of this job asks of the worker, enum wharf_work_opcode: DECODE, but in
  * tests of faults. */

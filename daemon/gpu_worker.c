@@ -17,6 +17,9 @@
 #define LEAST_BACKOFF_NS (20 * (uint64_t)WHARF_NS_PER_MS)
 #define MOST_BACKOFF_NS (10 * (uint64_t)WHARF_NS_PER_S)
 #define DOES_WELL_NS (10 * (uint64_t)WHARF_NS_PER_S)
+/* Workers running that do not get ready: what can only be done by one is not waited for any more.
+ */
+#define MOST_FAILURES 3
 /* How long one that was asked to end may take before it is killed. */
 #define STOP_NS (500 * (uint64_t)WHARF_NS_PER_MS)
 
@@ -33,8 +36,10 @@ static void set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state st
     /* Whoever asks for this engine from now on is refused, if there will be none. */
     if (state == WHARF_GPU_UP)
         front->gpu_view.engine = backend->engine;
-    if (state == WHARF_GPU_ABSENT)
+    if (state == WHARF_GPU_ABSENT) {
         front->gpu_view.engine = WHARF_ENGINE_AUTO;
+        front->gpu_view.may_import = false;
+    }
     front->nothing_fits = false;
     WHARF_LIST_FOR(link, &front->sessions)
     {
@@ -42,6 +47,8 @@ static void set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state st
         if (session->state == WHARF_SESSION_DEAD)
             continue;
         wharf_front_tell_cpu_only(front, session);
+        if (session->n_device_regions > 0)
+            wharf_front_tell_settled(front, session);
         wharf_place_waiting(front, session);
     }
     pthread_cond_broadcast(&backend->changed);
@@ -156,6 +163,7 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
     wharf_front_enter(front);
     gpu->latency_ns = proof->latency_ns;
+    gpu->is_lost = false;
     memcpy(front->tenants.cpu_ns_per_kib, proof->cpu_ns_per_kib, sizeof(proof->cpu_ns_per_kib));
     memcpy(front->tenants.device_ns_per_kib, proof->ns_per_kib, sizeof(proof->ns_per_kib));
     if (!backend->is_known)
@@ -169,6 +177,7 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
               backend->is_per_batch ? "a kernel for each batch" : "kernels that stay",
               gpu->latency_ns / WHARF_NS_PER_US);
     backend->is_known = true;
+    backend->n_failures = 0;
     backend->up_since_ns = now_ns;
     set_state(backend, WHARF_GPU_UP, now_ns);
 }
@@ -216,6 +225,7 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
     begin_dying(backend, now_ns);
     if (backend->up_since_ns && now_ns - backend->up_since_ns > DOES_WELL_NS)
         backend->backoff_ns = LEAST_BACKOFF_NS;
+    backend->n_failures += backend->up_since_ns == 0;
     backend->up_since_ns = 0;
     wharf_log(is_hopeless(backend, status) ? WHARF_LOG_INFO : WHARF_LOG_WARNING, NULL,
               "the GPU worker has ended with status %d, while it had %u chunks%s%s", status,
@@ -223,6 +233,7 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
     wharf_front_enter(front);
     backend->n_ended++;
     front->gpu_view.n_ended++;
+    front->gpu_view.is_lost = backend->n_failures >= MOST_FAILURES;
     front->gpu_view.n_lost += backend->n_lost;
     if (is_suspicious(backend, status))
         wharf_gpu_rescue_blame(backend, now_ns);

@@ -6,6 +6,7 @@
 #include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #include "daemon/cleanup.h"
@@ -100,6 +101,21 @@ int wharf_segment_check(int fd, unsigned *ret_seals, uint64_t *ret_nbytes)
         return -EPERM;
     *ret_seals = (unsigned)seals;
     *ret_nbytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+/* The major number of nvidiactl and nvidia0 to nvidia254, which is the driver's for good. */
+#define NVIDIA_MAJOR 195
+
+int wharf_segment_check_gpu(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    struct stat st;
+
+    /* A path that was never opened can be whatever a file server says. */
+    if (flags < 0 || flags & O_PATH || fstat(fd, &st) < 0 || !S_ISCHR(st.st_mode) ||
+        major(st.st_rdev) != NVIDIA_MAJOR)
+        return -EBADF;
     return 0;
 }
 

@@ -43,6 +43,13 @@ bool wharf_segment_is_whole(const struct wharf_segment *segment);
 int wharf_segment_check(int fd, unsigned *ret_seals, uint64_t *ret_nbytes);
 
 /*
+ * wharf_segment_check_gpu: whether a client's descriptor is an open device of the GPU's driver, as
+ * the descriptors are that it exports memory by; which of them is such memory the driver alone can
+ * tell.  Asks the file's server, which may hang: for the gate.  Returns 0 or -EBADF.
+ */
+int wharf_segment_check_gpu(int fd);
+
+/*
  * wharf_segment_adopt: maps the first nbytes of a client's memfd, after wharf_segment_check.  The
  * descriptor stays the caller's.  Returns 0, -EBADF, -EPERM (not sealed, or sealed against writing
  * and wanted for writing), -EINVAL (shorter than nbytes, or nbytes is 0), -ENOMEM, or what mmap

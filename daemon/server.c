@@ -34,11 +34,10 @@ static void drop_memories(struct wharf_server *server, struct wharf_session *ses
     wharf_front_enter(&server->front);
     for (uint32_t i = 0; i < session->n_regions; i++) {
         struct wharf_region *region = &session->regions[i];
-        struct wharf_use use = {.n_descriptors = i > 0, .memory_nbytes = region->segment.nbytes};
+        struct wharf_use use = wharf_region_use(region);
         if (!wharf_gpu_memory_drop(&server->front, region->memory, &use))
             continue;
-        session->use.n_descriptors -= use.n_descriptors;
-        session->use.memory_nbytes -= use.memory_nbytes;
+        wharf_use_subtract(&session->use, &use);
     }
     wharf_front_leave(&server->front);
 }
@@ -76,6 +75,9 @@ static void take_news(struct wharf_session *session, enum wharf_session_news new
         break;
     case WHARF_SESSION_IS_DRAINED:
         wharf_connection_end(connection, false);
+        break;
+    case WHARF_SESSION_HAS_SETTLED:
+        wharf_request_settle(connection);
         break;
     case WHARF_SESSION_IS_FREE:
         wharf_connection_session_free(connection);

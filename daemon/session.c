@@ -156,6 +156,18 @@ bool wharf_session_ring_is_whole(struct wharf_session *session)
 
 /* ---- regions ------------------------------------------------------------------------------- */
 
+struct wharf_use wharf_region_use(const struct wharf_region *region)
+{
+    uint64_t nbytes = region->segment.nbytes;
+
+    if (region->is_device)
+        return (struct wharf_use){.n_descriptors = 1, .gpu_nbytes = nbytes, .n_gpu_regions = 1};
+    return (struct wharf_use){
+        .n_descriptors = region->number != WHARF_REGION_ARENA,
+        .memory_nbytes = nbytes,
+    };
+}
+
 struct wharf_region *wharf_session_region(struct wharf_session *session, uint32_t number)
 {
     struct wharf_region *region = &session->regions[0];
@@ -173,7 +185,7 @@ struct wharf_region *wharf_session_region(struct wharf_session *session, uint32_
 struct wharf_region *wharf_session_region_place(struct wharf_session *session)
 {
     for (uint32_t i = 1; i < session->n_regions; i++)
-        if (!session->regions[i].is_there)
+        if (!session->regions[i].is_there && !session->regions[i].memory)
             return &session->regions[i];
     return NULL;
 }

@@ -18,13 +18,15 @@
 #include "daemon/tenant.h"
 #include "proto/ring_ops.h"
 
-/* Memory that submissions can name. */
+/* Memory that submissions can name, once it is there; GPU memory that the worker has not imported
+ * yet has a place, and is not. */
 struct wharf_region {
     uint16_t number; /* 0: the arena, which is regions[0] or does not exist */
     bool is_there;
     bool read_only;
-    uint32_t n_users; /* jobs in flight that name it */
-    struct wharf_segment segment;
+    bool is_device;                  /* a client's own GPU memory: the worker alone can reach it */
+    uint32_t n_users;                /* jobs in flight that name it */
+    struct wharf_segment segment;    /* of GPU memory the size alone */
     struct wharf_gpu_memory *memory; /* NULL: the GPU cannot have it */
 };
 
@@ -62,7 +64,9 @@ struct wharf_session {
     int socket;          /* for wake-up packets */
 
     struct wharf_region *regions;
-    uint32_t n_regions; /* places there are, used or not */
+    uint32_t n_regions;        /* places there are, used or not */
+    uint32_t n_device_regions; /* regions that are GPU memory */
+    bool has_settled; /* of one of them, the loop thread does not know yet what became of it */
 
     struct wharf_job *jobs;    /* one for each entry of the ring */
     uint32_t free_job;         /* the first free one; UINT32_MAX: none */
@@ -138,6 +142,9 @@ void wharf_session_free(struct wharf_session *session);
  * Before that nothing may look at it.  For the loop thread, without the lock.
  */
 bool wharf_session_ring_is_whole(struct wharf_session *session);
+
+/* What is charged for a region besides what its session cost at first. */
+struct wharf_use wharf_region_use(const struct wharf_region *region);
 
 /* The region of that number, or NULL. */
 struct wharf_region *wharf_session_region(struct wharf_session *session, uint32_t number);

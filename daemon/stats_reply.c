@@ -159,6 +159,7 @@ static void add_placements(struct page *page, const struct group *group)
         [WHARF_PLACED_NO_GPU] = "no_gpu",         [WHARF_PLACED_CODEC] = "codec",
         [WHARF_PLACED_TOO_LARGE] = "too_large",   [WHARF_PLACED_NOT_PINNED] = "not_pinned",
         [WHARF_PLACED_BANNED] = "banned",         [WHARF_PLACED_TO_LEARN] = "to_learn",
+        [WHARF_PLACED_GPU_MEMORY] = "gpu_memory",
     };
 
     for (uint32_t i = 0; i < WHARF_N_PLACEMENTS; i++) {
@@ -223,6 +224,7 @@ COPY(copy_gpu_lost, server->front.gpu_view.n_lost)
 COPY(copy_connections, tenant->used.n_connections)
 COPY(copy_descriptors, tenant->used.n_descriptors)
 COPY(copy_memory, tenant->used.memory_nbytes)
+COPY(copy_gpu_memory, tenant->used.gpu_nbytes)
 COPY(copy_slots, tenant->used.n_jobs)
 COPY(copy_hung, tenant->n_hung_gates)
 COPY(copy_accepted, tenant->stats.n_connections)
@@ -304,6 +306,8 @@ static const struct family families[] = {
      add_value},
     {"wharf_memory_bytes", "Arenas and registered memory.", GAUGE, OF_TENANT, copy_memory,
      add_value},
+    {"wharf_gpu_memory_bytes", "GPU memory of clients that they have registered.", GAUGE, OF_TENANT,
+     copy_gpu_memory, add_value},
     {"wharf_queue_entries", "Entries of all queues.", GAUGE, OF_TENANT, copy_slots, add_value},
     {"wharf_hung_gates", "Processes hung by descriptors.", GAUGE, OF_TENANT, copy_hung, add_value},
     {"wharf_connections_total", "Connections accepted.", COUNTER, OF_TENANT, copy_accepted,

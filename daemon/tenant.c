@@ -111,6 +111,26 @@ void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_conf
     }
 }
 
+void wharf_use_add(struct wharf_use *sum, const struct wharf_use *more)
+{
+    sum->n_connections += more->n_connections;
+    sum->n_descriptors += more->n_descriptors;
+    sum->n_jobs += more->n_jobs;
+    sum->memory_nbytes += more->memory_nbytes;
+    sum->gpu_nbytes += more->gpu_nbytes;
+    sum->n_gpu_regions += more->n_gpu_regions;
+}
+
+void wharf_use_subtract(struct wharf_use *sum, const struct wharf_use *less)
+{
+    sum->n_connections -= less->n_connections;
+    sum->n_descriptors -= less->n_descriptors;
+    sum->n_jobs -= less->n_jobs;
+    sum->memory_nbytes -= less->memory_nbytes;
+    sum->gpu_nbytes -= less->gpu_nbytes;
+    sum->n_gpu_regions -= less->n_gpu_regions;
+}
+
 /* Whether `more` fits beside what is used; a quota that was lowered below its use fits nothing. */
 static bool fits(uint64_t used, uint64_t more, uint64_t quota)
 {
@@ -132,6 +152,10 @@ int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use
         which = "max_jobs";
     else if (!fits(used->memory_nbytes, use->memory_nbytes, quota->max_memory_nbytes))
         which = "max_memory";
+    else if (!fits(used->gpu_nbytes, use->gpu_nbytes, quota->max_gpu_memory_nbytes))
+        which = "max_gpu_memory";
+    else if (!fits(used->n_gpu_regions, use->n_gpu_regions, quota->max_gpu_regions))
+        which = "max_gpu_regions";
     if (which) {
         if (ret_which)
             *ret_which = which;
@@ -143,16 +167,10 @@ int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use
 
 void wharf_tenant_charge_anyway(struct wharf_tenant *tenant, const struct wharf_use *use)
 {
-    tenant->used.n_connections += use->n_connections;
-    tenant->used.n_descriptors += use->n_descriptors;
-    tenant->used.n_jobs += use->n_jobs;
-    tenant->used.memory_nbytes += use->memory_nbytes;
+    wharf_use_add(&tenant->used, use);
 }
 
 void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use)
 {
-    tenant->used.n_connections -= use->n_connections;
-    tenant->used.n_descriptors -= use->n_descriptors;
-    tenant->used.n_jobs -= use->n_jobs;
-    tenant->used.memory_nbytes -= use->memory_nbytes;
+    wharf_use_subtract(&tenant->used, use);
 }

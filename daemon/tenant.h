@@ -23,7 +23,12 @@ struct wharf_use {
     uint64_t n_descriptors;
     uint64_t n_jobs;
     uint64_t memory_nbytes;
+    uint64_t gpu_nbytes;    /* of clients' own GPU memory */
+    uint64_t n_gpu_regions; /* pieces of that */
 };
+
+void wharf_use_add(struct wharf_use *sum, const struct wharf_use *more);
+void wharf_use_subtract(struct wharf_use *sum, const struct wharf_use *less);
 
 /* Whether a tenant's jobs may be what ended the GPU's worker. */
 struct wharf_gpu_trust {

@@ -28,6 +28,7 @@ enum wharf_worker_kind {
     WHARF_WORKER_SETUP = 1,    /* begin; with the memfd of the queue */
     WHARF_WORKER_REGISTER = 2, /* make memory reachable; with its memfd */
     WHARF_WORKER_FORGET = 3,   /* let go of it */
+    WHARF_WORKER_IMPORT = 4,   /* REGISTER, of GPU memory by a client's descriptor */
     /* From the worker. */
     WHARF_WORKER_READY = 16,      /* takes items from now on */
     WHARF_WORKER_REGISTERED = 17, /* or not: error */

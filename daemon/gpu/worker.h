@@ -59,7 +59,7 @@ void wharf_worker_go_on(struct wharf_worker *worker);
 
 /* ---- worker_memory.c ----------------------------------------------------------------------- */
 
-/* Registers memory by its descriptor, and answers.  Parked or not. */
+/* Registers memory by its descriptor, or imports it, and answers.  Parked or not. */
 void wharf_worker_register(struct wharf_worker *worker, const struct wharf_worker_message *message,
                            int fd);
 

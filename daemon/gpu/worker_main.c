@@ -202,7 +202,7 @@ static void forget_all(struct wharf_worker *worker, struct wharf_worker_message 
     for (;;) {
         if (message->kind == WHARF_WORKER_FORGET)
             wharf_worker_forget(worker, message->number);
-        else if (message->kind == WHARF_WORKER_REGISTER)
+        else if (message->kind == WHARF_WORKER_REGISTER || message->kind == WHARF_WORKER_IMPORT)
             wharf_worker_register(worker, message, fd);
         fd = wharf_close_fd(fd);
         if (!next_message(0, message, &fd))
@@ -220,7 +220,8 @@ static void serve(struct wharf_worker *worker)
             continue;
         if (message.kind == WHARF_WORKER_SETUP && !worker->ops)
             begin(worker, &message, fd);
-        else if (message.kind == WHARF_WORKER_REGISTER && worker->ops)
+        else if ((message.kind == WHARF_WORKER_REGISTER || message.kind == WHARF_WORKER_IMPORT) &&
+                 worker->ops)
             wharf_worker_register(worker, &message, fd);
         else if (message.kind == WHARF_WORKER_FORGET && worker->ops)
             forget_all(worker, &message);

@@ -11,8 +11,10 @@
 struct memory {
     struct wharf_list link;
     uint32_t number;
-    struct wharf_segment segment;
-    size_t mapped_nbytes; /* whole pages */
+    bool is_imported;             /* GPU memory of a client */
+    uint64_t address;             /* of that, the device's */
+    struct wharf_segment segment; /* or the host's */
+    size_t mapped_nbytes;         /* whole pages; of GPU memory all of it */
 };
 
 static void answer(uint32_t kind, uint32_t number, int r, uint64_t address, const char *text)
@@ -30,7 +32,7 @@ static void answer(uint32_t kind, uint32_t number, int r, uint64_t address, cons
 }
 
 static int map(struct wharf_worker *worker, struct memory *memory,
-               const struct wharf_worker_message *message, int fd, uint64_t *ret_address)
+               const struct wharf_worker_message *message, int fd)
 {
     int r = wharf_segment_adopt(fd, message->nbytes, message->read_only, &memory->segment);
 
@@ -38,16 +40,24 @@ static int map(struct wharf_worker *worker, struct memory *memory,
         return r;
     memory->mapped_nbytes = (message->nbytes + PAGE_NBYTES - 1) & ~(size_t)(PAGE_NBYTES - 1);
     r = worker->ops->map_host(worker->epoch, memory->segment.address, memory->mapped_nbytes,
-                              (int)message->read_only, ret_address);
+                              (int)message->read_only, &memory->address);
     if (r < 0)
         wharf_segment_free(&memory->segment);
     return r;
 }
 
+static int import(struct wharf_worker *worker, struct memory *memory,
+                  const struct wharf_worker_message *message, int fd)
+{
+    memory->is_imported = true;
+    memory->mapped_nbytes = message->nbytes;
+    return worker->ops->import_memory(worker->epoch, fd, message->nbytes, &memory->address);
+}
+
 void wharf_worker_register(struct wharf_worker *worker, const struct wharf_worker_message *message,
                            int fd)
 {
-    uint64_t address = 0;
+    bool is_import = message->kind == WHARF_WORKER_IMPORT;
     struct memory *memory = calloc(1, sizeof(*memory));
 
     if (!memory) {
@@ -55,15 +65,26 @@ void wharf_worker_register(struct wharf_worker *worker, const struct wharf_worke
         return;
     }
     memory->number = message->number;
-    int r = map(worker, memory, message, fd, &address);
+    int r = is_import ? import(worker, memory, message, fd) : map(worker, memory, message, fd);
     if (r == -EIO)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, EIO, "registering memory",
                           worker->ops->error_text());
+    answer(WHARF_WORKER_REGISTERED, message->number, r, memory->address,
+           is_import && r < 0 ? worker->ops->error_text() : NULL);
     if (r < 0)
         free(memory);
     else
         wharf_list_append(&worker->memories, &memory->link);
-    answer(WHARF_WORKER_REGISTERED, message->number, r, address, NULL);
+}
+
+static int let_go(struct wharf_worker *worker, struct memory *memory)
+{
+    if (memory->is_imported)
+        return worker->ops->unimport_memory(worker->epoch, memory->address, memory->mapped_nbytes);
+    int r = worker->ops->unmap_host(worker->epoch, memory->segment.address, memory->mapped_nbytes);
+    if (r == 0)
+        wharf_segment_free(&memory->segment);
+    return r;
 }
 
 void wharf_worker_forget(struct wharf_worker *worker, uint32_t number)
@@ -73,12 +94,10 @@ void wharf_worker_forget(struct wharf_worker *worker, uint32_t number)
         struct memory *memory = WHARF_LIST_ENTRY(link, struct memory, link);
         if (memory->number != number)
             continue;
-        if (worker->ops->unmap_host(worker->epoch, memory->segment.address, memory->mapped_nbytes) <
-            0)
+        if (let_go(worker, memory) < 0)
             wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, EIO, "letting go of memory",
                               worker->ops->error_text());
         wharf_list_remove(&memory->link);
-        wharf_segment_free(&memory->segment);
         free(memory);
         answer(WHARF_WORKER_FORGOTTEN, number, 0, 0, NULL);
         return;

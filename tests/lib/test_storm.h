@@ -59,6 +59,12 @@ struct test_storm {
     void (*tick)(const struct test_storm *storm); /* called now and then; may be NULL */
     void *tick_data;
 
+    /* Registered memory of test_storm_out_nbytes, where every second output goes; NULL: none.  It
+     * may be such as only these two can reach: the GPU's.  NULL: memset and memcpy. */
+    uint8_t *out_memory;
+    void (*set_memory)(uint8_t *to, int byte, size_t nbytes);
+    void (*get_memory)(void *to, const uint8_t *from, size_t nbytes);
+
     /* Results. */
     uint64_t n_submitted;
     uint64_t n_done;
@@ -71,6 +77,8 @@ struct test_storm {
     void
         *in_flight; /* after a failure: where jobs may still write, to be freed after wharf_close */
 };
+
+size_t test_storm_out_nbytes(const struct test_storm *storm);
 
 /* test_storm_run: returns 0, or -1 with `error`. */
 int test_storm_run(struct test_storm *storm);

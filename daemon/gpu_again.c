@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_again.c: chunks whose output is to be in a client's own GPU memory, when their worker ended.
+ *
+ * The CPU cannot take them over.  So they are cut out of their pieces, one by one, and wait for the
+ * next worker, and for that to have the memory.  Those of tenants that are suspects then run alone;
+ * the one that a worker ended with, while it ran alone, is not tried again.
+ */
+#include "daemon/clock.h"
+#include "daemon/front.h"
+#include "daemon/gpu_memory.h"
+#include "daemon/gpu_state.h"
+#include "proto/wharf_job.h"
+
+/* Chunks that are looked at under one hold of the front lock. */
+#define MOST_LOOKS 64
+
+/* ---- cutting pieces ------------------------------------------------------------------------ */
+
+/* One of the piece's chunks as a piece of its own, with its part of what the piece was charged. */
+static struct wharf_piece cut_out(const struct wharf_gpu_piece *gpu_piece, uint32_t at)
+{
+    const struct wharf_piece *whole = &gpu_piece->piece;
+    struct wharf_piece piece = *whole;
+
+    piece.first_chunk += at;
+    piece.n_chunks = 1;
+    piece.estimate_ns = whole->estimate_ns / whole->n_chunks;
+    piece.charged_ns = whole->charged_ns / whole->n_chunks;
+    if (at == 0)
+        piece.charged_ns += whole->charged_ns % whole->n_chunks;
+    return piece;
+}
+
+static void finish(struct wharf_gpu_backend *backend, struct wharf_piece *piece, uint32_t engine,
+                   const struct wharf_outcome *outcome)
+{
+    wharf_piece_take_outcome(piece, 0, engine, outcome);
+    piece->ended_ns = wharf_now_ns();
+    /* It only waited. */
+    piece->others_ns = piece->ended_ns - piece->begun_ns;
+    wharf_front_done(backend->front, piece);
+}
+
+static void keep(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
+                 bool is_culprit)
+{
+    struct wharf_gpu_piece *kept =
+        WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
+
+    wharf_list_remove(&kept->link);
+    kept->piece = *piece;
+    if (kept->piece.attempt < kept->piece.job->attempt)
+        kept->piece.attempt = kept->piece.job->attempt;
+    kept->piece.attempt += kept->piece.attempt < UINT8_MAX;
+    kept->is_culprit = is_culprit;
+    if (wharf_piece_chunk_at(piece, 0).destination->is_device)
+        wharf_list_append(&backend->again, &kept->link);
+    else
+        wharf_gpu_rescue_make_orphan(backend, kept);
+}
+
+void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    const struct wharf_gpu_piece whole = *gpu_piece;
+    struct wharf_job *job = whole.piece.job;
+    uint32_t n_chunks = whole.piece.n_chunks;
+
+    /* Each piece has as many places as chunks, and there are as many pieces as places: so there is
+     * a free one for each chunk. */
+    wharf_list_remove(&gpu_piece->link);
+    wharf_list_append(&backend->free_pieces, &gpu_piece->link);
+    backend->n_warp_ns -= whole.warp_ns;
+    backend->n_nbytes -= whole.nbytes;
+    job->n_pieces += n_chunks - 1;
+    job->session->n_pieces += n_chunks - 1;
+    for (uint32_t i = 0; i < n_chunks; i++) {
+        struct wharf_gpu_item *place = wharf_gpu_item_at(backend, whole.first + i);
+        const struct wharf_gpu_item item = *place;
+        struct wharf_piece piece = cut_out(&whole, i);
+        *place = (struct wharf_gpu_item){.piece = NULL};
+        backend->n_items -= !item.is_done;
+        if (item.is_done)
+            finish(backend, &piece, item.engine, &item.outcome);
+        else
+            keep(backend, &piece, whole.is_culprit);
+    }
+}
+
+/* ---- trying again -------------------------------------------------------------------------- */
+
+/* What has become of a chunk without being tried again; OK: nothing yet. */
+static uint32_t result_of(const struct wharf_gpu_backend *backend,
+                          const struct wharf_gpu_piece *gpu_piece, uint64_t now_ns)
+{
+    const struct wharf_job *job = gpu_piece->piece.job;
+    const struct wharf_gpu_view *gpu = &backend->front->gpu_view;
+
+    if (job->stopped)
+        return job->stopped;
+    if (gpu_piece->is_culprit || gpu->is_lost ||
+        job->session->tenant->gpu_trust.banned_until_ns > now_ns)
+        return WHARF_DEVICE_FAULT;
+    if (gpu->is_up && wharf_gpu_memory_of_job(job) == WHARF_GPU_MEMORY_REFUSED)
+        return WHARF_NO_MEMORY;
+    return WHARF_OK;
+}
+
+/* Whether it can be handed over; if not, whether all others have to wait for that. */
+static bool can_try(const struct wharf_gpu_backend *backend,
+                    const struct wharf_gpu_piece *gpu_piece, bool *ret_others_wait)
+{
+    const struct wharf_job *job = gpu_piece->piece.job;
+    bool is_suspect = job->session->tenant->gpu_trust.n_alone > 0;
+
+    *ret_others_wait = false;
+    if (!backend->front->gpu_view.is_up || backend->is_alone ||
+        wharf_gpu_memory_of_job(job) != WHARF_GPU_MEMORY_READY)
+        return false;
+    *ret_others_wait = is_suspect && backend->n_items > 0;
+    return !*ret_others_wait && wharf_gpu_items_have_place(backend) &&
+           !wharf_list_is_empty(&backend->free_pieces);
+}
+
+static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                      uint64_t now_ns)
+{
+    struct wharf_piece piece = gpu_piece->piece;
+    struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece, 0);
+
+    wharf_list_remove(&gpu_piece->link);
+    wharf_list_append(&backend->free_pieces, &gpu_piece->link);
+    wharf_gpu_items_submit(backend, &piece,
+                           wharf_place_warp_ns(piece.job, chunk.job.in_nbytes, chunk.job.out_avail),
+                           now_ns);
+    backend->is_alone = piece.job->session->tenant->gpu_trust.n_alone > 0;
+}
+
+bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    bool others_wait = false;
+    unsigned n = 0;
+
+    WHARF_LIST_FOR(link, &backend->again)
+    {
+        struct wharf_gpu_piece *gpu_piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
+        uint32_t result = result_of(backend, gpu_piece, now_ns);
+        if (n++ == MOST_LOOKS || others_wait)
+            break;
+        if (result != WHARF_OK) {
+            wharf_list_remove(&gpu_piece->link);
+            finish(backend, &gpu_piece->piece, WHARF_ENGINE_AUTO,
+                   &(struct wharf_outcome){.result = result});
+            wharf_list_append(&backend->free_pieces, &gpu_piece->link);
+        } else if (can_try(backend, gpu_piece, &others_wait)) {
+            try_again(backend, gpu_piece, now_ns);
+        }
+    }
+    return !others_wait;
+}

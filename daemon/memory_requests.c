@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory_requests.c: clients' memory: registering and unregistering it.
+ *
+ * GPU memory is the worker's to import; the client's request is answered when that is done, and
+ * until then nothing more of it is read.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/cleanup.h"
+#include "daemon/connection.h"
+#include "daemon/gpu_memory.h"
+
+/* ---- what can be wrong --------------------------------------------------------------------- */
+
+const char *wharf_memory_error_text(int r)
+{
+    switch (r) {
+    case -EBADF:
+        return "the descriptor is no memfd (huge pages are none either)";
+    case -EPERM:
+        return "the memfd is not sealed with F_SEAL_SHRINK and F_SEAL_GROW, or is sealed against "
+               "writing and not registered read-only";
+    case -EINVAL:
+        return "the memfd is shorter than nbytes says, or nbytes is 0";
+    case -EDQUOT:
+        return "over the limit of this user's clients together; close some, or ask for less";
+    default:
+        return "the machine does not have the memory, or does not give it";
+    }
+}
+
+static int check_register_gpu(const struct wharf_connection *connection,
+                              const Wharf__RegisterMemoryRequest *memory, const char **ret_text)
+{
+    uint8_t engine = connection->session->engine;
+
+    *ret_text = "GPU memory was not agreed on: FEATURE_GPU_MEMORY is missing";
+    if (!(connection->features & WHARF_FEATURE_GPU_MEMORY))
+        return EOPNOTSUPP;
+    *ret_text = "the queue's engine is the CPU, which cannot reach GPU memory";
+    if (engine == WHARF_ENGINE_CPU || engine == WHARF_ENGINE_REFERENCE)
+        return EOPNOTSUPP;
+    *ret_text = "GPU memory cannot be registered read-only: sources are never in it";
+    if (memory->read_only)
+        return EINVAL;
+    return 0;
+}
+
+static int check_register(struct wharf_connection *connection,
+                          const Wharf__RegisterMemoryRequest *memory, const char **ret_text)
+{
+    *ret_text = "open the queue first: regions belong to it";
+    if (!connection->session)
+        return EINVAL;
+    *ret_text = "region is not 1 to 65535";
+    if (memory->region == WHARF_REGION_ARENA || memory->region > UINT16_MAX)
+        return EINVAL;
+    *ret_text = "nbytes is 0";
+    if (memory->nbytes == 0)
+        return EINVAL;
+    *ret_text = "kind is none that is known";
+    if (memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU)
+        return check_register_gpu(connection, memory, ret_text);
+    return memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD ? 0 : EINVAL;
+}
+
+/* ---- memfds -------------------------------------------------------------------------------- */
+
+/* Charges, maps and enters a region.  Only the loop thread adds and removes regions, so what it
+ * finds stays so until it leaves. */
+static int add_region(struct wharf_connection *connection,
+                      const Wharf__RegisterMemoryRequest *memory, int fd)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    struct wharf_use use = {.n_descriptors = 1, .memory_nbytes = memory->nbytes};
+    struct wharf_segment segment;
+
+    if (fd < 0)
+        return fd;
+    if (wharf_session_region(session, memory->region))
+        return -EEXIST;
+    struct wharf_region *region = wharf_session_region_place(session);
+    if (!region)
+        return -EDQUOT;
+    wharf_front_enter(front);
+    int r = wharf_tenant_charge(connection->tenant, &use, NULL);
+    wharf_front_leave(front);
+    if (r < 0)
+        return r;
+    r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &segment);
+    struct wharf_gpu_memory *known =
+        r < 0 ? NULL : wharf_gpu_memory_new(front, session, fd, memory->nbytes, memory->read_only);
+    wharf_front_enter(front);
+    wharf_front_recall(front, session);
+    if (r < 0) {
+        wharf_tenant_give_back(connection->tenant, &use);
+    } else {
+        *region = (struct wharf_region){
+            .number = (uint16_t)memory->region,
+            .is_there = true,
+            .read_only = memory->read_only,
+            .segment = segment,
+            .memory = known,
+        };
+        wharf_gpu_memory_add(front, known);
+        wharf_use_add(&session->use, &use);
+    }
+    wharf_front_let_go(session);
+    wharf_front_leave(front);
+    return r;
+}
+
+/* ---- GPU memory ---------------------------------------------------------------------------- */
+
+static const char *gpu_error_text(int r)
+{
+    switch (r) {
+    case -EBADF:
+        return "the descriptor is none that cuMemExportToShareableHandle gives (with engine simt: "
+               "no sealed memfd)";
+    case -EDQUOT:
+        return "over the limit of this user's clients together, in bytes or in pieces";
+    case -ENODEV:
+        return "there is no GPU at present; the daemon's log says why";
+    default:
+        return "the machine does not have the memory";
+    }
+}
+
+/* Charges it, and gives it a place, where submissions do not find it before it was imported. */
+static int place_gpu_region(struct wharf_connection *connection,
+                            const Wharf__RegisterMemoryRequest *memory, int fd)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    struct wharf_region wanted = {
+        .number = (uint16_t)memory->region,
+        .is_device = true,
+        .segment = {.nbytes = memory->nbytes, .fd = -1},
+    };
+    struct wharf_use use = wharf_region_use(&wanted);
+
+    if (fd < 0)
+        return fd;
+    if (wharf_session_region(session, memory->region))
+        return -EEXIST;
+    struct wharf_region *region = wharf_session_region_place(session);
+    if (!region)
+        return -EDQUOT;
+    wharf_front_enter(front);
+    int r = wharf_tenant_charge(connection->tenant, &use, NULL);
+    wharf_front_leave(front);
+    if (r < 0)
+        return r;
+    wanted.memory = wharf_gpu_memory_new_device(front, session, fd, memory->nbytes);
+    wharf_front_enter(front);
+    if (wanted.memory) {
+        *region = wanted;
+        session->n_device_regions++;
+        wharf_use_add(&session->use, &use);
+        wharf_gpu_memory_add(front, wanted.memory);
+        /* If there will be no worker, nobody tells. */
+        wharf_front_tell_settled(front, session);
+    } else {
+        wharf_tenant_give_back(connection->tenant, &use);
+    }
+    wharf_front_leave(front);
+    return wanted.memory ? 0 : -ENOMEM;
+}
+
+static void handle_register_gpu(struct wharf_connection *connection, uint32_t id,
+                                const Wharf__RegisterMemoryRequest *memory, int fd)
+{
+    int r = place_gpu_region(connection, memory, fd);
+
+    if (r == -EEXIST) {
+        wharf_request_refuse(connection, id, EEXIST, "region %u is in use",
+                             (unsigned)memory->region);
+    } else if (r < 0) {
+        wharf_request_refuse(connection, id, -r, "region %u: %s", (unsigned)memory->region,
+                             gpu_error_text(r));
+    } else {
+        connection->import_id = id;
+        connection->import_region = memory->region;
+        wharf_connection_hold(connection, WHARF_HOLD_IMPORT);
+    }
+}
+
+static struct wharf_region *placed_region(struct wharf_session *session, uint32_t number)
+{
+    for (uint32_t i = 1; i < session->n_regions; i++) {
+        struct wharf_region *region = &session->regions[i];
+        if (!region->is_there && region->memory && region->number == number)
+            return region;
+    }
+    return NULL;
+}
+
+/* Gives its place back.  What it costs stays charged until the GPU's thread has let go of it.
+ * Under the lock. */
+static void drop_gpu_region(struct wharf_front *front, struct wharf_session *session,
+                            struct wharf_region *region)
+{
+    struct wharf_use use = wharf_region_use(region);
+
+    wharf_use_subtract(&session->use, &use);
+    session->n_device_regions--;
+    wharf_gpu_memory_drop(front, region->memory, &use);
+    *region = (struct wharf_region){.is_there = false};
+}
+
+/* Returns 0, -EAGAIN if that is not known yet, or an errno value with its text.  Under the lock. */
+static int settle_gpu_region(struct wharf_front *front, struct wharf_session *session,
+                             struct wharf_region *region, char text[], size_t text_nbytes)
+{
+    const struct wharf_gpu_memory *memory = region->memory;
+    int error = 0;
+
+    if (memory->state == WHARF_GPU_MEMORY_READY) {
+        region->is_there = true;
+        return 0;
+    }
+    if (memory->state == WHARF_GPU_MEMORY_REFUSED) {
+        error = memory->error;
+        snprintf(text, text_nbytes, "the GPU does not take it: %s",
+                 memory->text[0] ? memory->text : strerrordesc_np(error));
+    } else if (!front->gpu_view.may_import || front->gpu_view.is_lost) {
+        error = ENODEV;
+        snprintf(text, text_nbytes, "%s", gpu_error_text(-ENODEV));
+    }
+    if (!error)
+        return -EAGAIN;
+    drop_gpu_region(front, session, region);
+    return error;
+}
+
+void wharf_request_settle(struct wharf_connection *connection)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    uint32_t number = connection->import_region;
+    char text[160];
+
+    if (!(connection->holds & WHARF_HOLD_IMPORT))
+        return;
+    struct wharf_region *region = placed_region(session, number);
+    wharf_front_enter(front);
+    wharf_front_recall(front, session);
+    int error = settle_gpu_region(front, session, region, text, sizeof(text));
+    wharf_front_let_go(session);
+    wharf_front_leave(front);
+    if (error == -EAGAIN)
+        return;
+    if (error)
+        wharf_request_refuse(connection, connection->import_id, error, "region %u: %s",
+                             (unsigned)number, text);
+    else
+        wharf_request_done(connection, connection->import_id);
+    wharf_connection_release(connection, WHARF_HOLD_IMPORT);
+}
+
+/* ---- registering and unregistering --------------------------------------------------------- */
+
+void wharf_request_register(struct wharf_connection *connection, uint32_t id,
+                            const Wharf__RegisterMemoryRequest *memory, int fd)
+{
+    const char *text;
+    int code = check_register(connection, memory, &text);
+
+    if (code) {
+        wharf_request_refuse(connection, id, code, "%s", text);
+        return;
+    }
+    if (memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU) {
+        handle_register_gpu(connection, id, memory, fd);
+        return;
+    }
+    int r = add_region(connection, memory, fd);
+    if (r == -EEXIST)
+        wharf_request_refuse(connection, id, EEXIST, "region %u is in use",
+                             (unsigned)memory->region);
+    else if (r < 0)
+        wharf_request_refuse(connection, id, -r, "region %u: %s", (unsigned)memory->region,
+                             wharf_memory_error_text(r));
+    else
+        wharf_request_done(connection, id);
+}
+
+static int remove_region(struct wharf_connection *connection, uint32_t number)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    struct wharf_segment segment;
+    struct wharf_use use;
+    int r = 0;
+
+    wharf_front_enter(front);
+    if (session)
+        wharf_front_recall(front, session);
+    struct wharf_region *region = session ? wharf_session_region(session, number) : NULL;
+    if (!region) {
+        r = -ENOENT;
+    } else if (region->n_users) {
+        r = -EBUSY;
+    } else {
+        segment = region->segment;
+        use = wharf_region_use(region);
+        wharf_use_subtract(&session->use, &use);
+        session->n_device_regions -= region->is_device;
+        if (wharf_gpu_memory_drop(front, region->memory, &use))
+            use = (struct wharf_use){.n_jobs = 0};
+        *region = (struct wharf_region){.is_there = false};
+    }
+    if (session)
+        wharf_front_let_go(session);
+    wharf_front_leave(front);
+    if (r == 0)
+        wharf_server_reap_segment(connection->server, &segment, connection->tenant, &use);
+    return r;
+}
+
+void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,
+                              const Wharf__UnregisterMemoryRequest *memory)
+{
+    int r =
+        memory->region == WHARF_REGION_ARENA ? -EINVAL : remove_region(connection, memory->region);
+
+    if (r == -EINVAL)
+        wharf_request_refuse(connection, id, EINVAL, "the arena stays as long as the queue");
+    else if (r == -ENOENT)
+        wharf_request_refuse(connection, id, ENOENT, "there is no region %u",
+                             (unsigned)memory->region);
+    else if (r == -EBUSY)
+        wharf_request_refuse(connection, id, EBUSY, "jobs in flight use region %u",
+                             (unsigned)memory->region);
+    else
+        wharf_request_done(connection, id);
+}
