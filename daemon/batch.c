@@ -6,6 +6,7 @@
 #include "daemon/admit.h"
 #include "daemon/clock.h"
 #include "daemon/front.h"
+#include "daemon/touch.h"
 #include "proto/ring_ops.h"
 
 /* Entries that are checked under one hold of the front lock, at about 50 ns each. */
@@ -124,7 +125,10 @@ static bool take_table(struct wharf_front *front, struct wharf_batch *batch,
     for (uint32_t first = 0; first < batch->n_chunks; first += ENTRIES_AT_ONCE) {
         uint32_t left = batch->n_chunks - first;
         uint32_t n = left < ENTRIES_AT_ONCE ? left : ENTRIES_AT_ONCE;
-        wharf_ring_copy_in(chunks, table + first * sizeof(chunks[0]), n * sizeof(chunks[0]));
+        if (!wharf_touch_copy(chunks, table + first * sizeof(chunks[0]), n * sizeof(chunks[0]))) {
+            refuse(piece, WHARF_NO_MEMORY, WHARF_REASON_NONE, first);
+            return false;
+        }
         wharf_front_enter(front);
         bool good = take_entries(batch, piece, chunks, first, n);
         wharf_front_leave(front);

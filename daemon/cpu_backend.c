@@ -7,6 +7,7 @@
 #include "daemon/cpu_set.h"
 #include "daemon/cpu_worker.h"
 #include "daemon/front.h"
+#include "daemon/touch.h"
 
 static void *call(struct wharf_backend *base)
 {
@@ -86,8 +87,10 @@ static int start(struct wharf_front *front, const struct wharf_config *config)
 {
     cpu_set_t cpus;
     uint32_t n_workers;
-    int r = wharf_cpu_set_choose(config, &cpus, &n_workers);
+    int r = wharf_touch_init();
 
+    if (r == 0)
+        r = wharf_cpu_set_choose(config, &cpus, &n_workers);
     if (r < 0)
         return r;
     struct wharf_cpu_backend *backend =

@@ -2,11 +2,13 @@
 #include "daemon/cpu_run.h"
 
 #include <stdbool.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "daemon/clock.h"
 #include "daemon/front.h"
 #include "daemon/session.h"
+#include "daemon/touch.h"
 #include "encoders/decode_job.h"
 #include "encoders/decode_poll.h"
 #include "proto/ring_ops.h"
@@ -58,36 +60,63 @@ static uint32_t copy_in(struct wharf_cpu_buffer *buffer, const struct wharf_piec
     return result;
 }
 
-static uint32_t run_in_buffer(struct wharf_cpu_buffer *buffer, struct wharf_piece_chunk *chunk,
-                              bool reference, struct wharf_outcome *ret_outcome)
-{
-    struct wharf_decode_job *job = &chunk->job;
+/* A chunk on its way through a private buffer. */
+struct passage {
+    struct wharf_cpu_buffer *buffer;
+    struct wharf_piece_chunk *chunk;
+    bool reference;
+    uint32_t result; /* what the poll said before it was decoded */
+    struct wharf_outcome outcome;
+};
 
-    if (job->in_nbytes > buffer->nbytes && !buffer_grow(buffer, job->in_nbytes))
+/* The reference engine calls libraries, which have memory of their own while they decode: what can
+ * fail is done before and after that. */
+static size_t buffer_nbytes(const struct passage *passage)
+{
+    const struct wharf_decode_job *job = &passage->chunk->job;
+
+    return job->in_nbytes + (passage->reference ? job->out_avail : 0);
+}
+
+static void pass(void *context)
+{
+    struct passage *passage = context;
+    struct wharf_decode_job *job = &passage->chunk->job;
+    uint8_t *out = job->out;
+
+    passage->result = copy_in(passage->buffer, passage->chunk);
+    if (passage->result != WHARF_OK)
+        return;
+    job->in = passage->buffer->data;
+    if (passage->reference)
+        job->out = passage->buffer->data + job->in_nbytes;
+    wharf_decode_job_run(job, passage->reference, &passage->outcome);
+    if (passage->reference)
+        memcpy(out, job->out, passage->outcome.out_nbytes);
+}
+
+static uint32_t run_in_buffer(struct passage *passage)
+{
+    size_t nbytes = buffer_nbytes(passage);
+
+    if (nbytes > passage->buffer->nbytes && !buffer_grow(passage->buffer, nbytes))
         return WHARF_NO_MEMORY;
-    uint32_t result = copy_in(buffer, chunk);
-    if (result != WHARF_OK)
-        return result;
-    job->in = buffer->data;
-    wharf_decode_job_run(job, reference, ret_outcome);
-    return WHARF_OK;
+    return wharf_touch(pass, passage) ? passage->result : WHARF_NO_MEMORY;
 }
 
 /* As above, with a buffer that the tenant pays for and that is not kept. */
 static uint32_t run_in_large_buffer(struct wharf_front *front, struct wharf_tenant *tenant,
-                                    struct wharf_cpu_buffer *buffer,
-                                    struct wharf_piece_chunk *chunk, bool reference,
-                                    struct wharf_outcome *ret_outcome)
+                                    struct passage *passage)
 {
-    struct wharf_use use = {.memory_nbytes = chunk->job.in_nbytes};
+    struct wharf_use use = {.memory_nbytes = buffer_nbytes(passage)};
 
     wharf_front_enter(front);
     int r = wharf_tenant_charge(tenant, &use, NULL);
     wharf_front_leave(front);
     if (r < 0)
         return WHARF_QUOTA;
-    uint32_t result = run_in_buffer(buffer, chunk, reference, ret_outcome);
-    wharf_cpu_buffer_deinit(buffer);
+    uint32_t result = run_in_buffer(passage);
+    wharf_cpu_buffer_deinit(passage->buffer);
     wharf_front_enter(front);
     wharf_tenant_give_back(tenant, &use);
     wharf_front_leave(front);
@@ -99,17 +128,19 @@ void wharf_cpu_run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buf
                          struct wharf_decode_poll *poll, struct wharf_outcome *ret_outcome)
 {
     struct wharf_session *session = piece->job->session;
-    bool reference = session->engine == WHARF_ENGINE_REFERENCE;
     struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, at);
+    struct passage passage = {
+        .buffer = buffer,
+        .chunk = &chunk,
+        .reference = session->engine == WHARF_ENGINE_REFERENCE,
+    };
 
     chunk.job.setting.poll = poll;
     chunk.job.out = out;
-    uint32_t result =
-        chunk.job.in_nbytes > KEPT_NBYTES
-            ? run_in_large_buffer(front, session->tenant, buffer, &chunk, reference, ret_outcome)
-            : run_in_buffer(buffer, &chunk, reference, ret_outcome);
-    if (result != WHARF_OK)
-        *ret_outcome = (struct wharf_outcome){.result = result};
+    uint32_t result = buffer_nbytes(&passage) > KEPT_NBYTES
+                          ? run_in_large_buffer(front, session->tenant, &passage)
+                          : run_in_buffer(&passage);
+    *ret_outcome = result == WHARF_OK ? passage.outcome : (struct wharf_outcome){.result = result};
 }
 
 /* ---- pieces -------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "daemon/front.h"
 #include "daemon/gpu_state.h"
 #include "daemon/log.h"
+#include "daemon/touch.h"
 
 /* Items that a suspect has to have run alone, without harm, before it is like others again; and
  * workers that end meanwhile before all of its jobs run on the CPU. */
@@ -154,7 +155,9 @@ static void put_in_place(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
         struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece->piece, i);
         if (!item->aside)
             continue;
-        memcpy(wharf_piece_chunk_destination(&chunk), item->aside, item->outcome.out_nbytes);
+        if (!wharf_touch_copy(wharf_piece_chunk_destination(&chunk), item->aside,
+                              item->outcome.out_nbytes))
+            item->outcome = (struct wharf_outcome){.result = WHARF_NO_MEMORY};
         free(item->aside);
         item->aside = NULL;
     }

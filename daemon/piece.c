@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/piece.h"
 
-#include <string.h>
-
 #include "daemon/session.h"
+#include "daemon/touch.h"
 
 struct wharf_piece_chunk wharf_piece_chunk_at(const struct wharf_piece *piece, uint32_t at)
 {
@@ -48,8 +47,8 @@ uint8_t *wharf_piece_chunk_destination(const struct wharf_piece_chunk *chunk)
     return (uint8_t *)chunk->destination->segment.address + chunk->dst_offset;
 }
 
-/* The client's table of results, at any alignment. */
-static void store_result(const struct wharf_piece *piece, uint32_t index, uint32_t engine,
+/* In the client's table of results, at any alignment.  Whether there was memory for it. */
+static bool store_result(const struct wharf_piece *piece, uint32_t index, uint32_t engine,
                          const struct wharf_outcome *outcome)
 {
     const struct wharf_job *job = piece->job;
@@ -63,10 +62,10 @@ static void store_result(const struct wharf_piece *piece, uint32_t index, uint32
         .attempt = piece->attempt,
     };
 
-    if (job->destination)
-        memcpy((uint8_t *)job->destination->segment.address + job->submission.dst_offset +
-                   index * sizeof(result),
-               &result, sizeof(result));
+    if (!job->destination)
+        return true;
+    uint8_t *table = (uint8_t *)job->destination->segment.address + job->submission.dst_offset;
+    return wharf_touch_copy(table + index * sizeof(result), &result, sizeof(result));
 }
 
 /* The first bad outcome is the piece's; while all are good, their sums. */
@@ -88,6 +87,8 @@ static void merge(struct wharf_piece *piece, uint32_t index, uint32_t engine,
 void wharf_piece_take_outcome(struct wharf_piece *piece, uint32_t at, uint32_t engine,
                               const struct wharf_outcome *outcome)
 {
+    static const struct wharf_outcome no_memory = {.result = WHARF_NO_MEMORY};
+
     if (engine != WHARF_ENGINE_AUTO) {
         struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, at);
         piece->source_nbytes += chunk.job.in_nbytes;
@@ -96,8 +97,9 @@ void wharf_piece_take_outcome(struct wharf_piece *piece, uint32_t at, uint32_t e
         piece->out_nbytes += outcome->out_nbytes;
     }
     if (piece->kind == WHARF_PIECE_SLICE) {
-        store_result(piece, piece->first_chunk + at, engine, outcome);
-        merge(piece, piece->first_chunk + at, engine, outcome);
+        uint32_t index = piece->first_chunk + at;
+        bool is_stored = store_result(piece, index, engine, outcome);
+        merge(piece, index, engine, is_stored ? outcome : &no_memory);
     } else {
         piece->engine = engine;
         piece->outcome = *outcome;

@@ -43,6 +43,17 @@ static int map(int fd, size_t nbytes, int protection, int sharing, void **ret_ad
     return 0;
 }
 
+/* Gives it its pages: what touches the rings cannot fail, as clients' jobs can. */
+static int populate(int fd, size_t nbytes)
+{
+    int r;
+
+    do {
+        r = fallocate(fd, 0, 0, (off_t)nbytes);
+    } while (r < 0 && errno == EINTR);
+    return r < 0 ? -ENOMEM : 0;
+}
+
 int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
                        struct wharf_segment *ret_segment)
 {
@@ -56,7 +67,9 @@ int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
         return fd;
     if (ftruncate(fd, (off_t)nbytes) < 0)
         return -errno;
-    int r = map(fd, nbytes, protection, MAP_SHARED, &address);
+    int r = kind == WHARF_SEGMENT_ARENA ? 0 : populate(fd, nbytes);
+    if (r == 0)
+        r = map(fd, nbytes, protection, MAP_SHARED, &address);
     if (r < 0)
         return r;
     /* After the daemon's own mapping nobody can make one for writing. */

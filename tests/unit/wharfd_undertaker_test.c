@@ -78,8 +78,6 @@ static void tear_down(void)
     wharf_config_deinit(&config);
 }
 
-TestSuite(wharfd_undertaker, .init = set_up, .fini = tear_down, .timeout = 60);
-
 static void charge(struct wharf_tenant *tenant, const struct wharf_use *use)
 {
     cr_assert_eq(wharf_tenant_charge(tenant, use, NULL), 0);
@@ -145,7 +143,8 @@ static bool is_open(int fd)
 }
 
 /* What has gone in the ordinary way, with wake-ups that nobody has read. */
-Test(wharfd_undertaker, socket_without_descriptors_is_not_charged)
+Test(wharfd_undertaker, socket_without_descriptors_is_not_charged, .init = set_up,
+     .fini = tear_down, .timeout = 60)
 {
     int fd = socket_of_client(3, false);
 
@@ -158,7 +157,8 @@ Test(wharfd_undertaker, socket_without_descriptors_is_not_charged)
 }
 
 /* Nobody paid for what hung there. */
-Test(wharfd_undertaker, doubtful_socket_is_charged_until_it_is_closed)
+Test(wharfd_undertaker, doubtful_socket_is_charged_until_it_is_closed, .init = set_up,
+     .fini = tear_down, .timeout = 60)
 {
     int fd = socket_of_client(3, true);
 
@@ -175,7 +175,8 @@ Test(wharfd_undertaker, doubtful_socket_is_charged_until_it_is_closed)
 }
 
 /* Who is not let in is as good a place to hang as who was. */
-Test(wharfd_undertaker, who_was_turned_away_pays_beyond_the_quota)
+Test(wharfd_undertaker, who_was_turned_away_pays_beyond_the_quota, .init = set_up,
+     .fini = tear_down, .timeout = 60)
 {
     hostile->quota.max_connections = 0;
     wharf_undertaker_take(undertaker, socket_of_client(0, false), hostile, NULL);
@@ -189,7 +190,8 @@ Test(wharfd_undertaker, who_was_turned_away_pays_beyond_the_quota)
 }
 
 /* All sockets were in one queue, and those of one tenant in one process with those of another. */
-Test(wharfd_undertaker, sockets_that_hang_keep_only_their_tenants_waiting)
+Test(wharfd_undertaker, sockets_that_hang_keep_only_their_tenants_waiting, .init = set_up,
+     .fini = tear_down, .timeout = 60)
 {
     for (unsigned i = 1; i <= WHARF_UNDERTAKER_MOST_HUNG; i++) {
         take(hostile, true);
@@ -211,7 +213,8 @@ Test(wharfd_undertaker, sockets_that_hang_keep_only_their_tenants_waiting)
 }
 
 /* A tenant that hangs more and more of them does not fill the daemon's table of descriptors. */
-Test(wharfd_undertaker, so_many_that_wait_get_a_process_in_any_case)
+Test(wharfd_undertaker, so_many_that_wait_get_a_process_in_any_case, .init = set_up,
+     .fini = tear_down, .timeout = 60)
 {
     unsigned n;
 
@@ -230,7 +233,8 @@ Test(wharfd_undertaker, so_many_that_wait_get_a_process_in_any_case)
 }
 
 /* They wait, and no others are let in for ever. */
-Test(wharfd_undertaker, sockets_wait_where_no_process_can_be_started)
+Test(wharfd_undertaker, sockets_wait_where_no_process_can_be_started, .init = set_up,
+     .fini = tear_down, .timeout = 60)
 {
     unsigned n = 0;
 
