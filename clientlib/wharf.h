@@ -524,6 +524,48 @@ int wharf_submit_noop(struct wharf *wharf, uint64_t user_data);
  */
 int wharf_cancel(struct wharf *wharf, uint64_t user_data);
 
+/* ---- long streams of run lengths --------------------------------------------------------- */
+
+/*
+ * A stream of ORC's integers or bytes is one long sequence of runs, of which none needs another: it
+ * can be decoded in pieces that begin where runs do, each as a chunk, all at the same time.
+ *
+ *     struct wharf_run_piece piece = {0};
+ *     while (wharf_next_runs(WHARF_CODEC_RLE2, in, in_nbytes, 16384, &piece) == 1) {
+ *         chunk.in = in + piece.in_offset;
+ *         chunk.in_nbytes = piece.in_nbytes;
+ *         chunk.out = values + piece.first_value;
+ *         chunk.out_avail = piece.n_values * sizeof(values[0]);
+ *         ...
+ *     }
+ *
+ * Where there is a row index nothing needs to be looked for: each of its positions is the place of
+ * a run and how many of its values belong to the rows before.
+ */
+struct wharf_run_piece {
+    size_t in_offset; /* where it begins in the stream */
+    size_t in_nbytes;
+    uint64_t first_value; /* how many values are before it */
+    uint64_t n_values;
+};
+
+/*
+ * wharf_next_runs: finds the next piece of a stream by the headers of its runs, at some GB/s, and
+ * decodes nothing.
+ *   codec        RLE1, RLE2 or BYTERLE.
+ *   in           the stream's in_nbytes; NULL if there are none.
+ *   max_values   of a piece; a run that has more is a piece alone.
+ *   piece        not NULL; the last piece, or zeros for the first one; receives the next.
+ * A stream that ends in the middle of a run ends with a piece of no values, which has what is left:
+ * as a job it fails as the whole stream does there.  What else is wrong is for the job to find that
+ * has it, so of several failures that of the first piece is the stream's, its bit_offset counted
+ * from that piece.
+ * Takes no handle, and does not block.  Returns 1, 0 if there is no further piece (*piece is
+ * untouched then), or -EINVAL (another codec, NULL, a piece that is not of this stream).
+ */
+int wharf_next_runs(uint32_t codec, const void *in, size_t in_nbytes, uint64_t max_values,
+                    struct wharf_run_piece *piece);
+
 /* ---- completions ----------------------------------------------------------------------- */
 
 /*

@@ -7,8 +7,10 @@
 #include <sys/mman.h>
 
 #include "clientlib/cli/number.h"
+#include "clientlib/cli/runs_decode.h"
 #include "clientlib/wharf.h"
 #include "encoders/decode_job.h"
+#include "encoders/run_scan.h"
 
 enum { FIRST_NBYTES = 1 << 20 };
 
@@ -256,6 +258,33 @@ static int decode_there(struct whole *whole)
     return WHARF_CLI_GOOD;
 }
 
+/* ---- in pieces ----------------------------------------------------------------------------- */
+
+static bool is_for_pieces(const struct whole *whole)
+{
+    return wharf_run_scan_knows(whole->wanted->codec) &&
+           whole->in_nbytes >= WHARF_CLI_RUNS_MIN_NBYTES;
+}
+
+static int decode_pieces(struct whole *whole)
+{
+    int status = map_output(whole, most_output_nbytes(whole));
+    const struct wharf_cli_runs runs = {
+        .codec = whole->wanted->codec,
+        .parameter = whole->wanted->parameter,
+        .in = whole->in,
+        .in_nbytes = whole->in_nbytes,
+        .out = whole->out,
+        .out_avail = whole->out_avail,
+        .is_exact = whole->wanted->is_exact,
+    };
+
+    if (status == WHARF_CLI_GOOD)
+        status = wharf_cli_runs_decode(whole->task, &runs, &whole->outcome);
+    whole->decoded = whole->out;
+    return status;
+}
+
 static int deliver(struct whole *whole, uint64_t *ret_end)
 {
     struct wharf_cli_task *task = whole->task;
@@ -283,7 +312,10 @@ static int decode(struct whole *whole, uint64_t *ret_end)
 
     if (r < 0)
         return wharf_cli_task_daemon_error(whole->task, r, "the daemon was lost before");
-    r = whole->task->service->wharf ? decode_there(whole) : decode_here(whole);
+    if (is_for_pieces(whole))
+        r = decode_pieces(whole);
+    else
+        r = whole->task->service->wharf ? decode_there(whole) : decode_here(whole);
     if (r != WHARF_CLI_GOOD)
         return r;
     if (whole->outcome.result == WHARF_OK)

@@ -4,7 +4,10 @@
 # The run lengths of ORC on the command line: types, counts, containers.
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
+# shellcheck source=tests/lib/daemon.sh
+. "$(dirname "$0")/../lib/daemon.sh"
 set -o pipefail
+unset WHARF_SOCKET
 
 # values TYPE: the numbers of standard input as little-endian values of a type.
 values() {
@@ -86,6 +89,60 @@ test_containers_take_any_bytes() {
     "$WHARF" pack -f -c boolrle -b 1K -o packed data
     "$WHARF" unpack -o - packed | cmp - data
     expect_text yes "$(test "$(stat -c %s packed)" -lt 3000 && echo yes)"
+}
+
+# raw: the streams of a container on standard input, joined; as runs need no other, they are one.
+raw() {
+    python3 -c 'import struct, sys
+packed, at = sys.stdin.buffer.read(), 32
+while struct.unpack_from("<I", packed, at)[0] == 0x4b484357:
+    nbytes = struct.unpack_from("<I", packed, at + 8)[0]
+    sys.stdout.buffer.write(packed[at + 64:at + 64 + nbytes])
+    at += 64 + (nbytes + 15) // 16 * 16'
+}
+
+# 4 MiB of values and 3 MB of streams, which are decoded in pieces, in this process and by a daemon.
+test_long_streams() {
+    # Runs of all kinds: noise of several widths, repeats and steps.
+    python3 -c 'import random, sys
+r, values = random.Random(1), []
+while len(values) < 1 << 20:
+    bits = r.choice([3, 9, 17, 30])
+    values += [r.getrandbits(bits) for _ in range(r.randrange(1, 3000))]
+    values += [r.getrandbits(20)] * r.randrange(1, 300)
+    start, step = r.getrandbits(20), r.randrange(-9, 10)
+    values += [start + step * i for i in range(r.randrange(1, 200))]
+for v in values[:1 << 20]:
+    sys.stdout.buffer.write(v.to_bytes(4, "little", signed=True))' > data
+    start_daemon
+    for codec in rle1 rle2 byterle; do
+        kind='--type i32'
+        count=$((1 << 20))
+        [ "$codec" != byterle ] || { kind='' && count=$((4 << 20)); }
+        # shellcheck disable=SC2086 # words
+        {
+            "$WHARF" pack -c "$codec" $kind -b 1M -o - data | raw > stream
+            for where in --embedded '--embedded -T 1' '--embedded --engine reference' '--socket s'; do
+                "$WHARF" decode $where -c "$codec" $kind --count "$count" < stream | cmp - data
+                expect_status 1 "$WHARF" decode $where -c "$codec" $kind --report \
+                    --count $((count + 1)) < stream 2> short > out
+                grep -q 'output shorter than promised' short
+                expect_status 1 "$WHARF" decode $where -c "$codec" $kind --report \
+                    --count $((count - 1)) < stream 2> full > out
+                grep -q 'more output than there is room for' full
+                head -c -1 stream > cut
+                expect_status 1 "$WHARF" decode $where -c "$codec" $kind --report < cut 2> end > out
+                grep -q 'it is cut off' end
+                test ! -s out
+                # Where it fails is the same for all.
+                for of in short full end; do
+                    grep -oE '"(result|reason|bit_offset)":[^,]*' $of > place
+                    [ "$where" != --embedded ] || cp place "$of.first"
+                    cmp "$of.first" place
+                done
+            done
+        }
+    done
 }
 
 test_types_that_make_no_sense_are_refused() {
