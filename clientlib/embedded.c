@@ -30,11 +30,20 @@ void wharf_client_decode(const struct wharf_decode_job *job, uint32_t job_class,
         wharf_decode_job_run(job, engine == WHARF_ENGINE_REFERENCE, ret_outcome);
 }
 
+struct wharf_codec_setting wharf_client_setting(const struct wharf_client_model *model,
+                                                uint32_t parameter)
+{
+    if (model)
+        return (struct wharf_codec_setting){.model = model->image};
+    return (struct wharf_codec_setting){.parameter = parameter};
+}
+
 /* ---- one job, without the lock ------------------------------------------------------------- */
 
 /* The source and the destination of a job in flight stay registered. */
 static struct wharf_decode_job decode_job_of(const struct wharf *wharf,
-                                             const struct wharf_submission *submission)
+                                             const struct wharf_submission *submission,
+                                             const struct wharf_client_model *model)
 {
     const struct wharf_client_regions *regions = &wharf->regions;
 
@@ -42,7 +51,7 @@ static struct wharf_decode_job decode_job_of(const struct wharf *wharf,
         .codec = submission->codec,
         .flags = submission->flags,
         .checksum = submission->checksum,
-        .setting.parameter = submission->parameter,
+        .setting = wharf_client_setting(model, submission->parameter),
         .in = wharf_client_regions_address(regions, submission->src_region, submission->src_offset),
         .in_nbytes = submission->src_nbytes,
         .out =
@@ -69,7 +78,7 @@ static struct wharf_decode_job chunk_job_of(const struct wharf *wharf,
         .dst_nbytes = chunk->dst_nbytes,
     };
 
-    return decode_job_of(wharf, &submission);
+    return decode_job_of(wharf, &submission, job->model);
 }
 
 static void set_outcome(struct wharf_completion *completion, const struct wharf_outcome *outcome)
@@ -84,7 +93,7 @@ static void set_outcome(struct wharf_completion *completion, const struct wharf_
 static void run_chunk(const struct wharf *wharf, const struct wharf_client_job *job,
                       struct wharf_completion *completion)
 {
-    struct wharf_decode_job decode_job = decode_job_of(wharf, &job->submission);
+    struct wharf_decode_job decode_job = decode_job_of(wharf, &job->submission, job->model);
     struct wharf_outcome outcome;
 
     wharf_client_decode(&decode_job, job->submission.job_class, wharf->engine, &outcome);
@@ -110,9 +119,10 @@ static void add_outcome(struct wharf_completion *completion, const struct wharf_
 static int batch_is_good(const struct wharf *wharf, const struct wharf_client_job *job,
                          struct wharf_completion *completion)
 {
-    const struct wharf_decode_job nothing = {.codec = job->submission.codec,
-                                             .flags = job->submission.flags,
-                                             .setting.parameter = job->submission.parameter};
+    const struct wharf_decode_job nothing = {
+        .codec = job->submission.codec,
+        .flags = job->submission.flags,
+        .setting = wharf_client_setting(job->model, job->submission.parameter)};
     struct wharf_outcome outcome;
 
     judge(&nothing, job->submission.job_class, &outcome);

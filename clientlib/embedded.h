@@ -14,6 +14,7 @@
 #include "encoders/decode_job.h"
 
 struct wharf;
+struct wharf_client_model;
 
 /* wharf_client_decode: judges and decodes one chunk in the calling thread. */
 void wharf_client_decode(const struct wharf_decode_job *job, uint32_t job_class, uint32_t engine,
@@ -27,5 +28,9 @@ int wharf_client_embedded_run(struct wharf *wharf);
 
 /* The same, or waits for what other threads are running. */
 void wharf_client_embedded_rest(struct wharf *wharf, uint64_t deadline_ns);
+
+/* What a decoder is told, of the model that a job names, or NULL, and its parameter. */
+struct wharf_codec_setting wharf_client_setting(const struct wharf_client_model *model,
+                                                uint32_t parameter);
 
 #endif

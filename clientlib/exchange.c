@@ -26,6 +26,7 @@ void wharf_client_finish(struct wharf *wharf, struct wharf_client_job *job,
     struct wharf_client_jobs *jobs = &wharf->jobs;
 
     release_regions(wharf, job);
+    wharf_client_model_release(job->model);
     if (job->batch)
         wharf_client_arena_give_back(&wharf->arena, job->batch->table);
     if (wharf_client_is_suspect(job))

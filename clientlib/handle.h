@@ -8,7 +8,7 @@
  *
  *   job_table.h   jobs, from submission until they are taken
  *   link.h        the connection, from one daemon to the next
- *   handshake.h   Hello, queue and regions, until jobs can be submitted
+ *   handshake.h   Hello, queue, regions and models, until jobs can be submitted
  *   rings.h       the session's shared memory
  *   exchange.h    jobs into the ring, completions out of it
  *   replay.h      what happens to jobs when the daemon dies
@@ -25,6 +25,7 @@
 #include "clientlib/fork_guard.h"
 #include "clientlib/job_table.h"
 #include "clientlib/link.h"
+#include "clientlib/model_table.h"
 #include "clientlib/region_table.h"
 #include "clientlib/wakeup_fd.h"
 #include "clientlib/wharf.h"
@@ -49,6 +50,7 @@ struct wharf {
     uint32_t n_copies;  /* pieces of the arena that calls have for copies */
     struct wharf_client_jobs jobs;
     struct wharf_client_regions regions;
+    struct wharf_client_models models;
     struct wharf_client_arena arena;
     struct wharf_client_wakeup_fd wakeup;
     struct wharf_client_link link; /* DOWN for ever in an embedded handle */

@@ -15,6 +15,11 @@
 /* Of errno values; also what a system call can return at most. */
 enum { MAX_ERRNO = 4095 };
 
+/* Those that this library can use. */
+#define FEATURES                                                                                   \
+    ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY | (uint64_t)1                               \
+                                                             << WHARF__FEATURE__FEATURE_MODELS)
+
 int wharf_client_error_code(const Wharf__Error *error)
 {
     return error->code >= 1 && error->code <= MAX_ERRNO ? -error->code : -EPROTO;
@@ -44,7 +49,7 @@ void wharf_client_handshake_begin(struct wharf *wharf)
     Wharf__Request request = WHARF__REQUEST__INIT;
 
     hello.version = hello.min_version = WHARF_CONTROL_VERSION;
-    hello.optional_features = (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY;
+    hello.optional_features = FEATURES;
     hello.client_name = wharf->link.client_name;
     request.body_case = WHARF__REQUEST__BODY_HELLO;
     request.hello = &hello;
@@ -141,7 +146,7 @@ static void take_hello(struct wharf *wharf, const Wharf__HelloReply *hello)
         wharf_client_link_break(wharf, "it chose version %u", hello->version);
         return;
     }
-    if (hello->features & ~((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY)) {
+    if (hello->features & ~FEATURES) {
         wharf_client_link_break(wharf, "it chose features that were not offered");
         return;
     }
@@ -151,6 +156,7 @@ static void take_hello(struct wharf *wharf, const Wharf__HelloReply *hello)
     }
     note_facts(&link->facts, hello);
     wharf_client_regions_drop_unknown(&wharf->regions);
+    wharf_client_models_drop_unknown(&wharf->models);
     open_queue(wharf);
 }
 
@@ -173,7 +179,40 @@ static int adopt_arena(struct wharf *wharf, struct wharf_control_receiver *recei
     return 0;
 }
 
-/* The regions from `number` on that the last session had; UP when there is none left. */
+static void come_up(struct wharf *wharf)
+{
+    struct wharf_client_link *link = &wharf->link;
+
+    link->state = WHARF_CLIENT_LINK_UP;
+    link->up_ns = link->checked_ns = wharf_client_now_ns();
+    link->n_ups++;
+    wharf_client_has_changed(wharf);
+}
+
+/* The models from `parameter` on that the last session had; UP when there is none left. */
+static void register_models_from(struct wharf *wharf, uint32_t parameter)
+{
+    struct wharf_client_link *link = &wharf->link;
+
+    for (; parameter - WHARF_FIRST_MODEL < WHARF_CLIENT_MAX_MODELS; parameter++) {
+        struct wharf_client_model *model = wharf_client_models_find(&wharf->models, parameter);
+        if (!model || model->state != WHARF_CLIENT_MODEL_READY)
+            continue;
+        int r = wharf_client_send_model(wharf, model);
+        if (r == -EOPNOTSUPP) {
+            wharf_client_link_lost(wharf, r, "%s: the daemon is too old for models",
+                                   link->address.sun_path);
+            link->is_refused = 1;
+        } else if (check_sent(wharf, r) == 0) {
+            link->state = WHARF_CLIENT_LINK_MODELLING;
+        }
+        link->registering_number = parameter;
+        return;
+    }
+    come_up(wharf);
+}
+
+/* The regions from `number` on that the last session had; then its models. */
 static void register_from(struct wharf *wharf, uint32_t number)
 {
     struct wharf_client_link *link = &wharf->link;
@@ -187,10 +226,7 @@ static void register_from(struct wharf *wharf, uint32_t number)
         link->registering_number = number;
         return;
     }
-    link->state = WHARF_CLIENT_LINK_UP;
-    link->up_ns = link->checked_ns = wharf_client_now_ns();
-    link->n_ups++;
-    wharf_client_has_changed(wharf);
+    register_models_from(wharf, WHARF_FIRST_MODEL);
 }
 
 static void take_queue(struct wharf *wharf, const Wharf__OpenQueueReply *opened)
@@ -219,6 +255,21 @@ static void take_queue(struct wharf *wharf, const Wharf__OpenQueueReply *opened)
         register_from(wharf, 1);
 }
 
+int wharf_client_send_model(struct wharf *wharf, const struct wharf_client_model *model)
+{
+    Wharf__RegisterModelRequest own = WHARF__REGISTER_MODEL_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+
+    if (!(wharf->link.facts.features & (uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS))
+        return wharf_client_fail(-EOPNOTSUPP, "the daemon is too old for models");
+    own.model = wharf_client_model_parameter(&wharf->models, model);
+    own.codec = model->codec;
+    own.nbytes = model->nbytes;
+    request.body_case = WHARF__REQUEST__BODY_REGISTER_MODEL;
+    request.register_model = &own;
+    return wharf_client_link_send(&wharf->link, &request, &model->fd, 1);
+}
+
 int wharf_client_send_register(struct wharf *wharf, const struct wharf_client_region *region)
 {
     Wharf__RegisterMemoryRequest memory = WHARF__REGISTER_MEMORY_REQUEST__INIT;
@@ -243,8 +294,10 @@ static const char *name_of(enum wharf_client_link_state state)
         return "the connection";
     case WHARF_CLIENT_LINK_OPENING:
         return "a queue";
-    default:
+    case WHARF_CLIENT_LINK_REGISTERING:
         return "registered memory";
+    default:
+        return "a registered model";
     }
 }
 
@@ -276,6 +329,9 @@ void wharf_client_handshake_take(struct wharf *wharf, const Wharf__Reply *reply)
     else if (link->state == WHARF_CLIENT_LINK_REGISTERING &&
              reply->body_case == WHARF__REPLY__BODY_DONE)
         register_from(wharf, link->registering_number + 1);
+    else if (link->state == WHARF_CLIENT_LINK_MODELLING &&
+             reply->body_case == WHARF__REPLY__BODY_DONE)
+        register_models_from(wharf, link->registering_number + 1);
     else
         wharf_client_link_break(wharf, "its reply is not to what was asked");
 }

@@ -37,10 +37,13 @@ struct wharf_client_batch {
 
 #define WHARF_CLIENT_NO_JOB UINT32_MAX
 
+struct wharf_client_model;
+
 struct wharf_client_job {
     struct wharf_submission submission; /* its user_data is the tag */
     struct wharf_completion completion; /* of a DONE one, with the program's user_data */
     struct wharf_client_batch *batch;   /* of a batch, or NULL */
+    struct wharf_client_model *model;   /* that its parameter names, or NULL */
     uint64_t user_data;                 /* the program's */
     uint64_t queued_ns;                 /* when it was handed in, with a timeout or embedded */
     uint32_t timeout_us;                /* as it was handed in */

@@ -2,8 +2,8 @@
 /*
  * link.h: the connection to the daemon, and to the next one when it is lost.
  *
- *     DOWN -> GREETING -> OPENING -> REGISTERING -> UP
- *      ^---------'-----------'------------'---------'    the connection ends
+ *     DOWN -> GREETING -> OPENING -> REGISTERING -> MODELLING -> UP
+ *      ^---------'-----------'------------'------------'---------'    the connection ends
  *     BROKEN: the daemon did what it must not do; nothing leads out of it
  *
  * Nothing here sleeps but wharf_client_link_sleep: each call does what can be done now, so that
@@ -26,6 +26,7 @@ enum wharf_client_link_state {
     WHARF_CLIENT_LINK_GREETING,    /* Hello is sent */
     WHARF_CLIENT_LINK_OPENING,     /* OpenQueue is sent */
     WHARF_CLIENT_LINK_REGISTERING, /* the region of registering_number is sent */
+    WHARF_CLIENT_LINK_MODELLING,   /* the model of registering_number is sent */
     WHARF_CLIENT_LINK_UP,
     WHARF_CLIENT_LINK_BROKEN,
 };

@@ -23,13 +23,14 @@ struct call {
     int may_run_here;
 };
 
-static struct wharf_decode_job decode_job_of(const struct wharf_job *own)
+static struct wharf_decode_job decode_job_of(const struct wharf_job *own,
+                                             const struct wharf_client_model *model)
 {
     return (struct wharf_decode_job){
         .codec = own->codec,
         .flags = own->flags,
         .checksum = own->checksum,
-        .setting.parameter = own->parameter,
+        .setting = wharf_client_setting(model, own->parameter),
         .in = own->in,
         .in_nbytes = own->in_nbytes,
         .out = own->out,
@@ -37,18 +38,22 @@ static struct wharf_decode_job decode_job_of(const struct wharf_job *own)
     };
 }
 
-static void run_here(const struct wharf *wharf, const struct wharf_job *own,
+/* On a handle with a daemon no job that names a model, whose images are the daemon's. */
+static void run_here(struct wharf *wharf, const struct wharf_job *own,
                      struct wharf_outcome *ret_outcome)
 {
-    struct wharf_decode_job job = decode_job_of(own);
+    struct wharf_client_model *model =
+        wharf_client_model_use(&wharf->models, own->codec, own->parameter);
+    struct wharf_decode_job job = decode_job_of(own, model);
 
     wharf_client_decode(&job, own->job_class, wharf->engine, ret_outcome);
+    wharf_client_model_release(model);
 }
 
 /* Ranges that no copy can be made of.  A codec or flag that is unknown here is for the daemon. */
 static int has_bad_ranges(const struct wharf_job *own)
 {
-    struct wharf_decode_job job = decode_job_of(own);
+    struct wharf_decode_job job = decode_job_of(own, NULL);
     struct wharf_outcome outcome = {.result = WHARF_OK};
 
     job.codec = WHARF_CODEC_STORED;
@@ -123,6 +128,7 @@ static int prepare(struct call *call)
         return wharf_client_fail(-EFAULT, "the source is GPU memory, or the destination is and "
                                           "reaches beyond what is registered");
     call->may_run_here = copies_in && copies_out && !(wharf->flags & WHARF_OPEN_DAEMON) &&
+                         call->own->parameter < WHARF_FIRST_MODEL &&
                          wharf->engine != WHARF_ENGINE_GPU && wharf->engine != WHARF_ENGINE_SIMT;
     if (nbytes > wharf->link.facts.max_job_nbytes)
         return wharf_client_fail(-EMSGSIZE, "%llu bytes in one job, and the daemon takes %llu",

@@ -127,6 +127,7 @@ void wharf_close(struct wharf *wharf)
     wharf_client_link_deinit(&wharf->link, is_forked);
     wharf_client_arena_deinit(&wharf->arena, is_forked);
     wharf_client_regions_deinit(&wharf->regions);
+    wharf_client_models_deinit(&wharf->models);
     wharf_client_jobs_deinit(&wharf->jobs);
     wharf_client_fork_guard_deinit(&wharf->guard);
     /* A child's copies may be locked, by a thread that it does not have. */

@@ -84,8 +84,24 @@ static struct wharf_client_job_list *queue_of(struct wharf *wharf,
     return &wharf->jobs.queued[c];
 }
 
+/* A number that is no model's, of a codec that has no parameter so large either. */
+#define NO_PARAMETER UINT16_MAX
+
+/* A model that is being unregistered is none any more, for daemons too. */
+static void use_model(struct wharf *wharf, struct wharf_client_job *job)
+{
+    struct wharf_submission *submission = &job->submission;
+
+    if (submission->parameter < WHARF_FIRST_MODEL)
+        return;
+    job->model = wharf_client_model_use(&wharf->models, submission->codec, submission->parameter);
+    if (!job->model)
+        submission->parameter = NO_PARAMETER;
+}
+
 static void queue(struct wharf *wharf, struct wharf_client_job *job)
 {
+    use_model(wharf, job);
     use_regions(wharf, job->submission.src_region, job->submission.dst_region);
     job->state = WHARF_CLIENT_JOB_QUEUED;
     wharf_client_list_append(&wharf->jobs, queue_of(wharf, job), job);

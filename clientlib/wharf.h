@@ -380,6 +380,74 @@ int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nby
  */
 int wharf_unregister(struct wharf *wharf, void *address);
 
+/* ---- models ---------------------------------------------------------------------------- */
+
+/*
+ * A stream of codec rans can leave out the model that it was coded with: it is registered, once for
+ * any number of jobs, which name it by their parameter.  Whoever has many short streams with one
+ * model, or models with many distributions, as learned image codecs do, saves their bytes and the
+ * time to make tables of them; models may have 2^24 slots so, and 65536 in a stream.
+ * encoders/rans/rans_format.h has the form of streams and models.
+ */
+struct wharf_model {
+    uint32_t struct_nbytes; /* sizeof(struct wharf_model) */
+    uint32_t codec;         /* enum wharf_codec: RANS */
+    const void *data;       /* as wharf_make_rans_model makes it; not kept */
+    size_t nbytes;          /* of data */
+};
+#define WHARF_MODEL_INIT                                                                           \
+    {                                                                                              \
+        sizeof(struct wharf_model), WHARF_CODEC_RANS, NULL, 0                                      \
+    }
+
+/*
+ * wharf_register_model: has a model checked, and made ready for jobs.  Blocks until the daemon has
+ * answered, which takes up to a tenth of a second for the largest; on an embedded handle it does
+ * that itself.  The library keeps a copy, for the next daemon when this one is restarted.
+ *   ret_parameter  not NULL; receives what jobs of that codec have as their parameter, at least
+ *                  WHARF_FIRST_MODEL, until wharf_unregister_model or wharf_close.
+ * A job is WHARF_BAD_DATA, RANS_HEADER, if its stream is of another shape than the model or brings
+ * one of its own; and WHARF_BAD_REQUEST, REQUEST_PARAMETER, if there is no such model.
+ * Returns 0, or
+ *   -EBADMSG     it is no model: the message says why
+ *   -EINVAL      the codec has none that could be registered
+ *   -EOPNOTSUPP  the daemon is too old for models
+ *   -ENOSPC      WHARF_MAX_MODELS are registered
+ *   -EDQUOT, -ENOMEM   not allowed, or not there
+ *   -ETIMEDOUT   the daemon did not answer within patience_ms
+ */
+#define WHARF_MAX_MODELS 1024
+int wharf_register_model(struct wharf *wharf, const struct wharf_model *model,
+                         uint32_t *ret_parameter);
+
+/*
+ * wharf_unregister_model: ends that.  Blocks likewise.
+ * Returns 0, -ENOENT (there is no such model), -EBUSY (a job in flight names it) or -ETIMEDOUT.
+ */
+int wharf_unregister_model(struct wharf *wharf, uint32_t parameter);
+
+/* What a model of codec rans says: how probable each symbol is, in units of 2^-n_bits. */
+struct wharf_rans_frequencies {
+    uint32_t struct_nbytes;   /* sizeof(struct wharf_rans_frequencies) */
+    uint32_t n_bits;          /* 8 to 16 */
+    uint32_t symbol_nbytes;   /* 1 or 2 */
+    uint32_t alphabet;        /* symbols are 0 to alphabet - 1; at most 2^(8 * symbol_nbytes) */
+    uint32_t n_distributions; /* 1 to 256; alphabet * n_distributions and n_distributions << n_bits
+                                 are at most 2^24 */
+    uint32_t reserved;        /* 0 */
+    const uint32_t *frequencies; /* alphabet of them for each distribution, one after the other;
+                                    those of one sum up to 1 at least and 2^n_bits at most */
+};
+
+/*
+ * wharf_make_rans_model: writes a model in the form that is registered.
+ *   model        NULL to ask for the size.
+ * Returns 0 with *ret_nbytes, -EINVAL, -E2BIG, or -ENOSPC when model_avail is too little.  Has no
+ * handle; safe from any thread.
+ */
+int wharf_make_rans_model(const struct wharf_rans_frequencies *frequencies, void *model,
+                          size_t model_avail, size_t *ret_nbytes);
+
 /* ---- jobs ------------------------------------------------------------------------------ */
 
 /*
@@ -402,8 +470,9 @@ struct wharf_job {
     uint32_t timeout_us;    /* DEADLINE if it is not finished so long after it was taken up; 0 is no
                                limit.  An embedded handle looks at it before it begins the job */
     uint32_t job_class;     /* enum wharf_class */
-    uint32_t parameter;     /* of rle1 and rle2 the type of the values, enum wharf_rle_type; 0 for
-                               codecs that say nothing of it */
+    uint32_t parameter;     /* of rle1 and rle2 the type of the values, enum wharf_rle_type; of
+                               rans 0 for symbols of a byte, 1 for 16 bits, or a registered model;
+                               0 for codecs that say nothing of it */
     uint32_t reserved;      /* 0 */
 };
 #define WHARF_JOB_INIT                                                                             \
@@ -424,7 +493,7 @@ struct wharf_job {
  * daemon it copies what is neither in the arena nor registered into the arena and back.  What
  * cannot go that way (it does not fit, it is over the daemon's limits, or the daemon is away) is
  * decoded in the calling thread, unless the handle was opened with WHARF_OPEN_DAEMON, or with GPU
- * or SIMT, or some of the memory is registered.
+ * or SIMT, or some of the memory is registered, or the job names a registered model.
  *
  * Returns 0 with *ret_outcome filled, or a negative number with *ret_outcome and the destination
  * untouched (but see -ENOTCONN):

@@ -131,16 +131,35 @@ static uint32_t check_simple(const struct wharf_submission *submission)
                                                            : WHARF_REASON_NONE;
 }
 
+/* What a submission names. */
+struct names {
+    struct wharf_region *source;
+    struct wharf_region *destination;  /* NULL: none */
+    struct wharf_session_model *model; /* likewise */
+};
+
+/* One of the codec's parameters, or the number of a model of it. */
+static uint32_t check_parameter(struct wharf_session *session,
+                                const struct wharf_submission *submission,
+                                const struct wharf_codec_ops *ops,
+                                struct wharf_session_model **ret_model)
+{
+    if (!ops->models || submission->parameter < WHARF_FIRST_MODEL)
+        return wharf_codec_unit_nbytes(ops, submission->parameter) ? WHARF_REASON_NONE
+                                                                   : WHARF_REASON_REQUEST_PARAMETER;
+    *ret_model = wharf_session_model(session, submission->parameter);
+    return *ret_model && (*ret_model)->codec == submission->codec ? WHARF_REASON_NONE
+                                                                  : WHARF_REASON_REQUEST_PARAMETER;
+}
+
 /*
- * Returns WHARF_REASON_NONE, with the regions of source and destination (NULL where the operation
- * has none), or the first reason to refuse it.  The submission is a private copy.
+ * Returns WHARF_REASON_NONE, with what it names, or the first reason to refuse it.  The submission
+ * is a private copy.
  */
 static uint32_t check_submission(struct wharf_session *session,
-                                 const struct wharf_submission *submission,
-                                 struct wharf_region **ret_source,
-                                 struct wharf_region **ret_destination)
+                                 const struct wharf_submission *submission, struct names *ret_names)
 {
-    *ret_source = *ret_destination = NULL;
+    *ret_names = (struct names){.source = NULL};
     switch (submission->opcode) {
     case WHARF_OP_NOOP:
     case WHARF_OP_CANCEL:
@@ -158,12 +177,13 @@ static uint32_t check_submission(struct wharf_session *session,
         return WHARF_REASON_REQUEST_FLAGS;
     if (submission->job_class > WHARF_CLASS_BACKGROUND)
         return WHARF_REASON_REQUEST_CLASS;
-    if (!wharf_codec_unit_nbytes(codec->ops, submission->parameter))
-        return WHARF_REASON_REQUEST_PARAMETER;
+    uint32_t reason = check_parameter(session, submission, codec->ops, &ret_names->model);
+    if (reason)
+        return reason;
     if (submission->reserved != 0 ||
         (submission->opcode == WHARF_OP_BATCH && submission->checksum != 0))
         return WHARF_REASON_REQUEST_RESERVED;
-    return check_memory(session, submission, ret_source, ret_destination);
+    return check_memory(session, submission, &ret_names->source, &ret_names->destination);
 }
 
 /* ---- admission ----------------------------------------------------------------------------- */
@@ -275,14 +295,16 @@ static void complete_at_once(struct wharf_front *front, struct wharf_session *se
     wharf_front_complete(front, session, &completion);
 }
 
-static void use_regions(struct wharf_job *job, struct wharf_region *source,
-                        struct wharf_region *destination)
+static void use(struct wharf_job *job, const struct names *names)
 {
-    job->source = source;
-    job->destination = destination;
-    source->n_users++;
-    if (destination)
-        destination->n_users++;
+    job->source = names->source;
+    job->destination = names->destination;
+    job->model = names->model;
+    job->source->n_users++;
+    if (job->destination)
+        job->destination->n_users++;
+    if (job->model)
+        job->model->n_users++;
 }
 
 static bool is_plain(const struct wharf_session *session, const struct wharf_submission *submission)
@@ -313,8 +335,8 @@ static void queue(struct wharf_front *front, struct wharf_job *job)
 bool wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
                        const struct wharf_submission *submission, uint64_t now_ns)
 {
-    struct wharf_region *source, *destination;
-    uint32_t reason = check_submission(session, submission, &source, &destination);
+    struct names names;
+    uint32_t reason = check_submission(session, submission, &names);
 
     if (reason || submission->opcode == WHARF_OP_NOOP) {
         complete_at_once(front, session, submission, reason);
@@ -330,7 +352,7 @@ bool wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
         return false;
     }
     struct wharf_job *job = job_take(session, submission, now_ns);
-    use_regions(job, source, destination);
+    use(job, &names);
     queue(front, job);
     return true;
 }
@@ -338,13 +360,13 @@ bool wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
 struct wharf_job *wharf_admit_plain(struct wharf_session *session,
                                     const struct wharf_submission *submission, uint64_t now_ns)
 {
-    struct wharf_region *source, *destination;
+    struct names names;
 
-    if (!is_plain(session, submission) ||
-        check_submission(session, submission, &source, &destination) || destination->is_device)
+    if (!is_plain(session, submission) || check_submission(session, submission, &names) ||
+        names.destination->is_device)
         return NULL;
     struct wharf_job *job = job_take(session, submission, now_ns);
-    use_regions(job, source, destination);
+    use(job, &names);
     set_plain(job);
     job->lane = WHARF_LANE_NORMAL;
     return job;

@@ -26,6 +26,7 @@ enum wharf_connection_hold {
     WHARF_HOLD_PROMISE = 1 << 2,  /* the daemon may not answer Hello yet */
     WHARF_HOLD_DOORBELL = 1 << 3, /* it rings for nothing */
     WHARF_HOLD_IMPORT = 1 << 4,   /* the GPU's worker has memory of it to import */
+    WHARF_HOLD_MODEL = 1 << 5,    /* its model is being made */
 };
 
 struct wharf_connection {
@@ -124,6 +125,7 @@ void wharf_request_done(struct wharf_connection *connection, uint32_t id);
 /* ---- memory_requests.c --------------------------------------------------------------------- */
 
 #define WHARF_FEATURE_GPU_MEMORY ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY)
+#define WHARF_FEATURE_MODELS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS)
 
 /* What to tell the client of memory that was not taken: what wharf_segment_adopt said, or a quota.
  */
@@ -136,6 +138,15 @@ void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,
 
 /* What became of the GPU memory that the last request was to register: answers it. */
 void wharf_request_settle(struct wharf_connection *connection);
+
+/* ---- model_requests.c ---------------------------------------------------------------------- */
+
+void wharf_model_register(struct wharf_connection *connection, uint32_t id,
+                          const Wharf__RegisterModelRequest *model, int fd);
+void wharf_model_unregister(struct wharf_connection *connection, uint32_t id, uint32_t number);
+
+/* Models were made: enters them, and replies. */
+void wharf_model_take_made(struct wharf_server *server);
 
 /* stats_reply.c: one page.  Returns false if there is no such page. */
 bool wharf_stats_reply(struct wharf_connection *connection, const Wharf__Request *request);

@@ -63,6 +63,7 @@ static void fill_limits(const struct wharf_connection *connection, Wharf__Limits
     limits->max_batch_chunks = (uint32_t)quota->max_batch_chunks;
     limits->max_jobs = (uint32_t)quota->max_jobs;
     limits->max_connections = (uint32_t)quota->max_connections;
+    limits->max_models = (uint32_t)quota->max_models;
     if (!(connection->features & WHARF_FEATURE_GPU_MEMORY))
         return;
     limits->max_gpu_chunk_nbytes = connection->server->config.gpu_chunk_nbytes;
@@ -153,7 +154,10 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
         refuse_hello(connection, id, EPROTONOSUPPORT, "this daemon speaks version 1 alone");
         return;
     }
-    uint64_t known = may_import(connection) ? WHARF_FEATURE_GPU_MEMORY : 0;
+    uint64_t known = WHARF_FEATURE_MODELS;
+
+    if (may_import(connection))
+        known |= WHARF_FEATURE_GPU_MEMORY;
     if (hello->required_features & ~known) {
         refuse_hello(connection, id, EOPNOTSUPP,
                      "this daemon does not have all features that are required");
@@ -221,6 +225,7 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
         .n_entries = open->n_entries,
         .arena_nbytes = open->bring_arena ? 0 : open->arena_nbytes,
         .n_regions = (uint32_t)connection->tenant->quota.max_regions,
+        .n_models = (uint32_t)connection->tenant->quota.max_models,
         .generation = server->front.generation,
         .default_class = open->default_class ? (uint8_t)open->default_class : WHARF_CLASS_NORMAL,
         .engine = (uint8_t)open->engine,
@@ -326,7 +331,8 @@ bool wharf_request_wants_fd(const Wharf__Request *request)
 {
     if (request->body_case == WHARF__REQUEST__BODY_OPEN_QUEUE)
         return request->open_queue->bring_arena;
-    return request->body_case == WHARF__REQUEST__BODY_REGISTER_MEMORY;
+    return request->body_case == WHARF__REQUEST__BODY_REGISTER_MEMORY ||
+           request->body_case == WHARF__REQUEST__BODY_REGISTER_MODEL;
 }
 
 uint8_t wharf_request_gate_kind(const struct wharf_connection *connection,
@@ -356,6 +362,12 @@ static void handle_ready(struct wharf_connection *connection, const Wharf__Reque
         break;
     case WHARF__REQUEST__BODY_UNREGISTER_MEMORY:
         wharf_request_unregister(connection, id, request->unregister_memory);
+        break;
+    case WHARF__REQUEST__BODY_REGISTER_MODEL:
+        wharf_model_register(connection, id, request->register_model, fd);
+        break;
+    case WHARF__REQUEST__BODY_UNREGISTER_MODEL:
+        wharf_model_unregister(connection, id, request->unregister_model->model);
         break;
     case WHARF__REQUEST__BODY_STATS:
         if (!wharf_stats_reply(connection, request))

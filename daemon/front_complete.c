@@ -34,6 +34,8 @@ void wharf_job_free(struct wharf_job *job)
     job->source->n_users--;
     if (job->destination)
         job->destination->n_users--;
+    if (job->model)
+        job->model->n_users--;
     job->state = WHARF_JOB_FREE;
     job->next_free = session->free_job;
     session->free_job = (uint32_t)(job - session->jobs);

@@ -327,6 +327,11 @@ static uint64_t device_address(const struct wharf_region *region, uint64_t offse
     return region->memory->address + offset;
 }
 
+static uint16_t device_parameter(const struct wharf_job *job)
+{
+    return job->model ? (uint16_t)job->model->memory->address : job->submission.parameter;
+}
+
 /* Returns how many bytes it is of source and capacity that pass the link. */
 static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
                             uint32_t at)
@@ -340,7 +345,7 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
         .attempt = ++backend->last_attempt ? backend->last_attempt : ++backend->last_attempt,
         .checksum = chunk.job.checksum,
         .codec = (uint16_t)chunk.job.codec,
-        .parameter = (uint16_t)chunk.job.setting.parameter,
+        .parameter = device_parameter(gpu_piece->piece.job),
         .flags = (uint16_t)chunk.job.flags,
         .opcode = (uint8_t)wharf_gpu_opcode(&gpu_piece->piece.job->submission),
         .output = WHARF_WORK_TO_HOST,

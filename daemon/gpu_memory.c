@@ -111,8 +111,10 @@ enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job)
     const struct wharf_batch *batch = job->batch;
     enum wharf_gpu_memory_state state = WHARF_GPU_MEMORY_READY;
 
+    if (job->model)
+        state = job->model->memory ? job->model->memory->state : WHARF_GPU_MEMORY_REFUSED;
     if (!batch)
-        return lesser(of_region(job->source), of_region(job->destination));
+        return lesser(state, lesser(of_region(job->source), of_region(job->destination)));
     for (uint32_t word = 0; word < batch->n_region_words; word++)
         for (uint64_t bits = batch->regions[word]; bits; bits &= bits - 1)
             state = lesser(

@@ -45,11 +45,12 @@ struct wharf_gpu_memory {
     uint64_t nbytes;
     bool read_only;
     bool is_device;    /* a client's own GPU memory: imported, not pinned */
+    bool is_model;     /* the image of one: copied into the device's memory */
     bool is_spare;     /* nobody uses it yet: gpu_spares.h */
     bool is_forgotten; /* the worker was told to let it go */
     enum wharf_gpu_memory_state state;
     uint32_t number;   /* what the worker calls it */
-    uint64_t address;  /* where the device has it, if it is ready */
+    uint64_t address;  /* where the device has it, or a model's parameter, if it is ready */
     uint64_t since_ns; /* when it was made */
     int error;         /* of GPU memory that was REFUSED: an errno value, and the worker's words */
     char text[128];

@@ -96,7 +96,9 @@ static void refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_memory *m
 static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_memory *memory)
 {
     struct wharf_worker_message message = {
-        .kind = memory->is_device ? WHARF_WORKER_IMPORT : WHARF_WORKER_REGISTER,
+        .kind = memory->is_device  ? WHARF_WORKER_IMPORT
+                : memory->is_model ? WHARF_WORKER_MODEL
+                                   : WHARF_WORKER_REGISTER,
         .number = memory->number,
         .nbytes = memory->nbytes,
         .read_only = memory->read_only,

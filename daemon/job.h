@@ -18,6 +18,7 @@
 #include "proto/wharf_result.h"
 #include "proto/wharf_ring.h"
 
+struct wharf_session_model;
 struct wharf_region;
 struct wharf_session;
 
@@ -33,23 +34,24 @@ struct wharf_job {
         struct wharf_completion completion; /* of one that has ended during a lease of others */
     };
     struct wharf_session *session;
-    struct wharf_list link;           /* in a queue, or in none */
-    struct wharf_heap_node deadline;  /* in the front's heap, if it has one */
-    struct wharf_region *source;      /* of a batch, where its table is */
-    struct wharf_region *destination; /* likewise, its results; NULL if they are not wanted */
-    struct wharf_batch *batch;        /* once it was opened */
-    uint64_t taken_ns;                /* when the submission was taken */
-    uint64_t begun_ns;                /* when an engine began it */
-    uint64_t estimate_ns;             /* of the next piece */
-    uint64_t backlog_ns;              /* of all that is queued of it */
-    uint32_t next_free;               /* slot of the next free job of the session */
-    uint32_t n_pieces;                /* that engines have */
-    uint8_t state;                    /* enum wharf_job_state */
-    uint8_t lane;                     /* enum wharf_lane */
-    uint8_t pool;                     /* enum wharf_pool, or NONE while it waits for memory */
-    uint8_t why;                      /* enum wharf_placement, of pools CPU and GPU */
-    uint8_t attempt;                  /* how often it was begun anew; stays at 255 */
-    bool is_plain;                    /* lease.h: a worker may have it without the front lock */
+    struct wharf_list link;            /* in a queue, or in none */
+    struct wharf_heap_node deadline;   /* in the front's heap, if it has one */
+    struct wharf_region *source;       /* of a batch, where its table is */
+    struct wharf_region *destination;  /* likewise, its results; NULL if they are not wanted */
+    struct wharf_session_model *model; /* that its parameter stands for; NULL: none */
+    struct wharf_batch *batch;         /* once it was opened */
+    uint64_t taken_ns;                 /* when the submission was taken */
+    uint64_t begun_ns;                 /* when an engine began it */
+    uint64_t estimate_ns;              /* of the next piece */
+    uint64_t backlog_ns;               /* of all that is queued of it */
+    uint32_t next_free;                /* slot of the next free job of the session */
+    uint32_t n_pieces;                 /* that engines have */
+    uint8_t state;                     /* enum wharf_job_state */
+    uint8_t lane;                      /* enum wharf_lane */
+    uint8_t pool;                      /* enum wharf_pool, or NONE while it waits for memory */
+    uint8_t why;                       /* enum wharf_placement, of pools CPU and GPU */
+    uint8_t attempt;                   /* how often it was begun anew; stays at 255 */
+    bool is_plain;                     /* lease.h: a worker may have it without the front lock */
     uint8_t stopped; /* WHARF_CANCELLED or WHARF_DEADLINE: nothing more of it is begun; else 0.
                         Read without the lock too. */
 };

@@ -4,6 +4,13 @@
 #include "daemon/session.h"
 #include "daemon/touch.h"
 
+static struct wharf_codec_setting setting_of(const struct wharf_job *job)
+{
+    if (job->model)
+        return (struct wharf_codec_setting){.model = job->model->segment.address};
+    return (struct wharf_codec_setting){.parameter = job->submission.parameter};
+}
+
 struct wharf_piece_chunk wharf_piece_chunk_at(const struct wharf_piece *piece, uint32_t at)
 {
     const struct wharf_job *job = piece->job;
@@ -18,7 +25,7 @@ struct wharf_piece_chunk wharf_piece_chunk_at(const struct wharf_piece *piece, u
                 .codec = submission->codec,
                 .flags = submission->flags,
                 .checksum = submission->checksum,
-                .setting.parameter = submission->parameter,
+                .setting = setting_of(job),
                 .in_nbytes = submission->src_nbytes,
                 .out_avail = submission->dst_nbytes,
             },

@@ -29,16 +29,25 @@
 /* ---- sessions ------------------------------------------------------------------------------ */
 
 /* What the GPU's worker still has stays charged until it lets it go. */
+static void drop_memory(struct wharf_server *server, struct wharf_session *session,
+                        struct wharf_gpu_memory *memory, const struct wharf_use *use)
+{
+    if (!wharf_gpu_memory_drop(&server->front, memory, use))
+        return;
+    session->use.n_descriptors -= use->n_descriptors;
+    session->use.memory_nbytes -= use->memory_nbytes;
+}
+
 static void drop_memories(struct wharf_server *server, struct wharf_session *session)
 {
     wharf_front_enter(&server->front);
     for (uint32_t i = 0; i < session->n_regions; i++) {
         struct wharf_region *region = &session->regions[i];
         struct wharf_use use = wharf_region_use(region);
-        if (!wharf_gpu_memory_drop(&server->front, region->memory, &use))
-            continue;
-        wharf_use_subtract(&session->use, &use);
+        drop_memory(server, session, region->memory, &use);
     }
+    for (uint32_t i = 0; i < session->n_models; i++)
+        drop_memory(server, session, session->models[i].memory, &session->models[i].use);
     wharf_front_leave(&server->front);
 }
 
@@ -132,6 +141,7 @@ static void on_wake(void *context)
     struct wharf_server *server = context;
 
     take_reaped(server);
+    wharf_model_take_made(server);
     serve(server);
 }
 
@@ -283,6 +293,8 @@ static int start(struct wharf_server *server)
     apply_config(server);
     r = wharf_reaper_new(server->loop, &server->reaper);
     if (r == 0)
+        r = wharf_model_maker_new(&server->front, server->loop, &server->model_maker);
+    if (r == 0)
         r = wharf_gate_new(server, &server->gate);
     if (r == 0)
         r = wharf_undertaker_new(server->loop, &server->front, &server->undertaker);
@@ -354,6 +366,7 @@ void wharf_server_deinit(struct wharf_server *server)
     wharf_cpu_buffer_deinit(&server->here.buffer);
     wharf_gate_free(server->gate);
     wharf_undertaker_free(server->undertaker);
+    wharf_model_maker_free(server->model_maker);
     wharf_reaper_free(server->reaper);
     if (server->loop) {
         wharf_front_deinit(&server->front);

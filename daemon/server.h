@@ -21,6 +21,7 @@
 struct wharf_connection;
 struct wharf_gate;
 struct wharf_listener;
+struct wharf_model_maker;
 struct wharf_undertaker;
 
 struct wharf_server {
@@ -29,6 +30,7 @@ struct wharf_server {
     struct wharf_front front;
     struct wharf_reaper *reaper;
     struct wharf_gate *gate;
+    struct wharf_model_maker *model_maker;
     struct wharf_undertaker *undertaker;
     struct wharf_cpu_here here;
     struct wharf_timer deadline_timer; /* jobs' deadlines */

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "daemon/cleanup.h"
+#include "proto/wharf_job.h"
 
 #define PAGE_NBYTES 4096u
 
@@ -62,7 +63,9 @@ static int make_regions(struct wharf_session *session, const struct wharf_sessio
 {
     session->n_regions = options->n_regions + 1;
     session->regions = calloc(session->n_regions, sizeof(*session->regions));
-    if (!session->regions) {
+    session->n_models = options->n_models;
+    session->models = calloc(session->n_models + 1, sizeof(*session->models));
+    if (!session->regions || !session->models) {
         wharf_segment_free(options->spare);
         return -ENOMEM;
     }
@@ -139,7 +142,11 @@ void wharf_session_free(struct wharf_session *session)
     for (uint32_t i = 0; session->regions && i < session->n_regions; i++)
         if (session->regions[i].is_there)
             wharf_segment_free(&session->regions[i].segment);
+    for (uint32_t i = 0; session->models && i < session->n_models; i++)
+        if (session->models[i].is_there)
+            wharf_segment_free(&session->models[i].segment);
     free(session->regions);
+    free(session->models);
     free(session->jobs);
     free(session);
 }
@@ -180,6 +187,14 @@ struct wharf_region *wharf_session_region(struct wharf_session *session, uint32_
             return region;
     }
     return NULL;
+}
+
+struct wharf_session_model *wharf_session_model(struct wharf_session *session, uint32_t number)
+{
+    uint32_t place = number - WHARF_FIRST_MODEL;
+
+    return place < session->n_models && session->models[place].is_there ? &session->models[place]
+                                                                        : NULL;
 }
 
 struct wharf_region *wharf_session_region_place(struct wharf_session *session)

@@ -13,6 +13,7 @@
 
 #include "daemon/job.h"
 #include "daemon/list.h"
+#include "daemon/model.h"
 #include "daemon/sched.h"
 #include "daemon/segment.h"
 #include "daemon/tenant.h"
@@ -68,6 +69,9 @@ struct wharf_session {
     uint32_t n_device_regions; /* regions that are GPU memory */
     bool has_settled; /* of one of them, the loop thread does not know yet what became of it */
 
+    struct wharf_session_model *models; /* number WHARF_FIRST_MODEL first */
+    uint32_t n_models;                  /* places there are, used or not */
+
     struct wharf_job *jobs;    /* one for each entry of the ring */
     uint32_t free_job;         /* the first free one; UINT32_MAX: none */
     uint32_t n_in_flight;      /* jobs that are not free */
@@ -114,6 +118,7 @@ struct wharf_session_options {
     int brought_fd;              /* a memfd that becomes the arena; -1: none */
     uint64_t brought_nbytes;
     uint32_t n_regions; /* the most that can be registered, the arena not counted */
+    uint32_t n_models;  /* likewise */
     uint64_t generation;
     uint8_t default_class;
     uint8_t engine;
@@ -148,6 +153,9 @@ struct wharf_use wharf_region_use(const struct wharf_region *region);
 
 /* The region of that number, or NULL. */
 struct wharf_region *wharf_session_region(struct wharf_session *session, uint32_t number);
+
+/* The model of that number, or NULL. */
+struct wharf_session_model *wharf_session_model(struct wharf_session *session, uint32_t number);
 
 /* A place for one more region, or NULL. */
 struct wharf_region *wharf_session_region_place(struct wharf_session *session);

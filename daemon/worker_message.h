@@ -29,6 +29,7 @@ enum wharf_worker_kind {
     WHARF_WORKER_REGISTER = 2, /* make memory reachable; with its memfd */
     WHARF_WORKER_FORGET = 3,   /* let go of it */
     WHARF_WORKER_IMPORT = 4,   /* REGISTER, of GPU memory by a client's descriptor */
+    WHARF_WORKER_MODEL = 5,    /* REGISTER, of the image of a model: copy it */
     /* From the worker. */
     WHARF_WORKER_READY = 16,      /* takes items from now on */
     WHARF_WORKER_REGISTERED = 17, /* or not: error */
@@ -66,7 +67,7 @@ struct wharf_worker_message {
     int32_t error;   /* 0 or an errno value, positive */
     uint32_t read_only;
     uint64_t nbytes;
-    uint64_t address; /* where the device has it */
+    uint64_t address; /* where the device has it; of a model, the parameter of items */
     union {
         struct wharf_worker_setup setup;
         struct wharf_worker_ready ready;

@@ -193,6 +193,12 @@ static bool next_message(int timeout_ms, struct wharf_worker_message *ret_messag
     return true;
 }
 
+static bool registers(uint32_t kind)
+{
+    return kind == WHARF_WORKER_REGISTER || kind == WHARF_WORKER_IMPORT ||
+           kind == WHARF_WORKER_MODEL;
+}
+
 /* All that the front wants to be let go of at once, while the kernel is parked once. */
 static void forget_all(struct wharf_worker *worker, struct wharf_worker_message *message)
 {
@@ -202,7 +208,7 @@ static void forget_all(struct wharf_worker *worker, struct wharf_worker_message 
     for (;;) {
         if (message->kind == WHARF_WORKER_FORGET)
             wharf_worker_forget(worker, message->number);
-        else if (message->kind == WHARF_WORKER_REGISTER || message->kind == WHARF_WORKER_IMPORT)
+        else if (registers(message->kind))
             wharf_worker_register(worker, message, fd);
         fd = wharf_close_fd(fd);
         if (!next_message(0, message, &fd))
@@ -220,8 +226,7 @@ static void serve(struct wharf_worker *worker)
             continue;
         if (message.kind == WHARF_WORKER_SETUP && !worker->ops)
             begin(worker, &message, fd);
-        else if ((message.kind == WHARF_WORKER_REGISTER || message.kind == WHARF_WORKER_IMPORT) &&
-                 worker->ops)
+        else if (registers(message.kind) && worker->ops)
             wharf_worker_register(worker, &message, fd);
         else if (message.kind == WHARF_WORKER_FORGET && worker->ops)
             forget_all(worker, &message);

@@ -12,8 +12,9 @@ struct memory {
     struct wharf_list link;
     uint32_t number;
     bool is_imported;             /* GPU memory of a client */
-    uint64_t address;             /* of that, the device's */
-    struct wharf_segment segment; /* or the host's */
+    bool is_model;                /* of which the device has a copy */
+    uint64_t address;             /* the device's; of a model, the parameter of items */
+    struct wharf_segment segment; /* of host memory */
     size_t mapped_nbytes;         /* whole pages; of GPU memory all of it */
 };
 
@@ -54,6 +55,35 @@ static int import(struct wharf_worker *worker, struct memory *memory,
     return worker->ops->import_memory(worker->epoch, fd, message->nbytes, &memory->address);
 }
 
+static int copy_model(struct wharf_worker *worker, struct memory *memory,
+                      const struct wharf_worker_message *message, int fd)
+{
+    struct wharf_segment image;
+    uint32_t parameter;
+    int r = wharf_segment_adopt(fd, message->nbytes, true, &image);
+
+    if (r < 0)
+        return r;
+    r = worker->ops->add_model(worker->epoch, image.address, message->nbytes, &parameter);
+    wharf_segment_free(&image);
+    memory->is_model = true;
+    memory->address = r < 0 ? 0 : parameter;
+    return r;
+}
+
+static int take(struct wharf_worker *worker, struct memory *memory,
+                const struct wharf_worker_message *message, int fd)
+{
+    switch (message->kind) {
+    case WHARF_WORKER_IMPORT:
+        return import(worker, memory, message, fd);
+    case WHARF_WORKER_MODEL:
+        return copy_model(worker, memory, message, fd);
+    default:
+        return map(worker, memory, message, fd);
+    }
+}
+
 void wharf_worker_register(struct wharf_worker *worker, const struct wharf_worker_message *message,
                            int fd)
 {
@@ -65,7 +95,7 @@ void wharf_worker_register(struct wharf_worker *worker, const struct wharf_worke
         return;
     }
     memory->number = message->number;
-    int r = is_import ? import(worker, memory, message, fd) : map(worker, memory, message, fd);
+    int r = take(worker, memory, message, fd);
     if (r == -EIO)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, EIO, "registering memory",
                           worker->ops->error_text());
@@ -81,6 +111,8 @@ static int let_go(struct wharf_worker *worker, struct memory *memory)
 {
     if (memory->is_imported)
         return worker->ops->unimport_memory(worker->epoch, memory->address, memory->mapped_nbytes);
+    if (memory->is_model)
+        return worker->ops->remove_model(worker->epoch, (uint32_t)memory->address);
     int r = worker->ops->unmap_host(worker->epoch, memory->segment.address, memory->mapped_nbytes);
     if (r == 0)
         wharf_segment_free(&memory->segment);

@@ -16,6 +16,20 @@ bool wharf_rans_shape_is_good(const struct wharf_rans_shape *shape, uint32_t max
     return wharf_rans_n_slots(shape) <= max_nslots && wharf_rans_n_ranges(shape) <= max_nslots;
 }
 
+bool wharf_rans_frequencies_are_good(const struct wharf_rans_shape *shape,
+                                     const uint32_t *frequencies)
+{
+    for (uint32_t d = 0; d < shape->n_distributions; d++) {
+        uint64_t sum = 0;
+
+        for (uint32_t s = 0; s < shape->alphabet; s++)
+            sum += *frequencies++;
+        if (sum == 0 || sum > 1u << shape->n_bits)
+            return false;
+    }
+    return true;
+}
+
 static uint32_t n_blocks(const struct wharf_rans_shape *shape)
 {
     return (shape->alphabet + WHARF_RANS_BLOCK_NSYMBOLS - 1) / WHARF_RANS_BLOCK_NSYMBOLS;

@@ -70,6 +70,10 @@ bool wharf_rans_model_unpack(const uint8_t *in, size_t in_nbytes, struct wharf_r
 size_t wharf_rans_model_pack(const struct wharf_rans_shape *shape, const uint32_t *frequencies,
                              uint8_t *out, size_t out_avail);
 
+/* Whether each distribution gives away at least one slot, and no more than there are. */
+bool wharf_rans_frequencies_are_good(const struct wharf_rans_shape *shape,
+                                     const uint32_t *frequencies);
+
 /*
  * Frequencies for symbols that were counted, less than 2^53 of them: each counted symbol gets at
  * least 1, their sum is 2^n_bits, and the coded size of what was counted is the least possible.  0;

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public calls about models. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clientlib/error_text.h"
+#include "clientlib/handle.h"
+#include "clientlib/handshake.h"
+#include "clientlib/request.h"
+#include "clientlib/sized_struct.h"
+#include "encoders/codec.h"
+#include "encoders/rans/rans_image.h"
+#include "encoders/rans/rans_model.h"
+
+enum {
+    MODEL_NBYTES_0_1 = offsetof(struct wharf_model, nbytes) + sizeof(size_t),
+    RANS_MODEL_NBYTES_0_1 = offsetof(struct wharf_rans_frequencies, frequencies) + sizeof(void *),
+};
+
+static int copy_model(struct wharf_model *own, const struct wharf_model *model)
+{
+    if (!model)
+        return wharf_client_fail(-EINVAL, "the model is NULL");
+    int r = wharf_client_copy_struct(own, sizeof(*own), MODEL_NBYTES_0_1, model, "the model");
+    if (r < 0)
+        return r;
+    if (!own->data || own->nbytes == 0 || own->nbytes > PTRDIFF_MAX)
+        return wharf_client_fail(-EINVAL, "the model has no data or no size");
+    return 0;
+}
+
+/* ---- what is kept of it -------------------------------------------------------------------- */
+
+/* A memfd with the model in it that nobody can change any more. */
+static int seal_copy(const struct wharf_model *own)
+{
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+    int fd = memfd_create("wharf-model", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const char *at = own->data;
+    size_t left = own->nbytes;
+
+    if (fd < 0)
+        return -errno;
+    while (left > 0) {
+        ssize_t n = write(fd, at, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0 || (size_t)n > left) {
+            int error = n < 0 ? -errno : -ENOMEM;
+            close(fd);
+            return error;
+        }
+        at += n;
+        left -= (size_t)n;
+    }
+    if (fcntl(fd, F_ADD_SEALS, seals) == 0)
+        return fd;
+    int error = -errno;
+    close(fd);
+    return error;
+}
+
+static int refuse(enum wharf_reason reason)
+{
+    return wharf_client_fail(-EBADMSG, "the model is none: %s", wharf_reason_string(reason));
+}
+
+static int make_image(const struct wharf_model *own, void **ret_image)
+{
+    const struct wharf_codec_row *codec = wharf_codec_find(own->codec);
+    size_t nbytes;
+
+    if (!codec || !codec->ops->models)
+        return wharf_client_fail(-EINVAL, "codec %u has no models that could be registered",
+                                 own->codec);
+    enum wharf_reason reason = codec->ops->models->image_nbytes(own->data, own->nbytes, &nbytes);
+    if (reason != WHARF_REASON_NONE)
+        return refuse(reason);
+    void *image = calloc(1, nbytes);
+    if (!image)
+        return wharf_client_fail(-ENOMEM, "out of memory");
+    reason = codec->ops->models->make_image(own->data, own->nbytes, image);
+    if (reason != WHARF_REASON_NONE) {
+        free(image);
+        return refuse(reason);
+    }
+    *ret_image = image;
+    return 0;
+}
+
+/* Without locks: it can take long. */
+static int prepare(const struct wharf *wharf, const struct wharf_model *own,
+                   struct wharf_client_model *ret_model)
+{
+    *ret_model = (struct wharf_client_model){.codec = own->codec, .fd = -1, .nbytes = own->nbytes};
+    if (!wharf->is_daemon)
+        return make_image(own, &ret_model->image);
+    ret_model->fd = seal_copy(own);
+    if (ret_model->fd < 0)
+        return wharf_client_fail(ret_model->fd, "cannot keep a copy of the model: %s",
+                                 strerror(-ret_model->fd));
+    return 0;
+}
+
+static void drop(struct wharf_client_model *model)
+{
+    if (model->fd >= 0)
+        close(model->fd);
+    free(model->image);
+}
+
+/* ---- registering --------------------------------------------------------------------------- */
+
+static int send_register(struct wharf *wharf, void *data)
+{
+    return wharf_client_send_model(wharf, data);
+}
+
+/* With both locks; takes over what was prepared if there is a place for it. */
+static int add_model(struct wharf *wharf, const struct wharf_client_model *prepared,
+                     struct wharf_client_model **ret_model)
+{
+    uint64_t models = (uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS;
+
+    *ret_model = NULL;
+    if (wharf->is_daemon && !(wharf->link.facts.features & models))
+        return wharf_client_fail(-EOPNOTSUPP, "the daemon is too old for models");
+    *ret_model = wharf_client_models_add(&wharf->models, prepared);
+    return *ret_model ? 0
+                      : wharf_client_fail(-ENOSPC, "%d models are registered already",
+                                          WHARF_CLIENT_MAX_MODELS);
+}
+
+/* With both locks. */
+static int register_model(struct wharf *wharf, struct wharf_client_model *model,
+                          struct wharf_client_answer *answer)
+{
+    int r = 0;
+
+    if (wharf->is_daemon)
+        r = wharf_client_request(wharf, send_register, model, answer);
+    if (r == 0 && wharf->is_daemon && answer->reply->body_case != WHARF__REPLY__BODY_DONE)
+        r = wharf_client_fail(-EPROTO, "the daemon's reply is not to what was asked");
+    if (r == 0)
+        wharf_client_model_set_state(model, WHARF_CLIENT_MODEL_READY);
+    else if (r == -ETIMEDOUT)
+        wharf_client_model_set_state(model, WHARF_CLIENT_MODEL_UNKNOWN);
+    else
+        wharf_client_model_remove(model);
+    return r;
+}
+
+int wharf_register_model(struct wharf *wharf, const struct wharf_model *model,
+                         uint32_t *ret_parameter)
+{
+    struct wharf_client_answer *answer;
+    struct wharf_client_model prepared, *added;
+    struct wharf_model own;
+    int r = wharf_client_check(wharf);
+
+    if (r == 0 && !ret_parameter)
+        r = wharf_client_fail(-EINVAL, "the place for the model's parameter is NULL");
+    if (r == 0)
+        r = copy_model(&own, model);
+    if (r == 0)
+        r = prepare(wharf, &own, &prepared);
+    if (r < 0)
+        return r;
+    answer = malloc(sizeof(*answer));
+    if (!answer) {
+        drop(&prepared);
+        return wharf_client_fail(-ENOMEM, "out of memory");
+    }
+    pthread_mutex_lock(&wharf->request_lock);
+    pthread_mutex_lock(&wharf->lock);
+    r = add_model(wharf, &prepared, &added);
+    if (r < 0)
+        drop(&prepared);
+    else
+        r = register_model(wharf, added, answer);
+    if (r == 0)
+        *ret_parameter = wharf_client_model_parameter(&wharf->models, added);
+    wharf_client_leave(wharf);
+    pthread_mutex_unlock(&wharf->request_lock);
+    free(answer);
+    return r;
+}
+
+/* ---- and its end --------------------------------------------------------------------------- */
+
+struct removal {
+    uint32_t parameter;
+    uint64_t n_ups; /* when it was asked for first */
+};
+
+static int send_unregister(struct wharf *wharf, void *data)
+{
+    const struct removal *removal = data;
+    Wharf__UnregisterModelRequest model = WHARF__UNREGISTER_MODEL_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+
+    /* The next daemon was not told of it. */
+    if (wharf->link.n_ups != removal->n_ups)
+        return 1;
+    model.model = removal->parameter;
+    request.body_case = WHARF__REQUEST__BODY_UNREGISTER_MODEL;
+    request.unregister_model = &model;
+    return wharf_client_link_send(&wharf->link, &request, NULL, 0);
+}
+
+/* With both locks; the model is REMOVING. */
+static int unregister(struct wharf *wharf, struct wharf_client_model *model, uint32_t parameter,
+                      struct wharf_client_answer *answer)
+{
+    struct removal removal = {parameter, wharf->link.n_ups};
+    int r = 0;
+
+    if (wharf->is_daemon)
+        r = wharf_client_request(wharf, send_unregister, &removal, answer);
+    if (r == -EBUSY)
+        wharf_client_model_set_state(model, WHARF_CLIENT_MODEL_READY);
+    else if (r == -ETIMEDOUT)
+        wharf_client_model_set_state(model, WHARF_CLIENT_MODEL_UNKNOWN);
+    else
+        wharf_client_model_remove(model);
+    return r;
+}
+
+int wharf_unregister_model(struct wharf *wharf, uint32_t parameter)
+{
+    struct wharf_client_answer *answer;
+    struct wharf_client_model *model;
+    int r = wharf_client_check(wharf);
+
+    if (r < 0)
+        return r;
+    answer = malloc(sizeof(*answer));
+    if (!answer)
+        return wharf_client_fail(-ENOMEM, "out of memory");
+    pthread_mutex_lock(&wharf->request_lock);
+    pthread_mutex_lock(&wharf->lock);
+    model = wharf_client_models_find(&wharf->models, parameter);
+    r = model ? wharf_client_model_close(model) : -ENOENT;
+    if (r == 0)
+        r = unregister(wharf, model, parameter, answer);
+    else if (r == -EBUSY)
+        wharf_client_set_message("jobs in flight use model %u", parameter);
+    else
+        wharf_client_set_message("there is no model %u", parameter);
+    wharf_client_leave(wharf);
+    pthread_mutex_unlock(&wharf->request_lock);
+    free(answer);
+    return r;
+}
+
+/* ---- making what is registered ------------------------------------------------------------- */
+
+int wharf_make_rans_model(const struct wharf_rans_frequencies *frequencies, void *model,
+                          size_t model_avail, size_t *ret_nbytes)
+{
+    struct wharf_rans_frequencies own;
+
+    if (!frequencies || !ret_nbytes)
+        return wharf_client_fail(-EINVAL, "the frequencies or the place for the size are NULL");
+    int r = wharf_client_copy_struct(&own, sizeof(own), RANS_MODEL_NBYTES_0_1, frequencies,
+                                     "the frequencies");
+    if (r < 0)
+        return r;
+    const struct wharf_rans_shape shape = {own.n_bits, own.symbol_nbytes, own.alphabet,
+                                           own.n_distributions};
+    if (!own.frequencies || !wharf_rans_shape_is_good(&shape, WHARF_RANS_REGISTERED_NSLOTS))
+        return wharf_client_fail(-EINVAL, "the frequencies are NULL, or a number of the model is "
+                                          "out of range");
+    if (!wharf_rans_frequencies_are_good(&shape, own.frequencies))
+        return wharf_client_fail(
+            -EINVAL, "a distribution's frequencies sum up to 0, or to more than 2^%u", own.n_bits);
+    size_t nbytes = wharf_rans_model_write(&shape, own.frequencies, model, model_avail);
+    if (nbytes > model_avail && model)
+        return wharf_client_fail(-ENOSPC, "the model takes %zu bytes", nbytes);
+    *ret_nbytes = nbytes;
+    return 0;
+}

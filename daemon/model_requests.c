@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model_requests.c: the control messages about models. */
+#include <fcntl.h>
+
+#include "daemon/cleanup.h"
+#include "daemon/connection.h"
+#include "daemon/gpu_memory.h"
+#include "daemon/model.h"
+#include "encoders/codec.h"
+
+/* ---- registering --------------------------------------------------------------------------- */
+
+/* What is wrong with the request by itself; 0 if nothing. */
+static int check_register(const struct wharf_connection *connection,
+                          const Wharf__RegisterModelRequest *model, const char **ret_text)
+{
+    const struct wharf_session *session = connection->session;
+    const struct wharf_codec_row *codec = wharf_codec_find(model->codec);
+
+    *ret_text = "open the queue first: models belong to it";
+    if (!session)
+        return EINVAL;
+    *ret_text = "the codec has no models that could be registered";
+    if (!codec || !codec->ops->models)
+        return EINVAL;
+    *ret_text = "its number is below 256";
+    if (model->model < WHARF_FIRST_MODEL)
+        return EINVAL;
+    *ret_text = "its number is not below 256 + max_models, the limit of one session";
+    if (model->model - WHARF_FIRST_MODEL >= session->n_models)
+        return EDQUOT;
+    *ret_text = "its number is in use";
+    if (session->models[model->model - WHARF_FIRST_MODEL].is_there)
+        return EEXIST;
+    *ret_text = "nbytes is 0";
+    return model->nbytes == 0 ? EINVAL : 0;
+}
+
+/* Whether the gate let it through, and nobody can write or punch it any more. */
+static int check_memfd(int fd)
+{
+    int seals;
+
+    if (fd < 0)
+        return fd;
+    seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_WRITE) ? 0 : -EPERM;
+}
+
+static int order(struct wharf_connection *connection, uint32_t id,
+                 const Wharf__RegisterModelRequest *model, int fd)
+{
+    struct wharf_server *server = connection->server;
+    struct wharf_model_order order = {
+        .connection = connection,
+        .tenant = connection->tenant,
+        .request = id,
+        .number = model->model,
+        .codec = model->codec,
+        .nbytes = model->nbytes,
+    };
+    int r = check_memfd(fd);
+
+    if (r < 0)
+        return r;
+    order.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (order.fd < 0)
+        return -errno;
+    r = wharf_model_maker_ask(server->model_maker, &order);
+    if (r < 0)
+        return r;
+    wharf_front_enter(&server->front);
+    connection->tenant->n_pins++;
+    wharf_front_leave(&server->front);
+    wharf_connection_hold(connection, WHARF_HOLD_MODEL);
+    return 0;
+}
+
+static const char *error_text(int error)
+{
+    switch (error) {
+    case -EBADF:
+        return "the descriptor is no memfd (huge pages are none either)";
+    case -EPERM:
+        return "the memfd is not sealed with F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE";
+    case -EINVAL:
+        return "the memfd is shorter than nbytes says";
+    case -EDQUOT:
+        return "over the limit of this user's clients together; unregister some, or close some";
+    default:
+        return "the machine does not have the memory, or does not give it";
+    }
+}
+
+void wharf_model_register(struct wharf_connection *connection, uint32_t id,
+                          const Wharf__RegisterModelRequest *model, int fd)
+{
+    const char *text;
+    int code = check_register(connection, model, &text);
+
+    if (code == 0) {
+        code = -order(connection, id, model, fd);
+        text = error_text(-code);
+    }
+    if (code)
+        wharf_request_refuse(connection, id, code, "model %u: %s", (unsigned)model->model, text);
+}
+
+/* Only the loop thread adds and removes models, and the connection was held: its place is free. */
+static void enter_model(struct wharf_session *session, struct wharf_front *front,
+                        const struct wharf_model_made *made)
+{
+    struct wharf_gpu_memory *memory =
+        wharf_gpu_memory_new(front, session, made->segment.fd, made->segment.nbytes, true);
+
+    if (memory)
+        memory->is_model = true;
+    wharf_front_enter(front);
+    wharf_front_recall(front, session);
+    session->models[made->order.number - WHARF_FIRST_MODEL] = (struct wharf_session_model){
+        .is_there = true,
+        .codec = (uint16_t)made->order.codec,
+        .segment = made->segment,
+        .memory = memory,
+        .use = made->use,
+    };
+    wharf_gpu_memory_add(front, memory);
+    session->use.n_descriptors += made->use.n_descriptors;
+    session->use.memory_nbytes += made->use.memory_nbytes;
+    wharf_front_let_go(session);
+    wharf_front_leave(front);
+}
+
+static void take_made(struct wharf_server *server, const struct wharf_model_made *made)
+{
+    struct wharf_connection *connection = made->order.connection;
+
+    if (connection && made->error == 0)
+        enter_model(connection->session, &server->front, made);
+    else if (made->error == 0)
+        wharf_server_reap_segment(server, &made->segment, made->order.tenant, &made->use);
+    wharf_front_enter(&server->front);
+    made->order.tenant->n_pins--;
+    wharf_front_leave(&server->front);
+    if (!connection)
+        return;
+    wharf_connection_release(connection, WHARF_HOLD_MODEL);
+    if (made->error == 0)
+        wharf_request_done(connection, made->order.request);
+    else if (made->error == -EBADMSG)
+        wharf_request_refuse(connection, made->order.request, EBADMSG, "model %u is no model: %s",
+                             (unsigned)made->order.number, wharf_reason_string(made->reason));
+    else
+        wharf_request_refuse(connection, made->order.request, -made->error, "model %u: %s",
+                             (unsigned)made->order.number, error_text(made->error));
+}
+
+void wharf_model_take_made(struct wharf_server *server)
+{
+    struct wharf_model_made made;
+
+    while (wharf_model_maker_next(server->model_maker, &made))
+        take_made(server, &made);
+}
+
+/* ---- and its end --------------------------------------------------------------------------- */
+
+static int remove_model(struct wharf_connection *connection, uint32_t number)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    struct wharf_segment segment;
+    struct wharf_use use;
+    int r = 0;
+
+    if (!session)
+        return -ENOENT;
+    wharf_front_enter(front);
+    wharf_front_recall(front, session);
+    struct wharf_session_model *model = wharf_session_model(session, number);
+    if (!model) {
+        r = -ENOENT;
+    } else if (model->n_users) {
+        r = -EBUSY;
+    } else {
+        segment = model->segment;
+        use = model->use;
+        session->use.n_descriptors -= use.n_descriptors;
+        session->use.memory_nbytes -= use.memory_nbytes;
+        if (wharf_gpu_memory_drop(front, model->memory, &use))
+            use = (struct wharf_use){.n_jobs = 0};
+        *model = (struct wharf_session_model){.is_there = false};
+    }
+    wharf_front_let_go(session);
+    wharf_front_leave(front);
+    if (r == 0)
+        wharf_server_reap_segment(connection->server, &segment, connection->tenant, &use);
+    return r;
+}
+
+void wharf_model_unregister(struct wharf_connection *connection, uint32_t id, uint32_t number)
+{
+    int r = remove_model(connection, number);
+
+    if (r == -ENOENT)
+        wharf_request_refuse(connection, id, ENOENT, "there is no model %u", (unsigned)number);
+    else if (r == -EBUSY)
+        wharf_request_refuse(connection, id, EBUSY, "jobs in flight use model %u",
+                             (unsigned)number);
+    else
+        wharf_request_done(connection, id);
+}

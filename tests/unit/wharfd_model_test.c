@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Models that are registered with a daemon: on every engine, over the death of worker and daemon,
+ * and with clients that mean harm.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clientlib/wharf.h"
+#include "tests/lib/test_client.h"
+#include "tests/lib/test_random.h"
+#include "tests/lib/test_rans.h"
+#include "tests/lib/test_wharfd.h"
+#include "tests/lib/test_worker.h"
+
+static struct test_wharfd wharfd;
+
+#define SIMT "[gpu]\nengine = simt\npin_after = 0\n"
+
+/* What a stream cannot bring with it: 5 distributions of 2^16 slots; and one of bytes. */
+static const struct test_rans_plan large = {16, 2, 5, 20000, 12, 3000, 1};
+static const struct test_rans_plan small = {11, 1, 1, 20000, 12, 250, 2};
+
+static struct wharf *open_handle(uint32_t engine, uint32_t flags)
+{
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    struct wharf *wharf;
+
+    options.flags = flags;
+    options.socket_path = wharfd.socket;
+    options.engine = engine;
+    options.patience_ms = 20000;
+    cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
+    return wharf;
+}
+
+static uint32_t add(struct wharf *wharf, const struct test_rans *rans)
+{
+    struct wharf_model model = WHARF_MODEL_INIT;
+    uint32_t parameter;
+
+    model.data = rans->model;
+    model.nbytes = rans->model_nbytes;
+    cr_assert_eq(wharf_register_model(wharf, &model, &parameter), 0, "%s", wharf_error_message());
+    cr_assert_geq(parameter, WHARF_FIRST_MODEL);
+    return parameter;
+}
+
+/* Decodes a stream by a job and by a batch of three, and compares. */
+static void expect_symbols(struct wharf *wharf, const struct test_rans *rans, uint32_t parameter)
+{
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_batch batch = WHARF_BATCH_INIT;
+    struct wharf_batch_chunk chunks[3] = {0};
+    struct wharf_outcome outcome;
+    struct wharf_completion completion;
+    void *in, *out;
+
+    cr_assert_eq(wharf_alloc(wharf, rans->stream_nbytes, &in), 0);
+    cr_assert_eq(wharf_alloc(wharf, 3 * rans->plain_nbytes, &out), 0);
+    memcpy(in, rans->stream, rans->stream_nbytes);
+    memset(out, 0, 3 * rans->plain_nbytes);
+    job.codec = batch.codec = WHARF_CODEC_RANS;
+    job.parameter = batch.parameter = parameter;
+    job.in = in;
+    job.in_nbytes = rans->stream_nbytes;
+    job.out = out;
+    job.out_avail = rans->plain_nbytes;
+    cr_assert_eq(wharf_decompress(wharf, &job, &outcome), 0, "%s", wharf_error_message());
+    cr_assert_eq(outcome.result, WHARF_OK, "%s", wharf_reason_string(outcome.reason));
+    cr_assert_eq(outcome.out_nbytes, rans->plain_nbytes);
+    cr_assert(memcmp(out, rans->plain, rans->plain_nbytes) == 0);
+    memset(out, 0, 3 * rans->plain_nbytes);
+    for (unsigned i = 0; i < 3; i++) {
+        chunks[i].in = in;
+        chunks[i].in_nbytes = (uint32_t)rans->stream_nbytes;
+        chunks[i].out = (char *)out + i * rans->plain_nbytes;
+        chunks[i].out_avail = (uint32_t)rans->plain_nbytes;
+    }
+    batch.chunks = chunks;
+    batch.n_chunks = 3;
+    cr_assert_eq(wharf_submit_batch(wharf, &batch), 0, "%s", wharf_error_message());
+    cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1, "%s", wharf_error_message());
+    cr_assert_eq(completion.result, WHARF_OK);
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert(memcmp(chunks[i].out, rans->plain, rans->plain_nbytes) == 0);
+    wharf_free(wharf, in);
+    wharf_free(wharf, out);
+}
+
+/* ---- what they are for --------------------------------------------------------------------- */
+
+static void use_models(struct wharf *wharf)
+{
+    struct test_rans rans[2] = {test_rans_new_registered(&large), test_rans_new_registered(&small)};
+    uint32_t parameters[2] = {add(wharf, &rans[0]), add(wharf, &rans[1])};
+
+    for (unsigned i = 0; i < 4; i++)
+        expect_symbols(wharf, &rans[i % 2], parameters[i % 2]);
+    cr_assert_eq(wharf_unregister_model(wharf, parameters[0]), 0, "%s", wharf_error_message());
+    expect_symbols(wharf, &rans[1], parameters[1]);
+    cr_assert_eq(add(wharf, &rans[0]), parameters[0]);
+    expect_symbols(wharf, &rans[0], parameters[0]);
+    test_rans_free(&rans[0]);
+    test_rans_free(&rans[1]);
+}
+
+Test(wharfd_model, every_engine_decodes_with_registered_models)
+{
+    static const uint32_t engines[] = {WHARF_ENGINE_CPU, WHARF_ENGINE_REFERENCE, WHARF_ENGINE_SIMT,
+                                       WHARF_ENGINE_AUTO};
+
+    test_wharfd_start(&wharfd, SIMT);
+    for (unsigned i = 0; i < 4; i++) {
+        struct wharf *wharf = open_handle(engines[i], WHARF_OPEN_DAEMON);
+        use_models(wharf);
+        wharf_close(wharf);
+    }
+    test_wharfd_finish(&wharfd);
+}
+
+Test(wharfd_model, the_embedded_engine_decodes_with_registered_models)
+{
+    struct wharf *wharf = open_handle(WHARF_ENGINE_CPU, WHARF_OPEN_EMBEDDED);
+
+    use_models(wharf);
+    wharf_close(wharf);
+}
+
+/* ---- over deaths --------------------------------------------------------------------------- */
+
+/* The next daemon knows nothing: libwharf registers them again, before it submits. */
+Test(wharfd_model, models_outlive_the_daemon, .timeout = 60)
+{
+    struct test_rans rans[2] = {test_rans_new_registered(&large), test_rans_new_registered(&small)};
+
+    test_wharfd_start(&wharfd, SIMT);
+    struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, WHARF_OPEN_DAEMON);
+    uint32_t parameters[2] = {add(wharf, &rans[0]), add(wharf, &rans[1])};
+
+    for (unsigned i = 0; i < 3; i++) {
+        test_wharfd_kill(&wharfd);
+        test_wharfd_restart(&wharfd);
+        expect_symbols(wharf, &rans[i % 2], parameters[i % 2]);
+    }
+    cr_assert_eq(wharf_unregister_model(wharf, parameters[0]), 0, "%s", wharf_error_message());
+    test_wharfd_kill(&wharfd);
+    test_wharfd_restart(&wharfd);
+    expect_symbols(wharf, &rans[1], parameters[1]);
+    wharf_close(wharf);
+    test_wharfd_finish(&wharfd);
+    test_rans_free(&rans[0]);
+    test_rans_free(&rans[1]);
+}
+
+/* The next worker is given them again. */
+Test(wharfd_model, models_outlive_the_worker, .timeout = 60)
+{
+    struct test_rans rans = test_rans_new_registered(&large);
+
+    test_wharfd_start(&wharfd, SIMT);
+    struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, WHARF_OPEN_DAEMON);
+    uint32_t parameter = add(wharf, &rans);
+
+    for (unsigned i = 0; i < 3; i++) {
+        pid_t worker = test_worker_pid(wharfd.pid);
+        cr_assert_gt(worker, 0);
+        kill(worker, SIGKILL);
+        expect_symbols(wharf, &rans, parameter);
+        cr_assert_gt(test_worker_wait(wharfd.pid, worker), 0);
+        expect_symbols(wharf, &rans, parameter);
+    }
+    wharf_close(wharf);
+    test_wharfd_finish(&wharfd);
+    test_rans_free(&rans);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------ */
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+static int model_memfd(const void *model, size_t nbytes, int seals)
+{
+    int fd = memfd_create("model", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    cr_assert(fd >= 0 && write(fd, model, nbytes) == (ssize_t)nbytes);
+    cr_assert_eq(fcntl(fd, F_ADD_SEALS, seals), 0);
+    return fd;
+}
+
+static int ask(struct test_client *client, uint32_t number, uint32_t codec, uint64_t nbytes, int fd)
+{
+    Wharf__RegisterModelRequest model = WHARF__REGISTER_MODEL_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    const Wharf__Reply *reply;
+
+    model.model = number;
+    model.codec = codec;
+    model.nbytes = nbytes;
+    request.body_case = WHARF__REQUEST__BODY_REGISTER_MODEL;
+    request.register_model = &model;
+    return test_client_call(client, &request, &fd, 1, &reply);
+}
+
+static int drop(struct test_client *client, uint32_t number)
+{
+    Wharf__UnregisterModelRequest model = WHARF__UNREGISTER_MODEL_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    const Wharf__Reply *reply;
+
+    model.model = number;
+    request.body_case = WHARF__REQUEST__BODY_UNREGISTER_MODEL;
+    request.unregister_model = &model;
+    return test_client_call(client, &request, NULL, 0, &reply);
+}
+
+/* The result of a stream at the arena's beginning. */
+static struct wharf_completion run(struct test_client *client, const struct test_rans *rans,
+                                   uint32_t parameter)
+{
+    struct wharf_submission s = {
+        .opcode = WHARF_OP_DECODE,
+        .codec = WHARF_CODEC_RANS,
+        .parameter = (uint16_t)parameter,
+        .src_nbytes = rans->stream_nbytes,
+        .dst_offset = 1 << 19,
+        .dst_nbytes = rans->plain_nbytes,
+    };
+    struct wharf_completion completion = {0};
+
+    memcpy(client->arena, rans->stream, rans->stream_nbytes);
+    cr_assert_eq(test_client_submit(client, &s), 0);
+    cr_assert_eq(test_client_reap(client, &completion), 0);
+    return completion;
+}
+
+Test(wharfd_model, models_are_refused_for_good_reasons_alone)
+{
+    struct test_rans rans = test_rans_new_registered(&small);
+    size_t nbytes = rans.model_nbytes;
+    int fd = model_memfd(rans.model, nbytes, SEALS);
+    int writable = model_memfd(rans.model, nbytes, F_SEAL_SHRINK | F_SEAL_GROW);
+    int growing = model_memfd(rans.model, nbytes, F_SEAL_WRITE);
+    int pipes[2];
+
+    cr_assert_eq(pipe(pipes), 0);
+    test_wharfd_start(&wharfd, "[quota]\nmax_models = 2\n");
+    struct test_client *client = test_client_greeted(wharfd.socket);
+    cr_assert_eq(client->limits.max_models, 2);
+    cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, nbytes, fd), -EINVAL, "no queue yet");
+    cr_assert_eq(drop(client, 256), -ENOENT);
+    cr_assert_eq(test_client_open_with(client, 4, 1 << 20, 0, WHARF_ENGINE_CPU), 0);
+    cr_assert_eq(ask(client, 255, WHARF_CODEC_RANS, nbytes, fd), -EINVAL);
+    cr_assert_eq(ask(client, 258, WHARF_CODEC_RANS, nbytes, fd), -EDQUOT);
+    cr_assert_eq(ask(client, UINT32_MAX, WHARF_CODEC_RANS, nbytes, fd), -EDQUOT);
+    cr_assert_eq(ask(client, 256, WHARF_CODEC_ZLIB, nbytes, fd), -EINVAL);
+    cr_assert_eq(ask(client, 256, 999, nbytes, fd), -EINVAL);
+    cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, 0, fd), -EINVAL);
+    cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, UINT64_MAX, fd), -EINVAL);
+    cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, nbytes + 1, fd), -EINVAL);
+    cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, nbytes - 1, fd), -EBADMSG);
+    cr_assert(strstr(client->error, "no model") != NULL, "%s", client->error);
+    cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, nbytes, writable), -EPERM);
+    cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, nbytes, growing), -EPERM);
+    cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, nbytes, pipes[0]), -EBADF);
+    cr_assert_eq(run(client, &rans, 256).reason, WHARF_REASON_REQUEST_PARAMETER);
+    cr_assert_eq(ask(client, 257, WHARF_CODEC_RANS, nbytes, fd), 0);
+    cr_assert_eq(ask(client, 257, WHARF_CODEC_RANS, nbytes, fd), -EEXIST);
+    cr_assert_eq(run(client, &rans, 257).result, WHARF_OK);
+    cr_assert(memcmp(client->arena + (1 << 19), rans.plain, rans.plain_nbytes) == 0);
+    cr_assert_eq(drop(client, 256), -ENOENT);
+    cr_assert_eq(drop(client, 257), 0);
+    cr_assert_eq(drop(client, 257), -ENOENT);
+    cr_assert_eq(run(client, &rans, 257).reason, WHARF_REASON_REQUEST_PARAMETER);
+    cr_assert_eq(run(client, &rans, 65535).reason, WHARF_REASON_REQUEST_PARAMETER);
+    test_client_free(client);
+    test_wharfd_finish(&wharfd);
+    test_rans_free(&rans);
+}
+
+/* A number means something in its own session alone. */
+Test(wharfd_model, models_of_others_are_none)
+{
+    struct test_rans rans = test_rans_new_registered(&small);
+    struct test_rans other = test_rans_new_registered(&(struct test_rans_plan){
+        small.n_bits, 1, 1, small.n_symbols, small.max_splits, small.alphabet, 77});
+    int fd = model_memfd(rans.model, rans.model_nbytes, SEALS);
+    int other_fd = model_memfd(other.model, other.model_nbytes, SEALS);
+
+    test_wharfd_start(&wharfd, "");
+    struct test_client *a = test_client_start(wharfd.socket, 4, 1 << 20);
+    struct test_client *b = test_client_start(wharfd.socket, 4, 1 << 20);
+    cr_assert_eq(ask(a, 256, WHARF_CODEC_RANS, rans.model_nbytes, fd), 0);
+    cr_assert_eq(run(b, &rans, 256).reason, WHARF_REASON_REQUEST_PARAMETER);
+    cr_assert_eq(drop(b, 256), -ENOENT);
+    cr_assert_eq(ask(b, 256, WHARF_CODEC_RANS, other.model_nbytes, other_fd), 0);
+    cr_assert_eq(run(b, &other, 256).result, WHARF_OK);
+    cr_assert_eq(run(a, &rans, 256).result, WHARF_OK);
+    cr_assert_neq(run(a, &other, 256).result, WHARF_OK);
+    test_client_free(a);
+    cr_assert_eq(run(b, &other, 256).result, WHARF_OK);
+    test_client_free(b);
+    test_wharfd_finish(&wharfd);
+    test_rans_free(&rans);
+    test_rans_free(&other);
+}
+
+/* Jobs in the worker's hands name it: it stays until they have ended. */
+Test(wharfd_model, models_in_use_stay)
+{
+    struct test_rans_plan plan = large;
+
+    plan.n_symbols = 100000;
+    struct test_rans rans = test_rans_new_registered(&plan);
+    int fd = model_memfd(rans.model, rans.model_nbytes, SEALS);
+    struct wharf_completion completion;
+
+    test_wharfd_start(&wharfd, "[cpu]\nworkers = 1\n");
+    for (unsigned round = 0; round < 6; round++) {
+        struct test_client *client = test_client_start(wharfd.socket, 64, 4 << 20);
+        unsigned n_busy = 0;
+        cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, rans.model_nbytes, fd), 0);
+        memcpy(client->arena, rans.stream, rans.stream_nbytes);
+        for (unsigned i = 0; i < 60; i++) {
+            struct wharf_submission s = {
+                .opcode = WHARF_OP_DECODE,
+                .codec = WHARF_CODEC_RANS,
+                .parameter = 256,
+                .src_nbytes = rans.stream_nbytes,
+                .dst_offset = 2 << 20,
+                .dst_nbytes = rans.plain_nbytes,
+            };
+            wharf_ring_submit(&client->ring, &s);
+        }
+        cr_assert_eq(test_client_publish(client), 0);
+        /* Half of them are left to the daemon when the client is gone. */
+        if (round % 2) {
+            test_client_free(client);
+            continue;
+        }
+        int r;
+        while ((r = drop(client, 256)) == -EBUSY)
+            n_busy++;
+        /* Those that the daemon has not taken yet are not in flight. */
+        cr_assert_eq(r, 0);
+        for (unsigned i = 0; i < 60; i++) {
+            cr_assert_eq(test_client_reap(client, &completion), 0);
+            cr_assert(completion.result == WHARF_OK ||
+                          completion.reason == WHARF_REASON_REQUEST_PARAMETER,
+                      "%u %u", completion.result, completion.reason);
+        }
+        cr_assert_eq(run(client, &rans, 256).reason, WHARF_REASON_REQUEST_PARAMETER);
+        test_client_free(client);
+    }
+    test_wharfd_finish(&wharfd);
+    test_rans_free(&rans);
+}
+
+/* The tables are charged, and come back. */
+Test(wharfd_model, models_are_charged)
+{
+    struct test_rans rans = test_rans_new_registered(&large);
+    int fd = model_memfd(rans.model, rans.model_nbytes, SEALS);
+
+    /* 2 bytes for each of 5 * 2^16 slots, and the ranges. */
+    test_wharfd_start(&wharfd, "[quota]\nmax_memory = 2M\n");
+    for (unsigned round = 0; round < 3; round++) {
+        struct test_client *client = test_client_start(wharfd.socket, 4, 4096);
+        unsigned n = 0;
+        while (ask(client, 256 + n, WHARF_CODEC_RANS, rans.model_nbytes, fd) == 0)
+            n++;
+        cr_assert_eq(n, 2);
+        cr_assert_eq(ask(client, 258, WHARF_CODEC_RANS, rans.model_nbytes, fd), -EDQUOT);
+        /* What is given back takes a moment. */
+        cr_assert_eq(drop(client, 257), 0);
+        int r;
+        while ((r = ask(client, 258, WHARF_CODEC_RANS, rans.model_nbytes, fd)) == -EDQUOT)
+            usleep(1000);
+        cr_assert_eq(r, 0);
+        test_client_free(client);
+        struct test_client *next = test_client_greeted_in_time(wharfd.socket);
+        double used;
+        while ((used = test_client_metric(next, "wharf_memory_bytes", "", NULL)) > 0)
+            usleep(1000);
+        cr_assert_eq(used, 0);
+        test_client_free(next);
+    }
+    test_wharfd_finish(&wharfd);
+    test_rans_free(&rans);
+}
+
+/* Whatever is registered, and whoever goes before the answer: others are served. */
+Test(wharfd_model, garbage_is_an_answer, .timeout = 60)
+{
+    struct test_rans rans = test_rans_new_registered(&small);
+    struct test_rans good = test_rans_new_registered(&large);
+    struct test_random random = {3};
+    uint8_t *model = malloc(rans.model_nbytes);
+    int good_fd = model_memfd(good.model, good.model_nbytes, SEALS);
+
+    test_wharfd_start(&wharfd, SIMT);
+    struct test_client *client = test_client_start(wharfd.socket, 4, 1 << 20);
+    cr_assert_eq(ask(client, 300, WHARF_CODEC_RANS, good.model_nbytes, good_fd), 0);
+    for (unsigned i = 0; i < 150; i++) {
+        memcpy(model, rans.model, rans.model_nbytes);
+        for (unsigned k = 0; k <= i % 4; k++)
+            model[test_random_below(&random, i % 2 ? 16 : rans.model_nbytes)] ^=
+                (uint8_t)(1u << test_random_below(&random, 8));
+        int fd = model_memfd(model, rans.model_nbytes, SEALS);
+        int r = ask(client, 256, WHARF_CODEC_RANS, rans.model_nbytes, fd);
+        cr_assert(r == 0 || r == -EBADMSG || r == -EDQUOT, "%d: %s", r, client->error);
+        if (r == 0) {
+            run(client, &rans, 256);
+            cr_assert_eq(drop(client, 256), 0);
+        }
+        close(fd);
+        if (i % 10)
+            continue;
+        /* One that does not wait. */
+        struct test_client *hasty = test_client_start(wharfd.socket, 4, 4096);
+        Wharf__RegisterModelRequest own = WHARF__REGISTER_MODEL_REQUEST__INIT;
+        Wharf__Request request = WHARF__REQUEST__INIT;
+        own.model = 256;
+        own.codec = WHARF_CODEC_RANS;
+        own.nbytes = good.model_nbytes;
+        request.body_case = WHARF__REQUEST__BODY_REGISTER_MODEL;
+        request.register_model = &own;
+        cr_assert_eq(test_client_send(hasty, &request, &good_fd, 1), 0);
+        test_client_free(hasty);
+    }
+    cr_assert_eq(run(client, &good, 300).result, WHARF_OK);
+    test_client_free(client);
+    test_wharfd_finish(&wharfd);
+    free(model);
+    test_rans_free(&rans);
+    test_rans_free(&good);
+}
