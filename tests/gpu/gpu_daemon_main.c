@@ -218,9 +218,10 @@ static void make_chunks(void)
 
 static int run_storm(uint32_t wanted, uint64_t seed, uint64_t n_jobs, struct test_storm *storm)
 {
-    unsigned n_in_flight = is_simt() ? 48 : 600;
-    /* Pinning a large arena takes longer than a few jobs. */
-    size_t arena_nbytes = is_simt() || n_jobs < 1000 ? 0 : 512 * MiB;
+    /* Pinning a large arena takes longer than a few jobs; the default one has room for fewer. */
+    int is_small = is_simt() || n_jobs < 1000;
+    unsigned n_in_flight = is_small ? 32 : 600;
+    size_t arena_nbytes = is_small ? 0 : 512 * MiB;
 
     *storm = (struct test_storm){
         .wharf = gpu_daemon_open(wanted, is_simt() ? 64 : 1000, arena_nbytes),
