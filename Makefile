@@ -354,7 +354,8 @@ replays    := $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTA
 vector_runs := $(foreach v,asan release,"build/$(v)/tests/vectors tests/vectors")
 # A daemon with a worker: every vector, and storms with all that can be killed being killed.
 daemon_runs := $(foreach v,asan release,"build/$(v)/tests/wharf_gpu_daemon --engine simt vectors tests/vectors" \
-    "build/$(v)/tests/wharf_gpu_daemon --engine simt check 1500")
+    "build/$(v)/tests/wharf_gpu_daemon --engine simt check 1500" \
+    "build/$(v)/tests/wharf_gpu_daemon --engine simt soak 3")
 ifneq ($(VECTORS),)
 # Too many for the sanitizers, which see the committed ones; untouchable pages guard these.
 vector_runs += "build/release/tests/vectors build/vectors.table $(VECTORS)"
@@ -427,6 +428,13 @@ gpu-programs:
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
 	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON)
 
+# Sixteen clients of all kinds at once, for so long; SOAK_ENGINE=simt where there is no GPU.
+SOAK_SECONDS ?= 600
+SOAK_ENGINE  ?= cuda
+.PHONY: soak
+soak: $(DAEMON) $(GPU_DAEMON) $(if $(filter simt,$(SOAK_ENGINE)),$(SIMT_WORKER),$(GPU_WORKER)) ## clients of all kinds at once for SOAK_SECONDS (600); SOAK_ENGINE=simt without a GPU
+	$(Q)tests/run-tests -j1 "$(GPU_DAEMON) --engine $(SOAK_ENGINE) soak $(SOAK_SECONDS)"
+
 # Jobs with damaged streams in `make test-gpu`, and of these some under the memory checker.
 DAMAGED ?= 1000000
 DAMAGED_CHECKED ?= 2000
@@ -448,7 +456,7 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) forged $(FORGED_CHECKED)" \
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) damaged $(DAMAGED_CHECKED)" \
     $(foreach tool,memcheck racecheck initcheck,"$(sanitizer) --tool $(tool) --error-exitcode 9 $(sanitized) vectors tests/vectors")
-gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000"
+gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000" "$(GPU_DAEMON) soak $(SOAK_SECONDS)"
 # And as the service runs it.
 gpu_runs  += "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) vectors tests/vectors" \
     "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) check 2000" \

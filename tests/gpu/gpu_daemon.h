@@ -7,13 +7,22 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct wharf;
+#include "tests/lib/test_storm.h"
+#include "tests/lib/test_wharfd.h"
+
+/* How much larger a daemon may be after half of the sessions: those have less than a tenth of it
+ * together in places of the worker's queue that were never used before. */
+#define GPU_DAEMON_MORE_KIB (4 << 10)
+
+/* A line of the Test Anything Protocol. */
+void gpu_daemon_report(int good, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A handle of the running daemon; ends the program if there is none. */
 struct wharf *gpu_daemon_open(uint32_t engine, uint32_t max_jobs, size_t arena_nbytes);
 
 /* The running daemon. */
 pid_t gpu_daemon_pid(void);
+const struct test_wharfd *gpu_daemon_wharfd(void);
 
 /*
  * Latency and throughput, each for so many seconds: one JSON object a line.  chunk_nbytes: of all
@@ -21,5 +30,13 @@ pid_t gpu_daemon_pid(void);
  * name, "all" for CPU, GPU and any in turn.
  */
 void gpu_daemon_measure(uint32_t engine, double seconds, size_t chunk_nbytes, const char *asked);
+
+/*
+ * For so many seconds, sixteen clients of all kinds at once: storms on each engine, short sessions,
+ * lone jobs, memory that is registered and let go, jobs that nobody waits for, bytes that no client
+ * should send; some are killed, and so is the worker.  Reports whether all was right, and what they
+ * left in the daemon.
+ */
+void gpu_daemon_soak(uint32_t engine, const struct test_chunks *chunks, double seconds);
 
 #endif

@@ -2,11 +2,17 @@
 /*
  * gpu_daemon_main.c: a whole daemon with its GPU, driven through the library.
  *
- *     wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER    every vector through daemon and
- * worker wharf_gpu_daemon [--engine cuda|simt] check N           N jobs a storm: of one client and
- * of several, with workers and daemons killed under it, and come and go wharf_gpu_daemon [--engine
- * cuda|simt] measure SECONDS   latency and throughput
+ *     wharf_gpu_daemon [OPTION]... vectors FOLDER
+ *         every vector through daemon and worker
+ *     wharf_gpu_daemon [OPTION]... check N
+ *         N jobs a storm: of one client and of several, with workers and daemons killed under it,
+ *         and come and go
+ *     wharf_gpu_daemon [OPTION]... soak SECONDS
+ *         sixteen clients of all kinds at once, and what they leave behind
+ *     wharf_gpu_daemon [OPTION]... measure SECONDS
+ *         latency and throughput
  *
+ *     --engine cuda|simt     the GPU (cuda), or its code on the CPU
  *     --output kernel|copy   who takes outputs to the clients' memory, as in wharfd.conf
  *     --worker PROGRAM       the worker, likewise: tests/wharfd-host where there is no GPU
  *     --setting NAME=VALUE   one more setting of [gpu]
@@ -14,8 +20,8 @@
  *                            for measure: chunks of that size; for that engine alone
  *     --spin MICROSECONDS    for how long clients look for completions before they sleep
  *
- * With simt, for machines without a GPU, chunks are small.  vectors and check report in the Test
- * Anything Protocol, measure prints one JSON object a line.  It is run from BUILD/tests or from a
+ * With simt, for machines without a GPU, chunks are small.  All but measure report in the Test
+ * Anything Protocol; measure prints one JSON object a line.  It is run from BUILD/tests or from a
  * folder beside wharfd and wharfd-gpu.
  */
 #include <errno.h>
@@ -63,8 +69,7 @@ static int is_simt(void)
 
 /* ---- reports ------------------------------------------------------------------------------- */
 
-static void report(int good, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void report(int good, const char *format, ...)
+void gpu_daemon_report(int good, const char *format, ...)
 {
     va_list args;
 
@@ -93,13 +98,18 @@ static void start(const char *more)
 static void finish(void)
 {
     if (test_wharfd_stop(&wharfd) != 0)
-        report(0, "the daemon ends as it should");
+        gpu_daemon_report(0, "the daemon ends as it should");
     test_wharfd_remove(&wharfd);
 }
 
 pid_t gpu_daemon_pid(void)
 {
     return wharfd.pid;
+}
+
+const struct test_wharfd *gpu_daemon_wharfd(void)
+{
+    return &wharfd;
 }
 
 struct wharf *gpu_daemon_open(uint32_t wanted, uint32_t max_jobs, size_t arena_nbytes)
@@ -197,9 +207,10 @@ static void check_vectors(const char *folder)
     wharf_close(wharf);
     double by_cpu = metric("wharf_chunks_total", "cpu");
     double by_gpu = metric("wharf_chunks_total", is_simt() ? "simt" : "gpu");
-    report(n_bad == 0 && n_run > 0 && by_cpu <= 0 && by_gpu >= n_run,
-           "%u vectors give what the CPU gives, %u do not; %g chunks by the GPU, %g by the CPU",
-           n_run, n_bad, by_gpu, by_cpu < 0 ? 0 : by_cpu);
+    gpu_daemon_report(
+        n_bad == 0 && n_run > 0 && by_cpu <= 0 && by_gpu >= n_run,
+        "%u vectors give what the CPU gives, %u do not; %g chunks by the GPU, %g by the CPU", n_run,
+        n_bad, by_gpu, by_cpu < 0 ? 0 : by_cpu);
     finish();
     test_vector_list_deinit(&list);
 }
@@ -251,11 +262,13 @@ static void check_storms(uint64_t n_jobs)
     start("");
     int good = run_storm(engine, 1, n_jobs, &storm);
     double by_gpu = metric("wharf_chunks_total", own), by_cpu = metric("wharf_chunks_total", "cpu");
-    report(good && by_cpu <= 0, "a storm on the GPU alone: %g chunks by the GPU, %g by the CPU",
-           by_gpu, by_cpu < 0 ? 0 : by_cpu);
+    gpu_daemon_report(good && by_cpu <= 0,
+                      "a storm on the GPU alone: %g chunks by the GPU, %g by the CPU", by_gpu,
+                      by_cpu < 0 ? 0 : by_cpu);
     good = run_storm(WHARF_ENGINE_AUTO, 2, n_jobs, &storm);
-    report(good, "a storm on any engine: %g chunks by the GPU, %g by the CPU",
-           metric("wharf_chunks_total", own) - by_gpu, metric("wharf_chunks_total", "cpu"));
+    gpu_daemon_report(good, "a storm on any engine: %g chunks by the GPU, %g by the CPU",
+                      metric("wharf_chunks_total", own) - by_gpu,
+                      metric("wharf_chunks_total", "cpu"));
     finish();
 }
 
@@ -286,7 +299,7 @@ static void check_clients(uint64_t n_jobs)
         waitpid(pids[i], &status, 0);
         good = good && status == 0;
     }
-    report(good, "storms of %d processes at once", N_CLIENTS);
+    gpu_daemon_report(good, "storms of %d processes at once", N_CLIENTS);
     finish();
 }
 
@@ -352,13 +365,14 @@ static void check_kills(int kills_daemons, uint64_t n_jobs)
         if (storm.longest_gap_ns > longest_ns)
             longest_ns = storm.longest_gap_ns;
     }
-    report(good && killer.n_kills >= 3,
-           "%u times %s was killed, %" PRIu64 " ms without a completion", killer.n_kills,
-           kills_daemons ? "the daemon" : "the worker", longest_ns / WHARF_NS_PER_MS);
+    gpu_daemon_report(good && killer.n_kills >= 3,
+                      "%u times %s was killed, %" PRIu64 " ms without a completion", killer.n_kills,
+                      kills_daemons ? "the daemon" : "the worker", longest_ns / WHARF_NS_PER_MS);
     if (!kills_daemons)
-        report(longest_ns < most_gap_ms() * WHARF_NS_PER_MS,
-               "jobs of a dead worker are answered within %" PRIu64 " ms", most_gap_ms());
-    report(test_worker_wait(wharfd.pid, 0) != 0, "there is a worker again");
+        gpu_daemon_report(longest_ns < most_gap_ms() * WHARF_NS_PER_MS,
+                          "jobs of a dead worker are answered within %" PRIu64 " ms",
+                          most_gap_ms());
+    gpu_daemon_report(test_worker_wait(wharfd.pid, 0) != 0, "there is a worker again");
     finish();
 }
 
@@ -377,10 +391,6 @@ static void keep_nothing(void)
              options ? options : "");
     setenv("ASAN_OPTIONS", more, 1);
 }
-
-/* How much larger a daemon may be after half of the sessions: those have less than a tenth of it
- * together in places of the worker's queue that were never used before. */
-#define MORE_KIB (4 << 10)
 
 /* Memory that clients give up is let go of by the worker, and by the daemon's books. */
 static void check_churn(unsigned n_sessions)
@@ -405,11 +415,12 @@ static void check_churn(unsigned n_sessions)
         /* The asking client's own ring. */
         nbytes = nbytes < 65536 ? 0 : nbytes;
     }
-    report(good && nbytes == 0, "%u sessions came and went, and all their memory", n_sessions);
-    report(test_wharfd_n_fds(&wharfd) <= n_fds + 4, "no descriptor is left: %d, then %d", n_fds,
-           test_wharfd_n_fds(&wharfd));
-    report(test_wharfd_kib(&wharfd) < kib + MORE_KIB, "no memory is left: %ld KiB, then %ld", kib,
-           test_wharfd_kib(&wharfd));
+    gpu_daemon_report(good && nbytes == 0, "%u sessions came and went, and all their memory",
+                      n_sessions);
+    gpu_daemon_report(test_wharfd_n_fds(&wharfd) <= n_fds + 4, "no descriptor is left: %d, then %d",
+                      n_fds, test_wharfd_n_fds(&wharfd));
+    gpu_daemon_report(test_wharfd_kib(&wharfd) < kib + GPU_DAEMON_MORE_KIB,
+                      "no memory is left: %ld KiB, then %ld", kib, test_wharfd_kib(&wharfd));
     finish();
 }
 
@@ -417,9 +428,9 @@ static void check_churn(unsigned n_sessions)
 
 static int usage(void)
 {
-    fputs(
-        "usage: wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER | check N | measure SECONDS\n",
-        stderr);
+    fputs("usage: wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER | check N | soak SECONDS | "
+          "measure SECONDS\n",
+          stderr);
     return 2;
 }
 
@@ -428,6 +439,16 @@ static void measure(double seconds)
     start("");
     gpu_daemon_measure(engine, seconds, chunk_nbytes, asked);
     finish();
+}
+
+static void soak(double seconds)
+{
+    keep_nothing();
+    make_chunks();
+    start("");
+    gpu_daemon_soak(engine, &chunks, seconds);
+    finish();
+    test_chunks_deinit(&chunks);
 }
 
 static void check(uint64_t n_jobs)
@@ -468,6 +489,8 @@ int main(int argc, char **argv)
         check_vectors(argv[2]);
     else if (strcmp(argv[1], "check") == 0)
         check(strtoull(argv[2], NULL, 0));
+    else if (strcmp(argv[1], "soak") == 0)
+        soak(strtod(argv[2], NULL));
     else if (strcmp(argv[1], "measure") == 0)
         measure(strtod(argv[2], NULL));
     else
