@@ -39,4 +39,12 @@ void gpu_daemon_measure(uint32_t engine, double seconds, size_t chunk_nbytes, co
  */
 void gpu_daemon_soak(uint32_t engine, const struct test_chunks *chunks, double seconds);
 
+/* gpu_daemon_models.c: registered models of rans, over the death of workers, with good streams and
+ * n_damaged bad ones.  Returns how many gave something else than the CPU. */
+unsigned gpu_daemon_check_models(uint32_t engine, unsigned n_damaged);
+
+/* Streams that bring their model and the same without, each for so many seconds, on the CPU and on
+ * the engine: one JSON object a line. */
+void gpu_daemon_measure_models(uint32_t engine, double seconds);
+
 #endif

@@ -6,11 +6,15 @@
  *         every vector through daemon and worker
  *     wharf_gpu_daemon [OPTION]... check N
  *         N jobs a storm: of one client and of several, with workers and daemons killed under it,
- *         and come and go
+ *         and come and go; registered models
+ *     wharf_gpu_daemon [OPTION]... check-models N
+ *         the models alone, with N damaged streams
  *     wharf_gpu_daemon [OPTION]... soak SECONDS
  *         sixteen clients of all kinds at once, and what they leave behind
  *     wharf_gpu_daemon [OPTION]... measure SECONDS
  *         latency and throughput
+ *     wharf_gpu_daemon [OPTION]... models SECONDS
+ *         throughput of streams that bring their models, and of such that do not
  *
  *     --engine cuda|simt     the GPU (cuda), or its code on the CPU
  *     --output kernel|copy   who takes outputs to the clients' memory, as in wharfd.conf
@@ -429,7 +433,7 @@ static void check_churn(unsigned n_sessions)
 static int usage(void)
 {
     fputs("usage: wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER | check N | soak SECONDS | "
-          "measure SECONDS\n",
+          "check-models N | measure SECONDS | models SECONDS\n",
           stderr);
     return 2;
 }
@@ -451,6 +455,21 @@ static void soak(double seconds)
     test_chunks_deinit(&chunks);
 }
 
+static void check_models(unsigned n_damaged)
+{
+    start("");
+    unsigned n_bad = gpu_daemon_check_models(engine, n_damaged);
+    report(n_bad == 0, "registered models, %u damaged streams: %u differ", n_damaged, n_bad);
+    finish();
+}
+
+static void measure_models(double seconds)
+{
+    start("");
+    gpu_daemon_measure_models(engine, seconds);
+    finish();
+}
+
 static void check(uint64_t n_jobs)
 {
     make_chunks();
@@ -459,6 +478,7 @@ static void check(uint64_t n_jobs)
     check_kills(0, n_jobs);
     check_kills(1, n_jobs);
     check_churn(is_simt() ? 60 : 400);
+    check_models(is_simt() ? 200 : 2000);
     test_chunks_deinit(&chunks);
 }
 
@@ -493,6 +513,10 @@ int main(int argc, char **argv)
         soak(strtod(argv[2], NULL));
     else if (strcmp(argv[1], "measure") == 0)
         measure(strtod(argv[2], NULL));
+    else if (strcmp(argv[1], "models") == 0)
+        measure_models(strtod(argv[2], NULL));
+    else if (strcmp(argv[1], "check-models") == 0)
+        check_models((unsigned)strtoul(argv[2], NULL, 0));
     else
         return usage();
     if (n_tests)
