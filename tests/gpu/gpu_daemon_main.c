@@ -459,7 +459,8 @@ static void check_models(unsigned n_damaged)
 {
     start("");
     unsigned n_bad = gpu_daemon_check_models(engine, n_damaged);
-    report(n_bad == 0, "registered models, %u damaged streams: %u differ", n_damaged, n_bad);
+    gpu_daemon_report(n_bad == 0, "registered models, %u damaged streams: %u differ", n_damaged,
+                      n_bad);
     finish();
 }
 
