@@ -2,13 +2,12 @@
 #include "daemon/cpu_worker.h"
 
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "daemon/cleanup.h"
 #include "daemon/clock.h"
 #include "daemon/front.h"
 #include "daemon/log.h"
+#include "daemon/slices.h"
 #include "proto/relax.h"
 #include "proto/wharf_job.h"
 
@@ -91,39 +90,6 @@ static bool pause_briefly(unsigned n_looks)
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-/* The least slice of a processor that can be asked for. */
-#define SLICE_NS 100000u
-
-/* Linux's struct sched_attr: its header and the C library's <sched.h> cannot be included together.
- */
-struct scheduling {
-    uint32_t size;
-    uint32_t policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime_ns; /* of ordinary threads: the slice */
-    uint64_t deadline_ns;
-    uint64_t period_ns;
-};
-
-/*
- * Slices as short as Linux gives them, from 6.12 on: while every processor has a worker, whoever
- * wakes for a moment, an interactive client above all, waits for the rest of a slice, which is of
- * milliseconds by default.  Where it cannot be had, with older kernels and some filters of system
- * calls, that wait is all that is lost.
- */
-static void ask_for_short_slices(void)
-{
-    struct scheduling attr = {.size = sizeof(attr)};
-
-    if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 ||
-        (attr.policy != SCHED_OTHER && attr.policy != SCHED_BATCH))
-        return;
-    attr.runtime_ns = SLICE_NS;
-    (void)syscall(SYS_sched_setattr, 0, &attr, 0);
-}
-
 /* Until it is called.  Whoever calls it counts it as awake. */
 static void sleep_until_called(struct wharf_cpu_worker *worker)
 {
@@ -172,7 +138,7 @@ void *wharf_cpu_worker_run(void *data)
     if (backend->nice && setpriority(PRIO_PROCESS, 0, backend->nice) < 0)
         wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
                   "cannot set the workers' nice value");
-    ask_for_short_slices();
+    wharf_slices_shorten();
     wharf_front_enter(front);
     front->n_awake++;
     for (;;) {

@@ -14,6 +14,7 @@
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
+#include "daemon/slices.h"
 #include "daemon/undertaker.h"
 
 /* Descriptors that are not connections': the loop's, the gate's, the log's, one's arena while it is
@@ -344,6 +345,8 @@ static void end_doomed(struct wharf_server *server)
 
 int wharf_server_run(struct wharf_server *server)
 {
+    /* Doorbells are heard soon even while all processors are busy. */
+    wharf_slices_shorten();
     while (!server->is_over) {
         int r = wharf_loop_turn(server->loop);
         if (r < 0)
