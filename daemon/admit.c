@@ -325,6 +325,7 @@ static void queue(struct wharf_front *front, struct wharf_job *job)
 
     job->estimate_ns = estimate(job->session, &job->submission);
     job->lane = (uint8_t)choose_lane(front, job);
+    job->session->is_interactive = job->lane == WHARF_LANE_INTERACTIVE;
     if (is_plain(job->session, &job->submission) && !job->destination->is_device)
         set_plain(job);
     if (timeout_ns)

@@ -137,6 +137,24 @@ static void look_around(struct running *running)
     begin_work(running);
 }
 
+/*
+ * Who waited for an interactive job has been woken, perhaps on this processor, where he would wait
+ * until Linux looks whose turn it is, every 4 ms on many machines: lets him go first.  Returns for
+ * how long.
+ */
+static uint64_t give_way(struct wharf_cpu_worker *worker)
+{
+    uint32_t n = __atomic_load_n(&worker->backend->front->n_urgent_wakes, __ATOMIC_RELAXED);
+
+    if (n == worker->n_given_way)
+        return 0;
+    worker->n_given_way = n;
+    uint64_t since_ns = wharf_now_ns();
+    sched_yield();
+    wharf_cpu_time_rebase(&worker->time);
+    return wharf_now_ns() - since_ns;
+}
+
 static uint32_t ask(struct wharf_decode_poll *poll)
 {
     struct running *running = (struct running *)poll;
@@ -145,6 +163,7 @@ static uint32_t ask(struct wharf_decode_poll *poll)
         look_around(running);
     if (!stopped(running) && wharf_now_ns() >= running->look_at_ns)
         look_around(running);
+    running->piece->others_ns += give_way(running->worker);
     return stopped(running);
 }
 
@@ -166,6 +185,7 @@ static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, uns
 
     begin_work(&running);
     for (; running.piece < running.end; running.piece++) {
+        give_way(worker);
         if (running.piece->kind == WHARF_PIECE_OPEN)
             wharf_batch_open(front, running.piece);
         else
@@ -200,6 +220,7 @@ void wharf_cpu_run_lease(struct wharf_cpu_worker *worker)
 
     begin_work(&running);
     while (running.lease && wharf_lease_next(running.lease, now_ns, &piece)) {
+        give_way(worker);
         wharf_cpu_run(front, &worker->buffers[0], &piece, &running.poll);
         now_ns = piece.ended_ns;
         wharf_cpu_time_leave_out(&worker->time, &piece, now_ns);

@@ -33,6 +33,7 @@ struct wharf_cpu_worker {
     struct wharf_cpu_buffer buffers[WHARF_CPU_MOST_DEEP];
     struct wharf_lease lease;
     struct wharf_cpu_time time;
+    uint32_t n_given_way;                  /* the front's n_urgent_wakes when it last did */
     struct wharf_cpu_worker *next_sleeper; /* front lock, as all below */
     uint64_t busy_since_ns;
 };

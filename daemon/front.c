@@ -76,6 +76,7 @@ struct wakes {
     uint32_t n_called;
     void *gpu;
     bool loop;
+    bool is_urgent; /* somebody has got what he waits for */
 };
 
 void wharf_front_wake_client(struct wharf_session *session, uint64_t kinds)
@@ -99,6 +100,7 @@ static void publish_all(struct wharf_front *front, struct wakes *wakes)
             wharf_front_tell_loop(front, session);
         if (!kinds)
             continue;
+        wakes->is_urgent |= session->is_interactive;
         if (wakes->n == MOST_WAKES) {
             wharf_front_wake_client(session, kinds);
             continue;
@@ -166,6 +168,7 @@ void wharf_front_leave(struct wharf_front *front)
     struct wakes wakes;
 
     wakes.n = 0;
+    wakes.is_urgent = false;
     wharf_front_settle(front);
     publish_all(front, &wakes);
     unlock(front, &wakes);
@@ -173,6 +176,8 @@ void wharf_front_leave(struct wharf_front *front)
         return;
     for (uint32_t i = 1; i < wakes.n; i++)
         wharf_front_wake_client(wakes.items[i].session, wakes.items[i].kinds);
+    if (wakes.is_urgent)
+        __atomic_fetch_add(&front->n_urgent_wakes, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&front->lock);
     for (uint32_t i = 0; i < wakes.n; i++) {
         wakes.items[i].session->n_pins--;

@@ -71,9 +71,12 @@ struct wharf_front {
     uint32_t n_long;  /* doing something that is */
     uint32_t n_brief; /* of the short ones, those that look at the rings within some 100 us */
     uint32_t n_sleeping;
-    bool nothing_fits; /* what is queued cannot be begun now */
+    uint32_t n_lingering; /* sessions that linger */
+    bool nothing_fits;    /* what is queued cannot be begun now */
 
-    uint32_t gpu_is_coming; /* the GPU's thread wants the lock; without it */
+    /* Looked at without the lock all the time, so on a cache line of their own. */
+    _Alignas(64) uint32_t gpu_is_coming; /* the GPU's thread wants the lock */
+    uint32_t n_urgent_wakes;             /* of clients that had interactive jobs */
 };
 
 /* gpu_rescue.c: a piece that a worker of the GPU left behind, for a thread of the CPU; whether

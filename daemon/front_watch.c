@@ -23,6 +23,10 @@
 #define STALE_NS ((uint64_t)WHARF_NS_PER_MS)
 /* A client that is quiet for long is watched for this part of the longest time. */
 #define LEAST_WATCH_PART 8
+/* Sessions with interactive jobs that are watched for longer while all workers are busy: for how
+ * long, and how many, since others wait while they are looked at. */
+#define LINGER_NS (10 * (uint64_t)WHARF_NS_PER_MS)
+#define MOST_LINGERING 16
 
 /* ---- watching ------------------------------------------------------------------------------ */
 
@@ -43,7 +47,8 @@ static void count_active(struct wharf_front *front, struct wharf_session *sessio
 
 void wharf_front_count_active(struct wharf_front *front, struct wharf_session *session)
 {
-    bool is_active = session->is_watched || session->lease || session->n_in_flight > 0;
+    bool is_active =
+        (session->is_watched && !session->lingers) || session->lease || session->n_in_flight > 0;
 
     wharf_list_remove(&session->stale_link);
     if (session->state != WHARF_SESSION_LIVE)
@@ -66,9 +71,19 @@ void wharf_front_drop_stale(struct wharf_front *front, uint64_t now_ns)
     }
 }
 
+static void set_lingers(struct wharf_front *front, struct wharf_session *session, bool lingers)
+{
+    if (lingers == session->lingers)
+        return;
+    session->lingers = lingers;
+    front->n_lingering += lingers ? 1 : UINT32_MAX;
+    wharf_front_count_active(front, session);
+}
+
 void wharf_front_watch(struct wharf_front *front, struct wharf_session *session, uint64_t now_ns)
 {
     session->active_ns = now_ns;
+    set_lingers(front, session, false);
     if (session->is_watched || session->state != WHARF_SESSION_LIVE)
         return;
     session->is_watched = true;
@@ -101,6 +116,7 @@ static void learn_gap(struct wharf_front *front, struct wharf_session *session, 
 
 void wharf_front_unwatch(struct wharf_front *front, struct wharf_session *session)
 {
+    set_lingers(front, session, false);
     session->is_watched = false;
     wharf_list_remove(&session->watch_link);
     wharf_front_count_active(front, session);
@@ -162,6 +178,21 @@ static bool arm(struct wharf_front *front, struct wharf_session *session)
     return false;
 }
 
+/*
+ * Whether a session that has been quiet for long enough is watched all the same.  While all workers
+ * are busy they look at the rings between two pieces in any case, and the loop thread, which hears
+ * doorbells, has to wait for a processor, perhaps for milliseconds.
+ */
+static bool may_linger(const struct wharf_front *front, const struct wharf_session *session,
+                       uint64_t now_ns)
+{
+    bool all_are_busy =
+        front->n_sleeping == 0 && wharf_place_n_for_cpu(front) > 0 && !front->nothing_fits;
+
+    return session->is_interactive && all_are_busy && now_ns - session->active_ns < LINGER_NS &&
+           (session->lingers || front->n_lingering < MOST_LINGERING);
+}
+
 /* Looks at the next watched session; one that has been quiet for long enough is armed. */
 static uint32_t look_at_next(struct wharf_front *front, uint32_t budget, uint64_t now_ns)
 {
@@ -170,9 +201,13 @@ static uint32_t look_at_next(struct wharf_front *front, uint32_t budget, uint64_
 
     wharf_list_rotate(&front->watched);
     uint32_t used = take(front, session, budget, now_ns);
-    if (used == 0 && now_ns - session->active_ns >= session->watch_ns)
+    if (used > 0 || now_ns - session->active_ns < session->watch_ns)
+        return used;
+    if (may_linger(front, session, now_ns))
+        set_lingers(front, session, true);
+    else
         arm(front, session);
-    return used;
+    return 0;
 }
 
 static bool look_at_rings(struct wharf_front *front, uint64_t now_ns)

@@ -83,12 +83,14 @@ struct wharf_session {
     struct wharf_session_cancel cancel;
 
     /* The front's. */
-    uint32_t n_pieces;  /* of its jobs, that engines have */
-    uint32_t n_pins;    /* threads that still have to wake the client */
-    uint64_t active_ns; /* when something was last taken or done */
-    uint64_t watch_ns;  /* how long after that its ring is watched */
-    bool comes_back;    /* the last time, within the longest time that rings are watched */
+    uint32_t n_pieces;   /* of its jobs, that engines have */
+    uint32_t n_pins;     /* threads that still have to wake the client */
+    uint64_t active_ns;  /* when something was last taken or done */
+    uint64_t watch_ns;   /* how long after that its ring is watched */
+    bool comes_back;     /* the last time, within the longest time that rings are watched */
+    bool is_interactive; /* the last job that it was given is in that lane */
     bool is_watched;
+    bool lingers;                 /* is watched for longer than that, since all workers are busy */
     bool is_active;               /* counted as such by its tenant */
     struct wharf_list stale_link; /* still counted, though it is not active any more */
     struct wharf_list watch_link;
