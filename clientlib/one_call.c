@@ -20,6 +20,7 @@ struct call {
     const struct wharf_job *own;  /* as the program wants it */
     struct wharf_job sent;        /* with copies in the place of memory that the daemon lacks */
     struct wharf_client_job *job; /* once it is queued */
+    int copies_in, copies_out;    /* the daemon does not reach the source, the destination */
     int may_run_here;
 };
 
@@ -94,17 +95,17 @@ static int touches_gpu(const struct call *call, const void *memory, size_t nbyte
 }
 
 /* Memory of the arena for what is not reachable.  Returns 0, or -errno with nothing taken. */
-static int take_copies(struct call *call, int copies_in, int copies_out)
+static int take_copies(struct call *call)
 {
     void *in_copy, *out_copy;
     int r = 0;
 
-    if (copies_in) {
+    if (call->copies_in) {
         r = take_copy(call->wharf, call->own->in_nbytes, &in_copy);
         if (r == 0)
             call->sent.in = in_copy;
     }
-    if (r == 0 && copies_out) {
+    if (r == 0 && call->copies_out) {
         r = take_copy(call->wharf, call->own->out_avail, &out_copy);
         if (r == 0)
             call->sent.out = out_copy;
@@ -114,28 +115,37 @@ static int take_copies(struct call *call, int copies_in, int copies_out)
     return r;
 }
 
+/* What the daemon reaches.  Returns 0 or -EFAULT. */
+static int look_at_memory(struct call *call)
+{
+    const struct wharf *wharf = call->wharf;
+    const struct wharf_job *own = call->own;
+
+    call->copies_in = !is_reachable(call, own->in, own->in_nbytes, 0);
+    call->copies_out = !is_reachable(call, own->out, own->out_avail, 1);
+    if ((call->copies_in && touches_gpu(call, own->in, own->in_nbytes)) ||
+        (call->copies_out && touches_gpu(call, own->out, own->out_avail)))
+        return wharf_client_fail(-EFAULT, "the source is GPU memory, or the destination is and "
+                                          "reaches beyond what is registered");
+    call->may_run_here = call->copies_in && call->copies_out &&
+                         !(wharf->flags & WHARF_OPEN_DAEMON) &&
+                         own->parameter < WHARF_FIRST_MODEL && wharf->engine != WHARF_ENGINE_GPU &&
+                         wharf->engine != WHARF_ENGINE_SIMT;
+    return 0;
+}
+
 /* Until there is room, if that is to be waited for. */
 static int prepare(struct call *call)
 {
     struct wharf *wharf = call->wharf;
-    int copies_in = !is_reachable(call, call->own->in, call->own->in_nbytes, 0);
-    int copies_out = !is_reachable(call, call->own->out, call->own->out_avail, 1);
     uint64_t nbytes = (uint64_t)call->own->in_nbytes + call->own->out_avail;
     int r;
 
-    if ((copies_in && touches_gpu(call, call->own->in, call->own->in_nbytes)) ||
-        (copies_out && touches_gpu(call, call->own->out, call->own->out_avail)))
-        return wharf_client_fail(-EFAULT, "the source is GPU memory, or the destination is and "
-                                          "reaches beyond what is registered");
-    call->may_run_here = copies_in && copies_out && !(wharf->flags & WHARF_OPEN_DAEMON) &&
-                         call->own->parameter < WHARF_FIRST_MODEL &&
-                         wharf->engine != WHARF_ENGINE_GPU && wharf->engine != WHARF_ENGINE_SIMT;
     if (nbytes > wharf->link.facts.max_job_nbytes)
         return wharf_client_fail(-EMSGSIZE, "%llu bytes in one job, and the daemon takes %llu",
                                  (unsigned long long)nbytes,
                                  (unsigned long long)wharf->link.facts.max_job_nbytes);
-    while ((r = take_copies(call, copies_in, copies_out)) == -ENOBUFS && !call->may_run_here &&
-           wharf->n_copies)
+    while ((r = take_copies(call)) == -ENOBUFS && !call->may_run_here && wharf->n_copies)
         wharf_client_wait_changed(wharf, wharf_client_now_ns() + PATIENT_NS);
     if (r < 0)
         return wharf_client_fail(r,
@@ -247,6 +257,76 @@ static int run_there(struct call *call, struct wharf_outcome *ret_outcome)
     return r;
 }
 
+/* ---- which of the two ---------------------------------------------------------------------- */
+
+static size_t nbytes_of(const struct wharf_job *own)
+{
+    return own->in_nbytes + own->out_avail;
+}
+
+/* A deadline is the daemon's to keep, and so is it to wait for idle processors. */
+static int has_choice(const struct call *call)
+{
+    return call->may_run_here && call->wharf->engine == WHARF_ENGINE_AUTO &&
+           !call->own->timeout_us && call->own->job_class != WHARF_CLASS_BACKGROUND;
+}
+
+static enum wharf_client_place_name choose_place(struct call *call)
+{
+    enum wharf_client_place_name place = WHARF_CLIENT_THERE;
+
+    if (has_choice(call))
+        place =
+            wharf_client_choose_place(&call->wharf->places, call->own->codec, nbytes_of(call->own));
+    call->wharf->n_here += place == WHARF_CLIENT_HERE;
+    return place;
+}
+
+/* For what the daemon could not do: so it is seldom asked, until it can. */
+#define FAILED_NS UINT64_C(1000000000)
+
+/* Whether the outcome is about the stream, which is the same everywhere. */
+static int is_of_data(uint32_t result)
+{
+    return result == WHARF_BAD_DATA || result == WHARF_BAD_CHECKSUM ||
+           result == WHARF_OUTPUT_TOO_SMALL || result == WHARF_OUTPUT_SHORT ||
+           result == WHARF_UNSUPPORTED || result == WHARF_BAD_REQUEST;
+}
+
+/* A bad stream ends anywhere, so how long that took says nothing. */
+static void note_place(struct call *call, enum wharf_client_place_name place, uint64_t begun_ns,
+                       int r, const struct wharf_outcome *outcome)
+{
+    uint64_t took_ns = wharf_client_now_ns() - begun_ns;
+
+    if (!has_choice(call) || (r == 0 && is_of_data(outcome->result)))
+        return;
+    if (r < 0 || outcome->result != WHARF_OK)
+        took_ns += FAILED_NS;
+    wharf_client_note_place(&call->wharf->places, call->own->codec, nbytes_of(call->own), place,
+                            took_ns);
+}
+
+/* With the lock. */
+static int run_somewhere(struct call *call, struct wharf_outcome *ret_outcome)
+{
+    int r = look_at_memory(call);
+
+    if (r < 0)
+        return r;
+    uint64_t begun_ns = wharf_client_now_ns();
+    enum wharf_client_place_name place = choose_place(call);
+    if (place == WHARF_CLIENT_THERE) {
+        r = run_there(call, ret_outcome);
+    } else {
+        pthread_mutex_unlock(&call->wharf->lock);
+        run_here(call->wharf, call->own, ret_outcome);
+        pthread_mutex_lock(&call->wharf->lock);
+    }
+    note_place(call, place, begun_ns, r, ret_outcome);
+    return r;
+}
+
 int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
                      struct wharf_outcome *ret_outcome)
 {
@@ -266,7 +346,7 @@ int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
     r = wharf_client_enter(wharf);
     if (r < 0)
         return r;
-    r = run_there(&call, ret_outcome);
+    r = run_somewhere(&call, ret_outcome);
     wharf_client_leave(wharf);
     if (r < 0 && call.may_run_here) {
         run_here(wharf, &own, ret_outcome);

@@ -295,6 +295,7 @@ static void fill_info(const struct wharf *wharf, struct wharf_info *info)
     info->generation = link->facts.generation;
     info->n_reconnects = link->n_ups ? link->n_ups - 1 : 0;
     info->n_resubmitted = link->n_resubmitted;
+    info->n_here = wharf->n_here;
     memcpy(info->daemon_version, link->facts.version, sizeof(info->daemon_version));
 }
 

@@ -29,6 +29,7 @@
  * WHERE JOBS RUN.  In wharfd, the daemon of this machine, if there is one, or in this process, on
  * the CPU, by the embedded engine.  Bytes and outcomes are the same.  wharf_open decides, once for
  * the handle: through a daemon if it can be had, embedded otherwise; flags forbid one or the other.
+ * wharf_decompress decides again for each chunk, see there.
  *
  * ENCODING is not done here: `wharf pack` writes containers, whose payloads are the streams that
  * jobs take, and every format is a public one with encoders of its own.  So a program that links
@@ -248,6 +249,8 @@ struct wharf_info {
     char daemon_version[32];       /* printable; cut off where it is longer */
     uint64_t max_gpu_chunk_nbytes; /* of a chunk's source, and of its destination, that goes to
                                       registered GPU memory; 0 where there can be none */
+    uint64_t n_here;               /* calls of wharf_decompress through this handle that the calling
+                                      thread did itself, though there was a daemon */
 };
 
 /*
@@ -494,6 +497,13 @@ struct wharf_job {
  * cannot go that way (it does not fit, it is over the daemon's limits, or the daemon is away) is
  * decoded in the calling thread, unless the handle was opened with WHARF_OPEN_DAEMON, or with GPU
  * or SIMT, or some of the memory is registered, or the job names a registered model.
+ *
+ * What may be decoded in the calling thread is, if it is done sooner so: a caller that only waits
+ * has a processor to spare, and needs no copies and no wake-ups.  The handle finds out which is
+ * sooner by trying both now and then, for each codec and order of size.  The daemon is asked in any
+ * case for jobs with a timeout_us or of the class BACKGROUND, and where the handle has another
+ * engine than AUTO.  What it is not asked counts against no quota and is in no statistics but
+ * n_here.
  *
  * Returns 0 with *ret_outcome filled, or a negative number with *ret_outcome and the destination
  * untouched (but see -ENOTCONN):

@@ -404,6 +404,7 @@ Test(memory_calls, one_call_that_does_not_fit_says_so_or_runs_here)
     for (int i = 0; i < 2; i++) {
         struct wharf *wharf;
         options.flags = i ? 0 : WHARF_OPEN_DAEMON;
+        options.engine = WHARF_ENGINE_CPU; /* with AUTO the library chooses */
         cr_assert_eq(wharf_open(&options, &wharf), 0);
         job.out_avail = sizeof(out);
         cr_expect_eq(wharf_decompress(wharf, &job, &outcome), i ? 0 : -ENOBUFS);
@@ -418,6 +419,43 @@ Test(memory_calls, one_call_that_does_not_fit_says_so_or_runs_here)
         cr_expect_eq(daemon->n_run, i + 1);
         wharf_close(wharf);
     }
+    test_daemon_free(daemon);
+}
+
+/* Some calls go either way, all do what they should, and each is counted once. */
+Test(memory_calls, one_call_is_done_where_it_is_done_sooner)
+{
+    struct test_daemon *daemon = test_daemon_new();
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    struct wharf_info info = {.struct_nbytes = sizeof(info)};
+    struct wharf_outcome outcome;
+    struct wharf *wharf;
+    uint8_t out[OUT_NBYTES];
+    struct wharf_job job = own_job(out, sizeof(out));
+    enum { N_CALLS = 200 };
+
+    test_daemon_start(daemon);
+    options.socket_path = daemon->path;
+    cr_assert_eq(wharf_open(&options, &wharf), 0);
+    for (unsigned i = 0; i < N_CALLS; i++) {
+        memset(out, 0, sizeof(out));
+        cr_assert_eq(wharf_decompress(wharf, &job, &outcome), 0);
+        cr_assert_eq(outcome.result, WHARF_OK);
+        cr_assert_arr_eq(out, "wharf", OUT_NBYTES);
+    }
+    uint64_t n_there = daemon->n_run;
+    cr_assert_eq(wharf_get_info(wharf, &info), 0);
+    cr_expect(n_there > 0 && info.n_here > 0);
+    cr_expect_eq(n_there + info.n_here, N_CALLS);
+
+    /* These are the daemon's. */
+    job.timeout_us = 1000000000;
+    cr_expect_eq(wharf_decompress(wharf, &job, &outcome), 0);
+    job.timeout_us = 0;
+    job.job_class = WHARF_CLASS_BACKGROUND;
+    cr_expect_eq(wharf_decompress(wharf, &job, &outcome), 0);
+    cr_expect_eq(daemon->n_run, n_there + 2);
+    wharf_close(wharf);
     test_daemon_free(daemon);
 }
 

@@ -392,6 +392,7 @@ Test(replay, one_call_without_a_daemon_runs_here_and_loses_no_memory)
 
     options.socket_path = daemon->path;
     options.patience_ms = 1000;
+    options.engine = WHARF_ENGINE_CPU; /* the daemon is asked first */
     own.in = "Xbcd";
     own.out = out;
     own.in_nbytes = own.out_avail = sizeof(out);
