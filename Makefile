@@ -527,6 +527,10 @@ bench-daemon: deps ## measure what the daemon costs, alone; DATA=DIR for more da
 	$(Q)tests/bench/run-bench --build $(BUILD) --only wharfd_bench --out $(daemon_rows) $(if $(DATA),--data $(DATA))
 	$(Q)tests/bench/report $(daemon_rows)
 
+.PHONY: results
+results: ## make the README's tables of results, and the plots, from the rows in tests/bench/results
+	$(Q)tests/bench/readme-results
+
 # ---- install -------------------------------------------------------------------------------
 
 bindir     ?= $(prefix)/bin

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The README's tables of results, made of the rows in tests/bench/results.
+
+Of rows that tell the same thing the last one counts; beside a peer, the last one whose peer was
+measured at the same date and revision.  Means are geometric.
+"""
+import json
+import math
+import pathlib
+
+RESULTS = pathlib.Path(__file__).resolve().parent / 'results'
+DATA = ('dickens', 'hrg', 'cd2', 'taxi.csv', 'tpc', 'nci', 'tpt', 'mc0', 'mc3', 'tc2')
+COLUMNS = ('mc0', 'mc3', 'tpc', 'tpt', 'cd2', 'tc2', 'hrg')
+
+
+def rows_of(kind):
+    """The rows of all files DATE-KIND.jsonl, in the order of their dates."""
+    rows = []
+    for path in sorted(RESULTS.glob(f'????-??-??-{kind}.jsonl')):
+        with open(path, encoding='utf-8') as file:
+            rows += map(json.loads, file)
+    return rows
+
+
+def number(value):
+    """Three digits, or as many as stand before the point."""
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return f'{value:.{digits}f}'
+
+
+def mean(values):
+    values = list(values)
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def table(head, lines):
+    yield '| ' + ' | '.join(head) + ' |'
+    yield '|' + ' --- |' * len(head)
+    for line in lines:
+        yield '| ' + ' | '.join(line) + ' |'
+
+
+def source(file, rows):
+    """Where the figures are from: a line of one or more revisions."""
+    revisions = {}
+    for row in rows:
+        revisions.setdefault((row['date'], row['revision']), set()).add(row['data'])
+    most = max(revisions, key=lambda key: len(revisions[key]))
+    text = f'{file}, {most[0]}, revision {most[1]}'
+    for key in sorted(set(revisions) - {most}):
+        text += f'; {key[1]}: {", ".join(sorted(revisions[key]))}'
+    yield ''
+    yield f'<sub>Rows: {text}.</sub>'
+
+
+# ---- device decoders --------------------------------------------------------------------------
+
+
+def speed_rows(codec, peer):
+    """{data: row, or (row, the peer's)}: chunks of 128 KiB, 512 MiB of output."""
+    found, peers = {}, {}
+    rows = [row for row in rows_of('gpu') if row['mode'] == 'speed' and row['chunk'] == 128 << 10
+            and row['chunks'] == 4096]
+    for row in rows:
+        if row['peer'] == 'nvcomp' and row['codec'] == peer:
+            peers[row['data'], row['date'], row['revision']] = row
+    for row in rows:
+        if row['peer'] != 'wharf' or row['codec'] != codec:
+            continue
+        if row.get('gpu_kernel', 'own') != 'own' or row.get('any_codec'):
+            continue
+        beside = peers.get((row['data'], row['date'], row['revision']))
+        if not peer:
+            found[row['data']] = row
+        elif beside:
+            found[row['data']] = (row, beside)
+    return found
+
+
+def ratio(pair):
+    return pair[0]['GBps_median'] / pair[1]['GBps_median']
+
+
+def deflate_gpu():
+    pairs = speed_rows('deflate', 'deflate')
+    names = [name for name in DATA if name in pairs]
+    rates = [[pairs[name][i]['GBps_median'] for name in names] for i in range(2)]
+    yield from table(['', *names, 'mean'], [
+        ['wharf', *map(number, rates[0]), number(mean(rates[0]))],
+        ['nvCOMP 6.0', *map(number, rates[1]), number(mean(rates[1]))],
+        ['ratio', *(f'{ratio(pairs[name]):.1f}' for name in names),
+         f'{mean(rates[0]) / mean(rates[1]):.1f}']])
+    yield from source('gpu.jsonl', [pairs[name][0] for name in names])
+
+
+def lz_gpu():
+    lines, used = [], []
+    for codec, title in (('lz4', 'LZ4'), ('snappy', 'Snappy')):
+        pairs = speed_rows(codec, codec)
+        rates = [pairs[name][0]['GBps_median'] for name in DATA]
+        ratios = [ratio(pairs[name]) for name in DATA]
+        lines.append([title, *map(number, rates), number(mean(rates))])
+        lines.append(['ratio', *(f'{value:.2f}' for value in ratios), f'{mean(ratios):.2f}'])
+        used += [pairs[name][0] for name in DATA]
+    yield from table(['', *DATA, 'mean'], lines)
+    yield from source('gpu.jsonl', used)
+
+
+def rle_gpu():
+    found = {codec: speed_rows(codec, None) for codec in ('rle1', 'rle2')}
+    rates = {codec: [rows[name]['GBps_median'] for name in COLUMNS]
+             for codec, rows in found.items()}
+    yield from table(['', *COLUMNS, 'mean'], [
+        [codec, *map(number, rates[codec]), number(mean(rates[codec]))] for codec in rates])
+    yield from source('gpu.jsonl', [found[codec][name] for codec in found for name in COLUMNS])
+
+
+# ---- sizes ------------------------------------------------------------------------------------
+
+
+def rans_sizes():
+    rows = {(row['data'], row['variation'], row['level']): row for row in rows_of('rans-sizes')
+            if row['model'] == 'wharf'}
+    names = ('rand_10', 'rand_50', 'rand_100', 'rand_200', 'rand_500', 'dickens')
+
+    def whole(name, level):
+        row = rows[name, 'single', level]
+        return f'{row["in_nbytes"] / 1000:,.0f} ({row["paper_kb"]:,.0f})'
+
+    def more(name, variation, level):
+        row = rows[name, variation, level]
+        return f'+{row["over_single_nbytes"] / 1000:.1f} ({row["paper_over_kb"]:.1f})'
+
+    yield from table(
+        ['', 'one stream, n = 11', 'n = 16', '2176 splits, n = 11', 'n = 16',
+         '2176 partitions, n = 11', 'n = 16'],
+        [[name, whole(name, 11), whole(name, 16),
+          more(name, 'recoil large', 11), more(name, 'recoil large', 16),
+          more(name, 'conventional large', 11), more(name, 'conventional large', 16)]
+         for name in names])
+
+
+# ---- processors -------------------------------------------------------------------------------
+
+
+def cpu_deflate():
+    rows = {(row['data'], row['level']): row for row in rows_of('cpu')
+            if row['what'] == 'decode' and row['codec'] == 'deflate' and row['threads'] == 1
+            and row['peer'].startswith('libdeflate')}
+    levels = sorted({level for _, level in rows})
+    yield from table(['', *DATA], [
+        [f'level {level}', *(f'{rows[name, level]["ratio"]:.2f}' for name in DATA)]
+        for level in levels])
+    yield from source('cpu.jsonl', rows.values())
+
+
+def cat_cpu():
+    rows = {(row['peer'].split()[0] + ' -@2' * ('-@2' in row['peer']), row['data']): row
+            for row in rows_of('cpu') if row['what'].startswith('cat')}
+    names = [name for name in DATA if ('zcat', name) in rows]
+    titles = {'zcat': 'one member, zcat', 'bgzip': 'BGZF, `bgzip -dc`',
+              'bgzip -@2': 'BGZF, `bgzip -@2 -dc`'}
+    yield from table(['', *names], [
+        [title, *(f'{rows[peer, name]["ratio"]:.1f}' for name in names)]
+        for peer, title in titles.items()])
+    yield from source('cpu.jsonl', rows.values())
+
+
+# ---- several processes ------------------------------------------------------------------------
+
+SHARE_KINDS = {
+    ('nvcomp', 'contexts'): 'nvCOMP, a context each', ('nvcomp', 'mps'): 'nvCOMP under MPS',
+    ('libdeflate', ''): 'libdeflate', ('wharf', 'gpu'): 'wharfd, GPU alone',
+    ('wharf', 'gpu, batches'): 'wharfd, GPU alone, batches',
+    ('wharf', 'gpu, under mps'): 'wharfd under MPS, GPU alone',
+    ('wharf', 'cpu'): 'wharfd, CPU alone', ('wharf', 'auto'): 'wharfd, where it likes',
+    ('wharf', 'auto, batches'): 'wharfd, where it likes, batches',
+}
+SHARE_CASES = [(data, chunks) for data in ('mc0', 'dickens') for chunks in (1, 16)]
+
+
+def last_share():
+    """The rows of the last run, of one revision, that had nvCOMP in it."""
+    rows = [row for row in rows_of('gpu-share') if row['mode'] == 'share' and not row.get('setting')]
+    last = [row for row in rows if row['peer'] == 'nvcomp'][-1]
+    return {(row['peer'], row['how'], row['data'], row['chunks']): row for row in rows
+            if (row['date'], row['revision']) == (last['date'], last['revision'])}
+
+
+def share_gpu():
+    rows = last_share()
+    names = [f'{data}, {chunks}' for data, chunks in SHARE_CASES]
+    lines = []
+    for (peer, how), title in SHARE_KINDS.items():
+        cells = []
+        for data, chunks in SHARE_CASES:
+            row = rows.get((peer, how, data, chunks))
+            cells.append(f'{number(row["GBps_median"])}; {number(row["p99_us_median"] / 1000)}; '
+                         f'{number(row["cpu_s_per_GB_median"])}' if row else '')
+        if any(cells):
+            lines.append([title, *cells])
+    yield from table(['GB/s; p99 in ms; CPU s/GB', *names], lines)
+    yield from source('gpu-share.jsonl', rows.values())
+
+
+def tenant_gpu():
+    rows = [row for row in rows_of('gpu-share') if row['mode'] == 'tenant']
+    last = (rows[-1]['date'], rows[-1]['revision'])
+    rows = [row for row in rows if (row['date'], row['revision']) == last]
+    yield from table(['beside', 'settings', 'p50, us', 'p99, us', 'its work'], [
+        [row['load'], f'`{row["setting"]}`' if row['setting'] else '',
+         number(row['tenant_p50_us']), number(row['tenant_p99_us']),
+         f'{number(row["GBps"])} GB/s' if 'GBps' in row else ''] for row in rows])
+    yield from source('gpu-share.jsonl', rows)
+
+
+TABLES = {
+    'deflate-gpu': deflate_gpu, 'rle-gpu': rle_gpu, 'lz-gpu': lz_gpu, 'rans-sizes': rans_sizes,
+    'cpu-deflate': cpu_deflate, 'cat': cat_cpu, 'share': share_gpu, 'tenant': tenant_gpu,
+}
