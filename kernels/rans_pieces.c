@@ -42,14 +42,13 @@ static uint32_t choose_pieces(const struct wharf_rans_body *body, uint32_t max_p
 {
     struct wharf_rans_cursor cursor = wharf_rans_first_split(body);
     uint64_t kept = max_pieces < body->n_splits ? max_pieces : body->n_splits;
-    struct wharf_rans_split split;
     uint32_t n = 1;
 
     pieces[0] = (struct wharf_rans_piece){0, (uint32_t)body->starts_at};
     for (uint64_t s = 1; s < body->n_splits; s++) {
         struct wharf_rans_cursor at = cursor;
 
-        wharf_rans_next_split(body, &cursor, &split);
+        wharf_rans_skip_split(body, &cursor);
         if (s * kept / body->n_splits > (s - 1) * kept / body->n_splits)
             pieces[n++] = (struct wharf_rans_piece){at.number, (uint32_t)at.starts_at};
     }

@@ -63,6 +63,33 @@ static bool read_sizes(struct field_reader *reader, struct wharf_rans_body *body
     return body->n_splits > 0 && n_symbols <= WHARF_RANS_MAX_SYMBOLS;
 }
 
+void wharf_rans_skip_split(const struct wharf_rans_body *body, struct wharf_rans_cursor *cursor)
+{
+    uint32_t n_bits = wharf_rans_bits(body->in, cursor->starts_at, 4) + 1;
+
+    cursor->starts_at += 4 + (uint64_t)WHARF_RANS_N_LANES * n_bits;
+    cursor->number++;
+}
+
+/* Adds to each start a field of n_bits (1 to 16), from bit `at` on: word by word, since streams
+ * have a great many of them. */
+static void add_starts(const uint8_t *in, uint64_t at, uint32_t n_bits, uint32_t *starts)
+{
+    const uint8_t *word = in + 2 * (at / 16);
+    uint32_t n_left = 16 - at % 16; /* bits of `gathered` that are not used up */
+    uint64_t gathered = wharf_load_le16(word);
+
+    for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++) {
+        if (n_left < n_bits) {
+            word += 2;
+            gathered = gathered << 16 | wharf_load_le16(word);
+            n_left += 16;
+        }
+        n_left -= n_bits;
+        starts[lane] += (uint32_t)(gathered >> n_left) & ((1u << n_bits) - 1);
+    }
+}
+
 bool wharf_rans_next_split(const struct wharf_rans_body *body, struct wharf_rans_cursor *cursor,
                            struct wharf_rans_split *ret_split)
 {
@@ -90,12 +117,13 @@ bool wharf_rans_next_split(const struct wharf_rans_body *body, struct wharf_rans
     states = body->split_states + (uint64_t)(number - 1) * WHARF_RANS_SPLIT_STATES_NBYTES;
     ret_split->first_group = UINT32_MAX;
     ret_split->last_group = 0;
+    for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++)
+        ret_split->start[lane] = (uint32_t)first_group;
+    add_starts(body->in, cursor->starts_at, start_nbits, ret_split->start);
+    cursor->starts_at += (uint64_t)WHARF_RANS_N_LANES * start_nbits;
     for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++) {
-        uint32_t start =
-            (uint32_t)first_group + wharf_rans_bits(body->in, cursor->starts_at, start_nbits);
+        uint32_t start = ret_split->start[lane];
 
-        cursor->starts_at += start_nbits;
-        ret_split->start[lane] = start;
         ret_split->state[lane] = (uint16_t)wharf_load_le16(states + 2 * lane);
         if (start < ret_split->first_group)
             ret_split->first_group = start;

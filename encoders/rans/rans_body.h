@@ -69,6 +69,9 @@ static inline struct wharf_rans_cursor wharf_rans_first_split(const struct wharf
 bool wharf_rans_next_split(const struct wharf_rans_body *body, struct wharf_rans_cursor *cursor,
                            struct wharf_rans_split *ret_split);
 
+/* Goes past the split that comes next, which is there, without looking at it. */
+void wharf_rans_skip_split(const struct wharf_rans_body *body, struct wharf_rans_cursor *cursor);
+
 /* Coder `lane`'s final state. */
 static inline uint32_t wharf_rans_final_state(const struct wharf_rans_body *body, uint32_t lane)
 {

@@ -28,9 +28,14 @@ static void choose_marks(const struct wharf_rans_body *body, uint32_t kept,
     struct wharf_rans_split split;
     uint32_t n = 0;
 
-    for (uint64_t s = 1; wharf_rans_next_split(body, &cursor, &split); s++)
-        if (s * kept / body->n_splits > (s - 1) * kept / body->n_splits)
-            marks[n++] = wharf_rans_mark_of(&split);
+    for (uint64_t s = 1; s < body->n_splits; s++) {
+        if (s * kept / body->n_splits == (s - 1) * kept / body->n_splits) {
+            wharf_rans_skip_split(body, &cursor);
+            continue;
+        }
+        wharf_rans_next_split(body, &cursor, &split);
+        marks[n++] = wharf_rans_mark_of(&split);
+    }
 }
 
 static int write_thinned(const struct wharf_rans_stream *stream, const uint8_t *in,

@@ -7,6 +7,9 @@
  * Each file is cut into chunks of 128 KiB (what is left over at its end is not used), which are
  * coded one by one with n = 11 and n = 16; one run decodes all of them, on one thread and on all
  * cores, or on N.  Forms take turns.  Every output is compared before the clock starts.
+ *
+ * The whole file as one stream of 2176 splits, as the paper has them, is encoded as well, and
+ * thinned to 16 splits beside memcpy of as many bytes: GB/s count symbols, and the stream's bytes.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,7 +20,9 @@
 
 #include "encoders/codec.h"
 #include "encoders/rans/rans.h"
+#include "encoders/rans/rans_encode.h"
 #include "encoders/rans/rans_loop.h"
+#include "encoders/rans/rans_thin.h"
 #include "tests/bench/bench_row.h"
 #include "tests/lib/test_file.h"
 
@@ -182,6 +187,95 @@ static void measure(const struct work *work, const char *name, unsigned n_thread
     wharf_rans_loop_force(NULL);
 }
 
+/* ---- one large stream ------------------------------------------------------------------------ */
+
+enum { LARGE_NSPLITS = 2176, SMALL_NSPLITS = 16 };
+
+struct large {
+    struct wharf_rans_job job;
+    uint8_t *stream, *thinned;
+    size_t bound, stream_nbytes, thinned_nbytes;
+};
+
+static void encode_large(void *context)
+{
+    struct large *large = context;
+
+    if (wharf_rans_encode(&large->job, large->stream, large->bound, &large->stream_nbytes) < 0)
+        die("cannot encode");
+}
+
+/* All of it, from the stream's first byte on. */
+static void thin_large(void *context)
+{
+    struct large *large = context;
+    struct wharf_rans_stream stream;
+    struct wharf_outcome outcome;
+
+    if (!wharf_rans_stream_parse(large->stream, large->stream_nbytes, &stream, &outcome) ||
+        wharf_rans_thin(&stream, large->stream, SMALL_NSPLITS, large->thinned, large->bound,
+                        &large->thinned_nbytes) < 0)
+        die("cannot thin");
+}
+
+static void copy_large(void *context)
+{
+    struct large *large = context;
+
+    memcpy(large->thinned, large->stream, large->stream_nbytes);
+}
+
+static void print_large(const char *what, const char *name, const struct large *large,
+                        uint64_t nbytes, const char *peer, const struct bench_times times[2],
+                        unsigned repetitions)
+{
+    struct bench_row row = {.what = what,
+                            .codec = "rans",
+                            .data = name,
+                            .level = (int)large->job.shape.n_bits,
+                            .threads = 1,
+                            .repetitions = repetitions,
+                            .in_nbytes = large->stream_nbytes,
+                            .out_nbytes = nbytes,
+                            .peer = peer,
+                            .times = times[0],
+                            .peer_times = times[1]};
+    bench_print_row(stdout, &row);
+}
+
+static void measure_large(const uint8_t *raw, size_t nbytes, const char *name, uint32_t n_bits,
+                          unsigned repetitions)
+{
+    uint64_t counts[256] = {0};
+    uint32_t frequencies[256];
+    struct large large = {.job = {.shape = {n_bits, 1, 256, 1},
+                                  .frequencies = frequencies,
+                                  .symbols = raw,
+                                  .n_symbols = (uint32_t)nbytes,
+                                  .max_splits = LARGE_NSPLITS}};
+    struct bench_side sides[2] = {{encode_large, &large}};
+    struct bench_times times[2];
+    unsigned n_encodes = repetitions < 5 ? repetitions : 5;
+
+    for (size_t i = 0; i < nbytes; i++)
+        counts[raw[i]]++;
+    if (wharf_rans_normalise(counts, 256, n_bits, frequencies) < 0)
+        die("cannot make a model");
+    large.bound = wharf_rans_encode_bound(&large.job);
+    large.stream = check(malloc(large.bound));
+    large.thinned = check(malloc(large.bound));
+    bench_compare(sides, 1, n_encodes, times);
+    times[1] = times[0];
+    print_large("encode, 2176 splits", name, &large, nbytes, "itself", times, n_encodes);
+    sides[0] = (struct bench_side){thin_large, &large};
+    sides[1] = (struct bench_side){copy_large, &large};
+    bench_compare(sides, 2, repetitions, times);
+    print_large("thin to 16 splits", name, &large, large.stream_nbytes, "memcpy", times,
+                repetitions);
+    free(large.stream);
+    free(large.thinned);
+}
+
 static void measure_file(const char *path, unsigned n_threads, unsigned repetitions)
 {
     static const int n_bits[] = {11, 16};
@@ -209,6 +303,7 @@ static void measure_file(const char *path, unsigned n_threads, unsigned repetiti
         for (size_t i = 0; i < work.n_chunks; i++)
             free(work.chunks[i].packed);
         free(work.chunks);
+        measure_large(raw, nbytes, name, (uint32_t)n_bits[k], repetitions);
     }
     free(raw);
 }
