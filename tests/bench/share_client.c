@@ -9,6 +9,8 @@
  *     --chunk N           bytes of a chunk (65536)
  *     --count N           chunks a call (1): the first ones of the file, the same in each call
  *     --batch             a call is one batch, not as many jobs
+ *     --spin US           looks for completions for so long before it sleeps; the library's default
+ *                         without it
  *     --rate N            calls a second; as many as there can be without it
  *     --seconds S         how long (1), or until SIGTERM
  *     --go PATH           when all is ready makes PATH.pid, and begins when there is PATH
@@ -44,7 +46,7 @@ enum { MOST_CHUNKS = 4096, MOST_SAMPLES = 4000000, N_ENGINES = WHARF_ENGINE_SIMT
 
 struct options {
     const char *path, *socket, *go;
-    uint32_t engine;
+    uint32_t engine, spin_us;
     bool is_libdeflate, is_batch;
     size_t chunk_nbytes;
     unsigned n_chunks;
@@ -159,6 +161,7 @@ static void open_daemon(struct client *client)
     options.flags = WHARF_OPEN_DAEMON;
     options.socket_path = client->options.socket;
     options.engine = client->options.engine;
+    options.spin_us = client->options.spin_us;
     options.max_jobs = client->options.n_chunks;
     options.arena_nbytes = chunk_nbytes * client->options.n_chunks;
     while (wharf_open(&options, &client->wharf) < 0) {
@@ -345,11 +348,17 @@ static uint32_t engine_named(const char *name)
 static void parse_options(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
-        {"socket", required_argument, NULL, 's'}, {"engine", required_argument, NULL, 'e'},
-        {"libdeflate", no_argument, NULL, 'l'},   {"chunk", required_argument, NULL, 'k'},
-        {"count", required_argument, NULL, 'n'},  {"batch", no_argument, NULL, 'b'},
-        {"rate", required_argument, NULL, 'r'},   {"seconds", required_argument, NULL, 't'},
-        {"go", required_argument, NULL, 'g'},     {NULL, 0, NULL, 0},
+        {"socket", required_argument, NULL, 's'},
+        {"engine", required_argument, NULL, 'e'},
+        {"libdeflate", no_argument, NULL, 'l'},
+        {"chunk", required_argument, NULL, 'k'},
+        {"count", required_argument, NULL, 'n'},
+        {"batch", no_argument, NULL, 'b'},
+        {"rate", required_argument, NULL, 'r'},
+        {"spin", required_argument, NULL, 'p'},
+        {"seconds", required_argument, NULL, 't'},
+        {"go", required_argument, NULL, 'g'},
+        {NULL, 0, NULL, 0},
     };
     int option;
 
@@ -373,6 +382,9 @@ static void parse_options(int argc, char **argv, struct options *options)
             break;
         case 'b':
             options->is_batch = true;
+            break;
+        case 'p':
+            options->spin_us = (uint32_t)strtoul(optarg, NULL, 0);
             break;
         case 'r':
             options->rate = strtod(optarg, NULL);
