@@ -412,13 +412,20 @@ gpu_device_obj := $(call obj,$(addprefix tests/gpu/,gpu_device_simt.c gpu_device
 $(BUILD)/wharf_gpu_test: $(call obj,$(addprefix tests/gpu/,gpu_test_main.c gpu_cases.c gpu_check.c))
 $(BUILD)/wharf_gpu_bench: $(call obj,$(addprefix tests/gpu/,gpu_bench_main.c gpu_pack.c))
 $(BUILD)/wharf_gpu_epoch: $(call obj,$(addprefix tests/gpu/,gpu_epoch_main.c gpu_epoch_check.c \
-    gpu_epoch_jobs.c gpu_epoch_measure.c gpu_epoch_import.c gpu_pack.c gpu_export.cu gpu_tenant.cu))
+    gpu_epoch_jobs.c gpu_epoch_measure.c gpu_epoch_import.c gpu_pack.c gpu_export.cu gpu_client.cu gpu_tenant.cu))
 $(BUILD)/wharf_gpu_rans: $(call obj,tests/gpu/gpu_rans_main.cu)
 # Somebody else's program: it has nothing of ours but the checks of CUDA's calls.
 GPU_TENANT := $(BUILD)/wharf_gpu_tenant
 $(GPU_TENANT): $(call obj,tests/gpu/gpu_tenant_main.c tests/gpu/gpu_tenant.cu kernels/cuda_error.cu)
 	$(say) LD $@
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -static-libgcc -static-libstdc++ $(CUDA_LIBS)
+# A client that uses CUDA, and the daemon's GPU.
+GPU_MEMORY := $(BUILD)/tests/wharf_gpu_memory
+$(GPU_MEMORY): $(call obj,$(addprefix tests/gpu/,gpu_memory_main.c gpu_memory_measure.c gpu_client.cu \
+    gpu_pack.c) kernels/cuda_error.cu) $(TESTLIB) $(ENCODING_LIB)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(DAEMON_TEST_LIBS) $(CUDA_LIBS)
 $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 	$(say) LD $@
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(GPU_LIBS)
@@ -426,7 +433,7 @@ $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 .PHONY: gpu-programs test-gpu bench-gpu
 gpu-programs:
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON)
+	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY)
 
 # Sixteen clients of all kinds at once, for so long; SOAK_ENGINE=simt where there is no GPU.
 SOAK_SECONDS ?= 600
@@ -463,6 +470,8 @@ gpu_runs  += "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) ve
     "$(GPU_DAEMON) --setting kernel=batch vectors tests/vectors" "$(GPU_DAEMON) --setting kernel=batch check 5000"
 $(BUILD)/restrictions: $(BUILD)/wharfd.service tests/lib/under_unit.py
 	$(Q)tests/lib/under_unit.py compile $< > $@
+gpu_runs  += "$(GPU_MEMORY) check 4000" \
+    "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_MEMORY) check 1000"
 gpu_epoch := $(BUILD)/wharf_gpu_epoch
 gpu_runs  += "$(gpu_epoch) check 20000" "$(gpu_epoch) --idle 50 --stay 300 check 20000" \
     "$(gpu_epoch) --per-batch check 5000" "$(gpu_epoch) noops 100000" \

@@ -81,6 +81,15 @@ static int set_up(struct wharf_gpu_backend *backend)
     return wharf_worker_link_send(&backend->link, &message, backend->queue.fd);
 }
 
+/* A worker has ended, or could not even be started.  Under the lock. */
+static void count_end(struct wharf_gpu_backend *backend)
+{
+    backend->n_ended++;
+    backend->n_failures += backend->up_since_ns == 0;
+    backend->up_since_ns = 0;
+    backend->front->gpu_view.is_lost = backend->n_failures >= MOST_FAILURES;
+}
+
 static void retry_later(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     backend->retry_at_ns = now_ns + backend->backoff_ns;
@@ -109,7 +118,7 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
             return;
         }
         wharf_front_enter(backend->front);
-        backend->n_ended++;
+        count_end(backend);
         wharf_front_leave(backend->front);
         retry_later(backend, now_ns);
         return;
@@ -225,15 +234,12 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
     begin_dying(backend, now_ns);
     if (backend->up_since_ns && now_ns - backend->up_since_ns > DOES_WELL_NS)
         backend->backoff_ns = LEAST_BACKOFF_NS;
-    backend->n_failures += backend->up_since_ns == 0;
-    backend->up_since_ns = 0;
     wharf_log(is_hopeless(backend, status) ? WHARF_LOG_INFO : WHARF_LOG_WARNING, NULL,
               "the GPU worker has ended with status %d, while it had %u chunks%s%s", status,
               (unsigned)backend->n_lost, backend->failure[0] ? ": " : "", backend->failure);
     wharf_front_enter(front);
-    backend->n_ended++;
+    count_end(backend);
     front->gpu_view.n_ended++;
-    front->gpu_view.is_lost = backend->n_failures >= MOST_FAILURES;
     front->gpu_view.n_lost += backend->n_lost;
     if (is_suspicious(backend, status))
         wharf_gpu_rescue_blame(backend, now_ns);

@@ -139,6 +139,7 @@ int test_client_hello(struct test_client *client)
     hello.client_name = (char *)"test";
     request.body_case = WHARF__REQUEST__BODY_HELLO;
     request.hello = &hello;
+    hello.optional_features = client->optional_features;
     int r = test_client_call(client, &request, NULL, 0, &reply);
     if (r < 0)
         return r;

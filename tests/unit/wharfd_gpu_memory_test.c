@@ -145,3 +145,477 @@ Test(wharfd_gpu_memory, storm_into_gpu_memory_by_who_wants_any_engine)
 {
     check_storm(WHARF_ENGINE_AUTO, 2);
 }
+
+/* Who calls wharf_decompress need not know where memory is; but the processor never reads what is
+ * the GPU's, nor writes there. */
+Test(wharfd_gpu_memory, decompress_takes_gpu_memory_as_destination_alone)
+{
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_outcome outcome;
+    uint8_t in[1000];
+
+    start("");
+    struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
+    struct device device = device_new(8192);
+    cr_assert_eq(register_device(wharf, &device), 0, "%s", wharf_error_message());
+    memset(in, 7, sizeof(in));
+    job.in = in;
+    job.in_nbytes = job.out_avail = sizeof(in);
+    job.out = device.at + 33;
+    cr_assert_eq(wharf_decompress(wharf, &job, &outcome), 0, "%s", wharf_error_message());
+    cr_assert_eq(outcome.result, WHARF_OK);
+    cr_assert_arr_eq(device.at + 33, in, sizeof(in));
+    cr_assert_eq(device.at[32], 0);
+    cr_assert_eq(device.at[33 + sizeof(in)], 0);
+    /* From here on a copy would be a fault, as it is of the GPU's addresses. */
+    cr_assert_eq(mprotect(device.at, device.nbytes, PROT_NONE), 0);
+    job.out = device.at + device.nbytes - 10;
+    cr_expect_eq(wharf_decompress(wharf, &job, &outcome), -EFAULT);
+    cr_expect_eq(wharf_submit(wharf, &job, 1), -EFAULT);
+    job.out = in;
+    job.in = device.at;
+    cr_expect_eq(wharf_decompress(wharf, &job, &outcome), -EFAULT);
+    cr_expect_eq(wharf_submit(wharf, &job, 1), -EFAULT);
+    job.in = device.at - 10;
+    cr_expect_eq(wharf_decompress(wharf, &job, &outcome), -EFAULT);
+    wharf_close(wharf);
+    device_free(&device);
+    finish();
+}
+
+/* The library offers it again to the next daemon. */
+Test(wharfd_gpu_memory, outlives_the_daemon, .timeout = 120)
+{
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_completion completion;
+    struct wharf_info info = {.struct_nbytes = sizeof(info)};
+    void *in;
+
+    start("");
+    struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT);
+    struct device device = device_new(4096);
+    cr_assert_eq(register_device(wharf, &device), 0, "%s", wharf_error_message());
+    cr_assert_eq(wharf_alloc(wharf, 100, &in), 0);
+    memset(in, 9, 100);
+    job.in = in;
+    job.in_nbytes = job.out_avail = 100;
+    job.out = device.at;
+    for (unsigned i = 0; i < 3; i++) {
+        test_wharfd_kill(&wharfd);
+        test_wharfd_spawn(&wharfd);
+        device.at[0] = 0;
+        cr_assert_eq(wharf_submit(wharf, &job, 1), 1, "%s", wharf_error_message());
+        cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1, "%s", wharf_error_message());
+        cr_assert_eq(completion.result, WHARF_OK);
+        cr_assert_arr_eq(device.at, in, 100);
+    }
+    cr_assert_eq(wharf_get_info(wharf, &info), 0);
+    cr_expect_eq(info.max_gpu_chunk_nbytes, 256 << 10);
+    cr_expect_geq(info.n_reconnects, 3);
+    wharf_close(wharf);
+    device_free(&device);
+    finish();
+}
+
+/* ---- what is refused ----------------------------------------------------------------------- */
+
+static void expect_refused(struct wharf *wharf, int fd, size_t nbytes, int error)
+{
+    cr_expect_eq(wharf_register_gpu(wharf, fd, (uintptr_t)16 << 30, nbytes), error,
+                 "descriptor %d, %zu bytes: %s", fd, nbytes, wharf_error_message());
+}
+
+/* What the GPU cannot have is said when it is registered, and leaves nothing behind. */
+Test(wharfd_gpu_memory, what_is_no_such_memory_is_refused)
+{
+    int ends[2];
+
+    start("");
+    struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
+    pid_t worker = test_worker_pid(wharfd.pid);
+    int good = test_memfd(8192, SEALS), loose = test_memfd(8192, F_SEAL_SHRINK);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int path = open("/", O_PATH | O_CLOEXEC);
+    cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+    for (unsigned round = 0; round < 3; round++) {
+        expect_refused(wharf, -1, 4096, -EBADF);
+        expect_refused(wharf, null, 4096, -EBADF);
+        expect_refused(wharf, path, 4096, -EBADF);
+        expect_refused(wharf, ends[0], 4096, -EBADF);
+        expect_refused(wharf, loose, 4096, -EPERM);
+        expect_refused(wharf, good, 0, -EINVAL);
+        expect_refused(wharf, good, 4095, -EINVAL);
+        expect_refused(wharf, good, 12288, -EINVAL);
+        expect_refused(wharf, good, (size_t)1 << 37, -EDQUOT);
+        cr_expect_neq(strlen(wharf_error_message()), 0);
+    }
+    struct wharf_memory memory = WHARF_MEMORY_INIT;
+    memory.kind = WHARF_MEMORY_GPU;
+    memory.flags = WHARF_MEMORY_READ_ONLY;
+    memory.fd = good;
+    memory.address = &memory;
+    memory.nbytes = 4096;
+    cr_expect_eq(wharf_register(wharf, &memory), -EINVAL);
+    wait_for_metric("wharf_gpu_memory_bytes", 0);
+    expect_refused(wharf, good, 8192, 0);
+    cr_expect_eq(test_worker_pid(wharfd.pid), worker);
+    wharf_close(wharf);
+    finish();
+}
+
+Test(wharfd_gpu_memory, engine_cpu_and_daemons_without_a_gpu_have_none)
+{
+    int fd = test_memfd(4096, SEALS);
+
+    start("");
+    struct wharf *wharf = open_handle(WHARF_ENGINE_CPU);
+    expect_refused(wharf, fd, 4096, -EOPNOTSUPP);
+    wharf_close(wharf);
+    finish();
+    test_wharfd_start(&wharfd, "[gpu]\nengine = none\n");
+    wharf = open_handle(WHARF_ENGINE_AUTO);
+    expect_refused(wharf, fd, 4096, -EOPNOTSUPP);
+    wharf_close(wharf);
+    finish();
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    options.flags = WHARF_OPEN_EMBEDDED;
+    cr_assert_eq(wharf_open(&options, &wharf), 0);
+    expect_refused(wharf, fd, 4096, -EOPNOTSUPP);
+    wharf_close(wharf);
+    close(fd);
+}
+
+/* By bytes and by pieces, of all clients of a user together, until the worker has let go. */
+Test(wharfd_gpu_memory, has_limits_of_its_own)
+{
+    struct device devices[4];
+
+    start("[quota]\nmax_gpu_memory = 64K\nmax_gpu_regions = 3\n");
+    struct wharf *first = open_handle(WHARF_ENGINE_AUTO), *second = open_handle(WHARF_ENGINE_SIMT);
+    for (unsigned i = 0; i < 4; i++)
+        devices[i] = device_new(16384);
+    cr_assert_eq(register_device(first, &devices[0]), 0, "%s", wharf_error_message());
+    expect_refused(first, devices[0].fd, 65536, -EDQUOT);
+    cr_assert_eq(register_device(second, &devices[1]), 0);
+    cr_assert_eq(register_device(second, &devices[2]), 0);
+    cr_assert_eq(register_device(second, &devices[3]), -EDQUOT);
+    cr_assert_eq(register_device(first, &devices[3]), -EDQUOT);
+    wharf_close(second);
+    wait_for_metric("wharf_gpu_memory_bytes", 16384);
+    cr_assert_eq(register_device(first, &devices[1]), 0, "%s", wharf_error_message());
+    cr_assert_eq(register_device(first, &devices[2]), 0);
+    wharf_close(first);
+    wait_for_metric("wharf_gpu_memory_bytes", 0);
+    for (unsigned i = 0; i < 4; i++)
+        device_free(&devices[i]);
+    finish();
+}
+
+/* ---- against the rules --------------------------------------------------------------------- */
+
+static int register_raw(struct test_client *client, uint32_t region, int fd, uint64_t nbytes)
+{
+    Wharf__RegisterMemoryRequest memory = WHARF__REGISTER_MEMORY_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    const Wharf__Reply *reply;
+
+    memory.region = region;
+    memory.kind = WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
+    memory.nbytes = nbytes;
+    request.body_case = WHARF__REQUEST__BODY_REGISTER_MEMORY;
+    request.register_memory = &memory;
+    return test_client_call(client, &request, &fd, 1, &reply);
+}
+
+static void expect_result(struct test_client *client, const struct wharf_submission *submission,
+                          uint32_t result, uint32_t reason)
+{
+    struct wharf_completion completion;
+
+    cr_assert_eq(test_client_submit(client, submission), 0);
+    cr_assert_eq(test_client_reap(client, &completion), 0);
+    cr_expect_eq(completion.result, result, "result %u", completion.result);
+    cr_expect_eq(completion.reason, reason, "reason %u", completion.reason);
+}
+
+static struct test_client *client_with_gpu_memory(uint64_t nbytes)
+{
+    struct test_client *client = test_client_new();
+    int fd = test_memfd(nbytes, SEALS);
+
+    client->optional_features = (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY;
+    cr_assert_eq(test_client_connect(client, wharfd.socket), 0);
+    cr_assert_eq(test_client_hello(client), 0);
+    cr_assert_eq(test_client_open_with(client, 16, MiB, 0, WHARF_ENGINE_AUTO), 0);
+    cr_assert_geq(register_raw(client, 1, fd, nbytes), 0, "%s", client->error);
+    cr_assert_eq(register_raw(client, 1, fd, nbytes), -EEXIST);
+    close(fd);
+    return client;
+}
+
+/* What a library would not let through: the daemon checks every range by itself. */
+Test(wharfd_gpu_memory, ranges_and_uses_are_checked_for_each_job)
+{
+    const struct wharf_submission good = {
+        .opcode = WHARF_OP_DECODE,
+        .src_nbytes = 100,
+        .dst_nbytes = 100,
+        .dst_region = 1,
+        .dst_offset = 8092,
+    };
+    struct wharf_submission s = good;
+
+    start("chunk = 64K\n");
+    struct test_client *client = client_with_gpu_memory(8192);
+    cr_expect_eq(client->limits.max_gpu_chunk_nbytes, 65536);
+    expect_result(client, &s, WHARF_OK, WHARF_REASON_NONE);
+    s.dst_offset++;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE);
+    s.dst_offset = UINT64_MAX - 50;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE);
+    s = good;
+    s.dst_region = 2;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION);
+    s = good;
+    s.src_region = 1;
+    s.dst_region = 0;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION);
+    s = good;
+    s.src_nbytes = 65537;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE);
+    /* A batch's table and results. */
+    s = (struct wharf_submission){
+        .opcode = WHARF_OP_BATCH, .src_region = 1, .src_nbytes = sizeof(struct wharf_chunk)};
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION);
+    s.src_region = 0;
+    s.dst_region = 1;
+    s.dst_nbytes = sizeof(struct wharf_chunk_result);
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION);
+    /* Its chunks. */
+    s.dst_region = 0;
+    s.dst_offset = 4096;
+    struct wharf_chunk *chunk = (struct wharf_chunk *)client->arena;
+    *chunk = (struct wharf_chunk){
+        .src_offset = 1024, .src_nbytes = 100, .dst_nbytes = 100, .dst_region = 1};
+    expect_result(client, &s, WHARF_OK, WHARF_REASON_NONE);
+    chunk->dst_offset = 8093;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE);
+    chunk->dst_offset = 0;
+    chunk->src_region = 1;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION);
+    test_client_free(client);
+    finish();
+}
+
+/* Hello's feature bit is what allows it. */
+Test(wharfd_gpu_memory, has_to_be_agreed_on)
+{
+    start("");
+    struct test_client *client = test_client_start(wharfd.socket, 16, MiB);
+    int fd = test_memfd(4096, SEALS);
+    cr_expect_eq(register_raw(client, 1, fd, 4096), -EOPNOTSUPP);
+    cr_expect_eq(client->limits.max_gpu_chunk_nbytes, 0);
+    close(fd);
+    test_client_free(client);
+    finish();
+}
+
+/* A region that is being imported is not there yet: neither for jobs, nor for another request. */
+Test(wharfd_gpu_memory, nothing_is_answered_before_it_is_imported, .timeout = 120)
+{
+    Wharf__RegisterMemoryRequest memory = WHARF__REGISTER_MEMORY_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    const Wharf__Reply *reply;
+
+    start("hang_timeout = 10min\n");
+    struct test_client *client = client_with_gpu_memory(4096);
+    pid_t worker = test_worker_pid(wharfd.pid);
+    kill(worker, SIGSTOP);
+    int fd = test_memfd(4096, SEALS);
+    memory.region = 2;
+    memory.kind = WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
+    memory.nbytes = 4096;
+    request.body_case = WHARF__REQUEST__BODY_REGISTER_MEMORY;
+    request.register_memory = &memory;
+    cr_assert_eq(test_client_send(client, &request, &fd, 1), 0);
+    memory.region = 3;
+    cr_assert_eq(test_client_send(client, &request, &fd, 1), 0);
+    usleep(100000);
+    kill(worker, SIGCONT);
+    cr_assert_eq(test_client_receive(client, &reply), 0, "%s", client->error);
+    cr_assert_eq(reply->body_case, WHARF__REPLY__BODY_DONE);
+    cr_assert_eq(test_client_receive(client, &reply), 0, "%s", client->error);
+    cr_assert_eq(reply->body_case, WHARF__REPLY__BODY_DONE);
+    /* Who goes while it waits leaves nothing behind, also with the next request sent already. */
+    kill(worker, SIGSTOP);
+    memory.region = 4;
+    cr_assert_eq(test_client_send(client, &request, &fd, 1), 0);
+    memory.region = 5;
+    cr_assert_eq(test_client_send(client, &request, &fd, 1), 0);
+    close(fd);
+    test_client_free(client);
+    kill(worker, SIGCONT);
+    wait_for_metric("wharf_gpu_memory_bytes", 0);
+    cr_expect_eq(test_worker_pid(wharfd.pid), worker);
+    finish();
+}
+
+/* ---- deaths -------------------------------------------------------------------------------- */
+
+/* Each new worker is started twice as long after the last one's end. */
+#define MOST_KILLS 6
+
+struct killer {
+    struct test_random random;
+    pid_t victim;
+    uint64_t kill_at_ns;
+    unsigned n_kills;
+};
+
+/* Kills each worker within 40 ms after it was first seen at work, wherever it is by then.  Without
+ * workers that get ready jobs end with DEVICE_FAULT, which is for another test. */
+static void kill_worker(const struct test_storm *storm)
+{
+    struct killer *killer = storm->tick_data;
+    uint64_t now_ns = wharf_now_ns();
+
+    if (now_ns < killer->kill_at_ns || killer->n_kills == MOST_KILLS)
+        return;
+    killer->kill_at_ns = now_ns + test_random_below(&killer->random, 40000000);
+    pid_t pid = test_worker_pid(wharfd.pid);
+    if (killer->victim && killer->victim == pid) {
+        kill(pid, SIGKILL);
+        killer->n_kills++;
+        killer->victim = 0;
+    } else if (pid && metric("wharf_gpu_up", NULL) == 1 && test_worker_pid(wharfd.pid) == pid) {
+        killer->victim = pid;
+    }
+}
+
+static void check_kills(uint32_t engine, uint64_t seed)
+{
+    struct killer killer = {.random = {seed}};
+    struct test_chunks chunks;
+
+    start("hang_timeout = 10min\n");
+    test_chunks_init(&chunks, seed, 60, 1000, 8);
+    struct wharf *wharf = open_handle(engine);
+    struct test_storm storm = {
+        .wharf = wharf,
+        .chunks = &chunks,
+        .n_jobs = 1000,
+        .n_in_flight = 48,
+        .batch_one_in = 4,
+        .cancel_one_in = 10,
+        .limit_s = 60,
+        .tick = kill_worker,
+        .tick_data = &killer,
+    };
+    struct device device = device_new((test_storm_out_nbytes(&storm) + 4095) & ~(size_t)4095);
+    storm.out_memory = device.at;
+    cr_assert_eq(register_device(wharf, &device), 0, "%s", wharf_error_message());
+    for (unsigned n = 0; n < 20 && killer.n_kills < MOST_KILLS; n++) {
+        storm.seed = seed + n;
+        storm.n_done = storm.n_submitted = 0;
+        cr_assert_eq(test_storm_run(&storm), 0, "%s", storm.error);
+        cr_assert_eq(storm.n_done, storm.n_jobs);
+    }
+    cr_expect_gt(killer.n_kills, 2);
+    cr_assert_neq(test_worker_wait(wharfd.pid, 0), 0);
+    wharf_close(wharf);
+    wait_for_metric("wharf_gpu_memory_bytes", 0);
+    device_free(&device);
+    test_chunks_deinit(&chunks);
+    finish();
+}
+
+Test(wharfd_gpu_memory, no_job_is_lost_when_workers_are_killed, .timeout = 300)
+{
+    check_kills(WHARF_ENGINE_SIMT, 2);
+}
+
+Test(wharfd_gpu_memory, no_job_of_any_engine_is_lost_when_workers_are_killed, .timeout = 300)
+{
+    check_kills(WHARF_ENGINE_AUTO, 3);
+}
+
+/* Its kernel still has items for it: the memory is the worker's until that has left. */
+Test(wharfd_gpu_memory, client_that_goes_with_jobs_under_way_harms_nobody, .timeout = 120)
+{
+    enum { N = 16, NBYTES = 20000 };
+
+    start("");
+    pid_t worker = test_worker_wait(wharfd.pid, 0);
+    for (unsigned round = 0; round < 10; round++) {
+        struct test_client *client = client_with_gpu_memory(N * 20480);
+        for (unsigned i = 0; i < N; i++) {
+            struct wharf_submission s = {
+                .opcode = WHARF_OP_DECODE,
+                .src_nbytes = NBYTES,
+                .dst_nbytes = NBYTES,
+                .dst_region = 1,
+                .dst_offset = i * 20480,
+            };
+            cr_assert_eq(test_client_submit(client, &s), 0);
+        }
+        usleep(round * 100);
+        test_client_free(client);
+    }
+    wait_for_metric("wharf_gpu_memory_bytes", 0);
+    cr_expect_eq(test_worker_pid(wharfd.pid), worker);
+    finish();
+}
+
+/* No worker gets ready any more: who waits for one is told, and so is who comes. */
+Test(wharfd_gpu_memory, jobs_end_when_there_are_no_workers_any_more, .timeout = 120)
+{
+    char program[4096], link[128], config[256];
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_completion completion;
+    void *in;
+
+    ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    cr_assert_gt(n, 0);
+    program[n] = 0;
+    for (unsigned i = 0; i < 2; i++)
+        *strrchr(program, '/') = 0;
+    strcat(program, "/wharfd-simt");
+    snprintf(link, sizeof(link), "/tmp/wharf-gpu-memory-test.%d", (int)getpid());
+    cr_assert_eq(symlink(program, link), 0);
+    snprintf(config, sizeof(config), "[gpu]\nengine = simt\npin_after = 0\nworker = %s\n", link);
+    test_wharfd_start(&wharfd, config);
+    struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
+    struct device device = device_new(4096), other = device_new(4096);
+    cr_assert_eq(register_device(wharf, &device), 0, "%s", wharf_error_message());
+    cr_assert_eq(wharf_alloc(wharf, 100, &in), 0);
+    job.in = in;
+    job.in_nbytes = job.out_avail = 100;
+    job.out = device.at;
+    unlink(link);
+    kill(test_worker_pid(wharfd.pid), SIGKILL);
+    cr_assert_eq(wharf_submit(wharf, &job, 1), 1);
+    cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1, "%s", wharf_error_message());
+    cr_expect_eq(completion.result, WHARF_DEVICE_FAULT, "%u", completion.result);
+    cr_expect_eq(register_device(wharf, &other), -ENODEV, "%s", wharf_error_message());
+    /* Other jobs do not mind, and there may be one again. */
+    job.out = (uint8_t *)in;
+    job.in_nbytes = job.out_avail = 0;
+    cr_assert_eq(wharf_submit(wharf, &job, 1), 1);
+    cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1);
+    cr_expect_eq(completion.result, WHARF_OK);
+    cr_assert_eq(symlink(program, link), 0);
+    cr_assert_neq(test_worker_wait(wharfd.pid, 0), 0);
+    job.in_nbytes = job.out_avail = 100;
+    job.out = device.at;
+    do {
+        usleep(10000);
+        cr_assert_eq(wharf_submit(wharf, &job, 1), 1);
+        cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1);
+    } while (completion.result == WHARF_DEVICE_FAULT);
+    cr_expect_eq(completion.result, WHARF_OK);
+    unlink(link);
+    wharf_close(wharf);
+    device_free(&device);
+    device_free(&other);
+    finish();
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_memory.h: what the two parts of wharf_gpu_memory share. */
+#ifndef WHARF_TESTS_GPU_MEMORY_H
+#define WHARF_TESTS_GPU_MEMORY_H
+
+#include "clientlib/wharf.h"
+#include "tests/gpu/gpu_client.h"
+
+/* Ends the program where that is not to be expected: of calls of the library, of CUDA. */
+void gpu_memory_must(const char *what, int r);
+void gpu_memory_must_cuda(const char *what, int r);
+
+/* A handle of the daemon that was started. */
+struct wharf *gpu_memory_open(uint32_t engine, uint32_t max_jobs, size_t arena_nbytes);
+
+/* GPU memory of at least nbytes that is registered. */
+struct gpu_client_memory gpu_memory_register(struct wharf *wharf, size_t nbytes);
+
+/* Prints one line: how many bytes a second are decoded into GPU memory, or into the arena. */
+void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, int to_gpu,
+                        double seconds);
+
+#endif

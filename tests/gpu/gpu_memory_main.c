@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_memory_main.c: a client of the daemon that uses CUDA itself, and has outputs decoded into its
+ * own GPU memory.
+ *
+ *     wharf_gpu_memory check N                              storms of N jobs, kills, wrong memory
+ *     wharf_gpu_memory measure SECONDS CHUNK CODEC FILE...  bytes a second, into GPU memory and not
+ *
+ * check reports in the Test Anything Protocol, measure prints one JSON object a line.  It is run
+ * from BUILD/tests or from a folder beside wharfd and wharfd-gpu.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "kernels/cuda_error.h"
+#include "tests/gpu/gpu_memory.h"
+#include "tests/lib/test_client.h"
+#include "tests/lib/test_random.h"
+#include "tests/lib/test_storm.h"
+#include "tests/lib/test_wharfd.h"
+#include "tests/lib/test_worker.h"
+
+#define MiB ((size_t)1 << 20)
+#define GRANULARITY (2 * MiB)
+
+static struct test_wharfd wharfd;
+static unsigned n_tests;
+static int n_failed;
+
+static void report(int good, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void report(int good, const char *format, ...)
+{
+    va_list args;
+
+    printf("%sok %u - ", good ? "" : "not ", ++n_tests);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n");
+    fflush(stdout);
+    n_failed += !good;
+}
+
+void gpu_memory_must(const char *what, int r)
+{
+    if (r >= 0)
+        return;
+    printf("# %s: %s\n", what, wharf_error_message());
+    exit(1);
+}
+
+void gpu_memory_must_cuda(const char *what, int r)
+{
+    if (r == 0)
+        return;
+    printf("# %s: %s\n", what, wharf_cuda_error_text());
+    exit(1);
+}
+
+/* ---- daemon and memory --------------------------------------------------------------------- */
+
+static void start(void)
+{
+    test_wharfd_start(&wharfd, "[gpu]\nengine = cuda\npin_after = 0\n[quota]\nmax_memory = 64G\n"
+                               "max_arena = 8G\n");
+}
+
+static void finish(void)
+{
+    if (test_wharfd_stop(&wharfd) != 0)
+        report(0, "the daemon ends as it should");
+    test_wharfd_remove(&wharfd);
+}
+
+struct wharf *gpu_memory_open(uint32_t engine, uint32_t max_jobs, size_t arena_nbytes)
+{
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    struct wharf *wharf;
+
+    options.flags = WHARF_OPEN_DAEMON;
+    options.socket_path = wharfd.socket;
+    options.engine = engine;
+    options.max_jobs = max_jobs;
+    options.arena_nbytes = arena_nbytes;
+    gpu_memory_must("opening", wharf_open(&options, &wharf));
+    return wharf;
+}
+
+static size_t whole(size_t nbytes)
+{
+    return (nbytes + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
+}
+
+static int register_memory(struct wharf *wharf, const struct gpu_client_memory *memory)
+{
+    return wharf_register_gpu(wharf, memory->fd, (uintptr_t)memory->at, memory->nbytes);
+}
+
+struct gpu_client_memory gpu_memory_register(struct wharf *wharf, size_t nbytes)
+{
+    struct gpu_client_memory memory;
+
+    gpu_memory_must_cuda("making memory", gpu_client_make(whole(nbytes), &memory));
+    gpu_memory_must("registering memory", register_memory(wharf, &memory));
+    close(memory.fd);
+    memory.fd = -1;
+    return memory;
+}
+
+static double metric(const char *name, const char *label)
+{
+    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
+    double value = test_client_metric(client, name, "", label);
+
+    test_client_free(client);
+    return value;
+}
+
+static int is_given_back(void)
+{
+    for (unsigned n = 0; n < 1000 && metric("wharf_gpu_memory_bytes", NULL) != 0; n++)
+        usleep(10000);
+    return metric("wharf_gpu_memory_bytes", NULL) == 0;
+}
+
+/* ---- what the GPU sees --------------------------------------------------------------------- */
+
+static void set(uint8_t *to, int byte, size_t nbytes)
+{
+    gpu_memory_must_cuda("setting", gpu_client_set(to, byte, nbytes));
+}
+
+static void get(void *to, const uint8_t *from, size_t nbytes)
+{
+    gpu_memory_must_cuda("copying", gpu_client_get(to, from, nbytes));
+}
+
+/* A kernel that is launched as soon as the completion is there finds each byte. */
+static void check_visible(const struct test_chunks *chunks, unsigned n_rounds)
+{
+    struct wharf *wharf = gpu_memory_open(WHARF_ENGINE_GPU, 4, 4 * MiB);
+    struct gpu_client_memory out = gpu_memory_register(wharf, chunks->max_out_avail + 16);
+    struct gpu_client_memory expected;
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_completion completion;
+    unsigned n_wrong = 0, n_seen = 0, n_differ;
+    void *in;
+
+    gpu_memory_must_cuda("making memory", gpu_client_make(out.nbytes, &expected));
+    gpu_memory_must("wharf_alloc", wharf_alloc(wharf, chunks->max_packed_nbytes, &in));
+    for (unsigned i = 0; i < n_rounds; i++) {
+        const struct test_chunk *chunk = &chunks->chunks[i % chunks->n];
+        if (chunk->outcome.result != WHARF_OK)
+            continue;
+        memcpy(in, chunk->packed, chunk->packed_nbytes);
+        gpu_memory_must_cuda("copying",
+                             gpu_client_put(expected.at, chunk->plain, chunk->out_avail));
+        set(out.at, (int)(i & 0xff), out.nbytes);
+        job.codec = chunk->codec;
+        job.in = in;
+        job.in_nbytes = chunk->packed_nbytes;
+        job.out = out.at + i % 16;
+        job.out_avail = chunk->out_avail;
+        gpu_memory_must("submitting", wharf_submit(wharf, &job, 1));
+        gpu_memory_must("waiting", wharf_wait(wharf, &completion, 1, 1, -1));
+        gpu_memory_must_cuda("comparing", gpu_client_compare(out.at + i % 16, expected.at,
+                                                             chunk->out_avail, &n_differ));
+        n_wrong += completion.result != WHARF_OK || completion.engine != WHARF_ENGINE_GPU;
+        n_wrong += n_differ != 0;
+        n_seen++;
+    }
+    report(n_seen > 0 && n_wrong == 0,
+           "kernels find %u of %u outputs whole that are compared as soon as they are there",
+           n_seen - n_wrong, n_seen);
+    wharf_close(wharf);
+    gpu_client_free(&out);
+    gpu_client_free(&expected);
+}
+
+/* ---- storms -------------------------------------------------------------------------------- */
+
+struct killer {
+    struct test_random random;
+    pid_t victim;
+    uint64_t kill_at_ns;
+    unsigned n_kills;
+};
+
+static void kill_worker(const struct test_storm *storm)
+{
+    struct killer *killer = storm->tick_data;
+    uint64_t now_ns = wharf_now_ns();
+
+    if (killer->victim && now_ns < killer->kill_at_ns)
+        return;
+    if (killer->victim) {
+        kill(killer->victim, SIGKILL);
+        killer->n_kills++;
+    }
+    pid_t pid = test_worker_pid(wharfd.pid);
+    killer->victim = pid == killer->victim ? 0 : pid;
+    killer->kill_at_ns = now_ns + test_random_below(&killer->random, 1500 * WHARF_NS_PER_MS);
+}
+
+static int run_storm(uint32_t engine, uint64_t seed, uint64_t n_jobs,
+                     const struct test_chunks *chunks, struct killer *killer)
+{
+    struct test_storm storm = {
+        .chunks = chunks,
+        .seed = seed,
+        .n_jobs = n_jobs,
+        .n_in_flight = 200,
+        .batch_one_in = 6,
+        .cancel_one_in = 10,
+        .limit_s = 60,
+        .tick = killer ? kill_worker : NULL,
+        .tick_data = killer,
+        .set_memory = set,
+        .get_memory = get,
+    };
+
+    storm.wharf = gpu_memory_open(engine, 400, 256 * MiB);
+    struct gpu_client_memory out = gpu_memory_register(storm.wharf, test_storm_out_nbytes(&storm));
+    storm.out_memory = out.at;
+    int r = test_storm_run(&storm);
+    if (r < 0)
+        printf("# %s\n", storm.error);
+    wharf_close(storm.wharf);
+    gpu_client_free(&out);
+    return r == 0 && storm.n_done == n_jobs;
+}
+
+static void check_storms(const struct test_chunks *chunks, uint64_t n_jobs)
+{
+    struct killer killer = {.random = {1}};
+    int good = run_storm(WHARF_ENGINE_GPU, 1, n_jobs, chunks, NULL);
+
+    report(good, "a storm of %llu jobs, every second output in GPU memory",
+           (unsigned long long)n_jobs);
+    good = run_storm(WHARF_ENGINE_AUTO, 2, n_jobs, chunks, NULL);
+    report(good, "the same, by who asks for no engine: %g chunks by the CPU, %g by the GPU",
+           metric("wharf_chunks_total", "cpu"), metric("wharf_chunks_total", "gpu"));
+    good = 1;
+    for (unsigned n = 0; good && n < 40 && killer.n_kills < 4; n++)
+        good = run_storm(WHARF_ENGINE_GPU, 10 + n, n_jobs, chunks, &killer);
+    report(good && killer.n_kills >= 3, "no job is lost when the worker is killed %u times",
+           killer.n_kills);
+    report(is_given_back(), "all of that memory is given back");
+}
+
+/* ---- what is no such memory ---------------------------------------------------------------- */
+
+static int refuses(struct wharf *wharf, const char *what, int fd, uint8_t *at, size_t nbytes,
+                   int expected)
+{
+    int r = wharf_register_gpu(wharf, fd, (uintptr_t)at, nbytes);
+
+    printf("# %s: %d, %s\n", what, r, r < 0 ? wharf_error_message() : "registered");
+    return r == expected;
+}
+
+static int refuses_file(struct wharf *wharf, const char *path, int expected)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int good = fd < 0 || refuses(wharf, path, fd, (uint8_t *)MiB, GRANULARITY, expected);
+
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+static void check_refusals(void)
+{
+    struct wharf *wharf = gpu_memory_open(WHARF_ENGINE_GPU, 4, MiB);
+    pid_t worker = test_worker_pid(wharfd.pid);
+    struct gpu_client_memory memory;
+    int good;
+
+    gpu_memory_must_cuda("making memory", gpu_client_make(4 * GRANULARITY, &memory));
+    good = refuses_file(wharf, "/dev/null", -EBADF);
+    good &= refuses_file(wharf, "/dev/nvidia-uvm", -EBADF);
+    good &= refuses_file(wharf, "/dev/nvidiactl", -EINVAL);
+    good &= refuses_file(wharf, "/dev/nvidia0", -EINVAL);
+    int memfd = test_memfd(GRANULARITY, F_SEAL_SHRINK | F_SEAL_GROW);
+    good &= refuses(wharf, "a memfd", memfd, memory.at, GRANULARITY, -EBADF);
+    close(memfd);
+    good &= refuses(wharf, "2 MiB too many", memory.fd, memory.at, 5 * GRANULARITY, -EINVAL);
+    good &= refuses(wharf, "far too many", memory.fd, memory.at, (size_t)32 << 30, -EINVAL);
+    good &= refuses(wharf, "over the quota", memory.fd, memory.at, (size_t)1 << 40, -EDQUOT);
+    good &= refuses(wharf, "not a multiple", memory.fd, memory.at, 4 * GRANULARITY - 4096, -EINVAL);
+    report(good, "what is no GPU memory of that size is refused");
+    good = refuses(wharf, "a part of it", memory.fd, memory.at, GRANULARITY, 0);
+    report(good && worker && test_worker_pid(wharfd.pid) == worker &&
+               metric("wharf_gpu_memory_bytes", NULL) > 0,
+           "that did the worker no harm, and a part is taken");
+    wharf_close(wharf);
+    gpu_client_free(&memory);
+}
+
+/* ---- clients that die ---------------------------------------------------------------------- */
+
+enum { N_DYING = 6 };
+
+/* Never ends. */
+_Noreturn static void flood(const char *socket, size_t chunk_nbytes)
+{
+    enum { DEPTH = 256 };
+    struct wharf_job jobs[DEPTH];
+    struct wharf_completion completions[DEPTH];
+    void *in;
+
+    snprintf(wharfd.socket, sizeof(wharfd.socket), "%s", socket);
+    struct wharf *wharf = gpu_memory_open(WHARF_ENGINE_GPU, DEPTH, 4 * MiB);
+    struct gpu_client_memory out = gpu_memory_register(wharf, DEPTH * chunk_nbytes);
+    gpu_memory_must("wharf_alloc", wharf_alloc(wharf, chunk_nbytes, &in));
+    memset(in, 1, chunk_nbytes);
+    for (unsigned i = 0; i < DEPTH; i++) {
+        jobs[i] = (struct wharf_job)WHARF_JOB_INIT;
+        jobs[i].in = in;
+        jobs[i].in_nbytes = jobs[i].out_avail = chunk_nbytes;
+        jobs[i].out = out.at + i * chunk_nbytes;
+        jobs[i].user_data = i;
+    }
+    gpu_memory_must("submitting", wharf_submit(wharf, jobs, DEPTH));
+    for (;;) {
+        int n = wharf_wait(wharf, completions, DEPTH, 1, -1);
+        gpu_memory_must("waiting", n);
+        for (int i = 0; i < n; i++)
+            gpu_memory_must("submitting", wharf_submit(wharf, &jobs[completions[i].user_data], 1));
+    }
+}
+
+static void check_deaths(void)
+{
+    struct test_random random = {1};
+    pid_t worker = test_worker_pid(wharfd.pid);
+    unsigned n_flooding = 0;
+
+    for (unsigned i = 0; i < N_DYING; i++) {
+        double before = metric("wharf_chunks_total", "gpu");
+        pid_t pid = fork();
+        if (pid == 0) {
+            execl("/proc/self/exe", "wharf_gpu_memory", "flood", wharfd.socket, (char *)NULL);
+            _exit(3);
+        }
+        for (unsigned n = 0; n < 1000 && metric("wharf_chunks_total", "gpu") <= before; n++)
+            usleep(10000);
+        n_flooding += metric("wharf_chunks_total", "gpu") > before;
+        usleep((useconds_t)test_random_below(&random, 20000));
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    report(n_flooding == N_DYING && is_given_back() && test_worker_pid(wharfd.pid) == worker,
+           "%u clients die while the kernel writes to their memory, which is given back",
+           n_flooding);
+}
+
+/* ---- come and go --------------------------------------------------------------------------- */
+
+static void check_churn(unsigned n)
+{
+    struct wharf *wharf = gpu_memory_open(WHARF_ENGINE_GPU, 4, MiB);
+    size_t before = 0, after = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        struct gpu_client_memory memory = gpu_memory_register(wharf, 32 * MiB);
+        gpu_memory_must("unregistering", wharf_unregister(wharf, memory.at));
+        gpu_memory_must_cuda("freeing", gpu_client_free(&memory));
+        if (i == n / 2) {
+            is_given_back();
+            gpu_memory_must_cuda("looking", gpu_client_room(&before));
+        }
+    }
+    int good = is_given_back();
+    gpu_memory_must_cuda("looking", gpu_client_room(&after));
+    report(good && after + 64 * MiB > before,
+           "memory was registered and freed %u times: %zu MiB of the GPU are free, before %zu", n,
+           after / MiB, before / MiB);
+    wharf_close(wharf);
+}
+
+static int check(uint64_t n_jobs)
+{
+    struct test_chunks chunks;
+
+    test_chunks_init(&chunks, 1, 200, 100000, 8);
+    start();
+    check_refusals();
+    check_visible(&chunks, 2000);
+    check_storms(&chunks, n_jobs);
+    check_deaths();
+    check_churn(200);
+    finish();
+    test_chunks_deinit(&chunks);
+    printf("1..%u\n", n_tests);
+    return n_failed != 0;
+}
+
+/* ---- main ---------------------------------------------------------------------------------- */
+
+static int measure(int argc, char **argv)
+{
+    double seconds = strtod(argv[2], NULL);
+    size_t chunk_nbytes = strtoul(argv[3], NULL, 10);
+
+    start();
+    for (int i = 5; i < argc; i++)
+        for (int to_gpu = 0; to_gpu < 2; to_gpu++)
+            gpu_memory_measure(argv[4], argv[i], chunk_nbytes, to_gpu, seconds);
+    finish();
+    return n_failed != 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "check") == 0)
+        return check(strtoul(argv[2], NULL, 10));
+    if (argc == 3 && strcmp(argv[1], "flood") == 0)
+        flood(argv[2], 65536);
+    if (argc >= 6 && strcmp(argv[1], "measure") == 0)
+        return measure(argc, argv);
+    fputs("usage: wharf_gpu_memory check N | measure SECONDS CHUNK CODEC FILE...\n", stderr);
+    return 2;
+}
