@@ -149,8 +149,7 @@ void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
                    struct wharf_piece *piece, struct wharf_decode_poll *poll)
 {
     const struct wharf_job *job = piece->job;
-    uint32_t own =
-        job->session->engine == WHARF_ENGINE_REFERENCE ? WHARF_ENGINE_REFERENCE : WHARF_ENGINE_CPU;
+    uint32_t own = wharf_session_cpu_engine(job->session);
 
     piece->begun_ns = wharf_now_ns();
     for (uint32_t i = 0; i < piece->n_chunks; i++) {

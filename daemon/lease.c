@@ -133,8 +133,7 @@ bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
     lease->most_ns = front->config.slice_ns;
     if (has_enough)
         lease->dry_ns = front->config.spin_ns < DRY_NS ? front->config.spin_ns : DRY_NS;
-    lease->engine =
-        session->engine == WHARF_ENGINE_REFERENCE ? WHARF_ENGINE_REFERENCE : WHARF_ENGINE_CPU;
+    lease->engine = wharf_session_cpu_engine(session);
     wharf_list_init(&lease->queue.jobs);
     wharf_list_init(&lease->ended);
     wharf_sched_take_all(&front->sched[WHARF_POOL_CPU], session, &lease->queue);

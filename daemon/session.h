@@ -18,6 +18,7 @@
 #include "daemon/segment.h"
 #include "daemon/tenant.h"
 #include "proto/ring_ops.h"
+#include "proto/wharf_job.h"
 
 /* Memory that submissions can name, once it is there; GPU memory that the worker has not imported
  * yet has a place, and is not. */
@@ -108,6 +109,12 @@ struct wharf_session {
 static inline bool wharf_session_is_unused(const struct wharf_session *session)
 {
     return session->state == WHARF_SESSION_DEAD && session->n_pieces == 0 && session->n_pins == 0;
+}
+
+/* The engine that a processor is for its jobs. */
+static inline uint32_t wharf_session_cpu_engine(const struct wharf_session *session)
+{
+    return session->engine == WHARF_ENGINE_REFERENCE ? WHARF_ENGINE_REFERENCE : WHARF_ENGINE_CPU;
 }
 
 /* What OpenQueueRequest asks for, after it was checked. */

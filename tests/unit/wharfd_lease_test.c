@@ -173,6 +173,28 @@ Test(wharfd_lease, no_session_is_leased_while_another_tenant_has_work)
     tear_down();
 }
 
+/* They go before all else, and a worker that goes from lease to lease never came to them. */
+Test(wharfd_lease, no_session_is_leased_while_pieces_of_a_dead_gpu_worker_wait)
+{
+    enum { BURSTS = 200, N = 32 };
+    struct test_front_client client;
+
+    set_up(&client);
+    /* That there are any is all that is looked at. */
+    TEST_FRONT_LOCKED(test_front.n_orphans = 1);
+    for (unsigned burst = 0; burst < BURSTS; burst++) {
+        submit_burst(&client, burst * N, N);
+        cr_assert_not(is_leased(&client));
+        for (unsigned i = 0; i < N; i++) {
+            struct wharf_completion completion = test_front_reap(&client);
+            check_good(&client, &completion);
+        }
+    }
+    TEST_FRONT_LOCKED(test_front.n_orphans = 0);
+    test_front_client_deinit(&client);
+    tear_down();
+}
+
 /* Some sessions are leased, others are everybody's, and become the one or the other. */
 Test(wharfd_lease, sessions_change_hands_in_the_middle_of_their_jobs)
 {

@@ -339,6 +339,23 @@ Test(wharfd_place, engine_that_gets_nothing_is_tried_now_and_then, .init = set_u
         cr_assert(is_taken_by_gpu());
 }
 
+/* Once the rest of a batch that was cancelled was counted as run by the CPU for want of a GPU. */
+Test(wharfd_place, what_was_stopped_is_not_counted, .init = set_up, .fini = tear_down)
+{
+    static struct wharf_job job;
+    struct wharf_piece piece = {.kind = WHARF_PIECE_SLICE, .job = &job, .n_chunks = 100};
+
+    front.gpu_view.is_up = false;
+    for (unsigned i = 0; i < 2; i++) {
+        push(&job, 64 * KiB, 64 * KiB);
+        piece.pool = job.pool;
+        wharf_place_remove(&front, &job);
+        job.stopped = i ? WHARF_CANCELLED : 0;
+        wharf_place_took(&front, &piece, false);
+        cr_assert_eq(placed(WHARF_PLACED_NO_GPU), 100);
+    }
+}
+
 /* A batch is one job in the queue, and work for both engines. */
 Test(wharfd_place, batch_waits_for_its_own_chunks, .init = set_up_stored, .fini = tear_down)
 {
