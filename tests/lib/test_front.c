@@ -168,14 +168,40 @@ void test_front_wait_until_told(const struct test_front_client *client,
     expect(false, "the loop was not told");
 }
 
+void test_front_add_gpu_memory(struct test_front_client *client, int fd, uint64_t nbytes)
+{
+    struct wharf_session *session = client->session;
+    struct wharf_gpu_memory *memory = wharf_gpu_memory_new_device(&test_front, session, fd, nbytes);
+
+    expect(memory != NULL, "no GPU memory");
+    wharf_front_enter(&test_front);
+    session->regions[1] = (struct wharf_region){
+        .number = 1,
+        .is_there = true,
+        .is_device = true,
+        .segment = {.nbytes = nbytes, .fd = -1},
+        .memory = memory,
+    };
+    session->n_device_regions++;
+    wharf_gpu_memory_add(&test_front, memory);
+    wharf_front_leave(&test_front);
+    for (unsigned i = 0; i < 20000; i++) {
+        if (TEST_FRONT_LOCKED(memory->state) == WHARF_GPU_MEMORY_READY)
+            return;
+        usleep(1000);
+    }
+    expect(false, "GPU memory is not imported");
+}
+
 void test_front_client_deinit(struct test_front_client *client)
 {
     wharf_front_kill_session(&test_front, client->session);
     test_front_wait_until_told(client, WHARF_SESSION_IS_FREE);
     /* Nothing was charged for it. */
     wharf_front_enter(&test_front);
-    wharf_gpu_memory_drop(&test_front, client->session->regions[0].memory,
-                          &(struct wharf_use){.n_jobs = 0});
+    for (unsigned i = 0; i < 2; i++)
+        wharf_gpu_memory_drop(&test_front, client->session->regions[i].memory,
+                              &(struct wharf_use){.n_jobs = 0});
     wharf_front_leave(&test_front);
     wharf_session_free(client->session);
     munmap(client->c, client->ring_nbytes);

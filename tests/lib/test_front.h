@@ -54,6 +54,10 @@ void test_front_client_init(struct test_front_client *client, uint64_t id, const
                             uint32_t n_entries, uint64_t arena_nbytes);
 void test_front_client_deinit(struct test_front_client *client);
 
+/* Registers a memfd as the client's own GPU memory, as region 1, and waits until the worker has it.
+ */
+void test_front_add_gpu_memory(struct test_front_client *client, int fd, uint64_t nbytes);
+
 /* Waits until the loop thread has heard that of the client's session. */
 void test_front_wait_until_told(const struct test_front_client *client,
                                 enum wharf_session_news news);

@@ -4,16 +4,19 @@
  * not come back.  Nobody's job is lost, and who does it again and again does it to the CPU alone.
  */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/clock.h"
 #include "daemon/gpu_state.h"
 #include "proto/wharf_job.h"
+#include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"
 #include "tests/lib/test_worker.h"
@@ -194,6 +197,149 @@ Test(wharfd_fault, culprit_is_found_and_others_keep_the_gpu, .timeout = 300)
     cr_assert_eq(run_one(&innocent, 1 << 16).engine, WHARF_ENGINE_SIMT);
     test_front_client_deinit(&culprit);
     test_front_client_deinit(&innocent);
+    tear_down();
+}
+
+/* ---- GPU memory ---------------------------------------------------------------------------- */
+
+struct gpu_client {
+    struct test_front_client client;
+    uint8_t *memory;
+    int fd;
+};
+
+static void gpu_client_init(struct gpu_client *own, uint64_t id, const char *tenant_name)
+{
+    test_front_client_init(&own->client, id, tenant_name, 64, MiB);
+    own->fd = test_memfd(65536, F_SEAL_SHRINK | F_SEAL_GROW);
+    own->memory = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, own->fd, 0);
+    cr_assert_neq(own->memory, MAP_FAILED);
+    test_front_add_gpu_memory(&own->client, own->fd, 65536);
+}
+
+static void gpu_client_deinit(struct gpu_client *own)
+{
+    test_front_client_deinit(&own->client);
+    munmap(own->memory, 65536);
+    close(own->fd);
+}
+
+static void submit_to_gpu_memory(struct gpu_client *own, uint32_t i, uint64_t user_data)
+{
+    static size_t nbytes;
+
+    if (own->client.arena[0] == 0)
+        nbytes = test_front_put_chunk(&own->client, 0, plain, SMALL);
+    struct wharf_submission s = test_front_decode_of(user_data | i, 0, nbytes, i * 1024, SMALL);
+
+    s.dst_region = 1;
+    memset(own->memory + i * 1024, 0, SMALL);
+    test_front_submit(&own->client, &s);
+}
+
+static struct wharf_completion reap_from_gpu_memory(struct gpu_client *own)
+{
+    struct wharf_completion completion = test_front_reap(&own->client);
+
+    cr_assert_eq(completion.result, WHARF_OK, "result %u", completion.result);
+    cr_assert_eq(completion.engine, WHARF_ENGINE_SIMT);
+    cr_assert_arr_eq(own->memory + (completion.user_data & 0xff) * 1024, plain, SMALL);
+    return completion;
+}
+
+/* The CPU cannot take those over: they are tried again, alone, and only the one with which the
+ * worker ended while it ran alone is given up. */
+Test(wharfd_fault, job_for_gpu_memory_that_ends_the_worker_is_found, .timeout = 300)
+{
+    enum { N = 4 };
+    struct gpu_client culprit, innocent;
+    struct wharf_completion completion;
+    unsigned n_again = 0;
+
+    set_up(NEVER_NS);
+    wait_until_up();
+    gpu_client_init(&culprit, 1, "uid:1");
+    gpu_client_init(&innocent, 2, "uid:2");
+    for (unsigned round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < N; i++)
+            submit_to_gpu_memory(&innocent, i, 0);
+        submit_to_gpu_memory(&culprit, 0, POISON(WHARF_WORK_FAULT));
+        for (uint32_t i = N; i < 2 * N; i++)
+            submit_to_gpu_memory(&innocent, i, 0);
+        for (uint32_t i = 0; i < 2 * N; i++)
+            n_again += reap_from_gpu_memory(&innocent).attempt > 0;
+        completion = test_front_reap(&culprit.client);
+        cr_assert_eq(completion.result, WHARF_DEVICE_FAULT, "result %u", completion.result);
+    }
+    cr_assert_geq(n_again, 1);
+    cr_assert_gt(TEST_FRONT_LOCKED(culprit.client.session->tenant->gpu_trust.banned_until_ns), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(innocent.client.session->tenant->gpu_trust.banned_until_ns), 0);
+    /* From now on it is told at once, whatever its job would do. */
+    wait_until_up();
+    uint32_t n_ended = n_workers_ended();
+    submit_to_gpu_memory(&culprit, 0, 0);
+    completion = test_front_reap(&culprit.client);
+    cr_assert_eq(completion.result, WHARF_DEVICE_FAULT);
+    cr_assert_eq(completion.engine, WHARF_ENGINE_AUTO);
+    submit_to_gpu_memory(&innocent, 0, 0);
+    reap_from_gpu_memory(&innocent);
+    cr_assert_eq(n_workers_ended(), n_ended);
+    gpu_client_deinit(&culprit);
+    gpu_client_deinit(&innocent);
+    tear_down();
+}
+
+/* A batch is cut into its chunks when its worker ends: each is tried again. */
+Test(wharfd_fault, batch_for_gpu_memory_is_finished_by_the_next_worker, .timeout = 300)
+{
+    enum { N = 40 };
+    struct gpu_client own;
+
+    set_up(NEVER_NS);
+    wait_until_up();
+    gpu_client_init(&own, 1, "uid:1");
+    size_t nbytes = test_front_put_chunk(&own.client, 0, plain, SMALL);
+    struct wharf_chunk *table = (struct wharf_chunk *)(own.client.arena + 4096);
+    struct wharf_chunk_result *results = (struct wharf_chunk_result *)(table + N);
+    for (uint32_t i = 0; i < N; i++)
+        table[i] = (struct wharf_chunk){
+            .src_nbytes = (uint32_t)nbytes,
+            .dst_offset = i % 2 ? i * 1024 : 65536 + i * 1024,
+            .dst_nbytes = SMALL,
+            .dst_region = i % 2,
+        };
+    const struct wharf_submission s = {
+        .opcode = WHARF_OP_BATCH,
+        .codec = WHARF_CODEC_ZLIB,
+        .src_offset = 4096,
+        .src_nbytes = N * sizeof(*table),
+        .dst_offset = 4096 + N * sizeof(*table),
+        .dst_nbytes = N * sizeof(*results),
+    };
+    unsigned n_again = 0;
+    for (unsigned round = 0; round < 5; round++) {
+        wait_until_up();
+        memset(own.memory, 0, 65536);
+        memset(own.client.arena + 65536, 0, 65536);
+        pid_t worker = test_worker_pid(getpid());
+        kill(worker, SIGSTOP);
+        test_front_submit(&own.client, &s);
+        while (TEST_FRONT_LOCKED(test_front.gpu_view.n_in_flight) == 0)
+            usleep(100);
+        kill(worker, SIGKILL);
+        struct wharf_completion completion = test_front_reap(&own.client);
+        cr_assert_eq(completion.result, WHARF_OK, "result %u", completion.result);
+        cr_assert_eq(completion.out_nbytes, N * SMALL);
+        for (uint32_t i = 0; i < N; i++) {
+            const uint8_t *out = i % 2 ? own.memory : own.client.arena + 65536;
+            cr_assert_eq(results[i].result, WHARF_OK);
+            cr_assert_arr_eq(out + i * 1024, plain, SMALL);
+            n_again += results[i].attempt > 0;
+            cr_assert(i % 2 == 0 || results[i].engine == WHARF_ENGINE_SIMT);
+        }
+    }
+    cr_assert_geq(n_again, 5);
+    gpu_client_deinit(&own);
     tear_down();
 }
 
