@@ -536,6 +536,9 @@ void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t 
     connection->use = use;
     connection->uid = uid;
     connection->pid = pid;
+    /* Root of a container is not root: clients of a socket that is one tenant are nothing else. */
+    connection->is_operator =
+        (uid == 0 || uid == geteuid()) && strncmp(tenant_name, "uid:", strlen("uid:")) == 0;
     r = add_to_loop(connection);
     if (r < 0) {
         turn_away(server, fd, tenant, &use, -r, "the daemon cannot wait for one more connection");

@@ -316,9 +316,10 @@ static void handle_drain(struct wharf_connection *connection, uint32_t id)
 {
     struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
 
-    if (connection->uid != 0 && connection->uid != geteuid()) {
+    if (!connection->is_operator) {
         wharf_request_refuse(connection, id, EPERM,
-                             "only root and the daemon's own user may drain it");
+                             "only root and the daemon's own user may drain it, by a socket whose "
+                             "tenants are users");
         return;
     }
     wharf_log(WHARF_LOG_NOTICE, &fields, "draining, as %s (pid %d) asks", connection->name,

@@ -351,7 +351,7 @@ static bool has_samples(const struct wharf_engine_stats *stats)
 static const struct wharf_tenant *tenant_from(const struct wharf_connection *connection,
                                               uint64_t number)
 {
-    if (connection->uid == 0 || connection->uid == geteuid())
+    if (connection->is_operator)
         return wharf_tenants_from(&connection->server->front.tenants, number);
     return connection->tenant->number >= number ? connection->tenant : NULL;
 }

@@ -83,6 +83,11 @@ Test(wharfd_quota, tenant_of_a_socket_has_its_own_quota)
     client = test_client_greeted(wharfd.socket);
     cr_assert_eq(client->limits.max_entries, 2);
     cr_assert_eq(test_client_metric(client, "wharf_connections", "", "socket:pods"), 1);
+    /* Whoever it is there, root too: containers have roots of their own. */
+    snprintf(config, sizeof(config), "uid:%u", (unsigned)getuid());
+    cr_assert_eq(test_client_metric(client, "wharf_connections", "", config), -1);
+    cr_assert_eq(test_client_drain(client), -EPERM);
+    cr_assert_eq(test_client_ping(client), 0);
     test_client_free(client);
     test_wharfd_finish(&wharfd);
 }
