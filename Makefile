@@ -426,6 +426,13 @@ $(GPU_MEMORY): $(call obj,$(addprefix tests/gpu/,gpu_memory_main.c gpu_memory_me
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(DAEMON_TEST_LIBS) $(CUDA_LIBS)
+# As its comment says, but for the libraries.
+GPU_EXAMPLE := $(BUILD)/tests/example_gpu
+$(GPU_EXAMPLE): clientlib/example_gpu.c $(LIB_A)
+	$(say) CC $<
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Iclientlib -Iproto -Iencoders \
+	    -isystem $(CUDA_HOME)/include -o $@ $^ $(DAEMON_TEST_LIBS) -L$(CUDA_HOME)/lib64/stubs -lcuda
 $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 	$(say) LD $@
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(GPU_LIBS)
@@ -433,7 +440,7 @@ $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 .PHONY: gpu-programs test-gpu bench-gpu
 gpu-programs:
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY)
+	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_EXAMPLE)
 
 # Sixteen clients of all kinds at once, for so long; SOAK_ENGINE=simt where there is no GPU.
 SOAK_SECONDS ?= 600
@@ -470,8 +477,8 @@ gpu_runs  += "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) ve
     "$(GPU_DAEMON) --setting kernel=batch vectors tests/vectors" "$(GPU_DAEMON) --setting kernel=batch check 5000"
 $(BUILD)/restrictions: $(BUILD)/wharfd.service tests/lib/under_unit.py
 	$(Q)tests/lib/under_unit.py compile $< > $@
-gpu_runs  += "$(GPU_MEMORY) check 4000" \
-    "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_MEMORY) check 1000"
+gpu_runs  += "$(GPU_MEMORY) check 1000" \
+    "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_MEMORY) check 300"
 gpu_epoch := $(BUILD)/wharf_gpu_epoch
 gpu_runs  += "$(gpu_epoch) check 20000" "$(gpu_epoch) --idle 50 --stay 300 check 20000" \
     "$(gpu_epoch) --per-batch check 5000" "$(gpu_epoch) noops 100000" \
@@ -586,6 +593,7 @@ install_list := \
     644:daemon/DESIGN.md:$(docdir)/DESIGN.md \
     644:clientlib/example.c:$(docdir)/examples/example.c \
     644:clientlib/example_async.c:$(docdir)/examples/example_async.c \
+    644:clientlib/example_gpu.c:$(docdir)/examples/example_gpu.c \
     $(if $(wildcard $(GPU_WORKER)),755:$(GPU_WORKER):$(libexecdir)/wharf/wharfd-gpu)
 
 # The configuration that is installed is all comments, and what the daemon says itself.

@@ -21,7 +21,7 @@
 
 #include "daemon/clock.h"
 #include "kernels/cuda_error.h"
-#include "tests/gpu/gpu_memory.h"
+#include "tests/gpu/gpu_memory_parts.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
@@ -305,6 +305,56 @@ static void check_refusals(void)
     gpu_client_free(&memory);
 }
 
+/* ---- the example --------------------------------------------------------------------------- */
+
+static int run_example(const char *input)
+{
+    char path[4096];
+    int status = -1;
+
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
+    if (n < 0)
+        return -1;
+    path[n] = 0;
+    strcpy(strrchr(path, '/'), "/example_gpu");
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv("WHARF_SOCKET", wharfd.socket, 1);
+        if (!freopen(input, "r", stdin))
+            _exit(3);
+        execl(path, "example_gpu", "gzip", (char *)NULL);
+        _exit(3);
+    }
+    waitpid(pid, &status, 0);
+    return status;
+}
+
+static void check_example(const struct test_chunks *chunks)
+{
+    const struct test_chunk *good = NULL, *bad = NULL;
+    char path[128];
+
+    for (size_t i = 0; i < chunks->n; i++) {
+        const struct test_chunk *chunk = &chunks->chunks[i];
+        if (chunk->codec == WHARF_CODEC_GZIP && chunk->out_avail > 1000)
+            *(chunk->outcome.result == WHARF_OK ? &good : &bad) = chunk;
+    }
+    snprintf(path, sizeof(path), "%s/input", wharfd.folder);
+    int results[2] = {-1, -1};
+    for (unsigned i = 0; i < 2; i++) {
+        const struct test_chunk *chunk = i ? bad : good;
+        FILE *file = chunk ? fopen(path, "we") : NULL;
+        if (!file)
+            continue;
+        fwrite(chunk->packed, 1, chunk->packed_nbytes, file);
+        fclose(file);
+        results[i] = run_example(path);
+    }
+    report(results[0] == 0 && WIFEXITED(results[1]) && WEXITSTATUS(results[1]) == 1,
+           "the example decodes what is good and tells what is bad");
+}
+
 /* ---- clients that die ---------------------------------------------------------------------- */
 
 enum { N_DYING = 6 };
@@ -394,8 +444,9 @@ static int check(uint64_t n_jobs)
     test_chunks_init(&chunks, 1, 200, 100000, 8);
     start();
     check_refusals();
-    check_visible(&chunks, 2000);
+    check_visible(&chunks, (unsigned)n_jobs);
     check_storms(&chunks, n_jobs);
+    check_example(&chunks);
     check_deaths();
     check_churn(200);
     finish();
@@ -413,8 +464,7 @@ static int measure(int argc, char **argv)
 
     start();
     for (int i = 5; i < argc; i++)
-        for (int to_gpu = 0; to_gpu < 2; to_gpu++)
-            gpu_memory_measure(argv[4], argv[i], chunk_nbytes, to_gpu, seconds);
+        gpu_memory_measure(argv[4], argv[i], chunk_nbytes, seconds);
     finish();
     return n_failed != 0;
 }

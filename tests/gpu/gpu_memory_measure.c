@@ -8,7 +8,7 @@
 #include "clientlib/wharf.h"
 #include "daemon/clock.h"
 #include "encoders/rle_values.h"
-#include "tests/gpu/gpu_memory.h"
+#include "tests/gpu/gpu_memory_parts.h"
 #include "tests/gpu/gpu_pack.h"
 #include "tests/lib/test_file.h"
 
@@ -171,8 +171,7 @@ static void run(const struct gpu_source *source, const char *name, int to_gpu, d
     free(flood);
 }
 
-void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, int to_gpu,
-                        double seconds)
+void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, double seconds)
 {
     struct gpu_source source = {0};
     size_t file_nbytes;
@@ -190,7 +189,8 @@ void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes
     source.parameter = (uint32_t)type;
     source.codec = wharf_codec_find(source.codec_number);
     gpu_pack(&source, file_nbytes, chunk_nbytes, DEPTH * BATCH);
-    run(&source, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, to_gpu, seconds);
+    for (int to_gpu = 0; to_gpu < 2; to_gpu++)
+        run(&source, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, to_gpu, seconds);
     gpu_source_free(&source);
     free((void *)source.file);
 }

@@ -50,6 +50,7 @@ test_uninstall_removes_all_that_install_put_there() {
 ./usr/share/doc/wharf/control.proto
 ./usr/share/doc/wharf/examples/example.c
 ./usr/share/doc/wharf/examples/example_async.c
+./usr/share/doc/wharf/examples/example_gpu.c
 ./usr/share/man/man1/wharf.1
 ./usr/share/man/man3/libwharf.3
 ./usr/share/man/man5/wharfd.conf.5

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_memory.h: what the two parts of wharf_gpu_memory share. */
-#ifndef WHARF_TESTS_GPU_MEMORY_H
-#define WHARF_TESTS_GPU_MEMORY_H
+/* gpu_memory_parts.h: what the two parts of wharf_gpu_memory share. */
+#ifndef WHARF_TESTS_GPU_MEMORY_PARTS_H
+#define WHARF_TESTS_GPU_MEMORY_PARTS_H
 
 #include "clientlib/wharf.h"
 #include "tests/gpu/gpu_client.h"
@@ -16,8 +16,7 @@ struct wharf *gpu_memory_open(uint32_t engine, uint32_t max_jobs, size_t arena_n
 /* GPU memory of at least nbytes that is registered. */
 struct gpu_client_memory gpu_memory_register(struct wharf *wharf, size_t nbytes);
 
-/* Prints one line: how many bytes a second are decoded into GPU memory, or into the arena. */
-void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, int to_gpu,
-                        double seconds);
+/* Prints a line each: how many bytes a second are decoded into the arena, and into GPU memory. */
+void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, double seconds);
 
 #endif
