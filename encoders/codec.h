@@ -8,6 +8,7 @@
 #ifndef WHARF_ENCODERS_CODEC_H
 #define WHARF_ENCODERS_CODEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,14 +22,28 @@ struct wharf_decode_poll {
 };
 
 /*
+ * Who helps a decoder whose stream offers places to begin at: `run` has act(context, first, n,
+ * poll) called with ranges that together are the parts 0 to n_parts - 1, in any order and by
+ * several threads at once, until all have returned, and says whether all were good; after one that
+ * was not no more are begun.  `poll` is whom that thread asks.
+ */
+typedef bool wharf_decode_parts_fn(void *context, uint32_t first, uint32_t n,
+                                   struct wharf_decode_poll *poll);
+struct wharf_decode_crew {
+    bool (*run)(struct wharf_decode_crew *crew, uint32_t n_parts, wharf_decode_parts_fn *act,
+                void *context);
+};
+
+/*
  * How a codec reads its stream, beyond what the stream itself says.  A decoder may be given NULL
- * for { 0, NULL, NULL }.
+ * for all 0.
  */
 struct wharf_codec_setting {
     uint32_t parameter; /* one that wharf_codec_unit_nbytes knows; 0 is one of every codec's */
     const void *model;  /* the image of a registered model, which counts in the parameter's
                            place; NULL: none */
     struct wharf_decode_poll *poll; /* NULL: there is nobody to ask */
+    struct wharf_decode_crew *crew; /* NULL: there is nobody to help */
 };
 
 /*

@@ -70,27 +70,107 @@ static bool prepare(const struct wharf_rans_stream *stream, uint64_t out_avail,
     return true;
 }
 
+/* What tuned forms look slots up in, besides: what the model has, or `packed`, or NULL. */
+static const uint32_t *packed_slots_of(const struct wharf_rans_model *model, uint32_t *packed)
+{
+    const struct wharf_rans_shape *shape = &model->shape;
+
+    if (model->packed_slots || shape->n_distributions > 1 || shape->symbol_nbytes > 1 ||
+        shape->n_bits > WHARF_RANS_PACKED_MAX_NBITS)
+        return model->packed_slots;
+    wharf_rans_pack_slots(model, packed);
+    return packed;
+}
+
 /* Decodes with one of the tuned forms, if there is one; whether that went well. */
 static bool decode_tuned(const struct wharf_rans_task *task)
 {
     wharf_rans_loop_fn *loop = wharf_rans_loop();
-    const struct wharf_rans_model *model = task->model;
-    const struct wharf_rans_shape *shape = &model->shape;
     uint32_t packed[1u << WHARF_RANS_PACKED_MAX_NBITS];
-    bool can_pack = shape->n_distributions == 1 && shape->symbol_nbytes == 1 &&
-                    shape->n_bits <= WHARF_RANS_PACKED_MAX_NBITS;
 
-    if (!loop)
-        return false;
-    if (model->packed_slots || !can_pack)
-        return loop(&(struct wharf_rans_loop_job){*task, model->packed_slots});
-    wharf_rans_pack_slots(model, packed);
-    return loop(&(struct wharf_rans_loop_job){*task, packed});
+    return loop && loop(&(struct wharf_rans_loop_job){*task, packed_slots_of(task->model, packed)});
+}
+
+/* ---- by several threads ------------------------------------------------------------------- */
+
+/* Parts that threads are given: fewer, larger ones where there are more splits.  A stream of less
+ * output is not worth waking anybody, which takes as long as 50 KiB of it. */
+#define MAX_PARTS 256u
+#define LEAST_SHARED_NBYTES (512u << 10)
+
+/* Parts of a task: part i begins before the split of cursors[i], the first one at the beginning. */
+struct parts {
+    const struct wharf_rans_task *task;
+    const struct wharf_codec_setting *setting;
+    uint32_t n;
+    struct wharf_rans_cursor cursors[MAX_PARTS];
+};
+
+static void divide(const struct wharf_rans_task *task, const struct wharf_codec_setting *setting,
+                   struct parts *parts)
+{
+    const struct wharf_rans_body *body = task->body;
+    struct wharf_rans_cursor cursor = wharf_rans_first_split(body);
+
+    parts->task = task;
+    parts->setting = setting;
+    parts->n = body->n_splits < MAX_PARTS ? body->n_splits : MAX_PARTS;
+    for (uint32_t i = 1; i < parts->n; i++) {
+        while (cursor.number < (uint64_t)i * body->n_splits / parts->n)
+            wharf_rans_skip_split(body, &cursor);
+        parts->cursors[i] = cursor;
+    }
+}
+
+static bool decode_parts(void *context, uint32_t first, uint32_t n, struct wharf_decode_poll *poll)
+{
+    const struct parts *parts = context;
+    struct wharf_codec_setting setting = *parts->setting;
+    struct wharf_rans_asker asker = {.setting = &setting, .result = WHARF_OK};
+    struct wharf_rans_task task = *parts->task;
+
+    setting.poll = poll;
+    task.asker = &asker;
+    task.from = first > 0 ? &parts->cursors[first] : NULL;
+    task.to = first + n < parts->n ? &parts->cursors[first + n] : NULL;
+    if (wharf_rans_loop())
+        return decode_tuned(&task);
+    return wharf_rans_walk_part(&task);
+}
+
+/* Whether others can help with it. */
+static bool is_shared(const struct wharf_rans_task *task)
+{
+    const struct wharf_codec_setting *setting = task->asker->setting;
+
+    return setting && setting->crew && task->body->n_splits > 1 &&
+           (uint64_t)task->body->n_symbols * task->model->shape.symbol_nbytes >=
+               LEAST_SHARED_NBYTES;
+}
+
+/* Whether that went well. */
+static bool decode_shared(const struct wharf_rans_task *task)
+{
+    const struct wharf_codec_setting *setting = task->asker->setting;
+    struct wharf_rans_model model = *task->model;
+    struct wharf_rans_task whole = *task;
+    uint32_t packed[1u << WHARF_RANS_PACKED_MAX_NBITS];
+    struct parts parts;
+
+    /* Once for all. */
+    model.packed_slots = packed_slots_of(task->model, packed);
+    whole.model = &model;
+    divide(&whole, setting, &parts);
+    if (setting->crew->run(setting->crew, parts.n, decode_parts, &parts))
+        return true;
+    /* It was stopped, or what is wrong has to be found. */
+    task->asker->result = wharf_decode_poll(setting);
+    return false;
 }
 
 enum wharf_reason wharf_rans_run(const struct wharf_rans_task *task, bool tuned, uint64_t *ret_bit)
 {
-    if (tuned && decode_tuned(task))
+    if (tuned && (is_shared(task) ? decode_shared(task) : decode_tuned(task)))
         return WHARF_REASON_NONE;
     return task->asker->result == WHARF_OK ? wharf_rans_walk_all(task, ret_bit) : WHARF_REASON_NONE;
 }

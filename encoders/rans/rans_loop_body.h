@@ -244,45 +244,55 @@ LANES_INLINE bool join(const struct wharf_rans_loop_job *job, struct lookup look
     return true;
 }
 
-/* The cursors before the splits that begin segments 1 to N_WALKS - 1, evenly among all splits. */
-static void find_beginnings(const struct wharf_rans_body *body,
+/* The number of the split that a task begins with, 0 for the beginning, and that it ends before. */
+static uint32_t first_split_of(const struct wharf_rans_task *task)
+{
+    return task->from ? task->from->number : 0;
+}
+
+static uint32_t n_splits_of(const struct wharf_rans_task *task)
+{
+    return (task->to ? task->to->number : task->body->n_splits) - first_split_of(task);
+}
+
+/* The cursors before the splits that begin segments 1 to N_WALKS - 1, evenly among the task's. */
+static void find_beginnings(const struct wharf_rans_task *task,
                             struct wharf_rans_cursor cursors[N_WALKS])
 {
-    struct wharf_rans_cursor cursor = wharf_rans_first_split(body);
-    struct wharf_rans_split split;
+    uint32_t first = first_split_of(task);
+    struct wharf_rans_cursor cursor = task->from ? *task->from : wharf_rans_first_split(task->body);
 
     for (uint32_t k = 1; k < N_WALKS; k++) {
-        while (cursor.number < (uint64_t)k * body->n_splits / N_WALKS)
-            wharf_rans_next_split(body, &cursor, &split);
+        while (cursor.number < first + (uint64_t)k * n_splits_of(task) / N_WALKS)
+            wharf_rans_skip_split(task->body, &cursor);
         cursors[k] = cursor;
     }
 }
 
-/* ---- the whole body --------------------------------------------------------------------- */
+/* ---- the whole body, or a part ---------------------------------------------------------- */
 
 LANES_INLINE bool run_all(const struct wharf_rans_loop_job *job, struct lookup lookup)
 {
-    const struct wharf_rans_body *body = job->task.body;
-    unsigned n = body->n_splits >= N_WALKS ? N_WALKS : 1;
+    unsigned n = n_splits_of(&job->task) >= N_WALKS ? N_WALKS : 1;
     struct wharf_rans_cursor cursors[N_WALKS];
     struct segment segments[N_WALKS];
 
-    if (wharf_rans_walk_init(&segments[0].walk, &job->task) != WHARF_REASON_NONE)
+    if (!wharf_rans_walk_begin(&segments[0].walk, &job->task))
         return false;
     if (n > 1)
-        find_beginnings(body, cursors);
+        find_beginnings(&job->task, cursors);
     for (unsigned k = 1; k < n; k++) {
         if (!join(job, lookup, &segments[k].walk, cursors[k]))
             return false;
         segments[k - 1].end = segments[k].walk.group;
     }
-    segments[n - 1].end = body->n_groups;
+    segments[n - 1].end = wharf_rans_task_end(&job->task);
     if (n > 1 && !run_together(job, lookup, segments))
         return false;
     for (unsigned k = 0; k < n; k++)
         if (!run_to_end(job, lookup, &segments[k]))
             return false;
-    return wharf_rans_walk_end(&segments[n - 1].walk) == WHARF_REASON_NONE;
+    return job->task.to || wharf_rans_walk_end(&segments[n - 1].walk) == WHARF_REASON_NONE;
 }
 
 /* The kinds of models, each with code of its own. */

@@ -163,6 +163,43 @@ enum wharf_reason wharf_rans_walk_end(const struct wharf_rans_walk *walk)
     return WHARF_REASON_NONE;
 }
 
+/* ---- parts ------------------------------------------------------------------------------ */
+
+bool wharf_rans_walk_begin(struct wharf_rans_walk *walk, const struct wharf_rans_task *task)
+{
+    if (task->from)
+        return wharf_rans_walk_init_at(walk, task, *task->from);
+    return wharf_rans_walk_init(walk, task) == WHARF_REASON_NONE;
+}
+
+uint32_t wharf_rans_task_end(const struct wharf_rans_task *task)
+{
+    struct wharf_rans_cursor cursor;
+    struct wharf_rans_split split;
+
+    if (!task->to)
+        return task->body->n_groups;
+    cursor = *task->to;
+    wharf_rans_next_split(task->body, &cursor, &split);
+    return split.last_group + 1;
+}
+
+bool wharf_rans_walk_part(const struct wharf_rans_task *task)
+{
+    struct wharf_rans_walk walk;
+    uint32_t end = wharf_rans_task_end(task);
+
+    if (!wharf_rans_walk_begin(&walk, task))
+        return false;
+    while (walk.group < end)
+        if (wharf_rans_walk_group(&walk) != WHARF_REASON_NONE ||
+            !wharf_rans_goes_on(task->asker, 1))
+            return false;
+    return task->to || wharf_rans_walk_end(&walk) == WHARF_REASON_NONE;
+}
+
+/* ---- all of it -------------------------------------------------------------------------- */
+
 enum wharf_reason wharf_rans_walk_all(const struct wharf_rans_task *task, uint64_t *ret_bit)
 {
     struct wharf_rans_walk walk;

@@ -39,6 +39,10 @@ struct wharf_rans_task {
     const struct wharf_rans_model *model;
     const uint8_t *indexes; /* n_symbols numbers of distributions; NULL if there is one */
     uint8_t *out;           /* n_symbols symbols, of the model's size */
+    /* Of all groups those from behind the window of the split that `from` stands before, up to the
+     * end of the window of the one that `to` does; NULL: from the first, to the last. */
+    const struct wharf_rans_cursor *from;
+    const struct wharf_rans_cursor *to;
 };
 
 /* One decoder on its way through the groups.  Its states are at least WHARF_RANS_LOW, unless it
@@ -72,6 +76,16 @@ void wharf_rans_walk_next_window(struct wharf_rans_walk *walk);
 
 /* Decodes the group that comes next: rule 7.  After a failure the walk is over. */
 enum wharf_reason wharf_rans_walk_group(struct wharf_rans_walk *walk);
+
+/* Where a task begins; false when that cannot be right. */
+bool wharf_rans_walk_begin(struct wharf_rans_walk *walk, const struct wharf_rans_task *task);
+
+/* The group behind a task's last one. */
+uint32_t wharf_rans_task_end(const struct wharf_rans_task *task);
+
+/* Whether a task's groups are all good: of those that are part of a body, which are not judged, the
+ * states at the end are those of the split there, if they are. */
+bool wharf_rans_walk_part(const struct wharf_rans_task *task);
 
 /* After the last group: rule 8. */
 enum wharf_reason wharf_rans_walk_end(const struct wharf_rans_walk *walk);
