@@ -76,7 +76,7 @@ void wharf_cpu_here_run(struct wharf_front *front, struct wharf_cpu_here *here)
     wharf_front_take(front, job, &piece);
     wharf_front_leave(front);
     long n_waits_before = n_waits();
-    wharf_cpu_run(front, &here->buffer, &piece, &running.poll);
+    wharf_cpu_run(front, &here->buffer, &piece, &(struct wharf_cpu_others){&running.poll, NULL});
     uint64_t took_ns = piece.ended_ns - piece.begun_ns;
     bool has_waited = took_ns > SLOW_NS && n_waits() != n_waits_before;
     wharf_front_enter(front);

@@ -3,6 +3,7 @@
 #include "daemon/clock.h"
 #include "daemon/cpu_worker.h"
 #include "daemon/front.h"
+#include "daemon/share.h"
 #include "encoders/decode_poll.h"
 
 /* Pieces that a worker runs: its own, or a short one in the middle of these, and so on. */
@@ -167,6 +168,19 @@ static uint32_t ask(struct wharf_decode_poll *poll)
     return stopped(running);
 }
 
+/* With the help of whom has nothing to do. */
+static void run_one(struct running *running)
+{
+    struct wharf_cpu_worker *worker = running->worker;
+    struct wharf_front *front = worker->backend->front;
+    struct wharf_share share;
+    struct wharf_cpu_others others = {&running->poll, &share.base};
+
+    wharf_share_init(&share, front, running->piece, &running->poll);
+    wharf_cpu_run(front, &worker->buffers[running->depth], running->piece, &others);
+    wharf_share_deinit(&share);
+}
+
 static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n,
                 const struct running *outer)
 {
@@ -189,7 +203,7 @@ static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, uns
         if (running.piece->kind == WHARF_PIECE_OPEN)
             wharf_batch_open(front, running.piece);
         else
-            wharf_cpu_run(front, &worker->buffers[running.depth], running.piece, &running.poll);
+            run_one(&running);
         wharf_cpu_time_leave_out(&worker->time, running.piece, running.piece->ended_ns);
     }
     end_work(&running);
@@ -221,7 +235,9 @@ void wharf_cpu_run_lease(struct wharf_cpu_worker *worker)
     begin_work(&running);
     while (running.lease && wharf_lease_next(running.lease, now_ns, &piece)) {
         give_way(worker);
-        wharf_cpu_run(front, &worker->buffers[0], &piece, &running.poll);
+        /* All others are busy. */
+        wharf_cpu_run(front, &worker->buffers[0], &piece,
+                      &(struct wharf_cpu_others){&running.poll, NULL});
         now_ns = piece.ended_ns;
         wharf_cpu_time_leave_out(&worker->time, &piece, now_ns);
         if (running.lease)

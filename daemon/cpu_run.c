@@ -125,7 +125,7 @@ static uint32_t run_in_large_buffer(struct wharf_front *front, struct wharf_tena
 
 void wharf_cpu_run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
                          const struct wharf_piece *piece, uint32_t at, uint8_t *out,
-                         struct wharf_decode_poll *poll, struct wharf_outcome *ret_outcome)
+                         const struct wharf_cpu_others *others, struct wharf_outcome *ret_outcome)
 {
     struct wharf_session *session = piece->job->session;
     struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, at);
@@ -135,7 +135,8 @@ void wharf_cpu_run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buf
         .reference = session->engine == WHARF_ENGINE_REFERENCE,
     };
 
-    chunk.job.setting.poll = poll;
+    chunk.job.setting.poll = others->poll;
+    chunk.job.setting.crew = others->crew;
     chunk.job.out = out;
     uint32_t result = buffer_nbytes(&passage) > KEPT_NBYTES
                           ? run_in_large_buffer(front, session->tenant, &passage)
@@ -146,7 +147,7 @@ void wharf_cpu_run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buf
 /* ---- pieces -------------------------------------------------------------------------------- */
 
 void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
-                   struct wharf_piece *piece, struct wharf_decode_poll *poll)
+                   struct wharf_piece *piece, const struct wharf_cpu_others *others)
 {
     const struct wharf_job *job = piece->job;
     uint32_t own = wharf_session_cpu_engine(job->session);
@@ -165,7 +166,7 @@ void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
             } else {
                 engine = own;
                 wharf_cpu_run_chunk(front, buffer, piece, i, wharf_piece_chunk_destination(&chunk),
-                                    poll, &outcome);
+                                    others, &outcome);
             }
         }
         wharf_piece_take_outcome(piece, i, engine, &outcome);

@@ -19,13 +19,19 @@ struct wharf_cpu_buffer {
 
 void wharf_cpu_buffer_deinit(struct wharf_cpu_buffer *buffer);
 
+/* Who has a say in a decode. */
+struct wharf_cpu_others {
+    struct wharf_decode_poll *poll; /* is asked on the way whether to go on */
+    struct wharf_decode_crew *crew; /* can help; NULL: nobody */
+};
+
 /*
- * Runs a chunk or a slice, without the front lock.  Fills what engines fill in a piece.  `poll` is
- * asked on the way whether to go on; what it says instead becomes the outcome.  A source that is
+ * Runs a chunk or a slice, without the front lock.  Fills what engines fill in a piece.  What
+ * the poll says in the place of going on becomes the outcome.  A source that is
  * longer than what a buffer keeps is charged to the tenant meanwhile; the front is for that.
  */
 void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
-                   struct wharf_piece *piece, struct wharf_decode_poll *poll);
+                   struct wharf_piece *piece, const struct wharf_cpu_others *others);
 
 /*
  * Decodes one chunk of a piece to `out`, which has room for all of its output: its destination, or
@@ -33,6 +39,6 @@ void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
  */
 void wharf_cpu_run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
                          const struct wharf_piece *piece, uint32_t at, uint8_t *out,
-                         struct wharf_decode_poll *poll, struct wharf_outcome *ret_outcome);
+                         const struct wharf_cpu_others *others, struct wharf_outcome *ret_outcome);
 
 #endif

@@ -7,6 +7,7 @@
 #include "daemon/clock.h"
 #include "daemon/front.h"
 #include "daemon/log.h"
+#include "daemon/share.h"
 #include "daemon/slices.h"
 #include "proto/relax.h"
 #include "proto/wharf_job.h"
@@ -148,6 +149,9 @@ void *wharf_cpu_worker_run(void *data)
             break;
         if (serve(worker, n_looks > 0)) {
             n_looks = 0;
+        } else if (wharf_share_help(front, &worker->busy_since_ns)) {
+            n_looks = 0;
+            worker->time.base_ns = 0;
         } else if (wharf_front_watches(front) && front->n_awake == 1 && !crowded) {
             wharf_front_leave(front);
             crowded = pause_briefly(++n_looks);

@@ -35,6 +35,7 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     wharf_list_init(&front->watched);
     wharf_list_init(&front->unpublished);
     wharf_list_init(&front->stale);
+    wharf_list_init(&front->shares);
     wharf_list_init(&front->leases);
     wharf_list_init(&front->events);
     wharf_list_init(&front->memories);

@@ -48,6 +48,7 @@ struct wharf_front {
     struct wharf_list watched;  /* whose rings are looked at without being rung for */
     struct wharf_list leases;   /* lease.h: that there are, the oldest first */
     struct wharf_list unpublished;
+    struct wharf_list shares; /* share.h: chunks that idle workers can help with */
     struct wharf_list stale;  /* sessions that are counted as active and are not */
     struct wharf_list events; /* sessions that the loop thread has to look at */
     struct wharf_sched sched[WHARF_N_POOLS];
@@ -71,8 +72,11 @@ struct wharf_front {
     uint32_t n_long;  /* doing something that is */
     uint32_t n_brief; /* of the short ones, those that look at the rings within some 100 us */
     uint32_t n_sleeping;
-    uint32_t n_lingering; /* sessions that linger */
-    bool nothing_fits;    /* what is queued cannot be begun now */
+    uint32_t n_lingering;     /* sessions that linger */
+    bool nothing_fits;        /* what is queued cannot be begun now */
+    uint64_t n_shared_chunks; /* that several workers could decode together */
+    uint64_t n_shared_ranges; /* in so many ranges of parts */
+    uint64_t n_helped_ranges; /* of which others than the chunk's worker took so many */
 
     /* Looked at without the lock all the time, so on a cache line of their own. */
     _Alignas(64) uint32_t gpu_is_coming; /* the GPU's thread wants the lock */

@@ -244,7 +244,7 @@ static void slice_done(struct wharf_front *front, const struct wharf_piece *piec
 static uint64_t charge(struct wharf_front *front, struct wharf_piece *piece, uint64_t now_ns)
 {
     struct wharf_job *job = piece->job;
-    uint64_t used_ns = now_ns - piece->begun_ns - piece->others_ns;
+    uint64_t used_ns = now_ns - piece->begun_ns - piece->others_ns + piece->helped_ns;
     int64_t missing_ns = (int64_t)(used_ns - piece->charged_ns);
 
     wharf_sched_charge(&front->sched[piece->pool], job, missing_ns);

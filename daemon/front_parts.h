@@ -30,6 +30,10 @@ void wharf_front_count_active(struct wharf_front *front, struct wharf_session *s
 /* Those that have not been active for a while are not counted any more. */
 void wharf_front_drop_stale(struct wharf_front *front, uint64_t now_ns);
 
+/* Calls a sleeping thread of the CPU's, which counts as awake from now on; whether one is called.
+ */
+bool wharf_front_call_worker(struct wharf_front *front);
+
 /* Before the lock is given back: no ring is overlooked, no work waits while somebody sleeps. */
 void wharf_front_settle(struct wharf_front *front);
 

@@ -245,8 +245,7 @@ bool wharf_front_look(struct wharf_front *front)
 
 /* ---- who looks next ------------------------------------------------------------------------ */
 
-/* Calls a sleeping thread of the engine, which counts as awake from now on. */
-static bool call_worker(struct wharf_front *front)
+bool wharf_front_call_worker(struct wharf_front *front)
 {
     if (front->n_called == sizeof(front->called) / sizeof(front->called[0]))
         return false;
@@ -286,7 +285,7 @@ static void arm_all(struct wharf_front *front, uint64_t now_ns)
         if (session->is_watched && arm(front, session))
             more = true;
     }
-    if (more && !call_worker(front))
+    if (more && !wharf_front_call_worker(front))
         front->wake_loop = true;
 }
 
@@ -295,7 +294,7 @@ void wharf_front_settle(struct wharf_front *front)
     if (wharf_front_watches(front) && !somebody_looks(front))
         arm_all(front, wharf_now_ns());
     while (wharf_place_n_for_cpu(front) > front->n_awake && !front->nothing_fits)
-        if (!call_worker(front))
+        if (!wharf_front_call_worker(front))
             break;
     if (front->gpu && !front->called_gpu && wharf_place_wants_gpu(front))
         front->called_gpu = front->gpu->ops->call(front->gpu);
@@ -316,6 +315,6 @@ bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, 
         return false;
     /* Worth a thread's watch if the client is about to come back; otherwise it rings again. */
     if (!session->is_broken && !somebody_looks(front) && session->comes_back)
-        call_worker(front);
+        wharf_front_call_worker(front);
     return true;
 }

@@ -118,8 +118,8 @@ static void decode(struct wharf_gpu_backend *backend, const struct wharf_gpu_pie
 
     item->aside = aside;
     item->engine = WHARF_ENGINE_CPU;
-    wharf_cpu_run_chunk(backend->front, &backend->buffer, &piece->piece, at, aside, &poll.base,
-                        &item->outcome);
+    wharf_cpu_run_chunk(backend->front, &backend->buffer, &piece->piece, at, aside,
+                        &(struct wharf_cpu_others){&poll.base, NULL}, &item->outcome);
     item->took_ns = wharf_now_ns() - begun_ns;
 }
 

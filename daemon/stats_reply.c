@@ -213,6 +213,9 @@ COPY(copy_uptime, 1e-9 * (double)(wharf_now_ns() - server->started_ns))
 COPY(copy_workers, server->front.n_workers)
 COPY(copy_busy, server->front.n_short + server->front.n_long)
 COPY(copy_queued, wharf_place_n_queued(&server->front))
+COPY(copy_shared, server->front.n_shared_chunks)
+COPY(copy_ranges, server->front.n_shared_ranges)
+COPY(copy_helped, server->front.n_helped_ranges)
 COPY(copy_gpu_up, server->front.gpu_view.is_up)
 COPY(copy_gpu_warps, server->front.gpu_view.is_up ? server->front.gpu_view.n_warps : 0)
 COPY(copy_gpu_latency, 1e-9 * (double)server->front.gpu_view.latency_ns)
@@ -286,6 +289,12 @@ static const struct family families[] = {
     {"wharf_workers", "Threads that decode on the CPU.", GAUGE, OF_DAEMON, copy_workers, add_value},
     {"wharf_workers_busy", "Those of them that do.", GAUGE, OF_DAEMON, copy_busy, add_value},
     {"wharf_jobs_queued", "Jobs that no engine has.", GAUGE, OF_DAEMON, copy_queued, add_value},
+    {"wharf_shared_chunks_total", "Chunks that idle workers could help with.", COUNTER, OF_DAEMON,
+     copy_shared, add_value},
+    {"wharf_shared_ranges_total", "Ranges of their parts that workers took.", COUNTER, OF_DAEMON,
+     copy_ranges, add_value},
+    {"wharf_helped_ranges_total", "Those of them that were taken to help.", COUNTER, OF_DAEMON,
+     copy_helped, add_value},
     {"wharf_gpu_up", "Whether the GPU's worker takes jobs.", GAUGE, OF_DAEMON, copy_gpu_up,
      add_value},
     {"wharf_gpu_warps", "Chunks that it decodes at a time.", GAUGE, OF_DAEMON, copy_gpu_warps,

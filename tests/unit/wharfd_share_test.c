@@ -1,269 +1,224 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who pays for what: interactive time is a part of a tenant's share, and what is done without being
- * queued is charged to it too.
+ * Streams with splits in a daemon: decoded by as many workers as are idle, and by one alone where
+ * none is; counted, not timed.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "clientlib/wharf.h"
 #include "daemon/clock.h"
-#include "proto/wharf_job.h"
-#include "tests/lib/test_data.h"
-#include "tests/lib/test_front.h"
+#include "encoders/rans/rans.h"
+#include "tests/lib/test_client.h"
+#include "tests/lib/test_random.h"
+#include "tests/lib/test_rans.h"
+#include "tests/lib/test_wharfd.h"
 
-#define MiB ((uint64_t)1 << 20)
+#define MiB ((size_t)1 << 20)
 
-enum { N_ENTRIES = 64, PLAIN = 4096, OUTPUTS = 65536 };
+/* How long workers have to take part in something, on a machine that does much else. */
+#define LIMIT_NS (60 * (uint64_t)WHARF_NS_PER_S)
 
-static size_t packed_nbytes;
+static struct test_wharfd wharfd;
 
-static void start(uint32_t n_workers)
+struct counts {
+    double chunks, ranges, helped;
+};
+
+static struct counts counts_now(void)
 {
-    wharf_config_init(&test_front_config);
-    test_front_config.quota.max_job_nbytes = 64 * MiB;
-    test_front_start(n_workers);
+    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
+    struct counts counts = {
+        .chunks = test_client_metric(client, "wharf_shared_chunks_total", "", NULL),
+        .ranges = test_client_metric(client, "wharf_shared_ranges_total", "", NULL),
+        .helped = test_client_metric(client, "wharf_helped_ranges_total", "", NULL),
+    };
+
+    test_client_free(client);
+    return counts;
 }
 
-static void client_init(struct test_front_client *client, uint64_t id, const char *tenant_name)
+static struct wharf *open_handle(unsigned max_jobs)
 {
-    uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN);
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    struct wharf *wharf;
 
-    test_front_client_init(client, id, tenant_name, N_ENTRIES, 64 * MiB);
-    packed_nbytes = test_front_put_chunk(client, 0, plain, PLAIN);
-    free(plain);
+    options.flags = WHARF_OPEN_DAEMON;
+    options.socket_path = wharfd.socket;
+    options.max_jobs = max_jobs;
+    cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
+    return wharf;
 }
 
-static struct wharf_submission job_of(unsigned i)
+/* A stream of 2 MiB with 64 splits. */
+static struct test_rans large_stream(uint64_t seed)
 {
-    return test_front_decode_of(i, 0, packed_nbytes, OUTPUTS + i * PLAIN, PLAIN);
+    return test_rans_new(&(struct test_rans_plan){11, 1, 1, 2 << 20, 64, 200, seed});
 }
 
-/* Under the front lock, so that no worker gets at them: takes what is published. */
-static void take_in(struct test_front_client *client)
+/* The stream and room for its output, in the arena. */
+static struct wharf_job job_of(struct wharf *wharf, const struct test_rans *rans)
 {
-    uint32_t n_before = client->session->ring.sq_head;
+    struct wharf_job job = WHARF_JOB_INIT;
+    void *in, *out;
 
-    wharf_ring_publish_submissions(&client->ring);
-    wharf_front_rung(&test_front, client->session, 1);
-    while (client->session->ring.sq_head == n_before)
-        wharf_front_look(&test_front);
+    cr_assert_eq(wharf_alloc(wharf, rans->stream_nbytes, &in), 0);
+    cr_assert_eq(wharf_alloc(wharf, rans->plain_nbytes, &out), 0);
+    memcpy(in, rans->stream, rans->stream_nbytes);
+    memset(out, 0, rans->plain_nbytes);
+    job.codec = WHARF_CODEC_RANS;
+    job.in = in;
+    job.in_nbytes = rans->stream_nbytes;
+    job.out = out;
+    job.out_avail = rans->plain_nbytes;
+    return job;
 }
 
-/* ---- interactive time ---------------------------------------------------------------------- */
-
-/* Once all tenants had the same interactive time, though one had four times the share of another.
- */
-Test(wharfd_share, interactive_time_is_by_weight)
+static struct wharf_completion run(struct wharf *wharf, const struct wharf_job *job)
 {
-    static const char *const names[] = {"uid:1", "uid:2"};
-    static const uint64_t weights[] = {100, 400};
-    struct test_front_client clients[2];
-    int64_t got_ns[2];
+    struct wharf_completion completion;
 
-    start(1);
-    for (unsigned i = 0; i < 2; i++) {
-        client_init(&clients[i], i, names[i]);
-        TEST_FRONT_LOCKED(clients[i].session->tenant->quota.weight = weights[i]);
+    cr_assert_eq(wharf_submit(wharf, job, 1), 1, "%s", wharf_error_message());
+    cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1, "%s", wharf_error_message());
+    return completion;
+}
+
+/* More parts than workers, and idle ones come to help. */
+Test(wharfd_share, idle_workers_help, .timeout = 120)
+{
+    test_wharfd_start(&wharfd, "[cpu]\nworkers = 4\n");
+    struct wharf *wharf = open_handle(4);
+    struct test_rans rans = large_stream(1);
+    struct wharf_job job = job_of(wharf, &rans);
+    uint64_t end_ns = wharf_now_ns() + LIMIT_NS;
+    unsigned n = 0;
+
+    do {
+        memset(job.out, 0, job.out_avail);
+        cr_assert_eq(run(wharf, &job).result, WHARF_OK);
+        cr_assert(memcmp(job.out, rans.plain, rans.plain_nbytes) == 0);
+        n++;
+    } while (counts_now().helped < 3 && wharf_now_ns() < end_ns);
+    struct counts counts = counts_now();
+    cr_assert_geq(counts.helped, 3);
+    cr_assert_eq(counts.chunks, n);
+    cr_assert_gt(counts.ranges, counts.chunks);
+    wharf_close(wharf);
+    test_wharfd_finish(&wharfd);
+    test_rans_free(&rans);
+}
+
+/* One worker alone goes through in one go, with no split used but by its own decoders. */
+Test(wharfd_share, one_worker_takes_all_parts_at_once)
+{
+    test_wharfd_start(&wharfd, "[cpu]\nworkers = 1\n");
+    struct wharf *wharf = open_handle(4);
+    struct test_rans rans = large_stream(2);
+    struct wharf_job job = job_of(wharf, &rans);
+
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert_eq(run(wharf, &job).result, WHARF_OK);
+    struct counts counts = counts_now();
+    cr_assert_eq(counts.chunks, 3);
+    cr_assert_eq(counts.ranges, 3);
+    cr_assert_eq(counts.helped, 0);
+    wharf_close(wharf);
+    test_wharfd_finish(&wharfd);
+    test_rans_free(&rans);
+}
+
+/* Where there is other work for all workers parts are merged, and nobody leaves it to help. */
+Test(wharfd_share, busy_workers_merge_parts, .timeout = 60)
+{
+    enum { N_JOBS = 120 };
+    test_wharfd_start(&wharfd, "[cpu]\nworkers = 3\n");
+    struct wharf *wharf = open_handle(N_JOBS);
+    struct test_rans rans = large_stream(3);
+    struct wharf_job jobs[N_JOBS];
+    struct wharf_completion completion;
+
+    jobs[0] = job_of(wharf, &rans);
+    for (unsigned i = 0; i < N_JOBS; i++)
+        jobs[i] = jobs[0];
+    cr_assert_eq(wharf_submit(wharf, jobs, N_JOBS), N_JOBS);
+    for (unsigned i = 0; i < N_JOBS; i++) {
+        cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1);
+        cr_assert_eq(completion.result, WHARF_OK);
     }
-    wharf_front_enter(&test_front);
-    for (unsigned i = 0; i < 2; i++) {
-        struct wharf_submission s = job_of(0);
-        wharf_ring_submit(&clients[i].ring, &s);
-        take_in(&clients[i]);
+    struct counts counts = counts_now();
+    cr_assert_eq(counts.chunks, N_JOBS);
+    /* All but those at the beginning and at the end, which come in some ten ranges each. */
+    cr_assert_lt(counts.ranges, 2 * N_JOBS);
+    cr_assert_lt(counts.helped, N_JOBS);
+    wharf_close(wharf);
+    test_wharfd_finish(&wharfd);
+    test_rans_free(&rans);
+}
+
+/* Damage is found by whoever comes to it, and judged as if by one. */
+Test(wharfd_share, damage_has_the_outcome_of_one_worker, .timeout = 120)
+{
+    struct test_random random = {4};
+
+    test_wharfd_start(&wharfd, "[cpu]\nworkers = 4\n");
+    struct wharf *wharf = open_handle(4);
+    struct test_rans rans = large_stream(4);
+    struct wharf_job job = job_of(wharf, &rans);
+    uint8_t *out = malloc(rans.plain_nbytes);
+
+    for (unsigned i = 0; i < 25; i++) {
+        uint64_t limit = 8 * (i % 2 ? rans.stream_nbytes : rans.stream_nbytes / 100);
+        uint64_t bit = test_random_below(&random, limit);
+        struct wharf_outcome expected;
+        ((uint8_t *)job.in)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        wharf_rans_decode(job.in, job.in_nbytes, out, job.out_avail, NULL, &expected);
+        struct wharf_completion completion = run(wharf, &job);
+        cr_assert(completion.result == expected.result && completion.reason == expected.reason,
+                  "%s, not %s", wharf_reason_string(completion.reason),
+                  wharf_reason_string(expected.reason));
+        cr_assert_eq(completion.bit_offset, expected.bit_offset);
+        ((uint8_t *)job.in)[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
-    for (unsigned i = 0; i < 2; i++) {
-        struct wharf_tenant *tenant = clients[i].session->tenant;
-        struct wharf_submission s = job_of(1);
-        s.job_class = WHARF_CLASS_INTERACTIVE;
-        /* So long ago that a whole second counts, and so much owed that it does not fill up. */
-        tenant->interactive_at_ns = 0;
-        tenant->interactive_ns = -(int64_t)WHARF_NS_PER_S;
-        wharf_ring_submit(&clients[i].ring, &s);
-        take_in(&clients[i]);
-        got_ns[i] = tenant->interactive_ns + (int64_t)WHARF_NS_PER_S;
-    }
-    wharf_front_leave(&test_front);
-    int64_t all_ns =
-        (int64_t)(WHARF_NS_PER_S / 100) * (int64_t)test_front_config.interactive_percent;
-    cr_assert_eq(got_ns[0], all_ns / 5);
-    cr_assert_eq(got_ns[1], all_ns / 5 * 4);
-    for (unsigned i = 0; i < 2; i++) {
-        cr_assert_eq(test_front_reap(&clients[i]).result, WHARF_OK);
-        cr_assert_eq(test_front_reap(&clients[i]).result, WHARF_OK);
-        test_front_client_deinit(&clients[i]);
-    }
-    test_front_stop();
+    cr_assert_eq(run(wharf, &job).result, WHARF_OK);
+    free(out);
+    wharf_close(wharf);
+    test_wharfd_finish(&wharfd);
+    test_rans_free(&rans);
 }
 
-/* ---- what is not queued -------------------------------------------------------------------- */
-
-static struct wharf_submission no_op(void)
+/* Helpers are at memory of jobs that are not wanted any more: it is given back after the last. */
+Test(wharfd_share, jobs_that_are_given_up_leave_nothing, .timeout = 120)
 {
-    return (struct wharf_submission){.opcode = WHARF_OP_NOOP};
-}
+    struct test_rans rans = large_stream(5);
 
-static struct wharf_submission refused(void)
-{
-    struct wharf_submission s = job_of(0);
-
-    s.codec = 999;
-    return s;
-}
-
-static struct wharf_submission cancel(void)
-{
-    return (struct wharf_submission){.opcode = WHARF_OP_CANCEL, .src_offset = 12345};
-}
-
-static void flood(struct test_front_client *client, struct wharf_submission (*of)(void))
-{
-    enum { BURSTS = 200 };
-
-    for (unsigned burst = 0; burst < BURSTS; burst++) {
-        for (unsigned i = 0; i < N_ENTRIES / 2; i++) {
-            struct wharf_submission s = of();
-            wharf_ring_submit(&client->ring, &s);
+    test_wharfd_start(&wharfd, "[cpu]\nworkers = 4\n");
+    for (unsigned i = 0; i < 30; i++) {
+        struct wharf *wharf = open_handle(8);
+        struct wharf_job jobs[4];
+        struct wharf_completion completions[4];
+        for (unsigned k = 0; k < 4; k++) {
+            jobs[k] = k ? jobs[0] : job_of(wharf, &rans);
+            jobs[k].user_data = k;
         }
-        test_front_publish(client);
-        for (unsigned i = 0; i < N_ENTRIES / 2; i++)
-            test_front_reap(client);
-    }
-}
-
-/*
- * Queues jobs of both clients, the first one's first, and picks all of them.  Returns how many of
- * the second one's came before the first of the first one's.
- */
-static unsigned n_before(struct test_front_client clients[2])
-{
-    enum { N = 8 };
-    struct wharf_piece pieces[2 * N];
-    unsigned n = 0, n_second = 0, answer = UINT32_MAX;
-
-    wharf_front_enter(&test_front);
-    for (unsigned i = 0; i < 2; i++) {
-        for (unsigned j = 0; j < N; j++) {
-            struct wharf_submission s = job_of(j);
-            wharf_ring_submit(&clients[i].ring, &s);
+        cr_assert_eq(wharf_submit(wharf, jobs, 4), 4);
+        usleep(i * 50);
+        if (i % 2) {
+            for (unsigned k = 0; k < 4; k++)
+                wharf_cancel(wharf, k);
+            cr_assert_eq(wharf_wait(wharf, completions, 4, 4, -1), 4);
+            for (unsigned k = 0; k < 4; k++)
+                cr_assert(completions[k].result == WHARF_OK ||
+                          completions[k].result == WHARF_CANCELLED);
         }
-        take_in(&clients[i]);
+        wharf_close(wharf);
     }
-    for (; n < 2 * N && wharf_front_next(&test_front, WHARF_NEVER, &pieces[n]); n++) {
-        if (pieces[n].job->session == clients[1].session)
-            n_second++;
-        else if (answer == UINT32_MAX)
-            answer = n_second;
-    }
-    cr_assert_eq(n, 2 * N);
-    while (n > 0)
-        wharf_front_put_back(&test_front, &pieces[--n]);
-    wharf_front_leave(&test_front);
-    for (unsigned i = 0; i < 2 * N; i++)
-        cr_assert_eq(test_front_reap(&clients[i / N]).result, WHARF_OK);
-    return answer;
-}
-
-/* In a new daemon, where nobody has had anything yet. */
-static unsigned n_before_after(struct wharf_submission (*of)(void))
-{
-    struct test_front_client clients[2];
-
-    start(1);
-    client_init(&clients[0], 0, "uid:1");
-    client_init(&clients[1], 1, "uid:2");
-    if (of)
-        flood(&clients[0], of);
-    unsigned n = n_before(clients);
-    test_front_client_deinit(&clients[0]);
-    test_front_client_deinit(&clients[1]);
-    test_front_stop();
-    return n;
-}
-
-/* It owes more then than the second one's jobs take. */
-static void check_is_charged(struct wharf_submission (*of)(void))
-{
-    cr_assert_eq(n_before_after(NULL), 0);
-    cr_assert_eq(n_before_after(of), 8);
-}
-
-/* Once they cost nothing: who sent them in floods had all of its share beside. */
-Test(wharfd_share, no_ops_are_charged)
-{
-    check_is_charged(no_op);
-}
-
-Test(wharfd_share, refused_jobs_are_charged)
-{
-    check_is_charged(refused);
-}
-
-Test(wharfd_share, cancels_are_charged)
-{
-    check_is_charged(cancel);
-}
-
-/* What nobody else wanted is not held against a tenant for long. */
-Test(wharfd_share, debt_for_what_was_not_queued_ends)
-{
-    struct test_front_client clients[2];
-    unsigned rounds = 0;
-
-    start(1);
-    client_init(&clients[0], 0, "uid:1");
-    client_init(&clients[1], 1, "uid:2");
-    for (unsigned i = 0; i < 20; i++)
-        flood(&clients[0], no_op);
-    int64_t debt_ns = -TEST_FRONT_LOCKED(
-        clients[0].session->tenant->sched[WHARF_POOL_CPU].lane[WHARF_LANE_NORMAL].turn.deficit_ns);
-    cr_assert_gt(debt_ns, 0);
-    cr_assert_leq(debt_ns, 5 * (int64_t)test_front_config.slice_ns);
-    /* Each time the second one has a part of a slice. */
-    while (n_before(clients) == 8)
-        cr_assert_lt(++rounds, 1000);
-    test_front_client_deinit(&clients[0]);
-    test_front_client_deinit(&clients[1]);
-    test_front_stop();
-}
-
-static void wait_until_running(const struct test_front_client *client)
-{
-    for (unsigned i = 0; i < 20000 && TEST_FRONT_LOCKED(client->session->n_pieces) == 0; i++)
-        usleep(1000);
-    cr_assert_gt(TEST_FRONT_LOCKED(client->session->n_pieces), 0);
-}
-
-/* While there are jobs for everybody, one look at the rings is not spent on them. */
-Test(wharfd_share, no_ops_have_a_small_part_of_a_worker)
-{
-    struct test_front_client slow, clients[2];
-
-    start(1);
-    test_front_client_init(&slow, 2, "uid:3", N_ENTRIES, 64 * MiB);
-    client_init(&clients[0], 0, "uid:1");
-    client_init(&clients[1], 1, "uid:2");
-    struct wharf_submission s = test_front_put_slow(&slow, 7, 0, 50 * MiB);
-    test_front_submit(&slow, &s);
-    wait_until_running(&slow);
-    wharf_front_enter(&test_front);
-    s = job_of(0);
-    wharf_ring_submit(&clients[1].ring, &s);
-    take_in(&clients[1]);
-    uint32_t n_taken = clients[0].session->ring.sq_head;
-    for (unsigned i = 0; i < N_ENTRIES; i++) {
-        s = no_op();
-        wharf_ring_submit(&clients[0].ring, &s);
-    }
-    take_in(&clients[0]);
-    n_taken = clients[0].session->ring.sq_head - n_taken;
-    wharf_front_leave(&test_front);
-    cr_assert_leq(n_taken, 4);
-    test_front_client_deinit(&slow);
-    for (unsigned i = 0; i < N_ENTRIES; i++)
-        cr_assert_eq(test_front_reap(&clients[0]).result, WHARF_OK);
-    cr_assert_eq(test_front_reap(&clients[1]).result, WHARF_OK);
-    test_front_client_deinit(&clients[0]);
-    test_front_client_deinit(&clients[1]);
-    test_front_stop();
+    struct wharf *wharf = open_handle(4);
+    struct wharf_job job = job_of(wharf, &rans);
+    cr_assert_eq(run(wharf, &job).result, WHARF_OK);
+    cr_assert(memcmp(job.out, rans.plain, rans.plain_nbytes) == 0);
+    wharf_close(wharf);
+    test_wharfd_finish(&wharfd);
+    test_rans_free(&rans);
 }
