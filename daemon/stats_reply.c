@@ -308,7 +308,7 @@ static const struct family families[] = {
      OF_DAEMON, copy_gpu_copied, add_value},
     {"wharf_gpu_workers_ended_total", "Workers of the GPU that ended.", COUNTER, OF_DAEMON,
      copy_gpu_ended, add_value},
-    {"wharf_gpu_lost_chunks_total", "Chunks that the CPU took over from these.", COUNTER, OF_DAEMON,
+    {"wharf_gpu_lost_chunks_total", "Chunks that these had then.", COUNTER, OF_DAEMON,
      copy_gpu_lost, add_value},
     {"wharf_connections", "Connections.", GAUGE, OF_TENANT, copy_connections, add_value},
     {"wharf_descriptors", "Descriptors held or sent.", GAUGE, OF_TENANT, copy_descriptors,
