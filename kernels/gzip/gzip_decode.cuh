@@ -137,8 +137,9 @@ WHARF_DEVICE bool another_member(const chunk_job &job, uint32_t at)
 
 } // namespace gzip
 
-/* collective. */
-WHARF_DEVICE verdict gzip_decode(gzip_shared &s, const chunk_job &job)
+/* collective.  St is flate::state or what stands in its place. */
+template <typename St, typename Shared>
+WHARF_DEVICE verdict gzip_decode_with(Shared &s, const chunk_job &job)
 {
     uint32_t at = 0, n_out = 0;
     step_counter steps; /* a member has a block at least, so members need no count of their own */
@@ -148,9 +149,9 @@ WHARF_DEVICE verdict gzip_decode(gzip_shared &s, const chunk_job &job)
         uint32_t reason = gzip::read_header(job, at);
         if (reason != WHARF_REASON_NONE)
             return bad(WHARF_BAD_DATA, reason, 8 * begin);
-        flate::state<flate::tuning> st;
+        St st;
         crc32_sum sum;
-        flate::start(st, s, job, at, n_out);
+        start(st, s, job, at, n_out);
         sum.init(st.out.out);
         reason = flate::decode_stream(st, sum, steps);
         if (reason != WHARF_REASON_NONE)
@@ -164,6 +165,12 @@ WHARF_DEVICE verdict gzip_decode(gzip_shared &s, const chunk_job &job)
         n_out += st.out.position;
     } while (gzip::another_member(job, at));
     return good(at, n_out);
+}
+
+/* collective. */
+WHARF_DEVICE verdict gzip_decode(gzip_shared &s, const chunk_job &job)
+{
+    return gzip_decode_with<flate::state<flate::tuning>>(s, job);
 }
 
 } // namespace wharf

@@ -38,17 +38,18 @@ WHARF_DEVICE verdict zlib_read_header(const chunk_job &job)
     return good(WHARF_ZLIB_HEADER_NBYTES, 0);
 }
 
-/* collective. */
-WHARF_DEVICE verdict zlib_decode(zlib_shared &s, const chunk_job &job)
+/* collective.  St is flate::state or what stands in its place. */
+template <typename St, typename Shared>
+WHARF_DEVICE verdict zlib_decode_with(Shared &s, const chunk_job &job)
 {
     verdict v = zlib_read_header(job);
     if (v.result != WHARF_OK)
         return v;
-    flate::state<flate::tuning> st;
+    St st;
     adler32_sum sum;
     step_counter steps;
     steps.init(job);
-    flate::start(st, s, job, v.in_nbytes, 0);
+    start(st, s, job, v.in_nbytes, 0);
     sum.init(job.out);
     uint32_t reason = flate::decode_stream(st, sum, steps);
     if (reason != WHARF_REASON_NONE)
@@ -62,6 +63,12 @@ WHARF_DEVICE verdict zlib_decode(zlib_shared &s, const chunk_job &job)
     if (sum.finish(st.out.position) != want)
         return bad(WHARF_BAD_CHECKSUM, WHARF_REASON_ZLIB_CHECKSUM, 8 * trailer);
     return good(trailer + WHARF_ZLIB_TRAILER_NBYTES, st.out.position);
+}
+
+/* collective. */
+WHARF_DEVICE verdict zlib_decode(zlib_shared &s, const chunk_job &job)
+{
+    return zlib_decode_with<flate::state<flate::tuning>>(s, job);
 }
 
 } // namespace wharf
