@@ -437,7 +437,7 @@ $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 	$(say) LD $@
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(GPU_LIBS)
 
-.PHONY: gpu-programs test-gpu bench-gpu
+.PHONY: gpu-programs test-gpu bench-gpu study-gpu
 gpu-programs:
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
 	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_EXAMPLE)
@@ -460,6 +460,7 @@ sanitizer := $(firstword $(wildcard $(CUDA_HOME)/bin/compute-sanitizer) compute-
 sanitized := $(gpu_test) --own-memory
 gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vectors tests/vectors" \
     "$(gpu_test) --serial vectors tests/vectors" "$(gpu_test) --serial-registers vectors tests/vectors" \
+    "$(gpu_test) --serial-prefetch vectors tests/vectors" \
     "$(gpu_test) generated 20" "$(gpu_test) --any-codec generated 3" "$(gpu_test) --serial generated 3" \
     "$(gpu_test) forged $(FORGED)" "$(gpu_test) --serial forged 2000" \
     "$(gpu_test) --serial-registers forged 2000" "$(gpu_test) damaged $(DAMAGED)" \
@@ -503,6 +504,9 @@ bench-gpu: gpu-programs $(BUILD)/bench/columns $(BUILD)/bench/share_client ## ti
 	$(Q)tests/bench/gpu-run --serial-registers $(if $(DATA),--data $(DATA))
 	$(Q)tests/bench/gpu-run --mode sweep $(gpu_peers)
 	$(Q)tests/bench/share-run --programs $(BUILD) $(gpu_peers)
+
+study-gpu: gpu-programs $(BUILD)/bench/columns ## what limits decoders on the GPU: all of tests/bench/gpu-study
+	$(Q)tests/bench/gpu-study
 
 # ---- benchmarks ----------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kernel_shape<Codec>::THREADS, kernel_shape<Cod
 
 /* All warps of a block on one chunk. */
 template <typename Codec>
-__global__ void __launch_bounds__(Codec::WARPS * 32, 1)
+__global__ void __launch_bounds__(Codec::WARPS * 32, Codec::BLOCKS_PER_SM)
     block_kernel(wharf_device_batch batch, batch_control *control, uint8_t *scratch)
 {
     extern __shared__ __align__(128) uint8_t s_memory[];
@@ -76,7 +76,7 @@ kernel_row block_row_of(uint32_t codec)
 }
 
 #define X(ID, name) 1 +
-#define X_SERIAL(ID, name) 2 +
+#define X_SERIAL(ID, name) 3 +
 constexpr unsigned N_KERNELS =
     WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL) WHARF_BLOCK_CODEC_LIST(X) 1;
 #undef X_SERIAL
@@ -128,7 +128,8 @@ static int init(wharf_cuda_decoder *decoder, int device)
 #define X_SERIAL(ID, name)                                                                         \
     row_of<name##_serial_codec<serial_ring>>(WHARF_DEVICE_SERIAL | WHARF_CODEC_##ID),              \
         row_of<name##_serial_codec<serial_registers>>(WHARF_DEVICE_SERIAL_REGISTERS |              \
-                                                      WHARF_CODEC_##ID),
+                                                      WHARF_CODEC_##ID),                           \
+        block_row_of<name##_prefetch_codec>(WHARF_DEVICE_SERIAL_PREFETCH | WHARF_CODEC_##ID),
 #define X_BLOCK(ID, name) block_row_of<name##_block_codec>(WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID),
     const kernel_row rows[] = {WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(
         X_SERIAL) WHARF_BLOCK_CODEC_LIST(X_BLOCK) row_of<any_codec>(WHARF_DEVICE_ANY_CODEC)};

@@ -48,7 +48,8 @@ struct wharf_device_batch {
     /* The codec of all chunks, whose kernel is then used (others in the batch get REQUEST_CODEC),
      * or WHARF_DEVICE_ANY_CODEC for the kernel that has all decoders.  WHARF_DEVICE_SERIAL | codec,
      * for codecs that have it: a baseline to measure, CODAG's scheme, in which all lanes decode the
-     * same symbol.  It reads its input through shared memory, or with _REGISTERS without.
+     * same symbol.  It reads its input through shared memory, or with _REGISTERS without, or with
+     * _PREFETCH through shared memory that another warp fills.
      * WHARF_DEVICE_BLOCK | codec, for codecs that have it: all warps of a block decode a chunk
      * together, which is faster when there are few. */
     uint32_t codec;
@@ -56,7 +57,10 @@ struct wharf_device_batch {
 #define WHARF_DEVICE_ANY_CODEC 0xffffffffu
 #define WHARF_DEVICE_SERIAL 0x80000000u
 #define WHARF_DEVICE_SERIAL_REGISTERS 0xc0000000u
+#define WHARF_DEVICE_SERIAL_PREFETCH 0xa0000000u
 #define WHARF_DEVICE_BLOCK 0x40000000u
+/* The bits of a batch's codec that are not the codec's number. */
+#define WHARF_DEVICE_KERNEL_BITS 0xe0000000u
 
 #ifdef __cplusplus
 }

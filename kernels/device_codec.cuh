@@ -13,7 +13,7 @@
 #include "encoders/wharf_codec.h"
 #include "kernels/decoder.cuh"
 #include "kernels/device_codecs.h"
-#include "kernels/input_stream.cuh"
+#include "kernels/input_prefetched.cuh"
 
 namespace wharf
 {
@@ -49,12 +49,35 @@ WHARF_DEVICE_CODEC_LIST(X)
 WHARF_SERIAL_CODEC_LIST(X)
 #undef X
 
+/* The same with a warp of its own for the input. */
+#define X(ID, name)                                                                                \
+    struct name##_prefetch_codec {                                                                 \
+        using shared = name##_serial_shared<input_prefetched>;                                     \
+        static constexpr size_t SCRATCH_NBYTES = 0;                                                \
+        static constexpr unsigned WARPS = 2;                                                       \
+        static constexpr unsigned BLOCKS_PER_SM = ID##_SERIAL_WARPS_PER_SM / WARPS;                \
+        static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
+        {                                                                                          \
+            if (codec != WHARF_CODEC_##ID)                                                         \
+                return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);                      \
+            begin_prefetch(s.input);                                                               \
+            verdict v = name##_serial_decode<input_prefetched>(s, job);                            \
+            end_prefetch(s.input);                                                                 \
+            return v;                                                                              \
+        }                                                                                          \
+        static WHARF_DEVICE_MEMBER void help(shared &s, unsigned) { prefetch(s.input); }           \
+        static WHARF_DEVICE_MEMBER void end(shared &s) { end_all_prefetch(s.input); }              \
+    };
+WHARF_SERIAL_CODEC_LIST(X)
+#undef X
+
 /* Several warps for one chunk. */
 #define X(ID, name)                                                                                \
     struct name##_block_codec {                                                                    \
         using shared = name##_block_shared;                                                        \
         static constexpr size_t SCRATCH_NBYTES = ID##_SCRATCH_NBYTES;                              \
         static constexpr unsigned WARPS = ID##_BLOCK_WARPS;                                        \
+        static constexpr unsigned BLOCKS_PER_SM = 1;                                               \
         static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
         {                                                                                          \
             if (codec != WHARF_CODEC_##ID)                                                         \

@@ -69,7 +69,8 @@ int wharf_simt_can_decode(uint32_t codec)
 #undef X
 #define X(ID, name)                                                                                \
     case WHARF_DEVICE_SERIAL | WHARF_CODEC_##ID:                                                   \
-    case WHARF_DEVICE_SERIAL_REGISTERS | WHARF_CODEC_##ID:
+    case WHARF_DEVICE_SERIAL_REGISTERS | WHARF_CODEC_##ID:                                         \
+    case WHARF_DEVICE_SERIAL_PREFETCH | WHARF_CODEC_##ID:
         WHARF_SERIAL_CODEC_LIST(X)
 #undef X
 #define X(ID, name) case WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID:
@@ -107,7 +108,9 @@ int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_s
                                                                           ret_n_steps);            \
     case WHARF_DEVICE_SERIAL_REGISTERS | WHARF_CODEC_##ID:                                         \
         return wharf::run<wharf::name##_serial_codec<wharf::serial_registers>>(*batch, options,    \
-                                                                               ret_n_steps);
+                                                                               ret_n_steps);       \
+    case WHARF_DEVICE_SERIAL_PREFETCH | WHARF_CODEC_##ID:                                          \
+        return wharf::run_blocks<wharf::name##_prefetch_codec>(*batch, options, ret_n_steps);
         WHARF_SERIAL_CODEC_LIST(X)
 #undef X
 #define X(ID, name)                                                                                \

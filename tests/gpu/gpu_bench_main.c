@@ -8,8 +8,9 @@
  *
  *     --engine simt     the SIMT layer in the GPU's place: tries the program out, times nothing
  *     --any-codec       the kernel that has all decoders
- *     --serial, --serial-registers    the kernel that decodes one symbol a step, as CODAG does,
- * with input through shared memory or through registers; of codecs that have one
+ *     --serial, --serial-registers, --serial-prefetch    the kernel that decodes one symbol a
+ * step, as CODAG does, with input through shared memory, through registers, or through shared
+ * memory that another warp fills; of codecs that have one
  *     --block, --warp   the kernel in which a block's warps decode a chunk together, or that of a
  * warp for each chunk; without these the better one for the number of chunks
  *
@@ -42,7 +43,7 @@ struct bench {
     const char *data_name;
     bool any_codec;
     bool choose;     /* the kernel by the number of chunks */
-    uint32_t serial; /* WHARF_DEVICE_SERIAL, _REGISTERS, WHARF_DEVICE_BLOCK or 0 */
+    uint32_t serial; /* WHARF_DEVICE_SERIAL or such, or 0 */
     unsigned n_runs;
     bool wrong;
 };
@@ -164,11 +165,13 @@ static const char *kernel_name(uint32_t batch_codec)
 {
     if (batch_codec == WHARF_DEVICE_ANY_CODEC)
         return "any codec";
-    switch (batch_codec & WHARF_DEVICE_SERIAL_REGISTERS) {
+    switch (batch_codec & WHARF_DEVICE_KERNEL_BITS) {
     case WHARF_DEVICE_SERIAL:
         return "serial";
     case WHARF_DEVICE_SERIAL_REGISTERS:
         return "serial, registers";
+    case WHARF_DEVICE_SERIAL_PREFETCH:
+        return "serial, prefetch";
     case WHARF_DEVICE_BLOCK:
         return "block";
     default:
@@ -236,7 +239,8 @@ static void sweep(struct bench *bench, struct gpu_source *source, size_t file_nb
 static int usage(void)
 {
     fprintf(stderr, "usage: wharf_gpu_bench [--engine cuda|simt] "
-                    "[--any-codec | --serial | --serial-registers | --block | --warp]\n"
+                    "[--any-codec | --serial | --serial-registers | --serial-prefetch |"
+                    " --block | --warp]\n"
                     "           speed CODEC[:TYPE] FILE CHUNK TOTAL [RUNS]\n"
                     "         | few   CODEC FILE CHUNK N [RUNS]\n"
                     "         | sweep CODEC FILE [RUNS]\n");
@@ -287,6 +291,9 @@ int main(int argc, char **argv)
             bench.choose = false;
         } else if (strcmp(argv[1], "--serial-registers") == 0) {
             bench.serial = WHARF_DEVICE_SERIAL_REGISTERS;
+            bench.choose = false;
+        } else if (strcmp(argv[1], "--serial-prefetch") == 0) {
+            bench.serial = WHARF_DEVICE_SERIAL_PREFETCH;
             bench.choose = false;
         } else if (strcmp(argv[1], "--block") == 0) {
             bench.serial = WHARF_DEVICE_BLOCK;

@@ -12,6 +12,7 @@
  *     --any-codec          the kernel that has all decoders, instead of each codec's own
  *     --serial             the kernel that decodes one symbol a step, of codecs that have one
  *     --serial-registers   the same with input through registers instead of shared memory
+ *     --serial-prefetch    the same with a warp that does nothing but fill shared memory
  *     --block              the kernel in which a block's warps decode a chunk together, likewise
  *     --own-memory         memory of its own for every job: for compute-sanitizer
  *     --codec NAME         this codec alone
@@ -54,11 +55,13 @@ static struct {
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: wharf_gpu_test [--engine cuda|simt] [--own-memory] [--codec NAME] "
-                    "[--seed N] [--save FOLDER]\n"
-                    "               [--any-codec | --serial | --serial-registers | --block]\n"
-                    "           vectors FOLDER | vectors TABLE FOLDER | generated N | forged N | "
-                    "damaged N\n");
+    fprintf(stderr,
+            "usage: wharf_gpu_test [--engine cuda|simt] [--own-memory] [--codec NAME] "
+            "[--seed N] [--save FOLDER]\n"
+            "               [--any-codec | --serial | --serial-registers | --serial-prefetch |\n"
+            "                --block]\n"
+            "           vectors FOLDER | vectors TABLE FOLDER | generated N | forged N | "
+            "damaged N\n");
     return 2;
 }
 
@@ -185,6 +188,10 @@ static int take_option(char **argv)
     }
     if (strcmp(argv[0], "--serial-registers") == 0) {
         run.check.serial = WHARF_DEVICE_SERIAL_REGISTERS;
+        return 1;
+    }
+    if (strcmp(argv[0], "--serial-prefetch") == 0) {
+        run.check.serial = WHARF_DEVICE_SERIAL_PREFETCH;
         return 1;
     }
     if (strcmp(argv[0], "--block") == 0) {

@@ -115,20 +115,23 @@ enum { N_FILLS = sizeof(fills) / sizeof(fills[0]) };
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* As in a batch: codecs, the two serial decoders, and that of a block's warps together. */
+/* As in a batch: codecs, the serial decoders, and that of a block's warps together. */
 static const uint32_t kernels[] = {
     WHARF_CODEC_DEFLATE,
     WHARF_CODEC_ZLIB,
     WHARF_CODEC_GZIP,
     WHARF_DEVICE_SERIAL | WHARF_CODEC_DEFLATE,
     WHARF_DEVICE_SERIAL_REGISTERS | WHARF_CODEC_DEFLATE,
+    WHARF_DEVICE_SERIAL_PREFETCH | WHARF_CODEC_DEFLATE,
     WHARF_DEVICE_BLOCK | WHARF_CODEC_DEFLATE,
+    WHARF_DEVICE_BLOCK | WHARF_CODEC_ZLIB,
+    WHARF_DEVICE_BLOCK | WHARF_CODEC_GZIP,
 };
 enum { N_KERNELS = sizeof(kernels) / sizeof(kernels[0]) };
 
 static uint32_t codec_of(uint32_t kernel)
 {
-    return kernel & ~WHARF_DEVICE_SERIAL_REGISTERS;
+    return kernel & ~WHARF_DEVICE_KERNEL_BITS;
 }
 
 /* One stream by zlib; several blocks with a small mem_level or flushes. */

@@ -74,7 +74,7 @@ static size_t make_tail(uint8_t *piece)
 static void compare(uint32_t kernel, uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail)
 {
     const struct wharf_codec_setting setting = {0};
-    uint32_t codec = kernel & ~WHARF_DEVICE_SERIAL_REGISTERS;
+    uint32_t codec = kernel & ~WHARF_DEVICE_KERNEL_BITS;
     struct wharf_device_chunk chunk = {
         .in = in, .in_nbytes = in_nbytes, .out = out, .out_avail = out_avail, .codec = codec};
     struct wharf_outcome want;

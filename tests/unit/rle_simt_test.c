@@ -93,6 +93,7 @@ static void run(struct trial *trial, unsigned number)
     if (number % 8 == 0 && wharf_simt_can_decode(trial->codec | WHARF_DEVICE_SERIAL)) {
         run_device(trial, WHARF_DEVICE_SERIAL, WHARF_SIMT_RANDOM);
         run_device(trial, WHARF_DEVICE_SERIAL_REGISTERS, WHARF_SIMT_RANDOM);
+        run_device(trial, WHARF_DEVICE_SERIAL_PREFETCH, WHARF_SIMT_RANDOM);
     }
 }
 

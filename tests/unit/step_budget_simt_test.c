@@ -123,7 +123,7 @@ static uint64_t decode(uint32_t kernel, const uint8_t *in, size_t in_nbytes, siz
                                        .in_nbytes = in_nbytes,
                                        .out = out.data,
                                        .out_avail = out_avail,
-                                       .codec = kernel & ~WHARF_DEVICE_SERIAL_REGISTERS,
+                                       .codec = kernel & ~WHARF_DEVICE_KERNEL_BITS,
                                        .step_budget = budget};
     struct wharf_device_batch batch = {&chunk, ret_outcome, 1, kernel};
     uint64_t n_steps;
@@ -140,7 +140,7 @@ static struct wharf_outcome decode_cpu(uint32_t kernel, const uint8_t *in, size_
     struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
     const struct wharf_codec_setting setting = {0};
     struct wharf_outcome want;
-    uint32_t codec = kernel & ~WHARF_DEVICE_SERIAL_REGISTERS;
+    uint32_t codec = kernel & ~WHARF_DEVICE_KERNEL_BITS;
     wharf_codec_find(codec)->ops->decode(in, in_nbytes, out.data, out_avail, &setting, &want);
     test_guard_free(&out);
     return want;

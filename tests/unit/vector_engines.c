@@ -197,6 +197,14 @@ static void decode_simt_registers(uint32_t codec, uint32_t parameter, const uint
                 WHARF_SIMT_RANDOM, ret_outcome);
 }
 
+static void decode_simt_prefetch(uint32_t codec, uint32_t parameter, const uint8_t *in,
+                                 size_t in_nbytes, uint8_t *out, size_t out_avail,
+                                 struct wharf_outcome *ret_outcome)
+{
+    decode_simt(codec, parameter, WHARF_DEVICE_SERIAL_PREFETCH, in, in_nbytes, out, out_avail,
+                WHARF_SIMT_RANDOM, ret_outcome);
+}
+
 static bool can_decode_block(uint32_t codec)
 {
     return wharf_simt_can_decode(codec | WHARF_DEVICE_BLOCK);
@@ -223,6 +231,7 @@ const struct vector_engine vector_engines[] = {
     {"simt random", can_decode_simt, decode_simt_random, false, true},
     {"simt serial", can_decode_serial, decode_simt_serial, false, true},
     {"simt serial, registers", can_decode_serial, decode_simt_registers, false, true},
+    {"simt serial, prefetch", can_decode_serial, decode_simt_prefetch, false, true},
     {"simt block", can_decode_block, decode_simt_block, false, true},
 };
 const size_t n_vector_engines = sizeof(vector_engines) / sizeof(vector_engines[0]);
