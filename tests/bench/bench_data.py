@@ -7,6 +7,9 @@ import subprocess
 import zipfile
 
 COLUMNS = ('mc0', 'mc3', 'tpc', 'tpt', 'cd2', 'tc2', 'hrg')
+# As columns.c says; the other files are bytes.
+TYPES = {'mc0': 'u64', 'mc3': 'u32', 'tpc': 'i8', 'tpt': 'u8', 'cd2': 'u32', 'tc2': 'u64',
+         'hrg': 'u8'}
 OTHERS = ('dickens', 'nci', 'taxi.csv')
 # Bytes that are exponentially distributed over the byte range, with the rate that the name ends
 # with: the data of the paper on Recoil.
