@@ -282,6 +282,7 @@ static void check_refusals(void)
     struct wharf *wharf = gpu_memory_open(WHARF_ENGINE_GPU, 4, MiB);
     pid_t worker = test_worker_pid(wharfd.pid);
     struct gpu_client_memory memory;
+    uint8_t *const nowhere = (uint8_t *)MiB; /* with room behind it for any size */
     int good;
 
     gpu_memory_must_cuda("making memory", gpu_client_make(4 * GRANULARITY, &memory));
@@ -290,12 +291,12 @@ static void check_refusals(void)
     good &= refuses_file(wharf, "/dev/nvidiactl", -EINVAL);
     good &= refuses_file(wharf, "/dev/nvidia0", -EINVAL);
     int memfd = test_memfd(GRANULARITY, F_SEAL_SHRINK | F_SEAL_GROW);
-    good &= refuses(wharf, "a memfd", memfd, memory.at, GRANULARITY, -EBADF);
+    good &= refuses(wharf, "a memfd", memfd, nowhere, GRANULARITY, -EBADF);
     close(memfd);
-    good &= refuses(wharf, "2 MiB too many", memory.fd, memory.at, 5 * GRANULARITY, -EINVAL);
-    good &= refuses(wharf, "far too many", memory.fd, memory.at, (size_t)32 << 30, -EINVAL);
-    good &= refuses(wharf, "over the quota", memory.fd, memory.at, (size_t)1 << 40, -EDQUOT);
-    good &= refuses(wharf, "not a multiple", memory.fd, memory.at, 4 * GRANULARITY - 4096, -EINVAL);
+    good &= refuses(wharf, "2 MiB too many", memory.fd, nowhere, 5 * GRANULARITY, -EINVAL);
+    good &= refuses(wharf, "far too many", memory.fd, nowhere, (size_t)32 << 30, -EINVAL);
+    good &= refuses(wharf, "over the quota", memory.fd, nowhere, (size_t)1 << 40, -EDQUOT);
+    good &= refuses(wharf, "not a multiple", memory.fd, nowhere, 4 * GRANULARITY - 4096, -EINVAL);
     report(good, "what is no GPU memory of that size is refused");
     good = refuses(wharf, "a part of it", memory.fd, memory.at, GRANULARITY, 0);
     report(good && worker && test_worker_pid(wharfd.pid) == worker &&
