@@ -64,6 +64,7 @@ void bench_lone_chunk(struct daemon_bench *bench);
 void bench_flood(struct daemon_bench *bench);
 void bench_shares(struct daemon_bench *bench);
 void bench_fairness(struct daemon_bench *bench);
+void bench_shared(struct daemon_bench *bench);
 void bench_recovery(struct daemon_bench *bench);
 
 #endif

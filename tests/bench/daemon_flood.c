@@ -12,7 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "encoders/rans/rans.h"
 #include "tests/bench/daemon_bench.h"
+#include "tests/lib/test_data.h"
+#include "tests/lib/test_rans.h"
 
 /* Chunks that one client has in flight, and measurements of each side. */
 enum { DEPTH = 16, TURNS = 7, CACHE_LINE = 64 };
@@ -353,4 +356,142 @@ void bench_fairness(struct daemon_bench *bench)
     bench_print_latency_row(stdout, &row);
     bench_samples_free(&alone);
     bench_samples_free(&beside);
+}
+
+/* ---- a stream with splits ------------------------------------------------------------------ */
+
+enum { STREAM_NBYTES = 16 << 20, STREAM_NSPLITS = 512 };
+
+/* One stream of rans, as large as many chunks. */
+struct stream {
+    uint8_t *plain, *packed, *out;
+    size_t packed_nbytes;
+};
+
+/* What the daemon has counted of such. */
+struct shared_counts {
+    double chunks, ranges, helped;
+};
+
+static void count_shared(void *data, const struct wharf_metric *metric)
+{
+    struct shared_counts *counts = data;
+
+    if (strcmp(metric->family, "wharf_shared_chunks_total") == 0)
+        counts->chunks = metric->value;
+    else if (strcmp(metric->family, "wharf_shared_ranges_total") == 0)
+        counts->ranges = metric->value;
+    else if (strcmp(metric->family, "wharf_helped_ranges_total") == 0)
+        counts->helped = metric->value;
+}
+
+static struct shared_counts shared_counts_now(struct wharf *wharf)
+{
+    struct shared_counts counts = {0, 0, 0};
+
+    if (wharf_stats(wharf, count_shared, &counts) < 0)
+        bench_die("no statistics");
+    return counts;
+}
+
+static void sample_stream_here(const struct stream *stream, unsigned n,
+                               struct bench_samples *samples)
+{
+    struct wharf_outcome outcome;
+
+    for (unsigned i = 0; i < n; i++) {
+        double begun_us = bench_now_us();
+        wharf_rans_decode(stream->packed, stream->packed_nbytes, stream->out, STREAM_NBYTES, NULL,
+                          &outcome);
+        bench_samples_add(samples, bench_now_us() - begun_us);
+        if (outcome.out_nbytes != STREAM_NBYTES)
+            bench_die("wrong output");
+    }
+}
+
+static struct shared_counts sample_stream(const struct daemon_bench *bench,
+                                          const struct stream *stream, unsigned n,
+                                          struct bench_samples *samples)
+{
+    /* Arenas have room for two chunks a job, and 32 besides. */
+    struct wharf *wharf = bench_open(bench->wharfd.socket, 0, 2 * STREAM_NBYTES / BENCH_CHUNK);
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_completion completion;
+    void *in = bench_alloc(wharf, stream->packed_nbytes);
+
+    job.codec = WHARF_CODEC_RANS;
+    job.in = memcpy(in, stream->packed, stream->packed_nbytes);
+    job.in_nbytes = stream->packed_nbytes;
+    job.out = memset(bench_alloc(wharf, STREAM_NBYTES), 0, STREAM_NBYTES);
+    job.out_avail = STREAM_NBYTES;
+    struct shared_counts before = shared_counts_now(wharf);
+    for (unsigned i = 0; i < n; i++) {
+        double begun_us = bench_now_us();
+        if (wharf_submit(wharf, &job, 1) != 1 || wharf_wait(wharf, &completion, 1, 1, -1) != 1 ||
+            completion.result != WHARF_OK)
+            bench_die("a stream was not decoded");
+        bench_samples_add(samples, bench_now_us() - begun_us);
+    }
+    if (memcmp(job.out, stream->plain, STREAM_NBYTES) != 0)
+        bench_die("wrong output");
+    struct shared_counts after = shared_counts_now(wharf);
+    wharf_close(wharf);
+    return (struct shared_counts){after.chunks - before.chunks, after.ranges - before.ranges,
+                                  after.helped - before.helped};
+}
+
+/* Beside so many clients of another tenant that flood. */
+static void run_shared_case(struct daemon_bench *bench, const struct stream *stream,
+                            unsigned n_clients)
+{
+    unsigned n = bench->n_samples / TURNS < 20 ? bench->n_samples / TURNS : 20;
+    struct bench_samples here = bench_samples_new((size_t)n * TURNS);
+    struct bench_samples there = bench_samples_new((size_t)n * TURNS);
+    struct shared_counts counts = {0, 0, 0};
+    char more[160];
+    struct bench_latency_row row = {
+        .what = "a stream of 16 MiB with 512 splits, rans, n = 11",
+        .n_samples = (size_t)n * TURNS,
+        .peer = "the same decoder in this process, one thread",
+        .more = more,
+    };
+
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        struct crew crew;
+        sample_stream_here(stream, n, &here);
+        crew_init(&crew);
+        for (unsigned i = 0; i < n_clients; i++)
+            add_client(&crew, bench->second_socket, &bench->sources[0]);
+        usleep(WARM_UP_US);
+        struct shared_counts some = sample_stream(bench, stream, n, &there);
+        crew_deinit(&crew);
+        counts.chunks += some.chunks;
+        counts.ranges += some.ranges;
+        counts.helped += some.helped;
+    }
+    snprintf(more, sizeof(more),
+             ", \"flooding_clients\": %u, \"ranges_per_stream\": %.1f, \"helped_per_stream\": %.1f",
+             n_clients, counts.ranges / counts.chunks, counts.helped / counts.chunks);
+    row.times = bench_samples_spread(&there);
+    row.peer_times = bench_samples_spread(&here);
+    bench_print_latency_row(stdout, &row);
+    bench_samples_free(&here);
+    bench_samples_free(&there);
+}
+
+void bench_shared(struct daemon_bench *bench)
+{
+    struct stream stream = {
+        .plain = test_data_new(test_data_find("text"), 1, STREAM_NBYTES),
+        .out = malloc(STREAM_NBYTES),
+    };
+
+    stream.packed =
+        test_rans_encode(stream.plain, STREAM_NBYTES, 11, STREAM_NSPLITS, &stream.packed_nbytes);
+    run_shared_case(bench, &stream, 0);
+    run_shared_case(bench, &stream, (bench->n_clients + 1) / 2);
+    run_shared_case(bench, &stream, 2 * bench->n_clients);
+    free(stream.plain);
+    free(stream.packed);
+    free(stream.out);
 }

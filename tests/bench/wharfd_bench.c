@@ -10,7 +10,8 @@
  * time; beside it, the same decoder in this process flood       as many client processes as
  * processors, 16 chunks each in flight; beside them, the same decoder in as many threads of this
  * process shares      two tenants that flood, one with twice as many clients fairness    one
- * tenant's interactive chunks beside another one's flood, and alone recovery    kill -9 of the
+ * tenant's interactive chunks beside another one's flood, and alone shared      one large stream of
+ * rans with splits, alone and beside floods recovery    kill -9 of the
  * daemon with 1000 jobs in flight Chunks are of generated text and of the FILEs, the first MiB of
  * each.  What is compared runs turn by turn.  tests/README.md tells what the members of rows mean.
  */
@@ -145,8 +146,9 @@ static const struct {
     const char *name;
     void (*run)(struct daemon_bench *bench);
 } benches[] = {
-    {"noop", bench_noop},     {"lone_chunk", bench_lone_chunk}, {"flood", bench_flood},
-    {"shares", bench_shares}, {"fairness", bench_fairness},     {"recovery", bench_recovery},
+    {"noop", bench_noop},         {"lone_chunk", bench_lone_chunk}, {"flood", bench_flood},
+    {"shares", bench_shares},     {"fairness", bench_fairness},     {"shared", bench_shared},
+    {"recovery", bench_recovery},
 };
 
 static void start_daemon(struct daemon_bench *bench)
