@@ -114,7 +114,7 @@ while len(values) < 1 << 20:
     values += [start + step * i for i in range(r.randrange(1, 200))]
 for v in values[:1 << 20]:
     sys.stdout.buffer.write(v.to_bytes(4, "little", signed=True))' > data
-    start_daemon
+    start_daemon ''
     for codec in rle1 rle2 byterle; do
         kind='--type i32'
         count=$((1 << 20))
@@ -130,8 +130,8 @@ for v in values[:1 << 20]:
                 expect_status 1 "$WHARF" decode $where -c "$codec" $kind --report \
                     --count $((count - 1)) < stream 2> full > out
                 grep -q 'more output than there is room for' full
-                head -c -1 stream > cut
-                expect_status 1 "$WHARF" decode $where -c "$codec" $kind --report < cut 2> end > out
+                head -c -1 stream > shorter
+                expect_status 1 "$WHARF" decode $where -c "$codec" $kind --report < shorter 2> end > out
                 grep -q 'it is cut off' end
                 test ! -s out
                 # Where it fails is the same for all.
