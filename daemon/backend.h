@@ -35,6 +35,9 @@ struct wharf_backend_ops {
     /* Under the front lock: when the piece that has been worked on for longest was begun;
      * WHARF_NEVER if all are idle.  For the watchdog. */
     uint64_t (*busy_since)(const struct wharf_backend *backend);
+    /* Under the front lock: finds those of its threads that a client's memory keeps waiting;
+     * returns when to look again, WHARF_NEVER while all are idle.  NULL: nobody looks. */
+    uint64_t (*watch)(struct wharf_backend *backend, uint64_t now_ns);
 };
 
 struct wharf_backend {

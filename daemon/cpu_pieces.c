@@ -24,29 +24,56 @@ struct running {
 static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n,
                 const struct running *outer);
 
-/* Leaves the lock to work on it, and comes back. */
-static void begin_work(struct running *running)
+uint64_t wharf_cpu_begin(struct wharf_cpu_worker *worker, struct wharf_tenant *tenant, bool is_long,
+                         bool is_brief)
 {
-    struct wharf_front *front = running->worker->backend->front;
-    uint64_t now_ns = wharf_now_ns();
+    struct wharf_front *front = worker->backend->front;
 
     front->n_awake--;
-    ++*(running->is_long ? &front->n_long : &front->n_short);
-    front->n_brief += running->is_brief;
-    running->worker->busy_since_ns = now_ns;
+    ++*(is_long ? &front->n_long : &front->n_short);
+    front->n_brief += is_brief;
+    worker->counts_long = is_long;
+    worker->counts_brief = is_brief;
+    worker->tenant = tenant;
+    worker->busy_since_ns = wharf_now_ns();
+    return worker->busy_since_ns;
+}
+
+void wharf_cpu_end(struct wharf_cpu_worker *worker)
+{
+    struct wharf_front *front = worker->backend->front;
+
+    if (worker->is_stuck)
+        wharf_cpu_unstick(worker);
+    worker->busy_since_ns = WHARF_NEVER;
+    --*(worker->counts_long ? &front->n_long : &front->n_short);
+    front->n_brief -= worker->counts_brief;
+    front->n_awake++;
+}
+
+/* Leaves the lock to work on it, and comes back. */
+static void begin_work(struct running *running, const struct wharf_session *session)
+{
+    struct wharf_front *front = running->worker->backend->front;
+    uint64_t now_ns =
+        wharf_cpu_begin(running->worker, session->tenant, running->is_long, running->is_brief);
+
     running->look_at_ns = now_ns + front->config.slice_ns;
     wharf_front_leave(front);
 }
 
 static void end_work(struct running *running)
 {
-    struct wharf_front *front = running->worker->backend->front;
+    wharf_front_enter(running->worker->backend->front);
+    wharf_cpu_end(running->worker);
+}
 
-    wharf_front_enter(front);
-    running->worker->busy_since_ns = WHARF_NEVER;
-    --*(running->is_long ? &front->n_long : &front->n_short);
-    front->n_brief -= running->is_brief;
-    front->n_awake++;
+/* What other programs had of the piece's time up to now is not its tenant's.  What its memory took
+ * is. */
+static void leave_out(struct wharf_cpu_worker *worker, struct wharf_piece *piece, uint64_t now_ns)
+{
+    if (!__atomic_load_n(&worker->is_stuck, __ATOMIC_RELAXED))
+        wharf_cpu_time_leave_out(&worker->time, piece, now_ns);
 }
 
 /*
@@ -117,7 +144,7 @@ static void look_around(struct running *running)
     struct wharf_front *front = running->worker->backend->front;
     uint64_t since_ns = wharf_now_ns();
 
-    wharf_cpu_time_leave_out(&running->worker->time, running->piece, since_ns);
+    leave_out(running->worker, running->piece, since_ns);
     if (running->lease)
         wharf_lease_wake(running->lease);
     end_work(running);
@@ -135,7 +162,7 @@ static void look_around(struct running *running)
         let_others(running);
     running->piece->others_ns += wharf_now_ns() - since_ns;
     wharf_cpu_time_rebase(&running->worker->time);
-    begin_work(running);
+    begin_work(running, running->piece->job->session);
 }
 
 /*
@@ -177,6 +204,7 @@ static void run_one(struct running *running)
     struct wharf_cpu_others others = {&running->poll, &share.base};
 
     wharf_share_init(&share, front, running->piece, &running->poll);
+    share.ret_waits = &worker->waits_for_helpers;
     wharf_cpu_run(front, &worker->buffers[running->depth], running->piece, &others);
     wharf_share_deinit(&share);
 }
@@ -197,14 +225,14 @@ static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, uns
         .is_brief = pieces->estimate_ns <= WHARF_CPU_BRIEF_NS,
     };
 
-    begin_work(&running);
+    begin_work(&running, pieces->job->session);
     for (; running.piece < running.end; running.piece++) {
         give_way(worker);
         if (running.piece->kind == WHARF_PIECE_OPEN)
             wharf_batch_open(front, running.piece);
         else
             run_one(&running);
-        wharf_cpu_time_leave_out(&worker->time, running.piece, running.piece->ended_ns);
+        leave_out(worker, running.piece, running.piece->ended_ns);
     }
     end_work(&running);
     if (running.is_long)
@@ -232,14 +260,14 @@ void wharf_cpu_run_lease(struct wharf_cpu_worker *worker)
     };
     uint64_t now_ns = worker->lease.begun_ns;
 
-    begin_work(&running);
+    begin_work(&running, worker->lease.session);
     while (running.lease && wharf_lease_next(running.lease, now_ns, &piece)) {
         give_way(worker);
         /* All others are busy. */
         wharf_cpu_run(front, &worker->buffers[0], &piece,
                       &(struct wharf_cpu_others){&running.poll, NULL});
         now_ns = piece.ended_ns;
-        wharf_cpu_time_leave_out(&worker->time, &piece, now_ns);
+        leave_out(worker, &piece, now_ns);
         if (running.lease)
             wharf_lease_done(running.lease, &piece);
     }

@@ -17,7 +17,7 @@
 /* While all other workers are busy with long pieces, this one stays free for short ones. */
 static uint64_t most_ns(const struct wharf_front *front)
 {
-    if (front->n_workers > 1 && front->n_long + 1 == front->n_workers)
+    if (front->n_workers > front->n_stuck + 1 && front->n_long + 1 == front->n_workers)
         return front->config.long_ns;
     return WHARF_NEVER;
 }
@@ -107,6 +107,62 @@ static void sleep_until_called(struct wharf_cpu_worker *worker)
     wharf_front_enter(front);
 }
 
+/* A stand-in that nobody needs any more, until it is needed again: whoever calls it counts it as a
+ * worker, and as awake. */
+static void stand_by(struct wharf_cpu_worker *worker)
+{
+    struct wharf_cpu_backend *backend = worker->backend;
+
+    worker->next_sleeper = backend->stand_in;
+    backend->stand_in = worker;
+    wharf_front_leave(backend->front);
+    while (sem_wait(&worker->called) < 0)
+        ;
+    wharf_front_enter(backend->front);
+}
+
+static void retire(struct wharf_cpu_worker *worker)
+{
+    struct wharf_cpu_backend *backend = worker->backend;
+
+    backend->n_standing_in--;
+    backend->front->n_workers--;
+    backend->front->n_awake--;
+    stand_by(worker);
+}
+
+/* Begins its work; false: it is to end instead. */
+static bool begin(struct wharf_cpu_worker *worker)
+{
+    struct wharf_cpu_backend *backend = worker->backend;
+
+    wharf_front_enter(backend->front);
+    if (!worker->is_stand_in) {
+        backend->front->n_awake++;
+        /* As whoever calls one: from now on it may get stuck. */
+        backend->front->wake_loop = true;
+        return true;
+    }
+    if (backend->stop)
+        return false;
+    stand_by(worker);
+    return true;
+}
+
+static void set_up(struct wharf_cpu_worker *worker)
+{
+    const struct wharf_cpu_backend *backend = worker->backend;
+
+    worker->tid = gettid();
+    if (sched_setaffinity(0, sizeof(backend->cpus), &backend->cpus) < 0)
+        wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
+                  "cannot bind a worker to its processors");
+    if (backend->nice && setpriority(PRIO_PROCESS, 0, backend->nice) < 0)
+        wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
+                  "cannot set the workers' nice value");
+    wharf_slices_shorten();
+}
+
 /* Runs what there is to do; whether there was anything.  has_looked: in vain, since the last. */
 static bool serve(struct wharf_cpu_worker *worker, bool has_looked)
 {
@@ -133,23 +189,21 @@ void *wharf_cpu_worker_run(void *data)
     unsigned n_looks = 0; /* with nothing found */
     bool crowded = false; /* others want the processor */
 
-    if (sched_setaffinity(0, sizeof(backend->cpus), &backend->cpus) < 0)
-        wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
-                  "cannot bind a worker to its processors");
-    if (backend->nice && setpriority(PRIO_PROCESS, 0, backend->nice) < 0)
-        wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
-                  "cannot set the workers' nice value");
-    wharf_slices_shorten();
-    wharf_front_enter(front);
-    front->n_awake++;
+    set_up(worker);
+    if (!begin(worker)) {
+        wharf_front_leave(front);
+        return NULL;
+    }
     for (;;) {
         if (wharf_front_look(front))
             n_looks = 0;
         if (backend->stop)
             break;
-        if (serve(worker, n_looks > 0)) {
+        if (worker->is_stand_in && backend->n_standing_in > front->n_stuck) {
+            retire(worker);
+        } else if (serve(worker, n_looks > 0)) {
             n_looks = 0;
-        } else if (wharf_share_help(front, &worker->busy_since_ns)) {
+        } else if (wharf_share_help(front, worker)) {
             n_looks = 0;
             worker->time.base_ns = 0;
         } else if (wharf_front_watches(front) && front->n_awake == 1 && !crowded) {
@@ -157,7 +211,10 @@ void *wharf_cpu_worker_run(void *data)
             crowded = pause_briefly(++n_looks);
             wharf_front_enter(front);
         } else {
-            sleep_until_called(worker);
+            if (worker->is_stand_in)
+                retire(worker);
+            else
+                sleep_until_called(worker);
             worker->time.base_ns = 0;
             n_looks = 0;
             crowded = false;

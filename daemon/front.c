@@ -12,6 +12,7 @@
 
 #include "daemon/cleanup.h"
 #include "daemon/clock.h"
+#include "daemon/log.h"
 #include "daemon/loop.h"
 #include "proto/control.h"
 #include "proto/relax.h"
@@ -40,6 +41,7 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     wharf_list_init(&front->events);
     wharf_list_init(&front->memories);
     wharf_list_init(&front->orphans);
+    wharf_list_init(&front->suspended);
     wharf_gpu_spares_init(&front->spares);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_init(&front->sched[i], (enum wharf_pool)i, config->slice_ns);
@@ -188,14 +190,29 @@ void wharf_front_leave(struct wharf_front *front)
     unlock(front, &wakes);
 }
 
+/* Once for each time that a tenant's memory keeps somebody waiting.  Without the lock, since it may
+ * take a while. */
+static void tell_stuck(const char *tenant_name)
+{
+    wharf_log_client(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant_name},
+                     "memory of a client keeps a worker waiting");
+}
+
 uint64_t wharf_front_serve(struct wharf_front *front)
 {
-    uint64_t next_ns;
+    char stuck[WHARF_CONFIG_NAME_NBYTES];
 
     wharf_front_enter(front);
     wharf_front_look(front);
-    next_ns = front->deadlines.root ? front->deadlines.root->key : WHARF_NEVER;
+    uint64_t next_ns = wharf_front_watch_over(front, wharf_now_ns());
+    front->is_watched_over = next_ns != WHARF_NEVER;
+    if (front->deadlines.root && front->deadlines.root->key < next_ns)
+        next_ns = front->deadlines.root->key;
     front->loop_wakes_at_ns = next_ns;
+    memcpy(stuck, front->newly_stuck, sizeof(stuck));
+    front->newly_stuck[0] = 0;
     wharf_front_leave(front);
+    if (stuck[0])
+        tell_stuck(stuck);
     return next_ns;
 }

@@ -53,6 +53,10 @@ struct wharf_front {
     struct wharf_list events; /* sessions that the loop thread has to look at */
     struct wharf_sched sched[WHARF_N_POOLS];
     struct wharf_gpu_view gpu_view;
+    struct wharf_list suspended;                /* tenants whose jobs are not begun for a while */
+    char newly_stuck[WHARF_CONFIG_NAME_NBYTES]; /* a tenant that the loop thread has to name; or ""
+                                                 */
+    bool is_watched_over;   /* the loop thread looks whether workers are stuck */
     uint32_t n_waiting;     /* jobs that wait for memory */
     uint64_t active_weight; /* of tenants that have active sessions */
     int64_t cpu_lead_ns;    /* what pool ANY has had more of an engine than its own one */
@@ -71,6 +75,7 @@ struct wharf_front {
     uint32_t n_short; /* doing something that is not estimated to be long */
     uint32_t n_long;  /* doing something that is */
     uint32_t n_brief; /* of the short ones, those that look at the rings within some 100 us */
+    uint32_t n_stuck; /* of the long ones, those whom a client's memory keeps waiting */
     uint32_t n_sleeping;
     uint32_t n_lingering;     /* sessions that linger */
     bool nothing_fits;        /* what is queued cannot be begun now */
@@ -121,18 +126,19 @@ void wharf_front_add_session(struct wharf_front *front, struct wharf_session *se
  * is whole (wharf_session_ring_is_whole).  Returns whether there was need to. */
 bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, uint32_t n_packets);
 
-/* Takes nothing more; the news is IS_DRAINED, once. */
-void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session);
+/* Takes nothing more; the news is IS_DRAINED, once.  False: a worker that is stuck has it. */
+bool wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session);
 
 /* Sees to it that no worker has the session to itself, until it is let go; gives up the lock
- * meanwhile. */
-void wharf_front_recall(struct wharf_front *front, struct wharf_session *session);
+ * meanwhile.  False: a worker has it that is stuck; it is not to be let go. */
+bool wharf_front_recall(struct wharf_front *front, struct wharf_session *session);
 static inline void wharf_front_let_go(struct wharf_session *session)
 {
     session->n_recalls--;
 }
 
-/* Ends all leases that there are, one after the other: what was done is counted then. */
+/* Ends all leases that there are, one after the other, but for those of workers that are stuck:
+ * what was done is counted then. */
 void wharf_front_recall_all(struct wharf_front *front);
 
 /* Sets the flag CPU_ONLY in its ring, or takes it back: whether its jobs have a GPU at present. */

@@ -37,6 +37,17 @@ bool wharf_front_call_worker(struct wharf_front *front);
 /* Before the lock is given back: no ring is overlooked, no work waits while somebody sleeps. */
 void wharf_front_settle(struct wharf_front *front);
 
+/* ---- front_suspend.c ----------------------------------------------------------------------- */
+
+/* A worker is stuck in the tenant's memory, or no more.  As long as one is, and for as long again
+ * if other tenants have work, no job of the tenant's is begun. */
+void wharf_front_suspend(struct wharf_front *front, struct wharf_tenant *tenant, uint64_t now_ns);
+void wharf_front_unsuspend(struct wharf_front *front, struct wharf_tenant *tenant, uint64_t now_ns);
+
+/* Looks for workers that are stuck and tenants that are suspended no more; returns when to look
+ * again, WHARF_NEVER: when a worker was called. */
+uint64_t wharf_front_watch_over(struct wharf_front *front, uint64_t now_ns);
+
 /* ---- admit.c ------------------------------------------------------------------------------- */
 
 /* Takes in one submission: queues a job, or completes it at once; whether it is a job. */

@@ -40,14 +40,15 @@ void wharf_front_set_broken(struct wharf_front *front, struct wharf_session *ses
     wharf_front_tell_loop(front, session);
 }
 
-void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session)
+bool wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session)
 {
     if (session->state != WHARF_SESSION_LIVE)
-        return;
-    wharf_front_recall(front, session);
+        return true;
+    if (!wharf_front_recall(front, session))
+        return false;
     wharf_front_let_go(session);
     if (session->state != WHARF_SESSION_LIVE)
-        return;
+        return true;
     session->state = WHARF_SESSION_DRAINING;
     wharf_front_unwatch(front, session);
     session->ring_flags |= WHARF_RING_DRAINING;
@@ -57,6 +58,7 @@ void wharf_front_drain_session(struct wharf_front *front, struct wharf_session *
         wharf_front_cancel_step(front, session, session->ring.n_entries, wharf_now_ns());
     if (session->n_in_flight == 0)
         wharf_front_tell_loop(front, session);
+    return true;
 }
 
 void wharf_front_release(struct wharf_front *front, struct wharf_session *session)
@@ -73,15 +75,20 @@ void wharf_front_forfeit_session(struct wharf_front *front, struct wharf_session
     wharf_front_leave(front);
 }
 
-void wharf_front_recall(struct wharf_front *front, struct wharf_session *session)
+bool wharf_front_recall(struct wharf_front *front, struct wharf_session *session)
 {
     session->n_recalls++;
-    while (session->lease) {
+    while (session->lease && !session->lease->is_stuck) {
         wharf_lease_revoke(session->lease);
         wharf_front_leave(front);
         sched_yield();
         wharf_front_enter(front);
+        /* Nobody else does so meanwhile. */
+        wharf_front_watch_over(front, wharf_now_ns());
     }
+    if (session->lease)
+        session->n_recalls--;
+    return !session->lease;
 }
 
 void wharf_front_recall_all(struct wharf_front *front)
@@ -92,8 +99,10 @@ void wharf_front_recall_all(struct wharf_front *front)
         if (!lease)
             return;
         struct wharf_session *session = lease->session;
-        wharf_front_recall(front, session);
-        wharf_front_let_go(session);
+        if (wharf_front_recall(front, session))
+            wharf_front_let_go(session);
+        else
+            wharf_list_rotate(&front->leases);
     }
 }
 

@@ -253,6 +253,9 @@ bool wharf_front_call_worker(struct wharf_front *front)
     if (!called)
         return false;
     front->called[front->n_called++] = called;
+    /* From now on it may get stuck. */
+    if (!front->is_watched_over)
+        front->wake_loop = true;
     return true;
 }
 

@@ -67,10 +67,17 @@ static int check_register(struct wharf_connection *connection,
     return memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD ? 0 : EINVAL;
 }
 
+/* Its regions cannot be changed: a worker has the session and is stuck in its memory.  The client
+ * can go on with another one. */
+static void part_from_stuck(struct wharf_connection *connection)
+{
+    wharf_connection_part(connection, "its memory keeps the daemon waiting: connect again");
+}
+
 /* ---- memfds -------------------------------------------------------------------------------- */
 
-/* Charges, maps and enters a region.  Only the loop thread adds and removes regions, so what it
- * finds stays so until it leaves. */
+/* Charges, maps and enters a region; -ETIME: part_from_stuck.  Only the loop thread adds and
+ * removes regions, so what it finds stays so until it leaves. */
 static int add_region(struct wharf_connection *connection,
                       const Wharf__RegisterMemoryRequest *memory, int fd)
 {
@@ -87,7 +94,11 @@ static int add_region(struct wharf_connection *connection,
     if (!region)
         return -EDQUOT;
     wharf_front_enter(front);
-    int r = wharf_tenant_charge(connection->tenant, &use, NULL);
+    int r = wharf_front_recall(front, session) ? 0 : -ETIME;
+    if (r == 0)
+        r = wharf_tenant_charge(connection->tenant, &use, NULL);
+    if (r == -EDQUOT)
+        wharf_front_let_go(session);
     wharf_front_leave(front);
     if (r < 0)
         return r;
@@ -95,7 +106,6 @@ static int add_region(struct wharf_connection *connection,
     struct wharf_gpu_memory *known =
         r < 0 ? NULL : wharf_gpu_memory_new(front, session, fd, memory->nbytes, memory->read_only);
     wharf_front_enter(front);
-    wharf_front_recall(front, session);
     if (r < 0) {
         wharf_tenant_give_back(connection->tenant, &use);
     } else {
@@ -249,7 +259,11 @@ void wharf_request_settle(struct wharf_connection *connection)
         return;
     struct wharf_region *region = placed_region(session, number);
     wharf_front_enter(front);
-    wharf_front_recall(front, session);
+    if (!wharf_front_recall(front, session)) {
+        wharf_front_leave(front);
+        part_from_stuck(connection);
+        return;
+    }
     int error = settle_gpu_region(front, session, region, text, sizeof(text));
     wharf_front_let_go(session);
     wharf_front_leave(front);
@@ -283,6 +297,8 @@ void wharf_request_register(struct wharf_connection *connection, uint32_t id,
     if (r == -EEXIST)
         wharf_request_refuse(connection, id, EEXIST, "region %u is in use",
                              (unsigned)memory->region);
+    else if (r == -ETIME)
+        part_from_stuck(connection);
     else if (r < 0)
         wharf_request_refuse(connection, id, -r, "region %u: %s", (unsigned)memory->region,
                              wharf_memory_error_text(r));
@@ -299,8 +315,10 @@ static int remove_region(struct wharf_connection *connection, uint32_t number)
     int r = 0;
 
     wharf_front_enter(front);
-    if (session)
-        wharf_front_recall(front, session);
+    if (session && !wharf_front_recall(front, session)) {
+        wharf_front_leave(front);
+        return -ETIME;
+    }
     struct wharf_region *region = session ? wharf_session_region(session, number) : NULL;
     if (!region) {
         r = -ENOENT;
@@ -337,6 +355,8 @@ void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,
     else if (r == -EBUSY)
         wharf_request_refuse(connection, id, EBUSY, "jobs in flight use region %u",
                              (unsigned)memory->region);
+    else if (r == -ETIME)
+        part_from_stuck(connection);
     else
         wharf_request_done(connection, id);
 }

@@ -69,8 +69,9 @@ static void join(struct wharf_sched *sched, struct wharf_session *session, unsig
     sched->n_queued += n_jobs;
     sched->backlog_ns += backlog_ns;
     wharf_turns_join(&tenant->lane[lane].sessions, &own->lane[lane].turn, (int64_t)sched->slice_ns);
-    wharf_turns_join(&sched->tenants[lane], &tenant->lane[lane].turn,
-                     tenant_quantum_ns(sched, session->tenant));
+    if (!session->tenant->is_suspended)
+        wharf_turns_join(&sched->tenants[lane], &tenant->lane[lane].turn,
+                         tenant_quantum_ns(sched, session->tenant));
 }
 
 static void leave(struct wharf_sched *sched, struct wharf_session *session, unsigned lane,
@@ -350,6 +351,22 @@ void wharf_sched_charge_aside(struct wharf_sched *sched, struct wharf_session *s
 
     if (turn->deficit_ns > -MOST_ASIDE * tenant_quantum_ns(sched, session->tenant))
         charge_lane(sched, session, WHARF_LANE_NORMAL, used_ns);
+}
+
+void wharf_sched_suspend(struct wharf_sched *sched, struct wharf_tenant *tenant)
+{
+    for (unsigned i = 0; i < WHARF_N_LANES; i++)
+        wharf_turns_leave(&sched->tenants[i], &of_tenant(sched, tenant)->lane[i].turn);
+}
+
+void wharf_sched_resume(struct wharf_sched *sched, struct wharf_tenant *tenant)
+{
+    struct wharf_sched_tenant *own = of_tenant(sched, tenant);
+
+    for (unsigned i = 0; i < WHARF_N_LANES; i++)
+        if (own->lane[i].sessions.n_members > 0)
+            wharf_turns_join(&sched->tenants[i], &own->lane[i].turn,
+                             tenant_quantum_ns(sched, tenant));
 }
 
 uint32_t wharf_sched_n_tenants(const struct wharf_sched *sched, enum wharf_lane lane)

@@ -122,6 +122,10 @@ void wharf_sched_charge_normal(struct wharf_sched *sched, struct wharf_session *
 void wharf_sched_charge_aside(struct wharf_sched *sched, struct wharf_session *session,
                               int64_t used_ns);
 
+/* Takes the tenant out of all turns, without its jobs; or puts it in again. */
+void wharf_sched_suspend(struct wharf_sched *sched, struct wharf_tenant *tenant);
+void wharf_sched_resume(struct wharf_sched *sched, struct wharf_tenant *tenant);
+
 /* Tenants that have jobs in a lane. */
 uint32_t wharf_sched_n_tenants(const struct wharf_sched *sched, enum wharf_lane lane);
 

@@ -200,8 +200,10 @@ void wharf_server_drain(struct wharf_server *server)
             continue;
         }
         wharf_front_enter(&server->front);
-        wharf_front_drain_session(&server->front, connection->session);
+        bool drains = wharf_front_drain_session(&server->front, connection->session);
         wharf_front_leave(&server->front);
+        if (!drains)
+            wharf_connection_part(connection, "the daemon is going down: connect again");
     }
     if (server->n_connections == 0)
         server->is_over = true;

@@ -2,6 +2,7 @@
 #include "daemon/share.h"
 
 #include "daemon/clock.h"
+#include "daemon/cpu_worker.h"
 #include "daemon/front.h"
 #include "daemon/front_parts.h"
 #include "daemon/touch.h"
@@ -94,6 +95,8 @@ static void await_helpers(struct wharf_share *share)
     wharf_front_enter(front);
     wharf_list_remove(&share->link);
     share->is_awaited = share->n_helpers > 0;
+    if (share->ret_waits)
+        *share->ret_waits = share->is_awaited;
     wharf_front_leave(front);
     if (share->is_awaited)
         while (sem_wait(&share->done) < 0)
@@ -102,6 +105,8 @@ static void await_helpers(struct wharf_share *share)
     wharf_front_enter(front);
     share->piece->helped_ns += share->helped_ns;
     share->helped_ns = 0;
+    if (share->ret_waits)
+        *share->ret_waits = false;
     wharf_front_leave(front);
 }
 
@@ -191,7 +196,7 @@ static void end_help(struct wharf_share *share, bool is_good, uint64_t used_ns)
         sem_post(&share->done);
 }
 
-bool wharf_share_help(struct wharf_front *front, uint64_t *busy_since_ns)
+bool wharf_share_help(struct wharf_front *front, struct wharf_cpu_worker *worker)
 {
     struct wharf_share *share = first_with_parts(front);
     struct helper helper = {{ask}, share};
@@ -200,16 +205,12 @@ bool wharf_share_help(struct wharf_front *front, uint64_t *busy_since_ns)
     if (!share || !take_range(share, &range, true))
         return false;
     share->n_helpers++;
-    *busy_since_ns = wharf_now_ns();
-    front->n_awake--;
-    front->n_short++;
+    uint64_t begun_ns = wharf_cpu_begin(worker, share->piece->job->session->tenant, false, false);
     call_help(front, share);
     wharf_front_leave(front);
     bool is_good = run_range(&range);
     wharf_front_enter(front);
-    end_help(share, is_good, wharf_now_ns() - *busy_since_ns);
-    *busy_since_ns = WHARF_NEVER;
-    front->n_short--;
-    front->n_awake++;
+    wharf_cpu_end(worker);
+    end_help(share, is_good, wharf_now_ns() - begun_ns);
     return true;
 }

@@ -18,6 +18,7 @@
 #include "daemon/list.h"
 #include "encoders/codec.h"
 
+struct wharf_cpu_worker;
 struct wharf_front;
 struct wharf_piece;
 
@@ -37,6 +38,7 @@ struct wharf_share {
     uint64_t helped_ns; /* that they have used */
     bool has_failed;    /* read without the lock too */
     bool is_awaited;    /* the worker waits for the last helper, which posts `done` */
+    bool *ret_waits;    /* where else to say so, under the lock; or NULL */
     sem_t done;
 };
 
@@ -48,9 +50,8 @@ void wharf_share_deinit(struct wharf_share *share);
 
 /*
  * For a worker that has nothing to do, under the front lock, which it gives up meanwhile: decodes a
- * part of what is offered.  *busy_since_ns says since when, for the watchdog.  Returns whether
- * there was one.
+ * part of what is offered.  Returns whether there was one.
  */
-bool wharf_share_help(struct wharf_front *front, uint64_t *busy_since_ns);
+bool wharf_share_help(struct wharf_front *front, struct wharf_cpu_worker *worker);
 
 #endif

@@ -30,7 +30,7 @@ static bool is_idle(const struct wharf_tenant *tenant)
     static const struct wharf_use nothing;
 
     return memcmp(&tenant->used, &nothing, sizeof(nothing)) == 0 && tenant->n_hung_gates == 0 &&
-           tenant->n_pins == 0;
+           tenant->n_pins == 0 && !tenant->is_suspended;
 }
 
 /* Drops the one that has been idle for the longest time, if there are too many. */
@@ -57,6 +57,7 @@ static struct wharf_tenant *tenant_new(const struct wharf_tenants *tenants, cons
         return NULL;
     strncpy(tenant->name, name, sizeof(tenant->name) - 1);
     tenant->quota = wharf_config_quota_of(config, tenant->name);
+    wharf_list_init(&tenant->suspended_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_tenant_init(&tenant->sched[i]);
     wharf_estimates_init(&tenant->estimates, tenants->cpu_ns_per_kib);

@@ -48,7 +48,12 @@ struct wharf_tenant {
     uint64_t gate_hang_ns; /* when they last did */
     struct wharf_gpu_trust gpu_trust;
     uint64_t not_here_until_ns; /* its chunks are not the loop thread's (cpu_here.h) */
-    uint32_t n_pins;            /* others that refer to it without using anything */
+    uint32_t n_stuck;           /* workers whom its memory keeps waiting */
+    uint64_t stuck_since_ns;    /* since when it does, or did */
+    uint64_t suspended_until_ns;
+    bool is_suspended;                /* its jobs are not begun */
+    struct wharf_list suspended_link; /* in the front's list, then */
+    uint32_t n_pins;                  /* others that refer to it without using anything */
     uint32_t n_active;      /* its sessions that are watched or have jobs, or did so just before */
     uint64_t active_weight; /* its weight when the first of them was */
     struct wharf_sched_tenant sched[WHARF_N_POOLS];
