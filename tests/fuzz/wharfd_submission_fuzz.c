@@ -101,6 +101,8 @@ static void fill_arena(uint8_t *arena)
             .src_nbytes = (uint32_t)nbytes,
             .dst_offset = OUTPUT_OFFSET + i * PLAIN_NBYTES,
             .dst_nbytes = PLAIN_NBYTES,
+            /* The last one's goes to GPU memory. */
+            .dst_region = i == N_CHUNKS - 1,
         };
         memcpy(arena + TABLE_OFFSET + i * sizeof(chunk), &chunk, sizeof(chunk));
     }
@@ -132,6 +134,13 @@ static void client_init(struct client *client, uint64_t id, const char *tenant_n
         (const void *)((char *)client->session->d.address + WHARF_RING_ENTRIES_OFFSET);
     client->arena = client->session->regions[0].segment.address;
     fill_arena(client->arena);
+    /* GPU memory, which no thread of the CPU may touch: it is nowhere. */
+    client->session->regions[1] = (struct wharf_region){
+        .number = 1,
+        .is_there = true,
+        .is_device = true,
+        .segment = {.nbytes = ARENA_NBYTES, .fd = -1},
+    };
     wharf_front_enter(&front);
     wharf_front_add_session(&front, client->session);
     wharf_front_watch(&front, client->session, wharf_now_ns());
@@ -196,7 +205,7 @@ static void end_piece(struct under_way *at)
     if (at->piece.kind == WHARF_PIECE_OPEN)
         wharf_batch_open(&front, &at->piece);
     else
-        wharf_cpu_run(&front, &buffer, &at->piece, &at->poll);
+        wharf_cpu_run(&front, &buffer, &at->piece, &(struct wharf_cpu_others){&at->poll, NULL});
     wharf_front_enter(&front);
     front.n_short--;
     wharf_front_done(&front, &at->piece);
