@@ -49,6 +49,10 @@ test_stop_leaves_time_to_drain() {
     test "${stop%s}" -gt "${drain%s}"
 }
 
+test_configuration_for_containers_is_good() {
+    "$BUILD/wharfd" --check-config --config "$TOP/systemd/container/wharfd.conf"
+}
+
 test_users_and_folders_are_made() {
     stage_all
     mkdir -p stage/etc stage/run
