@@ -298,10 +298,16 @@ $(PLAIN_ENCODE_TEST): $(call obj,tests/unit/encode_test.c) $(unit_main) $(TESTLI
 # A whole daemon with its GPU, for machines with one; with the device's code on the CPU elsewhere.
 DAEMON_TEST_LIBS := -static-libgcc -static-libstdc++ $(encoder_libs:%=-l:lib%.a) -l:libprotobuf-c.a -l:libboost_context.a -lm
 GPU_DAEMON := $(BUILD)/tests/wharf_gpu_daemon
-$(GPU_DAEMON): $(call obj,$(wildcard tests/gpu/gpu_daemon*.c)) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB) | $(DAEMON) $(SIMT_WORKER)
+$(GPU_DAEMON): $(call obj,$(wildcard tests/gpu/gpu_daemon*.c)) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB) | $(DAEMON) $(SIMT_WORKER) $(BUILD)/wharfd-poison
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(DAEMON_TEST_LIBS)
+
+# The daemon in whose GPU jobs can ask for faults, for tests of those.
+POISON := $(BUILD)/wharfd-poison
+$(POISON): $(call obj,daemon/wharfd.c tests/gpu/gpu_poison.c) $(DAEMON_A) $(LIB_A)
+	$(say) LD $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) $(DAEMON_LIBS)
 
 # ---- tests ---------------------------------------------------------------------------------
 
@@ -355,7 +361,9 @@ vector_runs := $(foreach v,asan release,"build/$(v)/tests/vectors tests/vectors"
 # A daemon with a worker: every vector, and storms with all that can be killed being killed.
 daemon_runs := $(foreach v,asan release,"build/$(v)/tests/wharf_gpu_daemon --engine simt vectors tests/vectors" \
     "build/$(v)/tests/wharf_gpu_daemon --engine simt check 1500" \
-    "build/$(v)/tests/wharf_gpu_daemon --engine simt soak 3")
+    "build/$(v)/tests/wharf_gpu_daemon --engine simt soak 3") \
+    "build/release/tests/wharf_gpu_daemon --engine simt faults" \
+    "env WHARF_TEST_GPU=simt build/release/tests/wharfd_hostile_test"
 ifneq ($(VECTORS),)
 # Too many for the sanitizers, which see the committed ones; untouchable pages guard these.
 vector_runs += "build/release/tests/vectors build/vectors.table $(VECTORS)"
@@ -452,6 +460,8 @@ soak: $(DAEMON) $(GPU_DAEMON) $(if $(filter simt,$(SOAK_ENGINE)),$(SIMT_WORKER),
 # Jobs with damaged streams in `make test-gpu`, and of these some under the memory checker.
 DAMAGED ?= 1000000
 DAMAGED_CHECKED ?= 2000
+# Sessions that come and go, and leave nothing.
+SESSIONS ?= 5000
 # Forged streams, each with some variants and damages; and under the memory checker.
 FORGED ?= 20000
 FORGED_CHECKED ?= 200
@@ -471,7 +481,9 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) forged $(FORGED_CHECKED)" \
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) damaged $(DAMAGED_CHECKED)" \
     $(foreach tool,memcheck racecheck initcheck,"$(sanitizer) --tool $(tool) --error-exitcode 9 $(sanitized) vectors tests/vectors")
-gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000" "$(GPU_DAEMON) soak $(SOAK_SECONDS)"
+gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000" "$(GPU_DAEMON) soak $(SOAK_SECONDS)" \
+    "env WHARF_TEST_GPU=cuda $(BUILD)/tests/wharfd_hostile_test" \
+    "$(GPU_DAEMON) faults" "$(GPU_DAEMON) --setting kernel=batch faults" "$(GPU_DAEMON) sessions $(SESSIONS)"
 # And as the service runs it.
 gpu_runs  += "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) vectors tests/vectors" \
     "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) check 2000" \
@@ -491,7 +503,7 @@ gpu_runs += "$(gpu_test) vectors build/vectors.table $(VECTORS)"
 gpu_runs += "$(gpu_test) vectors build/vectors-orc.table build/vectors-orc"
 endif
 
-test-gpu: gpu-programs $(BUILD)/restrictions ## device decoders on a GPU, which must be there; VECTORS=DIR for more
+test-gpu: gpu-programs $(BUILD)/restrictions $(BUILD)/tests/wharfd_hostile_test ## device decoders on a GPU, which must be there; VECTORS=DIR for more
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
 	$(if $(VECTORS),$(Q)tests/lib/orc_vectors.py $(VECTORS) build/vectors-orc > build/vectors-orc.table)
 	$(Q)tests/run-tests -j1 $(gpu_runs)

@@ -39,6 +39,10 @@ void gpu_daemon_measure(uint32_t engine, double seconds, size_t chunk_nbytes, co
  */
 void gpu_daemon_soak(uint32_t engine, const struct test_chunks *chunks, double seconds);
 
+/* gpu_daemon_faults.c: jobs that end the worker of wharfd-poison, which is running, with another
+ * socket for another tenant. */
+void gpu_daemon_faults(uint32_t engine);
+
 /* gpu_daemon_models.c: registered models of rans, over the death of workers, with good streams and
  * n_damaged bad ones.  Returns how many gave something else than the CPU. */
 unsigned gpu_daemon_check_models(uint32_t engine, unsigned n_damaged);

@@ -17,6 +17,10 @@
  *         throughput of streams that bring their models, and of such that do not
  *
  *     --engine cuda|simt     the GPU (cuda), or its code on the CPU
+ *     wharf_gpu_daemon [--engine cuda|simt] faults            jobs that end the worker, with
+ *                                                             wharfd-poison beside wharfd
+ *     wharf_gpu_daemon [--engine cuda|simt] sessions N        that come and go, and what they leave
+ *
  *     --output kernel|copy   who takes outputs to the clients' memory, as in wharfd.conf
  *     --worker PROGRAM       the worker, likewise: tests/wharfd-host where there is no GPU
  *     --setting NAME=VALUE   one more setting of [gpu]
@@ -396,19 +400,27 @@ static void keep_nothing(void)
     setenv("ASAN_OPTIONS", more, 1);
 }
 
+/* How much larger a worker may be, by what its threads and the driver keep; and what is pinned at
+ * most when nobody is there, `spare` in wharfd.conf. */
+#define WORKER_MORE_KIB (16 << 10)
+#define SPARE_NBYTES (257 << 20)
+
 /* Memory that clients give up is let go of by the worker, and by the daemon's books. */
 static void check_churn(unsigned n_sessions)
 {
     struct test_storm storm = {.tick = NULL};
-    int n_fds = 0, good = 1;
-    long kib = 0;
+    int n_fds = 0, n_worker_fds = 0, good = 1;
+    long kib = 0, worker_kib = 0;
 
     keep_nothing();
     start("");
+    pid_t worker = test_worker_wait(wharfd.pid, 0);
     for (unsigned i = 0; good && i < n_sessions; i++) {
         if (i == n_sessions / 2) {
             n_fds = test_wharfd_n_fds(&wharfd);
             kib = test_wharfd_kib(&wharfd);
+            n_worker_fds = test_process_n_fds(worker);
+            worker_kib = test_process_kib(worker);
         }
         good = run_storm(i % 2 ? engine : WHARF_ENGINE_AUTO, 100 + i, 20, &storm);
     }
@@ -425,6 +437,16 @@ static void check_churn(unsigned n_sessions)
                       n_fds, test_wharfd_n_fds(&wharfd));
     gpu_daemon_report(test_wharfd_kib(&wharfd) < kib + GPU_DAEMON_MORE_KIB,
                       "no memory is left: %ld KiB, then %ld", kib, test_wharfd_kib(&wharfd));
+    int n_fds_now = test_process_n_fds(worker);
+    long kib_now = test_process_kib(worker);
+    gpu_daemon_report(n_fds_now >= 0 && n_fds_now <= n_worker_fds + 4,
+                      "nor a descriptor in the worker, which is the same: %d, then %d",
+                      n_worker_fds, n_fds_now);
+    gpu_daemon_report(kib_now < worker_kib + WORKER_MORE_KIB,
+                      "nor memory in the worker: %ld KiB, then %ld", worker_kib, kib_now);
+    double pinned = metric("wharf_gpu_pinned_bytes", NULL);
+    gpu_daemon_report(pinned < SPARE_NBYTES, "%g bytes are pinned, all for clients to come",
+                      pinned);
     finish();
 }
 
@@ -432,10 +454,17 @@ static void check_churn(unsigned n_sessions)
 
 static int usage(void)
 {
-    fputs("usage: wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER | check N | soak SECONDS | "
-          "check-models N | measure SECONDS | models SECONDS\n",
+    fputs("usage: wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER | check N | faults | "
+          "sessions N | soak SECONDS | check-models N | measure SECONDS | models SECONDS\n",
           stderr);
     return 2;
+}
+
+static void sessions(unsigned n_sessions)
+{
+    make_chunks();
+    check_churn(n_sessions);
+    test_chunks_deinit(&chunks);
 }
 
 static void measure(double seconds)
@@ -453,6 +482,16 @@ static void soak(double seconds)
     gpu_daemon_soak(engine, &chunks, seconds);
     finish();
     test_chunks_deinit(&chunks);
+}
+
+/* By a daemon of its own, whose jobs can ask for faults. */
+static void faults(void)
+{
+    test_wharfd_program = "wharfd-poison";
+    start("hang_timeout = 2s\n[listen other]\npath = other\ntenant = socket\n");
+    gpu_daemon_faults(engine);
+    finish();
+    test_wharfd_program = "wharfd";
 }
 
 static void check_models(unsigned n_damaged)
@@ -485,7 +524,7 @@ static void check(uint64_t n_jobs)
 
 int main(int argc, char **argv)
 {
-    for (; argc > 3 && strncmp(argv[1], "--", 2) == 0; argv += 2, argc -= 2) {
+    for (; argc > 2 && strncmp(argv[1], "--", 2) == 0; argv += 2, argc -= 2) {
         if (strcmp(argv[1], "--engine") == 0)
             engine_name = argv[2];
         else if (strcmp(argv[1], "--output") == 0)
@@ -504,12 +543,16 @@ int main(int argc, char **argv)
             return usage();
     }
     engine = strcmp(engine_name, "simt") == 0 ? WHARF_ENGINE_SIMT : WHARF_ENGINE_GPU;
-    if (argc != 3)
+    if (argc == 2 && strcmp(argv[1], "faults") == 0)
+        faults();
+    else if (argc != 3)
         return usage();
-    if (strcmp(argv[1], "vectors") == 0)
+    else if (strcmp(argv[1], "vectors") == 0)
         check_vectors(argv[2]);
     else if (strcmp(argv[1], "check") == 0)
         check(strtoull(argv[2], NULL, 0));
+    else if (strcmp(argv[1], "sessions") == 0)
+        sessions((unsigned)strtoul(argv[2], NULL, 0));
     else if (strcmp(argv[1], "soak") == 0)
         soak(strtod(argv[2], NULL));
     else if (strcmp(argv[1], "measure") == 0)

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/lib/test_wharfd.h"
+
 #define LIMIT_S 60
 
 /* ---- beginning and end --------------------------------------------------------------------- */
@@ -332,7 +334,8 @@ struct test_client *test_client_start(const char *path, uint32_t n_entries, uint
 {
     struct test_client *client = test_client_greeted(path);
 
-    must(client, test_client_open_with(client, n_entries, arena_nbytes, 0, 0), "session", path);
+    must(client, test_client_open_with(client, n_entries, arena_nbytes, 0, test_wharfd_engine()),
+         "session", path);
     return client;
 }
 

@@ -16,7 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "proto/wharf_job.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_worker.h"
 
 static void die(const struct test_wharfd *daemon, const char *what)
 {
@@ -27,7 +29,9 @@ static void die(const struct test_wharfd *daemon, const char *what)
     abort();
 }
 
-static void program_path(char path[PATH_MAX + 16])
+const char *test_wharfd_program = "wharfd";
+
+static void program_path(char path[PATH_MAX + 32])
 {
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
 
@@ -36,7 +40,7 @@ static void program_path(char path[PATH_MAX + 16])
     path[n] = 0;
     for (unsigned i = 0; i < 2; i++)
         *strrchr(path, '/') = 0;
-    strcat(path, "/wharfd");
+    snprintf(path + strlen(path), 32, "/%s", test_wharfd_program);
 }
 
 /*
@@ -59,7 +63,7 @@ static void tell_thread_sanitizer(const struct test_wharfd *daemon)
 
 _Noreturn void test_wharfd_become(const struct test_wharfd *daemon, int takes_path)
 {
-    char path[PATH_MAX + 16];
+    char path[PATH_MAX + 32];
     int log = open(daemon->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
     program_path(path);
@@ -112,6 +116,22 @@ void test_wharfd_restart(struct test_wharfd *daemon)
     die(daemon, "the daemon does not serve");
 }
 
+static const char *gpu_of_environment(void)
+{
+    const char *name = getenv("WHARF_TEST_GPU");
+
+    return name && *name ? name : NULL;
+}
+
+uint32_t test_wharfd_engine(void)
+{
+    const char *name = gpu_of_environment();
+
+    return !name                       ? WHARF_ENGINE_AUTO
+           : strcmp(name, "simt") == 0 ? WHARF_ENGINE_SIMT
+                                       : WHARF_ENGINE_GPU;
+}
+
 void test_wharfd_prepare(struct test_wharfd *daemon, const char *config)
 {
     strcpy(daemon->folder, "/tmp/wharf-test.XXXXXX");
@@ -121,7 +141,11 @@ void test_wharfd_prepare(struct test_wharfd *daemon, const char *config)
     snprintf(daemon->config, sizeof(daemon->config), "%s/config", daemon->folder);
     snprintf(daemon->log, sizeof(daemon->log), "%s/log", daemon->folder);
     FILE *file = fopen(daemon->config, "we");
-    if (!file || fputs(config, file) < 0 || fclose(file) < 0)
+    if (!file || fputs(config, file) < 0)
+        abort();
+    if (gpu_of_environment())
+        fprintf(file, "\n[gpu]\nengine = %s\npin_after = 0\nspare = 0\n", gpu_of_environment());
+    if (fclose(file) < 0)
         abort();
 }
 
@@ -239,17 +263,7 @@ pid_t test_wharfd_gate(const struct test_wharfd *daemon)
 
 int test_wharfd_n_fds(const struct test_wharfd *daemon)
 {
-    char path[64];
-    int n = 0;
-
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)daemon->pid);
-    DIR *dir = opendir(path);
-    if (!dir)
-        return -1;
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n - 2;
+    return test_process_n_fds(daemon->pid);
 }
 
 int test_wharfd_n_memfds(const struct test_wharfd *daemon)
@@ -269,15 +283,5 @@ int test_wharfd_n_memfds(const struct test_wharfd *daemon)
 
 long test_wharfd_kib(const struct test_wharfd *daemon)
 {
-    char path[64], line[256];
-    long kib = -1;
-
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)daemon->pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return -1;
-    while (fgets(line, sizeof(line), file))
-        sscanf(line, "VmRSS: %ld kB", &kib);
-    fclose(file);
-    return kib;
+    return test_process_kib(daemon->pid);
 }

@@ -6,6 +6,7 @@
 #ifndef WHARF_TESTS_TEST_WHARFD_H
 #define WHARF_TESTS_TEST_WHARFD_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 struct test_wharfd {
@@ -15,6 +16,16 @@ struct test_wharfd {
     char config[96];
     char log[96]; /* what it says on standard error */
 };
+
+/* The program, in the build's folder: "wharfd", unless a test sets another one. */
+extern const char *test_wharfd_program;
+
+/*
+ * With WHARF_TEST_GPU=cuda or simt in the environment daemons have that GPU, and clients that
+ * test_client_start makes want it alone: so tests of what clients may do are tests of the GPU's
+ * part too.  Returns that engine (enum wharf_engine), AUTO without it.
+ */
+uint32_t test_wharfd_engine(void);
 
 /* Starts one with that configuration file's text, in its folder, and waits until it serves.  Ends
  * the program when that does not work. */

@@ -48,3 +48,33 @@ pid_t test_worker_wait(pid_t daemon, pid_t before)
     }
     return 0;
 }
+
+int test_process_n_fds(pid_t pid)
+{
+    char path[64];
+    int n = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return -1;
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n - 2;
+}
+
+long test_process_kib(pid_t pid)
+{
+    char path[64], line[256];
+    long kib = -1;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -1;
+    while (fgets(line, sizeof(line), file))
+        sscanf(line, "VmRSS: %ld kB", &kib);
+    fclose(file);
+    return kib;
+}

@@ -13,4 +13,9 @@ pid_t test_worker_pid(pid_t daemon);
 /* Waits for a worker other than `before`, for at most 20 seconds; returns it, or 0. */
 pid_t test_worker_wait(pid_t daemon, pid_t before);
 
+/* A process's open descriptors, and its memory (resident private and shared) in KiB; -1 if it is
+ * gone. */
+int test_process_n_fds(pid_t pid);
+long test_process_kib(pid_t pid);
+
 #endif

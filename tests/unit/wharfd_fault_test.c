@@ -19,6 +19,7 @@
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"
+#include "tests/lib/test_poison.h"
 #include "tests/lib/test_worker.h"
 
 #define MiB ((uint64_t)1 << 20)
@@ -30,15 +31,12 @@
 
 /* ---- faults -------------------------------------------------------------------------------- */
 
-/* In place of daemon/gpu_faults.c: a job's user_data says what its item does. */
-#define POISON(opcode) ((uint64_t)0xfa17 << 48 | (uint64_t)(opcode) << 32)
-
+/* In place of daemon/gpu_faults.c. */
 const bool wharf_gpu_has_faults = true;
 
 uint32_t wharf_gpu_opcode(const struct wharf_submission *submission)
 {
-    return submission->user_data >> 48 == 0xfa17 ? (uint32_t)(submission->user_data >> 32 & 0xff)
-                                                 : WHARF_WORK_DECODE;
+    return test_poison_opcode(submission);
 }
 
 /* ---- a daemon ------------------------------------------------------------------------------ */
@@ -149,18 +147,18 @@ static void check_poison(uint64_t poison, uint64_t hang_timeout_ns)
 
 Test(wharfd_fault, fault_of_the_device_loses_no_job)
 {
-    check_poison(POISON(WHARF_WORK_FAULT), NEVER_NS);
+    check_poison(TEST_POISON(WHARF_WORK_FAULT), NEVER_NS);
 }
 
 Test(wharfd_fault, fault_in_a_kernel_for_a_batch_loses_no_job)
 {
     kernel = WHARF_GPU_KERNEL_BATCH;
-    check_poison(POISON(WHARF_WORK_FAULT), NEVER_NS);
+    check_poison(TEST_POISON(WHARF_WORK_FAULT), NEVER_NS);
 }
 
 Test(wharfd_fault, warp_that_hangs_loses_no_job)
 {
-    check_poison(POISON(WHARF_WORK_HANG), HANG_NS);
+    check_poison(TEST_POISON(WHARF_WORK_HANG), HANG_NS);
 }
 
 /* One tenant does it whenever it can.  It runs alone while it is a suspect, and is banned after
@@ -178,7 +176,7 @@ Test(wharfd_fault, culprit_is_found_and_others_keep_the_gpu, .timeout = 300)
         wait_until_up();
         for (uint32_t i = 0; i < 4; i++)
             submit(&innocent, i, i);
-        submit(&culprit, 0, POISON(WHARF_WORK_FAULT));
+        submit(&culprit, 0, TEST_POISON(WHARF_WORK_FAULT));
         for (uint32_t i = 0; i < 4; i++)
             reap_good(&innocent);
         reap_good(&culprit);
@@ -189,7 +187,7 @@ Test(wharfd_fault, culprit_is_found_and_others_keep_the_gpu, .timeout = 300)
     cr_assert_leq(n_ended, 8);
     wait_until_up();
     for (unsigned n = 0; n < 50; n++) {
-        cr_assert_eq(run_one(&culprit, POISON(WHARF_WORK_FAULT)).engine, WHARF_ENGINE_CPU);
+        cr_assert_eq(run_one(&culprit, TEST_POISON(WHARF_WORK_FAULT)).engine, WHARF_ENGINE_CPU);
         submit(&innocent, 0, 0);
         reap_good(&innocent);
     }
@@ -263,7 +261,7 @@ Test(wharfd_fault, job_for_gpu_memory_that_ends_the_worker_is_found, .timeout = 
     for (unsigned round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < N; i++)
             submit_to_gpu_memory(&innocent, i, 0);
-        submit_to_gpu_memory(&culprit, 0, POISON(WHARF_WORK_FAULT));
+        submit_to_gpu_memory(&culprit, 0, TEST_POISON(WHARF_WORK_FAULT));
         for (uint32_t i = N; i < 2 * N; i++)
             submit_to_gpu_memory(&innocent, i, 0);
         for (uint32_t i = 0; i < 2 * N; i++)

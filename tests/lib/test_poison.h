@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_poison.h: jobs that do to the GPU's worker what must never happen.  A daemon in which the
+ * symbols of daemon/gpu_faults.c are made of this takes them; no other does.
+ */
+#ifndef WHARF_TESTS_TEST_POISON_H
+#define WHARF_TESTS_TEST_POISON_H
+
+#include <stdint.h>
+
+#include "kernels/work_queue.h"
+#include "proto/wharf_job.h"
+#include "proto/wharf_ring.h"
+
+/* A job's user_data says what its item does, enum wharf_work_opcode: FAULT or HANG. */
+#define TEST_POISON_MARK ((uint64_t)0xfa17)
+#define TEST_POISON(opcode) (TEST_POISON_MARK << 48 | (uint64_t)(opcode) << 32)
+
+static inline uint32_t test_poison_opcode(const struct wharf_submission *submission)
+{
+    return submission->user_data >> 48 == TEST_POISON_MARK
+               ? (uint32_t)(submission->user_data >> 32 & 0xff)
+               : WHARF_WORK_DECODE;
+}
+
+#endif
