@@ -17,6 +17,10 @@
 /* How long a connection that rings for nothing is not listened to. */
 #define DOORBELL_HOLD_NS WHARF_NS_PER_MS
 
+/* How often the ring of one is looked at that is not read from while its memory is imported, which
+ * takes a millisecond if there is a worker. */
+#define IMPORT_LOOK_NS (2 * (uint64_t)WHARF_NS_PER_MS)
+
 struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,
                                                 int error)
 {
@@ -98,6 +102,7 @@ static void connection_free(struct wharf_connection *connection)
     wharf_loop_remove(server->loop, &connection->source);
     wharf_timer_clear(server->loop, &connection->hello_timer);
     wharf_timer_clear(server->loop, &connection->hold_timer);
+    wharf_timer_clear(server->loop, &connection->import_timer);
     wharf_list_remove(&connection->link);
     wharf_undertaker_take(server->undertaker, connection->fd, connection->tenant, &connection->use);
     free(connection->unsent);
@@ -368,6 +373,31 @@ static bool look_at_ring(struct wharf_connection *connection, unsigned n_wakes)
         wharf_cpu_here_run(&server->front, &server->here);
     wharf_front_leave(&server->front);
     return was_needed;
+}
+
+static void look_meanwhile(struct wharf_timer *timer)
+{
+    struct wharf_connection *connection =
+        WHARF_LIST_ENTRY(timer, struct wharf_connection, import_timer);
+
+    if (connection->state == WHARF_CONNECTION_CLOSING)
+        return;
+    look_at_ring(connection, 0);
+    wharf_timer_set(connection->server->loop, timer, wharf_now_ns() + IMPORT_LOOK_NS,
+                    look_meanwhile);
+}
+
+void wharf_connection_hold_import(struct wharf_connection *connection)
+{
+    wharf_connection_hold(connection, WHARF_HOLD_IMPORT);
+    wharf_timer_set(connection->server->loop, &connection->import_timer,
+                    wharf_now_ns() + IMPORT_LOOK_NS, look_meanwhile);
+}
+
+void wharf_connection_release_import(struct wharf_connection *connection)
+{
+    wharf_timer_clear(connection->server->loop, &connection->import_timer);
+    wharf_connection_release(connection, WHARF_HOLD_IMPORT);
 }
 
 /* One wake-up or more.  Clients that ring and ring with nothing in the ring are not listened to for

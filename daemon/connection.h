@@ -32,7 +32,8 @@ enum wharf_connection_hold {
 struct wharf_connection {
     struct wharf_source source;
     struct wharf_timer hello_timer;
-    struct wharf_timer hold_timer; /* of WHARF_HOLD_DOORBELL */
+    struct wharf_timer hold_timer;   /* of WHARF_HOLD_DOORBELL */
+    struct wharf_timer import_timer; /* of WHARF_HOLD_IMPORT */
     struct wharf_list link;
     struct wharf_list gate_link; /* in the gate's queue */
     struct wharf_list doom_link; /* in the server's list of those that cannot go on */
@@ -92,6 +93,11 @@ void wharf_connection_session_free(struct wharf_connection *connection);
 
 void wharf_connection_hold(struct wharf_connection *connection, enum wharf_connection_hold hold);
 void wharf_connection_release(struct wharf_connection *connection, enum wharf_connection_hold hold);
+
+/* WHARF_HOLD_IMPORT: its ring is looked at now and then all the same, since that can last until a
+ * worker was started. */
+void wharf_connection_hold_import(struct wharf_connection *connection);
+void wharf_connection_release_import(struct wharf_connection *connection);
 
 /*
  * Sends a reply, with the session's descriptors if has_fds; keeps it if there is no room.  There is

@@ -196,7 +196,7 @@ static void handle_register_gpu(struct wharf_connection *connection, uint32_t id
     } else {
         connection->import_id = id;
         connection->import_region = memory->region;
-        wharf_connection_hold(connection, WHARF_HOLD_IMPORT);
+        wharf_connection_hold_import(connection);
     }
 }
 
@@ -274,7 +274,7 @@ void wharf_request_settle(struct wharf_connection *connection)
                              (unsigned)number, text);
     else
         wharf_request_done(connection, connection->import_id);
-    wharf_connection_release(connection, WHARF_HOLD_IMPORT);
+    wharf_connection_release_import(connection);
 }
 
 /* ---- registering and unregistering --------------------------------------------------------- */

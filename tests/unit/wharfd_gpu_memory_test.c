@@ -440,7 +440,12 @@ Test(wharfd_gpu_memory, nothing_is_answered_before_it_is_imported, .timeout = 12
     cr_assert_eq(test_client_send(client, &request, &fd, 1), 0);
     memory.region = 3;
     cr_assert_eq(test_client_send(client, &request, &fd, 1), 0);
-    usleep(100000);
+    /* The ring is looked at meanwhile. */
+    const struct wharf_submission noop = {.opcode = WHARF_OP_NOOP};
+    for (unsigned i = 0; i < 20; i++) {
+        usleep(i * 500);
+        expect_result(client, &noop, WHARF_OK, WHARF_REASON_NONE);
+    }
     kill(worker, SIGCONT);
     cr_assert_eq(test_client_receive(client, &reply), 0, "%s", client->error);
     cr_assert_eq(reply->body_case, WHARF__REPLY__BODY_DONE);
