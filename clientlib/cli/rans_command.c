@@ -17,6 +17,7 @@ enum {
     OPTION_CDF = WHARF_CLI_LONG_ONLY,
     OPTION_INDEXES,
     OPTION_JSON,
+    OPTION_MODEL,
     OPTION_SPLITS,
     OPTION_SYMBOLS,
 };
@@ -24,6 +25,7 @@ enum {
 struct settings {
     const char *cdf; /* NULL when not given */
     const char *indexes;
+    const char *model;
     int64_t n_bits; /* 0 when not given */
     int64_t n_splits;
     uint32_t symbol_nbytes;
@@ -40,6 +42,9 @@ static const char *take_option(void *own, int option, const char *argument)
         return *argument ? NULL : "the name of a file";
     case OPTION_INDEXES:
         settings->indexes = argument;
+        return *argument ? NULL : "the name of a file";
+    case OPTION_MODEL:
+        settings->model = argument;
         return *argument ? NULL : "the name of a file";
     case OPTION_SPLITS:
         return wharf_cli_parse_number(argument, 1, WHARF_RANS_MAX_SPLITS, &settings->n_splits)
@@ -124,12 +129,15 @@ static int read_companions(struct wharf_cli_task *task, const struct settings *s
     return WHARF_CLI_GOOD;
 }
 
-static int decode_recoil(struct wharf_cli_task *task, const struct wharf_rans_recoil *recoil)
+static int decode_recoil(struct wharf_cli_task *task, const struct settings *settings,
+                         const struct wharf_rans_recoil *recoil)
 {
     struct wharf_outcome outcome;
     enum wharf_reason reason;
     uint64_t nbytes;
     uint8_t *out;
+
+    (void)settings;
     int rc = wharf_rans_recoil_size(recoil, &nbytes, &reason);
     int status;
 
@@ -150,19 +158,57 @@ static int decode_recoil(struct wharf_cli_task *task, const struct wharf_rans_re
     return status;
 }
 
-static int import_recoil(struct wharf_cli_task *task, const struct wharf_rans_recoil *recoil)
+/* A result beside the output. */
+static int write_file(struct wharf_cli_task *task, const char *path, const uint8_t *data,
+                      size_t nbytes)
+{
+    struct wharf_cli_output output;
+    int rc = wharf_cli_output_open(&output, path, task->options->force);
+
+    if (rc == 0) {
+        rc = wharf_cli_output_write(&output, data, nbytes);
+        if (rc == 0)
+            rc = wharf_cli_output_commit(&output, NULL);
+        else
+            wharf_cli_output_discard(&output);
+    }
+    return rc < 0 ? wharf_cli_task_write_error(task, rc) : WHARF_CLI_GOOD;
+}
+
+/* The model in a file of its own, as it is registered. */
+static int write_model(struct wharf_cli_task *task, const struct settings *settings,
+                       const struct wharf_rans_recoil *recoil)
+{
+    uint8_t *model = NULL;
+    size_t nbytes;
+    int status;
+    int rc = wharf_rans_recoil_model(recoil, NULL, &nbytes);
+
+    if (rc == 0)
+        model = malloc(nbytes);
+    if (!model || wharf_rans_recoil_model(recoil, model, &nbytes) < 0)
+        status = out_of_memory(task);
+    else
+        status = write_file(task, settings->model, model, nbytes);
+    free(model);
+    return status;
+}
+
+static int import_recoil(struct wharf_cli_task *task, const struct settings *settings,
+                         const struct wharf_rans_recoil *recoil)
 {
     enum wharf_reason reason;
     uint8_t *out = NULL;
     size_t nbytes;
-    int status;
+    int status = WHARF_CLI_GOOD;
     int rc = wharf_rans_recoil_import(recoil, NULL, &nbytes, &reason);
 
     if (rc == -EILSEQ)
         return fault(task, WHARF_BAD_DATA, reason, 0);
     if (rc == -E2BIG) {
         wharf_cli_say("%s: the model has more than 65536 slots in all distributions together, "
-                      "which a stream cannot bring with it",
+                      "which a stream cannot bring with it; with --model FILE it goes into a file "
+                      "of its own",
                       task->input->name);
         return wharf_cli_tally_error(task->tally, task->input->name, rc);
     }
@@ -170,7 +216,9 @@ static int import_recoil(struct wharf_cli_task *task, const struct wharf_rans_re
         out = malloc(nbytes);
     if (!out || wharf_rans_recoil_import(recoil, out, &nbytes, &reason) < 0)
         status = out_of_memory(task);
-    else
+    if (status == WHARF_CLI_GOOD && settings->model)
+        status = write_model(task, settings, recoil);
+    if (status == WHARF_CLI_GOOD)
         status = deliver(task, out, nbytes);
     free(out);
     return status;
@@ -178,14 +226,17 @@ static int import_recoil(struct wharf_cli_task *task, const struct wharf_rans_re
 
 static int with_companions(struct wharf_cli_task *task, const struct settings *settings,
                            const struct wharf_cli_rans_bytes *in,
-                           int (*use)(struct wharf_cli_task *, const struct wharf_rans_recoil *))
+                           int (*use)(struct wharf_cli_task *, const struct settings *,
+                                      const struct wharf_rans_recoil *))
 {
     struct companions companions = {0};
-    struct wharf_rans_recoil recoil = {.stream = in->data, .stream_nbytes = in->nbytes};
+    struct wharf_rans_recoil recoil = {.stream = in->data,
+                                       .stream_nbytes = in->nbytes,
+                                       .leaves_model_out = settings->model != NULL};
     int status = read_companions(task, settings, &companions, &recoil);
 
     if (status == WHARF_CLI_GOOD)
-        status = use(task, &recoil);
+        status = use(task, settings, &recoil);
     wharf_cli_rans_bytes_deinit(&companions.cdf);
     wharf_cli_rans_bytes_deinit(&companions.indexes);
     return status;
@@ -343,18 +394,9 @@ static int write_cdf(struct wharf_cli_task *task, const struct settings *setting
                      const struct wharf_rans_job *job)
 {
     uint8_t cdf[2 * 257];
-    struct wharf_cli_output output;
-    int rc = wharf_cli_output_open(&output, settings->cdf, task->options->force);
 
     wharf_rans_cdf_write(&job->shape, job->frequencies, cdf);
-    if (rc == 0) {
-        rc = wharf_cli_output_write(&output, cdf, sizeof(cdf));
-        if (rc == 0)
-            rc = wharf_cli_output_commit(&output, NULL);
-        else
-            wharf_cli_output_discard(&output);
-    }
-    return rc < 0 ? wharf_cli_task_write_error(task, rc) : WHARF_CLI_GOOD;
+    return write_file(task, settings->cdf, cdf, sizeof(cdf));
 }
 
 static int encode_job(struct wharf_cli_task *task, const struct settings *settings,
@@ -424,6 +466,14 @@ static const struct option decode_options[] = {
     {"symbols", required_argument, NULL, OPTION_SYMBOLS},
     {0},
 };
+static const struct option import_options[] = {
+    {"cdf", required_argument, NULL, OPTION_CDF},
+    {"indexes", required_argument, NULL, OPTION_INDEXES},
+    {"bits", required_argument, NULL, 'n'},
+    {"symbols", required_argument, NULL, OPTION_SYMBOLS},
+    {"model", required_argument, NULL, OPTION_MODEL},
+    {0},
+};
 static const struct option thin_options[] = {
     {"splits", required_argument, NULL, OPTION_SPLITS},
     {0},
@@ -460,10 +510,12 @@ static const struct wharf_cli_command import_command = {
     .name = "rans import",
     .usage = "--cdf FILE -n N [OPTION...] [STREAM]",
     .help = "Makes a stream of codec rans, which brings its model with it, of a stream of\n"
-            "Recoil's program.  Splits that overlap are left out.\n\n" COMPANIONS_HELP,
+            "Recoil's program.  Splits that overlap are left out.\n\n" COMPANIONS_HELP
+            "      --model FILE     leave the model out of the stream, and write it to FILE,\n"
+            "                       for `wharf decode --model FILE` and programs to register\n",
     .writes_file = true,
     .daemon = WHARF_CLI_DAEMON_NEVER,
-    .own_options = decode_options,
+    .own_options = import_options,
     .take_option = take_option,
 };
 static const struct wharf_cli_command thin_command = {

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "encoders/source_kind.h"
+
 enum { FIRST_NBYTES = 1 << 20 };
 
 /* Reads to the end; 0 or -errno. */
@@ -57,6 +59,17 @@ void wharf_cli_rans_bytes_deinit(struct wharf_cli_rans_bytes *bytes)
     free(bytes->data);
 }
 
+static bool is_container(const struct wharf_cli_rans_bytes *bytes)
+{
+    return wharf_source_detect(bytes->data, bytes->nbytes, true) == WHARF_SOURCE_CONTAINER;
+}
+
+/* After what it is, or is not, was said. */
+static int not_a_stream(struct wharf_cli_task *task)
+{
+    return wharf_cli_tally_failure(task->tally, task->input->name, -EINVAL, WHARF_CLI_BAD_DATA);
+}
+
 int wharf_cli_rans_stream_open(struct wharf_cli_task *task,
                                const struct wharf_cli_rans_bytes *bytes,
                                struct wharf_cli_rans_stream *ret_stream)
@@ -68,11 +81,25 @@ int wharf_cli_rans_stream_open(struct wharf_cli_task *task,
     *ret_stream = (struct wharf_cli_rans_stream){.in = bytes->data, .in_nbytes = bytes->nbytes};
     if (wharf_rans_stream_parse(bytes->data, bytes->nbytes, &ret_stream->parts, &own))
         return WHARF_CLI_GOOD;
+    if (own.reason == WHARF_REASON_RANS_VERSION && is_container(bytes)) {
+        wharf_cli_say(
+            "%s: is a wharf container, whose chunks may be streams of rans: `wharf unpack` "
+            "decodes it; `wharf rans encode` makes one stream of a file",
+            task->input->name);
+        return not_a_stream(task);
+    }
     ret_stream->is_recoil = true;
     rc = wharf_rans_recoil_parse(bytes->data, bytes->nbytes, &ret_stream->parts.body,
                                  &ret_stream->changed, &reason);
     if (rc == -ENOMEM)
         return wharf_cli_task_error(task, task->input->name, rc);
+    /* Nothing else tells: a symbol takes one word at most. */
+    if (rc == 0 && ret_stream->parts.body.n_words > ret_stream->parts.body.n_symbols) {
+        wharf_cli_say("%s: is neither a stream of codec rans nor one of Recoil's program: it would "
+                      "have more words than symbols",
+                      task->input->name);
+        return not_a_stream(task);
+    }
     if (ret_stream->changed) {
         ret_stream->in = ret_stream->changed;
         ret_stream->in_nbytes = (size_t)(ret_stream->parts.body.words - ret_stream->changed) +

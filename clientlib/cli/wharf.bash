@@ -61,7 +61,7 @@ _wharf() {
             mapfile -t COMPREPLY < <(compgen -W 'libdeflate zlib' -- "$cur")
             return
             ;;
-        -o | --output | --socket | --cdf | --indexes)
+        -o | --output | --socket | --cdf | --indexes | --model)
             _filedir
             return
             ;;

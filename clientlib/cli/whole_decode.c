@@ -10,6 +10,8 @@
 #include "clientlib/cli/runs_decode.h"
 #include "clientlib/wharf.h"
 #include "encoders/decode_job.h"
+#include "encoders/little_endian.h"
+#include "encoders/rans/rans_format.h"
 #include "encoders/run_scan.h"
 
 enum { FIRST_NBYTES = 1 << 20 };
@@ -126,7 +128,8 @@ static int decode_here(struct whole *whole)
     struct wharf_decode_job job = {
         .codec = whole->wanted->codec,
         .flags = flags_of(whole),
-        .setting.parameter = whole->wanted->parameter,
+        .setting = {.parameter = whole->wanted->image ? 0 : whole->wanted->parameter,
+                    .model = whole->wanted->image},
         .in = whole->in,
         .in_nbytes = whole->in_nbytes,
         .out = whole->out,
@@ -150,8 +153,20 @@ static void free_job(struct whole *whole)
     if (wharf && !whole->task->service->is_lost) {
         wharf_free(wharf, (void *)whole->job.in);
         wharf_free(wharf, whole->job.out);
+        if (whole->job.parameter >= WHARF_FIRST_MODEL)
+            wharf_unregister_model(wharf, whole->job.parameter);
     }
     whole->job = (struct wharf_job)WHARF_JOB_INIT;
+}
+
+static int register_model(struct whole *whole, uint32_t *ret_parameter)
+{
+    struct wharf_model model = WHARF_MODEL_INIT;
+
+    model.codec = whole->wanted->codec;
+    model.data = whole->wanted->model;
+    model.nbytes = whole->wanted->model_nbytes;
+    return wharf_register_model(whole->task->service->wharf, &model, ret_parameter);
 }
 
 /* Its memory is alone in the arena. */
@@ -175,9 +190,12 @@ static int prepare_job(struct whole *whole, uint64_t out_avail)
     job->codec = whole->wanted->codec;
     job->flags = flags_of(whole);
     job->parameter = whole->wanted->parameter;
+    if (whole->wanted->model)
+        r = register_model(whole, &job->parameter);
     job->in = in;
     job->in_nbytes = whole->in_nbytes;
-    r = wharf_alloc(service->wharf, out_avail, &out);
+    if (r == 0)
+        r = wharf_alloc(service->wharf, out_avail, &out);
     if (r < 0)
         return r;
     job->out = out;
@@ -305,6 +323,24 @@ static int deliver(struct whole *whole, uint64_t *ret_end)
     return WHARF_CLI_GOOD;
 }
 
+/* What may be wrong with the command and not with the data. */
+static void hint_at_model(const struct whole *whole)
+{
+    const uint8_t *in = whole->in;
+    uint32_t reason = whole->outcome.reason;
+
+    if (whole->wanted->codec != WHARF_CODEC_RANS || whole->in_nbytes < WHARF_RANS_HEADER_NBYTES ||
+        (reason != WHARF_REASON_RANS_HEADER && reason != WHARF_REASON_RANS_MODEL))
+        return;
+    /* The model's size. */
+    if (wharf_load_le32(in + 8) == 0 && !whole->wanted->model)
+        wharf_cli_say("the stream leaves its model out: --model FILE names it");
+    else if (whole->wanted->model)
+        wharf_cli_say(wharf_load_le32(in + 8) == 0
+                          ? "the stream was coded with another model than that of --model"
+                          : "the stream brings its model with it: leave --model away");
+}
+
 static int decode(struct whole *whole, uint64_t *ret_end)
 {
     struct wharf_cli_fault fault = {.chunk = WHARF_CLI_NO_CHUNK};
@@ -320,6 +356,7 @@ static int decode(struct whole *whole, uint64_t *ret_end)
         return r;
     if (whole->outcome.result == WHARF_OK)
         return deliver(whole, ret_end);
+    hint_at_model(whole);
     fault.result = whole->outcome.result;
     fault.reason = whole->outcome.reason;
     /* More than there has to be is no matter of room. */

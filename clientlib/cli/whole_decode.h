@@ -18,6 +18,11 @@ struct wharf_cli_whole {
     uint32_t parameter;
     uint64_t max_output_nbytes;
     bool is_exact; /* the output has just so many bytes */
+    /* A model that the stream was coded with and has not in it, or NULL: as it is registered, and
+     * what decoders here read. */
+    const void *model;
+    size_t model_nbytes;
+    const void *image;
 };
 
 /*

@@ -307,16 +307,16 @@ int wharf_rans_recoil_decode(const struct wharf_rans_recoil *recoil, bool plain,
 static size_t write_stream(const struct wharf_rans_recoil *recoil, const struct tables *tables,
                            const struct wharf_rans_body *body, uint8_t *out)
 {
-    size_t nbytes =
-        WHARF_RANS_HEADER_NBYTES + tables->packed_nbytes + recoil->n_indexes + body_nbytes(body);
+    size_t model_nbytes = recoil->leaves_model_out ? 0 : tables->packed_nbytes;
+    size_t nbytes = WHARF_RANS_HEADER_NBYTES + model_nbytes + recoil->n_indexes + body_nbytes(body);
 
     if (!out)
         return nbytes;
-    wharf_rans_write_header(&recoil->shape, (uint32_t)tables->packed_nbytes,
-                            (uint32_t)recoil->n_indexes, out);
+    wharf_rans_write_header(&recoil->shape, (uint32_t)model_nbytes, (uint32_t)recoil->n_indexes,
+                            out);
     out += WHARF_RANS_HEADER_NBYTES;
-    memcpy(out, tables->packed, tables->packed_nbytes);
-    out += tables->packed_nbytes;
+    memcpy(out, tables->packed, model_nbytes);
+    out += model_nbytes;
     if (recoil->n_indexes > 0)
         memcpy(out, recoil->indexes, recoil->n_indexes);
     memcpy(out + recoil->n_indexes, body->in, body_nbytes(body));
@@ -331,7 +331,8 @@ int wharf_rans_recoil_import(const struct wharf_rans_recoil *recoil, uint8_t *ou
     uint8_t *changed;
     int rc;
 
-    if (!wharf_rans_shape_is_good(&recoil->shape, WHARF_RANS_INLINE_NSLOTS))
+    if (!recoil->leaves_model_out &&
+        !wharf_rans_shape_is_good(&recoil->shape, WHARF_RANS_INLINE_NSLOTS))
         return -E2BIG;
     rc = parse(recoil, &body, &changed, ret_reason);
     if (rc < 0)
@@ -341,5 +342,22 @@ int wharf_rans_recoil_import(const struct wharf_rans_recoil *recoil, uint8_t *ou
         *ret_out_nbytes = write_stream(recoil, &tables, &body, out);
     tables_deinit(&tables);
     free(changed);
+    return rc;
+}
+
+int wharf_rans_recoil_model(const struct wharf_rans_recoil *recoil, uint8_t *out,
+                            size_t *ret_out_nbytes)
+{
+    struct tables tables = {0};
+    int rc = make_packed(recoil, &tables);
+
+    if (rc == 0) {
+        *ret_out_nbytes = WHARF_RANS_HEADER_NBYTES + tables.packed_nbytes;
+        if (out) {
+            wharf_rans_write_header(&recoil->shape, (uint32_t)tables.packed_nbytes, 0, out);
+            memcpy(out + WHARF_RANS_HEADER_NBYTES, tables.packed, tables.packed_nbytes);
+        }
+    }
+    tables_deinit(&tables);
     return rc;
 }

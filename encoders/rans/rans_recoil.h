@@ -51,6 +51,7 @@ struct wharf_rans_recoil {
     struct wharf_rans_shape shape; /* by wharf_rans_cdf_shape */
     const uint8_t *indexes;        /* NULL if there is one distribution */
     size_t n_indexes;
+    bool leaves_model_out; /* for importing: it will be registered */
 };
 
 /* How many bytes it decodes to; 0 and *ret_nbytes, or -EILSEQ and the reason. */
@@ -71,5 +72,11 @@ int wharf_rans_recoil_decode(const struct wharf_rans_recoil *recoil, bool plain,
  */
 int wharf_rans_recoil_import(const struct wharf_rans_recoil *recoil, uint8_t *out,
                              size_t *ret_out_nbytes, enum wharf_reason *ret_reason);
+
+/* What is registered of its model: rans_format.h.  `out` is NULL to ask for the size.  0 or
+ * -ENOMEM.
+ */
+int wharf_rans_recoil_model(const struct wharf_rans_recoil *recoil, uint8_t *out,
+                            size_t *ret_out_nbytes);
 
 #endif

@@ -200,6 +200,45 @@ test_help_of_subcommands() {
     done
 }
 
+test_models_of_their_own_files() {
+    make_data
+    "$WHARF" rans encode --splits 9 --cdf cdf -o recoil data
+    "$WHARF" rans import --cdf cdf -n 11 --model model -o without recoil
+    "$WHARF" rans import --cdf cdf -n 11 -o with recoil
+    test "$(stat -c %s without)" -lt "$(stat -c %s with)"
+    for engine in auto reference; do
+        "$WHARF" decode -c rans --engine "$engine" --model model < without | cmp - data
+    done
+    # What may be wrong with the command is said.
+    expect_status 1 "$WHARF" decode -c rans < without 2> message
+    grep -q 'leaves its model out: --model' message
+    expect_status 1 "$WHARF" decode -c rans --model model < with 2> message
+    grep -q 'brings its model with it' message
+    expect_status 1 "$WHARF" decode -c rans --model with < without 2> message
+    grep -q 'with: is no model of codec rans' message
+    expect_status 2 "$WHARF" decode -c zlib --model model < without 2> message
+    expect_status 2 "$WHARF" decode -c rans --type u16 --model model < without 2> message
+    "$WHARF" rans encode -n 12 --cdf other_cdf -o other data
+    "$WHARF" rans import --cdf other_cdf -n 12 --model other_model -o other_without other
+    expect_status 1 "$WHARF" decode -c rans --model other_model < without 2> message
+    grep -q 'coded with another model' message
+}
+
+test_what_is_no_stream_is_told_of() {
+    make_data
+    "$WHARF" pack -c rans -o packed data
+    for subcommand in info 'thin --splits 2'; do
+        # shellcheck disable=SC2086 # a word or three
+        expect_status 1 "$WHARF" rans $subcommand packed > out 2> message
+        grep -q 'is a wharf container' message
+        python3 -c 'print("some text " * 10000)' > text
+        # shellcheck disable=SC2086
+        expect_status 1 "$WHARF" rans $subcommand text > out 2> message
+        grep -q 'neither a stream of codec rans' message
+        test ! -s out
+    done
+}
+
 test_containers_of_symbols() {
     make_data
     for type in u8 u16; do

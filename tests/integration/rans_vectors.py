@@ -48,6 +48,16 @@ def check(stream, model, plain):
     assert run('thin', '--splits', 65535, stream) == stream.read_bytes()
     if '--symbols' not in model:
         check_own(stream, model, text)
+    check_model_file(stream, model, text)
+
+
+def check_model_file(stream, model, text):
+    """With the model beside the stream, as large as it may be."""
+    with tempfile.TemporaryDirectory() as folder:
+        imported = run('import', *model, '--model', f'{folder}/model', stream)
+        done = subprocess.run([WHARF, 'decode', '-c', 'rans', '--model', f'{folder}/model'],
+                              input=imported, capture_output=True, check=True)
+    assert done.stdout == text, 'decodes to something else with its model registered'
 
 
 def check_own(stream, model, text):
