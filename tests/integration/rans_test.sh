@@ -234,7 +234,11 @@ test_what_is_no_stream_is_told_of() {
         python3 -c 'print("some text " * 10000)' > text
         # shellcheck disable=SC2086
         expect_status 1 "$WHARF" rans $subcommand text > out 2> message
-        grep -q 'neither a stream of codec rans' message
+        grep -q 'is no stream of codec rans' message
+        head -c 90000 data > even
+        # shellcheck disable=SC2086
+        expect_status 1 "$WHARF" rans $subcommand even > out 2> message
+        grep -qE 'is (no|neither a) stream of codec rans' message
         test ! -s out
     done
 }
