@@ -227,6 +227,14 @@ static bool is_hopeless(const struct wharf_gpu_backend *backend, int status)
     return status == WHARF_WORKER_EXIT_NO_DEVICE && !backend->is_known;
 }
 
+/* One that fails again and again, of a GPU that somebody else has, say, would fill the log. */
+static enum wharf_log_level loudness(const struct wharf_gpu_backend *backend, int status)
+{
+    if (is_hopeless(backend, status))
+        return WHARF_LOG_INFO;
+    return backend->n_failures < MOST_FAILURES ? WHARF_LOG_WARNING : WHARF_LOG_DEBUG;
+}
+
 static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_ns)
 {
     struct wharf_front *front = backend->front;
@@ -234,7 +242,7 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
     begin_dying(backend, now_ns);
     if (backend->up_since_ns && now_ns - backend->up_since_ns > DOES_WELL_NS)
         backend->backoff_ns = LEAST_BACKOFF_NS;
-    wharf_log(is_hopeless(backend, status) ? WHARF_LOG_INFO : WHARF_LOG_WARNING, NULL,
+    wharf_log(loudness(backend, status), NULL,
               "the GPU worker has ended with status %d, while it had %u chunks%s%s", status,
               (unsigned)backend->n_lost, backend->failure[0] ? ": " : "", backend->failure);
     wharf_front_enter(front);
@@ -250,6 +258,11 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
         set_state(backend, WHARF_GPU_ABSENT, now_ns);
     else
         retry_later(backend, now_ns);
+    if (backend->n_failures == MOST_FAILURES)
+        wharf_log(WHARF_LOG_WARNING, NULL,
+                  "the CPU runs all jobs; the GPU is tried again now and then, every %u seconds in "
+                  "the end",
+                  (unsigned)(MOST_BACKOFF_NS / WHARF_NS_PER_S));
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
