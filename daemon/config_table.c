@@ -43,11 +43,11 @@ static const struct wharf_setting_choice io_kinds[] = {
     {NULL, 0},
 };
 
-static const struct wharf_setting_choice gpu_engines[] = {
+const struct wharf_setting_choice wharf_config_gpu_engines[] = {
     {"auto", WHARF_GPU_AUTO},
+    {"cpu", WHARF_GPU_NONE},
     {"cuda", WHARF_GPU_CUDA},
     {"simt", WHARF_GPU_SIMT},
-    {"none", WHARF_GPU_NONE},
     {NULL, 0},
 };
 
@@ -121,9 +121,9 @@ const struct wharf_setting wharf_settings[] = {
     {"cpu", "spin", DURATION, RELOADS, DAEMON(spin_ns), "200us", 0, 10 * MS, NULL,
      "How long an idle worker watches at most for a client's next job before it sleeps."},
 
-    {"gpu", "engine", CHOICE, AT_START, DAEMON(gpu_engine), "auto", 0, 0, gpu_engines,
-     "auto is cuda where there is a GPU that can be used, and none elsewhere; simt is the GPU's "
-     "code run on the CPU, slowly, for tests."},
+    {"gpu", "engine", CHOICE, AT_START, DAEMON(gpu_engine), "auto", 0, 0, wharf_config_gpu_engines,
+     "What runs jobs beside the CPU: auto is cuda where there is a GPU that can be used, and cpu, "
+     "which is nothing, elsewhere; simt is the GPU's code run on the CPU, slowly, for tests."},
     {"gpu", "worker", TEXT, AT_START, DAEMON(gpu_worker), "", 0,
      sizeof(((struct wharf_config *)0)->gpu_worker), NULL,
      "The program that owns the GPU; empty for wharfd-gpu (simt: wharfd-simt) in ../libexec/wharf "

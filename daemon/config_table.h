@@ -41,6 +41,9 @@ struct wharf_config_suffix {
 extern const struct wharf_config_suffix wharf_config_byte_suffixes[];
 extern const struct wharf_config_suffix wharf_config_duration_suffixes[];
 
+/* The words of [gpu] engine, which the command line has as well. */
+extern const struct wharf_setting_choice wharf_config_gpu_engines[];
+
 /* Rows of one section are together; the last one's section is NULL. */
 extern const struct wharf_setting wharf_settings[];
 

@@ -70,7 +70,8 @@ static uint64_t look_at(struct wharf_cpu_worker *worker, uint64_t now_ns)
 
     if (since_ns > now_ns || now_ns - since_ns < front->config.slice_ns + LOOK_NS)
         return now_ns + LOOK_NS;
-    if (worker->waits_for_helpers || !waits(worker)) {
+    /* Who waits for helpers is stuck when one of these is. */
+    if ((worker->waits_for_helpers && worker->tenant->n_stuck == 0) || !waits(worker)) {
         worker->suspect_since_ns = 0;
         return now_ns + LOOK_NS;
     }

@@ -154,9 +154,14 @@ static void log_open_error(const char *path, int r)
         wharf_log(WHARF_LOG_ERROR, &fields, "cannot listen on %s", path);
 }
 
+static int open_lock(const char *path)
+{
+    return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
 static int open_promise(struct wharf_server *server, const char *path)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open_lock(path);
 
     if (fd < 0) {
         int saved = errno;
@@ -165,6 +170,9 @@ static int open_promise(struct wharf_server *server, const char *path)
         return -saved;
     }
     server->promise_fd = fd;
+    server->promise_path = strdup(path);
+    if (!server->promise_path)
+        return -ENOMEM;
     server->is_promised = wharf_promise_try(server) == 0;
     return 0;
 }
@@ -177,7 +185,7 @@ static int open_promise(struct wharf_server *server, const char *path)
  */
 static int lock_path(struct wharf_server *server, const char *path)
 {
-    server->path_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    server->path_fd = open_lock(path);
     if (server->path_fd < 0)
         return -errno;
     for (unsigned i = 0; i < END_LOOKS; i++) {
@@ -400,4 +408,22 @@ void wharf_listeners_close(struct wharf_server *server)
 int wharf_promise_try(struct wharf_server *server)
 {
     return flock(server->promise_fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+}
+
+static bool is_same_file(int fd, const char *path)
+{
+    struct stat own, there;
+
+    return fstat(fd, &own) == 0 && lstat(path, &there) == 0 && own.st_dev == there.st_dev &&
+           own.st_ino == there.st_ino;
+}
+
+void wharf_promise_renew(struct wharf_server *server)
+{
+    if (!server->is_promised || is_same_file(server->promise_fd, server->promise_path))
+        return;
+    WHARF_CLEANUP_FD int fd = open_lock(server->promise_path);
+    /* Under the number of the old one, so that whoever has that has this now. */
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        dup3(fd, server->promise_fd, O_CLOEXEC);
 }

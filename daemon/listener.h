@@ -30,4 +30,8 @@ void wharf_listeners_close(struct wharf_server *server);
  */
 int wharf_promise_try(struct wharf_server *server);
 
+/* For a daemon that drains, and holds it: makes and takes the lock anew if somebody has removed its
+ * file, before the next daemon does. */
+void wharf_promise_renew(struct wharf_server *server);
+
 #endif

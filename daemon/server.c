@@ -24,6 +24,9 @@
 /* How often a daemon that may not answer yet looks again. */
 #define PROMISE_NS (10 * (uint64_t)WHARF_NS_PER_MS)
 
+/* How often one that drains looks whether its lock's file is still there. */
+#define RENEW_NS (100 * (uint64_t)WHARF_NS_PER_MS)
+
 /* What a stop takes beside its jobs: above all giving back the memory of all sessions. */
 #define STOP_NS (3 * (uint64_t)WHARF_NS_PER_S)
 
@@ -170,6 +173,15 @@ static void look_for_promise(struct wharf_timer *timer)
         server->on_promised(server);
 }
 
+/* While the daemon drains, another one may begin. */
+static void renew_promise(struct wharf_timer *timer)
+{
+    struct wharf_server *server = WHARF_LIST_ENTRY(timer, struct wharf_server, promise_timer);
+
+    wharf_promise_renew(server);
+    wharf_timer_set(server->loop, timer, wharf_now_ns() + RENEW_NS, renew_promise);
+}
+
 /* ---- drain --------------------------------------------------------------------------------- */
 
 static void on_drain_timeout(struct wharf_timer *timer)
@@ -189,6 +201,8 @@ void wharf_server_drain(struct wharf_server *server)
     }
     server->is_draining = true;
     wharf_notify_stopping(server->config.drain_timeout_ns + STOP_NS);
+    if (server->is_promised)
+        renew_promise(&server->promise_timer);
     wharf_listeners_close(server);
     wharf_timer_set(server->loop, &server->drain_timer,
                     wharf_now_ns() + server->config.drain_timeout_ns, on_drain_timeout);
@@ -378,5 +392,6 @@ void wharf_server_deinit(struct wharf_server *server)
         wharf_loop_free(server->loop);
     }
     wharf_close_fd(server->promise_fd);
+    free(server->promise_path);
     wharf_config_deinit(&server->config);
 }

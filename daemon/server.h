@@ -42,8 +42,9 @@ struct wharf_server {
     uint64_t max_connections; /* from the setting and the limit of open files */
     uint64_t last_connection; /* number of the one accepted last */
 
-    int path_fd;                                      /* the lock of who may listen there */
-    int promise_fd;                                   /* the lock that keeps Hello's promise */
+    int path_fd;    /* the lock of who may listen there */
+    int promise_fd; /* the lock that keeps Hello's promise */
+    char *promise_path;
     bool is_promised;                                 /* it is held: connections are read from */
     struct wharf_timer promise_timer;                 /* looks again */
     void (*on_promised)(struct wharf_server *server); /* unless NULL: it was not held at first */

@@ -67,14 +67,6 @@ struct wharf_undertaker {
 
 /* ---- what is charged ----------------------------------------------------------------------- */
 
-static void use_add(struct wharf_use *sum, const struct wharf_use *use)
-{
-    sum->n_connections += use->n_connections;
-    sum->n_descriptors += use->n_descriptors;
-    sum->n_jobs += use->n_jobs;
-    sum->memory_nbytes += use->memory_nbytes;
-}
-
 static void give_back(struct wharf_undertaker *undertaker, struct wharf_tenant *tenant,
                       const struct wharf_use *use)
 {
@@ -281,7 +273,7 @@ static void add(struct lot *lot, int fd, const struct wharf_use *use)
 
     lot->waiting[lot->n_waiting++] = fd;
     undertaker->n_waiting++;
-    use_add(&lot->use, use);
+    wharf_use_add(&lot->use, use);
     if (lot->n_waiting == WHARF_UNDERTAKER_N_SOCKETS ||
         lot->n_waiting == WHARF_UNDERTAKER_MOST_SOCKETS)
         bury(lot);

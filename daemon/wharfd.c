@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/clock.h"
@@ -20,12 +21,16 @@
 /* How often systemd is told what the daemon does. */
 #define STATUS_NS (5 * (uint64_t)WHARF_NS_PER_S)
 
+/* Between two tries to start, as a service. */
+#define START_PAUSE_S 2
+
 struct daemon {
     struct wharf_server server;
     struct wharf_options_line options;
     struct wharf_source signals;
     struct wharf_timer watchdog;
     struct wharf_timer status;
+    bool has_started;
     uint64_t n_told; /* connections, as last told */
 };
 
@@ -159,6 +164,7 @@ static int run(struct daemon *daemon, struct wharf_config *config)
         r = wharf_loop_add(server->loop, &daemon->signals, signals, POLLIN, on_signal);
     if (r < 0)
         return r;
+    daemon->has_started = true;
     wharf_log_use_fields();
     if (wharf_notify_watchdog_ns() != WHARF_NEVER)
         on_watchdog(&daemon->watchdog);
@@ -180,6 +186,24 @@ static int run(struct daemon *daemon, struct wharf_config *config)
     return r;
 }
 
+/*
+ * systemd starts a daemon that has failed again at once, so that a kill is hardly noticed.  One
+ * that could not start will mostly fail again: it takes its time to end.
+ */
+static void delay_next_start(void)
+{
+    const struct timespec pause = {.tv_sec = START_PAUSE_S};
+    sigset_t set;
+
+    wharf_notify_status("Could not start; the journal says why");
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    /* The end of a process of the daemon's interrupts it. */
+    while (sigtimedwait(&set, NULL, &pause) < 0 && errno == EINTR) {
+    }
+}
+
 static int serve(const struct wharf_options_line *options)
 {
     static struct daemon daemon;
@@ -199,6 +223,8 @@ static int serve(const struct wharf_options_line *options)
     }
     int r = run(&daemon, &config);
     wharf_server_deinit(&daemon.server);
+    if (r < 0 && !daemon.has_started && getenv("NOTIFY_SOCKET"))
+        delay_next_start();
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

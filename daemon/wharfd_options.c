@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/config_table.h"
+
 enum { OPTION_PRINT_CONFIG = 256, OPTION_CHECK_CONFIG };
 
 void wharf_options_print_help(void)
@@ -38,25 +40,14 @@ static int usage(const char *what, const char *argument)
     return -EINVAL;
 }
 
-/* As in the configuration, but that to have no GPU's engine is called by what there is then. */
-static const struct {
-    const char *name;
-    enum wharf_config_gpu engine;
-} engines[] = {
-    {"auto", WHARF_GPU_AUTO},
-    {"cpu", WHARF_GPU_NONE},
-    {"cuda", WHARF_GPU_CUDA},
-    {"simt", WHARF_GPU_SIMT},
-};
-enum { N_ENGINES = sizeof(engines) / sizeof(engines[0]) };
-
-/* Returns the place of an engine in the table, or -EINVAL. */
-static int find_engine(const char *name)
+/* Returns the engine of that name, or NULL. */
+static const struct wharf_setting_choice *find_engine(const char *name)
 {
-    for (int i = 0; i < N_ENGINES; i++)
-        if (strcmp(engines[i].name, name) == 0)
-            return i;
-    return usage("there is no such engine; there are auto, cpu, cuda and simt", name);
+    const struct wharf_setting_choice *engine = wharf_config_gpu_engines;
+
+    while (engine->word && strcmp(engine->word, name) != 0)
+        engine++;
+    return engine->word ? engine : NULL;
 }
 
 int wharf_options_parse(int argc, char **argv, struct wharf_options_line *ret_options)
@@ -106,8 +97,8 @@ int wharf_options_parse(int argc, char **argv, struct wharf_options_line *ret_op
         return usage("takes no arguments", argv[optind]);
     if (options.socket && (!*options.socket || strlen(options.socket) >= WHARF_CONFIG_PATH_NBYTES))
         return usage("a socket's path has 1 to 107 bytes", options.socket);
-    if (options.engine && find_engine(options.engine) < 0)
-        return -EINVAL;
+    if (options.engine && !find_engine(options.engine))
+        return usage("there is no such engine; there are auto, cpu, cuda and simt", options.engine);
     *ret_options = options;
     return 0;
 }
@@ -124,6 +115,6 @@ int wharf_options_load(const struct wharf_options_line *options, struct wharf_co
     if (r == 0 && options->socket)
         strcpy(config->listen.path, options->socket);
     if (r == 0 && options->engine)
-        config->gpu_engine = engines[find_engine(options->engine)].engine;
+        config->gpu_engine = find_engine(options->engine)->value;
     return r;
 }

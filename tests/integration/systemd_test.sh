@@ -48,6 +48,10 @@ show() {
     systemctl show --value -p "$1" wharfd.service
 }
 
+has_failed_times() {
+    [ "$(show NRestarts)" -ge "$1" ]
+}
+
 is_active() {
     [ "$(show ActiveState)" = active ]
 }
@@ -163,6 +167,21 @@ test_bad_configuration_fails_the_start_and_says_where() {
     expect_text 0 "$(show NRestarts)"
     sed -i '/nonsense/d' /etc/wharf/wharfd.conf
     systemctl start wharfd.service
+}
+
+# Ten times a second, as after a kill.
+test_daemon_that_cannot_start_is_tried_again_at_leisure() {
+    begin
+    printf '[gpu]\nengine = cuda\nworker = /nonexistent\n' >> /etc/wharf/wharfd.conf
+    systemctl start --no-block wharfd.service
+    until_true 20 has_failed_times 1
+    since=$(date +%s%N)
+    until_true 30 has_failed_times 3
+    took_ms=$((($(date +%s%N) - since) / 1000000))
+    echo "two further tries took $took_ms ms"
+    [ "$took_ms" -ge 3500 ]
+    sed -i '/^engine = cuda$/d' /etc/wharf/wharfd.conf
+    until_true 15 is_active
 }
 
 test_outsider_is_told_which_group_to_join() {

@@ -272,7 +272,7 @@ Test(wharfd_gpu_memory, engine_cpu_and_daemons_without_a_gpu_have_none)
     expect_refused(wharf, fd, 4096, -EOPNOTSUPP);
     wharf_close(wharf);
     finish();
-    test_wharfd_start(&wharfd, "[gpu]\nengine = none\n");
+    test_wharfd_start(&wharfd, "[gpu]\nengine = cpu\n");
     wharf = open_handle(WHARF_ENGINE_AUTO);
     expect_refused(wharf, fd, 4096, -EOPNOTSUPP);
     wharf_close(wharf);

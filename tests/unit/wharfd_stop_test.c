@@ -244,6 +244,35 @@ Test(wharfd_stop, one_of_those_that_start_together_serves, .timeout = 120)
     test_wharfd_remove(&wharfd);
 }
 
+/* A client whose Hello is not answered. */
+static struct test_client *client_without_answer(void)
+{
+    struct test_client *client = test_client_new();
+    Wharf__HelloRequest hello = WHARF__HELLO_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    char byte;
+
+    for (unsigned i = 0; i < 5000 && test_client_connect(client, wharfd.socket) < 0; i++)
+        usleep(2000);
+    hello.version = hello.min_version = 1;
+    request.body_case = WHARF__REQUEST__BODY_HELLO;
+    request.hello = &hello;
+    cr_assert_eq(test_client_send(client, &request, NULL, 0), 0);
+    usleep(300000);
+    cr_assert_lt(recv(client->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK), 0);
+    cr_assert_eq(errno, EAGAIN);
+    return client;
+}
+
+static void expect_answer(struct test_client *client)
+{
+    const Wharf__Reply *reply;
+
+    cr_assert_eq(test_client_receive(client, &reply), 0);
+    cr_assert_eq(reply->body_case, WHARF__REPLY__BODY_HELLO);
+    test_client_free(client);
+}
+
 /* Something of an earlier daemon lives on: nobody is answered before it is gone. */
 Test(wharfd_stop, hello_is_not_answered_while_an_earlier_daemon_lives)
 {
@@ -255,21 +284,36 @@ Test(wharfd_stop, hello_is_not_answered_while_an_earlier_daemon_lives)
     int fd = open(path, O_RDWR | O_CLOEXEC);
     cr_assert_eq(flock(fd, LOCK_EX), 0);
     test_wharfd_restart(&wharfd);
-    struct test_client *client = test_client_connected(wharfd.socket);
-    Wharf__HelloRequest hello = WHARF__HELLO_REQUEST__INIT;
-    Wharf__Request request = WHARF__REQUEST__INIT;
-    const Wharf__Reply *reply;
-    hello.version = hello.min_version = 1;
-    request.body_case = WHARF__REQUEST__BODY_HELLO;
-    request.hello = &hello;
-    cr_assert_eq(test_client_send(client, &request, NULL, 0), 0);
-    usleep(300000);
-    char byte;
-    cr_assert_lt(recv(client->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK), 0);
-    cr_assert_eq(errno, EAGAIN);
+    struct test_client *client = client_without_answer();
     close(fd);
-    cr_assert_eq(test_client_receive(client, &reply), 0);
-    cr_assert_eq(reply->body_case, WHARF__REPLY__BODY_HELLO);
+    expect_answer(client);
+    test_wharfd_finish(&wharfd);
+}
+
+/* Who drains cannot see to it later: it made the next daemon's promise a lie. */
+Test(wharfd_stop, lock_that_was_removed_is_made_again_by_who_drains)
+{
+    enum { N = 100 };
+    struct test_wharfd first;
+    char path[128];
+
+    test_wharfd_start_by(&wharfd, "auto", "[quota]\nmax_arena = 128M\n");
+    struct test_client *client = test_client_start(wharfd.socket, 128, 128 * MiB);
+    submit_long(client, N, 64 * MiB);
+    snprintf(path, sizeof(path), "%s.lock", wharfd.socket);
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(kill(wharfd.pid, SIGTERM), 0);
+    while (!(wharf_ring_load_flags(&client->d->flags) & WHARF_RING_DRAINING))
+        usleep(100);
+    cr_assert_eq(kill(wharfd.pid, SIGSTOP), 0);
+    cr_assert_eq(access(path, F_OK), 0);
+    first = wharfd;
+    snprintf(wharfd.log, sizeof(wharfd.log), "%s/log2", wharfd.folder);
+    test_wharfd_spawn(&wharfd);
+    struct test_client *next = client_without_answer();
+    cr_assert_eq(kill(first.pid, SIGCONT), 0);
+    cr_assert_eq(test_wharfd_wait(&first), 0);
+    expect_answer(next);
     test_client_free(client);
     test_wharfd_finish(&wharfd);
 }
