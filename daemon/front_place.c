@@ -4,6 +4,7 @@
 #include "daemon/clock.h"
 #include "daemon/front.h"
 #include "daemon/gpu_memory.h"
+#include "encoders/codec.h"
 #include "kernels/device_batch.h"
 
 /* Jobs whose memory is not what it was when they were queued that are moved at one pick. */
@@ -269,6 +270,17 @@ static enum wharf_pool choose(const struct wharf_front *front, const struct whar
 /* The GPU may be later by this part: what it does costs no processor. */
 #define WORTH_PART 8
 
+/* Whether idle threads of the CPU may help with its next chunk: share.h. */
+static bool is_shared(const struct wharf_job *job)
+{
+    uint64_t least = wharf_codec_find(job->submission.codec)->ops->least_shared_nbytes;
+    uint64_t nbytes = job->submission.dst_nbytes;
+
+    if (job->batch)
+        nbytes = job->batch->entries[job->batch->n_handed_out].chunk.dst_nbytes;
+    return least > 0 && nbytes >= least;
+}
+
 /*
  * Whether the GPU is to have a job, with all that it has to do, rather than the CPU, which takes it
  * up when it has done `before_ns` of other things: the one that ends it first.
@@ -284,6 +296,8 @@ static bool goes_to_gpu(const struct wharf_front *front, const struct wharf_job 
     if (!gpu->is_up || wharf_gpu_memory_of_job(job) != WHARF_GPU_MEMORY_READY)
         return false;
     next_chunk_ns(job, &cpu_ns, &warp_ns);
+    if (is_shared(job))
+        cpu_ns /= 1 + front->n_sleeping;
     cpu_ns += before_ns;
     uint64_t gpu_ns = gpu->latency_ns + warp_ns + wait_ns(gpu);
     if (tenant->device_estimates.n_elsewhere[codec] >= TRY_AFTER && gpu_ns / TRY_FACTOR < cpu_ns)

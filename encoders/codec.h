@@ -132,6 +132,8 @@ struct wharf_codec_ops {
      */
     uint32_t (*unit_nbytes)(uint32_t parameter);
     const struct wharf_model_ops *models; /* NULL: it has none that can be registered */
+    /* From how much output on a decoder makes use of a crew, where the stream lets it; 0: never. */
+    uint64_t least_shared_nbytes;
 };
 
 #define X(ID, name, number, summary) extern const struct wharf_codec_ops wharf_##name##_codec;

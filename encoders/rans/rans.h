@@ -12,6 +12,10 @@
 #define WHARF_RANS_PARAMETER_BYTES 0
 #define WHARF_RANS_PARAMETER_U16 1
 
+/* A stream of less output is not worth waking anybody to help, which takes as long as 50 KiB of it.
+ */
+#define WHARF_RANS_LEAST_SHARED_NBYTES (512u << 10)
+
 /* The CPU engine.  Takes up to 400 KiB of stack, for a model's tables. */
 wharf_decode_fn wharf_rans_decode;
 

@@ -18,4 +18,5 @@ const struct wharf_codec_ops wharf_rans_codec = {
     .max_constant = WHARF_RANS_MAX_CONSTANT,
     .unit_nbytes = wharf_rans_unit_nbytes,
     .models = &rans_models,
+    .least_shared_nbytes = WHARF_RANS_LEAST_SHARED_NBYTES,
 };

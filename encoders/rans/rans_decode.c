@@ -93,10 +93,8 @@ static bool decode_tuned(const struct wharf_rans_task *task)
 
 /* ---- by several threads ------------------------------------------------------------------- */
 
-/* Parts that threads are given: fewer, larger ones where there are more splits.  A stream of less
- * output is not worth waking anybody, which takes as long as 50 KiB of it. */
+/* Parts that threads are given: fewer, larger ones where there are more splits. */
 #define MAX_PARTS 256u
-#define LEAST_SHARED_NBYTES (512u << 10)
 
 /* Parts of a task: part i begins before the split of cursors[i], the first one at the beginning. */
 struct parts {
@@ -145,7 +143,7 @@ static bool is_shared(const struct wharf_rans_task *task)
 
     return setting && setting->crew && task->body->n_splits > 1 &&
            (uint64_t)task->body->n_symbols * task->model->shape.symbol_nbytes >=
-               LEAST_SHARED_NBYTES;
+               WHARF_RANS_LEAST_SHARED_NBYTES;
 }
 
 /* Whether that went well. */

@@ -381,3 +381,24 @@ Test(wharfd_place, batch_waits_for_its_own_chunks, .init = set_up_stored, .fini 
     wharf_place_remove(&front, &job);
     free(batch);
 }
+
+/* A warp takes half as long as a processor alone, and three others sleep. */
+Test(wharfd_place, idle_processors_together_are_sooner, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job job;
+
+    tenant.device_estimates.ns_per_kib[WHARF_CODEC_RANS] =
+        tenant.estimates.ns_per_kib[WHARF_CODEC_RANS] / 2;
+    front.gpu_view.latency_ns = 0;
+    front.config.gpu_chunk_nbytes = 1024 * KiB;
+    push(&job, 500 * KiB, 600 * KiB);
+    job.submission.codec = WHARF_CODEC_RANS;
+    front.n_sleeping = 0;
+    cr_assert_eq(wharf_place_first_for_gpu(&front), &job);
+    front.n_sleeping = 3;
+    cr_assert_null(wharf_place_first_for_gpu(&front));
+    cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &job);
+    /* Nobody helps with less. */
+    job.submission.dst_nbytes = 500 * KiB;
+    cr_assert_eq(wharf_place_first_for_gpu(&front), &job);
+}
