@@ -153,6 +153,46 @@ WHARF_RLE_INLINE uint32_t wharf_rle_take_varint(struct wharf_rle_input *in, uint
     return WHARF_REASON_INPUT_TRUNCATED;
 }
 
+/* The tops of the bytes of a word. */
+#define WHARF_RLE_TOPS 0x8080808080808080u
+
+WHARF_RLE_INLINE uint64_t wharf_rle_load_word(const uint8_t *in)
+{
+    uint64_t word;
+
+    memcpy(&word, in, 8);
+    return word;
+}
+
+/* The 7 lower bits of each byte of a word, put together. */
+WHARF_RLE_INLINE uint64_t wharf_rle_close_gaps(uint64_t word)
+{
+    word = (word & 0x007f007f007f007fu) | (word & 0x7f007f007f007f00u) >> 1;
+    word = (word & 0x00003fff00003fffu) | (word & 0x3fff00003fff0000u) >> 2;
+    return (word & 0x000000000fffffffu) | (word & 0x0fffffff00000000u) >> 4;
+}
+
+/* The same, sooner for numbers whose lengths nobody can guess: one of more than a byte is taken
+ * from a word, where 8 bytes are there. */
+WHARF_RLE_INLINE uint32_t wharf_rle_take_number(struct wharf_rle_input *in, uint64_t *ret_u)
+{
+    if (in->end - in->next >= 8) {
+        uint64_t word = wharf_rle_load_word(in->next);
+        uint64_t ends = ~word & WHARF_RLE_TOPS;
+        if (ends & 0x80) {
+            *ret_u = word & 0x7f;
+            in->next++;
+            return WHARF_REASON_NONE;
+        }
+        if (ends) {
+            *ret_u = wharf_rle_close_gaps(word & (ends ^ (ends - 1)));
+            in->next += (unsigned)__builtin_ctzll(ends) / 8 + 1;
+            return WHARF_REASON_NONE;
+        }
+    }
+    return wharf_rle_take_varint(in, ret_u);
+}
+
 /* Writes one: at most 10 bytes.  Returns how many. */
 WHARF_RLE_INLINE unsigned wharf_rle_put_varint(uint8_t *out, uint64_t u)
 {

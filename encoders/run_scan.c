@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/run_scan.h"
 
-#include <string.h>
-
 #include "encoders/byterle/byterle_format.h"
 #include "encoders/rle1/rle1_format.h"
 #include "encoders/rle2/rle2_format.h"
 #include "encoders/rle_values.h"
 #include "encoders/wharf_codec.h"
-
-/* The tops of the bytes of a word. */
-#define TOPS 0x8080808080808080u
 
 /* Measures the run at `in`, where a byte is at least: its size, or 0 if it is more than `avail`
  * bytes; *ret_n is how many values it has. */
@@ -21,17 +16,14 @@ typedef size_t measure_fn(const uint8_t *in, size_t avail, unsigned *ret_n);
 /* How many numbers end in a word. */
 WHARF_RLE_INLINE unsigned count_ends(uint64_t word)
 {
-    return (unsigned)(((~word & TOPS) >> 7) * 0x0101010101010101u >> 56);
+    return (unsigned)(((~word & WHARF_RLE_TOPS) >> 7) * 0x0101010101010101u >> 56);
 }
 
 /* The place behind the n-th number from `at` on, or 0 if there are not so many. */
 WHARF_RLE_INLINE size_t pass_numbers(const uint8_t *in, size_t avail, size_t at, unsigned n)
 {
-    uint64_t word;
-
     while (avail >= 8 && at <= avail - 8) {
-        memcpy(&word, in + at, 8);
-        unsigned n_here = count_ends(word);
+        unsigned n_here = count_ends(wharf_rle_load_word(in + at));
         if (n_here >= n)
             break;
         n -= n_here;

@@ -6,25 +6,6 @@
 #include "encoders/rle_shell.h"
 #include "encoders/rle_values.h"
 
-/* The tops of the bytes of a word. */
-#define TOPS 0x8080808080808080u
-
-WHARF_RLE_INLINE uint64_t load_word(const uint8_t *in)
-{
-    uint64_t word;
-
-    memcpy(&word, in, 8);
-    return word;
-}
-
-/* The 7 lower bits of each byte of a word, put together. */
-WHARF_RLE_INLINE uint64_t close_gaps(uint64_t word)
-{
-    word = (word & 0x007f007f007f007fu) | (word & 0x7f007f007f007f00u) >> 1;
-    word = (word & 0x00003fff00003fffu) | (word & 0x3fff00003fff0000u) >> 2;
-    return (word & 0x000000000fffffffu) | (word & 0x0fffffff00000000u) >> 4;
-}
-
 /* Eight varints of one byte each. */
 WHARF_RLE_INLINE void put_eight(uint8_t *out, uint64_t word, unsigned nbytes, int is_signed)
 {
@@ -55,12 +36,12 @@ WHARF_RLE_INLINE unsigned read_varint(const uint8_t *in, uint64_t *ret_u)
         *ret_u = (in[0] & 0x7fu) | (uint64_t)in[1] << 7;
         return 2;
     }
-    uint64_t word = load_word(in);
-    uint64_t ends = ~word & TOPS;
+    uint64_t word = wharf_rle_load_word(in);
+    uint64_t ends = ~word & WHARF_RLE_TOPS;
     if (ends == 0)
         return 0;
     /* All bits up to the last byte's top. */
-    *ret_u = close_gaps(word & (ends ^ (ends - 1)));
+    *ret_u = wharf_rle_close_gaps(word & (ends ^ (ends - 1)));
     return (unsigned)__builtin_ctzll(ends) / 8 + 1;
 }
 
@@ -72,8 +53,8 @@ WHARF_RLE_INLINE unsigned take_words(struct wharf_rle_input *in, uint8_t *out, u
     uint64_t u;
 
     while (n > 0 && in->end - next >= 8) {
-        uint64_t word = load_word(next);
-        if (n >= 8 && !(word & TOPS)) {
+        uint64_t word = wharf_rle_load_word(next);
+        if (n >= 8 && !(word & WHARF_RLE_TOPS)) {
             put_eight(out, word, nbytes, is_signed);
             next += 8;
             out += 8 * nbytes;
@@ -105,7 +86,8 @@ WHARF_RLE_INLINE unsigned take_pairs(struct wharf_rle_state *state, unsigned n, 
     struct wharf_rle_input in = state->in;
     uint64_t numbers = 0;
 
-    if (n < CALL_MIN || in.end - in.next < WHARF_RLE1_PAIRS_NBYTES || !(load_word(in.next) & TOPS))
+    if (n < CALL_MIN || in.end - in.next < WHARF_RLE1_PAIRS_NBYTES ||
+        !(wharf_rle_load_word(in.next) & WHARF_RLE_TOPS))
         return n;
     n -=
         wharf_rle1_take_pairs(&in, state->out_next, state->out_end, n, nbytes, is_signed, &numbers);
@@ -155,7 +137,7 @@ WHARF_RLE_INLINE uint32_t take_run(struct wharf_rle_state *state, unsigned n, un
     if (in->next == in->end)
         return WHARF_REASON_INPUT_TRUNCATED;
     uint64_t delta = (uint64_t)(int8_t)*in->next++;
-    uint32_t reason = wharf_rle_take_varint(in, &u);
+    uint32_t reason = wharf_rle_take_number(in, &u);
     if (reason)
         return reason;
     if (n > (size_t)(state->out_end - state->out_next) / nbytes)

@@ -40,11 +40,14 @@ static void take_packed(struct wharf_rle_state *state, size_t nbytes, struct pac
 /* nbytes of the source, 1 to 8, which are there, as one number. */
 static uint64_t take_bytes(struct wharf_rle_state *state, unsigned nbytes)
 {
+    const uint8_t *bytes = state->in.next;
     uint64_t u = 0;
 
-    for (unsigned i = 0; i < nbytes; i++)
-        u = u << 8 | state->in.next[i];
     state->in.next += nbytes;
+    if (state->in.end - bytes >= 8)
+        return __builtin_bswap64(wharf_rle_load_word(bytes)) >> (64 - 8 * nbytes);
+    for (unsigned i = 0; i < nbytes; i++)
+        u = u << 8 | bytes[i];
     return u;
 }
 
@@ -230,12 +233,12 @@ struct start {
 static uint32_t take_start(struct wharf_rle_state *state, int is_signed, struct start *start)
 {
     uint64_t u;
-    uint32_t reason = wharf_rle_take_varint(&state->in, &u);
+    uint32_t reason = wharf_rle_take_number(&state->in, &u);
 
     if (reason)
         return reason;
     start->base = wharf_rle_value(u, is_signed);
-    reason = wharf_rle_take_varint(&state->in, &u);
+    reason = wharf_rle_take_number(&state->in, &u);
     start->delta = reason ? 0 : wharf_rle_unzigzag(u);
     return reason;
 }
