@@ -160,7 +160,7 @@ static void set_up(struct wharf_cpu_worker *worker)
     if (backend->nice && setpriority(PRIO_PROCESS, 0, backend->nice) < 0)
         wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
                   "cannot set the workers' nice value");
-    wharf_slices_shorten();
+    (void)wharf_slices_shorten();
 }
 
 /* Runs what there is to do; whether there was anything.  has_looked: in vain, since the last. */

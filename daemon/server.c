@@ -359,10 +359,19 @@ static void end_doomed(struct wharf_server *server)
         wharf_connection_end_doomed(connection);
 }
 
+static void tell_slices(int r)
+{
+    if (r == 0)
+        wharf_log(WHARF_LOG_INFO, NULL, "threads have slices of 0.1 ms");
+    else
+        wharf_log(WHARF_LOG_INFO, &(struct wharf_log_fields){.error = -r},
+                  "no slices of 0.1 ms here, so who wakes may wait longer for a busy processor");
+}
+
 int wharf_server_run(struct wharf_server *server)
 {
     /* Doorbells are heard soon even while all processors are busy. */
-    wharf_slices_shorten();
+    tell_slices(wharf_slices_shorten());
     while (!server->is_over) {
         int r = wharf_loop_turn(server->loop);
         if (r < 0)

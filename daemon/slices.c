@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/slices.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -22,13 +23,24 @@ struct scheduling {
     uint64_t period_ns;
 };
 
-void wharf_slices_shorten(void)
+static int get(struct scheduling *attr)
+{
+    return syscall(SYS_sched_getattr, 0, attr, sizeof(*attr), 0) < 0 ? -errno : 0;
+}
+
+int wharf_slices_shorten(void)
 {
     struct scheduling attr = {.size = sizeof(attr)};
+    int r = get(&attr);
 
-    if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 ||
-        (attr.policy != SCHED_OTHER && attr.policy != SCHED_BATCH))
-        return;
+    if (r < 0)
+        return r;
+    if (attr.policy != SCHED_OTHER && attr.policy != SCHED_BATCH)
+        return -EINVAL;
     attr.runtime_ns = SLICE_NS;
-    (void)syscall(SYS_sched_setattr, 0, &attr, 0);
+    if (syscall(SYS_sched_setattr, 0, &attr, 0) < 0)
+        return -errno;
+    /* Older kernels take it and do nothing with it. */
+    r = get(&attr);
+    return r < 0 || attr.runtime_ns == SLICE_NS ? r : -EOPNOTSUPP;
 }
