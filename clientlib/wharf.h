@@ -405,7 +405,7 @@ struct wharf_model {
 
 /*
  * wharf_register_model: has a model checked, and made ready for jobs.  Blocks until the daemon has
- * answered, which takes up to a tenth of a second for the largest; on an embedded handle it does
+ * answered, which takes some tenths of a second for the largest; on an embedded handle it does
  * that itself.  The library keeps a copy, for the next daemon when this one is restarted.
  *   ret_parameter  not NULL; receives what jobs of that codec have as their parameter, at least
  *                  WHARF_FIRST_MODEL, until wharf_unregister_model or wharf_close.

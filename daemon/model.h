@@ -4,8 +4,8 @@
  *
  * A model comes as a memfd that nobody can write any more, so it needs no copy.  What jobs use is
  * its image (struct wharf_model_ops of encoders/codec.h), in memory of the daemon's own that is
- * made and charged once.  Making one of the largest takes a tenth of a second, so a thread of its
- * own does that, for one tenant after the other; the connection that asked is not read from
+ * made and charged once.  Making one of the largest takes some tenths of a second, so a thread of
+ * its own does that, for one tenant after the other; the connection that asked is not read from
  * meanwhile.
  */
 #ifndef WHARF_DAEMON_MODEL_H
