@@ -275,7 +275,8 @@ static struct wharf_job *job_take(struct wharf_session *session,
 }
 
 /* In both pools that the processors serve: the tenant's jobs are in the one or the other. */
-static void charge_aside(struct wharf_front *front, struct wharf_session *session, int64_t used_ns)
+void wharf_front_charge_aside(struct wharf_front *front, struct wharf_session *session,
+                              int64_t used_ns)
 {
     wharf_sched_charge_aside(&front->sched[WHARF_POOL_CPU], session, used_ns);
     wharf_sched_charge_aside(&front->sched[WHARF_POOL_ANY], session, used_ns);
@@ -290,7 +291,7 @@ static void complete_at_once(struct wharf_front *front, struct wharf_session *se
         .reason = (uint16_t)reason,
     };
 
-    charge_aside(front, session, ASIDE_NS);
+    wharf_front_charge_aside(front, session, ASIDE_NS);
     session->tenant->stats.engines[WHARF_ENGINE_AUTO].n_jobs[completion.result]++;
     wharf_front_complete(front, session, &completion);
 }
@@ -349,7 +350,7 @@ bool wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
             .user_data = submission->src_offset,
             .own_user_data = submission->user_data,
         };
-        charge_aside(front, session, ASIDE_NS + session->ring.n_entries * LOOK_NS);
+        wharf_front_charge_aside(front, session, ASIDE_NS + session->ring.n_entries * LOOK_NS);
         return false;
     }
     struct wharf_job *job = job_take(session, submission, now_ns);

@@ -50,6 +50,10 @@ uint64_t wharf_front_watch_over(struct wharf_front *front, uint64_t now_ns);
 
 /* ---- admit.c ------------------------------------------------------------------------------- */
 
+/* What was done for a session beside its jobs, in time of a processor. */
+void wharf_front_charge_aside(struct wharf_front *front, struct wharf_session *session,
+                              int64_t used_ns);
+
 /* Takes in one submission: queues a job, or completes it at once; whether it is a job. */
 bool wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
                        const struct wharf_submission *submission, uint64_t now_ns);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "daemon/cleanup.h"
+#include "daemon/clock.h"
 #include "daemon/front.h"
 #include "daemon/list.h"
 #include "daemon/loop.h"
@@ -79,6 +80,7 @@ static int make_image(struct wharf_model_maker *maker, const uint8_t *model,
 static void make(struct wharf_model_maker *maker, struct wharf_model_made *made)
 {
     struct wharf_segment model;
+    uint64_t begun_ns = wharf_now_ns();
 
     made->error = wharf_segment_adopt(made->order.fd, made->order.nbytes, true, &model);
     if (made->error == 0) {
@@ -86,6 +88,7 @@ static void make(struct wharf_model_maker *maker, struct wharf_model_made *made)
         wharf_segment_free(&model);
     }
     made->order.fd = wharf_close_fd(made->order.fd);
+    made->used_ns = (int64_t)(wharf_now_ns() - begun_ns);
 }
 
 /* ---- the thread ---------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 
 #include "daemon/cleanup.h"
 #include "daemon/connection.h"
+#include "daemon/front_parts.h"
 #include "daemon/gpu_memory.h"
 #include "daemon/model.h"
 #include "encoders/codec.h"
@@ -140,6 +141,8 @@ static void take_made(struct wharf_server *server, const struct wharf_model_made
     else if (made->error == 0)
         wharf_server_reap_segment(server, &made->segment, made->order.tenant, &made->use);
     wharf_front_enter(&server->front);
+    if (connection)
+        wharf_front_charge_aside(&server->front, connection->session, made->used_ns);
     made->order.tenant->n_pins--;
     wharf_front_leave(&server->front);
     if (!connection)
