@@ -272,9 +272,10 @@ int wharf_make_rans_model(const struct wharf_rans_frequencies *frequencies, void
         return r;
     const struct wharf_rans_shape shape = {own.n_bits, own.symbol_nbytes, own.alphabet,
                                            own.n_distributions};
-    if (!own.frequencies || !wharf_rans_shape_is_good(&shape, WHARF_RANS_REGISTERED_NSLOTS))
-        return wharf_client_fail(-EINVAL, "the frequencies are NULL, or a number of the model is "
-                                          "out of range");
+    if (!own.frequencies || own.reserved ||
+        !wharf_rans_shape_is_good(&shape, WHARF_RANS_REGISTERED_NSLOTS))
+        return wharf_client_fail(-EINVAL, "the frequencies are NULL, a number of the model is "
+                                          "out of range, or the reserved member is not 0");
     if (!wharf_rans_frequencies_are_good(&shape, own.frequencies))
         return wharf_client_fail(
             -EINVAL, "a distribution's frequencies sum up to 0, or to more than 2^%u", own.n_bits);
