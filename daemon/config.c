@@ -45,7 +45,7 @@ static const char *parse_choice(const struct wharf_setting_choice *choices, cons
             return NULL;
         }
     }
-    return "not one of the words that are known here";
+    return "not one of the words that are known here; wharfd --print-config lists them";
 }
 
 static const char *parse_value(const struct wharf_setting *setting, const char *text,

@@ -166,7 +166,9 @@ static int open_promise(struct wharf_server *server, const char *path)
     if (fd < 0) {
         int saved = errno;
         wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = saved},
-                  "cannot make %s, by which daemons on this socket follow each other", path);
+                  "cannot make %s, by which daemons on this socket follow each other; --socket "
+                  "chooses another path for both",
+                  path);
         return -saved;
     }
     server->promise_fd = fd;

@@ -24,6 +24,8 @@ static const char *advice(const struct wharf_cli_fault *fault)
     case WHARF_REASON_INPUT_TRUNCATED:
     case WHARF_REASON_CONTAINER_TRUNCATED:
         return "it is cut off: get the rest of it, or all of it again";
+    case WHARF_REASON_CONTAINER_MAGIC:
+        return "`wharf cat` reads gzip, BGZF and zlib";
     case WHARF_REASON_ZLIB_DICTIONARY:
         return "wharf cannot be given a preset dictionary";
     case WHARF_REASON_CONTAINER_VERSION:
