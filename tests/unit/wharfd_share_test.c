@@ -45,6 +45,7 @@ static struct wharf *open_handle(unsigned max_jobs)
     struct wharf_options options = WHARF_OPTIONS_INIT;
     struct wharf *wharf;
 
+    options.arena_nbytes = 64 * MiB;
     options.flags = WHARF_OPEN_DAEMON;
     options.socket_path = wharfd.socket;
     options.max_jobs = max_jobs;
@@ -74,6 +75,14 @@ static struct wharf_job job_of(struct wharf *wharf, const struct test_rans *rans
     job.out = out;
     job.out_avail = rans->plain_nbytes;
     return job;
+}
+
+static void *new_output(struct wharf *wharf, const struct test_rans *rans)
+{
+    void *out;
+
+    cr_assert_eq(wharf_alloc(wharf, rans->plain_nbytes, &out), 0);
+    return out;
 }
 
 static struct wharf_completion run(struct wharf *wharf, const struct wharf_job *job)
@@ -132,16 +141,18 @@ Test(wharfd_share, one_worker_takes_all_parts_at_once)
 /* Where there is other work for all workers parts are merged, and nobody leaves it to help. */
 Test(wharfd_share, busy_workers_merge_parts, .timeout = 60)
 {
-    enum { N_JOBS = 120 };
+    enum { N_JOBS = 60 };
     test_wharfd_start(&wharfd, "[cpu]\nworkers = 3\n");
     struct wharf *wharf = open_handle(N_JOBS);
-    struct test_rans rans = large_stream(3);
+    struct test_rans rans = test_rans_new(&(struct test_rans_plan){11, 1, 1, 600000, 64, 200, 3});
     struct wharf_job jobs[N_JOBS];
     struct wharf_completion completion;
 
     jobs[0] = job_of(wharf, &rans);
-    for (unsigned i = 0; i < N_JOBS; i++)
+    for (unsigned i = 1; i < N_JOBS; i++) {
         jobs[i] = jobs[0];
+        jobs[i].out = new_output(wharf, &rans);
+    }
     cr_assert_eq(wharf_submit(wharf, jobs, N_JOBS), N_JOBS);
     for (unsigned i = 0; i < N_JOBS; i++) {
         cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1);
@@ -199,7 +210,7 @@ Test(wharfd_share, jobs_that_are_given_up_leave_nothing, .timeout = 120)
         struct wharf_job jobs[4];
         struct wharf_completion completions[4];
         for (unsigned k = 0; k < 4; k++) {
-            jobs[k] = k ? jobs[0] : job_of(wharf, &rans);
+            jobs[k] = job_of(wharf, &rans);
             jobs[k].user_data = k;
         }
         cr_assert_eq(wharf_submit(wharf, jobs, 4), 4);
