@@ -288,6 +288,13 @@ static void register_good_memory(const char *socket)
     test_client_free(client);
 }
 
+/* Of root as a tenant, of whom `root` is a connection: the innocent client's tenant sees no other.
+ */
+static int root_has(struct test_client *root, const char *what)
+{
+    return (int)test_client_metric(root, what, "", "uid:0");
+}
+
 Test(wharfd_descriptor, files_whose_close_hangs)
 {
     enum { N = 4 };
@@ -297,6 +304,7 @@ Test(wharfd_descriptor, files_whose_close_hangs)
     if (test_fuse_start(&fuse) < 0)
         cr_skip_test("needs root and /dev/fuse");
     test_innocent_start(&scene, "auto");
+    struct test_client *root = test_client_greeted(scene.wharfd.socket);
     for (unsigned i = 0; i < N; i++) {
         pids[i] = fork_fuse_client(fuse.folder);
         wait_until_stopped(pids[i]);
@@ -304,7 +312,8 @@ Test(wharfd_descriptor, files_whose_close_hangs)
         register_good_memory(scene.other_socket);
     }
     /* Two hung, then the tenant was refused; others were not. */
-    cr_assert_eq(test_client_metric(scene.client, "wharf_hung_gates", "", "uid:0"), 2);
+    cr_assert_eq(root_has(root, "wharf_hung_gates"), 2);
+    test_client_free(root);
     /* The daemon can be killed, and its clients see it: nothing that hangs holds their sockets. */
     test_wharfd_kill(&scene.wharfd);
     cr_assert_eq(test_client_wait_for_end(scene.client), 0);
@@ -331,6 +340,7 @@ Test(wharfd_descriptor, many_files_that_hang_hold_others_up_for_two)
         cr_skip_test("needs root and /dev/fuse");
     scene.gate_timeout = "1s";
     test_innocent_start(&scene, "auto");
+    struct test_client *root = test_client_greeted(scene.wharfd.socket);
     for (unsigned i = 0; i < N; i++)
         pids[i] = fork_fuse_client(fuse.folder);
     wait_until_stopped(pids[0]);
@@ -340,17 +350,18 @@ Test(wharfd_descriptor, many_files_that_hang_hold_others_up_for_two)
     cr_assert_lt(now_s() - start_s, 12.0);
     for (unsigned i = 1; i < N; i++)
         wait_until_stopped(pids[i]);
-    cr_assert_eq(test_client_metric(scene.client, "wharf_hung_gates", "", "uid:0"), 2);
+    cr_assert_eq(root_has(root, "wharf_hung_gates"), 2);
     test_fuse_stop(&fuse);
     for (unsigned i = 0; i < N; i++) {
         kill(pids[i], SIGKILL);
         waitpid(pids[i], NULL, 0);
     }
     for (unsigned i = 0; i < 5000; i++) {
-        if (test_client_metric(scene.client, "wharf_hung_gates", "", "uid:0") <= 0)
+        if (root_has(root, "wharf_hung_gates") == 0)
             break;
         usleep(1000);
     }
+    test_client_free(root);
     /* They are gone, and forgiven later. */
     struct test_client *client = test_client_start(scene.wharfd.socket, 4, 4096);
     int fd = test_memfd(4096, SEALS);
@@ -479,16 +490,12 @@ static pid_t fork_leaving_client(const char *folder, unsigned number)
         pause();
 }
 
-static int n_connections_of_root(void)
+/* Besides that of who asks. */
+static void wait_for_connections_of_root(struct test_client *root, int n)
 {
-    return (int)test_client_metric(scene.client, "wharf_connections", "", "uid:0");
-}
-
-static void wait_for_connections_of_root(int n)
-{
-    for (unsigned i = 0; i < 20000 && n_connections_of_root() != n; i++)
+    for (unsigned i = 0; i < 20000 && root_has(root, "wharf_connections") != n + 1; i++)
         usleep(1000);
-    cr_assert_eq(n_connections_of_root(), n);
+    cr_assert_eq(root_has(root, "wharf_connections"), n + 1);
 }
 
 /* What they took of the daemon was charged to nobody, and they kept others' sockets waiting. */
@@ -501,6 +508,7 @@ Test(wharfd_descriptor, sockets_that_hang_are_their_tenants)
     if (test_fuse_start(&fuse) < 0)
         cr_skip_test("needs root and /dev/fuse");
     test_innocent_start(&scene, "auto");
+    struct test_client *root = test_client_greeted(scene.wharfd.socket);
     for (unsigned i = 0; i < N; i++) {
         pids[i] = fork_leaving_client(fuse.folder, i + 1);
         wait_until_stopped(pids[i]);
@@ -508,17 +516,18 @@ Test(wharfd_descriptor, sockets_that_hang_are_their_tenants)
         /* In time that two hang, and the others wait. */
         usleep(300000);
     }
-    wait_for_connections_of_root(N);
+    wait_for_connections_of_root(root, N);
     for (unsigned i = 0; i < 3; i++)
         test_client_free(test_client_start(scene.other_socket, 4, 4096));
     test_innocent_check(&scene);
-    cr_assert_eq(n_connections_of_root(), N);
+    cr_assert_eq(root_has(root, "wharf_connections"), N + 1);
     test_fuse_stop(&fuse);
     for (unsigned i = 0; i < N; i++) {
         kill(pids[i], SIGKILL);
         waitpid(pids[i], NULL, 0);
     }
-    wait_for_connections_of_root(0);
+    wait_for_connections_of_root(root, 0);
+    test_client_free(root);
     test_innocent_finish(&scene);
 }
 
