@@ -16,7 +16,7 @@
  */
 #define WHARF_RANS_LEAST_SHARED_NBYTES (512u << 10)
 
-/* The CPU engine.  Takes up to 400 KiB of stack, for a model's tables. */
+/* The CPU engine.  Takes up to 450 KiB of stack, for a model's tables. */
 wharf_decode_fn wharf_rans_decode;
 
 /* The reference engine: one plain walk through all symbols. */
