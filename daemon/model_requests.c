@@ -18,6 +18,9 @@ static int check_register(const struct wharf_connection *connection,
     const struct wharf_session *session = connection->session;
     const struct wharf_codec_row *codec = wharf_codec_find(model->codec);
 
+    *ret_text = "models were not agreed on: FEATURE_MODELS is missing";
+    if (!(connection->features & WHARF_FEATURE_MODELS))
+        return EOPNOTSUPP;
     *ret_text = "open the queue first: models belong to it";
     if (!session)
         return EINVAL;

@@ -96,7 +96,8 @@ def test_hello_tells_what_there_is():
     assert wc.ENGINES['cpu'] in hello.engines, hello.engines
     assert hello.generation != 0 and hello.daemon_version
     for name in hello.limits.DESCRIPTOR.fields_by_name:
-        assert getattr(hello.limits, name) > 0, name
+        # Those of GPU memory have to be agreed on.
+        assert (getattr(hello.limits, name) > 0) != name.startswith('max_gpu'), name
 
 
 def test_hello_is_the_first_word_and_said_once():
@@ -636,6 +637,69 @@ def test_memory_that_is_not_taken():
             wc.messages.UnregisterMemoryRequest(region=0))
     session.unregister(5)
     session.close()
+
+
+def rans_with_model(folder):
+    """A stream of TEXT that leaves its model out, and the model, from the command."""
+    def path(name):
+        return os.path.join(folder, name)
+    with open(path('text'), 'wb') as file:
+        file.write(TEXT)
+    wharf = os.path.join(os.path.dirname(DAEMON.program), 'wharf')
+    for command in (('encode', '--splits', '5', '--cdf', path('cdf'), '-o', path('s'), path('text')),
+                    ('import', '-n', '11', '--cdf', path('cdf'), '--model', path('model'),
+                     '-o', path('stream'), path('s'))):
+        subprocess.run([wharf, 'rans', *command], check=True)
+    contents = []
+    for name in 'stream', 'model':
+        with open(path(name), 'rb') as file:
+            contents.append(file.read())
+    return contents
+
+
+def decode_by_model(session, packed, number):
+    return session.run(opcode=wc.OP_DECODE, codec=wc.CODECS['rans'], parameter=number,
+                       **place(session, 0, packed), dst_offset=1 << 19, dst_nbytes=len(TEXT))
+
+
+def test_models_are_registered_once():
+    with tempfile.TemporaryDirectory() as folder:
+        packed, model = rans_with_model(folder)
+    session = client()
+    codec = wc.CODECS['rans']
+    assert session.hello.limits.max_models > 0
+    most = 255 + session.hello.limits.max_models
+    expect_result(decode_by_model(session, packed, most), 'bad_request', 'request_parameter')
+    for code, number, contents in (('EINVAL', 255, model), ('EDQUOT', most + 1, model),
+                                   ('EBADMSG', most, model[:-1]), ('EBADMSG', most, b'no model')):
+        refused(code, session.register_model, number, codec, contents)
+    session.register_model(most, codec, model)
+    refused('EEXIST', session.register_model, most, codec, model)
+    for _ in range(2):
+        expect_result(decode_by_model(session, packed, most), 'ok', in_nbytes=len(packed),
+                      out_nbytes=len(TEXT))
+        equal(session.arena.read(1 << 19, len(TEXT)), TEXT)
+        # The next daemon is told of it.
+        DAEMON.kill()
+        DAEMON.start()
+        lost(session.connection)
+        session.come_back()
+    session.unregister_model(most)
+    refused('ENOENT', session.connection.ask, 'unregister_model',
+            wc.messages.UnregisterModelRequest(model=most), 'done')
+    expect_result(decode_by_model(session, packed, most), 'bad_request', 'request_parameter')
+    session.close()
+
+
+def test_models_have_to_be_agreed_on():
+    bare = wc.Connection(DAEMON.socket)
+    equal(bare.hello().features, 0)
+    fd = wc.sealed_memfd(4096, wc.SEALS | wc.SEAL_WRITE)
+    refused('EOPNOTSUPP', bare.ask, 'register_model',
+            wc.messages.RegisterModelRequest(model=256, codec=wc.CODECS['rans'], nbytes=4096),
+            'done', [fd])
+    os.close(fd)
+    bare.close()
 
 
 def test_memory_in_use_stays():

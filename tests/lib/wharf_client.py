@@ -62,6 +62,7 @@ COMPLETION_RESULTS = 1
 
 SEALS = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
 SEAL_WRITE, SEAL_FUTURE_WRITE = 0x8, 0x10
+FEATURE_MODELS = 1 << 2
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 SYS_FUTEX, FUTEX_WAIT = 202, 0
 MADV_DONTFORK = 10
@@ -357,11 +358,12 @@ class Rings:
 
 class Client:
     """A session, and with it what section 5 says a client keeps: a copy of each submission that it
-    has not reaped, the arena's descriptor, the regions."""
+    has not reaped, the arena's descriptor, the regions, the models."""
 
     def __init__(self, path, n_entries=64, arena_nbytes=1 << 20, way='futex'):
         self.path, self.n_entries, self.way = path, n_entries, way
         self.regions = {}      # number: RegisterMemoryRequest, descriptor
+        self.models = {}       # number: RegisterModelRequest, descriptor
         self.outstanding = {}  # user_data: [bytes, ...], in the order in which they were submitted
         self.arena_fd = None
         self.n_replayed = 0
@@ -371,7 +373,7 @@ class Client:
     def _connect(self):
         self.connection = Connection(self.path)
         try:
-            self.hello = self.connection.hello()
+            self.hello = self.connection.hello(optional=FEATURE_MODELS)
         except (Refused, Lost, ProtocolBroken):
             self.connection.close()
             raise
@@ -413,6 +415,21 @@ class Client:
         self.connection.ask('unregister_memory', messages.UnregisterMemoryRequest(region=region),
                             'done')
         del self.regions[region]
+
+    def register_model(self, number, codec, contents):
+        fd = sealed_memfd(len(contents), SEALS | SEAL_WRITE, contents)
+        request = messages.RegisterModelRequest(model=number, codec=codec, nbytes=len(contents))
+        try:
+            self.connection.ask('register_model', request, 'done', [fd])
+        except Refused:
+            os.close(fd)
+            raise
+        self.models[number] = (request, fd)
+
+    def unregister_model(self, number):
+        self.connection.ask('unregister_model', messages.UnregisterModelRequest(model=number),
+                            'done')
+        os.close(self.models.pop(number)[1])
 
     def stats(self):
         """All metric families, from all pages."""
@@ -495,6 +512,8 @@ class Client:
         self._open(self.arena.nbytes if self.arena_fd is not None else 0)
         for request, fd in self.regions.values():
             self.connection.ask('register_memory', request, 'done', [fd])
+        for request, fd in self.models.values():
+            self.connection.ask('register_model', request, 'done', [fd])
         for entries in self.outstanding.values():
             for entry in entries:
                 self.rings.submit(entry)

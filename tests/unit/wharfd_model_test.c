@@ -195,6 +195,24 @@ static int model_memfd(const void *model, size_t nbytes, int seals)
     return fd;
 }
 
+/* Clients that know of models. */
+static struct test_client *greeted(void)
+{
+    struct test_client *client = test_client_connected(wharfd.socket);
+
+    client->optional_features = (uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS;
+    cr_assert_eq(test_client_hello(client), 0);
+    return client;
+}
+
+static struct test_client *session(uint32_t n_entries, uint64_t arena_nbytes)
+{
+    struct test_client *client = greeted();
+
+    cr_assert_eq(test_client_open_with(client, n_entries, arena_nbytes, 0, 0), 0);
+    return client;
+}
+
 static int ask(struct test_client *client, uint32_t number, uint32_t codec, uint64_t nbytes, int fd)
 {
     Wharf__RegisterModelRequest model = WHARF__REGISTER_MODEL_REQUEST__INIT;
@@ -252,7 +270,7 @@ Test(wharfd_model, models_are_refused_for_good_reasons_alone)
 
     cr_assert_eq(pipe(pipes), 0);
     test_wharfd_start(&wharfd, "[quota]\nmax_models = 2\n");
-    struct test_client *client = test_client_greeted(wharfd.socket);
+    struct test_client *client = greeted();
     cr_assert_eq(client->limits.max_models, 2);
     cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, nbytes, fd), -EINVAL, "no queue yet");
     cr_assert_eq(drop(client, 256), -ENOENT);
@@ -295,8 +313,8 @@ Test(wharfd_model, models_of_others_are_none)
     int other_fd = model_memfd(other.model, other.model_nbytes, SEALS);
 
     test_wharfd_start(&wharfd, "");
-    struct test_client *a = test_client_start(wharfd.socket, 4, 1 << 20);
-    struct test_client *b = test_client_start(wharfd.socket, 4, 1 << 20);
+    struct test_client *a = session(4, 1 << 20);
+    struct test_client *b = session(4, 1 << 20);
     cr_assert_eq(ask(a, 256, WHARF_CODEC_RANS, rans.model_nbytes, fd), 0);
     cr_assert_eq(run(b, &rans, 256).reason, WHARF_REASON_REQUEST_PARAMETER);
     cr_assert_eq(drop(b, 256), -ENOENT);
@@ -324,7 +342,7 @@ Test(wharfd_model, models_in_use_stay)
 
     test_wharfd_start(&wharfd, "[cpu]\nworkers = 1\n");
     for (unsigned round = 0; round < 6; round++) {
-        struct test_client *client = test_client_start(wharfd.socket, 64, 4 << 20);
+        struct test_client *client = session(64, 4 << 20);
         unsigned n_busy = 0;
         cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, rans.model_nbytes, fd), 0);
         memcpy(client->arena, rans.stream, rans.stream_nbytes);
@@ -372,7 +390,7 @@ Test(wharfd_model, models_are_charged)
     /* 2 bytes for each of 5 * 2^16 slots, and the ranges. */
     test_wharfd_start(&wharfd, "[quota]\nmax_memory = 2M\n");
     for (unsigned round = 0; round < 3; round++) {
-        struct test_client *client = test_client_start(wharfd.socket, 4, 4096);
+        struct test_client *client = session(4, 4096);
         unsigned n = 0;
         while (ask(client, 256 + n, WHARF_CODEC_RANS, rans.model_nbytes, fd) == 0)
             n++;
@@ -406,7 +424,7 @@ Test(wharfd_model, garbage_is_an_answer, .timeout = 60)
     int good_fd = model_memfd(good.model, good.model_nbytes, SEALS);
 
     test_wharfd_start(&wharfd, SIMT);
-    struct test_client *client = test_client_start(wharfd.socket, 4, 1 << 20);
+    struct test_client *client = session(4, 1 << 20);
     cr_assert_eq(ask(client, 300, WHARF_CODEC_RANS, good.model_nbytes, good_fd), 0);
     for (unsigned i = 0; i < 150; i++) {
         memcpy(model, rans.model, rans.model_nbytes);
@@ -424,7 +442,7 @@ Test(wharfd_model, garbage_is_an_answer, .timeout = 60)
         if (i % 10)
             continue;
         /* One that does not wait. */
-        struct test_client *hasty = test_client_start(wharfd.socket, 4, 4096);
+        struct test_client *hasty = session(4, 4096);
         Wharf__RegisterModelRequest own = WHARF__REGISTER_MODEL_REQUEST__INIT;
         Wharf__Request request = WHARF__REQUEST__INIT;
         own.model = 256;
