@@ -224,6 +224,19 @@ static int import_recoil(struct wharf_cli_task *task, const struct settings *set
     return status;
 }
 
+/* What may be wrong with the command and not with the data. */
+static void hint_at_own_stream(const struct wharf_cli_task *task,
+                               const struct wharf_cli_rans_bytes *in)
+{
+    struct wharf_rans_stream parts;
+    struct wharf_outcome outcome;
+
+    if (wharf_rans_stream_parse(in->data, in->nbytes, &parts, &outcome))
+        wharf_cli_say("%s: is a stream of codec rans, not of Recoil's program: "
+                      "`wharf decode -c rans%s` decodes it",
+                      task->input->name, parts.packed_model_nbytes == 0 ? " --model FILE" : "");
+}
+
 static int with_companions(struct wharf_cli_task *task, const struct settings *settings,
                            const struct wharf_cli_rans_bytes *in,
                            int (*use)(struct wharf_cli_task *, const struct settings *,
@@ -237,6 +250,8 @@ static int with_companions(struct wharf_cli_task *task, const struct settings *s
 
     if (status == WHARF_CLI_GOOD)
         status = use(task, settings, &recoil);
+    if (status == WHARF_CLI_BAD_DATA)
+        hint_at_own_stream(task, in);
     wharf_cli_rans_bytes_deinit(&companions.cdf);
     wharf_cli_rans_bytes_deinit(&companions.indexes);
     return status;
@@ -323,8 +338,11 @@ static void print_info(FILE *to, bool json, const struct wharf_cli_rans_stream *
     print_fact(to, json, "distributions", "distributions",
                own ? (int64_t)shape->n_distributions : -1);
     print_fact(to, json, "nbytes", "bytes", (int64_t)stream->in_nbytes);
-    print_fact(to, json, "model_nbytes", "  of the model",
-               own ? (int64_t)stream->parts.packed_model_nbytes : -1);
+    if (own && !json && stream->parts.packed_model_nbytes == 0)
+        fprintf(to, "%-22s %s\n", "  of the model", "none: who decodes it names the model");
+    else
+        print_fact(to, json, "model_nbytes", "  of the model",
+                   own ? (int64_t)stream->parts.packed_model_nbytes : -1);
     print_fact(to, json, "indexes_nbytes", "  of indexes",
                own ? (int64_t)stream->parts.indexes_nbytes : -1);
     print_fact(to, json, "fields_nbytes", "  of states and splits", fields_nbytes);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "encoders/little_endian.h"
 #include "encoders/source_kind.h"
 
 enum { FIRST_NBYTES = 1 << 20 };
@@ -64,6 +65,13 @@ static bool is_container(const struct wharf_cli_rans_bytes *bytes)
     return wharf_source_detect(bytes->data, bytes->nbytes, true) == WHARF_SOURCE_CONTAINER;
 }
 
+/* Whether a model, whose size the header has, is all there is. */
+static bool is_model(const struct wharf_cli_rans_bytes *bytes)
+{
+    return bytes->nbytes > WHARF_RANS_HEADER_NBYTES && bytes->data[0] == WHARF_RANS_VERSION &&
+           wharf_load_le32(bytes->data + 8) == bytes->nbytes - WHARF_RANS_HEADER_NBYTES;
+}
+
 /* After what it is, or is not, was said. */
 static int not_a_stream(struct wharf_cli_task *task)
 {
@@ -85,6 +93,13 @@ int wharf_cli_rans_stream_open(struct wharf_cli_task *task,
         wharf_cli_say(
             "%s: is a wharf container, whose chunks may be streams of rans: `wharf unpack` "
             "decodes it; `wharf rans encode` makes one stream of a file",
+            task->input->name);
+        return not_a_stream(task);
+    }
+    if (is_model(bytes)) {
+        wharf_cli_say(
+            "%s: ends with the model: it is one that `wharf decode -c rans --model` takes, "
+            "or a stream that is cut off",
             task->input->name);
         return not_a_stream(task);
     }

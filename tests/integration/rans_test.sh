@@ -222,6 +222,15 @@ test_models_of_their_own_files() {
     "$WHARF" rans import --cdf other_cdf -n 12 --model other_model -o other_without other
     expect_status 1 "$WHARF" decode -c rans --model other_model < without 2> message
     grep -q 'coded with another model' message
+    "$WHARF" rans info without | grep -q 'of the model *none'
+    expect_status 1 "$WHARF" rans info model 2> message
+    grep -q 'ends with the model' message
+    for command in decode import; do
+        expect_status 1 "$WHARF" rans "$command" --cdf cdf -n 11 without 2> message
+        grep -q 'wharf decode -c rans --model FILE` decodes it' message
+        expect_status 1 "$WHARF" rans "$command" --cdf cdf -n 11 with 2> message
+        grep -q 'wharf decode -c rans` decodes it' message
+    done
 }
 
 test_what_is_no_stream_is_told_of() {
