@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM) rans_kernel(wharf_r
     rans::stream in = rans::stream_of(job);
     rans::model m;
     if (in_block == 0) {
-        s.good = rans::make_model(in, s.tables, false, nullptr, m);
+        s.good = rans::make_model(in, s.tables, nullptr, m);
         if (lane_id() == 0)
             s.m = m;
     }

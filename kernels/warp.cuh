@@ -103,9 +103,9 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  * Shared memory: one lane
  *   shared_ref<T>     a T in shared memory, for passing to functions that are not inlined:
  *                     init(T &), get()
- *   shared_cursor<T>  a place between Ts in shared memory that moves: init(T *), move(int n); a T
- *                     by load_before(n), the one before it for n = 0; nbytes_from(const T *),
- *                     which is not behind it
+ *   shared_cursor<T>  a place between Ts, uint16_t, in shared memory that moves: init(T *),
+ *                     move(int n); a T as a uint32_t by load_before(n), the one before it for
+ *                     n = 0; nbytes_from(const T *), which is not behind it
  *
  * For the compiler
  *   uniform(v)        collective.  v, a uint32_t that is the same in all lanes: now the compiler
@@ -120,7 +120,9 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *                     input): goes by the read-only path
  *   load_nc_over(v, p)  v = load_nc(p) of a u32x4, in v's own registers: where v is a variable of
  *                     a loop in which it is seldom loaded, it is not moved about in all turns
+ *   prefetch(p)       nothing, but what is at p, in global memory, may be loaded sooner
  *   store(p, v)       an ordinary store
+ *   store_byte(p, v)  the low byte of v, a uint32_t, to global memory
  *   atomic_add(p, v)  uint32_t in global memory: adds, returns what was there
  *
  * Memory that others write meanwhile: one lane.  Of all of these the compiler leaves out none and

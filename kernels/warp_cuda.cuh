@@ -38,12 +38,13 @@ struct shared_cursor {
 
     WHARF_DEVICE_MEMBER void init(const T *p) { address = (uint32_t)__cvta_generic_to_shared(p); }
     WHARF_DEVICE_MEMBER void move(int n) { address += (uint32_t)(n * (int)sizeof(T)); }
-    /* Opaque, or the subtraction is done in three instructions rather than one and an offset. */
-    WHARF_DEVICE_MEMBER T load_before(unsigned n) const
+    /* In assembly, so that the subtraction is one instruction, and widening is none. */
+    WHARF_DEVICE_MEMBER uint32_t load_before(unsigned n) const
     {
-        uint32_t at = address - n * (uint32_t)sizeof(T);
-        asm("" : "+r"(at));
-        return static_cast<const T *>(__cvta_shared_to_generic(at))[-1];
+        static_assert(sizeof(T) == 2);
+        uint32_t v;
+        asm volatile("ld.shared.u16 %0, [%1+-2];" : "=r"(v) : "r"(address - n * 2) : "memory");
+        return v;
     }
     WHARF_DEVICE_MEMBER uint32_t nbytes_from(const T *p) const
     {
@@ -325,6 +326,17 @@ WHARF_DEVICE void load_nc_over(u32x4 &v, const u32x4 *p)
                  : "l"(__cvta_generic_to_global(p)));
 }
 #endif
+
+WHARF_DEVICE void prefetch(const uint8_t *p)
+{
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(__cvta_generic_to_global(p)));
+}
+
+/* Without the instruction that makes a byte of a register. */
+WHARF_DEVICE void store_byte(uint8_t *p, uint32_t v)
+{
+    asm volatile("st.global.u8 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "r"(v) : "memory");
+}
 
 template <typename T>
 WHARF_DEVICE void store(T *p, T v)

@@ -57,32 +57,59 @@ struct chains {
 template <unsigned CHAINS>
 struct chain_setting {
     const stream &in;
-    const model &m;
-    chain_buffers<CHAINS> &buffers;
+    uint32_t n_bits, total; /* of the model */
+    bool is_full;
+    shared_ref<model_tables<PACKED_NBITS>> tables;
+    shared_ref<chain_buffers<CHAINS>> buffers;
     word_source words;
     uint8_t *out;
     uint32_t n_whole; /* groups of 32 symbols */
 };
 
+/*
+ * Of the steps below only free_batches is inlined, and chains lie in local memory between them.
+ * Else what other steps need takes registers from that loop, and the compiler puts one chain's part
+ * behind another's, so that they wait for each other after all; it does so too in a function of its
+ * own, which gets the registers that callers leave.
+ */
+
+/* The model, as far as it is needed here. */
+template <unsigned CHAINS>
+WHARF_DEVICE model near_model(const chain_setting<CHAINS> &s)
+{
+    model m = {};
+    m.n_bits = uniform(s.n_bits);
+    m.total = uniform(s.total);
+    m.is_full = s.is_full;
+    return with_tables(m, s.tables.get());
+}
+
 /* ---- where nothing is near ------------------------------------------------------------------ */
 
-/* collective.  The `ahead`-th group of a batch of all chains, which are not in windows, to its
- * place: a byte a lane, since bringing four groups' together takes longer and makes the loop
- * longer. Returns `nobodys`, with the highest bit set if a slot was. */
+/* What changes where nothing is near. */
+template <unsigned CHAINS>
+struct free_chains {
+    uint32_t state[CHAINS];
+    word_feed feed[CHAINS];
+};
+
+/* collective.  The next group of all chains, to `to`: a byte a lane, since bringing four groups'
+ * together takes longer and makes the loop longer.  Returns `nobodys`, with the highest bit set if
+ * a slot was. */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE uint32_t free_group(const chain_setting<CHAINS> &s, chains<CHAINS> &c, uint32_t ahead,
-                                 uint32_t nobodys)
+WHARF_DEVICE uint32_t free_group(const model &m, free_chains<CHAINS> &c, uint8_t *const to[CHAINS],
+                                 uint32_t ahead, uint32_t nobodys)
 {
     uint32_t takers[CHAINS], words[CHAINS];
+    found f[CHAINS];
     /* Step by step for all, so that each step of one is hidden by the others'. */
     WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++)
+        f[k] = find_byte<KIND>(m, opaque(c.state[k] & ((1u << m.n_bits) - 1)));
+    WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
-        uint32_t number = WARP_LANES * (c.group[k] + ahead) + lane_id();
-        uint32_t slot = opaque(c.state[k] & ((1u << s.m.n_bits) - 1));
-        found f = find<KIND>(s.m, s.in, number, slot);
-        nobodys |= f.nobodys;
-        store(s.out + number, (uint8_t)f.symbol);
-        c.state[k] = state_behind<KIND>(s.m, f, c.state[k]);
+        nobodys |= f[k].nobodys;
+        c.state[k] = state_behind(m, f[k], c.state[k]);
     }
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++)
@@ -91,6 +118,7 @@ WHARF_DEVICE uint32_t free_group(const chain_setting<CHAINS> &s, chains<CHAINS> 
     for (unsigned k = 0; k < CHAINS; k++) {
         words[k] = c.feed[k].behind.load_before(popc(takers[k] & lanemask_lt()));
         c.feed[k].behind.move(-(int)popc(takers[k]));
+        store_byte(to[k] + WARP_LANES * ahead, f[k].symbol);
     }
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++)
@@ -100,20 +128,38 @@ WHARF_DEVICE uint32_t free_group(const chain_setting<CHAINS> &s, chains<CHAINS> 
 
 /* collective.  n batches of all chains.  Whether all slots were somebody's. */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE bool free_batches(const chain_setting<CHAINS> &s, chains<CHAINS> &c, uint32_t n)
+WHARF_DEVICE bool free_batches(chain_setting<CHAINS> s, chains<CHAINS> &there, uint32_t n)
 {
+    model m = near_model(s);
+    chain_buffers<CHAINS> &buffers = s.buffers.get();
+    word_source words = s.words;
     uint32_t nobodys = 0;
+    free_chains<CHAINS> c;
+    uint8_t *to[CHAINS];
+    n = uniform(n);
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++) {
+        c.state[k] = there.state[k];
+        c.feed[k] = there.feed[k];
+        to[k] = s.out + (WARP_LANES * there.group[k] + lane_id());
+        there.group[k] += n * BATCH_NGROUPS;
+    }
     WHARF_NO_UNROLL
     for (; n > 0; n--) {
         WHARF_UNROLL
         for (unsigned k = 0; k < CHAINS; k++)
-            c.feed[k].ensure(s.in, s.words, s.buffers.words[k]);
+            c.feed[k].ensure(words, buffers.words[k]);
         WHARF_UNROLL
         for (uint32_t j = 0; j < BATCH_NGROUPS; j++)
-            nobodys = free_group<KIND>(s, c, j, nobodys);
+            nobodys = free_group<KIND>(m, c, to, j, nobodys);
         WHARF_UNROLL
         for (unsigned k = 0; k < CHAINS; k++)
-            c.group[k] += BATCH_NGROUPS;
+            to[k] += WARP_LANES * BATCH_NGROUPS;
+    }
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++) {
+        there.state[k] = c.state[k];
+        there.feed[k] = c.feed[k];
     }
     return !any_lane(nobodys >> 31);
 }
@@ -139,7 +185,7 @@ WHARF_DEVICE int32_t take_word(const chain_setting<CHAINS> &s, chains<CHAINS> &c
     uint32_t takers = ballot(takes);
     unsigned before = popc(takers & lanemask_lt());
     uint32_t word = c.feed[k].behind.load_before(before);
-    int32_t number = c.feed[k].next_word(s.words, s.buffers.words[k]) - (int32_t)before;
+    int32_t number = c.feed[k].next_word(s.words, s.buffers.get().words[k]) - (int32_t)before;
     c.state[k] = takes ? state << 16 | word : state;
     c.feed[k].behind.move(-(int)popc(takers));
     return number;
@@ -152,19 +198,20 @@ WHARF_DEVICE int32_t take_word(const chain_setting<CHAINS> &s, chains<CHAINS> &c
  * follows: the word cut(s) itself is taken by the first of those that start first.
  */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE bool window_group(const chain_setting<CHAINS> &s, chains<CHAINS> &c, unsigned k)
+WHARF_DEVICE bool window_group(const chain_setting<CHAINS> &s, const model &m, chains<CHAINS> &c,
+                               unsigned k)
 {
     const split &w = c.window[k];
     uint32_t group = c.group[k];
     uint32_t place = WARP_LANES * group + lane_id();
-    c.feed[k].ensure(s.in, s.words, s.buffers.words[k]);
-    found f = find<KIND>(s.m, s.in, place, c.state[k] & ((1u << s.m.n_bits) - 1));
+    c.feed[k].ensure(s.words, s.buffers.get().words[k]);
+    found f = find_byte<KIND>(m, c.state[k] & ((1u << m.n_bits) - 1));
     bool good = f.nobodys >> 31 == 0;
-    uint32_t state = state_behind<KIND>(s.m, f, c.state[k]);
+    uint32_t state = state_behind(m, f, c.state[k]);
     bool takes = state < WHARF_RANS_LOW;
     int64_t cut = w.first_word;
     if (group == w.first_group)
-        good &= c.feed[k].next_word(s.words, s.buffers.words[k]) >= cut;
+        good &= c.feed[k].next_word(s.words, s.buffers.get().words[k]) >= cut;
     int32_t number = take_word(s, c, k, state, takes);
     good &= w.start != group || state == w.state;
     good &= !takes || (number <= cut) == (w.start <= group);
@@ -177,8 +224,10 @@ WHARF_DEVICE bool window_group(const chain_setting<CHAINS> &s, chains<CHAINS> &c
 
 /* collective.  A batch of the chains that are not at their ends. */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE bool window_batch(const chain_setting<CHAINS> &s, chains<CHAINS> &c)
+WHARF_DEVICE_NOINLINE bool window_batch(chain_setting<CHAINS> s, chains<CHAINS> &there)
 {
+    model m = near_model(s);
+    chains<CHAINS> c = there;
     bool good = true;
     bool goes[CHAINS];
     WHARF_UNROLL
@@ -189,9 +238,10 @@ WHARF_DEVICE bool window_batch(const chain_setting<CHAINS> &s, chains<CHAINS> &c
         WHARF_UNROLL
         for (unsigned k = 0; k < CHAINS; k++) {
             if (goes[k])
-                good &= window_group<KIND>(s, c, k);
+                good &= window_group<KIND>(s, m, c, k);
         }
     }
+    there = c;
     return !any_lane(!good);
 }
 
@@ -200,14 +250,14 @@ WHARF_DEVICE bool window_batch(const chain_setting<CHAINS> &s, chains<CHAINS> &c
 /* collective.  A group of the window that chain k begins with: a lane has its state from its start
  * on, and its first symbol is in the group behind. */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE bool join_group(const chain_setting<CHAINS> &s, chains<CHAINS> &c, unsigned k)
+WHARF_DEVICE bool join_group(const chain_setting<CHAINS> &s, const model &m, chains<CHAINS> &c,
+                             unsigned k)
 {
     const split &w = c.window[k];
     uint32_t group = c.group[k];
-    c.feed[k].ensure(s.in, s.words, s.buffers.words[k]);
-    found f = find<KIND>(s.m, s.in, WARP_LANES * group + lane_id(),
-                         c.state[k] & ((1u << s.m.n_bits) - 1));
-    uint32_t state = state_behind<KIND>(s.m, f, c.state[k]);
+    c.feed[k].ensure(s.words, s.buffers.get().words[k]);
+    found f = find_byte<KIND>(m, c.state[k] & ((1u << m.n_bits) - 1));
+    uint32_t state = state_behind(m, f, c.state[k]);
     state = group > w.start ? state : group == w.start ? w.state : WHARF_RANS_LOW;
     take_word(s, c, k, state, state < WHARF_RANS_LOW);
     c.group[k]++;
@@ -217,18 +267,29 @@ WHARF_DEVICE bool join_group(const chain_setting<CHAINS> &s, chains<CHAINS> &c, 
 /* collective.  All chains through the windows that they begin with, but those that begin with the
  * stream.  Windows lie before the last whole group, as begin_chains saw to. */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE bool join_chains(const chain_setting<CHAINS> &s, chains<CHAINS> &c)
+WHARF_DEVICE_NOINLINE bool join_chains(chain_setting<CHAINS> s, chains<CHAINS> &there)
 {
+    model m = near_model(s);
+    chains<CHAINS> c = there;
     bool good = true, any = true;
     while (any) {
         any = false;
         WHARF_UNROLL
         for (unsigned k = 0; k < CHAINS; k++)
             if (c.window[k].number > 0 && c.group[k] <= c.window[k].last_group) {
-                good &= join_group<KIND>(s, c, k);
+                good &= join_group<KIND>(s, m, c, k);
                 any = true;
             }
     }
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++) {
+        /* The same one often, that the next chain began with. */
+        if (k + 1 < CHAINS && c.window[k].number + 1 == c.last[k])
+            c.window[k] = c.window[k + 1 < CHAINS ? k + 1 : k];
+        else
+            next_window(s.in, c, k);
+    }
+    there = c;
     return !any_lane(!good);
 }
 
@@ -243,7 +304,7 @@ WHARF_DEVICE void begin_with_stream(const chain_setting<CHAINS> &s, chains<CHAIN
     c.window[k].starts_at = in.starts_at;
     c.state[k] = le16_at(in, at) << 16 | le16_at(in, at + 2);
     c.group[k] = 0;
-    c.feed[k].init(in, s.words, s.buffers.words[k], in.n_words - 1);
+    c.feed[k].init(in, s.words, s.buffers.get().words[k], in.n_words - 1);
 }
 
 /* collective.  Chain k at a split, whose window it has. */
@@ -252,7 +313,7 @@ WHARF_DEVICE void begin_with_split(const chain_setting<CHAINS> &s, chains<CHAINS
 {
     c.state[k] = WHARF_RANS_LOW;
     c.group[k] = c.window[k].first_group;
-    c.feed[k].init(s.in, s.words, s.buffers.words[k], (int32_t)c.window[k].first_word);
+    c.feed[k].init(s.in, s.words, s.buffers.get().words[k], (int32_t)c.window[k].first_word);
 }
 
 /* Where chain k begins to deliver, behind the window that it begins with. */
@@ -265,9 +326,13 @@ WHARF_DEVICE uint32_t first_group_of(const chains<CHAINS> &c, unsigned k)
 /* collective.  What chains share, for a stream whose model is made. */
 template <unsigned CHAINS>
 WHARF_DEVICE chain_setting<CHAINS> make_setting(const stream &in, const model &m,
+                                                model_tables<PACKED_NBITS> &tables,
                                                 chain_buffers<CHAINS> &buffers, uint8_t *out)
 {
-    chain_setting<CHAINS> s = {in, m, buffers, {}, uniform_global(out), in.n_symbols / WARP_LANES};
+    chain_setting<CHAINS> s = {
+        in, m.n_bits, m.total, m.is_full, {}, {}, {}, out, in.n_symbols / WARP_LANES};
+    s.tables.init(tables);
+    s.buffers.init(buffers);
     s.words.init(in);
     return s;
 }
@@ -275,11 +340,13 @@ WHARF_DEVICE chain_setting<CHAINS> make_setting(const stream &in, const model &m
 /* collective.  Chains at `places`, each to where the next one begins to deliver.  False if a window
  * is so near the end that a batch behind it would be too long. */
 template <unsigned CHAINS>
-WHARF_DEVICE bool begin_chains(const chain_setting<CHAINS> &s, chains<CHAINS> &c,
-                               const split_place places[CHAINS])
+WHARF_DEVICE_NOINLINE bool begin_chains(chain_setting<CHAINS> s, chains<CHAINS> &there,
+                                        const split_place places[CHAINS])
 {
+    chains<CHAINS> c;
     bool good = true;
     begin_with_stream(s, c, 0);
+    good = !any_lane(c.state[0] < WHARF_RANS_LOW);
     WHARF_UNROLL
     for (unsigned k = 1; k < CHAINS; k++) {
         c.window[k] = read_split(s.in, places[k].number, places[k].starts_at);
@@ -292,6 +359,7 @@ WHARF_DEVICE bool begin_chains(const chain_setting<CHAINS> &s, chains<CHAINS> &c
     uint32_t n = s.n_whole > begin ? s.n_whole - begin : 0;
     c.last[CHAINS - 1] = s.in.n_splits;
     c.end[CHAINS - 1] = begin + n - n % BATCH_NGROUPS;
+    there = c;
     return good;
 }
 
@@ -323,16 +391,32 @@ WHARF_DEVICE uint32_t count_free(const chain_setting<CHAINS> &s, const chains<CH
 /* Batches in one go: in between it is looked whether to go on. */
 constexpr uint32_t MAX_NBATCHES = 32;
 
+/* collective.  Whether all chains ended as they should, and where the last one stands, for
+ * walk_groups. */
+template <unsigned CHAINS>
+WHARF_DEVICE_NOINLINE bool end_chains(chain_setting<CHAINS> s, const chains<CHAINS> &c, walk &ret_w)
+{
+    bool good = true;
+    int32_t next_word = 0;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++) {
+        next_word = c.feed[k].next_word(s.words, s.buffers.get().words[k]);
+        /* What is left of the stream after all chains is for who walks on from the last one. */
+        good &=
+            (c.window[k].first_group == NO_GROUP || c.last[k] == s.in.n_splits) && next_word >= -1;
+    }
+    ret_w = {s.out, c.state[CHAINS - 1], next_word, c.group[CHAINS - 1], c.window[CHAINS - 1]};
+    syncwarp(); /* the buffers' memory may be used otherwise */
+    return good;
+}
+
 /* collective.  Chains that begin_chains has begun, to their ends; the reason why not. */
 template <lookup KIND, unsigned CHAINS>
 WHARF_DEVICE uint32_t run_chains(const chain_setting<CHAINS> &s, chains<CHAINS> &c, watcher &watch)
 {
-    bool any, good = true;
+    bool any;
     if (!join_chains<KIND>(s, c))
         return REFUSED;
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++)
-        next_window(s.in, c, k);
     for (uint32_t n = count_free(s, c, any); any; n = count_free(s, c, any)) {
         n = n < MAX_NBATCHES ? n : MAX_NBATCHES;
         uint32_t reason = watch.goes_on(CHAINS * BATCH_NGROUPS * (n > 0 ? n : 1));
@@ -341,20 +425,7 @@ WHARF_DEVICE uint32_t run_chains(const chain_setting<CHAINS> &s, chains<CHAINS> 
         if (!(n > 0 ? free_batches<KIND>(s, c, n) : window_batch<KIND>(s, c)))
             return REFUSED;
     }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++)
-        /* What is left of the stream after all chains is for who walks on from the last one. */
-        good &= (c.window[k].first_group == NO_GROUP || c.last[k] == s.in.n_splits) &&
-                c.feed[k].next_word(s.words, s.buffers.words[k]) >= -1;
-    return good ? (uint32_t)WHARF_REASON_NONE : REFUSED;
-}
-
-/* Where chain k stands, for walk_groups. */
-template <unsigned CHAINS>
-WHARF_DEVICE walk walk_of(const chain_setting<CHAINS> &s, const chains<CHAINS> &c, unsigned k)
-{
-    int32_t next_word = c.feed[k].next_word(s.words, s.buffers.words[k]);
-    return {s.out, c.state[k], next_word, c.group[k], c.window[k]};
+    return WHARF_REASON_NONE;
 }
 
 } // namespace rans

@@ -46,13 +46,13 @@ WHARF_DEVICE uint32_t unit_nbytes(uint32_t parameter)
  * or the reason why not. */
 template <lookup KIND>
 WHARF_DEVICE uint32_t walk_by_chains(const stream &in, const model &m, rans_shared &memory,
-                                     watcher &watch, walk &w)
+                                     const chunk_job &job, watcher &watch, walk &ret_w)
 {
-    if (KIND != lookup::SCALED && KIND != lookup::BUCKET)
+    if (KIND != lookup::PACKED && KIND != lookup::BUCKET)
         return REFUSED;
     if (in.n_splits < N_CHAINS)
         return REFUSED;
-    chain_setting<N_CHAINS> s = make_setting(in, m, memory.buffers, w.out);
+    chain_setting<N_CHAINS> s = make_setting(in, m, memory.tables, memory.buffers, job.out);
     chains<N_CHAINS> c;
     split_place places[N_CHAINS];
     places[0] = {0, 0};
@@ -62,35 +62,68 @@ WHARF_DEVICE uint32_t walk_by_chains(const stream &in, const model &m, rans_shar
     if (!begin_chains(s, c, places))
         return REFUSED;
     uint32_t reason = run_chains<KIND>(s, c, watch);
-    if (reason == WHARF_REASON_NONE)
-        w = walk_of(s, c, N_CHAINS - 1);
+    if (reason == WHARF_REASON_NONE && !end_chains(s, c, ret_w))
+        reason = REFUSED;
     syncwarp(); /* the buffers' memory may be used otherwise */
     return reason;
 }
 
 template <lookup KIND>
-WHARF_DEVICE uint32_t walk_by_chains(const stream &, const model &, rans_small_shared &, watcher &,
-                                     walk &)
+WHARF_DEVICE uint32_t walk_by_chains(const stream &, const model &, rans_small_shared &,
+                                     const chunk_job &, watcher &, walk &)
 {
     return REFUSED;
 }
 
+/* collective.  The tables of the stream's model, or of the registered one: false by rule 2.  Not
+ * inlined: see rans_chains.cuh. */
+template <typename Shared>
+WHARF_DEVICE_NOINLINE bool prepare_model(const stream &in, shared_ref<Shared> memory,
+                                         const chunk_job &job, model &m)
+{
+    Shared &s = memory.get();
+    return job.model ? take_image(in, s.tables, job.model, m)
+                     : make_model(in, s.tables, job.scratch, m);
+}
+
+/* collective.  walk_groups to the stream's end, from its beginning or from `there` on; not inlined:
+ * see rans_chains.cuh. */
+template <lookup KIND, typename Shared>
+WHARF_DEVICE_NOINLINE uint32_t walk_rest(const stream &in, const model &m,
+                                         shared_ref<Shared> memory, const chunk_job &job,
+                                         watcher &watch, bool begins, const walk &there,
+                                         uint32_t &ret_bit)
+{
+    Shared &s = memory.get();
+    walk w = {};
+    if (begins) {
+        begin_walk(in, job.out, w);
+        ret_bit = 8 * in.body_at;
+        if (any_lane(w.state < WHARF_RANS_LOW))
+            return WHARF_REASON_RANS_STATE;
+    } else {
+        w = there;
+    }
+    uint32_t reason =
+        walk_groups<KIND>(in, with_tables(m, s.tables), s.ring, watch, w, in.n_groups, ret_bit);
+    return reason == WHARF_REASON_NONE ? end_walk(in, w, ret_bit) : reason;
+}
+
 /* collective.  All groups of a stream, and its end. */
 template <lookup KIND, typename Shared>
-WHARF_DEVICE uint32_t walk_all(const stream &in, const model &m, Shared &s, const chunk_job &job,
-                               uint32_t &ret_bit)
+WHARF_DEVICE uint32_t walk_all(const stream &in, const model &m, Shared &memory,
+                               const chunk_job &job, uint32_t &ret_bit)
 {
+    shared_ref<Shared> s;
     watcher watch;
     walk w;
+    s.init(memory);
     watch.init(job.step_budget, job.stop);
-    begin_walk(in, job.out, w);
     ret_bit = 8 * in.body_at;
-    if (any_lane(w.state < WHARF_RANS_LOW))
-        return WHARF_REASON_RANS_STATE;
-    uint32_t reason = walk_by_chains<KIND>(in, m, s, watch, w);
+    uint32_t reason = walk_by_chains<KIND>(in, m, memory, job, watch, w);
     if (reason == WHARF_REASON_NONE || reason == REFUSED)
-        reason = walk_groups<KIND>(in, m, s.ring, watch, w, in.n_groups, ret_bit);
-    return reason == WHARF_REASON_NONE ? end_walk(in, w, ret_bit) : reason;
+        reason = walk_rest<KIND>(in, m, s, job, watch, reason == REFUSED, w, ret_bit);
+    return reason;
 }
 
 /* collective.  The same for the kind of tables that the model has. */
@@ -101,8 +134,6 @@ WHARF_DEVICE uint32_t walk_by_kind(const stream &in, const model &m, Shared &s,
     switch (m.kind) {
     case lookup::PACKED:
         return walk_all<lookup::PACKED>(in, m, s, job, ret_bit);
-    case lookup::SCALED:
-        return walk_all<lookup::SCALED>(in, m, s, job, ret_bit);
     case lookup::BUCKET:
         return walk_all<lookup::BUCKET>(in, m, s, job, ret_bit);
     case lookup::REGISTERED:
@@ -129,10 +160,9 @@ WHARF_DEVICE verdict rans_decode(Shared &s, const chunk_job &job)
     if (job.model ? !rans::image_fits(in, job.model)
                   : in.symbol_nbytes != rans::unit_nbytes(job.parameter))
         return bad(WHARF_BAD_DATA, WHARF_REASON_RANS_HEADER, 0);
-    /* Scaled entries are for chains. */
-    constexpr bool SCALES = sizeof(Shared) == sizeof(rans_shared);
-    if (job.model ? !rans::take_image(in, s.tables, SCALES, job.model, m)
-                  : !rans::make_model(in, s.tables, SCALES, job.scratch, m))
+    shared_ref<Shared> memory;
+    memory.init(s);
+    if (!rans::prepare_model(in, memory, job, m))
         return bad(WHARF_BAD_DATA, WHARF_REASON_RANS_MODEL, 8 * WHARF_RANS_HEADER_NBYTES);
     if (in.n_symbols > job.out_avail / in.symbol_nbytes)
         return bad(WHARF_OUTPUT_TOO_SMALL, WHARF_REASON_OUTPUT_FULL, 8 * in.body_at);

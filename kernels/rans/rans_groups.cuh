@@ -124,7 +124,7 @@ WHARF_DEVICE uint32_t careful_group(const stream &in, const model &m, walk &w)
         return WHARF_REASON_RANS_SYMBOL;
     if (is_there) {
         put_symbol(w.out, m.symbol_nbytes, number, f.symbol);
-        w.state = state_behind<KIND>(m, f, w.state);
+        w.state = state_behind(m, f, w.state);
     }
     bool takes = is_there && w.state < WHARF_RANS_LOW;
     uint32_t takers = ballot(takes);
@@ -262,7 +262,7 @@ WHARF_DEVICE bool fast_groups(const stream &in, const model &m, word_ring &ring,
             found f = find<KIND>(m, in, WARP_LANES * (w.group + k) + lane_id(), state & slots);
             nobodys |= f.nobodys;
             symbols[k] = f.symbol;
-            state = state_behind<KIND>(m, f, state);
+            state = state_behind(m, f, state);
             bool takes = state < WHARF_RANS_LOW;
             uint32_t takers = ballot(takes);
             uint32_t word = load(&ring.words[place - popc(takers & lanemask_lt())]);

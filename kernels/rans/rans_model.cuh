@@ -3,12 +3,12 @@
  * rans_model.cuh: a model's tables, built by the warp from its packed form, and looking up in them.
  *
  * One distribution of bytes has its tables in shared memory:
- *   n up to a limit         by slot, symbol, frequency and the slot's place in its range in 32
- * bits, or these scaled, which saves the shift of the state more                    by BUCKET_NBITS
- * bits of the slot the symbol that its first slot belongs to, and by symbol the range: slots near a
- * bucket's end belong to one of the next symbols Other models have in scratch each symbol's first
- * slot, where slots are found by halving; registered ones the tables of their image
- * (encoders/rans/rans_image.h).
+ *   n up to a limit    by slot, symbol, frequency and the slot's place in its range in 32 bits
+ *   more               by BUCKET_NBITS bits of the slot the symbol that its first slot belongs to,
+ *                      and by symbol the range: slots near a bucket's end belong to one of the
+ *                      next symbols
+ * Other models have in scratch each symbol's first slot, where slots are found by halving;
+ * registered ones the tables of their image (encoders/rans/rans_image.h).
  */
 #ifndef WHARF_KERNELS_RANS_RANS_MODEL_CUH
 #define WHARF_KERNELS_RANS_RANS_MODEL_CUH
@@ -27,18 +27,12 @@ constexpr unsigned SMALL_PACKED_NBITS = 10;
 constexpr unsigned BUCKET_NBITS = 11;
 
 /*
- * A slot's entry, for n up to 11.  All have the symbol in the lowest byte.
- *
- *   packed   place in 12 bits, frequency in 12, symbol: a place is less than 2^11, so that the
- * highest bit is free for slots that are nobody's. scaled   frequency * 2^(32 - n) in 11 bits,
- * addend in 12, 1 if the slot is nobody's, symbol.  A state x with slot s = x mod 2^n in the range
- * [F, F + f) becomes f * (x >> n) + s - F. f * x = f * (x >> n) * 2^n + f * s, so that is the high
- * half of f * 2^(32 - n) * x, plus the addend s - F - (f * s >> n), which is above -f and below f.
- * f = 2^n does not fit.
+ * A slot's entry, for n up to 11: its place in its symbol's range in 12 bits, symbol in 8,
+ * frequency in 12.  A place is less than 2^11, so that the highest bit is free for slots that are
+ * nobody's.
  */
-constexpr uint32_t PACKED_NOBODYS = 1u << 31 | 1u << 8;
-constexpr uint32_t SCALED_NOBODYS = 1u << 8;
-constexpr uint32_t SCALED_FREQUENCY = 0x7ffu << 21;
+constexpr uint32_t PACKED_NOBODYS = 1u << 31 | 1;
+constexpr unsigned PACKED_PLACE_AT = 20, PACKED_SYMBOL_AT = 12;
 
 struct bucket_tables {
     uint32_t ranges[256]; /* frequency - 1 in the high half, first slot in the low half */
@@ -59,7 +53,7 @@ union model_tables {
 };
 
 /* Which of them a model has. */
-enum class lookup { PACKED, SCALED, BUCKET, GENERAL, REGISTERED };
+enum class lookup { PACKED, BUCKET, GENERAL, REGISTERED };
 
 /* Whether symbols may be of 2 bytes. */
 template <lookup KIND>
@@ -83,6 +77,19 @@ struct model {
     uint32_t total; /* of the last distribution: slots from here on are nobody's */
     lookup kind;
 };
+
+/* The tables of a model that was handed to a function which is not inlined: so the compiler sees
+ * that they are in shared memory. */
+template <unsigned PACKED>
+WHARF_DEVICE model with_tables(const model &given, model_tables<PACKED> &tables)
+{
+    model m = given;
+    m.packed = tables.packed;
+    m.ranges = tables.bucket.ranges;
+    m.buckets = tables.bucket.buckets;
+    m.distributions = &tables.distributions;
+    return m;
+}
 
 /* ---- the packed form ------------------------------------------------------------------------ */
 
@@ -160,16 +167,13 @@ WHARF_DEVICE bool read_byte_model(const stream &in, byte_model &bytes, model &m)
 }
 
 /* One lane.  A slot's entry from what stands in its range's first slot. */
-WHARF_DEVICE uint32_t slot_entry(const model &m, uint32_t mark, uint32_t slot)
+WHARF_DEVICE uint32_t slot_entry(uint32_t mark, uint32_t slot)
 {
     uint32_t frequency = mark >> 11 & 0xfff;
     uint32_t place = slot - (mark & 0x7ff);
     uint32_t symbol = mark >> 23;
-    if (m.kind == lookup::PACKED)
-        return place < frequency ? place << 20 | frequency << 8 | symbol : PACKED_NOBODYS;
-    uint32_t addend = place - (frequency * slot >> m.n_bits);
-    return place < frequency ? frequency << (32 - m.n_bits) | (addend & 0xfff) << 9 | symbol
-                             : SCALED_NOBODYS;
+    return place < frequency ? place << PACKED_PLACE_AT | symbol << PACKED_SYMBOL_AT | frequency
+                             : PACKED_NOBODYS;
 }
 
 /* collective.  The entries of 2^n_bits slots, which are 256 at least. */
@@ -201,7 +205,7 @@ WHARF_DEVICE void fill_slots(const model &m, const byte_model &bytes)
             uint32_t v = shfl(marks[k], 31 - clz(before | 1));
             uint32_t last = shfl(marks[k], 31 - clz(owners[k] | 1));
             uint32_t slot = row + k * WARP_LANES + lane_id();
-            store(&m.packed[slot], slot_entry(m, before ? v : carry, slot));
+            store(&m.packed[slot], slot_entry(before ? v : carry, slot));
             carry = owners[k] ? last : carry;
         }
     }
@@ -291,14 +295,8 @@ WHARF_DEVICE bool enter_distribution(const stream &in, model &m, uint32_t distri
 WHARF_DEVICE bool make_byte_model(const stream &in, model &m)
 {
     byte_model bytes;
-    bool is_constant = false;
     if (!read_byte_model(in, bytes, m))
         return false;
-    WHARF_UNROLL
-    for (unsigned b = 0; b < MAX_BYTE_BLOCKS; b++)
-        is_constant |= bytes.frequency[b] == 1u << m.n_bits;
-    if (m.kind == lookup::SCALED && any_lane(is_constant))
-        m.kind = lookup::PACKED;
     if (m.kind == lookup::BUCKET)
         fill_buckets(m, bytes);
     else
@@ -306,11 +304,10 @@ WHARF_DEVICE bool make_byte_model(const stream &in, model &m)
     return true;
 }
 
-/* collective.  The tables of a stream's model, with scaled entries or packed ones for slots: false
- * by rule 2. */
+/* collective.  The tables of a stream's model: false by rule 2. */
 template <unsigned PACKED>
-WHARF_DEVICE bool make_model(const stream &in, model_tables<PACKED> &tables, bool scales,
-                             uint8_t *scratch, model &m)
+WHARF_DEVICE bool make_model(const stream &in, model_tables<PACKED> &tables, uint8_t *scratch,
+                             model &m)
 {
     uint32_t at = blocks_of(in) * in.n_distributions * WHARF_RANS_WIDTH_NBITS;
     m.packed = tables.packed;
@@ -327,7 +324,6 @@ WHARF_DEVICE bool make_model(const stream &in, model_tables<PACKED> &tables, boo
     m.total = 0;
     m.kind = in.n_distributions > 1 || in.symbol_nbytes > 1 ? lookup::GENERAL
              : in.n_bits > PACKED                           ? lookup::BUCKET
-             : scales                                       ? lookup::SCALED
                                                             : lookup::PACKED;
     if (!widths_are_good(in))
         return false;
@@ -353,8 +349,8 @@ WHARF_DEVICE bool image_fits(const stream &in, const uint8_t *image)
 /* collective.  The same for a registered model, of the stream's shape: always true.  Of one
  * distribution of bytes tables are made as of a stream's. */
 template <unsigned PACKED>
-WHARF_DEVICE bool take_image(const stream &in, model_tables<PACKED> &tables, bool scales,
-                             const uint8_t *image, model &m)
+WHARF_DEVICE bool take_image(const stream &in, model_tables<PACKED> &tables, const uint8_t *image,
+                             model &m)
 {
     const wharf_rans_image *head = reinterpret_cast<const wharf_rans_image *>(image);
     uint32_t nbytes = uniform(load(&head->registered_nbytes));
@@ -362,7 +358,7 @@ WHARF_DEVICE bool take_image(const stream &in, model_tables<PACKED> &tables, boo
         stream registered = in;
         registered.source.init(image + uniform(load(&head->registered_at)), nbytes);
         registered.model_nbytes = nbytes - WHARF_RANS_HEADER_NBYTES;
-        return make_model(registered, tables, scales, nullptr, m);
+        return make_model(registered, tables, nullptr, m);
     }
     m.n_bits = in.n_bits;
     m.alphabet = in.alphabet;
@@ -382,30 +378,21 @@ WHARF_DEVICE bool take_image(const stream &in, model_tables<PACKED> &tables, boo
 /* What a slot stands for.  Of the symbol only the bits that symbols have mean something. */
 struct found {
     uint32_t symbol;
-    uint32_t frequency, place; /* of scaled entries the factor and the addend */
+    uint32_t frequency, place;
     uint32_t nobodys; /* the highest bit is set if it is nobody's; then nothing else counts */
 };
 
 constexpr found NOBODY = {0, 1, 0, 1u << 31};
 
 /* The state behind a symbol, before a word is taken. */
-template <lookup KIND>
 WHARF_DEVICE uint32_t state_behind(const model &m, const found &f, uint32_t state)
 {
-    return KIND == lookup::SCALED ? mul_high(f.frequency, state) + f.place
-                                  : f.frequency * (state >> m.n_bits) + f.place;
+    return f.frequency * (state >> m.n_bits) + f.place;
 }
 
-WHARF_DEVICE found find_packed(const model &m, uint32_t slot)
+WHARF_DEVICE found found_packed(uint32_t v)
 {
-    uint32_t v = load(&m.packed[slot]);
-    return {v, v >> 8 & 0xfff, v >> 20, v};
-}
-
-WHARF_DEVICE found find_scaled(const model &m, uint32_t slot)
-{
-    uint32_t v = load(&m.packed[slot]);
-    return {v, v & SCALED_FREQUENCY, (uint32_t)((int32_t)(v << 11) >> 20), v << 23};
+    return {v >> PACKED_SYMBOL_AT, v & ((1u << PACKED_SYMBOL_AT) - 1), v >> PACKED_PLACE_AT, v};
 }
 
 /* A slot that is somebody's. */
@@ -463,16 +450,21 @@ WHARF_DEVICE found find_in_image(const model &m, uint32_t distribution, uint32_t
     return {symbol, (range & 0xffff) + 1, slot - (range >> 16), 0};
 }
 
+/* One lane.  A slot of the one distribution of bytes. */
+template <lookup KIND>
+WHARF_DEVICE found find_byte(const model &m, uint32_t slot)
+{
+    if (KIND == lookup::PACKED)
+        return found_packed(load(&m.packed[slot]));
+    return m.is_full || slot < m.total ? find_in_bucket(m, slot) : NOBODY;
+}
+
 /* One lane.  A slot of symbol `number`'s distribution. */
 template <lookup KIND>
 WHARF_DEVICE found find(const model &m, const stream &in, uint32_t number, uint32_t slot)
 {
-    if (KIND == lookup::PACKED)
-        return find_packed(m, slot);
-    if (KIND == lookup::SCALED)
-        return find_scaled(m, slot);
-    if (KIND == lookup::BUCKET)
-        return m.is_full || slot < m.total ? find_in_bucket(m, slot) : NOBODY;
+    if (!has_symbol_size<KIND>())
+        return find_byte<KIND>(m, slot);
     uint32_t distribution = distribution_of(m, in, number);
     if (KIND == lookup::REGISTERED)
         return find_in_image(m, distribution, slot);

@@ -60,7 +60,7 @@ WHARF_DEVICE bool join_group(const stream &in, const model &m, walk &w)
     if (any_lane(f.nobodys >> 31 || (decodes && number >= in.n_symbols)))
         return false;
     if (decodes)
-        w.state = state_behind<KIND>(m, f, w.state);
+        w.state = state_behind(m, f, w.state);
     else if (w.group == w.next.start)
         w.state = w.next.state;
     bool takes = w.group >= w.next.start && w.state < WHARF_RANS_LOW;

@@ -49,24 +49,30 @@ WHARF_DEVICE uint32_t le32_at(const stream &in, uint32_t i)
     return le16_at(in, i) | le16_at(in, i + 2) << 16;
 }
 
-/* One lane.  n bits (0 to 32) of the body from bit `at` on, all of them there: words of 16 bits,
- * most significant bit first. */
-WHARF_DEVICE uint32_t body_bits(const stream &in, uint32_t at, uint32_t n)
+/* One lane.  n bits (0 to 33) of the body from bit `at` on, all of them there: words of 16 bits,
+ * most significant bit first.  Not inlined: it is called from many places. */
+WHARF_DEVICE_NOINLINE uint64_t long_body_bits(const stream &in, uint32_t at, uint32_t n)
 {
-    uint64_t gathered = 0;
-    uint32_t last = at / 16;
-    if (n == 0)
-        return 0;
-    for (; last <= (at + n - 1) / 16; last++)
-        gathered = gathered << 16 | le16_at(in, in.body_at + 2 * last);
-    gathered >>= 16 * last - (at + n);
-    return low_bits((uint32_t)gathered, n);
+    uint32_t first = in.source.begin + in.body_at + 2 * (at / 16);
+    uint32_t a = in.source.load_word(first / 4), b = in.source.load_word(first / 4 + 1);
+    uint32_t low = funnel_right(a, b, 8 * (first % 4));
+    uint32_t high = funnel_right(b, in.source.load_word(first / 4 + 2), 8 * (first % 4));
+    /* Three words, of which n bits begin at the most in the 16th. */
+    uint64_t words = (uint64_t)(low & 0xffff) << 32 | (low & 0xffff0000) | (high & 0xffff);
+    return words >> (48 - at % 16 - n) & ((1ull << n) - 1);
 }
 
+WHARF_DEVICE uint32_t body_bits(const stream &in, uint32_t at, uint32_t n)
+{
+    return (uint32_t)long_body_bits(in, at, n);
+}
+
+/* One lane.  A sign and n bits. */
 WHARF_DEVICE int64_t signed_bits(const stream &in, uint32_t at, uint32_t n)
 {
-    int64_t magnitude = body_bits(in, at + 1, n);
-    return body_bits(in, at, 1) ? -magnitude : magnitude;
+    uint64_t v = long_body_bits(in, at, 1 + n);
+    int64_t magnitude = (int64_t)(v & ((1ull << n) - 1));
+    return v >> n ? -magnitude : magnitude;
 }
 
 /* Fields one after the other, as far as they are there. */
@@ -115,9 +121,9 @@ WHARF_DEVICE void close_split(const stream &in, split &s)
     s.first_word = -(1ll << 31);
 }
 
-/* collective.  Split `number`, from 1 to n_splits - 1, whose starts stand at bit starts_at. Not
- * inlined, and by value: it is long, and seldom called from many places. */
-WHARF_DEVICE_NOINLINE split read_split(stream in, uint32_t number, uint32_t starts_at)
+/* collective.  Split `number`, from 1 to n_splits - 1, whose starts stand at bit starts_at.  Not
+ * inlined: it is long, and seldom called from many places. */
+WHARF_DEVICE_NOINLINE split read_split(const stream &in, uint32_t number, uint32_t starts_at)
 {
     split s;
     uint32_t before = number - 1;
@@ -253,11 +259,18 @@ WHARF_DEVICE bool shape_is_good(const stream &in, uint32_t flags, uint32_t index
            (in.n_distributions > 1 || indexes_nbytes == 0);
 }
 
-/* collective.  Takes a stream apart; `ret_at` is the byte at which a reason stands. */
-WHARF_DEVICE uint32_t parse(stream &in, const chunk_job &job, uint32_t &ret_at)
+/* Header, model, states and the fields of a few splits: sectors of 32 bytes. */
+constexpr uint32_t PREFETCHED_NBYTES = 32 * WARP_LANES;
+
+/* collective.  Takes a stream apart; `ret_at` is the byte at which a reason stands.  Not inlined:
+ * once a stream, and what it needs would take registers from the loops behind it. */
+WHARF_DEVICE_NOINLINE uint32_t parse(stream &in, const chunk_job &job, uint32_t &ret_at)
 {
     in.source.init(job.in, job.in_nbytes);
     ret_at = 0;
+    /* Its fields are found one behind the other: so that only the first one waits for memory. */
+    if (PREFETCHED_NBYTES / WARP_LANES * lane_id() < job.in_nbytes)
+        prefetch(job.in + PREFETCHED_NBYTES / WARP_LANES * lane_id());
     if (job.in_nbytes < WHARF_RANS_HEADER_NBYTES)
         return WHARF_REASON_INPUT_TRUNCATED;
     if (byte_at(in, 0) != WHARF_RANS_VERSION)

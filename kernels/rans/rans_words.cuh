@@ -34,7 +34,8 @@ struct word_buffer {
 struct word_source {
     const uint8_t *aligned; /* block 0 begins here; words may lie one byte further on */
     bool is_odd;
-    int32_t skew; /* words from there to word 0 */
+    int32_t skew;   /* words from there to word 0 */
+    int32_t lowest; /* the first quad that is wholly input begins here */
 
     WHARF_DEVICE_MEMBER void init(const stream &in)
     {
@@ -42,6 +43,7 @@ struct word_source {
         aligned = uniform_global(in.source.aligned);
         is_odd = at % 2 != 0;
         skew = (int32_t)(at / 2);
+        lowest = (int32_t)((in.source.begin + sizeof(u32x4) - 1) & -sizeof(u32x4));
     }
 };
 
@@ -77,20 +79,29 @@ WHARF_DEVICE void load_block(const stream &in, const word_source &source, int32_
     }
 }
 
-/* One lane.  The words of it. */
-WHARF_DEVICE u32x4 words_of(const word_source &source, const word_quad &q)
+/* collective.  This lane's quad of a block that is two or more below another one with words in it;
+ * for those that are not wholly input, which have no words in them, another one. */
+WHARF_DEVICE const u32x4 *inner_quad(const word_source &source, int32_t block)
+{
+    int32_t at = block * (int32_t)BLOCK_NBYTES + (int32_t)(sizeof(u32x4) * lane_id());
+    at = at < source.lowest ? source.lowest : at;
+    return reinterpret_cast<const u32x4 *>(source.aligned + at);
+}
+
+/* One lane.  The words of a quad. */
+WHARF_DEVICE u32x4 words_of(const word_source &source, const u32x4 &v, uint32_t behind)
 {
     if (!source.is_odd)
-        return q.v;
-    return {funnel_right(q.v.x, q.v.y, 8), funnel_right(q.v.y, q.v.z, 8),
-            funnel_right(q.v.z, q.v.w, 8), funnel_right(q.v.w, q.behind, 8)};
+        return v;
+    return {funnel_right(v.x, v.y, 8), funnel_right(v.y, v.z, 8), funnel_right(v.z, v.w, 8),
+            funnel_right(v.w, behind, 8)};
 }
 
 /* One decoder's words.  The same in all lanes, but for `pending`. */
 struct word_feed {
     shared_cursor<uint16_t> behind; /* the word that is taken next ends here */
     int32_t block;                  /* in the lower half of the buffer */
-    word_quad pending;              /* of the block below */
+    u32x4 pending;                  /* of the block below */
 
     /* collective.  The buffer is this feed's alone until its last use. */
     WHARF_DEVICE_MEMBER void init(const stream &in, const word_source &source, word_buffer &buffer,
@@ -98,33 +109,36 @@ struct word_feed {
     {
         /* Not negative: the states alone are more bytes than a word. */
         int32_t number = next_word + source.skew;
-        word_quad q = {{0, 0, 0, 0}, 0};
+        word_quad upper = {{0, 0, 0, 0}, 0}, lower = upper, below = upper;
         block = number / (int32_t)BLOCK_NWORDS - 1;
-        pending = q;
-        load_block(in, source, block + 1, q);
-        load_block(in, source, block, pending);
-        store(&buffer.quads[WARP_LANES + lane_id()], words_of(source, q));
-        store(&buffer.quads[lane_id()], words_of(source, pending));
-        load_block(in, source, block - 1, pending);
+        load_block(in, source, block + 1, upper);
+        load_block(in, source, block, lower);
+        load_block(in, source, block - 1, below);
+        store(&buffer.quads[WARP_LANES + lane_id()], words_of(source, upper.v, upper.behind));
+        store(&buffer.quads[lane_id()], words_of(source, lower.v, lower.behind));
+        pending = below.v;
         behind.init(reinterpret_cast<const uint16_t *>(buffer.quads));
         behind.move(number + 1 - block * (int32_t)BLOCK_NWORDS);
         syncwarp();
     }
 
     /* collective.  Sees to it that a batch's words are in the buffer. */
-    WHARF_DEVICE_MEMBER void ensure(const stream &in, const word_source &source,
-                                    word_buffer &buffer)
+    WHARF_DEVICE_MEMBER void ensure(const word_source &source, word_buffer &buffer)
     {
         const uint16_t *words = reinterpret_cast<const uint16_t *>(buffer.quads);
         if (behind.nbytes_from(words) >= 2 * BATCH_NWORDS)
             return;
+        /* Seldom far: its quad's neighbour brought it into the first cache. */
+        uint32_t behind_it = 0;
+        if (source.is_odd)
+            behind_it = load_nc(&inner_quad(source, block - 1)[1].x);
         syncwarp(); /* every lane's loads of words that go, before the stores here */
         store(&buffer.quads[WARP_LANES + lane_id()], load(&buffer.quads[lane_id()]));
-        store(&buffer.quads[lane_id()], words_of(source, pending));
+        store(&buffer.quads[lane_id()], words_of(source, pending, behind_it));
         syncwarp(); /* the stores, before any lane's loads */
         behind.move(BLOCK_NWORDS);
         block--;
-        load_block(in, source, block - 1, pending);
+        load_nc_over(pending, inner_quad(source, block - 1));
     }
 
     /* collective.  The number of the word that is taken next. */

@@ -293,9 +293,19 @@ struct shared_cursor {
 
     void init(const T *p) { at = p; }
     void move(int n) { at += n; }
-    T load_before(unsigned n) const { return load(at - n - 1); }
+    uint32_t load_before(unsigned n) const { return load(at - n - 1); }
     uint32_t nbytes_from(const T *p) const { return (uint32_t)((at - p) * (ptrdiff_t)sizeof(T)); }
 };
+
+inline void prefetch(const uint8_t *p)
+{
+    (void)p;
+}
+
+inline void store_byte(uint8_t *p, uint32_t v)
+{
+    *p = (uint8_t)v;
+}
 
 template <typename T>
 inline void store(T *p, T v)

@@ -36,7 +36,7 @@ void decode_pieces(const wharf_rans_stream_job &job, simt::lane_order order)
         simt::run_warp<block_memory>({order, i}, [&](block_memory &s) {
             rans::stream in = rans::stream_of(job);
             rans::model m;
-            if (rans::make_model(in, s.tables, false, nullptr, m))
+            if (rans::make_model(in, s.tables, nullptr, m))
                 rans::decode_piece(in, m, s.ring, job, i);
             else if (lane_id() == 0)
                 job.outcomes[i] = {WHARF_REASON_RANS_MODEL, 8 * WHARF_RANS_HEADER_NBYTES};
