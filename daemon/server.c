@@ -38,8 +38,7 @@ static void drop_memory(struct wharf_server *server, struct wharf_session *sessi
 {
     if (!wharf_gpu_memory_drop(&server->front, memory, use))
         return;
-    session->use.n_descriptors -= use->n_descriptors;
-    session->use.memory_nbytes -= use->memory_nbytes;
+    wharf_use_subtract(&session->use, use);
 }
 
 static void drop_memories(struct wharf_server *server, struct wharf_session *session)
