@@ -553,6 +553,26 @@ Test(wharfd_gpu_memory, no_job_of_any_engine_is_lost_when_workers_are_killed, .t
     check_kills(WHARF_ENGINE_AUTO, 3);
 }
 
+/* Sessions that come and go while workers die: what they registered is given back in every case. */
+Test(wharfd_gpu_memory, memory_is_given_back_while_workers_die, .timeout = 120)
+{
+    struct killer killer = {.random = {5}};
+    struct test_storm storm = {.tick_data = &killer};
+
+    start("");
+    struct device device = device_new(65536);
+    for (unsigned i = 0; i < 400 && killer.n_kills < MOST_KILLS; i++) {
+        struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
+        cr_assert_eq(register_device(wharf, &device), 0, "%u: %s", i, wharf_error_message());
+        kill_worker(&storm);
+        wharf_close(wharf);
+    }
+    cr_expect_gt(killer.n_kills, 0);
+    wait_for_metric("wharf_gpu_memory_bytes", 0);
+    device_free(&device);
+    finish();
+}
+
 /* Its kernel still has items for it: the memory is the worker's until that has left. */
 Test(wharfd_gpu_memory, client_that_goes_with_jobs_under_way_harms_nobody, .timeout = 120)
 {
