@@ -395,7 +395,7 @@ static struct rest rest_now(void)
         .connections = test_client_metric(client, "wharf_connections", "", NULL),
         .n_workers = test_client_metric(client, "wharf_gpu_workers_ended_total", "", NULL),
         .n_fds = test_wharfd_n_fds(wharfd),
-        .kib = test_wharfd_kib(wharfd),
+        .kib = test_wharfd_own_kib(wharfd),
     };
 
     worker.pid = test_worker_wait(wharfd->pid, 0);
@@ -403,6 +403,10 @@ static struct rest rest_now(void)
     test_client_free(client);
     return rest;
 }
+
+/* What the allocator of some twenty threads keeps differs by so much; a byte that is lost with each
+ * job is more in ten minutes. */
+#define MORE_KIB (16 << 10)
 
 /* What is pinned ahead for sessions to come stays: `spare` in wharfd.conf, and some entries more.
  */
@@ -448,7 +452,7 @@ void gpu_daemon_soak(uint32_t engine, const struct test_chunks *chunks, double s
     if (soak.board == MAP_FAILED)
         abort();
     /* What a daemon takes once and keeps is there after a part of it. */
-    run_clients(&soak, 0.2 * seconds, 0);
+    run_clients(&soak, 0.2 * seconds, 1);
     struct rest before = rest_in_time();
     run_clients(&soak, 0.8 * seconds, N_KILLS);
     struct rest after = rest_in_time();
@@ -463,7 +467,7 @@ void gpu_daemon_soak(uint32_t engine, const struct test_chunks *chunks, double s
                           after.n_worker_fds <= before.n_worker_fds + SPARE_FDS,
                       "no descriptor is left: %d and %d of the worker, then %d and %d",
                       before.n_fds, before.n_worker_fds, after.n_fds, after.n_worker_fds);
-    gpu_daemon_report(after.kib < before.kib + GPU_DAEMON_MORE_KIB,
-                      "no memory is left: %ld KiB, then %ld", before.kib, after.kib);
+    gpu_daemon_report(after.kib < before.kib + MORE_KIB,
+                      "no memory of its own is left: %ld KiB, then %ld", before.kib, after.kib);
     munmap(soak.board, sizeof(*soak.board));
 }

@@ -281,7 +281,29 @@ int test_wharfd_n_memfds(const struct test_wharfd *daemon)
     return n;
 }
 
+static long status_kib(const struct test_wharfd *daemon, const char *member)
+{
+    char path[64], line[256];
+    size_t length = strlen(member);
+    long kib = -1;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)daemon->pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -1;
+    while (fgets(line, sizeof(line), file))
+        if (strncmp(line, member, length) == 0 && line[length] == ':')
+            kib = strtol(line + length + 1, NULL, 10);
+    fclose(file);
+    return kib;
+}
+
 long test_wharfd_kib(const struct test_wharfd *daemon)
 {
-    return test_process_kib(daemon->pid);
+    return status_kib(daemon, "VmRSS");
+}
+
+long test_wharfd_own_kib(const struct test_wharfd *daemon)
+{
+    return status_kib(daemon, "RssAnon");
 }

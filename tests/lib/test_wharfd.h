@@ -68,10 +68,11 @@ int test_wharfd_says(const struct test_wharfd *daemon, const char *text);
 /* Its child that receives clients' descriptors, or 0. */
 pid_t test_wharfd_gate(const struct test_wharfd *daemon);
 
-/* Its open descriptors, its mappings of memfds, and its memory (resident private and shared) in
- * KiB. */
+/* Its open descriptors, its mappings of memfds, and its memory in KiB: resident private and shared,
+ * and its own alone. */
 int test_wharfd_n_fds(const struct test_wharfd *daemon);
 int test_wharfd_n_memfds(const struct test_wharfd *daemon);
 long test_wharfd_kib(const struct test_wharfd *daemon);
+long test_wharfd_own_kib(const struct test_wharfd *daemon);
 
 #endif
