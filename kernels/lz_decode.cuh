@@ -15,19 +15,28 @@
  *       Whether there are no more sequences.
  *   uint32_t take_one(stream &)
  *       collective.  Takes the sequence at st.in.  Returns a reason.
- *   void took_batch(uint32_t at)
- *       A batch has been written, whose last match is at `at` in the output.
+ *   void took_batch(uint32_t at, const found &f, bool mine)
+ *       collective.  A batch has been written, whose last match is at `at` in the output; f is this
+ *       lane's sequence of it, if it has one.
+ *   uint32_t links(const input &in, uint32_t in_left) const
+ *       collective.  Where the next sequences would begin if ones began at the bytes 4 * lane to
+ *       4 * lane + 3 behind the position: places behind it, a byte each, the first the lowest; from
+ *       WINDOW_NBYTES on, if no other is to be looked for.  They may be wrong, which ends a batch.
  *   static found look(const input &in, uint32_t i, uint32_t in_left)
  *       One lane.  The sequence that would begin i bytes behind the position.  What the ring does
  *       not hold is not for a batch.
+ *   static constexpr bool CYCLES
+ *       Whether matches at distance 8 are written together.
+ *   static constexpr bool JOINS
+ *       Whether long matches are cut into several, one behind the other.
  *   static constexpr uint32_t AHEAD_NBYTES
  *       What look() sees from the position on, at most.
  */
 #ifndef WHARF_KERNELS_LZ_DECODE_CUH
 #define WHARF_KERNELS_LZ_DECODE_CUH
 
+#include "kernels/lz_cycle.cuh"
 #include "kernels/lz_find.cuh"
-#include "kernels/lz_write.cuh"
 
 namespace wharf
 {
@@ -36,15 +45,56 @@ namespace lz
 
 /* What became of a batch. */
 struct batch_result {
-    uint32_t in_nbytes;  /* that it took; 0: nothing is done */
+    uint32_t n;          /* its sequences; 0: nothing is done */
+    uint32_t in_nbytes;  /* that it took */
     uint32_t last_match; /* where its last match begins in the output */
     bool stopped;        /* what comes next is not for a batch */
 };
 
+/*
+ * collective.  Makes one sequence of a match and those behind it that go on with it, at the same
+ * distance and without literals.  Lanes 0 to n - 1 have a sequence, which ends at `end` of the
+ * batch; afterwards fewer have, the others' length is 0.
+ */
+WHARF_DEVICE void join_matches(shared &s, sequence &q, uint32_t end, uint32_t n)
+{
+    uint32_t distance = q.length > q.n_literals ? q.distance : 0;
+    uint32_t before = shfl_up(distance, 1);
+    bool joins = (lane_id() > 0) & (distance > 0) & (distance == before) & (q.n_literals == 0);
+    uint32_t heads = ballot(!joins & (lane_id() < n));
+    uint32_t n_heads = popc(heads);
+    if (n_heads == n)
+        return;
+    if (heads >> lane_id() & 1)
+        store(&s.heads[popc(heads & lanemask_lt())], (uint8_t)lane_id());
+    syncwarp();
+    bool is_there = lane_id() < n_heads;
+    uint32_t head = is_there ? load(&s.heads[lane_id()]) : 0;
+    uint32_t last = shfl_down(head, 1) - 1;
+    end = shfl(end, lane_id() + 1 < n_heads ? last : n - 1);
+    q.begin = shfl(q.begin, head);
+    q.n_literals = shfl(q.n_literals, head);
+    q.literals = shfl(q.literals, head);
+    q.distance = shfl(q.distance, head);
+    q.n_literals = is_there ? q.n_literals : 0;
+    q.length = is_there ? end - q.begin : 0;
+}
+
+/* collective.  How many of the first n sequences write_cycle() is to write; 0: none. */
+WHARF_DEVICE uint32_t count_cycles(const found &f, uint32_t n, uint32_t position)
+{
+    bool fits = (f.n_literals <= MOST_CYCLE_LITERALS) & ((f.match_length == 0) | (f.distance == 8));
+    uint32_t front = ballot(fits & (lane_id() < n));
+    uint32_t n_front = ~front ? first_lane(~front) : 32;
+    uint32_t n_long = popc(ballot((f.match_length >= MIN_CYCLE_LENGTH) & (lane_id() < n_front)));
+    return n_long >= MIN_CYCLE_MATCHES && position >= MIN_CYCLE_POSITION ? n_front : 0;
+}
+
 /* collective.  Writes the sequences of lanes 0, 1, ... up to the first that is not good, or reaches
  * too far, or does not fit.  The caller moves its position on. */
-WHARF_DEVICE batch_result take_batch(const input &in, const uint8_t *job_in, output_stream &out,
-                                     const found &f, bool is_there)
+template <bool JOINS, bool CYCLES>
+WHARF_DEVICE batch_result take_batch(shared &sh, const input &in, const uint8_t *job_in,
+                                     output_stream &out, const found &f, bool is_there)
 {
     sequence s;
     uint32_t length = f.good ? f.n_literals + f.match_length : 0;
@@ -53,9 +103,13 @@ WHARF_DEVICE batch_result take_batch(const input &in, const uint8_t *job_in, out
     bool reaches = f.match_length == 0 || f.distance - 1 < out.position + begin + f.n_literals;
     uint32_t wrong = ~ballot(f.good & reaches & (end <= out.room()));
     uint32_t n = wrong ? first_lane(wrong) : 32;
-    batch_result r = {0, 0, uniform(shfl((uint32_t)is_there, n)) != 0 && n < 32};
+    batch_result r = {0, 0, 0, uniform(shfl((uint32_t)is_there, n)) != 0 && n < 32};
     if (n == 0)
         return r;
+    uint32_t n_cycles = CYCLES ? uniform(count_cycles(f, n, out.position)) : 0;
+    r.stopped &= n_cycles == 0 || n_cycles == n;
+    n = n_cycles ? n_cycles : n;
+    r.n = n;
     bool mine = lane_id() < n;
     s.begin = begin;
     s.n_literals = mine ? f.n_literals : 0;
@@ -66,7 +120,13 @@ WHARF_DEVICE batch_result take_batch(const input &in, const uint8_t *job_in, out
     r.in_nbytes = uniform(shfl(f.end, n - 1));
     r.last_match = uniform(shfl(out.position + begin + f.n_literals, n - 1));
     syncwarp(); /* what was written before, before it is read */
-    write_batch({out.out, job_in, out.position}, s, total);
+    if (n_cycles) {
+        write_cycle({out.out, job_in, out.position}, s, total);
+    } else {
+        if (JOINS)
+            join_matches(sh, s, end, n);
+        write_batch({out.out, job_in, out.position}, s, total);
+    }
     out.position += total;
     return r;
 }
@@ -77,18 +137,15 @@ WHARF_DEVICE bool take_next(shared &s, stream &st, Format &format, const uint8_t
 {
     uint32_t in_left = bytes_left(st.in);
     st.in.ensure(8 * Format::AHEAD_NBYTES);
-    find_links(s, [&](uint32_t i) {
-        found f = Format::look(st.in, i, in_left);
-        return f.good ? f.end - i : 0;
-    });
+    fill_links(s, format.links(st.in, in_left));
     uint32_t mine = find_mine(s);
     found f = Format::look(st.in, mine, in_left);
-    bool is_there = mine < WINDOW_NBYTES;
+    bool is_there = (mine < WINDOW_NBYTES) & (shfl_up(f.end, 1) == mine || lane_id() == 0);
     f.good &= is_there;
-    batch_result r = take_batch(st.in, in, st.out, f, is_there);
-    if (r.in_nbytes) {
+    batch_result r = take_batch<Format::JOINS, Format::CYCLES>(s, st.in, in, st.out, f, is_there);
+    if (r.n) {
         st.in.skip(8 * r.in_nbytes);
-        format.took_batch(r.last_match);
+        format.took_batch(r.last_match, f, lane_id() < r.n);
     }
     return !r.stopped;
 }
@@ -124,6 +181,7 @@ WHARF_DEVICE verdict decode(shared &s, const chunk_job &job)
     if (lane_id() == 0) {
         store(&s.stop.at, job.stop.at);
         store(&s.stop.value, job.stop.value);
+        init_links(s);
     }
     syncwarp();
     st.stop = &s.stop;

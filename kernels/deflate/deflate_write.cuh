@@ -179,18 +179,6 @@ WHARF_DEVICE void write_parts(uint8_t *out, uint32_t base, uint32_t total, const
     }
 }
 
-/* One lane.  The last eight bytes of output by their addresses: byte r is the last one whose
- * address is r modulo 8.  `to` is 16 bytes or more behind the output's first, and 8 bytes from
- * there on fit. */
-WHARF_DEVICE uint64_t load_cycle(const uint8_t *to)
-{
-    unsigned skew = reinterpret_cast<uintptr_t>(to) & 7;
-    const uint64_t *word = reinterpret_cast<const uint64_t *>(to - skew);
-    uint64_t low = ((uint64_t)1 << 8 * skew) - 1;
-    return (load(skew ? word : word - 1) & low) | (load(word - 1) & ~low);
-}
-constexpr uint32_t MIN_CYCLE_POSITION = 16;
-
 /*
  * collective.  Writes tokens that are literals and matches at distance 8 and nothing else, `total`
  * bytes, 8 or more, at out[at].  Columns of 8-byte values are made of little else.

@@ -23,7 +23,7 @@ constexpr uint32_t MOST = 1u << 30;
 constexpr uint32_t LENGTH_STEPS_BETWEEN_LOOKS = 256;
 
 /* One lane.  The sequence that would begin i bytes behind the position, if it is one for a batch:
- * with at most one literal length byte and two match length bytes, and not the last. */
+ * with at most one literal length byte and four match length bytes, and not the last. */
 WHARF_DEVICE lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
 {
     lz::found f;
@@ -35,13 +35,48 @@ WHARF_DEVICE lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
     uint32_t offset = f.literals + f.n_literals;
     word = in.peek_32(8 * offset);
     f.distance = word & 0xffff;
-    uint32_t low = word >> 16 & 0xff, high = word >> 24;
-    bool one = (token & 15) == 15, two = one & (low == 255);
-    f.match_length = 4 + (token & 15) + (one ? low : 0) + (two ? high : 0);
-    f.end = offset + 2 + one + two;
-    f.good = !(has_more & (more == 255)) & !(two & (high == 255)) &
-             (offset + 4 <= lz::RING_NBYTES) & (f.end < in_left);
+    uint32_t lengths = word >> 16 | in.peek_32(8 * (offset + 4)) << 16;
+    /* The bytes that are not 255, of which the first is the last that counts. */
+    uint32_t others = ((~lengths & 0x7f7f7f7f) + 0x7f7f7f7f) | ~lengths;
+    unsigned n_full = (unsigned)(ffs(others & 0x80808080) - 1) >> 3; /* all ones >> 3: none */
+    bool has_lengths = (token & 15) == 15;
+    uint32_t last = n_full < 4 ? lengths >> 8 * n_full & 0xff : 0;
+    f.match_length = 4 + (token & 15) + (has_lengths ? 255 * n_full + last : 0);
+    f.end = offset + 2 + (has_lengths ? n_full + 1 : 0);
+    f.good = !(has_more & (more == 255)) & !(has_lengths & (n_full >= 4)) &
+             (offset + 8 <= lz::RING_NBYTES) & (f.end < in_left);
     return f;
+}
+
+/* Matches from so many bytes on have two length bytes. */
+constexpr uint32_t LONG_MATCH = 4 + 15 + 255;
+
+/* One lane.  As format::links says, from what all of the sequences are. */
+WHARF_DEVICE uint32_t exact_links(const lz::input &in, uint32_t in_left)
+{
+    uint32_t places = 0;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < 4; k++) {
+        lz::found f = lz4::look(in, 4 * lane_id() + k, in_left);
+        bool is_inside = f.good & (f.end < lz::WINDOW_NBYTES);
+        places |= (is_inside ? f.end : lz::WINDOW_NBYTES) << 8 * k;
+    }
+    return places;
+}
+
+/* One lane.  The same from four tokens and the bytes behind them alone: what has one match length
+ * byte is taken to have no second, and behind many literals no other is looked for. */
+WHARF_DEVICE uint32_t guess_links(uint32_t tokens, uint32_t mores)
+{
+    uint32_t n = tokens >> 4 & 0x0f0f0f0f;
+    uint32_t has_more = (n + 0x01010101) >> 4 & 0x01010101;
+    uint32_t more = mores & ((has_more << 8) - has_more);
+    /* From 96 on.  What is less leaves a place, up to 127 + 3 + 15 + 96 + 1, in its byte. */
+    uint32_t is_far = (((more & 0x7f7f7f7f) + 0x20202020) | more) & 0x80808080;
+    more &= ~(is_far | (is_far - (is_far >> 7)));
+    uint32_t n_match = ((tokens & 0x0f0f0f0f) + 0x01010101) >> 4 & 0x01010101;
+    uint32_t own = 0x03020100 + 0x04040404 * lane_id();
+    return (own + 0x03030303 + n + has_more + more + n_match) | is_far;
 }
 
 /* collective.  Adds up length bytes, up to the first that is not 255.  Returns a reason. */
@@ -73,15 +108,17 @@ struct format {
     uint32_t match = 0; /* where the last one was written to */
     bool has_match = false;
     bool is_at_end = false; /* the input ended with the literals of a sequence */
+    bool has_long = false;  /* the last batch had matches with more length bytes than are guessed */
 
     WHARF_DEVICE_MEMBER uint32_t begin(lz::stream &) { return WHARF_REASON_NONE; }
 
     WHARF_DEVICE_MEMBER bool is_done(const lz::stream &) const { return is_at_end; }
 
-    WHARF_DEVICE_MEMBER void took_batch(uint32_t at)
+    WHARF_DEVICE_MEMBER void took_batch(uint32_t at, const lz::found &f, bool mine)
     {
         match = at;
         has_match = true;
+        has_long = any_lane(mine & (f.match_length >= LONG_MATCH));
     }
 
     WHARF_DEVICE_MEMBER uint32_t take_one(lz::stream &st)
@@ -98,7 +135,16 @@ struct format {
         return take_match(st, token & 15);
     }
 
+    static constexpr bool CYCLES = true;
+    static constexpr bool JOINS = false;
     static constexpr uint32_t AHEAD_NBYTES = lz::RING_NBYTES;
+
+    WHARF_DEVICE_MEMBER uint32_t links(const lz::input &in, uint32_t in_left) const
+    {
+        return has_long
+                   ? lz4::exact_links(in, in_left)
+                   : lz4::guess_links(in.peek_32(32 * lane_id()), in.peek_32(32 * lane_id() + 8));
+    }
 
     static WHARF_DEVICE_MEMBER lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
     {

@@ -48,6 +48,17 @@ WHARF_DEVICE lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
     return f;
 }
 
+/* One lane.  As format::links says, of four tags: the kinds of matches that look() takes have 2 and
+ * 3 bytes, up to 60 literals one more than these, and behind more no other is looked for. */
+WHARF_DEVICE uint32_t links_of(uint32_t tags)
+{
+    uint32_t is_literals = ~(tags | tags >> 1) & 0x01010101;
+    uint32_t n = tags >> 2 & 0x3f3f3f3f & ((is_literals << 8) - is_literals);
+    uint32_t is_far = ((n + 0x04040404) & 0x40404040) << 1;
+    uint32_t own = 0x03020100 + 0x04040404 * lane_id();
+    return (own + 0x02020202 + n + (tags >> 1 & 0x01010101)) | is_far;
+}
+
 /* collective.  Literals, of which the tag's high six bits say how many. */
 WHARF_DEVICE uint32_t take_literals(lz::stream &st, uint32_t n)
 {
@@ -102,7 +113,7 @@ struct format {
 
     WHARF_DEVICE_MEMBER bool is_done(const lz::stream &st) const { return st.out.room() == 0; }
 
-    WHARF_DEVICE_MEMBER void took_batch(uint32_t) {}
+    WHARF_DEVICE_MEMBER void took_batch(uint32_t, const lz::found &, bool) {}
 
     WHARF_DEVICE_MEMBER uint32_t take_one(lz::stream &st)
     {
@@ -116,7 +127,14 @@ struct format {
     }
 
     /* A tag and the bytes that belong to it. */
+    static constexpr bool CYCLES = false;
+    static constexpr bool JOINS = true;
     static constexpr uint32_t AHEAD_NBYTES = lz::WINDOW_NBYTES + 8;
+
+    WHARF_DEVICE_MEMBER uint32_t links(const lz::input &in, uint32_t) const
+    {
+        return links_of(in.peek_32(32 * lane_id()));
+    }
 
     static WHARF_DEVICE_MEMBER lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
     {
