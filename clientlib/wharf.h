@@ -324,12 +324,12 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
 /*
  * wharf_register_gpu: lets jobs decode straight into GPU memory of the caller's own, over which the
  * bytes never pass the host.  The same as wharf_register with kind WHARF_MEMORY_GPU.
- *   fd           what cuMemExportToShareableHandle gave, as
- * CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, for memory that cuMemCreate made on the daemon's GPU.
- * It has to be asked for that at cuMemCreate (requestedHandleTypes).  Duplicated: the caller may
- * close its own. address      where the caller has mapped it (cuMemMap, cuMemSetAccess): jobs name
- * it by this. The library never looks there. nbytes       the first so many bytes of it: a multiple
- * of the granularity that cuMemGetAllocationGranularity says (2 MiB), and not more than there are.
+ *   fd           what cuMemExportToShareableHandle gave, a POSIX file descriptor, for memory of
+ *                cuMemCreate on the daemon's GPU, which has to be asked for one when it is made
+ *                (requestedHandleTypes).  Duplicated: the caller may close its own.
+ *   address      where the caller has mapped it (cuMemMap, cuMemSetAccess): jobs name it by this.
+ *                The library never looks there.
+ *   nbytes       its size, as it was given to cuMemCreate: the driver maps all of it or nothing.
  * Memory of cudaMalloc cannot be exported so.  A job's `out` may then be
  * (void *)(address + offset), at any alignment; its source stays in host memory, never in GPU
  * memory, and so do a batch's results.  Such a job runs on the GPU, whatever the handle's engine,
@@ -367,8 +367,7 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
  * worker is just starting.
  * Returns 0, or
  *   -EBADF       fd is no descriptor of that kind
- *   -EINVAL      it is no exported memory of the daemon's GPU, or has less than nbytes, or nbytes
- *                is no multiple of the granularity
+ *   -EINVAL      it is no exported memory of the daemon's GPU, or of another size
  *   -ENODEV      there is no GPU at present
  *   -EOPNOTSUPP  there is no daemon with a GPU, or the handle's engine is the CPU
  *   -EDQUOT      over the daemon's max_gpu_memory or max_gpu_regions

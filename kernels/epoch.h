@@ -120,7 +120,7 @@ struct wharf_epoch_ops {
     int (*free)(struct wharf_epoch *epoch, uint64_t address);
 
     /*
-     * Device memory that another process made and offers by descriptor: maps its first nbytes, for
+     * Device memory that another process made and offers by descriptor: maps its nbytes, for
      * WHARF_WORK_TO_DEVICE.  On a GPU the descriptor is cuMemExportToShareableHandle's, of memory
      * that cuMemCreate made on this device, and nbytes a multiple of its granularity (2 MiB); on
      * the SIMT layer, a memfd's that cannot shrink, and nbytes one of the page size.  The

@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /*
- * wharf_cuda_import: maps the first nbytes of memory that a process made with cuMemCreate on this
+ * wharf_cuda_import: maps memory of nbytes that a process made with cuMemCreate on this
  * device, a multiple of its granularity (2 MiB).  The device is the thread's current one.  The
  * descriptor stays the caller's, and the memory stays there until it is unmapped here, whatever
  * becomes of the process.  Returns 0, -ENOMEM, -ENODEV (no such driver), or -EINVAL for a

@@ -297,11 +297,12 @@ static void check_refusals(void)
     good &= refuses(wharf, "far too many", memory.fd, nowhere, (size_t)32 << 30, -EINVAL);
     good &= refuses(wharf, "over the quota", memory.fd, nowhere, (size_t)1 << 40, -EDQUOT);
     good &= refuses(wharf, "not a multiple", memory.fd, nowhere, 4 * GRANULARITY - 4096, -EINVAL);
+    good &= refuses(wharf, "a part of it", memory.fd, nowhere, GRANULARITY, -EINVAL);
     report(good, "what is no GPU memory of that size is refused");
-    good = refuses(wharf, "a part of it", memory.fd, memory.at, GRANULARITY, 0);
+    good = refuses(wharf, "all of it", memory.fd, memory.at, 4 * GRANULARITY, 0);
     report(good && worker && test_worker_pid(wharfd.pid) == worker &&
                metric("wharf_gpu_memory_bytes", NULL) > 0,
-           "that did the worker no harm, and a part is taken");
+           "that did the worker no harm, and what is some is taken");
     wharf_close(wharf);
     gpu_client_free(&memory);
 }
