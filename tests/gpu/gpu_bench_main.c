@@ -13,6 +13,8 @@
  * memory that another warp fills; of codecs that have one
  *     --block, --warp   the kernel in which a block's warps decode a chunk together, or that of a
  * warp for each chunk; without these the better one for the number of chunks
+ *     --level N         of the encoder, but for Deflate, zlib and gzip; for rans the bits of its
+ * probabilities, without this 11; for others without this 9, or their own where they have no 9
  *
  * FILE is cut into chunks of CHUNK bytes (what is left over at the end is not used, unless it is
  * all there is), which are repeated until there are enough; each copy has its own memory.  Deflate,
@@ -186,11 +188,15 @@ static void print_row(const struct bench *bench, const char *mode, const struct 
     uint32_t codec = batch_codec(bench, source, m->n_chunks);
     double mb = (double)out_nbytes / 1e6;
     const float *ms = m->ms;
-    printf("{\"peer\":\"wharf\",\"mode\":\"%s\",\"codec\":\"%s\",\"data\":\"%s\",\"chunk\":%zu,"
+    char level[24] = "";
+
+    if (source->level)
+        snprintf(level, sizeof(level), ",\"level\":%d", source->level);
+    printf("{\"peer\":\"wharf\",\"mode\":\"%s\",\"codec\":\"%s\",\"data\":\"%s\"%s,\"chunk\":%zu,"
            "\"chunks\":%zu,\"bytes\":%zu,\"ratio\":%.3f,\"GBps_median\":%.2f,\"GBps_min\":%.2f,"
            "\"GBps_max\":%.2f,\"us_median\":%.1f,\"runs\":%u,\"wrong\":%zu,\"device\":\"%s\","
            "\"gpu_kernel\":\"%s\"%s}\n",
-           mode, source->codec->name, bench->data_name, source->chunk_nbytes, m->n_chunks,
+           mode, source->codec->name, bench->data_name, level, source->chunk_nbytes, m->n_chunks,
            out_nbytes, (double)out_nbytes / (double)m->in_nbytes, mb / ms[bench->n_runs / 2],
            mb / ms[bench->n_runs - 1], mb / ms[0], ms[bench->n_runs / 2] * 1e3, bench->n_runs,
            n_wrong, bench->device->name(), kernel_name(codec), bench->device->kernel_facts(codec));
@@ -240,7 +246,7 @@ static int usage(void)
 {
     fprintf(stderr, "usage: wharf_gpu_bench [--engine cuda|simt] "
                     "[--any-codec | --serial | --serial-registers | --serial-prefetch |"
-                    " --block | --warp]\n"
+                    " --block | --warp] [--level N]\n"
                     "           speed CODEC[:TYPE] FILE CHUNK TOTAL [RUNS]\n"
                     "         | few   CODEC FILE CHUNK N [RUNS]\n"
                     "         | sweep CODEC FILE [RUNS]\n");
@@ -302,6 +308,9 @@ int main(int argc, char **argv)
             bench.choose = false;
         } else if (argc > 2 && strcmp(argv[1], "--engine") == 0) {
             bench.device = strcmp(argv[2], "simt") == 0 ? &gpu_device_simt : &gpu_device_cuda;
+            n = 2;
+        } else if (argc > 2 && strcmp(argv[1], "--level") == 0) {
+            source.level = (int)number(argv[2], 16);
             n = 2;
         } else {
             return usage();

@@ -58,14 +58,22 @@ static struct gpu_packed pack_zlib(const uint8_t *in, size_t nbytes, int window_
     return packed;
 }
 
-/* By the codec's first encoder: at level 9, as zlib above and nvCOMP's benchmark, if it has that.
- */
+/* As zlib above and nvCOMP's benchmark, if levels are of effort and there are as many; rans's are
+ * bits of its probabilities. */
+static int level_for(const struct wharf_codec_ops *codec)
+{
+    const struct wharf_encoder_row *row = codec->encoder_rows;
+
+    return row->level_min <= 1 && row->level_max >= 9 ? 9 : WHARF_LEVEL_DEFAULT;
+}
+
+/* By the codec's first encoder. */
 static struct gpu_packed pack_other(const struct wharf_codec_ops *codec, uint32_t parameter,
-                                    const uint8_t *in, size_t nbytes)
+                                    int level, const uint8_t *in, size_t nbytes)
 {
     const struct wharf_encoder_ops *ops = codec->encoder;
     const struct wharf_encoder_options options = {
-        .level = codec->encoder_rows->level_max >= 9 ? 9 : WHARF_LEVEL_DEFAULT,
+        .level = level ? level : level_for(codec),
         .parameter = parameter,
     };
     struct wharf_encoder *encoder;
@@ -93,9 +101,9 @@ static void *pack_some(void *argument)
     size_t i;
     while ((i = atomic_fetch_add(&source->next, 1)) < source->n_chunks) {
         const uint8_t *in = source->file + i * source->chunk_nbytes;
-        source->packed[i] = window_bits
-                                ? pack_zlib(in, nbytes, window_bits)
-                                : pack_other(source->codec->ops, source->parameter, in, nbytes);
+        source->packed[i] = window_bits ? pack_zlib(in, nbytes, window_bits)
+                                        : pack_other(source->codec->ops, source->parameter,
+                                                     source->level, in, nbytes);
     }
     return NULL;
 }

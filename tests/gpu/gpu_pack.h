@@ -19,6 +19,7 @@ struct gpu_source {
     const struct wharf_codec_row *codec;
     uint32_t codec_number;
     uint32_t parameter;
+    int level; /* of codecs that zlib does not pack; 0: 9 where levels are of effort, or its own */
     const uint8_t *file;
     size_t chunk_nbytes, last_nbytes; /* only a lone chunk is shorter than the others */
     size_t n_chunks;
@@ -29,7 +30,7 @@ struct gpu_source {
 /*
  * Cuts at most n_wanted chunks from the file (codec, its number and the file are set) and packs
  * them on all cores: Deflate, zlib and gzip by zlib, level 9, memory level 9; other codecs by their
- * first encoder.  Ends the program if that fails.
+ * first encoder at the source's level.  Ends the program if that fails.
  */
 void gpu_pack(struct gpu_source *source, size_t file_nbytes, size_t chunk, size_t n_wanted);
 void gpu_source_free(struct gpu_source *source);
