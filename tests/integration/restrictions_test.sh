@@ -39,7 +39,7 @@ mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE)
 socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 os.sched_setaffinity(0, os.sched_getaffinity(0))
 os.nice(1)
-slices = struct.pack("IIQiI3Q", 48, 0, 0, 1, 0, 100000, 0, 0)
+slices = struct.pack("IIQiI3Q", 48, 0, 0, os.nice(0), 0, 100000, 0, 0)
 assert ctypes.CDLL(None).syscall(314, 0, slices, 0) == 0  # sched_setattr
 os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)'
     expect_text '0000000000000000 1 2' \
