@@ -451,6 +451,8 @@ void gpu_daemon_soak(uint32_t engine, const struct test_chunks *chunks, double s
         mmap(NULL, sizeof(*soak.board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (soak.board == MAP_FAILED)
         abort();
+    /* A daemon whose first worker is killed before it serves anybody does not start. */
+    wharf_close(gpu_daemon_open(engine, 2, 1 << 20));
     /* What a daemon takes once and keeps is there after a part of it. */
     run_clients(&soak, 0.2 * seconds, 1);
     struct rest before = rest_in_time();
