@@ -283,6 +283,11 @@ static void settle_account(struct wharf_front *front, struct wharf_piece *piece)
     stats->n_chunks += piece->n_chunks;
     stats->in_nbytes += piece->in_nbytes;
     stats->out_nbytes += piece->out_nbytes;
+    if (piece->pool == WHARF_POOL_ANY)
+        wharf_trial_count(&tenant->trials[job->submission.codec], piece->ended_ns, piece->n_chunks,
+                          piece->source_nbytes + piece->capacity_nbytes,
+                          piece->n_chunks * (piece->ended_ns - job->taken_ns),
+                          front->gpu_view.is_up);
     /* What was stopped half-way tells nothing. */
     if (!job->stopped && !piece->is_crowded)
         wharf_estimates_learn(piece->warp_ns ? &tenant->device_estimates : &tenant->estimates,

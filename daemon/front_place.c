@@ -300,6 +300,8 @@ static bool goes_to_gpu(const struct wharf_front *front, const struct wharf_job 
         cpu_ns /= 1 + front->n_sleeping;
     cpu_ns += before_ns;
     uint64_t gpu_ns = gpu->latency_ns + warp_ns + wait_ns(gpu);
+    if (tenant->trials[codec].way != WHARF_TRIAL_BY_TIME)
+        return tenant->trials[codec].way == WHARF_TRIAL_GPU;
     if (tenant->device_estimates.n_elsewhere[codec] >= TRY_AFTER && gpu_ns / TRY_FACTOR < cpu_ns)
         return true;
     if (tenant->estimates.n_elsewhere[codec] >= TRY_AFTER && cpu_ns / TRY_FACTOR < gpu_ns)
@@ -415,6 +417,8 @@ static void count_placement(const struct wharf_piece *piece, bool is_gpu)
 
     if (is_any && own->n_elsewhere[codec] >= TRY_AFTER)
         why = WHARF_PLACED_TO_LEARN;
+    else if (is_any && tenant->trials[codec].way != WHARF_TRIAL_BY_TIME)
+        why = is_gpu ? WHARF_PLACED_GPU_MORE : WHARF_PLACED_CPU_MORE;
     else if (is_any)
         why = is_gpu ? WHARF_PLACED_GPU_SOONER : WHARF_PLACED_CPU_SOONER;
     else if (piece->pool == WHARF_POOL_GPU && !is_gpu)

@@ -36,6 +36,8 @@ enum wharf_placement {
     WHARF_PLACED_TOO_LARGE,  /* for the GPU */
     WHARF_PLACED_NOT_PINNED, /* the memory is not ready for the GPU */
     WHARF_PLACED_BANNED,     /* the tenant's jobs ended the GPU's worker too often */
+    WHARF_PLACED_CPU_MORE,   /* of many, since more passes so altogether */
+    WHARF_PLACED_GPU_MORE,
     WHARF_PLACED_TO_LEARN, /* the engine that had none of the kind for long: what it takes there */
     WHARF_PLACED_GPU_MEMORY, /* the output is to be in GPU memory */
     WHARF_N_PLACEMENTS,

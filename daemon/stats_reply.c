@@ -159,6 +159,7 @@ static void add_placements(struct page *page, const struct group *group)
         [WHARF_PLACED_NO_GPU] = "no_gpu",         [WHARF_PLACED_CODEC] = "codec",
         [WHARF_PLACED_TOO_LARGE] = "too_large",   [WHARF_PLACED_NOT_PINNED] = "not_pinned",
         [WHARF_PLACED_BANNED] = "banned",         [WHARF_PLACED_TO_LEARN] = "to_learn",
+        [WHARF_PLACED_CPU_MORE] = "cpu_more",     [WHARF_PLACED_GPU_MORE] = "gpu_more",
         [WHARF_PLACED_GPU_MEMORY] = "gpu_memory",
     };
 

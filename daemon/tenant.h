@@ -16,6 +16,7 @@
 #include "daemon/list.h"
 #include "daemon/sched.h"
 #include "daemon/stats.h"
+#include "daemon/trial.h"
 
 /* What is charged at once. */
 struct wharf_use {
@@ -57,8 +58,9 @@ struct wharf_tenant {
     uint32_t n_active;      /* its sessions that are watched or have jobs, or did so just before */
     uint64_t active_weight; /* its weight when the first of them was */
     struct wharf_sched_tenant sched[WHARF_N_POOLS];
-    struct wharf_estimates estimates;        /* of a processor */
-    struct wharf_estimates device_estimates; /* of a warp of the GPU */
+    struct wharf_estimates estimates;          /* of a processor */
+    struct wharf_estimates device_estimates;   /* of a warp of the GPU */
+    struct wharf_trial trials[WHARF_N_CODECS]; /* of what passes most in a flood */
     struct wharf_tenant_stats stats;
     /* Time that it may still use in the interactive lane. */
     int64_t interactive_ns;

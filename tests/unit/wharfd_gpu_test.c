@@ -346,7 +346,9 @@ Test(wharfd_gpu, flood_is_done_by_both)
     wharf_close(wharf);
     cr_expect_gt(chunks_of("simt"), 0);
     cr_expect_gt(chunks_of("cpu"), 0);
-    cr_expect_gt(metric("wharf_placements_total", "gpu_sooner"), 0);
+    /* By its time, or by all going there for a moment. */
+    cr_expect(metric("wharf_placements_total", "gpu_sooner") > 0 ||
+              metric("wharf_placements_total", "gpu_more") > 0);
     test_chunks_deinit(&chunks);
     finish();
 }

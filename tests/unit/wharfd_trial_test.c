@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which way of placing passes most: found by trying, at little cost, and found anew when it
+ * changes. A clock of the test's own, and chunks that come back at the rate of the way that is
+ * taken.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "daemon/clock.h"
+#include "daemon/trial.h"
+
+#define CHUNK_NBYTES 65536u
+#define MS ((uint64_t)WHARF_NS_PER_MS)
+
+static struct wharf_trial trial;
+static uint64_t now_ns = 1000 * MS;
+/* What each way has had, of time. */
+static uint64_t had_ns[WHARF_TRIAL_N_WAYS];
+
+/* For so long, chunks come back at so many MB a second by each way; n_present are there. */
+static void flood(uint64_t for_ns, const uint32_t *mbps, unsigned n_present, bool may_try)
+{
+    uint64_t until_ns = now_ns + for_ns;
+
+    memset(had_ns, 0, sizeof(had_ns));
+    while (now_ns < until_ns) {
+        uint8_t way = trial.way;
+        uint64_t took_ns = (uint64_t)CHUNK_NBYTES * 1000 / mbps[way];
+        now_ns += took_ns;
+        had_ns[way] += took_ns;
+        wharf_trial_count(&trial, now_ns, 1, CHUNK_NBYTES, n_present * took_ns, may_try);
+    }
+}
+
+/* A way has had nearly all of a flood, by what passed and so by time. */
+static void expect_mostly(enum wharf_trial_way way, double part)
+{
+    uint64_t sum_ns = had_ns[0] + had_ns[1] + had_ns[2];
+
+    cr_assert_geq((double)had_ns[way], part * (double)sum_ns, "%u: %lu of %lu us", way,
+                  (unsigned long)had_ns[way] / 1000, (unsigned long)sum_ns / 1000);
+}
+
+Test(wharfd_trial, best_way_is_found_and_kept)
+{
+    static const uint32_t rates[WHARF_TRIAL_N_WAYS][WHARF_TRIAL_N_WAYS] = {
+        {30000, 20000, 25000}, {15000, 20000, 18000}, {2000, 800, 8000}};
+
+    for (unsigned best = 0; best < WHARF_TRIAL_N_WAYS; best++) {
+        memset(&trial, 0, sizeof(trial));
+        flood(2000 * MS, rates[best], 16, true);
+        flood(2000 * MS, rates[best], 16, true);
+        expect_mostly((enum wharf_trial_way)best, 0.95);
+    }
+}
+
+/* It changes with what clients do: within a fraction of a second the other way is taken. */
+Test(wharfd_trial, way_that_becomes_the_best_is_found)
+{
+    static const uint32_t before[] = {15000, 20000, 18000}, after[] = {15000, 8000, 18000};
+
+    flood(1000 * MS, before, 16, true);
+    cr_assert_eq(trial.best, WHARF_TRIAL_GPU);
+    flood(2000 * MS, after, 16, true);
+    flood(1000 * MS, after, 16, true);
+    expect_mostly(WHARF_TRIAL_CPU, 0.94);
+}
+
+/* What is far worse is tried ever more rarely. */
+Test(wharfd_trial, poor_ways_cost_little)
+{
+    static const uint32_t rates[] = {30000, 1000, 900};
+
+    flood(4000 * MS, rates, 16, true);
+    flood(4000 * MS, rates, 16, true);
+    expect_mostly(WHARF_TRIAL_BY_TIME, 0.985);
+}
+
+/* Who waits for one chunk after the other has each done as soon as it can be. */
+Test(wharfd_trial, few_chunks_at_a_time_are_placed_by_their_time)
+{
+    static const uint32_t rates[] = {15000, 20000, 18000};
+
+    flood(500 * MS, rates, 16, true);
+    cr_assert_eq(trial.best, WHARF_TRIAL_GPU);
+    flood(500 * MS, rates, 2, true);
+    flood(500 * MS, rates, 2, true);
+    cr_assert_eq(had_ns[WHARF_TRIAL_GPU] + had_ns[WHARF_TRIAL_CPU], 0);
+}
+
+/* Where both engines have plenty each has what it ends first, and both are at work. */
+Test(wharfd_trial, many_chunks_at_a_time_are_placed_by_their_time)
+{
+    static const uint32_t rates[] = {15000, 20000, 18000};
+
+    flood(500 * MS, rates, 1000, true);
+    cr_assert_eq(had_ns[WHARF_TRIAL_GPU] + had_ns[WHARF_TRIAL_CPU], 0);
+}
+
+Test(wharfd_trial, nothing_is_tried_where_there_is_one_engine)
+{
+    static const uint32_t rates[] = {15000, 20000, 18000};
+
+    flood(500 * MS, rates, 16, false);
+    cr_assert_eq(had_ns[WHARF_TRIAL_GPU] + had_ns[WHARF_TRIAL_CPU], 0);
+}
+
+/* A way that nearly stops does not last: its window ends with the first chunk after its time. */
+Test(wharfd_trial, way_that_does_nothing_is_left)
+{
+    static const uint32_t rates[] = {15000, 1, 1};
+
+    flood(2000 * MS, rates, 16, true);
+    flood(3000 * MS, rates, 16, true);
+    expect_mostly(WHARF_TRIAL_BY_TIME, 0.9);
+}
+
+/* Threads look at the clock before they have the lock. */
+Test(wharfd_trial, times_that_go_back_are_no_new_flood)
+{
+    static const uint32_t rates[] = {15000, 20000, 18000};
+
+    flood(1000 * MS, rates, 16, true);
+    struct wharf_trial before = trial;
+    wharf_trial_count(&trial, before.begun_ns - 5000, 1, CHUNK_NBYTES, 0, true);
+    cr_assert_eq(trial.best, before.best);
+    cr_assert_eq(trial.rates[WHARF_TRIAL_GPU], before.rates[WHARF_TRIAL_GPU]);
+}
