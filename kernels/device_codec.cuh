@@ -153,6 +153,66 @@ struct any_codec {
     }
 };
 
+/* Whether several warps can decode one chunk of a codec. */
+WHARF_DEVICE bool has_block_decoder(uint32_t codec)
+{
+    switch (codec) {
+#define X(ID, name) case WHARF_CODEC_##ID:
+        WHARF_BLOCK_CODEC_LIST(X)
+#undef X
+        return true;
+    default:
+        return false;
+    }
+}
+
+#define X(ID, name) , ID##_BLOCK_WARPS
+constexpr unsigned ALL_BLOCK_WARPS[] = {1 WHARF_BLOCK_CODEC_LIST(X)};
+#undef X
+
+/* All decoders for several warps in one. */
+struct any_block_codec {
+    union shared {
+        uint32_t none; /* where there are no such decoders */
+#define X(ID, name) name##_block_shared name;
+        WHARF_BLOCK_CODEC_LIST(X)
+#undef X
+    };
+    static constexpr unsigned WARPS = largest_of(ALL_BLOCK_WARPS);
+
+    static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job)
+    {
+        switch (codec) {
+#define X(ID, name)                                                                                \
+    case WHARF_CODEC_##ID: {                                                                       \
+        static_assert(ID##_BLOCK_WARPS == WARPS, "all warps help with every codec");               \
+        verdict v = name##_block_decode(s.name, job);                                              \
+        name##_block_end(s.name);                                                                  \
+        return v;                                                                                  \
+    }
+            WHARF_BLOCK_CODEC_LIST(X)
+#undef X
+        default:
+            return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);
+        }
+    }
+
+    /* While the first warp decodes a chunk. */
+    static WHARF_DEVICE_MEMBER void help(shared &s, uint32_t codec, unsigned warp)
+    {
+        switch (codec) {
+#define X(ID, name)                                                                                \
+    case WHARF_CODEC_##ID:                                                                         \
+        name##_block_help(s.name, warp);                                                           \
+        break;
+            WHARF_BLOCK_CODEC_LIST(X)
+#undef X
+        default:
+            break;
+        }
+    }
+};
+
 } // namespace wharf
 
 #endif

@@ -48,6 +48,8 @@ struct wharf_epoch_config {
     int per_batch;    /* a kernel for what is in the queue when it starts, then leave: for
                          launches that block, profilers, display watchdogs.  Ignores the two. */
     int per_batch_if_watched; /* also where a display's watchdog ends kernels that stay */
+    uint32_t few;  /* up to so many items for each block of a kernel whose blocks decode an item
+                      each,  that one is used; 0: never */
     int faults;    /* let WHARF_WORK_FAULT and WHARF_WORK_HANG do what they say: for tests */
     uint64_t seed; /* of the SIMT layer's random order */
 };
@@ -73,6 +75,7 @@ struct wharf_epoch_info {
     uint32_t n_local_nbytes;  /* spilled, a thread */
     uint32_t n_shared_nbytes; /* a warp */
     uint32_t per_batch;       /* a kernel is for one batch */
+    uint32_t n_blocks;        /* of the kernel for few items; 0: there is none */
     uint64_t device_nbytes;   /* taken from the device's memory */
 };
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <new>
@@ -15,6 +16,7 @@
 #include "kernels/cuda_error.h"
 #include "kernels/cuda_share.h"
 #include "kernels/epoch.h"
+#include "kernels/epoch_block_kernel.h"
 #include "kernels/epoch_import.h"
 #include "kernels/epoch_warp.cuh"
 #include "kernels/work_queue_ops.h"
@@ -55,11 +57,21 @@ struct wharf_epoch {
     bool queue_mapped;
     unsigned n_blocks;       /* at most */
     wharf_cuda_share *share; /* or NULL: all multiprocessors */
+    wharf_block_kernel block_kernel;
+    unsigned n_block_blocks; /* of that */
+    uint64_t left_ns;        /* when the last kernel was seen to have left */
     cudaStream_t stream, move_stream, model_stream;
     cudaEvent_t move_events[WHARF_EPOCH_MAX_MOVE_CALLS];
     uint64_t n_move_calls, n_moved_calls;
     uint64_t models[WHARF_EPOCH_MAX_MODELS]; /* as params.models, which is the device's */
 };
+
+static uint64_t host_ns()
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 /* How many of the nbytes from an address on are in its piece. */
 static size_t piece_nbytes(const void *at, size_t nbytes)
@@ -173,6 +185,31 @@ static int fit_kernel(wharf_epoch *epoch)
     return 0;
 }
 
+/* The kernel for few items, if it fits: as large a part of the GPU as the other one is. */
+static int fit_block_kernel(wharf_epoch *epoch)
+{
+    wharf_block_kernel *kernel = &epoch->block_kernel;
+    int n = 0, most = 0;
+
+    *kernel = wharf_epoch_block_kernel();
+    if (!kernel->function || epoch->config.few == 0)
+        return 0;
+    WHARF_CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                          epoch->config.device));
+    if (kernel->shared_nbytes > (size_t)most)
+        return 0;
+    WHARF_CUDA_TRY(cudaFuncSetAttribute(
+        kernel->function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)kernel->shared_nbytes));
+    WHARF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &n, kernel->function, (int)kernel->n_threads, kernel->shared_nbytes));
+    /* Of as many multiprocessors as the other kernel fills. */
+    unsigned all = (unsigned)n * (epoch->info.n_warps / epoch->info.n_warps_per_sm);
+    if (all < 2)
+        return 0;
+    epoch->n_block_blocks = epoch->info.n_blocks = all;
+    return 0;
+}
+
 template <typename T>
 static int take_memory(wharf_epoch *epoch, T **ret, size_t nbytes)
 {
@@ -235,7 +272,7 @@ static int init(wharf_epoch *epoch)
     WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
     /* A thread that waits for a kernel sleeps. */
     WHARF_CUDA_TRY(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
-    if ((rc = fit_kernel(epoch)) ||
+    if ((rc = fit_kernel(epoch)) || (rc = fit_block_kernel(epoch)) ||
         (rc = cuda_map_host(epoch, epoch->config.queue, queue_nbytes(epoch), 0, &d_queue)))
         return rc;
     epoch->queue_mapped = true;
@@ -243,6 +280,9 @@ static int init(wharf_epoch *epoch)
         epoch_params_of(epoch->config, reinterpret_cast<void *>(d_queue), epoch->info.n_warps);
     if ((rc = make_memory(epoch)))
         return rc;
+    /* The first one polls. */
+    if (epoch->n_block_blocks)
+        epoch->params.n_few = epoch->config.few * (epoch->n_block_blocks - 1);
     return make_streams(epoch);
 }
 
@@ -276,9 +316,13 @@ static int wait_for_batch(wharf_epoch *epoch)
 
 static int cuda_wait(wharf_epoch *epoch)
 {
-    if (epoch->config.per_batch)
-        return wait_for_batch(epoch);
-    WHARF_CUDA_TRY(cudaStreamSynchronize(epoch->stream));
+    if (epoch->config.per_batch) {
+        if (int rc = wait_for_batch(epoch))
+            return rc;
+    } else {
+        WHARF_CUDA_TRY(cudaStreamSynchronize(epoch->stream));
+    }
+    epoch->left_ns = host_ns();
     return 0;
 }
 
@@ -431,7 +475,16 @@ static int cuda_start(wharf_epoch *epoch)
     unsigned n_blocks = n_blocks_now(epoch);
     epoch->params.epoch = number;
     epoch->params.n_warps = n_blocks * shape::WARPS;
+    epoch->params.by_blocks =
+        next_is_for_few(epoch->params, epoch->queue, host_ns() - epoch->left_ns);
     void *arguments[] = {&epoch->params};
+    if (epoch->params.by_blocks) {
+        const wharf_block_kernel &kernel = epoch->block_kernel;
+        epoch->params.n_warps = epoch->n_block_blocks;
+        WHARF_CUDA_TRY(cudaLaunchKernel(kernel.function, epoch->n_block_blocks, kernel.n_threads,
+                                        arguments, kernel.shared_nbytes, epoch->stream));
+        return 0;
+    }
     WHARF_CUDA_TRY(cudaLaunchKernel(reinterpret_cast<const void *>(epoch_kernel), n_blocks,
                                     shape::THREADS, arguments, shape::WARPS * shape::SHARED_NBYTES,
                                     epoch->stream));

@@ -17,8 +17,10 @@ constexpr uint32_t ITEMS_AT_ONCE = 8;
 constexpr unsigned GROUPS_AT_ONCE = 4;
 /* So many times as many between two looks at the other words. */
 constexpr unsigned TAKES_AT_ONCE = 4;
-/* Items that come with a look, a quad a lane; the lanes from 28 on have the look's words. */
+/* Items that come with a look, a quad a lane; the lanes from 28 on have the look's words.  While
+ * items come one by one fewer do: each quad is a request of its own. */
 constexpr uint32_t ITEMS_IN_LOOK = 7;
+constexpr uint32_t ITEMS_IN_IDLE_LOOK = 2;
 /* The host hears so often that somebody polls. */
 constexpr uint32_t BEAT_NS = 100000;
 
@@ -26,6 +28,7 @@ constexpr uint32_t BEAT_NS = 100000;
 struct poll_look {
     uint32_t tail, cancel_tail;
     uint32_t quit, park;
+    uint32_t n_done;  /* completions in the ring of that name */
     uint32_t n_ended; /* items that are completed or to be moved */
     /* Not the same: lane 4i + k has quad k of the i-th next item, if that is there. */
     u32x4 quad;
@@ -34,11 +37,16 @@ struct poll_look {
 struct poller {
     uint32_t head, cancel_head; /* taken */
     uint32_t n_tasks;           /* published */
+    uint32_t width;             /* items in the next look */
     uint32_t n_beats;
     uint32_t start_ns, active_ns, beat_ns;
     bool stopped; /* takes no more */
     bool has_looked;
+    bool may_copy; /* few enough for items that are copied to be for the kernel of blocks */
+    /* It has added to the number of completions, and not waited for that. */
+    bool noops_unordered;
     uint32_t batch_end; /* with per_batch: where the first look ended, and so does what is taken */
+    uint32_t many_ns;   /* when there was last work for the kernel for many items */
 };
 
 /* collective.  Three words and the next items, on their way at the same time. */
@@ -50,11 +58,11 @@ WHARF_DEVICE poll_look poll_words(const epoch_params &p, const poller &own)
                                   : &p.control->n_done;
     uint64_t pair = 0;
     u32x4 quad = {0, 0, 0, 0};
-    if (lane < 28) {
+    if (lane < 4 * own.width) {
         uint32_t place = (own.head + lane / 4) & (p.queue.n_entries - 1);
         quad = load_quad_shared_with_host(reinterpret_cast<const u32x4 *>(&p.queue.items[place]) +
                                           lane % 4);
-    } else if (lane < 31) {
+    } else if (lane >= 28 && lane < 31) {
         pair = load_shared_with_host(pair_at(from));
     }
     uint64_t tails = shfl(pair, 28), orders = shfl(pair, 29), ended = shfl(pair, 30);
@@ -62,6 +70,7 @@ WHARF_DEVICE poll_look poll_words(const epoch_params &p, const poller &own)
             (uint32_t)(tails >> 32),
             (uint32_t)orders,
             (uint32_t)(orders >> 32),
+            (uint32_t)ended,
             (uint32_t)ended + (uint32_t)(ended >> 32),
             quad};
 }
@@ -106,9 +115,18 @@ WHARF_DEVICE void take_cancels(const epoch_params &p, poller &own, uint32_t canc
         store_shared_with_host(&p.queue.kernel->cancel_head, own.cancel_head);
 }
 
+/* collective.  Before tasks are published: whoever completes them counts from there. */
+WHARF_DEVICE void order_noops(poller &own)
+{
+    if (own.noops_unordered)
+        fence_device();
+    own.noops_unordered = false;
+}
+
 /*
  * collective.  Publishes the tasks of a group of items, the first of which has number `index`:
- * lane 4i holds the number of item i's slices, other lanes 0.  They are in their slots, and fenced.
+ * lane 4i holds the number of item i's slices, other lanes 0.  They are on their way to their
+ * slots.
  */
 WHARF_DEVICE void publish_tasks(const epoch_params &p, poller &own, uint32_t index,
                                 uint32_t n_slices)
@@ -126,9 +144,9 @@ WHARF_DEVICE void publish_tasks(const epoch_params &p, poller &own, uint32_t ind
             first = task >= before ? before : first;
         }
         if (task < total) {
-            uint32_t slot = (index + item) & (p.queue.n_entries - 1);
             uint32_t number = own.n_tasks + task;
-            store_shared_by_device(task_at(p, number), task_word(number, slot, task - first));
+            store_shared_by_device(task_at(p, number),
+                                   task_word(number, index + item, task - first));
         }
     }
     own.n_tasks += total;
@@ -157,22 +175,72 @@ WHARF_DEVICE uint32_t place_group(const epoch_params &p, uint32_t index, uint32_
                                   const u32x4 &quad, const item_facts &facts, uint32_t now)
 {
     uint32_t lane = lane_id();
-    epoch_slot *slot = &p.slots[(index + lane / 4) & (p.queue.n_entries - 1)];
-    uint32_t n_slices = 0;
+    uint32_t own = index + lane / 4;
+    u32x4 *slot = reinterpret_cast<u32x4 *>(&p.slots[own & (p.queue.n_entries - 1)]);
     if (lane / 4 >= n)
         return 0;
-    store(reinterpret_cast<u32x4 *>(&slot->item) + lane % 4, quad);
-    if (lane % 4 == 0) {
-        bool copy =
-            is_copy(facts.opcode, facts.codec, facts.flags, facts.src_nbytes, facts.dst_nbytes);
-        n_slices = copy ? n_slices_of(facts.src_nbytes) : 1;
-        store(&slot->index, index + lane / 4);
-        store(&slot->taken_ns, now);
-        store(&slot->n_slices, n_slices);
-        store(&slot->n_slices_left, n_slices);
-    }
-    return n_slices;
+    store_quad_shared_by_device(slot + lane % 4, quad);
+    if (lane % 4 != 0)
+        return 0;
+    store_quad_shared_by_device(slot + 4, {own, now, 0, own + 1});
+    bool copy = is_copy(facts.opcode, facts.codec, facts.flags, facts.src_nbytes, facts.dst_nbytes);
+    return copy ? n_slices_of(facts.src_nbytes) : 1;
 }
+
+/* ---- which of the two kernels ---------------------------------------------------------------- */
+
+/* Of items that are copied, which a block's other warps do not help with, so many fewer are for the
+ * kernel of blocks. */
+constexpr uint32_t FEWER_COPIES = 8;
+
+/* One lane.  Whether the kernel for few items can have this one. */
+WHARF_DEVICE bool is_for_blocks(const item_facts &facts, bool may_copy)
+{
+    bool copy = is_copy(facts.opcode, facts.codec, facts.flags, facts.src_nbytes, facts.dst_nbytes);
+    return facts.opcode != WHARF_WORK_DECODE || has_block_decoder(facts.codec) ||
+           (copy && may_copy);
+}
+
+/* collective.  How many of n items that came with a look this kernel takes. */
+WHARF_DEVICE uint32_t n_for_us(const epoch_params &p, poller &own, const item_facts &facts,
+                               uint32_t n, uint32_t now)
+{
+    uint32_t misfits = ballot(lane_id() / 4 < n && !is_for_blocks(facts, own.may_copy));
+    if (!misfits || !p.n_few)
+        return n;
+    own.many_ns = now;
+    if (!p.by_blocks)
+        return n;
+    own.stopped = true;
+    return first_lane(misfits) / 4;
+}
+
+/* collective.  Looks at how much there is to do, and stops if that is for the other kernel.  One
+ * for a batch ends soon in any case. */
+WHARF_DEVICE void compare_kernels(const epoch_params &p, poller &own, const poll_look &look,
+                                  uint32_t now)
+{
+    uint32_t n = look.tail - look.n_ended;
+    if (!p.n_few)
+        return;
+    /* Apart, so that a number between the two is for either. */
+    uint32_t n_few = p.by_blocks ? p.n_few : p.n_few / 2;
+    own.may_copy = n <= n_few / FEWER_COPIES;
+    if (n > n_few)
+        own.many_ns = now;
+    bool is_many = now - own.many_ns < FEW_FOR_NS;
+    own.stopped |= n > 0 && !p.per_batch && p.by_blocks == is_many;
+}
+
+/* collective.  Before a state that says that the kernel goes: which is to come. */
+WHARF_DEVICE void tell_kind(const epoch_params &p, const poller &own, uint32_t now)
+{
+    uint32_t kind = now - own.many_ns < FEW_FOR_NS ? WHARF_WORK_FOR_MANY : WHARF_WORK_FOR_FEW;
+    if (lane_id() == 0)
+        store_shared_with_host(&p.queue.kernel->kind, kind);
+}
+
+/* ---- taking ---------------------------------------------------------------------------------- */
 
 WHARF_DEVICE uint32_t at_most(uint32_t n, uint32_t most)
 {
@@ -197,11 +265,12 @@ WHARF_DEVICE void take_items(const epoch_params &p, poller &own, uint32_t tail, 
     WHARF_UNROLL
     for (unsigned g = 0; g < GROUPS_AT_ONCE; g++) {
         uint32_t before = at_most(ITEMS_AT_ONCE * g, n);
+        item_facts facts = facts_of(quads[g]);
         n_slices[g] = place_group(p, own.head + before, at_most(n - before, ITEMS_AT_ONCE),
-                                  quads[g], facts_of(quads[g]), now);
+                                  quads[g], facts, now);
+        (void)n_for_us(p, own, facts, at_most(n - before, ITEMS_AT_ONCE), now);
     }
-    syncwarp();
-    fence_device(); /* the slots, before the tasks that name them */
+    order_noops(own);
     WHARF_UNROLL
     for (unsigned g = 0; g < GROUPS_AT_ONCE; g++)
         if (ITEMS_AT_ONCE * g < n)
@@ -217,19 +286,32 @@ WHARF_DEVICE void take_items(const epoch_params &p, poller &own, uint32_t tail, 
 WHARF_DEVICE uint32_t n_whole(const poller &own, const poll_look &look)
 {
     uint32_t lane = lane_id();
-    bool missing = lane / 4 >= ITEMS_IN_LOOK || look.quad.w != own.head + lane / 4 + 1;
+    bool missing = lane / 4 >= own.width || look.quad.w != own.head + lane / 4 + 1;
     return at_most((ffs(ballot(missing)) - 1) / 4, look.tail - own.head);
+}
+
+/* collective.  Adds to the number of completions; what it was.  While nothing else is under way the
+ * look at it is good still, and who adds need not wait for an answer. */
+WHARF_DEVICE uint32_t add_done(const epoch_params &p, poller &own, const poll_look &look,
+                               uint32_t n)
+{
+    if (n == 0 || look.n_ended == own.head) {
+        if (n && lane_id() == 0)
+            (void)atomic_add(&p.control->n_done, n);
+        own.noops_unordered |= n != 0;
+        return look.n_done;
+    }
+    return shfl(lane_id() == 0 ? atomic_add(&p.control->n_done, n) : 0, 0);
 }
 
 /* collective.  Completes those of a look's items for whose four lanes `mine` is true, by the quads
  * of struct wharf_work_completion.  There is no output, hence no fence. */
-WHARF_DEVICE void complete_noops(const epoch_params &p, const poller &own, bool mine,
-                                 const item_facts &facts)
+WHARF_DEVICE void complete_noops(const epoch_params &p, poller &own, const poll_look &look,
+                                 bool mine, const item_facts &facts)
 {
     uint32_t lane = lane_id();
     uint32_t lanes = ballot(mine);
-    uint32_t first = lane == 0 && lanes ? atomic_add(&p.control->n_done, popc(lanes) / 4) : 0;
-    uint32_t n = shfl(first, 0) + popc(lanes & lanemask_lt()) / 4;
+    uint32_t n = add_done(p, own, look, popc(lanes) / 4) + popc(lanes & lanemask_lt()) / 4;
     wharf_work_completion *to = &p.queue.done[n & (p.queue.n_entries - 1)];
     uint32_t k = lane % 4;
     u32x4 quad = {0, 0, 0, n + 1};
@@ -250,13 +332,13 @@ WHARF_DEVICE void take_look(const epoch_params &p, poller &own, const poll_look 
                             uint32_t now)
 {
     item_facts facts = facts_of(look.quad);
+    n = n_for_us(p, own, facts, n, now);
     bool here = lane_id() / 4 < n;
     bool noop = here && !p.faults && facts.opcode != WHARF_WORK_DECODE;
-    complete_noops(p, own, noop, facts);
+    complete_noops(p, own, look, noop, facts);
     if (any_lane(here && !noop)) {
         uint32_t n_slices = place_group(p, own.head, n, look.quad, facts, now);
-        syncwarp();
-        fence_device(); /* the slots, before the tasks that name them */
+        order_noops(own);
         publish_tasks(p, own, own.head, noop ? 0 : n_slices);
         tell_warps(p, own, STAYING);
     }
@@ -304,11 +386,11 @@ WHARF_DEVICE bool take_some(const epoch_params &p, poller &own, const poll_look 
     if (n) {
         take_look(p, own, look, n, now);
         /* The next look will do for what is left, or not yet there. */
-        if (n < ITEMS_IN_LOOK || look.tail - own.head < ITEMS_IN_LOOK)
+        if (n < own.width || look.tail - own.head < ITEMS_IN_LOOK)
             return true;
         some = true;
     }
-    if (look.tail != own.head && !own.stopped) {
+    if (look.tail != own.head && !own.stopped && !p.by_blocks) {
         fence_system(); /* the load of the tail, before those of the items */
         for (unsigned i = 0; i < TAKES_AT_ONCE && look.tail != own.head; i++)
             take_items(p, own, look.tail, now);
@@ -322,7 +404,10 @@ WHARF_DEVICE bool take_some(const epoch_params &p, poller &own, const poll_look 
  */
 WHARF_DEVICE bool decide(const epoch_params &p, const poller &own, uint32_t now)
 {
-    if (now - own.active_ns >= p.idle_ns && leave_if_still_idle(p, own))
+    bool is_idle = now - own.active_ns >= p.idle_ns;
+    if (is_idle || own.stopped)
+        tell_kind(p, own, now);
+    if (is_idle && leave_if_still_idle(p, own))
         return true;
     if (!own.stopped)
         return false;
@@ -352,10 +437,13 @@ WHARF_DEVICE leaving_how poll_until_done(const epoch_params &p, poller &own)
         own.stopped |= look.park != 0;
         own.batch_end = own.has_looked ? own.batch_end : look.tail;
         own.has_looked = true;
+        uint32_t n_new = look.tail - own.head;
+        compare_kernels(p, own, look, now);
         if (take_some(p, own, look, now) || look.n_ended != own.head)
             own.active_ns = now;
         else if (decide(p, own, now))
             return LEAVING_WHEN_DONE;
+        own.width = n_new > ITEMS_IN_IDLE_LOOK ? ITEMS_IN_LOOK : ITEMS_IN_IDLE_LOOK;
         own.stopped |= stay_is_over(p, own, now);
         if (own.stopped && !stopped)
             tell_warps(p, own, LEAVING_WHEN_DONE);
@@ -378,16 +466,13 @@ WHARF_DEVICE void cancel_all(const epoch_params &p)
 WHARF_DEVICE_NOINLINE void poll(const epoch_params &p)
 {
     uint32_t now = poll_time();
-    poller own = {p.control->head,
-                  p.control->cancel_head,
-                  p.control->n_tasks,
-                  0,
-                  now,
-                  now,
-                  now,
-                  false,
-                  false,
-                  0};
+    poller own = {};
+    own.head = p.control->head;
+    own.cancel_head = p.control->cancel_head;
+    own.n_tasks = p.control->n_tasks;
+    own.start_ns = own.active_ns = own.beat_ns = now;
+    own.width = ITEMS_IN_LOOK;
+    own.many_ns = p.control->many_ns;
     leaving_how how = poll_until_done(p, own);
     tell_warps(p, own, how);
     if (how == QUITTING) {
@@ -397,6 +482,7 @@ WHARF_DEVICE_NOINLINE void poll(const epoch_params &p)
     if (lane_id() == 0) {
         store(&p.control->head, own.head);
         store(&p.control->cancel_head, own.cancel_head);
+        store(&p.control->many_ns, own.many_ns);
     }
 }
 

@@ -8,10 +8,15 @@
  * and waits at that task's word until it is there.  So no two warps wait for the same word, and
  * nobody competes for a task.
  *
- * A task's word is (number, valid, slice, slot) and never cleared: the number tells whether it is
+ * A task's word is (number, valid, slice, item) and never cleared: the number tells whether it is
  * the awaited one.  There are words for all slices of as many items as the queue has entries;
  * the word of task t is used again by task t + n_words, whose item is at least n_entries younger,
  * hence published after t's item was completed and t's word read.
+ *
+ * Nor is there a fence between a slot and the words that name it, since each costs most of a
+ * microsecond: a slot's quads carry the item's tag, as they do in the host's queue, and are
+ * stored and loaded whole (work_queue.h, WHY A QUAD IS WHOLE; in the device's memory a relaxed
+ * access of 16 bytes is one).  Who has a task's word loads the quads until all tags are right.
  */
 #ifndef WHARF_KERNELS_EPOCH_STATE_CUH
 #define WHARF_KERNELS_EPOCH_STATE_CUH
@@ -19,6 +24,7 @@
 #include "kernels/epoch.h"
 #include "kernels/kernel_shape.cuh"
 #include "kernels/work_queue.h"
+#include "kernels/work_queue_ops.h"
 #include "proto/wharf_job.h"
 
 namespace wharf
@@ -44,6 +50,7 @@ struct epoch_control {
     /* The polling warp's, from one epoch to the next. */
     uint32_t head;
     uint32_t cancel_head;
+    uint32_t many_ns;
 };
 
 enum leaving_how : uint32_t {
@@ -52,17 +59,20 @@ enum leaving_how : uint32_t {
     QUITTING = 2,          /* they go at once */
 };
 
-/* An item on the device. */
+/* An item on the device: SLOT_QUADS quads, whose last words are tags, and two words of others. */
 struct alignas(128) epoch_slot {
     wharf_work_item item;
+    uint32_t index;    /* the item's */
+    uint32_t taken_ns; /* low bits of time_ns() when the polling warp took it */
+    uint32_t zero;
+    uint32_t tag_4;
     uint64_t cancelled; /* (attempt, index) of an item that is not wanted any more */
-    uint32_t index;     /* the item's */
-    uint32_t taken_ns;  /* low bits of time_ns() when the polling warp took it */
-    uint32_t n_slices;
-    /* In the low half, slices that have not ended; in the high half those that ended without a
-     * copy, since the item was cancelled. */
-    uint32_t n_slices_left;
+    /* In the low half, slices that have ended; in the high half those of them that ended without a
+     * copy, since the item was cancelled.  0 again when the last one has. */
+    uint32_t n_ended;
 };
+constexpr uint32_t SLOT_QUADS = 5;
+static_assert(offsetof(epoch_slot, tag_4) == 16 * SLOT_QUADS - 4, "tag_4");
 
 /* A kernel's parameters. */
 struct epoch_params {
@@ -74,13 +84,27 @@ struct epoch_params {
     uint8_t *scratch;  /* n_warps * scratch_nbytes */
     size_t scratch_nbytes;
     uint32_t chunk_nbytes;
-    uint32_t n_warps;
+    uint32_t n_warps;   /* that poll or do tasks */
+    uint32_t n_few;     /* items that are for the kernel of blocks; 0: there is none */
+    uint32_t by_blocks; /* this is it */
     uint32_t epoch;
     uint32_t idle_ns;
     uint32_t stay_ns; /* 0: no limit */
     uint32_t per_batch;
     uint32_t faults;
 };
+
+/* The kernel for many items makes room for the other one when there have been few for so long. */
+constexpr uint32_t FEW_FOR_NS = 2000000;
+
+/* On the host: whether the next kernel is the one for few items.  It is what the last one said, but
+ * for what is there, and but for one that left long ago. */
+inline bool next_is_for_few(const epoch_params &p, const wharf_work_queue &queue, uint64_t since_ns)
+{
+    uint32_t kind = __atomic_load_n(&queue.kernel->kind, __ATOMIC_RELAXED);
+    return p.n_few && (kind == WHARF_WORK_FOR_FEW || since_ns >= FEW_FOR_NS) &&
+           wharf_work_pending(&queue) <= p.n_few;
+}
 
 /* On the host: what of it the configuration decides. */
 inline epoch_params epoch_params_of(const wharf_epoch_config &config, void *d_queue,
@@ -98,20 +122,30 @@ inline epoch_params epoch_params_of(const wharf_epoch_config &config, void *d_qu
 }
 
 constexpr uint64_t TASK_VALID = 1u << 31;
+/* A word has so many low bits of an item's index, which tell it from those that had its slot
+ * before. */
+constexpr unsigned TASK_ITEM_NBITS = 26;
+static_assert(WHARF_WORK_MAX_ENTRIES <= 1u << (TASK_ITEM_NBITS - 2), "generations of a slot");
+static_assert(MAX_SLICES <= 1u << (31 - TASK_ITEM_NBITS), "slices in a task's word");
 
-WHARF_DEVICE uint64_t task_word(uint32_t number, uint32_t slot, uint32_t slice)
+WHARF_DEVICE uint32_t item_bits(uint32_t index)
 {
-    return (uint64_t)number << 32 | TASK_VALID | slice << 16 | slot;
+    return index & ((1u << TASK_ITEM_NBITS) - 1);
 }
 
-WHARF_DEVICE uint32_t task_slot(uint64_t word)
+WHARF_DEVICE uint64_t task_word(uint32_t number, uint32_t index, uint32_t slice)
 {
-    return word & 0xffff;
+    return (uint64_t)number << 32 | TASK_VALID | slice << TASK_ITEM_NBITS | item_bits(index);
+}
+
+WHARF_DEVICE uint32_t task_item_bits(uint64_t word)
+{
+    return item_bits((uint32_t)word);
 }
 
 WHARF_DEVICE uint32_t task_slice(uint64_t word)
 {
-    return word >> 16 & 0x7fff;
+    return (uint32_t)word >> TASK_ITEM_NBITS & (MAX_SLICES - 1);
 }
 
 WHARF_DEVICE uint64_t *task_at(const epoch_params &p, uint32_t number)

@@ -39,11 +39,8 @@ WHARF_DEVICE uint64_t await_task(const epoch_params &p, uint32_t ticket)
         uint32_t leaving = (uint32_t)(told >> 32);
         if (leaving == QUITTING)
             return 0;
-        if ((word & TASK_VALID) && (uint32_t)(word >> 32) == ticket) {
-            fence_device(); /* the load of the word, before those of the slot */
-            syncwarp();
+        if ((word & TASK_VALID) && (uint32_t)(word >> 32) == ticket)
             return word;
-        }
         uint32_t distance = ticket - (uint32_t)told;
         bool to_come = (int32_t)distance < 0;
         if (leaving && !to_come)
@@ -54,9 +51,36 @@ WHARF_DEVICE uint64_t await_task(const epoch_params &p, uint32_t ticket)
     }
 }
 
+/* What a warp has loaded of a slot. */
+struct slot_look {
+    u32x4 quad; /* lane k has quad k of it */
+    uint64_t cancelled;
+};
+
+/* collective.  A slot, when it is the one that a task's word names. */
+WHARF_DEVICE slot_look look_at_slot(const epoch_slot *slot, uint64_t word)
+{
+    const u32x4 *quads = reinterpret_cast<const u32x4 *>(slot);
+    uint32_t lane = lane_id();
+    for (;;) {
+        slot_look look = {{0, 0, 0, 0}, 0};
+        if (lane < SLOT_QUADS)
+            look.quad = load_quad_shared_by_device(quads + lane);
+        if (lane == SLOT_QUADS)
+            look.cancelled = load_shared_by_device(&slot->cancelled);
+        bool missing = lane < SLOT_QUADS && item_bits(look.quad.w - 1) != task_item_bits(word);
+        if (!any_lane(missing)) {
+            look.cancelled = shfl(look.cancelled, SLOT_QUADS);
+            return look;
+        }
+    }
+}
+
 /* An item in a warp's hands, the same in all lanes. */
 struct task_item {
     epoch_slot *slot;
+    uint32_t index, attempt, taken_ns;
+    bool to_staging; /* its output is the copy engine's to move */
     uint32_t begun_ns, fetched_ns, decoded_ns, moved_ns;
 };
 
@@ -75,30 +99,28 @@ WHARF_DEVICE uint32_t now_ns()
 
 /*
  * collective.  Completes an item, in the ring of those done or of those to be moved, by the quads
- * of struct wharf_work_completion.  All that the warp stored, and what it knows that others stored,
- * is in the host's memory before.
+ * of struct wharf_work_completion.  All that the warp stored is in the host's memory before, as it
+ * is already where is_fenced says so.
  */
-WHARF_DEVICE void complete(const epoch_params &p, const task_item &task, const verdict &v)
+WHARF_DEVICE void complete(const epoch_params &p, const task_item &task, const verdict &v,
+                           bool is_fenced)
 {
-    const epoch_slot *slot = task.slot;
     uint32_t lane = lane_id();
-    bool to_move = v.result == WHARF_OK && slot->item.output == WHARF_WORK_TO_STAGING &&
-                   slot->item.opcode == WHARF_WORK_DECODE;
-    uint32_t index = load(&slot->index), attempt = load(&slot->item.attempt);
-    uint32_t taken_ns = load(&slot->taken_ns);
+    bool to_move = v.result == WHARF_OK && task.to_staging;
     uint32_t n = 0;
     syncwarp(); /* every lane's stores, before the fences */
     if (lane == 0)
         n = atomic_add(to_move ? &p.control->n_to_move : &p.control->n_done, 1);
-    fence_system();
+    if (!is_fenced)
+        fence_system();
     n = shfl(n, 0);
     wharf_work_completion *to =
         &(to_move ? p.queue.to_move : p.queue.done)[n & (p.queue.n_entries - 1)];
-    u32x4 quad = {index, attempt, v.bit_offset, n + 1};
+    u32x4 quad = {task.index, task.attempt, v.bit_offset, n + 1};
     if (lane == 1)
         quad = {v.in_nbytes, v.out_nbytes, v.result | v.reason << 16, n + 1};
     if (lane == 2)
-        quad = {p.epoch, task.begun_ns - taken_ns, task.fetched_ns - task.begun_ns, n + 1};
+        quad = {p.epoch, task.begun_ns - task.taken_ns, task.fetched_ns - task.begun_ns, n + 1};
     if (lane == 3)
         quad = {task.decoded_ns - task.fetched_ns, task.moved_ns - task.decoded_ns, 0, n + 1};
     if (lane < 4)
@@ -121,47 +143,89 @@ WHARF_DEVICE verdict settle_item(const wharf_work_item &item, const uint8_t *out
 
 /* ---- stored items: slices -------------------------------------------------------------------- */
 
-/* What to add to a slot's n_slices_left: one less to come; and besides, one more not copied. */
-constexpr uint32_t ENDED_SLICE = 0xffffffff;
-constexpr uint32_t STOPPED_SLICE = 0x0000ffff;
+/* What to add to a slot's n_ended: one more; and besides, one more not copied. */
+constexpr uint32_t ENDED_SLICE = 0x00000001;
+constexpr uint32_t STOPPED_SLICE = 0x00010001;
 
-/* collective.  Copies a slice.  The warp that ends the last one completes the item. */
-WHARF_DEVICE void run_slice(const epoch_params &p, epoch_slot *slot, uint32_t slice)
+/* A stored item, the same in all lanes. */
+struct copy_item {
+    uint64_t from, to;
+    uint32_t nbytes, out_avail;
+    uint32_t flags;
+};
+
+/* collective.  By the members' offsets in struct epoch_slot. */
+WHARF_DEVICE copy_item copy_item_of(const u32x4 &quad, task_item *task)
 {
-    const wharf_work_item &item = slot->item;
-    /* Slices of equal size but the last, in whole lines of 128 bytes. */
-    uint32_t each =
-        (uint32_t)round_up((item.src_nbytes + slot->n_slices - 1) / slot->n_slices, 128);
-    uint32_t begin = each * slice < item.src_nbytes ? each * slice : item.src_nbytes;
-    uint32_t left = item.src_nbytes - begin;
-    /* All of these are on their way together. */
-    uint64_t cancelled = lane_id() == 0 ? load_shared_by_device(&slot->cancelled) : 0;
-    uint32_t index = load(&slot->index), attempt = load(&item.attempt);
-    task_item task = {slot, now_ns(), 0, 0, 0};
-    bool stopped = shfl(cancelled, 0) == cancel_word(index, attempt);
+    uint64_t src = pair_of(shfl(quad.x, 0), shfl(quad.y, 0));
+    uint64_t dst = pair_of(shfl(quad.x, 1), shfl(quad.y, 1));
+    uint64_t staging = pair_of(shfl(quad.x, 2), shfl(quad.y, 2));
+    uint32_t rest = shfl(quad.z, 3);
+    task->index = shfl(quad.x, 4);
+    task->attempt = shfl(quad.z, 2);
+    task->taken_ns = shfl(quad.y, 4);
+    task->to_staging = rest >> 24 == WHARF_WORK_TO_STAGING;
+    return {src, task->to_staging ? staging : dst, shfl(quad.z, 0), shfl(quad.z, 1), rest & 0xffff};
+}
 
-    if (!stopped) {
-        uint64_t to = item.output == WHARF_WORK_TO_STAGING ? item.staging : item.dst;
-        copy_from_host(reinterpret_cast<uint8_t *>(to) + begin,
-                       reinterpret_cast<const uint8_t *>(item.src) + begin,
-                       left < each ? left : each);
-    }
-    syncwarp();
+/* collective.  is_copy of the item that a warp has looked at. */
+WHARF_DEVICE bool is_copy_slot(const u32x4 &quad)
+{
+    uint32_t rest = shfl(quad.z, 3);
+    return is_copy(rest >> 16 & 0xff, shfl(quad.y, 3) & 0xffff, rest & 0xffff, shfl(quad.z, 0),
+                   shfl(quad.z, 1));
+}
+
+/* collective.  Counts a slice as ended.  Returns whether it was the item's last, and in that case
+ * whether some of them was not copied. */
+WHARF_DEVICE bool end_slice(epoch_slot *slot, uint32_t n_slices, bool *stopped)
+{
     uint32_t before = 0;
+    if (n_slices == 1)
+        return true;
+    syncwarp();
     if (lane_id() == 0) {
-        fence_system(); /* the slice, before it is counted as done */
-        before = atomic_add(&slot->n_slices_left, stopped ? STOPPED_SLICE : ENDED_SLICE);
+        fence_system(); /* the slice, before it is counted as ended */
+        before = atomic_add(&slot->n_ended, *stopped ? STOPPED_SLICE : ENDED_SLICE);
     }
     before = shfl(before, 0);
-    if ((before & 0xffff) != 1)
+    if ((before & 0xffff) != n_slices - 1)
+        return false;
+    /* For the slot's next item, which comes after this one was completed. */
+    if (lane_id() == 0)
+        store_shared_by_device(&slot->n_ended, 0u);
+    *stopped |= before >> 16 != 0;
+    return true;
+}
+
+/* collective.  Copies a slice.  The warp that ends the last one completes the item. */
+WHARF_DEVICE void run_slice(const epoch_params &p, epoch_slot *slot, const slot_look &look,
+                            uint32_t slice)
+{
+    task_item task = {slot, 0, 0, 0, false, now_ns(), 0, 0, 0};
+    copy_item item = copy_item_of(look.quad, &task);
+    uint32_t n_slices = n_slices_of(item.nbytes);
+    /* Slices of equal size but the last, in whole lines of 128 bytes. */
+    uint32_t each = (uint32_t)round_up((item.nbytes + n_slices - 1) / n_slices, 128);
+    uint32_t begin = each * slice < item.nbytes ? each * slice : item.nbytes;
+    uint32_t left = item.nbytes - begin;
+    bool stopped = look.cancelled == cancel_word(task.index, task.attempt);
+
+    if (!stopped)
+        copy_from_host(reinterpret_cast<uint8_t *>(item.to) + begin,
+                       reinterpret_cast<const uint8_t *>(item.from) + begin,
+                       left < each ? left : each);
+    if (!end_slice(slot, n_slices, &stopped))
         return;
-    stopped |= before >> 16 != 0;
     task.fetched_ns = task.decoded_ns = task.begun_ns;
     task.moved_ns = now_ns();
     /* decode_item's verdict for stored chunks. */
-    complete(p, task,
-             stopped ? bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0)
-                     : settle_item(item, nullptr, good(item.src_nbytes, item.src_nbytes)));
+    verdict v = good(item.nbytes, item.nbytes);
+    if ((item.flags & WHARF_JOB_EXACT_OUTPUT) && item.nbytes != item.out_avail)
+        v = bad(WHARF_OUTPUT_SHORT, WHARF_REASON_OUTPUT_MISSING, 8 * item.nbytes);
+    /* Each warp has waited for its slice to be there for all before it counted it as ended, this
+     * one too.  A second fence would cost 1.7 us. */
+    complete(p, task, stopped ? bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0) : v, n_slices > 1);
 }
 
 /* ---- everything else ------------------------------------------------------------------------- */
@@ -194,17 +258,37 @@ WHARF_DEVICE const uint8_t *model_of(const epoch_params &p, uint32_t parameter)
                : nullptr;
 }
 
-/* collective.  Brings the input here, decodes it, and takes the output where it belongs. */
+/* Who decodes an item: one warp, alone. */
 template <typename Codec>
-WHARF_DEVICE verdict decode_item(const epoch_params &p, typename Codec::shared &s,
+struct lone_warp {
+    typename Codec::shared &s;
+
+    WHARF_DEVICE_MEMBER void copy_in(uint8_t *to, const uint8_t *from, uint32_t nbytes) const
+    {
+        copy_from_host(to, from, nbytes);
+        syncwarp();
+    }
+    WHARF_DEVICE_MEMBER verdict decode(uint32_t codec, const chunk_job &job) const
+    {
+        return Codec::decode(s, codec, job);
+    }
+    WHARF_DEVICE_MEMBER void copy_out(uint8_t *to, const uint8_t *from, uint32_t nbytes) const
+    {
+        copy_to_host(to, from, nbytes);
+    }
+};
+
+/* collective.  Brings the input here, decodes it, and takes the output where it belongs.  Team is
+ * lone_warp or block_team. */
+template <typename Team>
+WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team,
                                  const warp_scratch &scratch, task_item &task)
 {
     const wharf_work_item &item = task.slot->item;
     if (item.src_nbytes > p.chunk_nbytes || item.dst_nbytes > p.chunk_nbytes)
         return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
     uint8_t *input = aligned_as(scratch.input, item.src);
-    copy_from_host(input, reinterpret_cast<const uint8_t *>(item.src), item.src_nbytes);
-    syncwarp();
+    team.copy_in(input, reinterpret_cast<const uint8_t *>(item.src), item.src_nbytes);
     task.fetched_ns = now_ns();
 
     uint8_t *output =
@@ -221,13 +305,13 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, typename Codec::shared &
         scratch.decoder,
         step_budget(item.src_nbytes, item.dst_nbytes),
         {&task.slot->cancelled, cancel_word(load(&task.slot->index), load(&item.attempt))}};
-    verdict v = settle_item(item, output, Codec::decode(s, item.codec, job));
+    verdict v = settle_item(item, output, team.decode(item.codec, job));
     syncwarp();
     task.decoded_ns = now_ns();
     if (is_cancelled(task.slot))
         return bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0);
     if (v.result == WHARF_OK && item.output == WHARF_WORK_TO_HOST)
-        copy_to_host(reinterpret_cast<uint8_t *>(item.dst), fresh_pointer(output), v.out_nbytes);
+        team.copy_out(reinterpret_cast<uint8_t *>(item.dst), fresh_pointer(output), v.out_nbytes);
     return v;
 }
 
@@ -241,22 +325,27 @@ WHARF_DEVICE_NOINLINE void misbehave(uint32_t opcode)
         sleep_ns(100000);
 }
 
-template <typename Codec>
-WHARF_DEVICE void run_item(const epoch_params &p, typename Codec::shared &s,
-                           const warp_scratch &scratch, epoch_slot *slot)
+template <typename Team>
+WHARF_DEVICE void run_item(const epoch_params &p, const Team &team, const warp_scratch &scratch,
+                           epoch_slot *slot)
 {
-    task_item task = {slot, now_ns(), 0, 0, 0};
+    task_item task = {slot, 0, 0, 0, false, now_ns(), 0, 0, 0};
     verdict v = good(0, 0);
 
     task.fetched_ns = task.decoded_ns = task.begun_ns;
     if (is_cancelled(slot))
         v = bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0);
     else if (slot->item.opcode == WHARF_WORK_DECODE)
-        v = decode_item<Codec>(p, s, scratch, task);
+        v = decode_item(p, team, scratch, task);
     else if (p.faults)
         misbehave(slot->item.opcode);
     task.moved_ns = now_ns();
-    complete(p, task, v);
+    task.index = load(&slot->index);
+    task.attempt = load(&slot->item.attempt);
+    task.taken_ns = load(&slot->taken_ns);
+    task.to_staging =
+        slot->item.output == WHARF_WORK_TO_STAGING && slot->item.opcode == WHARF_WORK_DECODE;
+    complete(p, task, v, false);
 }
 
 /* collective.  A warp leaves; the last one makes things ready for the next epoch. */
@@ -275,27 +364,34 @@ WHARF_DEVICE void leave(const epoch_params &p)
     store(&p.control->n_left, 0u);
 }
 
-/* collective.  Warp number `warp` of p.n_warps, at least two, all of which must run. */
-template <typename Codec>
-WHARF_DEVICE void run_epoch_warp(typename Codec::shared &s, const epoch_params &p, uint32_t warp)
+/* collective.  Task after task, until none is to come.  Codec says how large scratch is. */
+template <typename Codec, typename Team>
+WHARF_DEVICE void run_tasks(const epoch_params &p, const Team &team, uint32_t warp)
 {
-    if (warp == 0) {
-        poll(p);
-        leave(p);
-        return;
-    }
     for (;;) {
         uint32_t ticket = lane_id() == 0 ? atomic_add(&p.control->n_tickets, 1) : 0;
         uint64_t word = await_task(p, shfl(ticket, 0));
         if (!word)
             break;
-        epoch_slot *slot = fresh_pointer(&p.slots[task_slot(word)]);
-        if (is_copy(slot->item.opcode, slot->item.codec, slot->item.flags, slot->item.src_nbytes,
-                    slot->item.dst_nbytes))
-            run_slice(p, slot, task_slice(word));
-        else
-            run_item<Codec>(p, s, scratch_of<Codec>(p, warp), slot);
+        epoch_slot *slot = &p.slots[task_item_bits(word) & (p.queue.n_entries - 1)];
+        slot_look look = look_at_slot(slot, word);
+        if (is_copy_slot(look.quad)) {
+            run_slice(p, slot, look, task_slice(word));
+            continue;
+        }
+        fence_device(); /* what the look has seen, for loads that go by caches */
+        run_item(p, team, scratch_of<Codec>(p, warp), fresh_pointer(slot));
     }
+}
+
+/* collective.  Warp number `warp` of p.n_warps, at least two, all of which must run. */
+template <typename Codec>
+WHARF_DEVICE void run_epoch_warp(typename Codec::shared &s, const epoch_params &p, uint32_t warp)
+{
+    if (warp == 0)
+        poll(p);
+    else
+        run_tasks<Codec>(p, lone_warp<Codec>{s}, warp);
     leave(p);
 }
 

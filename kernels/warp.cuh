@@ -129,6 +129,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  * moves none past another; none goes by a cache that does not hear of others' stores
  *   load_shared_by_device(p), store_shared_by_device(p, v)   uint32_t, uint64_t: words that other
  *                            warps of the kernel store or load
+ *   load_quad_shared_by_device(p), store_quad_shared_by_device(p, v)   u32x4 of that kind, as one
+ *                            access
  *   load_shared_with_host(p), store_shared_with_host(p, v)   the host's memory: uint8_t, uint32_t,
  *                            uint64_t; loads also u32x4, whose words may come from different times
  *   load_quad_shared_with_host(p), store_quad_shared_with_host(p, v)   u32x4 in the host's memory,

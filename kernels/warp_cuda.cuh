@@ -458,6 +458,33 @@ WHARF_DEVICE void store_quad_shared_with_host(u32x4 *p, u32x4 v)
                  : "memory");
 }
 
+WHARF_DEVICE u32x4 load_quad_shared_by_device(const u32x4 *p)
+{
+    uint64_t lo, hi;
+    asm volatile("{\n"
+                 "  .reg .b128 t;\n"
+                 "  ld.relaxed.gpu.global.b128 t, [%2];\n"
+                 "  mov.b128 {%0, %1}, t;\n"
+                 "}"
+                 : "=l"(lo), "=l"(hi)
+                 : "l"(__cvta_generic_to_global(p))
+                 : "memory");
+    return {(uint32_t)lo, (uint32_t)(lo >> 32), (uint32_t)hi, (uint32_t)(hi >> 32)};
+}
+
+WHARF_DEVICE void store_quad_shared_by_device(u32x4 *p, u32x4 v)
+{
+    uint64_t lo = (uint64_t)v.y << 32 | v.x, hi = (uint64_t)v.w << 32 | v.z;
+    asm volatile("{\n"
+                 "  .reg .b128 t;\n"
+                 "  mov.b128 t, {%1, %2};\n"
+                 "  st.relaxed.gpu.global.b128 [%0], t;\n"
+                 "}"
+                 :
+                 : "l"(__cvta_generic_to_global(p)), "l"(lo), "l"(hi)
+                 : "memory");
+}
+
 template <typename T>
 WHARF_DEVICE T *fresh_pointer(T *p)
 {

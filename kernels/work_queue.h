@@ -161,13 +161,20 @@ struct wharf_work_kernel {
     uint32_t head;        /* items taken; for reports, and for a kernel that follows */
     uint32_t cancel_head; /* cancels taken: their places are free again */
     uint32_t beat;        /* changes at least every millisecond while a kernel is there */
-    uint8_t pad_2[884];
+    uint32_t kind;        /* enum wharf_work_kind: which kernel is to follow; for the worker */
+    uint8_t pad_2[880];
 };
 
 struct wharf_work_worker {
     uint32_t quit; /* not 0: the kernel ends at once; of items under way nothing is promised */
     uint32_t park; /* not 0: the kernel takes nothing more, ends what it has and leaves */
     uint8_t pad_1[1016];
+};
+
+/* Of two kernels, where there are two. */
+enum wharf_work_kind {
+    WHARF_WORK_FOR_FEW = 0,  /* one whose blocks decode an item each */
+    WHARF_WORK_FOR_MANY = 1, /* one whose warps do */
 };
 
 /* In the low bits of the state word; the rest counts kernels.  Fresh memory says OUT. */
@@ -232,6 +239,7 @@ WHARF_WORK_AT(wharf_work_kernel, state, 0);
 WHARF_WORK_AT(wharf_work_kernel, head, 128);
 WHARF_WORK_AT(wharf_work_kernel, cancel_head, 132);
 WHARF_WORK_AT(wharf_work_kernel, beat, 136);
+WHARF_WORK_AT(wharf_work_kernel, kind, 140);
 WHARF_WORK_SIZE(wharf_work_kernel, 1024);
 WHARF_WORK_AT(wharf_work_worker, quit, 0);
 WHARF_WORK_AT(wharf_work_worker, park, 4);

@@ -14,6 +14,7 @@
 #include "daemon/gpu/worker.h"
 #include "kernels/simt/simt_batch.h"
 #include "proto/control.h"
+#include "proto/wharf_job.h"
 
 /* ---- to the front -------------------------------------------------------------------------- */
 
@@ -85,6 +86,10 @@ static uint32_t microseconds(uint64_t ns)
     return ns / 1000 < UINT32_MAX ? (uint32_t)(ns / 1000) : UINT32_MAX;
 }
 
+/* Items for each block, up to which blocks answer sooner than warps do: KERNELS.md has what both
+ * take. The SIMT layer runs a block's warps one after the other. */
+#define FEW 4
+
 /* Kernels that stay hold up whoever waits for the end of each: launches that block, and tools that
  * CUDA loads into the process. */
 static bool must_not_stay(void)
@@ -107,6 +112,7 @@ static void open_engine(struct wharf_worker *worker)
         .stay_us = microseconds(setup->stay_ns),
         .per_batch = setup->kernel == WHARF_GPU_KERNEL_BATCH || (is_auto && must_not_stay()),
         .per_batch_if_watched = is_auto,
+        .few = setup->engine == WHARF_ENGINE_SIMT ? 0 : FEW,
         .faults = setup->has_faults != 0,
     };
 

@@ -17,7 +17,7 @@
 #include <new>
 
 #include "kernels/epoch.h"
-#include "kernels/epoch_warp.cuh"
+#include "kernels/epoch_block.cuh"
 #include "kernels/work_queue_ops.h"
 
 using namespace wharf;
@@ -59,6 +59,7 @@ struct wharf_epoch {
     uint32_t n_inside;  /* warps of the epoch started last that have not left */
     bool closing;
 
+    uint64_t left_ns; /* when all warps were last seen to have left */
     uint64_t n_move_calls;
 };
 
@@ -70,6 +71,13 @@ void run_warp_once(const warp_thread &warp, uint32_t n_started)
     const wharf_epoch &epoch = *warp.epoch;
     simt::options options = {simt::lane_order::random,
                              epoch.config.seed + n_started * MAX_WARPS + warp.number};
+    if (epoch.params.by_blocks) {
+        simt::run_block<epoch_block_shared>(
+            options, any_block_codec::WARPS, [&](epoch_block_shared &s, unsigned in_block) {
+                run_epoch_block<any_codec>(s, epoch.params, warp.number, in_block);
+            });
+        return;
+    }
     simt::run_warp<any_codec::shared>(options, [&](any_codec::shared &s) {
         run_epoch_warp<any_codec>(s, epoch.params, warp.number);
     });
@@ -142,6 +150,7 @@ int simt_wait(wharf_epoch *epoch)
     pthread_mutex_lock(&epoch->lock);
     while (epoch->n_inside)
         pthread_cond_wait(&epoch->changed, &epoch->lock);
+    epoch->left_ns = simt::monotonic_ns();
     pthread_mutex_unlock(&epoch->lock);
     return 0;
 }
@@ -199,6 +208,7 @@ int simt_open(const wharf_epoch_config *config, wharf_epoch **ret_epoch)
         return fail(-ENOMEM, "memory");
     epoch->config = *config;
     epoch->params = epoch_params_of(*config, config->queue, n_warps);
+    epoch->params.n_few = config->few * (n_warps - 1);
     pthread_mutex_init(&epoch->lock, nullptr);
     pthread_cond_init(&epoch->changed, nullptr);
     int rc = make_memory(epoch);
@@ -226,6 +236,7 @@ void simt_info(const wharf_epoch *epoch, wharf_epoch_info *ret_info)
         snprintf(ret_info->share_text, sizeof(ret_info->share_text), "fewer warps");
     ret_info->n_shared_nbytes = sizeof(any_codec::shared);
     ret_info->device_nbytes = epoch->device_nbytes;
+    ret_info->n_blocks = epoch->params.n_few ? epoch->params.n_warps : 0;
     ret_info->per_batch = epoch->params.per_batch;
 }
 
@@ -310,7 +321,9 @@ int simt_start(wharf_epoch *epoch)
         return 0;
     /* The last one has said OUT, but its warps may still be on their way. */
     simt_wait(epoch);
+    uint64_t since_ns = simt::monotonic_ns() - epoch->left_ns;
     pthread_mutex_lock(&epoch->lock);
+    epoch->params.by_blocks = next_is_for_few(epoch->params, epoch->params.queue, since_ns);
     epoch->params.epoch = number;
     epoch->n_started++;
     epoch->n_inside = epoch->params.n_warps;

@@ -385,6 +385,16 @@ inline void store_quad_shared_with_host(u32x4 *p, u32x4 v)
     __atomic_store_n(&p->w, v.w, __ATOMIC_RELEASE);
 }
 
+inline u32x4 load_quad_shared_by_device(const u32x4 *p)
+{
+    return load_quad_shared_with_host(p);
+}
+
+inline void store_quad_shared_by_device(u32x4 *p, u32x4 v)
+{
+    store_quad_shared_with_host(p, v);
+}
+
 template <typename T>
 inline T *fresh_pointer(T *p)
 {

@@ -21,6 +21,7 @@
  *     --stay US         leave after so long (0: never)
  *     --warps N         of the kernel (0: all that fit)
  *     --share PERCENT   of the multiprocessors (100)
+ *     --few N           up to so many items a block by the kernel of blocks (4; 0: never)
  *     --memory NBYTES   the largest chunk (131072)
  *
  * The file is cut and packed as wharf_gpu_bench does; each chunk has its own source and
@@ -48,7 +49,7 @@ static int usage(void)
     fprintf(stderr, "usage: wharf_gpu_epoch [--engine cuda|simt] [--output host,device,staging]\n"
                     "           [--depth N] [--per-batch] [--idle US] [--stay US] [--warps N] "
                     "[--share PERCENT]\n"
-                    "           [--memory NBYTES]\n"
+                    "           [--few N] [--memory NBYTES]\n"
                     "           check N\n"
                     "         | noop N\n"
                     "         | noops N\n"
@@ -234,6 +235,8 @@ static int take_option(struct options *o, char **argv)
         o->config.n_warps = (uint32_t)number(value, 0, 1 << 20);
     else if (strcmp(name, "--share") == 0)
         o->config.share = (uint32_t)number(value, 1, 100);
+    else if (strcmp(name, "--few") == 0)
+        o->config.few = (uint32_t)number(value, 0, 1000);
     else if (strcmp(name, "--memory") == 0)
         o->config.chunk_nbytes = (uint32_t)number(value, 1, 1 << 28);
     else
@@ -329,7 +332,7 @@ int main(int argc, char **argv)
 {
     struct options o = {
         .ops = &wharf_cuda_epoch,
-        .config = {.n_entries = 8192, .chunk_nbytes = 128 << 10, .idle_us = 1000},
+        .config = {.n_entries = 8192, .chunk_nbytes = 128 << 10, .idle_us = 1000, .few = 4},
         .outputs = 1u << WHARF_WORK_TO_HOST,
         .depth = 4096,
     };

@@ -23,8 +23,10 @@
 
 enum { N_ENTRIES = 64, CHUNK_NBYTES = 8192 };
 
+/* Few items go to the kernel of blocks: one by one, or up to eight, items are its. */
 static const struct wharf_epoch_config base_config = {
     .n_entries = N_ENTRIES,
+    .few = 4,
     .n_warps = 3,
     .chunk_nbytes = CHUNK_NBYTES,
     .idle_us = 1000,
@@ -138,8 +140,9 @@ static struct wharf_outcome cpu_outcome(const struct wharf_work_item *item, uint
 }
 
 /* Every codec with a decoder, good and damaged, to all three kinds of destinations. */
-Test(epoch, gives_the_outcomes_of_the_cpu_engine)
+static void compare_with_cpu_engine(uint32_t few)
 {
+    struct wharf_epoch_config config = base_config;
     static const uint32_t codecs[] = {WHARF_CODEC_STORED, WHARF_CODEC_DEFLATE, WHARF_CODEC_ZLIB,
                                       WHARF_CODEC_GZIP};
     struct test_random random = {2};
@@ -148,8 +151,9 @@ Test(epoch, gives_the_outcomes_of_the_cpu_engine)
     uint8_t data[6000], device[CHUNK_NBYTES];
     static uint8_t expected[CHUNK_NBYTES];
 
+    config.few = few;
     fill(&random, data, sizeof(data));
-    test_epoch_open(&t, &wharf_simt_epoch, &base_config);
+    test_epoch_open(&t, &wharf_simt_epoch, &config);
     cr_assert_eq(t.ops->alloc(t.epoch, CHUNK_NBYTES, &staging), 0);
     for (unsigned i = 0; i < 240; i++) {
         size_t nbytes;
@@ -182,6 +186,16 @@ Test(epoch, gives_the_outcomes_of_the_cpu_engine)
     }
     cr_assert_eq(t.ops->free(t.epoch, staging), 0);
     test_epoch_close(&t);
+}
+
+Test(epoch, gives_the_outcomes_of_the_cpu_engine)
+{
+    compare_with_cpu_engine(0);
+}
+
+Test(epoch, gives_them_by_blocks_too)
+{
+    compare_with_cpu_engine(4);
 }
 
 Test(epoch, refuses_what_is_larger_than_its_memory)
@@ -374,7 +388,7 @@ Test(epoch, parks_with_nothing_under_way_and_goes_on_after)
 }
 
 /* Ten thousand items, in bursts and with pauses, beside parks, into whatever state that meets. */
-Test(epoch, completes_every_item_once_whatever_happens)
+static void complete_every_item_once(uint32_t few)
 {
     struct wharf_epoch_config config = base_config;
     static uint8_t data[20000], out[N_ENTRIES][20000];
@@ -383,6 +397,7 @@ Test(epoch, completes_every_item_once_whatever_happens)
     struct test_epoch t;
     unsigned n_submitted = 0, n_reaped = 0;
 
+    config.few = few;
     config.idle_us = 50;
     config.stay_us = 3000;
     fill(&random, data, sizeof(data));
@@ -414,6 +429,17 @@ Test(epoch, completes_every_item_once_whatever_happens)
         test_epoch_await(&t);
     cr_expect_eq(n_reaped, n_submitted);
     test_epoch_close(&t);
+}
+
+Test(epoch, completes_every_item_once_whatever_happens)
+{
+    complete_every_item_once(0);
+}
+
+/* What makes it leave for the other kernel, or come back from it, happens all the time here. */
+Test(epoch, completes_every_item_once_with_two_kernels)
+{
+    complete_every_item_once(4);
 }
 
 /* ---- cancel and quit ----------------------------------------------------------------------- */
