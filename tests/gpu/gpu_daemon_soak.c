@@ -411,7 +411,7 @@ static struct rest rest_now(void)
 /* What is pinned ahead for sessions to come stays: `spare` in wharfd.conf, and some entries more.
  */
 #define SPARE_NBYTES (256 << 20)
-#define SPARE_FDS 16
+#define SPARE_FDS 32
 
 /* What clients had is given back within a while, but for the client that asks. */
 static struct rest rest_in_time(void)
