@@ -138,6 +138,10 @@ void wharf_request_done(struct wharf_connection *connection, uint32_t id);
  */
 const char *wharf_memory_error_text(int r);
 
+/* Its session's regions and models cannot be changed: a worker has the session and is stuck in its
+ * memory.  The client can go on with another one. */
+void wharf_connection_part_from_stuck(struct wharf_connection *connection);
+
 void wharf_request_register(struct wharf_connection *connection, uint32_t id,
                             const Wharf__RegisterMemoryRequest *memory, int fd);
 void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,

@@ -67,17 +67,15 @@ static int check_register(struct wharf_connection *connection,
     return memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD ? 0 : EINVAL;
 }
 
-/* Its regions cannot be changed: a worker has the session and is stuck in its memory.  The client
- * can go on with another one. */
-static void part_from_stuck(struct wharf_connection *connection)
+void wharf_connection_part_from_stuck(struct wharf_connection *connection)
 {
     wharf_connection_part(connection, "its memory keeps the daemon waiting: connect again");
 }
 
 /* ---- memfds -------------------------------------------------------------------------------- */
 
-/* Charges, maps and enters a region; -ETIME: part_from_stuck.  Only the loop thread adds and
- * removes regions, so what it finds stays so until it leaves. */
+/* Charges, maps and enters a region; -ETIME: wharf_connection_part_from_stuck.  Only the loop
+ * thread adds and removes regions, so what it finds stays so until it leaves. */
 static int add_region(struct wharf_connection *connection,
                       const Wharf__RegisterMemoryRequest *memory, int fd)
 {
@@ -261,7 +259,7 @@ void wharf_request_settle(struct wharf_connection *connection)
     wharf_front_enter(front);
     if (!wharf_front_recall(front, session)) {
         wharf_front_leave(front);
-        part_from_stuck(connection);
+        wharf_connection_part_from_stuck(connection);
         return;
     }
     int error = settle_gpu_region(front, session, region, text, sizeof(text));
@@ -298,7 +296,7 @@ void wharf_request_register(struct wharf_connection *connection, uint32_t id,
         wharf_request_refuse(connection, id, EEXIST, "region %u is in use",
                              (unsigned)memory->region);
     else if (r == -ETIME)
-        part_from_stuck(connection);
+        wharf_connection_part_from_stuck(connection);
     else if (r < 0)
         wharf_request_refuse(connection, id, -r, "region %u: %s", (unsigned)memory->region,
                              wharf_memory_error_text(r));
@@ -356,7 +354,7 @@ void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,
         wharf_request_refuse(connection, id, EBUSY, "jobs in flight use region %u",
                              (unsigned)memory->region);
     else if (r == -ETIME)
-        part_from_stuck(connection);
+        wharf_connection_part_from_stuck(connection);
     else
         wharf_request_done(connection, id);
 }

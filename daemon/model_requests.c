@@ -111,16 +111,19 @@ void wharf_model_register(struct wharf_connection *connection, uint32_t id,
 }
 
 /* Only the loop thread adds and removes models, and the connection was held: its place is free. */
-static void enter_model(struct wharf_session *session, struct wharf_front *front,
-                        const struct wharf_model_made *made)
+int wharf_model_enter(struct wharf_front *front, struct wharf_session *session,
+                      const struct wharf_model_made *made)
 {
+    wharf_front_enter(front);
+    bool is_recalled = wharf_front_recall(front, session);
+    wharf_front_leave(front);
+    if (!is_recalled)
+        return -ETIME;
     struct wharf_gpu_memory *memory =
         wharf_gpu_memory_new(front, session, made->segment.fd, made->segment.nbytes, true);
-
     if (memory)
         memory->is_model = true;
     wharf_front_enter(front);
-    wharf_front_recall(front, session);
     session->models[made->order.number - WHARF_FIRST_MODEL] = (struct wharf_session_model){
         .is_there = true,
         .codec = (uint16_t)made->order.codec,
@@ -133,16 +136,27 @@ static void enter_model(struct wharf_session *session, struct wharf_front *front
     session->use.memory_nbytes += made->use.memory_nbytes;
     wharf_front_let_go(session);
     wharf_front_leave(front);
+    return 0;
+}
+
+/* What it came to: 0 or a negative errno value.  What is not entered is freed. */
+static int enter_or_free(struct wharf_server *server, const struct wharf_model_made *made)
+{
+    const struct wharf_connection *connection = made->order.connection;
+    int r = made->error;
+
+    if (r == 0)
+        r = connection ? wharf_model_enter(&server->front, connection->session, made) : -ECANCELED;
+    if (made->error == 0 && r < 0)
+        wharf_server_reap_segment(server, &made->segment, made->order.tenant, &made->use);
+    return r;
 }
 
 static void take_made(struct wharf_server *server, const struct wharf_model_made *made)
 {
     struct wharf_connection *connection = made->order.connection;
+    int r = enter_or_free(server, made);
 
-    if (connection && made->error == 0)
-        enter_model(connection->session, &server->front, made);
-    else if (made->error == 0)
-        wharf_server_reap_segment(server, &made->segment, made->order.tenant, &made->use);
     wharf_front_enter(&server->front);
     if (connection)
         wharf_front_charge_aside(&server->front, connection->session, made->used_ns);
@@ -151,14 +165,16 @@ static void take_made(struct wharf_server *server, const struct wharf_model_made
     if (!connection)
         return;
     wharf_connection_release(connection, WHARF_HOLD_MODEL);
-    if (made->error == 0)
+    if (r == 0)
         wharf_request_done(connection, made->order.request);
-    else if (made->error == -EBADMSG)
+    else if (r == -ETIME)
+        wharf_connection_part_from_stuck(connection);
+    else if (r == -EBADMSG)
         wharf_request_refuse(connection, made->order.request, EBADMSG, "model %u is no model: %s",
                              (unsigned)made->order.number, wharf_reason_string(made->reason));
     else
-        wharf_request_refuse(connection, made->order.request, -made->error, "model %u: %s",
-                             (unsigned)made->order.number, error_text(made->error));
+        wharf_request_refuse(connection, made->order.request, -r, "model %u: %s",
+                             (unsigned)made->order.number, error_text(r));
 }
 
 void wharf_model_take_made(struct wharf_server *server)
@@ -171,48 +187,52 @@ void wharf_model_take_made(struct wharf_server *server)
 
 /* ---- and its end --------------------------------------------------------------------------- */
 
-static int remove_model(struct wharf_connection *connection, uint32_t number)
+int wharf_model_remove(struct wharf_front *front, struct wharf_session *session, uint32_t number,
+                       struct wharf_segment *ret_segment, struct wharf_use *ret_use)
 {
-    struct wharf_front *front = &connection->server->front;
-    struct wharf_session *session = connection->session;
-    struct wharf_segment segment;
-    struct wharf_use use;
     int r = 0;
 
-    if (!session)
-        return -ENOENT;
     wharf_front_enter(front);
-    wharf_front_recall(front, session);
+    if (!wharf_front_recall(front, session)) {
+        wharf_front_leave(front);
+        return -ETIME;
+    }
     struct wharf_session_model *model = wharf_session_model(session, number);
     if (!model) {
         r = -ENOENT;
     } else if (model->n_users) {
         r = -EBUSY;
     } else {
-        segment = model->segment;
-        use = model->use;
-        session->use.n_descriptors -= use.n_descriptors;
-        session->use.memory_nbytes -= use.memory_nbytes;
-        if (wharf_gpu_memory_drop(front, model->memory, &use))
-            use = (struct wharf_use){.n_jobs = 0};
+        *ret_segment = model->segment;
+        *ret_use = model->use;
+        wharf_use_subtract(&session->use, ret_use);
+        if (wharf_gpu_memory_drop(front, model->memory, ret_use))
+            *ret_use = (struct wharf_use){.n_jobs = 0};
         *model = (struct wharf_session_model){.is_there = false};
     }
     wharf_front_let_go(session);
     wharf_front_leave(front);
-    if (r == 0)
-        wharf_server_reap_segment(connection->server, &segment, connection->tenant, &use);
     return r;
 }
 
 void wharf_model_unregister(struct wharf_connection *connection, uint32_t id, uint32_t number)
 {
-    int r = remove_model(connection, number);
+    struct wharf_server *server = connection->server;
+    struct wharf_segment segment;
+    struct wharf_use use;
+    int r = -ENOENT;
 
+    if (connection->session)
+        r = wharf_model_remove(&server->front, connection->session, number, &segment, &use);
+    if (r == 0)
+        wharf_server_reap_segment(server, &segment, connection->tenant, &use);
     if (r == -ENOENT)
         wharf_request_refuse(connection, id, ENOENT, "there is no model %u", (unsigned)number);
     else if (r == -EBUSY)
         wharf_request_refuse(connection, id, EBUSY, "jobs in flight use model %u",
                              (unsigned)number);
+    else if (r == -ETIME)
+        wharf_connection_part_from_stuck(connection);
     else
         wharf_request_done(connection, id);
 }

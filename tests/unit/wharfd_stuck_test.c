@@ -5,6 +5,7 @@
  * the fault waits for the test.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 
 #include "daemon/clock.h"
 #include "daemon/front.h"
+#include "daemon/model.h"
+#include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"
 
@@ -222,6 +225,21 @@ static bool is_leased(void)
     return TEST_FRONT_LOCKED(hostile[0].session->lease != NULL);
 }
 
+/* Models were entered and removed while the worker had the session, which could not be had to
+ * itself by any worker afterwards, or by one while its regions were changed. */
+static void expect_models_stay(struct wharf_session *session)
+{
+    struct wharf_model_made made = {.order.number = WHARF_FIRST_MODEL};
+    struct wharf_segment segment;
+    struct wharf_use use;
+
+    cr_assert_eq(wharf_model_enter(&test_front, session, &made), -ETIME);
+    cr_assert_eq(wharf_model_remove(&test_front, session, WHARF_FIRST_MODEL, &segment, &use),
+                 -ETIME);
+    cr_assert(!session->models[0].is_there);
+    cr_assert_eq(TEST_FRONT_LOCKED(session->n_recalls), 0);
+}
+
 /* The loop thread waited until the worker let go of the session: nobody was heard. */
 Test(wharfd_stuck, session_whose_worker_waits_is_not_waited_for, .fini = tear_down, .timeout = 30)
 {
@@ -241,6 +259,7 @@ Test(wharfd_stuck, session_whose_worker_waits_is_not_waited_for, .fini = tear_do
     wharf_front_recall_all(&test_front);
     cr_assert(!wharf_front_drain_session(&test_front, hostile[0].session));
     wharf_front_leave(&test_front);
+    expect_models_stay(hostile[0].session);
     cr_assert(is_leased());
     run_innocent(3);
     release();
