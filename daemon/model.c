@@ -10,6 +10,7 @@
 #include "daemon/front.h"
 #include "daemon/list.h"
 #include "daemon/loop.h"
+#include "daemon/touch.h"
 #include "encoders/codec.h"
 
 #define PAGE_NBYTES 4096u
@@ -27,8 +28,8 @@ struct wharf_model_maker {
     pthread_cond_t wanted;
     struct wharf_list todo; /* lock, as all below */
     struct wharf_list done;
-    struct task *current;                   /* that the thread is at */
-    const struct wharf_tenant *last_tenant; /* whose model was made last */
+    struct task *current; /* that the thread is at */
+    uint64_t last_turn;   /* counts up: tenants' turns */
     bool stop;
 };
 
@@ -51,24 +52,62 @@ static void give_back(struct wharf_model_maker *maker, struct wharf_model_made *
     wharf_front_leave(maker->front);
 }
 
+/* A model's bytes and its image, neither of which need have memory yet. */
+struct touched {
+    const struct wharf_model_ops *ops;
+    const uint8_t *model;
+    uint64_t model_nbytes;
+    size_t image_nbytes;
+    void *image;
+    enum wharf_reason reason;
+};
+
+static void find_size(void *context)
+{
+    struct touched *touched = context;
+
+    touched->reason =
+        touched->ops->image_nbytes(touched->model, touched->model_nbytes, &touched->image_nbytes);
+}
+
+static void fill(void *context)
+{
+    struct touched *touched = context;
+
+    touched->reason =
+        touched->ops->make_image(touched->model, touched->model_nbytes, touched->image);
+}
+
+static int touch(void (*act)(void *context), struct touched *touched)
+{
+    if (!wharf_touch(act, touched))
+        return -ENOMEM;
+    return touched->reason == WHARF_REASON_NONE ? 0 : -EBADMSG;
+}
+
 /* From the model's bytes, which do not change. */
 static int make_image(struct wharf_model_maker *maker, const uint8_t *model,
                       struct wharf_model_made *made)
 {
-    const struct wharf_model_ops *ops = wharf_codec_find(made->order.codec)->ops->models;
-    size_t nbytes;
+    struct touched touched = {
+        .ops = wharf_codec_find(made->order.codec)->ops->models,
+        .model = model,
+        .model_nbytes = made->order.nbytes,
+    };
+    int r = touch(find_size, &touched);
 
-    made->reason = ops->image_nbytes(model, made->order.nbytes, &nbytes);
-    if (made->reason != WHARF_REASON_NONE)
-        return -EBADMSG;
-    nbytes = (nbytes + PAGE_NBYTES - 1) & ~(size_t)(PAGE_NBYTES - 1);
-    int r = charge(maker, made, nbytes);
+    made->reason = touched.reason;
+    if (r < 0)
+        return r;
+    size_t nbytes = (touched.image_nbytes + PAGE_NBYTES - 1) & ~(size_t)(PAGE_NBYTES - 1);
+    r = charge(maker, made, nbytes);
     if (r < 0)
         return r;
     r = wharf_segment_make(WHARF_SEGMENT_ARENA, nbytes, &made->segment);
     if (r == 0) {
-        made->reason = ops->make_image(model, made->order.nbytes, made->segment.address);
-        r = made->reason == WHARF_REASON_NONE ? 0 : -EBADMSG;
+        touched.image = made->segment.address;
+        r = touch(fill, &touched);
+        made->reason = touched.reason;
         if (r < 0)
             wharf_segment_free(&made->segment);
     }
@@ -93,18 +132,19 @@ static void make(struct wharf_model_maker *maker, struct wharf_model_made *made)
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-/* The first, or the first of another tenant than the last one's: so none waits for all of
- * another's.
- */
+/* The first one of the tenant whose last turn was longest ago: so nobody waits for more than one of
+ * each other tenant's. */
 static struct task *next_task(struct wharf_model_maker *maker)
 {
+    struct task *next = NULL;
+
     WHARF_LIST_FOR(link, &maker->todo)
     {
         struct task *task = WHARF_LIST_ENTRY(link, struct task, link);
-        if (task->made.order.tenant != maker->last_tenant)
-            return task;
+        if (!next || task->made.order.tenant->model_turn < next->made.order.tenant->model_turn)
+            next = task;
     }
-    return WHARF_LIST_FIRST(&maker->todo, struct task, link);
+    return next;
 }
 
 static void *work(void *data)
@@ -120,7 +160,7 @@ static void *work(void *data)
         }
         wharf_list_remove(&task->link);
         maker->current = task;
-        maker->last_tenant = task->made.order.tenant;
+        task->made.order.tenant->model_turn = ++maker->last_turn;
         pthread_mutex_unlock(&maker->lock);
         make(maker, &task->made);
         pthread_mutex_lock(&maker->lock);

@@ -65,6 +65,8 @@ struct wharf_tenant {
     /* Time that it may still use in the interactive lane. */
     int64_t interactive_ns;
     uint64_t interactive_at_ns; /* when that was so */
+    /* The model maker's, under its own lock: when it last had a turn there; 0: never. */
+    uint64_t model_turn;
 };
 
 struct wharf_tenants {

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that makes registered models ready: whose turn it is, and memory that is not there. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/loop.h"
+#include "daemon/model.h"
+#include "proto/wharf_job.h"
+#include "tests/lib/test_front.h"
+#include "tests/lib/test_rans.h"
+
+#define PAGE 4096u
+
+static struct wharf_loop *loop;
+static struct wharf_model_maker *maker;
+static struct test_rans rans;
+
+/* ---- memory that is not there -------------------------------------------------------------- */
+
+/* The protection of mappings of files whose first page is taken away; 0: of none. */
+static int taken_protection;
+
+/* A page past the end of a file gives the same as one that the system has promised to somebody
+ * else. */
+static void take_first_page(void *address, int protection)
+{
+    int fd = memfd_create("empty", MFD_CLOEXEC);
+
+    if (fd < 0 || syscall(SYS_mmap, address, PAGE, protection, MAP_SHARED | MAP_FIXED, fd, 0) < 0)
+        abort();
+    close(fd);
+}
+
+void *mmap(void *at, size_t nbytes, int protection, int flags, int fd, off_t offset)
+{
+    void *address = (void *)syscall(SYS_mmap, at, nbytes, protection, flags, fd, offset);
+
+    if (address != MAP_FAILED && fd >= 0 &&
+        protection == __atomic_load_n(&taken_protection, __ATOMIC_SEQ_CST))
+        take_first_page(address, protection);
+    return address;
+}
+
+static void take_from(int protection)
+{
+    __atomic_store_n(&taken_protection, protection, __ATOMIC_SEQ_CST);
+}
+
+/* ---- the scene ----------------------------------------------------------------------------- */
+
+static void set_up(void)
+{
+    static const struct test_rans_plan plan = {11, 1, 1, 1000, 1, 250, 1};
+
+    test_front_set_up();
+    rans = test_rans_new_registered(&plan);
+    cr_assert_eq(wharf_loop_new(WHARF_LOOP_EPOLL, &loop), 0);
+    cr_assert_eq(wharf_model_maker_new(&test_front, loop, &maker), 0);
+}
+
+static void tear_down(void)
+{
+    wharf_model_maker_free(maker);
+    wharf_loop_free(loop);
+    test_rans_free(&rans);
+    test_front_stop();
+}
+
+static struct wharf_tenant *tenant_of(const char *name)
+{
+    return TEST_FRONT_LOCKED(wharf_tenants_get(&test_front.tenants, name, &test_front_config));
+}
+
+static void ask(struct wharf_tenant *tenant, uint32_t request)
+{
+    struct wharf_model_order order = {
+        .tenant = tenant,
+        .request = request,
+        .number = WHARF_FIRST_MODEL,
+        .codec = WHARF_CODEC_RANS,
+        .nbytes = rans.model_nbytes,
+    };
+
+    order.fd = memfd_create("model", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    cr_assert_eq(write(order.fd, rans.model, rans.model_nbytes), (ssize_t)rans.model_nbytes);
+    cr_assert_eq(fcntl(order.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
+    cr_assert_eq(wharf_model_maker_ask(maker, &order), 0);
+}
+
+/* Waits for the next, and gives back what it has. */
+static struct wharf_model_made next(void)
+{
+    struct wharf_model_made made;
+
+    while (!wharf_model_maker_next(maker, &made))
+        usleep(1000);
+    if (made.error == 0) {
+        wharf_segment_free(&made.segment);
+        wharf_front_enter(&test_front);
+        wharf_tenant_give_back(made.order.tenant, &made.use);
+        wharf_front_leave(&test_front);
+    }
+    return made;
+}
+
+/* ---- whose turn it is ---------------------------------------------------------------------- */
+
+/* Two that asked for many took turns, and a third one waited for all of theirs. */
+Test(wharfd_model_maker, nobody_waits_for_more_than_one_of_each_other, .init = set_up,
+     .fini = tear_down, .timeout = 60)
+{
+    struct wharf_tenant *tenants[3] = {tenant_of("uid:1"), tenant_of("uid:2"), tenant_of("uid:3")};
+
+    /* The thread gets no further than to the lock, at the first one, before all have asked. */
+    wharf_front_enter(&test_front);
+    for (uint32_t i = 0; i < 10; i++)
+        ask(tenants[0], i);
+    for (uint32_t i = 10; i < 20; i++)
+        ask(tenants[1], i);
+    ask(tenants[2], 20);
+    wharf_front_leave(&test_front);
+    static const uint32_t first[] = {0, 10, 20, 1, 11, 2};
+    for (unsigned i = 0; i < 21; i++) {
+        struct wharf_model_made made = next();
+        cr_assert_eq(made.error, 0);
+        if (i < sizeof(first) / sizeof(first[0]))
+            cr_assert_eq(made.order.request, first[i], "%u came as number %u", made.order.request,
+                         i);
+    }
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* It was the daemon's end. */
+Test(wharfd_model_maker, model_whose_memory_cannot_be_had_is_refused, .init = set_up,
+     .fini = tear_down, .timeout = 60)
+{
+    static const int protections[] = {PROT_READ, PROT_READ | PROT_WRITE};
+    struct wharf_tenant *tenant = tenant_of("uid:1");
+
+    for (unsigned i = 0; i < 2; i++) {
+        take_from(protections[i]);
+        ask(tenant, i);
+        cr_assert_eq(next().error, -ENOMEM);
+        take_from(0);
+        cr_assert_eq(TEST_FRONT_LOCKED(tenant->used.memory_nbytes), 0);
+        cr_assert_eq(TEST_FRONT_LOCKED(tenant->used.n_descriptors), 0);
+        ask(tenant, i);
+        cr_assert_eq(next().error, 0);
+    }
+}
