@@ -96,7 +96,7 @@ struct wharf_client_packets {
 
 /*
  * wharf_client_link_init: DOWN.  `path`, which fits, may be NULL for a link that will never be
- * used. Returns 0 or -ENOMEM; deinit takes what it left in both cases.
+ * used.  Returns 0 or -ENOMEM; deinit takes what it left in both cases.
  */
 int wharf_client_link_init(struct wharf_client_link *link, const char *path);
 void wharf_client_link_deinit(struct wharf_client_link *link, int is_forked);

@@ -35,6 +35,6 @@ enum wharf_client_place_name wharf_client_choose_place(struct wharf_client_place
 
 /* wharf_client_note_place: what such a chunk took there. */
 void wharf_client_note_place(struct wharf_client_places *places, uint32_t codec, size_t nbytes,
-                             enum wharf_client_place_name place, uint64_t took_ns);
+                             enum wharf_client_place_name at, uint64_t took_ns);
 
 #endif

@@ -491,11 +491,13 @@ struct wharf_job {
  * Embedded, it computes in the calling thread, without sleeping, locking or (except in the
  * reference engine, which asks zlib) taking memory, and does not look at timeout_us.  (A
  * process's first job with Deflate's fixed codes makes tables for all, for which others wait that
- * need them at that moment.)  Through a
- * daemon it copies what is neither in the arena nor registered into the arena and back.  What
- * cannot go that way (it does not fit, it is over the daemon's limits, or the daemon is away) is
- * decoded in the calling thread, unless the handle was opened with WHARF_OPEN_DAEMON, or with GPU
- * or SIMT, or some of the memory is registered, or the job names a registered model.
+ * need them at that moment.)
+ *
+ * Through a daemon it copies what is neither in the arena nor registered into the arena and back.
+ * What cannot go that way (it does not fit, it is over the daemon's limits, or the daemon is away)
+ * is decoded in the calling thread, unless the handle was opened with WHARF_OPEN_DAEMON, or with
+ * GPU or SIMT, or some of the memory is registered or of the arena, or the job names a registered
+ * model.
  *
  * What may be decoded in the calling thread is, if it is done sooner so: a caller that only waits
  * has a processor to spare, and needs no copies and no wake-ups.  The handle finds out which is
@@ -674,8 +676,8 @@ int wharf_wait(struct wharf *wharf, struct wharf_completion *completions, unsign
  * comes late of what was taken already.  Call wharf_poll until it returns less than max, then
  * sleep.  The descriptor is the library's: do not read, write or close it.  From the first call of
  * this function on, the daemon sends a packet when a completion comes after a sleep, where
- * wharf_wait alone would be cheaper. Returns it, or an error of every call, or what epoll_create1
- * and its like gave.
+ * wharf_wait alone would be cheaper.
+ * Returns it, or an error of every call, or what epoll_create1 and its like gave.
  */
 int wharf_fd(struct wharf *wharf);
 
@@ -692,7 +694,8 @@ int wharf_ping(struct wharf *wharf);
 
 /*
  * wharf_drain: asks the daemon to finish what it has taken and end.  -EPERM: only root and the
- * daemon's own user may.  Returns 0 when the daemon has agreed; then it takes no more jobs.
+ * daemon's own user may, and nobody by a socket that is one tenant (wharfd.conf).  Returns 0 when
+ * the daemon has agreed; then it takes no more jobs.
  */
 int wharf_drain(struct wharf *wharf);
 

@@ -5,7 +5,7 @@
  * Waking a worker for it would cost another wake-up, which takes as long as the chunk.  So while
  * all workers sleep, the loop thread decodes what has just come, if it is one chunk that is
  * estimated to be short, and if it has not done so just before: two thirds of its time are for
- * listening. Estimates can be wrong: after a limit the chunk is put back, for a worker to begin
+ * listening.  Estimates can be wrong: after a limit the chunk is put back, for a worker to begin
  * anew.  And clients' memory can keep who touches it waiting: a tenant whose memory did so has this
  * no more, for a thousand times as long.
  */

@@ -41,7 +41,7 @@ static bool is_alone(const struct wharf_front *front, const struct wharf_tenant 
 /*
  * A session is one worker's then, so its tenant has to be the only one with work: while some of its
  * sessions are with workers and others wait for their clients, another would get more than its
- * share. And it needs as many sessions that are active as there are workers, else its jobs are for
+ * share.  And it needs as many sessions that are active as there are workers, else its jobs are for
  * everybody.
  */
 static bool has_enough_sessions(const struct wharf_front *front, const struct wharf_tenant *tenant)

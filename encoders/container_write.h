@@ -49,7 +49,8 @@ struct wharf_container_packed {
  *   buf              at least raw_nbytes; may be NULL for WHARF_CODEC_STORED
  *   ret_packed       written on success.  Its payload lies in buf, or is `raw` where the encoder
  *                    could not make the chunk smaller, or not at all (-EILSEQ): both must live
- * until it is put. Returns 0, -EINVAL (size, codec, parameter), or what else the encoder gives.
+ *                    until it is put
+ * Returns 0, -EINVAL (size, codec, parameter), or what else the encoder gives.
  */
 int wharf_container_pack(uint32_t codec, uint32_t parameter, struct wharf_encoder *encoder,
                          const uint8_t *raw, uint32_t raw_nbytes, uint8_t *buf,

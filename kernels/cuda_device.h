@@ -14,7 +14,7 @@ extern "C" {
 /*
  * The number of the GPU that is called `name`: a number, "GPU-" and the first digits of its UUID,
  * or "MIG-" and the whole UUID of an instance, as nvidia-smi -L prints them.  -ENODEV if there is
- * none. For the process's first call of CUDA: of an instance it says so in the environment.
+ * none.  For the process's first call of CUDA: of an instance it says so in the environment.
  */
 int wharf_cuda_find_device(const char *name, int *ret_device);
 

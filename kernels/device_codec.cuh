@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_codec.cuh: the device decoders as types, one for each codec, one for all, and for codecs
- * that have a serial decoder, CODAG's scheme as a baseline, one for each of the input streams.
+ * device_codec.cuh: the device decoders as types, one for each codec, one for all; for codecs that
+ * have a decoder for a block's warps, likewise; and for those that have a serial one, CODAG's
+ * scheme as a baseline, one for each of the inputs.
  *
  * kernels/device_codecs.h is made by the build from what folders with a decoder there are: it
  * includes each kernels/name/name_decode.cuh and defines WHARF_DEVICE_CODEC_LIST(X) with a row
- * X(NAME, name) each; and WHARF_SERIAL_CODEC_LIST likewise, of kernels/name/name_serial.cuh.
+ * X(NAME, name) each; and WHARF_SERIAL_CODEC_LIST and WHARF_BLOCK_CODEC_LIST likewise, of
+ * kernels/name/name_serial.cuh and kernels/name/name_block.cuh.
  */
 #ifndef WHARF_KERNELS_DEVICE_CODEC_CUH
 #define WHARF_KERNELS_DEVICE_CODEC_CUH

@@ -152,8 +152,8 @@ WHARF_DEVICE verdict decode_groups(Input &in, const chunk_job &job, output_strea
  *   source                    the input
  *   at                        bytes of it that are done with
  *   step(s, out, is_signed)   collective.  As much as it takes at once, where at least a byte is
- * left. False: nothing has changed, but for output behind the position rewind(out) goes back to
- * where a group or run begins
+ *                             left.  False: nothing has changed, but for output behind the position
+ *   rewind(out)               goes back to where a group or run begins
  */
 
 /* Steps, as long as they are good, then groups one after the other, which find what is wrong in the

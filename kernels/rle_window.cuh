@@ -138,7 +138,7 @@ WHARF_DEVICE uint64_t number_at(const window &w, uint32_t first, uint32_t last, 
 /*
  * collective.  Follows links from one group to the next, from place `at` on, `most` of them:
  * next(at) is the place behind the group that begins there, or more than `limit` if there is no
- * such group. Returns how many; lane number `first` gets the place of the first one, and so on.
+ * such group.  Returns how many; lane number `first` gets the place of the first one, and so on.
  */
 template <typename Next>
 WHARF_DEVICE uint32_t chase(uint32_t &at, uint32_t limit, uint32_t first, uint32_t most,

@@ -26,8 +26,8 @@
  * widths alone.
  *
  * REGISTERED.  What is registered is such a header, without indexes, and its model; nothing
- * follows. It may have 2^24 slots, D * 2^n, and as many ranges, D * A; one that stands in its
- * stream 65536. Decoders are then given its tables with the stream (rans_image.h), and need not
+ * follows.  It may have 2^24 slots, D * 2^n, and as many ranges, D * A; one that stands in its
+ * stream 65536.  Decoders are then given its tables with the stream (rans_image.h), and need not
  * look at it again.
  *
  * BODY.  Words of 16 bits; its fields are packed most significant bit first; `len` stands for a
@@ -66,24 +66,25 @@
  * verdict.
  *
  * JUDGED, each BAD_DATA unless said:
- *   1. header not there: INPUT_TRUNCATED at bit 0.  Another version: UNSUPPORTED, RANS_VERSION at
- * 0. A field out of range, or sizes that contradict D or the setting: RANS_HEADER at 0.
+ *   1. header not there: INPUT_TRUNCATED at bit 0.  Another version: UNSUPPORTED, RANS_VERSION
+ *      at 0.  A field out of range, or sizes that contradict D or the setting: RANS_HEADER at 0.
  *      With a registered model: a shape that is not the model's, or a model besides: the same.
  *   2. model or indexes cut off: INPUT_TRUNCATED, at their first bit.  A width over 17, frequencies
- *      that are more or fewer bytes than they need, or sum up to 0 or to more than 2^n: RANS_MODEL,
- * at the model's first bit.  A sum below 2^n is allowed: the slots above it are nobody's.
+ *      that are more or fewer bytes than they need, or sum up to 0 or to more than 2^n:
+ *      RANS_MODEL, at the model's first bit.  A sum below 2^n is allowed: the slots above it are
+ *      nobody's.
  *   3. body: fields or words cut off, or half a word at its end: INPUT_TRUNCATED at the body's
- * first bit.  M of 0, N over 2^31, or as many indexes as are not N, or an index that is not below
- * D: RANS_HEADER at the body's first bit.
+ *      first bit.  M of 0, N over 2^31, a number of indexes that is not N, or an index that is not
+ *      below D: RANS_HEADER at the body's first bit.
  *   4. splits: a cut outside the words or not below the one before; a window that does not begin
  *      behind the one before, or does not end before the last group's end: RANS_SPLIT, at the
- * body's first bit.
+ *      body's first bit.
  *   5. N symbols are more than the destination holds: OUTPUT_TOO_SMALL, OUTPUT_FULL, at the body's
  *      first bit.
  *   6. a final state below 2^16: RANS_STATE, at the body's first bit.
  *   7. group by group, in each in this order: a slot that is nobody's, RANS_SYMBOL; a split that is
  *      not what is found there, RANS_SPLIT; no word left, INPUT_TRUNCATED.  All at the end of the
- * word that would be read next when the group begins.
+ *      word that would be read next when the group begins.
  *   8. words left after the last group: RANS_WORDS_LEFT, at the end of the next; then a coder whose
  *      state is not 2^16, with which encoders begin: RANS_STATE, at the first word.
  */

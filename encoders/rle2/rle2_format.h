@@ -7,18 +7,19 @@
  * The two top bits of a run's first byte say which of four kinds it is.  Numbers of several bytes
  * are big-endian; bits are taken from a byte's top, and packed numbers follow each other without
  * gaps and end with zeros or anything up to a byte's end.  "Wide" numbers are in zigzag form (0,
- * -1, 1, -2,
- * ... as 0, 1, 2, 3, ...) for signed types and themselves for unsigned ones.
+ * -1, 1, -2, ... as 0, 1, 2, 3, ...) for signed types and themselves for unsigned ones.
  *
  *   0  short repeat   byte 0: 00 www ccc: one wide number of w + 1 bytes, c + 3 times
  *   1  direct         bytes 0, 1: 01 wwwww l llllllll; l + 1 wide numbers, packed, of width(w) bits
  *   2  patched base   bytes 0 to 3: 10 wwwww l llllllll bbb ppppp ggg nnnnn; a base of b + 1 bytes,
  *                     whose first bit is its sign and the others its size; l + 1 offsets, packed,
- * of width(w) bits; n patches, packed, of the least width of the table that holds g + 1 + width(p)
- * bits 3  delta          bytes 0, 1: 11 wwwww l llllllll; the first value, a wide varint; the
- * difference to the second, a zigzag varint; l - 1 further differences, packed, of width(w) bits, 0
- * for w = 0: then all are the first one.  They are added if the first difference is not negative,
- * else subtracted.  l + 1 values in all.
+ *                     of width(w) bits; n patches, packed, of the least width of the table that
+ *                     holds g + 1 + width(p) bits
+ *   3  delta          bytes 0, 1: 11 wwwww l llllllll; the first value, a wide varint; the
+ *                     difference to the second, a zigzag varint; l - 1 further differences,
+ *                     packed, of width(w) bits, 0 for w = 0: then all are the first one.  They
+ *                     are added if the first difference is not negative, else subtracted.  l + 1
+ *                     values in all.
  *
  *   width   w 0 to 23: w + 1 bits;  24 to 31: 26, 28, 30, 32, 40, 48, 56, 64 bits
  *
@@ -30,12 +31,12 @@
  *
  * Varints are those of encoders/rle1/rle1_format.h.  Values are computed modulo 2^64
  * (encoders/rle_values.h) and must be of the job's type, enum wharf_rle_type, which is the
- * parameter. The stream is all of the source, and where it ends a run must end; the destination has
- * room for out_avail / size of the type values, rounded down.  What is wrong with a run stands at
- * its first byte, in this order:
+ * parameter.  The stream is all of the source, and where it ends a run must end; the destination
+ * has room for out_avail / size of the type values, rounded down.  What is wrong with a run stands
+ * at its first byte, in this order:
  *
  *   1. bytes of its header and base that are missing [INPUT_TRUNCATED], a varint of more than 64
- * bits [RLE_VARINT], whichever comes first in the source
+ *      bits [RLE_VARINT], whichever comes first in the source
  *   2. no patches in a run of patched base, or patches of more than 64 bits together [RLE_PATCHES]
  *   3. packed bytes that are missing [INPUT_TRUNCATED]
  *   4. a patch behind the run's last value, or a gap of 0 that is not the first [RLE_PATCHES]

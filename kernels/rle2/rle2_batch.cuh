@@ -110,7 +110,7 @@ WHARF_DEVICE void fill(window &w, const number_source &in, uint32_t at, uint32_t
 /* ---- read --------------------------------------------------------------------------------- */
 
 /* One lane.  The run that begins at a place of the window, which begins at byte `at`; it has a
- * link. False if it is sure that not all of its values are of the type, or if its numbers are
+ * link.  False if it is sure that not all of its values are of the type, or if its numbers are
  * longer than need be. */
 template <typename T>
 WHARF_DEVICE bool read_run(const window &w, uint32_t at, uint32_t place, bool is_signed, run &r)

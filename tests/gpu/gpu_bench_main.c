@@ -8,13 +8,15 @@
  *
  *     --engine simt     the SIMT layer in the GPU's place: tries the program out, times nothing
  *     --any-codec       the kernel that has all decoders
- *     --serial, --serial-registers, --serial-prefetch    the kernel that decodes one symbol a
- * step, as CODAG does, with input through shared memory, through registers, or through shared
- * memory that another warp fills; of codecs that have one
+ *     --serial, --serial-registers, --serial-prefetch
+ *                       the kernel that decodes one symbol a step, as CODAG does, with input
+ *                       through shared memory, through registers, or through shared memory that
+ *                       another warp fills; of codecs that have one
  *     --block, --warp   the kernel in which a block's warps decode a chunk together, or that of a
- * warp for each chunk; without these the better one for the number of chunks
+ *                       warp for each chunk; without these the better one for the number of chunks
  *     --level N         of the encoder, but for Deflate, zlib and gzip; for rans the bits of its
- * probabilities, without this 11; for others without this 9, or their own where they have no 9
+ *                       probabilities, without this 11; for others without this 9, or their own
+ *                       where they have no 9
  *
  * FILE is cut into chunks of CHUNK bytes (what is left over at the end is not used, unless it is
  * all there is), which are repeated until there are enough; each copy has its own memory.  Deflate,

@@ -5,10 +5,14 @@
  *     wharf_gpu_daemon [OPTION]... vectors FOLDER
  *         every vector through daemon and worker
  *     wharf_gpu_daemon [OPTION]... check N
- *         N jobs a storm: of one client and of several, with workers and daemons killed under it,
- *         and come and go; registered models
+ *         N jobs a storm: of one client and of several, with workers and daemons killed under it;
+ *         sessions that come and go; registered models
  *     wharf_gpu_daemon [OPTION]... check-models N
  *         the models alone, with N damaged streams
+ *     wharf_gpu_daemon [OPTION]... faults
+ *         jobs that end the worker, with wharfd-poison beside wharfd
+ *     wharf_gpu_daemon [OPTION]... sessions N
+ *         N that come and go, and what they leave
  *     wharf_gpu_daemon [OPTION]... soak SECONDS
  *         sixteen clients of all kinds at once, and what they leave behind
  *     wharf_gpu_daemon [OPTION]... measure SECONDS
@@ -17,10 +21,6 @@
  *         throughput of streams that bring their models, and of such that do not
  *
  *     --engine cuda|simt     the GPU (cuda), or its code on the CPU
- *     wharf_gpu_daemon [--engine cuda|simt] faults            jobs that end the worker, with
- *                                                             wharfd-poison beside wharfd
- *     wharf_gpu_daemon [--engine cuda|simt] sessions N        that come and go, and what they leave
- *
  *     --output kernel|copy   who takes outputs to the clients' memory, as in wharfd.conf
  *     --worker PROGRAM       the worker, likewise: tests/wharfd-host where there is no GPU
  *     --setting NAME=VALUE   one more setting of [gpu]

@@ -5,8 +5,8 @@
  *     wharf_gpu_test [OPTION]... vectors FOLDER | vectors TABLE FOLDER
  *     wharf_gpu_test [OPTION]... generated N      N variants of each of some hundred good streams
  *     wharf_gpu_test [OPTION]... forged N         N streams of Deflate that no packer writes, and
- * of each a few variants and damages wharf_gpu_test [OPTION]... damaged N        N streams with one
- * to four bits changed
+ *                                                 of each a few variants and damages
+ *     wharf_gpu_test [OPTION]... damaged N        N streams with one to four bits changed
  *
  *     --engine cuda|simt   what runs device code: the first GPU (default), or the SIMT layer
  *     --any-codec          the kernel that has all decoders, instead of each codec's own
