@@ -13,6 +13,8 @@
 #include "clientlib/sealed_memory.h"
 #include "clientlib/sized_struct.h"
 
+_Static_assert((int)WHARF_CLIENT_MAX_REGIONS == WHARF_MAX_MEMORIES + 1, "the arena is one too");
+
 int wharf_alloc(struct wharf *wharf, size_t nbytes, void **ret_memory)
 {
     int r = wharf_client_enter(wharf);

@@ -16,6 +16,8 @@
 #include "encoders/rans/rans_image.h"
 #include "encoders/rans/rans_model.h"
 
+_Static_assert((int)WHARF_CLIENT_MAX_MODELS == WHARF_MAX_MODELS, "as wharf.h says");
+
 enum {
     MODEL_NBYTES_0_1 = offsetof(struct wharf_model, nbytes) + sizeof(size_t),
     RANS_MODEL_NBYTES_0_1 = offsetof(struct wharf_rans_frequencies, frequencies) + sizeof(void *),

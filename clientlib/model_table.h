@@ -17,8 +17,7 @@ enum wharf_client_model_state {
     WHARF_CLIENT_MODEL_ADDING,   /* the daemon has not agreed yet: no jobs */
     WHARF_CLIENT_MODEL_READY,    /* jobs may name it */
     WHARF_CLIENT_MODEL_REMOVING, /* no new jobs */
-    WHARF_CLIENT_MODEL_UNKNOWN,  /* the daemon did not answer: the number is not used again with it
-                                  */
+    WHARF_CLIENT_MODEL_UNKNOWN,  /* no answer: its number is not used again with this daemon */
 };
 
 struct wharf_client_model {

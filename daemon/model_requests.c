@@ -132,8 +132,7 @@ int wharf_model_enter(struct wharf_front *front, struct wharf_session *session,
         .use = made->use,
     };
     wharf_gpu_memory_add(front, memory);
-    session->use.n_descriptors += made->use.n_descriptors;
-    session->use.memory_nbytes += made->use.memory_nbytes;
+    wharf_use_add(&session->use, &made->use);
     wharf_front_let_go(session);
     wharf_front_leave(front);
     return 0;

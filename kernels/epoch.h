@@ -5,7 +5,8 @@
  * An epoch kernel stays on the device while there is work.  Its first warp polls a work queue
  * (work_queue.h) and hands items to all others, which fetch the input, decode, move the output and
  * complete.  It leaves when there has been nothing to do for a while, when it is parked, or when it
- * has stayed for long enough.  In steps, with `ops` one of the two engines:
+ * has stayed for long enough; or when the other kind of it is to follow: for few items there is one
+ * in which a block of warps decodes each.  In steps, with `ops` one of the two engines:
  *
  *     ops->open(&config, &epoch)          once: memory is allocated, nothing runs
  *     ops->map_host(...)                  for each region that items name, now or later
@@ -48,8 +49,8 @@ struct wharf_epoch_config {
     int per_batch;    /* a kernel for what is in the queue when it starts, then leave: for
                          launches that block, profilers, display watchdogs.  Ignores the two. */
     int per_batch_if_watched; /* also where a display's watchdog ends kernels that stay */
-    uint32_t few;  /* up to so many items for each block of a kernel whose blocks decode an item
-                      each,  that one is used; 0: never */
+    uint32_t few;  /* the kernel for few items is used up to so many for each of its blocks;
+                      0: never */
     int faults;    /* let WHARF_WORK_FAULT and WHARF_WORK_HANG do what they say: for tests */
     uint64_t seed; /* of the SIMT layer's random order */
 };
