@@ -28,11 +28,32 @@ static bool nobody_will_help(const struct wharf_front *front)
     return front->n_workers == 1 || wharf_place_n_for_cpu(front) > 0;
 }
 
-/* Parts that are estimated to take a helper two slices at most, since nobody can interrupt it. */
+/* What a part is estimated to take. */
+static uint64_t part_ns(const struct wharf_share *share)
+{
+    return share->piece->estimate_ns / share->piece->n_chunks / share->n_parts;
+}
+
+/* Whether a single one keeps a helper for as long as a long piece, and it cannot be interrupted. */
+static bool has_long_parts(const struct wharf_share *share)
+{
+    return part_ns(share) > share->front->config.long_ns;
+}
+
+/* As with long pieces, one worker stays free for short ones. */
+static bool may_be_helped(const struct wharf_share *share)
+{
+    const struct wharf_front *front = share->front;
+
+    return share->next_part < share->n_parts &&
+           (!has_long_parts(share) || front->n_long + 1 < front->n_workers);
+}
+
+/* Parts that are estimated to take a helper two slices at most, since nobody can interrupt it; one
+ * in any case. */
 static uint32_t most_parts(const struct wharf_share *share)
 {
-    uint64_t part_ns = share->piece->estimate_ns / share->piece->n_chunks / share->n_parts;
-    uint64_t n = 2 * share->front->config.slice_ns / (part_ns + 1);
+    uint64_t n = 2 * share->front->config.slice_ns / (part_ns(share) + 1);
 
     return n < 1 ? 1 : n < share->n_parts ? (uint32_t)n : share->n_parts;
 }
@@ -81,7 +102,7 @@ static void fail(struct wharf_share *share)
 /* Whether somebody who is idle could take part. */
 static void call_help(struct wharf_front *front, const struct wharf_share *share)
 {
-    if (share->next_part < share->n_parts)
+    if (may_be_helped(share))
         wharf_front_call_worker(front);
 }
 
@@ -175,12 +196,12 @@ static uint32_t ask(struct wharf_decode_poll *poll)
     return __atomic_load_n(&share->piece->job->stopped, __ATOMIC_RELAXED);
 }
 
-static struct wharf_share *first_with_parts(struct wharf_front *front)
+static struct wharf_share *first_to_help(struct wharf_front *front)
 {
     WHARF_LIST_FOR(link, &front->shares)
     {
         struct wharf_share *share = WHARF_LIST_ENTRY(link, struct wharf_share, link);
-        if (share->next_part < share->n_parts)
+        if (may_be_helped(share))
             return share;
     }
     return NULL;
@@ -198,19 +219,22 @@ static void end_help(struct wharf_share *share, bool is_good, uint64_t used_ns)
 
 bool wharf_share_help(struct wharf_front *front, struct wharf_cpu_worker *worker)
 {
-    struct wharf_share *share = first_with_parts(front);
+    struct wharf_share *share = first_to_help(front);
     struct helper helper = {{ask}, share};
     struct range range = {.share = share, .poll = &helper.poll};
 
     if (!share || !take_range(share, &range, true))
         return false;
     share->n_helpers++;
-    uint64_t begun_ns = wharf_cpu_begin(worker, share->piece->job->session->tenant, false, false);
+    bool is_long = has_long_parts(share);
+    uint64_t begun_ns = wharf_cpu_begin(worker, share->piece->job->session->tenant, is_long, false);
     call_help(front, share);
     wharf_front_leave(front);
     bool is_good = run_range(&range);
     wharf_front_enter(front);
     wharf_cpu_end(worker);
+    if (is_long)
+        front->nothing_fits = false;
     end_help(share, is_good, wharf_now_ns() - begun_ns);
     return true;
 }

@@ -138,6 +138,27 @@ Test(wharfd_share, one_worker_takes_all_parts_at_once)
     test_rans_free(&rans);
 }
 
+/* A part of a stream with two splits is half of it: with the other worker at it, which nobody can
+ * interrupt, short jobs of others waited for both. */
+Test(wharfd_share, one_worker_stays_free_of_long_parts, .timeout = 60)
+{
+    /* 8 MiB take 5 ms at the very least. */
+    struct test_rans rans = test_rans_new(&(struct test_rans_plan){11, 1, 1, 8 << 20, 2, 200, 7});
+
+    test_wharfd_start(&wharfd, "[cpu]\nworkers = 2\n");
+    struct wharf *wharf = open_handle(4);
+    struct wharf_job job = job_of(wharf, &rans);
+
+    for (unsigned i = 0; i < 5; i++)
+        cr_assert_eq(run(wharf, &job).result, WHARF_OK);
+    struct counts counts = counts_now();
+    cr_assert_eq(counts.chunks, 5);
+    cr_assert_eq(counts.helped, 0);
+    wharf_close(wharf);
+    test_wharfd_finish(&wharfd);
+    test_rans_free(&rans);
+}
+
 /* Where there is other work for all workers parts are merged, and nobody leaves it to help. */
 Test(wharfd_share, busy_workers_merge_parts, .timeout = 60)
 {
