@@ -66,6 +66,8 @@ void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
     struct wharf_job *job = whole.piece.job;
     uint32_t n_chunks = whole.piece.n_chunks;
 
+    /* Its places are others' from now on: a cancel of its job is not to be passed on to them. */
+    gpu_piece->n_left = 0;
     /* Each piece has as many places as chunks, and there are as many pieces as places: so there is
      * a free one for each chunk. */
     wharf_list_remove(&gpu_piece->link);

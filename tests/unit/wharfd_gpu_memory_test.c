@@ -355,7 +355,7 @@ static struct test_client *client_with_gpu_memory(uint64_t nbytes)
     client->optional_features = (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY;
     cr_assert_eq(test_client_connect(client, wharfd.socket), 0);
     cr_assert_eq(test_client_hello(client), 0);
-    cr_assert_eq(test_client_open_with(client, 16, MiB, 0, WHARF_ENGINE_AUTO), 0);
+    cr_assert_eq(test_client_open_with(client, 64, MiB, 0, WHARF_ENGINE_AUTO), 0);
     cr_assert_geq(register_raw(client, 1, fd, nbytes), 0, "%s", client->error);
     cr_assert_eq(register_raw(client, 1, fd, nbytes), -EEXIST);
     close(fd);
@@ -551,6 +551,101 @@ Test(wharfd_gpu_memory, no_job_is_lost_when_workers_are_killed, .timeout = 300)
 Test(wharfd_gpu_memory, no_job_of_any_engine_is_lost_when_workers_are_killed, .timeout = 300)
 {
     check_kills(WHARF_ENGINE_AUTO, 3);
+}
+
+/* Jobs of a round: as many as a suspect has to run alone.  And jobs, one after the other, after
+ * which all cancels are with the worker: before the daemon hands one over it looks at 1024 of its
+ * 16384 pieces for cancelled ones. */
+#define N_ROUND 8
+#define N_LOOKS 20
+
+static struct wharf_submission copy_of(uint64_t user_data)
+{
+    return (struct wharf_submission){
+        .opcode = WHARF_OP_DECODE,
+        .user_data = user_data,
+        .src_nbytes = 100,
+        .dst_nbytes = 100,
+        .dst_region = 1,
+    };
+}
+
+static void submit_copies(struct test_client *client, uint64_t user_data, unsigned n)
+{
+    double before = metric("wharf_placements_total", "gpu_memory");
+
+    for (unsigned i = 0; i < n; i++) {
+        struct wharf_submission s = copy_of(user_data + i);
+        cr_assert_eq(test_client_submit(client, &s), 0);
+    }
+    /* Until the worker has them. */
+    for (unsigned i = 0; i < PATIENCE_MS / 10; i++) {
+        if (metric("wharf_placements_total", "gpu_memory") == before + n)
+            return;
+        usleep(10000);
+    }
+    cr_assert_fail("the GPU does not get its jobs");
+}
+
+static void expect_all_good(struct test_client *client, unsigned n)
+{
+    struct wharf_completion completion;
+
+    while (n-- > 0) {
+        cr_assert_eq(test_client_reap(client, &completion), 0);
+        cr_expect_eq(completion.result, WHARF_OK, "result %u", completion.result);
+    }
+}
+
+static void cancel(struct test_client *client, uint64_t user_data)
+{
+    const struct wharf_submission s = {
+        .opcode = WHARF_OP_CANCEL, .user_data = UINT64_MAX, .src_offset = user_data};
+
+    cr_assert_eq(test_client_submit(client, &s), 0);
+    expect_all_good(client, 1);
+}
+
+/* A piece that was lost with a worker kept its places and its job, whoever had those by then: when
+ * the job that came after it was cancelled, so was what came to the places. */
+Test(wharfd_gpu_memory, cancel_after_a_death_is_not_another_jobs, .timeout = 300)
+{
+    const struct wharf_submission first = copy_of(0);
+    struct wharf_completion completion;
+
+    start("hang_timeout = 10min\nahead = 1s\n");
+    struct test_client *client = client_with_gpu_memory(4096);
+    expect_result(client, &first, WHARF_OK, WHARF_REASON_NONE);
+    /* Lost, and done by the next one, alone; then nobody is a suspect any more. */
+    pid_t worker = test_worker_pid(wharfd.pid);
+    kill(worker, SIGSTOP);
+    submit_copies(client, 0, N_ROUND);
+    kill(worker, SIGKILL);
+    expect_all_good(client, N_ROUND);
+    submit_copies(client, 0, N_ROUND);
+    expect_all_good(client, N_ROUND);
+    /* One that begins with the same places as the first, as soon as it has the memory. */
+    worker = test_worker_pid(wharfd.pid);
+    kill(worker, SIGKILL);
+    worker = test_worker_wait(wharfd.pid, worker);
+    expect_result(client, &first, WHARF_OK, WHARF_REASON_NONE);
+    kill(worker, SIGSTOP);
+    submit_copies(client, 0, N_ROUND);
+    /* The client's places for jobs are given out again last first: those of the others. */
+    for (unsigned i = 1; i < N_ROUND; i += 2)
+        cancel(client, i);
+    for (unsigned i = 0; i < N_LOOKS; i++)
+        submit_copies(client, N_ROUND, 1);
+    kill(worker, SIGCONT);
+    for (unsigned i = 0; i < N_ROUND + N_LOOKS; i++) {
+        cr_assert_eq(test_client_reap(client, &completion), 0);
+        bool may_be_cancelled = completion.user_data < N_ROUND && completion.user_data % 2 == 1;
+        cr_expect(completion.result == WHARF_OK ||
+                      (may_be_cancelled && completion.result == WHARF_CANCELLED),
+                  "job %" PRIu64 ": %u", completion.user_data, completion.result);
+    }
+    test_client_free(client);
+    finish();
 }
 
 /* Sessions that come and go while workers die: what they registered is given back in every case. */
