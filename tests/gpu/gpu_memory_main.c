@@ -187,31 +187,8 @@ static void check_visible(const struct test_chunks *chunks, unsigned n_rounds)
 
 /* ---- storms -------------------------------------------------------------------------------- */
 
-struct killer {
-    struct test_random random;
-    pid_t victim;
-    uint64_t kill_at_ns;
-    unsigned n_kills;
-};
-
-static void kill_worker(const struct test_storm *storm)
-{
-    struct killer *killer = storm->tick_data;
-    uint64_t now_ns = wharf_now_ns();
-
-    if (killer->victim && now_ns < killer->kill_at_ns)
-        return;
-    if (killer->victim) {
-        kill(killer->victim, SIGKILL);
-        killer->n_kills++;
-    }
-    pid_t pid = test_worker_pid(wharfd.pid);
-    killer->victim = pid == killer->victim ? 0 : pid;
-    killer->kill_at_ns = now_ns + test_random_below(&killer->random, 1500 * WHARF_NS_PER_MS);
-}
-
 static int run_storm(uint32_t engine, uint64_t seed, uint64_t n_jobs,
-                     const struct test_chunks *chunks, struct killer *killer)
+                     const struct test_chunks *chunks, struct test_worker_killer *killer)
 {
     struct test_storm storm = {
         .chunks = chunks,
@@ -221,7 +198,7 @@ static int run_storm(uint32_t engine, uint64_t seed, uint64_t n_jobs,
         .batch_one_in = 6,
         .cancel_one_in = 10,
         .limit_s = 60,
-        .tick = killer ? kill_worker : NULL,
+        .tick = killer ? test_worker_kill : NULL,
         .tick_data = killer,
         .set_memory = set,
         .get_memory = get,
@@ -240,7 +217,8 @@ static int run_storm(uint32_t engine, uint64_t seed, uint64_t n_jobs,
 
 static void check_storms(const struct test_chunks *chunks, uint64_t n_jobs)
 {
-    struct killer killer = {.random = {1}};
+    struct test_worker_killer killer = {
+        .random = {1}, .wharfd = &wharfd, .within_ns = 1500 * WHARF_NS_PER_MS};
     int good = run_storm(WHARF_ENGINE_GPU, 1, n_jobs, chunks, NULL);
 
     report(good, "a storm of %llu jobs, every second output in GPU memory",

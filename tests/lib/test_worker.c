@@ -2,10 +2,15 @@
 #include "tests/lib/test_worker.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "daemon/clock.h"
+#include "tests/lib/test_storm.h"
+#include "tests/lib/test_wharfd.h"
 
 /* Whether process `pid` is a worker and a child of that daemon. */
 static int is_worker(pid_t pid, pid_t daemon)
@@ -47,6 +52,22 @@ pid_t test_worker_wait(pid_t daemon, pid_t before)
         usleep(2000);
     }
     return 0;
+}
+
+void test_worker_kill(const struct test_storm *storm)
+{
+    struct test_worker_killer *killer = storm->tick_data;
+    uint64_t now_ns = wharf_now_ns();
+
+    if (killer->victim && now_ns < killer->kill_at_ns)
+        return;
+    if (killer->victim) {
+        kill(killer->victim, SIGKILL);
+        killer->n_kills++;
+    }
+    pid_t pid = test_worker_pid(killer->wharfd->pid);
+    killer->victim = pid == killer->victim ? 0 : pid;
+    killer->kill_at_ns = now_ns + test_random_below(&killer->random, killer->within_ns);
 }
 
 int test_process_n_fds(pid_t pid)

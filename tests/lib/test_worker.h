@@ -5,13 +5,32 @@
 #ifndef WHARF_TESTS_TEST_WORKER_H
 #define WHARF_TESTS_TEST_WORKER_H
 
+#include <stdint.h>
 #include <sys/types.h>
+
+#include "tests/lib/test_random.h"
+
+struct test_storm;
+struct test_wharfd;
 
 /* The process id of the worker that a daemon has now; 0 if it has none. */
 pid_t test_worker_pid(pid_t daemon);
 
 /* Waits for a worker other than `before`, for at most 20 seconds; returns it, or 0. */
 pid_t test_worker_wait(pid_t daemon, pid_t before);
+
+/* Who kills each worker within so long after it was first seen, wherever it is by then. */
+struct test_worker_killer {
+    struct test_random random;
+    const struct test_wharfd *wharfd;
+    uint64_t within_ns;
+    pid_t victim; /* the next one; 0: none was seen yet */
+    uint64_t kill_at_ns;
+    unsigned n_kills;
+};
+
+/* The tick of a storm whose tick_data is a killer. */
+void test_worker_kill(const struct test_storm *storm);
 
 /* A process's open descriptors, and its memory (resident private and shared) in KiB; -1 if it is
  * gone. */

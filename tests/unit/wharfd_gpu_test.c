@@ -355,35 +355,12 @@ Test(wharfd_gpu, flood_is_done_by_both)
 
 /* ---- deaths -------------------------------------------------------------------------------- */
 
-struct killer {
-    struct test_random random;
-    pid_t victim;
-    uint64_t kill_at_ns;
-    unsigned n_kills;
-};
-
-/* Kills each worker within 80 ms after it was first seen, wherever it is by then. */
-static void kill_worker(const struct test_storm *storm)
-{
-    struct killer *killer = storm->tick_data;
-    uint64_t now_ns = wharf_now_ns();
-
-    if (killer->victim && now_ns < killer->kill_at_ns)
-        return;
-    if (killer->victim) {
-        kill(killer->victim, SIGKILL);
-        killer->n_kills++;
-    }
-    pid_t pid = test_worker_pid(wharfd.pid);
-    killer->victim = pid == killer->victim ? 0 : pid;
-    killer->kill_at_ns = now_ns + test_random_below(&killer->random, 80000000);
-}
-
 static void check_kills(uint32_t engine, uint64_t seed, const char *kernel)
 {
     char more[100];
 
-    struct killer killer = {.random = {seed}};
+    struct test_worker_killer killer = {
+        .random = {seed}, .wharfd = &wharfd, .within_ns = 80 * WHARF_NS_PER_MS};
     struct test_chunks chunks;
 
     snprintf(more, sizeof(more), "hang_timeout = 10min\nkernel = %s\n", kernel);
@@ -401,7 +378,7 @@ static void check_kills(uint32_t engine, uint64_t seed, const char *kernel)
             .batch_one_in = 8,
             .cancel_one_in = 10,
             .limit_s = 60,
-            .tick = kill_worker,
+            .tick = test_worker_kill,
             .tick_data = &killer,
         };
         expect_storm(&storm);
