@@ -68,9 +68,9 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *                                come before every lane's reads and writes after it.
  *
  * Meeting of a block, for decoders that more than one warp works on: all warps of the block call
- * it, each with all lanes, in the same place void syncblock()             as syncwarp, for all
- * lanes of the block. bool syncblock_or(bool p)    the same; whether p held in any lane of the
- * block.
+ * it, each with all lanes, in the same place
+ *   void syncblock()             as syncwarp, for all lanes of the block
+ *   bool syncblock_or(bool p)    the same; whether p held in any lane of the block
  *
  * Exchange; T is a 32-bit or 64-bit integer
  *   T shfl(T v, unsigned src)        collective.  v of lane src & 31.  All lanes hold a result.

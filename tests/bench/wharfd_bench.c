@@ -6,14 +6,16 @@
  *
  * It starts a daemon of its own, the wharfd of its build, and prints a row for each measurement:
  *   noop        an operation that does nothing; beside it, a word or a wake-up between two
- * processes there and back: what the machine itself takes lone_chunk  one chunk of 64 KiB at a
- * time; beside it, the same decoder in this process flood       as many client processes as
- * processors, 16 chunks each in flight; beside them, the same decoder in as many threads of this
- * process shares      two tenants that flood, one with twice as many clients fairness    one
- * tenant's interactive chunks beside another one's flood, and alone shared      one large stream of
- * rans with splits, alone and beside floods recovery    kill -9 of the
- * daemon with 1000 jobs in flight Chunks are of generated text and of the FILEs, the first MiB of
- * each.  What is compared runs turn by turn.  tests/README.md tells what the members of rows mean.
+ *               processes there and back: what the machine itself takes
+ *   lone_chunk  one chunk of 64 KiB at a time; beside it, the same decoder in this process
+ *   flood       as many client processes as processors, 16 chunks each in flight; beside them, the
+ *               same decoder in as many threads of this process
+ *   shares      two tenants that flood, one with twice as many clients
+ *   fairness    one tenant's interactive chunks beside another one's flood, and alone
+ *   shared      one large stream of rans with splits, alone and beside floods
+ *   recovery    kill -9 of the daemon with 1000 jobs in flight
+ * Chunks are of generated text and of the FILEs, the first MiB of each.  What is compared runs turn
+ * by turn.  tests/README.md tells what the members of rows mean.
  */
 #include <getopt.h>
 #include <libgen.h>

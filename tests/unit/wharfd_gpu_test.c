@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #include "daemon/clock.h"
 #include "encoders/codec.h"
 #include "tests/lib/test_client.h"
-#include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
