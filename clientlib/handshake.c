@@ -249,10 +249,12 @@ static void take_queue(struct wharf *wharf, const Wharf__OpenQueueReply *opened)
     r = wharf_client_rings_new(receiver->fds[0], receiver->fds[1], link->n_entries, &link->rings);
     if (r == 0 && n_expected == 3)
         r = adopt_arena(wharf, receiver);
-    if (r < 0)
+    if (r < 0) {
         wharf_client_link_break(wharf, "%s", wharf_error_message());
-    else
-        register_from(wharf, 1);
+        return;
+    }
+    link->n_queues++;
+    register_from(wharf, 1);
 }
 
 int wharf_client_send_model(struct wharf *wharf, const struct wharf_client_model *model)

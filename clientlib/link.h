@@ -79,6 +79,7 @@ struct wharf_client_link {
     uint64_t checked_ns; /* when the socket was last read */
     uint64_t check_ns;   /* how long to wait for a completion before it is read again */
     uint64_t n_ups;
+    uint64_t n_queues; /* opened: what is registered from then on the daemon knows of */
     uint64_t n_resubmitted;
     int is_refused; /* the daemon itself said no, and trying again at once is no use */
     int error;      /* why it is not UP */

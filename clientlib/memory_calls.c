@@ -172,7 +172,7 @@ int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nby
 
 struct removal {
     uint32_t number;
-    uint64_t n_ups; /* when it was asked for first */
+    uint64_t n_queues; /* when it was asked for first */
 };
 
 static int send_unregister(struct wharf *wharf, void *data)
@@ -182,7 +182,7 @@ static int send_unregister(struct wharf *wharf, void *data)
     Wharf__Request request = WHARF__REQUEST__INIT;
 
     /* The next daemon was not told of it. */
-    if (wharf->link.n_ups != removal->n_ups)
+    if (wharf->link.n_queues != removal->n_queues)
         return 1;
     memory.region = removal->number;
     request.body_case = WHARF__REQUEST__BODY_UNREGISTER_MEMORY;
@@ -194,12 +194,15 @@ static int send_unregister(struct wharf *wharf, void *data)
 static int unregister(struct wharf *wharf, struct wharf_client_region *region,
                       struct wharf_client_answer *answer)
 {
-    struct removal removal = {region->number, wharf->link.n_ups};
+    struct removal removal = {region->number, wharf->link.n_queues};
     int r = 0;
 
     region->state = WHARF_CLIENT_REGION_REMOVING;
     if (wharf->is_daemon)
         r = wharf_client_request(wharf, send_unregister, &removal, answer);
+    /* It was asked for while all was registered anew, and this not yet. */
+    if (r == -ENOENT)
+        r = 0;
     if (r == -EBUSY)
         region->state = WHARF_CLIENT_REGION_READY;
     else if (r == -ETIMEDOUT)

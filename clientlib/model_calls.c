@@ -196,7 +196,7 @@ int wharf_register_model(struct wharf *wharf, const struct wharf_model *model,
 
 struct removal {
     uint32_t parameter;
-    uint64_t n_ups; /* when it was asked for first */
+    uint64_t n_queues; /* when it was asked for first */
 };
 
 static int send_unregister(struct wharf *wharf, void *data)
@@ -206,7 +206,7 @@ static int send_unregister(struct wharf *wharf, void *data)
     Wharf__Request request = WHARF__REQUEST__INIT;
 
     /* The next daemon was not told of it. */
-    if (wharf->link.n_ups != removal->n_ups)
+    if (wharf->link.n_queues != removal->n_queues)
         return 1;
     model.model = removal->parameter;
     request.body_case = WHARF__REQUEST__BODY_UNREGISTER_MODEL;
@@ -218,11 +218,14 @@ static int send_unregister(struct wharf *wharf, void *data)
 static int unregister(struct wharf *wharf, struct wharf_client_model *model, uint32_t parameter,
                       struct wharf_client_answer *answer)
 {
-    struct removal removal = {parameter, wharf->link.n_ups};
+    struct removal removal = {parameter, wharf->link.n_queues};
     int r = 0;
 
     if (wharf->is_daemon)
         r = wharf_client_request(wharf, send_unregister, &removal, answer);
+    /* It was asked for while all was registered anew, and this not yet. */
+    if (r == -ENOENT)
+        r = 0;
     if (r == -EBUSY)
         wharf_client_model_set_state(model, WHARF_CLIENT_MODEL_READY);
     else if (r == -ETIMEDOUT)
