@@ -363,7 +363,7 @@ daemon_runs := $(foreach v,asan release,"build/$(v)/tests/wharf_gpu_daemon --eng
     "build/$(v)/tests/wharf_gpu_daemon --engine simt check 1500" \
     "build/$(v)/tests/wharf_gpu_daemon --engine simt soak 3") \
     "build/release/tests/wharf_gpu_daemon --engine simt faults" \
-    "env WHARF_TEST_GPU=simt build/release/tests/wharfd_hostile_test"
+    "WHARF_TEST_GPU=simt build/release/tests/wharfd_hostile_test"
 ifneq ($(VECTORS),)
 # Too many for the sanitizers, which see the committed ones; untouchable pages guard these.
 vector_runs += "build/release/tests/vectors build/vectors.table $(VECTORS)"
@@ -482,7 +482,7 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) damaged $(DAMAGED_CHECKED)" \
     $(foreach tool,memcheck racecheck initcheck,"$(sanitizer) --tool $(tool) --error-exitcode 9 $(sanitized) vectors tests/vectors")
 gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000" "$(GPU_DAEMON) soak $(SOAK_SECONDS)" \
-    "env WHARF_TEST_GPU=cuda $(BUILD)/tests/wharfd_hostile_test" \
+    "WHARF_TEST_GPU=cuda $(BUILD)/tests/wharfd_hostile_test" \
     "$(GPU_DAEMON) faults" "$(GPU_DAEMON) --setting kernel=batch faults" "$(GPU_DAEMON) sessions $(SESSIONS)"
 # And as the service runs it.
 gpu_runs  += "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) vectors tests/vectors" \

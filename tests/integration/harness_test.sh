@@ -31,6 +31,12 @@ test_expect_status_takes_the_right_status_only() {
     grep -q '4 instead of 3' message
 }
 
+test_variables_before_a_program_are_for_it() {
+    script 'expect_text "a b=c" "$IT $AND"'
+    IT=not "$TOP/tests/run-tests" 'IT=a AND=b=c ./it.sh' > out
+    grep -q '^  ok   ./it.sh: 1 passed' out
+}
+
 test_skips_are_counted_apart() {
     script 'skip "no such device"'
     "$TOP/tests/run-tests" ./it.sh > out
