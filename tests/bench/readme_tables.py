@@ -175,6 +175,7 @@ SHARE_KINDS = {
     ('wharf', 'gpu, under mps'): 'wharfd under MPS, GPU alone',
     ('wharf', 'cpu'): 'wharfd, CPU alone', ('wharf', 'auto'): 'wharfd, where it likes',
     ('wharf', 'auto, batches'): 'wharfd, where it likes, batches',
+    ('wharf', 'auto, one call'): 'wharf_decompress, where it likes',
 }
 SHARE_CASES = [(data, chunks) for data in ('mc0', 'dickens') for chunks in (1, 16)]
 

@@ -9,6 +9,8 @@
  *     --chunk N           bytes of a chunk (65536)
  *     --count N           chunks a call (1): the first ones of the file, the same in each call
  *     --batch             a call is one batch, not as many jobs
+ *     --call              a call is one of wharf_decompress for each chunk, in memory of the
+ *                         program's own, and the library has the choice of where
  *     --spin US           looks for completions for so long before it sleeps; the library's default
  *                         without it
  *     --rate N            calls a second; as many as there can be without it
@@ -16,8 +18,8 @@
  *     --go PATH           when all is ready makes PATH.pid, and begins when there is PATH
  *
  * Chunks are raw Deflate by zlib level 9, as nvcomp_bench makes them, in memory that the daemon
- * reads and writes itself.  A call is timed from its submission to its last completion.  Prints one
- * JSON object, and ends with status 1 if any byte was wrong.
+ * reads and writes itself but for --call.  A call is timed from its submission to its last
+ * completion.  Prints one JSON object, and ends with status 1 if any byte was wrong.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +49,7 @@ enum { MOST_CHUNKS = 4096, MOST_SAMPLES = 4000000, N_ENGINES = WHARF_ENGINE_SIMT
 struct options {
     const char *path, *socket, *go;
     uint32_t engine, spin_us;
-    bool is_libdeflate, is_batch;
+    bool is_libdeflate, is_batch, is_call;
     size_t chunk_nbytes;
     unsigned n_chunks;
     double rate, seconds;
@@ -108,7 +110,7 @@ static void *take_memory(struct client *client, size_t nbytes)
 {
     void *memory = NULL;
 
-    if (client->wharf)
+    if (client->wharf && !client->options.is_call)
         must(wharf_alloc(client->wharf, nbytes, &memory), "taking memory");
     else if (!(memory = malloc(nbytes)))
         die("taking memory", strerror(ENOMEM));
@@ -158,7 +160,7 @@ static void open_daemon(struct client *client)
     /* Packed chunks are at most a little larger than plain ones; a batch has a table too. */
     size_t chunk_nbytes = 2 * client->options.chunk_nbytes + 8192;
 
-    options.flags = WHARF_OPEN_DAEMON;
+    options.flags = client->options.is_call ? 0 : WHARF_OPEN_DAEMON;
     options.socket_path = client->options.socket;
     options.engine = client->options.engine;
     options.spin_us = client->options.spin_us;
@@ -233,6 +235,18 @@ static void call_daemon(struct client *client)
     }
 }
 
+/* Which engine ran them is not to be had. */
+static void call_one_by_one(struct client *client)
+{
+    struct wharf_outcome outcome;
+
+    for (unsigned i = 0; i < client->options.n_chunks; i++) {
+        must(wharf_decompress(client->wharf, &client->jobs[i], &outcome), "calling");
+        if (outcome.result != WHARF_OK)
+            die("a job failed", wharf_result_name(outcome.result));
+    }
+}
+
 static void call_libdeflate(struct client *client)
 {
     for (unsigned i = 0; i < client->options.n_chunks; i++) {
@@ -245,7 +259,9 @@ static void call_libdeflate(struct client *client)
 
 static void call(struct client *client)
 {
-    if (client->wharf)
+    if (client->options.is_call)
+        call_one_by_one(client);
+    else if (client->wharf)
         call_daemon(client);
     else
         call_libdeflate(client);
@@ -348,17 +364,12 @@ static uint32_t engine_named(const char *name)
 static void parse_options(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
-        {"socket", required_argument, NULL, 's'},
-        {"engine", required_argument, NULL, 'e'},
-        {"libdeflate", no_argument, NULL, 'l'},
-        {"chunk", required_argument, NULL, 'k'},
-        {"count", required_argument, NULL, 'n'},
-        {"batch", no_argument, NULL, 'b'},
-        {"rate", required_argument, NULL, 'r'},
-        {"spin", required_argument, NULL, 'p'},
-        {"seconds", required_argument, NULL, 't'},
-        {"go", required_argument, NULL, 'g'},
-        {NULL, 0, NULL, 0},
+        {"socket", required_argument, NULL, 's'}, {"engine", required_argument, NULL, 'e'},
+        {"libdeflate", no_argument, NULL, 'l'},   {"chunk", required_argument, NULL, 'k'},
+        {"count", required_argument, NULL, 'n'},  {"batch", no_argument, NULL, 'b'},
+        {"call", no_argument, NULL, 'c'},         {"rate", required_argument, NULL, 'r'},
+        {"spin", required_argument, NULL, 'p'},   {"seconds", required_argument, NULL, 't'},
+        {"go", required_argument, NULL, 'g'},     {NULL, 0, NULL, 0},
     };
     int option;
 
@@ -382,6 +393,9 @@ static void parse_options(int argc, char **argv, struct options *options)
             break;
         case 'b':
             options->is_batch = true;
+            break;
+        case 'c':
+            options->is_call = true;
             break;
         case 'p':
             options->spin_us = (uint32_t)strtoul(optarg, NULL, 0);
