@@ -97,6 +97,37 @@ static void retry_later(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (backend->backoff_ns > MOST_BACKOFF_NS)
         backend->backoff_ns = MOST_BACKOFF_NS;
     set_state(backend, WHARF_GPU_WAITING, now_ns);
+    if (backend->n_failures == MOST_FAILURES)
+        wharf_log(WHARF_LOG_WARNING, NULL,
+                  "the CPU runs all jobs; the GPU is tried again now and then, every %u seconds in "
+                  "the end",
+                  (unsigned)(MOST_BACKOFF_NS / WHARF_NS_PER_S));
+}
+
+/* There was no GPU from the start: neither is there one in a moment. */
+static bool is_hopeless(const struct wharf_gpu_backend *backend, int status)
+{
+    return status == WHARF_WORKER_EXIT_NO_DEVICE && !backend->is_known;
+}
+
+/* One that fails again and again, of a GPU that somebody else has, say, would fill the log. */
+static enum wharf_log_level loudness(const struct wharf_gpu_backend *backend, int status)
+{
+    if (is_hopeless(backend, status))
+        return WHARF_LOG_INFO;
+    return backend->n_failures < MOST_FAILURES ? WHARF_LOG_WARNING : WHARF_LOG_DEBUG;
+}
+
+/* It takes no more.  What it has done is taken first. */
+static void begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    if (backend->state == WHARF_GPU_DYING)
+        return;
+    set_state(backend, WHARF_GPU_DYING, now_ns);
+    while (wharf_gpu_items_reap(backend, now_ns))
+        ;
+    backend->n_lost = backend->n_items;
+    wharf_gpu_rescue_begin(backend);
 }
 
 static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
@@ -110,11 +141,12 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (r == 0)
         r = set_up(backend);
     if (r < 0) {
-        wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = -r},
-                  "cannot start the GPU worker %s", backend->program);
+        wharf_log(loudness(backend, WHARF_WORKER_EXIT_FAILED),
+                  &(struct wharf_log_fields){.error = -r}, "cannot start the GPU worker %s",
+                  backend->program);
         if (backend->link.pid) {
             wharf_worker_link_kill(&backend->link);
-            set_state(backend, WHARF_GPU_DYING, now_ns);
+            begin_dying(backend, now_ns);
             return;
         }
         wharf_front_enter(backend->front);
@@ -193,18 +225,6 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-/* It takes no more.  What it has done is taken first. */
-static void begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)
-{
-    if (backend->state == WHARF_GPU_DYING)
-        return;
-    set_state(backend, WHARF_GPU_DYING, now_ns);
-    while (wharf_gpu_items_reap(backend, now_ns))
-        ;
-    backend->n_lost = backend->n_items;
-    wharf_gpu_rescue_begin(backend);
-}
-
 void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why)
 {
     if (backend->state == WHARF_GPU_DYING)
@@ -219,20 +239,6 @@ void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why)
 static bool is_suspicious(const struct wharf_gpu_backend *backend, int status)
 {
     return backend->was_killed || status != 128 + SIGKILL;
-}
-
-/* There was no GPU from the start: neither is there one in a moment. */
-static bool is_hopeless(const struct wharf_gpu_backend *backend, int status)
-{
-    return status == WHARF_WORKER_EXIT_NO_DEVICE && !backend->is_known;
-}
-
-/* One that fails again and again, of a GPU that somebody else has, say, would fill the log. */
-static enum wharf_log_level loudness(const struct wharf_gpu_backend *backend, int status)
-{
-    if (is_hopeless(backend, status))
-        return WHARF_LOG_INFO;
-    return backend->n_failures < MOST_FAILURES ? WHARF_LOG_WARNING : WHARF_LOG_DEBUG;
 }
 
 static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_ns)
@@ -258,11 +264,6 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
         set_state(backend, WHARF_GPU_ABSENT, now_ns);
     else
         retry_later(backend, now_ns);
-    if (backend->n_failures == MOST_FAILURES)
-        wharf_log(WHARF_LOG_WARNING, NULL,
-                  "the CPU runs all jobs; the GPU is tried again now and then, every %u seconds in "
-                  "the end",
-                  (unsigned)(MOST_BACKOFF_NS / WHARF_NS_PER_S));
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */

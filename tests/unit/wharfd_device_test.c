@@ -6,9 +6,11 @@
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/lib/test_wharfd.h"
@@ -79,29 +81,73 @@ static void write_worker(const char *path)
     cr_assert_eq(chmod(path, 0700), 0);
 }
 
-/* It was said each time, for ever. */
-Test(wharfd_device, gpu_that_is_taken_is_tried_again_and_said_to_be)
+static void make_taken(bool is_taken)
 {
-    char path[128], worker[160], config[256];
+    char path[128];
 
-    test_wharfd_start(&wharfd, "");
-    cr_assert_eq(test_wharfd_stop(&wharfd), 0);
+    snprintf(path, sizeof(path), "%s/taken", wharfd.folder);
+    FILE *file = is_taken ? fopen(path, "we") : NULL;
+    cr_assert(is_taken ? file && fclose(file) == 0 : unlink(path) == 0);
+}
+
+/* Nor can one be started that is not there. */
+static void make_gone(bool is_gone)
+{
+    char path[128], aside[128];
+
+    snprintf(path, sizeof(path), "%s/worker", wharfd.folder);
+    snprintf(aside, sizeof(aside), "%s/aside", wharfd.folder);
+    cr_assert_eq(is_gone ? rename(path, aside) : rename(aside, path), 0);
+}
+
+/* How often the usual limit, of a minute or less, is waited for what has no limit of its own. */
+#define PATIENCE 6
+
+static void expect_said(const char *text)
+{
+    bool is_said = false;
+
+    for (unsigned i = 0; i < PATIENCE && !is_said && waitpid(wharfd.pid, NULL, WNOHANG) == 0; i++)
+        is_said = test_wharfd_says(&wharfd, text);
+    cr_assert(is_said, "%s", text);
+}
+
+/* How long a worker takes to get ready is not what is looked at. */
+static void check_retries(void (*hinder)(bool))
+{
+    char worker[160], config[256];
+
+    test_wharfd_prepare(&wharfd, "");
     snprintf(worker, sizeof(worker), "%s/worker", wharfd.folder);
     write_worker(worker);
-    snprintf(config, sizeof(config), "[gpu]\nengine = simt\nworker = %s\n", worker);
+    snprintf(config, sizeof(config), "[gpu]\nengine = simt\nstart_timeout = 10min\nworker = %s\n",
+             worker);
     FILE *file = fopen(wharfd.config, "we");
     cr_assert(file && fputs(config, file) >= 0 && fclose(file) == 0);
     test_wharfd_restart(&wharfd);
-    cr_assert(test_wharfd_says(&wharfd, "is ready after"));
+    expect_said("is ready after");
     pid_t pid = test_worker_wait(wharfd.pid, 0);
     cr_assert_neq(pid, 0);
-    snprintf(path, sizeof(path), "%s/taken", wharfd.folder);
-    cr_assert(file = fopen(path, "we"));
-    fclose(file);
+    hinder(true);
     kill(pid, SIGKILL);
-    cr_expect(test_wharfd_says(&wharfd, "the CPU runs all jobs; the GPU is tried again"));
-    cr_assert_eq(unlink(path), 0);
-    cr_expect_neq(test_worker_wait(wharfd.pid, pid), 0);
+    expect_said("the CPU runs all jobs; the GPU is tried again");
+    hinder(false);
+    pid_t next = 0;
+    for (unsigned i = 0; i < PATIENCE && next == 0; i++)
+        next = test_worker_wait(wharfd.pid, pid);
+    cr_expect_neq(next, 0);
     cr_assert_eq(test_wharfd_stop(&wharfd), 0);
     test_wharfd_remove(&wharfd);
+}
+
+/* It was said each time, for ever. */
+Test(wharfd_device, gpu_that_is_taken_is_tried_again_and_said_to_be)
+{
+    check_retries(make_taken);
+}
+
+/* It was said each time, for ever, but never that there will be another try. */
+Test(wharfd_device, worker_that_cannot_be_started_is_tried_again_and_said_to_be)
+{
+    check_retries(make_gone);
 }
