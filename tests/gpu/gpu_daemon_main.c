@@ -404,6 +404,10 @@ static void keep_nothing(void)
  * most when nobody is there, `spare` in wharfd.conf. */
 #define WORKER_MORE_KIB (16 << 10)
 #define SPARE_NBYTES (257 << 20)
+/* A descriptor for each spare arena, of which there are more or fewer, and sockets on their way
+ * out; of a leak there would be one at least for every second session, of which there are 30 or
+ * more. */
+#define SPARE_FDS 12
 
 /* Memory that clients give up is let go of by the worker, and by the daemon's books. */
 static void check_churn(unsigned n_sessions)
@@ -433,8 +437,10 @@ static void check_churn(unsigned n_sessions)
     }
     gpu_daemon_report(good && nbytes == 0, "%u sessions came and went, and all their memory",
                       n_sessions);
-    gpu_daemon_report(test_wharfd_n_fds(&wharfd) <= n_fds + 4, "no descriptor is left: %d, then %d",
-                      n_fds, test_wharfd_n_fds(&wharfd));
+    for (unsigned i = 0; i < 500 && test_wharfd_n_fds(&wharfd) > n_fds + SPARE_FDS; i++)
+        usleep(10000);
+    gpu_daemon_report(test_wharfd_n_fds(&wharfd) <= n_fds + SPARE_FDS,
+                      "no descriptor is left: %d, then %d", n_fds, test_wharfd_n_fds(&wharfd));
     gpu_daemon_report(test_wharfd_kib(&wharfd) < kib + GPU_DAEMON_MORE_KIB,
                       "no memory is left: %ld KiB, then %ld", kib, test_wharfd_kib(&wharfd));
     int n_fds_now = test_process_n_fds(worker);

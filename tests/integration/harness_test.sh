@@ -32,6 +32,7 @@ test_expect_status_takes_the_right_status_only() {
 }
 
 test_variables_before_a_program_are_for_it() {
+    # shellcheck disable=SC2016 # the script is to expand them
     script 'expect_text "a b=c" "$IT $AND"'
     IT=not "$TOP/tests/run-tests" 'IT=a AND=b=c ./it.sh' > out
     grep -q '^  ok   ./it.sh: 1 passed' out
