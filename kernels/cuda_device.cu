@@ -36,7 +36,7 @@ int find_by_number(const char *name, int n_devices, int *ret_device)
     if (*end)
         return wharf_cuda_refuse(
             -ENODEV, "device = %s is neither a number nor a UUID (nvidia-smi -L)", name);
-    if (number >= n_devices)
+    if (number < 0 || number >= n_devices)
         return wharf_cuda_refuse(-ENODEV, "there is no GPU %s: the driver shows %d, from 0 on",
                                  name, n_devices);
     *ret_device = (int)number;
