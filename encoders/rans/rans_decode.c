@@ -104,20 +104,32 @@ struct parts {
     struct wharf_rans_cursor cursors[MAX_PARTS];
 };
 
-static void divide(const struct wharf_rans_task *task, const struct wharf_codec_setting *setting,
+/* How many times as long as the others a part may be: nobody can interrupt who decodes it, and how
+ * long that takes is estimated as if all were equal.  Encoders put splits at equal distances. */
+#define MOST_TIMES_AVERAGE 4u
+
+/* Whether the parts are about equal.  A split is at its window's first group. */
+static bool divide(const struct wharf_rans_task *task, const struct wharf_codec_setting *setting,
                    struct parts *parts)
 {
     const struct wharf_rans_body *body = task->body;
     struct wharf_rans_cursor cursor = wharf_rans_first_split(body);
+    uint64_t n_groups = body->n_symbols / WHARF_RANS_N_LANES + 1, from = 0;
 
     parts->task = task;
     parts->setting = setting;
     parts->n = body->n_splits < MAX_PARTS ? body->n_splits : MAX_PARTS;
+    uint64_t most = MOST_TIMES_AVERAGE * (n_groups / parts->n + 1);
     for (uint32_t i = 1; i < parts->n; i++) {
+        struct wharf_rans_split split;
         while (cursor.number < (uint64_t)i * body->n_splits / parts->n)
             wharf_rans_skip_split(body, &cursor);
         parts->cursors[i] = cursor;
+        if (!wharf_rans_next_split(body, &cursor, &split) || split.first_group > from + most)
+            return false;
+        from = split.first_group;
     }
+    return n_groups <= from + most;
 }
 
 static bool decode_parts(void *context, uint32_t first, uint32_t n, struct wharf_decode_poll *poll)
@@ -158,7 +170,8 @@ static bool decode_shared(const struct wharf_rans_task *task)
     /* Once for all. */
     model.packed_slots = packed_slots_of(task->model, packed);
     whole.model = &model;
-    divide(&whole, setting, &parts);
+    if (!divide(&whole, setting, &parts))
+        return decode_tuned(task);
     if (setting->crew->run(setting->crew, parts.n, decode_parts, &parts))
         return true;
     /* It was stopped, or what is wrong has to be found. */
