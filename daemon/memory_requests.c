@@ -139,7 +139,8 @@ static const char *gpu_error_text(int r)
     }
 }
 
-/* Charges it, and gives it a place, where submissions do not find it before it was imported. */
+/* Charges it, and gives it a place, where submissions do not find it before it was imported;
+ * -ETIME: wharf_connection_part_from_stuck. */
 static int place_gpu_region(struct wharf_connection *connection,
                             const Wharf__RegisterMemoryRequest *memory, int fd)
 {
@@ -160,7 +161,11 @@ static int place_gpu_region(struct wharf_connection *connection,
     if (!region)
         return -EDQUOT;
     wharf_front_enter(front);
-    int r = wharf_tenant_charge(connection->tenant, &use, NULL);
+    int r = wharf_front_recall(front, session) ? 0 : -ETIME;
+    if (r == 0)
+        r = wharf_tenant_charge(connection->tenant, &use, NULL);
+    if (r == -EDQUOT)
+        wharf_front_let_go(session);
     wharf_front_leave(front);
     if (r < 0)
         return r;
@@ -176,6 +181,7 @@ static int place_gpu_region(struct wharf_connection *connection,
     } else {
         wharf_tenant_give_back(connection->tenant, &use);
     }
+    wharf_front_let_go(session);
     wharf_front_leave(front);
     return wanted.memory ? 0 : -ENOMEM;
 }
@@ -188,6 +194,8 @@ static void handle_register_gpu(struct wharf_connection *connection, uint32_t id
     if (r == -EEXIST) {
         wharf_request_refuse(connection, id, EEXIST, "region %u is in use",
                              (unsigned)memory->region);
+    } else if (r == -ETIME) {
+        wharf_connection_part_from_stuck(connection);
     } else if (r < 0) {
         wharf_request_refuse(connection, id, -r, "region %u: %s", (unsigned)memory->region,
                              gpu_error_text(r));
