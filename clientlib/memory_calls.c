@@ -2,7 +2,6 @@
 /* The public calls about memory: the arena's, and the program's own. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -113,19 +112,15 @@ static int add_region(struct wharf *wharf, const struct wharf_memory *own,
     return 0;
 }
 
-/* With both locks. */
-static int register_memory(struct wharf *wharf, const struct wharf_memory *own,
-                           struct wharf_client_answer *answer)
+static int register_memory(struct wharf *wharf, void *data, struct wharf_client_answer *answer)
 {
+    const struct wharf_memory *own = data;
     struct wharf_client_region *region;
     int r = add_region(wharf, own, &region);
 
     if (r < 0)
         return r;
-    if (wharf->is_daemon)
-        r = wharf_client_request(wharf, send_register, region, answer);
-    if (r == 0 && wharf->is_daemon && answer->reply->body_case != WHARF__REPLY__BODY_DONE)
-        r = wharf_client_fail(-EPROTO, "the daemon's reply is not to what was asked");
+    r = wharf_client_request_done(wharf, send_register, region, answer);
     if (r == 0)
         region->state = WHARF_CLIENT_REGION_READY;
     else if (r == -ETIMEDOUT)
@@ -137,24 +132,12 @@ static int register_memory(struct wharf *wharf, const struct wharf_memory *own,
 
 int wharf_register(struct wharf *wharf, const struct wharf_memory *memory)
 {
-    struct wharf_client_answer *answer;
     struct wharf_memory own;
-
     int r = wharf_client_check(wharf);
+
     if (r == 0)
         r = copy_memory(&own, memory);
-    if (r < 0)
-        return r;
-    answer = malloc(sizeof(*answer));
-    if (!answer)
-        return wharf_client_fail(-ENOMEM, "out of memory");
-    pthread_mutex_lock(&wharf->request_lock);
-    pthread_mutex_lock(&wharf->lock);
-    r = register_memory(wharf, &own, answer);
-    wharf_client_leave(wharf);
-    pthread_mutex_unlock(&wharf->request_lock);
-    free(answer);
-    return r;
+    return r < 0 ? r : wharf_client_with_answer(wharf, register_memory, &own);
 }
 
 int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nbytes)
@@ -170,39 +153,18 @@ int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nby
 
 /* ---- and its end --------------------------------------------------------------------------- */
 
-struct removal {
-    uint32_t number;
-    uint64_t n_queues; /* when it was asked for first */
-};
-
-static int send_unregister(struct wharf *wharf, void *data)
+static int remove_region(struct wharf *wharf, struct wharf_client_region *region,
+                         struct wharf_client_answer *answer)
 {
-    const struct removal *removal = data;
     Wharf__UnregisterMemoryRequest memory = WHARF__UNREGISTER_MEMORY_REQUEST__INIT;
     Wharf__Request request = WHARF__REQUEST__INIT;
+    int r;
 
-    /* The next daemon was not told of it. */
-    if (wharf->link.n_queues != removal->n_queues)
-        return 1;
-    memory.region = removal->number;
+    memory.region = region->number;
     request.body_case = WHARF__REQUEST__BODY_UNREGISTER_MEMORY;
     request.unregister_memory = &memory;
-    return wharf_client_link_send(&wharf->link, &request, NULL, 0);
-}
-
-/* With both locks. */
-static int unregister(struct wharf *wharf, struct wharf_client_region *region,
-                      struct wharf_client_answer *answer)
-{
-    struct removal removal = {region->number, wharf->link.n_queues};
-    int r = 0;
-
     region->state = WHARF_CLIENT_REGION_REMOVING;
-    if (wharf->is_daemon)
-        r = wharf_client_request(wharf, send_unregister, &removal, answer);
-    /* It was asked for while all was registered anew, and this not yet. */
-    if (r == -ENOENT)
-        r = 0;
+    r = wharf_client_request_removal(wharf, &request, answer);
     if (r == -EBUSY)
         region->state = WHARF_CLIENT_REGION_READY;
     else if (r == -ETIMEDOUT)
@@ -212,28 +174,20 @@ static int unregister(struct wharf *wharf, struct wharf_client_region *region,
     return r;
 }
 
+static int unregister(struct wharf *wharf, void *address, struct wharf_client_answer *answer)
+{
+    struct wharf_client_region *region = wharf_client_regions_find(&wharf->regions, address);
+
+    if (!region)
+        return wharf_client_fail(-ENOENT, "nothing is registered at %p", address);
+    if (region->n_uses)
+        return wharf_client_fail(-EBUSY, "jobs in flight use the memory at %p", address);
+    return remove_region(wharf, region, answer);
+}
+
 int wharf_unregister(struct wharf *wharf, void *address)
 {
-    struct wharf_client_answer *answer;
-    struct wharf_client_region *region;
     int r = wharf_client_check(wharf);
 
-    if (r < 0)
-        return r;
-    answer = malloc(sizeof(*answer));
-    if (!answer)
-        return wharf_client_fail(-ENOMEM, "out of memory");
-    pthread_mutex_lock(&wharf->request_lock);
-    pthread_mutex_lock(&wharf->lock);
-    region = wharf_client_regions_find(&wharf->regions, address);
-    if (!region)
-        r = wharf_client_fail(-ENOENT, "nothing is registered at %p", address);
-    else if (region->n_uses)
-        r = wharf_client_fail(-EBUSY, "jobs in flight use the memory at %p", address);
-    else
-        r = unregister(wharf, region, answer);
-    wharf_client_leave(wharf);
-    pthread_mutex_unlock(&wharf->request_lock);
-    free(answer);
-    return r;
+    return r < 0 ? r : wharf_client_with_answer(wharf, unregister, address);
 }

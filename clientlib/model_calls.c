@@ -122,45 +122,51 @@ static int send_register(struct wharf *wharf, void *data)
     return wharf_client_send_model(wharf, data);
 }
 
-/* With both locks; takes over what was prepared if there is a place for it. */
-static int add_model(struct wharf *wharf, const struct wharf_client_model *prepared,
+/* With the lock; takes over what was prepared if there is a place for it. */
+static int add_model(struct wharf *wharf, struct wharf_client_model *prepared,
                      struct wharf_client_model **ret_model)
 {
     uint64_t models = (uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS;
 
-    *ret_model = NULL;
     if (wharf->is_daemon && !(wharf->link.facts.features & models))
         return wharf_client_fail(-EOPNOTSUPP, "the daemon is too old for models");
     *ret_model = wharf_client_models_add(&wharf->models, prepared);
-    return *ret_model ? 0
-                      : wharf_client_fail(-ENOSPC, "%d models are registered already",
-                                          WHARF_CLIENT_MAX_MODELS);
+    if (!*ret_model)
+        return wharf_client_fail(-ENOSPC, "%d models are registered already",
+                                 WHARF_CLIENT_MAX_MODELS);
+    prepared->fd = -1;
+    prepared->image = NULL;
+    return 0;
 }
 
-/* With both locks. */
-static int register_model(struct wharf *wharf, struct wharf_client_model *model,
-                          struct wharf_client_answer *answer)
-{
-    int r = 0;
+struct registration {
+    struct wharf_client_model prepared;
+    uint32_t parameter; /* what it comes to */
+};
 
-    if (wharf->is_daemon)
-        r = wharf_client_request(wharf, send_register, model, answer);
-    if (r == 0 && wharf->is_daemon && answer->reply->body_case != WHARF__REPLY__BODY_DONE)
-        r = wharf_client_fail(-EPROTO, "the daemon's reply is not to what was asked");
+static int register_model(struct wharf *wharf, void *data, struct wharf_client_answer *answer)
+{
+    struct registration *registration = data;
+    struct wharf_client_model *model;
+    int r = add_model(wharf, &registration->prepared, &model);
+
+    if (r < 0)
+        return r;
+    r = wharf_client_request_done(wharf, send_register, model, answer);
     if (r == 0)
         wharf_client_model_set_state(model, WHARF_CLIENT_MODEL_READY);
     else if (r == -ETIMEDOUT)
         wharf_client_model_set_state(model, WHARF_CLIENT_MODEL_UNKNOWN);
     else
         wharf_client_model_remove(model);
+    registration->parameter = wharf_client_model_parameter(&wharf->models, model);
     return r;
 }
 
 int wharf_register_model(struct wharf *wharf, const struct wharf_model *model,
                          uint32_t *ret_parameter)
 {
-    struct wharf_client_answer *answer;
-    struct wharf_client_model prepared, *added;
+    struct registration registration;
     struct wharf_model own;
     int r = wharf_client_check(wharf);
 
@@ -169,63 +175,29 @@ int wharf_register_model(struct wharf *wharf, const struct wharf_model *model,
     if (r == 0)
         r = copy_model(&own, model);
     if (r == 0)
-        r = prepare(wharf, &own, &prepared);
+        r = prepare(wharf, &own, &registration.prepared);
     if (r < 0)
         return r;
-    answer = malloc(sizeof(*answer));
-    if (!answer) {
-        drop(&prepared);
-        return wharf_client_fail(-ENOMEM, "out of memory");
-    }
-    pthread_mutex_lock(&wharf->request_lock);
-    pthread_mutex_lock(&wharf->lock);
-    r = add_model(wharf, &prepared, &added);
-    if (r < 0)
-        drop(&prepared);
-    else
-        r = register_model(wharf, added, answer);
+    r = wharf_client_with_answer(wharf, register_model, &registration);
+    drop(&registration.prepared);
     if (r == 0)
-        *ret_parameter = wharf_client_model_parameter(&wharf->models, added);
-    wharf_client_leave(wharf);
-    pthread_mutex_unlock(&wharf->request_lock);
-    free(answer);
+        *ret_parameter = registration.parameter;
     return r;
 }
 
 /* ---- and its end --------------------------------------------------------------------------- */
 
-struct removal {
-    uint32_t parameter;
-    uint64_t n_queues; /* when it was asked for first */
-};
-
-static int send_unregister(struct wharf *wharf, void *data)
+static int remove_model(struct wharf *wharf, struct wharf_client_model *model, uint32_t parameter,
+                        struct wharf_client_answer *answer)
 {
-    const struct removal *removal = data;
-    Wharf__UnregisterModelRequest model = WHARF__UNREGISTER_MODEL_REQUEST__INIT;
+    Wharf__UnregisterModelRequest number = WHARF__UNREGISTER_MODEL_REQUEST__INIT;
     Wharf__Request request = WHARF__REQUEST__INIT;
+    int r;
 
-    /* The next daemon was not told of it. */
-    if (wharf->link.n_queues != removal->n_queues)
-        return 1;
-    model.model = removal->parameter;
+    number.model = parameter;
     request.body_case = WHARF__REQUEST__BODY_UNREGISTER_MODEL;
-    request.unregister_model = &model;
-    return wharf_client_link_send(&wharf->link, &request, NULL, 0);
-}
-
-/* With both locks; the model is REMOVING. */
-static int unregister(struct wharf *wharf, struct wharf_client_model *model, uint32_t parameter,
-                      struct wharf_client_answer *answer)
-{
-    struct removal removal = {parameter, wharf->link.n_queues};
-    int r = 0;
-
-    if (wharf->is_daemon)
-        r = wharf_client_request(wharf, send_unregister, &removal, answer);
-    /* It was asked for while all was registered anew, and this not yet. */
-    if (r == -ENOENT)
-        r = 0;
+    request.unregister_model = &number;
+    r = wharf_client_request_removal(wharf, &request, answer);
     if (r == -EBUSY)
         wharf_client_model_set_state(model, WHARF_CLIENT_MODEL_READY);
     else if (r == -ETIMEDOUT)
@@ -235,31 +207,24 @@ static int unregister(struct wharf *wharf, struct wharf_client_model *model, uin
     return r;
 }
 
+static int unregister(struct wharf *wharf, void *data, struct wharf_client_answer *answer)
+{
+    uint32_t parameter = *(const uint32_t *)data;
+    struct wharf_client_model *model = wharf_client_models_find(&wharf->models, parameter);
+    int r = model ? wharf_client_model_close(model) : -ENOENT;
+
+    if (r == -EBUSY)
+        return wharf_client_fail(r, "jobs in flight use model %u", parameter);
+    if (r < 0)
+        return wharf_client_fail(r, "there is no model %u", parameter);
+    return remove_model(wharf, model, parameter, answer);
+}
+
 int wharf_unregister_model(struct wharf *wharf, uint32_t parameter)
 {
-    struct wharf_client_answer *answer;
-    struct wharf_client_model *model;
     int r = wharf_client_check(wharf);
 
-    if (r < 0)
-        return r;
-    answer = malloc(sizeof(*answer));
-    if (!answer)
-        return wharf_client_fail(-ENOMEM, "out of memory");
-    pthread_mutex_lock(&wharf->request_lock);
-    pthread_mutex_lock(&wharf->lock);
-    model = wharf_client_models_find(&wharf->models, parameter);
-    r = model ? wharf_client_model_close(model) : -ENOENT;
-    if (r == 0)
-        r = unregister(wharf, model, parameter, answer);
-    else if (r == -EBUSY)
-        wharf_client_set_message("jobs in flight use model %u", parameter);
-    else
-        wharf_client_set_message("there is no model %u", parameter);
-    wharf_client_leave(wharf);
-    pthread_mutex_unlock(&wharf->request_lock);
-    free(answer);
-    return r;
+    return r < 0 ? r : wharf_client_with_answer(wharf, unregister, &parameter);
 }
 
 /* ---- making what is registered ------------------------------------------------------------- */

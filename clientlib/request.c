@@ -149,25 +149,82 @@ int wharf_client_request(struct wharf *wharf, wharf_client_send_fn *send, void *
                              wharf->link.address.sun_path);
 }
 
+int wharf_client_request_done(struct wharf *wharf, wharf_client_send_fn *send, void *data,
+                              struct wharf_client_answer *answer)
+{
+    int r = wharf->is_daemon ? wharf_client_request(wharf, send, data, answer) : 0;
+
+    if (r == 0 && wharf->is_daemon && answer->reply &&
+        answer->reply->body_case != WHARF__REPLY__BODY_DONE)
+        r = wharf_client_fail(-EPROTO, "the daemon's reply is not to what was asked");
+    return r;
+}
+
+/* ---- removals ------------------------------------------------------------------------------ */
+
+struct removal {
+    Wharf__Request *request;
+    uint64_t n_queues; /* when it was asked for first */
+};
+
+static int send_removal(struct wharf *wharf, void *data)
+{
+    const struct removal *removal = data;
+
+    /* The next daemon was not told of it. */
+    if (wharf->link.n_queues != removal->n_queues)
+        return 1;
+    return wharf_client_link_send(&wharf->link, removal->request, NULL, 0);
+}
+
+int wharf_client_request_removal(struct wharf *wharf, Wharf__Request *request,
+                                 struct wharf_client_answer *answer)
+{
+    struct removal removal = {request, wharf->link.n_queues};
+    int r = wharf_client_request_done(wharf, send_removal, &removal, answer);
+
+    /* It was asked for while all was registered anew, and this not yet. */
+    return r == -ENOENT ? 0 : r;
+}
+
+/* ---- from call to call --------------------------------------------------------------------- */
+
+int wharf_client_with_answer(struct wharf *wharf, wharf_client_ask_fn *ask, void *data)
+{
+    struct wharf_client_answer *answer = malloc(sizeof(*answer));
+    int r;
+
+    if (!answer)
+        return wharf_client_fail(-ENOMEM, "out of memory");
+    pthread_mutex_lock(&wharf->request_lock);
+    pthread_mutex_lock(&wharf->lock);
+    r = ask(wharf, data, answer);
+    wharf_client_leave(wharf);
+    pthread_mutex_unlock(&wharf->request_lock);
+    free(answer);
+    return r;
+}
+
+struct question {
+    wharf_client_send_fn *send;
+    void *data;
+};
+
+static int ask_question(struct wharf *wharf, void *data, struct wharf_client_answer *answer)
+{
+    const struct question *question = data;
+
+    return wharf_client_request_done(wharf, question->send, question->data, answer);
+}
+
 int wharf_client_ask(struct wharf *wharf, wharf_client_send_fn *send, void *data)
 {
-    struct wharf_client_answer *answer;
+    struct question question = {send, data};
     int r = wharf_client_check(wharf);
 
     if (r < 0)
         return r;
     if (!wharf->is_daemon)
         return wharf_client_fail(-ENOTCONN, "this handle works without a daemon");
-    answer = malloc(sizeof(*answer));
-    if (!answer)
-        return wharf_client_fail(-ENOMEM, "out of memory");
-    pthread_mutex_lock(&wharf->request_lock);
-    pthread_mutex_lock(&wharf->lock);
-    r = wharf_client_request(wharf, send, data, answer);
-    if (r == 0 && answer->reply && answer->reply->body_case != WHARF__REPLY__BODY_DONE)
-        r = wharf_client_fail(-EPROTO, "the daemon's reply is not to what was asked");
-    wharf_client_leave(wharf);
-    pthread_mutex_unlock(&wharf->request_lock);
-    free(answer);
-    return r;
+    return wharf_client_with_answer(wharf, ask_question, &question);
 }

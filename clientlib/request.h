@@ -31,7 +31,32 @@ int wharf_client_request(struct wharf *wharf, wharf_client_send_fn *send, void *
                          struct wharf_client_answer *answer);
 
 /*
- * wharf_client_ask: the same for a request that is answered with Done, with no locks held.  What
+ * wharf_client_request_done: the same for a request that is answered with Done.  An embedded handle
+ * has nobody to ask: 0.
+ */
+int wharf_client_request_done(struct wharf *wharf, wharf_client_send_fn *send, void *data,
+                              struct wharf_client_answer *answer);
+
+/*
+ * wharf_client_request_removal: the same for a request to forget what this daemon was told of; the
+ * next one is not told of it, and not asked.  -EBUSY is the one error after which the daemon still
+ * has it; with -ETIMEDOUT nobody knows.
+ */
+int wharf_client_request_removal(struct wharf *wharf, Wharf__Request *request,
+                                 struct wharf_client_answer *answer);
+
+/* What is done with request_lock and the lock.  Returns 0 or -errno. */
+typedef int wharf_client_ask_fn(struct wharf *wharf, void *data,
+                                struct wharf_client_answer *answer);
+
+/*
+ * wharf_client_with_answer: takes both locks of a handle that was checked, does that, and leaves.
+ * Returns what it returned, or -ENOMEM.
+ */
+int wharf_client_with_answer(struct wharf *wharf, wharf_client_ask_fn *ask, void *data);
+
+/*
+ * wharf_client_ask: wharf_client_request_done with no locks held and nothing checked.  What
  * differs: on an embedded handle, -ENOTCONN.
  */
 int wharf_client_ask(struct wharf *wharf, wharf_client_send_fn *send, void *data);
