@@ -283,16 +283,7 @@ static void settle_account(struct wharf_front *front, struct wharf_piece *piece)
     stats->n_chunks += piece->n_chunks;
     stats->in_nbytes += piece->in_nbytes;
     stats->out_nbytes += piece->out_nbytes;
-    if (piece->pool == WHARF_POOL_ANY)
-        wharf_trial_count(&tenant->trials[job->submission.codec], piece->ended_ns, piece->n_chunks,
-                          piece->source_nbytes + piece->capacity_nbytes,
-                          piece->n_chunks * (piece->ended_ns - job->taken_ns),
-                          front->gpu_view.is_up);
-    /* What was stopped half-way tells nothing. */
-    if (!job->stopped && !piece->is_crowded)
-        wharf_estimates_learn(piece->warp_ns ? &tenant->device_estimates : &tenant->estimates,
-                              job->submission.codec, piece->source_nbytes, piece->capacity_nbytes,
-                              piece->warp_ns ? piece->warp_ns : took_ns);
+    wharf_place_learn(front, piece, took_ns);
 }
 
 void wharf_front_forget_job(struct wharf_front *front, struct wharf_job *job)

@@ -86,15 +86,14 @@ uint64_t wharf_place_flow_ns(const struct wharf_gpu_view *gpu, uint64_t nbytes)
 
 /* What is in flight when a piece comes and goes, divided by the time that it is there without being
  * decoded, is what passes, or less than could. */
-void wharf_place_learn_flow(struct wharf_gpu_view *gpu, uint64_t nbytes, uint64_t elapsed_ns,
-                            uint64_t decode_ns)
+static void learn_flow(struct wharf_gpu_view *gpu, const struct wharf_gpu_trip *trip)
 {
-    uint64_t own_ns = gpu->latency_ns + decode_ns;
-    uint64_t way_ns = elapsed_ns > own_ns ? elapsed_ns - own_ns : 0;
+    uint64_t own_ns = gpu->latency_ns + trip->decode_ns;
+    uint64_t way_ns = trip->elapsed_ns > own_ns ? trip->elapsed_ns - own_ns : 0;
 
-    if (nbytes < LEAST_FLOW_NBYTES || way_ns > WHARF_NS_PER_S)
+    if (trip->nbytes < LEAST_FLOW_NBYTES || way_ns > WHARF_NS_PER_S)
         return;
-    uint64_t ps = way_ns * 1000 / (nbytes / 1024);
+    uint64_t ps = way_ns * 1000 / (trip->nbytes / 1024);
     ps = ps < LEAST_FLOW_PS_PER_KIB ? LEAST_FLOW_PS_PER_KIB : ps;
     ps = ps > MOST_FLOW_PS_PER_KIB ? MOST_FLOW_PS_PER_KIB : ps;
     if (!gpu->flow_ps_per_kib)
@@ -103,6 +102,36 @@ void wharf_place_learn_flow(struct wharf_gpu_view *gpu, uint64_t nbytes, uint64_
         gpu->flow_ps_per_kib -= (gpu->flow_ps_per_kib - ps) / 16;
     else
         gpu->flow_ps_per_kib += (ps - gpu->flow_ps_per_kib + 15) / 16;
+}
+
+/* Warps that wait for each other's bytes take longer for theirs: that is not a price of the data,
+ * and is left to what is learnt of the way. */
+void wharf_place_learn_trip(struct wharf_gpu_view *gpu, struct wharf_piece *piece,
+                            const struct wharf_gpu_trip *trip)
+{
+    uint64_t flow_ns = wharf_place_flow_ns(gpu, trip->nbytes);
+
+    piece->is_crowded =
+        piece->warp_ns > trip->estimate_ns && piece->warp_ns / piece->n_chunks < 2 * flow_ns;
+    learn_flow(gpu, trip);
+}
+
+void wharf_place_learn(struct wharf_front *front, const struct wharf_piece *piece, uint64_t took_ns)
+{
+    const struct wharf_job *job = piece->job;
+    struct wharf_tenant *tenant = job->session->tenant;
+    uint32_t codec = job->submission.codec;
+
+    if (piece->pool == WHARF_POOL_ANY)
+        wharf_trial_count(&tenant->trials[codec], piece->ended_ns, piece->n_chunks,
+                          piece->source_nbytes + piece->capacity_nbytes,
+                          piece->n_chunks * (piece->ended_ns - job->taken_ns),
+                          front->gpu_view.is_up);
+    /* What was stopped half-way tells nothing. */
+    if (!job->stopped && !piece->is_crowded)
+        wharf_estimates_learn(piece->warp_ns ? &tenant->device_estimates : &tenant->estimates,
+                              codec, piece->source_nbytes, piece->capacity_nbytes,
+                              piece->warp_ns ? piece->warp_ns : took_ns);
 }
 
 /*

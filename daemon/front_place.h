@@ -86,13 +86,24 @@ void wharf_place_took(struct wharf_front *front, const struct wharf_piece *piece
 /* Whether the GPU can be given more: what it has keeps its warps busy for less than `ahead`. */
 bool wharf_place_gpu_has_room(const struct wharf_front *front);
 
-/*
- * A piece has come back: elapsed_ns after it was handed over, of which the longest of its chunks
- * was decoded for decode_ns, and while at most nbytes were in flight.  Teaches what passes through
- * the GPU and the way to it when warps are not what jobs wait for.
- */
-void wharf_place_learn_flow(struct wharf_gpu_view *gpu, uint64_t nbytes, uint64_t elapsed_ns,
-                            uint64_t decode_ns);
+/* A piece's way to the GPU and back. */
+struct wharf_gpu_trip {
+    uint64_t elapsed_ns;  /* from handing over until the last chunk was completed */
+    uint64_t decode_ns;   /* the longest that one of its chunks was decoded */
+    uint64_t estimate_ns; /* that warps were expected to take for them, together */
+    uint64_t nbytes;      /* the most that was in flight with it, of sources and capacities */
+};
+
+/* A piece has come back from the GPU, all of it decoded there: teaches what passes through the GPU
+ * and the way to it when warps are not what jobs wait for, and finds out whether that is why it
+ * took so long. */
+void wharf_place_learn_trip(struct wharf_gpu_view *gpu, struct wharf_piece *piece,
+                            const struct wharf_gpu_trip *trip);
+
+/* A piece is done, by whom ever, for which it took so long: teaches what its kind takes there, and
+ * what passes. */
+void wharf_place_learn(struct wharf_front *front, const struct wharf_piece *piece,
+                       uint64_t took_ns);
 
 /* The time that so many bytes take together on that way. */
 uint64_t wharf_place_flow_ns(const struct wharf_gpu_view *gpu, uint64_t nbytes);

@@ -126,8 +126,8 @@ void wharf_gpu_items_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_
     wharf_list_remove(&piece->link);
     wharf_list_append(&backend->finished, &piece->link);
     backend->n_warp_ns -= piece->warp_ns;
-    if (backend->n_nbytes > piece->most_nbytes)
-        piece->most_nbytes = backend->n_nbytes;
+    if (backend->n_nbytes > piece->trip.nbytes)
+        piece->trip.nbytes = backend->n_nbytes;
     backend->n_nbytes -= piece->nbytes;
 }
 
@@ -169,10 +169,10 @@ static bool take_completion(struct wharf_gpu_backend *backend,
     }
     item->is_done = true;
     item->engine = (uint8_t)backend->engine;
-    item->piece->elapsed_ns = now_ns - item->piece->handed_ns;
-    item->took_ns = time_of(completion, item->piece->elapsed_ns);
-    if (completion->decode_ns > item->piece->decode_ns)
-        item->piece->decode_ns = completion->decode_ns;
+    item->piece->trip.elapsed_ns = now_ns - item->piece->handed_ns;
+    item->took_ns = time_of(completion, item->piece->trip.elapsed_ns);
+    if (completion->decode_ns > item->piece->trip.decode_ns)
+        item->piece->trip.decode_ns = completion->decode_ns;
     item->outcome = (struct wharf_outcome){
         .result = completion->result,
         .reason = completion->reason,
@@ -222,20 +222,6 @@ static void clear_suspect(struct wharf_gpu_backend *backend, struct wharf_tenant
         tenant->gpu_trust.n_strikes = 0;
 }
 
-/* Warps that wait for each other's bytes take longer for theirs: that is not a price of the data,
- * and is left to what is learnt of the way. */
-static void learn_flow(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
-{
-    struct wharf_gpu_view *gpu = &backend->front->gpu_view;
-    struct wharf_piece *piece = &gpu_piece->piece;
-    uint64_t flow_ns = wharf_place_flow_ns(gpu, gpu_piece->most_nbytes);
-
-    piece->is_crowded =
-        piece->warp_ns > gpu_piece->estimate_ns && piece->warp_ns / piece->n_chunks < 2 * flow_ns;
-    wharf_place_learn_flow(gpu, gpu_piece->most_nbytes, gpu_piece->elapsed_ns,
-                           gpu_piece->decode_ns);
-}
-
 static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
                       uint64_t now_ns)
 {
@@ -255,7 +241,7 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     uint64_t used_ns = warp_ns;
     if (is_of_gpu) {
         piece->warp_ns = warp_ns > 0 ? warp_ns : 1;
-        learn_flow(backend, gpu_piece);
+        wharf_place_learn_trip(&backend->front->gpu_view, piece, &gpu_piece->trip);
         used_ns = warp_ns / backend->front->gpu_view.n_warps;
         clear_suspect(backend, piece->job->session->tenant);
     }
@@ -417,8 +403,8 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     gpu_piece->n_left = piece->n_chunks;
     gpu_piece->handed_ns = now_ns;
     backend->active_ns = now_ns;
-    gpu_piece->warp_ns = gpu_piece->estimate_ns = warp_ns;
-    gpu_piece->elapsed_ns = gpu_piece->decode_ns = 0;
+    gpu_piece->warp_ns = warp_ns;
+    gpu_piece->trip = (struct wharf_gpu_trip){.estimate_ns = warp_ns};
     gpu_piece->is_withdrawn = false;
     /* Behind all that is there, on one warp. */
     gpu_piece->patience_ns =
@@ -429,7 +415,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     for (uint32_t i = 0; i < piece->n_chunks; i++)
         gpu_piece->nbytes += submit_item(backend, gpu_piece, i);
     backend->n_nbytes += gpu_piece->nbytes;
-    gpu_piece->most_nbytes = backend->n_nbytes;
+    gpu_piece->trip.nbytes = backend->n_nbytes;
 }
 
 /* Takes one piece.  Returns whether there may be more. */

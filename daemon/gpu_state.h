@@ -17,6 +17,7 @@
 #include "daemon/backend.h"
 #include "daemon/config.h"
 #include "daemon/cpu_run.h"
+#include "daemon/front_place.h"
 #include "daemon/list.h"
 #include "daemon/segment.h"
 #include "daemon/worker_link.h"
@@ -44,11 +45,8 @@ struct wharf_gpu_piece {
     uint64_t handed_ns;
     uint64_t patience_ns; /* after which it counts as hung */
     uint64_t warp_ns;     /* as estimated, of its items that are not completed */
-    uint64_t estimate_ns; /* of all of them */
     uint64_t nbytes;      /* of its sources and capacities */
-    uint64_t most_nbytes; /* of all that was in flight with it */
-    uint64_t elapsed_ns;  /* from handing over until the last item was completed */
-    uint64_t decode_ns;   /* the longest that one of them was decoded */
+    struct wharf_gpu_trip trip;
     bool is_withdrawn;
     bool has_device; /* outputs of it are in clients' GPU memory: the CPU cannot do it */
     bool is_culprit; /* the worker ended while it ran alone */

@@ -268,6 +268,15 @@ Test(wharfd_place, link_is_shared_by_all_warps, .init = set_up_stored, .fini = t
 }
 
 /* What warps take is known from the beginning, what passes the link is not. */
+static void learn_flow(uint64_t nbytes, uint64_t elapsed_ns, uint64_t decode_ns)
+{
+    struct wharf_piece piece = {.n_chunks = 1, .warp_ns = decode_ns};
+    struct wharf_gpu_trip trip = {
+        .elapsed_ns = elapsed_ns, .decode_ns = decode_ns, .nbytes = nbytes};
+
+    wharf_place_learn_trip(&front.gpu_view, &piece, &trip);
+}
+
 Test(wharfd_place, what_passes_the_link_is_learnt, .init = set_up_stored, .fini = tear_down)
 {
     struct wharf_gpu_view *gpu = &front.gpu_view;
@@ -276,21 +285,21 @@ Test(wharfd_place, what_passes_the_link_is_learnt, .init = set_up_stored, .fini 
     gpu->flow_ps_per_kib = 0;
     /* One chunk alone, that is decoded for 300 us and under way for 310, tells nothing. */
     for (unsigned i = 0; i < 100; i++)
-        wharf_place_learn_flow(gpu, nbytes, 310000, 300000);
+        learn_flow(nbytes, 310000, 300000);
     uint64_t begun_ns = wharf_place_flow_ns(gpu, 1000 * nbytes);
     cr_assert(begun_ns > 1000000 && begun_ns < 3000000, "%lu", (unsigned long)begun_ns);
     /* A thousand that take 10 ms: 10 us each. */
     for (unsigned i = 0; i < 200; i++)
-        wharf_place_learn_flow(gpu, 1000 * nbytes, 10000000, 5000);
+        learn_flow(1000 * nbytes, 10000000, 5000);
     uint64_t slow_ns = wharf_place_flow_ns(gpu, 1000 * nbytes);
     cr_assert(slow_ns > 9000000 && slow_ns < 11000000, "%lu", (unsigned long)slow_ns);
     /* A few that took long say nothing against it: somebody had the processor, perhaps. */
     for (unsigned i = 0; i < 200; i++)
-        wharf_place_learn_flow(gpu, 10 * nbytes, 10000000, 5000);
+        learn_flow(10 * nbytes, 10000000, 5000);
     cr_assert_eq(wharf_place_flow_ns(gpu, 1000 * nbytes), slow_ns);
     /* As many that are there after 3 ms, of which they were decoded for 1. */
     for (unsigned i = 0; i < 200; i++)
-        wharf_place_learn_flow(gpu, 1000 * nbytes, 3000000, 1000000);
+        learn_flow(1000 * nbytes, 3000000, 1000000);
     uint64_t fast_ns = wharf_place_flow_ns(gpu, 1000 * nbytes);
     cr_assert(fast_ns > 1900000 && fast_ns < 2100000, "%lu", (unsigned long)fast_ns);
 }
