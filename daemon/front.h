@@ -137,6 +137,16 @@ static inline void wharf_front_let_go(struct wharf_session *session)
     session->n_recalls--;
 }
 
+/* Takes the lock so that no worker has the session to itself, for a change of its regions or
+ * models. 0; or -ETIME without the lock: a worker has it that is stuck. */
+int wharf_front_enter_alone(struct wharf_front *front, struct wharf_session *session);
+void wharf_front_leave_alone(struct wharf_front *front, struct wharf_session *session);
+
+/* A region or model is taken away from the session, with `use` that it was charged: leaves there
+ * what is to be given back when its segment is freed.  Under the lock. */
+void wharf_front_part_with(struct wharf_front *front, struct wharf_session *session,
+                           struct wharf_gpu_memory *memory, struct wharf_use *use);
+
 /* Ends all leases that there are, one after the other, but for those of workers that are stuck:
  * what was done is counted then. */
 void wharf_front_recall_all(struct wharf_front *front);

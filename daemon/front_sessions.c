@@ -4,6 +4,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/front_parts.h"
+#include "daemon/gpu_memory.h"
 #include "daemon/lease.h"
 
 /* Jobs of a dead session that are forgotten under one hold. */
@@ -89,6 +90,30 @@ bool wharf_front_recall(struct wharf_front *front, struct wharf_session *session
     if (session->lease)
         session->n_recalls--;
     return !session->lease;
+}
+
+int wharf_front_enter_alone(struct wharf_front *front, struct wharf_session *session)
+{
+    wharf_front_enter(front);
+    if (wharf_front_recall(front, session))
+        return 0;
+    wharf_front_leave(front);
+    return -ETIME;
+}
+
+void wharf_front_leave_alone(struct wharf_front *front, struct wharf_session *session)
+{
+    wharf_front_let_go(session);
+    wharf_front_leave(front);
+}
+
+void wharf_front_part_with(struct wharf_front *front, struct wharf_session *session,
+                           struct wharf_gpu_memory *memory, struct wharf_use *use)
+{
+    wharf_use_subtract(&session->use, use);
+    /* The GPU's thread gives it back when it has let go of the memory. */
+    if (wharf_gpu_memory_drop(front, memory, use))
+        *use = (struct wharf_use){.n_jobs = 0};
 }
 
 void wharf_front_recall_all(struct wharf_front *front)

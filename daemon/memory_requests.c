@@ -72,6 +72,22 @@ void wharf_connection_part_from_stuck(struct wharf_connection *connection)
     wharf_connection_part(connection, "its memory keeps the daemon waiting: connect again");
 }
 
+/* Charges a region that is to be, and keeps workers away from the session until that is entered:
+ * wharf_front_let_go, unless it returns -EDQUOT or -ETIME. */
+static int charge(struct wharf_front *front, struct wharf_session *session,
+                  const struct wharf_use *use)
+{
+    int r = wharf_front_enter_alone(front, session);
+
+    if (r < 0)
+        return r;
+    r = wharf_tenant_charge(session->tenant, use, NULL);
+    if (r < 0)
+        wharf_front_let_go(session);
+    wharf_front_leave(front);
+    return r;
+}
+
 /* ---- memfds -------------------------------------------------------------------------------- */
 
 /* Charges, maps and enters a region; -ETIME: wharf_connection_part_from_stuck.  Only the loop
@@ -91,13 +107,7 @@ static int add_region(struct wharf_connection *connection,
     struct wharf_region *region = wharf_session_region_place(session);
     if (!region)
         return -EDQUOT;
-    wharf_front_enter(front);
-    int r = wharf_front_recall(front, session) ? 0 : -ETIME;
-    if (r == 0)
-        r = wharf_tenant_charge(connection->tenant, &use, NULL);
-    if (r == -EDQUOT)
-        wharf_front_let_go(session);
-    wharf_front_leave(front);
+    int r = charge(front, session, &use);
     if (r < 0)
         return r;
     r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &segment);
@@ -117,8 +127,7 @@ static int add_region(struct wharf_connection *connection,
         wharf_gpu_memory_add(front, known);
         wharf_use_add(&session->use, &use);
     }
-    wharf_front_let_go(session);
-    wharf_front_leave(front);
+    wharf_front_leave_alone(front, session);
     return r;
 }
 
@@ -160,13 +169,7 @@ static int place_gpu_region(struct wharf_connection *connection,
     struct wharf_region *region = wharf_session_region_place(session);
     if (!region)
         return -EDQUOT;
-    wharf_front_enter(front);
-    int r = wharf_front_recall(front, session) ? 0 : -ETIME;
-    if (r == 0)
-        r = wharf_tenant_charge(connection->tenant, &use, NULL);
-    if (r == -EDQUOT)
-        wharf_front_let_go(session);
-    wharf_front_leave(front);
+    int r = charge(front, session, &use);
     if (r < 0)
         return r;
     wanted.memory = wharf_gpu_memory_new_device(front, session, fd, memory->nbytes);
@@ -181,8 +184,7 @@ static int place_gpu_region(struct wharf_connection *connection,
     } else {
         wharf_tenant_give_back(connection->tenant, &use);
     }
-    wharf_front_let_go(session);
-    wharf_front_leave(front);
+    wharf_front_leave_alone(front, session);
     return wanted.memory ? 0 : -ENOMEM;
 }
 
@@ -223,9 +225,8 @@ static void drop_gpu_region(struct wharf_front *front, struct wharf_session *ses
 {
     struct wharf_use use = wharf_region_use(region);
 
-    wharf_use_subtract(&session->use, &use);
     session->n_device_regions--;
-    wharf_gpu_memory_drop(front, region->memory, &use);
+    wharf_front_part_with(front, session, region->memory, &use);
     *region = (struct wharf_region){.is_there = false};
 }
 
@@ -264,15 +265,12 @@ void wharf_request_settle(struct wharf_connection *connection)
     if (!(connection->holds & WHARF_HOLD_IMPORT))
         return;
     struct wharf_region *region = placed_region(session, number);
-    wharf_front_enter(front);
-    if (!wharf_front_recall(front, session)) {
-        wharf_front_leave(front);
+    if (wharf_front_enter_alone(front, session) < 0) {
         wharf_connection_part_from_stuck(connection);
         return;
     }
     int error = settle_gpu_region(front, session, region, text, sizeof(text));
-    wharf_front_let_go(session);
-    wharf_front_leave(front);
+    wharf_front_leave_alone(front, session);
     if (error == -EAGAIN)
         return;
     if (error)
@@ -318,14 +316,11 @@ static int remove_region(struct wharf_connection *connection, uint32_t number)
     struct wharf_session *session = connection->session;
     struct wharf_segment segment;
     struct wharf_use use;
-    int r = 0;
+    int r = session ? wharf_front_enter_alone(front, session) : -ENOENT;
 
-    wharf_front_enter(front);
-    if (session && !wharf_front_recall(front, session)) {
-        wharf_front_leave(front);
-        return -ETIME;
-    }
-    struct wharf_region *region = session ? wharf_session_region(session, number) : NULL;
+    if (r < 0)
+        return r;
+    struct wharf_region *region = wharf_session_region(session, number);
     if (!region) {
         r = -ENOENT;
     } else if (region->n_users) {
@@ -333,15 +328,11 @@ static int remove_region(struct wharf_connection *connection, uint32_t number)
     } else {
         segment = region->segment;
         use = wharf_region_use(region);
-        wharf_use_subtract(&session->use, &use);
         session->n_device_regions -= region->is_device;
-        if (wharf_gpu_memory_drop(front, region->memory, &use))
-            use = (struct wharf_use){.n_jobs = 0};
+        wharf_front_part_with(front, session, region->memory, &use);
         *region = (struct wharf_region){.is_there = false};
     }
-    if (session)
-        wharf_front_let_go(session);
-    wharf_front_leave(front);
+    wharf_front_leave_alone(front, session);
     if (r == 0)
         wharf_server_reap_segment(connection->server, &segment, connection->tenant, &use);
     return r;

@@ -114,11 +114,11 @@ void wharf_model_register(struct wharf_connection *connection, uint32_t id,
 int wharf_model_enter(struct wharf_front *front, struct wharf_session *session,
                       const struct wharf_model_made *made)
 {
-    wharf_front_enter(front);
-    bool is_recalled = wharf_front_recall(front, session);
+    int r = wharf_front_enter_alone(front, session);
+
+    if (r < 0)
+        return r;
     wharf_front_leave(front);
-    if (!is_recalled)
-        return -ETIME;
     struct wharf_gpu_memory *memory =
         wharf_gpu_memory_new(front, session, made->segment.fd, made->segment.nbytes, true);
     if (memory)
@@ -133,8 +133,7 @@ int wharf_model_enter(struct wharf_front *front, struct wharf_session *session,
     };
     wharf_gpu_memory_add(front, memory);
     wharf_use_add(&session->use, &made->use);
-    wharf_front_let_go(session);
-    wharf_front_leave(front);
+    wharf_front_leave_alone(front, session);
     return 0;
 }
 
@@ -189,13 +188,10 @@ void wharf_model_take_made(struct wharf_server *server)
 int wharf_model_remove(struct wharf_front *front, struct wharf_session *session, uint32_t number,
                        struct wharf_segment *ret_segment, struct wharf_use *ret_use)
 {
-    int r = 0;
+    int r = wharf_front_enter_alone(front, session);
 
-    wharf_front_enter(front);
-    if (!wharf_front_recall(front, session)) {
-        wharf_front_leave(front);
-        return -ETIME;
-    }
+    if (r < 0)
+        return r;
     struct wharf_session_model *model = wharf_session_model(session, number);
     if (!model) {
         r = -ENOENT;
@@ -204,13 +200,10 @@ int wharf_model_remove(struct wharf_front *front, struct wharf_session *session,
     } else {
         *ret_segment = model->segment;
         *ret_use = model->use;
-        wharf_use_subtract(&session->use, ret_use);
-        if (wharf_gpu_memory_drop(front, model->memory, ret_use))
-            *ret_use = (struct wharf_use){.n_jobs = 0};
+        wharf_front_part_with(front, session, model->memory, ret_use);
         *model = (struct wharf_session_model){.is_there = false};
     }
-    wharf_front_let_go(session);
-    wharf_front_leave(front);
+    wharf_front_leave_alone(front, session);
     return r;
 }
 
