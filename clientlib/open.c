@@ -20,8 +20,6 @@ enum {
 /* One place of the ring is for cancels. */
 enum { MAX_JOBS = WHARF_RING_MAX_ENTRIES - 1 };
 
-enum { PAGE_NBYTES = 4096 };
-
 /* ---- options ------------------------------------------------------------------------------- */
 
 static const char *socket_path_of(const struct wharf_options *own)
@@ -56,7 +54,7 @@ static int check_options(const struct wharf_options *own)
     if (own->max_jobs > MAX_JOBS)
         return wharf_client_fail(-EINVAL, "max_jobs is %u, and %u are possible", own->max_jobs,
                                  MAX_JOBS);
-    if (own->arena_nbytes > PTRDIFF_MAX - PAGE_NBYTES)
+    if (own->arena_nbytes > PTRDIFF_MAX - WHARF_RING_PAGE_NBYTES)
         return wharf_client_fail(-EINVAL, "arena_nbytes is more than there can be");
     if (strlen(socket_path_of(own)) >= sizeof(((struct sockaddr_un *)0)->sun_path))
         return wharf_client_fail(-EINVAL, "the socket's path is longer than paths of sockets can "
@@ -146,15 +144,9 @@ static int init_jobs(struct wharf *wharf, uint32_t max_jobs)
     return 0;
 }
 
-/* In pages; 0 where the default is wanted. */
-static uint64_t arena_nbytes_of(const struct wharf_options *own)
-{
-    return (own->arena_nbytes + PAGE_NBYTES - 1) & ~(uint64_t)(PAGE_NBYTES - 1);
-}
-
 static int make_embedded(struct wharf *wharf, const struct wharf_options *own)
 {
-    uint64_t arena_nbytes = arena_nbytes_of(own);
+    uint64_t arena_nbytes = wharf_ring_whole_pages(own->arena_nbytes);
 
     if (wharf->engine == WHARF_ENGINE_AUTO)
         wharf->engine = WHARF_ENGINE_CPU;
@@ -176,7 +168,7 @@ static int init_link(struct wharf *wharf, const struct wharf_options *own)
     wharf->is_daemon = 1;
     snprintf(link->client_name, sizeof(link->client_name), "%s", name);
     link->patience_ns = ns_of(own->patience_ms, WHARF_DEFAULT_PATIENCE_MS, 1000000);
-    link->arena_nbytes = arena_nbytes_of(own);
+    link->arena_nbytes = wharf_ring_whole_pages(own->arena_nbytes);
     if (own->max_jobs) {
         link->n_entries = WHARF_RING_MIN_ENTRIES;
         while (link->n_entries <= own->max_jobs)

@@ -12,8 +12,7 @@
 #include "daemon/loop.h"
 #include "daemon/touch.h"
 #include "encoders/codec.h"
-
-#define PAGE_NBYTES 4096u
+#include "proto/wharf_ring.h"
 
 struct task {
     struct wharf_list link;
@@ -99,7 +98,7 @@ static int make_image(struct wharf_model_maker *maker, const uint8_t *model,
     made->reason = touched.reason;
     if (r < 0)
         return r;
-    size_t nbytes = (touched.image_nbytes + PAGE_NBYTES - 1) & ~(size_t)(PAGE_NBYTES - 1);
+    size_t nbytes = (size_t)wharf_ring_whole_pages(touched.image_nbytes);
     r = charge(maker, made, nbytes);
     if (r < 0)
         return r;

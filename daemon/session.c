@@ -7,23 +7,16 @@
 #include "daemon/cleanup.h"
 #include "proto/wharf_job.h"
 
-#define PAGE_NBYTES 4096u
-
-static uint64_t whole_pages(uint64_t nbytes)
-{
-    return (nbytes + PAGE_NBYTES - 1) & ~(uint64_t)(PAGE_NBYTES - 1);
-}
-
 uint64_t wharf_session_arena_nbytes(const struct wharf_session_options *options)
 {
-    return whole_pages(options->arena_nbytes);
+    return wharf_ring_whole_pages(options->arena_nbytes);
 }
 
 struct wharf_use wharf_session_use(const struct wharf_session_options *options)
 {
     return (struct wharf_use){
         .n_jobs = options->n_entries,
-        .memory_nbytes = whole_pages(options->arena_nbytes) + options->brought_nbytes +
+        .memory_nbytes = wharf_ring_whole_pages(options->arena_nbytes) + options->brought_nbytes +
                          2 * wharf_ring_segment_nbytes(options->n_entries) +
                          options->n_entries * sizeof(struct wharf_job),
     };
@@ -48,7 +41,7 @@ static int make_rings(struct wharf_session *session, const struct wharf_session_
     d->magic = WHARF_RING_MAGIC;
     d->layout = WHARF_RING_LAYOUT;
     d->n_entries = options->n_entries;
-    d->arena_nbytes = whole_pages(options->arena_nbytes) + options->brought_nbytes;
+    d->arena_nbytes = wharf_ring_whole_pages(options->arena_nbytes) + options->brought_nbytes;
     d->generation = options->generation;
     wharf_ring_daemon_init(&session->ring, session->c.address, session->d.address,
                            options->n_entries);
@@ -77,7 +70,7 @@ static int make_regions(struct wharf_session *session, const struct wharf_sessio
         r = wharf_segment_adopt(options->brought_fd, options->brought_nbytes, false,
                                 &arena->segment);
     else if (options->arena_nbytes)
-        r = wharf_segment_make(WHARF_SEGMENT_ARENA, whole_pages(options->arena_nbytes),
+        r = wharf_segment_make(WHARF_SEGMENT_ARENA, wharf_ring_whole_pages(options->arena_nbytes),
                                &arena->segment);
     arena->is_there = r == 0 && (options->brought_fd >= 0 || options->arena_nbytes);
     return r;

@@ -48,6 +48,7 @@ extern "C" {
 /* Where the entries begin, in C and in D. */
 #define WHARF_RING_ENTRIES_OFFSET 1024u
 #define WHARF_RING_ENTRY_NBYTES 64u
+#define WHARF_RING_PAGE_NBYTES 4096u
 
 /*
  * Words that one side writes while the other reads are 128 bytes apart: cache lines are 64
@@ -203,11 +204,17 @@ struct wharf_completion {
     uint32_t reserved;        /* 0 */
 };
 
-/* The sizes of C and D: entries after the words, in whole pages of 4 KiB. */
+/* What is shared is whole pages: the size of so many bytes, which leave room for one page more. */
+static inline uint64_t wharf_ring_whole_pages(uint64_t nbytes)
+{
+    return (nbytes + WHARF_RING_PAGE_NBYTES - 1) & ~(uint64_t)(WHARF_RING_PAGE_NBYTES - 1);
+}
+
+/* The sizes of C and D: entries after the words. */
 static inline size_t wharf_ring_segment_nbytes(uint32_t n_entries)
 {
-    return (WHARF_RING_ENTRIES_OFFSET + (size_t)n_entries * WHARF_RING_ENTRY_NBYTES + 4095) &
-           ~(size_t)4095;
+    return (size_t)wharf_ring_whole_pages(WHARF_RING_ENTRIES_OFFSET +
+                                          (uint64_t)n_entries * WHARF_RING_ENTRY_NBYTES);
 }
 
 /* Whether a session may have this many entries. */

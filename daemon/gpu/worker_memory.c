@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "daemon/gpu/worker.h"
-
-#define PAGE_NBYTES 4096u
+#include "proto/wharf_ring.h"
 
 struct memory {
     struct wharf_list link;
@@ -39,7 +38,7 @@ static int map(struct wharf_worker *worker, struct memory *memory,
 
     if (r < 0)
         return r;
-    memory->mapped_nbytes = (message->nbytes + PAGE_NBYTES - 1) & ~(size_t)(PAGE_NBYTES - 1);
+    memory->mapped_nbytes = (size_t)wharf_ring_whole_pages(message->nbytes);
     r = worker->ops->map_host(worker->epoch, memory->segment.address, memory->mapped_nbytes,
                               (int)message->read_only, &memory->address);
     if (r < 0)
