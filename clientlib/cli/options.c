@@ -50,16 +50,21 @@ static const struct option file_options[] = {
     {0},
 };
 
-static const char work_help[] =
-    "  -T, --threads N      threads that compute; default: one for each usable core\n"
-    "      --report         print one line of JSON on standard error at the end\n"
-    "      --embedded       never through a daemon\n";
+static const char threads_help[] =
+    "  -T, --threads N      threads that compute; default: one for each usable core\n";
 
-static const char common_help[] =
+static const char work_help[] =
+    "      --report         print one line of JSON on standard error at the end\n";
+
+static const char embedded_help[] = "      --embedded       never through a daemon\n";
+
+static const char daemon_help[] =
     "      --engine E       auto, cpu, reference (slow, to settle doubts); gpu and\n"
     "                       simt are a daemon's\n"
     "      --socket PATH    through the daemon at PATH or not at all\n"
-    "      --patience N     wait N seconds for a daemon that is away; default 10\n"
+    "      --patience N     wait N seconds for a daemon that is away; default 10\n";
+
+static const char common_help[] =
     "  -q, --quiet          no progress on the terminal, and no remarks\n"
     "  -h, --help           this text\n";
 
@@ -106,11 +111,16 @@ static void make_short_options(const struct option *all, char *text)
     *text = 0;
 }
 
+/* What makes a difference to the command: some more are taken from everybody. */
 static int print_help(const struct wharf_cli_command *command)
 {
-    printf("usage: wharf %s %s\n\n%s%s%s%s", command->name, command->usage, command->help,
+    bool works = command->daemon != WHARF_CLI_DAEMON_MUST;
+
+    printf("usage: wharf %s %s\n\n%s%s%s%s%s%s%s", command->name, command->usage, command->help,
            command->writes_file ? file_help : "",
-           command->daemon == WHARF_CLI_DAEMON_MUST ? "" : work_help, common_help);
+           works && !command->has_one_thread ? threads_help : "", works ? work_help : "",
+           command->daemon == WHARF_CLI_DAEMON_MAY ? embedded_help : "",
+           command->daemon == WHARF_CLI_DAEMON_NEVER ? "" : daemon_help, common_help);
     return fflush(stdout) ? WHARF_CLI_FAILED : WHARF_CLI_GOOD;
 }
 

@@ -32,6 +32,7 @@ struct wharf_cli_command {
     const char *usage;   /* what stands behind the command's name */
     const char *help;    /* what it does, and the options of its own */
     bool writes_file;    /* takes --output and --force */
+    bool has_one_thread; /* has no use for --threads */
     enum {
         WHARF_CLI_DAEMON_MAY,   /* through a daemon, or in this process */
         WHARF_CLI_DAEMON_NEVER, /* in this process */

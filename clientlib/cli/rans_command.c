@@ -518,8 +518,10 @@ static const struct wharf_cli_command decode_command = {
     .name = "rans decode",
     .usage = "--cdf FILE -n N [OPTION...] [STREAM]",
     .help = "Decodes a stream of Recoil's program, whose model is another file, to standard\n"
-            "output or to -o OUT.\n\n" COMPANIONS_HELP,
+            "output or to -o OUT.\n\n" COMPANIONS_HELP
+            "      --engine E       auto, cpu or reference (slow, to settle doubts)\n",
     .writes_file = true,
+    .has_one_thread = true,
     .daemon = WHARF_CLI_DAEMON_NEVER,
     .own_options = decode_options,
     .take_option = take_option,
@@ -532,6 +534,7 @@ static const struct wharf_cli_command import_command = {
             "      --model FILE     leave the model out of the stream, and write it to FILE,\n"
             "                       for `wharf decode --model FILE` and programs to register\n",
     .writes_file = true,
+    .has_one_thread = true,
     .daemon = WHARF_CLI_DAEMON_NEVER,
     .own_options = import_options,
     .take_option = take_option,
@@ -543,6 +546,7 @@ static const struct wharf_cli_command thin_command = {
             "decoded stays the same.  Takes streams of codec rans and of Recoil's program.\n\n"
             "      --splits M       1 to 65535\n",
     .writes_file = true,
+    .has_one_thread = true,
     .daemon = WHARF_CLI_DAEMON_NEVER,
     .own_options = thin_options,
     .take_option = take_option,
@@ -553,6 +557,7 @@ static const struct wharf_cli_command info_command = {
     .help = "Says what a stream of codec rans or of Recoil's program is made of.\n\n"
             "      --json           one JSON object\n",
     .writes_file = true,
+    .has_one_thread = true,
     .daemon = WHARF_CLI_DAEMON_NEVER,
     .own_options = info_options,
     .take_option = take_option,
@@ -567,6 +572,7 @@ static const struct wharf_cli_command encode_command = {
             "      --symbols T      u8 (the default) or u16\n"
             "      --cdf FILE       write what Recoil's program reads; of bytes, n at least 9\n",
     .writes_file = true,
+    .has_one_thread = true,
     .daemon = WHARF_CLI_DAEMON_NEVER,
     .own_options = encode_options,
     .take_option = take_option,

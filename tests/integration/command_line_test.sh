@@ -24,6 +24,16 @@ test_help_and_version() {
     expect_status 4 "$WHARF" --help > /dev/full
 }
 
+# They all listed --socket, which these refuse, and --threads.
+test_help_of_commands_without_a_daemon_names_none() {
+    for command in pack 'rans decode' 'rans import' 'rans thin' 'rans info' 'rans encode'; do
+        # shellcheck disable=SC2086 # a command of two words is two
+        "$WHARF" $command --help > help
+        expect_status 1 grep -E -- '--(socket|patience|embedded)|daemon' help
+    done
+    expect_status 1 grep -e --threads help
+}
+
 # Options in the help, in the manual page and in the command are the same.
 test_manual_page_has_every_option() {
     for command in "${COMMANDS[@]}"; do
