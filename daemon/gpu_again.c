@@ -54,10 +54,12 @@ static void keep(struct wharf_gpu_backend *backend, const struct wharf_piece *pi
         kept->piece.attempt = kept->piece.job->attempt;
     kept->piece.attempt += kept->piece.attempt < UINT8_MAX;
     kept->is_culprit = is_culprit;
-    if (wharf_piece_chunk_at(piece, 0).destination->is_device)
-        wharf_list_append(&backend->again, &kept->link);
-    else
+    if (!wharf_piece_chunk_at(piece, 0).destination->is_device) {
         wharf_gpu_rescue_make_orphan(backend, kept);
+        return;
+    }
+    wharf_list_append(&backend->again, &kept->link);
+    backend->n_again++;
 }
 
 void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
@@ -68,10 +70,10 @@ void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
 
     /* Its places are others' from now on: a cancel of its job is not to be passed on to them. */
     gpu_piece->n_left = 0;
-    /* Each piece has as many places as chunks, and there are as many pieces as places: so there is
-     * a free one for each chunk. */
+    /* Now there is a free one for each chunk: not more was handed over (n_free_places). */
     wharf_list_remove(&gpu_piece->link);
     wharf_list_append(&backend->free_pieces, &gpu_piece->link);
+    backend->n_places -= n_chunks;
     backend->n_warp_ns -= whole.warp_ns;
     backend->n_nbytes -= whole.nbytes;
     job->n_pieces += n_chunks - 1;
@@ -120,8 +122,7 @@ static bool can_try(const struct wharf_gpu_backend *backend,
         wharf_gpu_memory_of_job(job) != WHARF_GPU_MEMORY_READY)
         return false;
     *ret_others_wait = is_suspect && backend->n_items > 0;
-    return !*ret_others_wait && wharf_gpu_items_have_place(backend) &&
-           !wharf_list_is_empty(&backend->free_pieces);
+    return !*ret_others_wait && wharf_gpu_items_have_place(backend);
 }
 
 static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
@@ -131,6 +132,7 @@ static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece, 0);
 
     wharf_list_remove(&gpu_piece->link);
+    backend->n_again--;
     wharf_list_append(&backend->free_pieces, &gpu_piece->link);
     wharf_gpu_items_submit(backend, &piece,
                            wharf_place_warp_ns(piece.job, chunk.job.in_nbytes, chunk.job.out_avail),
@@ -151,6 +153,7 @@ bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns
             break;
         if (result != WHARF_OK) {
             wharf_list_remove(&gpu_piece->link);
+            backend->n_again--;
             finish(backend, &gpu_piece->piece, WHARF_ENGINE_AUTO,
                    &(struct wharf_outcome){.result = result});
             wharf_list_append(&backend->free_pieces, &gpu_piece->link);

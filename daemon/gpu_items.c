@@ -237,6 +237,7 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
         backend->front->gpu_view.n_copied += item->was_copied;
         *item = (struct wharf_gpu_item){.piece = NULL};
     }
+    backend->n_places -= piece->n_chunks;
     piece->ended_ns = now_ns;
     uint64_t used_ns = warp_ns;
     if (is_of_gpu) {
@@ -298,11 +299,20 @@ static void pass_cancels_on(struct wharf_gpu_backend *backend)
 
 /* ---- to the worker ------------------------------------------------------------------------- */
 
-/* Places in a row from the next index on. */
+bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend)
+{
+    return !wharf_gpu_item_at(backend, backend->submitter.tail)->piece;
+}
+
+/* Places in a row from the next index on; but only as many as there are gpu_pieces to keep all
+ * chunks that the worker has one by one, should it end, beside what others have left. */
 static uint32_t n_free_places(const struct wharf_gpu_backend *backend, uint32_t most)
 {
+    uint32_t n_kept = backend->n_places + backend->n_again + backend->front->n_orphans;
     uint32_t n = 0;
 
+    if (most > WHARF_GPU_N_ENTRIES - n_kept)
+        most = WHARF_GPU_N_ENTRIES - n_kept;
     while (n < most && !wharf_gpu_item_at(backend, backend->submitter.tail + n)->piece)
         n++;
     return n;
@@ -381,11 +391,6 @@ static bool is_too_large(const struct wharf_piece *piece)
     return false;
 }
 
-bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend)
-{
-    return n_free_places(backend, 1) > 0;
-}
-
 void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
                             uint64_t warp_ns, uint64_t now_ns)
 {
@@ -411,6 +416,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
         front->config.gpu_hang_timeout_ns +
         PATIENCE_FACTOR * (warp_ns + backend->n_warp_ns / front->gpu_view.n_warps);
     backend->n_items += piece->n_chunks;
+    backend->n_places += piece->n_chunks;
     gpu_piece->nbytes = 0;
     for (uint32_t i = 0; i < piece->n_chunks; i++)
         gpu_piece->nbytes += submit_item(backend, gpu_piece, i);

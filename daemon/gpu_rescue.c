@@ -182,6 +182,7 @@ static void make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piec
         free(item->aside);
         *item = (struct wharf_gpu_item){.piece = NULL};
     }
+    backend->n_places -= piece->piece.n_chunks;
     backend->n_warp_ns -= piece->warp_ns;
     backend->n_nbytes -= piece->nbytes;
     piece->n_left = 0;

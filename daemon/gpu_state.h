@@ -135,6 +135,8 @@ struct wharf_gpu_backend {
     struct wharf_gpu_piece *pieces; /* likewise */
     struct wharf_list free_pieces, under_way, finished;
     struct wharf_list again;      /* of one chunk each, for GPU memory: lost with a worker */
+    uint32_t n_again;             /* in that list */
+    uint32_t n_places;            /* that pieces have, those of completed items too */
     uint32_t n_items;             /* under way */
     uint64_t n_warp_ns;           /* of them, estimated */
     uint64_t n_nbytes;            /* of pieces under way, sources and capacities */

@@ -341,6 +341,62 @@ Test(wharfd_fault, batch_for_gpu_memory_is_finished_by_the_next_worker, .timeout
     tear_down();
 }
 
+/* Batches of one chunk again and again, as many chunks as the worker has places for, and more. */
+enum { N_LARGE = 1000, N_BATCHES = 30 };
+
+static void submit_large_batches(struct gpu_client *own)
+{
+    struct wharf_chunk *table = (struct wharf_chunk *)(own->client.arena + 4096);
+
+    for (uint32_t i = 0; i < N_LARGE; i++)
+        table[i] = (struct wharf_chunk){.src_nbytes = 16, .dst_nbytes = 16, .dst_region = 1};
+    for (uint64_t i = 0; i < N_BATCHES; i++) {
+        const struct wharf_submission s = {
+            .opcode = WHARF_OP_BATCH,
+            .user_data = i,
+            .src_offset = 4096,
+            .src_nbytes = N_LARGE * sizeof(*table),
+        };
+        test_front_submit(&own->client, &s);
+    }
+}
+
+static uint64_t n_chunks_done(const struct gpu_client *own)
+{
+    const struct wharf_tenant *tenant = own->client.session->tenant;
+
+    return TEST_FRONT_LOCKED(tenant->stats.engines[WHARF_ENGINE_SIMT].n_chunks);
+}
+
+/* Chunks that a dead worker left wait one by one, while the next worker gets whole batches; when
+ * that one ended too there was no room for the chunks of those. */
+Test(wharfd_fault, chunks_that_wait_leave_room_for_those_of_the_next_worker, .timeout = 300)
+{
+    struct gpu_client own;
+
+    set_up(NEVER_NS);
+    TEST_FRONT_LOCKED(test_front.config.gpu_ahead_ns = NEVER_NS);
+    wait_until_up();
+    gpu_client_init(&own, 1, "uid:1");
+    pid_t worker = test_worker_pid(getpid());
+    kill(worker, SIGSTOP);
+    submit_large_batches(&own);
+    while (TEST_FRONT_LOCKED(test_front.gpu_view.n_in_flight) < WHARF_GPU_N_ENTRIES)
+        usleep(1000);
+    for (unsigned i = 0; i < 3; i++) {
+        kill(worker, SIGKILL);
+        worker = test_worker_wait(getpid(), worker);
+        wait_until_up();
+        uint64_t n_done = n_chunks_done(&own);
+        while (n_chunks_done(&own) < n_done + 200)
+            usleep(1000);
+        kill(worker, SIGSTOP);
+    }
+    kill(worker, SIGKILL);
+    gpu_client_deinit(&own);
+    tear_down();
+}
+
 /* Who kills the worker from outside makes nobody a suspect. */
 Test(wharfd_fault, sigkill_from_outside_makes_no_suspects)
 {
