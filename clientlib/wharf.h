@@ -54,14 +54,16 @@
  * RESTARTS.  When the daemon dies, is restarted or is upgraded, nothing is lost: the library
  * takes the completions that are there, connects to the next daemon as soon as that answers,
  * and submits again what was not completed.  It makes no threads, so it does that in whatever
- * call is made next, or sleeping in one; all a program notices is that a job takes longer.
- * So sources must stay as they are until the job's completion has been taken, and a job may be
- * run more than once.  When there has been no daemon for options.patience_ms, calls return
- * -ENOTCONN at once, but each one looks for a daemon again, and jobs stay in flight: what has not
- * been completed may still be written by what is left of the daemon.  (One that is gone within a
- * second, having completed nothing, counts as none.)  A job is given up, with WHARF_INTERNAL, when
- * daemons keep dying of it: after three deaths with it in flight it is submitted alone, and after
- * five more like that no more.
+ * call is made next, or sleeping in one; all a program notices is that a job takes longer.  It does
+ * the same where a daemon ends this connection alone: when it is short of something, or is to
+ * change what is registered while it waits for memory into which the program punches holes. So
+ * sources must stay as they are until the job's completion has been taken, and a job may be run
+ * more than once.  When there has been no daemon for options.patience_ms, calls return -ENOTCONN at
+ * once, but each one looks for a daemon again, and jobs stay in flight: what has not been completed
+ * may still be written by what is left of the daemon.  (One that is gone within a second, having
+ * completed nothing, counts as none.)  A job is given up, with WHARF_INTERNAL, when daemons keep
+ * dying of it: after three deaths with it in flight it is submitted alone, and after five more like
+ * that no more.
  *
  * THREADS.  All functions are safe to call from several threads at once, with the same handle
  * too; only wharf_close needs the handle for itself, after all other calls on it returned.  One
