@@ -5,7 +5,8 @@
  * A backend takes pieces of jobs from the front with wharf_front_next and hands them back with
  * wharf_front_done, both from threads of its own, which hold the front lock for that
  * (wharf_front_enter, wharf_front_leave) and nothing else.  How it runs a piece is its business:
- * the CPU's threads decode, one for a GPU feeds a worker process and collects what comes back.
+ * the CPU's threads decode, one for each GPU (gpus.h) feeds a worker process and collects what
+ * comes back.
  */
 #ifndef WHARF_DAEMON_BACKEND_H
 #define WHARF_DAEMON_BACKEND_H
@@ -45,12 +46,5 @@ struct wharf_backend {
 };
 
 extern const struct wharf_backend_ops wharf_cpu_backend;
-
-/*
- * The worker process that owns the GPU: start enters it in front->gpu.  Where the configuration
- * names an engine it waits until the worker is ready, and is -ENODEV if it does not get so; with
- * auto the worker gets ready in its own time, and where there is no GPU nothing is entered.
- */
-extern const struct wharf_backend_ops wharf_gpu_backend;
 
 #endif

@@ -16,6 +16,8 @@
 
 #define WHARF_CONFIG_PATH_NBYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 #define WHARF_CONFIG_NAME_NBYTES 64
+/* GPUs that one daemon has; their sets are bits of a uint32_t. */
+#define WHARF_MAX_GPUS 16u
 
 /* What one tenant may have; all its clients together but where it says otherwise. */
 struct wharf_quota {

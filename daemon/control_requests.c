@@ -77,7 +77,7 @@ static uint32_t gpu_engine(const struct wharf_connection *connection)
     struct wharf_front *front = &connection->server->front;
 
     wharf_front_enter(front);
-    uint32_t engine = front->gpu_view.engine;
+    uint32_t engine = front->gpu_engine;
     wharf_front_leave(front);
     return engine;
 }
@@ -88,7 +88,7 @@ static bool may_import(const struct wharf_connection *connection)
     struct wharf_front *front = &connection->server->front;
 
     wharf_front_enter(front);
-    bool result = front->gpu_view.may_import;
+    bool result = wharf_place_may_import(front);
     wharf_front_leave(front);
     return result;
 }

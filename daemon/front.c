@@ -30,7 +30,10 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     front->config = *config;
     front->loop_wakes_at_ns = WHARF_NEVER;
     front->promise_fd = -1;
-    front->gpu_wake_fd = -1;
+    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
+        front->gpus[i].wake_fd = -1;
+        wharf_list_init(&front->gpus[i].memories);
+    }
     wharf_tenants_init(&front->tenants);
     wharf_list_init(&front->sessions);
     wharf_list_init(&front->watched);
@@ -52,9 +55,7 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     pthread_mutexattr_destroy(&attributes);
     if (r != 0)
         return -r;
-    front->gpu_wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (front->gpu_wake_fd < 0)
-        return -errno;
+    pthread_cond_init(&front->gpus_changed, NULL);
     if (getrandom(&front->generation, sizeof(front->generation), 0) != sizeof(front->generation))
         return -EIO;
     return 0;
@@ -63,7 +64,9 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
 void wharf_front_deinit(struct wharf_front *front)
 {
     wharf_tenants_deinit(&front->tenants);
-    wharf_close_fd(front->gpu_wake_fd);
+    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++)
+        wharf_close_fd(front->gpus[i].wake_fd);
+    pthread_cond_destroy(&front->gpus_changed);
     pthread_mutex_destroy(&front->lock);
 }
 
@@ -77,7 +80,7 @@ struct wakes {
     uint32_t n;
     void *called[2];
     uint32_t n_called;
-    void *gpu;
+    uint32_t gpus; /* bits */
     bool loop;
     bool is_urgent; /* somebody has got what he waits for */
 };
@@ -121,21 +124,21 @@ static void unlock(struct wharf_front *front, struct wakes *wakes)
     wakes->n_called = front->n_called;
     memcpy(wakes->called, front->called, front->n_called * sizeof(front->called[0]));
     front->n_called = 0;
-    wakes->gpu = front->called_gpu;
-    front->called_gpu = NULL;
+    wakes->gpus = front->gpus_called;
+    front->gpus_called = 0;
     pthread_mutex_unlock(&front->lock);
     /* One that rang, and sleeps until it is answered, before workers that may watch from now on. */
     if (wakes->n > 0)
         wharf_front_wake_client(wakes->items[0].session, wakes->items[0].kinds);
     for (uint32_t i = 0; i < wakes->n_called; i++)
         front->backend->ops->wake(wakes->called[i]);
-    if (wakes->gpu)
-        wharf_gpu_backend.wake(wakes->gpu);
+    for (uint32_t bits = wakes->gpus; bits; bits &= bits - 1)
+        eventfd_write(front->gpus[__builtin_ctz(bits)].wake_fd, 1);
     if (wakes->loop)
         wharf_loop_wake(front->loop);
 }
 
-/* Looks at the lock of the GPU's thread before it sleeps, and of others that let it go first: some
+/* Looks at the lock of a GPU's thread before it sleeps, and of others that let it go first: some
  * holds of the lock long. */
 #define MOST_LOCK_LOOKS 400
 #define MOST_POLITE_LOOKS 64
@@ -143,7 +146,7 @@ static void unlock(struct wharf_front *front, struct wakes *wakes)
 void wharf_front_enter(struct wharf_front *front)
 {
     for (unsigned n = 0; n < MOST_POLITE_LOOKS; n++) {
-        if (!__atomic_load_n(&front->gpu_is_coming, __ATOMIC_RELAXED))
+        if (!__atomic_load_n(&front->n_gpus_coming, __ATOMIC_RELAXED))
             break;
         wharf_relax();
     }
@@ -154,7 +157,7 @@ void wharf_front_enter_first(struct wharf_front *front)
 {
     int r = EBUSY;
 
-    __atomic_store_n(&front->gpu_is_coming, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&front->n_gpus_coming, 1, __ATOMIC_RELAXED);
     for (unsigned n = 0; n < MOST_LOCK_LOOKS; n++) {
         r = pthread_mutex_trylock(&front->lock);
         if (r == 0)
@@ -163,7 +166,7 @@ void wharf_front_enter_first(struct wharf_front *front)
     }
     if (r != 0)
         pthread_mutex_lock(&front->lock);
-    __atomic_store_n(&front->gpu_is_coming, 0, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&front->n_gpus_coming, 1, __ATOMIC_RELAXED);
 }
 
 void wharf_front_leave(struct wharf_front *front)

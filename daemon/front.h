@@ -31,12 +31,25 @@ struct wharf_front {
     pthread_mutex_t lock;
     struct wharf_loop *loop;
     struct wharf_backend *backend; /* the CPU's */
-    struct wharf_backend *gpu;     /* or NULL */
-    int gpu_wake_fd;               /* an eventfd, for the GPU's thread */
-    int promise_fd;                /* the lock of Hello's promise, for the worker; -1: none */
-    struct wharf_list memories;    /* gpu_memory.h: all that the GPU could use */
+    struct wharf_gpu_view gpus[WHARF_MAX_GPUS];
+    uint32_t n_gpus;             /* that there are, or may be */
+    pthread_cond_t gpus_changed; /* what became of a worker */
+    uint32_t gpu_engine;         /* enum wharf_engine: GPU or SIMT; AUTO: none, nor will be */
+    uint64_t gpu_codecs;         /* bit i: workers decode codec i */
+    uint32_t gpus_up;            /* bits: whose worker takes items */
+    uint32_t gpus_asleep;        /* whose thread sleeps */
+    uint32_t gpus_looking;       /* whose thread is awake and looks at the rings */
+    uint32_t gpus_wanted;        /* whose thread has something to look at */
+    uint32_t gpus_left;          /* whom a thread of the CPU left a job to */
+    uint32_t gpus_called;        /* whose thread is woken when the lock is left */
+    bool gpu_was_up;             /* some worker has been ready: what engines take is known */
+    bool has_dead_gpu_memory;    /* clients have given GPU memory up */
+    uint32_t n_stopped;          /* jobs that were stopped while an engine had pieces of them */
+    int promise_fd;              /* the lock of Hello's promise, for workers; -1: none */
+    struct wharf_list memories;  /* gpu_memory.h: all that a GPU could use */
     uint32_t last_memory;
-    struct wharf_list orphans; /* pieces that a worker of the GPU left; gpu_rescue.c */
+    uint64_t pinned_nbytes;    /* of which GPUs have so much, each byte counted once */
+    struct wharf_list orphans; /* pieces that a worker of a GPU left; gpu_rescue.c */
     uint32_t n_orphans;
     struct wharf_gpu_spares spares;
     struct wharf_config config; /* as the loop thread last gave it */
@@ -52,22 +65,19 @@ struct wharf_front {
     struct wharf_list stale;  /* sessions that are counted as active and are not */
     struct wharf_list events; /* sessions that the loop thread has to look at */
     struct wharf_sched sched[WHARF_N_POOLS];
-    struct wharf_gpu_view gpu_view;
     struct wharf_list suspended;                /* tenants whose jobs are not begun for a while */
     char newly_stuck[WHARF_CONFIG_NAME_NBYTES]; /* a tenant that the loop thread has to name; or ""
                                                  */
-    bool is_watched_over;   /* the loop thread looks whether workers are stuck */
-    uint32_t n_waiting;     /* jobs that wait for memory */
-    uint64_t active_weight; /* of tenants that have active sessions */
-    int64_t cpu_lead_ns;    /* what pool ANY has had more of an engine than its own one */
-    int64_t gpu_lead_ns;
+    bool is_watched_over;        /* the loop thread looks whether workers are stuck */
+    uint32_t n_waiting;          /* jobs that wait for memory */
+    uint64_t active_weight;      /* of tenants that have active sessions */
+    int64_t cpu_lead_ns;         /* what pool ANY has had more of the CPU than its own one */
     struct wharf_heap deadlines; /* of jobs */
     uint64_t loop_wakes_at_ns;   /* when the loop thread will look at them by itself */
     /* To be done when the lock is left. */
     bool wake_loop;
     void *called[2]; /* threads of engines */
     uint32_t n_called;
-    void *called_gpu; /* likewise */
 
     /* The engine's threads.  One that is awake looks at the rings before it does anything long. */
     uint32_t n_workers;
@@ -84,7 +94,7 @@ struct wharf_front {
     uint64_t n_helped_ranges; /* of which others than the chunk's worker took so many */
 
     /* Looked at without the lock all the time, so on a cache line of their own. */
-    _Alignas(64) uint32_t gpu_is_coming; /* the GPU's thread wants the lock */
+    _Alignas(64) uint32_t n_gpus_coming; /* threads of GPUs that want the lock */
     uint32_t n_urgent_wakes;             /* of clients that had interactive jobs */
 };
 
@@ -112,8 +122,8 @@ void wharf_front_deinit(struct wharf_front *front);
  * back.
  */
 void wharf_front_enter(struct wharf_front *front);
-/* For the one thread of the GPU, which has work for as many warps as all others together: those let
- * it go first. */
+/* For the thread of a GPU, which has work for as many warps as all others together: those let it go
+ * first. */
 void wharf_front_enter_first(struct wharf_front *front);
 void wharf_front_leave(struct wharf_front *front);
 
@@ -199,10 +209,10 @@ bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_
 void wharf_front_going_on(struct wharf_front *front, struct wharf_piece *piece, uint64_t now_ns);
 
 /*
- * For the backend of the GPU: a piece of at most so many chunks of what wharf_place_first_for_gpu
+ * For the backend of a GPU: a piece of at most so many chunks of what wharf_place_first_for_gpu
  * gave.  Returns what one warp would take for all of them.
  */
-uint64_t wharf_front_take_for_gpu(struct wharf_front *front, struct wharf_job *job,
+uint64_t wharf_front_take_for_gpu(struct wharf_front *front, uint32_t gpu, struct wharf_job *job,
                                   uint32_t most_chunks, uint64_t now_ns,
                                   struct wharf_piece *ret_piece);
 

@@ -106,7 +106,7 @@ void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint
         wharf_front_complete_job(front, job, &end);
     } else if (!job->stopped) {
         __atomic_store_n(&job->stopped, (uint8_t)result, __ATOMIC_RELAXED);
-        front->gpu_view.n_stopped++;
+        front->n_stopped++;
         hurry(front, job);
     }
 }

@@ -136,7 +136,7 @@ void wharf_front_take(struct wharf_front *front, struct wharf_job *job,
     uint64_t cpu_ns = cut_piece(front, job, wharf_now_ns(), &appetite, ret_piece);
 
     charge_estimate(front, ret_piece, cpu_ns);
-    wharf_place_took(front, ret_piece, false);
+    wharf_place_took_by_cpu(front, ret_piece);
 }
 
 bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_piece *ret_piece)
@@ -152,18 +152,18 @@ bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_
     return true;
 }
 
-uint64_t wharf_front_take_for_gpu(struct wharf_front *front, struct wharf_job *job,
+uint64_t wharf_front_take_for_gpu(struct wharf_front *front, uint32_t gpu, struct wharf_job *job,
                                   uint32_t most_chunks, uint64_t now_ns,
                                   struct wharf_piece *ret_piece)
 {
-    const struct wharf_gpu_view *gpu = &front->gpu_view;
+    const uint32_t n_warps = front->gpus[gpu].n_warps;
     /* Small enough pieces to keep to what may be handed over, and large enough for all warps. */
-    struct appetite appetite = {chunk_warp_ns, front->config.gpu_ahead_ns * gpu->n_warps,
+    struct appetite appetite = {chunk_warp_ns, front->config.gpu_ahead_ns * n_warps,
                                 most_chunks < MOST_CHUNKS ? most_chunks : MOST_CHUNKS};
     uint64_t warp_ns = cut_piece(front, job, now_ns, &appetite, ret_piece);
 
-    charge_estimate(front, ret_piece, warp_ns / gpu->n_warps);
-    wharf_place_took(front, ret_piece, true);
+    charge_estimate(front, ret_piece, warp_ns / n_warps);
+    wharf_place_took_by_gpu(front, ret_piece, gpu);
     return warp_ns;
 }
 
@@ -292,7 +292,7 @@ void wharf_front_forget_job(struct wharf_front *front, struct wharf_job *job)
         return;
     if (job->n_pieces > 0) {
         __atomic_store_n(&job->stopped, WHARF_CANCELLED, __ATOMIC_RELAXED);
-        front->gpu_view.n_stopped++;
+        front->n_stopped++;
         return;
     }
     wharf_heap_remove(&front->deadlines, &job->deadline);

@@ -21,12 +21,27 @@ uint32_t wharf_place_n_queued(const struct wharf_front *front)
     return n;
 }
 
+static bool is_up(const struct wharf_front *front, uint32_t gpu)
+{
+    return front->gpus_up >> gpu & 1;
+}
+
+static uint32_t n_of_own(const struct wharf_front *front, uint32_t gpu)
+{
+    return front->sched[WHARF_POOL_OWN + gpu].n_queued;
+}
+
 uint32_t wharf_place_n_for_cpu(const struct wharf_front *front)
 {
     uint32_t n = front->n_orphans + front->sched[WHARF_POOL_CPU].n_queued +
                  front->sched[WHARF_POOL_ANY].n_queued;
 
-    return front->gpu_view.is_up ? n : n + front->sched[WHARF_POOL_GPU].n_queued;
+    if (!front->gpus_up)
+        n += front->sched[WHARF_POOL_GPU].n_queued;
+    /* What was queued for a GPU that has no worker now is the CPU's to move. */
+    for (uint32_t gpu = 0; gpu < front->n_gpus; gpu++)
+        n += is_up(front, gpu) ? 0 : n_of_own(front, gpu);
+    return n;
 }
 
 uint32_t wharf_place_n_tenants(const struct wharf_front *front)
@@ -40,15 +55,23 @@ uint32_t wharf_place_n_tenants(const struct wharf_front *front)
 
 bool wharf_place_has_gpu(const struct wharf_front *front, uint32_t engine)
 {
-    const struct wharf_gpu_view *gpu = &front->gpu_view;
-
-    return gpu->is_up && (engine == WHARF_ENGINE_AUTO || engine == gpu->engine);
+    return front->gpus_up && (engine == WHARF_ENGINE_AUTO || engine == front->gpu_engine);
 }
 
-bool wharf_place_wants_gpu(const struct wharf_front *front)
+bool wharf_place_may_import(const struct wharf_front *front)
 {
-    return front->gpu_view.is_wanted ||
-           (front->gpu_view.is_up && front->sched[WHARF_POOL_GPU].n_queued > 0);
+    for (uint32_t gpu = 0; gpu < front->n_gpus; gpu++)
+        if (front->gpus[gpu].may_come)
+            return true;
+    return false;
+}
+
+bool wharf_place_wants_gpu(const struct wharf_front *front, uint32_t gpu)
+{
+    if (front->gpus_wanted >> gpu & 1)
+        return true;
+    return is_up(front, gpu) &&
+           (front->sched[WHARF_POOL_GPU].n_queued > 0 || n_of_own(front, gpu) > 0);
 }
 
 uint64_t wharf_place_warp_ns(const struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nbytes)
@@ -125,8 +148,7 @@ void wharf_place_learn(struct wharf_front *front, const struct wharf_piece *piec
     if (piece->pool == WHARF_POOL_ANY)
         wharf_trial_count(&tenant->trials[codec], piece->ended_ns, piece->n_chunks,
                           piece->source_nbytes + piece->capacity_nbytes,
-                          piece->n_chunks * (piece->ended_ns - job->taken_ns),
-                          front->gpu_view.is_up);
+                          piece->n_chunks * (piece->ended_ns - job->taken_ns), front->gpus_up != 0);
     /* What was stopped half-way tells nothing. */
     if (!job->stopped && !piece->is_crowded)
         wharf_estimates_learn(piece->warp_ns ? &tenant->device_estimates : &tenant->estimates,
@@ -159,9 +181,28 @@ static uint64_t wait_ns(const struct wharf_gpu_view *gpu)
 }
 
 /* Not by what passed of late: that is little where little was handed over. */
-bool wharf_place_gpu_has_room(const struct wharf_front *front)
+bool wharf_place_gpu_has_room(const struct wharf_front *front, uint32_t gpu)
 {
-    return wait_of(&front->gpu_view, START_FLOW_PS_PER_KIB) <= front->config.gpu_ahead_ns;
+    return wait_of(&front->gpus[gpu], START_FLOW_PS_PER_KIB) <= front->config.gpu_ahead_ns;
+}
+
+/*
+ * Those of whom something is wanted or whose own jobs wait, and one for jobs of all GPUs if none
+ * that is awake can take more: those that are look by themselves.
+ */
+uint32_t wharf_place_gpus_to_wake(const struct wharf_front *front)
+{
+    uint32_t wanted = front->gpus_wanted, can_take = 0;
+
+    for (uint32_t bits = front->gpus_up; bits; bits &= bits - 1) {
+        uint32_t gpu = (uint32_t)__builtin_ctz(bits);
+        wanted |= (uint32_t)(n_of_own(front, gpu) > 0) << gpu;
+        if (!front->gpus[gpu].is_alone && wharf_place_gpu_has_room(front, gpu))
+            can_take |= 1u << gpu;
+    }
+    if (front->sched[WHARF_POOL_GPU].n_queued > 0 && !(can_take & ~front->gpus_asleep))
+        wanted |= can_take & -can_take;
+    return wanted & front->gpus_asleep;
 }
 
 /* What the first chunk of a job takes. */
@@ -204,33 +245,43 @@ static enum wharf_pool cpu_because(enum wharf_placement why, enum wharf_placemen
 }
 
 /*
- * A job for GPU memory waits for the GPU, or is the CPU's, which refuses it (wharf_place_refusal).
+ * A job for GPU memory waits for the GPU whose memory it is, or is the CPU's, which refuses it
+ * (wharf_place_refusal).
  */
 static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
                                              const struct wharf_job *job,
                                              enum wharf_placement *ret_why)
 {
-    const struct wharf_gpu_view *gpu = &front->gpu_view;
-    enum wharf_gpu_memory_state state = wharf_gpu_memory_of_job(job);
+    uint32_t owners = wharf_gpu_memory_owners(job);
+    uint32_t owner = (uint32_t)__builtin_ctz(owners);
+    const struct wharf_gpu_view *gpu = &front->gpus[owner];
 
-    if (gpu->is_lost || !gpu->may_import)
+    if (owners & (owners - 1))
+        return cpu_because(WHARF_PLACED_SEVERAL_GPUS, ret_why);
+    if (gpu->is_lost || !gpu->may_come)
         return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
     if (job->session->tenant->gpu_trust.banned_until_ns > job->taken_ns)
         return cpu_because(WHARF_PLACED_BANNED, ret_why);
     if (!is_small_enough(front, job))
         return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
-    if (gpu->is_up && !(gpu->codecs >> job->submission.codec & 1))
-        return cpu_because(WHARF_PLACED_CODEC, ret_why);
-    if (gpu->is_up && state == WHARF_GPU_MEMORY_REFUSED)
-        return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
     *ret_why = WHARF_PLACED_GPU_MEMORY;
-    return gpu->is_up && state == WHARF_GPU_MEMORY_READY ? WHARF_POOL_GPU
-                                                         : (enum wharf_pool)WHARF_POOL_NONE;
+    if (!is_up(front, owner))
+        return (enum wharf_pool)WHARF_POOL_NONE;
+    if (!(front->gpu_codecs >> job->submission.codec & 1))
+        return cpu_because(WHARF_PLACED_CODEC, ret_why);
+    enum wharf_gpu_memory_state state = wharf_gpu_memory_of_job(job, owner);
+    if (state == WHARF_GPU_MEMORY_REFUSED)
+        return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
+    return state == WHARF_GPU_MEMORY_READY ? (enum wharf_pool)(WHARF_POOL_OWN + owner)
+                                           : (enum wharf_pool)WHARF_POOL_NONE;
 }
 
 struct wharf_outcome wharf_place_refusal(const struct wharf_job *job)
 {
     switch (job->why) {
+    case WHARF_PLACED_SEVERAL_GPUS:
+        return (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
+                                      .reason = WHARF_REASON_REQUEST_REGION};
     case WHARF_PLACED_TOO_LARGE:
         return (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
                                       .reason = WHARF_REASON_REQUEST_RANGE};
@@ -254,9 +305,8 @@ static bool is_decoded(const struct wharf_job *job)
 static enum wharf_pool choose_why(const struct wharf_front *front, const struct wharf_job *job,
                                   enum wharf_placement *ret_why)
 {
-    const struct wharf_gpu_view *gpu = &front->gpu_view;
     const struct wharf_session *session = job->session;
-    bool is_forced = session->engine == gpu->engine;
+    bool is_forced = session->engine == front->gpu_engine;
 
     if (!is_decoded(job))
         return WHARF_POOL_CPU;
@@ -266,17 +316,17 @@ static enum wharf_pool choose_why(const struct wharf_front *front, const struct 
         return choose_for_gpu_memory(front, job, ret_why);
     if (!wharf_place_has_gpu(front, session->engine))
         return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
-    /* Who did harm to the worker before does none again, whatever it asks for. */
+    /* Who did harm to a worker before does none again, whatever it asks for. */
     if (session->tenant->gpu_trust.banned_until_ns > job->taken_ns)
         return cpu_because(WHARF_PLACED_BANNED, ret_why);
-    enum wharf_gpu_memory_state state = wharf_gpu_memory_of_job(job);
+    enum wharf_gpu_memory_state state = wharf_gpu_memory_anywhere(front, job);
     if (is_forced) {
         *ret_why = WHARF_PLACED_GPU_ASKED;
         return state == WHARF_GPU_MEMORY_READY || state == WHARF_GPU_MEMORY_REFUSED
                    ? WHARF_POOL_GPU
                    : (enum wharf_pool)WHARF_POOL_NONE;
     }
-    if (!(gpu->codecs >> job->submission.codec & 1))
+    if (!(front->gpu_codecs >> job->submission.codec & 1))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);
     if (!is_small_enough(front, job))
         return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
@@ -310,25 +360,60 @@ static bool is_shared(const struct wharf_job *job)
     return least > 0 && nbytes >= least;
 }
 
+/* A GPU that could take a job, and when it would be done with its next chunk. */
+struct offer {
+    uint32_t gpu;
+    uint64_t ns;
+};
+
+/* False: its worker cannot take the job now. */
+static bool offer_of(const struct wharf_front *front, const struct wharf_job *job, uint32_t gpu,
+                     uint64_t warp_ns, struct offer *ret_offer)
+{
+    const struct wharf_gpu_view *view = &front->gpus[gpu];
+
+    if (!is_up(front, gpu) || view->is_alone ||
+        wharf_gpu_memory_of_job(job, gpu) != WHARF_GPU_MEMORY_READY)
+        return false;
+    *ret_offer = (struct offer){gpu, view->latency_ns + warp_ns + wait_ns(view)};
+    return true;
+}
+
+/* Of the GPUs that can take the job, the one that would be done with its next chunk first. */
+static bool best_offer(const struct wharf_front *front, const struct wharf_job *job,
+                       uint64_t warp_ns, struct offer *ret_best)
+{
+    bool is_any = false;
+
+    for (uint32_t bits = front->gpus_up; bits; bits &= bits - 1) {
+        struct offer offer;
+        if (!offer_of(front, job, (uint32_t)__builtin_ctz(bits), warp_ns, &offer) ||
+            (is_any && offer.ns >= ret_best->ns))
+            continue;
+        *ret_best = offer;
+        is_any = true;
+    }
+    return is_any;
+}
+
 /*
- * Whether the GPU is to have a job, with all that it has to do, rather than the CPU, which takes it
- * up when it has done `before_ns` of other things: the one that ends it first.
+ * Whether a GPU, and which, is to have a job, with all that it has to do, rather than the CPU,
+ * which takes it up when it has done `before_ns` of other things: the one that ends it first.
  */
 static bool goes_to_gpu(const struct wharf_front *front, const struct wharf_job *job,
-                        uint64_t before_ns)
+                        uint64_t before_ns, struct offer *ret_best)
 {
-    const struct wharf_gpu_view *gpu = &front->gpu_view;
     const struct wharf_tenant *tenant = job->session->tenant;
     uint32_t codec = job->submission.codec;
     uint64_t cpu_ns, warp_ns;
 
-    if (!gpu->is_up || wharf_gpu_memory_of_job(job) != WHARF_GPU_MEMORY_READY)
-        return false;
     next_chunk_ns(job, &cpu_ns, &warp_ns);
+    if (!best_offer(front, job, warp_ns, ret_best))
+        return false;
     if (is_shared(job))
         cpu_ns /= 1 + front->n_sleeping;
     cpu_ns += before_ns;
-    uint64_t gpu_ns = gpu->latency_ns + warp_ns + wait_ns(gpu);
+    uint64_t gpu_ns = ret_best->ns;
     if (tenant->trials[codec].way != WHARF_TRIAL_BY_TIME)
         return tenant->trials[codec].way == WHARF_TRIAL_GPU;
     if (tenant->device_estimates.n_elsewhere[codec] >= TRY_AFTER && gpu_ns / TRY_FACTOR < cpu_ns)
@@ -336,6 +421,26 @@ static bool goes_to_gpu(const struct wharf_front *front, const struct wharf_job 
     if (tenant->estimates.n_elsewhere[codec] >= TRY_AFTER && cpu_ns / TRY_FACTOR < gpu_ns)
         return false;
     return gpu_ns < cpu_ns + cpu_ns / WORTH_PART;
+}
+
+/* Another GPU may be sooner than the one that could take a job now by this part: below that it is
+ * not worth waking it. */
+#define SOONER_PART 8
+
+/* Whether this GPU takes a job of which `best` is the best offer, or leaves it to that one. */
+static bool takes(struct wharf_front *front, const struct wharf_job *job, uint32_t gpu,
+                  const struct offer *best)
+{
+    struct offer own;
+    uint64_t cpu_ns, warp_ns;
+
+    if (best->gpu == gpu || !wharf_place_gpu_has_room(front, best->gpu))
+        return true;
+    next_chunk_ns(job, &cpu_ns, &warp_ns);
+    if (offer_of(front, job, gpu, warp_ns, &own) && own.ns <= best->ns + best->ns / SOONER_PART)
+        return true;
+    front->gpus_wanted |= 1u << best->gpu;
+    return false;
 }
 
 /* What waits for the CPU's threads besides the next chunk of this job, shared by them. */
@@ -378,9 +483,10 @@ void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_
         wharf_sched_push_front(&front->sched[pool], job);
     else
         wharf_sched_push(&front->sched[pool], job);
-    if (pool == WHARF_POOL_ANY && goes_to_gpu(front, job, cpu_backlog_ns(front, job)))
-        front->gpu_view.is_wanted = true;
-    else if (pool != WHARF_POOL_GPU)
+    struct offer best;
+    if (pool == WHARF_POOL_ANY && goes_to_gpu(front, job, cpu_backlog_ns(front, job), &best))
+        front->gpus_wanted |= 1u << best.gpu;
+    else if (pool == WHARF_POOL_CPU || pool == WHARF_POOL_ANY)
         front->nothing_fits = false;
 }
 
@@ -458,28 +564,56 @@ static void count_placement(const struct wharf_piece *piece, bool is_gpu)
         others->n_elsewhere[codec] += piece->n_chunks;
 }
 
-void wharf_place_took(struct wharf_front *front, const struct wharf_piece *piece, bool is_gpu)
+/* One of two pools of an engine has had more of it; or less, below 0. */
+static void count_lead(const struct wharf_front *front, int64_t *lead_ns, unsigned other,
+                       int64_t more_ns)
 {
-    int64_t *lead_ns = is_gpu ? &front->gpu_lead_ns : &front->cpu_lead_ns;
-    enum wharf_pool own = is_gpu ? WHARF_POOL_GPU : WHARF_POOL_CPU;
-    bool is_any = piece->pool == WHARF_POOL_ANY;
-    enum wharf_pool other = is_any ? own : WHARF_POOL_ANY;
-
-    if (piece->kind != WHARF_PIECE_OPEN && !piece->job->stopped)
-        count_placement(piece, is_gpu);
-    if (front->sched[other].n_queued == 0)
-        *lead_ns = 0;
-    else
-        *lead_ns += is_any ? (int64_t)piece->estimate_ns : -(int64_t)piece->estimate_ns;
+    *lead_ns = front->sched[other].n_queued > 0 ? *lead_ns + more_ns : 0;
 }
 
-/* What was queued for the GPU when there was one, and can only be run there, waits for the next. */
-static struct wharf_job *first_that_can_do_without(struct wharf_front *front, unsigned lane,
-                                                   uint64_t most_ns)
+static void count_why(const struct wharf_piece *piece, bool is_gpu)
 {
-    for (unsigned n = 0; n < MOST_MOVED; n++) {
-        struct wharf_job *job =
-            wharf_sched_first_of_lane(&front->sched[WHARF_POOL_GPU], lane, most_ns);
+    if (piece->kind != WHARF_PIECE_OPEN && !piece->job->stopped)
+        count_placement(piece, is_gpu);
+}
+
+void wharf_place_took_by_cpu(struct wharf_front *front, const struct wharf_piece *piece)
+{
+    int64_t more_ns = (int64_t)piece->estimate_ns;
+
+    count_why(piece, false);
+    if (piece->pool == WHARF_POOL_ANY)
+        count_lead(front, &front->cpu_lead_ns, WHARF_POOL_CPU, more_ns);
+    else
+        count_lead(front, &front->cpu_lead_ns, WHARF_POOL_ANY, -more_ns);
+}
+
+void wharf_place_took_by_gpu(struct wharf_front *front, const struct wharf_piece *piece,
+                             uint32_t gpu)
+{
+    struct wharf_gpu_view *view = &front->gpus[gpu];
+    unsigned own = WHARF_POOL_OWN + gpu;
+    int64_t more_ns = (int64_t)piece->estimate_ns;
+
+    count_why(piece, true);
+    if (piece->pool == WHARF_POOL_ANY) {
+        count_lead(front, &view->lead_ns,
+                   front->sched[own].n_queued > 0 ? own : (unsigned)WHARF_POOL_GPU, more_ns);
+        return;
+    }
+    count_lead(front, &view->lead_ns, WHARF_POOL_ANY, -more_ns);
+    if (piece->pool == own)
+        count_lead(front, &view->own_lead_ns, WHARF_POOL_GPU, more_ns);
+    else
+        count_lead(front, &view->own_lead_ns, own, -more_ns);
+}
+
+/* What was queued for a GPU when it was up, and can only be run there, waits for it. */
+static struct wharf_job *first_that_can_do_without(struct wharf_front *front, unsigned pool,
+                                                   unsigned lane, uint64_t most_ns)
+{
+    for (unsigned n = 0; n < MOST_MOVED && front->sched[pool].n_queued > 0; n++) {
+        struct wharf_job *job = wharf_sched_first_of_lane(&front->sched[pool], lane, most_ns);
         if (!job || job->stopped || !needs_gpu(job))
             return job;
         wharf_place_remove(front, job);
@@ -488,33 +622,48 @@ static struct wharf_job *first_that_can_do_without(struct wharf_front *front, un
     return NULL;
 }
 
+/* Of the pools of GPUs that have no worker now. */
+static struct wharf_job *first_left_by_gpus(struct wharf_front *front, unsigned lane,
+                                            uint64_t most_ns)
+{
+    struct wharf_job *job = NULL;
+
+    if (!front->gpus_up)
+        job = first_that_can_do_without(front, WHARF_POOL_GPU, lane, most_ns);
+    for (uint32_t gpu = 0; gpu < front->n_gpus && !job; gpu++)
+        if (!is_up(front, gpu))
+            job = first_that_can_do_without(front, WHARF_POOL_OWN + gpu, lane, most_ns);
+    return job;
+}
+
 struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t most_ns)
 {
     struct wharf_sched *sched = front->sched;
     struct wharf_job *job = NULL;
+    struct offer best;
 
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
         struct wharf_job *own = wharf_sched_first_of_lane(&sched[WHARF_POOL_CPU], lane, most_ns);
         struct wharf_job *any = wharf_sched_first_of_lane(&sched[WHARF_POOL_ANY], lane, most_ns);
-        if (any && goes_to_gpu(front, any, 0)) {
-            front->gpu_view.is_wanted = front->gpu_view.has_left = true;
+        if (any && goes_to_gpu(front, any, 0, &best)) {
+            front->gpus_wanted |= 1u << best.gpu;
+            front->gpus_left |= 1u << best.gpu;
             any = NULL;
         }
         job = by_turns(own, any, front->cpu_lead_ns);
-        /* No GPU at present: all run on the CPU. */
-        if (!job && !front->gpu_view.is_up)
-            job = first_that_can_do_without(front, lane, most_ns);
+        if (!job)
+            job = first_left_by_gpus(front, lane, most_ns);
     }
     return job;
 }
 
-/* Jobs that were queued for the GPU, and whose memory it no longer has, go where they belong. */
-static struct wharf_job *first_that_is_ready(struct wharf_front *front, unsigned lane)
+/* Jobs that were queued for a GPU, and whose memory it no longer has, go where they belong. */
+static struct wharf_job *first_that_is_ready(struct wharf_front *front, unsigned pool,
+                                             unsigned lane)
 {
-    for (unsigned n = 0; n < MOST_MOVED; n++) {
-        struct wharf_job *job =
-            wharf_sched_first_of_lane(&front->sched[WHARF_POOL_GPU], lane, UINT64_MAX);
-        if (!job || choose(front, job) == WHARF_POOL_GPU)
+    for (unsigned n = 0; n < MOST_MOVED && front->sched[pool].n_queued > 0; n++) {
+        struct wharf_job *job = wharf_sched_first_of_lane(&front->sched[pool], lane, UINT64_MAX);
+        if (!job || choose(front, job) == pool)
             return job;
         wharf_place_remove(front, job);
         wharf_place_push(front, job, false);
@@ -522,27 +671,65 @@ static struct wharf_job *first_that_is_ready(struct wharf_front *front, unsigned
     return NULL;
 }
 
-struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front)
+/* Of those that any GPU can have, one for this one; or what no GPU has the memory for, to be
+ * refused. */
+static struct wharf_job *first_of_all_gpus(struct wharf_front *front, uint32_t gpu, unsigned lane)
 {
-    const struct wharf_sched *sched = front->sched;
+    struct wharf_job *job = first_that_is_ready(front, WHARF_POOL_GPU, lane);
+    uint64_t cpu_ns, warp_ns;
+    struct offer best;
+
+    if (!job || wharf_gpu_memory_anywhere(front, job) == WHARF_GPU_MEMORY_REFUSED)
+        return job;
+    next_chunk_ns(job, &cpu_ns, &warp_ns);
+    return best_offer(front, job, warp_ns, &best) && takes(front, job, gpu, &best) ? job : NULL;
+}
+
+static struct wharf_job *first_of_any(struct wharf_front *front, uint32_t gpu, unsigned lane)
+{
+    struct wharf_sched *sched = &front->sched[WHARF_POOL_ANY];
+    struct wharf_job *job =
+        sched->n_queued ? wharf_sched_first_of_lane(sched, lane, UINT64_MAX) : NULL;
+    struct offer best;
+
+    if (!job || choose(front, job) != WHARF_POOL_ANY ||
+        !goes_to_gpu(front, job, cpu_backlog_ns(front, job), &best))
+        return NULL;
+    return takes(front, job, gpu, &best) ? job : NULL;
+}
+
+struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front, uint32_t gpu)
+{
+    const struct wharf_gpu_view *view = &front->gpus[gpu];
     struct wharf_job *job = NULL;
 
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
-        struct wharf_job *own =
-            sched[WHARF_POOL_GPU].n_queued ? first_that_is_ready(front, lane) : NULL;
-        struct wharf_job *any =
-            sched[WHARF_POOL_ANY].n_queued
-                ? wharf_sched_first_of_lane(&front->sched[WHARF_POOL_ANY], lane, UINT64_MAX)
-                : NULL;
-        if (any && (choose(front, any) != WHARF_POOL_ANY ||
-                    !goes_to_gpu(front, any, cpu_backlog_ns(front, any))))
-            any = NULL;
-        job = by_turns(own, any, front->gpu_lead_ns);
+        struct wharf_job *own = first_that_is_ready(front, WHARF_POOL_OWN + gpu, lane);
+        struct wharf_job *all = first_of_all_gpus(front, gpu, lane);
+        struct wharf_job *any = first_of_any(front, gpu, lane);
+        /* The other way round: what is ahead there is the second one. */
+        own = by_turns(all, own, view->own_lead_ns);
+        job = by_turns(own, any, view->lead_ns);
     }
-    /* What a thread of the CPU left to the GPU, and the GPU does not want either any more. */
-    if (!job && front->gpu_view.has_left) {
-        front->gpu_view.has_left = false;
+    /* What a thread of the CPU left to it, and it does not want either any more. */
+    if (!job && front->gpus_left >> gpu & 1) {
+        front->gpus_left &= ~(1u << gpu);
         front->nothing_fits = false;
     }
     return job;
+}
+
+void wharf_place_pass_on(struct wharf_front *front)
+{
+    if (front->n_gpus < 2)
+        return;
+    for (unsigned lane = 0; lane < WHARF_N_LANES; lane++) {
+        struct wharf_job *job =
+            wharf_sched_first_of_lane(&front->sched[WHARF_POOL_ANY], lane, UINT64_MAX);
+        struct offer best;
+        if (job && goes_to_gpu(front, job, cpu_backlog_ns(front, job), &best)) {
+            front->gpus_wanted |= 1u << best.gpu;
+            return;
+        }
+    }
 }

@@ -12,10 +12,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/list.h"
 #include "daemon/sched.h"
 #include "proto/wharf_result.h"
 
 struct wharf_front;
+struct wharf_gpu_backend;
 struct wharf_job;
 struct wharf_piece;
 struct wharf_session;
@@ -23,28 +25,34 @@ struct wharf_session;
 /* A queued job is in no pool while it waits for its memory to be made ready for the GPU. */
 #define WHARF_POOL_NONE WHARF_N_POOLS
 
-/* What placement knows of the GPU and its worker.  Its backend keeps it up to date. */
+/*
+ * What placement knows of one GPU and its worker.  Its backend keeps it up to date.  What concerns
+ * several of them at once is in bits of the front's, one for each GPU: gpus_up and the like.
+ */
 struct wharf_gpu_view {
-    uint32_t engine;       /* enum wharf_engine: GPU or SIMT; AUTO: there is none, nor will be */
-    bool is_up;            /* its worker takes items */
-    bool looks;            /* the backend's thread is awake and looks at the rings */
-    bool is_wanted;        /* the backend's thread has something to look at */
-    uint32_t n_stopped;    /* jobs that were stopped while an engine had pieces of them */
-    bool has_left;         /* a thread of the CPU left a job to it */
-    bool may_import;       /* clients may register GPU memory: there is a worker, or will be */
-    bool is_lost;          /* worker after worker does not get ready */
-    bool has_dead;         /* clients have given GPU memory up */
-    uint64_t codecs;       /* bit i: it decodes codec i */
-    uint32_t n_warps;      /* that decode at the same time, at least 1 while it is up */
-    uint64_t latency_ns;   /* from handing over a job of no size until it is noticed */
-    uint32_t n_in_flight;  /* items that the worker has */
-    uint64_t in_flight_ns; /* the time that warps will take for them, all together */
-    uint64_t in_flight_nbytes; /* of their sources and capacities */
-    uint64_t flow_ps_per_kib;  /* of which so much time passes for each KiB when there is plenty */
-    uint64_t pinned_nbytes;    /* memory of clients that it has */
-    uint64_t n_ended;          /* workers that have ended */
-    uint64_t n_copied;         /* chunks whose output the copy engine took */
-    uint64_t n_lost;           /* chunks that they had then */
+    char name[64];                     /* by which the configuration calls it */
+    struct wharf_gpu_backend *backend; /* NULL: it is gone */
+    int wake_fd;                       /* an eventfd, for the backend's thread */
+    uint64_t busy_since_ns;            /* which is awake; WHARF_NEVER: it sleeps */
+    struct wharf_list memories;        /* gpu_memory.h: all that it could use */
+    bool may_come;                     /* there is a worker, or will be */
+    bool is_lost;                      /* worker after worker does not get ready */
+    bool is_alone;                     /* it has a suspect's item, and takes nothing beside it */
+    uint32_t n_warps;                  /* that decode at the same time, at least 1 while it is up */
+    uint64_t latency_ns;               /* from handing over a job of no size until it is noticed */
+    uint32_t n_in_flight;              /* items that the worker has */
+    uint64_t in_flight_ns;             /* the time that warps will take for them, all together */
+    uint64_t in_flight_nbytes;         /* of their sources and capacities */
+    uint64_t flow_ps_per_kib; /* of which so much time passes for each KiB when there is plenty */
+    uint64_t dead_nbytes;     /* pinned memory that it has and nobody uses any more */
+    int64_t lead_ns;          /* what pool ANY has had more of it than the GPUs' own pools */
+    int64_t own_lead_ns;      /* what its own pool has had more of it than that of all GPUs */
+    uint64_t n_ups;           /* workers that have been ready */
+    uint64_t n_ended;         /* workers that have ended, ready or not */
+    uint64_t n_chunks;        /* that it has decoded, good or bad */
+    uint64_t out_nbytes;      /* that it has decoded to */
+    uint64_t n_copied;        /* chunks whose output the copy engine took */
+    uint64_t n_lost;          /* chunks that they had then */
 };
 
 /* Whether jobs of sessions that want this engine (enum wharf_engine) can go to the GPU now. */
@@ -57,8 +65,14 @@ uint32_t wharf_place_n_for_cpu(const struct wharf_front *front);
 /* Tenants that have normal jobs; those with jobs in several pools count as often. */
 uint32_t wharf_place_n_tenants(const struct wharf_front *front);
 
-/* Whether the GPU's thread has a reason to be awake. */
-bool wharf_place_wants_gpu(const struct wharf_front *front);
+/* Whether there is a GPU that takes clients' own memory, or will be. */
+bool wharf_place_may_import(const struct wharf_front *front);
+
+/* Whether this GPU's thread has a reason to stay awake. */
+bool wharf_place_wants_gpu(const struct wharf_front *front, uint32_t gpu);
+
+/* Bits of the GPUs whose threads are to be woken. */
+uint32_t wharf_place_gpus_to_wake(const struct wharf_front *front);
 
 /* Puts a job into the pool that it belongs to now, at the end or at the beginning of its queue. */
 void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front);
@@ -74,17 +88,22 @@ void wharf_place_drop(struct wharf_front *front, struct wharf_session *session);
 /* Memory of the session has become ready, or will not: jobs that waited for it go on. */
 void wharf_place_waiting(struct wharf_front *front, struct wharf_session *session);
 
-/* The next job for the CPU, or for the GPU, which stays in its queue; NULL if there is none.
+/* The next job for the CPU, or for this GPU, which stays in its queue; NULL if there is none.
  * most_ns: as in wharf_sched_first. */
 struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t most_ns);
-struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front);
+struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front, uint32_t gpu);
 
-/* A piece was taken by the GPU or the CPU, which serve two pools each by turns: counts why, and
- * what ANY has had more than the engine's own pool while both had jobs. */
-void wharf_place_took(struct wharf_front *front, const struct wharf_piece *piece, bool is_gpu);
+/* A GPU is full: what it leaves may be for another one, which sleeps. */
+void wharf_place_pass_on(struct wharf_front *front);
 
-/* Whether the GPU can be given more: what it has keeps its warps busy for less than `ahead`. */
-bool wharf_place_gpu_has_room(const struct wharf_front *front);
+/* A piece was taken by the CPU, or by a GPU.  They serve several pools each by turns: counts why,
+ * and what one of these has had more than another while both had jobs. */
+void wharf_place_took_by_cpu(struct wharf_front *front, const struct wharf_piece *piece);
+void wharf_place_took_by_gpu(struct wharf_front *front, const struct wharf_piece *piece,
+                             uint32_t gpu);
+
+/* Whether a GPU can be given more: what it has keeps its warps busy for less than `ahead`. */
+bool wharf_place_gpu_has_room(const struct wharf_front *front, uint32_t gpu);
 
 /* A piece's way to the GPU and back. */
 struct wharf_gpu_trip {

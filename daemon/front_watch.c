@@ -262,7 +262,7 @@ bool wharf_front_call_worker(struct wharf_front *front)
 /* Whether somebody looks at the rings before long. */
 static bool somebody_looks(const struct wharf_front *front)
 {
-    return front->n_awake > 0 || front->gpu_view.looks ||
+    return front->n_awake > 0 || front->gpus_looking ||
            (front->n_sleeping == 0 && front->n_short > 0) ||
            (front->n_brief > 0 &&
             BRIEF_PARTS * front->n_brief >= (BRIEF_PARTS - 1) * front->n_workers);
@@ -299,8 +299,10 @@ void wharf_front_settle(struct wharf_front *front)
     while (wharf_place_n_for_cpu(front) > front->n_awake && !front->nothing_fits)
         if (!wharf_front_call_worker(front))
             break;
-    if (front->gpu && !front->called_gpu && wharf_place_wants_gpu(front))
-        front->called_gpu = front->gpu->ops->call(front->gpu);
+    /* Their threads promise to look when they are called. */
+    uint32_t called = front->gpus_asleep ? wharf_place_gpus_to_wake(front) : 0;
+    front->gpus_asleep &= ~called;
+    front->gpus_called |= called;
     /* Jobs' deadlines are nobody else's business while all workers sleep or are busy. */
     if (front->deadlines.root && front->deadlines.root->key < front->loop_wakes_at_ns)
         front->wake_loop = true;

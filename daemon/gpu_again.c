@@ -98,14 +98,14 @@ static uint32_t result_of(const struct wharf_gpu_backend *backend,
                           const struct wharf_gpu_piece *gpu_piece, uint64_t now_ns)
 {
     const struct wharf_job *job = gpu_piece->piece.job;
-    const struct wharf_gpu_view *gpu = &backend->front->gpu_view;
 
     if (job->stopped)
         return job->stopped;
-    if (gpu_piece->is_culprit || gpu->is_lost ||
+    if (gpu_piece->is_culprit || backend->view->is_lost ||
         job->session->tenant->gpu_trust.banned_until_ns > now_ns)
         return WHARF_DEVICE_FAULT;
-    if (gpu->is_up && wharf_gpu_memory_of_job(job) == WHARF_GPU_MEMORY_REFUSED)
+    if (backend->state == WHARF_GPU_UP &&
+        wharf_gpu_memory_of_job(job, backend->gpu) == WHARF_GPU_MEMORY_REFUSED)
         return WHARF_NO_MEMORY;
     return WHARF_OK;
 }
@@ -118,8 +118,8 @@ static bool can_try(const struct wharf_gpu_backend *backend,
     bool is_suspect = job->session->tenant->gpu_trust.n_alone > 0;
 
     *ret_others_wait = false;
-    if (!backend->front->gpu_view.is_up || backend->is_alone ||
-        wharf_gpu_memory_of_job(job) != WHARF_GPU_MEMORY_READY)
+    if (backend->state != WHARF_GPU_UP || backend->is_alone ||
+        wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY)
         return false;
     *ret_others_wait = is_suspect && backend->n_items > 0;
     return !*ret_others_wait && wharf_gpu_items_have_place(backend);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_backend.c: the thread that owns all that has to do with the GPU's worker. */
-#include <limits.h>
+/* gpu_backend.c: the thread that owns all that has to do with one GPU's worker. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "daemon/cleanup.h"
 #include "daemon/clock.h"
 #include "daemon/front.h"
+#include "daemon/gpu_memory.h"
 #include "daemon/gpu_state.h"
 #include "daemon/log.h"
 #include "proto/relax.h"
@@ -31,7 +31,7 @@
 static void sleep_until(struct wharf_gpu_backend *backend, uint64_t now_ns, uint64_t until_ns)
 {
     struct pollfd fds[3] = {
-        {.fd = backend->front->gpu_wake_fd, .events = POLLIN},
+        {.fd = backend->view->wake_fd, .events = POLLIN},
         {.fd = backend->link.socket, .events = POLLIN},
         {.fd = backend->link.pidfd, .events = POLLIN},
     };
@@ -80,25 +80,29 @@ static bool lingers(const struct wharf_gpu_backend *backend, uint64_t now_ns)
 static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_front *front = backend->front;
+    const uint32_t own_bit = 1u << backend->gpu;
 
     wharf_front_enter_first(front);
-    backend->is_asleep = false;
-    backend->busy_since_ns = now_ns;
-    front->gpu_view.is_wanted = false;
-    if (front->gpu_view.looks)
+    front->gpus_asleep &= ~own_bit;
+    front->gpus_wanted &= ~own_bit;
+    backend->view->busy_since_ns = now_ns;
+    if (front->gpus_looking & own_bit)
         wharf_front_look(front);
     wharf_gpu_items_exchange(backend, now_ns);
-    backend->has_dead |= front->gpu_view.has_dead;
-    front->gpu_view.has_dead = false;
+    if (backend->gpu == 0) {
+        backend->has_dead |= front->has_dead_gpu_memory;
+        front->has_dead_gpu_memory = false;
+    }
     bool can_sleep = backend->state != WHARF_GPU_PROVING && is_idle(backend) &&
-                     wharf_list_is_empty(&backend->again) && !wharf_place_wants_gpu(front) &&
-                     !lingers(backend, now_ns);
+                     wharf_list_is_empty(&backend->again) &&
+                     !wharf_place_wants_gpu(front, backend->gpu) && !lingers(backend, now_ns);
     backend->is_over = backend->stop && is_idle(backend);
-    front->gpu_view.looks =
-        !can_sleep && backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT;
+    front->gpus_looking &= ~own_bit;
+    if (!can_sleep && backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT)
+        front->gpus_looking |= own_bit;
     if (can_sleep) {
-        backend->is_asleep = true;
-        backend->busy_since_ns = WHARF_NEVER;
+        front->gpus_asleep |= own_bit;
+        backend->view->busy_since_ns = WHARF_NEVER;
     }
     wharf_front_leave(front);
     return can_sleep;
@@ -114,7 +118,7 @@ static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
         wharf_gpu_pins_bury(backend);
     }
     if (backend->state == WHARF_GPU_UP) {
-        while (wharf_gpu_spares_refill(backend->front))
+        while (wharf_gpu_spares_refill(backend->front, backend->gpu))
             ;
         uint64_t pins_ns = wharf_gpu_pins_tend(backend, now_ns);
         if (wharf_gpu_items_hang(backend, now_ns))
@@ -166,158 +170,96 @@ static void *work(void *data)
     return NULL;
 }
 
-/* ---- the backend --------------------------------------------------------------------------- */
-
-static void *call(struct wharf_backend *base)
-{
-    struct wharf_gpu_backend *backend = (struct wharf_gpu_backend *)base;
-
-    if (!backend->is_asleep)
-        return NULL;
-    backend->is_asleep = false;
-    return &backend->front->gpu_wake_fd;
-}
-
-static void wake(void *called)
-{
-    /* The front's, which is there longer than the backend: the lock is not held. */
-    eventfd_write(*(const int *)called, 1);
-}
-
-static uint64_t busy_since(const struct wharf_backend *base)
-{
-    return ((const struct wharf_gpu_backend *)base)->busy_since_ns;
-}
-
-static void stop(struct wharf_backend *base)
-{
-    struct wharf_gpu_backend *backend = (struct wharf_gpu_backend *)base;
-
-    if (!backend)
-        return;
-    wharf_front_enter(backend->front);
-    backend->stop = true;
-    wharf_front_leave(backend->front);
-    if (backend->is_started) {
-        wake(&backend->front->gpu_wake_fd);
-        pthread_join(backend->thread, NULL);
-    }
-    wharf_front_enter(backend->front);
-    backend->front->gpu = NULL;
-    backend->front->gpu_view = (struct wharf_gpu_view){.engine = WHARF_ENGINE_AUTO};
-    wharf_front_leave(backend->front);
-    wharf_gpu_pins_lost(backend);
-    wharf_gpu_spares_deinit(backend->front);
-    wharf_gpu_items_deinit(backend);
-    pthread_cond_destroy(&backend->changed);
-    free(backend);
-}
-
-/* The worker that the configuration names, or the one that was installed with this program, or the
- * one that was built with it. */
-static int find_program(struct wharf_gpu_backend *backend, const struct wharf_config *config)
-{
-    char own[PATH_MAX - 64];
-
-    if (config->gpu_worker[0]) {
-        snprintf(backend->program, sizeof(backend->program), "%s", config->gpu_worker);
-        return access(backend->program, X_OK) < 0 ? -errno : 0;
-    }
-    ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
-    if (n < 0)
-        return -errno;
-    own[n] = 0;
-    *strrchr(own, '/') = 0;
-    const char *name = backend->engine == WHARF_ENGINE_SIMT ? "wharfd-simt" : "wharfd-gpu";
-    snprintf(backend->program, sizeof(backend->program), "%s/../libexec/wharf/%s", own, name);
-    if (access(backend->program, X_OK) == 0)
-        return 0;
-    snprintf(backend->program, sizeof(backend->program), "%s/%s", own, name);
-    return access(backend->program, X_OK) < 0 ? -errno : 0;
-}
-
-static int start_thread(struct wharf_gpu_backend *backend)
-{
-    int r = pthread_create(&backend->thread, NULL, work, backend);
-
-    if (r != 0)
-        return -r;
-    backend->is_started = true;
-    pthread_setname_np(backend->thread, "wharf-gpu");
-    return 0;
-}
-
-/* An engine that was asked for by name has to be there before anybody is served. */
-static int wait_until_up(struct wharf_gpu_backend *backend)
-{
-    struct wharf_front *front = backend->front;
-
-    wharf_front_enter(front);
-    while (!front->gpu_view.is_up && backend->n_ended == 0)
-        pthread_cond_wait(&backend->changed, &front->lock);
-    int r = front->gpu_view.is_up ? 0 : -ENODEV;
-    wharf_front_leave(front);
-    return r;
-}
+/* ---- its beginning and end ----------------------------------------------------------------- */
 
 static struct wharf_gpu_backend *backend_new(struct wharf_front *front,
-                                             const struct wharf_config *config)
+                                             const struct wharf_config *config, const char *program,
+                                             const char *name)
 {
     struct wharf_gpu_backend *backend = calloc(1, sizeof(*backend));
 
     if (!backend)
         return NULL;
-    backend->base.ops = &wharf_gpu_backend;
     backend->front = front;
+    backend->gpu = front->n_gpus;
+    backend->view = &front->gpus[backend->gpu];
     backend->link = WHARF_WORKER_LINK_NONE;
     backend->config = *config;
     backend->engine = config->gpu_engine == WHARF_GPU_SIMT ? WHARF_ENGINE_SIMT : WHARF_ENGINE_GPU;
     backend->backoff_ns = FIRST_BACKOFF_NS;
-    backend->busy_since_ns = WHARF_NEVER;
-    pthread_cond_init(&backend->changed, NULL);
+    snprintf(backend->program, sizeof(backend->program), "%s", program);
+    snprintf(backend->name, sizeof(backend->name), "%s", name);
+    if (wharf_gpu_items_init(backend) < 0) {
+        wharf_gpu_items_deinit(backend);
+        free(backend);
+        return NULL;
+    }
     return backend;
 }
 
-/* Drivers make these; where there are none nobody need be asked. */
-static bool has_device_node(void)
+static void enter(struct wharf_gpu_backend *backend)
 {
-    return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+    struct wharf_front *front = backend->front;
+    struct wharf_gpu_view *view = backend->view;
+
+    wharf_front_enter(front);
+    snprintf(view->name, sizeof(view->name), "%s", backend->name);
+    view->backend = backend;
+    view->busy_since_ns = WHARF_NEVER;
+    view->may_come = true;
+    view->n_warps = 1;
+    front->n_gpus++;
+    wharf_gpu_memory_add_gpu(front, backend->gpu);
+    wharf_front_leave(front);
 }
 
-static int start(struct wharf_front *front, const struct wharf_config *config)
+static int start_thread(struct wharf_gpu_backend *backend)
 {
-    bool is_asked_for = config->gpu_engine != WHARF_GPU_AUTO;
+    char name[16];
+    int r = pthread_create(&backend->thread, NULL, work, backend);
 
-    if (config->gpu_engine == WHARF_GPU_NONE || (!is_asked_for && !has_device_node()))
-        return 0;
-    struct wharf_gpu_backend *backend = backend_new(front, config);
+    if (r != 0)
+        return -r;
+    backend->is_started = true;
+    snprintf(name, sizeof(name), "wharf-gpu-%u", (unsigned)backend->gpu);
+    pthread_setname_np(backend->thread, name);
+    return 0;
+}
+
+int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config *config,
+                            const char *program, const char *name)
+{
+    struct wharf_gpu_view *view = &front->gpus[front->n_gpus];
+
+    if (view->wake_fd < 0)
+        view->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (view->wake_fd < 0)
+        return -errno;
+    struct wharf_gpu_backend *backend = backend_new(front, config, program, name);
     if (!backend)
         return -ENOMEM;
-    int r = wharf_gpu_items_init(backend);
-    if (r == 0)
-        r = find_program(backend, config);
-    if (r < 0)
-        wharf_log(is_asked_for ? WHARF_LOG_ERROR : WHARF_LOG_INFO,
-                  &(struct wharf_log_fields){.error = -r}, "there is no GPU worker %s",
-                  backend->program);
-    wharf_front_enter(front);
-    front->gpu = &backend->base;
-    front->gpu_view.may_import = true;
-    wharf_front_leave(front);
-    if (r == 0)
-        r = start_thread(backend);
-    if (r == 0 && is_asked_for)
-        r = wait_until_up(backend);
-    if (r < 0)
-        stop(&backend->base);
-    return is_asked_for ? r : 0;
+    enter(backend);
+    return start_thread(backend);
 }
 
-const struct wharf_backend_ops wharf_gpu_backend = {
-    .number = WHARF_ENGINE_GPU,
-    .start = start,
-    .stop = stop,
-    .call = call,
-    .wake = wake,
-    .busy_since = busy_since,
-};
+void wharf_gpu_backend_stop(struct wharf_gpu_backend *backend)
+{
+    if (!backend)
+        return;
+    wharf_front_enter(backend->front);
+    backend->stop = true;
+    wharf_front_leave(backend->front);
+    if (!backend->is_started)
+        return;
+    eventfd_write(backend->view->wake_fd, 1);
+    pthread_join(backend->thread, NULL);
+}
+
+void wharf_gpu_backend_free(struct wharf_gpu_backend *backend)
+{
+    if (!backend)
+        return;
+    wharf_gpu_pins_lost(backend);
+    wharf_gpu_items_deinit(backend);
+    free(backend);
+}

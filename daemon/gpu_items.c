@@ -36,8 +36,10 @@ int wharf_gpu_items_init(struct wharf_gpu_backend *backend)
     backend->pieces = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->pieces));
     if (!backend->items || !backend->pieces)
         return -ENOMEM;
-    for (uint32_t i = 0; i < WHARF_GPU_N_ENTRIES; i++)
+    for (uint32_t i = 0; i < WHARF_GPU_N_ENTRIES; i++) {
+        backend->pieces[i].backend = backend;
         wharf_list_append(&backend->free_pieces, &backend->pieces[i].link);
+    }
     return 0;
 }
 
@@ -234,7 +236,11 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
         wharf_piece_take_outcome(piece, i, item->engine, &item->outcome);
         warp_ns += item->took_ns;
         is_of_gpu = is_of_gpu && item->engine == backend->engine;
-        backend->front->gpu_view.n_copied += item->was_copied;
+        backend->view->n_copied += item->was_copied;
+        if (item->engine == backend->engine) {
+            backend->view->n_chunks++;
+            backend->view->out_nbytes += item->outcome.out_nbytes;
+        }
         *item = (struct wharf_gpu_item){.piece = NULL};
     }
     backend->n_places -= piece->n_chunks;
@@ -242,8 +248,8 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     uint64_t used_ns = warp_ns;
     if (is_of_gpu) {
         piece->warp_ns = warp_ns > 0 ? warp_ns : 1;
-        wharf_place_learn_trip(&backend->front->gpu_view, piece, &gpu_piece->trip);
-        used_ns = warp_ns / backend->front->gpu_view.n_warps;
+        wharf_place_learn_trip(backend->view, piece, &gpu_piece->trip);
+        used_ns = warp_ns / backend->view->n_warps;
         clear_suspect(backend, piece->job->session->tenant);
     }
     /* All the other time it only waited. */
@@ -280,7 +286,7 @@ static bool withdraw(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *
 /* When some job was stopped all pieces are looked at, some at a time: it may be one of them. */
 static void pass_cancels_on(struct wharf_gpu_backend *backend)
 {
-    uint32_t n_stopped = backend->front->gpu_view.n_stopped;
+    uint32_t n_stopped = backend->front->n_stopped;
 
     if (backend->n_stopped != n_stopped) {
         backend->n_stopped = n_stopped;
@@ -318,14 +324,17 @@ static uint32_t n_free_places(const struct wharf_gpu_backend *backend, uint32_t 
     return n;
 }
 
-static uint64_t device_address(const struct wharf_region *region, uint64_t offset)
+static uint64_t device_address(const struct wharf_gpu_backend *backend,
+                               const struct wharf_region *region, uint64_t offset)
 {
-    return region->memory->address + offset;
+    return region->memory->on[backend->gpu].address + offset;
 }
 
-static uint16_t device_parameter(const struct wharf_job *job)
+static uint16_t device_parameter(const struct wharf_gpu_backend *backend,
+                                 const struct wharf_job *job)
 {
-    return job->model ? (uint16_t)job->model->memory->address : job->submission.parameter;
+    return job->model ? (uint16_t)job->model->memory->on[backend->gpu].address
+                      : job->submission.parameter;
 }
 
 /* Returns how many bytes it is of source and capacity that pass the link. */
@@ -334,14 +343,14 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
 {
     struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&gpu_piece->piece, at);
     struct wharf_work_item item = {
-        .src = device_address(chunk.source, chunk.src_offset),
-        .dst = device_address(chunk.destination, chunk.dst_offset),
+        .src = device_address(backend, chunk.source, chunk.src_offset),
+        .dst = device_address(backend, chunk.destination, chunk.dst_offset),
         .src_nbytes = (uint32_t)chunk.job.in_nbytes,
         .dst_nbytes = (uint32_t)chunk.job.out_avail,
         .attempt = ++backend->last_attempt ? backend->last_attempt : ++backend->last_attempt,
         .checksum = chunk.job.checksum,
         .codec = (uint16_t)chunk.job.codec,
-        .parameter = device_parameter(gpu_piece->piece.job),
+        .parameter = device_parameter(backend, gpu_piece->piece.job),
         .flags = (uint16_t)chunk.job.flags,
         .opcode = (uint8_t)wharf_gpu_opcode(&gpu_piece->piece.job->submission),
         .output = WHARF_WORK_TO_HOST,
@@ -414,7 +423,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     /* Behind all that is there, on one warp. */
     gpu_piece->patience_ns =
         front->config.gpu_hang_timeout_ns +
-        PATIENCE_FACTOR * (warp_ns + backend->n_warp_ns / front->gpu_view.n_warps);
+        PATIENCE_FACTOR * (warp_ns + backend->n_warp_ns / backend->view->n_warps);
     backend->n_items += piece->n_chunks;
     backend->n_places += piece->n_chunks;
     gpu_piece->nbytes = 0;
@@ -430,7 +439,7 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     struct wharf_front *front = backend->front;
     struct wharf_piece piece;
     uint64_t warp_ns;
-    struct wharf_job *job = wharf_place_first_for_gpu(front);
+    struct wharf_job *job = wharf_place_first_for_gpu(front, backend->gpu);
 
     if (!job)
         return false;
@@ -440,8 +449,9 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     uint32_t n_free = n_free_places(backend, is_suspect || !job->batch ? 1 : MOST_CHUNKS);
     if (n_free == 0)
         return false;
-    warp_ns = wharf_front_take_for_gpu(front, job, n_free, now_ns, &piece);
-    if (wharf_gpu_memory_of_job(piece.job) != WHARF_GPU_MEMORY_READY || is_too_large(&piece)) {
+    warp_ns = wharf_front_take_for_gpu(front, backend->gpu, job, n_free, now_ns, &piece);
+    if (wharf_gpu_memory_of_job(piece.job, backend->gpu) != WHARF_GPU_MEMORY_READY ||
+        is_too_large(&piece)) {
         refuse_piece(backend, &piece);
         return true;
     }
@@ -452,22 +462,25 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
 static void tell_place(struct wharf_gpu_backend *backend)
 {
-    struct wharf_gpu_view *gpu = &backend->front->gpu_view;
+    struct wharf_gpu_view *view = backend->view;
 
-    gpu->n_in_flight = backend->n_items;
-    gpu->in_flight_ns = backend->n_warp_ns;
-    gpu->in_flight_nbytes = backend->n_nbytes;
+    view->n_in_flight = backend->n_items;
+    view->in_flight_ns = backend->n_warp_ns;
+    view->in_flight_nbytes = backend->n_nbytes;
+    view->is_alone = backend->is_alone;
 }
 
 static void feed(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_front *front = backend->front;
-    const struct wharf_gpu_view *gpu = &front->gpu_view;
 
-    for (unsigned n = 0; n < MOST_BACK && gpu->is_up && !backend->is_alone; n++) {
+    for (unsigned n = 0; n < MOST_BACK && !backend->is_alone; n++) {
         tell_place(backend);
-        if (wharf_list_is_empty(&backend->free_pieces) || !wharf_place_gpu_has_room(front) ||
-            !feed_one(backend, now_ns))
+        if (!wharf_place_gpu_has_room(front, backend->gpu)) {
+            wharf_place_pass_on(front);
+            break;
+        }
+        if (wharf_list_is_empty(&backend->free_pieces) || !feed_one(backend, now_ns))
             break;
     }
     tell_place(backend);

@@ -8,27 +8,50 @@
 #include "daemon/clock.h"
 #include "daemon/front.h"
 
-struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_front *front,
-                                              struct wharf_session *session, int fd,
-                                              uint64_t nbytes, bool read_only)
+/* Of nothing yet. */
+static struct wharf_gpu_memory *entry_new(int fd, uint64_t nbytes)
 {
-    if (!front->gpu)
-        return NULL;
     struct wharf_gpu_memory *memory = calloc(1, sizeof(*memory));
+
     if (!memory)
         return NULL;
-    wharf_list_init(&memory->link);
-    memory->session = session;
-    memory->tenant = session->tenant;
     memory->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    memory->nbytes = nbytes;
-    memory->read_only = read_only;
-    memory->state = WHARF_GPU_MEMORY_ABSENT;
-    memory->since_ns = wharf_now_ns();
     if (memory->fd < 0) {
         free(memory);
         return NULL;
     }
+    wharf_list_init(&memory->link);
+    memory->nbytes = nbytes;
+    memory->since_ns = wharf_now_ns();
+    memory->owner = WHARF_MAX_GPUS;
+    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
+        wharf_list_init(&memory->on[i].link);
+        memory->on[i].memory = memory;
+        memory->on[i].state = WHARF_GPU_MEMORY_ABSENT;
+    }
+    return memory;
+}
+
+struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_front *front,
+                                              struct wharf_session *session, int fd,
+                                              uint64_t nbytes, bool read_only)
+{
+    struct wharf_gpu_memory *memory = front->n_gpus > 0 ? entry_new(fd, nbytes) : NULL;
+
+    if (!memory)
+        return NULL;
+    memory->session = session;
+    memory->tenant = session->tenant;
+    memory->read_only = read_only;
+    return memory;
+}
+
+struct wharf_gpu_memory *wharf_gpu_memory_new_spare(int fd, uint64_t nbytes)
+{
+    struct wharf_gpu_memory *memory = entry_new(fd, nbytes);
+
+    if (memory)
+        memory->is_spare = true;
     return memory;
 }
 
@@ -43,6 +66,11 @@ struct wharf_gpu_memory *wharf_gpu_memory_new_device(struct wharf_front *front,
     return memory;
 }
 
+static uint32_t all_gpus(const struct wharf_front *front)
+{
+    return (uint32_t)(((uint64_t)1 << front->n_gpus) - 1);
+}
+
 void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *memory)
 {
     if (!memory)
@@ -51,7 +79,18 @@ void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *me
     if (memory->tenant)
         memory->tenant->n_pins++;
     wharf_list_append(&front->memories, &memory->link);
-    front->gpu_view.is_wanted = true;
+    for (uint32_t i = 0; i < front->n_gpus; i++)
+        wharf_list_append(&front->gpus[i].memories, &memory->on[i].link);
+    front->gpus_wanted |= all_gpus(front);
+}
+
+void wharf_gpu_memory_add_gpu(struct wharf_front *front, uint32_t gpu)
+{
+    WHARF_LIST_FOR(link, &front->memories)
+    {
+        struct wharf_gpu_memory *memory = WHARF_LIST_ENTRY(link, struct wharf_gpu_memory, link);
+        wharf_list_append(&front->gpus[gpu].memories, &memory->on[gpu].link);
+    }
 }
 
 void wharf_gpu_memory_give(struct wharf_gpu_memory *memory, struct wharf_session *session)
@@ -72,8 +111,33 @@ int wharf_gpu_memory_free(struct wharf_gpu_memory *memory)
         memory->tenant->n_pins--;
     }
     wharf_list_remove(&memory->link);
+    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++)
+        wharf_list_remove(&memory->on[i].link);
     free(memory);
     return fd;
+}
+
+uint32_t wharf_gpu_memory_holders(const struct wharf_gpu_memory *memory)
+{
+    uint32_t bits = 0;
+
+    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++)
+        bits |= (uint32_t)wharf_gpu_memory_is_held(&memory->on[i]) << i;
+    return bits;
+}
+
+void wharf_gpu_memory_set(struct wharf_front *front, struct wharf_gpu_hold *hold,
+                          enum wharf_gpu_memory_state state)
+{
+    struct wharf_gpu_memory *memory = hold->memory;
+
+    hold->state = state;
+    bool is_counted = !memory->is_device && wharf_gpu_memory_holders(memory) != 0;
+    if (is_counted && !memory->is_counted)
+        front->pinned_nbytes += memory->nbytes;
+    else if (!is_counted && memory->is_counted)
+        front->pinned_nbytes -= memory->nbytes;
+    memory->is_counted = is_counted;
 }
 
 bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *memory,
@@ -83,21 +147,24 @@ bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *m
         return false;
     memory->session = NULL;
     memory->is_spare = false;
-    if (!memory->is_device && memory->state != WHARF_GPU_MEMORY_ASKED &&
-        memory->state != WHARF_GPU_MEMORY_READY) {
+    uint32_t holders = wharf_gpu_memory_holders(memory);
+    if (!memory->is_device && holders == 0) {
         /* The daemon's own mapping is still there: this frees no pages. */
         wharf_close_fd(wharf_gpu_memory_free(memory));
         return false;
     }
     memory->use = *use;
-    front->gpu_view.has_dead |= memory->is_device;
-    front->gpu_view.is_wanted = true;
+    front->has_dead_gpu_memory |= memory->is_device;
+    /* The first one's thread closes descriptors, with or without a worker. */
+    front->gpus_wanted |= holders | (memory->is_device ? 1 : 0);
     return true;
 }
 
-static enum wharf_gpu_memory_state of_region(const struct wharf_region *region)
+/* ---- of jobs ------------------------------------------------------------------------------- */
+
+static enum wharf_gpu_memory_state of_memory(const struct wharf_gpu_memory *memory, uint32_t gpu)
 {
-    return region->memory ? region->memory->state : WHARF_GPU_MEMORY_REFUSED;
+    return memory ? memory->on[gpu].state : WHARF_GPU_MEMORY_REFUSED;
 }
 
 static enum wharf_gpu_memory_state lesser(enum wharf_gpu_memory_state a,
@@ -106,19 +173,62 @@ static enum wharf_gpu_memory_state lesser(enum wharf_gpu_memory_state a,
     return a < b ? a : b;
 }
 
-enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job)
+/* The regions that an opened batch names: the next one at or after *at, which is moved behind it;
+ * NULL: there are no more. */
+static const struct wharf_region *next_region(const struct wharf_job *job, uint32_t *at)
 {
     const struct wharf_batch *batch = job->batch;
+
+    for (; *at / 64 < batch->n_region_words; *at = (*at / 64 + 1) * 64) {
+        uint64_t bits = batch->regions[*at / 64] >> *at % 64;
+        if (!bits)
+            continue;
+        *at += (uint32_t)__builtin_ctzll(bits) + 1;
+        return &job->session->regions[*at - 1];
+    }
+    return NULL;
+}
+
+enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job, uint32_t gpu)
+{
     enum wharf_gpu_memory_state state = WHARF_GPU_MEMORY_READY;
+    const struct wharf_region *region;
+    uint32_t at = 0;
 
     if (job->model)
-        state = job->model->memory ? job->model->memory->state : WHARF_GPU_MEMORY_REFUSED;
-    if (!batch)
-        return lesser(state, lesser(of_region(job->source), of_region(job->destination)));
-    for (uint32_t word = 0; word < batch->n_region_words; word++)
-        for (uint64_t bits = batch->regions[word]; bits; bits &= bits - 1)
-            state = lesser(
-                state,
-                of_region(&job->session->regions[word * 64 + (uint32_t)__builtin_ctzll(bits)]));
+        state = of_memory(job->model->memory, gpu);
+    if (!job->batch)
+        return lesser(state, lesser(of_memory(job->source->memory, gpu),
+                                    of_memory(job->destination->memory, gpu)));
+    while ((region = next_region(job, &at)))
+        state = lesser(state, of_memory(region->memory, gpu));
     return state;
+}
+
+enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_front *front,
+                                                      const struct wharf_job *job)
+{
+    enum wharf_gpu_memory_state best = WHARF_GPU_MEMORY_REFUSED;
+
+    for (uint32_t bits = front->gpus_up; bits && best != WHARF_GPU_MEMORY_READY; bits &= bits - 1) {
+        enum wharf_gpu_memory_state state =
+            wharf_gpu_memory_of_job(job, (uint32_t)__builtin_ctz(bits));
+        best = state > best ? state : best;
+    }
+    return best;
+}
+
+uint32_t wharf_gpu_memory_owners(const struct wharf_job *job)
+{
+    const struct wharf_region *region;
+    uint32_t at = 0, bits = 0;
+
+    if (!job->batch)
+        return job->destination && job->destination->is_device
+                   ? 1u << job->destination->memory->owner
+                   : 0;
+    while (job->batch->has_device && (region = next_region(job, &at)))
+        if (region->is_device)
+            bits |= 1u << region->memory->owner;
+    return bits;
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_memory.h: clients' memory as the GPU's worker knows it.
+ * gpu_memory.h: clients' memory as the workers of GPUs know it.
  *
- * Each arena and region has an entry from when it is made.  The backend's thread lets the worker
+ * Each arena and region has an entry from when it is made.  The thread of each GPU lets its worker
  * register it, which for a GPU means pinning its pages, when its session has been there for a while
- * or wants the GPU alone, and within a budget.  Until then jobs in it run on the CPU.  A worker
- * that ends takes all registrations with it; the next one is given them again.
+ * or wants a GPU alone.  So any GPU can take any job.  What is pinned is within a budget, of which
+ * memory takes its part once, however many workers have it.  Until then jobs in it run on the CPU.
+ * A worker that ends takes all registrations with it; the next one is given them again.
  *
  * Clients' own GPU memory is imported at once, outside of the budget: it is charged to the tenant.
+ * Whose GPU it is nobody tells but their workers, which refuse that of others: they are asked one
+ * after the other, and the first one that takes it is the owner for as long as it is there.
  *
- * Memory that its client has given up stays with the worker, and charged to the tenant, until the
- * worker has let it go: only then is the entry freed.
+ * Memory that its client has given up stays with the workers, and charged to the tenant, until they
+ * have let it go: only then is the entry freed.
  *
  * Guarded by the front lock, but for the descriptor, which never changes.
  */
@@ -20,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/config.h"
 #include "daemon/list.h"
 #include "daemon/tenant.h"
 
@@ -31,9 +35,18 @@ struct wharf_session;
 /* In this order: what several pieces of memory are together is the least of them. */
 enum wharf_gpu_memory_state {
     WHARF_GPU_MEMORY_REFUSED, /* over the budget, or the driver does not want it */
-    WHARF_GPU_MEMORY_ABSENT,  /* the worker does not know it yet */
+    WHARF_GPU_MEMORY_ABSENT,  /* the worker does not know it yet, or there is none */
     WHARF_GPU_MEMORY_ASKED,   /* it was asked to register it */
     WHARF_GPU_MEMORY_READY,
+};
+
+/* What the worker of one GPU has of it. */
+struct wharf_gpu_hold {
+    struct wharf_list link;          /* in the list of that GPU */
+    struct wharf_gpu_memory *memory; /* that it is of */
+    enum wharf_gpu_memory_state state;
+    bool is_forgotten; /* the worker was told to let it go */
+    uint64_t address;  /* where the device has it, or a model's parameter, if it is ready */
 };
 
 struct wharf_gpu_memory {
@@ -45,15 +58,15 @@ struct wharf_gpu_memory {
     uint64_t nbytes;
     bool read_only;
     bool is_device;    /* a client's own GPU memory: imported, not pinned */
-    bool is_model;     /* the image of one: copied into the device's memory */
+    bool is_model;     /* the image of one: copied into the devices' memory */
     bool is_spare;     /* nobody uses it yet: gpu_spares.h */
-    bool is_forgotten; /* the worker was told to let it go */
-    enum wharf_gpu_memory_state state;
-    uint32_t number;   /* what the worker calls it */
-    uint64_t address;  /* where the device has it, or a model's parameter, if it is ready */
+    bool is_counted;   /* in the front's pinned_nbytes: some worker has it, or was asked to */
+    uint32_t owner;    /* the GPU whose memory it is; WHARF_MAX_GPUS: not known, or none */
+    uint32_t number;   /* what workers call it */
     uint64_t since_ns; /* when it was made */
     int error;         /* of GPU memory that was REFUSED: an errno value, and the worker's words */
     char text[128];
+    struct wharf_gpu_hold on[WHARF_MAX_GPUS];
 };
 
 /*
@@ -69,6 +82,9 @@ struct wharf_gpu_memory *wharf_gpu_memory_new_device(struct wharf_front *front,
                                                      struct wharf_session *session, int fd,
                                                      uint64_t nbytes);
 
+/* The same for a spare arena, which is nobody's yet. */
+struct wharf_gpu_memory *wharf_gpu_memory_new_spare(int fd, uint64_t nbytes);
+
 /* Enters what wharf_gpu_memory_new made. */
 void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *memory);
 
@@ -83,11 +99,32 @@ void wharf_gpu_memory_give(struct wharf_gpu_memory *memory, struct wharf_session
 bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *memory,
                            const struct wharf_use *use);
 
-/* Frees an entry that the worker does not have.  Returns its descriptor, for the caller to close
+/* Frees an entry that no worker has.  Returns its descriptor, for the caller to close
  * without the lock: if it is the last one, that frees the pages. */
 int wharf_gpu_memory_free(struct wharf_gpu_memory *memory);
 
-/* Of all that a job names. */
-enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job);
+/* Whether a worker has it, or was asked to. */
+static inline bool wharf_gpu_memory_is_held(const struct wharf_gpu_hold *hold)
+{
+    return hold->state == WHARF_GPU_MEMORY_READY || hold->state == WHARF_GPU_MEMORY_ASKED;
+}
+
+/* Bits of the GPUs whose workers have it, or were asked to. */
+uint32_t wharf_gpu_memory_holders(const struct wharf_gpu_memory *memory);
+
+/* Enters a hold's new state: what is pinned is counted. */
+void wharf_gpu_memory_set(struct wharf_front *front, struct wharf_gpu_hold *hold,
+                          enum wharf_gpu_memory_state state);
+
+/* A GPU more: all memory is entered in its list. */
+void wharf_gpu_memory_add_gpu(struct wharf_front *front, uint32_t gpu);
+
+/* Of all that a job names, with that GPU's worker; and the best of what those that are up have. */
+enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job, uint32_t gpu);
+enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_front *front,
+                                                      const struct wharf_job *job);
+
+/* Bits of the GPUs that own memory to which outputs of the job go; 0: it has none of these. */
+uint32_t wharf_gpu_memory_owners(const struct wharf_job *job);
 
 #endif

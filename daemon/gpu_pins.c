@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_pins.c: which memory of clients the worker has.  For a GPU that means pinned pages: up to the
- * budget, never on the path of a job.
+ * gpu_pins.c: which memory of clients a GPU's worker has.  For a GPU that means pinned pages: up to
+ * the budget, never on the path of a job.
  */
 #include <stdio.h>
 
@@ -33,24 +33,21 @@ static void tell_session(struct wharf_front *front, const struct wharf_gpu_memor
         wharf_front_tell_settled(front, session);
 }
 
-/* Whether the worker has it, or was asked to. */
-static bool is_with_worker(const struct wharf_gpu_memory *memory)
+static bool is_dead(const struct wharf_gpu_memory *memory)
 {
-    return memory->state == WHARF_GPU_MEMORY_READY || memory->state == WHARF_GPU_MEMORY_ASKED;
+    return !memory->session && !memory->is_spare;
 }
 
-/* What it takes of the budget. */
-static uint64_t pinned_nbytes(const struct wharf_gpu_memory *memory)
+/* The worker does not have it any more.  Under the lock; returns a descriptor to be closed without
+ * it if nobody has, or -1. */
+static int drop_hold(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
 {
-    return memory->is_device ? 0 : memory->nbytes;
-}
+    struct wharf_gpu_memory *memory = hold->memory;
 
-/* Under the lock; returns the descriptor to be closed without it. */
-static int free_entry(struct wharf_gpu_backend *backend, struct wharf_gpu_memory *memory)
-{
-    if (is_with_worker(memory))
-        backend->pinned_nbytes -= pinned_nbytes(memory);
-    return wharf_gpu_memory_free(memory);
+    hold->is_forgotten = false;
+    wharf_gpu_memory_set(backend->front, hold, WHARF_GPU_MEMORY_ABSENT);
+    return is_dead(memory) && !wharf_gpu_memory_holders(memory) ? wharf_gpu_memory_free(memory)
+                                                                : -1;
 }
 
 /* ---- registering --------------------------------------------------------------------------- */
@@ -63,14 +60,25 @@ static bool wants_gpu_alone(const struct wharf_gpu_backend *backend,
            (memory->session->engine == backend->engine || memory->session->n_device_regions > 0);
 }
 
-/* When it is due to be pinned: WHARF_NEVER for who will not use it. */
-static uint64_t due_ns(const struct wharf_gpu_backend *backend,
-                       const struct wharf_gpu_memory *memory)
+/* GPU memory is its owner's; while that is not known, one after the other is asked. */
+static bool may_ask_for(const struct wharf_gpu_backend *backend,
+                        const struct wharf_gpu_memory *memory)
 {
-    if (memory->is_spare)
-        return memory->state == WHARF_GPU_MEMORY_ABSENT ? 0 : WHARF_NEVER;
-    if (!memory->session || memory->state != WHARF_GPU_MEMORY_ABSENT)
+    return memory->owner == backend->gpu ||
+           (memory->owner == WHARF_MAX_GPUS && !wharf_gpu_memory_holders(memory));
+}
+
+/* When it is due to be pinned: WHARF_NEVER for who will not use it. */
+static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wharf_gpu_hold *hold)
+{
+    const struct wharf_gpu_memory *memory = hold->memory;
+
+    if (hold->state != WHARF_GPU_MEMORY_ABSENT || is_dead(memory))
         return WHARF_NEVER;
+    if (memory->is_spare)
+        return 0;
+    if (memory->is_device)
+        return may_ask_for(backend, memory) ? 0 : WHARF_NEVER;
     if (wants_gpu_alone(backend, memory))
         return 0;
     if (memory->session->engine != WHARF_ENGINE_AUTO)
@@ -78,23 +86,29 @@ static uint64_t due_ns(const struct wharf_gpu_backend *backend,
     return memory->since_ns + backend->front->config.gpu_pin_after_ns;
 }
 
-static bool fits(const struct wharf_gpu_backend *backend, const struct wharf_gpu_memory *memory)
+/* What another worker has is counted already. */
+static bool fits(const struct wharf_front *front, const struct wharf_gpu_memory *memory)
 {
-    uint64_t budget = backend->front->config.gpu_memory_nbytes;
+    uint64_t budget = front->config.gpu_memory_nbytes;
 
-    if (memory->is_device)
+    if (memory->is_device || memory->is_counted)
         return true;
-    return backend->pinned_nbytes <= budget && memory->nbytes <= budget - backend->pinned_nbytes;
+    return front->pinned_nbytes <= budget && memory->nbytes <= budget - front->pinned_nbytes;
 }
 
-static void refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_memory *memory)
+/* Whether some of the budget will be free soon, since nobody uses that memory any more. */
+static bool has_dead_bytes(const struct wharf_front *front)
 {
-    memory->state = WHARF_GPU_MEMORY_REFUSED;
-    tell_session(backend->front, memory);
+    for (uint32_t i = 0; i < front->n_gpus; i++)
+        if (front->gpus[i].dead_nbytes > 0)
+            return true;
+    return false;
 }
 
-static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_memory *memory)
+static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
 {
+    struct wharf_front *front = backend->front;
+    struct wharf_gpu_memory *memory = hold->memory;
     struct wharf_worker_message message = {
         .kind = memory->is_device  ? WHARF_WORKER_IMPORT
                 : memory->is_model ? WHARF_WORKER_MODEL
@@ -104,28 +118,39 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_memory *memo
         .read_only = memory->read_only,
     };
 
-    if (!fits(backend, memory)) {
-        /* Who wants nothing but the GPU is told; others do without, until there is room. */
-        if (wants_gpu_alone(backend, memory) && backend->dead_nbytes == 0)
-            refuse(backend, memory);
+    if (!fits(front, memory)) {
+        /* Who wants nothing but a GPU is told; others do without, until there is room. */
+        if (wants_gpu_alone(backend, memory) && !has_dead_bytes(front)) {
+            wharf_gpu_memory_set(front, hold, WHARF_GPU_MEMORY_REFUSED);
+            tell_session(front, memory);
+        }
         return;
     }
     if (wharf_worker_link_send(&backend->link, &message, memory->fd) < 0)
         return;
-    memory->state = WHARF_GPU_MEMORY_ASKED;
+    wharf_gpu_memory_set(front, hold, WHARF_GPU_MEMORY_ASKED);
     backend->n_asked++;
-    backend->pinned_nbytes += pinned_nbytes(memory);
 }
 
-static struct wharf_gpu_memory *find(struct wharf_gpu_backend *backend, uint32_t number)
+static struct wharf_gpu_hold *find(struct wharf_gpu_backend *backend, uint32_t number)
 {
-    WHARF_LIST_FOR(link, &backend->front->memories)
+    WHARF_LIST_FOR(link, &backend->view->memories)
     {
-        struct wharf_gpu_memory *memory = WHARF_LIST_ENTRY(link, struct wharf_gpu_memory, link);
-        if (memory->number == number)
-            return memory;
+        struct wharf_gpu_hold *hold = WHARF_LIST_ENTRY(link, struct wharf_gpu_hold, link);
+        if (hold->memory->number == number)
+            return hold;
     }
     return NULL;
+}
+
+/* That memory is another GPU's says less than what its own worker finds wrong with it. */
+static void keep_error(struct wharf_gpu_memory *memory, const struct wharf_worker_message *message)
+{
+    if (memory->error && memory->error != EXDEV)
+        return;
+    memory->error = message->error;
+    snprintf(memory->text, sizeof(memory->text), "%.*s", (int)sizeof(memory->text) - 1,
+             message->text);
 }
 
 void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
@@ -135,35 +160,40 @@ void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
     WHARF_CLEANUP_FD int fd = -1;
 
     wharf_front_enter(front);
-    struct wharf_gpu_memory *memory = find(backend, message->number);
-    if (memory && memory->state == WHARF_GPU_MEMORY_ASKED) {
+    struct wharf_gpu_hold *hold = find(backend, message->number);
+    if (hold && hold->state == WHARF_GPU_MEMORY_ASKED) {
+        struct wharf_gpu_memory *memory = hold->memory;
         backend->n_asked--;
-        memory->address = message->address;
-        memory->state = message->error ? WHARF_GPU_MEMORY_REFUSED : WHARF_GPU_MEMORY_READY;
-        memory->error = message->error;
-        snprintf(memory->text, sizeof(memory->text), "%.*s", (int)sizeof(memory->text) - 1,
-                 message->error ? message->text : "");
+        hold->address = message->address;
+        if (!message->error && memory->is_device)
+            memory->owner = backend->gpu;
         if (message->error)
-            backend->pinned_nbytes -= pinned_nbytes(memory);
-        if (message->error && !memory->session && !memory->is_spare)
-            fd = free_entry(backend, memory);
-        else
+            keep_error(memory, message);
+        if (message->error && is_dead(memory)) {
+            fd = drop_hold(backend, hold);
+        } else {
+            wharf_gpu_memory_set(
+                front, hold, message->error ? WHARF_GPU_MEMORY_REFUSED : WHARF_GPU_MEMORY_READY);
             tell_session(front, memory);
+        }
+        /* It is the next one's to be asked. */
+        if (message->error && fd < 0 && memory->is_device)
+            front->gpus_wanted |= ~(1u << backend->gpu);
     }
     wharf_front_leave(front);
 }
 
 /* ---- letting go ---------------------------------------------------------------------------- */
 
-static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_memory *memory)
+static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
 {
     struct wharf_worker_message message = {
         .kind = WHARF_WORKER_FORGET,
-        .number = memory->number,
+        .number = hold->memory->number,
     };
 
     if (wharf_worker_link_send(&backend->link, &message, -1) == 0)
-        memory->is_forgotten = true;
+        hold->is_forgotten = true;
 }
 
 void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
@@ -173,9 +203,9 @@ void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
     WHARF_CLEANUP_FD int fd = -1;
 
     wharf_front_enter(front);
-    struct wharf_gpu_memory *memory = find(backend, message->number);
-    if (memory && memory->is_forgotten)
-        fd = free_entry(backend, memory);
+    struct wharf_gpu_hold *hold = find(backend, message->number);
+    if (hold && hold->is_forgotten)
+        fd = drop_hold(backend, hold);
     wharf_front_leave(front);
 }
 
@@ -188,19 +218,19 @@ struct due {
     bool may_forget;
 };
 
-static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_memory *memory,
+static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
                      uint64_t now_ns, struct due *due)
 {
-    uint64_t at_ns = due_ns(backend, memory);
+    const struct wharf_gpu_memory *memory = hold->memory;
+    uint64_t at_ns = due_ns(backend, hold);
 
-    if (!memory->session && !memory->is_spare && !memory->is_forgotten &&
-        memory->state == WHARF_GPU_MEMORY_READY) {
+    if (is_dead(memory) && !hold->is_forgotten && hold->state == WHARF_GPU_MEMORY_READY) {
         if (due->may_forget)
-            forget(backend, memory);
+            forget(backend, hold);
         due->has_dead |= !due->may_forget;
-        due->dead_nbytes += due->may_forget ? 0 : pinned_nbytes(memory);
+        due->dead_nbytes += due->may_forget || memory->is_device ? 0 : memory->nbytes;
     } else if (at_ns <= now_ns && backend->n_asked < MOST_ASKED) {
-        ask(backend, memory);
+        ask(backend, hold);
     } else if (at_ns > now_ns && at_ns < due->next_ns) {
         due->next_ns = at_ns;
     }
@@ -209,26 +239,26 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_memory 
 uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_front *front = backend->front;
+    struct wharf_gpu_view *view = backend->view;
     struct due due = {.next_ns = WHARF_NEVER};
     unsigned n = 0;
 
     wharf_front_enter_first(front);
     due.may_forget = now_ns - backend->forgotten_at_ns >= FORGET_NS ||
-                     backend->dead_nbytes > front->config.gpu_memory_nbytes / FORGET_PART;
+                     view->dead_nbytes > front->config.gpu_memory_nbytes / FORGET_PART;
     if (due.may_forget)
         backend->forgotten_at_ns = now_ns;
-    struct wharf_list *first = front->memories.next;
-    while (first != &front->memories && n < MOST_LOOKS) {
-        struct wharf_gpu_memory *memory =
-            WHARF_LIST_FIRST(&front->memories, struct wharf_gpu_memory, link);
-        wharf_list_rotate(&front->memories);
-        tend_one(backend, memory, now_ns, &due);
+    struct wharf_list *first = view->memories.next;
+    while (first != &view->memories && n < MOST_LOOKS) {
+        struct wharf_gpu_hold *hold =
+            WHARF_LIST_FIRST(&view->memories, struct wharf_gpu_hold, link);
+        wharf_list_rotate(&view->memories);
+        tend_one(backend, hold, now_ns, &due);
         n++;
-        if (front->memories.next == first)
+        if (view->memories.next == first)
             break;
     }
-    backend->dead_nbytes = due.dead_nbytes;
-    front->gpu_view.pinned_nbytes = backend->pinned_nbytes;
+    view->dead_nbytes = due.dead_nbytes;
     /* The others at once. */
     if (n == MOST_LOOKS)
         due.next_ns = now_ns;
@@ -242,23 +272,23 @@ uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
 void wharf_gpu_pins_bury(struct wharf_gpu_backend *backend)
 {
     struct wharf_front *front = backend->front;
-    struct wharf_gpu_memory *dead;
+    bool is_more = true;
 
-    do {
+    while (is_more) {
         WHARF_CLEANUP_FD int fd = -1;
-        dead = NULL;
+        is_more = false;
         wharf_front_enter(front);
         WHARF_LIST_FOR(link, &front->memories)
         {
             struct wharf_gpu_memory *memory = WHARF_LIST_ENTRY(link, struct wharf_gpu_memory, link);
-            if (memory->is_device && !memory->session && !is_with_worker(memory)) {
-                dead = memory;
-                fd = free_entry(backend, memory);
+            if (memory->is_device && !memory->session && !wharf_gpu_memory_holders(memory)) {
+                fd = wharf_gpu_memory_free(memory);
+                is_more = true;
                 break;
             }
         }
         wharf_front_leave(front);
-    } while (dead);
+    }
 }
 
 void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)
@@ -267,22 +297,22 @@ void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)
     bool is_more = true;
 
     while (is_more) {
-        int fd = -1;
+        WHARF_CLEANUP_FD int fd = -1;
         is_more = false;
         wharf_front_enter(front);
-        WHARF_LIST_FOR(link, &front->memories)
+        WHARF_LIST_FOR(link, &backend->view->memories)
         {
-            struct wharf_gpu_memory *memory = WHARF_LIST_ENTRY(link, struct wharf_gpu_memory, link);
-            if (!memory->session && !memory->is_spare) {
-                fd = free_entry(backend, memory);
-                is_more = true;
+            fd = drop_hold(backend, WHARF_LIST_ENTRY(link, struct wharf_gpu_hold, link));
+            is_more = fd >= 0;
+            if (is_more)
                 break;
-            }
-            memory->state = WHARF_GPU_MEMORY_ABSENT;
         }
         wharf_front_leave(front);
-        wharf_close_fd(fd);
     }
-    backend->pinned_nbytes = backend->dead_nbytes = 0;
+    wharf_front_enter(front);
+    backend->view->dead_nbytes = 0;
+    /* GPU memory that it was asked for may be another one's. */
+    front->gpus_wanted |= ~(1u << backend->gpu);
+    wharf_front_leave(front);
     backend->n_asked = 0;
 }

@@ -30,8 +30,8 @@ static void strike(struct wharf_gpu_backend *backend, struct wharf_tenant *tenan
 
     trust->n_strikes++;
     wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
-              "the GPU worker ended while it ran a job of this tenant alone, %u times now",
-              trust->n_strikes);
+              "GPU %s: the worker ended while it ran a job of this tenant alone, %u times now",
+              backend->name, trust->n_strikes);
     if (trust->n_strikes < MOST_STRIKES)
         return;
     trust->n_strikes = 0;
@@ -224,7 +224,6 @@ void wharf_gpu_rescue_publish(struct wharf_gpu_backend *backend)
 
 bool wharf_gpu_orphan_take(struct wharf_front *front, struct wharf_piece *ret_piece)
 {
-    struct wharf_gpu_backend *backend = (struct wharf_gpu_backend *)front->gpu;
     struct wharf_gpu_piece *piece = WHARF_LIST_FIRST(&front->orphans, struct wharf_gpu_piece, link);
 
     if (!piece)
@@ -232,6 +231,6 @@ bool wharf_gpu_orphan_take(struct wharf_front *front, struct wharf_piece *ret_pi
     *ret_piece = piece->piece;
     wharf_list_remove(&piece->link);
     front->n_orphans--;
-    wharf_list_append(&backend->free_pieces, &piece->link);
+    wharf_list_append(&piece->backend->free_pieces, &piece->link);
     return true;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/gpu_spares.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +24,12 @@ void wharf_gpu_spares_init(struct wharf_gpu_spares *spares)
     wharf_list_init(&spares->list);
 }
 
+/* Of the GPUs that are up, the first one's thread makes them: its bit. */
+static uint32_t maker_of(const struct wharf_front *front)
+{
+    return front->gpus_up & -front->gpus_up;
+}
+
 /* ---- taking -------------------------------------------------------------------------------- */
 
 /* To the front of those that are remembered; the one at the end is forgotten. */
@@ -39,12 +44,21 @@ static void remember(struct wharf_gpu_spares *spares, uint64_t nbytes)
     spares->sizes[0] = nbytes;
 }
 
+/* Some worker has it. */
+static bool is_ready(const struct wharf_gpu_memory *memory)
+{
+    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++)
+        if (memory->on[i].state == WHARF_GPU_MEMORY_READY)
+            return true;
+    return false;
+}
+
 static struct spare *find(struct wharf_gpu_spares *spares, uint64_t nbytes)
 {
     WHARF_LIST_FOR(link, &spares->list)
     {
         struct spare *spare = WHARF_LIST_ENTRY(link, struct spare, link);
-        if (spare->segment.nbytes == nbytes && spare->memory->state == WHARF_GPU_MEMORY_READY)
+        if (spare->segment.nbytes == nbytes && is_ready(spare->memory))
             return spare;
     }
     return NULL;
@@ -55,10 +69,10 @@ bool wharf_gpu_spares_take(struct wharf_front *front, uint64_t nbytes,
 {
     struct wharf_gpu_spares *spares = &front->spares;
 
-    if (!front->gpu || nbytes == 0)
+    if (front->n_gpus == 0 || nbytes == 0)
         return false;
     remember(spares, nbytes);
-    front->gpu_view.is_wanted = true;
+    front->gpus_wanted |= maker_of(front);
     struct spare *spare = find(spares, nbytes);
     if (!spare)
         return false;
@@ -99,29 +113,21 @@ static uint64_t missing(struct wharf_front *front)
 static struct spare *spare_new(uint64_t nbytes)
 {
     struct spare *spare = calloc(1, sizeof(*spare));
-    struct wharf_gpu_memory *memory = calloc(1, sizeof(*memory));
 
-    if (spare && memory && wharf_segment_make(WHARF_SEGMENT_ARENA, nbytes, &spare->segment) == 0) {
-        memory->fd = fcntl(spare->segment.fd, F_DUPFD_CLOEXEC, 0);
-        if (memory->fd >= 0) {
-            wharf_list_init(&memory->link);
-            memory->nbytes = nbytes;
-            memory->is_spare = true;
-            memory->state = WHARF_GPU_MEMORY_ABSENT;
-            spare->memory = memory;
+    if (spare && wharf_segment_make(WHARF_SEGMENT_ARENA, nbytes, &spare->segment) == 0) {
+        spare->memory = wharf_gpu_memory_new_spare(spare->segment.fd, nbytes);
+        if (spare->memory)
             return spare;
-        }
         wharf_segment_free(&spare->segment);
     }
     free(spare);
-    free(memory);
     return NULL;
 }
 
-bool wharf_gpu_spares_refill(struct wharf_front *front)
+bool wharf_gpu_spares_refill(struct wharf_front *front, uint32_t gpu)
 {
     wharf_front_enter_first(front);
-    uint64_t nbytes = missing(front);
+    uint64_t nbytes = maker_of(front) == 1u << gpu ? missing(front) : 0;
     wharf_front_leave(front);
     struct spare *spare = nbytes ? spare_new(nbytes) : NULL;
     if (!spare)

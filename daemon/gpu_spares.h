@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_spares.h: arenas that are ready for the GPU before anybody has asked for them.
+ * gpu_spares.h: arenas that are ready for GPUs before anybody has asked for them.
  *
  * Pinning fresh pages costs 0.75 s for a GiB.  So of the sizes that sessions asked for lately, some
  * arenas are kept that are zeroed and pinned already.  Each is given to one session and to no other
@@ -38,8 +38,9 @@ void wharf_gpu_spares_init(struct wharf_gpu_spares *spares);
 bool wharf_gpu_spares_take(struct wharf_front *front, uint64_t nbytes,
                            struct wharf_segment *ret_segment, struct wharf_gpu_memory **ret_memory);
 
-/* Makes one that is missing.  Without the lock.  Returns whether there may be more. */
-bool wharf_gpu_spares_refill(struct wharf_front *front);
+/* Makes one that is missing, if that GPU's thread is who makes them.  Without the lock.  Returns
+ * whether there may be more. */
+bool wharf_gpu_spares_refill(struct wharf_front *front, uint32_t gpu);
 
 /* Frees all, when no worker has them any more.  Without the lock. */
 void wharf_gpu_spares_deinit(struct wharf_front *front);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_state.h: the backend of the GPU, inside.
+ * gpu_state.h: the backend of one GPU, inside.
  *
- * One thread of the front, wharf-gpu, owns all of it: it feeds the worker, notices what it has
- * done, sees to its memory, and takes over what a worker leaves behind that ends.  gpu_backend.c is
- * the thread, gpu_worker.c the worker's life, gpu_pins.c clients' memory, gpu_items.c work,
- * gpu_rescue.c what became of work when a worker ended.
+ * One thread of the front, wharf-gpu and the GPU's number, owns all of it: it feeds the worker,
+ * notices what it has done, sees to its memory, and takes over what a worker leaves behind that
+ * ends.  gpu_backend.c is the thread, gpu_worker.c the worker's life, gpu_pins.c clients' memory,
+ * gpu_items.c work, gpu_rescue.c what became of work when a worker ended.
  */
 #ifndef WHARF_DAEMON_GPU_STATE_H
 #define WHARF_DAEMON_GPU_STATE_H
@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/backend.h"
 #include "daemon/config.h"
 #include "daemon/cpu_run.h"
 #include "daemon/front_place.h"
@@ -33,12 +32,13 @@ enum wharf_gpu_state {
     WHARF_GPU_PROVING,  /* it decodes samples */
     WHARF_GPU_UP,       /* it takes items */
     WHARF_GPU_DYING,    /* it takes no more; its pidfd has not said that it is gone */
-    WHARF_GPU_ABSENT,   /* there is no GPU, or not for us: no worker is started any more */
+    WHARF_GPU_ABSENT,   /* there is no such GPU, or not for us: no worker is started any more */
 };
 
 /* A piece that the worker has: items with the indices first to first + piece.n_chunks - 1. */
 struct wharf_gpu_piece {
     struct wharf_list link; /* in the list of those under way, of the finished, or of the free */
+    struct wharf_gpu_backend *backend; /* whose piece it is */
     struct wharf_piece piece;
     uint32_t first;
     uint32_t n_left; /* items that are not completed */
@@ -97,19 +97,17 @@ struct wharf_gpu_staging {
 };
 
 struct wharf_gpu_backend {
-    struct wharf_backend base;
     struct wharf_front *front;
+    uint32_t gpu;                /* its number here: front->gpus and bits */
+    struct wharf_gpu_view *view; /* front->gpus[gpu] */
     pthread_t thread;
     bool is_started;
     struct wharf_config config; /* as at the start: what does not change needs no lock */
+    char name[64];              /* by which the configuration calls it: a number or a UUID */
     char program[4096];
     uint32_t engine; /* enum wharf_engine: GPU or SIMT */
     /* Front lock. */
     bool stop;
-    bool is_asleep;
-    uint64_t busy_since_ns;
-    pthread_cond_t changed; /* the state */
-    uint32_t n_ended;       /* workers, ready or not */
 
     /* The thread's own, from here on. */
     bool is_over; /* nothing is left, and it shall stop */
@@ -151,11 +149,22 @@ struct wharf_gpu_backend {
     struct wharf_gpu_staging staging;
 
     uint32_t n_asked;         /* registrations that are not answered */
-    uint64_t pinned_nbytes;   /* of memory that the worker has or was asked to have */
-    uint64_t dead_nbytes;     /* of it, what clients have given up */
     bool has_dead;            /* wharf_gpu_pins_bury has something to do */
     uint64_t forgotten_at_ns; /* when the worker was last told to let go of some */
 };
+
+/* ---- gpu_backend.c ------------------------------------------------------------------------- */
+
+/*
+ * wharf_gpu_backend_start: the next GPU of the front's, of that name, whose workers are of this
+ * program; starts its thread.  By one thread at a time.  0 or -errno.
+ */
+int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config *config,
+                            const char *program, const char *name);
+
+/* Tells its thread to stop, and to free it when it has.  NULL is allowed. */
+void wharf_gpu_backend_stop(struct wharf_gpu_backend *backend);
+void wharf_gpu_backend_free(struct wharf_gpu_backend *backend);
 
 /* ---- gpu_worker.c -------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_worker.c: the life of the worker process, as the front sees it. */
+/* gpu_worker.c: the life of a GPU's worker process, as the front sees it. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,24 +23,33 @@
 /* How long one that was asked to end may take before it is killed. */
 #define STOP_NS (500 * (uint64_t)WHARF_NS_PER_MS)
 
+/* Who asks for this engine from now on is refused, if there will be none. */
+static void tell_place(struct wharf_gpu_backend *backend)
+{
+    struct wharf_front *front = backend->front;
+    const uint32_t own_bit = 1u << backend->gpu;
+
+    front->gpus_up &= ~own_bit;
+    if (backend->state == WHARF_GPU_UP) {
+        front->gpus_up |= own_bit;
+        front->gpu_engine = backend->engine;
+        backend->view->n_ups++;
+    }
+    backend->view->may_come = backend->state != WHARF_GPU_ABSENT;
+    if (!wharf_place_may_import(front))
+        front->gpu_engine = WHARF_ENGINE_AUTO;
+    front->nothing_fits = false;
+}
+
 static void set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state state,
                       uint64_t now_ns)
 {
     struct wharf_front *front = backend->front;
-    bool is_up = state == WHARF_GPU_UP;
 
     backend->state = state;
     backend->since_ns = now_ns;
     wharf_front_enter(front);
-    front->gpu_view.is_up = is_up;
-    /* Whoever asks for this engine from now on is refused, if there will be none. */
-    if (state == WHARF_GPU_UP)
-        front->gpu_view.engine = backend->engine;
-    if (state == WHARF_GPU_ABSENT) {
-        front->gpu_view.engine = WHARF_ENGINE_AUTO;
-        front->gpu_view.may_import = false;
-    }
-    front->nothing_fits = false;
+    tell_place(backend);
     WHARF_LIST_FOR(link, &front->sessions)
     {
         struct wharf_session *session = WHARF_LIST_ENTRY(link, struct wharf_session, session_link);
@@ -51,7 +60,7 @@ static void set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state st
             wharf_front_tell_settled(front, session);
         wharf_place_waiting(front, session);
     }
-    pthread_cond_broadcast(&backend->changed);
+    pthread_cond_broadcast(&front->gpus_changed);
     wharf_front_leave(front);
 }
 
@@ -76,7 +85,7 @@ static int set_up(struct wharf_gpu_backend *backend)
             },
     };
 
-    strcpy(message.setup.device, config->gpu_device);
+    strcpy(message.setup.device, backend->name);
     strncpy(message.setup.version, WHARF_VERSION, sizeof(message.setup.version) - 1);
     return wharf_worker_link_send(&backend->link, &message, backend->queue.fd);
 }
@@ -84,10 +93,10 @@ static int set_up(struct wharf_gpu_backend *backend)
 /* A worker has ended, or could not even be started.  Under the lock. */
 static void count_end(struct wharf_gpu_backend *backend)
 {
-    backend->n_ended++;
+    backend->view->n_ended++;
     backend->n_failures += backend->up_since_ns == 0;
     backend->up_since_ns = 0;
-    backend->front->gpu_view.is_lost = backend->n_failures >= MOST_FAILURES;
+    backend->view->is_lost = backend->n_failures >= MOST_FAILURES;
 }
 
 static void retry_later(struct wharf_gpu_backend *backend, uint64_t now_ns)
@@ -99,9 +108,9 @@ static void retry_later(struct wharf_gpu_backend *backend, uint64_t now_ns)
     set_state(backend, WHARF_GPU_WAITING, now_ns);
     if (backend->n_failures == MOST_FAILURES)
         wharf_log(WHARF_LOG_WARNING, NULL,
-                  "the CPU runs all jobs; the GPU is tried again now and then, every %u seconds in "
+                  "GPU %s: jobs do without it; it is tried again now and then, every %u seconds in "
                   "the end",
-                  (unsigned)(MOST_BACKOFF_NS / WHARF_NS_PER_S));
+                  backend->name, (unsigned)(MOST_BACKOFF_NS / WHARF_NS_PER_S));
 }
 
 /* There was no GPU from the start: neither is there one in a moment. */
@@ -142,8 +151,8 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
         r = set_up(backend);
     if (r < 0) {
         wharf_log(loudness(backend, WHARF_WORKER_EXIT_FAILED),
-                  &(struct wharf_log_fields){.error = -r}, "cannot start the GPU worker %s",
-                  backend->program);
+                  &(struct wharf_log_fields){.error = -r}, "GPU %s: cannot start a worker, %s",
+                  backend->name, backend->program);
         if (backend->link.pid) {
             wharf_worker_link_kill(&backend->link);
             begin_dying(backend, now_ns);
@@ -161,20 +170,22 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
 static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_worker_ready *ready)
 {
     struct wharf_front *front = backend->front;
-    struct wharf_gpu_view *gpu = &front->gpu_view;
+    struct wharf_gpu_view *view = backend->view;
 
     wharf_front_enter(front);
-    gpu->codecs = ready->codecs;
-    gpu->n_warps = ready->n_warps ? ready->n_warps : 1;
-    gpu->n_in_flight = 0;
-    gpu->in_flight_ns = gpu->in_flight_nbytes = 0;
+    /* Workers are of one build: all have the same. */
+    front->gpu_codecs = ready->codecs;
+    view->n_warps = ready->n_warps ? ready->n_warps : 1;
+    view->n_in_flight = 0;
+    view->in_flight_ns = view->in_flight_nbytes = 0;
+    view->is_alone = false;
     wharf_front_leave(front);
     snprintf(backend->device, sizeof(backend->device), "%.63s", ready->device);
     backend->is_per_batch = ready->per_batch != 0;
     if (ready->share[0])
-        wharf_log(WHARF_LOG_NOTICE, NULL, "GPU worker %d has %u percent of its GPU: %.127s",
-                  (int)backend->link.pid, (unsigned)backend->config.gpu_share_percent,
-                  ready->share);
+        wharf_log(WHARF_LOG_NOTICE, NULL, "GPU %s: worker %d has %u percent of it: %.127s",
+                  backend->name, (int)backend->link.pid,
+                  (unsigned)backend->config.gpu_share_percent, ready->share);
     int r = wharf_gpu_staging_begin(backend, ready->staging);
     if (r == 0)
         r = wharf_gpu_prove_begin(backend);
@@ -199,24 +210,27 @@ static void begin_estimates(struct wharf_front *front, const struct wharf_gpu_pr
 static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_front *front = backend->front;
-    struct wharf_gpu_view *gpu = &front->gpu_view;
+    struct wharf_gpu_view *view = backend->view;
     const struct wharf_gpu_proof *proof = &backend->proof;
 
     wharf_front_enter(front);
-    gpu->latency_ns = proof->latency_ns;
-    gpu->is_lost = false;
-    memcpy(front->tenants.cpu_ns_per_kib, proof->cpu_ns_per_kib, sizeof(proof->cpu_ns_per_kib));
+    view->latency_ns = proof->latency_ns;
+    view->is_lost = false;
     memcpy(front->tenants.device_ns_per_kib, proof->ns_per_kib, sizeof(proof->ns_per_kib));
-    if (!backend->is_known)
+    /* The first one's: others measured the processors while these started more workers. */
+    if (!front->gpu_was_up) {
+        memcpy(front->tenants.cpu_ns_per_kib, proof->cpu_ns_per_kib, sizeof(proof->cpu_ns_per_kib));
         begin_estimates(front, proof);
+    }
+    front->gpu_was_up = true;
     wharf_front_leave(front);
     wharf_log(WHARF_LOG_NOTICE, NULL,
-              "GPU worker %d is ready after %" PRIu64 " ms: %s, %u warps, %s, answers in %" PRIu64
-              " us",
-              (int)backend->link.pid, (now_ns - backend->since_ns) / WHARF_NS_PER_MS,
-              backend->device, (unsigned)gpu->n_warps,
+              "GPU %s: worker %d is ready after %" PRIu64
+              " ms: %s, %u warps, %s, answers in %" PRIu64 " us",
+              backend->name, (int)backend->link.pid, (now_ns - backend->since_ns) / WHARF_NS_PER_MS,
+              backend->device, (unsigned)view->n_warps,
               backend->is_per_batch ? "a kernel for each batch" : "kernels that stay",
-              gpu->latency_ns / WHARF_NS_PER_US);
+              view->latency_ns / WHARF_NS_PER_US);
     backend->is_known = true;
     backend->n_failures = 0;
     backend->up_since_ns = now_ns;
@@ -229,7 +243,8 @@ void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why)
 {
     if (backend->state == WHARF_GPU_DYING)
         return;
-    wharf_log(WHARF_LOG_ERROR, NULL, "killing GPU worker %d: %s", (int)backend->link.pid, why);
+    wharf_log(WHARF_LOG_ERROR, NULL, "GPU %s: killing worker %d: %s", backend->name,
+              (int)backend->link.pid, why);
     backend->was_killed = true;
     wharf_worker_link_kill(&backend->link);
     begin_dying(backend, wharf_now_ns());
@@ -249,12 +264,12 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
     if (backend->up_since_ns && now_ns - backend->up_since_ns > DOES_WELL_NS)
         backend->backoff_ns = LEAST_BACKOFF_NS;
     wharf_log(loudness(backend, status), NULL,
-              "the GPU worker has ended with status %d, while it had %u chunks%s%s", status,
-              (unsigned)backend->n_lost, backend->failure[0] ? ": " : "", backend->failure);
+              "GPU %s: the worker has ended with status %d, while it had %u chunks%s%s",
+              backend->name, status, (unsigned)backend->n_lost, backend->failure[0] ? ": " : "",
+              backend->failure);
     wharf_front_enter(front);
     count_end(backend);
-    front->gpu_view.n_ended++;
-    front->gpu_view.n_lost += backend->n_lost;
+    backend->view->n_lost += backend->n_lost;
     if (is_suspicious(backend, status))
         wharf_gpu_rescue_blame(backend, now_ns);
     wharf_front_leave(front);

@@ -230,27 +230,37 @@ static void drop_gpu_region(struct wharf_front *front, struct wharf_session *ses
     *region = (struct wharf_region){.is_there = false};
 }
 
+/* Whether some worker may still take it: one that was asked, or will be. */
+static bool may_be_taken(const struct wharf_front *front, const struct wharf_gpu_memory *memory)
+{
+    for (uint32_t i = 0; i < front->n_gpus; i++) {
+        const struct wharf_gpu_view *gpu = &front->gpus[i];
+        if (gpu->may_come && !gpu->is_lost && memory->on[i].state != WHARF_GPU_MEMORY_REFUSED)
+            return true;
+    }
+    return false;
+}
+
 /* Returns 0, -EAGAIN if that is not known yet, or an errno value with its text.  Under the lock. */
 static int settle_gpu_region(struct wharf_front *front, struct wharf_session *session,
                              struct wharf_region *region, char text[], size_t text_nbytes)
 {
     const struct wharf_gpu_memory *memory = region->memory;
-    int error = 0;
+    int error = memory->error;
 
-    if (memory->state == WHARF_GPU_MEMORY_READY) {
+    if (memory->owner < WHARF_MAX_GPUS) {
         region->is_there = true;
         return 0;
     }
-    if (memory->state == WHARF_GPU_MEMORY_REFUSED) {
-        error = memory->error;
+    if (may_be_taken(front, memory))
+        return -EAGAIN;
+    if (error) {
         snprintf(text, text_nbytes, "the GPU does not take it: %s",
                  memory->text[0] ? memory->text : strerrordesc_np(error));
-    } else if (!front->gpu_view.may_import || front->gpu_view.is_lost) {
+    } else {
         error = ENODEV;
         snprintf(text, text_nbytes, "%s", gpu_error_text(-ENODEV));
     }
-    if (!error)
-        return -EAGAIN;
     drop_gpu_region(front, session, region);
     return error;
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/config.h"
 #include "daemon/list.h"
 #include "daemon/turns.h"
 
@@ -27,9 +28,10 @@ enum wharf_lane {
  */
 enum wharf_pool {
     WHARF_POOL_CPU, /* the CPU alone */
-    WHARF_POOL_GPU, /* the GPU's worker alone, as long as there is one */
+    WHARF_POOL_GPU, /* a GPU's worker alone, as long as there is one */
     WHARF_POOL_ANY, /* whichever is done earlier */
-    WHARF_N_POOLS,
+    WHARF_POOL_OWN, /* the first GPU alone, and so on for each of them */
+    WHARF_N_POOLS = WHARF_POOL_OWN + WHARF_MAX_GPUS,
 };
 
 struct wharf_front;

@@ -11,6 +11,7 @@
 #include "daemon/connection.h"
 #include "daemon/gate.h"
 #include "daemon/gpu_memory.h"
+#include "daemon/gpus.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
@@ -318,7 +319,7 @@ static int start(struct wharf_server *server)
         r = wharf_cpu_backend.start(&server->front, &server->config);
     server->front.promise_fd = server->promise_fd;
     if (r == 0)
-        r = wharf_gpu_backend.start(&server->front, &server->config);
+        r = wharf_gpus_start(&server->front, &server->config);
     if (r == 0)
         r = wharf_gate_wait(server->gate);
     return r;
@@ -386,8 +387,7 @@ int wharf_server_run(struct wharf_server *server)
 void wharf_server_deinit(struct wharf_server *server)
 {
     wharf_listeners_close(server);
-    if (server->front.gpu)
-        server->front.gpu->ops->stop(server->front.gpu);
+    wharf_gpus_stop(&server->front);
     if (server->front.backend)
         server->front.backend->ops->stop(server->front.backend);
     wharf_cpu_buffer_deinit(&server->here.buffer);

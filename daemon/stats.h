@@ -39,7 +39,8 @@ enum wharf_placement {
     WHARF_PLACED_CPU_MORE,   /* of many, since more passes so altogether */
     WHARF_PLACED_GPU_MORE,
     WHARF_PLACED_TO_LEARN, /* the engine that had none of the kind for long: what it takes there */
-    WHARF_PLACED_GPU_MEMORY, /* the output is to be in GPU memory */
+    WHARF_PLACED_GPU_MEMORY,   /* the output is to be in GPU memory */
+    WHARF_PLACED_SEVERAL_GPUS, /* refused: outputs of one batch are to be in memory of several */
     WHARF_N_PLACEMENTS,
 };
 

@@ -2,8 +2,8 @@
 /*
  * stats_reply.c: statistics in pages.
  *
- * All samples have an order: by family, then by tenant, then by engine, then within a group of
- * samples that belong together (a histogram, one counter for each result).  A page begins at a
+ * All samples have an order: by family, then by tenant or GPU, then by engine, then within a group
+ * of samples that belong together (a histogram, one counter for each result).  A page begins at a
  * place in that order and holds as many groups as fit; its `next` is the place of the first one
  * that did not.  Tenants are placed by number, so those that come or go meanwhile move nobody else.
  */
@@ -21,7 +21,7 @@
 /* Packed into StatsRequest.first: 8 bits, 48 bits, 8 bits.  0 is the first. */
 struct place {
     unsigned family;
-    uint64_t tenant; /* number; of families of the daemon as a whole 0 */
+    uint64_t tenant; /* number, or a GPU's; of families of the daemon as a whole 0 */
     unsigned engine;
 };
 
@@ -107,6 +107,7 @@ static void add_label(struct page *page, Wharf__Sample *sample, const char *name
 struct group {
     bool is_empty;
     const char *tenant; /* label; NULL: none */
+    const char *gpu;
     const char *engine;
     uint64_t results[WHARF_STATS_N_RESULTS];
     uint64_t placed[WHARF_N_PLACEMENTS];
@@ -120,8 +121,8 @@ struct family {
     const char *name;
     const char *help;
     Wharf__MetricType type;
-    enum { OF_DAEMON, OF_TENANT, OF_ENGINE } scope;
-    /* Under the front lock; `tenant` and `engine` as the scope says. */
+    enum { OF_DAEMON, OF_GPU, OF_TENANT, OF_ENGINE } scope;
+    /* Under the front lock; `tenant` and `engine`, or the GPU in its place, as the scope says. */
     void (*copy)(const struct wharf_server *server, const struct wharf_tenant *tenant,
                  unsigned engine, struct group *group);
     void (*add)(struct page *page, const struct group *group);
@@ -131,6 +132,8 @@ static void label_group(struct page *page, Wharf__Sample *sample, const struct g
 {
     if (group->tenant)
         add_label(page, sample, "tenant", (char *)group->tenant);
+    if (group->gpu)
+        add_label(page, sample, "gpu", (char *)group->gpu);
     if (group->engine)
         add_label(page, sample, "engine", (char *)group->engine);
 }
@@ -160,7 +163,7 @@ static void add_placements(struct page *page, const struct group *group)
         [WHARF_PLACED_TOO_LARGE] = "too_large",   [WHARF_PLACED_NOT_PINNED] = "not_pinned",
         [WHARF_PLACED_BANNED] = "banned",         [WHARF_PLACED_TO_LEARN] = "to_learn",
         [WHARF_PLACED_CPU_MORE] = "cpu_more",     [WHARF_PLACED_GPU_MORE] = "gpu_more",
-        [WHARF_PLACED_GPU_MEMORY] = "gpu_memory",
+        [WHARF_PLACED_GPU_MEMORY] = "gpu_memory", [WHARF_PLACED_SEVERAL_GPUS] = "several_gpus",
     };
 
     for (uint32_t i = 0; i < WHARF_N_PLACEMENTS; i++) {
@@ -217,14 +220,16 @@ COPY(copy_queued, wharf_place_n_queued(&server->front))
 COPY(copy_shared, server->front.n_shared_chunks)
 COPY(copy_ranges, server->front.n_shared_ranges)
 COPY(copy_helped, server->front.n_helped_ranges)
-COPY(copy_gpu_up, server->front.gpu_view.is_up)
-COPY(copy_gpu_warps, server->front.gpu_view.is_up ? server->front.gpu_view.n_warps : 0)
-COPY(copy_gpu_latency, 1e-9 * (double)server->front.gpu_view.latency_ns)
-COPY(copy_gpu_items, server->front.gpu_view.n_in_flight)
-COPY(copy_gpu_pinned, server->front.gpu_view.pinned_nbytes)
-COPY(copy_gpu_ended, server->front.gpu_view.n_ended)
-COPY(copy_gpu_copied, server->front.gpu_view.n_copied)
-COPY(copy_gpu_lost, server->front.gpu_view.n_lost)
+COPY(copy_pinned, server->front.pinned_nbytes)
+COPY(copy_gpu_up, server->front.gpus_up >> engine & 1)
+COPY(copy_gpu_warps, server->front.gpus_up >> engine & 1 ? server->front.gpus[engine].n_warps : 0)
+COPY(copy_gpu_latency, 1e-9 * (double)server->front.gpus[engine].latency_ns)
+COPY(copy_gpu_items, server->front.gpus[engine].n_in_flight)
+COPY(copy_gpu_chunks, server->front.gpus[engine].n_chunks)
+COPY(copy_gpu_bytes, server->front.gpus[engine].out_nbytes)
+COPY(copy_gpu_ended, server->front.gpus[engine].n_ended)
+COPY(copy_gpu_copied, server->front.gpus[engine].n_copied)
+COPY(copy_gpu_lost, server->front.gpus[engine].n_lost)
 COPY(copy_connections, tenant->used.n_connections)
 COPY(copy_descriptors, tenant->used.n_descriptors)
 COPY(copy_memory, tenant->used.memory_nbytes)
@@ -296,21 +301,24 @@ static const struct family families[] = {
      copy_ranges, add_value},
     {"wharf_helped_ranges_total", "Those of them that were taken to help.", COUNTER, OF_DAEMON,
      copy_helped, add_value},
-    {"wharf_gpu_up", "Whether the GPU's worker takes jobs.", GAUGE, OF_DAEMON, copy_gpu_up,
+    {"wharf_gpu_pinned_bytes", "Memory of clients that GPUs have.", GAUGE, OF_DAEMON, copy_pinned,
      add_value},
-    {"wharf_gpu_warps", "Chunks that it decodes at a time.", GAUGE, OF_DAEMON, copy_gpu_warps,
+    {"wharf_gpu_up", "Whether the GPU's worker takes jobs.", GAUGE, OF_GPU, copy_gpu_up, add_value},
+    {"wharf_gpu_warps", "Chunks that it decodes at a time.", GAUGE, OF_GPU, copy_gpu_warps,
      add_value},
-    {"wharf_gpu_latency_seconds", "Of a job of no size, measured at its start.", GAUGE, OF_DAEMON,
+    {"wharf_gpu_latency_seconds", "Of a job of no size, measured at its start.", GAUGE, OF_GPU,
      copy_gpu_latency, add_value},
-    {"wharf_gpu_chunks_in_flight", "That it has.", GAUGE, OF_DAEMON, copy_gpu_items, add_value},
-    {"wharf_gpu_pinned_bytes", "Memory of clients that it has.", GAUGE, OF_DAEMON, copy_gpu_pinned,
-     add_value},
-    {"wharf_gpu_copied_chunks_total", "Chunks whose output the copy engine took.", COUNTER,
-     OF_DAEMON, copy_gpu_copied, add_value},
-    {"wharf_gpu_workers_ended_total", "Workers of the GPU that ended.", COUNTER, OF_DAEMON,
+    {"wharf_gpu_chunks_in_flight", "That it has.", GAUGE, OF_GPU, copy_gpu_items, add_value},
+    {"wharf_gpu_chunks_total", "That it has decoded, good or bad.", COUNTER, OF_GPU,
+     copy_gpu_chunks, add_value},
+    {"wharf_gpu_output_bytes_total", "Bytes that it has decoded to.", COUNTER, OF_GPU,
+     copy_gpu_bytes, add_value},
+    {"wharf_gpu_copied_chunks_total", "Chunks whose output the copy engine took.", COUNTER, OF_GPU,
+     copy_gpu_copied, add_value},
+    {"wharf_gpu_workers_ended_total", "Workers of the GPU that ended.", COUNTER, OF_GPU,
      copy_gpu_ended, add_value},
-    {"wharf_gpu_lost_chunks_total", "Chunks that these had then.", COUNTER, OF_DAEMON,
-     copy_gpu_lost, add_value},
+    {"wharf_gpu_lost_chunks_total", "Chunks that these had then.", COUNTER, OF_GPU, copy_gpu_lost,
+     add_value},
     {"wharf_connections", "Connections.", GAUGE, OF_TENANT, copy_connections, add_value},
     {"wharf_descriptors", "Descriptors held or sent.", GAUGE, OF_TENANT, copy_descriptors,
      add_value},
@@ -395,6 +403,22 @@ static void next_engine(struct place *place)
     place->tenant++;
 }
 
+/* Names of GPUs stay as long as the daemon. */
+static bool take_gpu(const struct wharf_connection *connection, struct place *place,
+                     const struct family *family, struct group *group)
+{
+    const struct wharf_front *front = &connection->server->front;
+
+    if (place->tenant >= front->n_gpus) {
+        next_family(place);
+        return false;
+    }
+    unsigned gpu = (unsigned)place->tenant++;
+    group->gpu = front->gpus[gpu].name;
+    family->copy(connection->server, NULL, gpu, group);
+    return true;
+}
+
 /* Copies the group at the place; false if there is none there.  Moves the place to the next one. */
 static bool take_group(const struct wharf_connection *connection, struct place *place,
                        struct group *group)
@@ -404,6 +428,8 @@ static bool take_group(const struct wharf_connection *connection, struct place *
     unsigned engine;
 
     *group = (struct group){.is_empty = false};
+    if (family->scope == OF_GPU)
+        return take_gpu(connection, place, family, group);
     if (family->scope != OF_DAEMON) {
         tenant = next_tenant(connection, place);
         if (!tenant) {

@@ -57,10 +57,13 @@ static void on_status(struct wharf_timer *timer)
 
 static uint64_t busy_since(const struct wharf_front *front)
 {
-    uint64_t cpu_ns = front->backend->ops->busy_since(front->backend);
-    uint64_t gpu_ns = front->gpu ? front->gpu->ops->busy_since(front->gpu) : WHARF_NEVER;
+    uint64_t first_ns = front->backend->ops->busy_since(front->backend);
 
-    return cpu_ns < gpu_ns ? cpu_ns : gpu_ns;
+    for (uint32_t i = 0; i < front->n_gpus; i++) {
+        uint64_t gpu_ns = front->gpus[i].busy_since_ns;
+        first_ns = gpu_ns < first_ns ? gpu_ns : first_ns;
+    }
+    return first_ns;
 }
 
 /* The loop turns, the front lock can be had, and no worker hangs: the daemon is alive. */

@@ -93,7 +93,7 @@ test_worker_runs_under_the_restrictions() {
     "${under_unit[@]}" "$BUILD/wharfd" --socket "$PWD/socket" --config config 2> log &
     daemon=$!
     for _ in {1..1200}; do
-        grep -q 'GPU worker .* is ready' log && break
+        grep -q 'GPU 0: worker .* is ready' log && break
         sleep 0.05
     done
     seq 100 | gzip > data.gz

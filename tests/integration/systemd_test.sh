@@ -341,7 +341,7 @@ decode_by() {
 }
 
 n_workers_ready() {
-    is_logged 'GPU worker' && [ "$(grep -c 'is ready after' log)" = "$1" ]
+    is_logged 'GPU 0: worker' && [ "$(grep -c 'is ready after' log)" = "$1" ]
 }
 
 # With the GPU's code on the CPU instead of a GPU, but the same process under the same restrictions.

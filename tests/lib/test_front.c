@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/gpu_memory.h"
+#include "daemon/gpus.h"
 #include "daemon/loop.h"
 #include "encoders/codec.h"
 #include "tests/lib/test_forge.h"
@@ -85,7 +86,7 @@ void test_front_start(uint32_t n_workers)
     expect(wharf_front_init(&test_front, &test_front_config, loop) == 0, "does not start");
     wharf_loop_on_wake(loop, on_wake, NULL);
     expect(wharf_cpu_backend.start(&test_front, &test_front_config) == 0, "no workers");
-    expect(wharf_gpu_backend.start(&test_front, &test_front_config) == 0, "no GPU worker");
+    expect(wharf_gpus_start(&test_front, &test_front_config) == 0, "no GPU worker");
     expect(pthread_create(&loop_thread, NULL, turn, NULL) == 0, "no thread");
 }
 
@@ -99,8 +100,7 @@ void test_front_set_up(void)
 
 void test_front_stop(void)
 {
-    if (test_front.gpu)
-        wharf_gpu_backend.stop(test_front.gpu);
+    wharf_gpus_stop(&test_front);
     wharf_cpu_backend.stop(test_front.backend);
     __atomic_store_n(&loop_stops, true, __ATOMIC_SEQ_CST);
     wharf_loop_wake(loop);
@@ -186,7 +186,7 @@ void test_front_add_gpu_memory(struct test_front_client *client, int fd, uint64_
     wharf_gpu_memory_add(&test_front, memory);
     wharf_front_leave(&test_front);
     for (unsigned i = 0; i < 20000; i++) {
-        if (TEST_FRONT_LOCKED(memory->state) == WHARF_GPU_MEMORY_READY)
+        if (TEST_FRONT_LOCKED(memory->owner) < WHARF_MAX_GPUS)
             return;
         usleep(1000);
     }

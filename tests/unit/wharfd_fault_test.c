@@ -73,9 +73,9 @@ static void tear_down(void)
 
 static void wait_until_up(void)
 {
-    for (unsigned i = 0; i < 60000 && !TEST_FRONT_LOCKED(test_front.gpu_view.is_up); i++)
+    for (unsigned i = 0; i < 60000 && !TEST_FRONT_LOCKED(test_front.gpus_up); i++)
         usleep(1000);
-    cr_assert(TEST_FRONT_LOCKED(test_front.gpu_view.is_up), "the worker does not come back");
+    cr_assert(TEST_FRONT_LOCKED(test_front.gpus_up), "the worker does not come back");
 }
 
 /* Every KiB of the arena from 4096 on is the output of another job.  The source of all of them is
@@ -111,7 +111,7 @@ static struct wharf_completion run_one(struct test_front_client *client, uint64_
 
 static uint32_t n_workers_ended(void)
 {
-    return TEST_FRONT_LOCKED(((const struct wharf_gpu_backend *)test_front.gpu)->n_ended);
+    return TEST_FRONT_LOCKED((uint32_t)test_front.gpus[0].n_ended);
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
@@ -322,7 +322,7 @@ Test(wharfd_fault, batch_for_gpu_memory_is_finished_by_the_next_worker, .timeout
         pid_t worker = test_worker_pid(getpid());
         kill(worker, SIGSTOP);
         test_front_submit(&own.client, &s);
-        while (TEST_FRONT_LOCKED(test_front.gpu_view.n_in_flight) == 0)
+        while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) == 0)
             usleep(100);
         kill(worker, SIGKILL);
         struct wharf_completion completion = test_front_reap(&own.client);
@@ -381,7 +381,7 @@ Test(wharfd_fault, chunks_that_wait_leave_room_for_those_of_the_next_worker, .ti
     pid_t worker = test_worker_pid(getpid());
     kill(worker, SIGSTOP);
     submit_large_batches(&own);
-    while (TEST_FRONT_LOCKED(test_front.gpu_view.n_in_flight) < WHARF_GPU_N_ENTRIES)
+    while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < WHARF_GPU_N_ENTRIES)
         usleep(1000);
     for (unsigned i = 0; i < 3; i++) {
         kill(worker, SIGKILL);
@@ -436,7 +436,7 @@ Test(wharfd_fault, workers_killed_one_after_the_other_leave_nothing_undone, .tim
         for (uint32_t i = 0; i < N; i++)
             submit(&client, i, i);
         /* Until the worker has some: then it is not the CPU's to begin with. */
-        while (TEST_FRONT_LOCKED(test_front.gpu_view.n_in_flight) == 0)
+        while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) == 0)
             usleep(100);
         kill(worker, SIGKILL);
         for (uint32_t i = 0; i < N; i++)

@@ -30,20 +30,24 @@ static void set_up(void)
     wharf_config_init(&config);
     cr_assert_eq(wharf_front_init(&front, &config, NULL), 0);
     front.n_workers = 4;
-    front.gpu_view = (struct wharf_gpu_view){
-        .engine = WHARF_ENGINE_GPU,
-        .is_up = true,
-        .codecs = UINT64_MAX,
+    front.gpus[0] = (struct wharf_gpu_view){
+        .wake_fd = -1,
+        .may_come = true,
         .n_warps = 100,
         .latency_ns = 10000,
     };
+    front.n_gpus = 1;
+    front.gpus_up = 1;
+    front.gpu_engine = WHARF_ENGINE_GPU;
+    front.gpu_codecs = UINT64_MAX;
     for (unsigned i = 0; i < WHARF_N_CODECS; i++)
         ns_per_kib[i] = 102400;
     memset(&tenant, 0, sizeof(tenant));
     tenant.quota.weight = 100;
     wharf_estimates_init(&tenant.estimates, NULL);
     wharf_estimates_init_device(&tenant.device_estimates, ns_per_kib);
-    memory = (struct wharf_gpu_memory){.state = WHARF_GPU_MEMORY_READY};
+    memset(&memory, 0, sizeof(memory));
+    memory.on[0].state = WHARF_GPU_MEMORY_READY;
     region = (struct wharf_region){.is_there = true, .memory = &memory};
     memset(&session, 0, sizeof(session));
     session.tenant = &tenant;
@@ -89,14 +93,14 @@ static unsigned take_all(unsigned *ret_n_cpu)
 
     for (;;) {
         struct wharf_job *job =
-            wharf_place_gpu_has_room(&front) ? wharf_place_first_for_gpu(&front) : NULL;
+            wharf_place_gpu_has_room(&front, 0) ? wharf_place_first_for_gpu(&front, 0) : NULL;
         if (job) {
             uint64_t warp_ns =
                 wharf_place_warp_ns(job, job->submission.src_nbytes, job->submission.dst_nbytes);
             wharf_place_remove(&front, job);
-            front.gpu_view.n_in_flight++;
-            front.gpu_view.in_flight_ns += warp_ns;
-            front.gpu_view.in_flight_nbytes +=
+            front.gpus[0].n_in_flight++;
+            front.gpus[0].in_flight_ns += warp_ns;
+            front.gpus[0].in_flight_nbytes +=
                 job->submission.src_nbytes + job->submission.dst_nbytes;
             n_gpu++;
             continue;
@@ -119,8 +123,8 @@ Test(wharfd_place, lone_small_chunk_goes_to_the_cpu, .init = set_up, .fini = tea
     front.n_sleeping = 4;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert_eq(job.pool, WHARF_POOL_ANY);
-    cr_assert_not(front.gpu_view.is_wanted);
-    cr_assert_null(wharf_place_first_for_gpu(&front));
+    cr_assert_not(front.gpus_wanted);
+    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
     cr_assert_eq(take_all(&n_cpu), 0);
     cr_assert_eq(n_cpu, 1);
 }
@@ -135,7 +139,7 @@ Test(wharfd_place, flood_goes_to_both, .init = set_up, .fini = tear_down)
 
     for (unsigned i = 0; i < N; i++)
         push(&jobs[i], 20 * KiB, 64 * KiB);
-    cr_assert(front.gpu_view.is_wanted);
+    cr_assert(front.gpus_wanted);
     unsigned n_gpu = take_all(&n_cpu);
     cr_assert_eq(n_gpu + n_cpu, N, "%u and %u", n_gpu, n_cpu);
     /* All warps, and what may wait behind them: 1 ms of all warps is a tenth of a round. */
@@ -160,10 +164,10 @@ Test(wharfd_place, slow_cpu_gets_what_the_gpu_has_no_room_for, .init = set_up, .
     cr_assert_geq(n_gpu, 100);
     /* The CPU leaves them to the GPU, which will have room before the CPU would be done. */
     cr_assert_eq(n_cpu, 0, "%u", n_cpu);
-    cr_assert(front.gpu_view.has_left && front.gpu_view.is_wanted);
-    front.gpu_view.n_in_flight = 0;
-    front.gpu_view.in_flight_ns = front.gpu_view.in_flight_nbytes = 0;
-    cr_assert_not_null(wharf_place_first_for_gpu(&front));
+    cr_assert(front.gpus_left && front.gpus_wanted);
+    front.gpus[0].n_in_flight = 0;
+    front.gpus[0].in_flight_ns = front.gpus[0].in_flight_nbytes = 0;
+    cr_assert_not_null(wharf_place_first_for_gpu(&front, 0));
 }
 
 Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini = tear_down)
@@ -178,17 +182,17 @@ Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini
     cr_assert(job.pool == WHARF_POOL_CPU && job.why == WHARF_PLACED_TOO_LARGE);
     wharf_place_remove(&front, &job);
 
-    memory.state = WHARF_GPU_MEMORY_ASKED;
+    memory.on[0].state = WHARF_GPU_MEMORY_ASKED;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert(job.pool == WHARF_POOL_CPU && job.why == WHARF_PLACED_NOT_PINNED);
     wharf_place_remove(&front, &job);
-    memory.state = WHARF_GPU_MEMORY_READY;
+    memory.on[0].state = WHARF_GPU_MEMORY_READY;
 
-    front.gpu_view.codecs = 0;
+    front.gpu_codecs = 0;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert(job.pool == WHARF_POOL_CPU && job.why == WHARF_PLACED_CODEC);
     wharf_place_remove(&front, &job);
-    front.gpu_view.codecs = UINT64_MAX;
+    front.gpu_codecs = UINT64_MAX;
 
     tenant.gpu_trust.banned_until_ns = 1;
     push(&job, 20 * KiB, 64 * KiB);
@@ -210,20 +214,20 @@ Test(wharfd_place, session_that_wants_the_gpu_waits_for_its_memory, .init = set_
     struct wharf_job jobs[2];
 
     session.engine = WHARF_ENGINE_GPU;
-    memory.state = WHARF_GPU_MEMORY_ASKED;
+    memory.on[0].state = WHARF_GPU_MEMORY_ASKED;
     push(&jobs[0], 20 * KiB, 64 * KiB);
     push(&jobs[1], 20 * KiB, 64 * KiB);
     cr_assert_eq(jobs[0].pool, WHARF_POOL_NONE);
     cr_assert_eq(wharf_place_n_queued(&front), 2);
-    cr_assert_null(wharf_place_first_for_gpu(&front));
+    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
     cr_assert_null(wharf_place_first_for_cpu(&front, WHARF_NEVER));
     wharf_place_remove(&front, &jobs[1]);
-    memory.state = WHARF_GPU_MEMORY_READY;
+    memory.on[0].state = WHARF_GPU_MEMORY_READY;
     wharf_place_waiting(&front, &session);
     cr_assert_eq(jobs[0].pool, WHARF_POOL_GPU);
     cr_assert_null(wharf_place_first_for_cpu(&front, WHARF_NEVER));
-    cr_assert_eq(wharf_place_first_for_gpu(&front), &jobs[0]);
-    front.gpu_view.is_up = false;
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &jobs[0]);
+    front.gpus_up = 0;
     cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &jobs[0]);
     wharf_place_drop(&front, &session);
     cr_assert_eq(wharf_place_n_queued(&front), 0);
@@ -239,9 +243,9 @@ static void set_up_stored(void)
 {
     set_up();
     front.n_workers = 16;
-    front.gpu_view.n_warps = 4224;
-    front.gpu_view.latency_ns = 7000;
-    front.gpu_view.flow_ps_per_kib = 14000;
+    front.gpus[0].n_warps = 4224;
+    front.gpus[0].latency_ns = 7000;
+    front.gpus[0].flow_ps_per_kib = 14000;
     for (unsigned i = 0; i < WHARF_N_CODECS; i++) {
         tenant.estimates.ns_per_kib[i] = 32;
         tenant.device_estimates.ns_per_kib[i] = 48;
@@ -274,12 +278,12 @@ static void learn_flow(uint64_t nbytes, uint64_t elapsed_ns, uint64_t decode_ns)
     struct wharf_gpu_trip trip = {
         .elapsed_ns = elapsed_ns, .decode_ns = decode_ns, .nbytes = nbytes};
 
-    wharf_place_learn_trip(&front.gpu_view, &piece, &trip);
+    wharf_place_learn_trip(&front.gpus[0], &piece, &trip);
 }
 
 Test(wharfd_place, what_passes_the_link_is_learnt, .init = set_up_stored, .fini = tear_down)
 {
-    struct wharf_gpu_view *gpu = &front.gpu_view;
+    struct wharf_gpu_view *gpu = &front.gpus[0];
     const uint64_t nbytes = 128 * KiB;
 
     gpu->flow_ps_per_kib = 0;
@@ -318,10 +322,13 @@ static bool is_taken_by_gpu(void)
     push(&job, 64 * KiB, 64 * KiB);
     bool is_gpu = wharf_place_first_for_cpu(&front, WHARF_NEVER) == NULL;
     if (is_gpu)
-        cr_assert_eq(wharf_place_first_for_gpu(&front), &job);
+        cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &job);
     piece.pool = job.pool;
     wharf_place_remove(&front, &job);
-    wharf_place_took(&front, &piece, is_gpu);
+    if (is_gpu)
+        wharf_place_took_by_gpu(&front, &piece, 0);
+    else
+        wharf_place_took_by_cpu(&front, &piece);
     return is_gpu;
 }
 
@@ -354,13 +361,13 @@ Test(wharfd_place, what_was_stopped_is_not_counted, .init = set_up, .fini = tear
     static struct wharf_job job;
     struct wharf_piece piece = {.kind = WHARF_PIECE_SLICE, .job = &job, .n_chunks = 100};
 
-    front.gpu_view.is_up = false;
+    front.gpus_up = 0;
     for (unsigned i = 0; i < 2; i++) {
         push(&job, 64 * KiB, 64 * KiB);
         piece.pool = job.pool;
         wharf_place_remove(&front, &job);
         job.stopped = i ? WHARF_CANCELLED : 0;
-        wharf_place_took(&front, &piece, false);
+        wharf_place_took_by_cpu(&front, &piece);
         cr_assert_eq(placed(WHARF_PLACED_NO_GPU), 100);
     }
 }
@@ -384,8 +391,8 @@ Test(wharfd_place, batch_waits_for_its_own_chunks, .init = set_up_stored, .fini 
     batch->entries[0].chunk.src_nbytes = batch->entries[0].chunk.dst_nbytes = 64 * KiB;
     job.estimate_ns = 5000;
     wharf_place_push(&front, &job, false);
-    cr_assert(front.gpu_view.is_wanted);
-    cr_assert_eq(wharf_place_first_for_gpu(&front), &job);
+    cr_assert(front.gpus_wanted);
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &job);
     cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &job);
     wharf_place_remove(&front, &job);
     free(batch);
@@ -398,16 +405,16 @@ Test(wharfd_place, idle_processors_together_are_sooner, .init = set_up, .fini = 
 
     tenant.device_estimates.ns_per_kib[WHARF_CODEC_RANS] =
         tenant.estimates.ns_per_kib[WHARF_CODEC_RANS] / 2;
-    front.gpu_view.latency_ns = 0;
+    front.gpus[0].latency_ns = 0;
     front.config.gpu_chunk_nbytes = 1024 * KiB;
     push(&job, 500 * KiB, 600 * KiB);
     job.submission.codec = WHARF_CODEC_RANS;
     front.n_sleeping = 0;
-    cr_assert_eq(wharf_place_first_for_gpu(&front), &job);
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &job);
     front.n_sleeping = 3;
-    cr_assert_null(wharf_place_first_for_gpu(&front));
+    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
     cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &job);
     /* Nobody helps with less. */
     job.submission.dst_nbytes = 500 * KiB;
-    cr_assert_eq(wharf_place_first_for_gpu(&front), &job);
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &job);
 }
