@@ -105,22 +105,36 @@ static size_t rans_bound(const struct wharf_encoder *encoder, size_t in_nbytes)
     return wharf_rans_encode_bound(&job);
 }
 
+/* Four bytes next to each other have counters of their own: where bytes repeat, one would have to
+ * wait for itself. */
+static void count_bytes(const uint8_t *in, uint32_t n, uint64_t *counts)
+{
+    uint32_t partial[4][256] = {{0}};
+
+    for (; n % 4 != 0; n--)
+        counts[*in++]++;
+    for (; n > 0; n -= 4, in += 4)
+        for (unsigned i = 0; i < 4; i++)
+            partial[i][in[i]]++;
+    for (unsigned s = 0; s < 256; s++)
+        counts[s] += (uint64_t)partial[0][s] + partial[1][s] + partial[2][s] + partial[3][s];
+}
+
 /* Counts the symbols; the alphabet ends with the last one that occurs. */
 static void count_symbols(struct wharf_encoder *encoder, struct wharf_rans_job *job)
 {
-    uint32_t alphabet = 1;
+    uint32_t alphabet = encoder->max_alphabet;
 
     memset(encoder->counts, 0, encoder->max_alphabet * sizeof(*encoder->counts));
-    for (uint64_t i = 0; i < job->n_symbols; i++) {
-        uint32_t symbol =
-            job->shape.symbol_nbytes == 1 ? job->symbols[i] : wharf_load_le16(job->symbols + 2 * i);
-
-        encoder->counts[symbol]++;
-        if (symbol >= alphabet)
-            alphabet = symbol + 1;
-    }
+    if (job->shape.symbol_nbytes == 1)
+        count_bytes(job->symbols, job->n_symbols, encoder->counts);
+    else
+        for (uint64_t i = 0; i < job->n_symbols; i++)
+            encoder->counts[wharf_load_le16(job->symbols + 2 * i)]++;
     if (job->n_symbols == 0)
         encoder->counts[0] = 1; /* a distribution has to be of something */
+    while (encoder->counts[alphabet - 1] == 0)
+        alphabet--;
     job->shape.alphabet = alphabet;
 }
 

@@ -7,12 +7,16 @@
 
 #include "encoders/rans/rans_write.h"
 
-/* How a symbol is coded: state becomes state + bias + quotient * (2^n - f). */
+/*
+ * How a symbol is coded: state becomes quotient << n, plus the remainder, plus `first`.  A word is
+ * written before, if the state is at least f * 2^(32 - n).
+ */
 struct wharf_rans_code {
-    uint64_t reciprocal; /* of f, for the quotient: ceil(2^64 / f) */
-    uint64_t limit;      /* a word is written while the state is at least this: f * 2^(32 - n) */
-    uint32_t bias;
-    uint32_t complement; /* 2^n - f */
+    /* Of f, for the quotient: floor(2^32 / f), which is above 2^32 / f - 1, or 2^32 - 1 for f = 1.
+     * What its product with a state has above 2^32 is the quotient or one less. */
+    uint32_t reciprocal;
+    uint16_t frequency_less_1;
+    uint16_t first;
 };
 
 /* What is coded. */
@@ -25,13 +29,28 @@ struct wharf_rans_source {
     uint32_t max_splits; /* at least 1 */
 };
 
+/* The coders on their way to the first group. */
+struct wharf_rans_coder {
+    const struct wharf_rans_source *source;
+    uint32_t states[WHARF_RANS_N_LANES];
+    /* Of each coder the group in which it wrote a word last, UINT32_MAX before it wrote any, and
+     * its state behind that: what a decoder that begins now has to know. */
+    uint32_t start[WHARF_RANS_N_LANES];
+    uint32_t start_state[WHARF_RANS_N_LANES];
+    const uint16_t *words;
+    uint16_t *next_word; /* behind those that are written: there 32 more may be overwritten */
+};
+
+/* Codes the groups before `end`, down to `begin`: the last one first.  All are whole. */
+typedef void wharf_rans_code_fn(struct wharf_rans_coder *coder, uint32_t begin, uint32_t end);
+
 /* The codes of a model; frequencies and codes are of n_ranges symbols. */
 void wharf_rans_make_codes(const struct wharf_rans_shape *shape, const uint32_t *frequencies,
                            struct wharf_rans_code *codes);
 
 /*
  * Codes all symbols, each of which has a frequency.
- *   words   room for n_symbols words: each symbol gives one at most.
+ *   words   room for n_symbols words, of which each symbol gives one at most, and for 32 more.
  *   marks   room for max_splits - 1; as many are found as do not lie too close to each other;
  *           those found are the last ones.
  * Fills in the plan, which points into `marks`.

@@ -26,10 +26,11 @@ static void workspace_deinit(struct workspace *workspace)
 
 static int workspace_init(struct workspace *workspace, const struct wharf_rans_source *source)
 {
-    /* One more of each, so that none is of no bytes. */
+    /* One more, so that none is of no bytes. */
     workspace->codes =
         malloc((wharf_rans_n_ranges(&source->shape) + 1) * sizeof(*workspace->codes));
-    workspace->words = malloc(((size_t)source->n_symbols + 1) * sizeof(*workspace->words));
+    workspace->words =
+        malloc(((size_t)source->n_symbols + WHARF_RANS_N_LANES) * sizeof(*workspace->words));
     workspace->marks = malloc((size_t)source->max_splits * sizeof(*workspace->marks));
     return workspace->codes && workspace->words && workspace->marks ? 0 : -ENOMEM;
 }
@@ -38,6 +39,19 @@ static uint32_t symbol_at(const struct wharf_rans_job *job, uint64_t number)
 {
     return job->shape.symbol_nbytes == 1 ? job->symbols[number]
                                          : wharf_load_le16(job->symbols + 2 * number);
+}
+
+/* The same as symbols_have_frequencies for bytes of one distribution, most of what there is. */
+static bool bytes_have_frequencies(const struct wharf_rans_job *job)
+{
+    bool have[256] = {false};
+    bool all_have = true;
+
+    for (uint32_t s = 0; s < job->shape.alphabet; s++)
+        have[s] = job->frequencies[s] > 0;
+    for (uint64_t i = 0; i < job->n_symbols; i++)
+        all_have &= have[job->symbols[i]];
+    return all_have;
 }
 
 /* Whether each symbol can be coded. */
@@ -79,7 +93,8 @@ static bool job_is_good(const struct wharf_rans_job *job)
            job->n_symbols <= WHARF_RANS_MAX_SYMBOLS && job->max_splits >= 1 &&
            job->max_splits <= WHARF_RANS_MAX_SPLITS &&
            (job->indexes != NULL) == (job->shape.n_distributions > 1) && frequencies_fit(job) &&
-           symbols_have_frequencies(job);
+           (job->shape.symbol_nbytes == 1 && !job->indexes ? bytes_have_frequencies(job)
+                                                           : symbols_have_frequencies(job));
 }
 
 static uint32_t n_splits_at_most(const struct wharf_rans_job *job)

@@ -32,7 +32,7 @@ size_t wharf_rans_encode_bound(const struct wharf_rans_job *job);
  * Writes a stream with its model.  0 and *ret_out_nbytes; -EINVAL (a shape or size that is not
  * allowed, a symbol without a frequency), -ENOSPC, -ENOMEM, with `out` undefined.
  * Takes memory for the time of the call: 2 bytes a symbol and 140 a split, which has at least
- * WHARF_RANS_SPLIT_MIN_NSYMBOLS symbols, so at most 2.6 bytes a symbol, and 24 bytes for each
+ * WHARF_RANS_SPLIT_MIN_NSYMBOLS symbols, so at most 2.6 bytes a symbol, and 8 bytes for each
  * range.
  */
 int wharf_rans_encode(const struct wharf_rans_job *job, uint8_t *out, size_t out_avail,

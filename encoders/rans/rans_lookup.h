@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_lookup.h: how a form of the tuned decoder looks up symbols.
+ * rans_lookup.h: how a form of the tuned decoder or coder looks up symbols.
  */
 #ifndef WHARF_ENCODERS_RANS_RANS_LOOKUP_H
 #define WHARF_ENCODERS_RANS_RANS_LOOKUP_H

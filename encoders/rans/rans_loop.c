@@ -27,8 +27,9 @@ static const struct {
     const char *name;
     bool (*has)(void);
     wharf_rans_loop_fn *loop;
-} forms[] = {{"none", has_none, NULL},
-#define X(form) {#form, has_##form, wharf_rans_loop_##form},
+    wharf_rans_code_fn *code;
+} forms[] = {{"none", has_none, NULL, NULL},
+#define X(form) {#form, has_##form, wharf_rans_loop_##form, wharf_rans_code_##form},
              WHARF_RANS_LOOP_LIST(X)
 #undef X
 };
@@ -49,7 +50,7 @@ static unsigned best_form(void)
     return i;
 }
 
-wharf_rans_loop_fn *wharf_rans_loop(void)
+static unsigned form_in_use(void)
 {
     unsigned form = atomic_load_explicit(&chosen, memory_order_relaxed);
 
@@ -57,7 +58,17 @@ wharf_rans_loop_fn *wharf_rans_loop(void)
         form = best_form() + 1;
         atomic_store_explicit(&chosen, form, memory_order_relaxed);
     }
-    return forms[form - 1].loop;
+    return form - 1;
+}
+
+wharf_rans_loop_fn *wharf_rans_loop(void)
+{
+    return forms[form_in_use()].loop;
+}
+
+wharf_rans_code_fn *wharf_rans_code_form(void)
+{
+    return forms[form_in_use()].code;
 }
 
 int wharf_rans_loop_force(const char *name)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_loop.h: tuned decoders of rans bodies, one form for each set of instructions.
+ * rans_loop.h: tuned decoders and coders of rans bodies, one form of both for each set of
+ * instructions.
  *
- * A form runs one or two decoders side by side, the second from a split on: their chains of
- * dependent instructions fill each other's gaps.  It only says whether all was good; whoever needs
- * the verdict on a bad stream asks wharf_rans_walk.
+ * A decoder's form runs one or two decoders side by side, the second from a split on: their chains
+ * of dependent instructions fill each other's gaps.  It only says whether all was good; whoever
+ * needs the verdict on a bad stream asks wharf_rans_walk.
  */
 #ifndef WHARF_ENCODERS_RANS_RANS_LOOP_H
 #define WHARF_ENCODERS_RANS_RANS_LOOP_H
 
+#include "encoders/rans/rans_coder.h"
 #include "encoders/rans/rans_walk.h"
 
 /* The forms, in rising order of what they demand of the machine. */
@@ -35,7 +37,9 @@ struct wharf_rans_loop_job {
  * another answer than WHARF_OK. */
 typedef bool wharf_rans_loop_fn(const struct wharf_rans_loop_job *job);
 
-#define X(form) wharf_rans_loop_fn wharf_rans_loop_##form;
+#define X(form)                                                                                    \
+    wharf_rans_loop_fn wharf_rans_loop_##form;                                                     \
+    wharf_rans_code_fn wharf_rans_code_##form;
 WHARF_RANS_LOOP_LIST(X)
 #undef X
 
@@ -45,8 +49,9 @@ WHARF_RANS_LOOP_LIST(X)
  */
 enum wharf_reason wharf_rans_run(const struct wharf_rans_task *task, bool tuned, uint64_t *ret_bit);
 
-/* The best form that this machine has; NULL if it has none. */
+/* The best forms that this machine has; NULL if it has none. */
 wharf_rans_loop_fn *wharf_rans_loop(void);
+wharf_rans_code_fn *wharf_rans_code_form(void);
 
 /* For tests: this form from now on, "none" for none, NULL for the best again.  0, or -ENOENT when
  * there is no such form, -ENOTSUP when the machine has not what it demands. */

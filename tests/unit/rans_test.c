@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans: what the encoder makes comes back by every form of the decoder, whatever is done to it
- * gives the same outcome by all of them, and thinning changes nothing but the splits.
+ * rans: what the encoder makes, the same by all its forms, comes back by every form of the decoder,
+ * whatever is done to it gives the same outcome by all of them, and thinning changes nothing but
+ * the splits.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -346,6 +347,36 @@ Test(rans, jobs_that_cannot_be_are_refused)
         size_t again;
         cr_assert_eq(wharf_rans_encode(&job, out, avail, &again), -ENOSPC);
     }
+}
+
+Test(rans, all_forms_make_the_same_stream)
+{
+    static const struct test_rans_plan plans[] = {
+        {8, 1, 1, 33, 1, 200, 1},       {11, 1, 1, 30001, 30, 250, 2},
+        {16, 1, 1, 30001, 5, 256, 3},   {12, 2, 1, 20001, 7, 4096, 4},
+        {16, 2, 1, 10000, 3, 65536, 5}, {9, 1, 7, 20001, 9, 100, 6},
+        {11, 2, 16, 20001, 9, 2000, 7}, {8, 1, 1, 9000, 4, 1, 8},
+        {16, 2, 1, 9000, 4, 1, 9},      {15, 1, 2, 9000, 4, 2, 10},
+    };
+#define X(form) #form,
+    static const char *const forms[] = {"none", WHARF_RANS_LOOP_LIST(X)};
+#undef X
+
+    for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+        wharf_rans_loop_force("none");
+        struct test_rans rans = test_rans_new(&plans[i]);
+        for (size_t k = 1; k < sizeof(forms) / sizeof(forms[0]); k++) {
+            if (wharf_rans_loop_force(forms[k]) < 0)
+                continue;
+            struct test_rans other = test_rans_new(&plans[i]);
+            cr_assert_eq(other.stream_nbytes, rans.stream_nbytes, "%s, plan %zu", forms[k], i);
+            cr_assert_eq(memcmp(other.stream, rans.stream, rans.stream_nbytes), 0, "%s, plan %zu",
+                         forms[k], i);
+            test_rans_free(&other);
+        }
+        test_rans_free(&rans);
+    }
+    wharf_rans_loop_force(NULL);
 }
 
 /* Equal counts, counts far apart, and more symbols than slots. */
