@@ -56,7 +56,7 @@
  * and submits again what was not completed.  It makes no threads, so it does that in whatever
  * call is made next, or sleeping in one; all a program notices is that a job takes longer.  It does
  * the same where a daemon ends this connection alone: when it is short of something, or is to
- * change what is registered while it waits for memory into which the program punches holes. So
+ * change what is registered while it waits for memory into which the program punches holes.  So
  * sources must stay as they are until the job's completion has been taken, and a job may be run
  * more than once.  When there has been no daemon for options.patience_ms, calls return -ENOTCONN at
  * once, but each one looks for a daemon again, and jobs stay in flight: what has not been completed

@@ -482,10 +482,11 @@ static void turn_away(struct wharf_server *server, int fd, struct wharf_tenant *
 }
 
 static int charge(struct wharf_server *server, struct wharf_tenant *tenant,
-                  const struct wharf_use *use)
+                  const struct wharf_use *use, const char **ret_text)
 {
+    *ret_text = "the daemon is out of memory";
     wharf_front_enter(&server->front);
-    int r = tenant ? wharf_tenant_charge(tenant, use, NULL) : -ENOMEM;
+    int r = tenant ? wharf_tenant_charge(tenant, use, ret_text) : -ENOMEM;
     if (r == 0)
         tenant->stats.n_connections++;
     else if (tenant)
@@ -549,13 +550,13 @@ void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t 
     }
     if (server->n_connections >= server->max_connections) {
         turn_away(server, fd, tenant, NULL, EDQUOT,
-                  "the daemon has as many connections as it can have");
+                  "over max_connections, the limit of the daemon");
         return;
     }
-    int r = charge(server, tenant, &use);
+    const char *text;
+    int r = charge(server, tenant, &use, &text);
     if (r < 0) {
-        turn_away(server, fd, tenant, NULL, -r,
-                  r == -EDQUOT ? "too many connections of this user" : "out of memory");
+        turn_away(server, fd, tenant, NULL, -r, text);
         return;
     }
     struct wharf_connection *connection = connection_new(server, fd, tenant);

@@ -217,7 +217,7 @@ static void add_arena(struct wharf_front *front, struct wharf_session *session)
 }
 
 static int make_session(struct wharf_connection *connection, const Wharf__OpenQueueRequest *open,
-                        int fd, struct wharf_session **ret_session)
+                        int fd, struct wharf_session **ret_session, const char **ret_text)
 {
     struct wharf_server *server = connection->server;
     struct wharf_session_options options = {
@@ -241,7 +241,7 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
     if (open->bring_arena && fd < 0)
         return fd;
     wharf_front_enter(&server->front);
-    r = wharf_tenant_charge(connection->tenant, &use, NULL);
+    r = wharf_tenant_charge(connection->tenant, &use, ret_text);
     if (r == 0 && wharf_place_has_gpu(&server->front, options.engine) &&
         wharf_gpu_spares_take(&server->front, wharf_session_arena_nbytes(&options), &spare,
                               &memory))
@@ -290,9 +290,10 @@ static void handle_open_queue(struct wharf_connection *connection, uint32_t id,
         wharf_request_refuse(connection, id, code, "%s", text);
         return;
     }
-    int r = make_session(connection, open, fd, &session);
+    text = NULL;
+    int r = make_session(connection, open, fd, &session, &text);
     if (r < 0) {
-        wharf_request_refuse(connection, id, -r, "%s", wharf_memory_error_text(r));
+        wharf_request_refuse(connection, id, -r, "%s", text ? text : wharf_memory_error_text(r));
         return;
     }
     connection->session = session;

@@ -148,7 +148,7 @@ static inline void wharf_front_let_go(struct wharf_session *session)
 }
 
 /* Takes the lock so that no worker has the session to itself, for a change of its regions or
- * models. 0; or -ETIME without the lock: a worker has it that is stuck. */
+ * models.  0; or -ETIME without the lock: a worker has it that is stuck. */
 int wharf_front_enter_alone(struct wharf_front *front, struct wharf_session *session);
 void wharf_front_leave_alone(struct wharf_front *front, struct wharf_session *session);
 

@@ -25,8 +25,6 @@ const char *wharf_memory_error_text(int r)
                "writing and not registered read-only";
     case -EINVAL:
         return "the memfd is shorter than nbytes says, or nbytes is 0";
-    case -EDQUOT:
-        return "over the limit of this user's clients together; close some, or ask for less";
     default:
         return "the machine does not have the memory, or does not give it";
     }
@@ -75,13 +73,13 @@ void wharf_connection_part_from_stuck(struct wharf_connection *connection)
 /* Charges a region that is to be, and keeps workers away from the session until that is entered:
  * wharf_front_let_go, unless it returns -EDQUOT or -ETIME. */
 static int charge(struct wharf_front *front, struct wharf_session *session,
-                  const struct wharf_use *use)
+                  const struct wharf_use *use, const char **ret_text)
 {
     int r = wharf_front_enter_alone(front, session);
 
     if (r < 0)
         return r;
-    r = wharf_tenant_charge(session->tenant, use, NULL);
+    r = wharf_tenant_charge(session->tenant, use, ret_text);
     if (r < 0)
         wharf_front_let_go(session);
     wharf_front_leave(front);
@@ -90,10 +88,10 @@ static int charge(struct wharf_front *front, struct wharf_session *session,
 
 /* ---- memfds -------------------------------------------------------------------------------- */
 
-/* Charges, maps and enters a region; -ETIME: wharf_connection_part_from_stuck.  Only the loop
- * thread adds and removes regions, so what it finds stays so until it leaves. */
+/* Charges, maps and enters a region; -ETIME: wharf_connection_part_from_stuck; -EDQUOT: *ret_text.
+ * Only the loop thread adds and removes regions, so what it finds stays so until it leaves. */
 static int add_region(struct wharf_connection *connection,
-                      const Wharf__RegisterMemoryRequest *memory, int fd)
+                      const Wharf__RegisterMemoryRequest *memory, int fd, const char **ret_text)
 {
     struct wharf_front *front = &connection->server->front;
     struct wharf_session *session = connection->session;
@@ -105,9 +103,11 @@ static int add_region(struct wharf_connection *connection,
     if (wharf_session_region(session, memory->region))
         return -EEXIST;
     struct wharf_region *region = wharf_session_region_place(session);
+    *ret_text = "over max_regions, the limit of one session";
     if (!region)
         return -EDQUOT;
-    int r = charge(front, session, &use);
+    *ret_text = NULL;
+    int r = charge(front, session, &use, ret_text);
     if (r < 0)
         return r;
     r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &segment);
@@ -139,8 +139,6 @@ static const char *gpu_error_text(int r)
     case -EBADF:
         return "the descriptor is none that cuMemExportToShareableHandle gives (with engine simt: "
                "no sealed memfd)";
-    case -EDQUOT:
-        return "over the limit of this user's clients together, in bytes or in pieces";
     case -ENODEV:
         return "there is no GPU at present; the daemon's log says why";
     default:
@@ -149,9 +147,10 @@ static const char *gpu_error_text(int r)
 }
 
 /* Charges it, and gives it a place, where submissions do not find it before it was imported;
- * -ETIME: wharf_connection_part_from_stuck. */
+ * -ETIME: wharf_connection_part_from_stuck; -EDQUOT: *ret_text. */
 static int place_gpu_region(struct wharf_connection *connection,
-                            const Wharf__RegisterMemoryRequest *memory, int fd)
+                            const Wharf__RegisterMemoryRequest *memory, int fd,
+                            const char **ret_text)
 {
     struct wharf_front *front = &connection->server->front;
     struct wharf_session *session = connection->session;
@@ -167,9 +166,11 @@ static int place_gpu_region(struct wharf_connection *connection,
     if (wharf_session_region(session, memory->region))
         return -EEXIST;
     struct wharf_region *region = wharf_session_region_place(session);
+    *ret_text = "over max_regions, the limit of one session";
     if (!region)
         return -EDQUOT;
-    int r = charge(front, session, &use);
+    *ret_text = NULL;
+    int r = charge(front, session, &use, ret_text);
     if (r < 0)
         return r;
     wanted.memory = wharf_gpu_memory_new_device(front, session, fd, memory->nbytes);
@@ -191,7 +192,8 @@ static int place_gpu_region(struct wharf_connection *connection,
 static void handle_register_gpu(struct wharf_connection *connection, uint32_t id,
                                 const Wharf__RegisterMemoryRequest *memory, int fd)
 {
-    int r = place_gpu_region(connection, memory, fd);
+    const char *text = NULL;
+    int r = place_gpu_region(connection, memory, fd, &text);
 
     if (r == -EEXIST) {
         wharf_request_refuse(connection, id, EEXIST, "region %u is in use",
@@ -200,7 +202,7 @@ static void handle_register_gpu(struct wharf_connection *connection, uint32_t id
         wharf_connection_part_from_stuck(connection);
     } else if (r < 0) {
         wharf_request_refuse(connection, id, -r, "region %u: %s", (unsigned)memory->region,
-                             gpu_error_text(r));
+                             text ? text : gpu_error_text(r));
     } else {
         connection->import_id = id;
         connection->import_region = memory->region;
@@ -307,7 +309,8 @@ void wharf_request_register(struct wharf_connection *connection, uint32_t id,
         handle_register_gpu(connection, id, memory, fd);
         return;
     }
-    int r = add_region(connection, memory, fd);
+    text = NULL;
+    int r = add_region(connection, memory, fd, &text);
     if (r == -EEXIST)
         wharf_request_refuse(connection, id, EEXIST, "region %u is in use",
                              (unsigned)memory->region);
@@ -315,7 +318,7 @@ void wharf_request_register(struct wharf_connection *connection, uint32_t id,
         wharf_connection_part_from_stuck(connection);
     else if (r < 0)
         wharf_request_refuse(connection, id, -r, "region %u: %s", (unsigned)memory->region,
-                             wharf_memory_error_text(r));
+                             text ? text : wharf_memory_error_text(r));
     else
         wharf_request_done(connection, id);
 }

@@ -39,7 +39,7 @@ static int charge(struct wharf_model_maker *maker, struct wharf_model_made *made
 {
     made->use = (struct wharf_use){.n_descriptors = 1, .memory_nbytes = image_nbytes};
     wharf_front_enter(maker->front);
-    int r = wharf_tenant_charge(made->order.tenant, &made->use, NULL);
+    int r = wharf_tenant_charge(made->order.tenant, &made->use, &made->limit);
     wharf_front_leave(maker->front);
     return r;
 }

@@ -49,6 +49,7 @@ struct wharf_model_order {
 struct wharf_model_made {
     struct wharf_model_order order; /* fd is -1 */
     int error;                      /* 0; -EBADMSG and the reason, -EDQUOT, -ENOMEM or another */
+    const char *limit;              /* with -EDQUOT, what wharf_tenant_charge says */
     enum wharf_reason reason;
     int64_t used_ns;              /* making it has taken */
     struct wharf_segment segment; /* if error is 0 */

@@ -89,8 +89,6 @@ static const char *error_text(int error)
         return "the memfd is not sealed with F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE";
     case -EINVAL:
         return "the memfd is shorter than nbytes says";
-    case -EDQUOT:
-        return "over the limit of this user's clients together; unregister some, or close some";
     default:
         return "the machine does not have the memory, or does not give it";
     }
@@ -172,7 +170,8 @@ static void take_made(struct wharf_server *server, const struct wharf_model_made
                              (unsigned)made->order.number, wharf_reason_string(made->reason));
     else
         wharf_request_refuse(connection, made->order.request, -r, "model %u: %s",
-                             (unsigned)made->order.number, error_text(r));
+                             (unsigned)made->order.number,
+                             made->limit ? made->limit : error_text(r));
 }
 
 void wharf_model_take_made(struct wharf_server *server)

@@ -138,28 +138,31 @@ static bool fits(uint64_t used, uint64_t more, uint64_t quota)
     return more == 0 || (used <= quota && more <= quota - used);
 }
 
+#define OVER(quota)                                                                                \
+    "over " quota ", the limit of this user's clients together; close some, or ask for less"
+
 int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use,
-                        const char **ret_which)
+                        const char **ret_text)
 {
     const struct wharf_use *used = &tenant->used;
     const struct wharf_quota *quota = &tenant->quota;
-    const char *which = NULL;
+    const char *text = NULL;
 
     if (!fits(used->n_connections, use->n_connections, quota->max_connections))
-        which = "max_connections";
+        text = OVER("max_connections");
     else if (!fits(used->n_descriptors, use->n_descriptors, quota->max_descriptors))
-        which = "max_descriptors";
+        text = OVER("max_descriptors");
     else if (!fits(used->n_jobs, use->n_jobs, quota->max_jobs))
-        which = "max_jobs";
+        text = OVER("max_jobs");
     else if (!fits(used->memory_nbytes, use->memory_nbytes, quota->max_memory_nbytes))
-        which = "max_memory";
+        text = OVER("max_memory");
     else if (!fits(used->gpu_nbytes, use->gpu_nbytes, quota->max_gpu_memory_nbytes))
-        which = "max_gpu_memory";
+        text = OVER("max_gpu_memory");
     else if (!fits(used->n_gpu_regions, use->n_gpu_regions, quota->max_gpu_regions))
-        which = "max_gpu_regions";
-    if (which) {
-        if (ret_which)
-            *ret_which = which;
+        text = OVER("max_gpu_regions");
+    if (text) {
+        if (ret_text)
+            *ret_text = text;
         return -EDQUOT;
     }
     wharf_tenant_charge_anyway(tenant, use);

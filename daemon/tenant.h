@@ -96,11 +96,11 @@ struct wharf_tenant *wharf_tenants_from(struct wharf_tenants *tenants, uint64_t 
 void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_config *config);
 
 /*
- * Charges `use`, all of it or nothing.  Returns 0, or -EDQUOT with the name of the quota that is
- * too small in *ret_which (NULL is allowed), a static string as in the configuration.
+ * Charges `use`, all of it or nothing.  Returns 0, or -EDQUOT with a static text in *ret_text (NULL
+ * is allowed) that names the quota which is too small as the configuration does.
  */
 int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use,
-                        const char **ret_which);
+                        const char **ret_text);
 
 /* The same for what is there already, whatever the quota says: nothing more fits until less is
  * used. */

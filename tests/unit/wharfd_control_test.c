@@ -347,11 +347,13 @@ Test(wharfd_control, memory_is_refused_for_good_reasons_alone)
     cr_assert_eq(test_client_register(client, 65535, good, MiB, false), -EEXIST);
     cr_assert_eq(test_client_register(client, 1, good, 4097, false), 0);
     cr_assert_eq(test_client_register(client, 2, good, 1, false), -EDQUOT);
+    cr_assert(strstr(client->error, "max_regions"), "%s", client->error);
     cr_assert_eq(test_client_unregister(client, 1), 0);
     cr_assert_eq(test_client_unregister(client, 1), -ENOENT);
     cr_assert_eq(test_client_unregister(client, 0), -EINVAL);
     int large = test_memfd(17 * MiB, SEALS);
     cr_assert_eq(test_client_register(client, 1, large, 17 * MiB, false), -EDQUOT);
+    cr_assert(strstr(client->error, "max_memory"), "%s", client->error);
     /* What was given back can be used again, once it is unmapped. */
     for (unsigned i = 0; i < 100; i++) {
         int r = -EDQUOT;

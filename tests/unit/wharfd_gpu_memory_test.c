@@ -305,10 +305,12 @@ Test(wharfd_gpu_memory, has_limits_of_its_own)
         devices[i] = device_new(16384);
     cr_assert_eq(register_device(first, &devices[0]), 0, "%s", wharf_error_message());
     expect_refused(first, devices[0].fd, 65536, -EDQUOT);
+    cr_assert(strstr(wharf_error_message(), "max_gpu_memory"), "%s", wharf_error_message());
     cr_assert_eq(register_device(second, &devices[1]), 0);
     cr_assert_eq(register_device(second, &devices[2]), 0);
     cr_assert_eq(register_device(second, &devices[3]), -EDQUOT);
     cr_assert_eq(register_device(first, &devices[3]), -EDQUOT);
+    cr_assert(strstr(wharf_error_message(), "max_gpu_regions"), "%s", wharf_error_message());
     wharf_close(second);
     wait_for_metric("wharf_gpu_memory_bytes", 16384);
     cr_assert_eq(register_device(first, &devices[1]), 0, "%s", wharf_error_message());

@@ -396,6 +396,7 @@ Test(wharfd_model, models_are_charged)
             n++;
         cr_assert_eq(n, 2);
         cr_assert_eq(ask(client, 258, WHARF_CODEC_RANS, rans.model_nbytes, fd), -EDQUOT);
+        cr_assert(strstr(client->error, "max_memory"), "%s", client->error);
         /* What is given back takes a moment. */
         cr_assert_eq(drop(client, 257), 0);
         int r;
