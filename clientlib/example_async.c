@@ -47,24 +47,40 @@ static struct slot *find_free_slot(void)
     return NULL;
 }
 
-/* Reads a file into a slot and hands it in.  Returns 1, or 0 when the file cannot be read. */
-static int submit_file(struct wharf *wharf, uint32_t codec, const char *path, struct slot *slot)
+/* Reads all of a file into a slot.  Returns whether it could, and it fits. */
+static int read_file(const char *path, struct slot *slot, size_t *ret_nbytes)
 {
-    struct wharf_job job = WHARF_JOB_INIT;
     FILE *file = fopen(path, "rb");
-    int err;
+    int is_good = 0;
 
     if (!file) {
         perror(path);
         return 0;
     }
+    *ret_nbytes = fread(slot->in, 1, IN_NBYTES, file);
+    if (ferror(file))
+        perror(path);
+    else if (*ret_nbytes == IN_NBYTES && getc(file) != EOF)
+        fprintf(stderr, "%s: is larger than %d bytes\n", path, IN_NBYTES);
+    else
+        is_good = 1;
+    fclose(file);
+    return is_good;
+}
+
+/* Reads a file into a slot and hands it in.  Returns 1, or 0 when that cannot be. */
+static int submit_file(struct wharf *wharf, uint32_t codec, const char *path, struct slot *slot)
+{
+    struct wharf_job job = WHARF_JOB_INIT;
+    int err;
+
+    if (!read_file(path, slot, &job.in_nbytes))
+        return 0;
     job.codec = codec;
     job.in = slot->in;
-    job.in_nbytes = fread(slot->in, 1, IN_NBYTES, file);
     job.out = slot->out;
     job.out_avail = OUT_NBYTES;
     job.user_data = (uint64_t)(slot - slots);
-    fclose(file);
     err = wharf_submit(wharf, &job, 1);
     if (err < 0) {
         fprintf(stderr, "%s: %s\n", path, wharf_error_message());

@@ -152,6 +152,10 @@ test_example_with_many_chunks_in_flight_works() {
     expect_text 40 "$(grep -c "^data.gz: $(stat -c %s data) bytes, by cpu in " lines)"
     WHARF_SOCKET=$PWD/none expect_status 1 ./example_async gzip data.gz data no-such-file > lines
     grep -q '^data: bad data: not in gzip format, at byte 0$' lines
+    # It read as much as there is room for, and called the file bad.
+    head -c 300000 /dev/urandom | gzip > large.gz
+    WHARF_SOCKET=$PWD/none expect_status 1 ./example_async gzip large.gz 2> message
+    expect_text 'large.gz: is larger than 262144 bytes' "$(cat message)"
 }
 
 test_example_works_against_the_static_library() {
