@@ -150,8 +150,9 @@ test_example_with_many_chunks_in_flight_works() {
     mapfile -t files < <(yes data.gz | head -n 40)
     WHARF_SOCKET=$PWD/none ./example_async gzip "${files[@]}" > lines
     expect_text 40 "$(grep -c "^data.gz: $(stat -c %s data) bytes, by cpu in " lines)"
-    WHARF_SOCKET=$PWD/none expect_status 1 ./example_async gzip data.gz data no-such-file > lines
-    grep -q '^data: bad data: not in gzip format, at byte 0$' lines
+    head -c 1000 data > plain
+    WHARF_SOCKET=$PWD/none expect_status 1 ./example_async gzip data.gz plain no-such-file > lines
+    grep -q '^plain: bad data: not in gzip format, at byte 0$' lines
     # It read as much as there is room for, and called the file bad.
     head -c 300000 /dev/urandom | gzip > large.gz
     WHARF_SOCKET=$PWD/none expect_status 1 ./example_async gzip large.gz 2> message
