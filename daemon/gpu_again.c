@@ -32,34 +32,29 @@ static struct wharf_piece cut_out(const struct wharf_gpu_piece *gpu_piece, uint3
     return piece;
 }
 
-static void finish(struct wharf_gpu_backend *backend, struct wharf_piece *piece, uint32_t engine,
-                   const struct wharf_outcome *outcome)
+static struct wharf_gpu_piece *take_free(struct wharf_gpu_backend *backend,
+                                         const struct wharf_piece *piece)
 {
-    wharf_piece_take_outcome(piece, 0, engine, outcome);
-    piece->ended_ns = wharf_now_ns();
-    /* It only waited. */
-    piece->others_ns = piece->ended_ns - piece->begun_ns;
-    wharf_front_done(backend->front, piece);
-}
-
-static void keep(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
-                 bool is_culprit)
-{
-    struct wharf_gpu_piece *kept =
+    struct wharf_gpu_piece *taken =
         WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
 
-    wharf_list_remove(&kept->link);
-    kept->piece = *piece;
+    wharf_list_remove(&taken->link);
+    taken->piece = *piece;
+    return taken;
+}
+
+static void keep(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept, bool is_culprit)
+{
     if (kept->piece.attempt < kept->piece.job->attempt)
         kept->piece.attempt = kept->piece.job->attempt;
     kept->piece.attempt += kept->piece.attempt < UINT8_MAX;
     kept->is_culprit = is_culprit;
-    if (!wharf_piece_chunk_at(piece, 0).destination->is_device) {
+    if (!wharf_piece_chunk_at(&kept->piece, 0).destination->is_device) {
         wharf_gpu_rescue_make_orphan(backend, kept);
         return;
     }
     wharf_list_append(&backend->again, &kept->link);
-    backend->n_again++;
+    backend->n_without_places++;
 }
 
 void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
@@ -85,9 +80,9 @@ void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
         *place = (struct wharf_gpu_item){.piece = NULL};
         backend->n_items -= !item.is_done;
         if (item.is_done)
-            finish(backend, &piece, item.engine, &item.outcome);
+            wharf_gpu_items_end(backend, take_free(backend, &piece), item.engine, &item.outcome);
         else
-            keep(backend, &piece, whole.is_culprit);
+            keep(backend, take_free(backend, &piece), whole.is_culprit);
     }
 }
 
@@ -132,7 +127,7 @@ static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece, 0);
 
     wharf_list_remove(&gpu_piece->link);
-    backend->n_again--;
+    backend->n_without_places--;
     wharf_list_append(&backend->free_pieces, &gpu_piece->link);
     wharf_gpu_items_submit(backend, &piece,
                            wharf_place_warp_ns(piece.job, chunk.job.in_nbytes, chunk.job.out_avail),
@@ -153,10 +148,9 @@ bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns
             break;
         if (result != WHARF_OK) {
             wharf_list_remove(&gpu_piece->link);
-            backend->n_again--;
-            finish(backend, &gpu_piece->piece, WHARF_ENGINE_AUTO,
-                   &(struct wharf_outcome){.result = result});
-            wharf_list_append(&backend->free_pieces, &gpu_piece->link);
+            backend->n_without_places--;
+            wharf_gpu_items_end(backend, gpu_piece, WHARF_ENGINE_AUTO,
+                                &(struct wharf_outcome){.result = result});
         } else if (can_try(backend, gpu_piece, &others_wait)) {
             try_again(backend, gpu_piece, now_ns);
         }

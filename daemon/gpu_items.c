@@ -133,6 +133,16 @@ void wharf_gpu_items_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_
     backend->n_nbytes -= piece->nbytes;
 }
 
+void wharf_gpu_items_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
+                         uint32_t engine, const struct wharf_outcome *outcome)
+{
+    piece->has_places = piece->is_told = false;
+    piece->engine = (uint8_t)engine;
+    piece->outcome = *outcome;
+    backend->n_without_places++;
+    wharf_list_append(&backend->finished, &piece->link);
+}
+
 /* The results that a decoder can end with. */
 static bool is_result(uint32_t result)
 {
@@ -224,32 +234,66 @@ static void clear_suspect(struct wharf_gpu_backend *backend, struct wharf_tenant
         tenant->gpu_trust.n_strikes = 0;
 }
 
+static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    struct wharf_piece *piece = &gpu_piece->piece;
+
+    gpu_piece->is_told = true;
+    gpu_piece->n_copied = gpu_piece->n_of_gpu = 0;
+    gpu_piece->out_nbytes = gpu_piece->took_ns = 0;
+    for (uint32_t i = 0; i < piece->n_chunks; i++) {
+        if (!gpu_piece->has_places) {
+            wharf_piece_take_outcome(piece, i, gpu_piece->engine, &gpu_piece->outcome);
+            continue;
+        }
+        const struct wharf_gpu_item *item = wharf_gpu_item_at(backend, gpu_piece->first + i);
+        wharf_piece_take_outcome(piece, i, item->engine, &item->outcome);
+        gpu_piece->took_ns += item->took_ns;
+        gpu_piece->n_copied += item->was_copied;
+        if (item->engine == backend->engine) {
+            gpu_piece->n_of_gpu++;
+            gpu_piece->out_nbytes += item->outcome.out_nbytes;
+        }
+    }
+}
+
+void wharf_gpu_items_tell(struct wharf_gpu_backend *backend)
+{
+    struct wharf_list *link = backend->finished.next;
+
+    for (unsigned n = 0; n < MOST_BACK && link != &backend->finished; n++, link = link->next) {
+        struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
+        if (!piece->is_told)
+            tell(backend, piece);
+    }
+}
+
+static void free_places(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *gpu_piece)
+{
+    if (!gpu_piece->has_places) {
+        backend->n_without_places--;
+        return;
+    }
+    for (uint32_t i = 0; i < gpu_piece->piece.n_chunks; i++)
+        *wharf_gpu_item_at(backend, gpu_piece->first + i) = (struct wharf_gpu_item){.piece = NULL};
+    backend->n_places -= gpu_piece->piece.n_chunks;
+}
+
 static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
                       uint64_t now_ns)
 {
     struct wharf_piece *piece = &gpu_piece->piece;
-    uint64_t warp_ns = 0;
-    bool is_of_gpu = true;
+    uint64_t used_ns = gpu_piece->took_ns;
 
-    for (uint32_t i = 0; i < piece->n_chunks; i++) {
-        struct wharf_gpu_item *item = wharf_gpu_item_at(backend, gpu_piece->first + i);
-        wharf_piece_take_outcome(piece, i, item->engine, &item->outcome);
-        warp_ns += item->took_ns;
-        is_of_gpu = is_of_gpu && item->engine == backend->engine;
-        backend->view->n_copied += item->was_copied;
-        if (item->engine == backend->engine) {
-            backend->view->n_chunks++;
-            backend->view->out_nbytes += item->outcome.out_nbytes;
-        }
-        *item = (struct wharf_gpu_item){.piece = NULL};
-    }
-    backend->n_places -= piece->n_chunks;
+    free_places(backend, gpu_piece);
+    backend->view->n_copied += gpu_piece->n_copied;
+    backend->view->n_chunks += gpu_piece->n_of_gpu;
+    backend->view->out_nbytes += gpu_piece->out_nbytes;
     piece->ended_ns = now_ns;
-    uint64_t used_ns = warp_ns;
-    if (is_of_gpu) {
-        piece->warp_ns = warp_ns > 0 ? warp_ns : 1;
+    if (gpu_piece->n_of_gpu == piece->n_chunks) {
+        piece->warp_ns = used_ns > 0 ? used_ns : 1;
         wharf_place_learn_trip(backend->view, piece, &gpu_piece->trip);
-        used_ns = warp_ns / backend->view->n_warps;
+        used_ns /= backend->view->n_warps;
         clear_suspect(backend, piece->job->session->tenant);
     }
     /* All the other time it only waited. */
@@ -263,9 +307,13 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
 
 static void hand_back_finished(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    for (unsigned n = 0; n < MOST_BACK && !wharf_list_is_empty(&backend->finished); n++)
-        hand_back(backend, WHARF_LIST_FIRST(&backend->finished, struct wharf_gpu_piece, link),
-                  now_ns);
+    for (unsigned n = 0; n < MOST_BACK; n++) {
+        struct wharf_gpu_piece *piece =
+            WHARF_LIST_FIRST(&backend->finished, struct wharf_gpu_piece, link);
+        if (!piece || !piece->is_told)
+            return;
+        hand_back(backend, piece, now_ns);
+    }
 }
 
 /* ---- cancels ------------------------------------------------------------------------------- */
@@ -314,11 +362,12 @@ bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend)
  * chunks that the worker has one by one, should it end, beside what others have left. */
 static uint32_t n_free_places(const struct wharf_gpu_backend *backend, uint32_t most)
 {
-    uint32_t n_kept = backend->n_places + backend->n_again + backend->front->n_orphans;
+    uint32_t n_kept = backend->n_places + backend->n_without_places + backend->front->n_orphans;
+    uint32_t n_left = n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
     uint32_t n = 0;
 
-    if (most > WHARF_GPU_N_ENTRIES - n_kept)
-        most = WHARF_GPU_N_ENTRIES - n_kept;
+    if (most > n_left)
+        most = n_left;
     while (n < most && !wharf_gpu_item_at(backend, backend->submitter.tail + n)->piece)
         n++;
     return n;
@@ -380,14 +429,17 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
 }
 
 /* The client wanted the GPU, and its memory is not to be had for that. */
-static void refuse_piece(struct wharf_gpu_backend *backend, struct wharf_piece *piece)
+static void refuse_piece(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
+                         uint64_t now_ns)
 {
-    const struct wharf_outcome outcome = {.result = WHARF_NO_MEMORY};
+    struct wharf_gpu_piece *gpu_piece =
+        WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
 
-    for (uint32_t i = 0; i < piece->n_chunks; i++)
-        wharf_piece_take_outcome(piece, i, WHARF_ENGINE_AUTO, &outcome);
-    piece->begun_ns = piece->ended_ns = wharf_now_ns();
-    wharf_front_done(backend->front, piece);
+    wharf_list_remove(&gpu_piece->link);
+    gpu_piece->piece = *piece;
+    gpu_piece->piece.begun_ns = now_ns;
+    wharf_gpu_items_end(backend, gpu_piece, WHARF_ENGINE_AUTO,
+                        &(struct wharf_outcome){.result = WHARF_NO_MEMORY});
 }
 
 static bool is_too_large(const struct wharf_piece *piece)
@@ -412,7 +464,8 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     backend->n_warp_ns += warp_ns;
     gpu_piece->piece = *piece;
     gpu_piece->piece.begun_ns = now_ns;
-    gpu_piece->has_device = gpu_piece->is_culprit = false;
+    gpu_piece->has_device = gpu_piece->is_culprit = gpu_piece->is_told = false;
+    gpu_piece->has_places = true;
     gpu_piece->first = backend->submitter.tail;
     gpu_piece->n_left = piece->n_chunks;
     gpu_piece->handed_ns = now_ns;
@@ -452,7 +505,7 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     warp_ns = wharf_front_take_for_gpu(front, backend->gpu, job, n_free, now_ns, &piece);
     if (wharf_gpu_memory_of_job(piece.job, backend->gpu) != WHARF_GPU_MEMORY_READY ||
         is_too_large(&piece)) {
-        refuse_piece(backend, &piece);
+        refuse_piece(backend, &piece, now_ns);
         return true;
     }
     wharf_gpu_items_submit(backend, &piece, warp_ns, now_ns);

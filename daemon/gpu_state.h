@@ -50,6 +50,15 @@ struct wharf_gpu_piece {
     bool is_withdrawn;
     bool has_device; /* outputs of it are in clients' GPU memory: the CPU cannot do it */
     bool is_culprit; /* the worker ended while it ran alone */
+    bool has_places; /* if not, what came of it is the next two, for each of its chunks */
+    uint8_t engine;
+    struct wharf_outcome outcome;
+    /* Of a finished one. */
+    bool is_told;        /* its client has the results of its chunks */
+    uint32_t n_of_gpu;   /* chunks that the worker has done, */
+    uint64_t out_nbytes; /* to so many bytes; */
+    uint32_t n_copied;   /* whose output the copy engine took */
+    uint64_t took_ns;    /* of warps, or of the CPU, together */
 };
 
 /* One item: its place in the queue. */
@@ -133,8 +142,8 @@ struct wharf_gpu_backend {
     struct wharf_gpu_piece *pieces; /* likewise */
     struct wharf_list free_pieces, under_way, finished;
     struct wharf_list again;      /* of one chunk each, for GPU memory: lost with a worker */
-    uint32_t n_again;             /* in that list */
-    uint32_t n_places;            /* that pieces have, those of completed items too */
+    uint32_t n_without_places;    /* pieces, in that list or finished */
+    uint32_t n_places;            /* that the others have, those of completed items too */
     uint32_t n_items;             /* under way */
     uint64_t n_warp_ns;           /* of them, estimated */
     uint64_t n_nbytes;            /* of pieces under way, sources and capacities */
@@ -220,7 +229,11 @@ int wharf_gpu_staging_begin(struct wharf_gpu_backend *backend, uint64_t address)
 /* Takes what has been completed; without the lock.  Returns whether there was anything. */
 bool wharf_gpu_items_reap(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
-/* Under the lock: hands finished pieces back, passes cancels on, and takes more work. */
+/* Tells clients what became of the chunks of finished pieces; without the lock, since their memory
+ * can keep us waiting. */
+void wharf_gpu_items_tell(struct wharf_gpu_backend *backend);
+
+/* Under the lock: hands these pieces back, passes cancels on, and takes more work. */
 void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* Lets the worker see it; without the lock. */
@@ -234,6 +247,10 @@ bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_
 void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
                             uint64_t warp_ns, uint64_t now_ns);
 bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend);
+
+/* A piece, which is in no list and has no places, has come to this. */
+void wharf_gpu_items_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
+                         uint32_t engine, const struct wharf_outcome *outcome);
 
 /* The piece's last item is completed. */
 void wharf_gpu_items_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);

@@ -397,6 +397,76 @@ Test(wharfd_fault, chunks_that_wait_leave_room_for_those_of_the_next_worker, .ti
     tear_down();
 }
 
+/* ---- memory that keeps the daemon waiting --------------------------------------------------- */
+
+static uint8_t *slow_page; /* of the daemon's own mapping of a client's arena */
+static uint32_t is_reached, is_released;
+
+/* Where the kernel would wait for a hole that the client punches, this waits for the test. */
+static void on_fault(int number)
+{
+    (void)number;
+    __atomic_store_n(&is_reached, 1, __ATOMIC_SEQ_CST);
+    while (!__atomic_load_n(&is_released, __ATOMIC_SEQ_CST))
+        usleep(1000);
+    if (mprotect(slow_page, 4096, PROT_READ | PROT_WRITE) < 0)
+        abort();
+}
+
+/* The thread of the GPU wrote the results of batches with the front lock held: whoever can make a
+ * store to its arena wait kept everybody waiting. */
+static void check_slow_results(uint64_t gpu_memory_nbytes, uint32_t result)
+{
+    struct sigaction action = {.sa_handler = on_fault};
+    struct test_front_client slow, other;
+
+    sigaction(SIGSEGV, &action, NULL);
+    set_up(NEVER_NS);
+    TEST_FRONT_LOCKED(test_front.config.gpu_memory_nbytes = gpu_memory_nbytes);
+    wait_until_up();
+    test_front_client_init(&slow, 1, "uid:1", 16, MiB);
+    test_front_engine = WHARF_ENGINE_CPU;
+    test_front_client_init(&other, 2, "uid:2", 16, MiB);
+    struct wharf_chunk *table = (struct wharf_chunk *)(slow.arena + 4096);
+    for (uint32_t i = 0; i < 4; i++)
+        table[i] = (struct wharf_chunk){.src_nbytes = 16, .dst_offset = 8192, .dst_nbytes = 16};
+    const struct wharf_submission s = {
+        .opcode = WHARF_OP_BATCH,
+        .src_offset = 4096,
+        .src_nbytes = 4 * sizeof(*table),
+        .dst_offset = 12288,
+        .dst_nbytes = 4 * sizeof(struct wharf_chunk_result),
+    };
+    slow_page = (uint8_t *)slow.session->regions[0].segment.address + 12288;
+    cr_assert_eq(mprotect(slow_page, 4096, PROT_NONE), 0);
+    test_front_submit(&slow, &s);
+    while (!__atomic_load_n(&is_reached, __ATOMIC_SEQ_CST))
+        usleep(1000);
+    for (uint32_t i = 0; i < 20; i++)
+        cr_assert_eq(run_one(&other, 0).engine, WHARF_ENGINE_CPU);
+    __atomic_store_n(&is_released, 1, __ATOMIC_SEQ_CST);
+    cr_assert_eq(test_front_reap(&slow).result, result);
+    const struct wharf_chunk_result *results = (struct wharf_chunk_result *)(slow.arena + 12288);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert_eq(results[i].result, result);
+    test_front_client_deinit(&slow);
+    test_front_client_deinit(&other);
+    tear_down();
+}
+
+Test(wharfd_fault, results_that_cannot_be_written_now_keep_nobody_else_waiting, .timeout = 60)
+{
+    check_slow_results(64 * MiB, WHARF_OK);
+}
+
+/* The same for jobs whose memory the worker does not get. */
+Test(wharfd_fault, refusals_that_cannot_be_written_now_keep_nobody_else_waiting, .timeout = 60)
+{
+    check_slow_results(0, WHARF_NO_MEMORY);
+}
+
+/* ---- killed from outside -------------------------------------------------------------------- */
+
 /* Who kills the worker from outside makes nobody a suspect. */
 Test(wharfd_fault, sigkill_from_outside_makes_no_suspects)
 {
