@@ -126,21 +126,37 @@ static void set_mark(const struct wharf_rans_coder *coder, uint32_t first,
     }
 }
 
-/* Looks at the place after the group that was coded last; false if a coder wrote no word yet. */
-static bool consider(const struct wharf_rans_coder *coder, struct search *search, uint64_t place)
-{
-    uint32_t first = first_start(coder);
-    uint32_t last = last_start(coder);
-    uint64_t missed = distance((uint64_t)first * WHARF_RANS_N_LANES, place) +
-                      distance(((uint64_t)last + 1) * WHARF_RANS_N_LANES, place);
+/* The starts of all coders, after the group that was coded last. */
+struct window {
+    uint32_t first;
+    uint32_t last; /* UINT32_MAX: a coder wrote no word yet */
+};
 
-    if (last == UINT32_MAX)
-        return false;
-    if (last >= search->end_group || last - first > UINT16_MAX || missed >= search->best_missed)
-        return true;
+/* Looks at the place of a window. */
+static void consider(const struct wharf_rans_coder *coder, struct search *search, uint64_t place,
+                     const struct window *window)
+{
+    uint64_t missed = distance((uint64_t)window->first * WHARF_RANS_N_LANES, place) +
+                      distance(((uint64_t)window->last + 1) * WHARF_RANS_N_LANES, place);
+
+    if (window->last >= search->end_group || window->last - window->first > UINT16_MAX ||
+        missed >= search->best_missed)
+        return;
     search->best_missed = missed;
-    set_mark(coder, first, &search->marks[search->n_free - 1]);
-    return true;
+    set_mark(coder, window->first, &search->marks[search->n_free - 1]);
+}
+
+/* Whether no window from here on is a better place for the split: both ends of later ones lie
+ * lower, or where they are.  One without a place by the time that the split before is nearer gets
+ * none: else it would take that one's, and all splits before it would be late. */
+static bool is_settled(const struct wharf_rans_coder *coder, const struct search *search,
+                       uint64_t at, uint64_t place, const struct window *window)
+{
+    uint64_t end = ((uint64_t)window->last + 1) * WHARF_RANS_N_LANES;
+
+    if (search->best_missed == UINT64_MAX)
+        return search->number > 1 && end <= place_of(coder->source, search->number - 1);
+    return end <= place || (at <= place && place - at >= search->best_missed);
 }
 
 /* Goes on to the split before; its place is there if one was found. */
@@ -170,14 +186,17 @@ static void search_splits(const struct wharf_rans_coder *coder, struct search *s
                           uint32_t group)
 {
     uint64_t at = (uint64_t)group * WHARF_RANS_N_LANES;
+    const struct window window = {.first = first_start(coder), .last = last_start(coder)};
 
+    if (window.last == UINT32_MAX)
+        return;
     for (; search->number > 0; next_search(search)) {
         uint64_t place = place_of(coder->source, search->number);
 
-        if (group > place / WHARF_RANS_N_LANES + SEARCH_NGROUPS || !consider(coder, search, place))
+        if (group > place / WHARF_RANS_N_LANES + SEARCH_NGROUPS)
             return;
-        /* From here on each place misses by more than the best. */
-        if (at > place || place - at < search->best_missed)
+        consider(coder, search, place, &window);
+        if (!is_settled(coder, search, at, place, &window))
             return;
     }
 }

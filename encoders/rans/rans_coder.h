@@ -51,8 +51,9 @@ void wharf_rans_make_codes(const struct wharf_rans_shape *shape, const uint32_t 
 /*
  * Codes all symbols, each of which has a frequency.
  *   words   room for n_symbols words, of which each symbol gives one at most, and for 32 more.
- *   marks   room for max_splits - 1; as many are found as do not lie too close to each other;
- *           those found are the last ones.
+ *   marks   room for max_splits - 1; as many are found as do not lie too close to each other, and
+ *           as have a place within the symbols: an equal share of these, rounded up, from one to
+ *           the next.  Those found are the last ones.
  * Fills in the plan, which points into `marks`.
  *
  * A split is to begin at its share of the symbols.  Of all groups around that place the one is

@@ -232,6 +232,26 @@ static void lie(struct test_random *random, struct wharf_rans_mark *marks, uint3
     }
 }
 
+/* Places are an equal share of the symbols, rounded up, apart: the last ones may be behind the end.
+ * A search that waited there for a better one was late for all splits before: 12 were left. */
+Test(rans, splits_are_as_many_as_there_are_places)
+{
+    enum { N_SYMBOLS = 300000, MAX_SPLITS = 1153 };
+    struct test_random random = {77};
+    uint8_t *bytes = malloc(N_SYMBOLS);
+    struct wharf_rans_stream stream;
+    struct wharf_outcome outcome;
+    size_t nbytes;
+
+    test_random_fill(&random, bytes, N_SYMBOLS);
+    uint8_t *encoded = test_rans_encode(bytes, N_SYMBOLS, 11, MAX_SPLITS, &nbytes);
+    cr_assert(wharf_rans_stream_parse(encoded, nbytes, &stream, &outcome));
+    uint32_t n = stream.body.n_splits;
+    cr_assert(n > MAX_SPLITS - 10 && n < MAX_SPLITS, "%u splits", n);
+    free(encoded);
+    free(bytes);
+}
+
 Test(rans, splits_that_lie_have_one_outcome)
 {
     struct test_random random = {5};
