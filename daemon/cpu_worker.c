@@ -89,6 +89,15 @@ static bool pause_briefly(unsigned n_looks)
     return false;
 }
 
+/* Whether a worker with nothing to do looks at the rings itself.  Where a GPU's thread does so too
+ * the two are only in each other's way, in a flood that is the GPU's; but a client of the CPU is
+ * back before long. */
+static bool may_look(const struct wharf_front *front, unsigned n_looks)
+{
+    return wharf_front_watches(front) && front->n_awake == 1 &&
+           (!front->gpus_looking || n_looks < N_QUICK_LOOKS);
+}
+
 /* ---- the thread ---------------------------------------------------------------------------- */
 
 /* Until it is called.  Whoever calls it counts it as awake. */
@@ -206,7 +215,7 @@ void *wharf_cpu_worker_run(void *data)
         } else if (wharf_share_help(front, worker)) {
             n_looks = 0;
             worker->time.base_ns = 0;
-        } else if (wharf_front_watches(front) && front->n_awake == 1 && !crowded) {
+        } else if (may_look(front, n_looks) && !crowded) {
             wharf_front_leave(front);
             crowded = pause_briefly(++n_looks);
             wharf_front_enter(front);

@@ -25,6 +25,10 @@
 /* Smaller samples tell more about the clock than about the codec. */
 #define LEAST_SAMPLE_NBYTES 4096u
 
+/* Of so many samples a mean is made, each of which counts as so many times the mean at most. */
+#define MEAN_OF 16u
+#define MOST_TIMES 4u
+
 static uint32_t within(const struct wharf_estimates *estimates, uint64_t price)
 {
     if (price < estimates->least_ns_per_kib)
@@ -37,6 +41,7 @@ static void begin(struct wharf_estimates *estimates, const uint32_t *ns_per_kib,
     for (unsigned i = 0; i < WHARF_N_CODECS; i++) {
         bool is_known = ns_per_kib && ns_per_kib[i];
         estimates->ns_per_kib[i] = is_known ? within(estimates, ns_per_kib[i]) : otherwise;
+        estimates->mean_ns_per_kib[i] = estimates->ns_per_kib[i];
         estimates->n_elsewhere[i] = 0;
     }
 }
@@ -67,6 +72,21 @@ uint64_t wharf_estimate_ns(const struct wharf_estimates *estimates, uint32_t cod
     return wharf_estimate_at(estimates->ns_per_kib[codec], in_nbytes, out_nbytes);
 }
 
+uint64_t wharf_estimate_mean_ns(const struct wharf_estimates *estimates, uint32_t codec,
+                                uint64_t in_nbytes, uint64_t out_nbytes)
+{
+    return wharf_estimate_at(estimates->mean_ns_per_kib[codec], in_nbytes, out_nbytes);
+}
+
+/* A sample of many times the mean tells more about what else there was than about the codec. */
+static void learn_mean(uint32_t *mean, uint32_t price)
+{
+    uint64_t most = (uint64_t)MOST_TIMES * *mean;
+    uint64_t sample = price < most ? price : most;
+
+    *mean = (uint32_t)((*mean * (uint64_t)(MEAN_OF - 1) + sample + MEAN_OF / 2) / MEAN_OF);
+}
+
 void wharf_estimates_learn(struct wharf_estimates *estimates, uint32_t codec, uint64_t in_nbytes,
                            uint64_t out_nbytes, uint64_t took_ns)
 {
@@ -77,6 +97,7 @@ void wharf_estimates_learn(struct wharf_estimates *estimates, uint32_t codec, ui
     /* An hour is below 2^42 ns. */
     uint32_t price =
         within(estimates, took_ns < (uint64_t)1 << 42 ? took_ns * 1024 / nbytes : UINT64_MAX);
+    learn_mean(&estimates->mean_ns_per_kib[codec], price);
     /* Up at once by half of what was missing, down slowly: estimates that are too low hurt others.
      */
     uint32_t *learnt = &estimates->ns_per_kib[codec];

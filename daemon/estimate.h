@@ -18,7 +18,8 @@ enum { WHARF_N_CODECS = 0 WHARF_CODEC_LIST(X) };
 #undef X
 
 struct wharf_estimates {
-    uint32_t ns_per_kib[WHARF_N_CODECS];
+    uint32_t ns_per_kib[WHARF_N_CODECS];        /* rather too high than too low */
+    uint32_t mean_ns_per_kib[WHARF_N_CODECS];   /* neither */
     uint32_t least_ns_per_kib, most_ns_per_kib; /* what they stay within */
     uint32_t n_elsewhere[WHARF_N_CODECS];       /* chunks that another engine has had since */
 };
@@ -35,6 +36,10 @@ uint64_t wharf_estimate_at(uint32_t ns_per_kib, uint64_t in_nbytes, uint64_t out
 /* `codec` is one that there is. */
 uint64_t wharf_estimate_ns(const struct wharf_estimates *estimates, uint32_t codec,
                            uint64_t in_nbytes, uint64_t out_nbytes);
+
+/* The same as it is in the mean: what two engines are compared by. */
+uint64_t wharf_estimate_mean_ns(const struct wharf_estimates *estimates, uint32_t codec,
+                                uint64_t in_nbytes, uint64_t out_nbytes);
 
 /* Such a chunk, or several with these sizes together, took so long. */
 void wharf_estimates_learn(struct wharf_estimates *estimates, uint32_t codec, uint64_t in_nbytes,

@@ -5,7 +5,6 @@
 #include "daemon/front.h"
 #include "daemon/gpu_memory.h"
 #include "encoders/codec.h"
-#include "kernels/device_batch.h"
 
 /* Jobs whose memory is not what it was when they were queued that are moved at one pick. */
 #define MOST_MOVED 16
@@ -74,118 +73,6 @@ bool wharf_place_wants_gpu(const struct wharf_front *front, uint32_t gpu)
            (front->sched[WHARF_POOL_GPU].n_queued > 0 || n_of_own(front, gpu) > 0);
 }
 
-uint64_t wharf_place_warp_ns(const struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nbytes)
-{
-    /* Larger chunks are not for a device: what it takes to say so does not matter. */
-    if (in_nbytes > WHARF_DEVICE_CHUNK_MAX_NBYTES)
-        in_nbytes = WHARF_DEVICE_CHUNK_MAX_NBYTES;
-    if (out_nbytes > WHARF_DEVICE_CHUNK_MAX_NBYTES)
-        out_nbytes = WHARF_DEVICE_CHUNK_MAX_NBYTES;
-    return wharf_estimate_ns(&job->session->tenant->device_estimates, job->submission.codec,
-                             in_nbytes, out_nbytes);
-}
-
-/*
- * Where learning of the flow begins: 64 GB/s of input and output together, which is about what a
- * PCIe 5 link carries; and what it stays within, five times that and an eighth of it.
- */
-#define START_FLOW_PS_PER_KIB 16000u
-#define LEAST_FLOW_PS_PER_KIB 3200u
-#define MOST_FLOW_PS_PER_KIB 128000u
-/* Less than that in flight tells nothing of what passes: who hands over, and who notices, have
- * their part in how long it is there. */
-#define LEAST_FLOW_NBYTES ((uint64_t)4 << 20)
-
-static uint64_t flow_of(uint64_t nbytes, uint64_t ps_per_kib)
-{
-    /* Items are below 2^14 and their bytes below 2^31: below 2^52 in all. */
-    return nbytes / 1024 * ps_per_kib / 1000;
-}
-
-uint64_t wharf_place_flow_ns(const struct wharf_gpu_view *gpu, uint64_t nbytes)
-{
-    return flow_of(nbytes, gpu->flow_ps_per_kib ? gpu->flow_ps_per_kib : START_FLOW_PS_PER_KIB);
-}
-
-/* What is in flight when a piece comes and goes, divided by the time that it is there without being
- * decoded, is what passes, or less than could. */
-static void learn_flow(struct wharf_gpu_view *gpu, const struct wharf_gpu_trip *trip)
-{
-    uint64_t own_ns = gpu->latency_ns + trip->decode_ns;
-    uint64_t way_ns = trip->elapsed_ns > own_ns ? trip->elapsed_ns - own_ns : 0;
-
-    if (trip->nbytes < LEAST_FLOW_NBYTES || way_ns > WHARF_NS_PER_S)
-        return;
-    uint64_t ps = way_ns * 1000 / (trip->nbytes / 1024);
-    ps = ps < LEAST_FLOW_PS_PER_KIB ? LEAST_FLOW_PS_PER_KIB : ps;
-    ps = ps > MOST_FLOW_PS_PER_KIB ? MOST_FLOW_PS_PER_KIB : ps;
-    if (!gpu->flow_ps_per_kib)
-        gpu->flow_ps_per_kib = START_FLOW_PS_PER_KIB;
-    if (ps < gpu->flow_ps_per_kib)
-        gpu->flow_ps_per_kib -= (gpu->flow_ps_per_kib - ps) / 16;
-    else
-        gpu->flow_ps_per_kib += (ps - gpu->flow_ps_per_kib + 15) / 16;
-}
-
-/* Warps that wait for each other's bytes take longer for theirs: that is not a price of the data,
- * and is left to what is learnt of the way. */
-void wharf_place_learn_trip(struct wharf_gpu_view *gpu, struct wharf_piece *piece,
-                            const struct wharf_gpu_trip *trip)
-{
-    uint64_t flow_ns = wharf_place_flow_ns(gpu, trip->nbytes);
-
-    piece->is_crowded =
-        piece->warp_ns > trip->estimate_ns && piece->warp_ns / piece->n_chunks < 2 * flow_ns;
-    learn_flow(gpu, trip);
-}
-
-void wharf_place_learn(struct wharf_front *front, const struct wharf_piece *piece, uint64_t took_ns)
-{
-    const struct wharf_job *job = piece->job;
-    struct wharf_tenant *tenant = job->session->tenant;
-    uint32_t codec = job->submission.codec;
-
-    if (piece->pool == WHARF_POOL_ANY)
-        wharf_trial_count(&tenant->trials[codec], piece->ended_ns, piece->n_chunks,
-                          piece->source_nbytes + piece->capacity_nbytes,
-                          piece->n_chunks * (piece->ended_ns - job->taken_ns), front->gpus_up != 0);
-    /* What was stopped half-way tells nothing. */
-    if (!job->stopped && !piece->is_crowded)
-        wharf_estimates_learn(piece->warp_ns ? &tenant->device_estimates : &tenant->estimates,
-                              codec, piece->source_nbytes, piece->capacity_nbytes,
-                              piece->warp_ns ? piece->warp_ns : took_ns);
-}
-
-/*
- * The time until the GPU can begin with one more item: until a warp is free, by what is queued
- * behind the warps' first ones, which all of them share; or until the way is free, while a warp
- * would be decoding.
- */
-static uint64_t wait_of(const struct wharf_gpu_view *gpu, uint64_t ps_per_kib)
-{
-    uint64_t for_warp_ns = 0;
-
-    if (gpu->n_in_flight == 0)
-        return 0;
-    uint64_t mean_ns = gpu->in_flight_ns / gpu->n_in_flight;
-    uint64_t flow_ns = flow_of(gpu->in_flight_nbytes, ps_per_kib);
-    uint64_t for_way_ns = flow_ns > mean_ns ? flow_ns - mean_ns : 0;
-    if (gpu->n_in_flight >= gpu->n_warps)
-        for_warp_ns = mean_ns * (gpu->n_in_flight - gpu->n_warps + 1) / gpu->n_warps;
-    return for_warp_ns > for_way_ns ? for_warp_ns : for_way_ns;
-}
-
-static uint64_t wait_ns(const struct wharf_gpu_view *gpu)
-{
-    return wait_of(gpu, gpu->flow_ps_per_kib ? gpu->flow_ps_per_kib : START_FLOW_PS_PER_KIB);
-}
-
-/* Not by what passed of late: that is little where little was handed over. */
-bool wharf_place_gpu_has_room(const struct wharf_front *front, uint32_t gpu)
-{
-    return wait_of(&front->gpus[gpu], START_FLOW_PS_PER_KIB) <= front->config.gpu_ahead_ns;
-}
-
 /*
  * Those of whom something is wanted or whose own jobs wait, and one for jobs of all GPUs if none
  * that is awake can take more: those that are look by themselves.
@@ -205,22 +92,6 @@ uint32_t wharf_place_gpus_to_wake(const struct wharf_front *front)
     return wanted & front->gpus_asleep;
 }
 
-/* What the first chunk of a job takes. */
-static void next_chunk_ns(const struct wharf_job *job, uint64_t *ret_cpu_ns, uint64_t *ret_warp_ns)
-{
-    const struct wharf_submission *submission = &job->submission;
-    uint64_t in_nbytes = submission->src_nbytes, out_nbytes = submission->dst_nbytes;
-
-    if (job->batch) {
-        const struct wharf_chunk *chunk = &job->batch->entries[job->batch->n_handed_out].chunk;
-        in_nbytes = chunk->src_nbytes;
-        out_nbytes = chunk->dst_nbytes;
-    }
-    *ret_cpu_ns = wharf_estimate_ns(&job->session->tenant->estimates, submission->codec, in_nbytes,
-                                    out_nbytes);
-    *ret_warp_ns = wharf_place_warp_ns(job, in_nbytes, out_nbytes);
-}
-
 /* ---- which pool ---------------------------------------------------------------------------- */
 
 static bool is_small_enough(const struct wharf_front *front, const struct wharf_job *job)
@@ -230,12 +101,6 @@ static bool is_small_enough(const struct wharf_front *front, const struct wharf_
     if (job->batch)
         return job->batch->max_chunk_nbytes <= most;
     return job->submission.src_nbytes <= most && job->submission.dst_nbytes <= most;
-}
-
-/* Whether some output of it goes to a client's own GPU memory: then the CPU cannot run it. */
-static bool needs_gpu(const struct wharf_job *job)
-{
-    return job->batch ? job->batch->has_device : job->destination && job->destination->is_device;
 }
 
 static enum wharf_pool cpu_because(enum wharf_placement why, enum wharf_placement *ret_why)
@@ -312,7 +177,7 @@ static enum wharf_pool choose_why(const struct wharf_front *front, const struct 
         return WHARF_POOL_CPU;
     if (session->engine == WHARF_ENGINE_CPU || session->engine == WHARF_ENGINE_REFERENCE)
         return cpu_because(WHARF_PLACED_CPU_ASKED, ret_why);
-    if (needs_gpu(job))
+    if (wharf_place_needs_gpu(job))
         return choose_for_gpu_memory(front, job, ret_why);
     if (!wharf_place_has_gpu(front, session->engine))
         return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
@@ -346,8 +211,9 @@ static enum wharf_pool choose(const struct wharf_front *front, const struct whar
  * one, to learn what it takes there; unless that would take so many times as long. */
 #define TRY_AFTER 512
 #define TRY_FACTOR 8
-/* The GPU may be later by this part: what it does costs no processor. */
-#define WORTH_PART 8
+/* The GPU may be later by this part: what it does costs no processor.  More of it would cost who
+ * waits for each chunk more than a twentieth of what passes. */
+#define WORTH_PART 24
 
 /* Whether idle threads of the CPU may help with its next chunk: share.h. */
 static bool is_shared(const struct wharf_job *job)
@@ -363,32 +229,40 @@ static bool is_shared(const struct wharf_job *job)
 /* A GPU that could take a job, and when it would be done with its next chunk. */
 struct offer {
     uint32_t gpu;
+    uint32_t n_in_flight;
     uint64_t ns;
 };
 
+/* Numbers of chunks that are not told apart take equally long. */
+static bool is_better(const struct offer *offer, const struct offer *than)
+{
+    return offer->ns < than->ns ||
+           (offer->ns == than->ns && offer->n_in_flight < than->n_in_flight);
+}
+
 /* False: its worker cannot take the job now. */
 static bool offer_of(const struct wharf_front *front, const struct wharf_job *job, uint32_t gpu,
-                     uint64_t warp_ns, struct offer *ret_offer)
+                     const struct wharf_next_chunk *next, struct offer *ret_offer)
 {
     const struct wharf_gpu_view *view = &front->gpus[gpu];
 
     if (!is_up(front, gpu) || view->is_alone ||
         wharf_gpu_memory_of_job(job, gpu) != WHARF_GPU_MEMORY_READY)
         return false;
-    *ret_offer = (struct offer){gpu, view->latency_ns + warp_ns + wait_ns(view)};
+    *ret_offer = (struct offer){gpu, view->n_in_flight, wharf_place_trip_ns(view, job, next)};
     return true;
 }
 
 /* Of the GPUs that can take the job, the one that would be done with its next chunk first. */
 static bool best_offer(const struct wharf_front *front, const struct wharf_job *job,
-                       uint64_t warp_ns, struct offer *ret_best)
+                       const struct wharf_next_chunk *next, struct offer *ret_best)
 {
     bool is_any = false;
 
     for (uint32_t bits = front->gpus_up; bits; bits &= bits - 1) {
         struct offer offer;
-        if (!offer_of(front, job, (uint32_t)__builtin_ctz(bits), warp_ns, &offer) ||
-            (is_any && offer.ns >= ret_best->ns))
+        if (!offer_of(front, job, (uint32_t)__builtin_ctz(bits), next, &offer) ||
+            (is_any && !is_better(&offer, ret_best)))
             continue;
         *ret_best = offer;
         is_any = true;
@@ -405,11 +279,11 @@ static bool goes_to_gpu(const struct wharf_front *front, const struct wharf_job 
 {
     const struct wharf_tenant *tenant = job->session->tenant;
     uint32_t codec = job->submission.codec;
-    uint64_t cpu_ns, warp_ns;
+    struct wharf_next_chunk next = wharf_place_next_chunk(job);
 
-    next_chunk_ns(job, &cpu_ns, &warp_ns);
-    if (!best_offer(front, job, warp_ns, ret_best))
+    if (!best_offer(front, job, &next, ret_best))
         return false;
+    uint64_t cpu_ns = next.cpu_ns;
     if (is_shared(job))
         cpu_ns /= 1 + front->n_sleeping;
     cpu_ns += before_ns;
@@ -432,12 +306,11 @@ static bool takes(struct wharf_front *front, const struct wharf_job *job, uint32
                   const struct offer *best)
 {
     struct offer own;
-    uint64_t cpu_ns, warp_ns;
 
     if (best->gpu == gpu || !wharf_place_gpu_has_room(front, best->gpu))
         return true;
-    next_chunk_ns(job, &cpu_ns, &warp_ns);
-    if (offer_of(front, job, gpu, warp_ns, &own) && own.ns <= best->ns + best->ns / SOONER_PART)
+    struct wharf_next_chunk next = wharf_place_next_chunk(job);
+    if (offer_of(front, job, gpu, &next, &own) && own.ns <= best->ns + best->ns / SOONER_PART)
         return true;
     front->gpus_wanted |= 1u << best->gpu;
     return false;
@@ -614,7 +487,7 @@ static struct wharf_job *first_that_can_do_without(struct wharf_front *front, un
 {
     for (unsigned n = 0; n < MOST_MOVED && front->sched[pool].n_queued > 0; n++) {
         struct wharf_job *job = wharf_sched_first_of_lane(&front->sched[pool], lane, most_ns);
-        if (!job || job->stopped || !needs_gpu(job))
+        if (!job || job->stopped || !wharf_place_needs_gpu(job))
             return job;
         wharf_place_remove(front, job);
         wharf_place_push(front, job, false);
@@ -676,13 +549,12 @@ static struct wharf_job *first_that_is_ready(struct wharf_front *front, unsigned
 static struct wharf_job *first_of_all_gpus(struct wharf_front *front, uint32_t gpu, unsigned lane)
 {
     struct wharf_job *job = first_that_is_ready(front, WHARF_POOL_GPU, lane);
-    uint64_t cpu_ns, warp_ns;
     struct offer best;
 
     if (!job || wharf_gpu_memory_anywhere(front, job) == WHARF_GPU_MEMORY_REFUSED)
         return job;
-    next_chunk_ns(job, &cpu_ns, &warp_ns);
-    return best_offer(front, job, warp_ns, &best) && takes(front, job, gpu, &best) ? job : NULL;
+    struct wharf_next_chunk next = wharf_place_next_chunk(job);
+    return best_offer(front, job, &next, &best) && takes(front, job, gpu, &best) ? job : NULL;
 }
 
 static struct wharf_job *first_of_any(struct wharf_front *front, uint32_t gpu, unsigned lane)

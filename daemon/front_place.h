@@ -102,6 +102,22 @@ void wharf_place_took_by_cpu(struct wharf_front *front, const struct wharf_piece
 void wharf_place_took_by_gpu(struct wharf_front *front, const struct wharf_piece *piece,
                              uint32_t gpu);
 
+/* ---- front_cost.c -------------------------------------------------------------------------- */
+
+/* Whether some output of a job goes to a client's own GPU memory: then the CPU cannot run it. */
+bool wharf_place_needs_gpu(const struct wharf_job *job);
+
+/* What there is to do of a job next, and what a processor takes for it in the mean. */
+struct wharf_next_chunk {
+    uint64_t in_nbytes, out_nbytes;
+    uint64_t cpu_ns;
+};
+struct wharf_next_chunk wharf_place_next_chunk(const struct wharf_job *job);
+
+/* What a GPU would take for it from now on, until it is known to be done. */
+uint64_t wharf_place_trip_ns(const struct wharf_gpu_view *gpu, const struct wharf_job *job,
+                             const struct wharf_next_chunk *next);
+
 /* Whether a GPU can be given more: what it has keeps its warps busy for less than `ahead`. */
 bool wharf_place_gpu_has_room(const struct wharf_front *front, uint32_t gpu);
 
@@ -111,6 +127,7 @@ struct wharf_gpu_trip {
     uint64_t decode_ns;   /* the longest that one of its chunks was decoded */
     uint64_t estimate_ns; /* that warps were expected to take for them, together */
     uint64_t nbytes;      /* the most that was in flight with it, of sources and capacities */
+    uint32_t n_there;     /* chunks that were in flight when it was handed over, its own included */
 };
 
 /* A piece has come back from the GPU, all of it decoded there: teaches what passes through the GPU

@@ -471,7 +471,6 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     gpu_piece->handed_ns = now_ns;
     backend->active_ns = now_ns;
     gpu_piece->warp_ns = warp_ns;
-    gpu_piece->trip = (struct wharf_gpu_trip){.estimate_ns = warp_ns};
     gpu_piece->is_withdrawn = false;
     /* Behind all that is there, on one warp. */
     gpu_piece->patience_ns =
@@ -483,7 +482,11 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     for (uint32_t i = 0; i < piece->n_chunks; i++)
         gpu_piece->nbytes += submit_item(backend, gpu_piece, i);
     backend->n_nbytes += gpu_piece->nbytes;
-    gpu_piece->trip.nbytes = backend->n_nbytes;
+    gpu_piece->trip = (struct wharf_gpu_trip){
+        .estimate_ns = warp_ns,
+        .nbytes = backend->n_nbytes,
+        .n_there = backend->n_items,
+    };
 }
 
 /* Takes one piece.  Returns whether there may be more. */

@@ -203,6 +203,7 @@ static void begin_estimates(struct wharf_front *front, const struct wharf_gpu_pr
         struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
         wharf_estimates_init(&tenant->estimates, proof->cpu_ns_per_kib);
         wharf_estimates_init_device(&tenant->device_estimates, proof->ns_per_kib);
+        wharf_trips_init(&tenant->trips, proof->ns_per_kib, proof->latency_ns);
     }
 }
 
@@ -217,6 +218,7 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
     view->latency_ns = proof->latency_ns;
     view->is_lost = false;
     memcpy(front->tenants.device_ns_per_kib, proof->ns_per_kib, sizeof(proof->ns_per_kib));
+    front->tenants.device_latency_ns = proof->latency_ns;
     /* The first one's: others measured the processors while these started more workers. */
     if (!front->gpu_was_up) {
         memcpy(front->tenants.cpu_ns_per_kib, proof->cpu_ns_per_kib, sizeof(proof->cpu_ns_per_kib));

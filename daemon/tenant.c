@@ -62,6 +62,7 @@ static struct wharf_tenant *tenant_new(const struct wharf_tenants *tenants, cons
         wharf_sched_tenant_init(&tenant->sched[i]);
     wharf_estimates_init(&tenant->estimates, tenants->cpu_ns_per_kib);
     wharf_estimates_init_device(&tenant->device_estimates, tenants->device_ns_per_kib);
+    wharf_trips_init(&tenant->trips, tenants->device_ns_per_kib, tenants->device_latency_ns);
     return tenant;
 }
 

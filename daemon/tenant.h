@@ -17,6 +17,7 @@
 #include "daemon/sched.h"
 #include "daemon/stats.h"
 #include "daemon/trial.h"
+#include "daemon/trip.h"
 
 /* What is charged at once. */
 struct wharf_use {
@@ -60,6 +61,7 @@ struct wharf_tenant {
     struct wharf_sched_tenant sched[WHARF_N_POOLS];
     struct wharf_estimates estimates;          /* of a processor */
     struct wharf_estimates device_estimates;   /* of a warp of the GPU */
+    struct wharf_trips trips;                  /* to the GPU and back */
     struct wharf_trial trials[WHARF_N_CODECS]; /* of what passes most in a flood */
     struct wharf_tenant_stats stats;
     /* Time that it may still use in the interactive lane. */
@@ -73,6 +75,7 @@ struct wharf_tenants {
     /* What new tenants' estimates begin with. */
     uint32_t cpu_ns_per_kib[WHARF_N_CODECS];
     uint32_t device_ns_per_kib[WHARF_N_CODECS];
+    uint64_t device_latency_ns;
     struct wharf_list list;
     uint32_t n;
     uint64_t last_number;

@@ -14,16 +14,14 @@
  * it, or as long as chunks are there, and no longer than this. */
 #define SETTLING_NS (WINDOW_NS / 4)
 #define MOST_SETTLING_NS (10 * WINDOW_NS)
-/* So many chunks are there at a time.  With fewer the sooner engine is the better one; with more
- * both have enough to do, and together pass more than either alone: on a machine with an H100, with
- * 1024 stored chunks of 64 KiB 55 GB/s, and 31 and 46 alone, but with 16 of them 20, and 26 and 24
- * alone. */
+/* So many chunks are there at a time: with fewer the sooner engine is the better one. */
 #define LEAST_PRESENT 4u
-#define MOST_PRESENT 256u
-/* One window of so many is for another way; what was poorer by a third then waits twice as long
- * each time, up to 2^MOST_POOR times. */
-#define WINDOWS_BETWEEN 32u
-#define MOST_POOR 5u
+/* Ways are tried one after the other at first, with so many windows of the best one between.  Then
+ * for one part of so many of the time; and what was poorer by a third half as much of it each time,
+ * down to 2^MOST_POOR parts. */
+#define FIRST_BETWEEN 2u
+#define TIMES_BETWEEN 32u
+#define MOST_POOR 3u
 /* Another way has to pass more by one part of so many. */
 #define BETTER_PART 24u
 
@@ -46,6 +44,11 @@ static void begin_anew(struct wharf_trial *trial, uint64_t now_ns)
     begin_window(trial, now_ns, WHARF_TRIAL_BY_TIME, 0);
 }
 
+static bool passes_more(uint32_t rate, uint32_t than)
+{
+    return rate > than + than / BETTER_PART;
+}
+
 static void learn(struct wharf_trial *trial, uint64_t took_ns)
 {
     uint64_t rate = trial->nbytes * (WHARF_NS_PER_S / 1024) / took_ns;
@@ -58,7 +61,7 @@ static void learn(struct wharf_trial *trial, uint64_t took_ns)
         return;
     /* What it did of late counts most where it is judged by it. */
     *own = (uint32_t)rate;
-    if (rate > best + best / BETTER_PART) {
+    if (passes_more((uint32_t)rate, best)) {
         trial->best = trial->way;
         trial->n_poor[trial->way] = 0;
     } else if (rate >= best - best / 3) {
@@ -68,18 +71,35 @@ static void learn(struct wharf_trial *trial, uint64_t took_ns)
     }
 }
 
-/* The way of the next window: mostly the best one. */
-static uint8_t next_way(struct wharf_trial *trial, bool may_try)
+/* Whether it is a way's turn to be tried. */
+static bool is_due(const struct wharf_trial *trial, uint8_t way)
 {
-    if (trial->way != trial->best || !may_try)
+    uint64_t each_ns = trial->tried_ns > WINDOW_NS ? trial->tried_ns : WINDOW_NS;
+
+    if (way == trial->best ||
+        (way == WHARF_TRIAL_CPU && trial->cpu_rate < trial->rates[trial->best]))
+        return false;
+    if (!trial->rates[way])
+        return trial->quiet_ns >= FIRST_BETWEEN * WINDOW_NS;
+    /* The best one is not any more what it was. */
+    if (passes_more(trial->rates[way], trial->rates[trial->best]))
+        return true;
+    return trial->quiet_ns >= TIMES_BETWEEN * each_ns << trial->n_poor[way];
+}
+
+/* The way of the next window: mostly the best one.  This one took so long, with settling. */
+static uint8_t next_way(struct wharf_trial *trial, uint64_t took_ns, bool may_try)
+{
+    if (trial->way != trial->best) {
+        trial->tried_ns = took_ns;
         return trial->best;
-    trial->n_windows++;
-    for (uint8_t i = 1; i < WHARF_TRIAL_N_WAYS; i++) {
+    }
+    trial->quiet_ns += took_ns;
+    for (uint8_t i = 1; i <= WHARF_TRIAL_N_WAYS && may_try; i++) {
         uint8_t way = (uint8_t)((trial->last + i) % WHARF_TRIAL_N_WAYS);
-        uint32_t between = trial->rates[way] ? WINDOWS_BETWEEN << trial->n_poor[way] : 1;
-        if (way == trial->best || trial->n_windows < between)
+        if (!is_due(trial, way))
             continue;
-        trial->n_windows = 0;
+        trial->quiet_ns = 0;
         trial->last = way;
         return way;
     }
@@ -87,7 +107,7 @@ static uint8_t next_way(struct wharf_trial *trial, bool may_try)
 }
 
 void wharf_trial_count(struct wharf_trial *trial, uint64_t now_ns, uint32_t n_chunks,
-                       uint64_t nbytes, uint64_t present_ns, bool may_try)
+                       uint64_t nbytes, uint64_t present_ns, bool may_try, uint64_t cpu_rate)
 {
     /* Who ends a chunk looks at the clock before he has the lock. */
     if (now_ns < trial->begun_ns)
@@ -97,6 +117,7 @@ void wharf_trial_count(struct wharf_trial *trial, uint64_t now_ns, uint32_t n_ch
         begin_anew(trial, now_ns);
     if (now_ns < trial->counted_ns)
         return;
+    trial->cpu_rate = cpu_rate;
     trial->n_chunks += n_chunks;
     trial->nbytes += nbytes;
     trial->present_ns += present_ns;
@@ -104,11 +125,11 @@ void wharf_trial_count(struct wharf_trial *trial, uint64_t now_ns, uint32_t n_ch
     if (took_ns < WINDOW_NS || trial->n_chunks < (is_tried ? 1 : LEAST_CHUNKS))
         return;
     uint64_t n_present = trial->present_ns / took_ns;
-    if (!is_tried && (n_present < LEAST_PRESENT || n_present > MOST_PRESENT)) {
+    if (!is_tried && n_present < LEAST_PRESENT) {
         begin_anew(trial, now_ns);
         return;
     }
     uint64_t settling_ns = trial->present_ns / trial->n_chunks;
     learn(trial, took_ns);
-    begin_window(trial, now_ns, next_way(trial, may_try), settling_ns);
+    begin_window(trial, now_ns, next_way(trial, now_ns - trial->begun_ns, may_try), settling_ns);
 }

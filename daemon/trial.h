@@ -28,10 +28,12 @@ enum wharf_trial_way {
 struct wharf_trial {
     uint64_t begun_ns;   /* the window: when it began */
     uint64_t counted_ns; /* from when on chunks count: those handed over before have come back */
-    uint64_t nbytes;     /* that have come back since then */
-    uint64_t present_ns; /* for how long they were there, together */
+    uint64_t nbytes;     /* of those that have come back since then */
+    uint64_t present_ns; /* for how long these were there, together */
+    uint64_t quiet_ns;   /* of windows of the best way, since another one was tried */
+    uint64_t tried_ns;   /* that that one took */
+    uint64_t cpu_rate;   /* the most that the CPU alone could pass */
     uint32_t n_chunks;   /* of them */
-    uint32_t n_windows;  /* since another way was tried last */
     uint8_t way;         /* of this window, enum wharf_trial_way */
     uint8_t best;        /* as far as is known */
     uint8_t last;        /* what was tried last */
@@ -41,9 +43,10 @@ struct wharf_trial {
 
 /*
  * wharf_trial_count: n_chunks of together nbytes have come back now, present_ns after they came
- * from the client.  may_try: there is another engine to try.
+ * from the client.  may_try: there is another engine to try; cpu_rate is what the CPU alone could
+ * pass at most, in KiB a second.
  */
 void wharf_trial_count(struct wharf_trial *trial, uint64_t now_ns, uint32_t n_chunks,
-                       uint64_t nbytes, uint64_t present_ns, bool may_try);
+                       uint64_t nbytes, uint64_t present_ns, bool may_try, uint64_t cpu_rate);
 
 #endif

@@ -22,11 +22,23 @@ static struct wharf_session session;
 static struct wharf_region region;
 static struct wharf_gpu_memory memory;
 
+/* What chunks take on a processor (0: as when nothing is known) and on a warp. */
+static void set_prices(uint32_t cpu_ns_per_kib, uint32_t warp_ns_per_kib)
+{
+    uint32_t prices[WHARF_N_CODECS], warp_prices[WHARF_N_CODECS];
+
+    for (unsigned i = 0; i < WHARF_N_CODECS; i++) {
+        prices[i] = cpu_ns_per_kib;
+        warp_prices[i] = warp_ns_per_kib;
+    }
+    wharf_estimates_init(&tenant.estimates, prices);
+    wharf_estimates_init_device(&tenant.device_estimates, warp_prices);
+    wharf_trips_init(&tenant.trips, warp_prices, front.gpus[0].latency_ns);
+}
+
 /* A GPU with 100 warps that answers in 10 us; a warp takes 100 ns for a byte and a processor 1. */
 static void set_up(void)
 {
-    uint32_t ns_per_kib[WHARF_N_CODECS];
-
     wharf_config_init(&config);
     cr_assert_eq(wharf_front_init(&front, &config, NULL), 0);
     front.n_workers = 4;
@@ -40,12 +52,9 @@ static void set_up(void)
     front.gpus_up = 1;
     front.gpu_engine = WHARF_ENGINE_GPU;
     front.gpu_codecs = UINT64_MAX;
-    for (unsigned i = 0; i < WHARF_N_CODECS; i++)
-        ns_per_kib[i] = 102400;
     memset(&tenant, 0, sizeof(tenant));
     tenant.quota.weight = 100;
-    wharf_estimates_init(&tenant.estimates, NULL);
-    wharf_estimates_init_device(&tenant.device_estimates, ns_per_kib);
+    set_prices(0, 102400);
     memset(&memory, 0, sizeof(memory));
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
     region = (struct wharf_region){.is_there = true, .memory = &memory};
@@ -154,8 +163,7 @@ Test(wharfd_place, slow_cpu_gets_what_the_gpu_has_no_room_for, .init = set_up, .
     static struct wharf_job jobs[N];
     unsigned n_cpu;
 
-    for (unsigned i = 0; i < WHARF_N_CODECS; i++)
-        tenant.device_estimates.ns_per_kib[i] = 10240;
+    set_prices(0, 10240);
     for (unsigned i = 0; i < 20; i++)
         wharf_estimates_learn(&tenant.estimates, WHARF_CODEC_DEFLATE, 20 * KiB, 64 * KiB, 20000000);
     for (unsigned i = 0; i < N; i++)
@@ -246,10 +254,7 @@ static void set_up_stored(void)
     front.gpus[0].n_warps = 4224;
     front.gpus[0].latency_ns = 7000;
     front.gpus[0].flow_ps_per_kib = 14000;
-    for (unsigned i = 0; i < WHARF_N_CODECS; i++) {
-        tenant.estimates.ns_per_kib[i] = 32;
-        tenant.device_estimates.ns_per_kib[i] = 48;
-    }
+    set_prices(32, 48);
 }
 
 /* The GPU would have all of a flood, as long as warps are all that counts; the link has to be
@@ -274,7 +279,8 @@ Test(wharfd_place, link_is_shared_by_all_warps, .init = set_up_stored, .fini = t
 /* What warps take is known from the beginning, what passes the link is not. */
 static void learn_flow(uint64_t nbytes, uint64_t elapsed_ns, uint64_t decode_ns)
 {
-    struct wharf_piece piece = {.n_chunks = 1, .warp_ns = decode_ns};
+    struct wharf_job job = {.session = &session};
+    struct wharf_piece piece = {.job = &job, .n_chunks = 1, .warp_ns = decode_ns};
     struct wharf_gpu_trip trip = {
         .elapsed_ns = elapsed_ns, .decode_ns = decode_ns, .nbytes = nbytes};
 
@@ -345,12 +351,12 @@ Test(wharfd_place, engine_that_gets_nothing_is_tried_now_and_then, .init = set_u
     cr_assert_eq(placed(WHARF_PLACED_CPU_SOONER), 2000 - n_gpu);
     cr_assert_eq(placed(WHARF_PLACED_GPU_SOONER), 0);
     /* It turns out to be slow: then the other one is tried. */
-    tenant.estimates.ns_per_kib[WHARF_CODEC_DEFLATE] = 512;
+    tenant.estimates.mean_ns_per_kib[WHARF_CODEC_DEFLATE] = 512;
     for (unsigned i = 0; i < 2000; i++)
         n_cpu += !is_taken_by_gpu();
     cr_assert(n_cpu >= 2 && n_cpu <= 4, "%u", n_cpu);
     /* Nobody is tried who would take a hundred times as long. */
-    tenant.estimates.ns_per_kib[WHARF_CODEC_DEFLATE] = 102400;
+    tenant.estimates.mean_ns_per_kib[WHARF_CODEC_DEFLATE] = 102400;
     for (unsigned i = 0; i < 2000; i++)
         cr_assert(is_taken_by_gpu());
 }
@@ -403,9 +409,8 @@ Test(wharfd_place, idle_processors_together_are_sooner, .init = set_up, .fini = 
 {
     struct wharf_job job;
 
-    tenant.device_estimates.ns_per_kib[WHARF_CODEC_RANS] =
-        tenant.estimates.ns_per_kib[WHARF_CODEC_RANS] / 2;
     front.gpus[0].latency_ns = 0;
+    set_prices(1024, 512);
     front.config.gpu_chunk_nbytes = 1024 * KiB;
     push(&job, 500 * KiB, 600 * KiB);
     job.submission.codec = WHARF_CODEC_RANS;

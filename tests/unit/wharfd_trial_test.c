@@ -15,6 +15,8 @@
 
 static struct wharf_trial trial;
 static uint64_t now_ns = 1000 * MS;
+/* What the CPU alone could pass, KiB a second. */
+static uint64_t cpu_rate = UINT32_MAX;
 /* What each way has had, of time. */
 static uint64_t had_ns[WHARF_TRIAL_N_WAYS];
 
@@ -29,7 +31,7 @@ static void flood(uint64_t for_ns, const uint32_t *mbps, unsigned n_present, boo
         uint64_t took_ns = (uint64_t)CHUNK_NBYTES * 1000 / mbps[way];
         now_ns += took_ns;
         had_ns[way] += took_ns;
-        wharf_trial_count(&trial, now_ns, 1, CHUNK_NBYTES, n_present * took_ns, may_try);
+        wharf_trial_count(&trial, now_ns, 1, CHUNK_NBYTES, n_present * took_ns, may_try, cpu_rate);
     }
 }
 
@@ -89,13 +91,52 @@ Test(wharfd_trial, few_chunks_at_a_time_are_placed_by_their_time)
     cr_assert_eq(had_ns[WHARF_TRIAL_GPU] + had_ns[WHARF_TRIAL_CPU], 0);
 }
 
-/* Where both engines have plenty each has what it ends first, and both are at work. */
-Test(wharfd_trial, many_chunks_at_a_time_are_placed_by_their_time)
+/* Also of a thousand: once they were always both engines', though these were in each other's way.
+ */
+Test(wharfd_trial, best_way_of_very_many_is_found)
 {
     static const uint32_t rates[] = {15000, 20000, 18000};
 
-    flood(500 * MS, rates, 1000, true);
-    cr_assert_eq(had_ns[WHARF_TRIAL_GPU] + had_ns[WHARF_TRIAL_CPU], 0);
+    flood(1000 * MS, rates, 1000, true);
+    flood(1000 * MS, rates, 1000, true);
+    expect_mostly(WHARF_TRIAL_GPU, 0.9);
+}
+
+/* A way that is not any more what it was is left at once, for one that passed more.  Once it was
+ * kept until the other one's turn came: estimates that went wrong with the best way, to give each
+ * chunk to whom would be done with it first, cost a third of a short flood. */
+Test(wharfd_trial, way_that_gets_worse_is_left)
+{
+    static const uint32_t before[] = {20000, 15000, 19000}, after[] = {12000, 12000, 19000};
+
+    flood(100 * MS, before, 16, true);
+    cr_assert_eq(trial.best, WHARF_TRIAL_BY_TIME);
+    cr_assert_gt(trial.rates[WHARF_TRIAL_CPU], 0);
+    flood(40 * MS, after, 16, true);
+    cr_assert_eq(trial.best, WHARF_TRIAL_CPU);
+}
+
+/* What cannot pass more is not tried: in a deep flood it takes long until that much has passed. */
+Test(wharfd_trial, cpu_that_cannot_do_it_is_not_tried)
+{
+    static const uint32_t rates[] = {15000, 20000, 3000};
+
+    cpu_rate = 10000000 / 1024 * 1000;
+    flood(1000 * MS, rates, 1000, true);
+    cr_assert_eq(trial.best, WHARF_TRIAL_GPU);
+    cr_assert_eq(trial.rates[WHARF_TRIAL_CPU], 0);
+}
+
+/* One of two others that is never tried does not keep the other from its turn. */
+Test(wharfd_trial, way_that_was_tried_last_is_tried_again)
+{
+    static const uint32_t before[] = {15000, 20000, 3000}, after[] = {22000, 20000, 3000};
+
+    cpu_rate = 10000000 / 1024 * 1000;
+    flood(1000 * MS, before, 16, true);
+    cr_assert_eq(trial.best, WHARF_TRIAL_GPU);
+    flood(1000 * MS, after, 16, true);
+    cr_assert_eq(trial.best, WHARF_TRIAL_BY_TIME);
 }
 
 Test(wharfd_trial, nothing_is_tried_where_there_is_one_engine)
@@ -123,7 +164,7 @@ Test(wharfd_trial, times_that_go_back_are_no_new_flood)
 
     flood(1000 * MS, rates, 16, true);
     struct wharf_trial before = trial;
-    wharf_trial_count(&trial, before.begun_ns - 5000, 1, CHUNK_NBYTES, 0, true);
+    wharf_trial_count(&trial, before.begun_ns - 5000, 1, CHUNK_NBYTES, 0, true, cpu_rate);
     cr_assert_eq(trial.best, before.best);
     cr_assert_eq(trial.rates[WHARF_TRIAL_GPU], before.rates[WHARF_TRIAL_GPU]);
 }
