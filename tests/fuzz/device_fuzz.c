@@ -14,6 +14,7 @@
 #include "encoders/decode_job.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
@@ -33,13 +34,6 @@ static void check(int good)
 {
     if (!good)
         abort();
-}
-
-static void check_same(const struct wharf_outcome *a, const struct wharf_outcome *b)
-{
-    check(a->result == b->result && a->reason == b->reason);
-    check(a->bit_offset == b->bit_offset);
-    check(a->in_nbytes == b->in_nbytes && a->out_nbytes == b->out_nbytes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
@@ -85,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     struct wharf_device_batch batch = {&chunk, &got, 1, WHARF_DEVICE_ANY_CODEC};
     enum wharf_simt_order order = (enum wharf_simt_order)(data[0] / 16 % N_ORDERS);
     check(wharf_simt_decode_batch(&batch, order, nbytes, NULL) == 0);
-    check_same(&got, &want);
+    check(test_outcome_same(&got, &want));
     if (want.result == WHARF_OK)
         check(memcmp(out.data, want_out, want.out_nbytes) == 0);
     test_guard_free(&in);

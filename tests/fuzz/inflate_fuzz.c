@@ -14,6 +14,7 @@
 #include "encoders/codec.h"
 #include "encoders/deflate/inflate_litlen.h"
 #include "encoders/deflate/inflate_loop.h"
+#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
@@ -56,11 +57,7 @@ static struct decoded decode(wharf_decode_fn *decoder, const uint8_t *data, size
 
 static void check_same(const struct decoded *want, const struct decoded *got)
 {
-    check(got->outcome.result == want->outcome.result);
-    check(got->outcome.reason == want->outcome.reason);
-    check(got->outcome.bit_offset == want->outcome.bit_offset);
-    check(got->outcome.in_nbytes == want->outcome.in_nbytes);
-    check(got->outcome.out_nbytes == want->outcome.out_nbytes);
+    check(test_outcome_same(&got->outcome, &want->outcome));
     check(memcmp(got->out, want->out, want->outcome.out_nbytes) == 0);
 }
 

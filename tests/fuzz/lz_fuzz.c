@@ -12,6 +12,7 @@
 
 #include "encoders/codec.h"
 #include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
@@ -81,9 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     struct test_guard out = test_guard_new(rooms[data[1] & 7], TEST_GUARD_END);
     ops->decode_reference(in.data, in.nbytes, want_out, out.nbytes, NULL, &want);
     ops->decode(in.data, in.nbytes, out.data, out.nbytes, NULL, &got);
-    check(got.result == want.result && got.reason == want.reason);
-    check(got.bit_offset == want.bit_offset);
-    check(got.in_nbytes == want.in_nbytes && got.out_nbytes == want.out_nbytes);
+    check(test_outcome_same(&got, &want));
     if (want.result == WHARF_OK && want.out_nbytes)
         check(memcmp(out.data, want_out, want.out_nbytes) == 0);
     (is_lz4 ? compare_with_liblz4 : compare_with_libsnappy)(&in, &want, want_out);

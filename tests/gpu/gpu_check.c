@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 
 enum {
@@ -211,12 +212,8 @@ static void report(struct comparison *comparison, const struct gpu_case *c,
                c->number, c->codec, c->in_nbytes, c->out_avail, c->flags, problem);
         if (at != SIZE_MAX)
             printf(" at byte %zu", at);
-        printf("\n#   CPU:    %s, %s, bit %" PRIu64 ", %" PRIu64 " in, %" PRIu64 " out\n",
-               wharf_result_name(want->result), wharf_reason_name(want->reason), want->bit_offset,
-               want->in_nbytes, want->out_nbytes);
-        printf("#   device: %s, %s, bit %" PRIu64 ", %" PRIu64 " in, %" PRIu64 " out\n",
-               wharf_result_name(got->result), wharf_reason_name(got->reason), got->bit_offset,
-               got->in_nbytes, got->out_nbytes);
+        printf("\n#   CPU:    %s\n", test_outcome_text(want).text);
+        printf("#   device: %s\n", test_outcome_text(got).text);
         if (comparison->checker->options->save_folder)
             save_input(comparison->checker->options, c);
     }
@@ -239,12 +236,6 @@ static size_t first_difference(const uint8_t *a, const uint8_t *b, size_t nbytes
     while (a[i] == b[i])
         i++;
     return i;
-}
-
-static bool same_outcome(const struct wharf_outcome *a, const struct wharf_outcome *b)
-{
-    return a->result == b->result && a->reason == b->reason && a->bit_offset == b->bit_offset &&
-           a->in_nbytes == b->in_nbytes && a->out_nbytes == b->out_nbytes;
 }
 
 /* Compares job i; want_out has room for its output. */
@@ -270,7 +261,7 @@ static bool compare(struct comparison *comparison, size_t i, uint8_t *want_out)
     size_t at;
 
     wharf_decode_job_run(&job, 0, &want);
-    if (!same_outcome(&want, got)) {
+    if (!test_outcome_same(&want, got)) {
         report(comparison, c, &want, got, "another outcome", SIZE_MAX);
         return false;
     }

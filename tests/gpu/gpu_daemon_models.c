@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpu_daemon_models.c: models of rans that are registered with the daemon, on its GPU. */
-#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include "clientlib/wharf.h"
 #include "daemon/clock.h"
 #include "tests/gpu/gpu_daemon.h"
+#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_rans.h"
 #include "tests/lib/test_worker.h"
@@ -62,14 +62,12 @@ static bool gives_the_same(struct wharf *wharf, const struct test_rans *rans, ui
     job.out = out;
     job.out_avail = rans->plain_nbytes;
     must(wharf_decompress(wharf, &job, &outcome));
-    bool good = memcmp(&outcome, &expected, sizeof(outcome)) == 0 &&
+    bool good = test_outcome_same(&outcome, &expected) &&
                 memcmp(out, expected_out, outcome.out_nbytes) == 0;
     if (!good)
-        printf("# n %u, %u distributions: %s, %s at %" PRIu64 " instead of %s, %s at %" PRIu64 "\n",
-               rans->shape.n_bits, rans->shape.n_distributions, wharf_result_name(outcome.result),
-               wharf_reason_name(outcome.reason), outcome.bit_offset,
-               wharf_result_name(expected.result), wharf_reason_name(expected.reason),
-               expected.bit_offset);
+        printf("# n %u, %u distributions: %s; not %s\n", rans->shape.n_bits,
+               rans->shape.n_distributions, test_outcome_text(&outcome).text,
+               test_outcome_text(&expected).text);
     free(out);
     free(expected_out);
     return good;

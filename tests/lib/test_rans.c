@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/test_rans.h"
+#include "tests/lib/test_outcome.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,12 +168,6 @@ void test_rans_free(struct test_rans *rans)
     *rans = (struct test_rans){0};
 }
 
-static bool same(const struct wharf_outcome *a, const struct wharf_outcome *b)
-{
-    return a->result == b->result && a->reason == b->reason && a->bit_offset == b->bit_offset &&
-           a->in_nbytes == b->in_nbytes && a->out_nbytes == b->out_nbytes;
-}
-
 static const char *decode_all(const uint8_t *in, size_t in_nbytes,
                               const struct wharf_codec_setting *setting, uint8_t *out,
                               size_t out_avail, struct wharf_outcome *ret_outcome)
@@ -193,8 +188,9 @@ static const char *decode_all(const uint8_t *in, size_t in_nbytes,
             continue;
         }
         wharf_rans_decode(in_copy.data, in_nbytes, buffer.data, out_avail, setting, &outcome);
-        if (!same(&outcome, ret_outcome) || (outcome.result == WHARF_OK && outcome.out_nbytes > 0 &&
-                                             memcmp(buffer.data, out, outcome.out_nbytes) != 0))
+        if (!test_outcome_same(&outcome, ret_outcome) ||
+            (outcome.result == WHARF_OK && outcome.out_nbytes > 0 &&
+             memcmp(buffer.data, out, outcome.out_nbytes) != 0))
             wrong = forms[i];
         test_guard_free(&buffer);
     }

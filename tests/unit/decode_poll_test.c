@@ -11,6 +11,7 @@
 #include "encoders/decode_job.h"
 #include "encoders/decode_poll.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 
 #define X(ID, name, number, summary) WHARF_CODEC_##ID,
@@ -44,12 +45,8 @@ static void run(struct wharf_decode_job *job, int reference, struct counter *cou
 static void expect_same(const struct wharf_outcome *a, const struct wharf_outcome *b,
                         uint32_t codec)
 {
-    cr_assert_eq(a->result, b->result, "codec %u: %u, %u", (unsigned)codec, (unsigned)a->result,
-                 (unsigned)b->result);
-    cr_assert_eq(a->reason, b->reason);
-    cr_assert_eq(a->bit_offset, b->bit_offset);
-    cr_assert_eq(a->in_nbytes, b->in_nbytes);
-    cr_assert_eq(a->out_nbytes, b->out_nbytes);
+    cr_assert(test_outcome_same(a, b), "codec %u: %s; %s", (unsigned)codec,
+              test_outcome_text(a).text, test_outcome_text(b).text);
 }
 
 /* ---- streams ------------------------------------------------------------------------------- */

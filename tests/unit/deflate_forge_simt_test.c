@@ -12,6 +12,7 @@
 #include "proto/wharf_result.h"
 #include "tests/lib/test_forge.h"
 #include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
 
 static const uint32_t kernels[] = {
     WHARF_CODEC_DEFLATE,
@@ -40,13 +41,8 @@ static void compare(const uint8_t *in, size_t in_nbytes, size_t out_avail, uint6
     struct wharf_device_batch batch = {&chunk, &got, 1, kernels[number / 3 % N_KERNELS]};
     cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)(number % 3), number, NULL),
                  0);
-    cr_assert(got.result == want.result && got.reason == want.reason &&
-                  got.bit_offset == want.bit_offset && got.in_nbytes == want.in_nbytes &&
-                  got.out_nbytes == want.out_nbytes,
-              "stream %" PRIu64 ": got %s at bit %" PRIu64 ", out %" PRIu64
-              ", expected %s at bit %" PRIu64 ", out %" PRIu64,
-              number, wharf_reason_name(got.reason), got.bit_offset, got.out_nbytes,
-              wharf_reason_name(want.reason), want.bit_offset, want.out_nbytes);
+    cr_assert(test_outcome_same(&got, &want), "stream %" PRIu64 ": %s; not %s", number,
+              test_outcome_text(&got).text, test_outcome_text(&want).text);
     if (want.out_nbytes)
         cr_assert_eq(memcmp(out.data, want_out.data, want.out_nbytes), 0, "stream %" PRIu64,
                      number);

@@ -8,7 +8,6 @@
  * header, to be the one that decodes nearly all of it.
  */
 #include <criterion/criterion.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
 #include <zlib.h>
@@ -16,6 +15,7 @@
 #include "encoders/codec.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 
 enum { MAX_NBYTES = 200000 };
@@ -179,15 +179,8 @@ static struct wharf_outcome compare(uint32_t kernel, const uint8_t *in, size_t i
                                        .codec = codec};
     struct wharf_device_batch batch = {&chunk, &got, 1, kernel};
     cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)lanes, number, NULL), 0);
-    cr_assert(
-        got.result == want.result && got.reason == want.reason &&
-            got.bit_offset == want.bit_offset && got.in_nbytes == want.in_nbytes &&
-            got.out_nbytes == want.out_nbytes,
-        "%s %zu, kernel %x, order %d: got %s, %s at bit %" PRIu64 " (in %" PRIu64 ", out %" PRIu64
-        "), expected %s, %s at bit %" PRIu64 " (in %" PRIu64 ", out %" PRIu64 ")",
-        what, number, kernel, lanes, wharf_result_name(got.result), wharf_reason_name(got.reason),
-        got.bit_offset, got.in_nbytes, got.out_nbytes, wharf_result_name(want.result),
-        wharf_reason_name(want.reason), want.bit_offset, want.in_nbytes, want.out_nbytes);
+    cr_assert(test_outcome_same(&got, &want), "%s %zu, kernel %x, order %d: %s; not %s", what,
+              number, kernel, lanes, test_outcome_text(&got).text, test_outcome_text(&want).text);
     for (size_t i = 0; i < got.out_nbytes; i++)
         cr_assert(out.data[i] == want_out.data[i],
                   "%s %zu, kernel %x, order %d: byte %zu is %02x, expected %02x", what, number,

@@ -16,6 +16,7 @@
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_forge.h"
 #include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
 
 static const struct {
     uint32_t codec;
@@ -43,14 +44,8 @@ enum { N_PLANS = sizeof(plans) / sizeof(plans[0]) };
 static void expect_same(const struct wharf_outcome *got, const struct wharf_outcome *want,
                         const char *who)
 {
-    cr_assert_eq(got->result, want->result, "%s: %s, not %s", who, wharf_result_name(got->result),
-                 wharf_result_name(want->result));
-    cr_assert_eq(got->reason, want->reason, "%s: %s, not %s", who, wharf_reason_name(got->reason),
-                 wharf_reason_name(want->reason));
-    cr_assert_eq(got->bit_offset, want->bit_offset, "%s: bit %zu, not %zu", who,
-                 (size_t)got->bit_offset, (size_t)want->bit_offset);
-    cr_assert_eq(got->in_nbytes, want->in_nbytes, "%s", who);
-    cr_assert_eq(got->out_nbytes, want->out_nbytes, "%s", who);
+    cr_assert(test_outcome_same(got, want), "%s: %s; not %s", who, test_outcome_text(got).text,
+              test_outcome_text(want).text);
 }
 
 /* Decodes from and into buffers that end, or begin, at pages that cannot be touched. */

@@ -7,7 +7,6 @@
  * block and its header, but for the last time; the output is a few pages over and over.
  */
 #include <criterion/criterion.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +15,7 @@
 
 #include "encoders/codec.h"
 #include "kernels/simt/simt_batch.h"
+#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 
 enum { PIECE_NBYTES = 65536, STORED_HEADER_NBYTES = 5, TAIL_NBYTES = 24000 };
@@ -82,13 +82,8 @@ static void compare(uint32_t kernel, uint8_t *in, size_t in_nbytes, uint8_t *out
     struct wharf_device_batch batch = {&chunk, &got, 1, kernel};
     wharf_codec_find(codec)->ops->decode(in, in_nbytes, out, out_avail, &setting, &want);
     cr_assert_eq(wharf_simt_decode_batch(&batch, WHARF_SIMT_ASCENDING, 0, NULL), 0);
-    cr_assert(got.result == want.result && got.reason == want.reason &&
-                  got.bit_offset == want.bit_offset && got.in_nbytes == want.in_nbytes &&
-                  got.out_nbytes == want.out_nbytes,
-              "kernel %x: got %s at bit %" PRIu64 ", %" PRIu64 " in, %" PRIu64
-              " out; expected %s at bit %" PRIu64 ", %" PRIu64 " in, %" PRIu64 " out",
-              kernel, wharf_reason_name(got.reason), got.bit_offset, got.in_nbytes, got.out_nbytes,
-              wharf_reason_name(want.reason), want.bit_offset, want.in_nbytes, want.out_nbytes);
+    cr_assert(test_outcome_same(&got, &want), "kernel %x: %s; not %s", kernel,
+              test_outcome_text(&got).text, test_outcome_text(&want).text);
 }
 
 Test(largest_chunk_simt, positions_near_2_to_the_31_bits_are_right)

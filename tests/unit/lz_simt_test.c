@@ -12,6 +12,7 @@
 #include "encoders/codec.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 
 enum { IN_NBYTES = 3000, OUT_NBYTES = 1 << 16, MOST_OUT = 12000 };
@@ -158,12 +159,8 @@ static void expect_same(uint32_t codec, const uint8_t *stream, size_t nbytes, si
 
     wharf_codec_find(codec)->ops->decode(stream, nbytes, want_out, out_avail, NULL, &want);
     cr_assert_eq(wharf_simt_decode_batch(&batch, order, nbytes, NULL), 0);
-    cr_assert(got.result == want.result && got.reason == want.reason &&
-                  got.bit_offset == want.bit_offset && got.in_nbytes == want.in_nbytes &&
-                  got.out_nbytes == want.out_nbytes,
-              "codec %u, %zu bytes: %s at bit %zu, %zu out, not %s at %zu, %zu", codec, nbytes,
-              wharf_reason_name(got.reason), (size_t)got.bit_offset, (size_t)got.out_nbytes,
-              wharf_reason_name(want.reason), (size_t)want.bit_offset, (size_t)want.out_nbytes);
+    cr_assert(test_outcome_same(&got, &want), "codec %u, %zu bytes: %s; not %s", codec, nbytes,
+              test_outcome_text(&got).text, test_outcome_text(&want).text);
     if (want.result == WHARF_OK)
         cr_assert_eq(memcmp(out.data, want_out, want.out_nbytes), 0, "another output");
     test_guard_free(&in);

@@ -13,6 +13,7 @@
 #include "encoders/rans/rans.h"
 #include "encoders/rans/rans_loop.h"
 #include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_rans.h"
 
@@ -114,10 +115,8 @@ static bool check(const struct test_rans *rans, const char *form, struct crew *c
     wharf_rans_decode(in.data, in.nbytes, want_out, rans->plain_nbytes, &setting, &want);
     setting.crew = &crew->base;
     wharf_rans_decode(in.data, in.nbytes, out.data, rans->plain_nbytes, &setting, &got);
-    cr_assert(got.result == want.result && got.reason == want.reason, "%s: %s, not %s", form,
-              wharf_reason_string(got.reason), wharf_reason_string(want.reason));
-    cr_assert(got.bit_offset == want.bit_offset && got.in_nbytes == want.in_nbytes &&
-              got.out_nbytes == want.out_nbytes);
+    cr_assert(test_outcome_same(&got, &want), "%s: %s; not %s", form, test_outcome_text(&got).text,
+              test_outcome_text(&want).text);
     bool good = want.result == WHARF_OK;
     cr_assert(!good || memcmp(out.data, want_out, want.out_nbytes) == 0, "%s", form);
     free(want_out);

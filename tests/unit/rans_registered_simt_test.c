@@ -10,6 +10,7 @@
 #include "encoders/wharf_codec.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_rans.h"
 
@@ -40,11 +41,8 @@ static void check(const struct test_rans *rans, const void *image, unsigned numb
     batch.codec = kernels[number % 2];
     cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)(number % 3), number, NULL),
                  0);
-    cr_assert(got.result == want.result && got.reason == want.reason, "case %u: %s, not %s", number,
-              wharf_reason_string(got.reason), wharf_reason_string(want.reason));
-    cr_assert_eq(got.bit_offset, want.bit_offset, "case %u", number);
-    cr_assert_eq(got.in_nbytes, want.in_nbytes, "case %u", number);
-    cr_assert_eq(got.out_nbytes, want.out_nbytes, "case %u", number);
+    cr_assert(test_outcome_same(&got, &want), "case %u: %s; not %s", number,
+              test_outcome_text(&got).text, test_outcome_text(&want).text);
     if (want.result == WHARF_OK)
         cr_assert(memcmp(out.data, want_out, want.out_nbytes) == 0, "case %u", number);
     free(want_out);

@@ -11,6 +11,7 @@
 #include "encoders/codec.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_rle.h"
 
 enum { OUT_NBYTES = 1 << 17 };
@@ -34,13 +35,9 @@ static void expect_same(const struct trial *trial, const char *decoder,
 {
     const struct wharf_outcome *want = &trial->want;
 
-    cr_assert(got->result == want->result && got->reason == want->reason &&
-                  got->bit_offset == want->bit_offset && got->in_nbytes == want->in_nbytes &&
-                  got->out_nbytes == want->out_nbytes,
-              "%s, codec %u, type %u, %zu bytes: %s at bit %zu, %zu out, not %s at %zu, %zu",
-              decoder, trial->codec, trial->parameter, trial->in_nbytes,
-              wharf_reason_name(got->reason), (size_t)got->bit_offset, (size_t)got->out_nbytes,
-              wharf_reason_name(want->reason), (size_t)want->bit_offset, (size_t)want->out_nbytes);
+    cr_assert(test_outcome_same(got, want), "%s, codec %u, type %u, %zu bytes: %s; not %s", decoder,
+              trial->codec, trial->parameter, trial->in_nbytes, test_outcome_text(got).text,
+              test_outcome_text(want).text);
     if (want->result == WHARF_OK && want->out_nbytes)
         cr_assert_eq(memcmp(out, trial->want_out, want->out_nbytes), 0,
                      "%s, codec %u, type %u, %zu bytes: another output", decoder, trial->codec,

@@ -11,6 +11,7 @@
 #include "clientlib/wharf.h"
 #include "encoders/codec.h"
 #include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_rle.h"
 
 enum { IN_NBYTES = 6000, OUT_NBYTES = 1 << 20, N_STREAMS = 60 };
@@ -65,12 +66,8 @@ static void expect_same(uint32_t codec, uint32_t parameter, const uint8_t *strea
     cr_assert(want.result != WHARF_OUTPUT_TOO_SMALL);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         decode_pieces(codec, parameter, &in, limits[i], got_out, &got);
-        cr_assert(want.result == got.result && want.reason == got.reason &&
-                      want.bit_offset == got.bit_offset && want.in_nbytes == got.in_nbytes &&
-                      want.out_nbytes == got.out_nbytes,
-                  "codec %u, type %u, %zu bytes: %s at %zu, not %s at %zu", codec, parameter,
-                  nbytes, wharf_reason_name(got.reason), (size_t)got.bit_offset,
-                  wharf_reason_name(want.reason), (size_t)want.bit_offset);
+        cr_assert(test_outcome_same(&got, &want), "codec %u, type %u, %zu bytes: %s; not %s", codec,
+                  parameter, nbytes, test_outcome_text(&got).text, test_outcome_text(&want).text);
         if (want.result == WHARF_OK)
             cr_assert_eq(memcmp(want_out, got_out, want.out_nbytes), 0);
     }

@@ -5,25 +5,21 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "encoders/decode_job.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 
 static const uint32_t kernels[] = {WHARF_CODEC_STORED, WHARF_DEVICE_ANY_CODEC};
 
 static void check_same(struct wharf_outcome got, struct wharf_outcome want, const char *what)
 {
-    cr_assert(got.result == want.result && got.reason == want.reason &&
-                  got.bit_offset == want.bit_offset && got.in_nbytes == want.in_nbytes &&
-                  got.out_nbytes == want.out_nbytes,
-              "%s: got %s, %s at bit %" PRIu64 ", expected %s, %s at bit %" PRIu64, what,
-              wharf_result_name(got.result), wharf_reason_name(got.reason), got.bit_offset,
-              wharf_result_name(want.result), wharf_reason_name(want.reason), want.bit_offset);
+    cr_assert(test_outcome_same(&got, &want), "%s: %s; not %s", what, test_outcome_text(&got).text,
+              test_outcome_text(&want).text);
 }
 
 enum { N_CHUNKS = 9, STEP_NBYTES = 50 };

@@ -12,6 +12,7 @@
 #include "kernels/simt/simt_batch.h"
 #include "tests/lib/test_forge.h"
 #include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
 
 /* ---- streams that ask for the most ---------------------------------------------------------- */
 
@@ -146,12 +147,6 @@ static struct wharf_outcome decode_cpu(uint32_t kernel, const uint8_t *in, size_
     return want;
 }
 
-static bool is_same(const struct wharf_outcome *a, const struct wharf_outcome *b)
-{
-    return a->result == b->result && a->reason == b->reason && a->bit_offset == b->bit_offset &&
-           a->in_nbytes == b->in_nbytes && a->out_nbytes == b->out_nbytes;
-}
-
 static bool is_spent(const struct wharf_outcome *a, size_t in_nbytes)
 {
     return a->result == WHARF_INTERNAL && a->reason == WHARF_REASON_STEP_BUDGET &&
@@ -173,8 +168,8 @@ static void check_margin(uint32_t kernel, const uint8_t *in, size_t in_nbytes, s
     struct wharf_outcome want = decode_cpu(kernel, in, in_nbytes, out_avail);
     struct wharf_outcome got;
     uint64_t n_steps = decode(kernel, in, in_nbytes, out_avail, budget / 2, &got);
-    cr_assert(is_same(&got, &want), "%s %u, %zu bytes: got %s at bit %" PRIu64, what, number,
-              in_nbytes, wharf_reason_name(got.reason), got.bit_offset);
+    cr_assert(test_outcome_same(&got, &want), "%s %u, %zu bytes: got %s at bit %" PRIu64, what,
+              number, in_nbytes, wharf_reason_name(got.reason), got.bit_offset);
     cr_assert_lt(n_steps, (uint64_t)COLLECTIVES_PER_STEP * budget,
                  "%s %u: %" PRIu64 " collectives, a budget of %u", what, number, n_steps, budget);
 }
@@ -272,7 +267,7 @@ static uint32_t find_least(uint32_t kernel, const uint8_t *in, size_t in_nbytes,
         uint32_t middle = low + (high - low) / 2;
         struct wharf_outcome got;
         decode(kernel, in, in_nbytes, out_avail, middle, &got);
-        if (is_same(&got, &want)) {
+        if (test_outcome_same(&got, &want)) {
             high = middle;
         } else {
             cr_assert(is_spent(&got, in_nbytes), "budget %u: %s at bit %" PRIu64, middle,
