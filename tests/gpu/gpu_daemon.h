@@ -14,9 +14,6 @@
  * together in places of the worker's queue that were never used before. */
 #define GPU_DAEMON_MORE_KIB (4 << 10)
 
-/* A line of the Test Anything Protocol. */
-void gpu_daemon_report(int good, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 /* A handle of the running daemon; ends the program if there is none. */
 struct wharf *gpu_daemon_open(uint32_t engine, uint32_t max_jobs, size_t arena_nbytes);
 

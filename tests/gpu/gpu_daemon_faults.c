@@ -14,6 +14,7 @@
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_poison.h"
+#include "tests/lib/test_tap.h"
 #include "tests/lib/test_worker.h"
 
 enum { N_JOBS = 48, N_ENTRIES = 64, CHUNK = 16384, SIMT_CHUNK = 500 };
@@ -142,18 +143,17 @@ static void check_one(struct scene *scene, uint32_t opcode, const char *what, ui
         n_by_cpu += engine == WHARF_ENGINE_CPU;
     }
     uint64_t took_ns = wharf_now_ns() - begun_ns;
-    gpu_daemon_report(good && n_by_cpu > 0 && test_worker_pid(gpu_daemon_pid()) != worker,
-                      "%s ends the worker, and %d jobs are done, %u of them by the CPU", what,
-                      N_JOBS, n_by_cpu);
-    gpu_daemon_report(took_ns < answered_ns, "all are answered after %lu ms, of at most %lu",
-                      (unsigned long)(took_ns / WHARF_NS_PER_MS),
-                      (unsigned long)(answered_ns / WHARF_NS_PER_MS));
+    test_tap_report(good && n_by_cpu > 0 && test_worker_pid(gpu_daemon_pid()) != worker,
+                    "%s ends the worker, and %d jobs are done, %u of them by the CPU", what, N_JOBS,
+                    n_by_cpu);
+    test_tap_report(took_ns < answered_ns, "all are answered after %lu ms, of at most %lu",
+                    (unsigned long)(took_ns / WHARF_NS_PER_MS),
+                    (unsigned long)(answered_ns / WHARF_NS_PER_MS));
     (void)wait_for_gpu(scene, client);
     took_ns = wharf_now_ns() - begun_ns;
-    gpu_daemon_report(took_ns < noticed_ns + back_ns,
-                      "the GPU is back after %lu ms, of at most %lu",
-                      (unsigned long)(took_ns / WHARF_NS_PER_MS),
-                      (unsigned long)((noticed_ns + back_ns) / WHARF_NS_PER_MS));
+    test_tap_report(took_ns < noticed_ns + back_ns, "the GPU is back after %lu ms, of at most %lu",
+                    (unsigned long)(took_ns / WHARF_NS_PER_MS),
+                    (unsigned long)((noticed_ns + back_ns) / WHARF_NS_PER_MS));
     test_client_free(client);
 }
 
@@ -178,12 +178,11 @@ static void check_culprit(struct scene *scene)
         good = wait_for_gpu(scene, innocent) < SIMT_NS &&
                run_one(scene, culprit, TEST_POISON(WHARF_WORK_FAULT), &engine);
     }
-    gpu_daemon_report(good && n_ended <= MOST_ENDED && engine == WHARF_ENGINE_CPU,
-                      "who ends workers runs on the CPU alone, after %u of them", n_ended);
+    test_tap_report(good && n_ended <= MOST_ENDED && engine == WHARF_ENGINE_CPU,
+                    "who ends workers runs on the CPU alone, after %u of them", n_ended);
     good = run_one(scene, innocent, 0, &engine);
-    gpu_daemon_report(good && engine == scene->engine &&
-                          test_worker_pid(gpu_daemon_pid()) == worker,
-                      "and the other tenant has the GPU");
+    test_tap_report(good && engine == scene->engine && test_worker_pid(gpu_daemon_pid()) == worker,
+                    "and the other tenant has the GPU");
     test_client_free(culprit);
     test_client_free(innocent);
 }

@@ -35,7 +35,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,10 +47,10 @@
 #include "encoders/decode_job.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/gpu/gpu_daemon.h"
-#include "tests/lib/test_client.h"
 #include "tests/lib/test_file.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
+#include "tests/lib/test_tap.h"
 #include "tests/lib/test_vector.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
@@ -67,27 +66,10 @@ static const char *asked = "all";
 static size_t chunk_nbytes;
 static uint32_t spin_us;
 static uint32_t engine = WHARF_ENGINE_GPU;
-static unsigned n_tests;
-static int n_failed;
 
 static int is_simt(void)
 {
     return engine == WHARF_ENGINE_SIMT;
-}
-
-/* ---- reports ------------------------------------------------------------------------------- */
-
-void gpu_daemon_report(int good, const char *format, ...)
-{
-    va_list args;
-
-    printf("%sok %u - ", good ? "" : "not ", ++n_tests);
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    printf("\n");
-    fflush(stdout);
-    n_failed += !good;
 }
 
 /* ---- daemons and clients ------------------------------------------------------------------- */
@@ -97,16 +79,15 @@ static void start(const char *more)
     char config[1024];
 
     snprintf(config, sizeof(config),
-             "[gpu]\nengine = %s\noutput = %s\nworker = %s\npin_after = 0\n%s\n%s[quota]\n"
-             "max_memory = 64G\nmax_arena = 4G\n",
-             engine_name, output_name, worker_name, setting, more);
-    test_wharfd_start(&wharfd, config);
+             "output = %s\nworker = %s\n%s\n%s[quota]\nmax_memory = 64G\nmax_arena = 4G\n",
+             output_name, worker_name, setting, more);
+    test_wharfd_start_gpu(&wharfd, engine_name, config);
 }
 
 static void finish(void)
 {
     if (test_wharfd_stop(&wharfd) != 0)
-        gpu_daemon_report(0, "the daemon ends as it should");
+        test_tap_report(0, "the daemon ends as it should");
     test_wharfd_remove(&wharfd);
 }
 
@@ -141,11 +122,7 @@ struct wharf *gpu_daemon_open(uint32_t wanted, uint32_t max_jobs, size_t arena_n
 /* A metric of an engine; -1 if there is none. */
 static double metric(const char *name, const char *label)
 {
-    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
-    double value = test_client_metric(client, name, "", label);
-
-    test_client_free(client);
-    return value;
+    return test_wharfd_metric(&wharfd, name, label);
 }
 
 /* ---- vectors ------------------------------------------------------------------------------- */
@@ -215,7 +192,7 @@ static void check_vectors(const char *folder)
     wharf_close(wharf);
     double by_cpu = metric("wharf_chunks_total", "cpu");
     double by_gpu = metric("wharf_chunks_total", is_simt() ? "simt" : "gpu");
-    gpu_daemon_report(
+    test_tap_report(
         n_bad == 0 && n_run > 0 && by_cpu <= 0 && by_gpu >= n_run,
         "%u vectors give what the CPU gives, %u do not; %g chunks by the GPU, %g by the CPU", n_run,
         n_bad, by_gpu, by_cpu < 0 ? 0 : by_cpu);
@@ -270,13 +247,13 @@ static void check_storms(uint64_t n_jobs)
     start("");
     int good = run_storm(engine, 1, n_jobs, &storm);
     double by_gpu = metric("wharf_chunks_total", own), by_cpu = metric("wharf_chunks_total", "cpu");
-    gpu_daemon_report(good && by_cpu <= 0,
-                      "a storm on the GPU alone: %g chunks by the GPU, %g by the CPU", by_gpu,
-                      by_cpu < 0 ? 0 : by_cpu);
+    test_tap_report(good && by_cpu <= 0,
+                    "a storm on the GPU alone: %g chunks by the GPU, %g by the CPU", by_gpu,
+                    by_cpu < 0 ? 0 : by_cpu);
     good = run_storm(WHARF_ENGINE_AUTO, 2, n_jobs, &storm);
-    gpu_daemon_report(good, "a storm on any engine: %g chunks by the GPU, %g by the CPU",
-                      metric("wharf_chunks_total", own) - by_gpu,
-                      metric("wharf_chunks_total", "cpu"));
+    test_tap_report(good, "a storm on any engine: %g chunks by the GPU, %g by the CPU",
+                    metric("wharf_chunks_total", own) - by_gpu,
+                    metric("wharf_chunks_total", "cpu"));
     finish();
 }
 
@@ -307,7 +284,7 @@ static void check_clients(uint64_t n_jobs)
         waitpid(pids[i], &status, 0);
         good = good && status == 0;
     }
-    gpu_daemon_report(good, "storms of %d processes at once", N_CLIENTS);
+    test_tap_report(good, "storms of %d processes at once", N_CLIENTS);
     finish();
 }
 
@@ -373,14 +350,13 @@ static void check_kills(int kills_daemons, uint64_t n_jobs)
         if (storm.longest_gap_ns > longest_ns)
             longest_ns = storm.longest_gap_ns;
     }
-    gpu_daemon_report(good && killer.n_kills >= 3,
-                      "%u times %s was killed, %" PRIu64 " ms without a completion", killer.n_kills,
-                      kills_daemons ? "the daemon" : "the worker", longest_ns / WHARF_NS_PER_MS);
+    test_tap_report(good && killer.n_kills >= 3,
+                    "%u times %s was killed, %" PRIu64 " ms without a completion", killer.n_kills,
+                    kills_daemons ? "the daemon" : "the worker", longest_ns / WHARF_NS_PER_MS);
     if (!kills_daemons)
-        gpu_daemon_report(longest_ns < most_gap_ms() * WHARF_NS_PER_MS,
-                          "jobs of a dead worker are answered within %" PRIu64 " ms",
-                          most_gap_ms());
-    gpu_daemon_report(test_worker_wait(wharfd.pid, 0) != 0, "there is a worker again");
+        test_tap_report(longest_ns < most_gap_ms() * WHARF_NS_PER_MS,
+                        "jobs of a dead worker are answered within %" PRIu64 " ms", most_gap_ms());
+    test_tap_report(test_worker_wait(wharfd.pid, 0) != 0, "there is a worker again");
     finish();
 }
 
@@ -435,24 +411,23 @@ static void check_churn(unsigned n_sessions)
         /* The asking client's own ring. */
         nbytes = nbytes < 65536 ? 0 : nbytes;
     }
-    gpu_daemon_report(good && nbytes == 0, "%u sessions came and went, and all their memory",
-                      n_sessions);
+    test_tap_report(good && nbytes == 0, "%u sessions came and went, and all their memory",
+                    n_sessions);
     for (unsigned i = 0; i < 500 && test_wharfd_n_fds(&wharfd) > n_fds + SPARE_FDS; i++)
         usleep(10000);
-    gpu_daemon_report(test_wharfd_n_fds(&wharfd) <= n_fds + SPARE_FDS,
-                      "no descriptor is left: %d, then %d", n_fds, test_wharfd_n_fds(&wharfd));
-    gpu_daemon_report(test_wharfd_kib(&wharfd) < kib + GPU_DAEMON_MORE_KIB,
-                      "no memory is left: %ld KiB, then %ld", kib, test_wharfd_kib(&wharfd));
+    test_tap_report(test_wharfd_n_fds(&wharfd) <= n_fds + SPARE_FDS,
+                    "no descriptor is left: %d, then %d", n_fds, test_wharfd_n_fds(&wharfd));
+    test_tap_report(test_wharfd_kib(&wharfd) < kib + GPU_DAEMON_MORE_KIB,
+                    "no memory is left: %ld KiB, then %ld", kib, test_wharfd_kib(&wharfd));
     int n_fds_now = test_process_n_fds(worker);
     long kib_now = test_process_kib(worker);
-    gpu_daemon_report(n_fds_now >= 0 && n_fds_now <= n_worker_fds + 4,
-                      "nor a descriptor in the worker, which is the same: %d, then %d",
-                      n_worker_fds, n_fds_now);
-    gpu_daemon_report(kib_now < worker_kib + WORKER_MORE_KIB,
-                      "nor memory in the worker: %ld KiB, then %ld", worker_kib, kib_now);
+    test_tap_report(n_fds_now >= 0 && n_fds_now <= n_worker_fds + 4,
+                    "nor a descriptor in the worker, which is the same: %d, then %d", n_worker_fds,
+                    n_fds_now);
+    test_tap_report(kib_now < worker_kib + WORKER_MORE_KIB,
+                    "nor memory in the worker: %ld KiB, then %ld", worker_kib, kib_now);
     double pinned = metric("wharf_gpu_pinned_bytes", NULL);
-    gpu_daemon_report(pinned < SPARE_NBYTES, "%g bytes are pinned, all for clients to come",
-                      pinned);
+    test_tap_report(pinned < SPARE_NBYTES, "%g bytes are pinned, all for clients to come", pinned);
     finish();
 }
 
@@ -504,8 +479,8 @@ static void check_models(unsigned n_damaged)
 {
     start("");
     unsigned n_bad = gpu_daemon_check_models(engine, n_damaged);
-    gpu_daemon_report(n_bad == 0, "registered models, %u damaged streams: %u differ", n_damaged,
-                      n_bad);
+    test_tap_report(n_bad == 0, "registered models, %u damaged streams: %u differ", n_damaged,
+                    n_bad);
     finish();
 }
 
@@ -569,7 +544,5 @@ int main(int argc, char **argv)
         check_models((unsigned)strtoul(argv[2], NULL, 0));
     else
         return usage();
-    if (n_tests)
-        printf("1..%u\n", n_tests);
-    return n_failed != 0;
+    return test_tap_end();
 }

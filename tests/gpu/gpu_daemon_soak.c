@@ -19,6 +19,7 @@
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
+#include "tests/lib/test_tap.h"
 #include "tests/lib/test_worker.h"
 
 enum { N_CLIENTS = 16, N_IN_FLIGHT = 48, RING_ENTRIES = 16, N_KILLS = 4 };
@@ -445,11 +446,11 @@ static void report_work(const struct soak *soak, double n_workers)
         if (!kinds[i].is_killed && soak->board->n_rounds[i] < least)
             least = soak->board->n_rounds[i];
     }
-    gpu_daemon_report(soak->n_failed == 0 && least > 0,
-                      "%d clients at once: %llu jobs looked at, %u clients failed, each came round "
-                      "%llu times or more; %g workers were killed",
-                      N_CLIENTS, (unsigned long long)n_jobs, soak->n_failed,
-                      (unsigned long long)least, n_workers);
+    test_tap_report(soak->n_failed == 0 && least > 0,
+                    "%d clients at once: %llu jobs looked at, %u clients failed, each came round "
+                    "%llu times or more; %g workers were killed",
+                    N_CLIENTS, (unsigned long long)n_jobs, soak->n_failed,
+                    (unsigned long long)least, n_workers);
 }
 
 void gpu_daemon_soak(uint32_t engine, const struct test_chunks *chunks, double seconds)
@@ -469,17 +470,17 @@ void gpu_daemon_soak(uint32_t engine, const struct test_chunks *chunks, double s
     run_clients(&soak, 0.8 * seconds, N_KILLS);
     struct rest after = rest_in_time(&at_first);
     report_work(&soak, after.n_workers);
-    gpu_daemon_report(after.memory_nbytes == 0 && after.connections == 1,
-                      "no memory is charged and nobody connected: %g bytes, %g clients",
-                      after.memory_nbytes, after.connections - 1);
-    gpu_daemon_report(after.pinned_nbytes <= SPARE_NBYTES,
-                      "only spare memory is pinned: %g bytes, then %g", before.pinned_nbytes,
-                      after.pinned_nbytes);
-    gpu_daemon_report(after.n_fds <= at_first.n_fds + SPARE_FDS &&
-                          after.n_worker_fds <= at_first.n_worker_fds + SPARE_FDS,
-                      "no descriptor is left: %d and %d of the worker, then %d and %d",
-                      at_first.n_fds, at_first.n_worker_fds, after.n_fds, after.n_worker_fds);
-    gpu_daemon_report(after.kib < before.kib + MORE_KIB,
-                      "no memory of its own is left: %ld KiB, then %ld", before.kib, after.kib);
+    test_tap_report(after.memory_nbytes == 0 && after.connections == 1,
+                    "no memory is charged and nobody connected: %g bytes, %g clients",
+                    after.memory_nbytes, after.connections - 1);
+    test_tap_report(after.pinned_nbytes <= SPARE_NBYTES,
+                    "only spare memory is pinned: %g bytes, then %g", before.pinned_nbytes,
+                    after.pinned_nbytes);
+    test_tap_report(after.n_fds <= at_first.n_fds + SPARE_FDS &&
+                        after.n_worker_fds <= at_first.n_worker_fds + SPARE_FDS,
+                    "no descriptor is left: %d and %d of the worker, then %d and %d",
+                    at_first.n_fds, at_first.n_worker_fds, after.n_fds, after.n_worker_fds);
+    test_tap_report(after.kib < before.kib + MORE_KIB,
+                    "no memory of its own is left: %ld KiB, then %ld", before.kib, after.kib);
     munmap(soak.board, sizeof(*soak.board));
 }

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
+#include "tests/lib/test_tap.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
 
@@ -32,22 +32,6 @@
 #define GRANULARITY (2 * MiB)
 
 static struct test_wharfd wharfd;
-static unsigned n_tests;
-static int n_failed;
-
-static void report(int good, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void report(int good, const char *format, ...)
-{
-    va_list args;
-
-    printf("%sok %u - ", good ? "" : "not ", ++n_tests);
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    printf("\n");
-    fflush(stdout);
-    n_failed += !good;
-}
 
 void gpu_memory_must(const char *what, int r)
 {
@@ -69,29 +53,19 @@ void gpu_memory_must_cuda(const char *what, int r)
 
 static void start(void)
 {
-    test_wharfd_start(&wharfd, "[gpu]\nengine = cuda\npin_after = 0\n[quota]\nmax_memory = 64G\n"
-                               "max_arena = 8G\n");
+    test_wharfd_start_gpu(&wharfd, "cuda", "[quota]\nmax_memory = 64G\nmax_arena = 8G\n");
 }
 
 static void finish(void)
 {
     if (test_wharfd_stop(&wharfd) != 0)
-        report(0, "the daemon ends as it should");
+        test_tap_report(0, "the daemon ends as it should");
     test_wharfd_remove(&wharfd);
 }
 
 struct wharf *gpu_memory_open(uint32_t engine, uint32_t max_jobs, size_t arena_nbytes)
 {
-    struct wharf_options options = WHARF_OPTIONS_INIT;
-    struct wharf *wharf;
-
-    options.flags = WHARF_OPEN_DAEMON;
-    options.socket_path = wharfd.socket;
-    options.engine = engine;
-    options.max_jobs = max_jobs;
-    options.arena_nbytes = arena_nbytes;
-    gpu_memory_must("opening", wharf_open(&options, &wharf));
-    return wharf;
+    return test_wharfd_open(&wharfd, engine, max_jobs, arena_nbytes);
 }
 
 static size_t whole(size_t nbytes)
@@ -117,11 +91,7 @@ struct gpu_client_memory gpu_memory_register(struct wharf *wharf, size_t nbytes)
 
 static double metric(const char *name, const char *label)
 {
-    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
-    double value = test_client_metric(client, name, "", label);
-
-    test_client_free(client);
-    return value;
+    return test_wharfd_metric(&wharfd, name, label);
 }
 
 static int is_given_back(void)
@@ -177,9 +147,10 @@ static void check_visible(const struct test_chunks *chunks, unsigned n_rounds)
         n_wrong += n_differ != 0;
         n_seen++;
     }
-    report(n_seen > 0 && n_wrong == 0,
-           "kernels find %u of %u outputs whole that are compared as soon as they are there",
-           n_seen - n_wrong, n_seen);
+    test_tap_report(
+        n_seen > 0 && n_wrong == 0,
+        "kernels find %u of %u outputs whole that are compared as soon as they are there",
+        n_seen - n_wrong, n_seen);
     wharf_close(wharf);
     gpu_client_free(&out);
     gpu_client_free(&expected);
@@ -221,17 +192,18 @@ static void check_storms(const struct test_chunks *chunks, uint64_t n_jobs)
         .random = {1}, .wharfd = &wharfd, .within_ns = 1500 * WHARF_NS_PER_MS};
     int good = run_storm(WHARF_ENGINE_GPU, 1, n_jobs, chunks, NULL);
 
-    report(good, "a storm of %llu jobs, every second output in GPU memory",
-           (unsigned long long)n_jobs);
+    test_tap_report(good, "a storm of %llu jobs, every second output in GPU memory",
+                    (unsigned long long)n_jobs);
     good = run_storm(WHARF_ENGINE_AUTO, 2, n_jobs, chunks, NULL);
-    report(good, "the same, by who asks for no engine: %g chunks by the CPU, %g by the GPU",
-           metric("wharf_chunks_total", "cpu"), metric("wharf_chunks_total", "gpu"));
+    test_tap_report(good,
+                    "the same, by who asks for no engine: %g chunks by the CPU, %g by the GPU",
+                    metric("wharf_chunks_total", "cpu"), metric("wharf_chunks_total", "gpu"));
     good = 1;
     for (unsigned n = 0; good && n < 40 && killer.n_kills < 4; n++)
         good = run_storm(WHARF_ENGINE_GPU, 10 + n, n_jobs, chunks, &killer);
-    report(good && killer.n_kills >= 3, "no job is lost when the worker is killed %u times",
-           killer.n_kills);
-    report(is_given_back(), "all of that memory is given back");
+    test_tap_report(good && killer.n_kills >= 3,
+                    "no job is lost when the worker is killed %u times", killer.n_kills);
+    test_tap_report(is_given_back(), "all of that memory is given back");
 }
 
 /* ---- what is no such memory ---------------------------------------------------------------- */
@@ -276,11 +248,11 @@ static void check_refusals(void)
     good &= refuses(wharf, "over the quota", memory.fd, nowhere, (size_t)1 << 40, -EDQUOT);
     good &= refuses(wharf, "not a multiple", memory.fd, nowhere, 4 * GRANULARITY - 4096, -EINVAL);
     good &= refuses(wharf, "a part of it", memory.fd, nowhere, GRANULARITY, -EINVAL);
-    report(good, "what is no GPU memory of that size is refused");
+    test_tap_report(good, "what is no GPU memory of that size is refused");
     good = refuses(wharf, "all of it", memory.fd, memory.at, 4 * GRANULARITY, 0);
-    report(good && worker && test_worker_pid(wharfd.pid) == worker &&
-               metric("wharf_gpu_memory_bytes", NULL) > 0,
-           "that did the worker no harm, and what is some is taken");
+    test_tap_report(good && worker && test_worker_pid(wharfd.pid) == worker &&
+                        metric("wharf_gpu_memory_bytes", NULL) > 0,
+                    "that did the worker no harm, and what is some is taken");
     wharf_close(wharf);
     gpu_client_free(&memory);
 }
@@ -331,8 +303,8 @@ static void check_example(const struct test_chunks *chunks)
         fclose(file);
         results[i] = run_example(path);
     }
-    report(results[0] == 0 && WIFEXITED(results[1]) && WEXITSTATUS(results[1]) == 1,
-           "the example decodes what is good and tells what is bad");
+    test_tap_report(results[0] == 0 && WIFEXITED(results[1]) && WEXITSTATUS(results[1]) == 1,
+                    "the example decodes what is good and tells what is bad");
 }
 
 /* ---- clients that die ---------------------------------------------------------------------- */
@@ -388,9 +360,9 @@ static void check_deaths(void)
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
-    report(n_flooding == N_DYING && is_given_back() && test_worker_pid(wharfd.pid) == worker,
-           "%u clients die while the kernel writes to their memory, which is given back",
-           n_flooding);
+    test_tap_report(
+        n_flooding == N_DYING && is_given_back() && test_worker_pid(wharfd.pid) == worker,
+        "%u clients die while the kernel writes to their memory, which is given back", n_flooding);
 }
 
 /* ---- come and go --------------------------------------------------------------------------- */
@@ -411,9 +383,10 @@ static void check_churn(unsigned n)
     }
     int good = is_given_back();
     gpu_memory_must_cuda("looking", gpu_client_room(&after));
-    report(good && after + 64 * MiB > before,
-           "memory was registered and freed %u times: %zu MiB of the GPU are free, before %zu", n,
-           after / MiB, before / MiB);
+    test_tap_report(
+        good && after + 64 * MiB > before,
+        "memory was registered and freed %u times: %zu MiB of the GPU are free, before %zu", n,
+        after / MiB, before / MiB);
     wharf_close(wharf);
 }
 
@@ -431,8 +404,7 @@ static int check(uint64_t n_jobs)
     check_churn(200);
     finish();
     test_chunks_deinit(&chunks);
-    printf("1..%u\n", n_tests);
-    return n_failed != 0;
+    return test_tap_end();
 }
 
 /* ---- main ---------------------------------------------------------------------------------- */
@@ -446,7 +418,7 @@ static int measure(int argc, char **argv)
     for (int i = 5; i < argc; i++)
         gpu_memory_measure(argv[4], argv[i], chunk_nbytes, seconds);
     finish();
-    return n_failed != 0;
+    return test_tap_end();
 }
 
 int main(int argc, char **argv)

@@ -31,6 +31,7 @@
 
 #include "kernels/simt/simt_batch.h"
 #include "tests/gpu/gpu_cases.h"
+#include "tests/lib/test_tap.h"
 
 static const uint32_t all_codecs[] = {
 #define X(ID, name, number, summary) WHARF_CODEC_##ID,
@@ -50,7 +51,7 @@ static struct {
     struct gpu_checker *checker;
     uint64_t seed;
     int codec; /* -1: all */
-    uint64_t n_tests, n_passed, n_failed;
+    uint64_t n_passed, n_failed;
 } run = {.check = {.device = &gpu_device_cuda}, .seed = 1, .codec = -1};
 
 static int usage(void)
@@ -73,8 +74,7 @@ static int is_chosen(uint32_t codec)
 
 static void report(const char *name, uint64_t n_cases, uint64_t n_failed)
 {
-    printf("%s %" PRIu64 " - %s: %" PRIu64 " jobs\n", n_failed ? "not ok" : "ok", ++run.n_tests,
-           name, n_cases);
+    test_tap_report(n_failed == 0, "%s: %" PRIu64 " jobs", name, n_cases);
     run.n_passed += n_cases - n_failed;
     run.n_failed += n_failed;
 }
@@ -285,7 +285,7 @@ int main(int argc, char **argv)
     }
     gpu_checker_free(run.checker);
     run.check.device->close();
-    printf("1..%" PRIu64 "\n", run.n_tests);
+    int status = test_tap_end();
     printf("%" PRIu64 " passed, %" PRIu64 " failed\n", run.n_passed, run.n_failed);
-    return run.n_failed > 0 || run.n_tests == 0;
+    return status || run.n_passed + run.n_failed == 0;
 }

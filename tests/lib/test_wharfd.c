@@ -16,9 +16,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "proto/wharf_job.h"
+#include "clientlib/wharf.h"
+#include "tests/lib/test_client.h"
 #include "tests/lib/test_file.h"
 #include "tests/lib/test_worker.h"
+
+/* Longer than anything takes on a loaded machine. */
+#define PATIENCE_MS 60000
 
 static void die(const struct test_wharfd *daemon, const char *what)
 {
@@ -153,6 +157,14 @@ void test_wharfd_start(struct test_wharfd *daemon, const char *config)
 {
     test_wharfd_prepare(daemon, config);
     test_wharfd_restart(daemon);
+}
+
+void test_wharfd_start_gpu(struct test_wharfd *daemon, const char *engine, const char *more)
+{
+    char config[1024];
+
+    snprintf(config, sizeof(config), "[gpu]\nengine = %s\npin_after = 0\n%s", engine, more);
+    test_wharfd_start(daemon, config);
 }
 
 void test_wharfd_start_by(struct test_wharfd *daemon, const char *io, const char *more)
@@ -306,4 +318,31 @@ long test_wharfd_kib(const struct test_wharfd *daemon)
 long test_wharfd_own_kib(const struct test_wharfd *daemon)
 {
     return status_kib(daemon, "RssAnon");
+}
+
+struct wharf *test_wharfd_open(const struct test_wharfd *daemon, uint32_t engine, uint32_t max_jobs,
+                               size_t arena_nbytes)
+{
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    struct wharf *wharf;
+
+    options.flags = WHARF_OPEN_DAEMON;
+    options.socket_path = daemon->socket;
+    options.patience_ms = PATIENCE_MS;
+    options.engine = engine;
+    options.max_jobs = max_jobs;
+    options.arena_nbytes = arena_nbytes;
+    if (wharf_open(&options, &wharf) < 0)
+        die(daemon, wharf_error_message());
+    return wharf;
+}
+
+double test_wharfd_metric(const struct test_wharfd *daemon, const char *name,
+                          const char *label_value)
+{
+    struct test_client *client = test_client_start(daemon->socket, 2, 0);
+    double value = test_client_metric(client, name, "", label_value);
+
+    test_client_free(client);
+    return value;
 }

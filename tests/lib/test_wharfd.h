@@ -6,8 +6,11 @@
 #ifndef WHARF_TESTS_TEST_WHARFD_H
 #define WHARF_TESTS_TEST_WHARFD_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct wharf;
 
 struct test_wharfd {
     pid_t pid;
@@ -30,6 +33,10 @@ uint32_t test_wharfd_engine(void);
 /* Starts one with that configuration file's text, in its folder, and waits until it serves.  Ends
  * the program when that does not work. */
 void test_wharfd_start(struct test_wharfd *daemon, const char *config);
+
+/* Starts one with a GPU (a word of the setting engine), for which
+ * all memory is pinned at once; `more` settings of section gpu, and further sections. */
+void test_wharfd_start_gpu(struct test_wharfd *daemon, const char *engine, const char *more);
 
 /* Starts one that waits by `io` (auto, io_uring or epoll), logs all and has `more` settings. */
 void test_wharfd_start_by(struct test_wharfd *daemon, const char *io, const char *more);
@@ -61,6 +68,15 @@ void test_wharfd_kill(struct test_wharfd *daemon);
 
 /* Ends it in any state, and removes the folder. */
 void test_wharfd_remove(struct test_wharfd *daemon);
+
+/* A handle of it, with a minute's patience; 0 for the usual number of jobs, or arena.  Ends the
+ * program when there is none. */
+struct wharf *test_wharfd_open(const struct test_wharfd *daemon, uint32_t engine, uint32_t max_jobs,
+                               size_t arena_nbytes);
+
+/* One of its metrics now, as test_client_metric gives it. */
+double test_wharfd_metric(const struct test_wharfd *daemon, const char *name,
+                          const char *label_value);
 
 /* Whether its log has this text, within five seconds. */
 int test_wharfd_says(const struct test_wharfd *daemon, const char *text);

@@ -19,6 +19,7 @@
 #include "tests/lib/test_file.h"
 #include "tests/lib/test_guard.h"
 #include "tests/lib/test_sha256.h"
+#include "tests/lib/test_tap.h"
 #include "tests/lib/test_vector.h"
 #include "tests/unit/vector_engines.h"
 
@@ -185,7 +186,7 @@ static size_t count_runs(const struct test_vector_list *list)
 }
 
 /* One vector on all engines; returns how many of them failed. */
-static int run_engines(const struct test_vector *vector, size_t *number)
+static int run_engines(const struct test_vector *vector)
 {
     int n_failed = 0;
     struct wharf_outcome first = {0};
@@ -202,8 +203,7 @@ static int run_engines(const struct test_vector *vector, size_t *number)
             continue;
         printf("# %s: %s\n", run.engine->name, vector->path);
         int n_wrong = run_vector(&run, &first);
-        printf("%s %zu - %s: %s\n", n_wrong ? "not ok" : "ok", ++*number, run.engine->name,
-               vector->path);
+        test_tap_report(n_wrong == 0, "%s: %s", run.engine->name, vector->path);
         n_failed += n_wrong > 0;
     }
     test_guard_free(&run.in);
@@ -214,7 +214,6 @@ static int run_engines(const struct test_vector *vector, size_t *number)
 int main(int argc, char **argv)
 {
     struct test_vector_list list = {0};
-    size_t number = 0;
     int n_failed = 0;
 
     if (argc == 2) {
@@ -228,7 +227,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("1..%zu\n", count_runs(&list));
     for (size_t i = 0; i < list.n_vectors; i++)
-        n_failed += run_engines(&list.vectors[i], &number);
+        n_failed += run_engines(&list.vectors[i]);
     test_vector_list_deinit(&list);
     return n_failed > 0;
 }

@@ -32,29 +32,17 @@ static struct test_wharfd wharfd;
 
 static void start(const char *more)
 {
-    char config[1024];
-
-    snprintf(config, sizeof(config), "[gpu]\nengine = simt\npin_after = 0\n%s", more);
-    test_wharfd_start(&wharfd, config);
+    test_wharfd_start_gpu(&wharfd, "simt", more);
 }
 
 static void finish(void)
 {
-    cr_assert_eq(test_wharfd_stop(&wharfd), 0);
-    test_wharfd_remove(&wharfd);
+    test_wharfd_finish(&wharfd);
 }
 
 static struct wharf *open_handle(uint32_t engine)
 {
-    struct wharf_options options = WHARF_OPTIONS_INIT;
-    struct wharf *wharf;
-
-    options.flags = WHARF_OPEN_DAEMON;
-    options.socket_path = wharfd.socket;
-    options.engine = engine;
-    options.patience_ms = PATIENCE_MS;
-    cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
-    return wharf;
+    return test_wharfd_open(&wharfd, engine, 0, 0);
 }
 
 /* What a client has instead of cuMemCreate's memory. */
@@ -87,11 +75,7 @@ static int register_device(struct wharf *wharf, const struct device *device)
 
 static double metric(const char *name, const char *label)
 {
-    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
-    double value = test_client_metric(client, name, "", label);
-
-    test_client_free(client);
-    return value;
+    return test_wharfd_metric(&wharfd, name, label);
 }
 
 static void wait_for_metric(const char *name, double value)
@@ -714,8 +698,8 @@ Test(wharfd_gpu_memory, jobs_end_when_there_are_no_workers_any_more, .timeout = 
     strcat(program, "/wharfd-simt");
     snprintf(link, sizeof(link), "/tmp/wharf-gpu-memory-test.%d", (int)getpid());
     cr_assert_eq(symlink(program, link), 0);
-    snprintf(config, sizeof(config), "[gpu]\nengine = simt\npin_after = 0\nworker = %s\n", link);
-    test_wharfd_start(&wharfd, config);
+    snprintf(config, sizeof(config), "worker = %s\n", link);
+    start(config);
     struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
     struct device device = device_new(4096), other = device_new(4096);
     cr_assert_eq(register_device(wharf, &device), 0, "%s", wharf_error_message());

@@ -15,7 +15,6 @@
 #include "clientlib/wharf.h"
 #include "daemon/clock.h"
 #include "encoders/codec.h"
-#include "tests/lib/test_client.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
@@ -28,48 +27,28 @@ static struct test_wharfd wharfd;
 
 static void start(const char *more)
 {
-    char config[1024];
-
-    snprintf(config, sizeof(config), "[gpu]\nengine = simt\npin_after = 0\n%s", more);
-    test_wharfd_start(&wharfd, config);
+    test_wharfd_start_gpu(&wharfd, "simt", more);
 }
 
 static void finish(void)
 {
-    cr_assert_eq(test_wharfd_stop(&wharfd), 0);
-    test_wharfd_remove(&wharfd);
+    test_wharfd_finish(&wharfd);
 }
 
 static struct wharf *open_handle(uint32_t engine, uint32_t max_jobs)
 {
-    struct wharf_options options = WHARF_OPTIONS_INIT;
-    struct wharf *wharf;
-
-    options.flags = WHARF_OPEN_DAEMON;
-    options.socket_path = wharfd.socket;
-    options.engine = engine;
-    options.max_jobs = max_jobs;
-    cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
-    return wharf;
+    return test_wharfd_open(&wharfd, engine, max_jobs, 0);
 }
 
 /* Chunks that an engine decoded; -1: none. */
 static double chunks_of(const char *engine)
 {
-    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
-    double n = test_client_metric(client, "wharf_chunks_total", "", engine);
-
-    test_client_free(client);
-    return n;
+    return test_wharfd_metric(&wharfd, "wharf_chunks_total", engine);
 }
 
 static double metric(const char *name, const char *label)
 {
-    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
-    double value = test_client_metric(client, name, "", label);
-
-    test_client_free(client);
-    return value;
+    return test_wharfd_metric(&wharfd, name, label);
 }
 
 static void expect_storm(struct test_storm *storm)
@@ -242,13 +221,9 @@ Test(wharfd_gpu, pinned_memory_has_a_budget)
 
     start("memory = 4M\n");
     test_chunks_init(&chunks, 5, 20, 500, 0);
-    struct wharf_options options = WHARF_OPTIONS_INIT;
-    options.flags = WHARF_OPEN_DAEMON;
-    options.socket_path = wharfd.socket;
-    options.arena_nbytes = 3 << 20;
     struct wharf *handles[2];
     for (unsigned i = 0; i < 2; i++)
-        cr_assert_eq(wharf_open(&options, &handles[i]), 0);
+        handles[i] = test_wharfd_open(&wharfd, WHARF_ENGINE_AUTO, 0, 3 << 20);
     for (unsigned i = 0; i < 2; i++) {
         struct test_storm storm = {
             .wharf = handles[i],
@@ -260,10 +235,7 @@ Test(wharfd_gpu, pinned_memory_has_a_budget)
         };
         expect_storm(&storm);
     }
-    options.engine = WHARF_ENGINE_SIMT;
-    options.arena_nbytes = 8 << 20;
-    struct wharf *large;
-    cr_assert_eq(wharf_open(&options, &large), 0);
+    struct wharf *large = test_wharfd_open(&wharfd, WHARF_ENGINE_SIMT, 0, 8 << 20);
     struct wharf_job job = WHARF_JOB_INIT;
     struct wharf_outcome outcome;
     uint8_t out[500];

@@ -19,14 +19,7 @@ static struct test_wharfd wharfd;
 
 static struct wharf *open_handle(void)
 {
-    struct wharf_options options = WHARF_OPTIONS_INIT;
-    struct wharf *wharf;
-
-    options.flags = WHARF_OPEN_DAEMON;
-    options.socket_path = wharfd.socket;
-    options.arena_nbytes = 4096;
-    cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
-    return wharf;
+    return test_wharfd_open(&wharfd, WHARF_ENGINE_AUTO, 0, 4096);
 }
 
 static struct wharf_memory new_memory(void)

@@ -22,8 +22,6 @@
 
 static struct test_wharfd wharfd;
 
-#define SIMT "[gpu]\nengine = simt\npin_after = 0\n"
-
 /* What a stream cannot bring with it: 5 distributions of 2^16 slots; and one of bytes. */
 static const struct test_rans_plan large = {16, 2, 5, 20000, 12, 3000, 1};
 static const struct test_rans_plan small = {11, 1, 1, 20000, 12, 250, 2};
@@ -117,7 +115,7 @@ Test(wharfd_model, every_engine_decodes_with_registered_models)
     static const uint32_t engines[] = {WHARF_ENGINE_CPU, WHARF_ENGINE_REFERENCE, WHARF_ENGINE_SIMT,
                                        WHARF_ENGINE_AUTO};
 
-    test_wharfd_start(&wharfd, SIMT);
+    test_wharfd_start_gpu(&wharfd, "simt", "");
     for (unsigned i = 0; i < 4; i++) {
         struct wharf *wharf = open_handle(engines[i], WHARF_OPEN_DAEMON);
         use_models(wharf);
@@ -141,7 +139,7 @@ Test(wharfd_model, models_outlive_the_daemon, .timeout = 60)
 {
     struct test_rans rans[2] = {test_rans_new_registered(&large), test_rans_new_registered(&small)};
 
-    test_wharfd_start(&wharfd, SIMT);
+    test_wharfd_start_gpu(&wharfd, "simt", "");
     struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, WHARF_OPEN_DAEMON);
     uint32_t parameters[2] = {add(wharf, &rans[0]), add(wharf, &rans[1])};
 
@@ -165,7 +163,7 @@ Test(wharfd_model, models_outlive_the_worker, .timeout = 60)
 {
     struct test_rans rans = test_rans_new_registered(&large);
 
-    test_wharfd_start(&wharfd, SIMT);
+    test_wharfd_start_gpu(&wharfd, "simt", "");
     struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, WHARF_OPEN_DAEMON);
     uint32_t parameter = add(wharf, &rans);
 
@@ -424,7 +422,7 @@ Test(wharfd_model, garbage_is_an_answer, .timeout = 60)
     uint8_t *model = malloc(rans.model_nbytes);
     int good_fd = model_memfd(good.model, good.model_nbytes, SEALS);
 
-    test_wharfd_start(&wharfd, SIMT);
+    test_wharfd_start_gpu(&wharfd, "simt", "");
     struct test_client *client = session(4, 1 << 20);
     cr_assert_eq(ask(client, 300, WHARF_CODEC_RANS, good.model_nbytes, good_fd), 0);
     for (unsigned i = 0; i < 150; i++) {

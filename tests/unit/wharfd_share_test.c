@@ -42,15 +42,7 @@ static struct counts counts_now(void)
 
 static struct wharf *open_handle(unsigned max_jobs)
 {
-    struct wharf_options options = WHARF_OPTIONS_INIT;
-    struct wharf *wharf;
-
-    options.arena_nbytes = 64 * MiB;
-    options.flags = WHARF_OPEN_DAEMON;
-    options.socket_path = wharfd.socket;
-    options.max_jobs = max_jobs;
-    cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
-    return wharf;
+    return test_wharfd_open(&wharfd, WHARF_ENGINE_AUTO, max_jobs, 64 * MiB);
 }
 
 /* A stream of 2 MiB with 64 splits. */
