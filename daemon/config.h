@@ -30,6 +30,7 @@ struct wharf_quota {
     uint64_t max_arena_nbytes;      /* of one session */
     uint64_t max_regions;           /* of one session */
     uint64_t max_models;            /* likewise */
+    uint64_t max_gpu_models;        /* of a tenant, that each GPU has at a time */
     uint64_t max_gpu_memory_nbytes; /* of clients' own GPU memory */
     uint64_t max_gpu_regions;       /* pieces of that */
     uint64_t max_job_nbytes;        /* source plus destination of one chunk */

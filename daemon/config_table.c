@@ -202,6 +202,8 @@ const struct wharf_setting wharf_settings[] = {
      "Of a tenant: pieces of such memory, of all its sessions."},
     {"quota", "max_models", COUNT, RELOADS, QUOTA(max_models), "64", 0, 4096, NULL,
      "Registered models of one session."},
+    {"quota", "max_gpu_models", COUNT, RELOADS, QUOTA(max_gpu_models), "512", 1, 4096, NULL,
+     "Of a tenant: registered models that each GPU has at a time."},
     {"quota", "max_job", BYTES, RELOADS, QUOTA(max_job_nbytes), "256M", 4 * KiB, TiB, NULL,
      "Source plus destination of one chunk."},
     {"quota", "max_batch_chunks", COUNT, RELOADS, QUOTA(max_batch_chunks), "4096", 1, MiB, NULL,

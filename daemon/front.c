@@ -33,6 +33,7 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
         front->gpus[i].wake_fd = -1;
         wharf_list_init(&front->gpus[i].memories);
+        wharf_list_init(&front->gpus[i].models);
     }
     wharf_tenants_init(&front->tenants);
     wharf_list_init(&front->sessions);

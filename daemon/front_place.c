@@ -4,6 +4,7 @@
 #include "daemon/clock.h"
 #include "daemon/front.h"
 #include "daemon/gpu_memory.h"
+#include "daemon/gpu_models.h"
 #include "encoders/codec.h"
 
 /* Jobs whose memory is not what it was when they were queued that are moved at one pick. */
@@ -342,6 +343,8 @@ static uint64_t backlog_of(const struct wharf_job *job)
 void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front)
 {
     enum wharf_placement why = WHARF_PLACED_CPU_SOONER;
+
+    wharf_gpu_models_want(front, job);
     enum wharf_pool pool = choose_why(front, job, &why);
 
     job->pool = (uint8_t)pool;

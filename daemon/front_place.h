@@ -47,12 +47,17 @@ struct wharf_gpu_view {
     uint64_t dead_nbytes;     /* pinned memory that it has and nobody uses any more */
     int64_t lead_ns;          /* what pool ANY has had more of it than the GPUs' own pools */
     int64_t own_lead_ns;      /* what its own pool has had more of it than that of all GPUs */
-    uint64_t n_ups;           /* workers that have been ready */
-    uint64_t n_ended;         /* workers that have ended, ready or not */
-    uint64_t n_chunks;        /* that it has decoded, good or bad */
-    uint64_t out_nbytes;      /* that it has decoded to */
-    uint64_t n_copied;        /* chunks whose output the copy engine took */
-    uint64_t n_lost;          /* chunks that they had then */
+    struct wharf_list models; /* gpu_models.h: that it has, the one used longest ago first */
+    uint32_t most_models;     /* that it has places for */
+    uint32_t n_models;        /* that are in use, and of how many tenants */
+    uint32_t n_model_tenants;
+    uint32_t n_leaving_models; /* that are being let go for others */
+    uint64_t n_ups;            /* workers that have been ready */
+    uint64_t n_ended;          /* workers that have ended, ready or not */
+    uint64_t n_chunks;         /* that it has decoded, good or bad */
+    uint64_t out_nbytes;       /* that it has decoded to */
+    uint64_t n_copied;         /* chunks whose output the copy engine took */
+    uint64_t n_lost;           /* chunks that they had then */
 };
 
 /* Whether jobs of sessions that want this engine (enum wharf_engine) can go to the GPU now. */

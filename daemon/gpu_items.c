@@ -10,6 +10,7 @@
 #include "daemon/clock.h"
 #include "daemon/front.h"
 #include "daemon/gpu_memory.h"
+#include "daemon/gpu_models.h"
 #include "daemon/gpu_state.h"
 #include "proto/wharf_job.h"
 
@@ -478,6 +479,8 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
         PATIENCE_FACTOR * (warp_ns + backend->n_warp_ns / backend->view->n_warps);
     backend->n_items += piece->n_chunks;
     backend->n_places += piece->n_chunks;
+    if (piece->job->model)
+        wharf_gpu_models_use(backend->view, &piece->job->model->memory->on[backend->gpu], now_ns);
     gpu_piece->nbytes = 0;
     for (uint32_t i = 0; i < piece->n_chunks; i++)
         gpu_piece->nbytes += submit_item(backend, gpu_piece, i);

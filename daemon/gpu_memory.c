@@ -7,6 +7,7 @@
 #include "daemon/cleanup.h"
 #include "daemon/clock.h"
 #include "daemon/front.h"
+#include "daemon/gpu_models.h"
 
 /* Of nothing yet. */
 static struct wharf_gpu_memory *entry_new(int fd, uint64_t nbytes)
@@ -26,6 +27,7 @@ static struct wharf_gpu_memory *entry_new(int fd, uint64_t nbytes)
     memory->owner = WHARF_MAX_GPUS;
     for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
         wharf_list_init(&memory->on[i].link);
+        wharf_list_init(&memory->on[i].model_link);
         memory->on[i].memory = memory;
         memory->on[i].state = WHARF_GPU_MEMORY_ABSENT;
     }
@@ -122,16 +124,19 @@ uint32_t wharf_gpu_memory_holders(const struct wharf_gpu_memory *memory)
     uint32_t bits = 0;
 
     for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++)
-        bits |= (uint32_t)wharf_gpu_memory_is_held(&memory->on[i]) << i;
+        bits |= (uint32_t)wharf_gpu_memory_is_held(memory->on[i].state) << i;
     return bits;
 }
 
-void wharf_gpu_memory_set(struct wharf_front *front, struct wharf_gpu_hold *hold,
+void wharf_gpu_memory_set(struct wharf_front *front, uint32_t gpu, struct wharf_gpu_memory *memory,
                           enum wharf_gpu_memory_state state)
 {
-    struct wharf_gpu_memory *memory = hold->memory;
+    struct wharf_gpu_hold *hold = &memory->on[gpu];
+    enum wharf_gpu_memory_state before = hold->state;
 
     hold->state = state;
+    if (memory->is_model)
+        wharf_gpu_models_count(&front->gpus[gpu], gpu, hold, before);
     bool is_counted = !memory->is_device && wharf_gpu_memory_holders(memory) != 0;
     if (is_counted && !memory->is_counted)
         front->pinned_nbytes += memory->nbytes;
@@ -146,6 +151,7 @@ bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *m
     if (!memory)
         return false;
     memory->session = NULL;
+    memory->model = NULL;
     memory->is_spare = false;
     uint32_t holders = wharf_gpu_memory_holders(memory);
     if (!memory->is_device && holders == 0) {

@@ -31,10 +31,12 @@ struct wharf_front;
 struct wharf_job;
 struct wharf_segment;
 struct wharf_session;
+struct wharf_session_model;
 
 /* In this order: what several pieces of memory are together is the least of them. */
 enum wharf_gpu_memory_state {
     WHARF_GPU_MEMORY_REFUSED, /* over the budget, or the driver does not want it */
+    WHARF_GPU_MEMORY_LEAVING, /* a model that the worker is letting go, for another one */
     WHARF_GPU_MEMORY_ABSENT,  /* the worker does not know it yet, or there is none */
     WHARF_GPU_MEMORY_ASKED,   /* it was asked to register it */
     WHARF_GPU_MEMORY_READY,
@@ -45,8 +47,12 @@ struct wharf_gpu_hold {
     struct wharf_list link;          /* in the list of that GPU */
     struct wharf_gpu_memory *memory; /* that it is of */
     enum wharf_gpu_memory_state state;
-    bool is_forgotten; /* the worker was told to let it go */
-    uint64_t address;  /* where the device has it, or a model's parameter, if it is ready */
+    bool is_forgotten;            /* the worker was told to let it go */
+    bool is_promised;             /* of a model: another one is being let go for it */
+    struct wharf_list model_link; /* of a model that is READY: the one used longest ago is first */
+    uint64_t used_ns;             /* of a model: when an item last named it */
+    uint64_t gone_ns;             /* likewise: when it was let go or refused; 0: never */
+    uint64_t address; /* where the device has it, or a model's parameter, if it is ready */
 };
 
 struct wharf_gpu_memory {
@@ -57,14 +63,16 @@ struct wharf_gpu_memory {
     int fd;                        /* its memfd */
     uint64_t nbytes;
     bool read_only;
-    bool is_device;    /* a client's own GPU memory: imported, not pinned */
-    bool is_model;     /* the image of one: copied into the devices' memory */
-    bool is_spare;     /* nobody uses it yet: gpu_spares.h */
-    bool is_counted;   /* in the front's pinned_nbytes: some worker has it, or was asked to */
-    uint32_t owner;    /* the GPU whose memory it is; WHARF_MAX_GPUS: not known, or none */
-    uint32_t number;   /* what workers call it */
-    uint64_t since_ns; /* when it was made */
-    int error;         /* of GPU memory that was REFUSED: an errno value, and the worker's words */
+    bool is_device;     /* a client's own GPU memory: imported, not pinned */
+    bool is_model;      /* the image of one: copied into the devices' memory; gpu_models.h */
+    bool is_spare;      /* nobody uses it yet: gpu_spares.h */
+    bool is_counted;    /* in the front's pinned_nbytes: some worker has it, or was asked to */
+    uint32_t owner;     /* the GPU whose memory it is; WHARF_MAX_GPUS: not known, or none */
+    uint32_t number;    /* what workers call it */
+    uint64_t since_ns;  /* when it was made */
+    uint64_t wanted_ns; /* of a model: when a job last named it that some GPU did not have */
+    const struct wharf_session_model *model; /* while it has a session */
+    int error; /* of GPU memory that was REFUSED: an errno value, and the worker's words */
     char text[128];
     struct wharf_gpu_hold on[WHARF_MAX_GPUS];
 };
@@ -104,16 +112,17 @@ bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *m
 int wharf_gpu_memory_free(struct wharf_gpu_memory *memory);
 
 /* Whether a worker has it, or was asked to. */
-static inline bool wharf_gpu_memory_is_held(const struct wharf_gpu_hold *hold)
+static inline bool wharf_gpu_memory_is_held(enum wharf_gpu_memory_state state)
 {
-    return hold->state == WHARF_GPU_MEMORY_READY || hold->state == WHARF_GPU_MEMORY_ASKED;
+    return state == WHARF_GPU_MEMORY_READY || state == WHARF_GPU_MEMORY_ASKED ||
+           state == WHARF_GPU_MEMORY_LEAVING;
 }
 
 /* Bits of the GPUs whose workers have it, or were asked to. */
 uint32_t wharf_gpu_memory_holders(const struct wharf_gpu_memory *memory);
 
-/* Enters a hold's new state: what is pinned is counted. */
-void wharf_gpu_memory_set(struct wharf_front *front, struct wharf_gpu_hold *hold,
+/* Enters a hold's new state, with that GPU: what is pinned is counted. */
+void wharf_gpu_memory_set(struct wharf_front *front, uint32_t gpu, struct wharf_gpu_memory *memory,
                           enum wharf_gpu_memory_state state);
 
 /* A GPU more: all memory is entered in its list. */

@@ -9,6 +9,7 @@
 #include "daemon/clock.h"
 #include "daemon/front.h"
 #include "daemon/gpu_memory.h"
+#include "daemon/gpu_models.h"
 #include "daemon/gpu_state.h"
 
 /* Registrations that are asked for at a time.  Each takes the worker 50 ms for a GiB, and 0.7 s
@@ -45,7 +46,7 @@ static int drop_hold(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
     struct wharf_gpu_memory *memory = hold->memory;
 
     hold->is_forgotten = false;
-    wharf_gpu_memory_set(backend->front, hold, WHARF_GPU_MEMORY_ABSENT);
+    wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_ABSENT);
     return is_dead(memory) && !wharf_gpu_memory_holders(memory) ? wharf_gpu_memory_free(memory)
                                                                 : -1;
 }
@@ -73,7 +74,11 @@ static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wha
 {
     const struct wharf_gpu_memory *memory = hold->memory;
 
-    if (hold->state != WHARF_GPU_MEMORY_ABSENT || is_dead(memory))
+    if (is_dead(memory))
+        return WHARF_NEVER;
+    if (hold->gone_ns)
+        return wharf_gpu_models_due_ns(hold);
+    if (hold->state != WHARF_GPU_MEMORY_ABSENT)
         return WHARF_NEVER;
     if (memory->is_spare)
         return 0;
@@ -105,7 +110,69 @@ static bool has_dead_bytes(const struct wharf_front *front)
     return false;
 }
 
-static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
+static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
+{
+    struct wharf_worker_message message = {
+        .kind = WHARF_WORKER_FORGET,
+        .number = hold->memory->number,
+    };
+
+    if (wharf_worker_link_send(&backend->link, &message, -1) == 0)
+        hold->is_forgotten = true;
+}
+
+/* It is not to be had, for now. */
+static void refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
+{
+    struct wharf_gpu_memory *memory = hold->memory;
+
+    wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_REFUSED);
+    hold->gone_ns = memory->is_model ? wharf_now_ns() : 0;
+    tell_session(backend->front, memory);
+}
+
+/* What one turn of looking at all memory finds out. */
+struct due {
+    uint64_t next_ns;
+    uint64_t dead_nbytes; /* that nobody uses and that stay for now */
+    bool has_dead;        /* some is there that nobody uses, or that others want the place of */
+    bool may_forget;
+    bool has_searched; /* in vain, for a model that can go */
+};
+
+/* There is no place for a model, or no memory.  If somebody wants it another one makes room. */
+static void make_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
+                      uint64_t now_ns, struct due *due)
+{
+    if (hold->memory->wanted_ns <= hold->gone_ns) {
+        hold->gone_ns = now_ns;
+        return;
+    }
+    if (hold->is_promised && backend->view->n_leaving_models > 0)
+        return;
+    hold->is_promised = false;
+    /* Not until it may be let go, which due->has_dead sees to; nor looked for too often. */
+    if (!due->may_forget || due->has_searched) {
+        due->has_dead = true;
+        return;
+    }
+    struct wharf_gpu_hold *victim =
+        wharf_gpu_models_victim(backend->view, backend->gpu, hold->memory, now_ns);
+    if (!victim) {
+        due->has_searched = true;
+        refuse(backend, hold);
+        return;
+    }
+    forget(backend, victim);
+    if (!victim->is_forgotten)
+        return;
+    victim->gone_ns = now_ns;
+    wharf_gpu_memory_set(backend->front, backend->gpu, victim->memory, WHARF_GPU_MEMORY_LEAVING);
+    hold->is_promised = true;
+}
+
+static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, uint64_t now_ns,
+                struct due *due)
 {
     struct wharf_front *front = backend->front;
     struct wharf_gpu_memory *memory = hold->memory;
@@ -118,17 +185,21 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
         .read_only = memory->read_only,
     };
 
+    if (memory->is_model && (!fits(front, memory) ||
+                             !wharf_gpu_models_have_place(backend->view, backend->gpu, memory))) {
+        make_room(backend, hold, now_ns, due);
+        return;
+    }
     if (!fits(front, memory)) {
         /* Who wants nothing but a GPU is told; others do without, until there is room. */
-        if (wants_gpu_alone(backend, memory) && !has_dead_bytes(front)) {
-            wharf_gpu_memory_set(front, hold, WHARF_GPU_MEMORY_REFUSED);
-            tell_session(front, memory);
-        }
+        if (wants_gpu_alone(backend, memory) && !has_dead_bytes(front))
+            refuse(backend, hold);
         return;
     }
     if (wharf_worker_link_send(&backend->link, &message, memory->fd) < 0)
         return;
-    wharf_gpu_memory_set(front, hold, WHARF_GPU_MEMORY_ASKED);
+    wharf_gpu_memory_set(front, backend->gpu, memory, WHARF_GPU_MEMORY_ASKED);
+    hold->is_promised = false;
     backend->n_asked++;
 }
 
@@ -169,11 +240,14 @@ void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
             memory->owner = backend->gpu;
         if (message->error)
             keep_error(memory, message);
+        hold->gone_ns = 0;
         if (message->error && is_dead(memory)) {
             fd = drop_hold(backend, hold);
+        } else if (message->error) {
+            refuse(backend, hold);
         } else {
-            wharf_gpu_memory_set(
-                front, hold, message->error ? WHARF_GPU_MEMORY_REFUSED : WHARF_GPU_MEMORY_READY);
+            hold->used_ns = wharf_now_ns();
+            wharf_gpu_memory_set(front, backend->gpu, memory, WHARF_GPU_MEMORY_READY);
             tell_session(front, memory);
         }
         /* It is the next one's to be asked. */
@@ -184,17 +258,6 @@ void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
 }
 
 /* ---- letting go ---------------------------------------------------------------------------- */
-
-static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
-{
-    struct wharf_worker_message message = {
-        .kind = WHARF_WORKER_FORGET,
-        .number = hold->memory->number,
-    };
-
-    if (wharf_worker_link_send(&backend->link, &message, -1) == 0)
-        hold->is_forgotten = true;
-}
 
 void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
                               const struct wharf_worker_message *message)
@@ -211,13 +274,6 @@ void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
 
 /* ---- both ---------------------------------------------------------------------------------- */
 
-struct due {
-    uint64_t next_ns;
-    uint64_t dead_nbytes; /* that nobody uses and that stay for now */
-    bool has_dead;        /* some is there that nobody uses */
-    bool may_forget;
-};
-
 static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
                      uint64_t now_ns, struct due *due)
 {
@@ -230,7 +286,7 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
         due->has_dead |= !due->may_forget;
         due->dead_nbytes += due->may_forget || memory->is_device ? 0 : memory->nbytes;
     } else if (at_ns <= now_ns && backend->n_asked < MOST_ASKED) {
-        ask(backend, hold);
+        ask(backend, hold, now_ns, due);
     } else if (at_ns > now_ns && at_ns < due->next_ns) {
         due->next_ns = at_ns;
     }
@@ -302,7 +358,10 @@ void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)
         wharf_front_enter(front);
         WHARF_LIST_FOR(link, &backend->view->memories)
         {
-            fd = drop_hold(backend, WHARF_LIST_ENTRY(link, struct wharf_gpu_hold, link));
+            struct wharf_gpu_hold *hold = WHARF_LIST_ENTRY(link, struct wharf_gpu_hold, link);
+            hold->gone_ns = 0;
+            hold->is_promised = false;
+            fd = drop_hold(backend, hold);
             is_more = fd >= 0;
             if (is_more)
                 break;

@@ -10,6 +10,7 @@
 #include "daemon/front.h"
 #include "daemon/gpu_state.h"
 #include "daemon/log.h"
+#include "kernels/epoch.h"
 #include "proto/wharf_job.h"
 
 /* A worker that ended is followed by another one at once, then after twice as long each time,
@@ -215,6 +216,7 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
     const struct wharf_gpu_proof *proof = &backend->proof;
 
     wharf_front_enter(front);
+    view->most_models = WHARF_EPOCH_MAX_MODELS;
     view->latency_ns = proof->latency_ns;
     view->is_lost = false;
     memcpy(front->tenants.device_ns_per_kib, proof->ns_per_kib, sizeof(proof->ns_per_kib));

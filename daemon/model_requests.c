@@ -119,8 +119,10 @@ int wharf_model_enter(struct wharf_front *front, struct wharf_session *session,
     wharf_front_leave(front);
     struct wharf_gpu_memory *memory =
         wharf_gpu_memory_new(front, session, made->segment.fd, made->segment.nbytes, true);
-    if (memory)
+    if (memory) {
         memory->is_model = true;
+        memory->model = &session->models[made->order.number - WHARF_FIRST_MODEL];
+    }
     wharf_front_enter(front);
     session->models[made->order.number - WHARF_FIRST_MODEL] = (struct wharf_session_model){
         .is_there = true,

@@ -225,6 +225,7 @@ COPY(copy_gpu_up, server->front.gpus_up >> engine & 1)
 COPY(copy_gpu_warps, server->front.gpus_up >> engine & 1 ? server->front.gpus[engine].n_warps : 0)
 COPY(copy_gpu_latency, 1e-9 * (double)server->front.gpus[engine].latency_ns)
 COPY(copy_gpu_items, server->front.gpus[engine].n_in_flight)
+COPY(copy_gpu_models, server->front.gpus[engine].n_models)
 COPY(copy_gpu_chunks, server->front.gpus[engine].n_chunks)
 COPY(copy_gpu_bytes, server->front.gpus[engine].out_nbytes)
 COPY(copy_gpu_ended, server->front.gpus[engine].n_ended)
@@ -309,6 +310,8 @@ static const struct family families[] = {
     {"wharf_gpu_latency_seconds", "Of a job of no size, measured at its start.", GAUGE, OF_GPU,
      copy_gpu_latency, add_value},
     {"wharf_gpu_chunks_in_flight", "That it has.", GAUGE, OF_GPU, copy_gpu_items, add_value},
+    {"wharf_gpu_models", "Registered models that it has.", GAUGE, OF_GPU, copy_gpu_models,
+     add_value},
     {"wharf_gpu_chunks_total", "That it has decoded, good or bad.", COUNTER, OF_GPU,
      copy_gpu_chunks, add_value},
     {"wharf_gpu_output_bytes_total", "Bytes that it has decoded to.", COUNTER, OF_GPU,

@@ -53,9 +53,10 @@ struct wharf_tenant {
     uint32_t n_stuck;           /* workers whom its memory keeps waiting */
     uint64_t stuck_since_ns;    /* since when it does, or did */
     uint64_t suspended_until_ns;
-    bool is_suspended;                /* its jobs are not begun */
-    struct wharf_list suspended_link; /* in the front's list, then */
-    uint32_t n_pins;                  /* others that refer to it without using anything */
+    bool is_suspended;                     /* its jobs are not begun */
+    struct wharf_list suspended_link;      /* in the front's list, then */
+    uint32_t n_pins;                       /* others that refer to it without using anything */
+    uint32_t n_gpu_models[WHARF_MAX_GPUS]; /* places of models that it has on each (gpu_models.h) */
     uint32_t n_active;      /* its sessions that are watched or have jobs, or did so just before */
     uint64_t active_weight; /* its weight when the first of them was */
     struct wharf_sched_tenant sched[WHARF_N_POOLS];

@@ -180,6 +180,35 @@ Test(wharfd_model, models_outlive_the_worker, .timeout = 60)
     test_rans_free(&rans);
 }
 
+/* More than the GPU may have of a tenant's: each one has the place of another one in its turn, and
+ * once there was none left the rest was refused for good. */
+Test(wharfd_model, models_take_turns_on_the_gpu, .timeout = 100)
+{
+    enum { N = 5 };
+    struct test_rans rans[N];
+    uint32_t parameters[N];
+
+    test_wharfd_start(&wharfd, SIMT "[quota]\nmax_gpu_models = 2\n");
+    struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, WHARF_OPEN_DAEMON);
+    for (unsigned i = 0; i < N; i++) {
+        struct test_rans_plan plan = small;
+        plan.seed = 10 + i;
+        rans[i] = test_rans_new_registered(&plan);
+        parameters[i] = add(wharf, &rans[i]);
+    }
+    for (unsigned i = 0; i < 3 * N; i++)
+        expect_symbols(wharf, &rans[i % N], parameters[i % N]);
+    /* Of those that wait, and those that are there. */
+    for (unsigned i = 0; i < N; i++)
+        cr_assert_eq(wharf_unregister_model(wharf, parameters[i]), 0, "%s", wharf_error_message());
+    parameters[0] = add(wharf, &rans[0]);
+    expect_symbols(wharf, &rans[0], parameters[0]);
+    wharf_close(wharf);
+    test_wharfd_finish(&wharfd);
+    for (unsigned i = 0; i < N; i++)
+        test_rans_free(&rans[i]);
+}
+
 /* ---- refusals ------------------------------------------------------------------------------ */
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
