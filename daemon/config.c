@@ -9,6 +9,7 @@
 
 #include "daemon/cleanup.h"
 #include "daemon/config_table.h"
+#include "daemon/gpu_list.h"
 #include "daemon/ini.h"
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -67,18 +68,28 @@ static const char *parse_value(const struct wharf_setting *setting, const char *
     return wrong;
 }
 
+static bool is_text(const struct wharf_setting *setting)
+{
+    return setting->type == WHARF_SETTING_TEXT || setting->type == WHARF_SETTING_GPUS;
+}
+
 /* Puts a value into its member of the section's struct. */
 static const char *set(const struct wharf_setting *setting, void *base, const char *text)
 {
     char *member = (char *)base + setting->offset;
 
-    if (setting->type != WHARF_SETTING_TEXT)
+    if (!is_text(setting))
         return parse_value(setting, text, (uint64_t *)(void *)member);
     size_t n = strlen(text);
     if (n < setting->min)
         return "must not be empty";
     if (n >= setting->max)
         return "too long";
+    struct wharf_gpu_list gpus;
+    const char *wrong =
+        setting->type == WHARF_SETTING_GPUS ? wharf_gpu_list_parse(text, &gpus) : NULL;
+    if (wrong)
+        return wrong;
     memcpy(member, text, n);
     /* All of the room, so that equal settings are equal bytes. */
     memset(member + n, 0, setting->max - n);
@@ -332,7 +343,7 @@ static bool differs(const struct wharf_setting *s, const void *a, const void *b)
     const char *in_a = (const char *)a + s->offset;
     const char *in_b = (const char *)b + s->offset;
 
-    if (s->type == WHARF_SETTING_TEXT)
+    if (is_text(s))
         return strcmp(in_a, in_b) != 0;
     return memcmp(in_a, in_b, sizeof(uint64_t)) != 0;
 }

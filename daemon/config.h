@@ -83,7 +83,7 @@ struct wharf_config {
     /* [gpu] */
     uint64_t gpu_engine; /* enum wharf_config_gpu */
     char gpu_worker[256];
-    char gpu_device[64];
+    char gpu_device[768]; /* gpu_list.h */
     uint64_t gpu_share_percent;
     uint64_t gpu_kernel; /* enum wharf_config_gpu_kernel */
     uint64_t gpu_output; /* enum wharf_config_gpu_output */

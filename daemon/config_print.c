@@ -44,7 +44,7 @@ static void print_setting(FILE *out, const struct wharf_setting *s)
     if (s->type == WHARF_SETTING_CHOICE) {
         for (const struct wharf_setting_choice *c = s->choices; c->word; c++)
             fprintf(out, "%s%s", c == s->choices ? "One of " : ", ", c->word);
-    } else if (s->type == WHARF_SETTING_TEXT) {
+    } else if (s->type == WHARF_SETTING_TEXT || s->type == WHARF_SETTING_GPUS) {
         fprintf(out, "At most %" PRIu64 " bytes", s->max - 1);
     } else {
         print_number(out, s, s->min);

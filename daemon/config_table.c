@@ -81,6 +81,7 @@ static const struct wharf_setting_choice tenant_kinds[] = {
 #define MODE WHARF_SETTING_MODE
 #define CHOICE WHARF_SETTING_CHOICE
 #define TEXT WHARF_SETTING_TEXT
+#define GPUS WHARF_SETTING_GPUS
 /* Takes effect on SIGHUP, or at the next start only. */
 #define RELOADS true
 #define AT_START false
@@ -126,13 +127,14 @@ const struct wharf_setting wharf_settings[] = {
      "which is nothing, elsewhere; simt is the GPU's code run on the CPU, slowly, for tests."},
     {"gpu", "worker", TEXT, AT_START, DAEMON(gpu_worker), "", 0,
      sizeof(((struct wharf_config *)0)->gpu_worker), NULL,
-     "The program that owns the GPU; empty for wharfd-gpu (simt: wharfd-simt) in ../libexec/wharf "
+     "The program that owns a GPU; empty for wharfd-gpu (simt: wharfd-simt) in ../libexec/wharf "
      "or beside wharfd."},
-    {"gpu", "device", TEXT, AT_START, DAEMON(gpu_device), "0", 1,
+    {"gpu", "device", GPUS, AT_START, DAEMON(gpu_device), "all", 1,
      sizeof(((struct wharf_config *)0)->gpu_device), NULL,
-     "Which GPU, by its number or UUID, as nvidia-smi -L prints them; of a MIG instance the UUID."},
+     "Which GPUs: all that the driver shows, or as in 0,2 or 0-3 or GPU-8932f937, numbers and "
+     "UUIDs as nvidia-smi -L prints them; of a MIG instance the UUID."},
     {"gpu", "share", COUNT, AT_START, DAEMON(gpu_share_percent), "100", 1, 100, NULL,
-     "Percent of the GPU's multiprocessors that decoding may use."},
+     "Percent of each GPU's multiprocessors that decoding may use."},
     {"gpu", "chunk", BYTES, AT_START, DAEMON(gpu_chunk_nbytes), "256K", 4 * KiB, 256 * MiB, NULL,
      "The largest chunk, in or out, that is decoded on the GPU.  Each of its some thousand warps "
      "takes twice this of its memory."},
@@ -143,9 +145,10 @@ const struct wharf_setting wharf_settings[] = {
      "Who takes outputs to the clients' memory: the kernel itself, or the copy engine where they "
      "are of 16 KiB or more."},
     {"gpu", "staging", BYTES, AT_START, DAEMON(gpu_staging_nbytes), "512M", MiB, TiB, NULL,
-     "The GPU's memory for outputs that the copy engine takes."},
+     "Each GPU's memory for outputs that the copy engine takes."},
     {"gpu", "memory", BYTES, RELOADS, DAEMON(gpu_memory_nbytes), "8G", 0, 1024 * TiB, NULL,
-     "The most memory of clients that is pinned for the GPU; jobs elsewhere run on the CPU."},
+     "The most memory of clients that is pinned, for all GPUs together; jobs elsewhere run on the "
+     "CPU."},
     {"gpu", "spare", BYTES, RELOADS, DAEMON(gpu_spare_nbytes), "256M", 0, 1024 * TiB, NULL,
      "Arenas, of sizes that were asked for lately, that are pinned before anybody asks for them; "
      "part of memory."},
@@ -153,7 +156,7 @@ const struct wharf_setting wharf_settings[] = {
      "A client's memory is pinned when it has been there for so long, unless its session wants the "
      "GPU alone: then at once."},
     {"gpu", "ahead", DURATION, RELOADS, DAEMON(gpu_ahead_ns), "1ms", 10 * US, S, NULL,
-     "Estimated time of what is handed to the GPU behind what it is doing: the longest that an "
+     "Estimated time of what is handed to a GPU behind what it is doing: the longest that an "
      "interactive job waits there."},
     {"gpu", "idle", DURATION, AT_START, DAEMON(gpu_idle_ns), "200us", 0, S, NULL,
      "The kernel leaves the GPU to others when there was no work for so long.  With kernel = "

@@ -14,6 +14,7 @@ enum wharf_setting_type {
     WHARF_SETTING_MODE,     /* octal */
     WHARF_SETTING_CHOICE,   /* one of some words */
     WHARF_SETTING_TEXT,     /* max is the room for it */
+    WHARF_SETTING_GPUS,     /* likewise, a list as in gpu_list.h */
 };
 
 struct wharf_setting_choice {

@@ -308,10 +308,11 @@ static bool takes(struct wharf_front *front, const struct wharf_job *job, uint32
 {
     struct offer own;
 
-    if (best->gpu == gpu || !wharf_place_gpu_has_room(front, best->gpu))
+    if (best->gpu == gpu)
         return true;
     struct wharf_next_chunk next = wharf_place_next_chunk(job);
-    if (offer_of(front, job, gpu, &next, &own) && own.ns <= best->ns + best->ns / SOONER_PART)
+    if (offer_of(front, job, gpu, &next, &own) && (own.ns <= best->ns + best->ns / SOONER_PART ||
+                                                   !wharf_place_gpu_has_room(front, best->gpu)))
         return true;
     front->gpus_wanted |= 1u << best->gpu;
     return false;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/gpu_list.h"
 #include "daemon/list.h"
 #include "daemon/sched.h"
 #include "proto/wharf_result.h"
@@ -30,7 +31,7 @@ struct wharf_session;
  * several of them at once is in bits of the front's, one for each GPU: gpus_up and the like.
  */
 struct wharf_gpu_view {
-    char name[64];                     /* by which the configuration calls it */
+    char name[WHARF_GPU_NAME_NBYTES];  /* by which the configuration calls it */
     struct wharf_gpu_backend *backend; /* NULL: it is gone */
     int wake_fd;                       /* an eventfd, for the backend's thread */
     uint64_t busy_since_ns;            /* which is awake; WHARF_NEVER: it sleeps */

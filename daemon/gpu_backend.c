@@ -209,7 +209,7 @@ static void enter(struct wharf_gpu_backend *backend)
     view->busy_since_ns = WHARF_NEVER;
     view->may_come = true;
     view->n_warps = 1;
-    front->n_gpus++;
+    __atomic_store_n(&front->n_gpus, backend->gpu + 1, __ATOMIC_RELAXED);
     wharf_gpu_memory_add_gpu(front, backend->gpu);
     wharf_front_leave(front);
 }
@@ -228,7 +228,7 @@ static int start_thread(struct wharf_gpu_backend *backend)
 }
 
 int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config *config,
-                            const char *program, const char *name)
+                            const char *program, const char *name, bool counts)
 {
     struct wharf_gpu_view *view = &front->gpus[front->n_gpus];
 
@@ -239,6 +239,7 @@ int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config
     struct wharf_gpu_backend *backend = backend_new(front, config, program, name);
     if (!backend)
         return -ENOMEM;
+    backend->counts = counts;
     enter(backend);
     return start_thread(backend);
 }

@@ -38,7 +38,9 @@ struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_front *front,
                                               struct wharf_session *session, int fd,
                                               uint64_t nbytes, bool read_only)
 {
-    struct wharf_gpu_memory *memory = front->n_gpus > 0 ? entry_new(fd, nbytes) : NULL;
+    /* The lock is not held, and another GPU may come. */
+    bool is_any = __atomic_load_n(&front->n_gpus, __ATOMIC_RELAXED) > 0;
+    struct wharf_gpu_memory *memory = is_any ? entry_new(fd, nbytes) : NULL;
 
     if (!memory)
         return NULL;

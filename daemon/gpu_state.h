@@ -17,6 +17,7 @@
 #include "daemon/config.h"
 #include "daemon/cpu_run.h"
 #include "daemon/front_place.h"
+#include "daemon/gpu_list.h"
 #include "daemon/list.h"
 #include "daemon/segment.h"
 #include "daemon/worker_link.h"
@@ -111,9 +112,10 @@ struct wharf_gpu_backend {
     struct wharf_gpu_view *view; /* front->gpus[gpu] */
     pthread_t thread;
     bool is_started;
-    struct wharf_config config; /* as at the start: what does not change needs no lock */
-    char name[64];              /* by which the configuration calls it: a number or a UUID */
+    struct wharf_config config;       /* as at the start: what does not change needs no lock */
+    char name[WHARF_GPU_NAME_NBYTES]; /* by which the configuration calls it */
     char program[4096];
+    bool counts;     /* its workers tell how many GPUs there are */
     uint32_t engine; /* enum wharf_engine: GPU or SIMT */
     /* Front lock. */
     bool stop;
@@ -166,10 +168,11 @@ struct wharf_gpu_backend {
 
 /*
  * wharf_gpu_backend_start: the next GPU of the front's, of that name, whose workers are of this
- * program; starts its thread.  By one thread at a time.  0 or -errno.
+ * program; starts its thread.  counts: its workers are to tell how many GPUs there are.  By one
+ * thread at a time.  0 or -errno.
  */
 int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config *config,
-                            const char *program, const char *name);
+                            const char *program, const char *name, bool counts);
 
 /* Tells its thread to stop, and to free it when it has.  NULL is allowed. */
 void wharf_gpu_backend_stop(struct wharf_gpu_backend *backend);

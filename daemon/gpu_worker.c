@@ -9,6 +9,7 @@
 #include "daemon/clock.h"
 #include "daemon/front.h"
 #include "daemon/gpu_state.h"
+#include "daemon/gpus.h"
 #include "daemon/log.h"
 #include "kernels/epoch.h"
 #include "proto/wharf_job.h"
@@ -80,13 +81,13 @@ static int set_up(struct wharf_gpu_backend *backend)
                 .chunk_nbytes = (uint32_t)config->gpu_chunk_nbytes,
                 .kernel = (uint32_t)config->gpu_kernel,
                 .has_faults = wharf_gpu_has_faults,
+                .counts = backend->counts,
                 .idle_ns = config->gpu_idle_ns,
                 .stay_ns = config->gpu_stay_ns,
                 .staging_nbytes = wharf_gpu_staging_nbytes(backend),
             },
     };
 
-    strcpy(message.setup.device, backend->name);
     strncpy(message.setup.version, WHARF_VERSION, sizeof(message.setup.version) - 1);
     return wharf_worker_link_send(&backend->link, &message, backend->queue.fd);
 }
@@ -147,7 +148,8 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
     backend->failure[0] = 0;
     backend->was_killed = false;
     if (r == 0)
-        r = wharf_worker_link_start(backend->program, backend->front->promise_fd, &backend->link);
+        r = wharf_worker_link_start(backend->program, backend->name, backend->front->promise_fd,
+                                    &backend->link);
     if (r == 0)
         r = set_up(backend);
     if (r < 0) {
@@ -291,6 +293,11 @@ static void take_message(struct wharf_gpu_backend *backend,
                          const struct wharf_worker_message *message)
 {
     switch (message->kind) {
+    case WHARF_WORKER_DEVICES:
+        if (backend->counts)
+            wharf_gpus_add_others(backend->front, &backend->config, backend->program,
+                                  message->number);
+        break;
     case WHARF_WORKER_READY:
         if (backend->state == WHARF_GPU_STARTING)
             take_ready(backend, &message->ready);

@@ -259,6 +259,8 @@ static int settle_gpu_region(struct wharf_front *front, struct wharf_session *se
     if (error) {
         snprintf(text, text_nbytes, "the GPU does not take it: %s",
                  memory->text[0] ? memory->text : strerrordesc_np(error));
+        /* That of no GPU that is served: no more of it is known. */
+        error = error == EXDEV ? EINVAL : error;
     } else {
         error = ENODEV;
         snprintf(text, text_nbytes, "%s", gpu_error_text(-ENODEV));

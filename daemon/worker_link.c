@@ -17,12 +17,12 @@
 /* ---- start --------------------------------------------------------------------------------- */
 
 /* Both descriptors are moved out of the way of each other's number first. */
-static int spawn(const char *program, int socket, int promise_fd, pid_t *ret_pid)
+static int spawn(const char *program, const char *gpu, int socket, int promise_fd, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     char parent[16];
-    char *argv[] = {(char *)program, (char *)"--worker", parent, NULL};
+    char *argv[] = {(char *)program, (char *)"--worker", parent, (char *)gpu, NULL};
     sigset_t none;
 
     snprintf(parent, sizeof(parent), "%d", (int)getpid());
@@ -46,7 +46,8 @@ static int copy_above(int fd)
     return fcntl(fd, F_DUPFD_CLOEXEC, WHARF_WORKER_PROMISE_FD + 1);
 }
 
-int wharf_worker_link_start(const char *program, int promise_fd, struct wharf_worker_link *ret_link)
+int wharf_worker_link_start(const char *program, const char *gpu, int promise_fd,
+                            struct wharf_worker_link *ret_link)
 {
     struct wharf_worker_link link = WHARF_WORKER_LINK_NONE;
     int pair[2];
@@ -59,7 +60,7 @@ int wharf_worker_link_start(const char *program, int promise_fd, struct wharf_wo
     WHARF_CLEANUP_FD int promise = promise_fd >= 0 ? copy_above(promise_fd) : -1;
     if (socket < 0 || (promise_fd >= 0 && promise < 0))
         return -errno;
-    int r = spawn(program, socket, promise, &link.pid);
+    int r = spawn(program, gpu, socket, promise, &link.pid);
     if (r < 0)
         return r;
     link.pidfd = (int)syscall(SYS_pidfd_open, link.pid, 0);

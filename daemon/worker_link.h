@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_link.h: the GPU's worker as a process: starting it, talking to it, its end.
+ * worker_link.h: a GPU's worker as a process: starting it, talking to it, its end.
  *
  * It ends with the thread that started it (PDEATHSIG), and it is gone when its pidfd says so: never
  * only because its socket ended, which happens while the driver may still be writing for it.
@@ -23,10 +23,10 @@ struct wharf_worker_link {
 #define WHARF_WORKER_LINK_NONE ((struct wharf_worker_link){.pidfd = -1, .socket = -1})
 
 /*
- * Starts `program` (a path).  promise_fd is the lock that keeps Hello's promise, which the worker
- * holds too; -1: none.  Returns 0 or -errno.
+ * Starts `program` (a path) for the GPU of that name.  promise_fd is the lock that keeps Hello's
+ * promise, which the worker holds too; -1: none.  Returns 0 or -errno.
  */
-int wharf_worker_link_start(const char *program, int promise_fd,
+int wharf_worker_link_start(const char *program, const char *gpu, int promise_fd,
                             struct wharf_worker_link *ret_link);
 
 /* With a descriptor, or -1.  Returns 0, or -errno; -EAGAIN: its socket is full. */

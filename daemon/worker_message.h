@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_message.h: what the front and the GPU's worker say to each other.
+ * worker_message.h: what the front and a GPU's worker say to each other.
  *
  * One SOCK_SEQPACKET packet is one struct wharf_worker_message; both programs are of one build and
  * say so first.  Work itself does not go this way: it is in the queue's memory.  The front believes
@@ -31,6 +31,7 @@ enum wharf_worker_kind {
     WHARF_WORKER_IMPORT = 4,   /* REGISTER, of GPU memory by a client's descriptor */
     WHARF_WORKER_MODEL = 5,    /* REGISTER, of the image of a model: copy it */
     /* From the worker. */
+    WHARF_WORKER_DEVICES = 15,    /* `number` says how many GPUs the driver shows */
     WHARF_WORKER_READY = 16,      /* takes items from now on */
     WHARF_WORKER_REGISTERED = 17, /* or not: error */
     WHARF_WORKER_FORGOTTEN = 18,  /* it cannot be written any more */
@@ -40,7 +41,7 @@ enum wharf_worker_kind {
 struct wharf_worker_setup {
     char version[16];        /* WHARF_VERSION */
     uint32_t engine;         /* enum wharf_engine: GPU or SIMT */
-    char device[64];         /* which GPU: a number or a UUID */
+    uint32_t counts;         /* not 0: tell how many GPUs there are */
     uint32_t share;          /* percent of its multiprocessors */
     uint32_t n_entries;      /* of the queue */
     uint32_t chunk_nbytes;   /* the most that a chunk may have, in or out */
@@ -63,7 +64,7 @@ struct wharf_worker_ready {
 
 struct wharf_worker_message {
     uint32_t kind;   /* enum wharf_worker_kind */
-    uint32_t number; /* of the memory */
+    uint32_t number; /* of the memory, or of GPUs */
     int32_t error;   /* 0 or an errno value, positive */
     uint32_t read_only;
     uint64_t nbytes;

@@ -84,6 +84,14 @@ int wharf_cuda_find_device(const char *name, int *ret_device)
     return find_by_number(name, n_devices, ret_device);
 }
 
+int wharf_cuda_count_devices(int *ret_n_devices)
+{
+    int n_devices = 0;
+    WHARF_CUDA_TRY(cudaGetDeviceCount(&n_devices));
+    *ret_n_devices = n_devices;
+    return 0;
+}
+
 int wharf_cuda_check_device(int device)
 {
     static const struct {

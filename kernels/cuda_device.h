@@ -18,6 +18,9 @@ extern "C" {
  */
 int wharf_cuda_find_device(const char *name, int *ret_device);
 
+/* How many GPUs CUDA shows this process, as CUDA_VISIBLE_DEVICES says. */
+int wharf_cuda_count_devices(int *ret_n_devices);
+
 /* Whether kernels can do there what they are written for; -ENODEV if not. */
 int wharf_cuda_check_device(int device);
 

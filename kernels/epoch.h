@@ -99,9 +99,12 @@ struct wharf_epoch;
 struct wharf_epoch_ops {
     const char *name; /* "cuda" or "simt" */
 
-    /* The device of that name, as cuda_device.h says: of the SIMT layer "0".  -ENODEV if there is
-     * none. */
+    /* The device of that name, as cuda_device.h says: of the SIMT layer "0" to "15".  -ENODEV if
+     * there is none. */
     int (*find_device)(const char *name, int *ret_device);
+    /* How many devices there are, with the numbers from 0 on.  The SIMT layer shows one, and has
+     * others for who names them. */
+    int (*count_devices)(int *ret_n_devices);
     int (*open)(const struct wharf_epoch_config *config, struct wharf_epoch **ret_epoch);
     /* Asks a kernel that is there to quit and waits for it.  Takes NULL. */
     void (*close)(struct wharf_epoch *epoch);
@@ -129,8 +132,10 @@ struct wharf_epoch_ops {
      * that cuMemCreate made on this device, and nbytes a multiple of its granularity (2 MiB); on
      * the SIMT layer, a memfd's that cannot shrink, and nbytes one of the page size.  The
      * descriptor stays the caller's; the memory stays until it is unmapped here, whatever becomes
-     * of the process that made it.  -EINVAL if it is anything else or smaller, which harms nobody;
-     * it may take some milliseconds, also beside a kernel.
+     * of the process that made it.  -EXDEV if it is another device's: of the SIMT layer, whose
+     * memfds called gpu:N are device N's, and all others the first one's.  -EINVAL if it is
+     * anything else or smaller, which harms nobody; it may take some milliseconds, also beside a
+     * kernel.
      */
     int (*import_memory)(struct wharf_epoch *epoch, int fd, size_t nbytes, uint64_t *ret_address);
     /* No kernel may be there.  nbytes as before. */

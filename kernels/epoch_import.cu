@@ -71,8 +71,12 @@ int check(const driver &d, CUmemGenericAllocationHandle memory, int device, size
     if (result != CUDA_SUCCESS)
         return refuse(result, "cuMemGetAllocationPropertiesFromHandle");
     if (properties.type != CU_MEM_ALLOCATION_TYPE_PINNED ||
-        properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties.location.id != device)
-        return refuse(CUDA_ERROR_INVALID_DEVICE, "looking for memory of this GPU");
+        properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return refuse(CUDA_ERROR_INVALID_DEVICE, "looking for memory of a GPU");
+    if (properties.location.id != device) {
+        (void)refuse(CUDA_ERROR_INVALID_DEVICE, "looking for memory of this GPU");
+        return -EXDEV;
+    }
     result = d.granularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
     if (result != CUDA_SUCCESS)
         return refuse(result, "cuMemGetAllocationGranularity");

@@ -539,6 +539,7 @@ static void cuda_set_stay(wharf_epoch *epoch, uint32_t stay_us)
 const struct wharf_epoch_ops wharf_cuda_epoch = {
     "cuda",
     wharf_cuda_find_device,
+    wharf_cuda_count_devices,
     cuda_open,
     cuda_close,
     wharf_cuda_error_text,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker.h: wharfd-gpu, the process that owns the GPU; and wharfd-simt, the same without one.
+ * worker.h: wharfd-gpu, the process that owns a GPU; and wharfd-simt, the same without one.
  *
  * Its main thread talks to the front and registers memory; another one starts kernels and waits for
  * them, and a third one, if it is wanted, copies outputs.  It sees neither clients nor their
@@ -23,6 +23,7 @@
 #include "kernels/work_queue_ops.h"
 
 struct wharf_worker {
+    const char *gpu; /* which: a number or a UUID */
     const struct wharf_epoch_ops *ops;
     struct wharf_epoch *epoch;
     struct wharf_worker_setup setup;

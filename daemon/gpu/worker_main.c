@@ -99,6 +99,18 @@ static bool must_not_stay(void)
     return (blocking && *blocking && strcmp(blocking, "0") != 0) || (tool && *tool);
 }
 
+/* Where there are none, or no driver, the next step says so. */
+static void tell_devices(struct wharf_worker *worker)
+{
+    struct wharf_worker_message message = {.kind = WHARF_WORKER_DEVICES};
+    int n;
+
+    if (worker->ops->count_devices(&n) < 0 || n <= 0)
+        return;
+    message.number = (uint32_t)n;
+    wharf_worker_say(&message);
+}
+
 static void open_engine(struct wharf_worker *worker)
 {
     const struct wharf_worker_setup *setup = &worker->setup;
@@ -117,7 +129,9 @@ static void open_engine(struct wharf_worker *worker)
     };
 
     worker->ops = wharf_worker_engine;
-    int r = worker->ops->find_device(setup->device, &config.device);
+    if (setup->counts)
+        tell_devices(worker);
+    int r = worker->ops->find_device(worker->gpu, &config.device);
     if (r == 0)
         r = worker->ops->open(&config, &worker->epoch);
     if (r < 0)
@@ -164,7 +178,6 @@ static void begin(struct wharf_worker *worker, const struct wharf_worker_message
     struct wharf_worker_message ready = {.kind = WHARF_WORKER_READY};
 
     worker->setup = message->setup;
-    worker->setup.device[sizeof(worker->setup.device) - 1] = 0;
     check_version(&worker->setup);
     int r = map_queue(worker, fd);
     if (r < 0)
@@ -245,12 +258,13 @@ int main(int argc, char **argv)
 {
     static struct wharf_worker worker;
 
-    if (argc != 3 || strcmp(argv[1], "--worker") != 0) {
+    if (argc != 4 || strcmp(argv[1], "--worker") != 0) {
         fputs("wharfd-gpu is started by wharfd, not by people: see wharfd(8).\n", stderr);
         return 2;
     }
     if (tame_process((pid_t)atoi(argv[2])) < 0)
         return WHARF_WORKER_EXIT_OK;
+    worker.gpu = argv[3];
     wharf_list_init(&worker.memories);
     pthread_mutex_init(&worker.lock, NULL);
     pthread_cond_init(&worker.changed, NULL);

@@ -179,13 +179,25 @@ void simt_close(wharf_epoch *epoch)
     delete epoch;
 }
 
+/* Several of them are for tests of who has several. */
+constexpr long N_DEVICES = 16;
+
 int simt_find_device(const char *name, int *ret_device)
 {
-    if (strcmp(name, "0") != 0) {
-        snprintf(error_text, sizeof(error_text), "there is no device %s: the only one is 0", name);
+    char *end;
+    long number = strtol(name, &end, 10);
+    if (*name < '0' || *name > '9' || *end || number >= N_DEVICES) {
+        snprintf(error_text, sizeof(error_text), "there is no device %s: they are 0 to %ld", name,
+                 N_DEVICES - 1);
         return -ENODEV;
     }
-    *ret_device = 0;
+    *ret_device = (int)number;
+    return 0;
+}
+
+int simt_count_devices(int *ret_n_devices)
+{
+    *ret_n_devices = 1;
     return 0;
 }
 
@@ -266,8 +278,19 @@ int simt_free(wharf_epoch *, uint64_t address)
     return 0;
 }
 
+/* Whose a memfd is: as its name says. */
+int device_of(int fd)
+{
+    char path[64], name[64] = "";
+    int device = 0;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (readlink(path, name, sizeof(name) - 1) < 0 || sscanf(name, "/memfd:gpu:%d ", &device) != 1)
+        return 0;
+    return device;
+}
+
 /* A memfd in the GPU memory's place.  One that could shrink would make its reader die of SIGBUS. */
-int simt_import(wharf_epoch *, int fd, size_t nbytes, uint64_t *ret_address)
+int simt_import(wharf_epoch *epoch, int fd, size_t nbytes, uint64_t *ret_address)
 {
     struct stat status;
     int seals = fcntl(fd, F_GET_SEALS);
@@ -275,6 +298,8 @@ int simt_import(wharf_epoch *, int fd, size_t nbytes, uint64_t *ret_address)
         return fail(-EINVAL, "looking for a memfd that cannot shrink");
     if (fstat(fd, &status) < 0)
         return fail(-errno, "fstat");
+    if (device_of(fd) != epoch->config.device)
+        return fail(-EXDEV, "looking for memory of this device");
     if (nbytes == 0 || nbytes % (size_t)sysconf(_SC_PAGESIZE) || nbytes > (size_t)status.st_size)
         return fail(-EINVAL, "looking for so many bytes");
     void *p = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -354,8 +379,8 @@ void simt_set_stay(wharf_epoch *epoch, uint32_t stay_us)
 } // namespace
 
 const struct wharf_epoch_ops wharf_simt_epoch = {
-    "simt",      simt_find_device, simt_open,       simt_close,        simt_error_text,
-    simt_info,   simt_map_host,    simt_unmap_host, simt_alloc,        simt_free,
-    simt_import, simt_unimport,    simt_add_model,  simt_remove_model, simt_start,
-    simt_wait,   simt_move,        simt_moved,      simt_set_stay,
+    "simt",          simt_find_device, simt_count_devices, simt_open,       simt_close,
+    simt_error_text, simt_info,        simt_map_host,      simt_unmap_host, simt_alloc,
+    simt_free,       simt_import,      simt_unimport,      simt_add_model,  simt_remove_model,
+    simt_start,      simt_wait,        simt_move,          simt_moved,      simt_set_stay,
 };

@@ -38,10 +38,17 @@ static void host_close(struct wharf_epoch *epoch)
     free(epoch);
 }
 
+/* As many as are named. */
 static int host_find_device(const char *name, int *ret_device)
 {
-    *ret_device = 0;
-    return strcmp(name, "0") == 0 ? 0 : -ENODEV;
+    *ret_device = atoi(name);
+    return *name >= '0' && *name <= '9' ? 0 : -ENODEV;
+}
+
+static int host_count_devices(int *ret_n_devices)
+{
+    *ret_n_devices = 1;
+    return 0;
 }
 
 static int host_open(const struct wharf_epoch_config *config, struct wharf_epoch **ret_epoch)
@@ -207,6 +214,7 @@ static int host_wait(struct wharf_epoch *epoch)
 static const struct wharf_epoch_ops host_epoch = {
     .name = "host",
     .find_device = host_find_device,
+    .count_devices = host_count_devices,
     .open = host_open,
     .close = host_close,
     .error_text = host_error_text,

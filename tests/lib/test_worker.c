@@ -12,8 +12,22 @@
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wharfd.h"
 
-/* Whether process `pid` is a worker and a child of that daemon. */
-static int is_worker(pid_t pid, pid_t daemon)
+/* Whether the process was started with this as the last one of its arguments. */
+static int ends_with(pid_t pid, const char *last)
+{
+    char path[64], line[512];
+
+    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    size_t n = fread(line, 1, sizeof(line), file), n_last = strlen(last) + 1;
+    fclose(file);
+    return n > n_last && line[n - n_last - 1] == 0 && memcmp(line + n - n_last, last, n_last) == 0;
+}
+
+/* Whether process `pid` is a worker, of this GPU (NULL: of any), and a child of that daemon. */
+static int is_worker(pid_t pid, pid_t daemon, const char *gpu)
 {
     char path[64], name[32] = "", state;
     int parent = 0;
@@ -24,10 +38,11 @@ static int is_worker(pid_t pid, pid_t daemon)
         return 0;
     int n = fscanf(file, "%*d (%31[^)]) %c %d", name, &state, &parent);
     fclose(file);
-    return n == 3 && parent == daemon && state != 'Z' && strcmp(name, "wharfd-gpu") == 0;
+    return n == 3 && parent == daemon && state != 'Z' && strcmp(name, "wharfd-gpu") == 0 &&
+           (!gpu || ends_with(pid, gpu));
 }
 
-pid_t test_worker_pid(pid_t daemon)
+pid_t test_worker_of_gpu(pid_t daemon, const char *gpu)
 {
     DIR *dir = opendir("/proc");
     pid_t found = 0;
@@ -36,11 +51,16 @@ pid_t test_worker_pid(pid_t daemon)
         abort();
     for (struct dirent *entry = readdir(dir); entry && !found; entry = readdir(dir)) {
         pid_t pid = (pid_t)atoi(entry->d_name);
-        if (pid > 0 && is_worker(pid, daemon))
+        if (pid > 0 && is_worker(pid, daemon, gpu))
             found = pid;
     }
     closedir(dir);
     return found;
+}
+
+pid_t test_worker_pid(pid_t daemon)
+{
+    return test_worker_of_gpu(daemon, NULL);
 }
 
 pid_t test_worker_wait(pid_t daemon, pid_t before)
@@ -65,7 +85,7 @@ void test_worker_kill(const struct test_storm *storm)
         kill(killer->victim, SIGKILL);
         killer->n_kills++;
     }
-    pid_t pid = test_worker_pid(killer->wharfd->pid);
+    pid_t pid = test_worker_of_gpu(killer->wharfd->pid, killer->gpu);
     killer->victim = pid == killer->victim ? 0 : pid;
     killer->kill_at_ns = now_ns + test_random_below(&killer->random, killer->within_ns);
 }

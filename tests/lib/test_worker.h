@@ -16,6 +16,9 @@ struct test_wharfd;
 /* The process id of the worker that a daemon has now; 0 if it has none. */
 pid_t test_worker_pid(pid_t daemon);
 
+/* Likewise of its GPU of that name, as in wharfd.conf. */
+pid_t test_worker_of_gpu(pid_t daemon, const char *gpu);
+
 /* Waits for a worker other than `before`, for at most 20 seconds; returns it, or 0. */
 pid_t test_worker_wait(pid_t daemon, pid_t before);
 
@@ -23,6 +26,7 @@ pid_t test_worker_wait(pid_t daemon, pid_t before);
 struct test_worker_killer {
     struct test_random random;
     const struct test_wharfd *wharfd;
+    const char *gpu; /* of this GPU alone; NULL: of one */
     uint64_t within_ns;
     pid_t victim; /* the next one; 0: none was seen yet */
     uint64_t kill_at_ns;

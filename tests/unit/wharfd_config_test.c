@@ -8,6 +8,7 @@
 #include "daemon/cleanup.h"
 #include "daemon/config.h"
 #include "daemon/config_table.h"
+#include "daemon/gpu_list.h"
 #include "daemon/log.h"
 
 static struct wharf_config config;
@@ -53,6 +54,41 @@ Test(wharfd_config, values_with_units)
     cr_assert_eq(config.quota.max_job_nbytes, 65536);
     cr_assert_eq(config.spin_ns, 0);
     cr_assert_str_eq(config.cpus, "0-3");
+}
+
+static void expect_gpus(const char *text, const char *expected)
+{
+    struct wharf_gpu_list list;
+    char names[256] = "";
+
+    cr_assert_null(wharf_gpu_list_parse(text, &list), "%s", text);
+    cr_assert_eq(list.is_all, strcmp(text, "all") == 0);
+    for (uint32_t i = 0; i < list.n; i++) {
+        strcat(names, i ? " " : "");
+        strcat(names, list.names[i]);
+    }
+    cr_assert_str_eq(names, expected);
+}
+
+Test(wharfd_config, gpus_have_numbers_ranges_and_uuids)
+{
+    expect_gpus("all", "0");
+    expect_gpus("3", "3");
+    expect_gpus("0,2", "0 2");
+    expect_gpus("0-2 , 7", "0 1 2 7");
+    expect_gpus("GPU-8932f937-d72c, 1,MIG-1a2b", "GPU-8932f937-d72c 1 MIG-1a2b");
+    expect_error("[gpu]\ndevice =\n", "must not be empty");
+    expect_error("[gpu]\ndevice = 0,\n", "a GPU is a number or a UUID");
+    expect_error("[gpu]\ndevice = 0,all\n", "a GPU is a number or a UUID");
+    expect_error("[gpu]\ndevice = -1\n", "a GPU is a number or a UUID");
+    expect_error("[gpu]\ndevice = 3-1\n", "or a range, as in 0-3");
+    expect_error("[gpu]\ndevice = 1x\n", "or a range, as in 0-3");
+    expect_error("[gpu]\ndevice = 99999999999999999999\n", "or a range, as in 0-3");
+    expect_error("[gpu]\ndevice = 0,1,0\n", "one GPU is named twice");
+    expect_error("[gpu]\ndevice = 0-16\n", "more than 16 GPUs");
+    expect_error("[gpu]\ndevice = "
+                 "GPU-0000000000000000000000000000000000000000000000000000000000000\n",
+                 "the name of a GPU is too long");
 }
 
 Test(wharfd_config, errors_say_which_line_and_what)

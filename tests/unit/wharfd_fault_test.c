@@ -43,6 +43,7 @@ uint32_t wharf_gpu_opcode(const struct wharf_submission *submission)
 
 static uint8_t *plain;
 static uint64_t kernel = WHARF_GPU_KERNEL_EPOCH;
+static const char *devices = "0";
 
 static void set_up(uint64_t hang_timeout_ns)
 {
@@ -56,6 +57,7 @@ static void set_up(uint64_t hang_timeout_ns)
     wharf_config_init(&test_front_config);
     test_front_config.gpu_engine = WHARF_GPU_SIMT;
     test_front_config.gpu_kernel = kernel;
+    strcpy(test_front_config.gpu_device, devices);
     test_front_config.gpu_pin_after_ns = 0;
     test_front_config.gpu_hang_timeout_ns = hang_timeout_ns;
     snprintf(test_front_config.gpu_worker, sizeof(test_front_config.gpu_worker),
@@ -195,6 +197,37 @@ Test(wharfd_fault, culprit_is_found_and_others_keep_the_gpu, .timeout = 300)
     cr_assert_eq(run_one(&innocent, 1 << 16).engine, WHARF_ENGINE_SIMT);
     test_front_client_deinit(&culprit);
     test_front_client_deinit(&innocent);
+    tear_down();
+}
+
+/* Of two GPUs the one whose worker meets the fault loses that, and the other one goes on; its jobs
+ * are done, and the culprit's next ones run alone on whichever takes them. */
+Test(wharfd_fault, fault_of_one_gpu_leaves_the_other_alone)
+{
+    enum { N = 40 };
+    struct test_front_client client;
+
+    devices = "0,1";
+    set_up(NEVER_NS);
+    test_front_client_init(&client, 1, "uid:1", 64, MiB);
+    while (TEST_FRONT_LOCKED(test_front.gpus_up) != 3)
+        usleep(1000);
+    const pid_t workers[2] = {test_worker_of_gpu(getpid(), "0"), test_worker_of_gpu(getpid(), "1")};
+    cr_assert_eq(run_one(&client, 1 << 16).engine, WHARF_ENGINE_SIMT);
+    for (uint32_t i = 0; i < N; i++)
+        submit(&client, i, i == N / 2 ? TEST_POISON(WHARF_WORK_FAULT) | i : i);
+    for (uint32_t i = 0; i < N; i++)
+        reap_good(&client);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.gpus[0].n_ended + test_front.gpus[1].n_ended), 1);
+    unsigned other = TEST_FRONT_LOCKED(test_front.gpus[0].n_ended) ? 1 : 0;
+    cr_assert_eq(test_worker_of_gpu(getpid(), other ? "1" : "0"), workers[other]);
+    for (uint32_t i = 0; i < N; i++)
+        submit(&client, i, i);
+    for (uint32_t i = 0; i < N; i++)
+        reap_good(&client);
+    cr_assert_eq(TEST_FRONT_LOCKED(client.session->tenant->gpu_trust.n_alone), 0);
+    cr_assert_eq(test_worker_of_gpu(getpid(), other ? "1" : "0"), workers[other]);
+    test_front_client_deinit(&client);
     tear_down();
 }
 

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which of several GPUs gets a job: by what is known of them, without any being there.  Jobs are
+ * queued under the front's lock and picked by hand; no thread runs any.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "daemon/clock.h"
+#include "daemon/front.h"
+#include "daemon/gpu_memory.h"
+#include "proto/wharf_job.h"
+
+#define KiB ((uint64_t)1024)
+enum { N_GPUS = 3, N_JOBS = 600 };
+
+static struct wharf_config config;
+static struct wharf_front front;
+static struct wharf_tenant tenant;
+static struct wharf_session session;
+static struct wharf_region source, destination, gpu_region;
+static struct wharf_gpu_memory memory, gpu_memory;
+static struct wharf_job jobs[N_JOBS];
+
+/* Three GPUs with 100 warps each that answer in 10 us, of which a warp takes 100 ns for a byte, 1.7
+ * ms for a job.  Their threads sleep, and the session wants no other engine. */
+static void set_up(void)
+{
+    uint32_t ns_per_kib[WHARF_N_CODECS];
+
+    wharf_config_init(&config);
+    cr_assert_eq(wharf_front_init(&front, &config, NULL), 0);
+    for (uint32_t i = 0; i < N_GPUS; i++) {
+        front.gpus[i].may_come = true;
+        front.gpus[i].n_warps = 100;
+        front.gpus[i].latency_ns = 10000;
+        memory.on[i].state = WHARF_GPU_MEMORY_READY;
+    }
+    front.n_gpus = N_GPUS;
+    front.gpus_up = front.gpus_asleep = 7;
+    front.gpu_engine = WHARF_ENGINE_GPU;
+    front.gpu_codecs = UINT64_MAX;
+    for (unsigned i = 0; i < WHARF_N_CODECS; i++)
+        ns_per_kib[i] = 102400;
+    tenant.quota.weight = 100;
+    wharf_estimates_init(&tenant.estimates, NULL);
+    wharf_estimates_init_device(&tenant.device_estimates, ns_per_kib);
+    gpu_memory.owner = 1;
+    gpu_memory.on[1].state = WHARF_GPU_MEMORY_READY;
+    source = (struct wharf_region){.is_there = true, .memory = &memory};
+    destination = source;
+    gpu_region = (struct wharf_region){.is_there = true, .is_device = true, .memory = &gpu_memory};
+    session.tenant = &tenant;
+    session.engine = WHARF_ENGINE_GPU;
+    wharf_list_init(&session.waiting);
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++) {
+        wharf_sched_tenant_init(&tenant.sched[i]);
+        wharf_sched_session_init(&session.sched[i]);
+    }
+}
+
+static void tear_down(void)
+{
+    wharf_front_deinit(&front);
+}
+
+static struct wharf_job *push_to(unsigned i, struct wharf_region *to)
+{
+    struct wharf_job *job = &jobs[i];
+
+    *job = (struct wharf_job){
+        .submission = {.opcode = WHARF_OP_DECODE,
+                       .codec = WHARF_CODEC_DEFLATE,
+                       .src_nbytes = 8 * KiB,
+                       .dst_nbytes = 9 * KiB},
+        .session = &session,
+        .source = &source,
+        .destination = to,
+        .lane = WHARF_LANE_NORMAL,
+        .state = WHARF_JOB_QUEUED,
+    };
+    wharf_list_init(&job->link);
+    wharf_place_push(&front, job, false);
+    return job;
+}
+
+static struct wharf_job *push(unsigned i)
+{
+    return push_to(i, &destination);
+}
+
+static void hand_over(uint32_t gpu, struct wharf_job *job)
+{
+    struct wharf_piece piece = {.kind = WHARF_PIECE_CHUNK, .job = job, .n_chunks = 1};
+
+    piece.pool = job->pool;
+    wharf_place_remove(&front, job);
+    wharf_place_took_by_gpu(&front, &piece, gpu);
+    front.gpus[gpu].n_in_flight++;
+    front.gpus[gpu].in_flight_ns += wharf_place_warp_ns(job, 8 * KiB, 9 * KiB);
+    front.gpus[gpu].in_flight_nbytes += 17 * KiB;
+}
+
+/* As its thread does: takes as much as there is room for. */
+static unsigned take_all(uint32_t gpu)
+{
+    unsigned n = 0;
+
+    for (;;) {
+        struct wharf_job *job =
+            wharf_place_gpu_has_room(&front, gpu) ? wharf_place_first_for_gpu(&front, gpu) : NULL;
+        if (!job)
+            return n;
+        hand_over(gpu, job);
+        n++;
+    }
+}
+
+/* One thread is woken for one job, and no other one while that can take more. */
+Test(wharfd_gpus_place, lone_job_wakes_one_thread, .init = set_up, .fini = tear_down)
+{
+    push(0);
+    cr_assert_eq(wharf_place_gpus_to_wake(&front), 1);
+    front.gpus_asleep = 6;
+    cr_assert_eq(wharf_place_gpus_to_wake(&front), 0);
+    push(1);
+    cr_assert_eq(wharf_place_gpus_to_wake(&front), 0);
+    cr_assert_eq(take_all(0), 2);
+}
+
+/* When it is full the next one is woken, until all are: then jobs wait. */
+Test(wharfd_gpus_place, flood_goes_to_all, .init = set_up, .fini = tear_down)
+{
+    for (unsigned i = 0; i < N_JOBS; i++)
+        push(i);
+    for (uint32_t gpu = 0; gpu < N_GPUS; gpu++) {
+        cr_assert_eq(wharf_place_gpus_to_wake(&front), 1u << gpu);
+        front.gpus_asleep &= ~(1u << gpu);
+        unsigned n = take_all(gpu);
+        /* All warps, and what may wait behind them: 1 ms of all warps. */
+        cr_assert(n >= 100 && n <= 180, "%u", n);
+    }
+    cr_assert_eq(wharf_place_gpus_to_wake(&front), 0);
+    cr_assert_gt(wharf_place_n_queued(&front), 0);
+}
+
+/* A thread that is awake takes jobs that another GPU would end about as soon, and leaves those to
+ * it that it would end much sooner. */
+Test(wharfd_gpus_place, busy_gpu_leaves_a_job_to_an_idle_one, .init = set_up, .fini = tear_down)
+{
+    front.gpus_asleep = 6;
+    for (unsigned i = 0; i < 110; i++)
+        hand_over(0, push(i));
+    struct wharf_job *job = push(110);
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), job, "a little later is soon enough");
+    for (unsigned i = 111; i < 140; i++)
+        hand_over(0, push(i));
+    front.gpus_wanted = 0;
+    cr_assert(wharf_place_gpu_has_room(&front, 0));
+    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
+    cr_assert_eq(front.gpus_wanted, 2);
+    cr_assert_eq(wharf_place_gpus_to_wake(&front), 2);
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 1), job);
+    /* Unless that has a suspect's job, and takes nothing beside it. */
+    front.gpus[1].is_alone = front.gpus[2].is_alone = true;
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), job);
+}
+
+/* A job whose memory only some have yet is for these. */
+Test(wharfd_gpus_place, gpu_without_the_memory_takes_nothing, .init = set_up, .fini = tear_down)
+{
+    memory.on[0].state = WHARF_GPU_MEMORY_ASKED;
+    memory.on[2].state = WHARF_GPU_MEMORY_REFUSED;
+    struct wharf_job *job = push(0);
+    cr_assert_eq(job->pool, WHARF_POOL_GPU);
+    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
+    cr_assert_null(wharf_place_first_for_gpu(&front, 2));
+    cr_assert_eq(wharf_place_gpus_to_wake(&front) & 2, 2);
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 1), job);
+    /* When that one is gone, it waits for the first. */
+    front.gpus_up = 5;
+    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
+    cr_assert_eq(job->pool, WHARF_POOL_NONE);
+    memory.on[0].state = WHARF_GPU_MEMORY_READY;
+    wharf_place_waiting(&front, &session);
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), job);
+}
+
+/* Outputs in GPU memory are for the GPU that owns it, or for nobody. */
+Test(wharfd_gpus_place, gpu_memory_is_its_owners, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job *job = push_to(0, &gpu_region);
+    cr_assert_eq(job->pool, WHARF_POOL_OWN + 1);
+    cr_assert_eq(wharf_place_gpus_to_wake(&front), 2);
+    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 1), job);
+    /* Its worker ends: others are there, and yet it waits. */
+    front.gpus_up = 5;
+    cr_assert_gt(wharf_place_n_for_cpu(&front), 0);
+    cr_assert_null(wharf_place_first_for_cpu(&front, WHARF_NEVER));
+    cr_assert_eq(job->pool, WHARF_POOL_NONE);
+    cr_assert_eq(wharf_place_n_for_cpu(&front), 0);
+    /* No worker of it gets ready any more: the CPU refuses it. */
+    front.gpus[1].is_lost = true;
+    wharf_place_waiting(&front, &session);
+    cr_assert_eq(job->pool, WHARF_POOL_CPU);
+    cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), job);
+    cr_assert_eq(wharf_place_refusal(job).result, WHARF_DEVICE_FAULT);
+}
+
+/* Jobs for one's own memory and jobs for any GPU take turns. */
+Test(wharfd_gpus_place, both_kinds_of_jobs_take_turns, .init = set_up, .fini = tear_down)
+{
+    unsigned n_own = 0;
+
+    for (unsigned i = 0; i < 80; i++)
+        push_to(i, i < 40 ? &gpu_region : &destination);
+    for (unsigned i = 0; i < 40; i++) {
+        struct wharf_job *job = wharf_place_first_for_gpu(&front, 1);
+        struct wharf_piece piece = {.kind = WHARF_PIECE_CHUNK, .job = job, .n_chunks = 1};
+        cr_assert_not_null(job);
+        n_own += job->pool == WHARF_POOL_OWN + 1;
+        piece.pool = job->pool;
+        piece.estimate_ns = 1000;
+        wharf_place_remove(&front, job);
+        wharf_place_took_by_gpu(&front, &piece, 1);
+    }
+    cr_assert(n_own >= 18 && n_own <= 22, "%u", n_own);
+}
