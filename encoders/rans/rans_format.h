@@ -65,14 +65,16 @@
  * states of the one that runs through, so how many splits are used changes neither bytes nor
  * verdict.
  *
- * JUDGED, each BAD_DATA unless said:
+ * JUDGED, each BAD_DATA unless said, in this order; but what 3 says of indexes comes behind 4, and
+ * then what is marked with a star, which needs the setting or the model's tables:
  *   1. header not there: INPUT_TRUNCATED at bit 0.  Another version: UNSUPPORTED, RANS_VERSION
- *      at 0.  A field out of range, or sizes that contradict D or the setting: RANS_HEADER at 0.
- *      With a registered model: a shape that is not the model's, or a model besides: the same.
- *   2. model or indexes cut off: INPUT_TRUNCATED, at their first bit.  A width over 17, frequencies
- *      that are more or fewer bytes than they need, or sum up to 0 or to more than 2^n:
- *      RANS_MODEL, at the model's first bit.  A sum below 2^n is allowed: the slots above it are
- *      nobody's.
+ *      at 0.  A field out of range, or sizes that contradict D: RANS_HEADER at 0.
+ *    * Symbols of another size than the setting says; with a registered model, a shape that is not
+ *      the model's, or a model besides: the same.
+ *   2. model or indexes cut off: INPUT_TRUNCATED, at their first bit.
+ *    * No model at all, a width over 17, frequencies that are more or fewer bytes than they need,
+ *      or sum up to 0 or to more than 2^n: RANS_MODEL, at the model's first bit.  A sum below 2^n
+ *      is allowed: the slots above it are nobody's.
  *   3. body: fields or words cut off, or half a word at its end: INPUT_TRUNCATED at the body's
  *      first bit.  M of 0, N over 2^31, a number of indexes that is not N, or an index that is not
  *      below D: RANS_HEADER at the body's first bit.

@@ -141,6 +141,12 @@ def bad_fronts():
             changed = rans.pack_model([row])
         plain.model = changed
         plain.write(name, 'rans_model')
+    # Of two faults that which is looked at first.
+    stream = plain.bytes()
+    write('bad-model-and-body-cut-off', stream[:len(stream) - 1], 'input_truncated')
+    write('bad-model-and-symbols-of-another-size', stream, 'rans_header', 2)
+    write('body-cut-off-and-symbols-of-another-size', stream[:-1], 'input_truncated', 2)
+    plain.write('bad-model-and-no-room', 'rans_model', 899)
 
 
 def bad_indexes():
@@ -151,6 +157,9 @@ def bad_indexes():
     case.write('an-index-too-few', 'rans_header')
     case.indexes = case.indexes + b'\0\0'
     case.write('an-index-too-many', 'rans_header')
+    splits = case.coded.splits
+    splits[1], splits[2] = splits[2], splits[1]
+    case.write('an-index-too-many-and-splits-in-the-wrong-order', 'rans_split')
     stream = indexed(9, 8, 1, 5, 700).bytes()
     write('indexes-cut-off', stream[:16 + int.from_bytes(stream[8:12], 'little') + 300],
           'input_truncated')
