@@ -90,7 +90,8 @@ struct wharf_encoder_options {
  *   encode  writes one stream; 0 and *ret_out_nbytes, or -ENOSPC when out_avail is too little
  *           (never with out_avail >= bound(in_nbytes)), or -EILSEQ when no stream of this codec
  *           gives that input: it is no whole number of units, or a unit is not one of the
- *           parameter's.  The output is undefined on failure.
+ *           parameter's.  The output is undefined on failure.  `in` may be NULL when in_nbytes
+ *           is 0.
  *   free    takes NULL.
  */
 struct wharf_encoder;

@@ -52,6 +52,9 @@ static int lz4_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t i
 
     if (in_nbytes > LZ4_MAX_INPUT_SIZE)
         return -EILSEQ; /* none that liblz4 makes */
+    /* The thorough one looks at a source of no bytes. */
+    if (in_nbytes == 0)
+        in = (const uint8_t *)"";
     if (encoder->level < LZ4HC_CLEVEL_MIN)
         n = LZ4_compress_fast_extState(&encoder->memory, (const char *)in, (char *)out,
                                        (int)in_nbytes, avail, 1);

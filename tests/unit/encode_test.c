@@ -79,17 +79,19 @@ static void check_round_trip(const struct variant *variant, struct wharf_encoder
     size_t bound = ops->bound(encoder, raw_nbytes);
     struct test_guard loose = test_guard_new(bound, TEST_GUARD_END);
     struct test_guard tight;
+    /* Nothing may be nowhere: liblz4's thorough compressor looked there. */
+    const uint8_t *in = raw_nbytes ? raw : NULL;
     size_t nbytes = 0;
     size_t again = 0;
 
-    cr_assert_eq(ops->encode(encoder, raw, raw_nbytes, loose.data, bound, &nbytes), 0,
+    cr_assert_eq(ops->encode(encoder, in, raw_nbytes, loose.data, bound, &nbytes), 0,
                  "%s by %s, level %d: %zu bytes do not fit %zu", variant->codec->name,
                  variant->encoder->name, variant->level, raw_nbytes, bound);
     cr_assert_leq(nbytes, bound);
     cr_assert(wharf_codec_may_yield(variant->codec->ops, nbytes, raw_nbytes));
     expect_decodes(variant, loose.data, nbytes, raw, raw_nbytes);
     tight = test_guard_new(nbytes, TEST_GUARD_END);
-    if (ops->encode(encoder, raw, raw_nbytes, tight.data, nbytes, &again) == 0) {
+    if (ops->encode(encoder, in, raw_nbytes, tight.data, nbytes, &again) == 0) {
         cr_assert_eq(again, nbytes);
         cr_assert_eq(memcmp(loose.data, tight.data, nbytes), 0, "not the same bytes twice");
     }
