@@ -191,6 +191,10 @@ $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(proto_gen_h)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
+# It has tables on the stack: on one that is too small it is to meet the page behind that, not to
+# step over it into other memory.
+$(BUILD)/obj/encoders/rans/rans_decode.c.o: private ALL_CFLAGS += -fstack-clash-protection
+
 $(BUILD)/obj/%.cc.o: %.cc $(BUILD)/flags | $(device_codecs_h)
 	$(say) CXX $<
 	@mkdir -p $(@D)
