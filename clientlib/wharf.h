@@ -330,14 +330,15 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
  * wharf_register_gpu: lets jobs decode straight into GPU memory of the caller's own, over which the
  * bytes never pass the host.  The same as wharf_register with kind WHARF_MEMORY_GPU.
  *   fd           what cuMemExportToShareableHandle gave, a POSIX file descriptor, for memory of
- *                cuMemCreate on a GPU of the daemon's, which has to be asked for one when it is
- * made (requestedHandleTypes).  Duplicated: the caller may close its own. address      where the
- * caller has mapped it (cuMemMap, cuMemSetAccess): jobs name it by this. The library never looks
- * there. nbytes       its size, as it was given to cuMemCreate: the driver maps all of it or
- * nothing. Memory of cudaMalloc cannot be exported so.  A job's `out` may then be (void *)(address
- * + offset), at any alignment; its source stays in host memory, never in GPU memory, and so do a
- * batch's results.  Such a job runs on the GPU, whatever the handle's engine, which is AUTO or the
- * GPU's: it is for chunks whose source and whose out_avail are each at most
+ *                cuMemCreate on a GPU of the daemon's, which has to be asked for one when it
+ *                is made (requestedHandleTypes).  Duplicated: the caller may close its own.
+ *   address      where the caller has mapped it (cuMemMap, cuMemSetAccess): jobs name it by this.
+ *                The library never looks there.
+ *   nbytes       its size, as it was given to cuMemCreate: the driver maps all of it or nothing.
+ * Memory of cudaMalloc cannot be exported so.  A job's `out` may then be
+ * (void *)(address + offset), at any alignment; its source stays in host memory, never in GPU
+ * memory, and so do a batch's results.  Such a job runs on the GPU, whatever the handle's engine,
+ * which is AUTO or the GPU's: it is for chunks whose source and whose out_avail are each at most
  * wharf_info.max_gpu_chunk_nbytes (the daemon's `[gpu] chunk`).
  *
  * ORDER.  The daemon's kernel runs in no stream of the caller's.  So before the submission, all
