@@ -78,8 +78,7 @@ static const uint32_t *packed_slots_of(const struct wharf_rans_model *model, uin
     if (model->packed_slots || shape->n_distributions > 1 || shape->symbol_nbytes > 1 ||
         shape->n_bits > WHARF_RANS_PACKED_MAX_NBITS)
         return model->packed_slots;
-    wharf_rans_pack_slots(model, packed);
-    return packed;
+    return wharf_rans_pack_slots(model, packed) ? packed : NULL;
 }
 
 /* Decodes with one of the tuned forms, if there is one; whether that went well. */

@@ -115,8 +115,9 @@ enum wharf_reason wharf_rans_image_make(const uint8_t *model, size_t model_nbyte
     image->is_full = tables.is_full;
     for (uint32_t i = 0; i < image->registered_nbytes; i++)
         at[image->registered_at + i] = model[i];
-    if (image->packed_slots_at)
-        wharf_rans_pack_slots(&tables, (uint32_t *)(void *)(at + image->packed_slots_at));
+    if (image->packed_slots_at &&
+        !wharf_rans_pack_slots(&tables, (uint32_t *)(void *)(at + image->packed_slots_at)))
+        image->packed_slots_at = 0;
     return WHARF_REASON_NONE;
 }
 

@@ -5,8 +5,7 @@
 #ifndef WHARF_ENCODERS_RANS_RANS_LOOKUP_H
 #define WHARF_ENCODERS_RANS_RANS_LOOKUP_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "encoders/rans/rans_loop.h"
 
 /* TARGET, which the form defines, names its instructions. */
 #define LANES_INLINE static inline TARGET __attribute__((always_inline))
@@ -17,5 +16,34 @@ struct lookup {
     bool is_indexed;        /* each symbol has a number of its distribution */
     uint32_t symbol_nbytes; /* 1 or 2 */
 };
+
+/* What a decoder looks at in each group. */
+struct view {
+    const uint32_t *packed;
+    const uint16_t *slot_symbols;
+    const struct wharf_rans_range *ranges;
+    const uint8_t *indexes;
+    uint8_t *out;
+    uint32_t n_bits;
+    uint32_t alphabet;
+    /* Of what a group's slots give together: where a slot that is nobody's leaves a bit. */
+    uint32_t bad;
+};
+
+static inline struct view view_of(const struct wharf_rans_loop_job *job)
+{
+    const struct wharf_rans_model *model = job->task.model;
+
+    return (struct view){
+        .packed = job->packed,
+        .slot_symbols = model->slot_symbols,
+        .ranges = model->ranges,
+        .indexes = job->task.indexes,
+        .out = job->task.out,
+        .n_bits = model->shape.n_bits,
+        .alphabet = model->shape.alphabet,
+        .bad = model->is_full ? 0 : WHARF_RANS_PACKED_NOBODYS,
+    };
+}
 
 #endif

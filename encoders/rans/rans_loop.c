@@ -6,9 +6,16 @@
 #include <string.h>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
+
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+}
+
+static bool has_avx2_gather(void)
+{
+    return has_avx2();
 }
 
 static bool has_avx512(void)
@@ -16,9 +23,25 @@ static bool has_avx512(void)
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl");
 }
+
+static bool has_avx512_vbmi(void)
+{
+    return has_avx512() && __builtin_cpu_supports("avx512vbmi") &&
+           __builtin_cpu_supports("avx512vbmi2");
+}
+
+/* Intel's processors that gather quickly, and need no cure for leaks in it, which makes it slow:
+ * all that have AVX-VNNI are so. */
+static bool is_recent_intel(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return __builtin_cpu_is("intel") && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) &&
+           (eax >> 4 & 1) != 0;
+}
 #endif
 
-static bool has_none(void)
+static bool is_all(void)
 {
     return true;
 }
@@ -26,10 +49,12 @@ static bool has_none(void)
 static const struct {
     const char *name;
     bool (*has)(void);
+    bool (*is_better)(void);
     wharf_rans_loop_fn *loop;
     wharf_rans_code_fn *code;
-} forms[] = {{"none", has_none, NULL, NULL},
-#define X(form) {#form, has_##form, wharf_rans_loop_##form, wharf_rans_code_##form},
+} forms[] = {{"none", is_all, is_all, NULL, NULL},
+#define X(form, coder, where)                                                                      \
+    {#form, has_##form, is_##where, wharf_rans_loop_##form, wharf_rans_code_##coder},
              WHARF_RANS_LOOP_LIST(X)
 #undef X
 };
@@ -39,14 +64,14 @@ enum { N_FORMS = sizeof(forms) / sizeof(forms[0]) };
  * puts the same value here, so relaxed order is enough. */
 static atomic_uint chosen;
 
-/* The last form of the list that the machine has: the list is in rising order of demands. */
+/* The last form of the list that the machine has and that is better there. */
 static unsigned best_form(void)
 {
     unsigned i = N_FORMS;
 
     do
         i--;
-    while (!forms[i].has());
+    while (!forms[i].has() || !forms[i].is_better());
     return i;
 }
 
@@ -88,17 +113,24 @@ int wharf_rans_loop_force(const char *name)
     return -ENOENT;
 }
 
-void wharf_rans_pack_slots(const struct wharf_rans_model *model, uint32_t *packed)
+bool wharf_rans_pack_slots(const struct wharf_rans_model *model, uint32_t *packed)
 {
-    for (uint32_t slot = 0; slot < 1u << model->shape.n_bits; slot++) {
-        uint32_t symbol = model->slot_symbols[slot];
-        struct wharf_rans_range range = model->ranges[symbol];
+    uint32_t n_slots = 1u << model->shape.n_bits;
+    bool has_most_bits = model->shape.n_bits == WHARF_RANS_PACKED_MAX_NBITS;
+    uint32_t f;
 
-        /* Nobody's slots say that they are the second of one. */
-        if (slot >= model->totals[0])
-            packed[slot] = 1u << 20;
-        else
-            packed[slot] =
-                symbol | (uint32_t)range.frequency_less_1 << 8 | (slot - range.first) << 20;
+    if (has_most_bits && !model->is_full)
+        return false;
+    for (uint32_t first = 0; first < model->totals[0]; first += f) {
+        uint32_t symbol = model->slot_symbols[first];
+
+        f = model->ranges[symbol].frequency_less_1 + 1u;
+        if (has_most_bits && f == n_slots)
+            return false;
+        for (uint32_t place = 0; place < f; place++)
+            packed[first + place] = symbol | place << 8 | f << 20;
     }
+    for (uint32_t slot = model->totals[0]; slot < n_slots; slot++)
+        packed[slot] = WHARF_RANS_PACKED_NOBODYS;
+    return true;
 }

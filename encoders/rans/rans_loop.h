@@ -13,9 +13,12 @@
 #include "encoders/rans/rans_coder.h"
 #include "encoders/rans/rans_walk.h"
 
-/* The forms, in rising order of what they demand of the machine. */
+/* The forms, in rising order of what they demand of the machine; how each codes, and on which
+ * machines it is better than the one before. */
 #if defined(__x86_64__)
-#define WHARF_RANS_LOOP_LIST(X) X(avx2) X(avx512)
+#define WHARF_RANS_LOOP_LIST(X)                                                                    \
+    X(avx2, avx2, all)                                                                             \
+    X(avx2_gather, avx2, recent_intel) X(avx512, avx512, all) X(avx512_vbmi, avx512, all)
 #else
 #define WHARF_RANS_LOOP_LIST(X)
 #endif
@@ -26,9 +29,7 @@
  */
 struct wharf_rans_loop_job {
     struct wharf_rans_task task;
-    /* For one distribution of bytes with at most WHARF_RANS_PACKED_MAX_NBITS: by slot, the symbol
-     * in 8 bits, one less than its frequency in 12, and the slot's place in its range in 12.  A
-     * place behind the range stands for a slot that is nobody's.  Else NULL. */
+    /* What wharf_rans_pack_slots makes, or NULL. */
     const uint32_t *packed;
 };
 #define WHARF_RANS_PACKED_MAX_NBITS 12
@@ -37,11 +38,14 @@ struct wharf_rans_loop_job {
  * another answer than WHARF_OK. */
 typedef bool wharf_rans_loop_fn(const struct wharf_rans_loop_job *job);
 
-#define X(form)                                                                                    \
-    wharf_rans_loop_fn wharf_rans_loop_##form;                                                     \
-    wharf_rans_code_fn wharf_rans_code_##form;
+#define X(form, coder, where) wharf_rans_loop_fn wharf_rans_loop_##form;
 WHARF_RANS_LOOP_LIST(X)
 #undef X
+
+#if defined(__x86_64__)
+wharf_rans_code_fn wharf_rans_code_avx2;
+wharf_rans_code_fn wharf_rans_code_avx512;
+#endif
 
 /*
  * A whole body, by the best form if `tuned`, and what that does not vouch for by the walk.  As
@@ -57,7 +61,14 @@ wharf_rans_code_fn *wharf_rans_code_form(void);
  * there is no such form, -ENOTSUP when the machine has not what it demands. */
 int wharf_rans_loop_force(const char *name);
 
-/* Makes the table `packed`, of 2^n_bits entries, for a model that it can be made for. */
-void wharf_rans_pack_slots(const struct wharf_rans_model *model, uint32_t *packed);
+/*
+ * Makes the table `packed` for a model of one distribution of bytes with at most
+ * WHARF_RANS_PACKED_MAX_NBITS: by slot, the symbol in 8 bits, the slot's place in its range in 12,
+ * and the symbol's frequency in 12.  False for two kinds of models with the most bits: those where
+ * a symbol has all slots, and those where a slot is nobody's.  With fewer bits that is told by the
+ * highest bit of a place.
+ */
+bool wharf_rans_pack_slots(const struct wharf_rans_model *model, uint32_t *packed);
+#define WHARF_RANS_PACKED_NOBODYS (1u << 19)
 
 #endif

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rans_loop_body.h: what is the same in all forms of the tuned decoder.  A form's file defines, on
- * its own `struct lanes` (the 32 states in registers), all inlined,
+ * its own `struct lanes` (the 32 states in registers, and whether a slot was nobody's) and `struct
+ * takes` (which coders need a word), all inlined,
  *
  *   lanes_load, lanes_store    from and to uint32_t[32]
- *   lanes_decode               one group without taking words: the mask of the coders that need one
- *   lanes_take                 the coders of a mask take words downwards from a place on
+ *   lanes_look_up              what can be looked up for the next group; a struct found
+ *   lanes_decode               that group without taking words: the coders that need one
+ *   lanes_take                 those take words downwards from a place on
+ *   lanes_are_bad              whether a slot was nobody's, since they were loaded
  *   lanes_match                the mask of the states that are those of a split
+ *   takes_of, mask_of          from and to masks
  *   start_masks                the masks of the coders whose start is this group, or a later one
  *
  * and LOOP_NAME, and N_WALKS, how many decoders it runs side by side, and then includes this file.
@@ -61,10 +65,13 @@ static uint32_t free_groups(const struct wharf_rans_walk *walk, uint32_t end_gro
 LANES_INLINE bool run_free(const struct wharf_rans_loop_job *job, struct lookup lookup,
                            struct segment *segments, unsigned n, uint32_t n_groups)
 {
+    /* Of its own: else each store of symbols, which could be to any memory, would have what is in
+     * the job read again. */
+    const struct view view = view_of(job);
     struct lanes lanes[N_WALKS];
     const uint8_t *places[N_WALKS];
     uint32_t groups[N_WALKS];
-    uint32_t bad = 0;
+    bool bad = false;
 
 #pragma GCC unroll 4
     for (unsigned k = 0; k < n; k++) {
@@ -73,17 +80,22 @@ LANES_INLINE bool run_free(const struct wharf_rans_loop_job *job, struct lookup 
         groups[k] = segments[k].walk.group;
     }
     for (uint32_t i = 0; i < n_groups; i++) {
-        uint32_t takes[N_WALKS];
+        struct found found[N_WALKS];
 
+        /* All look-ups, which take long, begin before the first is waited for. */
 #pragma GCC unroll 4
         for (unsigned k = 0; k < n; k++)
-            takes[k] = lanes_decode(job, lookup, &lanes[k], groups[k] + i, &bad);
+            found[k] = lanes_look_up(&view, lookup, &lanes[k]);
 #pragma GCC unroll 4
-        for (unsigned k = 0; k < n; k++)
-            places[k] = lanes_take(&lanes[k], takes[k], places[k]);
+        for (unsigned k = 0; k < n; k++) {
+            struct takes takes = lanes_decode(&view, lookup, &lanes[k], found[k], groups[k] + i);
+
+            places[k] = lanes_take(&lanes[k], takes, places[k]);
+        }
     }
 #pragma GCC unroll 4
     for (unsigned k = 0; k < n; k++) {
+        bad |= lanes_are_bad(&view, &lanes[k]);
         lanes_store(&lanes[k], segments[k].walk.states);
         segments[k].walk.next_word = word_before(&segments[k].walk, places[k]);
         segments[k].walk.group += n_groups;
@@ -119,7 +131,7 @@ LANES_INLINE void take_carefully(struct wharf_rans_walk *walk, struct lanes *lan
     size_t n_bytes = (size_t)n * WHARF_RANS_WORD_NBYTES;
 
     memcpy(copy + sizeof(copy) - n_bytes, place_of(walk) - n_bytes, n_bytes);
-    lanes_take(lanes, takes, copy + sizeof(copy));
+    lanes_take(lanes, takes_of(takes), copy + sizeof(copy));
     walk->next_word -= __builtin_popcount(takes);
 }
 
@@ -128,11 +140,12 @@ LANES_INLINE bool run_careful_group(const struct wharf_rans_loop_job *job, struc
                                     struct wharf_rans_walk *walk)
 {
     bool in_window = walk->has_split && walk->group >= walk->split.first_group;
+    const struct view view = view_of(job);
     struct lanes lanes = lanes_load(walk->states);
-    uint32_t bad = 0;
-    uint32_t takes = lanes_decode(job, lookup, &lanes, walk->group, &bad);
+    struct found found = lanes_look_up(&view, lookup, &lanes);
+    uint32_t takes = mask_of(lanes_decode(&view, lookup, &lanes, found, walk->group));
 
-    if (bad || walk->next_word + 1 < __builtin_popcount(takes))
+    if (lanes_are_bad(&view, &lanes) || walk->next_word + 1 < __builtin_popcount(takes))
         return false;
     if (in_window && !fits_split(walk, &lanes, takes))
         return false;
@@ -202,9 +215,11 @@ LANES_INLINE bool join_group(const struct wharf_rans_loop_job *job, struct looku
                              struct wharf_rans_walk *walk)
 {
     const struct wharf_rans_split *split = &walk->split;
+    const struct view view = view_of(job);
     struct lanes lanes = lanes_load(walk->states);
-    uint32_t bad = 0;
-    uint32_t takes = lanes_decode(job, lookup, &lanes, walk->group, &bad);
+    struct found found = lanes_look_up(&view, lookup, &lanes);
+    uint32_t takes = mask_of(lanes_decode(&view, lookup, &lanes, found, walk->group));
+    bool bad = lanes_are_bad(&view, &lanes);
     uint32_t later;
     uint32_t now = start_masks(split->start, walk->group, &later);
 

@@ -133,7 +133,7 @@ static size_t list_forms(const char **forms)
     size_t n = 0;
 
     forms[n++] = "none";
-#define X(form)                                                                                    \
+#define X(form, coder, where)                                                                      \
     if (wharf_rans_loop_force(#form) == 0)                                                         \
         forms[n++] = #form;
     WHARF_RANS_LOOP_LIST(X)

@@ -100,7 +100,10 @@ static bool run(struct wharf_decode_crew *base, uint32_t n_parts, wharf_decode_p
     return !atomic_load(&crew->failed);
 }
 
-static const char *const forms[] = {"none", "avx2", "avx512"};
+#define X(form, coder, where) #form,
+static const char *const forms[] = {"none", WHARF_RANS_LOOP_LIST(X)};
+#undef X
+enum { N_FORMS = sizeof(forms) / sizeof(forms[0]) };
 
 /* By this form, in parts and alone; returns whether it went well. */
 static bool check(const struct test_rans *rans, const char *form, struct crew *crew)
@@ -134,7 +137,7 @@ enum { N_PLANS = sizeof(plans) / sizeof(plans[0]) };
 
 Test(rans_crew, parts_in_any_order_come_back, .timeout = 60)
 {
-    for (unsigned f = 0; f < 3; f++) {
+    for (unsigned f = 0; f < N_FORMS; f++) {
         if (wharf_rans_loop_force(forms[f]) < 0)
             continue;
         for (unsigned i = 0; i < 2 * N_PLANS; i++) {

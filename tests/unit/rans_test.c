@@ -334,6 +334,40 @@ Test(rans, thinning_to_nothing_is_refused)
     test_rans_free(&rans);
 }
 
+/* Frequencies that leave a quarter of the slots to nobody: what damage leads there is found by all
+ * forms at the same symbol. */
+Test(rans, slots_of_nobody_have_one_outcome)
+{
+    struct test_random random = {11};
+    uint8_t symbols[5000], out[5000];
+
+    for (uint32_t i = 0; i < sizeof(symbols); i++)
+        symbols[i] = test_random_below(&random, 3) == 0;
+    for (uint32_t n_bits = 8; n_bits <= 16; n_bits++) {
+        const uint32_t frequencies[2] = {1u << (n_bits - 1), 1u << (n_bits - 2)};
+        const struct wharf_rans_job job = {.shape = {n_bits, 1, 2, 1},
+                                           .frequencies = frequencies,
+                                           .symbols = symbols,
+                                           .n_symbols = sizeof(symbols),
+                                           .max_splits = 6};
+        uint8_t stream[8000];
+        size_t nbytes;
+        unsigned n_found = 0;
+
+        cr_assert_eq(wharf_rans_encode(&job, stream, sizeof(stream), &nbytes), 0);
+        cr_assert_eq(decode_all(stream, nbytes, 1, out, sizeof(out), "whole").result, WHARF_OK);
+        cr_assert_eq(memcmp(out, symbols, sizeof(out)), 0);
+        for (unsigned i = 0; i < 60; i++) {
+            uint64_t bit = 4 * nbytes + test_random_below(&random, 4 * nbytes);
+            stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            n_found += decode_all(stream, nbytes, 1, out, sizeof(out), "flipped").reason ==
+                       WHARF_REASON_RANS_SYMBOL;
+            stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+        cr_assert_gt(n_found, 0, "n %u", (unsigned)n_bits);
+    }
+}
+
 /* ---- the encoder's and the forms' own rules ------------------------------------------------ */
 
 Test(rans, jobs_that_cannot_be_are_refused)
@@ -378,7 +412,7 @@ Test(rans, all_forms_make_the_same_stream)
         {11, 2, 16, 20001, 9, 2000, 7}, {8, 1, 1, 9000, 4, 1, 8},
         {16, 2, 1, 9000, 4, 1, 9},      {15, 1, 2, 9000, 4, 2, 10},
     };
-#define X(form) #form,
+#define X(form, coder, where) #form,
     static const char *const forms[] = {"none", WHARF_RANS_LOOP_LIST(X)};
 #undef X
 
