@@ -5,8 +5,9 @@
  *     rans_bench [--repetitions N] [--threads N] FILE...
  *
  * Each file is cut into chunks of 128 KiB (what is left over at its end is not used), which are
- * coded one by one with n = 11 and n = 16; one run decodes all of them, on one thread and on all
- * cores, or on N.  Forms take turns.  Every output is compared before the clock starts.
+ * coded one by one with n = 11 and n = 16; one run decodes all of them, on one thread, and on all
+ * cores, or on N, as often as it takes to keep each thread busy for far longer than it takes to
+ * start.  Forms take turns.  Every output is compared before the clock starts.
  *
  * The whole file as one stream of 2176 splits, as the paper has them, is encoded as well, and
  * thinned to 16 splits beside memcpy of as many bytes: GB/s count symbols, and the stream's bytes.
@@ -27,6 +28,9 @@
 #include "tests/lib/test_file.h"
 
 enum { CHUNK_NBYTES = 128 << 10, MAX_THREADS = 256, DEFAULT_REPETITIONS = 11 };
+
+/* Each of several threads has about so many chunks in one run: some milliseconds. */
+enum { THREAD_NCHUNKS = 256 };
 
 struct chunk {
     const uint8_t *raw;
@@ -89,17 +93,24 @@ struct team {
     const char *form;
     const struct work *work;
     unsigned n_threads;
+    size_t n_passes; /* over all chunks */
     bool compares;
     atomic_size_t next;
 };
+
+static size_t count_passes(const struct work *work, unsigned n_threads)
+{
+    return n_threads > 1 ? (THREAD_NCHUNKS * n_threads + work->n_chunks - 1) / work->n_chunks : 1;
+}
 
 static void *decode_chunks(void *context)
 {
     struct team *team = context;
     uint8_t *out = check(malloc(CHUNK_NBYTES));
+    size_t n = team->n_passes * team->work->n_chunks;
 
-    for (size_t i; (i = atomic_fetch_add(&team->next, 1)) < team->work->n_chunks;) {
-        const struct chunk *chunk = &team->work->chunks[i];
+    for (size_t i; (i = atomic_fetch_add(&team->next, 1)) < n;) {
+        const struct chunk *chunk = &team->work->chunks[i % team->work->n_chunks];
         struct wharf_outcome outcome;
 
         wharf_rans_decode(chunk->packed, chunk->packed_nbytes, out, CHUNK_NBYTES, NULL, &outcome);
@@ -142,7 +153,8 @@ static size_t list_forms(const char **forms)
 }
 
 static void print(const char *what, const char *name, const struct work *work, unsigned n_threads,
-                  unsigned repetitions, const char *peer, const struct bench_times times[2])
+                  size_t n_passes, unsigned repetitions, const char *peer,
+                  const struct bench_times times[2])
 {
     struct bench_row row = {.what = what,
                             .codec = "rans",
@@ -151,8 +163,8 @@ static void print(const char *what, const char *name, const struct work *work, u
                             .threads = n_threads,
                             .repetitions = repetitions,
                             .chunk_nbytes = CHUNK_NBYTES,
-                            .in_nbytes = work->packed_nbytes,
-                            .out_nbytes = work->n_chunks * (uint64_t)CHUNK_NBYTES,
+                            .in_nbytes = n_passes * work->packed_nbytes,
+                            .out_nbytes = n_passes * work->n_chunks * (uint64_t)CHUNK_NBYTES,
                             .peer = peer,
                             .times = times[0],
                             .peer_times = times[1]};
@@ -168,11 +180,16 @@ static void measure(const struct work *work, const char *name, unsigned n_thread
     struct team teams[8];
     struct bench_side sides[8];
     struct bench_times times[8];
+    size_t n_passes = count_passes(work, n_threads);
 
     for (size_t i = 0; i < n_forms; i++) {
-        teams[i] =
-            (struct team){.form = forms[i], .work = work, .n_threads = n_threads, .compares = true};
+        teams[i] = (struct team){.form = forms[i],
+                                 .work = work,
+                                 .n_threads = n_threads,
+                                 .n_passes = 1,
+                                 .compares = true};
         run_team(&teams[i]);
+        teams[i].n_passes = n_passes;
         teams[i].compares = false;
         sides[i] = (struct bench_side){run_team, &teams[i]};
     }
@@ -182,7 +199,7 @@ static void measure(const struct work *work, const char *name, unsigned n_thread
         struct bench_times both[2] = {times[i], times[0]};
 
         snprintf(what, sizeof(what), "decode, %s", forms[i]);
-        print(what, name, work, n_threads, repetitions, "plain C", both);
+        print(what, name, work, n_threads, n_passes, repetitions, "plain C", both);
     }
     wharf_rans_loop_force(NULL);
 }
@@ -296,7 +313,7 @@ static void measure_file(const char *path, unsigned n_threads, unsigned repetiti
             work.chunks[i].raw = raw + i * CHUNK_NBYTES;
         bench_compare(&side, 1, repetitions < 5 ? repetitions : 5, times);
         times[1] = times[0];
-        print("encode", name, &work, 1, repetitions < 5 ? repetitions : 5, "itself", times);
+        print("encode", name, &work, 1, 1, repetitions < 5 ? repetitions : 5, "itself", times);
         measure(&work, name, 1, repetitions);
         if (n_threads > 1)
             measure(&work, name, n_threads, repetitions);
