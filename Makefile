@@ -90,6 +90,7 @@ obj = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 device_codecs   := $(sort $(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_decode.cuh))))
 serial_codecs   := $(sort $(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_serial.cuh))))
 block_codecs    := $(sort $(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_block.cuh))))
+part_codecs     := $(filter $(device_codecs),$(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_part.cuh))))
 device_codecs_h := $(BUILD)/gen/kernels/device_codecs.h
 $(device_codecs_h): FORCE
 	@mkdir -p $(@D)
@@ -102,7 +103,10 @@ $(device_codecs_h): FORCE
 	    for c in $(serial_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; \
 	    for c in $(block_codecs); do echo "#include \"kernels/$$c/$${c}_block.cuh\""; done; \
 	    echo "#define WHARF_BLOCK_CODEC_LIST(X) \\"; \
-	    for c in $(block_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; } > $@.new
+	    for c in $(block_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; \
+	    for c in $(part_codecs); do echo "#include \"kernels/$$c/$${c}_part.cuh\""; done; \
+	    echo "#define WHARF_PART_CODEC_LIST(X) \\"; \
+	    for c in $(part_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; } > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # ---- control messages: C from proto/*.proto, in $(BUILD)/gen -------------------------------
@@ -149,7 +153,7 @@ SIMT_LIBS := -lboost_context -lstdc++
 TESTLIB := $(BUILD)/libtests.a
 
 # The daemon; all but its main file is a library too, for its tests.
-daemon_src  := $(wildcard daemon/*.c)
+daemon_src  := $(wildcard daemon/*.c) kernels/work_parts.c
 daemon_obj  := $(call obj,$(filter-out daemon/wharfd.c,$(daemon_src)))
 DAEMON_A    := $(BUILD)/libwharfd.a
 DAEMON      := $(BUILD)/wharfd

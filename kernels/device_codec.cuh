@@ -6,8 +6,9 @@
  *
  * kernels/device_codecs.h is made by the build from what folders with a decoder there are: it
  * includes each kernels/name/name_decode.cuh and defines WHARF_DEVICE_CODEC_LIST(X) with a row
- * X(NAME, name) each; and WHARF_SERIAL_CODEC_LIST and WHARF_BLOCK_CODEC_LIST likewise, of
- * kernels/name/name_serial.cuh and kernels/name/name_block.cuh.
+ * X(NAME, name) each; and WHARF_SERIAL_CODEC_LIST, WHARF_BLOCK_CODEC_LIST and WHARF_PART_CODEC_LIST
+ * likewise, of kernels/name/name_serial.cuh, kernels/name/name_block.cuh and
+ * kernels/name/name_part.cuh.
  */
 #ifndef WHARF_KERNELS_DEVICE_CODEC_CUH
 #define WHARF_KERNELS_DEVICE_CODEC_CUH
@@ -16,6 +17,7 @@
 #include "kernels/decoder.cuh"
 #include "kernels/device_codecs.h"
 #include "kernels/input_prefetched.cuh"
+#include "kernels/part.cuh"
 
 namespace wharf
 {
@@ -148,6 +150,20 @@ struct any_codec {
     case WHARF_CODEC_##ID:                                                                         \
         return name##_decode(s.name, job);
             WHARF_DEVICE_CODEC_LIST(X)
+#undef X
+        default:
+            return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);
+        }
+    }
+
+    /* Of a chunk that several warps decode without each other: part.cuh. */
+    static WHARF_DEVICE_MEMBER verdict decode_part(shared &s, uint32_t codec, part_job &part)
+    {
+        switch (codec) {
+#define X(ID, name)                                                                                \
+    case WHARF_CODEC_##ID:                                                                         \
+        return name##_decode_part(s.name, part);
+            WHARF_PART_CODEC_LIST(X)
 #undef X
         default:
             return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);

@@ -79,6 +79,8 @@ struct block_team {
         want({BLOCK_DECODE, codec, 0, nullptr, nullptr});
         return any_block_codec::decode(s.decoder, codec, job);
     }
+    /* Such items are for the other kernel. */
+    WHARF_DEVICE_MEMBER verdict decode_part(uint32_t, part_job &) const { return part_refused(); }
     WHARF_DEVICE_MEMBER void copy_out(uint8_t *to, const uint8_t *from, uint32_t nbytes) const
     {
         copy({BLOCK_COPY_OUT, 0, nbytes, to, from});

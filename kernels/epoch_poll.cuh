@@ -197,8 +197,7 @@ constexpr uint32_t FEWER_COPIES = 8;
 WHARF_DEVICE bool is_for_blocks(const item_facts &facts, bool may_copy)
 {
     bool copy = is_copy(facts.opcode, facts.codec, facts.flags, facts.src_nbytes, facts.dst_nbytes);
-    return facts.opcode != WHARF_WORK_DECODE || has_block_decoder(facts.codec) ||
-           (copy && may_copy);
+    return !is_decode(facts.opcode) || has_block_decoder(facts.codec) || (copy && may_copy);
 }
 
 /* collective.  How many of n items that came with a look this kernel takes. */
@@ -334,7 +333,7 @@ WHARF_DEVICE void take_look(const epoch_params &p, poller &own, const poll_look 
     item_facts facts = facts_of(look.quad);
     n = n_for_us(p, own, facts, n, now);
     bool here = lane_id() / 4 < n;
-    bool noop = here && !p.faults && facts.opcode != WHARF_WORK_DECODE;
+    bool noop = here && !p.faults && !is_decode(facts.opcode);
     complete_noops(p, own, look, noop, facts);
     if (any_lane(here && !noop)) {
         uint32_t n_slices = place_group(p, own.head, n, look.quad, facts, now);

@@ -158,6 +158,12 @@ WHARF_DEVICE uint64_t cancel_word(uint32_t index, uint32_t attempt)
     return (uint64_t)attempt << 32 | index;
 }
 
+/* Whether something of an item is decoded: of others nothing is done, but in tests of faults. */
+WHARF_DEVICE bool is_decode(uint32_t opcode)
+{
+    return opcode == WHARF_WORK_DECODE || opcode == WHARF_WORK_DECODE_PART;
+}
+
 /*
  * Whether an item is copied from the source to its destination without a stop in the device's
  * memory: every byte is read once, so the copy is as private as any.

@@ -81,6 +81,7 @@ struct task_item {
     epoch_slot *slot;
     uint32_t index, attempt, taken_ns;
     bool to_staging; /* its output is the copy engine's to move */
+    uint32_t part;   /* what the completion says of a part */
     uint32_t begun_ns, fetched_ns, decoded_ns, moved_ns;
 };
 
@@ -122,7 +123,8 @@ WHARF_DEVICE void complete(const epoch_params &p, const task_item &task, const v
     if (lane == 2)
         quad = {p.epoch, task.begun_ns - task.taken_ns, task.fetched_ns - task.begun_ns, n + 1};
     if (lane == 3)
-        quad = {task.decoded_ns - task.fetched_ns, task.moved_ns - task.decoded_ns, 0, n + 1};
+        quad = {task.decoded_ns - task.fetched_ns, task.moved_ns - task.decoded_ns, task.part,
+                n + 1};
     if (lane < 4)
         store_quad_shared_with_host(reinterpret_cast<u32x4 *>(to) + lane, quad);
     syncwarp();
@@ -202,7 +204,7 @@ WHARF_DEVICE bool end_slice(epoch_slot *slot, uint32_t n_slices, bool *stopped)
 WHARF_DEVICE void run_slice(const epoch_params &p, epoch_slot *slot, const slot_look &look,
                             uint32_t slice)
 {
-    task_item task = {slot, 0, 0, 0, false, now_ns(), 0, 0, 0};
+    task_item task = {slot, 0, 0, 0, false, 0, now_ns(), 0, 0, 0};
     copy_item item = copy_item_of(look.quad, &task);
     uint32_t n_slices = n_slices_of(item.nbytes);
     /* Slices of equal size but the last, in whole lines of 128 bytes. */
@@ -272,6 +274,10 @@ struct lone_warp {
     {
         return Codec::decode(s, codec, job);
     }
+    WHARF_DEVICE_MEMBER verdict decode_part(uint32_t codec, part_job &part) const
+    {
+        return Codec::decode_part(s, codec, part);
+    }
     WHARF_DEVICE_MEMBER void copy_out(uint8_t *to, const uint8_t *from, uint32_t nbytes) const
     {
         copy_to_host(to, from, nbytes);
@@ -315,6 +321,56 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team,
     return v;
 }
 
+/* What decoders look at to be stopped. */
+WHARF_DEVICE stop_word stop_of(const epoch_slot *slot)
+{
+    return {&slot->cancelled, cancel_word(load(&slot->index), load(&slot->item.attempt))};
+}
+
+/*
+ * collective.  The same of a part of a chunk: the decoder brings what it needs of the input here.
+ * Not inlined, so that what it takes is taken from nothing else.
+ */
+template <typename Team>
+WHARF_DEVICE_NOINLINE verdict decode_part_item(const epoch_params &p, const Team &team,
+                                               const warp_scratch &scratch, task_item &task)
+{
+    const wharf_work_item &item = task.slot->item;
+    bool to_host = item.output == WHARF_WORK_TO_HOST;
+    if (item.src_nbytes > MAX_CHUNK_NBYTES || item.dst_nbytes > MAX_CHUNK_NBYTES)
+        return part_refused();
+    part_job part = {};
+    part.number = (uint32_t)item.staging;
+    part.n_parts = (uint32_t)(item.staging >> 32);
+    part.input.init(reinterpret_cast<const uint8_t *>(item.src), scratch.input,
+                    (uint32_t)copy_nbytes(p.chunk_nbytes));
+    part.to = item.dst;
+    part.output = to_host ? scratch.output : nullptr;
+    part.room = p.chunk_nbytes;
+    part.chunk = {nullptr,           item.src_nbytes,
+                  nullptr,           item.dst_nbytes,
+                  item.parameter,    model_of(p, item.parameter),
+                  scratch.decoder,   step_budget(item.src_nbytes, item.dst_nbytes),
+                  stop_of(task.slot)};
+    verdict v = team.decode_part(item.codec, part);
+    syncwarp();
+    task.decoded_ns = now_ns();
+    if (is_cancelled(task.slot))
+        return bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0);
+    task.part = part.flaw;
+    if (v.result != WHARF_OK)
+        return v;
+    if (item.flags & WHARF_JOB_CHECKSUM) {
+        crc32_sum sum;
+        sum.init(part.built);
+        task.part = sum.finish(v.out_nbytes);
+    }
+    if (to_host)
+        team.copy_out(reinterpret_cast<uint8_t *>(item.dst) + v.bit_offset,
+                      fresh_pointer(part.built), v.out_nbytes);
+    return v;
+}
+
 /* collective.  For tests: what must not happen, happens. */
 WHARF_DEVICE_NOINLINE void misbehave(uint32_t opcode)
 {
@@ -329,7 +385,7 @@ template <typename Team>
 WHARF_DEVICE void run_item(const epoch_params &p, const Team &team, const warp_scratch &scratch,
                            epoch_slot *slot)
 {
-    task_item task = {slot, 0, 0, 0, false, now_ns(), 0, 0, 0};
+    task_item task = {slot, 0, 0, 0, false, 0, now_ns(), 0, 0, 0};
     verdict v = good(0, 0);
 
     task.fetched_ns = task.decoded_ns = task.begun_ns;
@@ -337,6 +393,8 @@ WHARF_DEVICE void run_item(const epoch_params &p, const Team &team, const warp_s
         v = bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0);
     else if (slot->item.opcode == WHARF_WORK_DECODE)
         v = decode_item(p, team, scratch, task);
+    else if (slot->item.opcode == WHARF_WORK_DECODE_PART)
+        v = decode_part_item(p, team, scratch, task);
     else if (p.faults)
         misbehave(slot->item.opcode);
     task.moved_ns = now_ns();

@@ -84,6 +84,7 @@ enum wharf_work_opcode {
      * memory that is not there, which ends the worker; and a warp that never comes back. */
     WHARF_WORK_FAULT = 2,
     WHARF_WORK_HANG = 3,
+    WHARF_WORK_DECODE_PART = 4, /* a part of a chunk: work_parts.h */
 };
 
 /* Where an item's output is built, and who takes it to its destination. */
@@ -101,11 +102,12 @@ enum wharf_work_output {
 struct wharf_work_item {
     uint64_t src;        /* device's addresses, any alignment */
     uint32_t src_nbytes; /* at most the kernel's largest chunk, see epoch.h: larger ones are */
-    uint32_t tag_0;      /* answered with BAD_REQUEST, REQUEST_RANGE; so are larger dst_nbytes */
+    uint32_t tag_0;      /* answered with BAD_REQUEST, REQUEST_RANGE; so are larger dst_nbytes, and
+                            parts that need or give more than that */
     uint64_t dst;
     uint32_t dst_nbytes;
     uint32_t tag_1;
-    uint64_t staging; /* with TO_STAGING, else 0 */
+    uint64_t staging; /* with TO_STAGING; with DECODE_PART, WHARF_WORK_PART; else 0 */
     uint32_t attempt; /* any number but 0; another one each time that a job is tried again */
     uint32_t tag_2;
     uint32_t checksum; /* with WHARF_JOB_CHECKSUM */
@@ -133,7 +135,7 @@ struct wharf_work_completion {
     uint32_t serial_2;
     uint32_t decode_ns;
     uint32_t move_ns; /* taking the output to the host */
-    uint32_t zero;
+    uint32_t part; /* of DECODE_PART, as struct wharf_work_part has it, as bit_offset is; else 0 */
     uint32_t serial_3;
 };
 
@@ -227,7 +229,7 @@ WHARF_WORK_AT(wharf_work_completion, fetch_ns, 40);
 WHARF_WORK_AT(wharf_work_completion, serial_2, 44);
 WHARF_WORK_AT(wharf_work_completion, decode_ns, 48);
 WHARF_WORK_AT(wharf_work_completion, move_ns, 52);
-WHARF_WORK_AT(wharf_work_completion, zero, 56);
+WHARF_WORK_AT(wharf_work_completion, part, 56);
 WHARF_WORK_AT(wharf_work_completion, serial_3, 60);
 WHARF_WORK_SIZE(wharf_work_completion, WHARF_WORK_ENTRY_NBYTES);
 

@@ -210,16 +210,23 @@ WHARF_DEVICE void read_split_fields(stream &in, field_reader &reader)
         reader.skip(WARP_LANES * (reader.read(in, 4) + 1));
 }
 
-/* collective.  Rules 3 and 4 of the body, which begins at body_at; the reason. */
-WHARF_DEVICE uint32_t parse_body(stream &in, uint32_t body_nbytes)
+/* What parsing ends with where fields are not at hand: no reason of the data's. */
+constexpr uint32_t NOT_AT_HAND = 0xfffffffdu;
+
+/* collective.  Rule 3 of the body's fields, of which the first bytes are at hand; the reason. */
+WHARF_DEVICE uint32_t parse_fields(stream &in, uint32_t body_nbytes, uint32_t at_hand_nbytes)
 {
-    field_reader reader = {0, 8 * body_nbytes, false};
-    if (body_nbytes % 2 != 0 || !reader.skip(8 * WHARF_RANS_STATES_NBYTES))
+    field_reader reader = {0, 8 * at_hand_nbytes, false};
+    uint32_t truncated =
+        at_hand_nbytes < body_nbytes ? NOT_AT_HAND : (uint32_t)WHARF_REASON_INPUT_TRUNCATED;
+    if (body_nbytes % 2 != 0)
         return WHARF_REASON_INPUT_TRUNCATED;
+    if (!reader.skip(8 * WHARF_RANS_STATES_NBYTES))
+        return truncated;
     in.n_splits = uniform(reader.read(in, reader.read(in, 4) + 1));
     in.n_symbols = uniform(reader.read(in, reader.read(in, 5) + 1));
     if (reader.truncated)
-        return WHARF_REASON_INPUT_TRUNCATED;
+        return truncated;
     if (in.n_splits == 0 || in.n_symbols > WHARF_RANS_MAX_SYMBOLS)
         return WHARF_REASON_RANS_HEADER;
     in.n_groups = ceil_div(in.n_symbols, WARP_LANES);
@@ -227,12 +234,14 @@ WHARF_DEVICE uint32_t parse_body(stream &in, uint32_t body_nbytes)
         read_split_fields(in, reader);
     uint32_t states_at = reader.at / 16 + 1; /* in words */
     uint32_t n_states = (in.n_splits - 1) * WARP_LANES;
-    if (reader.truncated || states_at + n_states > body_nbytes / 2)
+    if (reader.truncated)
+        return truncated;
+    if (states_at + n_states > body_nbytes / 2)
         return WHARF_REASON_INPUT_TRUNCATED;
     in.split_states_at = in.body_at + 2 * states_at;
     in.words_at = in.split_states_at + 2 * n_states;
     in.n_words = (int32_t)(body_nbytes / 2 - states_at - n_states);
-    return splits_are_in_order(in) ? WHARF_REASON_NONE : WHARF_REASON_RANS_SPLIT;
+    return WHARF_REASON_NONE;
 }
 
 /* collective.  Rule 3, of indexes. */
@@ -262,16 +271,15 @@ WHARF_DEVICE bool shape_is_good(const stream &in, uint32_t flags, uint32_t index
 /* Header, model, states and the fields of a few splits: sectors of 32 bytes. */
 constexpr uint32_t PREFETCHED_NBYTES = 32 * WARP_LANES;
 
-/* collective.  Takes a stream apart; `ret_at` is the byte at which a reason stands.  Not inlined:
- * once a stream, and what it needs would take registers from the loops behind it. */
-WHARF_DEVICE_NOINLINE uint32_t parse(stream &in, const chunk_job &job, uint32_t &ret_at)
+/*
+ * collective.  Rules 1 to 3 of a stream of in_nbytes, of which the first at_hand_nbytes are at
+ * hand; but not what indexes are worth.  `ret_at` is the byte at which a reason stands.
+ */
+WHARF_DEVICE uint32_t parse_front(stream &in, uint32_t in_nbytes, uint32_t at_hand_nbytes,
+                                  uint32_t &ret_at)
 {
-    in.source.init(job.in, job.in_nbytes);
     ret_at = 0;
-    /* Its fields are found one behind the other: so that only the first one waits for memory. */
-    if (PREFETCHED_NBYTES / WARP_LANES * lane_id() < job.in_nbytes)
-        prefetch(job.in + PREFETCHED_NBYTES / WARP_LANES * lane_id());
-    if (job.in_nbytes < WHARF_RANS_HEADER_NBYTES)
+    if (in_nbytes < WHARF_RANS_HEADER_NBYTES)
         return WHARF_REASON_INPUT_TRUNCATED;
     if (byte_at(in, 0) != WHARF_RANS_VERSION)
         return WHARF_REASON_RANS_VERSION;
@@ -284,18 +292,33 @@ WHARF_DEVICE_NOINLINE uint32_t parse(stream &in, const chunk_job &job, uint32_t 
     if (!shape_is_good(in, byte_at(in, 3), indexes_nbytes))
         return WHARF_REASON_RANS_HEADER;
     ret_at = WHARF_RANS_HEADER_NBYTES;
-    if (in.model_nbytes > job.in_nbytes - ret_at)
+    if (in.model_nbytes > in_nbytes - ret_at)
         return WHARF_REASON_INPUT_TRUNCATED;
     ret_at += in.model_nbytes;
-    if (indexes_nbytes > job.in_nbytes - ret_at)
+    if (indexes_nbytes > in_nbytes - ret_at)
         return WHARF_REASON_INPUT_TRUNCATED;
     in.indexes_at = ret_at;
     ret_at += indexes_nbytes;
     in.body_at = ret_at;
-    uint32_t reason = parse_body(in, job.in_nbytes - in.body_at);
-    if (reason == WHARF_REASON_NONE && !indexes_are_good(in))
-        return WHARF_REASON_RANS_HEADER;
-    return reason;
+    if (at_hand_nbytes < in.body_at)
+        return NOT_AT_HAND;
+    return parse_fields(in, in_nbytes - in.body_at, at_hand_nbytes - in.body_at);
+}
+
+/* collective.  Takes a stream apart; `ret_at` is the byte at which a reason stands.  Not inlined:
+ * once a stream, and what it needs would take registers from the loops behind it. */
+WHARF_DEVICE_NOINLINE uint32_t parse(stream &in, const chunk_job &job, uint32_t &ret_at)
+{
+    in.source.init(job.in, job.in_nbytes);
+    /* Its fields are found one behind the other: so that only the first one waits for memory. */
+    if (PREFETCHED_NBYTES / WARP_LANES * lane_id() < job.in_nbytes)
+        prefetch(job.in + PREFETCHED_NBYTES / WARP_LANES * lane_id());
+    uint32_t reason = parse_front(in, job.in_nbytes, job.in_nbytes, ret_at);
+    if (reason != WHARF_REASON_NONE)
+        return reason;
+    if (!splits_are_in_order(in))
+        return WHARF_REASON_RANS_SPLIT;
+    return indexes_are_good(in) ? WHARF_REASON_NONE : WHARF_REASON_RANS_HEADER;
 }
 
 } // namespace rans

@@ -44,7 +44,7 @@ Test(work_queue, takes_a_completion_when_all_its_quads_are_there)
 {
     struct wharf_work_queue queue = wharf_work_queue_at(memory, N_ENTRIES);
     struct wharf_work_completion completion = {
-        .item = 7, .attempt = 8, .epoch = 9, .decode_ns = 10, .zero = 0};
+        .item = 7, .attempt = 8, .epoch = 9, .decode_ns = 10, .part = 11};
     struct wharf_work_completion seen;
     struct wharf_work_reaper reaper;
     wharf_work_reaper_init(&reaper, queue.done, N_ENTRIES);

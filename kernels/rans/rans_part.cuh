@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_part.cuh: a part of a rans stream, by one warp that brings what it needs here by itself:
+ * part.cuh.
+ *
+ * Of M splits, and the stream's beginning, n parts begin with number i * M / n.  As the pieces of
+ * rans_pieces.cuh, a part decodes its first split's window without delivering it, and goes to the
+ * end of the window of the split that the next part begins with, which it verifies.  Rule 4 it
+ * holds against its own splits and those two.
+ *
+ * It has the stream up to the fields' end, the states of its splits, and a window of the words:
+ * those that its splits say that it takes, and some more, since what the splits say need not be
+ * so.  Where those do not do it refuses: what the stream is worth then somebody has to say who has
+ * all of it.
+ */
+#ifndef WHARF_KERNELS_RANS_RANS_PART_CUH
+#define WHARF_KERNELS_RANS_RANS_PART_CUH
+
+#include "kernels/part.cuh"
+#include "kernels/rans/rans_decode.cuh"
+#include "kernels/rans/rans_pieces.cuh"
+
+namespace wharf
+{
+namespace rans
+{
+
+/* How much of a stream is looked at first, and how many times as much then. */
+constexpr uint32_t FIRST_FETCH_NBYTES = 4096;
+constexpr uint32_t FETCH_FACTOR = 4;
+
+/* Words are fetched ahead of those that are taken, up to three times 128: so far below a window
+ * something of the input has to be. */
+constexpr uint32_t WORDS_MARGIN_NBYTES = 3 * RING_BATCH_NWORDS * WHARF_RANS_WORD_NBYTES;
+
+/* A part of a stream, the same in all lanes but for the splits' starts and states. */
+struct stretch {
+    split first, last;              /* where it begins, and the next does; closed: the stream's */
+    uint32_t begin_group, n_groups; /* that it delivers */
+    int32_t least_word;             /* the window's words are this one and those above */
+    uint32_t moved_nbytes;          /* by which the words are elsewhere than in the stream */
+};
+
+/* collective.  What is here of the stream, as its beginning. */
+WHARF_DEVICE void see_input(stream &in, const part_input &input)
+{
+    in.source.init(input.to + input.begin, input.used - input.begin);
+}
+
+/* collective.  Takes the stream apart, of which it brings as much here as that needs. */
+WHARF_DEVICE uint32_t fetch_front(stream &in, part_job &part, uint32_t &ret_at)
+{
+    uint32_t in_nbytes = part.chunk.in_nbytes;
+    uint32_t n = 0;
+    for (uint32_t wanted = FIRST_FETCH_NBYTES;; wanted *= FETCH_FACTOR) {
+        uint32_t at, end = wanted < in_nbytes ? wanted : in_nbytes;
+        if (!part.input.fetch(n, end - n, at))
+            return REFUSED;
+        n = end;
+        see_input(in, part.input);
+        uint32_t reason = parse_front(in, in_nbytes, n, ret_at);
+        if (reason != NOT_AT_HAND)
+            return reason;
+    }
+}
+
+/* collective.  Where split `number`, from 1 on, has its starts. */
+WHARF_DEVICE uint32_t find_starts(const stream &in, uint32_t number)
+{
+    uint32_t at = in.starts_at;
+    for (uint32_t s = 1; s < number; s++)
+        at += 4 + WARP_LANES * (body_bits(in, at, 4) + 1);
+    return at;
+}
+
+/* The split that part i of n begins with; n_splits for i = n. */
+WHARF_DEVICE uint32_t part_split(const stream &in, uint32_t i, uint32_t n)
+{
+    return (uint32_t)((uint64_t)i * in.n_splits / n);
+}
+
+/* collective.  The states of splits `first` to `last`, both from 1 on. */
+WHARF_DEVICE bool fetch_states(stream &in, part_job &part, uint32_t first, uint32_t last)
+{
+    uint32_t from = in.split_states_at + (first - 1) * WHARF_RANS_SPLIT_STATES_NBYTES;
+    uint32_t at;
+    if (!part.input.fetch(from, (last - first + 1) * WHARF_RANS_SPLIT_STATES_NBYTES, at))
+        return false;
+    see_input(in, part.input);
+    in.split_states_at += at - from;
+    return true;
+}
+
+/* collective.  Rule 4 for splits first to end - 1, behind the one before them, and for split `end`
+ * if there is one; the first one and that one are noted. */
+WHARF_DEVICE bool take_splits(const stream &in, uint32_t first, uint32_t end, stretch &ret)
+{
+    int64_t word_before = in.n_words, group_before = -1;
+    split s;
+    s.number = first > 0 ? first - 1 : 0;
+    s.starts_at = first > 0 ? find_starts(in, first) : in.starts_at;
+    close_split(in, ret.first);
+    close_split(in, ret.last);
+    for (next_split(in, s); s.number <= end && s.number < in.n_splits; next_split(in, s)) {
+        if (s.first_word < 0 || s.first_word >= word_before)
+            return false;
+        if ((int64_t)s.first_group <= group_before || s.last_group >= in.n_groups)
+            return false;
+        word_before = s.first_word;
+        group_before = s.last_group;
+        if (s.number == first)
+            ret.first = s;
+        if (s.number == end)
+            ret.last = s;
+    }
+    return true;
+}
+
+/* Words below those that a part is to take: as many as the window may hold that it verifies, and
+ * an eighth for what is not as it should be. */
+WHARF_DEVICE int64_t spare_words(const split &last, int64_t n_words)
+{
+    return (int64_t)WARP_LANES * (last.last_group - last.first_group + 1) + n_words / 8 + 1024;
+}
+
+/* collective.  The window of the words. */
+WHARF_DEVICE bool fetch_words(stream &in, part_job &part, bool is_last, stretch &of)
+{
+    int64_t end = part.number == 0 ? in.n_words : of.first.first_word + 1;
+    int64_t least = 0;
+    uint32_t at;
+    if (!is_last) {
+        least = of.last.first_word + 1;
+        least -= spare_words(of.last, end - least);
+        least = least < 0 ? 0 : least;
+    }
+    uint32_t from = in.words_at + 2 * (uint32_t)least;
+    part.input.keep_apart(WORDS_MARGIN_NBYTES);
+    if (!part.input.fetch(from, 2 * (uint32_t)(end - least), at))
+        return false;
+    see_input(in, part.input);
+    of.least_word = (int32_t)least;
+    of.moved_nbytes = at - from;
+    in.words_at += of.moved_nbytes;
+    return true;
+}
+
+/* collective.  Whether a walk that takes n words more finds them in the window, or that there are
+ * none. */
+WHARF_DEVICE bool has_words(const stretch &of, const walk &w, uint32_t n)
+{
+    return of.least_word == 0 || w.next_word + 1 - of.least_word >= (int32_t)n;
+}
+
+/* collective.  Into the states that the part's first split has behind its window. */
+template <lookup KIND>
+WHARF_DEVICE uint32_t join(const stream &in, const model &m, const stretch &of, watcher &watch,
+                           walk &w)
+{
+    w.next = of.first;
+    w.next_word = (int32_t)w.next.first_word;
+    w.group = w.next.first_group;
+    w.state = WHARF_RANS_LOW;
+    for (uint32_t end = w.next.last_group; w.group <= end;) {
+        uint32_t reason = watch.goes_on(1);
+        if (reason != WHARF_REASON_NONE)
+            return reason;
+        if (!has_words(of, w, WARP_LANES))
+            return REFUSED;
+        if (!join_group<KIND>(in, m, w))
+            return WHARF_REASON_RANS_SPLIT;
+    }
+    next_split(in, w.next);
+    return WHARF_REASON_NONE;
+}
+
+/* collective.  Delivers the part's groups, as far as the window certainly reaches at a time. */
+template <lookup KIND>
+WHARF_DEVICE uint32_t walk_stretch(const stream &in, const model &m, word_ring &ring,
+                                   const stretch &of, watcher &watch, walk &w, uint32_t &ret_bit)
+{
+    uint32_t end = of.begin_group + of.n_groups;
+    uint32_t reason = WHARF_REASON_NONE;
+    while (w.group < end && reason == WHARF_REASON_NONE) {
+        uint32_t n = end - w.group;
+        if (!has_words(of, w, WARP_LANES))
+            return REFUSED;
+        if (of.least_word > 0 && n > (uint32_t)(w.next_word + 1 - of.least_word) / WARP_LANES)
+            n = (uint32_t)(w.next_word + 1 - of.least_word) / WARP_LANES;
+        reason = walk_groups<KIND>(in, m, ring, watch, w, w.group + n, ret_bit);
+    }
+    return reason;
+}
+
+/* collective.  All that is decoded of a part.  Not inlined: once for each kind of tables. */
+template <lookup KIND, typename Shared>
+WHARF_DEVICE_NOINLINE uint32_t walk_part(const stream &in, const model &given,
+                                         shared_ref<Shared> memory, part_job &part,
+                                         const stretch &of, uint32_t &ret_bit)
+{
+    Shared &s = memory.get();
+    model m = with_tables(given, s.tables);
+    watcher watch;
+    walk w = {};
+    uint32_t reason = WHARF_REASON_NONE;
+    uint32_t begin = WARP_LANES * of.begin_group * in.symbol_nbytes;
+    watch.init(part.chunk.step_budget, part.chunk.stop);
+    ret_bit = 8 * (in.body_at + of.moved_nbytes);
+    /* Symbols are stored by their number in the stream. */
+    uint8_t *out =
+        reinterpret_cast<uint8_t *>(reinterpret_cast<uintptr_t>(part.place(begin)) - begin);
+    if (part.number == 0) {
+        begin_walk(in, out, w);
+        if (any_lane(w.state < WHARF_RANS_LOW))
+            return WHARF_REASON_RANS_STATE;
+    } else {
+        reason = join<KIND>(in, m, of, watch, w);
+        w.out = out;
+    }
+    if (reason == WHARF_REASON_NONE)
+        reason = walk_stretch<KIND>(in, m, s.ring, of, watch, w, ret_bit);
+    if (reason == WHARF_REASON_NONE && of.last.number == in.n_splits)
+        reason = end_walk(in, w, ret_bit);
+    return reason;
+}
+
+template <typename Shared>
+WHARF_DEVICE uint32_t walk_part_by_kind(const stream &in, const model &m, shared_ref<Shared> memory,
+                                        part_job &part, const stretch &of, uint32_t &ret_bit)
+{
+    switch (m.kind) {
+    case lookup::PACKED:
+        return walk_part<lookup::PACKED>(in, m, memory, part, of, ret_bit);
+    case lookup::BUCKET:
+        return walk_part<lookup::BUCKET>(in, m, memory, part, of, ret_bit);
+    case lookup::REGISTERED:
+        return walk_part<lookup::REGISTERED>(in, m, memory, part, of, ret_bit);
+    default:
+        return walk_part<lookup::GENERAL>(in, m, memory, part, of, ret_bit);
+    }
+}
+
+/* What part number `part.number` of at most n is: its splits, its groups. */
+struct part_range {
+    uint32_t first, end; /* splits; n_splits: the stream's end */
+    bool is_last, is_empty;
+};
+
+WHARF_DEVICE part_range range_of(const stream &in, const part_job &part)
+{
+    uint32_t n = part.n_parts < in.n_splits ? part.n_parts : in.n_splits;
+    if (part.number >= n)
+        return {in.n_splits, in.n_splits, false, true};
+    return {part_split(in, part.number, n), part_split(in, part.number + 1, n),
+            part.number + 1 == n, false};
+}
+
+/* collective.  Up to rule 4, what is wrong, or REFUSED. */
+WHARF_DEVICE uint32_t fetch_splits(stream &in, part_job &part, const part_range &range, stretch &of)
+{
+    uint32_t first = range.first > 0 ? range.first : 1;
+    /* With the one behind the part's last window: who passes that looks at the next. */
+    uint32_t last = range.end + 1 < in.n_splits ? range.end + 1 : in.n_splits - 1;
+    if (in.n_splits > 1 && !range.is_empty && !fetch_states(in, part, first, last))
+        return REFUSED;
+    if (!range.is_empty && !take_splits(in, range.first, range.end, of)) {
+        part.flaw = WHARF_PART_FLAW_OF_SPLITS;
+        return WHARF_REASON_RANS_SPLIT;
+    }
+    return indexes_are_good(in) ? WHARF_REASON_NONE : WHARF_REASON_RANS_HEADER;
+}
+
+/* collective.  The groups that a part delivers, in bytes; false: more than it may have. */
+WHARF_DEVICE bool measure(const stream &in, const part_job &part, const part_range &range,
+                          stretch &of, uint32_t &ret_begin, uint32_t &ret_nbytes)
+{
+    of.begin_group = range.is_empty ? in.n_groups : range.first > 0 ? of.first.last_group + 1 : 0;
+    uint32_t end = range.is_empty || range.is_last ? in.n_groups : of.last.last_group + 1;
+    of.n_groups = end - of.begin_group;
+    uint64_t first = (uint64_t)WARP_LANES * of.begin_group;
+    uint64_t behind = (uint64_t)WARP_LANES * end;
+    first = first < in.n_symbols ? first : in.n_symbols;
+    behind = behind < in.n_symbols ? behind : in.n_symbols;
+    ret_begin = (uint32_t)first * in.symbol_nbytes;
+    ret_nbytes = (uint32_t)(behind - first) * in.symbol_nbytes;
+    return ret_nbytes <= part.room;
+}
+
+/* collective.  The verdict for a reason of a walk. */
+WHARF_DEVICE verdict verdict_of(uint32_t reason, uint32_t bit)
+{
+    if (reason == REFUSED)
+        return part_refused();
+    if (reason == STOPPED)
+        return stopped();
+    return bad(reason == WHARF_REASON_STEP_BUDGET ? WHARF_INTERNAL : WHARF_BAD_DATA, reason, bit);
+}
+
+/* collective.  In the order of rans_decode; not inlined: it is for few chunks. */
+template <typename Shared>
+WHARF_DEVICE_NOINLINE verdict decode_part(shared_ref<Shared> memory, part_job &part)
+{
+    stream in;
+    model m;
+    stretch of;
+    const chunk_job &job = part.chunk;
+    uint32_t at, begin, nbytes, bit;
+    uint32_t reason = fetch_front(in, part, at);
+    if (reason == WHARF_REASON_RANS_VERSION)
+        return bad(WHARF_UNSUPPORTED, reason, 0);
+    if (reason != WHARF_REASON_NONE)
+        return verdict_of(reason, 8 * at);
+    part_range range = range_of(in, part);
+    reason = fetch_splits(in, part, range, of);
+    if (reason != WHARF_REASON_NONE)
+        return verdict_of(reason, 8 * at);
+    if (job.model ? !image_fits(in, job.model) : in.symbol_nbytes != unit_nbytes(job.parameter))
+        return bad(WHARF_BAD_DATA, WHARF_REASON_RANS_HEADER, 0);
+    if (!prepare_model(in, memory, job, m))
+        return bad(WHARF_BAD_DATA, WHARF_REASON_RANS_MODEL, 8 * WHARF_RANS_HEADER_NBYTES);
+    if (in.n_symbols > job.out_avail / in.symbol_nbytes)
+        return bad(WHARF_OUTPUT_TOO_SMALL, WHARF_REASON_OUTPUT_FULL, 8 * in.body_at);
+    if (!measure(in, part, range, of, begin, nbytes))
+        return part_refused();
+    part.built = part.place(begin);
+    verdict v = good(job.in_nbytes, nbytes);
+    v.bit_offset = begin;
+    if (range.is_empty)
+        return v;
+    if (!fetch_words(in, part, range.is_last, of))
+        return part_refused();
+    reason = walk_part_by_kind(in, m, memory, part, of, bit);
+    if (reason != WHARF_REASON_NONE)
+        return verdict_of(reason, bit - 8 * of.moved_nbytes);
+    return v;
+}
+
+} // namespace rans
+
+/* collective. */
+template <typename Shared>
+WHARF_DEVICE verdict rans_decode_part(Shared &s, part_job &part)
+{
+    shared_ref<Shared> memory;
+    memory.init(s);
+    return rans::decode_part(memory, part);
+}
+
+} // namespace wharf
+
+#endif
