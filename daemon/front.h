@@ -48,6 +48,10 @@ struct wharf_front {
     int promise_fd;              /* the lock of Hello's promise, for workers; -1: none */
     struct wharf_list memories;  /* gpu_memory.h: all that a GPU could use */
     uint32_t last_memory;
+    uint32_t n_gpu_tenants;    /* that have items with GPUs */
+    uint64_t n_parted_chunks;  /* that GPUs have decoded in parts */
+    uint64_t n_parts;          /* in so many */
+    uint64_t n_parts_refused;  /* chunks that could not be decoded so, and were decoded whole */
     uint64_t pinned_nbytes;    /* of which GPUs have so much, each byte counted once */
     struct wharf_list orphans; /* pieces that a worker of a GPU left; gpu_rescue.c */
     uint32_t n_orphans;

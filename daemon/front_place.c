@@ -5,6 +5,7 @@
 #include "daemon/front.h"
 #include "daemon/gpu_memory.h"
 #include "daemon/gpu_models.h"
+#include "daemon/place_parts.h"
 #include "encoders/codec.h"
 
 /* Jobs whose memory is not what it was when they were queued that are moved at one pick. */
@@ -101,7 +102,8 @@ static bool is_small_enough(const struct wharf_front *front, const struct wharf_
 
     if (job->batch)
         return job->batch->max_chunk_nbytes <= most;
-    return job->submission.src_nbytes <= most && job->submission.dst_nbytes <= most;
+    return (job->submission.src_nbytes <= most && job->submission.dst_nbytes <= most) ||
+           wharf_parts_can_do(front, job);
 }
 
 static enum wharf_pool cpu_because(enum wharf_placement why, enum wharf_placement *ret_why)

@@ -68,18 +68,18 @@ void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
     /* Now there is a free one for each chunk: not more was handed over (n_free_places). */
     wharf_list_remove(&gpu_piece->link);
     wharf_list_append(&backend->free_pieces, &gpu_piece->link);
-    backend->n_places -= n_chunks;
     backend->n_warp_ns -= whole.warp_ns;
     backend->n_nbytes -= whole.nbytes;
     job->n_pieces += n_chunks - 1;
     job->session->n_pieces += n_chunks - 1;
+    /* Parts of one chunk are nothing alone. */
+    for (uint32_t i = n_chunks; i < whole.n_items; i++)
+        wharf_gpu_item_free(backend, &whole, i);
     for (uint32_t i = 0; i < n_chunks; i++) {
-        struct wharf_gpu_item *place = wharf_gpu_item_at(backend, whole.first + i);
-        const struct wharf_gpu_item item = *place;
+        const struct wharf_gpu_item item = *wharf_gpu_item_at(backend, whole.first + i);
         struct wharf_piece piece = cut_out(&whole, i);
-        *place = (struct wharf_gpu_item){.piece = NULL};
-        backend->n_items -= !item.is_done;
-        if (item.is_done)
+        wharf_gpu_item_free(backend, &whole, i);
+        if (item.is_done && !wharf_gpu_piece_has_parts(&whole))
             wharf_gpu_items_end(backend, take_free(backend, &piece), item.engine, &item.outcome);
         else
             keep(backend, take_free(backend, &piece), whole.is_culprit);
@@ -129,7 +129,7 @@ static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     wharf_list_remove(&gpu_piece->link);
     backend->n_without_places--;
     wharf_list_append(&backend->free_pieces, &gpu_piece->link);
-    wharf_gpu_items_submit(backend, &piece,
+    wharf_gpu_items_submit(backend, &piece, 1,
                            wharf_place_warp_ns(piece.job, chunk.job.in_nbytes, chunk.job.out_avail),
                            now_ns);
     backend->is_alone = piece.job->session->tenant->gpu_trust.n_alone > 0;

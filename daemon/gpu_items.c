@@ -12,6 +12,8 @@
 #include "daemon/gpu_memory.h"
 #include "daemon/gpu_models.h"
 #include "daemon/gpu_state.h"
+#include "daemon/place_parts.h"
+#include "kernels/work_parts.h"
 #include "proto/wharf_job.h"
 
 /* Completions that are taken between two looks at anything else. */
@@ -68,6 +70,27 @@ int wharf_gpu_items_begin(struct wharf_gpu_backend *backend)
     wharf_work_reaper_init(&backend->done, backend->submitter.queue.done, WHARF_GPU_N_ENTRIES);
     wharf_work_reaper_init(&backend->moved, backend->submitter.queue.moved, WHARF_GPU_N_ENTRIES);
     return 0;
+}
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+static void take_item(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant)
+{
+    backend->n_items++;
+    backend->n_places++;
+    backend->front->n_gpu_tenants += tenant->n_gpu_items++ == 0;
+}
+
+void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
+                         uint32_t i)
+{
+    struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
+    struct wharf_tenant *tenant = piece->piece.job->session->tenant;
+
+    backend->n_items -= !item->is_done;
+    backend->n_places--;
+    backend->front->n_gpu_tenants -= --tenant->n_gpu_items == 0;
+    *item = (struct wharf_gpu_item){.piece = NULL};
 }
 
 /* ---- outputs that are copied ---------------------------------------------------------------- */
@@ -137,7 +160,7 @@ void wharf_gpu_items_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_
 void wharf_gpu_items_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
                          uint32_t engine, const struct wharf_outcome *outcome)
 {
-    piece->has_places = piece->is_told = false;
+    piece->has_places = piece->is_told = piece->is_refused = false;
     piece->engine = (uint8_t)engine;
     piece->outcome = *outcome;
     backend->n_without_places++;
@@ -193,6 +216,7 @@ static bool take_completion(struct wharf_gpu_backend *backend,
         .in_nbytes = completion->in_nbytes,
         .out_nbytes = completion->out_nbytes,
     };
+    item->part = completion->part;
     give_place(&backend->staging, item->staging);
     item->was_copied = item->staging && completion->result == WHARF_OK;
     item->staging = 0;
@@ -235,6 +259,20 @@ static void clear_suspect(struct wharf_gpu_backend *backend, struct wharf_tenant
         tenant->gpu_trust.n_strikes = 0;
 }
 
+static void tell_of_parts(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    struct wharf_outcome outcome;
+
+    gpu_piece->is_refused = !wharf_gpu_parts_settle(backend, gpu_piece, &outcome);
+    if (gpu_piece->is_refused)
+        return;
+    wharf_piece_take_outcome(&gpu_piece->piece, 0, backend->engine, &outcome);
+    for (uint32_t i = 0; i < gpu_piece->n_items; i++)
+        gpu_piece->took_ns += wharf_gpu_item_at(backend, gpu_piece->first + i)->took_ns;
+    gpu_piece->n_of_gpu = 1;
+    gpu_piece->out_nbytes = outcome.out_nbytes;
+}
+
 static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     struct wharf_piece *piece = &gpu_piece->piece;
@@ -242,6 +280,10 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
     gpu_piece->is_told = true;
     gpu_piece->n_copied = gpu_piece->n_of_gpu = 0;
     gpu_piece->out_nbytes = gpu_piece->took_ns = 0;
+    if (gpu_piece->has_places && wharf_gpu_piece_has_parts(gpu_piece)) {
+        tell_of_parts(backend, gpu_piece);
+        return;
+    }
     for (uint32_t i = 0; i < piece->n_chunks; i++) {
         if (!gpu_piece->has_places) {
             wharf_piece_take_outcome(piece, i, gpu_piece->engine, &gpu_piece->outcome);
@@ -275,9 +317,19 @@ static void free_places(struct wharf_gpu_backend *backend, const struct wharf_gp
         backend->n_without_places--;
         return;
     }
-    for (uint32_t i = 0; i < gpu_piece->piece.n_chunks; i++)
-        *wharf_gpu_item_at(backend, gpu_piece->first + i) = (struct wharf_gpu_item){.piece = NULL};
-    backend->n_places -= gpu_piece->piece.n_chunks;
+    for (uint32_t i = 0; i < gpu_piece->n_items; i++)
+        wharf_gpu_item_free(backend, gpu_piece, i);
+}
+
+/* It was decoded in parts, or could not be. */
+static void count_parts(struct wharf_front *front, const struct wharf_gpu_piece *gpu_piece)
+{
+    if (gpu_piece->is_refused) {
+        front->n_parts_refused++;
+        return;
+    }
+    front->n_parted_chunks++;
+    front->n_parts += gpu_piece->n_items;
 }
 
 static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
@@ -286,7 +338,14 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     struct wharf_piece *piece = &gpu_piece->piece;
     uint64_t used_ns = gpu_piece->took_ns;
 
+    wharf_list_remove(&gpu_piece->link);
+    if (gpu_piece->has_places && wharf_gpu_piece_has_parts(gpu_piece))
+        count_parts(backend->front, gpu_piece);
     free_places(backend, gpu_piece);
+    if (gpu_piece->is_refused) {
+        wharf_gpu_parts_take_whole(backend, gpu_piece, now_ns);
+        return;
+    }
     backend->view->n_copied += gpu_piece->n_copied;
     backend->view->n_chunks += gpu_piece->n_of_gpu;
     backend->view->out_nbytes += gpu_piece->out_nbytes;
@@ -301,7 +360,6 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     if (used_ns < now_ns - piece->begun_ns)
         piece->others_ns = now_ns - piece->begun_ns - used_ns;
     wharf_front_done(backend->front, piece);
-    wharf_list_remove(&gpu_piece->link);
     /* First of all: the caches have it. */
     wharf_list_append(backend->free_pieces.next, &gpu_piece->link);
 }
@@ -322,7 +380,7 @@ static void hand_back_finished(struct wharf_gpu_backend *backend, uint64_t now_n
 /* Returns whether there was room for all of its items. */
 static bool withdraw(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
 {
-    for (uint32_t i = 0; i < piece->piece.n_chunks; i++) {
+    for (uint32_t i = 0; i < piece->n_items; i++) {
         struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
         if (item->is_done)
             continue;
@@ -387,11 +445,21 @@ static uint16_t device_parameter(const struct wharf_gpu_backend *backend,
                       : job->submission.parameter;
 }
 
+/* An item that is a part: of a fault that a test asks for it is the last one that has it. */
+static void make_part(struct wharf_work_item *item, uint32_t at, uint32_t n_items)
+{
+    if (item->opcode != WHARF_WORK_DECODE && at + 1 == n_items)
+        return;
+    item->opcode = WHARF_WORK_DECODE_PART;
+    item->staging = WHARF_WORK_PART(at, n_items);
+}
+
 /* Returns how many bytes it is of source and capacity that pass the link. */
 static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
                             uint32_t at)
 {
-    struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&gpu_piece->piece, at);
+    bool has_parts = wharf_gpu_piece_has_parts(gpu_piece);
+    struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&gpu_piece->piece, has_parts ? 0 : at);
     struct wharf_work_item item = {
         .src = device_address(backend, chunk.source, chunk.src_offset),
         .dst = device_address(backend, chunk.destination, chunk.dst_offset),
@@ -410,9 +478,11 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
     if (chunk.destination->is_device) {
         item.output = WHARF_WORK_TO_DEVICE;
         gpu_piece->has_device = true;
-    } else {
+    } else if (!has_parts) {
         place = take_place(&backend->staging, &item);
     }
+    if (has_parts)
+        make_part(&item, at, gpu_piece->n_items);
     if (place) {
         item.output = WHARF_WORK_TO_STAGING;
         item.staging = backend->staging.address + (place - 1) * backend->staging.place_nbytes;
@@ -426,7 +496,9 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
         .src_nbytes = item.src_nbytes,
         .dst_nbytes = item.dst_nbytes,
     };
-    return (uint64_t)item.src_nbytes + (chunk.destination->is_device ? 0 : item.dst_nbytes);
+    uint64_t nbytes =
+        (uint64_t)item.src_nbytes + (chunk.destination->is_device ? 0 : item.dst_nbytes);
+    return has_parts ? nbytes / gpu_piece->n_items : nbytes;
 }
 
 /* The client wanted the GPU, and its memory is not to be had for that. */
@@ -454,7 +526,7 @@ static bool is_too_large(const struct wharf_piece *piece)
 }
 
 void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
-                            uint64_t warp_ns, uint64_t now_ns)
+                            uint32_t n_items, uint64_t warp_ns, uint64_t now_ns)
 {
     struct wharf_gpu_piece *gpu_piece =
         WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
@@ -465,10 +537,11 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     backend->n_warp_ns += warp_ns;
     gpu_piece->piece = *piece;
     gpu_piece->piece.begun_ns = now_ns;
-    gpu_piece->has_device = gpu_piece->is_culprit = gpu_piece->is_told = false;
+    gpu_piece->has_device = gpu_piece->is_culprit = false;
+    gpu_piece->is_told = gpu_piece->is_refused = false;
     gpu_piece->has_places = true;
     gpu_piece->first = backend->submitter.tail;
-    gpu_piece->n_left = piece->n_chunks;
+    gpu_piece->n_items = gpu_piece->n_left = n_items;
     gpu_piece->handed_ns = now_ns;
     backend->active_ns = now_ns;
     gpu_piece->warp_ns = warp_ns;
@@ -477,13 +550,13 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     gpu_piece->patience_ns =
         front->config.gpu_hang_timeout_ns +
         PATIENCE_FACTOR * (warp_ns + backend->n_warp_ns / backend->view->n_warps);
-    backend->n_items += piece->n_chunks;
-    backend->n_places += piece->n_chunks;
     if (piece->job->model)
         wharf_gpu_models_use(backend->view, &piece->job->model->memory->on[backend->gpu], now_ns);
     gpu_piece->nbytes = 0;
-    for (uint32_t i = 0; i < piece->n_chunks; i++)
+    for (uint32_t i = 0; i < n_items; i++) {
+        take_item(backend, piece->job->session->tenant);
         gpu_piece->nbytes += submit_item(backend, gpu_piece, i);
+    }
     backend->n_nbytes += gpu_piece->nbytes;
     gpu_piece->trip = (struct wharf_gpu_trip){
         .estimate_ns = warp_ns,
@@ -505,8 +578,9 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     bool is_suspect = job->session->tenant->gpu_trust.n_alone > 0;
     if (is_suspect && backend->n_items > 0)
         return false;
-    uint32_t n_free = n_free_places(backend, is_suspect || !job->batch ? 1 : MOST_CHUNKS);
-    if (n_free == 0)
+    uint32_t n_parts = wharf_parts_now(front, job, backend->view);
+    uint32_t n_free = n_free_places(backend, is_suspect || !job->batch ? n_parts : MOST_CHUNKS);
+    if (n_free < wharf_parts_least(front, job))
         return false;
     warp_ns = wharf_front_take_for_gpu(front, backend->gpu, job, n_free, now_ns, &piece);
     if (wharf_gpu_memory_of_job(piece.job, backend->gpu) != WHARF_GPU_MEMORY_READY ||
@@ -514,7 +588,9 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
         refuse_piece(backend, &piece, now_ns);
         return true;
     }
-    wharf_gpu_items_submit(backend, &piece, warp_ns, now_ns);
+    n_parts = n_parts < n_free ? n_parts : n_free;
+    wharf_gpu_items_submit(backend, &piece, n_parts > 1 ? n_parts : piece.n_chunks, warp_ns,
+                           now_ns);
     backend->is_alone = is_suspect;
     return !is_suspect;
 }

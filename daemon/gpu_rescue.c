@@ -64,9 +64,9 @@ static struct wharf_gpu_item *next_lost(struct wharf_gpu_backend *backend,
          backend->rescue_at = backend->rescue_at->next) {
         struct wharf_gpu_piece *piece =
             WHARF_LIST_ENTRY(backend->rescue_at, struct wharf_gpu_piece, link);
-        /* The CPU cannot do anything for what is to be in GPU memory. */
-        for (uint32_t i = 0; piece->n_left > 0 && !piece->has_device && i < piece->piece.n_chunks;
-             i++) {
+        /* The CPU cannot do anything for what is to be in GPU memory, and does not decode parts. */
+        bool can_do = !piece->has_device && !wharf_gpu_piece_has_parts(piece);
+        for (uint32_t i = 0; piece->n_left > 0 && can_do && i < piece->piece.n_chunks; i++) {
             struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
             if (item->is_done)
                 continue;
@@ -176,13 +176,10 @@ void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct whar
 /* The CPU's threads do it, as a whole.  Under the lock. */
 static void make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
 {
-    for (uint32_t i = 0; i < piece->piece.n_chunks; i++) {
-        struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
-        backend->n_items -= !item->is_done;
-        free(item->aside);
-        *item = (struct wharf_gpu_item){.piece = NULL};
+    for (uint32_t i = 0; i < piece->n_items; i++) {
+        free(wharf_gpu_item_at(backend, piece->first + i)->aside);
+        wharf_gpu_item_free(backend, piece, i);
     }
-    backend->n_places -= piece->piece.n_chunks;
     backend->n_warp_ns -= piece->warp_ns;
     backend->n_nbytes -= piece->nbytes;
     piece->n_left = 0;

@@ -36,12 +36,14 @@ enum wharf_gpu_state {
     WHARF_GPU_ABSENT,   /* there is no such GPU, or not for us: no worker is started any more */
 };
 
-/* A piece that the worker has: items with the indices first to first + piece.n_chunks - 1. */
+/* A piece that the worker has: items with the indices first to first + n_items - 1, each of which
+ * is one of its chunks, or a part of its only one. */
 struct wharf_gpu_piece {
     struct wharf_list link; /* in the list of those under way, of the finished, or of the free */
     struct wharf_gpu_backend *backend; /* whose piece it is */
     struct wharf_piece piece;
     uint32_t first;
+    uint32_t n_items;
     uint32_t n_left; /* items that are not completed */
     uint64_t handed_ns;
     uint64_t patience_ns; /* after which it counts as hung */
@@ -55,7 +57,8 @@ struct wharf_gpu_piece {
     uint8_t engine;
     struct wharf_outcome outcome;
     /* Of a finished one. */
-    bool is_told;        /* its client has the results of its chunks */
+    bool is_told;        /* its client has the results of its chunks; or: */
+    bool is_refused;     /* it cannot be decoded in parts */
     uint32_t n_of_gpu;   /* chunks that the worker has done, */
     uint64_t out_nbytes; /* to so many bytes; */
     uint32_t n_copied;   /* whose output the copy engine took */
@@ -72,6 +75,7 @@ struct wharf_gpu_item {
     uint8_t engine; /* enum wharf_engine: what gave the outcome */
     uint32_t src_nbytes, dst_nbytes;
     struct wharf_outcome outcome;
+    uint32_t part;    /* what the completion says of a part */
     uint64_t took_ns; /* of its warp */
     uint8_t *aside;   /* its output, until its destination is known to be left alone */
 };
@@ -245,11 +249,15 @@ void wharf_gpu_items_publish(struct wharf_gpu_backend *backend);
 /* Whether some item has been under way for too long. */
 bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns);
 
-/* Hands a piece over, for which there are places and a free gpu_piece; warp_ns is what its chunks
- * will take.  Under the lock. */
+/* Hands a piece over, in n_items, as many as it has chunks or of one chunk so many parts, for which
+ * there are places and a free gpu_piece; warp_ns is what its chunks will take.  Under the lock. */
 void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
-                            uint64_t warp_ns, uint64_t now_ns);
+                            uint32_t n_items, uint64_t warp_ns, uint64_t now_ns);
 bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend);
+
+/* Its i-th item: the place is free, and if it was under way it is so no more.  Under the lock. */
+void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
+                         uint32_t i);
 
 /* A piece, which is in no list and has no places, has come to this. */
 void wharf_gpu_items_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
@@ -263,6 +271,24 @@ static inline struct wharf_gpu_item *wharf_gpu_item_at(const struct wharf_gpu_ba
 {
     return &backend->items[index & (WHARF_GPU_N_ENTRIES - 1)];
 }
+
+/* ---- gpu_parts.c --------------------------------------------------------------------------- */
+
+/* Whether its items are parts of a chunk. */
+static inline bool wharf_gpu_piece_has_parts(const struct wharf_gpu_piece *piece)
+{
+    return piece->n_items > piece->piece.n_chunks;
+}
+
+/* The chunk's outcome from those of its parts, which are all done; false: there is none, since some
+ * part could not be decoded by itself.  Without the lock. */
+bool wharf_gpu_parts_settle(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
+                            struct wharf_outcome *ret_outcome);
+
+/* Such a piece, which is in no list any more and has no items: the GPU or the CPU decodes it whole.
+ * Under the lock. */
+void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
+                                uint64_t now_ns);
 
 /* ---- gpu_rescue.c -------------------------------------------------------------------------- */
 

@@ -99,6 +99,7 @@ struct wharf_session {
     struct wharf_list event_link;   /* the loop thread has to look at it */
     struct wharf_list session_link; /* in the list of all */
     struct wharf_list waiting;      /* jobs whose memory is not ready for the GPU yet */
+    uint64_t whole_until_ns;        /* its chunks are not decoded in parts: place_parts.h */
     struct wharf_sched_session sched[WHARF_N_POOLS];
 
     struct wharf_use use; /* charged for it */

@@ -220,6 +220,9 @@ COPY(copy_queued, wharf_place_n_queued(&server->front))
 COPY(copy_shared, server->front.n_shared_chunks)
 COPY(copy_ranges, server->front.n_shared_ranges)
 COPY(copy_helped, server->front.n_helped_ranges)
+COPY(copy_parted, server->front.n_parted_chunks)
+COPY(copy_parts, server->front.n_parts)
+COPY(copy_parts_refused, server->front.n_parts_refused)
 COPY(copy_pinned, server->front.pinned_nbytes)
 COPY(copy_gpu_up, server->front.gpus_up >> engine & 1)
 COPY(copy_gpu_warps, server->front.gpus_up >> engine & 1 ? server->front.gpus[engine].n_warps : 0)
@@ -302,6 +305,11 @@ static const struct family families[] = {
      copy_ranges, add_value},
     {"wharf_helped_ranges_total", "Those of them that were taken to help.", COUNTER, OF_DAEMON,
      copy_helped, add_value},
+    {"wharf_gpu_parted_chunks_total", "Chunks that GPUs decoded in parts.", COUNTER, OF_DAEMON,
+     copy_parted, add_value},
+    {"wharf_gpu_parts_total", "In how many parts.", COUNTER, OF_DAEMON, copy_parts, add_value},
+    {"wharf_gpu_parts_refused_total", "Chunks that could not be decoded so.", COUNTER, OF_DAEMON,
+     copy_parts_refused, add_value},
     {"wharf_gpu_pinned_bytes", "Memory of clients that GPUs have.", GAUGE, OF_DAEMON, copy_pinned,
      add_value},
     {"wharf_gpu_up", "Whether the GPU's worker takes jobs.", GAUGE, OF_GPU, copy_gpu_up, add_value},

@@ -49,6 +49,7 @@ struct wharf_tenant {
     uint32_t n_gate_hangs; /* how often they did of late */
     uint64_t gate_hang_ns; /* when they last did */
     struct wharf_gpu_trust gpu_trust;
+    uint32_t n_gpu_items;       /* that workers of GPUs have of its jobs */
     uint64_t not_here_until_ns; /* its chunks are not the loop thread's (cpu_here.h) */
     uint32_t n_stuck;           /* workers whom its memory keeps waiting */
     uint64_t stuck_since_ns;    /* since when it does, or did */
