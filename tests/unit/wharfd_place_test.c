@@ -11,6 +11,7 @@
 #include "daemon/front.h"
 #include "daemon/front_place.h"
 #include "daemon/gpu_memory.h"
+#include "daemon/place_parts.h"
 #include "proto/wharf_job.h"
 
 #define KiB ((uint64_t)1024)
@@ -412,6 +413,7 @@ Test(wharfd_place, idle_processors_together_are_sooner, .init = set_up, .fini = 
     front.gpus[0].latency_ns = 0;
     set_prices(1024, 512);
     front.config.gpu_chunk_nbytes = 1024 * KiB;
+    session.whole_until_ns = UINT64_MAX; /* one warp alone */
     push(&job, 500 * KiB, 600 * KiB);
     job.submission.codec = WHARF_CODEC_RANS;
     front.n_sleeping = 0;
@@ -422,4 +424,87 @@ Test(wharfd_place, idle_processors_together_are_sooner, .init = set_up, .fini = 
     /* Nobody helps with less. */
     job.submission.dst_nbytes = 500 * KiB;
     cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &job);
+}
+
+/* A job of rans that is queued, as it would be decoded by a GPU where nothing else is. */
+static void push_rans(struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nbytes)
+{
+    tenant.device_estimates.ns_per_kib[WHARF_CODEC_RANS] = 100000;
+    push(job, in_nbytes, out_nbytes);
+    job->submission.codec = WHARF_CODEC_RANS;
+}
+
+Test(wharfd_place, idle_warps_share_a_chunk, .init = set_up, .fini = tear_down)
+{
+    struct wharf_gpu_view *gpu = &front.gpus[0];
+    struct wharf_job job, other;
+
+    push_rans(&job, 100 * KiB, 160 * KiB);
+    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 10);
+    gpu->n_in_flight = 96;
+    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 4);
+    /* Half of them are for the one that waits behind it. */
+    push(&other, KiB, KiB);
+    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 2);
+    gpu->n_in_flight = 100;
+    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 1);
+    /* Another codec's chunks are whole. */
+    gpu->n_in_flight = 0;
+    cr_expect_eq(wharf_parts_now(&front, &other, gpu), 1);
+}
+
+Test(wharfd_place, a_tenant_has_its_share_of_warps_for_parts, .init = set_up, .fini = tear_down)
+{
+    struct wharf_gpu_view *gpu = &front.gpus[0];
+    struct wharf_job job;
+
+    push_rans(&job, 100 * KiB, 256 * KiB);
+    front.n_gpu_tenants = 9;
+    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 10);
+    front.n_gpu_tenants = 10;
+    tenant.n_gpu_items = 7;
+    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 3);
+    tenant.n_gpu_items = 30;
+    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 1);
+}
+
+/* Where bytes on their way take as long as a warp decodes, more warps would only wait. */
+Test(wharfd_place, a_full_link_leaves_chunks_whole, .init = set_up, .fini = tear_down)
+{
+    struct wharf_gpu_view *gpu = &front.gpus[0];
+    struct wharf_job job;
+
+    push_rans(&job, 100 * KiB, 160 * KiB);
+    uint64_t warp_ns = wharf_place_warp_ns(&job, 100 * KiB, 160 * KiB);
+    gpu->flow_ps_per_kib = 16000;
+    gpu->in_flight_nbytes = warp_ns / 16 * 1024;
+    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 1);
+    gpu->in_flight_nbytes /= 4;
+    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 4);
+}
+
+/* One that is larger than an item's room needs parts that fill half of it, whatever else there is;
+ * and is not the GPU's if it needs too many, is for GPU memory, or if one was refused of late. */
+Test(wharfd_place, large_chunks_have_the_parts_that_they_need, .init = set_up, .fini = tear_down)
+{
+    struct wharf_gpu_view *gpu = &front.gpus[0];
+    struct wharf_job job;
+
+    front.config.gpu_chunk_nbytes = 256 * KiB;
+    push_rans(&job, 300 * KiB, 1024 * KiB);
+    gpu->n_in_flight = 100;
+    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 8);
+    cr_expect(wharf_parts_can_do(&front, &job));
+    session.whole_until_ns = 1;
+    cr_expect_not(wharf_parts_can_do(&front, &job));
+    session.whole_until_ns = 0;
+    region.is_device = true;
+    cr_expect_not(wharf_parts_can_do(&front, &job));
+    region.is_device = false;
+    job.submission.dst_nbytes = 16 * 1024 * KiB + 1;
+    cr_expect_not(wharf_parts_can_do(&front, &job));
+    job.submission.dst_nbytes = 16 * 1024 * KiB;
+    cr_expect(wharf_parts_can_do(&front, &job));
+    job.submission.codec = WHARF_CODEC_DEFLATE;
+    cr_expect_not(wharf_parts_can_do(&front, &job));
 }
