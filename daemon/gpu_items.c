@@ -531,6 +531,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     struct wharf_gpu_piece *gpu_piece =
         WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
     const struct wharf_front *front = backend->front;
+    uint32_t n_before = backend->n_items;
 
     wharf_list_remove(&gpu_piece->link);
     wharf_list_append(&backend->under_way, &gpu_piece->link);
@@ -561,7 +562,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     gpu_piece->trip = (struct wharf_gpu_trip){
         .estimate_ns = warp_ns,
         .nbytes = backend->n_nbytes,
-        .n_there = backend->n_items,
+        .n_there = n_before + piece->n_chunks,
     };
 }
 

@@ -13,6 +13,12 @@
  * and a part whose bytes do not fit there is refused. */
 #define FILL_PART 2
 
+/* Whether its streams have places to begin at. */
+static bool has_splits(uint32_t codec)
+{
+    return wharf_codec_find(codec)->ops->least_shared_nbytes > 0;
+}
+
 static uint64_t larger_of(const struct wharf_job *job)
 {
     const struct wharf_submission *submission = &job->submission;
@@ -27,8 +33,7 @@ static bool may_have_parts(const struct wharf_front *front, const struct wharf_j
 {
     const struct wharf_session *session = job->session;
 
-    return job->submission.opcode != WHARF_OP_BATCH &&
-           wharf_codec_find(job->submission.codec)->ops->least_shared_nbytes > 0 &&
+    return job->submission.opcode != WHARF_OP_BATCH && has_splits(job->submission.codec) &&
            larger_of(job) <= WHARF_DEVICE_CHUNK_MAX_NBYTES &&
            (session->engine == front->gpu_engine || job->taken_ns >= session->whole_until_ns);
 }
@@ -39,6 +44,16 @@ static uint64_t n_at_least(const struct wharf_front *front, const struct wharf_j
     uint64_t nbytes = larger_of(job);
 
     return nbytes <= most_nbytes ? 1 : (nbytes * FILL_PART + most_nbytes - 1) / most_nbytes;
+}
+
+uint64_t wharf_parts_alone(uint32_t codec, uint64_t nbytes)
+{
+    /* Half of them are output. */
+    uint64_t n = nbytes / 2 / LEAST_PART_NBYTES;
+
+    if (n < 1 || !has_splits(codec))
+        return 1;
+    return n < WHARF_WORK_MAX_PARTS ? n : WHARF_WORK_MAX_PARTS;
 }
 
 bool wharf_parts_can_do(const struct wharf_front *front, const struct wharf_job *job)

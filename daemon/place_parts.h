@@ -30,6 +30,10 @@ bool wharf_parts_can_do(const struct wharf_front *front, const struct wharf_job 
 /* The parts that a job has at least, since it is too large for fewer; 1 if it is not. */
 uint32_t wharf_parts_least(const struct wharf_front *front, const struct wharf_job *job);
 
+/* How many one of so many bytes, of input and output, has where nothing else is to be done, as far
+ * as its codec's streams can have them: what is expected before anything was learnt. */
+uint64_t wharf_parts_alone(uint32_t codec, uint64_t nbytes);
+
 /* How many it is to have now on this GPU: 1 for a batch. */
 uint32_t wharf_parts_now(const struct wharf_front *front, const struct wharf_job *job,
                          const struct wharf_gpu_view *gpu);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "daemon/place_parts.h"
+
 /* Of so many trips a mean is made, each of which counts as so many times the mean at most: what
  * takes much longer met something else. */
 #define MEAN_OF 8u
@@ -43,7 +45,8 @@ void wharf_trips_init(struct wharf_trips *trips, const uint32_t *ns_per_kib, uin
         for (unsigned size = 0; size < WHARF_TRIP_N_SIZES && ns_per_kib[codec]; size++) {
             /* In the middle of the class. */
             uint64_t nbytes = (uint64_t)8192 << 2 * size;
-            uint64_t ns = latency_ns + wharf_estimate_at(ns_per_kib[codec], nbytes, 0);
+            uint64_t ns = latency_ns + wharf_estimate_at(ns_per_kib[codec], nbytes, 0) /
+                                           wharf_parts_alone(codec, nbytes);
             trips->ns_per_kib[codec][size][0] = price_of(nbytes, ns);
         }
 }
