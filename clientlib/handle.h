@@ -13,7 +13,7 @@
  *   exchange.h    jobs into the ring, completions out of it
  *   replay.h      what happens to jobs when the daemon dies
  *   embedded.h    jobs in this process
- *   places.h      whether one call is better done in this process
+ *   sides.h       whether one call is better done in this process
  *   rest.h        waiting, whatever for
  *   wakeup_fd.h   the descriptor for event loops
  */
@@ -27,8 +27,8 @@
 #include "clientlib/job_table.h"
 #include "clientlib/link.h"
 #include "clientlib/model_table.h"
-#include "clientlib/places.h"
 #include "clientlib/region_table.h"
+#include "clientlib/sides.h"
 #include "clientlib/wakeup_fd.h"
 #include "clientlib/wharf.h"
 
@@ -54,7 +54,7 @@ struct wharf {
     struct wharf_client_regions regions;
     struct wharf_client_models models;
     struct wharf_client_arena arena;
-    struct wharf_client_places places;
+    struct wharf_client_costs costs;
     uint64_t n_here; /* calls of wharf_decompress that the daemon was not asked */
     struct wharf_client_wakeup_fd wakeup;
     struct wharf_client_link link; /* DOWN for ever in an embedded handle */

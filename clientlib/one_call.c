@@ -271,15 +271,15 @@ static int has_choice(const struct call *call)
            !call->own->timeout_us && call->own->job_class != WHARF_CLASS_BACKGROUND;
 }
 
-static enum wharf_client_place_name choose_place(struct call *call)
+static enum wharf_client_side choose_side(struct call *call)
 {
-    enum wharf_client_place_name place = WHARF_CLIENT_THERE;
+    enum wharf_client_side side = WHARF_CLIENT_THERE;
 
     if (has_choice(call))
-        place =
-            wharf_client_choose_place(&call->wharf->places, call->own->codec, nbytes_of(call->own));
-    call->wharf->n_here += place == WHARF_CLIENT_HERE;
-    return place;
+        side =
+            wharf_client_choose_side(&call->wharf->costs, call->own->codec, nbytes_of(call->own));
+    call->wharf->n_here += side == WHARF_CLIENT_HERE;
+    return side;
 }
 
 /* For what the daemon could not do: so it is seldom asked, until it can. */
@@ -294,8 +294,8 @@ static int is_of_data(uint32_t result)
 }
 
 /* A bad stream ends anywhere, so how long that took says nothing. */
-static void note_place(struct call *call, enum wharf_client_place_name place, uint64_t begun_ns,
-                       int r, const struct wharf_outcome *outcome)
+static void note_side(struct call *call, enum wharf_client_side side, uint64_t begun_ns, int r,
+                      const struct wharf_outcome *outcome)
 {
     uint64_t took_ns = wharf_client_now_ns() - begun_ns;
 
@@ -303,8 +303,8 @@ static void note_place(struct call *call, enum wharf_client_place_name place, ui
         return;
     if (r < 0 || outcome->result != WHARF_OK)
         took_ns += FAILED_NS;
-    wharf_client_note_place(&call->wharf->places, call->own->codec, nbytes_of(call->own), place,
-                            took_ns);
+    wharf_client_note_side(&call->wharf->costs, call->own->codec, nbytes_of(call->own), side,
+                           took_ns);
 }
 
 /* With the lock. */
@@ -315,15 +315,15 @@ static int run_somewhere(struct call *call, struct wharf_outcome *ret_outcome)
     if (r < 0)
         return r;
     uint64_t begun_ns = wharf_client_now_ns();
-    enum wharf_client_place_name place = choose_place(call);
-    if (place == WHARF_CLIENT_THERE) {
+    enum wharf_client_side side = choose_side(call);
+    if (side == WHARF_CLIENT_THERE) {
         r = run_there(call, ret_outcome);
     } else {
         pthread_mutex_unlock(&call->wharf->lock);
         run_here(call->wharf, call->own, ret_outcome);
         pthread_mutex_lock(&call->wharf->lock);
     }
-    note_place(call, place, begun_ns, r, ret_outcome);
+    note_side(call, side, begun_ns, r, ret_outcome);
     return r;
 }
 
