@@ -188,7 +188,7 @@ Test(wharfd_model, models_take_turns_on_the_gpu, .timeout = 100)
     struct test_rans rans[N];
     uint32_t parameters[N];
 
-    test_wharfd_start(&wharfd, SIMT "[quota]\nmax_gpu_models = 2\n");
+    test_wharfd_start_gpu(&wharfd, "simt", "[quota]\nmax_gpu_models = 2\n");
     struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, WHARF_OPEN_DAEMON);
     for (unsigned i = 0; i < N; i++) {
         struct test_rans_plan plan = small;
