@@ -137,7 +137,7 @@ static int make_samples(struct wharf_gpu_backend *backend)
 
     if (proof->memory.address)
         return 0;
-    int r = wharf_segment_make(WHARF_SEGMENT_ARENA, output_at(WHARF_N_CODECS), &proof->memory);
+    int r = wharf_segment_make(WHARF_SEGMENT_WORKER, output_at(WHARF_N_CODECS), &proof->memory);
     if (r < 0)
         return r;
     fill_plain(proof->memory.address, nbytes);

@@ -22,6 +22,9 @@
 /* Workers running that do not get ready: what can only be done by one is not waited for any more.
  */
 #define MOST_FAILURES 3
+/* Messages that are taken before anything else is looked at: a worker out of its mind may never
+ * stop sending. */
+#define MOST_MESSAGES 256
 /* How long one that was asked to end may take before it is killed. */
 #define STOP_NS (500 * (uint64_t)WHARF_NS_PER_MS)
 
@@ -326,10 +329,13 @@ static void take_messages(struct wharf_gpu_backend *backend, uint64_t now_ns)
     struct wharf_worker_message message;
     int r = 0;
 
-    while (backend->link.socket >= 0 &&
-           (r = wharf_worker_link_receive(&backend->link, &message)) > 0)
+    for (unsigned n = 0; n < MOST_MESSAGES && backend->link.socket >= 0; n++) {
+        r = wharf_worker_link_receive(&backend->link, &message);
+        if (r <= 0)
+            break;
         take_message(backend, &message);
-    if (r == 0)
+    }
+    if (r >= 0)
         return;
     /* It is about to be gone; what it has is decoded aside meanwhile. */
     backend->link.socket = wharf_close_fd(backend->link.socket);

@@ -43,7 +43,8 @@ static int map(int fd, size_t nbytes, int protection, int sharing, void **ret_ad
     return 0;
 }
 
-/* Gives it its pages: what touches the rings cannot fail, as clients' jobs can. */
+/* Gives it its pages: what touches the rings and the GPU's queue cannot fail, as clients' jobs can.
+ */
 static int populate(int fd, size_t nbytes)
 {
     int r;
@@ -57,7 +58,7 @@ static int populate(int fd, size_t nbytes)
 int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
                        struct wharf_segment *ret_segment)
 {
-    static const char *const names[] = {"wharf-c", "wharf-d", "wharf-arena"};
+    static const char *const names[] = {"wharf-c", "wharf-d", "wharf-arena", "wharf-gpu"};
     int protection = kind == WHARF_SEGMENT_C ? PROT_READ : PROT_READ | PROT_WRITE;
     int seals = F_SEAL_SHRINK | F_SEAL_GROW;
     WHARF_CLEANUP_FD int fd = memfd_new(names[kind]);

@@ -17,9 +17,10 @@ struct wharf_segment {
 };
 
 enum wharf_segment_kind {
-    WHARF_SEGMENT_C,     /* the daemon reads, the client writes, and can add seals */
-    WHARF_SEGMENT_D,     /* the daemon writes, nobody else ever can */
-    WHARF_SEGMENT_ARENA, /* both write */
+    WHARF_SEGMENT_C,      /* the daemon reads, the client writes, and can add seals */
+    WHARF_SEGMENT_D,      /* the daemon writes, nobody else ever can */
+    WHARF_SEGMENT_ARENA,  /* both write */
+    WHARF_SEGMENT_WORKER, /* the daemon and the GPU's worker write; it has all its pages */
 };
 
 /*

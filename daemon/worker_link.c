@@ -97,6 +97,9 @@ int wharf_worker_link_receive(const struct wharf_worker_link *link,
     if (n != (ssize_t)sizeof(*ret_message))
         return -EPROTO;
     ret_message->text[sizeof(ret_message->text) - 1] = 0;
+    /* Not to be taken for what functions return. */
+    if (ret_message->error < 0)
+        ret_message->error = EPROTO;
     return 1;
 }
 
