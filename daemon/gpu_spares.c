@@ -95,19 +95,59 @@ static unsigned n_of_size(const struct wharf_gpu_spares *spares, uint64_t nbytes
     return n;
 }
 
-/* A size of which there are too few, and that fits; 0: none. */
-static uint64_t missing(struct wharf_front *front)
+/* A size of which there are too few, and one more of which has at most so many bytes; 0: none. */
+static uint64_t missing(const struct wharf_gpu_spares *spares, uint64_t most)
 {
-    const struct wharf_gpu_spares *spares = &front->spares;
-    uint64_t most = front->config.gpu_spare_nbytes;
-
     for (unsigned i = 0; i < WHARF_GPU_SPARE_SIZES; i++) {
         uint64_t nbytes = spares->sizes[i];
-        if (nbytes > 0 && n_of_size(spares, nbytes) < SPARES_OF_SIZE && spares->nbytes <= most &&
-            nbytes <= most - spares->nbytes)
+        if (nbytes > 0 && nbytes <= most && n_of_size(spares, nbytes) < SPARES_OF_SIZE)
             return nbytes;
     }
     return 0;
+}
+
+static bool is_remembered(const struct wharf_gpu_spares *spares, uint64_t nbytes)
+{
+    for (unsigned i = 0; i < WHARF_GPU_SPARE_SIZES; i++)
+        if (spares->sizes[i] == nbytes)
+            return true;
+    return false;
+}
+
+/* One of a size that nobody has asked for lately; NULL: there is none.  Its memory is let go of as
+ * that of a session is. */
+static struct spare *take_stale(struct wharf_front *front)
+{
+    struct wharf_gpu_spares *spares = &front->spares;
+
+    WHARF_LIST_FOR(link, &spares->list)
+    {
+        struct spare *spare = WHARF_LIST_ENTRY(link, struct spare, link);
+        if (is_remembered(spares, spare->segment.nbytes))
+            continue;
+        wharf_list_remove(&spare->link);
+        spares->nbytes -= spare->segment.nbytes;
+        wharf_gpu_memory_drop(front, spare->memory, &(struct wharf_use){.n_jobs = 0});
+        return spare;
+    }
+    return NULL;
+}
+
+/* What to do next: the size of one to be made, or one that is to be freed to make room for that. */
+static uint64_t choose(struct wharf_front *front, struct spare **ret_stale)
+{
+    uint64_t most = front->config.gpu_spare_nbytes;
+    uint64_t left = front->spares.nbytes < most ? most - front->spares.nbytes : 0;
+    uint64_t nbytes = missing(&front->spares, left);
+
+    *ret_stale = nbytes == 0 && missing(&front->spares, most) ? take_stale(front) : NULL;
+    return nbytes;
+}
+
+static void spare_free(struct spare *spare)
+{
+    wharf_segment_free(&spare->segment);
+    free(spare);
 }
 
 static struct spare *spare_new(uint64_t nbytes)
@@ -126,9 +166,15 @@ static struct spare *spare_new(uint64_t nbytes)
 
 bool wharf_gpu_spares_refill(struct wharf_front *front, uint32_t gpu)
 {
+    struct spare *stale = NULL;
+
     wharf_front_enter_first(front);
-    uint64_t nbytes = maker_of(front) == 1u << gpu ? missing(front) : 0;
+    uint64_t nbytes = maker_of(front) == 1u << gpu ? choose(front, &stale) : 0;
     wharf_front_leave(front);
+    if (stale) {
+        spare_free(stale);
+        return true;
+    }
     struct spare *spare = nbytes ? spare_new(nbytes) : NULL;
     if (!spare)
         return false;
@@ -151,8 +197,7 @@ void wharf_gpu_spares_deinit(struct wharf_front *front)
         int fd = wharf_gpu_memory_free(spare->memory);
         wharf_front_leave(front);
         wharf_close_fd(fd);
-        wharf_segment_free(&spare->segment);
-        free(spare);
+        spare_free(spare);
     }
     spares->nbytes = 0;
 }

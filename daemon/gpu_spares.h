@@ -38,8 +38,9 @@ void wharf_gpu_spares_init(struct wharf_gpu_spares *spares);
 bool wharf_gpu_spares_take(struct wharf_front *front, uint64_t nbytes,
                            struct wharf_segment *ret_segment, struct wharf_gpu_memory **ret_memory);
 
-/* Makes one that is missing, if that GPU's thread is who makes them.  Without the lock.  Returns
- * whether there may be more. */
+/* Makes one that is missing, or frees one of a size that nobody asks for any more to make room for
+ * it, if that GPU's thread is who makes them.  Without the lock.  Returns whether there may be
+ * more. */
 bool wharf_gpu_spares_refill(struct wharf_front *front, uint32_t gpu);
 
 /* Frees all, when no worker has them any more.  Without the lock. */
