@@ -53,6 +53,7 @@ struct wharf_front {
     uint64_t n_parts;          /* in so many */
     uint64_t n_parts_refused;  /* chunks that could not be decoded so, and were decoded whole */
     uint64_t pinned_nbytes;    /* of which GPUs have so much, each byte counted once */
+    uint64_t dead_nbytes;      /* of that, what nobody uses any more */
     struct wharf_list orphans; /* pieces that a worker of a GPU left; gpu_rescue.c */
     uint32_t n_orphans;
     struct wharf_gpu_spares spares;

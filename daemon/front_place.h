@@ -45,7 +45,6 @@ struct wharf_gpu_view {
     uint64_t in_flight_ns;             /* the time that warps will take for them, all together */
     uint64_t in_flight_nbytes;         /* of their sources and capacities */
     uint64_t flow_ps_per_kib; /* of which so much time passes for each KiB when there is plenty */
-    uint64_t dead_nbytes;     /* pinned memory that it has and nobody uses any more */
     int64_t lead_ns;          /* what pool ANY has had more of it than the GPUs' own pools */
     int64_t own_lead_ns;      /* what its own pool has had more of it than that of all GPUs */
     struct wharf_list models; /* gpu_models.h: that it has, the one used longest ago first */

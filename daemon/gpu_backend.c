@@ -84,6 +84,8 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
     wharf_front_enter_first(front);
     front->gpus_asleep &= ~own_bit;
+    if (front->gpus_wanted & own_bit)
+        backend->pass.is_stale = true;
     front->gpus_wanted &= ~own_bit;
     backend->view->busy_since_ns = now_ns;
     if (front->gpus_looking & own_bit)

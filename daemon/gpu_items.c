@@ -59,7 +59,7 @@ void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend)
 int wharf_gpu_items_begin(struct wharf_gpu_backend *backend)
 {
     struct wharf_segment queue;
-    int r = wharf_segment_make(WHARF_SEGMENT_ARENA, wharf_work_queue_nbytes(WHARF_GPU_N_ENTRIES),
+    int r = wharf_segment_make(WHARF_SEGMENT_WORKER, wharf_work_queue_nbytes(WHARF_GPU_N_ENTRIES),
                                &queue);
 
     if (r < 0)
@@ -400,12 +400,14 @@ static void pass_cancels_on(struct wharf_gpu_backend *backend)
         backend->n_cancel_looks = WHARF_GPU_N_ENTRIES;
     }
     for (unsigned n = 0; n < MOST_CANCEL_LOOKS && backend->n_cancel_looks > 0; n++) {
-        struct wharf_gpu_piece *piece = &backend->pieces[backend->n_cancel_looks - 1];
+        struct wharf_gpu_piece *piece = &backend->pieces[backend->cancel_look_at];
         if (piece->n_left > 0 && piece->piece.job->stopped && !piece->is_withdrawn)
             piece->is_withdrawn = withdraw(backend, piece);
         /* No room for more cancels: it is looked at again. */
         if (piece->n_left > 0 && piece->piece.job->stopped && !piece->is_withdrawn)
             break;
+        /* Not from the beginning again when more are stopped: somebody always stops some. */
+        backend->cancel_look_at = (backend->cancel_look_at + 1) % WHARF_GPU_N_ENTRIES;
         backend->n_cancel_looks--;
     }
 }

@@ -140,10 +140,14 @@ void wharf_gpu_memory_set(struct wharf_front *front, uint32_t gpu, struct wharf_
     if (memory->is_model)
         wharf_gpu_models_count(&front->gpus[gpu], gpu, hold, before);
     bool is_counted = !memory->is_device && wharf_gpu_memory_holders(memory) != 0;
-    if (is_counted && !memory->is_counted)
+    if (is_counted && !memory->is_counted) {
         front->pinned_nbytes += memory->nbytes;
-    else if (!is_counted && memory->is_counted)
+    } else if (!is_counted && memory->is_counted) {
         front->pinned_nbytes -= memory->nbytes;
+        front->dead_nbytes -= memory->session || memory->is_spare ? 0 : memory->nbytes;
+        /* There is room for others. */
+        front->gpus_wanted |= all_gpus(front);
+    }
     memory->is_counted = is_counted;
 }
 
@@ -162,6 +166,7 @@ bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *m
         return false;
     }
     memory->use = *use;
+    front->dead_nbytes += memory->is_counted ? memory->nbytes : 0;
     front->has_dead_gpu_memory |= memory->is_device;
     /* The first one's thread closes descriptors, with or without a worker. */
     front->gpus_wanted |= holders | (memory->is_device ? 1 : 0);

@@ -52,6 +52,7 @@ struct wharf_gpu_hold {
     struct wharf_list model_link; /* of a model that is READY: the one used longest ago is first */
     uint64_t used_ns;             /* of a model: when an item last named it */
     uint64_t gone_ns;             /* likewise: when it was let go or refused; 0: never */
+    uint32_t pass;                /* the last one that looked at it: gpu_pins.c */
     uint64_t address; /* where the device has it, or a model's parameter, if it is ready */
 };
 

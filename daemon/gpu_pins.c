@@ -101,15 +101,6 @@ static bool fits(const struct wharf_front *front, const struct wharf_gpu_memory 
     return front->pinned_nbytes <= budget && memory->nbytes <= budget - front->pinned_nbytes;
 }
 
-/* Whether some of the budget will be free soon, since nobody uses that memory any more. */
-static bool has_dead_bytes(const struct wharf_front *front)
-{
-    for (uint32_t i = 0; i < front->n_gpus; i++)
-        if (front->gpus[i].dead_nbytes > 0)
-            return true;
-    return false;
-}
-
 static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
 {
     struct wharf_worker_message message = {
@@ -131,19 +122,12 @@ static void refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hol
     tell_session(backend->front, memory);
 }
 
-/* What one turn of looking at all memory finds out. */
-struct due {
-    uint64_t next_ns;
-    uint64_t dead_nbytes; /* that nobody uses and that stay for now */
-    bool has_dead;        /* some is there that nobody uses, or that others want the place of */
-    bool may_forget;
-    bool has_searched; /* in vain, for a model that can go */
-};
-
 /* There is no place for a model, or no memory.  If somebody wants it another one makes room. */
 static void make_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
-                      uint64_t now_ns, struct due *due)
+                      uint64_t now_ns)
 {
+    struct wharf_gpu_pass *pass = &backend->pass;
+
     if (hold->memory->wanted_ns <= hold->gone_ns) {
         hold->gone_ns = now_ns;
         return;
@@ -151,15 +135,15 @@ static void make_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *
     if (hold->is_promised && backend->view->n_leaving_models > 0)
         return;
     hold->is_promised = false;
-    /* Not until it may be let go, which due->has_dead sees to; nor looked for too often. */
-    if (!due->may_forget || due->has_searched) {
-        due->has_dead = true;
+    /* Not until it may be let go, which pass->has_dead sees to; nor looked for too often. */
+    if (!pass->may_forget || pass->has_searched) {
+        pass->has_dead = true;
         return;
     }
     struct wharf_gpu_hold *victim =
         wharf_gpu_models_victim(backend->view, backend->gpu, hold->memory, now_ns);
     if (!victim) {
-        due->has_searched = true;
+        pass->has_searched = true;
         refuse(backend, hold);
         return;
     }
@@ -171,8 +155,7 @@ static void make_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *
     hold->is_promised = true;
 }
 
-static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, uint64_t now_ns,
-                struct due *due)
+static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, uint64_t now_ns)
 {
     struct wharf_front *front = backend->front;
     struct wharf_gpu_memory *memory = hold->memory;
@@ -187,12 +170,13 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, 
 
     if (memory->is_model && (!fits(front, memory) ||
                              !wharf_gpu_models_have_place(backend->view, backend->gpu, memory))) {
-        make_room(backend, hold, now_ns, due);
+        make_room(backend, hold, now_ns);
         return;
     }
     if (!fits(front, memory)) {
-        /* Who wants nothing but a GPU is told; others do without, until there is room. */
-        if (wants_gpu_alone(backend, memory) && !has_dead_bytes(front))
+        /* Who wants nothing but a GPU is told, unless there will be room soon, when the worker has
+         * let go of what nobody uses; others do without until then. */
+        if (wants_gpu_alone(backend, memory) && front->dead_nbytes == 0)
             refuse(backend, hold);
         return;
     }
@@ -235,6 +219,7 @@ void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
     if (hold && hold->state == WHARF_GPU_MEMORY_ASKED) {
         struct wharf_gpu_memory *memory = hold->memory;
         backend->n_asked--;
+        backend->pass.is_stale = true;
         hold->address = message->address;
         if (!message->error && memory->is_device)
             memory->owner = backend->gpu;
@@ -269,59 +254,81 @@ void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
     struct wharf_gpu_hold *hold = find(backend, message->number);
     if (hold && hold->is_forgotten)
         fd = drop_hold(backend, hold);
+    backend->pass.is_stale = true;
     wharf_front_leave(front);
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */
 
 static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
-                     uint64_t now_ns, struct due *due)
+                     uint64_t now_ns)
 {
+    struct wharf_gpu_pass *pass = &backend->pass;
     const struct wharf_gpu_memory *memory = hold->memory;
     uint64_t at_ns = due_ns(backend, hold);
 
     if (is_dead(memory) && !hold->is_forgotten && hold->state == WHARF_GPU_MEMORY_READY) {
-        if (due->may_forget)
+        if (pass->may_forget)
             forget(backend, hold);
-        due->has_dead |= !due->may_forget;
-        due->dead_nbytes += due->may_forget || memory->is_device ? 0 : memory->nbytes;
+        pass->has_dead |= !pass->may_forget;
+        pass->dead_nbytes += pass->may_forget || memory->is_device ? 0 : memory->nbytes;
     } else if (at_ns <= now_ns && backend->n_asked < MOST_ASKED) {
-        ask(backend, hold, now_ns, due);
-    } else if (at_ns > now_ns && at_ns < due->next_ns) {
-        due->next_ns = at_ns;
+        ask(backend, hold, now_ns);
+    } else if (at_ns > now_ns && at_ns < pass->next_ns) {
+        pass->next_ns = at_ns;
+    }
+}
+
+static void begin_pass(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_gpu_pass *pass = &backend->pass;
+    uint64_t budget = backend->front->config.gpu_memory_nbytes;
+    bool may_forget =
+        now_ns - backend->forgotten_at_ns >= FORGET_NS || pass->dead_nbytes > budget / FORGET_PART;
+
+    if (may_forget)
+        backend->forgotten_at_ns = now_ns;
+    *pass = (struct wharf_gpu_pass){
+        .number = pass->number + 1,
+        .is_under_way = true,
+        .may_forget = may_forget,
+        .next_ns = WHARF_NEVER,
+    };
+}
+
+/* Goes on with a pass for a while, under the lock. */
+static void look_at_some(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_gpu_pass *pass = &backend->pass;
+    struct wharf_list *memories = &backend->view->memories;
+
+    for (unsigned n = 0; n < MOST_LOOKS; n++) {
+        struct wharf_gpu_hold *hold = WHARF_LIST_FIRST(memories, struct wharf_gpu_hold, link);
+        /* What comes meanwhile makes the pass stale. */
+        if (!hold || hold->pass == pass->number) {
+            pass->is_under_way = false;
+            return;
+        }
+        hold->pass = pass->number;
+        wharf_list_rotate(memories);
+        tend_one(backend, hold, now_ns);
     }
 }
 
 uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    struct wharf_front *front = backend->front;
-    struct wharf_gpu_view *view = backend->view;
-    struct due due = {.next_ns = WHARF_NEVER};
-    unsigned n = 0;
+    struct wharf_gpu_pass *pass = &backend->pass;
 
-    wharf_front_enter_first(front);
-    due.may_forget = now_ns - backend->forgotten_at_ns >= FORGET_NS ||
-                     view->dead_nbytes > front->config.gpu_memory_nbytes / FORGET_PART;
-    if (due.may_forget)
-        backend->forgotten_at_ns = now_ns;
-    struct wharf_list *first = view->memories.next;
-    while (first != &view->memories && n < MOST_LOOKS) {
-        struct wharf_gpu_hold *hold =
-            WHARF_LIST_FIRST(&view->memories, struct wharf_gpu_hold, link);
-        wharf_list_rotate(&view->memories);
-        tend_one(backend, hold, now_ns, &due);
-        n++;
-        if (view->memories.next == first)
-            break;
-    }
-    view->dead_nbytes = due.dead_nbytes;
-    /* The others at once. */
-    if (n == MOST_LOOKS)
-        due.next_ns = now_ns;
-    wharf_front_leave(front);
-    if (due.has_dead && backend->forgotten_at_ns + FORGET_NS < due.next_ns)
-        due.next_ns = backend->forgotten_at_ns + FORGET_NS;
-    return due.next_ns;
+    wharf_front_enter_first(backend->front);
+    if (!pass->is_under_way)
+        begin_pass(backend, now_ns);
+    look_at_some(backend, now_ns);
+    wharf_front_leave(backend->front);
+    if (pass->is_under_way || pass->is_stale)
+        return now_ns;
+    if (pass->has_dead && backend->forgotten_at_ns + FORGET_NS < pass->next_ns)
+        return backend->forgotten_at_ns + FORGET_NS;
+    return pass->next_ns;
 }
 
 /* A device's descriptor may be the last one of its memory: closed without the lock. */
@@ -369,9 +376,9 @@ void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)
         wharf_front_leave(front);
     }
     wharf_front_enter(front);
-    backend->view->dead_nbytes = 0;
     /* GPU memory that it was asked for may be another one's. */
     front->gpus_wanted |= ~(1u << backend->gpu);
     wharf_front_leave(front);
     backend->n_asked = 0;
+    backend->pass = (struct wharf_gpu_pass){.number = backend->pass.number};
 }

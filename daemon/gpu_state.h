@@ -110,6 +110,18 @@ struct wharf_gpu_staging {
     uint32_t n_free;
 };
 
+/* A look at all that the worker could have, some entries at a time; guarded by the front lock. */
+struct wharf_gpu_pass {
+    uint32_t number;
+    bool is_under_way;
+    bool is_stale;        /* something has changed since it began */
+    bool may_forget;      /* the worker may be told to let go of what nobody uses */
+    bool has_searched;    /* in vain, for a model that can go */
+    bool has_dead;        /* some that nobody uses, or that others want the place of, stays, */
+    uint64_t dead_nbytes; /* so much */
+    uint64_t next_ns;     /* when something else is due */
+};
+
 struct wharf_gpu_backend {
     struct wharf_front *front;
     uint32_t gpu;                /* its number here: front->gpus and bits */
@@ -156,6 +168,7 @@ struct wharf_gpu_backend {
     uint64_t active_ns;           /* when an item was last handed over or came back */
     uint32_t n_stopped;           /* jobs, as of when cancels were last looked for */
     uint32_t n_cancel_looks;      /* pieces that are still to be looked at for that */
+    uint32_t cancel_look_at;      /* the next one's number */
     struct wharf_list *rescue_at; /* in the list of those under way */
     bool is_alone;                /* an item of a suspect runs, and nothing beside it */
     struct wharf_cpu_buffer buffer;
@@ -163,7 +176,8 @@ struct wharf_gpu_backend {
     struct wharf_gpu_proof proof;
     struct wharf_gpu_staging staging;
 
-    uint32_t n_asked;         /* registrations that are not answered */
+    uint32_t n_asked; /* registrations that are not answered */
+    struct wharf_gpu_pass pass;
     bool has_dead;            /* wharf_gpu_pins_bury has something to do */
     uint64_t forgotten_at_ns; /* when the worker was last told to let go of some */
 };

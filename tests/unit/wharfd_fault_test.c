@@ -4,6 +4,7 @@
  * not come back.  Nobody's job is lost, and who does it again and again does it to the CPU alone.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -11,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/clock.h"
@@ -510,6 +513,46 @@ Test(wharfd_fault, results_that_cannot_be_written_now_keep_nobody_else_waiting, 
 Test(wharfd_fault, refusals_that_cannot_be_written_now_keep_nobody_else_waiting, .timeout = 60)
 {
     check_slow_results(0, WHARF_NO_MEMORY);
+}
+
+/* ---- memory of the front's own --------------------------------------------------------------- */
+
+static bool has_all_pages(const struct wharf_segment *segment)
+{
+    struct stat status;
+
+    cr_assert_eq(fstat(segment->fd, &status), 0);
+    return (uint64_t)status.st_blocks * 512 >= segment->nbytes;
+}
+
+/* A page that the system does not have when the front touches it would be the front's end. */
+Test(wharfd_fault, memory_shared_with_the_worker_has_its_pages)
+{
+    set_up(NEVER_NS);
+    wait_until_up();
+    const struct wharf_gpu_backend *backend = TEST_FRONT_LOCKED(test_front.gpus[0].backend);
+    cr_assert(has_all_pages(&backend->queue));
+    cr_assert(has_all_pages(&backend->proof.memory));
+    tear_down();
+}
+
+/* What a worker says went wrong is never what a function of the front's own would return. */
+Test(wharfd_fault, errors_of_a_worker_are_positive)
+{
+    struct wharf_worker_message message = {.kind = WHARF_WORKER_REGISTERED, .error = -EAGAIN};
+    struct wharf_worker_link link = WHARF_WORKER_LINK_NONE;
+    int pair[2];
+
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    link.socket = pair[0];
+    for (int error = -EAGAIN; error <= EAGAIN; error += EAGAIN) {
+        message.error = error;
+        cr_assert_eq(send(pair[1], &message, sizeof(message), 0), sizeof(message));
+        cr_assert_eq(wharf_worker_link_receive(&link, &message), 1);
+        cr_assert_eq(message.error, error < 0 ? EPROTO : error);
+    }
+    close(pair[0]);
+    close(pair[1]);
 }
 
 /* ---- killed from outside -------------------------------------------------------------------- */

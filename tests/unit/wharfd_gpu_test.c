@@ -15,6 +15,7 @@
 #include "clientlib/wharf.h"
 #include "daemon/clock.h"
 #include "encoders/codec.h"
+#include "tests/lib/test_client.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
@@ -288,6 +289,65 @@ Test(wharfd_gpu, arena_of_a_known_size_is_pinned_when_it_is_given)
                           : 0),
                  50);
     test_chunks_deinit(&chunks);
+    finish();
+}
+
+/* Sizes that somebody asked for once kept the place of those that are asked for now, for good. */
+Test(wharfd_gpu, arenas_of_forgotten_sizes_make_room, .timeout = 120)
+{
+    double wanted = 0;
+
+    start("spare = 8M\n");
+    for (size_t i = 0; i < 12; i++) {
+        /* Of the last four sizes there is room for two arenas each, and for nothing else. */
+        size_t nbytes = (i < 8 ? (size_t)2 << 20 : ((size_t)1 << 20) - 65536) + i * 4096;
+        test_client_free(test_client_start(wharfd.socket, 2, nbytes));
+        wanted += i < 8 ? 0 : 2 * (double)nbytes;
+        usleep(20000);
+    }
+    for (unsigned n = 0; n < 6000 && metric("wharf_gpu_pinned_bytes", NULL) != wanted; n++)
+        usleep(10000);
+    cr_assert_eq(metric("wharf_gpu_pinned_bytes", NULL), wanted);
+    finish();
+}
+
+/* Whether the daemon's thread of the GPU is seen asleep at most of a hundred looks. */
+static bool gpu_thread_sleeps(void)
+{
+    char command[256], state[8] = "";
+    unsigned n = 0;
+
+    snprintf(command, sizeof(command),
+             "for t in /proc/%d/task/*; do grep -q wharf-gpu $t/comm && break; done; "
+             "for i in $(seq 100); do awk '{print $3}' $t/stat; sleep 0.002; done",
+             (int)wharfd.pid);
+    FILE *looks = popen(command, "re");
+    cr_assert_not_null(looks);
+    while (fgets(state, sizeof(state), looks))
+        n += state[0] == 'S';
+    cr_assert_eq(pclose(looks), 0);
+    return n > 50;
+}
+
+/* With more memory registered than it looks at in one go it never slept any more. */
+Test(wharfd_gpu, thread_of_the_gpu_sleeps_whatever_is_registered, .timeout = 120)
+{
+    enum { N = 1100 };
+    bool sleeps = false;
+
+    start("[quota]\nmax_regions = 2000\n");
+    struct test_client *client = test_client_start(wharfd.socket, 2, 4096);
+    int fd = test_memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
+    for (unsigned i = 0; i < N; i++)
+        cr_assert_eq(test_client_register(client, i + 1, fd, 4096, false), 0, "%u: %s", i,
+                     client->error);
+    while (metric("wharf_gpu_pinned_bytes", NULL) < (N + 1) * 4096)
+        usleep(10000);
+    for (unsigned i = 0; i < 20 && !sleeps; i++)
+        sleeps = gpu_thread_sleeps();
+    cr_assert(sleeps);
+    close(fd);
+    test_client_free(client);
     finish();
 }
 
