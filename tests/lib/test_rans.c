@@ -10,6 +10,8 @@
 #include "encoders/rans/rans_encode.h"
 #include "encoders/rans/rans_image.h"
 #include "encoders/rans/rans_loop.h"
+#include "encoders/rans/rans_mark.h"
+#include "encoders/rans/rans_stream.h"
 #include "tests/lib/test_guard.h"
 #include "tests/lib/test_random.h"
 
@@ -166,6 +168,46 @@ void test_rans_free(struct test_rans *rans)
     free(rans->model);
     free(rans->image);
     *rans = (struct test_rans){0};
+}
+
+/* The marks of all splits but those; returns how many splits there are then. */
+static uint32_t marks_but(const struct wharf_rans_body *body, uint32_t first, uint32_t n,
+                          struct wharf_rans_mark *marks)
+{
+    struct wharf_rans_cursor cursor = wharf_rans_first_split(body);
+    struct wharf_rans_split split;
+    uint32_t n_marks = 0;
+
+    while (wharf_rans_next_split(body, &cursor, &split)) {
+        uint32_t number = cursor.number - 1;
+        if (number < first || number >= first + n)
+            marks[n_marks++] = wharf_rans_mark_of(&split);
+    }
+    return n_marks + 1;
+}
+
+void test_rans_drop_splits(struct test_rans *rans, uint32_t first, uint32_t n)
+{
+    struct wharf_rans_stream stream;
+    struct wharf_outcome outcome;
+
+    if (!wharf_rans_stream_parse(rans->stream, rans->stream_nbytes, &stream, &outcome)) {
+        fprintf(stderr, "test_rans: a stream that is bad already\n");
+        exit(2);
+    }
+    struct wharf_rans_mark *marks = check_memory(calloc(stream.body.n_splits, sizeof(*marks)));
+    uint32_t n_splits = marks_but(&stream.body, first, n, marks);
+    struct wharf_rans_plan plan = wharf_rans_plan_of(&stream.body, marks, n_splits);
+    size_t fields_nbytes = wharf_rans_fields_nbytes(&plan);
+    size_t words_nbytes = (size_t)stream.body.n_words * WHARF_RANS_WORD_NBYTES;
+    uint8_t *out = check_memory(malloc(stream.body_at + fields_nbytes + words_nbytes));
+    memcpy(out, rans->stream, stream.body_at);
+    wharf_rans_write_fields(&plan, out + stream.body_at);
+    memcpy(out + stream.body_at + fields_nbytes, stream.body.words, words_nbytes);
+    rans->stream_nbytes = stream.body_at + fields_nbytes + words_nbytes;
+    free(rans->stream);
+    rans->stream = out;
+    free(marks);
 }
 
 static const char *decode_all(const uint8_t *in, size_t in_nbytes,

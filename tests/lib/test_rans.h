@@ -42,6 +42,10 @@ struct test_rans test_rans_new(const struct test_rans_plan *plan);
 struct test_rans test_rans_new_registered(const struct test_rans_plan *plan);
 void test_rans_free(struct test_rans *rans);
 
+/* Takes splits `first` to first + n - 1, counted from 1, out of its stream: their symbols are left
+ * to the one before them. */
+void test_rans_drop_splits(struct test_rans *rans, uint32_t first, uint32_t n);
+
 /* One stream of bytes, with a model of their statistics; the result is for the caller to free. */
 uint8_t *test_rans_encode(const uint8_t *bytes, uint32_t n, uint32_t n_bits, uint32_t max_splits,
                           size_t *ret_nbytes);

@@ -192,6 +192,26 @@ Test(rans_crew, who_is_stopped_says_so)
     test_rans_free(&rans);
 }
 
+/* Splits that somebody took out, at the beginning, in the middle or at the end, leave one part
+ * long.  It was shared all the same, and who had that part could do nothing else meanwhile. */
+Test(rans_crew, nobody_is_given_a_part_far_longer_than_others, .timeout = 60)
+{
+    static const struct {
+        uint32_t first, n;
+        unsigned n_runs;
+    } cases[] = {{1, 2, 1},  {19, 2, 1}, {38, 2, 1}, {1, 7, 0}, {19, 7, 0},
+                 {33, 7, 0}, {1, 39, 0}, {2, 38, 1}, {1, 38, 1}};
+
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct test_rans rans = test_rans_new(&plans[0]);
+        struct crew crew = {.base.run = run, .random = {i}, .n_threads = i % 2 ? N_THREADS : 1};
+        test_rans_drop_splits(&rans, cases[i].first, cases[i].n);
+        cr_assert(check(&rans, "best", &crew));
+        cr_assert_eq(crew.n_runs, cases[i].n_runs, "%u from %u on", cases[i].n, cases[i].first);
+        test_rans_free(&rans);
+    }
+}
+
 /* Short ones, and those without splits, are nobody else's. */
 Test(rans_crew, nobody_is_asked_for_little)
 {

@@ -217,6 +217,28 @@ Test(rans_parts, damage_has_the_outcome_of_one_decoder, .timeout = 120)
     test_epoch_close(&t);
 }
 
+/* Splits far apart: a part of more than an item has room for is refused, and no other is. */
+Test(rans_parts, uneven_splits_give_the_same_or_are_refused)
+{
+    static const struct {
+        uint32_t first, n;
+        bool is_refused;
+    } cases[] = {{5, 3, false}, {1, 9, false}, {1, 25, true}, {10, 25, true}, {15, 25, true}};
+    struct test_epoch t;
+
+    test_epoch_open(&t, &wharf_simt_epoch, &config);
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct test_rans rans = test_rans_new(&plans[1]);
+        struct parts_case c = case_of(&rans, 8);
+        test_rans_drop_splits(&rans, cases[i].first, cases[i].n);
+        c.in = rans.stream;
+        c.in_nbytes = rans.stream_nbytes;
+        cr_expect_eq(check(&t, &c, "uneven"), cases[i].is_refused, "case %u", i);
+        test_rans_free(&rans);
+    }
+    test_epoch_close(&t);
+}
+
 /* Checksums of parts are joined; what the job promised is held against the whole. */
 Test(rans_parts, flags_are_the_whole_chunks)
 {
