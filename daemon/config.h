@@ -95,6 +95,7 @@ struct wharf_config {
     uint64_t gpu_ahead_ns;
     uint64_t gpu_idle_ns;
     uint64_t gpu_stay_ns;
+    uint64_t gpu_longest_ns;
     uint64_t gpu_hang_timeout_ns;
     uint64_t gpu_start_timeout_ns;
     uint64_t gpu_ban_ns;

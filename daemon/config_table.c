@@ -165,6 +165,10 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "stay", DURATION, AT_START, DAEMON(gpu_stay_ns), "500us", 0, S, NULL,
      "The kernel leaves, for a moment, after so long in any case, or longer where leaving takes "
      "long; 0 for a GPU of wharf's own."},
+    {"gpu", "longest", DURATION, RELOADS, DAEMON(gpu_longest_ns), "100ms", 0, HOUR, NULL,
+     "A chunk that the GPU has for so long is given to the CPU; 0: never.  With simt it is a "
+     "thousand "
+     "times as long."},
     {"gpu", "hang_timeout", DURATION, RELOADS, DAEMON(gpu_hang_timeout_ns), "2s", 10 * MS, HOUR,
      NULL, "A job that takes so much longer than it may ends the worker, and runs on the CPU."},
     {"gpu", "start_timeout", DURATION, AT_START, DAEMON(gpu_start_timeout_ns), "30s", 100 * MS,

@@ -79,6 +79,15 @@ void wharf_place_learn_trip(struct wharf_gpu_view *gpu, struct wharf_piece *piec
                           trip->n_there, trip->elapsed_ns);
 }
 
+void wharf_place_learn_too_long(const struct wharf_job *job, const struct wharf_gpu_trip *trip)
+{
+    uint64_t nbytes = job->batch ? job->batch->total_nbytes / job->batch->n_chunks
+                                 : job->submission.src_nbytes + job->submission.dst_nbytes;
+
+    wharf_trips_learn(&job->session->tenant->trips, job->submission.codec, nbytes, trip->n_there,
+                      trip->elapsed_ns);
+}
+
 /* What the CPU's threads pass at most of a tenant's chunks of a codec, KiB a second. */
 static uint64_t cpu_rate(const struct wharf_front *front, const struct wharf_tenant *tenant,
                          uint32_t codec)

@@ -57,6 +57,7 @@ struct wharf_gpu_view {
     uint64_t n_chunks;         /* that it has decoded, good or bad */
     uint64_t out_nbytes;       /* that it has decoded to */
     uint64_t n_copied;         /* chunks whose output the copy engine took */
+    uint64_t n_given_up;       /* chunks that it had for too long, which the CPU has done */
     uint64_t n_lost;           /* chunks that they had then */
 };
 
@@ -140,6 +141,9 @@ struct wharf_gpu_trip {
  * took so long. */
 void wharf_place_learn_trip(struct wharf_gpu_view *gpu, struct wharf_piece *piece,
                             const struct wharf_gpu_trip *trip);
+
+/* A piece of the job was taken back from the GPU: what it takes there is at least that. */
+void wharf_place_learn_too_long(const struct wharf_job *job, const struct wharf_gpu_trip *trip);
 
 /* A piece is done, by whom ever, for which it took so long: teaches what its kind takes there, and
  * what passes. */

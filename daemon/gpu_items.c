@@ -160,7 +160,7 @@ void wharf_gpu_items_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_
 void wharf_gpu_items_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
                          uint32_t engine, const struct wharf_outcome *outcome)
 {
-    piece->has_places = piece->is_told = piece->is_refused = false;
+    piece->has_places = piece->is_told = piece->is_refused = piece->is_recalled = false;
     piece->engine = (uint8_t)engine;
     piece->outcome = *outcome;
     backend->n_without_places++;
@@ -273,11 +273,28 @@ static void tell_of_parts(struct wharf_gpu_backend *backend, struct wharf_gpu_pi
     gpu_piece->out_nbytes = outcome.out_nbytes;
 }
 
+/* Whether some of it was not done, and that for taking too long. */
+static bool is_given_up(const struct wharf_gpu_backend *backend,
+                        const struct wharf_gpu_piece *piece)
+{
+    const struct wharf_job *job = piece->piece.job;
+
+    if (!piece->is_recalled || __atomic_load_n(&job->stopped, __ATOMIC_RELAXED))
+        return false;
+    for (uint32_t i = 0; i < piece->n_items; i++)
+        if (wharf_gpu_item_at(backend, piece->first + i)->outcome.result == WHARF_CANCELLED)
+            return true;
+    return false;
+}
+
 static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     struct wharf_piece *piece = &gpu_piece->piece;
 
     gpu_piece->is_told = true;
+    gpu_piece->is_given_up = is_given_up(backend, gpu_piece);
+    if (gpu_piece->is_given_up)
+        return;
     gpu_piece->n_copied = gpu_piece->n_of_gpu = 0;
     gpu_piece->out_nbytes = gpu_piece->took_ns = 0;
     if (gpu_piece->has_places && wharf_gpu_piece_has_parts(gpu_piece)) {
@@ -364,6 +381,17 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     wharf_list_append(backend->free_pieces.next, &gpu_piece->link);
 }
 
+/* Nothing was told of it. */
+static void give_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    wharf_list_remove(&gpu_piece->link);
+    free_places(backend, gpu_piece);
+    backend->is_alone = false;
+    backend->view->n_given_up += gpu_piece->piece.n_chunks;
+    wharf_place_learn_too_long(gpu_piece->piece.job, &gpu_piece->trip);
+    wharf_gpu_rescue_make_orphan(backend, gpu_piece);
+}
+
 static void hand_back_finished(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     for (unsigned n = 0; n < MOST_BACK; n++) {
@@ -371,7 +399,10 @@ static void hand_back_finished(struct wharf_gpu_backend *backend, uint64_t now_n
             WHARF_LIST_FIRST(&backend->finished, struct wharf_gpu_piece, link);
         if (!piece || !piece->is_told)
             return;
-        hand_back(backend, piece, now_ns);
+        if (piece->is_given_up)
+            give_up(backend, piece);
+        else
+            hand_back(backend, piece, now_ns);
     }
 }
 
@@ -409,6 +440,33 @@ static void pass_cancels_on(struct wharf_gpu_backend *backend)
         /* Not from the beginning again when more are stopped: somebody always stops some. */
         backend->cancel_look_at = (backend->cancel_look_at + 1) % WHARF_GPU_N_ENTRIES;
         backend->n_cancel_looks--;
+    }
+}
+
+/* What plays a GPU on the CPU takes so many times as long. */
+#define SIMT_TIMES 1000u
+
+/* What the GPU has for too long: all that have to wait until it has nothing wait for that.  The CPU
+ * can be interrupted in the middle of it.  The oldest pieces come first. */
+static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    uint64_t most_ns = backend->front->config.gpu_longest_ns;
+    unsigned n = 0;
+
+    if (most_ns == 0)
+        return;
+    if (backend->engine == WHARF_ENGINE_SIMT)
+        most_ns *= SIMT_TIMES;
+    WHARF_LIST_FOR(link, &backend->under_way)
+    {
+        struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
+        if (now_ns < piece->handed_ns + most_ns || n++ == MOST_BACK)
+            return;
+        if (piece->is_withdrawn || piece->has_device)
+            continue;
+        piece->is_recalled = piece->is_withdrawn = withdraw(backend, piece);
+        if (!piece->is_recalled)
+            return;
     }
 }
 
@@ -548,7 +606,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     gpu_piece->handed_ns = now_ns;
     backend->active_ns = now_ns;
     gpu_piece->warp_ns = warp_ns;
-    gpu_piece->is_withdrawn = false;
+    gpu_piece->is_withdrawn = gpu_piece->is_recalled = gpu_piece->is_given_up = false;
     /* Behind all that is there, on one warp. */
     gpu_piece->patience_ns =
         front->config.gpu_hang_timeout_ns +
@@ -631,6 +689,7 @@ void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns
     if (backend->state != WHARF_GPU_UP)
         return;
     pass_cancels_on(backend);
+    recall_longest(backend, now_ns);
     /* Later than jobs that were taken just now. */
     if (!backend->stop && may_feed)
         feed(backend, wharf_now_ns());

@@ -51,9 +51,11 @@ struct wharf_gpu_piece {
     uint64_t nbytes;      /* of its sources and capacities */
     struct wharf_gpu_trip trip;
     bool is_withdrawn;
-    bool has_device; /* outputs of it are in clients' GPU memory: the CPU cannot do it */
-    bool is_culprit; /* the worker ended while it ran alone */
-    bool has_places; /* if not, what came of it is the next two, for each of its chunks */
+    bool is_recalled; /* since it takes too long, and not since its job was stopped */
+    bool is_given_up; /* which was noticed before all of it was done: it is the CPU's now */
+    bool has_device;  /* outputs of it are in clients' GPU memory: the CPU cannot do it */
+    bool is_culprit;  /* the worker ended while it ran alone */
+    bool has_places;  /* if not, what came of it is the next two, for each of its chunks */
     uint8_t engine;
     struct wharf_outcome outcome;
     /* Of a finished one. */

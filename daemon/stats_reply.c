@@ -228,6 +228,7 @@ COPY(copy_gpu_up, server->front.gpus_up >> engine & 1)
 COPY(copy_gpu_warps, server->front.gpus_up >> engine & 1 ? server->front.gpus[engine].n_warps : 0)
 COPY(copy_gpu_latency, 1e-9 * (double)server->front.gpus[engine].latency_ns)
 COPY(copy_gpu_items, server->front.gpus[engine].n_in_flight)
+COPY(copy_gpu_given_up, server->front.gpus[engine].n_given_up)
 COPY(copy_gpu_models, server->front.gpus[engine].n_models)
 COPY(copy_gpu_chunks, server->front.gpus[engine].n_chunks)
 COPY(copy_gpu_bytes, server->front.gpus[engine].out_nbytes)
@@ -326,6 +327,8 @@ static const struct family families[] = {
      copy_gpu_bytes, add_value},
     {"wharf_gpu_copied_chunks_total", "Chunks whose output the copy engine took.", COUNTER, OF_GPU,
      copy_gpu_copied, add_value},
+    {"wharf_gpu_given_up_chunks_total", "Chunks that it had for too long, which the CPU then did.",
+     COUNTER, OF_GPU, copy_gpu_given_up, add_value},
     {"wharf_gpu_workers_ended_total", "Workers of the GPU that ended.", COUNTER, OF_GPU,
      copy_gpu_ended, add_value},
     {"wharf_gpu_lost_chunks_total", "Chunks that these had then.", COUNTER, OF_GPU, copy_gpu_lost,

@@ -86,6 +86,34 @@ Test(wharfd_gpu, storm_through_the_worker)
     finish();
 }
 
+/* What the worker has for too long is taken back, and is the CPU's: with the same results, and no
+ * chunk of a batch done twice or not at all. */
+Test(wharfd_gpu, what_takes_too_long_is_the_cpus, .timeout = 120)
+{
+    struct test_chunks chunks;
+
+    start("longest = 2us\n");
+    test_chunks_init(&chunks, 1, 60, 1000, 8);
+    struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, 64);
+    struct test_storm storm = {
+        .wharf = wharf,
+        .chunks = &chunks,
+        .seed = 3,
+        .n_jobs = 300,
+        .n_in_flight = 16,
+        .batch_one_in = 8,
+        .cancel_one_in = 10,
+        .limit_s = 60,
+    };
+    expect_storm(&storm);
+    cr_expect_gt(metric("wharf_gpu_given_up_chunks_total", NULL), 0);
+    cr_expect_gt(chunks_of("cpu"), 0);
+    cr_expect_eq(metric("wharf_gpu_lost_chunks_total", NULL), 0);
+    wharf_close(wharf);
+    test_chunks_deinit(&chunks);
+    finish();
+}
+
 /* Outputs of 16 KiB and more, left in the device's memory for the copy engine; more of them than
  * there is room for there, and smaller ones among them. */
 Test(wharfd_gpu, storm_through_the_copy_engine)
