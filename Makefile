@@ -453,7 +453,7 @@ $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 	$(say) LD $@
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(GPU_LIBS)
 
-.PHONY: gpu-programs test-gpu bench-gpu study-gpu
+.PHONY: gpu-programs test-gpu test-gpus bench-gpu study-gpu
 gpu-programs: ## the GPU's worker, its tests and benchmarks, with nvcc
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
 	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_EXAMPLE)
@@ -515,6 +515,10 @@ test-gpu: gpu-programs $(BUILD)/restrictions $(BUILD)/tests/wharfd_hostile_test 
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
 	$(if $(VECTORS),$(Q)tests/lib/orc_vectors.py $(VECTORS) build/vectors-orc > build/vectors-orc.table)
 	$(Q)tests/run-tests -j1 $(gpu_runs)
+
+# What takes two GPUs.
+test-gpus: gpu-programs ## the daemon with two GPUs, which must be there
+	$(Q)tests/run-tests -j1 "$(GPU_DAEMON) gpus 20000" "$(GPU_MEMORY) --gpu 1 check 500"
 
 # NVCOMP: nvcomp_bench, to time beside ours.  DATA as for `make bench`.
 gpu_peers = $(if $(DATA),--data $(DATA)) $(if $(NVCOMP),--nvcomp $(NVCOMP))

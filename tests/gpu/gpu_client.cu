@@ -34,6 +34,8 @@ int try_driver(CUresult result, const char *call)
             return rc_;                                                                            \
     } while (0)
 
+int used_device;
+
 __global__ void count_differences(const uint8_t *a, const uint8_t *b, size_t nbytes, unsigned *n)
 {
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < nbytes;
@@ -43,6 +45,13 @@ __global__ void count_differences(const uint8_t *a, const uint8_t *b, size_t nby
 }
 
 } // namespace
+
+int gpu_client_use(int device)
+{
+    WHARF_CUDA_TRY(cudaSetDevice(device));
+    used_device = device;
+    return 0;
+}
 
 int gpu_client_make(size_t nbytes, struct gpu_client_memory *ret_memory)
 {
@@ -54,9 +63,10 @@ int gpu_client_make(size_t nbytes, struct gpu_client_memory *ret_memory)
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = used_device;
     access.location = properties.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    WHARF_CUDA_TRY(cudaSetDevice(0));
+    WHARF_CUDA_TRY(cudaSetDevice(used_device));
     DRIVER(cuMemCreate, &memory, nbytes, &properties, 0);
     DRIVER(cuMemExportToShareableHandle, &fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     DRIVER(cuMemAddressReserve, &at, nbytes, 0, 0, 0);

@@ -19,7 +19,11 @@ struct gpu_client_memory {
     int fd; /* its descriptor, for others */
 };
 
-/* nbytes is a multiple of 2 MiB.  In the device's first GPU, filled with 0xa5. */
+/* Of the GPU of that number is all that the calling thread makes from now on; of the first one
+ * before. */
+int gpu_client_use(int device);
+
+/* nbytes is a multiple of 2 MiB.  Filled with 0xa5. */
 int gpu_client_make(size_t nbytes, struct gpu_client_memory *ret_memory);
 /* Closes the descriptor too, unless that is -1. */
 int gpu_client_free(struct gpu_client_memory *memory);

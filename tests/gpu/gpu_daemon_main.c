@@ -9,6 +9,8 @@
  *         sessions that come and go; registered models
  *     wharf_gpu_daemon [OPTION]... check-models N
  *         the models alone, with N damaged streams
+ *     wharf_gpu_daemon [OPTION]... gpus N
+ *         with two GPUs: storms of N jobs, the worker of one killed under them
  *     wharf_gpu_daemon [OPTION]... faults
  *         jobs that end the worker, with wharfd-poison beside wharfd
  *     wharf_gpu_daemon [OPTION]... sessions N
@@ -23,7 +25,7 @@
  *     --engine cuda|simt     the GPU (cuda), or its code on the CPU
  *     --output kernel|copy   who takes outputs to the clients' memory, as in wharfd.conf
  *     --worker PROGRAM       the worker, likewise: tests/wharfd-host where there is no GPU
- *     --setting NAME=VALUE   one more setting of [gpu]
+ *     --setting NAME=VALUE   one more setting of [gpu]; with device=0,1 measure is of two GPUs
  *     --chunk NBYTES, --asked cpu|gpu|simt|auto
  *                            for measure: chunks of that size; for that engine alone
  *     --spin MICROSECONDS    for how long clients look for completions before they sleep
@@ -435,9 +437,10 @@ static void check_churn(unsigned n_sessions)
 
 static int usage(void)
 {
-    fputs("usage: wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER | check N | faults | "
-          "sessions N | soak SECONDS | check-models N | measure SECONDS | models SECONDS\n",
-          stderr);
+    fputs(
+        "usage: wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER | check N | gpus N | "
+        "faults | sessions N | soak SECONDS | check-models N | measure SECONDS | models SECONDS\n",
+        stderr);
     return 2;
 }
 
@@ -445,6 +448,15 @@ static void sessions(unsigned n_sessions)
 {
     make_chunks();
     check_churn(n_sessions);
+    test_chunks_deinit(&chunks);
+}
+
+static void check_gpus(uint64_t n_jobs)
+{
+    make_chunks();
+    start("device = 0,1\n");
+    gpu_daemon_check_gpus(engine, &chunks, n_jobs);
+    finish();
     test_chunks_deinit(&chunks);
 }
 
@@ -532,6 +544,8 @@ int main(int argc, char **argv)
         check_vectors(argv[2]);
     else if (strcmp(argv[1], "check") == 0)
         check(strtoull(argv[2], NULL, 0));
+    else if (strcmp(argv[1], "gpus") == 0)
+        check_gpus(strtoull(argv[2], NULL, 0));
     else if (strcmp(argv[1], "sessions") == 0)
         sessions((unsigned)strtoul(argv[2], NULL, 0));
     else if (strcmp(argv[1], "soak") == 0)

@@ -37,7 +37,7 @@ static void must(int r)
 
 /* What somebody has used of processors. */
 struct used {
-    double feeder_ns; /* the daemon's thread that feeds the worker */
+    double feeder_ns; /* the daemon's threads that feed workers */
     double daemon_ns; /* all of its threads */
     double client_ns; /* this thread */
 };
@@ -71,7 +71,7 @@ static struct used used_now(void)
         double ns = strtod(line, NULL);
         used.daemon_ns += ns;
         if (read_line(line, sizeof(line), folder, entry->d_name, "comm") &&
-            strcmp(line, "wharf-gpu\n") == 0)
+            strncmp(line, "wharf-gpu-", 10) == 0)
             used.feeder_ns += ns;
     }
     if (tasks)

@@ -3,9 +3,11 @@
  * gpu_memory_main.c: a client of the daemon that uses CUDA itself, and has outputs decoded into its
  * own GPU memory.
  *
- *     wharf_gpu_memory check N                              storms of N jobs, kills, wrong memory
- *     wharf_gpu_memory measure SECONDS CHUNK CODEC FILE...  bytes a second, into GPU memory and not
+ *     wharf_gpu_memory [--gpu N] check N                    storms of N jobs, kills, wrong memory
+ *     wharf_gpu_memory [--gpu N] measure SECONDS CHUNK CODEC FILE...
+ *                                                           bytes a second, into GPU memory and not
  *
+ * With --gpu 1 the client's memory is on that GPU, and the daemon has that one and all before.
  * check reports in the Test Anything Protocol, measure prints one JSON object a line.  It is run
  * from BUILD/tests or from a folder beside wharfd and wharfd-gpu.
  */
@@ -32,6 +34,7 @@
 #define GRANULARITY (2 * MiB)
 
 static struct test_wharfd wharfd;
+static char gpu[8] = "0";
 
 void gpu_memory_must(const char *what, int r)
 {
@@ -53,7 +56,11 @@ void gpu_memory_must_cuda(const char *what, int r)
 
 static void start(void)
 {
-    test_wharfd_start_gpu(&wharfd, "cuda", "[quota]\nmax_memory = 64G\nmax_arena = 8G\n");
+    char config[128];
+
+    snprintf(config, sizeof(config), "device = 0-%s\n[quota]\nmax_memory = 64G\nmax_arena = 8G\n",
+             gpu);
+    test_wharfd_start_gpu(&wharfd, "cuda", config);
 }
 
 static void finish(void)
@@ -189,7 +196,7 @@ static int run_storm(uint32_t engine, uint64_t seed, uint64_t n_jobs,
 static void check_storms(const struct test_chunks *chunks, uint64_t n_jobs)
 {
     struct test_worker_killer killer = {
-        .random = {1}, .wharfd = &wharfd, .within_ns = 1500 * WHARF_NS_PER_MS};
+        .random = {1}, .wharfd = &wharfd, .gpu = gpu, .within_ns = 1500 * WHARF_NS_PER_MS};
     int good = run_storm(WHARF_ENGINE_GPU, 1, n_jobs, chunks, NULL);
 
     test_tap_report(good, "a storm of %llu jobs, every second output in GPU memory",
@@ -230,7 +237,7 @@ static int refuses_file(struct wharf *wharf, const char *path, int expected)
 static void check_refusals(void)
 {
     struct wharf *wharf = gpu_memory_open(WHARF_ENGINE_GPU, 4, MiB);
-    pid_t worker = test_worker_pid(wharfd.pid);
+    pid_t worker = test_worker_of_gpu(wharfd.pid, gpu);
     struct gpu_client_memory memory;
     uint8_t *const nowhere = (uint8_t *)MiB; /* with room behind it for any size */
     int good;
@@ -250,7 +257,7 @@ static void check_refusals(void)
     good &= refuses(wharf, "a part of it", memory.fd, nowhere, GRANULARITY, -EINVAL);
     test_tap_report(good, "what is no GPU memory of that size is refused");
     good = refuses(wharf, "all of it", memory.fd, memory.at, 4 * GRANULARITY, 0);
-    test_tap_report(good && worker && test_worker_pid(wharfd.pid) == worker &&
+    test_tap_report(good && worker && test_worker_of_gpu(wharfd.pid, gpu) == worker &&
                         metric("wharf_gpu_memory_bytes", NULL) > 0,
                     "that did the worker no harm, and what is some is taken");
     wharf_close(wharf);
@@ -343,14 +350,15 @@ _Noreturn static void flood(const char *socket, size_t chunk_nbytes)
 static void check_deaths(void)
 {
     struct test_random random = {1};
-    pid_t worker = test_worker_pid(wharfd.pid);
+    pid_t worker = test_worker_of_gpu(wharfd.pid, gpu);
     unsigned n_flooding = 0;
 
     for (unsigned i = 0; i < N_DYING; i++) {
         double before = metric("wharf_chunks_total", "gpu");
         pid_t pid = fork();
         if (pid == 0) {
-            execl("/proc/self/exe", "wharf_gpu_memory", "flood", wharfd.socket, (char *)NULL);
+            execl("/proc/self/exe", "wharf_gpu_memory", "--gpu", gpu, "flood", wharfd.socket,
+                  (char *)NULL);
             _exit(3);
         }
         for (unsigned n = 0; n < 1000 && metric("wharf_chunks_total", "gpu") <= before; n++)
@@ -361,7 +369,7 @@ static void check_deaths(void)
         waitpid(pid, NULL, 0);
     }
     test_tap_report(
-        n_flooding == N_DYING && is_given_back() && test_worker_pid(wharfd.pid) == worker,
+        n_flooding == N_DYING && is_given_back() && test_worker_of_gpu(wharfd.pid, gpu) == worker,
         "%u clients die while the kernel writes to their memory, which is given back", n_flooding);
 }
 
@@ -423,12 +431,19 @@ static int measure(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    if (argc > 2 && strcmp(argv[1], "--gpu") == 0) {
+        snprintf(gpu, sizeof(gpu), "%.7s", argv[2]);
+        gpu_memory_must_cuda("using that GPU", gpu_client_use(atoi(gpu)));
+        argv += 2;
+        argc -= 2;
+    }
     if (argc == 3 && strcmp(argv[1], "check") == 0)
         return check(strtoul(argv[2], NULL, 10));
     if (argc == 3 && strcmp(argv[1], "flood") == 0)
         flood(argv[2], 65536);
     if (argc >= 6 && strcmp(argv[1], "measure") == 0)
         return measure(argc, argv);
-    fputs("usage: wharf_gpu_memory check N | measure SECONDS CHUNK CODEC FILE...\n", stderr);
+    fputs("usage: wharf_gpu_memory [--gpu N] check N | measure SECONDS CHUNK CODEC FILE...\n",
+          stderr);
     return 2;
 }

@@ -163,7 +163,8 @@ void test_wharfd_start_gpu(struct test_wharfd *daemon, const char *engine, const
 {
     char config[1024];
 
-    snprintf(config, sizeof(config), "[gpu]\nengine = %s\npin_after = 0\n%s", engine, more);
+    snprintf(config, sizeof(config), "[gpu]\nengine = %s\ndevice = 0\npin_after = 0\n%s", engine,
+             more);
     test_wharfd_start(daemon, config);
 }
 

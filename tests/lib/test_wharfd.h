@@ -34,8 +34,8 @@ uint32_t test_wharfd_engine(void);
  * the program when that does not work. */
 void test_wharfd_start(struct test_wharfd *daemon, const char *config);
 
-/* Starts one with a GPU (a word of the setting engine), for which
- * all memory is pinned at once; `more` settings of section gpu, and further sections. */
+/* Starts one with a GPU (a word of the setting engine), the first one alone, for which all memory
+ * is pinned at once; `more` settings of section gpu, and further sections. */
 void test_wharfd_start_gpu(struct test_wharfd *daemon, const char *engine, const char *more);
 
 /* Starts one that waits by `io` (auto, io_uring or epoll), logs all and has `more` settings. */

@@ -16,7 +16,6 @@
 
 #include "clientlib/wharf.h"
 #include "daemon/clock.h"
-#include "tests/lib/test_client.h"
 #include "tests/lib/test_rans.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wharfd.h"
@@ -25,30 +24,18 @@
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 /* Longer than any of this takes on a loaded machine. */
 #define PATIENCE_MS 60000
-#define TWO_GPUS "[gpu]\nengine = simt\ndevice = 0,1\npin_after = 0\nspare = 0\n"
+#define TWO_GPUS "device = 0,1\nspare = 0\n"
 
 static struct test_wharfd wharfd;
 
 static struct wharf *open_handle(uint32_t engine)
 {
-    struct wharf_options options = WHARF_OPTIONS_INIT;
-    struct wharf *wharf;
-
-    options.flags = WHARF_OPEN_DAEMON;
-    options.socket_path = wharfd.socket;
-    options.engine = engine;
-    options.patience_ms = PATIENCE_MS;
-    cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
-    return wharf;
+    return test_wharfd_open(&wharfd, engine, 0, 0);
 }
 
 static double metric(const char *name, const char *label)
 {
-    struct test_client *client = test_client_start(wharfd.socket, 2, 0);
-    double value = test_client_metric(client, name, "", label);
-
-    test_client_free(client);
-    return value;
+    return test_wharfd_metric(&wharfd, name, label);
 }
 
 static void wait_for_metric(const char *name, const char *label, double value)
@@ -171,7 +158,7 @@ Test(wharfd_gpus, flood_is_done_by_both, .timeout = 120)
 {
     struct test_chunks chunks;
 
-    test_wharfd_start(&wharfd, TWO_GPUS);
+    test_wharfd_start_gpu(&wharfd, "simt", TWO_GPUS);
     wharf_close(open_handle(WHARF_ENGINE_SIMT));
     wait_for_metric("wharf_gpu_pinned_bytes", NULL, 0);
     int n_fds = test_wharfd_n_fds(&wharfd);
@@ -209,7 +196,7 @@ Test(wharfd_gpus, one_is_killed_and_the_other_goes_on, .timeout = 120)
         .random = {2}, .wharfd = &wharfd, .gpu = "1", .within_ns = 80 * WHARF_NS_PER_MS};
     struct test_chunks chunks;
 
-    test_wharfd_start(&wharfd, TWO_GPUS "hang_timeout = 10min\n");
+    test_wharfd_start_gpu(&wharfd, "simt", TWO_GPUS "hang_timeout = 10min\n");
     test_chunks_init(&chunks, 2, 60, 1000, 8);
     struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT);
     pid_t other = test_worker_of_gpu(wharfd.pid, "0");
@@ -301,7 +288,7 @@ Test(wharfd_gpus, outputs_go_to_the_gpu_that_has_the_memory, .timeout = 120)
     struct wharf_completion completion;
     void *in;
 
-    test_wharfd_start(&wharfd, TWO_GPUS "hang_timeout = 10min\n");
+    test_wharfd_start_gpu(&wharfd, "simt", TWO_GPUS "hang_timeout = 10min\n");
     test_chunks_init(&chunks, 3, 60, 1000, 8);
     struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
     struct device devices[2] = {device_new("gpu:0", 4096), device_new("gpu:1", (size_t)1 << 20)};
