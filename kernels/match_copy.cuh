@@ -83,6 +83,42 @@ WHARF_DEVICE uint64_t load_cycle(const uint8_t *to)
 }
 constexpr uint32_t MIN_CYCLE_POSITION = 16;
 
+/*
+ * Where all matches are at distance 8, as in columns of 8-byte values, each byte is the last
+ * literal at an address of the same residue modulo 8.  So aligned words of output are a state that
+ * literals change and matches do not.
+ */
+
+/* Bytes by the residues of their addresses: those that `mask` has are in `bytes`. */
+struct cycle_state {
+    uint64_t bytes, mask;
+};
+
+/* collective.  The state after each lane's literals, `own`, of those of all lanes up to it. */
+WHARF_DEVICE cycle_state scan_cycle(cycle_state own)
+{
+    WHARF_UNROLL
+    for (unsigned delta = 1; delta < 32; delta *= 2) {
+        /* A lane without another below gets its own, which changes nothing. */
+        uint64_t below = shfl_up(own.bytes, delta), below_mask = shfl_up(own.mask, delta);
+        own.bytes |= below & ~own.mask;
+        own.mask |= below_mask;
+    }
+    return own;
+}
+
+/* collective.  The last lane whose `begins`, which do not fall from lane to lane, is at most i;
+ * lane 0 if there is none. */
+WHARF_DEVICE unsigned find_cycle(uint32_t begins, uint32_t i)
+{
+    unsigned finder = 0;
+    WHARF_UNROLL
+    for (unsigned step = 16; step; step /= 2)
+        if (shfl(begins, finder + step) <= i)
+            finder += step;
+    return finder;
+}
+
 /* collective.  Any distance less than the length. */
 WHARF_DEVICE void repeat_bytes(uint8_t *to, uint32_t distance, uint32_t length)
 {

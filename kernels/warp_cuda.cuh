@@ -431,59 +431,36 @@ WHARF_DEVICE void fence_system_total()
 }
 
 /* As .v4.u32 the four words would be four accesses. */
-WHARF_DEVICE u32x4 load_quad_shared_with_host(const u32x4 *p)
-{
-    uint64_t lo, hi;
-    asm volatile("{\n"
-                 "  .reg .b128 t;\n"
-                 "  ld.relaxed.sys.global.b128 t, [%2];\n"
-                 "  mov.b128 {%0, %1}, t;\n"
-                 "}"
-                 : "=l"(lo), "=l"(hi)
-                 : "l"(__cvta_generic_to_global(p))
-                 : "memory");
-    return {(uint32_t)lo, (uint32_t)(lo >> 32), (uint32_t)hi, (uint32_t)(hi >> 32)};
-}
-
-WHARF_DEVICE void store_quad_shared_with_host(u32x4 *p, u32x4 v)
-{
-    uint64_t lo = (uint64_t)v.y << 32 | v.x, hi = (uint64_t)v.w << 32 | v.z;
-    asm volatile("{\n"
-                 "  .reg .b128 t;\n"
-                 "  mov.b128 t, {%1, %2};\n"
-                 "  st.relaxed.sys.global.b128 [%0], t;\n"
-                 "}"
-                 :
-                 : "l"(__cvta_generic_to_global(p)), "l"(lo), "l"(hi)
-                 : "memory");
-}
-
-WHARF_DEVICE u32x4 load_quad_shared_by_device(const u32x4 *p)
-{
-    uint64_t lo, hi;
-    asm volatile("{\n"
-                 "  .reg .b128 t;\n"
-                 "  ld.relaxed.gpu.global.b128 t, [%2];\n"
-                 "  mov.b128 {%0, %1}, t;\n"
-                 "}"
-                 : "=l"(lo), "=l"(hi)
-                 : "l"(__cvta_generic_to_global(p))
-                 : "memory");
-    return {(uint32_t)lo, (uint32_t)(lo >> 32), (uint32_t)hi, (uint32_t)(hi >> 32)};
-}
-
-WHARF_DEVICE void store_quad_shared_by_device(u32x4 *p, u32x4 v)
-{
-    uint64_t lo = (uint64_t)v.y << 32 | v.x, hi = (uint64_t)v.w << 32 | v.z;
-    asm volatile("{\n"
-                 "  .reg .b128 t;\n"
-                 "  mov.b128 t, {%1, %2};\n"
-                 "  st.relaxed.gpu.global.b128 [%0], t;\n"
-                 "}"
-                 :
-                 : "l"(__cvta_generic_to_global(p)), "l"(lo), "l"(hi)
-                 : "memory");
-}
+#define WHARF_QUADS_OF_SCOPE(scope, whom)                                                          \
+    WHARF_DEVICE u32x4 load_quad_shared_##whom(const u32x4 *p)                                     \
+    {                                                                                              \
+        uint64_t lo, hi;                                                                           \
+        asm volatile("{\n"                                                                         \
+                     "  .reg .b128 t;\n"                                                           \
+                     "  ld.relaxed." scope ".global.b128 t, [%2];\n"                               \
+                     "  mov.b128 {%0, %1}, t;\n"                                                   \
+                     "}"                                                                           \
+                     : "=l"(lo), "=l"(hi)                                                          \
+                     : "l"(__cvta_generic_to_global(p))                                            \
+                     : "memory");                                                                  \
+        return {(uint32_t)lo, (uint32_t)(lo >> 32), (uint32_t)hi, (uint32_t)(hi >> 32)};           \
+    }                                                                                              \
+                                                                                                   \
+    WHARF_DEVICE void store_quad_shared_##whom(u32x4 *p, u32x4 v)                                  \
+    {                                                                                              \
+        uint64_t lo = (uint64_t)v.y << 32 | v.x, hi = (uint64_t)v.w << 32 | v.z;                   \
+        asm volatile("{\n"                                                                         \
+                     "  .reg .b128 t;\n"                                                           \
+                     "  mov.b128 t, {%1, %2};\n"                                                   \
+                     "  st.relaxed." scope ".global.b128 [%0], t;\n"                               \
+                     "}"                                                                           \
+                     :                                                                             \
+                     : "l"(__cvta_generic_to_global(p)), "l"(lo), "l"(hi)                          \
+                     : "memory");                                                                  \
+    }
+WHARF_QUADS_OF_SCOPE("sys", with_host)
+WHARF_QUADS_OF_SCOPE("gpu", by_device)
+#undef WHARF_QUADS_OF_SCOPE
 
 template <typename T>
 WHARF_DEVICE T *fresh_pointer(T *p)

@@ -181,6 +181,24 @@ WHARF_DEVICE void deflate_block_end(deflate_block_shared &s)
     flate::end_help(s);
 }
 
+/* NAME_block.cuh of a codec whose streams are Deflate with something around it: name_decode_with()
+ * on such a block, whose first warp reads headers and trailers and adds up the checksum too. */
+#define WHARF_BLOCK_AROUND_DEFLATE(ID, name)                                                       \
+    using name##_block_shared = deflate_block_shared;                                              \
+    constexpr unsigned ID##_BLOCK_WARPS = DEFLATE_BLOCK_WARPS;                                     \
+    WHARF_DEVICE verdict name##_block_decode(name##_block_shared &s, const chunk_job &job)         \
+    {                                                                                              \
+        return name##_decode_with<flate::block_state<flate::block_tuning>>(s, job);                \
+    }                                                                                              \
+    WHARF_DEVICE void name##_block_help(name##_block_shared &s, unsigned warp)                     \
+    {                                                                                              \
+        flate::help(s, warp);                                                                      \
+    }                                                                                              \
+    WHARF_DEVICE void name##_block_end(name##_block_shared &s)                                     \
+    {                                                                                              \
+        flate::end_help(s);                                                                        \
+    }
+
 } // namespace wharf
 
 #endif

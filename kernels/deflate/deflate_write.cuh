@@ -181,12 +181,9 @@ WHARF_DEVICE void write_parts(uint8_t *out, uint32_t base, uint32_t total, const
 
 /*
  * collective.  Writes tokens that are literals and matches at distance 8 and nothing else, `total`
- * bytes, 8 or more, at out[at].  Columns of 8-byte values are made of little else.
- *
- * Each byte is then the last literal at an address of the same residue modulo 8.  So aligned words
- * of output are a state that literals change and matches do not: a word is the state after the last
- * token that begins in it or before.  A scan gives the state after each token, and a search which
- * token that is for each word.
+ * bytes, 8 or more, at out[at].  Columns of 8-byte values are made of little else.  A word is the
+ * state (match_copy.cuh) after the last token that begins in it or before: a scan gives the state
+ * after each token, and a search which token that is for each word.
  */
 template <typename P>
 WHARF_DEVICE_NOINLINE void write_cycle(shared_ref<shared<P>> ref, uint8_t *out, uint32_t at,
@@ -198,28 +195,19 @@ WHARF_DEVICE_NOINLINE void write_cycle(shared_ref<shared<P>> ref, uint8_t *out, 
     uint64_t *words = reinterpret_cast<uint64_t *>(to - skew);
     uint32_t place = skew + token.begin;
     bool literal = token.length == 1;
-    uint64_t mask = literal ? (uint64_t)0xff << 8 * (place & 7) : 0;
-    uint64_t state = literal ? (uint64_t)(token.value & 0xff) << 8 * (place & 7) : 0;
-    WHARF_UNROLL
-    for (unsigned delta = 1; delta < 32; delta *= 2) {
-        /* A lane without another below gets its own, which changes nothing. */
-        uint64_t below = shfl_up(state, delta), below_mask = shfl_up(mask, delta);
-        state |= below & ~mask;
-        mask |= below_mask;
-    }
+    cycle_state own;
+    own.mask = literal ? (uint64_t)0xff << 8 * (place & 7) : 0;
+    own.bytes = literal ? (uint64_t)(token.value & 0xff) << 8 * (place & 7) : 0;
+    own = scan_cycle(own);
     /* What has just been stored is slow to load. */
     uint64_t before = load(&last.position) == at ? load(&last.bytes) : load_cycle(to);
-    state |= before & ~mask;
+    uint64_t state = own.bytes | (before & ~own.mask);
     uint32_t begins = token.length ? place >> 3 : 0xffffffffu;
     uint32_t end = skew + total;
     WHARF_NO_UNROLL
     for (uint32_t first = 0; first < end / 8; first += 32) {
         uint32_t i = first + lane_id();
-        unsigned finder = 0;
-        WHARF_UNROLL
-        for (unsigned step = 16; step; step /= 2)
-            if (shfl(begins, finder + step) <= i)
-                finder += step;
+        unsigned finder = find_cycle(begins, i);
         uint64_t word = shfl(state, finder);
         if (i < end / 8)
             store(words + i, word);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * zlib_block.cuh: zlib on all warps of a block, as Deflate in deflate_block.cuh; the first one
- * reads headers and trailers and adds up the checksum.
- */
+/* zlib_block.cuh: zlib on all warps of a block. */
 #ifndef WHARF_KERNELS_ZLIB_ZLIB_BLOCK_CUH
 #define WHARF_KERNELS_ZLIB_ZLIB_BLOCK_CUH
 
@@ -12,26 +9,7 @@
 namespace wharf
 {
 
-using zlib_block_shared = deflate_block_shared;
-constexpr unsigned ZLIB_BLOCK_WARPS = DEFLATE_BLOCK_WARPS;
-
-/* collective, for the first warp. */
-WHARF_DEVICE verdict zlib_block_decode(zlib_block_shared &s, const chunk_job &job)
-{
-    return zlib_decode_with<flate::block_state<flate::block_tuning>>(s, job);
-}
-
-/* For all other warps of the block. */
-WHARF_DEVICE void zlib_block_help(zlib_block_shared &s, unsigned warp)
-{
-    flate::help(s, warp);
-}
-
-/* collective, for the first warp: the others may end. */
-WHARF_DEVICE void zlib_block_end(zlib_block_shared &s)
-{
-    flate::end_help(s);
-}
+WHARF_BLOCK_AROUND_DEFLATE(ZLIB, zlib)
 
 } // namespace wharf
 
