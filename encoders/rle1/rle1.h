@@ -11,6 +11,11 @@
 wharf_decode_fn wharf_rle1_decode;
 wharf_decode_fn wharf_rle1_decode_reference;
 
+/* The forms of which wharf_rle1_decode takes the best that the machine has: the other one is for
+ * x86-64 with BMI2 and AVX2. */
+wharf_decode_fn wharf_rle1_decode_plain;
+wharf_decode_fn wharf_rle1_decode_bmi2;
+
 extern const struct wharf_encoder_row wharf_rle1_encoder_rows[];
 extern const struct wharf_encoder_ops wharf_rle1_encoder;
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The form for all machines, and which one is used. */
 #include "encoders/rle1/rle1.h"
-#include "encoders/rle1/rle1_format.h"
-#include "encoders/rle1/rle1_pairs.h"
 #include "encoders/rle_fill.h"
-#include "encoders/rle_shell.h"
 #include "encoders/rle_values.h"
 
 /* Eight varints of one byte each. */
@@ -45,12 +43,14 @@ WHARF_RLE_INLINE unsigned read_varint(const uint8_t *in, uint64_t *ret_u)
     return (unsigned)__builtin_ctzll(ends) / 8 + 1;
 }
 
-/* As many of n varints as can be taken where there are 8 bytes.  Returns how many are left. */
-WHARF_RLE_INLINE unsigned take_words(struct wharf_rle_input *in, uint8_t *out, unsigned n,
-                                     unsigned nbytes, int is_signed, uint64_t *all)
+/* All that can be taken where there are 8 bytes. */
+WHARF_RLE_INLINE unsigned take_quickly(struct wharf_rle_input *in, uint8_t *out,
+                                       const uint8_t *out_end, unsigned n, unsigned nbytes,
+                                       int is_signed, uint64_t *all)
 {
     const uint8_t *next = in->next;
     uint64_t u;
+    (void)out_end;
 
     while (n > 0 && in->end - next >= 8) {
         uint64_t word = wharf_rle_load_word(next);
@@ -74,98 +74,24 @@ WHARF_RLE_INLINE unsigned take_words(struct wharf_rle_input *in, uint8_t *out, u
     return n;
 }
 
-/* Literals from which on it is worth a call to take them by eights. */
-enum { CALL_MIN = 6 };
-
-/* As many of n varints as begin a group and are of one or two bytes, if not all of one.  Returns
- * how many are left. */
-WHARF_RLE_INLINE unsigned take_pairs(struct wharf_rle_state *state, unsigned n, unsigned nbytes,
-                                     int is_signed, uint64_t *all)
+WHARF_RLE_INLINE void fill(uint8_t *out, const uint8_t *out_end, uint64_t base, uint64_t delta,
+                           unsigned n, unsigned nbytes)
 {
-    /* Of its own, so that the state can stay in registers. */
-    struct wharf_rle_input in = state->in;
-    uint64_t numbers = 0;
-
-    if (n < CALL_MIN || in.end - in.next < WHARF_RLE1_PAIRS_NBYTES ||
-        !(wharf_rle_load_word(in.next) & WHARF_RLE_TOPS))
-        return n;
-    n -=
-        wharf_rle1_take_pairs(&in, state->out_next, state->out_end, n, nbytes, is_signed, &numbers);
-    *all |= numbers;
-    state->in = in;
-    return n;
+    wharf_rle_fill(out, out_end, base, delta, n, nbytes);
 }
 
-/* n varints, of which those are stored that there is room for: one that is cut off is worse than a
- * lack of room.  Returns a reason. */
-WHARF_RLE_INLINE uint32_t take_literals(struct wharf_rle_state *state, unsigned n, unsigned nbytes,
-                                        int is_signed)
-{
-    size_t room = (size_t)(state->out_end - state->out_next) / nbytes;
-    uint8_t *out = state->out_next;
-    unsigned n_left = n;
-    uint64_t all = 0;
-    uint64_t u;
-
-    if (n <= room) {
-        n_left = take_pairs(state, n, nbytes, is_signed, &all);
-        n_left = take_words(&state->in, out + (size_t)(n - n_left) * nbytes, n_left, nbytes,
-                            is_signed, &all);
-    }
-    for (unsigned i = n - n_left; i < n; i++) {
-        uint32_t reason = wharf_rle_take_varint(&state->in, &u);
-        if (reason)
-            return reason;
-        all |= u;
-        if (n <= room)
-            wharf_rle_store(out + (size_t)i * nbytes, wharf_rle_value(u, is_signed), nbytes);
-    }
-    if (n > room)
-        return WHARF_REASON_OUTPUT_FULL;
-    if (wharf_rle_exceeds(all, nbytes))
-        return WHARF_REASON_RLE_VALUE;
-    state->out_next = out + (size_t)n * nbytes;
-    return WHARF_REASON_NONE;
-}
-
-WHARF_RLE_INLINE uint32_t take_run(struct wharf_rle_state *state, unsigned n, unsigned nbytes,
-                                   int is_signed)
-{
-    struct wharf_rle_input *in = &state->in;
-    uint64_t u;
-
-    if (in->next == in->end)
-        return WHARF_REASON_INPUT_TRUNCATED;
-    uint64_t delta = (uint64_t)(int8_t)*in->next++;
-    uint32_t reason = wharf_rle_take_number(in, &u);
-    if (reason)
-        return reason;
-    if (n > (size_t)(state->out_end - state->out_next) / nbytes)
-        return WHARF_REASON_OUTPUT_FULL;
-    uint64_t base = wharf_rle_value(u, is_signed);
-    /* Of a narrower type than 64 bits, what lies between two of its values is one of them. */
-    uint64_t excess = wharf_rle_excess(base, nbytes, is_signed) |
-                      wharf_rle_excess(base + (n - 1) * delta, nbytes, is_signed);
-    if (wharf_rle_exceeds(excess, nbytes))
-        return WHARF_REASON_RLE_VALUE;
-    wharf_rle_fill(state->out_next, state->out_end, base, delta, n, nbytes);
-    state->out_next += (size_t)n * nbytes;
-    return WHARF_REASON_NONE;
-}
-
-WHARF_RLE_INLINE uint32_t take_group(struct wharf_rle_state *state, unsigned nbytes, int is_signed)
-{
-    unsigned control = *state->in.next++;
-
-    return control < 128 ? take_run(state, control + WHARF_RLE1_RUN_MIN, nbytes, is_signed)
-                         : take_literals(state, 256 - control, nbytes, is_signed);
-}
+#define LOOP_NAME wharf_rle1_decode_plain
+#define LOOP_TARGET
+#include "encoders/rle1/rle1_loop_body.h"
 
 void wharf_rle1_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
                        const struct wharf_codec_setting *setting, struct wharf_outcome *ret_outcome)
 {
-    struct wharf_rle_state state = wharf_rle_begin(in, in_nbytes, out, out_avail);
-
-    WHARF_RLE_FOR_TYPE(wharf_rle_type_of(setting), wharf_rle_decode, &state, take_group, setting,
-                       ret_outcome);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("bmi2") && __builtin_cpu_supports("avx2")) {
+        wharf_rle1_decode_bmi2(in, in_nbytes, out, out_avail, setting, ret_outcome);
+        return;
+    }
+#endif
+    wharf_rle1_decode_plain(in, in_nbytes, out, out_avail, setting, ret_outcome);
 }
