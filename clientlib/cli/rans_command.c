@@ -88,7 +88,7 @@ static int out_of_memory(struct wharf_cli_task *task)
 static int fault(struct wharf_cli_task *task, uint32_t result, uint32_t reason, uint64_t bit)
 {
     return wharf_cli_task_fault(
-        task, &(struct wharf_cli_fault){result, reason, bit, WHARF_CLI_NO_CHUNK}, 0);
+        task, &(struct wharf_cli_fault){result, reason, bit, WHARF_CLI_NO_CHUNK, NULL}, 0);
 }
 
 /* ---- decode and import ------------------------------------------------------------------- */
@@ -114,7 +114,7 @@ static int read_companions(struct wharf_cli_task *task, const struct settings *s
         wharf_cli_say("%s: is no model for -n %d: sums of frequencies from 0 to %u for each "
                       "distribution, in words of 16 bits",
                       settings->cdf, (int)settings->n_bits, (1u << settings->n_bits) - 1);
-        return fault(task, WHARF_BAD_DATA, WHARF_REASON_RANS_MODEL, 0);
+        return wharf_cli_tally_failure(task->tally, settings->cdf, -EINVAL, WHARF_CLI_BAD_DATA);
     }
     if ((recoil->shape.n_distributions > 1) != (settings->indexes != NULL)) {
         wharf_cli_say(settings->indexes ? "%s: has one distribution, so --indexes has no meaning"
@@ -459,7 +459,10 @@ static int encode(struct wharf_cli_task *task, const struct settings *settings,
 
     if (in->nbytes % settings->symbol_nbytes != 0 ||
         in->nbytes / settings->symbol_nbytes > WHARF_RANS_MAX_SYMBOLS) {
-        wharf_cli_say("%s: is no whole number of symbols, or over 2^31", task->input->name);
+        wharf_cli_say(in->nbytes % settings->symbol_nbytes != 0
+                          ? "%s: is no whole number of symbols of 2 bytes"
+                          : "%s: is more than the 2^31 symbols that a stream can have",
+                      task->input->name);
         return wharf_cli_tally_error(task->tally, task->input->name, -EINVAL);
     }
     frequencies = calloc(65536, sizeof(*frequencies));

@@ -130,10 +130,10 @@ int wharf_cli_rans_stream_open(struct wharf_cli_task *task,
         own.reason = reason;
         own.bit_offset = 0;
     }
-    return wharf_cli_task_fault(
-        task,
-        &(struct wharf_cli_fault){WHARF_BAD_DATA, own.reason, own.bit_offset, WHARF_CLI_NO_CHUNK},
-        0);
+    return wharf_cli_task_fault(task,
+                                &(struct wharf_cli_fault){WHARF_BAD_DATA, own.reason,
+                                                          own.bit_offset, WHARF_CLI_NO_CHUNK, NULL},
+                                0);
 }
 
 void wharf_cli_rans_stream_close(struct wharf_cli_rans_stream *stream)

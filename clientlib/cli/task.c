@@ -9,6 +9,8 @@
 /* What somebody can do about it. */
 static const char *advice(const struct wharf_cli_fault *fault)
 {
+    if (fault->advice)
+        return fault->advice;
     switch (fault->result) {
     case WHARF_OUTPUT_TOO_SMALL:
         return "wharf decode --max-output SIZE allows more output";

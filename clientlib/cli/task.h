@@ -29,6 +29,7 @@ struct wharf_cli_fault {
     uint32_t reason;
     uint64_t bit_offset; /* in the input */
     uint64_t chunk;
+    const char *advice; /* what somebody can do about it; NULL: what the reason tells */
 };
 #define WHARF_CLI_NO_CHUNK UINT64_MAX
 

@@ -323,22 +323,19 @@ static int deliver(struct whole *whole, uint64_t *ret_end)
     return WHARF_CLI_GOOD;
 }
 
-/* What may be wrong with the command and not with the data. */
-static void hint_at_model(const struct whole *whole)
+/* What may be wrong with the command and not with the data; NULL: nothing. */
+static const char *hint_at_model(const struct whole *whole)
 {
-    const uint8_t *in = whole->in;
     uint32_t reason = whole->outcome.reason;
 
     if (whole->wanted->codec != WHARF_CODEC_RANS || whole->in_nbytes < WHARF_RANS_HEADER_NBYTES ||
         (reason != WHARF_REASON_RANS_HEADER && reason != WHARF_REASON_RANS_MODEL))
-        return;
-    /* The model's size. */
-    if (wharf_load_le32(in + 8) == 0 && !whole->wanted->model)
-        wharf_cli_say("the stream leaves its model out: --model FILE names it");
-    else if (whole->wanted->model)
-        wharf_cli_say(wharf_load_le32(in + 8) == 0
-                          ? "the stream was coded with another model than that of --model"
-                          : "the stream brings its model with it: leave --model away");
+        return NULL;
+    bool has_model = wharf_load_le32(whole->in + 8) != 0;
+    if (!whole->wanted->model)
+        return has_model ? NULL : "the stream leaves its model out: --model FILE names it";
+    return has_model ? "the stream brings its model with it: leave --model away"
+                     : "the stream was coded with another model than that of --model";
 }
 
 static int decode(struct whole *whole, uint64_t *ret_end)
@@ -356,7 +353,7 @@ static int decode(struct whole *whole, uint64_t *ret_end)
         return r;
     if (whole->outcome.result == WHARF_OK)
         return deliver(whole, ret_end);
-    hint_at_model(whole);
+    fault.advice = hint_at_model(whole);
     fault.result = whole->outcome.result;
     fault.reason = whole->outcome.reason;
     /* More than there has to be is no matter of room. */

@@ -163,6 +163,8 @@ test_damage_is_exit_1_and_nothing_comes_out() {
     expect_status 1 "$WHARF" rans decode --cdf short -n 11 recoil 2> message
     expect_status 1 "$WHARF" rans decode --cdf model -n 12 recoil 2> message
     grep -q 'no model for -n 12' message
+    # Nothing is wrong with the stream.
+    expect_status 1 grep 'recoil: bad data' message
     expect_status 1 "$WHARF" rans thin --splits 2 model > out 2> message
     expect_status 1 "$WHARF" rans info model > out 2> message
     expect_status 4 "$WHARF" rans decode --cdf missing -n 11 recoil 2> message
@@ -212,6 +214,8 @@ test_models_of_their_own_files() {
     # What may be wrong with the command is said.
     expect_status 1 "$WHARF" decode -c rans < without 2> message
     grep -q 'leaves its model out: --model' message
+    # Nor is it damaged.
+    expect_status 1 grep 'get it again' message
     expect_status 1 "$WHARF" decode -c rans --model model < with 2> message
     grep -q 'brings its model with it' message
     expect_status 1 "$WHARF" decode -c rans --model with < without 2> message
