@@ -73,7 +73,7 @@ void bench_print_row(FILE *file, const struct bench_row *row)
     fprintf(file, ", \"peer\": \"%s\"", row->peer);
     print_times(file, "peer_", &row->peer_times);
     /* Of the best runs: both sides undisturbed. */
-    fprintf(file, ", \"gbps\": %.4g, \"peer_gbps\": %.4g, \"ratio\": %.4g}\n",
+    fprintf(file, ", \"gbps\": %.4g, \"peer_gbps\": %.4g, \"times_peer\": %.4g}\n",
             1e-9 * (double)row->out_nbytes / row->times.min_s,
             1e-9 * (double)row->out_nbytes / row->peer_times.min_s,
             row->peer_times.min_s / row->times.min_s);

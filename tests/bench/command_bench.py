@@ -70,7 +70,7 @@ def print_rows(what, data, packed, out_nbytes, commands, repetitions):
             'peer_median_s': round(peer_middle, 6), 'peer_max_s': round(peer_worst, 6),
             'gbps': round(out_nbytes / best / 1e9, 4),
             'peer_gbps': round(out_nbytes / peer_best / 1e9, 4),
-            'ratio': round(peer_best / best, 4),
+            'times_peer': round(peer_best / best, 4),
             'memory_kib': memory, 'peer_memory_kib': peer_memory,
         }), flush=True)
 

@@ -61,7 +61,7 @@ def measure(wharf, name, type_name, data):
         print(json.dumps({'what': 'orc size', 'codec': codec, 'data': name, 'type': wide,
                           'values_nbytes': len(values) * values.itemsize, 'nbytes': ours,
                           'peer': f'pyarrow {pyarrow.__version__}', 'peer_nbytes': theirs,
-                          'ratio': round(ours / theirs, 4)}), flush=True)
+                          'times_peer_nbytes': round(ours / theirs, 4)}), flush=True)
 
 
 def main():

@@ -149,7 +149,7 @@ def cpu_deflate():
             and row['peer'].startswith('libdeflate')}
     levels = sorted({level for _, level in rows})
     yield from table(['', *DATA], [
-        [f'level {level}', *(f'{rows[name, level]["ratio"]:.2f}' for name in DATA)]
+        [f'level {level}', *(f'{rows[name, level]["times_peer"]:.2f}' for name in DATA)]
         for level in levels])
     yield from source('cpu.jsonl', rows.values())
 
@@ -161,7 +161,7 @@ def cat_cpu():
     titles = {'zcat': 'one member, zcat', 'bgzip': 'BGZF, `bgzip -dc`',
               'bgzip -@2': 'BGZF, `bgzip -@2 -dc`'}
     yield from table(['', *names], [
-        [title, *(f'{rows[peer, name]["ratio"]:.1f}' for name in names)]
+        [title, *(f'{rows[peer, name]["times_peer"]:.1f}' for name in names)]
         for peer, title in titles.items()])
     yield from source('cpu.jsonl', rows.values())
 
