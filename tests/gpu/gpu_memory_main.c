@@ -27,6 +27,7 @@
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_tap.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
 
@@ -103,9 +104,7 @@ static double metric(const char *name, const char *label)
 
 static int is_given_back(void)
 {
-    for (unsigned n = 0; n < 1000 && metric("wharf_gpu_memory_bytes", NULL) != 0; n++)
-        usleep(10000);
-    return metric("wharf_gpu_memory_bytes", NULL) == 0;
+    return TEST_WAIT(metric("wharf_gpu_memory_bytes", NULL) == 0);
 }
 
 /* ---- what the GPU sees --------------------------------------------------------------------- */
@@ -361,9 +360,7 @@ static void check_deaths(void)
                   (char *)NULL);
             _exit(3);
         }
-        for (unsigned n = 0; n < 1000 && metric("wharf_chunks_total", "gpu") <= before; n++)
-            usleep(10000);
-        n_flooding += metric("wharf_chunks_total", "gpu") > before;
+        n_flooding += TEST_WAIT(metric("wharf_chunks_total", "gpu") > before);
         usleep((useconds_t)test_random_below(&random, 20000));
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);

@@ -17,6 +17,7 @@
 #include "daemon/loop.h"
 #include "encoders/codec.h"
 #include "tests/lib/test_forge.h"
+#include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -160,12 +161,8 @@ void test_front_client_init(struct test_front_client *client, uint64_t id, const
 void test_front_wait_until_told(const struct test_front_client *client,
                                 enum wharf_session_news news)
 {
-    for (unsigned i = 0; i < 20000; i++) {
-        if (__atomic_load_n(&told[client->session->id], __ATOMIC_SEQ_CST) & 1u << news)
-            return;
-        usleep(1000);
-    }
-    expect(false, "the loop was not told");
+    expect(TEST_WAIT(__atomic_load_n(&told[client->session->id], __ATOMIC_SEQ_CST) & 1u << news),
+           "the loop was not told");
 }
 
 void test_front_add_gpu_memory(struct test_front_client *client, int fd, uint64_t nbytes)
@@ -185,12 +182,8 @@ void test_front_add_gpu_memory(struct test_front_client *client, int fd, uint64_
     session->n_device_regions++;
     wharf_gpu_memory_add(&test_front, memory);
     wharf_front_leave(&test_front);
-    for (unsigned i = 0; i < 20000; i++) {
-        if (TEST_FRONT_LOCKED(memory->owner) < WHARF_MAX_GPUS)
-            return;
-        usleep(1000);
-    }
-    expect(false, "GPU memory is not imported");
+    expect(TEST_WAIT(TEST_FRONT_LOCKED(memory->owner) < WHARF_MAX_GPUS),
+           "GPU memory is not imported");
 }
 
 void test_front_client_deinit(struct test_front_client *client)

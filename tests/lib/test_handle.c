@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/test_handle.h"
+#include "tests/lib/test_wait.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@ struct test_handle test_handle_open(enum test_handle_kind kind, const struct wha
         test_daemon_start(handle.daemon);
         own.flags = WHARF_OPEN_DAEMON;
         own.socket_path = handle.daemon->path;
+        if (own.patience_ms == 0)
+            own.patience_ms = TEST_PATIENCE_MS;
     }
     if (wharf_open(&own, &handle.wharf) < 0) {
         fprintf(stderr, "test_handle: %s\n", wharf_error_message());

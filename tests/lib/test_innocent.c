@@ -12,6 +12,7 @@
 #include "proto/wharf_job.h"
 #include "proto/wharf_result.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_wait.h"
 
 enum { CHUNK = TEST_INNOCENT_CHUNK };
 
@@ -76,9 +77,7 @@ void test_innocent_expect_fds(struct test_innocent *scene)
     /* A gate's socket and pidfd. */
     int most = scene->n_fds_at_first + 2;
 
-    for (unsigned i = 0; i < 10000 && test_wharfd_n_fds(&scene->wharfd) > most; i++)
-        usleep(1000);
-    expect(test_wharfd_n_fds(&scene->wharfd) <= most, "descriptors leak");
+    expect(TEST_WAIT(test_wharfd_n_fds(&scene->wharfd) <= most), "descriptors leak");
 }
 
 void test_innocent_finish(struct test_innocent *scene)

@@ -55,7 +55,7 @@ struct test_storm {
     unsigned n_in_flight;   /* at a time, as far as possible */
     unsigned batch_one_in;  /* of so many submissions one is a batch; 0: none */
     unsigned cancel_one_in; /* likewise, of jobs that are cancelled after they were submitted */
-    unsigned limit_s;       /* fails when it takes longer */
+    unsigned limit_s;       /* fails when no job ends for longer */
     void (*tick)(const struct test_storm *storm); /* called now and then; may be NULL */
     void *tick_data;
 

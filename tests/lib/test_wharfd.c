@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +20,8 @@
 #include "clientlib/wharf.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_worker.h"
-
-/* Longer than anything takes on a loaded machine. */
-#define PATIENCE_MS 60000
 
 static void die(const struct test_wharfd *daemon, const char *what)
 {
@@ -110,14 +109,11 @@ void test_wharfd_restart(struct test_wharfd *daemon)
      */
     unlink(daemon->socket);
     test_wharfd_spawn(daemon);
-    for (unsigned i = 0; i < 30000; i++) {
-        if (is_served(daemon))
-            return;
-        if (waitpid(daemon->pid, NULL, WNOHANG) != 0)
-            die(daemon, "the daemon has ended");
-        usleep(2000);
-    }
-    die(daemon, "the daemon does not serve");
+    bool is_up = false, has_ended = false;
+    TEST_WAIT((is_up = is_served(daemon)) ||
+              (has_ended = waitpid(daemon->pid, NULL, WNOHANG) != 0));
+    if (!is_up)
+        die(daemon, has_ended ? "the daemon has ended" : "the daemon does not serve");
 }
 
 static const char *gpu_of_environment(void)
@@ -180,16 +176,10 @@ int test_wharfd_wait(struct test_wharfd *daemon)
 {
     int status;
 
-    for (unsigned i = 0; i < 30000; i++) {
-        pid_t pid = waitpid(daemon->pid, &status, WNOHANG);
-        if (pid == daemon->pid) {
-            daemon->pid = 0;
-            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        }
-        usleep(2000);
-    }
-    die(daemon, "the daemon does not end");
-    return -1;
+    if (!TEST_WAIT(waitpid(daemon->pid, &status, WNOHANG) == daemon->pid))
+        die(daemon, "the daemon does not end");
+    daemon->pid = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 int test_wharfd_stop(struct test_wharfd *daemon)
@@ -232,18 +222,19 @@ void test_wharfd_finish(struct test_wharfd *daemon)
     test_wharfd_remove(daemon);
 }
 
+static bool has_said(const struct test_wharfd *daemon, const char *text)
+{
+    size_t nbytes;
+    uint8_t *log = test_file_read(daemon->log, &nbytes);
+    bool found = log && strstr((char *)log, text) != NULL;
+
+    free(log);
+    return found;
+}
+
 int test_wharfd_says(const struct test_wharfd *daemon, const char *text)
 {
-    for (unsigned i = 0; i < 6000; i++) {
-        size_t nbytes;
-        uint8_t *log = test_file_read(daemon->log, &nbytes);
-        int found = log && strstr((char *)log, text) != NULL;
-        free(log);
-        if (found)
-            return 1;
-        usleep(10000);
-    }
-    return 0;
+    return TEST_WAIT(has_said(daemon, text));
 }
 
 static int is_gate(int pid)
@@ -329,7 +320,7 @@ struct wharf *test_wharfd_open(const struct test_wharfd *daemon, uint32_t engine
 
     options.flags = WHARF_OPEN_DAEMON;
     options.socket_path = daemon->socket;
-    options.patience_ms = PATIENCE_MS;
+    options.patience_ms = TEST_PATIENCE_MS;
     options.engine = engine;
     options.max_jobs = max_jobs;
     options.arena_nbytes = arena_nbytes;

@@ -10,6 +10,7 @@
 
 #include "daemon/clock.h"
 #include "tests/lib/test_storm.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 
 /* Whether the process was started with this as the last one of its arguments. */
@@ -65,13 +66,9 @@ pid_t test_worker_pid(pid_t daemon)
 
 pid_t test_worker_wait(pid_t daemon, pid_t before)
 {
-    for (unsigned i = 0; i < 10000; i++) {
-        pid_t pid = test_worker_pid(daemon);
-        if (pid && pid != before)
-            return pid;
-        usleep(2000);
-    }
-    return 0;
+    pid_t pid = 0;
+
+    return TEST_WAIT((pid = test_worker_pid(daemon)) && pid != before) ? pid : 0;
 }
 
 void test_worker_kill(const struct test_storm *storm)

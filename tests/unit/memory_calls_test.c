@@ -18,7 +18,7 @@ static const uint8_t zlib_wharf[] = {0x78, 0xda, 0x2b, 0xcf, 0x48, 0x2c, 0x4a,
                                      0x03, 0x00, 0x06, 0x65, 0x02, 0x19, 0xaa};
 enum { IN_NBYTES = sizeof(zlib_wharf) - 1, OUT_NBYTES = 5, PAGE = 4096 };
 
-#define LONG_NS INT64_C(20000000000)
+#define LONG_NS INT64_C(60000000000)
 
 static uint64_t taken_nbytes(struct wharf *wharf)
 {

@@ -9,6 +9,7 @@
 #include "clientlib/wharf.h"
 #include "tests/lib/test_daemon.h"
 #include "tests/lib/test_rans.h"
+#include "tests/lib/test_wait.h"
 
 static struct wharf *open_handle(const char *path)
 {
@@ -16,6 +17,7 @@ static struct wharf *open_handle(const char *path)
     struct wharf *wharf;
 
     options.socket_path = path;
+    options.patience_ms = TEST_PATIENCE_MS;
     options.flags = path ? WHARF_OPEN_DAEMON : WHARF_OPEN_EMBEDDED;
     cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
     return wharf;

@@ -10,6 +10,7 @@
 #include "clientlib/handle.h"
 #include "clientlib/wharf.h"
 #include "tests/lib/test_daemon.h"
+#include "tests/lib/test_wait.h"
 
 enum { PAGE = 4096, N_REGIONS = 20 };
 
@@ -61,7 +62,7 @@ Test(registering_anew, what_is_unregistered_meanwhile_is_gone, .timeout = 60)
     test_daemon_start(daemon);
     options.socket_path = daemon->path;
     options.flags = WHARF_OPEN_DAEMON;
-    options.patience_ms = 30000;
+    options.patience_ms = TEST_PATIENCE_MS;
     cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
     for (unsigned i = 0; i < N_REGIONS; i++) {
         memories[i] = memory_new();

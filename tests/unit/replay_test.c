@@ -13,6 +13,7 @@
 #include "clientlib/wharf.h"
 #include "tests/lib/test_daemon.h"
 #include "tests/lib/test_storm.h"
+#include "tests/lib/test_wait.h"
 
 static struct wharf *open_handle(const struct test_daemon *daemon, uint32_t max_jobs)
 {
@@ -21,6 +22,7 @@ static struct wharf *open_handle(const struct test_daemon *daemon, uint32_t max_
 
     options.flags = WHARF_OPEN_DAEMON;
     options.socket_path = daemon->path;
+    options.patience_ms = TEST_PATIENCE_MS;
     options.max_jobs = max_jobs;
     cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
     return wharf;
@@ -85,7 +87,7 @@ Test(replay, death_at_every_step)
                                    .n_in_flight = 20,
                                    .batch_one_in = 6,
                                    .cancel_one_in = 8,
-                                   .limit_s = 30};
+                                   .limit_s = 60};
         __atomic_store_n(&daemon->die_at_step, step, __ATOMIC_RELAXED);
         test_daemon_kill(daemon);
         expect_storm(&storm);

@@ -10,6 +10,7 @@
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"
+#include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -197,9 +198,8 @@ Test(wharfd_batch, batch_over_the_memory_quota_is_quota, .init = test_front_set_
 /* Waits until a chunk of a batch is done: its result is there. */
 static void wait_for_result(const struct test_front_client *client, unsigned i)
 {
-    for (unsigned n = 0; n < 20000 && result_of(client, i).engine == WHARF_ENGINE_AUTO; n++)
-        usleep(1000);
-    cr_assert_neq(result_of(client, i).engine, WHARF_ENGINE_AUTO, "chunk %u was not begun", i);
+    cr_assert(TEST_WAIT(result_of(client, i).engine != WHARF_ENGINE_AUTO), "chunk %u was not begun",
+              i);
 }
 
 /* Once this waited for some time instead of for the first chunk, and a batch that was cancelled

@@ -9,6 +9,7 @@
 #include "daemon/clock.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_front.h"
+#include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -108,15 +109,13 @@ Test(wharfd_cancel, job_behind_a_cancelled_one_is_begun)
     test_front_client_init(&client, 2, "uid:2", 8, 64 * MiB);
     struct wharf_submission s = test_front_put_slow(&busy, 1, 0, 50 * MiB);
     test_front_submit(&busy, &s);
-    for (unsigned i = 0; i < 5000 && TEST_FRONT_LOCKED(test_front.n_long) == 0; i++)
-        usleep(1000);
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.n_long) > 0));
     s = test_front_put_slow(&client, 5, 0, 50 * MiB);
     wharf_ring_submit(&client.ring, &s);
     s = test_front_decode_of(6, 60 * MiB, 10, 61 * MiB, 10);
     s.codec = WHARF_CODEC_STORED;
     test_front_submit(&client, &s);
-    for (unsigned i = 0; i < 5000 && TEST_FRONT_LOCKED(test_front.n_sleeping) == 0; i++)
-        usleep(1000);
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.n_sleeping) > 0));
     s = (struct wharf_submission){.opcode = WHARF_OP_CANCEL, .src_offset = 5};
     test_front_submit(&client, &s);
     do {
@@ -154,8 +153,7 @@ Test(wharfd_cancel, cancelled_batch_does_not_wait_for_its_turn)
         .src_nbytes = N * sizeof(chunk),
     };
     test_front_submit(&client, &s);
-    for (unsigned i = 0; i < 5000 && TEST_FRONT_LOCKED(client.session->jobs[0].batch == NULL); i++)
-        usleep(1000);
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(client.session->jobs[0].batch != NULL)));
     s = test_front_put_slow(&flood, 1, 0, MiB);
     for (unsigned i = 0; i < 60; i++)
         wharf_ring_submit(&flood.ring, &s);

@@ -11,6 +11,7 @@
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"
+#include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -261,9 +262,7 @@ Test(wharfd_charge, debt_for_what_was_not_queued_ends)
 
 static void wait_until_running(const struct test_front_client *client)
 {
-    for (unsigned i = 0; i < 20000 && TEST_FRONT_LOCKED(client->session->n_pieces) == 0; i++)
-        usleep(1000);
-    cr_assert_gt(TEST_FRONT_LOCKED(client->session->n_pieces), 0);
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(client->session->n_pieces) > 0));
 }
 
 /* While there are jobs for everybody, one look at the rings is not spent on them. */

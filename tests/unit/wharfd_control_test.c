@@ -14,6 +14,7 @@
 #include "proto/wharf_job.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 
 #define MiB ((uint64_t)1 << 20)
@@ -202,11 +203,7 @@ Test(wharfd_control, arena_is_emptied_when_the_client_ends_the_session)
     cr_assert_eq(fstat(fd, &st), 0);
     cr_assert_geq(st.st_blocks, (blkcnt_t)(MiB / 512));
     test_client_free(client);
-    for (unsigned i = 0; i < 1000 && st.st_blocks > 0; i++) {
-        usleep(1000);
-        cr_assert_eq(fstat(fd, &st), 0);
-    }
-    cr_assert_eq(st.st_blocks, 0);
+    cr_assert(TEST_WAIT(fstat(fd, &st) == 0 && st.st_blocks == 0));
     close(fd);
     test_wharfd_finish(&wharfd);
 }
@@ -356,12 +353,8 @@ Test(wharfd_control, memory_is_refused_for_good_reasons_alone)
     cr_assert(strstr(client->error, "max_memory"), "%s", client->error);
     /* What was given back can be used again, once it is unmapped. */
     for (unsigned i = 0; i < 100; i++) {
-        int r = -EDQUOT;
-        for (unsigned n = 0; n < 1000 && r == -EDQUOT; n++) {
-            r = test_client_register(client, 7, large, 14 * MiB, false);
-            if (r == -EDQUOT)
-                usleep(1000);
-        }
+        int r;
+        TEST_WAIT((r = test_client_register(client, 7, large, 14 * MiB, false)) != -EDQUOT);
         cr_assert_eq(r, 0, "%d: %s", r, client->error);
         cr_assert_eq(test_client_unregister(client, 7), 0);
     }

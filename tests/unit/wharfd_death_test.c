@@ -16,6 +16,7 @@
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_innocent.h"
 #include "tests/lib/test_random.h"
+#include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
@@ -168,15 +169,8 @@ static void connect_by_thousands(void)
     struct test_client *same = test_client_greeted(scene.wharfd.socket);
     char tenant[32];
     snprintf(tenant, sizeof(tenant), "uid:%u", (unsigned)geteuid());
-    for (unsigned i = 0; i < 1000; i++) {
-        if (test_client_metric(same, "wharf_connections", "", tenant) <= 1)
-            break;
-        usleep(1000);
-    }
-    for (unsigned i = 0; i < 2000 && test_wharfd_n_memfds(&scene.wharfd) > n_memfds; i++)
-        usleep(1000);
-    cr_assert_eq(test_wharfd_n_memfds(&scene.wharfd), n_memfds);
-    cr_assert_eq(test_client_metric(same, "wharf_connections", "", tenant), 1);
+    cr_assert(TEST_WAIT(test_client_metric(same, "wharf_connections", "", tenant) == 1));
+    cr_assert(TEST_WAIT(test_wharfd_n_memfds(&scene.wharfd) == n_memfds));
     cr_assert_eq(test_client_metric(same, "wharf_memory_bytes", "", tenant), 0);
     cr_assert_eq(test_client_metric(same, "wharf_descriptors", "", tenant), 4);
     cr_assert_eq(test_client_metric(same, "wharf_queue_entries", "", tenant), 0);

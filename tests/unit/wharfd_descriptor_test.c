@@ -25,6 +25,7 @@
 #include "tests/lib/test_fuse.h"
 #include "tests/lib/test_innocent.h"
 #include "tests/lib/test_random.h"
+#include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
@@ -356,11 +357,7 @@ Test(wharfd_descriptor, many_files_that_hang_hold_others_up_for_two)
         kill(pids[i], SIGKILL);
         waitpid(pids[i], NULL, 0);
     }
-    for (unsigned i = 0; i < 5000; i++) {
-        if (root_has(root, "wharf_hung_gates") == 0)
-            break;
-        usleep(1000);
-    }
+    cr_assert(TEST_WAIT(root_has(root, "wharf_hung_gates") == 0));
     test_client_free(root);
     /* They are gone, and forgiven later. */
     struct test_client *client = test_client_start(scene.wharfd.socket, 4, 4096);
@@ -493,9 +490,7 @@ static pid_t fork_leaving_client(const char *folder, unsigned number)
 /* Besides that of who asks. */
 static void wait_for_connections_of_root(struct test_client *root, int n)
 {
-    for (unsigned i = 0; i < 20000 && root_has(root, "wharf_connections") != n + 1; i++)
-        usleep(1000);
-    cr_assert_eq(root_has(root, "wharf_connections"), n + 1);
+    cr_assert(TEST_WAIT(root_has(root, "wharf_connections") == n + 1));
 }
 
 /* What they took of the daemon was charged to nobody, and they kept others' sockets waiting. */

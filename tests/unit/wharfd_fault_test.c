@@ -23,6 +23,7 @@
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"
 #include "tests/lib/test_poison.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_worker.h"
 
 #define MiB ((uint64_t)1 << 20)
@@ -78,9 +79,7 @@ static void tear_down(void)
 
 static void wait_until_up(void)
 {
-    for (unsigned i = 0; i < 60000 && !TEST_FRONT_LOCKED(test_front.gpus_up); i++)
-        usleep(1000);
-    cr_assert(TEST_FRONT_LOCKED(test_front.gpus_up), "the worker does not come back");
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)), "the worker does not come back");
 }
 
 /* Every KiB of the arena from 4096 on is the output of another job.  The source of all of them is
@@ -570,8 +569,7 @@ Test(wharfd_fault, sigkill_from_outside_makes_no_suspects)
     kill(test_worker_pid(getpid()), SIGKILL);
     for (uint32_t i = 0; i < 10; i++)
         reap_good(&client);
-    for (unsigned n = 0; n < 60000 && n_workers_ended() == 0; n++)
-        usleep(1000);
+    cr_assert(TEST_WAIT(n_workers_ended() > 0));
     cr_assert_eq(n_workers_ended(), 1);
     cr_assert_eq(TEST_FRONT_LOCKED(client.session->tenant->gpu_trust.n_alone), 0);
     test_front_client_deinit(&client);

@@ -20,13 +20,13 @@
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 #define MiB ((uint64_t)1 << 20)
 /* Longer than any of this takes on a loaded machine. */
-#define PATIENCE_MS 60000
 
 static struct test_wharfd wharfd;
 
@@ -80,9 +80,7 @@ static double metric(const char *name, const char *label)
 
 static void wait_for_metric(const char *name, double value)
 {
-    for (unsigned n = 0; n < PATIENCE_MS / 10 && metric(name, NULL) != value; n++)
-        usleep(10000);
-    cr_assert_eq(metric(name, NULL), value);
+    cr_assert(TEST_WAIT(metric(name, NULL) == value));
 }
 
 /* What is given back twice is less than nothing, once both are. */
@@ -565,12 +563,8 @@ static void submit_copies(struct test_client *client, uint64_t user_data, unsign
         cr_assert_eq(test_client_submit(client, &s), 0);
     }
     /* Until the worker has them. */
-    for (unsigned i = 0; i < PATIENCE_MS / 10; i++) {
-        if (metric("wharf_placements_total", "gpu_memory") == before + n)
-            return;
-        usleep(10000);
-    }
-    cr_assert_fail("the GPU does not get its jobs");
+    cr_assert(TEST_WAIT(metric("wharf_placements_total", "gpu_memory") == before + n),
+              "the GPU does not get its jobs");
 }
 
 static void expect_all_good(struct test_client *client, unsigned n)

@@ -17,6 +17,7 @@
 #include "encoders/codec.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_storm.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
 
@@ -306,9 +307,7 @@ Test(wharfd_gpu, arena_of_a_known_size_is_pinned_when_it_is_given)
         };
         expect_storm(&storm);
         wharf_close(wharf);
-        for (unsigned n = 0; n < 500 && metric("wharf_gpu_pinned_bytes", NULL) <= 0; n++)
-            usleep(10000);
-        cr_assert_gt(metric("wharf_gpu_pinned_bytes", NULL), 0);
+        cr_assert(TEST_WAIT(metric("wharf_gpu_pinned_bytes", NULL) > 0));
         cr_assert_eq(metric("wharf_placements_total", "not_pinned"), 50);
     }
     cr_assert_eq(metric("wharf_placements_total", "cpu_sooner") +

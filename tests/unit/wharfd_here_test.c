@@ -14,6 +14,7 @@
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"
+#include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -28,9 +29,7 @@ static void set_up(struct test_front_client *client)
 
 static void wait_until_all_sleep(void)
 {
-    for (unsigned i = 0;
-         i < 20000 && TEST_FRONT_LOCKED(test_front.n_sleeping) < test_front.n_workers; i++)
-        usleep(1000);
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.n_sleeping == test_front.n_workers)));
 }
 
 /* What the loop thread does when the doorbell rings. */

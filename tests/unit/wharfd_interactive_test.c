@@ -13,6 +13,7 @@
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"
+#include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -52,9 +53,7 @@ static void set_up(struct test_front_client *slow, struct test_front_client *cli
     free(plain);
     struct wharf_submission s = test_front_put_slow(slow, 7, 0, 50 * MiB);
     test_front_submit(slow, &s);
-    for (unsigned i = 0; i < 20000 && TEST_FRONT_LOCKED(slow->session->n_pieces) == 0; i++)
-        usleep(1000);
-    cr_assert_gt(TEST_FRONT_LOCKED(slow->session->n_pieces), 0);
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(slow->session->n_pieces) > 0));
     test_front_submit(slow, &s);
 }
 

@@ -14,6 +14,7 @@
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"
+#include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -411,9 +412,7 @@ Test(wharfd_lease, long_jobs_of_a_leased_session_are_not_begun_in_the_lease)
         n_leased += is_leased(&client);
         wharf_ring_submit(&client.ring, &s);
         test_front_publish(&client);
-        for (unsigned i = 0; i < 200000 && !__atomic_load_n(&is_touched, __ATOMIC_ACQUIRE); i++)
-            usleep(100);
-        cr_assert(__atomic_load_n(&is_touched, __ATOMIC_ACQUIRE));
+        cr_assert(TEST_WAIT(__atomic_load_n(&is_touched, __ATOMIC_ACQUIRE)));
         bool is_in_lease = is_leased(&client);
         uint32_t n_long = TEST_FRONT_LOCKED(test_front.n_long);
         __atomic_store_n(&may_go_on, 1, __ATOMIC_RELEASE);

@@ -10,6 +10,7 @@
 #include "daemon/clock.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_front.h"
+#include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -39,9 +40,7 @@ static void start(uint32_t n_workers)
 
 static void wait_until_running(const struct test_front_client *client)
 {
-    for (unsigned i = 0; i < 20000 && TEST_FRONT_LOCKED(client->session->n_pieces) == 0; i++)
-        usleep(1000);
-    cr_assert_gt(TEST_FRONT_LOCKED(client->session->n_pieces), 0);
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(client->session->n_pieces) > 0));
 }
 
 /* ---- stopping ------------------------------------------------------------------------------ */

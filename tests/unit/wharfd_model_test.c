@@ -17,6 +17,7 @@
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_rans.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
 
@@ -34,7 +35,7 @@ static struct wharf *open_handle(uint32_t engine, uint32_t flags)
     options.flags = flags;
     options.socket_path = wharfd.socket;
     options.engine = engine;
-    options.patience_ms = 20000;
+    options.patience_ms = TEST_PATIENCE_MS;
     cr_assert_eq(wharf_open(&options, &wharf), 0, "%s", wharf_error_message());
     return wharf;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/lib/test_client.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 
 #define MiB ((uint64_t)1 << 20)
@@ -34,13 +35,9 @@ Test(wharfd_quota, connections_have_a_quota)
 /* Those that have ended give back what they had, but not at once. */
 static void open_in_time(struct test_client *client, uint32_t n_entries, uint64_t arena_nbytes)
 {
-    int r = -EDQUOT;
+    int r;
 
-    for (unsigned i = 0; i < 20000 && r == -EDQUOT; i++) {
-        r = test_client_open_with(client, n_entries, arena_nbytes, 0, 0);
-        if (r == -EDQUOT)
-            usleep(1000);
-    }
+    TEST_WAIT((r = test_client_open_with(client, n_entries, arena_nbytes, 0, 0)) != -EDQUOT);
     cr_assert_eq(r, 0, "%d", r);
 }
 

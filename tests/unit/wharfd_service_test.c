@@ -14,7 +14,7 @@
 #include "tests/lib/test_service.h"
 
 /* Long enough for a sanitized daemon on a busy machine; what comes, comes in milliseconds. */
-#define SOON 10000
+#define SOON 100000
 
 static struct test_service service;
 

@@ -21,6 +21,7 @@
 
 #include "clientlib/wharf.h"
 #include "tests/lib/test_random.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 
 enum { N_KINDS = 4, N_EACH = 3, N_CLIENTS = N_KINDS * N_EACH, N_THREADS = 3, PLAIN_NBYTES = 30000 };
@@ -70,7 +71,7 @@ static struct wharf *open_handle(void)
     options.flags = WHARF_OPEN_DAEMON;
     options.socket_path = wharfd.socket;
     options.arena_nbytes = 1 << 20;
-    options.patience_ms = 30000;
+    options.patience_ms = TEST_PATIENCE_MS;
     while (wharf_open(&options, &wharf) < 0 && goes_on(0))
         usleep(1000);
     return wharf;

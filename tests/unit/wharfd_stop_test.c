@@ -12,6 +12,7 @@
 
 #include "encoders/codec.h"
 #include "tests/lib/test_client.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 
 #define MiB ((uint64_t)1 << 20)
@@ -34,9 +35,7 @@ static void submit_long(struct test_client *client, unsigned n, uint64_t nbytes)
         wharf_ring_submit(&client->ring, &s);
     }
     cr_assert_eq(test_client_publish(client), 0);
-    for (unsigned i = 0; i < 20000 && wharf_ring_load_sq_head(&client->d->sq_head) < n; i++)
-        usleep(1000);
-    cr_assert_eq(wharf_ring_load_sq_head(&client->d->sq_head), n, "not all were taken");
+    cr_assert(TEST_WAIT(wharf_ring_load_sq_head(&client->d->sq_head) == n), "not all were taken");
 }
 
 /* What was taken is completed, what was not is not, and the sum is what was submitted. */
@@ -216,8 +215,7 @@ static void expect_hello(void)
 {
     struct test_client *client = test_client_new();
 
-    for (unsigned i = 0; i < 5000 && test_client_connect(client, wharfd.socket) < 0; i++)
-        usleep(2000);
+    cr_assert(TEST_WAIT(test_client_connect(client, wharfd.socket) == 0));
     cr_assert_eq(test_client_hello(client), 0);
     test_client_free(client);
 }
@@ -252,8 +250,7 @@ static struct test_client *client_without_answer(void)
     Wharf__Request request = WHARF__REQUEST__INIT;
     char byte;
 
-    for (unsigned i = 0; i < 5000 && test_client_connect(client, wharfd.socket) < 0; i++)
-        usleep(2000);
+    cr_assert(TEST_WAIT(test_client_connect(client, wharfd.socket) == 0));
     hello.version = hello.min_version = 1;
     request.body_case = WHARF__REQUEST__BODY_HELLO;
     request.hello = &hello;

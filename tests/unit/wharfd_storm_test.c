@@ -17,6 +17,7 @@
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 
 enum { N_CLIENTS = 16, N_DAEMON_KILLS = 6, N_CLIENT_KILLS = 10 };
@@ -67,19 +68,14 @@ static int be_client(uint64_t seed)
     struct wharf_options options = WHARF_OPTIONS_INIT;
     struct wharf_info info = {.struct_nbytes = sizeof(info)};
     struct wharf *wharf;
-    int r = -1;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     options.flags = WHARF_OPEN_DAEMON;
     options.socket_path = wharfd.socket;
+    options.patience_ms = TEST_PATIENCE_MS;
     options.max_jobs = 64;
     /* Opening does not wait for a daemon that is away, as calls on an open handle do. */
-    for (unsigned i = 0; r < 0 && i < 5000; i++) {
-        r = wharf_open(&options, &wharf);
-        if (r < 0)
-            usleep(2000);
-    }
-    if (r < 0)
+    if (!TEST_WAIT(wharf_open(&options, &wharf) == 0))
         return complain("wharf_open", wharf_error_message());
     int status = run_storms(wharf, seed);
     if (wharf_get_info(wharf, &info) == 0)
@@ -125,15 +121,11 @@ static void kill_client(pid_t *pid, uint64_t seed)
 /* The daemon's count comes down to that, once it has cleared away what clients left behind. */
 static void expect_metric(struct test_client *client, const char *name, double expected)
 {
-    double value = -1;
+    double value;
     char tenant[32];
 
     snprintf(tenant, sizeof(tenant), "uid:%u", (unsigned)geteuid());
-
-    for (unsigned i = 0; i < 5000 && value != expected; i++) {
-        value = test_client_metric(client, name, "", tenant);
-        usleep(1000);
-    }
+    TEST_WAIT((value = test_client_metric(client, name, "", tenant)) == expected);
     cr_assert_eq(value, expected, "%s is %g", name, value);
 }
 
