@@ -83,6 +83,9 @@ struct wharf_turn *wharf_turns_first(struct wharf_turns *turns)
         if (turn->deficit_ns <= 0 && turn->round == turns->round && ++n_done == turns->n_members) {
             begin_round(turns);
             n_done = 0;
+            /* All were seen: the one that has waited longest comes next. */
+            wharf_list_rotate(&turns->members);
+            turn = WHARF_LIST_FIRST(&turns->members, struct wharf_turn, link);
         }
         if (turn->deficit_ns <= 0)
             catch_up(turns, turn);

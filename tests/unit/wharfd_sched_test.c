@@ -107,6 +107,37 @@ Test(wharfd_sched, time_that_was_not_used_is_not_saved_up)
     }
 }
 
+/* Once the last in the list had the first turn of a new round: of two each had two turns in a row,
+ * and who came last each time went first. */
+Test(wharfd_sched, a_round_begins_with_who_has_waited_longest)
+{
+    struct member members[3];
+    struct wharf_turns turns;
+
+    wharf_turns_init(&turns);
+    for (unsigned i = 0; i < 3; i++) {
+        wharf_turn_init(&members[i].turn);
+        wharf_turns_join(&turns, &members[i].turn, 1000);
+    }
+    for (unsigned n = 0; n < 30; n++) {
+        struct wharf_turn *turn = wharf_turns_first(&turns);
+        cr_assert_eq(turn, &members[n % 3].turn);
+        wharf_turns_charge(&turns, turn, 1000);
+    }
+    for (unsigned n = 0; n < 30; n++) {
+        for (unsigned i = 0; i < 3; i++)
+            wharf_turns_leave(&turns, &members[i].turn);
+        for (unsigned i = 0; i < 3; i++)
+            wharf_turns_join(&turns, &members[i].turn, 1000);
+        for (unsigned i = 0; i < 3; i++) {
+            struct wharf_turn *turn = wharf_turns_first(&turns);
+            cr_assert_eq(turn, &members[i].turn);
+            wharf_turns_charge(&turns, turn, 600);
+            wharf_turns_leave(&turns, turn);
+        }
+    }
+}
+
 Test(wharfd_sched, huge_debts_end)
 {
     struct member member;
