@@ -116,6 +116,14 @@ void test_wharfd_restart(struct test_wharfd *daemon)
         die(daemon, has_ended ? "the daemon has ended" : "the daemon does not serve");
 }
 
+/* A GPU that the processor plays may have to wait for that longer than a real one ever takes, and
+ * hangs only where a test says so. */
+static const char *hang_timeout(const char *engine, const char *more)
+{
+    return strcmp(engine, "simt") == 0 && !strstr(more, "hang_timeout") ? "hang_timeout = 10min\n"
+                                                                        : "";
+}
+
 static const char *gpu_of_environment(void)
 {
     const char *name = getenv("WHARF_TEST_GPU");
@@ -144,7 +152,8 @@ void test_wharfd_prepare(struct test_wharfd *daemon, const char *config)
     if (!file || fputs(config, file) < 0)
         abort();
     if (gpu_of_environment())
-        fprintf(file, "\n[gpu]\nengine = %s\npin_after = 0\nspare = 0\n", gpu_of_environment());
+        fprintf(file, "\n[gpu]\nengine = %s\npin_after = 0\nspare = 0\n%s", gpu_of_environment(),
+                hang_timeout(gpu_of_environment(), config));
     if (fclose(file) < 0)
         abort();
 }
@@ -159,8 +168,8 @@ void test_wharfd_start_gpu(struct test_wharfd *daemon, const char *engine, const
 {
     char config[1024];
 
-    snprintf(config, sizeof(config), "[gpu]\nengine = %s\ndevice = 0\npin_after = 0\n%s", engine,
-             more);
+    snprintf(config, sizeof(config), "[gpu]\nengine = %s\ndevice = 0\npin_after = 0\n%s%s", engine,
+             hang_timeout(engine, more), more);
     test_wharfd_start(daemon, config);
 }
 

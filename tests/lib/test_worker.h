@@ -19,7 +19,7 @@ pid_t test_worker_pid(pid_t daemon);
 /* Likewise of its GPU of that name, as in wharfd.conf. */
 pid_t test_worker_of_gpu(pid_t daemon, const char *gpu);
 
-/* Waits for a worker other than `before`, for at most 20 seconds; returns it, or 0. */
+/* Waits for a worker other than `before`, for as long as TEST_WAIT(); returns it, or 0. */
 pid_t test_worker_wait(pid_t daemon, pid_t before);
 
 /* Who kills each worker within so long after it was first seen, wherever it is by then. */
@@ -31,6 +31,7 @@ struct test_worker_killer {
     pid_t victim; /* the next one; 0: none was seen yet */
     uint64_t kill_at_ns;
     unsigned n_kills;
+    int was_early; /* the last one was not ready yet */
 };
 
 /* The tick of a storm whose tick_data is a killer. */

@@ -18,12 +18,11 @@
 #include "daemon/clock.h"
 #include "tests/lib/test_rans.h"
 #include "tests/lib/test_storm.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
-/* Longer than any of this takes on a loaded machine. */
-#define PATIENCE_MS 60000
 #define TWO_GPUS "device = 0,1\nspare = 0\n"
 
 static struct test_wharfd wharfd;
@@ -40,9 +39,7 @@ static double metric(const char *name, const char *label)
 
 static void wait_for_metric(const char *name, const char *label, double value)
 {
-    for (unsigned n = 0; n < PATIENCE_MS / 10 && metric(name, label) != value; n++)
-        usleep(10000);
-    cr_assert_eq(metric(name, label), value, "%s is %g", name, metric(name, label));
+    cr_assert(TEST_WAIT(metric(name, label) == value), "%s is %g", name, metric(name, label));
 }
 
 static double chunks_of(const char *gpu)
@@ -148,9 +145,7 @@ static void expect_nothing_left(int n_fds)
 {
     wait_for_metric("wharf_gpu_pinned_bytes", NULL, 0);
     wait_for_metric("wharf_gpu_memory_bytes", NULL, 0);
-    for (unsigned n = 0; n < PATIENCE_MS / 10 && test_wharfd_n_fds(&wharfd) > n_fds; n++)
-        usleep(10000);
-    cr_expect_leq(test_wharfd_n_fds(&wharfd), n_fds);
+    cr_expect(TEST_WAIT(test_wharfd_n_fds(&wharfd) <= n_fds));
 }
 
 /* Jobs and models go to both, and each job to one of them; then everything is given back. */
@@ -196,7 +191,7 @@ Test(wharfd_gpus, one_is_killed_and_the_other_goes_on, .timeout = 120)
         .random = {2}, .wharfd = &wharfd, .gpu = "1", .within_ns = 80 * WHARF_NS_PER_MS};
     struct test_chunks chunks;
 
-    test_wharfd_start_gpu(&wharfd, "simt", TWO_GPUS "hang_timeout = 10min\n");
+    test_wharfd_start_gpu(&wharfd, "simt", TWO_GPUS);
     test_chunks_init(&chunks, 2, 60, 1000, 8);
     struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT);
     pid_t other = test_worker_of_gpu(wharfd.pid, "0");
@@ -288,7 +283,7 @@ Test(wharfd_gpus, outputs_go_to_the_gpu_that_has_the_memory, .timeout = 120)
     struct wharf_completion completion;
     void *in;
 
-    test_wharfd_start_gpu(&wharfd, "simt", TWO_GPUS "hang_timeout = 10min\n");
+    test_wharfd_start_gpu(&wharfd, "simt", TWO_GPUS);
     test_chunks_init(&chunks, 3, 60, 1000, 8);
     struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
     struct device devices[2] = {device_new("gpu:0", 4096), device_new("gpu:1", (size_t)1 << 20)};

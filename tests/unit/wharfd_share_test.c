@@ -14,7 +14,6 @@
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_rans.h"
-#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 
 #define MiB ((size_t)1 << 20)
