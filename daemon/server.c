@@ -387,7 +387,9 @@ int wharf_server_run(struct wharf_server *server)
 void wharf_server_deinit(struct wharf_server *server)
 {
     wharf_listeners_close(server);
-    wharf_gpus_stop(&server->front);
+    /* Without a loop there is no front yet. */
+    if (server->loop)
+        wharf_gpus_stop(&server->front);
     if (server->front.backend)
         server->front.backend->ops->stop(server->front.backend);
     wharf_cpu_buffer_deinit(&server->here.buffer);

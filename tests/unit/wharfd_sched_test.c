@@ -376,7 +376,7 @@ Test(wharfd_sched, quota_takes_all_or_nothing)
     cr_assert_eq(wharf_tenant_charge(&tenant, &use, &which), 0);
     cr_assert_null(which);
     cr_assert_eq(wharf_tenant_charge(&tenant, &use, &which), -EDQUOT);
-    cr_assert_str_eq(which, "max_memory");
+    cr_assert(strstr(which, "max_memory"), "%s", which);
     cr_assert_eq(tenant.used.n_connections, 1);
     use.memory_nbytes = UINT64_MAX;
     cr_assert_eq(wharf_tenant_charge(&tenant, &use, NULL), -EDQUOT);
@@ -384,7 +384,7 @@ Test(wharfd_sched, quota_takes_all_or_nothing)
     cr_assert_eq(wharf_tenant_charge(&tenant, &use, NULL), 0);
     use.n_connections = 1;
     cr_assert_eq(wharf_tenant_charge(&tenant, &use, &which), -EDQUOT);
-    cr_assert_str_eq(which, "max_connections");
+    cr_assert(strstr(which, "max_connections"), "%s", which);
     /* Lowered below what is used: nothing more fits, and giving back works. */
     tenant.quota.max_memory_nbytes = 10;
     use = (struct wharf_use){.memory_nbytes = 1};
