@@ -154,7 +154,7 @@ static int make_samples(struct wharf_gpu_backend *backend)
 
 static bool is_sampled(const struct wharf_gpu_backend *backend, uint32_t codec)
 {
-    return backend->front->gpu_codecs >> codec & 1 && backend->proof.samples[codec].nbytes > 0;
+    return backend->codecs >> codec & 1 && backend->proof.samples[codec].nbytes > 0;
 }
 
 /* Steps 0 to N_ROUND_TRIPS - 1 are items of no size, then comes one for each codec. */

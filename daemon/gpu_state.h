@@ -150,6 +150,7 @@ struct wharf_gpu_backend {
     uint32_t n_lost;      /* items that it had when it began to die */
     bool was_killed;      /* by us: it hung */
     bool is_known;        /* one has been ready before */
+    uint64_t codecs;      /* bit i: it decodes codec i */
     bool is_per_batch;    /* it starts a kernel for each batch */
     char device[64];      /* for people */
     char failure[320];    /* what it said last of itself */

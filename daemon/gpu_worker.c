@@ -186,6 +186,7 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
     view->in_flight_ns = view->in_flight_nbytes = 0;
     view->is_alone = false;
     wharf_front_leave(front);
+    backend->codecs = ready->codecs;
     snprintf(backend->device, sizeof(backend->device), "%.63s", ready->device);
     backend->is_per_batch = ready->per_batch != 0;
     if (ready->share[0])

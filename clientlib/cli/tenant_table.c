@@ -43,6 +43,29 @@ static void print_names(const char *title, uint64_t bits, const char *(*name_of)
     putchar('\n');
 }
 
+static double of_gpu(const struct wharf_cli_metrics *metrics, const char *family, const char *gpu)
+{
+    return wharf_cli_metrics_sum(metrics, family, "", "gpu", gpu);
+}
+
+/* A line for each GPU. */
+static void print_gpus(const struct wharf_cli_metrics *metrics)
+{
+    const struct wharf_cli_family *up = wharf_cli_metrics_find(metrics, "wharf_gpu_up");
+
+    for (size_t i = 0; up && i < up->n_samples; i++) {
+        const char *gpu = wharf_cli_sample_label(&up->samples[i], "gpu");
+        if (!gpu)
+            continue;
+        printf(
+            "gpu %-5s%s, %.0f chunks there of %.0f at a time, %.0f decoded, %.0f workers ended\n",
+            gpu, up->samples[i].value > 0 ? "up" : "down",
+            of_gpu(metrics, "wharf_gpu_chunks_in_flight", gpu),
+            of_gpu(metrics, "wharf_gpu_warps", gpu), of_gpu(metrics, "wharf_gpu_chunks_total", gpu),
+            of_gpu(metrics, "wharf_gpu_workers_ended_total", gpu));
+    }
+}
+
 void wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
                                     const struct wharf_info *info, const char *path)
 {
@@ -60,6 +83,7 @@ void wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
            value_of(metrics, "wharf_workers_busy"), value_of(metrics, "wharf_workers"),
            value_of(metrics, "wharf_jobs_queued"),
            io && strcmp(io, "epoll") == 0 ? "; without io_uring" : "");
+    print_gpus(metrics);
     printf("%-9sa job of yours %s, a batch %llu chunks\n", "limits",
            wharf_cli_size_text(info->max_job_nbytes, job),
            (unsigned long long)info->max_batch_chunks);

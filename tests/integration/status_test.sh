@@ -119,6 +119,15 @@ test_status_and_top_show_the_daemon_and_its_tenants() {
     expect_text '' "$(cat message)"
 }
 
+test_status_has_a_line_for_each_gpu() {
+    start_daemon '[gpu]' 'engine = simt' 'device = 0,1'
+    "$WHARF" status --socket s > out
+    for gpu in 0 1; do
+        grep -q "^gpu $gpu    up, 0 chunks there of 2 at a time, 0 decoded, 0 workers ended$" out
+        expect_text 1 "$(value wharf_gpu_up gpu=$gpu)"
+    done
+}
+
 test_ping_answers_and_drain_ends_it() {
     start_daemon
     "$WHARF" ping --socket s -n 3 > out
