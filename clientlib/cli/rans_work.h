@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rans_work.h: what the subcommands of `wharf rans` do with their input once that is in memory:
- * rans_recoil.c what reads streams of the paper's program, rans_stream.c the others.
+ * recoil_work.c what reads streams of the paper's program, rans_work.c the others.
  */
 #ifndef WHARF_CLI_RANS_WORK_H
 #define WHARF_CLI_RANS_WORK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rans_stream.c: `wharf rans thin`, `info` and `encode`, and how all subcommands end. */
+/* rans_work.c: `wharf rans thin`, `info` and `encode`, and how all subcommands end. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rans_recoil.c: `wharf rans decode` and `import`, of streams of the paper's program. */
+/* recoil_work.c: `wharf rans decode` and `import`, of streams of the paper's program. */
 #include <errno.h>
 #include <stdlib.h>
 
