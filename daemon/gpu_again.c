@@ -137,15 +137,14 @@ static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
 
 bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    bool others_wait = false;
-    unsigned n = 0;
+    const struct wharf_list *last = backend->again.prev;
+    bool is_last = wharf_list_is_empty(&backend->again), others_wait = false;
 
-    WHARF_LIST_FOR(link, &backend->again)
-    {
-        struct wharf_gpu_piece *gpu_piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
+    for (unsigned n = 0; n < MOST_LOOKS && !is_last && !others_wait; n++) {
+        struct wharf_gpu_piece *gpu_piece =
+            WHARF_LIST_FIRST(&backend->again, struct wharf_gpu_piece, link);
         uint32_t result = result_of(backend, gpu_piece, now_ns);
-        if (n++ == MOST_LOOKS || others_wait)
-            break;
+        is_last = &gpu_piece->link == last;
         if (result != WHARF_OK) {
             wharf_list_remove(&gpu_piece->link);
             backend->n_without_places--;
@@ -153,6 +152,9 @@ bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns
                                 &(struct wharf_outcome){.result = result});
         } else if (can_try(backend, gpu_piece, &others_wait)) {
             try_again(backend, gpu_piece, now_ns);
+        } else if (!others_wait) {
+            /* What waits for its memory is not in the way of others. */
+            wharf_list_rotate(&backend->again);
         }
     }
     return !others_wait;

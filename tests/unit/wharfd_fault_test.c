@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/clock.h"
+#include "daemon/gpu_memory.h"
 #include "daemon/gpu_state.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_client.h"
@@ -248,6 +249,10 @@ static void gpu_client_init(struct gpu_client *own, uint64_t id, const char *ten
     own->memory = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, own->fd, 0);
     cr_assert_neq(own->memory, MAP_FAILED);
     test_front_add_gpu_memory(&own->client, own->fd, 65536);
+    /* The arena too: some stop the worker now. */
+    const struct wharf_gpu_hold *hold = &own->client.session->regions[0].memory->on[0];
+    while (TEST_FRONT_LOCKED(hold->state) != WHARF_GPU_MEMORY_READY)
+        usleep(1000);
 }
 
 static void gpu_client_deinit(struct gpu_client *own)
@@ -393,21 +398,19 @@ Test(wharfd_fault, batch_for_gpu_memory_is_finished_by_the_next_worker, .timeout
 /* Batches of one chunk again and again, as many chunks as the worker has places for, and more. */
 enum { N_LARGE = 1000, N_BATCHES = 30 };
 
-static void submit_large_batches(struct gpu_client *own)
+static void submit_large_batch(struct gpu_client *own, uint64_t user_data)
 {
     struct wharf_chunk *table = (struct wharf_chunk *)(own->client.arena + 4096);
+    const struct wharf_submission s = {
+        .opcode = WHARF_OP_BATCH,
+        .user_data = user_data,
+        .src_offset = 4096,
+        .src_nbytes = N_LARGE * sizeof(*table),
+    };
 
-    for (uint32_t i = 0; i < N_LARGE; i++)
+    for (uint32_t i = 0; i < N_LARGE && user_data == 0; i++)
         table[i] = (struct wharf_chunk){.src_nbytes = 16, .dst_nbytes = 16, .dst_region = 1};
-    for (uint64_t i = 0; i < N_BATCHES; i++) {
-        const struct wharf_submission s = {
-            .opcode = WHARF_OP_BATCH,
-            .user_data = i,
-            .src_offset = 4096,
-            .src_nbytes = N_LARGE * sizeof(*table),
-        };
-        test_front_submit(&own->client, &s);
-    }
+    test_front_submit(&own->client, &s);
 }
 
 static uint64_t n_chunks_done(const struct gpu_client *own)
@@ -429,7 +432,8 @@ Test(wharfd_fault, chunks_that_wait_leave_room_for_those_of_the_next_worker, .ti
     gpu_client_init(&own, 1, "uid:1");
     pid_t worker = test_worker_pid(getpid());
     kill(worker, SIGSTOP);
-    submit_large_batches(&own);
+    for (uint64_t i = 0; i < N_BATCHES; i++)
+        submit_large_batch(&own, i);
     while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < WHARF_GPU_N_ENTRIES)
         usleep(1000);
     for (unsigned i = 0; i < 3; i++) {
@@ -443,6 +447,59 @@ Test(wharfd_fault, chunks_that_wait_leave_room_for_those_of_the_next_worker, .ti
     }
     kill(worker, SIGKILL);
     gpu_client_deinit(&own);
+    tear_down();
+}
+
+/* As if the worker were still at importing a client's GPU memory, and not the one that is about to
+ * be gone; or takes it up again. */
+static void hold_up(const struct gpu_client *own, bool is_held_up)
+{
+    struct wharf_gpu_memory *memory = own->client.session->regions[1].memory;
+    const enum wharf_gpu_memory_state *state = &memory->on[0].state;
+    bool is_done = false;
+
+    while (!is_done) {
+        wharf_front_enter(&test_front);
+        is_done = is_held_up ? *state == WHARF_GPU_MEMORY_ABSENT ||
+                                   (*state == WHARF_GPU_MEMORY_READY && test_front.gpus_up)
+                             : *state == WHARF_GPU_MEMORY_ASKED;
+        if (is_done)
+            wharf_gpu_memory_set(&test_front, 0, memory,
+                                 is_held_up ? WHARF_GPU_MEMORY_ASKED : WHARF_GPU_MEMORY_ABSENT);
+        test_front.gpus_wanted |= 1;
+        wharf_front_leave(&test_front);
+        usleep(100);
+    }
+}
+
+/* Of chunks that a worker left only the first few were looked at: if the next worker did not get
+ * the memory of those, others waited too. */
+Test(wharfd_fault, chunks_whose_memory_is_not_there_keep_no_others_waiting, .timeout = 120)
+{
+    struct gpu_client first, second;
+
+    set_up(NEVER_NS);
+    TEST_FRONT_LOCKED(test_front.config.gpu_ahead_ns = NEVER_NS);
+    wait_until_up();
+    gpu_client_init(&first, 1, "uid:1");
+    gpu_client_init(&second, 2, "uid:2");
+    pid_t worker = test_worker_pid(getpid());
+    kill(worker, SIGSTOP);
+    submit_large_batch(&first, 0);
+    while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < N_LARGE)
+        usleep(1000);
+    submit_to_gpu_memory(&second, 0, 0);
+    while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < N_LARGE + 1)
+        usleep(1000);
+    kill(worker, SIGKILL);
+    while (n_workers_ended() == 0)
+        usleep(100);
+    hold_up(&first, true);
+    reap_from_gpu_memory(&second);
+    hold_up(&first, false);
+    cr_assert_eq(test_front_reap(&first.client).result, WHARF_OK);
+    gpu_client_deinit(&first);
+    gpu_client_deinit(&second);
     tear_down();
 }
 
