@@ -249,7 +249,7 @@ int wharf_make_rans_model(const struct wharf_rans_frequencies *frequencies, void
     if (!wharf_rans_frequencies_are_good(&shape, own.frequencies))
         return wharf_client_fail(
             -EINVAL, "a distribution's frequencies sum up to 0, or to more than 2^%u", own.n_bits);
-    size_t nbytes = wharf_rans_model_write(&shape, own.frequencies, model, model_avail);
+    size_t nbytes = wharf_rans_model_write(&shape, own.frequencies, model, model ? model_avail : 0);
     if (nbytes > model_avail && model)
         return wharf_client_fail(-ENOSPC, "the model takes %zu bytes", nbytes);
     *ret_nbytes = nbytes;

@@ -226,6 +226,9 @@ Test(model_calls, frequencies_become_the_model)
     uint32_t parameter;
 
     cr_assert_eq(wharf_make_rans_model(&frequencies, NULL, 0, &nbytes), 0);
+    /* However much there would be room for nowhere. */
+    cr_assert_eq(wharf_make_rans_model(&frequencies, NULL, SIZE_MAX, &again), 0);
+    cr_assert_eq(again, nbytes);
     cr_assert_eq(wharf_make_rans_model(&frequencies, data, nbytes - 1, &again), -ENOSPC);
     cr_assert_eq(wharf_make_rans_model(&frequencies, data, sizeof(data), &again), 0);
     cr_assert_eq(again, nbytes);
