@@ -33,12 +33,21 @@ constexpr uint32_t FETCH_FACTOR = 4;
  * something of the input has to be. */
 constexpr uint32_t WORDS_MARGIN_NBYTES = 3 * RING_BATCH_NWORDS * WHARF_RANS_WORD_NBYTES;
 
-/* A part of a stream, the same in all lanes but for the splits' starts and states. */
+/* A split without what each lane has of it.  The same in all lanes. */
+struct edge {
+    uint32_t number, starts_at; /* of its own starts */
+    uint32_t first_group, last_group;
+    int32_t first_word;
+};
+
+/* A part of a stream, the same in all lanes. */
 struct stretch {
-    split first, last;              /* where it begins, and the next does; closed: the stream's */
+    edge first, last;               /* where it begins, unless that is the stream's beginning; and
+                                       where the next one does, if it is not the last */
     uint32_t begin_group, n_groups; /* that it delivers */
     int32_t least_word;             /* the window's words are this one and those above */
     uint32_t moved_nbytes;          /* by which the words are elsewhere than in the stream */
+    bool is_last;
 };
 
 /* collective.  What is here of the stream, as its beginning. */
@@ -99,37 +108,39 @@ WHARF_DEVICE bool take_splits(const stream &in, uint32_t first, uint32_t end, st
     split s;
     s.number = first > 0 ? first - 1 : 0;
     s.starts_at = first > 0 ? find_starts(in, first) : in.starts_at;
-    close_split(in, ret.first);
-    close_split(in, ret.last);
-    for (next_split(in, s); s.number <= end && s.number < in.n_splits; next_split(in, s)) {
+    for (;;) {
+        uint32_t at = s.starts_at;
+        next_split(in, s);
+        if (s.number > end || s.number >= in.n_splits)
+            return true;
         if (s.first_word < 0 || s.first_word >= word_before)
             return false;
         if ((int64_t)s.first_group <= group_before || s.last_group >= in.n_groups)
             return false;
         word_before = s.first_word;
         group_before = s.last_group;
+        edge here = {s.number, at, s.first_group, s.last_group, (int32_t)s.first_word};
         if (s.number == first)
-            ret.first = s;
+            ret.first = here;
         if (s.number == end)
-            ret.last = s;
+            ret.last = here;
     }
-    return true;
 }
 
 /* Words below those that a part is to take: as many as the window may hold that it verifies, and
  * an eighth for what is not as it should be. */
-WHARF_DEVICE int64_t spare_words(const split &last, int64_t n_words)
+WHARF_DEVICE int64_t spare_words(const edge &last, int64_t n_words)
 {
     return (int64_t)WARP_LANES * (last.last_group - last.first_group + 1) + n_words / 8 + 1024;
 }
 
 /* collective.  The window of the words. */
-WHARF_DEVICE bool fetch_words(stream &in, part_job &part, bool is_last, stretch &of)
+WHARF_DEVICE bool fetch_words(stream &in, part_job &part, stretch &of)
 {
     int64_t end = part.number == 0 ? in.n_words : of.first.first_word + 1;
     int64_t least = 0;
     uint32_t at;
-    if (!is_last) {
+    if (!of.is_last) {
         least = of.last.first_word + 1;
         least -= spare_words(of.last, end - least);
         least = least < 0 ? 0 : least;
@@ -157,7 +168,9 @@ template <lookup KIND>
 WHARF_DEVICE uint32_t join(const stream &in, const model &m, const stretch &of, watcher &watch,
                            walk &w)
 {
-    w.next = of.first;
+    w.next.number = of.first.number - 1;
+    w.next.starts_at = of.first.starts_at;
+    next_split(in, w.next);
     w.next_word = (int32_t)w.next.first_word;
     w.group = w.next.first_group;
     w.state = WHARF_RANS_LOW;
@@ -219,7 +232,7 @@ WHARF_DEVICE_NOINLINE uint32_t walk_part(const stream &in, const model &given,
     }
     if (reason == WHARF_REASON_NONE)
         reason = walk_stretch<KIND>(in, m, s.ring, of, watch, w, ret_bit);
-    if (reason == WHARF_REASON_NONE && of.last.number == in.n_splits)
+    if (reason == WHARF_REASON_NONE && of.is_last)
         reason = end_walk(in, w, ret_bit);
     return reason;
 }
@@ -274,6 +287,7 @@ WHARF_DEVICE uint32_t fetch_splits(stream &in, part_job &part, const part_range 
 WHARF_DEVICE bool measure(const stream &in, const part_job &part, const part_range &range,
                           stretch &of, uint32_t &ret_begin, uint32_t &ret_nbytes)
 {
+    of.is_last = range.is_last;
     of.begin_group = range.is_empty ? in.n_groups : range.first > 0 ? of.first.last_group + 1 : 0;
     uint32_t end = range.is_empty || range.is_last ? in.n_groups : of.last.last_group + 1;
     of.n_groups = end - of.begin_group;
@@ -327,7 +341,7 @@ WHARF_DEVICE_NOINLINE verdict decode_part(shared_ref<Shared> memory, part_job &p
     v.bit_offset = begin;
     if (range.is_empty)
         return v;
-    if (!fetch_words(in, part, range.is_last, of))
+    if (!fetch_words(in, part, of))
         return part_refused();
     reason = walk_part_by_kind(in, m, memory, part, of, bit);
     if (reason != WHARF_REASON_NONE)
