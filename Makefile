@@ -428,7 +428,7 @@ gpu_device_obj := $(call obj,$(addprefix tests/gpu/,gpu_device_simt.c gpu_device
 $(BUILD)/wharf_gpu_test: $(call obj,$(addprefix tests/gpu/,gpu_test_main.c gpu_cases.c gpu_check.c))
 $(BUILD)/wharf_gpu_bench: $(call obj,$(addprefix tests/gpu/,gpu_bench_main.c gpu_pack.c))
 $(BUILD)/wharf_gpu_epoch: $(call obj,$(addprefix tests/gpu/,gpu_epoch_main.c gpu_epoch_check.c \
-    gpu_epoch_jobs.c gpu_epoch_measure.c gpu_epoch_import.c gpu_pack.c gpu_export.cu gpu_client.cu gpu_tenant.cu))
+    gpu_epoch_jobs.c gpu_epoch_measure.c gpu_epoch_import.c gpu_epoch_parts.c gpu_pack.c gpu_export.cu gpu_client.cu gpu_tenant.cu))
 $(BUILD)/wharf_gpu_rans: $(call obj,tests/gpu/gpu_rans_main.cu)
 # Somebody else's program: it has nothing of ours but the checks of CUDA's calls.
 GPU_TENANT := $(BUILD)/wharf_gpu_tenant
@@ -505,6 +505,7 @@ gpu_runs  += "$(gpu_epoch) check 20000" "$(gpu_epoch) --idle 50 --stay 300 check
     "$(gpu_epoch) --per-batch check 5000" "$(gpu_epoch) noops 100000" \
     "$(gpu_epoch) cancel deflate kernels/KERNELS.md 131072 300" \
     "$(gpu_epoch) import deflate kernels/KERNELS.md 16384" \
+    "$(gpu_epoch) parts rans kernels/KERNELS.md 65536 20" \
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(gpu_epoch) --per-batch --warps 64 check 300"
 ifneq ($(VECTORS),)
 gpu_runs += "$(gpu_test) vectors build/vectors.table $(VECTORS)"

@@ -316,7 +316,7 @@ WHARF_DEVICE_NOINLINE verdict decode_part(shared_ref<Shared> memory, part_job &p
 {
     stream in;
     model m;
-    stretch of;
+    stretch of = {};
     const chunk_job &job = part.chunk;
     uint32_t at, begin, nbytes, bit;
     uint32_t reason = fetch_front(in, part, at);

@@ -74,6 +74,9 @@ void gpu_epoch_flood(struct gpu_epoch *e, const struct gpu_source *source, size_
                      unsigned n_runs);
 /* Outputs in another process's GPU memory, and what is no such memory. */
 void gpu_epoch_import(struct gpu_epoch *e, const struct gpu_source *source);
+/* n round trips of the first chunk, which is of rans, in 1 part, 2, 4 and so on; and damaged ones
+ * beside the reference decoder. */
+void gpu_epoch_parts(struct gpu_epoch *e, const struct gpu_source *source, size_t n);
 /* n items of all kinds, damaged ones too, with cancels and parks, against the CPU engine. */
 void gpu_epoch_check(struct gpu_epoch *e, size_t n);
 

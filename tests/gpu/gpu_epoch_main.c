@@ -8,6 +8,7 @@
  *     wharf_gpu_epoch [OPTION]... lone CODEC FILE CHUNK N     round trips of one chunk
  *     wharf_gpu_epoch [OPTION]... cancel CODEC FILE CHUNK N   from a cancel to its completion
  *     wharf_gpu_epoch [OPTION]... import CODEC FILE CHUNK     outputs in another process's memory
+ *     wharf_gpu_epoch [OPTION]... parts rans FILE CHUNK N     round trips of one chunk in parts
  *     wharf_gpu_epoch [OPTION]... flood CODEC FILE CHUNK TOTAL [RUNS]    TOTAL bytes of output
  *     wharf_gpu_epoch [OPTION]... tenant CODEC FILE CHUNK     what another process notices of it
  *
@@ -56,6 +57,7 @@ static int usage(void)
                     "         | lone CODEC FILE CHUNK N\n"
                     "         | cancel CODEC FILE CHUNK N\n"
                     "         | import CODEC FILE CHUNK\n"
+                    "         | parts rans FILE CHUNK N\n"
                     "         | flood CODEC FILE CHUNK TOTAL [RUNS]\n"
                     "         | tenant CODEC FILE CHUNK\n");
     return 2;
@@ -306,6 +308,8 @@ static int measure(struct gpu_epoch *e, const struct options *o, int argc, char 
         gpu_epoch_noops(e, number(argv[1], 64, 10000000));
     else if (strcmp(mode, "import") == 0)
         gpu_epoch_import(e, &source);
+    else if (strcmp(mode, "parts") == 0)
+        gpu_epoch_parts(e, &source, number(argv[4], 1, 1000000));
     else
         measure_outputs(e, &source, o->outputs, argc, argv);
     test_epoch_close(&e->t);
@@ -320,8 +324,9 @@ static bool is_call(int argc, char **argv)
     static const struct {
         const char *name;
         int least, most;
-    } modes[] = {{"check", 2, 2}, {"noop", 2, 2},   {"noops", 2, 2},  {"lone", 5, 5},
-                 {"flood", 5, 6}, {"tenant", 4, 4}, {"import", 4, 4}, {"cancel", 5, 5}};
+    } modes[] = {{"check", 2, 2},  {"noop", 2, 2},   {"noops", 2, 2},
+                 {"lone", 5, 5},   {"flood", 5, 6},  {"tenant", 4, 4},
+                 {"import", 4, 4}, {"cancel", 5, 5}, {"parts", 5, 5}};
     for (unsigned i = 0; argc > 0 && i < sizeof(modes) / sizeof(modes[0]); i++)
         if (strcmp(argv[0], modes[i].name) == 0)
             return argc >= modes[i].least && argc <= modes[i].most;
