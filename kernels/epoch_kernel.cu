@@ -59,7 +59,9 @@ struct wharf_epoch {
     wharf_cuda_share *share; /* or NULL: all multiprocessors */
     wharf_block_kernel block_kernel;
     unsigned n_block_blocks; /* of that */
-    uint64_t left_ns;        /* when the last kernel was seen to have left */
+    uint32_t n_few;          /* items that are for it */
+    kernel_history history;
+    uint64_t left_ns; /* when the last kernel was seen to have left */
     cudaStream_t stream, move_stream, model_stream;
     cudaEvent_t move_events[WHARF_EPOCH_MAX_MOVE_CALLS];
     uint64_t n_move_calls, n_moved_calls;
@@ -282,7 +284,7 @@ static int init(wharf_epoch *epoch)
         return rc;
     /* The first one polls. */
     if (epoch->n_block_blocks)
-        epoch->params.n_few = epoch->config.few * (epoch->n_block_blocks - 1);
+        epoch->n_few = epoch->config.few * (epoch->n_block_blocks - 1);
     return make_streams(epoch);
 }
 
@@ -475,8 +477,8 @@ static int cuda_start(wharf_epoch *epoch)
     unsigned n_blocks = n_blocks_now(epoch);
     epoch->params.epoch = number;
     epoch->params.n_warps = n_blocks * shape::WARPS;
-    epoch->params.by_blocks =
-        next_is_for_few(epoch->params, epoch->queue, host_ns() - epoch->left_ns);
+    choose_kernel(epoch->params, epoch->queue, epoch->n_few, host_ns() - epoch->left_ns,
+                  epoch->history);
     void *arguments[] = {&epoch->params};
     if (epoch->params.by_blocks) {
         const wharf_block_kernel &kernel = epoch->block_kernel;

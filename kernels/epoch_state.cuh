@@ -106,6 +106,29 @@ inline bool next_is_for_few(const epoch_params &p, const wharf_work_queue &queue
            wharf_work_pending(&queue) <= p.n_few;
 }
 
+/* On the host: kernels that were started. */
+struct kernel_history {
+    uint32_t head;   /* items and cancels that had been taken when the last one was */
+    uint32_t n_vain; /* that took nothing of what was there, one after the other; with the next */
+};
+
+/*
+ * On the host, before each start: which kernel is next, of which n_few is how many items blocks can
+ * have, 0 where there are none.  Each of the two may find that what is there is for the other one,
+ * the one for many because it is so late, beside other processes, that what it was started for was
+ * long ago.  When both have been there in vain the next is for many, and knows of no other.
+ */
+inline void choose_kernel(epoch_params &p, const wharf_work_queue &queue, uint32_t n_few,
+                          uint64_t since_ns, kernel_history &history)
+{
+    uint32_t head = __atomic_load_n(&queue.kernel->head, __ATOMIC_RELAXED) +
+                    __atomic_load_n(&queue.kernel->cancel_head, __ATOMIC_RELAXED);
+    bool is_vain = head == history.head && wharf_work_pending(&queue);
+    history = {head, is_vain ? history.n_vain + 1 : 0};
+    p.n_few = history.n_vain < 3 ? n_few : 0;
+    p.by_blocks = next_is_for_few(p, queue, since_ns);
+}
+
 /* On the host: what of it the configuration decides. */
 inline epoch_params epoch_params_of(const wharf_epoch_config &config, void *d_queue,
                                     uint32_t n_warps)

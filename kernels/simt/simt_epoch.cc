@@ -49,6 +49,8 @@ struct wharf_epoch {
     wharf_epoch_config config;
     epoch_params params;
     uint64_t device_nbytes;
+    uint32_t n_few; /* items that are for the kernel of blocks; 0: there is none */
+    kernel_history history;
     warp_thread warps[MAX_WARPS];
     uint32_t n_threads; /* that run */
 
@@ -220,7 +222,7 @@ int simt_open(const wharf_epoch_config *config, wharf_epoch **ret_epoch)
         return fail(-ENOMEM, "memory");
     epoch->config = *config;
     epoch->params = epoch_params_of(*config, config->queue, n_warps);
-    epoch->params.n_few = config->few * (n_warps - 1);
+    epoch->n_few = config->few * (n_warps - 1);
     pthread_mutex_init(&epoch->lock, nullptr);
     pthread_cond_init(&epoch->changed, nullptr);
     int rc = make_memory(epoch);
@@ -248,7 +250,7 @@ void simt_info(const wharf_epoch *epoch, wharf_epoch_info *ret_info)
         snprintf(ret_info->share_text, sizeof(ret_info->share_text), "fewer warps");
     ret_info->n_shared_nbytes = sizeof(any_codec::shared);
     ret_info->device_nbytes = epoch->device_nbytes;
-    ret_info->n_blocks = epoch->params.n_few ? epoch->params.n_warps : 0;
+    ret_info->n_blocks = epoch->n_few ? epoch->params.n_warps : 0;
     ret_info->per_batch = epoch->params.per_batch;
 }
 
@@ -348,7 +350,7 @@ int simt_start(wharf_epoch *epoch)
     simt_wait(epoch);
     uint64_t since_ns = simt::monotonic_ns() - epoch->left_ns;
     pthread_mutex_lock(&epoch->lock);
-    epoch->params.by_blocks = next_is_for_few(epoch->params, epoch->params.queue, since_ns);
+    choose_kernel(epoch->params, epoch->params.queue, epoch->n_few, since_ns, epoch->history);
     epoch->params.epoch = number;
     epoch->n_started++;
     epoch->n_inside = epoch->params.n_warps;

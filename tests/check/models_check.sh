@@ -87,6 +87,16 @@ test_kernel_that_left_work_needs_the_workers_look() {
     fails_without NO_LOOK_AFTER_MORE epoch 'invalid end state'
 }
 
+test_kernels_that_make_room_need_blocks_that_stop() {
+    fails_without TAKE_ALL_BY_BLOCKS epoch 'assertion violated'
+}
+test_kernels_that_make_room_need_to_say_that_there_is_more() {
+    fails_without MAKE_ROOM_AS_OUT epoch 'invalid end state'
+}
+test_kernels_that_make_room_need_an_end_of_that() {
+    fails_without NO_END_OF_VAIN epoch 'assertion violated'
+}
+
 # The models are the C code's steps: every function that they name is there.
 test_models_name_the_codes_functions() {
     cat "$TOP"/proto/models/*.pml | grep -oE '\bwharf_ring_[a-z_]+' | sort -u > named
@@ -95,10 +105,11 @@ test_models_name_the_codes_functions() {
         grep -qE "\b$name\(" "$TOP/proto/ring_ops.h" || echo "$name is not in ring_ops.h"
     done < named > missing
     expect_text '' "$(cat missing)"
-    grep -oE '\bwharf_work_[a-z_]+|\bleave_if_[a-z_]+' "$TOP"/kernels/models/epoch.pml | sort -u > named
+    grep -oE '\bwharf_work_[a-z_]+|\bleave_if_[a-z_]+|\b(choose_kernel|compare_kernels|take_some|tell_kind)\b' \
+        "$TOP"/kernels/models/epoch.pml | sort -u > named
     test -s named
     while read -r name; do
-        cat "$TOP"/kernels/work_queue_ops.h "$TOP"/kernels/epoch_poll.cuh | grep -qE "\b$name\(" ||
+        cat "$TOP"/kernels/work_queue_ops.h "$TOP"/kernels/epoch_{poll,state}.cuh | grep -qE "\b$name\(" ||
             echo "$name is not in the kernel's sources"
     done < named > missing
     expect_text '' "$(cat missing)"
