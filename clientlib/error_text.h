@@ -16,6 +16,7 @@
  */
 #define wharf_client_fail(err, ...) (wharf_client_set_message(__VA_ARGS__), (err))
 
+/* The text alone, for this thread. */
 __attribute__((format(printf, 1, 2))) void wharf_client_set_message(const char *format, ...);
 
 /*

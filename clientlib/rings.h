@@ -27,6 +27,7 @@ struct wharf_client_rings {
 int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries,
                            struct wharf_client_rings **ret_rings);
 
+/* They are unmapped when nobody holds them any more. */
 void wharf_client_rings_hold(struct wharf_client_rings *rings);
 /* Takes NULL too. */
 void wharf_client_rings_drop(struct wharf_client_rings *rings);

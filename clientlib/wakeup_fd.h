@@ -22,6 +22,7 @@ struct wharf_client_wakeup_fd {
     uint64_t timer_ns;  /* what the timer is set to; 0 for nothing */
 };
 
+/* Without descriptors; deinit closes what there are. */
 void wharf_client_wakeup_fd_init(struct wharf_client_wakeup_fd *wakeup);
 void wharf_client_wakeup_fd_deinit(struct wharf_client_wakeup_fd *wakeup);
 

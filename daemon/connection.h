@@ -91,6 +91,7 @@ void wharf_connection_end_doomed(struct wharf_connection *connection);
 /* Its session is free: the last step of ending. */
 void wharf_connection_session_free(struct wharf_connection *connection);
 
+/* It is not read from while it is held, for whatever reasons. */
 void wharf_connection_hold(struct wharf_connection *connection, enum wharf_connection_hold hold);
 void wharf_connection_release(struct wharf_connection *connection, enum wharf_connection_hold hold);
 
@@ -107,6 +108,8 @@ void wharf_connection_release_import(struct wharf_connection *connection);
 void wharf_connection_send(struct wharf_connection *connection, const Wharf__Reply *reply,
                            bool has_fds);
 
+/* What messages about it have as fields, with an errno value, or 0.  They point into the
+ * connection's tenant: for now. */
 struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,
                                                 int error);
 
@@ -134,14 +137,16 @@ void wharf_request_done(struct wharf_connection *connection, uint32_t id);
 #define WHARF_FEATURE_GPU_MEMORY ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY)
 #define WHARF_FEATURE_MODELS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS)
 
-/* What to tell the client of memory that was not taken: what wharf_segment_adopt said, or a quota.
- */
+/* What to tell the client of memory that was not taken, by what wharf_segment_adopt returned; a
+ * quota's text is wharf_tenant_charge's. */
 const char *wharf_memory_error_text(int r);
 
 /* Its session's regions and models cannot be changed: a worker has the session and is stuck in its
  * memory.  The client can go on with another one. */
 void wharf_connection_part_from_stuck(struct wharf_connection *connection);
 
+/* Carry out a request and answer it: at once, but for GPU memory, for which the connection is held.
+ * fd as for wharf_request_handle. */
 void wharf_request_register(struct wharf_connection *connection, uint32_t id,
                             const Wharf__RegisterMemoryRequest *memory, int fd);
 void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,
@@ -152,6 +157,7 @@ void wharf_request_settle(struct wharf_connection *connection);
 
 /* ---- model_requests.c ---------------------------------------------------------------------- */
 
+/* Likewise; a model that is registered is answered by wharf_model_take_made. */
 void wharf_model_register(struct wharf_connection *connection, uint32_t id,
                           const Wharf__RegisterModelRequest *model, int fd);
 void wharf_model_unregister(struct wharf_connection *connection, uint32_t id, uint32_t number);

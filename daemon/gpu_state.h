@@ -240,6 +240,7 @@ void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend);
 
 /* ---- gpu_items.c --------------------------------------------------------------------------- */
 
+/* 0 or -ENOMEM; deinit takes what it left in both cases. */
 int wharf_gpu_items_init(struct wharf_gpu_backend *backend);
 void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend);
 

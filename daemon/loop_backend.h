@@ -38,6 +38,7 @@ struct wharf_loop {
     void *woken_context;
 };
 
+/* What a backend gives the kernel for a source, and gets back with its readiness. */
 uint64_t wharf_loop_token(const struct wharf_loop *loop, const struct wharf_source *source);
 
 /* Calls the token's source, unless it was removed meanwhile.  Returns it, or NULL when it is not

@@ -19,7 +19,7 @@
 #include "daemon/trial.h"
 #include "daemon/trip.h"
 
-/* What is charged at once. */
+/* What is charged at once, as [quota] in wharfd.conf(5) has it. */
 struct wharf_use {
     uint64_t n_connections;
     uint64_t n_descriptors;
@@ -86,6 +86,7 @@ struct wharf_tenants {
 /* Tenants that use nothing are remembered for their statistics, the latest so many. */
 #define WHARF_TENANTS_REMEMBERED 256
 
+/* deinit frees all tenants, whatever they use. */
 void wharf_tenants_init(struct wharf_tenants *tenants);
 void wharf_tenants_deinit(struct wharf_tenants *tenants);
 
@@ -111,6 +112,7 @@ int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use
  * used. */
 void wharf_tenant_charge_anyway(struct wharf_tenant *tenant, const struct wharf_use *use);
 
+/* Of what was charged, some or all. */
 void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use);
 
 #endif

@@ -36,10 +36,11 @@ struct wharf_use;
 
 /* ---- the front's side: loop thread, without the front lock --------------------------------- */
 
+/* Starts no process yet.  0 or -ENOMEM. */
 int wharf_undertaker_new(struct wharf_loop *loop, struct wharf_front *front,
                          struct wharf_undertaker **ret_undertaker);
 
-/* What it still has is left to the end of the daemon's own process. */
+/* NULL is allowed.  What it still has is left to the end of the daemon's own process. */
 void wharf_undertaker_free(struct wharf_undertaker *undertaker);
 
 /*

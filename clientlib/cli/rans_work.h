@@ -45,6 +45,7 @@ int wharf_cli_rans_deliver(struct wharf_cli_task *task, const uint8_t *data, siz
 int wharf_cli_rans_write_file(struct wharf_cli_task *task, const char *path, const uint8_t *data,
                               size_t nbytes);
 
+/* Says so.  Returns the exit status, as the others. */
 int wharf_cli_rans_out_of_memory(struct wharf_cli_task *task);
 
 /* The input is bad, by enum wharf_result and enum wharf_reason, at this bit of it. */
