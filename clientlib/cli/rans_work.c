@@ -12,15 +12,36 @@
 
 /* ---- ends ---------------------------------------------------------------------------------- */
 
-int wharf_cli_rans_deliver(struct wharf_cli_task *task, const uint8_t *data, size_t nbytes)
+static int deliver_parts(struct wharf_cli_task *task, const struct iovec *parts, int n_parts)
 {
-    int rc = wharf_cli_output_write(task->output, data, nbytes);
+    int rc = wharf_cli_output_write_parts(task->output, parts, n_parts);
 
     if (rc < 0)
         return wharf_cli_task_write_error(task, rc);
     task->tally->in_nbytes = task->input->nbytes;
-    task->tally->out_nbytes = nbytes;
+    task->tally->out_nbytes = 0;
+    for (int i = 0; i < n_parts; i++)
+        task->tally->out_nbytes += parts[i].iov_len;
     return WHARF_CLI_GOOD;
+}
+
+int wharf_cli_rans_deliver(struct wharf_cli_task *task, const uint8_t *data, size_t nbytes)
+{
+    struct iovec part = {(void *)(uintptr_t)data, nbytes};
+
+    return deliver_parts(task, &part, 1);
+}
+
+/* The same with a body's words behind it, from where they are. */
+static int deliver_with_words(struct wharf_cli_task *task, uint8_t *front, size_t front_nbytes,
+                              const struct wharf_rans_body *body)
+{
+    struct iovec parts[2] = {
+        {front, front_nbytes},
+        {(void *)(uintptr_t)body->words, (size_t)body->n_words * WHARF_RANS_WORD_NBYTES},
+    };
+
+    return deliver_parts(task, parts, 2);
 }
 
 int wharf_cli_rans_out_of_memory(struct wharf_cli_task *task)
@@ -59,17 +80,18 @@ int wharf_cli_rans_thin(struct wharf_cli_task *task, const struct wharf_cli_rans
     uint32_t n_splits = (uint32_t)settings->n_splits;
     struct wharf_cli_rans_stream stream;
     size_t bound, nbytes;
-    uint8_t *out;
+    uint8_t *front;
     int status = wharf_cli_rans_stream_open(task, in, &stream);
 
     if (status == WHARF_CLI_GOOD) {
-        bound = wharf_rans_thin_bound(&stream.parts, n_splits);
-        out = malloc(bound);
-        if (!out || wharf_rans_thin(&stream.parts, stream.in, n_splits, out, bound, &nbytes) < 0)
+        bound = wharf_rans_thin_front_bound(&stream.parts, n_splits);
+        front = malloc(bound);
+        if (!front ||
+            wharf_rans_thin_front(&stream.parts, stream.in, n_splits, front, bound, &nbytes) < 0)
             status = wharf_cli_rans_out_of_memory(task);
         else
-            status = wharf_cli_rans_deliver(task, out, nbytes);
-        free(out);
+            status = deliver_with_words(task, front, nbytes, &stream.parts.body);
+        free(front);
     }
     wharf_cli_rans_stream_close(&stream);
     return status;

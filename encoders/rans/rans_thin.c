@@ -12,12 +12,17 @@ static size_t words_nbytes(const struct wharf_rans_body *body)
     return (size_t)body->n_words * WHARF_RANS_WORD_NBYTES;
 }
 
-size_t wharf_rans_thin_bound(const struct wharf_rans_stream *stream, uint32_t max_splits)
+size_t wharf_rans_thin_front_bound(const struct wharf_rans_stream *stream, uint32_t max_splits)
 {
     const struct wharf_rans_body *body = &stream->body;
     size_t kept = max_splits < body->n_splits ? max_splits : body->n_splits;
 
-    return stream->body_at + (size_t)(body->words - body->in) + 9 * kept + 16 + words_nbytes(body);
+    return stream->body_at + (size_t)(body->words - body->in) + 9 * kept + 16;
+}
+
+size_t wharf_rans_thin_bound(const struct wharf_rans_stream *stream, uint32_t max_splits)
+{
+    return wharf_rans_thin_front_bound(stream, max_splits) + words_nbytes(&stream->body);
 }
 
 /* Split s of M is kept when s * kept / M steps up: kept - 1 times, evenly. */
@@ -38,25 +43,22 @@ static void choose_marks(const struct wharf_rans_body *body, uint32_t kept,
     }
 }
 
-static int write_thinned(const struct wharf_rans_stream *stream, const uint8_t *in,
-                         const struct wharf_rans_plan *plan, uint8_t *out, size_t out_avail,
-                         size_t *ret_out_nbytes)
+static int write_front(const struct wharf_rans_stream *stream, const uint8_t *in,
+                       const struct wharf_rans_plan *plan, uint8_t *out, size_t out_avail,
+                       size_t *ret_nbytes)
 {
-    size_t fields_nbytes = wharf_rans_fields_nbytes(plan);
-    size_t out_nbytes = stream->body_at + fields_nbytes + words_nbytes(&stream->body);
+    size_t nbytes = stream->body_at + wharf_rans_fields_nbytes(plan);
 
-    if (out_nbytes > out_avail)
+    if (nbytes > out_avail)
         return -ENOSPC;
     memcpy(out, in, stream->body_at);
-    out += stream->body_at;
-    wharf_rans_write_fields(plan, out);
-    memcpy(out + fields_nbytes, stream->body.words, words_nbytes(&stream->body));
-    *ret_out_nbytes = out_nbytes;
+    wharf_rans_write_fields(plan, out + stream->body_at);
+    *ret_nbytes = nbytes;
     return 0;
 }
 
-int wharf_rans_thin(const struct wharf_rans_stream *stream, const uint8_t *in, uint32_t max_splits,
-                    uint8_t *out, size_t out_avail, size_t *ret_out_nbytes)
+int wharf_rans_thin_front(const struct wharf_rans_stream *stream, const uint8_t *in,
+                          uint32_t max_splits, uint8_t *out, size_t out_avail, size_t *ret_nbytes)
 {
     const struct wharf_rans_body *body = &stream->body;
     uint32_t kept = max_splits < body->n_splits ? max_splits : body->n_splits;
@@ -71,7 +73,24 @@ int wharf_rans_thin(const struct wharf_rans_stream *stream, const uint8_t *in, u
         return -ENOMEM;
     choose_marks(body, kept, marks);
     plan = wharf_rans_plan_of(body, marks, kept);
-    rc = write_thinned(stream, in, &plan, out, out_avail, ret_out_nbytes);
+    rc = write_front(stream, in, &plan, out, out_avail, ret_nbytes);
     free(marks);
     return rc;
+}
+
+int wharf_rans_thin(const struct wharf_rans_stream *stream, const uint8_t *in, uint32_t max_splits,
+                    uint8_t *out, size_t out_avail, size_t *ret_out_nbytes)
+{
+    size_t rest_nbytes = words_nbytes(&stream->body);
+    size_t front_nbytes;
+    int rc = wharf_rans_thin_front(stream, in, max_splits, out, out_avail, &front_nbytes);
+
+    if (rc < 0)
+        return rc;
+    if (rest_nbytes > out_avail - front_nbytes)
+        return -ENOSPC;
+    if (rest_nbytes > 0)
+        memcpy(out + front_nbytes, stream->body.words, rest_nbytes);
+    *ret_out_nbytes = front_nbytes + rest_nbytes;
+    return 0;
 }

@@ -10,14 +10,22 @@
 /*
  * The size of the stream with at most max_splits (at least 1) splits: at most that of the
  * stream as it is, plus 9 bytes for each split that is kept, since its two differences may grow.
+ * And that of all before its words.
  */
 size_t wharf_rans_thin_bound(const struct wharf_rans_stream *stream, uint32_t max_splits);
+size_t wharf_rans_thin_front_bound(const struct wharf_rans_stream *stream, uint32_t max_splits);
 
 /*
- * Writes `stream` with at most max_splits splits, evenly chosen, and everything else as it is: the
- * words are copied, not decoded.  `out` must not overlap the source.  0 and *ret_out_nbytes;
- * -EINVAL (max_splits is 0), -ENOSPC, -ENOMEM.  Takes 140 bytes a split for the time of the call.
+ * Writes what comes before the words of `stream` with at most max_splits splits, evenly chosen, and
+ * everything else as it is: for who sends or writes the words, stream->body.n_words from
+ * stream->body.words on, from where they are.  `out` must not overlap the source.  0 and
+ * *ret_nbytes; -EINVAL (max_splits is 0), -ENOSPC, -ENOMEM.  Takes 140 bytes a split for the time
+ * of the call.
  */
+int wharf_rans_thin_front(const struct wharf_rans_stream *stream, const uint8_t *in,
+                          uint32_t max_splits, uint8_t *out, size_t out_avail, size_t *ret_nbytes);
+
+/* The same with a copy of the words behind it: the whole stream, and *ret_out_nbytes. */
 int wharf_rans_thin(const struct wharf_rans_stream *stream, const uint8_t *in, uint32_t max_splits,
                     uint8_t *out, size_t out_avail, size_t *ret_out_nbytes);
 

@@ -305,6 +305,14 @@ static void check_thin(const struct test_rans *rans, uint32_t max_splits)
         cr_assert_eq(memcmp(out.data, rans->stream, nbytes), 0);
     }
     expect_comes_back(rans, out.data, nbytes, "thinned");
+    size_t front_bound = wharf_rans_thin_front_bound(&stream, max_splits), front_nbytes;
+    struct test_guard front = test_guard_new(front_bound, TEST_GUARD_END);
+    cr_assert_eq(wharf_rans_thin_front(&stream, rans->stream, max_splits, front.data, front_bound,
+                                       &front_nbytes),
+                 0);
+    cr_assert_eq(front_nbytes, nbytes - 2 * stream.body.n_words);
+    cr_assert_eq(memcmp(front.data, out.data, front_nbytes), 0);
+    test_guard_free(&front);
     cr_assert_eq(wharf_rans_thin(&stream, rans->stream, max_splits, out.data, nbytes - 1, &nbytes),
                  -ENOSPC);
     test_guard_free(&out);
