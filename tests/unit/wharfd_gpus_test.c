@@ -355,6 +355,48 @@ Test(wharfd_gpus, outputs_go_to_the_gpu_that_has_the_memory, .timeout = 120)
 
 /* ---- which there are ----------------------------------------------------------------------- */
 
+static void wait_until_all_have_some(struct wharf *wharf, const struct test_chunks *chunks)
+{
+    for (unsigned n = 0; n < 100; n++) {
+        if (chunks_of("0") > 0 && chunks_of("1") > 0 && chunks_of("2") > 0)
+            return;
+        struct test_storm storm = {
+            .wharf = wharf,
+            .chunks = chunks,
+            .seed = n,
+            .n_jobs = 200,
+            .n_in_flight = 64,
+            .limit_s = 100,
+        };
+        run(&storm);
+    }
+    cr_assert_fail("%g, %g and %g chunks", chunks_of("0"), chunks_of("1"), chunks_of("2"));
+}
+
+/* The first one's worker tells how many there are, and so does the next worker of it: but then they
+ * are there.  Memory of sessions that were there before is the later ones' too. */
+Test(wharfd_gpus, all_that_there_are_are_found, .timeout = 120)
+{
+    struct test_chunks chunks;
+
+    setenv("WHARF_SIMT_DEVICES", "3", 1);
+    test_wharfd_start_gpu(&wharfd, "simt", "device = all\n");
+    test_chunks_init(&chunks, 4, 60, 1000, 8);
+    struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT);
+    wait_until_all_have_some(wharf, &chunks);
+    pid_t first = test_worker_of_gpu(wharfd.pid, "0");
+    kill(first, SIGKILL);
+    wait_for_metric("wharf_gpu_workers_ended_total", "0", 1);
+    wait_for_metric("wharf_gpu_up", "0", 1);
+    cr_expect_eq(metric("wharf_gpu_up", "1"), 1);
+    cr_expect_eq(metric("wharf_gpu_up", "2"), 1);
+    cr_expect_eq(metric("wharf_gpu_up", "3"), -1);
+    cr_expect_neq(test_worker_of_gpu(wharfd.pid, "0"), first);
+    wharf_close(wharf);
+    test_chunks_deinit(&chunks);
+    test_wharfd_finish(&wharfd);
+}
+
 /* Who names GPUs wants all of them: one that is not there is an error, and said so. */
 Test(wharfd_gpus, daemon_does_not_start_without_one_that_is_named)
 {
