@@ -429,10 +429,11 @@ static void count_placement(const struct wharf_piece *piece, bool is_gpu)
     struct wharf_estimates *others = is_gpu ? &tenant->estimates : &tenant->device_estimates;
     uint32_t codec = piece->job->submission.codec;
 
-    if (is_any && own->n_elsewhere[codec] >= TRY_AFTER)
-        why = WHARF_PLACED_TO_LEARN;
-    else if (is_any && tenant->trials[codec].way != WHARF_TRIAL_BY_TIME)
+    /* In the order in which goes_to_gpu decides. */
+    if (is_any && tenant->trials[codec].way != WHARF_TRIAL_BY_TIME)
         why = is_gpu ? WHARF_PLACED_GPU_MORE : WHARF_PLACED_CPU_MORE;
+    else if (is_any && own->n_elsewhere[codec] >= TRY_AFTER)
+        why = WHARF_PLACED_TO_LEARN;
     else if (is_any)
         why = is_gpu ? WHARF_PLACED_GPU_SOONER : WHARF_PLACED_CPU_SOONER;
     else if (piece->pool == WHARF_POOL_GPU && !is_gpu)

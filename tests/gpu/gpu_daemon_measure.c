@@ -20,6 +20,7 @@
 
 struct load {
     uint32_t codec;
+    const char *data; /* what it is packed from */
     const uint8_t *packed;
     size_t packed_nbytes;
     size_t nbytes; /* of a chunk's output */
@@ -118,10 +119,11 @@ static void measure_lone(uint32_t engine, const struct load *load, double second
     }
     qsort(samples, n, sizeof(*samples), by_value);
     printf("{\"what\": \"lone\", \"asked\": \"%s\", \"ran\": \"%s\", \"codec\": \"%s\", "
-           "\"chunk_nbytes\": %zu, \"n\": %zu, \"p50_us\": %.1f, \"p99_us\": %.1f}\n",
+           "\"data\": \"%s\", \"chunk_nbytes\": %zu, \"n\": %zu, \"p50_us\": %.1f, \"p99_us\": "
+           "%.1f}\n",
            wharf_engine_name(engine), wharf_engine_name(completion.engine),
-           wharf_codec_find(load->codec)->name, load->nbytes, n, 1e-3 * (double)samples[n / 2],
-           1e-3 * (double)samples[n * 99 / 100]);
+           wharf_codec_find(load->codec)->name, load->data, load->nbytes, n,
+           1e-3 * (double)samples[n / 2], 1e-3 * (double)samples[n * 99 / 100]);
     free(samples);
     wharf_close(wharf);
 }
@@ -172,11 +174,12 @@ static void measure_flood(uint32_t engine, const struct load *load, unsigned dep
     }
     struct used after = used_now();
     double n = (double)n_all;
-    printf("{\"what\": \"flood\", \"asked\": \"%s\", \"codec\": \"%s\", \"chunk_nbytes\": %zu, "
+    printf("{\"what\": \"flood\", \"asked\": \"%s\", \"codec\": \"%s\", \"data\": \"%s\", "
+           "\"chunk_nbytes\": %zu, "
            "\"depth\": %u, \"gbps\": %.3f, \"by_cpu\": %" PRIu64 ", \"by_gpu\": %" PRIu64
            ", \"chunk_us\": %.3f, \"feeder_us\": %.3f, \"daemon_us\": %.3f, \"client_us\": %.3f}\n",
-           wharf_engine_name(engine), wharf_codec_find(load->codec)->name, load->nbytes, depth,
-           n * (double)load->nbytes / (double)(now_ns - begun_ns), n_done[WHARF_ENGINE_CPU],
+           wharf_engine_name(engine), wharf_codec_find(load->codec)->name, load->data, load->nbytes,
+           depth, n * (double)load->nbytes / (double)(now_ns - begun_ns), n_done[WHARF_ENGINE_CPU],
            n_done[WHARF_ENGINE_GPU] + n_done[WHARF_ENGINE_SIMT],
            1e-3 * (double)(now_ns - begun_ns) / n, 1e-3 * (after.feeder_ns - before.feeder_ns) / n,
            1e-3 * (after.daemon_ns - before.daemon_ns) / n,
@@ -205,15 +208,21 @@ static uint8_t *pack(uint32_t codec, const uint8_t *plain, size_t nbytes, size_t
 
 void gpu_daemon_measure(uint32_t engine, double seconds, size_t chunk_nbytes, const char *asked)
 {
-    const uint32_t codecs[] = {WHARF_CODEC_STORED, WHARF_CODEC_DEFLATE};
-    const unsigned depths[] = {16, 128, 1024, 4000};
+    /* Runs are quick on a processor, and text is slow. */
+    static const struct load loads[] = {
+        {.codec = WHARF_CODEC_STORED, .data = "text"},
+        {.codec = WHARF_CODEC_DEFLATE, .data = "text"},
+        {.codec = WHARF_CODEC_DEFLATE, .data = "runs"},
+    };
+    const unsigned depths[] = {2, 16, 128, 1024, 4000};
     bool is_simt = engine == WHARF_ENGINE_SIMT;
     size_t nbytes = chunk_nbytes ? chunk_nbytes : is_simt ? 1000 : 65536;
 
-    for (unsigned i = 0; i < 2; i++) {
-        uint8_t *plain = test_data_new(test_data_find("text"), 1, nbytes);
-        struct load load = {.codec = codecs[i], .nbytes = nbytes};
-        load.packed = pack(codecs[i], plain, nbytes, &load.packed_nbytes);
+    for (unsigned i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
+        struct load load = loads[i];
+        uint8_t *plain = test_data_new(test_data_find(load.data), 1, nbytes);
+        load.nbytes = nbytes;
+        load.packed = pack(load.codec, plain, nbytes, &load.packed_nbytes);
         const uint32_t engines[] = {WHARF_ENGINE_CPU, engine, WHARF_ENGINE_AUTO};
         for (unsigned e = 0; e < 3; e++) {
             if (strcmp(asked, "all") != 0 && strcmp(asked, wharf_engine_name(engines[e])) != 0)
