@@ -174,7 +174,8 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "start_timeout", DURATION, AT_START, DAEMON(gpu_start_timeout_ns), "30s", 100 * MS,
      HOUR, NULL, "How long a worker may take to get ready."},
     {"gpu", "ban", DURATION, RELOADS, DAEMON(gpu_ban_ns), "10min", 0, 24 * HOUR, NULL,
-     "How long the CPU runs all jobs of a tenant whose jobs ended the worker three times."},
+     "How long the CPU runs all jobs of a tenant whose jobs ended the worker, or whose memory kept "
+     "the daemon from the GPU, three times."},
 
     {"schedule", "interactive_percent", COUNT, RELOADS, DAEMON(interactive_percent), "50", 0, 100,
      NULL,

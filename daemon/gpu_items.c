@@ -25,6 +25,8 @@
 /* Chunks of a piece.  Places for them are looked for under the lock, and a batch is cut into as
  * many pieces as it takes. */
 #define MOST_CHUNKS 64
+/* A piece's results whose writing takes longer have waited for their client's memory. */
+#define SLOW_NS (50 * (uint64_t)WHARF_NS_PER_MS)
 /* A piece takes at most so much longer than it was estimated to. */
 #define PATIENCE_FACTOR 16
 
@@ -317,6 +319,17 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
     }
 }
 
+/* Results are a table in the client's memory, which it can make us wait for: some 10 ns each. */
+static void tell_in_time(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    const struct wharf_piece *piece = &gpu_piece->piece;
+    bool has_results = piece->kind == WHARF_PIECE_SLICE && piece->job->destination;
+    uint64_t begun_ns = has_results ? wharf_now_ns() : 0;
+
+    tell(backend, gpu_piece);
+    gpu_piece->is_slow = has_results && wharf_now_ns() - begun_ns > SLOW_NS;
+}
+
 void wharf_gpu_items_tell(struct wharf_gpu_backend *backend)
 {
     struct wharf_list *link = backend->finished.next;
@@ -324,7 +337,7 @@ void wharf_gpu_items_tell(struct wharf_gpu_backend *backend)
     for (unsigned n = 0; n < MOST_BACK && link != &backend->finished; n++, link = link->next) {
         struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
         if (!piece->is_told)
-            tell(backend, piece);
+            tell_in_time(backend, piece);
     }
 }
 
@@ -359,6 +372,8 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     if (gpu_piece->has_places && wharf_gpu_piece_has_parts(gpu_piece))
         count_parts(backend->front, gpu_piece);
     free_places(backend, gpu_piece);
+    if (gpu_piece->is_slow)
+        wharf_gpu_rescue_blame_slow(backend, piece->job->session->tenant, now_ns);
     if (gpu_piece->is_refused) {
         wharf_gpu_parts_take_whole(backend, gpu_piece, now_ns);
         return;

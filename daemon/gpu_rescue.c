@@ -24,6 +24,14 @@
 
 /* ---- whose fault --------------------------------------------------------------------------- */
 
+static void ban(const struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                uint64_t now_ns)
+{
+    tenant->gpu_trust.banned_until_ns = now_ns + backend->front->config.gpu_ban_ns;
+    wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
+              "the CPU runs all jobs of this tenant for a while");
+}
+
 static void strike(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant, uint64_t now_ns)
 {
     struct wharf_gpu_trust *trust = &tenant->gpu_trust;
@@ -36,9 +44,24 @@ static void strike(struct wharf_gpu_backend *backend, struct wharf_tenant *tenan
         return;
     trust->n_strikes = 0;
     trust->n_alone = N_ALONE;
-    trust->banned_until_ns = now_ns + backend->front->config.gpu_ban_ns;
+    ban(backend, tenant, now_ns);
+}
+
+void wharf_gpu_rescue_blame_slow(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                 uint64_t now_ns)
+{
+    struct wharf_gpu_trust *trust = &tenant->gpu_trust;
+
+    if (now_ns - trust->slow_ns > backend->front->config.gpu_ban_ns)
+        trust->n_slow = 0;
+    trust->slow_ns = now_ns;
+    if (++trust->n_slow < MOST_STRIKES)
+        return;
+    trust->n_slow = 0;
     wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
-              "the CPU runs all jobs of this tenant for a while");
+              "GPU %s: results of this tenant's jobs could not be written for long, %u times",
+              backend->name, MOST_STRIKES);
+    ban(backend, tenant, now_ns);
 }
 
 void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)

@@ -59,6 +59,7 @@ struct wharf_gpu_piece {
     uint8_t engine;
     struct wharf_outcome outcome;
     /* Of a finished one. */
+    bool is_slow;        /* which took long to write */
     bool is_told;        /* its client has the results of its chunks; or: */
     bool is_refused;     /* it cannot be decoded in parts */
     uint32_t n_of_gpu;   /* chunks that the worker has done, */
@@ -321,6 +322,10 @@ void wharf_gpu_rescue_publish(struct wharf_gpu_backend *backend);
 
 /* Who may have done it.  Under the lock, before anything is rescued. */
 void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* This tenant's memory has kept the thread waiting.  Under the lock. */
+void wharf_gpu_rescue_blame_slow(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                 uint64_t now_ns);
 
 /* A piece, which is in no list, that the CPU's threads do next of all.  Under the lock. */
 void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);

@@ -36,6 +36,8 @@ void wharf_use_subtract(struct wharf_use *sum, const struct wharf_use *less);
 struct wharf_gpu_trust {
     uint32_t n_alone;   /* items that it still has to have run alone; 0: it is not suspected */
     uint32_t n_strikes; /* workers that ended while they ran an item of it alone */
+    uint32_t n_slow;    /* results of its jobs that could not be written for long */
+    uint64_t slow_ns;   /* when that was last */
     uint64_t banned_until_ns; /* all its jobs run on the CPU */
 };
 

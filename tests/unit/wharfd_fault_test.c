@@ -519,6 +519,29 @@ static void on_fault(int number)
         abort();
 }
 
+static void wait_until_reached(void)
+{
+    while (!__atomic_load_n(&is_reached, __ATOMIC_SEQ_CST))
+        usleep(1000);
+}
+
+/* A batch whose results are to be on the slow page. */
+static struct wharf_submission put_small_batch(const struct test_front_client *client)
+{
+    struct wharf_chunk *table = (struct wharf_chunk *)(client->arena + 4096);
+
+    for (uint32_t i = 0; i < 4; i++)
+        table[i] = (struct wharf_chunk){.src_nbytes = 16, .dst_offset = 8192, .dst_nbytes = 16};
+    slow_page = (uint8_t *)client->session->regions[0].segment.address + 12288;
+    return (struct wharf_submission){
+        .opcode = WHARF_OP_BATCH,
+        .src_offset = 4096,
+        .src_nbytes = 4 * sizeof(*table),
+        .dst_offset = 12288,
+        .dst_nbytes = 4 * sizeof(struct wharf_chunk_result),
+    };
+}
+
 /* The thread of the GPU wrote the results of batches with the front lock held: whoever can make a
  * store to its arena wait kept everybody waiting. */
 static void check_slow_results(uint64_t gpu_memory_nbytes, uint32_t result)
@@ -533,21 +556,10 @@ static void check_slow_results(uint64_t gpu_memory_nbytes, uint32_t result)
     test_front_client_init(&slow, 1, "uid:1", 16, MiB);
     test_front_engine = WHARF_ENGINE_CPU;
     test_front_client_init(&other, 2, "uid:2", 16, MiB);
-    struct wharf_chunk *table = (struct wharf_chunk *)(slow.arena + 4096);
-    for (uint32_t i = 0; i < 4; i++)
-        table[i] = (struct wharf_chunk){.src_nbytes = 16, .dst_offset = 8192, .dst_nbytes = 16};
-    const struct wharf_submission s = {
-        .opcode = WHARF_OP_BATCH,
-        .src_offset = 4096,
-        .src_nbytes = 4 * sizeof(*table),
-        .dst_offset = 12288,
-        .dst_nbytes = 4 * sizeof(struct wharf_chunk_result),
-    };
-    slow_page = (uint8_t *)slow.session->regions[0].segment.address + 12288;
+    const struct wharf_submission s = put_small_batch(&slow);
     cr_assert_eq(mprotect(slow_page, 4096, PROT_NONE), 0);
     test_front_submit(&slow, &s);
-    while (!__atomic_load_n(&is_reached, __ATOMIC_SEQ_CST))
-        usleep(1000);
+    wait_until_reached();
     for (uint32_t i = 0; i < 20; i++)
         cr_assert_eq(run_one(&other, 0).engine, WHARF_ENGINE_CPU);
     __atomic_store_n(&is_released, 1, __ATOMIC_SEQ_CST);
@@ -569,6 +581,38 @@ Test(wharfd_fault, results_that_cannot_be_written_now_keep_nobody_else_waiting, 
 Test(wharfd_fault, refusals_that_cannot_be_written_now_keep_nobody_else_waiting, .timeout = 60)
 {
     check_slow_results(0, WHARF_NO_MEMORY);
+}
+
+/* Whose results can often not be written keeps the thread of the GPU from others' jobs: threads of
+ * the CPU, of which there are more, have its jobs for a while. */
+Test(wharfd_fault, who_keeps_the_thread_of_the_gpu_waiting_has_the_cpu, .timeout = 60)
+{
+    struct sigaction action = {.sa_handler = on_fault};
+    struct test_front_client slow;
+
+    sigaction(SIGSEGV, &action, NULL);
+    set_up(NEVER_NS);
+    wait_until_up();
+    test_front_client_init(&slow, 1, "uid:1", 16, MiB);
+    const struct wharf_submission s = put_small_batch(&slow);
+    const struct wharf_chunk_result *results = (struct wharf_chunk_result *)(slow.arena + 12288);
+    for (unsigned i = 0; i < 3; i++) {
+        cr_assert_eq(TEST_FRONT_LOCKED(slow.session->tenant->gpu_trust.banned_until_ns), 0);
+        is_reached = is_released = 0;
+        cr_assert_eq(mprotect(slow_page, 4096, PROT_NONE), 0);
+        test_front_submit(&slow, &s);
+        wait_until_reached();
+        usleep(100000);
+        __atomic_store_n(&is_released, 1, __ATOMIC_SEQ_CST);
+        cr_assert_eq(test_front_reap(&slow).result, WHARF_OK);
+        cr_assert_eq(results[3].engine, WHARF_ENGINE_SIMT);
+    }
+    cr_assert_gt(TEST_FRONT_LOCKED(slow.session->tenant->gpu_trust.banned_until_ns), 0);
+    test_front_submit(&slow, &s);
+    cr_assert_eq(test_front_reap(&slow).result, WHARF_OK);
+    cr_assert_eq(results[3].engine, WHARF_ENGINE_CPU);
+    test_front_client_deinit(&slow);
+    tear_down();
 }
 
 /* ---- memory of the front's own --------------------------------------------------------------- */
