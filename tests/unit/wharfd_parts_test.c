@@ -310,7 +310,8 @@ Test(wharfd_parts, killed_workers_lose_no_chunk, .timeout = 120)
         for (unsigned n = 0; n < 60000 && !TEST_FRONT_LOCKED(test_front.gpus_up); n++)
             usleep(1000);
         test_front_submit(&client, &submission);
-        usleep((useconds_t)test_random_below(&random, 20000));
+        /* Before it can be done: it takes some milliseconds. */
+        usleep((useconds_t)test_random_below(&random, 500 * i + 1));
         kill(pid, SIGKILL);
         struct wharf_completion completion = test_front_reap(&client);
         expect_good(&completion, &rans, OUT_AT);
