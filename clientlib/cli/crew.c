@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clientlib/cli/crew.h"
+#include "clientlib/now.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-
-#include "clientlib/cli/monotonic_time.h"
 
 struct hand {
     struct wharf_cli_crew *crew;
@@ -118,7 +117,7 @@ void wharf_cli_crew_free(struct wharf_cli_crew *crew)
 int wharf_cli_crew_run(struct wharf_cli_crew *crew, wharf_cli_crew_work *work, void *context,
                        size_t n_items, uint64_t *ret_ns)
 {
-    uint64_t start_ns = wharf_cli_now_ns();
+    uint64_t start_ns = wharf_client_now_ns();
 
     crew->work = work;
     crew->context = context;
@@ -132,6 +131,6 @@ int wharf_cli_crew_run(struct wharf_cli_crew *crew, wharf_cli_crew_work *work, v
     while (crew->n_active)
         pthread_cond_wait(&crew->finished, &crew->lock);
     pthread_mutex_unlock(&crew->lock);
-    *ret_ns = wharf_cli_now_ns() - start_ns;
+    *ret_ns = wharf_client_now_ns() - start_ns;
     return atomic_load(&crew->error);
 }

@@ -6,9 +6,9 @@
 
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/message.h"
-#include "clientlib/cli/monotonic_time.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/service.h"
+#include "clientlib/now.h"
 
 /* The second at most some ms each: seconds in all. */
 enum { DEFAULT_COUNT = 10, MAX_COUNT = 1000 };
@@ -56,12 +56,12 @@ static int measure(const struct wharf_cli_service *service,
     uint64_t times[MAX_COUNT];
 
     for (int64_t i = 0; i < count; i++) {
-        uint64_t start_ns = wharf_cli_now_ns();
+        uint64_t start_ns = wharf_client_now_ns();
         int r = way(service);
 
         if (r < 0)
             return r;
-        times[i] = wharf_cli_now_ns() - start_ns;
+        times[i] = wharf_client_now_ns() - start_ns;
     }
     qsort(times, (size_t)count, sizeof(times[0]), compare_times);
     printf("%s: %.1f us (%.1f to %.1f)\n", name, (double)times[count / 2] / 1e3,

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clientlib/cli/monotonic_time.h"
 #include "clientlib/cli/number.h"
+#include "clientlib/now.h"
 
 enum {
     FIRST_NS = 1000000000,  /* shorter work shows nothing */
@@ -37,7 +37,7 @@ void wharf_cli_progress_start(const char *name, uint64_t total_nbytes, bool quie
     line.enabled = !quiet && isatty(STDERR_FILENO);
     line.name = name;
     line.total_nbytes = total_nbytes;
-    line.start_ns = wharf_cli_now_ns();
+    line.start_ns = wharf_client_now_ns();
     line.next_ns = line.start_ns + FIRST_NS;
 }
 
@@ -79,7 +79,7 @@ void wharf_cli_progress_move(uint64_t done_nbytes, uint64_t out_nbytes)
 
     if (!line.enabled)
         return;
-    now_ns = wharf_cli_now_ns();
+    now_ns = wharf_client_now_ns();
     if (now_ns < line.next_ns)
         return;
     line.next_ns = now_ns + BETWEEN_NS;

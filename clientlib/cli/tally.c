@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "clientlib/cli/json.h"
-#include "clientlib/cli/monotonic_time.h"
+#include "clientlib/now.h"
 
 void wharf_cli_tally_init(struct wharf_cli_tally *tally)
 {
-    *tally = (struct wharf_cli_tally){.start_ns = wharf_cli_now_ns()};
+    *tally = (struct wharf_cli_tally){.start_ns = wharf_client_now_ns()};
 }
 
 void wharf_cli_tally_outcome(struct wharf_cli_tally *tally, const char *input, uint32_t result,
@@ -72,7 +72,7 @@ static void print_report(FILE *to, const struct wharf_cli_tally *tally)
             wharf_reason_name(tally->reason), tally->bit_offset, tally->in_nbytes,
             tally->out_nbytes, wharf_engine_name(engine_of(tally)),
             tally->through_daemon ? "true" : "false", tally->n_chunks,
-            wharf_cli_now_ns() - tally->start_ns);
+            wharf_client_now_ns() - tally->start_ns);
     if (tally->status != WHARF_CLI_GOOD)
         print_failure(to, tally);
     fputs("}\n", to);

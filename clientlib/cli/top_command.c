@@ -6,10 +6,10 @@
 
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/message.h"
-#include "clientlib/cli/monotonic_time.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/service.h"
 #include "clientlib/cli/tenant_table.h"
+#include "clientlib/now.h"
 
 enum { MAX_SECONDS = 3600, MAX_COUNT = 1000000 };
 
@@ -59,7 +59,7 @@ static void print(const struct wharf_cli_service *service, const struct wharf_cl
 static int watch(const struct wharf_cli_service *service, const struct settings *settings)
 {
     struct wharf_cli_metrics before, now;
-    uint64_t before_ns = wharf_cli_now_ns();
+    uint64_t before_ns = wharf_client_now_ns();
     int r = wharf_cli_metrics_get(service->wharf, &before);
     int status = WHARF_CLI_GOOD;
 
@@ -68,7 +68,7 @@ static int watch(const struct wharf_cli_service *service, const struct settings 
     for (int64_t i = 0; status == WHARF_CLI_GOOD && (i < settings->count || !settings->count);
          i++) {
         sleep_s(settings->interval_s);
-        uint64_t now_ns = wharf_cli_now_ns();
+        uint64_t now_ns = wharf_client_now_ns();
         r = wharf_cli_metrics_get(service->wharf, &now);
         if (r < 0) {
             status = wharf_cli_service_say_error(service, r, wharf_error_message());

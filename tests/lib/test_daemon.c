@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The watcher: lives and deaths. */
 #include "tests/lib/test_daemon.h"
+#include "daemon/clock.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -32,14 +33,6 @@ static _Noreturn void die(const char *what)
 {
     fprintf(stderr, "test_daemon: %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static void sleep_us(uint32_t us)
@@ -122,7 +115,7 @@ static void begin_life(struct test_daemon *daemon)
     daemon->n_steps = 0;
     listen_fd = daemon->listen_fd >= 0 ? daemon->listen_fd : listen_at(daemon->path);
     sleep_us(daemon->start_us);
-    daemon->ready_ns = now_ns();
+    daemon->ready_ns = wharf_now_ns();
     /* Whoever sees this life can kill it, even if the watcher has not run since it was forked. */
     __atomic_store_n(&daemon->daemon, getpid(), __ATOMIC_RELEASE);
     __atomic_add_fetch(&daemon->n_lives, 1, __ATOMIC_RELEASE);
@@ -149,8 +142,8 @@ static _Noreturn void watch(struct test_daemon *daemon)
         __atomic_store_n(&daemon->daemon, pid, __ATOMIC_RELEASE);
         waitpid(pid, NULL, 0);
         __atomic_store_n(&daemon->daemon, 0, __ATOMIC_RELEASE);
-        daemon->died_ns = now_ns();
-        while (now_ns() - daemon->died_ns < daemon->restart_us * UINT64_C(1000) &&
+        daemon->died_ns = wharf_now_ns();
+        while (wharf_now_ns() - daemon->died_ns < daemon->restart_us * UINT64_C(1000) &&
                !is_set(&daemon->stops))
             sleep_us(daemon->restart_us < 1000 ? daemon->restart_us : 1000);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/test_epoch.h"
+#include "daemon/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,13 +27,6 @@ static void must(const struct test_epoch *t, const char *what, int rc)
         fprintf(stderr, "test_epoch: %s: %s: %s\n", what, strerror(-rc), t->ops->error_text());
         exit(3);
     }
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static void nap(void)
@@ -194,9 +188,9 @@ bool test_epoch_reap(struct test_epoch *t, struct wharf_work_completion *ret_com
 struct wharf_work_completion test_epoch_await(struct test_epoch *t)
 {
     struct wharf_work_completion completion;
-    uint64_t until = now_ns() + PATIENCE_NS;
+    uint64_t until = wharf_now_ns() + PATIENCE_NS;
     while (!test_epoch_reap(t, &completion)) {
-        if (now_ns() > until)
+        if (wharf_now_ns() > until)
             die("await", "no completion in a hundred seconds");
         if (t->idle_mover)
             nap();
@@ -222,10 +216,10 @@ static bool is_out(const struct test_epoch *t)
 
 void test_epoch_park(struct test_epoch *t)
 {
-    uint64_t until = now_ns() + PATIENCE_NS;
+    uint64_t until = wharf_now_ns() + PATIENCE_NS;
     wharf_work_park(&t->queue, 1);
     while (!is_out(t)) {
-        if (now_ns() > until)
+        if (wharf_now_ns() > until)
             die("park", "the kernel did not leave in a hundred seconds");
         nap();
     }
@@ -244,9 +238,9 @@ uint32_t test_epoch_state(const struct test_epoch *t)
 
 bool test_epoch_await_state(const struct test_epoch *t, uint32_t state)
 {
-    uint64_t until = now_ns() + PATIENCE_NS;
+    uint64_t until = wharf_now_ns() + PATIENCE_NS;
     while (test_epoch_state(t) != state) {
-        if (now_ns() > until)
+        if (wharf_now_ns() > until)
             return false;
         nap();
     }

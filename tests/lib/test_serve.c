@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
 #include "proto/control.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_session.h"
@@ -25,14 +25,6 @@ struct server {
     struct wharf_control_receiver receiver;
     struct wharf_control_memory memory;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- replies ------------------------------------------------------------------------------- */
 
@@ -450,7 +442,7 @@ static void drain(struct server *server)
 _Noreturn void test_daemon_serve(struct test_daemon *daemon, int listen_fd)
 {
     struct server *server = calloc(1, sizeof(*server));
-    uint64_t busy_ns = now_ns();
+    uint64_t busy_ns = wharf_now_ns();
 
     if (!server)
         _exit(1);
@@ -462,9 +454,9 @@ _Noreturn void test_daemon_serve(struct test_daemon *daemon, int listen_fd)
         if (__atomic_load_n(&daemon->drain, __ATOMIC_RELAXED))
             drain(server);
         if (work(server)) {
-            busy_ns = now_ns();
+            busy_ns = wharf_now_ns();
             look_at_sockets(server, 0);
-        } else if (now_ns() - busy_ns >= daemon->spin_us * UINT64_C(1000)) {
+        } else if (wharf_now_ns() - busy_ns >= daemon->spin_us * UINT64_C(1000)) {
             look_at_sockets(server, arm(server) ? 50 : 0);
             disarm(server);
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory and rings of one session. */
 #include "tests/lib/test_session.h"
+#include "daemon/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "proto/control.h"
@@ -163,14 +163,6 @@ void test_session_close(struct test_session *session)
 
 /* ---- rings --------------------------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void publish(struct test_session *session)
 {
     struct wharf_ring_d *d = session->d;
@@ -267,7 +259,7 @@ static int take_some(struct test_session *session)
             cancel(session, &submission);
             continue;
         }
-        session->taken_ns[session->n_taken] = now_ns();
+        session->taken_ns[session->n_taken] = wharf_now_ns();
         session->taken[session->n_taken++] = submission;
     }
     if (n)
@@ -281,7 +273,7 @@ static void run_one(struct test_session *session)
     uint64_t taken_ns = session->taken_ns[at];
     struct wharf_submission submission = remove_taken(session, at);
     struct wharf_completion completion = {.user_data = submission.user_data};
-    uint64_t start_ns = now_ns();
+    uint64_t start_ns = wharf_now_ns();
 
     test_daemon_step(session->daemon);
     completion.queue_ns = start_ns - taken_ns;
@@ -289,9 +281,9 @@ static void run_one(struct test_session *session)
         completion.result = WHARF_DEADLINE;
     else
         test_run(session, &submission, &completion);
-    while (now_ns() < start_ns + session->daemon->job_us * UINT64_C(1000)) {
+    while (wharf_now_ns() < start_ns + session->daemon->job_us * UINT64_C(1000)) {
     }
-    completion.run_ns = now_ns() - start_ns;
+    completion.run_ns = wharf_now_ns() - start_ns;
     complete(session, &completion);
 }
 

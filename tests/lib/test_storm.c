@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/test_storm.h"
+#include "daemon/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "encoders/codec.h"
 #include "encoders/decode_job.h"
@@ -115,14 +115,6 @@ struct run {
     unsigned *free_slots;
     unsigned n_free;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 __attribute__((format(printf, 3, 4))) static int fail(struct run *run, int number,
                                                       const char *format, ...)
@@ -428,7 +420,7 @@ static int take_some(struct run *run)
         if (check(run, &completions[i]) < 0)
             return -1;
     if (n) {
-        uint64_t now = now_ns();
+        uint64_t now = wharf_now_ns();
         if (now - storm->last_done_ns > storm->longest_gap_ns)
             storm->longest_gap_ns = now - storm->last_done_ns;
         storm->last_done_ns = now;
@@ -446,7 +438,7 @@ static int blow(struct run *run)
         if (r == 0 && run->n_free < storm->n_in_flight)
             r = take_some(run);
         if (r == 0 && storm->limit_s &&
-            now_ns() - storm->last_done_ns > storm->limit_s * UINT64_C(1000000000))
+            wharf_now_ns() - storm->last_done_ns > storm->limit_s * UINT64_C(1000000000))
             r = fail(run, -ETIMEDOUT, "%llu of %llu jobs are done, and none for %u s",
                      (unsigned long long)storm->n_done, (unsigned long long)storm->n_jobs,
                      storm->limit_s);
@@ -463,7 +455,7 @@ int test_storm_run(struct test_storm *storm)
 
     run.slots = must(calloc(storm->n_in_flight, sizeof(*run.slots)));
     run.free_slots = must(calloc(storm->n_in_flight, sizeof(*run.free_slots)));
-    storm->last_done_ns = now_ns();
+    storm->last_done_ns = wharf_now_ns();
     r = blow(&run);
     if (r == 0) {
         give_memory_back(&run);

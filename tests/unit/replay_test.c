@@ -8,9 +8,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 
 #include "clientlib/wharf.h"
+#include "daemon/clock.h"
 #include "tests/lib/test_daemon.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"
@@ -128,14 +128,6 @@ Test(replay, thousand_jobs_in_flight_and_deaths_at_random)
     test_chunks_deinit(&chunks);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /*
  * A daemon that is killed from outside while it works.  Each does as many jobs as are in flight at
  * once, however slow the machine is: so no job outlives so many that it has to go alone.
@@ -147,11 +139,11 @@ static void kill_now_and_then(const struct test_storm *storm)
 
     if (storm->n_done < n_done)
         n_done = 0;
-    if (now_ns() < next_ns || storm->n_done < n_done + storm->n_in_flight)
+    if (wharf_now_ns() < next_ns || storm->n_done < n_done + storm->n_in_flight)
         return;
     test_daemon_kill(daemon);
     n_done = storm->n_done;
-    next_ns = now_ns() + 20000000 + n_done % 97 * 300000;
+    next_ns = wharf_now_ns() + 20000000 + n_done % 97 * 300000;
 }
 
 Test(replay, killed_again_and_again_under_load)
@@ -207,7 +199,7 @@ Test(replay, first_result_comes_soon_after_the_next_daemon_is_ready)
         __atomic_store_n(&daemon->stays_dead, 0, __ATOMIC_RELEASE);
         for (unsigned i = 0; i < 100; i++) {
             cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1);
-            n_late += i == 0 && now_ns() - daemon->ready_ns > 1000000000;
+            n_late += i == 0 && wharf_now_ns() - daemon->ready_ns > 1000000000;
         }
         cr_assert_eq(daemon->n_lives, n_lives + 1);
     }
@@ -360,12 +352,12 @@ Test(replay, daemon_that_stays_away_is_an_error_until_it_is_back)
     /* These wait no more; on a loaded machine some rounds of them take as long all the same. */
     uint64_t least_ns = UINT64_MAX;
     for (unsigned i = 0; i < 100 && least_ns >= 900000000; i++) {
-        uint64_t before_ns = now_ns();
+        uint64_t before_ns = wharf_now_ns();
         cr_expect_eq(wharf_poll(wharf, &completion, 1), -ENOTCONN);
         cr_expect_eq(wharf_submit(wharf, &job, 1), -ENOTCONN);
         cr_expect_eq(wharf_decompress(wharf, &own, &outcome), -ENOTCONN);
         cr_expect_eq(wharf_ping(wharf), -ENOTCONN);
-        uint64_t took_ns = now_ns() - before_ns;
+        uint64_t took_ns = wharf_now_ns() - before_ns;
         least_ns = took_ns < least_ns ? took_ns : least_ns;
     }
     cr_expect_lt(least_ns, 900000000);
