@@ -124,7 +124,7 @@ test_status_has_a_line_for_each_gpu() {
     "$WHARF" status --socket s > out
     for gpu in 0 1; do
         grep -q "^gpu $gpu    up, 0 chunks there of 2 at a time, 0 decoded, 0 workers ended$" out
-        expect_text 1 "$(value wharf_gpu_up gpu=$gpu)"
+        expect_text 1 "$(value wharf_gpu_up gpu="$gpu")"
     done
 }
 
