@@ -80,7 +80,7 @@ void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
         struct wharf_piece piece = cut_out(&whole, i);
         wharf_gpu_item_free(backend, &whole, i);
         if (item.is_done && !wharf_gpu_piece_has_parts(&whole))
-            wharf_gpu_items_end(backend, take_free(backend, &piece), item.engine, &item.outcome);
+            wharf_gpu_results_end(backend, take_free(backend, &piece), item.engine, &item.outcome);
         else
             keep(backend, take_free(backend, &piece), whole.is_culprit);
     }
@@ -148,8 +148,8 @@ bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns
         if (result != WHARF_OK) {
             wharf_list_remove(&gpu_piece->link);
             backend->n_without_places--;
-            wharf_gpu_items_end(backend, gpu_piece, WHARF_ENGINE_AUTO,
-                                &(struct wharf_outcome){.result = result});
+            wharf_gpu_results_end(backend, gpu_piece, WHARF_ENGINE_AUTO,
+                                  &(struct wharf_outcome){.result = result});
         } else if (can_try(backend, gpu_piece, &others_wait)) {
             try_again(backend, gpu_piece, now_ns);
         } else if (!others_wait) {

@@ -137,8 +137,8 @@ static void serve(struct wharf_gpu_backend *backend, uint64_t *tend_at_ns)
     uint64_t now_ns = wharf_now_ns();
 
     if (backend->state == WHARF_GPU_UP)
-        wharf_gpu_items_reap(backend, now_ns);
-    wharf_gpu_items_tell(backend);
+        wharf_gpu_results_reap(backend, now_ns);
+    wharf_gpu_results_tell(backend);
     bool can_sleep = serve_front(backend, now_ns);
     wharf_gpu_items_publish(backend);
     if (backend->is_over)

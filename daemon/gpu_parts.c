@@ -58,8 +58,8 @@ void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_
     backend->is_alone = false;
     job->session->whole_until_ns = now_ns + WHARF_PARTS_REFUSED_NS;
     if (job->stopped) {
-        wharf_gpu_items_end(backend, piece, WHARF_ENGINE_AUTO,
-                            &(struct wharf_outcome){.result = job->stopped});
+        wharf_gpu_results_end(backend, piece, WHARF_ENGINE_AUTO,
+                              &(struct wharf_outcome){.result = job->stopped});
     } else if (can_submit(backend, job)) {
         submit_whole(backend, piece, now_ns);
     } else if (piece->has_device) {

@@ -184,7 +184,7 @@ static void put_in_place(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
         free(item->aside);
         item->aside = NULL;
     }
-    wharf_gpu_items_finish(backend, piece);
+    wharf_gpu_results_finish(backend, piece);
 }
 
 void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)

@@ -5,7 +5,8 @@
  * One thread of the front, wharf-gpu and the GPU's number, owns all of it: it feeds the worker,
  * notices what it has done, sees to its memory, and takes over what a worker leaves behind that
  * ends.  gpu_backend.c is the thread, gpu_worker.c the worker's life, gpu_pins.c clients' memory,
- * gpu_items.c work, gpu_rescue.c what became of work when a worker ended.
+ * gpu_items.c work on its way there, gpu_results.c on its way back, gpu_rescue.c what became of
+ * work when a worker ended.
  */
 #ifndef WHARF_DAEMON_GPU_STATE_H
 #define WHARF_DAEMON_GPU_STATE_H
@@ -251,15 +252,11 @@ int wharf_gpu_items_begin(struct wharf_gpu_backend *backend);
 /* What the copy engine is given, 0 if nothing; and where the device has it. */
 uint64_t wharf_gpu_staging_nbytes(const struct wharf_gpu_backend *backend);
 int wharf_gpu_staging_begin(struct wharf_gpu_backend *backend, uint64_t address);
+/* An item's place there, or none, is free again. */
+void wharf_gpu_staging_give(struct wharf_gpu_staging *staging, uint32_t place);
 
-/* Takes what has been completed; without the lock.  Returns whether there was anything. */
-bool wharf_gpu_items_reap(struct wharf_gpu_backend *backend, uint64_t now_ns);
-
-/* Tells clients what became of the chunks of finished pieces; without the lock, since their memory
- * can keep us waiting. */
-void wharf_gpu_items_tell(struct wharf_gpu_backend *backend);
-
-/* Under the lock: hands these pieces back, passes cancels on, and takes more work. */
+/* Under the lock: hands back the pieces that results were told of, passes cancels on, and takes
+ * more work. */
 void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* Lets the worker see it; without the lock. */
@@ -278,18 +275,30 @@ bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend);
 void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
                          uint32_t i);
 
-/* A piece, which is in no list and has no places, has come to this. */
-void wharf_gpu_items_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
-                         uint32_t engine, const struct wharf_outcome *outcome);
-
-/* The piece's last item is completed. */
-void wharf_gpu_items_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
-
 static inline struct wharf_gpu_item *wharf_gpu_item_at(const struct wharf_gpu_backend *backend,
                                                        uint32_t index)
 {
     return &backend->items[index & (WHARF_GPU_N_ENTRIES - 1)];
 }
+
+/* ---- gpu_results.c ------------------------------------------------------------------------- */
+
+/* Takes what has been completed; without the lock.  Returns whether there was anything. */
+bool wharf_gpu_results_reap(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* Tells clients what became of the chunks of finished pieces; without the lock, since their memory
+ * can keep us waiting. */
+void wharf_gpu_results_tell(struct wharf_gpu_backend *backend);
+
+/* Hands these back; under the lock. */
+void wharf_gpu_results_hand_back(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* A piece, which is in no list and has no places, has come to this. */
+void wharf_gpu_results_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
+                           uint32_t engine, const struct wharf_outcome *outcome);
+
+/* The piece's last item is completed. */
+void wharf_gpu_results_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
 
 /* ---- gpu_parts.c --------------------------------------------------------------------------- */
 

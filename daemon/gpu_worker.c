@@ -138,7 +138,7 @@ static void begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (backend->state == WHARF_GPU_DYING)
         return;
     set_state(backend, WHARF_GPU_DYING, now_ns);
-    while (wharf_gpu_items_reap(backend, now_ns))
+    while (wharf_gpu_results_reap(backend, now_ns))
         ;
     backend->n_lost = backend->n_items;
     wharf_gpu_rescue_begin(backend);
