@@ -40,7 +40,8 @@ static bool is_result(uint32_t result)
     return result <= WHARF_CANCELLED || result == WHARF_BAD_REQUEST;
 }
 
-/* A worker that says what cannot be is out of its mind: nothing that it says counts any more. */
+/* A worker that says what cannot be is out of its mind and will be killed.  What else it has
+ * completed by then is judged by this too, item by item. */
 static bool is_sane(const struct wharf_work_completion *completion,
                     const struct wharf_gpu_item *item)
 {

@@ -129,13 +129,17 @@ static void *run(void *data)
 
 /* Between two looks at outputs that wait and copies that are under way. */
 static const struct timespec short_sleep = {.tv_nsec = 10000};
+/* Looks when nothing is there any more, one a short sleep: of a kernel that says that it has left,
+ * the last warps tell of their outputs some microseconds later. */
+#define LOOKS_AT_LAST 100
 
-/* Outputs come while a kernel is there; when it has left and all are copied, none come until the
- * next one. */
+/* Outputs come while a kernel is there; some time after it has left, none come until the next one.
+ */
 static void *copy(void *data)
 {
     struct wharf_worker *worker = data;
     const struct wharf_work_queue *queue = &worker->queue;
+    unsigned n_looks = 0;
 
     /* Sleeps as short as that are otherwise rounded up to 50 us. */
     prctl(PR_SET_TIMERSLACK, 1000);
@@ -150,14 +154,16 @@ static void *copy(void *data)
         if (busy < 0)
             wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -busy, "copying outputs",
                               worker->ops->error_text());
-        if (busy || may_come)
+        /* What no kernel has taken the next one will take, which is perhaps not there yet, and of
+         * whose beginning nobody tells. */
+        if (busy || may_come || (is_pending && !wants_park(worker)))
+            n_looks = 0;
+        else
+            n_looks++;
+        if (n_looks < LOOKS_AT_LAST)
             nanosleep(&short_sleep, NULL);
         else if (wants_park(worker))
             stay_parked(worker);
-        /* What no kernel has taken the next one will take, which is perhaps not there yet, and of
-         * whose beginning nobody tells. */
-        else if (is_pending)
-            nanosleep(&short_sleep, NULL);
         else
             sleep_on(queue, tail);
     }
