@@ -48,6 +48,7 @@ struct wharf_gpu_hold {
     struct wharf_gpu_memory *memory; /* that it is of */
     enum wharf_gpu_memory_state state;
     bool is_forgotten;            /* the worker was told to let it go */
+    bool is_over_budget;          /* of what is REFUSED: it is tried again when there is room */
     bool is_promised;             /* of a model: another one is being let go for it */
     struct wharf_list model_link; /* of a model that is READY: the one used longest ago is first */
     uint64_t used_ns;             /* of a model: when an item last named it */

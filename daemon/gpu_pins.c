@@ -69,6 +69,16 @@ static bool may_ask_for(const struct wharf_gpu_backend *backend,
            (memory->owner == WHARF_MAX_GPUS && !wharf_gpu_memory_holders(memory));
 }
 
+/* What another worker has is counted already. */
+static bool fits(const struct wharf_front *front, const struct wharf_gpu_memory *memory)
+{
+    uint64_t budget = front->config.gpu_memory_nbytes;
+
+    if (memory->is_device || memory->is_counted)
+        return true;
+    return front->pinned_nbytes <= budget && memory->nbytes <= budget - front->pinned_nbytes;
+}
+
 /* When it is due to be pinned: WHARF_NEVER for who will not use it. */
 static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wharf_gpu_hold *hold)
 {
@@ -78,6 +88,8 @@ static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wha
         return WHARF_NEVER;
     if (hold->gone_ns)
         return wharf_gpu_models_due_ns(hold);
+    if (hold->state == WHARF_GPU_MEMORY_REFUSED && hold->is_over_budget)
+        return fits(backend->front, memory) ? 0 : WHARF_NEVER;
     if (hold->state != WHARF_GPU_MEMORY_ABSENT)
         return WHARF_NEVER;
     if (memory->is_spare)
@@ -89,16 +101,6 @@ static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wha
     if (memory->session->engine != WHARF_ENGINE_AUTO)
         return WHARF_NEVER;
     return memory->since_ns + backend->front->config.gpu_pin_after_ns;
-}
-
-/* What another worker has is counted already. */
-static bool fits(const struct wharf_front *front, const struct wharf_gpu_memory *memory)
-{
-    uint64_t budget = front->config.gpu_memory_nbytes;
-
-    if (memory->is_device || memory->is_counted)
-        return true;
-    return front->pinned_nbytes <= budget && memory->nbytes <= budget - front->pinned_nbytes;
 }
 
 static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
@@ -176,8 +178,10 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, 
     if (!fits(front, memory)) {
         /* Who wants nothing but a GPU is told, unless there will be room soon, when the worker has
          * let go of what nobody uses; others do without until then. */
-        if (wants_gpu_alone(backend, memory) && front->dead_nbytes == 0)
+        if (wants_gpu_alone(backend, memory) && front->dead_nbytes == 0) {
             refuse(backend, hold);
+            hold->is_over_budget = true;
+        }
         return;
     }
     if (wharf_worker_link_send(&backend->link, &message, memory->fd) < 0)
@@ -226,6 +230,7 @@ void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
         if (message->error)
             keep_error(memory, message);
         hold->gone_ns = 0;
+        hold->is_over_budget = false;
         if (message->error && is_dead(memory)) {
             fd = drop_hold(backend, hold);
         } else if (message->error) {

@@ -244,6 +244,21 @@ Test(wharfd_gpu, storm_through_a_kernel_for_each_batch)
     finish();
 }
 
+static uint8_t result_of(struct wharf *wharf, const struct test_chunk *chunk)
+{
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_outcome outcome;
+    uint8_t out[500];
+
+    job.codec = chunk->codec;
+    job.in = chunk->packed;
+    job.in_nbytes = chunk->packed_nbytes;
+    job.out = out;
+    job.out_avail = chunk->out_avail;
+    cr_assert_eq(wharf_decompress(wharf, &job, &outcome), 0, "%s", wharf_error_message());
+    return outcome.result;
+}
+
 /* Memory is pinned up to the budget.  Who can do without does; who cannot is told. */
 Test(wharfd_gpu, pinned_memory_has_a_budget)
 {
@@ -266,19 +281,28 @@ Test(wharfd_gpu, pinned_memory_has_a_budget)
         expect_storm(&storm);
     }
     struct wharf *large = test_wharfd_open(&wharfd, WHARF_ENGINE_SIMT, 0, 8 << 20);
-    struct wharf_job job = WHARF_JOB_INIT;
-    struct wharf_outcome outcome;
-    uint8_t out[500];
-    job.codec = chunks.chunks[0].codec;
-    job.in = chunks.chunks[0].packed;
-    job.in_nbytes = chunks.chunks[0].packed_nbytes;
-    job.out = out;
-    job.out_avail = chunks.chunks[0].out_avail;
-    cr_assert_eq(wharf_decompress(large, &job, &outcome), 0);
-    cr_assert_eq(outcome.result, WHARF_NO_MEMORY);
+    cr_assert_eq(result_of(large, &chunks.chunks[0]), WHARF_NO_MEMORY);
     wharf_close(large);
     for (unsigned i = 0; i < 2; i++)
         wharf_close(handles[i]);
+    test_chunks_deinit(&chunks);
+    finish();
+}
+
+/* It stayed refused until the next worker, whatever others had given up. */
+Test(wharfd_gpu, memory_that_found_no_room_is_pinned_when_there_is_some, .timeout = 120)
+{
+    struct test_chunks chunks;
+
+    start("memory = 4M\nspare = 0\n");
+    test_chunks_init(&chunks, 5, 1, 500, 0);
+    struct wharf *first = test_wharfd_open(&wharfd, WHARF_ENGINE_SIMT, 0, 3 << 20);
+    cr_assert_eq(result_of(first, &chunks.chunks[0]), WHARF_OK);
+    struct wharf *second = test_wharfd_open(&wharfd, WHARF_ENGINE_SIMT, 0, 3 << 20);
+    cr_assert_eq(result_of(second, &chunks.chunks[0]), WHARF_NO_MEMORY);
+    wharf_close(first);
+    cr_assert(TEST_WAIT(result_of(second, &chunks.chunks[0]) == WHARF_OK));
+    wharf_close(second);
     test_chunks_deinit(&chunks);
     finish();
 }
