@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,13 +21,18 @@
 #define FIRST_SPLIT_NSYMBOLS 16384
 #define N_FIRST_SPLITS 4
 
+/* Where many symbols occur, most have few slots. */
+#define N_LOG2S 256
+
 struct wharf_encoder {
     uint32_t n_bits;
     uint32_t symbol_nbytes;
     uint32_t max_alphabet;
     uint64_t *counts;
+    uint32_t n_counted;    /* symbols of which there are any */
     uint32_t *frequencies; /* those of the chunk, and others to compare them with */
     uint32_t *other;
+    double log2s[N_LOG2S]; /* of 1 and more */
 };
 
 const struct wharf_encoder_row wharf_rans_encoder_rows[] = {
@@ -66,6 +72,8 @@ static int rans_new(const struct wharf_encoder_options *options, struct wharf_en
         rans_free(encoder);
         return -ENOMEM;
     }
+    for (uint32_t f = 1; f < N_LOG2S; f++)
+        encoder->log2s[f] = log2((double)f);
     *ret_encoder = encoder;
     return 0;
 }
@@ -120,21 +128,34 @@ static void count_bytes(const uint8_t *in, uint32_t n, uint64_t *counts)
         counts[s] += (uint64_t)partial[0][s] + partial[1][s] + partial[2][s] + partial[3][s];
 }
 
+/* Returns how many different ones there are. */
+static uint32_t count_words(const uint8_t *in, uint32_t n, uint64_t *counts)
+{
+    uint32_t n_counted = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        n_counted += counts[wharf_load_le16(in + 2 * i)]++ == 0;
+    return n_counted;
+}
+
 /* Counts the symbols; the alphabet ends with the last one that occurs. */
 static void count_symbols(struct wharf_encoder *encoder, struct wharf_rans_job *job)
 {
     uint32_t alphabet = encoder->max_alphabet;
+    uint32_t n_counted = 0;
 
     memset(encoder->counts, 0, encoder->max_alphabet * sizeof(*encoder->counts));
     if (job->shape.symbol_nbytes == 1)
         count_bytes(job->symbols, job->n_symbols, encoder->counts);
     else
-        for (uint64_t i = 0; i < job->n_symbols; i++)
-            encoder->counts[wharf_load_le16(job->symbols + 2 * i)]++;
+        n_counted = count_words(job->symbols, job->n_symbols, encoder->counts);
     if (job->n_symbols == 0)
-        encoder->counts[0] = 1; /* a distribution has to be of something */
+        n_counted = encoder->counts[0] = 1; /* a distribution has to be of something */
     while (encoder->counts[alphabet - 1] == 0)
         alphabet--;
+    for (uint32_t s = 0; s < alphabet && job->shape.symbol_nbytes == 1; s++)
+        n_counted += encoder->counts[s] > 0;
+    encoder->n_counted = n_counted;
     job->shape.alphabet = alphabet;
 }
 
@@ -144,11 +165,28 @@ static double coded_nbits(const struct wharf_encoder *encoder, const struct whar
 {
     double nbits = 8.0 * (double)wharf_rans_model_pack(&job->shape, frequencies, NULL, 0);
 
-    for (uint32_t s = 0; s < job->shape.alphabet; s++)
+    for (uint32_t s = 0; s < job->shape.alphabet; s++) {
+        uint32_t f = frequencies[s];
+
         if (encoder->counts[s] > 0)
-            nbits +=
-                (double)encoder->counts[s] * (job->shape.n_bits - log2((double)frequencies[s]));
+            nbits += (double)encoder->counts[s] *
+                     (job->shape.n_bits - (f < N_LOG2S ? encoder->log2s[f] : log2((double)f)));
+    }
     return nbits;
+}
+
+static int normalise(const struct wharf_encoder *encoder, const struct wharf_rans_job *job,
+                     uint32_t *frequencies)
+{
+    return wharf_rans_normalise(encoder->counts, job->shape.alphabet, job->shape.n_bits,
+                                frequencies);
+}
+
+/* Whether fewer bits would still be a slot for each symbol. */
+static bool has_less(const struct wharf_encoder *encoder, const struct wharf_rans_job *job)
+{
+    return job->shape.n_bits > WHARF_RANS_MIN_NBITS &&
+           encoder->n_counted <= 1u << (job->shape.n_bits - 1);
 }
 
 /* As many bits as the level says, or more if the symbols are more than there would be slots; then
@@ -158,23 +196,24 @@ static int choose_frequencies(struct wharf_encoder *encoder, struct wharf_rans_j
     double nbits;
     int rc;
 
-    do {
-        rc = wharf_rans_normalise(encoder->counts, job->shape.alphabet, job->shape.n_bits,
-                                  encoder->frequencies);
-    } while (rc == -EINVAL && job->shape.n_bits++ < WHARF_RANS_MAX_NBITS);
-    if (rc < 0)
+    while (encoder->n_counted > 1u << job->shape.n_bits)
+        job->shape.n_bits++;
+    rc = normalise(encoder, job, encoder->frequencies);
+    if (rc < 0 || !has_less(encoder, job))
         return rc;
     nbits = coded_nbits(encoder, job, encoder->frequencies);
-    while (job->shape.n_bits > WHARF_RANS_MIN_NBITS) {
+    while (has_less(encoder, job)) {
         uint32_t *other = encoder->other;
         double other_nbits;
 
         job->shape.n_bits--;
-        rc = wharf_rans_normalise(encoder->counts, job->shape.alphabet, job->shape.n_bits, other);
-        other_nbits = rc < 0 ? nbits : coded_nbits(encoder, job, other);
+        rc = normalise(encoder, job, other);
+        if (rc < 0)
+            return rc;
+        other_nbits = coded_nbits(encoder, job, other);
         if (other_nbits >= nbits) {
             job->shape.n_bits++;
-            return rc == -ENOMEM ? rc : 0;
+            return 0;
         }
         encoder->other = encoder->frequencies;
         encoder->frequencies = other;

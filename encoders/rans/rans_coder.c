@@ -6,22 +6,47 @@
 #include "encoders/little_endian.h"
 #include "encoders/rans/rans_loop.h"
 
+/* Symbols that are looked through for those with slots at once: their numbers are bytes. */
+#define LOOK_NSYMBOLS 256
+
+/* The codes of at most LOOK_NSYMBOLS symbols; returns where the next one's slots begin.  Those of
+ * no slots are left as they are: nothing is coded with them.  Of 16-bit symbols they are most, here
+ * and there, so they are sorted out without a branch. */
+static uint32_t make_some_codes(const uint32_t *frequencies, uint32_t n_symbols, uint32_t first,
+                                struct wharf_rans_code *codes)
+{
+    uint8_t found[LOOK_NSYMBOLS];
+    uint32_t n_found = 0;
+
+    for (uint32_t s = 0; s < n_symbols; s++) {
+        found[n_found] = (uint8_t)s;
+        n_found += frequencies[s] > 0;
+    }
+    for (uint32_t i = 0; i < n_found; i++) {
+        uint32_t f = frequencies[found[i]];
+
+        codes[found[i]] = (struct wharf_rans_code){
+            .reciprocal = f > 1 ? (uint32_t)((1ull << 32) / f) : UINT32_MAX,
+            .frequency_less_1 = (uint16_t)(f - 1),
+            .first = (uint16_t)first,
+        };
+        first += f;
+    }
+    return first;
+}
+
 void wharf_rans_make_codes(const struct wharf_rans_shape *shape, const uint32_t *frequencies,
                            struct wharf_rans_code *codes)
 {
     for (uint32_t d = 0; d < shape->n_distributions; d++) {
         uint32_t first = 0;
+        uint32_t n;
 
-        for (uint32_t s = 0; s < shape->alphabet; s++) {
-            size_t i = (size_t)d * shape->alphabet + s;
-            uint32_t f = frequencies[i];
-
-            codes[i] = (struct wharf_rans_code){
-                .reciprocal = f > 1 ? (uint32_t)((1ull << 32) / f) : UINT32_MAX,
-                .frequency_less_1 = (uint16_t)(f - 1),
-                .first = (uint16_t)first,
-            };
-            first += f;
+        for (uint32_t left = shape->alphabet; left > 0; left -= n) {
+            n = left < LOOK_NSYMBOLS ? left : LOOK_NSYMBOLS;
+            first = make_some_codes(frequencies, n, first, codes);
+            frequencies += n;
+            codes += n;
         }
     }
 }

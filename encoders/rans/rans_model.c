@@ -166,59 +166,101 @@ bool wharf_rans_model_unpack(const uint8_t *in, size_t in_nbytes, struct wharf_r
 
 /* ---- packing ---------------------------------------------------------------------------- */
 
-/* Writes bits as long as there is room, and counts them in any case. */
+/* Bits on their way out: fewer than 32 wait in `gathered`. */
 struct packer {
     uint8_t *out;
-    uint64_t out_nbits;
-    uint64_t at;
+    uint64_t gathered;
+    uint32_t n_gathered;
 };
 
-static void put_bits(struct packer *packer, uint32_t value, uint32_t n_bits)
+/* A value of at most 32 bits. */
+static inline void put_bits(struct packer *packer, uint64_t value, uint32_t n_bits)
 {
-    for (uint32_t i = 0; i < n_bits; i++, packer->at++)
-        if (packer->at < packer->out_nbits)
-            packer->out[packer->at / 8] |= (uint8_t)((value >> i & 1) << packer->at % 8);
+    packer->gathered |= value << packer->n_gathered;
+    packer->n_gathered += n_bits;
+    if (packer->n_gathered < 32)
+        return;
+    for (unsigned i = 0; i < 4; i++)
+        packer->out[i] = (uint8_t)(packer->gathered >> 8 * i);
+    packer->out += 4;
+    packer->gathered >>= 32;
+    packer->n_gathered -= 32;
+}
+
+static void put_last(struct packer *packer)
+{
+    for (uint32_t done = 0; done < packer->n_gathered; done += 8)
+        *packer->out++ = (uint8_t)(packer->gathered >> done);
 }
 
 static uint32_t block_width(const uint32_t *frequencies, uint32_t n_symbols)
 {
     uint32_t any = 0;
-    uint32_t width = 0;
 
-    for (uint32_t i = 0; i < n_symbols; i++)
-        any |= frequencies[i];
-    for (; any; any >>= 1)
-        width++;
-    return width;
+    if (n_symbols == WHARF_RANS_BLOCK_NSYMBOLS) /* a loop that compilers can make vectors of */
+        for (uint32_t i = 0; i < WHARF_RANS_BLOCK_NSYMBOLS; i++)
+            any |= frequencies[i];
+    else
+        for (uint32_t i = 0; i < n_symbols; i++)
+            any |= frequencies[i];
+    return any == 0 ? 0 : 32 - (uint32_t)__builtin_clz(any);
 }
 
-/* One pass over all blocks: for their widths, or for their frequencies. */
-static void pack_blocks(struct packer *packer, const struct wharf_rans_shape *shape,
-                        const uint32_t *frequencies, bool widths)
+/* Two at a time: most alphabets of 16-bit symbols have narrow blocks, and many of them. */
+static void put_block(struct packer *packer, const uint32_t *f, uint32_t n_symbols, uint32_t width)
 {
-    for (uint32_t i = 0; i < shape->n_distributions * n_blocks(shape); i++) {
-        uint32_t distribution = i / n_blocks(shape);
-        uint32_t block = i % n_blocks(shape);
-        uint32_t n_symbols = block_nsymbols(shape, block);
-        const uint32_t *f = frequencies + (size_t)distribution * shape->alphabet +
-                            (size_t)block * WHARF_RANS_BLOCK_NSYMBOLS;
-        uint32_t width = block_width(f, n_symbols);
+    uint32_t i = 0;
 
-        if (widths)
-            put_bits(packer, width, WHARF_RANS_WIDTH_NBITS);
-        for (uint32_t k = 0; !widths && k < n_symbols; k++)
-            put_bits(packer, f[k], width);
-    }
+    if (width == 0)
+        return;
+    for (; width <= 16 && i + 2 <= n_symbols; i += 2)
+        put_bits(packer, f[i] | (uint64_t)f[i + 1] << width, 2 * width);
+    for (; i < n_symbols; i++)
+        put_bits(packer, f[i], width);
+}
+
+/* All blocks' widths, written if there is an `out`.  Returns the bits of the whole packed form. */
+static uint64_t pack_widths(struct packer *packer, const struct wharf_rans_shape *shape,
+                            const uint32_t *frequencies)
+{
+    uint64_t n_bits = 0;
+
+    for (uint32_t d = 0; d < shape->n_distributions; d++)
+        for (uint32_t block = 0; block < n_blocks(shape); block++) {
+            uint32_t n_symbols = block_nsymbols(shape, block);
+            uint32_t width = block_width(frequencies, n_symbols);
+
+            n_bits += WHARF_RANS_WIDTH_NBITS + (uint64_t)width * n_symbols;
+            if (packer->out)
+                put_bits(packer, width, WHARF_RANS_WIDTH_NBITS);
+            frequencies += n_symbols;
+        }
+    return n_bits;
+}
+
+static void pack_blocks(struct packer *packer, const struct wharf_rans_shape *shape,
+                        const uint32_t *frequencies)
+{
+    for (uint32_t d = 0; d < shape->n_distributions; d++)
+        for (uint32_t block = 0; block < n_blocks(shape); block++) {
+            uint32_t n_symbols = block_nsymbols(shape, block);
+
+            put_block(packer, frequencies, n_symbols, block_width(frequencies, n_symbols));
+            frequencies += n_symbols;
+        }
 }
 
 size_t wharf_rans_model_pack(const struct wharf_rans_shape *shape, const uint32_t *frequencies,
                              uint8_t *out, size_t out_avail)
 {
-    struct packer packer = {.out = out, .out_nbits = 8 * (uint64_t)out_avail};
+    uint64_t widths_nbits =
+        (uint64_t)n_blocks(shape) * shape->n_distributions * WHARF_RANS_WIDTH_NBITS;
+    struct packer packer = {.out = (widths_nbits + 7) / 8 <= out_avail ? out : NULL};
+    size_t nbytes = (size_t)((pack_widths(&packer, shape, frequencies) + 7) / 8);
 
-    if (out_avail > 0)
-        memset(out, 0, out_avail);
-    pack_blocks(&packer, shape, frequencies, true);
-    pack_blocks(&packer, shape, frequencies, false);
-    return (size_t)((packer.at + 7) / 8);
+    if (nbytes <= out_avail) {
+        pack_blocks(&packer, shape, frequencies);
+        put_last(&packer);
+    }
+    return nbytes;
 }

@@ -2,15 +2,45 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "encoders/rans/rans_model.h"
 
-/* A counted symbol, and the bits that one more slot would save in all its occurrences together. */
+/*
+ * Symbols that were counted equally often gain equally from a slot.  Where many symbols occur, most
+ * of them do so a few times, so those of a count below SHARED_COUNTS are one entry together: then
+ * entries are at most that many, and one for each SHARED_COUNTS occurrences.  Up to FEW_SYMBOLS
+ * each has its own.
+ */
+#define FEW_SYMBOLS 512
+#define SHARED_COUNTS 256
+
+/* Symbols of one count, and the bits that one more slot for one of them would save. */
 struct entry {
     double gain;
     uint64_t count;
-    uint32_t symbol;
+    uint32_t id;
+    uint32_t n_symbols;
+    uint32_t frequency; /* of each of them */
+};
+
+/* What an entry's symbols get in the end: the first n_more of them one slot more than the rest. */
+struct share {
     uint32_t frequency;
+    uint32_t n_more;
+};
+
+/* What is counted, and the memory of one call. */
+struct tally {
+    const uint64_t *counts;
+    uint64_t total;
+    uint32_t *symbols; /* that occur */
+    uint32_t n_symbols;
+    uint32_t n_shared;    /* counts below this one are their entries' ids */
+    uint32_t n_ids;       /* the others' follow, in the symbols' order */
+    struct share *shares; /* by id */
+    struct entry *heap;
+    uint32_t n_entries;
 };
 
 static double gain_of(const struct entry *entry)
@@ -35,16 +65,19 @@ static void sink(struct entry *heap, uint32_t n, uint32_t i)
 }
 
 /* Slots go one by one to the symbol that gains most, from less than each symbol's share on: gains
- * only shrink, so no other distribution of the slots saves more. */
-static void give_rest(struct entry *heap, uint32_t n, uint32_t n_left)
+ * only shrink, so no other distribution of the slots saves more.  Returns how many are left for the
+ * first entry's symbols, which are more. */
+static uint32_t give_rest(struct entry *heap, uint32_t n, uint32_t n_left)
 {
     for (uint32_t i = n / 2; i-- > 0;)
         sink(heap, n, i);
-    for (; n_left > 0; n_left--) {
+    while (n_left >= heap[0].n_symbols) {
+        n_left -= heap[0].n_symbols;
         heap[0].frequency++;
         heap[0].gain = gain_of(&heap[0]);
         sink(heap, n, 0);
     }
+    return n_left;
 }
 
 /* A share that is certainly not too large: of the slots that are left if each symbol takes one,
@@ -56,38 +89,111 @@ static uint32_t low_share(uint64_t count, uint64_t total, uint32_t n_slots, uint
     return share > 1 ? (uint32_t)share : 1;
 }
 
-int wharf_rans_normalise(const uint64_t *counts, uint32_t alphabet, uint32_t n_bits,
-                         uint32_t *ret_frequencies)
+static void tally_symbols(struct tally *tally, uint32_t alphabet)
 {
-    uint32_t n_slots = 1u << n_bits;
-    uint32_t n_left = n_slots;
-    struct entry *heap;
+    const uint64_t *counts = tally->counts;
+    uint32_t *symbols = tally->symbols;
     uint64_t total = 0;
     uint32_t n = 0;
 
     for (uint32_t s = 0; s < alphabet; s++) {
-        total += counts[s];
+        symbols[n] = s; /* is overwritten if it does not occur */
         n += counts[s] > 0;
+        total += counts[s];
     }
-    if (n == 0 || n > n_slots)
-        return -EINVAL;
-    heap = malloc(n * sizeof(*heap));
-    if (!heap)
-        return -ENOMEM;
-    n = 0;
-    for (uint32_t s = 0; s < alphabet; s++)
-        if (counts[s] > 0)
-            heap[n++] = (struct entry){.count = counts[s], .symbol = s};
-    for (uint32_t i = 0; i < n; i++) {
-        heap[i].frequency = low_share(heap[i].count, total, n_slots, n);
-        heap[i].gain = gain_of(&heap[i]);
-        n_left -= heap[i].frequency;
-    }
-    give_rest(heap, n, n_left);
-    for (uint32_t s = 0; s < alphabet; s++)
-        ret_frequencies[s] = 0;
+    tally->total = total;
+    tally->n_symbols = n;
+    tally->n_shared = n > FEW_SYMBOLS ? SHARED_COUNTS : 0;
+    tally->n_ids = tally->n_shared;
     for (uint32_t i = 0; i < n; i++)
-        ret_frequencies[heap[i].symbol] = heap[i].frequency;
-    free(heap);
+        tally->n_ids += counts[symbols[i]] >= tally->n_shared;
+}
+
+static void add_entry(struct tally *tally, uint64_t count, uint32_t id, uint32_t n_symbols)
+{
+    if (n_symbols > 0)
+        tally->heap[tally->n_entries++] =
+            (struct entry){.count = count, .id = id, .n_symbols = n_symbols};
+}
+
+static void make_entries(struct tally *tally)
+{
+    uint32_t n_with[SHARED_COUNTS] = {0};
+    uint32_t id = tally->n_shared;
+
+    for (uint32_t i = 0; i < tally->n_symbols; i++) {
+        uint64_t count = tally->counts[tally->symbols[i]];
+
+        if (count < tally->n_shared)
+            n_with[count]++;
+        else
+            add_entry(tally, count, id++, 1);
+    }
+    for (uint32_t count = 0; count < tally->n_shared; count++)
+        add_entry(tally, count, count, n_with[count]);
+}
+
+static void share_slots(struct tally *tally, uint32_t n_slots)
+{
+    struct entry *heap = tally->heap;
+    uint32_t n_left = n_slots;
+
+    for (uint32_t i = 0; i < tally->n_entries; i++) {
+        heap[i].frequency = low_share(heap[i].count, tally->total, n_slots, tally->n_symbols);
+        heap[i].gain = gain_of(&heap[i]);
+        n_left -= heap[i].frequency * heap[i].n_symbols;
+    }
+    n_left = give_rest(heap, tally->n_entries, n_left);
+    for (uint32_t i = 0; i < tally->n_entries; i++)
+        tally->shares[heap[i].id] = (struct share){heap[i].frequency, i == 0 ? n_left : 0};
+}
+
+static void hand_out(const struct tally *tally, uint32_t *frequencies)
+{
+    uint32_t id = tally->n_shared;
+
+    for (uint32_t i = 0; i < tally->n_symbols; i++) {
+        uint32_t symbol = tally->symbols[i];
+        uint64_t count = tally->counts[symbol];
+        struct share *share = &tally->shares[count < tally->n_shared ? count : id++];
+        uint32_t more = share->n_more > 0;
+
+        frequencies[symbol] = share->frequency + more;
+        share->n_more -= more;
+    }
+}
+
+static int normalise(struct tally *tally, uint32_t n_slots, uint32_t *frequencies)
+{
+    tally->heap = malloc(tally->n_ids * sizeof(*tally->heap));
+    tally->shares = malloc(tally->n_ids * sizeof(*tally->shares));
+    if (!tally->heap || !tally->shares)
+        return -ENOMEM;
+    make_entries(tally);
+    share_slots(tally, n_slots);
+    hand_out(tally, frequencies);
     return 0;
+}
+
+int wharf_rans_normalise(const uint64_t *counts, uint32_t alphabet, uint32_t n_bits,
+                         uint32_t *ret_frequencies)
+{
+    uint32_t n_slots = 1u << n_bits;
+    struct tally tally = {.counts = counts};
+    int rc = -EINVAL;
+
+    if (alphabet == 0)
+        return -EINVAL;
+    tally.symbols = malloc(alphabet * sizeof(*tally.symbols));
+    if (!tally.symbols)
+        return -ENOMEM;
+    tally_symbols(&tally, alphabet);
+    if (tally.n_symbols > 0 && tally.n_symbols <= n_slots) {
+        memset(ret_frequencies, 0, alphabet * sizeof(*ret_frequencies));
+        rc = normalise(&tally, n_slots, ret_frequencies);
+    }
+    free(tally.symbols);
+    free(tally.shares);
+    free(tally.heap);
+    return rc;
 }

@@ -6,6 +6,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -469,6 +470,40 @@ Test(rans, frequencies_add_up)
             sum += frequencies[s];
         }
         cr_assert_eq(sum, 1u << n_bits);
+    }
+}
+
+/* So many symbols that those of one count get their slots together: no slot would save more with
+ * another symbol than where it is. */
+Test(rans, slots_of_many_symbols_are_where_they_save_most)
+{
+    enum { ALPHABET = 6000 };
+    static uint64_t counts[ALPHABET];
+    static uint32_t frequencies[ALPHABET];
+    struct test_random random = {11};
+
+    for (uint32_t i = 0; i < 12; i++) {
+        uint32_t n_bits = 13 + i % 4;
+        uint64_t sum = 0;
+        double most_to_gain = 0;
+        double least_gained = INFINITY;
+
+        for (uint32_t s = 0; s < ALPHABET; s++)
+            counts[s] = test_random_below(&random, 1u << test_random_below(&random, 3 + i));
+        cr_assert_eq(wharf_rans_normalise(counts, ALPHABET, n_bits, frequencies), 0);
+        for (uint32_t s = 0; s < ALPHABET; s++) {
+            double count = (double)counts[s];
+            uint32_t f = frequencies[s];
+
+            cr_assert_eq(f > 0, counts[s] > 0);
+            sum += f;
+            if (f > 0)
+                most_to_gain = fmax(most_to_gain, count * log2(1 + 1.0 / f));
+            if (f > 1)
+                least_gained = fmin(least_gained, count * log2(1 + 1.0 / (f - 1)));
+        }
+        cr_assert_eq(sum, 1u << n_bits);
+        cr_assert(most_to_gain <= least_gained * (1 + 1e-9), "n = %u, case %u", n_bits, i);
     }
 }
 
