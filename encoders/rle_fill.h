@@ -32,6 +32,23 @@ WHARF_RLE_DEFINE_FILL(32)
 WHARF_RLE_DEFINE_FILL(64)
 #undef WHARF_RLE_DEFINE_FILL
 
+/* The same value all over whole blocks of block_nbytes, a constant, till n are there. */
+WHARF_RLE_INLINE void wharf_rle_fill_blocks(uint8_t *out, uint64_t base, unsigned n,
+                                            unsigned nbytes, unsigned block_nbytes)
+{
+    typedef uint64_t words __attribute__((vector_size(WHARF_RLE_FILL_NBYTES)));
+    const uint8_t *end = out + (size_t)n * nbytes;
+    uint64_t ones = UINT64_MAX / (UINT64_MAX >> (64 - 8 * nbytes));
+    uint64_t word = (base & UINT64_MAX >> (64 - 8 * nbytes)) * ones;
+    words values = {word, word};
+
+    do {
+        for (unsigned i = 0; i < block_nbytes; i += WHARF_RLE_FILL_NBYTES)
+            memcpy(out + i, &values, sizeof(values));
+        out += block_nbytes;
+    } while (out < end);
+}
+
 /* n values from `out` on, for which there is room before out_end.  What is behind them and before
  * out_end may be written too. */
 WHARF_RLE_INLINE void wharf_rle_fill(uint8_t *out, const uint8_t *out_end, uint64_t base,

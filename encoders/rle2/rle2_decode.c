@@ -17,9 +17,15 @@ static size_t left(const struct wharf_rle_state *state)
     return (size_t)(state->in.end - state->in.next);
 }
 
+/* For so many values. */
+WHARF_RLE_INLINE size_t room(const struct wharf_rle_state *state, unsigned nbytes)
+{
+    return (size_t)(state->out_end - state->out_next) / nbytes;
+}
+
 WHARF_RLE_INLINE int is_room(const struct wharf_rle_state *state, unsigned n, unsigned nbytes)
 {
-    return n <= (size_t)(state->out_end - state->out_next) / nbytes;
+    return n <= room(state, nbytes);
 }
 
 /* Takes nbytes, which are there. */
@@ -51,6 +57,25 @@ static uint64_t take_bytes(struct wharf_rle_state *state, unsigned nbytes)
     return u;
 }
 
+/* How long a run is is hard to guess, so blocks are written, all of which there is room for: of one
+ * size for any short repeat, and another for longer runs. */
+WHARF_RLE_INLINE unsigned repeat_nbytes(unsigned nbytes)
+{
+    return (WHARF_RLE2_REPEAT_MAX * nbytes + WHARF_RLE_FILL_NBYTES - 1) & -WHARF_RLE_FILL_NBYTES;
+}
+
+enum { EVEN_NBYTES = 256 };
+
+/* n times the same value, for which there is room. */
+WHARF_RLE_INLINE void fill_same(struct wharf_rle_state *state, uint64_t v, unsigned n,
+                                unsigned nbytes, unsigned block_nbytes)
+{
+    if ((size_t)(state->out_end - state->out_next) >= n * nbytes + block_nbytes)
+        wharf_rle_fill_blocks(state->out_next, v, n, nbytes, block_nbytes);
+    else
+        wharf_rle_fill(state->out_next, state->out_end, v, 0, n, nbytes);
+}
+
 WHARF_RLE_INLINE uint32_t take_short_repeat(struct wharf_rle_state *state, unsigned nbytes,
                                             int is_signed)
 {
@@ -66,7 +91,7 @@ WHARF_RLE_INLINE uint32_t take_short_repeat(struct wharf_rle_state *state, unsig
         return WHARF_REASON_OUTPUT_FULL;
     if (wharf_rle_exceeds(u, nbytes))
         return WHARF_REASON_RLE_VALUE;
-    wharf_rle_fill(state->out_next, state->out_end, wharf_rle_value(u, is_signed), 0, n, nbytes);
+    fill_same(state, wharf_rle_value(u, is_signed), n, nbytes, repeat_nbytes(nbytes));
     state->out_next += n * nbytes;
     return WHARF_REASON_NONE;
 }
@@ -86,7 +111,8 @@ WHARF_RLE_INLINE uint32_t take_direct(struct wharf_rle_state *state, unsigned nb
     if (!is_room(state, n, nbytes))
         return WHARF_REASON_OUTPUT_FULL;
     take_packed(state, packed_nbytes, &packed);
-    uint64_t all = wharf_rle2_unpack_to(packed.bytes, n, width, state->out_next, nbytes, is_signed);
+    uint64_t all = wharf_rle2_unpack_to(packed.bytes, n, width, state->out_next,
+                                        room(state, nbytes), nbytes, is_signed);
     if (wharf_rle_exceeds(all, nbytes))
         return WHARF_REASON_RLE_VALUE;
     state->out_next += n * nbytes;
@@ -129,19 +155,15 @@ static uint32_t apply_patches(const struct patches *patches, const uint8_t *byte
     return WHARF_REASON_NONE;
 }
 
-/* A run's offsets, with their patches; its header has been taken. */
+/* A run's offsets, with their patches, all of which are there; its header has been taken. */
 static uint32_t take_offsets(struct wharf_rle_state *state, const struct patches *patches,
                              uint64_t *offsets, unsigned n, unsigned width)
 {
-    size_t offsets_nbytes = wharf_rle2_packed_nbytes(n, width);
-    size_t patches_nbytes = wharf_rle2_packed_nbytes(patches->n, entry_width(patches));
     struct packed packed;
 
-    if (left(state) < offsets_nbytes + patches_nbytes)
-        return WHARF_REASON_INPUT_TRUNCATED;
-    take_packed(state, offsets_nbytes, &packed);
+    take_packed(state, wharf_rle2_packed_nbytes(n, width), &packed);
     wharf_rle2_unpack(packed.bytes, n, width, offsets);
-    take_packed(state, patches_nbytes, &packed);
+    take_packed(state, wharf_rle2_packed_nbytes(patches->n, entry_width(patches)), &packed);
     return apply_patches(patches, packed.bytes, offsets, n, width);
 }
 
@@ -159,15 +181,85 @@ WHARF_RLE_INLINE uint64_t store_sums(uint8_t *out, const uint64_t *offsets, unsi
     return excess;
 }
 
+/* A run by way of its offsets. */
+WHARF_RLE_INLINE uint32_t take_any_patched(struct wharf_rle_state *state,
+                                           const struct patches *patches, uint64_t base, unsigned n,
+                                           unsigned width, unsigned nbytes, int is_signed)
+{
+    uint64_t offsets[WHARF_RLE2_RUN_MAX];
+    uint32_t reason = take_offsets(state, patches, offsets, n, width);
+
+    if (reason)
+        return reason;
+    if (!is_room(state, n, nbytes))
+        return WHARF_REASON_OUTPUT_FULL;
+    uint64_t excess = store_sums(state->out_next, offsets, n, base, nbytes, is_signed);
+    if (wharf_rle_exceeds(excess, nbytes))
+        return WHARF_REASON_RLE_VALUE;
+    state->out_next += n * nbytes;
+    return WHARF_REASON_NONE;
+}
+
+/* Whether the type has base + offset for all offsets of so many bits, before there are patches. */
+WHARF_RLE_INLINE int has_sums(uint64_t base, unsigned width, unsigned nbytes, int is_signed)
+{
+    uint64_t excess = wharf_rle_excess(base, nbytes, is_signed);
+
+    /* The second sum does not come round: 2^32 and 2^56 at most where there is a bound at all. */
+    return width < 64 && !wharf_rle_exceeds(excess | (excess + ((uint64_t)1 << width) - 1), nbytes);
+}
+
+/* Adds the upper bits of offsets to values that have the lower ones. */
+WHARF_RLE_INLINE uint32_t patch_values(const struct patches *patches, const uint8_t *bytes,
+                                       uint8_t *out, unsigned n, unsigned width, unsigned nbytes,
+                                       int is_signed)
+{
+    unsigned patch_width = patches->width & 63;
+    uint64_t bits_mask = ((uint64_t)1 << patch_width) - 1;
+    unsigned gap_mask = (1u << patches->gap_width) - 1;
+    unsigned nbits = entry_width(patches);
+    uint64_t excess = 0;
+    unsigned at = 0;
+
+    for (unsigned i = 0; i < patches->n; i++) {
+        uint64_t entry = wharf_rle2_number(bytes, i, nbits);
+        unsigned gap = (unsigned)(entry >> patch_width) & gap_mask;
+        at += gap;
+        if (at >= n || (gap == 0 && i > 0))
+            return WHARF_REASON_RLE_PATCHES;
+        uint64_t v = wharf_rle_load(out + at * nbytes, nbytes, is_signed);
+        v += (entry & bits_mask) << width;
+        excess |= wharf_rle_excess(v, nbytes, is_signed);
+        wharf_rle_store(out + at * nbytes, v, nbytes);
+    }
+    return wharf_rle_exceeds(excess, nbytes) ? WHARF_REASON_RLE_VALUE : WHARF_REASON_NONE;
+}
+
+/* A run right to where there is room for it. */
+WHARF_RLE_INLINE uint32_t take_quick_patched(struct wharf_rle_state *state,
+                                             const struct patches *patches, uint64_t base,
+                                             unsigned n, unsigned width, unsigned nbytes,
+                                             int is_signed)
+{
+    struct packed packed;
+
+    take_packed(state, wharf_rle2_packed_nbytes(n, width), &packed);
+    wharf_rle2_sum_to(packed.bytes, n, width, base, state->out_next, room(state, nbytes), nbytes);
+    take_packed(state, wharf_rle2_packed_nbytes(patches->n, entry_width(patches)), &packed);
+    uint32_t reason =
+        patch_values(patches, packed.bytes, state->out_next, n, width, nbytes, is_signed);
+    state->out_next += n * nbytes;
+    return reason;
+}
+
 WHARF_RLE_INLINE uint32_t take_patched_base(struct wharf_rle_state *state, unsigned nbytes,
                                             int is_signed)
 {
-    uint64_t offsets[WHARF_RLE2_RUN_MAX];
-
     if (left(state) < 4)
         return WHARF_REASON_INPUT_TRUNCATED;
     unsigned header = (unsigned)take_bytes(state, 4);
     unsigned n = (header >> 16 & 511) + 1;
+    unsigned width = wharf_rle2_width(header >> 25 & 31);
     unsigned base_nbytes = (header >> 13 & 7) + 1;
     struct patches patches = {header & 31, (header >> 5 & 7) + 1,
                               wharf_rle2_width(header >> 8 & 31)};
@@ -178,17 +270,12 @@ WHARF_RLE_INLINE uint32_t take_patched_base(struct wharf_rle_state *state, unsig
     uint64_t sign = (uint64_t)1 << (8 * base_nbytes - 1);
     uint64_t base = take_bytes(state, base_nbytes);
     base = base & sign ? 0 - (base ^ sign) : base;
-    uint32_t reason =
-        take_offsets(state, &patches, offsets, n, wharf_rle2_width(header >> 25 & 31));
-    if (reason)
-        return reason;
-    if (!is_room(state, n, nbytes))
-        return WHARF_REASON_OUTPUT_FULL;
-    uint64_t excess = store_sums(state->out_next, offsets, n, base, nbytes, is_signed);
-    if (wharf_rle_exceeds(excess, nbytes))
-        return WHARF_REASON_RLE_VALUE;
-    state->out_next += n * nbytes;
-    return WHARF_REASON_NONE;
+    if (left(state) < wharf_rle2_packed_nbytes(n, width) +
+                          wharf_rle2_packed_nbytes(patches.n, entry_width(&patches)))
+        return WHARF_REASON_INPUT_TRUNCATED;
+    if (is_room(state, n, nbytes) && has_sums(base, width, nbytes, is_signed))
+        return take_quick_patched(state, &patches, base, n, width, nbytes, is_signed);
+    return take_any_patched(state, &patches, base, n, width, nbytes, is_signed);
 }
 
 /* ---- delta -------------------------------------------------------------------------------- */
@@ -220,7 +307,10 @@ WHARF_RLE_INLINE uint64_t store_evenly(struct wharf_rle_state *state, uint64_t b
             excess |= wharf_rle_excess(base + i * delta, nbytes, is_signed);
     else
         excess |= wharf_rle_excess(base + (n - 1) * delta, nbytes, is_signed);
-    wharf_rle_fill(state->out_next, state->out_end, base, delta, n, nbytes);
+    if (delta == 0)
+        fill_same(state, base, n, nbytes, EVEN_NBYTES);
+    else
+        wharf_rle_fill(state->out_next, state->out_end, base, delta, n, nbytes);
     return excess;
 }
 

@@ -31,17 +31,24 @@ static inline void wharf_rle2_unpack(const uint8_t *bytes, unsigned n, unsigned 
 
 /*
  * The first of n numbers likewise, as many as the machine has quick instructions for: returns how
- * many.  Those numbers are or-ed to *all, unless all that have their width are of the type.
+ * many; there is room for `room` values, n or more, and up to 7 behind the n may be written too.
+ * Those numbers are or-ed to *all, unless all that have their width are of the type.
  */
 unsigned wharf_rle2_unpack_bmi2(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
-                                unsigned nbytes, int is_signed, uint64_t *all);
+                                size_t room, unsigned nbytes, int is_signed, uint64_t *all);
 
-/* n numbers, as values of a type, to where there is room for them.  Returns the numbers, or-ed. */
+/* The same of sums, base + number, which the type has all. */
+unsigned wharf_rle2_sum_bmi2(const uint8_t *bytes, unsigned n, unsigned width, uint64_t base,
+                             uint8_t *out, size_t room, unsigned nbytes);
+
+/* n numbers, as values of a type, to where there is room for `room`, n or more.  Returns the
+ * numbers, or-ed. */
 WHARF_RLE_INLINE uint64_t wharf_rle2_unpack_to(const uint8_t *bytes, unsigned n, unsigned width,
-                                               uint8_t *out, unsigned nbytes, int is_signed)
+                                               uint8_t *out, size_t room, unsigned nbytes,
+                                               int is_signed)
 {
     uint64_t all = 0;
-    unsigned i = wharf_rle2_unpack_bmi2(bytes, n, width, out, nbytes, is_signed, &all);
+    unsigned i = wharf_rle2_unpack_bmi2(bytes, n, width, out, room, nbytes, is_signed, &all);
 
     for (; i < n; i++) {
         uint64_t u = wharf_rle2_number(bytes, i, width);
@@ -49,6 +56,16 @@ WHARF_RLE_INLINE uint64_t wharf_rle2_unpack_to(const uint8_t *bytes, unsigned n,
         wharf_rle_store(out + i * nbytes, wharf_rle_value(u, is_signed), nbytes);
     }
     return all;
+}
+
+/* base + each of n numbers, sums that the type has all, likewise. */
+WHARF_RLE_INLINE void wharf_rle2_sum_to(const uint8_t *bytes, unsigned n, unsigned width,
+                                        uint64_t base, uint8_t *out, size_t room, unsigned nbytes)
+{
+    unsigned i = wharf_rle2_sum_bmi2(bytes, n, width, base, out, room, nbytes);
+
+    for (; i < n; i++)
+        wharf_rle_store(out + i * nbytes, base + wharf_rle2_number(bytes, i, width), nbytes);
 }
 
 #endif

@@ -66,6 +66,22 @@ TARGET_INLINE uint64_t load_big(const uint8_t *bytes)
     return __builtin_bswap64(word);
 }
 
+/* Eight numbers of up to 8 bits, each in a byte. */
+TARGET_INLINE uint64_t deal_8(const uint8_t *bytes, unsigned width, uint64_t mask)
+{
+    return __builtin_bswap64(_pdep_u64(load_big(bytes) >> (64 - 8 * width), mask));
+}
+
+/* Numbers i to i + 3, of up to 16 bits, each in a pair of bytes. */
+TARGET_INLINE uint64_t deal_4(const uint8_t *bytes, unsigned i, unsigned width, uint64_t mask)
+{
+    size_t bit = (size_t)i * width;
+    uint64_t u = _pdep_u64(load_big(bytes + bit / 8) << bit % 8 >> (64 - 4 * width), mask);
+
+    /* The first number is in the top pair of bytes. */
+    return u >> 48 | (u >> 16 & 0xffff0000u) | (u << 16 & 0xffff00000000u) | u << 48;
+}
+
 TARGET_INLINE unsigned unpack_8(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
                                 unsigned nbytes, int is_signed)
 {
@@ -74,7 +90,7 @@ TARGET_INLINE unsigned unpack_8(const uint8_t *bytes, unsigned n, unsigned width
     unsigned i = 0;
 
     for (; i + 8 <= n; i += 8, bytes += width) {
-        uint64_t u = __builtin_bswap64(_pdep_u64(load_big(bytes) >> (64 - 8 * width), mask));
+        uint64_t u = deal_8(bytes, width, mask);
         if (is_signed)
             u = (u >> 1 & ones * 0x7f) ^ (u & ones) * 0xff;
         put_8(out + i * nbytes, u, nbytes);
@@ -90,10 +106,7 @@ TARGET_INLINE unsigned unpack_4(const uint8_t *bytes, unsigned n, unsigned width
     unsigned i = 0;
 
     for (; i + 4 <= n; i += 4) {
-        size_t bit = (size_t)i * width;
-        uint64_t u = _pdep_u64(load_big(bytes + bit / 8) << bit % 8 >> (64 - 4 * width), mask);
-        /* The first number is in the top pair of bytes. */
-        u = u >> 48 | (u >> 16 & 0xffff0000u) | (u << 16 & 0xffff00000000u) | u << 48;
+        uint64_t u = deal_4(bytes, i, width, mask);
         *all |= u;
         if (is_signed)
             u = (u >> 1 & ones * 0x7fff) ^ (u & ones) * 0xffff;
@@ -133,24 +146,148 @@ TARGET static unsigned unpack_wide(const uint8_t *bytes, unsigned n, unsigned wi
     CALL_BY_TYPE(unpack_4, all)
 }
 
-unsigned wharf_rle2_unpack_bmi2(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
-                                unsigned nbytes, int is_signed, uint64_t *all)
+static int has_instructions(void)
 {
-    if (width > 16 || !__builtin_cpu_supports("bmi2") || !__builtin_cpu_supports("avx2"))
+    return __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("avx2");
+}
+
+/* n, or if there is room as many values more as make whole groups of 4 or 8.  A group then still
+ * begins in the packed bytes, behind which a word may be read. */
+static unsigned round_up(unsigned n, unsigned group, size_t room)
+{
+    unsigned up = (n + group - 1) & -group;
+
+    return up <= room ? up : n;
+}
+
+unsigned wharf_rle2_unpack_bmi2(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
+                                size_t room, unsigned nbytes, int is_signed, uint64_t *all)
+{
+    if (width > 16 || !has_instructions())
         return 0;
     if (width < 8 || (width == 8 && (nbytes == 1 || is_signed)))
-        return unpack_narrow(bytes, n, width, out, nbytes, is_signed);
+        return unpack_narrow(bytes, round_up(n, 8, room), width, out, nbytes, is_signed);
+    /* A byte is too short for some numbers, so that those behind the n must not be looked at. */
+    if (nbytes >= 2)
+        n = round_up(n, 4, room);
     if (width < 16 || nbytes <= 2 || is_signed)
         return unpack_wide(bytes, n, width, out, nbytes, is_signed, all);
     return 0;
 }
 
+/* ---- sums --------------------------------------------------------------------------------- */
+
+/* Eight bytes, and four pairs of them, each plus a base. */
+TARGET_INLINE void put_sums_8(uint8_t *out, uint64_t word, uint64_t base, unsigned nbytes)
+{
+    __m128i bytes = _mm_cvtsi64_si128((int64_t)word);
+
+    if (nbytes == 1) {
+        _mm_storel_epi64((__m128i_u *)out, _mm_add_epi8(bytes, _mm_set1_epi8((char)base)));
+    } else if (nbytes == 2) {
+        _mm_storeu_si128((__m128i_u *)out,
+                         _mm_add_epi16(_mm_cvtepu8_epi16(bytes), _mm_set1_epi16((short)base)));
+    } else if (nbytes == 4) {
+        _mm256_storeu_si256((__m256i_u *)out, _mm256_add_epi32(_mm256_cvtepu8_epi32(bytes),
+                                                               _mm256_set1_epi32((int)base)));
+    } else {
+        __m256i bases = _mm256_set1_epi64x((int64_t)base);
+        _mm256_storeu_si256((__m256i_u *)out, _mm256_add_epi64(_mm256_cvtepu8_epi64(bytes), bases));
+        _mm256_storeu_si256(
+            (__m256i_u *)(out + 32),
+            _mm256_add_epi64(_mm256_cvtepu8_epi64(_mm_srli_si128(bytes, 4)), bases));
+    }
+}
+
+TARGET_INLINE void put_sums_4(uint8_t *out, uint64_t word, uint64_t base, unsigned nbytes)
+{
+    __m128i pairs = _mm_cvtsi64_si128((int64_t)word);
+
+    if (nbytes == 2)
+        _mm_storel_epi64((__m128i_u *)out, _mm_add_epi16(pairs, _mm_set1_epi16((short)base)));
+    else if (nbytes == 4)
+        _mm_storeu_si128((__m128i_u *)out,
+                         _mm_add_epi32(_mm_cvtepu16_epi32(pairs), _mm_set1_epi32((int)base)));
+    else
+        _mm256_storeu_si256((__m256i_u *)out, _mm256_add_epi64(_mm256_cvtepu16_epi64(pairs),
+                                                               _mm256_set1_epi64x((int64_t)base)));
+}
+
+TARGET_INLINE unsigned sum_8(const uint8_t *bytes, unsigned n, unsigned width, uint64_t base,
+                             uint8_t *out, unsigned nbytes)
+{
+    uint64_t mask = 0x0101010101010101u * ((1u << width) - 1);
+    unsigned i = 0;
+
+    for (; i + 8 <= n; i += 8, bytes += width)
+        put_sums_8(out + i * nbytes, deal_8(bytes, width, mask), base, nbytes);
+    return i;
+}
+
+TARGET_INLINE unsigned sum_4(const uint8_t *bytes, unsigned n, unsigned width, uint64_t base,
+                             uint8_t *out, unsigned nbytes)
+{
+    uint64_t mask = 0x0001000100010001u * ((1u << width) - 1);
+    unsigned i = 0;
+
+    for (; i + 4 <= n; i += 4)
+        put_sums_4(out + i * nbytes, deal_4(bytes, i, width, mask), base, nbytes);
+    return i;
+}
+
+TARGET static unsigned sum_narrow(const uint8_t *bytes, unsigned n, unsigned width, uint64_t base,
+                                  uint8_t *out, unsigned nbytes)
+{
+    switch (nbytes) {
+    case 1:
+        return sum_8(bytes, n, width, base, out, 1);
+    case 2:
+        return sum_8(bytes, n, width, base, out, 2);
+    case 4:
+        return sum_8(bytes, n, width, base, out, 4);
+    default:
+        return sum_8(bytes, n, width, base, out, 8);
+    }
+}
+
+TARGET static unsigned sum_wide(const uint8_t *bytes, unsigned n, unsigned width, uint64_t base,
+                                uint8_t *out, unsigned nbytes)
+{
+    switch (nbytes) {
+    case 1:
+        return 0;
+    case 2:
+        return sum_4(bytes, n, width, base, out, 2);
+    case 4:
+        return sum_4(bytes, n, width, base, out, 4);
+    default:
+        return sum_4(bytes, n, width, base, out, 8);
+    }
+}
+
+unsigned wharf_rle2_sum_bmi2(const uint8_t *bytes, unsigned n, unsigned width, uint64_t base,
+                             uint8_t *out, size_t room, unsigned nbytes)
+{
+    if (width > 16 || !has_instructions())
+        return 0;
+    return width <= 8 ? sum_narrow(bytes, round_up(n, 8, room), width, base, out, nbytes)
+                      : sum_wide(bytes, round_up(n, 4, room), width, base, out, nbytes);
+}
+
 #else
 
-unsigned wharf_rle2_unpack_bmi2(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
-                                unsigned nbytes, int is_signed, uint64_t *all)
+unsigned wharf_rle2_sum_bmi2(const uint8_t *bytes, unsigned n, unsigned width, uint64_t base,
+                             uint8_t *out, size_t room, unsigned nbytes)
 {
-    (void)bytes, (void)n, (void)width, (void)out, (void)nbytes, (void)is_signed, (void)all;
+    (void)bytes, (void)n, (void)width, (void)base, (void)out, (void)room, (void)nbytes;
+    return 0;
+}
+
+unsigned wharf_rle2_unpack_bmi2(const uint8_t *bytes, unsigned n, unsigned width, uint8_t *out,
+                                size_t room, unsigned nbytes, int is_signed, uint64_t *all)
+{
+    (void)bytes, (void)n, (void)width, (void)out, (void)room, (void)nbytes, (void)is_signed,
+        (void)all;
     return 0;
 }
 

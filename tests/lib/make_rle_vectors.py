@@ -186,6 +186,19 @@ def rle2_patched():
               'input_truncated')
     write('rle2', 'i8', 'patched-value-over-i8', good, 'rle_value')
     write('rle2', 'i16', 'room-for-a-part-of-a-patched-run', good, 'output_full', 39)
+    # Whether sums are of the type is seen from the base and the width, if they all are, or else
+    # one by one.
+    low = [k % 6 for k in range(21)]
+    write('rle2', 'u8', 'patched-up-to-the-last-of-u8', patched(3, 3, 3, 250, 2, low[:6], [(0, 0)]))
+    write('rle2', 'u8', 'patched-from-a-base-under-u8', patched(3, 3, 3, -9, 1,
+                                                               [9 + v for v in low], [(2, 15)]))
+    write('rle2', 'i16', 'patched-up-to-the-last-of-i16', patched(3, 7, 3, 32512, 2, [15] * 21,
+                                                                 [(3, 15), (4, 14)]))
+    write('rle2', 'i16', 'patched-value-over-i16', patched(3, 7, 3, 32512, 2, [15] * 21,
+                                                          [(3, 15), (4, 16)]), 'rle_value')
+    wider = [source.randrange(1 << 12) for _ in range(33)]
+    for name in ('u16', 'i32', 'i64'):
+        write('rle2', name, f'patched-of-12-bits-{name}', patched(11, 0, 3, 100, 1, wider, [(7, 1)]))
 
 
 def delta(code, base, first, steps, is_signed=True):
