@@ -76,11 +76,8 @@ static bool frequencies_fit(const struct wharf_rans_job *job)
 
     for (uint32_t d = 0; d < job->shape.n_distributions; d++) {
         uint64_t sum = 0;
-        uint32_t left = job->shape.alphabet;
 
-        for (; left >= 4; left -= 4, f += 4)
-            sum += (uint64_t)f[0] + f[1] + ((uint64_t)f[2] + f[3]);
-        for (; left > 0; left--)
+        for (uint32_t s = 0; s < job->shape.alphabet; s++)
             sum += *f++;
         if (sum > 1u << job->shape.n_bits)
             return false;
