@@ -16,6 +16,7 @@
 #include "daemon/clock.h"
 #include "daemon/cpu_run.h"
 #include "daemon/front_parts.h"
+#include "daemon/gpu_memory.h"
 #include "daemon/loop.h"
 #include "encoders/wharf_codec.h"
 
@@ -43,6 +44,7 @@ static void check(int good)
 
 static struct wharf_config config;
 static struct wharf_front front;
+static struct wharf_gpu_memory gpu_memory = {.is_device = true};
 static struct wharf_loop *loop;
 
 static void on_wake(void *context)
@@ -134,12 +136,14 @@ static void client_init(struct client *client, uint64_t id, const char *tenant_n
         (const void *)((char *)client->session->d.address + WHARF_RING_ENTRIES_OFFSET);
     client->arena = client->session->regions[0].segment.address;
     fill_arena(client->arena);
-    /* GPU memory, which no thread of the CPU may touch: it is nowhere. */
+    /* GPU memory, which no thread of the CPU may touch: it is nowhere, and of a GPU that is not
+     * there. */
     client->session->regions[1] = (struct wharf_region){
         .number = 1,
         .is_there = true,
         .is_device = true,
         .segment = {.nbytes = ARENA_NBYTES, .fd = -1},
+        .memory = &gpu_memory,
     };
     wharf_front_enter(&front);
     wharf_front_add_session(&front, client->session);
