@@ -8,7 +8,9 @@
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "daemon/cleanup.h"
 #include "daemon/clock.h"
@@ -19,20 +21,51 @@
 #define LOOK_NS (10 * (uint64_t)WHARF_NS_PER_MS)
 #define LOOK_AGAIN_NS (2 * (uint64_t)WHARF_NS_PER_MS)
 
-/* Whether the thread waits for something, and not for a processor. */
-static bool waits(const struct wharf_cpu_worker *worker)
+/* One of the files about the worker's thread, as far as there is room; false: it cannot be read. */
+static bool read_file_of(const struct wharf_cpu_worker *worker, const char *name, char text[],
+                         size_t text_nbytes)
 {
-    char path[64], text[64 + 1];
+    char path[64];
 
-    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)worker->tid);
+    snprintf(path, sizeof(path), "/proc/self/task/%d/%s", (int)worker->tid, name);
     WHARF_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t nbytes = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    ssize_t nbytes = fd < 0 ? -1 : read(fd, text, text_nbytes - 1);
     if (nbytes < 0)
         return false;
     text[nbytes] = 0;
+    return true;
+}
+
+/* Whether the thread waits for something, and not for a processor. */
+static bool waits(const struct wharf_cpu_worker *worker)
+{
+    char text[64 + 1];
+
+    if (!read_file_of(worker, "stat", text, sizeof(text)))
+        return false;
     /* "4711 (name) S ..." */
     const char *end = strrchr(text, ')');
     return end && end[1] == ' ' && (end[2] == 'S' || end[2] == 'D');
+}
+
+/* Whether it is not a lock, or another thread, that it waits for.  The kernel says the number of
+ * its system call, -1 if it is in none, or that it runs by now. */
+static bool waits_for_memory(const struct wharf_cpu_worker *worker)
+{
+    char text[64 + 1];
+
+    if (!waits(worker))
+        return false;
+    if (!read_file_of(worker, "syscall", text, sizeof(text)))
+        return true;
+    return text[0] != 'r' && strtol(text, NULL, 10) != SYS_futex;
+}
+
+/* Who waits for helpers is stuck when one of these is. */
+static bool is_kept_waiting(const struct wharf_cpu_worker *worker)
+{
+    return worker->waits_for_helpers ? worker->tenant->n_stuck > 0 && waits(worker)
+                                     : waits_for_memory(worker);
 }
 
 /* ---- a worker ------------------------------------------------------------------------------ */
@@ -70,12 +103,11 @@ static uint64_t look_at(struct wharf_cpu_worker *worker, uint64_t now_ns)
 
     if (since_ns > now_ns || now_ns - since_ns < front->config.slice_ns + LOOK_NS)
         return now_ns + LOOK_NS;
-    /* Who waits for helpers is stuck when one of these is. */
-    if ((worker->waits_for_helpers && worker->tenant->n_stuck == 0) || !waits(worker)) {
+    if (!is_kept_waiting(worker)) {
         worker->suspect_since_ns = 0;
         return now_ns + LOOK_NS;
     }
-    /* Once is no proof: it may have waited for the front lock. */
+    /* Once is no proof: pages of honest memory take a moment too. */
     if (worker->suspect_since_ns < since_ns) {
         worker->suspect_since_ns = now_ns;
         return now_ns + LOOK_AGAIN_NS;
