@@ -20,6 +20,7 @@
 #include "tests/lib/test_poison.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_rans.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_worker.h"
 
 #define KiB ((uint64_t)1 << 10)
@@ -59,9 +60,7 @@ static void set_up(void)
     test_front_start(1);
     test_front_engine = WHARF_ENGINE_SIMT;
     test_front_client_init(&client, 1, "uid:1", 64, ARENA_NBYTES);
-    for (unsigned i = 0; i < 60000 && !TEST_FRONT_LOCKED(test_front.gpus_up); i++)
-        usleep(1000);
-    cr_assert(TEST_FRONT_LOCKED(test_front.gpus_up));
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)));
 }
 
 static void tear_down(void)
@@ -307,8 +306,7 @@ Test(wharfd_parts, killed_workers_lose_no_chunk, .timeout = 120)
         struct wharf_submission submission = submission_of(&rans, i);
         pid = test_worker_wait(getpid(), pid);
         cr_assert_neq(pid, 0);
-        for (unsigned n = 0; n < 60000 && !TEST_FRONT_LOCKED(test_front.gpus_up); n++)
-            usleep(1000);
+        cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)));
         test_front_submit(&client, &submission);
         /* Before it can be done: it takes some milliseconds. */
         usleep((useconds_t)test_random_below(&random, 500 * i + 1));
