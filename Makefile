@@ -153,7 +153,7 @@ SIMT_LIBS := -lboost_context -lstdc++
 TESTLIB := $(BUILD)/libtests.a
 
 # The daemon; all but its main file is a library too, for its tests.
-daemon_src  := $(wildcard daemon/*.c) kernels/work_parts.c
+daemon_src  := $(wildcard $(addprefix daemon/,*.c base/*.c control/*.c front/*.c cpu/*.c gpu/*.c)) kernels/work_parts.c
 daemon_obj  := $(call obj,$(filter-out daemon/wharfd.c,$(daemon_src)))
 DAEMON_A    := $(BUILD)/libwharfd.a
 DAEMON      := $(BUILD)/wharfd
@@ -161,7 +161,7 @@ DAEMON_LIBS := -luring -lsystemd
 
 # The process that owns the GPU; and the same one with the device's code on the CPU, for machines
 # without a GPU and for tests.
-worker_obj  := $(call obj,$(filter-out daemon/gpu/engine_%.c,$(wildcard daemon/gpu/*.c)))
+worker_obj  := $(call obj,$(filter-out daemon/worker/engine_%.c,$(wildcard daemon/worker/*.c)))
 SIMT_WORKER := $(BUILD)/wharfd-simt
 GPU_WORKER  := $(BUILD)/wharfd-gpu
 gpu_obj     := $(call obj,$(wildcard kernels/*.cu))
@@ -204,9 +204,10 @@ $(BUILD)/obj/%.cc.o: %.cc $(BUILD)/flags | $(device_codecs_h)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
-# Machine code for the A100 and the H100, and PTX for what comes later.
+# Machine code for the A100 and the H100, and PTX for what comes later.  Compressed, it is a third.
 CUDA_ARCHS ?= 80 90
 NVCC_FLAGS := -std=c++17 -O3 -I. -Iproto -Iencoders -I$(BUILD)/gen -Xcompiler -Wall,-Wextra,-fPIC \
+    -compress-mode=size \
     $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
     -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 CUDA_HOME  := $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
@@ -255,12 +256,12 @@ $(SIMT_WORKER): FORCE
 	@mkdir -p $(@D)
 	+$(Q)$(MAKE) VARIANT=release build/release/wharfd-simt && ln -f build/release/wharfd-simt $@
 else
-$(SIMT_WORKER): $(worker_obj) $(call obj,daemon/gpu/engine_simt.c) $(DAEMON_A) $(SIMT_A) $(LIB_A)
+$(SIMT_WORKER): $(worker_obj) $(call obj,daemon/worker/engine_simt.c) $(DAEMON_A) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) $(SIMT_LIBS)
 endif
 
-$(GPU_WORKER): $(worker_obj) $(call obj,daemon/gpu/engine_cuda.c) $(gpu_obj) $(DAEMON_A) $(SIMT_A) $(LIB_A)
+$(GPU_WORKER): $(worker_obj) $(call obj,daemon/worker/engine_cuda.c) $(gpu_obj) $(DAEMON_A) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) $(SIMT_LIBS) $(CUDA_LIBS)
 

@@ -10,12 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
-#include "daemon/gate.h"
-#include "daemon/log.h"
-#include "daemon/notify.h"
-#include "daemon/server.h"
-#include "daemon/undertaker.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/base/notify.h"
+#include "daemon/control/gate.h"
+#include "daemon/control/server.h"
+#include "daemon/control/undertaker.h"
 #include "daemon/wharfd_options.h"
 
 /* How often systemd is told what the daemon does. */

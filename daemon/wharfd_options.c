@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/config_table.h"
+#include "daemon/base/config_table.h"
 
 enum { OPTION_PRINT_CONFIG = 256, OPTION_CHECK_CONFIG };
 

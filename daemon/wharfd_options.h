@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/config.h"
+#include "daemon/base/config.h"
 
 struct wharf_options_line {
     const char *config_path; /* NULL: the default one, which need not exist */

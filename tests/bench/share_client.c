@@ -36,7 +36,7 @@
 #include <zlib.h>
 
 #include "clientlib/wharf.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "tests/lib/test_file.h"
 
 enum { MOST_CHUNKS = 4096, MOST_SAMPLES = 4000000, N_ENGINES = WHARF_ENGINE_SIMT + 1 };

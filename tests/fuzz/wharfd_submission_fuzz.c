@@ -13,11 +13,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "daemon/clock.h"
-#include "daemon/cpu_run.h"
-#include "daemon/front_parts.h"
-#include "daemon/gpu_memory.h"
-#include "daemon/loop.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/loop.h"
+#include "daemon/cpu/cpu_run.h"
+#include "daemon/front/front_parts.h"
+#include "daemon/gpu/gpu_memory.h"
 #include "encoders/wharf_codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/clock.h"
-#include "daemon/gpu/worker.h"
+#include "daemon/base/clock.h"
+#include "daemon/worker/worker.h"
 #include "encoders/decode_job.h"
 #include "proto/wharf_job.h"
 

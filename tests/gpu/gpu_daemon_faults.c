@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "encoders/codec.h"
 #include "proto/wharf_job.h"
 #include "tests/gpu/gpu_daemon.h"

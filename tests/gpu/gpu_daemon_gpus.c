@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "clientlib/wharf.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "tests/gpu/gpu_daemon.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_tap.h"

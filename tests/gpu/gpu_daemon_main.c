@@ -44,7 +44,7 @@
 #include <unistd.h>
 
 #include "clientlib/wharf.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "encoders/codec.h"
 #include "encoders/decode_job.h"
 #include "kernels/simt/simt_batch.h"

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "clientlib/wharf.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "encoders/codec.h"
 #include "tests/gpu/gpu_daemon.h"
 #include "tests/lib/test_data.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "clientlib/wharf.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "tests/gpu/gpu_daemon.h"
 #include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "clientlib/wharf.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "tests/gpu/gpu_daemon.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_random.h"

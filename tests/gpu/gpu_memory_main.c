@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "kernels/cuda_error.h"
 #include "tests/gpu/gpu_memory_parts.h"
 #include "tests/lib/test_client.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "clientlib/wharf.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "encoders/rle_values.h"
 #include "tests/gpu/gpu_memory_parts.h"
 #include "tests/gpu/gpu_pack.h"

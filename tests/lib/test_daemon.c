@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The watcher: lives and deaths. */
 #include "tests/lib/test_daemon.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 
 #include <errno.h>
 #include <signal.h>

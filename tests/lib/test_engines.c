@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/clock.h"
-#include "daemon/front.h"
-#include "daemon/front_place.h"
-#include "daemon/gpu_memory.h"
+#include "daemon/base/clock.h"
+#include "daemon/front/front.h"
+#include "daemon/front/front_place.h"
+#include "daemon/gpu/gpu_memory.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_random.h"
 

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "daemon/stats.h"
+#include "daemon/control/stats.h"
 
 /* What there is. */
 struct test_engines_machine {

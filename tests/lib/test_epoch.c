@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/test_epoch.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/gpu_memory.h"
-#include "daemon/gpus.h"
-#include "daemon/loop.h"
+#include "daemon/base/loop.h"
+#include "daemon/gpu/gpu_memory.h"
+#include "daemon/gpu/gpus.h"
 #include "encoders/codec.h"
 #include "tests/lib/test_forge.h"
 #include "tests/lib/test_wait.h"

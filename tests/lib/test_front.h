@@ -8,7 +8,7 @@
 #ifndef WHARF_TESTS_TEST_FRONT_H
 #define WHARF_TESTS_TEST_FRONT_H
 
-#include "daemon/front.h"
+#include "daemon/front/front.h"
 #include "proto/ring_ops.h"
 
 #define TEST_FRONT_CHUNK 65536

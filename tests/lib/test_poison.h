@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_poison.h: jobs that do to the GPU's worker what must never happen.  A daemon in which the
- * symbols of daemon/gpu_faults.c are made of this takes them; no other does.
+ * symbols of daemon/gpu/gpu_faults.c are made of this takes them; no other does.
  */
 #ifndef WHARF_TESTS_TEST_POISON_H
 #define WHARF_TESTS_TEST_POISON_H

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "proto/control.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_session.h"

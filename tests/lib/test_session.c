@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory and rings of one session. */
 #include "tests/lib/test_session.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 
 /* By the clock, and far above what takes long on a machine that does much else: it is there so that
  * a test that waits in vain ends. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "clientlib/wharf.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "tests/lib/test_daemon.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_front.h"
 #include "tests/lib/test_wait.h"

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/cleanup.h"
-#include "daemon/config.h"
-#include "daemon/config_table.h"
-#include "daemon/gpu_list.h"
-#include "daemon/log.h"
+#include "daemon/base/cleanup.h"
+#include "daemon/base/config.h"
+#include "daemon/base/config_table.h"
+#include "daemon/base/log.h"
+#include "daemon/gpu/gpu_list.h"
 
 static struct wharf_config config;
 static char message[256];

@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
-#include "daemon/gpu_memory.h"
-#include "daemon/gpu_state.h"
+#include "daemon/base/clock.h"
+#include "daemon/gpu/gpu_memory.h"
+#include "daemon/gpu/gpu_state.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
@@ -36,7 +36,7 @@
 
 /* ---- faults -------------------------------------------------------------------------------- */
 
-/* In place of daemon/gpu_faults.c. */
+/* In place of daemon/gpu/gpu_faults.c. */
 const bool wharf_gpu_has_faults = true;
 
 uint32_t wharf_gpu_opcode(const struct wharf_submission *submission)

@@ -6,7 +6,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "encoders/wharf_codec.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_engines.h"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "clientlib/wharf.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"

@@ -3,11 +3,11 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/clock.h"
-#include "daemon/front.h"
-#include "daemon/gpu_memory.h"
-#include "daemon/gpu_models.h"
-#include "daemon/model.h"
+#include "daemon/base/clock.h"
+#include "daemon/control/model.h"
+#include "daemon/front/front.h"
+#include "daemon/gpu/gpu_memory.h"
+#include "daemon/gpu/gpu_models.h"
 #include "proto/wharf_job.h"
 
 enum { N_TENANTS = 3, N_MODELS = 16, PLACES = 12 };

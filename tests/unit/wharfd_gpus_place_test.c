@@ -6,9 +6,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/clock.h"
-#include "daemon/front.h"
-#include "daemon/gpu_memory.h"
+#include "daemon/base/clock.h"
+#include "daemon/front/front.h"
+#include "daemon/gpu/gpu_memory.h"
 #include "proto/wharf_job.h"
 
 #define KiB ((uint64_t)1024)

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "clientlib/wharf.h"
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 #include "tests/lib/test_rans.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
-#include "daemon/cpu_here.h"
+#include "daemon/base/clock.h"
+#include "daemon/cpu/cpu_here.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"

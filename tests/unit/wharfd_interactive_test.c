@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
-#include "daemon/front_parts.h"
+#include "daemon/base/clock.h"
+#include "daemon/front/front_parts.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"

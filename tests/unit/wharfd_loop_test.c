@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
-#include "daemon/loop.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/loop.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_wait.h"
 

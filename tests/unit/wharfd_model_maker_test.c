@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon/loop.h"
-#include "daemon/model.h"
+#include "daemon/base/loop.h"
+#include "daemon/control/model.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_front.h"
 #include "tests/lib/test_rans.h"

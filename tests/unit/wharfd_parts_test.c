@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
-#include "daemon/gpu_state.h"
+#include "daemon/base/clock.h"
+#include "daemon/gpu/gpu_state.h"
 #include "encoders/checksum.h"
 #include "encoders/decode_job.h"
 #include "proto/wharf_job.h"
@@ -31,7 +31,7 @@
 #define OUT_AT (1 << 20)
 #define OUT_STEP (128 * KiB)
 
-/* In place of daemon/gpu_faults.c. */
+/* In place of daemon/gpu/gpu_faults.c. */
 const bool wharf_gpu_has_faults = true;
 
 uint32_t wharf_gpu_opcode(const struct wharf_submission *submission)

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/clock.h"
-#include "daemon/front.h"
-#include "daemon/front_place.h"
-#include "daemon/gpu_memory.h"
-#include "daemon/place_parts.h"
+#include "daemon/base/clock.h"
+#include "daemon/front/front.h"
+#include "daemon/front/front_place.h"
+#include "daemon/front/place_parts.h"
+#include "daemon/gpu/gpu_memory.h"
 #include "proto/wharf_job.h"
 
 #define KiB ((uint64_t)1024)

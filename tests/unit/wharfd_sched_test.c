@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/clock.h"
-#include "daemon/cpu_set.h"
-#include "daemon/job.h"
-#include "daemon/sched.h"
-#include "daemon/session.h"
-#include "daemon/turns.h"
+#include "daemon/base/clock.h"
+#include "daemon/control/session.h"
+#include "daemon/cpu/cpu_set.h"
+#include "daemon/front/job.h"
+#include "daemon/front/sched.h"
+#include "daemon/front/turns.h"
 #include "tests/lib/test_random.h"
 
 /* ---- turns --------------------------------------------------------------------------------- */

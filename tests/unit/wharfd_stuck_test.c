@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
-#include "daemon/front.h"
-#include "daemon/model.h"
+#include "daemon/base/clock.h"
+#include "daemon/control/model.h"
+#include "daemon/front/front.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"

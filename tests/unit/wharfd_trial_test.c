@@ -7,8 +7,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/clock.h"
-#include "daemon/trial.h"
+#include "daemon/base/clock.h"
+#include "daemon/front/trial.h"
 
 #define CHUNK_NBYTES 65536u
 #define MS ((uint64_t)WHARF_NS_PER_MS)

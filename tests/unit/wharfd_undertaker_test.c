@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/front.h"
-#include "daemon/spawn.h"
-#include "daemon/undertaker.h"
+#include "daemon/base/spawn.h"
+#include "daemon/control/undertaker.h"
+#include "daemon/front/front.h"
 
 enum { MOST = 16 };
 

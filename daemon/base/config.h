@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config.h: all that can be set about the daemon.
+ *
+ * The table in config_table.c is the one place that names a setting, its default, its limits and
+ * what it is for; `wharfd --print-config` prints it as a configuration file.
+ */
+#ifndef WHARF_DAEMON_BASE_CONFIG_H
+#define WHARF_DAEMON_BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/un.h>
+
+#define WHARF_CONFIG_PATH_NBYTES sizeof(((struct sockaddr_un *)0)->sun_path)
+#define WHARF_CONFIG_NAME_NBYTES 64
+/* GPUs that one daemon has; their sets are bits of a uint32_t. */
+#define WHARF_MAX_GPUS 16u
+
+/* What one tenant may have; all its clients together but where it says otherwise. */
+struct wharf_quota {
+    uint64_t weight; /* its share of the machine, relative to other tenants */
+    uint64_t max_connections;
+    uint64_t max_descriptors;       /* that the daemon holds for it */
+    uint64_t max_memory_nbytes;     /* arenas and registered memory */
+    uint64_t max_jobs;              /* entries of all its queues */
+    uint64_t max_entries;           /* of one queue */
+    uint64_t max_arena_nbytes;      /* of one session */
+    uint64_t max_regions;           /* of one session */
+    uint64_t max_models;            /* likewise */
+    uint64_t max_gpu_models;        /* of a tenant, that each GPU has at a time */
+    uint64_t max_gpu_memory_nbytes; /* of clients' own GPU memory */
+    uint64_t max_gpu_regions;       /* pieces of that */
+    uint64_t max_job_nbytes;        /* source plus destination of one chunk */
+    uint64_t max_batch_chunks;
+};
+#define WHARF_QUOTA_N_MEMBERS (sizeof(struct wharf_quota) / sizeof(uint64_t))
+
+enum wharf_config_io { WHARF_IO_AUTO, WHARF_IO_URING, WHARF_IO_EPOLL };
+enum wharf_config_gpu_kernel {
+    WHARF_GPU_KERNEL_AUTO,
+    WHARF_GPU_KERNEL_EPOCH, /* one that stays while there is work */
+    WHARF_GPU_KERNEL_BATCH, /* one for each batch of work */
+};
+enum wharf_config_gpu_output { WHARF_GPU_OUTPUT_KERNEL, WHARF_GPU_OUTPUT_COPY };
+enum wharf_config_gpu { WHARF_GPU_AUTO, WHARF_GPU_CUDA, WHARF_GPU_SIMT, WHARF_GPU_NONE };
+enum wharf_config_tenant { WHARF_TENANT_BY_PEER, WHARF_TENANT_BY_SOCKET };
+
+/* [listen NAME]: a further socket. */
+struct wharf_config_listen {
+    char name[WHARF_CONFIG_NAME_NBYTES];
+    char path[WHARF_CONFIG_PATH_NBYTES];
+    char group[WHARF_CONFIG_NAME_NBYTES];
+    uint64_t mode;
+    uint64_t tenant; /* enum wharf_config_tenant */
+};
+
+/* [tenant NAME]: what differs from [quota] for one. */
+struct wharf_config_quota {
+    char name[WHARF_CONFIG_NAME_NBYTES]; /* as in struct wharf_tenant: uid:N or socket:NAME */
+    uint64_t set;                        /* bit i: member i of the quota is given */
+    struct wharf_quota quota;
+};
+
+struct wharf_config {
+    /* [daemon] */
+    struct wharf_config_listen listen; /* the main socket */
+    uint64_t log_level;                /* enum wharf_log_level */
+    uint64_t io;                       /* enum wharf_config_io */
+    uint64_t max_connections;
+    uint64_t hello_timeout_ns;
+    uint64_t gate_timeout_ns;
+    uint64_t drain_timeout_ns;
+    uint64_t stuck_timeout_ns;
+    /* [cpu] */
+    uint64_t n_workers;
+    uint64_t share_percent;
+    char cpus[256];
+    uint64_t nice;
+    uint64_t spin_ns;
+    /* [gpu] */
+    uint64_t gpu_engine; /* enum wharf_config_gpu */
+    char gpu_worker[256];
+    char gpu_device[768]; /* gpu_list.h */
+    uint64_t gpu_share_percent;
+    uint64_t gpu_kernel; /* enum wharf_config_gpu_kernel */
+    uint64_t gpu_output; /* enum wharf_config_gpu_output */
+    uint64_t gpu_staging_nbytes;
+    uint64_t gpu_chunk_nbytes;
+    uint64_t gpu_memory_nbytes;
+    uint64_t gpu_spare_nbytes;
+    uint64_t gpu_pin_after_ns;
+    uint64_t gpu_ahead_ns;
+    uint64_t gpu_idle_ns;
+    uint64_t gpu_stay_ns;
+    uint64_t gpu_longest_ns;
+    uint64_t gpu_hang_timeout_ns;
+    uint64_t gpu_start_timeout_ns;
+    uint64_t gpu_ban_ns;
+    /* [schedule] */
+    uint64_t interactive_percent;
+    uint64_t background_age_ns;
+    uint64_t slice_ns;
+    uint64_t long_ns;
+
+    struct wharf_quota quota; /* [quota] */
+    struct wharf_config_quota *tenants;
+    size_t n_tenants;
+    struct wharf_config_listen *listens;
+    size_t n_listens;
+};
+
+/* A configuration of all defaults. */
+void wharf_config_init(struct wharf_config *config);
+void wharf_config_deinit(struct wharf_config *config);
+
+/*
+ * Reads a file's text over what `config` holds.  Returns 0 or -errno with what is wrong and where
+ * in `message`; `config` is then half changed and only good for deinit.
+ */
+int wharf_config_parse(struct wharf_config *config, const char *text, size_t text_nbytes,
+                       char *message, size_t message_nbytes);
+
+/* The same for a file, whose name then begins the message. */
+int wharf_config_load(struct wharf_config *config, const char *path, char *message,
+                      size_t message_nbytes);
+
+/* The quota of the tenant of that name. */
+struct wharf_quota wharf_config_quota_of(const struct wharf_config *config, const char *tenant);
+
+/* Prints a configuration file with every setting, its meaning, its limits and its default. */
+void wharf_config_print(FILE *out);
+
+/*
+ * Takes from `next` what can change while the daemon runs.  Calls `kept` for each setting that
+ * differs but needs a new start.
+ */
+void wharf_config_reload(struct wharf_config *config, struct wharf_config *next,
+                         void (*kept)(const char *section, const char *key));
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config_table.c: every setting, with its default and its limits.
+ *
+ * Sections daemon, cpu, gpu and schedule are members of struct wharf_config, quota (and tenant,
+ * which has the same keys) of struct wharf_quota, listen of struct wharf_config_listen.
+ */
+#include "daemon/base/config_table.h"
+
+#include "daemon/base/config.h"
+#include "daemon/base/log.h"
+#include "proto/wharf_ring.h"
+
+#define US ((uint64_t)1000)
+#define KiB ((uint64_t)1 << 10)
+#define MiB ((uint64_t)1 << 20)
+#define TiB ((uint64_t)1 << 40)
+#define S ((uint64_t)1000000000)
+#define MS ((uint64_t)1000000)
+#define HOUR (3600 * S)
+
+const struct wharf_config_suffix wharf_config_byte_suffixes[] = {
+    {"", 1},
+    {"K", (uint64_t)1 << 10},
+    {"M", (uint64_t)1 << 20},
+    {"G", (uint64_t)1 << 30},
+    {"T", (uint64_t)1 << 40},
+    {NULL, 0},
+};
+const struct wharf_config_suffix wharf_config_duration_suffixes[] = {
+    {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"min", 60000000000u}, {NULL, 0},
+};
+
+static const struct wharf_setting_choice log_levels[] = {
+    {"error", WHARF_LOG_ERROR}, {"warning", WHARF_LOG_WARNING}, {"notice", WHARF_LOG_NOTICE},
+    {"info", WHARF_LOG_INFO},   {"debug", WHARF_LOG_DEBUG},     {NULL, 0},
+};
+
+static const struct wharf_setting_choice io_kinds[] = {
+    {"auto", WHARF_IO_AUTO},
+    {"io_uring", WHARF_IO_URING},
+    {"epoll", WHARF_IO_EPOLL},
+    {NULL, 0},
+};
+
+const struct wharf_setting_choice wharf_config_gpu_engines[] = {
+    {"auto", WHARF_GPU_AUTO},
+    {"cpu", WHARF_GPU_NONE},
+    {"cuda", WHARF_GPU_CUDA},
+    {"simt", WHARF_GPU_SIMT},
+    {NULL, 0},
+};
+
+static const struct wharf_setting_choice gpu_kernels[] = {
+    {"auto", WHARF_GPU_KERNEL_AUTO},
+    {"epoch", WHARF_GPU_KERNEL_EPOCH},
+    {"batch", WHARF_GPU_KERNEL_BATCH},
+    {NULL, 0},
+};
+
+static const struct wharf_setting_choice gpu_outputs[] = {
+    {"kernel", WHARF_GPU_OUTPUT_KERNEL},
+    {"copy", WHARF_GPU_OUTPUT_COPY},
+    {NULL, 0},
+};
+
+static const struct wharf_setting_choice tenant_kinds[] = {
+    {"peer", WHARF_TENANT_BY_PEER},
+    {"socket", WHARF_TENANT_BY_SOCKET},
+    {NULL, 0},
+};
+
+#define DAEMON(member) offsetof(struct wharf_config, member)
+#define MAIN_SOCKET(member) (DAEMON(listen) + LISTEN(member))
+#define LISTEN(member) offsetof(struct wharf_config_listen, member)
+#define QUOTA(member) offsetof(struct wharf_quota, member)
+
+#define COUNT WHARF_SETTING_COUNT
+#define BYTES WHARF_SETTING_BYTES
+#define DURATION WHARF_SETTING_DURATION
+#define MODE WHARF_SETTING_MODE
+#define CHOICE WHARF_SETTING_CHOICE
+#define TEXT WHARF_SETTING_TEXT
+#define GPUS WHARF_SETTING_GPUS
+/* Takes effect on SIGHUP, or at the next start only. */
+#define RELOADS true
+#define AT_START false
+
+/* clang-format off: one row a setting reads as a table. */
+const struct wharf_setting wharf_settings[] = {
+    {"daemon", "socket", TEXT, AT_START, MAIN_SOCKET(path), "/run/wharf/wharfd.sock", 1,
+     WHARF_CONFIG_PATH_NBYTES, NULL, "Where clients connect, unless systemd hands over sockets."},
+    {"daemon", "socket_group", TEXT, AT_START, MAIN_SOCKET(group), "wharf", 0,
+     WHARF_CONFIG_NAME_NBYTES, NULL,
+     "Who may connect: the socket gets this group if it exists; empty for the daemon's own."},
+    {"daemon", "socket_mode", MODE, AT_START, MAIN_SOCKET(mode), "0660", 0, 0777, NULL,
+     "The socket's permissions."},
+    {"daemon", "log_level", CHOICE, RELOADS, DAEMON(log_level), "info", 0, 0, log_levels,
+     "The least important messages that are logged."},
+    {"daemon", "io", CHOICE, AT_START, DAEMON(io), "auto", 0, 0, io_kinds,
+     "How the daemon waits; auto is io_uring, or epoll where io_uring is refused."},
+    {"daemon", "max_connections", COUNT, RELOADS, DAEMON(max_connections), "65536", 1, 1 << 20,
+     NULL, "Of all tenants.  Open-file limits can lower it."},
+    {"daemon", "hello_timeout", DURATION, RELOADS, DAEMON(hello_timeout_ns), "10s", MS, HOUR, NULL,
+     "How long a new connection may be silent."},
+    {"daemon", "gate_timeout", DURATION, RELOADS, DAEMON(gate_timeout_ns), "2s", MS, HOUR, NULL,
+     "How long looking at a client's descriptor may take before it counts as hung."},
+    {"daemon", "drain_timeout", DURATION, RELOADS, DAEMON(drain_timeout_ns), "5s", 0, HOUR, NULL,
+     "How long a stop waits for jobs that were taken; clients replay what is left."},
+    {"daemon", "stuck_timeout", DURATION, RELOADS, DAEMON(stuck_timeout_ns), "60s", S, HOUR, NULL,
+     "A worker that decodes one piece for longer is taken for hung, and the watchdog not fed."},
+
+    {"cpu", "workers", COUNT, AT_START, DAEMON(n_workers), "0", 0, 1024, NULL,
+     "Threads that decode; 0 derives them from share and the processors there are."},
+    {"cpu", "share", COUNT, AT_START, DAEMON(share_percent), "100", 1, 100, NULL,
+     "Percent of the processors that decoding may use, at least one."},
+    {"cpu", "cpus", TEXT, AT_START, DAEMON(cpus), "", 0, sizeof(((struct wharf_config *)0)->cpus),
+     NULL,
+     "The processors that decoding may use, as in 0-7,16; empty for all that the daemon may use."},
+    {"cpu", "nice", COUNT, AT_START, DAEMON(nice), "0", 0, 19, NULL,
+     "How far decoding stands back behind other programs."},
+    {"cpu", "spin", DURATION, RELOADS, DAEMON(spin_ns), "200us", 0, 10 * MS, NULL,
+     "How long an idle worker watches at most for a client's next job before it sleeps."},
+
+    {"gpu", "engine", CHOICE, AT_START, DAEMON(gpu_engine), "auto", 0, 0, wharf_config_gpu_engines,
+     "What runs jobs beside the CPU: auto is cuda where there is a GPU that can be used, and cpu, "
+     "which is nothing, elsewhere; simt is the GPU's code run on the CPU, slowly, for tests."},
+    {"gpu", "worker", TEXT, AT_START, DAEMON(gpu_worker), "", 0,
+     sizeof(((struct wharf_config *)0)->gpu_worker), NULL,
+     "The program that owns a GPU; empty for wharfd-gpu (simt: wharfd-simt) in ../libexec/wharf "
+     "or beside wharfd."},
+    {"gpu", "device", GPUS, AT_START, DAEMON(gpu_device), "all", 1,
+     sizeof(((struct wharf_config *)0)->gpu_device), NULL,
+     "Which GPUs: all that the driver shows, or as in 0,2 or 0-3 or GPU-8932f937, numbers and "
+     "UUIDs as nvidia-smi -L prints them; of a MIG instance the UUID."},
+    {"gpu", "share", COUNT, AT_START, DAEMON(gpu_share_percent), "100", 1, 100, NULL,
+     "Percent of each GPU's multiprocessors that decoding may use."},
+    {"gpu", "chunk", BYTES, AT_START, DAEMON(gpu_chunk_nbytes), "256K", 4 * KiB, 256 * MiB, NULL,
+     "The largest chunk, in or out, that is decoded on the GPU.  Each of its some thousand warps "
+     "takes twice this of its memory."},
+    {"gpu", "kernel", CHOICE, AT_START, DAEMON(gpu_kernel), "auto", 0, 0, gpu_kernels,
+     "epoch: a kernel stays while there is work; batch: one for each batch of work; auto is epoch, "
+     "or batch under profilers, launches that block and display watchdogs."},
+    {"gpu", "output", CHOICE, AT_START, DAEMON(gpu_output), "kernel", 0, 0, gpu_outputs,
+     "Who takes outputs to the clients' memory: the kernel itself, or the copy engine where they "
+     "are of 16 KiB or more."},
+    {"gpu", "staging", BYTES, AT_START, DAEMON(gpu_staging_nbytes), "512M", MiB, TiB, NULL,
+     "Each GPU's memory for outputs that the copy engine takes."},
+    {"gpu", "memory", BYTES, RELOADS, DAEMON(gpu_memory_nbytes), "8G", 0, 1024 * TiB, NULL,
+     "The most memory of clients that is pinned, for all GPUs together; jobs elsewhere run on the "
+     "CPU."},
+    {"gpu", "spare", BYTES, RELOADS, DAEMON(gpu_spare_nbytes), "256M", 0, 1024 * TiB, NULL,
+     "Arenas, of sizes that were asked for lately, that are pinned before anybody asks for them; "
+     "part of memory."},
+    {"gpu", "pin_after", DURATION, RELOADS, DAEMON(gpu_pin_after_ns), "20ms", 0, HOUR, NULL,
+     "A client's memory is pinned when it has been there for so long, unless its session wants the "
+     "GPU alone: then at once."},
+    {"gpu", "ahead", DURATION, RELOADS, DAEMON(gpu_ahead_ns), "1ms", 10 * US, S, NULL,
+     "Estimated time of what is handed to a GPU behind what it is doing: the longest that an "
+     "interactive job waits there."},
+    {"gpu", "idle", DURATION, AT_START, DAEMON(gpu_idle_ns), "200us", 0, S, NULL,
+     "The kernel leaves the GPU to others when there was no work for so long.  With kernel = "
+     "batch, "
+     "how long the worker looks for the next batch before it sleeps."},
+    {"gpu", "stay", DURATION, AT_START, DAEMON(gpu_stay_ns), "500us", 0, S, NULL,
+     "The kernel leaves, for a moment, after so long in any case, or longer where leaving takes "
+     "long; 0 for a GPU of wharf's own."},
+    {"gpu", "longest", DURATION, RELOADS, DAEMON(gpu_longest_ns), "100ms", 0, HOUR, NULL,
+     "A chunk that the GPU has for so long is given to the CPU; 0: never.  With simt it is a "
+     "thousand "
+     "times as long."},
+    {"gpu", "hang_timeout", DURATION, RELOADS, DAEMON(gpu_hang_timeout_ns), "2s", 10 * MS, HOUR,
+     NULL, "A job that takes so much longer than it may ends the worker, and runs on the CPU."},
+    {"gpu", "start_timeout", DURATION, AT_START, DAEMON(gpu_start_timeout_ns), "30s", 100 * MS,
+     HOUR, NULL, "How long a worker may take to get ready."},
+    {"gpu", "ban", DURATION, RELOADS, DAEMON(gpu_ban_ns), "10min", 0, 24 * HOUR, NULL,
+     "How long the CPU runs all jobs of a tenant whose jobs ended the worker, or whose memory kept "
+     "the daemon from the GPU, three times."},
+
+    {"schedule", "interactive_percent", COUNT, RELOADS, DAEMON(interactive_percent), "50", 0, 100,
+     NULL,
+     "How much of its share a tenant may use for interactive jobs that go before all others."},
+    {"schedule", "background_age", DURATION, RELOADS, DAEMON(background_age_ns), "1s", 0, HOUR,
+     NULL, "A background job that has waited for so long becomes a normal one."},
+    {"schedule", "slice", DURATION, RELOADS, DAEMON(slice_ns), "500us", 10000, S, NULL,
+     "Estimated time that a worker takes from a batch, or a tenant gets, at once."},
+    {"schedule", "long", DURATION, RELOADS, DAEMON(long_ns), "1ms", 10000, HOUR, NULL,
+     "Jobs that are estimated to take longer never occupy all workers."},
+
+    {"quota", "weight", COUNT, RELOADS, QUOTA(weight), "100", 1, 10000, NULL,
+     "A tenant's share of the machine, relative to other tenants."},
+    {"quota", "max_connections", COUNT, RELOADS, QUOTA(max_connections), "256", 0, 1 << 20, NULL,
+     "Of a tenant."},
+    {"quota", "max_descriptors", COUNT, RELOADS, QUOTA(max_descriptors), "4096", 0, 1 << 24, NULL,
+     "That the daemon holds or has sent for a tenant: four a connection, one a region and a "
+     "model."},
+    {"quota", "max_memory", BYTES, RELOADS, QUOTA(max_memory_nbytes), "4G", 0, 1024 * TiB, NULL,
+     "Of a tenant: arenas, registered memory and models."},
+    {"quota", "max_jobs", COUNT, RELOADS, QUOTA(max_jobs), "65536", 0, 1 << 24, NULL,
+     "Of a tenant: entries of all its queues."},
+    {"quota", "max_entries", COUNT, RELOADS, QUOTA(max_entries), "4096", WHARF_RING_MIN_ENTRIES,
+     WHARF_RING_MAX_ENTRIES, NULL, "Of one queue."},
+    {"quota", "max_arena", BYTES, RELOADS, QUOTA(max_arena_nbytes), "1G", 0, 1024 * TiB, NULL,
+     "Of one session."},
+    {"quota", "max_regions", COUNT, RELOADS, QUOTA(max_regions), "64", 0, 4096, NULL,
+     "Registered memory of one session, its arena not counted."},
+    {"quota", "max_gpu_memory", BYTES, RELOADS, QUOTA(max_gpu_memory_nbytes), "64G", 0, 1024 * TiB,
+     NULL, "Of a tenant: memory of the GPU that its clients made and registered."},
+    {"quota", "max_gpu_regions", COUNT, RELOADS, QUOTA(max_gpu_regions), "256", 0, 1 << 16, NULL,
+     "Of a tenant: pieces of such memory, of all its sessions."},
+    {"quota", "max_models", COUNT, RELOADS, QUOTA(max_models), "64", 0, 4096, NULL,
+     "Registered models of one session."},
+    {"quota", "max_gpu_models", COUNT, RELOADS, QUOTA(max_gpu_models), "512", 1, 4096, NULL,
+     "Of a tenant: registered models that each GPU has at a time."},
+    {"quota", "max_job", BYTES, RELOADS, QUOTA(max_job_nbytes), "256M", 4 * KiB, TiB, NULL,
+     "Source plus destination of one chunk."},
+    {"quota", "max_batch_chunks", COUNT, RELOADS, QUOTA(max_batch_chunks), "4096", 1, MiB, NULL,
+     "Of one batch."},
+
+    {"listen", "path", TEXT, AT_START, LISTEN(path), "", 0, WHARF_CONFIG_PATH_NBYTES, NULL,
+     "Where it is; empty for a socket of that name that systemd hands over."},
+    {"listen", "group", TEXT, AT_START, LISTEN(group), "wharf", 0, WHARF_CONFIG_NAME_NBYTES, NULL,
+     "As socket_group."},
+    {"listen", "mode", MODE, AT_START, LISTEN(mode), "0660", 0, 0777, NULL, "As socket_mode."},
+    {"listen", "tenant", CHOICE, AT_START, LISTEN(tenant), "peer", 0, 0, tenant_kinds,
+     "Whom its clients' use is charged to: each peer's user, or the socket as a whole."},
+    {NULL, NULL, COUNT, false, 0, NULL, 0, 0, NULL, NULL},
+};
+/* clang-format on */

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heap.h: the earliest of many times (a leftist heap).
+ *
+ * The nodes lie in the elements, so nothing is allocated.  Inserting a node and removing any takes
+ * logarithmic time, each single time: keys are clients' deadlines, and the heap is used under the
+ * front lock.
+ */
+#ifndef WHARF_DAEMON_BASE_HEAP_H
+#define WHARF_DAEMON_BASE_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct wharf_heap_node {
+    uint64_t key;
+    bool is_linked;
+    uint32_t rank; /* nodes on the way down to the right; the left child's is at least that */
+    struct wharf_heap_node *left;
+    struct wharf_heap_node *right;
+    struct wharf_heap_node *parent;
+};
+
+struct wharf_heap {
+    struct wharf_heap_node *root; /* the one with the least key; NULL if the heap is empty */
+};
+
+/* The node is in no heap; a zeroed one is in none. */
+void wharf_heap_insert(struct wharf_heap *heap, struct wharf_heap_node *node, uint64_t key);
+
+/* Does nothing if the node is in no heap. */
+void wharf_heap_remove(struct wharf_heap *heap, struct wharf_heap_node *node);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * connection.h: one client's connection.  Loop thread.
+ */
+#ifndef WHARF_DAEMON_CONTROL_CONNECTION_H
+#define WHARF_DAEMON_CONTROL_CONNECTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/base/log.h"
+#include "daemon/control/server.h"
+
+enum wharf_connection_state {
+    WHARF_CONNECTION_GREETING, /* Hello is waited for */
+    WHARF_CONNECTION_READY,    /* no queue yet */
+    WHARF_CONNECTION_OPEN,     /* with a session */
+    WHARF_CONNECTION_CLOSING,  /* its session's end is waited for */
+};
+
+/* Why a connection is not read from at present. */
+enum wharf_connection_hold {
+    WHARF_HOLD_GATE = 1 << 0,     /* the gate has its next packet */
+    WHARF_HOLD_SEND = 1 << 1,     /* a reply waits for room */
+    WHARF_HOLD_PROMISE = 1 << 2,  /* the daemon may not answer Hello yet */
+    WHARF_HOLD_DOORBELL = 1 << 3, /* it rings for nothing */
+    WHARF_HOLD_IMPORT = 1 << 4,   /* the GPU's worker has memory of it to import */
+    WHARF_HOLD_MODEL = 1 << 5,    /* its model is being made */
+};
+
+struct wharf_connection {
+    struct wharf_source source;
+    struct wharf_timer hello_timer;
+    struct wharf_timer hold_timer;   /* of WHARF_HOLD_DOORBELL */
+    struct wharf_timer import_timer; /* of WHARF_HOLD_IMPORT */
+    struct wharf_list link;
+    struct wharf_list gate_link; /* in the gate's queue */
+    struct wharf_list doom_link; /* in the server's list of those that cannot go on */
+    struct wharf_server *server;
+    uint64_t number;
+    int fd;
+    uint8_t state;     /* enum wharf_connection_state */
+    uint8_t holds;     /* bits of enum wharf_connection_hold */
+    uint8_t gate_kind; /* enum wharf_gate_kind: what its packet at the gate asks for */
+    uid_t uid;
+    pid_t pid;
+    bool is_operator; /* may drain the daemon, and sees what all tenants do */
+    struct wharf_tenant *tenant;
+    struct wharf_use use;          /* charged for it, without its session */
+    struct wharf_session *session; /* or NULL */
+    uint64_t features;             /* bits 1 << Feature that were agreed on */
+    uint32_t import_id;            /* with HOLD_IMPORT, the request's */
+    uint32_t import_region;        /* and the region's number */
+    int last_error;                /* the Error to be sent before closing; 0: none */
+    char last_text[160];
+    uint8_t *unsent; /* a reply that waits for room, or NULL */
+    size_t unsent_nbytes;
+    bool unsent_has_fds;                          /* the session's descriptors go with it */
+    bool is_given_up;                             /* doomed by no fault of its client's */
+    char name[WHARF_CONTROL_MAX_NAME_NBYTES + 1]; /* what the program calls itself */
+};
+
+/*
+ * Takes over an accepted socket, whose peer is `uid` and `pid`.  Refuses and closes it where a
+ * quota says so.
+ */
+void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
+                          const char *tenant_name);
+
+/* The daemon may answer now: Hello is waited for, for some time. */
+void wharf_connection_greet(struct wharf_connection *connection);
+
+/* Ends a connection because of what the client did: it is told `error` and the text. */
+void wharf_connection_refuse(struct wharf_connection *connection, int error, const char *format,
+                             ...) __attribute__((format(printf, 3, 4)));
+
+/* Ends it by no fault of the client's, who is told to connect again, and may with the same arena.
+ */
+void wharf_connection_part(struct wharf_connection *connection, const char *text);
+
+/*
+ * Ends a connection: at once if it has no session, otherwise when that is free.  `by_client`: it
+ * went or broke a rule, so its arena is emptied.
+ */
+void wharf_connection_end(struct wharf_connection *connection, bool by_client);
+
+/* Ends one of the server's list of those that cannot go on. */
+void wharf_connection_end_doomed(struct wharf_connection *connection);
+
+/* Its session is free: the last step of ending. */
+void wharf_connection_session_free(struct wharf_connection *connection);
+
+/* It is not read from while it is held, for whatever reasons. */
+void wharf_connection_hold(struct wharf_connection *connection, enum wharf_connection_hold hold);
+void wharf_connection_release(struct wharf_connection *connection, enum wharf_connection_hold hold);
+
+/* WHARF_HOLD_IMPORT: its ring is looked at now and then all the same, since that can last until a
+ * worker was started. */
+void wharf_connection_hold_import(struct wharf_connection *connection);
+void wharf_connection_release_import(struct wharf_connection *connection);
+
+/*
+ * Sends a reply, with the session's descriptors if has_fds; keeps it if there is no room.  There is
+ * no other one that waits: connections with one are not read from.  If it cannot be sent at all,
+ * the connection is ended at the end of the loop's turn, not here.
+ */
+void wharf_connection_send(struct wharf_connection *connection, const Wharf__Reply *reply,
+                           bool has_fds);
+
+/* What messages about it have as fields, with an errno value, or 0.  They point into the
+ * connection's tenant: for now. */
+struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,
+                                                int error);
+
+/* ---- control_requests.c -------------------------------------------------------------------- */
+
+/* Whether a request may come with a descriptor (it has to, then). */
+bool wharf_request_wants_fd(const Wharf__Request *request);
+
+/* enum wharf_gate_kind: what kind of descriptor a request that wants one does. */
+uint8_t wharf_request_gate_kind(const struct wharf_connection *connection,
+                                const Wharf__Request *request);
+
+/* Carries out a request and sends its reply.  fd: what came with it, which stays the caller's; or
+ * -errno: why it is not there. */
+void wharf_request_handle(struct wharf_connection *connection, const Wharf__Request *request,
+                          int fd);
+
+/* Answers a request: it was refused, for a reason that is an errno value and one line; or done. */
+void wharf_request_refuse(struct wharf_connection *connection, uint32_t id, int code,
+                          const char *format, ...) __attribute__((format(printf, 4, 5)));
+void wharf_request_done(struct wharf_connection *connection, uint32_t id);
+
+/* ---- memory_requests.c --------------------------------------------------------------------- */
+
+#define WHARF_FEATURE_GPU_MEMORY ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY)
+#define WHARF_FEATURE_MODELS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS)
+
+/* What to tell the client of memory that was not taken, by what wharf_segment_adopt returned; a
+ * quota's text is wharf_tenant_charge's. */
+const char *wharf_memory_error_text(int r);
+
+/* Its session's regions and models cannot be changed: a worker has the session and is stuck in its
+ * memory.  The client can go on with another one. */
+void wharf_connection_part_from_stuck(struct wharf_connection *connection);
+
+/* Carry out a request and answer it: at once, but for GPU memory, for which the connection is held.
+ * fd as for wharf_request_handle. */
+void wharf_request_register(struct wharf_connection *connection, uint32_t id,
+                            const Wharf__RegisterMemoryRequest *memory, int fd);
+void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,
+                              const Wharf__UnregisterMemoryRequest *memory);
+
+/* What became of the GPU memory that the last request was to register: answers it. */
+void wharf_request_settle(struct wharf_connection *connection);
+
+/* ---- model_requests.c ---------------------------------------------------------------------- */
+
+/* Likewise; a model that is registered is answered by wharf_model_take_made. */
+void wharf_model_register(struct wharf_connection *connection, uint32_t id,
+                          const Wharf__RegisterModelRequest *model, int fd);
+void wharf_model_unregister(struct wharf_connection *connection, uint32_t id, uint32_t number);
+
+/* Models were made: enters them, and replies. */
+void wharf_model_take_made(struct wharf_server *server);
+
+/* stats_reply.c: one page.  Returns false if there is no such page. */
+bool wharf_stats_reply(struct wharf_connection *connection, const Wharf__Request *request);
+
+#endif

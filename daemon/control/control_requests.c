@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control_requests.c: what the daemon does for each control message. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/control/connection.h"
+#include "daemon/control/gate.h"
+#include "daemon/front/estimate.h"
+#include "daemon/gpu/gpu_memory.h"
+
+/* ---- replies ------------------------------------------------------------------------------- */
+
+void wharf_request_refuse(struct wharf_connection *connection, uint32_t id, int code,
+                          const char *format, ...)
+{
+    Wharf__Error error = WHARF__ERROR__INIT;
+    Wharf__Reply reply = WHARF__REPLY__INIT;
+    char text[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (code == EDQUOT) {
+        wharf_front_enter(&connection->server->front);
+        connection->tenant->stats.n_refused++;
+        wharf_front_leave(&connection->server->front);
+    }
+    error.code = code;
+    error.text = text;
+    reply.id = id;
+    reply.body_case = WHARF__REPLY__BODY_ERROR;
+    reply.error = &error;
+    wharf_connection_send(connection, &reply, false);
+}
+
+void wharf_request_done(struct wharf_connection *connection, uint32_t id)
+{
+    Wharf__Done done = WHARF__DONE__INIT;
+    Wharf__Reply reply = WHARF__REPLY__INIT;
+
+    reply.id = id;
+    reply.body_case = WHARF__REPLY__BODY_DONE;
+    reply.done = &done;
+    wharf_connection_send(connection, &reply, false);
+}
+
+/* ---- hello --------------------------------------------------------------------------------- */
+
+static void fill_limits(const struct wharf_connection *connection, Wharf__Limits *limits)
+{
+    const struct wharf_quota *quota = &connection->tenant->quota;
+
+    limits->max_entries = (uint32_t)quota->max_entries;
+    limits->max_arena_nbytes = quota->max_arena_nbytes;
+    limits->max_memory_nbytes = quota->max_memory_nbytes;
+    limits->max_regions = (uint32_t)quota->max_regions;
+    limits->max_job_nbytes = quota->max_job_nbytes;
+    limits->max_batch_chunks = (uint32_t)quota->max_batch_chunks;
+    limits->max_jobs = (uint32_t)quota->max_jobs;
+    limits->max_connections = (uint32_t)quota->max_connections;
+    limits->max_models = (uint32_t)quota->max_models;
+    if (!(connection->features & WHARF_FEATURE_GPU_MEMORY))
+        return;
+    limits->max_gpu_chunk_nbytes = connection->server->config.gpu_chunk_nbytes;
+    limits->max_gpu_memory_nbytes = quota->max_gpu_memory_nbytes;
+    limits->max_gpu_regions = (uint32_t)quota->max_gpu_regions;
+}
+
+/* The engine of the GPU's worker, also while that is started again; AUTO: there is none. */
+static uint32_t gpu_engine(const struct wharf_connection *connection)
+{
+    struct wharf_front *front = &connection->server->front;
+
+    wharf_front_enter(front);
+    uint32_t engine = front->gpu_engine;
+    wharf_front_leave(front);
+    return engine;
+}
+
+/* Whether the GPU can have memory that a client made itself. */
+static bool may_import(const struct wharf_connection *connection)
+{
+    struct wharf_front *front = &connection->server->front;
+
+    wharf_front_enter(front);
+    bool result = wharf_place_may_import(front);
+    wharf_front_leave(front);
+    return result;
+}
+
+static void reply_hello(struct wharf_connection *connection, uint32_t id)
+{
+    Wharf__HelloReply hello = WHARF__HELLO_REPLY__INIT;
+    Wharf__Limits limits = WHARF__LIMITS__INIT;
+    Wharf__Reply reply = WHARF__REPLY__INIT;
+    uint32_t codecs[WHARF_N_CODECS];
+    uint32_t engines[3] = {WHARF_ENGINE_CPU, WHARF_ENGINE_REFERENCE};
+    uint32_t n_engines = 2;
+
+    for (uint32_t i = 0; i < WHARF_N_CODECS; i++)
+        codecs[i] = i;
+    engines[n_engines] = gpu_engine(connection);
+    if (engines[n_engines] != WHARF_ENGINE_AUTO)
+        n_engines++;
+    fill_limits(connection, &limits);
+    hello.version = WHARF_CONTROL_VERSION;
+    hello.features = connection->features;
+    hello.generation = connection->server->front.generation;
+    hello.daemon_version = (char *)WHARF_VERSION;
+    hello.n_codecs = WHARF_N_CODECS;
+    hello.codecs = codecs;
+    hello.n_engines = n_engines;
+    hello.engines = engines;
+    hello.limits = &limits;
+    reply.id = id;
+    reply.body_case = WHARF__REPLY__BODY_HELLO;
+    reply.hello = &hello;
+    wharf_connection_send(connection, &reply, false);
+}
+
+/* A refused Hello ends the connection, after the answer. */
+static void refuse_hello(struct wharf_connection *connection, uint32_t id, int code,
+                         const char *text)
+{
+    struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
+
+    wharf_log_client(WHARF_LOG_NOTICE, &fields, "refused the Hello of pid %d: %s",
+                     (int)connection->pid, text);
+    wharf_request_refuse(connection, id, code, "%s", text);
+    wharf_connection_end(connection, true);
+}
+
+static void handle_hello(struct wharf_connection *connection, uint32_t id,
+                         const Wharf__HelloRequest *hello)
+{
+    struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
+
+    if (connection->server->is_draining) {
+        refuse_hello(connection, id, ESHUTDOWN, "the daemon is going down: connect again");
+        return;
+    }
+    if (strlen(hello->client_name) > WHARF_CONTROL_MAX_NAME_NBYTES ||
+        hello->min_version > hello->version) {
+        refuse_hello(connection, id, EINVAL,
+                     "client_name is too long, or min_version above version");
+        return;
+    }
+    if (hello->version < WHARF_CONTROL_VERSION || hello->min_version > WHARF_CONTROL_VERSION) {
+        refuse_hello(connection, id, EPROTONOSUPPORT, "this daemon speaks version 1 alone");
+        return;
+    }
+    uint64_t known = WHARF_FEATURE_MODELS;
+
+    if (may_import(connection))
+        known |= WHARF_FEATURE_GPU_MEMORY;
+    if (hello->required_features & ~known) {
+        refuse_hello(connection, id, EOPNOTSUPP,
+                     "this daemon does not have all features that are required");
+        return;
+    }
+    strcpy(connection->name, hello->client_name);
+    connection->features = known & (hello->required_features | hello->optional_features);
+    connection->state = WHARF_CONNECTION_READY;
+    wharf_timer_clear(connection->server->loop, &connection->hello_timer);
+    wharf_log_client(WHARF_LOG_DEBUG, &fields, "%s (pid %d) says Hello", connection->name,
+                     (int)connection->pid);
+    reply_hello(connection, id);
+}
+
+/* ---- opening the queue --------------------------------------------------------------------- */
+
+/* What is wrong with the request by itself; 0 if nothing. */
+static int check_queue(const struct wharf_connection *connection,
+                       const Wharf__OpenQueueRequest *open, const char **ret_text)
+{
+    const struct wharf_quota *quota = &connection->tenant->quota;
+
+    *ret_text = "n_entries is no power of two from 2 to 32768";
+    if (!wharf_ring_n_entries_good(open->n_entries))
+        return EINVAL;
+    *ret_text = "default_class is none that is known";
+    if (open->default_class > WHARF_CLASS_BACKGROUND)
+        return EINVAL;
+    *ret_text = "engine is none that is known";
+    if (open->engine > WHARF_ENGINE_SIMT)
+        return EINVAL;
+    *ret_text = "arena_nbytes is 0 for an arena that is brought";
+    if (open->bring_arena && open->arena_nbytes == 0)
+        return EINVAL;
+    *ret_text = "this daemon has no such engine";
+    if ((open->engine == WHARF_ENGINE_GPU || open->engine == WHARF_ENGINE_SIMT) &&
+        open->engine != gpu_engine(connection))
+        return EOPNOTSUPP;
+    *ret_text = "n_entries is over max_entries, the limit of one queue";
+    if (open->n_entries > quota->max_entries)
+        return EDQUOT;
+    *ret_text = "arena_nbytes is over max_arena, the limit of one session";
+    if (open->arena_nbytes > quota->max_arena_nbytes)
+        return EDQUOT;
+    return 0;
+}
+
+/* What the GPU's backend knows of it: a spare one, or one that it has to make ready. */
+static void add_arena(struct wharf_front *front, struct wharf_session *session)
+{
+    struct wharf_gpu_memory *memory = session->regions[0].memory;
+
+    if (memory && wharf_list_is_linked(&memory->link))
+        wharf_gpu_memory_give(memory, session);
+    else
+        wharf_gpu_memory_add(front, memory);
+}
+
+static int make_session(struct wharf_connection *connection, const Wharf__OpenQueueRequest *open,
+                        int fd, struct wharf_session **ret_session, const char **ret_text)
+{
+    struct wharf_server *server = connection->server;
+    struct wharf_session_options options = {
+        .id = connection->number,
+        .n_entries = open->n_entries,
+        .arena_nbytes = open->bring_arena ? 0 : open->arena_nbytes,
+        .n_regions = (uint32_t)connection->tenant->quota.max_regions,
+        .n_models = (uint32_t)connection->tenant->quota.max_models,
+        .generation = server->front.generation,
+        .default_class = open->default_class ? (uint8_t)open->default_class : WHARF_CLASS_NORMAL,
+        .engine = (uint8_t)open->engine,
+        .brought_fd = open->bring_arena ? fd : -1,
+        .brought_nbytes = open->bring_arena ? open->arena_nbytes : 0,
+    };
+    struct wharf_use use = wharf_session_use(&options);
+    struct wharf_gpu_memory *memory = NULL;
+    struct wharf_segment spare;
+    struct wharf_session *session;
+    int r;
+
+    if (open->bring_arena && fd < 0)
+        return fd;
+    wharf_front_enter(&server->front);
+    r = wharf_tenant_charge(connection->tenant, &use, ret_text);
+    if (r == 0 && wharf_place_has_gpu(&server->front, options.engine) &&
+        wharf_gpu_spares_take(&server->front, wharf_session_arena_nbytes(&options), &spare,
+                              &memory))
+        options.spare = &spare;
+    wharf_front_leave(&server->front);
+    if (r < 0)
+        return r;
+    r = wharf_session_new(&options, connection->tenant, &session);
+    if (r < 0) {
+        wharf_front_enter(&server->front);
+        wharf_tenant_give_back(connection->tenant, &use);
+        wharf_gpu_memory_drop(&server->front, memory, &(struct wharf_use){.n_jobs = 0});
+        wharf_front_leave(&server->front);
+        return r;
+    }
+    session->socket = connection->fd;
+    session->connection = connection;
+    struct wharf_region *arena = &session->regions[0];
+    arena->memory = memory;
+    if (arena->is_there && !memory)
+        arena->memory = wharf_gpu_memory_new(&server->front, session,
+                                             open->bring_arena ? fd : arena->segment.fd,
+                                             arena->segment.nbytes, false);
+    *ret_session = session;
+    return 0;
+}
+
+static void handle_open_queue(struct wharf_connection *connection, uint32_t id,
+                              const Wharf__OpenQueueRequest *open, int fd)
+{
+    Wharf__OpenQueueReply queue = WHARF__OPEN_QUEUE_REPLY__INIT;
+    Wharf__Reply reply = WHARF__REPLY__INIT;
+    struct wharf_session *session;
+    const char *text;
+
+    if (connection->server->is_draining) {
+        wharf_request_refuse(connection, id, ESHUTDOWN, "the daemon is going down: connect again");
+        return;
+    }
+    if (connection->session) {
+        wharf_request_refuse(connection, id, EBUSY, "this connection has a queue");
+        return;
+    }
+    int code = check_queue(connection, open, &text);
+    if (code) {
+        wharf_request_refuse(connection, id, code, "%s", text);
+        return;
+    }
+    text = NULL;
+    int r = make_session(connection, open, fd, &session, &text);
+    if (r < 0) {
+        wharf_request_refuse(connection, id, -r, "%s", text ? text : wharf_memory_error_text(r));
+        return;
+    }
+    connection->session = session;
+    connection->state = WHARF_CONNECTION_OPEN;
+    queue.n_entries = open->n_entries;
+    queue.arena_nbytes = session->regions[0].is_there ? session->regions[0].segment.nbytes : 0;
+    queue.session = session->id;
+    reply.id = id;
+    reply.body_case = WHARF__REPLY__BODY_OPEN_QUEUE;
+    reply.open_queue = &queue;
+    wharf_front_enter(&connection->server->front);
+    add_arena(&connection->server->front, session);
+    wharf_front_add_session(&connection->server->front, session);
+    wharf_front_leave(&connection->server->front);
+    wharf_connection_send(connection, &reply, true);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
+static void handle_drain(struct wharf_connection *connection, uint32_t id)
+{
+    struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
+
+    if (!connection->is_operator) {
+        wharf_request_refuse(connection, id, EPERM,
+                             "only root and the daemon's own user may drain it, by a socket whose "
+                             "tenants are users");
+        return;
+    }
+    wharf_log(WHARF_LOG_NOTICE, &fields, "draining, as %s (pid %d) asks", connection->name,
+              (int)connection->pid);
+    wharf_request_done(connection, id);
+    connection->server->wants_drain = true;
+}
+
+bool wharf_request_wants_fd(const Wharf__Request *request)
+{
+    if (request->body_case == WHARF__REQUEST__BODY_OPEN_QUEUE)
+        return request->open_queue->bring_arena;
+    return request->body_case == WHARF__REQUEST__BODY_REGISTER_MEMORY ||
+           request->body_case == WHARF__REQUEST__BODY_REGISTER_MODEL;
+}
+
+uint8_t wharf_request_gate_kind(const struct wharf_connection *connection,
+                                const Wharf__Request *request)
+{
+    bool is_gpu = request->body_case == WHARF__REQUEST__BODY_REGISTER_MEMORY &&
+                  request->register_memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
+
+    /* For the GPU that is played on the CPU a memfd stands for its memory. */
+    return is_gpu && connection->server->config.gpu_engine != WHARF_GPU_SIMT ? WHARF_GATE_GPU
+                                                                             : WHARF_GATE_MEMFD;
+}
+
+static void handle_ready(struct wharf_connection *connection, const Wharf__Request *request, int fd)
+{
+    uint32_t id = request->id;
+
+    switch (request->body_case) {
+    case WHARF__REQUEST__BODY_HELLO:
+        wharf_connection_refuse(connection, EPROTO, "Hello was said before");
+        break;
+    case WHARF__REQUEST__BODY_OPEN_QUEUE:
+        handle_open_queue(connection, id, request->open_queue, fd);
+        break;
+    case WHARF__REQUEST__BODY_REGISTER_MEMORY:
+        wharf_request_register(connection, id, request->register_memory, fd);
+        break;
+    case WHARF__REQUEST__BODY_UNREGISTER_MEMORY:
+        wharf_request_unregister(connection, id, request->unregister_memory);
+        break;
+    case WHARF__REQUEST__BODY_REGISTER_MODEL:
+        wharf_model_register(connection, id, request->register_model, fd);
+        break;
+    case WHARF__REQUEST__BODY_UNREGISTER_MODEL:
+        wharf_model_unregister(connection, id, request->unregister_model->model);
+        break;
+    case WHARF__REQUEST__BODY_STATS:
+        if (!wharf_stats_reply(connection, request))
+            wharf_request_refuse(connection, id, EINVAL, "there is no such page of statistics");
+        break;
+    case WHARF__REQUEST__BODY_DRAIN:
+        handle_drain(connection, id);
+        break;
+    case WHARF__REQUEST__BODY_PING:
+        wharf_request_done(connection, id);
+        break;
+    default:
+        wharf_request_refuse(connection, id, EOPNOTSUPP,
+                             "this daemon does not know such a request");
+    }
+}
+
+void wharf_request_handle(struct wharf_connection *connection, const Wharf__Request *request,
+                          int fd)
+{
+    if (connection->state != WHARF_CONNECTION_GREETING)
+        handle_ready(connection, request, fd);
+    else if (request->body_case == WHARF__REQUEST__BODY_HELLO)
+        handle_hello(connection, request->id, request->hello);
+    else
+        wharf_connection_refuse(connection, EPROTO, "a request came before Hello");
+}

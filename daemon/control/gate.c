@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/gate.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/base/spawn.h"
+#include "daemon/control/connection.h"
+
+/* A process that has not started by then, on the most loaded machine, will not. */
+#define START_NS (10 * (uint64_t)WHARF_NS_PER_S)
+
+/* One gate process. */
+struct process {
+    struct wharf_gate *gate;
+    pid_t pid;
+    bool is_up;                      /* it has said so */
+    struct wharf_source source;      /* its socket, or nothing after it was killed */
+    struct wharf_source exit_source; /* its pidfd */
+    struct wharf_tenant *blamed;     /* whom it was killed for */
+    struct wharf_list link;          /* in the list of those that were killed */
+};
+
+struct wharf_gate {
+    struct wharf_server *server;
+    struct process *process;        /* the one that is asked; NULL: none is running */
+    bool is_busy;                   /* an answer is awaited */
+    struct wharf_connection *asked; /* for whom; NULL if it ended meanwhile */
+    struct wharf_tenant *tenant;    /* whose; pinned */
+    struct wharf_list queue;        /* connections that wait for their turn */
+    struct wharf_list killed;
+    struct wharf_timer timer;
+};
+
+static void ask_next(struct wharf_gate *gate);
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+static void process_free(struct process *process)
+{
+    struct wharf_loop *loop = process->gate->server->loop;
+
+    wharf_loop_remove(loop, &process->source);
+    wharf_loop_remove(loop, &process->exit_source);
+    process->source.fd = wharf_close_fd(process->source.fd);
+    process->exit_source.fd = wharf_close_fd(process->exit_source.fd);
+    wharf_list_remove(&process->link);
+    free(process);
+}
+
+/* Whom the question is for must not be forgotten while the answer is awaited: the connection can
+ * end meanwhile. */
+static void set_asked(struct wharf_gate *gate, struct wharf_connection *connection)
+{
+    struct wharf_front *front = &gate->server->front;
+
+    wharf_front_enter(front);
+    if (gate->tenant)
+        gate->tenant->n_pins--;
+    gate->tenant = connection ? connection->tenant : NULL;
+    if (gate->tenant)
+        gate->tenant->n_pins++;
+    wharf_front_leave(front);
+    gate->is_busy = connection != NULL;
+    gate->asked = connection;
+}
+
+/* No answer will come from it: its packet is lost, and with it the connection. */
+static struct wharf_connection *forget_asked(struct wharf_gate *gate)
+{
+    struct wharf_connection *connection = gate->asked;
+
+    wharf_timer_clear(gate->server->loop, &gate->timer);
+    set_asked(gate, NULL);
+    return connection;
+}
+
+/* The process is of no use, which is nobody's fault: the client can go on with its arena. */
+static void part_with(struct wharf_connection *connection, bool was_up)
+{
+    if (connection)
+        wharf_connection_part(connection,
+                              was_up ? "the process that receives descriptors has ended: connect "
+                                       "again"
+                                     : "the process that receives descriptors does not start; "
+                                       "the daemon's log says why");
+}
+
+/* Waits for a process that is about to end, or has. */
+static void log_end(const struct process *process)
+{
+    enum wharf_log_level level = process->is_up ? WHARF_LOG_WARNING : WHARF_LOG_ERROR;
+    siginfo_t info = {0};
+
+    waitid(P_PIDFD, (id_t)process->exit_source.fd, &info, WEXITED);
+    wharf_log_client(level, NULL, "the gate, which receives descriptors, %s: %s %d",
+                     process->is_up ? "has ended" : "does not start",
+                     info.si_code == CLD_EXITED ? "exit status" : "signal", info.si_status);
+}
+
+static void log_late(void)
+{
+    wharf_log_client(WHARF_LOG_ERROR, NULL,
+                     "the gate, which receives descriptors, does not start: it has said nothing "
+                     "for %" PRIu64 " s",
+                     START_NS / WHARF_NS_PER_S);
+}
+
+static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
+{
+    struct process *process = WHARF_LIST_ENTRY(source, struct process, exit_source);
+    struct wharf_gate *gate = process->gate;
+
+    (void)ready;
+    if (gate->process == process) {
+        gate->process = NULL;
+        log_end(process);
+        part_with(forget_asked(gate), process->is_up);
+    } else {
+        waitid(P_PIDFD, (id_t)source->fd, NULL, WEXITED);
+    }
+    wharf_front_enter(&gate->server->front);
+    if (process->blamed)
+        process->blamed->n_hung_gates--;
+    wharf_front_leave(&gate->server->front);
+    process_free(process);
+    ask_next(gate);
+}
+
+static void on_answer(struct wharf_source *source, uint32_t ready);
+
+static int process_watch(struct process *process, int fd)
+{
+    struct wharf_loop *loop = process->gate->server->loop;
+    int r = wharf_loop_add(loop, &process->source, fd, POLLIN, on_answer);
+
+    if (r < 0)
+        return r;
+    int pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    if (pidfd < 0)
+        return -errno;
+    return wharf_loop_add(loop, &process->exit_source, pidfd, POLLIN, on_exit_of_process);
+}
+
+static int process_new(struct wharf_gate *gate)
+{
+    int pair[2];
+    struct process *process = calloc(1, sizeof(*process));
+
+    if (!process)
+        return -ENOMEM;
+    process->gate = gate;
+    process->source.fd = process->exit_source.fd = -1;
+    wharf_list_init(&process->link);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+        free(process);
+        return -errno;
+    }
+    int r = wharf_spawn_self("--gate", pair[1], NULL, 0, &process->pid);
+    close(pair[1]);
+    if (r == 0)
+        r = process_watch(process, pair[0]);
+    else
+        close(pair[0]);
+    if (r < 0) {
+        if (process->pid) {
+            kill(process->pid, SIGKILL);
+            waitpid(process->pid, NULL, 0);
+        }
+        process_free(process);
+        return r;
+    }
+    gate->process = process;
+    return 0;
+}
+
+static uint64_t barred_ns(const struct wharf_gate *gate)
+{
+    return WHARF_GATE_BARRED_TIMES * gate->server->config.gate_timeout_ns;
+}
+
+/* Its descriptors have hung gates: while one does, everybody's have to wait. */
+static bool is_barred(const struct wharf_gate *gate, const struct wharf_connection *connection)
+{
+    struct wharf_front *front = &gate->server->front;
+    const struct wharf_tenant *tenant = connection->tenant;
+
+    wharf_front_enter(front);
+    bool result = tenant->n_hung_gates >= WHARF_GATE_MOST_HUNG ||
+                  (tenant->n_gate_hangs >= WHARF_GATE_MOST_HUNG &&
+                   wharf_now_ns() - tenant->gate_hang_ns < barred_ns(gate));
+    wharf_front_leave(front);
+    return result;
+}
+
+/* A session that is there can go on with its arena later: it need not be this client who did it. */
+static void refuse_barred(struct wharf_connection *connection)
+{
+    static const char text[] = "descriptors of this user have hung processes of the daemon";
+
+    if (connection->session)
+        wharf_connection_part(connection, text);
+    else
+        wharf_connection_refuse(connection, EDQUOT, "%s", text);
+}
+
+/* Under the front lock. */
+static void count_hang(const struct wharf_gate *gate, struct wharf_tenant *tenant)
+{
+    uint64_t now_ns = wharf_now_ns();
+
+    if (now_ns - tenant->gate_hang_ns >= barred_ns(gate))
+        tenant->n_gate_hangs = 0;
+    tenant->n_gate_hangs++;
+    tenant->gate_hang_ns = now_ns;
+    tenant->n_hung_gates++;
+}
+
+/* Asks it no more; its pidfd tells when it is gone. */
+static void retire(struct wharf_gate *gate)
+{
+    struct process *process = WHARF_STEAL(gate->process);
+
+    kill(process->pid, SIGKILL);
+    wharf_loop_remove(gate->server->loop, &process->source);
+    process->source.fd = wharf_close_fd(process->source.fd);
+    wharf_list_append(&gate->killed, &process->link);
+}
+
+/* It hangs in what the client sent: another one takes its place.  It stays a debt of the tenant's
+ * until it is gone, which can take as long as the client's file server likes. */
+static void replace_hung(struct wharf_gate *gate)
+{
+    struct process *process = gate->process;
+    struct wharf_server *server = gate->server;
+
+    wharf_log_client(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = gate->tenant->name},
+                     "a descriptor hung the gate process %d, which is replaced", (int)process->pid);
+    retire(gate);
+    wharf_front_enter(&server->front);
+    process->blamed = gate->tenant;
+    count_hang(gate, process->blamed);
+    wharf_front_leave(&server->front);
+    struct wharf_connection *connection = forget_asked(gate);
+    /* Who is stopped together with the gate, as containers are, has sent nothing that hangs: the
+     * first time that may be so. */
+    if (connection)
+        wharf_connection_part(connection, "looking at the descriptor took too long: connect again");
+}
+
+/* It has not seen anything that a client sent. */
+static void replace_late(struct wharf_gate *gate)
+{
+    log_late();
+    retire(gate);
+    part_with(forget_asked(gate), false);
+}
+
+static void on_timeout(struct wharf_timer *timer)
+{
+    struct wharf_gate *gate = WHARF_LIST_ENTRY(timer, struct wharf_gate, timer);
+
+    if (gate->process->is_up)
+        replace_hung(gate);
+    else
+        replace_late(gate);
+    ask_next(gate);
+}
+
+/* ---- questions ----------------------------------------------------------------------------- */
+
+/* For the answer to the question that was asked.  What a process needs to start is not the
+ * client's time. */
+static void set_timer(struct wharf_gate *gate)
+{
+    uint64_t most_ns = gate->process->is_up ? gate->server->config.gate_timeout_ns : START_NS;
+
+    wharf_timer_set(gate->server->loop, &gate->timer, wharf_now_ns() + most_ns, on_timeout);
+}
+
+static int send_to_process(struct wharf_gate *gate, const struct wharf_connection *connection)
+{
+    uint8_t kind = connection->gate_kind;
+    int r = gate->process ? 0 : process_new(gate);
+
+    return r < 0 ? r
+                 : wharf_control_send(gate->process->source.fd, &kind, 1, &connection->fd, 1,
+                                      MSG_DONTWAIT);
+}
+
+static int ask(struct wharf_gate *gate, struct wharf_connection *connection)
+{
+    int r = send_to_process(gate, connection);
+
+    /* It has died, and nobody was told yet. */
+    if (r == -EPIPE || r == -ECONNRESET) {
+        retire(gate);
+        r = send_to_process(gate, connection);
+    }
+    if (r < 0)
+        return r;
+    set_asked(gate, connection);
+    set_timer(gate);
+    return 0;
+}
+
+static void ask_next(struct wharf_gate *gate)
+{
+    struct wharf_connection *connection;
+
+    while (!gate->is_busy &&
+           (connection = WHARF_LIST_FIRST(&gate->queue, struct wharf_connection, gate_link))) {
+        wharf_list_remove(&connection->gate_link);
+        /* It may have been put into the queue before the others hung. */
+        if (is_barred(gate, connection)) {
+            refuse_barred(connection);
+            continue;
+        }
+        int r = ask(gate, connection);
+        if (r < 0) {
+            wharf_log_client(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
+                             "cannot start the gate, which receives descriptors");
+            part_with(connection, false);
+        }
+    }
+}
+
+void wharf_gate_ask(struct wharf_gate *gate, struct wharf_connection *connection)
+{
+    if (is_barred(gate, connection)) {
+        refuse_barred(connection);
+        return;
+    }
+    wharf_connection_hold(connection, WHARF_HOLD_GATE);
+    wharf_list_append(&gate->queue, &connection->gate_link);
+    ask_next(gate);
+}
+
+void wharf_gate_forget(struct wharf_gate *gate, struct wharf_connection *connection)
+{
+    wharf_list_remove(&connection->gate_link);
+    if (gate->asked == connection)
+        gate->asked = NULL;
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+static const char *what_is_wrong(const struct wharf_gate_answer *answer)
+{
+    if (answer->error)
+        return "a packet with descriptors could not be received";
+    if (answer->n_fds != 1)
+        return "a request came with another number of descriptors than one";
+    return NULL;
+}
+
+/* A descriptor that was not let through is -1; what it lacked is in the verdict. */
+static void carry_out(struct wharf_gate *gate, struct wharf_connection *connection,
+                      const struct wharf_gate_answer *answer, const uint8_t *packet, int fd)
+{
+    struct wharf_server *server = gate->server;
+    const Wharf__Request *request;
+    const char *wrong = what_is_wrong(answer);
+
+    if (!wrong && (wharf_control_unpack_request(&server->memory, packet, answer->packet_nbytes,
+                                                &request) < 0 ||
+                   request->id == 0 || !wharf_request_wants_fd(request) ||
+                   wharf_request_gate_kind(connection, request) != connection->gate_kind))
+        wrong = "a packet changed while it was looked at";
+    if (wrong) {
+        wharf_connection_refuse(connection, EPROTO, "%s", wrong);
+        return;
+    }
+    wharf_connection_release(connection, WHARF_HOLD_GATE);
+    wharf_request_handle(connection, request, fd >= 0 ? fd : (int)answer->verdict);
+}
+
+static int receive_answer(struct process *process, struct wharf_gate_answer *answer,
+                          uint8_t *packet, int *ret_fd)
+{
+    struct iovec iov[2] = {{answer, sizeof(*answer)}, {packet, WHARF_CONTROL_MAX_NBYTES}};
+    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
+    struct msghdr header = {
+        .msg_iov = iov,
+        .msg_iovlen = 2,
+        .msg_control = control,
+        .msg_controllen = sizeof(control),
+    };
+    ssize_t n = recvmsg(process->source.fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (n < 0)
+        return -errno;
+    struct cmsghdr *c = CMSG_FIRSTHDR(&header);
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+        memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+    if (n < (ssize_t)sizeof(*answer) || answer->packet_nbytes != (size_t)n - sizeof(*answer))
+        return -EIO;
+    return 0;
+}
+
+/* Its first answer, which is to nothing. */
+static bool is_greeting(const struct wharf_gate_answer *answer)
+{
+    return answer->n_fds == 0 && answer->packet_nbytes == 0;
+}
+
+/* Returns 0 or an error: it has ended, which its pidfd tells too, or is out of its mind. */
+static int take_answer(struct process *process)
+{
+    struct wharf_gate *gate = process->gate;
+    struct wharf_connection *connection = gate->asked;
+    struct wharf_gate_answer answer;
+    WHARF_CLEANUP_FD int fd = -1;
+    int r = receive_answer(process, &answer, gate->server->packet, &fd);
+
+    if (r < 0)
+        return r;
+    if (!process->is_up) {
+        process->is_up = is_greeting(&answer);
+        if (gate->is_busy)
+            set_timer(gate);
+        return process->is_up ? 0 : -EIO;
+    }
+    if (!gate->is_busy)
+        return -EIO;
+    wharf_timer_clear(gate->server->loop, &gate->timer);
+    set_asked(gate, NULL);
+    if (connection)
+        carry_out(gate, connection, &answer, gate->server->packet, fd);
+    ask_next(gate);
+    return 0;
+}
+
+static void on_answer(struct wharf_source *source, uint32_t ready)
+{
+    struct process *process = WHARF_LIST_ENTRY(source, struct process, source);
+    int r = take_answer(process);
+
+    (void)ready;
+    if (r == 0 || r == -EAGAIN)
+        return;
+    kill(process->pid, SIGKILL);
+    wharf_loop_want(process->gate->server->loop, source, 0);
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+int wharf_gate_new(struct wharf_server *server, struct wharf_gate **ret_gate)
+{
+    struct wharf_gate *gate = calloc(1, sizeof(*gate));
+
+    if (!gate)
+        return -ENOMEM;
+    gate->server = server;
+    wharf_list_init(&gate->queue);
+    wharf_list_init(&gate->killed);
+    int r = process_new(gate);
+    if (r < 0) {
+        wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
+                  "cannot start the gate, which receives descriptors");
+        free(gate);
+        return r;
+    }
+    *ret_gate = gate;
+    return 0;
+}
+
+int wharf_gate_wait(struct wharf_gate *gate)
+{
+    struct process *process = gate->process;
+    struct pollfd answer = {.fd = process->source.fd, .events = POLLIN};
+    int n = poll(&answer, 1, (int)(START_NS / WHARF_NS_PER_MS));
+
+    if (n == 0)
+        log_late();
+    if (n <= 0)
+        return n < 0 ? -errno : -ETIMEDOUT;
+    int r = take_answer(process);
+    if (r < 0) {
+        kill(process->pid, SIGKILL);
+        log_end(process);
+    }
+    return r;
+}
+
+void wharf_gate_free(struct wharf_gate *gate)
+{
+    if (!gate)
+        return;
+    wharf_timer_clear(gate->server->loop, &gate->timer);
+    /* They are not waited for: they can hang. */
+    if (gate->process) {
+        kill(gate->process->pid, SIGKILL);
+        process_free(gate->process);
+    }
+    WHARF_LIST_FOR(link, &gate->killed)
+    process_free(WHARF_LIST_ENTRY(link, struct process, link));
+    free(gate);
+}

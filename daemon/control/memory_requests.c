@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory_requests.c: clients' memory: registering and unregistering it.
+ *
+ * GPU memory is the worker's to import; the client's request is answered when that is done, and
+ * until then nothing more of it is read.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/control/connection.h"
+#include "daemon/gpu/gpu_memory.h"
+
+/* ---- what can be wrong --------------------------------------------------------------------- */
+
+const char *wharf_memory_error_text(int r)
+{
+    switch (r) {
+    case -EBADF:
+        return "the descriptor is no memfd (huge pages are none either)";
+    case -EPERM:
+        return "the memfd is not sealed with F_SEAL_SHRINK and F_SEAL_GROW, or is sealed against "
+               "writing and not registered read-only";
+    case -EINVAL:
+        return "the memfd is shorter than nbytes says, or nbytes is 0";
+    default:
+        return "the machine does not have the memory, or does not give it";
+    }
+}
+
+static int check_register_gpu(const struct wharf_connection *connection,
+                              const Wharf__RegisterMemoryRequest *memory, const char **ret_text)
+{
+    uint8_t engine = connection->session->engine;
+
+    *ret_text = "GPU memory was not agreed on: FEATURE_GPU_MEMORY is missing";
+    if (!(connection->features & WHARF_FEATURE_GPU_MEMORY))
+        return EOPNOTSUPP;
+    *ret_text = "the queue's engine is the CPU, which cannot reach GPU memory";
+    if (engine == WHARF_ENGINE_CPU || engine == WHARF_ENGINE_REFERENCE)
+        return EOPNOTSUPP;
+    *ret_text = "GPU memory cannot be registered read-only: sources are never in it";
+    if (memory->read_only)
+        return EINVAL;
+    return 0;
+}
+
+static int check_register(struct wharf_connection *connection,
+                          const Wharf__RegisterMemoryRequest *memory, const char **ret_text)
+{
+    *ret_text = "open the queue first: regions belong to it";
+    if (!connection->session)
+        return EINVAL;
+    *ret_text = "region is not 1 to 65535";
+    if (memory->region == WHARF_REGION_ARENA || memory->region > UINT16_MAX)
+        return EINVAL;
+    *ret_text = "nbytes is 0";
+    if (memory->nbytes == 0)
+        return EINVAL;
+    *ret_text = "kind is none that is known";
+    if (memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU)
+        return check_register_gpu(connection, memory, ret_text);
+    return memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD ? 0 : EINVAL;
+}
+
+void wharf_connection_part_from_stuck(struct wharf_connection *connection)
+{
+    wharf_connection_part(connection, "its memory keeps the daemon waiting: connect again");
+}
+
+/* Charges a region that is to be, and keeps workers away from the session until that is entered:
+ * wharf_front_let_go, unless it returns -EDQUOT or -ETIME. */
+static int charge(struct wharf_front *front, struct wharf_session *session,
+                  const struct wharf_use *use, const char **ret_text)
+{
+    int r = wharf_front_enter_alone(front, session);
+
+    if (r < 0)
+        return r;
+    r = wharf_tenant_charge(session->tenant, use, ret_text);
+    if (r < 0)
+        wharf_front_let_go(session);
+    wharf_front_leave(front);
+    return r;
+}
+
+/* ---- memfds -------------------------------------------------------------------------------- */
+
+/* Charges, maps and enters a region; -ETIME: wharf_connection_part_from_stuck; -EDQUOT: *ret_text.
+ * Only the loop thread adds and removes regions, so what it finds stays so until it leaves. */
+static int add_region(struct wharf_connection *connection,
+                      const Wharf__RegisterMemoryRequest *memory, int fd, const char **ret_text)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    struct wharf_use use = {.n_descriptors = 1, .memory_nbytes = memory->nbytes};
+    struct wharf_segment segment;
+
+    if (fd < 0)
+        return fd;
+    if (wharf_session_region(session, memory->region))
+        return -EEXIST;
+    struct wharf_region *region = wharf_session_region_place(session);
+    *ret_text = "over max_regions, the limit of one session";
+    if (!region)
+        return -EDQUOT;
+    *ret_text = NULL;
+    int r = charge(front, session, &use, ret_text);
+    if (r < 0)
+        return r;
+    r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &segment);
+    struct wharf_gpu_memory *known =
+        r < 0 ? NULL : wharf_gpu_memory_new(front, session, fd, memory->nbytes, memory->read_only);
+    wharf_front_enter(front);
+    if (r < 0) {
+        wharf_tenant_give_back(connection->tenant, &use);
+    } else {
+        *region = (struct wharf_region){
+            .number = (uint16_t)memory->region,
+            .is_there = true,
+            .read_only = memory->read_only,
+            .segment = segment,
+            .memory = known,
+        };
+        wharf_gpu_memory_add(front, known);
+        wharf_use_add(&session->use, &use);
+    }
+    wharf_front_leave_alone(front, session);
+    return r;
+}
+
+/* ---- GPU memory ---------------------------------------------------------------------------- */
+
+static const char *gpu_error_text(int r)
+{
+    switch (r) {
+    case -EBADF:
+        return "the descriptor is none that cuMemExportToShareableHandle gives (with engine simt: "
+               "no sealed memfd)";
+    case -ENODEV:
+        return "there is no GPU at present; the daemon's log says why";
+    default:
+        return "the machine does not have the memory";
+    }
+}
+
+/* Charges it, and gives it a place, where submissions do not find it before it was imported;
+ * -ETIME: wharf_connection_part_from_stuck; -EDQUOT: *ret_text. */
+static int place_gpu_region(struct wharf_connection *connection,
+                            const Wharf__RegisterMemoryRequest *memory, int fd,
+                            const char **ret_text)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    struct wharf_region wanted = {
+        .number = (uint16_t)memory->region,
+        .is_device = true,
+        .segment = {.nbytes = memory->nbytes, .fd = -1},
+    };
+    struct wharf_use use = wharf_region_use(&wanted);
+
+    if (fd < 0)
+        return fd;
+    if (wharf_session_region(session, memory->region))
+        return -EEXIST;
+    struct wharf_region *region = wharf_session_region_place(session);
+    *ret_text = "over max_regions, the limit of one session";
+    if (!region)
+        return -EDQUOT;
+    *ret_text = NULL;
+    int r = charge(front, session, &use, ret_text);
+    if (r < 0)
+        return r;
+    wanted.memory = wharf_gpu_memory_new_device(front, session, fd, memory->nbytes);
+    wharf_front_enter(front);
+    if (wanted.memory) {
+        *region = wanted;
+        session->n_device_regions++;
+        wharf_use_add(&session->use, &use);
+        wharf_gpu_memory_add(front, wanted.memory);
+        /* If there will be no worker, nobody tells. */
+        wharf_front_tell_settled(front, session);
+    } else {
+        wharf_tenant_give_back(connection->tenant, &use);
+    }
+    wharf_front_leave_alone(front, session);
+    return wanted.memory ? 0 : -ENOMEM;
+}
+
+static void handle_register_gpu(struct wharf_connection *connection, uint32_t id,
+                                const Wharf__RegisterMemoryRequest *memory, int fd)
+{
+    const char *text = NULL;
+    int r = place_gpu_region(connection, memory, fd, &text);
+
+    if (r == -EEXIST) {
+        wharf_request_refuse(connection, id, EEXIST, "region %u is in use",
+                             (unsigned)memory->region);
+    } else if (r == -ETIME) {
+        wharf_connection_part_from_stuck(connection);
+    } else if (r < 0) {
+        wharf_request_refuse(connection, id, -r, "region %u: %s", (unsigned)memory->region,
+                             text ? text : gpu_error_text(r));
+    } else {
+        connection->import_id = id;
+        connection->import_region = memory->region;
+        wharf_connection_hold_import(connection);
+    }
+}
+
+static struct wharf_region *placed_region(struct wharf_session *session, uint32_t number)
+{
+    for (uint32_t i = 1; i < session->n_regions; i++) {
+        struct wharf_region *region = &session->regions[i];
+        if (!region->is_there && region->memory && region->number == number)
+            return region;
+    }
+    return NULL;
+}
+
+/* Gives its place back.  What it costs stays charged until the GPU's thread has let go of it.
+ * Under the lock. */
+static void drop_gpu_region(struct wharf_front *front, struct wharf_session *session,
+                            struct wharf_region *region)
+{
+    struct wharf_use use = wharf_region_use(region);
+
+    session->n_device_regions--;
+    wharf_front_part_with(front, session, region->memory, &use);
+    *region = (struct wharf_region){.is_there = false};
+}
+
+/* Whether some worker may still take it: one that was asked, or will be. */
+static bool may_be_taken(const struct wharf_front *front, const struct wharf_gpu_memory *memory)
+{
+    for (uint32_t i = 0; i < front->n_gpus; i++) {
+        const struct wharf_gpu_view *gpu = &front->gpus[i];
+        if (gpu->may_come && !gpu->is_lost && memory->on[i].state != WHARF_GPU_MEMORY_REFUSED)
+            return true;
+    }
+    return false;
+}
+
+/* Returns 0, -EAGAIN if that is not known yet, or an errno value with its text.  Under the lock. */
+static int settle_gpu_region(struct wharf_front *front, struct wharf_session *session,
+                             struct wharf_region *region, char text[], size_t text_nbytes)
+{
+    const struct wharf_gpu_memory *memory = region->memory;
+    int error = memory->error;
+
+    if (memory->owner < WHARF_MAX_GPUS) {
+        region->is_there = true;
+        return 0;
+    }
+    if (may_be_taken(front, memory))
+        return -EAGAIN;
+    if (error) {
+        snprintf(text, text_nbytes, "the GPU does not take it: %s",
+                 memory->text[0] ? memory->text : strerrordesc_np(error));
+        /* That of no GPU that is served: no more of it is known. */
+        error = error == EXDEV ? EINVAL : error;
+    } else {
+        error = ENODEV;
+        snprintf(text, text_nbytes, "%s", gpu_error_text(-ENODEV));
+    }
+    drop_gpu_region(front, session, region);
+    return error;
+}
+
+void wharf_request_settle(struct wharf_connection *connection)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    uint32_t number = connection->import_region;
+    char text[160];
+
+    if (!(connection->holds & WHARF_HOLD_IMPORT))
+        return;
+    struct wharf_region *region = placed_region(session, number);
+    if (wharf_front_enter_alone(front, session) < 0) {
+        wharf_connection_part_from_stuck(connection);
+        return;
+    }
+    int error = settle_gpu_region(front, session, region, text, sizeof(text));
+    wharf_front_leave_alone(front, session);
+    if (error == -EAGAIN)
+        return;
+    if (error)
+        wharf_request_refuse(connection, connection->import_id, error, "region %u: %s",
+                             (unsigned)number, text);
+    else
+        wharf_request_done(connection, connection->import_id);
+    wharf_connection_release_import(connection);
+}
+
+/* ---- registering and unregistering --------------------------------------------------------- */
+
+void wharf_request_register(struct wharf_connection *connection, uint32_t id,
+                            const Wharf__RegisterMemoryRequest *memory, int fd)
+{
+    const char *text;
+    int code = check_register(connection, memory, &text);
+
+    if (code) {
+        wharf_request_refuse(connection, id, code, "%s", text);
+        return;
+    }
+    if (memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU) {
+        handle_register_gpu(connection, id, memory, fd);
+        return;
+    }
+    text = NULL;
+    int r = add_region(connection, memory, fd, &text);
+    if (r == -EEXIST)
+        wharf_request_refuse(connection, id, EEXIST, "region %u is in use",
+                             (unsigned)memory->region);
+    else if (r == -ETIME)
+        wharf_connection_part_from_stuck(connection);
+    else if (r < 0)
+        wharf_request_refuse(connection, id, -r, "region %u: %s", (unsigned)memory->region,
+                             text ? text : wharf_memory_error_text(r));
+    else
+        wharf_request_done(connection, id);
+}
+
+static int remove_region(struct wharf_connection *connection, uint32_t number)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    struct wharf_segment segment;
+    struct wharf_use use;
+    int r = session ? wharf_front_enter_alone(front, session) : -ENOENT;
+
+    if (r < 0)
+        return r;
+    struct wharf_region *region = wharf_session_region(session, number);
+    if (!region) {
+        r = -ENOENT;
+    } else if (region->n_users) {
+        r = -EBUSY;
+    } else {
+        segment = region->segment;
+        use = wharf_region_use(region);
+        session->n_device_regions -= region->is_device;
+        wharf_front_part_with(front, session, region->memory, &use);
+        *region = (struct wharf_region){.is_there = false};
+    }
+    wharf_front_leave_alone(front, session);
+    if (r == 0)
+        wharf_server_reap_segment(connection->server, &segment, connection->tenant, &use);
+    return r;
+}
+
+void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,
+                              const Wharf__UnregisterMemoryRequest *memory)
+{
+    int r =
+        memory->region == WHARF_REGION_ARENA ? -EINVAL : remove_region(connection, memory->region);
+
+    if (r == -EINVAL)
+        wharf_request_refuse(connection, id, EINVAL, "the arena stays as long as the queue");
+    else if (r == -ENOENT)
+        wharf_request_refuse(connection, id, ENOENT, "there is no region %u",
+                             (unsigned)memory->region);
+    else if (r == -EBUSY)
+        wharf_request_refuse(connection, id, EBUSY, "jobs in flight use region %u",
+                             (unsigned)memory->region);
+    else if (r == -ETIME)
+        wharf_connection_part_from_stuck(connection);
+    else
+        wharf_request_done(connection, id);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/model.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/base/loop.h"
+#include "daemon/front/front.h"
+#include "daemon/front/touch.h"
+#include "encoders/codec.h"
+#include "proto/wharf_ring.h"
+
+struct task {
+    struct wharf_list link;
+    struct wharf_model_made made; /* its order until it is made */
+};
+
+struct wharf_model_maker {
+    struct wharf_front *front;
+    struct wharf_loop *loop;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wanted;
+    struct wharf_list todo; /* lock, as all below */
+    struct wharf_list done;
+    struct task *current; /* that the thread is at */
+    uint64_t last_turn;   /* counts up: tenants' turns */
+    bool stop;
+};
+
+/* ---- making one ---------------------------------------------------------------------------- */
+
+static int charge(struct wharf_model_maker *maker, struct wharf_model_made *made,
+                  size_t image_nbytes)
+{
+    made->use = (struct wharf_use){.n_descriptors = 1, .memory_nbytes = image_nbytes};
+    wharf_front_enter(maker->front);
+    int r = wharf_tenant_charge(made->order.tenant, &made->use, &made->limit);
+    wharf_front_leave(maker->front);
+    return r;
+}
+
+static void give_back(struct wharf_model_maker *maker, struct wharf_model_made *made)
+{
+    wharf_front_enter(maker->front);
+    wharf_tenant_give_back(made->order.tenant, &made->use);
+    wharf_front_leave(maker->front);
+}
+
+/* A model's bytes and its image, neither of which need have memory yet. */
+struct touched {
+    const struct wharf_model_ops *ops;
+    const uint8_t *model;
+    uint64_t model_nbytes;
+    size_t image_nbytes;
+    void *image;
+    enum wharf_reason reason;
+};
+
+static void find_size(void *context)
+{
+    struct touched *touched = context;
+
+    touched->reason =
+        touched->ops->image_nbytes(touched->model, touched->model_nbytes, &touched->image_nbytes);
+}
+
+static void fill(void *context)
+{
+    struct touched *touched = context;
+
+    touched->reason =
+        touched->ops->make_image(touched->model, touched->model_nbytes, touched->image);
+}
+
+static int touch(void (*act)(void *context), struct touched *touched)
+{
+    if (!wharf_touch(act, touched))
+        return -ENOMEM;
+    return touched->reason == WHARF_REASON_NONE ? 0 : -EBADMSG;
+}
+
+/* From the model's bytes, which do not change. */
+static int make_image(struct wharf_model_maker *maker, const uint8_t *model,
+                      struct wharf_model_made *made)
+{
+    struct touched touched = {
+        .ops = wharf_codec_find(made->order.codec)->ops->models,
+        .model = model,
+        .model_nbytes = made->order.nbytes,
+    };
+    int r = touch(find_size, &touched);
+
+    made->reason = touched.reason;
+    if (r < 0)
+        return r;
+    size_t nbytes = (size_t)wharf_ring_whole_pages(touched.image_nbytes);
+    r = charge(maker, made, nbytes);
+    if (r < 0)
+        return r;
+    r = wharf_segment_make(WHARF_SEGMENT_ARENA, nbytes, &made->segment);
+    if (r == 0) {
+        touched.image = made->segment.address;
+        r = touch(fill, &touched);
+        made->reason = touched.reason;
+        if (r < 0)
+            wharf_segment_free(&made->segment);
+    }
+    if (r < 0)
+        give_back(maker, made);
+    return r;
+}
+
+static void make(struct wharf_model_maker *maker, struct wharf_model_made *made)
+{
+    struct wharf_segment model;
+    uint64_t begun_ns = wharf_now_ns();
+
+    made->error = wharf_segment_adopt(made->order.fd, made->order.nbytes, true, &model);
+    if (made->error == 0) {
+        made->error = make_image(maker, model.address, made);
+        wharf_segment_free(&model);
+    }
+    made->order.fd = wharf_close_fd(made->order.fd);
+    made->used_ns = (int64_t)(wharf_now_ns() - begun_ns);
+}
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+/* The first one of the tenant whose last turn was longest ago: so nobody waits for more than one of
+ * each other tenant's. */
+static struct task *next_task(struct wharf_model_maker *maker)
+{
+    struct task *next = NULL;
+
+    WHARF_LIST_FOR(link, &maker->todo)
+    {
+        struct task *task = WHARF_LIST_ENTRY(link, struct task, link);
+        if (!next || task->made.order.tenant->model_turn < next->made.order.tenant->model_turn)
+            next = task;
+    }
+    return next;
+}
+
+static void *work(void *data)
+{
+    struct wharf_model_maker *maker = data;
+
+    pthread_mutex_lock(&maker->lock);
+    while (!maker->stop) {
+        struct task *task = next_task(maker);
+        if (!task) {
+            pthread_cond_wait(&maker->wanted, &maker->lock);
+            continue;
+        }
+        wharf_list_remove(&task->link);
+        maker->current = task;
+        task->made.order.tenant->model_turn = ++maker->last_turn;
+        pthread_mutex_unlock(&maker->lock);
+        make(maker, &task->made);
+        pthread_mutex_lock(&maker->lock);
+        maker->current = NULL;
+        wharf_list_append(&maker->done, &task->link);
+        wharf_loop_wake(maker->loop);
+    }
+    pthread_mutex_unlock(&maker->lock);
+    return NULL;
+}
+
+int wharf_model_maker_new(struct wharf_front *front, struct wharf_loop *loop,
+                          struct wharf_model_maker **ret_maker)
+{
+    struct wharf_model_maker *maker = calloc(1, sizeof(*maker));
+
+    if (!maker)
+        return -ENOMEM;
+    maker->front = front;
+    maker->loop = loop;
+    pthread_mutex_init(&maker->lock, NULL);
+    pthread_cond_init(&maker->wanted, NULL);
+    wharf_list_init(&maker->todo);
+    wharf_list_init(&maker->done);
+    int r = pthread_create(&maker->thread, NULL, work, maker);
+    if (r != 0) {
+        free(maker);
+        return -r;
+    }
+    pthread_setname_np(maker->thread, "wharf-models");
+    *ret_maker = maker;
+    return 0;
+}
+
+static void free_tasks(struct wharf_list *tasks)
+{
+    struct task *task;
+
+    while ((task = WHARF_LIST_FIRST(tasks, struct task, link))) {
+        wharf_list_remove(&task->link);
+        wharf_close_fd(task->made.order.fd);
+        if (task->made.error == 0 && task->made.segment.address)
+            wharf_segment_free(&task->made.segment);
+        free(task);
+    }
+}
+
+void wharf_model_maker_free(struct wharf_model_maker *maker)
+{
+    if (!maker)
+        return;
+    pthread_mutex_lock(&maker->lock);
+    maker->stop = true;
+    pthread_cond_signal(&maker->wanted);
+    pthread_mutex_unlock(&maker->lock);
+    pthread_join(maker->thread, NULL);
+    free_tasks(&maker->todo);
+    free_tasks(&maker->done);
+    pthread_cond_destroy(&maker->wanted);
+    pthread_mutex_destroy(&maker->lock);
+    free(maker);
+}
+
+/* ---- for the loop thread ------------------------------------------------------------------- */
+
+int wharf_model_maker_ask(struct wharf_model_maker *maker, const struct wharf_model_order *order)
+{
+    struct task *task = calloc(1, sizeof(*task));
+
+    if (!task) {
+        wharf_close_fd(order->fd);
+        return -ENOMEM;
+    }
+    task->made.order = *order;
+    pthread_mutex_lock(&maker->lock);
+    wharf_list_append(&maker->todo, &task->link);
+    pthread_cond_signal(&maker->wanted);
+    pthread_mutex_unlock(&maker->lock);
+    return 0;
+}
+
+static void forget_in(struct wharf_list *tasks, const struct wharf_connection *connection)
+{
+    WHARF_LIST_FOR(link, tasks)
+    {
+        struct task *task = WHARF_LIST_ENTRY(link, struct task, link);
+        if (task->made.order.connection == connection)
+            task->made.order.connection = NULL;
+    }
+}
+
+void wharf_model_maker_forget(struct wharf_model_maker *maker,
+                              const struct wharf_connection *connection)
+{
+    pthread_mutex_lock(&maker->lock);
+    forget_in(&maker->todo, connection);
+    forget_in(&maker->done, connection);
+    if (maker->current && maker->current->made.order.connection == connection)
+        maker->current->made.order.connection = NULL;
+    pthread_mutex_unlock(&maker->lock);
+}
+
+bool wharf_model_maker_next(struct wharf_model_maker *maker, struct wharf_model_made *ret_made)
+{
+    pthread_mutex_lock(&maker->lock);
+    struct task *task = WHARF_LIST_FIRST(&maker->done, struct task, link);
+    if (task)
+        wharf_list_remove(&task->link);
+    pthread_mutex_unlock(&maker->lock);
+    if (!task)
+        return false;
+    *ret_made = task->made;
+    free(task);
+    return true;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model.h: models that clients register, once for many jobs; and the thread that makes them ready.
+ *
+ * A model comes as a memfd that nobody can write any more, so it needs no copy.  What jobs use is
+ * its image (struct wharf_model_ops of encoders/codec.h), in memory of the daemon's own that is
+ * made and charged once.  Making one of the largest takes some tenths of a second, so a thread of
+ * its own does that, for one tenant after the other; the connection that asked is not read from
+ * meanwhile.
+ */
+#ifndef WHARF_DAEMON_CONTROL_MODEL_H
+#define WHARF_DAEMON_CONTROL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/control/segment.h"
+#include "daemon/control/tenant.h"
+#include "proto/wharf_result.h"
+
+struct wharf_connection;
+struct wharf_front;
+struct wharf_gpu_memory;
+struct wharf_loop;
+struct wharf_session;
+
+/* A session's; guarded as its regions are. */
+struct wharf_session_model {
+    bool is_there;
+    uint16_t codec;
+    uint32_t n_users;             /* jobs in flight that name it */
+    struct wharf_segment segment; /* its image */
+    struct wharf_gpu_memory *memory;
+    struct wharf_use use; /* charged for it */
+};
+
+/* What is to be made of what. */
+struct wharf_model_order {
+    struct wharf_connection *connection; /* NULL: it is gone */
+    struct wharf_tenant *tenant;         /* pinned */
+    uint32_t request;                    /* whose reply is waited for */
+    uint32_t number;
+    uint32_t codec; /* one that has models */
+    int fd;         /* a memfd of at least nbytes that nobody can write; owned */
+    uint64_t nbytes;
+};
+
+/* What became of it. */
+struct wharf_model_made {
+    struct wharf_model_order order; /* fd is -1 */
+    int error;                      /* 0; -EBADMSG and the reason, -EDQUOT, -ENOMEM or another */
+    const char *limit;              /* with -EDQUOT, what wharf_tenant_charge says */
+    enum wharf_reason reason;
+    int64_t used_ns;              /* making it has taken */
+    struct wharf_segment segment; /* if error is 0 */
+    struct wharf_use use;         /* likewise: charged */
+};
+
+struct wharf_model_maker;
+
+/* Starts the thread, which wakes the loop when it has made something.  0 or -errno. */
+int wharf_model_maker_new(struct wharf_front *front, struct wharf_loop *loop,
+                          struct wharf_model_maker **ret_maker);
+
+/* Ends it; what was made and not taken is freed.  NULL is allowed. */
+void wharf_model_maker_free(struct wharf_model_maker *maker);
+
+/* Takes an order, and its descriptor in any case.  0 or -ENOMEM. */
+int wharf_model_maker_ask(struct wharf_model_maker *maker, const struct wharf_model_order *order);
+
+/* The connection is gone: what is made for it comes with NULL in its place. */
+void wharf_model_maker_forget(struct wharf_model_maker *maker,
+                              const struct wharf_connection *connection);
+
+/* What was made, one at a time; the tenant is still pinned.  Returns whether there was something.
+ */
+bool wharf_model_maker_next(struct wharf_model_maker *maker, struct wharf_model_made *ret_made);
+
+/* ---- model_requests.c: what a session has; by the loop thread ------------------------------ */
+
+/* Gives a session what was made, in a place that is free.  0, or -ETIME: a worker has the session
+ * and is stuck in its memory, so that nothing of it can be changed. */
+int wharf_model_enter(struct wharf_front *front, struct wharf_session *session,
+                      const struct wharf_model_made *made);
+
+/* Takes a model away from a session: 0 with what is to be freed and given back; -ENOENT, -EBUSY or
+ * -ETIME as above. */
+int wharf_model_remove(struct wharf_front *front, struct wharf_session *session, uint32_t number,
+                       struct wharf_segment *ret_segment, struct wharf_use *ret_use);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model_requests.c: the control messages about models. */
+#include <fcntl.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/control/connection.h"
+#include "daemon/control/model.h"
+#include "daemon/front/front_parts.h"
+#include "daemon/gpu/gpu_memory.h"
+#include "encoders/codec.h"
+
+/* ---- registering --------------------------------------------------------------------------- */
+
+/* What is wrong with the request by itself; 0 if nothing. */
+static int check_register(const struct wharf_connection *connection,
+                          const Wharf__RegisterModelRequest *model, const char **ret_text)
+{
+    const struct wharf_session *session = connection->session;
+    const struct wharf_codec_row *codec = wharf_codec_find(model->codec);
+
+    *ret_text = "models were not agreed on: FEATURE_MODELS is missing";
+    if (!(connection->features & WHARF_FEATURE_MODELS))
+        return EOPNOTSUPP;
+    *ret_text = "open the queue first: models belong to it";
+    if (!session)
+        return EINVAL;
+    *ret_text = "the codec has no models that could be registered";
+    if (!codec || !codec->ops->models)
+        return EINVAL;
+    *ret_text = "its number is below 256";
+    if (model->model < WHARF_FIRST_MODEL)
+        return EINVAL;
+    *ret_text = "its number is not below 256 + max_models, the limit of one session";
+    if (model->model - WHARF_FIRST_MODEL >= session->n_models)
+        return EDQUOT;
+    *ret_text = "its number is in use";
+    if (session->models[model->model - WHARF_FIRST_MODEL].is_there)
+        return EEXIST;
+    *ret_text = "nbytes is 0";
+    return model->nbytes == 0 ? EINVAL : 0;
+}
+
+/* Whether the gate let it through, and nobody can write or punch it any more. */
+static int check_memfd(int fd)
+{
+    int seals;
+
+    if (fd < 0)
+        return fd;
+    seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_WRITE) ? 0 : -EPERM;
+}
+
+static int order(struct wharf_connection *connection, uint32_t id,
+                 const Wharf__RegisterModelRequest *model, int fd)
+{
+    struct wharf_server *server = connection->server;
+    struct wharf_model_order order = {
+        .connection = connection,
+        .tenant = connection->tenant,
+        .request = id,
+        .number = model->model,
+        .codec = model->codec,
+        .nbytes = model->nbytes,
+    };
+    int r = check_memfd(fd);
+
+    if (r < 0)
+        return r;
+    order.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (order.fd < 0)
+        return -errno;
+    r = wharf_model_maker_ask(server->model_maker, &order);
+    if (r < 0)
+        return r;
+    wharf_front_enter(&server->front);
+    connection->tenant->n_pins++;
+    wharf_front_leave(&server->front);
+    wharf_connection_hold(connection, WHARF_HOLD_MODEL);
+    return 0;
+}
+
+static const char *error_text(int error)
+{
+    switch (error) {
+    case -EBADF:
+        return "the descriptor is no memfd (huge pages are none either)";
+    case -EPERM:
+        return "the memfd is not sealed with F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE";
+    case -EINVAL:
+        return "the memfd is shorter than nbytes says";
+    default:
+        return "the machine does not have the memory, or does not give it";
+    }
+}
+
+void wharf_model_register(struct wharf_connection *connection, uint32_t id,
+                          const Wharf__RegisterModelRequest *model, int fd)
+{
+    const char *text;
+    int code = check_register(connection, model, &text);
+
+    if (code == 0) {
+        code = -order(connection, id, model, fd);
+        text = error_text(-code);
+    }
+    if (code)
+        wharf_request_refuse(connection, id, code, "model %u: %s", (unsigned)model->model, text);
+}
+
+/* Only the loop thread adds and removes models, and the connection was held: its place is free. */
+int wharf_model_enter(struct wharf_front *front, struct wharf_session *session,
+                      const struct wharf_model_made *made)
+{
+    int r = wharf_front_enter_alone(front, session);
+
+    if (r < 0)
+        return r;
+    wharf_front_leave(front);
+    struct wharf_gpu_memory *memory =
+        wharf_gpu_memory_new(front, session, made->segment.fd, made->segment.nbytes, true);
+    if (memory) {
+        memory->is_model = true;
+        memory->model = &session->models[made->order.number - WHARF_FIRST_MODEL];
+    }
+    wharf_front_enter(front);
+    session->models[made->order.number - WHARF_FIRST_MODEL] = (struct wharf_session_model){
+        .is_there = true,
+        .codec = (uint16_t)made->order.codec,
+        .segment = made->segment,
+        .memory = memory,
+        .use = made->use,
+    };
+    wharf_gpu_memory_add(front, memory);
+    wharf_use_add(&session->use, &made->use);
+    wharf_front_leave_alone(front, session);
+    return 0;
+}
+
+/* What it came to: 0 or a negative errno value.  What is not entered is freed. */
+static int enter_or_free(struct wharf_server *server, const struct wharf_model_made *made)
+{
+    const struct wharf_connection *connection = made->order.connection;
+    int r = made->error;
+
+    if (r == 0)
+        r = connection ? wharf_model_enter(&server->front, connection->session, made) : -ECANCELED;
+    if (made->error == 0 && r < 0)
+        wharf_server_reap_segment(server, &made->segment, made->order.tenant, &made->use);
+    return r;
+}
+
+static void take_made(struct wharf_server *server, const struct wharf_model_made *made)
+{
+    struct wharf_connection *connection = made->order.connection;
+    int r = enter_or_free(server, made);
+
+    wharf_front_enter(&server->front);
+    if (connection)
+        wharf_front_charge_aside(&server->front, connection->session, made->used_ns);
+    made->order.tenant->n_pins--;
+    wharf_front_leave(&server->front);
+    if (!connection)
+        return;
+    wharf_connection_release(connection, WHARF_HOLD_MODEL);
+    if (r == 0)
+        wharf_request_done(connection, made->order.request);
+    else if (r == -ETIME)
+        wharf_connection_part_from_stuck(connection);
+    else if (r == -EBADMSG)
+        wharf_request_refuse(connection, made->order.request, EBADMSG, "model %u is no model: %s",
+                             (unsigned)made->order.number, wharf_reason_string(made->reason));
+    else
+        wharf_request_refuse(connection, made->order.request, -r, "model %u: %s",
+                             (unsigned)made->order.number,
+                             made->limit ? made->limit : error_text(r));
+}
+
+void wharf_model_take_made(struct wharf_server *server)
+{
+    struct wharf_model_made made;
+
+    while (wharf_model_maker_next(server->model_maker, &made))
+        take_made(server, &made);
+}
+
+/* ---- and its end --------------------------------------------------------------------------- */
+
+int wharf_model_remove(struct wharf_front *front, struct wharf_session *session, uint32_t number,
+                       struct wharf_segment *ret_segment, struct wharf_use *ret_use)
+{
+    int r = wharf_front_enter_alone(front, session);
+
+    if (r < 0)
+        return r;
+    struct wharf_session_model *model = wharf_session_model(session, number);
+    if (!model) {
+        r = -ENOENT;
+    } else if (model->n_users) {
+        r = -EBUSY;
+    } else {
+        *ret_segment = model->segment;
+        *ret_use = model->use;
+        wharf_front_part_with(front, session, model->memory, ret_use);
+        *model = (struct wharf_session_model){.is_there = false};
+    }
+    wharf_front_leave_alone(front, session);
+    return r;
+}
+
+void wharf_model_unregister(struct wharf_connection *connection, uint32_t id, uint32_t number)
+{
+    struct wharf_server *server = connection->server;
+    struct wharf_segment segment;
+    struct wharf_use use;
+    int r = -ENOENT;
+
+    if (connection->session)
+        r = wharf_model_remove(&server->front, connection->session, number, &segment, &use);
+    if (r == 0)
+        wharf_server_reap_segment(server, &segment, connection->tenant, &use);
+    if (r == -ENOENT)
+        wharf_request_refuse(connection, id, ENOENT, "there is no model %u", (unsigned)number);
+    else if (r == -EBUSY)
+        wharf_request_refuse(connection, id, EBUSY, "jobs in flight use model %u",
+                             (unsigned)number);
+    else if (r == -ETIME)
+        wharf_connection_part_from_stuck(connection);
+    else
+        wharf_request_done(connection, id);
+}

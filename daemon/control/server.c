@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/server.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/base/notify.h"
+#include "daemon/control/connection.h"
+#include "daemon/control/gate.h"
+#include "daemon/control/listener.h"
+#include "daemon/control/undertaker.h"
+#include "daemon/cpu/slices.h"
+#include "daemon/gpu/gpu_memory.h"
+#include "daemon/gpu/gpus.h"
+
+/* Descriptors that are not connections': the loop's, the gate's, the log's, one's arena while it is
+ * made. */
+#define OTHER_FDS 64
+
+/* How often a daemon that may not answer yet looks again. */
+#define PROMISE_NS (10 * (uint64_t)WHARF_NS_PER_MS)
+
+/* How often one that drains looks whether its lock's file is still there. */
+#define RENEW_NS (100 * (uint64_t)WHARF_NS_PER_MS)
+
+/* What a stop takes beside its jobs: above all giving back the memory of all sessions. */
+#define STOP_NS (3 * (uint64_t)WHARF_NS_PER_S)
+
+/* ---- sessions ------------------------------------------------------------------------------ */
+
+/* What the GPU's worker still has stays charged until it lets it go. */
+static void drop_memory(struct wharf_server *server, struct wharf_session *session,
+                        struct wharf_gpu_memory *memory, const struct wharf_use *use)
+{
+    if (!wharf_gpu_memory_drop(&server->front, memory, use))
+        return;
+    wharf_use_subtract(&session->use, use);
+}
+
+static void drop_memories(struct wharf_server *server, struct wharf_session *session)
+{
+    wharf_front_enter(&server->front);
+    for (uint32_t i = 0; i < session->n_regions; i++) {
+        struct wharf_region *region = &session->regions[i];
+        struct wharf_use use = wharf_region_use(region);
+        drop_memory(server, session, region->memory, &use);
+    }
+    for (uint32_t i = 0; i < session->n_models; i++)
+        drop_memory(server, session, session->models[i].memory, &session->models[i].use);
+    wharf_front_leave(&server->front);
+}
+
+void wharf_server_reap_session(struct wharf_server *server, struct wharf_session *session)
+{
+    struct wharf_tenant *tenant = session->tenant;
+
+    drop_memories(server, session);
+    struct wharf_use use = session->use;
+    if (wharf_reaper_session(server->reaper, session))
+        return;
+    wharf_front_enter(&server->front);
+    wharf_tenant_give_back(tenant, &use);
+    wharf_front_leave(&server->front);
+}
+
+void wharf_server_reap_segment(struct wharf_server *server, const struct wharf_segment *segment,
+                               struct wharf_tenant *tenant, const struct wharf_use *use)
+{
+    if (wharf_reaper_segment(server->reaper, segment, tenant, use))
+        return;
+    wharf_front_enter(&server->front);
+    wharf_tenant_give_back(tenant, use);
+    wharf_front_leave(&server->front);
+}
+
+static void take_news(struct wharf_session *session, enum wharf_session_news news)
+{
+    struct wharf_connection *connection = session->connection;
+
+    switch (news) {
+    case WHARF_SESSION_IS_BROKEN:
+        wharf_connection_refuse(connection, EPROTO, "an index of the ring left its bounds");
+        break;
+    case WHARF_SESSION_IS_DRAINED:
+        wharf_connection_end(connection, false);
+        break;
+    case WHARF_SESSION_HAS_SETTLED:
+        wharf_request_settle(connection);
+        break;
+    case WHARF_SESSION_IS_FREE:
+        wharf_connection_session_free(connection);
+        break;
+    }
+}
+
+static void take_all_news(struct wharf_server *server)
+{
+    struct wharf_session *session;
+    enum wharf_session_news news;
+
+    for (;;) {
+        wharf_front_enter(&server->front);
+        session = wharf_front_next_news(&server->front, &news);
+        wharf_front_leave(&server->front);
+        if (!session)
+            return;
+        take_news(session, news);
+    }
+}
+
+static void take_reaped(struct wharf_server *server)
+{
+    struct wharf_tenant *tenant;
+    struct wharf_use use;
+
+    while (wharf_reaper_next(server->reaper, &tenant, &use)) {
+        wharf_front_enter(&server->front);
+        wharf_tenant_give_back(tenant, &use);
+        wharf_front_leave(&server->front);
+    }
+}
+
+static void on_deadline(struct wharf_timer *timer);
+
+static void serve(struct wharf_server *server)
+{
+    uint64_t next_ns = wharf_front_serve(&server->front);
+
+    wharf_timer_set(server->loop, &server->deadline_timer, next_ns, on_deadline);
+    take_all_news(server);
+}
+
+static void on_deadline(struct wharf_timer *timer)
+{
+    serve(WHARF_LIST_ENTRY(timer, struct wharf_server, deadline_timer));
+}
+
+static void on_wake(void *context)
+{
+    struct wharf_server *server = context;
+
+    take_reaped(server);
+    wharf_model_take_made(server);
+    serve(server);
+}
+
+/* ---- the promise --------------------------------------------------------------------------- */
+
+static void look_for_promise(struct wharf_timer *timer)
+{
+    struct wharf_server *server = WHARF_LIST_ENTRY(timer, struct wharf_server, promise_timer);
+    int r = wharf_promise_try(server);
+
+    if (r == -EWOULDBLOCK) {
+        wharf_timer_set(server->loop, timer, wharf_now_ns() + PROMISE_NS, look_for_promise);
+        return;
+    }
+    if (r < 0) {
+        wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
+                  "cannot lock out an earlier daemon");
+        wharf_server_drain(server);
+        return;
+    }
+    server->is_promised = true;
+    WHARF_LIST_FOR(link, &server->connections)
+    wharf_connection_greet(WHARF_LIST_ENTRY(link, struct wharf_connection, link));
+    if (server->on_promised)
+        server->on_promised(server);
+}
+
+/* While the daemon drains, another one may begin. */
+static void renew_promise(struct wharf_timer *timer)
+{
+    struct wharf_server *server = WHARF_LIST_ENTRY(timer, struct wharf_server, promise_timer);
+
+    wharf_promise_renew(server);
+    wharf_timer_set(server->loop, timer, wharf_now_ns() + RENEW_NS, renew_promise);
+}
+
+/* ---- drain --------------------------------------------------------------------------------- */
+
+static void on_drain_timeout(struct wharf_timer *timer)
+{
+    struct wharf_server *server = WHARF_LIST_ENTRY(timer, struct wharf_server, drain_timer);
+
+    wharf_log(WHARF_LOG_WARNING, NULL,
+              "jobs are left undone after drain_timeout; their clients submit them again");
+    server->is_over = true;
+}
+
+void wharf_server_drain(struct wharf_server *server)
+{
+    if (server->is_draining) {
+        server->is_over = true;
+        return;
+    }
+    server->is_draining = true;
+    wharf_notify_stopping(server->config.drain_timeout_ns + STOP_NS);
+    if (server->is_promised)
+        renew_promise(&server->promise_timer);
+    wharf_listeners_close(server);
+    wharf_timer_set(server->loop, &server->drain_timer,
+                    wharf_now_ns() + server->config.drain_timeout_ns, on_drain_timeout);
+    WHARF_LIST_FOR(link, &server->connections)
+    {
+        struct wharf_connection *connection = WHARF_LIST_ENTRY(link, struct wharf_connection, link);
+        if (!connection->session) {
+            wharf_connection_part(connection, "the daemon is going down: connect again");
+            continue;
+        }
+        wharf_front_enter(&server->front);
+        bool drains = wharf_front_drain_session(&server->front, connection->session);
+        wharf_front_leave(&server->front);
+        if (!drains)
+            wharf_connection_part(connection, "the daemon is going down: connect again");
+    }
+    if (server->n_connections == 0)
+        server->is_over = true;
+}
+
+void wharf_server_forget_connection(struct wharf_server *server)
+{
+    server->n_connections--;
+    if (server->is_draining && server->n_connections == 0)
+        server->is_over = true;
+}
+
+/* ---- configuration ------------------------------------------------------------------------- */
+
+static void log_kept(const char *section, const char *key)
+{
+    wharf_log(WHARF_LOG_NOTICE, NULL, "[%s] %s takes effect when the daemon starts anew", section,
+              key);
+}
+
+/* A process that runs out of descriptors fails in ways that nobody foresees: fewer connections. */
+static void set_max_connections(struct wharf_server *server)
+{
+    struct rlimit limit;
+
+    server->max_connections = server->config.max_connections;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+        return;
+    uint64_t most = limit.rlim_cur > OTHER_FDS ? (limit.rlim_cur - OTHER_FDS) / 4 : 1;
+    if (most < server->max_connections)
+        server->max_connections = most;
+}
+
+static void apply_config(struct wharf_server *server)
+{
+    wharf_log_set_level((enum wharf_log_level)server->config.log_level);
+    set_max_connections(server);
+    wharf_front_enter(&server->front);
+    server->front.config = server->config;
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
+        server->front.sched[i].slice_ns = server->config.slice_ns;
+    wharf_tenants_reload(&server->front.tenants, &server->config);
+    wharf_front_leave(&server->front);
+}
+
+void wharf_server_reload(struct wharf_server *server, struct wharf_config *next)
+{
+    wharf_config_reload(&server->config, next, log_kept);
+    apply_config(server);
+}
+
+static void raise_open_files(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+static int make_loop(struct wharf_server *server)
+{
+    int r = -ENOSYS;
+
+    if (server->config.io != WHARF_IO_EPOLL) {
+        r = wharf_loop_new(WHARF_LOOP_URING, &server->loop);
+        if (r < 0)
+            wharf_log(server->config.io == WHARF_IO_URING ? WHARF_LOG_ERROR : WHARF_LOG_NOTICE,
+                      &(struct wharf_log_fields){.error = -r}, "io_uring does not work here%s",
+                      server->config.io == WHARF_IO_URING ? "" : ", so epoll is used");
+    }
+    if (r < 0 && server->config.io != WHARF_IO_URING)
+        r = wharf_loop_new(WHARF_LOOP_EPOLL, &server->loop);
+    return r;
+}
+
+static int start(struct wharf_server *server)
+{
+    int r = make_loop(server);
+
+    if (r < 0)
+        return r;
+    wharf_loop_on_wake(server->loop, on_wake, server);
+    r = wharf_front_init(&server->front, &server->config, server->loop);
+    if (r < 0)
+        return r;
+    apply_config(server);
+    r = wharf_reaper_new(server->loop, &server->reaper);
+    if (r == 0)
+        r = wharf_model_maker_new(&server->front, server->loop, &server->model_maker);
+    if (r == 0)
+        r = wharf_gate_new(server, &server->gate);
+    if (r == 0)
+        r = wharf_undertaker_new(server->loop, &server->front, &server->undertaker);
+    if (r == 0)
+        r = wharf_cpu_backend.start(&server->front, &server->config);
+    server->front.promise_fd = server->promise_fd;
+    if (r == 0)
+        r = wharf_gpus_start(&server->front, &server->config);
+    if (r == 0)
+        r = wharf_gate_wait(server->gate);
+    return r;
+}
+
+int wharf_server_init(struct wharf_server *server, struct wharf_config *config)
+{
+    memset(server, 0, sizeof(*server));
+    server->config = *config;
+    wharf_config_init(config);
+    server->started_ns = wharf_now_ns();
+    server->promise_fd = server->path_fd = -1;
+    wharf_list_init(&server->listeners);
+    wharf_list_init(&server->connections);
+    wharf_list_init(&server->doomed);
+    raise_open_files();
+    int r = wharf_listeners_open(server);
+    if (r < 0)
+        return r;
+    r = start(server);
+    if (r == 0)
+        r = wharf_listeners_start(server);
+    if (r < 0) {
+        wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r}, "cannot start");
+        return r;
+    }
+    if (!server->is_promised)
+        look_for_promise(&server->promise_timer);
+    return 0;
+}
+
+static void end_doomed(struct wharf_server *server)
+{
+    struct wharf_connection *connection;
+
+    while ((connection = WHARF_LIST_FIRST(&server->doomed, struct wharf_connection, doom_link)))
+        wharf_connection_end_doomed(connection);
+}
+
+static void tell_slices(int r)
+{
+    if (r == 0)
+        wharf_log(WHARF_LOG_INFO, NULL, "threads have slices of 0.1 ms");
+    else
+        wharf_log(WHARF_LOG_INFO, &(struct wharf_log_fields){.error = -r},
+                  "no slices of 0.1 ms here, so who wakes may wait longer for a busy processor");
+}
+
+int wharf_server_run(struct wharf_server *server)
+{
+    /* Doorbells are heard soon even while all processors are busy. */
+    tell_slices(wharf_slices_shorten());
+    while (!server->is_over) {
+        int r = wharf_loop_turn(server->loop);
+        if (r < 0)
+            return r;
+        end_doomed(server);
+        if (server->wants_drain && !server->is_draining)
+            wharf_server_drain(server);
+    }
+    return 0;
+}
+
+/* All connections are gone, or the process is about to end anyway. */
+void wharf_server_deinit(struct wharf_server *server)
+{
+    wharf_listeners_close(server);
+    /* Without a loop there is no front yet. */
+    if (server->loop)
+        wharf_gpus_stop(&server->front);
+    if (server->front.backend)
+        server->front.backend->ops->stop(server->front.backend);
+    wharf_cpu_buffer_deinit(&server->here.buffer);
+    wharf_gate_free(server->gate);
+    wharf_undertaker_free(server->undertaker);
+    wharf_model_maker_free(server->model_maker);
+    wharf_reaper_free(server->reaper);
+    if (server->loop) {
+        wharf_front_deinit(&server->front);
+        wharf_loop_free(server->loop);
+    }
+    wharf_close_fd(server->promise_fd);
+    free(server->promise_path);
+    wharf_config_deinit(&server->config);
+}

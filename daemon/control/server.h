@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server.h: what the loop thread owns: listeners, connections, the gate.
+ *
+ * Everything here is the loop thread's alone.
+ */
+#ifndef WHARF_DAEMON_CONTROL_SERVER_H
+#define WHARF_DAEMON_CONTROL_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/config.h"
+#include "daemon/base/list.h"
+#include "daemon/base/loop.h"
+#include "daemon/control/reaper.h"
+#include "daemon/cpu/cpu_here.h"
+#include "daemon/front/front.h"
+#include "proto/control.h"
+
+struct wharf_connection;
+struct wharf_gate;
+struct wharf_listener;
+struct wharf_model_maker;
+struct wharf_undertaker;
+
+struct wharf_server {
+    struct wharf_config config;
+    struct wharf_loop *loop;
+    struct wharf_front front;
+    struct wharf_reaper *reaper;
+    struct wharf_gate *gate;
+    struct wharf_model_maker *model_maker;
+    struct wharf_undertaker *undertaker;
+    struct wharf_cpu_here here;
+    struct wharf_timer deadline_timer; /* jobs' deadlines */
+
+    struct wharf_list listeners;
+    struct wharf_list connections;
+    struct wharf_list doomed; /* connections that are ended when the loop's turn is over */
+    uint64_t n_connections;
+    uint64_t max_connections; /* from the setting and the limit of open files */
+    uint64_t last_connection; /* number of the one accepted last */
+
+    int path_fd;    /* the lock of who may listen there */
+    int promise_fd; /* the lock that keeps Hello's promise */
+    char *promise_path;
+    bool is_promised;                                 /* it is held: connections are read from */
+    struct wharf_timer promise_timer;                 /* looks again */
+    void (*on_promised)(struct wharf_server *server); /* unless NULL: it was not held at first */
+
+    uint64_t started_ns;
+    bool wants_drain; /* when the loop's turn is over */
+    bool is_draining;
+    bool is_over; /* the loop ends */
+    struct wharf_timer drain_timer;
+
+    /* Room for one packet at a time. */
+    struct wharf_control_memory memory;
+    uint8_t packet[WHARF_CONTROL_MAX_NBYTES];
+    uint8_t reply[WHARF_CONTROL_MAX_NBYTES];
+};
+
+/*
+ * wharf_server_init: makes the loop and starts the threads.  `config` is taken over.  Returns 0 or
+ * -errno, having logged why; deinit is needed either way.
+ */
+int wharf_server_init(struct wharf_server *server, struct wharf_config *config);
+void wharf_server_deinit(struct wharf_server *server);
+
+/* Serves until it is over.  Returns 0 or -errno. */
+int wharf_server_run(struct wharf_server *server);
+
+/* Begins to end: no new connections or jobs; over when all that were taken are done, or when it
+ * takes too long.  A second call makes it over at once. */
+void wharf_server_drain(struct wharf_server *server);
+
+/* Takes over what can change in a running daemon. */
+void wharf_server_reload(struct wharf_server *server, struct wharf_config *next);
+
+/* A connection is gone. */
+void wharf_server_forget_connection(struct wharf_server *server);
+
+/* Frees a session that nobody uses any more. */
+void wharf_server_reap_session(struct wharf_server *server, struct wharf_session *session);
+void wharf_server_reap_segment(struct wharf_server *server, const struct wharf_segment *segment,
+                               struct wharf_tenant *tenant, const struct wharf_use *use);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tenant.h: who pays for what clients use.
+ *
+ * A tenant is a user id, or a listening socket as a whole.  Everything here is guarded by the front
+ * lock.  Quotas are charged before what they are for is allocated.
+ */
+#ifndef WHARF_DAEMON_CONTROL_TENANT_H
+#define WHARF_DAEMON_CONTROL_TENANT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/config.h"
+#include "daemon/base/list.h"
+#include "daemon/control/stats.h"
+#include "daemon/front/estimate.h"
+#include "daemon/front/sched.h"
+#include "daemon/front/trial.h"
+#include "daemon/front/trip.h"
+
+/* What is charged at once, as [quota] in wharfd.conf(5) has it. */
+struct wharf_use {
+    uint64_t n_connections;
+    uint64_t n_descriptors;
+    uint64_t n_jobs;
+    uint64_t memory_nbytes;
+    uint64_t gpu_nbytes;    /* of clients' own GPU memory */
+    uint64_t n_gpu_regions; /* pieces of that */
+};
+
+void wharf_use_add(struct wharf_use *sum, const struct wharf_use *more);
+void wharf_use_subtract(struct wharf_use *sum, const struct wharf_use *less);
+
+/* Whether a tenant's jobs may be what ended the GPU's worker. */
+struct wharf_gpu_trust {
+    uint32_t n_alone;   /* items that it still has to have run alone; 0: it is not suspected */
+    uint32_t n_strikes; /* workers that ended while they ran an item of it alone */
+    uint32_t n_slow;    /* results of its jobs that could not be written for long */
+    uint64_t slow_ns;   /* when that was last */
+    uint64_t banned_until_ns; /* all its jobs run on the CPU */
+};
+
+struct wharf_tenant {
+    char name[WHARF_CONFIG_NAME_NBYTES]; /* uid:1000, or socket:NAME */
+    struct wharf_list link;
+    uint64_t number; /* counts up: later tenants have higher ones */
+    struct wharf_quota quota;
+    struct wharf_use used;
+    uint32_t n_hung_gates; /* processes that its descriptors have hung */
+    uint32_t n_gate_hangs; /* how often they did of late */
+    uint64_t gate_hang_ns; /* when they last did */
+    struct wharf_gpu_trust gpu_trust;
+    uint32_t n_gpu_items;       /* that workers of GPUs have of its jobs */
+    uint64_t not_here_until_ns; /* its chunks are not the loop thread's (cpu_here.h) */
+    uint32_t n_stuck;           /* workers whom its memory keeps waiting */
+    uint64_t stuck_since_ns;    /* since when it does, or did */
+    uint64_t suspended_until_ns;
+    bool is_suspended;                     /* its jobs are not begun */
+    struct wharf_list suspended_link;      /* in the front's list, then */
+    uint32_t n_pins;                       /* others that refer to it without using anything */
+    uint32_t n_gpu_models[WHARF_MAX_GPUS]; /* places of models that it has on each (gpu_models.h) */
+    uint32_t n_active;      /* its sessions that are watched or have jobs, or did so just before */
+    uint64_t active_weight; /* its weight when the first of them was */
+    struct wharf_sched_tenant sched[WHARF_N_POOLS];
+    struct wharf_estimates estimates;          /* of a processor */
+    struct wharf_estimates device_estimates;   /* of a warp of the GPU */
+    struct wharf_trips trips;                  /* to the GPU and back */
+    struct wharf_trial trials[WHARF_N_CODECS]; /* of what passes most in a flood */
+    struct wharf_tenant_stats stats;
+    /* Time that it may still use in the interactive lane. */
+    int64_t interactive_ns;
+    uint64_t interactive_at_ns; /* when that was so */
+    /* The model maker's, under its own lock: when it last had a turn there; 0: never. */
+    uint64_t model_turn;
+};
+
+struct wharf_tenants {
+    /* What new tenants' estimates begin with. */
+    uint32_t cpu_ns_per_kib[WHARF_N_CODECS];
+    uint32_t device_ns_per_kib[WHARF_N_CODECS];
+    uint64_t device_latency_ns;
+    struct wharf_list list;
+    uint32_t n;
+    uint64_t last_number;
+};
+
+/* Tenants that use nothing are remembered for their statistics, the latest so many. */
+#define WHARF_TENANTS_REMEMBERED 256
+
+/* deinit frees all tenants, whatever they use. */
+void wharf_tenants_init(struct wharf_tenants *tenants);
+void wharf_tenants_deinit(struct wharf_tenants *tenants);
+
+/* The tenant of that name, a new one if need be.  NULL: out of memory.  It stays while it uses
+ * something. */
+struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char *name,
+                                       const struct wharf_config *config);
+
+/* The tenant with the least number from `number` on, or NULL. */
+struct wharf_tenant *wharf_tenants_from(struct wharf_tenants *tenants, uint64_t number);
+
+/* Takes the quotas of all tenants from the configuration anew. */
+void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_config *config);
+
+/*
+ * Charges `use`, all of it or nothing.  Returns 0, or -EDQUOT with a static text in *ret_text (NULL
+ * is allowed) that names the quota which is too small as the configuration does.
+ */
+int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use,
+                        const char **ret_text);
+
+/* The same for what is there already, whatever the quota says: nothing more fits until less is
+ * used. */
+void wharf_tenant_charge_anyway(struct wharf_tenant *tenant, const struct wharf_use *use);
+
+/* Of what was charged, some or all. */
+void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use);
+
+#endif

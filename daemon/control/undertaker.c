@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/undertaker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/base/spawn.h"
+#include "daemon/front/front.h"
+
+/* How long to wait where no process can be started. */
+#define RETRY_NS (100 * (uint64_t)WHARF_NS_PER_MS)
+
+/* Processes that have not ended yet, beyond which no more are started: those of many tenants hang.
+ */
+#define MOST_PROCESSES 64
+
+/* Sockets that wait for a process.  More than there are when all is well, less than would leave the
+ * daemon without descriptors. */
+#define MOST_WAITING 1024
+
+/* Packets that are read to see whether there are descriptors behind them.  A client that keeps the
+ * rules has a few wake-ups on their way. */
+#define MOST_PACKETS 256
+
+/* What a socket that was no connection's is charged with: as connections are, its three descriptors
+ * that may be on their way included. */
+static const struct wharf_use use_of_one = {.n_connections = 1, .n_descriptors = 4};
+
+/* Sockets that go to the same processes. */
+struct lot {
+    struct wharf_undertaker *undertaker;
+    struct wharf_tenant *tenant; /* whose they are, doubtful; NULL: all others */
+    struct wharf_list link;      /* in the undertaker's list */
+    struct wharf_timer timer;
+    struct wharf_use use; /* charged for those that wait */
+    int *waiting;
+    unsigned n_waiting, n_room;
+    unsigned n_processes; /* that have not ended */
+    bool is_late;         /* they wait for longer than they should */
+};
+
+struct process {
+    struct lot *lot;
+    struct wharf_source exit_source; /* its pidfd */
+    struct wharf_list link;          /* in the undertaker's list */
+    struct wharf_use use;            /* charged for what it has */
+    pid_t pid;
+};
+
+struct wharf_undertaker {
+    struct wharf_loop *loop;
+    struct wharf_front *front;
+    struct wharf_list processes;
+    unsigned n_processes;
+    struct wharf_list lots;
+    struct lot plain;   /* is always there */
+    unsigned n_waiting; /* of all lots */
+};
+
+/* ---- what is charged ----------------------------------------------------------------------- */
+
+static void give_back(struct wharf_undertaker *undertaker, struct wharf_tenant *tenant,
+                      const struct wharf_use *use)
+{
+    wharf_front_enter(undertaker->front);
+    wharf_tenant_give_back(tenant, use);
+    wharf_front_leave(undertaker->front);
+}
+
+static void charge_anyway(struct wharf_undertaker *undertaker, struct wharf_tenant *tenant)
+{
+    wharf_front_enter(undertaker->front);
+    wharf_tenant_charge_anyway(tenant, &use_of_one);
+    wharf_front_leave(undertaker->front);
+}
+
+/* ---- lots ---------------------------------------------------------------------------------- */
+
+static void lot_init(struct lot *lot, struct wharf_undertaker *undertaker,
+                     struct wharf_tenant *tenant)
+{
+    lot->undertaker = undertaker;
+    lot->tenant = tenant;
+    wharf_list_append(&undertaker->lots, &lot->link);
+}
+
+static void lot_deinit(struct lot *lot)
+{
+    wharf_timer_clear(lot->undertaker->loop, &lot->timer);
+    wharf_list_remove(&lot->link);
+    free(lot->waiting);
+}
+
+static void lot_free_if_empty(struct lot *lot)
+{
+    if (!lot->tenant || lot->n_waiting > 0 || lot->n_processes > 0)
+        return;
+    lot_deinit(lot);
+    free(lot);
+}
+
+/* The tenant's, a new one if need be.  NULL: out of memory. */
+static struct lot *lot_of(struct wharf_undertaker *undertaker, struct wharf_tenant *tenant)
+{
+    struct lot *lot;
+
+    WHARF_LIST_FOR(link, &undertaker->lots)
+    {
+        lot = WHARF_LIST_ENTRY(link, struct lot, link);
+        if (lot->tenant == tenant)
+            return lot;
+    }
+    lot = calloc(1, sizeof(*lot));
+    if (lot)
+        lot_init(lot, undertaker, tenant);
+    return lot;
+}
+
+static bool lot_grow(struct lot *lot)
+{
+    unsigned n_room = lot->n_room ? 2 * lot->n_room : WHARF_UNDERTAKER_N_SOCKETS;
+    int *grown = reallocarray(lot->waiting, n_room, sizeof(*grown));
+
+    if (!grown)
+        return false;
+    lot->waiting = grown;
+    lot->n_room = n_room;
+    return true;
+}
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+static void process_free(struct process *process)
+{
+    struct lot *lot = process->lot;
+    struct wharf_undertaker *undertaker = lot->undertaker;
+
+    wharf_loop_remove(undertaker->loop, &process->exit_source);
+    wharf_close_fd(process->exit_source.fd);
+    wharf_list_remove(&process->link);
+    undertaker->n_processes--;
+    lot->n_processes--;
+    if (lot->tenant)
+        give_back(undertaker, lot->tenant, &process->use);
+    free(process);
+    lot_free_if_empty(lot);
+}
+
+static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
+{
+    struct process *process = WHARF_LIST_ENTRY(source, struct process, exit_source);
+
+    (void)ready;
+    waitid(P_PIDFD, (id_t)source->fd, NULL, WEXITED);
+    process_free(process);
+}
+
+static int watch(struct process *process)
+{
+    struct wharf_loop *loop = process->lot->undertaker->loop;
+    int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+
+    if (fd < 0)
+        return -errno;
+    int r = wharf_loop_add(loop, &process->exit_source, fd, POLLIN, on_exit_of_process);
+    if (r < 0)
+        wharf_close_fd(fd);
+    return r;
+}
+
+/* With the first `n` sockets of the lot; it ends when nobody has the pipe's other end any more. */
+static int start(struct process *process, unsigned n, int *ret_pipe)
+{
+    int pipes[2];
+
+    if (pipe2(pipes, O_CLOEXEC) < 0)
+        return -errno;
+    int r = wharf_spawn_self("--undertaker", pipes[0], process->lot->waiting, n, &process->pid);
+    wharf_close_fd(pipes[0]);
+    if (r == 0)
+        r = watch(process);
+    if (r == 0) {
+        *ret_pipe = pipes[1];
+        return 0;
+    }
+    /* What it had is the front's still: killed, it closes no last reference. */
+    if (process->pid) {
+        kill(process->pid, SIGKILL);
+        waitpid(process->pid, NULL, 0);
+    }
+    wharf_close_fd(pipes[1]);
+    return r;
+}
+
+/* The process has its own references to the first `n` sockets now. */
+static void let_go(struct lot *lot, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        wharf_close_fd(lot->waiting[i]);
+    lot->n_waiting -= n;
+    lot->undertaker->n_waiting -= n;
+    memmove(lot->waiting, lot->waiting + n, lot->n_waiting * sizeof(lot->waiting[0]));
+}
+
+static int process_new(struct lot *lot)
+{
+    struct wharf_undertaker *undertaker = lot->undertaker;
+    struct process *process = calloc(1, sizeof(*process));
+    int pipe_fd = -1;
+
+    if (!process)
+        return -ENOMEM;
+    process->lot = lot;
+    int r = start(process, lot->n_waiting, &pipe_fd);
+    if (r < 0) {
+        free(process);
+        return r;
+    }
+    wharf_list_append(&undertaker->processes, &process->link);
+    undertaker->n_processes++;
+    lot->n_processes++;
+    process->use = lot->use;
+    lot->use = (struct wharf_use){0};
+    let_go(lot, lot->n_waiting);
+    wharf_close_fd(pipe_fd);
+    return 0;
+}
+
+/* ---- sockets ------------------------------------------------------------------------------- */
+
+static bool may_start(const struct lot *lot)
+{
+    return lot->undertaker->n_processes < MOST_PROCESSES &&
+           (lot->n_processes < WHARF_UNDERTAKER_MOST_HUNG ||
+            lot->n_waiting >= WHARF_UNDERTAKER_MOST_SOCKETS);
+}
+
+static void on_time(struct wharf_timer *timer);
+
+static void bury(struct lot *lot)
+{
+    struct wharf_undertaker *undertaker = lot->undertaker;
+    int r = may_start(lot) ? process_new(lot) : -EAGAIN;
+
+    wharf_timer_clear(undertaker->loop, &lot->timer);
+    if (r < 0) {
+        if (!lot->is_late)
+            wharf_log_client(WHARF_LOG_WARNING,
+                             &(struct wharf_log_fields){
+                                 .tenant = lot->tenant ? lot->tenant->name : NULL, .error = -r},
+                             "sockets of clients wait to be closed");
+        wharf_timer_set(undertaker->loop, &lot->timer, wharf_now_ns() + RETRY_NS, on_time);
+    }
+    lot->is_late = r < 0;
+}
+
+static void on_time(struct wharf_timer *timer)
+{
+    bury(WHARF_LIST_ENTRY(timer, struct lot, timer));
+}
+
+static void add(struct lot *lot, int fd, const struct wharf_use *use)
+{
+    struct wharf_undertaker *undertaker = lot->undertaker;
+
+    lot->waiting[lot->n_waiting++] = fd;
+    undertaker->n_waiting++;
+    wharf_use_add(&lot->use, use);
+    if (lot->n_waiting == WHARF_UNDERTAKER_N_SOCKETS ||
+        lot->n_waiting == WHARF_UNDERTAKER_MOST_SOCKETS)
+        bury(lot);
+    else if (lot->n_waiting == 1)
+        wharf_timer_set(undertaker->loop, &lot->timer, wharf_now_ns() + WHARF_UNDERTAKER_KEPT_NS,
+                        on_time);
+}
+
+/*
+ * Whether descriptors may be left in a socket that was shut down, so that nothing comes behind
+ * them.  Packets without any are read.  There is no room for descriptors, and these are not touched
+ * by a look: the kernel only says that there are some.
+ */
+static bool is_doubtful(int fd)
+{
+    char byte;
+    struct iovec iov = {&byte, sizeof(byte)};
+    int left_nbytes;
+
+    for (unsigned i = 0; i < MOST_PACKETS; i++) {
+        struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+        ssize_t n = recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT);
+        /* The peer has closed before it has read everything: said once, before what is there. */
+        if (n < 0 && errno == ECONNRESET)
+            continue;
+        if (n <= 0 || header.msg_flags & MSG_CTRUNC)
+            break;
+        recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);
+    }
+    return ioctl(fd, FIONREAD, &left_nbytes) < 0 || left_nbytes > 0;
+}
+
+static void take_doubtful(struct wharf_undertaker *undertaker, int fd, struct wharf_tenant *tenant,
+                          const struct wharf_use *use)
+{
+    struct lot *lot = lot_of(undertaker, tenant);
+
+    if (!use)
+        charge_anyway(undertaker, tenant);
+    /* Without memory nothing better is left than never to close it. */
+    if (lot && (lot->n_waiting < lot->n_room || lot_grow(lot)))
+        add(lot, fd, use ? use : &use_of_one);
+}
+
+void wharf_undertaker_take(struct wharf_undertaker *undertaker, int fd, struct wharf_tenant *tenant,
+                           const struct wharf_use *use)
+{
+    struct lot *plain = &undertaker->plain;
+
+    shutdown(fd, SHUT_RDWR);
+    if (tenant && is_doubtful(fd)) {
+        take_doubtful(undertaker, fd, tenant, use);
+        return;
+    }
+    if (use)
+        give_back(undertaker, tenant, use);
+    if (plain->n_waiting < plain->n_room || lot_grow(plain))
+        add(plain, fd, &(struct wharf_use){0});
+    else if (!is_doubtful(fd))
+        wharf_close_fd(fd);
+}
+
+bool wharf_undertaker_is_full(const struct wharf_undertaker *undertaker)
+{
+    return undertaker->n_waiting >= MOST_WAITING;
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+int wharf_undertaker_new(struct wharf_loop *loop, struct wharf_front *front,
+                         struct wharf_undertaker **ret_undertaker)
+{
+    struct wharf_undertaker *undertaker = calloc(1, sizeof(*undertaker));
+
+    if (!undertaker)
+        return -ENOMEM;
+    undertaker->loop = loop;
+    undertaker->front = front;
+    wharf_list_init(&undertaker->processes);
+    wharf_list_init(&undertaker->lots);
+    lot_init(&undertaker->plain, undertaker, NULL);
+    *ret_undertaker = undertaker;
+    return 0;
+}
+
+void wharf_undertaker_free(struct wharf_undertaker *undertaker)
+{
+    if (!undertaker)
+        return;
+    WHARF_LIST_FOR(link, &undertaker->processes)
+    process_free(WHARF_LIST_ENTRY(link, struct process, link));
+    WHARF_LIST_FOR(link, &undertaker->lots)
+    {
+        struct lot *lot = WHARF_LIST_ENTRY(link, struct lot, link);
+        lot_deinit(lot);
+        if (lot->tenant)
+            free(lot);
+    }
+    free(undertaker);
+}

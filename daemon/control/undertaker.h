@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * undertaker.h: closes the sockets of clients, where nobody waits for it.
+ *
+ * With the last reference to a socket go the packets that nobody has read, and the descriptors in
+ * them.  Letting go of one of these can hang: a TCP socket that lingers waits for its peer, a file
+ * for its server.  So the front collects the sockets of clients that are gone for a moment, starts
+ * a process that inherits them, closes its own, and tells the process to end: a process that ends
+ * does not linger, and if it hangs all the same in a file, nothing hangs with it but these sockets,
+ * which were shut down.
+ *
+ * A socket in which descriptors are left is doubtful.  Its tenant goes on paying for it until it is
+ * closed, and shares a process with no other tenant.
+ */
+#ifndef WHARF_DAEMON_CONTROL_UNDERTAKER_H
+#define WHARF_DAEMON_CONTROL_UNDERTAKER_H
+
+#include <stdbool.h>
+
+#include "daemon/base/loop.h"
+
+struct wharf_front;
+struct wharf_tenant;
+struct wharf_undertaker;
+struct wharf_use;
+
+/* What a process that was started with descriptors of one tenant takes at once: so many, or what
+ * has come in that time.  Starting one costs about as much as a hundred requests. */
+#define WHARF_UNDERTAKER_N_SOCKETS 64
+#define WHARF_UNDERTAKER_KEPT_NS ((uint64_t)200000000)
+
+/* While so many processes of a tenant have not ended, its sockets wait for one of them to end, or
+ * until there are so many. */
+#define WHARF_UNDERTAKER_MOST_HUNG 2
+#define WHARF_UNDERTAKER_MOST_SOCKETS 256
+
+/* ---- the front's side: loop thread, without the front lock --------------------------------- */
+
+/* Starts no process yet.  0 or -ENOMEM. */
+int wharf_undertaker_new(struct wharf_loop *loop, struct wharf_front *front,
+                         struct wharf_undertaker **ret_undertaker);
+
+/* NULL is allowed.  What it still has is left to the end of the daemon's own process. */
+void wharf_undertaker_free(struct wharf_undertaker *undertaker);
+
+/*
+ * Shuts a client's socket down, which its peer sees at once, and takes it over.
+ *
+ * `tenant` is the client's, or NULL if nobody knows it.  `use` is what is charged to it for the
+ * socket, and given back: at once, or if the socket is doubtful when it is closed.  NULL: nothing
+ * is charged yet; if it is doubtful, then it is like a connection, beyond the quota if need be.
+ */
+void wharf_undertaker_take(struct wharf_undertaker *undertaker, int fd, struct wharf_tenant *tenant,
+                           const struct wharf_use *use);
+
+/* Whether processes hang and so many sockets wait for others that no more should come. */
+bool wharf_undertaker_is_full(const struct wharf_undertaker *undertaker);
+
+/* ---- the process --------------------------------------------------------------------------- */
+
+/* Its main function; `fd` is a pipe from the front, whose process id is `parent`.  Returns the exit
+ * status. */
+int wharf_undertaker_main(int fd, int parent);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_backend.c: the CPU's threads: starting, calling, watching over and ending them. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/cpu/cpu_set.h"
+#include "daemon/cpu/cpu_worker.h"
+#include "daemon/front/front.h"
+#include "daemon/front/touch.h"
+
+static void *call_stand_in(struct wharf_cpu_backend *backend)
+{
+    struct wharf_cpu_worker *worker = backend->stand_in;
+
+    if (!worker)
+        return NULL;
+    backend->stand_in = worker->next_sleeper;
+    backend->n_standing_in++;
+    backend->front->n_workers++;
+    backend->front->n_awake++;
+    return worker;
+}
+
+static void *call(struct wharf_backend *base)
+{
+    struct wharf_cpu_backend *backend = (struct wharf_cpu_backend *)base;
+    struct wharf_cpu_worker *worker = backend->sleeper;
+
+    if (!worker)
+        return backend->n_standing_in < backend->front->n_stuck ? call_stand_in(backend) : NULL;
+    backend->sleeper = worker->next_sleeper;
+    backend->front->n_sleeping--;
+    backend->front->n_awake++;
+    return worker;
+}
+
+static void wake(void *called)
+{
+    struct wharf_cpu_worker *worker = called;
+
+    sem_post(&worker->called);
+}
+
+static uint64_t busy_since(const struct wharf_backend *base)
+{
+    const struct wharf_cpu_backend *backend = (const struct wharf_cpu_backend *)base;
+    uint64_t earliest_ns = WHARF_NEVER;
+
+    /* One that is stuck is not missed while another one stands in for it. */
+    bool is_missed = backend->front->n_stuck >= backend->n_threads / 2;
+
+    for (uint32_t i = 0; i < backend->n_threads; i++) {
+        const struct wharf_cpu_worker *worker = &backend->workers[i];
+        if (worker->busy_since_ns < earliest_ns && (is_missed || !worker->is_stuck))
+            earliest_ns = worker->busy_since_ns;
+    }
+    return earliest_ns;
+}
+
+static void stop(struct wharf_backend *base)
+{
+    struct wharf_cpu_backend *backend = (struct wharf_cpu_backend *)base;
+    struct wharf_cpu_worker *sleeper;
+
+    if (!backend)
+        return;
+    do {
+        wharf_front_enter(backend->front);
+        backend->stop = true;
+        sleeper = call(base);
+        if (!sleeper)
+            sleeper = call_stand_in(backend);
+        wharf_front_leave(backend->front);
+        if (sleeper)
+            wake(sleeper);
+    } while (sleeper);
+    for (uint32_t i = 0; i < backend->n_threads; i++) {
+        if (backend->workers[i].is_started)
+            pthread_join(backend->workers[i].thread, NULL);
+        sem_destroy(&backend->workers[i].called);
+    }
+    wharf_front_enter(backend->front);
+    for (uint32_t i = 0; i < backend->n_threads; i++)
+        wharf_lease_forget(&backend->workers[i].lease);
+    backend->front->backend = NULL;
+    wharf_front_leave(backend->front);
+    free(backend);
+}
+
+static int start_workers(struct wharf_cpu_backend *backend)
+{
+    for (uint32_t i = 0; i < backend->n_threads; i++) {
+        struct wharf_cpu_worker *worker = &backend->workers[i];
+        char name[16];
+        int r = pthread_create(&worker->thread, NULL, wharf_cpu_worker_run, worker);
+        if (r != 0)
+            return -r;
+        worker->is_started = true;
+        snprintf(name, sizeof(name), "wharf-cpu-%u", (unsigned)i % 1000);
+        pthread_setname_np(worker->thread, name);
+    }
+    return 0;
+}
+
+static int start(struct wharf_front *front, const struct wharf_config *config)
+{
+    cpu_set_t cpus;
+    uint32_t n_workers;
+    int r = wharf_touch_init();
+
+    if (r == 0)
+        r = wharf_cpu_set_choose(config, &cpus, &n_workers);
+    if (r < 0)
+        return r;
+    struct wharf_cpu_backend *backend =
+        calloc(1, sizeof(*backend) + 2 * n_workers * sizeof(backend->workers[0]));
+    if (!backend)
+        return -ENOMEM;
+    backend->base.ops = &wharf_cpu_backend;
+    backend->front = front;
+    backend->cpus = cpus;
+    backend->nice = (int)config->nice;
+    backend->n_threads = 2 * n_workers;
+    for (uint32_t i = 0; i < backend->n_threads; i++) {
+        backend->workers[i].backend = backend;
+        backend->workers[i].is_stand_in = i >= n_workers;
+        backend->workers[i].busy_since_ns = WHARF_NEVER;
+        sem_init(&backend->workers[i].called, 0, 0);
+    }
+    wharf_front_enter(front);
+    front->n_workers = n_workers;
+    front->backend = &backend->base;
+    wharf_front_leave(front);
+    r = start_workers(backend);
+    if (r < 0)
+        stop(&backend->base);
+    return r;
+}
+
+const struct wharf_backend_ops wharf_cpu_backend = {
+    .number = WHARF_ENGINE_CPU,
+    .start = start,
+    .stop = stop,
+    .call = call,
+    .wake = wake,
+    .busy_since = busy_since,
+    .watch = wharf_cpu_watch,
+};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/cpu/cpu_here.h"
+
+#include <sys/resource.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/front/front.h"
+#include "encoders/decode_poll.h"
+
+/* The longest estimate, and when to give up: 64 KiB of text take 60 to 150 us, and a wake-up 13 to
+ * 35 us.  Decoders ask at least every 2 ms. */
+#define LONGEST_NS 150000u
+#define LIMIT_NS 300000u
+
+/* Parts of time for listening, for one for decoding. */
+#define REST_PARTS 2
+
+/*
+ * A page of the client's that is not there can take as long as the client likes to come: while it
+ * gives memory back to the system, which takes 0.4 s for 512 MiB, who touches that
+ * memory waits.  Nobody is heard meanwhile, so a tenant that made this thread wait for longer than
+ * a decoder takes between two questions has its chunks decoded by workers for so many times as
+ * long.
+ */
+#define SLOW_NS (3 * (uint64_t)WHARF_NS_PER_MS)
+#define BARRED_PARTS 1000
+
+struct running {
+    struct wharf_decode_poll poll;
+    uint64_t until_ns;
+    bool has_given_up;
+};
+
+static uint32_t ask(struct wharf_decode_poll *poll)
+{
+    struct running *running = (struct running *)poll;
+
+    if (wharf_now_ns() < running->until_ns)
+        return WHARF_OK;
+    running->has_given_up = true;
+    return WHARF_CANCELLED;
+}
+
+/* How often this thread has waited for something; having its processor taken is another thing. */
+static long n_waits(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+}
+
+/* The job that is all that there is to do, if it is short; else NULL. */
+static struct wharf_job *lone_job(struct wharf_front *front, uint64_t now_ns)
+{
+    if (front->n_workers == 0 || front->n_sleeping < front->n_workers ||
+        wharf_place_n_for_cpu(front) != 1)
+        return NULL;
+    struct wharf_job *job = wharf_front_first(front, LONGEST_NS);
+    bool is_for_here = job && job->submission.opcode == WHARF_OP_DECODE &&
+                       job->session->engine != WHARF_ENGINE_REFERENCE &&
+                       now_ns >= job->session->tenant->not_here_until_ns;
+    return is_for_here ? job : NULL;
+}
+
+void wharf_cpu_here_run(struct wharf_front *front, struct wharf_cpu_here *here)
+{
+    uint64_t now_ns = wharf_now_ns();
+    struct wharf_job *job = now_ns < here->rest_until_ns ? NULL : lone_job(front, now_ns);
+    struct wharf_piece piece;
+
+    if (!job)
+        return;
+    struct running running = {.poll.ask = ask, .until_ns = now_ns + LIMIT_NS};
+    struct wharf_tenant *tenant = job->session->tenant;
+    wharf_front_take(front, job, &piece);
+    wharf_front_leave(front);
+    long n_waits_before = n_waits();
+    wharf_cpu_run(front, &here->buffer, &piece, &(struct wharf_cpu_others){&running.poll, NULL});
+    uint64_t took_ns = piece.ended_ns - piece.begun_ns;
+    bool has_waited = took_ns > SLOW_NS && n_waits() != n_waits_before;
+    wharf_front_enter(front);
+    if (has_waited)
+        tenant->not_here_until_ns = piece.ended_ns + BARRED_PARTS * took_ns;
+    here->rest_until_ns = piece.ended_ns + REST_PARTS * (piece.ended_ns - now_ns);
+    if (running.has_given_up) {
+        wharf_front_going_on(front, &piece, piece.ended_ns);
+        /* What it has used stays charged. */
+        piece.charged_ns = 0;
+        wharf_front_put_back(front, &piece);
+    } else {
+        job->begun_ns = piece.begun_ns;
+        wharf_front_done(front, &piece);
+    }
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_pieces.c: a worker at its pieces, and at others' in the middle of them. */
+#include "daemon/base/clock.h"
+#include "daemon/cpu/cpu_worker.h"
+#include "daemon/cpu/share.h"
+#include "daemon/front/front.h"
+#include "encoders/decode_poll.h"
+
+/* Pieces that a worker runs: its own, or a short one in the middle of these, and so on. */
+struct running {
+    struct wharf_decode_poll poll;
+    struct wharf_cpu_worker *worker;
+    struct wharf_piece *piece;   /* at present */
+    struct wharf_piece *back;    /* the first that was not handed back */
+    struct wharf_piece *end;     /* behind the last one */
+    struct wharf_lease *lease;   /* that the piece is of; NULL: of none */
+    const struct running *outer; /* the one that it interrupts; NULL: none */
+    unsigned depth;              /* how many it interrupts */
+    bool is_long;
+    bool is_brief;
+    uint64_t look_at_ns; /* when it is time to see what else there is to do */
+};
+
+static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n,
+                const struct running *outer);
+
+uint64_t wharf_cpu_begin(struct wharf_cpu_worker *worker, struct wharf_tenant *tenant, bool is_long,
+                         bool is_brief)
+{
+    struct wharf_front *front = worker->backend->front;
+
+    front->n_awake--;
+    ++*(is_long ? &front->n_long : &front->n_short);
+    front->n_brief += is_brief;
+    worker->counts_long = is_long;
+    worker->counts_brief = is_brief;
+    worker->tenant = tenant;
+    worker->busy_since_ns = wharf_now_ns();
+    return worker->busy_since_ns;
+}
+
+void wharf_cpu_end(struct wharf_cpu_worker *worker)
+{
+    struct wharf_front *front = worker->backend->front;
+
+    if (worker->is_stuck)
+        wharf_cpu_unstick(worker);
+    worker->busy_since_ns = WHARF_NEVER;
+    --*(worker->counts_long ? &front->n_long : &front->n_short);
+    front->n_brief -= worker->counts_brief;
+    front->n_awake++;
+}
+
+/* Leaves the lock to work on it, and comes back. */
+static void begin_work(struct running *running, const struct wharf_session *session)
+{
+    struct wharf_front *front = running->worker->backend->front;
+    uint64_t now_ns =
+        wharf_cpu_begin(running->worker, session->tenant, running->is_long, running->is_brief);
+
+    running->look_at_ns = now_ns + front->config.slice_ns;
+    wharf_front_leave(front);
+}
+
+static void end_work(struct running *running)
+{
+    wharf_front_enter(running->worker->backend->front);
+    wharf_cpu_end(running->worker);
+}
+
+/* What other programs had of the piece's time up to now is not its tenant's.  What its memory took
+ * is. */
+static void leave_out(struct wharf_cpu_worker *worker, struct wharf_piece *piece, uint64_t now_ns)
+{
+    if (!__atomic_load_n(&worker->is_stuck, __ATOMIC_RELAXED))
+        wharf_cpu_time_leave_out(&worker->time, piece, now_ns);
+}
+
+/*
+ * Whether the job whose turn it is may interrupt.  A tenant that is in the middle of something may
+ * not: so it occupies a worker once, however wrong the estimates of its jobs are.  But for the
+ * interactive ones that it is allowed, which go before its own others.
+ */
+static bool may_interrupt(const struct running *running, const struct wharf_job *job)
+{
+    if (running->depth == 0 && job->lane == WHARF_LANE_INTERACTIVE)
+        return true;
+    for (; running; running = running->outer)
+        if (running->piece->job->session->tenant == job->session->tenant)
+            return false;
+    return true;
+}
+
+/*
+ * Others have their turn in the middle of a long piece, as if it were a batch: a slice each.  Only
+ * with pieces that are short themselves, so that this one comes to its end.
+ */
+static void let_others(struct running *running)
+{
+    struct wharf_front *front = running->worker->backend->front;
+    uint64_t n_slices = 1 + wharf_place_n_tenants(front);
+    uint64_t until_ns = wharf_now_ns() + n_slices * front->config.slice_ns;
+    struct wharf_piece piece;
+    struct wharf_job *job;
+
+    while (front->n_sleeping == 0 && wharf_now_ns() < until_ns) {
+        job = wharf_front_first(front, front->config.long_ns);
+        if (!job || !may_interrupt(running, job))
+            break;
+        wharf_front_take(front, job, &piece);
+        run(running->worker, &piece, 1, running);
+        wharf_front_look(front);
+    }
+}
+
+/* Those before the present one. */
+static void hand_back(struct running *running)
+{
+    for (; running->back < running->piece; running->back++) {
+        struct wharf_piece *piece = running->back;
+        if (piece->kind == WHARF_PIECE_CHUNK)
+            piece->job->begun_ns = piece->begun_ns;
+        wharf_front_done(running->worker->backend->front, piece);
+    }
+}
+
+/* Those behind the present one: others can have them, and deadlines and cancels concern them. */
+static void put_back_rest(struct running *running)
+{
+    while (--running->end > running->piece)
+        wharf_front_put_back(running->worker->backend->front, running->end);
+    running->end = running->piece + 1;
+}
+
+static uint32_t stopped(const struct running *running)
+{
+    return __atomic_load_n(&running->piece->job->stopped, __ATOMIC_RELAXED);
+}
+
+/* In the middle of a piece that takes its time, whatever it was estimated to take: the front's work
+ * goes on. */
+static void look_around(struct running *running)
+{
+    struct wharf_front *front = running->worker->backend->front;
+    uint64_t since_ns = wharf_now_ns();
+
+    leave_out(running->worker, running->piece, since_ns);
+    if (running->lease)
+        wharf_lease_wake(running->lease);
+    end_work(running);
+    if (running->lease)
+        wharf_lease_end(front, running->lease, running->piece);
+    running->lease = NULL;
+    running->is_brief = false;
+    hand_back(running);
+    put_back_rest(running);
+    running->is_long |= since_ns - running->piece->begun_ns > front->config.long_ns;
+    wharf_front_going_on(front, running->piece, since_ns);
+    wharf_front_look(front);
+    if (running->depth + 1 < WHARF_CPU_MOST_DEEP && !running->worker->backend->stop &&
+        !stopped(running))
+        let_others(running);
+    running->piece->others_ns += wharf_now_ns() - since_ns;
+    wharf_cpu_time_rebase(&running->worker->time);
+    begin_work(running, running->piece->job->session);
+}
+
+/*
+ * Who waited for an interactive job has been woken, perhaps on this processor, where he would wait
+ * until Linux looks whose turn it is, every 4 ms on many machines: lets him go first.  Returns for
+ * how long.
+ */
+static uint64_t give_way(struct wharf_cpu_worker *worker)
+{
+    uint32_t n = __atomic_load_n(&worker->backend->front->n_urgent_wakes, __ATOMIC_RELAXED);
+
+    if (n == worker->n_given_way)
+        return 0;
+    worker->n_given_way = n;
+    uint64_t since_ns = wharf_now_ns();
+    sched_yield();
+    wharf_cpu_time_rebase(&worker->time);
+    return wharf_now_ns() - since_ns;
+}
+
+static uint32_t ask(struct wharf_decode_poll *poll)
+{
+    struct running *running = (struct running *)poll;
+
+    if (running->lease && wharf_lease_is_revoked(running->lease))
+        look_around(running);
+    if (!stopped(running) && wharf_now_ns() >= running->look_at_ns)
+        look_around(running);
+    running->piece->others_ns += give_way(running->worker);
+    return stopped(running);
+}
+
+/* With the help of whom has nothing to do. */
+static void run_one(struct running *running)
+{
+    struct wharf_cpu_worker *worker = running->worker;
+    struct wharf_front *front = worker->backend->front;
+    struct wharf_share share;
+    struct wharf_cpu_others others = {&running->poll, &share.base};
+
+    wharf_share_init(&share, front, running->piece, &running->poll);
+    share.ret_waits = &worker->waits_for_helpers;
+    wharf_cpu_run(front, &worker->buffers[running->depth], running->piece, &others);
+    wharf_share_deinit(&share);
+}
+
+static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n,
+                const struct running *outer)
+{
+    struct wharf_front *front = worker->backend->front;
+    struct running running = {
+        .poll.ask = ask,
+        .worker = worker,
+        .piece = pieces,
+        .back = pieces,
+        .end = pieces + n,
+        .outer = outer,
+        .depth = outer ? outer->depth + 1 : 0,
+        .is_long = pieces->estimate_ns > front->config.long_ns,
+        .is_brief = pieces->estimate_ns <= WHARF_CPU_BRIEF_NS,
+    };
+
+    begin_work(&running, pieces->job->session);
+    for (; running.piece < running.end; running.piece++) {
+        give_way(worker);
+        if (running.piece->kind == WHARF_PIECE_OPEN)
+            wharf_batch_open(front, running.piece);
+        else
+            run_one(&running);
+        leave_out(worker, running.piece, running.piece->ended_ns);
+    }
+    end_work(&running);
+    if (running.is_long)
+        front->nothing_fits = false;
+    hand_back(&running);
+}
+
+void wharf_cpu_run_pieces(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n)
+{
+    run(worker, pieces, n, NULL);
+}
+
+void wharf_cpu_run_lease(struct wharf_cpu_worker *worker)
+{
+    struct wharf_front *front = worker->backend->front;
+    struct wharf_piece piece;
+    struct running running = {
+        .poll.ask = ask,
+        .worker = worker,
+        .piece = &piece,
+        .back = &piece,
+        .end = &piece + 1,
+        .lease = &worker->lease,
+        .is_brief = true,
+    };
+    uint64_t now_ns = worker->lease.begun_ns;
+
+    begin_work(&running, worker->lease.session);
+    while (running.lease && wharf_lease_next(running.lease, now_ns, &piece)) {
+        give_way(worker);
+        /* All others are busy. */
+        wharf_cpu_run(front, &worker->buffers[0], &piece,
+                      &(struct wharf_cpu_others){&running.poll, NULL});
+        now_ns = piece.ended_ns;
+        leave_out(worker, &piece, now_ns);
+        if (running.lease)
+            wharf_lease_done(running.lease, &piece);
+    }
+    if (running.lease) {
+        wharf_lease_refill(running.lease, now_ns);
+        wharf_lease_wake(running.lease);
+    }
+    end_work(&running);
+    if (running.lease) {
+        wharf_lease_end(front, running.lease, NULL);
+        return;
+    }
+    if (running.is_long)
+        front->nothing_fits = false;
+    piece.job->begun_ns = piece.begun_ns;
+    wharf_front_done(front, &piece);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_run.h: decodes one piece on the calling thread. */
+#ifndef WHARF_DAEMON_CPU_CPU_RUN_H
+#define WHARF_DAEMON_CPU_CPU_RUN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/front/piece.h"
+#include "encoders/codec.h"
+
+struct wharf_front;
+
+/* A worker's private copy of what it decodes. */
+struct wharf_cpu_buffer {
+    uint8_t *data;
+    size_t nbytes;
+};
+
+void wharf_cpu_buffer_deinit(struct wharf_cpu_buffer *buffer);
+
+/* Who has a say in a decode. */
+struct wharf_cpu_others {
+    struct wharf_decode_poll *poll; /* is asked on the way whether to go on */
+    struct wharf_decode_crew *crew; /* can help; NULL: nobody */
+};
+
+/*
+ * Runs a chunk or a slice, without the front lock.  Fills what engines fill in a piece.  What
+ * the poll says in the place of going on becomes the outcome.  A source that is
+ * longer than what a buffer keeps is charged to the tenant meanwhile; the front is for that.
+ */
+void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
+                   struct wharf_piece *piece, const struct wharf_cpu_others *others);
+
+/*
+ * Decodes one chunk of a piece to `out`, which has room for all of its output: its destination, or
+ * memory aside.  Otherwise as above.
+ */
+void wharf_cpu_run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
+                         const struct wharf_piece *piece, uint32_t at, uint8_t *out,
+                         const struct wharf_cpu_others *others, struct wharf_outcome *ret_outcome);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu_stuck.c: workers whom a client's memory keeps waiting.
+ *
+ * A page of clients' memory can take as long to come as its client likes: while it punches a hole
+ * there, who touches it waits.  Such a worker is stuck: another thread stands in for it, and its
+ * tenant's jobs are not begun for a while.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/cpu/cpu_worker.h"
+#include "daemon/front/front_parts.h"
+
+/* How often workers that are busy are looked at, and those that did not look around since. */
+#define LOOK_NS (10 * (uint64_t)WHARF_NS_PER_MS)
+#define LOOK_AGAIN_NS (2 * (uint64_t)WHARF_NS_PER_MS)
+
+/* One of the files about the worker's thread, as far as there is room; false: it cannot be read. */
+static bool read_file_of(const struct wharf_cpu_worker *worker, const char *name, char text[],
+                         size_t text_nbytes)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/%s", (int)worker->tid, name);
+    WHARF_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t nbytes = fd < 0 ? -1 : read(fd, text, text_nbytes - 1);
+    if (nbytes < 0)
+        return false;
+    text[nbytes] = 0;
+    return true;
+}
+
+/* Whether the thread waits for something, and not for a processor. */
+static bool waits(const struct wharf_cpu_worker *worker)
+{
+    char text[64 + 1];
+
+    if (!read_file_of(worker, "stat", text, sizeof(text)))
+        return false;
+    /* "4711 (name) S ..." */
+    const char *end = strrchr(text, ')');
+    return end && end[1] == ' ' && (end[2] == 'S' || end[2] == 'D');
+}
+
+/* Whether it is not a lock, or another thread, that it waits for.  The kernel says the number of
+ * its system call, -1 if it is in none, or that it runs by now. */
+static bool waits_for_memory(const struct wharf_cpu_worker *worker)
+{
+    char text[64 + 1];
+
+    if (!waits(worker))
+        return false;
+    if (!read_file_of(worker, "syscall", text, sizeof(text)))
+        return true;
+    return text[0] != 'r' && strtol(text, NULL, 10) != SYS_futex;
+}
+
+/* Who waits for helpers is stuck when one of these is. */
+static bool is_kept_waiting(const struct wharf_cpu_worker *worker)
+{
+    return worker->waits_for_helpers ? worker->tenant->n_stuck > 0 && waits(worker)
+                                     : waits_for_memory(worker);
+}
+
+/* ---- a worker ------------------------------------------------------------------------------ */
+
+static void stick(struct wharf_cpu_worker *worker, uint64_t now_ns)
+{
+    struct wharf_front *front = worker->backend->front;
+
+    __atomic_store_n(&worker->is_stuck, true, __ATOMIC_RELAXED);
+    worker->lease.is_stuck = true;
+    front->n_stuck++;
+    /* Nobody waits for it to look at the rings. */
+    front->n_short -= !worker->counts_long;
+    front->n_long += !worker->counts_long;
+    front->n_brief -= worker->counts_brief;
+    worker->counts_long = true;
+    worker->counts_brief = false;
+    front->nothing_fits = false;
+    wharf_front_suspend(front, worker->tenant, now_ns);
+}
+
+void wharf_cpu_unstick(struct wharf_cpu_worker *worker)
+{
+    __atomic_store_n(&worker->is_stuck, false, __ATOMIC_RELAXED);
+    worker->lease.is_stuck = false;
+    worker->backend->front->n_stuck--;
+    wharf_front_unsuspend(worker->backend->front, worker->tenant, wharf_now_ns());
+}
+
+/* Looks at one that is busy; returns when to look again. */
+static uint64_t look_at(struct wharf_cpu_worker *worker, uint64_t now_ns)
+{
+    const struct wharf_front *front = worker->backend->front;
+    uint64_t since_ns = worker->busy_since_ns;
+
+    if (since_ns > now_ns || now_ns - since_ns < front->config.slice_ns + LOOK_NS)
+        return now_ns + LOOK_NS;
+    if (!is_kept_waiting(worker)) {
+        worker->suspect_since_ns = 0;
+        return now_ns + LOOK_NS;
+    }
+    /* Once is no proof: pages of honest memory take a moment too. */
+    if (worker->suspect_since_ns < since_ns) {
+        worker->suspect_since_ns = now_ns;
+        return now_ns + LOOK_AGAIN_NS;
+    }
+    if (now_ns - worker->suspect_since_ns < LOOK_AGAIN_NS)
+        return worker->suspect_since_ns + LOOK_AGAIN_NS;
+    stick(worker, now_ns);
+    return now_ns + LOOK_NS;
+}
+
+uint64_t wharf_cpu_watch(struct wharf_backend *base, uint64_t now_ns)
+{
+    struct wharf_cpu_backend *backend = (struct wharf_cpu_backend *)base;
+    const struct wharf_front *front = backend->front;
+    /* One that is awake may be busy next, without being called. */
+    bool is_anybody_up = front->n_sleeping < front->n_workers;
+    uint64_t next_ns = is_anybody_up ? now_ns + LOOK_NS : WHARF_NEVER;
+
+    for (uint32_t i = 0; i < backend->n_threads; i++) {
+        struct wharf_cpu_worker *worker = &backend->workers[i];
+        if (worker->is_stuck || worker->busy_since_ns == WHARF_NEVER)
+            continue;
+        uint64_t again_ns = look_at(worker, now_ns);
+        if (again_ns < next_ns)
+            next_ns = again_ns;
+    }
+    return next_ns;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/cpu/cpu_worker.h"
+
+#include <sys/resource.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/cpu/share.h"
+#include "daemon/cpu/slices.h"
+#include "daemon/front/front.h"
+#include "proto/relax.h"
+#include "proto/wharf_job.h"
+
+/* ---- what is next -------------------------------------------------------------------------- */
+
+/* While all other workers are busy with long pieces, this one stays free for short ones. */
+static uint64_t most_ns(const struct wharf_front *front)
+{
+    if (front->n_workers > front->n_stuck + 1 && front->n_long + 1 == front->n_workers)
+        return front->config.long_ns;
+    return WHARF_NEVER;
+}
+
+/*
+ * Short chunks that a worker takes at once where there are plenty: taking and handing back are done
+ * under the front lock, which many workers with chunks of some ten microseconds would do nothing
+ * but wait for.  They are one session's: if they take longer than estimated, others do not wait.
+ */
+#define MOST_IN_HAND 8
+
+/* Whether the session whose turn it is is the worker's alone now. */
+static bool take_lease(struct wharf_cpu_worker *worker)
+{
+    struct wharf_front *front = worker->backend->front;
+
+    /* What a worker of the GPU left goes before all. */
+    if (front->n_orphans > 0 || most_ns(front) != WHARF_NEVER)
+        return false;
+    const struct wharf_job *job = wharf_front_first(front, WHARF_NEVER);
+    return job && wharf_lease_begin(front, &worker->lease, job);
+}
+
+/* Fills the hand; returns how many pieces are in it, or 0: there is nothing to do. */
+static unsigned take_hand(struct wharf_front *front, struct wharf_piece hand[MOST_IN_HAND])
+{
+    uint64_t left_ns = WHARF_CPU_BRIEF_NS;
+    unsigned n = 1;
+
+    if (!wharf_front_next(front, most_ns(front), &hand[0]))
+        return 0;
+    const struct wharf_session *session = hand[0].job->session;
+    /* Orphans cannot be put back, and come one by one. */
+    while (n < MOST_IN_HAND && hand[n - 1].kind == WHARF_PIECE_CHUNK && front->n_orphans == 0 &&
+           hand[n - 1].estimate_ns < left_ns && wharf_front_has_plenty(front)) {
+        left_ns -= hand[n - 1].estimate_ns;
+        struct wharf_job *job = wharf_front_first(front, left_ns);
+        if (!job || job->session != session || job->submission.opcode != WHARF_OP_DECODE)
+            break;
+        wharf_front_take(front, job, &hand[n++]);
+    }
+    return n;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+/* Looks at the rings, some microseconds long, before the processor is offered to others: that takes
+ * a system call. */
+#define N_QUICK_LOOKS 32
+
+/* When somebody took it, that lasts longer than this. */
+#define YIELD_NS 20000u
+
+/*
+ * Between two looks at the rings: lets the other threads of the processor's core, and those that
+ * wait for the front lock, go ahead.  Before long it finds out whether somebody wants the
+ * processor, perhaps the very client that is watched for: returns whether.  Then it is better to
+ * sleep, since who wakes up goes before those who only work on, and who watches does not.
+ */
+static bool pause_briefly(unsigned n_looks)
+{
+    if (n_looks > N_QUICK_LOOKS) {
+        uint64_t since_ns = wharf_now_ns();
+        sched_yield();
+        return wharf_now_ns() - since_ns > YIELD_NS;
+    }
+    for (unsigned i = 0; i < 8; i++)
+        wharf_relax();
+    return false;
+}
+
+/* Whether a worker with nothing to do looks at the rings itself.  Where a GPU's thread does so too
+ * the two are only in each other's way, in a flood that is the GPU's; but a client of the CPU is
+ * back before long. */
+static bool may_look(const struct wharf_front *front, unsigned n_looks)
+{
+    return wharf_front_watches(front) && front->n_awake == 1 &&
+           (!front->gpus_looking || n_looks < N_QUICK_LOOKS);
+}
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+/* Until it is called.  Whoever calls it counts it as awake. */
+static void sleep_until_called(struct wharf_cpu_worker *worker)
+{
+    struct wharf_cpu_backend *backend = worker->backend;
+    struct wharf_front *front = backend->front;
+
+    front->n_awake--;
+    front->n_sleeping++;
+    worker->next_sleeper = backend->sleeper;
+    backend->sleeper = worker;
+    wharf_front_leave(front);
+    while (sem_wait(&worker->called) < 0)
+        ;
+    wharf_front_enter(front);
+}
+
+/* A stand-in that nobody needs any more, until it is needed again: whoever calls it counts it as a
+ * worker, and as awake. */
+static void stand_by(struct wharf_cpu_worker *worker)
+{
+    struct wharf_cpu_backend *backend = worker->backend;
+
+    worker->next_sleeper = backend->stand_in;
+    backend->stand_in = worker;
+    wharf_front_leave(backend->front);
+    while (sem_wait(&worker->called) < 0)
+        ;
+    wharf_front_enter(backend->front);
+}
+
+static void retire(struct wharf_cpu_worker *worker)
+{
+    struct wharf_cpu_backend *backend = worker->backend;
+
+    backend->n_standing_in--;
+    backend->front->n_workers--;
+    backend->front->n_awake--;
+    stand_by(worker);
+}
+
+/* Begins its work; false: it is to end instead. */
+static bool begin(struct wharf_cpu_worker *worker)
+{
+    struct wharf_cpu_backend *backend = worker->backend;
+
+    wharf_front_enter(backend->front);
+    if (!worker->is_stand_in) {
+        backend->front->n_awake++;
+        /* As whoever calls one: from now on it may get stuck. */
+        backend->front->wake_loop = true;
+        return true;
+    }
+    if (backend->stop)
+        return false;
+    stand_by(worker);
+    return true;
+}
+
+static void set_up(struct wharf_cpu_worker *worker)
+{
+    const struct wharf_cpu_backend *backend = worker->backend;
+
+    worker->tid = gettid();
+    if (sched_setaffinity(0, sizeof(backend->cpus), &backend->cpus) < 0)
+        wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
+                  "cannot bind a worker to its processors");
+    if (backend->nice && setpriority(PRIO_PROCESS, 0, backend->nice) < 0)
+        wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
+                  "cannot set the workers' nice value");
+    (void)wharf_slices_shorten();
+}
+
+/* Runs what there is to do; whether there was anything.  has_looked: in vain, since the last. */
+static bool serve(struct wharf_cpu_worker *worker, bool has_looked)
+{
+    struct wharf_piece hand[MOST_IN_HAND];
+    bool has_lease = take_lease(worker);
+    unsigned n_in_hand = has_lease ? 0 : take_hand(worker->backend->front, hand);
+
+    if (!has_lease && n_in_hand == 0)
+        return false;
+    if (has_looked || worker->time.base_ns == 0)
+        wharf_cpu_time_rebase(&worker->time);
+    if (has_lease)
+        wharf_cpu_run_lease(worker);
+    else
+        wharf_cpu_run_pieces(worker, hand, n_in_hand);
+    return true;
+}
+
+void *wharf_cpu_worker_run(void *data)
+{
+    struct wharf_cpu_worker *worker = data;
+    struct wharf_cpu_backend *backend = worker->backend;
+    struct wharf_front *front = backend->front;
+    unsigned n_looks = 0; /* with nothing found */
+    bool crowded = false; /* others want the processor */
+
+    set_up(worker);
+    if (!begin(worker)) {
+        wharf_front_leave(front);
+        return NULL;
+    }
+    for (;;) {
+        if (wharf_front_look(front))
+            n_looks = 0;
+        if (backend->stop)
+            break;
+        if (worker->is_stand_in && backend->n_standing_in > front->n_stuck) {
+            retire(worker);
+        } else if (serve(worker, n_looks > 0)) {
+            n_looks = 0;
+        } else if (wharf_share_help(front, worker)) {
+            n_looks = 0;
+            worker->time.base_ns = 0;
+        } else if (may_look(front, n_looks) && !crowded) {
+            wharf_front_leave(front);
+            crowded = pause_briefly(++n_looks);
+            wharf_front_enter(front);
+        } else {
+            if (worker->is_stand_in)
+                retire(worker);
+            else
+                sleep_until_called(worker);
+            worker->time.base_ns = 0;
+            n_looks = 0;
+            crowded = false;
+        }
+    }
+    front->n_awake--;
+    wharf_front_leave(front);
+    for (unsigned i = 0; i < WHARF_CPU_MOST_DEEP; i++)
+        wharf_cpu_buffer_deinit(&worker->buffers[i]);
+    return NULL;
+}

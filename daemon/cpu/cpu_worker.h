@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu_worker.h: a thread that watches the rings and decodes what it finds there.
+ *
+ * cpu_worker.c is its loop: what it does next; cpu_pieces.c runs what it was given, and serves
+ * others in the middle of what takes long.  For each worker there is a stand-in, a worker as well
+ * as long as as many are stuck.
+ */
+#ifndef WHARF_DAEMON_CPU_CPU_WORKER_H
+#define WHARF_DAEMON_CPU_CPU_WORKER_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/cpu/cpu_run.h"
+#include "daemon/cpu/cpu_time.h"
+#include "daemon/cpu/lease.h"
+#include "daemon/front/backend.h"
+
+/* Pieces of a worker that are in the middle of each other. */
+#define WHARF_CPU_MOST_DEEP 4
+
+/* What is done in that time is brief: another one waits for it rather than to be called. */
+#define WHARF_CPU_BRIEF_NS 100000u
+
+struct wharf_cpu_worker {
+    struct wharf_cpu_backend *backend;
+    pthread_t thread;
+    bool is_started;
+    sem_t called;
+    struct wharf_cpu_buffer buffers[WHARF_CPU_MOST_DEEP];
+    struct wharf_lease lease;
+    struct wharf_cpu_time time;
+    uint32_t n_given_way; /* the front's n_urgent_wakes when it last did */
+    pid_t tid;
+    bool is_stand_in;
+    bool is_stuck;                         /* written under the front lock, atomically */
+    struct wharf_cpu_worker *next_sleeper; /* front lock, as all below */
+    uint64_t busy_since_ns;                /* it has not looked around since */
+    uint64_t suspect_since_ns;             /* it was seen waiting, later than that */
+    struct wharf_tenant *tenant;           /* whose piece it has; while it is busy */
+    bool counts_long;                      /* it is one of n_long, else of n_short */
+    bool counts_brief;
+    bool waits_for_helpers; /* which can be stuck themselves */
+};
+
+struct wharf_cpu_backend {
+    struct wharf_backend base;
+    struct wharf_front *front;
+    cpu_set_t cpus;
+    int nice;
+    bool stop;                         /* front lock */
+    struct wharf_cpu_worker *sleeper;  /* that went to sleep last, whose caches are warmest */
+    struct wharf_cpu_worker *stand_in; /* one that nobody needs at present, and so on */
+    uint32_t n_standing_in;            /* those that somebody does */
+    uint32_t n_threads;                /* workers and stand-ins */
+    struct wharf_cpu_worker workers[];
+};
+
+/* The thread; its argument is the worker. */
+void *wharf_cpu_worker_run(void *worker);
+
+/* Run pieces that the worker was given, or the jobs of the session that it has to itself, without
+ * the lock, and hand them back. */
+void wharf_cpu_run_pieces(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n);
+void wharf_cpu_run_lease(struct wharf_cpu_worker *worker);
+
+/* Under the front lock: the worker, which was awake, is busy with something of that tenant's from
+ * now on; returns the time.  And no more. */
+uint64_t wharf_cpu_begin(struct wharf_cpu_worker *worker, struct wharf_tenant *tenant, bool is_long,
+                         bool is_brief);
+void wharf_cpu_end(struct wharf_cpu_worker *worker);
+
+/* ---- cpu_stuck.c: workers whom a client's memory keeps waiting; under the front lock -----------
+ */
+
+/* Of struct wharf_backend_ops. */
+uint64_t wharf_cpu_watch(struct wharf_backend *backend, uint64_t now_ns);
+
+/* It goes on. */
+void wharf_cpu_unstick(struct wharf_cpu_worker *worker);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/cpu/lease.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/front/admit.h"
+#include "daemon/front/front_parts.h"
+
+/*
+ * How long a lease goes on beginning chunks: others' jobs wait for that.  The more workers there
+ * are, the sooner another one comes by, and the more of them want the front lock.
+ */
+#define LEASE_NS_A_WORKER 20000u
+#define LEAST_LEASE_NS 100000u
+#define MOST_LEASE_NS 300000u
+
+/*
+ * How long to wait for the client of a flood when it has got all its completions: it is about to
+ * submit more, perhaps as soon as it has this processor.  To sleep and be woken takes as long.
+ */
+#define DRY_NS 100000u
+
+/* A client that is to be woken, and has more jobs to come than this, is woken when it has more to
+ * take, but so late at most.  It needs the time of the last ones to submit more. */
+#define LAST_JOBS 2
+#define LATEST_WAKE_NS 100000u
+
+/* Submissions that are taken from the ring at once. */
+#define MOST_TAKEN 32
+
+/* ---- beginning ----------------------------------------------------------------------------- */
+
+/* Of all tenants with work. */
+static bool is_alone(const struct wharf_front *front, const struct wharf_tenant *tenant)
+{
+    return tenant->active_weight == front->active_weight;
+}
+
+/*
+ * A session is one worker's then, so its tenant has to be the only one with work: while some of its
+ * sessions are with workers and others wait for their clients, another would get more than its
+ * share.  And it needs as many sessions that are active as there are workers, else its jobs are for
+ * everybody.
+ */
+static bool has_enough_sessions(const struct wharf_front *front, const struct wharf_tenant *tenant)
+{
+    return is_alone(front, tenant) && tenant->n_active >= front->n_workers;
+}
+
+/* Half of them will do while nobody is idle but for this worker. */
+static bool has_almost_enough(const struct wharf_front *front, const struct wharf_tenant *tenant)
+{
+    return is_alone(front, tenant) && 2 * tenant->n_active >= front->n_workers &&
+           front->n_sleeping == 0 && front->n_awake == 1;
+}
+
+static bool is_leasable(const struct wharf_front *front, const struct wharf_session *session)
+{
+    uint32_t n_queued = session->sched[WHARF_POOL_CPU].lane[WHARF_LANE_NORMAL].n_jobs;
+
+    return session->state == WHARF_SESSION_LIVE && !session->is_broken && session->n_recalls == 0 &&
+           !session->cancel.is_under_way && !session->lease &&
+           session->n_in_flight == session->n_plain &&
+           session->n_in_flight == n_queued + session->n_pieces &&
+           !wharf_place_has_gpu(front, session->engine);
+}
+
+static const struct wharf_job *choose(struct wharf_front *front, const struct wharf_lease *lease,
+                                      const struct wharf_job *job)
+{
+    struct wharf_tenant *tenant = job->session->tenant;
+    struct wharf_session *own = lease->session;
+
+    if (job->lane != WHARF_LANE_NORMAL || job->pool != WHARF_POOL_CPU)
+        return NULL;
+    if (own && (own->tenant != tenant || lease->in_a_row_ns >= front->config.slice_ns))
+        own = NULL;
+    job = wharf_sched_first_of_good(&front->sched[WHARF_POOL_CPU], tenant, own, is_leasable, front);
+    return job && job->estimate_ns <= front->config.slice_ns ? job : NULL;
+}
+
+void wharf_lease_forget(struct wharf_lease *lease)
+{
+    if (lease->session)
+        lease->session->home = NULL;
+    lease->session = NULL;
+}
+
+static uint64_t lease_ns(const struct wharf_front *front)
+{
+    uint64_t ns = (uint64_t)front->n_workers * LEASE_NS_A_WORKER;
+
+    return ns < LEAST_LEASE_NS ? LEAST_LEASE_NS : ns > MOST_LEASE_NS ? MOST_LEASE_NS : ns;
+}
+
+/* A new one, of which nothing is known but what came before. */
+static void set_session(struct wharf_lease *lease, struct wharf_session *session, uint64_t most_ns)
+{
+    bool goes_on = lease->session == session && lease->in_a_row_ns < most_ns;
+    uint64_t in_a_row_ns = goes_on ? lease->in_a_row_ns : 0;
+
+    wharf_lease_forget(lease);
+    if (session->home)
+        wharf_lease_forget(session->home);
+    memset(lease, 0, sizeof(*lease));
+    lease->session = session;
+    lease->in_a_row_ns = in_a_row_ns;
+    session->home = session->lease = lease;
+}
+
+bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
+                       const struct wharf_job *job)
+{
+    struct wharf_tenant *tenant = job->session->tenant;
+    uint64_t now_ns = wharf_now_ns();
+
+    wharf_front_drop_stale(front, now_ns);
+    bool has_enough = has_enough_sessions(front, tenant);
+    if (!has_enough && !has_almost_enough(front, tenant))
+        return false;
+    job = choose(front, lease, job);
+    if (!job)
+        return false;
+    struct wharf_session *session = job->session;
+    set_session(lease, session, front->config.slice_ns);
+    lease->codec = job->submission.codec;
+    lease->ns_per_kib = tenant->estimates.ns_per_kib[lease->codec];
+    lease->why = job->why;
+    lease->begun_ns = now_ns;
+    lease->until_ns = now_ns + lease_ns(front);
+    lease->most_ns = front->config.slice_ns;
+    if (has_enough)
+        lease->dry_ns = front->config.spin_ns < DRY_NS ? front->config.spin_ns : DRY_NS;
+    lease->engine = wharf_session_cpu_engine(session);
+    wharf_list_init(&lease->queue.jobs);
+    wharf_list_init(&lease->ended);
+    wharf_sched_take_all(&front->sched[WHARF_POOL_CPU], session, &lease->queue);
+    lease->charged_ns =
+        lease->queue.backlog_ns < lease_ns(front) ? lease->queue.backlog_ns : lease_ns(front);
+    wharf_sched_charge_normal(&front->sched[WHARF_POOL_CPU], session, (int64_t)lease->charged_ns);
+    session->max_job_nbytes = tenant->quota.max_job_nbytes;
+    session->n_pins++;
+    wharf_list_append(&front->leases, &lease->link);
+    /* It counts as watched, by this worker alone. */
+    wharf_front_watch(front, session, now_ns);
+    wharf_list_remove(&session->watch_link);
+    return true;
+}
+
+/* ---- running ------------------------------------------------------------------------------- */
+
+static void queue(struct wharf_lease *lease, struct wharf_job *job)
+{
+    const struct wharf_submission *submission = &job->submission;
+
+    job->estimate_ns = job->backlog_ns =
+        wharf_estimate_at(lease->ns_per_kib, submission->src_nbytes, submission->dst_nbytes);
+    job->pool = WHARF_POOL_CPU;
+    job->why = lease->why;
+    wharf_list_append(&lease->queue.jobs, &job->link);
+    lease->queue.n++;
+    lease->queue.backlog_ns += job->backlog_ns;
+}
+
+void wharf_lease_refill(struct wharf_lease *lease, uint64_t now_ns)
+{
+    struct wharf_session *session = lease->session;
+    struct wharf_submission submission;
+    unsigned n = 0;
+    int r = 1;
+
+    for (; n < MOST_TAKEN && !lease->has_other && !lease->is_broken; n++) {
+        r = wharf_ring_take(&session->ring, &submission);
+        if (r <= 0)
+            break;
+        struct wharf_job *job = submission.codec == lease->codec
+                                    ? wharf_admit_plain(session, &submission, now_ns)
+                                    : NULL;
+        if (job) {
+            queue(lease, job);
+        } else {
+            lease->other = submission;
+            lease->has_other = true;
+        }
+    }
+    lease->is_broken |= r < 0;
+    if (n == 0)
+        return;
+    lease->has_taken = true;
+    wharf_ring_publish_taken(&session->ring);
+}
+
+static void wait_for_client(struct wharf_lease *lease, uint64_t now_ns)
+{
+    uint64_t until_ns = now_ns + lease->dry_ns;
+
+    while (now_ns < until_ns && lease->queue.n == 0 && !lease->has_other && !lease->is_broken &&
+           !wharf_lease_is_revoked(lease)) {
+        sched_yield();
+        now_ns = wharf_now_ns();
+        wharf_lease_refill(lease, now_ns);
+    }
+    lease->dry_ns = 0;
+}
+
+bool wharf_lease_next(struct wharf_lease *lease, uint64_t now_ns, struct wharf_piece *ret_piece)
+{
+    if (wharf_lease_is_revoked(lease) || now_ns >= lease->until_ns)
+        return false;
+    if (lease->queue.n == 0)
+        wharf_lease_refill(lease, now_ns);
+    if (lease->queue.n == 0)
+        wait_for_client(lease, now_ns);
+    struct wharf_job *job = WHARF_LIST_FIRST(&lease->queue.jobs, struct wharf_job, link);
+    /* A long one is begun under the front lock, which sees to it that not all workers have one. */
+    if (!job || job->submission.codec != lease->codec || job->estimate_ns > lease->most_ns)
+        return false;
+    wharf_list_remove(&job->link);
+    lease->queue.n--;
+    lease->queue.backlog_ns -= job->backlog_ns;
+    job->state = WHARF_JOB_RUNNING;
+    job->begun_ns = now_ns;
+    *ret_piece = (struct wharf_piece){
+        .kind = WHARF_PIECE_CHUNK,
+        .job = job,
+        .n_chunks = 1,
+        .pool = WHARF_POOL_CPU,
+        .estimate_ns = job->estimate_ns,
+    };
+    return true;
+}
+
+void wharf_lease_wake(struct wharf_lease *lease)
+{
+    if (lease->wake_kinds)
+        wharf_front_wake_client(lease->session, lease->wake_kinds);
+    lease->wake_kinds = 0;
+}
+
+static void count(struct wharf_lease *lease, const struct wharf_piece *piece,
+                  const struct wharf_completion *completion)
+{
+    struct wharf_engine_stats *stats = &lease->stats;
+    uint64_t took_ns = piece->ended_ns - piece->begun_ns - piece->others_ns;
+
+    stats->n_jobs[completion->result]++;
+    stats->n_chunks++;
+    stats->in_nbytes += piece->in_nbytes;
+    stats->out_nbytes += piece->out_nbytes;
+    stats->busy_ns += took_ns;
+    wharf_histogram_add(&stats->queue, completion->queue_ns);
+    wharf_histogram_add(&stats->run, completion->run_ns);
+    lease->used_ns += took_ns;
+    lease->source_nbytes += piece->source_nbytes;
+    lease->capacity_nbytes += piece->capacity_nbytes;
+}
+
+void wharf_lease_done(struct wharf_lease *lease, const struct wharf_piece *piece)
+{
+    struct wharf_session *session = lease->session;
+    struct wharf_job *job = piece->job;
+    struct wharf_job_end end = {
+        .outcome = piece->outcome,
+        .engine = piece->engine,
+        .ended_ns = piece->ended_ns,
+    };
+
+    job->begun_ns = piece->begun_ns;
+    struct wharf_completion completion = wharf_job_completion(job, &end);
+    count(lease, piece, &completion);
+    wharf_job_free(job);
+    wharf_ring_complete(&session->ring, &completion);
+    uint64_t kinds = wharf_ring_publish_completions(&session->ring);
+    if (kinds && !lease->wake_kinds)
+        lease->wake_by_ns = piece->ended_ns + LATEST_WAKE_NS;
+    lease->wake_kinds |= kinds;
+    if (lease->queue.n <= LAST_JOBS || piece->ended_ns >= lease->wake_by_ns)
+        wharf_lease_wake(lease);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+static void add_histogram(struct wharf_histogram *to, const struct wharf_histogram *from)
+{
+    /* Most are 0, and the sums' memory is another processor's. */
+    for (unsigned i = 0; i < WHARF_STATS_N_BUCKETS; i++)
+        if (from->buckets[i])
+            to->buckets[i] += from->buckets[i];
+    to->sum_ns += from->sum_ns;
+}
+
+static void add_stats(struct wharf_engine_stats *to, const struct wharf_engine_stats *from)
+{
+    for (unsigned i = 0; i < WHARF_STATS_N_RESULTS; i++)
+        if (from->n_jobs[i])
+            to->n_jobs[i] += from->n_jobs[i];
+    to->n_chunks += from->n_chunks;
+    to->in_nbytes += from->in_nbytes;
+    to->out_nbytes += from->out_nbytes;
+    to->busy_ns += from->busy_ns;
+    add_histogram(&to->queue, &from->queue);
+    add_histogram(&to->run, &from->run);
+}
+
+void wharf_lease_keep(struct wharf_lease *lease, struct wharf_job *job,
+                      const struct wharf_completion *completion)
+{
+    /* What it was asked for is of no use any more. */
+    job->completion = *completion;
+    wharf_list_append(&lease->ended, &job->link);
+}
+
+static void complete_ended(struct wharf_front *front, struct wharf_lease *lease)
+{
+    while (!wharf_list_is_empty(&lease->ended)) {
+        struct wharf_job *job = WHARF_LIST_FIRST(&lease->ended, struct wharf_job, link);
+        struct wharf_completion completion = job->completion;
+        wharf_list_remove(&job->link);
+        wharf_job_free(job);
+        wharf_front_complete(front, lease->session, &completion);
+    }
+}
+
+/* What it took, against what it was charged. */
+static void settle_account(struct wharf_front *front, struct wharf_lease *lease)
+{
+    struct wharf_session *session = lease->session;
+    struct wharf_tenant *tenant = session->tenant;
+
+    wharf_sched_charge_normal(&front->sched[WHARF_POOL_CPU], session,
+                              (int64_t)(lease->used_ns - lease->charged_ns));
+    if (front->sched[WHARF_POOL_ANY].n_queued == 0)
+        front->cpu_lead_ns = 0;
+    else
+        front->cpu_lead_ns -= (int64_t)lease->used_ns;
+    if (lease->stats.n_chunks == 0)
+        return;
+    add_stats(&tenant->stats.engines[lease->engine], &lease->stats);
+    tenant->stats.n_placed[lease->why] += lease->stats.n_chunks;
+    wharf_estimates_learn(&tenant->estimates, lease->codec, lease->source_nbytes,
+                          lease->capacity_nbytes, lease->used_ns);
+}
+
+/* What was taken and not begun is for everybody again, in its order. */
+static void give_back(struct wharf_front *front, struct wharf_lease *lease, uint64_t now_ns)
+{
+    struct wharf_session *session = lease->session;
+
+    complete_ended(front, lease);
+    wharf_sched_give(&front->sched[WHARF_POOL_CPU], session, &lease->queue);
+    front->nothing_fits = false;
+    if (lease->is_broken) {
+        wharf_front_set_broken(front, session);
+        return;
+    }
+    /* It was watched by this worker alone; now it is in the list. */
+    wharf_list_append(&front->watched, &session->watch_link);
+    session->active_ns = now_ns;
+    session->comes_back |= lease->has_taken;
+    if (lease->has_other)
+        wharf_front_admit(front, session, &lease->other, now_ns);
+}
+
+void wharf_lease_end(struct wharf_front *front, struct wharf_lease *lease,
+                     struct wharf_piece *running)
+{
+    struct wharf_session *session = lease->session;
+
+    session->lease = NULL;
+    wharf_list_remove(&lease->link);
+    wharf_front_count_active(front, session);
+    lease->in_a_row_ns += lease->used_ns;
+    settle_account(front, lease);
+    if (running) {
+        running->job->n_pieces++;
+        session->n_pieces++;
+        session->tenant->stats.n_placed[lease->why]++;
+    }
+    if (session->state == WHARF_SESSION_DEAD) {
+        wharf_list_init(&lease->queue.jobs);
+        wharf_front_bury(front, session);
+    } else {
+        give_back(front, lease, wharf_now_ns());
+    }
+    session->n_pins--;
+    wharf_front_release(front, session);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * share.h: one chunk that several workers decode together.
+ *
+ * Where a stream has places to begin at, the worker that decodes it offers parts of it to workers
+ * that have nothing else to do: as many take part as are idle, each takes what its share of the
+ * rest comes to, and who is called to other work goes to it between two parts.  So the parts are
+ * many and small while all processors are free for it, and the more is done at a stretch the less
+ * they are.
+ */
+#ifndef WHARF_DAEMON_CPU_SHARE_H
+#define WHARF_DAEMON_CPU_SHARE_H
+
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/list.h"
+#include "encoders/codec.h"
+
+struct wharf_cpu_worker;
+struct wharf_front;
+struct wharf_piece;
+
+/* A worker's offer, for the time of one decode; guarded by the front lock while it is on the
+ * front's list, but for what does not change. */
+struct wharf_share {
+    struct wharf_decode_crew base;
+    struct wharf_front *front;
+    struct wharf_piece *piece;
+    struct wharf_decode_poll *poll; /* of the worker itself */
+    struct wharf_list link;
+    wharf_decode_parts_fn *act;
+    void *context;
+    uint32_t n_parts;
+    uint32_t next_part;
+    uint32_t n_helpers; /* others that decode a part now */
+    uint64_t helped_ns; /* that they have used */
+    bool has_failed;    /* read without the lock too */
+    bool is_awaited;    /* the worker waits for the last helper, which posts `done` */
+    bool *ret_waits;    /* where else to say so, under the lock; or NULL */
+    sem_t done;
+};
+
+/* An offer that can be made, again and again, for chunks of a piece; nothing is offered before a
+ * decoder asks. */
+void wharf_share_init(struct wharf_share *share, struct wharf_front *front,
+                      struct wharf_piece *piece, struct wharf_decode_poll *poll);
+void wharf_share_deinit(struct wharf_share *share);
+
+/*
+ * For a worker that has nothing to do, under the front lock, which it gives up meanwhile: decodes a
+ * part of what is offered.  Returns whether there was one.
+ */
+bool wharf_share_help(struct wharf_front *front, struct wharf_cpu_worker *worker);
+
+#endif

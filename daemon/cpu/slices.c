@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/cpu/slices.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The least that can be asked for. */
+#define SLICE_NS 100000u
+
+/* Linux's struct sched_attr: its header and the C library's <sched.h> cannot be included together.
+ */
+struct scheduling {
+    uint32_t size;
+    uint32_t policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime_ns; /* of ordinary threads: the slice */
+    uint64_t deadline_ns;
+    uint64_t period_ns;
+};
+
+static int get(struct scheduling *attr)
+{
+    return syscall(SYS_sched_getattr, 0, attr, sizeof(*attr), 0) < 0 ? -errno : 0;
+}
+
+int wharf_slices_shorten(void)
+{
+    struct scheduling attr = {.size = sizeof(attr)};
+    int r = get(&attr);
+
+    if (r < 0)
+        return r;
+    if (attr.policy != SCHED_OTHER && attr.policy != SCHED_BATCH)
+        return -EINVAL;
+    attr.runtime_ns = SLICE_NS;
+    if (syscall(SYS_sched_setattr, 0, &attr, 0) < 0)
+        return -errno;
+    /* Older kernels take it and do nothing with it. */
+    r = get(&attr);
+    return r < 0 || attr.runtime_ns == SLICE_NS ? r : -EOPNOTSUPP;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slices.h: how long a thread has a processor before Linux looks who else wants it. */
+#ifndef WHARF_DAEMON_CPU_SLICES_H
+#define WHARF_DAEMON_CPU_SLICES_H
+
+/*
+ * Asks for the shortest slices that Linux gives, for the calling thread, if it is an ordinary one:
+ * who asks for shorter ones goes first when he wakes, and who has only had a short one has lost
+ * little when he gives way.  Where it cannot be had, by kernels before 6.12 and under some filters
+ * of system calls, nothing is different.  Returns 0, or -errno: what is in the way.
+ */
+int wharf_slices_shorten(void);
+
+#endif

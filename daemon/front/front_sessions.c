@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* front_sessions.c: sessions come, drain and end, and the loop thread hears of it. */
+#include <sched.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/cpu/lease.h"
+#include "daemon/front/front_parts.h"
+#include "daemon/gpu/gpu_memory.h"
+
+/* Jobs of a dead session that are forgotten under one hold. */
+#define MOST_FORGOTTEN 256
+
+void wharf_front_tell_loop(struct wharf_front *front, struct wharf_session *session)
+{
+    if (!wharf_list_is_linked(&session->event_link))
+        wharf_list_append(&front->events, &session->event_link);
+    front->wake_loop = true;
+}
+
+void wharf_front_add_session(struct wharf_front *front, struct wharf_session *session)
+{
+    wharf_list_append(&front->sessions, &session->session_link);
+    session->tenant->stats.n_sessions++;
+    wharf_front_tell_cpu_only(front, session);
+}
+
+void wharf_front_tell_cpu_only(struct wharf_front *front, struct wharf_session *session)
+{
+    session->ring_flags &= ~(uint32_t)WHARF_RING_CPU_ONLY;
+    if (!wharf_place_has_gpu(front, session->engine))
+        session->ring_flags |= WHARF_RING_CPU_ONLY;
+    wharf_ring_store_flags(&session->ring.d->flags, session->ring_flags);
+}
+
+void wharf_front_set_broken(struct wharf_front *front, struct wharf_session *session)
+{
+    session->is_broken = true;
+    session->state = WHARF_SESSION_DRAINING;
+    wharf_list_remove(&session->publish_link);
+    wharf_front_unwatch(front, session);
+    wharf_front_tell_loop(front, session);
+}
+
+bool wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session)
+{
+    if (session->state != WHARF_SESSION_LIVE)
+        return true;
+    if (!wharf_front_recall(front, session))
+        return false;
+    wharf_front_let_go(session);
+    if (session->state != WHARF_SESSION_LIVE)
+        return true;
+    session->state = WHARF_SESSION_DRAINING;
+    wharf_front_unwatch(front, session);
+    session->ring_flags |= WHARF_RING_DRAINING;
+    wharf_ring_store_flags(&session->ring.d->flags, session->ring_flags);
+    /* All of it, since nobody looks at the ring any more. */
+    if (session->cancel.is_under_way)
+        wharf_front_cancel_step(front, session, session->ring.n_entries, wharf_now_ns());
+    if (session->n_in_flight == 0)
+        wharf_front_tell_loop(front, session);
+    return true;
+}
+
+void wharf_front_release(struct wharf_front *front, struct wharf_session *session)
+{
+    if (wharf_session_is_unused(session))
+        wharf_front_tell_loop(front, session);
+}
+
+void wharf_front_forfeit_session(struct wharf_front *front, struct wharf_session *session)
+{
+    wharf_front_enter(front);
+    session->ring_flags |= WHARF_RING_FORFEITED;
+    wharf_ring_store_flags(&session->ring.d->flags, session->ring_flags);
+    wharf_front_leave(front);
+}
+
+bool wharf_front_recall(struct wharf_front *front, struct wharf_session *session)
+{
+    session->n_recalls++;
+    while (session->lease && !session->lease->is_stuck) {
+        wharf_lease_revoke(session->lease);
+        wharf_front_leave(front);
+        sched_yield();
+        wharf_front_enter(front);
+        /* Nobody else does so meanwhile. */
+        wharf_front_watch_over(front, wharf_now_ns());
+    }
+    if (session->lease)
+        session->n_recalls--;
+    return !session->lease;
+}
+
+int wharf_front_enter_alone(struct wharf_front *front, struct wharf_session *session)
+{
+    wharf_front_enter(front);
+    if (wharf_front_recall(front, session))
+        return 0;
+    wharf_front_leave(front);
+    return -ETIME;
+}
+
+void wharf_front_leave_alone(struct wharf_front *front, struct wharf_session *session)
+{
+    wharf_front_let_go(session);
+    wharf_front_leave(front);
+}
+
+void wharf_front_part_with(struct wharf_front *front, struct wharf_session *session,
+                           struct wharf_gpu_memory *memory, struct wharf_use *use)
+{
+    wharf_use_subtract(&session->use, use);
+    /* The GPU's thread gives it back when it has let go of the memory. */
+    if (wharf_gpu_memory_drop(front, memory, use))
+        *use = (struct wharf_use){.n_jobs = 0};
+}
+
+void wharf_front_recall_all(struct wharf_front *front)
+{
+    /* Others may begin meanwhile. */
+    for (uint32_t n = 0; n < front->n_workers; n++) {
+        struct wharf_lease *lease = WHARF_LIST_FIRST(&front->leases, struct wharf_lease, link);
+        if (!lease)
+            return;
+        struct wharf_session *session = lease->session;
+        if (wharf_front_recall(front, session))
+            wharf_front_let_go(session);
+        else
+            wharf_list_rotate(&front->leases);
+    }
+}
+
+void wharf_front_bury(struct wharf_front *front, struct wharf_session *session)
+{
+    if (session->home)
+        wharf_lease_forget(session->home);
+    wharf_list_remove(&session->publish_link);
+    wharf_place_drop(front, session);
+    front->nothing_fits = false;
+    /* Keeps it from being released while its jobs are gone through. */
+    session->n_pins++;
+    for (uint32_t i = 0; i < session->ring.n_entries; i++) {
+        wharf_front_forget_job(front, &session->jobs[i]);
+        if (i % MOST_FORGOTTEN == MOST_FORGOTTEN - 1) {
+            wharf_front_leave(front);
+            wharf_front_enter(front);
+        }
+    }
+    session->n_pins--;
+    wharf_front_release(front, session);
+}
+
+void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *session)
+{
+    wharf_front_enter(front);
+    session->state = WHARF_SESSION_DEAD;
+    wharf_front_unwatch(front, session);
+    /* A worker that has it to itself does the rest, when it has ended the chunk that it is at. */
+    if (session->lease)
+        wharf_lease_revoke(session->lease);
+    else
+        wharf_front_bury(front, session);
+    wharf_front_leave(front);
+}
+
+void wharf_front_tell_settled(struct wharf_front *front, struct wharf_session *session)
+{
+    session->has_settled = true;
+    wharf_front_tell_loop(front, session);
+}
+
+static bool is_news(struct wharf_session *session, enum wharf_session_news news)
+{
+    if (session->told & 1u << news)
+        return false;
+    switch (news) {
+    case WHARF_SESSION_IS_BROKEN:
+        return session->is_broken && session->state != WHARF_SESSION_DEAD;
+    case WHARF_SESSION_IS_DRAINED:
+        return session->state == WHARF_SESSION_DRAINING && !session->is_broken &&
+               session->n_in_flight == 0;
+    case WHARF_SESSION_HAS_SETTLED:
+        return session->has_settled && session->state != WHARF_SESSION_DEAD;
+    default:
+        return wharf_session_is_unused(session);
+    }
+}
+
+struct wharf_session *wharf_front_next_news(struct wharf_front *front,
+                                            enum wharf_session_news *ret_news)
+{
+    struct wharf_session *session;
+
+    while ((session = WHARF_LIST_FIRST(&front->events, struct wharf_session, event_link))) {
+        wharf_list_remove(&session->event_link);
+        for (enum wharf_session_news news = 0; news <= WHARF_SESSION_IS_FREE; news++) {
+            if (!is_news(session, news))
+                continue;
+            if (news == WHARF_SESSION_HAS_SETTLED)
+                session->has_settled = false;
+            else
+                session->told |= (uint8_t)(1u << news);
+            if (news == WHARF_SESSION_IS_FREE)
+                wharf_list_remove(&session->session_link);
+            *ret_news = news;
+            return session;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/front/trial.h"
+
+#include <string.h>
+
+#include "daemon/base/clock.h"
+
+/* A window is at least so long, and that of the best way has so many chunks: if these do not come
+ * together it is no flood. */
+#define WINDOW_NS (4 * (uint64_t)WHARF_NS_PER_MS)
+#define LEAST_CHUNKS 64u
+#define LONGEST_NS (250 * (uint64_t)WHARF_NS_PER_MS)
+/* What comes back at the beginning of a way's first window another one has placed: for a quarter of
+ * it, or as long as chunks are there, and no longer than this. */
+#define SETTLING_NS (WINDOW_NS / 4)
+#define MOST_SETTLING_NS (10 * WINDOW_NS)
+/* So many chunks are there at a time: with fewer the sooner engine is the better one. */
+#define LEAST_PRESENT 4u
+/* Ways are tried one after the other at first, with so many windows of the best one between.  Then
+ * for one part of so many of the time; and what was poorer by a third half as much of it each time,
+ * down to 2^MOST_POOR parts. */
+#define FIRST_BETWEEN 2u
+#define TIMES_BETWEEN 32u
+#define MOST_POOR 3u
+/* Another way has to pass more by one part of so many. */
+#define BETTER_PART 24u
+
+static void begin_window(struct wharf_trial *trial, uint64_t now_ns, uint8_t way,
+                         uint64_t settling_ns)
+{
+    settling_ns = settling_ns < SETTLING_NS ? SETTLING_NS : settling_ns;
+    settling_ns = settling_ns < MOST_SETTLING_NS ? settling_ns : MOST_SETTLING_NS;
+    trial->counted_ns = now_ns + (way == trial->way ? 0 : settling_ns);
+    trial->begun_ns = now_ns;
+    trial->way = way;
+    trial->nbytes = trial->present_ns = 0;
+    trial->n_chunks = 0;
+}
+
+/* No flood, or none any more: nothing of what was learnt is to be trusted in the next one. */
+static void begin_anew(struct wharf_trial *trial, uint64_t now_ns)
+{
+    memset(trial, 0, sizeof(*trial));
+    begin_window(trial, now_ns, WHARF_TRIAL_BY_TIME, 0);
+}
+
+static bool passes_more(uint32_t rate, uint32_t than)
+{
+    return rate > than + than / BETTER_PART;
+}
+
+static void learn(struct wharf_trial *trial, uint64_t took_ns)
+{
+    uint64_t rate = trial->nbytes * (WHARF_NS_PER_S / 1024) / took_ns;
+    uint32_t *own = &trial->rates[trial->way];
+    uint32_t best = trial->rates[trial->best];
+
+    rate = rate < UINT32_MAX ? rate : UINT32_MAX;
+    *own = *own ? (uint32_t)((3 * (uint64_t)*own + rate) / 4) : (uint32_t)rate;
+    if (trial->way == trial->best)
+        return;
+    /* What it did of late counts most where it is judged by it. */
+    *own = (uint32_t)rate;
+    if (passes_more((uint32_t)rate, best)) {
+        trial->best = trial->way;
+        trial->n_poor[trial->way] = 0;
+    } else if (rate >= best - best / 3) {
+        trial->n_poor[trial->way] = 0;
+    } else if (trial->n_poor[trial->way] < MOST_POOR) {
+        trial->n_poor[trial->way]++;
+    }
+}
+
+/* Whether it is a way's turn to be tried. */
+static bool is_due(const struct wharf_trial *trial, uint8_t way)
+{
+    uint64_t each_ns = trial->tried_ns > WINDOW_NS ? trial->tried_ns : WINDOW_NS;
+
+    if (way == trial->best ||
+        (way == WHARF_TRIAL_CPU && trial->cpu_rate < trial->rates[trial->best]))
+        return false;
+    if (!trial->rates[way])
+        return trial->quiet_ns >= FIRST_BETWEEN * WINDOW_NS;
+    /* The best one is not any more what it was. */
+    if (passes_more(trial->rates[way], trial->rates[trial->best]))
+        return true;
+    return trial->quiet_ns >= TIMES_BETWEEN * each_ns << trial->n_poor[way];
+}
+
+/* The way of the next window: mostly the best one.  This one took so long, with settling. */
+static uint8_t next_way(struct wharf_trial *trial, uint64_t took_ns, bool may_try)
+{
+    if (trial->way != trial->best) {
+        trial->tried_ns = took_ns;
+        return trial->best;
+    }
+    trial->quiet_ns += took_ns;
+    for (uint8_t i = 1; i <= WHARF_TRIAL_N_WAYS && may_try; i++) {
+        uint8_t way = (uint8_t)((trial->last + i) % WHARF_TRIAL_N_WAYS);
+        if (!is_due(trial, way))
+            continue;
+        trial->quiet_ns = 0;
+        trial->last = way;
+        return way;
+    }
+    return trial->best;
+}
+
+void wharf_trial_count(struct wharf_trial *trial, uint64_t now_ns, uint32_t n_chunks,
+                       uint64_t nbytes, uint64_t present_ns, bool may_try, uint64_t cpu_rate)
+{
+    /* Who ends a chunk looks at the clock before he has the lock. */
+    if (now_ns < trial->begun_ns)
+        now_ns = trial->begun_ns;
+    bool is_tried = trial->way != trial->best;
+    if (trial->begun_ns == 0 || (!is_tried && now_ns - trial->begun_ns > LONGEST_NS))
+        begin_anew(trial, now_ns);
+    if (now_ns < trial->counted_ns)
+        return;
+    trial->cpu_rate = cpu_rate;
+    trial->n_chunks += n_chunks;
+    trial->nbytes += nbytes;
+    trial->present_ns += present_ns;
+    uint64_t took_ns = now_ns - trial->counted_ns;
+    if (took_ns < WINDOW_NS || trial->n_chunks < (is_tried ? 1 : LEAST_CHUNKS))
+        return;
+    uint64_t n_present = trial->present_ns / took_ns;
+    if (!is_tried && n_present < LEAST_PRESENT) {
+        begin_anew(trial, now_ns);
+        return;
+    }
+    uint64_t settling_ns = trial->present_ns / trial->n_chunks;
+    learn(trial, took_ns);
+    begin_window(trial, now_ns, next_way(trial, now_ns - trial->begun_ns, may_try), settling_ns);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_backend.c: the thread that owns all that has to do with one GPU's worker. */
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/front/front.h"
+#include "daemon/gpu/gpu_memory.h"
+#include "daemon/gpu/gpu_state.h"
+#include "proto/relax.h"
+#include "proto/wharf_job.h"
+
+/* How often the worker's socket and pidfd are looked at while there is work: so long after its end
+ * at most, jobs are taken over. */
+#define TEND_NS WHARF_NS_PER_MS
+/* Between two looks at the completions of a worker that plays the GPU on the CPU, which needs the
+ * processors more than we do. */
+#define SIMT_PAUSE_NS (100 * (long)WHARF_NS_PER_US)
+/* Looks at the completions between two looks at the rings, some 50 ns each. */
+#define LOOKS_BETWEEN 20
+#define FIRST_BACKOFF_NS (20 * (uint64_t)WHARF_NS_PER_MS)
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+/* Sleeps until it is called, the worker says or does something, or it is time. */
+static void sleep_until(struct wharf_gpu_backend *backend, uint64_t now_ns, uint64_t until_ns)
+{
+    struct pollfd fds[3] = {
+        {.fd = backend->view->wake_fd, .events = POLLIN},
+        {.fd = backend->link.socket, .events = POLLIN},
+        {.fd = backend->link.pidfd, .events = POLLIN},
+    };
+    uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    struct timespec timeout = {
+        .tv_sec = (time_t)(left_ns / WHARF_NS_PER_S),
+        .tv_nsec = (long)(left_ns % WHARF_NS_PER_S),
+    };
+    uint64_t n;
+
+    if (ppoll(fds, 3, until_ns == WHARF_NEVER ? NULL : &timeout, NULL) > 0 && fds[0].revents &&
+        eventfd_read(fds[0].fd, &n) < 0)
+        n = 0;
+}
+
+/* Some time to the worker. */
+static void wait_for_work(const struct wharf_gpu_backend *backend)
+{
+    if (backend->engine == WHARF_ENGINE_SIMT) {
+        struct timespec pause = {.tv_nsec = SIMT_PAUSE_NS};
+        nanosleep(&pause, NULL);
+        return;
+    }
+    for (unsigned i = 0; i < LOOKS_BETWEEN; i++) {
+        if (wharf_work_ready(&backend->done) || wharf_work_ready(&backend->moved))
+            return;
+        wharf_relax();
+    }
+}
+
+static bool is_idle(const struct wharf_gpu_backend *backend)
+{
+    return wharf_list_is_empty(&backend->under_way) && wharf_list_is_empty(&backend->finished) &&
+           backend->front->n_orphans == 0;
+}
+
+/* For as long as the kernel stays without work so does the thread: the next job then costs neither
+ * a wake-up nor a launch.  What plays the GPU on the CPU needs the processors more. */
+static bool lingers(const struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    return backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT &&
+           now_ns - backend->active_ns < backend->front->config.gpu_idle_ns;
+}
+
+/* All that needs the front lock.  Returns whether the thread can sleep then. */
+static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_front *front = backend->front;
+    const uint32_t own_bit = 1u << backend->gpu;
+
+    wharf_front_enter_first(front);
+    front->gpus_asleep &= ~own_bit;
+    if (front->gpus_wanted & own_bit)
+        backend->pass.is_stale = true;
+    front->gpus_wanted &= ~own_bit;
+    backend->view->busy_since_ns = now_ns;
+    if (front->gpus_looking & own_bit)
+        wharf_front_look(front);
+    wharf_gpu_items_exchange(backend, now_ns);
+    if (backend->gpu == 0) {
+        backend->has_dead |= front->has_dead_gpu_memory;
+        front->has_dead_gpu_memory = false;
+    }
+    bool can_sleep = backend->state != WHARF_GPU_PROVING && is_idle(backend) &&
+                     wharf_list_is_empty(&backend->again) &&
+                     !wharf_place_wants_gpu(front, backend->gpu) && !lingers(backend, now_ns);
+    backend->is_over = backend->stop && is_idle(backend);
+    front->gpus_looking &= ~own_bit;
+    if (!can_sleep && backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT)
+        front->gpus_looking |= own_bit;
+    if (can_sleep) {
+        front->gpus_asleep |= own_bit;
+        backend->view->busy_since_ns = WHARF_NEVER;
+    }
+    wharf_front_leave(front);
+    return can_sleep;
+}
+
+/* The worker and clients' memory.  Returns when they are due again. */
+static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    uint64_t next_ns = wharf_gpu_worker_tend(backend, now_ns);
+
+    if (backend->has_dead) {
+        backend->has_dead = false;
+        wharf_gpu_pins_bury(backend);
+    }
+    if (backend->state == WHARF_GPU_UP) {
+        while (wharf_gpu_spares_refill(backend->front, backend->gpu))
+            ;
+        uint64_t pins_ns = wharf_gpu_pins_tend(backend, now_ns);
+        if (wharf_gpu_items_hang(backend, now_ns))
+            wharf_gpu_worker_kill(backend, "a job takes far too long");
+        if (pins_ns < next_ns)
+            next_ns = pins_ns;
+    }
+    return next_ns;
+}
+
+/* One turn. */
+static void serve(struct wharf_gpu_backend *backend, uint64_t *tend_at_ns)
+{
+    uint64_t now_ns = wharf_now_ns();
+
+    if (backend->state == WHARF_GPU_UP)
+        wharf_gpu_results_reap(backend, now_ns);
+    wharf_gpu_results_tell(backend);
+    bool can_sleep = serve_front(backend, now_ns);
+    wharf_gpu_items_publish(backend);
+    if (backend->is_over)
+        return;
+    if (can_sleep || now_ns >= *tend_at_ns) {
+        uint64_t next_ns = tend(backend, now_ns);
+        /* It may have got ready just now: then it has samples. */
+        if (backend->state == WHARF_GPU_PROVING)
+            next_ns = 0;
+        else if (can_sleep)
+            sleep_until(backend, now_ns, next_ns);
+        *tend_at_ns = can_sleep || next_ns == 0 ? 0 : now_ns + TEND_NS;
+    } else if (backend->state == WHARF_GPU_PROVING) {
+        wait_for_work(backend);
+    } else if (backend->state == WHARF_GPU_DYING && wharf_gpu_rescue_step(backend)) {
+        return;
+    } else if (backend->state != WHARF_GPU_UP) {
+        sleep_until(backend, now_ns, *tend_at_ns);
+    } else if (wharf_list_is_empty(&backend->finished)) {
+        wait_for_work(backend);
+    }
+}
+
+static void *work(void *data)
+{
+    struct wharf_gpu_backend *backend = data;
+    uint64_t tend_at_ns = 0;
+
+    while (!backend->is_over)
+        serve(backend, &tend_at_ns);
+    wharf_gpu_worker_stop(backend);
+    return NULL;
+}
+
+/* ---- its beginning and end ----------------------------------------------------------------- */
+
+static struct wharf_gpu_backend *backend_new(struct wharf_front *front,
+                                             const struct wharf_config *config, const char *program,
+                                             const char *name)
+{
+    struct wharf_gpu_backend *backend = calloc(1, sizeof(*backend));
+
+    if (!backend)
+        return NULL;
+    backend->front = front;
+    backend->gpu = front->n_gpus;
+    backend->view = &front->gpus[backend->gpu];
+    backend->link = WHARF_WORKER_LINK_NONE;
+    backend->config = *config;
+    backend->engine = config->gpu_engine == WHARF_GPU_SIMT ? WHARF_ENGINE_SIMT : WHARF_ENGINE_GPU;
+    backend->backoff_ns = FIRST_BACKOFF_NS;
+    snprintf(backend->program, sizeof(backend->program), "%s", program);
+    snprintf(backend->name, sizeof(backend->name), "%s", name);
+    if (wharf_gpu_items_init(backend) < 0) {
+        wharf_gpu_items_deinit(backend);
+        free(backend);
+        return NULL;
+    }
+    return backend;
+}
+
+static void enter(struct wharf_gpu_backend *backend)
+{
+    struct wharf_front *front = backend->front;
+    struct wharf_gpu_view *view = backend->view;
+
+    wharf_front_enter(front);
+    snprintf(view->name, sizeof(view->name), "%s", backend->name);
+    view->backend = backend;
+    view->busy_since_ns = WHARF_NEVER;
+    view->may_come = true;
+    view->n_warps = 1;
+    __atomic_store_n(&front->n_gpus, backend->gpu + 1, __ATOMIC_RELAXED);
+    wharf_gpu_memory_add_gpu(front, backend->gpu);
+    wharf_front_leave(front);
+}
+
+static int start_thread(struct wharf_gpu_backend *backend)
+{
+    char name[16];
+    int r = pthread_create(&backend->thread, NULL, work, backend);
+
+    if (r != 0)
+        return -r;
+    backend->is_started = true;
+    snprintf(name, sizeof(name), "wharf-gpu-%u", (unsigned)backend->gpu);
+    pthread_setname_np(backend->thread, name);
+    return 0;
+}
+
+int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config *config,
+                            const char *program, const char *name, bool counts)
+{
+    struct wharf_gpu_view *view = &front->gpus[front->n_gpus];
+
+    if (view->wake_fd < 0)
+        view->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (view->wake_fd < 0)
+        return -errno;
+    struct wharf_gpu_backend *backend = backend_new(front, config, program, name);
+    if (!backend)
+        return -ENOMEM;
+    backend->counts = counts;
+    enter(backend);
+    return start_thread(backend);
+}
+
+void wharf_gpu_backend_stop(struct wharf_gpu_backend *backend)
+{
+    if (!backend)
+        return;
+    wharf_front_enter(backend->front);
+    backend->stop = true;
+    wharf_front_leave(backend->front);
+    if (!backend->is_started)
+        return;
+    eventfd_write(backend->view->wake_fd, 1);
+    pthread_join(backend->thread, NULL);
+}
+
+void wharf_gpu_backend_free(struct wharf_gpu_backend *backend)
+{
+    if (!backend)
+        return;
+    wharf_gpu_pins_lost(backend);
+    wharf_gpu_items_deinit(backend);
+    free(backend);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_parts.c: chunks that several items decode, a part each.
+ *
+ * The device finds out what a part is and judges it (kernels/part.cuh); here the chunk's outcome is
+ * made of theirs.  Where a part could not be decoded by itself, nothing is known of the chunk, and
+ * one decoder goes through it as a whole: the GPU's if it is small enough for that, else the CPU's.
+ */
+#include "daemon/front/front.h"
+#include "daemon/front/place_parts.h"
+#include "daemon/gpu/gpu_state.h"
+#include "kernels/work_parts.h"
+
+bool wharf_gpu_parts_settle(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
+                            struct wharf_outcome *ret_outcome)
+{
+    struct wharf_work_part parts[WHARF_WORK_MAX_PARTS];
+    struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece->piece, 0);
+
+    for (uint32_t i = 0; i < piece->n_items; i++) {
+        const struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
+        parts[i] = (struct wharf_work_part){
+            .result = item->outcome.result,
+            .reason = item->outcome.reason,
+            .bit_offset = (uint32_t)item->outcome.bit_offset,
+            .out_nbytes = (uint32_t)item->outcome.out_nbytes,
+            .part = item->part,
+        };
+    }
+    return wharf_work_parts_settle(parts, piece->n_items, &chunk.job, ret_outcome) == 0;
+}
+
+static void submit_whole(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                         uint64_t now_ns)
+{
+    const struct wharf_piece piece = gpu_piece->piece;
+    const struct wharf_submission *submission = &piece.job->submission;
+
+    wharf_list_append(&backend->free_pieces, &gpu_piece->link);
+    wharf_gpu_items_submit(
+        backend, &piece, 1,
+        wharf_place_warp_ns(piece.job, submission->src_nbytes, submission->dst_nbytes), now_ns);
+}
+
+/* Whether it can be handed over again, now. */
+static bool can_submit(const struct wharf_gpu_backend *backend, const struct wharf_job *job)
+{
+    return backend->state == WHARF_GPU_UP && !backend->is_alone &&
+           job->session->tenant->gpu_trust.n_alone == 0 &&
+           wharf_parts_least(backend->front, job) == 1 && wharf_gpu_items_have_place(backend);
+}
+
+void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
+                                uint64_t now_ns)
+{
+    const struct wharf_job *job = piece->piece.job;
+
+    backend->is_alone = false;
+    job->session->whole_until_ns = now_ns + WHARF_PARTS_REFUSED_NS;
+    if (job->stopped) {
+        wharf_gpu_results_end(backend, piece, WHARF_ENGINE_AUTO,
+                              &(struct wharf_outcome){.result = job->stopped});
+    } else if (can_submit(backend, job)) {
+        submit_whole(backend, piece, now_ns);
+    } else if (piece->has_device) {
+        wharf_list_append(&backend->again, &piece->link);
+        backend->n_without_places++;
+    } else {
+        wharf_gpu_rescue_make_orphan(backend, piece);
+    }
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_results.c: work back from the worker. */
+#include "daemon/base/clock.h"
+#include "daemon/front/front.h"
+#include "daemon/gpu/gpu_state.h"
+#include "proto/wharf_job.h"
+
+/* Completions that are taken between two looks at anything else. */
+#define MOST_REAPED 1024
+/* Pieces that are handed back under one hold of the front lock, at some 200 ns each. */
+#define MOST_BACK 64
+/* A piece's results whose writing takes longer have waited for their client's memory. */
+#define SLOW_NS (50 * (uint64_t)WHARF_NS_PER_MS)
+
+/* ---- back from the worker ------------------------------------------------------------------ */
+
+void wharf_gpu_results_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+{
+    wharf_list_remove(&piece->link);
+    wharf_list_append(&backend->finished, &piece->link);
+    backend->n_warp_ns -= piece->warp_ns;
+    if (backend->n_nbytes > piece->trip.nbytes)
+        piece->trip.nbytes = backend->n_nbytes;
+    backend->n_nbytes -= piece->nbytes;
+}
+
+void wharf_gpu_results_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
+                           uint32_t engine, const struct wharf_outcome *outcome)
+{
+    piece->has_places = piece->is_told = piece->is_refused = piece->is_recalled = false;
+    piece->engine = (uint8_t)engine;
+    piece->outcome = *outcome;
+    backend->n_without_places++;
+    wharf_list_append(&backend->finished, &piece->link);
+}
+
+/* The results that a decoder can end with. */
+static bool is_result(uint32_t result)
+{
+    return result <= WHARF_CANCELLED || result == WHARF_BAD_REQUEST;
+}
+
+/* A worker that says what cannot be is out of its mind and will be killed.  What else it has
+ * completed by then is judged by this too, item by item. */
+static bool is_sane(const struct wharf_work_completion *completion,
+                    const struct wharf_gpu_item *item)
+{
+    if (!item->piece || item->is_done || completion->attempt != item->attempt)
+        return false;
+    if (completion->in_nbytes > item->src_nbytes || completion->out_nbytes > item->dst_nbytes)
+        return false;
+    if (!is_result(completion->result))
+        return false;
+    return completion->result == WHARF_OK || completion->out_nbytes == 0;
+}
+
+/* The worker's own times, as far as they can be. */
+static uint64_t time_of(const struct wharf_work_completion *completion, uint64_t elapsed_ns)
+{
+    uint64_t ns = (uint64_t)completion->fetch_ns + completion->decode_ns + completion->move_ns;
+
+    return ns < elapsed_ns ? ns : elapsed_ns;
+}
+
+static bool take_completion(struct wharf_gpu_backend *backend,
+                            const struct wharf_work_completion *completion, uint64_t now_ns)
+{
+    struct wharf_gpu_item *item = wharf_gpu_item_at(backend, completion->item);
+
+    if (!is_sane(completion, item)) {
+        wharf_gpu_worker_kill(backend, "it completed what it did not have");
+        return false;
+    }
+    item->is_done = true;
+    item->engine = (uint8_t)backend->engine;
+    item->piece->trip.elapsed_ns = now_ns - item->piece->handed_ns;
+    item->took_ns = time_of(completion, item->piece->trip.elapsed_ns);
+    if (completion->decode_ns > item->piece->trip.decode_ns)
+        item->piece->trip.decode_ns = completion->decode_ns;
+    item->outcome = (struct wharf_outcome){
+        .result = completion->result,
+        .reason = completion->reason,
+        .bit_offset = completion->bit_offset,
+        .in_nbytes = completion->in_nbytes,
+        .out_nbytes = completion->out_nbytes,
+    };
+    item->part = completion->part;
+    wharf_gpu_staging_give(&backend->staging, item->staging);
+    item->was_copied = item->staging && completion->result == WHARF_OK;
+    item->staging = 0;
+    /* Its part of what the piece was estimated to take. */
+    uint64_t part_ns = item->piece->warp_ns / item->piece->n_left;
+    item->piece->warp_ns -= part_ns;
+    backend->n_warp_ns -= part_ns;
+    backend->n_items--;
+    if (--item->piece->n_left == 0)
+        wharf_gpu_results_finish(backend, item->piece);
+    return true;
+}
+
+bool wharf_gpu_results_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_work_completion completion;
+    unsigned n = 0;
+
+    if (!backend->queue.address)
+        return false;
+    while (n < MOST_REAPED && (wharf_work_reap(&backend->done, &completion) ||
+                               wharf_work_reap(&backend->moved, &completion))) {
+        if (!take_completion(backend, &completion, now_ns))
+            break;
+        backend->active_ns = now_ns;
+        n++;
+    }
+    return n > 0;
+}
+
+/* ---- back to the front --------------------------------------------------------------------- */
+
+/* A suspect's item that ran alone and did no harm. */
+static void clear_suspect(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant)
+{
+    if (!backend->is_alone)
+        return;
+    backend->is_alone = false;
+    if (tenant->gpu_trust.n_alone > 0 && --tenant->gpu_trust.n_alone == 0)
+        tenant->gpu_trust.n_strikes = 0;
+}
+
+static void tell_of_parts(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    struct wharf_outcome outcome;
+
+    gpu_piece->is_refused = !wharf_gpu_parts_settle(backend, gpu_piece, &outcome);
+    if (gpu_piece->is_refused)
+        return;
+    wharf_piece_take_outcome(&gpu_piece->piece, 0, backend->engine, &outcome);
+    for (uint32_t i = 0; i < gpu_piece->n_items; i++)
+        gpu_piece->took_ns += wharf_gpu_item_at(backend, gpu_piece->first + i)->took_ns;
+    gpu_piece->n_of_gpu = 1;
+    gpu_piece->out_nbytes = outcome.out_nbytes;
+}
+
+/* Whether some of it was not done, and that for taking too long. */
+static bool is_given_up(const struct wharf_gpu_backend *backend,
+                        const struct wharf_gpu_piece *piece)
+{
+    const struct wharf_job *job = piece->piece.job;
+
+    if (!piece->is_recalled || __atomic_load_n(&job->stopped, __ATOMIC_RELAXED))
+        return false;
+    for (uint32_t i = 0; i < piece->n_items; i++)
+        if (wharf_gpu_item_at(backend, piece->first + i)->outcome.result == WHARF_CANCELLED)
+            return true;
+    return false;
+}
+
+static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    struct wharf_piece *piece = &gpu_piece->piece;
+
+    gpu_piece->is_told = true;
+    gpu_piece->is_given_up = is_given_up(backend, gpu_piece);
+    if (gpu_piece->is_given_up)
+        return;
+    gpu_piece->n_copied = gpu_piece->n_of_gpu = 0;
+    gpu_piece->out_nbytes = gpu_piece->took_ns = 0;
+    if (gpu_piece->has_places && wharf_gpu_piece_has_parts(gpu_piece)) {
+        tell_of_parts(backend, gpu_piece);
+        return;
+    }
+    for (uint32_t i = 0; i < piece->n_chunks; i++) {
+        if (!gpu_piece->has_places) {
+            wharf_piece_take_outcome(piece, i, gpu_piece->engine, &gpu_piece->outcome);
+            continue;
+        }
+        const struct wharf_gpu_item *item = wharf_gpu_item_at(backend, gpu_piece->first + i);
+        wharf_piece_take_outcome(piece, i, item->engine, &item->outcome);
+        gpu_piece->took_ns += item->took_ns;
+        gpu_piece->n_copied += item->was_copied;
+        if (item->engine == backend->engine) {
+            gpu_piece->n_of_gpu++;
+            gpu_piece->out_nbytes += item->outcome.out_nbytes;
+        }
+    }
+}
+
+/* Results are a table in the client's memory, which it can make us wait for: some 10 ns each. */
+static void tell_in_time(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    const struct wharf_piece *piece = &gpu_piece->piece;
+    bool has_results = piece->kind == WHARF_PIECE_SLICE && piece->job->destination;
+    uint64_t begun_ns = has_results ? wharf_now_ns() : 0;
+
+    tell(backend, gpu_piece);
+    gpu_piece->is_slow = has_results && wharf_now_ns() - begun_ns > SLOW_NS;
+}
+
+void wharf_gpu_results_tell(struct wharf_gpu_backend *backend)
+{
+    struct wharf_list *link = backend->finished.next;
+
+    for (unsigned n = 0; n < MOST_BACK && link != &backend->finished; n++, link = link->next) {
+        struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
+        if (!piece->is_told)
+            tell_in_time(backend, piece);
+    }
+}
+
+static void free_places(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *gpu_piece)
+{
+    if (!gpu_piece->has_places) {
+        backend->n_without_places--;
+        return;
+    }
+    for (uint32_t i = 0; i < gpu_piece->n_items; i++)
+        wharf_gpu_item_free(backend, gpu_piece, i);
+}
+
+/* It was decoded in parts, or could not be. */
+static void count_parts(struct wharf_front *front, const struct wharf_gpu_piece *gpu_piece)
+{
+    if (gpu_piece->is_refused) {
+        front->n_parts_refused++;
+        return;
+    }
+    front->n_parted_chunks++;
+    front->n_parts += gpu_piece->n_items;
+}
+
+static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                      uint64_t now_ns)
+{
+    struct wharf_piece *piece = &gpu_piece->piece;
+    uint64_t used_ns = gpu_piece->took_ns;
+
+    wharf_list_remove(&gpu_piece->link);
+    if (gpu_piece->has_places && wharf_gpu_piece_has_parts(gpu_piece))
+        count_parts(backend->front, gpu_piece);
+    free_places(backend, gpu_piece);
+    if (gpu_piece->is_slow)
+        wharf_gpu_rescue_blame_slow(backend, piece->job->session->tenant, now_ns);
+    if (gpu_piece->is_refused) {
+        wharf_gpu_parts_take_whole(backend, gpu_piece, now_ns);
+        return;
+    }
+    backend->view->n_copied += gpu_piece->n_copied;
+    backend->view->n_chunks += gpu_piece->n_of_gpu;
+    backend->view->out_nbytes += gpu_piece->out_nbytes;
+    piece->ended_ns = now_ns;
+    if (gpu_piece->n_of_gpu == piece->n_chunks) {
+        piece->warp_ns = used_ns > 0 ? used_ns : 1;
+        wharf_place_learn_trip(backend->view, piece, &gpu_piece->trip);
+        used_ns /= backend->view->n_warps;
+        clear_suspect(backend, piece->job->session->tenant);
+    }
+    /* All the other time it only waited. */
+    if (used_ns < now_ns - piece->begun_ns)
+        piece->others_ns = now_ns - piece->begun_ns - used_ns;
+    wharf_front_done(backend->front, piece);
+    /* First of all: the caches have it. */
+    wharf_list_append(backend->free_pieces.next, &gpu_piece->link);
+}
+
+/* Nothing was told of it. */
+static void give_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    wharf_list_remove(&gpu_piece->link);
+    free_places(backend, gpu_piece);
+    backend->is_alone = false;
+    backend->view->n_given_up += gpu_piece->piece.n_chunks;
+    wharf_place_learn_too_long(gpu_piece->piece.job, &gpu_piece->trip);
+    wharf_gpu_rescue_make_orphan(backend, gpu_piece);
+}
+
+void wharf_gpu_results_hand_back(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    for (unsigned n = 0; n < MOST_BACK; n++) {
+        struct wharf_gpu_piece *piece =
+            WHARF_LIST_FIRST(&backend->finished, struct wharf_gpu_piece, link);
+        if (!piece || !piece->is_told)
+            return;
+        if (piece->is_given_up)
+            give_up(backend, piece);
+        else
+            hand_back(backend, piece, now_ns);
+    }
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/gpu/gpu_spares.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/front/front.h"
+#include "daemon/gpu/gpu_memory.h"
+
+/* Of each size: so many sessions can begin at about the same time. */
+#define SPARES_OF_SIZE 2
+
+struct spare {
+    struct wharf_list link;
+    struct wharf_segment segment;
+    struct wharf_gpu_memory *memory;
+};
+
+void wharf_gpu_spares_init(struct wharf_gpu_spares *spares)
+{
+    memset(spares, 0, sizeof(*spares));
+    wharf_list_init(&spares->list);
+}
+
+/* Of the GPUs that are up, the first one's thread makes them: its bit. */
+static uint32_t maker_of(const struct wharf_front *front)
+{
+    return front->gpus_up & -front->gpus_up;
+}
+
+/* ---- taking -------------------------------------------------------------------------------- */
+
+/* To the front of those that are remembered; the one at the end is forgotten. */
+static void remember(struct wharf_gpu_spares *spares, uint64_t nbytes)
+{
+    unsigned i = 0;
+
+    while (i + 1 < WHARF_GPU_SPARE_SIZES && spares->sizes[i] != nbytes)
+        i++;
+    for (; i > 0; i--)
+        spares->sizes[i] = spares->sizes[i - 1];
+    spares->sizes[0] = nbytes;
+}
+
+/* Some worker has it. */
+static bool is_ready(const struct wharf_gpu_memory *memory)
+{
+    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++)
+        if (memory->on[i].state == WHARF_GPU_MEMORY_READY)
+            return true;
+    return false;
+}
+
+static struct spare *find(struct wharf_gpu_spares *spares, uint64_t nbytes)
+{
+    WHARF_LIST_FOR(link, &spares->list)
+    {
+        struct spare *spare = WHARF_LIST_ENTRY(link, struct spare, link);
+        if (spare->segment.nbytes == nbytes && is_ready(spare->memory))
+            return spare;
+    }
+    return NULL;
+}
+
+bool wharf_gpu_spares_take(struct wharf_front *front, uint64_t nbytes,
+                           struct wharf_segment *ret_segment, struct wharf_gpu_memory **ret_memory)
+{
+    struct wharf_gpu_spares *spares = &front->spares;
+
+    if (front->n_gpus == 0 || nbytes == 0)
+        return false;
+    remember(spares, nbytes);
+    front->gpus_wanted |= maker_of(front);
+    struct spare *spare = find(spares, nbytes);
+    if (!spare)
+        return false;
+    wharf_list_remove(&spare->link);
+    spares->nbytes -= nbytes;
+    *ret_segment = spare->segment;
+    *ret_memory = spare->memory;
+    free(spare);
+    return true;
+}
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+static unsigned n_of_size(const struct wharf_gpu_spares *spares, uint64_t nbytes)
+{
+    unsigned n = 0;
+
+    WHARF_LIST_FOR(link, &spares->list)
+    n += WHARF_LIST_ENTRY(link, struct spare, link)->segment.nbytes == nbytes;
+    return n;
+}
+
+/* A size of which there are too few, and one more of which has at most so many bytes; 0: none. */
+static uint64_t missing(const struct wharf_gpu_spares *spares, uint64_t most)
+{
+    for (unsigned i = 0; i < WHARF_GPU_SPARE_SIZES; i++) {
+        uint64_t nbytes = spares->sizes[i];
+        if (nbytes > 0 && nbytes <= most && n_of_size(spares, nbytes) < SPARES_OF_SIZE)
+            return nbytes;
+    }
+    return 0;
+}
+
+static bool is_remembered(const struct wharf_gpu_spares *spares, uint64_t nbytes)
+{
+    for (unsigned i = 0; i < WHARF_GPU_SPARE_SIZES; i++)
+        if (spares->sizes[i] == nbytes)
+            return true;
+    return false;
+}
+
+/* One of a size that nobody has asked for lately; NULL: there is none.  Its memory is let go of as
+ * that of a session is. */
+static struct spare *take_stale(struct wharf_front *front)
+{
+    struct wharf_gpu_spares *spares = &front->spares;
+
+    WHARF_LIST_FOR(link, &spares->list)
+    {
+        struct spare *spare = WHARF_LIST_ENTRY(link, struct spare, link);
+        if (is_remembered(spares, spare->segment.nbytes))
+            continue;
+        wharf_list_remove(&spare->link);
+        spares->nbytes -= spare->segment.nbytes;
+        wharf_gpu_memory_drop(front, spare->memory, &(struct wharf_use){.n_jobs = 0});
+        return spare;
+    }
+    return NULL;
+}
+
+/* What to do next: the size of one to be made, or one that is to be freed to make room for that. */
+static uint64_t choose(struct wharf_front *front, struct spare **ret_stale)
+{
+    uint64_t most = front->config.gpu_spare_nbytes;
+    uint64_t left = front->spares.nbytes < most ? most - front->spares.nbytes : 0;
+    uint64_t nbytes = missing(&front->spares, left);
+
+    *ret_stale = nbytes == 0 && missing(&front->spares, most) ? take_stale(front) : NULL;
+    return nbytes;
+}
+
+static void spare_free(struct spare *spare)
+{
+    wharf_segment_free(&spare->segment);
+    free(spare);
+}
+
+static struct spare *spare_new(uint64_t nbytes)
+{
+    struct spare *spare = calloc(1, sizeof(*spare));
+
+    if (spare && wharf_segment_make(WHARF_SEGMENT_ARENA, nbytes, &spare->segment) == 0) {
+        spare->memory = wharf_gpu_memory_new_spare(spare->segment.fd, nbytes);
+        if (spare->memory)
+            return spare;
+        wharf_segment_free(&spare->segment);
+    }
+    free(spare);
+    return NULL;
+}
+
+bool wharf_gpu_spares_refill(struct wharf_front *front, uint32_t gpu)
+{
+    struct spare *stale = NULL;
+
+    wharf_front_enter_first(front);
+    uint64_t nbytes = maker_of(front) == 1u << gpu ? choose(front, &stale) : 0;
+    wharf_front_leave(front);
+    if (stale) {
+        spare_free(stale);
+        return true;
+    }
+    struct spare *spare = nbytes ? spare_new(nbytes) : NULL;
+    if (!spare)
+        return false;
+    wharf_front_enter_first(front);
+    wharf_list_append(&front->spares.list, &spare->link);
+    front->spares.nbytes += nbytes;
+    wharf_gpu_memory_add(front, spare->memory);
+    wharf_front_leave(front);
+    return true;
+}
+
+void wharf_gpu_spares_deinit(struct wharf_front *front)
+{
+    struct wharf_gpu_spares *spares = &front->spares;
+
+    while (!wharf_list_is_empty(&spares->list)) {
+        struct spare *spare = WHARF_LIST_FIRST(&spares->list, struct spare, link);
+        wharf_front_enter(front);
+        wharf_list_remove(&spare->link);
+        int fd = wharf_gpu_memory_free(spare->memory);
+        wharf_front_leave(front);
+        wharf_close_fd(fd);
+        spare_free(spare);
+    }
+    spares->nbytes = 0;
+}

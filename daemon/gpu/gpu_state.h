@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_state.h: the backend of one GPU, inside.
+ *
+ * One thread of the front, wharf-gpu and the GPU's number, owns all of it: it feeds the worker,
+ * notices what it has done, sees to its memory, and takes over what a worker leaves behind that
+ * ends.  gpu_backend.c is the thread, gpu_worker.c the worker's life, gpu_pins.c clients' memory,
+ * gpu_items.c work on its way there, gpu_results.c on its way back, gpu_rescue.c what became of
+ * work when a worker ended.
+ */
+#ifndef WHARF_DAEMON_GPU_GPU_STATE_H
+#define WHARF_DAEMON_GPU_GPU_STATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/config.h"
+#include "daemon/base/list.h"
+#include "daemon/control/segment.h"
+#include "daemon/cpu/cpu_run.h"
+#include "daemon/front/front_place.h"
+#include "daemon/gpu/gpu_list.h"
+#include "daemon/gpu/worker_link.h"
+#include "kernels/work_queue_ops.h"
+
+/* Places for items.  A GPU has some thousand warps, and a place is used again only after all items
+ * of its piece. */
+#define WHARF_GPU_N_ENTRIES 16384u
+
+enum wharf_gpu_state {
+    WHARF_GPU_WAITING,  /* no worker; one is started when it is time */
+    WHARF_GPU_STARTING, /* it gets ready */
+    WHARF_GPU_PROVING,  /* it decodes samples */
+    WHARF_GPU_UP,       /* it takes items */
+    WHARF_GPU_DYING,    /* it takes no more; its pidfd has not said that it is gone */
+    WHARF_GPU_ABSENT,   /* there is no such GPU, or not for us: no worker is started any more */
+};
+
+/* A piece that the worker has: items with the indices first to first + n_items - 1, each of which
+ * is one of its chunks, or a part of its only one. */
+struct wharf_gpu_piece {
+    struct wharf_list link; /* in the list of those under way, of the finished, or of the free */
+    struct wharf_gpu_backend *backend; /* whose piece it is */
+    struct wharf_piece piece;
+    uint32_t first;
+    uint32_t n_items;
+    uint32_t n_left; /* items that are not completed */
+    uint64_t handed_ns;
+    uint64_t patience_ns; /* after which it counts as hung */
+    uint64_t warp_ns;     /* as estimated, of its items that are not completed */
+    uint64_t nbytes;      /* of its sources and capacities */
+    struct wharf_gpu_trip trip;
+    bool is_withdrawn;
+    bool is_recalled; /* since it takes too long, and not since its job was stopped */
+    bool is_given_up; /* which was noticed before all of it was done: it is the CPU's now */
+    bool has_device;  /* outputs of it are in clients' GPU memory: the CPU cannot do it */
+    bool is_culprit;  /* the worker ended while it ran alone */
+    bool has_places;  /* if not, what came of it is the next two, for each of its chunks */
+    uint8_t engine;
+    struct wharf_outcome outcome;
+    /* Of a finished one. */
+    bool is_slow;        /* which took long to write */
+    bool is_told;        /* its client has the results of its chunks; or: */
+    bool is_refused;     /* it cannot be decoded in parts */
+    uint32_t n_of_gpu;   /* chunks that the worker has done, */
+    uint64_t out_nbytes; /* to so many bytes; */
+    uint32_t n_copied;   /* whose output the copy engine took */
+    uint64_t took_ns;    /* of warps, or of the CPU, together */
+};
+
+/* One item: its place in the queue. */
+struct wharf_gpu_item {
+    struct wharf_gpu_piece *piece; /* NULL: the place is free */
+    uint32_t attempt;
+    uint32_t staging; /* its place in the device's memory, counted from 1; 0: none */
+    bool is_done;
+    bool was_copied;
+    uint8_t engine; /* enum wharf_engine: what gave the outcome */
+    uint32_t src_nbytes, dst_nbytes;
+    struct wharf_outcome outcome;
+    uint32_t part;    /* what the completion says of a part */
+    uint64_t took_ns; /* of its warp */
+    uint8_t *aside;   /* its output, until its destination is known to be left alone */
+};
+
+/* A sample of a codec: none of it where nbytes is 0. */
+struct wharf_gpu_sample {
+    uint32_t nbytes;
+    uint32_t packed_nbytes;
+    uint32_t parameter;
+};
+
+struct wharf_gpu_proof {
+    struct wharf_segment memory; /* of all samples and what they are decoded to */
+    uint64_t address;            /* where the device has it; 0: not yet */
+    struct wharf_gpu_sample samples[WHARF_N_CODECS];
+    uint32_t step;
+    bool is_asked; /* an item is under way */
+    struct wharf_work_item item;
+    uint32_t index;
+    uint64_t begun_ns;
+    /* Measured. */
+    uint64_t latency_ns;
+    uint32_t ns_per_kib[WHARF_N_CODECS];
+    uint32_t cpu_ns_per_kib[WHARF_N_CODECS]; /* of one of our processors */
+};
+
+/* Places in the device's memory for outputs that the copy engine takes from there. */
+struct wharf_gpu_staging {
+    uint64_t address; /* 0: there are none */
+    uint64_t place_nbytes;
+    uint32_t *free_places; /* counted from 1 */
+    uint32_t n_free;
+};
+
+/* A look at all that the worker could have, some entries at a time; guarded by the front lock. */
+struct wharf_gpu_pass {
+    uint32_t number;
+    bool is_under_way;
+    bool is_stale;        /* something has changed since it began */
+    bool may_forget;      /* the worker may be told to let go of what nobody uses */
+    bool has_searched;    /* in vain, for a model that can go */
+    bool has_dead;        /* some that nobody uses, or that others want the place of, stays, */
+    uint64_t dead_nbytes; /* so much */
+    uint64_t next_ns;     /* when something else is due */
+};
+
+struct wharf_gpu_backend {
+    struct wharf_front *front;
+    uint32_t gpu;                /* its number here: front->gpus and bits */
+    struct wharf_gpu_view *view; /* front->gpus[gpu] */
+    pthread_t thread;
+    bool is_started;
+    struct wharf_config config;       /* as at the start: what does not change needs no lock */
+    char name[WHARF_GPU_NAME_NBYTES]; /* by which the configuration calls it */
+    char program[4096];
+    bool counts;     /* its workers tell how many GPUs there are */
+    uint32_t engine; /* enum wharf_engine: GPU or SIMT */
+    /* Front lock. */
+    bool stop;
+
+    /* The thread's own, from here on. */
+    bool is_over; /* nothing is left, and it shall stop */
+    enum wharf_gpu_state state;
+    struct wharf_worker_link link;
+    uint64_t since_ns;    /* of the state */
+    uint64_t retry_at_ns; /* in state WAITING */
+    uint64_t backoff_ns;
+    uint64_t up_since_ns; /* 0: the worker was never ready */
+    uint32_t n_failures;  /* workers running that have ended without having been ready */
+    uint32_t n_lost;      /* items that it had when it began to die */
+    bool was_killed;      /* by us: it hung */
+    bool is_known;        /* one has been ready before */
+    uint64_t codecs;      /* bit i: it decodes codec i */
+    bool is_per_batch;    /* it starts a kernel for each batch */
+    char device[64];      /* for people */
+    char failure[320];    /* what it said last of itself */
+
+    struct wharf_segment queue;
+    struct wharf_work_submitter submitter;
+    struct wharf_work_reaper done, moved;
+    uint32_t last_attempt;
+    struct wharf_gpu_item *items;   /* one for each place */
+    struct wharf_gpu_piece *pieces; /* likewise */
+    struct wharf_list free_pieces, under_way, finished;
+    struct wharf_list again;      /* of one chunk each, for GPU memory: lost with a worker */
+    uint32_t n_without_places;    /* pieces, in that list or finished */
+    uint32_t n_places;            /* that the others have, those of completed items too */
+    uint32_t n_items;             /* under way */
+    uint64_t n_warp_ns;           /* of them, estimated */
+    uint64_t n_nbytes;            /* of pieces under way, sources and capacities */
+    uint64_t active_ns;           /* when an item was last handed over or came back */
+    uint32_t n_stopped;           /* jobs, as of when cancels were last looked for */
+    uint32_t n_cancel_looks;      /* pieces that are still to be looked at for that */
+    uint32_t cancel_look_at;      /* the next one's number */
+    struct wharf_list *rescue_at; /* in the list of those under way */
+    bool is_alone;                /* an item of a suspect runs, and nothing beside it */
+    struct wharf_cpu_buffer buffer;
+
+    struct wharf_gpu_proof proof;
+    struct wharf_gpu_staging staging;
+
+    uint32_t n_asked; /* registrations that are not answered */
+    struct wharf_gpu_pass pass;
+    bool has_dead;            /* wharf_gpu_pins_bury has something to do */
+    uint64_t forgotten_at_ns; /* when the worker was last told to let go of some */
+};
+
+/* ---- gpu_backend.c ------------------------------------------------------------------------- */
+
+/*
+ * wharf_gpu_backend_start: the next GPU of the front's, of that name, whose workers are of this
+ * program; starts its thread.  counts: its workers are to tell how many GPUs there are.  By one
+ * thread at a time.  0 or -errno.
+ */
+int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config *config,
+                            const char *program, const char *name, bool counts);
+
+/* Tells its thread to stop, and to free it when it has.  NULL is allowed. */
+void wharf_gpu_backend_stop(struct wharf_gpu_backend *backend);
+void wharf_gpu_backend_free(struct wharf_gpu_backend *backend);
+
+/* ---- gpu_worker.c -------------------------------------------------------------------------- */
+
+/* Starts a worker when it is time, takes its messages, and notices its end.  Returns when it wants
+ * to be called again at the latest. */
+uint64_t wharf_gpu_worker_tend(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* It hangs, or has lost its mind: ends it. */
+void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why);
+
+/* Ends it for good, and waits for that. */
+void wharf_gpu_worker_stop(struct wharf_gpu_backend *backend);
+
+/* ---- gpu_prove.c --------------------------------------------------------------------------- */
+
+/* A worker is ready: registers the samples.  0 or -errno. */
+int wharf_gpu_prove_begin(struct wharf_gpu_backend *backend);
+
+/* Goes on.  Returns 1 when all are done and right, 0 if there is more to come, or -EBADMSG if one
+ * is wrong; of which codec, tells wharf_gpu_prove_what. */
+int wharf_gpu_prove_step(struct wharf_gpu_backend *backend);
+const char *wharf_gpu_prove_what(const struct wharf_gpu_backend *backend);
+
+/* ---- gpu_pins.c ---------------------------------------------------------------------------- */
+
+/* Tells the worker which memory to register and to let go.  Returns when it is due again. */
+uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* The worker's answers. */
+void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
+                               const struct wharf_worker_message *message);
+void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
+                              const struct wharf_worker_message *message);
+
+/* Lets go of GPU memory that clients have given up and that the worker does not have. */
+void wharf_gpu_pins_bury(struct wharf_gpu_backend *backend);
+
+/* The worker is gone, and all that it had. */
+void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend);
+
+/* ---- gpu_items.c --------------------------------------------------------------------------- */
+
+/* 0 or -ENOMEM; deinit takes what it left in both cases. */
+int wharf_gpu_items_init(struct wharf_gpu_backend *backend);
+void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend);
+
+/* A new worker's queue. */
+int wharf_gpu_items_begin(struct wharf_gpu_backend *backend);
+
+/* What the copy engine is given, 0 if nothing; and where the device has it. */
+uint64_t wharf_gpu_staging_nbytes(const struct wharf_gpu_backend *backend);
+int wharf_gpu_staging_begin(struct wharf_gpu_backend *backend, uint64_t address);
+/* An item's place there, or none, is free again. */
+void wharf_gpu_staging_give(struct wharf_gpu_staging *staging, uint32_t place);
+
+/* Under the lock: hands back the pieces that results were told of, passes cancels on, and takes
+ * more work. */
+void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* Lets the worker see it; without the lock. */
+void wharf_gpu_items_publish(struct wharf_gpu_backend *backend);
+
+/* Whether some item has been under way for too long. */
+bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* Hands a piece over, in n_items, as many as it has chunks or of one chunk so many parts, for which
+ * there are places and a free gpu_piece; warp_ns is what its chunks will take.  Under the lock. */
+void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
+                            uint32_t n_items, uint64_t warp_ns, uint64_t now_ns);
+bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend);
+
+/* Its i-th item: the place is free, and if it was under way it is so no more.  Under the lock. */
+void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
+                         uint32_t i);
+
+static inline struct wharf_gpu_item *wharf_gpu_item_at(const struct wharf_gpu_backend *backend,
+                                                       uint32_t index)
+{
+    return &backend->items[index & (WHARF_GPU_N_ENTRIES - 1)];
+}
+
+/* ---- gpu_results.c ------------------------------------------------------------------------- */
+
+/* Takes what has been completed; without the lock.  Returns whether there was anything. */
+bool wharf_gpu_results_reap(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* Tells clients what became of the chunks of finished pieces; without the lock, since their memory
+ * can keep us waiting. */
+void wharf_gpu_results_tell(struct wharf_gpu_backend *backend);
+
+/* Hands these back; under the lock. */
+void wharf_gpu_results_hand_back(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* A piece, which is in no list and has no places, has come to this. */
+void wharf_gpu_results_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
+                           uint32_t engine, const struct wharf_outcome *outcome);
+
+/* The piece's last item is completed. */
+void wharf_gpu_results_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
+
+/* ---- gpu_parts.c --------------------------------------------------------------------------- */
+
+/* Whether its items are parts of a chunk. */
+static inline bool wharf_gpu_piece_has_parts(const struct wharf_gpu_piece *piece)
+{
+    return piece->n_items > piece->piece.n_chunks;
+}
+
+/* The chunk's outcome from those of its parts, which are all done; false: there is none, since some
+ * part could not be decoded by itself.  Without the lock. */
+bool wharf_gpu_parts_settle(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
+                            struct wharf_outcome *ret_outcome);
+
+/* Such a piece, which is in no list any more and has no items: the GPU or the CPU decodes it whole.
+ * Under the lock. */
+void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
+                                uint64_t now_ns);
+
+/* ---- gpu_rescue.c -------------------------------------------------------------------------- */
+
+/* The worker takes no more: begins to go through what it left. */
+void wharf_gpu_rescue_begin(struct wharf_gpu_backend *backend);
+
+/* Decodes one item of that, aside.  Returns whether there is more to do now. */
+bool wharf_gpu_rescue_step(struct wharf_gpu_backend *backend);
+
+/* It is gone: what was decoded aside goes where it belongs, the rest to the CPU's threads. */
+void wharf_gpu_rescue_publish(struct wharf_gpu_backend *backend);
+
+/* Who may have done it.  Under the lock, before anything is rescued. */
+void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* This tenant's memory has kept the thread waiting.  Under the lock. */
+void wharf_gpu_rescue_blame_slow(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                 uint64_t now_ns);
+
+/* A piece, which is in no list, that the CPU's threads do next of all.  Under the lock. */
+void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
+
+/* ---- gpu_again.c --------------------------------------------------------------------------- */
+
+/* The worker is gone: cuts a piece under way, of which some outputs go to clients' GPU memory, into
+ * its chunks, which are tried again.  Under the lock. */
+void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece);
+
+/* Goes on with these, or gives them up.  Under the lock.  Returns whether others may be handed
+ * over. */
+bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* gpu_faults.c: what an item of this job asks of the worker, enum wharf_work_opcode: DECODE, but in
+ * tests of faults. */
+uint32_t wharf_gpu_opcode(const struct wharf_submission *submission);
+extern const bool wharf_gpu_has_faults;
+
+#endif

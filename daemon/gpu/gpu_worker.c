@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_worker.c: the life of a GPU's worker process, as the front sees it. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/front/front.h"
+#include "daemon/gpu/gpu_state.h"
+#include "daemon/gpu/gpus.h"
+#include "kernels/epoch.h"
+#include "proto/wharf_job.h"
+
+/* A worker that ended is followed by another one at once, then after twice as long each time,
+ * unless it did well for a while. */
+#define LEAST_BACKOFF_NS (20 * (uint64_t)WHARF_NS_PER_MS)
+#define MOST_BACKOFF_NS (10 * (uint64_t)WHARF_NS_PER_S)
+#define DOES_WELL_NS (10 * (uint64_t)WHARF_NS_PER_S)
+/* Workers running that do not get ready: what can only be done by one is not waited for any more.
+ */
+#define MOST_FAILURES 3
+/* Messages that are taken before anything else is looked at: a worker out of its mind may never
+ * stop sending. */
+#define MOST_MESSAGES 256
+/* How long one that was asked to end may take before it is killed. */
+#define STOP_NS (500 * (uint64_t)WHARF_NS_PER_MS)
+
+/* Who asks for this engine from now on is refused, if there will be none. */
+static void tell_place(struct wharf_gpu_backend *backend)
+{
+    struct wharf_front *front = backend->front;
+    const uint32_t own_bit = 1u << backend->gpu;
+
+    front->gpus_up &= ~own_bit;
+    if (backend->state == WHARF_GPU_UP) {
+        front->gpus_up |= own_bit;
+        front->gpu_engine = backend->engine;
+        backend->view->n_ups++;
+    }
+    backend->view->may_come = backend->state != WHARF_GPU_ABSENT;
+    if (!wharf_place_may_import(front))
+        front->gpu_engine = WHARF_ENGINE_AUTO;
+    front->nothing_fits = false;
+}
+
+static void set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state state,
+                      uint64_t now_ns)
+{
+    struct wharf_front *front = backend->front;
+
+    backend->state = state;
+    backend->since_ns = now_ns;
+    wharf_front_enter(front);
+    tell_place(backend);
+    WHARF_LIST_FOR(link, &front->sessions)
+    {
+        struct wharf_session *session = WHARF_LIST_ENTRY(link, struct wharf_session, session_link);
+        if (session->state == WHARF_SESSION_DEAD)
+            continue;
+        wharf_front_tell_cpu_only(front, session);
+        if (session->n_device_regions > 0)
+            wharf_front_tell_settled(front, session);
+        wharf_place_waiting(front, session);
+    }
+    pthread_cond_broadcast(&front->gpus_changed);
+    wharf_front_leave(front);
+}
+
+/* ---- beginning ----------------------------------------------------------------------------- */
+
+static int set_up(struct wharf_gpu_backend *backend)
+{
+    const struct wharf_config *config = &backend->config;
+    struct wharf_worker_message message = {
+        .kind = WHARF_WORKER_SETUP,
+        .setup =
+            {
+                .engine = backend->engine,
+                .share = (uint32_t)config->gpu_share_percent,
+                .n_entries = WHARF_GPU_N_ENTRIES,
+                .chunk_nbytes = (uint32_t)config->gpu_chunk_nbytes,
+                .kernel = (uint32_t)config->gpu_kernel,
+                .has_faults = wharf_gpu_has_faults,
+                .counts = backend->counts,
+                .idle_ns = config->gpu_idle_ns,
+                .stay_ns = config->gpu_stay_ns,
+                .staging_nbytes = wharf_gpu_staging_nbytes(backend),
+            },
+    };
+
+    strncpy(message.setup.version, WHARF_VERSION, sizeof(message.setup.version) - 1);
+    return wharf_worker_link_send(&backend->link, &message, backend->queue.fd);
+}
+
+/* A worker has ended, or could not even be started.  Under the lock. */
+static void count_end(struct wharf_gpu_backend *backend)
+{
+    backend->view->n_ended++;
+    backend->n_failures += backend->up_since_ns == 0;
+    backend->up_since_ns = 0;
+    backend->view->is_lost = backend->n_failures >= MOST_FAILURES;
+}
+
+static void retry_later(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    backend->retry_at_ns = now_ns + backend->backoff_ns;
+    backend->backoff_ns *= 2;
+    if (backend->backoff_ns > MOST_BACKOFF_NS)
+        backend->backoff_ns = MOST_BACKOFF_NS;
+    set_state(backend, WHARF_GPU_WAITING, now_ns);
+    if (backend->n_failures == MOST_FAILURES)
+        wharf_log(WHARF_LOG_WARNING, NULL,
+                  "GPU %s: jobs do without it; it is tried again now and then, every %u seconds in "
+                  "the end",
+                  backend->name, (unsigned)(MOST_BACKOFF_NS / WHARF_NS_PER_S));
+}
+
+/* There was no GPU from the start: neither is there one in a moment. */
+static bool is_hopeless(const struct wharf_gpu_backend *backend, int status)
+{
+    return status == WHARF_WORKER_EXIT_NO_DEVICE && !backend->is_known;
+}
+
+/* One that fails again and again, of a GPU that somebody else has, say, would fill the log. */
+static enum wharf_log_level loudness(const struct wharf_gpu_backend *backend, int status)
+{
+    if (is_hopeless(backend, status))
+        return WHARF_LOG_INFO;
+    return backend->n_failures < MOST_FAILURES ? WHARF_LOG_WARNING : WHARF_LOG_DEBUG;
+}
+
+/* It takes no more.  What it has done is taken first. */
+static void begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    if (backend->state == WHARF_GPU_DYING)
+        return;
+    set_state(backend, WHARF_GPU_DYING, now_ns);
+    while (wharf_gpu_results_reap(backend, now_ns))
+        ;
+    backend->n_lost = backend->n_items;
+    wharf_gpu_rescue_begin(backend);
+}
+
+static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    int r = wharf_gpu_items_begin(backend);
+
+    backend->failure[0] = 0;
+    backend->was_killed = false;
+    if (r == 0)
+        r = wharf_worker_link_start(backend->program, backend->name, backend->front->promise_fd,
+                                    &backend->link);
+    if (r == 0)
+        r = set_up(backend);
+    if (r < 0) {
+        wharf_log(loudness(backend, WHARF_WORKER_EXIT_FAILED),
+                  &(struct wharf_log_fields){.error = -r}, "GPU %s: cannot start a worker, %s",
+                  backend->name, backend->program);
+        if (backend->link.pid) {
+            wharf_worker_link_kill(&backend->link);
+            begin_dying(backend, now_ns);
+            return;
+        }
+        wharf_front_enter(backend->front);
+        count_end(backend);
+        wharf_front_leave(backend->front);
+        retry_later(backend, now_ns);
+        return;
+    }
+    set_state(backend, WHARF_GPU_STARTING, now_ns);
+}
+
+static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_worker_ready *ready)
+{
+    struct wharf_front *front = backend->front;
+    struct wharf_gpu_view *view = backend->view;
+
+    wharf_front_enter(front);
+    /* Workers are of one build: all have the same. */
+    front->gpu_codecs = ready->codecs;
+    view->n_warps = ready->n_warps ? ready->n_warps : 1;
+    view->n_in_flight = 0;
+    view->in_flight_ns = view->in_flight_nbytes = 0;
+    view->is_alone = false;
+    wharf_front_leave(front);
+    backend->codecs = ready->codecs;
+    snprintf(backend->device, sizeof(backend->device), "%.63s", ready->device);
+    backend->is_per_batch = ready->per_batch != 0;
+    if (ready->share[0])
+        wharf_log(WHARF_LOG_NOTICE, NULL, "GPU %s: worker %d has %u percent of it: %.127s",
+                  backend->name, (int)backend->link.pid,
+                  (unsigned)backend->config.gpu_share_percent, ready->share);
+    int r = wharf_gpu_staging_begin(backend, ready->staging);
+    if (r == 0)
+        r = wharf_gpu_prove_begin(backend);
+    if (r < 0)
+        wharf_gpu_worker_kill(backend, strerrordesc_np(-r));
+    else
+        backend->state = WHARF_GPU_PROVING;
+}
+
+/* Tenants of before it was known what the engines do. */
+static void begin_estimates(struct wharf_front *front, const struct wharf_gpu_proof *proof)
+{
+    WHARF_LIST_FOR(link, &front->tenants.list)
+    {
+        struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
+        wharf_estimates_init(&tenant->estimates, proof->cpu_ns_per_kib);
+        wharf_estimates_init_device(&tenant->device_estimates, proof->ns_per_kib);
+        wharf_trips_init(&tenant->trips, proof->ns_per_kib, proof->latency_ns);
+    }
+}
+
+/* Clients' jobs are given to it from now on. */
+static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_front *front = backend->front;
+    struct wharf_gpu_view *view = backend->view;
+    const struct wharf_gpu_proof *proof = &backend->proof;
+
+    wharf_front_enter(front);
+    view->most_models = WHARF_EPOCH_MAX_MODELS;
+    view->latency_ns = proof->latency_ns;
+    view->is_lost = false;
+    memcpy(front->tenants.device_ns_per_kib, proof->ns_per_kib, sizeof(proof->ns_per_kib));
+    front->tenants.device_latency_ns = proof->latency_ns;
+    /* The first one's: others measured the processors while these started more workers. */
+    if (!front->gpu_was_up) {
+        memcpy(front->tenants.cpu_ns_per_kib, proof->cpu_ns_per_kib, sizeof(proof->cpu_ns_per_kib));
+        begin_estimates(front, proof);
+    }
+    front->gpu_was_up = true;
+    wharf_front_leave(front);
+    wharf_log(WHARF_LOG_NOTICE, NULL,
+              "GPU %s: worker %d is ready after %" PRIu64
+              " ms: %s, %u warps, %s, answers in %" PRIu64 " us",
+              backend->name, (int)backend->link.pid, (now_ns - backend->since_ns) / WHARF_NS_PER_MS,
+              backend->device, (unsigned)view->n_warps,
+              backend->is_per_batch ? "a kernel for each batch" : "kernels that stay",
+              view->latency_ns / WHARF_NS_PER_US);
+    backend->is_known = true;
+    backend->n_failures = 0;
+    backend->up_since_ns = now_ns;
+    set_state(backend, WHARF_GPU_UP, now_ns);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why)
+{
+    if (backend->state == WHARF_GPU_DYING)
+        return;
+    wharf_log(WHARF_LOG_ERROR, NULL, "GPU %s: killing worker %d: %s", backend->name,
+              (int)backend->link.pid, why);
+    backend->was_killed = true;
+    wharf_worker_link_kill(&backend->link);
+    begin_dying(backend, wharf_now_ns());
+}
+
+/* SIGKILL by somebody else says nothing about the jobs. */
+static bool is_suspicious(const struct wharf_gpu_backend *backend, int status)
+{
+    return backend->was_killed || status != 128 + SIGKILL;
+}
+
+static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_ns)
+{
+    struct wharf_front *front = backend->front;
+
+    begin_dying(backend, now_ns);
+    if (backend->up_since_ns && now_ns - backend->up_since_ns > DOES_WELL_NS)
+        backend->backoff_ns = LEAST_BACKOFF_NS;
+    wharf_log(loudness(backend, status), NULL,
+              "GPU %s: the worker has ended with status %d, while it had %u chunks%s%s",
+              backend->name, status, (unsigned)backend->n_lost, backend->failure[0] ? ": " : "",
+              backend->failure);
+    wharf_front_enter(front);
+    count_end(backend);
+    backend->view->n_lost += backend->n_lost;
+    if (is_suspicious(backend, status))
+        wharf_gpu_rescue_blame(backend, now_ns);
+    wharf_front_leave(front);
+    wharf_gpu_rescue_publish(backend);
+    wharf_gpu_pins_lost(backend);
+    if (is_hopeless(backend, status))
+        set_state(backend, WHARF_GPU_ABSENT, now_ns);
+    else
+        retry_later(backend, now_ns);
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static void take_message(struct wharf_gpu_backend *backend,
+                         const struct wharf_worker_message *message)
+{
+    switch (message->kind) {
+    case WHARF_WORKER_DEVICES:
+        if (backend->counts)
+            wharf_gpus_add_others(backend->front, &backend->config, backend->program,
+                                  message->number);
+        break;
+    case WHARF_WORKER_READY:
+        if (backend->state == WHARF_GPU_STARTING)
+            take_ready(backend, &message->ready);
+        break;
+    case WHARF_WORKER_REGISTERED:
+        if (message->number != 0)
+            wharf_gpu_pins_registered(backend, message);
+        else if (message->error)
+            wharf_gpu_worker_kill(backend, "it cannot register memory");
+        else
+            backend->proof.address = message->address;
+        break;
+    case WHARF_WORKER_FORGOTTEN:
+        wharf_gpu_pins_forgotten(backend, message);
+        break;
+    case WHARF_WORKER_FAILED:
+        snprintf(backend->failure, sizeof(backend->failure), "%s", message->text);
+        break;
+    default:
+        wharf_gpu_worker_kill(backend, "it sent a message that makes no sense");
+    }
+}
+
+static void take_messages(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_worker_message message;
+    int r = 0;
+
+    for (unsigned n = 0; n < MOST_MESSAGES && backend->link.socket >= 0; n++) {
+        r = wharf_worker_link_receive(&backend->link, &message);
+        if (r <= 0)
+            break;
+        take_message(backend, &message);
+    }
+    if (r >= 0)
+        return;
+    /* It is about to be gone; what it has is decoded aside meanwhile. */
+    backend->link.socket = wharf_close_fd(backend->link.socket);
+    if (r == -EPROTO)
+        wharf_gpu_worker_kill(backend, "it sent a packet that is no message");
+    begin_dying(backend, now_ns);
+    backend->since_ns = now_ns;
+}
+
+static bool has_worker(const struct wharf_gpu_backend *backend)
+{
+    return backend->state != WHARF_GPU_WAITING && backend->state != WHARF_GPU_ABSENT;
+}
+
+/* What has closed its socket and does not end is ended. */
+static uint64_t see_to_timeouts(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    uint64_t timeout_ns = backend->config.gpu_start_timeout_ns;
+
+    if (backend->state == WHARF_GPU_STARTING || backend->state == WHARF_GPU_PROVING) {
+        if (now_ns - backend->since_ns < timeout_ns)
+            return backend->since_ns + timeout_ns;
+        wharf_gpu_worker_kill(backend, "it did not get ready in time");
+    }
+    if (backend->state == WHARF_GPU_DYING) {
+        if (now_ns - backend->since_ns < STOP_NS)
+            return backend->since_ns + STOP_NS;
+        wharf_worker_link_kill(&backend->link);
+        return now_ns + STOP_NS;
+    }
+    return WHARF_NEVER;
+}
+
+/* Looks at what became of the sample that is under way, as often as it is called. */
+static void prove(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    int r = wharf_gpu_prove_step(backend);
+
+    if (r < 0) {
+        snprintf(backend->failure, sizeof(backend->failure),
+                 "it decodes %s wrongly: do not use this device", wharf_gpu_prove_what(backend));
+        wharf_gpu_worker_kill(backend, backend->failure);
+    }
+    if (r > 0)
+        come_up(backend, now_ns);
+}
+
+uint64_t wharf_gpu_worker_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    int status;
+
+    if (has_worker(backend)) {
+        take_messages(backend, now_ns);
+        if (wharf_worker_link_is_gone(&backend->link, &status))
+            on_gone(backend, status, now_ns);
+    }
+    if (backend->state == WHARF_GPU_PROVING)
+        prove(backend, now_ns);
+    if (backend->state == WHARF_GPU_WAITING && now_ns >= backend->retry_at_ns)
+        start(backend, now_ns);
+    return backend->state == WHARF_GPU_WAITING ? backend->retry_at_ns
+                                               : see_to_timeouts(backend, now_ns);
+}
+
+void wharf_gpu_worker_stop(struct wharf_gpu_backend *backend)
+{
+    uint64_t until_ns = wharf_now_ns() + STOP_NS;
+    int status;
+
+    if (!has_worker(backend))
+        return;
+    /* Its end of the socket tells it to end. */
+    backend->link.socket = wharf_close_fd(backend->link.socket);
+    while (!wharf_worker_link_is_gone(&backend->link, &status)) {
+        /* One that hangs in the driver is left behind: it still holds the lock that keeps the next
+         * daemon waiting. */
+        if (wharf_now_ns() > until_ns + STOP_NS)
+            return;
+        if (wharf_now_ns() > until_ns)
+            wharf_worker_link_kill(&backend->link);
+        usleep(1000);
+    }
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/gpu/gpus.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/log.h"
+#include "daemon/front/front.h"
+#include "daemon/gpu/gpu_state.h"
+#include "proto/wharf_job.h"
+
+/* ---- what there is ------------------------------------------------------------------------- */
+
+/* The worker that the configuration names, or the one that was installed with this program, or the
+ * one that was built with it. */
+static int find_program(const struct wharf_config *config, char program[], size_t nbytes)
+{
+    const char *name = config->gpu_engine == WHARF_GPU_SIMT ? "wharfd-simt" : "wharfd-gpu";
+    char own[PATH_MAX - 64];
+
+    if (config->gpu_worker[0]) {
+        snprintf(program, nbytes, "%s", config->gpu_worker);
+        return access(program, X_OK) < 0 ? -errno : 0;
+    }
+    ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    if (n < 0)
+        return -errno;
+    own[n] = 0;
+    *strrchr(own, '/') = 0;
+    snprintf(program, nbytes, "%s/../libexec/wharf/%s", own, name);
+    if (access(program, X_OK) == 0)
+        return 0;
+    snprintf(program, nbytes, "%s/%s", own, name);
+    return access(program, X_OK) < 0 ? -errno : 0;
+}
+
+/* Drivers make these; where there are none nobody need be asked. */
+static bool has_device_node(void)
+{
+    return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+/* Whether it is known that enough of them are ready, or that there will not be. */
+static bool is_decided(const struct wharf_front *front, bool needs_all, bool *ret_good)
+{
+    uint32_t n_ready = 0, n_failed = 0;
+
+    for (uint32_t i = 0; i < front->n_gpus; i++) {
+        const struct wharf_gpu_view *view = &front->gpus[i];
+        n_ready += view->n_ups > 0;
+        n_failed += view->n_ups == 0 && view->n_ended > 0;
+    }
+    *ret_good = n_ready > 0 && !(needs_all && n_failed > 0);
+    return needs_all ? n_failed > 0 || n_ready == front->n_gpus
+                     : n_ready > 0 || n_failed == front->n_gpus;
+}
+
+/* An engine that was asked for by name has to be there before anybody is served. */
+static int wait_until_up(struct wharf_front *front, bool needs_all)
+{
+    bool is_good;
+
+    wharf_front_enter(front);
+    while (!is_decided(front, needs_all, &is_good))
+        pthread_cond_wait(&front->gpus_changed, &front->lock);
+    wharf_front_leave(front);
+    return is_good ? 0 : -ENODEV;
+}
+
+int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *config)
+{
+    bool is_asked_for = config->gpu_engine != WHARF_GPU_AUTO;
+    struct wharf_gpu_list list;
+    char program[PATH_MAX];
+
+    if (config->gpu_engine == WHARF_GPU_NONE || (!is_asked_for && !has_device_node()))
+        return 0;
+    /* What a configuration has was looked at when it was read. */
+    if (wharf_gpu_list_parse(config->gpu_device, &list))
+        return -EINVAL;
+    int r = find_program(config, program, sizeof(program));
+    if (r < 0)
+        wharf_log(is_asked_for ? WHARF_LOG_ERROR : WHARF_LOG_INFO,
+                  &(struct wharf_log_fields){.error = -r}, "there is no GPU worker %s", program);
+    for (uint32_t i = 0; i < list.n && r == 0; i++)
+        r = wharf_gpu_backend_start(front, config, program, list.names[i], list.is_all);
+    if (r == 0 && is_asked_for)
+        r = wait_until_up(front, !list.is_all);
+    if (r < 0)
+        wharf_gpus_stop(front);
+    return is_asked_for ? r : 0;
+}
+
+void wharf_gpus_add_others(struct wharf_front *front, const struct wharf_config *config,
+                           const char *program, uint32_t n_gpus)
+{
+    int r = 0;
+
+    if (n_gpus > WHARF_MAX_GPUS)
+        wharf_log(WHARF_LOG_NOTICE, NULL, "of %u GPUs the first %u are used", (unsigned)n_gpus,
+                  WHARF_MAX_GPUS);
+    for (uint32_t i = front->n_gpus; i < n_gpus && i < WHARF_MAX_GPUS && r == 0; i++) {
+        char name[WHARF_GPU_NAME_NBYTES];
+        snprintf(name, sizeof(name), "%u", (unsigned)i);
+        r = wharf_gpu_backend_start(front, config, program, name, false);
+        if (r < 0)
+            wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
+                      "cannot start a thread for GPU %s", name);
+    }
+}
+
+/* NULL behind the last one. */
+static struct wharf_gpu_backend *backend_at(struct wharf_front *front, uint32_t gpu)
+{
+    wharf_front_enter(front);
+    struct wharf_gpu_backend *backend = gpu < front->n_gpus ? front->gpus[gpu].backend : NULL;
+    wharf_front_leave(front);
+    return backend;
+}
+
+void wharf_gpus_stop(struct wharf_front *front)
+{
+    struct wharf_gpu_backend *backend;
+    uint32_t n;
+
+    /* The first one is over before the others: nobody starts more then. */
+    for (n = 0; (backend = backend_at(front, n)); n++)
+        wharf_gpu_backend_stop(backend);
+    for (uint32_t i = 0; i < n; i++) {
+        wharf_gpu_backend_free(front->gpus[i].backend);
+        front->gpus[i].backend = NULL;
+    }
+    wharf_gpu_spares_deinit(front);
+    wharf_front_enter(front);
+    front->n_gpus = 0;
+    front->gpu_engine = WHARF_ENGINE_AUTO;
+    front->gpus_up = front->gpus_asleep = front->gpus_looking = front->gpus_wanted = 0;
+    front->gpus_left = 0;
+    wharf_front_leave(front);
+}

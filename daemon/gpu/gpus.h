@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpus.h: the GPUs that the daemon has: one backend for each, which gpu_state.h describes.
+ */
+#ifndef WHARF_DAEMON_GPU_GPUS_H
+#define WHARF_DAEMON_GPU_GPUS_H
+
+#include <stdint.h>
+
+struct wharf_config;
+struct wharf_front;
+
+/*
+ * Starts a backend for each GPU that the configuration names, if there are any; of all that there
+ * are, for the first one, whose worker tells how many these are.  Where an engine is named this
+ * waits until their workers are ready, and is -ENODEV if one does not get so; of all GPUs, if none
+ * does.  With auto they get ready in their own time, and where there is no GPU nothing is started.
+ * 0 or -errno; stop is good either way.
+ */
+int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *config);
+
+/* There are so many GPUs: starts the others, once.  By the first one's thread. */
+void wharf_gpus_add_others(struct wharf_front *front, const struct wharf_config *config,
+                           const char *program, uint32_t n_gpus);
+
+/* Ends all, after the pieces that they have. */
+void wharf_gpus_stop(struct wharf_front *front);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker_message.h: what the front and a GPU's worker say to each other.
+ *
+ * One SOCK_SEQPACKET packet is one struct wharf_worker_message; both programs are of one build and
+ * say so first.  Work itself does not go this way: it is in the queue's memory.  The front believes
+ * nothing of what a worker says that could harm anybody: a worker decodes hostile bytes.
+ */
+#ifndef WHARF_DAEMON_GPU_WORKER_MESSAGE_H
+#define WHARF_DAEMON_GPU_WORKER_MESSAGE_H
+
+#include <stdint.h>
+
+#include "daemon/front/estimate.h"
+
+/* The descriptors that a worker begins with. */
+enum { WHARF_WORKER_SOCKET_FD = 3, WHARF_WORKER_PROMISE_FD = 4 };
+
+/* How it ends. */
+enum {
+    WHARF_WORKER_EXIT_OK = 0,        /* the front has closed its socket */
+    WHARF_WORKER_EXIT_FAILED = 1,    /* it could not begin, or a fault of the device ended it */
+    WHARF_WORKER_EXIT_NO_DEVICE = 3, /* there is no such engine, or no device for it */
+};
+
+enum wharf_worker_kind {
+    /* From the front. */
+    WHARF_WORKER_SETUP = 1,    /* begin; with the memfd of the queue */
+    WHARF_WORKER_REGISTER = 2, /* make memory reachable; with its memfd */
+    WHARF_WORKER_FORGET = 3,   /* let go of it */
+    WHARF_WORKER_IMPORT = 4,   /* REGISTER, of GPU memory by a client's descriptor */
+    WHARF_WORKER_MODEL = 5,    /* REGISTER, of the image of a model: copy it */
+    /* From the worker. */
+    WHARF_WORKER_DEVICES = 15,    /* `number` says how many GPUs the driver shows */
+    WHARF_WORKER_READY = 16,      /* takes items from now on */
+    WHARF_WORKER_REGISTERED = 17, /* or not: error */
+    WHARF_WORKER_FORGOTTEN = 18,  /* it cannot be written any more */
+    WHARF_WORKER_FAILED = 19,     /* cannot begin or go on, error and text say why, and ends */
+};
+
+struct wharf_worker_setup {
+    char version[16];        /* WHARF_VERSION */
+    uint32_t engine;         /* enum wharf_engine: GPU or SIMT */
+    uint32_t counts;         /* not 0: tell how many GPUs there are */
+    uint32_t share;          /* percent of its multiprocessors */
+    uint32_t n_entries;      /* of the queue */
+    uint32_t chunk_nbytes;   /* the most that a chunk may have, in or out */
+    uint32_t kernel;         /* enum wharf_config_gpu_kernel */
+    uint32_t has_faults;     /* not 0: items may ask for faults, for tests */
+    uint64_t idle_ns;        /* the kernel leaves when there was no work for so long */
+    uint64_t stay_ns;        /* or after so long in any case */
+    uint64_t staging_nbytes; /* of device memory for outputs that are copied; 0: none are */
+};
+
+struct wharf_worker_ready {
+    char device[64];        /* for people */
+    char share[128];        /* likewise: what keeps it to its share; empty if nothing has to */
+    uint64_t codecs;        /* bit i: it decodes codec i */
+    uint64_t device_nbytes; /* taken from the device's memory */
+    uint64_t staging;       /* where the device has it */
+    uint32_t n_warps;       /* that decode at the same time */
+    uint32_t per_batch;     /* not 0: a kernel for each batch */
+};
+
+struct wharf_worker_message {
+    uint32_t kind;   /* enum wharf_worker_kind */
+    uint32_t number; /* of the memory, or of GPUs */
+    int32_t error;   /* 0 or an errno value, positive */
+    uint32_t read_only;
+    uint64_t nbytes;
+    uint64_t address; /* where the device has it; of a model, the parameter of items */
+    union {
+        struct wharf_worker_setup setup;
+        struct wharf_worker_ready ready;
+        char text[320]; /* of FAILED and REGISTERED, ended by 0 */
+    };
+};
+
+#endif

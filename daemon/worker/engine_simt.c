@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/worker/worker.h"
+#include "proto/wharf_job.h"
+
+const struct wharf_epoch_ops *const wharf_worker_engine = &wharf_simt_epoch;
+const uint32_t wharf_worker_engine_number = WHARF_ENGINE_SIMT;

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker_main.c: wharfd-gpu's main function: its beginning, and the front's messages. */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/config.h"
+#include "daemon/worker/worker.h"
+#include "kernels/simt/simt_batch.h"
+#include "proto/control.h"
+#include "proto/wharf_job.h"
+
+/* ---- to the front -------------------------------------------------------------------------- */
+
+void wharf_worker_say(const struct wharf_worker_message *message)
+{
+    if (wharf_control_send(WHARF_WORKER_SOCKET_FD, (const uint8_t *)message, sizeof(*message), NULL,
+                           0, 0) < 0)
+        _exit(WHARF_WORKER_EXIT_OK);
+}
+
+void wharf_worker_fail(int status, int error, const char *what, const char *why)
+{
+    struct wharf_worker_message message = {.kind = WHARF_WORKER_FAILED, .error = error};
+
+    snprintf(message.text, sizeof(message.text), "%s: %s", what,
+             why && *why ? why : strerrordesc_np(error));
+    wharf_worker_say(&message);
+    /* Not exit(): what is registered to run then may wait for a device that hangs. */
+    _exit(status);
+}
+
+/* ---- beginning ----------------------------------------------------------------------------- */
+
+/* It ends with the front's thread that started it, and with nothing else that a terminal sends. */
+static int tame_process(pid_t parent)
+{
+    prctl(PR_SET_NAME, "wharfd-gpu");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* It may have died before that. */
+    if (getppid() != parent)
+        return -ESRCH;
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    /* All kernels at the start: none is loaded while another one is resident, which would wait. */
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    /* GPUs have the numbers that nvidia-smi shows. */
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
+    return 0;
+}
+
+static int map_queue(struct wharf_worker *worker, int fd)
+{
+    uint32_t n_entries = worker->setup.n_entries;
+
+    if (fd < 0 || !wharf_work_entries_good(n_entries))
+        return -EINVAL;
+    int r =
+        wharf_segment_adopt(fd, wharf_work_queue_nbytes(n_entries), false, &worker->queue_memory);
+    if (r == 0)
+        worker->queue = wharf_work_queue_at(worker->queue_memory.address, n_entries);
+    return r;
+}
+
+/* A program of another build does not know what these structs mean. */
+static void check_version(const struct wharf_worker_setup *setup)
+{
+    if (strncmp(setup->version, WHARF_VERSION, sizeof(setup->version)) != 0 ||
+        setup->engine != wharf_worker_engine_number)
+        wharf_worker_fail(
+            WHARF_WORKER_EXIT_NO_DEVICE, EPROTO, "starting",
+            "wharfd is not of this build, or wants another engine; this is " WHARF_VERSION);
+}
+
+static uint32_t microseconds(uint64_t ns)
+{
+    return ns / 1000 < UINT32_MAX ? (uint32_t)(ns / 1000) : UINT32_MAX;
+}
+
+/* Items for each block, up to which blocks answer sooner than warps do: KERNELS.md has what both
+ * take.  The SIMT layer runs a block's warps one after the other. */
+#define FEW 4
+
+/* Kernels that stay hold up whoever waits for the end of each: launches that block, and tools that
+ * CUDA loads into the process. */
+static bool must_not_stay(void)
+{
+    const char *blocking = getenv("CUDA_LAUNCH_BLOCKING"), *tool = getenv("CUDA_INJECTION64_PATH");
+
+    return (blocking && *blocking && strcmp(blocking, "0") != 0) || (tool && *tool);
+}
+
+/* Where there are none, or no driver, the next step says so. */
+static void tell_devices(struct wharf_worker *worker)
+{
+    struct wharf_worker_message message = {.kind = WHARF_WORKER_DEVICES};
+    int n;
+
+    if (worker->ops->count_devices(&n) < 0 || n <= 0)
+        return;
+    message.number = (uint32_t)n;
+    wharf_worker_say(&message);
+}
+
+static void open_engine(struct wharf_worker *worker)
+{
+    const struct wharf_worker_setup *setup = &worker->setup;
+    bool is_auto = setup->kernel == WHARF_GPU_KERNEL_AUTO;
+    struct wharf_epoch_config config = {
+        .share = setup->share,
+        .n_entries = setup->n_entries,
+        .queue = worker->queue_memory.address,
+        .chunk_nbytes = setup->chunk_nbytes,
+        .idle_us = microseconds(setup->idle_ns),
+        .stay_us = microseconds(setup->stay_ns),
+        .per_batch = setup->kernel == WHARF_GPU_KERNEL_BATCH || (is_auto && must_not_stay()),
+        .per_batch_if_watched = is_auto,
+        .few = setup->engine == WHARF_ENGINE_SIMT ? 0 : FEW,
+        .faults = setup->has_faults != 0,
+    };
+
+    worker->ops = wharf_worker_engine;
+    if (setup->counts)
+        tell_devices(worker);
+    int r = worker->ops->find_device(worker->gpu, &config.device);
+    if (r == 0)
+        r = worker->ops->open(&config, &worker->epoch);
+    if (r < 0)
+        wharf_worker_fail(r == -ENODEV ? WHARF_WORKER_EXIT_NO_DEVICE : WHARF_WORKER_EXIT_FAILED, -r,
+                          "opening the device", worker->ops->error_text());
+}
+
+/* Device memory where kernels leave outputs for the copy engine. */
+static void make_staging(struct wharf_worker *worker, struct wharf_worker_ready *ret_ready)
+{
+    const struct wharf_worker_setup *setup = &worker->setup;
+    uint64_t address;
+
+    if (setup->staging_nbytes == 0)
+        return;
+    int r = wharf_work_mover_new(worker->ops, worker->epoch, worker->queue_memory.address,
+                                 setup->n_entries, &worker->mover);
+    if (r == 0)
+        r = worker->ops->alloc(worker->epoch, setup->staging_nbytes, &address);
+    if (r < 0)
+        wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "making memory for the copy engine",
+                          worker->ops->error_text());
+    ret_ready->staging = address;
+}
+
+static void describe(const struct wharf_worker *worker, struct wharf_worker_ready *ret_ready)
+{
+    struct wharf_epoch_info info;
+
+    worker->ops->info(worker->epoch, &info);
+    snprintf(ret_ready->device, sizeof(ret_ready->device), "%s", info.device_name);
+    snprintf(ret_ready->share, sizeof(ret_ready->share), "%s", info.share_text);
+    /* One of them polls. */
+    ret_ready->n_warps = info.n_warps - 1;
+    ret_ready->device_nbytes = info.device_nbytes;
+    ret_ready->per_batch = info.per_batch;
+    for (uint32_t i = 0; i < WHARF_N_CODECS; i++)
+        if (wharf_simt_can_decode(i))
+            ret_ready->codecs |= (uint64_t)1 << i;
+}
+
+static void begin(struct wharf_worker *worker, const struct wharf_worker_message *message, int fd)
+{
+    struct wharf_worker_message ready = {.kind = WHARF_WORKER_READY};
+
+    worker->setup = message->setup;
+    check_version(&worker->setup);
+    int r = map_queue(worker, fd);
+    if (r < 0)
+        wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "mapping the queue", "");
+    open_engine(worker);
+    /* Nobody looks into it from now on; before, the driver has to see its own files in /proc. */
+    prctl(PR_SET_DUMPABLE, 0);
+    describe(worker, &ready.ready);
+    worker->is_per_batch = ready.ready.per_batch != 0;
+    make_staging(worker, &ready.ready);
+    wharf_worker_run(worker);
+    wharf_worker_say(&ready);
+}
+
+/* ---- from the front ------------------------------------------------------------------------ */
+
+/* The next message, or none within so many milliseconds (-1: waits).  Ends with the front. */
+static bool next_message(int timeout_ms, struct wharf_worker_message *ret_message, int *ret_fd)
+{
+    static struct wharf_control_receiver receiver;
+    struct pollfd fd = {.fd = WHARF_WORKER_SOCKET_FD, .events = POLLIN};
+
+    if (poll(&fd, 1, timeout_ms) <= 0)
+        return false;
+    int r = wharf_control_receive(WHARF_WORKER_SOCKET_FD, &receiver, MSG_DONTWAIT);
+    if (r == -EAGAIN)
+        return false;
+    if (r < 0 || receiver.nbytes != sizeof(*ret_message) || receiver.n_fds > 1)
+        _exit(WHARF_WORKER_EXIT_OK);
+    memcpy(ret_message, receiver.packet, sizeof(*ret_message));
+    *ret_fd = receiver.n_fds ? receiver.fds[0] : -1;
+    return true;
+}
+
+static bool registers(uint32_t kind)
+{
+    return kind == WHARF_WORKER_REGISTER || kind == WHARF_WORKER_IMPORT ||
+           kind == WHARF_WORKER_MODEL;
+}
+
+/* All that the front wants to be let go of at once, while the kernel is parked once. */
+static void forget_all(struct wharf_worker *worker, struct wharf_worker_message *message)
+{
+    WHARF_CLEANUP_FD int fd = -1;
+
+    wharf_worker_park(worker);
+    for (;;) {
+        if (message->kind == WHARF_WORKER_FORGET)
+            wharf_worker_forget(worker, message->number);
+        else if (registers(message->kind))
+            wharf_worker_register(worker, message, fd);
+        fd = wharf_close_fd(fd);
+        if (!next_message(0, message, &fd))
+            break;
+    }
+    wharf_worker_go_on(worker);
+}
+
+static void serve(struct wharf_worker *worker)
+{
+    for (;;) {
+        struct wharf_worker_message message;
+        WHARF_CLEANUP_FD int fd = -1;
+        if (!next_message(-1, &message, &fd))
+            continue;
+        if (message.kind == WHARF_WORKER_SETUP && !worker->ops)
+            begin(worker, &message, fd);
+        else if (registers(message.kind) && worker->ops)
+            wharf_worker_register(worker, &message, fd);
+        else if (message.kind == WHARF_WORKER_FORGET && worker->ops)
+            forget_all(worker, &message);
+        else
+            wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, EPROTO, "listening to the front", "");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct wharf_worker worker;
+
+    if (argc != 4 || strcmp(argv[1], "--worker") != 0) {
+        fputs("wharfd-gpu is started by wharfd, not by people: see wharfd(8).\n", stderr);
+        return 2;
+    }
+    if (tame_process((pid_t)atoi(argv[2])) < 0)
+        return WHARF_WORKER_EXIT_OK;
+    worker.gpu = argv[3];
+    wharf_list_init(&worker.memories);
+    pthread_mutex_init(&worker.lock, NULL);
+    pthread_cond_init(&worker.changed, NULL);
+    serve(&worker);
+}
