@@ -307,7 +307,7 @@ $(PLAIN_ENCODE_TEST): $(call obj,tests/unit/encode_test.c) $(unit_main) $(TESTLI
 # A whole daemon with its GPU, for machines with one; with the device's code on the CPU elsewhere.
 DAEMON_TEST_LIBS := -static-libgcc -static-libstdc++ $(encoder_libs:%=-l:lib%.a) -l:libprotobuf-c.a -l:libboost_context.a -lm
 GPU_DAEMON := $(BUILD)/tests/wharf_gpu_daemon
-$(GPU_DAEMON): $(call obj,$(wildcard tests/gpu/gpu_daemon*.c)) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB) | $(DAEMON) $(SIMT_WORKER) $(BUILD)/wharfd-poison
+$(GPU_DAEMON): $(call obj,$(wildcard tests/gpu/gpu_daemon*.c) tests/gpu/gpu_pack.c) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB) | $(DAEMON) $(SIMT_WORKER) $(BUILD)/wharfd-poison
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(DAEMON_TEST_LIBS)

@@ -28,6 +28,25 @@ const struct test_wharfd *gpu_daemon_wharfd(void);
  */
 void gpu_daemon_measure(uint32_t engine, double seconds, size_t chunk_nbytes, const char *asked);
 
+/* What somebody has used of processors. */
+struct gpu_daemon_used {
+    double feeder_ns; /* the daemon's threads that feed workers */
+    double daemon_ns; /* all of its threads */
+};
+struct gpu_daemon_used gpu_daemon_used_now(void);
+
+/*
+ * gpu_daemon_flood.c: so many clients, each of which has its part of so many chunks in flight all
+ * the time, for so many seconds: a JSON object for each number of clients and of chunks.
+ */
+struct gpu_daemon_flood {
+    const char *codec; /* or CODEC:TYPE */
+    const char *path;
+    size_t chunk_nbytes;
+    const char *clients, *depths; /* numbers with commas */
+};
+void gpu_daemon_flood(uint32_t engine, const struct gpu_daemon_flood *what, double seconds);
+
 /*
  * For so many seconds, sixteen clients of all kinds at once: storms on each engine, short sessions,
  * lone jobs, memory that is registered and let go, jobs that nobody waits for, bytes that no client

@@ -19,6 +19,8 @@
  *         sixteen clients of all kinds at once, and what they leave behind
  *     wharf_gpu_daemon [OPTION]... measure SECONDS
  *         latency and throughput
+ *     wharf_gpu_daemon [OPTION]... flood CODEC[:TYPE] FILE SECONDS
+ *         throughput of the file's chunks, packed, to several clients
  *     wharf_gpu_daemon [OPTION]... models SECONDS
  *         throughput of streams that bring their models, and of such that do not
  *
@@ -28,6 +30,8 @@
  *     --setting NAME=VALUE   one more setting of [gpu]; with device=0,1 measure is of two GPUs
  *     --chunk NBYTES, --asked cpu|gpu|simt|auto
  *                            for measure: chunks of that size; for that engine alone
+ *     --clients N,N... --depth N,N...
+ *                            for flood: so many clients (1,4,16), so many chunks in flight (4096)
  *     --spin MICROSECONDS    for how long clients look for completions before they sleep
  *
  * With simt, for machines without a GPU, chunks are small.  All but measure report in the Test
@@ -67,6 +71,8 @@ static const char *worker_name = "";
 static const char *setting = "";
 static const char *asked = "all";
 static size_t chunk_nbytes;
+static const char *clients = "1,4,16";
+static const char *depths = "4096";
 static uint32_t spin_us;
 static uint32_t engine = WHARF_ENGINE_GPU;
 
@@ -432,10 +438,10 @@ static void check_churn(unsigned n_sessions)
 
 static int usage(void)
 {
-    fputs(
-        "usage: wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER | check N | gpus N | "
-        "faults | sessions N | soak SECONDS | check-models N | measure SECONDS | models SECONDS\n",
-        stderr);
+    fputs("usage: wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER | check N | gpus N | "
+          "faults | sessions N | soak SECONDS | check-models N | measure SECONDS | models SECONDS "
+          "| flood CODEC FILE SECONDS\n",
+          stderr);
     return 2;
 }
 
@@ -459,6 +465,20 @@ static void measure(double seconds)
 {
     start("");
     gpu_daemon_measure(engine, seconds, chunk_nbytes, asked);
+    finish();
+}
+
+static void flood(char **argv, double seconds)
+{
+    struct gpu_daemon_flood what = {argv[0], argv[1], chunk_nbytes ? chunk_nbytes : 128 << 10,
+                                    clients, depths};
+    uint32_t wanted = strcmp(asked, "all") == 0    ? engine
+                      : strcmp(asked, "cpu") == 0  ? WHARF_ENGINE_CPU
+                      : strcmp(asked, "auto") == 0 ? WHARF_ENGINE_AUTO
+                                                   : engine;
+
+    start("");
+    gpu_daemon_flood(wanted, &what, seconds);
     finish();
 }
 
@@ -525,6 +545,10 @@ int main(int argc, char **argv)
             asked = argv[2];
         else if (strcmp(argv[1], "--chunk") == 0)
             chunk_nbytes = strtoul(argv[2], NULL, 0);
+        else if (strcmp(argv[1], "--clients") == 0)
+            clients = argv[2];
+        else if (strcmp(argv[1], "--depth") == 0)
+            depths = argv[2];
         else if (strcmp(argv[1], "--spin") == 0)
             spin_us = (uint32_t)strtoul(argv[2], NULL, 0);
         else
@@ -533,6 +557,8 @@ int main(int argc, char **argv)
     engine = strcmp(engine_name, "simt") == 0 ? WHARF_ENGINE_SIMT : WHARF_ENGINE_GPU;
     if (argc == 2 && strcmp(argv[1], "faults") == 0)
         faults();
+    else if (argc == 5 && strcmp(argv[1], "flood") == 0)
+        flood(argv + 2, strtod(argv[4], NULL));
     else if (argc != 3)
         return usage();
     else if (strcmp(argv[1], "vectors") == 0)

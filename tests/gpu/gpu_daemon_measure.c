@@ -36,13 +36,6 @@ static void must(int r)
 
 /* ---- processors ---------------------------------------------------------------------------- */
 
-/* What somebody has used of processors. */
-struct used {
-    double feeder_ns; /* the daemon's threads that feed workers */
-    double daemon_ns; /* all of its threads */
-    double client_ns; /* this thread */
-};
-
 static bool read_line(char *line, size_t nbytes, const char *folder, const char *task,
                       const char *name)
 {
@@ -57,12 +50,11 @@ static bool read_line(char *line, size_t nbytes, const char *folder, const char 
     return good;
 }
 
-static struct used used_now(void)
+struct gpu_daemon_used gpu_daemon_used_now(void)
 {
-    struct used used = {0, 0, 0};
+    struct gpu_daemon_used used = {0, 0};
     char folder[64], line[128];
     struct dirent *entry;
-    struct timespec own;
 
     snprintf(folder, sizeof(folder), "/proc/%d/task", (int)gpu_daemon_pid());
     DIR *tasks = opendir(folder);
@@ -77,9 +69,15 @@ static struct used used_now(void)
     }
     if (tasks)
         closedir(tasks);
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
-    used.client_ns = (double)own.tv_sec * 1e9 + (double)own.tv_nsec;
     return used;
+}
+
+static double own_ns(void)
+{
+    struct timespec own;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
+    return (double)own.tv_sec * 1e9 + (double)own.tv_nsec;
 }
 
 /* ---- round trips --------------------------------------------------------------------------- */
@@ -137,7 +135,8 @@ static void measure_flood(uint32_t engine, const struct load *load, unsigned dep
     struct wharf_job *jobs = calloc(depth, sizeof(*jobs));
     struct wharf_completion completions[REAP];
     uint64_t n_done[WHARF_ENGINE_SIMT + 1] = {0}, n_all = 0;
-    struct used before = used_now();
+    struct gpu_daemon_used before = gpu_daemon_used_now();
+    double own_before_ns = own_ns();
 
     for (unsigned i = 0; i < depth; i++) {
         void *in, *out;
@@ -164,7 +163,8 @@ static void measure_flood(uint32_t engine, const struct load *load, unsigned dep
             begun_ns = now_ns;
             memset(n_done, 0, sizeof(n_done));
             n_all = 0;
-            before = used_now();
+            before = gpu_daemon_used_now();
+            own_before_ns = own_ns();
         }
         for (int i = 0; i < n; i++) {
             n_done[completions[i].engine]++;
@@ -172,7 +172,7 @@ static void measure_flood(uint32_t engine, const struct load *load, unsigned dep
         }
         n_all += (unsigned)n;
     }
-    struct used after = used_now();
+    struct gpu_daemon_used after = gpu_daemon_used_now();
     double n = (double)n_all;
     printf("{\"what\": \"flood\", \"asked\": \"%s\", \"codec\": \"%s\", \"data\": \"%s\", "
            "\"chunk_nbytes\": %zu, "
@@ -182,8 +182,7 @@ static void measure_flood(uint32_t engine, const struct load *load, unsigned dep
            depth, n * (double)load->nbytes / (double)(now_ns - begun_ns), n_done[WHARF_ENGINE_CPU],
            n_done[WHARF_ENGINE_GPU] + n_done[WHARF_ENGINE_SIMT],
            1e-3 * (double)(now_ns - begun_ns) / n, 1e-3 * (after.feeder_ns - before.feeder_ns) / n,
-           1e-3 * (after.daemon_ns - before.daemon_ns) / n,
-           1e-3 * (after.client_ns - before.client_ns) / n);
+           1e-3 * (after.daemon_ns - before.daemon_ns) / n, 1e-3 * (own_ns() - own_before_ns) / n);
     fflush(stdout);
     wharf_close(wharf);
     free(jobs);

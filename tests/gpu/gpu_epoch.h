@@ -39,6 +39,11 @@ struct gpu_latency {
     size_t n;
 };
 
+/* Sums of what completions say of where the time of items went, microseconds. */
+struct gpu_epoch_times {
+    double wait, fetch, decode, move;
+};
+
 double gpu_now_us(void);
 struct gpu_latency gpu_latency_of(double *us, size_t n);
 /* Ends the program if rc is an engine's error. */
@@ -54,10 +59,14 @@ size_t gpu_jobs_count_wrong(const struct gpu_epoch *e, const struct gpu_jobs *jo
 /*
  * Does all jobs so many times over, e->depth at a time, without a stop between passes.  How many
  * were not WHARF_OK.  ret_us, if not NULL: how long as many completions took as there are jobs,
- * again and again.
+ * again and again.  times, if not NULL: what their times are added to.
  */
 size_t gpu_jobs_run(struct gpu_epoch *e, const struct gpu_jobs *jobs, size_t n_passes,
-                    double *ret_us);
+                    double *ret_us, struct gpu_epoch_times *times);
+void gpu_epoch_add_times(struct gpu_epoch_times *times,
+                         const struct wharf_work_completion *completion);
+/* Members of a row: the mean of n items. */
+const char *gpu_epoch_times_text(const struct gpu_epoch_times *times, size_t n);
 
 /* Members of a row that say what ran: device, warps, registers, settings. */
 const char *gpu_epoch_facts(const struct gpu_epoch *e);

@@ -167,13 +167,13 @@ void gpu_epoch_import(struct gpu_epoch *e, const struct gpu_source *source)
     close(fd);
     for (size_t i = 0; i < jobs.n_jobs; i++)
         jobs.items[i].dst = address + i * jobs.stride;
-    size_t n_wrong = gpu_jobs_run(e, &jobs, N_PASSES, us);
+    size_t n_wrong = gpu_jobs_run(e, &jobs, N_PASSES, us, NULL);
     n_wrong += count_wrong(socket, source, jobs.n_jobs, jobs.stride);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     close(socket);
     /* The memory outlives its maker as long as it is mapped here. */
-    n_wrong += gpu_jobs_run(e, &jobs, 2, NULL);
+    n_wrong += gpu_jobs_run(e, &jobs, 2, NULL, NULL);
     test_epoch_park(&e->t);
     start = gpu_now_us();
     gpu_epoch_must(e, "unimport",

@@ -58,6 +58,25 @@ const char *gpu_epoch_facts(const struct gpu_epoch *e)
     return facts;
 }
 
+void gpu_epoch_add_times(struct gpu_epoch_times *times,
+                         const struct wharf_work_completion *completion)
+{
+    times->wait += completion->wait_ns / 1e3;
+    times->fetch += completion->fetch_ns / 1e3;
+    times->decode += completion->decode_ns / 1e3;
+    times->move += completion->move_ns / 1e3;
+}
+
+const char *gpu_epoch_times_text(const struct gpu_epoch_times *times, size_t n)
+{
+    static char text[200];
+    double each = 1.0 / (double)n;
+    snprintf(text, sizeof(text),
+             "\"wait_us\":%.2f,\"fetch_us\":%.2f,\"decode_us\":%.2f,\"move_us\":%.2f,",
+             times->wait * each, times->fetch * each, times->decode * each, times->move * each);
+    return text;
+}
+
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
 static size_t aligned(size_t nbytes)
@@ -92,6 +111,7 @@ static struct wharf_work_item item_of(const struct gpu_epoch *e, const struct gp
         .src_nbytes = (uint32_t)packed->nbytes,
         .dst_nbytes = (uint32_t)gpu_chunk_nbytes(source),
         .codec = (uint16_t)source->codec_number,
+        .parameter = (uint16_t)source->parameter,
         .opcode = WHARF_WORK_DECODE,
         .output = (uint8_t)e->output,
     };
@@ -150,7 +170,7 @@ size_t gpu_jobs_count_wrong(const struct gpu_epoch *e, const struct gpu_jobs *jo
 }
 
 size_t gpu_jobs_run(struct gpu_epoch *e, const struct gpu_jobs *jobs, size_t n_passes,
-                    double *ret_us)
+                    double *ret_us, struct gpu_epoch_times *times)
 {
     struct test_epoch *t = &e->t;
     struct wharf_work_completion completion;
@@ -164,6 +184,8 @@ size_t gpu_jobs_run(struct gpu_epoch *e, const struct gpu_jobs *jobs, size_t n_p
         test_epoch_publish(t);
         while (test_epoch_reap(t, &completion)) {
             n_bad += completion.result != WHARF_OK;
+            if (times)
+                gpu_epoch_add_times(times, &completion);
             if (++n_reaped % jobs->n_jobs == 0 && ret_us) {
                 double now = gpu_now_us();
                 ret_us[n_reaped / jobs->n_jobs - 1] = now - start;

@@ -16,13 +16,14 @@
  *     --output WORDS    who writes the output where: the kernel to the host's memory (host, the
  *                       default), the kernel to its own (device), or that and the copy engine from
  *                       there (staging); several with commas, one after the other
- *     --depth N         items under way (4096)
+ *     --depth N,N...    items under way (4096), of floods several numbers one after the other
  *     --per-batch       a kernel for each batch instead of one that stays
  *     --idle US         leave after so long without work (1000)
  *     --stay US         leave after so long (0: never)
  *     --warps N         of the kernel (0: all that fit)
  *     --share PERCENT   of the multiprocessors (100)
  *     --few N           up to so many items a block by the kernel of blocks (4; 0: never)
+ *     --type T          of the values of rle1 and rle2: i8 to i64, u8 to u64
  *     --memory NBYTES   the largest chunk (131072)
  *
  * The file is cut and packed as wharf_gpu_bench does; each chunk has its own source and
@@ -36,21 +37,22 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "encoders/rle_values.h"
 #include "tests/gpu/gpu_epoch.h"
 #include "tests/gpu/gpu_export.h"
 #include "tests/gpu/gpu_tenant.h"
 #include "tests/lib/test_file.h"
 
-enum { MAX_RUNS = 1000, N_OUTPUTS = 3 };
+enum { MAX_RUNS = 1000, N_OUTPUTS = 3, MAX_DEPTHS = 8 };
 #define TENANT_SECONDS 2.0
 #define TENANT_JOBS_PER_SECOND 1000
 
 static int usage(void)
 {
     fprintf(stderr, "usage: wharf_gpu_epoch [--engine cuda|simt] [--output host,device,staging]\n"
-                    "           [--depth N] [--per-batch] [--idle US] [--stay US] [--warps N] "
+                    "           [--depth N,...] [--per-batch] [--idle US] [--stay US] [--warps N] "
                     "[--share PERCENT]\n"
-                    "           [--few N] [--memory NBYTES]\n"
+                    "           [--few N] [--memory NBYTES] [--type T]\n"
                     "           check N\n"
                     "         | noop N\n"
                     "         | noops N\n"
@@ -139,7 +141,7 @@ static size_t do_one_job(struct gpu_epoch *e, const struct gpu_jobs *jobs)
 
 static size_t do_all_jobs(struct gpu_epoch *e, const struct gpu_jobs *jobs)
 {
-    gpu_jobs_run(e, jobs, 1, NULL);
+    gpu_jobs_run(e, jobs, 1, NULL, NULL);
     return jobs->n_jobs;
 }
 
@@ -200,7 +202,8 @@ struct options {
     const struct wharf_epoch_ops *ops;
     struct wharf_epoch_config config;
     uint32_t outputs; /* a bit for each */
-    uint32_t depth;
+    uint32_t depths[MAX_DEPTHS], n_depths;
+    uint32_t parameter; /* of the codec */
 };
 
 /* A bit for each enum wharf_work_output that is named. */
@@ -215,10 +218,30 @@ static uint32_t outputs_named(const char *words)
     return outputs;
 }
 
+static uint32_t type_named(const char *word)
+{
+    int type = wharf_rle_type_from_name(word);
+    if (type < 0)
+        exit(usage());
+    return (uint32_t)type;
+}
+
+static void take_depths(struct options *o, char *words)
+{
+    char *rest;
+    o->n_depths = 0;
+    for (char *word = strtok_r(words, ",", &rest); word && o->n_depths < MAX_DEPTHS;
+         word = strtok_r(NULL, ",", &rest))
+        o->depths[o->n_depths++] = (uint32_t)number(word, 1, 1 << 16);
+    if (o->n_depths == 0)
+        exit(usage());
+}
+
 /* Takes an option and its value; how many words that were, 0 if there is none. */
 static int take_option(struct options *o, char **argv)
 {
-    const char *name = argv[0], *value = argv[1];
+    const char *name = argv[0];
+    char *value = argv[1];
     if (strcmp(name, "--per-batch") == 0)
         o->config.per_batch = 1;
     else if (!value)
@@ -228,7 +251,7 @@ static int take_option(struct options *o, char **argv)
     else if (strcmp(name, "--output") == 0)
         o->outputs = outputs_named(value);
     else if (strcmp(name, "--depth") == 0)
-        o->depth = (uint32_t)number(value, 1, 1 << 16);
+        take_depths(o, value);
     else if (strcmp(name, "--idle") == 0)
         o->config.idle_us = (uint32_t)number(value, 0, WHARF_EPOCH_MAX_US);
     else if (strcmp(name, "--stay") == 0)
@@ -241,15 +264,18 @@ static int take_option(struct options *o, char **argv)
         o->config.few = (uint32_t)number(value, 0, 1000);
     else if (strcmp(name, "--memory") == 0)
         o->config.chunk_nbytes = (uint32_t)number(value, 1, 1 << 28);
+    else if (strcmp(name, "--type") == 0)
+        o->parameter = type_named(value);
     else
         return 0;
     return o->config.per_batch && strcmp(name, "--per-batch") == 0 ? 1 : 2;
 }
 
 /* The file, cut into chunks and packed. */
-static struct gpu_source source_of(struct gpu_epoch *e, char **argv, size_t most_nbytes)
+static struct gpu_source source_of(struct gpu_epoch *e, char **argv, uint32_t parameter,
+                                   size_t most_nbytes)
 {
-    struct gpu_source source = {0};
+    struct gpu_source source = {.parameter = parameter};
     size_t file_nbytes;
     int codec = wharf_codec_from_name(argv[0]);
     uint8_t *file = test_file_read(argv[1], &file_nbytes);
@@ -282,12 +308,16 @@ static void measure_output(struct gpu_epoch *e, const struct gpu_source *source,
         tenant(e, source);
 }
 
-static void measure_outputs(struct gpu_epoch *e, const struct gpu_source *source, uint32_t outputs,
-                            int argc, char **argv)
+static void measure_outputs(struct gpu_epoch *e, const struct gpu_source *source,
+                            const struct options *o, int argc, char **argv)
 {
-    for (e->output = 0; e->output < N_OUTPUTS; e->output++)
-        if (outputs >> e->output & 1)
+    uint32_t n_depths = strcmp(argv[0], "flood") == 0 ? o->n_depths : 1;
+    for (e->output = 0; e->output < N_OUTPUTS; e->output++) {
+        for (uint32_t d = 0; d < n_depths && (o->outputs >> e->output & 1); d++) {
+            e->depth = o->depths[d];
             measure_output(e, source, argc, argv);
+        }
+    }
 }
 
 static int measure(struct gpu_epoch *e, const struct options *o, int argc, char **argv)
@@ -295,7 +325,7 @@ static int measure(struct gpu_epoch *e, const struct options *o, int argc, char 
     struct gpu_source source = {0};
     const char *mode = argv[0];
     if (argc > 2)
-        source = source_of(e, argv + 1, (size_t)256 << 20);
+        source = source_of(e, argv + 1, o->parameter, (size_t)256 << 20);
     if (strcmp(mode, "tenant") == 0)
         tenant_baselines();
     test_epoch_open(&e->t, o->ops, &o->config);
@@ -311,7 +341,7 @@ static int measure(struct gpu_epoch *e, const struct options *o, int argc, char 
     else if (strcmp(mode, "parts") == 0)
         gpu_epoch_parts(e, &source, number(argv[4], 1, 1000000));
     else
-        measure_outputs(e, &source, o->outputs, argc, argv);
+        measure_outputs(e, &source, o, argc, argv);
     test_epoch_close(&e->t);
     if (source.file)
         gpu_source_free(&source);
@@ -339,7 +369,8 @@ int main(int argc, char **argv)
         .ops = &wharf_cuda_epoch,
         .config = {.n_entries = 8192, .chunk_nbytes = 128 << 10, .idle_us = 1000, .few = 4},
         .outputs = 1u << WHARF_WORK_TO_HOST,
-        .depth = 4096,
+        .depths = {4096},
+        .n_depths = 1,
     };
     /* Nothing is to be loaded while a kernel stays. */
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -360,6 +391,6 @@ int main(int argc, char **argv)
     }
     if (!is_call(argc, argv))
         return usage();
-    struct gpu_epoch e = {.depth = o.depth};
+    struct gpu_epoch e = {.depth = o.depths[0]};
     return measure(&e, &o, argc, argv);
 }

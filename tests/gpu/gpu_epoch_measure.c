@@ -61,7 +61,7 @@ void gpu_epoch_noops(struct gpu_epoch *e, size_t n)
     double us[N_RUNS];
     for (unsigned i = 0; i < N_RUNS; i++) {
         double start = gpu_now_us();
-        e->wrong |= gpu_jobs_run(e, &jobs, n_passes, NULL) > 0;
+        e->wrong |= gpu_jobs_run(e, &jobs, n_passes, NULL, NULL) > 0;
         us[i] = gpu_now_us() - start;
     }
     struct gpu_latency spread = gpu_latency_of(us, N_RUNS);
@@ -73,15 +73,10 @@ void gpu_epoch_noops(struct gpu_epoch *e, size_t n)
     fflush(stdout);
 }
 
-/* Sums of what completions say of where the time went. */
-struct parts {
-    double wait, fetch, decode, move;
-};
-
 void gpu_epoch_lone(struct gpu_epoch *e, const struct gpu_source *source, size_t n)
 {
     struct gpu_jobs jobs;
-    struct parts parts = {0};
+    struct gpu_epoch_times times = {0};
     double *us = calloc(n, sizeof(*us));
     double unused;
     size_t n_bad = 0;
@@ -93,20 +88,14 @@ void gpu_epoch_lone(struct gpu_epoch *e, const struct gpu_source *source, size_t
     for (size_t i = 0; i < n; i++) {
         struct wharf_work_completion c = round_trip(e, &jobs.items[i % jobs.n_jobs], &us[i]);
         n_bad += c.result != WHARF_OK;
-        parts.wait += c.wait_ns / 1e3;
-        parts.fetch += c.fetch_ns / 1e3;
-        parts.decode += c.decode_ns / 1e3;
-        parts.move += c.move_ns / 1e3;
+        gpu_epoch_add_times(&times, &c);
     }
     size_t n_wrong = n + WARM_UP >= jobs.n_jobs ? gpu_jobs_count_wrong(e, &jobs, source) : 0;
     e->wrong |= n_bad || n_wrong;
     struct gpu_latency latency = gpu_latency_of(us, n);
-    double each = 1.0 / (double)n;
-    snprintf(what, sizeof(what),
-             "\"codec\":\"%s\",\"data\":\"%s\",\"chunk\":%zu,\"wrong\":%zu,\"wait_us\":%.2f,"
-             "\"fetch_us\":%.2f,\"decode_us\":%.2f,\"move_us\":%.2f,",
+    snprintf(what, sizeof(what), "\"codec\":\"%s\",\"data\":\"%s\",\"chunk\":%zu,\"wrong\":%zu,%s",
              source->codec->name, e->data_name, gpu_chunk_nbytes(source), n_bad + n_wrong,
-             parts.wait * each, parts.fetch * each, parts.decode * each, parts.move * each);
+             gpu_epoch_times_text(&times, n));
     print_latency(e, "epoch-lone", what, &latency);
     gpu_jobs_free(e, &jobs);
     free(us);
@@ -164,11 +153,12 @@ void gpu_epoch_flood(struct gpu_epoch *e, const struct gpu_source *source, size_
     struct gpu_jobs jobs;
     double us[MAX_RUNS];
     size_t n_bad = 0;
+    struct gpu_epoch_times times = {0};
 
     gpu_jobs_new(e, &jobs, source, n_jobs);
-    n_bad += gpu_jobs_run(e, &jobs, 1, NULL);
+    n_bad += gpu_jobs_run(e, &jobs, 1, NULL, NULL);
     double cpu_before = cpu_s();
-    n_bad += gpu_jobs_run(e, &jobs, n_runs, us);
+    n_bad += gpu_jobs_run(e, &jobs, n_runs, us, &times);
     double cpu = cpu_s() - cpu_before;
     size_t n_wrong = gpu_jobs_count_wrong(e, &jobs, source);
     e->wrong |= n_bad || n_wrong;
@@ -177,11 +167,12 @@ void gpu_epoch_flood(struct gpu_epoch *e, const struct gpu_source *source, size_
     printf("{\"peer\":\"wharf\",\"mode\":\"epoch-flood\",\"codec\":\"%s\",\"data\":\"%s\","
            "\"chunk\":%zu,\"chunks\":%zu,\"bytes\":%.0f,\"ratio\":%.3f,\"GBps_median\":%.2f,"
            "\"GBps_min\":%.2f,\"GBps_max\":%.2f,\"us_median\":%.1f,\"runs\":%u,"
-           "\"cpu_s_per_GB\":%.4f,\"wrong\":%zu,%s}\n",
+           "\"cpu_s_per_GB\":%.4f,\"wrong\":%zu,%s%s}\n",
            source->codec->name, e->data_name, gpu_chunk_nbytes(source), n_jobs, nbytes,
            nbytes / (double)jobs.in_nbytes, nbytes / spread.p50_us / 1e3,
            nbytes / spread.max_us / 1e3, nbytes / spread.min_us / 1e3, spread.p50_us, n_runs,
-           cpu / (nbytes * n_runs / 1e9), n_bad + n_wrong, gpu_epoch_facts(e));
+           cpu / (nbytes * n_runs / 1e9), n_bad + n_wrong,
+           gpu_epoch_times_text(&times, n_jobs * n_runs), gpu_epoch_facts(e));
     fflush(stdout);
     gpu_jobs_free(e, &jobs);
 }

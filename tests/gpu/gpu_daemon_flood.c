@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_daemon_flood.c: what one and several clients get of the daemon when they have many chunks of
+ * a file in flight all the time; where those wait; what that costs of processors.
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clientlib/wharf.h"
+#include "daemon/base/clock.h"
+#include "encoders/rle_values.h"
+#include "tests/gpu/gpu_daemon.h"
+#include "tests/gpu/gpu_pack.h"
+#include "tests/lib/test_file.h"
+
+enum { MOST_CLIENTS = 64, MOST_NUMBERS = 8, REAP = 64 };
+/* Of the file; so long are clients ready before anything is counted, and chunks are kept apart. */
+#define MOST_FILE_NBYTES ((size_t)64 << 20)
+#define WARM_UP_PART 4
+#define ALIGN_NBYTES 256
+
+/* Sums over the completions that one client has taken. */
+struct sums {
+    _Atomic uint64_t n, n_gpu, queue_ns, run_ns, cpu_ns;
+};
+
+struct flood {
+    const struct gpu_source *source;
+    uint32_t engine;
+    pthread_barrier_t ready;
+    atomic_bool is_over;
+};
+
+struct flooder {
+    struct flood *flood;
+    pthread_t thread;
+    unsigned number, depth; /* jobs that it has in flight */
+    struct sums sums;
+};
+
+static void must(int r)
+{
+    if (r >= 0)
+        return;
+    fprintf(stderr, "wharf_gpu_daemon: %s\n", wharf_error_message());
+    exit(1);
+}
+
+static uint64_t thread_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * WHARF_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static void make_job(struct wharf *wharf, const struct flooder *own, unsigned i,
+                     struct wharf_job *ret_job)
+{
+    const struct gpu_source *source = own->flood->source;
+    size_t nbytes = gpu_chunk_nbytes(source);
+    const struct gpu_packed *packed =
+        &source->packed[(own->number * own->depth + i) % source->n_chunks];
+    struct wharf_job job = WHARF_JOB_INIT;
+    void *in, *out;
+
+    must(wharf_alloc(wharf, packed->nbytes, &in));
+    must(wharf_alloc(wharf, nbytes, &out));
+    memcpy(in, packed->data, packed->nbytes);
+    memset(out, 0, nbytes);
+    job.codec = source->codec_number;
+    job.parameter = source->parameter;
+    job.in = in;
+    job.in_nbytes = packed->nbytes;
+    job.out = out;
+    job.out_avail = nbytes;
+    job.user_data = i;
+    *ret_job = job;
+}
+
+static void count(struct flooder *own, const struct wharf_completion *completions, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (completions[i].result != WHARF_OK) {
+            fprintf(stderr, "wharf_gpu_daemon: %s\n", wharf_result_name(completions[i].result));
+            exit(1);
+        }
+        own->sums.n_gpu += completions[i].engine != WHARF_ENGINE_CPU;
+        own->sums.queue_ns += completions[i].queue_ns;
+        own->sums.run_ns += completions[i].run_ns;
+    }
+    own->sums.n += n;
+    own->sums.cpu_ns = thread_ns();
+}
+
+/* Whether each job's destination holds what it should: once, when all are back. */
+static void compare(const struct flooder *own, const struct wharf_job *jobs)
+{
+    const struct gpu_source *source = own->flood->source;
+
+    for (unsigned i = 0; i < own->depth; i++) {
+        size_t chunk = (own->number * own->depth + i) % source->n_chunks;
+        if (memcmp(jobs[i].out, source->file + chunk * source->chunk_nbytes, jobs[i].out_avail)) {
+            fprintf(stderr, "wharf_gpu_daemon: chunk %zu is wrong\n", chunk);
+            exit(1);
+        }
+    }
+}
+
+static void *run_client(void *argument)
+{
+    struct flooder *own = argument;
+    struct flood *flood = own->flood;
+    size_t each = flood->source->chunk_nbytes + ALIGN_NBYTES;
+    size_t arena_nbytes = (size_t)own->depth * each;
+    struct wharf_completion completions[REAP];
+    struct wharf_job *jobs = calloc(own->depth, sizeof(*jobs));
+
+    for (unsigned i = 0; i < own->depth; i++)
+        arena_nbytes +=
+            ALIGN_NBYTES +
+            flood->source->packed[(own->number * own->depth + i) % flood->source->n_chunks].nbytes;
+    struct wharf *wharf = gpu_daemon_open(flood->engine, own->depth, arena_nbytes);
+    for (unsigned i = 0; i < own->depth; i++)
+        make_job(wharf, own, i, &jobs[i]);
+    pthread_barrier_wait(&flood->ready);
+    must(wharf_submit(wharf, jobs, own->depth));
+    for (unsigned n_there = own->depth; n_there > 0;) {
+        int n = wharf_wait(wharf, completions, REAP, 1, -1);
+        must(n);
+        count(own, completions, (unsigned)n);
+        if (flood->is_over) {
+            n_there -= (unsigned)n;
+            continue;
+        }
+        struct wharf_job again[REAP];
+        for (int i = 0; i < n; i++)
+            again[i] = jobs[completions[i].user_data];
+        must(wharf_submit(wharf, again, (unsigned)n));
+    }
+    compare(own, jobs);
+    wharf_close(wharf);
+    free(jobs);
+    return NULL;
+}
+
+/* ---- one row ------------------------------------------------------------------------------- */
+
+struct reading {
+    uint64_t now_ns, n, n_gpu, queue_ns, run_ns, client_ns;
+    struct gpu_daemon_used used;
+};
+
+static struct reading read_all(const struct flooder *flooders, unsigned n)
+{
+    struct reading reading = {.now_ns = wharf_now_ns(), .used = gpu_daemon_used_now()};
+
+    for (unsigned i = 0; i < n; i++) {
+        reading.n += flooders[i].sums.n;
+        reading.n_gpu += flooders[i].sums.n_gpu;
+        reading.queue_ns += flooders[i].sums.queue_ns;
+        reading.run_ns += flooders[i].sums.run_ns;
+        reading.client_ns += flooders[i].sums.cpu_ns;
+    }
+    return reading;
+}
+
+static void print(const struct flood *flood, const char *type, const char *data, unsigned n_clients,
+                  unsigned depth, const struct reading *a, const struct reading *b)
+{
+    const struct gpu_source *source = flood->source;
+    double nbytes = (double)gpu_chunk_nbytes(source), in_nbytes = 0;
+    double n = (double)(b->n - a->n), ns = (double)(b->now_ns - a->now_ns);
+
+    for (size_t i = 0; i < source->n_chunks; i++)
+        in_nbytes += (double)source->packed[i].nbytes;
+    printf("{\"what\": \"daemon flood\", \"asked\": \"%s\", \"codec\": \"%s\", \"type\": \"%s\", "
+           "\"data\": \"%s\", \"chunk_nbytes\": %.0f, \"ratio\": %.3f, \"clients\": %u, "
+           "\"depth\": %u, \"seconds\": %.2f, \"gbps\": %.2f, \"by_gpu\": %.3f, "
+           "\"queue_us\": %.1f, \"run_us\": %.1f, \"chunk_us\": %.3f, \"feeder_us\": %.3f, "
+           "\"daemon_us\": %.3f, \"client_us\": %.3f}\n",
+           wharf_engine_name(flood->engine), source->codec->name, type, data, nbytes,
+           nbytes * (double)source->n_chunks / in_nbytes, n_clients, depth, ns / 1e9,
+           n * nbytes / ns, (double)(b->n_gpu - a->n_gpu) / n,
+           1e-3 * (double)(b->queue_ns - a->queue_ns) / n,
+           1e-3 * (double)(b->run_ns - a->run_ns) / n, 1e-3 * ns / n,
+           1e-3 * (b->used.feeder_ns - a->used.feeder_ns) / n,
+           1e-3 * (b->used.daemon_ns - a->used.daemon_ns) / n,
+           1e-3 * (double)(b->client_ns - a->client_ns) / n);
+    fflush(stdout);
+}
+
+static void sleep_s(double seconds)
+{
+    struct timespec time = {.tv_sec = (time_t)seconds,
+                            .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+
+    nanosleep(&time, NULL);
+}
+
+static void run_flood(const struct gpu_source *source, uint32_t engine, const char *type,
+                      const char *data, unsigned n_clients, unsigned depth, double seconds)
+{
+    static struct flooder flooders[MOST_CLIENTS];
+    struct flood flood = {.source = source, .engine = engine};
+
+    if (depth < n_clients)
+        return;
+    pthread_barrier_init(&flood.ready, NULL, n_clients + 1);
+    memset(flooders, 0, sizeof(flooders));
+    for (unsigned i = 0; i < n_clients; i++) {
+        flooders[i].flood = &flood;
+        flooders[i].number = i;
+        flooders[i].depth = depth / n_clients;
+        if (pthread_create(&flooders[i].thread, NULL, run_client, &flooders[i]) != 0)
+            exit(1);
+    }
+    pthread_barrier_wait(&flood.ready);
+    sleep_s(seconds / WARM_UP_PART);
+    struct reading before = read_all(flooders, n_clients);
+    sleep_s(seconds);
+    struct reading after = read_all(flooders, n_clients);
+    flood.is_over = true;
+    for (unsigned i = 0; i < n_clients; i++)
+        pthread_join(flooders[i].thread, NULL);
+    pthread_barrier_destroy(&flood.ready);
+    print(&flood, type, data, n_clients, depth / n_clients * n_clients, &before, &after);
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+struct numbers {
+    unsigned n, at[MOST_NUMBERS];
+};
+
+static struct numbers numbers_of(const char *words, unsigned most)
+{
+    struct numbers numbers = {0};
+
+    for (char *end; numbers.n < MOST_NUMBERS; words = end + 1) {
+        unsigned long number = strtoul(words, &end, 10);
+        if (end == words || number == 0 || number > most) {
+            fprintf(stderr, "wharf_gpu_daemon: %s: not numbers from 1 to %u\n", words, most);
+            exit(2);
+        }
+        numbers.at[numbers.n++] = (unsigned)number;
+        if (*end != ',')
+            break;
+    }
+    return numbers;
+}
+
+/* CODEC or CODEC:TYPE. */
+static void choose_codec(struct gpu_source *source, const char *argument)
+{
+    char name[32];
+    const char *type = strchr(argument, ':');
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(argument, ":"), argument);
+    int codec = wharf_codec_from_name(name);
+    int parameter = type ? wharf_rle_type_from_name(type + 1) : 0;
+    if (codec < 0 || parameter < 0) {
+        fprintf(stderr, "wharf_gpu_daemon: %s: no such codec\n", argument);
+        exit(2);
+    }
+    source->codec_number = (uint32_t)codec;
+    source->parameter = (uint32_t)parameter;
+    source->codec = wharf_codec_find(source->codec_number);
+}
+
+void gpu_daemon_flood(uint32_t engine, const struct gpu_daemon_flood *what, double seconds)
+{
+    struct gpu_source source = {0};
+    struct numbers clients = numbers_of(what->clients, MOST_CLIENTS);
+    struct numbers depths = numbers_of(what->depths, 32767);
+    const char *type = strchr(what->codec, ':'), *name = strrchr(what->path, '/');
+    size_t file_nbytes;
+    uint8_t *file = test_file_read(what->path, &file_nbytes);
+
+    if (!file || file_nbytes == 0) {
+        fprintf(stderr, "wharf_gpu_daemon: %s: no such file\n", what->path);
+        exit(2);
+    }
+    choose_codec(&source, what->codec);
+    source.file = file;
+    gpu_pack(&source, file_nbytes, what->chunk_nbytes,
+             (MOST_FILE_NBYTES - 1) / what->chunk_nbytes + 1);
+    for (unsigned c = 0; c < clients.n; c++)
+        for (unsigned d = 0; d < depths.n; d++)
+            run_flood(&source, engine, type ? type + 1 : "", name ? name + 1 : what->path,
+                      clients.at[c], depths.at[d], seconds);
+    gpu_source_free(&source);
+    free(file);
+}
