@@ -580,8 +580,8 @@ bench-daemon: deps ## measure what the daemon costs, alone; DATA=DIR for more da
 	$(Q)tests/bench/report $(daemon_rows)
 
 .PHONY: results
-results: ## make the README's tables of results, and the plots, from the rows in tests/bench/results
-	$(Q)tests/bench/readme-results
+results: ## make the tables of results, and the plots, from the rows in tests/bench/results
+	$(Q)tests/bench/write-results
 
 # ---- install -------------------------------------------------------------------------------
 

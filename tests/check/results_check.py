@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the README's tables of results, and the plots, with the rows that they are made of.
+"""Compares the pages' tables of results, and the plots, with the rows that they are made of.
 
 Reports in the Test Anything Protocol.
 """
@@ -12,9 +12,9 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 
 
 def main():
-    done = subprocess.run([TOP / 'tests/bench/readme-results', '--check'], capture_output=True,
+    done = subprocess.run([TOP / 'tests/bench/write-results', '--check'], capture_output=True,
                           text=True, check=False)
-    print(f'{"not " * (done.returncode != 0)}ok 1 - results in the README are those of the rows')
+    print(f'{"not " * (done.returncode != 0)}ok 1 - tables of results are those of the rows')
     for line in (done.stdout + done.stderr).splitlines():
         print(f'# {line}')
     print('1..1')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README's tables of results, made of the rows in tests/bench/results.
+"""Tables of results, made of the rows in tests/bench/results.
 
 Of rows that tell the same thing the last one counts; beside a peer, the last one whose peer was
 measured at the same date and revision.  Means are geometric.
@@ -56,8 +56,8 @@ def source(file, rows):
 # ---- device decoders --------------------------------------------------------------------------
 
 
-def speed_rows(codec, peer):
-    """{data: row, or (row, the peer's)}: chunks of 128 KiB, 512 MiB of output."""
+def speed_rows(codec, peer, level=None):
+    """{data: row, or (row, the peer's)}: chunks of 128 KiB, 512 MiB of output; of one level, if told."""
     found, peers = {}, {}
     rows = [row for row in rows_of('gpu') if row['mode'] == 'speed' and row['chunk'] == 128 << 10
             and row['chunks'] == 4096]
@@ -68,6 +68,8 @@ def speed_rows(codec, peer):
         if row['peer'] != 'wharf' or row['codec'] != codec:
             continue
         if row.get('gpu_kernel', 'own') != 'own' or row.get('any_codec'):
+            continue
+        if level and row.get('level') != level:
             continue
         beside = peers.get((row['data'], row['date'], row['revision']))
         if not peer:
@@ -143,10 +145,14 @@ def rans_sizes():
 # ---- processors -------------------------------------------------------------------------------
 
 
-def cpu_deflate():
-    rows = {(row['data'], row['level']): row for row in rows_of('cpu')
+def cpu_deflate_rows():
+    return {(row['data'], row['level']): row for row in rows_of('cpu')
             if row['what'] == 'decode' and row['codec'] == 'deflate' and row['threads'] == 1
             and row['peer'].startswith('libdeflate')}
+
+
+def cpu_deflate():
+    rows = cpu_deflate_rows()
     levels = sorted({level for _, level in rows})
     yield from table(['', *DATA], [
         [f'level {level}', *(f'{rows[name, level]["times_peer"]:.2f}' for name in DATA)]
@@ -154,9 +160,13 @@ def cpu_deflate():
     yield from source('cpu.jsonl', rows.values())
 
 
-def cat_cpu():
-    rows = {(row['peer'].split()[0] + ' -@2' * ('-@2' in row['peer']), row['data']): row
+def cat_rows():
+    return {(row['peer'].split()[0] + ' -@2' * ('-@2' in row['peer']), row['data']): row
             for row in rows_of('cpu') if row['what'].startswith('cat')}
+
+
+def cat_cpu():
+    rows = cat_rows()
     names = [name for name in DATA if ('zcat', name) in rows]
     titles = {'zcat': 'one member, zcat', 'bgzip': 'BGZF, `bgzip -dc`',
               'bgzip -@2': 'BGZF, `bgzip -@2 -dc`'}
@@ -215,7 +225,51 @@ def tenant_gpu():
     yield from source('gpu-share.jsonl', rows)
 
 
+# ---- all of them in a few lines ----------------------------------------------------------------
+
+
+def spread(ratios):
+    return f'{mean(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})'
+
+
+def on_gpu(title, codec, peer, level=None):
+    """A line of the summary: a device decoder beside nvCOMP's."""
+    pairs = speed_rows(codec, peer, level).values()
+    rates = [number(mean(pair[i]['GBps_median'] for pair in pairs)) for i in range(2)]
+    return [f'{title} on a GPU', f'{rates[0]} GB/s', f'nvCOMP 6.0, {rates[1]} GB/s',
+            spread([ratio(pair) for pair in pairs])]
+
+
+def run_lengths():
+    for codec in ('rle1', 'rle2'):
+        rate = mean(row['GBps_median'] for row in speed_rows(codec, None).values())
+        yield [f"ORC's run lengths on a GPU, {codec}", f'{number(rate)} GB/s', '', '']
+
+
+def shared_text():
+    rows = last_share()
+    rates = [rows[(*kind, 'dickens', 16)]['GBps_median']
+             for kind in (('wharf', 'auto'), ('nvcomp', 'mps'), ('libdeflate', ''))]
+    for peer, rate in zip(('nvCOMP under MPS', 'libdeflate in each'), rates[1:]):
+        yield ['eight processes on one GPU, text', f'{number(rates[0])} GB/s',
+               f'{peer}, {number(rate)} GB/s', f'{rates[0] / rate:.1f}']
+
+
+def on_processors():
+    times = [row['times_peer'] for row in cpu_deflate_rows().values()]
+    yield ['Deflate on one core', '', 'libdeflate 1.14', spread(times)]
+    times = [row['times_peer'] for (peer, _), row in cat_rows().items() if peer == 'zcat']
+    yield ['`wharf cat` of gzip on two cores', '', 'zcat', spread(times)]
+
+
+def summary():
+    yield from table(['', 'wharf', 'beside', 'times as fast'], [
+        on_gpu('Deflate', 'deflate', 'deflate'), on_gpu('LZ4', 'lz4', 'lz4'),
+        on_gpu('Snappy', 'snappy', 'snappy'), on_gpu('rANS (n = 11)', 'rans', 'ans', 11),
+        *run_lengths(), *shared_text(), *on_processors()])
+
+
 TABLES = {
-    'deflate-gpu': deflate_gpu, 'rle-gpu': rle_gpu, 'lz-gpu': lz_gpu, 'rans-sizes': rans_sizes,
+    'summary': summary, 'deflate-gpu': deflate_gpu, 'rle-gpu': rle_gpu, 'lz-gpu': lz_gpu, 'rans-sizes': rans_sizes,
     'cpu-deflate': cpu_deflate, 'cat': cat_cpu, 'share': share_gpu, 'tenant': tenant_gpu,
 }
