@@ -10,24 +10,26 @@
 #include "clientlib/wharf.h"
 
 enum {
-    /* Jobs that a client has in flight.  With chunks of 128 KiB they are some ms of work, so that
-     * the daemon never waits for a client, and their output stays in the caches of a processor. */
-    DEPTH = 32,
+    /* Jobs that a client has in flight at most: what a handle allows if nobody says. */
+    MOST = WHARF_CLI_BENCH_MOST_IN_FLIGHT,
     /* wharf_alloc's pieces are multiples of it. */
     ARENA_UNIT = 64,
 };
+_Static_assert(MOST <= WHARF_DEFAULT_MAX_JOBS, "jobs of a handle");
 
 struct client {
     struct wharf_cli_service service; /* with `wharf` */
     struct wharf_job *jobs;           /* of its chunks, without destinations */
     const struct wharf_cli_bench_chunk **chunks;
     size_t n;
-    void *outs[DEPTH];
+    unsigned depth; /* jobs in flight */
+    void *outs[MOST];
     uint32_t engines;
 };
 
 struct wharf_cli_bench_clients {
     bool compare;
+    unsigned n_rounds;
     unsigned n;
     struct client clients[];
 };
@@ -42,7 +44,7 @@ static size_t round_up(size_t nbytes)
 static int connect_client(struct client *client, const struct wharf_cli_options *options,
                           size_t chunk_nbytes)
 {
-    size_t nbytes = DEPTH * round_up(chunk_nbytes);
+    size_t nbytes = client->depth * round_up(chunk_nbytes);
 
     for (size_t i = 0; i < client->n; i++)
         nbytes += round_up(client->chunks[i]->packed_nbytes);
@@ -79,7 +81,7 @@ static int load_client(struct client *client, uint32_t codec, uint32_t parameter
 
     for (size_t i = 0; i < client->n && r == 0; i++)
         r = load_chunk(client, i, codec, parameter);
-    for (unsigned i = 0; i < DEPTH && r == 0; i++)
+    for (unsigned i = 0; i < client->depth && r == 0; i++)
         r = wharf_alloc(client->service.wharf, chunk_nbytes, &client->outs[i]);
     return r;
 }
@@ -100,7 +102,7 @@ static int share_chunks(struct client *client, const struct wharf_cli_bench_chun
 int wharf_cli_bench_clients_new(const struct wharf_cli_options *options, uint32_t codec,
                                 uint32_t parameter, const struct wharf_cli_bench_chunk *chunks,
                                 size_t n_chunks, size_t chunk_nbytes, unsigned n_clients,
-                                struct wharf_cli_bench_clients **ret_clients)
+                                unsigned depth, struct wharf_cli_bench_clients **ret_clients)
 {
     struct wharf_cli_bench_clients *clients =
         calloc(1, sizeof(*clients) + n_clients * sizeof(clients->clients[0]));
@@ -108,8 +110,10 @@ int wharf_cli_bench_clients_new(const struct wharf_cli_options *options, uint32_
 
     if (!clients)
         return -ENOMEM;
+    clients->n_rounds = 1;
     for (; clients->n < n_clients && r == 0; clients->n++) {
         struct client *client = &clients->clients[clients->n];
+        client->depth = depth;
         r = share_chunks(client, chunks, n_chunks, clients->n, n_clients);
         if (r == 0)
             r = connect_client(client, options, chunk_nbytes);
@@ -138,6 +142,11 @@ void wharf_cli_bench_clients_compare(struct wharf_cli_bench_clients *clients, bo
     clients->compare = compare;
 }
 
+void wharf_cli_bench_clients_go_round(struct wharf_cli_bench_clients *clients, unsigned n_rounds)
+{
+    clients->n_rounds = n_rounds;
+}
+
 uint32_t wharf_cli_bench_clients_engines(const struct wharf_cli_bench_clients *clients)
 {
     uint32_t engines = 0;
@@ -149,32 +158,34 @@ uint32_t wharf_cli_bench_clients_engines(const struct wharf_cli_bench_clients *c
 
 /* ---- decoding ------------------------------------------------------------------------------ */
 
-/* Where a client stands among its chunks. */
+/* Where a client stands among its chunks, each as often as there are rounds. */
 struct turn {
+    size_t n_all;
     size_t n_sent;
     size_t n_back;
-    unsigned free_outs[DEPTH];
+    unsigned free_outs[MOST];
     unsigned n_free;
 };
 
 /* Its jobs carry the number of the chunk and of the destination. */
 static uint64_t name_of(size_t chunk, unsigned out)
 {
-    return (uint64_t)chunk * DEPTH + out;
+    return (uint64_t)chunk * MOST + out;
 }
 
 static int send_some(struct client *client, struct turn *turn)
 {
-    struct wharf_job jobs[DEPTH];
+    struct wharf_job jobs[MOST];
     unsigned n = 0;
     int r;
 
-    while (n < turn->n_free && turn->n_sent + n < client->n) {
+    while (n < turn->n_free && turn->n_sent + n < turn->n_all) {
         unsigned out = turn->free_outs[turn->n_free - 1 - n];
+        size_t chunk = (turn->n_sent + n) % client->n;
 
-        jobs[n] = client->jobs[turn->n_sent + n];
+        jobs[n] = client->jobs[chunk];
         jobs[n].out = client->outs[out];
-        jobs[n].user_data = name_of(turn->n_sent + n, out);
+        jobs[n].user_data = name_of(chunk, out);
         n++;
     }
     if (n == 0)
@@ -190,8 +201,8 @@ static int send_some(struct client *client, struct turn *turn)
 static int check(const struct wharf_cli_bench_clients *clients, struct client *client,
                  const struct wharf_completion *completion)
 {
-    const struct wharf_cli_bench_chunk *chunk = client->chunks[completion->user_data / DEPTH];
-    const void *out = client->outs[completion->user_data % DEPTH];
+    const struct wharf_cli_bench_chunk *chunk = client->chunks[completion->user_data / MOST];
+    const void *out = client->outs[completion->user_data % MOST];
 
     if (completion->engine != WHARF_ENGINE_AUTO)
         client->engines |= 1u << completion->engine;
@@ -205,14 +216,14 @@ static int check(const struct wharf_cli_bench_clients *clients, struct client *c
 static int take_some(const struct wharf_cli_bench_clients *clients, struct client *client,
                      struct turn *turn)
 {
-    struct wharf_completion completions[DEPTH];
-    int n = wharf_cli_service_wait(&client->service, completions, DEPTH);
+    struct wharf_completion completions[MOST];
+    int n = wharf_cli_service_wait(&client->service, completions, MOST);
     int r = n < 0 ? n : 0;
 
     for (int i = 0; i < n; i++) {
         int checked = check(clients, client, &completions[i]);
         r = r < 0 ? r : checked;
-        turn->free_outs[turn->n_free++] = completions[i].user_data % DEPTH;
+        turn->free_outs[turn->n_free++] = completions[i].user_data % MOST;
         turn->n_back++;
     }
     return r;
@@ -222,13 +233,13 @@ int wharf_cli_bench_clients_decode(void *context, size_t number, unsigned hand)
 {
     const struct wharf_cli_bench_clients *clients = context;
     struct client *client = &((struct wharf_cli_bench_clients *)context)->clients[number];
-    struct turn turn = {.n_free = DEPTH};
+    struct turn turn = {.n_all = client->n * clients->n_rounds, .n_free = client->depth};
     int r = 0;
 
     (void)hand;
-    for (unsigned i = 0; i < DEPTH; i++)
+    for (unsigned i = 0; i < client->depth; i++)
         turn.free_outs[i] = i;
-    while (turn.n_back < client->n && r == 0) {
+    while (turn.n_back < turn.n_all && r == 0) {
         r = send_some(client, &turn);
         if (r == 0)
             r = take_some(clients, client, &turn);

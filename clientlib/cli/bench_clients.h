@@ -22,22 +22,29 @@ struct wharf_cli_bench_chunk {
     size_t raw_nbytes;
 };
 
+/* Jobs that a client can have in flight. */
+#define WHARF_CLI_BENCH_MOST_IN_FLIGHT 255
+
 struct wharf_cli_bench_clients;
 
 /*
- * Connects n_clients, which together have all of n_chunks, of at most chunk_nbytes.  The chunks and
- * options must stay.  0; or -errno, after saying what is wrong where the daemon said no.
+ * Connects n_clients, which together have all of n_chunks, of at most chunk_nbytes, and each up to
+ * `depth` in flight.  The chunks and options must stay.  0; or -errno, after saying what is wrong
+ * where the daemon said no.
  */
 int wharf_cli_bench_clients_new(const struct wharf_cli_options *options, uint32_t codec,
                                 uint32_t parameter, const struct wharf_cli_bench_chunk *chunks,
                                 size_t n_chunks, size_t chunk_nbytes, unsigned n_clients,
-                                struct wharf_cli_bench_clients **ret_clients);
+                                unsigned depth, struct wharf_cli_bench_clients **ret_clients);
 
 /* Takes NULL. */
 void wharf_cli_bench_clients_free(struct wharf_cli_bench_clients *clients);
 
 /* Whether what is decoded is compared. */
 void wharf_cli_bench_clients_compare(struct wharf_cli_bench_clients *clients, bool compare);
+
+/* How often each client goes through its chunks, without a stop between; 1 at first. */
+void wharf_cli_bench_clients_go_round(struct wharf_cli_bench_clients *clients, unsigned n_rounds);
 
 /* crew.h's work: `clients`' client number `client` has all of its chunks decoded. */
 int wharf_cli_bench_clients_decode(void *clients, size_t client, unsigned hand);

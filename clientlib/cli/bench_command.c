@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "clientlib/cli/bench_clients.h"
 #include "clientlib/cli/bench_run.h"
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/input_file.h"
@@ -20,10 +21,14 @@
 
 enum {
     OPTION_CLIENTS = WHARF_CLI_LONG_ONLY,
+    OPTION_DEPTH,
     OPTION_JSON,
     OPTION_SECONDS,
     OPTION_TYPE,
 
+    /* With chunks of 128 KiB they are some ms of a processor's work, and their output stays in its
+     * caches.  A GPU that takes milliseconds for each wants more. */
+    USUAL_DEPTH = 32,
     MAX_CODECS = 64,
     MAX_CLIENTS = 1024,
     MAX_LEVELS = 16,
@@ -35,6 +40,7 @@ static const struct option own_options[] = {
     {"chunk", required_argument, NULL, 'b'},
     {"clients", required_argument, NULL, OPTION_CLIENTS},
     {"codec", required_argument, NULL, 'c'},
+    {"depth", required_argument, NULL, OPTION_DEPTH},
     {"json", no_argument, NULL, OPTION_JSON},
     {"level", required_argument, NULL, 'l'},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
@@ -48,6 +54,7 @@ struct settings {
     int levels[MAX_LEVELS];
     unsigned n_levels; /* 0: 1, 6 and 9 */
     int64_t n_clients; /* 0: as many as --threads says */
+    int64_t depth;
     int64_t n_seconds;
     uint64_t chunk_nbytes;
     int type; /* -1 when not given */
@@ -102,6 +109,10 @@ static const char *take_option(void *own, int option, const char *argument)
         return wharf_cli_parse_number(argument, 1, MAX_CLIENTS, &settings->n_clients)
                    ? NULL
                    : "a number from 1 to 1024";
+    case OPTION_DEPTH:
+        return wharf_cli_parse_number(argument, 1, WHARF_CLI_BENCH_MOST_IN_FLIGHT, &settings->depth)
+                   ? NULL
+                   : "a number from 1 to 255";
     case OPTION_SECONDS:
         return wharf_cli_parse_number(argument, 0, 3600, &settings->n_seconds)
                    ? NULL
@@ -318,6 +329,7 @@ static int bench_input(struct wharf_cli_input *input, const struct wharf_cli_opt
         .n_threads = settings->n_clients ? (unsigned)settings->n_clients : options->n_threads,
         .least_ns = (uint64_t)settings->n_seconds * 1000000000u,
         .daemon = with_daemon ? options : NULL,
+        .depth = (unsigned)settings->depth,
     };
     struct printer printer = {.json = settings->json, .name = input->name, .bench = &bench};
     int r = -ENODATA;
@@ -360,6 +372,7 @@ static int check_type(const struct settings *settings, uint32_t codec)
 static int run(int argc, char **argv)
 {
     struct settings settings = {
+        .depth = USUAL_DEPTH,
         .n_seconds = 1,
         .chunk_nbytes = WHARF_CONTAINER_CHUNK_DEFAULT_NBYTES,
         .type = -1,
@@ -398,6 +411,7 @@ const struct wharf_cli_command wharf_cli_bench = {
             "  -b, --chunk SIZE     bytes in a chunk; default 128K\n"
             "      --clients N      threads that each work on chunks, and of a daemon so many\n"
             "                       clients; default as --threads\n"
+            "      --depth N        chunks that each client has in flight; default 32\n"
             "      --seconds N      repeat each measurement so long, and 5 times at least;\n"
             "                       default 1\n"
             "      --type T         what the file's values are, for rle1 and rle2, which are\n"

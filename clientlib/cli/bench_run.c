@@ -11,7 +11,13 @@
 enum {
     MIN_REPETITIONS = 5,
     MAX_REPETITIONS = 1000,
+    MAX_ROUNDS = 1000,
 };
+
+/* A repetition with a daemon lasts so long.  Most chunks of a few milliseconds are decoded while
+ * there are fewer than clients have in flight: at the beginning, when a GPU's kernel is started,
+ * and at the end. */
+#define REPETITION_NS 50000000u
 
 struct packed {
     uint8_t *bytes; /* packed_avail of them */
@@ -79,10 +85,11 @@ static int compare_times(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-static void summarise(const struct wharf_cli_bench *bench, uint64_t *times, unsigned n,
-                      struct wharf_cli_bench_speed *ret_speed)
+/* Of times in each of which the input was gone through so often. */
+static void summarise(const struct wharf_cli_bench *bench, unsigned n_rounds, uint64_t *times,
+                      unsigned n, struct wharf_cli_bench_speed *ret_speed)
 {
-    double nbytes = (double)bench->raw_nbytes; /* bytes a ns are GB a second */
+    double nbytes = (double)bench->raw_nbytes * n_rounds; /* bytes a ns are GB a second */
 
     qsort(times, n, sizeof(times[0]), compare_times);
     ret_speed->max = nbytes / (double)times[0];
@@ -91,8 +98,9 @@ static void summarise(const struct wharf_cli_bench *bench, uint64_t *times, unsi
     ret_speed->n_repetitions = n;
 }
 
-static int repeat(const struct wharf_cli_bench *bench, wharf_cli_crew_work *work, void *context,
-                  size_t n_items, struct wharf_cli_bench_speed *ret_speed)
+static int repeat_rounds(const struct wharf_cli_bench *bench, wharf_cli_crew_work *work,
+                         void *context, size_t n_items, unsigned n_rounds,
+                         struct wharf_cli_bench_speed *ret_speed)
 {
     uint64_t times[MAX_REPETITIONS];
     uint64_t total_ns = 0;
@@ -106,8 +114,14 @@ static int repeat(const struct wharf_cli_bench *bench, wharf_cli_crew_work *work
         times[n] += times[n] == 0; /* a clock that did not move: the least it can tell */
         total_ns += times[n++];
     }
-    summarise(bench, times, n, ret_speed);
+    summarise(bench, n_rounds, times, n, ret_speed);
     return 0;
+}
+
+static int repeat(const struct wharf_cli_bench *bench, wharf_cli_crew_work *work, void *context,
+                  size_t n_items, struct wharf_cli_bench_speed *ret_speed)
+{
+    return repeat_rounds(bench, work, context, n_items, 1, ret_speed);
 }
 
 static int measure_decode(struct run *run, wharf_decode_fn *decode,
@@ -123,11 +137,21 @@ static int measure_decode(struct run *run, wharf_decode_fn *decode,
     return r < 0 ? r : repeat(run->bench, decode_chunk, run, run->n_chunks, ret_speed);
 }
 
+/* So many that a repetition is long enough, by how long one was. */
+static unsigned rounds_for(const struct wharf_cli_bench *bench, uint64_t ns)
+{
+    uint64_t wanted_ns = bench->least_ns / MIN_REPETITIONS;
+
+    wanted_ns = wanted_ns < REPETITION_NS ? wanted_ns : REPETITION_NS;
+    uint64_t n = wanted_ns / (ns + 1) + 1;
+    return n < MAX_ROUNDS ? (unsigned)n : MAX_ROUNDS;
+}
+
 /* As many clients as threads, one on each. */
 static int measure_clients(const struct wharf_cli_bench *bench,
                            struct wharf_cli_bench_clients *clients, struct wharf_cli_bench_row *row)
 {
-    uint64_t ns;
+    uint64_t ns = 0;
     int r;
 
     wharf_cli_bench_clients_compare(clients, true);
@@ -135,8 +159,13 @@ static int measure_clients(const struct wharf_cli_bench *bench,
                            &ns);
     wharf_cli_bench_clients_compare(clients, false);
     if (r == 0)
-        r = repeat(bench, wharf_cli_bench_clients_decode, clients, bench->n_threads,
-                   &row->decode_daemon);
+        r = wharf_cli_crew_run(bench->crew, wharf_cli_bench_clients_decode, clients,
+                               bench->n_threads, &ns);
+    unsigned n_rounds = rounds_for(bench, ns);
+    wharf_cli_bench_clients_go_round(clients, n_rounds);
+    if (r == 0)
+        r = repeat_rounds(bench, wharf_cli_bench_clients_decode, clients, bench->n_threads,
+                          n_rounds, &row->decode_daemon);
     row->daemon_engines = wharf_cli_bench_clients_engines(clients);
     return r;
 }
@@ -154,7 +183,7 @@ static int measure_daemon(const struct run *run, struct wharf_cli_bench_row *row
     if (chunks)
         r = wharf_cli_bench_clients_new(bench->daemon, row->codec, row->parameter, chunks,
                                         run->n_chunks, bench->chunk_nbytes, bench->n_threads,
-                                        &clients);
+                                        bench->depth, &clients);
     if (r == 0)
         r = measure_clients(bench, clients, row);
     wharf_cli_bench_clients_free(clients);

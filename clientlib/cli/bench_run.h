@@ -20,6 +20,7 @@ struct wharf_cli_bench {
     uint64_t least_ns; /* how long each measurement is repeated */
     struct wharf_cli_crew *crew;
     const struct wharf_cli_options *daemon; /* how to reach one, to be measured too; or NULL */
+    unsigned depth;                         /* chunks that each of its clients has in flight */
 };
 
 /* Uncompressed GB (10^9 bytes) a second, over all repetitions. */

@@ -65,7 +65,7 @@ _wharf() {
             _filedir
             return
             ;;
-        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | -n | --count | -i | --interval | --bits | --splits | --max-output | --patience | --seconds)
+        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | --depth | -n | --count | -i | --interval | --bits | --splits | --max-output | --patience | --seconds)
             return
             ;;
     esac

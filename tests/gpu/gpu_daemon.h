@@ -43,6 +43,7 @@ struct gpu_daemon_flood {
     const char *codec; /* or CODEC:TYPE */
     const char *path;
     size_t chunk_nbytes;
+    unsigned batch;               /* chunks of each job; 0: jobs are chunks */
     const char *clients, *depths; /* numbers with commas */
 };
 void gpu_daemon_flood(uint32_t engine, const struct gpu_daemon_flood *what, double seconds);

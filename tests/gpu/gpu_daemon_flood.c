@@ -31,6 +31,7 @@ struct sums {
 struct flood {
     const struct gpu_source *source;
     uint32_t engine;
+    unsigned batch; /* chunks of a job; 0: jobs are chunks */
     pthread_barrier_t ready;
     atomic_bool is_over;
 };
@@ -38,8 +39,17 @@ struct flood {
 struct flooder {
     struct flood *flood;
     pthread_t thread;
-    unsigned number, depth; /* jobs that it has in flight */
+    unsigned number, depth; /* chunks that it has in flight */
     struct sums sums;
+};
+
+/* What a client has: a job for each chunk, and perhaps batches of them, with their chunks. */
+struct work {
+    struct wharf *wharf;
+    struct wharf_job *jobs;
+    unsigned n_batches; /* 0: there are none */
+    struct wharf_batch *batches;
+    struct wharf_batch_chunk *chunks;
 };
 
 static void must(int r)
@@ -84,16 +94,18 @@ static void make_job(struct wharf *wharf, const struct flooder *own, unsigned i,
 
 static void count(struct flooder *own, const struct wharf_completion *completions, unsigned n)
 {
+    uint64_t each = own->flood->batch ? own->flood->batch : 1;
+
     for (unsigned i = 0; i < n; i++) {
         if (completions[i].result != WHARF_OK) {
             fprintf(stderr, "wharf_gpu_daemon: %s\n", wharf_result_name(completions[i].result));
             exit(1);
         }
-        own->sums.n_gpu += completions[i].engine != WHARF_ENGINE_CPU;
-        own->sums.queue_ns += completions[i].queue_ns;
-        own->sums.run_ns += completions[i].run_ns;
+        own->sums.n_gpu += completions[i].engine != WHARF_ENGINE_CPU ? each : 0;
+        own->sums.queue_ns += each * completions[i].queue_ns;
+        own->sums.run_ns += each * completions[i].run_ns;
     }
-    own->sums.n += n;
+    own->sums.n += each * n;
     own->sums.cpu_ns = thread_ns();
 }
 
@@ -111,40 +123,102 @@ static void compare(const struct flooder *own, const struct wharf_job *jobs)
     }
 }
 
+static size_t arena_of(const struct flooder *own)
+{
+    const struct gpu_source *source = own->flood->source;
+    size_t nbytes = (size_t)own->depth * (gpu_chunk_nbytes(source) + ALIGN_NBYTES);
+
+    for (unsigned i = 0; i < own->depth; i++)
+        nbytes +=
+            ALIGN_NBYTES + source->packed[(own->number * own->depth + i) % source->n_chunks].nbytes;
+    return nbytes;
+}
+
+static void make_batch(const struct flood *flood, struct work *work, unsigned at)
+{
+    struct wharf_batch *batch = &work->batches[at];
+    struct wharf_batch_chunk *chunks = &work->chunks[at * flood->batch];
+
+    for (unsigned i = 0; i < flood->batch; i++) {
+        const struct wharf_job *job = &work->jobs[at * flood->batch + i];
+        chunks[i] = (struct wharf_batch_chunk){
+            .in = job->in,
+            .in_nbytes = (uint32_t)job->in_nbytes,
+            .out = job->out,
+            .out_avail = (uint32_t)job->out_avail,
+        };
+    }
+    *batch = (struct wharf_batch)WHARF_BATCH_INIT;
+    batch->codec = flood->source->codec_number;
+    batch->parameter = flood->source->parameter;
+    batch->chunks = chunks;
+    batch->n_chunks = flood->batch;
+    batch->user_data = at;
+}
+
+static void make_work(const struct flooder *own, struct work *work)
+{
+    const struct flood *flood = own->flood;
+
+    work->n_batches = flood->batch ? own->depth / flood->batch : 0;
+    work->jobs = calloc(own->depth, sizeof(*work->jobs));
+    work->batches = calloc(work->n_batches + 1, sizeof(*work->batches));
+    work->chunks = calloc(own->depth, sizeof(*work->chunks));
+    work->wharf = gpu_daemon_open(flood->engine, work->n_batches ? work->n_batches : own->depth,
+                                  arena_of(own));
+    for (unsigned i = 0; i < own->depth; i++)
+        make_job(work->wharf, own, i, &work->jobs[i]);
+    for (unsigned i = 0; i < work->n_batches; i++)
+        make_batch(flood, work, i);
+}
+
+/* The jobs, or batches, of these numbers. */
+static void submit(const struct work *work, const struct wharf_completion *completions, unsigned n)
+{
+    struct wharf_job again[REAP];
+
+    for (unsigned i = 0; i < n; i++) {
+        if (work->n_batches)
+            must(wharf_submit_batch(work->wharf, &work->batches[completions[i].user_data]));
+        else
+            again[i] = work->jobs[completions[i].user_data];
+    }
+    if (!work->n_batches)
+        must(wharf_submit(work->wharf, again, n));
+}
+
+static unsigned submit_all(const struct work *work, unsigned depth)
+{
+    if (!work->n_batches)
+        must(wharf_submit(work->wharf, work->jobs, depth));
+    for (unsigned i = 0; i < work->n_batches; i++)
+        must(wharf_submit_batch(work->wharf, &work->batches[i]));
+    return work->n_batches ? work->n_batches : depth;
+}
+
 static void *run_client(void *argument)
 {
     struct flooder *own = argument;
     struct flood *flood = own->flood;
-    size_t each = flood->source->chunk_nbytes + ALIGN_NBYTES;
-    size_t arena_nbytes = (size_t)own->depth * each;
     struct wharf_completion completions[REAP];
-    struct wharf_job *jobs = calloc(own->depth, sizeof(*jobs));
+    struct work work;
 
-    for (unsigned i = 0; i < own->depth; i++)
-        arena_nbytes +=
-            ALIGN_NBYTES +
-            flood->source->packed[(own->number * own->depth + i) % flood->source->n_chunks].nbytes;
-    struct wharf *wharf = gpu_daemon_open(flood->engine, own->depth, arena_nbytes);
-    for (unsigned i = 0; i < own->depth; i++)
-        make_job(wharf, own, i, &jobs[i]);
+    make_work(own, &work);
     pthread_barrier_wait(&flood->ready);
-    must(wharf_submit(wharf, jobs, own->depth));
-    for (unsigned n_there = own->depth; n_there > 0;) {
-        int n = wharf_wait(wharf, completions, REAP, 1, -1);
+    for (unsigned n_there = submit_all(&work, own->depth); n_there > 0;) {
+        int n = wharf_wait(work.wharf, completions, REAP, 1, -1);
         must(n);
         count(own, completions, (unsigned)n);
-        if (flood->is_over) {
+        if (flood->is_over)
             n_there -= (unsigned)n;
-            continue;
-        }
-        struct wharf_job again[REAP];
-        for (int i = 0; i < n; i++)
-            again[i] = jobs[completions[i].user_data];
-        must(wharf_submit(wharf, again, (unsigned)n));
+        else
+            submit(&work, completions, (unsigned)n);
     }
-    compare(own, jobs);
-    wharf_close(wharf);
-    free(jobs);
+    compare(own, work.jobs);
+    wharf_close(work.wharf);
+    free(work.jobs);
+    free(work.batches);
+    free(work.chunks);
     return NULL;
 }
 
@@ -179,12 +253,13 @@ static void print(const struct flood *flood, const char *type, const char *data,
     for (size_t i = 0; i < source->n_chunks; i++)
         in_nbytes += (double)source->packed[i].nbytes;
     printf("{\"what\": \"daemon flood\", \"asked\": \"%s\", \"codec\": \"%s\", \"type\": \"%s\", "
-           "\"data\": \"%s\", \"chunk_nbytes\": %.0f, \"ratio\": %.3f, \"clients\": %u, "
+           "\"data\": \"%s\", \"chunk_nbytes\": %.0f, \"ratio\": %.3f, \"batch\": %u, \"clients\": "
+           "%u, "
            "\"depth\": %u, \"seconds\": %.2f, \"gbps\": %.2f, \"by_gpu\": %.3f, "
            "\"queue_us\": %.1f, \"run_us\": %.1f, \"chunk_us\": %.3f, \"feeder_us\": %.3f, "
            "\"daemon_us\": %.3f, \"client_us\": %.3f}\n",
            wharf_engine_name(flood->engine), source->codec->name, type, data, nbytes,
-           nbytes * (double)source->n_chunks / in_nbytes, n_clients, depth, ns / 1e9,
+           nbytes * (double)source->n_chunks / in_nbytes, flood->batch, n_clients, depth, ns / 1e9,
            n * nbytes / ns, (double)(b->n_gpu - a->n_gpu) / n,
            1e-3 * (double)(b->queue_ns - a->queue_ns) / n,
            1e-3 * (double)(b->run_ns - a->run_ns) / n, 1e-3 * ns / n,
@@ -202,20 +277,22 @@ static void sleep_s(double seconds)
     nanosleep(&time, NULL);
 }
 
-static void run_flood(const struct gpu_source *source, uint32_t engine, const char *type,
-                      const char *data, unsigned n_clients, unsigned depth, double seconds)
+static void run_flood(const struct gpu_source *source, uint32_t engine, unsigned batch,
+                      const char *type, const char *data, unsigned n_clients, unsigned depth,
+                      double seconds)
 {
     static struct flooder flooders[MOST_CLIENTS];
-    struct flood flood = {.source = source, .engine = engine};
+    struct flood flood = {.source = source, .engine = engine, .batch = batch};
+    unsigned unit = batch ? batch : 1, each = depth / n_clients / unit * unit;
 
-    if (depth < n_clients)
+    if (each == 0)
         return;
     pthread_barrier_init(&flood.ready, NULL, n_clients + 1);
     memset(flooders, 0, sizeof(flooders));
     for (unsigned i = 0; i < n_clients; i++) {
         flooders[i].flood = &flood;
         flooders[i].number = i;
-        flooders[i].depth = depth / n_clients;
+        flooders[i].depth = each;
         if (pthread_create(&flooders[i].thread, NULL, run_client, &flooders[i]) != 0)
             exit(1);
     }
@@ -228,7 +305,7 @@ static void run_flood(const struct gpu_source *source, uint32_t engine, const ch
     for (unsigned i = 0; i < n_clients; i++)
         pthread_join(flooders[i].thread, NULL);
     pthread_barrier_destroy(&flood.ready);
-    print(&flood, type, data, n_clients, depth / n_clients * n_clients, &before, &after);
+    print(&flood, type, data, n_clients, each * n_clients, &before, &after);
 }
 
 /* ---- all ----------------------------------------------------------------------------------- */
@@ -291,8 +368,8 @@ void gpu_daemon_flood(uint32_t engine, const struct gpu_daemon_flood *what, doub
              (MOST_FILE_NBYTES - 1) / what->chunk_nbytes + 1);
     for (unsigned c = 0; c < clients.n; c++)
         for (unsigned d = 0; d < depths.n; d++)
-            run_flood(&source, engine, type ? type + 1 : "", name ? name + 1 : what->path,
-                      clients.at[c], depths.at[d], seconds);
+            run_flood(&source, engine, what->batch, type ? type + 1 : "",
+                      name ? name + 1 : what->path, clients.at[c], depths.at[d], seconds);
     gpu_source_free(&source);
     free(file);
 }

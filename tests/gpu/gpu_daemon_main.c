@@ -30,6 +30,7 @@
  *     --setting NAME=VALUE   one more setting of [gpu]; with device=0,1 measure is of two GPUs
  *     --chunk NBYTES, --asked cpu|gpu|simt|auto
  *                            for measure: chunks of that size; for that engine alone
+ *     --batch N              for flood: N chunks a job
  *     --clients N,N... --depth N,N...
  *                            for flood: so many clients (1,4,16), so many chunks in flight (4096)
  *     --spin MICROSECONDS    for how long clients look for completions before they sleep
@@ -71,6 +72,7 @@ static const char *worker_name = "";
 static const char *setting = "";
 static const char *asked = "all";
 static size_t chunk_nbytes;
+static unsigned batch;
 static const char *clients = "1,4,16";
 static const char *depths = "4096";
 static uint32_t spin_us;
@@ -471,7 +473,7 @@ static void measure(double seconds)
 static void flood(char **argv, double seconds)
 {
     struct gpu_daemon_flood what = {argv[0], argv[1], chunk_nbytes ? chunk_nbytes : 128 << 10,
-                                    clients, depths};
+                                    batch,   clients, depths};
     uint32_t wanted = strcmp(asked, "all") == 0    ? engine
                       : strcmp(asked, "cpu") == 0  ? WHARF_ENGINE_CPU
                       : strcmp(asked, "auto") == 0 ? WHARF_ENGINE_AUTO
@@ -545,6 +547,8 @@ int main(int argc, char **argv)
             asked = argv[2];
         else if (strcmp(argv[1], "--chunk") == 0)
             chunk_nbytes = strtoul(argv[2], NULL, 0);
+        else if (strcmp(argv[1], "--batch") == 0)
+            batch = (unsigned)strtoul(argv[2], NULL, 0);
         else if (strcmp(argv[1], "--clients") == 0)
             clients = argv[2];
         else if (strcmp(argv[1], "--depth") == 0)
