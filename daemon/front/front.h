@@ -43,10 +43,10 @@ struct wharf_front {
     uint32_t gpus_left;          /* whom a thread of the CPU left a job to */
     uint32_t gpus_called;        /* whose thread is woken when the lock is left */
     bool gpu_was_up;             /* some worker has been ready: what engines take is known */
-    bool has_dead_gpu_memory;    /* clients have given GPU memory up */
     uint32_t n_stopped;          /* jobs that were stopped while an engine had pieces of them */
     int promise_fd;              /* the lock of Hello's promise, for workers; -1: none */
     struct wharf_list memories;  /* gpu_memory.h: all that a GPU could use */
+    struct wharf_list unheld;    /* GPU memory that was given up and that no worker has */
     uint32_t last_memory;
     uint32_t n_gpu_tenants;    /* that have items with GPUs */
     uint64_t n_parted_chunks;  /* that GPUs have decoded in parts */

@@ -91,10 +91,7 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (front->gpus_looking & own_bit)
         wharf_front_look(front);
     wharf_gpu_items_exchange(backend, now_ns);
-    if (backend->gpu == 0) {
-        backend->has_dead |= front->has_dead_gpu_memory;
-        front->has_dead_gpu_memory = false;
-    }
+    backend->has_unheld = backend->gpu == 0 && !wharf_list_is_empty(&front->unheld);
     bool can_sleep = backend->state != WHARF_GPU_PROVING && is_idle(backend) &&
                      wharf_list_is_empty(&backend->again) &&
                      !wharf_place_wants_gpu(front, backend->gpu) && !lingers(backend, now_ns);
@@ -115,10 +112,8 @@ static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     uint64_t next_ns = wharf_gpu_worker_tend(backend, now_ns);
 
-    if (backend->has_dead) {
-        backend->has_dead = false;
+    if (backend->has_unheld)
         wharf_gpu_pins_bury(backend);
-    }
     if (backend->state == WHARF_GPU_UP) {
         while (wharf_gpu_spares_refill(backend->front, backend->gpu))
             ;

@@ -31,6 +31,8 @@ int wharf_gpu_items_init(struct wharf_gpu_backend *backend)
     wharf_list_init(&backend->under_way);
     wharf_list_init(&backend->finished);
     wharf_list_init(&backend->again);
+    wharf_list_init(&backend->asked);
+    wharf_list_init(&backend->forgotten);
     backend->items = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->items));
     backend->pieces = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->pieces));
     if (!backend->items || !backend->pieces)

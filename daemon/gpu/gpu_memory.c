@@ -28,6 +28,7 @@ static struct wharf_gpu_memory *entry_new(int fd, uint64_t nbytes)
     for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
         wharf_list_init(&memory->on[i].link);
         wharf_list_init(&memory->on[i].model_link);
+        wharf_list_init(&memory->on[i].answer_link);
         memory->on[i].memory = memory;
         memory->on[i].state = WHARF_GPU_MEMORY_ABSENT;
     }
@@ -115,8 +116,10 @@ int wharf_gpu_memory_free(struct wharf_gpu_memory *memory)
         memory->tenant->n_pins--;
     }
     wharf_list_remove(&memory->link);
-    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++)
+    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
         wharf_list_remove(&memory->on[i].link);
+        wharf_list_remove(&memory->on[i].answer_link);
+    }
     free(memory);
     return fd;
 }
@@ -167,9 +170,13 @@ bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *m
     }
     memory->use = *use;
     front->dead_nbytes += memory->is_counted ? memory->nbytes : 0;
-    front->has_dead_gpu_memory |= memory->is_device;
-    /* The first one's thread closes descriptors, with or without a worker. */
-    front->gpus_wanted |= holders | (memory->is_device ? 1 : 0);
+    front->gpus_wanted |= holders;
+    if (holders == 0) {
+        /* The first one's thread closes descriptors, with or without a worker. */
+        wharf_list_remove(&memory->link);
+        wharf_list_append(&front->unheld, &memory->link);
+        front->gpus_wanted |= 1;
+    }
     return true;
 }
 

@@ -47,13 +47,14 @@ struct wharf_gpu_hold {
     struct wharf_list link;          /* in the list of that GPU */
     struct wharf_gpu_memory *memory; /* that it is of */
     enum wharf_gpu_memory_state state;
-    bool is_forgotten;            /* the worker was told to let it go */
-    bool is_over_budget;          /* of what is REFUSED: it is tried again when there is room */
-    bool is_promised;             /* of a model: another one is being let go for it */
-    struct wharf_list model_link; /* of a model that is READY: the one used longest ago is first */
-    uint64_t used_ns;             /* of a model: when an item last named it */
-    uint64_t gone_ns;             /* likewise: when it was let go or refused; 0: never */
-    uint32_t pass;                /* the last one that looked at it: gpu_pins.c */
+    struct wharf_list answer_link; /* of what its worker has not answered: gpu_pins.c */
+    bool is_forgotten;             /* the worker was told to let it go */
+    bool is_over_budget;           /* of what is REFUSED: it is tried again when there is room */
+    bool is_promised;              /* of a model: another one is being let go for it */
+    struct wharf_list model_link;  /* of a model that is READY: the one used longest ago is first */
+    uint64_t used_ns;              /* of a model: when an item last named it */
+    uint64_t gone_ns;              /* likewise: when it was let go or refused; 0: never */
+    uint32_t pass;                 /* the last one that looked at it: gpu_pins.c */
     uint64_t address; /* where the device has it, or a model's parameter, if it is ready */
 };
 

@@ -46,6 +46,7 @@ static int drop_hold(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
     struct wharf_gpu_memory *memory = hold->memory;
 
     hold->is_forgotten = false;
+    wharf_list_remove(&hold->answer_link);
     wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_ABSENT);
     return is_dead(memory) && !wharf_gpu_memory_holders(memory) ? wharf_gpu_memory_free(memory)
                                                                 : -1;
@@ -110,8 +111,10 @@ static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hol
         .number = hold->memory->number,
     };
 
-    if (wharf_worker_link_send(&backend->link, &message, -1) == 0)
-        hold->is_forgotten = true;
+    if (wharf_worker_link_send(&backend->link, &message, -1) < 0)
+        return;
+    hold->is_forgotten = true;
+    wharf_list_append(&backend->forgotten, &hold->answer_link);
 }
 
 /* It is not to be had, for now. */
@@ -188,18 +191,20 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, 
         return;
     wharf_gpu_memory_set(front, backend->gpu, memory, WHARF_GPU_MEMORY_ASKED);
     hold->is_promised = false;
+    wharf_list_append(&backend->asked, &hold->answer_link);
     backend->n_asked++;
 }
 
-static struct wharf_gpu_hold *find(struct wharf_gpu_backend *backend, uint32_t number)
+/* The hold whose turn it is to be answered, which leaves the list; NULL: the worker answers what it
+ * was not told, or not in that order. */
+static struct wharf_gpu_hold *take_answered(struct wharf_list *told, uint32_t number)
 {
-    WHARF_LIST_FOR(link, &backend->view->memories)
-    {
-        struct wharf_gpu_hold *hold = WHARF_LIST_ENTRY(link, struct wharf_gpu_hold, link);
-        if (hold->memory->number == number)
-            return hold;
-    }
-    return NULL;
+    struct wharf_gpu_hold *hold = WHARF_LIST_FIRST(told, struct wharf_gpu_hold, answer_link);
+
+    if (!hold || hold->memory->number != number)
+        return NULL;
+    wharf_list_remove(&hold->answer_link);
+    return hold;
 }
 
 /* That memory is another GPU's says less than what its own worker finds wrong with it. */
@@ -212,39 +217,48 @@ static void keep_error(struct wharf_gpu_memory *memory, const struct wharf_worke
              message->text);
 }
 
+/* Returns a descriptor to be closed without the lock, or -1. */
+static int take_registered(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
+                           const struct wharf_worker_message *message)
+{
+    struct wharf_front *front = backend->front;
+    struct wharf_gpu_memory *memory = hold->memory;
+
+    backend->n_asked--;
+    backend->pass.is_stale = true;
+    hold->address = message->address;
+    hold->gone_ns = 0;
+    hold->is_over_budget = false;
+    if (!message->error) {
+        if (memory->is_device)
+            memory->owner = backend->gpu;
+        hold->used_ns = wharf_now_ns();
+        wharf_gpu_memory_set(front, backend->gpu, memory, WHARF_GPU_MEMORY_READY);
+        tell_session(front, memory);
+        return -1;
+    }
+    keep_error(memory, message);
+    if (is_dead(memory))
+        return drop_hold(backend, hold);
+    refuse(backend, hold);
+    /* It is the next one's to be asked. */
+    if (memory->is_device)
+        front->gpus_wanted |= ~(1u << backend->gpu);
+    return -1;
+}
+
 void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
                                const struct wharf_worker_message *message)
 {
-    struct wharf_front *front = backend->front;
     WHARF_CLEANUP_FD int fd = -1;
 
-    wharf_front_enter(front);
-    struct wharf_gpu_hold *hold = find(backend, message->number);
-    if (hold && hold->state == WHARF_GPU_MEMORY_ASKED) {
-        struct wharf_gpu_memory *memory = hold->memory;
-        backend->n_asked--;
-        backend->pass.is_stale = true;
-        hold->address = message->address;
-        if (!message->error && memory->is_device)
-            memory->owner = backend->gpu;
-        if (message->error)
-            keep_error(memory, message);
-        hold->gone_ns = 0;
-        hold->is_over_budget = false;
-        if (message->error && is_dead(memory)) {
-            fd = drop_hold(backend, hold);
-        } else if (message->error) {
-            refuse(backend, hold);
-        } else {
-            hold->used_ns = wharf_now_ns();
-            wharf_gpu_memory_set(front, backend->gpu, memory, WHARF_GPU_MEMORY_READY);
-            tell_session(front, memory);
-        }
-        /* It is the next one's to be asked. */
-        if (message->error && fd < 0 && memory->is_device)
-            front->gpus_wanted |= ~(1u << backend->gpu);
-    }
-    wharf_front_leave(front);
+    wharf_front_enter(backend->front);
+    struct wharf_gpu_hold *hold = take_answered(&backend->asked, message->number);
+    if (hold)
+        fd = take_registered(backend, hold, message);
+    wharf_front_leave(backend->front);
+    if (!hold)
+        wharf_gpu_worker_kill(backend, "it registered what it was not told to");
 }
 
 /* ---- letting go ---------------------------------------------------------------------------- */
@@ -252,15 +266,16 @@ void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
 void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
                               const struct wharf_worker_message *message)
 {
-    struct wharf_front *front = backend->front;
     WHARF_CLEANUP_FD int fd = -1;
 
-    wharf_front_enter(front);
-    struct wharf_gpu_hold *hold = find(backend, message->number);
-    if (hold && hold->is_forgotten)
+    wharf_front_enter(backend->front);
+    struct wharf_gpu_hold *hold = take_answered(&backend->forgotten, message->number);
+    if (hold)
         fd = drop_hold(backend, hold);
     backend->pass.is_stale = true;
-    wharf_front_leave(front);
+    wharf_front_leave(backend->front);
+    if (!hold)
+        wharf_gpu_worker_kill(backend, "it let go of what it was not told to");
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */
@@ -336,54 +351,71 @@ uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
     return pass->next_ns;
 }
 
-/* A device's descriptor may be the last one of its memory: closed without the lock. */
+/* Descriptors, which may be the last ones of their memory: closed without the lock, so many at a
+ * time. */
+enum { MOST_CLOSED = 64 };
+struct closing {
+    int fds[MOST_CLOSED];
+    unsigned n;
+};
+
+static void close_all(struct closing *closing)
+{
+    while (closing->n > 0)
+        wharf_close_fd(closing->fds[--closing->n]);
+}
+
 void wharf_gpu_pins_bury(struct wharf_gpu_backend *backend)
 {
     struct wharf_front *front = backend->front;
-    bool is_more = true;
+    struct closing closing = {.n = 0};
 
-    while (is_more) {
-        WHARF_CLEANUP_FD int fd = -1;
-        is_more = false;
+    do {
+        close_all(&closing);
         wharf_front_enter(front);
-        WHARF_LIST_FOR(link, &front->memories)
-        {
-            struct wharf_gpu_memory *memory = WHARF_LIST_ENTRY(link, struct wharf_gpu_memory, link);
-            if (memory->is_device && !memory->session && !wharf_gpu_memory_holders(memory)) {
-                fd = wharf_gpu_memory_free(memory);
-                is_more = true;
-                break;
-            }
-        }
+        while (closing.n < MOST_CLOSED && !wharf_list_is_empty(&front->unheld))
+            closing.fds[closing.n++] = wharf_gpu_memory_free(
+                WHARF_LIST_FIRST(&front->unheld, struct wharf_gpu_memory, link));
         wharf_front_leave(front);
+    } while (closing.n > 0);
+}
+
+/* Drops some holds, those that this pass has not met; returns whether there may be more. */
+static bool lose_some(struct wharf_gpu_backend *backend, struct closing *closing)
+{
+    struct wharf_list *memories = &backend->view->memories;
+
+    for (unsigned n = 0; n < MOST_LOOKS && closing->n < MOST_CLOSED; n++) {
+        struct wharf_gpu_hold *hold = WHARF_LIST_FIRST(memories, struct wharf_gpu_hold, link);
+        if (!hold || hold->pass == backend->pass.number)
+            return false;
+        hold->pass = backend->pass.number;
+        wharf_list_rotate(memories);
+        hold->gone_ns = 0;
+        hold->is_promised = false;
+        int fd = drop_hold(backend, hold);
+        if (fd >= 0)
+            closing->fds[closing->n++] = fd;
     }
+    return true;
 }
 
 void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)
 {
     struct wharf_front *front = backend->front;
+    struct closing closing = {.n = 0};
     bool is_more = true;
 
+    backend->pass = (struct wharf_gpu_pass){.number = backend->pass.number + 1};
     while (is_more) {
-        WHARF_CLEANUP_FD int fd = -1;
-        is_more = false;
         wharf_front_enter(front);
-        WHARF_LIST_FOR(link, &backend->view->memories)
-        {
-            struct wharf_gpu_hold *hold = WHARF_LIST_ENTRY(link, struct wharf_gpu_hold, link);
-            hold->gone_ns = 0;
-            hold->is_promised = false;
-            fd = drop_hold(backend, hold);
-            is_more = fd >= 0;
-            if (is_more)
-                break;
-        }
+        is_more = lose_some(backend, &closing);
         wharf_front_leave(front);
+        close_all(&closing);
     }
     wharf_front_enter(front);
     /* GPU memory that it was asked for may be another one's. */
     front->gpus_wanted |= ~(1u << backend->gpu);
     wharf_front_leave(front);
     backend->n_asked = 0;
-    backend->pass = (struct wharf_gpu_pass){.number = backend->pass.number};
 }

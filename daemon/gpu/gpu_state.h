@@ -181,9 +181,12 @@ struct wharf_gpu_backend {
     struct wharf_gpu_proof proof;
     struct wharf_gpu_staging staging;
 
-    uint32_t n_asked; /* registrations that are not answered */
+    /* What the worker was told and has not answered, in that order, which is that of its answers:
+     * to register holds, and to let them go. */
+    struct wharf_list asked, forgotten;
+    uint32_t n_asked;
     struct wharf_gpu_pass pass;
-    bool has_dead;            /* wharf_gpu_pins_bury has something to do */
+    bool has_unheld;          /* wharf_gpu_pins_bury has something to do */
     uint64_t forgotten_at_ns; /* when the worker was last told to let go of some */
 };
 

@@ -22,6 +22,9 @@
 #include "kernels/work_mover.h"
 #include "kernels/work_queue_ops.h"
 
+/* Numbers of memory count up: they are spread over chains evenly. */
+#define WHARF_WORKER_N_CHAINS 4096u
+
 struct wharf_worker {
     const char *gpu; /* which: a number or a UUID */
     const struct wharf_epoch_ops *ops;
@@ -29,10 +32,10 @@ struct wharf_worker {
     struct wharf_worker_setup setup;
     struct wharf_segment queue_memory;
     struct wharf_work_queue queue;
-    struct wharf_list memories;
-    bool is_per_batch; /* kernels end with what was there */
-    uint64_t stay_ns;  /* of the next kernel */
-    bool has_kernel;   /* one is there, or about to be; without the lock */
+    struct wharf_list memories[WHARF_WORKER_N_CHAINS]; /* by their numbers */
+    bool is_per_batch;                                 /* kernels end with what was there */
+    uint64_t stay_ns;                                  /* of the next kernel */
+    bool has_kernel; /* one is there, or about to be; without the lock */
     pthread_t runner, copier;
     struct wharf_work_mover *mover; /* NULL: kernels write all outputs themselves */
 

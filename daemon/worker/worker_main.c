@@ -265,7 +265,8 @@ int main(int argc, char **argv)
     if (tame_process((pid_t)atoi(argv[2])) < 0)
         return WHARF_WORKER_EXIT_OK;
     worker.gpu = argv[3];
-    wharf_list_init(&worker.memories);
+    for (unsigned i = 0; i < WHARF_WORKER_N_CHAINS; i++)
+        wharf_list_init(&worker.memories[i]);
     pthread_mutex_init(&worker.lock, NULL);
     pthread_cond_init(&worker.changed, NULL);
     serve(&worker);

@@ -17,6 +17,11 @@ struct memory {
     size_t mapped_nbytes;         /* whole pages; of GPU memory all of it */
 };
 
+static struct wharf_list *chain_of(struct wharf_worker *worker, uint32_t number)
+{
+    return &worker->memories[number % WHARF_WORKER_N_CHAINS];
+}
+
 static void answer(uint32_t kind, uint32_t number, int r, uint64_t address, const char *text)
 {
     struct wharf_worker_message message = {
@@ -106,7 +111,7 @@ void wharf_worker_register(struct wharf_worker *worker, const struct wharf_worke
     if (r < 0)
         free(memory);
     else
-        wharf_list_append(&worker->memories, &memory->link);
+        wharf_list_append(chain_of(worker, memory->number), &memory->link);
 }
 
 static int let_go(struct wharf_worker *worker, struct memory *memory)
@@ -123,7 +128,7 @@ static int let_go(struct wharf_worker *worker, struct memory *memory)
 
 void wharf_worker_forget(struct wharf_worker *worker, uint32_t number)
 {
-    WHARF_LIST_FOR(link, &worker->memories)
+    WHARF_LIST_FOR(link, chain_of(worker, number))
     {
         struct memory *memory = WHARF_LIST_ENTRY(link, struct memory, link);
         if (memory->number != number)
