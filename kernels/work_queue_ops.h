@@ -33,6 +33,14 @@ static inline void wharf_work_submitter_init(struct wharf_work_submitter *submit
     submitter->queue = wharf_work_queue_at(memory, n_entries);
 }
 
+/* A quad that has its tag or serial in its last word. */
+static inline void wharf_work_store_quad(wharf_work_word *to, uint64_t first, uint64_t tagged)
+{
+    __atomic_store_n(to, first, __ATOMIC_RELAXED);
+    /* Orders the quad's first half before its tag. */
+    __atomic_store_n(to + 1, tagged, __ATOMIC_RELEASE);
+}
+
 /*
  * wharf_work_submit: writes an item and returns its index.  The place must be free: the item
  * n_entries before it has been completed (which the caller knows: its table of items under way
@@ -45,15 +53,17 @@ static inline uint32_t wharf_work_submit(struct wharf_work_submitter *submitter,
     uint32_t index = submitter->tail++;
     wharf_work_word *to =
         (wharf_work_word *)(submitter->queue.items + (index & (submitter->queue.n_entries - 1)));
-    uint64_t words[WHARF_WORK_ENTRY_NBYTES / 8];
+    uint64_t tag = (uint64_t)(index + 1) << 32;
+    uint64_t kind = item->flags | (uint32_t)item->opcode << 16 | (uint32_t)item->output << 24;
 
-    memcpy(words, item, sizeof(words));
-    for (unsigned i = 0; i < WHARF_WORK_ENTRY_NBYTES / 8; i += 2) {
-        uint64_t tagged = (uint32_t)words[i + 1] | (uint64_t)(index + 1) << 32;
-        __atomic_store_n(&to[i], words[i], __ATOMIC_RELAXED);
-        /* Orders the quad's first half before its tag. */
-        __atomic_store_n(&to[i + 1], tagged, __ATOMIC_RELEASE);
-    }
+    /* By members, which processors can forward from one's stores: words of what was stored as two
+     * they would wait for. */
+    wharf_work_store_quad(to, item->src, item->src_nbytes | tag);
+    wharf_work_store_quad(to + 2, item->dst, item->dst_nbytes | tag);
+    wharf_work_store_quad(to + 4, item->staging, item->attempt | tag);
+    wharf_work_store_quad(
+        to + 6, item->checksum | (uint64_t)item->codec << 32 | (uint64_t)item->parameter << 48,
+        kind | tag);
     return index;
 }
 

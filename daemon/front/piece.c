@@ -14,34 +14,23 @@ static struct wharf_codec_setting setting_of(const struct wharf_job *job)
 struct wharf_piece_chunk wharf_piece_chunk_at(const struct wharf_piece *piece, uint32_t at)
 {
     const struct wharf_job *job = piece->job;
-    const struct wharf_submission *submission = &job->submission;
-    struct wharf_piece_chunk chunk = {
-        .source = job->source,
-        .destination = job->destination,
-        .src_offset = submission->src_offset,
-        .dst_offset = submission->dst_offset,
+    struct wharf_piece_span span = wharf_piece_span_at(piece, at);
+
+    return (struct wharf_piece_chunk){
+        .source = span.source,
+        .destination = span.destination,
+        .src_offset = span.src_offset,
+        .dst_offset = span.dst_offset,
         .job =
             {
-                .codec = submission->codec,
-                .flags = submission->flags,
-                .checksum = submission->checksum,
+                .codec = job->submission.codec,
+                .flags = job->submission.flags,
+                .checksum = span.checksum,
                 .setting = setting_of(job),
-                .in_nbytes = submission->src_nbytes,
-                .out_avail = submission->dst_nbytes,
+                .in_nbytes = span.in_nbytes,
+                .out_avail = span.out_avail,
             },
     };
-
-    if (piece->kind == WHARF_PIECE_SLICE) {
-        const struct wharf_batch_entry *entry = &job->batch->entries[piece->first_chunk + at];
-        chunk.source = entry->source;
-        chunk.destination = entry->destination;
-        chunk.src_offset = entry->chunk.src_offset;
-        chunk.dst_offset = entry->chunk.dst_offset;
-        chunk.job.checksum = entry->chunk.checksum;
-        chunk.job.in_nbytes = entry->chunk.src_nbytes;
-        chunk.job.out_avail = entry->chunk.dst_nbytes;
-    }
-    return chunk;
 }
 
 const uint8_t *wharf_piece_chunk_source(const struct wharf_piece_chunk *chunk)
@@ -97,9 +86,9 @@ void wharf_piece_take_outcome(struct wharf_piece *piece, uint32_t at, uint32_t e
     static const struct wharf_outcome no_memory = {.result = WHARF_NO_MEMORY};
 
     if (engine != WHARF_ENGINE_AUTO) {
-        struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, at);
-        piece->source_nbytes += chunk.job.in_nbytes;
-        piece->capacity_nbytes += chunk.job.out_avail;
+        struct wharf_piece_span span = wharf_piece_span_at(piece, at);
+        piece->source_nbytes += span.in_nbytes;
+        piece->capacity_nbytes += span.out_avail;
         piece->in_nbytes += outcome->in_nbytes;
         piece->out_nbytes += outcome->out_nbytes;
     }

@@ -88,7 +88,7 @@ void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_g
     backend->n_items -= !item->is_done;
     backend->n_places--;
     backend->front->n_gpu_tenants -= --tenant->n_gpu_items == 0;
-    *item = (struct wharf_gpu_item){.piece = NULL};
+    item->piece = NULL; /* the rest is the next one's to set */
 }
 
 /* ---- outputs that are copied ---------------------------------------------------------------- */
@@ -256,18 +256,19 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
                             uint32_t at)
 {
     bool has_parts = wharf_gpu_piece_has_parts(gpu_piece);
-    struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&gpu_piece->piece, has_parts ? 0 : at);
+    const struct wharf_submission *submission = &gpu_piece->piece.job->submission;
+    struct wharf_piece_span chunk = wharf_piece_span_at(&gpu_piece->piece, has_parts ? 0 : at);
     struct wharf_work_item item = {
         .src = device_address(backend, chunk.source, chunk.src_offset),
         .dst = device_address(backend, chunk.destination, chunk.dst_offset),
-        .src_nbytes = (uint32_t)chunk.job.in_nbytes,
-        .dst_nbytes = (uint32_t)chunk.job.out_avail,
+        .src_nbytes = (uint32_t)chunk.in_nbytes,
+        .dst_nbytes = (uint32_t)chunk.out_avail,
         .attempt = ++backend->last_attempt ? backend->last_attempt : ++backend->last_attempt,
-        .checksum = chunk.job.checksum,
-        .codec = (uint16_t)chunk.job.codec,
+        .checksum = chunk.checksum,
+        .codec = submission->codec,
         .parameter = device_parameter(backend, gpu_piece->piece.job),
-        .flags = (uint16_t)chunk.job.flags,
-        .opcode = (uint8_t)wharf_gpu_opcode(&gpu_piece->piece.job->submission),
+        .flags = (uint16_t)submission->flags,
+        .opcode = (uint8_t)wharf_gpu_opcode(submission),
         .output = WHARF_WORK_TO_HOST,
     };
     uint32_t place = 0;
@@ -315,8 +316,8 @@ static void refuse_piece(struct wharf_gpu_backend *backend, const struct wharf_p
 static bool is_too_large(const struct wharf_piece *piece)
 {
     for (uint32_t i = 0; i < piece->n_chunks; i++) {
-        struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, i);
-        if (chunk.job.in_nbytes > UINT32_MAX || chunk.job.out_avail > UINT32_MAX)
+        struct wharf_piece_span chunk = wharf_piece_span_at(piece, i);
+        if (chunk.in_nbytes > UINT32_MAX || chunk.out_avail > UINT32_MAX)
             return true;
     }
     return false;
