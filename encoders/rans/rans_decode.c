@@ -70,24 +70,29 @@ static bool prepare(const struct wharf_rans_stream *stream, uint64_t out_avail,
     return true;
 }
 
-/* What tuned forms look slots up in, besides: what the model has, or `packed`, or NULL. */
-static const uint32_t *packed_slots_of(const struct wharf_rans_model *model, uint32_t *packed)
+/* Memory for what tuned forms look slots up in, besides. */
+union extra {
+    uint32_t packed[1u << WHARF_RANS_PACKED_MAX_NBITS];
+    struct wharf_rans_buckets buckets;
+};
+
+/* Has `job` look up in what its model has, or in what can be made of it. */
+static void take_extra(struct wharf_rans_loop_job *job, union extra *extra)
 {
+    const struct wharf_rans_model *model = job->task.model;
     const struct wharf_rans_shape *shape = &model->shape;
 
-    if (model->packed_slots || shape->n_distributions > 1 || shape->symbol_nbytes > 1 ||
-        shape->n_bits > WHARF_RANS_PACKED_MAX_NBITS)
-        return model->packed_slots;
-    return wharf_rans_pack_slots(model, packed) ? packed : NULL;
-}
-
-/* Decodes with one of the tuned forms, if there is one; whether that went well. */
-static bool decode_tuned(const struct wharf_rans_task *task)
-{
-    wharf_rans_loop_fn *loop = wharf_rans_loop();
-    uint32_t packed[1u << WHARF_RANS_PACKED_MAX_NBITS];
-
-    return loop && loop(&(struct wharf_rans_loop_job){*task, packed_slots_of(task->model, packed)});
+    job->packed = model->packed_slots;
+    job->buckets = NULL;
+    if (model->packed_slots || shape->n_distributions > 1 || shape->symbol_nbytes > 1)
+        return;
+    if (shape->n_bits <= WHARF_RANS_PACKED_MAX_NBITS &&
+        wharf_rans_pack_slots(model, extra->packed)) {
+        job->packed = extra->packed;
+    } else {
+        wharf_rans_fill_buckets(model, &extra->buckets);
+        job->buckets = &extra->buckets;
+    }
 }
 
 /* ---- by several threads ------------------------------------------------------------------- */
@@ -97,7 +102,7 @@ static bool decode_tuned(const struct wharf_rans_task *task)
 
 /* Parts of a task: part i begins before the split of cursors[i], the first one at the beginning. */
 struct parts {
-    const struct wharf_rans_task *task;
+    const struct wharf_rans_loop_job *job;
     const struct wharf_codec_setting *setting;
     uint32_t n;
     struct wharf_rans_cursor cursors[MAX_PARTS];
@@ -108,14 +113,14 @@ struct parts {
 #define MOST_TIMES_AVERAGE 4u
 
 /* Whether the parts are about equal.  A split is at its window's first group. */
-static bool divide(const struct wharf_rans_task *task, const struct wharf_codec_setting *setting,
+static bool divide(const struct wharf_rans_loop_job *job, const struct wharf_codec_setting *setting,
                    struct parts *parts)
 {
-    const struct wharf_rans_body *body = task->body;
+    const struct wharf_rans_body *body = job->task.body;
     struct wharf_rans_cursor cursor = wharf_rans_first_split(body);
     uint64_t n_groups = body->n_symbols / WHARF_RANS_N_LANES + 1, from = 0;
 
-    parts->task = task;
+    parts->job = job;
     parts->setting = setting;
     parts->n = body->n_splits < MAX_PARTS ? body->n_splits : MAX_PARTS;
     uint64_t most = MOST_TIMES_AVERAGE * (n_groups / parts->n + 1);
@@ -136,15 +141,14 @@ static bool decode_parts(void *context, uint32_t first, uint32_t n, struct wharf
     const struct parts *parts = context;
     struct wharf_codec_setting setting = *parts->setting;
     struct wharf_rans_asker asker = {.setting = &setting, .result = WHARF_OK};
-    struct wharf_rans_task task = *parts->task;
+    struct wharf_rans_loop_job job = *parts->job;
+    wharf_rans_loop_fn *loop = wharf_rans_loop();
 
     setting.poll = poll;
-    task.asker = &asker;
-    task.from = first > 0 ? &parts->cursors[first] : NULL;
-    task.to = first + n < parts->n ? &parts->cursors[first + n] : NULL;
-    if (wharf_rans_loop())
-        return decode_tuned(&task);
-    return wharf_rans_walk_part(&task);
+    job.task.asker = &asker;
+    job.task.from = first > 0 ? &parts->cursors[first] : NULL;
+    job.task.to = first + n < parts->n ? &parts->cursors[first + n] : NULL;
+    return loop ? loop(&job) : wharf_rans_walk_part(&job.task);
 }
 
 /* Whether others can help with it. */
@@ -158,29 +162,36 @@ static bool is_shared(const struct wharf_rans_task *task)
 }
 
 /* Whether that went well. */
-static bool decode_shared(const struct wharf_rans_task *task)
+static bool decode_shared(const struct wharf_rans_loop_job *job)
 {
-    const struct wharf_codec_setting *setting = task->asker->setting;
-    struct wharf_rans_model model = *task->model;
-    struct wharf_rans_task whole = *task;
-    uint32_t packed[1u << WHARF_RANS_PACKED_MAX_NBITS];
+    const struct wharf_codec_setting *setting = job->task.asker->setting;
+    wharf_rans_loop_fn *loop = wharf_rans_loop();
     struct parts parts;
 
-    /* Once for all. */
-    model.packed_slots = packed_slots_of(task->model, packed);
-    whole.model = &model;
-    if (!divide(&whole, setting, &parts))
-        return decode_tuned(task);
+    if (!divide(job, setting, &parts))
+        return loop && loop(job);
     if (setting->crew->run(setting->crew, parts.n, decode_parts, &parts))
         return true;
     /* It was stopped, or what is wrong has to be found. */
-    task->asker->result = wharf_decode_poll(setting);
+    job->task.asker->result = wharf_decode_poll(setting);
     return false;
+}
+
+/* With one of the tuned forms, if there is one, or by several; whether that went well. */
+static bool decode_tuned(const struct wharf_rans_task *task)
+{
+    wharf_rans_loop_fn *loop = wharf_rans_loop();
+    struct wharf_rans_loop_job job = {.task = *task};
+    union extra extra;
+
+    if (loop)
+        take_extra(&job, &extra);
+    return is_shared(task) ? decode_shared(&job) : loop && loop(&job);
 }
 
 enum wharf_reason wharf_rans_run(const struct wharf_rans_task *task, bool tuned, uint64_t *ret_bit)
 {
-    if (tuned && (is_shared(task) ? decode_shared(task) : decode_tuned(task)))
+    if (tuned && decode_tuned(task))
         return WHARF_REASON_NONE;
     return task->asker->result == WHARF_OK ? wharf_rans_walk_all(task, ret_bit) : WHARF_REASON_NONE;
 }

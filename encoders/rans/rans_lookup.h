@@ -12,7 +12,8 @@
 
 /* Constants wherever a form uses them, so that the compiler makes code for each. */
 struct lookup {
-    bool is_packed;         /* in the job's packed table; else slot, symbol, range */
+    bool is_packed;         /* in the job's packed table */
+    bool is_bucketed;       /* in the job's buckets; else slot, symbol, range */
     bool is_indexed;        /* each symbol has a number of its distribution */
     uint32_t symbol_nbytes; /* 1 or 2 */
 };
@@ -20,12 +21,14 @@ struct lookup {
 /* What a decoder looks at in each group. */
 struct view {
     const uint32_t *packed;
+    const struct wharf_rans_buckets *buckets;
     const uint16_t *slot_symbols;
     const struct wharf_rans_range *ranges;
     const uint8_t *indexes;
     uint8_t *out;
     uint32_t n_bits;
     uint32_t alphabet;
+    uint32_t bucket_nbits; /* of a slot, that tell slots of a bucket apart */
     /* Of what a group's slots give together: where a slot that is nobody's leaves a bit. */
     uint32_t bad;
 };
@@ -34,13 +37,17 @@ static inline struct view view_of(const struct wharf_rans_loop_job *job)
 {
     const struct wharf_rans_model *model = job->task.model;
 
+    uint32_t n_bits = model->shape.n_bits;
+
     return (struct view){
         .packed = job->packed,
+        .buckets = job->buckets,
         .slot_symbols = model->slot_symbols,
         .ranges = model->ranges,
         .indexes = job->task.indexes,
         .out = job->task.out,
-        .n_bits = model->shape.n_bits,
+        .n_bits = n_bits,
+        .bucket_nbits = n_bits > WHARF_RANS_BUCKETS_NBITS ? n_bits - WHARF_RANS_BUCKETS_NBITS : 0,
         .alphabet = model->shape.alphabet,
         .bad = model->is_full ? 0 : WHARF_RANS_PACKED_NOBODYS,
     };

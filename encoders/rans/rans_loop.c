@@ -134,3 +134,27 @@ bool wharf_rans_pack_slots(const struct wharf_rans_model *model, uint32_t *packe
         packed[slot] = WHARF_RANS_PACKED_NOBODYS;
     return true;
 }
+
+void wharf_rans_fill_buckets(const struct wharf_rans_model *model,
+                             struct wharf_rans_buckets *buckets)
+{
+    uint32_t n_bits = model->shape.n_bits;
+    uint32_t shift = n_bits > WHARF_RANS_BUCKETS_NBITS ? n_bits - WHARF_RANS_BUCKETS_NBITS : 0;
+    uint32_t symbol = model->slot_symbols[0];
+    uint32_t bucket = 0;
+    uint32_t first = 0;
+
+    while (first < model->totals[0]) {
+        uint32_t before = symbol;
+        uint32_t end;
+
+        symbol = model->slot_symbols[first];
+        buckets->next[before] = (uint8_t)symbol;
+        first += model->ranges[symbol].frequency_less_1 + 1u;
+        end = (first + (1u << shift) - 1) >> shift;
+        memset(buckets->owners + bucket, (int)symbol, end - bucket);
+        bucket = end;
+    }
+    buckets->next[symbol] = (uint8_t)symbol;
+    memset(buckets->owners + bucket, (int)symbol, (1u << (n_bits - shift)) - bucket);
+}

@@ -32,10 +32,24 @@
  */
 struct wharf_rans_loop_job {
     struct wharf_rans_task task;
-    /* What wharf_rans_pack_slots makes, or NULL. */
+    /* What wharf_rans_pack_slots or wharf_rans_fill_buckets makes; one is NULL at least. */
     const uint32_t *packed;
+    const struct wharf_rans_buckets *buckets;
 };
 #define WHARF_RANS_PACKED_MAX_NBITS 12
+
+/*
+ * For one distribution of bytes whose packed table would be too large for the first cache.  Slots
+ * fall into buckets of equal size, at most 2^BUCKETS_NBITS of them, and of one slot each where
+ * slots are no more.
+ */
+#define WHARF_RANS_BUCKETS_NBITS 14
+struct wharf_rans_buckets {
+    /* The symbol of a bucket's first slot.  Vector loads read 3 bytes behind the last one. */
+    uint8_t owners[(1u << WHARF_RANS_BUCKETS_NBITS) + 3];
+    /* By symbol that has slots, the one whose slots come next; itself for the last one. */
+    uint8_t next[256 + 3];
+};
 
 /* Decodes all symbols; false, with `out` undefined, when anything is wrong or the task's asker has
  * another answer than WHARF_OK. */
@@ -73,5 +87,9 @@ int wharf_rans_loop_force(const char *name);
  */
 bool wharf_rans_pack_slots(const struct wharf_rans_model *model, uint32_t *packed);
 #define WHARF_RANS_PACKED_NOBODYS (1u << 19)
+
+/* Fills in buckets for a model of one distribution of bytes. */
+void wharf_rans_fill_buckets(const struct wharf_rans_model *model,
+                             struct wharf_rans_buckets *buckets);
 
 #endif

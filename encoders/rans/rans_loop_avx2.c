@@ -26,6 +26,15 @@ LANES_INLINE __m256i load_eight(const uint32_t *table, __m256i slots)
     return _mm256_set_m128i(load_four(table, at + 4), load_four(table, at));
 }
 
+LANES_INLINE __m256i load_eight_bytes(const uint8_t *table, __m256i slots)
+{
+    uint32_t at[8] __attribute__((aligned(32)));
+
+    _mm256_store_si256((__m256i *)at, slots);
+    return _mm256_set_epi32(table[at[7]], table[at[6]], table[at[5]], table[at[4]], table[at[3]],
+                            table[at[2]], table[at[1]], table[at[0]]);
+}
+
 #define LOOP_NAME wharf_rans_loop_avx2
 #define N_WALKS 2
 #include "encoders/rans/rans_loop_ymm.h"

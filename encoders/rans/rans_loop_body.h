@@ -317,6 +317,8 @@ TARGET bool LOOP_NAME(const struct wharf_rans_loop_job *job)
 
     if (job->packed)
         return run_all(job, (struct lookup){.is_packed = true, .symbol_nbytes = 1});
+    if (job->buckets)
+        return run_all(job, (struct lookup){.is_bucketed = true, .symbol_nbytes = 1});
     if (job->task.model->shape.symbol_nbytes == 1)
         return is_indexed ? run_all(job, (struct lookup){.is_indexed = true, .symbol_nbytes = 1})
                           : run_all(job, (struct lookup){.symbol_nbytes = 1});

@@ -112,27 +112,72 @@ LANES_INLINE __m256i scale_indexes(const struct view *view, uint64_t number, uin
     return _mm256_mullo_epi32(indexes, _mm256_set1_epi32((int)stride));
 }
 
-LANES_INLINE __m256i decode_quarter(const struct view *view, struct lookup lookup, __m256i *states,
-                                    uint64_t number, __m256i *seen)
+/* Symbols of slots, and their ranges: in buckets those of the buckets' first slots. */
+LANES_INLINE __m256i look_up(const struct view *view, struct lookup lookup, __m256i slots,
+                             uint64_t number, __m256i *ranges)
 {
-    const __m256i low_half = _mm256_set1_epi32(0xffff);
-    __m256i slots = find_slots(view, *states);
-    __m256i quotients = find_quotients(view, *states);
     __m256i slots_at = slots;
     __m256i ranges_at = _mm256_setzero_si256();
+    __m256i symbols;
 
+    if (lookup.is_bucketed) {
+        slots_at = _mm256_srlv_epi32(slots, _mm256_set1_epi32((int)view->bucket_nbits));
+        symbols = load_eight_bytes(view->buckets->owners, slots_at);
+        *ranges = load_eight((const uint32_t *)view->ranges, symbols);
+        return symbols;
+    }
     if (lookup.is_indexed) {
         slots_at = _mm256_add_epi32(slots, scale_indexes(view, number, 1u << view->n_bits));
         ranges_at = scale_indexes(view, number, view->alphabet);
     }
-    __m256i symbols = _mm256_and_si256(
-        _mm256_i32gather_epi32((const int *)view->slot_symbols, slots_at, 2), low_half);
-    __m256i ranges =
+    symbols = _mm256_and_si256(_mm256_i32gather_epi32((const int *)view->slot_symbols, slots_at, 2),
+                               _mm256_set1_epi32(0xffff));
+    *ranges =
         _mm256_i32gather_epi32((const int *)view->ranges, _mm256_add_epi32(ranges_at, symbols), 4);
-    __m256i less_1 = _mm256_and_si256(ranges, low_half);
+    return symbols;
+}
+
+/* All ones for those whose slots are behind their ranges. */
+LANES_INLINE __m256i are_beyond(__m256i slots, __m256i ranges)
+{
     __m256i place = _mm256_sub_epi32(slots, _mm256_srli_epi32(ranges, 16));
 
-    *seen = _mm256_or_si256(*seen, _mm256_cmpgt_epi32(place, less_1));
+    return _mm256_cmpgt_epi32(place, _mm256_and_si256(ranges, _mm256_set1_epi32(0xffff)));
+}
+
+/* Goes on to the symbols that slots of a bucket belong to which are not its first; all ones for
+ * slots that are nobody's.  Each symbol has a slot of its own, so turns are fewer than slots. */
+LANES_INLINE __m256i search_buckets(const struct view *view, __m256i slots, __m256i beyond,
+                                    __m256i *symbols, __m256i *ranges)
+{
+    for (uint32_t left = 1u << view->bucket_nbits;
+         !_mm256_testz_si256(beyond, beyond) && --left > 0;) {
+        __m256i next = _mm256_mask_i32gather_epi32(
+            *symbols, (const int *)(const void *)view->buckets->next, *symbols, beyond, 1);
+
+        *symbols = _mm256_and_si256(next, _mm256_set1_epi32(0xff));
+        *ranges =
+            _mm256_mask_i32gather_epi32(*ranges, (const int *)view->ranges, *symbols, beyond, 4);
+        beyond = are_beyond(slots, *ranges);
+    }
+    return beyond;
+}
+
+LANES_INLINE __m256i decode_quarter(const struct view *view, struct lookup lookup, __m256i *states,
+                                    uint64_t number, __m256i *seen)
+{
+    __m256i slots = find_slots(view, *states);
+    __m256i quotients = find_quotients(view, *states);
+    __m256i ranges;
+    __m256i symbols = look_up(view, lookup, slots, number, &ranges);
+    __m256i beyond = are_beyond(slots, ranges);
+
+    if (lookup.is_bucketed && !_mm256_testz_si256(beyond, beyond))
+        beyond = search_buckets(view, slots, beyond, &symbols, &ranges);
+    __m256i less_1 = _mm256_and_si256(ranges, _mm256_set1_epi32(0xffff));
+    __m256i place = _mm256_sub_epi32(slots, _mm256_srli_epi32(ranges, 16));
+
+    *seen = _mm256_or_si256(*seen, beyond);
     *states =
         _mm256_add_epi32(_mm256_mullo_epi32(less_1, quotients), _mm256_add_epi32(quotients, place));
     return symbols;

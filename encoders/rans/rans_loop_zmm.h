@@ -79,26 +79,70 @@ LANES_INLINE __m512i scale_indexes(const struct view *view, uint64_t number, uin
     return _mm512_mullo_epi32(indexes, _mm512_set1_epi32((int)stride));
 }
 
+/* Symbols of slots, and their ranges: in buckets those of the buckets' first slots. */
+LANES_INLINE __m512i look_up(const struct view *view, struct lookup lookup, __m512i slots,
+                             uint64_t number, __m512i *ranges)
+{
+    __m512i slots_at = slots;
+    __m512i ranges_at = _mm512_setzero_si512();
+    __m512i symbols;
+
+    if (lookup.is_indexed) {
+        slots_at = _mm512_add_epi32(slots, scale_indexes(view, number, 1u << view->n_bits));
+        ranges_at = scale_indexes(view, number, view->alphabet);
+    }
+    if (lookup.is_bucketed) {
+        slots_at = _mm512_srlv_epi32(slots, _mm512_set1_epi32((int)view->bucket_nbits));
+        symbols = _mm512_and_si512(_mm512_i32gather_epi32(slots_at, view->buckets->owners, 1),
+                                   _mm512_set1_epi32(0xff));
+    } else {
+        symbols = _mm512_and_si512(_mm512_i32gather_epi32(slots_at, view->slot_symbols, 2),
+                                   _mm512_set1_epi32(0xffff));
+    }
+    *ranges = _mm512_i32gather_epi32(_mm512_add_epi32(ranges_at, symbols), view->ranges, 4);
+    return symbols;
+}
+
+/* Those whose slots are behind their ranges. */
+LANES_INLINE __mmask16 are_beyond(__m512i slots, __m512i ranges)
+{
+    __m512i place = _mm512_sub_epi32(slots, _mm512_srli_epi32(ranges, 16));
+
+    return _mm512_cmpgt_epi32_mask(place, _mm512_and_si512(ranges, _mm512_set1_epi32(0xffff)));
+}
+
+/* Goes on to the symbols that slots of a bucket belong to which are not its first; the mask of
+ * slots that are nobody's.  Each symbol has a slot of its own, so turns are fewer than slots. */
+LANES_INLINE __mmask16 search_buckets(const struct view *view, __m512i slots, __mmask16 beyond,
+                                      __m512i *symbols, __m512i *ranges)
+{
+    for (uint32_t left = 1u << view->bucket_nbits; beyond && --left > 0;) {
+        __m512i next =
+            _mm512_mask_i32gather_epi32(*symbols, beyond, *symbols, view->buckets->next, 1);
+
+        *symbols = _mm512_and_si512(next, _mm512_set1_epi32(0xff));
+        *ranges = _mm512_mask_i32gather_epi32(*ranges, beyond, *symbols, view->ranges, 4);
+        beyond = are_beyond(slots, *ranges);
+    }
+    return beyond;
+}
+
 /* The symbols of a half, whose states go on. */
 LANES_INLINE __m512i decode_half(const struct view *view, struct lookup lookup, __m512i *states,
                                  uint64_t number, __m512i *seen)
 {
     __m512i slots = find_slots(view, *states);
     __m512i quotients = find_quotients(view, *states);
-    __m512i slots_at = slots;
-    __m512i ranges_at = _mm512_setzero_si512();
+    __m512i ranges;
+    __m512i symbols = look_up(view, lookup, slots, number, &ranges);
+    __mmask16 beyond = are_beyond(slots, ranges);
 
-    if (lookup.is_indexed) {
-        slots_at = _mm512_add_epi32(slots, scale_indexes(view, number, 1u << view->n_bits));
-        ranges_at = scale_indexes(view, number, view->alphabet);
-    }
-    __m512i symbols = _mm512_and_si512(_mm512_i32gather_epi32(slots_at, view->slot_symbols, 2),
-                                       _mm512_set1_epi32(0xffff));
-    __m512i ranges = _mm512_i32gather_epi32(_mm512_add_epi32(ranges_at, symbols), view->ranges, 4);
+    if (lookup.is_bucketed && beyond)
+        beyond = search_buckets(view, slots, beyond, &symbols, &ranges);
     __m512i less_1 = _mm512_and_si512(ranges, _mm512_set1_epi32(0xffff));
     __m512i place = _mm512_sub_epi32(slots, _mm512_srli_epi32(ranges, 16));
 
-    *seen = _mm512_mask_set1_epi32(*seen, _mm512_cmpgt_epi32_mask(place, less_1), -1);
+    *seen = _mm512_mask_set1_epi32(*seen, beyond, -1);
     *states =
         _mm512_add_epi32(_mm512_mullo_epi32(less_1, quotients), _mm512_add_epi32(quotients, place));
     return symbols;

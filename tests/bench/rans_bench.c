@@ -2,7 +2,7 @@
 /*
  * rans_bench.c: rans on the CPU, each form of the tuned decoder and coder beside the plain one.
  *
- *     rans_bench [--repetitions N] [--threads N] [--least N] [--most N] [FILE]...
+ *     rans_bench [--only PART] [--repetitions N] [--threads N] [--least N] [--most N] [FILE]...
  *
  * Files are bytes.  Symbols of 16 bits it makes itself, 4 MiB each: `samples`, a wave with noise,
  * of which most of 2^16 occur somewhere, and `few`, of which 41 do; without a FILE, these alone are
@@ -67,6 +67,7 @@ static struct {
     unsigned n_threads;
     uint32_t n_bits[WHARF_RANS_MAX_NBITS];
     unsigned n_n_bits;
+    const char *only; /* "decode", "encode" or "stream"; NULL: all three */
 } plan = {.repetitions = DEFAULT_REPETITIONS};
 
 /* Symbols to code. */
@@ -577,17 +578,22 @@ static void measure_large(const struct data *data, uint32_t n_bits)
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+static bool is_wanted(const char *part)
+{
+    return !plan.only || strcmp(plan.only, part) == 0;
+}
+
 static void measure(const struct data *data)
 {
     static const uint32_t most_n_bits[] = {11, 16};
 
-    for (unsigned i = 0; i < plan.n_n_bits; i++)
+    for (unsigned i = 0; i < plan.n_n_bits && is_wanted("decode"); i++)
         for (unsigned k = 0; k < COUNT(decode_chunks_nbytes); k++)
             measure_chunks(data, decode_chunks_nbytes[k], plan.n_bits[i]);
     for (unsigned i = 0; i < COUNT(most_n_bits); i++) {
-        for (unsigned k = 0; k < COUNT(encode_chunks_nbytes); k++)
+        for (unsigned k = 0; k < COUNT(encode_chunks_nbytes) && is_wanted("encode"); k++)
             measure_encoding(data, encode_chunks_nbytes[k], most_n_bits[i]);
-        if (data->symbol_nbytes == 1)
+        if (data->symbol_nbytes == 1 && is_wanted("stream"))
             measure_large(data, most_n_bits[i]);
     }
     force(NULL);
@@ -616,9 +622,13 @@ static void measure_made(const char *name, uint32_t (*make)(uint64_t i, uint64_t
 }
 
 /* An option's value; false if it is none. */
-static bool take_option(const char *option, unsigned long value, unsigned *least, unsigned *most)
+static bool take_option(const char *option, const char *given, unsigned *least, unsigned *most)
 {
-    if (strcmp(option, "--repetitions") == 0)
+    unsigned long value = strtoul(given, NULL, 10);
+
+    if (strcmp(option, "--only") == 0)
+        plan.only = given;
+    else if (strcmp(option, "--repetitions") == 0)
         plan.repetitions = (unsigned)value;
     else if (strcmp(option, "--threads") == 0 && value <= MAX_THREADS)
         plan.n_threads = (unsigned)value;
@@ -639,10 +649,11 @@ int main(int argc, char **argv)
 
     plan.n_threads = n_cores < 1 ? 1 : n_cores > MAX_THREADS ? MAX_THREADS : (unsigned)n_cores;
     for (; first + 1 < argc && strncmp(argv[first], "--", 2) == 0; first += 2)
-        if (!take_option(argv[first], strtoul(argv[first + 1], NULL, 10), &least, &most))
+        if (!take_option(argv[first], argv[first + 1], &least, &most))
             break;
     if ((first < argc && argv[first][0] == '-') || plan.repetitions < 1 || plan.n_threads < 1) {
-        fprintf(stderr, "usage: rans_bench [--repetitions N] [--threads N] [--least N] [--most N] "
+        fprintf(stderr, "usage: rans_bench [--only decode|encode|stream] [--repetitions N] "
+                        "[--threads N] [--least N] [--most N] "
                         "[FILE]...\n");
         return 2;
     }

@@ -377,6 +377,52 @@ Test(rans, slots_of_nobody_have_one_outcome)
     }
 }
 
+/* Frequencies of a few slots for most symbols and of none for some; one has most of the slots, and
+ * now and then some are nobody's. */
+static void make_narrow_model(struct test_random *random, uint32_t n_bits,
+                              uint32_t frequencies[256])
+{
+    uint32_t most = (uint32_t)test_random_below(random, 256);
+    uint32_t n_left = 1u << n_bits;
+
+    for (uint32_t s = 0; s < 256; s++) {
+        frequencies[s] = (uint32_t)test_random_below(random, 1u << test_random_below(random, 4));
+        n_left -= frequencies[s];
+    }
+    frequencies[most] += n_left - (uint32_t)test_random_below(random, 2) * 5;
+}
+
+/* Where slots next to each other belong to many symbols, and to symbols far apart. */
+Test(rans, models_of_narrow_symbols_have_one_outcome)
+{
+    struct test_random random = {12};
+    uint8_t symbols[2000], out[2000], stream[8000];
+
+    for (uint32_t i = 0; i < 40; i++) {
+        uint32_t frequencies[256];
+        struct wharf_rans_job job = {.shape = {12 + i % 5, 1, 256, 1},
+                                     .frequencies = frequencies,
+                                     .symbols = symbols,
+                                     .n_symbols = sizeof(symbols),
+                                     .max_splits = 1 + i % 7};
+        size_t nbytes;
+
+        make_narrow_model(&random, 12 + i % 5, frequencies);
+        for (uint32_t k = 0; k < sizeof(symbols); k++)
+            do
+                symbols[k] = (uint8_t)test_random_below(&random, 256);
+            while (frequencies[symbols[k]] == 0);
+        cr_assert_eq(wharf_rans_encode(&job, stream, sizeof(stream), &nbytes), 0);
+        cr_assert_eq(decode_all(stream, nbytes, 1, out, sizeof(out), "whole").result, WHARF_OK);
+        cr_assert_eq(memcmp(out, symbols, sizeof(out)), 0);
+        for (unsigned k = 0; k < 20; k++) {
+            uint64_t bit = 8 * 200 + test_random_below(&random, 8 * (nbytes - 200));
+            stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            decode_all(stream, nbytes, 1, out, sizeof(out), "flipped");
+        }
+    }
+}
+
 /* ---- the encoder's and the forms' own rules ------------------------------------------------ */
 
 Test(rans, jobs_that_cannot_be_are_refused)
