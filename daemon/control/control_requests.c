@@ -211,7 +211,7 @@ static void add_arena(struct wharf_front *front, struct wharf_session *session)
     struct wharf_gpu_memory *memory = session->regions[0].memory;
 
     if (memory && wharf_list_is_linked(&memory->link))
-        wharf_gpu_memory_give(memory, session);
+        wharf_gpu_memory_give(front, memory, session);
     else
         wharf_gpu_memory_add(front, memory);
 }

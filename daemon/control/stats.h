@@ -62,6 +62,7 @@ struct wharf_tenant_stats {
     uint64_t n_refused; /* connections and requests over a quota */
     uint64_t n_broken;  /* connections that were ended for breaking the protocol */
     uint64_t n_doorbells;
+    uint64_t n_evicted;                    /* arenas and regions that GPUs let go of for others */
     uint64_t n_placed[WHARF_N_PLACEMENTS]; /* chunks */
 };
 

@@ -239,6 +239,8 @@ COPY(copy_connections, tenant->used.n_connections)
 COPY(copy_descriptors, tenant->used.n_descriptors)
 COPY(copy_memory, tenant->used.memory_nbytes)
 COPY(copy_gpu_memory, tenant->used.gpu_nbytes)
+COPY(copy_tenant_pinned, tenant->gpu_pins.pinned_nbytes)
+COPY(copy_evicted, tenant->stats.n_evicted)
 COPY(copy_slots, tenant->used.n_jobs)
 COPY(copy_hung, tenant->n_hung_gates)
 COPY(copy_accepted, tenant->stats.n_connections)
@@ -340,6 +342,10 @@ static const struct family families[] = {
      add_value},
     {"wharf_gpu_memory_bytes", "GPU memory of clients that they have registered.", GAUGE, OF_TENANT,
      copy_gpu_memory, add_value},
+    {"wharf_pinned_bytes", "Its part of what GPUs have.", GAUGE, OF_TENANT, copy_tenant_pinned,
+     add_value},
+    {"wharf_evicted_total", "Pieces of its memory that GPUs let go of for others.", COUNTER,
+     OF_TENANT, copy_evicted, add_value},
     {"wharf_queue_entries", "Entries of all queues.", GAUGE, OF_TENANT, copy_slots, add_value},
     {"wharf_hung_gates", "Processes hung by descriptors.", GAUGE, OF_TENANT, copy_hung, add_value},
     {"wharf_connections_total", "Connections accepted.", COUNTER, OF_TENANT, copy_accepted,

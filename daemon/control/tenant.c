@@ -58,6 +58,8 @@ static struct wharf_tenant *tenant_new(const struct wharf_tenants *tenants, cons
     strncpy(tenant->name, name, sizeof(tenant->name) - 1);
     tenant->quota = wharf_config_quota_of(config, tenant->name);
     wharf_list_init(&tenant->suspended_link);
+    wharf_list_init(&tenant->gpu_pins.link);
+    wharf_list_init(&tenant->gpu_pins.pins);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_tenant_init(&tenant->sched[i]);
     wharf_estimates_init(&tenant->estimates, tenants->cpu_ns_per_kib);

@@ -41,6 +41,17 @@ struct wharf_gpu_trust {
     uint64_t banned_until_ns; /* all its jobs run on the CPU */
 };
 
+/* What GPUs have pinned of a tenant's memory: gpu_room.h. */
+struct wharf_gpu_pins {
+    struct wharf_list link; /* in the list of tenants that have some */
+    struct wharf_list pins; /* arenas and regions; the one used longest ago is first */
+    uint64_t pinned_nbytes;
+    uint64_t leaving_nbytes; /* of that: what makes room for others */
+    uint64_t in_vain_ns;     /* when room was last looked for in vain, */
+    uint64_t in_vain_nbytes; /* for so much, */
+    bool is_in_vain_for_now; /* though others will have been pinned for long enough one day */
+};
+
 struct wharf_tenant {
     char name[WHARF_CONFIG_NAME_NBYTES]; /* uid:1000, or socket:NAME */
     struct wharf_list link;
@@ -51,6 +62,7 @@ struct wharf_tenant {
     uint32_t n_gate_hangs; /* how often they did of late */
     uint64_t gate_hang_ns; /* when they last did */
     struct wharf_gpu_trust gpu_trust;
+    struct wharf_gpu_pins gpu_pins;
     uint32_t n_gpu_items;       /* that workers of GPUs have of its jobs */
     uint64_t not_here_until_ns; /* its chunks are not the loop thread's (cpu_here.h) */
     uint32_t n_stuck;           /* workers whom its memory keeps waiting */

@@ -48,6 +48,7 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     wharf_list_init(&front->orphans);
     wharf_list_init(&front->suspended);
     wharf_gpu_spares_init(&front->spares);
+    wharf_gpu_room_init(&front->room);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_init(&front->sched[i], (enum wharf_pool)i, config->slice_ns);
     /* Holds are short: waiting awake for a while is cheaper than sleeping. */

@@ -23,6 +23,7 @@
 #include "daemon/front/front_place.h"
 #include "daemon/front/job.h"
 #include "daemon/front/sched.h"
+#include "daemon/gpu/gpu_room.h"
 #include "daemon/gpu/gpu_spares.h"
 
 struct wharf_loop;
@@ -57,6 +58,7 @@ struct wharf_front {
     struct wharf_list orphans; /* pieces that a worker of a GPU left; gpu_rescue.c */
     uint32_t n_orphans;
     struct wharf_gpu_spares spares;
+    struct wharf_gpu_room room;
     struct wharf_config config; /* as the loop thread last gave it */
     uint64_t generation;
     bool is_draining;

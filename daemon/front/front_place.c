@@ -348,6 +348,7 @@ void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_
     enum wharf_placement why = WHARF_PLACED_CPU_SOONER;
 
     wharf_gpu_models_want(front, job);
+    wharf_gpu_room_want(front, job, job->taken_ns);
     enum wharf_pool pool = choose_why(front, job, &why);
 
     job->pool = (uint8_t)pool;

@@ -72,6 +72,7 @@ void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
     backend->n_nbytes -= whole.nbytes;
     job->n_pieces += n_chunks - 1;
     job->session->n_pieces += n_chunks - 1;
+    wharf_gpu_room_end_use(backend, job);
     /* Parts of one chunk are nothing alone. */
     for (uint32_t i = n_chunks; i < whole.n_items; i++)
         wharf_gpu_item_free(backend, &whole, i);
@@ -154,6 +155,7 @@ bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns
             try_again(backend, gpu_piece, now_ns);
         } else if (!others_wait) {
             /* What waits for its memory is not in the way of others. */
+            wharf_gpu_room_want(backend->front, gpu_piece->piece.job, now_ns);
             wharf_list_rotate(&backend->again);
         }
     }

@@ -351,6 +351,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
         PATIENCE_FACTOR * (warp_ns + backend->n_warp_ns / backend->view->n_warps);
     if (piece->job->model)
         wharf_gpu_models_use(backend->view, &piece->job->model->memory->on[backend->gpu], now_ns);
+    wharf_gpu_room_use(backend, piece->job, now_ns);
     gpu_piece->nbytes = 0;
     for (uint32_t i = 0; i < n_items; i++) {
         take_item(backend, piece->job->session->tenant);

@@ -22,6 +22,7 @@ static struct wharf_gpu_memory *entry_new(int fd, uint64_t nbytes)
         return NULL;
     }
     wharf_list_init(&memory->link);
+    wharf_list_init(&memory->pin_link);
     memory->nbytes = nbytes;
     memory->since_ns = wharf_now_ns();
     memory->owner = WHARF_MAX_GPUS;
@@ -98,13 +99,15 @@ void wharf_gpu_memory_add_gpu(struct wharf_front *front, uint32_t gpu)
     }
 }
 
-void wharf_gpu_memory_give(struct wharf_gpu_memory *memory, struct wharf_session *session)
+void wharf_gpu_memory_give(struct wharf_front *front, struct wharf_gpu_memory *memory,
+                           struct wharf_session *session)
 {
     memory->is_spare = false;
     memory->session = session;
     memory->tenant = session->tenant;
     memory->tenant->n_pins++;
     memory->since_ns = wharf_now_ns();
+    wharf_gpu_room_give_to_tenant(front, memory);
 }
 
 int wharf_gpu_memory_free(struct wharf_gpu_memory *memory)
@@ -144,10 +147,9 @@ void wharf_gpu_memory_set(struct wharf_front *front, uint32_t gpu, struct wharf_
         wharf_gpu_models_count(&front->gpus[gpu], gpu, hold, before);
     bool is_counted = !memory->is_device && wharf_gpu_memory_holders(memory) != 0;
     if (is_counted && !memory->is_counted) {
-        front->pinned_nbytes += memory->nbytes;
+        wharf_gpu_room_take(front, memory);
     } else if (!is_counted && memory->is_counted) {
-        front->pinned_nbytes -= memory->nbytes;
-        front->dead_nbytes -= memory->session || memory->is_spare ? 0 : memory->nbytes;
+        wharf_gpu_room_give_back(front, memory);
         /* There is room for others. */
         front->gpus_wanted |= all_gpus(front);
     }
@@ -159,6 +161,7 @@ bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *m
 {
     if (!memory)
         return false;
+    wharf_gpu_room_drop(front, memory);
     memory->session = NULL;
     memory->model = NULL;
     memory->is_spare = false;
@@ -207,6 +210,21 @@ static const struct wharf_region *next_region(const struct wharf_job *job, uint3
         return &job->session->regions[*at - 1];
     }
     return NULL;
+}
+
+bool wharf_gpu_memory_next(const struct wharf_job *job, uint32_t *at,
+                           struct wharf_gpu_memory **ret_memory)
+{
+    const struct wharf_region *region;
+
+    if (job->batch)
+        region = next_region(job, at);
+    else
+        region = *at > 1 ? NULL : (*at)++ == 0 ? job->source : job->destination;
+    if (!region)
+        return false;
+    *ret_memory = region->memory;
+    return true;
 }
 
 enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job, uint32_t gpu)

@@ -36,7 +36,7 @@ struct wharf_session_model;
 /* In this order: what several pieces of memory are together is the least of them. */
 enum wharf_gpu_memory_state {
     WHARF_GPU_MEMORY_REFUSED, /* over the budget, or the driver does not want it */
-    WHARF_GPU_MEMORY_LEAVING, /* a model that the worker is letting go, for another one */
+    WHARF_GPU_MEMORY_LEAVING, /* it makes room for other memory */
     WHARF_GPU_MEMORY_ABSENT,  /* the worker does not know it yet, or there is none */
     WHARF_GPU_MEMORY_ASKED,   /* it was asked to register it */
     WHARF_GPU_MEMORY_READY,
@@ -54,6 +54,8 @@ struct wharf_gpu_hold {
     struct wharf_list model_link;  /* of a model that is READY: the one used longest ago is first */
     uint64_t used_ns;              /* of a model: when an item last named it */
     uint64_t gone_ns;              /* likewise: when it was let go or refused; 0: never */
+    uint64_t refused_ns;           /* when it found no room in the budget */
+    uint32_t n_pieces;             /* that this GPU has and that name it; not of models */
     uint32_t pass;                 /* the last one that looked at it: gpu_pins.c */
     uint64_t address; /* where the device has it, or a model's parameter, if it is ready */
 };
@@ -73,7 +75,12 @@ struct wharf_gpu_memory {
     uint32_t owner;     /* the GPU whose memory it is; WHARF_MAX_GPUS: not known, or none */
     uint32_t number;    /* what workers call it */
     uint64_t since_ns;  /* when it was made */
-    uint64_t wanted_ns; /* of a model: when a job last named it that some GPU did not have */
+    uint64_t wanted_ns; /* when a job last named it that no GPU had, or of a model some GPU */
+    struct wharf_list pin_link; /* in its tenant's list of what is pinned; of models not */
+    uint64_t pinned_ns;         /* since when GPUs have it */
+    uint64_t pin_used_ns;       /* when a piece last named it */
+    bool is_leaving;            /* for other memory: gpu_room.h */
+    bool is_promised;           /* room in the budget */
     const struct wharf_session_model *model; /* while it has a session */
     int error; /* of GPU memory that was REFUSED: an errno value, and the worker's words */
     char text[128];
@@ -100,7 +107,8 @@ struct wharf_gpu_memory *wharf_gpu_memory_new_spare(int fd, uint64_t nbytes);
 void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *memory);
 
 /* A spare arena is this session's now. */
-void wharf_gpu_memory_give(struct wharf_gpu_memory *memory, struct wharf_session *session);
+void wharf_gpu_memory_give(struct wharf_front *front, struct wharf_gpu_memory *memory,
+                           struct wharf_session *session);
 
 /*
  * The client has given it up, and no job names it.  NULL is allowed.  Takes over what is charged
@@ -135,6 +143,11 @@ void wharf_gpu_memory_add_gpu(struct wharf_front *front, uint32_t gpu);
 enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job, uint32_t gpu);
 enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_front *front,
                                                       const struct wharf_job *job);
+
+/* Goes through the memory that a job names, but for its model; an opened batch's, if it is one.
+ * *at begins with 0.  NULL in *ret_memory: GPUs cannot have it.  Returns false behind the last. */
+bool wharf_gpu_memory_next(const struct wharf_job *job, uint32_t *at,
+                           struct wharf_gpu_memory **ret_memory);
 
 /* Bits of the GPUs that own memory to which outputs of the job go; 0: it has none of these. */
 uint32_t wharf_gpu_memory_owners(const struct wharf_job *job);

@@ -22,6 +22,11 @@
 #define FORGET_NS (200 * (uint64_t)WHARF_NS_PER_MS)
 #define FORGET_PART 8
 
+/* What found no room is tried again after so long, if it is still wanted. */
+#define RETRY_NS ((uint64_t)WHARF_NS_PER_S)
+/* While somebody has been pinned for too short a time to make room it is looked for so often. */
+#define LATER_NS (100 * (uint64_t)WHARF_NS_PER_MS)
+
 /* Jobs that waited for it go on, and so does who registered it. */
 static void tell_session(struct wharf_front *front, const struct wharf_gpu_memory *memory)
 {
@@ -70,14 +75,14 @@ static bool may_ask_for(const struct wharf_gpu_backend *backend,
            (memory->owner == WHARF_MAX_GPUS && !wharf_gpu_memory_holders(memory));
 }
 
-/* What another worker has is counted already. */
-static bool fits(const struct wharf_front *front, const struct wharf_gpu_memory *memory)
+/* When memory that found no room is to be had again. */
+static uint64_t refused_due_ns(const struct wharf_front *front, const struct wharf_gpu_hold *hold)
 {
-    uint64_t budget = front->config.gpu_memory_nbytes;
+    const struct wharf_gpu_memory *memory = hold->memory;
 
-    if (memory->is_device || memory->is_counted)
-        return true;
-    return front->pinned_nbytes <= budget && memory->nbytes <= budget - front->pinned_nbytes;
+    if (wharf_gpu_room_fits(front, memory))
+        return 0;
+    return memory->wanted_ns > hold->refused_ns ? hold->refused_ns + RETRY_NS : WHARF_NEVER;
 }
 
 /* When it is due to be pinned: WHARF_NEVER for who will not use it. */
@@ -85,12 +90,12 @@ static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wha
 {
     const struct wharf_gpu_memory *memory = hold->memory;
 
-    if (is_dead(memory))
+    if (is_dead(memory) || memory->is_leaving)
         return WHARF_NEVER;
     if (hold->gone_ns)
         return wharf_gpu_models_due_ns(hold);
     if (hold->state == WHARF_GPU_MEMORY_REFUSED && hold->is_over_budget)
-        return fits(backend->front, memory) ? 0 : WHARF_NEVER;
+        return refused_due_ns(backend->front, hold);
     if (hold->state != WHARF_GPU_MEMORY_ABSENT)
         return WHARF_NEVER;
     if (memory->is_spare)
@@ -114,6 +119,7 @@ static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hol
     if (wharf_worker_link_send(&backend->link, &message, -1) < 0)
         return;
     hold->is_forgotten = true;
+    backend->forgotten_at_ns = wharf_now_ns();
     wharf_list_append(&backend->forgotten, &hold->answer_link);
 }
 
@@ -160,9 +166,54 @@ static void make_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *
     hold->is_promised = true;
 }
 
+/* There is no room for it in the budget.  Others make some, or who wants nothing but a GPU is told:
+ * who does not does without.  Returns whether to wait for that. */
+static bool waits_for_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
+                           uint64_t now_ns)
+{
+    struct wharf_gpu_memory *memory = hold->memory;
+    enum wharf_gpu_room_outlook outlook = wharf_gpu_room_make(backend->front, memory, now_ns);
+
+    if (outlook == WHARF_GPU_ROOM_LATER && now_ns + LATER_NS < backend->pass.next_ns)
+        backend->pass.next_ns = now_ns + LATER_NS;
+    if (outlook != WHARF_GPU_ROOM_NONE && hold->is_over_budget) {
+        hold->is_over_budget = false;
+        wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_ABSENT);
+    }
+    return outlook != WHARF_GPU_ROOM_NONE;
+}
+
+static void find_no_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
+                         uint64_t now_ns)
+{
+    if (!wants_gpu_alone(backend, hold->memory) || !wharf_gpu_room_is_wanted(hold->memory, now_ns))
+        return;
+    hold->refused_ns = now_ns;
+    hold->is_over_budget = true;
+    if (hold->state != WHARF_GPU_MEMORY_REFUSED)
+        refuse(backend, hold);
+}
+
+/* Whether the worker can be asked for it now. */
+static bool has_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
+                     uint64_t now_ns)
+{
+    const struct wharf_gpu_memory *memory = hold->memory;
+    bool has_place =
+        !memory->is_model || wharf_gpu_models_have_place(backend->view, backend->gpu, memory);
+    bool fits = wharf_gpu_room_fits(backend->front, memory);
+
+    if (has_place && (fits || waits_for_room(backend, hold, now_ns)))
+        return fits;
+    if (memory->is_model)
+        make_room(backend, hold, now_ns);
+    else
+        find_no_room(backend, hold, now_ns);
+    return false;
+}
+
 static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, uint64_t now_ns)
 {
-    struct wharf_front *front = backend->front;
     struct wharf_gpu_memory *memory = hold->memory;
     struct wharf_worker_message message = {
         .kind = memory->is_device  ? WHARF_WORKER_IMPORT
@@ -173,23 +224,10 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, 
         .read_only = memory->read_only,
     };
 
-    if (memory->is_model && (!fits(front, memory) ||
-                             !wharf_gpu_models_have_place(backend->view, backend->gpu, memory))) {
-        make_room(backend, hold, now_ns);
+    if (!has_room(backend, hold, now_ns) ||
+        wharf_worker_link_send(&backend->link, &message, memory->fd) < 0)
         return;
-    }
-    if (!fits(front, memory)) {
-        /* Who wants nothing but a GPU is told, unless there will be room soon, when the worker has
-         * let go of what nobody uses; others do without until then. */
-        if (wants_gpu_alone(backend, memory) && front->dead_nbytes == 0) {
-            refuse(backend, hold);
-            hold->is_over_budget = true;
-        }
-        return;
-    }
-    if (wharf_worker_link_send(&backend->link, &message, memory->fd) < 0)
-        return;
-    wharf_gpu_memory_set(front, backend->gpu, memory, WHARF_GPU_MEMORY_ASKED);
+    wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_ASKED);
     hold->is_promised = false;
     wharf_list_append(&backend->asked, &hold->answer_link);
     backend->n_asked++;
@@ -233,7 +271,10 @@ static int take_registered(struct wharf_gpu_backend *backend, struct wharf_gpu_h
         if (memory->is_device)
             memory->owner = backend->gpu;
         hold->used_ns = wharf_now_ns();
-        wharf_gpu_memory_set(front, backend->gpu, memory, WHARF_GPU_MEMORY_READY);
+        /* It may be that it makes room for other memory by now. */
+        wharf_gpu_memory_set(front, backend->gpu, memory,
+                             memory->is_leaving ? WHARF_GPU_MEMORY_LEAVING
+                                                : WHARF_GPU_MEMORY_READY);
         tell_session(front, memory);
         return -1;
     }
@@ -280,6 +321,17 @@ void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
 
 /* ---- both ---------------------------------------------------------------------------------- */
 
+/* Whether the worker is to let go of it: nobody uses it any more, or it makes room for other memory
+ * and the worker has no piece that names it. */
+static bool must_go(const struct wharf_gpu_hold *hold)
+{
+    if (hold->is_forgotten)
+        return false;
+    if (hold->state == WHARF_GPU_MEMORY_LEAVING)
+        return hold->n_pieces == 0;
+    return hold->state == WHARF_GPU_MEMORY_READY && is_dead(hold->memory);
+}
+
 static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
                      uint64_t now_ns)
 {
@@ -287,11 +339,12 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
     const struct wharf_gpu_memory *memory = hold->memory;
     uint64_t at_ns = due_ns(backend, hold);
 
-    if (is_dead(memory) && !hold->is_forgotten && hold->state == WHARF_GPU_MEMORY_READY) {
+    if (must_go(hold)) {
         if (pass->may_forget)
             forget(backend, hold);
         pass->has_dead |= !pass->may_forget;
-        pass->dead_nbytes += pass->may_forget || memory->is_device ? 0 : memory->nbytes;
+        pass->dead_nbytes +=
+            pass->may_forget || memory->is_device || !is_dead(memory) ? 0 : memory->nbytes;
     } else if (at_ns <= now_ns && backend->n_asked < MOST_ASKED) {
         ask(backend, hold, now_ns);
     } else if (at_ns > now_ns && at_ns < pass->next_ns) {
@@ -304,10 +357,8 @@ static void begin_pass(struct wharf_gpu_backend *backend, uint64_t now_ns)
     struct wharf_gpu_pass *pass = &backend->pass;
     uint64_t budget = backend->front->config.gpu_memory_nbytes;
     bool may_forget =
-        now_ns - backend->forgotten_at_ns >= FORGET_NS || pass->dead_nbytes > budget / FORGET_PART;
+        now_ns >= backend->forgotten_at_ns + FORGET_NS || pass->dead_nbytes > budget / FORGET_PART;
 
-    if (may_forget)
-        backend->forgotten_at_ns = now_ns;
     *pass = (struct wharf_gpu_pass){
         .number = pass->number + 1,
         .is_under_way = true,
@@ -346,9 +397,9 @@ uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
     wharf_front_leave(backend->front);
     if (pass->is_under_way || pass->is_stale)
         return now_ns;
-    if (pass->has_dead && backend->forgotten_at_ns + FORGET_NS < pass->next_ns)
-        return backend->forgotten_at_ns + FORGET_NS;
-    return pass->next_ns;
+    /* What could not go in a pass that let go of others goes in the next one. */
+    uint64_t dead_ns = (pass->may_forget ? now_ns : backend->forgotten_at_ns) + FORGET_NS;
+    return pass->has_dead && dead_ns < pass->next_ns ? dead_ns : pass->next_ns;
 }
 
 /* Descriptors, which may be the last ones of their memory: closed without the lock, so many at a

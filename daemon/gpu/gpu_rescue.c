@@ -203,6 +203,7 @@ static void make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piec
         free(wharf_gpu_item_at(backend, piece->first + i)->aside);
         wharf_gpu_item_free(backend, piece, i);
     }
+    wharf_gpu_room_end_use(backend, piece->piece.job);
     backend->n_warp_ns -= piece->warp_ns;
     backend->n_nbytes -= piece->nbytes;
     piece->n_left = 0;

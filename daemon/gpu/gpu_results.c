@@ -215,6 +215,7 @@ static void free_places(struct wharf_gpu_backend *backend, const struct wharf_gp
     }
     for (uint32_t i = 0; i < gpu_piece->n_items; i++)
         wharf_gpu_item_free(backend, gpu_piece, i);
+    wharf_gpu_room_end_use(backend, gpu_piece->piece.job);
 }
 
 /* It was decoded in parts, or could not be. */

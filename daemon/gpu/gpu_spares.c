@@ -22,6 +22,7 @@ void wharf_gpu_spares_init(struct wharf_gpu_spares *spares)
 {
     memset(spares, 0, sizeof(*spares));
     wharf_list_init(&spares->list);
+    wharf_list_init(&spares->unwanted);
 }
 
 /* Of the GPUs that are up, the first one's thread makes them: its bit. */
@@ -114,33 +115,79 @@ static bool is_remembered(const struct wharf_gpu_spares *spares, uint64_t nbytes
     return false;
 }
 
-/* One of a size that nobody has asked for lately; NULL: there is none.  Its memory is let go of as
- * that of a session is. */
-static struct spare *take_stale(struct wharf_front *front)
+/* Its memory is let go of as that of a session is; it is freed later, without the lock. */
+static void give_up(struct wharf_front *front, struct spare *spare)
 {
-    struct wharf_gpu_spares *spares = &front->spares;
+    wharf_list_remove(&spare->link);
+    wharf_list_append(&front->spares.unwanted, &spare->link);
+    front->spares.nbytes -= spare->segment.nbytes;
+    wharf_gpu_memory_drop(front, spare->memory, &(struct wharf_use){.n_jobs = 0});
+    spare->memory = NULL;
+    front->gpus_wanted |= maker_of(front);
+}
+
+/* One of a size that nobody has asked for lately; whether there was one. */
+static bool give_up_stale(struct wharf_front *front)
+{
+    WHARF_LIST_FOR(link, &front->spares.list)
+    {
+        struct spare *spare = WHARF_LIST_ENTRY(link, struct spare, link);
+        if (is_remembered(&front->spares, spare->segment.nbytes))
+            continue;
+        give_up(front, spare);
+        return true;
+    }
+    return false;
+}
+
+uint64_t wharf_gpu_spares_pinned(const struct wharf_gpu_spares *spares)
+{
+    uint64_t nbytes = 0;
 
     WHARF_LIST_FOR(link, &spares->list)
     {
-        struct spare *spare = WHARF_LIST_ENTRY(link, struct spare, link);
-        if (is_remembered(spares, spare->segment.nbytes))
-            continue;
-        wharf_list_remove(&spare->link);
-        spares->nbytes -= spare->segment.nbytes;
-        wharf_gpu_memory_drop(front, spare->memory, &(struct wharf_use){.n_jobs = 0});
-        return spare;
+        const struct wharf_gpu_memory *memory = WHARF_LIST_ENTRY(link, struct spare, link)->memory;
+        nbytes += memory->is_counted ? memory->nbytes : 0;
     }
-    return NULL;
+    return nbytes;
 }
 
-/* What to do next: the size of one to be made, or one that is to be freed to make room for that. */
-static uint64_t choose(struct wharf_front *front, struct spare **ret_stale)
+void wharf_gpu_spares_yield(struct wharf_front *front, uint64_t nbytes)
+{
+    WHARF_LIST_FOR(link, &front->spares.list)
+    {
+        struct spare *spare = WHARF_LIST_ENTRY(link, struct spare, link);
+        uint64_t own_nbytes = spare->memory->nbytes;
+        if (nbytes == 0)
+            return;
+        if (!spare->memory->is_counted)
+            continue;
+        give_up(front, spare);
+        nbytes -= own_nbytes < nbytes ? own_nbytes : nbytes;
+    }
+}
+
+/* Room for more of them in the budget, which they do not take from others. */
+static uint64_t room(const struct wharf_front *front)
+{
+    const struct wharf_gpu_spares *spares = &front->spares;
+    uint64_t budget = front->config.gpu_memory_nbytes;
+    uint64_t taken = front->pinned_nbytes + front->room.promised_nbytes + spares->nbytes -
+                     wharf_gpu_spares_pinned(spares);
+
+    return taken < budget ? budget - taken : 0;
+}
+
+/* The size of the one to be made next; 0: none, perhaps since one has to go for that first. */
+static uint64_t choose(struct wharf_front *front, bool *ret_gave_up)
 {
     uint64_t most = front->config.gpu_spare_nbytes;
     uint64_t left = front->spares.nbytes < most ? most - front->spares.nbytes : 0;
-    uint64_t nbytes = missing(&front->spares, left);
+    uint64_t left_room = room(front);
+    uint64_t nbytes = missing(&front->spares, left < left_room ? left : left_room);
 
-    *ret_stale = nbytes == 0 && missing(&front->spares, most) ? take_stale(front) : NULL;
+    *ret_gave_up = nbytes == 0 && missing(&front->spares, most < left_room ? most : left_room) &&
+                   give_up_stale(front);
     return nbytes;
 }
 
@@ -164,20 +211,39 @@ static struct spare *spare_new(uint64_t nbytes)
     return NULL;
 }
 
+static void free_all(struct wharf_list *spares)
+{
+    while (!wharf_list_is_empty(spares)) {
+        struct spare *spare = WHARF_LIST_FIRST(spares, struct spare, link);
+        wharf_list_remove(&spare->link);
+        spare_free(spare);
+    }
+}
+
+/* Moves what is to be freed to a list of the caller's. */
+static void take_unwanted(struct wharf_gpu_spares *spares, struct wharf_list *unwanted)
+{
+    wharf_list_init(unwanted);
+    while (!wharf_list_is_empty(&spares->unwanted)) {
+        struct wharf_list *link = spares->unwanted.next;
+        wharf_list_remove(link);
+        wharf_list_append(unwanted, link);
+    }
+}
+
 bool wharf_gpu_spares_refill(struct wharf_front *front, uint32_t gpu)
 {
-    struct spare *stale = NULL;
+    struct wharf_list unwanted;
+    bool gave_up = false;
 
     wharf_front_enter_first(front);
-    uint64_t nbytes = maker_of(front) == 1u << gpu ? choose(front, &stale) : 0;
+    uint64_t nbytes = maker_of(front) == 1u << gpu ? choose(front, &gave_up) : 0;
+    take_unwanted(&front->spares, &unwanted);
     wharf_front_leave(front);
-    if (stale) {
-        spare_free(stale);
-        return true;
-    }
+    free_all(&unwanted);
     struct spare *spare = nbytes ? spare_new(nbytes) : NULL;
     if (!spare)
-        return false;
+        return gave_up;
     wharf_front_enter_first(front);
     wharf_list_append(&front->spares.list, &spare->link);
     front->spares.nbytes += nbytes;
@@ -199,5 +265,6 @@ void wharf_gpu_spares_deinit(struct wharf_front *front)
         wharf_close_fd(fd);
         spare_free(spare);
     }
+    free_all(&spares->unwanted);
     spares->nbytes = 0;
 }

@@ -24,7 +24,8 @@ struct wharf_session;
 
 struct wharf_gpu_spares {
     struct wharf_list list;
-    uint64_t nbytes; /* of all in the list */
+    uint64_t nbytes;            /* of all in the list */
+    struct wharf_list unwanted; /* to be freed */
     uint64_t sizes[WHARF_GPU_SPARE_SIZES];
 };
 
@@ -37,6 +38,10 @@ void wharf_gpu_spares_init(struct wharf_gpu_spares *spares);
  */
 bool wharf_gpu_spares_take(struct wharf_front *front, uint64_t nbytes,
                            struct wharf_segment *ret_segment, struct wharf_gpu_memory **ret_memory);
+
+/* What of the budget spares have; they give so much of it up, if they have it. */
+uint64_t wharf_gpu_spares_pinned(const struct wharf_gpu_spares *spares);
+void wharf_gpu_spares_yield(struct wharf_front *front, uint64_t nbytes);
 
 /* Makes one that is missing, or frees one of a size that nobody asks for any more to make room for
  * it, if that GPU's thread is who makes them.  Without the lock.  Returns whether there may be

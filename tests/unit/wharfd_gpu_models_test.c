@@ -42,6 +42,7 @@ static void set_up(void)
             };
             memory->on[0].memory = memory;
             memory->on[0].state = WHARF_GPU_MEMORY_ABSENT;
+            wharf_list_init(&memory->pin_link);
             wharf_list_init(&memory->on[0].model_link);
             models[t][i] = (struct wharf_session_model){.is_there = true, .memory = memory};
         }

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The budget of pinned memory with a worker that plays a GPU: a tenant whose memory takes all of
+ * it, and whose jobs never end, makes room for others, and nobody's job is lost.
+ */
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/gpu/gpu_memory.h"
+#include "proto/wharf_job.h"
+#include "tests/lib/test_data.h"
+#include "tests/lib/test_front.h"
+#include "tests/lib/test_wait.h"
+
+#define MiB ((uint64_t)1 << 20)
+#define SMALL 500
+
+static uint8_t *plain;
+
+/* A budget of two arenas. */
+static void set_up(void)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    cr_assert_gt(n, 0);
+    path[n] = 0;
+    for (unsigned i = 0; i < 2; i++)
+        *strrchr(path, '/') = 0;
+    wharf_config_init(&test_front_config);
+    test_front_config.gpu_engine = WHARF_GPU_SIMT;
+    test_front_config.gpu_memory_nbytes = 2 * MiB;
+    snprintf(test_front_config.gpu_worker, sizeof(test_front_config.gpu_worker),
+             "%.200s/wharfd-simt", path);
+    test_front_start(1);
+    test_front_engine = WHARF_ENGINE_SIMT;
+    plain = test_data_new(test_data_find("text"), 1, SMALL);
+}
+
+static void tear_down(void)
+{
+    test_front_stop();
+    free(plain);
+}
+
+/* A client with so many jobs in flight all the time. */
+enum { N_IN_FLIGHT = 4 };
+struct flood {
+    struct test_front_client client;
+    size_t nbytes;
+    unsigned n_done, n_refused;
+};
+
+static void submit(struct flood *flood, uint64_t i)
+{
+    struct wharf_submission s = test_front_decode_of(i, 0, flood->nbytes, 4096 + i * 1024, SMALL);
+
+    memset(flood->client.arena + 4096 + i * 1024, 0, SMALL);
+    test_front_submit(&flood->client, &s);
+}
+
+static void flood_init(struct flood *flood, uint64_t id, const char *tenant)
+{
+    *flood = (struct flood){.n_done = 0};
+    test_front_client_init(&flood->client, id, tenant, 16, MiB);
+    flood->nbytes = test_front_put_chunk(&flood->client, 0, plain, SMALL);
+    for (uint64_t i = 0; i < N_IN_FLIGHT; i++)
+        submit(flood, i);
+}
+
+/* The next job is done, or was refused for want of room; then comes another one. */
+static void go_on(struct flood *flood)
+{
+    struct wharf_completion completion = test_front_reap(&flood->client);
+
+    if (completion.result == WHARF_NO_MEMORY) {
+        flood->n_refused++;
+        usleep(1000);
+    } else {
+        cr_assert_eq(completion.result, WHARF_OK, "result %u", completion.result);
+        cr_assert_eq(completion.engine, WHARF_ENGINE_SIMT);
+        cr_assert_arr_eq(flood->client.arena + 4096 + completion.user_data * 1024, plain, SMALL);
+        flood->n_done++;
+    }
+    submit(flood, completion.user_data);
+}
+
+static void flood_deinit(struct flood *flood)
+{
+    for (unsigned i = 0; i < N_IN_FLIGHT; i++)
+        test_front_reap(&flood->client);
+    test_front_client_deinit(&flood->client);
+}
+
+static bool is_done(struct flood *flood)
+{
+    struct wharf_ring_client *ring = &flood->client.ring;
+
+    cr_assert_eq(wharf_ring_look_completions(ring), 0);
+    return ring->cq_head != ring->cq_tail;
+}
+
+Test(wharfd_room, flood_makes_room_for_another_tenant, .timeout = 120)
+{
+    struct flood floods[2], other;
+
+    set_up();
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)));
+    uint64_t pinned_ns = wharf_now_ns();
+    for (unsigned i = 0; i < 2; i++)
+        flood_init(&floods[i], 1 + i, "uid:1");
+    for (unsigned n = 0; n < 100; n++)
+        go_on(&floods[n % 2]);
+    cr_assert_eq(floods[0].n_refused + floods[1].n_refused, 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.pinned_nbytes), 2 * MiB);
+    /* The other tenant's first jobs wait until there is room for it, and all go on. */
+    flood_init(&other, 3, "uid:2");
+    while (other.n_done < 50) {
+        go_on(&floods[0]);
+        go_on(&floods[1]);
+        while (is_done(&other))
+            go_on(&other);
+    }
+    cr_assert_eq(other.n_refused, 0);
+    /* But not before the flood has had its memory for a while. */
+    cr_assert_geq(wharf_now_ns() - pinned_ns, WHARF_NS_PER_S);
+    const struct wharf_tenant *tenants[] = {floods[0].client.session->tenant,
+                                            other.client.session->tenant};
+    cr_assert_eq(TEST_FRONT_LOCKED(tenants[0]->stats.n_evicted), 1);
+    cr_assert_eq(TEST_FRONT_LOCKED(tenants[1]->stats.n_evicted), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(tenants[0]->gpu_pins.pinned_nbytes), MiB);
+    cr_assert_eq(TEST_FRONT_LOCKED(tenants[1]->gpu_pins.pinned_nbytes), MiB);
+    /* When it has gone all is as before. */
+    flood_deinit(&other);
+    unsigned n_done[2] = {floods[0].n_done, floods[1].n_done};
+    while (floods[0].n_done < n_done[0] + 20 || floods[1].n_done < n_done[1] + 20) {
+        go_on(&floods[0]);
+        go_on(&floods[1]);
+    }
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.room.leaving_nbytes), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.room.promised_nbytes), 0);
+    flood_deinit(&floods[0]);
+    flood_deinit(&floods[1]);
+    tear_down();
+}
