@@ -6,11 +6,10 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "encoders/little_endian.h"
 #include "encoders/rans/rans.h"
 #include "encoders/rans/rans_encode.h"
+#include "encoders/rans/rans_statistics.h"
 
 /*
  * A split is some 85 bytes, and decoders pass its window with more care: one for each 32 Ki
@@ -22,17 +21,20 @@
 #define N_FIRST_SPLITS 4
 
 /* Where many symbols occur, most have few slots. */
-#define N_LOG2S 256
+#define N_FEW 256
 
 struct wharf_encoder {
     uint32_t n_bits;
     uint32_t symbol_nbytes;
     uint32_t max_alphabet;
-    uint64_t *counts;
-    uint32_t n_counted;    /* symbols of which there are any */
-    uint32_t *frequencies; /* those of the chunk, and others to compare them with */
+    struct wharf_rans_statistics statistics;
+    /* By place in the statistics: those of the chunk, and others to compare them with. */
+    uint32_t *frequencies;
     uint32_t *other;
-    double log2s[N_LOG2S]; /* of 1 and more */
+    struct wharf_rans_code *codes; /* by symbol */
+    uint8_t *packed;               /* the model */
+    double log2s[N_FEW];           /* of 1 and more */
+    uint32_t reciprocals[N_FEW];
 };
 
 const struct wharf_encoder_row wharf_rans_encoder_rows[] = {
@@ -44,10 +46,25 @@ static void rans_free(struct wharf_encoder *encoder)
 {
     if (!encoder)
         return;
-    free(encoder->counts);
+    wharf_rans_statistics_deinit(&encoder->statistics);
     free(encoder->frequencies);
     free(encoder->other);
+    free(encoder->codes);
+    free(encoder->packed);
     free(encoder);
+}
+
+static int take_memory(struct wharf_encoder *encoder)
+{
+    size_t n = encoder->max_alphabet;
+
+    encoder->frequencies = malloc(n * sizeof(*encoder->frequencies));
+    encoder->other = malloc(n * sizeof(*encoder->other));
+    encoder->codes = calloc(n, sizeof(*encoder->codes));
+    encoder->packed = malloc(wharf_rans_packed_bound(n) + WHARF_RANS_SOME_MARGIN_NBYTES);
+    if (!encoder->frequencies || !encoder->other || !encoder->codes || !encoder->packed)
+        return -ENOMEM;
+    return wharf_rans_statistics_init(&encoder->statistics, encoder->symbol_nbytes);
 }
 
 static int rans_new(const struct wharf_encoder_options *options, struct wharf_encoder **ret_encoder)
@@ -65,15 +82,15 @@ static int rans_new(const struct wharf_encoder_options *options, struct wharf_en
     encoder->n_bits = (uint32_t)level;
     encoder->symbol_nbytes = wharf_rans_unit_nbytes(options ? options->parameter : 0);
     encoder->max_alphabet = encoder->symbol_nbytes == 1 ? 256 : WHARF_RANS_MAX_ALPHABET;
-    encoder->counts = malloc(encoder->max_alphabet * sizeof(*encoder->counts));
-    encoder->frequencies = malloc(encoder->max_alphabet * sizeof(*encoder->frequencies));
-    encoder->other = malloc(encoder->max_alphabet * sizeof(*encoder->other));
-    if (!encoder->counts || !encoder->frequencies || !encoder->other) {
+    rc = take_memory(encoder);
+    if (rc < 0) {
         rans_free(encoder);
-        return -ENOMEM;
+        return rc;
     }
-    for (uint32_t f = 1; f < N_LOG2S; f++)
+    for (uint32_t f = 1; f < N_FEW; f++) {
         encoder->log2s[f] = log2((double)f);
+        encoder->reciprocals[f] = wharf_rans_reciprocal(f);
+    }
     *ret_encoder = encoder;
     return 0;
 }
@@ -99,7 +116,6 @@ static struct wharf_rans_job chunk_job(const struct wharf_encoder *encoder, cons
                   .symbol_nbytes = encoder->symbol_nbytes,
                   .alphabet = encoder->max_alphabet,
                   .n_distributions = 1},
-        .frequencies = encoder->frequencies,
         .symbols = in,
         .n_symbols = n_symbols,
         .max_splits = count_splits(n_symbols),
@@ -113,118 +129,98 @@ static size_t rans_bound(const struct wharf_encoder *encoder, size_t in_nbytes)
     return wharf_rans_encode_bound(&job);
 }
 
-/* Four bytes next to each other have counters of their own: where bytes repeat, one would have to
- * wait for itself. */
-static void count_bytes(const uint8_t *in, uint32_t n, uint64_t *counts)
+static struct wharf_rans_some some_of(const struct wharf_encoder *encoder,
+                                      const uint32_t *frequencies)
 {
-    uint32_t partial[4][256] = {{0}};
-
-    for (; n % 4 != 0; n--)
-        counts[*in++]++;
-    for (; n > 0; n -= 4, in += 4)
-        for (unsigned i = 0; i < 4; i++)
-            partial[i][in[i]]++;
-    for (unsigned s = 0; s < 256; s++)
-        counts[s] += (uint64_t)partial[0][s] + partial[1][s] + partial[2][s] + partial[3][s];
-}
-
-/* Returns how many different ones there are. */
-static uint32_t count_words(const uint8_t *in, uint32_t n, uint64_t *counts)
-{
-    uint32_t n_counted = 0;
-
-    for (uint64_t i = 0; i < n; i++)
-        n_counted += counts[wharf_load_le16(in + 2 * i)]++ == 0;
-    return n_counted;
-}
-
-/* Counts the symbols; the alphabet ends with the last one that occurs. */
-static void count_symbols(struct wharf_encoder *encoder, struct wharf_rans_job *job)
-{
-    uint32_t alphabet = encoder->max_alphabet;
-    uint32_t n_counted = 0;
-
-    memset(encoder->counts, 0, encoder->max_alphabet * sizeof(*encoder->counts));
-    if (job->shape.symbol_nbytes == 1)
-        count_bytes(job->symbols, job->n_symbols, encoder->counts);
-    else
-        n_counted = count_words(job->symbols, job->n_symbols, encoder->counts);
-    if (job->n_symbols == 0)
-        n_counted = encoder->counts[0] = 1; /* a distribution has to be of something */
-    while (encoder->counts[alphabet - 1] == 0)
-        alphabet--;
-    for (uint32_t s = 0; s < alphabet && job->shape.symbol_nbytes == 1; s++)
-        n_counted += encoder->counts[s] > 0;
-    encoder->n_counted = n_counted;
-    job->shape.alphabet = alphabet;
+    return (struct wharf_rans_some){encoder->statistics.symbols, frequencies,
+                                    encoder->statistics.n};
 }
 
 /* Bits that a chunk takes with these frequencies, model and symbols. */
-static double coded_nbits(const struct wharf_encoder *encoder, const struct wharf_rans_job *job,
+static double coded_nbits(const struct wharf_encoder *encoder, uint32_t n_bits,
                           const uint32_t *frequencies)
 {
-    double nbits = 8.0 * (double)wharf_rans_model_pack(&job->shape, frequencies, NULL, 0);
+    const struct wharf_rans_some some = some_of(encoder, frequencies);
+    double nbits = (double)wharf_rans_some_nbits(&some);
 
-    for (uint32_t s = 0; s < job->shape.alphabet; s++) {
-        uint32_t f = frequencies[s];
+    for (uint32_t i = 0; i < some.n; i++) {
+        uint32_t f = frequencies[i];
 
-        if (encoder->counts[s] > 0)
-            nbits += (double)encoder->counts[s] *
-                     (job->shape.n_bits - (f < N_LOG2S ? encoder->log2s[f] : log2((double)f)));
+        nbits += (double)encoder->statistics.counts[i] *
+                 (n_bits - (f < N_FEW ? encoder->log2s[f] : log2((double)f)));
     }
     return nbits;
 }
 
-static int normalise(const struct wharf_encoder *encoder, const struct wharf_rans_job *job,
-                     uint32_t *frequencies)
+static int normalise(const struct wharf_encoder *encoder, uint32_t n_bits, uint32_t *frequencies)
 {
-    return wharf_rans_normalise(encoder->counts, job->shape.alphabet, job->shape.n_bits,
-                                frequencies);
+    return wharf_rans_normalise_some(encoder->statistics.counts, encoder->statistics.n, n_bits,
+                                     frequencies);
 }
 
-/* Whether fewer bits would still be a slot for each symbol. */
-static bool has_less(const struct wharf_encoder *encoder, const struct wharf_rans_job *job)
+/*
+ * The most bits that can pay.  With as many slots as symbols, frequencies differ from counts by the
+ * rounding of a half at most, which costs less than 0.2 bits for each symbol that occurs; to have
+ * them finer costs each of them a bit of the model.
+ */
+static uint32_t most_bits(const struct wharf_encoder *encoder, uint32_t n_symbols)
 {
-    return job->shape.n_bits > WHARF_RANS_MIN_NBITS &&
-           encoder->n_counted <= 1u << (job->shape.n_bits - 1);
+    uint32_t n_bits = WHARF_RANS_MIN_NBITS;
+
+    while (n_bits < encoder->n_bits && n_symbols > 1u << n_bits)
+        n_bits++;
+    while (encoder->statistics.n > 1u << n_bits)
+        n_bits++;
+    return n_bits;
 }
 
 /* As many bits as the level says, or more if the symbols are more than there would be slots; then
  * fewer as long as that makes the chunk smaller: finer frequencies take room too. */
 static int choose_frequencies(struct wharf_encoder *encoder, struct wharf_rans_job *job)
 {
-    double nbits;
+    uint32_t n_bits = most_bits(encoder, job->n_symbols);
+    double nbits = INFINITY;
     int rc;
 
-    while (encoder->n_counted > 1u << job->shape.n_bits)
-        job->shape.n_bits++;
-    rc = normalise(encoder, job, encoder->frequencies);
-    if (rc < 0 || !has_less(encoder, job))
-        return rc;
-    nbits = coded_nbits(encoder, job, encoder->frequencies);
-    while (has_less(encoder, job)) {
+    job->shape.n_bits = n_bits;
+    do {
         uint32_t *other = encoder->other;
         double other_nbits;
 
-        job->shape.n_bits--;
-        rc = normalise(encoder, job, other);
+        rc = normalise(encoder, n_bits, other);
         if (rc < 0)
             return rc;
-        other_nbits = coded_nbits(encoder, job, other);
-        if (other_nbits >= nbits) {
-            job->shape.n_bits++;
-            return 0;
-        }
+        other_nbits = coded_nbits(encoder, n_bits, other);
+        if (other_nbits >= nbits)
+            break;
         encoder->other = encoder->frequencies;
         encoder->frequencies = other;
+        job->shape.n_bits = n_bits;
         nbits = other_nbits;
-    }
+    } while (--n_bits >= WHARF_RANS_MIN_NBITS && encoder->statistics.n <= 1u << n_bits);
     return 0;
+}
+
+static struct wharf_rans_ready_model make_model(struct wharf_encoder *encoder)
+{
+    const struct wharf_rans_some some = some_of(encoder, encoder->frequencies);
+    size_t packed_nbytes = wharf_rans_some_pack(&some, encoder->packed);
+    uint32_t first = 0;
+
+    for (uint32_t i = 0; i < some.n; i++) {
+        uint32_t f = some.frequencies[i];
+
+        encoder->codes[some.symbols[i]] = wharf_rans_code_of(
+            f, f < N_FEW ? encoder->reciprocals[f] : wharf_rans_reciprocal(f), first);
+        first += f;
+    }
+    return (struct wharf_rans_ready_model){encoder->packed, packed_nbytes, encoder->codes};
 }
 
 static int rans_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t in_nbytes,
                        uint8_t *out, size_t out_avail, size_t *ret_out_nbytes)
 {
+    struct wharf_rans_ready_model model;
     struct wharf_rans_job job;
     int rc;
 
@@ -232,10 +228,13 @@ static int rans_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t 
         in_nbytes / encoder->symbol_nbytes > WHARF_RANS_MAX_SYMBOLS)
         return -EILSEQ;
     job = chunk_job(encoder, in, in_nbytes);
-    count_symbols(encoder, &job);
+    wharf_rans_statistics_take(&encoder->statistics, in, job.n_symbols);
     rc = choose_frequencies(encoder, &job);
-    job.frequencies = encoder->frequencies;
-    return rc < 0 ? rc : wharf_rans_encode(&job, out, out_avail, ret_out_nbytes);
+    if (rc < 0)
+        return rc;
+    job.shape.alphabet = encoder->statistics.symbols[encoder->statistics.n - 1] + 1;
+    model = make_model(encoder);
+    return wharf_rans_encode_ready(&job, &model, out, out_avail, ret_out_nbytes);
 }
 
 const struct wharf_encoder_ops wharf_rans_encoder = {

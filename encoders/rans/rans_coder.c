@@ -25,11 +25,7 @@ static uint32_t make_some_codes(const uint32_t *frequencies, uint32_t n_symbols,
     for (uint32_t i = 0; i < n_found; i++) {
         uint32_t f = frequencies[found[i]];
 
-        codes[found[i]] = (struct wharf_rans_code){
-            .reciprocal = f > 1 ? (uint32_t)((1ull << 32) / f) : UINT32_MAX,
-            .frequency_less_1 = (uint16_t)(f - 1),
-            .first = (uint16_t)first,
-        };
+        codes[found[i]] = wharf_rans_code_of(f, wharf_rans_reciprocal(f), first);
         first += f;
     }
     return first;

@@ -48,6 +48,18 @@ typedef void wharf_rans_code_fn(struct wharf_rans_coder *coder, uint32_t begin, 
 void wharf_rans_make_codes(const struct wharf_rans_shape *shape, const uint32_t *frequencies,
                            struct wharf_rans_code *codes);
 
+/* The code of a symbol of frequency f whose slots begin at `first`. */
+static inline struct wharf_rans_code wharf_rans_code_of(uint32_t f, uint32_t reciprocal,
+                                                        uint32_t first)
+{
+    return (struct wharf_rans_code){reciprocal, (uint16_t)(f - 1), (uint16_t)first};
+}
+
+static inline uint32_t wharf_rans_reciprocal(uint32_t f)
+{
+    return f > 1 ? (uint32_t)((1ull << 32) / f) : UINT32_MAX;
+}
+
 /*
  * Codes all symbols, each of which has a frequency.
  *   words   room for n_symbols words, of which each symbol gives one at most, and for 32 more.

@@ -5,35 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "encoders/rans/rans_coder.h"
-
 #include "encoders/little_endian.h"
 #include "encoders/rans/rans_write.h"
-
-/* The memory of one call. */
-struct workspace {
-    struct wharf_rans_code *codes;
-    uint16_t *words;
-    struct wharf_rans_mark *marks;
-};
-
-static void workspace_deinit(struct workspace *workspace)
-{
-    free(workspace->codes);
-    free(workspace->words);
-    free(workspace->marks);
-}
-
-static int workspace_init(struct workspace *workspace, const struct wharf_rans_source *source)
-{
-    /* One more, so that none is of no bytes. */
-    workspace->codes =
-        malloc((wharf_rans_n_ranges(&source->shape) + 1) * sizeof(*workspace->codes));
-    workspace->words =
-        malloc(((size_t)source->n_symbols + WHARF_RANS_N_LANES) * sizeof(*workspace->words));
-    workspace->marks = malloc((size_t)source->max_splits * sizeof(*workspace->marks));
-    return workspace->codes && workspace->words && workspace->marks ? 0 : -ENOMEM;
-}
 
 static uint32_t symbol_at(const struct wharf_rans_job *job, uint64_t number)
 {
@@ -114,21 +87,16 @@ static size_t body_bound(const struct wharf_rans_job *job)
            (size_t)(n_splits_at_most(job) - 1) * (9 + 1 + 64 + WHARF_RANS_SPLIT_STATES_NBYTES);
 }
 
-/* All widths are 5 bits, no frequency is over 17. */
-static size_t model_bound(const struct wharf_rans_shape *shape)
-{
-    return wharf_rans_n_ranges(shape) * (WHARF_RANS_WIDTH_NBITS + WHARF_RANS_MAX_WIDTH) / 8 + 1;
-}
-
 size_t wharf_rans_encode_bound(const struct wharf_rans_job *job)
 {
-    return WHARF_RANS_HEADER_NBYTES + model_bound(&job->shape) +
+    return WHARF_RANS_HEADER_NBYTES + wharf_rans_packed_bound(wharf_rans_n_ranges(&job->shape)) +
            (job->indexes ? job->n_symbols : 0) + body_bound(job);
 }
 
-/* Header, model and indexes.  0 and their size, or -ENOSPC. */
-static int write_front(const struct wharf_rans_job *job, uint8_t *out, size_t out_avail,
-                       size_t *ret_nbytes)
+/* Header and indexes, around a model that is ready, or is packed if there is none.  0
+ * and their size, or -ENOSPC. */
+static int write_front(const struct wharf_rans_job *job, const struct wharf_rans_ready_model *model,
+                       uint8_t *out, size_t out_avail, size_t *ret_nbytes)
 {
     size_t indexes_nbytes = job->indexes ? job->n_symbols : 0;
     size_t model_nbytes = 0;
@@ -136,11 +104,15 @@ static int write_front(const struct wharf_rans_job *job, uint8_t *out, size_t ou
     if (out_avail < WHARF_RANS_HEADER_NBYTES)
         return -ENOSPC;
     out_avail -= WHARF_RANS_HEADER_NBYTES;
-    if (!job->leaves_model_out)
+    if (model)
+        model_nbytes = model->packed_nbytes;
+    else if (!job->leaves_model_out)
         model_nbytes = wharf_rans_model_pack(&job->shape, job->frequencies,
                                              out + WHARF_RANS_HEADER_NBYTES, out_avail);
     if (model_nbytes > out_avail || indexes_nbytes > out_avail - model_nbytes)
         return -ENOSPC;
+    if (model)
+        memcpy(out + WHARF_RANS_HEADER_NBYTES, model->packed, model_nbytes);
     wharf_rans_write_header(&job->shape, (uint32_t)model_nbytes, (uint32_t)indexes_nbytes, out);
     out += WHARF_RANS_HEADER_NBYTES + model_nbytes;
     if (indexes_nbytes > 0)
@@ -164,36 +136,67 @@ static int write_body(const struct wharf_rans_plan *plan, const uint16_t *words,
     return 0;
 }
 
-int wharf_rans_encode(const struct wharf_rans_job *job, uint8_t *out, size_t out_avail,
-                      size_t *ret_out_nbytes)
+/* Codes the symbols behind a front that is written, and adds to its size. */
+static int add_body(const struct wharf_rans_job *job, const struct wharf_rans_code *codes,
+                    uint8_t *out, size_t out_avail, size_t *nbytes)
 {
     struct wharf_rans_source source = {
         .shape = job->shape,
+        .codes = codes,
         .symbols = job->symbols,
         .indexes = job->indexes,
         .n_symbols = job->n_symbols,
         .max_splits = n_splits_at_most(job),
     };
-    struct workspace workspace = {0};
+    uint16_t *words = malloc(((size_t)source.n_symbols + WHARF_RANS_N_LANES) * sizeof(*words));
+    struct wharf_rans_mark *marks = malloc((size_t)source.max_splits * sizeof(*marks));
     struct wharf_rans_plan plan;
-    size_t front_nbytes = 0;
     size_t body_nbytes = 0;
+    int rc = -ENOMEM;
+
+    if (words && marks) {
+        wharf_rans_code_symbols(&source, words, marks, &plan);
+        rc = write_body(&plan, words, out + *nbytes, out_avail - *nbytes, &body_nbytes);
+        *nbytes += body_nbytes;
+    }
+    free(words);
+    free(marks);
+    return rc;
+}
+
+int wharf_rans_encode(const struct wharf_rans_job *job, uint8_t *out, size_t out_avail,
+                      size_t *ret_out_nbytes)
+{
+    struct wharf_rans_code *codes;
+    size_t nbytes = 0;
     int rc;
 
     if (!job_is_good(job))
         return -EINVAL;
-    rc = workspace_init(&workspace, &source);
+    rc = write_front(job, NULL, out, out_avail, &nbytes);
+    if (rc < 0)
+        return rc;
+    codes = malloc(wharf_rans_n_ranges(&job->shape) * sizeof(*codes));
+    if (!codes)
+        return -ENOMEM;
+    wharf_rans_make_codes(&job->shape, job->frequencies, codes);
+    rc = add_body(job, codes, out, out_avail, &nbytes);
+    free(codes);
     if (rc == 0)
-        rc = write_front(job, out, out_avail, &front_nbytes);
-    if (rc == 0) {
-        wharf_rans_make_codes(&job->shape, job->frequencies, workspace.codes);
-        source.codes = workspace.codes;
-        wharf_rans_code_symbols(&source, workspace.words, workspace.marks, &plan);
-        rc = write_body(&plan, workspace.words, out + front_nbytes, out_avail - front_nbytes,
-                        &body_nbytes);
-    }
-    workspace_deinit(&workspace);
+        *ret_out_nbytes = nbytes;
+    return rc;
+}
+
+int wharf_rans_encode_ready(const struct wharf_rans_job *job,
+                            const struct wharf_rans_ready_model *model, uint8_t *out,
+                            size_t out_avail, size_t *ret_out_nbytes)
+{
+    size_t nbytes = 0;
+    int rc = write_front(job, model, out, out_avail, &nbytes);
+
     if (rc == 0)
-        *ret_out_nbytes = front_nbytes + body_nbytes;
+        rc = add_body(job, model->codes, out, out_avail, &nbytes);
+    if (rc == 0)
+        *ret_out_nbytes = nbytes;
     return rc;
 }

@@ -6,6 +6,7 @@
 #define WHARF_ENCODERS_RANS_RANS_ENCODE_H
 
 #include "encoders/codec.h"
+#include "encoders/rans/rans_coder.h"
 #include "encoders/rans/rans_model.h"
 
 /* What is encoded, and how. */
@@ -37,6 +38,20 @@ size_t wharf_rans_encode_bound(const struct wharf_rans_job *job);
  */
 int wharf_rans_encode(const struct wharf_rans_job *job, uint8_t *out, size_t out_avail,
                       size_t *ret_out_nbytes);
+
+/*
+ * The same for one distribution, whose packed form and codes are there already: job->frequencies
+ * and leaves_model_out mean nothing.  Codes are for every number that a symbol can have, so that
+ * symbols which change meanwhile make another stream, bad perhaps, but no other harm.
+ */
+struct wharf_rans_ready_model {
+    const uint8_t *packed;
+    size_t packed_nbytes;
+    const struct wharf_rans_code *codes;
+};
+int wharf_rans_encode_ready(const struct wharf_rans_job *job,
+                            const struct wharf_rans_ready_model *model, uint8_t *out,
+                            size_t out_avail, size_t *ret_out_nbytes);
 
 /*
  * The codec's encoder: bytes or, by the parameter, 16-bit symbols, with a model made from the

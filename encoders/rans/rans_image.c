@@ -75,13 +75,6 @@ static enum wharf_reason parse(const uint8_t *model, size_t model_nbytes,
     return WHARF_REASON_NONE;
 }
 
-/* A packed form is that large at most: all widths 5 bits, no frequency over 17. */
-static bool packed_form_fits(const struct wharf_rans_shape *shape, size_t packed_form_nbytes)
-{
-    return packed_form_nbytes <=
-           wharf_rans_n_ranges(shape) * (WHARF_RANS_WIDTH_NBITS + WHARF_RANS_MAX_WIDTH) / 8 + 1;
-}
-
 enum wharf_reason wharf_rans_image_nbytes(const uint8_t *model, size_t model_nbytes,
                                           size_t *ret_nbytes)
 {
@@ -91,7 +84,8 @@ enum wharf_reason wharf_rans_image_nbytes(const uint8_t *model, size_t model_nby
 
     if (reason != WHARF_REASON_NONE)
         return reason;
-    if (!packed_form_fits(&shape, model_nbytes - WHARF_RANS_HEADER_NBYTES))
+    if (model_nbytes - WHARF_RANS_HEADER_NBYTES >
+        wharf_rans_packed_bound(wharf_rans_n_ranges(&shape)))
         return WHARF_REASON_RANS_MODEL;
     *ret_nbytes = lay_out(&shape, (uint32_t)model_nbytes, &image);
     return WHARF_REASON_NONE;

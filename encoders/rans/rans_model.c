@@ -193,6 +193,11 @@ static void put_last(struct packer *packer)
         *packer->out++ = (uint8_t)(packer->gathered >> done);
 }
 
+static uint32_t width_of(uint32_t any)
+{
+    return any == 0 ? 0 : 32 - (uint32_t)__builtin_clz(any);
+}
+
 static uint32_t block_width(const uint32_t *frequencies, uint32_t n_symbols)
 {
     uint32_t any = 0;
@@ -203,7 +208,7 @@ static uint32_t block_width(const uint32_t *frequencies, uint32_t n_symbols)
     else
         for (uint32_t i = 0; i < n_symbols; i++)
             any |= frequencies[i];
-    return any == 0 ? 0 : 32 - (uint32_t)__builtin_clz(any);
+    return width_of(any);
 }
 
 /* Two at a time: most alphabets of 16-bit symbols have narrow blocks, and many of them. */
@@ -262,5 +267,98 @@ size_t wharf_rans_model_pack(const struct wharf_rans_shape *shape, const uint32_
         pack_blocks(&packer, shape, frequencies);
         put_last(&packer);
     }
+    return nbytes;
+}
+
+/* ---- where most symbols have no frequency ------------------------------------------------ */
+
+#define MAX_BLOCKS (WHARF_RANS_MAX_ALPHABET / WHARF_RANS_BLOCK_NSYMBOLS)
+
+/* The blocks of one distribution. */
+struct blocks {
+    uint32_t n;
+    uint32_t width[MAX_BLOCKS];
+    uint32_t at[MAX_BLOCKS]; /* bit of the packed form, at most 22 bits a symbol */
+    uint64_t n_bits;         /* of all of it */
+};
+
+/* Without branches: how many symbols of a block have a frequency cannot be foreseen. */
+static void measure_blocks(const struct wharf_rans_some *some, struct blocks *blocks)
+{
+    uint32_t alphabet = wharf_rans_some_alphabet(some);
+    uint32_t last = UINT32_MAX;
+    uint32_t any = 0;
+
+    blocks->n = (alphabet + WHARF_RANS_BLOCK_NSYMBOLS - 1) / WHARF_RANS_BLOCK_NSYMBOLS;
+    memset(blocks->width, 0, blocks->n * sizeof(blocks->width[0]));
+    for (uint32_t i = 0; i < some->n; i++) {
+        uint32_t block = some->symbols[i] / WHARF_RANS_BLOCK_NSYMBOLS;
+
+        any = some->frequencies[i] | (block == last ? any : 0);
+        blocks->width[block] = any;
+        last = block;
+    }
+    blocks->n_bits = (uint64_t)blocks->n * WHARF_RANS_WIDTH_NBITS;
+    for (uint32_t b = 0; b < blocks->n; b++) {
+        blocks->width[b] = width_of(blocks->width[b]);
+        blocks->at[b] = (uint32_t)blocks->n_bits;
+        blocks->n_bits += blocks->width[b] * WHARF_RANS_BLOCK_NSYMBOLS;
+    }
+    /* The last block may have fewer symbols. */
+    blocks->n_bits -=
+        blocks->width[blocks->n - 1] * (blocks->n * WHARF_RANS_BLOCK_NSYMBOLS - alphabet);
+}
+
+uint64_t wharf_rans_some_nbits(const struct wharf_rans_some *some)
+{
+    struct blocks blocks;
+
+    measure_blocks(some, &blocks);
+    return blocks.n_bits;
+}
+
+static void store_le64(uint8_t *out, uint64_t value)
+{
+    for (unsigned i = 0; i < 8; i++)
+        out[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* Puts the frequencies into memory that is zero where widths do not stand yet: by units of 32 bits,
+ * of which the one that a frequency begins in and the next one are gathered, and written each
+ * time. */
+static void put_some(const struct wharf_rans_some *some, const struct blocks *blocks, uint8_t *out)
+{
+    uint32_t unit = blocks->at[0] / 32;
+    uint64_t gathered = 0;
+
+    for (uint32_t i = 0; i < 4; i++)
+        gathered |= (uint64_t)out[4 * unit + i] << 8 * i;
+    for (uint32_t i = 0; i < some->n; i++) {
+        uint32_t symbol = some->symbols[i];
+        uint32_t block = symbol / WHARF_RANS_BLOCK_NSYMBOLS;
+        uint32_t at = blocks->at[block] + symbol % WHARF_RANS_BLOCK_NSYMBOLS * blocks->width[block];
+        uint32_t gone = at / 32 - unit;
+
+        /* By 32 for each unit that is gone, but of two nothing is left. */
+        gathered = gone < 2 ? gathered >> 32 * gone : 0;
+        gathered |= (uint64_t)some->frequencies[i] << at % 32;
+        unit += gone;
+        store_le64(out + 4 * (size_t)unit, gathered);
+    }
+}
+
+size_t wharf_rans_some_pack(const struct wharf_rans_some *some, uint8_t *out)
+{
+    struct packer packer = {.out = out};
+    struct blocks blocks;
+    size_t nbytes;
+
+    measure_blocks(some, &blocks);
+    nbytes = (size_t)((blocks.n_bits + 7) / 8);
+    memset(out, 0, nbytes + WHARF_RANS_SOME_MARGIN_NBYTES);
+    for (uint32_t b = 0; b < blocks.n; b++)
+        put_bits(&packer, blocks.width[b], WHARF_RANS_WIDTH_NBITS);
+    put_last(&packer);
+    put_some(some, &blocks, out);
     return nbytes;
 }

@@ -70,6 +70,33 @@ bool wharf_rans_model_unpack(const uint8_t *in, size_t in_nbytes, struct wharf_r
 size_t wharf_rans_model_pack(const struct wharf_rans_shape *shape, const uint32_t *frequencies,
                              uint8_t *out, size_t out_avail);
 
+/*
+ * Frequencies of one distribution where most symbols have none: those that have, in rising order.
+ * The alphabet ends with the last of them.
+ */
+struct wharf_rans_some {
+    const uint32_t *symbols;
+    const uint32_t *frequencies;
+    uint32_t n; /* at least 1 */
+};
+
+static inline uint32_t wharf_rans_some_alphabet(const struct wharf_rans_some *some)
+{
+    return some->symbols[some->n - 1] + 1;
+}
+
+/* The packed form of these: its size in bits; and the form itself, of which the size in bytes is
+ * returned, and behind which some more are overwritten. */
+#define WHARF_RANS_SOME_MARGIN_NBYTES 8
+uint64_t wharf_rans_some_nbits(const struct wharf_rans_some *some);
+size_t wharf_rans_some_pack(const struct wharf_rans_some *some, uint8_t *out);
+
+/* The most bytes of a packed form: all widths are 5 bits, no frequency is over 17. */
+static inline size_t wharf_rans_packed_bound(size_t n_ranges)
+{
+    return n_ranges * (WHARF_RANS_WIDTH_NBITS + WHARF_RANS_MAX_WIDTH) / 8 + 1;
+}
+
 /* Whether each distribution gives away at least one slot, and no more than there are. */
 bool wharf_rans_frequencies_are_good(const struct wharf_rans_shape *shape,
                                      const uint32_t *frequencies);
@@ -81,5 +108,9 @@ bool wharf_rans_frequencies_are_good(const struct wharf_rans_shape *shape,
  */
 int wharf_rans_normalise(const uint64_t *counts, uint32_t alphabet, uint32_t n_bits,
                          uint32_t *ret_frequencies);
+
+/* The same for symbols that were all counted: the others need not be there. */
+int wharf_rans_normalise_some(const uint64_t *counts, uint32_t n_symbols, uint32_t n_bits,
+                              uint32_t *ret_frequencies);
 
 #endif

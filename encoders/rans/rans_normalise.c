@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "encoders/rans/rans_model.h"
 
@@ -32,10 +31,9 @@ struct share {
 
 /* What is counted, and the memory of one call. */
 struct tally {
-    const uint64_t *counts;
-    uint64_t total;
-    uint32_t *symbols; /* that occur */
+    const uint64_t *counts; /* of symbols that occur */
     uint32_t n_symbols;
+    uint64_t total;
     uint32_t n_shared;    /* counts below this one are their entries' ids */
     uint32_t n_ids;       /* the others' follow, in the symbols' order */
     struct share *shares; /* by id */
@@ -89,24 +87,19 @@ static uint32_t low_share(uint64_t count, uint64_t total, uint32_t n_slots, uint
     return share > 1 ? (uint32_t)share : 1;
 }
 
-static void tally_symbols(struct tally *tally, uint32_t alphabet)
+static void tally_symbols(struct tally *tally)
 {
-    const uint64_t *counts = tally->counts;
-    uint32_t *symbols = tally->symbols;
+    uint32_t n_shared = tally->n_symbols > FEW_SYMBOLS ? SHARED_COUNTS : 0;
+    uint32_t n_ids = n_shared;
     uint64_t total = 0;
-    uint32_t n = 0;
 
-    for (uint32_t s = 0; s < alphabet; s++) {
-        symbols[n] = s; /* is overwritten if it does not occur */
-        n += counts[s] > 0;
-        total += counts[s];
+    for (uint32_t i = 0; i < tally->n_symbols; i++) {
+        total += tally->counts[i];
+        n_ids += tally->counts[i] >= n_shared;
     }
     tally->total = total;
-    tally->n_symbols = n;
-    tally->n_shared = n > FEW_SYMBOLS ? SHARED_COUNTS : 0;
-    tally->n_ids = tally->n_shared;
-    for (uint32_t i = 0; i < n; i++)
-        tally->n_ids += counts[symbols[i]] >= tally->n_shared;
+    tally->n_shared = n_shared;
+    tally->n_ids = n_ids;
 }
 
 static void add_entry(struct tally *tally, uint64_t count, uint32_t id, uint32_t n_symbols)
@@ -122,7 +115,7 @@ static void make_entries(struct tally *tally)
     uint32_t id = tally->n_shared;
 
     for (uint32_t i = 0; i < tally->n_symbols; i++) {
-        uint64_t count = tally->counts[tally->symbols[i]];
+        uint64_t count = tally->counts[i];
 
         if (count < tally->n_shared)
             n_with[count]++;
@@ -153,47 +146,63 @@ static void hand_out(const struct tally *tally, uint32_t *frequencies)
     uint32_t id = tally->n_shared;
 
     for (uint32_t i = 0; i < tally->n_symbols; i++) {
-        uint32_t symbol = tally->symbols[i];
-        uint64_t count = tally->counts[symbol];
+        uint64_t count = tally->counts[i];
         struct share *share = &tally->shares[count < tally->n_shared ? count : id++];
         uint32_t more = share->n_more > 0;
 
-        frequencies[symbol] = share->frequency + more;
+        frequencies[i] = share->frequency + more;
         share->n_more -= more;
     }
 }
 
-static int normalise(struct tally *tally, uint32_t n_slots, uint32_t *frequencies)
+int wharf_rans_normalise_some(const uint64_t *counts, uint32_t n_symbols, uint32_t n_bits,
+                              uint32_t *ret_frequencies)
 {
-    tally->heap = malloc(tally->n_ids * sizeof(*tally->heap));
-    tally->shares = malloc(tally->n_ids * sizeof(*tally->shares));
-    if (!tally->heap || !tally->shares)
-        return -ENOMEM;
-    make_entries(tally);
-    share_slots(tally, n_slots);
-    hand_out(tally, frequencies);
-    return 0;
+    uint32_t n_slots = 1u << n_bits;
+    struct tally tally = {.counts = counts, .n_symbols = n_symbols};
+    int rc = 0;
+
+    if (n_symbols == 0 || n_symbols > n_slots)
+        return -EINVAL;
+    tally_symbols(&tally);
+    tally.heap = malloc(tally.n_ids * sizeof(*tally.heap));
+    tally.shares = malloc(tally.n_ids * sizeof(*tally.shares));
+    if (tally.heap && tally.shares) {
+        make_entries(&tally);
+        share_slots(&tally, n_slots);
+        hand_out(&tally, ret_frequencies);
+    } else {
+        rc = -ENOMEM;
+    }
+    free(tally.shares);
+    free(tally.heap);
+    return rc;
+}
+
+/* Those of all symbols, from those of symbols that occur, which stand at the array's beginning. */
+static void spread(const uint64_t *counts, uint32_t alphabet, uint32_t n_symbols,
+                   uint32_t *frequencies)
+{
+    for (uint32_t s = alphabet; s-- > 0;)
+        frequencies[s] = counts[s] > 0 ? frequencies[--n_symbols] : 0;
 }
 
 int wharf_rans_normalise(const uint64_t *counts, uint32_t alphabet, uint32_t n_bits,
                          uint32_t *ret_frequencies)
 {
-    uint32_t n_slots = 1u << n_bits;
-    struct tally tally = {.counts = counts};
-    int rc = -EINVAL;
+    uint64_t *some = calloc((size_t)alphabet + 1, sizeof(*some));
+    uint32_t n = 0;
+    int rc;
 
-    if (alphabet == 0)
-        return -EINVAL;
-    tally.symbols = malloc(alphabet * sizeof(*tally.symbols));
-    if (!tally.symbols)
+    if (!some)
         return -ENOMEM;
-    tally_symbols(&tally, alphabet);
-    if (tally.n_symbols > 0 && tally.n_symbols <= n_slots) {
-        memset(ret_frequencies, 0, alphabet * sizeof(*ret_frequencies));
-        rc = normalise(&tally, n_slots, ret_frequencies);
+    for (uint32_t s = 0; s < alphabet; s++) {
+        some[n] = counts[s]; /* is overwritten if that is 0 */
+        n += counts[s] > 0;
     }
-    free(tally.symbols);
-    free(tally.shares);
-    free(tally.heap);
+    rc = wharf_rans_normalise_some(some, n, n_bits, ret_frequencies);
+    if (rc == 0)
+        spread(counts, alphabet, n, ret_frequencies);
+    free(some);
     return rc;
 }
