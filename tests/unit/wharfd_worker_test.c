@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wharfd_worker_test: a worker of a GPU as its front speaks to it, with the GPU's code on the
+ * CPU. */
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/config.h"
+#include "daemon/control/segment.h"
+#include "daemon/gpu/worker_link.h"
+#include "daemon/gpu/worker_message.h"
+#include "kernels/work_queue.h"
+#include "proto/wharf_job.h"
+#include "tests/lib/test_wait.h"
+
+enum { N_ENTRIES = 64 };
+
+static struct wharf_worker_link link_;
+
+/* Beside the folder of this program. */
+static void program_path(char path[PATH_MAX + 32])
+{
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+    cr_assert_gt(n, 0);
+    path[n] = 0;
+    strcpy(strrchr(path, '/'), "/../wharfd-simt");
+}
+
+/* Starts a worker that has read nothing and reads nothing before go_on(). */
+static void start_stopped(void)
+{
+    char program[PATH_MAX + 32];
+    int status;
+
+    program_path(program);
+    cr_assert_eq(wharf_worker_link_start(program, "0", -1, &link_), 0);
+    kill(link_.pid, SIGSTOP);
+    cr_assert_eq(waitpid(link_.pid, &status, WUNTRACED), link_.pid);
+    cr_assert(WIFSTOPPED(status));
+}
+
+static void tell(const struct wharf_worker_message *message, int fd)
+{
+    cr_assert_eq(wharf_worker_link_send(&link_, message, fd), 0);
+}
+
+static void tell_setup(const struct wharf_segment *queue)
+{
+    struct wharf_worker_message message = {.kind = WHARF_WORKER_SETUP};
+
+    snprintf(message.setup.version, sizeof(message.setup.version), "%s", WHARF_VERSION);
+    message.setup.engine = WHARF_ENGINE_SIMT;
+    message.setup.n_entries = N_ENTRIES;
+    message.setup.chunk_nbytes = 4096;
+    message.setup.kernel = WHARF_GPU_KERNEL_AUTO;
+    message.setup.idle_ns = 1000000;
+    tell(&message, queue->fd);
+}
+
+static void tell_register(uint32_t number, const struct wharf_segment *memory)
+{
+    tell(&(struct wharf_worker_message){.kind = WHARF_WORKER_REGISTER,
+                                        .number = number,
+                                        .nbytes = memory->nbytes},
+         memory->fd);
+}
+
+static void tell_forget(uint32_t number)
+{
+    tell(&(struct wharf_worker_message){.kind = WHARF_WORKER_FORGET, .number = number}, -1);
+}
+
+static void expect(uint32_t kind, uint32_t number)
+{
+    struct wharf_worker_message message;
+    struct pollfd fd = {.fd = link_.socket, .events = POLLIN};
+
+    cr_assert_eq(poll(&fd, 1, TEST_PATIENCE_MS), 1, "no answer");
+    cr_assert_eq(wharf_worker_link_receive(&link_, &message), 1);
+    cr_expect(message.kind == kind && message.number == number && message.error == 0,
+              "kind %u, number %u, error %d; expected kind %u, number %u", message.kind,
+              message.number, message.error, kind, number);
+}
+
+static void finish(void)
+{
+    int status;
+
+    wharf_worker_link_kill(&link_);
+    cr_expect(TEST_WAIT(wharf_worker_link_is_gone(&link_, &status)));
+}
+
+/* As long as registrations came behind what was to be let go of, it did them while no kernel was
+ * there, at 0.75 s for a GiB: items that it had waited for longer than 0.1 s. */
+Test(wharfd_worker, registers_nothing_while_the_kernel_is_away)
+{
+    struct wharf_segment queue, memory;
+
+    cr_assert_eq(
+        wharf_segment_make(WHARF_SEGMENT_WORKER, wharf_work_queue_nbytes(N_ENTRIES), &queue), 0);
+    cr_assert_eq(wharf_segment_make(WHARF_SEGMENT_ARENA, 4096, &memory), 0);
+    start_stopped();
+    tell_setup(&queue);
+    tell_register(1, &memory);
+    tell_register(2, &memory);
+    tell_forget(1);
+    tell_register(3, &memory);
+    tell_forget(2);
+    tell_register(4, &memory);
+    kill(link_.pid, SIGCONT);
+    expect(WHARF_WORKER_READY, 0);
+    expect(WHARF_WORKER_REGISTERED, 1);
+    expect(WHARF_WORKER_REGISTERED, 2);
+    expect(WHARF_WORKER_FORGOTTEN, 1);
+    expect(WHARF_WORKER_FORGOTTEN, 2);
+    expect(WHARF_WORKER_REGISTERED, 3);
+    expect(WHARF_WORKER_REGISTERED, 4);
+    finish();
+    wharf_segment_free(&queue);
+    wharf_segment_free(&memory);
+}
+
+/* More than it puts off are done all the same, in their order, with what is to be let go of. */
+Test(wharfd_worker, answers_all_in_their_order)
+{
+    struct wharf_segment queue, memory;
+
+    cr_assert_eq(
+        wharf_segment_make(WHARF_SEGMENT_WORKER, wharf_work_queue_nbytes(N_ENTRIES), &queue), 0);
+    cr_assert_eq(wharf_segment_make(WHARF_SEGMENT_ARENA, 4096, &memory), 0);
+    start_stopped();
+    tell_setup(&queue);
+    tell_register(1, &memory);
+    tell_forget(1);
+    for (uint32_t i = 0; i < 30; i++)
+        tell_register(10 + i, &memory);
+    tell_forget(39);
+    kill(link_.pid, SIGCONT);
+    expect(WHARF_WORKER_READY, 0);
+    expect(WHARF_WORKER_REGISTERED, 1);
+    expect(WHARF_WORKER_FORGOTTEN, 1);
+    for (uint32_t i = 0; i < 30; i++)
+        expect(WHARF_WORKER_REGISTERED, 10 + i);
+    expect(WHARF_WORKER_FORGOTTEN, 39);
+    finish();
+    wharf_segment_free(&queue);
+    wharf_segment_free(&memory);
+}
