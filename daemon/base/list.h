@@ -57,6 +57,18 @@ static inline void wharf_list_rotate(struct wharf_list *list)
     wharf_list_append(list, first);
 }
 
+/* Moves all of a list to the end of another one. */
+static inline void wharf_list_splice(struct wharf_list *list, struct wharf_list *from)
+{
+    if (wharf_list_is_empty(from))
+        return;
+    from->next->prev = list->prev;
+    list->prev->next = from->next;
+    from->prev->next = list;
+    list->prev = from->prev;
+    wharf_list_init(from);
+}
+
 /* The element that holds this link as `member`. */
 #define WHARF_LIST_ENTRY(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
 

@@ -126,21 +126,19 @@ static uint32_t run_in_large_buffer(struct wharf_front *front, struct wharf_tena
     return result;
 }
 
-void wharf_cpu_run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
-                         const struct wharf_piece *piece, uint32_t at, uint8_t *out,
-                         const struct wharf_cpu_others *others, struct wharf_outcome *ret_outcome)
+static void run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
+                      struct wharf_session *session, struct wharf_piece_chunk *chunk,
+                      const struct wharf_cpu_others *others, struct wharf_outcome *ret_outcome)
 {
-    struct wharf_session *session = piece->job->session;
-    struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, at);
     struct passage passage = {
         .buffer = buffer,
-        .chunk = &chunk,
+        .chunk = chunk,
         .reference = session->engine == WHARF_ENGINE_REFERENCE,
     };
 
-    chunk.job.setting.poll = others->poll;
-    chunk.job.setting.crew = others->crew;
-    chunk.job.out = out;
+    chunk->job.setting.poll = others->poll;
+    chunk->job.setting.crew = others->crew;
+    chunk->job.out = wharf_piece_chunk_destination(chunk);
     uint32_t result = buffer_nbytes(&passage) > KEPT_NBYTES
                           ? run_in_large_buffer(front, session->tenant, &passage)
                           : run_in_buffer(&passage);
@@ -168,8 +166,7 @@ void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
                 outcome = wharf_place_refusal(job);
             } else {
                 engine = own;
-                wharf_cpu_run_chunk(front, buffer, piece, i, wharf_piece_chunk_destination(&chunk),
-                                    others, &outcome);
+                run_chunk(front, buffer, job->session, &chunk, others, &outcome);
             }
         }
         wharf_piece_take_outcome(piece, i, engine, &outcome);

@@ -33,12 +33,4 @@ struct wharf_cpu_others {
 void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
                    struct wharf_piece *piece, const struct wharf_cpu_others *others);
 
-/*
- * Decodes one chunk of a piece to `out`, which has room for all of its output: its destination, or
- * memory aside.  Otherwise as above.
- */
-void wharf_cpu_run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
-                         const struct wharf_piece *piece, uint32_t at, uint8_t *out,
-                         const struct wharf_cpu_others *others, struct wharf_outcome *ret_outcome);
-
 #endif

@@ -46,6 +46,7 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     wharf_list_init(&front->memories);
     wharf_list_init(&front->unheld);
     wharf_list_init(&front->orphans);
+    wharf_list_init(&front->held_orphans);
     wharf_list_init(&front->suspended);
     wharf_gpu_spares_init(&front->spares);
     wharf_gpu_room_init(&front->room);

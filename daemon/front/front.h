@@ -57,6 +57,8 @@ struct wharf_front {
     uint64_t dead_nbytes;      /* of that, what nobody uses any more */
     struct wharf_list orphans; /* pieces that a worker of a GPU left; gpu_rescue.c */
     uint32_t n_orphans;
+    struct wharf_list held_orphans; /* of these, those of tenants that were suspended */
+    uint32_t n_held_orphans;
     struct wharf_gpu_spares spares;
     struct wharf_gpu_room room;
     struct wharf_config config; /* as the loop thread last gave it */
@@ -108,6 +110,9 @@ struct wharf_front {
 /* gpu_rescue.c: a piece that a worker of the GPU left behind, for a thread of the CPU; whether
  * there is one. */
 bool wharf_gpu_orphan_take(struct wharf_front *front, struct wharf_piece *ret_piece);
+
+/* A tenant is suspended no more: what was left of its jobs can be taken. */
+void wharf_gpu_orphans_resume(struct wharf_front *front);
 
 /* What became of a session, for the loop thread. */
 enum wharf_session_news {

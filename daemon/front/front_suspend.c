@@ -17,6 +17,7 @@ static void resume(struct wharf_front *front, struct wharf_tenant *tenant)
     wharf_list_remove(&tenant->suspended_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_resume(&front->sched[i], tenant);
+    wharf_gpu_orphans_resume(front);
     front->nothing_fits = false;
 }
 

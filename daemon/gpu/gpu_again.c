@@ -81,7 +81,8 @@ void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
         struct wharf_piece piece = cut_out(&whole, i);
         wharf_gpu_item_free(backend, &whole, i);
         if (item.is_done && !wharf_gpu_piece_has_parts(&whole))
-            wharf_gpu_results_end(backend, take_free(backend, &piece), item.engine, &item.outcome);
+            wharf_gpu_results_end(backend, take_free(backend, &piece), backend->engine,
+                                  &item.outcome);
         else
             keep(backend, take_free(backend, &piece), whole.is_culprit);
     }

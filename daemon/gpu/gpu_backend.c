@@ -64,8 +64,7 @@ static void wait_for_work(const struct wharf_gpu_backend *backend)
 
 static bool is_idle(const struct wharf_gpu_backend *backend)
 {
-    return wharf_list_is_empty(&backend->under_way) && wharf_list_is_empty(&backend->finished) &&
-           backend->front->n_orphans == 0;
+    return wharf_list_is_empty(&backend->under_way) && wharf_list_is_empty(&backend->finished);
 }
 
 /* For as long as the kernel stays without work so does the thread: the next job then costs neither
@@ -92,10 +91,11 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
         wharf_front_look(front);
     wharf_gpu_items_exchange(backend, now_ns);
     backend->has_unheld = backend->gpu == 0 && !wharf_list_is_empty(&front->unheld);
-    bool can_sleep = backend->state != WHARF_GPU_PROVING && is_idle(backend) &&
+    bool can_sleep = backend->state != WHARF_GPU_PROVING && !backend->stop && is_idle(backend) &&
                      wharf_list_is_empty(&backend->again) &&
                      !wharf_place_wants_gpu(front, backend->gpu) && !lingers(backend, now_ns);
-    backend->is_over = backend->stop && is_idle(backend);
+    backend->is_over =
+        backend->stop && is_idle(backend) && front->n_orphans + front->n_held_orphans == 0;
     front->gpus_looking &= ~own_bit;
     if (!can_sleep && backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT)
         front->gpus_looking |= own_bit;
@@ -148,8 +148,6 @@ static void serve(struct wharf_gpu_backend *backend, uint64_t *tend_at_ns)
         *tend_at_ns = can_sleep || next_ns == 0 ? 0 : now_ns + TEND_NS;
     } else if (backend->state == WHARF_GPU_PROVING) {
         wait_for_work(backend);
-    } else if (backend->state == WHARF_GPU_DYING && wharf_gpu_rescue_step(backend)) {
-        return;
     } else if (backend->state != WHARF_GPU_UP) {
         sleep_until(backend, now_ns, *tend_at_ns);
     } else if (wharf_list_is_empty(&backend->finished)) {

@@ -49,7 +49,6 @@ void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend)
     wharf_segment_free(&backend->queue);
     wharf_segment_free(&backend->proof.memory);
     free(backend->staging.free_places);
-    wharf_cpu_buffer_deinit(&backend->buffer);
     free(backend->items);
     free(backend->pieces);
 }
@@ -218,7 +217,9 @@ bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend)
  * chunks that the worker has one by one, should it end, beside what others have left. */
 static uint32_t n_free_places(const struct wharf_gpu_backend *backend, uint32_t most)
 {
-    uint32_t n_kept = backend->n_places + backend->n_without_places + backend->front->n_orphans;
+    const struct wharf_front *front = backend->front;
+    uint32_t n_kept =
+        backend->n_places + backend->n_without_places + front->n_orphans + front->n_held_orphans;
     uint32_t n_left = n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
     uint32_t n = 0;
 

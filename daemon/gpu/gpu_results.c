@@ -72,7 +72,6 @@ static bool take_completion(struct wharf_gpu_backend *backend,
         return false;
     }
     item->is_done = true;
-    item->engine = (uint8_t)backend->engine;
     item->piece->trip.elapsed_ns = now_ns - item->piece->handed_ns;
     item->took_ns = time_of(completion, item->piece->trip.elapsed_ns);
     if (completion->decode_ns > item->piece->trip.decode_ns)
@@ -175,13 +174,11 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
             continue;
         }
         const struct wharf_gpu_item *item = wharf_gpu_item_at(backend, gpu_piece->first + i);
-        wharf_piece_take_outcome(piece, i, item->engine, &item->outcome);
+        wharf_piece_take_outcome(piece, i, backend->engine, &item->outcome);
         gpu_piece->took_ns += item->took_ns;
         gpu_piece->n_copied += item->was_copied;
-        if (item->engine == backend->engine) {
-            gpu_piece->n_of_gpu++;
-            gpu_piece->out_nbytes += item->outcome.out_nbytes;
-        }
+        gpu_piece->n_of_gpu++;
+        gpu_piece->out_nbytes += item->outcome.out_nbytes;
     }
 }
 

@@ -18,8 +18,8 @@
 #include "daemon/base/config.h"
 #include "daemon/base/list.h"
 #include "daemon/control/segment.h"
-#include "daemon/cpu/cpu_run.h"
 #include "daemon/front/front_place.h"
+#include "daemon/front/piece.h"
 #include "daemon/gpu/gpu_list.h"
 #include "daemon/gpu/worker_link.h"
 #include "kernels/work_queue_ops.h"
@@ -66,7 +66,7 @@ struct wharf_gpu_piece {
     uint32_t n_of_gpu;   /* chunks that the worker has done, */
     uint64_t out_nbytes; /* to so many bytes; */
     uint32_t n_copied;   /* whose output the copy engine took */
-    uint64_t took_ns;    /* of warps, or of the CPU, together */
+    uint64_t took_ns;    /* of warps, together */
 };
 
 /* One item: its place in the queue. */
@@ -76,12 +76,10 @@ struct wharf_gpu_item {
     uint32_t staging; /* its place in the device's memory, counted from 1; 0: none */
     bool is_done;
     bool was_copied;
-    uint8_t engine; /* enum wharf_engine: what gave the outcome */
     uint32_t src_nbytes, dst_nbytes;
     struct wharf_outcome outcome;
     uint32_t part;    /* what the completion says of a part */
     uint64_t took_ns; /* of its warp */
-    uint8_t *aside;   /* its output, until its destination is known to be left alone */
 };
 
 /* A sample of a codec: none of it where nbytes is 0. */
@@ -164,19 +162,17 @@ struct wharf_gpu_backend {
     struct wharf_gpu_item *items;   /* one for each place */
     struct wharf_gpu_piece *pieces; /* likewise */
     struct wharf_list free_pieces, under_way, finished;
-    struct wharf_list again;      /* of one chunk each, for GPU memory: lost with a worker */
-    uint32_t n_without_places;    /* pieces, in that list or finished */
-    uint32_t n_places;            /* that the others have, those of completed items too */
-    uint32_t n_items;             /* under way */
-    uint64_t n_warp_ns;           /* of them, estimated */
-    uint64_t n_nbytes;            /* of pieces under way, sources and capacities */
-    uint64_t active_ns;           /* when an item was last handed over or came back */
-    uint32_t n_stopped;           /* jobs, as of when cancels were last looked for */
-    uint32_t n_cancel_looks;      /* pieces that are still to be looked at for that */
-    uint32_t cancel_look_at;      /* the next one's number */
-    struct wharf_list *rescue_at; /* in the list of those under way */
-    bool is_alone;                /* an item of a suspect runs, and nothing beside it */
-    struct wharf_cpu_buffer buffer;
+    struct wharf_list again;   /* of one chunk each, for GPU memory: lost with a worker */
+    uint32_t n_without_places; /* pieces, in that list or finished */
+    uint32_t n_places;         /* that the others have, those of completed items too */
+    uint32_t n_items;          /* under way */
+    uint64_t n_warp_ns;        /* of them, estimated */
+    uint64_t n_nbytes;         /* of pieces under way, sources and capacities */
+    uint64_t active_ns;        /* when an item was last handed over or came back */
+    uint32_t n_stopped;        /* jobs, as of when cancels were last looked for */
+    uint32_t n_cancel_looks;   /* pieces that are still to be looked at for that */
+    uint32_t cancel_look_at;   /* the next one's number */
+    bool is_alone;             /* an item of a suspect runs, and nothing beside it */
 
     struct wharf_gpu_proof proof;
     struct wharf_gpu_staging staging;
@@ -323,14 +319,8 @@ void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_
 
 /* ---- gpu_rescue.c -------------------------------------------------------------------------- */
 
-/* The worker takes no more: begins to go through what it left. */
-void wharf_gpu_rescue_begin(struct wharf_gpu_backend *backend);
-
-/* Decodes one item of that, aside.  Returns whether there is more to do now. */
-bool wharf_gpu_rescue_step(struct wharf_gpu_backend *backend);
-
-/* It is gone: what was decoded aside goes where it belongs, the rest to the CPU's threads. */
-void wharf_gpu_rescue_publish(struct wharf_gpu_backend *backend);
+/* It is gone: hands what it left on, to the CPU's threads or its next worker. */
+void wharf_gpu_rescue_hand_on(struct wharf_gpu_backend *backend);
 
 /* Who may have done it.  Under the lock, before anything is rescued. */
 void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns);

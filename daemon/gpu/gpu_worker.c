@@ -141,7 +141,6 @@ static void begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)
     while (wharf_gpu_results_reap(backend, now_ns))
         ;
     backend->n_lost = backend->n_items;
-    wharf_gpu_rescue_begin(backend);
 }
 
 static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
@@ -283,7 +282,7 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
     if (is_suspicious(backend, status))
         wharf_gpu_rescue_blame(backend, now_ns);
     wharf_front_leave(front);
-    wharf_gpu_rescue_publish(backend);
+    wharf_gpu_rescue_hand_on(backend);
     wharf_gpu_pins_lost(backend);
     if (is_hopeless(backend, status))
         set_state(backend, WHARF_GPU_ABSENT, now_ns);
@@ -338,7 +337,7 @@ static void take_messages(struct wharf_gpu_backend *backend, uint64_t now_ns)
     }
     if (r >= 0)
         return;
-    /* It is about to be gone; what it has is decoded aside meanwhile. */
+    /* It is about to be gone; until then it may go on writing. */
     backend->link.socket = wharf_close_fd(backend->link.socket);
     if (r == -EPROTO)
         wharf_gpu_worker_kill(backend, "it sent a packet that is no message");

@@ -243,7 +243,8 @@ Test(wharfd_gpus, one_is_killed_and_the_other_goes_on, .timeout = 120)
         run(&storm);
     }
     cr_expect_gt(killer.n_kills, 0);
-    cr_expect_gt(chunks_of("0"), 500);
+    /* Of a thousand jobs; half of them on average, when the other one is soon there again. */
+    cr_expect_gt(chunks_of("0"), 250);
     cr_expect_eq(ended_of("0"), 0);
     cr_expect_gt(ended_of("1"), 0);
     cr_expect_eq(test_worker_of_gpu(wharfd.pid, "0"), other);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of a worker's jobs between its end and when it is gone, and after that, where a
+ * client's memory keeps waiting whoever touches it.
+ *
+ * The front's worker is a shell here that runs the real one and stays for as long as the test
+ * wants when that one has ended: as a process does that is stuck in the driver.
+ */
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/gpu/gpu_memory.h"
+#include "proto/wharf_job.h"
+#include "tests/lib/test_data.h"
+#include "tests/lib/test_front.h"
+#include "tests/lib/test_wait.h"
+
+#define MiB ((uint64_t)1 << 20)
+enum { SMALL = 500, OUTPUT = 65536, N_JOBS = 6 };
+
+static char folder[] = "/tmp/wharf-rescue-XXXXXX";
+static uint8_t *plain;
+static size_t packed_nbytes;
+static struct test_front_client slow, other;
+
+/* ---- a worker that stays ------------------------------------------------------------------- */
+
+static const char *path_of(const char *name)
+{
+    static char path[64];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return path;
+}
+
+/* The shell closes the front's socket, so that this ends with the worker; it is the worker's parent
+ * in the place of the front. */
+static void write_script(const char *worker)
+{
+    FILE *file = fopen(path_of("worker"), "we");
+
+    cr_assert_not_null(file);
+    fprintf(file,
+            "#!/bin/sh\n"
+            "'%s' --worker $$ \"$3\" &\n"
+            "echo $! > '%s/pid'\n"
+            "exec 3>&- 4>&-\n"
+            "wait\n"
+            "while [ -e '%s/stay' ]; do sleep 0.01; done\n",
+            worker, folder, folder);
+    cr_assert_eq(fchmod(fileno(file), 0700), 0);
+    cr_assert_eq(fclose(file), 0);
+}
+
+static void let_it_stay(void)
+{
+    fclose(fopen(path_of("stay"), "we"));
+}
+
+static void let_it_go(void)
+{
+    unlink(path_of("stay"));
+}
+
+static void signal_worker(int number)
+{
+    FILE *file = fopen(path_of("pid"), "re");
+    int pid = 0;
+
+    cr_assert_not_null(file);
+    cr_assert_eq(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    cr_assert_eq(kill(pid, number), 0);
+}
+
+/* ---- slow memory --------------------------------------------------------------------------- */
+
+/* Of the daemon's own mapping of a client's arena. */
+static uint8_t *slow_page;
+static uint32_t n_reached, is_released;
+
+/* Where the kernel would wait for a hole that the client punches, this waits for the test. */
+static void on_fault(int number)
+{
+    (void)number;
+    __atomic_add_fetch(&n_reached, 1, __ATOMIC_SEQ_CST);
+    while (!__atomic_load_n(&is_released, __ATOMIC_SEQ_CST))
+        usleep(1000);
+    if (mprotect(slow_page, 4096, PROT_READ | PROT_WRITE) < 0)
+        abort();
+}
+
+static uint32_t count_reached(void)
+{
+    return __atomic_load_n(&n_reached, __ATOMIC_SEQ_CST);
+}
+
+/* ---- a daemon ------------------------------------------------------------------------------ */
+
+static void wait_until_up(void)
+{
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)), "the worker does not come back");
+}
+
+static void submit(struct test_front_client *client, uint32_t i)
+{
+    struct wharf_submission s = test_front_decode_of(i, 0, packed_nbytes, OUTPUT + i * 1024, SMALL);
+
+    memset(client->arena + OUTPUT + i * 1024, 0, SMALL);
+    test_front_submit(client, &s);
+}
+
+static struct wharf_completion reap_good(struct test_front_client *client)
+{
+    struct wharf_completion completion = test_front_reap(client);
+
+    cr_assert_eq(completion.result, WHARF_OK, "result %u", completion.result);
+    cr_assert_arr_eq(client->arena + OUTPUT + completion.user_data * 1024, plain, SMALL);
+    return completion;
+}
+
+static struct wharf_completion run_one(struct test_front_client *client)
+{
+    submit(client, 0);
+    return reap_good(client);
+}
+
+static void client_init(struct test_front_client *client, uint64_t id, const char *tenant)
+{
+    test_front_client_init(client, id, tenant, 16, MiB);
+    packed_nbytes = test_front_put_chunk(client, 0, plain, SMALL);
+}
+
+static void set_up(void)
+{
+    struct sigaction action = {.sa_handler = on_fault};
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 16);
+
+    cr_assert_gt(n, 0);
+    path[n] = 0;
+    for (unsigned i = 0; i < 2; i++)
+        *strrchr(path, '/') = 0;
+    strcat(path, "/wharfd-simt");
+    cr_assert_not_null(mkdtemp(folder));
+    write_script(path);
+    sigaction(SIGSEGV, &action, NULL);
+    wharf_config_init(&test_front_config);
+    test_front_config.gpu_engine = WHARF_GPU_SIMT;
+    test_front_config.gpu_pin_after_ns = 0;
+    test_front_config.gpu_hang_timeout_ns = 3600 * (uint64_t)WHARF_NS_PER_S;
+    test_front_config.gpu_longest_ns = 0;
+    snprintf(test_front_config.gpu_worker, sizeof(test_front_config.gpu_worker), "%s",
+             path_of("worker"));
+    test_front_start(2);
+    test_front_engine = WHARF_ENGINE_SIMT;
+    plain = test_data_new(test_data_find("text"), 1, SMALL);
+    wait_until_up();
+    client_init(&slow, 1, "uid:1");
+    client_init(&other, 2, "uid:2");
+    cr_assert_eq(run_one(&slow).engine, WHARF_ENGINE_SIMT);
+    cr_assert_eq(run_one(&other).engine, WHARF_ENGINE_SIMT);
+    slow_page = slow.session->regions[0].segment.address;
+}
+
+static void tear_down(void)
+{
+    test_front_client_deinit(&slow);
+    test_front_client_deinit(&other);
+    test_front_stop();
+    unlink(path_of("worker"));
+    unlink(path_of("pid"));
+    rmdir(folder);
+    free(plain);
+}
+
+static bool has_completions(struct test_front_client *client)
+{
+    cr_assert_eq(wharf_ring_look_completions(&client->ring), 0);
+    return client->ring.cq_head != client->ring.cq_tail;
+}
+
+/* Jobs of both are with a worker that ends. */
+static void lose_jobs(void)
+{
+    signal_worker(SIGSTOP);
+    for (uint32_t i = 0; i < N_JOBS; i++)
+        submit(&slow, i);
+    for (uint32_t i = 0; i < N_JOBS; i++)
+        submit(&other, i);
+    while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < 2 * N_JOBS)
+        usleep(1000);
+    cr_assert_eq(mprotect(slow_page, 4096, PROT_NONE), 0);
+    signal_worker(SIGKILL);
+}
+
+/* The thread of the GPU decoded what a worker left, until that was gone and some of it after that:
+ * a client could keep it, and so everybody's GPU, for as long as its memory made it wait. */
+Test(wharfd_rescue, memory_that_waits_does_not_keep_the_next_worker, .init = set_up,
+     .fini = tear_down, .timeout = 120)
+{
+    unsigned n_again = 0;
+
+    TEST_FRONT_LOCKED(test_front.config.gpu_ahead_ns = 3600 * (uint64_t)WHARF_NS_PER_S);
+    let_it_stay();
+    lose_jobs();
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up) == 0));
+    /* Until it is gone nothing is published, nor anybody's memory touched. */
+    usleep(100000);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.gpus[0].n_ended), 0);
+    cr_assert(!has_completions(&slow) && !has_completions(&other));
+    cr_assert_eq(count_reached(), 0);
+    let_it_go();
+    cr_assert(TEST_WAIT(count_reached() > 0));
+    wait_until_up();
+    for (uint32_t i = 0; i < N_JOBS; i++)
+        n_again += reap_good(&other).attempt > 0;
+    cr_assert_eq(n_again, N_JOBS);
+    cr_assert_eq(run_one(&other).engine, WHARF_ENGINE_SIMT);
+    cr_assert(!has_completions(&slow));
+    /* Two were begun at most, before it was known that they wait: not one by each who stands in. */
+    cr_assert_leq(count_reached(), 2);
+    __atomic_store_n(&is_released, 1, __ATOMIC_SEQ_CST);
+    for (uint32_t i = 0; i < N_JOBS; i++)
+        cr_assert_eq(reap_good(&slow).attempt, 1);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.n_orphans + test_front.n_held_orphans), 0);
+}
