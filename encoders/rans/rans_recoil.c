@@ -109,6 +109,8 @@ static uint32_t keep_splits(const struct wharf_rans_body *body, struct wharf_ran
     int64_t group_before = -1;
     uint32_t n = 0;
 
+    if (!wharf_rans_can_have_marks(body))
+        return 0;
     while (wharf_rans_next_split(body, &cursor, &split)) {
         if (!wharf_rans_split_follows(body, &split, word_before, group_before))
             continue;

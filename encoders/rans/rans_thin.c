@@ -25,6 +25,13 @@ size_t wharf_rans_thin_bound(const struct wharf_rans_stream *stream, uint32_t ma
     return wharf_rans_thin_front_bound(stream, max_splits) + words_nbytes(&stream->body);
 }
 
+static uint32_t count_kept(const struct wharf_rans_body *body, uint32_t max_splits)
+{
+    if (!wharf_rans_can_have_marks(body))
+        return 1;
+    return max_splits < body->n_splits ? max_splits : body->n_splits;
+}
+
 /* Split s of M is kept when s * kept / M steps up: kept - 1 times, evenly. */
 static void choose_marks(const struct wharf_rans_body *body, uint32_t kept,
                          struct wharf_rans_mark *marks)
@@ -61,7 +68,7 @@ int wharf_rans_thin_front(const struct wharf_rans_stream *stream, const uint8_t 
                           uint32_t max_splits, uint8_t *out, size_t out_avail, size_t *ret_nbytes)
 {
     const struct wharf_rans_body *body = &stream->body;
-    uint32_t kept = max_splits < body->n_splits ? max_splits : body->n_splits;
+    uint32_t kept = count_kept(body, max_splits);
     struct wharf_rans_mark *marks;
     struct wharf_rans_plan plan;
     int rc;

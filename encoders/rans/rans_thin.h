@@ -17,10 +17,10 @@ size_t wharf_rans_thin_front_bound(const struct wharf_rans_stream *stream, uint3
 
 /*
  * Writes what comes before the words of `stream` with at most max_splits splits, evenly chosen, and
- * everything else as it is: for who sends or writes the words, stream->body.n_words from
- * stream->body.words on, from where they are.  `out` must not overlap the source.  0 and
- * *ret_nbytes; -EINVAL (max_splits is 0), -ENOSPC, -ENOMEM.  Takes 140 bytes a split for the time
- * of the call.
+ * everything else as it is (none, if the words are more than 2^31, which no good stream has): for
+ * who sends or writes the words, stream->body.n_words from stream->body.words on, from where they
+ * are.  `out` must not overlap the source.  0 and *ret_nbytes; -EINVAL (max_splits is 0), -ENOSPC,
+ * -ENOMEM.  Takes 140 bytes a split for the time of the call.
  */
 int wharf_rans_thin_front(const struct wharf_rans_stream *stream, const uint8_t *in,
                           uint32_t max_splits, uint8_t *out, size_t out_avail, size_t *ret_nbytes);

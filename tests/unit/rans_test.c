@@ -330,6 +330,25 @@ Test(rans, thinning_keeps_everything_but_splits)
     }
 }
 
+/* Where a split is in more than 2^32 words does not go into its field.  Such a body is bad anyway,
+ * and keeps none. */
+Test(rans, thinning_of_too_many_words_keeps_no_split)
+{
+    struct test_rans rans = test_rans_new(&damaged_plans[0]);
+    struct wharf_rans_stream stream;
+    struct wharf_outcome outcome;
+    uint8_t out[OUT_AVAIL];
+    size_t nbytes;
+
+    cr_assert(wharf_rans_stream_parse(rans.stream, rans.stream_nbytes, &stream, &outcome));
+    cr_assert_gt(stream.body.n_splits, 1);
+    stream.body.n_words = 1ull << 33; /* none of them is read */
+    cr_assert_eq(wharf_rans_thin_front(&stream, rans.stream, 4, out, OUT_AVAIL, &nbytes), 0);
+    cr_assert(wharf_rans_stream_parse(out, nbytes, &stream, &outcome));
+    cr_assert_eq(stream.body.n_splits, 1);
+    test_rans_free(&rans);
+}
+
 Test(rans, thinning_to_nothing_is_refused)
 {
     struct test_rans rans = test_rans_new(&damaged_plans[0]);
