@@ -22,6 +22,9 @@
 #define FIRST_BETWEEN 2u
 #define TIMES_BETWEEN 32u
 #define MOST_POOR 3u
+/* Where too few chunks came back to know anything, as while memory gets ready for the GPU, it is
+ * tried again, each time after twice as long, 2^MOST_UNKNOWN times in the end. */
+#define MOST_UNKNOWN 5u
 /* Another way has to pass more by one part of so many. */
 #define BETTER_PART 24u
 
@@ -49,6 +52,12 @@ static bool passes_more(uint32_t rate, uint32_t than)
     return rate > than + than / BETTER_PART;
 }
 
+/* Of those that were there at a time, all have gone this way, or enough. */
+static bool is_known(const struct wharf_trial *trial)
+{
+    return trial->n_chunks >= LEAST_CHUNKS || trial->n_chunks >= trial->n_present;
+}
+
 static void learn(struct wharf_trial *trial, uint64_t took_ns)
 {
     uint64_t rate = trial->nbytes * (WHARF_NS_PER_S / 1024) / took_ns;
@@ -64,10 +73,14 @@ static void learn(struct wharf_trial *trial, uint64_t took_ns)
     if (passes_more((uint32_t)rate, best)) {
         trial->best = trial->way;
         trial->n_poor[trial->way] = 0;
+    } else if (!is_known(trial)) {
+        *own = 0;
+        trial->n_poor[trial->way] += trial->n_poor[trial->way] < MOST_UNKNOWN;
     } else if (rate >= best - best / 3) {
         trial->n_poor[trial->way] = 0;
-    } else if (trial->n_poor[trial->way] < MOST_POOR) {
-        trial->n_poor[trial->way]++;
+    } else {
+        uint8_t n = trial->n_poor[trial->way];
+        trial->n_poor[trial->way] = n < MOST_POOR ? (uint8_t)(n + 1) : MOST_POOR;
     }
 }
 
@@ -79,8 +92,10 @@ static bool is_due(const struct wharf_trial *trial, uint8_t way)
     if (way == trial->best ||
         (way == WHARF_TRIAL_CPU && trial->cpu_rate < trial->rates[trial->best]))
         return false;
-    if (!trial->rates[way])
+    if (!trial->rates[way] && !trial->n_poor[way])
         return trial->quiet_ns >= FIRST_BETWEEN * WINDOW_NS;
+    if (!trial->rates[way])
+        return trial->quiet_ns >= FIRST_BETWEEN * each_ns << trial->n_poor[way];
     /* The best one is not any more what it was. */
     if (passes_more(trial->rates[way], trial->rates[trial->best]))
         return true;
@@ -129,6 +144,8 @@ void wharf_trial_count(struct wharf_trial *trial, uint64_t now_ns, uint32_t n_ch
         begin_anew(trial, now_ns);
         return;
     }
+    if (!is_tried)
+        trial->n_present = n_present < UINT32_MAX ? (uint32_t)n_present : UINT32_MAX;
     uint64_t settling_ns = trial->present_ns / trial->n_chunks;
     learn(trial, took_ns);
     begin_window(trial, now_ns, next_way(trial, now_ns - trial->begun_ns, may_try), settling_ns);

@@ -34,10 +34,12 @@ struct wharf_trial {
     uint64_t tried_ns;   /* that that one took */
     uint64_t cpu_rate;   /* the most that the CPU alone could pass */
     uint32_t n_chunks;   /* of them */
+    uint32_t n_present;  /* how many were there at a time, in the last window of the best way */
     uint8_t way;         /* of this window, enum wharf_trial_way */
     uint8_t best;        /* as far as is known */
     uint8_t last;        /* what was tried last */
-    uint8_t n_poor[WHARF_TRIAL_N_WAYS]; /* how often in a row it was far from the best */
+    uint8_t n_poor[WHARF_TRIAL_N_WAYS]; /* how often in a row it was far from the best, or not known
+                                           after it was tried */
     uint32_t rates[WHARF_TRIAL_N_WAYS]; /* KiB a second, smoothed; 0: not known */
 };
 

@@ -157,6 +157,18 @@ Test(wharfd_trial, way_that_does_nothing_is_left)
     expect_mostly(WHARF_TRIAL_BY_TIME, 0.9);
 }
 
+/* While clients' memory gets ready for the GPU it passes nothing: that is not held against it. Once
+ * it was not tried again for most of a second, in which the CPU passed half. */
+Test(wharfd_trial, way_that_was_not_ready_is_tried_again_soon)
+{
+    static const uint32_t before[] = {15000, 10, 25000}, after[] = {15000, 50000, 25000};
+
+    flood(60 * MS, before, 4000, true);
+    cr_assert_neq(trial.best, WHARF_TRIAL_GPU);
+    flood(200 * MS, after, 4000, true);
+    cr_assert_eq(trial.best, WHARF_TRIAL_GPU);
+}
+
 /* Threads look at the clock before they have the lock. */
 Test(wharfd_trial, times_that_go_back_are_no_new_flood)
 {
