@@ -49,11 +49,19 @@ struct wharf_epoch_config {
     int per_batch;    /* a kernel for what is in the queue when it starts, then leave: for
                          launches that block, profilers, display watchdogs.  Ignores the two. */
     int per_batch_if_watched; /* also where a display's watchdog ends kernels that stay */
-    uint32_t few;  /* the kernel for few items is used up to so many for each of its blocks;
-                      0: never */
-    int faults;    /* let WHARF_WORK_FAULT and WHARF_WORK_HANG do what they say: for tests */
-    uint64_t seed; /* of the SIMT layer's random order */
+    uint32_t few;      /* the kernel for few items is used up to so many for each of its blocks;
+                          0: never */
+    uint32_t most_out; /* warps that take outputs to the host's memory at the same time; 0: all that
+                          have come so far, but WHARF_EPOCH_MOST_OUT is better */
+    int faults;        /* let WHARF_WORK_FAULT and WHARF_WORK_HANG do what they say: for tests */
+    uint64_t seed;     /* of the SIMT layer's random order */
 };
+
+/*
+ * More do not make the link any faster: 64 warps of an H100 have 256 KiB on their way, five
+ * microseconds of it.  KERNELS.md has what fewer and more give.
+ */
+#define WHARF_EPOCH_MOST_OUT 64u
 
 /* The longest idle_us and stay_us: kernels count nanoseconds in 32 bits, and differences of them.
  */

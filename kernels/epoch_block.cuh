@@ -56,6 +56,7 @@ WHARF_DEVICE_NOINLINE void copy_together(const block_wish &wish, unsigned warp)
 
 /* Who decodes an item: a block, for its first warp. */
 struct block_team {
+    static constexpr uint32_t WARPS = any_block_codec::WARPS;
     epoch_block_shared &s;
 
     /* collective.  The others see it when this returns. */

@@ -22,6 +22,7 @@
 #define WHARF_KERNELS_EPOCH_STATE_CUH
 
 #include "kernels/epoch.h"
+#include "kernels/epoch_turnstile.cuh"
 #include "kernels/kernel_shape.cuh"
 #include "kernels/work_queue.h"
 #include "kernels/work_queue_ops.h"
@@ -47,8 +48,9 @@ struct epoch_control {
     uint32_t n_to_move;              /* likewise */
     alignas(128) uint32_t n_tickets; /* drawn; as many as tasks when an epoch begins */
     alignas(128) uint32_t n_left;    /* warps that have gone */
+    turnstile out;                   /* to the host's memory */
     /* The polling warp's, from one epoch to the next. */
-    uint32_t head;
+    alignas(128) uint32_t head;
     uint32_t cancel_head;
     uint32_t many_ns;
 };
@@ -92,6 +94,7 @@ struct epoch_params {
     uint32_t stay_ns; /* 0: no limit */
     uint32_t per_batch;
     uint32_t faults;
+    uint32_t most_out; /* warps on their way to the host's memory at a time; 0: any number */
 };
 
 /* The kernel for many items makes room for the other one when there have been few for so long. */
@@ -141,6 +144,7 @@ inline epoch_params epoch_params_of(const wharf_epoch_config &config, void *d_qu
     p.stay_ns = config.stay_us * 1000;
     p.per_batch = config.per_batch != 0;
     p.faults = config.faults != 0;
+    p.most_out = config.most_out;
     return p;
 }
 

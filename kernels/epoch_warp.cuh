@@ -263,6 +263,7 @@ WHARF_DEVICE const uint8_t *model_of(const epoch_params &p, uint32_t parameter)
 /* Who decodes an item: one warp, alone. */
 template <typename Codec>
 struct lone_warp {
+    static constexpr uint32_t WARPS = 1;
     typename Codec::shared &s;
 
     WHARF_DEVICE_MEMBER void copy_in(uint8_t *to, const uint8_t *from, uint32_t nbytes) const
@@ -284,6 +285,40 @@ struct lone_warp {
     }
 };
 
+/* What decoders look at to be stopped. */
+WHARF_DEVICE stop_word stop_of(const epoch_slot *slot)
+{
+    return {&slot->cancelled, cancel_word(load(&slot->index), load(&slot->item.attempt))};
+}
+
+/* As many teams as have so many warps. */
+template <typename Team>
+WHARF_DEVICE uint32_t most_teams(uint32_t most_warps)
+{
+    return (most_warps + Team::WARPS - 1) / Team::WARPS;
+}
+
+/* Where an output is to be in the host's memory, and where it is. */
+struct output_way {
+    uint8_t *to;
+    const uint8_t *from;
+};
+
+/* collective.  Takes the output of a verdict to the host's memory if it belongs there, unless the
+ * item was cancelled. */
+template <typename Team>
+WHARF_DEVICE verdict take_out(const epoch_params &p, const Team &team, const task_item &task,
+                              const verdict &v, bool to_host, const output_way &way)
+{
+    uint32_t most = to_host ? most_teams<Team>(p.most_out) : 0;
+    enter_turnstile(&p.control->out, most, stop_of(task.slot));
+    bool stopped = is_cancelled(task.slot);
+    if (to_host && !stopped)
+        team.copy_out(way.to, way.from, v.out_nbytes);
+    pass_turnstile(&p.control->out, most);
+    return stopped ? bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0) : v;
+}
+
 /* collective.  Brings the input here, decodes it, and takes the output where it belongs.  Team is
  * lone_warp or block_team. */
 template <typename Team>
@@ -301,30 +336,21 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team,
         reinterpret_cast<uint8_t *>(item.output == WHARF_WORK_TO_STAGING ? item.staging : item.dst);
     if (item.output == WHARF_WORK_TO_HOST)
         output = aligned_as(scratch.output, item.dst);
-    chunk_job job = {
-        fresh_pointer(input),
-        item.src_nbytes,
-        output,
-        item.dst_nbytes,
-        item.parameter,
-        model_of(p, item.parameter),
-        scratch.decoder,
-        step_budget(item.src_nbytes, item.dst_nbytes),
-        {&task.slot->cancelled, cancel_word(load(&task.slot->index), load(&item.attempt))}};
+    chunk_job job = {fresh_pointer(input),
+                     item.src_nbytes,
+                     output,
+                     item.dst_nbytes,
+                     item.parameter,
+                     model_of(p, item.parameter),
+                     scratch.decoder,
+                     step_budget(item.src_nbytes, item.dst_nbytes),
+                     stop_of(task.slot)};
     verdict v = settle_item(item, output, team.decode(item.codec, job));
     syncwarp();
     task.decoded_ns = now_ns();
-    if (is_cancelled(task.slot))
-        return bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0);
-    if (v.result == WHARF_OK && item.output == WHARF_WORK_TO_HOST)
-        team.copy_out(reinterpret_cast<uint8_t *>(item.dst), fresh_pointer(output), v.out_nbytes);
-    return v;
-}
-
-/* What decoders look at to be stopped. */
-WHARF_DEVICE stop_word stop_of(const epoch_slot *slot)
-{
-    return {&slot->cancelled, cancel_word(load(&slot->index), load(&slot->item.attempt))};
+    bool to_host = v.result == WHARF_OK && item.output == WHARF_WORK_TO_HOST;
+    return take_out(p, team, task, v, to_host,
+                    {reinterpret_cast<uint8_t *>(item.dst), fresh_pointer(output)});
 }
 
 /*
@@ -355,19 +381,16 @@ WHARF_DEVICE_NOINLINE verdict decode_part_item(const epoch_params &p, const Team
     verdict v = team.decode_part(item.codec, part);
     syncwarp();
     task.decoded_ns = now_ns();
-    if (is_cancelled(task.slot))
-        return bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0);
     task.part = part.flaw;
-    if (v.result != WHARF_OK)
-        return v;
-    if (item.flags & WHARF_JOB_CHECKSUM) {
+    if (v.result == WHARF_OK && (item.flags & WHARF_JOB_CHECKSUM)) {
         crc32_sum sum;
         sum.init(part.built);
         task.part = sum.finish(v.out_nbytes);
     }
-    if (to_host)
-        team.copy_out(reinterpret_cast<uint8_t *>(item.dst) + v.bit_offset,
-                      fresh_pointer(part.built), v.out_nbytes);
+    v = take_out(p, team, task, v, to_host && v.result == WHARF_OK,
+                 {reinterpret_cast<uint8_t *>(item.dst) + v.bit_offset, fresh_pointer(part.built)});
+    if (v.result == WHARF_CANCELLED)
+        task.part = 0;
     return v;
 }
 

@@ -125,6 +125,7 @@ static void open_engine(struct wharf_worker *worker)
         .per_batch = setup->kernel == WHARF_GPU_KERNEL_BATCH || (is_auto && must_not_stay()),
         .per_batch_if_watched = is_auto,
         .few = setup->engine == WHARF_ENGINE_SIMT ? 0 : FEW,
+        .most_out = WHARF_EPOCH_MOST_OUT,
         .faults = setup->has_faults != 0,
     };
 

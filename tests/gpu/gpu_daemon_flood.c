@@ -18,9 +18,11 @@
 #include "tests/lib/test_file.h"
 
 enum { MOST_CLIENTS = 64, MOST_NUMBERS = 8, REAP = 64 };
-/* Of the file; so long are clients ready before anything is counted, and chunks are kept apart. */
+/* Of the file. */
 #define MOST_FILE_NBYTES ((size_t)64 << 20)
-#define WARM_UP_PART 4
+/* Before anything is counted: memory of the clients before is given up meanwhile, and estimates
+ * settle. */
+#define WARM_UP_S 0.5
 #define ALIGN_NBYTES 256
 
 /* Sums over the completions that one client has taken. */
@@ -297,7 +299,7 @@ static void run_flood(const struct gpu_source *source, uint32_t engine, unsigned
             exit(1);
     }
     pthread_barrier_wait(&flood.ready);
-    sleep_s(seconds / WARM_UP_PART);
+    sleep_s(WARM_UP_S);
     struct reading before = read_all(flooders, n_clients);
     sleep_s(seconds);
     struct reading after = read_all(flooders, n_clients);

@@ -46,15 +46,17 @@ const char *gpu_epoch_facts(const struct gpu_epoch *e)
 {
     static char facts[600];
     static const char *const outputs[] = {"host", "device", "staging"};
-    snprintf(facts, sizeof(facts),
-             "\"engine\":\"%s\",\"device\":\"%s\",\"warps\":%u,\"warps_per_sm\":%u,"
-             "\"registers\":%u,\"local_nbytes\":%u,\"output\":\"%s\",\"depth\":%u,"
-             "\"per_batch\":%s,\"idle_us\":%u,\"stay_us\":%u,\"few\":%u,\"share\":%u,"
-             "\"share_by\":\"%s\"",
-             e->t.ops->name, e->info.device_name, e->info.n_warps, e->info.n_warps_per_sm,
-             e->info.n_registers, e->info.n_local_nbytes, outputs[e->output], e->depth,
-             e->t.config.per_batch ? "true" : "false", e->t.config.idle_us, e->t.config.stay_us,
-             e->t.config.few, e->t.config.share ? e->t.config.share : 100, e->info.share_text);
+    snprintf(
+        facts, sizeof(facts),
+        "\"engine\":\"%s\",\"device\":\"%s\",\"warps\":%u,\"warps_per_sm\":%u,"
+        "\"registers\":%u,\"local_nbytes\":%u,\"output\":\"%s\",\"depth\":%u,"
+        "\"per_batch\":%s,\"idle_us\":%u,\"stay_us\":%u,\"few\":%u,\"most_out\":%u,\"share\":%u,"
+        "\"share_by\":\"%s\"",
+        e->t.ops->name, e->info.device_name, e->info.n_warps, e->info.n_warps_per_sm,
+        e->info.n_registers, e->info.n_local_nbytes, outputs[e->output], e->depth,
+        e->t.config.per_batch ? "true" : "false", e->t.config.idle_us, e->t.config.stay_us,
+        e->t.config.few, e->t.config.most_out, e->t.config.share ? e->t.config.share : 100,
+        e->info.share_text);
     return facts;
 }
 

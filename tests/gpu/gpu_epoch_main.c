@@ -24,6 +24,7 @@
  *     --share PERCENT   of the multiprocessors (100)
  *     --few N           up to so many items a block by the kernel of blocks (4; 0: never)
  *     --type T          of the values of rle1 and rle2: i8 to i64, u8 to u64
+ *     --most-out N      warps that take outputs to the host at the same time (64; 0: all)
  *     --memory NBYTES   the largest chunk (131072)
  *
  * The file is cut and packed as wharf_gpu_bench does; each chunk has its own source and
@@ -52,7 +53,7 @@ static int usage(void)
     fprintf(stderr, "usage: wharf_gpu_epoch [--engine cuda|simt] [--output host,device,staging]\n"
                     "           [--depth N,...] [--per-batch] [--idle US] [--stay US] [--warps N] "
                     "[--share PERCENT]\n"
-                    "           [--few N] [--memory NBYTES] [--type T]\n"
+                    "           [--few N] [--most-out N] [--memory NBYTES] [--type T]\n"
                     "           check N\n"
                     "         | noop N\n"
                     "         | noops N\n"
@@ -264,6 +265,8 @@ static int take_option(struct options *o, char **argv)
         o->config.few = (uint32_t)number(value, 0, 1000);
     else if (strcmp(name, "--memory") == 0)
         o->config.chunk_nbytes = (uint32_t)number(value, 1, 1 << 28);
+    else if (strcmp(name, "--most-out") == 0)
+        o->config.most_out = (uint32_t)number(value, 0, 1 << 20);
     else if (strcmp(name, "--type") == 0)
         o->parameter = type_named(value);
     else
@@ -367,7 +370,11 @@ int main(int argc, char **argv)
 {
     struct options o = {
         .ops = &wharf_cuda_epoch,
-        .config = {.n_entries = 8192, .chunk_nbytes = 128 << 10, .idle_us = 1000, .few = 4},
+        .config = {.n_entries = 8192,
+                   .chunk_nbytes = 128 << 10,
+                   .idle_us = 1000,
+                   .few = 4,
+                   .most_out = WHARF_EPOCH_MOST_OUT},
         .outputs = 1u << WHARF_WORK_TO_HOST,
         .depths = {4096},
         .n_depths = 1,

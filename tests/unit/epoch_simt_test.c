@@ -27,6 +27,7 @@ enum { N_ENTRIES = 64, CHUNK_NBYTES = 8192 };
 static const struct wharf_epoch_config base_config = {
     .n_entries = N_ENTRIES,
     .few = 4,
+    .most_out = 1,
     .n_warps = 3,
     .chunk_nbytes = CHUNK_NBYTES,
     .idle_us = 1000,
