@@ -334,6 +334,37 @@ $(VECTORS_BIN): $(call obj,tests/unit/vectors_main.c tests/unit/vector_engines.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS)
 
+# Device code with every access to memory watched: kernels/simt/race/race_watch.cc says how.  More
+# optimisation leaves out loads that a GPU's compiler may keep.
+WATCH := -O1 -fsanitize=thread
+$(BUILD)/obj/watched/%.cc.o: %.cc $(BUILD)/flags | $(device_codecs_h)
+	$(say) CXX "$< (watched)"
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $(WATCH) -fPIC -MMD -MP -c -o $@ $<
+
+race_obj := $(BUILD)/obj/watched/kernels/simt/simt_batch.cc.o $(BUILD)/obj/watched/kernels/simt/simt_epoch.cc.o \
+    $(call obj,kernels/simt/race/race_watch.cc)
+$(BUILD)/race/tests/race_watch_test: $(BUILD)/obj/watched/tests/race/race_watch_test.cc.o $(call obj,kernels/simt/race/race_watch.cc) $(SIMT_A)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(SIMT_LIBS) -lcriterion
+
+$(BUILD)/race/vectors: $(call obj,tests/unit/vectors_main.c tests/unit/vector_engines.c) $(race_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS)
+
+# Unit tests of device code, and the fuzz target.
+$(BUILD)/race/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(race_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) -lcriterion
+
+$(BUILD)/race/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(race_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS)
+
 # Fuzz targets run over their corpora without a fuzzing engine, but with clang's in `make fuzz`.
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(simt_a) $(ENCODING_LIB)
 	$(say) LD $@
@@ -411,6 +442,18 @@ test-systemd: ## the Debian packages under a real systemd, which LAB=PROGRAM boo
 	+$(Q)$(MAKE) deb NVCC=
 	+$(Q)$(parallel) VARIANT=release build/release/wharfd-simt build/release/tests/steady_client
 	$(Q)LAB="$(LAB)" tests/run-tests tests/integration/systemd_test.sh
+
+# The watch's own test; every vector; tests of device code that are not of single functions; a fuzz target.
+# (The largest chunk's watch would take 12 GiB.)
+race_tests := $(filter-out largest_chunk_simt_test,$(filter %_simt_test,$(patsubst tests/unit/%.c,%,$(unit_src))))
+race_runs  := "$(BUILD)/race/tests/race_watch_test" "$(BUILD)/race/vectors --device tests/vectors" \
+    $(race_tests:%="$(BUILD)/race/tests/%") \
+    "$(BUILD)/race/device_fuzz --mutations $(MUTATIONS) $(call fuzz_inputs,device_fuzz)"
+.PHONY: test-races race-programs
+race-programs: $(addprefix $(BUILD)/race/,vectors device_fuzz tests/race_watch_test $(race_tests:%=tests/%))
+test-races: deps ## device decoders with every access to memory watched for races of lanes
+	+$(Q)$(parallel) race-programs
+	$(Q)tests/run-tests $(race_runs)
 
 checks := $(sort $(wildcard tests/check/*_check.*))
 check: all ## layering, names, format, exported symbols, scripts, manual pages

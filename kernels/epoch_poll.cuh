@@ -478,6 +478,7 @@ WHARF_DEVICE_NOINLINE void poll(const epoch_params &p)
         cancel_all(p);
         tell_state(p, WHARF_WORK_OUT_MORE);
     }
+    syncwarp(); /* all have read them */
     if (lane_id() == 0) {
         store(&p.control->head, own.head);
         store(&p.control->cancel_head, own.cancel_head);

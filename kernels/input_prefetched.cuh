@@ -67,10 +67,11 @@ struct input_prefetched {
         return position < 8 * source.end ? 8 * source.end - position : 0;
     }
 
-    /* collective. */
+    /* collective.  A word more than wanted: peek_32 loads 32 bits and a word behind them also where
+     * less is wanted, and what is not there yet the other warp may be storing. */
     WHARF_DEVICE_MEMBER void ensure(uint32_t n_bits)
     {
-        while ((int32_t)(32 * n_filled - position) < (int32_t)n_bits) {
+        while ((int32_t)(32 * n_filled - position) <= (int32_t)n_bits + 32) {
             n_filled += 32;
             ask(*s, n_filled);
         }

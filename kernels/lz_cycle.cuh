@@ -72,6 +72,7 @@ WHARF_DEVICE void write_cycle(const batch &b, const sequence &s, uint32_t total)
     uint32_t begins = (s.n_literals ? place + s.n_literals - 1 : place) >> 3;
     uint32_t end = skew + total;
     uint64_t *words = reinterpret_cast<uint64_t *>(first);
+    syncwarp(); /* all have loaded the bytes before `to`, which the first word has again */
     store_cycle(words, end / 8, s.length ? begins : 0xffffffffu, state, before);
     uint64_t after = shfl(state, 31);
     if (lane_id() < (end & 7))

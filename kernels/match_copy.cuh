@@ -32,7 +32,8 @@ struct cut {
     }
 };
 
-/* One lane.  8 bytes from any address; those of aligned words from `first` on may be read. */
+/* One lane.  8 bytes from any address; those of aligned words from `first` on may be read, and
+ * others may be storing those of them that are not wanted. */
 WHARF_DEVICE uint64_t load_8(const uint8_t *from, const uint8_t *first)
 {
     unsigned skew = reinterpret_cast<uintptr_t>(from) & 7;
@@ -40,7 +41,8 @@ WHARF_DEVICE uint64_t load_8(const uint8_t *from, const uint8_t *first)
     if (skew == 0)
         return load(w);
     if (from - skew >= first)
-        return load(w) >> 8 * skew | load(w + 1) << (64 - 8 * skew);
+        return load_part(w, skew, 8 - skew) >> 8 * skew | load_part(w + 1, 0, skew)
+                                                              << (64 - 8 * skew);
     uint64_t v = 0;
     for (unsigned k = 0; k < 8; k++)
         v |= (uint64_t)load(from + k) << 8 * k;
@@ -79,7 +81,8 @@ WHARF_DEVICE uint64_t load_cycle(const uint8_t *to)
     unsigned skew = reinterpret_cast<uintptr_t>(to) & 7;
     const uint64_t *word = reinterpret_cast<const uint64_t *>(to - skew);
     uint64_t low = ((uint64_t)1 << 8 * skew) - 1;
-    return (load(skew ? word : word - 1) & low) | (load(word - 1) & ~low);
+    uint64_t last = load_part(skew ? word : word - 1, 0, skew);
+    return (last & low) | (load_part(word - 1, skew, 8 - skew) & ~low);
 }
 constexpr uint32_t MIN_CYCLE_POSITION = 16;
 

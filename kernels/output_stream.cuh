@@ -229,7 +229,9 @@ struct output_stream {
             store_words(length, byte, [=](uint32_t o) {
                 uintptr_t p = reinterpret_cast<uintptr_t>(from + o);
                 const uint32_t *w = reinterpret_cast<const uint32_t *>(p & ~(uintptr_t)3);
-                return funnel_right(load(w), load(w + 1), 8 * (unsigned)(p & 3));
+                unsigned skew = p & 3;
+                return funnel_right(load_part(w, skew, 4 - skew), load_part(w + 1, 0, skew),
+                                    8 * skew);
             });
         } else {
             store_words(length, byte, [=](uint32_t o) {

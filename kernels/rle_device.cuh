@@ -176,6 +176,7 @@ WHARF_DEVICE verdict decode_by_steps(typename Decoder::shared &s, input_register
             return stopped();
     }
     decoder.rewind(out);
+    syncwarp(); /* what the last step stored behind the position, others now store anew */
     if (decoder.at == job.in_nbytes)
         return good(job.in_nbytes, out.position);
     input_registers in;

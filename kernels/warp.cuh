@@ -116,6 +116,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *
  * Memory: one lane; the address must be aligned to the size of what it names
  *   load(p)           uint8_t, uint16_t, uint32_t, uint64_t, u32x4: an ordinary load
+ *   load_part(p, first, n)  an ordinary load of an integer, of which the n bytes from byte `first`
+ *                     on count, or none; the others, which other lanes may be storing, are anything
  *   load_nc(p)        the same from memory that nothing writes while the kernel runs (a chunk's
  *                     input): goes by the read-only path
  *   load_nc_over(v, p)  v = load_nc(p) of a u32x4, in v's own registers: where v is a variable of

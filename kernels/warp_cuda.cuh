@@ -257,6 +257,12 @@ WHARF_DEVICE T load(const T *p)
     return *p;
 }
 
+template <typename T>
+WHARF_DEVICE T load_part(const T *p, unsigned, unsigned)
+{
+    return load(p);
+}
+
 #ifndef WHARF_INPUT_IS_COPIED
 template <typename T>
 WHARF_DEVICE T load_nc(const T *p)

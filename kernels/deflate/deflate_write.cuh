@@ -81,7 +81,7 @@ WHARF_DEVICE void make_round(span_bytes<ROUNDS> &span, unsigned r, const uint8_t
     if (near && (int32_t)value >= 0)
         span.waiting |= 1u << r;
     /* Lanes that need no byte load the first one, which costs less than leaving them out. */
-    uint32_t byte = load(out + (near ? 0 : source));
+    uint32_t byte = load_part(out + (near ? 0 : source), 0, !near);
     span.byte[r] = near ? value : byte;
 }
 
@@ -200,7 +200,13 @@ WHARF_DEVICE_NOINLINE void write_cycle(shared_ref<shared<P>> ref, uint8_t *out, 
     own.bytes = literal ? (uint64_t)(token.value & 0xff) << 8 * (place & 7) : 0;
     own = scan_cycle(own);
     /* What has just been stored is slow to load. */
-    uint64_t before = load(&last.position) == at ? load(&last.bytes) : load_cycle(to);
+    uint64_t before;
+    if (load(&last.position) == at) {
+        before = load(&last.bytes);
+    } else {
+        before = load_cycle(to);
+        syncwarp(); /* all have loaded the bytes before `to`, which the first word has again */
+    }
     uint64_t state = own.bytes | (before & ~own.mask);
     uint32_t begins = token.length ? place >> 3 : 0xffffffffu;
     uint32_t end = skew + total;

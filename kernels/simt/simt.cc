@@ -55,6 +55,7 @@ struct warp {
     const char *what; /* the collective that this round's first lane came to */
     call_site at;
     uint64_t n_steps;
+    uint32_t since; /* the time of its last syncwarp(), or of its start */
     /* Two, by turns: a lane that reads one may find others already writing the next. */
     meeting meetings[2];
 
@@ -78,6 +79,9 @@ struct warp {
 
 /* initial-exec: an access is one instruction, also in position-independent code. */
 __attribute__((tls_model("initial-exec"))) thread_local warp *self;
+
+/* simt.h has what time is.  The block's last syncblock(), or the start. */
+thread_local uint32_t memory_time, block_since;
 
 [[noreturn]] void fail(const char *message)
 {
@@ -270,12 +274,28 @@ WHARF_NO_ASAN meeting &meet(const char *what, call_site at, uint64_t given)
     if (++w.n_arrived == LANES) {
         w.n_arrived = 0;
         w.n_steps++;
+        if (w.what == SYNCWARP)
+            w.since = ++memory_time;
         choose_order(w);
     }
     unsigned next = w.order[w.n_arrived];
     if (next != id)
         switch_to_lane(w, id, next);
     return m;
+}
+
+owner look_at_access(const void *p, moment &ret_moment)
+{
+    warp *w = self;
+    if (!w || !w->running)
+        return owner::nobody;
+    ret_moment = {w->number, w->current, memory_time,
+                  w->since > block_since ? w->since : block_since, block_since};
+    size_t in_stacks = (size_t)(static_cast<const char *>(p) - w->stacks);
+    if (in_stacks < LANES * (STACK_NBYTES + PAGE))
+        return in_stacks / (STACK_NBYTES + PAGE) == w->current ? owner::layer : owner::other_lane;
+    size_t in_warp = (size_t)(static_cast<const char *>(p) - reinterpret_cast<char *>(w));
+    return in_warp < sizeof *w ? owner::layer : owner::shared;
 }
 
 unsigned current_lane()
@@ -327,6 +347,7 @@ void begin(warp &w, const options &opt, void *shared, void *argument)
     w.shared = shared;
     w.argument = argument;
     w.n_steps = 0;
+    block_since = ++memory_time;
     start_order(w);
 }
 
@@ -374,6 +395,7 @@ bool pass_block(unsigned n_warps)
     }
     for (unsigned i = 0; i < n_warps; i++)
         block_warp(i).block_any = any;
+    block_since = ++memory_time;
     return first.waits;
 }
 

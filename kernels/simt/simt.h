@@ -97,8 +97,30 @@ struct meeting {
 };
 meeting &meet(const char *what, call_site at, uint64_t given);
 
+/* What syncwarp() gives as `what`: the one meeting of a warp that orders memory. */
+inline constexpr char SYNCWARP[] = "syncwarp";
+
 /* syncblock() and syncblock_or(). */
 bool meet_block(call_site at, bool p);
+
+/*
+ * Which lane runs, and since when its accesses to memory are unordered with those of others.  Time
+ * counts what orders memory: each syncwarp() of a warp, each syncblock(), each start of a warp.
+ */
+struct moment {
+    unsigned warp, lane;
+    uint32_t now;
+    uint32_t warp_since;  /* with those of its warp's lanes */
+    uint32_t block_since; /* with those of other warps */
+};
+/* Whose memory p is, for the lane that runs. */
+enum class owner {
+    nobody, /* no lane runs */
+    layer,  /* the layer's own, or the lane's stack: nothing that lanes share */
+    shared,
+    other_lane, /* the stack of another lane of this warp */
+};
+owner look_at_access(const void *p, moment &ret_moment);
 
 unsigned current_lane();
 uint64_t steps_so_far();

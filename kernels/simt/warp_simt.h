@@ -47,7 +47,7 @@ inline uint32_t lanemask_lt()
 
 inline void syncwarp(call_site at = {})
 {
-    simt::meet("syncwarp", at, 0);
+    simt::meet(simt::SYNCWARP, at, 0);
 }
 
 inline void syncblock(call_site at = {})
@@ -272,6 +272,18 @@ inline T load(const T *p)
     simt::check_aligned(p, sizeof(T));
     T v;
     memcpy(&v, p, sizeof(T));
+    return v;
+}
+
+/* The other bytes are neither looked at nor what memory holds. */
+template <typename T>
+inline T load_part(const T *p, unsigned first, unsigned n)
+{
+    simt::check_aligned(p, sizeof(T));
+    const uint8_t *bytes = reinterpret_cast<const uint8_t *>(p);
+    T v = (T)0xa5a5a5a5a5a5a5a5u;
+    for (unsigned i = first; i < first + n; i++)
+        v = (T)((v & ~((T)0xff << 8 * i)) | (T)bytes[i] << 8 * i);
     return v;
 }
 

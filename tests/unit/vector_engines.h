@@ -9,6 +9,13 @@
 
 #include "encoders/codec.h"
 
+enum vector_engine_kind {
+    VECTOR_ENGINE_CPU,
+    VECTOR_ENGINE_DEVICE,
+    /* The code of one of kind DEVICE, its lanes in another order. */
+    VECTOR_ENGINE_DEVICE_AGAIN,
+};
+
 struct vector_engine {
     const char *name;
     /* Whether the engine decodes this codec at all. */
@@ -22,6 +29,7 @@ struct vector_engine {
     /* It leaves out long vectors of ORC's run lengths, of which there is a beginning as well: it is
      * slow, or differs from another engine for other codecs only. */
     bool skips_long;
+    enum vector_engine_kind kind;
 };
 
 /* The first row is the CPU engine, which every other one is compared with. */

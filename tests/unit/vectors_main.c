@@ -4,6 +4,7 @@
  *
  *     vectors FOLDER             the vectors in the tree
  *     vectors TABLE FOLDER       those of a table
+ *     vectors --device ...       device decoders alone, each in one order of lanes
  *
  * One test is one vector on one engine: the outcome is the expected one and, in every member, that
  * of the first engine; the output has its length and checksums; source and destination end at
@@ -167,11 +168,16 @@ static int run_vector(const struct run *run, struct wharf_outcome *first)
 /* What tests/lib/orc_vectors.py makes of a longer one is shorter. */
 enum { LONG_NBYTES = 1600 };
 
+/* Device decoders alone, with the first engine to compare them with. */
+static bool device_only;
+
 /* Whether this engine has something to say of this vector. */
 static bool applies(const struct vector_engine *engine, const struct test_vector *vector)
 {
     bool is_long = vector->codec >= WHARF_CODEC_RLE1 && vector->codec <= WHARF_CODEC_BOOLRLE &&
                    vector->in_nbytes > LONG_NBYTES;
+    if (device_only && engine != vector_engines && engine->kind != VECTOR_ENGINE_DEVICE)
+        return false;
     return engine->can_decode(vector->codec) && !(engine->skips_long && is_long) &&
            !(engine->streams && vector->result == WHARF_OUTPUT_TOO_SMALL);
 }
@@ -216,12 +222,16 @@ int main(int argc, char **argv)
     struct test_vector_list list = {0};
     int n_failed = 0;
 
+    if (argc > 1 && strcmp(argv[1], "--device") == 0) {
+        device_only = true;
+        argc--, argv++;
+    }
     if (argc == 2) {
         test_vector_list_read_folder(&list, argv[1]);
     } else if (argc == 3) {
         test_vector_list_read_table(&list, argv[1], argv[2]);
     } else {
-        fprintf(stderr, "usage: %s FOLDER | TABLE FOLDER\n", argv[0]);
+        fprintf(stderr, "usage: vectors [--device] FOLDER | TABLE FOLDER\n");
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
