@@ -123,7 +123,8 @@ struct wharf_epoch_ops {
     /*
      * Makes nbytes of mapped host memory reachable for kernels and copies.  `at` and nbytes are
      * multiples of the page size; read_only if the mapping is.  *ret_address is the device's
-     * address of `at`, and the rest follows contiguously.  Takes some 50 ms a GiB.
+     * address of `at`, and the rest follows contiguously.  Takes some 50 ms a GiB; on the SIMT
+     * layer for ever for memory of as many bytes as WHARF_SIMT_STALLS says, for tests.
      */
     int (*map_host)(struct wharf_epoch *epoch, void *at, size_t nbytes, int read_only,
                     uint64_t *ret_address);

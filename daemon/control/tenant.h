@@ -38,6 +38,8 @@ struct wharf_gpu_trust {
     uint32_t n_strikes; /* workers that ended while they ran an item of it alone */
     uint32_t n_slow;    /* results of its jobs that could not be written for long */
     uint64_t slow_ns;   /* when that was last */
+    uint32_t n_stalls;  /* workers that were killed since they could not register its memory */
+    uint64_t stall_ns;  /* when the last one was */
     uint64_t banned_until_ns; /* all its jobs run on the CPU */
 };
 

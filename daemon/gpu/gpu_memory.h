@@ -79,6 +79,7 @@ struct wharf_gpu_memory {
     struct wharf_list pin_link; /* in its tenant's list of what is pinned; of models not */
     uint64_t pinned_ns;         /* since when GPUs have it */
     uint64_t pin_used_ns;       /* when a piece last named it */
+    uint32_t n_stalls;          /* workers that could not end registering it */
     bool is_leaving;            /* for other memory: gpu_room.h */
     bool is_promised;           /* room in the budget */
     const struct wharf_session_model *model; /* while it has a session */

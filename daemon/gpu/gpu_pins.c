@@ -27,6 +27,12 @@
 /* While somebody has been pinned for too short a time to make room it is looked for so often. */
 #define LATER_NS (100 * (uint64_t)WHARF_NS_PER_MS)
 
+/* What a GiB takes at most to be registered, beside the time after which a worker counts as hung:
+ * ten times what fresh pages take. */
+#define GIB_NS (10 * (uint64_t)WHARF_NS_PER_S)
+/* Memory that a worker could not register comes behind all other of the next one's. */
+#define OTHERS_FIRST_NS ((uint64_t)WHARF_NS_PER_S)
+
 /* Jobs that waited for it go on, and so does who registered it. */
 static void tell_session(struct wharf_front *front, const struct wharf_gpu_memory *memory)
 {
@@ -85,6 +91,17 @@ static uint64_t refused_due_ns(const struct wharf_front *front, const struct wha
     return memory->wanted_ns > hold->refused_ns ? hold->refused_ns + RETRY_NS : WHARF_NEVER;
 }
 
+/* From when on a tenant's memory can be registered: a worker may have ended for it. */
+static uint64_t trusted_from_ns(const struct wharf_gpu_backend *backend,
+                                const struct wharf_gpu_memory *memory)
+{
+    if (memory->n_stalls >= WHARF_GPU_MOST_STALLS)
+        return 0; /* to be refused */
+    if (memory->n_stalls > 0)
+        return backend->up_since_ns + OTHERS_FIRST_NS;
+    return memory->tenant->gpu_trust.banned_until_ns;
+}
+
 /* When it is due to be pinned: WHARF_NEVER for who will not use it. */
 static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wharf_gpu_hold *hold)
 {
@@ -102,11 +119,13 @@ static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wha
         return 0;
     if (memory->is_device)
         return may_ask_for(backend, memory) ? 0 : WHARF_NEVER;
-    if (wants_gpu_alone(backend, memory))
-        return 0;
-    if (memory->session->engine != WHARF_ENGINE_AUTO)
+    if (!wants_gpu_alone(backend, memory) && memory->session->engine != WHARF_ENGINE_AUTO)
         return WHARF_NEVER;
-    return memory->since_ns + backend->front->config.gpu_pin_after_ns;
+    uint64_t since_ns = wants_gpu_alone(backend, memory)
+                            ? 0
+                            : memory->since_ns + backend->front->config.gpu_pin_after_ns;
+    uint64_t trusted_ns = trusted_from_ns(backend, memory);
+    return since_ns > trusted_ns ? since_ns : trusted_ns;
 }
 
 static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
@@ -224,6 +243,12 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, 
         .read_only = memory->read_only,
     };
 
+    if (memory->n_stalls >= WHARF_GPU_MOST_STALLS) {
+        memory->error = ETIMEDOUT;
+        snprintf(memory->text, sizeof(memory->text), "GPUs could not register it in time");
+        refuse(backend, hold);
+        return;
+    }
     if (!has_room(backend, hold, now_ns) ||
         wharf_worker_link_send(&backend->link, &message, memory->fd) < 0)
         return;
@@ -263,6 +288,7 @@ static int take_registered(struct wharf_gpu_backend *backend, struct wharf_gpu_h
     struct wharf_gpu_memory *memory = hold->memory;
 
     backend->n_asked--;
+    backend->registering_ns = 0;
     backend->pass.is_stale = true;
     hold->address = message->address;
     hold->gone_ns = 0;
@@ -300,6 +326,52 @@ void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
     wharf_front_leave(backend->front);
     if (!hold)
         wharf_gpu_worker_kill(backend, "it registered what it was not told to");
+}
+
+void wharf_gpu_pins_begun(struct wharf_gpu_backend *backend,
+                          const struct wharf_worker_message *message, uint64_t now_ns)
+{
+    wharf_front_enter(backend->front);
+    const struct wharf_gpu_hold *first =
+        WHARF_LIST_FIRST(&backend->asked, struct wharf_gpu_hold, answer_link);
+    bool is_first = first && first->memory->number == message->number;
+    wharf_front_leave(backend->front);
+    if (is_first)
+        backend->registering_ns = now_ns;
+    else
+        wharf_gpu_worker_kill(backend, "it registers what it was not told to");
+}
+
+/* Whose memory it is that keeps the worker. */
+static void blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_gpu_hold *hold =
+        WHARF_LIST_FIRST(&backend->asked, struct wharf_gpu_hold, answer_link);
+
+    hold->memory->n_stalls++;
+    if (hold->memory->tenant)
+        wharf_gpu_rescue_blame_stall(backend, hold->memory->tenant, now_ns);
+}
+
+uint64_t wharf_gpu_pins_see_to_stalls(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    if (backend->registering_ns == 0 || backend->state != WHARF_GPU_UP)
+        return WHARF_NEVER;
+    wharf_front_enter(backend->front);
+    const struct wharf_gpu_hold *hold =
+        WHARF_LIST_FIRST(&backend->asked, struct wharf_gpu_hold, answer_link);
+    uint64_t until_ns = backend->registering_ns + backend->front->config.gpu_hang_timeout_ns +
+                        (hold->memory->nbytes >> 20) * (GIB_NS >> 10);
+    bool is_stalled = now_ns >= until_ns;
+    if (is_stalled)
+        blame(backend, now_ns);
+    wharf_front_leave(backend->front);
+    if (!is_stalled)
+        return until_ns;
+    wharf_gpu_worker_kill(backend, "a client's memory keeps it from registering that");
+    /* No item of anybody's has done it. */
+    backend->was_killed = false;
+    return now_ns;
 }
 
 /* ---- letting go ---------------------------------------------------------------------------- */
@@ -469,4 +541,5 @@ void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)
     front->gpus_wanted |= ~(1u << backend->gpu);
     wharf_front_leave(front);
     backend->n_asked = 0;
+    backend->registering_ns = 0;
 }

@@ -61,6 +61,22 @@ void wharf_gpu_rescue_blame_slow(struct wharf_gpu_backend *backend, struct wharf
     ban(backend, tenant, now_ns);
 }
 
+void wharf_gpu_rescue_blame_stall(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                  uint64_t now_ns)
+{
+    struct wharf_gpu_trust *trust = &tenant->gpu_trust;
+
+    if (now_ns >= trust->stall_ns + backend->front->config.gpu_ban_ns)
+        trust->n_stalls = 0;
+    trust->stall_ns = now_ns;
+    wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
+              "GPU %s: memory of this tenant could not be registered in time", backend->name);
+    if (++trust->n_stalls < WHARF_GPU_MOST_STALLS)
+        return;
+    trust->n_stalls = 0;
+    ban(backend, tenant, now_ns);
+}
+
 void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     WHARF_LIST_FOR(link, &backend->under_way)

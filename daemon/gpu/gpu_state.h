@@ -28,6 +28,10 @@
  * of its piece. */
 #define WHARF_GPU_N_ENTRIES 16384u
 
+/* Workers that may be killed since they could not register a piece of memory, or memory of one
+ * tenant: then nobody tries again. */
+#define WHARF_GPU_MOST_STALLS 2
+
 enum wharf_gpu_state {
     WHARF_GPU_WAITING,  /* no worker; one is started when it is time */
     WHARF_GPU_STARTING, /* it gets ready */
@@ -181,6 +185,7 @@ struct wharf_gpu_backend {
      * to register holds, and to let them go. */
     struct wharf_list asked, forgotten;
     uint32_t n_asked;
+    uint64_t registering_ns; /* since when it has been at the first of `asked`; 0: it is not */
     struct wharf_gpu_pass pass;
     bool has_unheld;          /* wharf_gpu_pins_bury has something to do */
     uint64_t forgotten_at_ns; /* when the worker was last told to let go of some */
@@ -227,7 +232,13 @@ const char *wharf_gpu_prove_what(const struct wharf_gpu_backend *backend);
 /* Tells the worker which memory to register and to let go.  Returns when it is due again. */
 uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
-/* The worker's answers. */
+/* It has been at registering a piece of memory for too long: kills it.  Returns when that would be.
+ */
+uint64_t wharf_gpu_pins_see_to_stalls(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* The worker begins to register memory, and its answers. */
+void wharf_gpu_pins_begun(struct wharf_gpu_backend *backend,
+                          const struct wharf_worker_message *message, uint64_t now_ns);
 void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
                                const struct wharf_worker_message *message);
 void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
@@ -328,6 +339,10 @@ void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns);
 /* This tenant's memory has kept the thread waiting.  Under the lock. */
 void wharf_gpu_rescue_blame_slow(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
                                  uint64_t now_ns);
+
+/* The worker could not register this tenant's memory, and was killed for that.  Under the lock. */
+void wharf_gpu_rescue_blame_stall(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                  uint64_t now_ns);
 
 /* A piece, which is in no list, that the CPU's threads do next of all.  Under the lock. */
 void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);

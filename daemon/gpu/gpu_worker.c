@@ -305,6 +305,10 @@ static void take_message(struct wharf_gpu_backend *backend,
         if (backend->state == WHARF_GPU_STARTING)
             take_ready(backend, &message->ready);
         break;
+    case WHARF_WORKER_REGISTERING:
+        if (message->number != 0)
+            wharf_gpu_pins_begun(backend, message, wharf_now_ns());
+        break;
     case WHARF_WORKER_REGISTERED:
         if (message->number != 0)
             wharf_gpu_pins_registered(backend, message);

@@ -31,11 +31,12 @@ enum wharf_worker_kind {
     WHARF_WORKER_IMPORT = 4,   /* REGISTER, of GPU memory by a client's descriptor */
     WHARF_WORKER_MODEL = 5,    /* REGISTER, of the image of a model: copy it */
     /* From the worker. */
-    WHARF_WORKER_DEVICES = 15,    /* `number` says how many GPUs the driver shows */
-    WHARF_WORKER_READY = 16,      /* takes items from now on */
-    WHARF_WORKER_REGISTERED = 17, /* or not: error */
-    WHARF_WORKER_FORGOTTEN = 18,  /* it cannot be written any more */
-    WHARF_WORKER_FAILED = 19,     /* cannot begin or go on, error and text say why, and ends */
+    WHARF_WORKER_DEVICES = 15,     /* `number` says how many GPUs the driver shows */
+    WHARF_WORKER_READY = 16,       /* takes items from now on */
+    WHARF_WORKER_REGISTERED = 17,  /* or not: error */
+    WHARF_WORKER_FORGOTTEN = 18,   /* it cannot be written any more */
+    WHARF_WORKER_REGISTERING = 20, /* begins with this, which its client's memory can make long */
+    WHARF_WORKER_FAILED = 19,      /* cannot begin or go on, error and text say why, and ends */
 };
 
 struct wharf_worker_setup {

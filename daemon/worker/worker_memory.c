@@ -102,6 +102,7 @@ void wharf_worker_register(struct wharf_worker *worker, const struct wharf_worke
         return;
     }
     memory->number = message->number;
+    answer(WHARF_WORKER_REGISTERING, message->number, 0, 0, NULL);
     int r = take(worker, memory, message, fd);
     if (r == -EIO)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, EIO, "registering memory",

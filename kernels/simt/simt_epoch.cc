@@ -256,8 +256,18 @@ void simt_info(const wharf_epoch *epoch, wharf_epoch_info *ret_info)
     ret_info->per_batch = epoch->params.per_batch;
 }
 
-int simt_map_host(wharf_epoch *, void *at, size_t, int, uint64_t *ret_address)
+/* A driver waits for the pages of what it pins, which somebody may punch holes into: for tests so
+ * does this, for ever, for memory of so many bytes. */
+bool never_ends(size_t nbytes)
 {
+    const char *stalls = getenv("WHARF_SIMT_STALLS");
+    return stalls && nbytes == strtoull(stalls, nullptr, 10);
+}
+
+int simt_map_host(wharf_epoch *, void *at, size_t nbytes, int, uint64_t *ret_address)
+{
+    while (never_ends(nbytes))
+        pause();
     *ret_address = reinterpret_cast<uintptr_t>(at);
     return 0;
 }

@@ -615,6 +615,40 @@ Test(wharfd_fault, who_keeps_the_thread_of_the_gpu_waiting_has_the_cpu, .timeout
     tear_down();
 }
 
+/* ---- memory that cannot be registered -------------------------------------------------------- */
+
+/* The worker was at it for ever, and had no ears for anything else.  Two workers end for it; then
+ * that tenant's jobs are the CPU's, and the others have the GPU again. */
+Test(wharfd_fault, memory_that_keeps_the_worker_is_refused, .timeout = 120)
+{
+    struct test_front_client culprit, innocent;
+
+    setenv("WHARF_SIMT_STALLS", "3145728", 1);
+    set_up(WHARF_NS_PER_S);
+    wait_until_up();
+    test_front_client_init(&culprit, 1, "uid:1", 16, 3 * MiB);
+    /* Behind it: registered by the next worker, if not by this one. */
+    test_front_client_init(&innocent, 2, "uid:2", 16, MiB);
+    const struct wharf_gpu_memory *memory = culprit.session->regions[0].memory;
+    const struct wharf_gpu_trust *trust = &culprit.session->tenant->gpu_trust;
+    while (TEST_FRONT_LOCKED(memory->on[0].state) != WHARF_GPU_MEMORY_REFUSED) {
+        submit(&culprit, 0, 0);
+        cr_assert_eq(reap_good(&culprit).engine, WHARF_ENGINE_CPU);
+        submit(&innocent, 0, 0);
+        reap_good(&innocent);
+    }
+    cr_assert_gt(TEST_FRONT_LOCKED(trust->banned_until_ns), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(memory->n_stalls), WHARF_GPU_MOST_STALLS);
+    cr_assert_eq(TEST_FRONT_LOCKED(innocent.session->tenant->gpu_trust.banned_until_ns), 0);
+    wait_until_up();
+    cr_assert_eq(run_one(&innocent, 1 << 16).engine, WHARF_ENGINE_SIMT);
+    submit(&culprit, 0, 0);
+    cr_assert_eq(reap_good(&culprit).engine, WHARF_ENGINE_CPU);
+    test_front_client_deinit(&culprit);
+    test_front_client_deinit(&innocent);
+    tear_down();
+}
+
 /* ---- memory of the front's own --------------------------------------------------------------- */
 
 static bool has_all_pages(const struct wharf_segment *segment)

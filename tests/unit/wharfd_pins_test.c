@@ -242,6 +242,83 @@ Test(wharfd_pins, worker_that_ends_takes_all_registrations_with_it, .init = set_
         cr_assert_eq(memories[i]->on[0].state, WHARF_GPU_MEMORY_ABSENT);
 }
 
+/* ---- memory that cannot be registered ------------------------------------------------------- */
+
+static void begin(uint32_t number, uint64_t now_ns)
+{
+    struct wharf_worker_message message = {.kind = WHARF_WORKER_REGISTERING, .number = number};
+
+    wharf_gpu_pins_begun(backend, &message, now_ns);
+}
+
+/* The next worker has come up. */
+static void come_up(uint64_t now_ns)
+{
+    while (recv(worker, &(struct wharf_worker_message){.number = 0},
+                sizeof(struct wharf_worker_message), MSG_DONTWAIT) > 0)
+        ;
+    wharf_gpu_pins_lost(backend);
+    backend->state = WHARF_GPU_UP;
+    backend->up_since_ns = now_ns;
+    front.gpus_up = 1;
+}
+
+/* A client that punches holes into its memory can make pinning it last for as long as it likes,
+ * and nobody else's is registered or let go meanwhile. */
+Test(wharfd_pins, worker_that_is_kept_by_memory_is_killed, .init = set_up, .fini = tear_down)
+{
+    struct wharf_gpu_memory *culprit = add_to(0, false, 1), *other = add_to(1, false, 1);
+    uint64_t now_ns = wharf_now_ns(), limit_ns = front.config.gpu_hang_timeout_ns;
+
+    for (unsigned i = 0; i < WHARF_GPU_MOST_STALLS; i++) {
+        cr_assert_eq(tenants[0].gpu_trust.banned_until_ns, 0);
+        now_ns += 10 * S;
+        tend_at(now_ns);
+        /* Others come first, once it is known. */
+        if (i > 0)
+            cr_assert_eq(told(WHARF_WORKER_REGISTER), other->number);
+        cr_assert_eq(wharf_gpu_pins_see_to_stalls(backend, now_ns), WHARF_NEVER);
+        if (i > 0)
+            answer_registered(other->number);
+        cr_assert_eq(told(WHARF_WORKER_REGISTER), culprit->number);
+        begin(culprit->number, now_ns);
+        cr_assert_eq(wharf_gpu_pins_see_to_stalls(backend, now_ns), now_ns + limit_ns);
+        cr_assert_eq(backend->state, WHARF_GPU_UP);
+        wharf_gpu_pins_see_to_stalls(backend, now_ns + limit_ns);
+        cr_assert_eq(backend->state, WHARF_GPU_DYING);
+        cr_assert_not(backend->was_killed);
+        cr_assert_eq(culprit->n_stalls, i + 1);
+        come_up(now_ns + limit_ns);
+        tend_at(now_ns + limit_ns);
+        if (i == 0)
+            cr_assert_eq(culprit->on[0].state, WHARF_GPU_MEMORY_ABSENT);
+    }
+    cr_assert_gt(tenants[0].gpu_trust.banned_until_ns, now_ns);
+    cr_assert_eq(tenants[1].gpu_trust.banned_until_ns, 0);
+    cr_assert_eq(culprit->on[0].state, WHARF_GPU_MEMORY_REFUSED);
+    /* Nor is other memory of that tenant's registered for a while. */
+    struct wharf_gpu_memory *more = add_to(0, false, 1);
+    tend_at(now_ns + S);
+    cr_assert_eq(more->on[0].state, WHARF_GPU_MEMORY_ABSENT);
+    tend_at(tenants[0].gpu_trust.banned_until_ns);
+    cr_assert_eq(more->on[0].state, WHARF_GPU_MEMORY_ASKED);
+}
+
+/* Large memory is given longer. */
+Test(wharfd_pins, large_memory_has_more_time, .init = set_up, .fini = tear_down)
+{
+    struct wharf_gpu_memory *memory = add_to(0, false, 1 << 18);
+    uint64_t now_ns = wharf_now_ns();
+
+    tend_at(now_ns);
+    begin(told(WHARF_WORKER_REGISTER), now_ns);
+    wharf_gpu_pins_see_to_stalls(backend, now_ns + 9 * S);
+    cr_assert_eq(backend->state, WHARF_GPU_UP);
+    answer_registered(memory->number);
+    cr_assert_eq(wharf_gpu_pins_see_to_stalls(backend, now_ns + 100 * S), WHARF_NEVER);
+    cr_assert_eq(memory->on[0].state, WHARF_GPU_MEMORY_READY);
+}
+
 /* ---- room in the budget -------------------------------------------------------------------- */
 
 static void set_up_budget(void)

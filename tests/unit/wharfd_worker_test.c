@@ -89,6 +89,12 @@ static void expect(uint32_t kind, uint32_t number)
               message.number, message.error, kind, number);
 }
 
+static void expect_registered(uint32_t number)
+{
+    expect(WHARF_WORKER_REGISTERING, number);
+    expect(WHARF_WORKER_REGISTERED, number);
+}
+
 static void finish(void)
 {
     int status;
@@ -116,12 +122,12 @@ Test(wharfd_worker, registers_nothing_while_the_kernel_is_away)
     tell_register(4, &memory);
     kill(link_.pid, SIGCONT);
     expect(WHARF_WORKER_READY, 0);
-    expect(WHARF_WORKER_REGISTERED, 1);
-    expect(WHARF_WORKER_REGISTERED, 2);
+    expect_registered(1);
+    expect_registered(2);
     expect(WHARF_WORKER_FORGOTTEN, 1);
     expect(WHARF_WORKER_FORGOTTEN, 2);
-    expect(WHARF_WORKER_REGISTERED, 3);
-    expect(WHARF_WORKER_REGISTERED, 4);
+    expect_registered(3);
+    expect_registered(4);
     finish();
     wharf_segment_free(&queue);
     wharf_segment_free(&memory);
@@ -144,10 +150,10 @@ Test(wharfd_worker, answers_all_in_their_order)
     tell_forget(39);
     kill(link_.pid, SIGCONT);
     expect(WHARF_WORKER_READY, 0);
-    expect(WHARF_WORKER_REGISTERED, 1);
+    expect_registered(1);
     expect(WHARF_WORKER_FORGOTTEN, 1);
     for (uint32_t i = 0; i < 30; i++)
-        expect(WHARF_WORKER_REGISTERED, 10 + i);
+        expect_registered(10 + i);
     expect(WHARF_WORKER_FORGOTTEN, 39);
     finish();
     wharf_segment_free(&queue);
