@@ -9,7 +9,7 @@
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx2,bmi,bmi2,popcnt")))
-#include "encoders/rans/rans_lookup.h"
+#include "encoders/rans/rans_gather_zmm.h"
 
 struct half {
     __m512i states;
@@ -60,8 +60,8 @@ LANES_INLINE void find_codes(const struct wharf_rans_code *codes, __m512i number
     const __m512i even =
         _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     const __m512i odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-    __m512i low = _mm512_i32gather_epi64(_mm512_castsi512_si256(numbers), codes, 8);
-    __m512i high = _mm512_i32gather_epi64(_mm512_extracti64x4_epi64(numbers, 1), codes, 8);
+    __m512i low = gather_8_wide(codes, _mm512_castsi512_si256(numbers));
+    __m512i high = gather_8_wide(codes, _mm512_extracti64x4_epi64(numbers, 1));
 
     *reciprocals = _mm512_permutex2var_epi32(low, even, high);
     *ranges = _mm512_permutex2var_epi32(low, odd, high);

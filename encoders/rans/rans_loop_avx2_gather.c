@@ -9,18 +9,16 @@
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
-#include "encoders/rans/rans_lookup.h"
+#include "encoders/rans/rans_gather_ymm.h"
 
 LANES_INLINE __m256i load_eight(const uint32_t *table, __m256i slots)
 {
-    return _mm256_i32gather_epi32((const int *)table, slots, 4);
+    return gather_8(table, slots);
 }
 
 LANES_INLINE __m256i load_eight_bytes(const uint8_t *table, __m256i slots)
 {
-    __m256i loaded = _mm256_i32gather_epi32((const int *)(const void *)table, slots, 1);
-
-    return _mm256_and_si256(loaded, _mm256_set1_epi32(0xff));
+    return _mm256_and_si256(gather_8_bytes(table, slots), _mm256_set1_epi32(0xff));
 }
 
 #define LOOP_NAME wharf_rans_loop_avx2_gather

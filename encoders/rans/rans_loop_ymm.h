@@ -3,7 +3,7 @@
  * rans_loop_ymm.h: what is the same in both forms for AVX2.  A form's file defines load_eight, the
  * entries of a packed table at 8 places, inlined, LOOP_NAME and N_WALKS, before.
  */
-#include <immintrin.h>
+#include "encoders/rans/rans_gather_ymm.h"
 
 struct lanes {
     __m256i quarter[4];
@@ -130,10 +130,9 @@ LANES_INLINE __m256i look_up(const struct view *view, struct lookup lookup, __m2
         slots_at = _mm256_add_epi32(slots, scale_indexes(view, number, 1u << view->n_bits));
         ranges_at = scale_indexes(view, number, view->alphabet);
     }
-    symbols = _mm256_and_si256(_mm256_i32gather_epi32((const int *)view->slot_symbols, slots_at, 2),
-                               _mm256_set1_epi32(0xffff));
-    *ranges =
-        _mm256_i32gather_epi32((const int *)view->ranges, _mm256_add_epi32(ranges_at, symbols), 4);
+    symbols =
+        _mm256_and_si256(gather_8_halves(view->slot_symbols, slots_at), _mm256_set1_epi32(0xffff));
+    *ranges = gather_8(view->ranges, _mm256_add_epi32(ranges_at, symbols));
     return symbols;
 }
 

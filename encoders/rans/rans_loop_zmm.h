@@ -8,7 +8,7 @@
  *
  * and LOOP_NAME.
  */
-#include <immintrin.h>
+#include "encoders/rans/rans_gather_zmm.h"
 
 struct lanes {
     __m512i half[2];
@@ -59,7 +59,7 @@ LANES_INLINE __m512i find_quotients(const struct view *view, __m512i states)
 /* What each slot gives. */
 LANES_INLINE __m512i look_up_packed(const struct view *view, __m512i states)
 {
-    return _mm512_i32gather_epi32(find_slots(view, states), view->packed, 4);
+    return gather_16(view->packed, find_slots(view, states));
 }
 
 LANES_INLINE __m512i states_behind_packed(const struct view *view, __m512i states, __m512i packed)
@@ -93,13 +93,13 @@ LANES_INLINE __m512i look_up(const struct view *view, struct lookup lookup, __m5
     }
     if (lookup.is_bucketed) {
         slots_at = _mm512_srlv_epi32(slots, _mm512_set1_epi32((int)view->bucket_nbits));
-        symbols = _mm512_and_si512(_mm512_i32gather_epi32(slots_at, view->buckets->owners, 1),
+        symbols = _mm512_and_si512(gather_16_bytes(view->buckets->owners, slots_at),
                                    _mm512_set1_epi32(0xff));
     } else {
-        symbols = _mm512_and_si512(_mm512_i32gather_epi32(slots_at, view->slot_symbols, 2),
+        symbols = _mm512_and_si512(gather_16_halves(view->slot_symbols, slots_at),
                                    _mm512_set1_epi32(0xffff));
     }
-    *ranges = _mm512_i32gather_epi32(_mm512_add_epi32(ranges_at, symbols), view->ranges, 4);
+    *ranges = gather_16(view->ranges, _mm512_add_epi32(ranges_at, symbols));
     return symbols;
 }
 
