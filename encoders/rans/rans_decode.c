@@ -22,7 +22,7 @@ uint32_t wharf_rans_unit_nbytes(uint32_t parameter)
 struct tables {
     uint32_t totals[WHARF_RANS_MAX_DISTRIBUTIONS];
     struct wharf_rans_range ranges[WHARF_RANS_INLINE_NSLOTS];
-    uint16_t slot_symbols[WHARF_RANS_INLINE_NSLOTS + 1]; /* as wharf_rans_loop_job wants it */
+    uint16_t slot_symbols[WHARF_RANS_INLINE_NSLOTS + WHARF_RANS_MORE_SLOTS];
 };
 
 /* What the setting adds to rule 1. */

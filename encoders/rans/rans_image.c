@@ -6,9 +6,6 @@
 #include "encoders/rans/rans_model.h"
 #include "encoders/rans/rans_write.h"
 
-/* What vector loads read behind the last slot: rans_loop.h. */
-#define SLOTS_MARGIN_NBYTES 2
-
 static bool is_of_bytes(const struct wharf_rans_shape *shape)
 {
     return shape->n_distributions == 1 && shape->symbol_nbytes == 1;
@@ -44,7 +41,7 @@ static uint32_t lay_out(const struct wharf_rans_shape *shape, uint32_t registere
     image->totals_at = place(&end, shape->n_distributions * sizeof(uint32_t));
     image->ranges_at = place(&end, wharf_rans_n_ranges(shape) * sizeof(struct wharf_rans_range));
     image->slots_at =
-        place(&end, wharf_rans_n_slots(shape) * sizeof(uint16_t) + SLOTS_MARGIN_NBYTES);
+        place(&end, (wharf_rans_n_slots(shape) + WHARF_RANS_MORE_SLOTS) * sizeof(uint16_t));
     image->packed_slots_at =
         place(&end, can_pack ? wharf_rans_n_slots(shape) * sizeof(uint32_t) : 0);
     return end;

@@ -27,8 +27,7 @@
 #endif
 
 /*
- * What a form decodes, and with which table beside the model's own.  Vector loads from the model's
- * slot_symbols read 2 bytes behind its last one: they must be there.
+ * What a form decodes, and with which table beside the model's own.
  */
 struct wharf_rans_loop_job {
     struct wharf_rans_task task;

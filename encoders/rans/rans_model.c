@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "encoders/little_endian.h"
+
 bool wharf_rans_shape_is_good(const struct wharf_rans_shape *shape, uint32_t max_nslots)
 {
     if (shape->n_bits < WHARF_RANS_MIN_NBITS || shape->n_bits > WHARF_RANS_MAX_NBITS)
@@ -50,36 +52,43 @@ static uint32_t get_bits(const uint8_t *in, size_t in_nbytes, uint64_t at, uint3
 {
     uint32_t gathered = 0;
 
-    for (uint32_t i = 0; i < 4 && at / 8 + i < in_nbytes; i++)
-        gathered |= (uint32_t)in[at / 8 + i] << 8 * i;
+    if (at / 8 + 4 <= in_nbytes)
+        gathered = wharf_load_le32(in + at / 8);
+    else
+        for (uint32_t i = 0; i < 4 && at / 8 + i < in_nbytes; i++)
+            gathered |= (uint32_t)in[at / 8 + i] << 8 * i;
     return gathered >> at % 8 & ((1u << n_bits) - 1);
 }
 
-/* By fours first. */
+/* By fours: behind the last slot up to 4 more are overwritten. */
 static void fill_slots(uint16_t *slots, uint16_t symbol, uint32_t n)
 {
     const uint64_t four = symbol * 0x0001000100010001u;
 
-    for (; n >= 4; n -= 4, slots += 4)
-        memcpy(slots, &four, sizeof(four));
-    for (; n > 0; n--)
-        *slots++ = symbol;
+    memcpy(slots, &four, sizeof(four));
+    for (uint32_t done = 4; done < n; done += 4)
+        memcpy(slots + done, &four, sizeof(four));
 }
 
-/* Enters a symbol of frequency f behind the slots that are given away; false if they are too few.
- */
-static bool give_slots(struct wharf_rans_model *model, uint32_t distribution, uint32_t symbol,
-                       uint32_t f)
-{
-    uint32_t first = model->totals[distribution];
-    uint16_t *slots = model->slot_symbols + ((size_t)distribution << model->shape.n_bits);
+/* One distribution on its way into the tables. */
+struct entering {
+    uint16_t *slots;
+    struct wharf_rans_range *ranges;
+    uint32_t n_slots;
+    uint32_t first; /* slot that is not given away yet */
+};
 
-    if (f > (1u << model->shape.n_bits) - first)
+/* Enters a symbol of frequency f; false if slots are too few.  One without slots leaves a range
+ * that means nothing, and slots that the next one overwrites: which symbols have slots cannot be
+ * foreseen. */
+static inline bool give_slots(struct entering *entering, uint32_t symbol, uint32_t f)
+{
+    if (f > entering->n_slots - entering->first)
         return false;
-    model->ranges[(size_t)distribution * model->shape.alphabet + symbol] =
-        (struct wharf_rans_range){(uint16_t)(f - 1), (uint16_t)first};
-    fill_slots(slots + first, (uint16_t)symbol, f);
-    model->totals[distribution] = first + f;
+    entering->ranges[symbol] =
+        (struct wharf_rans_range){(uint16_t)(f - 1), (uint16_t)entering->first};
+    fill_slots(entering->slots + entering->first, (uint16_t)symbol, f);
+    entering->first += f;
     return true;
 }
 
@@ -105,21 +114,26 @@ static bool unpack_distribution(const uint8_t *in, size_t in_nbytes, uint64_t wi
                                 uint64_t *at, struct wharf_rans_model *model, uint32_t distribution)
 {
     const struct wharf_rans_shape *shape = &model->shape;
+    struct entering entering = {
+        .slots = model->slot_symbols + ((size_t)distribution << shape->n_bits),
+        .ranges = model->ranges + (size_t)distribution * shape->alphabet,
+        .n_slots = 1u << shape->n_bits,
+    };
 
-    model->totals[distribution] = 0;
     for (uint32_t block = 0; block < n_blocks(shape); block++) {
         uint32_t width =
             get_bits(in, in_nbytes, width_at + (uint64_t)block * WHARF_RANS_WIDTH_NBITS,
                      WHARF_RANS_WIDTH_NBITS);
 
-        for (uint32_t i = 0; i < block_nsymbols(shape, block); i++) {
+        for (uint32_t i = 0; width > 0 && i < block_nsymbols(shape, block); i++) {
             uint32_t f = get_bits(in, in_nbytes, *at, width);
 
             *at += width;
-            if (!give_slots(model, distribution, block * WHARF_RANS_BLOCK_NSYMBOLS + i, f))
+            if (!give_slots(&entering, block * WHARF_RANS_BLOCK_NSYMBOLS + i, f))
                 return false;
         }
     }
+    model->totals[distribution] = entering.first;
     return end_distribution(model, distribution);
 }
 

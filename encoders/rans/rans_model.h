@@ -46,6 +46,9 @@ struct wharf_rans_model {
 /* Whether a shape keeps to the ranges above and to max_nslots. */
 bool wharf_rans_shape_is_good(const struct wharf_rans_shape *shape, uint32_t max_nslots);
 
+/* What is written behind the last slot, and vector loads read there. */
+#define WHARF_RANS_MORE_SLOTS 4
+
 static inline size_t wharf_rans_n_slots(const struct wharf_rans_shape *shape)
 {
     return (size_t)shape->n_distributions << shape->n_bits;
@@ -58,7 +61,8 @@ static inline size_t wharf_rans_n_ranges(const struct wharf_rans_shape *shape)
 
 /*
  * Fills in a model's tables from its packed form.  `model` has its shape, which is good, and memory
- * for n_distributions totals, n_slots slots and n_ranges ranges.  False when the packed form breaks
+ * for n_distributions totals, n_slots slots and WHARF_RANS_MORE_SLOTS more, and n_ranges ranges, of
+ * which those of symbols without slots may be left as they are.  False when the packed form breaks
  * rule 2.
  */
 bool wharf_rans_model_unpack(const uint8_t *in, size_t in_nbytes, struct wharf_rans_model *model);

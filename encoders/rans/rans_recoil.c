@@ -255,8 +255,8 @@ static int tables_init(struct tables *tables, const struct wharf_rans_recoil *re
         return rc;
     model->shape = *shape;
     model->totals = malloc(shape->n_distributions * sizeof(*model->totals));
-    /* One more, as wharf_rans_loop_job wants it. */
-    model->slot_symbols = malloc((wharf_rans_n_slots(shape) + 1) * sizeof(*model->slot_symbols));
+    model->slot_symbols =
+        malloc((wharf_rans_n_slots(shape) + WHARF_RANS_MORE_SLOTS) * sizeof(*model->slot_symbols));
     model->ranges = malloc(wharf_rans_n_ranges(shape) * sizeof(*model->ranges));
     if (!model->totals || !model->slot_symbols || !model->ranges)
         return -ENOMEM;
