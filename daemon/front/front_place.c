@@ -552,11 +552,34 @@ static struct wharf_job *first_that_is_ready(struct wharf_front *front, unsigned
     return NULL;
 }
 
+static bool has_memory(const struct wharf_job *job, const void *gpu)
+{
+    return wharf_gpu_memory_of_job(job, *(const uint32_t *)gpu) == WHARF_GPU_MEMORY_READY;
+}
+
+/* Of jobs for several engines the next one; where another GPU has its memory and this one has not,
+ * one that is not held up by it. */
+static struct wharf_job *first_with_memory(struct wharf_front *front, unsigned pool, uint32_t gpu,
+                                           unsigned lane)
+{
+    struct wharf_job *job = first_that_is_ready(front, pool, lane);
+
+    if (!job || has_memory(job, &gpu) ||
+        wharf_gpu_memory_anywhere(front, job) != WHARF_GPU_MEMORY_READY)
+        return job;
+    struct wharf_next_chunk next = wharf_place_next_chunk(job);
+    struct offer best;
+    if (best_offer(front, job, &next, &best))
+        front->gpus_wanted |= 1u << best.gpu;
+    struct wharf_job *other = wharf_sched_first_good(&front->sched[pool], lane, has_memory, &gpu);
+    return other && choose(front, other) == pool ? other : job;
+}
+
 /* Of those that any GPU can have, one for this one; or what no GPU has the memory for, to be
  * refused. */
 static struct wharf_job *first_of_all_gpus(struct wharf_front *front, uint32_t gpu, unsigned lane)
 {
-    struct wharf_job *job = first_that_is_ready(front, WHARF_POOL_GPU, lane);
+    struct wharf_job *job = first_with_memory(front, WHARF_POOL_GPU, gpu, lane);
     struct offer best;
 
     if (!job || wharf_gpu_memory_anywhere(front, job) == WHARF_GPU_MEMORY_REFUSED)
@@ -567,13 +590,10 @@ static struct wharf_job *first_of_all_gpus(struct wharf_front *front, uint32_t g
 
 static struct wharf_job *first_of_any(struct wharf_front *front, uint32_t gpu, unsigned lane)
 {
-    struct wharf_sched *sched = &front->sched[WHARF_POOL_ANY];
-    struct wharf_job *job =
-        sched->n_queued ? wharf_sched_first_of_lane(sched, lane, UINT64_MAX) : NULL;
+    struct wharf_job *job = first_with_memory(front, WHARF_POOL_ANY, gpu, lane);
     struct offer best;
 
-    if (!job || choose(front, job) != WHARF_POOL_ANY ||
-        !goes_to_gpu(front, job, cpu_backlog_ns(front, job), &best))
+    if (!job || !goes_to_gpu(front, job, cpu_backlog_ns(front, job), &best))
         return NULL;
     return takes(front, job, gpu, &best) ? job : NULL;
 }

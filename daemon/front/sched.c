@@ -196,10 +196,10 @@ static struct wharf_job *first_of_lane(struct wharf_sched *sched, unsigned lane)
     return WHARF_LIST_FIRST(&session_of(turn, lane)->lane[lane].jobs, struct wharf_job, link);
 }
 
-/* Of a tenant's jobs that are first in their sessions' queues, and short: the one whose turn is
+/* Of a tenant's jobs that are first in their sessions' queues, and good: the one whose turn is
  * nearest. */
-static struct wharf_job *short_of_tenant(struct wharf_turns *sessions, unsigned lane,
-                                         uint64_t most_ns)
+static struct wharf_job *good_of_tenant(struct wharf_turns *sessions, unsigned lane,
+                                        wharf_sched_is_good *is_good, const void *context)
 {
     struct wharf_job *best = NULL;
     uint64_t least = UINT64_MAX;
@@ -211,7 +211,7 @@ static struct wharf_job *short_of_tenant(struct wharf_turns *sessions, unsigned 
         struct wharf_job *job =
             WHARF_LIST_FIRST(&session_of(turn, lane)->lane[lane].jobs, struct wharf_job, link);
         uint64_t away = wharf_turns_away(sessions, turn);
-        if (job->estimate_ns <= most_ns && away < least) {
+        if (away < least && is_good(job, context)) {
             best = job;
             least = away;
         }
@@ -222,10 +222,11 @@ static struct wharf_job *short_of_tenant(struct wharf_turns *sessions, unsigned 
 }
 
 /*
- * Rounds go on without those whose jobs are long: who has had its quantum would wait for them to
- * use up theirs, which they do not.  So it is the short one whose turn is nearest.
+ * Rounds go on without those whose jobs are not good: who has had its quantum would wait for them
+ * to use up theirs, which they do not.  So it is the good one whose turn is nearest.
  */
-static struct wharf_job *short_of_lane(struct wharf_sched *sched, unsigned lane, uint64_t most_ns)
+struct wharf_job *wharf_sched_first_good(struct wharf_sched *sched, unsigned lane,
+                                         wharf_sched_is_good *is_good, const void *context)
 {
     struct wharf_turns *tenants = &sched->tenants[lane];
     struct wharf_job *best = NULL;
@@ -237,7 +238,8 @@ static struct wharf_job *short_of_lane(struct wharf_sched *sched, unsigned lane,
         struct wharf_turn *turn = WHARF_LIST_ENTRY(link, struct wharf_turn, link);
         struct wharf_turns *sessions = &tenant_of(turn, lane)->lane[lane].sessions;
         uint64_t away = wharf_turns_away(tenants, turn);
-        struct wharf_job *job = away < least ? short_of_tenant(sessions, lane, most_ns) : NULL;
+        struct wharf_job *job =
+            away < least ? good_of_tenant(sessions, lane, is_good, context) : NULL;
         if (job) {
             best = job;
             least = away;
@@ -253,11 +255,16 @@ static struct wharf_job *short_of_lane(struct wharf_sched *sched, unsigned lane,
     return best;
 }
 
+static bool is_short(const struct wharf_job *job, const void *most_ns)
+{
+    return job->estimate_ns <= *(const uint64_t *)most_ns;
+}
+
 struct wharf_job *wharf_sched_first_of_lane(struct wharf_sched *sched, unsigned lane,
                                             uint64_t most_ns)
 {
     return most_ns == WHARF_NEVER ? first_of_lane(sched, lane)
-                                  : short_of_lane(sched, lane, most_ns);
+                                  : wharf_sched_first_good(sched, lane, is_short, &most_ns);
 }
 
 struct wharf_job *wharf_sched_first(struct wharf_sched *sched, uint64_t most_ns)

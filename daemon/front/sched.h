@@ -92,6 +92,14 @@ void wharf_sched_drop(struct wharf_sched *sched, struct wharf_session *session);
 /* Its estimated backlog, job->backlog_ns, is less by this much. */
 void wharf_sched_shrink(struct wharf_sched *sched, struct wharf_job *job, uint64_t less_ns);
 
+/* Whether a job is one that is looked for. */
+typedef bool wharf_sched_is_good(const struct wharf_job *job, const void *context);
+
+/* Of those that are first in their sessions' queues and good, the one whose turn is nearest, which
+ * stays in its queue; of many queues not all may be looked at. */
+struct wharf_job *wharf_sched_first_good(struct wharf_sched *sched, unsigned lane,
+                                         wharf_sched_is_good *is_good, const void *context);
+
 /*
  * The job whose turn it is, which stays in its queue; NULL if there is none.  With most_ns, only
  * one whose estimate is at most that; of many queues not all may be looked at then.

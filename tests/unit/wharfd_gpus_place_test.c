@@ -17,9 +17,9 @@ enum { N_GPUS = 3, N_JOBS = 600 };
 static struct wharf_config config;
 static struct wharf_front front;
 static struct wharf_tenant tenant;
-static struct wharf_session session;
+static struct wharf_session session, other_session;
 static struct wharf_region source, destination, gpu_region;
-static struct wharf_gpu_memory memory, gpu_memory;
+static struct wharf_gpu_memory memory, other_memory, gpu_memory;
 static struct wharf_job jobs[N_JOBS];
 
 /* Three GPUs with 100 warps each that answer in 10 us, of which a warp takes 100 ns for a byte, 1.7
@@ -50,12 +50,15 @@ static void set_up(void)
     source = (struct wharf_region){.is_there = true, .memory = &memory};
     destination = source;
     gpu_region = (struct wharf_region){.is_there = true, .is_device = true, .memory = &gpu_memory};
-    session.tenant = &tenant;
-    session.engine = WHARF_ENGINE_GPU;
+    other_memory = memory;
+    session.tenant = other_session.tenant = &tenant;
+    session.engine = other_session.engine = WHARF_ENGINE_GPU;
     wharf_list_init(&session.waiting);
+    wharf_list_init(&other_session.waiting);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++) {
         wharf_sched_tenant_init(&tenant.sched[i]);
         wharf_sched_session_init(&session.sched[i]);
+        wharf_sched_session_init(&other_session.sched[i]);
     }
 }
 
@@ -64,7 +67,8 @@ static void tear_down(void)
     wharf_front_deinit(&front);
 }
 
-static struct wharf_job *push_to(unsigned i, struct wharf_region *to)
+static struct wharf_job *push_of(unsigned i, struct wharf_session *own, struct wharf_region *from,
+                                 struct wharf_region *to)
 {
     struct wharf_job *job = &jobs[i];
 
@@ -73,8 +77,8 @@ static struct wharf_job *push_to(unsigned i, struct wharf_region *to)
                        .codec = WHARF_CODEC_DEFLATE,
                        .src_nbytes = 8 * KiB,
                        .dst_nbytes = 9 * KiB},
-        .session = &session,
-        .source = &source,
+        .session = own,
+        .source = from,
         .destination = to,
         .lane = WHARF_LANE_NORMAL,
         .state = WHARF_JOB_QUEUED,
@@ -82,6 +86,20 @@ static struct wharf_job *push_to(unsigned i, struct wharf_region *to)
     wharf_list_init(&job->link);
     wharf_place_push(&front, job, false);
     return job;
+}
+
+static struct wharf_job *push_to(unsigned i, struct wharf_region *to)
+{
+    return push_of(i, &session, &source, to);
+}
+
+/* Of the other session, in its own memory. */
+static struct wharf_job *push_other(unsigned i)
+{
+    static struct wharf_region region;
+
+    region = (struct wharf_region){.is_there = true, .memory = &other_memory};
+    return push_of(i, &other_session, &region, &region);
 }
 
 static struct wharf_job *push(unsigned i)
@@ -184,6 +202,57 @@ Test(wharfd_gpus_place, gpu_without_the_memory_takes_nothing, .init = set_up, .f
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
     wharf_place_waiting(&front, &session);
     cr_assert_eq(wharf_place_first_for_gpu(&front, 0), job);
+}
+
+/* It kept that GPU from all that was queued behind it, until the other one had room. */
+static void check_head(uint8_t engine, unsigned pool)
+{
+    session.engine = other_session.engine = engine;
+    memory.on[0].state = memory.on[2].state = WHARF_GPU_MEMORY_ABSENT;
+    struct wharf_job *first = push(0), *second = push_other(1);
+    cr_assert_eq(first->pool, pool);
+    cr_assert_eq(second->pool, pool);
+    front.gpus_wanted = 0;
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), second);
+    cr_assert_eq(front.gpus_wanted & 2, 2);
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 1), first);
+    hand_over(0, second);
+    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 1), first);
+}
+
+Test(wharfd_gpus_place, job_for_another_gpu_holds_nobody_up, .init = set_up, .fini = tear_down)
+{
+    check_head(WHARF_ENGINE_GPU, WHARF_POOL_GPU);
+}
+
+Test(wharfd_gpus_place, job_for_another_gpu_or_the_cpu_holds_nobody_up, .init = set_up,
+     .fini = tear_down)
+{
+    /* A processor takes longer than any GPU. */
+    uint32_t ns_per_kib[WHARF_N_CODECS];
+    for (unsigned i = 0; i < WHARF_N_CODECS; i++)
+        ns_per_kib[i] = 10000000;
+    wharf_estimates_init(&tenant.estimates, ns_per_kib);
+    check_head(WHARF_ENGINE_AUTO, WHARF_POOL_ANY);
+}
+
+/* Nor does one whose memory no GPU has any more, which waited for a thread of the CPU. */
+Test(wharfd_gpus_place, job_without_memory_makes_way, .init = set_up, .fini = tear_down)
+{
+    uint32_t ns_per_kib[WHARF_N_CODECS];
+
+    for (unsigned i = 0; i < WHARF_N_CODECS; i++)
+        ns_per_kib[i] = 10000000;
+    wharf_estimates_init(&tenant.estimates, ns_per_kib);
+    session.engine = other_session.engine = WHARF_ENGINE_AUTO;
+    struct wharf_job *first = push(0), *second = push_other(1);
+    for (unsigned i = 0; i < N_GPUS; i++)
+        memory.on[i].state = WHARF_GPU_MEMORY_LEAVING;
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), second);
+    cr_assert_eq(first->pool, WHARF_POOL_CPU);
+    cr_assert_eq(first->why, WHARF_PLACED_NOT_PINNED);
+    cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), first);
 }
 
 /* Outputs in GPU memory are for the GPU that owns it, or for nobody. */
