@@ -391,7 +391,10 @@ test-programs: $(CLI) $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tes
 
 unit_names := $(notdir $(unit_bin))
 fuzz_names := $(notdir $(fuzz_bin))
-scripts    := $(wildcard tests/integration/*_test.sh tests/integration/*_test.py)
+sanitized  := tests/integration/sanitized_command_test.sh
+scripts    := $(filter-out $(sanitized),$(wildcard tests/integration/*_test.sh tests/integration/*_test.py))
+# All other scripts once more, and so the longest one: in three parts beside each other.
+sanitized_runs := $(foreach part,address_sanitizer_on_[a-d] address_sanitizer_on_[e-z] thread_sanitizer,"ONLY=$(part) $(sanitized)")
 # One word a program, with its arguments, as tests/run-tests takes them.
 fuzz_inputs = tests/fuzz/corpus/$(1) $(shell grep -sv '^\#' tests/fuzz/$(1).inputs)
 replays    := $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTATIONS) $(call fuzz_inputs,$(f))")
@@ -426,7 +429,7 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
 	$(if $(VECTORS),$(Q)tests/lib/orc_vectors.py $(VECTORS) build/vectors-orc > build/vectors-orc.table)
 	$(if $(LAB),+$(Q)$(MAKE) deb NVCC=)
-	$(Q)LAB="$(LAB)" tests/run-tests $(vector_runs) $(daemon_runs) $(checks) $(scripts) \
+	$(Q)LAB="$(LAB)" tests/run-tests $(sanitized_runs) $(vector_runs) $(daemon_runs) $(checks) $(scripts) \
 	    "tests/integration/python_client_test.py --build build/asan" $(tsan_names:%=build/tsan/tests/%) \
 	    $(asan_runs) $(replays) $(unit_names:%=build/release/tests/%)
 

@@ -156,8 +156,14 @@ Test(rans_crew, damage_has_one_outcome, .timeout = 60)
 {
     struct test_random random = {7};
     unsigned n_good = 0;
+    /* Every second crew is one thread, where its sanitizer has nothing to see. */
+#ifdef __SANITIZE_THREAD__
+    const unsigned first = 1, step = 2;
+#else
+    const unsigned first = 0, step = 1;
+#endif
 
-    for (unsigned i = 0; i < 60; i++) {
+    for (unsigned i = first; i < 60; i += step) {
         struct test_rans rans = test_rans_new(&plans[i % N_PLANS]);
         struct crew crew = {.base.run = run, .random = {i}, .n_threads = i % 2 ? N_THREADS : 1};
         /* In the fields of splits, mostly. */
