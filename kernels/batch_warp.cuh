@@ -78,12 +78,13 @@ WHARF_DEVICE void run_batch_warp(typename Codec::shared &s, const wharf_device_b
                                  batch_control *control, uint32_t warp, uint32_t n_warps,
                                  uint8_t *scratch)
 {
-    for (uint32_t i = warp; i < batch.n_chunks;) {
+    /* What is loaded of a chunk is uniform, for the compiler, since its number is. */
+    for (uint32_t i = uniform(warp); i < batch.n_chunks;) {
         decode_chunk<Codec>(s, batch.chunks + i, batch.outcomes + i, scratch);
         uint32_t taken = 0;
         if (lane_id() == 0)
             taken = atomic_add(&control->n_taken, 1);
-        i = chunk_taken(batch.n_chunks, n_warps, shfl(taken, 0));
+        i = chunk_taken(batch.n_chunks, n_warps, uniform(shfl(taken, 0)));
     }
     if (lane_id() == 0 && atomic_add(&control->n_left, 1) == n_warps - 1) {
         /* All others have taken their last: nobody looks at these until the next batch. */
@@ -99,6 +100,7 @@ WHARF_DEVICE void run_batch_block(typename Codec::shared &s, const wharf_device_
                                   batch_control *control, uint32_t block, uint32_t n_blocks,
                                   unsigned warp, uint8_t *scratch)
 {
+    warp = uniform(warp);
     if (warp != 0) {
         Codec::help(s, warp);
         return;

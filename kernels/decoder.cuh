@@ -90,7 +90,8 @@ WHARF_DEVICE bool is_stopped(const stop_word &stop)
     if (!any_lane(at != nullptr))
         return false;
     uint64_t word = lane_id() == 0 ? load_shared_by_device(at) : 0;
-    return shfl(word, 0) == value;
+    /* A vote, since what a shuffle gives is not uniform for the compiler (KERNELS.md, rule 9). */
+    return any_lane(shfl(word, 0) == value);
 }
 
 /*

@@ -101,9 +101,10 @@ WHARF_DEVICE void syncblock(call_site = {})
     __syncthreads();
 }
 
+/* The vote is for the compiler, which does not know that all lanes get the same. */
 WHARF_DEVICE bool syncblock_or(bool p, call_site = {})
 {
-    return __syncthreads_or(p);
+    return __any_sync(0xffffffffu, __syncthreads_or(p));
 }
 
 template <typename T>

@@ -105,9 +105,11 @@ WHARF_DEVICE uint32_t decode_units(St &st, step_counter &steps)
             return WHARF_REASON_STEP_BUDGET;
         if (steps.left % UNITS_BETWEEN_LOOKS == 0 && st.is_stopped())
             return STOPPED;
-        uint32_t reason = read_unit(st, u);
+        uint32_t reason = uniform(read_unit(st, u));
         if (reason != WHARF_REASON_NONE)
             return reason;
+        /* One place where lanes could part here would cost the parallel path a sixth. */
+        u = {uniform(u.nbits), uniform(u.length), uniform(u.value)};
         if (u.length > st.out.room())
             return WHARF_REASON_OUTPUT_FULL;
         st.at += u.nbits;

@@ -187,9 +187,11 @@ WHARF_DEVICE void start(state<P> &st, shared<P> &s, const chunk_job &job, uint32
     st.ref.init(s);
     if (lane_id() == 0)
         begin_shared(s, job);
-    st.source.init(job.in, job.in_nbytes);
+    st.source.init(job.in, uniform(job.in_nbytes));
+    st.source.begin = uniform(st.source.begin);
+    st.source.end = uniform(st.source.end);
     st.at = 8 * (st.source.begin + in_begin);
-    st.out.init(uniform_global(job.out + out_begin), job.out_avail - out_begin);
+    st.out.init(uniform_global(job.out + out_begin), uniform(job.out_avail) - out_begin);
     st.window = NO_WINDOW;
 }
 

@@ -30,7 +30,7 @@ WHARF_DEVICE bool take_field(St &st, uint32_t &at, unsigned n, uint32_t &ret)
     uint64_t bits = peek_64(st, at);
     if (at > end || end - at < n)
         return false;
-    ret = low_bits((uint32_t)bits, n);
+    ret = uniform(low_bits((uint32_t)bits, n));
     at += n;
     return true;
 }
@@ -159,9 +159,9 @@ WHARF_DEVICE uint32_t read_lengths(St &st, uint32_t &ret_at, uint32_t n)
     uint32_t at = c.at;
     uint32_t last = c.last;
     for (uint32_t i = c.i; i < n;) {
-        uint32_t word = (uint32_t)peek_64(st, at);
+        uint32_t word = uniform((uint32_t)peek_64(st, at));
         uint32_t left = end > at ? end - at : 0;
-        uint32_t entry = load(&h.precode[word & 127]);
+        uint32_t entry = uniform(load(&h.precode[word & 127]));
         uint32_t symbol = entry >> 3;
         uint32_t nbits = entry & 7;
         if (nbits > left)
@@ -200,7 +200,7 @@ WHARF_DEVICE bool build(T &table, build_scratch &scratch, uint8_t *lengths, uint
     table_ref.init(table);
     scratch_ref.init(scratch);
     lengths_ref.init(*lengths);
-    return build_table<S>(table_ref, scratch_ref, lengths_ref, n, none_allowed);
+    return any_lane(build_table<S>(table_ref, scratch_ref, lengths_ref, n, none_allowed));
 }
 
 /* collective.  Both tables from n_litlen and n_distance lengths in h.nbits. */
@@ -208,7 +208,7 @@ template <typename Shared>
 WHARF_DEVICE uint32_t make_tables(Shared &s, uint32_t n_litlen, uint32_t n_distance)
 {
     header_scratch &h = s.header;
-    if (load(&h.nbits[WHARF_DEFLATE_END_OF_BLOCK]) == 0)
+    if (uniform(load(&h.nbits[WHARF_DEFLATE_END_OF_BLOCK])) == 0)
         return WHARF_REASON_DEFLATE_NO_END;
     if (!build<litlen_symbols>(s.litlen, h.build, h.nbits, n_litlen, false))
         return WHARF_REASON_DEFLATE_LITLEN_CODE;
@@ -320,6 +320,9 @@ WHARF_DEVICE block read_header(state<P> &st)
     st.window = uniform(b.window);
     b.reason = uniform(b.reason);
     b.body = uniform(b.body);
+    b.type = uniform(b.type);
+    b.final = uniform(b.final);
+    b.stored_nbytes = uniform(b.stored_nbytes);
     return b;
 }
 

@@ -201,7 +201,7 @@ WHARF_DEVICE_NOINLINE void write_cycle(shared_ref<shared<P>> ref, uint8_t *out, 
     own = scan_cycle(own);
     /* What has just been stored is slow to load. */
     uint64_t before;
-    if (load(&last.position) == at) {
+    if (uniform(load(&last.position)) == at) {
         before = load(&last.bytes);
     } else {
         before = load_cycle(to);

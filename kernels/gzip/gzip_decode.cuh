@@ -52,14 +52,15 @@ WHARF_DEVICE uint32_t find_zero(const chunk_job &job, uint32_t at)
     return 0;
 }
 
-/* The fields behind the fixed ten bytes, of the header that begins at `begin`; at is moved on. */
+/* collective.  The fields behind the fixed ten bytes, of the header that begins at `begin`; at is
+ * moved on. */
 WHARF_DEVICE uint32_t skip_fields(const chunk_job &job, uint32_t begin, uint32_t flags,
                                   uint32_t &at)
 {
     if (flags & WHARF_GZIP_FLAG_EXTRA) {
         if (job.in_nbytes - at < 2)
             return WHARF_REASON_INPUT_TRUNCATED;
-        uint32_t n = load_nc(job.in + at) | (uint32_t)load_nc(job.in + at + 1) << 8;
+        uint32_t n = uniform(load_nc(job.in + at) | (uint32_t)load_nc(job.in + at + 1) << 8);
         at += 2;
         if (job.in_nbytes - at < n)
             return WHARF_REASON_INPUT_TRUNCATED;
@@ -85,12 +86,9 @@ WHARF_DEVICE uint32_t skip_fields(const chunk_job &job, uint32_t begin, uint32_t
     return WHARF_REASON_NONE;
 }
 
-/* collective.  The header at `at`, which moves behind it.  Returns a reason. */
-WHARF_DEVICE_NOINLINE uint32_t read_header(const chunk_job &job, uint32_t &at)
+/* The fixed ten bytes of a header, with `left` bytes from them on. */
+WHARF_DEVICE uint32_t check_fixed(const uint8_t *p, uint32_t left)
 {
-    uint32_t begin = at;
-    uint32_t left = job.in_nbytes - begin;
-    const uint8_t *p = job.in + begin;
     if (left < 2)
         return WHARF_REASON_INPUT_TRUNCATED;
     if (load_nc(p) != WHARF_GZIP_MAGIC_0 || load_nc(p + 1) != WHARF_GZIP_MAGIC_1)
@@ -99,13 +97,26 @@ WHARF_DEVICE_NOINLINE uint32_t read_header(const chunk_job &job, uint32_t &at)
         return WHARF_REASON_INPUT_TRUNCATED;
     if (load_nc(p + 2) != WHARF_GZIP_METHOD_DEFLATE)
         return WHARF_REASON_GZIP_METHOD;
-    uint32_t flags = load_nc(p + 3);
-    if (flags & WHARF_GZIP_FLAGS_RESERVED)
+    if (load_nc(p + 3) & WHARF_GZIP_FLAGS_RESERVED)
         return WHARF_REASON_GZIP_FLAGS;
-    if (left < WHARF_GZIP_FIXED_HEADER_NBYTES)
-        return WHARF_REASON_INPUT_TRUNCATED;
-    at += WHARF_GZIP_FIXED_HEADER_NBYTES;
-    return skip_fields(job, begin, flags, at);
+    return left < WHARF_GZIP_FIXED_HEADER_NBYTES ? WHARF_REASON_INPUT_TRUNCATED : WHARF_REASON_NONE;
+}
+
+struct header {
+    uint32_t reason;
+    uint32_t end;
+};
+
+/* collective.  The header that begins at `begin`.  The job comes by value: a reference would keep
+ * it in memory. */
+WHARF_DEVICE_NOINLINE header read_header(chunk_job job, uint32_t begin)
+{
+    const uint8_t *p = job.in + begin;
+    header h = {uniform(check_fixed(p, job.in_nbytes - begin)),
+                begin + WHARF_GZIP_FIXED_HEADER_NBYTES};
+    if (h.reason == WHARF_REASON_NONE)
+        h.reason = skip_fields(job, begin, uniform(load_nc(p + 3)), h.end);
+    return h;
 }
 
 WHARF_DEVICE uint32_t load_32(const uint8_t *p)
@@ -145,10 +156,11 @@ WHARF_DEVICE verdict gzip_decode_with(Shared &s, const chunk_job &job)
     step_counter steps; /* a member has a block at least, so members need no count of their own */
     steps.init(job);
     do {
-        uint32_t begin = at;
-        uint32_t reason = gzip::read_header(job, at);
+        gzip::header header = gzip::read_header(job, at);
+        uint32_t reason = uniform(header.reason);
         if (reason != WHARF_REASON_NONE)
-            return bad(WHARF_BAD_DATA, reason, 8 * begin);
+            return bad(WHARF_BAD_DATA, reason, 8 * at);
+        at = uniform(header.end);
         St st;
         crc32_sum sum;
         start(st, s, job, at, n_out);
@@ -157,13 +169,14 @@ WHARF_DEVICE verdict gzip_decode_with(Shared &s, const chunk_job &job)
         if (reason != WHARF_REASON_NONE)
             return flate::bad_stream(reason, st.bit_offset());
         at = st.bit_offset() / 8;
-        reason = gzip::check_trailer(job, at, sum.finish(st.out.position), st.out.position);
+        reason =
+            uniform(gzip::check_trailer(job, at, sum.finish(st.out.position), st.out.position));
         if (reason != WHARF_REASON_NONE)
             return bad(reason == WHARF_REASON_INPUT_TRUNCATED ? WHARF_BAD_DATA : WHARF_BAD_CHECKSUM,
                        reason, 8 * at);
         at += WHARF_GZIP_TRAILER_NBYTES;
         n_out += st.out.position;
-    } while (gzip::another_member(job, at));
+    } while (any_lane(gzip::another_member(job, at)));
     return good(at, n_out);
 }
 
