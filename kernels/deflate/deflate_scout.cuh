@@ -77,12 +77,17 @@ struct walk {
             /* Bits that a symbol's look-ups read: up to 20 of a length, and 64 from there. */
             uint32_t stop = 64 * piece - 84;
             stop = target < stop ? target : stop;
+            uint32_t n = P::SUB_NSYMBOLS - rest;
+            n = n < P::WALK_NSYMBOLS ? n : P::WALK_NSYMBOLS;
+            rest += n;
             WHARF_NO_UNROLL
-            for (unsigned i = 0; i < P::WALK_NSYMBOLS && at < stop; i++) {
+            do {
                 at = behind_symbol();
-                if (++rest == P::SUB_NSYMBOLS)
-                    note();
-            }
+                n--;
+            } while (n && at < stop);
+            rest -= n;
+            if (rest == P::SUB_NSYMBOLS)
+                note();
             if (at >= 64 * (piece - 3)) {
                 put(pending);
                 pending = load_piece(source, piece);

@@ -29,13 +29,13 @@ struct tuning {
     static constexpr unsigned SUB_NSYMBOLS = 9;
     static constexpr unsigned MAX_SUBS = 21;
     /* Symbols that lanes walk over between two looks at whether their columns need more input. */
-    static constexpr unsigned WALK_NSYMBOLS = 4;
+    static constexpr unsigned WALK_NSYMBOLS = 5;
     /* Bits of each lane's range: in a block's first region, and at least and at most. */
     static constexpr unsigned FIRST_RANGE_NBITS = 960;
     static constexpr unsigned MIN_RANGE_NBITS = 256;
     static constexpr unsigned MAX_RANGE_NBITS = 4096;
     /* Rounds of 32 output bytes whose loads are on their way together. */
-    static constexpr unsigned ROUNDS = 5;
+    static constexpr unsigned ROUNDS = 4;
     /* Matches that are copied one by one: so long, or so long and overlapping themselves. */
     static constexpr unsigned LONG_MATCH = 128;
     static constexpr unsigned LONG_OVERLAP = 12;

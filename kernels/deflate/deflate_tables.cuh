@@ -94,7 +94,7 @@ WHARF_DEVICE uint32_t consume(uint32_t word, uint32_t high, uint32_t entry)
 WHARF_DEVICE uint32_t entry_sum(uint32_t word, uint32_t entry, uint32_t front, uint32_t n_extra)
 {
     /* word << (32 - nbits): the extra bits on top. */
-    return funnel_left(funnel_left(0, word, 0 - entry), front, n_extra);
+    return funnel_left(funnel_right(0, word, entry), front, n_extra);
 }
 
 WHARF_DEVICE uint32_t litlen_n_extra(uint32_t entry)

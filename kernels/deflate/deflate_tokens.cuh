@@ -66,10 +66,9 @@ WHARF_DEVICE void decode_piece(const shared<P> &s, piece &piece, uint32_t p, uin
                                uint32_t *tokens)
 {
     uint32_t begin = p;
-    uint32_t *next = tokens;
-    uint32_t *last = tokens + piece.n_symbols;
+    uint32_t i = 0;
     status ended = status::more;
-    while (next != last) {
+    do {
         const uint32_t *w = window_at(s, p);
         uint32_t mid = load(w + 1);
         uint32_t word = funnel_right(load(w), mid, p);
@@ -95,10 +94,10 @@ WHARF_DEVICE void decode_piece(const shared<P> &s, piece &piece, uint32_t p, uin
         uint32_t copy = distance_value(rest, d) << 9 | litlen_length(word, entry);
         uint32_t literal = TOKEN_LITERAL | (entry & 0xff00) << 1;
         p += entry_nbits(entry) + entry_nbits(d);
-        store(next++, litlen_is_match(entry) ? copy : literal);
-    }
+        store(&tokens[opaque(i)], litlen_is_match(entry) ? copy : literal);
+    } while (++i < piece.n_symbols);
     piece.at += p - begin;
-    piece.n_symbols = (uint32_t)(next - tokens);
+    piece.n_symbols = i;
     piece.ended = ended;
     /* What uses bits past the end is for the careful path to judge, from this piece's start. */
     if (p > end)

@@ -93,7 +93,7 @@ template <unsigned ROUNDS>
 WHARF_DEVICE void write_span(uint8_t *out, uint32_t base, const batch_token &token, uint32_t begin,
                              uint32_t n, uint32_t &first)
 {
-    static_assert(ROUNDS >= 3);
+    static_assert(ROUNDS >= 2);
     span_bytes<ROUNDS> span = {};
     uint32_t lane = lane_id();
     uint32_t span_begin = base + begin;
@@ -106,9 +106,9 @@ WHARF_DEVICE void write_span(uint8_t *out, uint32_t base, const batch_token &tok
     /* No branch between two rounds: where branches meet, all loads are waited for. */
     if (n <= 32) {
         make(0);
-    } else if (n <= 96) {
+    } else if (n <= 64) {
         WHARF_UNROLL
-        for (unsigned r = 0; r < 3; r++)
+        for (unsigned r = 0; r < 2; r++)
             make(r);
     } else {
         WHARF_UNROLL
