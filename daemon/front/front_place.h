@@ -36,6 +36,7 @@ struct wharf_gpu_view {
     int wake_fd;                       /* an eventfd, for the backend's thread */
     uint64_t busy_since_ns;            /* which is awake; WHARF_NEVER: it sleeps */
     struct wharf_list memories;        /* gpu_memory.h: all that it could use */
+    uint32_t place;                    /* what its worker said of it; 0: nothing */
     bool may_come;                     /* there is a worker, or will be */
     bool is_lost;                      /* worker after worker does not get ready */
     bool is_alone;                     /* it has a suspect's item, and takes nothing beside it */

@@ -153,6 +153,7 @@ struct wharf_gpu_backend {
     uint32_t n_failures;  /* workers running that have ended without having been ready */
     uint32_t n_lost;      /* items that it had when it began to die */
     bool was_killed;      /* by us: it hung */
+    bool is_double;       /* the same GPU as another one, by another name */
     bool is_known;        /* one has been ready before */
     uint64_t codecs;      /* bit i: it decodes codec i */
     bool is_per_batch;    /* it starts a kernel for each batch */

@@ -172,11 +172,45 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
     set_state(backend, WHARF_GPU_STARTING, now_ns);
 }
 
+/* The GPU that is this one by another name, or NULL.  Under the lock. */
+static const struct wharf_gpu_view *find_double(const struct wharf_gpu_backend *backend)
+{
+    const struct wharf_front *front = backend->front;
+
+    for (uint32_t i = 0; i < front->n_gpus && backend->view->place; i++)
+        if (i != backend->gpu && front->gpus[i].place == backend->view->place)
+            return &front->gpus[i];
+    return NULL;
+}
+
+/* Two names of one GPU were two workers for it, with half of its time each.  Whether it is such. */
+static bool is_double(struct wharf_gpu_backend *backend, uint32_t place)
+{
+    char why[2 * WHARF_GPU_NAME_NBYTES + 64];
+
+    wharf_front_enter(backend->front);
+    backend->view->place = place;
+    const struct wharf_gpu_view *other = find_double(backend);
+    if (other)
+        backend->view->place = 0;
+    wharf_front_leave(backend->front);
+    if (!other)
+        return false;
+    backend->is_double = true;
+    /* A name never changes. */
+    snprintf(why, sizeof(why), "it is GPU %s by another name: take one of both out of device",
+             other->name);
+    wharf_gpu_worker_kill(backend, why);
+    return true;
+}
+
 static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_worker_ready *ready)
 {
     struct wharf_front *front = backend->front;
     struct wharf_gpu_view *view = backend->view;
 
+    if (is_double(backend, ready->place))
+        return;
     wharf_front_enter(front);
     /* Workers are of one build: all have the same. */
     front->gpu_codecs = ready->codecs;
@@ -284,7 +318,7 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
     wharf_front_leave(front);
     wharf_gpu_rescue_hand_on(backend);
     wharf_gpu_pins_lost(backend);
-    if (is_hopeless(backend, status))
+    if (is_hopeless(backend, status) || backend->is_double)
         set_state(backend, WHARF_GPU_ABSENT, now_ns);
     else
         retry_later(backend, now_ns);

@@ -61,6 +61,7 @@ struct wharf_worker_ready {
     uint64_t staging;       /* where the device has it */
     uint32_t n_warps;       /* that decode at the same time */
     uint32_t per_batch;     /* not 0: a kernel for each batch */
+    uint32_t place;         /* 1 and its number among all that the driver shows; 0: not known */
 };
 
 struct wharf_worker_message {

@@ -29,6 +29,7 @@ struct wharf_worker {
     const char *gpu; /* which: a number or a UUID */
     const struct wharf_epoch_ops *ops;
     struct wharf_epoch *epoch;
+    int device; /* its number */
     struct wharf_worker_setup setup;
     struct wharf_segment queue_memory;
     struct wharf_work_queue queue;

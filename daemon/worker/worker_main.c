@@ -133,6 +133,7 @@ static void open_engine(struct wharf_worker *worker)
     if (setup->counts)
         tell_devices(worker);
     int r = worker->ops->find_device(worker->gpu, &config.device);
+    worker->device = config.device;
     if (r == 0)
         r = worker->ops->open(&config, &worker->epoch);
     if (r < 0)
@@ -169,6 +170,8 @@ static void describe(const struct wharf_worker *worker, struct wharf_worker_read
     ret_ready->n_warps = info.n_warps - 1;
     ret_ready->device_nbytes = info.device_nbytes;
     ret_ready->per_batch = info.per_batch;
+    /* To the worker of an instance the driver shows nothing else. */
+    ret_ready->place = strncmp(worker->gpu, "MIG-", 4) == 0 ? 0 : (uint32_t)worker->device + 1;
     for (uint32_t i = 0; i < WHARF_N_CODECS; i++)
         if (wharf_simt_can_decode(i))
             ret_ready->codecs |= (uint64_t)1 << i;

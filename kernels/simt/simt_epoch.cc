@@ -186,9 +186,11 @@ constexpr long N_DEVICES = 16;
 
 int simt_find_device(const char *name, int *ret_device)
 {
+    /* Each has two names, as GPUs have. */
+    const char *digits = strncmp(name, "GPU-", 4) == 0 ? name + 4 : name;
     char *end;
-    long number = strtol(name, &end, 10);
-    if (*name < '0' || *name > '9' || *end || number >= N_DEVICES) {
+    long number = strtol(digits, &end, 10);
+    if (*digits < '0' || *digits > '9' || *end || number >= N_DEVICES) {
         snprintf(error_text, sizeof(error_text), "there is no device %s: they are 0 to %ld", name,
                  N_DEVICES - 1);
         return -ENODEV;

@@ -407,3 +407,13 @@ Test(wharfd_gpus, daemon_does_not_start_without_one_that_is_named)
     cr_expect(test_wharfd_says(&wharfd, "GPU 16: the worker has ended"));
     test_wharfd_remove(&wharfd);
 }
+
+/* It had two workers, and was taken for two GPUs. */
+Test(wharfd_gpus, gpu_with_two_names_is_one)
+{
+    test_wharfd_prepare(&wharfd, "[gpu]\nengine = simt\ndevice = 0, 1, GPU-1\n");
+    test_wharfd_spawn(&wharfd);
+    cr_expect_eq(test_wharfd_wait(&wharfd), 1);
+    cr_expect(test_wharfd_says(&wharfd, "by another name: take one of both out of device"));
+    test_wharfd_remove(&wharfd);
+}
