@@ -47,6 +47,7 @@ struct kernel_row {
     unsigned n_warps;                     /* a block */
     unsigned n_chunks;                    /* a block, at a time */
     size_t shared_nbytes, scratch_nbytes; /* for each of these */
+    unsigned most_chunks;                 /* of a block of warps for each */
     unsigned blocks_per_sm;               /* that this GPU holds */
 };
 
@@ -60,6 +61,7 @@ kernel_row row_of(uint32_t codec)
             shape::WARPS,
             shape::SHARED_NBYTES,
             shape::SCRATCH_NBYTES,
+            0,
             0};
 }
 
@@ -72,6 +74,7 @@ kernel_row block_row_of(uint32_t codec)
             1,
             round_up(sizeof(typename Codec::shared), 128),
             round_up(Codec::SCRATCH_NBYTES, 256),
+            Codec::MOST_CHUNKS,
             0};
 }
 
@@ -193,16 +196,11 @@ int wharf_cuda_decode_batch(struct wharf_cuda_decoder *decoder,
     return 0;
 }
 
-/* As long as each block gets no more chunks than that it is faster than a warp for each: KERNELS.md
- * has both by the number of chunks. */
-static constexpr unsigned MOST_CHUNKS_OF_BLOCK = 4;
-
 uint32_t wharf_cuda_choose_kernel(const struct wharf_cuda_decoder *decoder, uint32_t codec,
                                   size_t n_chunks)
 {
     const kernel_row *row = find_kernel(decoder, WHARF_DEVICE_BLOCK | codec);
-    bool few =
-        row && n_chunks <= (size_t)MOST_CHUNKS_OF_BLOCK * row->blocks_per_sm * decoder->n_sms;
+    bool few = row && n_chunks <= (size_t)row->most_chunks * row->blocks_per_sm * decoder->n_sms;
     return few ? row->codec : codec;
 }
 

@@ -21,6 +21,9 @@
  *
  *   struct name_block_shared      its shared memory, one for a block
  *   constexpr unsigned NAME_BLOCK_WARPS
+ *   constexpr unsigned NAME_BLOCK_MOST_CHUNKS
+ *                                 as long as each block gets no more chunks than that, it is faster
+ *                                 than a warp for each.
  *   WHARF_DEVICE verdict name_block_decode(name_block_shared &s, const chunk_job &job)
  *                                 collective, for the block's first warp.  Its scratch is as large
  *                                 as that of name_decode.

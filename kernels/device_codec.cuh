@@ -59,6 +59,7 @@ WHARF_SERIAL_CODEC_LIST(X)
         using shared = name##_serial_shared<input_prefetched>;                                     \
         static constexpr size_t SCRATCH_NBYTES = 0;                                                \
         static constexpr unsigned WARPS = 2;                                                       \
+        static constexpr unsigned MOST_CHUNKS = 0; /* it is a baseline */                          \
         static constexpr unsigned BLOCKS_PER_SM = ID##_SERIAL_WARPS_PER_SM / WARPS;                \
         static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
         {                                                                                          \
@@ -81,6 +82,7 @@ WHARF_SERIAL_CODEC_LIST(X)
         using shared = name##_block_shared;                                                        \
         static constexpr size_t SCRATCH_NBYTES = ID##_SCRATCH_NBYTES;                              \
         static constexpr unsigned WARPS = ID##_BLOCK_WARPS;                                        \
+        static constexpr unsigned MOST_CHUNKS = ID##_BLOCK_MOST_CHUNKS;                            \
         static constexpr unsigned BLOCKS_PER_SM = 1;                                               \
         static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
         {                                                                                          \
@@ -171,16 +173,22 @@ struct any_codec {
     }
 };
 
-/* Whether several warps can decode one chunk of a codec. */
-WHARF_DEVICE bool has_block_decoder(uint32_t codec)
+#define X(ID, name) , ID##_BLOCK_MOST_CHUNKS
+constexpr unsigned ALL_BLOCK_MOST_CHUNKS[] = {1 WHARF_BLOCK_CODEC_LIST(X)};
+constexpr unsigned MOST_BLOCK_CHUNKS = largest_of(ALL_BLOCK_MOST_CHUNKS);
+#undef X
+
+/* How many times fewer chunks of a codec than of any other are for blocks of warps; 0: none are. */
+WHARF_DEVICE uint32_t times_fewer_for_blocks(uint32_t codec)
 {
     switch (codec) {
-#define X(ID, name) case WHARF_CODEC_##ID:
+#define X(ID, name)                                                                                \
+    case WHARF_CODEC_##ID:                                                                         \
+        return MOST_BLOCK_CHUNKS / ID##_BLOCK_MOST_CHUNKS;
         WHARF_BLOCK_CODEC_LIST(X)
 #undef X
-        return true;
     default:
-        return false;
+        return 0;
     }
 }
 

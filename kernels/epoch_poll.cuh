@@ -42,7 +42,8 @@ struct poller {
     uint32_t start_ns, active_ns, beat_ns;
     bool stopped; /* takes no more */
     bool has_looked;
-    bool may_copy; /* few enough for items that are copied to be for the kernel of blocks */
+    uint32_t n_there; /* items, and how many of them are for the kernel of blocks at most */
+    uint32_t n_few;
     /* It has added to the number of completions, and not waited for that. */
     bool noops_unordered;
     uint32_t batch_end; /* with per_batch: where the first look ended, and so does what is taken */
@@ -194,17 +195,20 @@ WHARF_DEVICE uint32_t place_group(const epoch_params &p, uint32_t index, uint32_
 constexpr uint32_t FEWER_COPIES = 8;
 
 /* One lane.  Whether the kernel for few items can have this one. */
-WHARF_DEVICE bool is_for_blocks(const item_facts &facts, bool may_copy)
+WHARF_DEVICE bool is_for_blocks(const poller &own, const item_facts &facts)
 {
     bool copy = is_copy(facts.opcode, facts.codec, facts.flags, facts.src_nbytes, facts.dst_nbytes);
-    return !is_decode(facts.opcode) || has_block_decoder(facts.codec) || (copy && may_copy);
+    uint32_t fewer = times_fewer_for_blocks(facts.codec);
+    fewer = copy && fewer == 0 ? FEWER_COPIES : fewer;
+    bool few = fewer == 1 || own.n_there * fewer <= own.n_few;
+    return !is_decode(facts.opcode) || (fewer && few);
 }
 
 /* collective.  How many of n items that came with a look this kernel takes. */
 WHARF_DEVICE uint32_t n_for_us(const epoch_params &p, poller &own, const item_facts &facts,
                                uint32_t n, uint32_t now)
 {
-    uint32_t misfits = ballot(lane_id() / 4 < n && !is_for_blocks(facts, own.may_copy));
+    uint32_t misfits = ballot(lane_id() / 4 < n && !is_for_blocks(own, facts));
     if (!misfits || !p.n_few)
         return n;
     own.many_ns = now;
@@ -224,7 +228,8 @@ WHARF_DEVICE void compare_kernels(const epoch_params &p, poller &own, const poll
         return;
     /* Apart, so that a number between the two is for either. */
     uint32_t n_few = p.by_blocks ? p.n_few : p.n_few / 2;
-    own.may_copy = n <= n_few / FEWER_COPIES;
+    own.n_there = n;
+    own.n_few = n_few;
     if (n > n_few)
         own.many_ns = now;
     bool is_many = now - own.many_ns < FEW_FOR_NS;

@@ -22,13 +22,19 @@
  *       collective.  Where the next sequences would begin if ones began at the bytes 4 * lane to
  *       4 * lane + 3 behind the position: places behind it, a byte each, the first the lowest; from
  *       WINDOW_NBYTES on, if no other is to be looked for.  They may be wrong, which ends a batch.
- *   static found look(const input &in, uint32_t i, uint32_t in_left)
- *       One lane.  The sequence that would begin i bytes behind the position.  What the ring does
- *       not hold is not for a batch.
+ *   void took_block(uint32_t at)
+ *       collective.  The same of a block's batches: lz_block.cuh.
+ *   static found look(const Input &in, uint32_t i, uint32_t in_left, uint32_t reach)
+ *       One lane.  The sequence that would begin i bytes behind the position, which takes two bytes
+ *       or more.  What is not in the `reach` bytes that the Input holds is not for a batch.
  *   static constexpr bool CYCLES
  *       Whether matches at distance 8 are written together.
  *   static constexpr bool JOINS
  *       Whether long matches are cut into several, one behind the other.
+ *   static constexpr uint32_t LONG_OVERLAP
+ *       Matches that overlap themselves are copied one by one from so many bytes on.
+ *   static constexpr uint32_t BLOCK_MOST_RATIO
+ *       What gives more bytes of output for one of input is not for a block's warps together.
  *   static constexpr uint32_t AHEAD_NBYTES
  *       What look() sees from the position on, at most.
  */
@@ -92,7 +98,7 @@ WHARF_DEVICE uint32_t count_cycles(const found &f, uint32_t n, uint32_t position
 
 /* collective.  Writes the sequences of lanes 0, 1, ... up to the first that is not good, or reaches
  * too far, or does not fit.  The caller moves its position on. */
-template <bool JOINS, bool CYCLES>
+template <typename Format>
 WHARF_DEVICE batch_result take_batch(shared &sh, const input &in, const uint8_t *job_in,
                                      output_stream &out, const found &f, bool is_there)
 {
@@ -106,7 +112,7 @@ WHARF_DEVICE batch_result take_batch(shared &sh, const input &in, const uint8_t 
     batch_result r = {0, 0, 0, uniform(shfl((uint32_t)is_there, n)) != 0 && n < 32};
     if (n == 0)
         return r;
-    uint32_t n_cycles = CYCLES ? uniform(count_cycles(f, n, out.position)) : 0;
+    uint32_t n_cycles = Format::CYCLES ? uniform(count_cycles(f, n, out.position)) : 0;
     r.stopped &= n_cycles == 0 || n_cycles == n;
     n = n_cycles ? n_cycles : n;
     r.n = n;
@@ -123,9 +129,9 @@ WHARF_DEVICE batch_result take_batch(shared &sh, const input &in, const uint8_t 
     if (n_cycles) {
         write_cycle({out.out, job_in, out.position}, s, total);
     } else {
-        if (JOINS)
+        if (Format::JOINS)
             join_matches(sh, s, end, n);
-        write_batch({out.out, job_in, out.position}, s, total);
+        write_batch<Format::LONG_OVERLAP>({out.out, job_in, out.position}, s, total);
     }
     out.position += total;
     return r;
@@ -139,10 +145,10 @@ WHARF_DEVICE bool take_next(shared &s, stream &st, Format &format, const uint8_t
     st.in.ensure(8 * Format::AHEAD_NBYTES);
     fill_links(s, format.links(st.in, in_left));
     uint32_t mine = find_mine(s);
-    found f = Format::look(st.in, mine, in_left);
+    found f = Format::look(st.in, mine, in_left, RING_NBYTES);
     bool is_there = (mine < WINDOW_NBYTES) & (shfl_up(f.end, 1) == mine || lane_id() == 0);
     f.good &= is_there;
-    batch_result r = take_batch<Format::JOINS, Format::CYCLES>(s, st.in, in, st.out, f, is_there);
+    batch_result r = take_batch<Format>(s, st.in, in, st.out, f, is_there);
     if (r.n) {
         st.in.skip(8 * r.in_nbytes);
         format.took_batch(r.last_match, f, lane_id() < r.n);
@@ -150,14 +156,15 @@ WHARF_DEVICE bool take_next(shared &s, stream &st, Format &format, const uint8_t
     return !r.stopped;
 }
 
-/* collective.  Sequences up to the end.  Returns a reason; if it is not NONE, `start` is the bit
- * offset of the sequence at which it stands. */
+/* collective.  Sequences up to the end, or `most` batches and single ones.  Returns a reason; if it
+ * is not NONE, `start` is the bit offset of the sequence at which it stands. */
 template <typename Format>
-WHARF_DEVICE uint32_t decode_sequences(shared &s, stream &st, Format &format, const uint8_t *in,
-                                       uint32_t &start)
+WHARF_DEVICE uint32_t decode_turns(shared &s, stream &st, Format &format, const uint8_t *in,
+                                   uint32_t &start, uint32_t most)
 {
     uint32_t reason = WHARF_REASON_NONE;
-    for (uint32_t turn = 0; reason == WHARF_REASON_NONE && !format.is_done(st); turn++) {
+    for (uint32_t turn = 0; reason == WHARF_REASON_NONE && turn != most && !format.is_done(st);
+         turn++) {
         start = st.in.bit_position();
         if (!st.steps.take(TURN_STEPS))
             return WHARF_REASON_STEP_BUDGET;
@@ -165,15 +172,16 @@ WHARF_DEVICE uint32_t decode_sequences(shared &s, stream &st, Format &format, co
             return STOPPED;
         if (!take_next(s, st, format, in) && !format.is_done(st)) {
             start = st.in.bit_position();
-            reason = format.take_one(st);
+            reason = uniform(format.take_one(st));
         }
     }
     return reason;
 }
 
-/* collective. */
-template <typename Format>
-WHARF_DEVICE verdict decode(shared &s, const chunk_job &job)
+/* collective.  A stream, whose sequences are decoded by take_all(stream &, Format &, in, start),
+ * which is as decode_turns(). */
+template <typename Format, typename TakeAll>
+WHARF_DEVICE verdict decode_by(shared &s, const chunk_job &job, TakeAll take_all)
 {
     stream st;
     Format format;
@@ -185,16 +193,26 @@ WHARF_DEVICE verdict decode(shared &s, const chunk_job &job)
     }
     syncwarp();
     st.stop = &s.stop;
-    st.in.init(s.ring, job.in, job.in_nbytes);
-    st.out.init(job.out, job.out_avail);
+    st.in.init(s.ring, in, uniform(job.in_nbytes));
+    st.out.init(uniform_global(job.out), uniform(job.out_avail));
     st.steps.init(job);
     uint32_t start = 0;
-    uint32_t reason = format.begin(st);
+    uint32_t reason = uniform(format.begin(st));
     if (reason == WHARF_REASON_NONE)
-        reason = decode_sequences(s, st, format, in, start);
+        reason = take_all(st, format, in, start);
     if (reason != WHARF_REASON_NONE)
         return failed(reason, start);
     return good(st.in.bit_position() / 8, st.out.position);
+}
+
+/* collective. */
+template <typename Format>
+WHARF_DEVICE verdict decode(shared &s, const chunk_job &job)
+{
+    return decode_by<Format>(s, job,
+                             [&](stream &st, Format &format, const uint8_t *in, uint32_t &start) {
+                                 return decode_turns(s, st, format, in, start, 0xffffffffu);
+                             });
 }
 
 } // namespace lz

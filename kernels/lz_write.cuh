@@ -24,12 +24,10 @@ namespace lz
 
 /* Rounds of 32 output bytes whose loads are on their way together. */
 constexpr unsigned ROUNDS = 5;
-/* Matches that are copied one by one: so long, or so long and overlapping themselves. */
+/* Matches that are copied one by one: so long; those that overlap themselves as the Format says. */
 constexpr uint32_t LONG_MATCH = 96;
-constexpr uint32_t LONG_OVERLAP = 24;
 /* In batches with such matches, so many literals in front of a match are stored by its lane. */
 constexpr uint32_t FEW_LITERALS = 8;
-static_assert(LONG_OVERLAP >= MIN_COPY_LENGTH);
 
 /* One lane's sequence of a batch; of a lane without one all is 0. */
 struct sequence {
@@ -107,7 +105,7 @@ WHARF_DEVICE void make_round(span_bytes &span, unsigned r, const batch &b,
     const uint8_t *from = is_literal ? b.in : b.out;
     uint32_t offset = is_literal ? literals + at : b.base + at - distance;
     /* Lanes that need no byte load the first one, which costs less than leaving them out. */
-    uint32_t byte = load(from + (near ? 0 : offset));
+    uint32_t byte = load_part(from + (near ? 0 : offset), 0, !near);
     if (near)
         span.waiting |= 1u << r;
     span.byte[r] = near ? distance : byte;
@@ -170,10 +168,13 @@ WHARF_DEVICE void write_few_literals(const batch &b, const sequence &s)
 
 /*
  * collective.  Writes a batch of `total` bytes, which fit, and whose matches reach back no farther
- * than to the first byte of output.  Synchronises at its end.
+ * than to the first byte of output.  Matches of LONG_OVERLAP bytes and more that overlap
+ * themselves are copied one by one.  Synchronises at its end.
  */
+template <uint32_t LONG_OVERLAP>
 WHARF_DEVICE void write_batch(const batch &b, const sequence &s, uint32_t total)
 {
+    static_assert(LONG_OVERLAP >= MIN_COPY_LENGTH);
     uint32_t match_begin = s.begin + s.n_literals;
     uint32_t match_length = s.length - s.n_literals;
     bool overlaps = (s.distance < match_length) & (match_length >= LONG_OVERLAP);
@@ -190,7 +191,7 @@ WHARF_DEVICE void write_batch(const batch &b, const sequence &s, uint32_t total)
     uint32_t first = 0, begin = 0;
     for (;;) {
         unsigned lane = alone ? first_lane(alone) : 32;
-        uint32_t end = alone ? shfl(match_begin, lane) : total;
+        uint32_t end = alone ? uniform(shfl(match_begin, lane)) : total;
         uint32_t before = alone ? (1u << lane) - 1 : FULL_MASK;
         uint32_t inside = (spread & before) | (alone ? many_literals & 1u << lane : 0);
         if (inside & ~((1u << first) - 1)) {
@@ -202,8 +203,8 @@ WHARF_DEVICE void write_batch(const batch &b, const sequence &s, uint32_t total)
         }
         if (!alone)
             break;
-        uint32_t length = shfl(match_length, lane);
-        copy_long(b.out, b.base + end, shfl(s.distance, lane), length);
+        uint32_t length = uniform(shfl(match_length, lane));
+        copy_long(b.out, b.base + end, uniform(shfl(s.distance, lane)), length);
         syncwarp();
         alone &= alone - 1;
         first = lane + 1;

@@ -128,6 +128,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   store(p, v)       an ordinary store
  *   store_byte(p, v)  the low byte of v, a uint32_t, to global memory
  *   atomic_add(p, v)  uint32_t in global memory: adds, returns what was there
+ *   atomic_or(p, v)   uint32_t in shared memory: sets the bits of v, of which other lanes of the
+ * block may set others meanwhile
  *
  * Memory that others write meanwhile: one lane.  Of all of these the compiler leaves out none and
  * moves none past another; none goes by a cache that does not hear of others' stores

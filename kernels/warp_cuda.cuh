@@ -356,6 +356,11 @@ WHARF_DEVICE uint32_t atomic_add(uint32_t *p, uint32_t v)
     return atomicAdd(p, v);
 }
 
+WHARF_DEVICE void atomic_or(uint32_t *p, uint32_t v)
+{
+    atomicOr(p, v);
+}
+
 WHARF_DEVICE uint32_t load_shared_by_device(const uint32_t *p)
 {
     uint32_t v;

@@ -162,6 +162,7 @@ WHARF_DEVICE void end_help(block_shared<P> &s)
 
 using deflate_block_shared = flate::block_shared<flate::block_tuning>;
 constexpr unsigned DEFLATE_BLOCK_WARPS = flate::block_tuning::WARPS;
+constexpr unsigned DEFLATE_BLOCK_MOST_CHUNKS = 4; /* KERNELS.md has both by the number of chunks */
 
 /* collective, for the first warp. */
 WHARF_DEVICE verdict deflate_block_decode(deflate_block_shared &s, const chunk_job &job)
@@ -186,6 +187,7 @@ WHARF_DEVICE void deflate_block_end(deflate_block_shared &s)
 #define WHARF_BLOCK_AROUND_DEFLATE(ID, name)                                                       \
     using name##_block_shared = deflate_block_shared;                                              \
     constexpr unsigned ID##_BLOCK_WARPS = DEFLATE_BLOCK_WARPS;                                     \
+    constexpr unsigned ID##_BLOCK_MOST_CHUNKS = DEFLATE_BLOCK_MOST_CHUNKS;                         \
     WHARF_DEVICE verdict name##_block_decode(name##_block_shared &s, const chunk_job &job)         \
     {                                                                                              \
         return name##_decode_with<flate::block_state<flate::block_tuning>>(s, job);                \

@@ -24,7 +24,8 @@ constexpr uint32_t LENGTH_STEPS_BETWEEN_LOOKS = 256;
 
 /* One lane.  The sequence that would begin i bytes behind the position, if it is one for a batch:
  * with at most one literal length byte and four match length bytes, and not the last. */
-WHARF_DEVICE lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
+template <typename Input>
+WHARF_DEVICE lz::found look(const Input &in, uint32_t i, uint32_t in_left, uint32_t reach)
 {
     lz::found f;
     uint32_t word = in.peek_32(8 * i);
@@ -43,8 +44,8 @@ WHARF_DEVICE lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
     uint32_t last = n_full < 4 ? lengths >> 8 * n_full & 0xff : 0;
     f.match_length = 4 + (token & 15) + (has_lengths ? 255 * n_full + last : 0);
     f.end = offset + 2 + (has_lengths ? n_full + 1 : 0);
-    f.good = !(has_more & (more == 255)) & !(has_lengths & (n_full >= 4)) &
-             (offset + 8 <= lz::RING_NBYTES) & (f.end < in_left);
+    f.good = !(has_more & (more == 255)) & !(has_lengths & (n_full >= 4)) & (offset + 8 <= reach) &
+             (f.end < in_left);
     return f;
 }
 
@@ -57,7 +58,7 @@ WHARF_DEVICE uint32_t exact_links(const lz::input &in, uint32_t in_left)
     uint32_t places = 0;
     WHARF_UNROLL
     for (unsigned k = 0; k < 4; k++) {
-        lz::found f = lz4::look(in, 4 * lane_id() + k, in_left);
+        lz::found f = lz4::look(in, 4 * lane_id() + k, in_left, lz::RING_NBYTES);
         bool is_inside = f.good & (f.end < lz::WINDOW_NBYTES);
         places |= (is_inside ? f.end : lz::WINDOW_NBYTES) << 8 * k;
     }
@@ -96,7 +97,7 @@ WHARF_DEVICE uint32_t add_length_bytes(lz::stream &s, uint32_t &length)
         if (n_bytes > lz::bytes_left(s.in))
             return WHARF_REASON_INPUT_TRUNCATED;
         length += 255 * n + (others ? shfl(byte, n) : 0);
-        length = length < MOST ? length : MOST;
+        length = uniform(length < MOST ? length : MOST);
         s.in.skip(8 * n_bytes);
         if (others)
             return WHARF_REASON_NONE;
@@ -121,6 +122,12 @@ struct format {
         has_long = any_lane(mine & (f.match_length >= LONG_MATCH));
     }
 
+    WHARF_DEVICE_MEMBER void took_block(uint32_t at)
+    {
+        match = at;
+        has_match = true;
+    }
+
     WHARF_DEVICE_MEMBER uint32_t take_one(lz::stream &st)
     {
         /* The token is left behind. */
@@ -137,6 +144,8 @@ struct format {
 
     static constexpr bool CYCLES = true;
     static constexpr bool JOINS = false;
+    static constexpr uint32_t LONG_OVERLAP = 24;
+    static constexpr uint32_t BLOCK_MOST_RATIO = 24;
     static constexpr uint32_t AHEAD_NBYTES = lz::RING_NBYTES;
 
     WHARF_DEVICE_MEMBER uint32_t links(const lz::input &in, uint32_t in_left) const
@@ -146,9 +155,11 @@ struct format {
                    : lz4::guess_links(in.peek_32(32 * lane_id()), in.peek_32(32 * lane_id() + 8));
     }
 
-    static WHARF_DEVICE_MEMBER lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
+    template <typename Input>
+    static WHARF_DEVICE_MEMBER lz::found look(const Input &in, uint32_t i, uint32_t in_left,
+                                              uint32_t reach)
     {
-        return lz4::look(in, i, in_left);
+        return lz4::look(in, i, in_left, reach);
     }
 
   private:
@@ -163,7 +174,7 @@ struct format {
             return WHARF_REASON_INPUT_TRUNCATED;
         if (n > st.out.room())
             return WHARF_REASON_OUTPUT_FULL;
-        uint32_t reason = lz::take_literals(st, n);
+        uint32_t reason = uniform(lz::take_literals(st, n));
         if (reason != WHARF_REASON_NONE)
             return reason;
         is_at_end = uniform((uint32_t)(st.in.bits_left() == 0)) != 0;

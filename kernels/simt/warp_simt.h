@@ -331,6 +331,11 @@ inline uint32_t atomic_add(uint32_t *p, uint32_t v)
     return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
 }
 
+inline void atomic_or(uint32_t *p, uint32_t v)
+{
+    __atomic_fetch_or(p, v, __ATOMIC_RELAXED);
+}
+
 template <typename T>
 inline T load_shared_by_device(const T *p)
 {

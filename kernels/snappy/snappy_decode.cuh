@@ -5,6 +5,7 @@
 #ifndef WHARF_KERNELS_SNAPPY_SNAPPY_DECODE_CUH
 #define WHARF_KERNELS_SNAPPY_SNAPPY_DECODE_CUH
 
+#include "encoders/snappy/snappy_format.h"
 #include "kernels/lz_decode.cuh"
 
 namespace wharf
@@ -19,7 +20,8 @@ namespace snappy
 
 /* One lane.  The element that would begin i bytes behind the position, if it is one for a batch:
  * literals with at most one byte that says how many, or a match less than 2^16 back. */
-WHARF_DEVICE lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
+template <typename Input>
+WHARF_DEVICE lz::found look(const Input &in, uint32_t i, uint32_t in_left)
 {
     lz::found f;
     uint32_t word = in.peek_32(8 * i);
@@ -114,6 +116,7 @@ struct format {
     WHARF_DEVICE_MEMBER bool is_done(const lz::stream &st) const { return st.out.room() == 0; }
 
     WHARF_DEVICE_MEMBER void took_batch(uint32_t, const lz::found &, bool) {}
+    WHARF_DEVICE_MEMBER void took_block(uint32_t) {}
 
     WHARF_DEVICE_MEMBER uint32_t take_one(lz::stream &st)
     {
@@ -129,6 +132,8 @@ struct format {
     /* A tag and the bytes that belong to it. */
     static constexpr bool CYCLES = false;
     static constexpr bool JOINS = true;
+    static constexpr uint32_t LONG_OVERLAP = 64;
+    static constexpr uint32_t BLOCK_MOST_RATIO = WHARF_SNAPPY_MAX_RATIO;
     static constexpr uint32_t AHEAD_NBYTES = lz::WINDOW_NBYTES + 8;
 
     WHARF_DEVICE_MEMBER uint32_t links(const lz::input &in, uint32_t) const
@@ -136,7 +141,9 @@ struct format {
         return links_of(in.peek_32(32 * lane_id()));
     }
 
-    static WHARF_DEVICE_MEMBER lz::found look(const lz::input &in, uint32_t i, uint32_t in_left)
+    template <typename Input>
+    static WHARF_DEVICE_MEMBER lz::found look(const Input &in, uint32_t i, uint32_t in_left,
+                                              uint32_t)
     {
         return snappy::look(in, i, in_left);
     }

@@ -15,13 +15,17 @@
 #include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 
-enum { IN_NBYTES = 3000, OUT_NBYTES = 1 << 16, MOST_OUT = 12000 };
+enum { IN_NBYTES = 40000, OUT_NBYTES = 1 << 18 };
+/* Of streams that a warp decodes, and of those of which a block takes several parts and batches. */
+enum { SHORT_IN = 3000, SHORT_OUT = 12000, LONG_IN = 38000, LONG_OUT = 150000 };
 
 enum kind { COLUMN, TEXT, NEAR, LONG, N_KINDS };
 
 struct writer {
     struct test_random random;
-    uint8_t in[IN_NBYTES + 1200];
+    size_t most_in, most_out; /* about */
+    uint64_t n_good;          /* matches, about, to one that is bad */
+    uint8_t in[IN_NBYTES];
     size_t n_in;
     size_t n_out; /* what it decodes to */
 };
@@ -62,7 +66,7 @@ static size_t some_distance(struct writer *w, enum kind kind)
 {
     size_t most = w->n_out < 60000 ? w->n_out : 60000;
 
-    if (test_random_one_in(&w->random, 400))
+    if (test_random_one_in(&w->random, w->n_good))
         return most + 1;
     if (kind == COLUMN && !test_random_one_in(&w->random, 20) && most >= 8)
         return 8;
@@ -85,7 +89,7 @@ static void put_lz4(struct writer *w, enum kind kind)
     put_noise(w, 15);
     put(w, 1), put(w, 0);
     w->n_out += 4;
-    while (w->n_in < IN_NBYTES && w->n_out < MOST_OUT) {
+    while (w->n_in < w->most_in && w->n_out < w->most_out) {
         size_t n = some_literals(w, kind), length = some_length(w, kind);
         put(w, (n < 15 ? n : 15) << 4 | (length < 19 ? length - 4 : 15));
         if (n >= 15)
@@ -135,7 +139,7 @@ static void put_snappy(struct writer *w, enum kind kind)
 {
     w->n_in = 3; /* the length, when it is known */
     put_snappy_literals(w, 9);
-    while (w->n_in < IN_NBYTES && w->n_out < MOST_OUT) {
+    while (w->n_in < w->most_in && w->n_out < w->most_out) {
         put_snappy_literals(w, some_literals(w, kind));
         put_snappy_match(w, some_length(w, kind), some_distance(w, kind));
     }
@@ -143,9 +147,10 @@ static void put_snappy(struct writer *w, enum kind kind)
         w->in[i] = (uint8_t)((w->n_out >> 7 * i & 127) | (i < 2 ? 128 : 0));
 }
 
-static void expect_same(uint32_t codec, const uint8_t *stream, size_t nbytes, size_t out_avail,
+static void expect_same(uint32_t kernel, const uint8_t *stream, size_t nbytes, size_t out_avail,
                         enum wharf_simt_order order)
 {
+    uint32_t codec = kernel & ~WHARF_DEVICE_KERNEL_BITS;
     static uint8_t want_out[OUT_NBYTES];
     struct test_guard in = test_guard_copy(stream, nbytes, TEST_GUARD_END);
     struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
@@ -155,11 +160,11 @@ static void expect_same(uint32_t codec, const uint8_t *stream, size_t nbytes, si
                                        .out_avail = out_avail,
                                        .codec = codec};
     struct wharf_outcome want, got;
-    struct wharf_device_batch batch = {&chunk, &got, 1, codec};
+    struct wharf_device_batch batch = {&chunk, &got, 1, kernel};
 
     wharf_codec_find(codec)->ops->decode(stream, nbytes, want_out, out_avail, NULL, &want);
     cr_assert_eq(wharf_simt_decode_batch(&batch, order, nbytes, NULL), 0);
-    cr_assert(test_outcome_same(&got, &want), "codec %u, %zu bytes: %s; not %s", codec, nbytes,
+    cr_assert(test_outcome_same(&got, &want), "kernel %x, %zu bytes: %s; not %s", kernel, nbytes,
               test_outcome_text(&got).text, test_outcome_text(&want).text);
     if (want.result == WHARF_OK)
         cr_assert_eq(memcmp(out.data, want_out, want.out_nbytes), 0, "another output");
@@ -167,13 +172,17 @@ static void expect_same(uint32_t codec, const uint8_t *stream, size_t nbytes, si
     test_guard_free(&out);
 }
 
-static void try_kinds(uint32_t codec, unsigned n_streams)
+static void try_kinds(uint32_t kernel, unsigned n_streams, bool are_long)
 {
+    uint32_t codec = kernel & ~WHARF_DEVICE_KERNEL_BITS;
     static struct writer w;
     unsigned n_good = 0;
 
     for (unsigned i = 0; i < n_streams; i++) {
-        w = (struct writer){.random = {i + 1}};
+        w = (struct writer){.random = {i + 1},
+                            .most_in = are_long ? LONG_IN : SHORT_IN,
+                            .most_out = are_long ? LONG_OUT : SHORT_OUT,
+                            .n_good = are_long ? 20000 : 400};
         if (codec == WHARF_CODEC_LZ4)
             put_lz4(&w, (enum kind)(i % N_KINDS));
         else
@@ -183,21 +192,33 @@ static void try_kinds(uint32_t codec, unsigned n_streams)
         static uint8_t out[OUT_NBYTES];
         wharf_codec_find(codec)->ops->decode(w.in, w.n_in, out, room, NULL, &outcome);
         n_good += outcome.result == WHARF_OK;
-        expect_same(codec, w.in, w.n_in, room, (enum wharf_simt_order)(i % 3));
+        expect_same(kernel, w.in, w.n_in, room, (enum wharf_simt_order)(i % 3));
         /* Behind the bytes that say how long all is. */
         w.in[3 + below(&w, w.n_in - 3)] ^= (uint8_t)(1u << below(&w, 8));
-        expect_same(codec, w.in, w.n_in, room, (enum wharf_simt_order)(i % 3));
-        expect_same(codec, w.in, below(&w, w.n_in), room, WHARF_SIMT_RANDOM);
+        expect_same(kernel, w.in, w.n_in, room, (enum wharf_simt_order)(i % 3));
+        expect_same(kernel, w.in, below(&w, w.n_in), room, WHARF_SIMT_RANDOM);
     }
     cr_assert(n_good > n_streams / 3, "only %u streams are good", n_good);
 }
 
 Test(lz_simt, lz4_of_all_kinds)
 {
-    try_kinds(WHARF_CODEC_LZ4, 80);
+    try_kinds(WHARF_CODEC_LZ4, 80, false);
 }
 
 Test(lz_simt, snappy_of_all_kinds)
 {
-    try_kinds(WHARF_CODEC_SNAPPY, 80);
+    try_kinds(WHARF_CODEC_SNAPPY, 80, false);
+}
+
+Test(lz_simt, lz4_of_all_kinds_by_a_block)
+{
+    try_kinds(WHARF_DEVICE_BLOCK | WHARF_CODEC_LZ4, 12, false);
+    try_kinds(WHARF_DEVICE_BLOCK | WHARF_CODEC_LZ4, 4, true);
+}
+
+Test(lz_simt, snappy_of_all_kinds_by_a_block)
+{
+    try_kinds(WHARF_DEVICE_BLOCK | WHARF_CODEC_SNAPPY, 12, false);
+    try_kinds(WHARF_DEVICE_BLOCK | WHARF_CODEC_SNAPPY, 4, true);
 }

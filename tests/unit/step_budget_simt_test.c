@@ -254,6 +254,8 @@ Test(step_budget_simt, half_of_it_is_enough_for_sequences_that_are_taken_alone)
         cr_assert_eq(want.result, WHARF_OK, "%u: %s", k, wharf_reason_name(want.reason));
         check_margin(unusual[k].codec, stream, nbytes, out_nbytes, "unusual", k);
         check_margin(unusual[k].codec, stream, nbytes - 9, out_nbytes, "unusual, cut", k);
+        check_margin(WHARF_DEVICE_BLOCK | unusual[k].codec, stream, nbytes, out_nbytes,
+                     "unusual, by a block", k);
     }
 }
 

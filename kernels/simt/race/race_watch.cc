@@ -214,6 +214,10 @@ void look(const void *p, size_t nbytes, bool writes, const void *return_address)
     uint##nbits##_t __tsan_atomic##nbits##_fetch_add(uint##nbits##_t *p, uint##nbits##_t v, int)   \
     {                                                                                              \
         return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);                                         \
+    }                                                                                              \
+    uint##nbits##_t __tsan_atomic##nbits##_fetch_or(uint##nbits##_t *p, uint##nbits##_t v, int)    \
+    {                                                                                              \
+        return __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST);                                          \
     }
 
 extern "C" {

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snappy_block.cuh: snappy for few chunks, by lz_block.cuh. */
+#ifndef WHARF_KERNELS_SNAPPY_SNAPPY_BLOCK_CUH
+#define WHARF_KERNELS_SNAPPY_SNAPPY_BLOCK_CUH
+
+#include "kernels/lz_block.cuh"
+#include "kernels/snappy/snappy_decode.cuh"
+
+namespace wharf
+{
+
+WHARF_LZ_BLOCK(SNAPPY, snappy)
+
+} // namespace wharf
+
+#endif
