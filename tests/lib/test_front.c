@@ -18,6 +18,7 @@
 #include "encoders/codec.h"
 #include "tests/lib/test_forge.h"
 #include "tests/lib/test_wait.h"
+#include "tests/lib/test_worker.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -89,6 +90,16 @@ void test_front_start(uint32_t n_workers)
     expect(wharf_cpu_backend.start(&test_front, &test_front_config) == 0, "no workers");
     expect(wharf_gpus_start(&test_front, &test_front_config) == 0, "no GPU worker");
     expect(pthread_create(&loop_thread, NULL, turn, NULL) == 0, "no thread");
+}
+
+void test_front_config_simt(void)
+{
+    struct wharf_config *config = &test_front_config;
+
+    wharf_config_init(config);
+    config->gpu_engine = WHARF_GPU_SIMT;
+    snprintf(config->gpu_worker, sizeof(config->gpu_worker), "%s", test_worker_program());
+    test_front_engine = WHARF_ENGINE_SIMT;
 }
 
 void test_front_set_up(void)

@@ -23,6 +23,10 @@ extern uint32_t test_front_engine;
 /* Starts it, by test_front_config, with so many workers of the CPU. */
 void test_front_start(uint32_t n_workers);
 
+/* The defaults, and a GPU whose worker runs the device's code on the CPU, in test_front_config; to
+ * whose engine clients go from now on. */
+void test_front_config_simt(void);
+
 /* Starts it with the defaults, two workers, chunks of up to 64 MiB and batches of up to 2000. */
 void test_front_set_up(void);
 void test_front_stop(void);

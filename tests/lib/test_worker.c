@@ -2,6 +2,7 @@
 #include "tests/lib/test_worker.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,20 @@
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
+
+const char *test_worker_program(void)
+{
+    static char path[PATH_MAX + 32];
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+
+    if (n < 0)
+        abort();
+    path[n] = 0;
+    for (unsigned i = 0; i < 2; i++)
+        *strrchr(path, '/') = 0;
+    strcat(path, "/wharfd-simt");
+    return path;
+}
 
 /* Whether the process was started with this as the last one of its arguments. */
 static int ends_with(pid_t pid, const char *last)

@@ -13,6 +13,9 @@
 struct test_storm;
 struct test_wharfd;
 
+/* The worker's program with the device's code on the CPU, of the build that this program is of. */
+const char *test_worker_program(void);
+
 /* The process id of the worker that a daemon has now; 0 if it has none. */
 pid_t test_worker_pid(pid_t daemon);
 

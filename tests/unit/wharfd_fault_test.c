@@ -6,9 +6,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -52,23 +50,12 @@ static const char *devices = "0";
 
 static void set_up(uint64_t hang_timeout_ns)
 {
-    char path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-    cr_assert_gt(n, 0);
-    path[n] = 0;
-    for (unsigned i = 0; i < 2; i++)
-        *strrchr(path, '/') = 0;
-    wharf_config_init(&test_front_config);
-    test_front_config.gpu_engine = WHARF_GPU_SIMT;
+    test_front_config_simt();
     test_front_config.gpu_kernel = kernel;
     strcpy(test_front_config.gpu_device, devices);
     test_front_config.gpu_pin_after_ns = 0;
     test_front_config.gpu_hang_timeout_ns = hang_timeout_ns;
-    snprintf(test_front_config.gpu_worker, sizeof(test_front_config.gpu_worker),
-             "%.200s/wharfd-simt", path);
     test_front_start(1);
-    test_front_engine = WHARF_ENGINE_SIMT;
     plain = test_data_new(test_data_find("text"), 1, SMALL);
 }
 

@@ -18,6 +18,7 @@
 #include "clientlib/wharf.h"
 #include "daemon/base/clock.h"
 #include "tests/lib/test_client.h"
+#include "tests/lib/test_gpu_memory.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"
@@ -26,7 +27,6 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 #define MiB ((uint64_t)1 << 20)
-/* Longer than any of this takes on a loaded machine. */
 
 static struct test_wharfd wharfd;
 
@@ -43,34 +43,6 @@ static void finish(void)
 static struct wharf *open_handle(uint32_t engine)
 {
     return test_wharfd_open(&wharfd, engine, 0, 0);
-}
-
-/* What a client has instead of cuMemCreate's memory. */
-struct device {
-    int fd;
-    uint8_t *at;
-    size_t nbytes;
-};
-
-static struct device device_new(size_t nbytes)
-{
-    struct device device = {.fd = test_memfd(nbytes, SEALS), .nbytes = nbytes};
-
-    cr_assert_geq(device.fd, 0);
-    device.at = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, device.fd, 0);
-    cr_assert_neq(device.at, MAP_FAILED);
-    return device;
-}
-
-static void device_free(struct device *device)
-{
-    munmap(device->at, device->nbytes);
-    close(device->fd);
-}
-
-static int register_device(struct wharf *wharf, const struct device *device)
-{
-    return wharf_register_gpu(wharf, device->fd, (uintptr_t)device->at, device->nbytes);
 }
 
 static double metric(const char *name, const char *label)
@@ -111,9 +83,9 @@ static void check_storm(uint32_t engine, uint64_t seed)
         .cancel_one_in = 10,
         .limit_s = 60,
     };
-    struct device device = device_new((test_storm_out_nbytes(&storm) + 4095) & ~(size_t)4095);
+    struct test_gpu_memory device = test_gpu_memory_new(NULL, test_storm_out_nbytes(&storm));
     storm.out_memory = device.at;
-    cr_assert_eq(register_device(wharf, &device), 0, "%s", wharf_error_message());
+    cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%s", wharf_error_message());
     cr_assert_eq(test_storm_run(&storm), 0, "%s", storm.error);
     cr_expect_gt(storm.n_bad, 10);
     cr_expect_gt(metric("wharf_placements_total", "gpu_memory"), 200);
@@ -121,7 +93,7 @@ static void check_storm(uint32_t engine, uint64_t seed)
     cr_assert_eq(wharf_unregister(wharf, device.at), 0);
     wait_for_metric("wharf_gpu_memory_bytes", 0);
     wharf_close(wharf);
-    device_free(&device);
+    test_gpu_memory_free(&device);
     test_chunks_deinit(&chunks);
     finish();
 }
@@ -147,8 +119,8 @@ Test(wharfd_gpu_memory, decompress_takes_gpu_memory_as_destination_alone)
 
     start("");
     struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
-    struct device device = device_new(8192);
-    cr_assert_eq(register_device(wharf, &device), 0, "%s", wharf_error_message());
+    struct test_gpu_memory device = test_gpu_memory_new(NULL, 8192);
+    cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%s", wharf_error_message());
     memset(in, 7, sizeof(in));
     job.in = in;
     job.in_nbytes = job.out_avail = sizeof(in);
@@ -170,7 +142,7 @@ Test(wharfd_gpu_memory, decompress_takes_gpu_memory_as_destination_alone)
     job.in = device.at - 10;
     cr_expect_eq(wharf_decompress(wharf, &job, &outcome), -EFAULT);
     wharf_close(wharf);
-    device_free(&device);
+    test_gpu_memory_free(&device);
     finish();
 }
 
@@ -184,8 +156,8 @@ Test(wharfd_gpu_memory, outlives_the_daemon, .timeout = 120)
 
     start("");
     struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT);
-    struct device device = device_new(4096);
-    cr_assert_eq(register_device(wharf, &device), 0, "%s", wharf_error_message());
+    struct test_gpu_memory device = test_gpu_memory_new(NULL, 4096);
+    cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%s", wharf_error_message());
     cr_assert_eq(wharf_alloc(wharf, 100, &in), 0);
     memset(in, 9, 100);
     job.in = in;
@@ -204,7 +176,7 @@ Test(wharfd_gpu_memory, outlives_the_daemon, .timeout = 120)
     cr_expect_eq(info.max_gpu_chunk_nbytes, 256 << 10);
     cr_expect_geq(info.n_reconnects, 3);
     wharf_close(wharf);
-    device_free(&device);
+    test_gpu_memory_free(&device);
     finish();
 }
 
@@ -279,28 +251,28 @@ Test(wharfd_gpu_memory, engine_cpu_and_daemons_without_a_gpu_have_none)
 /* By bytes and by pieces, of all clients of a user together, until the worker has let go. */
 Test(wharfd_gpu_memory, has_limits_of_its_own)
 {
-    struct device devices[4];
+    struct test_gpu_memory devices[4];
 
     start("[quota]\nmax_gpu_memory = 64K\nmax_gpu_regions = 3\n");
     struct wharf *first = open_handle(WHARF_ENGINE_AUTO), *second = open_handle(WHARF_ENGINE_SIMT);
     for (unsigned i = 0; i < 4; i++)
-        devices[i] = device_new(16384);
-    cr_assert_eq(register_device(first, &devices[0]), 0, "%s", wharf_error_message());
+        devices[i] = test_gpu_memory_new(NULL, 16384);
+    cr_assert_eq(test_gpu_memory_register(first, &devices[0]), 0, "%s", wharf_error_message());
     expect_refused(first, devices[0].fd, 65536, -EDQUOT);
     cr_assert(strstr(wharf_error_message(), "max_gpu_memory"), "%s", wharf_error_message());
-    cr_assert_eq(register_device(second, &devices[1]), 0);
-    cr_assert_eq(register_device(second, &devices[2]), 0);
-    cr_assert_eq(register_device(second, &devices[3]), -EDQUOT);
-    cr_assert_eq(register_device(first, &devices[3]), -EDQUOT);
+    cr_assert_eq(test_gpu_memory_register(second, &devices[1]), 0);
+    cr_assert_eq(test_gpu_memory_register(second, &devices[2]), 0);
+    cr_assert_eq(test_gpu_memory_register(second, &devices[3]), -EDQUOT);
+    cr_assert_eq(test_gpu_memory_register(first, &devices[3]), -EDQUOT);
     cr_assert(strstr(wharf_error_message(), "max_gpu_regions"), "%s", wharf_error_message());
     wharf_close(second);
     wait_for_metric("wharf_gpu_memory_bytes", 16384);
-    cr_assert_eq(register_device(first, &devices[1]), 0, "%s", wharf_error_message());
-    cr_assert_eq(register_device(first, &devices[2]), 0);
+    cr_assert_eq(test_gpu_memory_register(first, &devices[1]), 0, "%s", wharf_error_message());
+    cr_assert_eq(test_gpu_memory_register(first, &devices[2]), 0);
     wharf_close(first);
     wait_for_metric("wharf_gpu_memory_bytes", 0);
     for (unsigned i = 0; i < 4; i++)
-        device_free(&devices[i]);
+        test_gpu_memory_free(&devices[i]);
     finish();
 }
 
@@ -509,9 +481,9 @@ static void check_kills(uint32_t engine, uint64_t seed)
         .tick = kill_worker,
         .tick_data = &killer,
     };
-    struct device device = device_new((test_storm_out_nbytes(&storm) + 4095) & ~(size_t)4095);
+    struct test_gpu_memory device = test_gpu_memory_new(NULL, test_storm_out_nbytes(&storm));
     storm.out_memory = device.at;
-    cr_assert_eq(register_device(wharf, &device), 0, "%s", wharf_error_message());
+    cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%s", wharf_error_message());
     for (unsigned n = 0; n < 20 && killer.n_kills < MOST_KILLS; n++) {
         storm.seed = seed + n;
         storm.n_done = storm.n_submitted = 0;
@@ -522,7 +494,7 @@ static void check_kills(uint32_t engine, uint64_t seed)
     cr_assert_neq(test_worker_wait(wharfd.pid, 0), 0);
     wharf_close(wharf);
     wait_for_metric("wharf_gpu_memory_bytes", 0);
-    device_free(&device);
+    test_gpu_memory_free(&device);
     test_chunks_deinit(&chunks);
     finish();
 }
@@ -635,16 +607,17 @@ Test(wharfd_gpu_memory, memory_is_given_back_while_workers_die, .timeout = 120)
     struct test_storm storm = {.tick_data = &killer};
 
     start("");
-    struct device device = device_new(65536);
+    struct test_gpu_memory device = test_gpu_memory_new(NULL, 65536);
     for (unsigned i = 0; i < 400 && killer.n_kills < MOST_KILLS; i++) {
         struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
-        cr_assert_eq(register_device(wharf, &device), 0, "%u: %s", i, wharf_error_message());
+        cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%u: %s", i,
+                     wharf_error_message());
         kill_worker(&storm);
         wharf_close(wharf);
     }
     cr_expect_gt(killer.n_kills, 0);
     wait_for_metric("wharf_gpu_memory_bytes", 0);
-    device_free(&device);
+    test_gpu_memory_free(&device);
     finish();
 }
 
@@ -695,8 +668,9 @@ Test(wharfd_gpu_memory, jobs_end_when_there_are_no_workers_any_more, .timeout = 
     snprintf(config, sizeof(config), "worker = %s\n", link);
     start(config);
     struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
-    struct device device = device_new(4096), other = device_new(4096);
-    cr_assert_eq(register_device(wharf, &device), 0, "%s", wharf_error_message());
+    struct test_gpu_memory device = test_gpu_memory_new(NULL, 4096),
+                           other = test_gpu_memory_new(NULL, 4096);
+    cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%s", wharf_error_message());
     cr_assert_eq(wharf_alloc(wharf, 100, &in), 0);
     job.in = in;
     job.in_nbytes = job.out_avail = 100;
@@ -706,7 +680,7 @@ Test(wharfd_gpu_memory, jobs_end_when_there_are_no_workers_any_more, .timeout = 
     cr_assert_eq(wharf_submit(wharf, &job, 1), 1);
     cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1, "%s", wharf_error_message());
     cr_expect_eq(completion.result, WHARF_DEVICE_FAULT, "%u", completion.result);
-    cr_expect_eq(register_device(wharf, &other), -ENODEV, "%s", wharf_error_message());
+    cr_expect_eq(test_gpu_memory_register(wharf, &other), -ENODEV, "%s", wharf_error_message());
     /* Other jobs do not mind, and there may be one again. */
     job.out = (uint8_t *)in;
     job.in_nbytes = job.out_avail = 0;
@@ -725,7 +699,7 @@ Test(wharfd_gpu_memory, jobs_end_when_there_are_no_workers_any_more, .timeout = 
     cr_expect_eq(completion.result, WHARF_OK);
     unlink(link);
     wharf_close(wharf);
-    device_free(&device);
-    device_free(&other);
+    test_gpu_memory_free(&device);
+    test_gpu_memory_free(&other);
     finish();
 }

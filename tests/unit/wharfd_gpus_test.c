@@ -5,7 +5,6 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,13 +15,13 @@
 
 #include "clientlib/wharf.h"
 #include "daemon/base/clock.h"
+#include "tests/lib/test_gpu_memory.h"
 #include "tests/lib/test_rans.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 #define TWO_GPUS "device = 0,1\nspare = 0\n"
 
 static struct test_wharfd wharfd;
@@ -56,37 +55,6 @@ static void run(struct test_storm *storm)
 {
     cr_assert_eq(test_storm_run(storm), 0, "%s", storm->error);
     cr_assert_eq(storm->n_done, storm->n_jobs);
-}
-
-/* What a client has instead of cuMemCreate's memory: a memfd whose name says whose it is. */
-struct device {
-    int fd;
-    uint8_t *at;
-    size_t nbytes;
-};
-
-static struct device device_new(const char *name, size_t nbytes)
-{
-    struct device device = {.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING),
-                            .nbytes = (nbytes + 4095) & ~(size_t)4095};
-
-    cr_assert_geq(device.fd, 0);
-    cr_assert_eq(ftruncate(device.fd, (off_t)device.nbytes), 0);
-    cr_assert_eq(fcntl(device.fd, F_ADD_SEALS, SEALS), 0);
-    device.at = mmap(NULL, device.nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, device.fd, 0);
-    cr_assert_neq(device.at, MAP_FAILED);
-    return device;
-}
-
-static void device_free(struct device *device)
-{
-    munmap(device->at, device->nbytes);
-    close(device->fd);
-}
-
-static int register_device(struct wharf *wharf, const struct device *device)
-{
-    return wharf_register_gpu(wharf, device->fd, (uintptr_t)device->at, device->nbytes);
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */
@@ -256,7 +224,7 @@ Test(wharfd_gpus, one_is_killed_and_the_other_goes_on, .timeout = 120)
 /* ---- memory of one of them ----------------------------------------------------------------- */
 
 /* Every second output goes to memory of GPU 1, while workers of `victim` are killed. */
-static void storm_into(struct wharf *wharf, const struct device *device,
+static void storm_into(struct wharf *wharf, const struct test_gpu_memory *device,
                        const struct test_chunks *chunks, const char *victim)
 {
     struct killer killer = {.random = {3}, .gpu = victim};
@@ -282,7 +250,7 @@ static void storm_into(struct wharf *wharf, const struct device *device,
 }
 
 /* A batch with outputs in memory of both GPUs is nobody's. */
-static void refuse_outputs_on_both(struct wharf *wharf, const struct device devices[2])
+static void refuse_outputs_on_both(struct wharf *wharf, const struct test_gpu_memory devices[2])
 {
     struct wharf_batch batch = WHARF_BATCH_INIT;
     struct wharf_batch_chunk chunks[2] = {0};
@@ -318,11 +286,12 @@ Test(wharfd_gpus, outputs_go_to_the_gpu_that_has_the_memory, .timeout = 120)
     test_wharfd_start_gpu(&wharfd, "simt", TWO_GPUS);
     test_chunks_init(&chunks, 3, 60, 1000, 8);
     struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
-    struct device devices[2] = {device_new("gpu:0", 4096), device_new("gpu:1", (size_t)1 << 20)};
-    struct device unknown = device_new("gpu:7", 4096);
+    struct test_gpu_memory devices[2] = {test_gpu_memory_new("gpu:0", 4096),
+                                         test_gpu_memory_new("gpu:1", (size_t)1 << 20)};
+    struct test_gpu_memory unknown = test_gpu_memory_new("gpu:7", 4096);
     for (unsigned i = 0; i < 2; i++)
-        cr_assert_eq(register_device(wharf, &devices[i]), 0, "%s", wharf_error_message());
-    cr_expect_eq(register_device(wharf, &unknown), -EINVAL, "%s", wharf_error_message());
+        cr_assert_eq(test_gpu_memory_register(wharf, &devices[i]), 0, "%s", wharf_error_message());
+    cr_expect_eq(test_gpu_memory_register(wharf, &unknown), -EINVAL, "%s", wharf_error_message());
     cr_assert_eq(wharf_alloc(wharf, 100, &in), 0);
     memset(in, 5, 100);
     job.codec = WHARF_CODEC_STORED;
@@ -348,8 +317,8 @@ Test(wharfd_gpus, outputs_go_to_the_gpu_that_has_the_memory, .timeout = 120)
     wait_for_metric("wharf_gpu_memory_bytes", NULL, 0);
     wharf_close(wharf);
     for (unsigned i = 0; i < 2; i++)
-        device_free(&devices[i]);
-    device_free(&unknown);
+        test_gpu_memory_free(&devices[i]);
+    test_gpu_memory_free(&unknown);
     test_chunks_deinit(&chunks);
     test_wharfd_finish(&wharfd);
 }

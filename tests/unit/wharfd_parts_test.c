@@ -4,9 +4,7 @@
  * whole when there is more to do, with the outcome that one decoder gives; counted, not timed.
  */
 #include <criterion/criterion.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,22 +41,11 @@ static struct test_front_client client;
 
 static void set_up(void)
 {
-    char path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-    cr_assert_gt(n, 0);
-    path[n] = 0;
-    for (unsigned i = 0; i < 2; i++)
-        *strrchr(path, '/') = 0;
-    wharf_config_init(&test_front_config);
-    test_front_config.gpu_engine = WHARF_GPU_SIMT;
+    test_front_config_simt();
     test_front_config.gpu_pin_after_ns = 0;
     test_front_config.gpu_chunk_nbytes = CHUNK_NBYTES;
     test_front_config.gpu_hang_timeout_ns = 3600 * (uint64_t)WHARF_NS_PER_S;
-    snprintf(test_front_config.gpu_worker, sizeof(test_front_config.gpu_worker),
-             "%.200s/wharfd-simt", path);
     test_front_start(1);
-    test_front_engine = WHARF_ENGINE_SIMT;
     test_front_client_init(&client, 1, "uid:1", 64, ARENA_NBYTES);
     cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)));
 }

@@ -7,7 +7,6 @@
  * wants when that one has ended: as a process does that is stuck in the driver.
  */
 #include <criterion/criterion.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"
 #include "tests/lib/test_wait.h"
+#include "tests/lib/test_worker.h"
 
 #define MiB ((uint64_t)1 << 20)
 enum { SMALL = 500, OUTPUT = 65536, N_JOBS = 6 };
@@ -141,26 +141,17 @@ static void client_init(struct test_front_client *client, uint64_t id, const cha
 static void set_up(void)
 {
     struct sigaction action = {.sa_handler = on_fault};
-    char path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 16);
 
-    cr_assert_gt(n, 0);
-    path[n] = 0;
-    for (unsigned i = 0; i < 2; i++)
-        *strrchr(path, '/') = 0;
-    strcat(path, "/wharfd-simt");
     cr_assert_not_null(mkdtemp(folder));
-    write_script(path);
+    write_script(test_worker_program());
     sigaction(SIGSEGV, &action, NULL);
-    wharf_config_init(&test_front_config);
-    test_front_config.gpu_engine = WHARF_GPU_SIMT;
+    test_front_config_simt();
     test_front_config.gpu_pin_after_ns = 0;
     test_front_config.gpu_hang_timeout_ns = 3600 * (uint64_t)WHARF_NS_PER_S;
     test_front_config.gpu_longest_ns = 0;
     snprintf(test_front_config.gpu_worker, sizeof(test_front_config.gpu_worker), "%s",
              path_of("worker"));
     test_front_start(2);
-    test_front_engine = WHARF_ENGINE_SIMT;
     plain = test_data_new(test_data_find("text"), 1, SMALL);
     wait_until_up();
     client_init(&slow, 1, "uid:1");

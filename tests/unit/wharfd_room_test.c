@@ -4,8 +4,6 @@
  * it, and whose jobs never end, makes room for others, and nobody's job is lost.
  */
 #include <criterion/criterion.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,20 +23,9 @@ static uint8_t *plain;
 /* A budget of two arenas. */
 static void set_up(void)
 {
-    char path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-    cr_assert_gt(n, 0);
-    path[n] = 0;
-    for (unsigned i = 0; i < 2; i++)
-        *strrchr(path, '/') = 0;
-    wharf_config_init(&test_front_config);
-    test_front_config.gpu_engine = WHARF_GPU_SIMT;
+    test_front_config_simt();
     test_front_config.gpu_memory_nbytes = 2 * MiB;
-    snprintf(test_front_config.gpu_worker, sizeof(test_front_config.gpu_worker),
-             "%.200s/wharfd-simt", path);
     test_front_start(1);
-    test_front_engine = WHARF_ENGINE_SIMT;
     plain = test_data_new(test_data_find("text"), 1, SMALL);
 }
 

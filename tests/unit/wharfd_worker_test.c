@@ -2,7 +2,6 @@
 /* wharfd_worker_test: a worker of a GPU as its front speaks to it, with the GPU's code on the
  * CPU. */
 #include <criterion/criterion.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,29 +17,18 @@
 #include "kernels/work_queue.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_wait.h"
+#include "tests/lib/test_worker.h"
 
 enum { N_ENTRIES = 64 };
 
 static struct wharf_worker_link link_;
 
-/* Beside the folder of this program. */
-static void program_path(char path[PATH_MAX + 32])
-{
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-
-    cr_assert_gt(n, 0);
-    path[n] = 0;
-    strcpy(strrchr(path, '/'), "/../wharfd-simt");
-}
-
 /* Starts a worker that has read nothing and reads nothing before go_on(). */
 static void start_stopped(void)
 {
-    char program[PATH_MAX + 32];
     int status;
 
-    program_path(program);
-    cr_assert_eq(wharf_worker_link_start(program, "0", -1, &link_), 0);
+    cr_assert_eq(wharf_worker_link_start(test_worker_program(), "0", -1, &link_), 0);
     kill(link_.pid, SIGSTOP);
     cr_assert_eq(waitpid(link_.pid, &status, WUNTRACED), link_.pid);
     cr_assert(WIFSTOPPED(status));

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/test_gpu_memory.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clientlib/wharf.h"
+
+struct test_gpu_memory test_gpu_memory_new(const char *name, size_t nbytes)
+{
+    struct test_gpu_memory memory = {
+        .fd = memfd_create(name ? name : "gpu memory", MFD_CLOEXEC | MFD_ALLOW_SEALING),
+        .nbytes = (nbytes + 4095) & ~(size_t)4095,
+    };
+
+    if (memory.fd < 0 || ftruncate(memory.fd, (off_t)memory.nbytes) < 0 ||
+        fcntl(memory.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0) {
+        perror("memory in place of a GPU's");
+        abort();
+    }
+    memory.at = mmap(NULL, memory.nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
+    if (memory.at == MAP_FAILED) {
+        perror("memory in place of a GPU's");
+        abort();
+    }
+    return memory;
+}
+
+void test_gpu_memory_free(struct test_gpu_memory *memory)
+{
+    munmap(memory->at, memory->nbytes);
+    close(memory->fd);
+}
+
+int test_gpu_memory_register(struct wharf *wharf, const struct test_gpu_memory *memory)
+{
+    return wharf_register_gpu(wharf, memory->fd, (uintptr_t)memory->at, memory->nbytes);
+}
