@@ -142,7 +142,7 @@ static bool decode_parts(void *context, uint32_t first, uint32_t n, struct wharf
     struct wharf_codec_setting setting = *parts->setting;
     struct wharf_rans_asker asker = {.setting = &setting, .result = WHARF_OK};
     struct wharf_rans_loop_job job = *parts->job;
-    wharf_rans_loop_fn *loop = wharf_rans_loop();
+    wharf_rans_loop_fn *loop = wharf_rans_loop(job.buckets != NULL);
 
     setting.poll = poll;
     job.task.asker = &asker;
@@ -165,7 +165,7 @@ static bool is_shared(const struct wharf_rans_task *task)
 static bool decode_shared(const struct wharf_rans_loop_job *job)
 {
     const struct wharf_codec_setting *setting = job->task.asker->setting;
-    wharf_rans_loop_fn *loop = wharf_rans_loop();
+    wharf_rans_loop_fn *loop = wharf_rans_loop(job->buckets != NULL);
     struct parts parts;
 
     if (!divide(job, setting, &parts))
@@ -180,12 +180,13 @@ static bool decode_shared(const struct wharf_rans_loop_job *job)
 /* With one of the tuned forms, if there is one, or by several; whether that went well. */
 static bool decode_tuned(const struct wharf_rans_task *task)
 {
-    wharf_rans_loop_fn *loop = wharf_rans_loop();
     struct wharf_rans_loop_job job = {.task = *task};
+    wharf_rans_loop_fn *loop;
     union extra extra;
 
-    if (loop)
+    if (wharf_rans_loop(false))
         take_extra(&job, &extra);
+    loop = wharf_rans_loop(job.buckets != NULL);
     return is_shared(task) ? decode_shared(&job) : loop && loop(&job);
 }
 

@@ -49,57 +49,67 @@ static bool is_all(void)
 static const struct {
     const char *name;
     bool (*has)(void);
-    bool (*is_better)(void);
+    bool (*is_better[2])(void); /* for all else, and in buckets */
     wharf_rans_loop_fn *loop;
     wharf_rans_code_fn *code;
-} forms[] = {{"none", is_all, is_all, NULL, NULL},
-#define X(form, coder, where)                                                                      \
-    {#form, has_##form, is_##where, wharf_rans_loop_##form, wharf_rans_code_##coder},
+} forms[] = {{"none", is_all, {is_all, is_all}, NULL, NULL},
+#define X(form, coder, where, where_in_buckets)                                                    \
+    {#form,                                                                                        \
+     has_##form,                                                                                   \
+     {is_##where, is_##where_in_buckets},                                                          \
+     wharf_rans_loop_##form,                                                                       \
+     wharf_rans_code_##coder},
              WHARF_RANS_LOOP_LIST(X)
 #undef X
 };
 enum { N_FORMS = sizeof(forms) / sizeof(forms[0]) };
 
-/* One more than the number of the form in use; 0 before anybody asked.  Whichever thread asks first
- * puts the same value here, so relaxed order is enough. */
-static atomic_uint chosen;
+/* One more than the number of the form in use for all else, and in buckets; 0 before anybody asked.
+ * Whichever thread asks first puts the same value here, so relaxed order is enough. */
+static atomic_uint chosen[2];
 
 /* The last form of the list that the machine has and that is better there. */
-static unsigned best_form(void)
+static unsigned best_form(bool in_buckets)
 {
     unsigned i = N_FORMS;
 
     do
         i--;
-    while (!forms[i].has() || !forms[i].is_better());
+    while (!forms[i].has() || !forms[i].is_better[in_buckets]());
     return i;
 }
 
-static unsigned form_in_use(void)
+static unsigned form_in_use(bool in_buckets)
 {
-    unsigned form = atomic_load_explicit(&chosen, memory_order_relaxed);
+    unsigned form = atomic_load_explicit(&chosen[in_buckets], memory_order_relaxed);
 
     if (form == 0) {
-        form = best_form() + 1;
-        atomic_store_explicit(&chosen, form, memory_order_relaxed);
+        form = best_form(in_buckets) + 1;
+        atomic_store_explicit(&chosen[in_buckets], form, memory_order_relaxed);
     }
     return form - 1;
 }
 
-wharf_rans_loop_fn *wharf_rans_loop(void)
+wharf_rans_loop_fn *wharf_rans_loop(bool in_buckets)
 {
-    return forms[form_in_use()].loop;
+    return forms[form_in_use(in_buckets)].loop;
 }
 
 wharf_rans_code_fn *wharf_rans_code_form(void)
 {
-    return forms[form_in_use()].code;
+    return forms[form_in_use(false)].code;
+}
+
+static void choose(unsigned form)
+{
+    for (unsigned in_buckets = 0; in_buckets <= 1; in_buckets++)
+        atomic_store_explicit(&chosen[in_buckets], form, memory_order_relaxed);
 }
 
 int wharf_rans_loop_force(const char *name)
 {
     if (!name) {
-        atomic_store_explicit(&chosen, 0, memory_order_relaxed);
+        choose(0);
         return 0;
     }
     for (unsigned i = 0; i < N_FORMS; i++) {
@@ -107,7 +117,7 @@ int wharf_rans_loop_force(const char *name)
             continue;
         if (!forms[i].has())
             return -ENOTSUP;
-        atomic_store_explicit(&chosen, i + 1, memory_order_relaxed);
+        choose(i + 1);
         return 0;
     }
     return -ENOENT;

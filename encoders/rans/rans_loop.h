@@ -5,10 +5,9 @@
  *
  * A decoder's form runs one or several decoders side by side, the others from splits on: their
  * chains of dependent instructions fill each other's gaps.  For AVX2 those are two, since four have
- * too few registers (gathering, n = 11, on a Zen 4: 1.62 and 1.12 GB/s); for AVX-512 four, all of
- * which look up before the first goes on (by llvm-mca's model of Sapphire Rapids 24 cycles a group;
- * 40 one behind the other).  A decoder only says whether all was good; whoever needs the verdict on
- * a bad stream asks wharf_rans_walk.
+ * too few registers; for AVX-512 four, all of
+ * which look up before the first goes on.  A decoder only says whether all was good; whoever needs
+ * the verdict on a bad stream asks wharf_rans_walk.
  */
 #ifndef WHARF_ENCODERS_RANS_RANS_LOOP_H
 #define WHARF_ENCODERS_RANS_RANS_LOOP_H
@@ -17,11 +16,12 @@
 #include "encoders/rans/rans_walk.h"
 
 /* The forms, in rising order of what they demand of the machine; how each codes, and on which
- * machines it is better than the one before. */
+ * machines it is better than the one before: for all but buckets, and for these. */
 #if defined(__x86_64__)
 #define WHARF_RANS_LOOP_LIST(X)                                                                    \
-    X(avx2, avx2, all)                                                                             \
-    X(avx2_gather, avx2, recent_intel) X(avx512, avx512, all) X(avx512_vbmi, avx512, all)
+    X(avx2, avx2, all, all)                                                                        \
+    X(avx2_gather, avx2, recent_intel, recent_intel)                                               \
+    X(avx512, avx512, all, recent_intel) X(avx512_vbmi, avx512, all, recent_intel)
 #else
 #define WHARF_RANS_LOOP_LIST(X)
 #endif
@@ -54,7 +54,7 @@ struct wharf_rans_buckets {
  * another answer than WHARF_OK. */
 typedef bool wharf_rans_loop_fn(const struct wharf_rans_loop_job *job);
 
-#define X(form, coder, where) wharf_rans_loop_fn wharf_rans_loop_##form;
+#define X(form, coder, where, where_in_buckets) wharf_rans_loop_fn wharf_rans_loop_##form;
 WHARF_RANS_LOOP_LIST(X)
 #undef X
 
@@ -69,8 +69,9 @@ wharf_rans_code_fn wharf_rans_code_avx512;
  */
 enum wharf_reason wharf_rans_run(const struct wharf_rans_task *task, bool tuned, uint64_t *ret_bit);
 
-/* The best forms that this machine has; NULL if it has none. */
-wharf_rans_loop_fn *wharf_rans_loop(void);
+/* The best forms that this machine has, for what is looked up in buckets and for all else; NULL if
+ * it has none. */
+wharf_rans_loop_fn *wharf_rans_loop(bool in_buckets);
 wharf_rans_code_fn *wharf_rans_code_form(void);
 
 /* For tests: this form from now on, "none" for none, NULL for the best again.  0, or -ENOENT when

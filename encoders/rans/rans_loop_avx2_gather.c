@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks up by gathering, for Intel's processors: they insert elements by one port alone, which
- * takes half as long again by llvm-mca's model of Sapphire Rapids (60 and 36 cycles a group).
+ * Looks up by gathering, for Intel's processors, which insert elements by one port alone.
  */
 #include "encoders/rans/rans_loop.h"
 

@@ -303,7 +303,7 @@ static size_t list_forms(const char **forms, bool of_coders)
     size_t n = 0;
 
     forms[n++] = "none";
-#define X(form, coder, where)                                                                      \
+#define X(form, coder, where, where_in_buckets)                                                    \
     if ((!of_coders || strcmp(#form, #coder) == 0) && wharf_rans_loop_force(#form) == 0)           \
         forms[n++] = #form;
     WHARF_RANS_LOOP_LIST(X)

@@ -214,7 +214,7 @@ static const char *decode_all(const uint8_t *in, size_t in_nbytes,
                               const struct wharf_codec_setting *setting, uint8_t *out,
                               size_t out_avail, struct wharf_outcome *ret_outcome)
 {
-#define X(form, coder, where) #form,
+#define X(form, coder, where, where_in_buckets) #form,
     static const char *const forms[] = {"none", WHARF_RANS_LOOP_LIST(X)};
 #undef X
     struct test_guard in_copy = test_guard_copy(in, in_nbytes, TEST_GUARD_END);

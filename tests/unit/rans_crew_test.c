@@ -100,7 +100,7 @@ static bool run(struct wharf_decode_crew *base, uint32_t n_parts, wharf_decode_p
     return !atomic_load(&crew->failed);
 }
 
-#define X(form, coder, where) #form,
+#define X(form, coder, where, where_in_buckets) #form,
 static const char *const forms[] = {"none", WHARF_RANS_LOOP_LIST(X)};
 #undef X
 enum { N_FORMS = sizeof(forms) / sizeof(forms[0]) };
