@@ -10,51 +10,68 @@ using namespace wharf;
 namespace
 {
 
-constexpr unsigned WARPS = 8;
-/* 40 warps a multiprocessor, 48 registers a thread. */
-constexpr unsigned BLOCKS_PER_SM = 5;
+/*
+ * By chains: of a block that has a multiprocessor for itself, 64 of them hide each other's waiting.
+ * As many warps as a block can have, of two chains each, are faster than half as many of four: 64
+ * registers a thread are enough for two.
+ */
+constexpr unsigned WARPS = 32, CHAINS = 2;
+/* What chains take longer to begin is more than they save below (16 MiB). */
+constexpr uint32_t MIN_NSYMBOLS = 1u << 24;
+/* Else a piece by a warp: 40 warps a multiprocessor, 48 registers a thread. */
+constexpr unsigned FEW_WARPS = 8, FEW_BLOCKS_PER_SM = 5;
 
-struct block_memory {
-    rans::model_tables<rans::PACKED_NBITS> tables;
-    rans::word_ring rings[WARPS];
-    rans::model m;
-    bool good;
-};
+using chains_memory = rans::chains_memory<WARPS, CHAINS>;
 
-__global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM) rans_kernel(wharf_rans_stream_job job)
+template <rans::lookup KIND>
+__global__ void __launch_bounds__(WARPS * 32, 1) rans_kernel(wharf_rans_stream_job job)
 {
-    __shared__ block_memory s;
-    unsigned in_block = threadIdx.x / 32;
-    rans::stream in = rans::stream_of(job);
-    rans::model m;
-    if (in_block == 0) {
-        s.good = rans::make_model(in, s.tables, nullptr, m);
-        if (lane_id() == 0)
-            s.m = m;
-    }
-    __syncthreads();
-    m = s.m;
-    /* So that the compiler sees that they are in shared memory. */
-    m.packed = s.tables.packed;
-    m.ranges = s.tables.bucket.ranges;
-    m.buckets = s.tables.bucket.buckets;
-    m.distributions = &s.tables.distributions;
-    for (uint32_t i = in_block * gridDim.x + blockIdx.x; i < job.n_pieces; i += gridDim.x * WARPS) {
-        if (s.good)
-            rans::decode_piece(in, m, s.rings[in_block], job, i);
-        else if (lane_id() == 0)
-            job.outcomes[i] = {WHARF_REASON_RANS_MODEL, 8 * WHARF_RANS_HEADER_NBYTES};
-    }
+    extern __shared__ __align__(128) uint8_t shared[];
+    rans::decode_by_chains<KIND>(*reinterpret_cast<chains_memory *>(shared), threadIdx.x / 32,
+                                 blockIdx.x, gridDim.x, job);
 }
 
-/* Blocks that the current GPU holds at once. */
-int count_blocks(unsigned *ret_n)
+__global__ void __launch_bounds__(FEW_WARPS * 32, FEW_BLOCKS_PER_SM)
+    rans_few_kernel(wharf_rans_stream_job job)
 {
-    int device, n_sms, n;
+    __shared__ rans::warps_memory<FEW_WARPS> s;
+    rans::decode_by_warps(s, threadIdx.x / 32, blockIdx.x, gridDim.x, job);
+}
+
+int count_multiprocessors(unsigned *ret_n)
+{
+    int device, n;
     WHARF_CUDA_TRY(cudaGetDevice(&device));
-    WHARF_CUDA_TRY(cudaDeviceGetAttribute(&n_sms, cudaDevAttrMultiProcessorCount, device));
-    WHARF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, rans_kernel, WARPS * 32, 0));
-    *ret_n = (unsigned)(n * n_sms);
+    WHARF_CUDA_TRY(cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, device));
+    *ret_n = (unsigned)n;
+    return 0;
+}
+
+/* Blocks of the two ways: at most one for each group of pieces that a warp has. */
+unsigned count_blocks(const wharf_rans_stream_job &job, unsigned pieces_a_warp, unsigned n_most)
+{
+    unsigned n = (job.n_pieces + pieces_a_warp - 1) / pieces_a_warp;
+    return n < n_most ? n : n_most;
+}
+
+template <rans::lookup KIND>
+int launch_chains(wharf_rans_stream_job job, unsigned n_multiprocessors, CUstream_st *stream)
+{
+    const void *kernel = reinterpret_cast<const void *>(rans_kernel<KIND>);
+    void *arguments[] = {&job};
+    WHARF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        sizeof(chains_memory)));
+    WHARF_CUDA_TRY(cudaLaunchKernel(kernel, count_blocks(job, CHAINS, n_multiprocessors),
+                                    WARPS * 32, arguments, sizeof(chains_memory), stream));
+    return 0;
+}
+
+int launch_few(wharf_rans_stream_job job, unsigned n_multiprocessors, CUstream_st *stream)
+{
+    void *arguments[] = {&job};
+    WHARF_CUDA_TRY(cudaLaunchKernel(reinterpret_cast<const void *>(rans_few_kernel),
+                                    count_blocks(job, 1, FEW_BLOCKS_PER_SM * n_multiprocessors),
+                                    FEW_WARPS * 32, arguments, 0, stream));
     return 0;
 }
 
@@ -62,22 +79,21 @@ int count_blocks(unsigned *ret_n)
 
 int wharf_cuda_rans_max_pieces(uint32_t *ret_n)
 {
-    unsigned n_blocks = 0;
-    if (int rc = count_blocks(&n_blocks))
+    unsigned n = 0;
+    if (int rc = count_multiprocessors(&n))
         return rc;
-    *ret_n = n_blocks * WARPS;
+    *ret_n = n * WARPS * CHAINS;
     return 0;
 }
 
 int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream)
 {
-    unsigned n_blocks = 0;
-    if (int rc = count_blocks(&n_blocks))
+    unsigned n = 0;
+    if (int rc = count_multiprocessors(&n))
         return rc;
-    n_blocks = job->n_pieces < n_blocks ? job->n_pieces : n_blocks;
-    wharf_rans_stream_job by_value = *job;
-    void *arguments[] = {&by_value};
-    WHARF_CUDA_TRY(cudaLaunchKernel(reinterpret_cast<const void *>(rans_kernel), n_blocks,
-                                    WARPS * 32, arguments, 0, stream));
-    return 0;
+    if (job->layout.n_symbols < MIN_NSYMBOLS)
+        return launch_few(*job, n, stream);
+    return job->layout.n_bits > rans::PACKED_NBITS
+               ? launch_chains<rans::lookup::RANGED>(*job, n, stream)
+               : launch_chains<rans::lookup::SPREAD>(*job, n, stream);
 }

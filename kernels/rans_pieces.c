@@ -5,6 +5,7 @@
 
 #include "encoders/outcome.h"
 #include "encoders/rans/rans.h"
+#include "encoders/rans/rans_bits.h"
 #include "encoders/rans/rans_stream.h"
 
 /* Positions in bits fit 32 bits, as kernels/decoder.cuh says. */
@@ -36,6 +37,25 @@ static void fill_layout(const struct wharf_rans_stream *stream, struct wharf_ran
     };
 }
 
+/* The piece that begins with the split that comes next. */
+static struct wharf_rans_piece piece_at(const struct wharf_rans_body *body,
+                                        struct wharf_rans_cursor cursor)
+{
+    uint32_t start_nbits = (uint32_t)wharf_rans_bits(body->in, cursor.starts_at, 4) + 1;
+    uint32_t first = (uint32_t)wharf_rans_bits(body->in, cursor.starts_at + 4, start_nbits);
+    struct wharf_rans_piece piece = {.number = cursor.number,
+                                     .starts_at = (uint32_t)cursor.starts_at,
+                                     .start_nbits = start_nbits};
+    struct wharf_rans_split split;
+
+    wharf_rans_next_split(body, &cursor, &split);
+    piece.base_group = split.start[0] - first;
+    piece.first_group = split.first_group;
+    piece.last_group = split.last_group;
+    piece.first_word = (int32_t)split.first_word;
+    return piece;
+}
+
 /* Of M splits, and the stream's beginning, max_pieces evenly. */
 static uint32_t choose_pieces(const struct wharf_rans_body *body, uint32_t max_pieces,
                               struct wharf_rans_piece *pieces)
@@ -44,13 +64,11 @@ static uint32_t choose_pieces(const struct wharf_rans_body *body, uint32_t max_p
     uint64_t kept = max_pieces < body->n_splits ? max_pieces : body->n_splits;
     uint32_t n = 1;
 
-    pieces[0] = (struct wharf_rans_piece){0, (uint32_t)body->starts_at};
+    pieces[0] = (struct wharf_rans_piece){.starts_at = (uint32_t)body->starts_at};
     for (uint64_t s = 1; s < body->n_splits; s++) {
-        struct wharf_rans_cursor at = cursor;
-
-        wharf_rans_skip_split(body, &cursor);
         if (s * kept / body->n_splits > (s - 1) * kept / body->n_splits)
-            pieces[n++] = (struct wharf_rans_piece){at.number, (uint32_t)at.starts_at};
+            pieces[n++] = piece_at(body, cursor);
+        wharf_rans_skip_split(body, &cursor);
     }
     return n;
 }

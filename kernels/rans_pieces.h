@@ -4,7 +4,8 @@
  *
  * The host takes the stream apart, since the fields of its splits are found one behind the other,
  * and chooses how many of the splits are used: as many as the moment deserves.  A *piece* is what
- * one warp decodes: from behind one split's window to the end of another's.  Whatever is chosen,
+ * one decoder decodes, of which a warp has several: from behind one split's window to the end of
+ * another's.  Whatever is chosen,
  * the outcome is the same (encoders/rans/rans_format.h: splits are not believed).
  */
 #ifndef WHARF_KERNELS_RANS_PIECES_H
@@ -19,10 +20,17 @@
 extern "C" {
 #endif
 
-/* Where a piece begins: split `number`, whose starts are at a bit of the body; 0: the stream. */
+/*
+ * Where a piece begins: split `number`, 0 for the stream's beginning, and its fields, so that a
+ * warp need not look for them: a lane's start is base_group and start_nbits of the body from bit
+ * starts_at + 4 + start_nbits * lane on; the least and the most start; cut.
+ */
 struct wharf_rans_piece {
     uint32_t number;
     uint32_t starts_at;
+    uint32_t start_nbits;
+    uint32_t base_group, first_group, last_group;
+    int32_t first_word;
 };
 
 /* What a piece came to: no reason, or the first in the piece, and the bit of the stream. */

@@ -52,6 +52,29 @@ struct shared_cursor {
     }
 };
 
+/* Volatile, so that it stays behind what fills the table. */
+struct shared_table {
+    uint32_t address;
+
+    template <typename T>
+    WHARF_DEVICE_MEMBER void init(const T *p)
+    {
+        address = (uint32_t)__cvta_generic_to_shared(p);
+    }
+    WHARF_DEVICE_MEMBER uint32_t load_word(uint32_t at) const
+    {
+        uint32_t v;
+        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(address + at));
+        return v;
+    }
+    WHARF_DEVICE_MEMBER uint32_t load_byte(uint32_t at) const
+    {
+        uint32_t v;
+        asm volatile("ld.shared.u8 %0, [%1];" : "=r"(v) : "r"(address + at));
+        return v;
+    }
+};
+
 /* The reduction gives its result in a uniform register. */
 WHARF_DEVICE uint32_t uniform(uint32_t v, call_site = {})
 {

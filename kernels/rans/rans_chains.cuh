@@ -19,6 +19,7 @@
 #define WHARF_KERNELS_RANS_RANS_CHAINS_CUH
 
 #include "kernels/rans/rans_groups.cuh"
+#include "kernels/rans/rans_spread.cuh"
 #include "kernels/rans/rans_words.cuh"
 
 namespace wharf
@@ -33,12 +34,6 @@ constexpr unsigned N_CHAINS = 4;
 template <unsigned CHAINS>
 struct chain_buffers {
     word_buffer words[CHAINS];
-};
-
-/* Where a chain begins: a split, and the bit of the body at which its starts stand; split 0 is the
- * stream. */
-struct split_place {
-    uint32_t number, starts_at;
 };
 
 /* Chains on their way; `state`, and a window's start and state, are this lane's, all else is the
@@ -60,6 +55,7 @@ struct chain_setting {
     uint32_t n_bits, total; /* of the model */
     bool is_full;
     shared_ref<model_tables<PACKED_NBITS>> tables;
+    shared_ref<spread_tables> spread;
     shared_ref<chain_buffers<CHAINS>> buffers;
     word_source words;
     uint8_t *out;
@@ -74,14 +70,15 @@ struct chain_setting {
  */
 
 /* The model, as far as it is needed here. */
-template <unsigned CHAINS>
+template <lookup KIND, unsigned CHAINS>
 WHARF_DEVICE model near_model(const chain_setting<CHAINS> &s)
 {
     model m = {};
     m.n_bits = uniform(s.n_bits);
     m.total = uniform(s.total);
     m.is_full = s.is_full;
-    return with_tables(m, s.tables.get());
+    return is_spread<KIND>() ? with_spread<KIND>(m, s.spread.get())
+                             : with_tables(m, s.tables.get());
 }
 
 /* ---- where nothing is near ------------------------------------------------------------------ */
@@ -92,6 +89,13 @@ struct free_chains {
     uint32_t state[CHAINS];
     word_feed feed[CHAINS];
 };
+
+/* One lane.  What a state's slot stands for. */
+template <lookup KIND>
+WHARF_DEVICE found find_of_state(const model &m, uint32_t state)
+{
+    return find_byte<KIND>(m, opaque(state & ((1u << m.n_bits) - 1)));
+}
 
 /* collective.  The next group of all chains, to `to`: a byte a lane, since bringing four groups'
  * together takes longer and makes the loop longer.  Returns `nobodys`, with the highest bit set if
@@ -105,7 +109,7 @@ WHARF_DEVICE uint32_t free_group(const model &m, free_chains<CHAINS> &c, uint8_t
     /* Step by step for all, so that each step of one is hidden by the others'. */
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++)
-        f[k] = find_byte<KIND>(m, opaque(c.state[k] & ((1u << m.n_bits) - 1)));
+        f[k] = find_of_state<KIND>(m, c.state[k]);
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
         nobodys |= f[k].nobodys;
@@ -130,7 +134,7 @@ WHARF_DEVICE uint32_t free_group(const model &m, free_chains<CHAINS> &c, uint8_t
 template <lookup KIND, unsigned CHAINS>
 WHARF_DEVICE bool free_batches(chain_setting<CHAINS> s, chains<CHAINS> &there, uint32_t n)
 {
-    model m = near_model(s);
+    model m = near_model<KIND>(s);
     chain_buffers<CHAINS> &buffers = s.buffers.get();
     word_source words = s.words;
     uint32_t nobodys = 0;
@@ -176,69 +180,94 @@ WHARF_DEVICE void next_window(const stream &in, chains<CHAINS> &c, unsigned k)
         next_split(in, c.window[k]);
 }
 
-/* collective.  This lane's coder of chain k, in state `state`, takes a word if it has to; the
- * number of the word that it would take. */
+/* collective.  Sees to it that a batch's words of all chains are at hand. */
 template <unsigned CHAINS>
-WHARF_DEVICE int32_t take_word(const chain_setting<CHAINS> &s, chains<CHAINS> &c, unsigned k,
-                               uint32_t state, bool takes)
+WHARF_DEVICE void ensure_words(const chain_setting<CHAINS> &s, chains<CHAINS> &c)
 {
-    uint32_t takers = ballot(takes);
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++)
+        c.feed[k].ensure(s.words, s.buffers.get().words[k]);
+}
+
+/* collective.  This lane's coder of chain k, in state `state`, takes a word if it has to; how many
+ * lanes before it do. */
+template <unsigned CHAINS>
+WHARF_DEVICE unsigned take_word(chains<CHAINS> &c, unsigned k, uint32_t state, bool takes,
+                                uint32_t takers)
+{
     unsigned before = popc(takers & lanemask_lt());
     uint32_t word = c.feed[k].behind.load_before(before);
-    int32_t number = c.feed[k].next_word(s.words, s.buffers.get().words[k]) - (int32_t)before;
     c.state[k] = takes ? state << 16 | word : state;
     c.feed[k].behind.move(-(int)popc(takers));
-    return number;
+    return before;
 }
 
 /*
- * collective.  A group of chain k, with a look at its window; whether it was good.  A lane takes
- * a word from number cut(s) on downwards just when its start has come, the first time with the
- * split's state, and that word is still there when the window begins.  What careful_group looks at
- * follows: the word cut(s) itself is taken by the first of those that start first.
+ * collective.  A group of those chains that are not at their ends, with a look at their windows;
+ * whether it was good in this lane.  A lane takes a word from number cut(s) on downwards just when
+ * its start has come, the first time with the split's state, and that word is still there when the
+ * window begins.  What careful_group looks at follows: the word cut(s) itself is taken by the first
+ * of those that start first.  `next_word` has the numbers of the words that come next.
  */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE bool window_group(const chain_setting<CHAINS> &s, const model &m, chains<CHAINS> &c,
-                               unsigned k)
+WHARF_DEVICE bool window_group(const model &m, const chain_setting<CHAINS> &s, chains<CHAINS> &c,
+                               int32_t next_word[CHAINS])
 {
-    const split &w = c.window[k];
-    uint32_t group = c.group[k];
-    uint32_t place = WARP_LANES * group + lane_id();
-    c.feed[k].ensure(s.words, s.buffers.get().words[k]);
-    found f = find_byte<KIND>(m, c.state[k] & ((1u << m.n_bits) - 1));
-    bool good = f.nobodys >> 31 == 0;
-    uint32_t state = state_behind(m, f, c.state[k]);
-    bool takes = state < WHARF_RANS_LOW;
-    int64_t cut = w.first_word;
-    if (group == w.first_group)
-        good &= c.feed[k].next_word(s.words, s.buffers.get().words[k]) >= cut;
-    int32_t number = take_word(s, c, k, state, takes);
-    good &= w.start != group || state == w.state;
-    good &= !takes || (number <= cut) == (w.start <= group);
-    store(s.out + place, (uint8_t)f.symbol);
-    if (group == w.last_group)
-        next_window(s.in, c, k);
-    c.group[k]++;
+    found f[CHAINS];
+    uint32_t behind[CHAINS], takers[CHAINS];
+    bool goes[CHAINS], good = true;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++)
+        f[k] = find_of_state<KIND>(m, c.state[k]);
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++) {
+        goes[k] = c.group[k] < c.end[k];
+        behind[k] = state_behind(m, f[k], c.state[k]);
+        takers[k] = ballot(goes[k] && behind[k] < WHARF_RANS_LOW);
+    }
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++) {
+        const split &w = c.window[k];
+        uint32_t group = c.group[k];
+        int32_t cut = (int32_t)w.first_word;
+        bool takes = goes[k] && behind[k] < WHARF_RANS_LOW;
+        bool right = f[k].nobodys >> 31 == 0;
+        right &= w.start != group || behind[k] == w.state;
+        right &= group != w.first_group || next_word[k] >= cut;
+        uint32_t state = goes[k] ? behind[k] : c.state[k];
+        int32_t number = next_word[k] - (int32_t)take_word(c, k, state, takes, takers[k]);
+        right &= !takes || (number <= cut) == (w.start <= group);
+        good &= right || !goes[k];
+        next_word[k] -= (int32_t)popc(takers[k]);
+        if (goes[k])
+            store_byte(s.out + (WARP_LANES * group + lane_id()), f[k].symbol);
+    }
     return good;
 }
 
-/* collective.  A batch of the chains that are not at their ends. */
+/* collective.  n batches of the chains that are not at their ends. */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE_NOINLINE bool window_batch(chain_setting<CHAINS> s, chains<CHAINS> &there)
+WHARF_DEVICE_NOINLINE bool window_batches(chain_setting<CHAINS> s, chains<CHAINS> &there,
+                                          uint32_t n)
 {
-    model m = near_model(s);
+    model m = near_model<KIND>(s);
     chains<CHAINS> c = there;
     bool good = true;
-    bool goes[CHAINS];
+    int32_t next_word[CHAINS];
+    n = uniform(n);
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++)
-        goes[k] = c.group[k] < c.end[k];
+        next_word[k] = c.feed[k].next_word(s.words, s.buffers.get().words[k]);
     WHARF_NO_UNROLL
-    for (uint32_t j = 0; j < BATCH_NGROUPS; j++) {
+    for (uint32_t j = 0; j < n * BATCH_NGROUPS; j++) {
+        if (j % BATCH_NGROUPS == 0)
+            ensure_words(s, c);
+        good &= window_group<KIND>(m, s, c, next_word);
         WHARF_UNROLL
         for (unsigned k = 0; k < CHAINS; k++) {
-            if (goes[k])
-                good &= window_group<KIND>(s, m, c, k);
+            if (c.group[k] == c.window[k].last_group && c.group[k] < c.end[k])
+                next_window(s.in, c, k);
+            c.group[k] += c.group[k] < c.end[k];
         }
     }
     there = c;
@@ -247,73 +276,68 @@ WHARF_DEVICE_NOINLINE bool window_batch(chain_setting<CHAINS> s, chains<CHAINS> 
 
 /* ---- beginning ----------------------------------------------------------------------------- */
 
-/* collective.  A group of the window that chain k begins with: a lane has its state from its start
+/* collective.  A group of the windows that chains begin with: a lane has its state from its start
  * on, and its first symbol is in the group behind. */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE bool join_group(const chain_setting<CHAINS> &s, const model &m, chains<CHAINS> &c,
-                             unsigned k)
+WHARF_DEVICE bool join_group(const model &m, chains<CHAINS> &c)
 {
-    const split &w = c.window[k];
-    uint32_t group = c.group[k];
-    c.feed[k].ensure(s.words, s.buffers.get().words[k]);
-    found f = find_byte<KIND>(m, c.state[k] & ((1u << m.n_bits) - 1));
-    uint32_t state = state_behind(m, f, c.state[k]);
-    state = group > w.start ? state : group == w.start ? w.state : WHARF_RANS_LOW;
-    take_word(s, c, k, state, state < WHARF_RANS_LOW);
-    c.group[k]++;
-    return group <= w.start || f.nobodys >> 31 == 0;
+    found f[CHAINS];
+    uint32_t behind[CHAINS], takers[CHAINS];
+    bool takes[CHAINS], good = true;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++)
+        f[k] = find_of_state<KIND>(m, c.state[k]);
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++) {
+        const split &w = c.window[k];
+        uint32_t group = c.group[k];
+        bool joins = w.number > 0 && group <= w.last_group;
+        good &= !joins || group <= w.start || f[k].nobodys >> 31 == 0;
+        behind[k] = group > w.start ? state_behind(m, f[k], c.state[k]) : WHARF_RANS_LOW;
+        behind[k] = group == w.start ? w.state : behind[k];
+        behind[k] = joins ? behind[k] : c.state[k];
+        takes[k] = behind[k] < WHARF_RANS_LOW;
+        takers[k] = ballot(takes[k]);
+        c.group[k] += joins;
+    }
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++)
+        take_word(c, k, behind[k], takes[k], takers[k]);
+    return good;
 }
 
 /* collective.  All chains through the windows that they begin with, but those that begin with the
- * stream.  Windows lie before the last whole group, as begin_chains saw to. */
+ * stream; `last` is the split that the last one ends with. */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE_NOINLINE bool join_chains(chain_setting<CHAINS> s, chains<CHAINS> &there)
+WHARF_DEVICE_NOINLINE bool join_chains(chain_setting<CHAINS> s, chains<CHAINS> &there,
+                                       const split &last)
 {
-    model m = near_model(s);
+    model m = near_model<KIND>(s);
     chains<CHAINS> c = there;
-    bool good = true, any = true;
-    while (any) {
-        any = false;
-        WHARF_UNROLL
-        for (unsigned k = 0; k < CHAINS; k++)
-            if (c.window[k].number > 0 && c.group[k] <= c.window[k].last_group) {
-                good &= join_group<KIND>(s, m, c, k);
-                any = true;
-            }
+    uint32_t n = 0;
+    bool good = true;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++) {
+        uint32_t more = c.window[k].last_group - c.window[k].first_group + 1;
+        n = c.window[k].number > 0 && more > n ? more : n;
+    }
+    n = uniform(n);
+    WHARF_NO_UNROLL
+    for (uint32_t j = 0; j < n; j++) {
+        if (j % BATCH_NGROUPS == 0)
+            ensure_words(s, c);
+        good &= join_group<KIND>(m, c);
     }
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
         /* The same one often, that the next chain began with. */
-        if (k + 1 < CHAINS && c.window[k].number + 1 == c.last[k])
-            c.window[k] = c.window[k + 1 < CHAINS ? k + 1 : k];
+        if (c.window[k].number + 1 == c.last[k])
+            c.window[k] = k + 1 < CHAINS ? c.window[k + 1 < CHAINS ? k + 1 : k] : last;
         else
             next_window(s.in, c, k);
     }
     there = c;
     return !any_lane(!good);
-}
-
-/* collective.  Chain k of a stream at its beginning. */
-template <unsigned CHAINS>
-WHARF_DEVICE void begin_with_stream(const chain_setting<CHAINS> &s, chains<CHAINS> &c, unsigned k)
-{
-    const stream &in = s.in;
-    uint32_t at = in.body_at + 4 * lane_id();
-    close_split(in, c.window[k]);
-    c.window[k].number = 0;
-    c.window[k].starts_at = in.starts_at;
-    c.state[k] = le16_at(in, at) << 16 | le16_at(in, at + 2);
-    c.group[k] = 0;
-    c.feed[k].init(in, s.words, s.buffers.get().words[k], in.n_words - 1);
-}
-
-/* collective.  Chain k at a split, whose window it has. */
-template <unsigned CHAINS>
-WHARF_DEVICE void begin_with_split(const chain_setting<CHAINS> &s, chains<CHAINS> &c, unsigned k)
-{
-    c.state[k] = WHARF_RANS_LOW;
-    c.group[k] = c.window[k].first_group;
-    c.feed[k].init(s.in, s.words, s.buffers.get().words[k], (int32_t)c.window[k].first_word);
 }
 
 /* Where chain k begins to deliver, behind the window that it begins with. */
@@ -329,38 +353,58 @@ WHARF_DEVICE chain_setting<CHAINS> make_setting(const stream &in, const model &m
                                                 model_tables<PACKED_NBITS> &tables,
                                                 chain_buffers<CHAINS> &buffers, uint8_t *out)
 {
-    chain_setting<CHAINS> s = {
-        in, m.n_bits, m.total, m.is_full, {}, {}, {}, out, in.n_symbols / WARP_LANES};
+    chain_setting<CHAINS> s = {in, m.n_bits, m.total, m.is_full, {},
+                               {}, {},       {},      out,       in.n_symbols / WARP_LANES};
     s.tables.init(tables);
     s.buffers.init(buffers);
     s.words.init(in);
     return s;
 }
 
-/* collective.  Chains at `places`, each to where the next one begins to deliver.  False if a window
- * is so near the end that a batch behind it would be too long. */
+/* The split that stands for the stream's beginning, or for its end. */
+WHARF_DEVICE split edge_split(const stream &in, uint32_t number)
+{
+    split s = {};
+    close_split(in, s);
+    s.number = number;
+    s.starts_at = in.starts_at;
+    return s;
+}
+
+/* collective.  Chains from each of `at` to where the next one of it begins to deliver: CHAINS + 1
+ * splits in order, of which some may be the same.  False if they do not lie within whole groups,
+ * or a state is none. */
 template <unsigned CHAINS>
 WHARF_DEVICE_NOINLINE bool begin_chains(chain_setting<CHAINS> s, chains<CHAINS> &there,
-                                        const split_place places[CHAINS])
+                                        const split at[CHAINS + 1])
 {
+    const stream &in = s.in;
     chains<CHAINS> c;
+    first_blocks blocks[CHAINS];
+    int32_t next_word[CHAINS];
     bool good = true;
-    begin_with_stream(s, c, 0);
-    good = !any_lane(c.state[0] < WHARF_RANS_LOW);
     WHARF_UNROLL
-    for (unsigned k = 1; k < CHAINS; k++) {
-        c.window[k] = read_split(s.in, places[k].number, places[k].starts_at);
-        good &= c.window[k].last_group + 1 + BATCH_NGROUPS <= s.n_whole;
-        begin_with_split(s, c, k);
-        c.last[k - 1] = places[k].number;
-        c.end[k - 1] = first_group_of(c, k);
+    for (unsigned k = 0; k < CHAINS; k++) {
+        c.window[k] = at[k];
+        next_word[k] = at[k].number > 0 ? (int32_t)at[k].first_word : in.n_words - 1;
+        blocks[k].load(in, s.words, next_word[k]);
     }
-    uint32_t begin = first_group_of(c, CHAINS - 1);
-    uint32_t n = s.n_whole > begin ? s.n_whole - begin : 0;
-    c.last[CHAINS - 1] = s.in.n_splits;
-    c.end[CHAINS - 1] = begin + n - n % BATCH_NGROUPS;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++) {
+        uint32_t state = in.body_at + 4 * lane_id();
+        bool joins = at[k].number > 0;
+        c.state[k] = joins ? WHARF_RANS_LOW : le16_at(in, state) << 16 | le16_at(in, state + 2);
+        good &= c.state[k] >= WHARF_RANS_LOW && (!joins || at[k].last_group < s.n_whole);
+        c.group[k] = joins ? at[k].first_group : 0;
+        c.feed[k].init(s.words, s.buffers.get().words[k], next_word[k], blocks[k]);
+        c.last[k] = at[k + 1].number;
+        c.end[k] = at[k + 1].number == 0             ? 0
+                   : at[k + 1].number == in.n_splits ? s.n_whole
+                                                     : at[k + 1].last_group + 1;
+        good &= c.end[k] <= s.n_whole;
+    }
     there = c;
-    return good;
+    return !any_lane(!good);
 }
 
 /* ---- all ----------------------------------------------------------------------------------- */
@@ -368,24 +412,30 @@ WHARF_DEVICE_NOINLINE bool begin_chains(chain_setting<CHAINS> s, chains<CHAINS> 
 /* What chains refuse: no reason of the data's. */
 constexpr uint32_t REFUSED = 0xfffffffeu;
 
-/* Batches that all chains can go on freely, and whether any has to go on at all. */
+/* How all chains go on: batches freely, or if there are none batches with a look at windows; none
+ * of both at the end. */
+struct chain_plan {
+    uint32_t n_free, n_looking;
+};
+
 template <unsigned CHAINS>
-WHARF_DEVICE uint32_t count_free(const chain_setting<CHAINS> &s, const chains<CHAINS> &c,
-                                 bool &ret_any)
+WHARF_DEVICE chain_plan plan_chains(const chain_setting<CHAINS> &s, const chains<CHAINS> &c)
 {
-    uint32_t n_left = 0, n_free = 0xffffffffu;
+    uint32_t n_left = 0, n_near = 0, n_free = 0xffffffffu;
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
         uint32_t near = c.window[k].first_group < s.n_whole ? c.window[k].first_group : s.n_whole;
+        uint32_t behind = c.window[k].last_group < c.end[k] ? c.window[k].last_group + 1 : c.end[k];
         uint32_t free = near > c.group[k] ? near - c.group[k] : 0;
         uint32_t left = c.end[k] > c.group[k] ? c.end[k] - c.group[k] : 0;
+        uint32_t until = behind > c.group[k] ? behind - c.group[k] : 0;
         n_free = free < n_free ? free : n_free;
         n_left = left > n_left ? left : n_left;
+        n_near = free < BATCH_NGROUPS && until > n_near ? until : n_near;
     }
-    n_left = (n_left + BATCH_NGROUPS - 1) / BATCH_NGROUPS;
-    n_free /= BATCH_NGROUPS;
-    ret_any = n_left > 0;
-    return n_free < n_left ? n_free : n_left;
+    n_free = n_free < n_left ? n_free : n_left;
+    n_left = n_near > 0 ? n_near : n_left;
+    return {n_free / BATCH_NGROUPS, (n_left + BATCH_NGROUPS - 1) / BATCH_NGROUPS};
 }
 
 /* Batches in one go: in between it is looked whether to go on. */
@@ -412,20 +462,23 @@ WHARF_DEVICE_NOINLINE bool end_chains(chain_setting<CHAINS> s, const chains<CHAI
 
 /* collective.  Chains that begin_chains has begun, to their ends; the reason why not. */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE uint32_t run_chains(const chain_setting<CHAINS> &s, chains<CHAINS> &c, watcher &watch)
+WHARF_DEVICE uint32_t run_chains(const chain_setting<CHAINS> &s, chains<CHAINS> &c,
+                                 const split &last, watcher &watch)
 {
-    bool any;
-    if (!join_chains<KIND>(s, c))
+    if (!join_chains<KIND>(s, c, last))
         return REFUSED;
-    for (uint32_t n = count_free(s, c, any); any; n = count_free(s, c, any)) {
+    for (;;) {
+        chain_plan plan = plan_chains(s, c);
+        uint32_t n = plan.n_free > 0 ? plan.n_free : plan.n_looking;
         n = n < MAX_NBATCHES ? n : MAX_NBATCHES;
-        uint32_t reason = watch.goes_on(CHAINS * BATCH_NGROUPS * (n > 0 ? n : 1));
+        if (n == 0)
+            return WHARF_REASON_NONE;
+        uint32_t reason = watch.goes_on(CHAINS * BATCH_NGROUPS * n);
         if (reason != WHARF_REASON_NONE)
             return reason;
-        if (!(n > 0 ? free_batches<KIND>(s, c, n) : window_batch<KIND>(s, c)))
+        if (!(plan.n_free > 0 ? free_batches<KIND>(s, c, n) : window_batches<KIND>(s, c, n)))
             return REFUSED;
     }
-    return WHARF_REASON_NONE;
 }
 
 } // namespace rans

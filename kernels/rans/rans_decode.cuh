@@ -54,14 +54,15 @@ WHARF_DEVICE uint32_t walk_by_chains(const stream &in, const model &m, rans_shar
         return REFUSED;
     chain_setting<N_CHAINS> s = make_setting(in, m, memory.tables, memory.buffers, job.out);
     chains<N_CHAINS> c;
-    split_place places[N_CHAINS];
-    places[0] = {0, 0};
+    split at[N_CHAINS + 1];
+    at[0] = edge_split(in, 0);
     WHARF_UNROLL
     for (unsigned k = 1; k < N_CHAINS; k++)
-        places[k] = {quarter_split(in, k), in.quarters[k - 1]};
-    if (!begin_chains(s, c, places))
+        at[k] = read_split(in, quarter_split(in, k), in.quarters[k - 1]);
+    at[N_CHAINS] = edge_split(in, in.n_splits);
+    if (!begin_chains(s, c, at))
         return REFUSED;
-    uint32_t reason = run_chains<KIND>(s, c, watch);
+    uint32_t reason = run_chains<KIND>(s, c, at[N_CHAINS], watch);
     if (reason == WHARF_REASON_NONE && !end_chains(s, c, ret_w))
         reason = REFUSED;
     syncwarp(); /* the buffers' memory may be used otherwise */

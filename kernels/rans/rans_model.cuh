@@ -52,8 +52,8 @@ union model_tables {
     distribution_table distributions;
 };
 
-/* Which of them a model has. */
-enum class lookup { PACKED, BUCKET, GENERAL, REGISTERED };
+/* Which of them a model has; SPREAD and RANGED: rans_spread.cuh. */
+enum class lookup { PACKED, BUCKET, GENERAL, REGISTERED, SPREAD, RANGED };
 
 /* Whether symbols may be of 2 bytes. */
 template <lookup KIND>
@@ -72,6 +72,9 @@ struct model {
     /* Of a registered model that none of the above have: its image, and where its parts are. */
     const uint8_t *image;
     uint32_t totals_at, ranges_at, slots_at;
+    /* Of spread tables: this lane's words, bytes from a slot to the next, symbols by slot. */
+    shared_table own, symbols;
+    uint32_t row_nbytes;
     uint32_t n_bits, alphabet, n_distributions, symbol_nbytes;
     bool is_full;   /* no slot is nobody's */
     uint32_t total; /* of the last distribution: slots from here on are nobody's */
@@ -450,12 +453,23 @@ WHARF_DEVICE found find_in_image(const model &m, uint32_t distribution, uint32_t
     return {symbol, (range & 0xffff) + 1, slot - (range >> 16), 0};
 }
 
+WHARF_DEVICE found find_ranged(const model &m, uint32_t slot)
+{
+    uint32_t symbol = m.symbols.load_byte(slot);
+    uint32_t range = m.own.load_word(symbol * WARP_LANES * (uint32_t)sizeof(range));
+    return {symbol, (range >> 16) + 1, slot - (range & 0xffff), m.total - 1 - slot};
+}
+
 /* One lane.  A slot of the one distribution of bytes. */
 template <lookup KIND>
 WHARF_DEVICE found find_byte(const model &m, uint32_t slot)
 {
     if (KIND == lookup::PACKED)
         return found_packed(load(&m.packed[slot]));
+    if (KIND == lookup::SPREAD)
+        return found_packed(m.own.load_word(slot * m.row_nbytes));
+    if (KIND == lookup::RANGED)
+        return find_ranged(m, slot);
     return m.is_full || slot < m.total ? find_in_bucket(m, slot) : NOBODY;
 }
 

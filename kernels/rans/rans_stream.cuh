@@ -50,8 +50,8 @@ WHARF_DEVICE uint32_t le32_at(const stream &in, uint32_t i)
 }
 
 /* One lane.  n bits (0 to 33) of the body from bit `at` on, all of them there: words of 16 bits,
- * most significant bit first.  Not inlined: it is called from many places. */
-WHARF_DEVICE_NOINLINE uint64_t long_body_bits(const stream &in, uint32_t at, uint32_t n)
+ * most significant bit first. */
+WHARF_DEVICE uint64_t near_body_bits(const stream &in, uint32_t at, uint32_t n)
 {
     uint32_t first = in.source.begin + in.body_at + 2 * (at / 16);
     uint32_t a = in.source.load_word(first / 4), b = in.source.load_word(first / 4 + 1);
@@ -60,6 +60,12 @@ WHARF_DEVICE_NOINLINE uint64_t long_body_bits(const stream &in, uint32_t at, uin
     /* Three words, of which n bits begin at the most in the 16th. */
     uint64_t words = (uint64_t)(low & 0xffff) << 32 | (low & 0xffff0000) | (high & 0xffff);
     return words >> (48 - at % 16 - n) & ((1ull << n) - 1);
+}
+
+/* The same, not inlined: it is called from many places. */
+WHARF_DEVICE_NOINLINE uint64_t long_body_bits(const stream &in, uint32_t at, uint32_t n)
+{
+    return near_body_bits(in, at, n);
 }
 
 WHARF_DEVICE uint32_t body_bits(const stream &in, uint32_t at, uint32_t n)

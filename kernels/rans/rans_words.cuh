@@ -97,28 +97,41 @@ WHARF_DEVICE u32x4 words_of(const word_source &source, const u32x4 &v, uint32_t 
             funnel_right(v.w, behind, 8)};
 }
 
+/* A lane's part of the blocks that a feed begins with. */
+struct first_blocks {
+    int32_t block; /* the lower one of the buffer */
+    word_quad upper, lower, below;
+
+    /* collective.  For a feed whose next word is `next_word`. */
+    WHARF_DEVICE_MEMBER void load(const stream &in, const word_source &source, int32_t next_word)
+    {
+        upper = lower = below = {{0, 0, 0, 0}, 0};
+        /* Not negative: the states alone are more bytes than a word. */
+        block = (next_word + source.skew) / (int32_t)BLOCK_NWORDS - 1;
+        load_block(in, source, block + 1, upper);
+        load_block(in, source, block, lower);
+        load_block(in, source, block - 1, below);
+    }
+};
+
 /* One decoder's words.  The same in all lanes, but for `pending`. */
 struct word_feed {
     shared_cursor<uint16_t> behind; /* the word that is taken next ends here */
     int32_t block;                  /* in the lower half of the buffer */
     u32x4 pending;                  /* of the block below */
 
-    /* collective.  The buffer is this feed's alone until its last use. */
-    WHARF_DEVICE_MEMBER void init(const stream &in, const word_source &source, word_buffer &buffer,
-                                  int32_t next_word)
+    /* collective.  The buffer is this feed's alone until its last use; `blocks` were loaded for the
+     * same word. */
+    WHARF_DEVICE_MEMBER void init(const word_source &source, word_buffer &buffer, int32_t next_word,
+                                  const first_blocks &blocks)
     {
-        /* Not negative: the states alone are more bytes than a word. */
-        int32_t number = next_word + source.skew;
-        word_quad upper = {{0, 0, 0, 0}, 0}, lower = upper, below = upper;
-        block = number / (int32_t)BLOCK_NWORDS - 1;
-        load_block(in, source, block + 1, upper);
-        load_block(in, source, block, lower);
-        load_block(in, source, block - 1, below);
-        store(&buffer.quads[WARP_LANES + lane_id()], words_of(source, upper.v, upper.behind));
-        store(&buffer.quads[lane_id()], words_of(source, lower.v, lower.behind));
-        pending = below.v;
+        block = blocks.block;
+        store(&buffer.quads[WARP_LANES + lane_id()],
+              words_of(source, blocks.upper.v, blocks.upper.behind));
+        store(&buffer.quads[lane_id()], words_of(source, blocks.lower.v, blocks.lower.behind));
+        pending = blocks.below.v;
         behind.init(reinterpret_cast<const uint16_t *>(buffer.quads));
-        behind.move(number + 1 - block * (int32_t)BLOCK_NWORDS);
+        behind.move(next_word + source.skew + 1 - block * (int32_t)BLOCK_NWORDS);
         syncwarp();
     }
 

@@ -309,6 +309,21 @@ struct shared_cursor {
     uint32_t nbytes_from(const T *p) const { return (uint32_t)((at - p) * (ptrdiff_t)sizeof(T)); }
 };
 
+struct shared_table {
+    const uint8_t *address;
+
+    template <typename T>
+    void init(const T *p)
+    {
+        address = reinterpret_cast<const uint8_t *>(p);
+    }
+    uint32_t load_word(uint32_t at) const
+    {
+        return load(reinterpret_cast<const uint32_t *>(address + at));
+    }
+    uint32_t load_byte(uint32_t at) const { return address[at]; }
+};
+
 inline void prefetch(const uint8_t *p)
 {
     (void)p;

@@ -11,6 +11,7 @@
 
 #include "kernels/rans/rans_pieces.cuh"
 extern "C" {
+#include "encoders/rans/rans_stream.h"
 #include "tests/lib/test_guard.h"
 #include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
@@ -25,28 +26,42 @@ namespace
 constexpr simt::lane_order ORDERS[] = {simt::lane_order::ascending, simt::lane_order::descending,
                                        simt::lane_order::random};
 
-struct block_memory {
-    rans::model_tables<rans::PACKED_NBITS> tables;
-    rans::word_ring ring;
-};
+/* Of a block: as many chains a warp as the kernel has, but fewer warps. */
+constexpr unsigned WARPS = 3, CHAINS = 2, N_BLOCKS = 2;
 
-/* What the kernel does, each piece by a warp with tables of its own. */
-void decode_pieces(const wharf_rans_stream_job &job, simt::lane_order order)
+/* What the kernels do. */
+template <rans::lookup KIND>
+void decode_by_chains(const wharf_rans_stream_job &job, simt::lane_order order)
 {
-    for (uint32_t i = 0; i < job.n_pieces; i++)
-        simt::run_warp<block_memory>({order, i}, [&](block_memory &s) {
-            rans::stream in = rans::stream_of(job);
-            rans::model m;
-            if (rans::make_model(in, s.tables, nullptr, m))
-                rans::decode_piece(in, m, s.ring, job, i);
-            else if (lane_id() == 0)
-                job.outcomes[i] = {WHARF_REASON_RANS_MODEL, 8 * WHARF_RANS_HEADER_NBYTES};
+    using memory = rans::chains_memory<WARPS, CHAINS>;
+    for (uint32_t i = 0; i < N_BLOCKS; i++)
+        simt::run_block<memory>({order, i}, WARPS, [&](memory &s, unsigned warp) {
+            rans::decode_by_chains<KIND>(s, warp, i, N_BLOCKS, job);
         });
+}
+
+void decode_by_warps(const wharf_rans_stream_job &job, simt::lane_order order)
+{
+    using memory = rans::warps_memory<WARPS>;
+    for (uint32_t i = 0; i < N_BLOCKS; i++)
+        simt::run_block<memory>({order, i}, WARPS, [&](memory &s, unsigned warp) {
+            rans::decode_by_warps(s, warp, i, N_BLOCKS, job);
+        });
+}
+
+void decode_pieces(const wharf_rans_stream_job &job, bool by_warps, simt::lane_order order)
+{
+    if (by_warps)
+        decode_by_warps(job, order);
+    else if (job.layout.n_bits > rans::PACKED_NBITS)
+        decode_by_chains<rans::lookup::RANGED>(job, order);
+    else
+        decode_by_chains<rans::lookup::SPREAD>(job, order);
 }
 
 /* The outcome of a stream in at most max_pieces pieces, the output into `out`. */
 wharf_outcome decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
-                     uint32_t max_pieces, simt::lane_order order)
+                     uint32_t max_pieces, bool by_warps, simt::lane_order order)
 {
     std::vector<wharf_rans_piece> pieces(max_pieces);
     std::vector<wharf_rans_piece_outcome> outcomes(max_pieces);
@@ -59,7 +74,7 @@ wharf_outcome decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t o
         job.out = out;
         job.pieces = pieces.data();
         job.outcomes = outcomes.data();
-        decode_pieces(job, order);
+        decode_pieces(job, by_warps, order);
         wharf_rans_stream_job_settle(&job, outcomes.data(), &outcome);
     } else if (rc == -ENOTSUP) {
         outcome.result = WHARF_UNSUPPORTED;
@@ -77,8 +92,12 @@ void check(const uint8_t *in, size_t in_nbytes, size_t out_avail, uint32_t max_p
     std::vector<uint8_t> want_out(out_avail + 1);
     wharf_outcome want;
     cr_assert(!test_rans_decode_all(source.data, in_nbytes, 0, want_out.data(), out_avail, &want));
-    wharf_outcome got = decode(source.data, in_nbytes, out.data, out_avail, max_pieces, order);
-    if (got.result != WHARF_UNSUPPORTED) {
+    for (bool by_warps : {false, true}) {
+        memset(out.data, 0, out_avail);
+        wharf_outcome got =
+            decode(source.data, in_nbytes, out.data, out_avail, max_pieces, by_warps, order);
+        if (got.result == WHARF_UNSUPPORTED)
+            continue;
         cr_assert(test_outcome_same(&got, &want), "%s: %s; not %s", what,
                   test_outcome_text(&got).text, test_outcome_text(&want).text);
         cr_assert(want.result != WHARF_OK ||
@@ -116,6 +135,39 @@ Test(rans_pieces, damage_has_the_outcome_of_one_decoder)
         for (uint32_t pieces : {1, 5})
             check(rans.stream, rans.stream_nbytes, rans.plain_nbytes, pieces, ORDERS[i % 3],
                   "damaged");
+        test_rans_free(&rans);
+    }
+}
+
+/* Splits are where decoders that believe them would go astray. */
+Test(rans_pieces, a_changed_split_has_the_outcome_of_one_decoder)
+{
+    for (uint32_t n_bits : {10, 13}) {
+        struct test_rans_plan plan = {n_bits, 1, 1, 3000, 6, 100, n_bits};
+        struct test_rans rans = test_rans_new(&plan);
+        struct wharf_rans_stream parts;
+        wharf_outcome outcome;
+        cr_assert(wharf_rans_stream_parse(rans.stream, rans.stream_nbytes, &parts, &outcome));
+        cr_assert_eq(parts.body.n_splits, 6);
+        uint64_t first = 8 * parts.body_at + parts.body.cuts_at;
+        uint64_t end = 8 * (uint64_t)(parts.body.words - rans.stream);
+        for (uint64_t bit = first; bit < end; bit += 11) {
+            rans.stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            check(rans.stream, rans.stream_nbytes, rans.plain_nbytes, bit % 2 ? 6 : 3,
+                  ORDERS[bit % 3], "split");
+            rans.stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+        test_rans_free(&rans);
+    }
+}
+
+/* Slots that are nobody's, streams that begin at any byte, and those too short for chains. */
+Test(rans_pieces, any_model_and_length_gives_the_same)
+{
+    for (unsigned i = 0; i < 40; i++) {
+        struct test_rans_plan plan = {8 + i % 9, 1, 1, 37 * i * i, 2 + i % 5, 2 + 6 * i, i};
+        struct test_rans rans = test_rans_new(&plan);
+        check(rans.stream, rans.stream_nbytes, rans.plain_nbytes, 1 + i % 7, ORDERS[i % 3], "any");
         test_rans_free(&rans);
     }
 }
