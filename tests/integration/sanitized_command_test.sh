@@ -8,8 +8,10 @@
 
 # run_with VARIANT SCRIPT [PATTERN]: another script's tests, those whose names match.
 run_with() {
-    # Nothing to do in `make test`; elsewhere an old one would tell of old code.
-    make -s -C "$TOP" VARIANT="$1" "build/$1/wharf" "build/$1/wharfd" > built 2>&1 || {
+    # Nothing to do in `make test`; elsewhere an old one would tell of old code.  Parts of this script run
+    # beside each other.
+    mkdir -p "$TOP/build/$1"
+    flock "$TOP/build/$1/make.lock" make -s -C "$TOP" VARIANT="$1" "build/$1/wharf" "build/$1/wharfd" > built 2>&1 || {
         cat built
         return 1
     }
