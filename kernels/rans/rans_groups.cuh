@@ -231,9 +231,25 @@ WHARF_DEVICE void put_batch(const model &m, const walk &w,
         return;
     }
     WHARF_UNROLL
+    for (uint32_t k = 0; k < RING_BATCH_NGROUPS; k++) {
+        uint32_t number = WARP_LANES * (w.group + k) + lane_id();
+        if (has_symbol_size<KIND>() && m.symbol_nbytes == 2 && is_aligned)
+            store(reinterpret_cast<uint16_t *>(w.out) + number, (uint16_t)symbols[k]);
+        else
+            put_symbol(w.out, has_symbol_size<KIND>() ? m.symbol_nbytes : 1, number, symbols[k]);
+    }
+}
+
+/* One lane.  The distributions of this lane's symbols of a batch. */
+template <lookup KIND>
+WHARF_DEVICE void load_indexes(const stream &in, const model &m, uint32_t group,
+                               uint32_t distributions[RING_BATCH_NGROUPS])
+{
+    WHARF_UNROLL
     for (uint32_t k = 0; k < RING_BATCH_NGROUPS; k++)
-        put_symbol(w.out, has_symbol_size<KIND>() ? m.symbol_nbytes : 1,
-                   WARP_LANES * (w.group + k) + lane_id(), symbols[k]);
+        distributions[k] = has_symbol_size<KIND>()
+                               ? distribution_of(m, in, WARP_LANES * (group + k) + lane_id())
+                               : 0;
 }
 
 /*
@@ -251,15 +267,23 @@ WHARF_DEVICE bool fast_groups(const stream &in, const model &m, word_ring &ring,
     bool is_aligned = reinterpret_cast<uintptr_t>(w.out) % 4 == 0;
     uint32_t nobodys = 0;
     word_stream words;
+    uint32_t ahead[RING_BATCH_NGROUPS];
     words.init(in, ring, next_word);
+    load_indexes<KIND>(in, m, w.group, ahead);
     for (uint32_t end = w.group + n_groups; w.group < end; w.group += RING_BATCH_NGROUPS) {
-        uint32_t symbols[RING_BATCH_NGROUPS];
+        uint32_t symbols[RING_BATCH_NGROUPS], distributions[RING_BATCH_NGROUPS];
+        WHARF_UNROLL
+        for (uint32_t k = 0; k < RING_BATCH_NGROUPS; k++)
+            distributions[k] = ahead[k];
+        /* A batch ahead, as long as there is one. */
+        load_indexes<KIND>(
+            in, m, w.group + (end - w.group > RING_BATCH_NGROUPS ? RING_BATCH_NGROUPS : 0), ahead);
         words.ensure(in, next_word);
         uint32_t place = ((uint32_t)next_word & (RING_NWORDS - 1)) + RING_NWORDS;
         uint32_t before = place;
         WHARF_UNROLL
         for (uint32_t k = 0; k < RING_BATCH_NGROUPS; k++) {
-            found f = find<KIND>(m, in, WARP_LANES * (w.group + k) + lane_id(), state & slots);
+            found f = find_in<KIND>(m, distributions[k], state & slots);
             nobodys |= f.nobodys;
             symbols[k] = f.symbol;
             state = state_behind(m, f, state);

@@ -473,18 +473,24 @@ WHARF_DEVICE found find_byte(const model &m, uint32_t slot)
     return m.is_full || slot < m.total ? find_in_bucket(m, slot) : NOBODY;
 }
 
-/* One lane.  A slot of symbol `number`'s distribution. */
+/* One lane.  A slot of a distribution. */
 template <lookup KIND>
-WHARF_DEVICE found find(const model &m, const stream &in, uint32_t number, uint32_t slot)
+WHARF_DEVICE found find_in(const model &m, uint32_t distribution, uint32_t slot)
 {
     if (!has_symbol_size<KIND>())
         return find_byte<KIND>(m, slot);
-    uint32_t distribution = distribution_of(m, in, number);
     if (KIND == lookup::REGISTERED)
         return find_in_image(m, distribution, slot);
     return slot < load(&m.distributions->totals[distribution])
                ? find_by_halving(m, distribution, slot)
                : NOBODY;
+}
+
+/* One lane.  A slot of symbol `number`'s distribution. */
+template <lookup KIND>
+WHARF_DEVICE found find(const model &m, const stream &in, uint32_t number, uint32_t slot)
+{
+    return find_in<KIND>(m, has_symbol_size<KIND>() ? distribution_of(m, in, number) : 0, slot);
 }
 
 } // namespace rans

@@ -250,6 +250,17 @@ WHARF_DEVICE uint32_t parse_fields(stream &in, uint32_t body_nbytes, uint32_t at
     return WHARF_REASON_NONE;
 }
 
+constexpr uint32_t QUAD = sizeof(u32x4);
+
+/* One lane.  Whether each of four bytes is less than n, 1 to 256: even and odd ones apart, each
+ * with room above, so that what is taken off shows there. */
+WHARF_DEVICE bool bytes_are_below(uint32_t v, uint32_t n)
+{
+    uint32_t most = (n - 1) * 0x00010001u | 0x01000100u;
+    uint32_t even = most - (v & 0x00ff00ffu), odd = most - (v >> 8 & 0x00ff00ffu);
+    return (even & odd & 0x01000100u) == 0x01000100u;
+}
+
 /* collective.  Rule 3, of indexes. */
 WHARF_DEVICE bool indexes_are_good(const stream &in)
 {
@@ -257,9 +268,25 @@ WHARF_DEVICE bool indexes_are_good(const stream &in)
         return true;
     if (in.body_at - in.indexes_at != in.n_symbols)
         return false;
+    uint32_t begin = in.source.begin + in.indexes_at;
+    uint32_t quads_at = (begin + QUAD - 1) / QUAD * QUAD, n_before = quads_at - begin;
+    if (n_before > in.n_symbols)
+        n_before = in.n_symbols;
+    uint32_t n_quads = (in.n_symbols - n_before) / QUAD;
+    uint32_t behind = n_before + QUAD * n_quads;
     bool good = true;
-    for (uint32_t i = lane_id(); i < in.n_symbols; i += WARP_LANES)
-        good &= byte_at(in, in.indexes_at + i) < in.n_distributions;
+    if (lane_id() < n_before)
+        good = byte_at(in, in.indexes_at + lane_id()) < in.n_distributions;
+    if (behind + lane_id() < in.n_symbols)
+        good &= byte_at(in, in.indexes_at + behind + lane_id()) < in.n_distributions;
+    const u32x4 *quads = reinterpret_cast<const u32x4 *>(in.source.aligned + quads_at);
+    WHARF_UNROLL_BY(4)
+    for (uint32_t i = lane_id(); i < n_quads; i += WARP_LANES) {
+        u32x4 v = load_nc(quads + i);
+        good &= bytes_are_below(v.x, in.n_distributions) &
+                bytes_are_below(v.y, in.n_distributions) &
+                bytes_are_below(v.z, in.n_distributions) & bytes_are_below(v.w, in.n_distributions);
+    }
     return !any_lane(!good);
 }
 
