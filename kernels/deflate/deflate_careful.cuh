@@ -99,7 +99,7 @@ constexpr uint32_t UNITS_BETWEEN_LOOKS = 64;
 template <typename St>
 WHARF_DEVICE uint32_t decode_units(St &st, step_counter &steps)
 {
-    unit u;
+    unit u = {};
     do {
         if (!steps.take(1))
             return WHARF_REASON_STEP_BUDGET;
