@@ -23,7 +23,7 @@
 #define TELL_NS (100 * (uint64_t)WHARF_NS_PER_MS)
 /* The order of what was used longest ago need not be truer than that. */
 #define COARSE_NS (10 * (uint64_t)WHARF_NS_PER_MS)
-/* What goes for one piece of memory, at most. */
+/* What goes at a time for one piece of memory, at most: where that is not enough, others follow. */
 #define MOST_VICTIMS 64
 
 /* Times are compared by sums: a look's own may be older than what it looks at. */
@@ -241,10 +241,30 @@ static struct wharf_gpu_memory *find_victim(const struct wharf_front *front, str
     return unused ? unused : found;
 }
 
-/* Finds some that have so much together; false: there are none, and all stay where they are. */
+/* Whether others have so much that may go sooner or later, besides what goes already. */
+static bool others_have(const struct wharf_front *front, const struct search *search,
+                        int64_t nbytes)
+{
+    uint64_t kept =
+        search->own_nbytes > search->share_nbytes ? search->own_nbytes : search->share_nbytes;
+
+    WHARF_LIST_FOR(link, &front->room.tenants)
+    {
+        const struct wharf_tenant *tenant =
+            WHARF_LIST_ENTRY(link, struct wharf_tenant, gpu_pins.link);
+        if (tenant != search->memory->tenant && staying_nbytes(tenant) > kept)
+            nbytes -= (int64_t)(staying_nbytes(tenant) - kept);
+    }
+    return nbytes <= 0;
+}
+
+/* Finds some that have so much together, or as many as go at a time, if others can follow when they
+ * have gone; false: there are none, and all stay where they are. */
 static bool find_victims(struct wharf_front *front, struct search *search, int64_t missing)
 {
-    for (unsigned n = 0; n < MOST_VICTIMS && missing > 0; n++) {
+    unsigned n;
+
+    for (n = 0; n < MOST_VICTIMS && missing > 0; n++) {
         struct wharf_gpu_memory *victim = find_victim(front, search);
         if (!victim)
             break;
@@ -253,7 +273,7 @@ static bool find_victims(struct wharf_front *front, struct search *search, int64
         set_leaving(front, victim, true);
         missing -= (int64_t)victim->nbytes;
     }
-    if (missing <= 0)
+    if (missing <= 0 || (n == MOST_VICTIMS && others_have(front, search, missing)))
         return true;
     while (!wharf_list_is_empty(&search->victims)) {
         struct wharf_gpu_memory *victim =

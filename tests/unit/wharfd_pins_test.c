@@ -399,6 +399,48 @@ Test(wharfd_pins, tenant_with_most_makes_room, .init = set_up_budget, .fini = te
     cr_assert_eq(own[1]->on[0].state, WHARF_GPU_MEMORY_REFUSED);
 }
 
+/* The worker does all that it is told. */
+static void obey(void)
+{
+    struct wharf_worker_message message;
+
+    while (recv(worker, &message, sizeof(message), MSG_DONTWAIT) == sizeof(message))
+        if (message.kind == WHARF_WORKER_FORGET)
+            answer_forgotten(message.number);
+        else
+            answer_registered(message.number);
+}
+
+/* Where it takes more pieces than go at a time, others follow; where all would not be enough,
+ * nothing goes. */
+Test(wharfd_pins, many_small_pieces_make_room, .init = set_up_budget, .fini = tear_down)
+{
+    enum { N = 256, WANTED = N / 2 };
+    struct wharf_gpu_memory *small[N], *wanted, *more;
+    uint64_t now_ns;
+
+    front.config.gpu_memory_nbytes = N * PAGE;
+    for (unsigned i = 0; i < N; i++)
+        small[i] = add_to(0, false, 1);
+    register_all(small, N);
+    wanted = add_to(1, false, WANTED);
+    more = add_to(2, false, WANTED + 1);
+    now_ns = wharf_now_ns() + 2 * S;
+    want(more, now_ns);
+    tend_at(now_ns);
+    cr_assert_eq(tenants[0].stats.n_evicted, 0);
+    for (unsigned i = 0; i < 20 && wanted->on[0].state != WHARF_GPU_MEMORY_READY; i++) {
+        want(wanted, now_ns);
+        tend_at(now_ns);
+        obey();
+        now_ns += S / 2;
+    }
+    cr_assert_eq(wanted->on[0].state, WHARF_GPU_MEMORY_READY);
+    cr_assert_eq(tenants[0].stats.n_evicted, WANTED);
+    cr_assert_eq(tenants[0].gpu_pins.pinned_nbytes, (N - WANTED) * PAGE);
+    cr_assert_eq(front.room.promised_nbytes + front.room.leaving_nbytes, 0);
+}
+
 /* A flood has a job in flight at any time: nothing more is handed over, and when the worker has
  * none it lets go. */
 Test(wharfd_pins, memory_in_use_goes_when_its_pieces_are_done, .init = set_up_budget,
