@@ -115,6 +115,42 @@ void test_worker_kill(const struct test_storm *storm)
     killer->kill_at_ns = now_ns + test_random_below(&killer->random, killer->within_ns);
 }
 
+/* Whether a thread, /proc/PID/task/TID, stands still or is gone. */
+static int is_stopped(const char *folder, const char *tid)
+{
+    char path[400], state = 'X';
+
+    snprintf(path, sizeof(path), "%s/%s/stat", folder, tid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 1;
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = 'X';
+    fclose(file);
+    return state == 'T' || state == 'X' || state == 'Z';
+}
+
+static int are_all_stopped(pid_t pid)
+{
+    char folder[64];
+    int all = 1;
+
+    snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        if (entry->d_name[0] != '.')
+            all &= is_stopped(folder, entry->d_name);
+    if (dir)
+        closedir(dir);
+    return all;
+}
+
+void test_process_stop(pid_t pid)
+{
+    if (kill(pid, SIGSTOP) < 0 || !TEST_WAIT(are_all_stopped(pid)))
+        abort();
+}
+
 int test_process_n_fds(pid_t pid)
 {
     char path[64];

@@ -40,6 +40,10 @@ struct test_worker_killer {
 /* The tick of a storm whose tick_data is a killer. */
 void test_worker_kill(const struct test_storm *storm);
 
+/* Stops a process, and waits until all of its threads stand still: the others go on until the one
+ * that takes the signal has its turn on a processor. */
+void test_process_stop(pid_t pid);
+
 /* A process's open descriptors, and its memory (resident private and shared) in KiB; -1 if it is
  * gone. */
 int test_process_n_fds(pid_t pid);

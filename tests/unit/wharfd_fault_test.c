@@ -289,7 +289,7 @@ Test(wharfd_fault, job_for_gpu_memory_that_ends_the_worker_is_found, .timeout = 
     for (unsigned round = 0; round < 3; round++) {
         pid_t worker = test_worker_pid(getpid());
         if (round == 0)
-            kill(worker, SIGSTOP);
+            test_process_stop(worker);
         for (uint32_t i = 0; i < N; i++)
             submit_to_gpu_memory(&innocent, i, 0);
         /* At first the worker has all of them when it ends, and both warps are kept busy by that:
@@ -361,7 +361,7 @@ Test(wharfd_fault, batch_for_gpu_memory_is_finished_by_the_next_worker, .timeout
         memset(own.memory, 0, 65536);
         memset(own.client.arena + 65536, 0, 65536);
         pid_t worker = test_worker_pid(getpid());
-        kill(worker, SIGSTOP);
+        test_process_stop(worker);
         test_front_submit(&own.client, &s);
         while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) == 0)
             usleep(100);
@@ -418,7 +418,7 @@ Test(wharfd_fault, chunks_that_wait_leave_room_for_those_of_the_next_worker, .ti
     wait_until_up();
     gpu_client_init(&own, 1, "uid:1");
     pid_t worker = test_worker_pid(getpid());
-    kill(worker, SIGSTOP);
+    test_process_stop(worker);
     for (uint64_t i = 0; i < N_BATCHES; i++)
         submit_large_batch(&own, i);
     while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < WHARF_GPU_N_ENTRIES)
@@ -430,7 +430,7 @@ Test(wharfd_fault, chunks_that_wait_leave_room_for_those_of_the_next_worker, .ti
         uint64_t n_done = n_chunks_done(&own);
         while (n_chunks_done(&own) < n_done + 200)
             usleep(1000);
-        kill(worker, SIGSTOP);
+        test_process_stop(worker);
     }
     kill(worker, SIGKILL);
     gpu_client_deinit(&own);
@@ -471,7 +471,7 @@ Test(wharfd_fault, chunks_whose_memory_is_not_there_keep_no_others_waiting, .tim
     gpu_client_init(&first, 1, "uid:1");
     gpu_client_init(&second, 2, "uid:2");
     pid_t worker = test_worker_pid(getpid());
-    kill(worker, SIGSTOP);
+    test_process_stop(worker);
     submit_large_batch(&first, 0);
     while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < N_LARGE)
         usleep(1000);
@@ -712,7 +712,7 @@ static void kill_one_after_the_other(unsigned n_rounds)
         /* It has the client's memory now. */
         cr_assert_eq(run_one(&client, 1 << 16).engine, WHARF_ENGINE_SIMT);
         pid_t worker = test_worker_pid(getpid());
-        kill(worker, SIGSTOP);
+        test_process_stop(worker);
         for (uint32_t i = 0; i < N; i++)
             submit(&client, i, i);
         /* Until the worker has some: then it is not the CPU's to begin with. */

@@ -395,7 +395,7 @@ Test(wharfd_gpu_memory, nothing_is_answered_before_it_is_imported, .timeout = 12
     start("hang_timeout = 10min\n");
     struct test_client *client = client_with_gpu_memory(4096);
     pid_t worker = test_worker_pid(wharfd.pid);
-    kill(worker, SIGSTOP);
+    test_process_stop(worker);
     int fd = test_memfd(4096, SEALS);
     memory.region = 2;
     memory.kind = WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
@@ -417,7 +417,7 @@ Test(wharfd_gpu_memory, nothing_is_answered_before_it_is_imported, .timeout = 12
     cr_assert_eq(test_client_receive(client, &reply), 0, "%s", client->error);
     cr_assert_eq(reply->body_case, WHARF__REPLY__BODY_DONE);
     /* Who goes while it waits leaves nothing behind, also with the next request sent already. */
-    kill(worker, SIGSTOP);
+    test_process_stop(worker);
     memory.region = 4;
     cr_assert_eq(test_client_send(client, &request, &fd, 1), 0);
     memory.region = 5;
@@ -570,7 +570,7 @@ Test(wharfd_gpu_memory, cancel_after_a_death_is_not_another_jobs, .timeout = 300
     expect_result(client, &first, WHARF_OK, WHARF_REASON_NONE);
     /* Lost, and done by the next one, alone; then nobody is a suspect any more. */
     pid_t worker = test_worker_pid(wharfd.pid);
-    kill(worker, SIGSTOP);
+    test_process_stop(worker);
     submit_copies(client, 0, N_ROUND);
     kill(worker, SIGKILL);
     expect_all_good(client, N_ROUND);
@@ -581,7 +581,7 @@ Test(wharfd_gpu_memory, cancel_after_a_death_is_not_another_jobs, .timeout = 300
     kill(worker, SIGKILL);
     worker = test_worker_wait(wharfd.pid, worker);
     expect_result(client, &first, WHARF_OK, WHARF_REASON_NONE);
-    kill(worker, SIGSTOP);
+    test_process_stop(worker);
     submit_copies(client, 0, N_ROUND);
     /* The client's places for jobs are given out again last first: those of the others. */
     for (unsigned i = 1; i < N_ROUND; i += 2)
