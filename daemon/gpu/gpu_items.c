@@ -200,8 +200,11 @@ static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
             return;
         if (piece->is_withdrawn || piece->has_device)
             continue;
-        piece->is_recalled = piece->is_withdrawn = withdraw(backend, piece);
-        if (!piece->is_recalled)
+        /* Some of it is even where there is no room for all: those may be back before the next
+         * look. */
+        piece->is_recalled = true;
+        piece->is_withdrawn = withdraw(backend, piece);
+        if (!piece->is_withdrawn)
             return;
     }
 }
