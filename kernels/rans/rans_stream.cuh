@@ -283,9 +283,10 @@ WHARF_DEVICE bool indexes_are_good(const stream &in)
     WHARF_UNROLL_BY(4)
     for (uint32_t i = lane_id(); i < n_quads; i += WARP_LANES) {
         u32x4 v = load_nc(quads + i);
-        good &= bytes_are_below(v.x, in.n_distributions) &
-                bytes_are_below(v.y, in.n_distributions) &
-                bytes_are_below(v.z, in.n_distributions) & bytes_are_below(v.w, in.n_distributions);
+        good &= bytes_are_below(v.x, in.n_distributions);
+        good &= bytes_are_below(v.y, in.n_distributions);
+        good &= bytes_are_below(v.z, in.n_distributions);
+        good &= bytes_are_below(v.w, in.n_distributions);
     }
     return !any_lane(!good);
 }
