@@ -97,9 +97,10 @@ static uint64_t trusted_from_ns(const struct wharf_gpu_backend *backend,
 {
     if (memory->n_stalls >= WHARF_GPU_MOST_STALLS)
         return 0; /* to be refused */
-    if (memory->n_stalls > 0)
-        return backend->up_since_ns + OTHERS_FIRST_NS;
-    return memory->tenant->gpu_trust.banned_until_ns;
+    uint64_t banned_until_ns = memory->tenant->gpu_trust.banned_until_ns;
+    uint64_t others_until_ns =
+        memory->n_stalls > 0 ? backend->up_since_ns + OTHERS_FIRST_NS : banned_until_ns;
+    return others_until_ns > banned_until_ns ? others_until_ns : banned_until_ns;
 }
 
 /* When it is due to be pinned: WHARF_NEVER for who will not use it. */
@@ -419,8 +420,11 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
             pass->may_forget || memory->is_device || !is_dead(memory) ? 0 : memory->nbytes;
     } else if (at_ns <= now_ns && backend->n_asked < MOST_ASKED) {
         ask(backend, hold, now_ns);
-    } else if (at_ns > now_ns && at_ns < pass->next_ns) {
-        pass->next_ns = at_ns;
+    } else if (at_ns > now_ns) {
+        /* Nobody waits for who is banned. */
+        if (memory->tenant && now_ns < memory->tenant->gpu_trust.banned_until_ns)
+            wharf_gpu_room_forgo(backend->front, hold->memory);
+        pass->next_ns = at_ns < pass->next_ns ? at_ns : pass->next_ns;
     }
 }
 

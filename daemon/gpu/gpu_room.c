@@ -111,6 +111,11 @@ void wharf_gpu_room_drop(struct wharf_front *front, struct wharf_gpu_memory *mem
     set_promised(front, memory, false);
 }
 
+void wharf_gpu_room_forgo(struct wharf_front *front, struct wharf_gpu_memory *memory)
+{
+    set_promised(front, memory, false);
+}
+
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
 static bool is_for_gpu(const struct wharf_front *front, const struct wharf_job *job)

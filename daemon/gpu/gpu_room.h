@@ -73,4 +73,7 @@ enum wharf_gpu_room_outlook {
 enum wharf_gpu_room_outlook wharf_gpu_room_make(struct wharf_front *front,
                                                 struct wharf_gpu_memory *memory, uint64_t now_ns);
 
+/* It is not to be had for a while: what room it was promised is anybody's. */
+void wharf_gpu_room_forgo(struct wharf_front *front, struct wharf_gpu_memory *memory);
+
 #endif
