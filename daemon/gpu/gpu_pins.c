@@ -136,7 +136,8 @@ static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hol
         .number = hold->memory->number,
     };
 
-    if (wharf_worker_link_send(&backend->link, &message, -1) < 0)
+    /* A model that nobody uses any more goes already when a place is looked for. */
+    if (hold->is_forgotten || wharf_worker_link_send(&backend->link, &message, -1) < 0)
         return;
     hold->is_forgotten = true;
     backend->forgotten_at_ns = wharf_now_ns();
