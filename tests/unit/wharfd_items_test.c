@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Items on their way to the workers of two GPUs and back: the test is their threads and their
+ * kernels, so each step comes when it says so.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/front/front.h"
+#include "daemon/gpu/gpu_memory.h"
+#include "daemon/gpu/gpu_state.h"
+#include "proto/wharf_job.h"
+
+enum { N_GPUS = 2, N_CHUNKS = WHARF_WORK_N_CANCELS, N_JOBS = 4 };
+#define UNTOUCHED 0xee
+
+static struct wharf_config config;
+static struct wharf_front front;
+static struct wharf_tenant tenant;
+static struct wharf_session session;
+static struct wharf_region region;
+static struct wharf_gpu_memory memory;
+static struct wharf_job jobs[N_JOBS];
+static struct wharf_batch *batch;
+static struct wharf_gpu_backend *backends[N_GPUS];
+static struct wharf_work_poster kernels[N_GPUS];
+static uint64_t now_ns;
+
+/* Where the client has the results of its chunks. */
+static struct wharf_chunk_result results[N_CHUNKS];
+
+static void add_gpu(uint32_t gpu)
+{
+    struct wharf_gpu_backend *backend = calloc(1, sizeof(*backend));
+
+    cr_assert_not_null(backend);
+    backend->front = &front;
+    backend->gpu = gpu;
+    backend->view = &front.gpus[gpu];
+    backend->engine = WHARF_ENGINE_GPU;
+    backend->state = WHARF_GPU_UP;
+    backend->view->may_come = true;
+    backend->view->n_warps = 1000;
+    cr_assert_eq(wharf_gpu_items_init(backend), 0);
+    cr_assert_eq(wharf_gpu_items_begin(backend), 0);
+    wharf_work_poster_init(&kernels[gpu], backend->queue.address, WHARF_GPU_N_ENTRIES);
+    memory.on[gpu].state = WHARF_GPU_MEMORY_READY;
+    backends[gpu] = backend;
+}
+
+static void make_session(void)
+{
+    tenant.quota.weight = 100;
+    wharf_estimates_init(&tenant.estimates, NULL);
+    wharf_estimates_init_device(&tenant.device_estimates, NULL);
+    wharf_list_init(&memory.pin_link);
+    region = (struct wharf_region){
+        .is_there = true,
+        .memory = &memory,
+        .segment = {.address = results, .nbytes = sizeof(results)},
+    };
+    session.tenant = &tenant;
+    session.engine = WHARF_ENGINE_GPU;
+    session.regions = &region;
+    wharf_list_init(&session.waiting);
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++) {
+        wharf_sched_tenant_init(&tenant.sched[i]);
+        wharf_sched_session_init(&session.sched[i]);
+    }
+    memset(results, UNTOUCHED, sizeof(results));
+}
+
+static void set_up(void)
+{
+    wharf_config_init(&config);
+    cr_assert_eq(wharf_front_init(&front, &config, NULL), 0);
+    front.n_gpus = N_GPUS;
+    front.gpus_up = (1u << N_GPUS) - 1;
+    front.gpu_engine = WHARF_ENGINE_GPU;
+    front.gpu_codecs = UINT64_MAX;
+    make_session();
+    for (uint32_t gpu = 0; gpu < N_GPUS; gpu++)
+        add_gpu(gpu);
+    now_ns = wharf_now_ns();
+}
+
+static void tear_down(void)
+{
+    for (uint32_t gpu = 0; gpu < N_GPUS; gpu++) {
+        wharf_gpu_items_deinit(backends[gpu]);
+        free(backends[gpu]);
+    }
+    free(batch);
+    wharf_front_deinit(&front);
+}
+
+/* ---- jobs ---------------------------------------------------------------------------------- */
+
+static struct wharf_job *make_job(unsigned i)
+{
+    jobs[i] = (struct wharf_job){
+        .submission = {.opcode = WHARF_OP_DECODE,
+                       .codec = WHARF_CODEC_STORED,
+                       .src_nbytes = 1024,
+                       .dst_nbytes = 1024},
+        .session = &session,
+        .source = &region,
+        .destination = &region,
+        .lane = WHARF_LANE_NORMAL,
+        .state = WHARF_JOB_QUEUED,
+    };
+    wharf_list_init(&jobs[i].link);
+    return &jobs[i];
+}
+
+/* Opened, of N_CHUNKS. */
+static struct wharf_job *make_batch(unsigned i)
+{
+    static uint64_t first_region = 1;
+    struct wharf_job *job = make_job(i);
+
+    batch = calloc(1, sizeof(*batch) + N_CHUNKS * sizeof(batch->entries[0]));
+    cr_assert_not_null(batch);
+    batch->n_chunks = batch->n_handed_out = N_CHUNKS;
+    batch->regions = &first_region;
+    batch->n_region_words = 1;
+    for (unsigned at = 0; at < N_CHUNKS; at++)
+        batch->entries[at] = (struct wharf_batch_entry){
+            .chunk = {.src_nbytes = 1024, .dst_nbytes = 1024},
+            .source = &region,
+            .destination = &region,
+        };
+    job->submission.opcode = WHARF_OP_BATCH;
+    job->submission.dst_offset = 0;
+    job->batch = batch;
+    return job;
+}
+
+/* A piece of a job, all of it. */
+static void hand_over(uint32_t gpu, struct wharf_job *job)
+{
+    struct wharf_piece piece = {
+        .kind = job->batch ? WHARF_PIECE_SLICE : WHARF_PIECE_CHUNK,
+        .job = job,
+        .n_chunks = job->batch ? job->batch->n_chunks : 1,
+        .pool = WHARF_POOL_GPU,
+    };
+
+    wharf_front_enter(&front);
+    wharf_gpu_items_submit(backends[gpu], &piece, piece.n_chunks, 1000, now_ns);
+    wharf_front_leave(&front);
+}
+
+/* As the GPU's thread does, under the lock. */
+static void exchange(uint32_t gpu)
+{
+    wharf_front_enter(&front);
+    wharf_gpu_items_exchange(backends[gpu], now_ns);
+    wharf_front_leave(&front);
+    wharf_gpu_items_publish(backends[gpu]);
+}
+
+/* ---- the kernel ---------------------------------------------------------------------------- */
+
+static void complete(uint32_t gpu, uint32_t index, uint32_t attempt, uint32_t result)
+{
+    struct wharf_work_completion completion = {
+        .item = index,
+        .attempt = attempt,
+        .result = (uint16_t)result,
+        .in_nbytes = result == WHARF_OK ? 1024 : 0,
+        .out_nbytes = result == WHARF_OK ? 1024 : 0,
+    };
+
+    wharf_work_post(&kernels[gpu], &completion);
+}
+
+/* Takes the cancels that there are: completes those items.  Returns how many. */
+static uint32_t take_cancels(uint32_t gpu)
+{
+    const struct wharf_work_queue *queue = &kernels[gpu].queue;
+    uint32_t n = queue->front->cancel_tail - queue->kernel->cancel_head;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = queue->kernel->cancel_head++ % WHARF_WORK_N_CANCELS;
+        const struct wharf_work_cancel *cancel = &queue->front->cancels[at];
+        complete(gpu, cancel->item, cancel->attempt, WHARF_CANCELLED);
+    }
+    return n;
+}
+
+static void reap(uint32_t gpu)
+{
+    wharf_gpu_results_reap(backends[gpu], now_ns);
+    wharf_gpu_results_tell(backends[gpu]);
+}
+
+/* Whether the CPU's threads are given a piece of that job, and it is all of it. */
+static bool cpu_has(const struct wharf_job *job)
+{
+    struct wharf_piece piece;
+
+    wharf_front_enter(&front);
+    bool has = wharf_gpu_orphan_take(&front, &piece);
+    wharf_front_leave(&front);
+    return has && piece.job == job && piece.n_chunks == (job->batch ? N_CHUNKS : 1);
+}
+
+static bool nothing_is_told(void)
+{
+    const uint8_t *bytes = (const uint8_t *)results;
+
+    for (size_t i = 0; i < sizeof(results); i++)
+        if (bytes[i] != UNTOUCHED)
+            return false;
+    return true;
+}
+
+/* ---- tests --------------------------------------------------------------------------------- */
+
+/* Where the ring of cancels had room for some of a batch that took too long, and these came back
+ * before the rest could be withdrawn too, its client was told CANCELLED of chunks that nobody had
+ * cancelled. */
+Test(wharfd_items, batch_that_is_taken_back_in_part_is_the_cpus, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job *lone = make_job(0), *many = make_batch(1);
+
+    hand_over(0, lone);
+    hand_over(0, many);
+    uint32_t last = backends[0]->submitter.tail - 1;
+    now_ns += front.config.gpu_longest_ns + 1;
+    exchange(0);
+    cr_assert_eq(take_cancels(0), WHARF_WORK_N_CANCELS, "the lone chunk's and all but one");
+    complete(0, last, wharf_gpu_item_at(backends[0], last)->attempt, WHARF_OK);
+    reap(0);
+    cr_assert(nothing_is_told(), "a client has results of a batch that the CPU is to do");
+    exchange(0);
+    cr_assert(cpu_has(lone));
+    cr_assert(cpu_has(many));
+    cr_assert_eq(backends[0]->n_places, 0);
+    cr_assert_eq(backends[0]->view->n_given_up, 1 + N_CHUNKS);
+}
