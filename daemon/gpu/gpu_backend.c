@@ -94,8 +94,7 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
     bool can_sleep = backend->state != WHARF_GPU_PROVING && !backend->stop && is_idle(backend) &&
                      wharf_list_is_empty(&backend->again) &&
                      !wharf_place_wants_gpu(front, backend->gpu) && !lingers(backend, now_ns);
-    backend->is_over =
-        backend->stop && is_idle(backend) && front->n_orphans + front->n_held_orphans == 0;
+    backend->is_over = backend->stop && is_idle(backend) && backend->n_orphans == 0;
     front->gpus_looking &= ~own_bit;
     if (!can_sleep && backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT)
         front->gpus_looking |= own_bit;

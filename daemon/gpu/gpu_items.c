@@ -217,12 +217,10 @@ bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend)
 }
 
 /* Places in a row from the next index on; but only as many as there are gpu_pieces to keep all
- * chunks that the worker has one by one, should it end, beside what others have left. */
+ * chunks that the worker has one by one, should it end, beside what earlier ones have left. */
 static uint32_t n_free_places(const struct wharf_gpu_backend *backend, uint32_t most)
 {
-    const struct wharf_front *front = backend->front;
-    uint32_t n_kept =
-        backend->n_places + backend->n_without_places + front->n_orphans + front->n_held_orphans;
+    uint32_t n_kept = backend->n_places + backend->n_without_places + backend->n_orphans;
     uint32_t n_left = n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
     uint32_t n = 0;
 

@@ -104,6 +104,7 @@ void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct whar
 
     wharf_list_append(&front->orphans, &piece->link);
     front->n_orphans++;
+    piece->backend->n_orphans++;
     front->nothing_fits = false;
 }
 
@@ -159,6 +160,7 @@ bool wharf_gpu_orphan_take(struct wharf_front *front, struct wharf_piece *ret_pi
     if (!piece)
         return false;
     *ret_piece = piece->piece;
+    piece->backend->n_orphans--;
     wharf_list_append(&piece->backend->free_pieces, &piece->link);
     return true;
 }

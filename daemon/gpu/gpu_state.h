@@ -169,6 +169,7 @@ struct wharf_gpu_backend {
     struct wharf_list free_pieces, under_way, finished;
     struct wharf_list again;   /* of one chunk each, for GPU memory: lost with a worker */
     uint32_t n_without_places; /* pieces, in that list or finished */
+    uint32_t n_orphans;        /* pieces that it left to the CPU's threads; front lock */
     uint32_t n_places;         /* that the others have, those of completed items too */
     uint32_t n_items;          /* under way */
     uint64_t n_warp_ns;        /* of them, estimated */

@@ -242,3 +242,48 @@ Test(wharfd_items, batch_that_is_taken_back_in_part_is_the_cpus, .init = set_up,
     cr_assert_eq(backends[0]->n_places, 0);
     cr_assert_eq(backends[0]->view->n_given_up, 1 + N_CHUNKS);
 }
+
+/* A worker's end leaves all that it had to the CPU's threads.  As long as these had not done it, no
+ * other GPU was given anything: orphans of all counted against the places of each. */
+Test(wharfd_items, orphans_of_one_gpu_hold_no_other_one_up, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job *lost = make_job(0), *next = make_job(1);
+
+    for (uint32_t i = 0; i < WHARF_GPU_N_ENTRIES; i++)
+        hand_over(0, lost);
+    backends[0]->state = WHARF_GPU_DYING;
+    front.gpus_up = 2;
+    wharf_gpu_rescue_hand_on(backends[0]);
+    cr_assert_eq(front.n_orphans, WHARF_GPU_N_ENTRIES);
+    wharf_place_push(&front, next, false);
+    exchange(1);
+    cr_assert_eq(backends[1]->n_items, 1);
+    cr_assert_eq(wharf_place_n_queued(&front), 0);
+}
+
+/* Its own next worker waits for them: there is a gpu_piece for each place, and orphans have theirs
+ * until a thread of the CPU has taken them, or has put them aside for a tenant that is suspended.
+ */
+Test(wharfd_items, orphans_hold_their_own_gpu_up, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job *lost = make_job(0), *next = make_job(1);
+    struct wharf_piece piece;
+
+    for (uint32_t i = 0; i < WHARF_GPU_N_ENTRIES; i++)
+        hand_over(0, lost);
+    wharf_gpu_rescue_hand_on(backends[0]);
+    cr_assert_eq(wharf_gpu_items_begin(backends[0]), 0);
+    front.gpus_up = 1;
+    wharf_place_push(&front, next, false);
+    exchange(0);
+    cr_assert_eq(backends[0]->n_items, 0);
+    tenant.is_suspended = true;
+    cr_assert_not(wharf_gpu_orphan_take(&front, &piece));
+    exchange(0);
+    cr_assert_eq(backends[0]->n_items, 0);
+    tenant.is_suspended = false;
+    wharf_gpu_orphans_resume(&front);
+    cr_assert(cpu_has(lost));
+    exchange(0);
+    cr_assert_eq(backends[0]->n_items, 1);
+}
