@@ -33,8 +33,8 @@ static const struct wharf_epoch_config base_config = {
     .idle_us = 1000,
 };
 
-/* With one kernel for any number of items.  Where there are two, one that is started late leaves for
- * the other, and an item takes two epochs. */
+/* With one kernel for any number of items.  Where there are two, one that is started late leaves
+ * for the other, and an item takes two epochs. */
 static struct wharf_epoch_config one_kernel(void)
 {
     struct wharf_epoch_config config = base_config;
