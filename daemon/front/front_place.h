@@ -62,6 +62,9 @@ struct wharf_gpu_view {
     uint64_t n_lost;           /* chunks that they had then */
 };
 
+/* Whether its worker takes items. */
+bool wharf_place_is_up(const struct wharf_front *front, uint32_t gpu);
+
 /* Whether jobs of sessions that want this engine (enum wharf_engine) can go to the GPU now. */
 bool wharf_place_has_gpu(const struct wharf_front *front, uint32_t engine);
 
@@ -81,6 +84,9 @@ bool wharf_place_wants_gpu(const struct wharf_front *front, uint32_t gpu);
 /* Bits of the GPUs whose threads are to be woken. */
 uint32_t wharf_place_gpus_to_wake(const struct wharf_front *front);
 
+/* The pool that a job belongs to now, or NONE. */
+enum wharf_pool wharf_place_pool_of(const struct wharf_front *front, const struct wharf_job *job);
+
 /* Puts a job into the pool that it belongs to now, at the end or at the beginning of its queue. */
 void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front);
 void wharf_place_remove(struct wharf_front *front, struct wharf_job *job);
@@ -94,6 +100,8 @@ void wharf_place_drop(struct wharf_front *front, struct wharf_session *session);
 
 /* Memory of the session has become ready, or will not: jobs that waited for it go on. */
 void wharf_place_waiting(struct wharf_front *front, struct wharf_session *session);
+
+/* ---- place_pick.c -------------------------------------------------------------------------- */
 
 /* The next job for the CPU, or for this GPU, which stays in its queue; NULL if there is none.
  * most_ns: as in wharf_sched_first. */

@@ -120,9 +120,7 @@ void wharf_gpu_room_forgo(struct wharf_front *front, struct wharf_gpu_memory *me
 
 static bool is_for_gpu(const struct wharf_front *front, const struct wharf_job *job)
 {
-    uint8_t engine = job->session->engine;
-
-    return front->gpus_up && (engine == WHARF_ENGINE_AUTO || engine == front->gpu_engine) &&
+    return wharf_place_has_gpu(front, job->session->engine) &&
            front->gpu_codecs >> job->submission.codec & 1 &&
            (job->batch || job->submission.opcode != WHARF_OP_BATCH);
 }

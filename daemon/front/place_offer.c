@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/front/place_offer.h"
+
+#include "daemon/front/front.h"
+#include "daemon/gpu/gpu_memory.h"
+#include "encoders/codec.h"
+
+/* An engine that has had none of a tenant's chunks of a codec while the other one had so many gets
+ * one, to learn what it takes there; unless that would take so many times as long. */
+#define TRY_AFTER 512
+#define TRY_FACTOR 8
+/* The GPU may be later by this part: what it does costs no processor.  More of it would cost who
+ * waits for each chunk more than a twentieth of what passes. */
+#define WORTH_PART 24
+
+/* Whether idle threads of the CPU may help with such a chunk: share.h. */
+static bool is_shared(uint32_t codec, uint64_t out_nbytes)
+{
+    uint64_t least = wharf_codec_find(codec)->ops->least_shared_nbytes;
+
+    return least > 0 && out_nbytes >= least;
+}
+
+/* Numbers of chunks that are not told apart take equally long. */
+static bool is_better(const struct wharf_offer *offer, const struct wharf_offer *than)
+{
+    return offer->ns < than->ns ||
+           (offer->ns == than->ns && offer->n_in_flight < than->n_in_flight);
+}
+
+/* False: its worker cannot take the job now. */
+static bool offer_of(const struct wharf_front *front, const struct wharf_job *job, uint32_t gpu,
+                     const struct wharf_next_chunk *next, struct wharf_offer *ret_offer)
+{
+    const struct wharf_gpu_view *view = &front->gpus[gpu];
+
+    if (!wharf_place_is_up(front, gpu) || view->is_alone ||
+        wharf_gpu_memory_of_job(job, gpu) != WHARF_GPU_MEMORY_READY)
+        return false;
+    *ret_offer = (struct wharf_offer){gpu, view->n_in_flight, wharf_place_trip_ns(view, job, next)};
+    return true;
+}
+
+static bool best_of(const struct wharf_front *front, const struct wharf_job *job,
+                    const struct wharf_next_chunk *next, struct wharf_offer *ret_best)
+{
+    bool is_any = false;
+
+    for (uint32_t bits = front->gpus_up; bits; bits &= bits - 1) {
+        struct wharf_offer offer;
+        if (!offer_of(front, job, (uint32_t)__builtin_ctz(bits), next, &offer) ||
+            (is_any && !is_better(&offer, ret_best)))
+            continue;
+        *ret_best = offer;
+        is_any = true;
+    }
+    return is_any;
+}
+
+bool wharf_offer_best(const struct wharf_front *front, const struct wharf_job *job,
+                      struct wharf_offer *ret_best)
+{
+    struct wharf_next_chunk next = wharf_place_next_chunk(job);
+
+    return best_of(front, job, &next, ret_best);
+}
+
+bool wharf_offer_wins(const struct wharf_front *front, const struct wharf_job *job,
+                      uint64_t before_ns, struct wharf_offer *ret_best)
+{
+    const struct wharf_tenant *tenant = job->session->tenant;
+    uint32_t codec = job->submission.codec;
+    struct wharf_next_chunk next = wharf_place_next_chunk(job);
+
+    if (!best_of(front, job, &next, ret_best))
+        return false;
+    uint64_t cpu_ns = next.cpu_ns;
+    if (is_shared(codec, next.out_nbytes))
+        cpu_ns /= 1 + front->n_sleeping;
+    cpu_ns += before_ns;
+    uint64_t gpu_ns = ret_best->ns;
+    if (tenant->trials[codec].way != WHARF_TRIAL_BY_TIME)
+        return tenant->trials[codec].way == WHARF_TRIAL_GPU;
+    if (tenant->device_estimates.n_elsewhere[codec] >= TRY_AFTER && gpu_ns / TRY_FACTOR < cpu_ns)
+        return true;
+    if (tenant->estimates.n_elsewhere[codec] >= TRY_AFTER && cpu_ns / TRY_FACTOR < gpu_ns)
+        return false;
+    return gpu_ns < cpu_ns + cpu_ns / WORTH_PART;
+}
+
+/* Another GPU may be sooner than the one that could take a job now by this part: below that it is
+ * not worth waking it. */
+#define SOONER_PART 8
+
+bool wharf_offer_takes(struct wharf_front *front, const struct wharf_job *job, uint32_t gpu,
+                       const struct wharf_offer *best)
+{
+    struct wharf_offer own;
+
+    if (best->gpu == gpu)
+        return true;
+    struct wharf_next_chunk next = wharf_place_next_chunk(job);
+    if (offer_of(front, job, gpu, &next, &own) && (own.ns <= best->ns + best->ns / SOONER_PART ||
+                                                   !wharf_place_gpu_has_room(front, best->gpu)))
+        return true;
+    front->gpus_wanted |= 1u << best->gpu;
+    return false;
+}
+
+uint64_t wharf_offer_before_ns(const struct wharf_front *front, const struct wharf_job *job)
+{
+    uint64_t sum_ns =
+        front->sched[WHARF_POOL_CPU].backlog_ns + front->sched[WHARF_POOL_ANY].backlog_ns;
+    uint64_t own_ns = job->estimate_ns < job->backlog_ns ? job->estimate_ns : job->backlog_ns;
+
+    return front->n_workers == 0 ? 0 : (sum_ns - own_ns) / front->n_workers;
+}
+
+void wharf_offer_count(const struct wharf_piece *piece, bool is_gpu)
+{
+    bool is_any = piece->pool == WHARF_POOL_ANY;
+    enum wharf_placement why = (enum wharf_placement)piece->job->why;
+    struct wharf_tenant *tenant = piece->job->session->tenant;
+    struct wharf_estimates *own = is_gpu ? &tenant->device_estimates : &tenant->estimates;
+    struct wharf_estimates *others = is_gpu ? &tenant->estimates : &tenant->device_estimates;
+    uint32_t codec = piece->job->submission.codec;
+
+    if (piece->kind == WHARF_PIECE_OPEN || piece->job->stopped)
+        return;
+    /* In the order in which wharf_offer_wins decides. */
+    if (is_any && tenant->trials[codec].way != WHARF_TRIAL_BY_TIME)
+        why = is_gpu ? WHARF_PLACED_GPU_MORE : WHARF_PLACED_CPU_MORE;
+    else if (is_any && own->n_elsewhere[codec] >= TRY_AFTER)
+        why = WHARF_PLACED_TO_LEARN;
+    else if (is_any)
+        why = is_gpu ? WHARF_PLACED_GPU_SOONER : WHARF_PLACED_CPU_SOONER;
+    else if (piece->pool == WHARF_POOL_GPU && !is_gpu)
+        why = WHARF_PLACED_NO_GPU;
+    tenant->stats.n_placed[why] += piece->n_chunks;
+    own->n_elsewhere[codec] = 0;
+    if (is_any && others->n_elsewhere[codec] < TRY_AFTER)
+        others->n_elsewhere[codec] += piece->n_chunks;
+}
