@@ -126,6 +126,17 @@ static void clear_suspect(struct wharf_gpu_backend *backend, struct wharf_tenant
         tenant->gpu_trust.n_strikes = 0;
 }
 
+/* A worker calls all that was withdrawn cancelled, whatever stopped the job. */
+static struct wharf_outcome outcome_of(const struct wharf_job *job,
+                                       const struct wharf_outcome *outcome)
+{
+    uint8_t stopped = __atomic_load_n(&job->stopped, __ATOMIC_RELAXED);
+
+    if (outcome->result == WHARF_CANCELLED && stopped)
+        return (struct wharf_outcome){.result = stopped};
+    return *outcome;
+}
+
 static void tell_of_parts(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     struct wharf_outcome outcome;
@@ -133,6 +144,7 @@ static void tell_of_parts(struct wharf_gpu_backend *backend, struct wharf_gpu_pi
     gpu_piece->is_refused = !wharf_gpu_parts_settle(backend, gpu_piece, &outcome);
     if (gpu_piece->is_refused)
         return;
+    outcome = outcome_of(gpu_piece->piece.job, &outcome);
     wharf_piece_take_outcome(&gpu_piece->piece, 0, backend->engine, &outcome);
     for (uint32_t i = 0; i < gpu_piece->n_items; i++)
         gpu_piece->took_ns += wharf_gpu_item_at(backend, gpu_piece->first + i)->took_ns;
@@ -174,7 +186,8 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
             continue;
         }
         const struct wharf_gpu_item *item = wharf_gpu_item_at(backend, gpu_piece->first + i);
-        wharf_piece_take_outcome(piece, i, backend->engine, &item->outcome);
+        struct wharf_outcome outcome = outcome_of(piece->job, &item->outcome);
+        wharf_piece_take_outcome(piece, i, backend->engine, &outcome);
         gpu_piece->took_ns += item->took_ns;
         gpu_piece->n_copied += item->was_copied;
         gpu_piece->n_of_gpu++;

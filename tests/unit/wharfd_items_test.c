@@ -287,3 +287,19 @@ Test(wharfd_items, orphans_hold_their_own_gpu_up, .init = set_up, .fini = tear_d
     exchange(0);
     cr_assert_eq(backends[0]->n_items, 1);
 }
+
+/* A worker calls all that is withdrawn cancelled; a client is told what stopped its job. */
+Test(wharfd_items, chunks_of_a_batch_that_ran_out_of_time_say_so, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job *many = make_batch(0);
+
+    hand_over(0, many);
+    exchange(0);
+    many->stopped = WHARF_DEADLINE;
+    front.n_stopped++;
+    exchange(0);
+    cr_assert_eq(take_cancels(0), N_CHUNKS);
+    reap(0);
+    for (unsigned i = 0; i < N_CHUNKS; i++)
+        cr_assert_eq(results[i].result, WHARF_DEADLINE, "chunk %u: %u", i, results[i].result);
+}
