@@ -145,6 +145,11 @@ const char *wharf_memory_error_text(int r);
  * memory.  The client can go on with another one. */
 void wharf_connection_part_from_stuck(struct wharf_connection *connection);
 
+/* Answers a request to let go of such a thing: it is gone, or -ENOENT, -EBUSY, or -ETIME as above.
+ */
+void wharf_request_removed(struct wharf_connection *connection, uint32_t id, int r,
+                           const char *what, uint32_t number);
+
 /* Carry out a request and answer it: at once, but for GPU memory, for which the connection is held.
  * fd as for wharf_request_handle. */
 void wharf_request_register(struct wharf_connection *connection, uint32_t id,

@@ -70,65 +70,129 @@ void wharf_connection_part_from_stuck(struct wharf_connection *connection)
     wharf_connection_part(connection, "its memory keeps the daemon waiting: connect again");
 }
 
-/* Charges a region that is to be, and keeps workers away from the session until that is entered:
- * wharf_front_let_go, unless it returns -EDQUOT or -ETIME. */
-static int charge(struct wharf_front *front, struct wharf_session *session,
-                  const struct wharf_use *use, const char **ret_text)
+void wharf_request_removed(struct wharf_connection *connection, uint32_t id, int r,
+                           const char *what, uint32_t number)
 {
-    int r = wharf_front_enter_alone(front, session);
+    if (r == -ENOENT)
+        wharf_request_refuse(connection, id, ENOENT, "there is no %s %u", what, (unsigned)number);
+    else if (r == -EBUSY)
+        wharf_request_refuse(connection, id, EBUSY, "jobs in flight use %s %u", what,
+                             (unsigned)number);
+    else if (r == -ETIME)
+        wharf_connection_part_from_stuck(connection);
+    else
+        wharf_request_done(connection, id);
+}
 
+/* ---- entering ------------------------------------------------------------------------------ */
+
+/*
+ * A place for a region that is to be, which is charged; workers are kept away from the session
+ * until `enter`.  -EEXIST and -EDQUOT: *ret_text; -ETIME: wharf_connection_part_from_stuck.  Only
+ * the loop thread adds and removes regions, so what it finds stays so.
+ */
+static int begin(struct wharf_connection *connection, const struct wharf_region *wanted,
+                 struct wharf_region **ret_place, const char **ret_text)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    struct wharf_use use = wharf_region_use(wanted);
+
+    *ret_text = "its number is in use";
+    if (wharf_session_region(session, wanted->number))
+        return -EEXIST;
+    *ret_text = "over max_regions, the limit of one session";
+    *ret_place = wharf_session_region_place(session);
+    if (!*ret_place)
+        return -EDQUOT;
+    *ret_text = NULL;
+    int r = wharf_front_enter_alone(front, session);
     if (r < 0)
         return r;
-    r = wharf_tenant_charge(session->tenant, use, ret_text);
+    r = wharf_tenant_charge(session->tenant, &use, ret_text);
     if (r < 0)
         wharf_front_let_go(session);
     wharf_front_leave(front);
     return r;
 }
 
-/* ---- memfds -------------------------------------------------------------------------------- */
+/* Enters it; or, if that came to an error, gives back what it was charged.  Returns that. */
+static int enter(struct wharf_connection *connection, const struct wharf_region *wanted,
+                 struct wharf_region *place, int r)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    struct wharf_use use = wharf_region_use(wanted);
 
-/* Charges, maps and enters a region; -ETIME: wharf_connection_part_from_stuck; -EDQUOT: *ret_text.
- * Only the loop thread adds and removes regions, so what it finds stays so until it leaves. */
+    wharf_front_enter(front);
+    if (r < 0) {
+        wharf_tenant_give_back(connection->tenant, &use);
+    } else {
+        *place = *wanted;
+        session->n_device_regions += wanted->is_device;
+        wharf_use_add(&session->use, &use);
+        wharf_gpu_memory_add(front, wanted->memory);
+        /* If there will be no worker, nobody tells. */
+        if (wanted->is_device)
+            wharf_front_tell_settled(front, session);
+    }
+    wharf_front_leave_alone(front, session);
+    return r;
+}
+
+/* Gives its place back; returns what is to be given back when its segment is freed, since what a
+ * GPU has stays charged until that has let go of it.  Under the lock. */
+static struct wharf_use drop(struct wharf_front *front, struct wharf_session *session,
+                             struct wharf_region *region)
+{
+    struct wharf_use use = wharf_region_use(region);
+
+    session->n_device_regions -= region->is_device;
+    wharf_front_part_with(front, session, region->memory, &use);
+    *region = (struct wharf_region){.is_there = false};
+    return use;
+}
+
 static int add_region(struct wharf_connection *connection,
                       const Wharf__RegisterMemoryRequest *memory, int fd, const char **ret_text)
 {
     struct wharf_front *front = &connection->server->front;
     struct wharf_session *session = connection->session;
-    struct wharf_use use = {.n_descriptors = 1, .memory_nbytes = memory->nbytes};
-    struct wharf_segment segment;
+    struct wharf_region *place;
+    struct wharf_region wanted = {
+        .number = (uint16_t)memory->region,
+        .is_there = true,
+        .read_only = memory->read_only,
+        .segment = {.nbytes = memory->nbytes, .fd = -1},
+    };
+    int r = begin(connection, &wanted, &place, ret_text);
 
-    if (fd < 0)
-        return fd;
-    if (wharf_session_region(session, memory->region))
-        return -EEXIST;
-    struct wharf_region *region = wharf_session_region_place(session);
-    *ret_text = "over max_regions, the limit of one session";
-    if (!region)
-        return -EDQUOT;
-    *ret_text = NULL;
-    int r = charge(front, session, &use, ret_text);
     if (r < 0)
         return r;
-    r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &segment);
-    struct wharf_gpu_memory *known =
-        r < 0 ? NULL : wharf_gpu_memory_new(front, session, fd, memory->nbytes, memory->read_only);
-    wharf_front_enter(front);
-    if (r < 0) {
-        wharf_tenant_give_back(connection->tenant, &use);
-    } else {
-        *region = (struct wharf_region){
-            .number = (uint16_t)memory->region,
-            .is_there = true,
-            .read_only = memory->read_only,
-            .segment = segment,
-            .memory = known,
-        };
-        wharf_gpu_memory_add(front, known);
-        wharf_use_add(&session->use, &use);
-    }
-    wharf_front_leave_alone(front, session);
-    return r;
+    r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &wanted.segment);
+    if (r == 0)
+        wanted.memory = wharf_gpu_memory_new(front, session, fd, memory->nbytes, memory->read_only);
+    return enter(connection, &wanted, place, r);
+}
+
+/* It has a place, where submissions do not find it before it was imported. */
+static int add_gpu_region(struct wharf_connection *connection,
+                          const Wharf__RegisterMemoryRequest *memory, int fd, const char **ret_text)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_session *session = connection->session;
+    struct wharf_region *place;
+    struct wharf_region wanted = {
+        .number = (uint16_t)memory->region,
+        .is_device = true,
+        .segment = {.nbytes = memory->nbytes, .fd = -1},
+    };
+    int r = begin(connection, &wanted, &place, ret_text);
+
+    if (r < 0)
+        return r;
+    wanted.memory = wharf_gpu_memory_new_device(front, session, fd, memory->nbytes);
+    return enter(connection, &wanted, place, wanted.memory ? 0 : -ENOMEM);
 }
 
 /* ---- GPU memory ---------------------------------------------------------------------------- */
@@ -146,70 +210,6 @@ static const char *gpu_error_text(int r)
     }
 }
 
-/* Charges it, and gives it a place, where submissions do not find it before it was imported;
- * -ETIME: wharf_connection_part_from_stuck; -EDQUOT: *ret_text. */
-static int place_gpu_region(struct wharf_connection *connection,
-                            const Wharf__RegisterMemoryRequest *memory, int fd,
-                            const char **ret_text)
-{
-    struct wharf_front *front = &connection->server->front;
-    struct wharf_session *session = connection->session;
-    struct wharf_region wanted = {
-        .number = (uint16_t)memory->region,
-        .is_device = true,
-        .segment = {.nbytes = memory->nbytes, .fd = -1},
-    };
-    struct wharf_use use = wharf_region_use(&wanted);
-
-    if (fd < 0)
-        return fd;
-    if (wharf_session_region(session, memory->region))
-        return -EEXIST;
-    struct wharf_region *region = wharf_session_region_place(session);
-    *ret_text = "over max_regions, the limit of one session";
-    if (!region)
-        return -EDQUOT;
-    *ret_text = NULL;
-    int r = charge(front, session, &use, ret_text);
-    if (r < 0)
-        return r;
-    wanted.memory = wharf_gpu_memory_new_device(front, session, fd, memory->nbytes);
-    wharf_front_enter(front);
-    if (wanted.memory) {
-        *region = wanted;
-        session->n_device_regions++;
-        wharf_use_add(&session->use, &use);
-        wharf_gpu_memory_add(front, wanted.memory);
-        /* If there will be no worker, nobody tells. */
-        wharf_front_tell_settled(front, session);
-    } else {
-        wharf_tenant_give_back(connection->tenant, &use);
-    }
-    wharf_front_leave_alone(front, session);
-    return wanted.memory ? 0 : -ENOMEM;
-}
-
-static void handle_register_gpu(struct wharf_connection *connection, uint32_t id,
-                                const Wharf__RegisterMemoryRequest *memory, int fd)
-{
-    const char *text = NULL;
-    int r = place_gpu_region(connection, memory, fd, &text);
-
-    if (r == -EEXIST) {
-        wharf_request_refuse(connection, id, EEXIST, "region %u is in use",
-                             (unsigned)memory->region);
-    } else if (r == -ETIME) {
-        wharf_connection_part_from_stuck(connection);
-    } else if (r < 0) {
-        wharf_request_refuse(connection, id, -r, "region %u: %s", (unsigned)memory->region,
-                             text ? text : gpu_error_text(r));
-    } else {
-        connection->import_id = id;
-        connection->import_region = memory->region;
-        wharf_connection_hold_import(connection);
-    }
-}
-
 static struct wharf_region *placed_region(struct wharf_session *session, uint32_t number)
 {
     for (uint32_t i = 1; i < session->n_regions; i++) {
@@ -218,18 +218,6 @@ static struct wharf_region *placed_region(struct wharf_session *session, uint32_
             return region;
     }
     return NULL;
-}
-
-/* Gives its place back.  What it costs stays charged until the GPU's thread has let go of it.
- * Under the lock. */
-static void drop_gpu_region(struct wharf_front *front, struct wharf_session *session,
-                            struct wharf_region *region)
-{
-    struct wharf_use use = wharf_region_use(region);
-
-    session->n_device_regions--;
-    wharf_front_part_with(front, session, region->memory, &use);
-    *region = (struct wharf_region){.is_there = false};
 }
 
 /* Whether some worker may still take it: one that was asked, or will be. */
@@ -265,7 +253,7 @@ static int settle_gpu_region(struct wharf_front *front, struct wharf_session *se
         error = ENODEV;
         snprintf(text, text_nbytes, "%s", gpu_error_text(-ENODEV));
     }
-    drop_gpu_region(front, session, region);
+    drop(front, session, region);
     return error;
 }
 
@@ -300,6 +288,7 @@ void wharf_request_settle(struct wharf_connection *connection)
 void wharf_request_register(struct wharf_connection *connection, uint32_t id,
                             const Wharf__RegisterMemoryRequest *memory, int fd)
 {
+    bool is_gpu = memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
     const char *text;
     int code = check_register(connection, memory, &text);
 
@@ -307,22 +296,23 @@ void wharf_request_register(struct wharf_connection *connection, uint32_t id,
         wharf_request_refuse(connection, id, code, "%s", text);
         return;
     }
-    if (memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU) {
-        handle_register_gpu(connection, id, memory, fd);
-        return;
-    }
     text = NULL;
-    int r = add_region(connection, memory, fd, &text);
-    if (r == -EEXIST)
-        wharf_request_refuse(connection, id, EEXIST, "region %u is in use",
-                             (unsigned)memory->region);
-    else if (r == -ETIME)
+    int r = fd < 0   ? fd
+            : is_gpu ? add_gpu_region(connection, memory, fd, &text)
+                     : add_region(connection, memory, fd, &text);
+    if (r == -ETIME) {
         wharf_connection_part_from_stuck(connection);
-    else if (r < 0)
-        wharf_request_refuse(connection, id, -r, "region %u: %s", (unsigned)memory->region,
-                             text ? text : wharf_memory_error_text(r));
-    else
+    } else if (r < 0) {
+        if (!text)
+            text = is_gpu ? gpu_error_text(r) : wharf_memory_error_text(r);
+        wharf_request_refuse(connection, id, -r, "region %u: %s", (unsigned)memory->region, text);
+    } else if (is_gpu) {
+        connection->import_id = id;
+        connection->import_region = memory->region;
+        wharf_connection_hold_import(connection);
+    } else {
         wharf_request_done(connection, id);
+    }
 }
 
 static int remove_region(struct wharf_connection *connection, uint32_t number)
@@ -342,10 +332,7 @@ static int remove_region(struct wharf_connection *connection, uint32_t number)
         r = -EBUSY;
     } else {
         segment = region->segment;
-        use = wharf_region_use(region);
-        session->n_device_regions -= region->is_device;
-        wharf_front_part_with(front, session, region->memory, &use);
-        *region = (struct wharf_region){.is_there = false};
+        use = drop(front, session, region);
     }
     wharf_front_leave_alone(front, session);
     if (r == 0)
@@ -356,19 +343,9 @@ static int remove_region(struct wharf_connection *connection, uint32_t number)
 void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,
                               const Wharf__UnregisterMemoryRequest *memory)
 {
-    int r =
-        memory->region == WHARF_REGION_ARENA ? -EINVAL : remove_region(connection, memory->region);
-
-    if (r == -EINVAL)
+    if (memory->region == WHARF_REGION_ARENA)
         wharf_request_refuse(connection, id, EINVAL, "the arena stays as long as the queue");
-    else if (r == -ENOENT)
-        wharf_request_refuse(connection, id, ENOENT, "there is no region %u",
-                             (unsigned)memory->region);
-    else if (r == -EBUSY)
-        wharf_request_refuse(connection, id, EBUSY, "jobs in flight use region %u",
-                             (unsigned)memory->region);
-    else if (r == -ETIME)
-        wharf_connection_part_from_stuck(connection);
     else
-        wharf_request_done(connection, id);
+        wharf_request_removed(connection, id, remove_region(connection, memory->region), "region",
+                              memory->region);
 }

@@ -38,17 +38,7 @@ static int charge(struct wharf_model_maker *maker, struct wharf_model_made *made
                   size_t image_nbytes)
 {
     made->use = (struct wharf_use){.n_descriptors = 1, .memory_nbytes = image_nbytes};
-    wharf_front_enter(maker->front);
-    int r = wharf_tenant_charge(made->order.tenant, &made->use, &made->limit);
-    wharf_front_leave(maker->front);
-    return r;
-}
-
-static void give_back(struct wharf_model_maker *maker, struct wharf_model_made *made)
-{
-    wharf_front_enter(maker->front);
-    wharf_tenant_give_back(made->order.tenant, &made->use);
-    wharf_front_leave(maker->front);
+    return wharf_front_charge(maker->front, made->order.tenant, &made->use, &made->limit);
 }
 
 /* A model's bytes and its image, neither of which need have memory yet. */
@@ -111,7 +101,7 @@ static int make_image(struct wharf_model_maker *maker, const uint8_t *model,
             wharf_segment_free(&made->segment);
     }
     if (r < 0)
-        give_back(maker, made);
+        wharf_front_give_back(maker->front, made->order.tenant, &made->use);
     return r;
 }
 

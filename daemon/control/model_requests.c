@@ -80,18 +80,11 @@ static int order(struct wharf_connection *connection, uint32_t id,
     return 0;
 }
 
-static const char *error_text(int error)
+static const char *error_text(int r)
 {
-    switch (error) {
-    case -EBADF:
-        return "the descriptor is no memfd (huge pages are none either)";
-    case -EPERM:
+    if (r == -EPERM)
         return "the memfd is not sealed with F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE";
-    case -EINVAL:
-        return "the memfd is shorter than nbytes says";
-    default:
-        return "the machine does not have the memory, or does not give it";
-    }
+    return wharf_memory_error_text(r);
 }
 
 void wharf_model_register(struct wharf_connection *connection, uint32_t id,
@@ -219,13 +212,5 @@ void wharf_model_unregister(struct wharf_connection *connection, uint32_t id, ui
         r = wharf_model_remove(&server->front, connection->session, number, &segment, &use);
     if (r == 0)
         wharf_server_reap_segment(server, &segment, connection->tenant, &use);
-    if (r == -ENOENT)
-        wharf_request_refuse(connection, id, ENOENT, "there is no model %u", (unsigned)number);
-    else if (r == -EBUSY)
-        wharf_request_refuse(connection, id, EBUSY, "jobs in flight use model %u",
-                             (unsigned)number);
-    else if (r == -ETIME)
-        wharf_connection_part_from_stuck(connection);
-    else
-        wharf_request_done(connection, id);
+    wharf_request_removed(connection, id, r, "model", number);
 }

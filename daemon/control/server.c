@@ -61,21 +61,15 @@ void wharf_server_reap_session(struct wharf_server *server, struct wharf_session
 
     drop_memories(server, session);
     struct wharf_use use = session->use;
-    if (wharf_reaper_session(server->reaper, session))
-        return;
-    wharf_front_enter(&server->front);
-    wharf_tenant_give_back(tenant, &use);
-    wharf_front_leave(&server->front);
+    if (!wharf_reaper_session(server->reaper, session))
+        wharf_front_give_back(&server->front, tenant, &use);
 }
 
 void wharf_server_reap_segment(struct wharf_server *server, const struct wharf_segment *segment,
                                struct wharf_tenant *tenant, const struct wharf_use *use)
 {
-    if (wharf_reaper_segment(server->reaper, segment, tenant, use))
-        return;
-    wharf_front_enter(&server->front);
-    wharf_tenant_give_back(tenant, use);
-    wharf_front_leave(&server->front);
+    if (!wharf_reaper_segment(server->reaper, segment, tenant, use))
+        wharf_front_give_back(&server->front, tenant, use);
 }
 
 static void take_news(struct wharf_session *session, enum wharf_session_news news)
@@ -118,11 +112,8 @@ static void take_reaped(struct wharf_server *server)
     struct wharf_tenant *tenant;
     struct wharf_use use;
 
-    while (wharf_reaper_next(server->reaper, &tenant, &use)) {
-        wharf_front_enter(&server->front);
-        wharf_tenant_give_back(tenant, &use);
-        wharf_front_leave(&server->front);
-    }
+    while (wharf_reaper_next(server->reaper, &tenant, &use))
+        wharf_front_give_back(&server->front, tenant, &use);
 }
 
 static void on_deadline(struct wharf_timer *timer);

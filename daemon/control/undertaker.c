@@ -67,14 +67,6 @@ struct wharf_undertaker {
 
 /* ---- what is charged ----------------------------------------------------------------------- */
 
-static void give_back(struct wharf_undertaker *undertaker, struct wharf_tenant *tenant,
-                      const struct wharf_use *use)
-{
-    wharf_front_enter(undertaker->front);
-    wharf_tenant_give_back(tenant, use);
-    wharf_front_leave(undertaker->front);
-}
-
 static void charge_anyway(struct wharf_undertaker *undertaker, struct wharf_tenant *tenant)
 {
     wharf_front_enter(undertaker->front);
@@ -149,7 +141,7 @@ static void process_free(struct process *process)
     undertaker->n_processes--;
     lot->n_processes--;
     if (lot->tenant)
-        give_back(undertaker, lot->tenant, &process->use);
+        wharf_front_give_back(undertaker->front, lot->tenant, &process->use);
     free(process);
     lot_free_if_empty(lot);
 }
@@ -329,7 +321,7 @@ void wharf_undertaker_take(struct wharf_undertaker *undertaker, int fd, struct w
         return;
     }
     if (use)
-        give_back(undertaker, tenant, use);
+        wharf_front_give_back(undertaker->front, tenant, use);
     if (plain->n_waiting < plain->n_room || lot_grow(plain))
         add(plain, fd, &(struct wharf_use){0});
     else if (!is_doubtful(fd))

@@ -113,16 +113,11 @@ static uint32_t run_in_large_buffer(struct wharf_front *front, struct wharf_tena
 {
     struct wharf_use use = {.memory_nbytes = buffer_nbytes(passage)};
 
-    wharf_front_enter(front);
-    int r = wharf_tenant_charge(tenant, &use, NULL);
-    wharf_front_leave(front);
-    if (r < 0)
+    if (wharf_front_charge(front, tenant, &use, NULL) < 0)
         return WHARF_QUOTA;
     uint32_t result = run_in_buffer(passage);
     wharf_cpu_buffer_deinit(passage->buffer);
-    wharf_front_enter(front);
-    wharf_tenant_give_back(tenant, &use);
-    wharf_front_leave(front);
+    wharf_front_give_back(front, tenant, &use);
     return result;
 }
 

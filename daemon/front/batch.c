@@ -30,10 +30,7 @@ static int charge(struct wharf_front *front, struct wharf_session *session, uint
 {
     struct wharf_use use = {.memory_nbytes = nbytes};
 
-    wharf_front_enter(front);
-    int r = wharf_tenant_charge(session->tenant, &use, NULL);
-    wharf_front_leave(front);
-    return r;
+    return wharf_front_charge(front, session->tenant, &use, NULL);
 }
 
 static void give_back(struct wharf_session *session, uint64_t nbytes)

@@ -223,3 +223,20 @@ uint64_t wharf_front_serve(struct wharf_front *front)
         tell_stuck(stuck);
     return next_ns;
 }
+
+int wharf_front_charge(struct wharf_front *front, struct wharf_tenant *tenant,
+                       const struct wharf_use *use, const char **ret_text)
+{
+    wharf_front_enter(front);
+    int r = wharf_tenant_charge(tenant, use, ret_text);
+    wharf_front_leave(front);
+    return r;
+}
+
+void wharf_front_give_back(struct wharf_front *front, struct wharf_tenant *tenant,
+                           const struct wharf_use *use)
+{
+    wharf_front_enter(front);
+    wharf_tenant_give_back(tenant, use);
+    wharf_front_leave(front);
+}

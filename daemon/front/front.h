@@ -139,6 +139,12 @@ void wharf_front_enter(struct wharf_front *front);
 void wharf_front_enter_first(struct wharf_front *front);
 void wharf_front_leave(struct wharf_front *front);
 
+/* wharf_tenant_charge and wharf_tenant_give_back for those who have not the lock. */
+int wharf_front_charge(struct wharf_front *front, struct wharf_tenant *tenant,
+                       const struct wharf_use *use, const char **ret_text);
+void wharf_front_give_back(struct wharf_front *front, struct wharf_tenant *tenant,
+                           const struct wharf_use *use);
+
 /* ---- for the loop thread ------------------------------------------------------------------- */
 
 /* Its ring is not looked at before wharf_front_rung: its client has been told to ring. */
