@@ -2,13 +2,11 @@
 #include "daemon/control/model.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/list.h"
-#include "daemon/base/loop.h"
+#include "daemon/base/errands.h"
 #include "daemon/front/front.h"
 #include "daemon/front/touch.h"
 #include "encoders/codec.h"
@@ -21,16 +19,19 @@ struct task {
 
 struct wharf_model_maker {
     struct wharf_front *front;
-    struct wharf_loop *loop;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wanted;
-    struct wharf_list todo; /* lock, as all below */
-    struct wharf_list done;
-    struct task *current; /* that the thread is at */
-    uint64_t last_turn;   /* counts up: tenants' turns */
-    bool stop;
+    struct wharf_errands errands;
+    uint64_t last_turn; /* counts up: tenants' turns */
 };
+
+static struct task *task_of(struct wharf_list *link)
+{
+    return WHARF_LIST_ENTRY(link, struct task, link);
+}
+
+static struct wharf_model_maker *maker_of(struct wharf_errands *errands)
+{
+    return WHARF_LIST_ENTRY(errands, struct wharf_model_maker, errands);
+}
 
 /* ---- making one ---------------------------------------------------------------------------- */
 
@@ -123,42 +124,23 @@ static void make(struct wharf_model_maker *maker, struct wharf_model_made *made)
 
 /* The first one of the tenant whose last turn was longest ago: so nobody waits for more than one of
  * each other tenant's. */
-static struct task *next_task(struct wharf_model_maker *maker)
+static struct wharf_list *choose(struct wharf_errands *errands)
 {
-    struct task *next = NULL;
+    struct task *next = task_of(errands->todo.next);
 
-    WHARF_LIST_FOR(link, &maker->todo)
+    WHARF_LIST_FOR(link, &errands->todo)
     {
-        struct task *task = WHARF_LIST_ENTRY(link, struct task, link);
-        if (!next || task->made.order.tenant->model_turn < next->made.order.tenant->model_turn)
+        struct task *task = task_of(link);
+        if (task->made.order.tenant->model_turn < next->made.order.tenant->model_turn)
             next = task;
     }
-    return next;
+    next->made.order.tenant->model_turn = ++maker_of(errands)->last_turn;
+    return &next->link;
 }
 
-static void *work(void *data)
+static void run(struct wharf_errands *errands, struct wharf_list *link)
 {
-    struct wharf_model_maker *maker = data;
-
-    pthread_mutex_lock(&maker->lock);
-    while (!maker->stop) {
-        struct task *task = next_task(maker);
-        if (!task) {
-            pthread_cond_wait(&maker->wanted, &maker->lock);
-            continue;
-        }
-        wharf_list_remove(&task->link);
-        maker->current = task;
-        task->made.order.tenant->model_turn = ++maker->last_turn;
-        pthread_mutex_unlock(&maker->lock);
-        make(maker, &task->made);
-        pthread_mutex_lock(&maker->lock);
-        maker->current = NULL;
-        wharf_list_append(&maker->done, &task->link);
-        wharf_loop_wake(maker->loop);
-    }
-    pthread_mutex_unlock(&maker->lock);
-    return NULL;
+    make(maker_of(errands), &task_of(link)->made);
 }
 
 int wharf_model_maker_new(struct wharf_front *front, struct wharf_loop *loop,
@@ -169,19 +151,14 @@ int wharf_model_maker_new(struct wharf_front *front, struct wharf_loop *loop,
     if (!maker)
         return -ENOMEM;
     maker->front = front;
-    maker->loop = loop;
-    pthread_mutex_init(&maker->lock, NULL);
-    pthread_cond_init(&maker->wanted, NULL);
-    wharf_list_init(&maker->todo);
-    wharf_list_init(&maker->done);
-    int r = pthread_create(&maker->thread, NULL, work, maker);
-    if (r != 0) {
+    maker->errands =
+        (struct wharf_errands){.loop = loop, .name = "wharf-models", .choose = choose, .run = run};
+    int r = wharf_errands_start(&maker->errands);
+    if (r < 0)
         free(maker);
-        return -r;
-    }
-    pthread_setname_np(maker->thread, "wharf-models");
-    *ret_maker = maker;
-    return 0;
+    else
+        *ret_maker = maker;
+    return r;
 }
 
 static void free_tasks(struct wharf_list *tasks)
@@ -201,15 +178,11 @@ void wharf_model_maker_free(struct wharf_model_maker *maker)
 {
     if (!maker)
         return;
-    pthread_mutex_lock(&maker->lock);
-    maker->stop = true;
-    pthread_cond_signal(&maker->wanted);
-    pthread_mutex_unlock(&maker->lock);
-    pthread_join(maker->thread, NULL);
-    free_tasks(&maker->todo);
-    free_tasks(&maker->done);
-    pthread_cond_destroy(&maker->wanted);
-    pthread_mutex_destroy(&maker->lock);
+    pthread_mutex_lock(&maker->errands.lock);
+    free_tasks(&maker->errands.todo);
+    pthread_mutex_unlock(&maker->errands.lock);
+    wharf_errands_stop(&maker->errands);
+    free_tasks(&maker->errands.done);
     free(maker);
 }
 
@@ -224,44 +197,38 @@ int wharf_model_maker_ask(struct wharf_model_maker *maker, const struct wharf_mo
         return -ENOMEM;
     }
     task->made.order = *order;
-    pthread_mutex_lock(&maker->lock);
-    wharf_list_append(&maker->todo, &task->link);
-    pthread_cond_signal(&maker->wanted);
-    pthread_mutex_unlock(&maker->lock);
+    wharf_errands_add(&maker->errands, &task->link);
     return 0;
 }
 
-static void forget_in(struct wharf_list *tasks, const struct wharf_connection *connection)
+static void forget(struct task *task, const struct wharf_connection *connection)
 {
-    WHARF_LIST_FOR(link, tasks)
-    {
-        struct task *task = WHARF_LIST_ENTRY(link, struct task, link);
-        if (task->made.order.connection == connection)
-            task->made.order.connection = NULL;
-    }
+    if (task->made.order.connection == connection)
+        task->made.order.connection = NULL;
 }
 
 void wharf_model_maker_forget(struct wharf_model_maker *maker,
                               const struct wharf_connection *connection)
 {
-    pthread_mutex_lock(&maker->lock);
-    forget_in(&maker->todo, connection);
-    forget_in(&maker->done, connection);
-    if (maker->current && maker->current->made.order.connection == connection)
-        maker->current->made.order.connection = NULL;
-    pthread_mutex_unlock(&maker->lock);
+    struct wharf_errands *errands = &maker->errands;
+
+    pthread_mutex_lock(&errands->lock);
+    WHARF_LIST_FOR(link, &errands->todo)
+    forget(task_of(link), connection);
+    WHARF_LIST_FOR(link, &errands->done)
+    forget(task_of(link), connection);
+    if (errands->current)
+        forget(task_of(errands->current), connection);
+    pthread_mutex_unlock(&errands->lock);
 }
 
 bool wharf_model_maker_next(struct wharf_model_maker *maker, struct wharf_model_made *ret_made)
 {
-    pthread_mutex_lock(&maker->lock);
-    struct task *task = WHARF_LIST_FIRST(&maker->done, struct task, link);
-    if (task)
-        wharf_list_remove(&task->link);
-    pthread_mutex_unlock(&maker->lock);
-    if (!task)
+    struct wharf_list *link = wharf_errands_take(&maker->errands);
+
+    if (!link)
         return false;
-    *ret_made = task->made;
-    free(task);
+    *ret_made = task_of(link)->made;
+    free(task_of(link));
     return true;
 }

@@ -2,11 +2,9 @@
 #include "daemon/control/reaper.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
-#include "daemon/base/list.h"
-#include "daemon/base/loop.h"
+#include "daemon/base/errands.h"
 
 struct task {
     struct wharf_list link;
@@ -17,13 +15,7 @@ struct task {
 };
 
 struct wharf_reaper {
-    struct wharf_loop *loop;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wanted;
-    struct wharf_list todo; /* lock, as all below */
-    struct wharf_list done;
-    bool stop;
+    struct wharf_errands errands;
 };
 
 static void run(struct task *task)
@@ -34,28 +26,10 @@ static void run(struct task *task)
         wharf_segment_free(&task->segment);
 }
 
-static void *work(void *data)
+static void run_errand(struct wharf_errands *errands, struct wharf_list *link)
 {
-    struct wharf_reaper *reaper = data;
-
-    pthread_mutex_lock(&reaper->lock);
-    for (;;) {
-        struct task *task = WHARF_LIST_FIRST(&reaper->todo, struct task, link);
-        if (!task && reaper->stop)
-            break;
-        if (!task) {
-            pthread_cond_wait(&reaper->wanted, &reaper->lock);
-            continue;
-        }
-        wharf_list_remove(&task->link);
-        pthread_mutex_unlock(&reaper->lock);
-        run(task);
-        pthread_mutex_lock(&reaper->lock);
-        wharf_list_append(&reaper->done, &task->link);
-        wharf_loop_wake(reaper->loop);
-    }
-    pthread_mutex_unlock(&reaper->lock);
-    return NULL;
+    (void)errands;
+    run(WHARF_LIST_ENTRY(link, struct task, link));
 }
 
 int wharf_reaper_new(struct wharf_loop *loop, struct wharf_reaper **ret_reaper)
@@ -64,34 +38,23 @@ int wharf_reaper_new(struct wharf_loop *loop, struct wharf_reaper **ret_reaper)
 
     if (!reaper)
         return -ENOMEM;
-    reaper->loop = loop;
-    pthread_mutex_init(&reaper->lock, NULL);
-    pthread_cond_init(&reaper->wanted, NULL);
-    wharf_list_init(&reaper->todo);
-    wharf_list_init(&reaper->done);
-    int r = pthread_create(&reaper->thread, NULL, work, reaper);
-    if (r != 0) {
+    reaper->errands =
+        (struct wharf_errands){.loop = loop, .name = "wharf-reaper", .run = run_errand};
+    int r = wharf_errands_start(&reaper->errands);
+    if (r < 0)
         free(reaper);
-        return -r;
-    }
-    pthread_setname_np(reaper->thread, "wharf-reaper");
-    *ret_reaper = reaper;
-    return 0;
+    else
+        *ret_reaper = reaper;
+    return r;
 }
 
 void wharf_reaper_free(struct wharf_reaper *reaper)
 {
     if (!reaper)
         return;
-    pthread_mutex_lock(&reaper->lock);
-    reaper->stop = true;
-    pthread_cond_signal(&reaper->wanted);
-    pthread_mutex_unlock(&reaper->lock);
-    pthread_join(reaper->thread, NULL);
-    WHARF_LIST_FOR(link, &reaper->done)
+    wharf_errands_stop(&reaper->errands);
+    WHARF_LIST_FOR(link, &reaper->errands.done)
     free(WHARF_LIST_ENTRY(link, struct task, link));
-    pthread_cond_destroy(&reaper->wanted);
-    pthread_mutex_destroy(&reaper->lock);
     free(reaper);
 }
 
@@ -105,10 +68,7 @@ static bool add(struct wharf_reaper *reaper, const struct task *wanted)
         return false;
     }
     *task = *wanted;
-    pthread_mutex_lock(&reaper->lock);
-    wharf_list_append(&reaper->todo, &task->link);
-    pthread_cond_signal(&reaper->wanted);
-    pthread_mutex_unlock(&reaper->lock);
+    wharf_errands_add(&reaper->errands, &task->link);
     return true;
 }
 
@@ -130,15 +90,11 @@ bool wharf_reaper_segment(struct wharf_reaper *reaper, const struct wharf_segmen
 bool wharf_reaper_next(struct wharf_reaper *reaper, struct wharf_tenant **ret_tenant,
                        struct wharf_use *ret_use)
 {
-    struct task *task;
+    struct wharf_list *link = wharf_errands_take(&reaper->errands);
 
-    pthread_mutex_lock(&reaper->lock);
-    task = WHARF_LIST_FIRST(&reaper->done, struct task, link);
-    if (task)
-        wharf_list_remove(&task->link);
-    pthread_mutex_unlock(&reaper->lock);
-    if (!task)
+    if (!link)
         return false;
+    struct task *task = WHARF_LIST_ENTRY(link, struct task, link);
     *ret_tenant = task->tenant;
     *ret_use = task->use;
     free(task);
