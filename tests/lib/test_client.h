@@ -81,13 +81,13 @@ int test_client_publish(struct test_client *client);
 int test_client_submit(struct test_client *client, const struct wharf_submission *submission);
 
 /* Sleeps on the futex until n completions can be reaped; -EPIPE when the daemon is gone before,
- * -ETIMEDOUT after 20 seconds. */
+ * -ETIMEDOUT after a minute. */
 int test_client_sleep(struct test_client *client, uint32_t n);
 
 /* Sleeps and reaps one. */
 int test_client_reap(struct test_client *client, struct wharf_completion *ret_completion);
 
-/* Waits until the daemon has closed the connection; -ETIMEDOUT after 20 seconds. */
+/* Waits until the daemon has closed the connection; -ETIMEDOUT after a minute. */
 int test_client_wait_for_end(struct test_client *client);
 
 /* The same, and frees it; ends the program when the daemon does not close. */

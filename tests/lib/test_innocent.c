@@ -36,12 +36,12 @@ void test_innocent_connect(struct test_innocent *scene)
 
 void test_innocent_start(struct test_innocent *scene, const char *io)
 {
-    char config[256];
+    char config[256], gate[64] = "";
 
-    snprintf(
-        config, sizeof(config),
-        "[daemon]\nio = %s\ngate_timeout = %s\n[listen other]\npath = other\ntenant = socket\n", io,
-        scene->gate_timeout ? scene->gate_timeout : "300ms");
+    if (scene->gate_timeout)
+        snprintf(gate, sizeof(gate), "gate_timeout = %s\n", scene->gate_timeout);
+    snprintf(config, sizeof(config),
+             "[daemon]\nio = %s\n%s[listen other]\npath = other\ntenant = socket\n", io, gate);
     test_wharfd_start(&scene->wharfd, config);
     snprintf(scene->other_socket, sizeof(scene->other_socket), "%s/other", scene->wharfd.folder);
     scene->plain = test_data_new(test_data_find("text"), 1, CHUNK);

@@ -17,7 +17,7 @@
 #define TEST_INNOCENT_CHUNK 20000
 
 struct test_innocent {
-    const char *gate_timeout; /* as in the configuration; NULL: 300 ms, for tests of what hangs */
+    const char *gate_timeout; /* as in the configuration; NULL: as test_wharfd_start has it */
     struct test_wharfd wharfd;
     char other_socket[128];
     struct test_client *client;

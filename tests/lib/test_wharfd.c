@@ -124,6 +124,20 @@ static const char *hang_timeout(const char *engine, const char *more)
                                                                         : "";
 }
 
+/* What takes so long on a machine that does much else is late, and neither hung nor hostile: where
+ * no test says otherwise daemons are as patient as handles of tests. */
+static void write_patience(FILE *file, const char *config)
+{
+    static const char *const settings[] = {"hello_timeout", "gate_timeout"};
+
+    fputs("\n[daemon]\n", file);
+    for (unsigned i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+        if (!strstr(config, settings[i]))
+            fprintf(file, "%s = %dms\n", settings[i], TEST_PATIENCE_MS);
+    if (!strstr(config, "start_timeout"))
+        fprintf(file, "[gpu]\nstart_timeout = %dms\n", TEST_PATIENCE_MS);
+}
+
 static const char *gpu_of_environment(void)
 {
     const char *name = getenv("WHARF_TEST_GPU");
@@ -151,6 +165,7 @@ void test_wharfd_prepare(struct test_wharfd *daemon, const char *config)
     FILE *file = fopen(daemon->config, "we");
     if (!file || fputs(config, file) < 0)
         abort();
+    write_patience(file, config);
     if (gpu_of_environment())
         fprintf(file, "\n[gpu]\nengine = %s\npin_after = 0\nspare = 0\n%s", gpu_of_environment(),
                 hang_timeout(gpu_of_environment(), config));

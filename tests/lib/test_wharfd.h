@@ -31,7 +31,8 @@ extern const char *test_wharfd_program;
 uint32_t test_wharfd_engine(void);
 
 /* Starts one with that configuration file's text, in its folder, and waits until it serves.  Ends
- * the program when that does not work. */
+ * the program when that does not work.  What the text does not say of hello_timeout, gate_timeout
+ * and start_timeout is far above what a loaded machine takes. */
 void test_wharfd_start(struct test_wharfd *daemon, const char *config);
 
 /* Starts one with a GPU (a word of the setting engine), the first one alone, for which all memory
@@ -78,7 +79,7 @@ struct wharf *test_wharfd_open(const struct test_wharfd *daemon, uint32_t engine
 double test_wharfd_metric(const struct test_wharfd *daemon, const char *name,
                           const char *label_value);
 
-/* Whether its log has this text, within five seconds. */
+/* Whether its log has this text, or has it soon. */
 int test_wharfd_says(const struct test_wharfd *daemon, const char *text);
 
 /* Its child that receives clients' descriptors, or 0. */

@@ -279,14 +279,22 @@ static void wait_until_stopped(pid_t pid)
     cr_assert(WIFSTOPPED(status), "the client was answered in another way");
 }
 
-static void register_good_memory(const char *socket)
+static int try_good_memory(const char *socket)
 {
     struct test_client *client = test_client_start(socket, 4, 4096);
     int fd = test_memfd(4096, SEALS);
+    int r = test_client_register(client, 1, fd, 4096, false);
 
-    cr_assert_eq(test_client_register(client, 1, fd, 4096, false), 0);
     close(fd);
     test_client_free(client);
+    return r;
+}
+
+/* Where gates have little time one can be late for nothing, on a machine that does much else: then
+ * the client is asked to come again. */
+static void register_good_memory(const char *socket)
+{
+    cr_assert(TEST_WAIT(try_good_memory(socket) == 0));
 }
 
 /* Of root as a tenant, of whom `root` is a connection: the innocent client's tenant sees no other.
@@ -304,6 +312,7 @@ Test(wharfd_descriptor, files_whose_close_hangs)
 
     if (test_fuse_start(&fuse) < 0)
         cr_skip_test("needs root and /dev/fuse");
+    scene.gate_timeout = "300ms";
     test_innocent_start(&scene, "auto");
     struct test_client *root = test_client_greeted(scene.wharfd.socket);
     for (unsigned i = 0; i < N; i++) {
@@ -348,7 +357,7 @@ Test(wharfd_descriptor, many_files_that_hang_hold_others_up_for_two)
     double start_s = now_s();
     register_good_memory(scene.other_socket);
     /* Of 24 s they would have been. */
-    cr_assert_lt(now_s() - start_s, 12.0);
+    cr_assert_lt(now_s() - start_s, 18.0);
     for (unsigned i = 1; i < N; i++)
         wait_until_stopped(pids[i]);
     cr_assert_eq(root_has(root, "wharf_hung_gates"), 2);
@@ -559,9 +568,7 @@ static void kill_gates(void)
     register_good_memory(scene.wharfd.socket);
 }
 
-/* Those that come again are late for nothing on a busy machine. */
 Test(wharfd_descriptor, gates_that_are_killed_come_again)
 {
-    scene.gate_timeout = "10s";
     test_innocent_both_ways(&scene, kill_gates);
 }

@@ -664,6 +664,7 @@ Test(wharfd_gpu_memory, jobs_end_when_there_are_no_workers_any_more, .timeout = 
         *strrchr(program, '/') = 0;
     strcat(program, "/wharfd-simt");
     snprintf(link, sizeof(link), "/tmp/wharf-gpu-memory-test.%d", (int)getpid());
+    unlink(link);
     cr_assert_eq(symlink(program, link), 0);
     snprintf(config, sizeof(config), "worker = %s\n", link);
     start(config);

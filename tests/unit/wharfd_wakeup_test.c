@@ -3,6 +3,7 @@
  * Many clients at once, which sleep in all ways: no wake-up may be lost.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,12 +29,16 @@ enum { STRESS_CHUNK = 2000, STRESS_ROUNDS = 400, NO_SLOT = 99 };
 
 static void wait_for_packet(struct test_front_client *client)
 {
-    struct timeval limit = {.tv_sec = 20};
+    struct timeval limit = {.tv_sec = 100};
     char byte[8];
 
     setsockopt(client->sockets[1], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     int r = wharf_ring_client_arm(&client->ring, WHARF_WAIT_PACKET, 1);
-    if (r == 0 && recv(client->sockets[1], byte, sizeof(byte), 0) < 0)
+    /* With a limit it is interrupted when the process is stopped for a while. */
+    while (r == 0 && (r = (int)recv(client->sockets[1], byte, sizeof(byte), 0)) < 0 &&
+           errno == EINTR)
+        r = 0;
+    if (r < 0)
         abort(); /* a wake-up was lost */
     wharf_ring_client_disarm(&client->ring);
 }
