@@ -98,6 +98,8 @@ void test_front_config_simt(void)
 
     wharf_config_init(config);
     config->gpu_engine = WHARF_GPU_SIMT;
+    /* A worker that the processor keeps waiting is none that hangs. */
+    config->gpu_hang_timeout_ns = 3600 * (uint64_t)WHARF_NS_PER_S;
     snprintf(config->gpu_worker, sizeof(config->gpu_worker), "%s", test_worker_program());
     test_front_engine = WHARF_ENGINE_SIMT;
 }
@@ -333,6 +335,11 @@ static size_t forge_slow_unit(uint8_t *unit, size_t avail)
     memcpy(unit, forge.data, nbytes);
     test_forge_deinit(&forge);
     return nbytes;
+}
+
+void test_front_make_slower(struct test_front_client *client)
+{
+    TEST_FRONT_LOCKED(client->session->engine = WHARF_ENGINE_REFERENCE);
 }
 
 struct wharf_submission test_front_put_slow(struct test_front_client *client, uint64_t user_data,

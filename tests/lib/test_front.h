@@ -24,7 +24,7 @@ extern uint32_t test_front_engine;
 void test_front_start(uint32_t n_workers);
 
 /* The defaults, and a GPU whose worker runs the device's code on the CPU, in test_front_config; to
- * whose engine clients go from now on. */
+ * whose engine clients go from now on.  No worker is taken for hung. */
 void test_front_config_simt(void);
 
 /* Starts it with the defaults, two workers, chunks of up to 64 MiB and batches of up to 2000. */
@@ -90,6 +90,11 @@ struct wharf_submission test_front_decode_of(uint64_t user_data, uint64_t src, u
 
 /* Work for some tens of milliseconds, in one chunk of an arena of 64 MiB. */
 struct wharf_submission test_front_put_long(struct test_front_client *client, uint64_t user_data);
+
+/* From now on this client's chunks are decoded by the reference engine: what test_front_put_slow
+ * makes keeps that busy for ten times as long as the other one, longer than a thread of a test is
+ * kept from its processor. */
+void test_front_make_slower(struct test_front_client *client);
 
 /*
  * What takes a decoder longest: Deflate blocks that are nothing but a header with codes of their

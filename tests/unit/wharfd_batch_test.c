@@ -206,18 +206,20 @@ static void wait_for_result(const struct test_front_client *client, unsigned i)
  * before it was opened has no results. */
 Test(wharfd_batch, cancelled_batch_stops_between_chunks)
 {
-    enum { N = 4000 };
+    /* Work for ten seconds and more, so that it is not done before the cancel comes. */
+    enum { N = 4000, LARGE = 2 << 20 };
     struct test_front_client client;
-    uint8_t *plain = test_data_new(test_data_find("text"), 1, TEST_FRONT_CHUNK);
+    uint8_t *plain = test_data_new(test_data_find("text"), 1, LARGE);
     unsigned n_ok = 0, n_cancelled = 0;
 
     wharf_config_init(&test_front_config);
     test_front_start(1);
     test_front_client_init(&client, 1, "uid:1", 8, 16 * MiB);
-    size_t nbytes = test_front_put_chunk(&client, 0, plain, TEST_FRONT_CHUNK);
+    size_t nbytes = test_front_put_chunk(&client, 0, plain, LARGE);
+    cr_assert_leq(nbytes, OUTPUTS);
     for (unsigned i = 0; i < N; i++) {
         struct wharf_chunk chunk = {
-            .src_nbytes = (uint32_t)nbytes, .dst_offset = OUTPUTS, .dst_nbytes = TEST_FRONT_CHUNK};
+            .src_nbytes = (uint32_t)nbytes, .dst_offset = OUTPUTS, .dst_nbytes = LARGE};
         memcpy(client.arena + TABLE + i * sizeof(chunk), &chunk, sizeof(chunk));
     }
     struct wharf_submission s = {

@@ -107,6 +107,8 @@ Test(wharfd_cancel, job_behind_a_cancelled_one_is_begun)
     test_front_start(2);
     test_front_client_init(&busy, 1, "uid:1", 8, 64 * MiB);
     test_front_client_init(&client, 2, "uid:2", 8, 64 * MiB);
+    test_front_make_slower(&busy);
+    test_front_make_slower(&client);
     struct wharf_submission s = test_front_put_slow(&busy, 1, 0, 50 * MiB);
     test_front_submit(&busy, &s);
     cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.n_long) > 0));
@@ -141,6 +143,7 @@ Test(wharfd_cancel, cancelled_batch_does_not_wait_for_its_turn)
     test_front_start(1);
     test_front_client_init(&client, 1, "uid:1", 8, 8 * MiB);
     test_front_client_init(&flood, 2, "uid:2", 64, 64 * MiB);
+    test_front_make_slower(&flood);
     chunk.src_nbytes = (uint32_t)test_front_put_slow(&client, 1, 0, 100000).src_nbytes;
     for (unsigned i = 0; i < N; i++)
         memcpy(client.arena + TABLE + i * sizeof(chunk), &chunk, sizeof(chunk));

@@ -274,6 +274,7 @@ Test(wharfd_charge, no_ops_have_a_small_part_of_a_worker)
     test_front_client_init(&slow, 2, "uid:3", N_ENTRIES, 64 * MiB);
     client_init(&clients[0], 0, "uid:1");
     client_init(&clients[1], 1, "uid:2");
+    test_front_make_slower(&slow);
     struct wharf_submission s = test_front_put_slow(&slow, 7, 0, 50 * MiB);
     test_front_submit(&slow, &s);
     wait_until_running(&slow);

@@ -38,8 +38,8 @@ static struct wharf_submission job_of(uint8_t job_class)
     return s;
 }
 
-/* One worker, which has a piece that takes seconds, a job behind it, which is not that tenant's
- * turn meanwhile, and a client of another tenant. */
+/* One worker, which has a piece that takes many seconds, a job behind it, which is not that
+ * tenant's turn meanwhile, and a client of another tenant. */
 static void set_up(struct test_front_client *slow, struct test_front_client *client)
 {
     uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN);
@@ -49,6 +49,7 @@ static void set_up(struct test_front_client *slow, struct test_front_client *cli
     test_front_start(1);
     test_front_client_init(slow, 1, "uid:1", 8, 64 * MiB);
     test_front_client_init(client, 2, "uid:2", 8, MiB);
+    test_front_make_slower(slow);
     packed_nbytes = test_front_put_chunk(client, 0, plain, PLAIN);
     free(plain);
     struct wharf_submission s = test_front_put_slow(slow, 7, 0, 50 * MiB);
@@ -125,7 +126,7 @@ Test(wharfd_interactive, workers_give_way_to_who_has_been_woken)
     /* Workers that have nothing to do yield too: in the middle of the piece, not after it. */
     for (;;) {
         unsigned n = __atomic_load_n(&n_yields, __ATOMIC_SEQ_CST);
-        cr_assert_gt(TEST_FRONT_LOCKED(slow.session->n_pieces), 0);
+        cr_assert_gt(TEST_FRONT_LOCKED(slow.session->n_in_flight), 0);
         if (n > 0)
             break;
         usleep(100);

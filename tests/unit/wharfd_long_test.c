@@ -14,13 +14,16 @@
 
 #define MiB ((uint64_t)1 << 20)
 
-/* A chunk of so much takes 5 s and more: 100 ns a byte, on a machine that has nothing else to do.
+/* A chunk of so much takes 1.6 s and more: 31 ns a byte, on a machine that has nothing else to do.
  */
 #define SLOW_NBYTES (50 * MiB)
 
 /* What others may have to wait for: slices and steps of decoders are below 3 ms.  Much more than
- * that, for sanitizers on machines that are busy, and much less than the above. */
-#define SOON_NS (2 * (uint64_t)WHARF_NS_PER_S)
+ * that, for sanitizers, and less than the above. */
+#define SOON_NS (1 * (uint64_t)WHARF_NS_PER_S)
+
+/* How often a chunk is begun that was done each time before this thread had its turn. */
+#define MOST_TRIES 20
 
 /* What this process has had of the processors: what others take of them makes nothing late. */
 static uint64_t used_ns(void)
@@ -38,35 +41,51 @@ static void start(uint32_t n_workers)
     test_front_start(n_workers);
 }
 
-static void wait_until_running(const struct test_front_client *client)
+/* Or is done already. */
+static void wait_until_running(struct test_front_client *client)
 {
-    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(client->session->n_pieces) > 0));
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(client->session->n_pieces) > 0 ||
+                        wharf_ring_load_cq_tail(&client->ring.d->cq_tail) != client->ring.cq_head));
 }
 
 /* ---- stopping ------------------------------------------------------------------------------ */
+
+/* Begins a slow chunk and cancels it; how it was completed. */
+static struct wharf_completion cancel_slow(struct test_front_client *client, uint64_t *ret_used_ns)
+{
+    const struct wharf_submission cancel = {
+        .opcode = WHARF_OP_CANCEL, .user_data = 8, .src_offset = 7};
+    const struct wharf_submission slow = test_front_put_slow(client, 7, 0, SLOW_NBYTES);
+    struct wharf_completion completions[2];
+
+    test_front_submit(client, &slow);
+    wait_until_running(client);
+    uint64_t start_ns = used_ns();
+    test_front_submit(client, &cancel);
+    for (unsigned i = 0; i < 2; i++)
+        completions[i] = test_front_reap(client);
+    *ret_used_ns = used_ns() - start_ns;
+    return completions[completions[0].user_data == 7 ? 0 : 1];
+}
 
 static void check_cancel(uint8_t engine)
 {
     struct test_front_client client;
     struct wharf_completion completion;
-    uint64_t start_ns;
+    uint64_t took_ns;
 
     start(1);
     test_front_client_init(&client, 1, "uid:1", 8, 64 * MiB);
     TEST_FRONT_LOCKED(client.session->engine = engine);
-    struct wharf_submission s = test_front_put_slow(&client, 7, 0, SLOW_NBYTES);
-    test_front_submit(&client, &s);
-    wait_until_running(&client);
-    start_ns = used_ns();
-    s = (struct wharf_submission){.opcode = WHARF_OP_CANCEL, .user_data = 8, .src_offset = 7};
-    test_front_submit(&client, &s);
-    do {
-        completion = test_front_reap(&client);
-    } while (completion.user_data != 7);
+    for (unsigned i = 0; i < MOST_TRIES; i++) {
+        completion = cancel_slow(&client, &took_ns);
+        if (completion.result == WHARF_CANCELLED)
+            break;
+    }
     cr_assert_eq(completion.result, WHARF_CANCELLED);
     cr_assert_eq(completion.reason, WHARF_REASON_NONE);
     cr_assert_eq(completion.out_nbytes, 0);
-    cr_assert_lt(used_ns() - start_ns, SOON_NS);
+    cr_assert_lt(took_ns, SOON_NS);
     test_front_client_deinit(&client);
     test_front_stop();
 }
@@ -115,10 +134,15 @@ Test(wharfd_long, dead_session_ends_in_the_middle_of_a_chunk)
 
 /* ---- others -------------------------------------------------------------------------------- */
 
+/* Of others' jobs, that may be late: a thread that is kept from its processor while the others go
+ * on is late by what those use.  With each chunk begun before them all would be. */
+#define MOST_LATE 2
+
 /* Another tenant's jobs, one after the other, are each done soon. */
 static void expect_others_go_on(uint64_t id, unsigned n)
 {
     struct test_front_client client;
+    unsigned n_late = 0;
 
     test_front_client_init(&client, id, "uid:99", 8, MiB);
     for (unsigned i = 0; i < n; i++) {
@@ -127,9 +151,10 @@ static void expect_others_go_on(uint64_t id, unsigned n)
         uint64_t start_ns = used_ns();
         test_front_submit(&client, &s);
         cr_assert_eq(test_front_reap(&client).result, WHARF_OK);
-        cr_assert_lt(used_ns() - start_ns, SOON_NS, "job %u took too long", i);
+        n_late += used_ns() - start_ns >= SOON_NS;
         usleep(1000);
     }
+    cr_assert_leq(n_late, MOST_LATE, "%u jobs took too long", n_late);
     test_front_client_deinit(&client);
 }
 
@@ -156,8 +181,8 @@ Test(wharfd_long, jobs_taken_together_with_a_long_one_have_their_deadlines)
     struct wharf_submission s = test_front_put_slow(&client, 7, 0, SLOW_NBYTES);
     memcpy(client.arena + 55 * MiB, stored, sizeof(stored));
     teach_wrong_estimates(&client);
-    /* 100 ms, estimated to be 35 us. */
-    s.src_nbytes = MiB;
+    /* 130 ms, estimated to be 35 us. */
+    s.src_nbytes = 4 * MiB;
     wharf_ring_submit(&client.ring, &s);
     for (unsigned i = 0; i < N; i++) {
         struct wharf_submission late =
