@@ -44,7 +44,6 @@ static void set_up(void)
     test_front_config_simt();
     test_front_config.gpu_pin_after_ns = 0;
     test_front_config.gpu_chunk_nbytes = CHUNK_NBYTES;
-    test_front_config.gpu_hang_timeout_ns = 3600 * (uint64_t)WHARF_NS_PER_S;
     test_front_start(1);
     test_front_client_init(&client, 1, "uid:1", 64, ARENA_NBYTES);
     cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)));

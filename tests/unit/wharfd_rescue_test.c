@@ -69,7 +69,7 @@ static void let_it_go(void)
     unlink(path_of("stay"));
 }
 
-static void signal_worker(int number)
+static pid_t worker_pid(void)
 {
     FILE *file = fopen(path_of("pid"), "re");
     int pid = 0;
@@ -77,7 +77,7 @@ static void signal_worker(int number)
     cr_assert_not_null(file);
     cr_assert_eq(fscanf(file, "%d", &pid), 1);
     fclose(file);
-    cr_assert_eq(kill(pid, number), 0);
+    return pid;
 }
 
 /* ---- slow memory --------------------------------------------------------------------------- */
@@ -147,7 +147,6 @@ static void set_up(void)
     sigaction(SIGSEGV, &action, NULL);
     test_front_config_simt();
     test_front_config.gpu_pin_after_ns = 0;
-    test_front_config.gpu_hang_timeout_ns = 3600 * (uint64_t)WHARF_NS_PER_S;
     test_front_config.gpu_longest_ns = 0;
     snprintf(test_front_config.gpu_worker, sizeof(test_front_config.gpu_worker), "%s",
              path_of("worker"));
@@ -181,7 +180,9 @@ static bool has_completions(struct test_front_client *client)
 /* Jobs of both are with a worker that ends. */
 static void lose_jobs(void)
 {
-    signal_worker(SIGSTOP);
+    const pid_t worker = worker_pid();
+
+    test_process_stop(worker);
     for (uint32_t i = 0; i < N_JOBS; i++)
         submit(&slow, i);
     for (uint32_t i = 0; i < N_JOBS; i++)
@@ -189,7 +190,7 @@ static void lose_jobs(void)
     while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < 2 * N_JOBS)
         usleep(1000);
     cr_assert_eq(mprotect(slow_page, 4096, PROT_NONE), 0);
-    signal_worker(SIGKILL);
+    cr_assert_eq(kill(worker, SIGKILL), 0);
 }
 
 /* The thread of the GPU decoded what a worker left, until that was gone and some of it after that:
