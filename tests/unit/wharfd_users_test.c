@@ -87,12 +87,13 @@ Test(wharfd_users, one_users_quota_is_not_the_others)
 
 /* ---- many of them ---------------------------------------------------------------------------- */
 
-/* Seconds of going through all statistics that one may see, at best. */
-static double stats_s(struct test_client *client)
+/* Seconds of going through all statistics that one may see, at best: of 20 times, and of more if
+ * they all took longer than that.  Where other programs have the processors a few can. */
+static double stats_s(struct test_client *client, double most_s)
 {
     double least = 1e9;
 
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < 20 || (i < 5000 && least >= most_s); i++) {
         struct timespec from, to;
         clock_gettime(CLOCK_MONOTONIC, &from);
         cr_assert_eq(test_client_metric(client, "no_such_metric", "", NULL), -1);
@@ -110,15 +111,15 @@ Test(wharfd_users, statistics_take_no_longer_for_the_others)
     start("");
     become(FIRST);
     struct test_client *client = test_client_greeted(wharfd.socket);
-    double alone_s = stats_s(client);
+    double alone_s = stats_s(client, 1e9);
     for (unsigned i = 0; i < 250; i++) {
         become(SECOND + i);
         test_client_free(test_client_greeted(wharfd.socket));
     }
-    double among_others_s = stats_s(client);
+    const double most_s = 5 * alone_s + 0.001;
+    double among_others_s = stats_s(client, most_s);
     become(0);
-    cr_assert_lt(among_others_s, 5 * alone_s + 0.001, "%g s alone, %g s among others", alone_s,
-                 among_others_s);
+    cr_assert_lt(among_others_s, most_s, "%g s alone, %g s among others", alone_s, among_others_s);
     test_client_free(client);
     test_wharfd_finish(&wharfd);
 }
