@@ -88,7 +88,7 @@ struct test_daemon {
     uint32_t keeps_socket;  /* the watcher listens, as systemd does: connecting always works */
     uint32_t stays_dead;    /* no further life */
     uint32_t spin_us;       /* look at the rings for so long before sleeping */
-    uint32_t job_us;        /* how long a job takes at least */
+    uint32_t job_us;        /* how long a job takes at least; less, while one runs, ends that */
     uint32_t takes_at_once; /* submissions taken before any is run; at least 1 */
     uint32_t has_gpu;
     uint32_t max_entries;

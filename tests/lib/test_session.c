@@ -267,6 +267,11 @@ static int take_some(struct test_session *session)
     return r < 0 ? r : n;
 }
 
+static uint64_t job_ns(const struct test_session *session)
+{
+    return __atomic_load_n(&session->daemon->job_us, __ATOMIC_RELAXED) * UINT64_C(1000);
+}
+
 static void run_one(struct test_session *session)
 {
     uint32_t at = (uint32_t)test_daemon_chance(session->daemon, session->n_taken);
@@ -281,7 +286,7 @@ static void run_one(struct test_session *session)
         completion.result = WHARF_DEADLINE;
     else
         test_run(session, &submission, &completion);
-    while (wharf_now_ns() < start_ns + session->daemon->job_us * UINT64_C(1000)) {
+    while (wharf_now_ns() < start_ns + job_ns(session)) {
     }
     completion.run_ns = wharf_now_ns() - start_ns;
     complete(session, &completion);

@@ -12,6 +12,7 @@
 #include "encoders/checksum.h"
 #include "tests/lib/test_handle.h"
 #include "tests/lib/test_storm.h"
+#include "tests/lib/test_wait.h"
 
 /* "wharf", as zlib -9 packs it. */
 static const uint8_t zlib_wharf[] = {0x78, 0xda, 0x2b, 0xcf, 0x48, 0x2c, 0x4a,
@@ -20,6 +21,8 @@ enum { IN_NBYTES = sizeof(zlib_wharf), OUT_NBYTES = 5 };
 
 #define SECOND_NS INT64_C(1000000000)
 #define LONG_NS (60 * SECOND_NS)
+/* Longer than any test takes. */
+#define FOREVER_US 1000000000u
 
 /* Runs the rest of the test for each kind. */
 #define FOR_EACH_KIND(handle, options)                                                             \
@@ -438,8 +441,9 @@ Test(async, cancelled_jobs_come_back_once)
         struct wharf_completion completions[N];
         unsigned n_cancelled = 0;
 
+        /* The first one ends when the cancel has been sent. */
         if (handle.daemon) {
-            handle.daemon->job_us = 20000;
+            handle.daemon->job_us = FOREVER_US;
             handle.daemon->takes_at_once = N;
         }
         for (unsigned i = 0; i < N; i++) {
@@ -449,6 +453,8 @@ Test(async, cancelled_jobs_come_back_once)
         cr_expect_eq(wharf_cancel(handle.wharf, 77), 0);
         int n = wharf_cancel(handle.wharf, 1);
         cr_expect(n > 0 && n <= N / 2, "%s: %d", handle.name, n);
+        if (handle.daemon)
+            __atomic_store_n(&handle.daemon->job_us, 0, __ATOMIC_RELAXED);
         cr_expect_eq(wharf_wait(handle.wharf, completions, N, N, LONG_NS), N);
         for (unsigned i = 0; i < N; i++) {
             n_cancelled += completions[i].result == WHARF_CANCELLED;
@@ -534,7 +540,7 @@ Test(async, descriptor_is_readable_exactly_while_there_is_something)
                 cr_assert_eq(wharf_submit(handle.wharf, &job, 1), 1);
             }
             for (unsigned n = 0; n < 3;) {
-                cr_assert_eq(is_readable(fd, 10000), 1, "%s", handle.name);
+                cr_assert_eq(is_readable(fd, TEST_PATIENCE_MS), 1, "%s", handle.name);
                 int r = wharf_poll(handle.wharf, completions, round % 2 ? 1 : 4);
                 cr_assert_geq(r, 0);
                 n += (unsigned)r;
@@ -553,9 +559,10 @@ Test(async, wait_ends_when_its_time_is_over)
     struct wharf_job job = job_of(handle.wharf, 1);
     struct wharf_completion completions[2];
 
-    handle.daemon->job_us = 50000;
+    handle.daemon->job_us = FOREVER_US;
     cr_assert_eq(wharf_submit(handle.wharf, &job, 1), 1);
     cr_expect_eq(wharf_wait(handle.wharf, completions, 1, 1, 1000000), 0);
+    __atomic_store_n(&handle.daemon->job_us, 0, __ATOMIC_RELAXED);
     cr_expect_eq(wharf_wait(handle.wharf, completions, 2, 2, LONG_NS), 1, "no second one comes");
     test_handle_close(&handle);
 }

@@ -16,6 +16,7 @@
 
 #include "clientlib/wharf.h"
 #include "tests/lib/test_daemon.h"
+#include "tests/lib/test_wait.h"
 
 static struct wharf *open_at(const char *path, uint32_t flags, int expected)
 {
@@ -24,6 +25,7 @@ static struct wharf *open_at(const char *path, uint32_t flags, int expected)
 
     options.socket_path = path;
     options.flags = flags;
+    options.patience_ms = TEST_PATIENCE_MS;
     int r = wharf_open(&options, &wharf);
     cr_assert_eq(r, expected, "%d: %s", r, wharf_error_message());
     return wharf;

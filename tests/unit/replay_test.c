@@ -265,17 +265,20 @@ Test(replay, jobs_outlive_any_number_of_drained_daemons)
     daemon->job_us = 300;
     test_daemon_start(daemon);
     struct wharf *wharf = open_handle(daemon, 50);
-    for (unsigned i = 0; i < 50; i++)
-        cr_assert_eq(wharf_submit_noop(wharf, i), 0);
-    while (n < 50) {
-        __atomic_store_n(&daemon->drain, 1, __ATOMIC_RELAXED);
-        int r = wharf_wait(wharf, completions, 50, 1, -1);
-        cr_assert_gt(r, 0);
-        n += (unsigned)r;
-        for (int i = 0; i < r; i++)
-            cr_assert_eq(completions[i].result, WHARF_OK);
+    /* Where this thread is late one life does many of the jobs. */
+    for (unsigned round = 0; round < 100 && n_reconnects(wharf) <= 8; round++) {
+        for (unsigned i = 0; i < 50; i++)
+            cr_assert_eq(wharf_submit_noop(wharf, i), 0);
+        for (n = 0; n < 50;) {
+            __atomic_store_n(&daemon->drain, 1, __ATOMIC_RELAXED);
+            int r = wharf_wait(wharf, completions, 50, 1, -1);
+            cr_assert_gt(r, 0);
+            n += (unsigned)r;
+            for (int i = 0; i < r; i++)
+                cr_assert_eq(completions[i].result, WHARF_OK);
+        }
     }
-    cr_expect_gt(n_reconnects(wharf), 3);
+    cr_expect_gt(n_reconnects(wharf), 8);
     wharf_close(wharf);
     test_daemon_free(daemon);
 }
@@ -341,7 +344,7 @@ Test(replay, daemon_that_stays_away_is_an_error_until_it_is_back)
     own.out = out;
     own.in_nbytes = own.out_avail = sizeof(out);
     test_daemon_start(daemon);
-    cr_assert_eq(wharf_open(&options, &wharf), 0);
+    cr_assert(TEST_WAIT(wharf_open(&options, &wharf) == 0), "%s", wharf_error_message());
     daemon->job_us = 60000000;
     struct wharf_job job = stored_job(wharf, "patience", 1);
     cr_assert_eq(wharf_submit(wharf, &job, 1), 1);
@@ -363,14 +366,30 @@ Test(replay, daemon_that_stays_away_is_an_error_until_it_is_back)
     cr_expect_lt(least_ns, 900000000);
     cr_expect_eq(wharf_cancel(wharf, 77), -ENOTCONN);
     __atomic_store_n(&daemon->stays_dead, 0, __ATOMIC_RELEASE);
-    while (wharf_ping(wharf) == -ENOTCONN)
-        poll(NULL, 0, 5);
-    cr_expect_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1);
+    /* Its patience may be over once more where a machine does much else. */
+    cr_assert(TEST_WAIT(wharf_ping(wharf) == 0));
+    cr_assert(TEST_WAIT(wharf_wait(wharf, &completion, 1, 1, -1) == 1));
     cr_expect_eq(completion.result, WHARF_OK);
     cr_expect_arr_eq(job.out, "patience", 8);
-    cr_expect_eq(wharf_decompress(wharf, &own, &outcome), 0);
+    cr_expect(TEST_WAIT(wharf_decompress(wharf, &own, &outcome) == 0));
     wharf_close(wharf);
     test_daemon_free(daemon);
+}
+
+/* Programs that can do without the daemon get a handle without one where it does not answer in
+ * time. */
+static struct wharf *open_while_there(const struct wharf_options *options)
+{
+    struct wharf_info info = {.struct_nbytes = sizeof(info)};
+    struct wharf *wharf = NULL;
+
+    for (unsigned i = 0; i < 100 && !info.is_daemon; i++) {
+        wharf_close(wharf);
+        cr_assert_eq(wharf_open(options, &wharf), 0);
+        cr_assert_eq(wharf_get_info(wharf, &info), 0);
+    }
+    cr_assert_eq(info.is_daemon, 1);
+    return wharf;
 }
 
 /* The call gave up; its copies come back when nobody can write to them any more. */
@@ -393,7 +412,7 @@ Test(replay, one_call_without_a_daemon_runs_here_and_loses_no_memory)
     daemon->dies_of_job = 'X';
     daemon->restart_us = 10000000;
     test_daemon_start(daemon);
-    cr_assert_eq(wharf_open(&options, &wharf), 0);
+    wharf = open_while_there(&options);
     cr_assert_eq(wharf_decompress(wharf, &own, &outcome), 0, "%s", wharf_error_message());
     cr_expect_eq(outcome.result, WHARF_OK);
     cr_expect_arr_eq(out, "Xbcd", 4);
@@ -401,8 +420,7 @@ Test(replay, one_call_without_a_daemon_runs_here_and_loses_no_memory)
     cr_expect_gt(info.arena_taken_nbytes, 0, "what the dead daemon may still write");
     test_daemon_stop(daemon);
     test_daemon_start(daemon);
-    while (wharf_ping(wharf) == -ENOTCONN)
-        poll(NULL, 0, 5);
+    cr_assert(TEST_WAIT(wharf_ping(wharf) == 0));
     cr_assert_eq(wharf_get_info(wharf, &info), 0);
     cr_expect_eq(info.arena_taken_nbytes, 0);
     wharf_close(wharf);
@@ -442,7 +460,7 @@ Test(replay, event_loop_is_woken_through_death_and_return)
     struct wharf *wharf = open_handle(daemon, 4);
     int fd = wharf_fd(wharf);
     for (unsigned i = 0; i < 10; i++) {
-        unsigned n_polls = 0;
+        uint64_t begun_ns = wharf_now_ns(), n_polls = 0;
         int r = 0;
         if (i % 2)
             test_daemon_kill(daemon);
@@ -450,14 +468,16 @@ Test(replay, event_loop_is_woken_through_death_and_return)
         if (i % 2 == 0)
             test_daemon_kill(daemon);
         while (r == 0) {
-            cr_assert_eq(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 5000), 1,
+            cr_assert_eq(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, TEST_PATIENCE_MS), 1,
                          "asleep for ever");
             r = wharf_poll(wharf, &completion, 1);
             n_polls++;
         }
         cr_assert_eq(r, 1, "%s", wharf_error_message());
         cr_expect_eq(completion.user_data, i);
-        cr_expect_lt(n_polls, 100, "a busy loop");
+        /* It tries every 50 ms, and at the beginning more often. */
+        cr_expect_lt(n_polls, 100 + (wharf_now_ns() - begun_ns) / (10 * WHARF_NS_PER_MS),
+                     "a busy loop");
     }
     cr_expect_eq(wharf_fd(wharf), fd);
     wharf_close(wharf);
