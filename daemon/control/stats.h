@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "daemon/base/config.h"
 #include "proto/wharf_job.h"
 #include "proto/wharf_result.h"
 
@@ -64,6 +65,7 @@ struct wharf_tenant_stats {
     uint64_t n_doorbells;
     uint64_t n_evicted;                    /* arenas and regions that GPUs let go of for others */
     uint64_t n_placed[WHARF_N_PLACEMENTS]; /* chunks */
+    uint64_t n_on_gpus[WHARF_MAX_GPUS];    /* likewise, that this GPU was given */
 };
 
 static inline void wharf_histogram_add(struct wharf_histogram *histogram, uint64_t ns)

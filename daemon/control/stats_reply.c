@@ -111,6 +111,8 @@ struct group {
     const char *engine;
     uint64_t results[WHARF_STATS_N_RESULTS];
     uint64_t placed[WHARF_N_PLACEMENTS];
+    uint64_t on_gpus[WHARF_MAX_GPUS];
+    const struct wharf_gpu_view *gpus; /* of these, for their names */
     struct wharf_histogram histogram;
     double value;
     const char *version; /* of the info sample */
@@ -175,6 +177,18 @@ static void add_placements(struct page *page, const struct group *group)
     }
 }
 
+/* Names of GPUs never change. */
+static void add_on_gpus(struct page *page, const struct group *group)
+{
+    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
+        if (!group->on_gpus[i])
+            continue;
+        Wharf__Sample *sample = add_sample(page, "", (double)group->on_gpus[i]);
+        label_group(page, sample, group);
+        add_label(page, sample, "gpu", (char *)group->gpus[i].name);
+    }
+}
+
 /* Bounds as Prometheus writes them: seconds. */
 static void add_histogram(struct page *page, const struct group *group)
 {
@@ -233,6 +247,8 @@ COPY(copy_gpu_given_up, server->front.gpus[engine].n_given_up)
 COPY(copy_gpu_models, server->front.gpus[engine].n_models)
 COPY(copy_gpu_chunks, server->front.gpus[engine].n_chunks)
 COPY(copy_gpu_bytes, server->front.gpus[engine].out_nbytes)
+COPY(copy_gpu_busy, 1e-9 * (double)server->front.gpus[engine].busy_ns)
+COPY(copy_gpu_away, 1e-9 * (double)server->front.gpus[engine].away_ns)
 COPY(copy_gpu_ended, server->front.gpus[engine].n_ended)
 COPY(copy_gpu_copied, server->front.gpus[engine].n_copied)
 COPY(copy_gpu_lost, server->front.gpus[engine].n_lost)
@@ -274,6 +290,14 @@ static void copy_placed(const struct wharf_server *server, const struct wharf_te
 {
     (void)server, (void)engine;
     memcpy(group->placed, tenant->stats.n_placed, sizeof(group->placed));
+}
+
+static void copy_on_gpus(const struct wharf_server *server, const struct wharf_tenant *tenant,
+                         unsigned engine, struct group *group)
+{
+    (void)engine;
+    memcpy(group->on_gpus, tenant->stats.n_on_gpus, sizeof(group->on_gpus));
+    group->gpus = server->front.gpus;
 }
 
 static void copy_queue_time(const struct wharf_server *server, const struct wharf_tenant *tenant,
@@ -328,6 +352,10 @@ static const struct family families[] = {
      copy_gpu_chunks, add_value},
     {"wharf_gpu_output_bytes_total", "Bytes that it has decoded to.", COUNTER, OF_GPU,
      copy_gpu_bytes, add_value},
+    {"wharf_gpu_busy_seconds_total", "Time of its warps for chunks, together.", COUNTER, OF_GPU,
+     copy_gpu_busy, add_value},
+    {"wharf_gpu_away_seconds_total", "For which chunks were with it, together.", COUNTER, OF_GPU,
+     copy_gpu_away, add_value},
     {"wharf_gpu_copied_chunks_total", "Chunks whose output the copy engine took.", COUNTER, OF_GPU,
      copy_gpu_copied, add_value},
     {"wharf_gpu_given_up_chunks_total", "Chunks that it had for too long, which the CPU then did.",
@@ -359,6 +387,8 @@ static const struct family families[] = {
      add_value},
     {"wharf_placements_total", "Chunks, by why they were given to the engine that ran them.",
      COUNTER, OF_TENANT, copy_placed, add_placements},
+    {"wharf_gpu_placements_total", "Chunks, by the GPU that they were given to.", COUNTER,
+     OF_TENANT, copy_on_gpus, add_on_gpus},
     {"wharf_jobs_total", "Jobs completed.", COUNTER, OF_ENGINE, copy_jobs, add_results},
     {"wharf_chunks_total", "Chunks decoded, good or bad.", COUNTER, OF_ENGINE, copy_chunks,
      add_value},

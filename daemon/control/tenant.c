@@ -63,8 +63,9 @@ static struct wharf_tenant *tenant_new(const struct wharf_tenants *tenants, cons
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_tenant_init(&tenant->sched[i]);
     wharf_estimates_init(&tenant->estimates, tenants->cpu_ns_per_kib);
-    wharf_estimates_init_device(&tenant->device_estimates, tenants->device_ns_per_kib);
-    wharf_trips_init(&tenant->trips, tenants->device_ns_per_kib, tenants->device_latency_ns);
+    for (unsigned i = 0; i < WHARF_MAX_GPUS; i++)
+        wharf_gpu_costs_init(&tenant->gpu_costs[i], tenants->gpus[i].ns_per_kib,
+                             tenants->gpus[i].latency_ns);
     return tenant;
 }
 

@@ -77,10 +77,9 @@ struct wharf_tenant {
     uint32_t n_active;      /* its sessions that are watched or have jobs, or did so just before */
     uint64_t active_weight; /* its weight when the first of them was */
     struct wharf_sched_tenant sched[WHARF_N_POOLS];
-    struct wharf_estimates estimates;          /* of a processor */
-    struct wharf_estimates device_estimates;   /* of a warp of the GPU */
-    struct wharf_trips trips;                  /* to the GPU and back */
-    struct wharf_trial trials[WHARF_N_CODECS]; /* of what passes most in a flood */
+    struct wharf_estimates estimates;                 /* of a processor */
+    struct wharf_gpu_costs gpu_costs[WHARF_MAX_GPUS]; /* of each GPU */
+    struct wharf_trial trials[WHARF_N_CODECS];        /* of what passes most in a flood */
     struct wharf_tenant_stats stats;
     /* Time that it may still use in the interactive lane. */
     int64_t interactive_ns;
@@ -92,8 +91,10 @@ struct wharf_tenant {
 struct wharf_tenants {
     /* What new tenants' estimates begin with. */
     uint32_t cpu_ns_per_kib[WHARF_N_CODECS];
-    uint32_t device_ns_per_kib[WHARF_N_CODECS];
-    uint64_t device_latency_ns;
+    struct {
+        uint32_t ns_per_kib[WHARF_N_CODECS]; /* 0: not known */
+        uint64_t latency_ns;
+    } gpus[WHARF_MAX_GPUS];
     struct wharf_list list;
     uint32_t n;
     uint64_t last_number;

@@ -31,6 +31,7 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     front->loop_wakes_at_ns = WHARF_NEVER;
     front->promise_fd = -1;
     for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
+        front->gpus[i].number = i;
         front->gpus[i].wake_fd = -1;
         wharf_list_init(&front->gpus[i].memories);
         wharf_list_init(&front->gpus[i].models);

@@ -5,14 +5,15 @@
 #include "daemon/front/front_place.h"
 #include "kernels/device_batch.h"
 
-uint64_t wharf_place_warp_ns(const struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nbytes)
+uint64_t wharf_place_warp_ns(uint32_t gpu, const struct wharf_job *job, uint64_t in_nbytes,
+                             uint64_t out_nbytes)
 {
     /* Larger chunks are not for a device: what it takes to say so does not matter. */
     if (in_nbytes > WHARF_DEVICE_CHUNK_MAX_NBYTES)
         in_nbytes = WHARF_DEVICE_CHUNK_MAX_NBYTES;
     if (out_nbytes > WHARF_DEVICE_CHUNK_MAX_NBYTES)
         out_nbytes = WHARF_DEVICE_CHUNK_MAX_NBYTES;
-    return wharf_estimate_ns(&job->session->tenant->device_estimates, job->submission.codec,
+    return wharf_estimate_ns(&job->session->tenant->gpu_costs[gpu].warps, job->submission.codec,
                              in_nbytes, out_nbytes);
 }
 
@@ -63,6 +64,11 @@ static void learn_flow(struct wharf_gpu_view *gpu, const struct wharf_gpu_trip *
         gpu->flow_ps_per_kib += (ps - gpu->flow_ps_per_kib + 15) / 16;
 }
 
+static struct wharf_trips *trips_of(const struct wharf_gpu_view *gpu, const struct wharf_job *job)
+{
+    return &job->session->tenant->gpu_costs[gpu->number].trips;
+}
+
 /* Warps that wait for each other's bytes take longer for theirs: that is not a price of the data,
  * and is left to what is learnt of the way. */
 void wharf_place_learn_trip(struct wharf_gpu_view *gpu, struct wharf_piece *piece,
@@ -73,18 +79,20 @@ void wharf_place_learn_trip(struct wharf_gpu_view *gpu, struct wharf_piece *piec
     piece->is_crowded =
         piece->warp_ns > trip->estimate_ns && piece->warp_ns / piece->n_chunks < 2 * flow_ns;
     learn_flow(gpu, trip);
+    piece->gpu = (uint8_t)gpu->number;
     if (!piece->job->stopped && !wharf_place_needs_gpu(piece->job))
-        wharf_trips_learn(&piece->job->session->tenant->trips, piece->job->submission.codec,
+        wharf_trips_learn(trips_of(gpu, piece->job), piece->job->submission.codec,
                           (piece->source_nbytes + piece->capacity_nbytes) / piece->n_chunks,
                           trip->n_there, trip->elapsed_ns);
 }
 
-void wharf_place_learn_too_long(const struct wharf_job *job, const struct wharf_gpu_trip *trip)
+void wharf_place_learn_too_long(const struct wharf_gpu_view *gpu, const struct wharf_job *job,
+                                const struct wharf_gpu_trip *trip)
 {
     uint64_t nbytes = job->batch ? job->batch->total_nbytes / job->batch->n_chunks
                                  : job->submission.src_nbytes + job->submission.dst_nbytes;
 
-    wharf_trips_learn(&job->session->tenant->trips, job->submission.codec, nbytes, trip->n_there,
+    wharf_trips_learn(trips_of(gpu, job), job->submission.codec, nbytes, trip->n_there,
                       trip->elapsed_ns);
 }
 
@@ -108,7 +116,8 @@ void wharf_place_learn(struct wharf_front *front, const struct wharf_piece *piec
                           cpu_rate(front, tenant, codec));
     /* What was stopped half-way tells nothing. */
     if (!job->stopped && !piece->is_crowded)
-        wharf_estimates_learn(piece->warp_ns ? &tenant->device_estimates : &tenant->estimates,
+        wharf_estimates_learn(piece->warp_ns ? &tenant->gpu_costs[piece->gpu].warps
+                                             : &tenant->estimates,
                               codec, piece->source_nbytes, piece->capacity_nbytes,
                               piece->warp_ns ? piece->warp_ns : took_ns);
 }
@@ -163,17 +172,17 @@ struct wharf_next_chunk wharf_place_next_chunk(const struct wharf_job *job)
 uint64_t wharf_place_trip_ns(const struct wharf_gpu_view *gpu, const struct wharf_job *job,
                              const struct wharf_next_chunk *next)
 {
-    const struct wharf_tenant *tenant = job->session->tenant;
+    const struct wharf_gpu_costs *costs = &job->session->tenant->gpu_costs[gpu->number];
     uint32_t codec = job->submission.codec;
     bool is_known;
-    uint64_t ns = wharf_trip_ns(&tenant->trips, codec, next->in_nbytes + next->out_nbytes,
+    uint64_t ns = wharf_trip_ns(&costs->trips, codec, next->in_nbytes + next->out_nbytes,
                                 gpu->n_in_flight + 1, &is_known);
 
     if (is_known)
         return ns;
     /* So many were not there yet: by what it waits for as far as that can be told. */
     if (ns == 0)
-        ns = gpu->latency_ns + wharf_estimate_mean_ns(&tenant->device_estimates, codec,
-                                                      next->in_nbytes, next->out_nbytes);
+        ns = gpu->latency_ns +
+             wharf_estimate_mean_ns(&costs->warps, codec, next->in_nbytes, next->out_nbytes);
     return ns + wait_ns(gpu);
 }

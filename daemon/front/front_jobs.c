@@ -19,16 +19,17 @@ static uint64_t estimate_chunk(const struct wharf_job *job, uint32_t index)
 }
 
 /* What a chunk of a batch, or a job of one chunk, takes on a processor and on a warp. */
-static uint64_t chunk_cpu_ns(const struct wharf_job *job, uint32_t index)
+static uint64_t chunk_cpu_ns(uint32_t gpu, const struct wharf_job *job, uint32_t index)
 {
+    (void)gpu;
     return job->batch ? estimate_chunk(job, index) : job->estimate_ns;
 }
 
-static uint64_t chunk_warp_ns(const struct wharf_job *job, uint32_t index)
+static uint64_t chunk_warp_ns(uint32_t gpu, const struct wharf_job *job, uint32_t index)
 {
     const struct wharf_chunk *chunk = job->batch ? &job->batch->entries[index].chunk : NULL;
 
-    return wharf_place_warp_ns(job, chunk ? chunk->src_nbytes : job->submission.src_nbytes,
+    return wharf_place_warp_ns(gpu, job, chunk ? chunk->src_nbytes : job->submission.src_nbytes,
                                chunk ? chunk->dst_nbytes : job->submission.dst_nbytes);
 }
 
@@ -54,7 +55,8 @@ static void age_background(struct wharf_front *front, uint64_t now_ns)
 
 /* What an engine takes at once. */
 struct appetite {
-    uint64_t (*chunk_ns)(const struct wharf_job *job, uint32_t index);
+    uint64_t (*chunk_ns)(uint32_t gpu, const struct wharf_job *job, uint32_t index);
+    uint32_t gpu;     /* which it is, if it is one */
     uint64_t most_ns; /* of chunk_ns, in all; but one chunk in any case */
     uint32_t most_chunks;
 };
@@ -73,9 +75,10 @@ static uint64_t cut_slice(struct wharf_front *front, struct wharf_job *job,
     piece->n_chunks = left;
     if (!job->stopped) {
         piece->n_chunks = 1;
-        sum_ns = appetite->chunk_ns(job, piece->first_chunk);
+        sum_ns = appetite->chunk_ns(appetite->gpu, job, piece->first_chunk);
         while (piece->n_chunks < left && piece->n_chunks < appetite->most_chunks) {
-            uint64_t more_ns = appetite->chunk_ns(job, piece->first_chunk + piece->n_chunks);
+            uint64_t more_ns =
+                appetite->chunk_ns(appetite->gpu, job, piece->first_chunk + piece->n_chunks);
             if (sum_ns + more_ns > appetite->most_ns)
                 break;
             sum_ns += more_ns;
@@ -104,7 +107,7 @@ static uint64_t cut_piece(struct wharf_front *front, struct wharf_job *job, uint
         piece->kind =
             job->submission.opcode == WHARF_OP_BATCH ? WHARF_PIECE_OPEN : WHARF_PIECE_CHUNK;
         piece->n_chunks = 1;
-        sum_ns = appetite->chunk_ns(job, 0);
+        sum_ns = appetite->chunk_ns(appetite->gpu, job, 0);
         wharf_front_unqueue(front, job);
         job->state = WHARF_JOB_RUNNING;
         job->begun_ns = now_ns;
@@ -132,7 +135,7 @@ struct wharf_job *wharf_front_first(struct wharf_front *front, uint64_t most_ns)
 void wharf_front_take(struct wharf_front *front, struct wharf_job *job,
                       struct wharf_piece *ret_piece)
 {
-    struct appetite appetite = {chunk_cpu_ns, front->config.slice_ns, MOST_CHUNKS};
+    struct appetite appetite = {chunk_cpu_ns, 0, front->config.slice_ns, MOST_CHUNKS};
     uint64_t cpu_ns = cut_piece(front, job, wharf_now_ns(), &appetite, ret_piece);
 
     charge_estimate(front, ret_piece, cpu_ns);
@@ -158,7 +161,7 @@ uint64_t wharf_front_take_for_gpu(struct wharf_front *front, uint32_t gpu, struc
 {
     const uint32_t n_warps = front->gpus[gpu].n_warps;
     /* Small enough pieces to keep to what may be handed over, and large enough for all warps. */
-    struct appetite appetite = {chunk_warp_ns, front->config.gpu_ahead_ns * n_warps,
+    struct appetite appetite = {chunk_warp_ns, gpu, front->config.gpu_ahead_ns * n_warps,
                                 most_chunks < MOST_CHUNKS ? most_chunks : MOST_CHUNKS};
     uint64_t warp_ns = cut_piece(front, job, now_ns, &appetite, ret_piece);
 

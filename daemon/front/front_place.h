@@ -31,6 +31,7 @@ struct wharf_session;
  * several of them at once is in bits of the front's, one for each GPU: gpus_up and the like.
  */
 struct wharf_gpu_view {
+    uint32_t number;                   /* its place in front->gpus */
     char name[WHARF_GPU_NAME_NBYTES];  /* by which the configuration calls it */
     struct wharf_gpu_backend *backend; /* NULL: it is gone */
     int wake_fd;                       /* an eventfd, for the backend's thread */
@@ -56,6 +57,8 @@ struct wharf_gpu_view {
     uint64_t n_ups;            /* workers that have been ready */
     uint64_t n_ended;          /* workers that have ended, ready or not */
     uint64_t n_chunks;         /* that it has decoded, good or bad */
+    uint64_t busy_ns;          /* of its warps, for these */
+    uint64_t away_ns;          /* for which these were away, each from when it was handed over */
     uint64_t out_nbytes;       /* that it has decoded to */
     uint64_t n_copied;         /* chunks whose output the copy engine took */
     uint64_t n_given_up;       /* chunks that it had for too long, which the CPU has done */
@@ -151,8 +154,9 @@ struct wharf_gpu_trip {
 void wharf_place_learn_trip(struct wharf_gpu_view *gpu, struct wharf_piece *piece,
                             const struct wharf_gpu_trip *trip);
 
-/* A piece of the job was taken back from the GPU: what it takes there is at least that. */
-void wharf_place_learn_too_long(const struct wharf_job *job, const struct wharf_gpu_trip *trip);
+/* A piece of the job was taken back from that GPU: what it takes there is at least that. */
+void wharf_place_learn_too_long(const struct wharf_gpu_view *gpu, const struct wharf_job *job,
+                                const struct wharf_gpu_trip *trip);
 
 /* A piece is done, by whom ever, for which it took so long: teaches what its kind takes there, and
  * what passes. */
@@ -162,7 +166,8 @@ void wharf_place_learn(struct wharf_front *front, const struct wharf_piece *piec
 /* The time that so many bytes take together on that way. */
 uint64_t wharf_place_flow_ns(const struct wharf_gpu_view *gpu, uint64_t nbytes);
 
-/* How long one warp will take for a chunk of this job's codec. */
-uint64_t wharf_place_warp_ns(const struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nbytes);
+/* How long one warp of that GPU will take for a chunk of this job's codec. */
+uint64_t wharf_place_warp_ns(uint32_t gpu, const struct wharf_job *job, uint64_t in_nbytes,
+                             uint64_t out_nbytes);
 
 #endif

@@ -21,9 +21,14 @@ struct wharf_offer {
     uint32_t gpu;
     uint32_t n_in_flight;
     uint64_t ns;
+    bool is_to_learn; /* it has had none of the kind for long */
 };
 
-/* Of the GPUs that can take the job now, the one that would be done first; false: none can. */
+/* In the place of a GPU's number: the CPU. */
+#define WHARF_OFFER_NO_GPU UINT32_MAX
+
+/* Of the GPUs that can take the job now, the one that would be done first, or one that is to learn;
+ * false: none can. */
 bool wharf_offer_best(const struct wharf_front *front, const struct wharf_job *job,
                       struct wharf_offer *ret_best);
 
@@ -40,8 +45,9 @@ uint64_t wharf_offer_before_ns(const struct wharf_front *front, const struct wha
 bool wharf_offer_takes(struct wharf_front *front, const struct wharf_job *job, uint32_t gpu,
                        const struct wharf_offer *best);
 
-/* Counts why the chunks of a piece run where they do, and that the other engine did not have them.
- */
-void wharf_offer_count(const struct wharf_piece *piece, bool is_gpu);
+/* Counts why the chunks of a piece run where they do, on this GPU or on NO_GPU, and that others did
+ * not have them. */
+void wharf_offer_count(const struct wharf_front *front, const struct wharf_piece *piece,
+                       uint32_t gpu);
 
 #endif

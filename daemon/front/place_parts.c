@@ -93,7 +93,8 @@ static uint64_t worth_it(const struct wharf_job *job, const struct wharf_gpu_vie
 {
     const struct wharf_submission *submission = &job->submission;
     uint64_t nbytes = gpu->in_flight_nbytes + submission->src_nbytes + submission->dst_nbytes;
-    uint64_t warp_ns = wharf_place_warp_ns(job, submission->src_nbytes, submission->dst_nbytes);
+    uint64_t warp_ns =
+        wharf_place_warp_ns(gpu->number, job, submission->src_nbytes, submission->dst_nbytes);
 
     return warp_ns / (wharf_place_flow_ns(gpu, nbytes) + 1) + 1;
 }

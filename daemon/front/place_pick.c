@@ -28,7 +28,7 @@ void wharf_place_took_by_cpu(struct wharf_front *front, const struct wharf_piece
 {
     int64_t more_ns = (int64_t)piece->estimate_ns;
 
-    wharf_offer_count(piece, false);
+    wharf_offer_count(front, piece, WHARF_OFFER_NO_GPU);
     if (piece->pool == WHARF_POOL_ANY)
         count_lead(front, &front->cpu_lead_ns, WHARF_POOL_CPU, more_ns);
     else
@@ -42,7 +42,7 @@ void wharf_place_took_by_gpu(struct wharf_front *front, const struct wharf_piece
     unsigned own = WHARF_POOL_OWN + gpu;
     int64_t more_ns = (int64_t)piece->estimate_ns;
 
-    wharf_offer_count(piece, true);
+    wharf_offer_count(front, piece, gpu);
     if (piece->pool == WHARF_POOL_ANY) {
         count_lead(front, &view->lead_ns,
                    front->sched[own].n_queued > 0 ? own : (unsigned)WHARF_POOL_GPU, more_ns);

@@ -51,6 +51,13 @@ void wharf_trips_init(struct wharf_trips *trips, const uint32_t *ns_per_kib, uin
         }
 }
 
+void wharf_gpu_costs_init(struct wharf_gpu_costs *costs, const uint32_t *ns_per_kib,
+                          uint64_t latency_ns)
+{
+    wharf_estimates_init_device(&costs->warps, ns_per_kib);
+    wharf_trips_init(&costs->trips, ns_per_kib, latency_ns);
+}
+
 uint64_t wharf_trip_ns(const struct wharf_trips *trips, uint32_t codec, uint64_t nbytes,
                        uint32_t n_there, bool *ret_is_known)
 {

@@ -26,6 +26,17 @@ struct wharf_trips {
     uint32_t ns_per_kib[WHARF_N_CODECS][WHARF_TRIP_N_SIZES][WHARF_TRIP_N_COUNTS];
 };
 
+/* What one GPU takes for a tenant's chunks.  GPUs of a machine need not be alike, nor have the same
+ * way to the processors, so each has its own. */
+struct wharf_gpu_costs {
+    struct wharf_estimates warps; /* of one of its warps */
+    struct wharf_trips trips;     /* there and back */
+};
+
+/* Nothing is known but what its warps took for samples, 0 where not even that, and its latency. */
+void wharf_gpu_costs_init(struct wharf_gpu_costs *costs, const uint32_t *ns_per_kib,
+                          uint64_t latency_ns);
+
 /* Nothing is known but what warps take for a chunk alone, at these prices, and the latency. */
 void wharf_trips_init(struct wharf_trips *trips, const uint32_t *ns_per_kib, uint64_t latency_ns);
 

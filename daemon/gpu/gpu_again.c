@@ -131,9 +131,10 @@ static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     wharf_list_remove(&gpu_piece->link);
     backend->n_without_places--;
     wharf_list_append(&backend->free_pieces, &gpu_piece->link);
-    wharf_gpu_items_submit(backend, &piece, 1,
-                           wharf_place_warp_ns(piece.job, chunk.job.in_nbytes, chunk.job.out_avail),
-                           now_ns);
+    wharf_gpu_items_submit(
+        backend, &piece, 1,
+        wharf_place_warp_ns(backend->gpu, piece.job, chunk.job.in_nbytes, chunk.job.out_avail),
+        now_ns);
     backend->is_alone = piece.job->session->tenant->gpu_trust.n_alone > 0;
 }
 

@@ -37,9 +37,10 @@ static void submit_whole(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
     const struct wharf_submission *submission = &piece.job->submission;
 
     wharf_list_append(&backend->free_pieces, &gpu_piece->link);
-    wharf_gpu_items_submit(
-        backend, &piece, 1,
-        wharf_place_warp_ns(piece.job, submission->src_nbytes, submission->dst_nbytes), now_ns);
+    wharf_gpu_items_submit(backend, &piece, 1,
+                           wharf_place_warp_ns(backend->gpu, piece.job, submission->src_nbytes,
+                                               submission->dst_nbytes),
+                           now_ns);
 }
 
 /* Whether it can be handed over again, now. */

@@ -257,6 +257,8 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     }
     backend->view->n_copied += gpu_piece->n_copied;
     backend->view->n_chunks += gpu_piece->n_of_gpu;
+    backend->view->busy_ns += gpu_piece->took_ns;
+    backend->view->away_ns += gpu_piece->n_of_gpu * gpu_piece->trip.elapsed_ns;
     backend->view->out_nbytes += gpu_piece->out_nbytes;
     piece->ended_ns = now_ns;
     if (gpu_piece->n_of_gpu == piece->n_chunks) {
@@ -280,7 +282,7 @@ static void give_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *g
     free_places(backend, gpu_piece);
     backend->is_alone = false;
     backend->view->n_given_up += gpu_piece->piece.n_chunks;
-    wharf_place_learn_too_long(gpu_piece->piece.job, &gpu_piece->trip);
+    wharf_place_learn_too_long(backend->view, gpu_piece->piece.job, &gpu_piece->trip);
     wharf_gpu_rescue_make_orphan(backend, gpu_piece);
 }
 

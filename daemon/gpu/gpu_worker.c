@@ -235,16 +235,30 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
         backend->state = WHARF_GPU_PROVING;
 }
 
-/* Tenants of before it was known what the engines do. */
-static void begin_estimates(struct wharf_front *front, const struct wharf_gpu_proof *proof)
+/* What samples took there is where tenants that come later begin; and those of before this GPU had
+ * a worker, and before any had one. */
+static void begin_estimates(const struct wharf_gpu_backend *backend)
 {
-    WHARF_LIST_FOR(link, &front->tenants.list)
+    struct wharf_front *front = backend->front;
+    struct wharf_tenants *tenants = &front->tenants;
+    const struct wharf_gpu_proof *proof = &backend->proof;
+    /* The first one's: others measured the processors while these started more workers. */
+    bool is_first = !front->gpu_was_up;
+
+    memcpy(tenants->gpus[backend->gpu].ns_per_kib, proof->ns_per_kib, sizeof(proof->ns_per_kib));
+    tenants->gpus[backend->gpu].latency_ns = proof->latency_ns;
+    if (is_first)
+        memcpy(tenants->cpu_ns_per_kib, proof->cpu_ns_per_kib, sizeof(proof->cpu_ns_per_kib));
+    WHARF_LIST_FOR(link, &tenants->list)
     {
         struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
-        wharf_estimates_init(&tenant->estimates, proof->cpu_ns_per_kib);
-        wharf_estimates_init_device(&tenant->device_estimates, proof->ns_per_kib);
-        wharf_trips_init(&tenant->trips, proof->ns_per_kib, proof->latency_ns);
+        if (is_first)
+            wharf_estimates_init(&tenant->estimates, proof->cpu_ns_per_kib);
+        if (!backend->is_known)
+            wharf_gpu_costs_init(&tenant->gpu_costs[backend->gpu], proof->ns_per_kib,
+                                 proof->latency_ns);
     }
+    front->gpu_was_up = true;
 }
 
 /* Clients' jobs are given to it from now on. */
@@ -252,20 +266,12 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_front *front = backend->front;
     struct wharf_gpu_view *view = backend->view;
-    const struct wharf_gpu_proof *proof = &backend->proof;
 
     wharf_front_enter(front);
     view->most_models = WHARF_EPOCH_MAX_MODELS;
-    view->latency_ns = proof->latency_ns;
+    view->latency_ns = backend->proof.latency_ns;
     view->is_lost = false;
-    memcpy(front->tenants.device_ns_per_kib, proof->ns_per_kib, sizeof(proof->ns_per_kib));
-    front->tenants.device_latency_ns = proof->latency_ns;
-    /* The first one's: others measured the processors while these started more workers. */
-    if (!front->gpu_was_up) {
-        memcpy(front->tenants.cpu_ns_per_kib, proof->cpu_ns_per_kib, sizeof(proof->cpu_ns_per_kib));
-        begin_estimates(front, proof);
-    }
-    front->gpu_was_up = true;
+    begin_estimates(backend);
     wharf_front_leave(front);
     wharf_log(WHARF_LOG_NOTICE, NULL,
               "GPU %s: worker %d is ready after %" PRIu64

@@ -262,7 +262,7 @@ static void hand_over(struct chunk *chunk)
 {
     struct wharf_gpu_view *gpu = &front.gpus[0];
     uint64_t nbytes = load.in_nbytes + load.out_nbytes;
-    uint64_t estimate_ns = wharf_place_warp_ns(&chunk->job, load.in_nbytes, load.out_nbytes);
+    uint64_t estimate_ns = wharf_place_warp_ns(0, &chunk->job, load.in_nbytes, load.out_nbytes);
 
     take(chunk, true, estimate_ns / gpu->n_warps);
     gpu->n_in_flight++;
@@ -349,8 +349,7 @@ void test_engines_start(const struct test_engines_machine *with,
     memset(&tenant, 0, sizeof(tenant));
     tenant.quota.weight = 100;
     wharf_estimates_init(&tenant.estimates, cpu_prices);
-    wharf_estimates_init_device(&tenant.device_estimates, gpu_prices);
-    wharf_trips_init(&tenant.trips, gpu_prices, machine.latency_ns);
+    wharf_gpu_costs_init(&tenant.gpu_costs[0], gpu_prices, machine.latency_ns);
     memset(&memory, 0, sizeof(memory));
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
     region = (struct wharf_region){.is_there = true, .memory = &memory};

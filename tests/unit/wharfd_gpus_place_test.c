@@ -44,7 +44,8 @@ static void set_up(void)
         ns_per_kib[i] = 102400;
     tenant.quota.weight = 100;
     wharf_estimates_init(&tenant.estimates, NULL);
-    wharf_estimates_init_device(&tenant.device_estimates, ns_per_kib);
+    for (unsigned i = 0; i < N_GPUS; i++)
+        wharf_estimates_init_device(&tenant.gpu_costs[i].warps, ns_per_kib);
     gpu_memory.owner = 1;
     gpu_memory.on[1].state = WHARF_GPU_MEMORY_READY;
     source = (struct wharf_region){.is_there = true, .memory = &memory};
@@ -115,7 +116,7 @@ static void hand_over(uint32_t gpu, struct wharf_job *job)
     wharf_place_remove(&front, job);
     wharf_place_took_by_gpu(&front, &piece, gpu);
     front.gpus[gpu].n_in_flight++;
-    front.gpus[gpu].in_flight_ns += wharf_place_warp_ns(job, 8 * KiB, 9 * KiB);
+    front.gpus[gpu].in_flight_ns += wharf_place_warp_ns(gpu, job, 8 * KiB, 9 * KiB);
     front.gpus[gpu].in_flight_nbytes += 17 * KiB;
 }
 
@@ -295,4 +296,136 @@ Test(wharfd_gpus_place, both_kinds_of_jobs_take_turns, .init = set_up, .fini = t
         wharf_place_took_by_gpu(&front, &piece, 1);
     }
     cr_assert(n_own >= 18 && n_own <= 22, "%u", n_own);
+}
+
+/* ---- unlike GPUs --------------------------------------------------------------------------- */
+
+/* A job that a GPU has until then. */
+struct flight {
+    struct wharf_job *job;
+    struct wharf_gpu_trip trip;
+    uint64_t ends_ns, took_ns;
+    uint32_t gpu;
+};
+static struct flight flights[N_JOBS];
+static unsigned n_flights, n_done[N_GPUS];
+static uint64_t played_ns, free_ns[2][100]; /* since when each warp has nothing to do */
+
+/* The first warp that is free takes a job. */
+static uint64_t end_of(uint32_t gpu, uint64_t warp_ns)
+{
+    uint64_t *first = &free_ns[gpu][0];
+
+    for (unsigned i = 1; i < 100; i++)
+        if (free_ns[gpu][i] < *first)
+            first = &free_ns[gpu][i];
+    *first = (*first > played_ns ? *first : played_ns) + warp_ns;
+    return *first;
+}
+
+/* What the threads of two GPUs take now, of which a warp takes so long for a job. */
+static void fly(const uint64_t *warp_ns)
+{
+    for (uint32_t gpu = 0; gpu < 2; gpu++) {
+        struct wharf_gpu_view *view = &front.gpus[gpu];
+        struct wharf_job *job;
+        while (wharf_place_gpu_has_room(&front, gpu) &&
+               (job = wharf_place_first_for_gpu(&front, gpu))) {
+            hand_over(gpu, job);
+            flights[n_flights++] = (struct flight){
+                .job = job,
+                .gpu = gpu,
+                .took_ns = warp_ns[gpu],
+                .ends_ns = end_of(gpu, warp_ns[gpu]),
+                .trip = {.elapsed_ns = played_ns,
+                         .decode_ns = warp_ns[gpu],
+                         .estimate_ns = wharf_place_warp_ns(gpu, job, 8 * KiB, 9 * KiB),
+                         .nbytes = view->in_flight_nbytes,
+                         .n_there = view->n_in_flight},
+            };
+        }
+    }
+}
+
+/* The job that ends next is back: teaches what it took. */
+static struct wharf_job *land(void)
+{
+    unsigned next = 0;
+
+    cr_assert_gt(n_flights, 0);
+    for (unsigned i = 1; i < n_flights; i++)
+        if (flights[i].ends_ns < flights[next].ends_ns)
+            next = i;
+    struct flight flight = flights[next];
+    struct wharf_gpu_view *view = &front.gpus[flight.gpu];
+    struct wharf_piece piece = {.kind = WHARF_PIECE_CHUNK,
+                                .job = flight.job,
+                                .n_chunks = 1,
+                                .pool = WHARF_POOL_GPU,
+                                .source_nbytes = 8 * KiB,
+                                .capacity_nbytes = 9 * KiB,
+                                .warp_ns = flight.took_ns};
+    flights[next] = flights[--n_flights];
+    played_ns = flight.ends_ns;
+    flight.trip.elapsed_ns = played_ns - flight.trip.elapsed_ns;
+    view->in_flight_ns -= view->in_flight_ns / view->n_in_flight--;
+    view->in_flight_nbytes -= 17 * KiB;
+    wharf_place_learn_trip(view, &piece, &flight.trip);
+    wharf_place_learn(&front, &piece, flight.took_ns / view->n_warps);
+    n_done[flight.gpu]++;
+    return flight.job;
+}
+
+/* So many jobs, of which so many are there at a time; n_done is what each of the two has done. */
+static void flood(const uint64_t *warp_ns, unsigned n_at_a_time, unsigned n_jobs)
+{
+    memset(n_done, 0, sizeof(n_done));
+    n_flights = 0;
+    for (unsigned i = 0; i < n_at_a_time; i++)
+        push(i);
+    fly(warp_ns);
+    for (unsigned i = 0; i < n_jobs; i++) {
+        push((unsigned)(land() - jobs));
+        fly(warp_ns);
+    }
+    while (n_flights > 0 || wharf_place_n_queued(&front) > 0) {
+        land();
+        fly(warp_ns);
+    }
+}
+
+static void set_up_unlike(void)
+{
+    set_up();
+    front.gpus_up = 3;
+    front.gpus_asleep = 0;
+}
+
+static const uint64_t second_is_slow[] = {500000, 2000000}, first_is_slow[] = {2000000, 500000};
+
+/* Learnt as one, both seemed to take what they take in the mean, and each got half of the jobs:
+ * most of the time one waited for the slow one. */
+Test(wharfd_gpus_place, slow_gpu_gets_what_the_fast_one_has_no_room_for, .init = set_up_unlike,
+     .fini = tear_down)
+{
+    flood(first_is_slow, 60, 4000);
+    flood(first_is_slow, 60, 20000);
+    cr_expect_gt(n_done[1], 19000, "%u and %u", n_done[0], n_done[1]);
+    cr_expect_gt(n_done[0], 10, "what it takes is never learnt again: %u", n_done[0]);
+    cr_expect_gt(tenant.stats.n_on_gpus[1], 4 * tenant.stats.n_on_gpus[0]);
+    /* Where there are more than the fast one takes both work, each as fast as it can. */
+    flood(first_is_slow, N_JOBS, 20000);
+    cr_expect(n_done[1] > 3 * n_done[0] && n_done[1] < 5 * n_done[0], "%u and %u", n_done[0],
+              n_done[1]);
+}
+
+/* One that others kept from working may be the faster one a moment later. */
+Test(wharfd_gpus_place, gpu_that_becomes_fast_is_found_out, .init = set_up_unlike,
+     .fini = tear_down)
+{
+    flood(first_is_slow, 60, 10000);
+    cr_expect_gt(n_done[1], n_done[0]);
+    flood(second_is_slow, 60, 10000);
+    flood(second_is_slow, 60, 10000);
+    cr_expect_gt(n_done[0], 9500, "%u and %u", n_done[0], n_done[1]);
 }

@@ -116,6 +116,14 @@ static void expect_nothing_left(int n_fds)
     cr_expect(TEST_WAIT(test_wharfd_n_fds(&wharfd) <= n_fds));
 }
 
+/* What each was given, and what chunks take there, is to be seen. */
+static void expect_told_apart(const char *gpu)
+{
+    cr_expect_eq(metric("wharf_gpu_placements_total", gpu), chunks_of(gpu));
+    cr_expect_gt(metric("wharf_gpu_busy_seconds_total", gpu), 0);
+    cr_expect_gt(metric("wharf_gpu_away_seconds_total", gpu), 0);
+}
+
 /* Jobs and models go to both, and each job to one of them; then everything is given back. */
 Test(wharfd_gpus, flood_is_done_by_both, .timeout = 120)
 {
@@ -147,6 +155,8 @@ Test(wharfd_gpus, flood_is_done_by_both, .timeout = 120)
     cr_expect_gt(n[1], 50, "%g and %g", n[0], n[1]);
     cr_expect_eq(n[0] + n[1], metric("wharf_chunks_total", "simt"));
     cr_expect_eq(metric("wharf_chunks_total", "cpu"), -1);
+    expect_told_apart("0");
+    expect_told_apart("1");
     flood_with_model(wharf);
     wharf_close(wharf);
     expect_nothing_left(n_fds);

@@ -54,7 +54,8 @@ static void make_session(void)
 {
     tenant.quota.weight = 100;
     wharf_estimates_init(&tenant.estimates, NULL);
-    wharf_estimates_init_device(&tenant.device_estimates, NULL);
+    for (unsigned i = 0; i < N_GPUS; i++)
+        wharf_estimates_init_device(&tenant.gpu_costs[i].warps, NULL);
     wharf_list_init(&memory.pin_link);
     region = (struct wharf_region){
         .is_there = true,

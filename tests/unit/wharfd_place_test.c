@@ -33,8 +33,7 @@ static void set_prices(uint32_t cpu_ns_per_kib, uint32_t warp_ns_per_kib)
         warp_prices[i] = warp_ns_per_kib;
     }
     wharf_estimates_init(&tenant.estimates, prices);
-    wharf_estimates_init_device(&tenant.device_estimates, warp_prices);
-    wharf_trips_init(&tenant.trips, warp_prices, front.gpus[0].latency_ns);
+    wharf_gpu_costs_init(&tenant.gpu_costs[0], warp_prices, front.gpus[0].latency_ns);
 }
 
 /* A GPU with 100 warps that answers in 10 us; a warp takes 100 ns for a byte and a processor 1. */
@@ -106,7 +105,7 @@ static unsigned take_all(unsigned *ret_n_cpu)
             wharf_place_gpu_has_room(&front, 0) ? wharf_place_first_for_gpu(&front, 0) : NULL;
         if (job) {
             uint64_t warp_ns =
-                wharf_place_warp_ns(job, job->submission.src_nbytes, job->submission.dst_nbytes);
+                wharf_place_warp_ns(0, job, job->submission.src_nbytes, job->submission.dst_nbytes);
             wharf_place_remove(&front, job);
             front.gpus[0].n_in_flight++;
             front.gpus[0].in_flight_ns += warp_ns;
@@ -414,8 +413,9 @@ Test(wharfd_place, idle_processors_together_are_sooner, .init = set_up, .fini = 
     set_prices(1024, 512);
     front.config.gpu_chunk_nbytes = 1024 * KiB;
     /* One warp alone takes it. */
-    memcpy(tenant.trips.ns_per_kib[WHARF_CODEC_RANS], tenant.trips.ns_per_kib[WHARF_CODEC_DEFLATE],
-           sizeof(tenant.trips.ns_per_kib[0]));
+    struct wharf_trips *trips = &tenant.gpu_costs[0].trips;
+    memcpy(trips->ns_per_kib[WHARF_CODEC_RANS], trips->ns_per_kib[WHARF_CODEC_DEFLATE],
+           sizeof(trips->ns_per_kib[0]));
     push(&job, 500 * KiB, 600 * KiB);
     job.submission.codec = WHARF_CODEC_RANS;
     front.n_sleeping = 0;
@@ -431,7 +431,7 @@ Test(wharfd_place, idle_processors_together_are_sooner, .init = set_up, .fini = 
 /* A job of rans that is queued, as it would be decoded by a GPU where nothing else is. */
 static void push_rans(struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nbytes)
 {
-    tenant.device_estimates.ns_per_kib[WHARF_CODEC_RANS] = 100000;
+    tenant.gpu_costs[0].warps.ns_per_kib[WHARF_CODEC_RANS] = 100000;
     push(job, in_nbytes, out_nbytes);
     job->submission.codec = WHARF_CODEC_RANS;
 }
@@ -477,7 +477,7 @@ Test(wharfd_place, a_full_link_leaves_chunks_whole, .init = set_up, .fini = tear
     struct wharf_job job;
 
     push_rans(&job, 100 * KiB, 160 * KiB);
-    uint64_t warp_ns = wharf_place_warp_ns(&job, 100 * KiB, 160 * KiB);
+    uint64_t warp_ns = wharf_place_warp_ns(0, &job, 100 * KiB, 160 * KiB);
     gpu->flow_ps_per_kib = 16000;
     gpu->in_flight_nbytes = warp_ns / 16 * 1024;
     cr_expect_eq(wharf_parts_now(&front, &job, gpu), 1);
