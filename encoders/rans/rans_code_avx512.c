@@ -53,20 +53,6 @@ LANES_INLINE __m512i code_numbers(const struct wharf_rans_source *source, struct
     return turn_round(symbols);
 }
 
-/* The codes of 16 symbols: reciprocals, and the two halves of the rest. */
-LANES_INLINE void find_codes(const struct wharf_rans_code *codes, __m512i numbers,
-                             __m512i *reciprocals, __m512i *ranges)
-{
-    const __m512i even =
-        _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-    const __m512i odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-    __m512i low = gather_8_wide(codes, _mm512_castsi512_si256(numbers));
-    __m512i high = gather_8_wide(codes, _mm512_extracti64x4_epi64(numbers, 1));
-
-    *reciprocals = _mm512_permutex2var_epi32(low, even, high);
-    *ranges = _mm512_permutex2var_epi32(low, odd, high);
-}
-
 /* The upper halves of products. */
 LANES_INLINE __m512i multiply_high(__m512i a, __m512i b)
 {
@@ -84,7 +70,7 @@ LANES_INLINE uint16_t *code_half(const struct wharf_rans_source *source, struct 
     __m512i reciprocals;
     __m512i ranges;
 
-    find_codes(source->codes, code_numbers(source, lookup, number), &reciprocals, &ranges);
+    gather_16_pairs(source->codes, code_numbers(source, lookup, number), &reciprocals, &ranges);
     __m512i less_1 = _mm512_and_si512(ranges, _mm512_set1_epi32(0xffff));
     __m512i first = _mm512_srli_epi32(ranges, 16);
     __m512i f = _mm512_add_epi32(less_1, _mm512_set1_epi32(1));

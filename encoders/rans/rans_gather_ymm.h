@@ -21,13 +21,13 @@ LANES_INLINE __m256i all_of_eight(void)
     return all;
 }
 
-/* 4 bytes from every place, which counts bytes, 2 bytes and 4 bytes. */
-LANES_INLINE __m256i gather_8_bytes(const uint8_t *table, __m256i at)
-{
-    return _mm256_mask_i32gather_epi32(_mm256_setzero_si256(), (const int *)(const void *)table, at,
-                                       all_of_eight(), 1);
-}
+/* Two entries of 4 bytes from each of 8 places: from places 0, 1, 4 and 5, and from the others. */
+struct pairs {
+    __m256i a;
+    __m256i b;
+};
 
+/* 4 bytes from every place, which counts 2 bytes and 4 bytes; 8 bytes. */
 LANES_INLINE __m256i gather_8_halves(const uint16_t *table, __m256i at)
 {
     return _mm256_mask_i32gather_epi32(_mm256_setzero_si256(), (const int *)(const void *)table, at,
@@ -37,6 +37,11 @@ LANES_INLINE __m256i gather_8_halves(const uint16_t *table, __m256i at)
 LANES_INLINE __m256i gather_8(const void *table, __m256i at)
 {
     return _mm256_mask_i32gather_epi32(_mm256_setzero_si256(), table, at, all_of_eight(), 4);
+}
+
+LANES_INLINE __m256i gather_4_wide(const void *table, __m128i at)
+{
+    return _mm256_mask_i32gather_epi64(_mm256_setzero_si256(), table, at, all_of_eight(), 8);
 }
 
 #endif

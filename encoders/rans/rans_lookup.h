@@ -37,8 +37,6 @@ static inline struct view view_of(const struct wharf_rans_loop_job *job)
 {
     const struct wharf_rans_model *model = job->task.model;
 
-    uint32_t n_bits = model->shape.n_bits;
-
     return (struct view){
         .packed = job->packed,
         .buckets = job->buckets,
@@ -46,8 +44,8 @@ static inline struct view view_of(const struct wharf_rans_loop_job *job)
         .ranges = model->ranges,
         .indexes = job->task.indexes,
         .out = job->task.out,
-        .n_bits = n_bits,
-        .bucket_nbits = n_bits > WHARF_RANS_BUCKETS_NBITS ? n_bits - WHARF_RANS_BUCKETS_NBITS : 0,
+        .n_bits = model->shape.n_bits,
+        .bucket_nbits = job->buckets ? job->buckets->slot_nbits : 0,
         .alphabet = model->shape.alphabet,
         .bad = model->is_full ? 0 : WHARF_RANS_PACKED_NOBODYS,
     };

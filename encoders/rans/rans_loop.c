@@ -145,26 +145,39 @@ bool wharf_rans_pack_slots(const struct wharf_rans_model *model, uint32_t *packe
     return true;
 }
 
+/* How many bits of a slot tell slots of a bucket apart. */
+static uint32_t choose_buckets(const struct wharf_rans_model *model)
+{
+    uint32_t n_bits = WHARF_RANS_BUCKETS_MIN_NBITS;
+    uint32_t n_symbols = 0;
+
+    for (uint32_t first = 0; first < model->totals[0]; n_symbols++)
+        first += model->ranges[model->slot_symbols[first]].frequency_less_1 + 1u;
+    while (1u << n_bits < WHARF_RANS_SYMBOL_NBUCKETS * n_symbols)
+        n_bits++;
+    return n_bits < model->shape.n_bits ? model->shape.n_bits - n_bits : 0;
+}
+
 void wharf_rans_fill_buckets(const struct wharf_rans_model *model,
                              struct wharf_rans_buckets *buckets)
 {
-    uint32_t n_bits = model->shape.n_bits;
-    uint32_t shift = n_bits > WHARF_RANS_BUCKETS_NBITS ? n_bits - WHARF_RANS_BUCKETS_NBITS : 0;
-    uint32_t symbol = model->slot_symbols[0];
+    uint32_t slot_nbits = choose_buckets(model);
+    uint32_t n = 1u << (model->shape.n_bits - slot_nbits);
+    uint32_t before_middle = (1u << slot_nbits) / 2;
     uint32_t bucket = 0;
     uint32_t first = 0;
 
-    while (first < model->totals[0]) {
-        uint32_t before = symbol;
-        uint32_t end;
+    buckets->slot_nbits = slot_nbits;
+    while (bucket < n) {
+        struct wharf_rans_bucket of = {.symbol = model->slot_symbols[first]};
+        uint32_t end = n;
 
-        symbol = model->slot_symbols[first];
-        buckets->next[before] = (uint8_t)symbol;
-        first += model->ranges[symbol].frequency_less_1 + 1u;
-        end = (first + (1u << shift) - 1) >> shift;
-        memset(buckets->owners + bucket, (int)symbol, end - bucket);
-        bucket = end;
+        of.range = model->ranges[of.symbol];
+        first += of.range.frequency_less_1 + 1u;
+        /* Those whose middle is below `first`; all that are left if what follows is nobody's. */
+        if (first < model->totals[0])
+            end = (first + (1u << slot_nbits) - before_middle - 1) >> slot_nbits;
+        while (bucket < end)
+            buckets->of[bucket++] = of;
     }
-    buckets->next[symbol] = (uint8_t)symbol;
-    memset(buckets->owners + bucket, (int)symbol, (1u << (n_bits - shift)) - bucket);
 }

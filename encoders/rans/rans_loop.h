@@ -39,15 +39,20 @@ struct wharf_rans_loop_job {
 
 /*
  * For one distribution of bytes whose packed table would be too large for the first cache.  Slots
- * fall into buckets of equal size, at most 2^BUCKETS_NBITS of them, and of one slot each where
- * slots are no more.
+ * fall into buckets of equal size.  A bucket has what its middle slot gives, so one look-up tells
+ * all of most slots.  Of those beside a border of two symbols' slots it does not, for a quarter of
+ * a bucket in the mean: with 64 buckets a symbol that is one slot of 256.
  */
-#define WHARF_RANS_BUCKETS_NBITS 14
+#define WHARF_RANS_SYMBOL_NBUCKETS 64
+#define WHARF_RANS_BUCKETS_MIN_NBITS 12 /* fewer are no faster: these fit the first cache */
+#define WHARF_RANS_BUCKETS_MAX_NBITS 14 /* for 256 symbols */
+struct wharf_rans_bucket {
+    struct wharf_rans_range range;
+    uint32_t symbol;
+};
 struct wharf_rans_buckets {
-    /* The symbol of a bucket's first slot.  Vector loads read 3 bytes behind the last one. */
-    uint8_t owners[(1u << WHARF_RANS_BUCKETS_NBITS) + 3];
-    /* By symbol that has slots, the one whose slots come next; itself for the last one. */
-    uint8_t next[256 + 3];
+    uint32_t slot_nbits; /* of a slot, that tell slots of a bucket apart */
+    struct wharf_rans_bucket of[1u << WHARF_RANS_BUCKETS_MAX_NBITS];
 };
 
 /* Decodes all symbols; false, with `out` undefined, when anything is wrong or the task's asker has

@@ -15,9 +15,12 @@ LANES_INLINE __m256i load_eight(const uint32_t *table, __m256i slots)
     return gather_8(table, slots);
 }
 
-LANES_INLINE __m256i load_eight_bytes(const uint8_t *table, __m256i slots)
+LANES_INLINE struct pairs load_pairs(const struct wharf_rans_bucket *table, __m256i places)
 {
-    return _mm256_and_si256(gather_8_bytes(table, slots), _mm256_set1_epi32(0xff));
+    __m256i at = _mm256_permute4x64_epi64(places, 0xd8);
+
+    return (struct pairs){gather_4_wide(table, _mm256_castsi256_si128(at)),
+                          gather_4_wide(table, _mm256_extracti128_si256(at, 1))};
 }
 
 #define LOOP_NAME wharf_rans_loop_avx2_gather

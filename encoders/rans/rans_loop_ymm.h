@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_loop_ymm.h: what is the same in both forms for AVX2.  A form's file defines load_eight, the
- * entries of a packed table at 8 places, inlined, LOOP_NAME and N_WALKS, before.
+ * rans_loop_ymm.h: what is the same in both forms for AVX2.  A form's file defines before, inlined,
+ *
+ *   load_eight     the entries of a packed table at 8 places
+ *   load_pairs     those of buckets, as rans_gather_ymm.h says
+ *
+ * and LOOP_NAME and N_WALKS.
  */
 #include "encoders/rans/rans_gather_ymm.h"
 
@@ -112,7 +116,7 @@ LANES_INLINE __m256i scale_indexes(const struct view *view, uint64_t number, uin
     return _mm256_mullo_epi32(indexes, _mm256_set1_epi32((int)stride));
 }
 
-/* Symbols of slots, and their ranges: in buckets those of the buckets' first slots. */
+/* Symbols of slots, and their ranges. */
 LANES_INLINE __m256i look_up(const struct view *view, struct lookup lookup, __m256i slots,
                              uint64_t number, __m256i *ranges)
 {
@@ -120,12 +124,6 @@ LANES_INLINE __m256i look_up(const struct view *view, struct lookup lookup, __m2
     __m256i ranges_at = _mm256_setzero_si256();
     __m256i symbols;
 
-    if (lookup.is_bucketed) {
-        slots_at = _mm256_srlv_epi32(slots, _mm256_set1_epi32((int)view->bucket_nbits));
-        symbols = load_eight_bytes(view->buckets->owners, slots_at);
-        *ranges = load_eight((const uint32_t *)view->ranges, symbols);
-        return symbols;
-    }
     if (lookup.is_indexed) {
         slots_at = _mm256_add_epi32(slots, scale_indexes(view, number, 1u << view->n_bits));
         ranges_at = scale_indexes(view, number, view->alphabet);
@@ -136,50 +134,73 @@ LANES_INLINE __m256i look_up(const struct view *view, struct lookup lookup, __m2
     return symbols;
 }
 
-/* All ones for those whose slots are behind their ranges. */
-LANES_INLINE __m256i are_beyond(__m256i slots, __m256i ranges)
+/* The same of their buckets' middle slots. */
+LANES_INLINE __m256i look_up_buckets(const struct view *view, __m256i slots, __m256i *ranges)
 {
-    __m256i place = _mm256_sub_epi32(slots, _mm256_srli_epi32(ranges, 16));
+    __m256i at = _mm256_srlv_epi32(slots, _mm256_set1_epi32((int)view->bucket_nbits));
+    struct pairs pairs = load_pairs(view->buckets->of, at);
+    __m256 a = _mm256_castsi256_ps(pairs.a);
+    __m256 b = _mm256_castsi256_ps(pairs.b);
 
-    return _mm256_cmpgt_epi32(place, _mm256_and_si256(ranges, _mm256_set1_epi32(0xffff)));
+    /* Shuffles are within halves of 128 bits. */
+    *ranges = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88));
+    return _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xdd));
 }
 
-/* Goes on to the symbols that slots of a bucket belong to which are not its first; all ones for
- * slots that are nobody's.  Each symbol has a slot of its own, so turns are fewer than slots. */
-LANES_INLINE __m256i search_buckets(const struct view *view, __m256i slots, __m256i beyond,
-                                    __m256i *symbols, __m256i *ranges)
-{
-    for (uint32_t left = 1u << view->bucket_nbits;
-         !_mm256_testz_si256(beyond, beyond) && --left > 0;) {
-        __m256i next = _mm256_mask_i32gather_epi32(
-            *symbols, (const int *)(const void *)view->buckets->next, *symbols, beyond, 1);
+/* A quarter gone on: all ones where a slot is not in the range that was found for it. */
+struct step {
+    __m256i symbols;
+    __m256i states;
+    __m256i beyond;
+};
 
-        *symbols = _mm256_and_si256(next, _mm256_set1_epi32(0xff));
-        *ranges =
-            _mm256_mask_i32gather_epi32(*ranges, (const int *)view->ranges, *symbols, beyond, 4);
-        beyond = are_beyond(slots, *ranges);
-    }
-    return beyond;
-}
-
-LANES_INLINE __m256i decode_quarter(const struct view *view, struct lookup lookup, __m256i *states,
-                                    uint64_t number, __m256i *seen)
+LANES_INLINE struct step decode_quarter(const struct view *view, struct lookup lookup,
+                                        __m256i states, uint64_t number)
 {
-    __m256i slots = find_slots(view, *states);
-    __m256i quotients = find_quotients(view, *states);
+    __m256i slots = find_slots(view, states);
+    __m256i quotients = find_quotients(view, states);
     __m256i ranges;
-    __m256i symbols = look_up(view, lookup, slots, number, &ranges);
-    __m256i beyond = are_beyond(slots, ranges);
-
-    if (lookup.is_bucketed && !_mm256_testz_si256(beyond, beyond))
-        beyond = search_buckets(view, slots, beyond, &symbols, &ranges);
+    __m256i symbols = lookup.is_bucketed ? look_up_buckets(view, slots, &ranges)
+                                         : look_up(view, lookup, slots, number, &ranges);
     __m256i less_1 = _mm256_and_si256(ranges, _mm256_set1_epi32(0xffff));
-    __m256i place = _mm256_sub_epi32(slots, _mm256_srli_epi32(ranges, 16));
+    /* Modulo 2^16: of a slot before its range, that is behind it too. */
+    __m256i places = _mm256_sub_epi16(slots, _mm256_srli_epi32(ranges, 16));
 
-    *seen = _mm256_or_si256(*seen, beyond);
-    *states =
-        _mm256_add_epi32(_mm256_mullo_epi32(less_1, quotients), _mm256_add_epi32(quotients, place));
-    return symbols;
+    return (struct step){symbols,
+                         _mm256_add_epi32(_mm256_mullo_epi32(less_1, quotients),
+                                          _mm256_add_epi32(quotients, places)),
+                         _mm256_cmpgt_epi32(places, less_1)};
+}
+
+/* All four quarters; those where buckets did not do once more, by slots. */
+LANES_INLINE void decode_quarters(const struct view *view, struct lookup lookup,
+                                  struct lanes *lanes, uint64_t number, __m256i *symbols)
+{
+    struct step steps[4];
+    __m256i any = _mm256_setzero_si256();
+
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 4; i++) {
+        steps[i] = decode_quarter(view, lookup, lanes->quarter[i], number + 8 * i);
+        any = _mm256_or_si256(any, steps[i].beyond);
+    }
+    if (!lookup.is_bucketed) {
+        lanes->seen = _mm256_or_si256(lanes->seen, any);
+    } else if (__builtin_expect(!_mm256_testz_si256(any, any), 0)) {
+        lookup.is_bucketed = false;
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < 4; i++) {
+            if (_mm256_testz_si256(steps[i].beyond, steps[i].beyond))
+                continue;
+            steps[i] = decode_quarter(view, lookup, lanes->quarter[i], number + 8 * i);
+            lanes->seen = _mm256_or_si256(lanes->seen, steps[i].beyond);
+        }
+    }
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 4; i++) {
+        symbols[i] = steps[i].symbols;
+        lanes->quarter[i] = steps[i].states;
+    }
 }
 
 /* 32 symbols, in order, to their 1 or 2 bytes each. */
@@ -220,15 +241,14 @@ LANES_INLINE struct takes lanes_decode(const struct view *view, struct lookup lo
     struct takes takes;
     (void)found;
 
+    if (!lookup.is_packed)
+        decode_quarters(view, lookup, lanes, number, symbols);
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++) {
-        __m256i *states = &lanes->quarter[i];
-
-        symbols[i] = lookup.is_packed
-                         ? decode_packed(view, states, &lanes->seen)
-                         : decode_quarter(view, lookup, states, number + 8 * i, &lanes->seen);
+        if (lookup.is_packed)
+            symbols[i] = decode_packed(view, &lanes->quarter[i], &lanes->seen);
         takes.quarter[i] =
-            _mm256_cmpeq_epi32(_mm256_srli_epi32(*states, 16), _mm256_setzero_si256());
+            _mm256_cmpeq_epi32(_mm256_srli_epi32(lanes->quarter[i], 16), _mm256_setzero_si256());
     }
     store_symbols(symbols, lookup, view->out + number * lookup.symbol_nbytes);
     return takes;

@@ -79,7 +79,7 @@ LANES_INLINE __m512i scale_indexes(const struct view *view, uint64_t number, uin
     return _mm512_mullo_epi32(indexes, _mm512_set1_epi32((int)stride));
 }
 
-/* Symbols of slots, and their ranges: in buckets those of the buckets' first slots. */
+/* Symbols of slots, and their ranges. */
 LANES_INLINE __m512i look_up(const struct view *view, struct lookup lookup, __m512i slots,
                              uint64_t number, __m512i *ranges)
 {
@@ -91,40 +91,32 @@ LANES_INLINE __m512i look_up(const struct view *view, struct lookup lookup, __m5
         slots_at = _mm512_add_epi32(slots, scale_indexes(view, number, 1u << view->n_bits));
         ranges_at = scale_indexes(view, number, view->alphabet);
     }
-    if (lookup.is_bucketed) {
-        slots_at = _mm512_srlv_epi32(slots, _mm512_set1_epi32((int)view->bucket_nbits));
-        symbols = _mm512_and_si512(gather_16_bytes(view->buckets->owners, slots_at),
-                                   _mm512_set1_epi32(0xff));
-    } else {
-        symbols = _mm512_and_si512(gather_16_halves(view->slot_symbols, slots_at),
-                                   _mm512_set1_epi32(0xffff));
-    }
+    symbols =
+        _mm512_and_si512(gather_16_halves(view->slot_symbols, slots_at), _mm512_set1_epi32(0xffff));
     *ranges = gather_16(view->ranges, _mm512_add_epi32(ranges_at, symbols));
     return symbols;
 }
 
-/* Those whose slots are behind their ranges. */
-LANES_INLINE __mmask16 are_beyond(__m512i slots, __m512i ranges)
+/* The same of their buckets' middle slots. */
+LANES_INLINE __m512i look_up_buckets(const struct view *view, __m512i slots, __m512i *ranges)
 {
-    __m512i place = _mm512_sub_epi32(slots, _mm512_srli_epi32(ranges, 16));
+    __m512i symbols;
 
-    return _mm512_cmpgt_epi32_mask(place, _mm512_and_si512(ranges, _mm512_set1_epi32(0xffff)));
+    gather_16_pairs(view->buckets->of,
+                    _mm512_srlv_epi32(slots, _mm512_set1_epi32((int)view->bucket_nbits)), ranges,
+                    &symbols);
+    return symbols;
 }
 
-/* Goes on to the symbols that slots of a bucket belong to which are not its first; the mask of
- * slots that are nobody's.  Each symbol has a slot of its own, so turns are fewer than slots. */
-LANES_INLINE __mmask16 search_buckets(const struct view *view, __m512i slots, __mmask16 beyond,
-                                      __m512i *symbols, __m512i *ranges)
+/* Places of slots in ranges, modulo 2^16: of a slot before its range, that is behind it too. */
+LANES_INLINE __m512i find_places(__m512i slots, __m512i ranges)
 {
-    for (uint32_t left = 1u << view->bucket_nbits; beyond && --left > 0;) {
-        __m512i next =
-            _mm512_mask_i32gather_epi32(*symbols, beyond, *symbols, view->buckets->next, 1);
+    return _mm512_sub_epi16(slots, _mm512_srli_epi32(ranges, 16));
+}
 
-        *symbols = _mm512_and_si512(next, _mm512_set1_epi32(0xff));
-        *ranges = _mm512_mask_i32gather_epi32(*ranges, beyond, *symbols, view->ranges, 4);
-        beyond = are_beyond(slots, *ranges);
-    }
-    return beyond;
+LANES_INLINE __m512i find_less_1(__m512i ranges)
+{
+    return _mm512_and_si512(ranges, _mm512_set1_epi32(0xffff));
 }
 
 /* The symbols of a half, whose states go on. */
@@ -134,17 +126,21 @@ LANES_INLINE __m512i decode_half(const struct view *view, struct lookup lookup, 
     __m512i slots = find_slots(view, *states);
     __m512i quotients = find_quotients(view, *states);
     __m512i ranges;
-    __m512i symbols = look_up(view, lookup, slots, number, &ranges);
-    __mmask16 beyond = are_beyond(slots, ranges);
+    __m512i symbols = lookup.is_bucketed ? look_up_buckets(view, slots, &ranges)
+                                         : look_up(view, lookup, slots, number, &ranges);
+    __m512i less_1 = find_less_1(ranges);
+    __m512i places = find_places(slots, ranges);
+    __mmask16 beyond = _mm512_cmpgt_epi32_mask(places, less_1);
 
-    if (lookup.is_bucketed && beyond)
-        beyond = search_buckets(view, slots, beyond, &symbols, &ranges);
-    __m512i less_1 = _mm512_and_si512(ranges, _mm512_set1_epi32(0xffff));
-    __m512i place = _mm512_sub_epi32(slots, _mm512_srli_epi32(ranges, 16));
-
+    if (lookup.is_bucketed && __builtin_expect(beyond != 0, 0)) {
+        symbols = look_up(view, lookup, slots, number, &ranges);
+        less_1 = find_less_1(ranges);
+        places = find_places(slots, ranges);
+        beyond = _mm512_cmpgt_epi32_mask(places, less_1);
+    }
     *seen = _mm512_mask_set1_epi32(*seen, beyond, -1);
-    *states =
-        _mm512_add_epi32(_mm512_mullo_epi32(less_1, quotients), _mm512_add_epi32(quotients, place));
+    *states = _mm512_add_epi32(_mm512_mullo_epi32(less_1, quotients),
+                               _mm512_add_epi32(quotients, places));
     return symbols;
 }
 
