@@ -14,6 +14,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/stats_page.h"
 #include "daemon/front/front_place.h"
 
 /* ---- places -------------------------------------------------------------------------------- */
@@ -39,69 +40,10 @@ static uint64_t place_pack(const struct place *place)
     return (uint64_t)place->family << 56 | place->tenant << 8 | place->engine;
 }
 
-/* ---- a page -------------------------------------------------------------------------------- */
-
-enum {
-    MOST_SAMPLES = 96,
-    MOST_LABELS = 3,
-    TEXT_NBYTES = 4096,
-    /* Buckets, sum and count. */
-    MOST_OF_GROUP = WHARF_STATS_N_BUCKETS + 2,
-};
-
-/* Everything that a reply points to. */
-struct page {
-    Wharf__Sample samples[MOST_SAMPLES];
-    Wharf__Sample *sample_pointers[MOST_SAMPLES];
-    Wharf__Label labels[MOST_SAMPLES][MOST_LABELS];
-    Wharf__Label *label_pointers[MOST_SAMPLES][MOST_LABELS];
-    char text[TEXT_NBYTES]; /* labels' values */
-    size_t n_text;
-    size_t n_samples;
-    Wharf__MetricFamily families[8];
-    Wharf__MetricFamily *family_pointers[8];
-    size_t n_families;
-    Wharf__StatsReply stats;
-    Wharf__Reply reply;
-};
-
-/* Text that lives as long as the page; cut off at its end. */
-static char *keep_text(struct page *page, const char *text)
-{
-    size_t n_free = sizeof(page->text) - page->n_text;
-    char *kept = page->text + page->n_text;
-    int n = snprintf(kept, n_free, "%s", text);
-
-    page->n_text += (size_t)n < n_free ? (size_t)n + 1 : n_free - 1;
-    return kept;
-}
-
-static Wharf__Sample *add_sample(struct page *page, const char *suffix, double value)
-{
-    size_t at = page->n_samples++;
-    Wharf__Sample *sample = &page->samples[at];
-
-    wharf__sample__init(sample);
-    sample->suffix = (char *)suffix;
-    sample->value = value;
-    sample->labels = page->label_pointers[at];
-    page->sample_pointers[at] = sample;
-    page->families[page->n_families - 1].n_samples++;
-    return sample;
-}
-
-static void add_label(struct page *page, Wharf__Sample *sample, const char *name, char *value)
-{
-    size_t at = (size_t)(sample - page->samples);
-    Wharf__Label *label = &page->labels[at][sample->n_labels];
-
-    wharf__label__init(label);
-    label->name = (char *)name;
-    label->value = value;
-    page->label_pointers[at][sample->n_labels++] = label;
-}
-
 /* ---- groups -------------------------------------------------------------------------------- */
+
+/* Of a histogram: buckets, sum and count. */
+enum { MOST_OF_GROUP = WHARF_STATS_N_BUCKETS + 2 };
 
 /* A consistent copy of what one group's samples are made of. */
 struct group {
@@ -127,36 +69,37 @@ struct family {
     /* Under the front lock; `tenant` and `engine`, or the GPU in its place, as the scope says. */
     void (*copy)(const struct wharf_server *server, const struct wharf_tenant *tenant,
                  unsigned engine, struct group *group);
-    void (*add)(struct page *page, const struct group *group);
+    void (*add)(struct wharf_stats_page *page, const struct group *group);
 };
 
-static void label_group(struct page *page, Wharf__Sample *sample, const struct group *group)
+static void label_group(struct wharf_stats_page *page, Wharf__Sample *sample,
+                        const struct group *group)
 {
     if (group->tenant)
-        add_label(page, sample, "tenant", (char *)group->tenant);
+        wharf_stats_page_label(page, sample, "tenant", group->tenant);
     if (group->gpu)
-        add_label(page, sample, "gpu", (char *)group->gpu);
+        wharf_stats_page_label(page, sample, "gpu", group->gpu);
     if (group->engine)
-        add_label(page, sample, "engine", (char *)group->engine);
+        wharf_stats_page_label(page, sample, "engine", group->engine);
 }
 
-static void add_value(struct page *page, const struct group *group)
+static void add_value(struct wharf_stats_page *page, const struct group *group)
 {
-    label_group(page, add_sample(page, "", group->value), group);
+    label_group(page, wharf_stats_page_add(page, "", group->value), group);
 }
 
-static void add_results(struct page *page, const struct group *group)
+static void add_results(struct wharf_stats_page *page, const struct group *group)
 {
     for (uint32_t i = 0; i < WHARF_STATS_N_RESULTS; i++) {
         if (!group->results[i])
             continue;
-        Wharf__Sample *sample = add_sample(page, "", (double)group->results[i]);
+        Wharf__Sample *sample = wharf_stats_page_add(page, "", (double)group->results[i]);
         label_group(page, sample, group);
-        add_label(page, sample, "result", (char *)wharf_result_name(i));
+        wharf_stats_page_label(page, sample, "result", wharf_result_name(i));
     }
 }
 
-static void add_placements(struct page *page, const struct group *group)
+static void add_placements(struct wharf_stats_page *page, const struct group *group)
 {
     static const char *const names[] = {
         [WHARF_PLACED_CPU_ASKED] = "cpu_asked",   [WHARF_PLACED_GPU_ASKED] = "gpu_asked",
@@ -171,26 +114,26 @@ static void add_placements(struct page *page, const struct group *group)
     for (uint32_t i = 0; i < WHARF_N_PLACEMENTS; i++) {
         if (!group->placed[i])
             continue;
-        Wharf__Sample *sample = add_sample(page, "", (double)group->placed[i]);
+        Wharf__Sample *sample = wharf_stats_page_add(page, "", (double)group->placed[i]);
         label_group(page, sample, group);
-        add_label(page, sample, "reason", (char *)names[i]);
+        wharf_stats_page_label(page, sample, "reason", names[i]);
     }
 }
 
 /* Names of GPUs never change. */
-static void add_on_gpus(struct page *page, const struct group *group)
+static void add_on_gpus(struct wharf_stats_page *page, const struct group *group)
 {
     for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
         if (!group->on_gpus[i])
             continue;
-        Wharf__Sample *sample = add_sample(page, "", (double)group->on_gpus[i]);
+        Wharf__Sample *sample = wharf_stats_page_add(page, "", (double)group->on_gpus[i]);
         label_group(page, sample, group);
-        add_label(page, sample, "gpu", (char *)group->gpus[i].name);
+        wharf_stats_page_label(page, sample, "gpu", group->gpus[i].name);
     }
 }
 
 /* Bounds as Prometheus writes them: seconds. */
-static void add_histogram(struct page *page, const struct group *group)
+static void add_histogram(struct wharf_stats_page *page, const struct group *group)
 {
     uint64_t count = 0;
     char bound[32];
@@ -201,115 +144,70 @@ static void add_histogram(struct page *page, const struct group *group)
             snprintf(bound, sizeof(bound), "%.9g", 1e-6 * (double)((uint64_t)1 << i));
         else
             snprintf(bound, sizeof(bound), "+Inf");
-        Wharf__Sample *sample = add_sample(page, "_bucket", (double)count);
+        Wharf__Sample *sample = wharf_stats_page_add(page, "_bucket", (double)count);
         label_group(page, sample, group);
-        add_label(page, sample, "le", keep_text(page, bound));
+        wharf_stats_page_label(page, sample, "le", wharf_stats_page_text(page, bound));
     }
-    label_group(page, add_sample(page, "_sum", 1e-9 * (double)group->histogram.sum_ns), group);
-    label_group(page, add_sample(page, "_count", (double)count), group);
+    label_group(page, wharf_stats_page_add(page, "_sum", 1e-9 * (double)group->histogram.sum_ns),
+                group);
+    label_group(page, wharf_stats_page_add(page, "_count", (double)count), group);
 }
 
-static void add_info(struct page *page, const struct group *group)
+static void add_info(struct wharf_stats_page *page, const struct group *group)
 {
-    Wharf__Sample *sample = add_sample(page, "", 1);
+    Wharf__Sample *sample = wharf_stats_page_add(page, "", 1);
 
-    add_label(page, sample, "version", (char *)group->version);
-    add_label(page, sample, "io", (char *)group->io);
+    wharf_stats_page_label(page, sample, "version", group->version);
+    wharf_stats_page_label(page, sample, "io", group->io);
 }
 
 /* ---- what there is ------------------------------------------------------------------------- */
 
-#define COPY(name, expression)                                                                     \
-    static void name(const struct wharf_server *server, const struct wharf_tenant *tenant,         \
-                     unsigned engine, struct group *group)                                         \
-    {                                                                                              \
-        (void)server, (void)tenant, (void)engine;                                                  \
-        group->value = (double)(expression);                                                       \
-    }
-
-COPY(copy_uptime, 1e-9 * (double)(wharf_now_ns() - server->started_ns))
-COPY(copy_workers, server->front.n_workers)
-COPY(copy_busy, server->front.n_short + server->front.n_long)
-COPY(copy_queued, wharf_place_n_queued(&server->front))
-COPY(copy_shared, server->front.n_shared_chunks)
-COPY(copy_ranges, server->front.n_shared_ranges)
-COPY(copy_helped, server->front.n_helped_ranges)
-COPY(copy_parted, server->front.n_parted_chunks)
-COPY(copy_parts, server->front.n_parts)
-COPY(copy_parts_refused, server->front.n_parts_refused)
-COPY(copy_pinned, server->front.pinned_nbytes)
-COPY(copy_gpu_up, wharf_place_is_up(&server->front, engine))
-COPY(copy_gpu_warps,
-     wharf_place_is_up(&server->front, engine) ? server->front.gpus[engine].n_warps : 0)
-COPY(copy_gpu_latency, 1e-9 * (double)server->front.gpus[engine].latency_ns)
-COPY(copy_gpu_items, server->front.gpus[engine].n_in_flight)
-COPY(copy_gpu_given_up, server->front.gpus[engine].n_given_up)
-COPY(copy_gpu_models, server->front.gpus[engine].n_models)
-COPY(copy_gpu_chunks, server->front.gpus[engine].n_chunks)
-COPY(copy_gpu_bytes, server->front.gpus[engine].out_nbytes)
-COPY(copy_gpu_busy, 1e-9 * (double)server->front.gpus[engine].busy_ns)
-COPY(copy_gpu_away, 1e-9 * (double)server->front.gpus[engine].away_ns)
-COPY(copy_gpu_ended, server->front.gpus[engine].n_ended)
-COPY(copy_gpu_copied, server->front.gpus[engine].n_copied)
-COPY(copy_gpu_lost, server->front.gpus[engine].n_lost)
-COPY(copy_connections, tenant->used.n_connections)
-COPY(copy_descriptors, tenant->used.n_descriptors)
-COPY(copy_memory, tenant->used.memory_nbytes)
-COPY(copy_gpu_memory, tenant->used.gpu_nbytes)
-COPY(copy_tenant_pinned, tenant->gpu_pins.pinned_nbytes)
-COPY(copy_evicted, tenant->stats.n_evicted)
-COPY(copy_slots, tenant->used.n_jobs)
-COPY(copy_hung, tenant->n_hung_gates)
-COPY(copy_accepted, tenant->stats.n_connections)
-COPY(copy_sessions, tenant->stats.n_sessions)
-COPY(copy_refused, tenant->stats.n_refused)
-COPY(copy_broken, tenant->stats.n_broken)
-COPY(copy_doorbells, tenant->stats.n_doorbells)
-COPY(copy_chunks, tenant->stats.engines[engine].n_chunks)
-COPY(copy_in, tenant->stats.engines[engine].in_nbytes)
-COPY(copy_out, tenant->stats.engines[engine].out_nbytes)
-COPY(copy_time, 1e-9 * (double)tenant->stats.engines[engine].busy_ns)
-
-static void copy_info(const struct wharf_server *server, const struct wharf_tenant *tenant,
-                      unsigned engine, struct group *group)
+static void copy_wharf_info(const struct wharf_server *server, const struct wharf_tenant *tenant,
+                            unsigned engine, struct group *group)
 {
     (void)tenant, (void)engine;
     group->version = WHARF_VERSION;
     group->io = wharf_loop_kind(server->loop) == WHARF_LOOP_URING ? "io_uring" : "epoll";
 }
 
-static void copy_jobs(const struct wharf_server *server, const struct wharf_tenant *tenant,
-                      unsigned engine, struct group *group)
+static void copy_wharf_jobs_total(const struct wharf_server *server,
+                                  const struct wharf_tenant *tenant, unsigned engine,
+                                  struct group *group)
 {
     (void)server;
     memcpy(group->results, tenant->stats.engines[engine].n_jobs, sizeof(group->results));
 }
 
-static void copy_placed(const struct wharf_server *server, const struct wharf_tenant *tenant,
-                        unsigned engine, struct group *group)
+static void copy_wharf_placements_total(const struct wharf_server *server,
+                                        const struct wharf_tenant *tenant, unsigned engine,
+                                        struct group *group)
 {
     (void)server, (void)engine;
     memcpy(group->placed, tenant->stats.n_placed, sizeof(group->placed));
 }
 
-static void copy_on_gpus(const struct wharf_server *server, const struct wharf_tenant *tenant,
-                         unsigned engine, struct group *group)
+static void copy_wharf_gpu_placements_total(const struct wharf_server *server,
+                                            const struct wharf_tenant *tenant, unsigned engine,
+                                            struct group *group)
 {
     (void)engine;
     memcpy(group->on_gpus, tenant->stats.n_on_gpus, sizeof(group->on_gpus));
     group->gpus = server->front.gpus;
 }
 
-static void copy_queue_time(const struct wharf_server *server, const struct wharf_tenant *tenant,
-                            unsigned engine, struct group *group)
+static void copy_wharf_job_queue_seconds(const struct wharf_server *server,
+                                         const struct wharf_tenant *tenant, unsigned engine,
+                                         struct group *group)
 {
     (void)server;
     group->histogram = tenant->stats.engines[engine].queue;
     group->is_empty = engine == WHARF_ENGINE_AUTO;
 }
 
-static void copy_run_time(const struct wharf_server *server, const struct wharf_tenant *tenant,
-                          unsigned engine, struct group *group)
+static void copy_wharf_job_run_seconds(const struct wharf_server *server,
+                                       const struct wharf_tenant *tenant, unsigned engine,
+                                       struct group *group)
 {
     (void)server;
     group->histogram = tenant->stats.engines[engine].run;
@@ -320,89 +218,116 @@ static void copy_run_time(const struct wharf_server *server, const struct wharf_
 #define GAUGE WHARF__METRIC_TYPE__METRIC_TYPE_GAUGE
 #define HISTOGRAM WHARF__METRIC_TYPE__METRIC_TYPE_HISTOGRAM
 
-/* clang-format off: one row a family reads as a table. */
-static const struct family families[] = {
-    {"wharf_info", "The running daemon.", GAUGE, OF_DAEMON, copy_info, add_info},
-    {"wharf_uptime_seconds", "Since the daemon started.", GAUGE, OF_DAEMON, copy_uptime, add_value},
-    {"wharf_workers", "Threads that decode on the CPU.", GAUGE, OF_DAEMON, copy_workers, add_value},
-    {"wharf_workers_busy", "Those of them that do.", GAUGE, OF_DAEMON, copy_busy, add_value},
-    {"wharf_jobs_queued", "Jobs that no engine has.", GAUGE, OF_DAEMON, copy_queued, add_value},
-    {"wharf_shared_chunks_total", "Chunks that idle workers could help with.", COUNTER, OF_DAEMON,
-     copy_shared, add_value},
-    {"wharf_shared_ranges_total", "Ranges of their parts that workers took.", COUNTER, OF_DAEMON,
-     copy_ranges, add_value},
-    {"wharf_helped_ranges_total", "Those of them that were taken to help.", COUNTER, OF_DAEMON,
-     copy_helped, add_value},
-    {"wharf_gpu_parted_chunks_total", "Chunks that GPUs decoded in parts.", COUNTER, OF_DAEMON,
-     copy_parted, add_value},
-    {"wharf_gpu_parts_total", "In how many parts.", COUNTER, OF_DAEMON, copy_parts, add_value},
-    {"wharf_gpu_parts_refused_total", "Chunks that could not be decoded so.", COUNTER, OF_DAEMON,
-     copy_parts_refused, add_value},
-    {"wharf_gpu_pinned_bytes", "Memory of clients that GPUs have.", GAUGE, OF_DAEMON, copy_pinned,
-     add_value},
-    {"wharf_gpu_up", "Whether the GPU's worker takes jobs.", GAUGE, OF_GPU, copy_gpu_up, add_value},
-    {"wharf_gpu_warps", "Chunks that it decodes at a time where there are many.", GAUGE, OF_GPU,
-     copy_gpu_warps, add_value},
-    {"wharf_gpu_latency_seconds", "Of a job of no size, measured at its start.", GAUGE, OF_GPU,
-     copy_gpu_latency, add_value},
-    {"wharf_gpu_chunks_in_flight", "That it has.", GAUGE, OF_GPU, copy_gpu_items, add_value},
-    {"wharf_gpu_models", "Registered models that it has.", GAUGE, OF_GPU, copy_gpu_models,
-     add_value},
-    {"wharf_gpu_chunks_total", "That it has decoded, good or bad.", COUNTER, OF_GPU,
-     copy_gpu_chunks, add_value},
-    {"wharf_gpu_output_bytes_total", "Bytes that it has decoded to.", COUNTER, OF_GPU,
-     copy_gpu_bytes, add_value},
-    {"wharf_gpu_busy_seconds_total", "Time of its warps for chunks, together.", COUNTER, OF_GPU,
-     copy_gpu_busy, add_value},
-    {"wharf_gpu_away_seconds_total", "For which chunks were with it, together.", COUNTER, OF_GPU,
-     copy_gpu_away, add_value},
-    {"wharf_gpu_copied_chunks_total", "Chunks whose output the copy engine took.", COUNTER, OF_GPU,
-     copy_gpu_copied, add_value},
-    {"wharf_gpu_given_up_chunks_total", "Chunks that it had for too long, which the CPU then did.",
-     COUNTER, OF_GPU, copy_gpu_given_up, add_value},
-    {"wharf_gpu_workers_ended_total", "Workers of the GPU that ended.", COUNTER, OF_GPU,
-     copy_gpu_ended, add_value},
-    {"wharf_gpu_lost_chunks_total", "Chunks that these had then.", COUNTER, OF_GPU, copy_gpu_lost,
-     add_value},
-    {"wharf_connections", "Connections.", GAUGE, OF_TENANT, copy_connections, add_value},
-    {"wharf_descriptors", "Descriptors held or sent.", GAUGE, OF_TENANT, copy_descriptors,
-     add_value},
-    {"wharf_memory_bytes", "Arenas and registered memory.", GAUGE, OF_TENANT, copy_memory,
-     add_value},
-    {"wharf_gpu_memory_bytes", "GPU memory of clients that they have registered.", GAUGE, OF_TENANT,
-     copy_gpu_memory, add_value},
-    {"wharf_pinned_bytes", "Its part of what GPUs have.", GAUGE, OF_TENANT, copy_tenant_pinned,
-     add_value},
-    {"wharf_evicted_total", "Pieces of its memory that GPUs let go of for others.", COUNTER,
-     OF_TENANT, copy_evicted, add_value},
-    {"wharf_queue_entries", "Entries of all queues.", GAUGE, OF_TENANT, copy_slots, add_value},
-    {"wharf_hung_gates", "Processes hung by descriptors.", GAUGE, OF_TENANT, copy_hung, add_value},
-    {"wharf_connections_total", "Connections accepted.", COUNTER, OF_TENANT, copy_accepted,
-     add_value},
-    {"wharf_sessions_total", "Queues opened.", COUNTER, OF_TENANT, copy_sessions, add_value},
-    {"wharf_refused_total", "What a quota refused.", COUNTER, OF_TENANT, copy_refused, add_value},
-    {"wharf_broken_total", "Connections that broke a rule.", COUNTER, OF_TENANT, copy_broken,
-     add_value},
-    {"wharf_doorbells_total", "Wake-ups by clients.", COUNTER, OF_TENANT, copy_doorbells,
-     add_value},
-    {"wharf_placements_total", "Chunks, by why they were given to the engine that ran them.",
-     COUNTER, OF_TENANT, copy_placed, add_placements},
-    {"wharf_gpu_placements_total", "Chunks, by the GPU that they were given to.", COUNTER,
-     OF_TENANT, copy_on_gpus, add_on_gpus},
-    {"wharf_jobs_total", "Jobs completed.", COUNTER, OF_ENGINE, copy_jobs, add_results},
-    {"wharf_chunks_total", "Chunks decoded, good or bad.", COUNTER, OF_ENGINE, copy_chunks,
-     add_value},
-    {"wharf_input_bytes_total", "Compressed bytes decoded.", COUNTER, OF_ENGINE, copy_in,
-     add_value},
-    {"wharf_output_bytes_total", "Bytes decoded to.", COUNTER, OF_ENGINE, copy_out, add_value},
-    {"wharf_engine_busy_seconds_total", "Time spent on jobs.", COUNTER, OF_ENGINE, copy_time,
-     add_value},
-    {"wharf_job_queue_seconds", "From taking a job to its start.", HISTOGRAM, OF_ENGINE,
-     copy_queue_time, add_histogram},
-    {"wharf_job_run_seconds", "From its start to its end.", HISTOGRAM, OF_ENGINE, copy_run_time,
-     add_histogram},
-};
+/* clang-format off: it reads as a table.  Families of one value have what that is last; others a
+ * function for their samples, and one above for what these are made of. */
+#define FAMILIES(VALUE, GROUP)                                                                     \
+    GROUP(wharf_info, GAUGE, OF_DAEMON, "The running daemon.", add_info)                           \
+    VALUE(wharf_uptime_seconds, GAUGE, OF_DAEMON, "Since the daemon started.",                     \
+          1e-9 * (double)(wharf_now_ns() - server->started_ns))                                    \
+    VALUE(wharf_workers, GAUGE, OF_DAEMON, "Threads that decode on the CPU.",                      \
+          server->front.n_workers)                                                                 \
+    VALUE(wharf_workers_busy, GAUGE, OF_DAEMON, "Those of them that do.",                          \
+          server->front.n_short + server->front.n_long)                                            \
+    VALUE(wharf_jobs_queued, GAUGE, OF_DAEMON, "Jobs that no engine has.",                         \
+          wharf_place_n_queued(&server->front))                                                    \
+    VALUE(wharf_shared_chunks_total, COUNTER, OF_DAEMON,                                           \
+          "Chunks that idle workers could help with.", server->front.n_shared_chunks)              \
+    VALUE(wharf_shared_ranges_total, COUNTER, OF_DAEMON,                                           \
+          "Ranges of their parts that workers took.", server->front.n_shared_ranges)               \
+    VALUE(wharf_helped_ranges_total, COUNTER, OF_DAEMON, "Those of them that were taken to help.", \
+          server->front.n_helped_ranges)                                                           \
+    VALUE(wharf_gpu_parted_chunks_total, COUNTER, OF_DAEMON, "Chunks that GPUs decoded in parts.", \
+          server->front.n_parted_chunks)                                                           \
+    VALUE(wharf_gpu_parts_total, COUNTER, OF_DAEMON, "In how many parts.", server->front.n_parts)  \
+    VALUE(wharf_gpu_parts_refused_total, COUNTER, OF_DAEMON,                                       \
+          "Chunks that could not be decoded so.", server->front.n_parts_refused)                   \
+    VALUE(wharf_gpu_pinned_bytes, GAUGE, OF_DAEMON, "Memory of clients that GPUs have.",           \
+          server->front.pinned_nbytes)                                                             \
+    VALUE(wharf_gpu_up, GAUGE, OF_GPU, "Whether the GPU's worker takes jobs.",                     \
+          wharf_place_is_up(&server->front, engine))                                               \
+    VALUE(wharf_gpu_warps, GAUGE, OF_GPU,                                                          \
+          "Chunks that it decodes at a time where there are many.",                                \
+          wharf_place_is_up(&server->front, engine) ? server->front.gpus[engine].n_warps : 0)      \
+    VALUE(wharf_gpu_latency_seconds, GAUGE, OF_GPU, "Of a job of no size, measured at its start.", \
+          1e-9 * (double)server->front.gpus[engine].latency_ns)                                    \
+    VALUE(wharf_gpu_chunks_in_flight, GAUGE, OF_GPU, "That it has.",                               \
+          server->front.gpus[engine].n_in_flight)                                                  \
+    VALUE(wharf_gpu_models, GAUGE, OF_GPU, "Registered models that it has.",                       \
+          server->front.gpus[engine].n_models)                                                     \
+    VALUE(wharf_gpu_chunks_total, COUNTER, OF_GPU, "That it has decoded, good or bad.",            \
+          server->front.gpus[engine].n_chunks)                                                     \
+    VALUE(wharf_gpu_output_bytes_total, COUNTER, OF_GPU, "Bytes that it has decoded to.",          \
+          server->front.gpus[engine].out_nbytes)                                                   \
+    VALUE(wharf_gpu_busy_seconds_total, COUNTER, OF_GPU,                                           \
+          "Time of its warps for chunks, together.",                                               \
+          1e-9 * (double)server->front.gpus[engine].busy_ns)                                       \
+    VALUE(wharf_gpu_away_seconds_total, COUNTER, OF_GPU,                                           \
+          "For which chunks were with it, together.",                                              \
+          1e-9 * (double)server->front.gpus[engine].away_ns)                                       \
+    VALUE(wharf_gpu_copied_chunks_total, COUNTER, OF_GPU,                                          \
+          "Chunks whose output the copy engine took.", server->front.gpus[engine].n_copied)        \
+    VALUE(wharf_gpu_given_up_chunks_total, COUNTER, OF_GPU,                                        \
+          "Chunks that it had for too long, which the CPU then did.",                              \
+          server->front.gpus[engine].n_given_up)                                                   \
+    VALUE(wharf_gpu_workers_ended_total, COUNTER, OF_GPU, "Workers of the GPU that ended.",        \
+          server->front.gpus[engine].n_ended)                                                      \
+    VALUE(wharf_gpu_lost_chunks_total, COUNTER, OF_GPU, "Chunks that these had then.",             \
+          server->front.gpus[engine].n_lost)                                                       \
+    VALUE(wharf_connections, GAUGE, OF_TENANT, "Connections.", tenant->used.n_connections)         \
+    VALUE(wharf_descriptors, GAUGE, OF_TENANT, "Descriptors held or sent.",                        \
+          tenant->used.n_descriptors)                                                              \
+    VALUE(wharf_memory_bytes, GAUGE, OF_TENANT, "Arenas and registered memory.",                   \
+          tenant->used.memory_nbytes)                                                              \
+    VALUE(wharf_gpu_memory_bytes, GAUGE, OF_TENANT,                                                \
+          "GPU memory of clients that they have registered.", tenant->used.gpu_nbytes)             \
+    VALUE(wharf_pinned_bytes, GAUGE, OF_TENANT, "Its part of what GPUs have.",                     \
+          tenant->gpu_pins.pinned_nbytes)                                                          \
+    VALUE(wharf_evicted_total, COUNTER, OF_TENANT,                                                 \
+          "Pieces of its memory that GPUs let go of for others.", tenant->stats.n_evicted)         \
+    VALUE(wharf_queue_entries, GAUGE, OF_TENANT, "Entries of all queues.", tenant->used.n_jobs)    \
+    VALUE(wharf_hung_gates, GAUGE, OF_TENANT, "Processes hung by descriptors.",                    \
+          tenant->n_hung_gates)                                                                    \
+    VALUE(wharf_connections_total, COUNTER, OF_TENANT, "Connections accepted.",                    \
+          tenant->stats.n_connections)                                                             \
+    VALUE(wharf_sessions_total, COUNTER, OF_TENANT, "Queues opened.", tenant->stats.n_sessions)    \
+    VALUE(wharf_refused_total, COUNTER, OF_TENANT, "What a quota refused.",                        \
+          tenant->stats.n_refused)                                                                 \
+    VALUE(wharf_broken_total, COUNTER, OF_TENANT, "Connections that broke a rule.",                \
+          tenant->stats.n_broken)                                                                  \
+    VALUE(wharf_doorbells_total, COUNTER, OF_TENANT, "Wake-ups by clients.",                       \
+          tenant->stats.n_doorbells)                                                               \
+    GROUP(wharf_placements_total, COUNTER, OF_TENANT,                                              \
+          "Chunks, by why they were given to the engine that ran them.", add_placements)           \
+    GROUP(wharf_gpu_placements_total, COUNTER, OF_TENANT,                                          \
+          "Chunks, by the GPU that they were given to.", add_on_gpus)                              \
+    GROUP(wharf_jobs_total, COUNTER, OF_ENGINE, "Jobs completed.", add_results)                    \
+    VALUE(wharf_chunks_total, COUNTER, OF_ENGINE, "Chunks decoded, good or bad.",                  \
+          tenant->stats.engines[engine].n_chunks)                                                  \
+    VALUE(wharf_input_bytes_total, COUNTER, OF_ENGINE, "Compressed bytes decoded.",                \
+          tenant->stats.engines[engine].in_nbytes)                                                 \
+    VALUE(wharf_output_bytes_total, COUNTER, OF_ENGINE, "Bytes decoded to.",                       \
+          tenant->stats.engines[engine].out_nbytes)                                                \
+    VALUE(wharf_engine_busy_seconds_total, COUNTER, OF_ENGINE, "Time spent on jobs.",              \
+          1e-9 * (double)tenant->stats.engines[engine].busy_ns)                                    \
+    GROUP(wharf_job_queue_seconds, HISTOGRAM, OF_ENGINE, "From taking a job to its start.",        \
+          add_histogram)                                                                           \
+    GROUP(wharf_job_run_seconds, HISTOGRAM, OF_ENGINE, "From its start to its end.", add_histogram)
 /* clang-format on */
+
+#define COPY_VALUE(name, type, scope, help, expression)                                            \
+    static void copy_##name(const struct wharf_server *server, const struct wharf_tenant *tenant,  \
+                            unsigned engine, struct group *group)                                  \
+    {                                                                                              \
+        (void)server, (void)tenant, (void)engine;                                                  \
+        group->value = (double)(expression);                                                       \
+    }
+#define COPY_GROUP(name, type, scope, help, add)
+FAMILIES(COPY_VALUE, COPY_GROUP)
+
+#define ROW_VALUE(name, type, scope, help, expression)                                             \
+    {#name, help, type, scope, copy_##name, add_value},
+#define ROW_GROUP(name, type, scope, help, add) {#name, help, type, scope, copy_##name, add},
+static const struct family families[] = {FAMILIES(ROW_VALUE, ROW_GROUP)};
 enum { N_FAMILIES = sizeof(families) / sizeof(families[0]) };
 
 /* ---- going through it ---------------------------------------------------------------------- */
@@ -505,73 +430,25 @@ static bool take_group(const struct wharf_connection *connection, struct place *
     return !group->is_empty;
 }
 
-static void begin_family(struct page *page, const struct family *family)
-{
-    Wharf__MetricFamily *message = &page->families[page->n_families];
-
-    wharf__metric_family__init(message);
-    message->name = (char *)family->name;
-    message->help = (char *)family->help;
-    message->type = family->type;
-    message->samples = &page->sample_pointers[page->n_samples];
-    page->family_pointers[page->n_families++] = message;
-}
-
-/* The state of a page before a group was added that turned out too large. */
-struct mark {
-    size_t n_samples, n_text, n_families, n_family_samples;
-};
-
-static struct mark mark_page(const struct page *page)
-{
-    return (struct mark){
-        .n_samples = page->n_samples,
-        .n_text = page->n_text,
-        .n_families = page->n_families,
-        .n_family_samples = page->n_families ? page->families[page->n_families - 1].n_samples : 0,
-    };
-}
-
-static void return_to_mark(struct page *page, const struct mark *mark)
-{
-    page->n_samples = mark->n_samples;
-    page->n_text = mark->n_text;
-    page->n_families = mark->n_families;
-    if (mark->n_families)
-        page->families[mark->n_families - 1].n_samples = mark->n_family_samples;
-}
-
-/* What the longest `next` adds is counted too. */
-static bool fits(struct page *page)
-{
-    page->stats.n_families = page->n_families;
-    page->stats.next = UINT64_MAX;
-    return protobuf_c_message_get_packed_size(&page->reply.base) <= WHARF_CONTROL_MAX_NBYTES;
-}
-
 /* Adds the group; returns whether it fits. */
-static bool add_group(struct page *page, const struct family *family, struct group *group)
+static bool add_group(struct wharf_stats_page *page, const struct family *family,
+                      struct group *group)
 {
-    struct mark mark = mark_page(page);
+    struct wharf_stats_mark mark = wharf_stats_page_mark(page);
 
-    if (page->n_samples + MOST_OF_GROUP > MOST_SAMPLES)
+    if (!wharf_stats_page_begin(page, family->name, family->help, family->type, MOST_OF_GROUP))
         return false;
-    if (!page->n_families || page->families[page->n_families - 1].name != family->name) {
-        if (page->n_families == sizeof(page->families) / sizeof(page->families[0]))
-            return false;
-        begin_family(page, family);
-    }
     if (group->tenant)
-        group->tenant = keep_text(page, group->tenant);
+        group->tenant = wharf_stats_page_text(page, group->tenant);
     family->add(page, group);
-    if (fits(page))
+    if (wharf_stats_page_fits(page))
         return true;
-    return_to_mark(page, &mark);
+    wharf_stats_page_return(page, &mark);
     return false;
 }
 
 /* Fills the page from the place on; returns the place of the next one. */
-static uint64_t fill(struct page *page, const struct wharf_connection *connection,
+static uint64_t fill(struct wharf_stats_page *page, const struct wharf_connection *connection,
                      struct place place)
 {
     struct wharf_front *front = &connection->server->front;
@@ -601,17 +478,11 @@ static uint64_t fill(struct page *page, const struct wharf_connection *connectio
 bool wharf_stats_reply(struct wharf_connection *connection, const Wharf__Request *request)
 {
     struct place place = place_unpack(request->stats->first);
-    static struct page page; /* the loop thread's */
+    static struct wharf_stats_page page; /* the loop thread's */
 
     if (place.family >= N_FAMILIES || place.engine >= WHARF_STATS_N_ENGINES)
         return false;
-    page.n_samples = page.n_text = page.n_families = 0;
-    wharf__reply__init(&page.reply);
-    wharf__stats_reply__init(&page.stats);
-    page.reply.id = request->id;
-    page.reply.body_case = WHARF__REPLY__BODY_STATS;
-    page.reply.stats = &page.stats;
-    page.stats.families = page.family_pointers;
+    wharf_stats_page_init(&page, request->id);
     page.stats.next = fill(&page, connection, place);
     page.stats.n_families = page.n_families;
     wharf_connection_send(connection, &page.reply, false);
