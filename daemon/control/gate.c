@@ -42,6 +42,7 @@ struct wharf_gate {
 };
 
 static void ask_next(struct wharf_gate *gate);
+static void set_timer(struct wharf_gate *gate);
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
@@ -265,10 +266,23 @@ static void replace_late(struct wharf_gate *gate)
     part_with(forget_asked(gate), false);
 }
 
+/* Its answer may have come while this thread was kept from its processor: the next turn takes it.
+ */
+static bool has_answered(const struct process *process)
+{
+    struct pollfd answer = {.fd = process->source.fd, .events = POLLIN};
+
+    return poll(&answer, 1, 0) == 1 && answer.revents & POLLIN;
+}
+
 static void on_timeout(struct wharf_timer *timer)
 {
     struct wharf_gate *gate = WHARF_LIST_ENTRY(timer, struct wharf_gate, timer);
 
+    if (has_answered(gate->process)) {
+        set_timer(gate);
+        return;
+    }
     if (gate->process->is_up)
         replace_hung(gate);
     else
