@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "encoders/wharf_codec.h"
 #include "tests/lib/test_wharfd.h"
 
 #define LIMIT_S 60
@@ -370,6 +371,32 @@ int test_client_submit(struct test_client *client, const struct wharf_submission
         return -EAGAIN;
     wharf_ring_submit(&client->ring, submission);
     return test_client_publish(client);
+}
+
+void test_client_begin_endless(struct test_client *client, uint64_t user_data, uint16_t last_region)
+{
+    enum { N = 4096, RESULTS = 1 << 19, SOURCE = 1 << 20, OUTPUT = 65 << 20, LARGE = 60 << 20 };
+    const struct wharf_chunk_result *first = (struct wharf_chunk_result *)(client->arena + RESULTS);
+    const struct wharf_submission s = {
+        .opcode = WHARF_OP_BATCH,
+        .codec = WHARF_CODEC_STORED,
+        .user_data = user_data,
+        .src_nbytes = N * sizeof(struct wharf_chunk),
+        .dst_offset = RESULTS,
+        .dst_nbytes = N * sizeof(struct wharf_chunk_result),
+    };
+
+    for (unsigned i = 0; i < N; i++) {
+        struct wharf_chunk chunk = {
+            .src_offset = SOURCE, .src_nbytes = LARGE, .dst_offset = OUTPUT, .dst_nbytes = LARGE};
+        if (i == N - 1)
+            chunk = (struct wharf_chunk){
+                .src_offset = SOURCE, .src_nbytes = 1, .dst_nbytes = 1, .dst_region = last_region};
+        memcpy(client->arena + i * sizeof(chunk), &chunk, sizeof(chunk));
+    }
+    must(client, test_client_submit(client, &s), "batch", "the ring");
+    must(client, TEST_WAIT(__atomic_load_n(&first->engine, __ATOMIC_RELAXED)) ? 0 : -ETIMEDOUT,
+         "beginning of a batch", "the ring");
 }
 
 /* Whether the daemon has closed; reads and forgets wake-ups on the way. */

@@ -80,6 +80,13 @@ int test_client_receive(struct test_client *client, const Wharf__Reply **ret_rep
 int test_client_publish(struct test_client *client);
 int test_client_submit(struct test_client *client, const struct wharf_submission *submission);
 
+/* Begins a batch that takes minutes, of chunks that are copied within an arena of so many bytes; of
+ * which the last one goes to the beginning of `last_region`.  Returns when the first one is done.
+ */
+#define TEST_CLIENT_ENDLESS_NBYTES ((uint64_t)128 << 20)
+void test_client_begin_endless(struct test_client *client, uint64_t user_data,
+                               uint16_t last_region);
+
 /* Sleeps on the futex until n completions can be reaped; -EPIPE when the daemon is gone before,
  * -ETIMEDOUT after a minute. */
 int test_client_sleep(struct test_client *client, uint32_t n);

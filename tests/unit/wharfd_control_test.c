@@ -368,40 +368,18 @@ Test(wharfd_control, memory_is_refused_for_good_reasons_alone)
 
 Test(wharfd_control, region_in_use_is_busy)
 {
-    enum { N = 4096, RESULTS = 1 << 19, SOURCE = 1 << 20, OUTPUT = 65 << 20, LARGE = 60 << 20 };
     test_wharfd_start_by(&wharfd, "auto", "[cpu]\nworkers = 1\n");
-    struct test_client *client = test_client_start(wharfd.socket, 64, 128 * MiB);
-    int fd = test_memfd(4096, SEALS);
+    struct test_client *client = test_client_start(wharfd.socket, 64, TEST_CLIENT_ENDLESS_NBYTES);
+    int r, fd = test_memfd(4096, SEALS);
     struct wharf_completion completion;
-    struct wharf_submission s = {
-        .opcode = WHARF_OP_BATCH,
-        .codec = WHARF_CODEC_STORED,
-        .user_data = 3,
-        .src_nbytes = N * sizeof(struct wharf_chunk),
-        .dst_offset = RESULTS,
-        .dst_nbytes = N * sizeof(struct wharf_chunk_result),
-    };
-    const struct wharf_chunk_result *first = (struct wharf_chunk_result *)(client->arena + RESULTS);
+    struct wharf_submission s = {.opcode = WHARF_OP_CANCEL, .src_offset = 3};
 
     cr_assert_eq(test_client_register(client, 9, fd, 4096, false), 0);
-    /* Work for a minute, of which the last chunk names the region; it is cancelled when that has
-     * been seen to be in use. */
-    for (unsigned i = 0; i < N; i++) {
-        struct wharf_chunk chunk = {.src_offset = SOURCE,
-                                    .src_nbytes = i < N - 1 ? LARGE : 10,
-                                    .dst_offset = i < N - 1 ? OUTPUT : 0,
-                                    .dst_nbytes = i < N - 1 ? LARGE : 10,
-                                    .dst_region = i < N - 1 ? 0 : 9};
-        memcpy(client->arena + i * sizeof(chunk), &chunk, sizeof(chunk));
-    }
-    cr_assert_eq(test_client_submit(client, &s), 0);
-    cr_assert(TEST_WAIT(__atomic_load_n(&first->engine, __ATOMIC_RELAXED) != 0));
+    test_client_begin_endless(client, 3, 9);
     cr_assert_eq(test_client_unregister(client, 9), -EBUSY);
-    s = (struct wharf_submission){.opcode = WHARF_OP_CANCEL, .src_offset = 3};
     cr_assert_eq(test_client_submit(client, &s), 0);
     for (unsigned i = 0; i < 2; i++)
         cr_assert_eq(test_client_reap(client, &completion), 0);
-    int r;
     cr_assert(TEST_WAIT((r = test_client_unregister(client, 9)) != -EBUSY));
     cr_assert_eq(r, 0);
     test_client_free(client);

@@ -14,6 +14,7 @@
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
+#include "tests/lib/test_worker.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -96,9 +97,9 @@ Test(wharfd_stop, drain_request_finishes_jobs)
 Test(wharfd_stop, drain_ends_after_its_timeout)
 {
     test_wharfd_start_by(&wharfd, "auto", "[daemon]\ndrain_timeout = 1ms\n[cpu]\nworkers = 1\n");
-    struct test_client *client = test_client_start(wharfd.socket, 64, 128 * MiB);
+    struct test_client *client = test_client_start(wharfd.socket, 64, TEST_CLIENT_ENDLESS_NBYTES);
 
-    submit_long(client, 60, 64 * MiB);
+    test_client_begin_endless(client, 1, 0);
     cr_assert_eq(test_wharfd_stop(&wharfd), 0);
     cr_assert_eq(test_client_wait_for_end(client), 0);
     cr_assert(test_wharfd_says(&wharfd, "jobs are left undone"));
@@ -108,10 +109,10 @@ Test(wharfd_stop, drain_ends_after_its_timeout)
 
 Test(wharfd_stop, second_signal_ends_at_once)
 {
-    test_wharfd_start_by(&wharfd, "auto", "[daemon]\ndrain_timeout = 1min\n[cpu]\nworkers = 1\n");
-    struct test_client *client = test_client_start(wharfd.socket, 64, 128 * MiB);
+    test_wharfd_start_by(&wharfd, "auto", "[daemon]\ndrain_timeout = 10min\n[cpu]\nworkers = 1\n");
+    struct test_client *client = test_client_start(wharfd.socket, 64, TEST_CLIENT_ENDLESS_NBYTES);
 
-    submit_long(client, 60, 64 * MiB);
+    test_client_begin_endless(client, 1, 0);
     kill(wharfd.pid, SIGINT);
     cr_assert(test_wharfd_says(&wharfd, "finishing jobs"));
     cr_assert_eq(test_wharfd_stop(&wharfd), 0);
@@ -290,27 +291,27 @@ Test(wharfd_stop, hello_is_not_answered_while_an_earlier_daemon_lives)
 /* Who drains cannot see to it later: it made the next daemon's promise a lie. */
 Test(wharfd_stop, lock_that_was_removed_is_made_again_by_who_drains)
 {
-    enum { N = 100 };
     struct test_wharfd first;
     char path[128];
 
-    test_wharfd_start_by(&wharfd, "auto", "[quota]\nmax_arena = 128M\n");
-    struct test_client *client = test_client_start(wharfd.socket, 128, 128 * MiB);
-    submit_long(client, N, 64 * MiB);
+    test_wharfd_start_by(&wharfd, "auto", "[daemon]\ndrain_timeout = 10min\n");
+    struct test_client *client = test_client_start(wharfd.socket, 64, TEST_CLIENT_ENDLESS_NBYTES);
+    test_client_begin_endless(client, 1, 0);
     snprintf(path, sizeof(path), "%s.lock", wharfd.socket);
     cr_assert_eq(unlink(path), 0);
     cr_assert_eq(kill(wharfd.pid, SIGTERM), 0);
     while (!(wharf_ring_load_flags(&client->d->flags) & WHARF_RING_DRAINING))
         usleep(100);
-    cr_assert_eq(kill(wharfd.pid, SIGSTOP), 0);
+    test_process_stop(wharfd.pid);
     cr_assert_eq(access(path, F_OK), 0);
     first = wharfd;
     snprintf(wharfd.log, sizeof(wharfd.log), "%s/log2", wharfd.folder);
     test_wharfd_spawn(&wharfd);
     struct test_client *next = client_without_answer();
     cr_assert_eq(kill(first.pid, SIGCONT), 0);
+    /* Who wanted that much goes. */
+    test_client_free(client);
     cr_assert_eq(test_wharfd_wait(&first), 0);
     expect_answer(next);
-    test_client_free(client);
     test_wharfd_finish(&wharfd);
 }
