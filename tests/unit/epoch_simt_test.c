@@ -336,12 +336,14 @@ Test(epoch, leaves_after_its_longest_stay_and_is_started_again)
     struct wharf_work_item noop = {.opcode = WHARF_WORK_NOOP};
     struct wharf_work_completion completion;
     struct test_epoch t;
-    unsigned n_reaped = 0;
+    unsigned n_reaped = 0, n_submitted = 0;
     config.idle_us = 100000;
     config.stay_us = 2000;
     test_epoch_open(&t, &wharf_simt_epoch, &config);
-    /* There is always something to do. */
-    for (unsigned i = 0; i < 3000; i++) {
+    /* There is always something to do, for as many stays as it takes. */
+    for (; n_submitted < 3000 ||
+           (n_submitted < 3000000 && __atomic_load_n(&t.n_started, __ATOMIC_ACQUIRE) <= 3);
+         n_submitted++) {
         while (!test_epoch_has_room(&t))
             n_reaped += test_epoch_reap(&t, &completion);
         test_epoch_submit(&t, &noop);
@@ -349,7 +351,7 @@ Test(epoch, leaves_after_its_longest_stay_and_is_started_again)
     }
     for (; t.n_under_way; n_reaped++)
         test_epoch_await(&t);
-    cr_expect_eq(n_reaped, 3000);
+    cr_expect_eq(n_reaped, n_submitted);
     cr_expect_gt(t.n_started, 3);
     test_epoch_close(&t);
 }
@@ -556,6 +558,21 @@ static uint32_t begin_long(struct test_epoch *t, enum wharf_codec codec, uint8_t
     return index;
 }
 
+/* How often a decode is begun that was done each time before this thread had its turn. */
+enum { MOST_TRIES = 20 };
+
+/* Begins one and cancels it; how it was completed. */
+static struct wharf_work_completion cancel_long(struct test_epoch *t, enum wharf_codec codec)
+{
+    uint8_t *stream;
+    uint32_t index = begin_long(t, codec, &stream);
+
+    cr_expect(test_epoch_cancel(t, index));
+    struct wharf_work_completion completion = test_epoch_await(t);
+    free(stream);
+    return completion;
+}
+
 /* Without a look in between, a decode that was cancelled goes on to its end. */
 Test(epoch, stops_a_decode_that_is_cancelled)
 {
@@ -567,14 +584,12 @@ Test(epoch, stops_a_decode_that_is_cancelled)
     config.chunk_nbytes = 2 * LONG_NBYTES;
     test_epoch_open(&t, &wharf_simt_epoch, &config);
     for (unsigned i = 0; i < sizeof(codecs) / sizeof(codecs[0]); i++) {
-        uint8_t *stream;
-        uint32_t index = begin_long(&t, codecs[i], &stream);
-        cr_expect(test_epoch_cancel(&t, index));
-        struct wharf_work_completion completion = test_epoch_await(&t);
+        struct wharf_work_completion completion = cancel_long(&t, codecs[i]);
+        for (unsigned n = 1; n < MOST_TRIES && completion.result == WHARF_OK; n++)
+            completion = cancel_long(&t, codecs[i]);
         expect(&completion, WHARF_CANCELLED, 0, 0, 0);
         cr_expect_not(is_written(long_out + LONG_NBYTES - TAIL_NBYTES, TAIL_NBYTES), "codec %d",
                       codecs[i]);
-        free(stream);
     }
     test_epoch_close(&t);
 }
@@ -583,14 +598,18 @@ Test(epoch, stops_a_decode_that_is_cancelled)
 Test(epoch, stops_a_decode_when_it_quits)
 {
     struct wharf_epoch_config config = base_config;
-    struct test_epoch t;
-    uint8_t *stream;
+    bool is_whole = true;
     config.chunk_nbytes = LONG_NBYTES;
-    test_epoch_open(&t, &wharf_simt_epoch, &config);
-    begin_long(&t, WHARF_CODEC_DEFLATE, &stream);
-    test_epoch_close(&t);
-    cr_expect_not(is_written(long_out + LONG_NBYTES - TAIL_NBYTES, TAIL_NBYTES));
-    free(stream);
+    for (unsigned n = 0; n < MOST_TRIES && is_whole; n++) {
+        struct test_epoch t;
+        uint8_t *stream;
+        test_epoch_open(&t, &wharf_simt_epoch, &config);
+        begin_long(&t, WHARF_CODEC_DEFLATE, &stream);
+        test_epoch_close(&t);
+        is_whole = is_written(long_out + LONG_NBYTES - TAIL_NBYTES, TAIL_NBYTES);
+        free(stream);
+    }
+    cr_expect_not(is_whole);
 }
 
 /* With work under way, waiting, and none. */
