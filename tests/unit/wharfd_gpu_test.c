@@ -189,9 +189,10 @@ Test(wharfd_gpu, storm_through_a_kernel_that_keeps_leaving)
     test_chunks_init(&chunks, 4, 60, 500, 8);
     struct wharf *wharf = open_handle(WHARF_ENGINE_SIMT, 64);
     /* A job that is overlooked waits for the worker's next look by itself, a second later.  A
-     * machine that is busy can do that too, but not three times running. */
+     * machine that is busy can do that too, but not five times running. */
+    enum { MOST_SLOW = 5 };
     unsigned n_slow = 0;
-    for (unsigned n_in_flight = 1; n_in_flight <= 16 && n_slow < 3;) {
+    for (unsigned n_in_flight = 1; n_in_flight <= 16 && n_slow < MOST_SLOW;) {
         struct test_storm storm = {
             .wharf = wharf,
             .chunks = &chunks,
@@ -208,7 +209,7 @@ Test(wharfd_gpu, storm_through_a_kernel_that_keeps_leaving)
         if (n_slow == 0)
             n_in_flight *= 4;
     }
-    cr_expect_lt(n_slow, 3);
+    cr_expect_lt(n_slow, (unsigned)MOST_SLOW);
     wharf_close(wharf);
     test_chunks_deinit(&chunks);
     finish();
@@ -307,6 +308,20 @@ Test(wharfd_gpu, memory_that_found_no_room_is_pinned_when_there_is_some, .timeou
     finish();
 }
 
+/* Chunks for which either engine would have done. */
+static double n_placed_by_cost(void)
+{
+    static const char *const reasons[] = {"cpu_sooner", "gpu_sooner", "cpu_more", "gpu_more",
+                                          "to_learn"};
+    double n = 0;
+
+    for (unsigned i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        double placed = metric("wharf_placements_total", reasons[i]);
+        n += placed > 0 ? placed : 0;
+    }
+    return n;
+}
+
 /* A session of a size that was asked for before gets memory that is pinned already. */
 Test(wharfd_gpu, arena_of_a_known_size_is_pinned_when_it_is_given)
 {
@@ -334,11 +349,7 @@ Test(wharfd_gpu, arena_of_a_known_size_is_pinned_when_it_is_given)
         cr_assert(TEST_WAIT(metric("wharf_gpu_pinned_bytes", NULL) > 0));
         cr_assert_eq(metric("wharf_placements_total", "not_pinned"), 50);
     }
-    cr_assert_eq(metric("wharf_placements_total", "cpu_sooner") +
-                     (metric("wharf_placements_total", "gpu_sooner") > 0
-                          ? metric("wharf_placements_total", "gpu_sooner")
-                          : 0),
-                 50);
+    cr_assert_eq(n_placed_by_cost(), 50);
     test_chunks_deinit(&chunks);
     finish();
 }
