@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/control/connection.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,16 +9,6 @@
 #include "daemon/base/clock.h"
 #include "daemon/control/gate.h"
 #include "daemon/control/undertaker.h"
-
-/* Packets of one connection that are read before others have their turn. */
-#define MOST_PACKETS 16
-
-/* How long a connection that rings for nothing is not listened to. */
-#define DOORBELL_HOLD_NS WHARF_NS_PER_MS
-
-/* How often the ring of one is looked at that is not read from while its memory is imported, which
- * takes a millisecond if there is a worker. */
-#define IMPORT_LOOK_NS (2 * (uint64_t)WHARF_NS_PER_MS)
 
 struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,
                                                 int error)
@@ -265,194 +254,19 @@ static void send_unsent(struct wharf_connection *connection)
     wharf_connection_release(connection, WHARF_HOLD_SEND);
 }
 
-/* ---- receiving ----------------------------------------------------------------------------- */
-
-/* What one look at the socket found. */
-struct look {
-    ssize_t nbytes;
-    bool has_fds;
-    bool is_too_long;
-};
-
-/*
- * Reads a packet, or looks at it without taking it.  There is no room for descriptors: the kernel
- * lets go of them, without closing files, which could take for ever, and says that there were some.
- */
-static struct look read_packet(struct wharf_connection *connection, int flags)
-{
-    struct iovec iov = {connection->server->packet, sizeof(connection->server->packet)};
-    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
-    ssize_t n;
-
-    do {
-        n = recvmsg(connection->fd, &header, flags | MSG_DONTWAIT);
-    } while (n < 0 && errno == EINTR);
-    return (struct look){
-        .nbytes = n < 0 ? -errno : n,
-        .has_fds = header.msg_flags & MSG_CTRUNC,
-        .is_too_long = header.msg_flags & MSG_TRUNC,
-    };
-}
-
-/*
- * Takes a packet that was looked at and is against the rules: the end of a connection with
- * something unread reaches the client as a reset, which comes before the words that tell why.
- * Descriptors are better left to the one who closes the connection.
- */
-static void drop_packet(struct wharf_connection *connection, const struct look *look)
-{
-    if (!look->has_fds)
-        read_packet(connection, 0);
-}
-
-static void take_request(struct wharf_connection *connection, const struct look *look)
-{
-    struct wharf_server *server = connection->server;
-    const Wharf__Request *request;
-    int r = wharf_control_unpack_request(&server->memory, server->packet, (size_t)look->nbytes,
-                                         &request);
-
-    if (r < 0 || request->id == 0) {
-        drop_packet(connection, look);
-        wharf_connection_refuse(connection, EPROTO, "a packet of %zd bytes is no request",
-                                look->nbytes);
-        return;
-    }
-    bool wants_fd = wharf_request_wants_fd(request);
-    if (look->has_fds != wants_fd) {
-        wharf_connection_refuse(connection, EPROTO,
-                                wants_fd ? "a request came without its descriptor"
-                                         : "descriptors came with a request that has none");
-        return;
-    }
-    if (wants_fd) {
-        connection->gate_kind = wharf_request_gate_kind(connection, request);
-        wharf_gate_ask(server->gate, connection);
-        return;
-    }
-    read_packet(connection, 0);
-    wharf_request_handle(connection, request, -EBADF);
-}
-
-/* What is neither a wake-up nor nothing: the end, a request, or against the rules. */
-static void take_other(struct wharf_connection *connection, const struct look *look)
-{
-    if (look->nbytes <= 0)
-        wharf_connection_end(connection, true);
-    else if (look->is_too_long) {
-        drop_packet(connection, look);
-        wharf_connection_refuse(connection, EPROTO, "a packet is longer than %u bytes",
-                                WHARF_CONTROL_MAX_NBYTES);
-    } else if (wharf_packet_kind((size_t)look->nbytes) == WHARF_PACKET_WAKE)
-        wharf_connection_refuse(connection, EPROTO, "descriptors came with a wake-up");
-    else
-        take_request(connection, look);
-}
-
-static bool is_plain_wake(const struct look *look)
-{
-    return look->nbytes == 1 && !look->has_fds && !look->is_too_long;
-}
-
-static void end_hold(struct wharf_timer *timer)
-{
-    wharf_connection_release(WHARF_LIST_ENTRY(timer, struct wharf_connection, hold_timer),
-                             WHARF_HOLD_DOORBELL);
-}
-
-/* Looks at the session's ring; whether something was there that nobody had seen. */
-static bool look_at_ring(struct wharf_connection *connection, unsigned n_wakes)
-{
-    struct wharf_server *server = connection->server;
-
-    if (!connection->session || !wharf_session_ring_is_whole(connection->session))
-        return false;
-    wharf_front_enter(&server->front);
-    bool was_needed = wharf_front_rung(&server->front, connection->session, n_wakes);
-    if (was_needed)
-        wharf_cpu_here_run(&server->front, &server->here);
-    wharf_front_leave(&server->front);
-    return was_needed;
-}
-
-static void look_meanwhile(struct wharf_timer *timer)
-{
-    struct wharf_connection *connection =
-        WHARF_LIST_ENTRY(timer, struct wharf_connection, import_timer);
-
-    if (connection->state == WHARF_CONNECTION_CLOSING)
-        return;
-    look_at_ring(connection, 0);
-    wharf_timer_set(connection->server->loop, timer, wharf_now_ns() + IMPORT_LOOK_NS,
-                    look_meanwhile);
-}
-
-void wharf_connection_hold_import(struct wharf_connection *connection)
-{
-    wharf_connection_hold(connection, WHARF_HOLD_IMPORT);
-    wharf_timer_set(connection->server->loop, &connection->import_timer,
-                    wharf_now_ns() + IMPORT_LOOK_NS, look_meanwhile);
-}
-
-void wharf_connection_release_import(struct wharf_connection *connection)
-{
-    wharf_timer_clear(connection->server->loop, &connection->import_timer);
-    wharf_connection_release(connection, WHARF_HOLD_IMPORT);
-}
-
-/* One wake-up or more.  Clients that ring and ring with nothing in the ring are not listened to for
- * a moment, so that they cannot keep the loop busy. */
-static void answer_wakes(struct wharf_connection *connection, unsigned n_wakes, bool was_needed)
-{
-    was_needed |= look_at_ring(connection, n_wakes);
-    if (was_needed || n_wakes < MOST_PACKETS)
-        return;
-    wharf_connection_hold(connection, WHARF_HOLD_DOORBELL);
-    wharf_timer_set(connection->server->loop, &connection->hold_timer,
-                    wharf_now_ns() + DOORBELL_HOLD_NS, end_hold);
-}
-
-/*
- * Reads wake-ups, and then one other packet if there is one: that may end the connection.  A client
- * that has rung waits: what is in its ring is begun before the packets are read.  That saves no
- * look afterwards, since what came with a later packet may not have been there yet.
- */
-static void receive(struct wharf_connection *connection)
-{
-    bool was_needed = look_at_ring(connection, 0);
-    struct look look = read_packet(connection, MSG_PEEK);
-    unsigned n_wakes = 0;
-
-    while (is_plain_wake(&look) && n_wakes < MOST_PACKETS) {
-        read_packet(connection, 0);
-        n_wakes++;
-        look = read_packet(connection, MSG_PEEK);
-    }
-    if (n_wakes && connection->session && !wharf_session_ring_is_whole(connection->session)) {
-        wharf_connection_refuse(connection, EPERM,
-                                "the ring C was not sealed with F_SEAL_FUTURE_WRITE before the "
-                                "first wake-up");
-        return;
-    }
-    if (n_wakes)
-        answer_wakes(connection, n_wakes, was_needed);
-    if (look.nbytes != -EAGAIN && !is_plain_wake(&look))
-        take_other(connection, &look);
-}
+/* ---- beginning ----------------------------------------------------------------------------- */
 
 static void on_ready(struct wharf_source *source, uint32_t ready)
 {
     struct wharf_connection *connection = WHARF_LIST_ENTRY(source, struct wharf_connection, source);
 
     if (!(connection->holds & (WHARF_HOLD_SEND | WHARF_HOLD_IMPORT)))
-        receive(connection);
+        wharf_connection_receive(connection);
     else if (ready & (POLLHUP | POLLERR))
         wharf_connection_end(connection, true);
     else if (connection->holds & WHARF_HOLD_SEND)
         send_unsent(connection);
 }
-
-/* ---- beginning ----------------------------------------------------------------------------- */
 
 static void on_silence(struct wharf_timer *timer)
 {

@@ -108,6 +108,10 @@ void wharf_connection_release_import(struct wharf_connection *connection);
 void wharf_connection_send(struct wharf_connection *connection, const Wharf__Reply *reply,
                            bool has_fds);
 
+/* connection_receive.c: reads wake-ups, and then one other packet if there is one: that may end the
+ * connection. */
+void wharf_connection_receive(struct wharf_connection *connection);
+
 /* What messages about it have as fields, with an errno value, or 0.  They point into the
  * connection's tenant: for now. */
 struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,

@@ -5,7 +5,6 @@
  * GPU memory is the worker's to import; the client's request is answered when that is done, and
  * until then nothing more of it is read.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
  * place in that order and holds as many groups as fit; its `next` is the place of the first one
  * that did not.  Tenants are placed by number, so those that come or go meanwhile move nobody else.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -25,7 +25,6 @@
  * compared once.  Prints one JSON object for each measurement; ends with 1 if any output was wrong.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

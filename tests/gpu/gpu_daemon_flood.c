@@ -3,7 +3,6 @@
  * gpu_daemon_flood.c: what one and several clients get of the daemon when they have many chunks of
  * a file in flight all the time; where those wait; what that costs of processors.
  */
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpu_daemon_gpus.c: two GPUs of one daemon, 0 and 1: both work, and one goes on when the other
  * one's worker is killed. */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "clientlib/wharf.h"
