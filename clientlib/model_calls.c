@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "clientlib/error_text.h"
@@ -37,6 +38,14 @@ static int copy_model(struct wharf_model *own, const struct wharf_model *model)
 
 /* ---- what is kept of it -------------------------------------------------------------------- */
 
+/* Whether writing it would raise SIGXFSZ, which is the program's: memfds are files too. */
+static bool is_beyond_limit(size_t nbytes)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && nbytes > limit.rlim_cur;
+}
+
 /* A memfd with the model in it that nobody can change any more. */
 static int seal_copy(const struct wharf_model *own)
 {
@@ -47,6 +56,10 @@ static int seal_copy(const struct wharf_model *own)
 
     if (fd < 0)
         return -errno;
+    if (is_beyond_limit(own->nbytes)) {
+        close(fd);
+        return -EFBIG;
+    }
     while (left > 0) {
         ssize_t n = write(fd, at, left);
         if (n < 0 && errno == EINTR)

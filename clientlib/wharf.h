@@ -420,6 +420,7 @@ struct wharf_model {
  *   -EINVAL      the codec has none that could be registered
  *   -EOPNOTSUPP  the daemon is too old for models
  *   -ENOSPC      WHARF_MAX_MODELS are registered
+ *   -EFBIG       it is larger than the process's RLIMIT_FSIZE, under which the copy is
  *   -EDQUOT, -ENOMEM   not allowed, or not there
  *   -ETIMEDOUT   the daemon did not answer within patience_ms
  */

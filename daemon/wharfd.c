@@ -149,6 +149,7 @@ static int block_signals(void)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* memfds are files too: EFBIG instead, here and in what is started */
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -errno;
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -5,10 +5,6 @@
 
 #include <stdio.h>
 
-/* How many bytes the UTF-8 character at `text` has, which ends with a zero; 0 if none begins there.
- */
-int wharf_cli_utf8_nbytes(const unsigned char *text);
-
 /* Writes a number, or null for what is none. */
 void wharf_cli_json_number(FILE *to, double value);
 

@@ -6,6 +6,7 @@
 
 #include "clientlib/cli/json.h"
 #include "clientlib/cli/metrics.h"
+#include "proto/utf8.h"
 
 static const char *type_name(uint32_t type)
 {
@@ -29,7 +30,7 @@ static void print_escaped(FILE *to, const char *text, bool is_label)
     const unsigned char *at = (const unsigned char *)text;
 
     while (*at) {
-        int nbytes = wharf_cli_utf8_nbytes(at);
+        int nbytes = wharf_utf8_nbytes(at);
 
         if (nbytes == 0)
             fputs("\xef\xbf\xbd", to); /* U+FFFD */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/base/log.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -8,15 +9,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
+#include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "proto/utf8.h"
 
 #define LINE_NBYTES 1024
 
 static bool leads_to_journal; /* standard error does */
+static int stderr_fd = 2;     /* another one that does not block, where there can be one */
+static bool is_socket;        /* standard error */
+static unsigned n_left_out;   /* lines that standard error did not take */
 static bool uses_fields;      /* of any thread */
 static int max_level = WHARF_LOG_INFO;
 
@@ -34,9 +41,26 @@ static bool stderr_is_journal(void)
     return st.st_dev == device && st.st_ino == inode;
 }
 
+/* What is at the other end is somebody else's, so the flag is not set for it, but for a description
+ * of our own. */
+static void open_without_blocking(void)
+{
+    struct stat st;
+
+    if (fstat(2, &st) < 0)
+        return;
+    is_socket = S_ISSOCK(st.st_mode);
+    if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
+        return;
+    int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (fd >= 0)
+        stderr_fd = fd;
+}
+
 void wharf_log_init(void)
 {
     leads_to_journal = stderr_is_journal();
+    open_without_blocking();
 }
 
 void wharf_log_use_fields(void)
@@ -110,9 +134,44 @@ static const char *level_name(int level)
     }
 }
 
+static bool put(const char *line, size_t nbytes)
+{
+    ssize_t n = is_socket ? send(2, line, nbytes, MSG_DONTWAIT | MSG_NOSIGNAL)
+                          : write(stderr_fd, line, nbytes);
+
+    return n == (ssize_t)nbytes;
+}
+
+static void put_line(int level, const char *message, const char *about)
+{
+    char line[LINE_NBYTES + 512], begin[32];
+
+    snprintf(begin, sizeof(begin), "wharfd: %s", level_name(level));
+    if (leads_to_journal)
+        snprintf(begin, sizeof(begin), "<%d>", level);
+    int n = snprintf(line, sizeof(line), "%s%s%s\n", begin, message, about);
+    if (!put(line, (size_t)n))
+        __atomic_fetch_add(&n_left_out, 1, __ATOMIC_RELAXED);
+}
+
+/* A reader that has stopped must not stop the daemon, which may hold a lock as well: what is not
+ * taken at once is left out. */
+static void confess(void)
+{
+    unsigned n = __atomic_exchange_n(&n_left_out, 0, __ATOMIC_RELAXED);
+    char message[64];
+
+    if (n == 0)
+        return;
+    snprintf(message, sizeof(message), "%u messages were left out: nobody read them", n);
+    put_line(WHARF_LOG_WARNING, message, "");
+    if (__atomic_load_n(&n_left_out, __ATOMIC_RELAXED))
+        __atomic_fetch_add(&n_left_out, n - 1, __ATOMIC_RELAXED);
+}
+
 static void write_stderr(int level, const struct wharf_log_fields *fields, const char *message)
 {
-    char begin[32], about[256] = "";
+    char about[256] = "";
     int n = 0;
 
     if (fields->tenant)
@@ -122,23 +181,33 @@ static void write_stderr(int level, const struct wharf_log_fields *fields, const
                       fields->connection);
     if (fields->session)
         n += snprintf(about + n, sizeof(about) - (size_t)n, " session=%" PRIu64, fields->session);
-    snprintf(begin, sizeof(begin), "wharfd: %s", level_name(level));
-    if (leads_to_journal)
-        snprintf(begin, sizeof(begin), "<%d>", level);
+    confess();
+    char in_brackets[sizeof(about) + 4] = "";
     if (n > 0)
-        fprintf(stderr, "%s%s (%s)\n", begin, message, about + 1);
-    else
-        fprintf(stderr, "%s%s\n", begin, message);
+        snprintf(in_brackets, sizeof(in_brackets), " (%s)", about + 1);
+    put_line(level, message, in_brackets);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-/* What clients name themselves must not look like another line, or steer a terminal. */
-static void make_plain(char *text)
+/* Control characters: those of ASCII, and U+0080 to U+009F. */
+static bool is_control(const unsigned char *text)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 127)
-            *text = '?';
+    return *text < ' ' || *text == 127 || (text[0] == 0xc2 && text[1] < 0xa0);
+}
+
+/* What clients name themselves must not look like another line, steer a terminal, or make the
+ * journal take an entry for a blob. */
+static void make_plain(char *message)
+{
+    unsigned char *text = (unsigned char *)message;
+
+    while (*text) {
+        int nbytes = wharf_utf8_nbytes(text);
+        int n_bad = nbytes == 0 ? 1 : is_control(text) ? nbytes : 0;
+        memset(text, '?', (size_t)n_bad);
+        text += nbytes ? nbytes : 1;
+    }
 }
 
 static void log_v(int level, const struct wharf_log_fields *fields, const char *format,

@@ -11,6 +11,9 @@
  * Not earlier: of a process that ends at once the journal finds out no more whose entry that was,
  * and the unit's log would lack why it does not start.
  *
+ * Standard error that is a pipe, a terminal or a socket is never waited for: lines that it does not
+ * take are left out, and counted in the next one that it does.
+ *
  * All functions are safe from any thread.
  */
 #ifndef WHARF_DAEMON_BASE_LOG_H

@@ -103,7 +103,9 @@ static int set_access(const struct wharf_config_listen *config)
 
     if (config->group[0] && (!group || lchown(config->path, (uid_t)-1, group->gr_gid) < 0)) {
         mode &= ~(mode_t)S_IRWXG;
-        wharf_log(WHARF_LOG_INFO, NULL, "%s is for its own user alone: %s group %s", config->path,
+        wharf_log(WHARF_LOG_INFO, NULL, "%s is for %s: %s group %s", config->path,
+                  mode & S_IRWXO ? "its own user, and all others by its mode"
+                                 : "its own user alone",
                   group ? "it cannot be given to" : "there is no", config->group);
     }
     return chmod(config->path, mode) < 0 ? -errno : 0;

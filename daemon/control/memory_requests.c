@@ -24,6 +24,8 @@ const char *wharf_memory_error_text(int r)
                "writing and not registered read-only";
     case -EINVAL:
         return "the memfd is shorter than nbytes says, or nbytes is 0";
+    case -EFBIG:
+        return "it is larger than the daemon's limit of file sizes (LimitFSIZE=, ulimit -f)";
     default:
         return "the machine does not have the memory, or does not give it";
     }

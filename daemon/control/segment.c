@@ -52,7 +52,9 @@ static int populate(int fd, size_t nbytes)
     do {
         r = fallocate(fd, 0, 0, (off_t)nbytes);
     } while (r < 0 && errno == EINTR);
-    return r < 0 ? -ENOMEM : 0;
+    if (r == 0)
+        return 0;
+    return errno == EFBIG ? -EFBIG : -ENOMEM;
 }
 
 int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,

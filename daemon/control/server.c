@@ -315,6 +315,20 @@ static int start(struct wharf_server *server)
     return r;
 }
 
+static const char *what_to_do(int r)
+{
+    switch (r) {
+    case -EAGAIN:
+        return " (more threads or processes are wanted than are allowed: TasksMax=, ulimit -u)";
+    case -EMFILE:
+        return " (more open files are wanted than are allowed: LimitNOFILE=, ulimit -n)";
+    case -ENODEV:
+        return " (the engine asked for is not there; with --engine auto jobs do without)";
+    default:
+        return "";
+    }
+}
+
 int wharf_server_init(struct wharf_server *server, struct wharf_config *config)
 {
     memset(server, 0, sizeof(*server));
@@ -333,7 +347,7 @@ int wharf_server_init(struct wharf_server *server, struct wharf_config *config)
     if (r == 0)
         r = wharf_listeners_start(server);
     if (r < 0) {
-        wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r}, "cannot start");
+        wharf_log(WHARF_LOG_ERROR, NULL, "cannot start: %s%s", strerrordesc_np(-r), what_to_do(r));
         return r;
     }
     if (!server->is_promised)
