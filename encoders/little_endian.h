@@ -19,4 +19,19 @@ static inline uint32_t wharf_load_le32(const uint8_t *p)
     return wharf_load_le16(p) | wharf_load_le16(p + 2) << 16;
 }
 
+/* The same, written.  One by one, which compilers make one store of, as they do not of a loop. */
+static inline void wharf_store_le16(uint8_t *p, uint32_t value)
+{
+    p[0] = (uint8_t)value;
+    p[1] = (uint8_t)(value >> 8);
+}
+
+static inline void wharf_store_le32(uint8_t *p, uint32_t value)
+{
+    p[0] = (uint8_t)value;
+    p[1] = (uint8_t)(value >> 8);
+    p[2] = (uint8_t)(value >> 16);
+    p[3] = (uint8_t)(value >> 24);
+}
+
 #endif

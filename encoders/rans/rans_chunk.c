@@ -174,6 +174,12 @@ static uint32_t most_bits(const struct wharf_encoder *encoder, uint32_t n_symbol
     return n_bits;
 }
 
+/* Whether all symbols that occur can have slots. */
+static bool can_have(const struct wharf_encoder *encoder, uint32_t n_bits)
+{
+    return n_bits >= WHARF_RANS_MIN_NBITS && encoder->statistics.n <= 1u << n_bits;
+}
+
 /* As many bits as the level says, or more if the symbols are more than there would be slots; then
  * fewer as long as that makes the chunk smaller: finer frequencies take room too. */
 static int choose_frequencies(struct wharf_encoder *encoder, struct wharf_rans_job *job)
@@ -190,14 +196,17 @@ static int choose_frequencies(struct wharf_encoder *encoder, struct wharf_rans_j
         rc = normalise(encoder, n_bits, other);
         if (rc < 0)
             return rc;
-        other_nbits = coded_nbits(encoder, n_bits, other);
+        /* What is compared with nothing need not be known. */
+        other_nbits = nbits < INFINITY || can_have(encoder, n_bits - 1)
+                          ? coded_nbits(encoder, n_bits, other)
+                          : 0;
         if (other_nbits >= nbits)
             break;
         encoder->other = encoder->frequencies;
         encoder->frequencies = other;
         job->shape.n_bits = n_bits;
         nbits = other_nbits;
-    } while (--n_bits >= WHARF_RANS_MIN_NBITS && encoder->statistics.n <= 1u << n_bits);
+    } while (can_have(encoder, --n_bits));
     return 0;
 }
 

@@ -194,8 +194,7 @@ static inline void put_bits(struct packer *packer, uint64_t value, uint32_t n_bi
     packer->n_gathered += n_bits;
     if (packer->n_gathered < 32)
         return;
-    for (unsigned i = 0; i < 4; i++)
-        packer->out[i] = (uint8_t)(packer->gathered >> 8 * i);
+    wharf_store_le32(packer->out, (uint32_t)packer->gathered);
     packer->out += 4;
     packer->gathered >>= 32;
     packer->n_gathered -= 32;
@@ -331,22 +330,14 @@ uint64_t wharf_rans_some_nbits(const struct wharf_rans_some *some)
     return blocks.n_bits;
 }
 
-static void store_le64(uint8_t *out, uint64_t value)
-{
-    for (unsigned i = 0; i < 8; i++)
-        out[i] = (uint8_t)(value >> 8 * i);
-}
-
 /* Puts the frequencies into memory that is zero where widths do not stand yet: by units of 32 bits,
  * of which the one that a frequency begins in and the next one are gathered, and written each
  * time. */
 static void put_some(const struct wharf_rans_some *some, const struct blocks *blocks, uint8_t *out)
 {
     uint32_t unit = blocks->at[0] / 32;
-    uint64_t gathered = 0;
+    uint64_t gathered = wharf_load_le32(out + 4 * unit);
 
-    for (uint32_t i = 0; i < 4; i++)
-        gathered |= (uint64_t)out[4 * unit + i] << 8 * i;
     for (uint32_t i = 0; i < some->n; i++) {
         uint32_t symbol = some->symbols[i];
         uint32_t block = symbol / WHARF_RANS_BLOCK_NSYMBOLS;
@@ -357,7 +348,8 @@ static void put_some(const struct wharf_rans_some *some, const struct blocks *bl
         gathered = gone < 2 ? gathered >> 32 * gone : 0;
         gathered |= (uint64_t)some->frequencies[i] << at % 32;
         unit += gone;
-        store_le64(out + 4 * (size_t)unit, gathered);
+        wharf_store_le32(out + 4 * (size_t)unit, (uint32_t)gathered);
+        wharf_store_le32(out + 4 * (size_t)unit + 4, (uint32_t)(gathered >> 32));
     }
 }
 

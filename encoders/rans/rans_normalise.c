@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "encoders/rans/rans_model.h"
@@ -23,20 +24,16 @@ struct entry {
     uint32_t frequency; /* of each of them */
 };
 
-/* What an entry's symbols get in the end: the first n_more of them one slot more than the rest. */
-struct share {
-    uint32_t frequency;
-    uint32_t n_more;
-};
-
 /* What is counted, and the memory of one call. */
 struct tally {
     const uint64_t *counts; /* of symbols that occur */
     uint32_t n_symbols;
     uint64_t total;
-    uint32_t n_shared;    /* counts below this one are their entries' ids */
-    uint32_t n_ids;       /* the others' follow, in the symbols' order */
-    struct share *shares; /* by id */
+    uint32_t n_shared; /* counts below this one are their entries' ids */
+    uint32_t n_ids;    /* the others' follow, in the symbols' order */
+    uint32_t *shares;  /* what each symbol gets, by id */
+    uint32_t more_id;  /* but the first n_more of these one slot more */
+    uint32_t n_more;
     struct entry *heap;
     uint32_t n_entries;
 };
@@ -111,19 +108,21 @@ static void add_entry(struct tally *tally, uint64_t count, uint32_t id, uint32_t
 
 static void make_entries(struct tally *tally)
 {
-    uint32_t n_with[SHARED_COUNTS] = {0};
+    /* By turns: most counts are equal, and a counter would have to wait for itself. */
+    uint32_t n_with[4][SHARED_COUNTS] = {{0}};
     uint32_t id = tally->n_shared;
 
     for (uint32_t i = 0; i < tally->n_symbols; i++) {
         uint64_t count = tally->counts[i];
 
         if (count < tally->n_shared)
-            n_with[count]++;
+            n_with[i % 4][count]++;
         else
             add_entry(tally, count, id++, 1);
     }
     for (uint32_t count = 0; count < tally->n_shared; count++)
-        add_entry(tally, count, count, n_with[count]);
+        add_entry(tally, count, count,
+                  n_with[0][count] + n_with[1][count] + n_with[2][count] + n_with[3][count]);
 }
 
 static void share_slots(struct tally *tally, uint32_t n_slots)
@@ -136,22 +135,26 @@ static void share_slots(struct tally *tally, uint32_t n_slots)
         heap[i].gain = gain_of(&heap[i]);
         n_left -= heap[i].frequency * heap[i].n_symbols;
     }
-    n_left = give_rest(heap, tally->n_entries, n_left);
+    tally->n_more = give_rest(heap, tally->n_entries, n_left);
+    tally->more_id = heap[0].id;
     for (uint32_t i = 0; i < tally->n_entries; i++)
-        tally->shares[heap[i].id] = (struct share){heap[i].frequency, i == 0 ? n_left : 0};
+        tally->shares[heap[i].id] = heap[i].frequency;
 }
 
 static void hand_out(const struct tally *tally, uint32_t *frequencies)
 {
-    uint32_t id = tally->n_shared;
+    uint32_t next_id = tally->n_shared;
+    uint32_t n_more = tally->n_more;
 
     for (uint32_t i = 0; i < tally->n_symbols; i++) {
         uint64_t count = tally->counts[i];
-        struct share *share = &tally->shares[count < tally->n_shared ? count : id++];
-        uint32_t more = share->n_more > 0;
+        bool is_shared = count < tally->n_shared;
+        uint32_t id = is_shared ? (uint32_t)count : next_id;
+        uint32_t more = id == tally->more_id && n_more > 0;
 
-        frequencies[i] = share->frequency + more;
-        share->n_more -= more;
+        next_id += !is_shared;
+        frequencies[i] = tally->shares[id] + more;
+        n_more -= more;
     }
 }
 

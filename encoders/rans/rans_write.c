@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "encoders/little_endian.h"
 #include "encoders/rans/rans_bits.h"
 
 /* The lengths that items 4, 6 and 8 give: as small as the largest value allows. */
@@ -116,18 +117,6 @@ static void put_marks(struct wharf_rans_bit_writer *writer, const struct wharf_r
     }
 }
 
-static void store_le16(uint8_t *p, uint32_t value)
-{
-    p[0] = (uint8_t)value;
-    p[1] = (uint8_t)(value >> 8);
-}
-
-static void store_le32(uint8_t *p, uint32_t value)
-{
-    store_le16(p, value);
-    store_le16(p + 2, value >> 16);
-}
-
 void wharf_rans_write_fields(const struct wharf_rans_plan *plan, uint8_t *out)
 {
     struct widths widths = measure(plan);
@@ -143,7 +132,7 @@ void wharf_rans_write_fields(const struct wharf_rans_plan *plan, uint8_t *out)
         put_marks(&writer, plan, &widths);
     for (uint32_t s = 1; s < plan->n_splits; s++)
         for (uint32_t lane = 0; lane < WHARF_RANS_N_LANES; lane++, states += 2)
-            store_le16(states, plan->marks[s - 1].state[lane]);
+            wharf_store_le16(states, plan->marks[s - 1].state[lane]);
 }
 
 void wharf_rans_write_header(const struct wharf_rans_shape *shape, uint32_t model_nbytes,
@@ -153,8 +142,8 @@ void wharf_rans_write_header(const struct wharf_rans_shape *shape, uint32_t mode
     out[1] = (uint8_t)shape->n_bits;
     out[2] = (uint8_t)shape->symbol_nbytes;
     out[3] = 0;
-    store_le16(out + 4, shape->n_distributions - 1);
-    store_le16(out + 6, shape->alphabet - 1);
-    store_le32(out + 8, model_nbytes);
-    store_le32(out + 12, indexes_nbytes);
+    wharf_store_le16(out + 4, shape->n_distributions - 1);
+    wharf_store_le16(out + 6, shape->alphabet - 1);
+    wharf_store_le32(out + 8, model_nbytes);
+    wharf_store_le32(out + 12, indexes_nbytes);
 }
