@@ -165,21 +165,24 @@ assert json.load(sys.stdin)["input"] == "\x01" * 50000'
 }
 
 # on_terminal COMMAND...: runs it with a terminal in the place of standard error; what it wrote
-# there goes to standard output.
+# there goes to standard output.  It takes more than a second over its input, and more of that until it
+# writes there.
 on_terminal() {
     python3 - "$@" << 'EOS'
-import os, pty, subprocess, sys
+import os, pty, select, subprocess, sys
 ours, theirs = pty.openpty()
 process = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                            stderr=theirs)
 os.close(theirs)
-import time
+shown = False
 with process.stdin as pipe:
     data = open('input', 'rb').read()
     pipe.write(data[:len(data) // 2])
-    pipe.flush()
-    time.sleep(1.3)
-    pipe.write(data[len(data) // 2:])
+    for at in range(len(data) // 2, len(data), 500000):
+        pipe.flush()
+        if not shown:
+            shown = select.select([ours], [], [], 1.3)[0] or '-q' in sys.argv
+        pipe.write(data[at:at + 500000])
 text = b''
 while True:
     try:

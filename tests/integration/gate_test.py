@@ -57,7 +57,7 @@ def gate_of(daemon):
 
 
 def until(holds, what):
-    end = time.monotonic() + 20
+    end = time.monotonic() + wc.PATIENCE_S
     while not holds():
         assert time.monotonic() < end, what
         time.sleep(0.005)

@@ -18,8 +18,11 @@ class Daemon:
         self.folder = tempfile.mkdtemp(prefix='wharf-python.')
         self.socket = f'{self.folder}/socket'
         self.config = f'{self.folder}/config'
-        with open(self.config, 'w', encoding='ascii'):
-            pass
+        # Far above what is late on a machine that does much else.
+        with open(self.config, 'w', encoding='ascii') as config:
+            config.write('[daemon]\n')
+            for name in ('hello', 'gate', 'drain'):
+                config.write(f'{name}_timeout = {wc.PATIENCE_S}s\n')
         self.start()
 
     def start(self):
@@ -30,7 +33,7 @@ class Daemon:
             self.process = subprocess.Popen(
                 [self.program, '--socket', self.socket, '--config', self.config], stderr=log,
                 env=self.environment)
-        end = time.monotonic() + 20
+        end = time.monotonic() + wc.PATIENCE_S
         while True:
             try:
                 wc.Connection(self.socket).close()
@@ -51,7 +54,7 @@ class Daemon:
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(20)
+                self.process.wait(wc.PATIENCE_S)
             except subprocess.TimeoutExpired:
                 self.kill()
         shutil.rmtree(self.folder)
