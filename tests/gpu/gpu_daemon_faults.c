@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpu_daemon_faults.c: jobs that end the GPU's worker, and what becomes of all others. */
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +14,14 @@
 #include "tests/gpu/gpu_daemon.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_file.h"
 #include "tests/lib/test_poison.h"
 #include "tests/lib/test_tap.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_worker.h"
 
 enum { N_JOBS = 48, N_ENTRIES = 64, CHUNK = 16384, SIMT_CHUNK = 500 };
-/* After which a warp that does not come back is taken for hung: far longer than any of these jobs
- * takes, where the CPU plays the GPU too. */
+/* After which a warp that does not come back is taken for hung, while one is there. */
 #define HANG_TIMEOUT_NS (2 * (uint64_t)WHARF_NS_PER_S)
 /* What is promised: jobs of a worker that died are answered, and the GPU is back. */
 #define ANSWERED_NS (500 * (uint64_t)WHARF_NS_PER_MS)
@@ -187,6 +189,34 @@ static void check_culprit(struct scene *scene)
     test_client_free(innocent);
 }
 
+static unsigned n_reloads(void)
+{
+    static const char said[] = "read the configuration again";
+    size_t nbytes;
+    uint8_t *log = test_file_read(gpu_daemon_wharfd()->log, &nbytes);
+    unsigned n = 0;
+
+    for (const char *at = (char *)log; at && (at = strstr(at, said)); at++)
+        n++;
+    free(log);
+    return n;
+}
+
+/* A worker that is late for another reason is not to be taken for hung. */
+static void set_hang_timeout(uint64_t timeout_ns)
+{
+    unsigned n_before = n_reloads();
+    FILE *config = fopen(gpu_daemon_wharfd()->config, "ae");
+
+    if (!config ||
+        fprintf(config, "[gpu]\nhang_timeout = %lums\n",
+                (unsigned long)(timeout_ns / WHARF_NS_PER_MS)) < 0 ||
+        fclose(config) < 0)
+        abort();
+    kill(gpu_daemon_pid(), SIGHUP);
+    test_tap_report(TEST_WAIT(n_reloads() > n_before), "the configuration is read again");
+}
+
 void gpu_daemon_faults(uint32_t engine)
 {
     struct scene scene = {
@@ -196,8 +226,10 @@ void gpu_daemon_faults(uint32_t engine)
 
     scene.plain = test_data_new(test_data_find("text"), 1, scene.nbytes);
     check_one(&scene, WHARF_WORK_FAULT, "an error of the device", 0);
+    set_hang_timeout(HANG_TIMEOUT_NS);
     /* Its time, and sixteen times what it was estimated to take. */
     check_one(&scene, WHARF_WORK_HANG, "a warp that does not come back", 2 * HANG_TIMEOUT_NS);
+    set_hang_timeout(600 * (uint64_t)WHARF_NS_PER_S);
     check_culprit(&scene);
     free(scene.plain);
 }

@@ -498,7 +498,7 @@ static void soak(double seconds)
 static void faults(void)
 {
     test_wharfd_program = "wharfd-poison";
-    start("hang_timeout = 2s\n[listen other]\npath = other\ntenant = socket\n");
+    start("hang_timeout = 10min\n[listen other]\npath = other\ntenant = socket\n");
     gpu_daemon_faults(engine);
     finish();
     test_wharfd_program = "wharfd";

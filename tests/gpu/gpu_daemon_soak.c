@@ -352,21 +352,38 @@ static void kill_client(struct soak *soak, struct test_random *random)
     start_client(soak, number);
 }
 
-/* Workers die n_kills times. */
+#define LIMIT_NS (100 * (uint64_t)WHARF_NS_PER_S)
+
+/* Whether each that is not killed has come round since it was started. */
+static bool have_come_round(const struct soak *soak, const uint64_t before[N_CLIENTS])
+{
+    for (unsigned i = 0; i < N_CLIENTS; i++)
+        if (!kinds[i].is_killed &&
+            __atomic_load_n(&soak->board->n_rounds[i], __ATOMIC_RELAXED) == before[i])
+            return false;
+    return true;
+}
+
+/* Workers die n_kills times, each when it was ready: the daemon does without a GPU when three in a
+ * row were not. */
 static void run_clients(struct soak *soak, double seconds, unsigned n_kills)
 {
     struct test_random random = {soak->seed};
     uint64_t begun_ns = wharf_now_ns(), span_ns = (uint64_t)(seconds * 1e9), past_ns;
+    uint64_t n_rounds[N_CLIENTS];
     unsigned n_killed = 0;
 
+    memcpy(n_rounds, soak->board->n_rounds, sizeof(n_rounds));
     soak->board->stop = false;
     for (unsigned i = 0; i < N_CLIENTS; i++)
         start_client(soak, i);
-    while ((past_ns = wharf_now_ns() - begun_ns) < span_ns) {
+    while ((past_ns = wharf_now_ns() - begun_ns) < span_ns ||
+           (!have_come_round(soak, n_rounds) && past_ns < span_ns + LIMIT_NS)) {
         usleep(50000);
         kill_client(soak, &random);
         pid_t worker = test_worker_pid(gpu_daemon_pid());
-        if (worker && past_ns * (n_kills + 1) > span_ns * (n_killed + 1)) {
+        if (worker && n_killed < n_kills && past_ns * (n_kills + 1) > span_ns * (n_killed + 1) &&
+            test_wharfd_metric(gpu_daemon_wharfd(), "wharf_gpu_up", NULL) > 0) {
             kill(worker, SIGKILL);
             n_killed++;
         }
@@ -413,8 +430,6 @@ static struct rest rest_now(void)
  * two descriptors; and some entries more, what comes for a moment among them. */
 #define SPARE_NBYTES (256 << 20)
 #define SPARE_FDS 32
-
-#define LIMIT_NS (100 * (uint64_t)WHARF_NS_PER_S)
 
 /* What clients had is given back within a while, but for the client that asks.  Their sockets wait
  * for a process that closes many at once. */
