@@ -3,9 +3,4 @@
 #include "daemon/gpu/gpu_state.h"
 #include "tests/lib/test_poison.h"
 
-const bool wharf_gpu_has_faults = true;
-
-uint32_t wharf_gpu_opcode(const struct wharf_submission *submission)
-{
-    return test_poison_opcode(submission);
-}
+TEST_POISON_TAKEN

@@ -124,6 +124,11 @@ void test_front_stop(void)
     wharf_loop_free(loop);
 }
 
+void test_front_wait_until_up(void)
+{
+    expect(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)), "the worker does not come back");
+}
+
 /* ---- clients ------------------------------------------------------------------------------- */
 
 static void *map_fd(int fd, size_t nbytes, int protection)
@@ -255,6 +260,12 @@ struct wharf_completion test_front_reap(struct test_front_client *client)
     test_front_sleep(client, 1);
     expect(wharf_ring_reap(&client->ring, &completion) == 1, "no completion");
     return completion;
+}
+
+bool test_front_has_completion(struct test_front_client *client)
+{
+    expect(wharf_ring_look_completions(&client->ring) == 0, "an index of the completions is wrong");
+    return client->ring.cq_head != client->ring.cq_tail;
 }
 
 void test_front_refused(struct test_front_client *client, const struct wharf_submission *submission,

@@ -31,6 +31,9 @@ void test_front_config_simt(void);
 void test_front_set_up(void);
 void test_front_stop(void);
 
+/* Waits until a worker of a GPU takes items. */
+void test_front_wait_until_up(void);
+
 /* A look at what the front lock guards. */
 #define TEST_FRONT_LOCKED(expression)                                                              \
     ({                                                                                             \
@@ -73,6 +76,9 @@ void test_front_submit(struct test_front_client *client, const struct wharf_subm
 /* Sleeps on the futex until `n` completions can be reaped. */
 void test_front_sleep(struct test_front_client *client, uint32_t n);
 struct wharf_completion test_front_reap(struct test_front_client *client);
+
+/* Whether one can be reaped now. */
+bool test_front_has_completion(struct test_front_client *client);
 
 /* Submits it: it has to be refused for that reason. */
 void test_front_refused(struct test_front_client *client, const struct wharf_submission *submission,

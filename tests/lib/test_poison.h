@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_poison.h: jobs that do to the GPU's worker what must never happen.  A daemon in which the
- * symbols of daemon/gpu/gpu_faults.c are made of this takes them; no other does.
+ * test_poison.h: jobs that do to the GPU's worker what must never happen.  A daemon that has
+ * TEST_POISON_TAKEN takes them; no other does.
  */
 #ifndef WHARF_TESTS_TEST_POISON_H
 #define WHARF_TESTS_TEST_POISON_H
@@ -16,11 +16,15 @@
 #define TEST_POISON_MARK ((uint64_t)0xfa17)
 #define TEST_POISON(opcode) (TEST_POISON_MARK << 48 | (uint64_t)(opcode) << 32)
 
-static inline uint32_t test_poison_opcode(const struct wharf_submission *submission)
-{
-    return submission->user_data >> 48 == TEST_POISON_MARK
-               ? (uint32_t)(submission->user_data >> 32 & 0xff)
-               : WHARF_WORK_DECODE;
-}
+/* In place of daemon/gpu/gpu_faults.c. */
+#define TEST_POISON_TAKEN                                                                          \
+    const bool wharf_gpu_has_faults = true;                                                        \
+                                                                                                   \
+    uint32_t wharf_gpu_opcode(const struct wharf_submission *submission)                           \
+    {                                                                                              \
+        return submission->user_data >> 48 == TEST_POISON_MARK                                     \
+                   ? (uint32_t)(submission->user_data >> 32 & 0xff)                                \
+                   : WHARF_WORK_DECODE;                                                            \
+    }
 
 #endif

@@ -4,16 +4,15 @@
  * counted, whatever else comes between.
  */
 #include <criterion/criterion.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/cpu/lease.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"
+#include "tests/lib/test_slow.h"
 #include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
@@ -373,19 +372,6 @@ Test(wharfd_lease, broken_indices_end_a_leased_session)
 
 /* ---- long jobs ----------------------------------------------------------------------------- */
 
-/* A page of the daemon's that is there when the test says so; who touches it waits. */
-static uint8_t *absent;
-static uint32_t is_touched, may_go_on;
-
-static void on_absent(int number)
-{
-    (void)number;
-    __atomic_store_n(&is_touched, 1, __ATOMIC_RELEASE);
-    while (!__atomic_load_n(&may_go_on, __ATOMIC_ACQUIRE))
-        usleep(100);
-    mprotect(absent, PLAIN, PROT_READ | PROT_WRITE);
-}
-
 /* With so much room for its output it is estimated to take longer than a slice. */
 static struct wharf_submission long_job(uint64_t user_data)
 {
@@ -395,27 +381,22 @@ static struct wharf_submission long_job(uint64_t user_data)
 Test(wharfd_lease, long_jobs_of_a_leased_session_are_not_begun_in_the_lease)
 {
     enum { BURSTS = 50, N = 32 };
-    struct sigaction action = {.sa_handler = on_absent};
     struct test_front_client client;
     unsigned n_leased = 0;
 
     set_up(&client);
-    sigaction(SIGSEGV, &action, NULL);
-    absent = (uint8_t *)client.session->regions[0].segment.address + 8 * MiB;
     for (unsigned burst = 0; burst < BURSTS || n_leased == 0; burst++) {
         struct wharf_submission s = long_job(N);
         cr_assert_lt(burst, 100 * BURSTS, "no session is ever leased");
-        mprotect(absent, PLAIN, PROT_NONE);
-        __atomic_store_n(&is_touched, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&may_go_on, 0, __ATOMIC_RELAXED);
+        test_slow_begin(&client, 8 * MiB, PLAIN);
         submit_burst(&client, 0, N - 1);
         n_leased += is_leased(&client);
         wharf_ring_submit(&client.ring, &s);
         test_front_publish(&client);
-        cr_assert(TEST_WAIT(__atomic_load_n(&is_touched, __ATOMIC_ACQUIRE)));
+        cr_assert(TEST_WAIT(test_slow_n_reached() > 0));
         bool is_in_lease = is_leased(&client);
         uint32_t n_long = TEST_FRONT_LOCKED(test_front.n_long);
-        __atomic_store_n(&may_go_on, 1, __ATOMIC_RELEASE);
+        test_slow_release();
         cr_assert_not(is_in_lease);
         cr_assert_eq(n_long, 1);
         for (unsigned i = 0; i < N; i++)

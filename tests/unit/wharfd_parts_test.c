@@ -29,13 +29,7 @@
 #define OUT_AT (1 << 20)
 #define OUT_STEP (128 * KiB)
 
-/* In place of daemon/gpu/gpu_faults.c. */
-const bool wharf_gpu_has_faults = true;
-
-uint32_t wharf_gpu_opcode(const struct wharf_submission *submission)
-{
-    return test_poison_opcode(submission);
-}
+TEST_POISON_TAKEN
 
 static struct test_front_client client;
 
@@ -46,7 +40,7 @@ static void set_up(void)
     test_front_config.gpu_chunk_nbytes = CHUNK_NBYTES;
     test_front_start(1);
     test_front_client_init(&client, 1, "uid:1", 64, ARENA_NBYTES);
-    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)));
+    test_front_wait_until_up();
 }
 
 static void tear_down(void)
@@ -292,7 +286,7 @@ Test(wharfd_parts, killed_workers_lose_no_chunk, .timeout = 120)
         struct wharf_submission submission = submission_of(&rans, i);
         pid = test_worker_wait(getpid(), pid);
         cr_assert_neq(pid, 0);
-        cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)));
+        test_front_wait_until_up();
         test_front_submit(&client, &submission);
         /* Before it can be done: it takes some milliseconds. */
         usleep((useconds_t)test_random_below(&random, 500 * i + 1));

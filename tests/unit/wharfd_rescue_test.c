@@ -10,24 +10,20 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/gpu/gpu_memory.h"
 #include "proto/wharf_job.h"
-#include "tests/lib/test_data.h"
-#include "tests/lib/test_front.h"
+#include "tests/lib/test_slow.h"
+#include "tests/lib/test_small.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_worker.h"
 
 #define MiB ((uint64_t)1 << 20)
-enum { SMALL = 500, OUTPUT = 65536, N_JOBS = 6 };
+enum { N_JOBS = 6 };
 
 static char folder[] = "/tmp/wharf-rescue-XXXXXX";
-static uint8_t *plain;
-static size_t packed_nbytes;
 static struct test_front_client slow, other;
 
 /* ---- a worker that stays ------------------------------------------------------------------- */
@@ -80,84 +76,23 @@ static pid_t worker_pid(void)
     return pid;
 }
 
-/* ---- slow memory --------------------------------------------------------------------------- */
-
-/* Of the daemon's own mapping of a client's arena. */
-static uint8_t *slow_page;
-static uint32_t n_reached, is_released;
-
-/* Where the kernel would wait for a hole that the client punches, this waits for the test. */
-static void on_fault(int number)
-{
-    (void)number;
-    __atomic_add_fetch(&n_reached, 1, __ATOMIC_SEQ_CST);
-    while (!__atomic_load_n(&is_released, __ATOMIC_SEQ_CST))
-        usleep(1000);
-    if (mprotect(slow_page, 4096, PROT_READ | PROT_WRITE) < 0)
-        abort();
-}
-
-static uint32_t count_reached(void)
-{
-    return __atomic_load_n(&n_reached, __ATOMIC_SEQ_CST);
-}
-
 /* ---- a daemon ------------------------------------------------------------------------------ */
-
-static void wait_until_up(void)
-{
-    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)), "the worker does not come back");
-}
-
-static void submit(struct test_front_client *client, uint32_t i)
-{
-    struct wharf_submission s = test_front_decode_of(i, 0, packed_nbytes, OUTPUT + i * 1024, SMALL);
-
-    memset(client->arena + OUTPUT + i * 1024, 0, SMALL);
-    test_front_submit(client, &s);
-}
-
-static struct wharf_completion reap_good(struct test_front_client *client)
-{
-    struct wharf_completion completion = test_front_reap(client);
-
-    cr_assert_eq(completion.result, WHARF_OK, "result %u", completion.result);
-    cr_assert_arr_eq(client->arena + OUTPUT + completion.user_data * 1024, plain, SMALL);
-    return completion;
-}
-
-static struct wharf_completion run_one(struct test_front_client *client)
-{
-    submit(client, 0);
-    return reap_good(client);
-}
-
-static void client_init(struct test_front_client *client, uint64_t id, const char *tenant)
-{
-    test_front_client_init(client, id, tenant, 16, MiB);
-    packed_nbytes = test_front_put_chunk(client, 0, plain, SMALL);
-}
 
 static void set_up(void)
 {
-    struct sigaction action = {.sa_handler = on_fault};
-
     cr_assert_not_null(mkdtemp(folder));
     write_script(test_worker_program());
-    sigaction(SIGSEGV, &action, NULL);
     test_front_config_simt();
     test_front_config.gpu_pin_after_ns = 0;
     test_front_config.gpu_longest_ns = 0;
     snprintf(test_front_config.gpu_worker, sizeof(test_front_config.gpu_worker), "%s",
              path_of("worker"));
     test_front_start(2);
-    plain = test_data_new(test_data_find("text"), 1, SMALL);
-    wait_until_up();
-    client_init(&slow, 1, "uid:1");
-    client_init(&other, 2, "uid:2");
-    cr_assert_eq(run_one(&slow).engine, WHARF_ENGINE_SIMT);
-    cr_assert_eq(run_one(&other).engine, WHARF_ENGINE_SIMT);
-    slow_page = slow.session->regions[0].segment.address;
+    test_front_wait_until_up();
+    test_front_client_init(&slow, 1, "uid:1", 16, MiB);
+    test_front_client_init(&other, 2, "uid:2", 16, MiB);
+    cr_assert_eq(test_small_run(&slow, 0).engine, WHARF_ENGINE_SIMT);
+    cr_assert_eq(test_small_run(&other, 0).engine, WHARF_ENGINE_SIMT);
 }
 
 static void tear_down(void)
@@ -168,13 +103,6 @@ static void tear_down(void)
     unlink(path_of("worker"));
     unlink(path_of("pid"));
     rmdir(folder);
-    free(plain);
-}
-
-static bool has_completions(struct test_front_client *client)
-{
-    cr_assert_eq(wharf_ring_look_completions(&client->ring), 0);
-    return client->ring.cq_head != client->ring.cq_tail;
 }
 
 /* Jobs of both are with a worker that ends. */
@@ -184,12 +112,12 @@ static void lose_jobs(void)
 
     test_process_stop(worker);
     for (uint32_t i = 0; i < N_JOBS; i++)
-        submit(&slow, i);
+        test_small_submit(&slow, i);
     for (uint32_t i = 0; i < N_JOBS; i++)
-        submit(&other, i);
+        test_small_submit(&other, i);
     while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < 2 * N_JOBS)
         usleep(1000);
-    cr_assert_eq(mprotect(slow_page, 4096, PROT_NONE), 0);
+    test_slow_begin(&slow, 0, 4096);
     cr_assert_eq(kill(worker, SIGKILL), 0);
 }
 
@@ -207,20 +135,20 @@ Test(wharfd_rescue, memory_that_waits_does_not_keep_the_next_worker, .init = set
     /* Until it is gone nothing is published, nor anybody's memory touched. */
     usleep(100000);
     cr_assert_eq(TEST_FRONT_LOCKED(test_front.gpus[0].n_ended), 0);
-    cr_assert(!has_completions(&slow) && !has_completions(&other));
-    cr_assert_eq(count_reached(), 0);
+    cr_assert(!test_front_has_completion(&slow) && !test_front_has_completion(&other));
+    cr_assert_eq(test_slow_n_reached(), 0);
     let_it_go();
-    cr_assert(TEST_WAIT(count_reached() > 0));
-    wait_until_up();
+    cr_assert(TEST_WAIT(test_slow_n_reached() > 0));
+    test_front_wait_until_up();
     for (uint32_t i = 0; i < N_JOBS; i++)
-        n_again += reap_good(&other).attempt > 0;
+        n_again += test_small_reap(&other).attempt > 0;
     cr_assert_eq(n_again, N_JOBS);
-    cr_assert_eq(run_one(&other).engine, WHARF_ENGINE_SIMT);
-    cr_assert(!has_completions(&slow));
+    cr_assert_eq(test_small_run(&other, 0).engine, WHARF_ENGINE_SIMT);
+    cr_assert(!test_front_has_completion(&slow));
     /* Two were begun at most, before it was known that they wait: not one by each who stands in. */
-    cr_assert_leq(count_reached(), 2);
-    __atomic_store_n(&is_released, 1, __ATOMIC_SEQ_CST);
+    cr_assert_leq(test_slow_n_reached(), 2);
+    test_slow_release();
     for (uint32_t i = 0; i < N_JOBS; i++)
-        cr_assert_eq(reap_good(&slow).attempt, 1);
+        cr_assert_eq(test_small_reap(&slow).attempt, 1);
     cr_assert_eq(TEST_FRONT_LOCKED(test_front.n_orphans + test_front.n_held_orphans), 0);
 }

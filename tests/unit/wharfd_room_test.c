@@ -4,21 +4,14 @@
  * it, and whose jobs never end, makes room for others, and nobody's job is lost.
  */
 #include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/gpu/gpu_memory.h"
 #include "proto/wharf_job.h"
-#include "tests/lib/test_data.h"
-#include "tests/lib/test_front.h"
-#include "tests/lib/test_wait.h"
+#include "tests/lib/test_small.h"
 
 #define MiB ((uint64_t)1 << 20)
-#define SMALL 500
-
-static uint8_t *plain;
 
 /* A budget of two arenas. */
 static void set_up(void)
@@ -26,38 +19,21 @@ static void set_up(void)
     test_front_config_simt();
     test_front_config.gpu_memory_nbytes = 2 * MiB;
     test_front_start(1);
-    plain = test_data_new(test_data_find("text"), 1, SMALL);
-}
-
-static void tear_down(void)
-{
-    test_front_stop();
-    free(plain);
 }
 
 /* A client with so many jobs in flight all the time. */
 enum { N_IN_FLIGHT = 4 };
 struct flood {
     struct test_front_client client;
-    size_t nbytes;
     unsigned n_done, n_refused;
 };
-
-static void submit(struct flood *flood, uint64_t i)
-{
-    struct wharf_submission s = test_front_decode_of(i, 0, flood->nbytes, 4096 + i * 1024, SMALL);
-
-    memset(flood->client.arena + 4096 + i * 1024, 0, SMALL);
-    test_front_submit(&flood->client, &s);
-}
 
 static void flood_init(struct flood *flood, uint64_t id, const char *tenant)
 {
     *flood = (struct flood){.n_done = 0};
     test_front_client_init(&flood->client, id, tenant, 16, MiB);
-    flood->nbytes = test_front_put_chunk(&flood->client, 0, plain, SMALL);
     for (uint64_t i = 0; i < N_IN_FLIGHT; i++)
-        submit(flood, i);
+        test_small_submit(&flood->client, i);
 }
 
 /* The next job is done, or was refused for want of room; then comes another one. */
@@ -71,10 +47,12 @@ static void go_on(struct flood *flood)
     } else {
         cr_assert_eq(completion.result, WHARF_OK, "result %u", completion.result);
         cr_assert_eq(completion.engine, WHARF_ENGINE_SIMT);
-        cr_assert_arr_eq(flood->client.arena + 4096 + completion.user_data * 1024, plain, SMALL);
+        cr_assert_arr_eq(flood->client.arena + TEST_SMALL_OUT +
+                             completion.user_data * TEST_SMALL_STEP,
+                         test_small_plain(), TEST_SMALL_NBYTES);
         flood->n_done++;
     }
-    submit(flood, completion.user_data);
+    test_small_submit(&flood->client, completion.user_data);
 }
 
 static void flood_deinit(struct flood *flood)
@@ -84,20 +62,12 @@ static void flood_deinit(struct flood *flood)
     test_front_client_deinit(&flood->client);
 }
 
-static bool is_done(struct flood *flood)
-{
-    struct wharf_ring_client *ring = &flood->client.ring;
-
-    cr_assert_eq(wharf_ring_look_completions(ring), 0);
-    return ring->cq_head != ring->cq_tail;
-}
-
 Test(wharfd_room, flood_makes_room_for_another_tenant, .timeout = 120)
 {
     struct flood floods[2], other;
 
     set_up();
-    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)));
+    test_front_wait_until_up();
     uint64_t pinned_ns = wharf_now_ns();
     for (unsigned i = 0; i < 2; i++)
         flood_init(&floods[i], 1 + i, "uid:1");
@@ -110,7 +80,7 @@ Test(wharfd_room, flood_makes_room_for_another_tenant, .timeout = 120)
     while (other.n_done < 50) {
         go_on(&floods[0]);
         go_on(&floods[1]);
-        while (is_done(&other))
+        while (test_front_has_completion(&other.client))
             go_on(&other);
     }
     cr_assert_eq(other.n_refused, 0);
@@ -133,5 +103,5 @@ Test(wharfd_room, flood_makes_room_for_another_tenant, .timeout = 120)
     cr_assert_eq(TEST_FRONT_LOCKED(test_front.room.promised_nbytes), 0);
     flood_deinit(&floods[0]);
     flood_deinit(&floods[1]);
-    tear_down();
+    test_front_stop();
 }
