@@ -92,6 +92,9 @@ static void hurry(struct wharf_front *front, struct wharf_job *job)
     wharf_place_push(front, job, true);
 }
 
+/* Taking, queueing, finding and completing a job that nobody begins. */
+#define UNBEGUN_NS 300
+
 void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint32_t result,
                           uint64_t now_ns)
 {
@@ -103,6 +106,8 @@ void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint
         return;
     if (job->state == WHARF_JOB_QUEUED) {
         wharf_front_unqueue(front, job);
+        wharf_front_charge_aside(front, job->session, UNBEGUN_NS);
+        job->session->n_owed += WHARF_FRONT_ASIDE_PRICE - 1;
         wharf_front_complete_job(front, job, &end);
     } else if (!job->stopped) {
         __atomic_store_n(&job->stopped, (uint8_t)result, __ATOMIC_RELAXED);

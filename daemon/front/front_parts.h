@@ -50,6 +50,11 @@ uint64_t wharf_front_watch_over(struct wharf_front *front, uint64_t now_ns);
 
 /* ---- admit.c ------------------------------------------------------------------------------- */
 
+/* What is done at once and queues nothing counts as so many submissions that are taken, where there
+ * are jobs for everybody: who sends nothing else would have as much of the time between two pieces
+ * as it likes. */
+#define WHARF_FRONT_ASIDE_PRICE 8
+
 /* What was done for a session beside its jobs, in time of a processor. */
 void wharf_front_charge_aside(struct wharf_front *front, struct wharf_session *session,
                               int64_t used_ns);

@@ -11,9 +11,6 @@
 #define MOST_LOOKS 64
 #define LEAST_RINGS 4
 #define MOST_TAKEN 32
-/* What is done at once and queues nothing counts as so many where there are jobs for everybody: who
- * sends nothing else would have as much of the time between two pieces as it likes. */
-#define ASIDE_PRICE 8
 #define MOST_EXPIRED 16
 /* If all but one of so many parts of the workers are at something brief, one of them looks before a
  * doorbell is heard. */
@@ -128,12 +125,25 @@ bool wharf_front_has_plenty(const struct wharf_front *front)
            wharf_place_n_for_cpu(front) >= front->n_workers;
 }
 
+/* Jobs that ended before they were begun were work aside, as it turned out: what the session has
+ * got for less is part of what it gets now.  Returns how much of `budget` that is. */
+static uint32_t pay(const struct wharf_front *front, struct wharf_session *session, uint32_t budget)
+{
+    if (!wharf_front_has_plenty(front))
+        session->n_owed = 0;
+    uint32_t paid = session->n_owed < budget ? session->n_owed : budget;
+
+    session->n_owed -= paid;
+    return paid;
+}
+
 /* Takes submissions of one session, at most `budget`; returns how much of it was used. */
 static uint32_t take(struct wharf_front *front, struct wharf_session *session, uint32_t budget,
                      uint64_t now_ns)
 {
     struct wharf_submission submission;
-    uint32_t left = budget;
+    const uint32_t for_new = budget - pay(front, session, budget);
+    uint32_t left = for_new;
 
     session->max_job_nbytes = session->tenant->quota.max_job_nbytes;
     while (left > 0) {
@@ -149,10 +159,10 @@ static uint32_t take(struct wharf_front *front, struct wharf_session *session, u
         if (r == 0)
             break;
         bool is_job = wharf_front_admit(front, session, &submission, now_ns);
-        uint32_t price = !is_job && wharf_front_has_plenty(front) ? ASIDE_PRICE : 1;
+        uint32_t price = !is_job && wharf_front_has_plenty(front) ? WHARF_FRONT_ASIDE_PRICE : 1;
         left -= left < price ? left : price;
     }
-    if (left < budget) {
+    if (left < for_new) {
         learn_gap(front, session, now_ns);
         wharf_front_watch(front, session, now_ns);
         wharf_ring_publish_taken(&session->ring);

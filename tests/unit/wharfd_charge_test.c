@@ -265,8 +265,9 @@ static void wait_until_running(const struct test_front_client *client)
     cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(client->session->n_pieces) > 0));
 }
 
-/* While there are jobs for everybody, one look at the rings is not spent on them. */
-Test(wharfd_charge, no_ops_have_a_small_part_of_a_worker)
+/* While there are jobs for everybody: how many of a ring full of those are taken in some looks. */
+static uint32_t n_taken_beside(struct wharf_submission (*of)(void), unsigned n_looks,
+                               uint32_t result)
 {
     struct test_front_client slow, clients[2];
 
@@ -284,18 +285,42 @@ Test(wharfd_charge, no_ops_have_a_small_part_of_a_worker)
     take_in(&clients[1]);
     uint32_t n_taken = clients[0].session->ring.sq_head;
     for (unsigned i = 0; i < N_ENTRIES; i++) {
-        s = no_op();
+        s = of();
         wharf_ring_submit(&clients[0].ring, &s);
     }
     take_in(&clients[0]);
+    usleep(1000); /* deadlines of a microsecond have passed */
+    for (unsigned i = 1; i < n_looks; i++)
+        wharf_front_look(&test_front);
     n_taken = clients[0].session->ring.sq_head - n_taken;
     wharf_front_leave(&test_front);
-    cr_assert_leq(n_taken, 4);
     test_front_client_deinit(&slow);
     for (unsigned i = 0; i < N_ENTRIES; i++)
-        cr_assert_eq(test_front_reap(&clients[0]).result, WHARF_OK);
+        cr_assert_eq(test_front_reap(&clients[0]).result, result);
     cr_assert_eq(test_front_reap(&clients[1]).result, WHARF_OK);
     test_front_client_deinit(&clients[0]);
     test_front_client_deinit(&clients[1]);
     test_front_stop();
+    return n_taken;
+}
+
+/* One look at the rings is not spent on them. */
+Test(wharfd_charge, no_ops_have_a_small_part_of_a_worker)
+{
+    cr_assert_leq(n_taken_beside(no_op, 1, WHARF_OK), 4);
+}
+
+static struct wharf_submission late(void)
+{
+    struct wharf_submission s = job_of(1);
+
+    s.timeout_us = 1;
+    return s;
+}
+
+/* Once who sent jobs with deadlines that pass at once had all looks for them, and paid for nothing:
+ * the first look takes 32, and in the next ones that is paid for. */
+Test(wharfd_charge, jobs_that_end_unbegun_have_a_small_part_of_a_worker)
+{
+    cr_assert_leq(n_taken_beside(late, 4, WHARF_DEADLINE), 32);
 }
