@@ -57,6 +57,13 @@ static void keep(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept
     backend->n_without_places++;
 }
 
+/* What was taken back for taking too long has none, though the worker called it cancelled. */
+static bool has_result(const struct wharf_gpu_piece *whole, const struct wharf_gpu_item *item)
+{
+    return item->is_done && !wharf_gpu_piece_has_parts(whole) &&
+           (item->outcome.result != WHARF_CANCELLED || whole->piece.job->stopped);
+}
+
 void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     const struct wharf_gpu_piece whole = *gpu_piece;
@@ -80,7 +87,7 @@ void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
         const struct wharf_gpu_item item = *wharf_gpu_item_at(backend, whole.first + i);
         struct wharf_piece piece = cut_out(&whole, i);
         wharf_gpu_item_free(backend, &whole, i);
-        if (item.is_done && !wharf_gpu_piece_has_parts(&whole))
+        if (has_result(&whole, &item))
             wharf_gpu_results_end(backend, take_free(backend, &piece), backend->engine,
                                   &item.outcome);
         else

@@ -181,13 +181,15 @@ static void pass_cancels_on(struct wharf_gpu_backend *backend)
 
 /* What plays a GPU on the CPU takes so many times as long. */
 #define SIMT_TIMES 1000u
+/* Pieces that cannot be taken back, or are already, stand before those that can. */
+#define MOST_RECALL_LOOKS 512
 
 /* What the GPU has for too long: all that have to wait until it has nothing wait for that.  The CPU
  * can be interrupted in the middle of it.  The oldest pieces come first. */
 static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     uint64_t most_ns = backend->front->config.gpu_longest_ns;
-    unsigned n = 0;
+    unsigned n_looked_at = 0, n_recalled = 0;
 
     if (most_ns == 0)
         return;
@@ -196,7 +198,8 @@ static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
     WHARF_LIST_FOR(link, &backend->under_way)
     {
         struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
-        if (now_ns < piece->handed_ns + most_ns || n++ == MOST_PIECES)
+        if (now_ns < piece->handed_ns + most_ns || n_recalled == MOST_PIECES ||
+            n_looked_at++ == MOST_RECALL_LOOKS)
             return;
         if (piece->is_withdrawn || piece->has_device)
             continue;
@@ -206,6 +209,7 @@ static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
         piece->is_withdrawn = withdraw(backend, piece);
         if (!piece->is_withdrawn)
             return;
+        n_recalled++;
     }
 }
 

@@ -8,6 +8,7 @@
  */
 #include "daemon/front/front.h"
 #include "daemon/front/place_parts.h"
+#include "daemon/gpu/gpu_memory.h"
 #include "daemon/gpu/gpu_state.h"
 #include "kernels/work_parts.h"
 
@@ -48,6 +49,7 @@ static bool can_submit(const struct wharf_gpu_backend *backend, const struct wha
 {
     return backend->state == WHARF_GPU_UP && !backend->is_alone &&
            job->session->tenant->gpu_trust.n_alone == 0 &&
+           wharf_gpu_memory_of_job(job, backend->gpu) == WHARF_GPU_MEMORY_READY &&
            wharf_parts_least(backend->front, job) == 1 && wharf_gpu_items_have_place(backend);
 }
 

@@ -182,7 +182,8 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
     }
     for (uint32_t i = 0; i < piece->n_chunks; i++) {
         if (!gpu_piece->has_places) {
-            wharf_piece_take_outcome(piece, i, gpu_piece->engine, &gpu_piece->outcome);
+            struct wharf_outcome kept = outcome_of(piece->job, &gpu_piece->outcome);
+            wharf_piece_take_outcome(piece, i, gpu_piece->engine, &kept);
             continue;
         }
         const struct wharf_gpu_item *item = wharf_gpu_item_at(backend, gpu_piece->first + i);

@@ -304,3 +304,27 @@ Test(wharfd_items, chunks_of_a_batch_that_ran_out_of_time_say_so, .init = set_up
     for (unsigned i = 0; i < N_CHUNKS; i++)
         cr_assert_eq(results[i].result, WHARF_DEADLINE, "chunk %u: %u", i, results[i].result);
 }
+
+/* A worker that ends in the middle of that: none of it has a result. */
+Test(wharfd_items, batch_taken_back_in_part_from_a_worker_that_ends_is_the_cpus, .init = set_up,
+     .fini = tear_down)
+{
+    struct wharf_job *lone = make_job(0), *many = make_batch(1);
+    struct wharf_piece piece;
+    unsigned n = 0;
+
+    hand_over(0, lone);
+    hand_over(0, many);
+    now_ns += front.config.gpu_longest_ns + 1;
+    exchange(0);
+    cr_assert_eq(take_cancels(0), WHARF_WORK_N_CANCELS, "the lone chunk's and all but one");
+    reap(0);
+    wharf_front_enter(&front);
+    wharf_gpu_again_cut(backends[0],
+                        WHARF_LIST_FIRST(&backends[0]->under_way, struct wharf_gpu_piece, link));
+    while (wharf_gpu_orphan_take(&front, &piece))
+        n += piece.job == many && piece.n_chunks == 1;
+    wharf_front_leave(&front);
+    cr_assert(nothing_is_told());
+    cr_assert_eq(n, N_CHUNKS);
+}

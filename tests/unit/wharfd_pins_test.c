@@ -471,7 +471,7 @@ Test(wharfd_pins, even_shares_stay, .init = set_up_budget, .fini = tear_down)
 {
     struct wharf_gpu_memory *a = add_pinned(0, 4), *b = add_pinned(1, 4);
     struct wharf_gpu_memory *more = add_to(0, false, 1), *large = add_to(2, false, 5);
-    uint64_t now_ns = a->pinned_ns + 5 * S;
+    uint64_t now_ns = wharf_now_ns() + 5 * S;
 
     want(more, now_ns);
     want(large, now_ns);
@@ -514,7 +514,7 @@ Test(wharfd_pins, nothing_goes_in_vain, .init = set_up_budget, .fini = tear_down
 Test(wharfd_pins, memory_stays_pinned_for_a_while, .init = set_up_budget, .fini = tear_down)
 {
     struct wharf_gpu_memory *own = add_pinned(0, 6), *wanted = add_to(1, false, 4);
-    uint64_t now_ns = own->pinned_ns;
+    uint64_t now_ns = wharf_now_ns();
 
     want(wanted, now_ns);
     tend_at(now_ns);
@@ -531,7 +531,7 @@ Test(wharfd_pins, those_who_want_more_than_a_share_take_turns, .init = set_up_bu
      .fini = tear_down)
 {
     struct wharf_gpu_memory *own = add_pinned(0, 6), *wanted = add_to(1, false, 6);
-    uint64_t now_ns = own->pinned_ns + 5 * S;
+    uint64_t now_ns = wharf_now_ns() + 5 * S;
 
     want(wanted, now_ns);
     tend_at(now_ns);
@@ -548,7 +548,7 @@ Test(wharfd_pins, those_who_want_more_than_a_share_take_turns, .init = set_up_bu
 Test(wharfd_pins, unused_memory_makes_room, .init = set_up_budget, .fini = tear_down)
 {
     struct wharf_gpu_memory *own = add_pinned(0, 6), *wanted = add_to(0, false, 7);
-    uint64_t now_ns = own->pin_used_ns + 9 * S;
+    uint64_t now_ns = wharf_now_ns() + 9 * S;
 
     want(wanted, now_ns);
     tend_at(now_ns);
