@@ -20,14 +20,15 @@ struct wharf_loop;
 struct wharf_source;
 struct wharf_timer;
 
-/* `ready` has POLLIN, POLLOUT, POLLHUP and POLLERR as poll() gives them. */
+/* `ready` has POLLIN, POLLOUT, POLLRDHUP, POLLHUP and POLLERR as poll() gives them. */
 typedef void wharf_source_fn(struct wharf_source *source, uint32_t ready);
 typedef void wharf_timer_fn(struct wharf_timer *timer);
 
 /* A descriptor that is waited for; part of the thing that it belongs to. */
 struct wharf_source {
     int fd;
-    uint32_t wanted; /* POLLIN, POLLOUT; 0: nothing at present, an end or error neither */
+    uint32_t
+        wanted; /* POLLIN, POLLOUT, POLLRDHUP; 0: nothing at present, an end or error neither */
     wharf_source_fn *call;
     /* The loop's. */
     uint32_t slot; /* from 1; 0: not in a loop */

@@ -10,7 +10,7 @@
 #define MAX_EVENTS 64
 
 static_assert((int)EPOLLIN == POLLIN && (int)EPOLLOUT == POLLOUT && (int)EPOLLERR == POLLERR &&
-                  (int)EPOLLHUP == POLLHUP,
+                  (int)EPOLLHUP == POLLHUP && (int)EPOLLRDHUP == POLLRDHUP,
               "events pass through without translation");
 
 struct epoll_backend {

@@ -38,11 +38,20 @@ static void give_up(struct wharf_connection *connection)
 
 /* ---- holding ------------------------------------------------------------------------------- */
 
+/* That can last as long as the client, or others before it, like: it is heard when the client goes,
+ * or stops sending, after which it is not read from any more either. */
+#define LONG_HOLDS (WHARF_HOLD_SEND | WHARF_HOLD_IMPORT | WHARF_HOLD_MODEL)
+#define ENDS (POLLRDHUP | POLLHUP | POLLERR)
+
 static uint32_t wanted(const struct wharf_connection *connection)
 {
+    if (connection->state == WHARF_CONNECTION_CLOSING)
+        return 0;
     if (connection->holds & WHARF_HOLD_SEND)
-        return POLLOUT;
-    return connection->holds || connection->state == WHARF_CONNECTION_CLOSING ? 0 : POLLIN;
+        return POLLOUT | POLLRDHUP;
+    if (connection->holds & LONG_HOLDS)
+        return POLLRDHUP;
+    return connection->holds ? 0 : POLLIN;
 }
 
 static void update(struct wharf_connection *connection)
@@ -260,9 +269,9 @@ static void on_ready(struct wharf_source *source, uint32_t ready)
 {
     struct wharf_connection *connection = WHARF_LIST_ENTRY(source, struct wharf_connection, source);
 
-    if (!(connection->holds & (WHARF_HOLD_SEND | WHARF_HOLD_IMPORT)))
+    if (!(connection->holds & LONG_HOLDS))
         wharf_connection_receive(connection);
-    else if (ready & (POLLHUP | POLLERR))
+    else if (ready & ENDS)
         wharf_connection_end(connection, true);
     else if (connection->holds & WHARF_HOLD_SEND)
         send_unsent(connection);

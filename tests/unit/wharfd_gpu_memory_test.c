@@ -424,6 +424,9 @@ Test(wharfd_gpu_memory, nothing_is_answered_before_it_is_imported, .timeout = 12
     cr_assert_eq(test_client_send(client, &request, &fd, 1), 0);
     close(fd);
     test_client_free(client);
+    /* But for that memory all comes back before the worker has answered; who asks has a queue. */
+    wait_for_metric("wharf_connections", 1);
+    wait_for_metric("wharf_queue_entries", 2);
     kill(worker, SIGCONT);
     wait_for_metric("wharf_gpu_memory_bytes", 0);
     cr_expect_eq(test_worker_pid(wharfd.pid), worker);
