@@ -118,7 +118,7 @@ void wharf_connection_end(struct wharf_connection *connection, bool by_client)
     connection->state = WHARF_CONNECTION_CLOSING;
     wharf_list_remove(&connection->doom_link);
     wharf_gate_forget(server->gate, connection);
-    wharf_model_maker_forget(server->model_maker, connection);
+    wharf_model_forget(connection);
     if (!session) {
         connection_free(connection);
         return;

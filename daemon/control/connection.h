@@ -171,6 +171,9 @@ void wharf_model_register(struct wharf_connection *connection, uint32_t id,
                           const Wharf__RegisterModelRequest *model, int fd);
 void wharf_model_unregister(struct wharf_connection *connection, uint32_t id, uint32_t number);
 
+/* The connection ends: nothing is made for it any more. */
+void wharf_model_forget(struct wharf_connection *connection);
+
 /* Models were made: enters them, and replies. */
 void wharf_model_take_made(struct wharf_server *server);
 

@@ -76,13 +76,12 @@ static int touch(void (*act)(void *context), struct touched *touched)
 }
 
 /* From the model's bytes, which do not change. */
-static int make_image(struct wharf_model_maker *maker, const uint8_t *model,
-                      struct wharf_model_made *made)
+static int make_image(struct wharf_model_maker *maker, struct wharf_model_made *made)
 {
     struct touched touched = {
         .ops = wharf_codec_find(made->order.codec)->ops->models,
-        .model = model,
-        .model_nbytes = made->order.nbytes,
+        .model = made->order.segment.address,
+        .model_nbytes = made->order.segment.nbytes,
     };
     int r = touch(find_size, &touched);
 
@@ -108,15 +107,10 @@ static int make_image(struct wharf_model_maker *maker, const uint8_t *model,
 
 static void make(struct wharf_model_maker *maker, struct wharf_model_made *made)
 {
-    struct wharf_segment model;
     uint64_t begun_ns = wharf_now_ns();
 
-    made->error = wharf_segment_adopt(made->order.fd, made->order.nbytes, true, &model);
-    if (made->error == 0) {
-        made->error = make_image(maker, model.address, made);
-        wharf_segment_free(&model);
-    }
-    made->order.fd = wharf_close_fd(made->order.fd);
+    made->error = make_image(maker, made);
+    wharf_segment_free(&made->order.segment);
     made->used_ns = (int64_t)(wharf_now_ns() - begun_ns);
 }
 
@@ -167,9 +161,8 @@ static void free_tasks(struct wharf_list *tasks)
 
     while ((task = WHARF_LIST_FIRST(tasks, struct task, link))) {
         wharf_list_remove(&task->link);
-        wharf_close_fd(task->made.order.fd);
-        if (task->made.error == 0 && task->made.segment.address)
-            wharf_segment_free(&task->made.segment);
+        wharf_segment_free(&task->made.order.segment);
+        wharf_segment_free(&task->made.segment);
         free(task);
     }
 }
@@ -192,34 +185,51 @@ int wharf_model_maker_ask(struct wharf_model_maker *maker, const struct wharf_mo
 {
     struct task *task = calloc(1, sizeof(*task));
 
-    if (!task) {
-        wharf_close_fd(order->fd);
+    if (!task)
         return -ENOMEM;
-    }
     task->made.order = *order;
     wharf_errands_add(&maker->errands, &task->link);
     return 0;
 }
 
-static void forget(struct task *task, const struct wharf_connection *connection)
+static struct task *find(const struct wharf_list *tasks, const struct wharf_connection *connection)
 {
-    if (task->made.order.connection == connection)
+    WHARF_LIST_FOR(link, tasks)
+    {
+        if (task_of(link)->made.order.connection == connection)
+            return task_of(link);
+    }
+    return NULL;
+}
+
+static void forget_begun(struct wharf_errands *errands, const struct wharf_connection *connection)
+{
+    struct task *task = find(&errands->done, connection);
+
+    if (!task && errands->current && task_of(errands->current)->made.order.connection == connection)
+        task = task_of(errands->current);
+    if (task)
         task->made.order.connection = NULL;
 }
 
-void wharf_model_maker_forget(struct wharf_model_maker *maker,
-                              const struct wharf_connection *connection)
+bool wharf_model_maker_forget(struct wharf_model_maker *maker,
+                              const struct wharf_connection *connection,
+                              struct wharf_model_order *ret_order)
 {
     struct wharf_errands *errands = &maker->errands;
 
     pthread_mutex_lock(&errands->lock);
-    WHARF_LIST_FOR(link, &errands->todo)
-    forget(task_of(link), connection);
-    WHARF_LIST_FOR(link, &errands->done)
-    forget(task_of(link), connection);
-    if (errands->current)
-        forget(task_of(errands->current), connection);
+    struct task *task = find(&errands->todo, connection);
+    if (task)
+        wharf_list_remove(&task->link);
+    else
+        forget_begun(errands, connection);
     pthread_mutex_unlock(&errands->lock);
+    if (!task)
+        return false;
+    *ret_order = task->made.order;
+    free(task);
+    return true;
 }
 
 bool wharf_model_maker_next(struct wharf_model_maker *maker, struct wharf_model_made *ret_made)

@@ -37,17 +37,17 @@ struct wharf_session_model {
 /* What is to be made of what. */
 struct wharf_model_order {
     struct wharf_connection *connection; /* NULL: it is gone */
-    struct wharf_tenant *tenant;         /* pinned */
-    uint32_t request;                    /* whose reply is waited for */
+    struct wharf_tenant *tenant;
+    uint32_t request; /* whose reply is waited for */
     uint32_t number;
-    uint32_t codec; /* one that has models */
-    int fd;         /* a memfd of at least nbytes that nobody can write; owned */
-    uint64_t nbytes;
+    uint32_t codec;               /* one that has models */
+    struct wharf_segment segment; /* a memfd that nobody can write, mapped; owned */
+    struct wharf_use use;         /* charged for it, until its answer is taken */
 };
 
 /* What became of it. */
 struct wharf_model_made {
-    struct wharf_model_order order; /* fd is -1 */
+    struct wharf_model_order order; /* its segment is freed */
     int error;                      /* 0; -EBADMSG and the reason, -EDQUOT, -ENOMEM or another */
     const char *limit;              /* with -EDQUOT, what wharf_tenant_charge says */
     enum wharf_reason reason;
@@ -65,14 +65,16 @@ int wharf_model_maker_new(struct wharf_front *front, struct wharf_loop *loop,
 /* Ends it; what was made and not taken is freed.  NULL is allowed. */
 void wharf_model_maker_free(struct wharf_model_maker *maker);
 
-/* Takes an order, and its descriptor in any case.  0 or -ENOMEM. */
+/* Takes an order.  0 or -ENOMEM: then it stays the caller's. */
 int wharf_model_maker_ask(struct wharf_model_maker *maker, const struct wharf_model_order *order);
 
-/* The connection is gone: what is made for it comes with NULL in its place. */
-void wharf_model_maker_forget(struct wharf_model_maker *maker,
-                              const struct wharf_connection *connection);
+/* The connection is gone, which has one order at most.  If that is not begun it is the caller's
+ * again: returns true.  Else what is made comes with NULL in the connection's place. */
+bool wharf_model_maker_forget(struct wharf_model_maker *maker,
+                              const struct wharf_connection *connection,
+                              struct wharf_model_order *ret_order);
 
-/* What was made, one at a time; the tenant is still pinned.  Returns whether there was something.
+/* What was made, one at a time; its order is still charged.  Returns whether there was something.
  */
 bool wharf_model_maker_next(struct wharf_model_maker *maker, struct wharf_model_made *ret_made);
 

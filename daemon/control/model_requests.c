@@ -40,19 +40,22 @@ static int check_register(const struct wharf_connection *connection,
     return model->nbytes == 0 ? EINVAL : 0;
 }
 
-/* Whether the gate let it through, and nobody can write or punch it any more. */
-static int check_memfd(int fd)
+/* Maps it, if the gate let it through, and nobody can write or punch it any more. */
+static int map_memfd(int fd, uint64_t nbytes, struct wharf_segment *ret_segment)
 {
     int seals;
 
     if (fd < 0)
         return fd;
     seals = fcntl(fd, F_GET_SEALS);
-    return seals >= 0 && (seals & F_SEAL_WRITE) ? 0 : -EPERM;
+    if (seals < 0 || !(seals & F_SEAL_WRITE))
+        return -EPERM;
+    return wharf_segment_adopt(fd, nbytes, true, ret_segment);
 }
 
+/* Until it is made it is charged as a region is. */
 static int order(struct wharf_connection *connection, uint32_t id,
-                 const Wharf__RegisterModelRequest *model, int fd)
+                 const Wharf__RegisterModelRequest *model, int fd, const char **ret_text)
 {
     struct wharf_server *server = connection->server;
     struct wharf_model_order order = {
@@ -61,23 +64,23 @@ static int order(struct wharf_connection *connection, uint32_t id,
         .request = id,
         .number = model->model,
         .codec = model->codec,
-        .nbytes = model->nbytes,
+        .use = {.memory_nbytes = model->nbytes},
     };
-    int r = check_memfd(fd);
+    int r = map_memfd(fd, model->nbytes, &order.segment);
 
     if (r < 0)
         return r;
-    order.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (order.fd < 0)
-        return -errno;
-    r = wharf_model_maker_ask(server->model_maker, &order);
+    r = wharf_front_charge(&server->front, order.tenant, &order.use, ret_text);
+    if (r == 0) {
+        r = wharf_model_maker_ask(server->model_maker, &order);
+        if (r < 0)
+            wharf_front_give_back(&server->front, order.tenant, &order.use);
+    }
     if (r < 0)
-        return r;
-    wharf_front_enter(&server->front);
-    connection->tenant->n_pins++;
-    wharf_front_leave(&server->front);
-    wharf_connection_hold(connection, WHARF_HOLD_MODEL);
-    return 0;
+        wharf_segment_free(&order.segment);
+    else
+        wharf_connection_hold(connection, WHARF_HOLD_MODEL);
+    return r;
 }
 
 static const char *error_text(int r)
@@ -94,8 +97,9 @@ void wharf_model_register(struct wharf_connection *connection, uint32_t id,
     int code = check_register(connection, model, &text);
 
     if (code == 0) {
-        code = -order(connection, id, model, fd);
-        text = error_text(-code);
+        text = NULL;
+        code = -order(connection, id, model, fd, &text);
+        text = text ? text : error_text(-code);
     }
     if (code)
         wharf_request_refuse(connection, id, code, "model %u: %s", (unsigned)model->model, text);
@@ -151,7 +155,7 @@ static void take_made(struct wharf_server *server, const struct wharf_model_made
     wharf_front_enter(&server->front);
     if (connection)
         wharf_front_charge_aside(&server->front, connection->session, made->used_ns);
-    made->order.tenant->n_pins--;
+    wharf_tenant_give_back(made->order.tenant, &made->order.use);
     wharf_front_leave(&server->front);
     if (!connection)
         return;
@@ -167,6 +171,15 @@ static void take_made(struct wharf_server *server, const struct wharf_model_made
         wharf_request_refuse(connection, made->order.request, -r, "model %u: %s",
                              (unsigned)made->order.number,
                              made->limit ? made->limit : error_text(r));
+}
+
+void wharf_model_forget(struct wharf_connection *connection)
+{
+    struct wharf_server *server = connection->server;
+    struct wharf_model_order order;
+
+    if (wharf_model_maker_forget(server->model_maker, connection, &order))
+        wharf_server_reap_segment(server, &order.segment, order.tenant, &order.use);
 }
 
 void wharf_model_take_made(struct wharf_server *server)

@@ -81,20 +81,27 @@ static struct wharf_tenant *tenant_of(const char *name)
     return TEST_FRONT_LOCKED(wharf_tenants_get(&test_front.tenants, name, &test_front_config));
 }
 
-static void ask(struct wharf_tenant *tenant, uint32_t request)
+static void ask_for(void *connection, struct wharf_tenant *tenant, uint32_t request)
 {
     struct wharf_model_order order = {
+        .connection = connection,
         .tenant = tenant,
         .request = request,
         .number = WHARF_FIRST_MODEL,
         .codec = WHARF_CODEC_RANS,
-        .nbytes = rans.model_nbytes,
     };
+    int fd = memfd_create("model", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    order.fd = memfd_create("model", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    cr_assert_eq(write(order.fd, rans.model, rans.model_nbytes), (ssize_t)rans.model_nbytes);
-    cr_assert_eq(fcntl(order.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
+    cr_assert_eq(write(fd, rans.model, rans.model_nbytes), (ssize_t)rans.model_nbytes);
+    cr_assert_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
+    cr_assert_eq(wharf_segment_adopt(fd, rans.model_nbytes, true, &order.segment), 0);
+    close(fd);
     cr_assert_eq(wharf_model_maker_ask(maker, &order), 0);
+}
+
+static void ask(struct wharf_tenant *tenant, uint32_t request)
+{
+    ask_for(NULL, tenant, request);
 }
 
 /* Waits for the next, and gives back what it has. */
@@ -137,6 +144,36 @@ Test(wharfd_model_maker, nobody_waits_for_more_than_one_of_each_other, .init = s
             cr_assert_eq(made.order.request, first[i], "%u came as number %u", made.order.request,
                          i);
     }
+}
+
+/* Orders stayed, with what they hold, whose connections were gone; but for one that may be begun.
+ */
+Test(wharfd_model_maker, what_nobody_waits_for_is_not_made, .init = set_up, .fini = tear_down,
+     .timeout = 60)
+{
+    enum { N = 10 };
+    static char connections[N];
+    struct wharf_tenant *tenant = tenant_of("uid:1");
+    struct wharf_model_order order;
+    unsigned n = 0;
+
+    wharf_front_enter(&test_front);
+    for (uint32_t i = 0; i < N; i++)
+        ask_for(&connections[i], tenant, i);
+    for (uint32_t i = 0; i < N; i++) {
+        if (!wharf_model_maker_forget(maker, (void *)&connections[i], &order))
+            continue;
+        n++;
+        cr_assert_eq(order.request, i);
+        wharf_segment_free(&order.segment);
+        cr_assert_not(wharf_model_maker_forget(maker, (void *)&connections[i], &order));
+    }
+    wharf_front_leave(&test_front);
+    cr_assert_geq(n, N - 1);
+    ask(tenant, N);
+    if (n < N)
+        cr_assert_null(next().order.connection);
+    cr_assert_eq(next().order.request, N);
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  * and with clients that mean harm.
  */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -443,6 +444,115 @@ Test(wharfd_model, models_are_charged)
     test_rans_free(&rans);
 }
 
+/* The model itself is charged as long as it waits. */
+Test(wharfd_model, models_that_wait_are_charged)
+{
+    struct test_rans rans = test_rans_new_registered(&small);
+    uint8_t *long_model = calloc(1, 1 << 20);
+
+    cr_assert_not_null(long_model);
+    memcpy(long_model, rans.model, rans.model_nbytes);
+    int fd = model_memfd(long_model, 1 << 20, SEALS);
+    test_wharfd_start(&wharfd, "[quota]\nmax_memory = 512K\n");
+    struct test_client *client = session(4, 4096);
+    cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, 1 << 20, fd), -EDQUOT);
+    cr_assert(strstr(client->error, "max_memory"), "%s", client->error);
+    cr_assert_eq(ask(client, 256, WHARF_CODEC_RANS, rans.model_nbytes, fd), 0);
+    double used = test_wharfd_metric(&wharfd, "wharf_memory_bytes", NULL);
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert_eq(ask(client, 257, WHARF_CODEC_RANS, 100000, fd), -EBADMSG);
+    cr_assert(TEST_WAIT(test_wharfd_metric(&wharfd, "wharf_memory_bytes", NULL) == used));
+    test_client_free(client);
+    test_wharfd_finish(&wharfd);
+    free(long_model);
+    test_rans_free(&rans);
+}
+
+/* ---- clients that go ----------------------------------------------------------------------- */
+
+/* What the daemon's thread that makes models has had of the processors, in clock ticks. */
+static unsigned long maker_ticks(void)
+{
+    char path[64], line[512];
+    unsigned long user = 0, system = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)wharfd.pid);
+    DIR *dir = opendir(path);
+    cr_assert_not_null(dir);
+    struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        snprintf(path, sizeof(path), "/proc/%d/task/%.16s/stat", (int)wharfd.pid, entry->d_name);
+        FILE *file = fopen(path, "re");
+        if (!file)
+            continue;
+        /* Its fields 14 and 15, of which the second one is the name. */
+        if (fgets(line, sizeof(line), file) && strstr(line, "(wharf-models)"))
+            sscanf(strrchr(line, ')') + 1, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu %lu",
+                   &user, &system);
+        fclose(file);
+    }
+    closedir(dir);
+    return user + system;
+}
+
+static void send_order(struct test_client *client, const struct test_rans *rans, int fd)
+{
+    Wharf__RegisterModelRequest model = WHARF__REGISTER_MODEL_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+
+    model.model = 256;
+    model.codec = WHARF_CODEC_RANS;
+    model.nbytes = rans->model_nbytes;
+    request.body_case = WHARF__REQUEST__BODY_REGISTER_MODEL;
+    request.register_model = &model;
+    cr_assert_eq(test_client_send(client, &request, &fd, 1), 0);
+}
+
+static void go_while_models_wait(const char *io, const struct test_rans *rans)
+{
+    enum { N = 16, N_OWN = 4 };
+    struct test_client *dead[N];
+    int fd = model_memfd(rans->model, rans->model_nbytes, SEALS);
+
+    test_wharfd_start_by(&wharfd, io, "");
+    struct test_client *client = session(4, 4096);
+    for (uint32_t i = 0; i < N_OWN; i++)
+        cr_assert_eq(ask(client, 256 + i, WHARF_CODEC_RANS, rans->model_nbytes, fd), 0);
+    unsigned long ticks = maker_ticks();
+    double used = test_wharfd_metric(&wharfd, "wharf_memory_bytes", NULL);
+    int n_fds = test_wharfd_n_fds(&wharfd);
+    for (unsigned i = 0; i < N; i++)
+        dead[i] = session(4, 4096);
+    /* It finds what they ask for and that they are gone at once. */
+    test_process_stop(wharfd.pid);
+    for (unsigned i = 0; i < N; i++) {
+        send_order(dead[i], rans, fd);
+        test_client_free(dead[i]);
+    }
+    kill(wharfd.pid, SIGCONT);
+    cr_assert_eq(ask(client, 256 + N_OWN, WHARF_CODEC_RANS, rans->model_nbytes, fd), 0);
+    /* Of the dead one's models one may have been begun. */
+    cr_expect_leq(maker_ticks(), 3 * ticks, "%lu, and at first %lu", maker_ticks(), ticks);
+    cr_assert_eq(drop(client, 256 + N_OWN), 0);
+    cr_assert(TEST_WAIT(test_wharfd_metric(&wharfd, "wharf_memory_bytes", NULL) == used));
+    cr_assert(TEST_WAIT(test_wharfd_n_fds(&wharfd) <= n_fds));
+    test_client_free(client);
+    test_wharfd_finish(&wharfd);
+    close(fd);
+}
+
+/* Who went while a model waited was not noticed before it was made, and all of that was for nobody.
+ */
+Test(wharfd_model, nothing_is_made_for_clients_that_are_gone, .timeout = 120)
+{
+    static const struct test_rans_plan largest = {16, 2, 256, 20000, 12, 3000, 1};
+    struct test_rans rans = test_rans_new_registered(&largest);
+
+    go_while_models_wait("epoll", &rans);
+    go_while_models_wait("auto", &rans);
+    test_rans_free(&rans);
+}
+
 /* Whatever is registered, and whoever goes before the answer: others are served. */
 Test(wharfd_model, garbage_is_an_answer, .timeout = 60)
 {
@@ -472,14 +582,7 @@ Test(wharfd_model, garbage_is_an_answer, .timeout = 60)
             continue;
         /* One that does not wait. */
         struct test_client *hasty = session(4, 4096);
-        Wharf__RegisterModelRequest own = WHARF__REGISTER_MODEL_REQUEST__INIT;
-        Wharf__Request request = WHARF__REQUEST__INIT;
-        own.model = 256;
-        own.codec = WHARF_CODEC_RANS;
-        own.nbytes = good.model_nbytes;
-        request.body_case = WHARF__REQUEST__BODY_REGISTER_MODEL;
-        request.register_model = &own;
-        cr_assert_eq(test_client_send(hasty, &request, &good_fd, 1), 0);
+        send_order(hasty, &good, good_fd);
         test_client_free(hasty);
     }
     cr_assert_eq(run(client, &good, 300).result, WHARF_OK);
