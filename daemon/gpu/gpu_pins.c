@@ -27,11 +27,20 @@
 /* While somebody has been pinned for too short a time to make room it is looked for so often. */
 #define LATER_NS (100 * (uint64_t)WHARF_NS_PER_MS)
 
-/* What a GiB takes at most to be registered, beside the time after which a worker counts as hung:
- * ten times what fresh pages take. */
+/* What a GiB takes at most to be registered or let go, beside the time after which a worker counts
+ * as hung: ten times what fresh pages take. */
 #define GIB_NS (10 * (uint64_t)WHARF_NS_PER_S)
 /* Memory that a worker could not register comes behind all other of the next one's. */
 #define OTHERS_FIRST_NS ((uint64_t)WHARF_NS_PER_S)
+
+/* The worker was told something, or has said something: from now on an answer is waited for. */
+static void begin_silence(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    bool is_told = backend->n_asked > 0 || !wharf_list_is_empty(&backend->forgotten);
+
+    backend->silent_ns = is_told ? now_ns : 0;
+    backend->patience_ns = 0;
+}
 
 /* Jobs that waited for it go on, and so does who registered it. */
 static void tell_session(struct wharf_front *front, const struct wharf_gpu_memory *memory)
@@ -142,6 +151,8 @@ static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hol
     hold->is_forgotten = true;
     backend->forgotten_at_ns = wharf_now_ns();
     wharf_list_append(&backend->forgotten, &hold->answer_link);
+    if (!backend->silent_ns)
+        begin_silence(backend, backend->forgotten_at_ns);
 }
 
 /* It is not to be had, for now. */
@@ -258,6 +269,8 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, 
     hold->is_promised = false;
     wharf_list_append(&backend->asked, &hold->answer_link);
     backend->n_asked++;
+    if (!backend->silent_ns)
+        begin_silence(backend, now_ns);
 }
 
 /* The hold whose turn it is to be answered, which leaves the list; NULL: the worker answers what it
@@ -291,6 +304,7 @@ static int take_registered(struct wharf_gpu_backend *backend, struct wharf_gpu_h
 
     backend->n_asked--;
     backend->registering_ns = 0;
+    begin_silence(backend, wharf_now_ns());
     backend->pass.is_stale = true;
     hold->address = message->address;
     hold->gone_ns = 0;
@@ -355,22 +369,52 @@ static void blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
         wharf_gpu_rescue_blame_stall(backend, hold->memory->tenant, now_ns);
 }
 
+/* What the first one that was told so may take. */
+static uint64_t step_ns(const struct wharf_list *told)
+{
+    const struct wharf_gpu_hold *hold = WHARF_LIST_FIRST(told, struct wharf_gpu_hold, answer_link);
+
+    return hold ? (hold->memory->nbytes >> 20) * (GIB_NS >> 10) : 0;
+}
+
+/* To let go of memory it waits for what it decodes, and begins nothing meanwhile. */
+static uint64_t piece_ns(struct wharf_gpu_backend *backend)
+{
+    const struct wharf_gpu_piece *oldest =
+        WHARF_LIST_FIRST(&backend->under_way, struct wharf_gpu_piece, link);
+
+    if (oldest && oldest->patience_ns > backend->patience_ns)
+        backend->patience_ns = oldest->patience_ns;
+    return backend->patience_ns;
+}
+
+/* Until when the worker has to say something.  Under the lock. */
+static uint64_t stalled_from_ns(struct wharf_gpu_backend *backend)
+{
+    uint64_t hang_ns = backend->front->config.gpu_hang_timeout_ns;
+
+    if (backend->registering_ns)
+        return backend->registering_ns + hang_ns + step_ns(&backend->asked);
+    return backend->silent_ns + hang_ns + piece_ns(backend) + step_ns(&backend->forgotten);
+}
+
 uint64_t wharf_gpu_pins_see_to_stalls(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    if (backend->registering_ns == 0 || backend->state != WHARF_GPU_UP)
+    bool is_registering = backend->registering_ns != 0;
+
+    if (backend->silent_ns == 0 || backend->state != WHARF_GPU_UP)
         return WHARF_NEVER;
     wharf_front_enter(backend->front);
-    const struct wharf_gpu_hold *hold =
-        WHARF_LIST_FIRST(&backend->asked, struct wharf_gpu_hold, answer_link);
-    uint64_t until_ns = backend->registering_ns + backend->front->config.gpu_hang_timeout_ns +
-                        (hold->memory->nbytes >> 20) * (GIB_NS >> 10);
+    uint64_t until_ns = stalled_from_ns(backend);
     bool is_stalled = now_ns >= until_ns;
-    if (is_stalled)
+    if (is_stalled && is_registering)
         blame(backend, now_ns);
     wharf_front_leave(backend->front);
     if (!is_stalled)
         return until_ns;
-    wharf_gpu_worker_kill(backend, "a client's memory keeps it from registering that");
+    wharf_gpu_worker_kill(backend, is_registering
+                                       ? "a client's memory keeps it from registering that"
+                                       : "it has not answered for too long");
     /* No item of anybody's has done it. */
     backend->was_killed = false;
     return now_ns;
@@ -385,8 +429,10 @@ void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
 
     wharf_front_enter(backend->front);
     struct wharf_gpu_hold *hold = take_answered(&backend->forgotten, message->number);
-    if (hold)
+    if (hold) {
         fd = drop_hold(backend, hold);
+        begin_silence(backend, wharf_now_ns());
+    }
     backend->pass.is_stale = true;
     wharf_front_leave(backend->front);
     if (!hold)
@@ -546,5 +592,5 @@ void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)
     front->gpus_wanted |= ~(1u << backend->gpu);
     wharf_front_leave(front);
     backend->n_asked = 0;
-    backend->registering_ns = 0;
+    backend->registering_ns = backend->silent_ns = 0;
 }

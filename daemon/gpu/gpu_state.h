@@ -188,6 +188,8 @@ struct wharf_gpu_backend {
     struct wharf_list asked, forgotten;
     uint32_t n_asked;
     uint64_t registering_ns; /* since when it has been at the first of `asked`; 0: it is not */
+    uint64_t silent_ns;      /* since when it has answered nothing of all that; 0: it has it all */
+    uint64_t patience_ns;    /* the longest of pieces that were under way since then */
     struct wharf_gpu_pass pass;
     bool has_unheld;          /* wharf_gpu_pins_bury has something to do */
     uint64_t forgotten_at_ns; /* when the worker was last told to let go of some */
@@ -234,8 +236,8 @@ const char *wharf_gpu_prove_what(const struct wharf_gpu_backend *backend);
 /* Tells the worker which memory to register and to let go.  Returns when it is due again. */
 uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
-/* It has been at registering a piece of memory for too long: kills it.  Returns when that would be.
- */
+/* It has been at registering a piece of memory, or has said nothing of what it was told, for too
+ * long: kills it.  Returns when that would be. */
 uint64_t wharf_gpu_pins_see_to_stalls(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* The worker begins to register memory, and its answers. */

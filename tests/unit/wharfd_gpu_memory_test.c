@@ -435,6 +435,22 @@ Test(wharfd_gpu_memory, nothing_is_answered_before_it_is_imported, .timeout = 12
 
 /* ---- deaths -------------------------------------------------------------------------------- */
 
+/* A worker that hung with nothing to decode was left as it was, and who registered memory waited
+ * for ever. */
+Test(wharfd_gpu_memory, worker_that_hangs_while_idle_is_replaced, .timeout = 120)
+{
+    start("hang_timeout = 1s\n");
+    struct test_client *client = client_with_gpu_memory(4096);
+    pid_t worker = test_worker_pid(wharfd.pid);
+    int fd = test_memfd(4096, SEALS);
+    test_process_stop(worker);
+    cr_assert_eq(register_raw(client, 2, fd, 4096), 0, "%s", client->error);
+    cr_assert_neq(test_worker_pid(wharfd.pid), worker);
+    close(fd);
+    test_client_free(client);
+    finish();
+}
+
 /* Each new worker is started twice as long after the last one's end. */
 #define MOST_KILLS 6
 

@@ -277,7 +277,6 @@ Test(wharfd_pins, worker_that_is_kept_by_memory_is_killed, .init = set_up, .fini
         /* Others come first, once it is known. */
         if (i > 0)
             cr_assert_eq(told(WHARF_WORKER_REGISTER), other->number);
-        cr_assert_eq(wharf_gpu_pins_see_to_stalls(backend, now_ns), WHARF_NEVER);
         if (i > 0)
             answer_registered(other->number);
         cr_assert_eq(told(WHARF_WORKER_REGISTER), culprit->number);
@@ -302,6 +301,71 @@ Test(wharfd_pins, worker_that_is_kept_by_memory_is_killed, .init = set_up, .fini
     cr_assert_eq(more->on[0].state, WHARF_GPU_MEMORY_ABSENT);
     tend_at(tenants[0].gpu_trust.banned_until_ns);
     cr_assert_eq(more->on[0].state, WHARF_GPU_MEMORY_ASKED);
+}
+
+/* It hangs so long after what it said last, and for nobody's fault. */
+static void expect_silence_to_end_it(uint64_t limit_ns)
+{
+    uint64_t until_ns = wharf_gpu_pins_see_to_stalls(backend, 0);
+
+    cr_assert_leq(until_ns, wharf_now_ns() + limit_ns);
+    cr_assert_gt(until_ns, wharf_now_ns() + limit_ns - 60 * S);
+    cr_assert_eq(wharf_gpu_pins_see_to_stalls(backend, until_ns - 1), until_ns);
+    cr_assert_eq(backend->state, WHARF_GPU_UP);
+    wharf_gpu_pins_see_to_stalls(backend, until_ns);
+    cr_assert_eq(backend->state, WHARF_GPU_DYING);
+    cr_assert_not(backend->was_killed);
+    cr_assert_eq(tenants[0].gpu_trust.n_stalls, 0);
+    come_up(wharf_now_ns());
+    cr_assert_eq(wharf_gpu_pins_see_to_stalls(backend, wharf_now_ns()), WHARF_NEVER);
+}
+
+/* One that hung before it began with what it was told, and had nothing to decode, was waited for
+ * for ever. */
+Test(wharfd_pins, worker_that_says_nothing_is_killed, .init = set_up, .fini = tear_down)
+{
+    struct wharf_gpu_memory *memory = add_to(0, false, 1 << 18), *other = add(false);
+    uint64_t hang_ns = front.config.gpu_hang_timeout_ns = 100 * S;
+
+    tend();
+    expect_silence_to_end_it(hang_ns);
+    cr_assert_eq(memory->n_stalls, 0);
+    /* What it had to register is registered; what it has to let go takes as long. */
+    tend();
+    cr_assert_eq(told(WHARF_WORKER_REGISTER), memory->number);
+    begin(memory->number, wharf_now_ns());
+    answer_registered(memory->number);
+    cr_assert_eq(told(WHARF_WORKER_REGISTER), other->number);
+    cr_assert_neq(wharf_gpu_pins_see_to_stalls(backend, wharf_now_ns()), WHARF_NEVER);
+    answer_registered(other->number);
+    cr_assert_eq(wharf_gpu_pins_see_to_stalls(backend, wharf_now_ns()), WHARF_NEVER);
+    drop(memory);
+    tend();
+    expect_silence_to_end_it(hang_ns + 10 * S);
+}
+
+/* To let go of memory it has to end what it decodes, which can be done by now. */
+Test(wharfd_pins, worker_that_decodes_has_more_time, .init = set_up, .fini = tear_down)
+{
+    struct wharf_gpu_memory *memory = add(false);
+    struct wharf_gpu_piece longest = {.patience_ns = 900 * S}, later = {.patience_ns = 300 * S};
+    uint64_t hang_ns = front.config.gpu_hang_timeout_ns = 100 * S;
+
+    tend();
+    answer_registered(memory->number);
+    drop(memory);
+    tend();
+    wharf_list_append(&backend->under_way, &longest.link);
+    wharf_list_append(&backend->under_way, &later.link);
+    wharf_gpu_pins_see_to_stalls(backend, wharf_now_ns());
+    wharf_list_remove(&longest.link);
+    wharf_gpu_pins_see_to_stalls(backend, wharf_now_ns());
+    wharf_list_remove(&later.link);
+    expect_silence_to_end_it(hang_ns + 900 * S);
+    /* The next one has not decoded that. */
+    add(false);
+    tend();
+    expect_silence_to_end_it(hang_ns);
 }
 
 /* Large memory is given longer. */
