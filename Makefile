@@ -590,7 +590,7 @@ study-gpu: gpu-programs $(BUILD)/bench/columns ## what limits decoders on the GP
 # ---- benchmarks ----------------------------------------------------------------------------
 
 bench_bin := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*_bench.c)) \
-    $(BUILD)/bench/columns $(BUILD)/bench/rans_sizes
+    $(BUILD)/bench/columns $(BUILD)/bench/rans_sizes $(BUILD)/bench/orc_decode
 $(BUILD)/bench/columns: $(call obj,tests/bench/columns.c)
 	$(say) LD $@
 	@mkdir -p $(@D)

@@ -2,6 +2,7 @@
 """The data sets that benchmarks run on: columns made by a program, and real files."""
 import gzip
 import pathlib
+import platform
 import random
 import subprocess
 import zipfile
@@ -16,6 +17,13 @@ OTHERS = ('dickens', 'nci', 'taxi.csv')
 RANDOMS = ('rand_10', 'rand_50', 'rand_100', 'rand_200', 'rand_500')
 RANDOM_NBYTES = 10_000_000
 SEED = 1
+
+
+def cpu_name():
+    for line in pathlib.Path('/proc/cpuinfo').read_text(encoding='ascii').splitlines():
+        if line.startswith('model name'):
+            return line.partition(':')[2].strip()
+    return platform.machine()
 
 
 def unpacked(path):

@@ -33,6 +33,10 @@ struct bench_side {
 void bench_compare(const struct bench_side *sides, size_t n_sides, unsigned repetitions,
                    struct bench_times *ret_times);
 
+/* From now on by the processor time of the thread that asks, which other work on the machine does
+ * not count for; rows then say so. */
+void bench_compare_by_processor(void);
+
 struct bench_row {
     const char *what;  /* what is measured: "decode", "cat", ... */
     const char *codec; /* by its name in the codec list */

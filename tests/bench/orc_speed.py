@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""orc_speed.py WHARF COLUMNS [REVISION]: one core decoding ORC's run lengths, ours and pyarrow's.
+"""orc_speed.py ORC_DECODE COLUMNS [REVISION]: one core decoding ORC's run lengths, ours and pyarrow's.
 
-COLUMNS is the program that makes columns, of which all seven are taken, 4 MiB each.  What pyarrow
-writes as a column is read back by it from memory, and what we make of the same values is decoded by
-`wharf bench`, turn by turn.  Prints a JSON object for each column and codec: 10^9 bytes of values a
-second, the best of all repetitions, since both are disturbed by whatever else runs: ours by the
-clock, pyarrow's by its processor time, so that nothing is to our favour.  ORC codes integers as
-signed ones, so both get unsigned columns as the next wider signed type.  Needs what orc_sizes.py
-needs.
+ORC_DECODE and COLUMNS are programs of this folder; of the columns all seven are taken, 4 MiB each.
+What pyarrow writes as a column is read back by it from memory, and what we make of the same values is
+decoded by ORC_DECODE, turn by turn.  Prints a JSON object for each column and codec: 10^9 bytes of
+values a second, the best of all repetitions, both by processor time, since both are disturbed by
+whatever else runs, and memset's, the most that there can be.  ORC codes integers as signed ones, so
+both get unsigned columns as the next wider signed type.  Needs what orc_sizes.py needs.
 """
 import array
 import datetime
@@ -21,6 +20,8 @@ import time
 
 import pyarrow
 from pyarrow import orc
+
+import bench_data
 
 COLUMNS = {'mc0': 'u64', 'mc3': 'u32', 'tpc': 'i8', 'tpt': 'u8', 'cd2': 'u32', 'tc2': 'u64',
            'hrg': 'u8'}
@@ -41,15 +42,14 @@ def theirs(file, n_values):
     return best
 
 
-def ours(wharf, codec, type_name, path):
-    """10^9 bytes a second."""
-    done = subprocess.run([wharf, 'bench', '--embedded', '--json', '-T', '1', '--seconds', '0', '-b',
-                           '16M', '-c', codec, '--type', type_name, path], stdout=subprocess.PIPE,
-                          check=True)
-    return json.loads(done.stdout)['rows'][0]['decode_cpu_gb_s']['max']
+def ours(decoder, codec, type_name, path):
+    """10^9 bytes a second, and memset's."""
+    done = subprocess.run([decoder, codec, type_name, path], stdout=subprocess.PIPE, check=True)
+    row = json.loads(done.stdout)
+    return row['gb_s'], row['memset_gb_s']
 
 
-def measure(wharf, name, type_name, data, facts):
+def measure(decoder, name, type_name, data, facts):
     wide = SIGNED[type_name]
     values = array.array(CODES[wide], array.array(CODES[type_name], data))
     raw = values.tobytes()
@@ -62,23 +62,25 @@ def measure(wharf, name, type_name, data, facts):
             orc.write_table(table, file, compression='uncompressed', file_version=version)
             speeds = []
             for _ in range(TURNS):
-                speeds.append((ours(wharf, codec, wide, plain.name),
+                speeds.append((*ours(decoder, codec, wide, plain.name),
                                len(raw) / theirs(file.getvalue(), len(values)) / 1e9))
-            our, their = (max(column) for column in zip(*speeds))
+            our, memset, their = (max(column) for column in zip(*speeds))
             print(json.dumps({**facts, 'what': 'orc decode', 'codec': codec, 'data': name,
                               'type': wide, 'values_nbytes': len(raw), 'gb_s': round(our, 3),
+                              'memset_gb_s': round(memset, 3), 'clock': 'processor',
                               'peer': f'pyarrow {pyarrow.__version__}',
                               'peer_gb_s': round(their, 3), 'times_peer': round(our / their, 2)}),
                   flush=True)
 
 
 def main():
-    wharf, columns, *revision = sys.argv[1:]
-    facts = {'date': datetime.date.today().isoformat(), 'revision': (revision or [None])[0]}
+    decoder, columns, *revision = sys.argv[1:]
+    facts = {'date': datetime.date.today().isoformat(), 'cpu': bench_data.cpu_name(),
+             'revision': (revision or [None])[0]}
     pyarrow.set_cpu_count(1)
     for name, type_name in COLUMNS.items():
         made = subprocess.run([columns, name, str(4 << 20), '1'], stdout=subprocess.PIPE, check=True)
-        measure(wharf, name, type_name, made.stdout, facts)
+        measure(decoder, name, type_name, made.stdout, facts)
 
 
 if __name__ == '__main__':

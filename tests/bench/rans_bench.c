@@ -13,7 +13,8 @@
  * is not said), and decoded by one thread, and by as many as there are cores, or by N.  Forms take
  * turns.  A run decodes all chunks as often as it takes for MIN_RUN_S, so that what threads need to
  * begin together, which were started long before, is little of it; what is printed is of all chunks
- * once.  Every output is compared before the clock starts.
+ * once.  Every output is compared before the clock starts.  With one thread alone (--threads 1) all
+ * is measured by its processor time.
  *
  * ENCODING: by the codec's encoder, which makes the model and chooses n, from 11 or 16 downwards,
  * in chunks of several sizes.
@@ -663,6 +664,8 @@ int main(int argc, char **argv)
     }
     for (unsigned n = least; least > 0 && n <= most; n++)
         plan.n_bits[plan.n_n_bits++] = n;
+    if (plan.n_threads == 1)
+        bench_compare_by_processor();
     start_crew();
     for (int i = first; i < argc; i++)
         measure_file(argv[i]);
