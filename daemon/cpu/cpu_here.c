@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/cpu/cpu_here.h"
 
-#include <sys/resource.h>
-
 #include "daemon/base/clock.h"
+#include "daemon/base/thread_waits.h"
 #include "daemon/front/front.h"
 #include "encoders/decode_poll.h"
 
@@ -41,15 +40,6 @@ static uint32_t ask(struct wharf_decode_poll *poll)
     return WHARF_CANCELLED;
 }
 
-/* How often this thread has waited for something; having its processor taken is another thing. */
-static long n_waits(void)
-{
-    struct rusage usage;
-
-    getrusage(RUSAGE_THREAD, &usage);
-    return usage.ru_nvcsw;
-}
-
 /* The job that is all that there is to do, if it is short; else NULL. */
 static struct wharf_job *lone_job(struct wharf_front *front, uint64_t now_ns)
 {
@@ -75,10 +65,10 @@ void wharf_cpu_here_run(struct wharf_front *front, struct wharf_cpu_here *here)
     struct wharf_tenant *tenant = job->session->tenant;
     wharf_front_take(front, job, &piece);
     wharf_front_leave(front);
-    long n_waits_before = n_waits();
+    long n_waits_before = wharf_thread_waits();
     wharf_cpu_run(front, &here->buffer, &piece, &(struct wharf_cpu_others){&running.poll, NULL});
     uint64_t took_ns = piece.ended_ns - piece.begun_ns;
-    bool has_waited = took_ns > SLOW_NS && n_waits() != n_waits_before;
+    bool has_waited = took_ns > SLOW_NS && wharf_thread_waits() != n_waits_before;
     wharf_front_enter(front);
     if (has_waited)
         tenant->not_here_until_ns = piece.ended_ns + BARRED_PARTS * took_ns;

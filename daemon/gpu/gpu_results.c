@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpu_results.c: work back from the worker. */
 #include "daemon/base/clock.h"
+#include "daemon/base/thread_waits.h"
 #include "daemon/front/front.h"
 #include "daemon/gpu/gpu_state.h"
 #include "proto/wharf_job.h"
@@ -196,15 +197,18 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
     }
 }
 
-/* Results are a table in the client's memory, which it can make us wait for: some 10 ns each. */
+/* Results are a table in the client's memory, which it can make us wait for: some 10 ns each.  It
+ * is not its doing where another program has the processor. */
 static void tell_in_time(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     const struct wharf_piece *piece = &gpu_piece->piece;
     bool has_results = piece->kind == WHARF_PIECE_SLICE && piece->job->destination;
     uint64_t begun_ns = has_results ? wharf_now_ns() : 0;
+    long n_waits = has_results ? wharf_thread_waits() : 0;
 
     tell(backend, gpu_piece);
-    gpu_piece->is_slow = has_results && wharf_now_ns() - begun_ns > SLOW_NS;
+    gpu_piece->is_slow =
+        has_results && wharf_now_ns() - begun_ns > SLOW_NS && wharf_thread_waits() != n_waits;
 }
 
 void wharf_gpu_results_tell(struct wharf_gpu_backend *backend)
