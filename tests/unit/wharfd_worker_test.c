@@ -22,6 +22,7 @@
 enum { N_ENTRIES = 64 };
 
 static struct wharf_worker_link link_;
+static struct wharf_segment queue, memory;
 
 /* Starts a worker that has read nothing and reads nothing before go_on(). */
 static void start_stopped(void)
@@ -39,7 +40,7 @@ static void tell(const struct wharf_worker_message *message, int fd)
     cr_assert_eq(wharf_worker_link_send(&link_, message, fd), 0);
 }
 
-static void tell_setup(const struct wharf_segment *queue)
+static void tell_setup(void)
 {
     struct wharf_worker_message message = {.kind = WHARF_WORKER_SETUP};
 
@@ -49,15 +50,15 @@ static void tell_setup(const struct wharf_segment *queue)
     message.setup.chunk_nbytes = 4096;
     message.setup.kernel = WHARF_GPU_KERNEL_AUTO;
     message.setup.idle_ns = 1000000;
-    tell(&message, queue->fd);
+    tell(&message, queue.fd);
 }
 
-static void tell_register(uint32_t number, const struct wharf_segment *memory)
+static void tell_register(uint32_t number)
 {
     tell(&(struct wharf_worker_message){.kind = WHARF_WORKER_REGISTER,
                                         .number = number,
-                                        .nbytes = memory->nbytes},
-         memory->fd);
+                                        .nbytes = memory.nbytes},
+         memory.fd);
 }
 
 static void tell_forget(uint32_t number)
@@ -83,31 +84,36 @@ static void expect_registered(uint32_t number)
     expect(WHARF_WORKER_REGISTERED, number);
 }
 
-static void finish(void)
+/* It has its setup to read, and what the test tells it next. */
+static void set_up(void)
+{
+    cr_assert_eq(
+        wharf_segment_make(WHARF_SEGMENT_WORKER, wharf_work_queue_nbytes(N_ENTRIES), &queue), 0);
+    cr_assert_eq(wharf_segment_make(WHARF_SEGMENT_ARENA, 4096, &memory), 0);
+    start_stopped();
+    tell_setup();
+}
+
+static void tear_down(void)
 {
     int status;
 
     wharf_worker_link_kill(&link_);
     cr_expect(TEST_WAIT(wharf_worker_link_is_gone(&link_, &status)));
+    wharf_segment_free(&queue);
+    wharf_segment_free(&memory);
 }
 
 /* As long as registrations came behind what was to be let go of, it did them while no kernel was
  * there, at 0.75 s for a GiB: items that it had waited for longer than 0.1 s. */
-Test(wharfd_worker, registers_nothing_while_the_kernel_is_away)
+Test(wharfd_worker, registers_nothing_while_the_kernel_is_away, .init = set_up, .fini = tear_down)
 {
-    struct wharf_segment queue, memory;
-
-    cr_assert_eq(
-        wharf_segment_make(WHARF_SEGMENT_WORKER, wharf_work_queue_nbytes(N_ENTRIES), &queue), 0);
-    cr_assert_eq(wharf_segment_make(WHARF_SEGMENT_ARENA, 4096, &memory), 0);
-    start_stopped();
-    tell_setup(&queue);
-    tell_register(1, &memory);
-    tell_register(2, &memory);
+    tell_register(1);
+    tell_register(2);
     tell_forget(1);
-    tell_register(3, &memory);
+    tell_register(3);
     tell_forget(2);
-    tell_register(4, &memory);
+    tell_register(4);
     kill(link_.pid, SIGCONT);
     expect(WHARF_WORKER_READY, 0);
     expect_registered(1);
@@ -116,25 +122,15 @@ Test(wharfd_worker, registers_nothing_while_the_kernel_is_away)
     expect(WHARF_WORKER_FORGOTTEN, 2);
     expect_registered(3);
     expect_registered(4);
-    finish();
-    wharf_segment_free(&queue);
-    wharf_segment_free(&memory);
 }
 
 /* More than it puts off are done all the same, in their order, with what is to be let go of. */
-Test(wharfd_worker, answers_all_in_their_order)
+Test(wharfd_worker, answers_all_in_their_order, .init = set_up, .fini = tear_down)
 {
-    struct wharf_segment queue, memory;
-
-    cr_assert_eq(
-        wharf_segment_make(WHARF_SEGMENT_WORKER, wharf_work_queue_nbytes(N_ENTRIES), &queue), 0);
-    cr_assert_eq(wharf_segment_make(WHARF_SEGMENT_ARENA, 4096, &memory), 0);
-    start_stopped();
-    tell_setup(&queue);
-    tell_register(1, &memory);
+    tell_register(1);
     tell_forget(1);
     for (uint32_t i = 0; i < 30; i++)
-        tell_register(10 + i, &memory);
+        tell_register(10 + i);
     tell_forget(39);
     kill(link_.pid, SIGCONT);
     expect(WHARF_WORKER_READY, 0);
@@ -143,7 +139,4 @@ Test(wharfd_worker, answers_all_in_their_order)
     for (uint32_t i = 0; i < 30; i++)
         expect_registered(10 + i);
     expect(WHARF_WORKER_FORGOTTEN, 39);
-    finish();
-    wharf_segment_free(&queue);
-    wharf_segment_free(&memory);
 }
