@@ -156,19 +156,31 @@ int test_client_hello(struct test_client *client)
     return 0;
 }
 
-int test_client_register(struct test_client *client, uint32_t region, int fd, uint64_t nbytes,
-                         bool read_only)
+static int register_memory(struct test_client *client, Wharf__MemoryKind kind, uint32_t region,
+                           int fd, uint64_t nbytes, bool read_only)
 {
     Wharf__RegisterMemoryRequest memory = WHARF__REGISTER_MEMORY_REQUEST__INIT;
     Wharf__Request request = WHARF__REQUEST__INIT;
 
     memory.region = region;
-    memory.kind = WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD;
+    memory.kind = kind;
     memory.nbytes = nbytes;
     memory.read_only = read_only;
     request.body_case = WHARF__REQUEST__BODY_REGISTER_MEMORY;
     request.register_memory = &memory;
     return call_for_done(client, &request, &fd, fd >= 0);
+}
+
+int test_client_register(struct test_client *client, uint32_t region, int fd, uint64_t nbytes,
+                         bool read_only)
+{
+    return register_memory(client, WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD, region, fd, nbytes,
+                           read_only);
+}
+
+int test_client_register_gpu(struct test_client *client, uint32_t region, int fd, uint64_t nbytes)
+{
+    return register_memory(client, WHARF__MEMORY_KIND__MEMORY_KIND_GPU, region, fd, nbytes, false);
 }
 
 int test_client_unregister(struct test_client *client, uint32_t region)

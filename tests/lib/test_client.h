@@ -62,6 +62,7 @@ struct test_client *test_client_greeted_in_time(const char *path);
 
 int test_client_register(struct test_client *client, uint32_t region, int fd, uint64_t nbytes,
                          bool read_only);
+int test_client_register_gpu(struct test_client *client, uint32_t region, int fd, uint64_t nbytes);
 int test_client_unregister(struct test_client *client, uint32_t region);
 int test_client_ping(struct test_client *client);
 int test_client_drain(struct test_client *client);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "clientlib/wharf.h"
+#include "tests/lib/test_client.h"
 
 struct test_gpu_memory test_gpu_memory_new(const char *name, size_t nbytes)
 {
@@ -38,4 +39,20 @@ void test_gpu_memory_free(struct test_gpu_memory *memory)
 int test_gpu_memory_register(struct wharf *wharf, const struct test_gpu_memory *memory)
 {
     return wharf_register_gpu(wharf, memory->fd, (uintptr_t)memory->at, memory->nbytes);
+}
+
+struct test_client *test_gpu_memory_client(const char *path, uint64_t nbytes)
+{
+    struct test_client *client = test_client_new();
+    struct test_gpu_memory memory = test_gpu_memory_new(NULL, nbytes);
+
+    client->optional_features = (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY;
+    if (test_client_connect(client, path) < 0 || test_client_hello(client) < 0 ||
+        test_client_open_with(client, 64, 1 << 20, 0, WHARF_ENGINE_AUTO) < 0 ||
+        test_client_register_gpu(client, 1, memory.fd, nbytes) < 0) {
+        fprintf(stderr, "no client with memory in place of a GPU's: %s\n", client->error);
+        abort();
+    }
+    test_gpu_memory_free(&memory);
+    return client;
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct test_client;
 struct wharf;
 
 struct test_gpu_memory {
@@ -24,5 +25,9 @@ void test_gpu_memory_free(struct test_gpu_memory *memory);
 
 /* As wharf_register_gpu(). */
 int test_gpu_memory_register(struct wharf *wharf, const struct test_gpu_memory *memory);
+
+/* A raw client of the daemon at `path`, with a queue for any engine, an arena of a MiB, and so much
+ * of such memory as region 1. */
+struct test_client *test_gpu_memory_client(const char *path, uint64_t nbytes);
 
 #endif

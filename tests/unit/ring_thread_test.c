@@ -51,10 +51,10 @@ static void session_deinit(struct session *session)
     free(session->d);
 }
 
-/* A lost wake-up ends here: nothing in these tests takes seconds.  Returns whether it was woken. */
+/* A lost wake-up ends here: nothing in these tests takes minutes.  Returns whether it was woken. */
 static int sleep_on(const uint32_t *word, uint32_t expected)
 {
-    struct timespec limit = {20, 0};
+    struct timespec limit = {100, 0};
     long r = syscall(SYS_futex, word, FUTEX_WAIT, expected, &limit, NULL, 0);
 
     return r == 0 || errno == EAGAIN || errno == EINTR;

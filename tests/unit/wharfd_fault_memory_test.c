@@ -4,16 +4,14 @@
  * worker has them.
  */
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/gpu/gpu_memory.h"
 #include "daemon/gpu/gpu_state.h"
-#include "tests/lib/test_client.h"
+#include "tests/lib/test_gpu_memory.h"
 #include "tests/lib/test_poison.h"
 #include "tests/lib/test_small.h"
 #include "tests/lib/test_worker.h"
@@ -36,17 +34,14 @@ static void set_up(void)
 
 struct gpu_client {
     struct test_front_client client;
-    uint8_t *memory;
-    int fd;
+    struct test_gpu_memory memory;
 };
 
 static void gpu_client_init(struct gpu_client *own, uint64_t id, const char *tenant_name)
 {
     test_front_client_init(&own->client, id, tenant_name, 64, MiB);
-    own->fd = test_memfd(65536, F_SEAL_SHRINK | F_SEAL_GROW);
-    own->memory = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, own->fd, 0);
-    cr_assert_neq(own->memory, MAP_FAILED);
-    test_front_add_gpu_memory(&own->client, own->fd, 65536);
+    own->memory = test_gpu_memory_new(NULL, 65536);
+    test_front_add_gpu_memory(&own->client, own->memory.fd, own->memory.nbytes);
     /* The arena too: some stop the worker now. */
     const struct wharf_gpu_hold *hold = &own->client.session->regions[0].memory->on[0];
     while (TEST_FRONT_LOCKED(hold->state) != WHARF_GPU_MEMORY_READY)
@@ -56,18 +51,17 @@ static void gpu_client_init(struct gpu_client *own, uint64_t id, const char *ten
 static void gpu_client_deinit(struct gpu_client *own)
 {
     test_front_client_deinit(&own->client);
-    munmap(own->memory, 65536);
-    close(own->fd);
+    test_gpu_memory_free(&own->memory);
 }
 
 static void submit(struct gpu_client *own, uint64_t user_data)
 {
-    test_small_submit_to(&own->client, own->memory, user_data);
+    test_small_submit_to(&own->client, own->memory.at, user_data);
 }
 
 static struct wharf_completion reap(struct gpu_client *own)
 {
-    struct wharf_completion completion = test_small_reap_from(&own->client, own->memory);
+    struct wharf_completion completion = test_small_reap_from(&own->client, own->memory.at);
 
     cr_assert_eq(completion.engine, WHARF_ENGINE_SIMT);
     return completion;
@@ -157,7 +151,7 @@ Test(wharfd_fault_memory, batch_for_gpu_memory_is_finished_by_the_next_worker, .
     unsigned n_again = 0;
     for (unsigned round = 0; round < 5; round++) {
         test_front_wait_until_up();
-        memset(own.memory, 0, 65536);
+        memset(own.memory.at, 0, 65536);
         memset(own.client.arena + 65536, 0, 65536);
         pid_t worker = test_worker_pid(getpid());
         test_process_stop(worker);
@@ -169,7 +163,7 @@ Test(wharfd_fault_memory, batch_for_gpu_memory_is_finished_by_the_next_worker, .
         cr_assert_eq(completion.result, WHARF_OK, "result %u", completion.result);
         cr_assert_eq(completion.out_nbytes, N * TEST_SMALL_NBYTES);
         for (uint32_t i = 0; i < N; i++) {
-            const uint8_t *out = i % 2 ? own.memory : own.client.arena + 65536;
+            const uint8_t *out = i % 2 ? own.memory.at : own.client.arena + 65536;
             cr_assert_eq(results[i].result, WHARF_OK);
             cr_assert_arr_eq(out + i * 1024, test_small_plain(), TEST_SMALL_NBYTES);
             n_again += results[i].attempt > 0;

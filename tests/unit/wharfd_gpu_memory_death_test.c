@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GPU memory of clients whose workers, sessions or jobs end: no job is lost, and all of the memory
+ * is given back. */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "clientlib/wharf.h"
+#include "daemon/base/clock.h"
+#include "tests/lib/test_client.h"
+#include "tests/lib/test_gpu_memory.h"
+#include "tests/lib/test_random.h"
+#include "tests/lib/test_storm.h"
+#include "tests/lib/test_wait.h"
+#include "tests/lib/test_wharfd.h"
+#include "tests/lib/test_worker.h"
+
+static struct test_wharfd wharfd;
+
+static void start(const char *more)
+{
+    test_wharfd_start_gpu(&wharfd, "simt", more);
+}
+
+static double metric(const char *name, const char *label)
+{
+    return test_wharfd_metric(&wharfd, name, label);
+}
+
+static void wait_for_metric(const char *name, double value)
+{
+    cr_assert(TEST_WAIT(metric(name, NULL) == value));
+}
+
+/* What is given back twice is less than nothing, once both are. */
+static void expect_metric_to_stay(const char *name, double value)
+{
+    for (unsigned n = 0; n < 60; n++) {
+        cr_assert_eq(metric(name, NULL), value);
+        usleep(10000);
+    }
+}
+
+/* Each new worker is started twice as long after the last one's end. */
+#define MOST_KILLS 6
+
+struct killer {
+    struct test_random random;
+    pid_t victim;
+    uint64_t kill_at_ns;
+    unsigned n_kills;
+};
+
+/* Kills each worker within 40 ms after it was first seen at work, wherever it is by then.  Without
+ * workers that get ready jobs end with DEVICE_FAULT, which is for another test. */
+static void kill_worker(const struct test_storm *storm)
+{
+    struct killer *killer = storm->tick_data;
+    uint64_t now_ns = wharf_now_ns();
+
+    if (now_ns < killer->kill_at_ns || killer->n_kills == MOST_KILLS)
+        return;
+    killer->kill_at_ns = now_ns + test_random_below(&killer->random, 40000000);
+    pid_t pid = test_worker_pid(wharfd.pid);
+    if (killer->victim && killer->victim == pid) {
+        kill(pid, SIGKILL);
+        killer->n_kills++;
+        killer->victim = 0;
+    } else if (pid && metric("wharf_gpu_up", NULL) == 1 && test_worker_pid(wharfd.pid) == pid) {
+        killer->victim = pid;
+    }
+}
+
+static void check_kills(uint32_t engine, uint64_t seed)
+{
+    struct killer killer = {.random = {seed}};
+    struct test_chunks chunks;
+
+    start("hang_timeout = 10min\n");
+    test_chunks_init(&chunks, seed, 60, 1000, 8);
+    struct wharf *wharf = test_wharfd_open(&wharfd, engine, 0, 0);
+    struct test_storm storm = {
+        .wharf = wharf,
+        .chunks = &chunks,
+        .n_jobs = 1000,
+        .n_in_flight = 48,
+        .batch_one_in = 4,
+        .cancel_one_in = 10,
+        .limit_s = 60,
+        .tick = kill_worker,
+        .tick_data = &killer,
+    };
+    struct test_gpu_memory device = test_gpu_memory_new(NULL, test_storm_out_nbytes(&storm));
+    storm.out_memory = device.at;
+    cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%s", wharf_error_message());
+    for (unsigned n = 0; n < 20 && killer.n_kills < MOST_KILLS; n++) {
+        storm.seed = seed + n;
+        storm.n_done = storm.n_submitted = 0;
+        cr_assert_eq(test_storm_run(&storm), 0, "%s", storm.error);
+        cr_assert_eq(storm.n_done, storm.n_jobs);
+    }
+    cr_expect_gt(killer.n_kills, 2);
+    cr_assert_neq(test_worker_wait(wharfd.pid, 0), 0);
+    wharf_close(wharf);
+    wait_for_metric("wharf_gpu_memory_bytes", 0);
+    test_gpu_memory_free(&device);
+    test_chunks_deinit(&chunks);
+    test_wharfd_finish(&wharfd);
+}
+
+Test(wharfd_gpu_memory_death, no_job_is_lost_when_workers_are_killed, .timeout = 300)
+{
+    check_kills(WHARF_ENGINE_SIMT, 2);
+}
+
+Test(wharfd_gpu_memory_death, no_job_of_any_engine_is_lost_when_workers_are_killed, .timeout = 300)
+{
+    check_kills(WHARF_ENGINE_AUTO, 3);
+}
+
+/* Jobs of a round: as many as a suspect has to run alone.  And jobs, one after the other, after
+ * which all cancels are with the worker: before the daemon hands one over it looks at 1024 of its
+ * 16384 pieces for cancelled ones. */
+#define N_ROUND 8
+#define N_LOOKS 20
+
+static struct wharf_submission copy_of(uint64_t user_data)
+{
+    return (struct wharf_submission){
+        .opcode = WHARF_OP_DECODE,
+        .user_data = user_data,
+        .src_nbytes = 100,
+        .dst_nbytes = 100,
+        .dst_region = 1,
+    };
+}
+
+static void submit_copies(struct test_client *client, uint64_t user_data, unsigned n)
+{
+    double before = metric("wharf_placements_total", "gpu_memory");
+
+    for (unsigned i = 0; i < n; i++) {
+        struct wharf_submission s = copy_of(user_data + i);
+        cr_assert_eq(test_client_submit(client, &s), 0);
+    }
+    /* Until the worker has them. */
+    cr_assert(TEST_WAIT(metric("wharf_placements_total", "gpu_memory") == before + n),
+              "the GPU does not get its jobs");
+}
+
+static void expect_all_good(struct test_client *client, unsigned n)
+{
+    struct wharf_completion completion;
+
+    while (n-- > 0) {
+        cr_assert_eq(test_client_reap(client, &completion), 0);
+        cr_expect_eq(completion.result, WHARF_OK, "result %u", completion.result);
+    }
+}
+
+static void run_good(struct test_client *client, const struct wharf_submission *s)
+{
+    cr_assert_eq(test_client_submit(client, s), 0);
+    expect_all_good(client, 1);
+}
+
+static void cancel(struct test_client *client, uint64_t user_data)
+{
+    const struct wharf_submission s = {
+        .opcode = WHARF_OP_CANCEL, .user_data = UINT64_MAX, .src_offset = user_data};
+
+    run_good(client, &s);
+}
+
+/* A piece that was lost with a worker kept its places and its job, whoever had those by then: when
+ * the job that came after it was cancelled, so was what came to the places. */
+Test(wharfd_gpu_memory_death, cancel_after_a_death_is_not_another_jobs, .timeout = 300)
+{
+    const struct wharf_submission first = copy_of(0);
+    struct wharf_completion completion;
+
+    start("hang_timeout = 10min\nahead = 1s\n");
+    struct test_client *client = test_gpu_memory_client(wharfd.socket, 4096);
+    run_good(client, &first);
+    /* Lost, and done by the next one, alone; then nobody is a suspect any more. */
+    pid_t worker = test_worker_pid(wharfd.pid);
+    test_process_stop(worker);
+    submit_copies(client, 0, N_ROUND);
+    kill(worker, SIGKILL);
+    expect_all_good(client, N_ROUND);
+    submit_copies(client, 0, N_ROUND);
+    expect_all_good(client, N_ROUND);
+    /* One that begins with the same places as the first, as soon as it has the memory. */
+    worker = test_worker_pid(wharfd.pid);
+    kill(worker, SIGKILL);
+    worker = test_worker_wait(wharfd.pid, worker);
+    run_good(client, &first);
+    test_process_stop(worker);
+    submit_copies(client, 0, N_ROUND);
+    /* The client's places for jobs are given out again last first: those of the others. */
+    for (unsigned i = 1; i < N_ROUND; i += 2)
+        cancel(client, i);
+    for (unsigned i = 0; i < N_LOOKS; i++)
+        submit_copies(client, N_ROUND, 1);
+    kill(worker, SIGCONT);
+    for (unsigned i = 0; i < N_ROUND + N_LOOKS; i++) {
+        cr_assert_eq(test_client_reap(client, &completion), 0);
+        bool may_be_cancelled = completion.user_data < N_ROUND && completion.user_data % 2 == 1;
+        cr_expect(completion.result == WHARF_OK ||
+                      (may_be_cancelled && completion.result == WHARF_CANCELLED),
+                  "job %" PRIu64 ": %u", completion.user_data, completion.result);
+    }
+    test_client_free(client);
+    test_wharfd_finish(&wharfd);
+}
+
+/* Sessions that come and go while workers die: what they registered is given back in every case. */
+Test(wharfd_gpu_memory_death, memory_is_given_back_while_workers_die, .timeout = 120)
+{
+    struct killer killer = {.random = {5}};
+    struct test_storm storm = {.tick_data = &killer};
+
+    start("");
+    struct test_gpu_memory device = test_gpu_memory_new(NULL, 65536);
+    for (unsigned i = 0; i < 400 && killer.n_kills < MOST_KILLS; i++) {
+        struct wharf *wharf = test_wharfd_open(&wharfd, WHARF_ENGINE_AUTO, 0, 0);
+        cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%u: %s", i,
+                     wharf_error_message());
+        kill_worker(&storm);
+        wharf_close(wharf);
+    }
+    cr_expect_gt(killer.n_kills, 0);
+    wait_for_metric("wharf_gpu_memory_bytes", 0);
+    test_gpu_memory_free(&device);
+    test_wharfd_finish(&wharfd);
+}
+
+/* Its kernel still has items for it: the memory is the worker's until that has left. */
+Test(wharfd_gpu_memory_death, client_that_goes_with_jobs_under_way_harms_nobody, .timeout = 120)
+{
+    enum { N = 16, NBYTES = 20000 };
+
+    start("");
+    pid_t worker = test_worker_wait(wharfd.pid, 0);
+    for (unsigned round = 0; round < 10; round++) {
+        struct test_client *client = test_gpu_memory_client(wharfd.socket, N * 20480);
+        for (unsigned i = 0; i < N; i++) {
+            struct wharf_submission s = {
+                .opcode = WHARF_OP_DECODE,
+                .src_nbytes = NBYTES,
+                .dst_nbytes = NBYTES,
+                .dst_region = 1,
+                .dst_offset = i * 20480,
+            };
+            cr_assert_eq(test_client_submit(client, &s), 0);
+        }
+        usleep(round * 100);
+        test_client_free(client);
+    }
+    wait_for_metric("wharf_gpu_memory_bytes", 0);
+    expect_metric_to_stay("wharf_gpu_memory_bytes", 0);
+    cr_expect_eq(test_worker_pid(wharfd.pid), worker);
+    test_wharfd_finish(&wharfd);
+}
+
+/* No worker gets ready any more: who waits for one is told, and so is who comes. */
+Test(wharfd_gpu_memory_death, jobs_end_when_there_are_no_workers_any_more, .timeout = 120)
+{
+    char link[128], config[256];
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_completion completion;
+    void *in;
+
+    snprintf(link, sizeof(link), "/tmp/wharf-gpu-memory-death-test.%d", (int)getpid());
+    unlink(link);
+    cr_assert_eq(symlink(test_worker_program(), link), 0);
+    snprintf(config, sizeof(config), "worker = %s\n", link);
+    start(config);
+    struct wharf *wharf = test_wharfd_open(&wharfd, WHARF_ENGINE_AUTO, 0, 0);
+    struct test_gpu_memory device = test_gpu_memory_new(NULL, 4096),
+                           other = test_gpu_memory_new(NULL, 4096);
+    cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%s", wharf_error_message());
+    cr_assert_eq(wharf_alloc(wharf, 100, &in), 0);
+    job.in = in;
+    job.in_nbytes = job.out_avail = 100;
+    job.out = device.at;
+    unlink(link);
+    kill(test_worker_pid(wharfd.pid), SIGKILL);
+    cr_assert_eq(wharf_submit(wharf, &job, 1), 1);
+    cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1, "%s", wharf_error_message());
+    cr_expect_eq(completion.result, WHARF_DEVICE_FAULT, "%u", completion.result);
+    cr_expect_eq(test_gpu_memory_register(wharf, &other), -ENODEV, "%s", wharf_error_message());
+    /* Other jobs do not mind, and there may be one again. */
+    job.out = (uint8_t *)in;
+    job.in_nbytes = job.out_avail = 0;
+    cr_assert_eq(wharf_submit(wharf, &job, 1), 1);
+    cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1);
+    cr_expect_eq(completion.result, WHARF_OK);
+    cr_assert_eq(symlink(test_worker_program(), link), 0);
+    cr_assert_neq(test_worker_wait(wharfd.pid, 0), 0);
+    job.in_nbytes = job.out_avail = 100;
+    job.out = device.at;
+    do {
+        usleep(10000);
+        cr_assert_eq(wharf_submit(wharf, &job, 1), 1);
+        cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1);
+    } while (completion.result == WHARF_DEVICE_FAULT);
+    cr_expect_eq(completion.result, WHARF_OK);
+    unlink(link);
+    wharf_close(wharf);
+    test_gpu_memory_free(&device);
+    test_gpu_memory_free(&other);
+    test_wharfd_finish(&wharfd);
+}
