@@ -162,7 +162,7 @@ Test(wharfd_budget, even_shares_stay, .init = set_up_budget, .fini = test_pins_t
     struct wharf_gpu_memory *a = add_pinned(0, 4), *b = add_pinned(1, 4);
     struct wharf_gpu_memory *more = test_pins_add_to(0, false, 1),
                             *large = test_pins_add_to(2, false, 5);
-    uint64_t now_ns = wharf_now_ns() + 5 * S;
+    uint64_t now_ns = a->pinned_ns + 5 * S;
 
     want(more, now_ns);
     want(large, now_ns);
@@ -207,7 +207,7 @@ Test(wharfd_budget, memory_stays_pinned_for_a_while, .init = set_up_budget,
      .fini = test_pins_tear_down)
 {
     struct wharf_gpu_memory *own = add_pinned(0, 6), *wanted = test_pins_add_to(1, false, 4);
-    uint64_t now_ns = wharf_now_ns();
+    uint64_t now_ns = own->pinned_ns;
 
     want(wanted, now_ns);
     test_pins_tend_at(now_ns);
@@ -224,7 +224,7 @@ Test(wharfd_budget, those_who_want_more_than_a_share_take_turns, .init = set_up_
      .fini = test_pins_tear_down)
 {
     struct wharf_gpu_memory *own = add_pinned(0, 6), *wanted = test_pins_add_to(1, false, 6);
-    uint64_t now_ns = wharf_now_ns() + 5 * S;
+    uint64_t now_ns = own->pinned_ns + 5 * S;
 
     want(wanted, now_ns);
     test_pins_tend_at(now_ns);
@@ -241,7 +241,7 @@ Test(wharfd_budget, those_who_want_more_than_a_share_take_turns, .init = set_up_
 Test(wharfd_budget, unused_memory_makes_room, .init = set_up_budget, .fini = test_pins_tear_down)
 {
     struct wharf_gpu_memory *own = add_pinned(0, 6), *wanted = test_pins_add_to(0, false, 7);
-    uint64_t now_ns = wharf_now_ns() + 9 * S;
+    uint64_t now_ns = own->pin_used_ns + 9 * S;
 
     want(wanted, now_ns);
     test_pins_tend_at(now_ns);
