@@ -243,6 +243,34 @@ Test(wharfd_pins, worker_that_decodes_has_more_time, .init = test_pins_set_up,
     expect_silence_to_end_it(hang_ns);
 }
 
+/* One that somebody kills while it registers memory, or that crashes there, has not been kept by
+ * that: nobody is blamed, and its successor is asked at once. */
+Test(wharfd_pins, worker_that_is_killed_while_it_registers_blames_nobody, .init = test_pins_set_up,
+     .fini = test_pins_tear_down)
+{
+    struct wharf_gpu_memory *first = test_pins_add_to(0, false, 1),
+                            *second = test_pins_add_to(1, false, 1);
+    uint64_t now_ns = wharf_now_ns(), limit_ns = test_pins.front.config.gpu_hang_timeout_ns;
+
+    for (unsigned i = 0; i <= WHARF_GPU_MOST_STALLS; i++) {
+        now_ns += 10 * S;
+        test_pins_tend_at(now_ns);
+        cr_assert_eq(test_pins_told(WHARF_WORKER_REGISTER), first->number);
+        cr_assert_eq(test_pins_told(WHARF_WORKER_REGISTER), second->number);
+        begin(first->number, now_ns);
+        come_up(now_ns + limit_ns / 2);
+        cr_assert_eq(wharf_gpu_pins_see_to_stalls(test_pins.backend, now_ns + limit_ns),
+                     WHARF_NEVER);
+        cr_assert_eq(first->on[0].state, WHARF_GPU_MEMORY_ABSENT);
+        cr_assert_eq(first->n_stalls, 0);
+    }
+    test_pins_tend_at(now_ns + 10 * S);
+    test_pins_answer_registered(first->number);
+    cr_assert_eq(first->on[0].state, WHARF_GPU_MEMORY_READY);
+    cr_assert_eq(test_pins.front.pinned_nbytes, 2 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.tenants[0].gpu_trust.n_stalls, 0);
+}
+
 /* Large memory is given longer. */
 Test(wharfd_pins, large_memory_has_more_time, .init = test_pins_set_up, .fini = test_pins_tear_down)
 {
