@@ -168,8 +168,9 @@ enum wharf_open_flag {
 struct wharf_options {
     uint32_t struct_nbytes;  /* sizeof(struct wharf_options) */
     uint32_t engine;         /* enum wharf_engine: what all jobs of the handle run on.  With AUTO
-                                daemon or library choose for each job; any other one is used or
-                                refused, never replaced */
+                                daemon or library choose for each job; any other one is used, or
+                                refused when the handle is opened.  Where the GPU is lost later
+                                the daemon's CPU does its jobs, and completions say so */
     uint32_t flags;          /* enum wharf_open_flag, or 0 */
     uint32_t max_jobs;       /* the most that can be in flight, finished but not yet taken ones
                                 included: 1 to 32767; 0 is WHARF_DEFAULT_MAX_JOBS, or what the
@@ -319,8 +320,10 @@ struct wharf_memory {
  *   -EPERM       a seal is missing, or it is sealed against writing and not registered READ_ONLY
  *   -EEXIST      some of these addresses are registered, or are the arena
  *   -EOPNOTSUPP  GPU memory, and no daemon with a GPU
+ *   -ENODEV, -EINVAL   of GPU memory: as wharf_register_gpu
  *   -ENOSPC      WHARF_MAX_MEMORIES are registered
- *   -EDQUOT, -ENOMEM   not allowed, or not there
+ *   -EDQUOT      over the daemon's max_regions (64 unless it is set) or max_memory
+ *   -ENOMEM      not there
  *   -ETIMEDOUT   the daemon did not answer within patience_ms
  */
 #define WHARF_MAX_MEMORIES 1023
@@ -363,6 +366,7 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
  *                any engine)
  *   WHARF_BAD_REQUEST, REQUEST_RANGE   larger than max_gpu_chunk_nbytes; in a batch, some chunk
  *                is, in GPU memory or not
+ *   WHARF_BAD_REQUEST, REQUEST_REGION   chunks of one batch go to the memory of different GPUs
  *   WHARF_NO_MEMORY      the source's memory cannot be pinned, or the GPU refused this memory when
  *                its worker was started again
  *   WHARF_DEVICE_FAULT   the worker died while it ran this job alone, or did so too often with jobs
@@ -421,7 +425,8 @@ struct wharf_model {
  *   -EOPNOTSUPP  the daemon is too old for models
  *   -ENOSPC      WHARF_MAX_MODELS are registered
  *   -EFBIG       it is larger than the process's RLIMIT_FSIZE, under which the copy is
- *   -EDQUOT, -ENOMEM   not allowed, or not there
+ *   -EDQUOT      over the daemon's max_models (64 unless it is set) or max_memory
+ *   -ENOMEM      not there
  *   -ETIMEDOUT   the daemon did not answer within patience_ms
  */
 #define WHARF_MAX_MODELS 1024
@@ -592,7 +597,8 @@ struct wharf_batch {
  * wharf_submit_batch: hands one batch in.  Does not block.  The table that the daemon reads takes
  * 56 bytes of the arena for each chunk until the completion is taken.  Every chunk is tried, also
  * after another one was bad.  If the completion has WHARF_COMPLETION_RESULTS among its flags,
- * `results` is filled; struct wharf_completion says what the completion has of all.
+ * `results` is filled; struct wharf_completion says what the completion has of all.  One of more
+ * chunks than wharf_info's max_batch_chunks ends with WHARF_BAD_REQUEST, REQUEST_BATCH.
  * Returns 0, an error of wharf_submit, -ENOBUFS (no room for the table) or -ENOMEM.
  */
 int wharf_submit_batch(struct wharf *wharf, const struct wharf_batch *batch);
@@ -660,7 +666,8 @@ int wharf_next_runs(uint32_t codec, const void *in, size_t in_nbytes, uint64_t m
  *   completions  room for max, at least 1.
  * Each has the job's user_data, its outcome and its timing, see wharf_ring.h.  With it the job's
  * memory is the caller's again, whatever the result: nobody reads or writes it any more.
- * Returns how many were taken, 0 to max.
+ * Returns how many were taken, 0 to max; -EINVAL if max is 0; or, when there is none to take, what
+ * keeps the daemon away, as wharf_wait.
  */
 int wharf_poll(struct wharf *wharf, struct wharf_completion *completions, unsigned max);
 

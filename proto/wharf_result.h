@@ -38,7 +38,8 @@ enum wharf_result {
     WHARF_QUOTA = 8,
     /* There was not enough (pinned, device or host) memory for the job. */
     WHARF_NO_MEMORY = 9,
-    /* The GPU worker died while it ran this job alone. */
+    /* The GPU worker died while it ran this job alone; or, for outputs in GPU memory, it may not
+     * have the user's jobs for some time, or no worker gets ready. */
     WHARF_DEVICE_FAULT = 10,
     /* A fault of wharf's own; please report it. */
     WHARF_INTERNAL = 11,
@@ -134,13 +135,15 @@ enum wharf_reason {
     /* The request. */
     WHARF_REASON_REQUEST_CODEC = 128, /* BAD_REQUEST: no such codec */
     WHARF_REASON_REQUEST_FLAGS = 129, /* BAD_REQUEST: unknown flag bits */
-    WHARF_REASON_REQUEST_RANGE = 130, /* BAD_REQUEST: a range outside its region, or too large */
-    /* The same, only through a daemon's ring. */
+    WHARF_REASON_REQUEST_RANGE = 130, /* BAD_REQUEST: a range outside its region, NULL, too
+                                             large, or the output over the source */
+    /* The same, through a daemon's ring; CLASS and PARAMETER on an embedded handle too. */
     WHARF_REASON_REQUEST_OPCODE = 131,    /* BAD_REQUEST: no such operation */
     WHARF_REASON_REQUEST_CLASS = 132,     /* BAD_REQUEST: no such class */
     WHARF_REASON_REQUEST_PARAMETER = 133, /* BAD_REQUEST: not a parameter of this codec */
     WHARF_REASON_REQUEST_RESERVED = 134,  /* BAD_REQUEST: a member that has to be 0 is not */
-    WHARF_REASON_REQUEST_REGION = 135,    /* BAD_REQUEST: no such region, or read-only */
+    WHARF_REASON_REQUEST_REGION = 135,    /* BAD_REQUEST: no such region, read-only, or GPU memory
+                                             where that cannot be, or of two GPUs */
     WHARF_REASON_REQUEST_BATCH = 136,     /* BAD_REQUEST: no or too many chunks, or its table or
                                              results have another size */
     WHARF_REASON_REQUEST_NO_JOB = 137,    /* BAD_REQUEST: no job in flight to cancel */

@@ -87,7 +87,8 @@ enum wharf_ring_flag {
     /* The daemon takes no more submissions from this session, finishes those that it took and
      * then closes the connection.  What was not taken is the client's to replay. */
     WHARF_RING_DRAINING = 1 << 0,
-    /* There is no GPU for this session's jobs at present: all run on the CPU. */
+    /* There is no GPU for this session's jobs at present: all run on the CPU, but
+     * those for GPU memory, which wait. */
     WHARF_RING_CPU_ONLY = 1 << 1,
     /* The client has broken a rule: the session is over for good, and the arena that the daemon
      * made for it is emptied.  Set before that, and never taken back. */

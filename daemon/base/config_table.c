@@ -170,12 +170,14 @@ const struct wharf_setting wharf_settings[] = {
      "thousand "
      "times as long."},
     {"gpu", "hang_timeout", DURATION, RELOADS, DAEMON(gpu_hang_timeout_ns), "2s", 10 * MS, HOUR,
-     NULL, "A job that takes so much longer than it may ends the worker, and runs on the CPU."},
+     NULL,
+     "A job that takes so much longer than it may ends the worker, and runs on the CPU; so does a "
+     "worker that does not answer for so long."},
     {"gpu", "start_timeout", DURATION, AT_START, DAEMON(gpu_start_timeout_ns), "30s", 100 * MS,
      HOUR, NULL, "How long a worker may take to get ready."},
     {"gpu", "ban", DURATION, RELOADS, DAEMON(gpu_ban_ns), "10min", 0, 24 * HOUR, NULL,
      "How long the CPU runs all jobs of a tenant whose jobs ended the worker, or whose memory kept "
-     "the daemon from the GPU, three times."},
+     "the daemon from the GPU, three times, or twice could not be pinned in time."},
 
     {"schedule", "interactive_percent", COUNT, RELOADS, DAEMON(interactive_percent), "50", 0, 100,
      NULL,

@@ -27,8 +27,8 @@ typedef void wharf_timer_fn(struct wharf_timer *timer);
 /* A descriptor that is waited for; part of the thing that it belongs to. */
 struct wharf_source {
     int fd;
-    uint32_t
-        wanted; /* POLLIN, POLLOUT, POLLRDHUP; 0: nothing at present, an end or error neither */
+    /* POLLIN, POLLOUT, POLLRDHUP; 0: nothing at present, an end or error neither. */
+    uint32_t wanted;
     wharf_source_fn *call;
     /* The loop's. */
     uint32_t slot; /* from 1; 0: not in a loop */

@@ -76,9 +76,9 @@ struct wharf_session {
     struct wharf_job *jobs;    /* one for each entry of the ring */
     uint32_t free_job;         /* the first free one; UINT32_MAX: none */
     uint32_t n_in_flight;      /* jobs that are not free */
-    uint32_t n_owed;           /* submissions that others are to be taken before its next ones, for
-                                * jobs that ended before they were begun */
     uint32_t n_plain;          /* of these, is_plain */
+    uint32_t n_owed;           /* submissions that its next looks take fewer, for jobs that ended
+                                * before they were begun */
     uint64_t max_job_nbytes;   /* the tenant's, as of the last look at the ring */
     struct wharf_lease *lease; /* the worker's that has it; NULL: none */
     struct wharf_lease *home;  /* the worker's that had it last, and refers to it */

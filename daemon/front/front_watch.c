@@ -6,12 +6,12 @@
 /* What is done at most under one hold of the lock: each is some tens of nanoseconds to a
  * microsecond. */
 #define MOST_RINGS 16
+#define MOST_TAKEN 32
+#define MOST_EXPIRED 16
 /* Where there is plenty to do, many workers come by: rings looked at by all of them, each once, and
  * at least by each. */
 #define MOST_LOOKS 64
 #define LEAST_RINGS 4
-#define MOST_TAKEN 32
-#define MOST_EXPIRED 16
 /* If all but one of so many parts of the workers are at something brief, one of them looks before a
  * doorbell is heard. */
 #define BRIEF_PARTS 4

@@ -4,9 +4,7 @@
  *
  * One thread of the front, wharf-gpu and the GPU's number, owns all of it: it feeds the worker,
  * notices what it has done, sees to its memory, and takes over what a worker leaves behind that
- * ends.  gpu_backend.c is the thread, gpu_worker.c the worker's life, gpu_pins.c clients' memory,
- * gpu_items.c work on its way there, gpu_results.c on its way back, gpu_rescue.c what became of
- * work when a worker ended.
+ * ends.  DESIGN.md says what each file here is for.
  */
 #ifndef WHARF_DAEMON_GPU_GPU_STATE_H
 #define WHARF_DAEMON_GPU_GPU_STATE_H
@@ -64,7 +62,7 @@ struct wharf_gpu_piece {
     uint8_t engine;
     struct wharf_outcome outcome;
     /* Of a finished one. */
-    bool is_slow;        /* which took long to write */
+    bool is_slow;        /* which took long to write, while the thread waited */
     bool is_told;        /* its client has the results of its chunks; or: */
     bool is_refused;     /* it cannot be decoded in parts */
     uint32_t n_of_gpu;   /* chunks that the worker has done, */
