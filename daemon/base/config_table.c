@@ -171,8 +171,8 @@ const struct wharf_setting wharf_settings[] = {
      "times as long."},
     {"gpu", "hang_timeout", DURATION, RELOADS, DAEMON(gpu_hang_timeout_ns), "2s", 10 * MS, HOUR,
      NULL,
-     "A job that takes so much longer than it may ends the worker, and runs on the CPU; so does a "
-     "worker that does not answer for so long."},
+     "A job that takes so much longer than it may ends the worker, and runs on the CPU; a worker "
+     "that does not answer for so long is replaced too."},
     {"gpu", "start_timeout", DURATION, AT_START, DAEMON(gpu_start_timeout_ns), "30s", 100 * MS,
      HOUR, NULL, "How long a worker may take to get ready."},
     {"gpu", "ban", DURATION, RELOADS, DAEMON(gpu_ban_ns), "10min", 0, 24 * HOUR, NULL,
