@@ -131,18 +131,28 @@ Test(wharfd_budget, many_small_pieces_make_room, .init = set_up_budget, .fini = 
     cr_assert_eq(test_pins.front.room.promised_nbytes + test_pins.front.room.leaving_nbytes, 0);
 }
 
+/* A job in flight uses memory that has been pinned for long enough, which is to make room for what
+ * is wanted.  Returns when that is. */
+static uint64_t want_what_is_used(struct named *named, struct wharf_gpu_memory *own,
+                                  struct wharf_gpu_memory *wanted)
+{
+    uint64_t now_ns = wharf_now_ns() + 2 * S;
+
+    wharf_gpu_room_use(test_pins.backend, job_of(named, own), now_ns);
+    want(wanted, now_ns);
+    test_pins_tend_at(now_ns);
+    return now_ns;
+}
+
 /* A flood has a job in flight at any time: nothing more is handed over, and when the worker has
  * none it lets go. */
 Test(wharfd_budget, memory_in_use_goes_when_its_pieces_are_done, .init = set_up_budget,
      .fini = test_pins_tear_down)
 {
     struct wharf_gpu_memory *own = add_pinned(0, 6), *wanted = test_pins_add_to(1, false, 4);
-    uint64_t now_ns = wharf_now_ns() + 2 * S;
     struct named named;
+    uint64_t now_ns = want_what_is_used(&named, own, wanted);
 
-    wharf_gpu_room_use(test_pins.backend, job_of(&named, own), now_ns);
-    want(wanted, now_ns);
-    test_pins_tend_at(now_ns);
     cr_assert_eq(test_pins_told(WHARF_WORKER_FORGET), 0);
     cr_assert_eq(own->on[0].state, WHARF_GPU_MEMORY_LEAVING);
     cr_assert_eq(wharf_gpu_memory_of_job(&named.job, 0), WHARF_GPU_MEMORY_LEAVING);
@@ -294,12 +304,9 @@ Test(wharfd_budget, memory_that_is_given_up_meanwhile_is_not_counted, .init = se
      .fini = test_pins_tear_down)
 {
     struct wharf_gpu_memory *own = add_pinned(0, 6), *wanted = test_pins_add_to(1, false, 4);
-    uint64_t now_ns = wharf_now_ns() + 2 * S;
     struct named named;
+    uint64_t now_ns = want_what_is_used(&named, own, wanted);
 
-    wharf_gpu_room_use(test_pins.backend, job_of(&named, own), now_ns);
-    want(wanted, now_ns);
-    test_pins_tend_at(now_ns);
     cr_assert_eq(test_pins.front.room.leaving_nbytes, 6 * TEST_PINS_PAGE);
     cr_assert_eq(test_pins.front.room.promised_nbytes, 4 * TEST_PINS_PAGE);
     test_pins_drop(wanted);
