@@ -142,7 +142,8 @@ static bool put(const char *line, size_t nbytes)
     return n == (ssize_t)nbytes;
 }
 
-static void put_line(int level, const char *message, const char *about)
+/* Whether it was taken. */
+static bool put_line(int level, const char *message, const char *about)
 {
     char line[LINE_NBYTES + 512], begin[32];
 
@@ -150,8 +151,12 @@ static void put_line(int level, const char *message, const char *about)
     if (leads_to_journal)
         snprintf(begin, sizeof(begin), "<%d>", level);
     int n = snprintf(line, sizeof(line), "%s%s%s\n", begin, message, about);
-    if (!put(line, (size_t)n))
-        __atomic_fetch_add(&n_left_out, 1, __ATOMIC_RELAXED);
+    return put(line, (size_t)n);
+}
+
+static void leave_out(unsigned n)
+{
+    __atomic_fetch_add(&n_left_out, n, __ATOMIC_RELAXED);
 }
 
 /* A reader that has stopped must not stop the daemon, which may hold a lock as well: what is not
@@ -164,9 +169,8 @@ static void confess(void)
     if (n == 0)
         return;
     snprintf(message, sizeof(message), "%u messages were left out: nobody read them", n);
-    put_line(WHARF_LOG_WARNING, message, "");
-    if (__atomic_load_n(&n_left_out, __ATOMIC_RELAXED))
-        __atomic_fetch_add(&n_left_out, n - 1, __ATOMIC_RELAXED);
+    if (!put_line(WHARF_LOG_WARNING, message, ""))
+        leave_out(n);
 }
 
 static void write_stderr(int level, const struct wharf_log_fields *fields, const char *message)
@@ -185,7 +189,8 @@ static void write_stderr(int level, const struct wharf_log_fields *fields, const
     char in_brackets[sizeof(about) + 4] = "";
     if (n > 0)
         snprintf(in_brackets, sizeof(in_brackets), " (%s)", about + 1);
-    put_line(level, message, in_brackets);
+    if (!put_line(level, message, in_brackets))
+        leave_out(1);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
