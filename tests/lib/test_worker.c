@@ -86,6 +86,11 @@ pid_t test_worker_wait(pid_t daemon, pid_t before)
     return TEST_WAIT((pid = test_worker_pid(daemon)) && pid != before) ? pid : 0;
 }
 
+static int has_killed_all(const struct test_worker_killer *killer)
+{
+    return killer->most_kills && killer->n_kills == killer->most_kills;
+}
+
 /* Whether the victim may be killed.  When three in a row have ended before they were ready, the
  * daemon does without a GPU, and on a loaded machine each might be such a one: so it is one at
  * most. */
@@ -104,7 +109,7 @@ void test_worker_kill(const struct test_storm *storm)
     struct test_worker_killer *killer = storm->tick_data;
     uint64_t now_ns = wharf_now_ns();
 
-    if (killer->victim && now_ns < killer->kill_at_ns)
+    if ((killer->victim && now_ns < killer->kill_at_ns) || has_killed_all(killer))
         return;
     if (killer->victim && may_kill(killer)) {
         kill(killer->victim, SIGKILL);
@@ -113,6 +118,31 @@ void test_worker_kill(const struct test_storm *storm)
     pid_t pid = test_worker_of_gpu(killer->wharfd->pid, killer->gpu);
     killer->victim = pid == killer->victim ? 0 : pid;
     killer->kill_at_ns = now_ns + test_random_below(&killer->random, killer->within_ns);
+}
+
+/* Whether that worker is one that its daemon has seen ready. */
+static int is_ready(const struct test_worker_killer *killer, pid_t pid)
+{
+    return pid && test_wharfd_metric(killer->wharfd, "wharf_gpu_up", killer->gpu) == 1 &&
+           test_worker_of_gpu(killer->wharfd->pid, killer->gpu) == pid;
+}
+
+void test_worker_kill_ready(const struct test_storm *storm)
+{
+    struct test_worker_killer *killer = storm->tick_data;
+    uint64_t now_ns = wharf_now_ns();
+
+    if (now_ns < killer->kill_at_ns || has_killed_all(killer))
+        return;
+    killer->kill_at_ns = now_ns + test_random_below(&killer->random, killer->within_ns);
+    pid_t pid = test_worker_of_gpu(killer->wharfd->pid, killer->gpu);
+    if (killer->victim && killer->victim == pid) {
+        kill(pid, SIGKILL);
+        killer->n_kills++;
+        killer->victim = 0;
+    } else if (is_ready(killer, pid)) {
+        killer->victim = pid;
+    }
 }
 
 /* Whether a thread, /proc/PID/task/TID, stands still or is gone. */

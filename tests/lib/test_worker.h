@@ -31,7 +31,8 @@ struct test_worker_killer {
     const struct test_wharfd *wharfd;
     const char *gpu; /* of this GPU alone; NULL: of one */
     uint64_t within_ns;
-    pid_t victim; /* the next one; 0: none was seen yet */
+    unsigned most_kills; /* and so many in all; 0: any number */
+    pid_t victim;        /* the next one; 0: none was seen yet */
     uint64_t kill_at_ns;
     unsigned n_kills;
     int was_early; /* the last one was not ready yet */
@@ -39,6 +40,10 @@ struct test_worker_killer {
 
 /* The tick of a storm whose tick_data is a killer. */
 void test_worker_kill(const struct test_storm *storm);
+
+/* Likewise, but each within so long after it was first seen ready.  If none gets ready three times
+ * running the daemon does without, and jobs that nothing else can do fail. */
+void test_worker_kill_ready(const struct test_storm *storm);
 
 /* Stops a process, and waits until all of its threads stand still: the others go on until the one
  * that takes the signal has its turn on a processor. */

@@ -11,7 +11,6 @@
 #include "daemon/base/clock.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_gpu_memory.h"
-#include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
@@ -46,36 +45,20 @@ static void expect_metric_to_stay(const char *name, double value)
 /* Each new worker is started twice as long after the last one's end. */
 #define MOST_KILLS 6
 
-struct killer {
-    struct test_random random;
-    pid_t victim;
-    uint64_t kill_at_ns;
-    unsigned n_kills;
-};
-
-/* Kills each worker within 40 ms after it was first seen at work, wherever it is by then.  Without
- * workers that get ready jobs end with DEVICE_FAULT, which is for another test. */
-static void kill_worker(const struct test_storm *storm)
+/* Without workers that get ready jobs end with DEVICE_FAULT, which is for another test. */
+static struct test_worker_killer new_killer(uint64_t seed)
 {
-    struct killer *killer = storm->tick_data;
-    uint64_t now_ns = wharf_now_ns();
-
-    if (now_ns < killer->kill_at_ns || killer->n_kills == MOST_KILLS)
-        return;
-    killer->kill_at_ns = now_ns + test_random_below(&killer->random, 40000000);
-    pid_t pid = test_worker_pid(wharfd.pid);
-    if (killer->victim && killer->victim == pid) {
-        kill(pid, SIGKILL);
-        killer->n_kills++;
-        killer->victim = 0;
-    } else if (pid && metric("wharf_gpu_up", NULL) == 1 && test_worker_pid(wharfd.pid) == pid) {
-        killer->victim = pid;
-    }
+    return (struct test_worker_killer){
+        .random = {seed},
+        .wharfd = &wharfd,
+        .within_ns = 40 * WHARF_NS_PER_MS,
+        .most_kills = MOST_KILLS,
+    };
 }
 
 static void check_kills(uint32_t engine, uint64_t seed)
 {
-    struct killer killer = {.random = {seed}};
+    struct test_worker_killer killer = new_killer(seed);
     struct test_chunks chunks;
 
     start("hang_timeout = 10min\n");
@@ -89,7 +72,7 @@ static void check_kills(uint32_t engine, uint64_t seed)
         .batch_one_in = 4,
         .cancel_one_in = 10,
         .limit_s = 60,
-        .tick = kill_worker,
+        .tick = test_worker_kill_ready,
         .tick_data = &killer,
     };
     struct test_gpu_memory device = test_gpu_memory_new(NULL, test_storm_out_nbytes(&storm));
@@ -219,7 +202,7 @@ Test(wharfd_gpu_memory_death, cancel_after_a_death_is_not_another_jobs, .timeout
 /* Sessions that come and go while workers die: what they registered is given back in every case. */
 Test(wharfd_gpu_memory_death, memory_is_given_back_while_workers_die, .timeout = 120)
 {
-    struct killer killer = {.random = {5}};
+    struct test_worker_killer killer = new_killer(5);
     struct test_storm storm = {.tick_data = &killer};
 
     start("");
@@ -228,7 +211,7 @@ Test(wharfd_gpu_memory_death, memory_is_given_back_while_workers_die, .timeout =
         struct wharf *wharf = test_wharfd_open(&wharfd, WHARF_ENGINE_AUTO, 0, 0);
         cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%u: %s", i,
                      wharf_error_message());
-        kill_worker(&storm);
+        test_worker_kill_ready(&storm);
         wharf_close(wharf);
     }
     cr_expect_gt(killer.n_kills, 0);

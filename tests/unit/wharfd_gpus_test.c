@@ -163,37 +163,19 @@ Test(wharfd_gpus, flood_is_done_by_both, .timeout = 120)
     test_wharfd_finish(&wharfd);
 }
 
-/* ---- killing ------------------------------------------------------------------------------ */
-
 enum { N_KILLS = 2 };
 
-/* Kills each worker of one GPU within 40 ms after it was first seen at work.  If none gets ready
- * three times running, what can only be done there is not waited for: that is for another test. */
-struct killer {
-    struct test_random random;
-    const char *gpu;
-    pid_t victim;
-    uint64_t kill_at_ns;
-    unsigned n_kills;
-};
-
-static void kill_worker(const struct test_storm *storm)
+/* Kills workers of one GPU.  If none gets ready three times running, what can only be done there is
+ * not waited for: that is for another test. */
+static struct test_worker_killer killer_of(const char *gpu, uint64_t seed)
 {
-    struct killer *killer = storm->tick_data;
-    uint64_t now_ns = wharf_now_ns();
-
-    if (now_ns < killer->kill_at_ns || killer->n_kills == N_KILLS)
-        return;
-    killer->kill_at_ns = now_ns + test_random_below(&killer->random, 40 * WHARF_NS_PER_MS);
-    pid_t pid = test_worker_of_gpu(wharfd.pid, killer->gpu);
-    if (killer->victim && killer->victim == pid) {
-        kill(pid, SIGKILL);
-        killer->n_kills++;
-        killer->victim = 0;
-    } else if (pid && metric("wharf_gpu_up", killer->gpu) == 1 &&
-               test_worker_of_gpu(wharfd.pid, killer->gpu) == pid) {
-        killer->victim = pid;
-    }
+    return (struct test_worker_killer){
+        .random = {seed},
+        .wharfd = &wharfd,
+        .gpu = gpu,
+        .within_ns = 40 * WHARF_NS_PER_MS,
+        .most_kills = N_KILLS,
+    };
 }
 
 /* ---- one of them --------------------------------------------------------------------------- */
@@ -202,7 +184,7 @@ static void kill_worker(const struct test_storm *storm)
  * stays. */
 Test(wharfd_gpus, one_is_killed_and_the_other_goes_on, .timeout = 120)
 {
-    struct killer killer = {.random = {2}, .gpu = "1"};
+    struct test_worker_killer killer = killer_of("1", 2);
     struct test_chunks chunks;
 
     test_wharfd_start_gpu(&wharfd, "simt", TWO_GPUS);
@@ -220,7 +202,7 @@ Test(wharfd_gpus, one_is_killed_and_the_other_goes_on, .timeout = 120)
             .batch_one_in = 8,
             .cancel_one_in = 10,
             .limit_s = 100,
-            .tick = kill_worker,
+            .tick = test_worker_kill_ready,
             .tick_data = &killer,
         };
         run(&storm);
@@ -241,7 +223,7 @@ Test(wharfd_gpus, one_is_killed_and_the_other_goes_on, .timeout = 120)
 static void storm_into(struct wharf *wharf, const struct test_gpu_memory *device,
                        const struct test_chunks *chunks, const char *victim)
 {
-    struct killer killer = {.random = {3}, .gpu = victim};
+    struct test_worker_killer killer = killer_of(victim, 3);
 
     for (unsigned n = 0; n < 20 && killer.n_kills < N_KILLS; n++) {
         struct test_storm storm = {
@@ -253,7 +235,7 @@ static void storm_into(struct wharf *wharf, const struct test_gpu_memory *device
             .batch_one_in = 4,
             .cancel_one_in = 10,
             .limit_s = 100,
-            .tick = kill_worker,
+            .tick = test_worker_kill_ready,
             .tick_data = &killer,
             .out_memory = device->at,
         };
