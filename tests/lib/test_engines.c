@@ -9,7 +9,7 @@
 #include "daemon/front/front.h"
 #include "daemon/front/front_place.h"
 #include "daemon/gpu/gpu_memory.h"
-#include "proto/wharf_job.h"
+#include "tests/lib/test_bare.h"
 #include "tests/lib/test_random.h"
 
 /* A processor that has had nothing for so long sleeps. */
@@ -20,7 +20,6 @@
 static struct test_engines_machine machine;
 static struct test_engines_load load;
 static struct test_engines_result result;
-static struct wharf_config config;
 static struct wharf_front front;
 static struct wharf_tenant tenant;
 static struct wharf_region region;
@@ -99,21 +98,11 @@ static void submit(struct chunk *chunk)
 {
     struct wharf_job *job = &chunk->job;
 
-    *job = (struct wharf_job){
-        .submission = {.opcode = WHARF_OP_DECODE,
-                       .codec = (uint8_t)load.codec,
-                       .src_nbytes = load.in_nbytes,
-                       .dst_nbytes = load.out_nbytes},
-        .session = &sessions[chunk->client],
-        .source = &region,
-        .destination = &region,
-        .lane = WHARF_LANE_NORMAL,
-        .state = WHARF_JOB_QUEUED,
-        .taken_ns = now_ns,
-        .estimate_ns =
-            wharf_estimate_ns(&tenant.estimates, load.codec, load.in_nbytes, load.out_nbytes),
-    };
-    wharf_list_init(&job->link);
+    test_bare_job_init(job, &sessions[chunk->client], load.codec, load.in_nbytes, load.out_nbytes,
+                       &region, &region);
+    job->taken_ns = now_ns;
+    job->estimate_ns =
+        wharf_estimate_ns(&tenant.estimates, load.codec, load.in_nbytes, load.out_nbytes);
     wharf_place_push(&front, job, false);
 }
 
@@ -331,14 +320,8 @@ void test_engines_start(const struct test_engines_machine *with,
     uint32_t cpu_prices[WHARF_N_CODECS] = {0}, gpu_prices[WHARF_N_CODECS] = {0};
 
     machine = *with;
-    wharf_config_init(&config);
-    if (wharf_front_init(&front, &config, NULL) < 0)
-        abort();
+    test_bare_front_init(&front, 1);
     front.n_workers = machine.n_processors;
-    front.n_gpus = 1;
-    front.gpus_up = 1;
-    front.gpu_engine = WHARF_ENGINE_GPU;
-    front.gpu_codecs = UINT64_MAX;
     front.gpus[0] = (struct wharf_gpu_view){
         .n_warps = machine.n_warps,
         .latency_ns = machine.latency_ns,
@@ -346,15 +329,12 @@ void test_engines_start(const struct test_engines_machine *with,
     cpu_prices[samples->codec] = price(samples->cpu_ns, samples);
     gpu_prices[samples->codec] =
         price(samples->block_ns ? samples->block_ns : samples->warp_ns, samples);
-    memset(&tenant, 0, sizeof(tenant));
-    tenant.quota.weight = 100;
+    test_bare_tenant_init(&tenant);
     wharf_estimates_init(&tenant.estimates, cpu_prices);
     wharf_gpu_costs_init(&tenant.gpu_costs[0], gpu_prices, machine.latency_ns);
     memset(&memory, 0, sizeof(memory));
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
     region = (struct wharf_region){.is_there = true, .memory = &memory};
-    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
-        wharf_sched_tenant_init(&tenant.sched[i]);
     rng.state = 1;
     now_ns = WHARF_NS_PER_S;
 }
@@ -372,11 +352,7 @@ static void make_clients(void)
     chunks = calloc(n_places, sizeof(*chunks));
     done = calloc(n_places, sizeof(*done));
     for (unsigned i = 0; i < load.n_clients; i++) {
-        sessions[i].tenant = &tenant;
-        sessions[i].engine = (uint8_t)load.engine;
-        wharf_list_init(&sessions[i].waiting);
-        for (unsigned pool = 0; pool < WHARF_N_POOLS; pool++)
-            wharf_sched_session_init(&sessions[i].sched[pool]);
+        test_bare_session_init(&sessions[i], &tenant, load.engine);
     }
     for (uint32_t i = 0; i < n_places; i++) {
         chunks[i].client = i % load.n_clients;

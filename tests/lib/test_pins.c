@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "proto/wharf_job.h"
+#include "tests/lib/test_bare.h"
 #include "tests/lib/test_client.h"
 
 struct test_pins test_pins;
@@ -23,14 +23,9 @@ static void expect(bool is_so, const char *what)
 
 void test_pins_set_up(void)
 {
-    static struct wharf_config config;
     int pair[2];
 
-    wharf_config_init(&config);
-    expect(wharf_front_init(&test_pins.front, &config, NULL) == 0, "no front");
-    test_pins.front.n_gpus = test_pins.front.gpus_up = 1;
-    test_pins.front.gpu_engine = WHARF_ENGINE_GPU;
-    test_pins.front.gpu_codecs = UINT64_MAX;
+    test_bare_front_init(&test_pins.front, 1);
     for (unsigned i = 0; i < TEST_PINS_N_TENANTS; i++) {
         test_pins.tenants[i] = (struct wharf_tenant){.n_pins = 0};
         wharf_list_init(&test_pins.tenants[i].gpu_pins.link);

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of the models that a GPU has make room for others. */
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/control/model.h"
 #include "daemon/front/front.h"
 #include "daemon/gpu/gpu_memory.h"
 #include "daemon/gpu/gpu_models.h"
-#include "proto/wharf_job.h"
+#include "tests/lib/test_bare.h"
 
 enum { N_TENANTS = 3, N_MODELS = 16, PLACES = 12 };
 #define S ((uint64_t)WHARF_NS_PER_S)
 
-static struct wharf_config config;
 static struct wharf_front front;
 static struct wharf_gpu_view *view;
 static struct wharf_tenant tenants[N_TENANTS];
@@ -23,10 +21,7 @@ static struct wharf_gpu_memory memories[N_TENANTS][N_MODELS];
 
 static void set_up(void)
 {
-    wharf_config_init(&config);
-    cr_assert_eq(wharf_front_init(&front, &config, NULL), 0);
-    front.n_gpus = front.gpus_up = 1;
-    front.gpu_engine = WHARF_ENGINE_GPU;
+    test_bare_front_init(&front, 1);
     view = &front.gpus[0];
     view->most_models = PLACES;
     for (unsigned t = 0; t < N_TENANTS; t++) {

@@ -9,12 +9,11 @@
 #include "daemon/base/clock.h"
 #include "daemon/front/front.h"
 #include "daemon/gpu/gpu_memory.h"
-#include "proto/wharf_job.h"
+#include "tests/lib/test_bare.h"
 
 #define KiB ((uint64_t)1024)
 enum { N_GPUS = 3, N_JOBS = 600 };
 
-static struct wharf_config config;
 static struct wharf_front front;
 static struct wharf_tenant tenant;
 static struct wharf_session session, other_session;
@@ -28,21 +27,17 @@ static void set_up(void)
 {
     uint32_t ns_per_kib[WHARF_N_CODECS];
 
-    wharf_config_init(&config);
-    cr_assert_eq(wharf_front_init(&front, &config, NULL), 0);
+    test_bare_front_init(&front, N_GPUS);
     for (uint32_t i = 0; i < N_GPUS; i++) {
         front.gpus[i].may_come = true;
         front.gpus[i].n_warps = 100;
         front.gpus[i].latency_ns = 10000;
         memory.on[i].state = WHARF_GPU_MEMORY_READY;
     }
-    front.n_gpus = N_GPUS;
-    front.gpus_up = front.gpus_asleep = 7;
-    front.gpu_engine = WHARF_ENGINE_GPU;
-    front.gpu_codecs = UINT64_MAX;
+    front.gpus_asleep = front.gpus_up;
     for (unsigned i = 0; i < WHARF_N_CODECS; i++)
         ns_per_kib[i] = 102400;
-    tenant.quota.weight = 100;
+    test_bare_tenant_init(&tenant);
     wharf_estimates_init(&tenant.estimates, NULL);
     for (unsigned i = 0; i < N_GPUS; i++)
         wharf_estimates_init_device(&tenant.gpu_costs[i].warps, ns_per_kib);
@@ -52,15 +47,8 @@ static void set_up(void)
     destination = source;
     gpu_region = (struct wharf_region){.is_there = true, .is_device = true, .memory = &gpu_memory};
     other_memory = memory;
-    session.tenant = other_session.tenant = &tenant;
-    session.engine = other_session.engine = WHARF_ENGINE_GPU;
-    wharf_list_init(&session.waiting);
-    wharf_list_init(&other_session.waiting);
-    for (unsigned i = 0; i < WHARF_N_POOLS; i++) {
-        wharf_sched_tenant_init(&tenant.sched[i]);
-        wharf_sched_session_init(&session.sched[i]);
-        wharf_sched_session_init(&other_session.sched[i]);
-    }
+    test_bare_session_init(&session, &tenant, WHARF_ENGINE_GPU);
+    test_bare_session_init(&other_session, &tenant, WHARF_ENGINE_GPU);
 }
 
 static void tear_down(void)
@@ -73,18 +61,7 @@ static struct wharf_job *push_of(unsigned i, struct wharf_session *own, struct w
 {
     struct wharf_job *job = &jobs[i];
 
-    *job = (struct wharf_job){
-        .submission = {.opcode = WHARF_OP_DECODE,
-                       .codec = WHARF_CODEC_DEFLATE,
-                       .src_nbytes = 8 * KiB,
-                       .dst_nbytes = 9 * KiB},
-        .session = own,
-        .source = from,
-        .destination = to,
-        .lane = WHARF_LANE_NORMAL,
-        .state = WHARF_JOB_QUEUED,
-    };
-    wharf_list_init(&job->link);
+    test_bare_job_init(job, own, WHARF_CODEC_DEFLATE, 8 * KiB, 9 * KiB, from, to);
     wharf_place_push(&front, job, false);
     return job;
 }

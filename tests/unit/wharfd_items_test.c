@@ -11,12 +11,11 @@
 #include "daemon/front/front.h"
 #include "daemon/gpu/gpu_memory.h"
 #include "daemon/gpu/gpu_state.h"
-#include "proto/wharf_job.h"
+#include "tests/lib/test_bare.h"
 
 enum { N_GPUS = 2, N_CHUNKS = WHARF_WORK_N_CANCELS, N_JOBS = 4 };
 #define UNTOUCHED 0xee
 
-static struct wharf_config config;
 static struct wharf_front front;
 static struct wharf_tenant tenant;
 static struct wharf_session session;
@@ -52,7 +51,7 @@ static void add_gpu(uint32_t gpu)
 
 static void make_session(void)
 {
-    tenant.quota.weight = 100;
+    test_bare_tenant_init(&tenant);
     wharf_estimates_init(&tenant.estimates, NULL);
     for (unsigned i = 0; i < N_GPUS; i++)
         wharf_estimates_init_device(&tenant.gpu_costs[i].warps, NULL);
@@ -62,25 +61,14 @@ static void make_session(void)
         .memory = &memory,
         .segment = {.address = results, .nbytes = sizeof(results)},
     };
-    session.tenant = &tenant;
-    session.engine = WHARF_ENGINE_GPU;
+    test_bare_session_init(&session, &tenant, WHARF_ENGINE_GPU);
     session.regions = &region;
-    wharf_list_init(&session.waiting);
-    for (unsigned i = 0; i < WHARF_N_POOLS; i++) {
-        wharf_sched_tenant_init(&tenant.sched[i]);
-        wharf_sched_session_init(&session.sched[i]);
-    }
     memset(results, UNTOUCHED, sizeof(results));
 }
 
 static void set_up(void)
 {
-    wharf_config_init(&config);
-    cr_assert_eq(wharf_front_init(&front, &config, NULL), 0);
-    front.n_gpus = N_GPUS;
-    front.gpus_up = (1u << N_GPUS) - 1;
-    front.gpu_engine = WHARF_ENGINE_GPU;
-    front.gpu_codecs = UINT64_MAX;
+    test_bare_front_init(&front, N_GPUS);
     make_session();
     for (uint32_t gpu = 0; gpu < N_GPUS; gpu++)
         add_gpu(gpu);
@@ -101,18 +89,7 @@ static void tear_down(void)
 
 static struct wharf_job *make_job(unsigned i)
 {
-    jobs[i] = (struct wharf_job){
-        .submission = {.opcode = WHARF_OP_DECODE,
-                       .codec = WHARF_CODEC_STORED,
-                       .src_nbytes = 1024,
-                       .dst_nbytes = 1024},
-        .session = &session,
-        .source = &region,
-        .destination = &region,
-        .lane = WHARF_LANE_NORMAL,
-        .state = WHARF_JOB_QUEUED,
-    };
-    wharf_list_init(&jobs[i].link);
+    test_bare_job_init(&jobs[i], &session, WHARF_CODEC_STORED, 1024, 1024, &region, &region);
     return &jobs[i];
 }
 

@@ -12,11 +12,10 @@
 #include "daemon/front/front_place.h"
 #include "daemon/front/place_parts.h"
 #include "daemon/gpu/gpu_memory.h"
-#include "proto/wharf_job.h"
+#include "tests/lib/test_bare.h"
 
 #define KiB ((uint64_t)1024)
 
-static struct wharf_config config;
 static struct wharf_front front;
 static struct wharf_tenant tenant;
 static struct wharf_session session;
@@ -39,8 +38,7 @@ static void set_prices(uint32_t cpu_ns_per_kib, uint32_t warp_ns_per_kib)
 /* A GPU with 100 warps that answers in 10 us; a warp takes 100 ns for a byte and a processor 1. */
 static void set_up(void)
 {
-    wharf_config_init(&config);
-    cr_assert_eq(wharf_front_init(&front, &config, NULL), 0);
+    test_bare_front_init(&front, 1);
     front.n_workers = 4;
     front.gpus[0] = (struct wharf_gpu_view){
         .wake_fd = -1,
@@ -48,23 +46,12 @@ static void set_up(void)
         .n_warps = 100,
         .latency_ns = 10000,
     };
-    front.n_gpus = 1;
-    front.gpus_up = 1;
-    front.gpu_engine = WHARF_ENGINE_GPU;
-    front.gpu_codecs = UINT64_MAX;
-    memset(&tenant, 0, sizeof(tenant));
-    tenant.quota.weight = 100;
+    test_bare_tenant_init(&tenant);
     set_prices(0, 102400);
     memset(&memory, 0, sizeof(memory));
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
     region = (struct wharf_region){.is_there = true, .memory = &memory};
-    memset(&session, 0, sizeof(session));
-    session.tenant = &tenant;
-    wharf_list_init(&session.waiting);
-    for (unsigned i = 0; i < WHARF_N_POOLS; i++) {
-        wharf_sched_tenant_init(&tenant.sched[i]);
-        wharf_sched_session_init(&session.sched[i]);
-    }
+    test_bare_session_init(&session, &tenant, WHARF_ENGINE_AUTO);
 }
 
 static void tear_down(void)
@@ -74,21 +61,7 @@ static void tear_down(void)
 
 static void push(struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nbytes)
 {
-    *job = (struct wharf_job){
-        .submission =
-            {
-                .opcode = WHARF_OP_DECODE,
-                .codec = WHARF_CODEC_DEFLATE,
-                .src_nbytes = in_nbytes,
-                .dst_nbytes = out_nbytes,
-            },
-        .session = &session,
-        .source = &region,
-        .destination = &region,
-        .lane = WHARF_LANE_NORMAL,
-        .state = WHARF_JOB_QUEUED,
-    };
-    wharf_list_init(&job->link);
+    test_bare_job_init(job, &session, WHARF_CODEC_DEFLATE, in_nbytes, out_nbytes, &region, &region);
     job->estimate_ns =
         wharf_estimate_ns(&tenant.estimates, WHARF_CODEC_DEFLATE, in_nbytes, out_nbytes);
     wharf_place_push(&front, job, false);
@@ -186,7 +159,7 @@ Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini
     cr_assert_eq(job.pool, WHARF_POOL_ANY);
     wharf_place_remove(&front, &job);
 
-    push(&job, 20 * KiB, config.gpu_chunk_nbytes + 1);
+    push(&job, 20 * KiB, front.config.gpu_chunk_nbytes + 1);
     cr_assert(job.pool == WHARF_POOL_CPU && job.why == WHARF_PLACED_TOO_LARGE);
     wharf_place_remove(&front, &job);
 

@@ -12,6 +12,7 @@
 #include "daemon/front/job.h"
 #include "daemon/front/sched.h"
 #include "daemon/front/turns.h"
+#include "tests/lib/test_bare.h"
 #include "tests/lib/test_random.h"
 
 /* ---- turns --------------------------------------------------------------------------------- */
@@ -161,16 +162,10 @@ static struct wharf_session sessions[3]; /* two of the first tenant, one of the 
 static void set_up(void)
 {
     wharf_sched_init(&sched, WHARF_POOL_CPU, 1000);
-    for (unsigned i = 0; i < 2; i++) {
-        memset(&tenants[i], 0, sizeof(tenants[i]));
-        tenants[i].quota.weight = 100;
-        wharf_sched_tenant_init(&tenants[i].sched[WHARF_POOL_CPU]);
-    }
-    for (unsigned i = 0; i < 3; i++) {
-        memset(&sessions[i], 0, sizeof(sessions[i]));
-        sessions[i].tenant = &tenants[i / 2];
-        wharf_sched_session_init(&sessions[i].sched[WHARF_POOL_CPU]);
-    }
+    for (unsigned i = 0; i < 2; i++)
+        test_bare_tenant_init(&tenants[i]);
+    for (unsigned i = 0; i < 3; i++)
+        test_bare_session_init(&sessions[i], &tenants[i / 2], WHARF_ENGINE_AUTO);
 }
 
 static void push(struct wharf_job *job, struct wharf_session *session, enum wharf_lane lane,

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_bare.h: the daemon's centre without threads, clients or GPUs that are there, for tests that
+ * queue jobs under its lock and pick them by hand.  What does not work ends the program.
+ */
+#ifndef WHARF_TESTS_TEST_BARE_H
+#define WHARF_TESTS_TEST_BARE_H
+
+#include "daemon/front/front.h"
+#include "proto/wharf_job.h"
+
+/* With the defaults, and so many GPUs that take jobs of all codecs.  To be undone by
+ * wharf_front_deinit. */
+void test_bare_front_init(struct wharf_front *front, uint32_t n_gpus);
+
+/* All zero but its weight and what the scheduler keeps for it. */
+void test_bare_tenant_init(struct wharf_tenant *tenant);
+void test_bare_session_init(struct wharf_session *session, struct wharf_tenant *tenant,
+                            uint32_t engine);
+
+/* A chunk from one region to another, which waits to be queued. */
+void test_bare_job_init(struct wharf_job *job, struct wharf_session *session, uint32_t codec,
+                        uint64_t in_nbytes, uint64_t out_nbytes, struct wharf_region *source,
+                        struct wharf_region *destination);
+
+#endif
