@@ -90,6 +90,7 @@ obj = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 device_codecs   := $(sort $(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_decode.cuh))))
 serial_codecs   := $(sort $(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_serial.cuh))))
 block_codecs    := $(sort $(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_block.cuh))))
+indexed_codecs  := $(filter $(device_codecs),$(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_indexed.cuh))))
 part_codecs     := $(filter $(device_codecs),$(patsubst kernels/%/,%,$(dir $(wildcard kernels/*/*_part.cuh))))
 device_codecs_h := $(BUILD)/gen/kernels/device_codecs.h
 $(device_codecs_h): FORCE
@@ -104,6 +105,9 @@ $(device_codecs_h): FORCE
 	    for c in $(block_codecs); do echo "#include \"kernels/$$c/$${c}_block.cuh\""; done; \
 	    echo "#define WHARF_BLOCK_CODEC_LIST(X) \\"; \
 	    for c in $(block_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; \
+	    for c in $(indexed_codecs); do echo "#include \"kernels/$$c/$${c}_indexed.cuh\""; done; \
+	    echo "#define WHARF_INDEXED_CODEC_LIST(X) \\"; \
+	    for c in $(indexed_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; \
 	    for c in $(part_codecs); do echo "#include \"kernels/$$c/$${c}_part.cuh\""; done; \
 	    echo "#define WHARF_PART_CODEC_LIST(X) \\"; \
 	    for c in $(part_codecs); do echo "    X($$(echo $$c | tr a-z A-Z), $$c) \\"; done; echo; } > $@.new
@@ -480,7 +484,7 @@ GPU_LIBS := -static-libgcc -static-libstdc++ $(encoder_libs:%=-l:lib%.a) -l:libb
 
 gpu_device_obj := $(call obj,$(addprefix tests/gpu/,gpu_device_simt.c gpu_device_cuda.cu)) $(gpu_obj)
 $(BUILD)/wharf_gpu_test: $(call obj,$(addprefix tests/gpu/,gpu_test_main.c gpu_cases.c gpu_check.c))
-$(BUILD)/wharf_gpu_bench: $(call obj,$(addprefix tests/gpu/,gpu_bench_main.c gpu_pack.c))
+$(BUILD)/wharf_gpu_bench: $(call obj,$(addprefix tests/gpu/,gpu_bench_main.c gpu_pack.c gpu_symbols.c))
 $(BUILD)/wharf_gpu_epoch: $(call obj,$(addprefix tests/gpu/,gpu_epoch_main.c gpu_epoch_check.c \
     gpu_epoch_jobs.c gpu_epoch_measure.c gpu_epoch_import.c gpu_epoch_parts.c gpu_pack.c gpu_export.cu gpu_client.cu gpu_tenant.cu))
 $(BUILD)/wharf_gpu_rans: $(call obj,tests/gpu/gpu_rans_main.cu)
@@ -538,6 +542,9 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
     "$(gpu_test) --serial-registers forged 2000" "$(gpu_test) damaged $(DAMAGED)" \
     "$(gpu_test) --block vectors tests/vectors" "$(gpu_test) --block generated 20" \
     "$(gpu_test) --block forged 5000" "$(gpu_test) --block damaged 100000" \
+    "$(gpu_test) --indexed vectors tests/vectors" "$(gpu_test) --indexed generated 20" \
+    "$(gpu_test) --indexed damaged 100000" \
+    "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) --indexed damaged $(DAMAGED_CHECKED)" \
     $(foreach tool,memcheck racecheck,"$(sanitizer) --tool $(tool) --error-exitcode 9 $(sanitized) --block vectors tests/vectors") \
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) --block forged $(FORGED_CHECKED)" \
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) forged $(FORGED_CHECKED)" \
@@ -582,6 +589,7 @@ bench-gpu: gpu-programs $(BUILD)/bench/columns $(BUILD)/bench/share_client ## ti
 	$(Q)tests/bench/gpu-run --serial $(if $(DATA),--data $(DATA))
 	$(Q)tests/bench/gpu-run --serial-registers $(if $(DATA),--data $(DATA))
 	$(Q)tests/bench/gpu-run --mode sweep $(gpu_peers)
+	$(Q)tests/bench/gpu-run --codec rans --mode symbols
 	$(Q)tests/bench/share-run --programs $(BUILD) $(gpu_peers)
 
 study-gpu: gpu-programs $(BUILD)/bench/columns ## what limits decoders on the GPU: all of tests/bench/gpu-study

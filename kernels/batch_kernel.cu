@@ -80,8 +80,8 @@ kernel_row block_row_of(uint32_t codec)
 
 #define X(ID, name) 1 +
 #define X_SERIAL(ID, name) 3 +
-constexpr unsigned N_KERNELS =
-    WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL) WHARF_BLOCK_CODEC_LIST(X) 1;
+constexpr unsigned N_KERNELS = WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL)
+    WHARF_BLOCK_CODEC_LIST(X) WHARF_INDEXED_CODEC_LIST(X) 1;
 #undef X_SERIAL
 #undef X
 
@@ -134,8 +134,11 @@ static int init(wharf_cuda_decoder *decoder, int device)
                                                       WHARF_CODEC_##ID),                           \
         block_row_of<name##_prefetch_codec>(WHARF_DEVICE_SERIAL_PREFETCH | WHARF_CODEC_##ID),
 #define X_BLOCK(ID, name) block_row_of<name##_block_codec>(WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID),
-    const kernel_row rows[] = {WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(
-        X_SERIAL) WHARF_BLOCK_CODEC_LIST(X_BLOCK) row_of<any_codec>(WHARF_DEVICE_ANY_CODEC)};
+#define X_INDEXED(ID, name) row_of<name##_indexed_codec>(WHARF_DEVICE_INDEXED | WHARF_CODEC_##ID),
+    const kernel_row rows[] = {
+        WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL) WHARF_BLOCK_CODEC_LIST(X_BLOCK)
+            WHARF_INDEXED_CODEC_LIST(X_INDEXED) row_of<any_codec>(WHARF_DEVICE_ANY_CODEC)};
+#undef X_INDEXED
 #undef X_BLOCK
 #undef X_SERIAL
 #undef X

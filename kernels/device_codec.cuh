@@ -6,9 +6,9 @@
  *
  * kernels/device_codecs.h is made by the build from what folders with a decoder there are: it
  * includes each kernels/name/name_decode.cuh and defines WHARF_DEVICE_CODEC_LIST(X) with a row
- * X(NAME, name) each; and WHARF_SERIAL_CODEC_LIST, WHARF_BLOCK_CODEC_LIST and WHARF_PART_CODEC_LIST
- * likewise, of kernels/name/name_serial.cuh, kernels/name/name_block.cuh and
- * kernels/name/name_part.cuh.
+ * X(NAME, name) each; and WHARF_SERIAL_CODEC_LIST, WHARF_BLOCK_CODEC_LIST,
+ * WHARF_INDEXED_CODEC_LIST and WHARF_PART_CODEC_LIST likewise, of kernels/name/name_serial.cuh,
+ * name_block.cuh, name_indexed.cuh and name_part.cuh.
  */
 #ifndef WHARF_KERNELS_DEVICE_CODEC_CUH
 #define WHARF_KERNELS_DEVICE_CODEC_CUH
@@ -74,6 +74,22 @@ WHARF_SERIAL_CODEC_LIST(X)
         static WHARF_DEVICE_MEMBER void end(shared &s) { end_all_prefetch(s.input); }              \
     };
 WHARF_SERIAL_CODEC_LIST(X)
+#undef X
+
+/* For registered models that bytes of one distribution do not have. */
+#define X(ID, name)                                                                                \
+    struct name##_indexed_codec {                                                                  \
+        using shared = name##_indexed_shared;                                                      \
+        static constexpr size_t SCRATCH_NBYTES = ID##_SCRATCH_NBYTES;                              \
+        static constexpr unsigned WARPS_PER_SM = ID##_WARPS_PER_SM;                                \
+        static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
+        {                                                                                          \
+            if (codec != WHARF_CODEC_##ID)                                                         \
+                return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);                      \
+            return name##_decode(s, job);                                                          \
+        }                                                                                          \
+    };
+WHARF_INDEXED_CODEC_LIST(X)
 #undef X
 
 /* Several warps for one chunk. */

@@ -4,7 +4,11 @@
 #include "encoders/little_endian.h"
 #include "encoders/rans/rans_loop.h"
 #include "encoders/rans/rans_model.h"
+#include "encoders/rans/rans_window.h"
 #include "encoders/rans/rans_write.h"
+
+/* Of a GPU's caches: an image begins with one where it has to be fast. */
+#define SECTOR_NBYTES 32
 
 static bool is_of_bytes(const struct wharf_rans_shape *shape)
 {
@@ -22,7 +26,25 @@ static uint32_t place(uint32_t *end, size_t nbytes)
     return nbytes ? at : 0;
 }
 
-/* Lays an image out; returns its size: at most 6 bytes for each of 2^24 slots, and some KiB. */
+/* Windows, if there are any, begin with a sector. */
+static void lay_out_windows(const struct wharf_rans_shape *shape, struct wharf_rans_image *image,
+                            uint32_t *end)
+{
+    struct wharf_rans_windows windows;
+
+    wharf_rans_windows_lay_out(shape, &windows);
+    if (windows.stride == 0)
+        return;
+    *end = (*end + SECTOR_NBYTES - 1) / SECTOR_NBYTES * SECTOR_NBYTES;
+    image->windows_stride = windows.stride;
+    image->windows_at = place(end, (size_t)shape->n_distributions * windows.stride *
+                                       sizeof(struct wharf_rans_window));
+    image->scales_at = place(end, shape->n_distributions * sizeof(uint32_t));
+    image->buckets_at = place(end, windows.n_buckets * sizeof(uint16_t));
+}
+
+/* Lays an image out; returns its size: at most 6 bytes for each of 2^24 slots, 4 MiB of windows
+ * where these are fewer than that, and some KiB. */
 static uint32_t lay_out(const struct wharf_rans_shape *shape, uint32_t registered_nbytes,
                         struct wharf_rans_image *image)
 {
@@ -44,6 +66,8 @@ static uint32_t lay_out(const struct wharf_rans_shape *shape, uint32_t registere
         place(&end, (wharf_rans_n_slots(shape) + WHARF_RANS_MORE_SLOTS) * sizeof(uint16_t));
     image->packed_slots_at =
         place(&end, can_pack ? wharf_rans_n_slots(shape) * sizeof(uint32_t) : 0);
+    if (!of_bytes)
+        lay_out_windows(shape, image, &end);
     return end;
 }
 
@@ -109,6 +133,15 @@ enum wharf_reason wharf_rans_image_make(const uint8_t *model, size_t model_nbyte
     if (image->packed_slots_at &&
         !wharf_rans_pack_slots(&tables, (uint32_t *)(void *)(at + image->packed_slots_at)))
         image->packed_slots_at = 0;
+    if (image->windows_at) {
+        const struct wharf_rans_windows windows = {
+            .stride = image->windows_stride,
+            .windows = (struct wharf_rans_window *)(void *)(at + image->windows_at),
+            .scales = (uint32_t *)(void *)(at + image->scales_at),
+            .buckets = (uint16_t *)(void *)(at + image->buckets_at),
+        };
+        wharf_rans_windows_fill(&tables, &windows);
+    }
     return WHARF_REASON_NONE;
 }
 

@@ -13,6 +13,7 @@
  *     ranges           4 bytes a range
  *     slots            2 bytes a slot, and room for vector loads to read past the last one
  *     packed slots     4 bytes a slot, where tuned decoders want them (rans_loop.h)
+ *     windows, scales, buckets    of all others, where they are of use: rans_window.h
  */
 #ifndef WHARF_ENCODERS_RANS_RANS_IMAGE_H
 #define WHARF_ENCODERS_RANS_RANS_IMAGE_H
@@ -37,7 +38,11 @@ struct wharf_rans_image {
     uint32_t ranges_at;
     uint32_t slots_at;
     uint32_t packed_slots_at;
-    uint32_t reserved[5]; /* 0 */
+    uint32_t windows_at;
+    uint32_t scales_at;
+    uint32_t buckets_at;
+    uint32_t windows_stride;
+    uint32_t reserved; /* 0 */
 };
 
 struct wharf_rans_model;
@@ -45,7 +50,7 @@ struct wharf_rans_shape;
 
 /*
  * wharf_rans_image_nbytes: how large the image of a model is, by its header alone; so that memory
- * can be charged before it is taken.  NONE with *ret_nbytes (100 MiB at most), or why it is no
+ * can be charged before it is taken.  NONE with *ret_nbytes (101 MiB at most), or why it is no
  * model: INPUT_TRUNCATED, RANS_VERSION, RANS_HEADER, or INPUT_LEFT, when there is more than the
  * header says.
  */

@@ -6,11 +6,11 @@
  * hang on each other, some 130 cycles a group.  So a warp runs CHAINS of them by turns, each from
  * a split's window to the end of the window of the split with which the next chain began.
  *
- * They are for streams of bytes with one distribution, and only say whether all was good: what they
- * refuse is gone through again from the start by walk_groups, which alone judges.  As
- * rans_pieces.cuh says, each verifies every window that it passes, and that of the next chain's
- * split; so if none refuses, one decoder that runs through would have gone through their very
- * states.
+ * They are for streams of bytes with one distribution, and for those with registered models, and
+ * only say whether all was good: what they refuse is gone through again from the start by
+ * walk_groups, which alone judges.  As rans_pieces.cuh says, each verifies every window that it
+ * passes, and that of the next chain's split; so if none refuses, one decoder that runs through
+ * would have gone through their very states.
  *
  * All chains go on together, by batches of BATCH_NGROUPS groups.  One that is at its end goes on as
  * well where that needs no look: it then delivers symbols that the next one delivers too.
@@ -30,10 +30,16 @@ namespace rans
 /* As many as hide each other's waiting: 16 warps of them are faster than 24 of two. */
 constexpr unsigned N_CHAINS = 4;
 
-/* Shared memory of a warp's chains. */
+/* Shared memory of a warp's chains: their words, */
 template <unsigned CHAINS>
 struct chain_buffers {
     word_buffer words[CHAINS];
+};
+
+/* and where symbols have one of several distributions, the indexes of a batch. */
+template <unsigned CHAINS>
+struct index_buffers {
+    alignas(8) uint8_t of[CHAINS][BATCH_NGROUPS * WARP_LANES];
 };
 
 /* Chains on their way; `state`, and a window's start and state, are this lane's, all else is the
@@ -52,14 +58,15 @@ struct chains {
 template <unsigned CHAINS>
 struct chain_setting {
     const stream &in;
-    uint32_t n_bits, total; /* of the model */
-    bool is_full;
-    shared_ref<model_tables<PACKED_NBITS>> tables;
-    shared_ref<spread_tables> spread;
-    shared_ref<chain_buffers<CHAINS>> buffers;
-    word_source words;
+    const model &whole;
     uint8_t *out;
     uint32_t n_whole; /* groups of 32 symbols */
+    word_source words;
+    shared_ref<chain_buffers<CHAINS>> buffers;
+    /* What the kind of look-up has of these. */
+    shared_ref<model_tables<PACKED_NBITS>> tables;
+    shared_ref<spread_tables> spread;
+    shared_ref<index_buffers<CHAINS>> indexes;
 };
 
 /*
@@ -73,10 +80,12 @@ struct chain_setting {
 template <lookup KIND, unsigned CHAINS>
 WHARF_DEVICE model near_model(const chain_setting<CHAINS> &s)
 {
+    if (KIND == lookup::REGISTERED)
+        return s.whole;
     model m = {};
-    m.n_bits = uniform(s.n_bits);
-    m.total = uniform(s.total);
-    m.is_full = s.is_full;
+    m.n_bits = uniform(s.whole.n_bits);
+    m.total = uniform(s.whole.total);
+    m.is_full = s.whole.is_full;
     return is_spread<KIND>() ? with_spread<KIND>(m, s.spread.get())
                              : with_tables(m, s.tables.get());
 }
@@ -90,11 +99,10 @@ struct free_chains {
     word_feed feed[CHAINS];
 };
 
-/* One lane.  What a state's slot stands for. */
-template <lookup KIND>
-WHARF_DEVICE found find_of_state(const model &m, uint32_t state)
+/* One lane. */
+WHARF_DEVICE uint32_t slot_of(const model &m, uint32_t state)
 {
-    return find_byte<KIND>(m, opaque(state & ((1u << m.n_bits) - 1)));
+    return opaque(state & ((1u << m.n_bits) - 1));
 }
 
 /* collective.  The next group of all chains, to `to`: a byte a lane, since bringing four groups'
@@ -109,7 +117,7 @@ WHARF_DEVICE uint32_t free_group(const model &m, free_chains<CHAINS> &c, uint8_t
     /* Step by step for all, so that each step of one is hidden by the others'. */
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++)
-        f[k] = find_of_state<KIND>(m, c.state[k]);
+        f[k] = find_byte<KIND>(m, slot_of(m, c.state[k]));
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
         nobodys |= f[k].nobodys;
@@ -168,6 +176,17 @@ WHARF_DEVICE bool free_batches(chain_setting<CHAINS> s, chains<CHAINS> &there, u
     return !any_lane(nobodys >> 31);
 }
 
+/* The same for any kind of tables: rans_symbols.cuh has another for registered models. */
+template <lookup KIND>
+struct free_step {
+    template <unsigned CHAINS>
+    static WHARF_DEVICE_MEMBER bool go(const chain_setting<CHAINS> &s, chains<CHAINS> &c,
+                                       uint32_t n)
+    {
+        return free_batches<KIND>(s, c, n);
+    }
+};
+
 /* ---- windows ------------------------------------------------------------------------------- */
 
 /* collective.  Goes on to the window that chain k verifies next, if one is left. */
@@ -214,11 +233,13 @@ WHARF_DEVICE bool window_group(const model &m, const chain_setting<CHAINS> &s, c
                                int32_t next_word[CHAINS])
 {
     found f[CHAINS];
-    uint32_t behind[CHAINS], takers[CHAINS];
+    uint32_t number[CHAINS], behind[CHAINS], takers[CHAINS];
     bool goes[CHAINS], good = true;
     WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++)
-        f[k] = find_of_state<KIND>(m, c.state[k]);
+    for (unsigned k = 0; k < CHAINS; k++) {
+        number[k] = WARP_LANES * c.group[k] + lane_id();
+        f[k] = find<KIND>(m, s.in, number[k], slot_of(m, c.state[k]));
+    }
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
         goes[k] = c.group[k] < c.end[k];
@@ -235,12 +256,13 @@ WHARF_DEVICE bool window_group(const model &m, const chain_setting<CHAINS> &s, c
         right &= w.start != group || behind[k] == w.state;
         right &= group != w.first_group || next_word[k] >= cut;
         uint32_t state = goes[k] ? behind[k] : c.state[k];
-        int32_t number = next_word[k] - (int32_t)take_word(c, k, state, takes, takers[k]);
-        right &= !takes || (number <= cut) == (w.start <= group);
+        int32_t word = next_word[k] - (int32_t)take_word(c, k, state, takes, takers[k]);
+        right &= !takes || (word <= cut) == (w.start <= group);
         good &= right || !goes[k];
         next_word[k] -= (int32_t)popc(takers[k]);
         if (goes[k])
-            store_byte(s.out + (WARP_LANES * group + lane_id()), f[k].symbol);
+            put_symbol(s.out, has_symbol_size<KIND>() ? m.symbol_nbytes : 1, number[k],
+                       f[k].symbol);
     }
     return good;
 }
@@ -279,14 +301,14 @@ WHARF_DEVICE_NOINLINE bool window_batches(chain_setting<CHAINS> s, chains<CHAINS
 /* collective.  A group of the windows that chains begin with: a lane has its state from its start
  * on, and its first symbol is in the group behind. */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE bool join_group(const model &m, chains<CHAINS> &c)
+WHARF_DEVICE bool join_group(const model &m, const stream &in, chains<CHAINS> &c)
 {
     found f[CHAINS];
     uint32_t behind[CHAINS], takers[CHAINS];
     bool takes[CHAINS], good = true;
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++)
-        f[k] = find_of_state<KIND>(m, c.state[k]);
+        f[k] = find<KIND>(m, in, WARP_LANES * c.group[k] + lane_id(), slot_of(m, c.state[k]));
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
         const split &w = c.window[k];
@@ -326,7 +348,7 @@ WHARF_DEVICE_NOINLINE bool join_chains(chain_setting<CHAINS> s, chains<CHAINS> &
     for (uint32_t j = 0; j < n; j++) {
         if (j % BATCH_NGROUPS == 0)
             ensure_words(s, c);
-        good &= join_group<KIND>(m, c);
+        good &= join_group<KIND>(m, s.in, c);
     }
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
@@ -347,17 +369,15 @@ WHARF_DEVICE uint32_t first_group_of(const chains<CHAINS> &c, unsigned k)
     return c.window[k].number > 0 ? c.window[k].last_group + 1 : 0;
 }
 
-/* collective.  What chains share, for a stream whose model is made. */
+/* collective.  What chains share, for a stream whose model is made, but for what is looked up in.
+ */
 template <unsigned CHAINS>
 WHARF_DEVICE chain_setting<CHAINS> make_setting(const stream &in, const model &m,
-                                                model_tables<PACKED_NBITS> &tables,
                                                 chain_buffers<CHAINS> &buffers, uint8_t *out)
 {
-    chain_setting<CHAINS> s = {in, m.n_bits, m.total, m.is_full, {},
-                               {}, {},       {},      out,       in.n_symbols / WARP_LANES};
-    s.tables.init(tables);
-    s.buffers.init(buffers);
+    chain_setting<CHAINS> s = {in, m, out, in.n_symbols / WARP_LANES, {}, {}, {}, {}, {}};
     s.words.init(in);
+    s.buffers.init(buffers);
     return s;
 }
 
@@ -476,7 +496,7 @@ WHARF_DEVICE uint32_t run_chains(const chain_setting<CHAINS> &s, chains<CHAINS> 
         uint32_t reason = watch.goes_on(CHAINS * BATCH_NGROUPS * n);
         if (reason != WHARF_REASON_NONE)
             return reason;
-        if (!(plan.n_free > 0 ? free_batches<KIND>(s, c, n) : window_batches<KIND>(s, c, n)))
+        if (!(plan.n_free > 0 ? free_step<KIND>::go(s, c, n) : window_batches<KIND>(s, c, n)))
             return REFUSED;
     }
 }

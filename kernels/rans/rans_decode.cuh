@@ -6,14 +6,17 @@
 #ifndef WHARF_KERNELS_RANS_RANS_DECODE_CUH
 #define WHARF_KERNELS_RANS_RANS_DECODE_CUH
 
-#include "kernels/rans/rans_chains.cuh"
+#include "kernels/rans/rans_symbols.cuh"
 
 namespace wharf
 {
 
 /* 12 KiB: decoders side by side. */
 struct rans_shared {
-    rans::model_tables<rans::PACKED_NBITS> tables;
+    union {
+        rans::model_tables<rans::PACKED_NBITS> tables;
+        rans::index_buffers<rans::N_CHAINS> indexes; /* of models that have no tables here */
+    };
     union {
         rans::chain_buffers<rans::N_CHAINS> buffers;
         rans::word_ring ring;
@@ -42,17 +45,23 @@ WHARF_DEVICE uint32_t unit_nbytes(uint32_t parameter)
     return parameter + 1;
 }
 
+/* Whether chains are for such a stream. */
+template <lookup KIND>
+WHARF_DEVICE bool has_chains(const stream &in, const model &m, const uint8_t *out)
+{
+    if (KIND == lookup::GENERAL)
+        return false;
+    if (KIND == lookup::REGISTERED && m.symbol_nbytes == 2 && reinterpret_cast<uintptr_t>(out) % 2)
+        return false;
+    return in.n_splits >= N_CHAINS;
+}
+
 /* collective.  As far as chains go, each from a quarter of the splits on: the walk is behind them;
  * or the reason why not. */
 template <lookup KIND>
-WHARF_DEVICE uint32_t walk_by_chains(const stream &in, const model &m, rans_shared &memory,
-                                     const chunk_job &job, watcher &watch, walk &ret_w)
+WHARF_DEVICE uint32_t walk_chains(const stream &in, const chain_setting<N_CHAINS> &s,
+                                  watcher &watch, walk &ret_w)
 {
-    if (KIND != lookup::PACKED && KIND != lookup::BUCKET)
-        return REFUSED;
-    if (in.n_splits < N_CHAINS)
-        return REFUSED;
-    chain_setting<N_CHAINS> s = make_setting(in, m, memory.tables, memory.buffers, job.out);
     chains<N_CHAINS> c;
     split at[N_CHAINS + 1];
     at[0] = edge_split(in, 0);
@@ -67,6 +76,18 @@ WHARF_DEVICE uint32_t walk_by_chains(const stream &in, const model &m, rans_shar
         reason = REFUSED;
     syncwarp(); /* the buffers' memory may be used otherwise */
     return reason;
+}
+
+template <lookup KIND>
+WHARF_DEVICE uint32_t walk_by_chains(const stream &in, const model &m, rans_shared &memory,
+                                     const chunk_job &job, watcher &watch, walk &ret_w)
+{
+    if (!has_chains<KIND>(in, m, job.out))
+        return REFUSED;
+    chain_setting<N_CHAINS> s = make_setting(in, m, memory.buffers, job.out);
+    s.tables.init(memory.tables);
+    s.indexes.init(memory.indexes);
+    return walk_chains<KIND>(in, s, watch, ret_w);
 }
 
 template <lookup KIND>

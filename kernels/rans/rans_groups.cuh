@@ -31,10 +31,10 @@ struct walk {
 WHARF_DEVICE void put_symbol(uint8_t *out, uint32_t symbol_nbytes, uint32_t number, uint32_t symbol)
 {
     if (symbol_nbytes == 1) {
-        store(out + number, (uint8_t)symbol);
+        store_byte(out + number, symbol);
     } else {
-        store(out + 2 * number, (uint8_t)symbol);
-        store(out + 2 * number + 1, (uint8_t)(symbol >> 8));
+        store_byte(out + 2 * number, symbol);
+        store_byte(out + 2 * number + 1, symbol >> 8);
     }
 }
 

@@ -14,6 +14,7 @@
 #define WHARF_KERNELS_RANS_RANS_MODEL_CUH
 
 #include "encoders/rans/rans_image.h"
+#include "encoders/rans/rans_window.h"
 #include "kernels/rans/rans_stream.cuh"
 
 namespace wharf
@@ -72,6 +73,7 @@ struct model {
     /* Of a registered model that none of the above have: its image, and where its parts are. */
     const uint8_t *image;
     uint32_t totals_at, ranges_at, slots_at;
+    uint32_t windows_at, scales_at, buckets_at, windows_stride; /* windows_at 0: none */
     /* Of spread tables: this lane's words, bytes from a slot to the next, symbols by slot. */
     shared_table own, symbols;
     uint32_t row_nbytes;
@@ -372,6 +374,10 @@ WHARF_DEVICE bool take_image(const stream &in, model_tables<PACKED> &tables, con
     m.totals_at = uniform(load(&head->totals_at));
     m.ranges_at = uniform(load(&head->ranges_at));
     m.slots_at = uniform(load(&head->slots_at));
+    m.windows_at = uniform(load(&head->windows_at));
+    m.scales_at = uniform(load(&head->scales_at));
+    m.buckets_at = uniform(load(&head->buckets_at));
+    m.windows_stride = uniform(load(&head->windows_stride));
     m.kind = lookup::REGISTERED;
     return true;
 }

@@ -269,8 +269,8 @@ WHARF_DEVICE uint32_t chain_pieces(const stream &in, const model &m,
                                    const wharf_rans_stream_job &job, uint32_t first, uint32_t n,
                                    uint32_t &ret_bit)
 {
-    chain_setting<CHAINS> setting =
-        make_setting(in, m, s.model.tables, s.warps[warp].buffers, job.out);
+    chain_setting<CHAINS> setting = make_setting(in, m, s.warps[warp].buffers, job.out);
+    setting.tables.init(s.model.tables);
     setting.spread.init(s.tables);
     split at[CHAINS + 1];
     chains<CHAINS> c;

@@ -76,6 +76,9 @@ int wharf_simt_can_decode(uint32_t codec)
 #define X(ID, name) case WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID:
         WHARF_BLOCK_CODEC_LIST(X)
 #undef X
+#define X(ID, name) case WHARF_DEVICE_INDEXED | WHARF_CODEC_##ID:
+        WHARF_INDEXED_CODEC_LIST(X)
+#undef X
         return 1;
     default:
         return 0;
@@ -117,6 +120,11 @@ int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_s
     case WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID:                                                    \
         return wharf::run_blocks<wharf::name##_block_codec>(*batch, options, ret_n_steps);
         WHARF_BLOCK_CODEC_LIST(X)
+#undef X
+#define X(ID, name)                                                                                \
+    case WHARF_DEVICE_INDEXED | WHARF_CODEC_##ID:                                                  \
+        return wharf::run<wharf::name##_indexed_codec>(*batch, options, ret_n_steps);
+        WHARF_INDEXED_CODEC_LIST(X)
 #undef X
     case WHARF_DEVICE_ANY_CODEC:
         return wharf::run<wharf::any_codec>(*batch, options, ret_n_steps);

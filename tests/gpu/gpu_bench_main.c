@@ -5,6 +5,7 @@
  *     wharf_gpu_bench speed CODEC FILE CHUNK TOTAL [RUNS]   until TOTAL bytes of output are there
  *     wharf_gpu_bench few   CODEC FILE CHUNK N     [RUNS]   N chunks alone on the GPU
  *     wharf_gpu_bench sweep CODEC FILE             [RUNS]   chunks of 16 KiB to 1 MiB, 1 to 10000
+ *     wharf_gpu_bench symbols D CHUNK TOTAL        [RUNS]   rans, 16-bit symbols of D distributions
  *
  *     --engine simt     the SIMT layer in the GPU's place: tries the program out, times nothing
  *     --any-codec       the kernel that has all decoders
@@ -12,15 +13,19 @@
  *                       the kernel that decodes one symbol a step, as CODAG does, with input
  *                       through shared memory, through registers, or through shared memory that
  *                       another warp fills; of codecs that have one
- *     --block, --warp   the kernel in which a block's warps decode a chunk together, or that of a
- *                       warp for each chunk; without these the better one for the number of chunks
+ *     --block, --indexed, --warp
+ *                       the kernel in which a block's warps decode a chunk together, that for
+ *                       registered models with indexes, or that of a warp for each chunk; without
+ *                       these the better one for the chunks
  *     --level N         of the encoder, but for Deflate, zlib and gzip; for rans the bits of its
  *                       probabilities, without this 11; for others without this 9, or their own
  *                       where they have no 9
+ *     --registered      symbols: the model is a registered one
  *
  * FILE is cut into chunks of CHUNK bytes (what is left over at the end is not used, unless it is
  * all there is), which are repeated until there are enough; each copy has its own memory.  Deflate,
  * zlib and gzip are made by zlib, level 9, memory level 9; other codecs by their first encoder.
+ * Symbols are made as gpu_symbols.h says, with n = 12 if no level is given.
  * After two runs to warm up, RUNS (10) are timed on the device, and then every byte of output is
  * compared once.  Prints one JSON object for each measurement; ends with 1 if any output was wrong.
  */
@@ -31,10 +36,12 @@
 #include <string.h>
 
 #include "encoders/codec.h"
+#include "encoders/rans/rans_format.h"
 #include "encoders/rle_values.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/gpu/gpu_device.h"
 #include "tests/gpu/gpu_pack.h"
+#include "tests/gpu/gpu_symbols.h"
 #include "tests/lib/test_file.h"
 
 enum { ALIGN_NBYTES = 256, WARM_UP_RUNS = 2, MAX_RUNS = 1000 };
@@ -45,8 +52,10 @@ struct bench {
     const struct gpu_device_ops *device;
     const char *data_name;
     bool any_codec;
-    bool choose;     /* the kernel by the number of chunks */
-    uint32_t serial; /* WHARF_DEVICE_SERIAL or such, or 0 */
+    bool choose;                /* the kernel by the number of chunks */
+    uint32_t serial;            /* WHARF_DEVICE_SERIAL or such, or 0 */
+    struct gpu_symbols symbols; /* of mode symbols */
+    uint8_t *d_model;           /* NULL: none */
     unsigned n_runs;
     bool wrong;
 };
@@ -109,6 +118,7 @@ static void load(const struct bench *bench, const struct gpu_source *source, str
             .out_avail = gpu_chunk_nbytes(source),
             .codec = source->codec_number,
             .parameter = source->parameter,
+            .model = bench->d_model,
         };
         m->in_nbytes += packed->nbytes;
         at += aligned(packed->nbytes);
@@ -161,6 +171,8 @@ static uint32_t batch_codec(const struct bench *bench, const struct gpu_source *
     uint32_t codec = source->codec_number;
     if (bench->any_codec)
         return WHARF_DEVICE_ANY_CODEC;
+    if (bench->choose && bench->d_model)
+        return WHARF_DEVICE_INDEXED | codec;
     return bench->choose ? bench->device->choose_kernel(codec, n_chunks) : bench->serial | codec;
 }
 
@@ -177,6 +189,8 @@ static const char *kernel_name(uint32_t batch_codec)
         return "serial, prefetch";
     case WHARF_DEVICE_BLOCK:
         return "block";
+    case WHARF_DEVICE_INDEXED:
+        return "indexed";
     default:
         return "own";
     }
@@ -189,9 +203,15 @@ static void print_row(const struct bench *bench, const char *mode, const struct 
     uint32_t codec = batch_codec(bench, source, m->n_chunks);
     double mb = (double)out_nbytes / 1e6;
     const float *ms = m->ms;
-    char level[24] = "";
+    char level[100] = "";
 
-    if (source->level)
+    if (bench->symbols.n_distributions)
+        snprintf(level, sizeof(level),
+                 ",\"level\":%u,\"symbol_nbytes\":2,\"distributions\":%u,\"alphabet\":%u,"
+                 "\"registered\":%s",
+                 bench->symbols.n_bits, bench->symbols.n_distributions, bench->symbols.alphabet,
+                 bench->d_model ? "true" : "false");
+    else if (source->level)
         snprintf(level, sizeof(level), ",\"level\":%d", source->level);
     printf("{\"peer\":\"wharf\",\"mode\":\"%s\",\"codec\":\"%s\",\"data\":\"%s\"%s,\"chunk\":%zu,"
            "\"chunks\":%zu,\"bytes\":%zu,\"ratio\":%.3f,\"GBps_median\":%.2f,\"GBps_min\":%.2f,"
@@ -240,6 +260,25 @@ static void sweep(struct bench *bench, struct gpu_source *source, size_t file_nb
     }
 }
 
+/* 16-bit symbols; so many chunks, and a model for all of them. */
+static void measure_symbols(struct bench *bench, struct gpu_source *source, size_t chunk,
+                            size_t n_chunks)
+{
+    struct gpu_symbols *symbols = &bench->symbols;
+
+    gpu_symbols_pack(symbols, source, chunk, n_chunks);
+    bench->data_name = symbols->name;
+    if (symbols->is_registered) {
+        bench->d_model = bench->device->alloc(symbols->image_nbytes);
+        bench->device->write(bench->d_model, symbols->image, symbols->image_nbytes);
+    }
+    measure(bench, "speed", source, n_chunks);
+    gpu_source_free(source);
+    if (bench->d_model)
+        bench->device->free(bench->d_model);
+    gpu_symbols_free(symbols);
+}
+
 /* ---- the command line -------------------------------------------------------------------------
  */
 
@@ -247,10 +286,11 @@ static int usage(void)
 {
     fprintf(stderr, "usage: wharf_gpu_bench [--engine cuda|simt] "
                     "[--any-codec | --serial | --serial-registers | --serial-prefetch |"
-                    " --block | --warp] [--level N]\n"
+                    " --block | --warp] [--level N] [--registered]\n"
                     "           speed CODEC[:TYPE] FILE CHUNK TOTAL [RUNS]\n"
                     "         | few   CODEC FILE CHUNK N [RUNS]\n"
-                    "         | sweep CODEC FILE [RUNS]\n");
+                    "         | sweep CODEC FILE [RUNS]\n"
+                    "         | symbols DISTRIBUTIONS CHUNK TOTAL [RUNS]\n");
     return 2;
 }
 
@@ -305,8 +345,13 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[1], "--block") == 0) {
             bench.serial = WHARF_DEVICE_BLOCK;
             bench.choose = false;
+        } else if (strcmp(argv[1], "--indexed") == 0) {
+            bench.serial = WHARF_DEVICE_INDEXED;
+            bench.choose = false;
         } else if (strcmp(argv[1], "--warp") == 0) {
             bench.choose = false;
+        } else if (strcmp(argv[1], "--registered") == 0) {
+            bench.symbols.is_registered = true;
         } else if (argc > 2 && strcmp(argv[1], "--engine") == 0) {
             bench.device = strcmp(argv[2], "simt") == 0 ? &gpu_device_simt : &gpu_device_cuda;
             n = 2;
@@ -322,17 +367,31 @@ int main(int argc, char **argv)
     int is_sweep = argc > 1 && strcmp(argv[1], "sweep") == 0;
     int is_speed = argc > 1 && strcmp(argv[1], "speed") == 0;
     int is_few = argc > 1 && strcmp(argv[1], "few") == 0;
-    int n_fixed = is_sweep ? 4 : 6;
-    if (!(is_sweep || is_speed || is_few) || argc < n_fixed || argc > n_fixed + 1)
+    int is_symbols = argc > 1 && strcmp(argv[1], "symbols") == 0;
+    int n_fixed = is_sweep ? 4 : is_symbols ? 5 : 6;
+    if (!(is_sweep || is_speed || is_few || is_symbols) || argc < n_fixed || argc > n_fixed + 1)
         return usage();
     if (argc > n_fixed)
         bench.n_runs = (unsigned)number(argv[n_fixed], MAX_RUNS);
 
-    choose_codec(&source, argv[2]);
+    if (is_symbols) {
+        bench.symbols.n_distributions = (uint32_t)number(argv[2], WHARF_RANS_MAX_DISTRIBUTIONS);
+        bench.symbols.n_bits = source.level ? (uint32_t)source.level : 12;
+        choose_codec(&source, "rans:u16");
+    } else {
+        choose_codec(&source, argv[2]);
+    }
     if (bench.any_codec && bench.serial)
         return usage();
     if (!wharf_simt_can_decode(bench.serial | source.codec_number))
         die(argv[2], bench.serial ? "has no such kernel" : "has no device decoder");
+    if (is_symbols) {
+        size_t chunk = number(argv[3], WHARF_DEVICE_CHUNK_MAX_NBYTES);
+        bench.device->open();
+        measure_symbols(&bench, &source, chunk, (number(argv[4], SIZE_MAX) - 1) / chunk + 1);
+        bench.device->close();
+        return bench.wrong;
+    }
     uint8_t *file = test_file_read(argv[3], &file_nbytes);
     if (!file || file_nbytes == 0)
         die(argv[3], file ? "is empty" : strerror(errno));

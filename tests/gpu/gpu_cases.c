@@ -10,6 +10,7 @@
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_rans.h"
 
 static void die(const char *what)
 {
@@ -167,11 +168,63 @@ void gpu_cases_add_forged(struct gpu_case_list *list, uint64_t first, uint64_t n
     }
 }
 
+/* Of rans, what its encoder of chunks does not make: several distributions, registered models. */
+static void add_rans(struct gpu_case_list *list, const struct test_rans_plan *plan, uint32_t n_free)
+{
+    struct test_rans rans = test_rans_new_with_free_slots(plan, n_free);
+    struct gpu_case c = {
+        .name = "rans-registered",
+        .number = plan->seed,
+        .codec = WHARF_CODEC_RANS,
+        .parameter = plan->symbol_nbytes - 1,
+        .in = gpu_case_list_own(list, rans.stream),
+        .in_nbytes = rans.stream_nbytes,
+        .out_avail = rans.plain_nbytes,
+        .model = gpu_case_list_own(list, rans.image),
+        .model_nbytes = rans.image_nbytes,
+    };
+
+    rans.stream = NULL;
+    rans.image = NULL;
+    test_rans_free(&rans);
+    gpu_case_list_add(list, &c);
+    if (n_free > 0 || plan->n_distributions << plan->n_bits > WHARF_RANS_INLINE_NSLOTS)
+        return;
+    rans = test_rans_new(plan);
+    c.name = "rans-indexed";
+    c.in = gpu_case_list_own(list, rans.stream);
+    c.in_nbytes = rans.stream_nbytes;
+    c.model = NULL;
+    rans.stream = NULL;
+    test_rans_free(&rans);
+    gpu_case_list_add(list, &c);
+}
+
+/* Few and many symbols, windows, slots that are nobody's; chains and none. */
+static void add_all_rans(struct gpu_case_list *list)
+{
+    static const struct test_rans_plan plans[] = {
+        {11, 1, 1, 30000, 4, 200, 1},  {16, 1, 1, 30000, 4, 250, 2},
+        {12, 2, 1, 30000, 4, 900, 3},  {16, 2, 1, 30001, 5, 40000, 4},
+        {12, 2, 16, 30002, 4, 300, 5}, {16, 2, 64, 30003, 9, 900, 6},
+        {8, 1, 256, 30004, 6, 200, 7}, {9, 2, 100, 30005, 4, 300, 8},
+        {16, 2, 3, 30006, 1, 9000, 9}, {16, 2, 32, 3000, 4, 40000, 10},
+        {14, 2, 4, 100, 1, 900, 11},   {12, 2, 16, 200000, 16, 2000, 12},
+    };
+
+    for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+        add_rans(list, &plans[i], 0);
+        add_rans(list, &plans[i], 77);
+    }
+}
+
 void gpu_cases_add_streams(struct gpu_case_list *list, uint32_t codec)
 {
     const struct wharf_codec_ops *ops = wharf_codec_find(codec)->ops;
     for (uint32_t p = 0; wharf_codec_unit_nbytes(ops, p); p++)
         add_streams(list, codec, p);
+    if (codec == WHARF_CODEC_RANS)
+        add_all_rans(list);
 }
 
 /* ---- what else may be asked of them -----------------------------------------------------------
@@ -228,7 +281,7 @@ static uint32_t checksum_of(const struct gpu_case *c)
     struct wharf_outcome outcome;
     struct wharf_decode_job job = {
         .codec = c->codec,
-        .setting.parameter = c->parameter,
+        .setting = {.parameter = c->parameter, .model = c->model},
         .in = c->in,
         .in_nbytes = c->in_nbytes,
         .out = out,

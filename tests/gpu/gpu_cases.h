@@ -32,7 +32,8 @@ void gpu_cases_add_vectors(struct gpu_case_list *list, const struct test_vector_
 
 /*
  * Good streams: every kind of data in several sizes by every encoder of the codec at several
- * levels, with every parameter.  Adds them as cases with exactly the room that they need.
+ * levels, with every parameter; of rans also those of several distributions, and of registered
+ * models.  Adds them as cases with exactly the room that they need.
  */
 void gpu_cases_add_streams(struct gpu_case_list *list, uint32_t codec);
 

@@ -20,6 +20,7 @@ enum {
     INPUT_GAP_NBYTES = 64,
     MAX_THREADS = 64,
     MAX_MESSAGES = 20,
+    MAX_MODELS = 64,
 };
 /* Jobs run at once: what they need of memory, twice, on the device and here. */
 #define BATCH_NBYTES ((size_t)256 << 20)
@@ -43,6 +44,10 @@ struct gpu_checker {
     size_t in_nbytes, out_nbytes;
     struct wharf_device_chunk *h_chunks;
     struct wharf_outcome *h_outcomes;
+    /* Its models, here and on the device. */
+    const void *models[MAX_MODELS];
+    uint8_t *d_models[MAX_MODELS];
+    unsigned n_models;
 };
 
 struct comparison {
@@ -132,6 +137,28 @@ static uint8_t *own_copy(const struct gpu_device_ops *device, const uint8_t *fro
     return p;
 }
 
+/* A case's model on the device; NULL if it has none. */
+static const uint8_t *model_there(struct gpu_checker *c, const struct gpu_case *job)
+{
+    unsigned i = 0;
+
+    if (!job->model)
+        return NULL;
+    while (i < c->n_models && c->models[i] != job->model)
+        i++;
+    if (i == MAX_MODELS) {
+        fprintf(stderr, "gpu_check: more than %d models\n", MAX_MODELS);
+        exit(3);
+    }
+    if (i == c->n_models) {
+        c->models[i] = job->model;
+        c->d_models[i] = c->device->alloc(job->model_nbytes);
+        c->device->write(c->d_models[i], job->model, job->model_nbytes);
+        c->n_models++;
+    }
+    return c->d_models[i];
+}
+
 static void describe_chunks(struct gpu_checker *c)
 {
     for (size_t i = 0; i < c->n_cases; i++) {
@@ -144,6 +171,7 @@ static void describe_chunks(struct gpu_checker *c)
             .flags = job->flags,
             .checksum = job->checksum,
             .parameter = job->parameter,
+            .model = model_there(c, job),
         };
         if (c->options->own_memory) {
             chunk->in = own_copy(c->device, job->in, job->in_nbytes);
@@ -177,6 +205,8 @@ static void prepare(struct gpu_checker *c)
 static void bring_back(struct gpu_checker *c)
 {
     c->device->read(c->outcomes.here, c->outcomes.there, c->n_cases * sizeof(*c->h_outcomes));
+    while (c->n_models > 0)
+        c->device->free(c->d_models[--c->n_models]);
     if (!c->options->own_memory) {
         c->device->read(c->out.here, c->out.there, c->out_nbytes);
         return;
@@ -252,7 +282,7 @@ static bool compare(struct comparison *comparison, size_t i, uint8_t *want_out)
         .codec = c->codec,
         .flags = c->flags,
         .checksum = c->checksum,
-        .setting.parameter = c->parameter,
+        .setting = {.parameter = c->parameter, .model = c->model},
         .in = c->in,
         .in_nbytes = c->in_nbytes,
         .out = want_out,

@@ -21,6 +21,8 @@ struct gpu_case {
     const uint8_t *in;
     size_t in_nbytes;
     size_t out_avail;
+    const void *model; /* the image of a registered one, or NULL */
+    size_t model_nbytes;
     bool failed; /* filled by gpu_checker_run */
 };
 
@@ -31,7 +33,7 @@ struct gpu_check_options {
     bool own_memory;
     /* Runs the kernel that has all decoders instead of the codec's own. */
     bool any_codec;
-    /* WHARF_DEVICE_SERIAL, _REGISTERS or WHARF_DEVICE_BLOCK: runs that kernel of the codec; or 0.
+    /* WHARF_DEVICE_SERIAL, _REGISTERS, _BLOCK or _INDEXED: runs that kernel of the codec; or 0.
      */
     uint32_t serial;
     /* A folder for the inputs of jobs that fail, or NULL. */

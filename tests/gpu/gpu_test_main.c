@@ -14,6 +14,7 @@
  *     --serial-registers   the same with input through registers instead of shared memory
  *     --serial-prefetch    the same with a warp that does nothing but fill shared memory
  *     --block              the kernel in which a block's warps decode a chunk together, likewise
+ *     --indexed            the kernel for registered models with indexes, likewise
  *     --own-memory         memory of its own for every job: for compute-sanitizer
  *     --codec NAME         this codec alone
  *     --seed N             other variants and damages (default 1)
@@ -60,7 +61,7 @@ static int usage(void)
             "usage: wharf_gpu_test [--engine cuda|simt] [--own-memory] [--codec NAME] "
             "[--seed N] [--save FOLDER]\n"
             "               [--any-codec | --serial | --serial-registers | --serial-prefetch |\n"
-            "                --block]\n"
+            "                --block | --indexed]\n"
             "           vectors FOLDER | vectors TABLE FOLDER | generated N | forged N | "
             "damaged N\n");
     return 2;
@@ -196,6 +197,10 @@ static int take_option(char **argv)
     }
     if (strcmp(argv[0], "--block") == 0) {
         run.check.serial = WHARF_DEVICE_BLOCK;
+        return 1;
+    }
+    if (strcmp(argv[0], "--indexed") == 0) {
+        run.check.serial = WHARF_DEVICE_INDEXED;
         return 1;
     }
     if (strcmp(argv[0], "--own-memory") == 0) {

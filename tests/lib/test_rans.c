@@ -47,9 +47,20 @@ static void fill_symbols(const struct test_rans_plan *plan, uint8_t *symbols, ui
     }
 }
 
+/* Leaves n slots to nobody, at the most frequent symbol's cost, which keeps one at least. */
+static void free_slots(uint32_t *frequencies, uint32_t alphabet, uint32_t n)
+{
+    uint32_t *most = frequencies;
+
+    for (uint32_t s = 0; s < alphabet; s++)
+        if (frequencies[s] > *most)
+            most = &frequencies[s];
+    *most -= n < *most ? n : *most - 1;
+}
+
 /* Each distribution's own statistics; one that no symbol uses is of symbol 0. */
 static uint32_t *make_frequencies(const struct test_rans_plan *plan, const uint8_t *symbols,
-                                  const uint8_t *indexes)
+                                  const uint8_t *indexes, uint32_t n_free)
 {
     size_t n = (size_t)plan->alphabet * plan->n_distributions;
     uint64_t *counts = check_memory(calloc(n, sizeof(*counts)));
@@ -61,15 +72,17 @@ static uint32_t *make_frequencies(const struct test_rans_plan *plan, const uint8
                               : (uint32_t)symbols[2 * i] | (uint32_t)symbols[2 * i + 1] << 8;
         counts[indexes[i] * plan->alphabet + symbol]++;
     }
-    for (size_t d = 0; d < plan->n_distributions; d++)
+    for (size_t d = 0; d < plan->n_distributions; d++) {
         if (wharf_rans_normalise(counts + d * plan->alphabet, plan->alphabet, plan->n_bits,
                                  frequencies + d * plan->alphabet) < 0)
             frequencies[d * plan->alphabet] = 1u << plan->n_bits;
+        free_slots(frequencies + d * plan->alphabet, plan->alphabet, n_free);
+    }
     free(counts);
     return frequencies;
 }
 
-void *test_rans_image(const uint8_t *model, size_t model_nbytes)
+void *test_rans_image(const uint8_t *model, size_t model_nbytes, size_t *ret_nbytes)
 {
     size_t nbytes = 0;
     void *image = NULL;
@@ -80,6 +93,8 @@ void *test_rans_image(const uint8_t *model, size_t model_nbytes)
         fprintf(stderr, "test_rans: is no model\n");
         exit(2);
     }
+    if (ret_nbytes)
+        *ret_nbytes = nbytes;
     return image;
 }
 
@@ -88,10 +103,10 @@ static void add_model(struct test_rans *rans, const uint32_t *frequencies)
     rans->model_nbytes = wharf_rans_model_write(&rans->shape, frequencies, NULL, 0);
     rans->model = check_memory(malloc(rans->model_nbytes));
     wharf_rans_model_write(&rans->shape, frequencies, rans->model, rans->model_nbytes);
-    rans->image = test_rans_image(rans->model, rans->model_nbytes);
+    rans->image = test_rans_image(rans->model, rans->model_nbytes, &rans->image_nbytes);
 }
 
-static struct test_rans make(const struct test_rans_plan *plan, bool is_registered)
+static struct test_rans make(const struct test_rans_plan *plan, bool is_registered, uint32_t n_free)
 {
     struct test_rans rans = {
         .shape = {plan->n_bits, plan->symbol_nbytes, plan->alphabet, plan->n_distributions},
@@ -103,7 +118,7 @@ static struct test_rans make(const struct test_rans_plan *plan, bool is_register
 
     rans.plain = check_memory(malloc(rans.plain_nbytes + 1));
     fill_symbols(plan, rans.plain, indexes);
-    frequencies = make_frequencies(plan, rans.plain, indexes);
+    frequencies = make_frequencies(plan, rans.plain, indexes, n_free);
     struct wharf_rans_job job = {
         .shape = rans.shape,
         .frequencies = frequencies,
@@ -128,12 +143,17 @@ static struct test_rans make(const struct test_rans_plan *plan, bool is_register
 
 struct test_rans test_rans_new(const struct test_rans_plan *plan)
 {
-    return make(plan, false);
+    return make(plan, false, 0);
 }
 
 struct test_rans test_rans_new_registered(const struct test_rans_plan *plan)
 {
-    return make(plan, true);
+    return make(plan, true, 0);
+}
+
+struct test_rans test_rans_new_with_free_slots(const struct test_rans_plan *plan, uint32_t n_free)
+{
+    return make(plan, true, n_free);
 }
 
 uint8_t *test_rans_encode(const uint8_t *bytes, uint32_t n, uint32_t n_bits, uint32_t max_splits,

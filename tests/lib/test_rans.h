@@ -32,6 +32,7 @@ struct test_rans {
     uint8_t *model;
     size_t model_nbytes;
     void *image;
+    size_t image_nbytes;
 };
 
 /* Symbols of falling frequency, coded with a model of their own.  Ends the program when anything
@@ -40,6 +41,8 @@ struct test_rans test_rans_new(const struct test_rans_plan *plan);
 
 /* The same, with a model that is registered and not in the stream; and its image. */
 struct test_rans test_rans_new_registered(const struct test_rans_plan *plan);
+/* The same, with so many slots of each distribution that are nobody's, as far as there can be. */
+struct test_rans test_rans_new_with_free_slots(const struct test_rans_plan *plan, uint32_t n_free);
 void test_rans_free(struct test_rans *rans);
 
 /* Takes splits `first` to first + n - 1, counted from 1, out of its stream: their symbols are left
@@ -50,8 +53,8 @@ void test_rans_drop_splits(struct test_rans *rans, uint32_t first, uint32_t n);
 uint8_t *test_rans_encode(const uint8_t *bytes, uint32_t n, uint32_t n_bits, uint32_t max_splits,
                           size_t *ret_nbytes);
 
-/* The image of a model; for the caller to free. */
-void *test_rans_image(const uint8_t *model, size_t model_nbytes);
+/* The image of a model, and in ret_nbytes its size unless that is NULL; for the caller to free. */
+void *test_rans_image(const uint8_t *model, size_t model_nbytes, size_t *ret_nbytes);
 
 /*
  * Decodes by the reference, and by every form of the tuned decoder into buffers between untouchable

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "encoders/rans/rans_image.h"
+#include "encoders/rans/rans_window.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_rans.h"
 
@@ -113,6 +114,80 @@ Test(rans_registered, a_header_cannot_ask_for_more_than_is_there)
     void *image = calloc(1, nbytes);
     cr_assert_eq(wharf_rans_image_make(model, sizeof(model), image), WHARF_REASON_RANS_MODEL);
     free(image);
+}
+
+/* ---- windows ------------------------------------------------------------------------------- */
+
+/* A slot's symbol, its first slot and its last one, as rans_window.h says. */
+static void find_in_windows(const struct wharf_rans_image *image, uint32_t d, uint32_t slot,
+                            uint32_t found[3])
+{
+    const uint8_t *at = (const uint8_t *)image;
+    const struct wharf_rans_window *window =
+        (const struct wharf_rans_window *)(const void *)(at + image->windows_at) +
+        d * image->windows_stride;
+    uint32_t scale = ((const uint32_t *)(const void *)(at + image->scales_at))[d];
+    const uint16_t *buckets = (const uint16_t *)(const void *)(at + image->buckets_at) +
+                              (scale & ((1u << WHARF_RANS_SCALE_SHIFT) - 1));
+    uint32_t n = buckets[slot >> (scale >> WHARF_RANS_SCALE_SHIFT)], i = 0;
+
+    while (window[n].edges[WHARF_RANS_WINDOW_NSYMBOLS] < slot)
+        cr_assert_lt(++n, image->windows_stride);
+    while (window[n].edges[i + 1] < slot)
+        i++;
+    found[0] = window[n].symbols[i];
+    found[1] = (uint16_t)(window[n].edges[i] + 1);
+    found[2] = window[n].edges[i + 1];
+}
+
+static void check_windows(const struct test_rans *rans)
+{
+    const struct wharf_rans_image *image = rans->image;
+    struct wharf_rans_model model;
+
+    cr_assert_neq(image->windows_at, 0);
+    wharf_rans_image_model(image, &model);
+    for (uint32_t d = 0; d < model.shape.n_distributions; d++)
+        for (uint32_t slot = 0; slot < 1u << model.shape.n_bits; slot++) {
+            uint32_t found[3], symbol = model.slot_symbols[d << model.shape.n_bits | slot];
+            const struct wharf_rans_range *range = &model.ranges[d * model.shape.alphabet + symbol];
+            find_in_windows(image, d, slot, found);
+            if (slot >= model.totals[d]) {
+                cr_assert_eq(found[1], model.totals[d]);
+            } else {
+                cr_assert_eq(found[0], symbol);
+                cr_assert_eq(found[1], range->first);
+                cr_assert_eq(found[2], (uint32_t)range->first + range->frequency_less_1);
+            }
+        }
+}
+
+Test(rans_registered, windows_say_what_slots_do)
+{
+    const struct test_rans_plan plans[] = {
+        {8, 1, 256, 9000, 1, 200, 1}, {12, 2, 16, 9000, 1, 900, 2}, {16, 2, 1, 9000, 1, 40000, 3},
+        {16, 2, 64, 9000, 1, 300, 4}, {9, 2, 64, 900, 1, 7, 5},     {16, 2, 3, 900, 1, 1, 6},
+        {16, 2, 3, 900, 1, 9, 7},     {11, 1, 17, 900, 1, 14, 8},
+    };
+
+    for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+        struct test_rans rans = test_rans_new_with_free_slots(&plans[i], i % 2 ? 30 : 0);
+        check_windows(&rans);
+        test_rans_free(&rans);
+    }
+}
+
+/* Many distributions of many symbols, and few slots. */
+Test(rans_registered, windows_are_left_out_where_they_are_of_no_use)
+{
+    const struct test_rans_plan plans[] = {{16, 2, 32, 3000, 1, 40000, 1},
+                                           {12, 2, 1, 3000, 1, 900, 1}};
+
+    for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+        struct test_rans rans = test_rans_new_registered(&plans[i]);
+        cr_assert_eq(((const struct wharf_rans_image *)rans.image)->windows_at, 0);
+        test_rans_free(&rans);
+    }
 }
 
 static enum wharf_reason decode_with(const struct test_rans *rans, const void *image)
