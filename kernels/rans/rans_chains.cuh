@@ -85,7 +85,6 @@ WHARF_DEVICE model near_model(const chain_setting<CHAINS> &s)
     model m = {};
     m.n_bits = uniform(s.whole.n_bits);
     m.total = uniform(s.whole.total);
-    m.is_full = s.whole.is_full;
     return is_spread<KIND>() ? with_spread<KIND>(m, s.spread.get())
                              : with_tables(m, s.tables.get());
 }
@@ -112,12 +111,13 @@ template <lookup KIND, unsigned CHAINS>
 WHARF_DEVICE uint32_t free_group(const model &m, free_chains<CHAINS> &c, uint8_t *const to[CHAINS],
                                  uint32_t ahead, uint32_t nobodys)
 {
-    uint32_t takers[CHAINS], words[CHAINS];
+    uint32_t slots[CHAINS], takers[CHAINS], words[CHAINS];
     found f[CHAINS];
     /* Step by step for all, so that each step of one is hidden by the others'. */
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++)
-        f[k] = find_byte<KIND>(m, slot_of(m, c.state[k]));
+        slots[k] = slot_of(m, c.state[k]);
+    find_bytes<KIND, CHAINS>(m, slots, f);
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
         nobodys |= f[k].nobodys;

@@ -6,7 +6,7 @@
  *   n up to a limit    by slot, symbol, frequency and the slot's place in its range in 32 bits
  *   more               by BUCKET_NBITS bits of the slot the symbol that its first slot belongs to,
  *                      and by symbol the range: slots near a bucket's end belong to one of the
- *                      next symbols
+ *                      next symbols, up to the next bucket's
  * Other models have in scratch each symbol's first slot, where slots are found by halving;
  * registered ones the tables of their image (encoders/rans/rans_image.h).
  */
@@ -36,8 +36,12 @@ constexpr uint32_t PACKED_NOBODYS = 1u << 31 | 1;
 constexpr unsigned PACKED_PLACE_AT = 20, PACKED_SYMBOL_AT = 12;
 
 struct bucket_tables {
-    uint32_t ranges[256]; /* frequency - 1 in the high half, first slot in the low half */
-    uint8_t buckets[1 << BUCKET_NBITS];
+    /* Frequency - 1 in the high half, first slot in the low half, which of a symbol without slots
+     * is where the next one's begin.  The last one is no symbol's: a slot that is nobody's comes to
+     * it. */
+    uint32_t ranges[256 + 1];
+    /* Behind those of all buckets the last symbol that has slots. */
+    uint8_t buckets[(1 << BUCKET_NBITS) + 1];
 };
 
 struct distribution_table {
@@ -222,6 +226,7 @@ WHARF_DEVICE void fill_buckets(const model &m, const byte_model &bytes)
     unsigned shift = m.n_bits - BUCKET_NBITS;
     uint32_t *fours = reinterpret_cast<uint32_t *>(m.buckets);
     uint32_t carry = 0; /* the symbol of the bucket before */
+    uint32_t last = 0;
     for (uint32_t i = lane_id(); i < (1u << BUCKET_NBITS) / 4; i += WARP_LANES)
         store(&fours[i], 0u);
     syncwarp();
@@ -233,9 +238,14 @@ WHARF_DEVICE void fill_buckets(const model &m, const byte_model &bytes)
         uint32_t same = match_any(bucket);
         if (bucket < 1u << BUCKET_NBITS && same >> lane_id() == 1)
             store(&m.buckets[bucket], (uint8_t)symbol);
-        /* A symbol without slots has one that nobody comes to: slot 0's symbol owns its bucket. */
-        store(&m.ranges[symbol], f > 0 ? (f - 1) << 16 | first : 0u);
+        store(&m.ranges[symbol], (f > 0 ? (f - 1) << 16 : 0u) | (first & 0xffff));
+        uint32_t owners = ballot(f > 0);
+        last = owners ? b * WARP_LANES + 31 - clz(owners) : last;
         syncwarp(); /* a later block may enter the same bucket */
+    }
+    if (lane_id() == 0) {
+        store(&m.ranges[256], 0u);
+        store(&m.buckets[1 << BUCKET_NBITS], (uint8_t)last);
     }
     for (uint32_t row = 0; row < (1u << BUCKET_NBITS) / 4; row += WARP_LANES) {
         /* Symbols rise, so that each byte becomes the largest so far. */
@@ -404,16 +414,61 @@ WHARF_DEVICE found found_packed(uint32_t v)
     return {v >> PACKED_SYMBOL_AT, v & ((1u << PACKED_SYMBOL_AT) - 1), v >> PACKED_PLACE_AT, v};
 }
 
-/* A slot that is somebody's. */
-WHARF_DEVICE found find_in_bucket(const model &m, uint32_t slot)
+/* One lane.  A slot's place in a range. */
+WHARF_DEVICE uint32_t place_in(uint32_t range, uint32_t slot)
 {
-    uint32_t symbol = load(&m.buckets[slot >> (m.n_bits - BUCKET_NBITS)]);
-    uint32_t range = load(&m.ranges[symbol]);
-    while (slot - (range & 0xffff) > range >> 16) {
-        symbol++;
-        range = load(&m.ranges[symbol & 0xff]);
+    return slot - (range & 0xffff);
+}
+
+/* What a slot stands for whose symbol has this range, if it is somebody's. */
+WHARF_DEVICE found found_ranged(const model &m, uint32_t symbol, uint32_t range, uint32_t slot)
+{
+    return {symbol, (range >> 16) + 1, place_in(range, slot), m.total - 1 - slot};
+}
+
+/*
+ * One lane.  N slots side by side: those behind their bucket's first symbol belong to one from the
+ * next one to the next bucket's first, the last of these whose range does not begin behind the
+ * slot.  Nearly all belong to the very next one; of the others halving finds it, whatever model
+ * somebody made.  Returns how often, at most 8 times.
+ */
+template <unsigned N>
+WHARF_DEVICE uint32_t find_in_buckets(const model &m, const uint32_t slots[N], found f[N])
+{
+    uint32_t low[N], high[N], ranges[N], n_halved = 0;
+    bool more = false;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < N; k++)
+        low[k] = high[k] = load(&m.buckets[slots[k] >> (m.n_bits - BUCKET_NBITS)]);
+    WHARF_UNROLL
+    for (unsigned k = 0; k < N; k++)
+        ranges[k] = load(&m.ranges[low[k]]);
+    WHARF_UNROLL
+    for (unsigned k = 0; k < N; k++)
+        if (place_in(ranges[k], slots[k]) > ranges[k] >> 16) {
+            high[k] = load(&m.buckets[(slots[k] >> (m.n_bits - BUCKET_NBITS)) + 1]);
+            low[k]++;
+            ranges[k] = load(&m.ranges[low[k]]);
+            more |= low[k] < high[k];
+        }
+    for (; more; n_halved++) {
+        more = false;
+        WHARF_UNROLL
+        for (unsigned k = 0; k < N; k++)
+            if (low[k] < high[k]) {
+                uint32_t middle = (low[k] + high[k] + 1) / 2;
+                uint32_t range = load(&m.ranges[middle]);
+                bool is_behind = slots[k] < (range & 0xffff);
+                low[k] = is_behind ? low[k] : middle;
+                high[k] = is_behind ? middle - 1 : high[k];
+                ranges[k] = is_behind ? ranges[k] : range;
+                more |= low[k] < high[k];
+            }
     }
-    return {symbol, (range >> 16) + 1, slot - (range & 0xffff), 0};
+    WHARF_UNROLL
+    for (unsigned k = 0; k < N; k++)
+        f[k] = found_ranged(m, low[k], ranges[k], slots[k]);
+    return n_halved;
 }
 
 /* A slot that is somebody's: of the last symbol whose range begins at it or before. */
@@ -463,20 +518,30 @@ WHARF_DEVICE found find_ranged(const model &m, uint32_t slot)
 {
     uint32_t symbol = m.symbols.load_byte(slot);
     uint32_t range = m.own.load_word(symbol * WARP_LANES * (uint32_t)sizeof(range));
-    return {symbol, (range >> 16) + 1, slot - (range & 0xffff), m.total - 1 - slot};
+    return found_ranged(m, symbol, range, slot);
 }
 
-/* One lane.  A slot of the one distribution of bytes. */
+/* One lane.  N slots of the one distribution of bytes. */
+template <lookup KIND, unsigned N>
+WHARF_DEVICE void find_bytes(const model &m, const uint32_t slots[N], found f[N])
+{
+    if (KIND == lookup::BUCKET) {
+        find_in_buckets<N>(m, slots, f);
+        return;
+    }
+    WHARF_UNROLL
+    for (unsigned k = 0; k < N; k++)
+        f[k] = KIND == lookup::PACKED   ? found_packed(load(&m.packed[slots[k]]))
+               : KIND == lookup::SPREAD ? found_packed(m.own.load_word(slots[k] * m.row_nbytes))
+                                        : find_ranged(m, slots[k]);
+}
+
 template <lookup KIND>
 WHARF_DEVICE found find_byte(const model &m, uint32_t slot)
 {
-    if (KIND == lookup::PACKED)
-        return found_packed(load(&m.packed[slot]));
-    if (KIND == lookup::SPREAD)
-        return found_packed(m.own.load_word(slot * m.row_nbytes));
-    if (KIND == lookup::RANGED)
-        return find_ranged(m, slot);
-    return m.is_full || slot < m.total ? find_in_bucket(m, slot) : NOBODY;
+    found f[1];
+    find_bytes<KIND, 1>(m, &slot, f);
+    return f[0];
 }
 
 /* One lane.  A slot of a distribution. */

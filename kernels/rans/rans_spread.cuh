@@ -68,15 +68,18 @@ WHARF_DEVICE void fill_words(spread_tables &t, const model &m, uint32_t thread, 
 WHARF_DEVICE u32x4 symbols_from(const model &m, uint32_t slot)
 {
     uint32_t words[4] = {0, 0, 0, 0};
-    uint32_t symbol = slot < m.total ? find_in_bucket(m, slot).symbol & 0xff : 0;
-    uint32_t range = load(&m.ranges[symbol]);
+    uint32_t symbol = 0, end = slot; /* of its range */
     WHARF_UNROLL
-    for (unsigned i = 0; i < 16; i++) {
-        while (slot + i < m.total && slot + i - (range & 0xffff) > range >> 16) {
-            symbol = (symbol + 1) & 0xff;
-            range = load(&m.ranges[symbol]);
+    for (unsigned i = 0; i < 4; i++) {
+        WHARF_NO_UNROLL
+        for (unsigned k = 0; k < 4; k++, slot++) {
+            if (slot >= end && slot < m.total) {
+                found f = find_byte<lookup::BUCKET>(m, slot);
+                symbol = f.symbol;
+                end = slot - f.place + f.frequency;
+            }
+            words[i] |= symbol << 8 * k;
         }
-        words[i / 4] |= symbol << (8 * (i % 4));
     }
     return {words[0], words[1], words[2], words[3]};
 }
