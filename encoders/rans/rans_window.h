@@ -8,6 +8,11 @@
  * of what is looked at.  So the symbols of a distribution that have slots stand in *windows* of
  * seven, and a *bucket* of slots says in which window the first of them is; the others are there or
  * in the windows behind.
+ *
+ * Buckets are a power of two, and more than half as many as symbols.  So one of 2^8 slots has 2^8
+ * symbols at most, and where buckets are larger there are fewer symbols than that: whatever the
+ * model, a slot's window is at most 37 behind the one that its bucket says.  (Of normal
+ * distributions with n = 16, whose rare symbols lie side by side, the rarest are 22 behind.)
  */
 #ifndef WHARF_ENCODERS_RANS_RANS_WINDOW_H
 #define WHARF_ENCODERS_RANS_RANS_WINDOW_H
@@ -19,6 +24,7 @@ extern "C" {
 #endif
 
 #define WHARF_RANS_WINDOW_NSYMBOLS 7
+#define WHARF_RANS_MOST_WINDOWS_BEHIND 37
 
 /*
  * A sector of 32 bytes.  edges[0] is the slot before the window's first one, modulo 2^16, and

@@ -129,10 +129,11 @@ static void find_in_windows(const struct wharf_rans_image *image, uint32_t d, ui
     uint32_t scale = ((const uint32_t *)(const void *)(at + image->scales_at))[d];
     const uint16_t *buckets = (const uint16_t *)(const void *)(at + image->buckets_at) +
                               (scale & ((1u << WHARF_RANS_SCALE_SHIFT) - 1));
-    uint32_t n = buckets[slot >> (scale >> WHARF_RANS_SCALE_SHIFT)], i = 0;
+    uint32_t first = buckets[slot >> (scale >> WHARF_RANS_SCALE_SHIFT)], n = first, i = 0;
 
     while (window[n].edges[WHARF_RANS_WINDOW_NSYMBOLS] < slot)
         cr_assert_lt(++n, image->windows_stride);
+    cr_assert_leq(n - first, WHARF_RANS_MOST_WINDOWS_BEHIND);
     while (window[n].edges[i + 1] < slot)
         i++;
     found[0] = window[n].symbols[i];
@@ -140,9 +141,8 @@ static void find_in_windows(const struct wharf_rans_image *image, uint32_t d, ui
     found[2] = window[n].edges[i + 1];
 }
 
-static void check_windows(const struct test_rans *rans)
+static void check_windows(const struct wharf_rans_image *image)
 {
-    const struct wharf_rans_image *image = rans->image;
     struct wharf_rans_model model;
 
     cr_assert_neq(image->windows_at, 0);
@@ -172,8 +172,28 @@ Test(rans_registered, windows_say_what_slots_do)
 
     for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
         struct test_rans rans = test_rans_new_with_free_slots(&plans[i], i % 2 ? 30 : 0);
-        check_windows(&rans);
+        check_windows(rans.image);
         test_rans_free(&rans);
+    }
+}
+
+/* As many symbols as can be in one bucket, first or last; or behind it slots that are nobody's. */
+Test(rans_registered, windows_of_a_bucket_are_few)
+{
+    enum { ALPHABET = 400, N_BITS = 16 };
+    const struct wharf_rans_shape shape = {N_BITS, 2, ALPHABET, 1};
+
+    for (unsigned i = 0; i < 3; i++) {
+        uint32_t frequencies[ALPHABET];
+        uint8_t model[8 * ALPHABET];
+        for (unsigned s = 0; s < ALPHABET; s++)
+            frequencies[s] = 1;
+        frequencies[i > 0 ? ALPHABET - 1 : 0] += (1u << N_BITS) - ALPHABET - (i == 2 ? 20000 : 0);
+        size_t nbytes = wharf_rans_model_write(&shape, frequencies, model, sizeof(model));
+        cr_assert_leq(nbytes, sizeof(model));
+        void *image = test_rans_image(model, nbytes, NULL);
+        check_windows(image);
+        free(image);
     }
 }
 
