@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kernel_shape<Codec>::THREADS, kernel_shape<Cod
 {
     using shape = kernel_shape<Codec>;
     extern __shared__ __align__(128) uint8_t s_memory[];
-    unsigned in_block = threadIdx.x / 32;
+    unsigned in_block = uniform(threadIdx.x / 32);
     auto &s =
         *reinterpret_cast<typename Codec::shared *>(s_memory + in_block * shape::SHARED_NBYTES);
     /* The first chunks go to the first warps of all blocks, so that few chunks spread over all

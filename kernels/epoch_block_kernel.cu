@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(N_THREADS, 1)
 {
     extern __shared__ __align__(128) uint8_t s_memory[];
     auto &s = *reinterpret_cast<epoch_block_shared *>(s_memory);
-    run_epoch_block<any_codec>(s, params, blockIdx.x, threadIdx.x / 32);
+    run_epoch_block<any_codec>(s, params, blockIdx.x, uniform(threadIdx.x / 32));
 }
 
 } // namespace

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS_PER_SM)
     epoch_kernel(const __grid_constant__ epoch_params params)
 {
     extern __shared__ __align__(128) uint8_t s_memory[];
-    unsigned in_block = threadIdx.x / 32;
+    unsigned in_block = uniform(threadIdx.x / 32);
     auto &s = *reinterpret_cast<any_codec::shared *>(s_memory + in_block * shape::SHARED_NBYTES);
     run_epoch_warp<any_codec>(s, params, blockIdx.x * shape::WARPS + in_block);
 }

@@ -46,8 +46,7 @@ WHARF_DEVICE void enter_turnstile(turnstile *way, uint32_t most, const stop_word
     uint32_t number = uniform(shfl(word, 0)), gone = uniform(shfl(word, 1));
     /* More may have gone than came before: who was stopped goes without having had a turn. */
     while ((int32_t)(number - gone) >= (int32_t)most) {
-        if (lane_id() == 0)
-            sleep_ns(sleep_for_turn(number - gone - most));
+        sleep_ns(sleep_for_turn(number - gone - most));
         if (lane_id() == 0)
             gone = load_shared_by_device(&way->n_gone);
         gone = uniform(shfl(gone, 0));

@@ -45,9 +45,7 @@ WHARF_DEVICE uint64_t await_task(const epoch_params &p, uint32_t ticket)
         bool to_come = (int32_t)distance < 0;
         if (leaving && !to_come)
             return 0;
-        unsigned ns = to_come ? 0 : sleep_for(distance);
-        if (lane_id() == 0)
-            sleep_ns(ns);
+        sleep_ns(to_come ? 0 : sleep_for(distance));
     }
 }
 

@@ -114,6 +114,7 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *                     knows, and branches on it need no care for lanes that go apart (KERNELS.md,
  *                     rule 9).  It knows so too of what votes, reductions and syncblock_or give,
  *                     and of loads by addresses made of such values; of shuffles it does not
+ *   uniform_64(v)     collective.  The same of a uint64_t
  *   uniform_global(p) collective.  p, a pointer to global memory that is the same in all lanes:
  *                     now the compiler knows both
  *   opaque(v)         one lane.  v, a uint32_t of which the compiler is to know nothing
@@ -157,8 +158,10 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   uint64_t clock_now()     a counter that grows: cycles, or steps under SIMT
  *   uint64_t time_ns()       nanoseconds from some start, the same for all warps; in steps of up
  *                            to a microsecond
- *   void sleep_ns(unsigned)  waits about so long, at most about a millisecond; under SIMT the
- *                            thread sleeps, at least some ten microseconds
+ *   void sleep_ns(unsigned)  called by all lanes: waits about so long, at most about a
+ *                            millisecond; under SIMT the thread sleeps, at least some ten
+ *                            microseconds.  (One lane alone would be a loop's end at which the
+ *                            compiler takes lanes to part: KERNELS.md, rule 9)
  *   void pause_poll()        in a loop that polls the host as fast as it can: nothing, but under
  *                            SIMT the thread sleeps
  *

@@ -182,6 +182,14 @@ inline uint32_t uniform(uint32_t v, call_site at = {})
     return v;
 }
 
+inline uint64_t uniform_64(uint64_t v, call_site at = {})
+{
+    uint64_t first = simt::meet("uniform_64", at, v).given[0];
+    if (first != v)
+        simt::not_uniform(at, first, v);
+    return v;
+}
+
 template <typename T>
 inline T *uniform_global(T *p, call_site at = {})
 {
@@ -446,7 +454,8 @@ inline uint64_t time_ns()
 
 inline void sleep_ns(unsigned ns)
 {
-    simt::sleep_thread(ns);
+    if (lane_id() == 0)
+        simt::sleep_thread(ns);
 }
 
 inline void pause_poll()
