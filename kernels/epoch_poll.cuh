@@ -29,13 +29,14 @@ struct poll_look {
     uint32_t tail, cancel_tail;
     uint32_t quit, park;
     uint32_t n_done;  /* completions in the ring of that name */
-    uint32_t n_ended; /* items that are completed or to be moved */
+    uint32_t n_ended; /* items that are completed, to be moved, or were none */
     /* Not the same: lane 4i + k has quad k of the i-th next item, if that is there. */
     u32x4 quad;
 };
 
 struct poller {
     uint32_t head, cancel_head; /* taken */
+    uint32_t n_passed;          /* of these, WHARF_WORK_PASS */
     uint32_t n_tasks;           /* published */
     uint32_t width;             /* items in the next look */
     uint32_t n_beats;
@@ -72,7 +73,7 @@ WHARF_DEVICE poll_look poll_words(const epoch_params &p, const poller &own)
             (uint32_t)orders,
             (uint32_t)(orders >> 32),
             (uint32_t)ended,
-            (uint32_t)ended + (uint32_t)(ended >> 32),
+            (uint32_t)ended + (uint32_t)(ended >> 32) + own.n_passed,
             quad};
 }
 
@@ -170,20 +171,23 @@ WHARF_DEVICE item_facts facts_of(const u32x4 &quad)
 
 /*
  * collective.  Puts n items into their slots, of which lane 4i + k has item i's quad k, the first
- * of which has number `index`.  Returns in lane 4i how many tasks they become.
+ * of which has number `index`; but what passes a place by, whose slot may be that of an item under
+ * way.  Returns in lane 4i how many tasks they become.
  */
-WHARF_DEVICE uint32_t place_group(const epoch_params &p, uint32_t index, uint32_t n,
+WHARF_DEVICE uint32_t place_group(const epoch_params &p, poller &own, uint32_t index, uint32_t n,
                                   const u32x4 &quad, const item_facts &facts, uint32_t now)
 {
     uint32_t lane = lane_id();
-    uint32_t own = index + lane / 4;
-    u32x4 *slot = reinterpret_cast<u32x4 *>(&p.slots[own & (p.queue.n_entries - 1)]);
-    if (lane / 4 >= n)
+    uint32_t number = index + lane / 4;
+    u32x4 *slot = reinterpret_cast<u32x4 *>(&p.slots[number & (p.queue.n_entries - 1)]);
+    bool passes = facts.opcode == WHARF_WORK_PASS;
+    own.n_passed += popc(ballot(lane / 4 < n && passes)) / 4;
+    if (lane / 4 >= n || passes)
         return 0;
     store_quad_shared_by_device(slot + lane % 4, quad);
     if (lane % 4 != 0)
         return 0;
-    store_quad_shared_by_device(slot + 4, {own, now, 0, own + 1});
+    store_quad_shared_by_device(slot + 4, {number, now, 0, number + 1});
     bool copy = is_copy(facts.opcode, facts.codec, facts.flags, facts.src_nbytes, facts.dst_nbytes);
     return copy ? n_slices_of(facts.src_nbytes) : 1;
 }
@@ -270,7 +274,7 @@ WHARF_DEVICE void take_items(const epoch_params &p, poller &own, uint32_t tail, 
     for (unsigned g = 0; g < GROUPS_AT_ONCE; g++) {
         uint32_t before = at_most(ITEMS_AT_ONCE * g, n);
         item_facts facts = facts_of(quads[g]);
-        n_slices[g] = place_group(p, own.head + before, at_most(n - before, ITEMS_AT_ONCE),
+        n_slices[g] = place_group(p, own, own.head + before, at_most(n - before, ITEMS_AT_ONCE),
                                   quads[g], facts, now);
         (void)n_for_us(p, own, facts, at_most(n - before, ITEMS_AT_ONCE), now);
     }
@@ -338,10 +342,10 @@ WHARF_DEVICE void take_look(const epoch_params &p, poller &own, const poll_look 
     item_facts facts = facts_of(look.quad);
     n = n_for_us(p, own, facts, n, now);
     bool here = lane_id() / 4 < n;
-    bool noop = here && !p.faults && !is_decode(facts.opcode);
+    bool noop = here && !p.faults && !is_decode(facts.opcode) && facts.opcode != WHARF_WORK_PASS;
     complete_noops(p, own, look, noop, facts);
     if (any_lane(here && !noop)) {
-        uint32_t n_slices = place_group(p, own.head, n, look.quad, facts, now);
+        uint32_t n_slices = place_group(p, own, own.head, n, look.quad, facts, now);
         order_noops(own);
         publish_tasks(p, own, own.head, noop ? 0 : n_slices);
         tell_warps(p, own, STAYING);
@@ -473,6 +477,8 @@ WHARF_DEVICE_NOINLINE void poll(const epoch_params &p)
     poller own = {};
     own.head = p.control->head;
     own.cancel_head = p.control->cancel_head;
+    /* All that was taken before has ended, or no kernel would have left. */
+    own.n_passed = own.head - p.control->n_done - p.control->n_to_move;
     own.n_tasks = p.control->n_tasks;
     own.start_ns = own.active_ns = own.beat_ns = now;
     own.width = ITEMS_IN_LOOK;

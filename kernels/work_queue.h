@@ -24,6 +24,15 @@
  * again when it has item i's completion, from whichever of its two rings; so there are never
  * more than n_entries items under way, and no ring of completions can overflow.
  *
+ * PLACES ARE PASSED BY.  An item that takes long must not keep all that come behind it waiting when
+ * the indices have come round to its place.  So the front can give an index to nothing: PASS, of
+ * which the kernel touches no slot, makes no task and writes no completion.  It stands in the place
+ * of the item that is under way, whose slot on the device stays as it is.  It may be written there
+ * when the kernel's `head` says that the item was taken, and changes its opcode and its tags alone,
+ * for the worker, which looks up there where to move its output.  Or it stands in a free place, for
+ * items that want some in a row.  No item is passed by more than WHARF_WORK_MOST_PASSED indices
+ * later: the words by which a kernel's warps find slots have 26 bits of an index.
+ *
  * ITEMS, front to kernel: stores of the item, then tail (release).  A kernel that has loaded the
  * tail (acquire, system scope) loads the item, once, into its own memory.  Or it does not wait for
  * the tail first: the last word of each of an item's four quads of 16 bytes is a tag, the item's
@@ -56,7 +65,8 @@
  * tails again, and goes on if something is there (RUNNING), else goes (OUT): then the front's next
  * publication wakes the worker, which starts a kernel.  A kernel that goes though there is or may
  * be more (parked, or its longest stay is over) stores OUT_MORE, and the worker looks after that by
- * itself.  models/epoch.pml shows that nothing is overlooked.
+ * itself.  models/epoch.pml shows that nothing is overlooked,
+ * and models/places.pml that passing places by is right.
  */
 #ifndef WHARF_KERNELS_WORK_QUEUE_H
 #define WHARF_KERNELS_WORK_QUEUE_H
@@ -74,6 +84,8 @@ extern "C" {
 #define WHARF_WORK_MAX_ENTRIES 65536u
 #define WHARF_WORK_ITEMS_OFFSET 4096u
 #define WHARF_WORK_ENTRY_NBYTES 64u
+/* From an item's index on to the last one that passes it by. */
+#define WHARF_WORK_MOST_PASSED (1u << 24)
 /* Cancels under way; a power of two. */
 #define WHARF_WORK_N_CANCELS 64u
 
@@ -85,6 +97,7 @@ enum wharf_work_opcode {
     WHARF_WORK_FAULT = 2,
     WHARF_WORK_HANG = 3,
     WHARF_WORK_DECODE_PART = 4, /* a part of a chunk: work_parts.h */
+    WHARF_WORK_PASS = 5,        /* no item: an index whose place is another one's, see above */
 };
 
 /* Where an item's output is built, and who takes it to its destination. */

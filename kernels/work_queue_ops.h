@@ -24,6 +24,7 @@ struct wharf_work_submitter {
     uint32_t published;
     uint32_t cancel_tail; /* likewise */
     uint32_t cancel_published;
+    uint32_t passed_end; /* behind the last index that was given to nothing */
 };
 
 static inline void wharf_work_submitter_init(struct wharf_work_submitter *submitter, void *memory,
@@ -31,6 +32,7 @@ static inline void wharf_work_submitter_init(struct wharf_work_submitter *submit
 {
     memset(submitter, 0, sizeof(*submitter));
     submitter->queue = wharf_work_queue_at(memory, n_entries);
+    submitter->passed_end = 0 - n_entries;
 }
 
 /* A quad that has its tag or serial in its last word. */
@@ -44,8 +46,8 @@ static inline void wharf_work_store_quad(wharf_work_word *to, uint64_t first, ui
 /*
  * wharf_work_submit: writes an item and returns its index.  The place must be free: the item
  * n_entries before it has been completed (which the caller knows: its table of items under way
- * has a place for each entry).  Its tags are set here.  The kernel sees it after
- * wharf_work_publish.
+ * has a place for each entry), and there is room (wharf_work_room).  Its tags are set here.  The
+ * kernel sees it after wharf_work_publish.
  */
 static inline uint32_t wharf_work_submit(struct wharf_work_submitter *submitter,
                                          const struct wharf_work_item *item)
@@ -65,6 +67,55 @@ static inline uint32_t wharf_work_submit(struct wharf_work_submitter *submitter,
         to + 6, item->checksum | (uint64_t)item->codec << 32 | (uint64_t)item->parameter << 48,
         kind | tag);
     return index;
+}
+
+static inline uint32_t wharf_work_taken(const struct wharf_work_submitter *submitter)
+{
+    /* The kernel stores it behind its loads of these items; orders those before stores to their
+     * places. */
+    return __atomic_load_n(&submitter->queue.kernel->head, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * wharf_work_room: how many indices can be given away now, as far as their places are free.  Of an
+ * item it is known that a kernel has taken it when it is completed; of an index that was given to
+ * nothing only the kernel's head tells.
+ */
+static inline uint32_t wharf_work_room(const struct wharf_work_submitter *submitter)
+{
+    uint32_t n_entries = submitter->queue.n_entries;
+
+    if (submitter->tail - submitter->passed_end >= n_entries)
+        return n_entries;
+    uint32_t n_not_taken = submitter->tail - wharf_work_taken(submitter);
+    /* A head beyond the tail, which no kernel writes, means no room too. */
+    return n_not_taken < n_entries ? n_entries - n_not_taken : 0;
+}
+
+/* wharf_work_can_pass: whether an index up to a round behind the tail can be given to nothing
+ * though its place is that of an item under way, of index `item`. */
+static inline int wharf_work_can_pass(const struct wharf_work_submitter *submitter, uint32_t index,
+                                      uint32_t item)
+{
+    return index - item < WHARF_WORK_MOST_PASSED &&
+           (int32_t)(wharf_work_taken(submitter) - item) > 0;
+}
+
+/* wharf_work_pass: gives the next index to nothing.  There is room, and its place is free, or can
+ * be passed by. */
+static inline void wharf_work_pass(struct wharf_work_submitter *submitter)
+{
+    uint32_t index = submitter->tail++;
+    wharf_work_word *to =
+        (wharf_work_word *)(submitter->queue.items + (index & (submitter->queue.n_entries - 1)));
+
+    for (unsigned i = 1; i < WHARF_WORK_ENTRY_NBYTES / 8; i += 2) {
+        uint32_t low = (uint32_t)__atomic_load_n(to + i, __ATOMIC_RELAXED);
+        if (i == WHARF_WORK_ENTRY_NBYTES / 8 - 1)
+            low = (low & 0xff00ffffu) | (uint32_t)WHARF_WORK_PASS << 16;
+        __atomic_store_n(to + i, low | (uint64_t)(index + 1) << 32, __ATOMIC_RELEASE);
+    }
+    submitter->passed_end = submitter->tail;
 }
 
 /*

@@ -115,8 +115,8 @@ static uint32_t result_of(const struct wharf_gpu_backend *backend,
 }
 
 /* Whether it can be handed over; if not, whether all others have to wait for that. */
-static bool can_try(const struct wharf_gpu_backend *backend,
-                    const struct wharf_gpu_piece *gpu_piece, bool *ret_others_wait)
+static bool can_try(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *gpu_piece,
+                    bool *ret_others_wait)
 {
     const struct wharf_job *job = gpu_piece->piece.job;
     bool is_suspect = job->session->tenant->gpu_trust.n_alone > 0;
@@ -126,7 +126,7 @@ static bool can_try(const struct wharf_gpu_backend *backend,
         wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY)
         return false;
     *ret_others_wait = is_suspect && backend->n_items > 0;
-    return !*ret_others_wait && wharf_gpu_items_have_place(backend);
+    return !*ret_others_wait && wharf_gpu_items_find_place(backend);
 }
 
 static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,

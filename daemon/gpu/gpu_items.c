@@ -21,6 +21,8 @@
 /* Chunks of a piece.  Places for them are looked for under the lock, and a batch is cut into as
  * many pieces as it takes. */
 #define MOST_CHUNKS 64
+/* Places that are passed by at a time, at some 10 ns each under the lock. */
+#define MOST_PASSED 1024
 /* A piece takes at most so much longer than it was estimated to. */
 #define PATIENCE_FACTOR 16
 
@@ -86,6 +88,7 @@ void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_g
 
     backend->n_items -= !item->is_done;
     backend->n_places--;
+    backend->n_passed = 0;
     backend->front->n_gpu_tenants -= --tenant->n_gpu_items == 0;
     item->piece = NULL; /* the rest is the next one's to set */
 }
@@ -215,24 +218,66 @@ static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
 /* ---- to the worker ------------------------------------------------------------------------- */
 
-bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend)
+static uint32_t least_of(uint32_t a, uint32_t b)
 {
-    return !wharf_gpu_item_at(backend, backend->submitter.tail)->piece;
+    return a < b ? a : b;
 }
 
-/* Places in a row from the next index on; but only as many as there are gpu_pieces to keep all
- * chunks that the worker has one by one, should it end, beside what earlier ones have left. */
-static uint32_t n_free_places(const struct wharf_gpu_backend *backend, uint32_t most)
+/* Places in a row from the next index on.  There are only as many pieces and items at a time as
+ * there are gpu_pieces to keep all chunks that the worker has one by one, should it end, beside
+ * what earlier ones have left. */
+static uint32_t n_in_a_row(const struct wharf_gpu_backend *backend, uint32_t most)
 {
-    uint32_t n_kept = backend->n_places + backend->n_without_places + backend->n_orphans;
-    uint32_t n_left = n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
     uint32_t n = 0;
 
-    if (most > n_left)
-        most = n_left;
     while (n < most && !wharf_gpu_item_at(backend, backend->submitter.tail + n)->piece)
         n++;
     return n;
+}
+
+/* Whether an index can be given to nothing though its place has an item. */
+static bool can_pass(const struct wharf_gpu_backend *backend, uint32_t index)
+{
+    uint32_t first = wharf_gpu_item_at(backend, index)->piece->first;
+
+    return wharf_work_can_pass(&backend->submitter, index,
+                               first + ((index - first) & (WHARF_GPU_N_ENTRIES - 1)));
+}
+
+/* Passes by n free places and the next one, which has an item.  Whether it could. */
+static bool pass_by(struct wharf_gpu_backend *backend, uint32_t n)
+{
+    /* Where a whole round of that has led to nothing, it waits until some place is free again. */
+    if (backend->n_passed > WHARF_GPU_N_ENTRIES || n >= wharf_work_room(&backend->submitter) ||
+        !can_pass(backend, backend->submitter.tail + n))
+        return false;
+    for (uint32_t i = 0; i <= n; i++)
+        wharf_work_pass(&backend->submitter);
+    backend->n_passed += n + 1;
+    return true;
+}
+
+/* Where there are not `least` places in a row, others are passed by, some at a time, up to where
+ * there are. */
+static uint32_t n_free_places(struct wharf_gpu_backend *backend, uint32_t least, uint32_t most)
+{
+    uint32_t n_kept = backend->n_places + backend->n_without_places + backend->n_orphans;
+    uint32_t n_left = n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
+    uint32_t before = backend->submitter.tail;
+
+    most = least_of(most, n_left);
+    for (;;) {
+        uint32_t room = least_of(most, wharf_work_room(&backend->submitter));
+        uint32_t n = n_in_a_row(backend, room);
+        if (n >= least || n == room || backend->submitter.tail - before >= MOST_PASSED ||
+            !pass_by(backend, n))
+            return n;
+    }
+}
+
+bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend)
+{
+    return n_free_places(backend, 1, 1) > 0;
 }
 
 static uint64_t device_address(const struct wharf_gpu_backend *backend,
@@ -385,8 +430,10 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (is_suspect && backend->n_items > 0)
         return false;
     uint32_t n_parts = wharf_parts_now(front, job, backend->view);
-    uint32_t n_free = n_free_places(backend, is_suspect || !job->batch ? n_parts : MOST_CHUNKS);
-    if (n_free < wharf_parts_least(front, job))
+    uint32_t n_least = wharf_parts_least(front, job);
+    uint32_t n_free =
+        n_free_places(backend, n_least, is_suspect || !job->batch ? n_parts : MOST_CHUNKS);
+    if (n_free < n_least)
         return false;
     warp_ns = wharf_front_take_for_gpu(front, backend->gpu, job, n_free, now_ns, &piece);
     if (wharf_gpu_memory_of_job(piece.job, backend->gpu) != WHARF_GPU_MEMORY_READY ||

@@ -45,12 +45,12 @@ static void submit_whole(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
 }
 
 /* Whether it can be handed over again, now. */
-static bool can_submit(const struct wharf_gpu_backend *backend, const struct wharf_job *job)
+static bool can_submit(struct wharf_gpu_backend *backend, const struct wharf_job *job)
 {
     return backend->state == WHARF_GPU_UP && !backend->is_alone &&
            job->session->tenant->gpu_trust.n_alone == 0 &&
            wharf_gpu_memory_of_job(job, backend->gpu) == WHARF_GPU_MEMORY_READY &&
-           wharf_parts_least(backend->front, job) == 1 && wharf_gpu_items_have_place(backend);
+           wharf_parts_least(backend->front, job) == 1 && wharf_gpu_items_find_place(backend);
 }
 
 void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,

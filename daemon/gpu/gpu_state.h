@@ -169,6 +169,7 @@ struct wharf_gpu_backend {
     uint32_t n_without_places; /* pieces, in that list or finished */
     uint32_t n_orphans;        /* pieces that it left to the CPU's threads; front lock */
     uint32_t n_places;         /* that the others have, those of completed items too */
+    uint32_t n_passed;         /* places passed by since one was last free again */
     uint32_t n_items;          /* under way */
     uint64_t n_warp_ns;        /* of them, estimated */
     uint64_t n_nbytes;         /* of pieces under way, sources and capacities */
@@ -281,7 +282,8 @@ bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_
  * there are places and a free gpu_piece; warp_ns is what its chunks will take.  Under the lock. */
 void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
                             uint32_t n_items, uint64_t warp_ns, uint64_t now_ns);
-bool wharf_gpu_items_have_place(const struct wharf_gpu_backend *backend);
+/* Whether there is a place for one more item, behind those that have to be passed by. */
+bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend);
 
 /* Its i-th item: the place is free, and if it was under way it is so no more.  Under the lock. */
 void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,

@@ -98,6 +98,22 @@ test_kernels_that_make_room_need_an_end_of_that() {
     fails_without NO_END_OF_VAIN epoch 'assertion violated'
 }
 
+test_places_of_items_under_way_are_passed_by() {
+    holds places
+}
+test_passing_by_needs_an_item_that_was_taken() {
+    fails_without PASS_WHAT_WAS_NOT_TAKEN places 'assertion violated'
+}
+test_passing_by_needs_room() {
+    fails_without NO_LOOK_AT_ROOM places 'assertion violated'
+}
+test_passing_by_needs_a_kernel_that_touches_no_slot() {
+    fails_without PASS_INTO_A_SLOT places 'assertion violated'
+}
+test_passing_by_needs_a_kernel_that_counts() {
+    fails_without PASS_WITHOUT_COUNTING places 'invalid end state'
+}
+
 # The models are the C code's steps: every function that they name is there.
 test_models_name_the_codes_functions() {
     cat "$TOP"/proto/models/*.pml | grep -oE '\bwharf_ring_[a-z_]+' | sort -u > named
@@ -106,8 +122,8 @@ test_models_name_the_codes_functions() {
         grep -qE "\b$name\(" "$TOP/proto/ring_ops.h" || echo "$name is not in ring_ops.h"
     done < named > missing
     expect_text '' "$(cat missing)"
-    grep -oE '\bwharf_work_[a-z_]+|\bleave_if_[a-z_]+|\b(choose_kernel|compare_kernels|take_some|tell_kind)\b' \
-        "$TOP"/kernels/models/epoch.pml | sort -u > named
+    grep -oE '\bwharf_work_[a-z_]+|\bleave_if_[a-z_]+|\b(choose_kernel|compare_kernels|take_some|tell_kind|place_group)\b' \
+        -h "$TOP"/kernels/models/*.pml | sort -u > named
     test -s named
     while read -r name; do
         cat "$TOP"/kernels/work_queue_ops.h "$TOP"/kernels/epoch_{poll,state}.cuh | grep -qE "\b$name\(" ||

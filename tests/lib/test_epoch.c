@@ -140,15 +140,25 @@ static struct test_epoch_place *place(const struct test_epoch *t, uint32_t index
     return &t->places[index & (t->config.n_entries - 1)];
 }
 
-bool test_epoch_has_room(const struct test_epoch *t)
+bool test_epoch_has_room(struct test_epoch *t)
 {
-    return !place(t, t->submitter.tail)->busy;
+    uint32_t before = t->submitter.tail;
+    while (t->n_under_way < t->config.n_entries && wharf_work_room(&t->submitter) > 0) {
+        uint32_t tail = t->submitter.tail;
+        const struct test_epoch_place *p = place(t, tail);
+        if (!p->busy || !wharf_work_can_pass(&t->submitter, tail, p->index))
+            break;
+        wharf_work_pass(&t->submitter);
+    }
+    if (t->submitter.tail != before)
+        test_epoch_publish(t);
+    return !place(t, t->submitter.tail)->busy && wharf_work_room(&t->submitter) > 0;
 }
 
 uint32_t test_epoch_submit(struct test_epoch *t, const struct wharf_work_item *item)
 {
     struct test_epoch_place *p = place(t, t->submitter.tail);
-    if (p->busy)
+    if (p->busy || wharf_work_room(&t->submitter) == 0)
         die("submit", "there is no room");
     p->item = *item;
     t->n_attempts += !(t->n_attempts + 1) + 1;

@@ -51,8 +51,8 @@ void test_epoch_open(struct test_epoch *t, const struct wharf_epoch_ops *ops,
 /* What is under way is lost. */
 void test_epoch_close(struct test_epoch *t);
 
-/* Whether there is a place for another item. */
-bool test_epoch_has_room(const struct test_epoch *t);
+/* Whether there is a place for another item: passes by those of items under way. */
+bool test_epoch_has_room(struct test_epoch *t);
 /* Writes an item and returns its index; its attempt is set here.  There is room. */
 uint32_t test_epoch_submit(struct test_epoch *t, const struct wharf_work_item *item);
 /* Publishes, and wakes the worker if it must be. */

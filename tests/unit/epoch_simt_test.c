@@ -594,6 +594,37 @@ Test(epoch, stops_a_decode_that_is_cancelled)
     test_epoch_close(&t);
 }
 
+/* Its place kept all items waiting whose indices had come round to it, until it had ended. */
+Test(epoch, long_item_holds_nobody_up)
+{
+    enum { N_ROUNDS = 3 };
+    struct wharf_epoch_config config = one_kernel();
+    struct wharf_work_completion completion;
+    struct test_epoch t;
+    uint8_t *stream, data[16] = "sixteen letters", out[16];
+    config.chunk_nbytes = LONG_NBYTES;
+    test_epoch_open(&t, &wharf_simt_epoch, &config);
+    uint32_t index = begin_long(&t, WHARF_CODEC_DEFLATE, &stream);
+    for (unsigned i = 0; i < N_ROUNDS * N_ENTRIES; i++) {
+        struct wharf_work_item item = stored_item(data, sizeof(data), out);
+        if (i % 2)
+            item = (struct wharf_work_item){.opcode = WHARF_WORK_NOOP};
+        memset(out, 0, sizeof(out));
+        cr_assert(test_epoch_has_room(&t), "item %u finds no place", i);
+        completion = test_epoch_run(&t, &item);
+        cr_assert_neq(completion.item, index, "the long one has ended before item %u", i);
+        cr_assert_eq(completion.result, WHARF_OK);
+        cr_assert(i % 2 || memcmp(out, data, sizeof(data)) == 0);
+    }
+    cr_assert_eq(t.submitter.tail, 1 + N_ROUNDS * N_ENTRIES + N_ROUNDS);
+    cr_expect(test_epoch_cancel(&t, index));
+    completion = test_epoch_await(&t);
+    cr_expect_eq(completion.item, index);
+    expect(&completion, WHARF_CANCELLED, 0, 0, 0);
+    test_epoch_close(&t);
+    free(stream);
+}
+
 /* Likewise when the kernel is to quit. */
 Test(epoch, stops_a_decode_when_it_quits)
 {

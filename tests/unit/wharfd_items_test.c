@@ -116,19 +116,24 @@ static struct wharf_job *make_batch(unsigned i)
     return job;
 }
 
-/* A piece of a job, all of it. */
-static void hand_over(uint32_t gpu, struct wharf_job *job)
+/* A piece of a job, of so many chunks. */
+static void hand_over_some(uint32_t gpu, struct wharf_job *job, uint32_t n_chunks)
 {
     struct wharf_piece piece = {
         .kind = job->batch ? WHARF_PIECE_SLICE : WHARF_PIECE_CHUNK,
         .job = job,
-        .n_chunks = job->batch ? job->batch->n_chunks : 1,
+        .n_chunks = n_chunks,
         .pool = WHARF_POOL_GPU,
     };
 
     wharf_front_enter(&front);
-    wharf_gpu_items_submit(backends[gpu], &piece, piece.n_chunks, 1000, now_ns);
+    wharf_gpu_items_submit(backends[gpu], &piece, n_chunks, 1000, now_ns);
     wharf_front_leave(&front);
+}
+
+static void hand_over(uint32_t gpu, struct wharf_job *job)
+{
+    hand_over_some(gpu, job, job->batch ? job->batch->n_chunks : 1);
 }
 
 /* As the GPU's thread does, under the lock. */
@@ -167,6 +172,17 @@ static uint32_t take_cancels(uint32_t gpu)
         complete(gpu, cancel->item, cancel->attempt, WHARF_CANCELLED);
     }
     return n;
+}
+
+/* Takes all that was published. */
+static void take_items(uint32_t gpu)
+{
+    kernels[gpu].queue.kernel->head = kernels[gpu].queue.front->tail;
+}
+
+static void complete_well(uint32_t gpu, uint32_t index)
+{
+    complete(gpu, index, wharf_gpu_item_at(backends[gpu], index)->attempt, WHARF_OK);
 }
 
 static void reap(uint32_t gpu)
@@ -304,4 +320,95 @@ Test(wharfd_items, batch_taken_back_in_part_from_a_worker_that_ends_is_the_cpus,
     wharf_front_leave(&front);
     cr_assert(nothing_is_told());
     cr_assert_eq(n, N_CHUNKS);
+}
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+/* As many items as there are places, of a batch that does not end with them. */
+static void fill_places(void)
+{
+    struct wharf_job *many = make_batch(0);
+
+    batch->n_chunks = UINT32_MAX;
+    /* It has no ring that could be watched. */
+    session.state = WHARF_SESSION_DRAINING;
+    many->n_pieces = session.n_pieces = WHARF_GPU_N_ENTRIES;
+    for (uint32_t i = 0; i < WHARF_GPU_N_ENTRIES; i++)
+        hand_over_some(0, many, 1);
+    wharf_gpu_items_publish(backends[0]);
+    front.gpus_up = 1;
+}
+
+/* Items from `first` on, one of so many, are done. */
+static void end_items(uint32_t first, uint32_t step)
+{
+    for (uint32_t i = first; i < WHARF_GPU_N_ENTRIES; i += step)
+        complete_well(0, i);
+    while (wharf_gpu_results_reap(backends[0], now_ns))
+        ;
+    while (!wharf_list_is_empty(&backends[0]->finished)) {
+        wharf_gpu_results_tell(backends[0]);
+        exchange(0);
+    }
+}
+
+/* Places were used in their order: one item that took long kept all waiting whose indices had come
+ * round to its place, though all others were free. */
+Test(wharfd_items, long_item_holds_nobody_up, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job *next = make_job(1);
+
+    fill_places();
+    take_items(0);
+    end_items(1, 1);
+    cr_assert_eq(backends[0]->n_items, 1);
+    wharf_place_push(&front, next, false);
+    exchange(0);
+    cr_assert_eq(backends[0]->n_items, 2);
+    cr_assert_eq(backends[0]->submitter.tail, WHARF_GPU_N_ENTRIES + 2);
+    cr_assert_eq(wharf_gpu_item_at(backends[0], 0)->piece->first, 0);
+    cr_assert_eq(wharf_gpu_item_at(backends[0], 1)->piece->piece.job, next);
+}
+
+/* What no kernel has taken yet is not to be written over. */
+Test(wharfd_items, item_that_was_not_taken_keeps_its_place, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job *next = make_job(1);
+
+    fill_places();
+    end_items(1, 1);
+    wharf_place_push(&front, next, false);
+    exchange(0);
+    cr_assert_eq(backends[0]->n_items, 1);
+    cr_assert_eq(backends[0]->submitter.tail, WHARF_GPU_N_ENTRIES);
+}
+
+/* Parts of a chunk want places in a row.  Those between are passed by too; and where none are in a
+ * row anywhere, not more than a round. */
+Test(wharfd_items, parts_find_places_in_a_row, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job *next = make_job(1);
+
+    fill_places();
+    take_items(0);
+    end_items(1, 2);
+    next->submission.codec = WHARF_CODEC_RANS;
+    next->submission.dst_nbytes = 2 * front.config.gpu_chunk_nbytes;
+    wharf_place_push(&front, next, false);
+    for (unsigned i = 0; i < 100; i++) {
+        exchange(0);
+        take_items(0);
+    }
+    cr_assert_eq(backends[0]->n_items, WHARF_GPU_N_ENTRIES / 2);
+    cr_assert_leq(backends[0]->submitter.tail, 2 * WHARF_GPU_N_ENTRIES + 2);
+    for (uint32_t i = 5000; i < 5008; i += 2)
+        complete_well(0, i);
+    wharf_gpu_results_reap(backends[0], now_ns);
+    wharf_gpu_results_tell(backends[0]);
+    for (unsigned i = 0; i < 100 && wharf_place_n_queued(&front) > 0; i++) {
+        exchange(0);
+        take_items(0);
+    }
+    cr_assert_eq(wharf_place_n_queued(&front), 0);
+    cr_assert_eq(wharf_gpu_item_at(backends[0], 5000)->piece->piece.job, next);
 }

@@ -62,3 +62,69 @@ Test(work_queue, takes_a_completion_when_all_its_quads_are_there)
     }
     cr_expect_eq(wharf_work_reap(&reaper, &seen), 0);
 }
+
+/* What stands in the place of an item under way is told from it by its tags and its opcode alone:
+ * the worker looks up there where the item's output goes. */
+Test(work_queue, passes_an_item_by_without_changing_where_it_goes)
+{
+    struct wharf_work_submitter submitter;
+    const struct wharf_work_item item = {
+        .src = UINT64_MAX,
+        .src_nbytes = 1,
+        .dst = UINT64_MAX - 1,
+        .dst_nbytes = 2,
+        .staging = 3,
+        .attempt = 4,
+        .checksum = 5,
+        .codec = 6,
+        .parameter = 7,
+        .flags = 8,
+        .opcode = 1,
+        .output = 2,
+    };
+    memset(memory, 0, sizeof(memory));
+    wharf_work_submitter_init(&submitter, memory, N_ENTRIES);
+    cr_assert_eq(wharf_work_submit(&submitter, &item), 0);
+    for (uint32_t i = 1; i < N_ENTRIES; i++)
+        wharf_work_submit(&submitter, &(struct wharf_work_item){.attempt = i});
+    cr_assert_not(wharf_work_can_pass(&submitter, N_ENTRIES, 0), "no kernel has taken it");
+    submitter.queue.kernel->head = 1;
+    cr_assert(wharf_work_can_pass(&submitter, N_ENTRIES, 0));
+    cr_assert_not(wharf_work_can_pass(&submitter, N_ENTRIES + 1, 1), "this one was not");
+    cr_assert_not(wharf_work_can_pass(&submitter, WHARF_WORK_MOST_PASSED, 0));
+    wharf_work_pass(&submitter);
+    struct wharf_work_item seen = wharf_work_item_at(&submitter.queue, 0);
+    cr_expect(seen.tag_0 == N_ENTRIES + 1 && seen.tag_1 == N_ENTRIES + 1 &&
+              seen.tag_2 == N_ENTRIES + 1 && seen.tag_3 == N_ENTRIES + 1);
+    cr_expect_eq(seen.opcode, WHARF_WORK_PASS);
+    seen.tag_0 = seen.tag_1 = seen.tag_2 = seen.tag_3 = 0;
+    seen.opcode = item.opcode;
+    cr_expect_eq(memcmp(&seen, &item, sizeof(item)), 0);
+}
+
+/* Of an index that was given to nothing no completion tells that it was taken: its place was used
+ * again while no kernel was there, and what the next one waited for never came. */
+Test(work_queue, has_no_room_for_more_than_a_round_that_no_kernel_took)
+{
+    struct wharf_work_submitter submitter;
+
+    memset(memory, 0, sizeof(memory));
+    wharf_work_submitter_init(&submitter, memory, N_ENTRIES);
+    cr_assert_eq(wharf_work_room(&submitter), N_ENTRIES);
+    wharf_work_pass(&submitter);
+    for (uint32_t i = 1; i < N_ENTRIES; i++) {
+        cr_assert_eq(wharf_work_room(&submitter), N_ENTRIES - i);
+        wharf_work_submit(&submitter, &(struct wharf_work_item){.attempt = 1});
+    }
+    cr_assert_eq(wharf_work_room(&submitter), 0);
+    submitter.queue.kernel->head = 1;
+    cr_assert_eq(wharf_work_room(&submitter), 1);
+    wharf_work_submit(&submitter, &(struct wharf_work_item){.attempt = 1});
+    cr_assert_eq(wharf_work_room(&submitter), N_ENTRIES, "items tell by being completed");
+    wharf_work_pass(&submitter);
+    cr_assert_eq(wharf_work_room(&submitter), 0);
+    submitter.queue.kernel->head = 4;
+    cr_assert_eq(wharf_work_room(&submitter), 2);
+    submitter.queue.kernel->head = submitter.tail + 1;
+    cr_assert_eq(wharf_work_room(&submitter), 0, "no kernel writes that");
+}
