@@ -359,8 +359,13 @@ $(BUILD)/race/vectors: $(call obj,tests/unit/vectors_main.c tests/unit/vector_en
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS)
 
-# Unit tests of device code, and the fuzz target.
+# Unit tests of device code, those in C++ with device code of their own, and the fuzz target.
 $(BUILD)/race/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(race_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) -lcriterion
+
+$(BUILD)/race/tests/%: $(BUILD)/obj/watched/tests/unit/%.cc.o $(call obj,kernels/simt/race/race_watch.cc) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS) -lcriterion
@@ -453,7 +458,8 @@ test-systemd: ## the Debian packages under a real systemd, which LAB=PROGRAM boo
 
 # The watch's own test; every vector; tests of device code that are not of single functions; a fuzz target.
 # (The largest chunk's watch would take 12 GiB.)
-race_tests := $(filter-out largest_chunk_simt_test,$(filter %_simt_test,$(patsubst tests/unit/%.c,%,$(unit_src))))
+race_tests := $(filter-out largest_chunk_simt_test,$(filter %_simt_test,$(patsubst tests/unit/%.c,%,$(unit_src)))) \
+    rans_pieces_simt_test
 race_runs  := "$(BUILD)/race/tests/race_watch_test" "$(BUILD)/race/vectors --device tests/vectors" \
     $(race_tests:%="$(BUILD)/race/tests/%") \
     "$(BUILD)/race/device_fuzz --mutations $(MUTATIONS) $(call fuzz_inputs,device_fuzz)"

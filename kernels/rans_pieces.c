@@ -37,45 +37,44 @@ static void fill_layout(const struct wharf_rans_stream *stream, struct wharf_ran
     };
 }
 
-/* The piece that begins with the split that comes next. */
-static struct wharf_rans_piece piece_at(const struct wharf_rans_body *body,
-                                        struct wharf_rans_cursor cursor)
+static struct wharf_rans_place beginning(const struct wharf_rans_body *body)
 {
-    uint32_t start_nbits = (uint32_t)wharf_rans_bits(body->in, cursor.starts_at, 4) + 1;
-    uint32_t first = (uint32_t)wharf_rans_bits(body->in, cursor.starts_at + 4, start_nbits);
-    struct wharf_rans_piece piece = {.number = cursor.number,
-                                     .starts_at = (uint32_t)cursor.starts_at,
-                                     .start_nbits = start_nbits};
-    struct wharf_rans_split split;
-
-    wharf_rans_next_split(body, &cursor, &split);
-    piece.base_group = split.start[0] - first;
-    piece.first_group = split.first_group;
-    piece.last_group = split.last_group;
-    piece.first_word = (int32_t)split.first_word;
-    return piece;
+    return (struct wharf_rans_place){
+        .start_nbits = 1,
+        .last_group = 0xffffffffu,
+        .first_word = (int32_t)body->n_words - 1,
+    };
 }
 
-/* Of M splits, and the stream's beginning, max_pieces evenly. */
-static uint32_t choose_pieces(const struct wharf_rans_body *body, uint32_t max_pieces,
-                              struct wharf_rans_piece *pieces)
+/* The split that comes next, of which the cursor goes past. */
+static struct wharf_rans_place next_place(const struct wharf_rans_body *body,
+                                          struct wharf_rans_cursor *cursor)
+{
+    struct wharf_rans_place place = {.starts_at = (uint32_t)cursor->starts_at};
+    struct wharf_rans_split split;
+
+    place.start_nbits = (uint32_t)wharf_rans_bits(body->in, cursor->starts_at, 4) + 1;
+    wharf_rans_next_split(body, cursor, &split);
+    place.base_group = split.start[0] -
+                       (uint32_t)wharf_rans_bits(body->in, place.starts_at + 4, place.start_nbits);
+    place.first_word = (int32_t)split.first_word;
+    place.first_group = split.first_group;
+    place.last_group = split.last_group;
+    return place;
+}
+
+static void fill_places(const struct wharf_rans_body *body, struct wharf_rans_place *places)
 {
     struct wharf_rans_cursor cursor = wharf_rans_first_split(body);
-    uint64_t kept = max_pieces < body->n_splits ? max_pieces : body->n_splits;
-    uint32_t n = 1;
 
-    pieces[0] = (struct wharf_rans_piece){.starts_at = (uint32_t)body->starts_at};
-    for (uint64_t s = 1; s < body->n_splits; s++) {
-        if (s * kept / body->n_splits > (s - 1) * kept / body->n_splits)
-            pieces[n++] = piece_at(body, cursor);
-        wharf_rans_skip_split(body, &cursor);
-    }
-    return n;
+    places[0] = beginning(body);
+    for (uint32_t s = 1; s < body->n_splits; s++)
+        places[s] = next_place(body, &cursor);
 }
 
 int wharf_rans_stream_job_init(const uint8_t *h_in, size_t in_nbytes, uint64_t out_avail,
-                               uint32_t max_pieces, struct wharf_rans_piece *pieces,
-                               struct wharf_rans_stream_job *ret_job,
+                               uint32_t max_pieces, struct wharf_rans_place *places,
+                               uint32_t max_places, struct wharf_rans_stream_job *ret_job,
                                struct wharf_outcome *ret_outcome)
 {
     struct wharf_rans_stream stream;
@@ -94,21 +93,28 @@ int wharf_rans_stream_job_init(const uint8_t *h_in, size_t in_nbytes, uint64_t o
     }
     *ret_job = (struct wharf_rans_stream_job){.in_nbytes = (uint32_t)in_nbytes};
     fill_layout(&stream, &ret_job->layout);
-    ret_job->n_pieces = choose_pieces(&stream.body, max_pieces, pieces);
+    ret_job->n_pieces = max_pieces < stream.body.n_splits ? max_pieces : stream.body.n_splits;
+    if (stream.body.n_splits > max_places)
+        return -ENOBUFS;
+    fill_places(&stream.body, places);
     return 0;
 }
 
-void wharf_rans_stream_job_settle(const struct wharf_rans_stream_job *job,
+bool wharf_rans_stream_job_settle(const struct wharf_rans_stream_job *job,
                                   const struct wharf_rans_piece_outcome *outcomes,
                                   struct wharf_outcome *ret_outcome)
 {
-    for (uint32_t i = 0; i < job->n_pieces; i++)
+    for (uint32_t i = 0; i < job->n_pieces; i++) {
+        if (outcomes[i].reason == WHARF_RANS_REFUSED)
+            return false;
         if (outcomes[i].reason != WHARF_REASON_NONE) {
             uint32_t result =
                 outcomes[i].reason == WHARF_REASON_STEP_BUDGET ? WHARF_INTERNAL : WHARF_BAD_DATA;
 
             wharf_outcome_fail(ret_outcome, result, outcomes[i].reason, outcomes[i].bit_offset);
-            return;
+            return true;
         }
+    }
     wharf_outcome_ok(ret_outcome, job->in_nbytes, job->layout.n_symbols);
+    return true;
 }

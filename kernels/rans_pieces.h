@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_pieces.h: one large rans stream decoded by many warps; C and C++.
+ * rans_pieces.h: one rans stream decoded by many warps; C and C++.
  *
  * The host takes the stream apart, since the fields of its splits are found one behind the other,
  * and chooses how many of the splits are used: as many as the moment deserves.  A *piece* is what
  * one decoder decodes, of which a warp has several: from behind one split's window to the end of
- * another's.  Whatever is chosen,
- * the outcome is the same (encoders/rans/rans_format.h: splits are not believed).
+ * another's.  Whatever is chosen, the outcome is the same (encoders/rans/rans_format.h: splits are
+ * not believed).
+ *
+ * A first kernel decodes all pieces, and refuses those that it does not find good; a second one,
+ * for which there is seldom anything to do, decodes these again and judges them.
  */
 #ifndef WHARF_KERNELS_RANS_PIECES_H
 #define WHARF_KERNELS_RANS_PIECES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,19 +25,22 @@ extern "C" {
 #endif
 
 /*
- * Where a piece begins: split `number`, 0 for the stream's beginning, and its fields, so that a
- * warp need not look for them: a lane's start is base_group and start_nbits of the body from bit
- * starts_at + 4 + start_nbits * lane on; the least and the most start; cut.
+ * A split's fields, so that a warp need not look for them: a lane's start is base_group and
+ * start_nbits of the body from bit starts_at + 4 + start_nbits * lane on; cut; the least and the
+ * most start.  Number 0 is the stream's beginning: no lane has a start, first_group is 0,
+ * last_group the group before, and first_word the stream's last word.
  */
-struct wharf_rans_piece {
-    uint32_t number;
+struct wharf_rans_place {
     uint32_t starts_at;
     uint32_t start_nbits;
-    uint32_t base_group, first_group, last_group;
+    uint32_t base_group;
     int32_t first_word;
-};
+    uint32_t first_group, last_group;
+} __attribute__((aligned(16)));
 
-/* What a piece came to: no reason, or the first in the piece, and the bit of the stream. */
+/* What a piece came to: no reason, or the first in the piece, and the bit of the stream; or, by the
+ * first kernel, WHARF_RANS_REFUSED. */
+#define WHARF_RANS_REFUSED 0xfffffffeu
 struct wharf_rans_piece_outcome {
     uint32_t reason;
     uint32_t bit_offset;
@@ -57,31 +64,37 @@ struct wharf_rans_stream_job {
     uint8_t *out; /* room for all symbols */
     uint32_t in_nbytes;
     uint32_t n_pieces;
-    const struct wharf_rans_piece *pieces;
+    const struct wharf_rans_place *places;     /* one a split */
     struct wharf_rans_piece_outcome *outcomes; /* one a piece */
 };
 
 /*
- * Takes a stream apart in the host's memory and fills in `layout`, n_pieces and `pieces`, which has
- * room for max_pieces, at least 1; rules 1 and 3 to 5 of rans_format.h.  Only streams of bytes with
- * one distribution can be decoded so.
+ * Takes a stream apart in the host's memory and fills in `layout`, n_pieces, at most max_pieces (1
+ * or more), and `places`, which has room for max_places; rules 1 and 3 to 5 of rans_format.h.  Only
+ * streams of bytes with one distribution can be decoded so.
  * Returns 0; -EILSEQ with the outcome; -ENOTSUP for other streams, and for those of 2^28 bytes and
- * more.
+ * more; -ENOBUFS with layout.n_splits where there are more splits than places.
  */
 int wharf_rans_stream_job_init(const uint8_t *h_in, size_t in_nbytes, uint64_t out_avail,
-                               uint32_t max_pieces, struct wharf_rans_piece *pieces,
-                               struct wharf_rans_stream_job *ret_job,
+                               uint32_t max_pieces, struct wharf_rans_place *places,
+                               uint32_t max_places, struct wharf_rans_stream_job *ret_job,
                                struct wharf_outcome *ret_outcome);
 
-/* The stream's outcome from those of its pieces, in the host's memory: the first failure counts. */
-void wharf_rans_stream_job_settle(const struct wharf_rans_stream_job *job,
+/*
+ * The stream's outcome from those of its pieces, in the host's memory: the first failure counts.
+ * False when the first kernel refused a piece, so that it hangs on the second one.
+ */
+bool wharf_rans_stream_job_settle(const struct wharf_rans_stream_job *job,
                                   const struct wharf_rans_piece_outcome *outcomes,
                                   struct wharf_outcome *ret_outcome);
 
 struct CUstream_st;
 
-/* Starts decoding; as wharf_cuda_decode_batch. */
+/* Starts the first kernel; as wharf_cuda_decode_batch. */
 int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream);
+
+/* Starts the second one, behind the first. */
+int wharf_cuda_judge_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream);
 
 /* How many pieces the current GPU decodes at once; 0 or -errno. */
 int wharf_cuda_rans_max_pieces(uint32_t *ret_n);

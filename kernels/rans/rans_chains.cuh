@@ -19,7 +19,6 @@
 #define WHARF_KERNELS_RANS_RANS_CHAINS_CUH
 
 #include "kernels/rans/rans_groups.cuh"
-#include "kernels/rans/rans_spread.cuh"
 #include "kernels/rans/rans_words.cuh"
 
 namespace wharf
@@ -65,7 +64,6 @@ struct chain_setting {
     shared_ref<chain_buffers<CHAINS>> buffers;
     /* What the kind of look-up has of these. */
     shared_ref<model_tables<PACKED_NBITS>> tables;
-    shared_ref<spread_tables> spread;
     shared_ref<index_buffers<CHAINS>> indexes;
 };
 
@@ -85,8 +83,7 @@ WHARF_DEVICE model near_model(const chain_setting<CHAINS> &s)
     model m = {};
     m.n_bits = uniform(s.whole.n_bits);
     m.total = uniform(s.whole.total);
-    return is_spread<KIND>() ? with_spread<KIND>(m, s.spread.get())
-                             : with_tables(m, s.tables.get());
+    return with_tables(m, s.tables.get());
 }
 
 /* ---- where nothing is near ------------------------------------------------------------------ */
@@ -375,7 +372,7 @@ template <unsigned CHAINS>
 WHARF_DEVICE chain_setting<CHAINS> make_setting(const stream &in, const model &m,
                                                 chain_buffers<CHAINS> &buffers, uint8_t *out)
 {
-    chain_setting<CHAINS> s = {in, m, out, in.n_symbols / WARP_LANES, {}, {}, {}, {}, {}};
+    chain_setting<CHAINS> s = {in, m, out, in.n_symbols / WARP_LANES, {}, {}, {}, {}};
     s.words.init(in);
     s.buffers.init(buffers);
     return s;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_pieces.cuh: pieces of a large rans stream, kernels/rans_pieces.h, by the warps of a block,
- * which share the tables.  A warp decodes one piece, or several that follow each other as chains
- * (rans_chains.cuh); what these refuse it decodes again one by one, and that alone judges.
+ * rans_pieces.cuh: pieces of a rans stream one by one, kernels/rans_pieces.h, by the warps of a
+ * block, which share the tables: those that rans_strands.cuh refused, which are judged here.
  *
  * A piece decodes its first split's window without delivering it, up to the end of the window of
  * the split that the next piece begins with, and verifies all windows that it passes, that one too.
@@ -12,7 +11,7 @@
 #ifndef WHARF_KERNELS_RANS_RANS_PIECES_CUH
 #define WHARF_KERNELS_RANS_RANS_PIECES_CUH
 
-#include "kernels/rans/rans_chains.cuh"
+#include "kernels/rans/rans_groups.cuh"
 #include "kernels/rans_pieces.h"
 
 namespace wharf
@@ -45,6 +44,23 @@ WHARF_DEVICE stream stream_of(const wharf_rans_stream_job &job)
                  {}};
     in.source.init(job.in, job.in_nbytes);
     return in;
+}
+
+/* The split with which a piece begins, or n_splits behind the last one: of M splits n evenly. */
+WHARF_DEVICE uint32_t first_split_of(const wharf_rans_stream_job &job, uint32_t piece)
+{
+    /* Splits are less than 2^16, and pieces no more than splits. */
+    return piece < job.n_pieces ? ceil_div(piece * job.layout.n_splits, job.n_pieces)
+                                : job.layout.n_splits;
+}
+
+/* collective.  Split `number`, from 1 on. */
+WHARF_DEVICE void find_split(const stream &in, const wharf_rans_stream_job &job, uint32_t number,
+                             split &s)
+{
+    s.number = number - 1;
+    s.starts_at = load_nc(&job.places[number].starts_at);
+    next_split(in, s);
 }
 
 /*
@@ -80,16 +96,14 @@ WHARF_DEVICE bool join_group(const stream &in, const model &m, walk &w)
 
 /* collective.  Where a piece begins to deliver; the reason if it cannot. */
 template <lookup KIND>
-WHARF_DEVICE uint32_t begin_piece(const stream &in, const model &m, const wharf_rans_piece &piece,
-                                  walk &w)
+WHARF_DEVICE uint32_t begin_piece(const stream &in, const model &m,
+                                  const wharf_rans_stream_job &job, uint32_t number, walk &w)
 {
-    if (piece.number == 0) {
+    if (number == 0) {
         begin_walk(in, w.out, w);
         return any_lane(w.state < WHARF_RANS_LOW) ? WHARF_REASON_RANS_STATE : WHARF_REASON_NONE;
     }
-    w.next.number = piece.number - 1;
-    w.next.starts_at = piece.starts_at;
-    next_split(in, w.next);
+    find_split(in, job, number, w.next);
     w.next_word = (int32_t)w.next.first_word;
     w.group = w.next.first_group;
     w.state = WHARF_RANS_LOW;
@@ -112,23 +126,21 @@ WHARF_DEVICE uint32_t walk_piece(const stream &in, const model &m, word_ring &ri
     watch.init(step_budget(job.in_nbytes, in.n_symbols), {nullptr, 0});
     w.out = job.out;
     ret_bit = 8 * in.body_at;
-    uint32_t reason = begin_piece<KIND>(in, m, job.pieces[i], w);
+    uint32_t reason = begin_piece<KIND>(in, m, job, first_split_of(job, i), w);
     if (reason != WHARF_REASON_NONE)
         return reason;
     if (!is_last) {
         split next;
-        next.number = job.pieces[i + 1].number - 1;
-        next.starts_at = job.pieces[i + 1].starts_at;
-        next_split(in, next);
+        find_split(in, job, first_split_of(job, i + 1), next);
         end_group = next.last_group + 1;
     }
     reason = walk_groups<KIND>(in, m, ring, watch, w, end_group, ret_bit);
     return reason == WHARF_REASON_NONE && is_last ? end_walk(in, w, ret_bit) : reason;
 }
 
-/* collective.  The same, with the outcome to its place.  Not inlined: see rans_chains.cuh. */
-WHARF_DEVICE_NOINLINE void decode_piece(const stream &in, const model &m, word_ring &ring,
-                                        const wharf_rans_stream_job &job, uint32_t i)
+/* collective.  The same, with the outcome to its place. */
+WHARF_DEVICE void judge_piece(const stream &in, const model &m, word_ring &ring,
+                              const wharf_rans_stream_job &job, uint32_t i)
 {
     uint32_t bit;
     uint32_t reason = m.kind == lookup::PACKED
@@ -136,13 +148,6 @@ WHARF_DEVICE_NOINLINE void decode_piece(const stream &in, const model &m, word_r
                           : walk_piece<lookup::BUCKET>(in, m, ring, job, i, bit);
     if (lane_id() == 0)
         job.outcomes[i] = {reason, bit};
-}
-
-/* collective.  Of a stream whose model is bad. */
-WHARF_DEVICE void refuse_pieces(const wharf_rans_stream_job &job, uint32_t first, uint32_t n)
-{
-    if (lane_id() < n)
-        job.outcomes[first + lane_id()] = {WHARF_REASON_RANS_MODEL, 8 * WHARF_RANS_HEADER_NBYTES};
 }
 
 /* A model that a block's first warp makes. */
@@ -168,160 +173,28 @@ WHARF_DEVICE model make_for_block(const stream &in, block_model &s, unsigned war
     return with_tables(s.m, s.tables);
 }
 
-/* ---- one by a warp -------------------------------------------------------------------------- */
-
 /* Shared memory of a block. */
 template <unsigned WARPS>
-struct warps_memory {
+struct judges_memory {
     block_model model;
     word_ring rings[WARPS];
 };
 
-/* All warps of a block, each with all lanes: number `block` of n_blocks. */
+/* All warps of a block, each with all lanes: number `block` of n_blocks.  What was refused. */
 template <unsigned WARPS>
-WHARF_DEVICE void decode_by_warps(warps_memory<WARPS> &s, unsigned warp, uint32_t block,
-                                  uint32_t n_blocks, const wharf_rans_stream_job &job)
+WHARF_DEVICE void judge_pieces(judges_memory<WARPS> &s, unsigned warp, uint32_t block,
+                               uint32_t n_blocks, const wharf_rans_stream_job &job)
 {
     stream in = stream_of(job);
     model m = make_for_block(in, s.model, warp);
-    for (uint32_t i = warp * n_blocks + block; i < job.n_pieces; i += n_blocks * WARPS)
+    for (uint32_t i = warp * n_blocks + block; i < job.n_pieces; i += n_blocks * WARPS) {
+        if (load(&job.outcomes[i].reason) != WHARF_RANS_REFUSED)
+            continue;
+        syncwarp(); /* before it is overwritten */
         if (s.model.good)
-            decode_piece(in, m, s.rings[warp], job, i);
-        else
-            refuse_pieces(job, i, 1);
-}
-
-/* ---- several by a warp ------------------------------------------------------------------------
- */
-
-/* collective.  Where a piece begins. */
-WHARF_DEVICE split split_of(const stream &in, const wharf_rans_piece &piece)
-{
-    split s = edge_split(in, 0);
-    if (piece.number == 0)
-        return s;
-    uint32_t at = piece.starts_at + 4;
-    uint32_t states = in.split_states_at + (piece.number - 1) * WHARF_RANS_SPLIT_STATES_NBYTES;
-    s.number = piece.number;
-    s.starts_at = at + WARP_LANES * piece.start_nbits;
-    s.first_group = piece.first_group;
-    s.last_group = piece.last_group;
-    s.first_word = piece.first_word;
-    s.start = piece.base_group +
-              (uint32_t)near_body_bits(in, at + lane_id() * piece.start_nbits, piece.start_nbits);
-    s.state = le16_at(in, states + 2 * lane_id());
-    return s;
-}
-
-/* collective.  The splits where pieces `first` to first + n - 1 begin, the last one often enough,
- * and the one behind them.  Not inlined: see rans_chains.cuh. */
-template <unsigned CHAINS>
-WHARF_DEVICE_NOINLINE void find_splits(const stream &in, const wharf_rans_stream_job &job,
-                                       uint32_t first, uint32_t n, split ret_at[CHAINS + 1])
-{
-    split at[CHAINS + 1];
-    wharf_rans_piece pieces[CHAINS + 1];
-    uint32_t behind = first + n;
-    WHARF_UNROLL
-    for (unsigned k = 0; k <= CHAINS; k++) {
-        uint32_t i = first + (k < n ? k : n - 1);
-        pieces[k] = job.pieces[k == CHAINS && behind < job.n_pieces ? behind : i];
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k <= CHAINS; k++)
-        at[k] = split_of(in, pieces[k]);
-    if (behind == job.n_pieces)
-        at[CHAINS] = edge_split(in, in.n_splits);
-    WHARF_UNROLL
-    for (unsigned k = 0; k <= CHAINS; k++)
-        ret_at[k] = at[k];
-}
-
-/* Shared memory of a block. */
-template <unsigned WARPS, unsigned CHAINS>
-struct chains_memory {
-    spread_tables tables;
-    block_model model;
-    union {
-        chain_buffers<CHAINS> buffers;
-        word_ring ring;
-    } warps[WARPS];
-};
-
-/* collective.  What is left of the stream behind its last chain. */
-WHARF_DEVICE_NOINLINE uint32_t walk_rest_of_stream(const stream &in, const model &m,
-                                                   word_ring &ring, watcher &watch, const walk &w,
-                                                   uint32_t &ret_bit)
-{
-    walk there = w;
-    uint32_t reason =
-        m.kind == lookup::PACKED
-            ? walk_groups<lookup::PACKED>(in, m, ring, watch, there, in.n_groups, ret_bit)
-            : walk_groups<lookup::BUCKET>(in, m, ring, watch, there, in.n_groups, ret_bit);
-    return reason == WHARF_REASON_NONE ? end_walk(in, there, ret_bit) : reason;
-}
-
-/* collective.  Pieces `first` to first + n - 1 by chains; the last one's reason, and its bit, or
- * REFUSED. */
-template <lookup KIND, unsigned WARPS, unsigned CHAINS>
-WHARF_DEVICE uint32_t chain_pieces(const stream &in, const model &m,
-                                   chains_memory<WARPS, CHAINS> &s, unsigned warp,
-                                   const wharf_rans_stream_job &job, uint32_t first, uint32_t n,
-                                   uint32_t &ret_bit)
-{
-    chain_setting<CHAINS> setting = make_setting(in, m, s.warps[warp].buffers, job.out);
-    setting.tables.init(s.model.tables);
-    setting.spread.init(s.tables);
-    split at[CHAINS + 1];
-    chains<CHAINS> c;
-    watcher watch;
-    walk w;
-    watch.init(step_budget(job.in_nbytes, in.n_symbols), {nullptr, 0});
-    find_splits<CHAINS>(in, job, first, n, at);
-    if (!begin_chains(setting, c, at) ||
-        run_chains<KIND>(setting, c, at[CHAINS], watch) != WHARF_REASON_NONE ||
-        !end_chains(setting, c, w))
-        return REFUSED;
-    return first + n < job.n_pieces
-               ? (uint32_t)WHARF_REASON_NONE
-               : walk_rest_of_stream(in, m, s.warps[warp].ring, watch, w, ret_bit);
-}
-
-/* collective.  The same, or one by one, with the outcomes to their places. */
-template <lookup KIND, unsigned WARPS, unsigned CHAINS>
-WHARF_DEVICE void decode_pieces(const stream &in, const model &m, chains_memory<WARPS, CHAINS> &s,
-                                unsigned warp, const wharf_rans_stream_job &job, uint32_t first,
-                                uint32_t n)
-{
-    uint32_t bit = 8 * in.body_at;
-    uint32_t reason = chain_pieces<KIND>(in, m, s, warp, job, first, n, bit);
-    if (reason == REFUSED) {
-        syncwarp();
-        for (uint32_t i = first; i < first + n; i++)
-            decode_piece(in, m, s.warps[warp].ring, job, i);
-    } else if (lane_id() < n) {
-        bool is_last = lane_id() + 1 == n;
-        job.outcomes[first + lane_id()] = {is_last ? reason : (uint32_t)WHARF_REASON_NONE, bit};
-    }
-}
-
-/* All warps of a block, each with all lanes: number `block` of n_blocks. */
-template <lookup KIND, unsigned WARPS, unsigned CHAINS>
-WHARF_DEVICE void decode_by_chains(chains_memory<WARPS, CHAINS> &s, unsigned warp, uint32_t block,
-                                   uint32_t n_blocks, const wharf_rans_stream_job &job)
-{
-    stream in = stream_of(job);
-    model m = make_for_block(in, s.model, warp);
-    if (s.model.good)
-        fill_spread(s.tables, m, warp * WARP_LANES + lane_id(), WARPS * WARP_LANES);
-    syncblock();
-    for (uint32_t first = CHAINS * (warp * n_blocks + block); first < job.n_pieces;
-         first += CHAINS * WARPS * n_blocks) {
-        uint32_t n = job.n_pieces - first < CHAINS ? job.n_pieces - first : CHAINS;
-        if (s.model.good)
-            decode_pieces<KIND>(in, m, s, warp, job, first, n);
-        else
-            refuse_pieces(job, first, n);
+            judge_piece(in, m, s.rings[warp], job, i);
+        else if (lane_id() == 0)
+            job.outcomes[i] = {WHARF_REASON_RANS_MODEL, 8 * WHARF_RANS_HEADER_NBYTES};
     }
 }
 

@@ -53,8 +53,8 @@ struct word_quad {
     uint32_t behind;
 };
 
-/* One lane.  Of a block that is not wholly there.  Not inlined: rare and long. */
-WHARF_DEVICE_NOINLINE word_quad load_edge_quad(input_source source, int32_t block)
+/* One lane.  Of a block that is not wholly there. */
+WHARF_DEVICE word_quad load_edge_quad(const input_source &source, int32_t block)
 {
     uint32_t i = 4 * (WARP_LANES * (uint32_t)block + lane_id());
     if (block < 0)
@@ -64,19 +64,13 @@ WHARF_DEVICE_NOINLINE word_quad load_edge_quad(input_source source, int32_t bloc
             source.load_word(i + 4)};
 }
 
-/* collective.  This lane's part of a block, into the registers that q has. */
-WHARF_DEVICE void load_block(const stream &in, const word_source &source, int32_t block,
-                             word_quad &q)
+/* One lane.  Of one that is. */
+WHARF_DEVICE word_quad load_quad(const word_source &source, int32_t block)
 {
-    uint32_t first = (uint32_t)block * BLOCK_NBYTES;
-    const u32x4 *p = reinterpret_cast<const u32x4 *>(source.aligned + first) + lane_id();
-    if (block > 0 && first + BLOCK_NBYTES + 4 <= in.source.end) {
-        load_nc_over(q.v, p);
-        if (source.is_odd)
-            q.behind = load_nc(reinterpret_cast<const uint32_t *>(p + 1));
-    } else {
-        q = load_edge_quad(in.source, block);
-    }
+    const u32x4 *p =
+        reinterpret_cast<const u32x4 *>(source.aligned + (uint32_t)block * BLOCK_NBYTES) +
+        lane_id();
+    return {load_nc(p), source.is_odd ? load_nc(reinterpret_cast<const uint32_t *>(p + 1)) : 0};
 }
 
 /* collective.  This lane's quad of a block that is two or more below another one with words in it;
@@ -105,12 +99,24 @@ struct first_blocks {
     /* collective.  For a feed whose next word is `next_word`. */
     WHARF_DEVICE_MEMBER void load(const stream &in, const word_source &source, int32_t next_word)
     {
-        upper = lower = below = {{0, 0, 0, 0}, 0};
         /* Not negative: the states alone are more bytes than a word. */
         block = (next_word + source.skew) / (int32_t)BLOCK_NWORDS - 1;
-        load_block(in, source, block + 1, upper);
-        load_block(in, source, block, lower);
-        load_block(in, source, block - 1, below);
+        if (block <= 1 || (uint32_t)(block + 2) * BLOCK_NBYTES + 4 > in.source.end) {
+            *this = near_an_edge(in.source, block);
+            return;
+        }
+        upper = load_quad(source, block + 1);
+        lower = load_quad(source, block);
+        below = load_quad(source, block - 1);
+    }
+
+  private:
+    /* One lane.  Not inlined: rare and long. */
+    static WHARF_DEVICE_MEMBER_NOINLINE first_blocks near_an_edge(input_source source,
+                                                                  int32_t block)
+    {
+        return {block, load_edge_quad(source, block + 1), load_edge_quad(source, block),
+                load_edge_quad(source, block - 1)};
     }
 };
 

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "kernels/rans/rans_pieces.cuh"
+#include "kernels/rans/rans_strands.cuh"
 extern "C" {
 #include "encoders/rans/rans_stream.h"
 #include "tests/lib/test_guard.h"
@@ -26,56 +26,80 @@ namespace
 constexpr simt::lane_order ORDERS[] = {simt::lane_order::ascending, simt::lane_order::descending,
                                        simt::lane_order::random};
 
-/* Of a block: as many chains a warp as the kernel has, but fewer warps. */
-constexpr unsigned WARPS = 3, CHAINS = 2, N_BLOCKS = 2;
+/* Of a block: as many strands a warp as the kernels have, but fewer warps. */
+constexpr unsigned WARPS = 3, N_BLOCKS = 2;
+
+/* More than a stream of this file has splits: windows do not overlap. */
+constexpr uint32_t MAX_PLACES = 2048;
 
 /* What the kernels do. */
-template <rans::lookup KIND>
-void decode_by_chains(const wharf_rans_stream_job &job, simt::lane_order order)
+template <rans::lookup KIND, typename Tables, unsigned STRANDS>
+void decode_strands(const wharf_rans_stream_job &job, simt::lane_order order, unsigned n_decoders)
 {
-    using memory = rans::chains_memory<WARPS, CHAINS>;
+    using memory = rans::strands_memory<Tables, WARPS, STRANDS>;
     for (uint32_t i = 0; i < N_BLOCKS; i++)
         simt::run_block<memory>({order, i}, WARPS, [&](memory &s, unsigned warp) {
-            rans::decode_by_chains<KIND>(s, warp, i, N_BLOCKS, job);
+            rans::decode_strands<KIND>(s, warp, n_decoders, i, N_BLOCKS, job);
         });
 }
 
-void decode_by_warps(const wharf_rans_stream_job &job, simt::lane_order order)
+void judge_pieces(const wharf_rans_stream_job &job, simt::lane_order order)
 {
-    using memory = rans::warps_memory<WARPS>;
+    using memory = rans::judges_memory<WARPS>;
     for (uint32_t i = 0; i < N_BLOCKS; i++)
         simt::run_block<memory>({order, i}, WARPS, [&](memory &s, unsigned warp) {
-            rans::decode_by_warps(s, warp, i, N_BLOCKS, job);
+            rans::judge_pieces(s, warp, i, N_BLOCKS, job);
         });
 }
 
-void decode_pieces(const wharf_rans_stream_job &job, bool by_warps, simt::lane_order order)
+/* The kernel for many pieces, the one for few, and the one for what they refuse. */
+enum class way { many, few, judge };
+constexpr way WAYS[] = {way::many, way::few, way::judge};
+
+void decode_pieces(const wharf_rans_stream_job &job, way how, simt::lane_order order)
 {
-    if (by_warps)
-        decode_by_warps(job, order);
-    else if (job.layout.n_bits > rans::PACKED_NBITS)
-        decode_by_chains<rans::lookup::RANGED>(job, order);
+    bool is_long = job.layout.n_bits > rans::PACKED_NBITS;
+    if (how == way::judge)
+        for (uint32_t i = 0; i < job.n_pieces; i++)
+            job.outcomes[i] = {WHARF_RANS_REFUSED, 0};
+    else if (how == way::many && is_long)
+        decode_strands<rans::lookup::RANGED, rans::many_tables, 2>(job, order, WARPS);
+    else if (how == way::many)
+        decode_strands<rans::lookup::SPREAD, rans::many_tables, 2>(job, order, WARPS);
+    else if (is_long)
+        decode_strands<rans::lookup::BUCKET, rans::few_tables, 1>(job, order, WARPS - 1);
     else
-        decode_by_chains<rans::lookup::SPREAD>(job, order);
+        decode_strands<rans::lookup::PACKED, rans::few_tables, 1>(job, order, WARPS - 1);
+}
+
+/* Strands refuse what is good only where a window ends with a group that is not whole. */
+bool may_refuse(const wharf_rans_stream_job &job, const std::vector<wharf_rans_place> &places)
+{
+    uint32_t n = job.layout.n_splits;
+    return n > 1 && places[n - 1].last_group >= job.layout.n_symbols / WARP_LANES;
 }
 
 /* The outcome of a stream in at most max_pieces pieces, the output into `out`. */
 wharf_outcome decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
-                     uint32_t max_pieces, bool by_warps, simt::lane_order order)
+                     uint32_t max_pieces, way how, simt::lane_order order)
 {
-    std::vector<wharf_rans_piece> pieces(max_pieces);
+    std::vector<wharf_rans_place> places(MAX_PLACES);
     std::vector<wharf_rans_piece_outcome> outcomes(max_pieces);
     wharf_rans_stream_job job;
     wharf_outcome outcome = {};
-    int rc = wharf_rans_stream_job_init(in, in_nbytes, out_avail, max_pieces, pieces.data(), &job,
-                                        &outcome);
+    int rc = wharf_rans_stream_job_init(in, in_nbytes, out_avail, max_pieces, places.data(),
+                                        MAX_PLACES, &job, &outcome);
     if (rc == 0) {
         job.in = in;
         job.out = out;
-        job.pieces = pieces.data();
+        job.places = places.data();
         job.outcomes = outcomes.data();
-        decode_pieces(job, by_warps, order);
-        wharf_rans_stream_job_settle(&job, outcomes.data(), &outcome);
+        decode_pieces(job, how, order);
+        if (!wharf_rans_stream_job_settle(&job, outcomes.data(), &outcome)) {
+            judge_pieces(job, order);
+            cr_assert(wharf_rans_stream_job_settle(&job, outcomes.data(), &outcome));
+            cr_assert(outcome.result != WHARF_OK || how == way::judge || may_refuse(job, places));
+        }
     } else if (rc == -ENOTSUP) {
         outcome.result = WHARF_UNSUPPORTED;
     }
@@ -92,10 +116,10 @@ void check(const uint8_t *in, size_t in_nbytes, size_t out_avail, uint32_t max_p
     std::vector<uint8_t> want_out(out_avail + 1);
     wharf_outcome want;
     cr_assert(!test_rans_decode_all(source.data, in_nbytes, 0, want_out.data(), out_avail, &want));
-    for (bool by_warps : {false, true}) {
+    for (way how : WAYS) {
         memset(out.data, 0, out_avail);
         wharf_outcome got =
-            decode(source.data, in_nbytes, out.data, out_avail, max_pieces, by_warps, order);
+            decode(source.data, in_nbytes, out.data, out_avail, max_pieces, how, order);
         if (got.result == WHARF_UNSUPPORTED)
             continue;
         cr_assert(test_outcome_same(&got, &want), "%s: %s; not %s", what,
@@ -170,4 +194,22 @@ Test(rans_pieces, any_model_and_length_gives_the_same)
         check(rans.stream, rans.stream_nbytes, rans.plain_nbytes, 1 + i % 7, ORDERS[i % 3], "any");
         test_rans_free(&rans);
     }
+}
+
+Test(rans_pieces, too_few_places_are_said)
+{
+    struct test_rans_plan plan = {11, 1, 1, 6000, 12, 200, 1};
+    struct test_rans rans = test_rans_new(&plan);
+    std::vector<wharf_rans_place> places(12);
+    wharf_rans_stream_job job;
+    wharf_outcome outcome;
+    cr_assert_eq(wharf_rans_stream_job_init(rans.stream, rans.stream_nbytes, rans.plain_nbytes, 4,
+                                            places.data(), 11, &job, &outcome),
+                 -ENOBUFS);
+    cr_assert_eq(job.layout.n_splits, 12);
+    cr_assert_eq(wharf_rans_stream_job_init(rans.stream, rans.stream_nbytes, rans.plain_nbytes, 4,
+                                            places.data(), 12, &job, &outcome),
+                 0);
+    cr_assert_eq(job.n_pieces, 4);
+    test_rans_free(&rans);
 }
