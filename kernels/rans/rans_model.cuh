@@ -527,13 +527,13 @@ WHARF_DEVICE void find_bytes(const model &m, const uint32_t slots[N], found f[N]
 {
     if (KIND == lookup::BUCKET) {
         find_in_buckets<N>(m, slots, f);
-        return;
+    } else {
+        WHARF_UNROLL
+        for (unsigned k = 0; k < N; k++)
+            f[k] = KIND == lookup::PACKED   ? found_packed(load(&m.packed[slots[k]]))
+                   : KIND == lookup::SPREAD ? found_packed(m.own.load_word(slots[k] * m.row_nbytes))
+                                            : find_ranged(m, slots[k]);
     }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < N; k++)
-        f[k] = KIND == lookup::PACKED   ? found_packed(load(&m.packed[slots[k]]))
-               : KIND == lookup::SPREAD ? found_packed(m.own.load_word(slots[k] * m.row_nbytes))
-                                        : find_ranged(m, slots[k]);
 }
 
 template <lookup KIND>
