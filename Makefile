@@ -169,6 +169,7 @@ worker_obj  := $(call obj,$(filter-out daemon/worker/engine_%.c,$(wildcard daemo
 SIMT_WORKER := $(BUILD)/wharfd-simt
 GPU_WORKER  := $(BUILD)/wharfd-gpu
 gpu_obj     := $(call obj,$(wildcard kernels/*.cu))
+kernel_obj  := $(call obj,$(wildcard kernels/*_kernel.cu))
 
 # A make of its own, for what may have to be installed first and for other variants: on all cores,
 # unless this make was told how many to take.
@@ -521,6 +522,13 @@ $(BUILD)/wharf_gpu_%: $(gpu_device_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 gpu-programs: ## the GPU's worker, its tests and benchmarks, with nvcc
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
 	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_EXAMPLE)
+
+# What of kernels is counted there: guards, instructions, registers, stack.
+.PHONY: check-device-code
+check-device-code: ## hold the GPU's machine code to tests/check/device_code.limits; takes nvcc and cuobjdump
+	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
+	+$(Q)$(MAKE) $(kernel_obj)
+	$(Q)tests/run-tests "tests/check/device_code.py $(kernel_obj)"
 
 # Sixteen clients of all kinds at once, for so long; SOAK_ENGINE=simt where there is no GPU.
 SOAK_SECONDS ?= 600

@@ -114,7 +114,6 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *                     knows, and branches on it need no care for lanes that go apart (KERNELS.md,
  *                     rule 9).  It knows so too of what votes, reductions and syncblock_or give,
  *                     and of loads by addresses made of such values; of shuffles it does not
- *   uniform_64(v)     collective.  The same of a uint64_t
  *   uniform_global(p) collective.  p, a pointer to global memory that is the same in all lanes:
  *                     now the compiler knows both
  *   opaque(v)         one lane.  v, a uint32_t of which the compiler is to know nothing

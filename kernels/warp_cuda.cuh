@@ -81,11 +81,6 @@ WHARF_DEVICE uint32_t uniform(uint32_t v, call_site = {})
     return __reduce_or_sync(0xffffffffu, v);
 }
 
-WHARF_DEVICE uint64_t uniform_64(uint64_t v, call_site = {})
-{
-    return (uint64_t)uniform((uint32_t)(v >> 32)) << 32 | uniform((uint32_t)v);
-}
-
 /* Nothing: but the compiler must take the value as it comes. */
 WHARF_DEVICE uint32_t opaque(uint32_t v)
 {

@@ -182,14 +182,6 @@ inline uint32_t uniform(uint32_t v, call_site at = {})
     return v;
 }
 
-inline uint64_t uniform_64(uint64_t v, call_site at = {})
-{
-    uint64_t first = simt::meet("uniform_64", at, v).given[0];
-    if (first != v)
-        simt::not_uniform(at, first, v);
-    return v;
-}
-
 template <typename T>
 inline T *uniform_global(T *p, call_site at = {})
 {

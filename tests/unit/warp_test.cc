@@ -271,11 +271,6 @@ Test(warp, uniform_value_that_differs_stops_the_program, .signal = SIGABRT)
     simt::run_warp<words>({}, [](words &) { uniform(lane_id() == 17); });
 }
 
-Test(warp, uniform_upper_half_that_differs_stops_the_program, .signal = SIGABRT)
-{
-    simt::run_warp<words>({}, [](words &) { uniform_64((uint64_t)(lane_id() == 17) << 32); });
-}
-
 Test(warp, uniform_pointer_that_differs_stops_the_program, .signal = SIGABRT)
 {
     simt::run_warp<words>({}, [](words &s) { uniform_global(s.w + lane_id() / 31); });
