@@ -69,8 +69,9 @@ static int measure(const struct wharf_cli_service *service,
     return 0;
 }
 
-static int ping(const struct wharf_cli_service *service, int64_t count)
+static int ping(const struct wharf_cli_service *service, const void *own)
 {
+    int64_t count = *(const int64_t *)own;
     int r;
 
     printf("wharfd %s answers; median of %d (least to most)\n", service->info.daemon_version,
@@ -85,20 +86,9 @@ static int ping(const struct wharf_cli_service *service, int64_t count)
 
 static int run(int argc, char **argv)
 {
-    struct wharf_cli_options options;
-    struct wharf_cli_operands operands = {.n_max = 0};
-    struct wharf_cli_service service;
     int64_t count = DEFAULT_COUNT;
-    int status = wharf_cli_parse(&wharf_cli_ping, argc, argv, &count, &options, &operands);
 
-    if (status == WHARF_CLI_GO_ON)
-        status = wharf_cli_service_open_small(&options, &service);
-    if (status != WHARF_CLI_GO_ON)
-        return status;
-    wharf_cli_begin_output();
-    status = ping(&service, count);
-    wharf_cli_service_close(&service);
-    return status;
+    return wharf_cli_service_run(&wharf_cli_ping, argc, argv, &count, ping);
 }
 
 const struct wharf_cli_command wharf_cli_ping = {

@@ -225,3 +225,21 @@ void wharf_cli_service_close(struct wharf_cli_service *service)
     free(service->loads);
     service->loads = NULL;
 }
+
+int wharf_cli_service_run(const struct wharf_cli_command *command, int argc, char **argv, void *own,
+                          int (*use)(const struct wharf_cli_service *service, const void *own))
+{
+    struct wharf_cli_options options;
+    struct wharf_cli_operands operands = {.n_max = 0};
+    struct wharf_cli_service service;
+    int status = wharf_cli_parse(command, argc, argv, own, &options, &operands);
+
+    if (status == WHARF_CLI_GO_ON)
+        status = wharf_cli_service_open_small(&options, &service);
+    if (status != WHARF_CLI_GO_ON)
+        return status;
+    wharf_cli_begin_output();
+    status = use(&service, own);
+    wharf_cli_service_close(&service);
+    return status;
+}

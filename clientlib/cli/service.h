@@ -40,6 +40,14 @@ int wharf_cli_service_open(const struct wharf_cli_options *options, unsigned n_s
 int wharf_cli_service_open_small(const struct wharf_cli_options *options,
                                  struct wharf_cli_service *ret_service);
 
+/*
+ * What a command about the daemon does: parses its command line, which has no operands, connects,
+ * and calls `use` with `own`, as of wharf_cli_parse().  Returns the exit status, which is that of
+ * `use` if it came to it.
+ */
+int wharf_cli_service_run(const struct wharf_cli_command *command, int argc, char **argv, void *own,
+                          int (*use)(const struct wharf_cli_service *service, const void *own));
+
 /* Jobs in flight are given up. */
 void wharf_cli_service_close(struct wharf_cli_service *service);
 

@@ -24,8 +24,9 @@ static const char *take_option(void *own, int option, const char *argument)
     return NULL;
 }
 
-static int print(const struct wharf_cli_service *service, int form)
+static int print(const struct wharf_cli_service *service, const void *own)
 {
+    int form = *(const int *)own;
     struct wharf_cli_metrics metrics;
     int r = wharf_cli_metrics_get(service->wharf, &metrics);
 
@@ -43,20 +44,9 @@ static int print(const struct wharf_cli_service *service, int form)
 
 static int run(int argc, char **argv)
 {
-    struct wharf_cli_options options;
-    struct wharf_cli_operands operands = {.n_max = 0};
-    struct wharf_cli_service service;
     int form = 0;
-    int status = wharf_cli_parse(&wharf_cli_stats, argc, argv, &form, &options, &operands);
 
-    if (status == WHARF_CLI_GO_ON)
-        status = wharf_cli_service_open_small(&options, &service);
-    if (status != WHARF_CLI_GO_ON)
-        return status;
-    wharf_cli_begin_output();
-    status = print(&service, form);
-    wharf_cli_service_close(&service);
-    return status;
+    return wharf_cli_service_run(&wharf_cli_stats, argc, argv, &form, print);
 }
 
 const struct wharf_cli_command wharf_cli_stats = {

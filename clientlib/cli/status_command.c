@@ -5,11 +5,12 @@
 #include "clientlib/cli/service.h"
 #include "clientlib/cli/tenant_table.h"
 
-static int print(const struct wharf_cli_service *service)
+static int print(const struct wharf_cli_service *service, const void *own)
 {
     struct wharf_cli_metrics metrics;
     int r = wharf_cli_metrics_get(service->wharf, &metrics);
 
+    (void)own;
     if (r < 0)
         return wharf_cli_service_say_error(service, r, wharf_error_message());
     wharf_cli_daemon_summary_print(&metrics, &service->info, wharf_cli_service_path(service));
@@ -21,19 +22,7 @@ static int print(const struct wharf_cli_service *service)
 
 static int run(int argc, char **argv)
 {
-    struct wharf_cli_options options;
-    struct wharf_cli_operands operands = {.n_max = 0};
-    struct wharf_cli_service service;
-    int status = wharf_cli_parse(&wharf_cli_status, argc, argv, NULL, &options, &operands);
-
-    if (status == WHARF_CLI_GO_ON)
-        status = wharf_cli_service_open_small(&options, &service);
-    if (status != WHARF_CLI_GO_ON)
-        return status;
-    wharf_cli_begin_output();
-    status = print(&service);
-    wharf_cli_service_close(&service);
-    return status;
+    return wharf_cli_service_run(&wharf_cli_status, argc, argv, NULL, print);
 }
 
 const struct wharf_cli_command wharf_cli_status = {

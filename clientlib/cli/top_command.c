@@ -56,8 +56,9 @@ static void print(const struct wharf_cli_service *service, const struct wharf_cl
     fputs(isatty(STDOUT_FILENO) ? "" : "\n", stdout);
 }
 
-static int watch(const struct wharf_cli_service *service, const struct settings *settings)
+static int watch(const struct wharf_cli_service *service, const void *own)
 {
+    const struct settings *settings = own;
     struct wharf_cli_metrics before, now;
     uint64_t before_ns = wharf_client_now_ns();
     int r = wharf_cli_metrics_get(service->wharf, &before);
@@ -87,19 +88,8 @@ static int watch(const struct wharf_cli_service *service, const struct settings 
 static int run(int argc, char **argv)
 {
     struct settings settings = {.count = 0, .interval_s = 1};
-    struct wharf_cli_options options;
-    struct wharf_cli_operands operands = {.n_max = 0};
-    struct wharf_cli_service service;
-    int status = wharf_cli_parse(&wharf_cli_top, argc, argv, &settings, &options, &operands);
 
-    if (status == WHARF_CLI_GO_ON)
-        status = wharf_cli_service_open_small(&options, &service);
-    if (status != WHARF_CLI_GO_ON)
-        return status;
-    wharf_cli_begin_output();
-    status = watch(&service, &settings);
-    wharf_cli_service_close(&service);
-    return status;
+    return wharf_cli_service_run(&wharf_cli_top, argc, argv, &settings, watch);
 }
 
 const struct wharf_cli_command wharf_cli_top = {
