@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Codes 8 symbols at a time.  Coders are coded from the last to the first, and a register has them
- * in that order: element i of quarter 0 is coder 31 - i.
+ * in that order: element i of part 0 is coder 31 - i.
  */
 #include "encoders/rans/rans_loop.h"
 
@@ -12,7 +12,7 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #include "encoders/rans/rans_lookup.h"
 
-struct quarter {
+struct part {
     __m256i states;
     __m256i start;
     __m256i start_state;
@@ -35,14 +35,14 @@ LANES_INLINE __m256i turn_round(__m256i x)
     return _mm256_permutevar8x32_epi32(x, _mm256_set_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-LANES_INLINE __m256i load_quarter(const uint32_t *values, unsigned i)
+LANES_INLINE __m256i load_part(const uint32_t *values)
 {
-    return turn_round(_mm256_loadu_si256((const __m256i_u *)(values + 8 * (3 - i))));
+    return turn_round(_mm256_loadu_si256((const __m256i_u *)values));
 }
 
-LANES_INLINE void store_quarter(uint32_t *values, unsigned i, __m256i x)
+LANES_INLINE void store_part(uint32_t *values, __m256i x)
 {
-    _mm256_storeu_si256((__m256i_u *)(values + 8 * (3 - i)), turn_round(x));
+    _mm256_storeu_si256((__m256i_u *)values, turn_round(x));
 }
 
 /* The code of a symbol, as one number. */
@@ -60,17 +60,17 @@ LANES_INLINE int64_t code_at(const struct wharf_rans_source *source, struct look
     return code;
 }
 
-/* The codes of the 8 symbols before `end`: reciprocals, and the two halves of the rest. */
+/* The codes of the 8 symbols from `number` on: reciprocals, and the two halves of the rest. */
 LANES_INLINE void find_codes(const struct wharf_rans_source *source, struct lookup lookup,
-                             uint64_t end, __m256i *reciprocals, __m256i *ranges)
+                             uint64_t number, __m256i *reciprocals, __m256i *ranges)
 {
     /* Shuffles are within halves of 128 bits, of which each gets 2 elements of both. */
-    __m256 a = _mm256_castsi256_ps(
-        _mm256_set_epi64x(code_at(source, lookup, end - 6), code_at(source, lookup, end - 5),
-                          code_at(source, lookup, end - 2), code_at(source, lookup, end - 1)));
-    __m256 b = _mm256_castsi256_ps(
-        _mm256_set_epi64x(code_at(source, lookup, end - 8), code_at(source, lookup, end - 7),
-                          code_at(source, lookup, end - 4), code_at(source, lookup, end - 3)));
+    __m256 a = _mm256_castsi256_ps(_mm256_set_epi64x(
+        code_at(source, lookup, number + 2), code_at(source, lookup, number + 3),
+        code_at(source, lookup, number + 6), code_at(source, lookup, number + 7)));
+    __m256 b = _mm256_castsi256_ps(_mm256_set_epi64x(
+        code_at(source, lookup, number), code_at(source, lookup, number + 1),
+        code_at(source, lookup, number + 4), code_at(source, lookup, number + 5)));
 
     *reciprocals = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88));
     *ranges = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xdd));
@@ -104,70 +104,41 @@ LANES_INLINE uint16_t *write_words(__m256i states, __m256i writes, uint16_t *nex
     return next_word + __builtin_popcount(mask);
 }
 
-LANES_INLINE uint16_t *code_quarter(const struct wharf_rans_source *source, struct lookup lookup,
-                                    struct quarter *quarter, uint64_t end, uint32_t group,
-                                    uint16_t *next_word)
+LANES_INLINE uint16_t *code_part(const struct wharf_rans_source *source, struct lookup lookup,
+                                 struct part *part, uint64_t number, uint32_t group,
+                                 uint16_t *next_word)
 {
     int n_bits = (int)source->shape.n_bits;
     __m256i one = _mm256_set1_epi32(1);
     __m256i reciprocals;
     __m256i ranges;
 
-    find_codes(source, lookup, end, &reciprocals, &ranges);
+    find_codes(source, lookup, number, &reciprocals, &ranges);
     __m256i less_1 = _mm256_and_si256(ranges, _mm256_set1_epi32(0xffff));
     __m256i first = _mm256_srli_epi32(ranges, 16);
     __m256i f = _mm256_add_epi32(less_1, one);
     /* That of all slots is 2^32, less 1. */
     __m256i most = _mm256_sub_epi32(_mm256_slli_epi32(f, 32 - n_bits), one);
-    __m256i states = quarter->states;
+    __m256i states = part->states;
     __m256i writes = is_above(states, most);
 
     next_word = write_words(states, writes, next_word);
     states = _mm256_blendv_epi8(states, _mm256_srli_epi32(states, 16), writes);
-    quarter->start = _mm256_blendv_epi8(quarter->start, _mm256_set1_epi32((int)group), writes);
-    quarter->start_state = _mm256_blendv_epi8(quarter->start_state, states, writes);
+    part->start = _mm256_blendv_epi8(part->start, _mm256_set1_epi32((int)group), writes);
+    part->start_state = _mm256_blendv_epi8(part->start_state, states, writes);
 
     __m256i quotients = multiply_high(states, reciprocals);
     __m256i rest = _mm256_sub_epi32(states, _mm256_mullo_epi32(quotients, f));
     __m256i is_more = is_above(rest, less_1);
     quotients = _mm256_sub_epi32(quotients, is_more);
     rest = _mm256_sub_epi32(rest, _mm256_and_si256(is_more, f));
-    quarter->states =
+    part->states =
         _mm256_add_epi32(_mm256_slli_epi32(quotients, n_bits), _mm256_add_epi32(first, rest));
     return next_word;
 }
 
-LANES_INLINE void code_groups(struct wharf_rans_coder *coder, struct lookup lookup, uint32_t begin,
-                              uint32_t end)
-{
-    const struct wharf_rans_source *source = coder->source;
-    uint16_t *next_word = coder->next_word;
-    struct quarter quarters[4];
-
-    for (unsigned i = 0; i < 4; i++)
-        quarters[i] =
-            (struct quarter){load_quarter(coder->states, i), load_quarter(coder->start, i),
-                             load_quarter(coder->start_state, i)};
-    for (; end > begin; end--) {
-        uint64_t number = (uint64_t)end * WHARF_RANS_N_LANES;
-
-#pragma GCC unroll 4
-        for (unsigned i = 0; i < 4; i++)
-            next_word =
-                code_quarter(source, lookup, &quarters[i], number - 8 * i, end - 1, next_word);
-    }
-    for (unsigned i = 0; i < 4; i++) {
-        store_quarter(coder->states, i, quarters[i].states);
-        store_quarter(coder->start, i, quarters[i].start);
-        store_quarter(coder->start_state, i, quarters[i].start_state);
-    }
-    coder->next_word = next_word;
-}
-
+#define N_PARTS 4
 #define CODE_NAME wharf_rans_code_avx2
 #include "encoders/rans/rans_code_body.h"
 
-#else
-/* Nothing: the list of forms has none for this machine. */
-typedef int wharf_rans_code_avx2_unused;
 #endif

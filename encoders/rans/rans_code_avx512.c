@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Codes 16 symbols at a time.  Coders are coded from the last to the first, and a register has them
- * in that order: element i of half 0 is coder 31 - i.
+ * in that order: element i of part 0 is coder 31 - i.
  */
 #include "encoders/rans/rans_loop.h"
 
@@ -11,7 +11,7 @@
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx2,bmi,bmi2,popcnt")))
 #include "encoders/rans/rans_gather_zmm.h"
 
-struct half {
+struct part {
     __m512i states;
     __m512i start;
     __m512i start_state;
@@ -23,14 +23,14 @@ LANES_INLINE __m512i turn_round(__m512i x)
         _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), x);
 }
 
-LANES_INLINE __m512i load_half(const uint32_t *values, unsigned i)
+LANES_INLINE __m512i load_part(const uint32_t *values)
 {
-    return turn_round(_mm512_loadu_si512(values + 16 * (1 - i)));
+    return turn_round(_mm512_loadu_si512(values));
 }
 
-LANES_INLINE void store_half(uint32_t *values, unsigned i, __m512i x)
+LANES_INLINE void store_part(uint32_t *values, __m512i x)
 {
-    _mm512_storeu_si512(values + 16 * (1 - i), turn_round(x));
+    _mm512_storeu_si512(values, turn_round(x));
 }
 
 /* The numbers of the codes of 16 symbols. */
@@ -62,8 +62,8 @@ LANES_INLINE __m512i multiply_high(__m512i a, __m512i b)
     return _mm512_mask_blend_epi32(0xaaaa, even, odd);
 }
 
-LANES_INLINE uint16_t *code_half(const struct wharf_rans_source *source, struct lookup lookup,
-                                 struct half *half, uint64_t number, uint32_t group,
+LANES_INLINE uint16_t *code_part(const struct wharf_rans_source *source, struct lookup lookup,
+                                 struct part *part, uint64_t number, uint32_t group,
                                  uint16_t *next_word)
 {
     uint32_t n_bits = source->shape.n_bits;
@@ -76,52 +76,26 @@ LANES_INLINE uint16_t *code_half(const struct wharf_rans_source *source, struct 
     __m512i f = _mm512_add_epi32(less_1, _mm512_set1_epi32(1));
     /* That of all slots is 2^32, less 1. */
     __m512i most = _mm512_sub_epi32(_mm512_slli_epi32(f, 32 - n_bits), _mm512_set1_epi32(1));
-    __mmask16 writes = _mm512_cmpgt_epu32_mask(half->states, most);
-    __m512i words = _mm512_maskz_compress_epi32(writes, half->states);
-    __m512i states = _mm512_mask_srli_epi32(half->states, writes, half->states, 16);
+    __mmask16 writes = _mm512_cmpgt_epu32_mask(part->states, most);
+    __m512i words = _mm512_maskz_compress_epi32(writes, part->states);
+    __m512i states = _mm512_mask_srli_epi32(part->states, writes, part->states, 16);
 
     _mm256_storeu_si256((__m256i_u *)next_word, _mm512_cvtepi32_epi16(words));
-    half->start = _mm512_mask_set1_epi32(half->start, writes, (int)group);
-    half->start_state = _mm512_mask_mov_epi32(half->start_state, writes, states);
+    part->start = _mm512_mask_set1_epi32(part->start, writes, (int)group);
+    part->start_state = _mm512_mask_mov_epi32(part->start_state, writes, states);
 
     __m512i quotients = multiply_high(states, reciprocals);
     __m512i rest = _mm512_sub_epi32(states, _mm512_mullo_epi32(quotients, f));
     __mmask16 is_more = _mm512_cmpgt_epu32_mask(rest, less_1);
     quotients = _mm512_mask_add_epi32(quotients, is_more, quotients, _mm512_set1_epi32(1));
     rest = _mm512_mask_sub_epi32(rest, is_more, rest, f);
-    half->states =
+    part->states =
         _mm512_add_epi32(_mm512_slli_epi32(quotients, n_bits), _mm512_add_epi32(first, rest));
     return next_word + __builtin_popcount(writes);
 }
 
-LANES_INLINE void code_groups(struct wharf_rans_coder *coder, struct lookup lookup, uint32_t begin,
-                              uint32_t end)
-{
-    const struct wharf_rans_source *source = coder->source;
-    uint16_t *next_word = coder->next_word;
-    struct half halves[2];
-
-    for (unsigned i = 0; i < 2; i++)
-        halves[i] = (struct half){load_half(coder->states, i), load_half(coder->start, i),
-                                  load_half(coder->start_state, i)};
-    while (end-- > begin) {
-        uint64_t number = (uint64_t)end * WHARF_RANS_N_LANES;
-
-        next_word = code_half(source, lookup, &halves[0], number + 16, end, next_word);
-        next_word = code_half(source, lookup, &halves[1], number, end, next_word);
-    }
-    for (unsigned i = 0; i < 2; i++) {
-        store_half(coder->states, i, halves[i].states);
-        store_half(coder->start, i, halves[i].start);
-        store_half(coder->start_state, i, halves[i].start_state);
-    }
-    coder->next_word = next_word;
-}
-
+#define N_PARTS 2
 #define CODE_NAME wharf_rans_code_avx512
 #include "encoders/rans/rans_code_body.h"
 
-#else
-/* Nothing: the list of forms has none for this machine. */
-typedef int wharf_rans_code_avx512_unused;
 #endif

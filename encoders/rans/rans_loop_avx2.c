@@ -50,7 +50,4 @@ LANES_INLINE struct pairs load_pairs(const struct wharf_rans_bucket *table, __m2
 #define N_WALKS 2
 #include "encoders/rans/rans_loop_ymm.h"
 
-#else
-/* Nothing: the list of forms has none for this machine. */
-typedef int wharf_rans_loop_avx2_unused;
 #endif

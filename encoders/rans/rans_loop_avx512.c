@@ -25,7 +25,4 @@ LANES_INLINE __m512i take_words(__m512i states, __mmask16 takes, const uint8_t *
 #define LOOP_NAME wharf_rans_loop_avx512
 #include "encoders/rans/rans_loop_zmm.h"
 
-#else
-/* Nothing: the list of forms has none for this machine. */
-typedef int wharf_rans_loop_avx512_unused;
 #endif

@@ -275,7 +275,4 @@ TARGET_INLINE void fill(uint8_t *out, const uint8_t *out_end, uint64_t base, uin
 #define LOOP_TARGET TARGET
 #include "encoders/rle1/rle1_loop_body.h"
 
-#else
-/* Nothing: wharf_rle1_decode asks for it on no other machine. */
-typedef int wharf_rle1_decode_bmi2_unused;
 #endif
