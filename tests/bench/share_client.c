@@ -20,6 +20,11 @@
  * Chunks are raw Deflate by zlib level 9, as nvcomp_bench makes them, in memory that the daemon
  * reads and writes itself but for --call.  A call is timed from its submission to its last
  * completion.  Prints one JSON object, and ends with status 1 if any byte was wrong.
+ *
+ * Of a daemon's calls it tells where their time went, by the job that took longest: in its
+ * queue, with an engine, and the rest, which is on the way to the daemon and back; in the mean of
+ * calls around the median and of the slowest hundredth.  slow_per_s are calls that took more than
+ * twice the median.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,6 +66,11 @@ struct chunk {
     size_t in_nbytes, out_nbytes;
 };
 
+/* What a call took, in nanoseconds, and of that in the daemon's queue and with an engine. */
+struct sample {
+    uint32_t all, queue, run;
+};
+
 struct client {
     struct options options;
     struct chunk *chunks;
@@ -69,6 +79,7 @@ struct client {
     struct wharf_job *jobs;
     struct wharf_batch_chunk *table;
     uint64_t by_engine[N_ENGINES];
+    struct sample last; /* of the call's job that took longest; not `all` */
 };
 
 _Noreturn static void die(const char *what, const char *why)
@@ -216,6 +227,19 @@ static void submit(struct client *client)
     }
 }
 
+static void take_completion(struct client *client, const struct wharf_completion *completion)
+{
+    struct sample *last = &client->last;
+
+    if (completion->result != WHARF_OK)
+        die("a job failed", wharf_result_name(completion->result));
+    client->by_engine[completion->engine % N_ENGINES]++;
+    if (completion->queue_ns + completion->run_ns < (uint64_t)last->queue + last->run)
+        return;
+    last->queue = (uint32_t)completion->queue_ns;
+    last->run = (uint32_t)completion->run_ns;
+}
+
 static void call_daemon(struct client *client)
 {
     unsigned n_jobs = client->options.is_batch ? 1 : client->options.n_chunks;
@@ -226,11 +250,8 @@ static void call_daemon(struct client *client)
         unsigned left = n_jobs - done < 64 ? n_jobs - done : 64;
         int n = wharf_wait(client->wharf, completions, left, left, -1);
         must(n, "waiting");
-        for (int i = 0; i < n; i++) {
-            if (completions[i].result != WHARF_OK)
-                die("a job failed", wharf_result_name(completions[i].result));
-            client->by_engine[completions[i].engine % N_ENGINES]++;
-        }
+        for (int i = 0; i < n; i++)
+            take_completion(client, &completions[i]);
         done += (unsigned)n;
     }
 }
@@ -301,15 +322,15 @@ static void wait_for_go(const char *go)
         usleep(100);
 }
 
-static int by_value(const void *a, const void *b)
+static int by_time(const void *a, const void *b)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    uint32_t x = ((const struct sample *)a)->all, y = ((const struct sample *)b)->all;
 
     return x < y ? -1 : x > y;
 }
 
-/* Makes calls for so long; returns how many, and what each took in nanoseconds. */
-static size_t make_calls(struct client *client, uint64_t span_ns, uint32_t *samples)
+/* Makes calls for so long; returns how many. */
+static size_t make_calls(struct client *client, uint64_t span_ns, struct sample *samples)
 {
     uint64_t begun_ns = wharf_now_ns(), now_ns = begun_ns;
     double step_ns = client->options.rate > 0 ? 1e9 / client->options.rate : 0;
@@ -319,33 +340,69 @@ static size_t make_calls(struct client *client, uint64_t span_ns, uint32_t *samp
         if (step_ns > 0)
             sleep_until(begun_ns + (uint64_t)((double)n * step_ns));
         uint64_t start_ns = wharf_now_ns();
+        client->last = (struct sample){0};
         call(client);
         now_ns = wharf_now_ns();
-        samples[n++] = (uint32_t)(now_ns - start_ns);
+        client->last.all = (uint32_t)(now_ns - start_ns);
+        samples[n++] = client->last;
     }
     return n;
 }
 
+/* The mean of these calls' parts. */
+static void print_parts(const char *name, const struct sample *samples, size_t n)
+{
+    double all = 0, queue = 0, run = 0, each = 1e-3 / (double)n;
+
+    for (size_t i = 0; i < n; i++) {
+        all += samples[i].all;
+        queue += samples[i].queue;
+        run += samples[i].run;
+    }
+    printf(", \"%s_queue_us\": %.1f, \"%s_run_us\": %.1f, \"%s_rest_us\": %.1f", name, each * queue,
+           name, each * run, name, each * (all - queue - run));
+}
+
+/* Of n samples in order. */
+static void print_times(const struct sample *samples, size_t n, double seconds, bool has_parts)
+{
+    uint32_t middle_ns = samples[n / 2].all;
+    size_t n_slow = 0;
+
+    while (n_slow < n && samples[n - 1 - n_slow].all > 2 * (uint64_t)middle_ns)
+        n_slow++;
+    printf("\"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f, "
+           "\"slow_per_s\": %.1f",
+           1e-3 * middle_ns, 1e-3 * samples[n * 99 / 100].all, 1e-3 * samples[n * 999 / 1000].all,
+           1e-3 * samples[n - 1].all, (double)n_slow / seconds);
+    if (!has_parts)
+        return;
+    /* Around the median, and from the 99th percentile on. */
+    print_parts("mid", samples + n * 2 / 5, n * 3 / 5 - n * 2 / 5 + 1);
+    print_parts("tail", samples + n * 99 / 100, n - n * 99 / 100);
+}
+
 static int measure(struct client *client)
 {
-    uint32_t *samples = malloc(MOST_SAMPLES * sizeof(*samples));
+    struct sample *samples = malloc(MOST_SAMPLES * sizeof(*samples));
+    const struct options *options = &client->options;
 
     make_calls(client, WARM_UP_NS, samples);
-    wait_for_go(client->options.go);
+    wait_for_go(options->go);
     memset(client->by_engine, 0, sizeof(client->by_engine));
     uint64_t begun_ns = wharf_now_ns();
-    size_t n = make_calls(client, (uint64_t)(1e9 * client->options.seconds), samples);
+    size_t n = make_calls(client, (uint64_t)(1e9 * options->seconds), samples);
     double took_ns = (double)(wharf_now_ns() - begun_ns);
     unsigned n_wrong = count_wrong(client);
     uint64_t n_gpu = client->by_engine[WHARF_ENGINE_GPU] + client->by_engine[WHARF_ENGINE_SIMT];
-    size_t nbytes = client->options.n_chunks * client->options.chunk_nbytes;
+    size_t nbytes = options->n_chunks * options->chunk_nbytes;
 
-    qsort(samples, n, sizeof(*samples), by_value);
-    printf("{\"chunk\": %zu, \"chunks\": %u, \"calls\": %zu, \"GBps\": %.4f, \"p50_us\": %.1f, "
-           "\"p99_us\": %.1f, \"by_cpu\": %" PRIu64 ", \"by_gpu\": %" PRIu64 ", \"wrong\": %u}\n",
-           client->options.chunk_nbytes, client->options.n_chunks, n,
-           (double)n * (double)nbytes / took_ns, 1e-3 * samples[n / 2],
-           1e-3 * samples[n * 99 / 100], client->by_engine[WHARF_ENGINE_CPU], n_gpu, n_wrong);
+    qsort(samples, n, sizeof(*samples), by_time);
+    printf("{\"chunk\": %zu, \"chunks\": %u, \"calls\": %zu, \"GBps\": %.4f, ",
+           options->chunk_nbytes, options->n_chunks, n, (double)n * (double)nbytes / took_ns);
+    print_times(samples, n, 1e-9 * took_ns, client->wharf && !options->is_call);
+    printf(", \"by_cpu\": %" PRIu64 ", \"by_gpu\": %" PRIu64 ", \"wrong\": %u}\n",
+           client->by_engine[WHARF_ENGINE_CPU], n_gpu, n_wrong);
     free(samples);
     return n_wrong != 0;
 }
