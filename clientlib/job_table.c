@@ -48,8 +48,9 @@ void wharf_client_list_append(struct wharf_client_jobs *jobs, struct wharf_clien
     list->n++;
 }
 
-void wharf_client_list_prepend(struct wharf_client_jobs *jobs, struct wharf_client_job_list *list,
-                               struct wharf_client_job *job)
+/* At the front; the job is on no list. */
+static void prepend(struct wharf_client_jobs *jobs, struct wharf_client_job_list *list,
+                    struct wharf_client_job *job)
 {
     uint32_t slot = wharf_client_job_slot(jobs, job);
 
@@ -118,7 +119,7 @@ void wharf_client_job_free(struct wharf_client_jobs *jobs, struct wharf_client_j
     job->state = WHARF_CLIENT_JOB_FREE;
     jobs->n_public -= !job->is_private;
     /* The one that is still in the cache is used next. */
-    wharf_client_list_prepend(jobs, &jobs->free, job);
+    prepend(jobs, &jobs->free, job);
 }
 
 struct wharf_client_job *wharf_client_job_find(const struct wharf_client_jobs *jobs, uint64_t tag)

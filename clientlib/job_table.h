@@ -116,9 +116,6 @@ static inline struct wharf_client_job *wharf_client_list_next(const struct wharf
 /* At the end; the job is on no list. */
 void wharf_client_list_append(struct wharf_client_jobs *jobs, struct wharf_client_job_list *list,
                               struct wharf_client_job *job);
-/* At the front, likewise. */
-void wharf_client_list_prepend(struct wharf_client_jobs *jobs, struct wharf_client_job_list *list,
-                               struct wharf_client_job *job);
 void wharf_client_list_remove(struct wharf_client_jobs *jobs, struct wharf_client_job_list *list,
                               struct wharf_client_job *job);
 /* Moves all of `from` to the front of `list`, in their order. */

@@ -417,15 +417,6 @@ static inline int wharf_ring_reap(struct wharf_ring_client *ring,
 }
 
 /*
- * wharf_ring_publish_reaped: gives the places of reaped completions back.  Publishing submissions
- * does it too.
- */
-static inline void wharf_ring_publish_reaped(struct wharf_ring_client *ring)
-{
-    wharf_ring_store_cq_head(&ring->c->cq_head, ring->cq_head);
-}
-
-/*
  * wharf_ring_client_arm: asks to be woken, in the way `kinds` says, when n_wanted completions
  * (at least 1, at most the number of those outstanding) are there to be reaped; then looks again.
  * Returns how many there are, or -EPROTO.  With fewer than n_wanted the client may sleep: on its

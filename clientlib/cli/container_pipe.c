@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "clientlib/cli/load.h"
 #include "clientlib/cli/pipeline.h"
@@ -45,12 +44,6 @@ struct container_pipe {
     uint64_t end;     /* UINT64_MAX: of the output */
     int status;
 };
-
-bool wharf_cli_is_container(const uint8_t *bytes, size_t nbytes)
-{
-    return nbytes >= WHARF_CONTAINER_MAGIC_NBYTES &&
-           memcmp(bytes, WHARF_CONTAINER_MAGIC, WHARF_CONTAINER_MAGIC_NBYTES) == 0;
-}
 
 static int64_t read_input(void *context, uint64_t offset, void *buf, size_t nbytes)
 {

@@ -17,9 +17,6 @@ struct wharf_cli_range {
     uint64_t nbytes; /* UINT64_MAX: to the end */
 };
 
-/* Whether a container begins with the nbytes at bytes. */
-bool wharf_cli_is_container(const uint8_t *bytes, size_t nbytes);
-
 /*
  * Unpacks the input, which begins with a container, and writes the range of its output.  A range
  * that is not all within the output is a failure.  Returns the exit status.

@@ -18,9 +18,7 @@
 #include "daemon/front/front.h"
 #include "proto/control.h"
 
-struct wharf_connection;
 struct wharf_gate;
-struct wharf_listener;
 struct wharf_model_maker;
 struct wharf_undertaker;
 

@@ -38,7 +38,8 @@ static uint32_t price_of(uint64_t nbytes, uint64_t ns)
     return price == 0 ? 1 : price < UINT32_MAX ? (uint32_t)price : UINT32_MAX;
 }
 
-void wharf_trips_init(struct wharf_trips *trips, const uint32_t *ns_per_kib, uint64_t latency_ns)
+/* Nothing is known but what warps take for a chunk alone, at these prices, and the latency. */
+static void init_trips(struct wharf_trips *trips, const uint32_t *ns_per_kib, uint64_t latency_ns)
 {
     memset(trips, 0, sizeof(*trips));
     for (unsigned codec = 0; codec < WHARF_N_CODECS; codec++)
@@ -55,7 +56,7 @@ void wharf_gpu_costs_init(struct wharf_gpu_costs *costs, const uint32_t *ns_per_
                           uint64_t latency_ns)
 {
     wharf_estimates_init_device(&costs->warps, ns_per_kib);
-    wharf_trips_init(&costs->trips, ns_per_kib, latency_ns);
+    init_trips(&costs->trips, ns_per_kib, latency_ns);
 }
 
 uint64_t wharf_trip_ns(const struct wharf_trips *trips, uint32_t codec, uint64_t nbytes,

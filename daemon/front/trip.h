@@ -37,9 +37,6 @@ struct wharf_gpu_costs {
 void wharf_gpu_costs_init(struct wharf_gpu_costs *costs, const uint32_t *ns_per_kib,
                           uint64_t latency_ns);
 
-/* Nothing is known but what warps take for a chunk alone, at these prices, and the latency. */
-void wharf_trips_init(struct wharf_trips *trips, const uint32_t *ns_per_kib, uint64_t latency_ns);
-
 /*
  * What a chunk of so many bytes, of input and output, takes if the GPU has n_there then, this one
  * among them: as learnt for the number nearest to that from below.  *ret_is_known: for this very

@@ -29,7 +29,6 @@
 
 struct wharf_front;
 struct wharf_job;
-struct wharf_segment;
 struct wharf_session;
 struct wharf_session_model;
 

@@ -15,7 +15,8 @@
 
 /* ---- back from the worker ------------------------------------------------------------------ */
 
-void wharf_gpu_results_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+/* The piece's last item is completed. */
+static void finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
 {
     wharf_list_remove(&piece->link);
     wharf_list_append(&backend->finished, &piece->link);
@@ -94,7 +95,7 @@ static bool take_completion(struct wharf_gpu_backend *backend,
     backend->n_warp_ns -= part_ns;
     backend->n_items--;
     if (--item->piece->n_left == 0)
-        wharf_gpu_results_finish(backend, item->piece);
+        finish(backend, item->piece);
     return true;
 }
 

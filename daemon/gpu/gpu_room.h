@@ -26,7 +26,6 @@ struct wharf_front;
 struct wharf_gpu_backend;
 struct wharf_gpu_memory;
 struct wharf_job;
-struct wharf_tenant;
 
 /* Of the front. */
 struct wharf_gpu_room {

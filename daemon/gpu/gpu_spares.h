@@ -17,7 +17,6 @@
 
 struct wharf_front;
 struct wharf_gpu_memory;
-struct wharf_session;
 
 /* Sizes that are remembered, the latest ones. */
 #define WHARF_GPU_SPARE_SIZES 4

@@ -311,9 +311,6 @@ void wharf_gpu_results_hand_back(struct wharf_gpu_backend *backend, uint64_t now
 void wharf_gpu_results_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
                            uint32_t engine, const struct wharf_outcome *outcome);
 
-/* The piece's last item is completed. */
-void wharf_gpu_results_finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
-
 /* ---- gpu_parts.c --------------------------------------------------------------------------- */
 
 /* Whether its items are parts of a chunk. */

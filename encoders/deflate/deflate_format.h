@@ -111,7 +111,6 @@
  * cost up to 7 extra bits but stand for 3 lengths at least, so only a last one that reaches past
  * the end (an error) can add to that. */
 #define WHARF_DEFLATE_MAX_HEADER_NBITS (3 + 14 + 19 * 3 + WHARF_DEFLATE_N_LENGTHS * 7 + 7)
-#define WHARF_DEFLATE_MAX_HEADER_NBYTES ((WHARF_DEFLATE_MAX_HEADER_NBITS + 7) / 8)
 
 /* The most output that input can give: a match of 258 bytes in one bit of length code and one of
  * distance code, 4 in a byte: 4 * 258 for each byte of input. */

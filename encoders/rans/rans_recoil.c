@@ -53,8 +53,9 @@ int wharf_rans_cdf_shape(const uint8_t *cdf, size_t cdf_nbytes, struct wharf_ran
     return 0;
 }
 
-void wharf_rans_cdf_frequencies(const uint8_t *cdf, const struct wharf_rans_shape *shape,
-                                uint32_t *ret_frequencies)
+/* The frequencies of a model file, n_ranges of them. */
+static void read_frequencies(const uint8_t *cdf, const struct wharf_rans_shape *shape,
+                             uint32_t *ret_frequencies)
 {
     for (uint32_t d = 0; d < shape->n_distributions; d++) {
         for (uint32_t s = 0; s < shape->alphabet; s++, cdf += 2)
@@ -234,7 +235,7 @@ static int make_packed(const struct wharf_rans_recoil *recoil, struct tables *ta
         malloc(wharf_rans_n_ranges(&recoil->shape) * sizeof(*tables->frequencies));
     if (!tables->frequencies)
         return -ENOMEM;
-    wharf_rans_cdf_frequencies(recoil->cdf, &recoil->shape, tables->frequencies);
+    read_frequencies(recoil->cdf, &recoil->shape, tables->frequencies);
     tables->packed_nbytes = wharf_rans_model_pack(&recoil->shape, tables->frequencies, NULL, 0);
     tables->packed = malloc(tables->packed_nbytes);
     if (!tables->packed)

@@ -20,10 +20,6 @@
  */
 int wharf_rans_cdf_shape(const uint8_t *cdf, size_t cdf_nbytes, struct wharf_rans_shape *shape);
 
-/* Its frequencies, n_ranges of them. */
-void wharf_rans_cdf_frequencies(const uint8_t *cdf, const struct wharf_rans_shape *shape,
-                                uint32_t *ret_frequencies);
-
 /* The model file of one distribution, whose frequencies add up to 2^n - 1: alphabet + 1 words. */
 void wharf_rans_cdf_write(const struct wharf_rans_shape *shape, const uint32_t *frequencies,
                           uint8_t *out);

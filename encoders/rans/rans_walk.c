@@ -51,8 +51,8 @@ void wharf_rans_walk_next_window(struct wharf_rans_walk *walk)
     walk->cut_seen = false;
 }
 
-enum wharf_reason wharf_rans_walk_init(struct wharf_rans_walk *walk,
-                                       const struct wharf_rans_task *task)
+/* At the first group; RANS_STATE by rule 6. */
+static enum wharf_reason init_walk(struct wharf_rans_walk *walk, const struct wharf_rans_task *task)
 {
     walk->task = task;
     walk->next_word = (int64_t)task->body->n_words - 1;
@@ -169,7 +169,7 @@ bool wharf_rans_walk_begin(struct wharf_rans_walk *walk, const struct wharf_rans
 {
     if (task->from)
         return wharf_rans_walk_init_at(walk, task, *task->from);
-    return wharf_rans_walk_init(walk, task) == WHARF_REASON_NONE;
+    return init_walk(walk, task) == WHARF_REASON_NONE;
 }
 
 uint32_t wharf_rans_task_end(const struct wharf_rans_task *task)
@@ -203,7 +203,7 @@ bool wharf_rans_walk_part(const struct wharf_rans_task *task)
 enum wharf_reason wharf_rans_walk_all(const struct wharf_rans_task *task, uint64_t *ret_bit)
 {
     struct wharf_rans_walk walk;
-    enum wharf_reason reason = wharf_rans_walk_init(&walk, task);
+    enum wharf_reason reason = init_walk(&walk, task);
 
     *ret_bit = 0;
     while (reason == WHARF_REASON_NONE && walk.group < task->body->n_groups) {

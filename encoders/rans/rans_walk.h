@@ -60,10 +60,6 @@ struct wharf_rans_walk {
     bool cut_seen; /* its first word was taken */
 };
 
-/* At the first group; RANS_STATE by rule 6. */
-enum wharf_reason wharf_rans_walk_init(struct wharf_rans_walk *walk,
-                                       const struct wharf_rans_task *task);
-
 /*
  * Behind the window of the split that `cursor` stands before.  Symbols of the window are not
  * delivered.  Returns false when that split cannot be right.

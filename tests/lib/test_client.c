@@ -423,28 +423,28 @@ static bool is_closed(struct test_client *client)
     return n == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-int test_client_sleep(struct test_client *client, uint32_t n)
+static int sleep_until_there(struct test_client *client)
 {
     /* A daemon that has died wakes nobody. */
     struct timespec limit = {.tv_nsec = 50000000};
 
     for (unsigned i = 0; i < LIMIT_S * 20; i++) {
-        int r = wharf_ring_client_arm(&client->ring, WHARF_WAIT_FUTEX, n);
-        if (r < 0 || (uint32_t)r >= n)
+        int r = wharf_ring_client_arm(&client->ring, WHARF_WAIT_FUTEX, 1);
+        if (r != 0)
             return r < 0 ? r : 0;
         if (syscall(SYS_futex, &client->d->cq_tail, FUTEX_WAIT, client->ring.cq_tail, &limit, NULL,
                     0) == 0 ||
             errno != ETIMEDOUT)
             i--;
         else if (is_closed(client))
-            return wharf_ring_client_arm(&client->ring, 0, n) >= (int)n ? 0 : -EPIPE;
+            return wharf_ring_client_arm(&client->ring, 0, 1) >= 1 ? 0 : -EPIPE;
     }
     return -ETIMEDOUT;
 }
 
 int test_client_reap(struct test_client *client, struct wharf_completion *ret_completion)
 {
-    int r = test_client_sleep(client, 1);
+    int r = sleep_until_there(client);
 
     if (r == 0)
         r = wharf_ring_reap(&client->ring, ret_completion);

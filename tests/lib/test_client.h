@@ -88,11 +88,8 @@ int test_client_submit(struct test_client *client, const struct wharf_submission
 void test_client_begin_endless(struct test_client *client, uint64_t user_data,
                                uint16_t last_region);
 
-/* Sleeps on the futex until n completions can be reaped; -EPIPE when the daemon is gone before,
- * -ETIMEDOUT after a minute. */
-int test_client_sleep(struct test_client *client, uint32_t n);
-
-/* Sleeps and reaps one. */
+/* Sleeps on the futex until a completion can be reaped, and reaps it; -EPIPE when the daemon is
+ * gone before, -ETIMEDOUT after a minute. */
 int test_client_reap(struct test_client *client, struct wharf_completion *ret_completion);
 
 /* Waits until the daemon has closed the connection; -ETIMEDOUT after a minute. */

@@ -216,9 +216,14 @@ struct wharf_work_completion test_epoch_run(struct test_epoch *t,
     return test_epoch_await(t);
 }
 
+static uint32_t state_of(const struct test_epoch *t)
+{
+    return WHARF_WORK_STATE_OF(__atomic_load_n(&t->queue.kernel->state, __ATOMIC_ACQUIRE));
+}
+
 static bool is_out(const struct test_epoch *t)
 {
-    uint32_t state = test_epoch_state(t);
+    uint32_t state = state_of(t);
     return state != WHARF_WORK_RUNNING && state != WHARF_WORK_LEAVING &&
            __atomic_load_n(&t->n_left, __ATOMIC_ACQUIRE) ==
                __atomic_load_n(&t->n_started, __ATOMIC_ACQUIRE);
@@ -241,15 +246,10 @@ void test_epoch_unpark(struct test_epoch *t)
     wake(t);
 }
 
-uint32_t test_epoch_state(const struct test_epoch *t)
-{
-    return WHARF_WORK_STATE_OF(__atomic_load_n(&t->queue.kernel->state, __ATOMIC_ACQUIRE));
-}
-
 bool test_epoch_await_state(const struct test_epoch *t, uint32_t state)
 {
     uint64_t until = wharf_now_ns() + PATIENCE_NS;
-    while (test_epoch_state(t) != state) {
+    while (state_of(t) != state) {
         if (wharf_now_ns() > until)
             return false;
         nap();

@@ -70,9 +70,8 @@ struct wharf_work_completion test_epoch_run(struct test_epoch *t,
 /* Parks, and returns when no kernel is there; and the way back. */
 void test_epoch_park(struct test_epoch *t);
 void test_epoch_unpark(struct test_epoch *t);
-/* The state's enum wharf_work_state. */
-uint32_t test_epoch_state(const struct test_epoch *t);
-/* Waits until the state is one, for up to a hundred seconds.  Whether it was. */
+/* Waits until the state is this enum wharf_work_state, for up to a hundred seconds.  Whether it
+ * was. */
 bool test_epoch_await_state(const struct test_epoch *t, uint32_t state);
 
 #endif
