@@ -10,6 +10,7 @@
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_pack.h"
 #include "tests/lib/test_rans.h"
 
 static void die(const char *what)
@@ -104,22 +105,13 @@ static void add_stream(struct gpu_case_list *list, uint32_t codec, uint32_t para
                        const struct wharf_encoder_row *row, int level)
 {
     const struct wharf_codec_row *codec_row = wharf_codec_find(codec);
-    const struct wharf_encoder_ops *ops = codec_row->ops->encoder;
     struct wharf_encoder_options options = {
         .name = row->name, .level = level, .parameter = parameter};
-    struct wharf_encoder *encoder;
     size_t in_nbytes;
-
-    if (ops->new (&options, &encoder) < 0)
-        die("cases: encoder");
     uint8_t *plain = test_data_new(kind, nbytes, nbytes);
     nbytes = test_data_fit(codec, parameter, plain, nbytes);
-    size_t bound = ops->bound(encoder, nbytes);
-    uint8_t *in = gpu_case_list_own(list, malloc(bound ? bound : 1));
-    if (ops->encode(encoder, plain, nbytes, in, bound, &in_nbytes) < 0)
-        die("cases: encode");
+    uint8_t *in = gpu_case_list_own(list, test_pack(codec, &options, plain, nbytes, &in_nbytes));
     free(plain);
-    ops->free(encoder);
     char *name = stream_name(codec_row->name, kind->name, row->name, level);
     struct gpu_case c = {
         .name = gpu_case_list_own(list, name),

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "encoders/codec.h"
 #include "proto/wharf_job.h"
 #include "tests/gpu/gpu_daemon.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_pack.h"
 #include "tests/lib/test_poison.h"
 #include "tests/lib/test_tap.h"
 #include "tests/lib/test_wait.h"
@@ -44,23 +44,17 @@ struct scene {
 static struct test_client *open_client(struct scene *scene, const char *path)
 {
     struct test_client *client = test_client_greeted(path);
-    const struct wharf_encoder_ops *ops = wharf_codec_find(WHARF_CODEC_DEFLATE)->ops->encoder;
-    struct wharf_encoder *encoder;
 
     scene->stride = 2 * (size_t)scene->nbytes;
     int r =
         test_client_open_with(client, N_ENTRIES, (N_JOBS + 1) * scene->stride, 0, scene->engine);
-    if (r == 0)
-        r = ops->new (NULL, &encoder);
-    if (r == 0) {
-        r = ops->encode(encoder, scene->plain, scene->nbytes, client->arena, scene->stride,
-                        &scene->packed_nbytes);
-        ops->free(encoder);
+    if (r < 0) {
+        fprintf(stderr, "no client of %s: %s (%s)\n", path, strerror(-r), client->error);
+        exit(1);
     }
-    if (r == 0)
-        return client;
-    fprintf(stderr, "no client of %s: %s (%s)\n", path, strerror(-r), client->error);
-    exit(1);
+    scene->packed_nbytes = test_pack_into(WHARF_CODEC_DEFLATE, scene->plain, scene->nbytes,
+                                          client->arena, scene->stride);
+    return client;
 }
 
 static uint8_t *destination(const struct scene *scene, const struct test_client *client, uint32_t i)

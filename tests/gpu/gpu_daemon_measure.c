@@ -14,6 +14,7 @@
 #include "encoders/codec.h"
 #include "tests/gpu/gpu_daemon.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_pack.h"
 
 #define MOST_SAMPLES 200000
 #define REAP 64
@@ -190,21 +191,6 @@ static void measure_flood(uint32_t engine, const struct load *load, unsigned dep
 
 /* ---- all ----------------------------------------------------------------------------------- */
 
-static uint8_t *pack(uint32_t codec, const uint8_t *plain, size_t nbytes, size_t *ret_nbytes)
-{
-    const struct wharf_encoder_ops *ops = wharf_codec_find(codec)->ops->encoder;
-    struct wharf_encoder *encoder;
-
-    if (ops->new (NULL, &encoder) < 0)
-        exit(1);
-    size_t bound = ops->bound(encoder, nbytes);
-    uint8_t *packed = malloc(bound);
-    if (ops->encode(encoder, plain, nbytes, packed, bound, ret_nbytes) < 0)
-        exit(1);
-    ops->free(encoder);
-    return packed;
-}
-
 void gpu_daemon_measure(uint32_t engine, double seconds, size_t chunk_nbytes, const char *asked)
 {
     /* Runs are quick on a processor, and text is slow. */
@@ -221,7 +207,7 @@ void gpu_daemon_measure(uint32_t engine, double seconds, size_t chunk_nbytes, co
         struct load load = loads[i];
         uint8_t *plain = test_data_new(test_data_find(load.data), 1, nbytes);
         load.nbytes = nbytes;
-        load.packed = pack(load.codec, plain, nbytes, &load.packed_nbytes);
+        load.packed = test_pack(load.codec, NULL, plain, nbytes, &load.packed_nbytes);
         const uint32_t engines[] = {WHARF_ENGINE_CPU, engine, WHARF_ENGINE_AUTO};
         for (unsigned e = 0; e < 3; e++) {
             if (strcmp(asked, "all") != 0 && strcmp(asked, wharf_engine_name(engines[e])) != 0)

@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "tests/lib/test_pack.h"
+
 enum { MAX_THREADS = 64 };
 
 static void die(const char *what, const char *why)
@@ -68,23 +70,15 @@ static int level_for(const struct wharf_codec_ops *codec)
 }
 
 /* By the codec's first encoder. */
-static struct gpu_packed pack_other(const struct wharf_codec_ops *codec, uint32_t parameter,
-                                    int level, const uint8_t *in, size_t nbytes)
+static struct gpu_packed pack_other(const struct gpu_source *source, const uint8_t *in,
+                                    size_t nbytes)
 {
-    const struct wharf_encoder_ops *ops = codec->encoder;
     const struct wharf_encoder_options options = {
-        .level = level ? level : level_for(codec),
-        .parameter = parameter,
+        .level = source->level ? source->level : level_for(source->codec->ops),
+        .parameter = source->parameter,
     };
-    struct wharf_encoder *encoder;
     struct gpu_packed packed;
-    if (ops->new (&options, &encoder) < 0)
-        die("encoder", "cannot be made");
-    size_t bound = ops->bound(encoder, nbytes);
-    packed.data = must_alloc(bound);
-    if (ops->encode(encoder, in, nbytes, packed.data, bound, &packed.nbytes) < 0)
-        die("encoder", "failed");
-    ops->free(encoder);
+    packed.data = test_pack(source->codec_number, &options, in, nbytes, &packed.nbytes);
     return packed;
 }
 
@@ -101,9 +95,8 @@ static void *pack_some(void *argument)
     size_t i;
     while ((i = atomic_fetch_add(&source->next, 1)) < source->n_chunks) {
         const uint8_t *in = source->file + i * source->chunk_nbytes;
-        source->packed[i] = window_bits ? pack_zlib(in, nbytes, window_bits)
-                                        : pack_other(source->codec->ops, source->parameter,
-                                                     source->level, in, nbytes);
+        source->packed[i] =
+            window_bits ? pack_zlib(in, nbytes, window_bits) : pack_other(source, in, nbytes);
     }
     return NULL;
 }

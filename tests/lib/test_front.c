@@ -15,8 +15,8 @@
 #include "daemon/base/loop.h"
 #include "daemon/gpu/gpu_memory.h"
 #include "daemon/gpu/gpus.h"
-#include "encoders/codec.h"
 #include "tests/lib/test_forge.h"
+#include "tests/lib/test_pack.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_worker.h"
 
@@ -285,16 +285,8 @@ void test_front_refused(struct test_front_client *client, const struct wharf_sub
 size_t test_front_put_chunk(struct test_front_client *client, uint64_t offset, const uint8_t *plain,
                             size_t plain_nbytes)
 {
-    const struct wharf_encoder_ops *ops = wharf_codec_find(WHARF_CODEC_ZLIB)->ops->encoder;
-    struct wharf_encoder *encoder;
-    size_t nbytes;
-
-    expect(ops->new (NULL, &encoder) == 0, "no encoder");
-    expect(ops->encode(encoder, plain, plain_nbytes, client->arena + offset,
-                       client->arena_nbytes - offset, &nbytes) == 0,
-           "cannot encode");
-    ops->free(encoder);
-    return nbytes;
+    return test_pack_into(WHARF_CODEC_ZLIB, plain, plain_nbytes, client->arena + offset,
+                          client->arena_nbytes - offset);
 }
 
 struct wharf_submission test_front_decode_of(uint64_t user_data, uint64_t src, uint64_t src_nbytes,

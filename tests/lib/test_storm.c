@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "encoders/codec.h"
 #include "encoders/decode_job.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_pack.h"
 #include "tests/lib/test_random.h"
 
 /* ---- chunks -------------------------------------------------------------------------------- */
@@ -25,19 +25,6 @@ static void *must(void *memory)
     return memory;
 }
 
-static void pack(struct test_chunk *chunk, const uint8_t *plain, size_t nbytes)
-{
-    const struct wharf_encoder_ops *ops = wharf_codec_find(chunk->codec)->ops->encoder;
-    struct wharf_encoder *encoder;
-
-    if (ops->new (NULL, &encoder) < 0)
-        must(NULL);
-    chunk->packed_nbytes = ops->bound(encoder, nbytes);
-    chunk->packed = must(malloc(chunk->packed_nbytes + 1));
-    ops->encode(encoder, plain, nbytes, chunk->packed, chunk->packed_nbytes, &chunk->packed_nbytes);
-    ops->free(encoder);
-}
-
 static void make_chunk(struct test_chunk *chunk, struct test_random *random, size_t max_nbytes,
                        unsigned bad_one_in)
 {
@@ -47,7 +34,7 @@ static void make_chunk(struct test_chunk *chunk, struct test_random *random, siz
     uint8_t *plain = test_data_new(kind, test_random_next(random), nbytes);
 
     chunk->codec = (uint32_t)test_random_below(random, WHARF_CODEC_GZIP + 1);
-    pack(chunk, plain, nbytes);
+    chunk->packed = test_pack(chunk->codec, NULL, plain, nbytes, &chunk->packed_nbytes);
     free(plain);
     if (bad_one_in && chunk->packed_nbytes && test_random_one_in(random, bad_one_in))
         chunk->packed[test_random_below(random, chunk->packed_nbytes)] ^=

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "encoders/codec.h"
 #include "encoders/decode_job.h"
 #include "encoders/decode_poll.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_outcome.h"
+#include "tests/lib/test_pack.h"
 #include "tests/lib/test_random.h"
 
 #define X(ID, name, number, summary) WHARF_CODEC_##ID,
@@ -58,17 +58,11 @@ struct stream {
 
 static void stream_init(struct stream *stream, uint32_t codec, const char *data)
 {
-    const struct wharf_encoder_ops *ops = wharf_codec_find(codec)->ops->encoder;
-    struct wharf_encoder *encoder;
     size_t nbytes;
 
     stream->plain = test_data_new(test_data_find(data), 1, PLAIN);
     cr_assert_eq(test_data_fit(codec, 0, stream->plain, PLAIN), PLAIN);
-    cr_assert_eq(ops->new (NULL, &encoder), 0);
-    size_t bound = ops->bound(encoder, PLAIN);
-    stream->packed = malloc(bound);
-    cr_assert_eq(ops->encode(encoder, stream->plain, PLAIN, stream->packed, bound, &nbytes), 0);
-    ops->free(encoder);
+    stream->packed = test_pack(codec, NULL, stream->plain, PLAIN, &nbytes);
     stream->job = (struct wharf_decode_job){
         .codec = codec,
         .flags = WHARF_JOB_CHECKSUM,

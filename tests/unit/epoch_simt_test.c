@@ -10,85 +10,16 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "encoders/codec.h"
 #include "encoders/decode_job.h"
-#include "tests/lib/test_epoch.h"
 #include "tests/lib/test_guard.h"
-#include "tests/lib/test_random.h"
-
-enum { N_ENTRIES = 64, CHUNK_NBYTES = 8192 };
-
-/* Few items go to the kernel of blocks: one by one, or up to eight, items are its. */
-static const struct wharf_epoch_config base_config = {
-    .n_entries = N_ENTRIES,
-    .few = 4,
-    .most_out = 1,
-    .n_warps = 3,
-    .chunk_nbytes = CHUNK_NBYTES,
-    .idle_us = 1000,
-};
-
-/* With one kernel for any number of items.  Where there are two, one that is started late leaves
- * for the other, and an item takes two epochs. */
-static struct wharf_epoch_config one_kernel(void)
-{
-    struct wharf_epoch_config config = base_config;
-    config.few = 0;
-    return config;
-}
-
-static uint64_t address_of(const void *p)
-{
-    return (uintptr_t)p;
-}
-
-/* ---- items --------------------------------------------------------------------------------- */
-
-static struct wharf_work_item stored_item(const uint8_t *src, uint32_t nbytes, uint8_t *dst)
-{
-    return (struct wharf_work_item){
-        .src = address_of(src),
-        .dst = address_of(dst),
-        .src_nbytes = nbytes,
-        .dst_nbytes = nbytes,
-        .codec = WHARF_CODEC_STORED,
-        .opcode = WHARF_WORK_DECODE,
-    };
-}
-
-static uint8_t *encode(enum wharf_codec codec, const uint8_t *in, size_t in_nbytes,
-                       size_t *ret_nbytes)
-{
-    const struct wharf_encoder_ops *ops = wharf_codec_find(codec)->ops->encoder;
-    struct wharf_encoder *encoder;
-    cr_assert_eq(ops->new (NULL, &encoder), 0);
-    size_t bound = ops->bound(encoder, in_nbytes);
-    uint8_t *out = malloc(bound);
-    cr_assert_eq(ops->encode(encoder, in, in_nbytes, out, bound, ret_nbytes), 0);
-    ops->free(encoder);
-    return out;
-}
-
-static void fill(struct test_random *random, uint8_t *out, size_t nbytes)
-{
-    for (size_t i = 0; i < nbytes; i++)
-        out[i] = (uint8_t)(test_random_one_in(random, 8) ? test_random_next(random) : i / 50);
-}
-
-static void expect(const struct wharf_work_completion *completion, uint32_t result, uint32_t reason,
-                   uint32_t in_nbytes, uint32_t out_nbytes)
-{
-    cr_expect(completion->result == result && completion->reason == reason &&
-                  completion->in_nbytes == in_nbytes && completion->out_nbytes == out_nbytes,
-              "result %u, reason %u, %u bytes in, %u out; expected %u, %u, %u, %u",
-              completion->result, completion->reason, completion->in_nbytes, completion->out_nbytes,
-              result, reason, in_nbytes, out_nbytes);
-}
+#include "tests/lib/test_pack.h"
+#include "tests/unit/epoch_items.h"
 
 /* ---- one item at a time -------------------------------------------------------------------- */
 
@@ -168,7 +99,7 @@ static void compare_with_cpu_engine(uint32_t few)
     cr_assert_eq(t.ops->alloc(t.epoch, CHUNK_NBYTES, &staging), 0);
     for (unsigned i = 0; i < 240; i++) {
         size_t nbytes;
-        uint8_t *stream = encode(codecs[i % 4], data, sizeof(data) - i, &nbytes);
+        uint8_t *stream = test_pack(codecs[i % 4], NULL, data, sizeof(data) - i, &nbytes);
         if (i % 3 == 1)
             stream[test_random_below(&random, nbytes)] ^= 1 << test_random_below(&random, 8);
         if (i % 5 == 1)
@@ -253,7 +184,7 @@ Test(epoch, decodes_into_imported_memory)
 
     cr_assert_neq(seen, MAP_FAILED);
     fill(&random, data, sizeof(data));
-    uint8_t *stream = encode(WHARF_CODEC_DEFLATE, data, sizeof(data), &nbytes);
+    uint8_t *stream = test_pack(WHARF_CODEC_DEFLATE, NULL, data, sizeof(data), &nbytes);
     test_epoch_open(&t, &wharf_simt_epoch, &base_config);
     cr_assert_eq(t.ops->import_memory(t.epoch, fd, NBYTES, &address), 0);
     close(fd);
@@ -456,209 +387,7 @@ Test(epoch, completes_every_item_once_with_two_kernels)
     complete_every_item_once(4);
 }
 
-/* ---- cancel and quit ----------------------------------------------------------------------- */
-
-/* Nothing of them is done: they are cancelled while no kernel is there. */
-Test(epoch, does_not_begin_cancelled_items)
-{
-    static uint8_t data[CHUNK_NBYTES * 4], out[CHUNK_NBYTES * 4];
-    struct test_epoch t;
-    memset(data, 1, sizeof(data));
-    test_epoch_open(&t, &wharf_simt_epoch, &base_config);
-    wharf_work_park(&t.queue, 1);
-    struct wharf_work_item copied = stored_item(data, sizeof(data), out);
-    struct wharf_work_item decoded = stored_item(data, 100, out);
-    decoded.flags = WHARF_JOB_CHECKSUM;
-    for (unsigned i = 0; i < 10; i++) {
-        uint32_t index = test_epoch_submit(&t, i % 2 ? &copied : &decoded);
-        cr_expect(test_epoch_cancel(&t, index));
-    }
-    test_epoch_unpark(&t);
-    while (t.n_under_way) {
-        struct wharf_work_completion completion = test_epoch_await(&t);
-        expect(&completion, WHARF_CANCELLED, 0, 0, 0);
-    }
-    for (size_t i = 0; i < sizeof(out); i++)
-        cr_assert_eq(out[i], 0);
-    test_epoch_close(&t);
-}
-
-/* Cancels of all kinds of items, also of those that are done, and more than there is room for: each
- * item is completed, as cancelled or well, and only those that were meant are cancelled. */
-Test(epoch, cancels_the_item_that_is_meant)
-{
-    static uint8_t data[100], out[100];
-    struct test_random random = {5};
-    struct wharf_work_completion completion;
-    struct test_epoch t;
-    bool meant[N_ENTRIES] = {false};
-    unsigned n_cancelled = 0, n_done = 0;
-
-    test_epoch_open(&t, &wharf_simt_epoch, &base_config);
-    for (unsigned i = 0; i < 3000; i++) {
-        struct wharf_work_item item = stored_item(data, sizeof(data), out);
-        item.flags = i % 2 ? WHARF_JOB_CHECKSUM : 0;
-        item.checksum = 0x6612f0e0; /* not that of the data: BAD_CHECKSUM is well done too */
-        uint32_t index = test_epoch_submit(&t, &item);
-        meant[index % N_ENTRIES] = false;
-        test_epoch_publish(&t);
-        if (test_random_one_in(&random, 2))
-            meant[index % N_ENTRIES] = test_epoch_cancel(&t, index);
-        while (test_epoch_reap(&t, &completion) ||
-               (!test_epoch_has_room(&t) && (completion = test_epoch_await(&t), true))) {
-            bool cancelled = completion.result == WHARF_CANCELLED;
-            cr_expect(!cancelled || meant[completion.item % N_ENTRIES]);
-            n_cancelled += cancelled;
-            n_done += !cancelled;
-        }
-    }
-    while (t.n_under_way) {
-        completion = test_epoch_await(&t);
-        n_done++;
-    }
-    cr_expect_gt(n_cancelled, 10);
-    cr_expect_gt(n_done, 1000);
-    test_epoch_close(&t);
-}
-
-/* What a decode writes to is its own memory, so that one sees how far it is.  All of it would take
- * seconds. */
-enum { LONG_NBYTES = 4 << 20, TAIL_NBYTES = 256, UNWRITTEN = 0xa5 };
-static uint8_t long_out[LONG_NBYTES];
-
-static bool is_written(const uint8_t *at, size_t nbytes)
-{
-    for (size_t i = 0; i < nbytes; i++)
-        if (__atomic_load_n(&at[i], __ATOMIC_RELAXED) != UNWRITTEN)
-            return true;
-    return false;
-}
-
-/* Submits one and waits until it has begun. */
-static uint32_t begin_long(struct test_epoch *t, enum wharf_codec codec, uint8_t **ret_stream)
-{
-    struct timespec pause = {.tv_nsec = 50000};
-    struct test_random random = {8};
-    size_t stream_nbytes;
-    uint8_t *data = malloc(LONG_NBYTES);
-
-    fill(&random, data, LONG_NBYTES);
-    *ret_stream = encode(codec, data, LONG_NBYTES, &stream_nbytes);
-    free(data);
-    memset(long_out, UNWRITTEN, sizeof(long_out));
-    struct wharf_work_item item = stored_item(*ret_stream, (uint32_t)stream_nbytes, long_out);
-    item.codec = (uint16_t)codec;
-    item.dst_nbytes = LONG_NBYTES;
-    item.output = WHARF_WORK_TO_DEVICE;
-    uint32_t index = test_epoch_submit(t, &item);
-    test_epoch_publish(t);
-    for (unsigned i = 0; i < 1000000 && !is_written(long_out, TAIL_NBYTES); i++)
-        nanosleep(&pause, NULL);
-    cr_assert(is_written(long_out, TAIL_NBYTES), "codec %d does not begin", codec);
-    return index;
-}
-
-/* How often a decode is begun that was done each time before this thread had its turn. */
-enum { MOST_TRIES = 20 };
-
-/* Begins one and cancels it; how it was completed. */
-static struct wharf_work_completion cancel_long(struct test_epoch *t, enum wharf_codec codec)
-{
-    uint8_t *stream;
-    uint32_t index = begin_long(t, codec, &stream);
-
-    cr_expect(test_epoch_cancel(t, index));
-    struct wharf_work_completion completion = test_epoch_await(t);
-    free(stream);
-    return completion;
-}
-
-/* Without a look in between, a decode that was cancelled goes on to its end. */
-Test(epoch, stops_a_decode_that_is_cancelled)
-{
-    static const enum wharf_codec codecs[] = {
-        WHARF_CODEC_DEFLATE, WHARF_CODEC_RLE1,   WHARF_CODEC_RLE2, WHARF_CODEC_BYTERLE,
-        WHARF_CODEC_LZ4,     WHARF_CODEC_SNAPPY, WHARF_CODEC_RANS};
-    struct wharf_epoch_config config = base_config;
-    struct test_epoch t;
-    config.chunk_nbytes = 2 * LONG_NBYTES;
-    test_epoch_open(&t, &wharf_simt_epoch, &config);
-    for (unsigned i = 0; i < sizeof(codecs) / sizeof(codecs[0]); i++) {
-        struct wharf_work_completion completion = cancel_long(&t, codecs[i]);
-        for (unsigned n = 1; n < MOST_TRIES && completion.result == WHARF_OK; n++)
-            completion = cancel_long(&t, codecs[i]);
-        expect(&completion, WHARF_CANCELLED, 0, 0, 0);
-        cr_expect_not(is_written(long_out + LONG_NBYTES - TAIL_NBYTES, TAIL_NBYTES), "codec %d",
-                      codecs[i]);
-    }
-    test_epoch_close(&t);
-}
-
-/* Its place kept all items waiting whose indices had come round to it, until it had ended. */
-Test(epoch, long_item_holds_nobody_up)
-{
-    enum { N_ROUNDS = 3 };
-    struct wharf_epoch_config config = one_kernel();
-    struct wharf_work_completion completion;
-    struct test_epoch t;
-    uint8_t *stream, data[16] = "sixteen letters", out[16];
-    config.chunk_nbytes = LONG_NBYTES;
-    test_epoch_open(&t, &wharf_simt_epoch, &config);
-    uint32_t index = begin_long(&t, WHARF_CODEC_DEFLATE, &stream);
-    for (unsigned i = 0; i < N_ROUNDS * N_ENTRIES; i++) {
-        struct wharf_work_item item = stored_item(data, sizeof(data), out);
-        if (i % 2)
-            item = (struct wharf_work_item){.opcode = WHARF_WORK_NOOP};
-        memset(out, 0, sizeof(out));
-        cr_assert(test_epoch_has_room(&t), "item %u finds no place", i);
-        completion = test_epoch_run(&t, &item);
-        cr_assert_neq(completion.item, index, "the long one has ended before item %u", i);
-        cr_assert_eq(completion.result, WHARF_OK);
-        cr_assert(i % 2 || memcmp(out, data, sizeof(data)) == 0);
-    }
-    cr_assert_eq(t.submitter.tail, 1 + N_ROUNDS * N_ENTRIES + N_ROUNDS);
-    cr_expect(test_epoch_cancel(&t, index));
-    completion = test_epoch_await(&t);
-    cr_expect_eq(completion.item, index);
-    expect(&completion, WHARF_CANCELLED, 0, 0, 0);
-    test_epoch_close(&t);
-    free(stream);
-}
-
-/* Likewise when the kernel is to quit. */
-Test(epoch, stops_a_decode_when_it_quits)
-{
-    struct wharf_epoch_config config = base_config;
-    bool is_whole = true;
-    config.chunk_nbytes = LONG_NBYTES;
-    for (unsigned n = 0; n < MOST_TRIES && is_whole; n++) {
-        struct test_epoch t;
-        uint8_t *stream;
-        test_epoch_open(&t, &wharf_simt_epoch, &config);
-        begin_long(&t, WHARF_CODEC_DEFLATE, &stream);
-        test_epoch_close(&t);
-        is_whole = is_written(long_out + LONG_NBYTES - TAIL_NBYTES, TAIL_NBYTES);
-        free(stream);
-    }
-    cr_expect_not(is_whole);
-}
-
-/* With work under way, waiting, and none. */
-Test(epoch, quits_whatever_it_does)
-{
-    static uint8_t data[70000], out[70000];
-    for (unsigned i = 0; i < 20; i++) {
-        struct wharf_work_item item = stored_item(data, sizeof(data), out);
-        struct test_epoch t;
-        test_epoch_open(&t, &wharf_simt_epoch, &base_config);
-        for (unsigned k = 0; k < 3 * i; k++)
-            test_epoch_submit(&t, &item);
-        test_epoch_publish(&t);
-        struct timespec pause = {.tv_nsec = (long)i * 30000};
-        nanosleep(&pause, NULL);
-        test_epoch_close(&t);
-    }
-}
+/* ---- opening ------------------------------------------------------------------------------- */
 
 Test(epoch, says_what_is_wrong_with_its_configuration)
 {

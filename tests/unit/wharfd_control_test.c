@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "encoders/codec.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_pack.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 
@@ -27,17 +27,12 @@ static struct test_wharfd wharfd;
 static void check_job(const char *io)
 {
     enum { N = 100000 };
-    const struct wharf_encoder_ops *ops = wharf_codec_find(WHARF_CODEC_GZIP)->ops->encoder;
     uint8_t *plain = test_data_new(test_data_find("text"), 1, N);
-    struct wharf_encoder *encoder;
     struct wharf_completion completion;
-    size_t nbytes;
 
     test_wharfd_start_by(&wharfd, io, "");
     struct test_client *client = test_client_start(wharfd.socket, 16, MiB);
-    cr_assert_eq(ops->new (NULL, &encoder), 0);
-    cr_assert_eq(ops->encode(encoder, plain, N, client->arena, N, &nbytes), 0);
-    ops->free(encoder);
+    size_t nbytes = test_pack_into(WHARF_CODEC_GZIP, plain, N, client->arena, N);
     struct wharf_submission s = {
         .opcode = WHARF_OP_DECODE,
         .codec = WHARF_CODEC_GZIP,
