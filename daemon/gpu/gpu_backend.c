@@ -119,7 +119,7 @@ static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
         uint64_t pins_ns = wharf_gpu_pins_tend(backend, now_ns);
         if (wharf_gpu_items_hang(backend, now_ns))
             wharf_gpu_worker_kill(backend, "a job takes far too long");
-        uint64_t stall_ns = wharf_gpu_pins_see_to_stalls(backend, now_ns);
+        uint64_t stall_ns = wharf_gpu_answers_see_to_stalls(backend, now_ns);
         if (pins_ns < next_ns)
             next_ns = pins_ns;
         if (stall_ns < next_ns)

@@ -46,7 +46,7 @@ struct wharf_gpu_hold {
     struct wharf_list link;          /* in the list of that GPU */
     struct wharf_gpu_memory *memory; /* that it is of */
     enum wharf_gpu_memory_state state;
-    struct wharf_list answer_link; /* of what its worker has not answered: gpu_pins.c */
+    struct wharf_list answer_link; /* of what its worker has not answered: gpu_answers.c */
     bool is_forgotten;             /* the worker was told to let it go */
     bool is_over_budget;           /* of what is REFUSED: it is tried again when there is room */
     bool is_promised;              /* of a model: another one is being let go for it */
@@ -131,6 +131,12 @@ static inline bool wharf_gpu_memory_is_held(enum wharf_gpu_memory_state state)
 
 /* Bits of the GPUs whose workers have it, or were asked to. */
 uint32_t wharf_gpu_memory_holders(const struct wharf_gpu_memory *memory);
+
+/* Whether nobody can use it any more: the client that it was of has given it up. */
+static inline bool wharf_gpu_memory_is_dead(const struct wharf_gpu_memory *memory)
+{
+    return !memory->session && !memory->is_spare;
+}
 
 /* Enters a hold's new state, with that GPU: what is pinned is counted. */
 void wharf_gpu_memory_set(struct wharf_front *front, uint32_t gpu, struct wharf_gpu_memory *memory,

@@ -3,6 +3,7 @@
  * gpu_pins.c: which memory of clients a GPU's worker has.  For a GPU that means pinned pages: up to
  * the budget, never on the path of a job.
  */
+#include <errno.h>
 #include <stdio.h>
 
 #include "daemon/base/cleanup.h"
@@ -27,23 +28,10 @@
 /* While somebody has been pinned for too short a time to make room it is looked for so often. */
 #define LATER_NS (100 * (uint64_t)WHARF_NS_PER_MS)
 
-/* What a GiB takes at most to be registered or let go, beside the time after which a worker counts
- * as hung: ten times what fresh pages take. */
-#define GIB_NS (10 * (uint64_t)WHARF_NS_PER_S)
 /* Memory that a worker could not register comes behind all other of the next one's. */
 #define OTHERS_FIRST_NS ((uint64_t)WHARF_NS_PER_S)
 
-/* The worker was told something, or has said something: from now on an answer is waited for. */
-static void begin_silence(struct wharf_gpu_backend *backend, uint64_t now_ns)
-{
-    bool is_told = backend->n_asked > 0 || !wharf_list_is_empty(&backend->forgotten);
-
-    backend->silent_ns = is_told ? now_ns : 0;
-    backend->patience_ns = 0;
-}
-
-/* Jobs that waited for it go on, and so does who registered it. */
-static void tell_session(struct wharf_front *front, const struct wharf_gpu_memory *memory)
+void wharf_gpu_pins_tell(struct wharf_front *front, const struct wharf_gpu_memory *memory)
 {
     struct wharf_session *session = memory->session;
 
@@ -54,22 +42,16 @@ static void tell_session(struct wharf_front *front, const struct wharf_gpu_memor
         wharf_front_tell_settled(front, session);
 }
 
-static bool is_dead(const struct wharf_gpu_memory *memory)
-{
-    return !memory->session && !memory->is_spare;
-}
-
-/* The worker does not have it any more.  Under the lock; returns a descriptor to be closed without
- * it if nobody has, or -1. */
-static int drop_hold(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
+int wharf_gpu_pins_drop(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
 {
     struct wharf_gpu_memory *memory = hold->memory;
 
     hold->is_forgotten = false;
     wharf_list_remove(&hold->answer_link);
     wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_ABSENT);
-    return is_dead(memory) && !wharf_gpu_memory_holders(memory) ? wharf_gpu_memory_free(memory)
-                                                                : -1;
+    return wharf_gpu_memory_is_dead(memory) && !wharf_gpu_memory_holders(memory)
+               ? wharf_gpu_memory_free(memory)
+               : -1;
 }
 
 /* ---- registering --------------------------------------------------------------------------- */
@@ -117,7 +99,7 @@ static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wha
 {
     const struct wharf_gpu_memory *memory = hold->memory;
 
-    if (is_dead(memory) || memory->is_leaving)
+    if (wharf_gpu_memory_is_dead(memory) || memory->is_leaving)
         return WHARF_NEVER;
     if (hold->gone_ns)
         return wharf_gpu_models_due_ns(hold);
@@ -152,17 +134,16 @@ static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hol
     backend->forgotten_at_ns = wharf_now_ns();
     wharf_list_append(&backend->forgotten, &hold->answer_link);
     if (!backend->silent_ns)
-        begin_silence(backend, backend->forgotten_at_ns);
+        wharf_gpu_answers_await(backend, backend->forgotten_at_ns);
 }
 
-/* It is not to be had, for now. */
-static void refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
+void wharf_gpu_pins_refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
 {
     struct wharf_gpu_memory *memory = hold->memory;
 
     wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_REFUSED);
     hold->gone_ns = memory->is_model ? wharf_now_ns() : 0;
-    tell_session(backend->front, memory);
+    wharf_gpu_pins_tell(backend->front, memory);
 }
 
 /* There is no place for a model, or no memory.  If somebody wants it another one makes room. */
@@ -187,7 +168,7 @@ static void make_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *
         wharf_gpu_models_victim(backend->view, backend->gpu, hold->memory, now_ns);
     if (!victim) {
         pass->has_searched = true;
-        refuse(backend, hold);
+        wharf_gpu_pins_refuse(backend, hold);
         return;
     }
     forget(backend, victim);
@@ -223,7 +204,7 @@ static void find_no_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hol
     hold->refused_ns = now_ns;
     hold->is_over_budget = true;
     if (hold->state != WHARF_GPU_MEMORY_REFUSED)
-        refuse(backend, hold);
+        wharf_gpu_pins_refuse(backend, hold);
 }
 
 /* Whether the worker can be asked for it now. */
@@ -259,7 +240,7 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, 
     if (memory->n_stalls >= WHARF_GPU_MOST_STALLS) {
         memory->error = ETIMEDOUT;
         snprintf(memory->text, sizeof(memory->text), "GPUs could not register it in time");
-        refuse(backend, hold);
+        wharf_gpu_pins_refuse(backend, hold);
         return;
     }
     if (!has_room(backend, hold, now_ns) ||
@@ -270,176 +251,10 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, 
     wharf_list_append(&backend->asked, &hold->answer_link);
     backend->n_asked++;
     if (!backend->silent_ns)
-        begin_silence(backend, now_ns);
+        wharf_gpu_answers_await(backend, now_ns);
 }
 
-/* The hold whose turn it is to be answered, which leaves the list; NULL: the worker answers what it
- * was not told, or not in that order. */
-static struct wharf_gpu_hold *take_answered(struct wharf_list *told, uint32_t number)
-{
-    struct wharf_gpu_hold *hold = WHARF_LIST_FIRST(told, struct wharf_gpu_hold, answer_link);
-
-    if (!hold || hold->memory->number != number)
-        return NULL;
-    wharf_list_remove(&hold->answer_link);
-    return hold;
-}
-
-/* That memory is another GPU's says less than what its own worker finds wrong with it. */
-static void keep_error(struct wharf_gpu_memory *memory, const struct wharf_worker_message *message)
-{
-    if (memory->error && memory->error != EXDEV)
-        return;
-    memory->error = message->error;
-    snprintf(memory->text, sizeof(memory->text), "%.*s", (int)sizeof(memory->text) - 1,
-             message->text);
-}
-
-/* Returns a descriptor to be closed without the lock, or -1. */
-static int take_registered(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
-                           const struct wharf_worker_message *message)
-{
-    struct wharf_front *front = backend->front;
-    struct wharf_gpu_memory *memory = hold->memory;
-
-    backend->n_asked--;
-    backend->registering_ns = 0;
-    begin_silence(backend, wharf_now_ns());
-    backend->pass.is_stale = true;
-    hold->address = message->address;
-    hold->gone_ns = 0;
-    hold->is_over_budget = false;
-    if (!message->error) {
-        if (memory->is_device)
-            memory->owner = backend->gpu;
-        hold->used_ns = wharf_now_ns();
-        /* It may be that it makes room for other memory by now. */
-        wharf_gpu_memory_set(front, backend->gpu, memory,
-                             memory->is_leaving ? WHARF_GPU_MEMORY_LEAVING
-                                                : WHARF_GPU_MEMORY_READY);
-        tell_session(front, memory);
-        return -1;
-    }
-    keep_error(memory, message);
-    if (is_dead(memory))
-        return drop_hold(backend, hold);
-    refuse(backend, hold);
-    /* It is the next one's to be asked. */
-    if (memory->is_device)
-        front->gpus_wanted |= ~(1u << backend->gpu);
-    return -1;
-}
-
-void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
-                               const struct wharf_worker_message *message)
-{
-    WHARF_CLEANUP_FD int fd = -1;
-
-    wharf_front_enter(backend->front);
-    struct wharf_gpu_hold *hold = take_answered(&backend->asked, message->number);
-    if (hold)
-        fd = take_registered(backend, hold, message);
-    wharf_front_leave(backend->front);
-    if (!hold)
-        wharf_gpu_worker_kill(backend, "it registered what it was not told to");
-}
-
-void wharf_gpu_pins_begun(struct wharf_gpu_backend *backend,
-                          const struct wharf_worker_message *message, uint64_t now_ns)
-{
-    wharf_front_enter(backend->front);
-    const struct wharf_gpu_hold *first =
-        WHARF_LIST_FIRST(&backend->asked, struct wharf_gpu_hold, answer_link);
-    bool is_first = first && first->memory->number == message->number;
-    wharf_front_leave(backend->front);
-    if (is_first)
-        backend->registering_ns = now_ns;
-    else
-        wharf_gpu_worker_kill(backend, "it registers what it was not told to");
-}
-
-/* Whose memory it is that keeps the worker. */
-static void blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
-{
-    struct wharf_gpu_hold *hold =
-        WHARF_LIST_FIRST(&backend->asked, struct wharf_gpu_hold, answer_link);
-
-    hold->memory->n_stalls++;
-    if (hold->memory->tenant)
-        wharf_gpu_rescue_blame_stall(backend, hold->memory->tenant, now_ns);
-}
-
-/* What the first one that was told so may take. */
-static uint64_t step_ns(const struct wharf_list *told)
-{
-    const struct wharf_gpu_hold *hold = WHARF_LIST_FIRST(told, struct wharf_gpu_hold, answer_link);
-
-    return hold ? (hold->memory->nbytes >> 20) * (GIB_NS >> 10) : 0;
-}
-
-/* To let go of memory it waits for what it decodes, and begins nothing meanwhile. */
-static uint64_t piece_ns(struct wharf_gpu_backend *backend)
-{
-    const struct wharf_gpu_piece *oldest =
-        WHARF_LIST_FIRST(&backend->under_way, struct wharf_gpu_piece, link);
-
-    if (oldest && oldest->patience_ns > backend->patience_ns)
-        backend->patience_ns = oldest->patience_ns;
-    return backend->patience_ns;
-}
-
-/* Until when the worker has to say something.  Under the lock. */
-static uint64_t stalled_from_ns(struct wharf_gpu_backend *backend)
-{
-    uint64_t hang_ns = backend->front->config.gpu_hang_timeout_ns;
-
-    if (backend->registering_ns)
-        return backend->registering_ns + hang_ns + step_ns(&backend->asked);
-    return backend->silent_ns + hang_ns + piece_ns(backend) + step_ns(&backend->forgotten);
-}
-
-uint64_t wharf_gpu_pins_see_to_stalls(struct wharf_gpu_backend *backend, uint64_t now_ns)
-{
-    bool is_registering = backend->registering_ns != 0;
-
-    if (backend->silent_ns == 0 || backend->state != WHARF_GPU_UP)
-        return WHARF_NEVER;
-    wharf_front_enter(backend->front);
-    uint64_t until_ns = stalled_from_ns(backend);
-    bool is_stalled = now_ns >= until_ns;
-    if (is_stalled && is_registering)
-        blame(backend, now_ns);
-    wharf_front_leave(backend->front);
-    if (!is_stalled)
-        return until_ns;
-    wharf_gpu_worker_kill(backend, is_registering
-                                       ? "a client's memory keeps it from registering that"
-                                       : "it has not answered for too long");
-    /* No item of anybody's has done it. */
-    backend->was_killed = false;
-    return now_ns;
-}
-
-/* ---- letting go ---------------------------------------------------------------------------- */
-
-void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
-                              const struct wharf_worker_message *message)
-{
-    WHARF_CLEANUP_FD int fd = -1;
-
-    wharf_front_enter(backend->front);
-    struct wharf_gpu_hold *hold = take_answered(&backend->forgotten, message->number);
-    if (hold) {
-        fd = drop_hold(backend, hold);
-        begin_silence(backend, wharf_now_ns());
-    }
-    backend->pass.is_stale = true;
-    wharf_front_leave(backend->front);
-    if (!hold)
-        wharf_gpu_worker_kill(backend, "it let go of what it was not told to");
-}
-
-/* ---- both ---------------------------------------------------------------------------------- */
+/* ---- passes -------------------------------------------------------------------------------- */
 
 /* Whether the worker is to let go of it: nobody uses it any more, or it makes room for other memory
  * and the worker has no piece that names it. */
@@ -449,7 +264,7 @@ static bool must_go(const struct wharf_gpu_hold *hold)
         return false;
     if (hold->state == WHARF_GPU_MEMORY_LEAVING)
         return hold->n_pieces == 0;
-    return hold->state == WHARF_GPU_MEMORY_READY && is_dead(hold->memory);
+    return hold->state == WHARF_GPU_MEMORY_READY && wharf_gpu_memory_is_dead(hold->memory);
 }
 
 static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
@@ -464,7 +279,9 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
             forget(backend, hold);
         pass->has_dead |= !pass->may_forget;
         pass->dead_nbytes +=
-            pass->may_forget || memory->is_device || !is_dead(memory) ? 0 : memory->nbytes;
+            pass->may_forget || memory->is_device || !wharf_gpu_memory_is_dead(memory)
+                ? 0
+                : memory->nbytes;
     } else if (at_ns <= now_ns && backend->n_asked < MOST_ASKED) {
         ask(backend, hold, now_ns);
     } else if (at_ns > now_ns) {
@@ -567,7 +384,7 @@ static bool lose_some(struct wharf_gpu_backend *backend, struct closing *closing
         wharf_list_rotate(memories);
         hold->gone_ns = 0;
         hold->is_promised = false;
-        int fd = drop_hold(backend, hold);
+        int fd = wharf_gpu_pins_drop(backend, hold);
         if (fd >= 0)
             closing->fds[closing->n++] = fd;
     }

@@ -22,6 +22,9 @@
 #include "daemon/gpu/worker_link.h"
 #include "kernels/work_queue_ops.h"
 
+struct wharf_gpu_hold;
+struct wharf_gpu_memory;
+
 /* Places for items.  A GPU has some thousand warps, and a place is used again only after all items
  * of its piece. */
 #define WHARF_GPU_N_ENTRIES 16384u
@@ -235,23 +238,39 @@ const char *wharf_gpu_prove_what(const struct wharf_gpu_backend *backend);
 /* Tells the worker which memory to register and to let go.  Returns when it is due again. */
 uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
-/* It has been at registering a piece of memory, or has said nothing of what it was told, for too
- * long: kills it.  Returns when that would be. */
-uint64_t wharf_gpu_pins_see_to_stalls(struct wharf_gpu_backend *backend, uint64_t now_ns);
-
-/* The worker begins to register memory, and its answers. */
-void wharf_gpu_pins_begun(struct wharf_gpu_backend *backend,
-                          const struct wharf_worker_message *message, uint64_t now_ns);
-void wharf_gpu_pins_registered(struct wharf_gpu_backend *backend,
-                               const struct wharf_worker_message *message);
-void wharf_gpu_pins_forgotten(struct wharf_gpu_backend *backend,
-                              const struct wharf_worker_message *message);
-
 /* Lets go of GPU memory that clients have given up and that the worker does not have. */
 void wharf_gpu_pins_bury(struct wharf_gpu_backend *backend);
 
 /* The worker is gone, and all that it had. */
 void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend);
+
+/* The worker does not have it any more.  Under the lock; returns a descriptor to be closed without
+ * it if nobody has, or -1. */
+int wharf_gpu_pins_drop(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold);
+
+/* It is not to be had, for now.  Under the lock. */
+void wharf_gpu_pins_refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold);
+
+/* Memory is there, or is refused: jobs that waited for it go on, and so does who registered it.
+ * Under the lock. */
+void wharf_gpu_pins_tell(struct wharf_front *front, const struct wharf_gpu_memory *memory);
+
+/* ---- gpu_answers.c ------------------------------------------------------------------------- */
+
+/* The worker was told something, or has said something: from now on an answer is waited for. */
+void wharf_gpu_answers_await(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* It begins to register memory; has registered it, or could not; has let go of it. */
+void wharf_gpu_answers_begun(struct wharf_gpu_backend *backend,
+                             const struct wharf_worker_message *message, uint64_t now_ns);
+void wharf_gpu_answers_registered(struct wharf_gpu_backend *backend,
+                                  const struct wharf_worker_message *message);
+void wharf_gpu_answers_forgotten(struct wharf_gpu_backend *backend,
+                                 const struct wharf_worker_message *message);
+
+/* It has been at registering a piece of memory, or has said nothing of what it was told, for too
+ * long: kills it.  Returns when that would be. */
+uint64_t wharf_gpu_answers_see_to_stalls(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* ---- gpu_items.c --------------------------------------------------------------------------- */
 

@@ -347,18 +347,18 @@ static void take_message(struct wharf_gpu_backend *backend,
         break;
     case WHARF_WORKER_REGISTERING:
         if (message->number != 0)
-            wharf_gpu_pins_begun(backend, message, wharf_now_ns());
+            wharf_gpu_answers_begun(backend, message, wharf_now_ns());
         break;
     case WHARF_WORKER_REGISTERED:
         if (message->number != 0)
-            wharf_gpu_pins_registered(backend, message);
+            wharf_gpu_answers_registered(backend, message);
         else if (message->error)
             wharf_gpu_worker_kill(backend, "it cannot register memory");
         else
             backend->proof.address = message->address;
         break;
     case WHARF_WORKER_FORGOTTEN:
-        wharf_gpu_pins_forgotten(backend, message);
+        wharf_gpu_answers_forgotten(backend, message);
         break;
     case WHARF_WORKER_FAILED:
         snprintf(backend->failure, sizeof(backend->failure), "%s", message->text);

@@ -115,14 +115,14 @@ void test_pins_answer_registered(uint32_t number)
 {
     struct wharf_worker_message message = {.kind = WHARF_WORKER_REGISTERED, .number = number};
 
-    wharf_gpu_pins_registered(test_pins.backend, &message);
+    wharf_gpu_answers_registered(test_pins.backend, &message);
 }
 
 void test_pins_answer_forgotten(uint32_t number)
 {
     struct wharf_worker_message message = {.kind = WHARF_WORKER_FORGOTTEN, .number = number};
 
-    wharf_gpu_pins_forgotten(test_pins.backend, &message);
+    wharf_gpu_answers_forgotten(test_pins.backend, &message);
 }
 
 void test_pins_register_all(struct wharf_gpu_memory *memories[], unsigned n)

@@ -118,7 +118,7 @@ static void begin(uint32_t number, uint64_t now_ns)
 {
     struct wharf_worker_message message = {.kind = WHARF_WORKER_REGISTERING, .number = number};
 
-    wharf_gpu_pins_begun(test_pins.backend, &message, now_ns);
+    wharf_gpu_answers_begun(test_pins.backend, &message, now_ns);
 }
 
 /* The next worker has come up. */
@@ -153,9 +153,9 @@ Test(wharfd_pins, worker_that_is_kept_by_memory_is_killed, .init = test_pins_set
             test_pins_answer_registered(other->number);
         cr_assert_eq(test_pins_told(WHARF_WORKER_REGISTER), culprit->number);
         begin(culprit->number, now_ns);
-        cr_assert_eq(wharf_gpu_pins_see_to_stalls(test_pins.backend, now_ns), now_ns + limit_ns);
+        cr_assert_eq(wharf_gpu_answers_see_to_stalls(test_pins.backend, now_ns), now_ns + limit_ns);
         cr_assert_eq(test_pins.backend->state, WHARF_GPU_UP);
-        wharf_gpu_pins_see_to_stalls(test_pins.backend, now_ns + limit_ns);
+        wharf_gpu_answers_see_to_stalls(test_pins.backend, now_ns + limit_ns);
         cr_assert_eq(test_pins.backend->state, WHARF_GPU_DYING);
         cr_assert_not(test_pins.backend->was_killed);
         cr_assert_eq(culprit->n_stalls, i + 1);
@@ -178,18 +178,18 @@ Test(wharfd_pins, worker_that_is_kept_by_memory_is_killed, .init = test_pins_set
 /* It hangs so long after what it said last, and for nobody's fault. */
 static void expect_silence_to_end_it(uint64_t limit_ns)
 {
-    uint64_t until_ns = wharf_gpu_pins_see_to_stalls(test_pins.backend, 0);
+    uint64_t until_ns = wharf_gpu_answers_see_to_stalls(test_pins.backend, 0);
 
     cr_assert_leq(until_ns, wharf_now_ns() + limit_ns);
     cr_assert_gt(until_ns, wharf_now_ns() + limit_ns - 60 * S);
-    cr_assert_eq(wharf_gpu_pins_see_to_stalls(test_pins.backend, until_ns - 1), until_ns);
+    cr_assert_eq(wharf_gpu_answers_see_to_stalls(test_pins.backend, until_ns - 1), until_ns);
     cr_assert_eq(test_pins.backend->state, WHARF_GPU_UP);
-    wharf_gpu_pins_see_to_stalls(test_pins.backend, until_ns);
+    wharf_gpu_answers_see_to_stalls(test_pins.backend, until_ns);
     cr_assert_eq(test_pins.backend->state, WHARF_GPU_DYING);
     cr_assert_not(test_pins.backend->was_killed);
     cr_assert_eq(test_pins.tenants[0].gpu_trust.n_stalls, 0);
     come_up(wharf_now_ns());
-    cr_assert_eq(wharf_gpu_pins_see_to_stalls(test_pins.backend, wharf_now_ns()), WHARF_NEVER);
+    cr_assert_eq(wharf_gpu_answers_see_to_stalls(test_pins.backend, wharf_now_ns()), WHARF_NEVER);
 }
 
 /* One that hung before it began with what it was told, and had nothing to decode, was waited for
@@ -210,9 +210,9 @@ Test(wharfd_pins, worker_that_says_nothing_is_killed, .init = test_pins_set_up,
     begin(memory->number, wharf_now_ns());
     test_pins_answer_registered(memory->number);
     cr_assert_eq(test_pins_told(WHARF_WORKER_REGISTER), other->number);
-    cr_assert_neq(wharf_gpu_pins_see_to_stalls(test_pins.backend, wharf_now_ns()), WHARF_NEVER);
+    cr_assert_neq(wharf_gpu_answers_see_to_stalls(test_pins.backend, wharf_now_ns()), WHARF_NEVER);
     test_pins_answer_registered(other->number);
-    cr_assert_eq(wharf_gpu_pins_see_to_stalls(test_pins.backend, wharf_now_ns()), WHARF_NEVER);
+    cr_assert_eq(wharf_gpu_answers_see_to_stalls(test_pins.backend, wharf_now_ns()), WHARF_NEVER);
     test_pins_drop(memory);
     test_pins_tend();
     expect_silence_to_end_it(hang_ns + 10 * S);
@@ -232,9 +232,9 @@ Test(wharfd_pins, worker_that_decodes_has_more_time, .init = test_pins_set_up,
     test_pins_tend();
     wharf_list_append(&test_pins.backend->under_way, &longest.link);
     wharf_list_append(&test_pins.backend->under_way, &later.link);
-    wharf_gpu_pins_see_to_stalls(test_pins.backend, wharf_now_ns());
+    wharf_gpu_answers_see_to_stalls(test_pins.backend, wharf_now_ns());
     wharf_list_remove(&longest.link);
-    wharf_gpu_pins_see_to_stalls(test_pins.backend, wharf_now_ns());
+    wharf_gpu_answers_see_to_stalls(test_pins.backend, wharf_now_ns());
     wharf_list_remove(&later.link);
     expect_silence_to_end_it(hang_ns + 900 * S);
     /* The next one has not decoded that. */
@@ -259,7 +259,7 @@ Test(wharfd_pins, worker_that_is_killed_while_it_registers_blames_nobody, .init 
         cr_assert_eq(test_pins_told(WHARF_WORKER_REGISTER), second->number);
         begin(first->number, now_ns);
         come_up(now_ns + limit_ns / 2);
-        cr_assert_eq(wharf_gpu_pins_see_to_stalls(test_pins.backend, now_ns + limit_ns),
+        cr_assert_eq(wharf_gpu_answers_see_to_stalls(test_pins.backend, now_ns + limit_ns),
                      WHARF_NEVER);
         cr_assert_eq(first->on[0].state, WHARF_GPU_MEMORY_ABSENT);
         cr_assert_eq(first->n_stalls, 0);
@@ -279,9 +279,9 @@ Test(wharfd_pins, large_memory_has_more_time, .init = test_pins_set_up, .fini = 
 
     test_pins_tend_at(now_ns);
     begin(test_pins_told(WHARF_WORKER_REGISTER), now_ns);
-    wharf_gpu_pins_see_to_stalls(test_pins.backend, now_ns + 9 * S);
+    wharf_gpu_answers_see_to_stalls(test_pins.backend, now_ns + 9 * S);
     cr_assert_eq(test_pins.backend->state, WHARF_GPU_UP);
     test_pins_answer_registered(memory->number);
-    cr_assert_eq(wharf_gpu_pins_see_to_stalls(test_pins.backend, now_ns + 100 * S), WHARF_NEVER);
+    cr_assert_eq(wharf_gpu_answers_see_to_stalls(test_pins.backend, now_ns + 100 * S), WHARF_NEVER);
     cr_assert_eq(memory->on[0].state, WHARF_GPU_MEMORY_READY);
 }
