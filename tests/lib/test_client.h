@@ -60,6 +60,10 @@ struct test_client *test_client_start(const char *path, uint32_t n_entries, uint
 /* Likewise, as soon as the daemon has forgotten enough of those that have ended. */
 struct test_client *test_client_greeted_in_time(const char *path);
 
+/* Sends any bytes with one descriptor, so many times (253 at most), whatever becomes of it. */
+void test_client_send_fds(struct test_client *client, const void *data, size_t nbytes, int fd,
+                          unsigned n_fds);
+
 int test_client_register(struct test_client *client, uint32_t region, int fd, uint64_t nbytes,
                          bool read_only);
 int test_client_register_gpu(struct test_client *client, uint32_t region, int fd, uint64_t nbytes);

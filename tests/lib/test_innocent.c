@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/test_innocent.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,22 @@ void test_innocent_expect_fds(struct test_innocent *scene)
     int most = scene->n_fds_at_first + 2;
 
     expect(TEST_WAIT(test_wharfd_n_fds(&scene->wharfd) <= most), "descriptors leak");
+}
+
+static int try_to_register(const char *socket)
+{
+    struct test_client *client = test_client_start(socket, 4, 4096);
+    int fd = test_memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
+    int r = test_client_register(client, 1, fd, 4096, false);
+
+    close(fd);
+    test_client_free(client);
+    return r;
+}
+
+bool test_innocent_can_register(const char *socket)
+{
+    return TEST_WAIT(try_to_register(socket) == 0);
 }
 
 void test_innocent_finish(struct test_innocent *scene)

@@ -8,6 +8,7 @@
 #ifndef WHARF_TESTS_TEST_INNOCENT_H
 #define WHARF_TESTS_TEST_INNOCENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,10 @@ void test_innocent_check(struct test_innocent *scene);
 
 /* The daemon has no more descriptors than at first, but for those of a gate. */
 void test_innocent_expect_fds(struct test_innocent *scene);
+
+/* Whether a new client, on that socket, can register memory.  Where gates have little time one can
+ * be late for nothing, on a machine that does much else: then the client comes again. */
+bool test_innocent_can_register(const char *socket);
 
 /* Checks both once more, and that the daemon ends well. */
 void test_innocent_finish(struct test_innocent *scene);
