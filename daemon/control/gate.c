@@ -1,62 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/control/gate.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/base/spawn.h"
 #include "daemon/control/connection.h"
-
-/* A process that has not started by then, on the most loaded machine, will not. */
-#define START_NS (10 * (uint64_t)WHARF_NS_PER_S)
-
-/* One gate process. */
-struct process {
-    struct wharf_gate *gate;
-    pid_t pid;
-    bool is_up;                      /* it has said so */
-    struct wharf_source source;      /* its socket, or nothing after it was killed */
-    struct wharf_source exit_source; /* its pidfd */
-    struct wharf_tenant *blamed;     /* whom it was killed for */
-    struct wharf_list link;          /* in the list of those that were killed */
-};
+#include "daemon/control/gate_process.h"
 
 struct wharf_gate {
     struct wharf_server *server;
-    struct process *process;        /* the one that is asked; NULL: none is running */
-    bool is_busy;                   /* an answer is awaited */
-    struct wharf_connection *asked; /* for whom; NULL if it ended meanwhile */
-    struct wharf_tenant *tenant;    /* whose; pinned */
-    struct wharf_list queue;        /* connections that wait for their turn */
+    struct wharf_gate_process *process; /* the one that is asked; NULL: none is running */
+    bool is_busy;                       /* an answer is awaited */
+    struct wharf_connection *asked;     /* for whom; NULL if it ended meanwhile */
+    struct wharf_tenant *tenant;        /* whose; pinned */
+    struct wharf_list queue;            /* connections that wait for their turn */
     struct wharf_list killed;
     struct wharf_timer timer;
 };
 
+static void on_answer(struct wharf_source *source, uint32_t ready);
 static void ask_next(struct wharf_gate *gate);
 static void set_timer(struct wharf_gate *gate);
 
 /* ---- processes ----------------------------------------------------------------------------- */
-
-static void process_free(struct process *process)
-{
-    struct wharf_loop *loop = process->gate->server->loop;
-
-    wharf_loop_remove(loop, &process->source);
-    wharf_loop_remove(loop, &process->exit_source);
-    process->source.fd = wharf_close_fd(process->source.fd);
-    process->exit_source.fd = wharf_close_fd(process->exit_source.fd);
-    wharf_list_remove(&process->link);
-    free(process);
-}
 
 /* Whom the question is for must not be forgotten while the answer is awaited: the connection can
  * end meanwhile. */
@@ -96,35 +67,16 @@ static void part_with(struct wharf_connection *connection, bool was_up)
                                        "the daemon's log says why");
 }
 
-/* Waits for a process that is about to end, or has. */
-static void log_end(const struct process *process)
-{
-    enum wharf_log_level level = process->is_up ? WHARF_LOG_WARNING : WHARF_LOG_ERROR;
-    siginfo_t info = {0};
-
-    waitid(P_PIDFD, (id_t)process->exit_source.fd, &info, WEXITED);
-    wharf_log_client(level, NULL, "the gate, which receives descriptors, %s: %s %d",
-                     process->is_up ? "has ended" : "does not start",
-                     info.si_code == CLD_EXITED ? "exit status" : "signal", info.si_status);
-}
-
-static void log_late(void)
-{
-    wharf_log_client(WHARF_LOG_ERROR, NULL,
-                     "the gate, which receives descriptors, does not start: it has said nothing "
-                     "for %" PRIu64 " s",
-                     START_NS / WHARF_NS_PER_S);
-}
-
 static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
 {
-    struct process *process = WHARF_LIST_ENTRY(source, struct process, exit_source);
+    struct wharf_gate_process *process =
+        WHARF_LIST_ENTRY(source, struct wharf_gate_process, exit_source);
     struct wharf_gate *gate = process->gate;
 
     (void)ready;
     if (gate->process == process) {
         gate->process = NULL;
-        log_end(process);
+        wharf_gate_process_log_end(process);
         part_with(forget_asked(gate), process->is_up);
     } else {
         waitid(P_PIDFD, (id_t)source->fd, NULL, WEXITED);
@@ -133,55 +85,23 @@ static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
     if (process->blamed)
         process->blamed->n_hung_gates--;
     wharf_front_leave(&gate->server->front);
-    process_free(process);
+    wharf_gate_process_free(process);
     ask_next(gate);
 }
 
-static void on_answer(struct wharf_source *source, uint32_t ready);
-
-static int process_watch(struct process *process, int fd)
+static int start(struct wharf_gate *gate)
 {
-    struct wharf_loop *loop = process->gate->server->loop;
-    int r = wharf_loop_add(loop, &process->source, fd, POLLIN, on_answer);
-
-    if (r < 0)
-        return r;
-    int pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-    if (pidfd < 0)
-        return -errno;
-    return wharf_loop_add(loop, &process->exit_source, pidfd, POLLIN, on_exit_of_process);
+    return wharf_gate_process_new(gate, gate->server->loop, on_answer, on_exit_of_process,
+                                  &gate->process);
 }
 
-static int process_new(struct wharf_gate *gate)
+/* Asks it no more. */
+static void retire(struct wharf_gate *gate)
 {
-    int pair[2];
-    struct process *process = calloc(1, sizeof(*process));
+    struct wharf_gate_process *process = WHARF_STEAL(gate->process);
 
-    if (!process)
-        return -ENOMEM;
-    process->gate = gate;
-    process->source.fd = process->exit_source.fd = -1;
-    wharf_list_init(&process->link);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-        free(process);
-        return -errno;
-    }
-    int r = wharf_spawn_self("--gate", pair[1], NULL, 0, &process->pid);
-    close(pair[1]);
-    if (r == 0)
-        r = process_watch(process, pair[0]);
-    else
-        close(pair[0]);
-    if (r < 0) {
-        if (process->pid) {
-            kill(process->pid, SIGKILL);
-            waitpid(process->pid, NULL, 0);
-        }
-        process_free(process);
-        return r;
-    }
-    gate->process = process;
-    return 0;
+    wharf_gate_process_retire(process);
+    wharf_list_append(&gate->killed, &process->link);
 }
 
 static uint64_t barred_ns(const struct wharf_gate *gate)
@@ -226,22 +146,11 @@ static void count_hang(const struct wharf_gate *gate, struct wharf_tenant *tenan
     tenant->n_hung_gates++;
 }
 
-/* Asks it no more; its pidfd tells when it is gone. */
-static void retire(struct wharf_gate *gate)
-{
-    struct process *process = WHARF_STEAL(gate->process);
-
-    kill(process->pid, SIGKILL);
-    wharf_loop_remove(gate->server->loop, &process->source);
-    process->source.fd = wharf_close_fd(process->source.fd);
-    wharf_list_append(&gate->killed, &process->link);
-}
-
 /* It hangs in what the client sent: another one takes its place.  It stays a debt of the tenant's
  * until it is gone, which can take as long as the client's file server likes. */
 static void replace_hung(struct wharf_gate *gate)
 {
-    struct process *process = gate->process;
+    struct wharf_gate_process *process = gate->process;
     struct wharf_server *server = gate->server;
 
     wharf_log_client(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = gate->tenant->name},
@@ -261,25 +170,17 @@ static void replace_hung(struct wharf_gate *gate)
 /* It has not seen anything that a client sent. */
 static void replace_late(struct wharf_gate *gate)
 {
-    log_late();
+    wharf_gate_process_log_late();
     retire(gate);
     part_with(forget_asked(gate), false);
-}
-
-/* Its answer may have come while this thread was kept from its processor: the next turn takes it.
- */
-static bool has_answered(const struct process *process)
-{
-    struct pollfd answer = {.fd = process->source.fd, .events = POLLIN};
-
-    return poll(&answer, 1, 0) == 1 && answer.revents & POLLIN;
 }
 
 static void on_timeout(struct wharf_timer *timer)
 {
     struct wharf_gate *gate = WHARF_LIST_ENTRY(timer, struct wharf_gate, timer);
 
-    if (has_answered(gate->process)) {
+    /* It may have come while this thread was kept from its processor: the next turn takes it. */
+    if (wharf_gate_process_has_answered(gate->process)) {
         set_timer(gate);
         return;
     }
@@ -296,7 +197,8 @@ static void on_timeout(struct wharf_timer *timer)
  * client's time. */
 static void set_timer(struct wharf_gate *gate)
 {
-    uint64_t most_ns = gate->process->is_up ? gate->server->config.gate_timeout_ns : START_NS;
+    uint64_t most_ns =
+        gate->process->is_up ? gate->server->config.gate_timeout_ns : WHARF_GATE_START_NS;
 
     wharf_timer_set(gate->server->loop, &gate->timer, wharf_now_ns() + most_ns, on_timeout);
 }
@@ -304,7 +206,7 @@ static void set_timer(struct wharf_gate *gate)
 static int send_to_process(struct wharf_gate *gate, const struct wharf_connection *connection)
 {
     uint8_t kind = connection->gate_kind;
-    int r = gate->process ? 0 : process_new(gate);
+    int r = gate->process ? 0 : start(gate);
 
     return r < 0 ? r
                  : wharf_control_send(gate->process->source.fd, &kind, 1, &connection->fd, 1,
@@ -398,29 +300,6 @@ static void carry_out(struct wharf_gate *gate, struct wharf_connection *connecti
     wharf_request_handle(connection, request, fd >= 0 ? fd : (int)answer->verdict);
 }
 
-static int receive_answer(struct process *process, struct wharf_gate_answer *answer,
-                          uint8_t *packet, int *ret_fd)
-{
-    struct iovec iov[2] = {{answer, sizeof(*answer)}, {packet, WHARF_CONTROL_MAX_NBYTES}};
-    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
-    struct msghdr header = {
-        .msg_iov = iov,
-        .msg_iovlen = 2,
-        .msg_control = control,
-        .msg_controllen = sizeof(control),
-    };
-    ssize_t n = recvmsg(process->source.fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-    if (n < 0)
-        return -errno;
-    struct cmsghdr *c = CMSG_FIRSTHDR(&header);
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-        memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
-    if (n < (ssize_t)sizeof(*answer) || answer->packet_nbytes != (size_t)n - sizeof(*answer))
-        return -EIO;
-    return 0;
-}
-
 /* Its first answer, which is to nothing. */
 static bool is_greeting(const struct wharf_gate_answer *answer)
 {
@@ -428,13 +307,13 @@ static bool is_greeting(const struct wharf_gate_answer *answer)
 }
 
 /* Returns 0 or an error: it has ended, which its pidfd tells too, or is out of its mind. */
-static int take_answer(struct process *process)
+static int take_answer(struct wharf_gate_process *process)
 {
     struct wharf_gate *gate = process->gate;
     struct wharf_connection *connection = gate->asked;
     struct wharf_gate_answer answer;
     WHARF_CLEANUP_FD int fd = -1;
-    int r = receive_answer(process, &answer, gate->server->packet, &fd);
+    int r = wharf_gate_process_receive(process, &answer, gate->server->packet, &fd);
 
     if (r < 0)
         return r;
@@ -456,7 +335,8 @@ static int take_answer(struct process *process)
 
 static void on_answer(struct wharf_source *source, uint32_t ready)
 {
-    struct process *process = WHARF_LIST_ENTRY(source, struct process, source);
+    struct wharf_gate_process *process =
+        WHARF_LIST_ENTRY(source, struct wharf_gate_process, source);
     int r = take_answer(process);
 
     (void)ready;
@@ -477,7 +357,7 @@ int wharf_gate_new(struct wharf_server *server, struct wharf_gate **ret_gate)
     gate->server = server;
     wharf_list_init(&gate->queue);
     wharf_list_init(&gate->killed);
-    int r = process_new(gate);
+    int r = start(gate);
     if (r < 0) {
         wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
                   "cannot start the gate, which receives descriptors");
@@ -490,18 +370,18 @@ int wharf_gate_new(struct wharf_server *server, struct wharf_gate **ret_gate)
 
 int wharf_gate_wait(struct wharf_gate *gate)
 {
-    struct process *process = gate->process;
+    struct wharf_gate_process *process = gate->process;
     struct pollfd answer = {.fd = process->source.fd, .events = POLLIN};
-    int n = poll(&answer, 1, (int)(START_NS / WHARF_NS_PER_MS));
+    int n = poll(&answer, 1, (int)(WHARF_GATE_START_NS / WHARF_NS_PER_MS));
 
     if (n == 0)
-        log_late();
+        wharf_gate_process_log_late();
     if (n <= 0)
         return n < 0 ? -errno : -ETIMEDOUT;
     int r = take_answer(process);
     if (r < 0) {
         kill(process->pid, SIGKILL);
-        log_end(process);
+        wharf_gate_process_log_end(process);
     }
     return r;
 }
@@ -514,9 +394,9 @@ void wharf_gate_free(struct wharf_gate *gate)
     /* They are not waited for: they can hang. */
     if (gate->process) {
         kill(gate->process->pid, SIGKILL);
-        process_free(gate->process);
+        wharf_gate_process_free(gate->process);
     }
     WHARF_LIST_FOR(link, &gate->killed)
-    process_free(WHARF_LIST_ENTRY(link, struct process, link));
+    wharf_gate_process_free(WHARF_LIST_ENTRY(link, struct wharf_gate_process, link));
     free(gate);
 }

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gate_process.h: one process that receives clients' descriptors, as the front has it; gate.h says
+ * what is sent to it and back. */
+#ifndef WHARF_DAEMON_CONTROL_GATE_PROCESS_H
+#define WHARF_DAEMON_CONTROL_GATE_PROCESS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/base/loop.h"
+#include "daemon/control/gate.h"
+
+struct wharf_tenant;
+
+/* A process that has not started by then, on the most loaded machine, will not. */
+#define WHARF_GATE_START_NS (10 * (uint64_t)WHARF_NS_PER_S)
+
+struct wharf_gate_process {
+    struct wharf_gate *gate;
+    struct wharf_loop *loop;
+    pid_t pid;
+    bool is_up;                      /* it has said so */
+    struct wharf_source source;      /* its socket, or nothing after it was killed */
+    struct wharf_source exit_source; /* its pidfd */
+    struct wharf_tenant *blamed;     /* whom it was killed for */
+    struct wharf_list link;          /* in the list of those that were killed */
+};
+
+/* Starts one, whose socket and pidfd are in the loop then.  0 or -errno. */
+int wharf_gate_process_new(struct wharf_gate *gate, struct wharf_loop *loop,
+                           wharf_source_fn *on_answer, wharf_source_fn *on_exit,
+                           struct wharf_gate_process **ret_process);
+/* Ends nothing: it has ended, or was killed. */
+void wharf_gate_process_free(struct wharf_gate_process *process);
+
+/* Kills it, and hears no more of it; its pidfd tells when it is gone. */
+void wharf_gate_process_retire(struct wharf_gate_process *process);
+
+/* Whether an answer is there to be received. */
+bool wharf_gate_process_has_answered(const struct wharf_gate_process *process);
+
+/* Receives an answer, its packet (of WHARF_CONTROL_MAX_NBYTES at most) and a descriptor, which is
+ * left as it was if none came.  0 or -errno: it has ended, or is out of its mind. */
+int wharf_gate_process_receive(struct wharf_gate_process *process,
+                               struct wharf_gate_answer *ret_answer, uint8_t *packet, int *ret_fd);
+
+/* Logs how it has ended, or is about to: waits for that; and that one does not start. */
+void wharf_gate_process_log_end(const struct wharf_gate_process *process);
+void wharf_gate_process_log_late(void);
+
+#endif
