@@ -151,35 +151,52 @@ Test(epoch_stop, stops_a_decode_that_is_cancelled)
     test_epoch_close(&t);
 }
 
+/* Items one after the other, more than there are places; false if the long one, which has this
+ * index, ended before they did. */
+static bool run_beside(struct test_epoch *t, uint32_t long_index, unsigned n)
+{
+    uint8_t data[16] = "sixteen letters", out[16];
+
+    for (unsigned i = 0; i < n; i++) {
+        struct wharf_work_item item = stored_item(data, sizeof(data), out);
+        if (i % 2)
+            item = (struct wharf_work_item){.opcode = WHARF_WORK_NOOP};
+        memset(out, 0, sizeof(out));
+        cr_assert(test_epoch_has_room(t), "item %u finds no place", i);
+        struct wharf_work_completion completion = test_epoch_run(t, &item);
+        if (completion.item == long_index) {
+            test_epoch_await(t);
+            return false;
+        }
+        cr_assert_eq(completion.result, WHARF_OK);
+        cr_assert(i % 2 || memcmp(out, data, sizeof(data)) == 0);
+    }
+    return true;
+}
+
 /* Its place kept all items waiting whose indices had come round to it, until it had ended. */
 Test(epoch_stop, long_item_holds_nobody_up)
 {
     enum { N_ROUNDS = 3 };
     struct wharf_epoch_config config = one_kernel();
-    struct wharf_work_completion completion;
+    bool is_beside = false;
     struct test_epoch t;
-    uint8_t *stream, data[16] = "sixteen letters", out[16];
     config.chunk_nbytes = LONG_NBYTES;
     test_epoch_open(&t, &wharf_simt_epoch, &config);
-    uint32_t index = begin_long(&t, WHARF_CODEC_DEFLATE, &stream);
-    for (unsigned i = 0; i < N_ROUNDS * N_ENTRIES; i++) {
-        struct wharf_work_item item = stored_item(data, sizeof(data), out);
-        if (i % 2)
-            item = (struct wharf_work_item){.opcode = WHARF_WORK_NOOP};
-        memset(out, 0, sizeof(out));
-        cr_assert(test_epoch_has_room(&t), "item %u finds no place", i);
-        completion = test_epoch_run(&t, &item);
-        cr_assert_neq(completion.item, index, "the long one has ended before item %u", i);
-        cr_assert_eq(completion.result, WHARF_OK);
-        cr_assert(i % 2 || memcmp(out, data, sizeof(data)) == 0);
+    for (unsigned n = 0; n < MOST_TRIES && !is_beside; n++) {
+        uint8_t *stream;
+        uint32_t index = begin_long(&t, WHARF_CODEC_DEFLATE, &stream);
+        if (run_beside(&t, index, N_ROUNDS * N_ENTRIES)) {
+            cr_assert_eq(t.submitter.tail, index + 1 + N_ROUNDS * N_ENTRIES + N_ROUNDS);
+            cr_expect(test_epoch_cancel(&t, index));
+            struct wharf_work_completion completion = test_epoch_await(&t);
+            cr_expect_eq(completion.item, index);
+            is_beside = completion.result == WHARF_CANCELLED;
+        }
+        free(stream);
     }
-    cr_assert_eq(t.submitter.tail, 1 + N_ROUNDS * N_ENTRIES + N_ROUNDS);
-    cr_expect(test_epoch_cancel(&t, index));
-    completion = test_epoch_await(&t);
-    cr_expect_eq(completion.item, index);
-    expect(&completion, WHARF_CANCELLED, 0, 0, 0);
+    cr_expect(is_beside);
     test_epoch_close(&t);
-    free(stream);
 }
 
 /* Likewise when the kernel is to quit. */
