@@ -223,9 +223,7 @@ static uint32_t least_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Places in a row from the next index on.  There are only as many pieces and items at a time as
- * there are gpu_pieces to keep all chunks that the worker has one by one, should it end, beside
- * what earlier ones have left. */
+/* Free places in a row from the next index on. */
 static uint32_t n_in_a_row(const struct wharf_gpu_backend *backend, uint32_t most)
 {
     uint32_t n = 0;
@@ -257,8 +255,9 @@ static bool pass_by(struct wharf_gpu_backend *backend, uint32_t n)
     return true;
 }
 
-/* Where there are not `least` places in a row, others are passed by, some at a time, up to where
- * there are. */
+/* Free places in a row, but only as many as there are gpu_pieces to keep all chunks that the worker
+ * has one by one, should it end, beside what earlier ones have left.  Where there are not `least`,
+ * others are passed by, some at a time, up to where there are. */
 static uint32_t n_free_places(struct wharf_gpu_backend *backend, uint32_t least, uint32_t most)
 {
     uint32_t n_kept = backend->n_places + backend->n_without_places + backend->n_orphans;
