@@ -326,16 +326,41 @@ static int deliver(struct whole *whole, uint64_t *ret_end)
 /* What may be wrong with the command and not with the data; NULL: nothing. */
 static const char *hint_at_model(const struct whole *whole)
 {
-    uint32_t reason = whole->outcome.reason;
-
-    if (whole->wanted->codec != WHARF_CODEC_RANS || whole->in_nbytes < WHARF_RANS_HEADER_NBYTES ||
-        (reason != WHARF_REASON_RANS_HEADER && reason != WHARF_REASON_RANS_MODEL))
-        return NULL;
     bool has_model = wharf_load_le32(whole->in + 8) != 0;
+
     if (!whole->wanted->model)
         return has_model ? NULL : "the stream leaves its model out: --model FILE names it";
     return has_model ? "the stream brings its model with it: leave --model away"
                      : "the stream was coded with another model than that of --model";
+}
+
+/* The same of a rans stream whose header or model is bad. */
+static const char *hint_at_rans(const struct whole *whole)
+{
+    if (whole->wanted->codec != WHARF_CODEC_RANS || whole->in_nbytes < WHARF_RANS_HEADER_NBYTES)
+        return NULL;
+    if (!whole->wanted->model && whole->wanted->parameter + 1 == 3u - whole->in[2])
+        return whole->in[2] == 1 ? "the stream has symbols of 1 byte: --type u8"
+                                 : "the stream has symbols of 2 bytes: --type u16";
+    return hint_at_model(whole);
+}
+
+/* The same of any stream. */
+static const char *hint_at_command(const struct whole *whole)
+{
+    switch (whole->outcome.reason) {
+    case WHARF_REASON_RANS_HEADER:
+    case WHARF_REASON_RANS_MODEL:
+        return hint_at_rans(whole);
+    case WHARF_REASON_RLE_VALUE:
+        return "unless --type is wrong, it is damaged: get it again";
+    case WHARF_REASON_OUTPUT_FULL:
+    case WHARF_REASON_OUTPUT_MISSING:
+        return whole->wanted->is_exact ? "unless --count is wrong, it is damaged: get it again"
+                                       : NULL;
+    default:
+        return NULL;
+    }
 }
 
 static int decode(struct whole *whole, uint64_t *ret_end)
@@ -353,7 +378,7 @@ static int decode(struct whole *whole, uint64_t *ret_end)
         return r;
     if (whole->outcome.result == WHARF_OK)
         return deliver(whole, ret_end);
-    fault.advice = hint_at_model(whole);
+    fault.advice = hint_at_command(whole);
     fault.result = whole->outcome.result;
     fault.reason = whole->outcome.reason;
     /* More than there has to be is no matter of room. */

@@ -212,6 +212,8 @@ test_models_of_their_own_files() {
         "$WHARF" decode -c rans --engine "$engine" --model model < without | cmp - data
     done
     # What may be wrong with the command is said.
+    expect_status 1 "$WHARF" decode -c rans --type u16 < with 2> message
+    grep -q 'symbols of 1 byte: --type u8' message
     expect_status 1 "$WHARF" decode -c rans < without 2> message
     grep -q 'leaves its model out: --model' message
     # Nor is it damaged.
