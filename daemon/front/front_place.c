@@ -41,6 +41,11 @@ uint32_t wharf_place_n_for_cpu(const struct wharf_front *front)
     return n;
 }
 
+bool wharf_place_may_be_gpus(const struct wharf_front *front)
+{
+    return front->gpus_up && front->n_orphans == 0 && front->sched[WHARF_POOL_CPU].n_queued == 0;
+}
+
 uint32_t wharf_place_n_tenants(const struct wharf_front *front)
 {
     uint32_t n = 0;

@@ -75,6 +75,9 @@ bool wharf_place_has_gpu(const struct wharf_front *front, uint32_t engine);
 uint32_t wharf_place_n_queued(const struct wharf_front *front);
 uint32_t wharf_place_n_for_cpu(const struct wharf_front *front);
 
+/* Whether all of these may turn out to be for GPUs, when one is picked. */
+bool wharf_place_may_be_gpus(const struct wharf_front *front);
+
 /* Tenants that have normal jobs; those with jobs in several pools count as often. */
 uint32_t wharf_place_n_tenants(const struct wharf_front *front);
 

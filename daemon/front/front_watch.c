@@ -302,11 +302,25 @@ static void arm_all(struct wharf_front *front, uint64_t now_ns)
         front->wake_loop = true;
 }
 
+/*
+ * Whether a worker that is called would find something to begin.  Each time that a GPU has taken a
+ * job there is another one that comes first; where that is the GPU's as well, workers that came to
+ * look at it would be in the way of the GPU's thread, in a flood after every few chunks.
+ */
+static bool is_worth_a_call(struct wharf_front *front)
+{
+    if (wharf_place_n_for_cpu(front) <= front->n_awake || front->nothing_fits)
+        return false;
+    if (front->n_sleeping > 0 && wharf_place_may_be_gpus(front))
+        front->nothing_fits = !wharf_place_first_for_cpu(front, UINT64_MAX);
+    return !front->nothing_fits;
+}
+
 void wharf_front_settle(struct wharf_front *front)
 {
     if (wharf_front_watches(front) && !somebody_looks(front))
         arm_all(front, wharf_now_ns());
-    while (wharf_place_n_for_cpu(front) > front->n_awake && !front->nothing_fits)
+    while (is_worth_a_call(front))
         if (!wharf_front_call_worker(front))
             break;
     /* Their threads promise to look when they are called. */

@@ -9,6 +9,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/front/front.h"
+#include "daemon/front/front_parts.h"
 #include "daemon/front/front_place.h"
 #include "daemon/front/place_parts.h"
 #include "daemon/gpu/gpu_memory.h"
@@ -149,6 +150,48 @@ Test(wharfd_place, slow_cpu_gets_what_the_gpu_has_no_room_for, .init = set_up, .
     front.gpus[0].n_in_flight = 0;
     front.gpus[0].in_flight_ns = front.gpus[0].in_flight_nbytes = 0;
     cr_assert_not_null(wharf_place_first_for_gpu(&front, 0));
+}
+
+static unsigned n_calls;
+
+/* There is nobody to be called. */
+static void *count_call(struct wharf_backend *backend)
+{
+    (void)backend;
+    n_calls++;
+    return NULL;
+}
+
+static unsigned calls_at_leaving(void)
+{
+    n_calls = 0;
+    wharf_front_enter(&front);
+    wharf_front_leave(&front);
+    return n_calls;
+}
+
+/* Once two workers were called each time that a GPU had taken some of its jobs, to look at the next
+ * one, which was the GPU's too: its thread waited for them for a sixth of a flood. */
+Test(wharfd_place, nobody_is_called_for_what_is_the_gpus, .init = set_up, .fini = tear_down)
+{
+    static const struct wharf_backend_ops ops = {.call = count_call};
+    struct wharf_backend backend = {.ops = &ops};
+    struct wharf_job jobs[8];
+
+    front.backend = &backend;
+    front.n_sleeping = 4;
+    tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_GPU;
+    for (unsigned i = 0; i < 8; i++)
+        push(&jobs[i], 20 * KiB, 64 * KiB);
+    cr_assert_eq(calls_at_leaving(), 0);
+    struct wharf_job *job = wharf_place_first_for_gpu(&front, 0);
+    cr_assert_not_null(job);
+    wharf_front_unqueue(&front, job);
+    cr_assert_eq(calls_at_leaving(), 0);
+    /* Of what the GPU would rather not have any more it says so when it is asked. */
+    tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_CPU;
+    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
+    cr_assert_geq(calls_at_leaving(), 1);
 }
 
 Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini = tear_down)
