@@ -97,17 +97,21 @@ bool wharf_offer_wins(const struct wharf_front *front, const struct wharf_job *j
 {
     const struct wharf_tenant *tenant = job->session->tenant;
     uint32_t codec = job->submission.codec;
-    struct wharf_next_chunk next = wharf_place_next_chunk(job);
+    enum wharf_trial_way way = (enum wharf_trial_way)tenant->trials[codec].way;
 
+    /* In a flood each chunk is asked for twice: what need not be known is not reckoned. */
+    if (way == WHARF_TRIAL_CPU)
+        return false;
+    struct wharf_next_chunk next = wharf_place_next_chunk(job);
     if (!best_of(front, job, &next, ret_best))
         return false;
+    if (way == WHARF_TRIAL_GPU)
+        return true;
     uint64_t cpu_ns = next.cpu_ns;
     if (is_shared(codec, next.out_nbytes))
         cpu_ns /= 1 + front->n_sleeping;
     cpu_ns += before_ns;
     uint64_t gpu_ns = ret_best->ns;
-    if (tenant->trials[codec].way != WHARF_TRIAL_BY_TIME)
-        return tenant->trials[codec].way == WHARF_TRIAL_GPU;
     if (ret_best->is_to_learn && gpu_ns / TRY_FACTOR < cpu_ns)
         return true;
     if (tenant->estimates.n_elsewhere[codec] >= TRY_AFTER && cpu_ns / TRY_FACTOR < gpu_ns)
