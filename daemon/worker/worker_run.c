@@ -46,13 +46,14 @@ static void stay_parked(struct wharf_worker *worker)
 
 /*
  * A kernel that leaves since it has stayed for long enough takes nothing more, and its warps become
- * idle one by one until the last item is done: with chunks that take a millisecond that is longer
- * than the shortest stay.  So the next one stays for so many times as long as leaving took, and up
- * to so many times the shortest stay, which is 80 ms of 500 us: a sixteenth of that is what 2000
- * chunks of 128 KiB take the link, and a GPU that others use as well is shared all the time by its
- * own slices of some milliseconds.
+ * idle one by one until the last item is done; then the next one has to be started.  Whoever has a
+ * job under way then waits for as long as that takes, beside what his job does.  So the next kernel
+ * stays for so many times as long: of jobs that take no longer than leaving does, one in so many
+ * meets it, or of those that take twice as long two, which is no part of their 99th percentile.
+ * The most is so many times the shortest stay, 80 ms of 500 us.  A GPU that others use as well is
+ * shared all the time by its own slices of some milliseconds.
  */
-#define LEAVING_PART 16
+#define LEAVING_PART 256
 #define MOST_STAYS 160
 
 static void choose_stay(struct wharf_worker *worker, uint64_t took_ns)
