@@ -142,19 +142,25 @@ bool wharf_rans_split_follows(const struct wharf_rans_body *body,
            (int64_t)split->first_group > group_before && split->last_group < body->n_groups;
 }
 
-/* Rule 4. */
-static bool splits_are_in_order(const struct wharf_rans_body *body)
+void wharf_rans_order_init(struct wharf_rans_order *order, const struct wharf_rans_body *body)
 {
-    struct wharf_rans_cursor cursor = wharf_rans_first_split(body);
-    struct wharf_rans_split split;
-    int64_t word_before = (int64_t)body->n_words;
-    int64_t group_before = -1;
+    *order = (struct wharf_rans_order){
+        .cursor = wharf_rans_first_split(body),
+        .word_before = (int64_t)body->n_words,
+        .group_before = -1,
+    };
+}
 
-    while (wharf_rans_next_split(body, &cursor, &split)) {
-        if (!wharf_rans_split_follows(body, &split, word_before, group_before))
+bool wharf_rans_order_keeps(struct wharf_rans_order *order, const struct wharf_rans_body *body,
+                            uint32_t n)
+{
+    struct wharf_rans_split split;
+
+    for (uint32_t i = 0; i < n && wharf_rans_next_split(body, &order->cursor, &split); i++) {
+        if (!wharf_rans_split_follows(body, &split, order->word_before, order->group_before))
             return false;
-        word_before = split.first_word;
-        group_before = split.last_group;
+        order->word_before = split.first_word;
+        order->group_before = split.last_group;
     }
     return true;
 }
@@ -193,8 +199,11 @@ bool wharf_rans_body_take_apart(const uint8_t *in, uint64_t in_nbytes,
 bool wharf_rans_body_parse(const uint8_t *in, uint64_t in_nbytes, struct wharf_rans_body *ret_body,
                            enum wharf_reason *ret_reason)
 {
+    struct wharf_rans_order order;
+
     if (!wharf_rans_body_take_apart(in, in_nbytes, ret_body, ret_reason))
         return false;
     *ret_reason = WHARF_REASON_RANS_SPLIT;
-    return splits_are_in_order(ret_body);
+    wharf_rans_order_init(&order, ret_body);
+    return wharf_rans_order_keeps(&order, ret_body, ret_body->n_splits);
 }

@@ -54,6 +54,18 @@ bool wharf_rans_body_parse(const uint8_t *in, uint64_t in_nbytes, struct wharf_r
 bool wharf_rans_body_take_apart(const uint8_t *in, uint64_t in_nbytes,
                                 struct wharf_rans_body *ret_body, enum wharf_reason *ret_reason);
 
+/* How far the splits of a body that was taken apart were held against rule 4. */
+struct wharf_rans_order {
+    struct wharf_rans_cursor cursor;
+    int64_t word_before;
+    int64_t group_before;
+};
+void wharf_rans_order_init(struct wharf_rans_order *order, const struct wharf_rans_body *body);
+
+/* The n splits that come next, or those that are left; false when one breaks it. */
+bool wharf_rans_order_keeps(struct wharf_rans_order *order, const struct wharf_rans_body *body,
+                            uint32_t n);
+
 /* Whether a split keeps rule 4 behind one whose first word is word_before and whose window ends
  * with group_before. */
 bool wharf_rans_split_follows(const struct wharf_rans_body *body,

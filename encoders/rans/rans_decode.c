@@ -214,7 +214,7 @@ static void decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out
     enum wharf_reason reason;
     uint64_t bit = 0;
 
-    if (!wharf_rans_stream_parse(in, in_nbytes, &stream, ret_outcome))
+    if (!wharf_rans_stream_parse_asking(in, in_nbytes, setting, &stream, ret_outcome))
         return;
     task.indexes = stream.indexes;
     if (!prepare(&stream, out_avail, setting, &model, ret_outcome))

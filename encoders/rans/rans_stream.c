@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/rans/rans_stream.h"
 
+#include "encoders/decode_poll.h"
 #include "encoders/outcome.h"
 
 /* Always false, for callers to return. */
@@ -49,25 +50,76 @@ static uint8_t largest_of(const uint8_t *indexes, uint32_t n)
     return largest;
 }
 
+/* Whether n indexes name distributions that there are. */
+static bool are_below(const uint8_t *indexes, uint32_t n, uint32_t n_distributions)
+{
+    for (; n >= INDEX_BLOCK; indexes += INDEX_BLOCK, n -= INDEX_BLOCK)
+        if (largest_of(indexes, INDEX_BLOCK) >= n_distributions)
+            return false;
+    return n == 0 || largest_of(indexes, n) < n_distributions;
+}
+
+/* ---- what may take long: it is asked in between -------------------------------------------- */
+
+/* A split is its states, and a few bytes of fields. */
+#define POLL_NSPLITS (WHARF_POLL_IN_NBYTES / WHARF_RANS_SPLIT_STATES_NBYTES)
+
+static bool goes_on(const struct wharf_codec_setting *setting, struct wharf_outcome *ret_outcome)
+{
+    uint32_t result = wharf_decode_poll(setting);
+
+    if (result != WHARF_OK)
+        wharf_outcome_fail(ret_outcome, result, WHARF_REASON_NONE, 0);
+    return result == WHARF_OK;
+}
+
+/* Rule 4. */
+static bool check_splits(const struct wharf_rans_stream *stream,
+                         const struct wharf_codec_setting *setting,
+                         struct wharf_outcome *ret_outcome)
+{
+    const struct wharf_rans_body *body = &stream->body;
+    struct wharf_rans_order order;
+
+    wharf_rans_order_init(&order, body);
+    for (;;) {
+        if (!wharf_rans_order_keeps(&order, body, POLL_NSPLITS))
+            return bad(ret_outcome, WHARF_REASON_RANS_SPLIT, stream->body_at);
+        if (order.cursor.number >= body->n_splits)
+            return true;
+        if (!goes_on(setting, ret_outcome))
+            return false;
+    }
+}
+
 /* Rule 3, of indexes. */
-static bool indexes_are_good(const struct wharf_rans_stream *stream)
+static bool check_indexes(const struct wharf_rans_stream *stream,
+                          const struct wharf_codec_setting *setting,
+                          struct wharf_outcome *ret_outcome)
 {
     const uint8_t *indexes = stream->indexes;
-    uint32_t n_left = stream->indexes_nbytes;
+    uint32_t n, n_left = stream->indexes_nbytes;
 
     if (!indexes)
         return true;
     if (n_left != stream->body.n_symbols)
-        return false;
-    for (; n_left >= INDEX_BLOCK; indexes += INDEX_BLOCK, n_left -= INDEX_BLOCK)
-        if (largest_of(indexes, INDEX_BLOCK) >= stream->shape.n_distributions)
+        return bad(ret_outcome, WHARF_REASON_RANS_HEADER, stream->body_at);
+    for (;; indexes += n) {
+        n = n_left < WHARF_POLL_COPY_NBYTES ? n_left : WHARF_POLL_COPY_NBYTES;
+        if (!are_below(indexes, n, stream->shape.n_distributions))
+            return bad(ret_outcome, WHARF_REASON_RANS_HEADER, stream->body_at);
+        n_left -= n;
+        if (n_left == 0)
+            return true;
+        if (!goes_on(setting, ret_outcome))
             return false;
-    return n_left == 0 || largest_of(indexes, n_left) < stream->shape.n_distributions;
+    }
 }
 
-bool wharf_rans_stream_parse(const uint8_t *in, size_t in_nbytes,
-                             struct wharf_rans_stream *ret_stream,
-                             struct wharf_outcome *ret_outcome)
+bool wharf_rans_stream_parse_asking(const uint8_t *in, size_t in_nbytes,
+                                    const struct wharf_codec_setting *setting,
+                                    struct wharf_rans_stream *ret_stream,
+                                    struct wharf_outcome *ret_outcome)
 {
     struct wharf_rans_stream stream = {0};
     uint64_t at = WHARF_RANS_HEADER_NBYTES;
@@ -85,10 +137,18 @@ bool wharf_rans_stream_parse(const uint8_t *in, size_t in_nbytes,
         stream.indexes = in + at;
     at += stream.indexes_nbytes;
     stream.body_at = at;
-    if (!wharf_rans_body_parse(in + at, in_nbytes - at, &stream.body, &reason))
+    if (!wharf_rans_body_take_apart(in + at, in_nbytes - at, &stream.body, &reason))
         return bad(ret_outcome, reason, at);
-    if (!indexes_are_good(&stream))
-        return bad(ret_outcome, WHARF_REASON_RANS_HEADER, at);
+    if (!check_splits(&stream, setting, ret_outcome) ||
+        !check_indexes(&stream, setting, ret_outcome))
+        return false;
     *ret_stream = stream;
     return true;
+}
+
+bool wharf_rans_stream_parse(const uint8_t *in, size_t in_nbytes,
+                             struct wharf_rans_stream *ret_stream,
+                             struct wharf_outcome *ret_outcome)
+{
+    return wharf_rans_stream_parse_asking(in, in_nbytes, NULL, ret_stream, ret_outcome);
 }

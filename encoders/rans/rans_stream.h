@@ -28,4 +28,13 @@ bool wharf_rans_stream_parse(const uint8_t *in, size_t in_nbytes,
                              struct wharf_rans_stream *ret_stream,
                              struct wharf_outcome *ret_outcome);
 
+struct wharf_codec_setting;
+
+/* The same, asking in between whether to go on, as encoders/decode_poll.h says: many splits take
+ * milliseconds.  If not, false with that outcome.  `setting` may be NULL. */
+bool wharf_rans_stream_parse_asking(const uint8_t *in, size_t in_nbytes,
+                                    const struct wharf_codec_setting *setting,
+                                    struct wharf_rans_stream *ret_stream,
+                                    struct wharf_outcome *ret_outcome);
+
 #endif

@@ -13,6 +13,7 @@
 #include "tests/lib/test_outcome.h"
 #include "tests/lib/test_pack.h"
 #include "tests/lib/test_random.h"
+#include "tests/lib/test_rans.h"
 
 #define X(ID, name, number, summary) WHARF_CODEC_##ID,
 static const uint32_t codecs[] = {WHARF_CODEC_LIST(X)};
@@ -212,4 +213,35 @@ Test(decode_poll, long_names_are_asked_about)
     cr_assert_eq(outcome.bit_offset, 0);
     cr_assert_geq(counter.n, 16);
     free(in);
+}
+
+/* Many splits, or indexes, of a stream for whose output there is no room. */
+static void expect_rans_questions(const struct test_rans_plan *plan, unsigned expected)
+{
+    struct test_rans rans = test_rans_new(plan);
+    struct wharf_decode_job job = {
+        .codec = WHARF_CODEC_RANS, .in = rans.stream, .in_nbytes = rans.stream_nbytes};
+    struct counter counter;
+    struct wharf_outcome outcome;
+
+    for (int reference = 0; reference < 2; reference++) {
+        run(&job, reference, &counter, 0, &outcome);
+        cr_assert_eq(outcome.reason, WHARF_REASON_OUTPUT_FULL);
+        cr_assert_geq(counter.n, expected, "%u questions", counter.n);
+        run(&job, reference, &counter, expected, &outcome);
+        cr_assert_eq(outcome.result, WHARF_CANCELLED);
+        cr_assert_eq(counter.n, expected, "it went on");
+    }
+    test_rans_free(&rans);
+}
+
+Test(decode_poll, splits_and_indexes_of_rans_are_asked_about)
+{
+    enum { N_SPLITS = 2000, N_INDEXES = 3 << 20 };
+    const struct test_rans_plan splits = {8, 1, 1, 256 * N_SPLITS, N_SPLITS, 200, 1};
+    const struct test_rans_plan indexes = {8, 1, 2, N_INDEXES, 1, 200, 2};
+
+    /* A split takes 64 bytes and more. */
+    expect_rans_questions(&splits, 64 * N_SPLITS / WHARF_POLL_IN_NBYTES - 1);
+    expect_rans_questions(&indexes, N_INDEXES / WHARF_POLL_COPY_NBYTES - 1);
 }
