@@ -16,10 +16,14 @@
 #define MOST_SETTLING_NS (10 * WINDOW_NS)
 /* So many chunks are there at a time: with fewer the sooner engine is the better one. */
 #define LEAST_PRESENT 4u
-/* Ways are tried one after the other at first, with so many windows of the best one between.  Then
- * for one part of so many of the time; and what was poorer by a third half as much of it each time,
- * down to 2^MOST_POOR parts. */
+/* Ways are tried one after the other at first, with so many windows of the best one between; once
+ * more after some tens of milliseconds, since at first an engine may meet memory that it has never
+ * touched, and some of the clients be on their way; then for one part of so many of the time.  What
+ * was poorer by a third is, but for the first time, tried half as often each time, down to
+ * 2^MOST_POOR. */
 #define FIRST_BETWEEN 2u
+#define SECOND_BETWEEN 8u
+#define KNOWN_WELL 2u
 #define TIMES_BETWEEN 32u
 #define MOST_POOR 3u
 /* Where too few chunks came back to know anything, as while memory gets ready for the GPU, it is
@@ -58,30 +62,41 @@ static bool is_known(const struct wharf_trial *trial)
     return trial->n_chunks >= LEAST_CHUNKS || trial->n_chunks >= trial->n_present;
 }
 
+/* Another way than the best was tried. */
+static void judge(struct wharf_trial *trial, uint32_t rate)
+{
+    uint8_t *n_known = &trial->n_known[trial->way], *n_poor = &trial->n_poor[trial->way];
+    uint32_t best = trial->rates[trial->best];
+    bool is_better = passes_more(rate, best);
+
+    /* What it did of late counts most where it is judged by it. */
+    trial->rates[trial->way] = rate;
+    if (!is_better && !is_known(trial)) {
+        trial->rates[trial->way] = 0;
+        *n_poor += *n_poor < MOST_UNKNOWN;
+        return;
+    }
+    if (is_better)
+        trial->best = trial->way;
+    if (*n_known == 0 || rate >= best - best / 3)
+        *n_poor = 0;
+    else
+        *n_poor = *n_poor < MOST_POOR ? (uint8_t)(*n_poor + 1) : MOST_POOR;
+    *n_known += *n_known < KNOWN_WELL;
+}
+
 static void learn(struct wharf_trial *trial, uint64_t took_ns)
 {
-    uint64_t rate = trial->nbytes * (WHARF_NS_PER_S / 1024) / took_ns;
+    uint64_t passed = trial->nbytes * (WHARF_NS_PER_S / 1024) / took_ns;
+    uint32_t rate = passed < UINT32_MAX ? (uint32_t)passed : UINT32_MAX;
     uint32_t *own = &trial->rates[trial->way];
-    uint32_t best = trial->rates[trial->best];
 
-    rate = rate < UINT32_MAX ? rate : UINT32_MAX;
-    *own = *own ? (uint32_t)((3 * (uint64_t)*own + rate) / 4) : (uint32_t)rate;
-    if (trial->way == trial->best)
+    if (trial->way != trial->best) {
+        judge(trial, rate);
         return;
-    /* What it did of late counts most where it is judged by it. */
-    *own = (uint32_t)rate;
-    if (passes_more((uint32_t)rate, best)) {
-        trial->best = trial->way;
-        trial->n_poor[trial->way] = 0;
-    } else if (!is_known(trial)) {
-        *own = 0;
-        trial->n_poor[trial->way] += trial->n_poor[trial->way] < MOST_UNKNOWN;
-    } else if (rate >= best - best / 3) {
-        trial->n_poor[trial->way] = 0;
-    } else {
-        uint8_t n = trial->n_poor[trial->way];
-        trial->n_poor[trial->way] = n < MOST_POOR ? (uint8_t)(n + 1) : MOST_POOR;
     }
+    *own = *own ? (uint32_t)((3 * (uint64_t)*own + rate) / 4) : rate;
+    trial->n_known[trial->way] += trial->n_known[trial->way] == 0;
 }
 
 /* Whether it is a way's turn to be tried. */
@@ -99,7 +114,8 @@ static bool is_due(const struct wharf_trial *trial, uint8_t way)
     /* The best one is not any more what it was. */
     if (passes_more(trial->rates[way], trial->rates[trial->best]))
         return true;
-    return trial->quiet_ns >= TIMES_BETWEEN * each_ns << trial->n_poor[way];
+    uint64_t n_between = trial->n_known[way] < KNOWN_WELL ? SECOND_BETWEEN : TIMES_BETWEEN;
+    return trial->quiet_ns >= n_between * each_ns << trial->n_poor[way];
 }
 
 /* The way of the next window: mostly the best one.  This one took so long, with settling. */

@@ -40,7 +40,9 @@ struct wharf_trial {
     uint8_t last;        /* what was tried last */
     uint8_t n_poor[WHARF_TRIAL_N_WAYS]; /* how often in a row it was far from the best, or not known
                                            after it was tried */
-    uint32_t rates[WHARF_TRIAL_N_WAYS]; /* KiB a second, smoothed; 0: not known */
+    uint8_t n_known[WHARF_TRIAL_N_WAYS]; /* how often it was tried and is known, up to 2; to have
+                                            been the best counts as one */
+    uint32_t rates[WHARF_TRIAL_N_WAYS];  /* KiB a second, smoothed; 0: not known */
 };
 
 /*

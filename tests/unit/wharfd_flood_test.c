@@ -100,7 +100,8 @@ static double part_of_better(const struct test_engines_machine *machine,
 
     load.engine = WHARF_ENGINE_AUTO;
     test_engines_start(machine, &load);
-    test_engines_run(&load, 40 * MS);
+    /* Each way has been tried twice by then. */
+    test_engines_run(&load, 160 * MS);
     struct test_engines_result result = test_engines_run(&load, 60 * MS);
     test_engines_stop();
     return (double)result.n_chunks / 60 / best;

@@ -116,6 +116,19 @@ Test(wharfd_trial, way_that_gets_worse_is_left)
     cr_assert_eq(trial.best, WHARF_TRIAL_CPU);
 }
 
+/* Once it was not looked at again for half a second: the CPU's threads had met 128 MiB of memory
+ * for the first time, and passed half of what they do. */
+Test(wharfd_trial, way_that_is_poor_at_first_is_found)
+{
+    static const uint32_t before[] = {15000, 20000, 9000}, after[] = {15000, 20000, 24000};
+
+    flood(40 * MS, before, 16, true);
+    cr_assert_eq(trial.best, WHARF_TRIAL_GPU);
+    cr_assert_gt(trial.rates[WHARF_TRIAL_CPU], 0);
+    flood(100 * MS, after, 16, true);
+    cr_assert_eq(trial.best, WHARF_TRIAL_CPU);
+}
+
 /* What cannot pass more is not tried: in a deep flood it takes long until that much has passed. */
 Test(wharfd_trial, cpu_that_cannot_do_it_is_not_tried)
 {
