@@ -102,11 +102,13 @@ enum wharf_reason wharf_rans_image_nbytes(const uint8_t *model, size_t model_nby
     struct wharf_rans_shape shape;
     struct wharf_rans_image image;
     enum wharf_reason reason = parse(model, model_nbytes, &shape);
+    size_t packed_nbytes;
 
     if (reason != WHARF_REASON_NONE)
         return reason;
-    if (model_nbytes - WHARF_RANS_HEADER_NBYTES >
-        wharf_rans_packed_bound(wharf_rans_n_ranges(&shape)))
+    packed_nbytes = model_nbytes - WHARF_RANS_HEADER_NBYTES;
+    if (packed_nbytes < wharf_rans_packed_least(&shape) ||
+        packed_nbytes > wharf_rans_packed_bound(wharf_rans_n_ranges(&shape)))
         return WHARF_REASON_RANS_MODEL;
     *ret_nbytes = lay_out(&shape, (uint32_t)model_nbytes, &image);
     return WHARF_REASON_NONE;

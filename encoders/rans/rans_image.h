@@ -49,10 +49,11 @@ struct wharf_rans_model;
 struct wharf_rans_shape;
 
 /*
- * wharf_rans_image_nbytes: how large the image of a model is, by its header alone; so that memory
- * can be charged before it is taken.  NONE with *ret_nbytes (101 MiB at most), or why it is no
- * model: INPUT_TRUNCATED, RANS_VERSION, RANS_HEADER, or INPUT_LEFT, when there is more than the
- * header says.
+ * wharf_rans_image_nbytes: how large the image of a model is, by its header and size alone; so that
+ * memory can be charged before it is taken.  NONE with *ret_nbytes (101 MiB at most, and then the
+ * model has 320 KiB at least), or why it is no model: INPUT_TRUNCATED, RANS_VERSION, RANS_HEADER,
+ * INPUT_LEFT, when there is more than the header says, or RANS_MODEL, when its size is none that
+ * such a model can have.
  */
 enum wharf_reason wharf_rans_image_nbytes(const uint8_t *model, size_t model_nbytes,
                                           size_t *ret_nbytes);

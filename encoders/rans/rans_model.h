@@ -101,6 +101,14 @@ static inline size_t wharf_rans_packed_bound(size_t n_ranges)
     return n_ranges * (WHARF_RANS_WIDTH_NBITS + WHARF_RANS_MAX_WIDTH) / 8 + 1;
 }
 
+/* The least: all widths stand there. */
+static inline size_t wharf_rans_packed_least(const struct wharf_rans_shape *shape)
+{
+    size_t n_blocks = (shape->alphabet + WHARF_RANS_BLOCK_NSYMBOLS - 1) / WHARF_RANS_BLOCK_NSYMBOLS;
+
+    return (shape->n_distributions * n_blocks * WHARF_RANS_WIDTH_NBITS + 7) / 8;
+}
+
 /* Whether each distribution gives away at least one slot, and no more than there are. */
 bool wharf_rans_frequencies_are_good(const struct wharf_rans_shape *shape,
                                      const uint32_t *frequencies);

@@ -85,7 +85,7 @@ int wharf_rans_recoil_normalise(const uint64_t *counts, uint32_t n_bits, uint32_
     int rc;
 
     for (uint32_t s = 0; s < 256; s++) {
-        /* What did not occur is rarer than anything that did: N is below 2^32. */
+        /* What did not occur is rarer than anything that did; all stay below 2^53. */
         all_counts[s] = counts[s] ? counts[s] << 20 : 1;
         if (counts[s] > counts[largest])
             largest = s;

@@ -25,8 +25,9 @@ void wharf_rans_cdf_write(const struct wharf_rans_shape *shape, const uint32_t *
                           uint8_t *out);
 
 /*
- * Frequencies as that program wants them: at least 1 for each of the 256 symbols, whether counted
- * or not, and 2^n - 1 in all.  0, -EINVAL (n is less than 9: there are not so many slots), -ENOMEM.
+ * Frequencies as that program wants them, of less than 2^33 symbols that were counted: at least 1
+ * for each of the 256, whether counted or not, and 2^n - 1 in all.  0, -EINVAL (n is less than 9:
+ * there are not so many slots), -ENOMEM.
  */
 int wharf_rans_recoil_normalise(const uint64_t *counts, uint32_t n_bits, uint32_t *ret_frequencies);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "encoders/little_endian.h"
 #include "encoders/rans/rans_image.h"
 #include "encoders/rans/rans_window.h"
 #include "tests/lib/test_random.h"
@@ -102,18 +103,31 @@ Test(rans_registered, what_is_no_model_is_refused)
     test_rans_free(&rans);
 }
 
-/* 2^24 slots are the most, and a header that claims more costs nothing. */
+/* 2^24 slots are the most, and a header that claims so many without what they need gets nothing: 16
+ * bytes were given 101 MiB. */
 Test(rans_registered, a_header_cannot_ask_for_more_than_is_there)
 {
+    enum { WIDTHS_NBYTES = 256 * 2048 * 5 / 8 };
     uint8_t model[16] = {1, 16, 2, 0, 255, 0, 255, 255};
+    uint8_t *widths = calloc(1, sizeof(model) + WIDTHS_NBYTES);
     size_t nbytes = 0;
 
-    cr_assert_eq(wharf_rans_image_nbytes(model, sizeof(model), &nbytes), WHARF_REASON_NONE);
-    cr_assert_leq(nbytes, (size_t)100 << 20);
-    /* 0 bytes are not the packed form of so many frequencies. */
+    cr_assert_eq(wharf_rans_image_nbytes(model, sizeof(model), &nbytes), WHARF_REASON_RANS_MODEL);
+    memcpy(widths, model, sizeof(model));
+    for (uint32_t less = 0; less <= 1; less++) {
+        wharf_store_le32(widths + 8, WIDTHS_NBYTES - less);
+        enum wharf_reason reason =
+            wharf_rans_image_nbytes(widths, sizeof(model) + WIDTHS_NBYTES - less, &nbytes);
+        cr_assert_eq(reason, less ? WHARF_REASON_RANS_MODEL : WHARF_REASON_NONE);
+    }
+    cr_assert_leq(nbytes, (size_t)101 << 20);
+    /* All of them 0 are no distributions. */
+    wharf_store_le32(widths + 8, WIDTHS_NBYTES);
     void *image = calloc(1, nbytes);
-    cr_assert_eq(wharf_rans_image_make(model, sizeof(model), image), WHARF_REASON_RANS_MODEL);
+    cr_assert_eq(wharf_rans_image_make(widths, sizeof(model) + WIDTHS_NBYTES, image),
+                 WHARF_REASON_RANS_MODEL);
     free(image);
+    free(widths);
 }
 
 /* ---- windows ------------------------------------------------------------------------------- */
