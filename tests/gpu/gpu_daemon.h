@@ -14,12 +14,34 @@
  * together in places of the worker's queue that were never used before. */
 #define GPU_DAEMON_MORE_KIB (4 << 10)
 
+/* The engine that is tested: the GPU's, or its code on the CPU. */
+uint32_t gpu_daemon_engine(void);
+
+/* Starts a daemon with it, and further settings of section gpu; ends it, which has to go well. */
+void gpu_daemon_start(const char *more);
+void gpu_daemon_finish(void);
+
+/* The address sanitizer keeps what was freed, and frames of functions that have returned, 40 KiB
+ * and more for a session: not in daemons that are started from now on. */
+void gpu_daemon_keep_nothing(void);
+
 /* A handle of the running daemon; ends the program if there is none. */
 struct wharf *gpu_daemon_open(uint32_t engine, uint32_t max_jobs, size_t arena_nbytes);
 
 /* The running daemon. */
 pid_t gpu_daemon_pid(void);
-const struct test_wharfd *gpu_daemon_wharfd(void);
+struct test_wharfd *gpu_daemon_wharfd(void);
+
+/*
+ * gpu_daemon_check.c.  Each starts a daemon of its own, and reports: every vector; storms of n_jobs
+ * of one client, on the engine alone and on any; of several processes at once; with each worker, or
+ * each daemon with its worker, killed; and what sessions that come and go leave.
+ */
+void gpu_daemon_check_vectors(const char *folder);
+void gpu_daemon_check_storms(const struct test_chunks *chunks, uint64_t n_jobs);
+void gpu_daemon_check_clients(const struct test_chunks *chunks, uint64_t n_jobs);
+void gpu_daemon_check_kills(const struct test_chunks *chunks, int kills_daemons, uint64_t n_jobs);
+void gpu_daemon_check_churn(const struct test_chunks *chunks, unsigned n_sessions);
 
 /*
  * Latency and throughput, each for so many seconds: one JSON object a line.  chunk_nbytes: of all
