@@ -37,7 +37,6 @@
 
 #include "encoders/codec.h"
 #include "encoders/rans/rans_format.h"
-#include "encoders/rle_values.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/gpu/gpu_device.h"
 #include "tests/gpu/gpu_pack.h"
@@ -306,109 +305,125 @@ static size_t number(const char *text, size_t most)
     return (size_t)value;
 }
 
-/* NAME, or NAME:TYPE for a codec of values. */
-static void choose_codec(struct gpu_source *source, const char *argument)
+/* Takes an option: how many words it is, or 0 if it is none. */
+static int take_option(struct bench *bench, struct gpu_source *source, int argc, char **argv)
 {
-    char name[32];
-    const char *type = strchr(argument, ':');
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(argument, ":"), argument);
-    int codec = wharf_codec_from_name(name);
-    int parameter = type ? wharf_rle_type_from_name(type + 1) : 0;
-    if (codec < 0)
-        die(name, "no such codec");
-    source->codec_number = (uint32_t)codec;
-    source->parameter = (uint32_t)parameter;
-    source->codec = wharf_codec_find(source->codec_number);
-    if (parameter < 0 || !wharf_codec_unit_nbytes(source->codec->ops, source->parameter))
-        die(argument, "no such type");
+    static const struct {
+        const char *option;
+        uint32_t kernel;
+    } kernels[] = {
+        {"--serial", WHARF_DEVICE_SERIAL},
+        {"--serial-registers", WHARF_DEVICE_SERIAL_REGISTERS},
+        {"--serial-prefetch", WHARF_DEVICE_SERIAL_PREFETCH},
+        {"--block", WHARF_DEVICE_BLOCK},
+        {"--indexed", WHARF_DEVICE_INDEXED},
+        {"--warp", 0},
+    };
+
+    for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
+        if (strcmp(argv[0], kernels[i].option) == 0) {
+            bench->serial = kernels[i].kernel;
+            bench->choose = false;
+            return 1;
+        }
+    if (argc > 1 && strcmp(argv[0], "--engine") == 0) {
+        bench->device = strcmp(argv[1], "simt") == 0 ? &gpu_device_simt : &gpu_device_cuda;
+        return 2;
+    }
+    if (argc > 1 && strcmp(argv[0], "--level") == 0) {
+        source->level = (int)number(argv[1], 16);
+        return 2;
+    }
+    if (strcmp(argv[0], "--any-codec") == 0)
+        bench->any_codec = true;
+    else if (strcmp(argv[0], "--registered") == 0)
+        bench->symbols.is_registered = true;
+    else
+        return 0;
+    return 1;
+}
+
+/* That there is a kernel for it. */
+static void check_codec(const struct bench *bench, const struct gpu_source *source,
+                        const char *name)
+{
+    if (!wharf_simt_can_decode(bench->serial | source->codec_number))
+        die(name, bench->serial ? "has no such kernel" : "has no device decoder");
+}
+
+/* symbols DISTRIBUTIONS CHUNK TOTAL */
+static void run_symbols(struct bench *bench, struct gpu_source *source, char **argv)
+{
+    size_t chunk = number(argv[2], WHARF_DEVICE_CHUNK_MAX_NBYTES);
+
+    bench->symbols.n_distributions = (uint32_t)number(argv[1], WHARF_RANS_MAX_DISTRIBUTIONS);
+    bench->symbols.n_bits = source->level ? (uint32_t)source->level : 12;
+    gpu_source_choose(source, "rans:u16");
+    check_codec(bench, source, "rans");
+    bench->device->open();
+    measure_symbols(bench, source, chunk, (number(argv[3], SIZE_MAX) - 1) / chunk + 1);
+    bench->device->close();
+}
+
+/* speed CODEC FILE CHUNK TOTAL, few CODEC FILE CHUNK N, or sweep CODEC FILE */
+static void run_file(struct bench *bench, struct gpu_source *source, char **argv)
+{
+    const char *path = argv[2], *slash = strrchr(path, '/');
+    size_t file_nbytes;
+
+    gpu_source_choose(source, argv[1]);
+    check_codec(bench, source, argv[1]);
+    uint8_t *file = test_file_read(path, &file_nbytes);
+    if (!file || file_nbytes == 0)
+        die(path, file ? "is empty" : strerror(errno));
+    source->file = file;
+    bench->data_name = slash ? slash + 1 : path;
+    bench->device->open();
+    if (strcmp(argv[0], "sweep") == 0) {
+        sweep(bench, source, file_nbytes);
+    } else {
+        size_t chunk = number(argv[3], WHARF_DEVICE_CHUNK_MAX_NBYTES);
+        size_t amount = number(argv[4], SIZE_MAX);
+        size_t n_chunks = strcmp(argv[0], "speed") == 0 ? (amount - 1) / chunk + 1 : amount;
+        gpu_pack(source, file_nbytes, chunk, n_chunks);
+        measure(bench, argv[0], source, n_chunks);
+        gpu_source_free(source);
+    }
+    bench->device->close();
+    free(file);
 }
 
 int main(int argc, char **argv)
 {
+    static const struct {
+        const char *name;
+        int n_words; /* RUNS may follow */
+        void (*run)(struct bench *bench, struct gpu_source *source, char **argv);
+    } modes[] = {
+        {"speed", 5, run_file},
+        {"few", 5, run_file},
+        {"sweep", 3, run_file},
+        {"symbols", 4, run_symbols},
+    };
     struct bench bench = {.device = &gpu_device_cuda, .choose = true, .n_runs = 10};
     struct gpu_source source = {0};
-    size_t file_nbytes;
 
-    while (argc > 1 && strncmp(argv[1], "--", 2) == 0) {
-        int n = 1;
-        if (strcmp(argv[1], "--any-codec") == 0) {
-            bench.any_codec = true;
-        } else if (strcmp(argv[1], "--serial") == 0) {
-            bench.serial = WHARF_DEVICE_SERIAL;
-            bench.choose = false;
-        } else if (strcmp(argv[1], "--serial-registers") == 0) {
-            bench.serial = WHARF_DEVICE_SERIAL_REGISTERS;
-            bench.choose = false;
-        } else if (strcmp(argv[1], "--serial-prefetch") == 0) {
-            bench.serial = WHARF_DEVICE_SERIAL_PREFETCH;
-            bench.choose = false;
-        } else if (strcmp(argv[1], "--block") == 0) {
-            bench.serial = WHARF_DEVICE_BLOCK;
-            bench.choose = false;
-        } else if (strcmp(argv[1], "--indexed") == 0) {
-            bench.serial = WHARF_DEVICE_INDEXED;
-            bench.choose = false;
-        } else if (strcmp(argv[1], "--warp") == 0) {
-            bench.choose = false;
-        } else if (strcmp(argv[1], "--registered") == 0) {
-            bench.symbols.is_registered = true;
-        } else if (argc > 2 && strcmp(argv[1], "--engine") == 0) {
-            bench.device = strcmp(argv[2], "simt") == 0 ? &gpu_device_simt : &gpu_device_cuda;
-            n = 2;
-        } else if (argc > 2 && strcmp(argv[1], "--level") == 0) {
-            source.level = (int)number(argv[2], 16);
-            n = 2;
-        } else {
+    for (argv++, argc--; argc > 0 && strncmp(argv[0], "--", 2) == 0;) {
+        int n = take_option(&bench, &source, argc, argv);
+        if (n == 0)
             return usage();
-        }
         argv += n;
         argc -= n;
     }
-    int is_sweep = argc > 1 && strcmp(argv[1], "sweep") == 0;
-    int is_speed = argc > 1 && strcmp(argv[1], "speed") == 0;
-    int is_few = argc > 1 && strcmp(argv[1], "few") == 0;
-    int is_symbols = argc > 1 && strcmp(argv[1], "symbols") == 0;
-    int n_fixed = is_sweep ? 4 : is_symbols ? 5 : 6;
-    if (!(is_sweep || is_speed || is_few || is_symbols) || argc < n_fixed || argc > n_fixed + 1)
-        return usage();
-    if (argc > n_fixed)
-        bench.n_runs = (unsigned)number(argv[n_fixed], MAX_RUNS);
-
-    if (is_symbols) {
-        bench.symbols.n_distributions = (uint32_t)number(argv[2], WHARF_RANS_MAX_DISTRIBUTIONS);
-        bench.symbols.n_bits = source.level ? (uint32_t)source.level : 12;
-        choose_codec(&source, "rans:u16");
-    } else {
-        choose_codec(&source, argv[2]);
-    }
-    if (bench.any_codec && bench.serial)
-        return usage();
-    if (!wharf_simt_can_decode(bench.serial | source.codec_number))
-        die(argv[2], bench.serial ? "has no such kernel" : "has no device decoder");
-    if (is_symbols) {
-        size_t chunk = number(argv[3], WHARF_DEVICE_CHUNK_MAX_NBYTES);
-        bench.device->open();
-        measure_symbols(&bench, &source, chunk, (number(argv[4], SIZE_MAX) - 1) / chunk + 1);
-        bench.device->close();
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]) && argc > 0; i++) {
+        int n_words = modes[i].n_words;
+        if (strcmp(argv[0], modes[i].name) != 0 || (bench.any_codec && bench.serial) ||
+            (argc != n_words && argc != n_words + 1))
+            continue;
+        if (argc > n_words)
+            bench.n_runs = (unsigned)number(argv[n_words], MAX_RUNS);
+        modes[i].run(&bench, &source, argv);
         return bench.wrong;
     }
-    uint8_t *file = test_file_read(argv[3], &file_nbytes);
-    if (!file || file_nbytes == 0)
-        die(argv[3], file ? "is empty" : strerror(errno));
-    source.file = file;
-    bench.data_name = strrchr(argv[3], '/') ? strrchr(argv[3], '/') + 1 : argv[3];
-    bench.device->open();
-    if (is_sweep) {
-        sweep(&bench, &source, file_nbytes);
-    } else {
-        size_t chunk = number(argv[4], WHARF_DEVICE_CHUNK_MAX_NBYTES);
-        size_t amount = number(argv[5], SIZE_MAX);
-        size_t n_chunks = is_speed ? (amount - 1) / chunk + 1 : amount;
-        gpu_pack(&source, file_nbytes, chunk, n_chunks);
-        measure(&bench, argv[1], &source, n_chunks);
-        gpu_source_free(&source);
-    }
-    bench.device->close();
-    free(file);
-    return bench.wrong;
+    return usage();
 }

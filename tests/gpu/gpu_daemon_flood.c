@@ -11,7 +11,6 @@
 
 #include "clientlib/wharf.h"
 #include "daemon/base/clock.h"
-#include "encoders/rle_values.h"
 #include "tests/gpu/gpu_daemon.h"
 #include "tests/gpu/gpu_pack.h"
 #include "tests/lib/test_file.h"
@@ -332,24 +331,6 @@ static struct numbers numbers_of(const char *words, unsigned most)
     return numbers;
 }
 
-/* CODEC or CODEC:TYPE. */
-static void choose_codec(struct gpu_source *source, const char *argument)
-{
-    char name[32];
-    const char *type = strchr(argument, ':');
-
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(argument, ":"), argument);
-    int codec = wharf_codec_from_name(name);
-    int parameter = type ? wharf_rle_type_from_name(type + 1) : 0;
-    if (codec < 0 || parameter < 0) {
-        fprintf(stderr, "wharf_gpu_daemon: %s: no such codec\n", argument);
-        exit(2);
-    }
-    source->codec_number = (uint32_t)codec;
-    source->parameter = (uint32_t)parameter;
-    source->codec = wharf_codec_find(source->codec_number);
-}
-
 void gpu_daemon_flood(uint32_t engine, const struct gpu_daemon_flood *what, double seconds)
 {
     struct gpu_source source = {0};
@@ -363,7 +344,7 @@ void gpu_daemon_flood(uint32_t engine, const struct gpu_daemon_flood *what, doub
         fprintf(stderr, "wharf_gpu_daemon: %s: no such file\n", what->path);
         exit(2);
     }
-    choose_codec(&source, what->codec);
+    gpu_source_choose(&source, what->codec);
     source.file = file;
     gpu_pack(&source, file_nbytes, what->chunk_nbytes,
              (MOST_FILE_NBYTES - 1) / what->chunk_nbytes + 1);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "encoders/rle_values.h"
 #include "tests/lib/test_pack.h"
 
 enum { MAX_THREADS = 64 };
@@ -99,6 +100,23 @@ static void *pack_some(void *argument)
             window_bits ? pack_zlib(in, nbytes, window_bits) : pack_other(source, in, nbytes);
     }
     return NULL;
+}
+
+void gpu_source_choose(struct gpu_source *source, const char *name)
+{
+    const char *type = strchr(name, ':');
+    char codec_name[32];
+
+    snprintf(codec_name, sizeof(codec_name), "%.*s", (int)strcspn(name, ":"), name);
+    int codec = wharf_codec_from_name(codec_name);
+    int parameter = type ? wharf_rle_type_from_name(type + 1) : 0;
+    if (codec < 0)
+        die(name, "no such codec");
+    source->codec_number = (uint32_t)codec;
+    source->parameter = (uint32_t)parameter;
+    source->codec = wharf_codec_find(source->codec_number);
+    if (parameter < 0 || !wharf_codec_unit_nbytes(source->codec->ops, source->parameter))
+        die(name, "no such type");
 }
 
 void gpu_pack(struct gpu_source *source, size_t file_nbytes, size_t chunk, size_t n_wanted)

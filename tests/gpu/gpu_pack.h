@@ -27,6 +27,10 @@ struct gpu_source {
     atomic_size_t next;
 };
 
+/* The codec by its name, NAME or NAME:TYPE for one of values.  Ends the program if there is none.
+ */
+void gpu_source_choose(struct gpu_source *source, const char *name);
+
 /*
  * Cuts at most n_wanted chunks from the file (codec, its number and the file are set) and packs
  * them on all cores: Deflate, zlib and gzip by zlib, level 9, memory level 9; other codecs by their
