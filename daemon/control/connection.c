@@ -38,9 +38,9 @@ static void give_up(struct wharf_connection *connection)
 
 /* ---- holding ------------------------------------------------------------------------------- */
 
-/* That can last as long as the client, or others before it, like: it is heard when the client goes,
- * or stops sending, after which it is not read from any more either. */
-#define LONG_HOLDS (WHARF_HOLD_SEND | WHARF_HOLD_IMPORT | WHARF_HOLD_MODEL)
+/* That can last as long as the client, others before it, or the daemon before this one like: it is
+ * heard when the client goes, or stops sending, after which it is not read from any more either. */
+#define LONG_HOLDS (WHARF_HOLD_SEND | WHARF_HOLD_PROMISE | WHARF_HOLD_IMPORT | WHARF_HOLD_MODEL)
 #define ENDS (POLLRDHUP | POLLHUP | POLLERR)
 
 static uint32_t wanted(const struct wharf_connection *connection)
@@ -323,7 +323,7 @@ static int add_to_loop(struct wharf_connection *connection)
     struct wharf_server *server = connection->server;
     int r;
 
-    connection->holds = WHARF_HOLD_PROMISE;
+    connection->holds = server->is_promised ? 0 : WHARF_HOLD_PROMISE;
     r = wharf_loop_add(server->loop, &connection->source, connection->fd, wanted(connection),
                        on_ready);
     if (r < 0)

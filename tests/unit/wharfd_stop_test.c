@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -271,18 +272,40 @@ static void expect_answer(struct test_client *client)
     test_client_free(client);
 }
 
-/* Something of an earlier daemon lives on: nobody is answered before it is gone. */
-Test(wharfd_stop, hello_is_not_answered_while_an_earlier_daemon_lives)
+/* Something of an earlier daemon lives on, as long as what is returned is open. */
+static int start_too_early(const char *config)
 {
     char path[128];
 
-    test_wharfd_start_by(&wharfd, "auto", "[daemon]\nhello_timeout = 100ms\n");
+    test_wharfd_start_by(&wharfd, "auto", config);
     cr_assert_eq(test_wharfd_stop(&wharfd), 0);
     snprintf(path, sizeof(path), "%s.lock", wharfd.socket);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     cr_assert_eq(flock(fd, LOCK_EX), 0);
     test_wharfd_restart(&wharfd);
+    return fd;
+}
+
+Test(wharfd_stop, hello_is_not_answered_while_an_earlier_daemon_lives)
+{
+    int fd = start_too_early("[daemon]\nhello_timeout = 100ms\n");
     struct test_client *client = client_without_answer();
+
+    close(fd);
+    expect_answer(client);
+    test_wharfd_finish(&wharfd);
+}
+
+/* Clients that had gone meanwhile kept their places in max_connections until then; as who looks
+ * whether the daemon is up did, who has one of two. */
+Test(wharfd_stop, client_that_goes_is_noticed_while_an_earlier_daemon_lives)
+{
+    int fd = start_too_early("[daemon]\nmax_connections = 2\n");
+    struct test_client *client = client_without_answer();
+
+    cr_assert_eq(shutdown(client->fd, SHUT_WR), 0);
+    test_client_ended(client);
+    client = client_without_answer();
     close(fd);
     expect_answer(client);
     test_wharfd_finish(&wharfd);
