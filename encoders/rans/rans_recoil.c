@@ -12,13 +12,19 @@
 
 /* ---- models ------------------------------------------------------------------------------ */
 
-/* Words of one distribution: up to the first that is the sum of all; 0 if there is none. */
+/* Words of one distribution: up to the last that is the sum of all, before the next one begins with
+ * 0; its last symbols may have no slots.  0 if there is none. */
 static size_t distribution_nwords(const uint8_t *cdf, size_t n_words, uint32_t sum)
 {
-    for (size_t i = 0; i < n_words; i++)
-        if (wharf_load_le16(cdf + 2 * i) == sum)
-            return i + 1;
-    return 0;
+    size_t n = 0;
+
+    while (n < n_words && wharf_load_le16(cdf + 2 * n) != sum)
+        n++;
+    if (n == n_words)
+        return 0;
+    while (n < n_words && wharf_load_le16(cdf + 2 * n) == sum)
+        n++;
+    return n;
 }
 
 /* Whether the sums rise, from 0 to `sum`. */
@@ -39,8 +45,8 @@ int wharf_rans_cdf_shape(const uint8_t *cdf, size_t cdf_nbytes, struct wharf_ran
     size_t each = distribution_nwords(cdf, n_words, sum);
     struct wharf_rans_shape found = *shape;
 
-    if (cdf_nbytes % 2 != 0 || each < 2 || n_words % each != 0 || each > UINT16_MAX ||
-        n_words / each > WHARF_RANS_MAX_DISTRIBUTIONS)
+    if (cdf_nbytes % 2 != 0 || each < 2 || n_words % each != 0 ||
+        each - 1 > WHARF_RANS_MAX_ALPHABET || n_words / each > WHARF_RANS_MAX_DISTRIBUTIONS)
         return -EINVAL;
     found.alphabet = (uint32_t)each - 1;
     found.n_distributions = (uint32_t)(n_words / each);

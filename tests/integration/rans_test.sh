@@ -88,16 +88,17 @@ for info in own, recoil:
     assert info["groups"] == 6250 and 0 < info["window_groups"] < 100'
 }
 
-# A model of several distributions, with an index for each symbol, made here.
+# A model of several distributions, with an index for each symbol, made here.  The first has no slots
+# for the last symbols: its sums end with several of all.
 test_indexed_models() {
     PYTHONPATH=$TOP/tests/lib python3 -c 'import random
 import rans_model as rans
 source, n = random.Random(5), 16
 indexes = bytes(source.randrange(5) for _ in range(3000))
-symbols = [min(300, int(source.expovariate(0.02 * (1 + i)))) for i in indexes]
+symbols = [min(300, int(source.expovariate(0.02 * (5 - i)))) for i in indexes]
 rows = []
 for d in range(5):
-    counts = [1] * 301
+    counts = [1] * 301 if d else [1] * 150 + [0] * 151
     for symbol, i in zip(symbols, indexes):
         counts[symbol] += 50 * (i == d)
     row = rans.even_frequencies(counts, n)
