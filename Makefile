@@ -627,7 +627,7 @@ $(BUILD)/bench/share_client: $(call obj,tests/bench/share_client.c) $(TESTLIB) $
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(DAEMON_TEST_LIBS)
 
-$(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.c.o $(call obj,tests/bench/bench_row.c) $(TESTLIB) $(ENCODING_LIB)
+$(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.c.o $(call obj,$(wildcard tests/bench/bench_*.c)) $(TESTLIB) $(ENCODING_LIB)
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -lm

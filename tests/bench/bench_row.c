@@ -2,12 +2,26 @@
 #include "tests/bench/bench_row.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
 enum { MAX_SIDES = 8, MAX_REPETITIONS = 1000 };
+
+void bench_die(const char *what)
+{
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
+    exit(1);
+}
+
+void *bench_check(void *memory)
+{
+    if (!memory)
+        bench_die("out of memory");
+    return memory;
+}
 
 double bench_now_us(void)
 {

@@ -14,6 +14,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Cannot go on: a benchmark has nobody to tell but who runs it. */
+_Noreturn void bench_die(const char *what);
+
+/* Memory that there must be. */
+void *bench_check(void *memory);
+
 /* Seconds that one run took: the shortest, the middle and the longest of all repetitions. */
 struct bench_times {
     double min_s;

@@ -41,20 +41,6 @@ struct chunk {
     size_t packed_nbytes;
 };
 
-/* Cannot go on: a benchmark has nobody to tell but who runs it. */
-static _Noreturn void die(const char *what)
-{
-    fprintf(stderr, "decode_bench: %s\n", what);
-    exit(1);
-}
-
-static void *check(void *memory)
-{
-    if (!memory)
-        die("out of memory");
-    return memory;
-}
-
 /* ---- engines: `state` is one thread's; decode returns the number of bytes, 0 on failure ------ */
 
 struct engine {
@@ -88,7 +74,7 @@ static void free_wharf(void *state)
 static void *new_libdeflate(const struct packing *packing)
 {
     (void)packing;
-    return check(libdeflate_alloc_decompressor());
+    return bench_check(libdeflate_alloc_decompressor());
 }
 
 static size_t decode_libdeflate(void *state, const struct packing *packing,
@@ -114,9 +100,9 @@ static void free_libdeflate(void *state)
 
 static void *new_zlib(const struct packing *packing)
 {
-    z_stream *stream = check(calloc(1, sizeof(*stream)));
+    z_stream *stream = bench_check(calloc(1, sizeof(*stream)));
     if (inflateInit2(stream, packing->zlib_window) != Z_OK)
-        die("out of memory");
+        bench_die("out of memory");
     return stream;
 }
 
@@ -162,15 +148,15 @@ static void pack_chunk(const struct packing *packing, struct chunk *chunk)
     z_stream stream = {0};
     if (deflateInit2(&stream, packing->level, Z_DEFLATED, packing->zlib_window, 8,
                      Z_DEFAULT_STRATEGY) != Z_OK)
-        die("out of memory");
+        bench_die("out of memory");
     size_t bound = deflateBound(&stream, chunk->raw_nbytes);
-    chunk->packed = check(malloc(bound));
+    chunk->packed = bench_check(malloc(bound));
     stream.next_in = (Bytef *)(uintptr_t)chunk->raw;
     stream.avail_in = (uInt)chunk->raw_nbytes;
     stream.next_out = chunk->packed;
     stream.avail_out = (uInt)bound;
     if (deflate(&stream, Z_FINISH) != Z_STREAM_END)
-        die("cannot pack");
+        bench_die("cannot pack");
     chunk->packed_nbytes = stream.total_out;
     deflateEnd(&stream);
 }
@@ -180,7 +166,7 @@ static void work_init(struct work *work, const struct packing *packing, const ui
 {
     size_t n_chunks = (raw_nbytes + CHUNK_NBYTES - 1) / CHUNK_NBYTES;
     *work = (struct work){.packing = packing, .n_chunks = n_chunks, .raw_nbytes = raw_nbytes};
-    work->chunks = check(calloc(n_chunks, sizeof(*work->chunks)));
+    work->chunks = bench_check(calloc(n_chunks, sizeof(*work->chunks)));
     for (size_t i = 0; i < n_chunks; i++) {
         size_t rest = raw_nbytes - i * CHUNK_NBYTES;
         struct chunk *chunk = &work->chunks[i];
@@ -224,7 +210,7 @@ static void *decode_chunks(void *context)
         const struct chunk *chunk = &team->work->chunks[i];
         size_t n = team->engine->decode(thread->state, team->work->packing, chunk, thread->out);
         if (n != chunk->raw_nbytes || (team->compares && memcmp(thread->out, chunk->raw, n) != 0))
-            die("wrong output");
+            bench_die("wrong output");
     }
     return NULL;
 }
@@ -236,7 +222,7 @@ static void run_team(void *context)
     atomic_store(&team->next, 0);
     for (unsigned i = 1; i < team->n_threads; i++)
         if (pthread_create(&others[i], NULL, decode_chunks, &team->threads[i]) != 0)
-            die("cannot start a thread");
+            bench_die("cannot start a thread");
     decode_chunks(&team->threads[0]);
     for (unsigned i = 1; i < team->n_threads; i++)
         pthread_join(others[i], NULL);
@@ -251,7 +237,7 @@ static void team_init(struct team *team, const struct engine *engine, const stru
     for (unsigned i = 0; i < n_threads; i++)
         team->threads[i] = (struct thread){.team = team,
                                            .state = engine->new_state(work->packing),
-                                           .out = check(malloc(CHUNK_NBYTES))};
+                                           .out = bench_check(malloc(CHUNK_NBYTES))};
     team->compares = true;
     run_team(team);
     team->compares = false;
@@ -302,7 +288,7 @@ static void measure_file(const char *path, unsigned n_cores, unsigned repetition
     uint8_t *raw = test_file_read(path, &nbytes);
     const char *slash = strrchr(path, '/');
     if (!raw || nbytes == 0)
-        die(path);
+        bench_die(path);
     for (unsigned p = 0; p < N_PACKINGS; p++) {
         struct work work;
         work_init(&work, &packings[p], raw, nbytes);

@@ -25,12 +25,6 @@ struct chunk {
     size_t packed_nbytes;
 };
 
-static _Noreturn void die(const char *what)
-{
-    fprintf(stderr, "lz_bench: %s\n", what);
-    exit(1);
-}
-
 /* ---- decoders: whether they gave as many bytes as they should -------------------------------- */
 
 static int by_wharf(uint32_t codec, const struct chunk *chunk, uint8_t *out)
@@ -71,7 +65,7 @@ static void run_side(void *context)
         const struct chunk *chunk = &side->chunks[i];
         if (!side->decode(side->codec, chunk, out) ||
             (side->compares && memcmp(out, chunk->raw, chunk->raw_nbytes) != 0))
-            die("wrong output");
+            bench_die("wrong output");
     }
 }
 
@@ -86,7 +80,7 @@ static struct chunk *pack(uint32_t codec, int level, const uint8_t *raw, size_t 
     struct wharf_encoder *encoder;
 
     if (!chunks || ops->new (&options, &encoder) < 0)
-        die("out of memory");
+        bench_die("out of memory");
     size_t bound = ops->bound(encoder, CHUNK_NBYTES);
     *ret_packed_nbytes = 0;
     for (size_t i = 0; i < n; i++) {
@@ -96,7 +90,7 @@ static struct chunk *pack(uint32_t codec, int level, const uint8_t *raw, size_t 
         chunks[i].packed = malloc(bound);
         if (!chunks[i].packed || ops->encode(encoder, raw + at, chunks[i].raw_nbytes,
                                              chunks[i].packed, bound, &chunks[i].packed_nbytes) < 0)
-            die("cannot pack");
+            bench_die("cannot pack");
         *ret_packed_nbytes += chunks[i].packed_nbytes;
     }
     ops->free(encoder);
@@ -154,7 +148,7 @@ int main(int argc, char **argv)
         size_t nbytes;
         uint8_t *raw = test_file_read(argv[i], &nbytes);
         if (!raw || nbytes == 0)
-            die(argv[i]);
+            bench_die(argv[i]);
         measure(name, raw, nbytes, WHARF_CODEC_LZ4, 1, "liblz4 " LZ4_VERSION_STRING, repetitions);
         measure(name, raw, nbytes, WHARF_CODEC_LZ4, 9, "liblz4 " LZ4_VERSION_STRING, repetitions);
         measure(name, raw, nbytes, WHARF_CODEC_SNAPPY, 0, "libsnappy", repetitions);

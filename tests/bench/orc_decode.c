@@ -21,19 +21,6 @@
 
 enum { REPETITIONS = 40 };
 
-static _Noreturn void die(const char *what)
-{
-    fprintf(stderr, "orc_decode: %s\n", what);
-    exit(1);
-}
-
-static void *check(void *memory)
-{
-    if (!memory)
-        die("out of memory");
-    return memory;
-}
-
 static double processor_s(void)
 {
     struct timespec now;
@@ -61,12 +48,12 @@ static void pack(struct chunk *chunk)
 
     if (wharf_encoder_choose(chunk->ops, &options, &row, &options.level) < 0 ||
         chunk->ops->encoder->new (&options, &encoder) < 0)
-        die("no such encoder");
+        bench_die("no such encoder");
     bound = chunk->ops->encoder->bound(encoder, chunk->raw_nbytes);
-    chunk->packed = check(malloc(bound));
+    chunk->packed = bench_check(malloc(bound));
     if (chunk->ops->encoder->encode(encoder, chunk->raw, chunk->raw_nbytes, chunk->packed, bound,
                                     &chunk->packed_nbytes) < 0)
-        die("cannot pack this file as values of this type");
+        bench_die("cannot pack this file as values of this type");
     chunk->ops->encoder->free(encoder);
 }
 
@@ -80,7 +67,7 @@ static double decode_s(const struct chunk *chunk)
                        &outcome);
     begin = processor_s() - begin;
     if (outcome.out_nbytes != chunk->raw_nbytes)
-        die("wrong size");
+        bench_die("wrong size");
     return begin;
 }
 
@@ -101,17 +88,17 @@ int main(int argc, char **argv)
     int type = argc == 4 ? wharf_rle_type_from_name(argv[2]) : -1;
 
     if (codec < 0 || type < 0)
-        die("usage: orc_decode rle1|rle2 u8|i8|...|i64 FILE");
+        bench_die("usage: orc_decode rle1|rle2 u8|i8|...|i64 FILE");
     chunk.ops = wharf_codec_find((uint32_t)codec)->ops;
     chunk.parameter = (uint32_t)type;
     chunk.raw = test_file_read(argv[3], &chunk.raw_nbytes);
     if (!chunk.raw)
-        die("cannot read the file");
-    chunk.out = check(malloc(chunk.raw_nbytes + 1));
+        bench_die("cannot read the file");
+    chunk.out = bench_check(malloc(chunk.raw_nbytes + 1));
     pack(&chunk);
     decode_s(&chunk);
     if (memcmp(chunk.out, chunk.raw, chunk.raw_nbytes) != 0)
-        die("wrong values");
+        bench_die("wrong values");
     for (unsigned i = 0; i < REPETITIONS; i++) {
         double s = decode_s(&chunk);
         double other_s = fill_s(&chunk, i);

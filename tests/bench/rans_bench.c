@@ -24,7 +24,6 @@
  * symbols' bytes, and the stream's.
  */
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -36,10 +35,11 @@
 #include "encoders/rans/rans_encode.h"
 #include "encoders/rans/rans_loop.h"
 #include "encoders/rans/rans_thin.h"
+#include "tests/bench/bench_crew.h"
 #include "tests/bench/bench_row.h"
 #include "tests/lib/test_file.h"
 
-enum { MAX_THREADS = 256, DEFAULT_REPETITIONS = 11, MAX_FORMS = 8 };
+enum { DEFAULT_REPETITIONS = 11, MAX_FORMS = 8 };
 enum { MADE_NBYTES = 4 << 20 };
 
 /* What starting together and waiting for the last one costs is some 50 us. */
@@ -47,20 +47,6 @@ static const double MIN_RUN_S = 0.01;
 
 static const size_t decode_chunks_nbytes[] = {128 << 10, 1 << 20};
 static const size_t encode_chunks_nbytes[] = {16 << 10, 64 << 10, 128 << 10, 1 << 20};
-
-/* Cannot go on: a benchmark has nobody to tell but who runs it. */
-static _Noreturn void die(const char *what)
-{
-    fprintf(stderr, "rans_bench: %s\n", what);
-    exit(1);
-}
-
-static void *check(void *memory)
-{
-    if (!memory)
-        die("out of memory");
-    return memory;
-}
 
 /* What all measurements are made with. */
 static struct {
@@ -124,54 +110,6 @@ static void make_words(uint8_t *out, uint32_t (*make)(uint64_t i, uint64_t *rand
     }
 }
 
-/* ---- threads --------------------------------------------------------------------------------- */
-
-/* They are started once, and wait for what to do; the one that gives it does its part too. */
-static struct {
-    pthread_t threads[MAX_THREADS];
-    pthread_barrier_t begin, end;
-    void (*part)(void *context, unsigned thread);
-    void *context;
-} crew;
-
-static void *serve(void *number)
-{
-    for (;;) {
-        pthread_barrier_wait(&crew.begin);
-        if (!crew.part)
-            return NULL;
-        crew.part(crew.context, (unsigned)(uintptr_t)number);
-        pthread_barrier_wait(&crew.end);
-    }
-}
-
-static void start_crew(void)
-{
-    pthread_barrier_init(&crew.begin, NULL, plan.n_threads);
-    pthread_barrier_init(&crew.end, NULL, plan.n_threads);
-    for (unsigned i = 1; i < plan.n_threads; i++)
-        if (pthread_create(&crew.threads[i], NULL, serve, (void *)(uintptr_t)i) != 0)
-            die("cannot start a thread");
-}
-
-static void run_crew(void (*part)(void *context, unsigned thread), void *context)
-{
-    crew.part = part;
-    crew.context = context;
-    pthread_barrier_wait(&crew.begin);
-    if (!part)
-        return;
-    part(context, 0);
-    pthread_barrier_wait(&crew.end);
-}
-
-static void stop_crew(void)
-{
-    run_crew(NULL, NULL);
-    for (unsigned i = 1; i < plan.n_threads; i++)
-        pthread_join(crew.threads[i], NULL);
-}
-
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
 struct chunk {
@@ -197,7 +135,7 @@ static struct work work_new(const struct data *data, size_t chunk_nbytes, uint32
                         .chunk_nbytes = chunk_nbytes,
                         .n_bits = n_bits};
 
-    work.chunks = check(calloc(work.n_chunks + 1, sizeof(*work.chunks)));
+    work.chunks = bench_check(calloc(work.n_chunks + 1, sizeof(*work.chunks)));
     for (size_t i = 0; i < work.n_chunks; i++)
         work.chunks[i].raw = data->raw + i * chunk_nbytes;
     return work;
@@ -216,7 +154,7 @@ static bool make_frequencies(const uint8_t *raw, size_t nbytes, struct wharf_ran
                              uint32_t *frequencies)
 {
     uint32_t symbol_nbytes = shape->symbol_nbytes;
-    uint64_t *counts = check(calloc(WHARF_RANS_MAX_ALPHABET, sizeof(*counts)));
+    uint64_t *counts = bench_check(calloc(WHARF_RANS_MAX_ALPHABET, sizeof(*counts)));
     int rc;
 
     for (size_t i = 0; i < nbytes; i += symbol_nbytes)
@@ -239,7 +177,7 @@ static uint32_t count_splits(size_t n_symbols)
  * small for one. */
 static bool code_chunks(struct work *work)
 {
-    uint32_t *frequencies = check(malloc(WHARF_RANS_MAX_ALPHABET * sizeof(*frequencies)));
+    uint32_t *frequencies = bench_check(malloc(WHARF_RANS_MAX_ALPHABET * sizeof(*frequencies)));
     uint32_t symbol_nbytes = work->data->symbol_nbytes;
     bool all = true;
 
@@ -259,9 +197,9 @@ static bool code_chunks(struct work *work)
 
         all = make_frequencies(chunk->raw, work->chunk_nbytes, &job.shape, frequencies);
         bound = wharf_rans_encode_bound(&job);
-        chunk->packed = check(malloc(bound));
+        chunk->packed = bench_check(malloc(bound));
         if (all && wharf_rans_encode(&job, chunk->packed, bound, &chunk->packed_nbytes) < 0)
-            die("cannot encode");
+            bench_die("cannot encode");
         work->packed_nbytes += chunk->packed_nbytes;
     }
     free(frequencies);
@@ -315,7 +253,7 @@ static size_t list_forms(const char **forms, bool of_coders)
 static void force(const char *form)
 {
     if (wharf_rans_loop_force(form) < 0)
-        die("no such form");
+        bench_die("no such form");
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */
@@ -346,7 +284,7 @@ static void decode_chunks(void *context, unsigned thread)
                           work->chunk_nbytes, &setting, &outcome);
         if (outcome.out_nbytes != work->chunk_nbytes ||
             (team->compares && memcmp(team->outs[thread], chunk->raw, work->chunk_nbytes) != 0))
-            die("wrong output");
+            bench_die("wrong output");
     }
 }
 
@@ -357,7 +295,7 @@ static void run_team(void *context)
     force(team->form);
     atomic_store(&team->next, 0);
     if (team->is_crew)
-        run_crew(decode_chunks, team);
+        bench_crew_run(decode_chunks, team);
     else
         decode_chunks(team, 0);
 }
@@ -401,12 +339,12 @@ static void measure_decoding(const struct work *work, uint8_t **outs, bool is_cr
 static void measure_chunks(const struct data *data, size_t chunk_nbytes, uint32_t n_bits)
 {
     struct work work = work_new(data, chunk_nbytes, n_bits);
-    uint8_t *outs[MAX_THREADS];
+    uint8_t *outs[BENCH_MAX_THREADS];
 
     force(NULL);
     if (work.n_chunks > 0 && code_chunks(&work)) {
         for (unsigned i = 0; i < plan.n_threads; i++)
-            outs[i] = check(malloc(chunk_nbytes));
+            outs[i] = bench_check(malloc(chunk_nbytes));
         measure_decoding(&work, outs, false);
         if (plan.n_threads > 1)
             measure_decoding(&work, outs, true);
@@ -438,7 +376,7 @@ static void encode_chunks(void *context)
 
         if (wharf_rans_encoder.encode(encoding->encoder, work->chunks[i].raw, work->chunk_nbytes,
                                       encoding->out, encoding->out_avail, &nbytes) < 0)
-            die("cannot encode");
+            bench_die("cannot encode");
         work->packed_nbytes += nbytes;
     }
 }
@@ -457,9 +395,9 @@ static void measure_encoding(const struct data *data, size_t chunk_nbytes, uint3
     size_t bound;
 
     if (wharf_rans_encoder.new(&options, &encoder) < 0)
-        die("no encoder");
+        bench_die("no encoder");
     bound = wharf_rans_encoder.bound(encoder, chunk_nbytes);
-    out = check(malloc(bound));
+    out = bench_check(malloc(bound));
     for (size_t i = 0; i < n_forms; i++) {
         encodings[i] = (struct encoding){forms[i], &work, out, bound, encoder};
         sides[i] = (struct bench_side){encode_chunks, &encodings[i]};
@@ -489,7 +427,7 @@ static void encode_large(void *context)
     struct large *large = context;
 
     if (wharf_rans_encode(&large->job, large->stream, large->bound, &large->stream_nbytes) < 0)
-        die("cannot encode");
+        bench_die("cannot encode");
 }
 
 /* Without the words, which stay where they are. */
@@ -502,7 +440,7 @@ static void thin_front(void *context)
     if (!wharf_rans_stream_parse(large->stream, large->stream_nbytes, &stream, &outcome) ||
         wharf_rans_thin_front(&stream, large->stream, SMALL_NSPLITS, large->thinned, large->bound,
                               &large->thinned_nbytes) < 0)
-        die("cannot thin");
+        bench_die("cannot thin");
 }
 
 /* All of it, from the stream's first byte on. */
@@ -515,7 +453,7 @@ static void thin_large(void *context)
     if (!wharf_rans_stream_parse(large->stream, large->stream_nbytes, &stream, &outcome) ||
         wharf_rans_thin(&stream, large->stream, SMALL_NSPLITS, large->thinned, large->bound,
                         &large->thinned_nbytes) < 0)
-        die("cannot thin");
+        bench_die("cannot thin");
 }
 
 static void copy_large(void *context)
@@ -556,10 +494,10 @@ static void measure_large(const struct data *data, uint32_t n_bits)
 
     force(NULL);
     if (!make_frequencies(data->raw, data->nbytes, &large.job.shape, frequencies))
-        die("cannot make a model");
+        bench_die("cannot make a model");
     large.bound = wharf_rans_encode_bound(&large.job);
-    large.stream = check(malloc(large.bound));
-    large.thinned = check(malloc(large.bound));
+    large.stream = bench_check(malloc(large.bound));
+    large.thinned = bench_check(malloc(large.bound));
     bench_compare(sides, 1, plan.repetitions, times);
     times[1] = times[0];
     print_large("encode, 2176 splits", data, &large, data->nbytes, "itself", times);
@@ -607,7 +545,7 @@ static void measure_file(const char *path)
     uint8_t *raw = test_file_read(path, &data.nbytes);
 
     if (!raw || data.nbytes == 0)
-        die(path);
+        bench_die(path);
     data.raw = raw;
     measure(&data);
     free(raw);
@@ -615,7 +553,7 @@ static void measure_file(const char *path)
 
 static void measure_made(const char *name, uint32_t (*make)(uint64_t i, uint64_t *random))
 {
-    uint8_t *raw = check(malloc(MADE_NBYTES));
+    uint8_t *raw = bench_check(malloc(MADE_NBYTES));
 
     make_words(raw, make);
     measure(&(struct data){name, raw, MADE_NBYTES, 2});
@@ -631,7 +569,7 @@ static bool take_option(const char *option, const char *given, unsigned *least, 
         plan.only = given;
     else if (strcmp(option, "--repetitions") == 0)
         plan.repetitions = (unsigned)value;
-    else if (strcmp(option, "--threads") == 0 && value <= MAX_THREADS)
+    else if (strcmp(option, "--threads") == 0 && value <= BENCH_MAX_THREADS)
         plan.n_threads = (unsigned)value;
     else if (strcmp(option, "--least") == 0 && value >= WHARF_RANS_MIN_NBITS)
         *least = (unsigned)value;
@@ -648,7 +586,9 @@ int main(int argc, char **argv)
     unsigned least = 0, most = WHARF_RANS_MAX_NBITS;
     int first = 1;
 
-    plan.n_threads = n_cores < 1 ? 1 : n_cores > MAX_THREADS ? MAX_THREADS : (unsigned)n_cores;
+    plan.n_threads = n_cores < 1                   ? 1
+                     : n_cores > BENCH_MAX_THREADS ? BENCH_MAX_THREADS
+                                                   : (unsigned)n_cores;
     for (; first + 1 < argc && strncmp(argv[first], "--", 2) == 0; first += 2)
         if (!take_option(argv[first], argv[first + 1], &least, &most))
             break;
@@ -666,13 +606,13 @@ int main(int argc, char **argv)
         plan.n_bits[plan.n_n_bits++] = n;
     if (plan.n_threads == 1)
         bench_compare_by_processor();
-    start_crew();
+    bench_crew_start(plan.n_threads);
     for (int i = first; i < argc; i++)
         measure_file(argv[i]);
     if (first == argc) {
         measure_made("samples", make_sample);
         measure_made("few", make_one_of_few);
     }
-    stop_crew();
+    bench_crew_stop();
     return 0;
 }

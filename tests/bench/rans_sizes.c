@@ -22,6 +22,7 @@
 #include "encoders/rans/rans_encode.h"
 #include "encoders/rans/rans_recoil.h"
 #include "encoders/rans/rans_thin.h"
+#include "tests/bench/bench_row.h"
 #include "tests/lib/test_file.h"
 
 /* The paper's: 2176 warps are what an RTX 2080 Ti runs, 16 cores what its processor has. */
@@ -50,37 +51,23 @@ struct sizes {
     uint64_t words_nbytes;
 };
 
-/* Cannot go on: who runs it has to know. */
-static _Noreturn void die(const char *what)
-{
-    fprintf(stderr, "rans_sizes: %s\n", what);
-    exit(1);
-}
-
-static void *check(void *memory)
-{
-    if (!memory)
-        die("out of memory");
-    return memory;
-}
-
 static void parse(const struct bytes *stream, struct wharf_rans_stream *ret_parts)
 {
     struct wharf_outcome outcome;
 
     if (!wharf_rans_stream_parse(stream->data, stream->nbytes, ret_parts, &outcome))
-        die("a stream of ours is no stream");
+        bench_die("a stream of ours is no stream");
 }
 
 static void compare(const struct bytes *stream, const struct wharf_rans_job *job)
 {
-    uint8_t *out = check(malloc((size_t)job->n_symbols + 1));
+    uint8_t *out = bench_check(malloc((size_t)job->n_symbols + 1));
     struct wharf_outcome outcome;
 
     wharf_rans_decode(stream->data, stream->nbytes, out, job->n_symbols, NULL, &outcome);
     if (outcome.result != WHARF_OK || outcome.out_nbytes != job->n_symbols ||
         memcmp(out, job->symbols, job->n_symbols) != 0)
-        die("wrong output");
+        bench_die("wrong output");
     free(out);
 }
 
@@ -88,10 +75,10 @@ static void compare(const struct bytes *stream, const struct wharf_rans_job *job
 static struct bytes encode(const struct wharf_rans_job *job)
 {
     size_t bound = wharf_rans_encode_bound(job);
-    struct bytes stream = {.data = check(malloc(bound))};
+    struct bytes stream = {.data = bench_check(malloc(bound))};
 
     if (wharf_rans_encode(job, stream.data, bound, &stream.nbytes) < 0)
-        die("cannot encode");
+        bench_die("cannot encode");
     compare(&stream, job);
     return stream;
 }
@@ -104,9 +91,9 @@ static struct bytes thin(const struct bytes *stream, const struct wharf_rans_job
 
     parse(stream, &parts);
     bound = wharf_rans_thin_bound(&parts, N_SMALL);
-    thinned.data = check(malloc(bound));
+    thinned.data = bench_check(malloc(bound));
     if (wharf_rans_thin(&parts, stream->data, N_SMALL, thinned.data, bound, &thinned.nbytes) < 0)
-        die("cannot thin");
+        bench_die("cannot thin");
     compare(&thinned, job);
     return thinned;
 }
@@ -213,7 +200,7 @@ static void measure_models(const char *name, const uint8_t *raw, uint32_t n_symb
 
         if ((for_recoil ? wharf_rans_recoil_normalise(counts, n_bits, frequencies)
                         : wharf_rans_normalise(counts, ALPHABET, n_bits, frequencies)) < 0)
-            die("no model");
+            bench_die("no model");
         measure(&work, for_recoil);
     }
 }
@@ -230,7 +217,7 @@ int main(int argc, char **argv)
         uint8_t *raw = test_file_read(argv[i], &nbytes);
 
         if (!raw || nbytes < N_LARGE || nbytes > WHARF_RANS_MAX_SYMBOLS)
-            die(argv[i]);
+            bench_die(argv[i]);
         measure_models(slash ? slash + 1 : argv[i], raw, (uint32_t)nbytes, 11);
         measure_models(slash ? slash + 1 : argv[i], raw, (uint32_t)nbytes, 16);
         free(raw);
