@@ -8,72 +8,12 @@
 #include <poll.h>
 #include <string.h>
 
-#include "clientlib/wharf.h"
-#include "encoders/checksum.h"
-#include "tests/lib/test_handle.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"
+#include "tests/unit/async_jobs.h"
 
-/* "wharf", as zlib -9 packs it. */
-static const uint8_t zlib_wharf[] = {0x78, 0xda, 0x2b, 0xcf, 0x48, 0x2c, 0x4a,
-                                     0x03, 0x00, 0x06, 0x65, 0x02, 0x19};
-enum { IN_NBYTES = sizeof(zlib_wharf), OUT_NBYTES = 5 };
-
-#define SECOND_NS INT64_C(1000000000)
-#define LONG_NS (60 * SECOND_NS)
 /* Longer than any test takes. */
 #define FOREVER_US 1000000000u
-
-/* Runs the rest of the test for each kind. */
-#define FOR_EACH_KIND(handle, options)                                                             \
-    for (struct test_handle handle = test_handle_open(TEST_HANDLE_EMBEDDED, options);              \
-         handle.wharf; handle = next_kind(&handle, options))
-
-static struct test_handle next_kind(struct test_handle *handle, const struct wharf_options *options)
-{
-    enum test_handle_kind kind = handle->kind + 1;
-
-    test_handle_close(handle);
-    if (kind < TEST_N_HANDLE_KINDS)
-        return test_handle_open(kind, options);
-    return (struct test_handle){.wharf = NULL};
-}
-
-/* A good job in memory from wharf_alloc, which is never given back. */
-static struct wharf_job job_of(struct wharf *wharf, uint64_t user_data)
-{
-    struct wharf_job job = WHARF_JOB_INIT;
-    void *in, *out;
-
-    cr_assert_eq(wharf_alloc(wharf, IN_NBYTES, &in), 0, "%s", wharf_error_message());
-    cr_assert_eq(wharf_alloc(wharf, OUT_NBYTES, &out), 0);
-    memcpy(in, zlib_wharf, IN_NBYTES);
-    memset(out, 0, OUT_NBYTES);
-    job.codec = WHARF_CODEC_ZLIB;
-    job.in = in;
-    job.in_nbytes = IN_NBYTES;
-    job.out = out;
-    job.out_avail = OUT_NBYTES;
-    job.flags = WHARF_JOB_KNOWN_FLAGS;
-    job.checksum = wharf_crc32(WHARF_CRC32_INIT, "wharf", OUT_NBYTES);
-    job.user_data = user_data;
-    return job;
-}
-
-static struct wharf_completion wait_one(struct wharf *wharf)
-{
-    struct wharf_completion completion;
-
-    memset(&completion, 0xa5, sizeof(completion));
-    cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, LONG_NS), 1, "%s", wharf_error_message());
-    return completion;
-}
-
-static struct wharf_completion run_one(struct wharf *wharf, const struct wharf_job *job)
-{
-    cr_assert_eq(wharf_submit(wharf, job, 1), 1, "%s", wharf_error_message());
-    return wait_one(wharf);
-}
 
 Test(async, job_comes_back_with_all_that_is_known_of_it)
 {
@@ -312,123 +252,6 @@ Test(async, storm_of_jobs_in_every_way_of_taking_them)
         }
     }
     test_chunks_deinit(&chunks);
-}
-
-/* ---- batches ------------------------------------------------------------------------------- */
-
-enum { N_CHUNKS = 3 };
-
-static struct wharf_batch batch_of(struct wharf *wharf, struct wharf_batch_chunk *chunks,
-                                   struct wharf_chunk_result *results)
-{
-    struct wharf_batch batch = WHARF_BATCH_INIT;
-
-    for (unsigned i = 0; i < N_CHUNKS; i++) {
-        struct wharf_job job = job_of(wharf, 0);
-        chunks[i] =
-            (struct wharf_batch_chunk){job.in, job.out, IN_NBYTES, OUT_NBYTES, job.checksum, 0};
-    }
-    memset(results, 0xa5, N_CHUNKS * sizeof(*results));
-    batch.codec = WHARF_CODEC_ZLIB;
-    batch.flags = WHARF_JOB_KNOWN_FLAGS;
-    batch.user_data = 42;
-    batch.chunks = chunks;
-    batch.n_chunks = N_CHUNKS;
-    batch.results = results;
-    return batch;
-}
-
-Test(async, batch_has_sums_or_its_first_bad_chunk)
-{
-    FOR_EACH_KIND(handle, NULL)
-    {
-        struct wharf_batch_chunk chunks[N_CHUNKS];
-        struct wharf_chunk_result results[N_CHUNKS];
-        struct wharf_batch batch = batch_of(handle.wharf, chunks, results);
-        struct wharf_completion completion;
-
-        cr_assert_eq(wharf_submit_batch(handle.wharf, &batch), 0, "%s", wharf_error_message());
-        completion = wait_one(handle.wharf);
-        cr_expect_eq(completion.user_data, 42);
-        cr_expect_eq(completion.result, WHARF_OK);
-        cr_expect_eq(completion.in_nbytes, N_CHUNKS * IN_NBYTES);
-        cr_expect_eq(completion.out_nbytes, N_CHUNKS * OUT_NBYTES);
-        cr_expect_eq(completion.flags, WHARF_COMPLETION_RESULTS);
-        cr_expect_arr_eq(chunks[2].out, "wharf", OUT_NBYTES);
-
-        chunks[1].checksum++;
-        chunks[2].in_nbytes--;
-        cr_assert_eq(wharf_submit_batch(handle.wharf, &batch), 0);
-        completion = wait_one(handle.wharf);
-        cr_expect_eq(completion.result, WHARF_BAD_CHECKSUM);
-        cr_expect_eq(completion.first_bad_chunk, 1);
-        cr_expect_eq(completion.out_nbytes, 0);
-        cr_expect_eq(results[0].result, WHARF_OK);
-        cr_expect_eq(results[0].out_nbytes, OUT_NBYTES);
-        cr_expect_eq(results[1].reason, WHARF_REASON_JOB_CHECKSUM);
-        cr_expect_eq(results[2].reason, WHARF_REASON_INPUT_TRUNCATED);
-    }
-}
-
-Test(async, batch_that_makes_no_sense_is_not_begun)
-{
-    FOR_EACH_KIND(handle, NULL)
-    {
-        struct wharf_batch_chunk chunks[N_CHUNKS];
-        struct wharf_chunk_result results[N_CHUNKS];
-        struct wharf_batch batch = batch_of(handle.wharf, chunks, results);
-        struct wharf_completion completion;
-
-        chunks[2].out = (void *)chunks[2].in;
-        cr_assert_eq(wharf_submit_batch(handle.wharf, &batch), 0);
-        completion = wait_one(handle.wharf);
-        cr_expect_eq(completion.result, WHARF_BAD_REQUEST);
-        cr_expect_eq(completion.reason, WHARF_REASON_REQUEST_RANGE);
-        cr_expect_eq(completion.first_bad_chunk, 2);
-        cr_expect_eq(completion.flags, 0);
-        cr_expect_arr_neq(chunks[0].out, "wharf", OUT_NBYTES);
-
-        batch.codec = 77;
-        cr_assert_eq(wharf_submit_batch(handle.wharf, &batch), 0);
-        completion = wait_one(handle.wharf);
-        cr_expect_eq(completion.reason, WHARF_REASON_REQUEST_CODEC);
-        cr_expect_eq(completion.first_bad_chunk, 0);
-    }
-}
-
-Test(async, batch_is_refused_without_traces)
-{
-    FOR_EACH_KIND(handle, NULL)
-    {
-        struct wharf_batch_chunk chunks[N_CHUNKS];
-        struct wharf_chunk_result results[N_CHUNKS];
-        struct wharf_batch batch = batch_of(handle.wharf, chunks, results);
-        struct wharf_info before = {.struct_nbytes = sizeof(before)}, after = before;
-        void *all;
-
-        cr_assert_eq(wharf_get_info(handle.wharf, &before), 0);
-        batch.n_chunks = 0;
-        cr_expect_eq(wharf_submit_batch(handle.wharf, &batch), -EINVAL);
-        batch.n_chunks = N_CHUNKS;
-        chunks[1].reserved = 1;
-        cr_expect_eq(wharf_submit_batch(handle.wharf, &batch), -EINVAL);
-        chunks[1].reserved = 0;
-        chunks[2].in = zlib_wharf;
-        cr_expect_eq(wharf_submit_batch(handle.wharf, &batch), -EFAULT);
-        chunks[2].in = chunks[1].in;
-        cr_assert_eq(
-            wharf_alloc(handle.wharf, before.arena_nbytes - before.arena_taken_nbytes, &all), 0);
-        cr_expect_eq(wharf_submit_batch(handle.wharf, &batch), -ENOBUFS);
-        cr_assert_eq(wharf_free(handle.wharf, all), 0);
-        cr_assert_eq(wharf_get_info(handle.wharf, &after), 0);
-        cr_expect_eq(after.arena_taken_nbytes, before.arena_taken_nbytes);
-        cr_expect_eq(after.n_in_flight, 0);
-
-        cr_assert_eq(wharf_submit_batch(handle.wharf, &batch), 0);
-        wait_one(handle.wharf);
-        cr_assert_eq(wharf_get_info(handle.wharf, &after), 0);
-        cr_expect_eq(after.arena_taken_nbytes, before.arena_taken_nbytes, "the table is left");
-    }
 }
 
 /* ---- cancel, deadlines, no-operations ------------------------------------------------------ */
