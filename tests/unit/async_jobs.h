@@ -22,7 +22,8 @@ enum { IN_NBYTES = sizeof(zlib_wharf), OUT_NBYTES = 5 };
     for (struct test_handle handle = test_handle_open(TEST_HANDLE_EMBEDDED, options);              \
          handle.wharf; handle = next_kind(&handle, options))
 
-static inline struct test_handle next_kind(struct test_handle *handle, const struct wharf_options *options)
+static inline struct test_handle next_kind(struct test_handle *handle,
+                                           const struct wharf_options *options)
 {
     enum test_handle_kind kind = handle->kind + 1;
 
