@@ -112,6 +112,19 @@ static int add_region(struct wharf *wharf, const struct wharf_memory *own,
     return 0;
 }
 
+/* After the daemon's answer, or none: the region stays if that is `stays_at`.  Returns it. */
+static int settle_region(struct wharf *wharf, struct wharf_client_region *region, int answer,
+                         int stays_at)
+{
+    if (answer == stays_at)
+        region->state = WHARF_CLIENT_REGION_READY;
+    else if (answer == -ETIMEDOUT)
+        wharf_client_regions_forget(&wharf->regions, region);
+    else
+        wharf_client_regions_remove(&wharf->regions, region);
+    return answer;
+}
+
 static int register_memory(struct wharf *wharf, void *data, struct wharf_client_answer *answer)
 {
     const struct wharf_memory *own = data;
@@ -121,13 +134,7 @@ static int register_memory(struct wharf *wharf, void *data, struct wharf_client_
     if (r < 0)
         return r;
     r = wharf_client_request_done(wharf, send_register, region, answer);
-    if (r == 0)
-        region->state = WHARF_CLIENT_REGION_READY;
-    else if (r == -ETIMEDOUT)
-        wharf_client_regions_forget(&wharf->regions, region);
-    else
-        wharf_client_regions_remove(&wharf->regions, region);
-    return r;
+    return settle_region(wharf, region, r, 0);
 }
 
 int wharf_register(struct wharf *wharf, const struct wharf_memory *memory)
@@ -158,20 +165,13 @@ static int remove_region(struct wharf *wharf, struct wharf_client_region *region
 {
     Wharf__UnregisterMemoryRequest memory = WHARF__UNREGISTER_MEMORY_REQUEST__INIT;
     Wharf__Request request = WHARF__REQUEST__INIT;
-    int r;
 
     memory.region = region->number;
     request.body_case = WHARF__REQUEST__BODY_UNREGISTER_MEMORY;
     request.unregister_memory = &memory;
     region->state = WHARF_CLIENT_REGION_REMOVING;
-    r = wharf_client_request_removal(wharf, &request, answer);
-    if (r == -EBUSY)
-        region->state = WHARF_CLIENT_REGION_READY;
-    else if (r == -ETIMEDOUT)
-        wharf_client_regions_forget(&wharf->regions, region);
-    else
-        wharf_client_regions_remove(&wharf->regions, region);
-    return r;
+    int r = wharf_client_request_removal(wharf, &request, answer);
+    return settle_region(wharf, region, r, -EBUSY);
 }
 
 static int unregister(struct wharf *wharf, void *address, struct wharf_client_answer *answer)

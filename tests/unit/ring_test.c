@@ -132,72 +132,94 @@ static void complete(struct pair *p, uint64_t user_data)
     wharf_ring_complete(&p->daemon, &completion);
 }
 
-/*
- * Random steps of both sides against a plain count of what each has done, through many turns of
- * the ring and the wrap of the indices.  Jobs complete in any order: the daemon holds a few back.
- */
+/* A plain count of what each side has done; the daemon holds a few back. */
+struct tally {
+    uint64_t n_submitted, n_taken, n_completed, n_reaped, n_published;
+    uint8_t is_in_flight[1 << 16];
+    uint64_t held[1 << 16];
+    uint32_t n_held;
+};
+
+static void submit_one(struct pair *p, struct tally *t, uint32_t n_entries)
+{
+    cr_assert_eq(wharf_ring_room(&p->client), n_entries - (t->n_submitted - t->n_reaped));
+    if (wharf_ring_room(&p->client) == 0 || t->n_submitted == 1 << 16)
+        return;
+    t->is_in_flight[t->n_submitted] = 1;
+    submit(p, t->n_submitted++);
+}
+
+static void take_one(struct pair *p, struct tally *t)
+{
+    struct wharf_submission submission;
+    int r = wharf_ring_take(&p->daemon, &submission);
+
+    /* The daemon may know of fewer than there are, never of more. */
+    cr_assert_eq(r, t->n_taken < t->n_published);
+    if (r == 0)
+        return;
+    cr_assert_eq(submission.user_data, t->n_taken++);
+    t->held[t->n_held++] = submission.user_data;
+}
+
+static void complete_any(struct pair *p, struct tally *t, struct test_random *random)
+{
+    if (t->n_held == 0)
+        return;
+    uint32_t i = (uint32_t)test_random_below(random, t->n_held);
+    complete(p, t->held[i]);
+    t->n_completed++;
+    t->held[i] = t->held[--t->n_held];
+}
+
+static void reap_one(struct pair *p, struct tally *t)
+{
+    struct wharf_completion completion;
+    int r = wharf_ring_reap(&p->client, &completion);
+
+    cr_assert_geq(r, 0);
+    if (r == 0)
+        return;
+    t->n_reaped++;
+    cr_assert_leq(t->n_reaped, t->n_completed);
+    cr_assert(t->is_in_flight[completion.user_data], "twice: %lu", completion.user_data);
+    t->is_in_flight[completion.user_data] = 0;
+}
+
+/* Random steps of both sides, through many turns of the ring and the wrap of the indices.  Jobs
+ * complete in any order. */
 static void run_random_steps(uint32_t n_entries, uint32_t first, uint64_t seed)
 {
     struct pair p = pair_new(n_entries, first);
     struct test_random random = {seed};
-    uint64_t n_submitted = 0, n_taken = 0, n_completed = 0, n_reaped = 0, n_published = 0;
-    uint64_t *held = calloc(n_entries, sizeof(*held));
-    uint8_t *is_in_flight = calloc(1 << 16, 1);
-    uint32_t n_held = 0;
-    struct wharf_submission submission;
-    struct wharf_completion completion;
+    struct tally *t = calloc(1, sizeof(*t));
 
+    cr_assert_not_null(t);
     for (int step = 0; step < 20000; step++) {
         switch (test_random_below(&random, 6)) {
         case 0:
-            cr_assert_eq(wharf_ring_room(&p.client), n_entries - (n_submitted - n_reaped));
-            if (wharf_ring_room(&p.client) == 0 || n_submitted == 1 << 16)
-                break;
-            is_in_flight[n_submitted] = 1;
-            submit(&p, n_submitted++);
+            submit_one(&p, t, n_entries);
             break;
         case 1:
             wharf_ring_publish_submissions(&p.client);
-            n_published = n_submitted;
+            t->n_published = t->n_submitted;
             break;
-        case 2: {
-            int r = wharf_ring_take(&p.daemon, &submission);
-            /* The daemon may know of fewer than there are, never of more. */
-            cr_assert_eq(r, n_taken < n_published);
-            if (r == 0)
-                break;
-            cr_assert_eq(submission.user_data, n_taken++);
-            held[n_held++] = submission.user_data;
+        case 2:
+            take_one(&p, t);
             break;
-        }
-        case 3: {
-            if (n_held == 0)
-                break;
-            uint32_t i = (uint32_t)test_random_below(&random, n_held);
-            complete(&p, held[i]);
-            n_completed++;
-            held[i] = held[--n_held];
+        case 3:
+            complete_any(&p, t, &random);
             break;
-        }
         case 4:
             wharf_ring_publish_completions(&p.daemon);
             break;
-        case 5: {
-            int r = wharf_ring_reap(&p.client, &completion);
-            cr_assert_geq(r, 0);
-            if (r == 0)
-                break;
-            n_reaped++;
-            cr_assert_leq(n_reaped, n_completed);
-            cr_assert(is_in_flight[completion.user_data], "twice: %lu", completion.user_data);
-            is_in_flight[completion.user_data] = 0;
+        case 5:
+            reap_one(&p, t);
             break;
         }
-        }
     }
-    cr_assert_gt(n_reaped, 500);
-    free(held);
-    free(is_in_flight);
+    cr_assert_gt(t->n_reaped, 500);
+    free(t);
     pair_free(&p);
 }
 
