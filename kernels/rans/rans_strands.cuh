@@ -372,22 +372,24 @@ WHARF_DEVICE void look_group(const strand_setting &s, strands<STRANDS> &c,
         uint32_t group = c.group[k], before = popc(takers[k] & lanemask_lt());
         bool takes = behind[k] < WHARF_RANS_LOW;
         uint32_t word = c.feed[k].behind.load_before(before);
-        /* Both negative, or none: the word's number is the cut or less, the start has come. */
-        uint32_t by_cut = (uint32_t)(next_word[k] - w.first_word - 1) - before;
-        uint32_t by_start = w.start - (group + 1);
         c.feed[k].behind.move(-(int)popc(takers[k]));
         c.state[k] = takes ? behind[k] << 16 | word : behind[k];
-        bad.signs |= takes ? by_cut ^ by_start : 0;
         bad.signs |= goes[k] ? f[k].nobodys : 0;
-        bad.signs |= group == w.first_group ? (uint32_t)(next_word[k] - w.first_word) : 0;
-        bad.differences |= w.start == group ? behind[k] ^ w.state : 0;
+        if (group >= w.first_group) {
+            /* Both negative, or none: the word's number is the cut or less, the start has come. */
+            uint32_t by_cut = (uint32_t)(next_word[k] - w.first_word - 1) - before;
+            uint32_t by_start = w.start - (group + 1);
+            bad.signs |= takes ? by_cut ^ by_start : 0;
+            bad.signs |= group == w.first_group ? (uint32_t)(next_word[k] - w.first_word) : 0;
+            bad.differences |= w.start == group ? behind[k] ^ w.state : 0;
+        }
         next_word[k] -= (int32_t)popc(takers[k]);
         if (goes[k])
             store_byte(s.out + (WARP_LANES * group + lane_id()), f[k].symbol);
     }
 }
 
-/* collective.  n batches of the strands that are not at their ends; whether all was good, in this
+/* collective.  n groups of the strands that are not at their ends; whether all was good, in this
  * lane. */
 template <lookup KIND, unsigned STRANDS>
 WHARF_DEVICE bool go_looking(const strand_setting &s, const wharf_rans_stream_job &job,
@@ -402,7 +404,7 @@ WHARF_DEVICE bool go_looking(const strand_setting &s, const wharf_rans_stream_jo
         c.next[k].state = load(&memory.windows[k].state[lane_id()]);
     }
     WHARF_NO_UNROLL
-    for (uint32_t j = 0; j < n * BATCH_NGROUPS; j++) {
+    for (uint32_t j = 0; j < n; j++) {
         if (j % BATCH_NGROUPS == 0)
             ensure_words(s, memory, c);
         look_group<KIND>(s, c, next_word, bad);
@@ -416,10 +418,14 @@ WHARF_DEVICE bool go_looking(const strand_setting &s, const wharf_rans_stream_jo
     return bad.good();
 }
 
-/* How all strands go on: batches freely, or if there are none batches with a look at windows; none
- * of both at the end. */
+/* How strands go on: batches freely, or if there are none groups with a look at windows; none of
+ * both at the end. */
+struct strand_plan {
+    uint32_t n_free, n_looking;
+};
+
 template <unsigned STRANDS>
-WHARF_DEVICE chain_plan plan_strands(const strand_setting &s, const strands<STRANDS> &c)
+WHARF_DEVICE strand_plan plan_strands(const strand_setting &s, const strands<STRANDS> &c)
 {
     uint32_t n_left = 0, n_near = 0, n_free = 0xffffffffu;
     WHARF_UNROLL
@@ -436,28 +442,7 @@ WHARF_DEVICE chain_plan plan_strands(const strand_setting &s, const strands<STRA
     }
     n_free = n_free < n_left ? n_free : n_left;
     n_left = n_near > 0 ? n_near : n_left;
-    return {n_free / BATCH_NGROUPS, (n_left + BATCH_NGROUPS - 1) / BATCH_NGROUPS};
-}
-
-/* collective.  All strands to their ends; whether all was good.  Each turn takes every strand that
- * is not at its end further, to one that lies within the stream. */
-template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE bool go_to_ends(const strand_setting &s, const wharf_rans_stream_job &job,
-                             strand_memory<STRANDS> &memory, strands<STRANDS> &c)
-{
-    for (;;) {
-        chain_plan plan = plan_strands(s, c);
-        uint32_t n_free = uniform(plan.n_free), n_looking = uniform(plan.n_looking);
-        bool good;
-        if (n_free > 0)
-            good = go_freely<KIND>(s, memory, c, n_free);
-        else if (n_looking > 0)
-            good = go_looking<KIND>(s, job, memory, c, n_looking);
-        else
-            return true;
-        if (any_lane(!good))
-            return false;
-    }
+    return {n_free / BATCH_NGROUPS, n_left};
 }
 
 /* collective.  Behind the last whole group: what is left of the stream, by the last strand; whether
@@ -484,20 +469,78 @@ WHARF_DEVICE bool end_stream(const strand_setting &s, strand_memory<STRANDS> &me
     return !any_lane(!good);
 }
 
+/* collective.  The last strand becomes the first one once more. */
+template <unsigned STRANDS>
+WHARF_DEVICE void repeat_first(strand_memory<STRANDS> &memory, strands<STRANDS> &c)
+{
+    constexpr unsigned k = STRANDS - 1;
+    const u32x4 *from = memory.buffers.words[0].quads;
+    u32x4 *to = memory.buffers.words[k].quads;
+    window w = c.next[0];
+    uint32_t nbytes = c.feed[0].behind.nbytes_from(reinterpret_cast<const uint16_t *>(from));
+    syncwarp(); /* every lane's loads of words that go, before the stores here */
+    store(&to[lane_id()], load(&from[lane_id()]));
+    store(&to[WARP_LANES + lane_id()], load(&from[WARP_LANES + lane_id()]));
+    syncwarp(); /* the stores, before any lane's loads */
+    w.start = load(&memory.windows[0].start[lane_id()]);
+    w.state = load(&memory.windows[0].state[lane_id()]);
+    put_window(memory, c, k, w);
+    c.feed[k].behind.init(reinterpret_cast<const uint16_t *>(to));
+    c.feed[k].behind.move((int)nbytes / 2);
+    c.feed[k].block = c.feed[0].block;
+    c.feed[k].pending = c.feed[0].pending;
+    c.state[k] = c.state[0];
+    c.group[k] = c.group[0];
+    c.end[k] = c.end[0];
+    c.last[k] = c.last[0];
+}
+
+/*
+ * collective.  All strands to their ends; whether all was good.  Each turn takes every strand that
+ * is not at its end further, to one that lies within the stream.  The stream's last one cannot go
+ * on behind its end, and is often at it soon: so from then on it does again what the first one
+ * does, which else would have to look at each group.
+ */
+template <lookup KIND, unsigned STRANDS>
+WHARF_DEVICE bool go_to_ends(const strand_setting &s, const wharf_rans_stream_job &job,
+                             strand_memory<STRANDS> &memory, strands<STRANDS> &c, bool ends_stream)
+{
+    constexpr unsigned LAST = STRANDS - 1;
+    for (;;) {
+        if (uniform(ends_stream && c.group[LAST] >= c.end[LAST]) != 0) {
+            if (!end_stream<KIND>(s, memory, c))
+                return false;
+            if (STRANDS > 1)
+                repeat_first(memory, c);
+            ends_stream = false;
+        }
+        strand_plan plan = plan_strands(s, c);
+        uint32_t n_free = uniform(plan.n_free), n_looking = uniform(plan.n_looking);
+        bool good;
+        if (n_free > 0)
+            good = go_freely<KIND>(s, memory, c, n_free);
+        else if (n_looking > 0)
+            good = go_looking<KIND>(s, job, memory, c, n_looking);
+        else
+            return true;
+        if (any_lane(!good))
+            return false;
+    }
+}
+
 /* collective.  Strands that have begun, to their ends; whether all was good. */
 template <lookup KIND, unsigned STRANDS>
 WHARF_DEVICE bool run_strands(const strand_setting &s, const wharf_rans_stream_job &job,
                               strand_memory<STRANDS> &memory, uint32_t first, strands<STRANDS> &c,
                               const strand_starts<STRANDS> &starts)
 {
-    if (any_lane(!join_strands<KIND>(s, memory, c, starts)) || !go_to_ends<KIND>(s, job, memory, c))
+    if (any_lane(!join_strands<KIND>(s, memory, c, starts)) ||
+        !go_to_ends<KIND>(s, job, memory, c, first + STRANDS >= job.n_pieces))
         return false;
     bool good = true;
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++)
         good &= c.feed[k].next_word(s.words, memory.buffers.words[k]) >= -1;
-    if (first + STRANDS >= job.n_pieces)
-        good &= end_stream<KIND>(s, memory, c);
     syncwarp(); /* the buffers may be filled anew */
     return !any_lane(!good);
 }
