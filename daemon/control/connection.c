@@ -8,6 +8,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/control/gate.h"
+#include "daemon/control/model_requests.h"
 #include "daemon/control/undertaker.h"
 
 struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,

@@ -164,19 +164,6 @@ void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,
 /* What became of the GPU memory that the last request was to register: answers it. */
 void wharf_request_settle(struct wharf_connection *connection);
 
-/* ---- model_requests.c ---------------------------------------------------------------------- */
-
-/* Likewise; a model that is registered is answered by wharf_model_take_made. */
-void wharf_model_register(struct wharf_connection *connection, uint32_t id,
-                          const Wharf__RegisterModelRequest *model, int fd);
-void wharf_model_unregister(struct wharf_connection *connection, uint32_t id, uint32_t number);
-
-/* The connection ends: nothing is made for it any more. */
-void wharf_model_forget(struct wharf_connection *connection);
-
-/* Models were made: enters them, and replies. */
-void wharf_model_take_made(struct wharf_server *server);
-
 /* stats_reply.c: one page.  Returns false if there is no such page. */
 bool wharf_stats_reply(struct wharf_connection *connection, const Wharf__Request *request);
 

@@ -8,6 +8,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/gate.h"
+#include "daemon/control/model_requests.h"
 #include "daemon/front/estimate.h"
 #include "daemon/gpu/gpu_memory.h"
 

@@ -78,16 +78,4 @@ bool wharf_model_maker_forget(struct wharf_model_maker *maker,
  */
 bool wharf_model_maker_next(struct wharf_model_maker *maker, struct wharf_model_made *ret_made);
 
-/* ---- model_requests.c: what a session has; by the loop thread ------------------------------ */
-
-/* Gives a session what was made, in a place that is free.  0, or -ETIME: a worker has the session
- * and is stuck in its memory, so that nothing of it can be changed. */
-int wharf_model_enter(struct wharf_front *front, struct wharf_session *session,
-                      const struct wharf_model_made *made);
-
-/* Takes a model away from a session: 0 with what is to be freed and given back; -ENOENT, -EBUSY or
- * -ETIME as above. */
-int wharf_model_remove(struct wharf_front *front, struct wharf_session *session, uint32_t number,
-                       struct wharf_segment *ret_segment, struct wharf_use *ret_use);
-
 #endif

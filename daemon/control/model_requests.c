@@ -3,8 +3,7 @@
 #include <fcntl.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/control/connection.h"
-#include "daemon/control/model.h"
+#include "daemon/control/model_requests.h"
 #include "daemon/front/front_parts.h"
 #include "daemon/gpu/gpu_memory.h"
 #include "encoders/codec.h"

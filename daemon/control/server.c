@@ -12,6 +12,7 @@
 #include "daemon/control/connection.h"
 #include "daemon/control/gate.h"
 #include "daemon/control/listener.h"
+#include "daemon/control/model_requests.h"
 #include "daemon/control/undertaker.h"
 #include "daemon/cpu/slices.h"
 #include "daemon/gpu/gpu_memory.h"

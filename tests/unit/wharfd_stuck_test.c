@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/control/model.h"
+#include "daemon/control/model_requests.h"
 #include "daemon/front/front.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model_requests.h: models from requests to sessions.  Loop thread.
+ */
+#ifndef WHARF_DAEMON_CONTROL_MODEL_REQUESTS_H
+#define WHARF_DAEMON_CONTROL_MODEL_REQUESTS_H
+
+#include "daemon/control/connection.h"
+#include "daemon/control/model.h"
+
+/* Carry out a request and answer it; a model that is registered is answered by
+ * wharf_model_take_made.  fd as for wharf_request_handle. */
+void wharf_model_register(struct wharf_connection *connection, uint32_t id,
+                          const Wharf__RegisterModelRequest *model, int fd);
+void wharf_model_unregister(struct wharf_connection *connection, uint32_t id, uint32_t number);
+
+/* The connection ends: nothing is made for it any more. */
+void wharf_model_forget(struct wharf_connection *connection);
+
+/* Models were made: enters them, and replies. */
+void wharf_model_take_made(struct wharf_server *server);
+
+/* ---- what a session has -------------------------------------------------------------------- */
+
+/* Gives a session what was made, in a place that is free.  0, or -ETIME: a worker has the session
+ * and is stuck in its memory, so that nothing of it can be changed. */
+int wharf_model_enter(struct wharf_front *front, struct wharf_session *session,
+                      const struct wharf_model_made *made);
+
+/* Takes a model away from a session: 0 with what is to be freed and given back; -ENOENT, -EBUSY or
+ * -ETIME as above. */
+int wharf_model_remove(struct wharf_front *front, struct wharf_session *session, uint32_t number,
+                       struct wharf_segment *ret_segment, struct wharf_use *ret_use);
+
+#endif
