@@ -191,9 +191,6 @@ static uint32_t check_submission(struct wharf_session *session,
 /* Looking at one entry of a table. */
 #define CHECK_ENTRY_NS 50u
 
-/* Taking and completing what is no job, an operation that does nothing or what is refused: 25 ns
- * where all is in this processor's cache, but what the client wrote is in another's. */
-#define ASIDE_NS 150u
 /* A cancel looks at all slots of its session. */
 #define LOOK_NS 2u
 
@@ -291,7 +288,7 @@ static void complete_at_once(struct wharf_front *front, struct wharf_session *se
         .reason = (uint16_t)reason,
     };
 
-    wharf_front_charge_aside(front, session, ASIDE_NS);
+    wharf_front_charge_aside(front, session, WHARF_FRONT_ASIDE_NS);
     session->tenant->stats.engines[WHARF_ENGINE_AUTO].n_jobs[completion.result]++;
     wharf_front_complete(front, session, &completion);
 }
@@ -350,7 +347,8 @@ bool wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
             .user_data = submission->src_offset,
             .own_user_data = submission->user_data,
         };
-        wharf_front_charge_aside(front, session, ASIDE_NS + session->ring.n_entries * LOOK_NS);
+        wharf_front_charge_aside(front, session,
+                                 WHARF_FRONT_ASIDE_NS + session->ring.n_entries * LOOK_NS);
         return false;
     }
     struct wharf_job *job = job_take(session, submission, now_ns);

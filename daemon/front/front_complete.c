@@ -92,9 +92,6 @@ static void hurry(struct wharf_front *front, struct wharf_job *job)
     wharf_place_push(front, job, true);
 }
 
-/* Taking, queueing, finding and completing a job that nobody begins. */
-#define UNBEGUN_NS 300
-
 void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint32_t result,
                           uint64_t now_ns)
 {
@@ -106,7 +103,7 @@ void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint
         return;
     if (job->state == WHARF_JOB_QUEUED) {
         wharf_front_unqueue(front, job);
-        wharf_front_charge_aside(front, job->session, UNBEGUN_NS);
+        wharf_front_charge_aside(front, job->session, WHARF_FRONT_UNBEGUN_NS);
         job->session->n_owed += WHARF_FRONT_ASIDE_PRICE - 1;
         wharf_front_complete_job(front, job, &end);
     } else if (!job->stopped) {

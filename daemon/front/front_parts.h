@@ -48,12 +48,19 @@ void wharf_front_unsuspend(struct wharf_front *front, struct wharf_tenant *tenan
  * again, WHARF_NEVER: when a worker was called. */
 uint64_t wharf_front_watch_over(struct wharf_front *front, uint64_t now_ns);
 
-/* ---- admit.c ------------------------------------------------------------------------------- */
+/* ---- what is done beside jobs -------------------------------------------------------------- */
 
+/* Taking and completing what is no job, an operation that does nothing or what is refused: 25 ns
+ * where all is in this processor's cache, but what the client wrote is in another's. */
+#define WHARF_FRONT_ASIDE_NS 150u
+/* Taking, queueing, finding and completing a job that nobody begins. */
+#define WHARF_FRONT_UNBEGUN_NS 300
 /* What is done at once and queues nothing counts as so many submissions that are taken, where there
  * are jobs for everybody: who sends nothing else would have as much of the time between two pieces
  * as it likes. */
 #define WHARF_FRONT_ASIDE_PRICE 8
+
+/* ---- admit.c ------------------------------------------------------------------------------- */
 
 /* What was done for a session beside its jobs, in time of a processor. */
 void wharf_front_charge_aside(struct wharf_front *front, struct wharf_session *session,
