@@ -111,6 +111,8 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
     wharf_list_init(&session->event_link);
     wharf_list_init(&session->session_link);
     wharf_list_init(&session->waiting);
+    wharf_list_init(&session->due);
+    wharf_list_init(&session->due_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_session_init(&session->sched[i]);
     int r = make_regions(session, options);

@@ -101,6 +101,8 @@ struct wharf_session {
     struct wharf_list event_link;   /* the loop thread has to look at it */
     struct wharf_list session_link; /* in the list of all */
     struct wharf_list waiting;      /* jobs whose memory is not ready for the GPU yet */
+    struct wharf_list due;          /* those of which that may have changed, and what came later */
+    struct wharf_list due_link;     /* in the front's list of sessions that have such jobs */
     uint64_t whole_until_ns;        /* its chunks are not decoded in parts: place_parts.h */
     struct wharf_sched_session sched[WHARF_N_POOLS];
 

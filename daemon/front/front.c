@@ -44,6 +44,7 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     wharf_list_init(&front->shares);
     wharf_list_init(&front->leases);
     wharf_list_init(&front->events);
+    wharf_list_init(&front->due);
     wharf_list_init(&front->memories);
     wharf_list_init(&front->unheld);
     wharf_list_init(&front->orphans);

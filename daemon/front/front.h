@@ -78,7 +78,8 @@ struct wharf_front {
     char newly_stuck[WHARF_CONFIG_NAME_NBYTES]; /* a tenant that the loop thread has to name; or ""
                                                  */
     bool is_watched_over;        /* the loop thread looks whether workers are stuck */
-    uint32_t n_waiting;          /* jobs that wait for memory */
+    uint32_t n_waiting;          /* jobs that wait for memory, or are due */
+    struct wharf_list due;       /* sessions with jobs that may have to wait no longer */
     uint64_t active_weight;      /* of tenants that have active sessions */
     int64_t cpu_lead_ns;         /* what pool ANY has had more of the CPU than its own one */
     struct wharf_heap deadlines; /* of jobs */

@@ -228,7 +228,7 @@ static uint64_t backlog_of(const struct wharf_job *job)
     return wharf_estimate_ns(&job->session->tenant->estimates, job->submission.codec, nbytes, 0);
 }
 
-void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front)
+static void place(struct wharf_front *front, struct wharf_job *job, bool at_front)
 {
     enum wharf_placement why = WHARF_PLACED_CPU_SOONER;
 
@@ -256,6 +256,20 @@ void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_
         front->nothing_fits = false;
 }
 
+void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front)
+{
+    struct wharf_session *session = job->session;
+
+    if (at_front || wharf_list_is_empty(&session->due)) {
+        place(front, job, at_front);
+        return;
+    }
+    /* Those before it come first. */
+    job->pool = WHARF_POOL_NONE;
+    wharf_list_append(&session->due, &job->link);
+    front->n_waiting++;
+}
+
 void wharf_place_remove(struct wharf_front *front, struct wharf_job *job)
 {
     if (job->pool == WHARF_POOL_NONE) {
@@ -266,31 +280,55 @@ void wharf_place_remove(struct wharf_front *front, struct wharf_job *job)
     wharf_sched_remove(&front->sched[job->pool], job);
 }
 
-void wharf_place_drop(struct wharf_front *front, struct wharf_session *session)
+static void drop(struct wharf_front *front, struct wharf_list *jobs)
 {
-    while (!wharf_list_is_empty(&session->waiting)) {
-        wharf_list_remove(session->waiting.next);
+    while (!wharf_list_is_empty(jobs)) {
+        wharf_list_remove(jobs->next);
         front->n_waiting--;
     }
+}
+
+void wharf_place_drop(struct wharf_front *front, struct wharf_session *session)
+{
+    drop(front, &session->waiting);
+    drop(front, &session->due);
+    wharf_list_remove(&session->due_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_drop(&front->sched[i], session);
 }
 
-void wharf_place_waiting(struct wharf_front *front, struct wharf_session *session)
-{
-    struct wharf_list jobs;
+/* ---- jobs that waited ---------------------------------------------------------------------- */
 
-    /* Those that still have to wait come back to the list. */
-    wharf_list_init(&jobs);
-    while (!wharf_list_is_empty(&session->waiting)) {
-        struct wharf_list *link = session->waiting.next;
-        wharf_list_remove(link);
-        wharf_list_append(&jobs, link);
-        front->n_waiting--;
+/* Jobs that are placed anew under one hold of the lock, at some 300 ns each. */
+#define MOST_PLACED 64
+
+void wharf_place_look_again(struct wharf_front *front, struct wharf_session *session)
+{
+    /* Those that were looked at since the last time came before those that were not. */
+    wharf_list_splice(&session->waiting, &session->due);
+    wharf_list_splice(&session->due, &session->waiting);
+    if (!wharf_list_is_empty(&session->due) && !wharf_list_is_linked(&session->due_link))
+        wharf_list_append(&front->due, &session->due_link);
+}
+
+/* One job of the session whose turn it is. */
+static void place_next(struct wharf_front *front)
+{
+    struct wharf_session *session = WHARF_LIST_FIRST(&front->due, struct wharf_session, due_link);
+    struct wharf_job *job = WHARF_LIST_FIRST(&session->due, struct wharf_job, link);
+
+    /* None: it was cancelled. */
+    if (job) {
+        wharf_place_remove(front, job);
+        place(front, job, false);
     }
-    while (!wharf_list_is_empty(&jobs)) {
-        struct wharf_job *job = WHARF_LIST_FIRST(&jobs, struct wharf_job, link);
-        wharf_list_remove(&job->link);
-        wharf_place_push(front, job, false);
-    }
+    wharf_list_remove(&session->due_link);
+    if (!wharf_list_is_empty(&session->due))
+        wharf_list_append(&front->due, &session->due_link);
+}
+
+void wharf_place_due(struct wharf_front *front)
+{
+    for (unsigned n = 0; n < MOST_PLACED && !wharf_list_is_empty(&front->due); n++)
+        place_next(front);
 }

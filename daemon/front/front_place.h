@@ -104,8 +104,14 @@ struct wharf_outcome wharf_place_refusal(const struct wharf_job *job);
 /* Forgets all queued jobs of a session, without touching them. */
 void wharf_place_drop(struct wharf_front *front, struct wharf_session *session);
 
-/* Memory of the session has become ready, or will not: jobs that waited for it go on. */
-void wharf_place_waiting(struct wharf_front *front, struct wharf_session *session);
+/*
+ * Memory of the session has become ready, or will not: jobs that waited for it are due, and what is
+ * pushed meanwhile is behind them.  There can be as many as the session has entries, so some are
+ * placed each time that the lock is given back (wharf_place_due): sessions in turn, each one's jobs
+ * in their order.
+ */
+void wharf_place_look_again(struct wharf_front *front, struct wharf_session *session);
+void wharf_place_due(struct wharf_front *front);
 
 /* ---- place_pick.c -------------------------------------------------------------------------- */
 

@@ -318,6 +318,11 @@ static bool is_worth_a_call(struct wharf_front *front)
 
 void wharf_front_settle(struct wharf_front *front)
 {
+    if (!wharf_list_is_empty(&front->due)) {
+        wharf_place_due(front);
+        /* The loop thread, if nobody else, goes on. */
+        front->wake_loop |= !wharf_list_is_empty(&front->due);
+    }
     if (wharf_front_watches(front) && !somebody_looks(front))
         arm_all(front, wharf_now_ns());
     while (is_worth_a_call(front))

@@ -37,7 +37,7 @@ void wharf_gpu_pins_tell(struct wharf_front *front, const struct wharf_gpu_memor
 
     if (!session || session->state == WHARF_SESSION_DEAD)
         return;
-    wharf_place_waiting(front, session);
+    wharf_place_look_again(front, session);
     if (memory->is_device)
         wharf_front_tell_settled(front, session);
 }

@@ -31,6 +31,8 @@ void test_bare_session_init(struct wharf_session *session, struct wharf_tenant *
 {
     *session = (struct wharf_session){.tenant = tenant, .engine = (uint8_t)engine};
     wharf_list_init(&session->waiting);
+    wharf_list_init(&session->due);
+    wharf_list_init(&session->due_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_session_init(&session->sched[i]);
 }

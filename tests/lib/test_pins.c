@@ -33,6 +33,8 @@ void test_pins_set_up(void)
         test_pins.sessions[i] =
             (struct wharf_session){.tenant = &test_pins.tenants[i], .engine = WHARF_ENGINE_GPU};
         wharf_list_init(&test_pins.sessions[i].waiting);
+        wharf_list_init(&test_pins.sessions[i].due);
+        wharf_list_init(&test_pins.sessions[i].due_link);
     }
     expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "no sockets");
     test_pins.backend = calloc(1, sizeof(*test_pins.backend));

@@ -178,7 +178,8 @@ Test(wharfd_gpus_place, gpu_without_the_memory_takes_nothing, .init = set_up, .f
     cr_assert_null(wharf_place_first_for_gpu(&front, 0));
     cr_assert_eq(job->pool, WHARF_POOL_NONE);
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
-    wharf_place_waiting(&front, &session);
+    wharf_place_look_again(&front, &session);
+    wharf_place_due(&front);
     cr_assert_eq(wharf_place_first_for_gpu(&front, 0), job);
 }
 
@@ -249,7 +250,8 @@ Test(wharfd_gpus_place, gpu_memory_is_its_owners, .init = set_up, .fini = tear_d
     cr_assert_eq(wharf_place_n_for_cpu(&front), 0);
     /* No worker of it gets ready any more: the CPU refuses it. */
     front.gpus[1].is_lost = true;
-    wharf_place_waiting(&front, &session);
+    wharf_place_look_again(&front, &session);
+    wharf_place_due(&front);
     cr_assert_eq(job->pool, WHARF_POOL_CPU);
     cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), job);
     cr_assert_eq(wharf_place_refusal(job).result, WHARF_DEVICE_FAULT);

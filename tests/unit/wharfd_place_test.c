@@ -247,7 +247,8 @@ Test(wharfd_place, session_that_wants_the_gpu_waits_for_its_memory, .init = set_
     cr_assert_null(wharf_place_first_for_cpu(&front, WHARF_NEVER));
     wharf_place_remove(&front, &jobs[1]);
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
-    wharf_place_waiting(&front, &session);
+    wharf_place_look_again(&front, &session);
+    wharf_place_due(&front);
     cr_assert_eq(jobs[0].pool, WHARF_POOL_GPU);
     cr_assert_null(wharf_place_first_for_cpu(&front, WHARF_NEVER));
     cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &jobs[0]);

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs that waited for memory, and may have to wait no longer: some are placed in each hold of the
+ * front lock.  No thread runs any. */
+#include <criterion/criterion.h>
+
+#include "daemon/front/front_parts.h"
+#include "daemon/front/front_place.h"
+#include "daemon/gpu/gpu_memory.h"
+#include "tests/lib/test_bare.h"
+
+#define KiB ((uint64_t)1024)
+#define N_MANY 200
+
+static struct wharf_front front;
+static struct wharf_tenant tenant;
+static struct wharf_session session, other;
+static struct wharf_region region;
+static struct wharf_gpu_memory memory;
+static struct wharf_job many[N_MANY], others[2], later;
+
+static void push_waiting(struct wharf_job *job, struct wharf_session *of)
+{
+    test_bare_job_init(job, of, WHARF_CODEC_DEFLATE, 20 * KiB, 64 * KiB, &region, &region);
+    wharf_place_push(&front, job, false);
+    cr_assert_eq(job->pool, WHARF_POOL_NONE);
+}
+
+static void set_up(void)
+{
+    test_bare_front_init(&front, 1);
+    front.gpus[0] = (struct wharf_gpu_view){.wake_fd = -1, .may_come = true, .n_warps = 100};
+    test_bare_tenant_init(&tenant);
+    region = (struct wharf_region){.is_there = true, .memory = &memory};
+    test_bare_session_init(&session, &tenant, WHARF_ENGINE_GPU);
+    test_bare_session_init(&other, &tenant, WHARF_ENGINE_GPU);
+    memory.on[0].state = WHARF_GPU_MEMORY_ASKED;
+    for (unsigned i = 0; i < N_MANY; i++)
+        push_waiting(&many[i], &session);
+    for (unsigned i = 0; i < 2; i++)
+        push_waiting(&others[i], &other);
+    memory.on[0].state = WHARF_GPU_MEMORY_READY;
+}
+
+static void tear_down(void)
+{
+    wharf_front_deinit(&front);
+}
+
+static unsigned n_placed(void)
+{
+    return front.sched[WHARF_POOL_GPU].n_queued;
+}
+
+/* All of them were placed under one hold of the lock: 20 ms for 61,000. */
+Test(wharfd_due, many_that_waited_are_placed_by_and_by, .init = set_up, .fini = tear_down)
+{
+    unsigned n_before = 0, n_holds = 0;
+
+    wharf_place_look_again(&front, &session);
+    wharf_place_look_again(&front, &other);
+    cr_assert_eq(n_placed(), 0);
+    while (!wharf_list_is_empty(&front.due)) {
+        front.wake_loop = false;
+        wharf_front_settle(&front);
+        /* Somebody comes again for the rest, whoever else sleeps. */
+        cr_assert_eq(front.wake_loop, !wharf_list_is_empty(&front.due));
+        cr_assert_leq(n_placed() - n_before, 64);
+        n_before = n_placed();
+        /* The other one's turn comes before all of the first one's. */
+        cr_assert(++n_holds < 2 || others[1].pool == WHARF_POOL_GPU);
+    }
+    cr_assert_eq(n_placed(), N_MANY + 2);
+    cr_assert_eq(wharf_place_n_queued(&front), N_MANY + 2);
+    wharf_place_drop(&front, &other);
+    for (unsigned i = 0; i < N_MANY; i++) {
+        cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &many[i]);
+        wharf_place_remove(&front, &many[i]);
+    }
+}
+
+/* Between two holds memory goes and comes back, one is cancelled, and another one comes. */
+Test(wharfd_due, many_that_waited_stay_in_order, .init = set_up, .fini = tear_down)
+{
+    wharf_place_look_again(&front, &session);
+    wharf_place_due(&front);
+    unsigned n_first = n_placed();
+    memory.on[0].state = WHARF_GPU_MEMORY_ASKED;
+    wharf_place_due(&front);
+    cr_assert_eq(n_placed(), n_first);
+    wharf_place_remove(&front, &many[N_MANY - 1]);
+    memory.on[0].state = WHARF_GPU_MEMORY_READY;
+    push_waiting(&later, &session);
+    wharf_place_look_again(&front, &session);
+    while (!wharf_list_is_empty(&front.due))
+        wharf_place_due(&front);
+    for (unsigned i = 0; i < N_MANY - 1; i++) {
+        cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &many[i]);
+        wharf_place_remove(&front, &many[i]);
+    }
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &later);
+    wharf_place_remove(&front, &later);
+    cr_assert_eq(wharf_place_n_queued(&front), 2);
+}
+
+Test(wharfd_due, session_ends_while_its_jobs_are_due, .init = set_up, .fini = tear_down)
+{
+    wharf_place_look_again(&front, &session);
+    wharf_place_due(&front);
+    cr_assert(wharf_list_is_linked(&session.due_link));
+    wharf_place_drop(&front, &session);
+    cr_assert(wharf_list_is_empty(&front.due));
+    wharf_place_due(&front);
+    cr_assert_eq(wharf_place_n_queued(&front), 2);
+}
