@@ -162,7 +162,7 @@ void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,
                               const Wharf__UnregisterMemoryRequest *memory);
 
 /* What became of the GPU memory that the last request was to register: answers it. */
-void wharf_request_settle(struct wharf_connection *connection);
+void wharf_request_decided(struct wharf_connection *connection);
 
 /* stats_reply.c: one page.  Returns false if there is no such page. */
 bool wharf_stats_reply(struct wharf_connection *connection, const Wharf__Request *request);

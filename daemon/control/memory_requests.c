@@ -135,7 +135,7 @@ static int enter(struct wharf_connection *connection, const struct wharf_region 
         wharf_gpu_memory_add(front, wanted->memory);
         /* If there will be no worker, nobody tells. */
         if (wanted->is_device)
-            wharf_front_tell_settled(front, session);
+            wharf_front_tell_decided(front, session);
     }
     wharf_front_leave_alone(front, session);
     return r;
@@ -233,7 +233,7 @@ static bool may_be_taken(const struct wharf_front *front, const struct wharf_gpu
 }
 
 /* Returns 0, -EAGAIN if that is not known yet, or an errno value with its text.  Under the lock. */
-static int settle_gpu_region(struct wharf_front *front, struct wharf_session *session,
+static int decide_gpu_region(struct wharf_front *front, struct wharf_session *session,
                              struct wharf_region *region, char text[], size_t text_nbytes)
 {
     const struct wharf_gpu_memory *memory = region->memory;
@@ -258,7 +258,7 @@ static int settle_gpu_region(struct wharf_front *front, struct wharf_session *se
     return error;
 }
 
-void wharf_request_settle(struct wharf_connection *connection)
+void wharf_request_decided(struct wharf_connection *connection)
 {
     struct wharf_front *front = &connection->server->front;
     struct wharf_session *session = connection->session;
@@ -272,7 +272,7 @@ void wharf_request_settle(struct wharf_connection *connection)
         wharf_connection_part_from_stuck(connection);
         return;
     }
-    int error = settle_gpu_region(front, session, region, text, sizeof(text));
+    int error = decide_gpu_region(front, session, region, text, sizeof(text));
     wharf_front_leave_alone(front, session);
     if (error == -EAGAIN)
         return;

@@ -83,8 +83,8 @@ static void take_news(struct wharf_session *session, enum wharf_session_news new
     case WHARF_SESSION_IS_DRAINED:
         wharf_connection_end(connection, false);
         break;
-    case WHARF_SESSION_HAS_SETTLED:
-        wharf_request_settle(connection);
+    case WHARF_SESSION_HAS_DECIDED:
+        wharf_request_decided(connection);
         break;
     case WHARF_SESSION_IS_FREE:
         wharf_connection_session_free(connection);

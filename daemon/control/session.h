@@ -68,7 +68,7 @@ struct wharf_session {
     struct wharf_region *regions;
     uint32_t n_regions;        /* places there are, used or not */
     uint32_t n_device_regions; /* regions that are GPU memory */
-    bool has_settled; /* of one of them, the loop thread does not know yet what became of it */
+    bool has_decided; /* of one of them, the loop thread does not know yet what became of it */
 
     struct wharf_session_model *models; /* number WHARF_FIRST_MODEL first */
     uint32_t n_models;                  /* places there are, used or not */

@@ -324,7 +324,7 @@ static void complete_ended(struct wharf_front *front, struct wharf_lease *lease)
 }
 
 /* What it took, against what it was charged. */
-static void settle_account(struct wharf_front *front, struct wharf_lease *lease)
+static void balance_account(struct wharf_front *front, struct wharf_lease *lease)
 {
     struct wharf_session *session = lease->session;
     struct wharf_tenant *tenant = session->tenant;
@@ -372,7 +372,7 @@ void wharf_lease_end(struct wharf_front *front, struct wharf_lease *lease,
     wharf_list_remove(&lease->link);
     wharf_front_count_active(front, session);
     lease->in_a_row_ns += lease->used_ns;
-    settle_account(front, lease);
+    balance_account(front, lease);
     if (running) {
         running->job->n_pieces++;
         session->n_pieces++;

@@ -119,7 +119,7 @@ void wharf_gpu_orphans_resume(struct wharf_front *front);
 enum wharf_session_news {
     WHARF_SESSION_IS_BROKEN,   /* the client broke the order of indices */
     WHARF_SESSION_IS_DRAINED,  /* all that it took is published */
-    WHARF_SESSION_HAS_SETTLED, /* it is known what becomes of GPU memory; again and again */
+    WHARF_SESSION_HAS_DECIDED, /* it is known what becomes of GPU memory; again and again */
     WHARF_SESSION_IS_FREE,     /* dead, and nobody uses it any more */
 };
 
@@ -190,7 +190,7 @@ void wharf_front_forfeit_session(struct wharf_front *front, struct wharf_session
 void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *session);
 
 /* The loop thread is to look at what became of GPU memory of the session. */
-void wharf_front_tell_settled(struct wharf_front *front, struct wharf_session *session);
+void wharf_front_tell_decided(struct wharf_front *front, struct wharf_session *session);
 
 /* The next session that there is news of, and which; NULL: no more. */
 struct wharf_session *wharf_front_next_news(struct wharf_front *front,

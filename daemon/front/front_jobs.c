@@ -273,7 +273,7 @@ void wharf_front_going_on(struct wharf_front *front, struct wharf_piece *piece, 
 }
 
 /* Corrects what was charged and estimated by what it took. */
-static void settle_account(struct wharf_front *front, struct wharf_piece *piece)
+static void balance_account(struct wharf_front *front, struct wharf_piece *piece)
 {
     struct wharf_job *job = piece->job;
     struct wharf_tenant *tenant = job->session->tenant;
@@ -334,7 +334,7 @@ void wharf_front_done(struct wharf_front *front, struct wharf_piece *piece)
     session->n_pieces--;
     if (piece->attempt > job->attempt)
         job->attempt = piece->attempt;
-    settle_account(front, piece);
+    balance_account(front, piece);
     if (session->state == WHARF_SESSION_DEAD) {
         if (piece->kind == WHARF_PIECE_OPEN)
             job->batch = piece->batch;

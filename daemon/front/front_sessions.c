@@ -164,9 +164,9 @@ void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *s
     wharf_front_leave(front);
 }
 
-void wharf_front_tell_settled(struct wharf_front *front, struct wharf_session *session)
+void wharf_front_tell_decided(struct wharf_front *front, struct wharf_session *session)
 {
-    session->has_settled = true;
+    session->has_decided = true;
     wharf_front_tell_loop(front, session);
 }
 
@@ -180,8 +180,8 @@ static bool is_news(struct wharf_session *session, enum wharf_session_news news)
     case WHARF_SESSION_IS_DRAINED:
         return session->state == WHARF_SESSION_DRAINING && !session->is_broken &&
                session->n_in_flight == 0;
-    case WHARF_SESSION_HAS_SETTLED:
-        return session->has_settled && session->state != WHARF_SESSION_DEAD;
+    case WHARF_SESSION_HAS_DECIDED:
+        return session->has_decided && session->state != WHARF_SESSION_DEAD;
     default:
         return wharf_session_is_unused(session);
     }
@@ -197,8 +197,8 @@ struct wharf_session *wharf_front_next_news(struct wharf_front *front,
         for (enum wharf_session_news news = 0; news <= WHARF_SESSION_IS_FREE; news++) {
             if (!is_news(session, news))
                 continue;
-            if (news == WHARF_SESSION_HAS_SETTLED)
-                session->has_settled = false;
+            if (news == WHARF_SESSION_HAS_DECIDED)
+                session->has_decided = false;
             else
                 session->told |= (uint8_t)(1u << news);
             if (news == WHARF_SESSION_IS_FREE)

@@ -12,8 +12,8 @@
 #include "daemon/gpu/gpu_state.h"
 #include "kernels/work_parts.h"
 
-bool wharf_gpu_parts_settle(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
-                            struct wharf_outcome *ret_outcome)
+bool wharf_gpu_parts_join(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
+                          struct wharf_outcome *ret_outcome)
 {
     struct wharf_work_part parts[WHARF_WORK_MAX_PARTS];
     struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece->piece, 0);

@@ -39,7 +39,7 @@ void wharf_gpu_pins_tell(struct wharf_front *front, const struct wharf_gpu_memor
         return;
     wharf_place_look_again(front, session);
     if (memory->is_device)
-        wharf_front_tell_settled(front, session);
+        wharf_front_tell_decided(front, session);
 }
 
 int wharf_gpu_pins_drop(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)

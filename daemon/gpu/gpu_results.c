@@ -143,7 +143,7 @@ static void tell_of_parts(struct wharf_gpu_backend *backend, struct wharf_gpu_pi
 {
     struct wharf_outcome outcome;
 
-    gpu_piece->is_refused = !wharf_gpu_parts_settle(backend, gpu_piece, &outcome);
+    gpu_piece->is_refused = !wharf_gpu_parts_join(backend, gpu_piece, &outcome);
     if (gpu_piece->is_refused)
         return;
     outcome = outcome_of(gpu_piece->piece.job, &outcome);

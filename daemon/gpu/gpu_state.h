@@ -340,8 +340,8 @@ static inline bool wharf_gpu_piece_has_parts(const struct wharf_gpu_piece *piece
 
 /* The chunk's outcome from those of its parts, which are all done; false: there is none, since some
  * part could not be decoded by itself.  Without the lock. */
-bool wharf_gpu_parts_settle(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
-                            struct wharf_outcome *ret_outcome);
+bool wharf_gpu_parts_join(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
+                          struct wharf_outcome *ret_outcome);
 
 /* Such a piece, which is in no list any more and has no items: the GPU or the CPU decodes it whole.
  * Under the lock. */

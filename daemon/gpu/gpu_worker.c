@@ -62,7 +62,7 @@ static void set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state st
             continue;
         wharf_front_tell_cpu_only(front, session);
         if (session->n_device_regions > 0)
-            wharf_front_tell_settled(front, session);
+            wharf_front_tell_decided(front, session);
         wharf_place_look_again(front, session);
     }
     pthread_cond_broadcast(&front->gpus_changed);
