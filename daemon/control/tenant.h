@@ -34,12 +34,14 @@ void wharf_use_subtract(struct wharf_use *sum, const struct wharf_use *less);
 
 /* Whether a tenant's jobs may be what ended the GPU's worker. */
 struct wharf_gpu_trust {
-    uint32_t n_alone;   /* items that it still has to have run alone; 0: it is not suspected */
-    uint32_t n_strikes; /* workers that ended while they ran an item of it alone */
-    uint32_t n_slow;    /* results of its jobs that could not be written for long */
-    uint64_t slow_ns;   /* when that was last */
-    uint32_t n_stalls;  /* workers that were killed since they could not register its memory */
-    uint64_t stall_ns;  /* when the last one was */
+    uint32_t n_alone;        /* items that it still has to have run alone; 0: it is not suspected */
+    uint32_t n_strikes;      /* workers that ended while they ran an item of it alone */
+    uint32_t n_slow;         /* results of its jobs that could not be written for long */
+    uint64_t slow_ns;        /* when that was last */
+    uint64_t waits_ns;       /* how long all results of its jobs kept a thread waiting, */
+    uint64_t waits_since_ns; /* from then on */
+    uint32_t n_stalls;       /* workers that were killed since they could not register its memory */
+    uint64_t stall_ns;       /* when the last one was */
     uint64_t banned_until_ns; /* all its jobs run on the CPU */
 };
 

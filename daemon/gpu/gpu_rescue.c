@@ -19,6 +19,12 @@
 /* Pieces that are left to the CPU under one hold of the front lock. */
 #define MOST_ORPHANS 16
 
+/* A tenant's memory may keep the thread waiting for a hundredth of the time, of so long.  A wait
+ * counts as this at most: some are the machine's, and those that are longer are counted too. */
+#define WAITS_WINDOW_NS (10 * (uint64_t)WHARF_NS_PER_S)
+#define MOST_WAITS_NS (WAITS_WINDOW_NS / 100)
+#define LONGEST_WAIT_NS (MOST_WAITS_NS / 2)
+
 /* ---- whose fault --------------------------------------------------------------------------- */
 
 static void ban(const struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
@@ -58,6 +64,26 @@ void wharf_gpu_rescue_blame_slow(struct wharf_gpu_backend *backend, struct wharf
     wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
               "GPU %s: results of this tenant's jobs could not be written for long, %u times",
               backend->name, MOST_STRIKES);
+    ban(backend, tenant, now_ns);
+}
+
+void wharf_gpu_rescue_blame_waits(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                  uint64_t waited_ns, uint64_t now_ns)
+{
+    struct wharf_gpu_trust *trust = &tenant->gpu_trust;
+
+    if (now_ns - trust->waits_since_ns > WAITS_WINDOW_NS) {
+        trust->waits_ns = 0;
+        trust->waits_since_ns = now_ns;
+    }
+    trust->waits_ns += waited_ns < LONGEST_WAIT_NS ? waited_ns : LONGEST_WAIT_NS;
+    if (trust->waits_ns <= MOST_WAITS_NS || trust->banned_until_ns > now_ns)
+        return;
+    trust->waits_ns = 0;
+    wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
+              "GPU %s: this tenant's memory kept it waiting for results to be written for a "
+              "hundredth of the time",
+              backend->name);
     ban(backend, tenant, now_ns);
 }
 

@@ -13,6 +13,9 @@
 /* A piece's results whose writing takes longer have waited for their client's memory. */
 #define SLOW_NS (50 * (uint64_t)WHARF_NS_PER_MS)
 
+/* Looked at more closely if it takes longer: without a wait it is some 10 ns for each chunk. */
+#define DOUBTFUL_NS 50000u
+
 /* ---- back from the worker ------------------------------------------------------------------ */
 
 /* The piece's last item is completed. */
@@ -198,6 +201,19 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
     }
 }
 
+/* Of the time in which it waited for something, what it did wait: not what it was ready in.  What
+ * it was ready in since the last such look goes off, which is no less. */
+static uint64_t leave_delays_out(struct wharf_gpu_backend *backend, uint64_t passed_ns)
+{
+    uint64_t before_ns = backend->delay_ns;
+
+    backend->delay_ns = wharf_thread_delay_ns();
+    if (backend->delay_ns == UINT64_MAX)
+        return 0;
+    uint64_t delay_ns = backend->delay_ns - before_ns;
+    return passed_ns > delay_ns ? passed_ns - delay_ns : 0;
+}
+
 /* Results are a table in the client's memory, which it can make us wait for: some 10 ns each.  It
  * is not its doing where another program has the processor. */
 static void tell_in_time(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
@@ -208,8 +224,10 @@ static void tell_in_time(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
     long n_waits = has_results ? wharf_thread_waits() : 0;
 
     tell(backend, gpu_piece);
-    gpu_piece->is_slow =
-        has_results && wharf_now_ns() - begun_ns > SLOW_NS && wharf_thread_waits() != n_waits;
+    uint64_t passed_ns = has_results ? wharf_now_ns() - begun_ns : 0;
+    bool has_waited = passed_ns > DOUBTFUL_NS && wharf_thread_waits() != n_waits;
+    gpu_piece->is_slow = has_waited && passed_ns > SLOW_NS;
+    gpu_piece->waited_ns = has_waited ? leave_delays_out(backend, passed_ns) : 0;
 }
 
 void wharf_gpu_results_tell(struct wharf_gpu_backend *backend)
@@ -257,6 +275,9 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     free_places(backend, gpu_piece);
     if (gpu_piece->is_slow)
         wharf_gpu_rescue_blame_slow(backend, piece->job->session->tenant, now_ns);
+    if (gpu_piece->waited_ns > 0)
+        wharf_gpu_rescue_blame_waits(backend, piece->job->session->tenant, gpu_piece->waited_ns,
+                                     now_ns);
     if (gpu_piece->is_refused) {
         wharf_gpu_parts_take_whole(backend, gpu_piece, now_ns);
         return;

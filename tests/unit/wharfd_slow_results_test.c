@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <unistd.h>
 
+#include "daemon/gpu/gpu_state.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_slow.h"
 #include "tests/lib/test_small.h"
@@ -108,4 +109,50 @@ Test(wharfd_slow_results, who_keeps_the_thread_of_the_gpu_waiting_has_the_cpu, .
     cr_assert_eq(results[3].engine, WHARF_ENGINE_CPU);
     test_front_client_deinit(&slow);
     test_front_stop();
+}
+
+/* ---- many short waits ---------------------------------------------------------------------- */
+
+static struct wharf_front front;
+static struct wharf_gpu_backend backend = {.front = &front, .name = "0"};
+static struct wharf_tenant tenant = {.name = "uid:1"};
+
+static bool is_banned_after(uint64_t waited_ns, uint64_t now_ns)
+{
+    wharf_gpu_rescue_blame_waits(&backend, &tenant, waited_ns, now_ns);
+    return tenant.gpu_trust.banned_until_ns > now_ns;
+}
+
+/* Who punched holes into its table kept the thread for 4 to 9 % of the time, and each wait was
+ * below what counts as long. */
+Test(wharfd_slow_results, short_waits_of_one_tenant_are_added_up)
+{
+    const uint64_t ms = WHARF_NS_PER_MS, begin_ns = WHARF_NS_PER_S;
+    uint64_t now_ns = begin_ns, n = 1;
+
+    front.config.gpu_ban_ns = 600 * (uint64_t)WHARF_NS_PER_S;
+    /* 5 %. */
+    while (!is_banned_after(5 * ms, now_ns)) {
+        now_ns += 100 * ms;
+        n++;
+    }
+    cr_assert_eq(n, 21);
+    /* It starts again when that is over. */
+    cr_assert_eq(tenant.gpu_trust.banned_until_ns, now_ns + front.config.gpu_ban_ns);
+    cr_assert_not(is_banned_after(5 * ms, tenant.gpu_trust.banned_until_ns));
+}
+
+/* Half of that is nobody's fault, nor are two waits that the machine made long. */
+Test(wharfd_slow_results, rare_waits_are_nobodys_fault)
+{
+    const uint64_t ms = WHARF_NS_PER_MS;
+    uint64_t now_ns = WHARF_NS_PER_S;
+
+    front.config.gpu_ban_ns = 600 * (uint64_t)WHARF_NS_PER_S;
+    for (unsigned i = 0; i < 10000; i++, now_ns += 200 * ms)
+        cr_assert_not(is_banned_after(ms, now_ns));
+    now_ns += 20000 * ms;
+    cr_assert_not(is_banned_after(400 * ms, now_ns));
+    cr_assert_not(is_banned_after(400 * ms, now_ns + ms));
+    cr_assert(is_banned_after(400 * ms, now_ns + 2 * ms));
 }
