@@ -13,25 +13,29 @@ namespace
 /*
  * Much to do: a block has a multiprocessor for itself, and 64 strands hide each other's waiting. As
  * many warps as a block can have, of two strands each, are faster than half as many of four: 64
- * registers a thread are enough for two.
+ * registers a thread are enough for two.  One strand each goes on more slowly, but begins sooner,
+ * and half as many pieces have half as many windows: up to LARGE_NBYTES of output that is faster.
  */
 constexpr unsigned WARPS = 32, STRANDS = 2;
+constexpr uint64_t LARGE_NBYTES = 160 << 20;
 /* Else each strand has a warp for itself, and what counts is how soon it is at its end: as few as
  * possible on a multiprocessor.  All warps of a block, some of which may have no strand, make its
  * tables. */
 constexpr unsigned FEW_WARPS = 16;
 constexpr unsigned JUDGES = 8;
 
-using many_memory = rans::strands_memory<rans::many_tables, WARPS, STRANDS>;
+template <unsigned N>
+using many_memory = rans::strands_memory<rans::many_tables, WARPS, N>;
 using few_memory = rans::strands_memory<rans::few_tables, FEW_WARPS, 1>;
 
-template <rans::lookup KIND>
+/* N strands a warp. */
+template <rans::lookup KIND, unsigned N>
 __global__ void __launch_bounds__(WARPS * 32, 1)
     many_kernel(const __grid_constant__ wharf_rans_stream_job job)
 {
     extern __shared__ __align__(128) uint8_t shared[];
-    rans::decode_strands<KIND>(*reinterpret_cast<many_memory *>(shared), uniform(threadIdx.x / 32),
-                               WARPS, blockIdx.x, gridDim.x, job);
+    rans::decode_strands<KIND>(*reinterpret_cast<many_memory<N> *>(shared),
+                               uniform(threadIdx.x / 32), WARPS, blockIdx.x, gridDim.x, job);
 }
 
 template <rans::lookup KIND>
@@ -64,16 +68,16 @@ unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-template <rans::lookup KIND>
+template <rans::lookup KIND, unsigned N>
 int launch_many(wharf_rans_stream_job job, unsigned n_multiprocessors, CUstream_st *stream)
 {
-    const void *kernel = reinterpret_cast<const void *>(many_kernel<KIND>);
+    const void *kernel = reinterpret_cast<const void *>(many_kernel<KIND, N>);
     void *arguments[] = {&job};
-    unsigned n_blocks = least((job.n_pieces + STRANDS - 1) / STRANDS, n_multiprocessors);
+    unsigned n_blocks = least((job.n_pieces + N - 1) / N, n_multiprocessors);
     WHARF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        sizeof(many_memory)));
+                                        sizeof(many_memory<N>)));
     WHARF_CUDA_TRY(
-        cudaLaunchKernel(kernel, n_blocks, WARPS * 32, arguments, sizeof(many_memory), stream));
+        cudaLaunchKernel(kernel, n_blocks, WARPS * 32, arguments, sizeof(many_memory<N>), stream));
     return 0;
 }
 
@@ -90,12 +94,12 @@ int launch_few(wharf_rans_stream_job job, unsigned n_decoders, unsigned n_multip
 
 } // namespace
 
-int wharf_cuda_rans_max_pieces(uint32_t *ret_n)
+int wharf_cuda_rans_max_pieces(uint64_t n_symbols, uint32_t *ret_n)
 {
     unsigned n = 0;
     if (int rc = count_multiprocessors(&n))
         return rc;
-    *ret_n = n * WARPS * STRANDS;
+    *ret_n = n * WARPS * (n_symbols < LARGE_NBYTES ? 1 : STRANDS);
     return 0;
 }
 
@@ -106,9 +110,12 @@ int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstr
         return rc;
     bool is_long = job->layout.n_bits > rans::PACKED_NBITS;
     unsigned n_decoders = (job->n_pieces + n - 1) / n;
+    if (n_decoders > WARPS)
+        return is_long ? launch_many<rans::lookup::RANGED, STRANDS>(*job, n, stream)
+                       : launch_many<rans::lookup::SPREAD, STRANDS>(*job, n, stream);
     if (n_decoders > FEW_WARPS)
-        return is_long ? launch_many<rans::lookup::RANGED>(*job, n, stream)
-                       : launch_many<rans::lookup::SPREAD>(*job, n, stream);
+        return is_long ? launch_many<rans::lookup::RANGED, 1>(*job, n, stream)
+                       : launch_many<rans::lookup::SPREAD, 1>(*job, n, stream);
     return is_long ? launch_few<rans::lookup::BUCKET>(*job, n_decoders, n, stream)
                    : launch_few<rans::lookup::PACKED>(*job, n_decoders, n, stream);
 }

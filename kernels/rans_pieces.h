@@ -96,8 +96,8 @@ int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstr
 /* Starts the second one, behind the first. */
 int wharf_cuda_judge_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream);
 
-/* How many pieces the current GPU decodes at once; 0 or -errno. */
-int wharf_cuda_rans_max_pieces(uint32_t *ret_n);
+/* In how many pieces the current GPU decodes so many symbols soonest; 0 or -errno. */
+int wharf_cuda_rans_max_pieces(uint64_t n_symbols, uint32_t *ret_n);
 
 #ifdef __cplusplus
 }

@@ -405,6 +405,7 @@ WHARF_DEVICE_NOINLINE bool begin_chains(chain_setting<CHAINS> s, chains<CHAINS> 
         c.window[k] = at[k];
         next_word[k] = at[k].number > 0 ? (int32_t)at[k].first_word : in.n_words - 1;
         blocks[k].load(in, s.words, next_word[k]);
+        blocks[k].load_below(s.words);
     }
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {

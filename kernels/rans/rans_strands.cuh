@@ -87,9 +87,10 @@ struct strand_setting {
 
 /* ---- splits -------------------------------------------------------------------------------- */
 
-/* What a lane has loaded of a split: the words in which its start lies, and its state. */
+/* What a lane has loaded of a split: the words in which its start lies, and its state's bytes; as
+ * they are, since whoever puts them together waits for them. */
 struct window_words {
-    uint32_t low, high, state;
+    uint32_t low, high, state, state_high;
 };
 
 /* collective.  Of split `number`; for the stream's beginning, which has none, others. */
@@ -97,10 +98,11 @@ WHARF_DEVICE window_words load_window(const stream &in, uint32_t number, const w
 {
     uint32_t at = p.starts_at + 4 + lane_id() * p.start_nbits;
     uint32_t first = in.source.begin + in.body_at + 2 * (at / 16);
-    uint32_t states = in.split_states_at + (number - 1) * WHARF_RANS_SPLIT_STATES_NBYTES;
+    uint32_t state =
+        in.split_states_at + (number - 1) * WHARF_RANS_SPLIT_STATES_NBYTES + 2 * lane_id();
     /* Other input comes before starts, and the states behind them. */
-    return {inner_word(in, first / 4), inner_word(in, first / 4 + 1),
-            le16_at(in, states + 2 * lane_id())};
+    return {inner_word(in, first / 4), inner_word(in, first / 4 + 1), byte_at(in, state),
+            byte_at(in, state + 1)};
 }
 
 /* collective.  The window that these words are of; for the stream's beginning one without groups.
@@ -112,7 +114,8 @@ WHARF_DEVICE window window_of(const stream &in, uint32_t number, const wharf_ran
     uint32_t first = in.source.begin + in.body_at + 2 * (at / 16);
     uint32_t v = funnel_right(words.low, words.high, 8 * (first % 4));
     uint32_t field = low_bits((v << 16 | v >> 16) >> (32 - at % 16 - p.start_nbits), p.start_nbits);
-    return {number, p.first_group, p.last_group, p.first_word, p.base_group + field, words.state};
+    return {number,       p.first_group,        p.last_group,
+            p.first_word, p.base_group + field, words.state | words.state_high << 8};
 }
 
 /* What no group and no word is in. */
@@ -191,10 +194,14 @@ WHARF_DEVICE void fetch_starts(const strand_setting &s, const strand_memory<STRA
 {
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++) {
-        const wharf_rans_place &p = memory.places[k][AT_BEGIN];
-        starts.words[k] = load_window(s.in, starts.from[k], p);
-        starts.blocks[k].load(s.in, s.words, p.first_word);
+        starts.blocks[k].load(s.in, s.words, memory.places[k][AT_BEGIN].first_word);
+        if (STRANDS == 1)
+            starts.blocks[k].load_below(s.words);
     }
+    /* Behind what may call a function, which takes registers. */
+    WHARF_UNROLL
+    for (unsigned k = 0; k < STRANDS; k++)
+        starts.words[k] = load_window(s.in, starts.from[k], memory.places[k][AT_BEGIN]);
 }
 
 /* collective.  What they begin with, when it has come.  False if they do not lie within whole
@@ -205,6 +212,10 @@ WHARF_DEVICE bool begin_strands(const strand_setting &s, strand_memory<STRANDS> 
 {
     const stream &in = s.in;
     bool good = true;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < STRANDS; k++)
+        if (STRANDS > 1)
+            starts.blocks[k].load_below(s.words);
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++) {
         const wharf_rans_place &p = memory.places[k][AT_BEGIN];
@@ -558,22 +569,25 @@ WHARF_DEVICE void decode_strands(strands_memory<Tables, WARPS, STRANDS> &shared,
     strand_memory<STRANDS> &memory = shared.warps[warp];
     strands<STRANDS> c;
     strand_starts<STRANDS> starts;
-    model_words words = {};
     bool has_tables = false;
     s.words.init(s.in);
-    if (warp == 0)
-        words.load(s.in);
     WHARF_NO_UNROLL
     for (uint32_t first = STRANDS * (warp * n_blocks + block);;
          first += STRANDS * n_decoders * n_blocks) {
         bool decodes = warp < n_decoders && first < job.n_pieces;
-        if (decodes) {
+        /* The last warp has nothing on its way as long as it needs registers for this; often it has
+         * nothing to decode either. */
+        bool reads = warp == WARPS - 1 && !has_tables;
+        model_words words = {};
+        if (reads)
+            words.load(s.in);
+        if (decodes)
             find_places(job, memory, first, c, starts);
+        if (reads)
+            read_ranges(s.in, words, shared.ranges);
+        if (decodes)
             fetch_starts(s, memory, starts);
-        }
         if (!has_tables) {
-            if (warp == 0)
-                read_ranges(s.in, words, shared.ranges);
             fill_tables<KIND, WARPS * WARP_LANES>(shared.tables, shared.ranges, s.in.n_bits,
                                                   warp * WARP_LANES + lane_id());
             s.m = with_tables<KIND>(shared.tables, shared.ranges, s.in.n_bits);

@@ -94,7 +94,8 @@ WHARF_DEVICE u32x4 words_of(const word_source &source, const u32x4 &v, uint32_t 
 /* A lane's part of the blocks that a feed begins with. */
 struct first_blocks {
     int32_t block; /* the lower one of the buffer */
-    word_quad upper, lower, below;
+    word_quad upper, lower;
+    u32x4 below;
 
     /* collective.  For a feed whose next word is `next_word`. */
     WHARF_DEVICE_MEMBER void load(const stream &in, const word_source &source, int32_t next_word)
@@ -107,7 +108,12 @@ struct first_blocks {
         }
         upper = load_quad(source, block + 1);
         lower = load_quad(source, block);
-        below = load_quad(source, block - 1);
+    }
+
+    /* collective.  The block below those: later, where registers are short. */
+    WHARF_DEVICE_MEMBER void load_below(const word_source &source)
+    {
+        below = load_nc(inner_quad(source, block - 1));
     }
 
   private:
@@ -115,8 +121,7 @@ struct first_blocks {
     static WHARF_DEVICE_MEMBER_NOINLINE first_blocks near_an_edge(input_source source,
                                                                   int32_t block)
     {
-        return {block, load_edge_quad(source, block + 1), load_edge_quad(source, block),
-                load_edge_quad(source, block - 1)};
+        return {block, load_edge_quad(source, block + 1), load_edge_quad(source, block), {}};
     }
 };
 
@@ -135,7 +140,7 @@ struct word_feed {
         store(&buffer.quads[WARP_LANES + lane_id()],
               words_of(source, blocks.upper.v, blocks.upper.behind));
         store(&buffer.quads[lane_id()], words_of(source, blocks.lower.v, blocks.lower.behind));
-        pending = blocks.below.v;
+        pending = blocks.below;
         behind.init(reinterpret_cast<const uint16_t *>(buffer.quads));
         behind.move(next_word + source.skew + 1 - block * (int32_t)BLOCK_NWORDS);
         syncwarp();

@@ -5,7 +5,7 @@
  *     wharf_gpu_rans FILE N TOTAL SPLITS PIECES [RUNS]
  *
  * FILE, repeated until there are TOTAL bytes, becomes one stream with n = N and SPLITS splits, of
- * which PIECES are used (0: as many as the GPU decodes at once).  After two runs to warm up, RUNS
+ * which PIECES are used (0: as many as is soonest).  After two runs to warm up, RUNS
  * (10) are timed on the device, from before the launch, and as many that find the GPU at work, so
  * that the host's time to launch is not in them ("kernel").  Then every byte is compared, and bits
  * are flipped, and 50 outcomes compared with the CPU's.  Prints one JSON object; ends with 1 if
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
     cudaDeviceProp properties;
 
     must(cudaGetDeviceProperties(&properties, 0), "GPU");
-    if (max_pieces == 0 && wharf_cuda_rans_max_pieces(&max_pieces) < 0)
+    if (max_pieces == 0 && wharf_cuda_rans_max_pieces(data.size(), &max_pieces) < 0)
         die("kernel", "does not fit");
     must(cudaMalloc(&memory.d_in, stream.size()), "memory");
     must(cudaMalloc(&memory.d_out, data.size()), "memory");

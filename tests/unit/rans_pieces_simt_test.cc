@@ -52,9 +52,10 @@ void judge_pieces(const wharf_rans_stream_job &job, simt::lane_order order)
         });
 }
 
-/* The kernel for many pieces, the one for few, and the one for what they refuse. */
-enum class way { many, few, judge };
-constexpr way WAYS[] = {way::many, way::few, way::judge};
+/* The kernels for many pieces, with two strands a warp or one, the one for few, and the one for
+ * what they refuse. */
+enum class way { many, middle, few, judge };
+constexpr way WAYS[] = {way::many, way::middle, way::few, way::judge};
 
 void decode_pieces(const wharf_rans_stream_job &job, way how, simt::lane_order order)
 {
@@ -66,6 +67,10 @@ void decode_pieces(const wharf_rans_stream_job &job, way how, simt::lane_order o
         decode_strands<rans::lookup::RANGED, rans::many_tables, 2>(job, order, WARPS);
     else if (how == way::many)
         decode_strands<rans::lookup::SPREAD, rans::many_tables, 2>(job, order, WARPS);
+    else if (how == way::middle && is_long)
+        decode_strands<rans::lookup::RANGED, rans::many_tables, 1>(job, order, WARPS);
+    else if (how == way::middle)
+        decode_strands<rans::lookup::SPREAD, rans::many_tables, 1>(job, order, WARPS);
     else if (is_long)
         decode_strands<rans::lookup::BUCKET, rans::few_tables, 1>(job, order, WARPS - 1);
     else
