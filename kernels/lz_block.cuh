@@ -190,22 +190,6 @@ WHARF_DEVICE_NOINLINE together_result decode_together(shared_ref<block_shared<P>
     return r;
 }
 
-/* For all warps: where the first gives its command, and the others wait for it. */
-template <typename P>
-WHARF_DEVICE_NOINLINE void meet_for_command(shared_ref<block_shared<P>>)
-{
-    syncblock();
-}
-
-/* The first warp: a command. */
-template <typename P>
-WHARF_DEVICE void give_command(shared_ref<block_shared<P>> ref, const block_command &command)
-{
-    if (lane_id() == 0)
-        ref.get().command = command;
-    meet_for_command(ref);
-}
-
 /* What the block leaves to the first warp is that sequence, and so many turns if the block took few
  * sequences: what comes next may be of that kind too. */
 constexpr uint32_t FEW_SEQUENCES = 256;
@@ -261,23 +245,8 @@ WHARF_DEVICE verdict decode_block(block_shared<P> &s, const chunk_job &job)
 template <typename P, typename Format>
 WHARF_DEVICE void help(block_shared<P> &s, unsigned warp)
 {
-    shared_ref<block_shared<P>> ref;
-    ref.init(s);
-    for (;;) {
-        meet_for_command(ref);
-        if (uniform(s.command.ended))
-            break;
-        decode_together<P, Format>(ref, warp);
-    }
-}
-
-/* The first warp, behind its last chunk. */
-template <typename P>
-WHARF_DEVICE void end_help(block_shared<P> &s)
-{
-    shared_ref<block_shared<P>> ref;
-    ref.init(s);
-    give_command(ref, {{}, nullptr, 0, 0, 0, 0, 1});
+    follow_commands(
+        s, [&](shared_ref<block_shared<P>> ref) { decode_together<P, Format>(ref, warp); });
 }
 
 } // namespace lz
@@ -300,7 +269,7 @@ WHARF_DEVICE void end_help(block_shared<P> &s)
     /* collective, for the first warp: the others may end. */                                      \
     WHARF_DEVICE void name##_block_end(name##_block_shared &s)                                     \
     {                                                                                              \
-        lz::end_help(s);                                                                           \
+        end_commands(s);                                                                           \
     }
 
 } // namespace wharf

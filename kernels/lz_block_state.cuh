@@ -6,6 +6,7 @@
 #ifndef WHARF_KERNELS_LZ_BLOCK_STATE_CUH
 #define WHARF_KERNELS_LZ_BLOCK_STATE_CUH
 
+#include "kernels/block_command.cuh"
 #include "kernels/lz_decode.cuh"
 
 namespace wharf
@@ -36,17 +37,6 @@ struct block_tuning {
 
 /* The bytes of a batch are fewer, so that where one is fits 16 bits. */
 constexpr uint32_t BATCH_NBYTES = 1 << 16;
-
-/* What the first warp wants of the others. */
-struct block_command {
-    input_source source;
-    uint8_t *out;
-    uint32_t out_avail;
-    uint32_t at; /* in the input, counted from source.aligned, as source.end */
-    uint32_t position;
-    uint32_t steps_left;
-    uint32_t ended; /* there is nothing more to do */
-};
 
 template <typename P>
 struct alignas(16) block_shared {

@@ -94,22 +94,6 @@ WHARF_DEVICE_NOINLINE body_result decode_together(shared_ref<block_shared<P>> re
     return r;
 }
 
-/* For all warps: where the first gives its command, and the others wait for it. */
-template <typename P>
-WHARF_DEVICE_NOINLINE void meet_for_command(shared_ref<block_shared<P>>)
-{
-    syncblock();
-}
-
-/* The first warp: a command. */
-template <typename P>
-WHARF_DEVICE void give_command(shared_ref<block_shared<P>> ref, const block_command &command)
-{
-    if (lane_id() == 0)
-        ref.get().command = command;
-    meet_for_command(ref);
-}
-
 /* collective, for the first warp.  In place of that for state. */
 template <typename P, typename Sum>
 WHARF_DEVICE uint32_t decode_body(block_state<P> &st, Sum &sum, step_counter &steps)
@@ -139,23 +123,7 @@ WHARF_DEVICE void start(block_state<P> &st, block_shared<P> &s, const chunk_job 
 template <typename P>
 WHARF_DEVICE void help(block_shared<P> &s, unsigned warp)
 {
-    shared_ref<block_shared<P>> ref;
-    ref.init(s);
-    for (;;) {
-        meet_for_command(ref);
-        if (uniform(s.command.ended))
-            break;
-        decode_together(ref, warp);
-    }
-}
-
-/* The first warp, behind its last chunk. */
-template <typename P>
-WHARF_DEVICE void end_help(block_shared<P> &s)
-{
-    shared_ref<block_shared<P>> ref;
-    ref.init(s);
-    give_command(ref, {{}, nullptr, 0, 0, 0, 0, 1});
+    follow_commands(s, [&](shared_ref<block_shared<P>> ref) { decode_together(ref, warp); });
 }
 
 } // namespace flate
@@ -179,7 +147,7 @@ WHARF_DEVICE void deflate_block_help(deflate_block_shared &s, unsigned warp)
 /* collective, for the first warp: the others may end. */
 WHARF_DEVICE void deflate_block_end(deflate_block_shared &s)
 {
-    flate::end_help(s);
+    end_commands(s);
 }
 
 /* NAME_block.cuh of a codec whose streams are Deflate with something around it: name_decode_with()
@@ -198,7 +166,7 @@ WHARF_DEVICE void deflate_block_end(deflate_block_shared &s)
     }                                                                                              \
     WHARF_DEVICE void name##_block_end(name##_block_shared &s)                                     \
     {                                                                                              \
-        flate::end_help(s);                                                                        \
+        end_commands(s);                                                                           \
     }
 
 } // namespace wharf

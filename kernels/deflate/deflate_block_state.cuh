@@ -6,6 +6,7 @@
 #ifndef WHARF_KERNELS_DEFLATE_BLOCK_STATE_CUH
 #define WHARF_KERNELS_DEFLATE_BLOCK_STATE_CUH
 
+#include "kernels/block_command.cuh"
 #include "kernels/deflate/deflate_decode.cuh"
 
 namespace wharf
@@ -36,17 +37,6 @@ struct block_tuning {
     static constexpr unsigned LANE_NWORDS = 8;
     static constexpr unsigned SEGMENT_NBYTES = 4 * LANE_NWORDS * LANES;
     static constexpr unsigned STRETCH_NBYTES = 4 * LANE_NWORDS * 32; /* a warp's */
-};
-
-/* What the first warp wants of the others. */
-struct block_command {
-    input_source source;
-    uint8_t *out;
-    uint32_t out_avail;
-    uint32_t at;
-    uint32_t position;
-    uint32_t steps_left;
-    uint32_t ended; /* there is nothing more to do */
 };
 
 template <typename P>

@@ -359,13 +359,6 @@ WHARF_DEVICE_NOINLINE bool join_chains(chain_setting<CHAINS> s, chains<CHAINS> &
     return !any_lane(!good);
 }
 
-/* Where chain k begins to deliver, behind the window that it begins with. */
-template <unsigned CHAINS>
-WHARF_DEVICE uint32_t first_group_of(const chains<CHAINS> &c, unsigned k)
-{
-    return c.window[k].number > 0 ? c.window[k].last_group + 1 : 0;
-}
-
 /* collective.  What chains share, for a stream whose model is made, but for what is looked up in.
  */
 template <unsigned CHAINS>
