@@ -494,7 +494,7 @@ $(BUILD)/wharf_gpu_test: $(call obj,$(addprefix tests/gpu/,gpu_test_main.c gpu_c
 $(BUILD)/wharf_gpu_bench: $(call obj,$(addprefix tests/gpu/,gpu_bench_main.c gpu_pack.c gpu_symbols.c))
 $(BUILD)/wharf_gpu_epoch: $(call obj,$(addprefix tests/gpu/,gpu_epoch_main.c gpu_epoch_check.c \
     gpu_epoch_jobs.c gpu_epoch_measure.c gpu_epoch_import.c gpu_epoch_parts.c gpu_pack.c gpu_export.cu gpu_client.cu gpu_tenant.cu))
-$(BUILD)/wharf_gpu_rans: $(call obj,tests/gpu/gpu_rans_main.cu)
+$(BUILD)/wharf_gpu_rans: $(call obj,$(addprefix tests/gpu/,gpu_rans_main.cu gpu_rans_stream.c gpu_symbols.c gpu_pack.c))
 # Somebody else's program: it has nothing of ours but the checks of CUDA's calls.
 GPU_TENANT := $(BUILD)/wharf_gpu_tenant
 $(GPU_TENANT): $(call obj,tests/gpu/gpu_tenant_main.c tests/gpu/gpu_tenant.cu kernels/cuda_error.cu)

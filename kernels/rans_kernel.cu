@@ -11,38 +11,55 @@ namespace
 {
 
 /*
- * Much to do: a block has a multiprocessor for itself, and 64 strands hide each other's waiting. As
- * many warps as a block can have, of two strands each, are faster than half as many of four: 64
- * registers a thread are enough for two.  One strand each goes on more slowly, but begins sooner,
- * and half as many pieces have half as many windows: up to LARGE_NBYTES of output that is faster.
+ * Much to do: a block has a multiprocessor for itself, and as many warps as a block can have, of
+ * two strands each, which hide each other's waiting: 64 registers a thread are enough for two. With
+ * at most half as many pieces each strand has a warp for itself: the windows, in which a group
+ * costs two to three times as much, are half as many, and it begins sooner.
  */
 constexpr unsigned WARPS = 32, STRANDS = 2;
+/* Output of a stream from which on two strands a warp are faster. */
 constexpr uint64_t LARGE_NBYTES = 160 << 20;
+/* Of symbols whose model is an image it is as in the kernel of chunks: 128 registers a thread. */
+constexpr unsigned IMAGE_WARPS = 16, IMAGE_STRANDS = 4;
+static_assert(IMAGE_WARPS * IMAGE_STRANDS == WARPS * STRANDS);
 /* Else each strand has a warp for itself, and what counts is how soon it is at its end: as few as
  * possible on a multiprocessor.  All warps of a block, some of which may have no strand, make its
  * tables. */
 constexpr unsigned FEW_WARPS = 16;
 constexpr unsigned JUDGES = 8;
 
-template <unsigned N>
-using many_memory = rans::strands_memory<rans::many_tables, WARPS, N>;
-using few_memory = rans::strands_memory<rans::few_tables, FEW_WARPS, 1>;
+/* Shared memory of a block of both kernels, by where symbols are looked up. */
+template <rans::lookup KIND>
+struct memory_of {
+    template <unsigned N>
+    using many = rans::strands_memory<rans::many_tables, WARPS, N>;
+    using few = rans::strands_memory<rans::few_tables, FEW_WARPS, 1>;
+};
 
-/* N strands a warp. */
+template <>
+struct memory_of<rans::lookup::REGISTERED> {
+    template <unsigned W, unsigned S>
+    using of = rans::strands_memory<rans::image_tables<W, S>, W, S>;
+    template <unsigned N>
+    using many = of<IMAGE_WARPS, N>;
+    using few = of<FEW_WARPS, 1>;
+};
+
 template <rans::lookup KIND, unsigned N>
-__global__ void __launch_bounds__(WARPS * 32, 1)
+__global__ void __launch_bounds__(memory_of<KIND>::template many<N>::N_WARPS * 32, 1)
     many_kernel(const __grid_constant__ wharf_rans_stream_job job)
 {
     extern __shared__ __align__(128) uint8_t shared[];
-    rans::decode_strands<KIND>(*reinterpret_cast<many_memory<N> *>(shared),
-                               uniform(threadIdx.x / 32), WARPS, blockIdx.x, gridDim.x, job);
+    using memory = typename memory_of<KIND>::template many<N>;
+    rans::decode_strands<KIND>(*reinterpret_cast<memory *>(shared), uniform(threadIdx.x / 32),
+                               memory::N_WARPS, blockIdx.x, gridDim.x, job);
 }
 
 template <rans::lookup KIND>
 __global__ void __launch_bounds__(FEW_WARPS * 32, 1)
     few_kernel(const __grid_constant__ wharf_rans_stream_job job, unsigned n_decoders)
 {
-    __shared__ __align__(128) few_memory s;
+    __shared__ __align__(128) typename memory_of<KIND>::few s;
     rans::decode_strands<KIND>(s, uniform(threadIdx.x / 32), n_decoders, blockIdx.x, gridDim.x,
                                job);
 }
@@ -71,13 +88,14 @@ unsigned least(unsigned a, unsigned b)
 template <rans::lookup KIND, unsigned N>
 int launch_many(wharf_rans_stream_job job, unsigned n_multiprocessors, CUstream_st *stream)
 {
+    using memory = typename memory_of<KIND>::template many<N>;
     const void *kernel = reinterpret_cast<const void *>(many_kernel<KIND, N>);
     void *arguments[] = {&job};
     unsigned n_blocks = least((job.n_pieces + N - 1) / N, n_multiprocessors);
     WHARF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        sizeof(many_memory<N>)));
-    WHARF_CUDA_TRY(
-        cudaLaunchKernel(kernel, n_blocks, WARPS * 32, arguments, sizeof(many_memory<N>), stream));
+                                        (int)sizeof(memory)));
+    WHARF_CUDA_TRY(cudaLaunchKernel(kernel, n_blocks, memory::N_WARPS * 32, arguments,
+                                    sizeof(memory), stream));
     return 0;
 }
 
@@ -109,15 +127,19 @@ int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstr
     if (int rc = count_multiprocessors(&n))
         return rc;
     bool is_long = job->layout.n_bits > rans::PACKED_NBITS;
+    bool is_of_bytes = job->layout.symbol_nbytes == 1 && job->layout.n_distributions == 1;
     unsigned n_decoders = (job->n_pieces + n - 1) / n;
+    if (n_decoders > FEW_WARPS && !is_of_bytes)
+        return launch_many<rans::lookup::REGISTERED, IMAGE_STRANDS>(*job, n, stream);
     if (n_decoders > WARPS)
         return is_long ? launch_many<rans::lookup::RANGED, STRANDS>(*job, n, stream)
                        : launch_many<rans::lookup::SPREAD, STRANDS>(*job, n, stream);
     if (n_decoders > FEW_WARPS)
         return is_long ? launch_many<rans::lookup::RANGED, 1>(*job, n, stream)
                        : launch_many<rans::lookup::SPREAD, 1>(*job, n, stream);
-    return is_long ? launch_few<rans::lookup::BUCKET>(*job, n_decoders, n, stream)
-                   : launch_few<rans::lookup::PACKED>(*job, n_decoders, n, stream);
+    return !is_of_bytes ? launch_few<rans::lookup::REGISTERED>(*job, n_decoders, n, stream)
+           : is_long    ? launch_few<rans::lookup::BUCKET>(*job, n_decoders, n, stream)
+                        : launch_few<rans::lookup::PACKED>(*job, n_decoders, n, stream);
 }
 
 int wharf_cuda_judge_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream)

@@ -6,6 +6,7 @@
 #include "encoders/outcome.h"
 #include "encoders/rans/rans.h"
 #include "encoders/rans/rans_bits.h"
+#include "encoders/rans/rans_image.h"
 #include "encoders/rans/rans_stream.h"
 
 /* Positions in bits fit 32 bits, as kernels/decoder.cuh says. */
@@ -21,7 +22,7 @@ static void fill_layout(const struct wharf_rans_stream *stream, struct wharf_ran
         .n_distributions = stream->shape.n_distributions,
         .alphabet = stream->shape.alphabet,
         .model_nbytes = stream->packed_model_nbytes,
-        .indexes_at = (uint32_t)stream->body_at,
+        .indexes_at = (uint32_t)stream->body_at - stream->indexes_nbytes,
         .body_at = (uint32_t)stream->body_at,
         .n_splits = body->n_splits,
         .n_symbols = body->n_symbols,
@@ -72,26 +73,51 @@ static void fill_places(const struct wharf_rans_body *body, struct wharf_rans_pl
         places[s] = next_place(body, &cursor);
 }
 
-int wharf_rans_stream_job_init(const uint8_t *h_in, size_t in_nbytes, uint64_t out_avail,
-                               uint32_t max_pieces, struct wharf_rans_place *places,
-                               uint32_t max_places, struct wharf_rans_stream_job *ret_job,
+/* Whether the stream is what it should be, and its output fits. */
+static bool is_as_asked(const struct wharf_rans_stream_request *request,
+                        const struct wharf_rans_stream *stream)
+{
+    uint32_t symbol_nbytes = stream->shape.symbol_nbytes;
+    bool has_kind = request->h_model
+                        ? stream->packed_model_nbytes == 0 &&
+                              wharf_rans_image_has_shape(request->h_model, &stream->shape)
+                        : symbol_nbytes == wharf_rans_unit_nbytes(request->parameter);
+
+    return has_kind && stream->body.n_symbols <= request->out_avail / symbol_nbytes;
+}
+
+/* Whether a block can have its tables, and positions fit. */
+static bool is_supported(const struct wharf_rans_stream *stream, bool is_registered)
+{
+    bool is_of_bytes = stream->shape.symbol_nbytes == 1 && stream->shape.n_distributions == 1;
+
+    return (is_registered || is_of_bytes) &&
+           stream->body.n_symbols <= MAX_NBYTES / stream->shape.symbol_nbytes;
+}
+
+int wharf_rans_stream_job_init(const struct wharf_rans_stream_request *request, uint32_t max_pieces,
+                               struct wharf_rans_place *places, uint32_t max_places,
+                               struct wharf_rans_stream_job *ret_job,
                                struct wharf_outcome *ret_outcome)
 {
     struct wharf_rans_stream stream;
 
-    if (in_nbytes > MAX_NBYTES)
+    if (request->in_nbytes > MAX_NBYTES)
         return -ENOTSUP;
-    if (!wharf_rans_stream_parse(h_in, in_nbytes, &stream, ret_outcome))
+    if (!wharf_rans_stream_parse(request->h_in, request->in_nbytes, &stream, ret_outcome))
         return -EILSEQ;
-    if (stream.shape.symbol_nbytes != 1 || stream.shape.n_distributions != 1 ||
-        stream.body.n_symbols > MAX_NBYTES)
-        return -ENOTSUP;
-    if (stream.body.n_symbols > out_avail) {
-        /* Unless the model is bad, which comes first: in any case nothing is written. */
-        wharf_rans_decode_reference(h_in, in_nbytes, NULL, out_avail, NULL, ret_outcome);
+    if (!is_as_asked(request, &stream)) {
+        /* Or the model is bad, which comes before output that does not fit: in any case nothing is
+         * written. */
+        const struct wharf_codec_setting setting = {.parameter = request->parameter,
+                                                    .model = request->h_model};
+        wharf_rans_decode_reference(request->h_in, request->in_nbytes, NULL, request->out_avail,
+                                    &setting, ret_outcome);
         return -EILSEQ;
     }
-    *ret_job = (struct wharf_rans_stream_job){.in_nbytes = (uint32_t)in_nbytes};
+    if (!is_supported(&stream, request->h_model != NULL))
+        return -ENOTSUP;
+    *ret_job = (struct wharf_rans_stream_job){.in_nbytes = (uint32_t)request->in_nbytes};
     fill_layout(&stream, &ret_job->layout);
     ret_job->n_pieces = max_pieces < stream.body.n_splits ? max_pieces : stream.body.n_splits;
     if (stream.body.n_splits > max_places)
@@ -115,6 +141,7 @@ bool wharf_rans_stream_job_settle(const struct wharf_rans_stream_job *job,
             return true;
         }
     }
-    wharf_outcome_ok(ret_outcome, job->in_nbytes, job->layout.n_symbols);
+    wharf_outcome_ok(ret_outcome, job->in_nbytes,
+                     (uint64_t)job->layout.n_symbols * job->layout.symbol_nbytes);
     return true;
 }

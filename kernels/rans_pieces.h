@@ -61,23 +61,35 @@ struct wharf_rans_layout {
 struct wharf_rans_stream_job {
     struct wharf_rans_layout layout;
     const uint8_t *in;
-    uint8_t *out; /* room for all symbols */
+    const uint8_t *model; /* the image of a registered one, or NULL */
+    uint8_t *out;         /* room for all symbols */
     uint32_t in_nbytes;
     uint32_t n_pieces;
     const struct wharf_rans_place *places;     /* one a split */
     struct wharf_rans_piece_outcome *outcomes; /* one a piece */
 };
 
+/* What is to be decoded, in the host's memory. */
+struct wharf_rans_stream_request {
+    const uint8_t *h_in;
+    size_t in_nbytes;
+    uint32_t parameter;  /* the codec's: symbols of 1 byte or 2 */
+    const void *h_model; /* the image of a registered model, which counts in its place; or NULL */
+    uint64_t out_avail;
+};
+
 /*
- * Takes a stream apart in the host's memory and fills in `layout`, n_pieces, at most max_pieces (1
- * or more), and `places`, which has room for max_places; rules 1 and 3 to 5 of rans_format.h.  Only
- * streams of bytes with one distribution can be decoded so.
- * Returns 0; -EILSEQ with the outcome; -ENOTSUP for other streams, and for those of 2^28 bytes and
- * more; -ENOBUFS with layout.n_splits where there are more splits than places.
+ * Takes a stream apart and fills in `layout`, n_pieces, at most max_pieces (1 or more), and
+ * `places`, which has room for max_places; rules 1 and 3 to 5 of rans_format.h.  The job's pointers
+ * are the caller's to fill in.
+ * Returns 0; -EILSEQ with the outcome; -ENOTSUP for streams that bring a model of 16-bit symbols or
+ * of several distributions, whose tables are too large for a block to make (register the model
+ * instead), and for those of 2^28 bytes and more; -ENOBUFS with layout.n_splits where there are
+ * more splits than places.
  */
-int wharf_rans_stream_job_init(const uint8_t *h_in, size_t in_nbytes, uint64_t out_avail,
-                               uint32_t max_pieces, struct wharf_rans_place *places,
-                               uint32_t max_places, struct wharf_rans_stream_job *ret_job,
+int wharf_rans_stream_job_init(const struct wharf_rans_stream_request *request, uint32_t max_pieces,
+                               struct wharf_rans_place *places, uint32_t max_places,
+                               struct wharf_rans_stream_job *ret_job,
                                struct wharf_outcome *ret_outcome);
 
 /*

@@ -49,11 +49,7 @@ WHARF_DEVICE uint32_t unit_nbytes(uint32_t parameter)
 template <lookup KIND>
 WHARF_DEVICE bool has_chains(const stream &in, const model &m, const uint8_t *out)
 {
-    if (KIND == lookup::GENERAL)
-        return false;
-    if (KIND == lookup::REGISTERED && m.symbol_nbytes == 2 && reinterpret_cast<uintptr_t>(out) % 2)
-        return false;
-    return in.n_splits >= N_CHAINS;
+    return KIND != lookup::GENERAL && in.n_splits >= N_CHAINS && has_aligned_symbols<KIND>(m, out);
 }
 
 /* collective.  As far as chains go, each from a quarter of the splits on: the walk is behind them;
@@ -104,8 +100,7 @@ WHARF_DEVICE_NOINLINE bool prepare_model(const stream &in, shared_ref<Shared> me
                                          const chunk_job &job, model &m)
 {
     Shared &s = memory.get();
-    return job.model ? take_image(in, s.tables, job.model, m)
-                     : make_model(in, s.tables, job.scratch, m);
+    return take_model(in, s.tables, job.model, job.scratch, m);
 }
 
 /* collective.  walk_groups to the stream's end, from its beginning or from `there` on; not inlined:

@@ -361,20 +361,26 @@ WHARF_DEVICE bool image_fits(const stream &in, const uint8_t *image)
            load(&head->n_distributions) == in.n_distributions;
 }
 
-/* collective.  The same for a registered model, of the stream's shape: always true.  Of one
- * distribution of bytes tables are made as of a stream's. */
-template <unsigned PACKED>
-WHARF_DEVICE bool take_image(const stream &in, model_tables<PACKED> &tables, const uint8_t *image,
-                             model &m)
+/* collective.  What the packed form of a stream's model stands in: the stream itself, or what was
+ * registered, if that is of one distribution of bytes and has this image, of the stream's shape. */
+WHARF_DEVICE stream model_stream(const stream &in, const uint8_t *image)
+{
+    stream from = in;
+    const wharf_rans_image *head = reinterpret_cast<const wharf_rans_image *>(image);
+    uint32_t nbytes = image ? uniform(load(&head->registered_nbytes)) : 0;
+    if (nbytes > 0) {
+        /* To a word's end, which is the image's as well: it goes on behind that. */
+        from.source.init(image + uniform(load(&head->registered_at)), (nbytes + 3) & ~3u);
+        from.model_nbytes = nbytes - WHARF_RANS_HEADER_NBYTES;
+    }
+    return from;
+}
+
+/* collective.  A model whose tables are in an image, of the stream's shape: all registered ones but
+ * those of one distribution of bytes. */
+WHARF_DEVICE void take_image(const stream &in, const uint8_t *image, model &m)
 {
     const wharf_rans_image *head = reinterpret_cast<const wharf_rans_image *>(image);
-    uint32_t nbytes = uniform(load(&head->registered_nbytes));
-    if (nbytes > 0) {
-        stream registered = in;
-        registered.source.init(image + uniform(load(&head->registered_at)), nbytes);
-        registered.model_nbytes = nbytes - WHARF_RANS_HEADER_NBYTES;
-        return make_model(registered, tables, nullptr, m);
-    }
     m.n_bits = in.n_bits;
     m.alphabet = in.alphabet;
     m.n_distributions = in.n_distributions;
@@ -389,6 +395,18 @@ WHARF_DEVICE bool take_image(const stream &in, model_tables<PACKED> &tables, con
     m.buckets_at = uniform(load(&head->buckets_at));
     m.windows_stride = uniform(load(&head->windows_stride));
     m.kind = lookup::REGISTERED;
+}
+
+/* collective.  The stream's model, or the registered one that has this image, with its tables.
+ * False by rule 2. */
+template <unsigned PACKED>
+WHARF_DEVICE bool take_model(const stream &in, model_tables<PACKED> &tables, const uint8_t *image,
+                             uint8_t *scratch, model &m)
+{
+    stream from = model_stream(in, image);
+    if (!image || from.model_nbytes > 0)
+        return make_model(from, tables, scratch, m);
+    take_image(in, image, m);
     return true;
 }
 

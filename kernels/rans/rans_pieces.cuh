@@ -143,9 +143,10 @@ WHARF_DEVICE void judge_piece(const stream &in, const model &m, word_ring &ring,
                               const wharf_rans_stream_job &job, uint32_t i)
 {
     uint32_t bit;
-    uint32_t reason = m.kind == lookup::PACKED
-                          ? walk_piece<lookup::PACKED>(in, m, ring, job, i, bit)
-                          : walk_piece<lookup::BUCKET>(in, m, ring, job, i, bit);
+    uint32_t reason =
+        m.kind == lookup::PACKED   ? walk_piece<lookup::PACKED>(in, m, ring, job, i, bit)
+        : m.kind == lookup::BUCKET ? walk_piece<lookup::BUCKET>(in, m, ring, job, i, bit)
+                                   : walk_piece<lookup::REGISTERED>(in, m, ring, job, i, bit);
     if (lane_id() == 0)
         job.outcomes[i] = {reason, bit};
 }
@@ -158,11 +159,12 @@ struct block_model {
 };
 
 /* All warps of a block.  The model with its tables, unless it is bad. */
-WHARF_DEVICE model make_for_block(const stream &in, block_model &s, unsigned warp)
+WHARF_DEVICE model make_for_block(const stream &in, block_model &s, const uint8_t *image,
+                                  unsigned warp)
 {
     if (warp == 0) {
         model m;
-        bool good = make_model(in, s.tables, nullptr, m);
+        bool good = take_model(in, s.tables, image, nullptr, m);
         if (lane_id() == 0) {
             s.m = m;
             s.good = good;
@@ -186,7 +188,7 @@ WHARF_DEVICE void judge_pieces(judges_memory<WARPS> &s, unsigned warp, uint32_t 
                                uint32_t n_blocks, const wharf_rans_stream_job &job)
 {
     stream in = stream_of(job);
-    model m = make_for_block(in, s.model, warp);
+    model m = make_for_block(in, s.model, job.model, warp);
     for (uint32_t i = warp * n_blocks + block; i < job.n_pieces; i += n_blocks * WARPS) {
         if (load(&job.outcomes[i].reason) != WHARF_RANS_REFUSED)
             continue;

@@ -9,9 +9,10 @@
  * rans_pieces.cuh judges what it refuses, in a kernel of its own.
  *
  * How soon it begins counts as much as how fast it then goes.  So
- * - nothing is in local memory: the lanes of a full multiprocessor have 900 KiB of it for 1 KiB
- *   each, which is more than the caches hold.  What a warp has once, and a window's starts and
- *   states, lie in shared memory where the loop of batches needs the registers;
+ * - little is in local memory, and nothing of bytes that is looked at on the way: the lanes of a
+ *   full multiprocessor have 900 KiB of it for 1 KiB each, which is more than the caches hold.
+ *   What a warp has once, and a window's starts and states, lie in shared memory where the loop of
+ *   batches needs the registers;
  * - loads of all that a warp begins with are on their way before tables are made, behind two
  * others: where its splits' fields are, and the fields;
  * - code is short, since all warps wait for each line of it that comes from afar.  Nothing that
@@ -20,300 +21,31 @@
 #ifndef WHARF_KERNELS_RANS_RANS_STRANDS_CUH
 #define WHARF_KERNELS_RANS_RANS_STRANDS_CUH
 
-#include "kernels/rans/rans_chains.cuh"
-#include "kernels/rans/rans_pieces.cuh"
-#include "kernels/rans/rans_tables.cuh"
+#include "kernels/rans/rans_strand_starts.cuh"
 
 namespace wharf
 {
 namespace rans
 {
 
-/* A split's window; start and state are this lane's, all else is the same in all lanes. */
-struct window {
-    uint32_t number;
-    uint32_t first_group, last_group;
-    int32_t first_word;
-    uint32_t start, state;
-};
-
-/* Behind all groups, and below all words; such that differences have the right sign. */
-constexpr int32_t BEHIND_GROUPS = 1 << 30, BELOW_WORDS = -(1 << 30);
-
-/* A window's starts and states. */
-struct window_lanes {
-    uint32_t start[WARP_LANES], state[WARP_LANES];
-};
-
-/* Where a strand begins, where its next window is, and the last one that it verifies. */
-enum { AT_BEGIN, AT_NEXT, AT_LAST, N_PLACES };
-
-/* Shared memory of a warp. */
-template <unsigned STRANDS>
-struct strand_memory {
-    chain_buffers<STRANDS> buffers;
-    window_lanes windows[STRANDS];
-    wharf_rans_place places[STRANDS][N_PLACES];
-};
-
-/* Of a block. */
-template <typename Tables, unsigned WARPS, unsigned STRANDS>
-struct strands_memory {
-    Tables tables;
-    block_ranges ranges;
-    strand_memory<STRANDS> warps[WARPS];
-};
-
-/* Strands on their way; `state` is this lane's, all else is the same in all lanes. */
-template <unsigned STRANDS>
-struct strands {
-    uint32_t state[STRANDS];
-    word_feed feed[STRANDS];
-    uint32_t group[STRANDS]; /* that comes next */
-    uint32_t end[STRANDS];   /* the group at which the strand ends */
-    uint32_t last[STRANDS];  /* the split whose window is its last one to verify */
-    window
-        next[STRANDS]; /* that comes next, or is being passed; its start and state are not here */
-};
-
-/* What all strands of a warp share. */
-struct strand_setting {
-    stream in;
-    model m;
-    word_source words;
-    uint8_t *out;
-    uint32_t n_whole; /* groups of 32 symbols */
-};
-
-/* ---- splits -------------------------------------------------------------------------------- */
-
-/* What a lane has loaded of a split: the words in which its start lies, and its state's bytes; as
- * they are, since whoever puts them together waits for them. */
-struct window_words {
-    uint32_t low, high, state, state_high;
-};
-
-/* collective.  Of split `number`; for the stream's beginning, which has none, others. */
-WHARF_DEVICE window_words load_window(const stream &in, uint32_t number, const wharf_rans_place &p)
-{
-    uint32_t at = p.starts_at + 4 + lane_id() * p.start_nbits;
-    uint32_t first = in.source.begin + in.body_at + 2 * (at / 16);
-    uint32_t state =
-        in.split_states_at + (number - 1) * WHARF_RANS_SPLIT_STATES_NBYTES + 2 * lane_id();
-    /* Other input comes before starts, and the states behind them. */
-    return {inner_word(in, first / 4), inner_word(in, first / 4 + 1), byte_at(in, state),
-            byte_at(in, state + 1)};
-}
-
-/* collective.  The window that these words are of; for the stream's beginning one without groups.
- */
-WHARF_DEVICE window window_of(const stream &in, uint32_t number, const wharf_rans_place &p,
-                              const window_words &words)
-{
-    uint32_t at = p.starts_at + 4 + lane_id() * p.start_nbits;
-    uint32_t first = in.source.begin + in.body_at + 2 * (at / 16);
-    uint32_t v = funnel_right(words.low, words.high, 8 * (first % 4));
-    uint32_t field = low_bits((v << 16 | v >> 16) >> (32 - at % 16 - p.start_nbits), p.start_nbits);
-    return {number,       p.first_group,        p.last_group,
-            p.first_word, p.base_group + field, words.state | words.state_high << 8};
-}
-
-/* What no group and no word is in. */
-WHARF_DEVICE window no_window(const stream &in)
-{
-    return {in.n_splits, BEHIND_GROUPS, BEHIND_GROUPS, BELOW_WORDS, BEHIND_GROUPS, 0};
-}
-
-/* collective.  Strand k's next window. */
-template <unsigned STRANDS>
-WHARF_DEVICE void put_window(strand_memory<STRANDS> &memory, strands<STRANDS> &c, unsigned k,
-                             const window &w)
-{
-    c.next[k] = w;
-    store(&memory.windows[k].start[lane_id()], w.start);
-    store(&memory.windows[k].state[lane_id()], w.state);
-}
-
-/* collective.  Goes on to the window that strand k verifies next, if one is left. */
-template <unsigned STRANDS>
-WHARF_DEVICE void next_window(const stream &in, const wharf_rans_stream_job &job,
-                              strand_memory<STRANDS> &memory, strands<STRANDS> &c, unsigned k)
-{
-    window w = no_window(in);
-    uint32_t number = c.next[k].number + 1;
-    if (number <= c.last[k]) {
-        wharf_rans_place p = job.places[number];
-        w = window_of(in, number, p, load_window(in, number, p));
-    }
-    put_window(memory, c, k, w);
-}
-
-/* ---- beginning ----------------------------------------------------------------------------- */
-
-/* The splits that strands begin with, and what is on its way of them. */
-template <unsigned STRANDS>
-struct strand_starts {
-    uint32_t from[STRANDS];
-    window_words words[STRANDS];
-    first_blocks blocks[STRANDS];
-    window join[STRANDS];
-};
-
-/* collective.  The places of strands for pieces `first` and on, or often the last one. */
-template <unsigned STRANDS>
-WHARF_DEVICE void find_places(const wharf_rans_stream_job &job, strand_memory<STRANDS> &memory,
-                              uint32_t first, strands<STRANDS> &c, strand_starts<STRANDS> &starts)
-{
-    constexpr unsigned NWORDS = sizeof(wharf_rans_place) / sizeof(uint32_t);
-    uint32_t words[STRANDS];
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        uint32_t piece = first + k < job.n_pieces ? first + k : job.n_pieces - 1;
-        uint32_t from = first_split_of(job, piece), behind = first_split_of(job, piece + 1);
-        uint32_t last = behind < job.layout.n_splits ? behind : behind - 1;
-        uint32_t next = from < last ? from + 1 : from;
-        starts.from[k] = from;
-        c.last[k] = last;
-        c.end[k] = behind;
-        uint32_t which = lane_id() / NWORDS;
-        which = which == AT_BEGIN ? from : which == AT_NEXT ? next : last;
-        words[k] =
-            load_nc(reinterpret_cast<const uint32_t *>(job.places + which) + lane_id() % NWORDS);
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++)
-        if (lane_id() < N_PLACES * NWORDS)
-            store(reinterpret_cast<uint32_t *>(memory.places[k]) + lane_id(), words[k]);
-    syncwarp();
-}
-
-/* collective.  Has all on its way that these strands begin with. */
-template <unsigned STRANDS>
-WHARF_DEVICE void fetch_starts(const strand_setting &s, const strand_memory<STRANDS> &memory,
-                               strand_starts<STRANDS> &starts)
-{
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        starts.blocks[k].load(s.in, s.words, memory.places[k][AT_BEGIN].first_word);
-        if (STRANDS == 1)
-            starts.blocks[k].load_below(s.words);
-    }
-    /* Behind what may call a function, which takes registers. */
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++)
-        starts.words[k] = load_window(s.in, starts.from[k], memory.places[k][AT_BEGIN]);
-}
-
-/* collective.  What they begin with, when it has come.  False if they do not lie within whole
- * groups, or a state is none. */
-template <unsigned STRANDS>
-WHARF_DEVICE bool begin_strands(const strand_setting &s, strand_memory<STRANDS> &memory,
-                                strands<STRANDS> &c, strand_starts<STRANDS> &starts)
-{
-    const stream &in = s.in;
-    bool good = true;
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++)
-        if (STRANDS > 1)
-            starts.blocks[k].load_below(s.words);
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        const wharf_rans_place &p = memory.places[k][AT_BEGIN];
-        uint32_t behind_last = memory.places[k][AT_LAST].last_group + 1;
-        good &= behind_last <= s.n_whole;
-        c.end[k] = c.end[k] == in.n_splits ? s.n_whole : behind_last;
-        starts.join[k] = window_of(in, starts.from[k], p, starts.words[k]);
-        c.group[k] = starts.join[k].last_group + 1;
-        c.feed[k].init(s.words, memory.buffers.words[k], p.first_word, starts.blocks[k]);
-        c.state[k] = WHARF_RANS_LOW;
-        if (starts.from[k] == 0) {
-            uint32_t state = in.body_at + 4 * lane_id();
-            c.state[k] = le16_at(in, state) << 16 | le16_at(in, state + 2);
-            good &= c.state[k] >= WHARF_RANS_LOW;
-        }
-    }
-    return good;
-}
-
-/* collective.  Group j of the windows that strands begin with: a lane has its state from its start
- * on, and its first symbol is in the group behind. */
-template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE bool join_strand_group(const strand_setting &s, strands<STRANDS> &c,
-                                    const strand_starts<STRANDS> &starts, uint32_t j)
-{
-    found f[STRANDS];
-    uint32_t behind[STRANDS], takers[STRANDS];
-    bool good = true;
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++)
-        f[k] = find_byte<KIND>(s.m, slot_of(s.m, c.state[k]));
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        const window &w = starts.join[k];
-        uint32_t group = w.first_group + j;
-        bool joins = group < c.group[k];
-        good &= !joins || group <= w.start || f[k].nobodys >> 31 == 0;
-        behind[k] = group > w.start ? state_behind(s.m, f[k], c.state[k]) : WHARF_RANS_LOW;
-        behind[k] = group == w.start ? w.state : behind[k];
-        behind[k] = joins ? behind[k] : c.state[k];
-        takers[k] = ballot(behind[k] < WHARF_RANS_LOW);
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        uint32_t word = c.feed[k].behind.load_before(popc(takers[k] & lanemask_lt()));
-        c.state[k] = behind[k] < WHARF_RANS_LOW ? behind[k] << 16 | word : behind[k];
-        c.feed[k].behind.move(-(int)popc(takers[k]));
-    }
-    return good;
-}
-
-/* collective.  Sees to it that a batch's words of all strands are at hand. */
-template <unsigned STRANDS>
-WHARF_DEVICE void ensure_words(const strand_setting &s, strand_memory<STRANDS> &memory,
-                               strands<STRANDS> &c)
-{
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++)
-        c.feed[k].ensure(s.words, memory.buffers.words[k]);
-}
-
-/* collective.  All strands through the windows that they begin with; whether all was good in this
- * lane.  Meanwhile the next windows are on their way. */
-template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE bool join_strands(const strand_setting &s, strand_memory<STRANDS> &memory,
-                               strands<STRANDS> &c, const strand_starts<STRANDS> &starts)
-{
-    uint32_t n = 0, next[STRANDS];
-    window_words words[STRANDS];
-    bool good = true;
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        uint32_t more = c.group[k] - starts.join[k].first_group, from = starts.from[k];
-        n = more > n ? more : n;
-        next[k] = from < c.last[k] ? from + 1 : from;
-        words[k] = load_window(s.in, next[k], memory.places[k][AT_NEXT]);
-    }
-    n = uniform(n);
-    WHARF_NO_UNROLL
-    for (uint32_t j = 0; j < n; j++) {
-        if (j % BATCH_NGROUPS == 0)
-            ensure_words(s, memory, c);
-        good &= join_strand_group<KIND>(s, c, starts, j);
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        window w = window_of(s.in, next[k], memory.places[k][AT_NEXT], words[k]);
-        put_window(memory, c, k, next[k] > starts.from[k] ? w : no_window(s.in));
-    }
-    return good;
-}
-
 /* ---- on the way ---------------------------------------------------------------------------- */
 
 /* collective.  n batches of all strands where no window is near; whether all slots were somebody's,
  * in this lane. */
+template <unsigned STRANDS>
+WHARF_DEVICE bool go_freely_by_image(const strand_setting<STRANDS> &s,
+                                     strand_memory<STRANDS> &memory, strands<STRANDS> &there,
+                                     uint32_t n)
+{
+    const symbol_way<STRANDS> way = {s.in, s.words, s.out, s.n_whole, memory.buffers, *s.indexes};
+    uint32_t nobodys = s.m.windows_at ? go_by_symbols<symbols_by::WINDOWS>(way, s.m, there, n)
+                                      : go_by_symbols<symbols_by::SLOTS>(way, s.m, there, n);
+    return nobodys >> 31 == 0;
+}
+
+/* The same with tables of bytes. */
 template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE bool go_freely(const strand_setting &s, strand_memory<STRANDS> &memory,
+WHARF_DEVICE bool go_freely(const strand_setting<STRANDS> &s, strand_memory<STRANDS> &memory,
                             strands<STRANDS> &there, uint32_t n)
 {
     free_chains<STRANDS> c;
@@ -362,7 +94,7 @@ struct findings {
  * `next_word` has the numbers of the words that come next.
  */
 template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE void look_group(const strand_setting &s, strands<STRANDS> &c,
+WHARF_DEVICE void look_group(const strand_setting<STRANDS> &s, strands<STRANDS> &c,
                              int32_t next_word[STRANDS], findings &bad)
 {
     found f[STRANDS];
@@ -370,7 +102,7 @@ WHARF_DEVICE void look_group(const strand_setting &s, strands<STRANDS> &c,
     bool goes[STRANDS];
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++)
-        f[k] = find_byte<KIND>(s.m, slot_of(s.m, c.state[k]));
+        f[k] = find_at<KIND>(s, c.group[k], c.state[k]);
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++) {
         goes[k] = c.group[k] < c.end[k];
@@ -396,14 +128,15 @@ WHARF_DEVICE void look_group(const strand_setting &s, strands<STRANDS> &c,
         }
         next_word[k] -= (int32_t)popc(takers[k]);
         if (goes[k])
-            store_byte(s.out + (WARP_LANES * group + lane_id()), f[k].symbol);
+            put_symbol(s.out, has_symbol_size<KIND>() ? s.m.symbol_nbytes : 1,
+                       WARP_LANES * group + lane_id(), f[k].symbol);
     }
 }
 
 /* collective.  n groups of the strands that are not at their ends; whether all was good, in this
  * lane. */
 template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE bool go_looking(const strand_setting &s, const wharf_rans_stream_job &job,
+WHARF_DEVICE bool go_looking(const strand_setting<STRANDS> &s, const wharf_rans_stream_job &job,
                              strand_memory<STRANDS> &memory, strands<STRANDS> &c, uint32_t n)
 {
     findings bad = {0, 0};
@@ -436,7 +169,7 @@ struct strand_plan {
 };
 
 template <unsigned STRANDS>
-WHARF_DEVICE strand_plan plan_strands(const strand_setting &s, const strands<STRANDS> &c)
+WHARF_DEVICE strand_plan plan_strands(const strand_setting<STRANDS> &s, const strands<STRANDS> &c)
 {
     uint32_t n_left = 0, n_near = 0, n_free = 0xffffffffu;
     WHARF_UNROLL
@@ -459,14 +192,14 @@ WHARF_DEVICE strand_plan plan_strands(const strand_setting &s, const strands<STR
 /* collective.  Behind the last whole group: what is left of the stream, by the last strand; whether
  * it ends as it should. */
 template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE bool end_stream(const strand_setting &s, strand_memory<STRANDS> &memory,
+WHARF_DEVICE bool end_stream(const strand_setting<STRANDS> &s, strand_memory<STRANDS> &memory,
                              strands<STRANDS> &c)
 {
     constexpr unsigned k = STRANDS - 1;
     uint32_t number = WARP_LANES * s.n_whole + lane_id();
     bool is_there = number < s.in.n_symbols;
     c.feed[k].ensure(s.words, memory.buffers.words[k]);
-    found f = find_byte<KIND>(s.m, slot_of(s.m, c.state[k]));
+    found f = find_at<KIND>(s, s.n_whole, c.state[k]);
     bool good = !is_there || f.nobodys >> 31 == 0;
     uint32_t behind = is_there ? state_behind(s.m, f, c.state[k]) : c.state[k];
     uint32_t takers = ballot(behind < WHARF_RANS_LOW);
@@ -474,7 +207,7 @@ WHARF_DEVICE bool end_stream(const strand_setting &s, strand_memory<STRANDS> &me
     c.feed[k].behind.move(-(int)popc(takers));
     behind = behind < WHARF_RANS_LOW ? behind << 16 | word : behind;
     if (is_there)
-        store_byte(s.out + number, f.symbol);
+        put_symbol(s.out, has_symbol_size<KIND>() ? s.m.symbol_nbytes : 1, number, f.symbol);
     good &= behind == WHARF_RANS_LOW;
     good &= c.feed[k].next_word(s.words, memory.buffers.words[k]) == -1;
     return !any_lane(!good);
@@ -513,7 +246,7 @@ WHARF_DEVICE void repeat_first(strand_memory<STRANDS> &memory, strands<STRANDS> 
  * does, which else would have to look at each group.
  */
 template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE bool go_to_ends(const strand_setting &s, const wharf_rans_stream_job &job,
+WHARF_DEVICE bool go_to_ends(const strand_setting<STRANDS> &s, const wharf_rans_stream_job &job,
                              strand_memory<STRANDS> &memory, strands<STRANDS> &c, bool ends_stream)
 {
     constexpr unsigned LAST = STRANDS - 1;
@@ -528,7 +261,9 @@ WHARF_DEVICE bool go_to_ends(const strand_setting &s, const wharf_rans_stream_jo
         strand_plan plan = plan_strands(s, c);
         uint32_t n_free = uniform(plan.n_free), n_looking = uniform(plan.n_looking);
         bool good;
-        if (n_free > 0)
+        if (n_free > 0 && KIND == lookup::REGISTERED)
+            good = go_freely_by_image(s, memory, c, n_free);
+        else if (n_free > 0)
             good = go_freely<KIND>(s, memory, c, n_free);
         else if (n_looking > 0)
             good = go_looking<KIND>(s, job, memory, c, n_looking);
@@ -541,7 +276,7 @@ WHARF_DEVICE bool go_to_ends(const strand_setting &s, const wharf_rans_stream_jo
 
 /* collective.  Strands that have begun, to their ends; whether all was good. */
 template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE bool run_strands(const strand_setting &s, const wharf_rans_stream_job &job,
+WHARF_DEVICE bool run_strands(const strand_setting<STRANDS> &s, const wharf_rans_stream_job &job,
                               strand_memory<STRANDS> &memory, uint32_t first, strands<STRANDS> &c,
                               const strand_starts<STRANDS> &starts)
 {
@@ -558,6 +293,59 @@ WHARF_DEVICE bool run_strands(const strand_setting &s, const wharf_rans_stream_j
 
 /* ---- a block ------------------------------------------------------------------------------- */
 
+/* One warp.  What the block makes tables of, from the words of the stream in which the model
+ * stands; nothing where tables are in an image. */
+template <typename Tables>
+WHARF_DEVICE void read_model(Tables &tables, const stream &from, const model_words &words)
+{
+    read_ranges(from, words, tables.ranges);
+}
+
+template <unsigned WARPS, unsigned STRANDS>
+WHARF_DEVICE void read_model(image_tables<WARPS, STRANDS> &, const stream &, const model_words &)
+{
+}
+
+/* All warps of a block, of which one has read the model: the model with the tables that they make,
+ */
+template <lookup KIND, unsigned WARPS, typename Tables>
+WHARF_DEVICE model make_block_tables(Tables &tables, const stream &from,
+                                     const wharf_rans_stream_job &, unsigned warp)
+{
+    fill_tables<KIND, WARPS * WARP_LANES>(tables, from.n_bits, warp * WARP_LANES + lane_id());
+    return with_tables<KIND>(tables, from.n_bits);
+}
+
+/* or with those that are in an image. */
+template <lookup KIND, unsigned WARPS, unsigned STRANDS>
+WHARF_DEVICE model make_block_tables(image_tables<WARPS, STRANDS> &, const stream &in,
+                                     const wharf_rans_stream_job &job, unsigned)
+{
+    model m = {};
+    take_image(in, job.model, m);
+    return m;
+}
+
+/* This warp's buffers for indexes, if there are any. */
+template <unsigned STRANDS, typename Tables>
+WHARF_DEVICE index_buffers<STRANDS> *indexes_in(Tables &, unsigned)
+{
+    return nullptr;
+}
+
+template <unsigned STRANDS, unsigned WARPS>
+WHARF_DEVICE index_buffers<STRANDS> *indexes_in(image_tables<WARPS, STRANDS> &tables, unsigned warp)
+{
+    return &tables.indexes[warp];
+}
+
+/* Whether strands can be made for such a model. */
+template <lookup KIND>
+WHARF_DEVICE bool is_for_strands(const model &m, const uint8_t *out)
+{
+    return KIND == lookup::REGISTERED ? has_aligned_symbols<KIND>(m, out) : m.total > 0;
+}
+
 /* All warps of a block, each with all lanes: number `block` of n_blocks.  n_decoders of them
  * decode; the others only make tables. */
 template <lookup KIND, typename Tables, unsigned WARPS, unsigned STRANDS>
@@ -565,37 +353,38 @@ WHARF_DEVICE void decode_strands(strands_memory<Tables, WARPS, STRANDS> &shared,
                                  unsigned n_decoders, uint32_t block, uint32_t n_blocks,
                                  const wharf_rans_stream_job &job)
 {
-    strand_setting s = {stream_of(job), {}, {}, job.out, job.layout.n_symbols / WARP_LANES};
+    strand_setting<STRANDS> s = {
+        stream_of(job), {}, {}, job.out, job.layout.n_symbols / WARP_LANES, {}};
     strand_memory<STRANDS> &memory = shared.warps[warp];
+    stream from = KIND == lookup::REGISTERED ? s.in : model_stream(s.in, job.model);
     strands<STRANDS> c;
     strand_starts<STRANDS> starts;
     bool has_tables = false;
     s.words.init(s.in);
+    s.indexes = indexes_in<STRANDS>(shared.tables, warp);
     WHARF_NO_UNROLL
     for (uint32_t first = STRANDS * (warp * n_blocks + block);;
          first += STRANDS * n_decoders * n_blocks) {
         bool decodes = warp < n_decoders && first < job.n_pieces;
         /* The last warp has nothing on its way as long as it needs registers for this; often it has
          * nothing to decode either. */
-        bool reads = warp == WARPS - 1 && !has_tables;
+        bool reads = KIND != lookup::REGISTERED && warp == WARPS - 1 && !has_tables;
         model_words words = {};
         if (reads)
-            words.load(s.in);
+            words.load(from);
         if (decodes)
             find_places(job, memory, first, c, starts);
         if (reads)
-            read_ranges(s.in, words, shared.ranges);
+            read_model(shared.tables, from, words);
         if (decodes)
             fetch_starts(s, memory, starts);
         if (!has_tables) {
-            fill_tables<KIND, WARPS * WARP_LANES>(shared.tables, shared.ranges, s.in.n_bits,
-                                                  warp * WARP_LANES + lane_id());
-            s.m = with_tables<KIND>(shared.tables, shared.ranges, s.in.n_bits);
+            s.m = make_block_tables<KIND, WARPS>(shared.tables, from, job, warp);
             has_tables = true;
         }
         if (!decodes)
             return;
-        bool good = begin_strands(s, memory, c, starts) && s.m.total > 0;
+        bool good = begin_strands(s, memory, c, starts) && is_for_strands<KIND>(s.m, job.out);
         if (!any_lane(!good))
             good = run_strands<KIND>(s, job, memory, first, c, starts);
         uint32_t reason = any_lane(!good) ? WHARF_RANS_REFUSED : (uint32_t)WHARF_REASON_NONE;

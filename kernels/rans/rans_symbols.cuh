@@ -19,6 +19,14 @@ namespace wharf
 namespace rans
 {
 
+/* What chains store: symbols of 16 bits at even addresses. */
+template <lookup KIND>
+WHARF_DEVICE bool has_aligned_symbols(const model &m, const uint8_t *out)
+{
+    return !has_symbol_size<KIND>() ||
+           (reinterpret_cast<uintptr_t>(out) & (m.symbol_nbytes - 1)) == 0;
+}
+
 /* Where a registered model's slots are looked up. */
 enum class symbols_by { SLOTS, WINDOWS };
 
@@ -224,31 +232,40 @@ WHARF_DEVICE uint32_t symbol_group(const symbol_setting &v, const index_buffers<
     return nobodys;
 }
 
+/* Whose symbols they are, and what is theirs of shared memory; chains or strands. */
+template <unsigned CHAINS>
+struct symbol_way {
+    const stream &in;
+    const word_source &words;
+    uint8_t *out;
+    uint32_t n_whole; /* groups of 32 symbols */
+    chain_buffers<CHAINS> &buffers;
+    index_buffers<CHAINS> &indexes;
+};
+
 /* collective.  The batch's indexes into shared memory, the next ones on their way: of the last
  * whole groups if there are no more. */
 template <unsigned CHAINS>
-WHARF_DEVICE void feed_indexes(const chain_setting<CHAINS> &s, index_buffers<CHAINS> &buffers,
-                               symbol_chains<CHAINS> &c, const uint32_t group[CHAINS])
+WHARF_DEVICE void feed_indexes(const symbol_way<CHAINS> &s, symbol_chains<CHAINS> &c,
+                               const uint32_t group[CHAINS])
 {
     syncwarp(); /* every lane's loads of the indexes that go, before the stores here */
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
         uint32_t next = group[k] + BATCH_NGROUPS, most = s.n_whole - BATCH_NGROUPS;
-        store(reinterpret_cast<uint64_t *>(buffers.of[k]) + lane_id(), c.indexes[k]);
+        store(reinterpret_cast<uint64_t *>(s.indexes.of[k]) + lane_id(), c.indexes[k]);
         c.indexes[k] = load_batch_indexes(s.in, next < most ? next : most);
     }
     syncwarp(); /* the stores, before any lane's loads */
 }
 
-/* collective.  n batches of all chains; each fits into the whole groups.  Whether all slots were
- * somebody's.  Not inlined, as rans_chains.cuh says: the loop of bytes is what it would harm. */
-template <symbols_by BY, unsigned CHAINS>
-WHARF_DEVICE_NOINLINE bool symbol_batches(chain_setting<CHAINS> s, chains<CHAINS> &there,
-                                          uint32_t n)
+/* collective.  n batches of all chains, or strands, that are `there`; each fits into the whole
+ * groups.  The highest bit is set if a slot of this lane was nobody's. */
+template <symbols_by BY, unsigned CHAINS, typename Chains>
+WHARF_DEVICE uint32_t go_by_symbols(const symbol_way<CHAINS> &s, const model &m, Chains &there,
+                                    uint32_t n)
 {
-    symbol_setting v = make_symbol_setting<BY>(s.whole);
-    index_buffers<CHAINS> &indexes = s.indexes.get();
-    chain_buffers<CHAINS> &buffers = s.buffers.get();
+    symbol_setting v = make_symbol_setting<BY>(m);
     uint8_t *out = uniform_global(s.out);
     uint32_t nobodys = 0, nbytes = v.has_words ? 2 : 1;
     symbol_chains<CHAINS> c;
@@ -265,13 +282,13 @@ WHARF_DEVICE_NOINLINE bool symbol_batches(chain_setting<CHAINS> s, chains<CHAINS
     for (n = uniform(n); n > 0; n--) {
         WHARF_UNROLL
         for (unsigned k = 0; k < CHAINS; k++)
-            c.feed[k].ensure(s.words, buffers.words[k]);
+            c.feed[k].ensure(s.words, s.buffers.words[k]);
         if (v.last_distribution > 0)
-            feed_indexes(s, indexes, c, group);
+            feed_indexes(s, c, group);
         /* Turn by turn: eight in a row are more instructions than a multiprocessor has at hand. */
         WHARF_NO_UNROLL
         for (uint32_t j = 0; j < BATCH_NGROUPS; j++)
-            nobodys = symbol_group<BY>(v, indexes, c, j, nobodys);
+            nobodys = symbol_group<BY>(v, s.indexes, c, j, nobodys);
         WHARF_UNROLL
         for (unsigned k = 0; k < CHAINS; k++)
             group[k] += BATCH_NGROUPS;
@@ -282,7 +299,18 @@ WHARF_DEVICE_NOINLINE bool symbol_batches(chain_setting<CHAINS> s, chains<CHAINS
         there.feed[k] = c.feed[k];
         there.group[k] = group[k];
     }
-    return !any_lane(nobodys >> 31);
+    return nobodys;
+}
+
+/* collective.  The same of chains; whether all slots were somebody's.  Not inlined, as
+ * rans_chains.cuh says: the loop of bytes is what it would harm. */
+template <symbols_by BY, unsigned CHAINS>
+WHARF_DEVICE_NOINLINE bool symbol_batches(chain_setting<CHAINS> s, chains<CHAINS> &there,
+                                          uint32_t n)
+{
+    const symbol_way<CHAINS> way = {s.in,      s.words,         s.out,
+                                    s.n_whole, s.buffers.get(), s.indexes.get()};
+    return !any_lane(go_by_symbols<BY>(way, s.whole, there, n) >> 31);
 }
 
 template <>

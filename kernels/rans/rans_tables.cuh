@@ -231,41 +231,41 @@ WHARF_DEVICE void fill_ranged(spread_tables &t, const block_ranges &r, uint32_t 
 
 /* ---- tables of a block ---------------------------------------------------------------------- */
 
-/* 8 KiB, for blocks that have little to look up. */
+/* 11 KiB, for blocks that have little to look up. */
 struct few_tables {
     model_tables<PACKED_NBITS> tables;
+    block_ranges ranges;
 };
 
-/* 136 KiB, for those that have much. */
+/* 139 KiB, for those that have much. */
 struct many_tables {
     spread_tables spread;
     uint32_t packed[1 << PACKED_NBITS];
+    block_ranges ranges;
 };
 
-/* All lanes of a block.  Tables from what one of its warps stored to `r` before. */
+/* All lanes of a block.  Tables from what one of its warps stored to `ranges` before. */
 template <lookup KIND, unsigned THREADS>
-WHARF_DEVICE void fill_tables(few_tables &t, const block_ranges &r, uint32_t n_bits,
-                              uint32_t thread)
+WHARF_DEVICE void fill_tables(few_tables &t, uint32_t n_bits, uint32_t thread)
 {
     syncblock();
     if (KIND == lookup::PACKED)
-        fill_packed<THREADS>(t.tables.packed, r, n_bits, thread);
+        fill_packed<THREADS>(t.tables.packed, t.ranges, n_bits, thread);
     else
-        fill_buckets<THREADS>(t.tables.bucket.buckets, r, n_bits, thread);
+        fill_buckets<THREADS>(t.tables.bucket.buckets, t.ranges, n_bits, thread);
     syncblock();
 }
 
 template <lookup KIND, unsigned THREADS>
-WHARF_DEVICE void fill_tables(many_tables &t, const block_ranges &r, uint32_t n_bits,
-                              uint32_t thread)
+WHARF_DEVICE void fill_tables(many_tables &t, uint32_t n_bits, uint32_t thread)
 {
     syncblock();
     if (KIND == lookup::SPREAD) {
-        fill_packed<THREADS>(t.packed, r, n_bits, thread);
+        fill_packed<THREADS>(t.packed, t.ranges, n_bits, thread);
         syncblock();
         fill_words<THREADS>(t.spread, t.packed, n_bits, thread);
     } else {
-        fill_ranged<THREADS>(t.spread, r, n_bits, thread);
+        fill_ranged<THREADS>(t.spread, t.ranges, n_bits, thread);
     }
     syncblock();
 }
@@ -280,17 +280,17 @@ WHARF_DEVICE model model_of(const block_ranges &r, uint32_t n_bits)
 }
 
 template <lookup KIND>
-WHARF_DEVICE model with_tables(few_tables &t, block_ranges &r, uint32_t n_bits)
+WHARF_DEVICE model with_tables(few_tables &t, uint32_t n_bits)
 {
-    model m = with_tables(model_of(r, n_bits), t.tables);
-    m.ranges = r.ranges;
+    model m = with_tables(model_of(t.ranges, n_bits), t.tables);
+    m.ranges = t.ranges.ranges;
     return m;
 }
 
 template <lookup KIND>
-WHARF_DEVICE model with_tables(many_tables &t, block_ranges &r, uint32_t n_bits)
+WHARF_DEVICE model with_tables(many_tables &t, uint32_t n_bits)
 {
-    return with_spread<KIND>(model_of(r, n_bits), t.spread);
+    return with_spread<KIND>(model_of(t.ranges, n_bits), t.spread);
 }
 
 } // namespace rans

@@ -3,13 +3,15 @@
  * gpu_rans_main.cu: one large rans stream decoded by all of a GPU, device memory to device memory.
  *
  *     wharf_gpu_rans FILE N TOTAL SPLITS PIECES [RUNS]
+ *     wharf_gpu_rans symbols D N TOTAL PIECES [RUNS]
  *
  * FILE, repeated until there are TOTAL bytes, becomes one stream with n = N and SPLITS splits, of
- * which PIECES are used (0: as many as is soonest).  After two runs to warm up, RUNS
- * (10) are timed on the device, from before the launch, and as many that find the GPU at work, so
- * that the host's time to launch is not in them ("kernel").  Then every byte is compared, and bits
- * are flipped, and 50 outcomes compared with the CPU's.  Prints one JSON object; ends with 1 if
- * anything was wrong.
+ * which PIECES are used (0: as many as is soonest); or 16-bit symbols of D
+ * distributions become one, with a registered model and splits of 8192 symbols.  After two runs to
+ * warm up, RUNS (10) are timed on the device, from before the launch, and as many that find the GPU
+ * at work, so that the host's time to launch is not in them ("kernel").  Then every byte is
+ * compared, and bits are flipped, and outcomes compared with the CPU's: 50, of large streams 3, of
+ * very large ones none.  Prints one JSON object; ends with 1 if anything was wrong.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,12 +19,14 @@
 #include <string.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include <cuda_runtime.h>
 
 #include "encoders/rans/rans_format.h"
 #include "kernels/rans_pieces.h"
+#include "tests/gpu/gpu_rans_stream.h"
 extern "C" {
 #include "tests/lib/test_file.h"
 #include "tests/lib/test_outcome.h"
@@ -69,8 +73,44 @@ std::vector<uint8_t> encode(const std::vector<uint8_t> &data, uint32_t n_bits, u
     return stream;
 }
 
+/* What is decoded. */
+struct given {
+    std::string name;
+    uint32_t n_bits, splits;
+    std::vector<uint8_t> data, stream;
+    std::vector<uint32_t> image; /* of a registered model; or none */
+
+    const void *model() const { return image.empty() ? nullptr : image.data(); }
+};
+
+given make_bytes(char **argv)
+{
+    given g = {};
+    g.name = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
+    g.n_bits = (uint32_t)atoi(argv[1]);
+    g.splits = (uint32_t)atoi(argv[3]);
+    g.data = repeated(argv[0], strtoull(argv[2], nullptr, 0));
+    g.stream = encode(g.data, g.n_bits, g.splits);
+    return g;
+}
+
+given make_symbols(char **argv)
+{
+    given g = {};
+    g.n_bits = (uint32_t)atoi(argv[1]);
+    const gpu_rans_stream made = gpu_rans_stream_of_symbols((uint32_t)atoi(argv[0]), g.n_bits,
+                                                            strtoull(argv[2], nullptr, 0));
+    g.name = made.name;
+    g.splits = (uint32_t)(made.plain_nbytes / 16384);
+    g.data.assign(made.plain, made.plain + made.plain_nbytes);
+    g.stream.assign(made.stream, made.stream + made.stream_nbytes);
+    g.image.resize((made.image_nbytes + 3) / 4);
+    memcpy(g.image.data(), made.image, made.image_nbytes);
+    return g;
+}
+
 struct device_memory {
-    uint8_t *d_in, *d_out;
+    uint8_t *d_in, *d_out, *d_image;
     wharf_rans_place *d_places;
     wharf_rans_piece_outcome *d_outcomes;
 };
@@ -113,17 +153,19 @@ bool settle(const wharf_rans_stream_job &job, const device_memory &memory,
 }
 
 /* Decodes once; returns microseconds, or a negative number when the host found the stream bad. */
-float decode(const std::vector<uint8_t> &stream, size_t out_avail, uint32_t max_pieces,
-             const device_memory &memory, bool is_queued, uint32_t *ret_n_pieces,
-             wharf_outcome *ret_outcome)
+float decode(const given &g, uint32_t max_pieces, const device_memory &memory, bool is_queued,
+             uint32_t *ret_n_pieces, wharf_outcome *ret_outcome)
 {
+    const wharf_rans_stream_request request = {g.stream.data(), g.stream.size(), 0, g.model(),
+                                               g.data.size()};
     std::vector<wharf_rans_place> places(WHARF_RANS_MAX_SPLITS);
     wharf_rans_stream_job job;
-    int rc = wharf_rans_stream_job_init(stream.data(), stream.size(), out_avail, max_pieces,
-                                        places.data(), WHARF_RANS_MAX_SPLITS, &job, ret_outcome);
+    int rc = wharf_rans_stream_job_init(&request, max_pieces, places.data(), WHARF_RANS_MAX_SPLITS,
+                                        &job, ret_outcome);
     if (rc < 0)
         return rc == -EILSEQ ? -1.0f : -2.0f;
     job.in = memory.d_in;
+    job.model = memory.d_image;
     job.out = memory.d_out;
     job.places = memory.d_places;
     job.outcomes = memory.d_outcomes;
@@ -141,23 +183,31 @@ float decode(const std::vector<uint8_t> &stream, size_t out_avail, uint32_t max_
     return us;
 }
 
-/* How many outcomes of damaged streams are not the CPU's.  Kept to what the CPU does quickly. */
-unsigned count_wrong_damaged(std::vector<uint8_t> stream, size_t out_nbytes, uint32_t max_pieces,
-                             const device_memory &memory)
+/* By the CPU; whether its engines agree. */
+bool decode_by_cpu(const given &g, std::vector<uint8_t> &out, wharf_outcome *ret_outcome)
 {
-    std::vector<uint8_t> out(out_nbytes);
+    const uint8_t *in = g.stream.data();
+    size_t n = g.stream.size();
+    return !(g.model() ? test_rans_decode_registered(in, n, g.model(), out.data(), out.size(),
+                                                     ret_outcome)
+                       : test_rans_decode_all(in, n, 0, out.data(), out.size(), ret_outcome));
+}
+
+/* How many outcomes of damaged streams are not the CPU's.  Kept to what the CPU does quickly. */
+unsigned count_wrong_damaged(given g, uint32_t max_pieces, const device_memory &memory)
+{
+    std::vector<uint8_t> out(g.data.size()), &stream = g.stream;
     test_random random = {1};
     unsigned n_wrong = 0;
     uint32_t n_pieces;
-    unsigned n = out_nbytes > (4 << 20) ? 3 : N_DAMAGED;
+    unsigned n = out.size() > (64 << 20) ? 0 : out.size() > (4 << 20) ? 3 : N_DAMAGED;
     for (unsigned i = 0; i < n; i++) {
         uint64_t bit = test_random_below(&random, 8 * stream.size());
         wharf_outcome got = {}, want = {};
         stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
         must(cudaMemcpy(memory.d_in, stream.data(), stream.size(), cudaMemcpyHostToDevice), "in");
-        if (test_rans_decode_all(stream.data(), stream.size(), 0, out.data(), out_nbytes, &want))
-            n_wrong++;
-        if (decode(stream, out_nbytes, max_pieces, memory, false, &n_pieces, &got) > -2)
+        n_wrong += !decode_by_cpu(g, out, &want);
+        if (decode(g, max_pieces, memory, false, &n_pieces, &got) > -2)
             n_wrong += !test_outcome_same(&got, &want);
         stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
@@ -169,16 +219,16 @@ unsigned count_wrong_damaged(std::vector<uint8_t> stream, size_t out_nbytes, uin
 int main(int argc, char **argv)
 {
     if (argc < 6 || argc > 7) {
-        fprintf(stderr, "usage: wharf_gpu_rans FILE N TOTAL SPLITS PIECES [RUNS]\n");
+        fprintf(stderr, "usage: wharf_gpu_rans FILE N TOTAL SPLITS PIECES [RUNS]\n"
+                        "       wharf_gpu_rans symbols D N TOTAL PIECES [RUNS]\n");
         return 2;
     }
-    uint32_t n_bits = (uint32_t)atoi(argv[2]), splits = (uint32_t)atoi(argv[4]);
     uint32_t max_pieces = (uint32_t)atoi(argv[5]), n_pieces = 0;
     unsigned n_runs = argc > 6 ? (unsigned)atoi(argv[6]) : 10;
-    std::vector<uint8_t> data = repeated(argv[1], strtoull(argv[3], nullptr, 0));
-    std::vector<uint8_t> stream = encode(data, n_bits, splits);
+    const given g = strcmp(argv[1], "symbols") ? make_bytes(argv + 1) : make_symbols(argv + 2);
+    const std::vector<uint8_t> &data = g.data, &stream = g.stream;
     std::vector<uint8_t> out(data.size());
-    device_memory memory;
+    device_memory memory = {};
     wharf_outcome outcome;
     cudaDeviceProp properties;
 
@@ -191,10 +241,15 @@ int main(int argc, char **argv)
     must(cudaMalloc(&memory.d_outcomes, max_pieces * sizeof(*memory.d_outcomes)), "memory");
     must(cudaMemcpy(memory.d_in, stream.data(), stream.size(), cudaMemcpyHostToDevice), "in");
     must(cudaMemset(memory.d_out, 0, data.size()), "out");
+    if (g.model()) {
+        size_t nbytes = g.image.size() * sizeof(g.image[0]);
+        must(cudaMalloc(&memory.d_image, nbytes), "memory");
+        must(cudaMemcpy(memory.d_image, g.model(), nbytes, cudaMemcpyHostToDevice), "model");
+    }
     std::vector<float> us, queued;
     for (unsigned i = 0; i < WARM_UP_RUNS + 2 * n_runs; i++) {
         bool is_queued = i % 2 != 0;
-        float t = decode(stream, data.size(), max_pieces, memory, is_queued, &n_pieces, &outcome);
+        float t = decode(g, max_pieces, memory, is_queued, &n_pieces, &outcome);
         if (i >= WARM_UP_RUNS)
             (is_queued ? queued : us).push_back(t);
     }
@@ -202,16 +257,16 @@ int main(int argc, char **argv)
     std::sort(queued.begin(), queued.end());
     must(cudaMemcpy(out.data(), memory.d_out, out.size(), cudaMemcpyDeviceToHost), "out");
     unsigned wrong = outcome.result != WHARF_OK || out != data;
-    unsigned wrong_damaged = count_wrong_damaged(stream, data.size(), max_pieces, memory);
+    unsigned wrong_damaged = count_wrong_damaged(g, max_pieces, memory);
     float median = us[us.size() / 2];
-    const char *name = strrchr(argv[1], '/') ? strrchr(argv[1], '/') + 1 : argv[1];
     printf("{\"peer\":\"wharf\",\"mode\":\"stream\",\"codec\":\"rans\",\"data\":\"%s\",\"n\":%u,"
            "\"bytes\":%zu,\"ratio\":%.3f,\"splits\":%u,\"pieces\":%u,\"us_median\":%.1f,"
            "\"us_min\":%.1f,\"us_max\":%.1f,\"us_kernel_median\":%.1f,\"GBps_median\":%.2f,"
            "\"GBps_max\":%.2f,\"runs\":%u,"
            "\"wrong\":%u,\"wrong_damaged\":%u,\"device\":\"%s\"}\n",
-           name, n_bits, data.size(), (double)data.size() / (double)stream.size(), splits, n_pieces,
-           median, us[0], us.back(), queued[queued.size() / 2], (double)data.size() / median / 1e3,
-           (double)data.size() / us[0] / 1e3, n_runs, wrong, wrong_damaged, properties.name);
+           g.name.c_str(), g.n_bits, data.size(), (double)data.size() / (double)stream.size(),
+           g.splits, n_pieces, median, us[0], us.back(), queued[queued.size() / 2],
+           (double)data.size() / median / 1e3, (double)data.size() / us[0] / 1e3, n_runs, wrong,
+           wrong_damaged, properties.name);
     return wrong + wrong_damaged > 0;
 }

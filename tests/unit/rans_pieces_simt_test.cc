@@ -52,24 +52,37 @@ void judge_pieces(const wharf_rans_stream_job &job, simt::lane_order order)
         });
 }
 
-/* The kernels for many pieces, with two strands a warp or one, the one for few, and the one for
- * what they refuse. */
-enum class way { many, middle, few, judge };
-constexpr way WAYS[] = {way::many, way::middle, way::few, way::judge};
+/* The kernel for many pieces, the one for half as many, the one for few, and the one for what they
+ * refuse. */
+enum class way { many, half, few, judge };
+constexpr way WAYS[] = {way::many, way::half, way::few, way::judge};
+
+/* Of models whose tables are in an image. */
+template <unsigned STRANDS>
+void decode_by_image(const wharf_rans_stream_job &job, simt::lane_order order, unsigned n_decoders)
+{
+    decode_strands<rans::lookup::REGISTERED, rans::image_tables<WARPS, STRANDS>, STRANDS>(
+        job, order, n_decoders);
+}
 
 void decode_pieces(const wharf_rans_stream_job &job, way how, simt::lane_order order)
 {
     bool is_long = job.layout.n_bits > rans::PACKED_NBITS;
+    bool is_of_bytes = job.layout.symbol_nbytes == 1 && job.layout.n_distributions == 1;
     if (how == way::judge)
         for (uint32_t i = 0; i < job.n_pieces; i++)
             job.outcomes[i] = {WHARF_RANS_REFUSED, 0};
+    else if (how == way::many && !is_of_bytes)
+        decode_by_image<4>(job, order, WARPS);
+    else if (!is_of_bytes)
+        decode_by_image<1>(job, order, WARPS - 1);
     else if (how == way::many && is_long)
         decode_strands<rans::lookup::RANGED, rans::many_tables, 2>(job, order, WARPS);
     else if (how == way::many)
         decode_strands<rans::lookup::SPREAD, rans::many_tables, 2>(job, order, WARPS);
-    else if (how == way::middle && is_long)
+    else if (how == way::half && is_long)
         decode_strands<rans::lookup::RANGED, rans::many_tables, 1>(job, order, WARPS);
-    else if (how == way::middle)
+    else if (how == way::half)
         decode_strands<rans::lookup::SPREAD, rans::many_tables, 1>(job, order, WARPS);
     else if (is_long)
         decode_strands<rans::lookup::BUCKET, rans::few_tables, 1>(job, order, WARPS - 1);
@@ -77,56 +90,60 @@ void decode_pieces(const wharf_rans_stream_job &job, way how, simt::lane_order o
         decode_strands<rans::lookup::PACKED, rans::few_tables, 1>(job, order, WARPS - 1);
 }
 
-/* Strands refuse what is good only where a window ends with a group that is not whole. */
+/* Strands refuse what is good only where a window ends with a group that is not whole, and symbols
+ * of two bytes at an odd address. */
 bool may_refuse(const wharf_rans_stream_job &job, const std::vector<wharf_rans_place> &places)
 {
     uint32_t n = job.layout.n_splits;
-    return n > 1 && places[n - 1].last_group >= job.layout.n_symbols / WARP_LANES;
+    bool is_odd = reinterpret_cast<uintptr_t>(job.out) % job.layout.symbol_nbytes != 0;
+    return is_odd || (n > 1 && places[n - 1].last_group >= job.layout.n_symbols / WARP_LANES);
 }
 
 /* The outcome of a stream in at most max_pieces pieces, the output into `out`. */
-wharf_outcome decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
-                     uint32_t max_pieces, way how, simt::lane_order order)
+wharf_outcome decode(const wharf_rans_stream_request &request, uint8_t *out, uint32_t max_pieces,
+                     way how, simt::lane_order order)
 {
     std::vector<wharf_rans_place> places(MAX_PLACES);
     std::vector<wharf_rans_piece_outcome> outcomes(max_pieces);
     wharf_rans_stream_job job;
     wharf_outcome outcome = {};
-    int rc = wharf_rans_stream_job_init(in, in_nbytes, out_avail, max_pieces, places.data(),
-                                        MAX_PLACES, &job, &outcome);
-    if (rc == 0) {
-        job.in = in;
-        job.out = out;
-        job.places = places.data();
-        job.outcomes = outcomes.data();
-        decode_pieces(job, how, order);
-        if (!wharf_rans_stream_job_settle(&job, outcomes.data(), &outcome)) {
-            judge_pieces(job, order);
-            cr_assert(wharf_rans_stream_job_settle(&job, outcomes.data(), &outcome));
-            cr_assert(outcome.result != WHARF_OK || how == way::judge || may_refuse(job, places));
-        }
-    } else if (rc == -ENOTSUP) {
-        outcome.result = WHARF_UNSUPPORTED;
+    int rc =
+        wharf_rans_stream_job_init(&request, max_pieces, places.data(), MAX_PLACES, &job, &outcome);
+    cr_assert(rc == 0 || rc == -EILSEQ);
+    if (rc < 0)
+        return outcome;
+    job.in = request.h_in;
+    job.model = static_cast<const uint8_t *>(request.h_model);
+    job.out = out;
+    job.places = places.data();
+    job.outcomes = outcomes.data();
+    decode_pieces(job, how, order);
+    if (!wharf_rans_stream_job_settle(&job, outcomes.data(), &outcome)) {
+        judge_pieces(job, order);
+        cr_assert(wharf_rans_stream_job_settle(&job, outcomes.data(), &outcome));
+        cr_assert(outcome.result != WHARF_OK || how == way::judge || may_refuse(job, places));
     }
     return outcome;
 }
 
-/* Whether the outcome is one decoder's; streams that cannot be decoded so (symbols of two bytes
- * by a flipped bit) do not count. */
-void check(const uint8_t *in, size_t in_nbytes, size_t out_avail, uint32_t max_pieces,
+/* Whether the outcome is one decoder's, with the image of a registered model or NULL. */
+void check(const struct test_rans &rans, const void *image, uint32_t max_pieces,
            simt::lane_order order, const char *what)
 {
-    struct test_guard source = test_guard_copy(in, in_nbytes, TEST_GUARD_END);
+    size_t in_nbytes = rans.stream_nbytes, out_avail = rans.plain_nbytes;
+    struct test_guard source = test_guard_copy(rans.stream, in_nbytes, TEST_GUARD_END);
     struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
     std::vector<uint8_t> want_out(out_avail + 1);
+    uint32_t parameter = rans.shape.symbol_nbytes - 1u;
     wharf_outcome want;
-    cr_assert(!test_rans_decode_all(source.data, in_nbytes, 0, want_out.data(), out_avail, &want));
+    cr_assert_null(image ? test_rans_decode_registered(source.data, in_nbytes, image,
+                                                       want_out.data(), out_avail, &want)
+                         : test_rans_decode_all(source.data, in_nbytes, parameter, want_out.data(),
+                                                out_avail, &want));
     for (way how : WAYS) {
         memset(out.data, 0, out_avail);
-        wharf_outcome got =
-            decode(source.data, in_nbytes, out.data, out_avail, max_pieces, how, order);
-        if (got.result == WHARF_UNSUPPORTED)
-            continue;
+        wharf_outcome got = decode({source.data, in_nbytes, parameter, image, out_avail}, out.data,
+                                   max_pieces, how, order);
         cr_assert(test_outcome_same(&got, &want), "%s: %s; not %s", what,
                   test_outcome_text(&got).text, test_outcome_text(&want).text);
         cr_assert(want.result != WHARF_OK ||
@@ -144,8 +161,7 @@ Test(rans_pieces, every_number_of_pieces_gives_the_same)
         struct test_rans_plan plan = {n_bits, 1, 1, 6000 + n_bits, 12, 200, n_bits};
         struct test_rans rans = test_rans_new(&plan);
         for (uint32_t pieces : {1, 2, 5, 12, 40})
-            check(rans.stream, rans.stream_nbytes, rans.plain_nbytes, pieces, ORDERS[pieces % 3],
-                  "good");
+            check(rans, nullptr, pieces, ORDERS[pieces % 3], "good");
         test_rans_free(&rans);
     }
 }
@@ -162,8 +178,7 @@ Test(rans_pieces, damage_has_the_outcome_of_one_decoder)
             rans.stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
         }
         for (uint32_t pieces : {1, 5})
-            check(rans.stream, rans.stream_nbytes, rans.plain_nbytes, pieces, ORDERS[i % 3],
-                  "damaged");
+            check(rans, nullptr, pieces, ORDERS[i % 3], "damaged");
         test_rans_free(&rans);
     }
 }
@@ -171,19 +186,20 @@ Test(rans_pieces, damage_has_the_outcome_of_one_decoder)
 /* Splits are where decoders that believe them would go astray. */
 Test(rans_pieces, a_changed_split_has_the_outcome_of_one_decoder)
 {
-    for (uint32_t n_bits : {10, 13}) {
-        struct test_rans_plan plan = {n_bits, 1, 1, 3000, 6, 100, n_bits};
-        struct test_rans rans = test_rans_new(&plan);
+    const test_rans_plan plans[] = {
+        {10, 1, 1, 3000, 6, 100, 10}, {13, 1, 1, 3000, 6, 100, 13}, {12, 2, 16, 2000, 4, 300, 1}};
+    for (const test_rans_plan &plan : plans) {
+        struct test_rans rans =
+            plan.n_distributions > 1 ? test_rans_new_registered(&plan) : test_rans_new(&plan);
         struct wharf_rans_stream parts;
         wharf_outcome outcome;
         cr_assert(wharf_rans_stream_parse(rans.stream, rans.stream_nbytes, &parts, &outcome));
-        cr_assert_eq(parts.body.n_splits, 6);
+        cr_assert_eq(parts.body.n_splits, plan.max_splits);
         uint64_t first = 8 * parts.body_at + parts.body.cuts_at;
         uint64_t end = 8 * (uint64_t)(parts.body.words - rans.stream);
         for (uint64_t bit = first; bit < end; bit += 11) {
             rans.stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            check(rans.stream, rans.stream_nbytes, rans.plain_nbytes, bit % 2 ? 6 : 3,
-                  ORDERS[bit % 3], "split");
+            check(rans, rans.image, bit % 2 ? 6 : 3, ORDERS[bit % 3], "split");
             rans.stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
         }
         test_rans_free(&rans);
@@ -196,9 +212,80 @@ Test(rans_pieces, any_model_and_length_gives_the_same)
     for (unsigned i = 0; i < 40; i++) {
         struct test_rans_plan plan = {8 + i % 9, 1, 1, 37 * i * i, 2 + i % 5, 2 + 6 * i, i};
         struct test_rans rans = test_rans_new(&plan);
-        check(rans.stream, rans.stream_nbytes, rans.plain_nbytes, 1 + i % 7, ORDERS[i % 3], "any");
+        check(rans, nullptr, 1 + i % 7, ORDERS[i % 3], "any");
         test_rans_free(&rans);
     }
+}
+
+/* ---- registered models ---------------------------------------------------------------------- */
+
+/* By slot, in windows, with indexes and without; of bytes of one distribution as well. */
+static const struct test_rans_plan registered_plans[] = {
+    {12, 2, 1, 7003, 8, 900, 1},  {16, 2, 1, 7010, 8, 30000, 2}, {12, 2, 16, 7020, 9, 300, 3},
+    {14, 2, 64, 7031, 8, 500, 4}, {16, 1, 64, 7001, 8, 256, 5},  {8, 1, 256, 6999, 8, 200, 6},
+    {11, 1, 1, 7000, 8, 200, 7},  {16, 1, 1, 7000, 8, 200, 8},   {9, 1, 5, 1000, 4, 4, 9},
+};
+
+Test(rans_pieces, registered_models_give_the_same)
+{
+    for (const test_rans_plan &plan : registered_plans)
+        for (uint32_t pieces : {1, 3, 9}) {
+            uint32_t n_free = pieces == 3 ? 7 : 0;
+            struct test_rans rans = test_rans_new_with_free_slots(&plan, n_free);
+            check(rans, rans.image, pieces, ORDERS[pieces % 3], "registered");
+            test_rans_free(&rans);
+        }
+}
+
+Test(rans_pieces, damage_has_the_outcome_of_one_decoder_with_registered_models)
+{
+    struct test_random random = {8};
+    for (unsigned i = 0; i < 72; i++) {
+        const test_rans_plan &plan = registered_plans[i % 9];
+        struct test_rans rans = test_rans_new_with_free_slots(&plan, i % 2 ? 9 : 0);
+        uint64_t limit = i % 4 < 2 ? 8 * rans.stream_nbytes : 2 * rans.stream_nbytes;
+        uint64_t bit = test_random_below(&random, limit);
+        rans.stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        check(rans, rans.image, 1 + i % 8, ORDERS[i % 3], "damaged");
+        test_rans_free(&rans);
+    }
+}
+
+Test(rans_pieces, symbols_of_two_bytes_may_lie_at_any)
+{
+    struct test_rans rans = test_rans_new_registered(&registered_plans[0]);
+    std::vector<uint8_t> out(rans.plain_nbytes + 2);
+    uint8_t *odd = out.data() + 1 + (uintptr_t)out.data() % 2;
+    for (way how : WAYS) {
+        wharf_outcome got =
+            decode({rans.stream, rans.stream_nbytes, 1, rans.image, rans.plain_nbytes}, odd, 8, how,
+                   ORDERS[2]);
+        cr_assert_eq(got.result, WHARF_OK);
+        cr_assert_eq(memcmp(odd, rans.plain, rans.plain_nbytes), 0);
+    }
+    test_rans_free(&rans);
+}
+
+/* The model of another stream, or one too many, or symbols of another size; and models that a block
+ * cannot make. */
+Test(rans_pieces, models_that_do_not_fit_have_one_outcome)
+{
+    struct test_rans rans = test_rans_new_registered(&registered_plans[0]);
+    struct test_rans other = test_rans_new_registered(&registered_plans[2]);
+    struct test_rans brings = test_rans_new(&registered_plans[0]);
+    const wharf_rans_stream_request request = {brings.stream, brings.stream_nbytes, 1, nullptr,
+                                               brings.plain_nbytes};
+    wharf_rans_place place;
+    wharf_rans_stream_job job;
+    wharf_outcome outcome;
+    check(rans, other.image, 1, ORDERS[0], "another's");
+    check(brings, other.image, 1, ORDERS[0], "one too many");
+    cr_assert_eq(wharf_rans_stream_job_init(&request, 1, &place, 1, &job, &outcome), -ENOTSUP);
+    brings.shape.symbol_nbytes = 1;
+    check(brings, nullptr, 1, ORDERS[0], "another size");
+    test_rans_free(&rans);
+    test_rans_free(&other);
+    test_rans_free(&brings);
 }
 
 Test(rans_pieces, too_few_places_are_said)
@@ -208,13 +295,12 @@ Test(rans_pieces, too_few_places_are_said)
     std::vector<wharf_rans_place> places(12);
     wharf_rans_stream_job job;
     wharf_outcome outcome;
-    cr_assert_eq(wharf_rans_stream_job_init(rans.stream, rans.stream_nbytes, rans.plain_nbytes, 4,
-                                            places.data(), 11, &job, &outcome),
+    const wharf_rans_stream_request request = {rans.stream, rans.stream_nbytes, 0, nullptr,
+                                               rans.plain_nbytes};
+    cr_assert_eq(wharf_rans_stream_job_init(&request, 4, places.data(), 11, &job, &outcome),
                  -ENOBUFS);
     cr_assert_eq(job.layout.n_splits, 12);
-    cr_assert_eq(wharf_rans_stream_job_init(rans.stream, rans.stream_nbytes, rans.plain_nbytes, 4,
-                                            places.data(), 12, &job, &outcome),
-                 0);
+    cr_assert_eq(wharf_rans_stream_job_init(&request, 4, places.data(), 12, &job, &outcome), 0);
     cr_assert_eq(job.n_pieces, 4);
     test_rans_free(&rans);
 }
