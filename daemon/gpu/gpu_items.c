@@ -255,16 +255,12 @@ static bool pass_by(struct wharf_gpu_backend *backend, uint32_t n)
     return true;
 }
 
-/* Free places in a row, but only as many as there are gpu_pieces to keep all chunks that the worker
- * has one by one, should it end, beside what earlier ones have left.  Where there are not `least`,
- * others are passed by, some at a time, up to where there are. */
-static uint32_t n_free_places(struct wharf_gpu_backend *backend, uint32_t least, uint32_t most)
+/* Free places in a row, `most` at most.  Where there are not `least`, others are passed by, some at
+ * a time, up to where there are. */
+static uint32_t find_places(struct wharf_gpu_backend *backend, uint32_t least, uint32_t most)
 {
-    uint32_t n_kept = backend->n_places + backend->n_without_places + backend->n_orphans;
-    uint32_t n_left = n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
     uint32_t before = backend->submitter.tail;
 
-    most = least_of(most, n_left);
     for (;;) {
         uint32_t room = least_of(most, wharf_work_room(&backend->submitter));
         uint32_t n = n_in_a_row(backend, room);
@@ -274,9 +270,19 @@ static uint32_t n_free_places(struct wharf_gpu_backend *backend, uint32_t least,
     }
 }
 
+/* The same for chunks of a new piece, but only as many as there are gpu_pieces to keep all chunks
+ * that the worker has one by one, should it end, beside what earlier ones have left. */
+static uint32_t n_free_places(struct wharf_gpu_backend *backend, uint32_t least, uint32_t most)
+{
+    uint32_t n_kept = backend->n_places + backend->n_without_places + backend->n_orphans;
+    uint32_t n_left = n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
+
+    return find_places(backend, least, least_of(most, n_left));
+}
+
 bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend)
 {
-    return n_free_places(backend, 1, 1) > 0;
+    return find_places(backend, 1, 1) > 0;
 }
 
 static uint64_t device_address(const struct wharf_gpu_backend *backend,

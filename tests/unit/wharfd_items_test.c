@@ -412,3 +412,12 @@ Test(wharfd_items, parts_find_places_in_a_row, .init = set_up, .fini = tear_down
     cr_assert_eq(wharf_place_n_queued(&front), 0);
     cr_assert_eq(wharf_gpu_item_at(backends[0], 5000)->piece->piece.job, next);
 }
+
+/* They take no gpu_piece more than they have: as many as a worker can have are not too many. */
+Test(wharfd_items, chunks_kept_from_a_worker_find_places_however_many_they_are, .init = set_up,
+     .fini = tear_down)
+{
+    backends[0]->n_without_places = WHARF_GPU_N_ENTRIES;
+    cr_assert(wharf_gpu_items_find_place(backends[0]));
+    backends[0]->n_without_places = 0;
+}
