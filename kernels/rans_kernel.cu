@@ -112,12 +112,12 @@ int launch_few(wharf_rans_stream_job job, unsigned n_decoders, unsigned n_multip
 
 } // namespace
 
-int wharf_cuda_rans_max_pieces(uint64_t n_symbols, uint32_t *ret_n)
+int wharf_cuda_rans_max_pieces(uint64_t out_nbytes, uint32_t *ret_n)
 {
     unsigned n = 0;
     if (int rc = count_multiprocessors(&n))
         return rc;
-    *ret_n = n * WARPS * (n_symbols < LARGE_NBYTES ? 1 : STRANDS);
+    *ret_n = n * WARPS * (out_nbytes < LARGE_NBYTES ? 1 : STRANDS);
     return 0;
 }
 

@@ -25,10 +25,11 @@ extern "C" {
 #endif
 
 /*
- * A split's fields, so that a warp need not look for them: a lane's start is base_group and
- * start_nbits of the body from bit starts_at + 4 + start_nbits * lane on; cut; the least and the
- * most start.  Number 0 is the stream's beginning: no lane has a start, first_group is 0,
- * last_group the group before, and first_word the stream's last word.
+ * A split's fields, so that a warp need not look for them: a lane's start is base_group plus the
+ * start_nbits bits of the body from bit starts_at + 4 + start_nbits * lane on; first_word is the
+ * split's cut; first_group and last_group are the least and the most of the starts.  Number 0 is
+ * the stream's beginning: no lane has a start, first_group is 0, last_group the group before, and
+ * first_word the stream's last word.
  */
 struct wharf_rans_place {
     uint32_t starts_at;
@@ -84,8 +85,8 @@ struct wharf_rans_stream_request {
  * are the caller's to fill in.
  * Returns 0; -EILSEQ with the outcome; -ENOTSUP for streams that bring a model of 16-bit symbols or
  * of several distributions, whose tables are too large for a block to make (register the model
- * instead), and for those of 2^28 bytes and more; -ENOBUFS with layout.n_splits where there are
- * more splits than places.
+ * instead), and for those of more than 2^28 bytes of input or output; -ENOBUFS with layout.n_splits
+ * where there are more splits than places.
  */
 int wharf_rans_stream_job_init(const struct wharf_rans_stream_request *request, uint32_t max_pieces,
                                struct wharf_rans_place *places, uint32_t max_places,
@@ -108,8 +109,9 @@ int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstr
 /* Starts the second one, behind the first. */
 int wharf_cuda_judge_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream);
 
-/* In how many pieces the current GPU decodes so many symbols soonest; 0 or -errno. */
-int wharf_cuda_rans_max_pieces(uint64_t n_symbols, uint32_t *ret_n);
+/* In how many pieces the current GPU decodes a stream of bytes with so much output soonest, as
+ * measured on an H100; 0 or -errno. */
+int wharf_cuda_rans_max_pieces(uint64_t out_nbytes, uint32_t *ret_n);
 
 #ifdef __cplusplus
 }

@@ -75,7 +75,8 @@ bool wharf_place_has_gpu(const struct wharf_front *front, uint32_t engine);
 uint32_t wharf_place_n_queued(const struct wharf_front *front);
 uint32_t wharf_place_n_for_cpu(const struct wharf_front *front);
 
-/* Whether all of these may turn out to be for GPUs, when one is picked. */
+/* Whether every job that wharf_place_n_for_cpu counts is in pool ANY, so that all may turn out to
+ * be the GPUs'. */
 bool wharf_place_may_be_gpus(const struct wharf_front *front);
 
 /* Tenants that have normal jobs; those with jobs in several pools count as often. */
@@ -93,7 +94,8 @@ uint32_t wharf_place_gpus_to_wake(const struct wharf_front *front);
 /* The pool that a job belongs to now, or NONE. */
 enum wharf_pool wharf_place_pool_of(const struct wharf_front *front, const struct wharf_job *job);
 
-/* Puts a job into the pool that it belongs to now, at the end or at the beginning of its queue. */
+/* Puts a job into the pool that it belongs to now, at the end or at the beginning of its queue; or,
+ * unless at_front, behind those of its session that are due. */
 void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front);
 void wharf_place_remove(struct wharf_front *front, struct wharf_job *job);
 
@@ -111,6 +113,8 @@ void wharf_place_drop(struct wharf_front *front, struct wharf_session *session);
  * in their order.
  */
 void wharf_place_look_again(struct wharf_front *front, struct wharf_session *session);
+
+/* Places up to 64 of these, under the lock; more may be left in front->due. */
 void wharf_place_due(struct wharf_front *front);
 
 /* ---- place_pick.c -------------------------------------------------------------------------- */

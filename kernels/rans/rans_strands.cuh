@@ -9,14 +9,14 @@
  * rans_pieces.cuh judges what it refuses, in a kernel of its own.
  *
  * How soon it begins counts as much as how fast it then goes.  So
- * - little is in local memory, and nothing of bytes that is looked at on the way: the lanes of a
- *   full multiprocessor have 900 KiB of it for 1 KiB each, which is more than the caches hold.
- *   What a warp has once, and a window's starts and states, lie in shared memory where the loop of
- *   batches needs the registers;
+ * - little is in local memory, and where symbols are bytes nothing that is looked at on the way:
+ *   the lanes of a full multiprocessor have 900 KiB of it for 1 KiB each, which is more than the
+ *   caches hold.  What a warp has once, and a window's starts and states, lie in shared memory
+ * where the loop of batches needs the registers;
  * - loads of all that a warp begins with are on their way before tables are made, behind two
- * others: where its splits' fields are, and the fields;
+ *   others: where its splits' fields are, and the fields;
  * - code is short, since all warps wait for each line of it that comes from afar.  Nothing that
- * seldom happens is here, and no branch that is not the same for all lanes (KERNELS.md, rule 9).
+ *   seldom happens is here, and no branch that is not the same for all lanes (KERNELS.md, rule 9).
  */
 #ifndef WHARF_KERNELS_RANS_RANS_STRANDS_CUH
 #define WHARF_KERNELS_RANS_RANS_STRANDS_CUH
