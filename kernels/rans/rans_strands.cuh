@@ -12,7 +12,7 @@
  * - little is in local memory, and where symbols are bytes nothing that is looked at on the way:
  *   the lanes of a full multiprocessor have 900 KiB of it for 1 KiB each, which is more than the
  *   caches hold.  What a warp has once, and a window's starts and states, lie in shared memory
- * where the loop of batches needs the registers;
+ *   where the loop of batches needs registers;
  * - loads of all that a warp begins with are on their way before tables are made, behind two
  *   others: where its splits' fields are, and the fields;
  * - code is short, since all warps wait for each line of it that comes from afar.  Nothing that
