@@ -22,9 +22,10 @@
 namespace wharf
 {
 
-#define X(ID, name)                                                                                \
-    struct name##_codec {                                                                          \
-        using shared = name##_shared;                                                              \
+/* A codec by name##_decode, of which `memory` is what it shares. */
+#define WARP_CODEC(ID, name, codec_type, memory)                                                   \
+    struct codec_type {                                                                            \
+        using shared = memory;                                                                     \
         static constexpr size_t SCRATCH_NBYTES = ID##_SCRATCH_NBYTES;                              \
         static constexpr unsigned WARPS_PER_SM = ID##_WARPS_PER_SM;                                \
         static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
@@ -34,6 +35,8 @@ namespace wharf
             return name##_decode(s, job);                                                          \
         }                                                                                          \
     };
+
+#define X(ID, name) WARP_CODEC(ID, name, name##_codec, name##_shared)
 WHARF_DEVICE_CODEC_LIST(X)
 #undef X
 
@@ -77,20 +80,10 @@ WHARF_SERIAL_CODEC_LIST(X)
 #undef X
 
 /* For registered models that bytes of one distribution do not have. */
-#define X(ID, name)                                                                                \
-    struct name##_indexed_codec {                                                                  \
-        using shared = name##_indexed_shared;                                                      \
-        static constexpr size_t SCRATCH_NBYTES = ID##_SCRATCH_NBYTES;                              \
-        static constexpr unsigned WARPS_PER_SM = ID##_WARPS_PER_SM;                                \
-        static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
-        {                                                                                          \
-            if (codec != WHARF_CODEC_##ID)                                                         \
-                return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);                      \
-            return name##_decode(s, job);                                                          \
-        }                                                                                          \
-    };
+#define X(ID, name) WARP_CODEC(ID, name, name##_indexed_codec, name##_indexed_shared)
 WHARF_INDEXED_CODEC_LIST(X)
 #undef X
+#undef WARP_CODEC
 
 /* Several warps for one chunk. */
 #define X(ID, name)                                                                                \

@@ -177,7 +177,9 @@ const struct wharf_setting wharf_settings[] = {
      HOUR, NULL, "How long a worker may take to get ready."},
     {"gpu", "ban", DURATION, RELOADS, DAEMON(gpu_ban_ns), "10min", 0, 24 * HOUR, NULL,
      "How long the CPU runs all jobs of a tenant whose jobs ended the worker, or whose memory kept "
-     "the daemon from the GPU, three times, or twice could not be pinned in time."},
+     "the daemon from the GPU, three times or for a hundredth of ten seconds, or twice could not "
+     "be "
+     "pinned in time."},
 
     {"schedule", "interactive_percent", COUNT, RELOADS, DAEMON(interactive_percent), "50", 0, 100,
      NULL,

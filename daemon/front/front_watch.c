@@ -302,18 +302,23 @@ static void arm_all(struct wharf_front *front, uint64_t now_ns)
         front->wake_loop = true;
 }
 
-/*
- * Whether a worker that is called would find something to begin.  Each time that a GPU has taken a
- * job there is another one that comes first; where that is the GPU's as well, workers that came to
- * look at it would be in the way of the GPU's thread, in a flood after every few chunks.
- */
-static bool is_worth_a_call(struct wharf_front *front)
+static bool has_more_than_are_awake(const struct wharf_front *front)
 {
-    if (wharf_place_n_for_cpu(front) <= front->n_awake || front->nothing_fits)
-        return false;
-    if (front->n_sleeping > 0 && wharf_place_may_be_gpus(front))
+    return wharf_place_n_for_cpu(front) > front->n_awake && !front->nothing_fits;
+}
+
+/*
+ * Workers for what is queued.  Each time that a GPU has taken a job there is another one that comes
+ * first; where that is the GPU's as well, workers that came to look at it would be in the way of
+ * the GPU's thread, in a flood after every few chunks: so it is looked at before any is called.
+ */
+static void call_workers(struct wharf_front *front)
+{
+    if (has_more_than_are_awake(front) && front->n_sleeping > 0 && wharf_place_may_be_gpus(front))
         front->nothing_fits = !wharf_place_first_for_cpu(front, UINT64_MAX);
-    return !front->nothing_fits;
+    while (has_more_than_are_awake(front))
+        if (!wharf_front_call_worker(front))
+            break;
 }
 
 void wharf_front_settle(struct wharf_front *front)
@@ -325,9 +330,7 @@ void wharf_front_settle(struct wharf_front *front)
     }
     if (wharf_front_watches(front) && !somebody_looks(front))
         arm_all(front, wharf_now_ns());
-    while (is_worth_a_call(front))
-        if (!wharf_front_call_worker(front))
-            break;
+    call_workers(front);
     /* Their threads promise to look when they are called. */
     uint32_t called = front->gpus_asleep ? wharf_place_gpus_to_wake(front) : 0;
     front->gpus_asleep &= ~called;

@@ -303,7 +303,7 @@ bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_
  * there are places and a free gpu_piece; warp_ns is what its chunks will take.  Under the lock. */
 void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
                             uint32_t n_items, uint64_t warp_ns, uint64_t now_ns);
-/* Whether there is a place for one more item, of a chunk that was kept when a worker ended, behind
+/* Whether there is a place for one more item, of a chunk that is counted as kept already, behind
  * those that have to be passed by. */
 bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend);
 

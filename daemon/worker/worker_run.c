@@ -53,7 +53,7 @@ static void stay_parked(struct wharf_worker *worker)
  * The most is so many times the shortest stay, 80 ms of 500 us.  A GPU that others use as well is
  * shared all the time by its own slices of some milliseconds.
  */
-#define LEAVING_PART 256
+#define TIMES_LEAVING 256
 #define MOST_STAYS 160
 
 static void choose_stay(struct wharf_worker *worker, uint64_t took_ns)
@@ -61,7 +61,7 @@ static void choose_stay(struct wharf_worker *worker, uint64_t took_ns)
     uint64_t least_ns = worker->setup.stay_ns, most_ns = MOST_STAYS * least_ns;
     uint32_t state = __atomic_load_n(&worker->queue.kernel->state, __ATOMIC_ACQUIRE);
     uint64_t leaving_ns = took_ns > worker->stay_ns ? took_ns - worker->stay_ns : 0;
-    uint64_t stay_ns = LEAVING_PART * leaving_ns;
+    uint64_t stay_ns = TIMES_LEAVING * leaving_ns;
 
     if (most_ns > (uint64_t)WHARF_EPOCH_MAX_US * WHARF_NS_PER_US)
         most_ns = (uint64_t)WHARF_EPOCH_MAX_US * WHARF_NS_PER_US;

@@ -9,33 +9,42 @@ enum { N_ENTRIES = 64 };
 
 static _Alignas(128) uint8_t memory[4096 + 4 * N_ENTRIES * 64];
 
+/* Each member has a value of its own. */
+static const struct wharf_work_item item = {
+    .src = UINT64_MAX,
+    .src_nbytes = 1,
+    .dst = UINT64_MAX - 1,
+    .dst_nbytes = 2,
+    .staging = UINT64_MAX - 2,
+    .attempt = 3,
+    .checksum = 4,
+    .codec = 5,
+    .parameter = 6,
+    .flags = 7,
+    .opcode = 8,
+    .output = 9,
+};
+
+/* Whether what stands at an index has its tags, and is that item but for its opcode. */
+static bool stands_at(const struct wharf_work_queue *queue, uint32_t index, unsigned opcode)
+{
+    struct wharf_work_item seen = wharf_work_item_at(queue, index), like = item;
+
+    like.tag_0 = like.tag_1 = like.tag_2 = like.tag_3 = index + 1;
+    like.opcode = (uint8_t)opcode;
+    return memcmp(&seen, &like, sizeof(seen)) == 0;
+}
+
 /* A kernel that finds a tag of an older item takes the quad for one that is still to come. */
 Test(work_queue, tags_each_quad_of_an_item_with_its_index)
 {
     struct wharf_work_submitter submitter;
-    const struct wharf_work_item item = {
-        .src = UINT64_MAX,
-        .src_nbytes = 1,
-        .dst = UINT64_MAX - 1,
-        .dst_nbytes = 2,
-        .staging = UINT64_MAX - 2,
-        .attempt = 3,
-        .checksum = 4,
-        .codec = 5,
-        .parameter = 6,
-        .flags = 7,
-        .opcode = 8,
-        .output = 9,
-    };
+
     cr_assert_leq(wharf_work_queue_nbytes(N_ENTRIES), sizeof(memory));
     wharf_work_submitter_init(&submitter, memory, N_ENTRIES);
     for (uint32_t i = 0; i < 2 * N_ENTRIES; i++) {
         cr_assert_eq(wharf_work_submit(&submitter, &item), i);
-        struct wharf_work_item seen = wharf_work_item_at(&submitter.queue, i);
-        cr_expect(seen.tag_0 == i + 1 && seen.tag_1 == i + 1 && seen.tag_2 == i + 1 &&
-                  seen.tag_3 == i + 1);
-        seen.tag_0 = seen.tag_1 = seen.tag_2 = seen.tag_3 = 0;
-        cr_expect_eq(memcmp(&seen, &item, sizeof(item)), 0);
+        cr_expect(stands_at(&submitter.queue, i, item.opcode));
     }
 }
 
@@ -68,20 +77,7 @@ Test(work_queue, takes_a_completion_when_all_its_quads_are_there)
 Test(work_queue, passes_an_item_by_without_changing_where_it_goes)
 {
     struct wharf_work_submitter submitter;
-    const struct wharf_work_item item = {
-        .src = UINT64_MAX,
-        .src_nbytes = 1,
-        .dst = UINT64_MAX - 1,
-        .dst_nbytes = 2,
-        .staging = 3,
-        .attempt = 4,
-        .checksum = 5,
-        .codec = 6,
-        .parameter = 7,
-        .flags = 8,
-        .opcode = 1,
-        .output = 2,
-    };
+
     memset(memory, 0, sizeof(memory));
     wharf_work_submitter_init(&submitter, memory, N_ENTRIES);
     cr_assert_eq(wharf_work_submit(&submitter, &item), 0);
@@ -93,13 +89,7 @@ Test(work_queue, passes_an_item_by_without_changing_where_it_goes)
     cr_assert_not(wharf_work_can_pass(&submitter, N_ENTRIES + 1, 1), "this one was not");
     cr_assert_not(wharf_work_can_pass(&submitter, WHARF_WORK_MOST_PASSED, 0));
     wharf_work_pass(&submitter);
-    struct wharf_work_item seen = wharf_work_item_at(&submitter.queue, 0);
-    cr_expect(seen.tag_0 == N_ENTRIES + 1 && seen.tag_1 == N_ENTRIES + 1 &&
-              seen.tag_2 == N_ENTRIES + 1 && seen.tag_3 == N_ENTRIES + 1);
-    cr_expect_eq(seen.opcode, WHARF_WORK_PASS);
-    seen.tag_0 = seen.tag_1 = seen.tag_2 = seen.tag_3 = 0;
-    seen.opcode = item.opcode;
-    cr_expect_eq(memcmp(&seen, &item, sizeof(item)), 0);
+    cr_expect(stands_at(&submitter.queue, N_ENTRIES, WHARF_WORK_PASS));
 }
 
 /* Of an index that was given to nothing no completion tells that it was taken: its place was used
