@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of results, made of the rows in tests/bench/results.
 
-Of rows that tell the same thing the last one counts; beside a peer, the last one whose peer was
-measured at the same date and revision.  Means are geometric.
+Of rows that tell the same thing the last one counts, and beside it the peer's of the same date and
+revision; where that run had none, the peer's last one, which the line under the table then says.  Means
+are geometric.
 """
 import json
 import math
@@ -40,15 +41,28 @@ def table(head, lines):
         yield '| ' + ' | '.join(line) + ' |'
 
 
-def source(file, rows):
-    """Where the figures are from: a line of one or more revisions."""
-    revisions = {}
+# What was measured before it was a commit, by what the rows call it: tests/README.md has all such names.
+MEASURED_BEFORE = {'eb1e362-uniform': 'eb1e362 with what is 5cbb51b',
+                   '8c30fc7-lz-block': '8c30fc7 with what is 8019687'}
+
+
+def revisions(rows):
+    """Dates and revisions of rows, in words; those of one codec or another each with its codecs."""
+    found = {}
     for row in rows:
-        revisions.setdefault((row['date'], row['revision']), set()).add(row['data'])
-    most = max(revisions, key=lambda key: len(revisions[key]))
-    text = f'{file}, {most[0]}, revision {most[1]}'
-    for key in sorted(set(revisions) - {most}):
-        text += f'; {key[1]}: {", ".join(sorted(revisions[key]))}'
+        found.setdefault((row['date'], row['revision']), set()).add(row.get('codec', ''))
+    for (date, revision), codecs in sorted(found.items()):
+        whose = f'{", ".join(sorted(codecs))}: ' if len(found) > 1 else ''
+        yield f'{whose}{date}, revision {MEASURED_BEFORE.get(revision, revision)}'
+
+
+def source(file, rows, peers=()):
+    """Where the figures are from: a line, which says of a peer's when they are of another run."""
+    runs = {(row['date'], row['revision']) for row in rows}
+    others = [row for row in peers if (row['date'], row['revision']) not in runs]
+    text = f'{file}, {"; ".join(revisions(rows))}'
+    if others:
+        text += f'; nvCOMP in another run: {"; ".join(revisions(others))}'
     yield ''
     yield f'<sub>Rows: {text}.</sub>'
 
@@ -58,12 +72,12 @@ def source(file, rows):
 
 def speed_rows(codec, peer, level=None):
     """{data: row, or (row, the peer's)}: chunks of 128 KiB, 512 MiB of output; of one level, if told."""
-    found, peers = {}, {}
+    found, peers, last_peers = {}, {}, {}
     rows = [row for row in rows_of('gpu') if row['mode'] == 'speed' and row['chunk'] == 128 << 10
             and row['chunks'] == 4096]
     for row in rows:
         if row['peer'] == 'nvcomp' and row['codec'] == peer:
-            peers[row['data'], row['date'], row['revision']] = row
+            peers[row['data'], row['date'], row['revision']] = last_peers[row['data']] = row
     for row in rows:
         if row['peer'] != 'wharf' or row['codec'] != codec:
             continue
@@ -71,11 +85,11 @@ def speed_rows(codec, peer, level=None):
             continue
         if level and row.get('level') != level:
             continue
-        beside = peers.get((row['data'], row['date'], row['revision']))
         if not peer:
             found[row['data']] = row
-        elif beside:
-            found[row['data']] = (row, beside)
+        elif row['data'] in last_peers:
+            found[row['data']] = (row, peers.get((row['data'], row['date'], row['revision']),
+                                                 last_peers[row['data']]))
     return found
 
 
@@ -92,7 +106,7 @@ def deflate_gpu():
         ['nvCOMP 6.0', *map(number, rates[1]), number(mean(rates[1]))],
         ['ratio', *(f'{ratio(pairs[name]):.1f}' for name in names),
          f'{mean(rates[0]) / mean(rates[1]):.1f}']])
-    yield from source('gpu.jsonl', [pairs[name][0] for name in names])
+    yield from source('gpu.jsonl', *zip(*(pairs[name] for name in names)))
 
 
 def lz_gpu():
@@ -103,9 +117,9 @@ def lz_gpu():
         ratios = [ratio(pairs[name]) for name in DATA]
         lines.append([title, *map(number, rates), number(mean(rates))])
         lines.append(['ratio', *(f'{value:.2f}' for value in ratios), f'{mean(ratios):.2f}'])
-        used += [pairs[name][0] for name in DATA]
+        used += [pairs[name] for name in DATA]
     yield from table(['', *DATA, 'mean'], lines)
-    yield from source('gpu.jsonl', used)
+    yield from source('gpu.jsonl', *zip(*used))
 
 
 def rle_gpu():
