@@ -184,7 +184,7 @@ parallel = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 all: $(LIB_A) $(LIB_SO) $(CLI) $(DAEMON) $(SIMT_WORKER) ## libraries, command and daemon
 	@echo 'wharf $(VERSION), $(VARIANT): $(gpu_note)'
 no_gpu   := CPU-only build: there is no nvcc on PATH or in /usr/local/cuda
-gpu_note := $(if $(NVCC),GPU code with $(NVCC) by make test-gpu,$(no_gpu))
+gpu_note := $(if $(NVCC),`make gpu-worker` builds what GPUs take with $(NVCC),$(no_gpu))
 
 # ---- rules ---------------------------------------------------------------------------------
 
@@ -276,9 +276,10 @@ $(BUILD)/tests/wharfd-host: $(worker_obj) $(call obj,tests/gpu/engine_host.c) $(
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(SIMT_LIBS)
 
-# For packages.
+# Packages and the demo want it where there is nvcc, and do without.
 .PHONY: gpu-worker
-gpu-worker: $(if $(NVCC),$(GPU_WORKER))
+gpu-worker: $(if $(NVCC),$(GPU_WORKER)) ## the worker for GPUs, with nvcc, which takes minutes; before `make install`
+	$(if $(NVCC),,@echo '$(no_gpu)')
 
 # Its tests, tests/unit/wharfd_*_test.c, use its parts or run it.
 $(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(unit_main) $(TESTLIB) $(DAEMON_A) $(ENCODING_LIB) | $(DAEMON) $(SIMT_WORKER)
@@ -723,7 +724,7 @@ $(BUILD)/wharf.pc: clientlib/wharf.pc.in FORCE
 refresh_linker = if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 .PHONY: install uninstall
-install: all $(BUILD)/wharf.pc $(BUILD)/wharfd.conf $(BUILD)/wharfd.service ## install under prefix (/usr/local), below DESTDIR if that is given
+install: all $(if $(NVCC),$(wildcard $(GPU_WORKER))) $(BUILD)/wharf.pc $(BUILD)/wharfd.conf $(BUILD)/wharfd.service ## install under prefix (/usr/local), below DESTDIR if that is given
 	$(Q)set -e; for entry in $(install_list); do \
 	    mode=$${entry%%:*}; rest=$${entry#*:}; source=$${rest%%:*}; target="$(DESTDIR)$${rest#*:}"; \
 	    mkdir -p "$${target%/*}"; did=INSTALL; \
@@ -774,7 +775,7 @@ deb: ## build the Debian packages in build/deb and let lintian look at them; NVC
 
 demo: ## install what is missing, build, pack real files and unpack them by a private daemon
 	$(Q).ci/install-deps build
-	+$(Q)$(parallel) all $(BUILD)/bench/columns
+	+$(Q)$(parallel) all $(if $(wildcard /dev/nvidiactl /dev/dxg),gpu-worker) $(BUILD)/bench/columns
 	$(Q)tests/bench/demo.py $(BUILD)
 
 deps: ## install the Debian packages that building and testing need

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""demo.py BUILD: packs and unpacks real files with every codec, and checks all that comes back.
+"""demo.py BUILD [OPTION...]: packs and unpacks real files with every codec, and checks all that comes back.
 
-`make demo` runs it.  It starts a private daemon for the unpacking, and stops it.  The files are what any machine with a compiler has (wharf's own sources, the
-system's C headers, the compiler itself) and generated columns.  Each is packed, unpacked and
-compared; then a byte of each packed file is changed, which unpacking must refuse.
+`make demo` runs it.  It starts a private daemon for the unpacking, with these options, and stops it.  The
+files are what any machine with a compiler has (wharf's own sources, the system's C headers, the compiler
+itself) and generated columns.  Each is packed, unpacked and compared; then a byte of each packed file is
+changed, which unpacking must refuse.
 """
 import filecmp
 import io
@@ -18,13 +19,16 @@ import tarfile
 import tempfile
 import time
 
+from bench_data import TYPES
+
 COLUMNS = ('mc0', 'tpt', 'hrg')
 COLUMN_NBYTES = 8 << 20
 MAX_NBYTES = 16 << 20
 UNPACK_REPETITIONS = 3
 STATUS_BAD_DATA = 1
-# What packing has to be told beside the codec: that files are bytes.
-SETTINGS = {codec: ['--type', 'u8'] for codec in ('rle1', 'rle2', 'rans')}
+GPU_START_S = 10
+# Codecs that have to be told of what type the numbers in a file are.
+TYPED = ('rle1', 'rle2')
 
 
 def codecs():
@@ -63,10 +67,25 @@ def make_files(build, folder):
     return paths
 
 
-def start_daemon(build, folder):
+def status_of(build, path):
+    return subprocess.run([f'{build}/wharf', 'status', '--socket', path], capture_output=True, text=True,
+                          check=True).stdout
+
+
+def gpus_up(build, path):
+    """Whether a GPU serves, as soon as one does; not that of a machine that has none."""
+    for _ in range(GPU_START_S * 10):
+        states = re.findall(r'^gpu \S+ +(up|down)', status_of(build, path), re.M)
+        if 'up' in states or not states:
+            break
+        time.sleep(0.1)
+    return 'up' in states
+
+
+def start_daemon(build, folder, options):
     """A daemon of this user's own: the process and its socket."""
     path = folder / 'socket'
-    daemon = subprocess.Popen([f'{build}/wharfd', '--socket', path],
+    daemon = subprocess.Popen([f'{build}/wharfd', '--socket', path, *options],
                               stderr=(folder / 'log').open('w', encoding='utf-8'))
     for _ in range(500):
         ping = subprocess.run([f'{build}/wharf', 'ping', '--socket', path], capture_output=True,
@@ -110,7 +129,8 @@ def unpack(build, path, packed, restored, where):
 def show(build, path, codec, daemon):
     """One line of the table; returns whether all was well."""
     packed, restored = path.with_suffix('.packed'), path.with_suffix('.restored')
-    pack = wharf(build, 'pack', '--codec', codec, *SETTINGS.get(codec, []), '-o', packed, path)
+    kind = ['--type', TYPES.get(path.name, 'u8')] if codec in TYPED else []
+    pack = wharf(build, 'pack', '--codec', codec, *kind, '-o', packed, path)
     here_ns, here_same = unpack(build, path, packed, restored, '--embedded')
     there_ns, there_same = unpack(build, path, packed, restored, daemon)
     same = here_same and there_same
@@ -127,27 +147,27 @@ def show(build, path, codec, daemon):
 def show_all(build, folder, socket):
     version = subprocess.run([f'{build}/wharf', '--version'], capture_output=True, text=True,
                              check=True).stdout.strip()
+    engine = 'CPU and GPU' if gpus_up(build, socket) else 'CPU'
     print(f'\n{version} on {len(os.sched_getaffinity(0))} CPU cores: packed by the command, unpacked '
-          'by the command alone\n(here) and through a private daemon (daemon), on the CPU.  GB/s of '
-          'whole commands, files included.\n')
+          f'by the command alone\n(here) and through a private daemon (daemon), by the {engine}.  GB/s of '
+          'whole commands, files included.\nA ratio of 1.00: such chunks do not shrink, and are stored.\n')
     print(f'{"file":12} {"MB":>8} {"codec":8} {"ratio":>7} {"pack":>10} {"unpack, here":>12} '
           f'{"daemon":>12}  {"came out":8} damaged byte')
     good = True
     for path in make_files(build, folder):
         for codec in codecs():
             good &= show(build, path, codec, f'--socket={socket}')
-    print('\n`wharf status` says of the daemon:\n', flush=True)
-    subprocess.run([f'{build}/wharf', 'status', '--socket', socket], check=True)
+    print(f'\n`wharf status` says of the daemon:\n\n{status_of(build, socket)}', end='')
     print('\nEvery file came back as it was, and every damaged copy was refused.' if good else
           '\nSomething is wrong: see the lines above.')
     return good
 
 
 def main():
-    build = sys.argv[1]
+    build, *options = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        daemon, socket = start_daemon(build, folder)
+        daemon, socket = start_daemon(build, folder, options)
         try:
             good = show_all(build, folder, socket)
         finally:
