@@ -234,7 +234,9 @@ def tenant_gpu():
     rows = [row for row in rows if (row['date'], row['revision']) == last]
     yield from table(['beside', 'settings', 'p50, us', 'p99, us', 'its work'], [
         [row['load'], f'`{row["setting"]}`' if row['setting'] else '',
-         number(row['tenant_p50_us']), number(row['tenant_p99_us']),
+         number(row['tenant_p50_us']) + (f' ({number(row["tenant_p50_us_min"])} to '
+                                         f'{number(row["tenant_p50_us_max"])})' if 'tenants' in row else ''),
+         number(row['tenant_p99_us']),
          f'{number(row["GBps"])} GB/s' if 'GBps' in row else ''] for row in rows])
     yield from source('gpu-share.jsonl', rows)
 
