@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,25 +27,25 @@ static void get_user_name(uid_t uid, char *name)
 }
 
 /* Also whether `user` is a member in the data base, though this process may not be. */
-static int get_group_name(gid_t gid, const char *user, char *name)
+static bool get_group_name(gid_t gid, const char *user, char *name)
 {
     char memory[LOOKUP_NBYTES];
     struct group entry, *found = NULL;
 
     if (getgrgid_r(gid, &entry, memory, sizeof(memory), &found) != 0 || !found) {
         snprintf(name, NAME_NBYTES, "%u", (unsigned)gid);
-        return 0;
+        return false;
     }
     snprintf(name, NAME_NBYTES, "%s", found->gr_name);
     for (char **member = found->gr_mem; *member; member++)
         if (strcmp(*member, user) == 0)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 static void explain_denied(const char *path, char *text, size_t text_nbytes)
 {
-    char user[NAME_NBYTES], group[NAME_NBYTES];
+    char user[NAME_NBYTES], owner[NAME_NBYTES], group[NAME_NBYTES];
     struct stat file;
 
     if (stat(path, &file) < 0) {
@@ -53,7 +54,15 @@ static void explain_denied(const char *path, char *text, size_t text_nbytes)
         return;
     }
     get_user_name(geteuid(), user);
-    if (get_group_name(file.st_gid, user, group))
+    get_user_name(file.st_uid, owner);
+    bool is_member = get_group_name(file.st_gid, user, group);
+    /* Its owner's own group is nobody's to join, and root's least of all. */
+    if (file.st_gid == 0 || strcmp(owner, group) == 0)
+        snprintf(text, text_nbytes,
+                 "%s: permission denied: it is a daemon for %s alone: start another one with "
+                 "`wharfd --socket PATH`, or have its socket_group be one that %s is in",
+                 path, owner, user);
+    else if (is_member)
         snprintf(text, text_nbytes,
                  "%s: permission denied: %s is in the group %s that may use it, but this process "
                  "began before that: log in again",

@@ -98,7 +98,7 @@ int wharf_options_parse(int argc, char **argv, struct wharf_options_line *ret_op
     if (options.socket && (!*options.socket || strlen(options.socket) >= WHARF_CONFIG_PATH_NBYTES))
         return usage("a socket's path has 1 to 107 bytes", options.socket);
     if (options.engine && !find_engine(options.engine))
-        return usage("there is no such engine; there are auto, cpu, cuda and simt", options.engine);
+        return usage("not one of the engines auto, cpu, cuda and simt", options.engine);
     *ret_options = options;
     return 0;
 }

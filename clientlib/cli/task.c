@@ -65,9 +65,11 @@ static void say_output(const struct wharf_cli_task *task, uint64_t n_unverified)
         wharf_cli_say("%s: has %" PRIu64 " bytes, of which the last %" PRIu64
                       " could not be verified",
                       output->name, output->nbytes, n_unverified);
-    else
+    else if (output->nbytes)
         wharf_cli_say("%s: has %" PRIu64 " bytes from before, all verified", output->name,
                       output->nbytes);
+    else
+        wharf_cli_say("%s: nothing was written", output->name);
 }
 
 int wharf_cli_task_fault(struct wharf_cli_task *task, const struct wharf_cli_fault *fault,

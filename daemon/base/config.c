@@ -16,6 +16,15 @@
 
 static const struct wharf_config_suffix no_suffixes[] = {{"", 1}, {NULL, 0}};
 
+static const char *unit_error(const struct wharf_config_suffix *suffixes)
+{
+    if (suffixes == wharf_config_duration_suffixes)
+        return "a time needs a number and a unit: us, ms, s or min";
+    if (suffixes == wharf_config_byte_suffixes)
+        return "not a number of bytes, or of units K, M, G or T";
+    return "not a number";
+}
+
 static const char *parse_number(const char *text, int base,
                                 const struct wharf_config_suffix *suffixes, uint64_t *ret_value)
 {
@@ -24,15 +33,18 @@ static const char *parse_number(const char *text, int base,
 
     errno = 0;
     value = strtoull(text, &end, base);
-    if (end == text || errno || *text == '-' || *text == '+')
-        return "not a number";
+    if (end == text || *text == '-' || *text == '+')
+        return unit_error(suffixes);
+    if (errno)
+        return "too large";
     while (*end == ' ')
         end++;
-    while (suffixes->text && strcmp(end, suffixes->text) != 0)
-        suffixes++;
-    if (!suffixes->text)
-        return "not a number with a unit that fits here";
-    if (__builtin_mul_overflow(value, suffixes->factor, ret_value))
+    const struct wharf_config_suffix *unit = suffixes;
+    while (unit->text && strcmp(end, unit->text) != 0)
+        unit++;
+    if (!unit->text)
+        return unit_error(suffixes);
+    if (__builtin_mul_overflow(value, unit->factor, ret_value))
         return "too large";
     return NULL;
 }

@@ -84,8 +84,10 @@ int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *confi
         return -EINVAL;
     int r = find_program(config, program, sizeof(program));
     if (r < 0)
-        wharf_log(is_asked_for ? WHARF_LOG_ERROR : WHARF_LOG_INFO,
-                  &(struct wharf_log_fields){.error = -r}, "there is no GPU worker %s", program);
+        wharf_log(
+            is_asked_for ? WHARF_LOG_ERROR : WHARF_LOG_INFO,
+            &(struct wharf_log_fields){.error = -r}, "there is no GPU worker %s%s", program,
+            config->gpu_engine == WHARF_GPU_SIMT ? "" : ", which make gpu-worker builds with nvcc");
     for (uint32_t i = 0; i < list.n && r == 0; i++)
         r = wharf_gpu_backend_start(front, config, program, list.names[i], list.is_all);
     if (r == 0 && is_asked_for)

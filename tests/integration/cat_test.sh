@@ -205,7 +205,7 @@ test_short_member_with_a_wrong_checksum_gives_nothing() {
     expect_status 1 "$WHARF" cat s.gz > out 2> message
     test ! -s out
     grep -q 'CRC-32 of the output is wrong' message
-    grep -q 'standard output: has 0 bytes from before, all verified' message
+    grep -q 'standard output: nothing was written' message
 }
 
 # It was printed twice, since reading by offset does not move the descriptor.

@@ -113,7 +113,7 @@ Test(connect, socket_without_listener_is_told_from_none)
 }
 
 /* As a user who is in no group that may use it. */
-static int denied_status(const char *path)
+static int denied_status(const char *path, const char *advice)
 {
     struct wharf_options options = WHARF_OPTIONS_INIT;
     struct wharf *wharf;
@@ -124,14 +124,16 @@ static int denied_status(const char *path)
     options.flags = WHARF_OPEN_DAEMON;
     if (wharf_open(&options, &wharf) != -EACCES)
         return 2;
-    if (!strstr(wharf_error_message(), "usermod -aG"))
+    if (!strstr(wharf_error_message(), advice))
         return 3;
     options.flags = 0;
     return wharf_open(&options, &wharf) == 0 ? 0 : 4;
 }
 
+/* Root's own group is not one to join. */
 Test(connect, outsider_is_told_which_group_to_join)
 {
+    enum { USERS = 100 };
     struct test_daemon *daemon = test_daemon_new();
     int status;
 
@@ -140,11 +142,14 @@ Test(connect, outsider_is_told_which_group_to_join)
     test_daemon_start(daemon);
     cr_assert_eq(chmod(daemon->folder, 0755), 0);
     cr_assert_eq(chmod(daemon->path, 0660), 0);
-    pid_t child = fork();
-    if (child == 0)
-        _exit(denied_status(daemon->path));
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    cr_expect_eq(status, 0, "%x", status);
+    for (gid_t group = 0; group <= USERS; group += USERS) {
+        cr_assert_eq(chown(daemon->path, 0, group), 0);
+        pid_t child = fork();
+        if (child == 0)
+            _exit(denied_status(daemon->path, group ? "usermod -aG" : "another one with"));
+        cr_assert_eq(waitpid(child, &status, 0), child);
+        cr_expect_eq(status, 0, "group %u: %x", (unsigned)group, status);
+    }
     test_daemon_free(daemon);
 }
 

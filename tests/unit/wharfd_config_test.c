@@ -106,10 +106,10 @@ Test(wharfd_config, errors_say_which_line_and_what)
     expect_error("[cpu]\nshare = 101\n", "out of its limits");
     expect_error("[cpu]\nshare = -1\n", "not a number");
     expect_error("[cpu]\nshare = many\n", "not a number");
-    expect_error("[cpu]\nspin = 5\n", "not a number with a unit");
-    expect_error("[cpu]\nspin = 5G\n", "not a number with a unit");
+    expect_error("[cpu]\nspin = 5\n", "a time needs a number and a unit: us, ms, s or min");
+    expect_error("[cpu]\nspin = 5G\n", "a time needs a number and a unit");
     expect_error("[quota]\nmax_memory = 99999999999T\n", "too large");
-    expect_error("[quota]\nmax_memory = 99999999999999999999\n", "not a number");
+    expect_error("[quota]\nmax_memory = 99999999999999999999\n", "too large");
     expect_error("[daemon]\nio = threads\n", "not one of the words");
     expect_error("[daemon]\nsocket_mode = 0888\n", "not a number");
     expect_error("[tenant bob]\n", "a tenant is");
