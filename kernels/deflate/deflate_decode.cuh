@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * deflate_decode.cuh: raw Deflate (RFC 1951) on a warp, and the stream that zlib and gzip wrap.
- * KERNELS.md tells how it works; encoders/deflate/deflate_format.h what is good and what is bad.
+ * DEFLATE.md tells how it works; encoders/deflate/deflate_format.h what is good and what is bad.
  */
 #ifndef WHARF_KERNELS_DEFLATE_DECODE_CUH
 #define WHARF_KERNELS_DEFLATE_DECODE_CUH

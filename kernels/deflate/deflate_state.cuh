@@ -17,7 +17,7 @@ namespace flate
 {
 
 /*
- * The tuning of the product; KERNELS.md has what other values cost.  It makes 32 warps fit a
+ * The tuning of the product; DEFLATE.md has what other values cost.  It makes 32 warps fit a
  * multiprocessor of an H100: 64 registers a thread, and with blocks of four warps 7040 bytes of
  * shared memory each ((228 - 8) KiB / 32).
  */
