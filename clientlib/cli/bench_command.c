@@ -116,7 +116,7 @@ static const char *take_option(void *own, int option, const char *argument)
     case OPTION_SECONDS:
         return wharf_cli_parse_number(argument, 0, 3600, &settings->n_seconds)
                    ? NULL
-                   : "a number from 0 to 3600";
+                   : "a whole number from 0 to 3600";
     case OPTION_TYPE:
         settings->type = wharf_rle_type_from_name(argument);
         return settings->type >= 0 ? NULL : WHARF_CLI_TYPE_SYNTAX;

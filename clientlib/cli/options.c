@@ -143,7 +143,7 @@ static const char *take_value(int option, const char *argument, struct wharf_cli
         return engine >= 0 ? NULL : "auto, cpu, gpu, simt or reference";
     case OPTION_PATIENCE:
         if (!wharf_cli_parse_number(argument, 1, MAX_PATIENCE_S, &number))
-            return "a number of seconds from 1 to " TEXT_OF(MAX_PATIENCE_S);
+            return "a whole number of seconds from 1 to " TEXT_OF(MAX_PATIENCE_S);
         options->patience_ms = (uint32_t)number * 1000;
         return NULL;
     default:

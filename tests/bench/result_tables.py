@@ -241,6 +241,22 @@ def tenant_gpu():
     yield from source('gpu-share.jsonl', rows)
 
 
+# ---- through the daemon to a GPU ---------------------------------------------------------------
+
+
+def daemon_data():
+    """One client, on one GPU of an H100's host, with 2048 chunks of 128 KiB in flight."""
+    rows = {(row['codec'], row['data']): row for row in rows_of('gpu-daemon')
+            if row['what'] == 'daemon flood' and row['asked'] == 'gpu' and row['chunk_nbytes'] == 128 << 10
+            and (row['clients'], row['depth'], row['batch']) == (1, 2048, 0)
+            and not row.get('setting') and 'gpus' not in row and 'H100' in row['device']}
+    titles = {'deflate': 'Deflate', 'rle1': 'rle1', 'rle2': 'rle2'}
+    yield from table(['', *DATA], [
+        [title, *(number(rows[codec, name]['gbps']) if (codec, name) in rows else '' for name in DATA)]
+        for codec, title in titles.items()])
+    yield from source('gpu-daemon.jsonl', [row for (codec, _), row in rows.items() if codec in titles])
+
+
 # ---- all of them in a few lines ----------------------------------------------------------------
 
 
@@ -288,4 +304,5 @@ def summary():
 TABLES = {
     'summary': summary, 'deflate-gpu': deflate_gpu, 'rle-gpu': rle_gpu, 'lz-gpu': lz_gpu, 'rans-sizes': rans_sizes,
     'cpu-deflate': cpu_deflate, 'cat': cat_cpu, 'share': share_gpu, 'tenant': tenant_gpu,
+    'daemon-data': daemon_data,
 }

@@ -117,7 +117,7 @@ unpack -r 5|OFFSET:LENGTH or OFFSET:, each a number of bytes, or of units K, M, 
 decode --max-output many|a number of bytes, or of units K, M, G or T
 bench --clients 0|a number from 1 to 1024
 bench --depth 256|a number from 1 to 255
-bench --seconds -1|a number from 0 to 3600
+bench --seconds -1|a whole number from 0 to 3600
 bench -c rle1 --type f32 data|one of u8
 EOS
 }

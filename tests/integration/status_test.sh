@@ -166,7 +166,7 @@ test_other_users_are_told_what_they_may_not() {
     expect_status 3 as_nobody ./wharf status --socket "$PWD/s" > out 2> message
     grep -q 'permission denied: it is a daemon for root alone: start another one' message
     group=users
-    chgrp $group s
+    chgrp "$group" s
     expect_status 3 as_nobody ./wharf status --socket "$PWD/s" > out 2> message
     grep -q "permission denied: only the group $group may use it, and nobody is not in it" message
     grep -qF "run \`sudo usermod -aG $group nobody\`, then log in again" message
