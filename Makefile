@@ -259,7 +259,8 @@ ifeq ($(VARIANT),tsan)
 # Coroutines are nothing for the thread sanitizer: the front's threads are tested with the release's.
 $(SIMT_WORKER): FORCE
 	@mkdir -p $(@D)
-	+$(Q)$(MAKE) VARIANT=release build/release/wharfd-simt && ln -f build/release/wharfd-simt $@
+	+$(Q)$(MAKE) VARIANT=release build/release/wharfd-simt
+	$(Q)ln -f build/release/wharfd-simt $@
 else
 $(SIMT_WORKER): $(worker_obj) $(call obj,daemon/worker/engine_simt.c) $(DAEMON_A) $(SIMT_A) $(LIB_A)
 	$(say) LD $@
