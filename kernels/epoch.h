@@ -108,8 +108,7 @@ struct wharf_epoch_ops {
     const char *name; /* "cuda" or "simt" */
 
     /* The device of that name, as cuda_device.h says: of the SIMT layer "0" to "15", or "GPU-0" to
-     * "GPU-15".  -ENODEV if
-     * there is none. */
+     * "GPU-15".  -ENODEV if there is none. */
     int (*find_device)(const char *name, int *ret_device);
     /* How many devices there are, with the numbers from 0 on.  The SIMT layer shows one, or for
      * tests as many as WHARF_SIMT_DEVICES says, and has others for who names them. */
