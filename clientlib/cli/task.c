@@ -24,8 +24,9 @@ static const char *advice(const struct wharf_cli_fault *fault)
     }
     switch (fault->reason) {
     case WHARF_REASON_INPUT_TRUNCATED:
-    case WHARF_REASON_CONTAINER_TRUNCATED:
         return "it is cut off: get the rest of it, or all of it again";
+    case WHARF_REASON_CONTAINER_TRUNCATED:
+        return "get the rest of it, or all of it again";
     case WHARF_REASON_CONTAINER_MAGIC:
         return "`wharf cat` reads gzip, BGZF and zlib";
     case WHARF_REASON_ZLIB_DICTIONARY:

@@ -207,7 +207,7 @@ test_cut_off_container_is_exit_1() {
     for keep in 10 40 100 1000000 $((size - 1)); do
         head -c "$keep" data.whr > cut.whr
         expect_status 1 "$WHARF" unpack cut.whr 2> message
-        grep -q 'it is cut off: get the rest of it' message
+        grep -q 'the file is cut off; get the rest of it' message
         test ! -e cut
     done
 }
