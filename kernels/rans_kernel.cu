@@ -19,9 +19,8 @@ namespace
 constexpr unsigned WARPS = 32, STRANDS = 2;
 /* Output of a stream from which on two strands a warp are faster. */
 constexpr uint64_t LARGE_NBYTES = 160 << 20;
-/* Of symbols whose model is an image it is as in the kernel of chunks: 128 registers a thread. */
-constexpr unsigned IMAGE_WARPS = 16, IMAGE_STRANDS = 4;
-static_assert(IMAGE_WARPS * IMAGE_STRANDS == WARPS * STRANDS);
+/* Symbols whose model is an image always have a strand a warp: several would look at windows at
+ * different times, and wait for each other's loads. */
 /* Else each strand has a warp for itself, and what counts is how soon it is at its end: as few as
  * possible on a multiprocessor.  All warps of a block, some of which may have no strand, make its
  * tables. */
@@ -41,7 +40,7 @@ struct memory_of<rans::lookup::REGISTERED> {
     template <unsigned W, unsigned S>
     using of = rans::strands_memory<rans::image_tables<W, S>, W, S>;
     template <unsigned N>
-    using many = of<IMAGE_WARPS, N>;
+    using many = of<WARPS, N>;
     using few = of<FEW_WARPS, 1>;
 };
 
@@ -112,12 +111,12 @@ int launch_few(wharf_rans_stream_job job, unsigned n_decoders, unsigned n_multip
 
 } // namespace
 
-int wharf_cuda_rans_max_pieces(uint64_t out_nbytes, uint32_t *ret_n)
+int wharf_cuda_rans_max_pieces(uint64_t out_nbytes, bool is_of_bytes, uint32_t *ret_n)
 {
     unsigned n = 0;
     if (int rc = count_multiprocessors(&n))
         return rc;
-    *ret_n = n * WARPS * (out_nbytes < LARGE_NBYTES ? 1 : STRANDS);
+    *ret_n = n * WARPS * (is_of_bytes && out_nbytes >= LARGE_NBYTES ? STRANDS : 1);
     return 0;
 }
 
@@ -129,14 +128,13 @@ int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstr
     bool is_long = job->layout.n_bits > rans::PACKED_NBITS;
     bool is_of_bytes = job->layout.symbol_nbytes == 1 && job->layout.n_distributions == 1;
     unsigned n_decoders = (job->n_pieces + n - 1) / n;
-    if (n_decoders > FEW_WARPS && !is_of_bytes)
-        return launch_many<rans::lookup::REGISTERED, IMAGE_STRANDS>(*job, n, stream);
-    if (n_decoders > WARPS)
+    if (n_decoders > WARPS && is_of_bytes)
         return is_long ? launch_many<rans::lookup::RANGED, STRANDS>(*job, n, stream)
                        : launch_many<rans::lookup::SPREAD, STRANDS>(*job, n, stream);
     if (n_decoders > FEW_WARPS)
-        return is_long ? launch_many<rans::lookup::RANGED, 1>(*job, n, stream)
-                       : launch_many<rans::lookup::SPREAD, 1>(*job, n, stream);
+        return !is_of_bytes ? launch_many<rans::lookup::REGISTERED, 1>(*job, n, stream)
+               : is_long    ? launch_many<rans::lookup::RANGED, 1>(*job, n, stream)
+                            : launch_many<rans::lookup::SPREAD, 1>(*job, n, stream);
     return !is_of_bytes ? launch_few<rans::lookup::REGISTERED>(*job, n_decoders, n, stream)
            : is_long    ? launch_few<rans::lookup::BUCKET>(*job, n_decoders, n, stream)
                         : launch_few<rans::lookup::PACKED>(*job, n_decoders, n, stream);

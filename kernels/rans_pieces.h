@@ -109,9 +109,9 @@ int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstr
 /* Starts the second one, behind the first. */
 int wharf_cuda_judge_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream);
 
-/* In how many pieces the current GPU decodes a stream of bytes with so much output soonest, as
- * measured on an H100; 0 or -errno. */
-int wharf_cuda_rans_max_pieces(uint64_t out_nbytes, uint32_t *ret_n);
+/* In how many pieces the current GPU decodes a stream with so much output soonest, as measured on
+ * an H100: of bytes, or of symbols whose model is an image; 0 or -errno. */
+int wharf_cuda_rans_max_pieces(uint64_t out_nbytes, bool is_of_bytes, uint32_t *ret_n);
 
 #ifdef __cplusplus
 }

@@ -233,7 +233,8 @@ int main(int argc, char **argv)
     cudaDeviceProp properties;
 
     must(cudaGetDeviceProperties(&properties, 0), "GPU");
-    if (max_pieces == 0 && wharf_cuda_rans_max_pieces(data.size(), &max_pieces) < 0)
+    if (max_pieces == 0 &&
+        wharf_cuda_rans_max_pieces(data.size(), g.image.empty(), &max_pieces) < 0)
         die("kernel", "does not fit");
     must(cudaMalloc(&memory.d_in, stream.size()), "memory");
     must(cudaMalloc(&memory.d_out, data.size()), "memory");
@@ -250,6 +251,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < WARM_UP_RUNS + 2 * n_runs; i++) {
         bool is_queued = i % 2 != 0;
         float t = decode(g, max_pieces, memory, is_queued, &n_pieces, &outcome);
+        if (t < 0)
+            die("stream", "is not one for this decoder");
         if (i >= WARM_UP_RUNS)
             (is_queued ? queued : us).push_back(t);
     }

@@ -58,11 +58,10 @@ enum class way { many, half, few, judge };
 constexpr way WAYS[] = {way::many, way::half, way::few, way::judge};
 
 /* Of models whose tables are in an image. */
-template <unsigned STRANDS>
 void decode_by_image(const wharf_rans_stream_job &job, simt::lane_order order, unsigned n_decoders)
 {
-    decode_strands<rans::lookup::REGISTERED, rans::image_tables<WARPS, STRANDS>, STRANDS>(
-        job, order, n_decoders);
+    decode_strands<rans::lookup::REGISTERED, rans::image_tables<WARPS, 1>, 1>(job, order,
+                                                                              n_decoders);
 }
 
 void decode_pieces(const wharf_rans_stream_job &job, way how, simt::lane_order order)
@@ -72,10 +71,8 @@ void decode_pieces(const wharf_rans_stream_job &job, way how, simt::lane_order o
     if (how == way::judge)
         for (uint32_t i = 0; i < job.n_pieces; i++)
             job.outcomes[i] = {WHARF_RANS_REFUSED, 0};
-    else if (how == way::many && !is_of_bytes)
-        decode_by_image<4>(job, order, WARPS);
     else if (!is_of_bytes)
-        decode_by_image<1>(job, order, WARPS - 1);
+        decode_by_image(job, order, how == way::few ? WARPS - 1 : WARPS);
     else if (how == way::many && is_long)
         decode_strands<rans::lookup::RANGED, rans::many_tables, 2>(job, order, WARPS);
     else if (how == way::many)
