@@ -132,7 +132,8 @@ static void print_info(FILE *to, bool json, const struct wharf_cli_rans_stream *
     if (json)
         fprintf(to, "{\"format\": \"%s\"", own ? "wharf" : "recoil");
     else
-        fprintf(to, "%-22s %s\n", "format", own ? "wharf" : "recoil: the model is another file");
+        fprintf(to, "%-22s %s\n", "format",
+                own ? "wharf" : "taken for recoil, which has no mark: the model is another file");
     print_fact(to, json, "symbols", "symbols", body->n_symbols);
     print_fact(to, json, "splits", "splits", body->n_splits);
     print_fact(to, json, "n", "bits of a frequency", own ? (int64_t)shape->n_bits : -1);
