@@ -580,16 +580,19 @@ gpu_runs  += "$(GPU_MEMORY) check 1000" \
 gpu_epoch := $(BUILD)/wharf_gpu_epoch
 gpu_runs  += "$(gpu_epoch) check 20000" "$(gpu_epoch) --idle 50 --stay 300 check 20000" \
     "$(gpu_epoch) --per-batch check 5000" "$(gpu_epoch) noops 100000" \
-    "$(gpu_epoch) cancel deflate kernels/KERNELS.md 131072 300" \
-    "$(gpu_epoch) import deflate kernels/KERNELS.md 16384" \
-    "$(gpu_epoch) parts rans kernels/KERNELS.md 65536 20" \
+    "$(gpu_epoch) cancel deflate $(BUILD)/column 131072 300" \
+    "$(gpu_epoch) import deflate $(BUILD)/column 16384" \
+    "$(gpu_epoch) parts rans $(BUILD)/column 65536 20" \
     "$(sanitizer) --tool memcheck --error-exitcode 9 $(gpu_epoch) --per-batch --warps 64 check 300"
 ifneq ($(VECTORS),)
 gpu_runs += "$(gpu_test) vectors build/vectors.table $(VECTORS)"
 gpu_runs += "$(gpu_test) vectors build/vectors-orc.table build/vectors-orc"
 endif
 
-test-gpu: gpu-programs $(BUILD)/restrictions $(BUILD)/tests/wharfd_hostile_test ## device decoders on a GPU, which must be there; VECTORS=DIR for more
+$(BUILD)/column: $(BUILD)/bench/columns
+	$(Q)$< tpc 1048576 1 > $@
+
+test-gpu: gpu-programs $(BUILD)/restrictions $(BUILD)/column $(BUILD)/tests/wharfd_hostile_test ## device decoders on a GPU, which must be there; VECTORS=DIR for more
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
 	$(if $(VECTORS),$(Q)tests/lib/orc_vectors.py $(VECTORS) build/vectors-orc > build/vectors-orc.table)
 	$(Q)tests/run-tests -j1 $(gpu_runs)
