@@ -40,8 +40,9 @@ struct wharf_gpu_trust {
     uint64_t slow_ns;        /* when that was last */
     uint64_t waits_ns;       /* how long all results of its jobs kept a thread waiting, */
     uint64_t waits_since_ns; /* from then on */
-    uint32_t n_stalls;       /* workers that were killed since they could not register its memory */
-    uint64_t stall_ns;       /* when the last one was */
+    uint64_t watched_until_ns; /* they are measured; read without the lock too */
+    uint32_t n_stalls; /* workers that were killed since they could not register its memory */
+    uint64_t stall_ns; /* when the last one was */
     uint64_t banned_until_ns; /* all its jobs run on the CPU */
 };
 

@@ -55,7 +55,8 @@ void wharf_gpu_rescue_blame_slow(struct wharf_gpu_backend *backend, struct wharf
 {
     struct wharf_gpu_trust *trust = &tenant->gpu_trust;
 
-    if (now_ns - trust->slow_ns > backend->front->config.gpu_ban_ns)
+    /* By sums: threads of several GPUs have looked at the clock before others have had the lock. */
+    if (now_ns > trust->slow_ns + backend->front->config.gpu_ban_ns)
         trust->n_slow = 0;
     trust->slow_ns = now_ns;
     if (++trust->n_slow < MOST_STRIKES)
@@ -72,7 +73,8 @@ void wharf_gpu_rescue_blame_waits(struct wharf_gpu_backend *backend, struct whar
 {
     struct wharf_gpu_trust *trust = &tenant->gpu_trust;
 
-    if (now_ns - trust->waits_since_ns > WAITS_WINDOW_NS) {
+    __atomic_store_n(&trust->watched_until_ns, now_ns + WAITS_WINDOW_NS, __ATOMIC_RELAXED);
+    if (now_ns > trust->waits_since_ns + WAITS_WINDOW_NS) {
         trust->waits_ns = 0;
         trust->waits_since_ns = now_ns;
     }

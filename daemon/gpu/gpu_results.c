@@ -201,16 +201,21 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
     }
 }
 
-/* Of the time in which it waited for something, what it did wait: not what it was ready in.  What
- * it was ready in since the last such look goes off, which is no less. */
-static uint64_t leave_delays_out(struct wharf_gpu_backend *backend, uint64_t passed_ns)
+/* Whether this tenant's memory has kept the thread waiting of late: what it waits for its tables is
+ * measured then.  Two looks at that for each piece would be too much for all. */
+static bool is_watched(const struct wharf_gpu_piece *gpu_piece, uint64_t now_ns)
 {
-    uint64_t before_ns = backend->delay_ns;
+    const struct wharf_tenant *tenant = gpu_piece->piece.job->session->tenant;
 
-    backend->delay_ns = wharf_thread_delay_ns();
-    if (backend->delay_ns == UINT64_MAX)
-        return 0;
-    uint64_t delay_ns = backend->delay_ns - before_ns;
+    return now_ns < __atomic_load_n(&tenant->gpu_trust.watched_until_ns, __ATOMIC_RELAXED);
+}
+
+/* Of that time, in which it waited for something, what it did wait: not what it was ready in and
+ * had no processor, of which it has had so much in all before. */
+static uint64_t leave_delays_out(uint64_t passed_ns, uint64_t before_ns)
+{
+    uint64_t delay_ns = wharf_thread_delay_ns() - before_ns;
+
     return passed_ns > delay_ns ? passed_ns - delay_ns : 0;
 }
 
@@ -221,13 +226,19 @@ static void tell_in_time(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
     const struct wharf_piece *piece = &gpu_piece->piece;
     bool has_results = piece->kind == WHARF_PIECE_SLICE && piece->job->destination;
     uint64_t begun_ns = has_results ? wharf_now_ns() : 0;
+    /* UINT64_MAX: not known. */
+    uint64_t delay_ns =
+        has_results && is_watched(gpu_piece, begun_ns) ? wharf_thread_delay_ns() : UINT64_MAX;
     long n_waits = has_results ? wharf_thread_waits() : 0;
 
     tell(backend, gpu_piece);
     uint64_t passed_ns = has_results ? wharf_now_ns() - begun_ns : 0;
-    bool has_waited = passed_ns > DOUBTFUL_NS && wharf_thread_waits() != n_waits;
-    gpu_piece->is_slow = has_waited && passed_ns > SLOW_NS;
-    gpu_piece->waited_ns = has_waited ? leave_delays_out(backend, passed_ns) : 0;
+    gpu_piece->has_waited = passed_ns > DOUBTFUL_NS && wharf_thread_waits() != n_waits;
+    if (gpu_piece->has_waited && delay_ns != UINT64_MAX)
+        passed_ns = gpu_piece->waited_ns = leave_delays_out(passed_ns, delay_ns);
+    else
+        gpu_piece->waited_ns = 0;
+    gpu_piece->is_slow = gpu_piece->has_waited && passed_ns > SLOW_NS;
 }
 
 void wharf_gpu_results_tell(struct wharf_gpu_backend *backend)
@@ -275,7 +286,7 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     free_places(backend, gpu_piece);
     if (gpu_piece->is_slow)
         wharf_gpu_rescue_blame_slow(backend, piece->job->session->tenant, now_ns);
-    if (gpu_piece->waited_ns > 0)
+    if (gpu_piece->has_waited)
         wharf_gpu_rescue_blame_waits(backend, piece->job->session->tenant, gpu_piece->waited_ns,
                                      now_ns);
     if (gpu_piece->is_refused) {

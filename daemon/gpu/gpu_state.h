@@ -65,7 +65,8 @@ struct wharf_gpu_piece {
     uint8_t engine;
     struct wharf_outcome outcome;
     /* Of a finished one. */
-    uint64_t waited_ns;  /* so long the thread waited to write it */
+    bool has_waited;     /* the thread, to write its results; */
+    uint64_t waited_ns;  /* so long, where that was measured; */
     bool is_slow;        /* which was long */
     bool is_told;        /* its client has the results of its chunks; or: */
     bool is_refused;     /* it cannot be decoded in parts */
@@ -148,7 +149,6 @@ struct wharf_gpu_backend {
     bool is_over; /* nothing is left, and it shall stop */
     enum wharf_gpu_state state;
     struct wharf_worker_link link;
-    uint64_t delay_ns;    /* wharf_thread_delay_ns, when that was last looked at */
     uint64_t since_ns;    /* of the state */
     uint64_t retry_at_ns; /* in state WAITING */
     uint64_t backoff_ns;
@@ -359,7 +359,8 @@ void wharf_gpu_rescue_hand_on(struct wharf_gpu_backend *backend);
 /* Who may have done it.  Under the lock, before anything is rescued. */
 void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
-/* This tenant's memory has kept the thread waiting: for long; for so long.  Under the lock. */
+/* This tenant's memory has kept the thread waiting: for long; for so long, or 0 where that was not
+ * measured, which it is from now on for a while.  Under the lock. */
 void wharf_gpu_rescue_blame_slow(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
                                  uint64_t now_ns);
 void wharf_gpu_rescue_blame_waits(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,

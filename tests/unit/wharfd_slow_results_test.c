@@ -2,6 +2,12 @@
 /* Results of batches that were on a GPU and cannot be written to the client's memory for a while.
  */
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/gpu/gpu_state.h"
@@ -111,6 +117,128 @@ Test(wharfd_slow_results, who_keeps_the_thread_of_the_gpu_waiting_has_the_cpu, .
     test_front_stop();
 }
 
+/* ---- waits of a thread that others keep from its processor ---------------------------------- */
+
+static pid_t gpu_thread;
+static _Atomic bool is_hogged, hog_ends;
+
+/* The processor that the thread of the GPU is on, or nothing. */
+static void *hog(void *data)
+{
+    (void)data;
+    while (!hog_ends)
+        if (!is_hogged)
+            usleep(1000);
+    return NULL;
+}
+
+/* One line of a thread's file there. */
+static void read_file(pid_t thread, const char *name, char *ret_line, size_t nbytes)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/%s", (int)thread, name);
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file);
+    if (!fgets(ret_line, (int)nbytes, file))
+        ret_line[0] = 0;
+    fclose(file);
+}
+
+static pid_t find_gpu_thread(void)
+{
+    char name[32];
+    pid_t found = 0;
+    const struct dirent *entry;
+    DIR *folder = opendir("/proc/self/task");
+
+    while (!found && (entry = readdir(folder))) {
+        pid_t thread = (pid_t)atoi(entry->d_name);
+        if (thread == 0)
+            continue;
+        read_file(thread, "comm", name, sizeof(name));
+        found = strcmp(name, "wharf-gpu-0\n") == 0 ? thread : 0;
+    }
+    closedir(folder);
+    return found;
+}
+
+/* For how long the thread of the GPU was ready and had no processor. */
+static uint64_t gpu_delay_ns(void)
+{
+    char line[64], *end;
+
+    read_file(gpu_thread, "schedstat", line, sizeof(line));
+    strtoull(line, &end, 10);
+    return strtoull(end, NULL, 10);
+}
+
+/* Others have its processor while that is so. */
+static void set_hogged(bool hogged)
+{
+    struct sched_param parameter = {.sched_priority = 0};
+
+    is_hogged = hogged;
+    cr_assert_eq(sched_setscheduler(gpu_thread, hogged ? SCHED_IDLE : SCHED_OTHER, &parameter), 0);
+}
+
+static void start_hog(pthread_t *ret_hog)
+{
+    cpu_set_t cpus;
+
+    gpu_thread = find_gpu_thread();
+    cr_assert_gt(gpu_thread, 0);
+    CPU_ZERO(&cpus);
+    CPU_SET(sched_getcpu(), &cpus);
+    cr_assert_eq(sched_setaffinity(gpu_thread, sizeof(cpus), &cpus), 0);
+    cr_assert_eq(pthread_create(ret_hog, NULL, hog, NULL), 0);
+    cr_assert_eq(pthread_setaffinity_np(*ret_hog, sizeof(cpus), &cpus), 0);
+}
+
+/* The thread is ready for so long that no wait here is longer, and others have its processor. */
+static void lose_processor(struct test_front_client *client, const struct wharf_submission *job)
+{
+    uint64_t before_ns = gpu_delay_ns();
+
+    for (unsigned n = 0; gpu_delay_ns() - before_ns < 60 * WHARF_NS_PER_MS; n++) {
+        cr_assert_lt(n, 1000);
+        set_hogged(true);
+        test_front_submit(client, job);
+        usleep(20000);
+        set_hogged(false);
+        cr_assert_eq(test_front_reap(client).result, WHARF_OK);
+    }
+}
+
+/* All that the thread was ready in since it had last waited went off a wait: where other programs
+ * had its processor now and then, who punched holes into its table was never found out. */
+Test(wharfd_slow_results, waits_count_where_others_have_the_processor_now_and_then, .timeout = 120)
+{
+    struct test_front_client slow;
+    pthread_t hog_thread;
+    bool is_banned = false;
+
+    set_up();
+    test_front_client_init(&slow, 1, "uid:1", 16, MiB);
+    const struct wharf_submission s = put_small_batch(&slow);
+    start_hog(&hog_thread);
+    for (unsigned i = 0; i < 60 && !is_banned; i++) {
+        lose_processor(&slow, &s);
+        test_slow_begin(&slow, RESULTS, 4096);
+        test_front_submit(&slow, &s);
+        wait_until_reached();
+        usleep(20000);
+        test_slow_release();
+        cr_assert_eq(test_front_reap(&slow).result, WHARF_OK);
+        is_banned = TEST_FRONT_LOCKED(slow.session->tenant->gpu_trust.banned_until_ns) != 0;
+    }
+    cr_assert(is_banned);
+    hog_ends = true;
+    pthread_join(hog_thread, NULL);
+    test_front_client_deinit(&slow);
+    test_front_stop();
+}
+
 /* ---- many short waits ---------------------------------------------------------------------- */
 
 static struct wharf_front front;
@@ -155,4 +283,21 @@ Test(wharfd_slow_results, rare_waits_are_nobodys_fault)
     cr_assert_not(is_banned_after(400 * ms, now_ns));
     cr_assert_not(is_banned_after(400 * ms, now_ns + ms));
     cr_assert(is_banned_after(400 * ms, now_ns + 2 * ms));
+}
+
+/* Threads of several GPUs look at the clock before they wait for a table, and have the lock later:
+ * a time before the last one was taken for one long after it, and all began anew. */
+Test(wharfd_slow_results, waits_of_several_gpus_are_added_up)
+{
+    const uint64_t ms = WHARF_NS_PER_MS, now_ns = 1000 * (uint64_t)WHARF_NS_PER_S;
+    unsigned n = 1;
+
+    front.config.gpu_ban_ns = 600 * (uint64_t)WHARF_NS_PER_S;
+    while (n < 100 && !is_banned_after(5 * ms, now_ns - n * ms))
+        n++;
+    cr_assert_eq(n, 21);
+    tenant.gpu_trust.banned_until_ns = 0;
+    for (n = 0; n < 3; n++)
+        wharf_gpu_rescue_blame_slow(&backend, &tenant, now_ns - n * ms);
+    cr_assert_gt(tenant.gpu_trust.banned_until_ns, now_ns);
 }
