@@ -350,6 +350,9 @@ bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, 
     /* A client that rings for nothing is not worth a thread's watch. */
     if (take(front, session, MOST_TAKEN, now_ns) == 0)
         return false;
+    /* Where it only paid for what it owes, what it rang for is still in its ring. */
+    if (!session->is_broken)
+        wharf_front_watch(front, session, now_ns);
     /* Worth a thread's watch if the client is about to come back; otherwise it rings again. */
     if (!session->is_broken && !somebody_looks(front) && session->comes_back)
         wharf_front_call_worker(front);

@@ -324,3 +324,32 @@ Test(wharfd_charge, jobs_that_end_unbegun_have_a_small_part_of_a_worker)
 {
     cr_assert_leq(n_taken_beside(late, 4, WHARF_DEADLINE), 32);
 }
+
+/* A client rang, and that was spent on what it owed: its jobs were not taken, nor was its ring
+ * looked at again until it rang for more, which it does not while it waits for them. */
+Test(wharfd_charge, who_owes_is_looked_at_again, .timeout = 200)
+{
+    struct test_front_client busy, owing;
+
+    start(1);
+    client_init(&busy, 1, "uid:1");
+    client_init(&owing, 2, "uid:2");
+    for (unsigned i = 0; i < 8; i++) {
+        const struct wharf_submission job = test_front_put_long(&busy, i);
+        test_front_submit(&busy, &job);
+    }
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(wharf_front_has_plenty(&test_front))));
+    const struct wharf_submission s = job_of(0);
+    wharf_front_enter(&test_front);
+    cr_assert(wharf_front_has_plenty(&test_front));
+    owing.session->n_owed = 1000;
+    wharf_ring_submit(&owing.ring, &s);
+    wharf_ring_publish_submissions(&owing.ring);
+    cr_assert(wharf_front_rung(&test_front, owing.session, 1));
+    cr_assert_eq(owing.session->ring.sq_head, 0);
+    wharf_front_leave(&test_front);
+    cr_assert(TEST_WAIT(test_front_has_completion(&owing)));
+    test_front_client_deinit(&owing);
+    test_front_client_deinit(&busy);
+    test_front_stop();
+}
