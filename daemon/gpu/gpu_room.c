@@ -188,8 +188,11 @@ bool wharf_gpu_room_fits(const struct wharf_front *front, const struct wharf_gpu
 
 bool wharf_gpu_room_is_wanted(const struct wharf_gpu_memory *memory, uint64_t now_ns)
 {
-    return memory->wanted_ns && (now_ns < memory->wanted_ns + WANTED_NS ||
-                                 !wharf_list_is_empty(&memory->session->waiting));
+    const struct wharf_session *session = memory->session;
+
+    return memory->wanted_ns &&
+           (now_ns < memory->wanted_ns + WANTED_NS || !wharf_list_is_empty(&session->waiting) ||
+            !wharf_list_is_empty(&session->due));
 }
 
 /* ---- who makes room ------------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
  * front lock.  No thread runs any. */
 #include <criterion/criterion.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/front/front_parts.h"
 #include "daemon/front/front_place.h"
 #include "daemon/gpu/gpu_memory.h"
@@ -111,4 +112,20 @@ Test(wharfd_due, session_ends_while_its_jobs_are_due, .init = set_up, .fini = te
     cr_assert(wharf_list_is_empty(&front.due));
     wharf_place_due(&front);
     cr_assert_eq(wharf_place_n_queued(&front), 2);
+}
+
+/* A job that waited for long did not count as waiting until it was placed again: who looked for
+ * room meanwhile gave it up, and nobody looked again. */
+Test(wharfd_due, memory_is_wanted_while_jobs_are_due, .init = set_up, .fini = tear_down)
+{
+    const uint64_t later_ns = 100 * (uint64_t)WHARF_NS_PER_S;
+
+    memory.session = &session;
+    memory.wanted_ns = 1;
+    cr_assert(wharf_gpu_room_is_wanted(&memory, later_ns));
+    wharf_place_look_again(&front, &session);
+    cr_assert(wharf_gpu_room_is_wanted(&memory, later_ns));
+    while (!wharf_list_is_empty(&front.due))
+        wharf_place_due(&front);
+    cr_assert_not(wharf_gpu_room_is_wanted(&memory, later_ns));
 }
