@@ -7,6 +7,8 @@
 
 /* Jobs whose memory is not what it was when they were queued that are moved at one pick. */
 #define MOST_MOVED 16
+/* Other tenants' jobs that are looked at where the first one is left to a GPU. */
+#define MOST_OTHERS 8
 
 /* Of the first jobs of two pools that one engine serves, the one whose pool has had less of its
  * time. */
@@ -97,20 +99,50 @@ static struct wharf_job *first_left_by_gpus(struct wharf_front *front, unsigned 
     return job;
 }
 
+/* A look for a job of other tenants than this one, since its own are left to a GPU. */
+struct others {
+    const struct wharf_front *front;
+    const struct wharf_tenant *tenant;
+    uint64_t most_ns;
+    unsigned *n_looks;
+};
+
+static bool is_others_for_cpu(const struct wharf_job *job, const void *context)
+{
+    const struct others *others = context;
+    struct wharf_offer best;
+
+    return job->session->tenant != others->tenant && job->estimate_ns <= others->most_ns &&
+           (*others->n_looks)++ < MOST_OTHERS && !wharf_offer_wins(others->front, job, 0, &best);
+}
+
+/* Of those for any engine: where the first one is a GPU's, nobody else's waits behind it. */
+static struct wharf_job *first_of_any_for_cpu(struct wharf_front *front, unsigned lane,
+                                              uint64_t most_ns)
+{
+    struct wharf_sched *sched = &front->sched[WHARF_POOL_ANY];
+    struct wharf_job *job = wharf_sched_first_of_lane(sched, lane, most_ns);
+    struct wharf_offer best;
+    unsigned n_looks = 0;
+
+    if (!job || !wharf_offer_wins(front, job, 0, &best))
+        return job;
+    front->gpus_wanted |= 1u << best.gpu;
+    front->gpus_left |= 1u << best.gpu;
+    if (wharf_sched_n_tenants(sched, (enum wharf_lane)lane) < 2)
+        return NULL;
+    struct others others = {front, job->session->tenant, most_ns, &n_looks};
+    return wharf_sched_first_good(sched, lane, is_others_for_cpu, &others);
+}
+
 struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t most_ns)
 {
     struct wharf_sched *sched = front->sched;
     struct wharf_job *job = NULL;
-    struct wharf_offer best;
 
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
         struct wharf_job *own = wharf_sched_first_of_lane(&sched[WHARF_POOL_CPU], lane, most_ns);
-        struct wharf_job *any = wharf_sched_first_of_lane(&sched[WHARF_POOL_ANY], lane, most_ns);
-        if (any && wharf_offer_wins(front, any, 0, &best)) {
-            front->gpus_wanted |= 1u << best.gpu;
-            front->gpus_left |= 1u << best.gpu;
-            any = NULL;
-        }
+        struct wharf_job *any = first_of_any_for_cpu(front, lane, most_ns);
         job = by_turns(own, any, front->cpu_lead_ns);
         if (!job)
             job = first_left_by_gpus(front, lane, most_ns);
@@ -167,6 +199,7 @@ struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front, uint32_t 
 {
     const struct wharf_gpu_view *view = &front->gpus[gpu];
     struct wharf_job *job = NULL;
+    bool wants_any = false;
 
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
         struct wharf_job *own =
@@ -176,9 +209,11 @@ struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front, uint32_t 
         /* The other way round: what is ahead there is the second one. */
         own = by_turns(all, own, view->own_lead_ns);
         job = by_turns(own, any, view->lead_ns);
+        wants_any |= any != NULL;
     }
-    /* What a thread of the CPU left to it, and it does not want either any more. */
-    if (!job && front->gpus_left >> gpu & 1) {
+    /* What a thread of the CPU left to it, and it does not want either any more, whatever else it
+     * has. */
+    if (!wants_any && front->gpus_left >> gpu & 1) {
         front->gpus_left &= ~(1u << gpu);
         front->nothing_fits = false;
     }

@@ -194,6 +194,55 @@ Test(wharfd_place, nobody_is_called_for_what_is_the_gpus, .init = set_up, .fini 
     cr_assert_geq(calls_at_leaving(), 1);
 }
 
+/* Jobs of who wants the GPU alone come to it, and none of them ends while a batch lasts: whom the
+ * GPU had been left a job by was not told that it did not want that any more. */
+Test(wharfd_place, jobs_that_the_gpu_does_not_want_any_more_are_the_cpus_at_once, .init = set_up,
+     .fini = tear_down)
+{
+    static const struct wharf_backend_ops ops = {.call = count_call};
+    struct wharf_backend backend = {.ops = &ops};
+    struct wharf_session forced;
+    struct wharf_job job, of_forced;
+
+    front.backend = &backend;
+    front.n_sleeping = 4;
+    tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_GPU;
+    push(&job, 20 * KiB, 64 * KiB);
+    cr_assert_eq(calls_at_leaving(), 0);
+    test_bare_session_init(&forced, &tenant, WHARF_ENGINE_GPU);
+    test_bare_job_init(&of_forced, &forced, WHARF_CODEC_DEFLATE, 20 * KiB, 64 * KiB, &region,
+                       &region);
+    wharf_place_push(&front, &of_forced, false);
+    tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_CPU;
+    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &of_forced);
+    cr_assert_geq(calls_at_leaving(), 1);
+}
+
+/* A tenant's lone chunk waited behind another one's flood until the GPU had had some of that, and
+ * threads of the CPU slept. */
+Test(wharfd_place, nobody_waits_behind_what_another_tenant_leaves_to_the_gpu, .init = set_up,
+     .fini = tear_down)
+{
+    struct wharf_tenant other;
+    struct wharf_session lone;
+    struct wharf_job jobs[8], job;
+
+    front.n_sleeping = 4;
+    tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_GPU;
+    for (unsigned i = 0; i < 8; i++)
+        push(&jobs[i], 20 * KiB, 64 * KiB);
+    other = tenant;
+    test_bare_tenant_init(&other);
+    other.estimates = tenant.estimates;
+    memcpy(other.gpu_costs, tenant.gpu_costs, sizeof(other.gpu_costs));
+    test_bare_session_init(&lone, &other, WHARF_ENGINE_AUTO);
+    test_bare_job_init(&job, &lone, WHARF_CODEC_DEFLATE, 20 * KiB, 64 * KiB, &region, &region);
+    wharf_place_push(&front, &job, false);
+    cr_assert_eq(job.pool, WHARF_POOL_ANY);
+    cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &job);
+    cr_assert(front.gpus_left);
+}
+
 Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini = tear_down)
 {
     struct wharf_job job;
