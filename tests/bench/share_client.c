@@ -256,7 +256,7 @@ static void call_daemon(struct client *client)
     }
 }
 
-/* Which engine ran them is not to be had. */
+/* Which engine ran them is not to be had, but for how many of them this process did. */
 static void call_one_by_one(struct client *client)
 {
     struct wharf_outcome outcome;
@@ -329,6 +329,15 @@ static int by_time(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static uint64_t n_here(const struct client *client)
+{
+    struct wharf_info info = {.struct_nbytes = sizeof(info)};
+
+    if (!client->options.is_call || wharf_get_info(client->wharf, &info) < 0)
+        return 0;
+    return info.n_here;
+}
+
 /* Makes calls for so long; returns how many. */
 static size_t make_calls(struct client *client, uint64_t span_ns, struct sample *samples)
 {
@@ -390,10 +399,12 @@ static int measure(struct client *client)
     make_calls(client, WARM_UP_NS, samples);
     wait_for_go(options->go);
     memset(client->by_engine, 0, sizeof(client->by_engine));
+    uint64_t n_here_before = n_here(client);
     uint64_t begun_ns = wharf_now_ns();
     size_t n = make_calls(client, (uint64_t)(1e9 * options->seconds), samples);
     double took_ns = (double)(wharf_now_ns() - begun_ns);
     unsigned n_wrong = count_wrong(client);
+    uint64_t by_here = n_here(client) - n_here_before;
     uint64_t n_gpu = client->by_engine[WHARF_ENGINE_GPU] + client->by_engine[WHARF_ENGINE_SIMT];
     size_t nbytes = options->n_chunks * options->chunk_nbytes;
 
@@ -401,8 +412,9 @@ static int measure(struct client *client)
     printf("{\"chunk\": %zu, \"chunks\": %u, \"calls\": %zu, \"GBps\": %.4f, ",
            options->chunk_nbytes, options->n_chunks, n, (double)n * (double)nbytes / took_ns);
     print_times(samples, n, 1e-9 * took_ns, client->wharf && !options->is_call);
-    printf(", \"by_cpu\": %" PRIu64 ", \"by_gpu\": %" PRIu64 ", \"wrong\": %u}\n",
-           client->by_engine[WHARF_ENGINE_CPU], n_gpu, n_wrong);
+    printf(", \"by_cpu\": %" PRIu64 ", \"by_gpu\": %" PRIu64 ", \"by_here\": %" PRIu64
+           ", \"wrong\": %u}\n",
+           client->by_engine[WHARF_ENGINE_CPU], n_gpu, by_here, n_wrong);
     free(samples);
     return n_wrong != 0;
 }

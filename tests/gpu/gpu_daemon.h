@@ -67,8 +67,10 @@ struct gpu_daemon_flood {
     size_t chunk_nbytes;
     unsigned batch;               /* chunks of each job; 0: jobs are chunks */
     const char *clients, *depths; /* numbers with commas */
+    const char *asked;            /* engines with commas, in turn; "all" is the GPU's */
+    unsigned n_passes;            /* how often each is asked */
 };
-void gpu_daemon_flood(uint32_t engine, const struct gpu_daemon_flood *what, double seconds);
+void gpu_daemon_flood(const struct gpu_daemon_flood *what, double seconds);
 
 /*
  * For so many seconds, sixteen clients of all kinds at once: storms on each engine, short sessions,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_daemon_flood.c: what one and several clients get of the daemon when they have many chunks of
- * a file in flight all the time; where those wait; what that costs of processors.
+ * a file in flight all the time; where those wait; what that costs of processors; why they were
+ * placed as they were.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,7 +16,7 @@
 #include "tests/gpu/gpu_pack.h"
 #include "tests/lib/test_file.h"
 
-enum { MOST_CLIENTS = 64, MOST_NUMBERS = 8, REAP = 64 };
+enum { MOST_CLIENTS = 64, MOST_NUMBERS = 8, MOST_ASKED = 8, MOST_REASONS = 16, REAP = 64 };
 /* Of the file. */
 #define MOST_FILE_NBYTES ((size_t)64 << 20)
 /* Before anything is counted: memory of the clients before is given up meanwhile, and estimates
@@ -224,15 +225,50 @@ static void *run_client(void *argument)
 
 /* ---- one row ------------------------------------------------------------------------------- */
 
+/* Why chunks were placed as they were: how many, in the daemon's order. */
+struct placements {
+    unsigned n;
+    struct {
+        char reason[32];
+        double n_chunks;
+    } of[MOST_REASONS];
+};
+
 struct reading {
     uint64_t now_ns, n, n_gpu, queue_ns, run_ns, client_ns;
     struct gpu_daemon_used used;
+    struct placements placements;
 };
 
-static struct reading read_all(const struct flooder *flooders, unsigned n)
+static void add_placement(void *data, const struct wharf_metric *metric)
 {
-    struct reading reading = {.now_ns = wharf_now_ns(), .used = gpu_daemon_used_now()};
+    struct placements *placements = data;
 
+    if (strcmp(metric->family, "wharf_placements_total") != 0)
+        return;
+    for (uint32_t i = 0; i < metric->n_labels && placements->n < MOST_REASONS; i++)
+        if (strcmp(metric->labels[i].name, "reason") == 0) {
+            snprintf(placements->of[placements->n].reason, sizeof(placements->of[0].reason), "%s",
+                     metric->labels[i].value);
+            placements->of[placements->n++].n_chunks = metric->value;
+        }
+}
+
+static double n_placed(const struct placements *placements, const char *reason)
+{
+    for (unsigned i = 0; i < placements->n; i++)
+        if (strcmp(placements->of[i].reason, reason) == 0)
+            return placements->of[i].n_chunks;
+    return 0;
+}
+
+static struct reading read_all(struct wharf *wharf, const struct flooder *flooders, unsigned n)
+{
+    struct reading reading = {.now_ns = 0};
+
+    must(wharf_stats(wharf, add_placement, &reading.placements));
+    reading.now_ns = wharf_now_ns();
+    reading.used = gpu_daemon_used_now();
     for (unsigned i = 0; i < n; i++) {
         reading.n += flooders[i].sums.n;
         reading.n_gpu += flooders[i].sums.n_gpu;
@@ -241,6 +277,25 @@ static struct reading read_all(const struct flooder *flooders, unsigned n)
         reading.client_ns += flooders[i].sums.cpu_ns;
     }
     return reading;
+}
+
+/* Parts of all chunks. */
+static void print_placements(const struct placements *a, const struct placements *b)
+{
+    double sum = 0;
+    const char *comma = "";
+
+    for (unsigned i = 0; i < b->n; i++)
+        sum += b->of[i].n_chunks - n_placed(a, b->of[i].reason);
+    printf("\"placed\": {");
+    for (unsigned i = 0; i < b->n; i++) {
+        double n = b->of[i].n_chunks - n_placed(a, b->of[i].reason);
+        if (n <= 0)
+            continue;
+        printf("%s\"%s\": %.3f", comma, b->of[i].reason, n / sum);
+        comma = ", ";
+    }
+    printf("}");
 }
 
 static void print(const struct flood *flood, const char *type, const char *data, unsigned n_clients,
@@ -257,7 +312,7 @@ static void print(const struct flood *flood, const char *type, const char *data,
            "%u, "
            "\"depth\": %u, \"seconds\": %.2f, \"gbps\": %.2f, \"by_gpu\": %.3f, "
            "\"queue_us\": %.1f, \"run_us\": %.1f, \"chunk_us\": %.3f, \"feeder_us\": %.3f, "
-           "\"daemon_us\": %.3f, \"client_us\": %.3f}\n",
+           "\"daemon_us\": %.3f, \"client_us\": %.3f, ",
            wharf_engine_name(flood->engine), source->codec->name, type, data, nbytes,
            nbytes * (double)source->n_chunks / in_nbytes, flood->batch, n_clients, depth, ns / 1e9,
            n * nbytes / ns, (double)(b->n_gpu - a->n_gpu) / n,
@@ -266,6 +321,8 @@ static void print(const struct flood *flood, const char *type, const char *data,
            1e-3 * (b->used.feeder_ns - a->used.feeder_ns) / n,
            1e-3 * (b->used.daemon_ns - a->used.daemon_ns) / n,
            1e-3 * (double)(b->client_ns - a->client_ns) / n);
+    print_placements(&a->placements, &b->placements);
+    printf("}\n");
     fflush(stdout);
 }
 
@@ -298,9 +355,11 @@ static void run_flood(const struct gpu_source *source, uint32_t engine, unsigned
     }
     pthread_barrier_wait(&flood.ready);
     sleep_s(WARM_UP_S);
-    struct reading before = read_all(flooders, n_clients);
+    struct wharf *wharf = gpu_daemon_open(WHARF_ENGINE_CPU, 1, 1);
+    struct reading before = read_all(wharf, flooders, n_clients);
     sleep_s(seconds);
-    struct reading after = read_all(flooders, n_clients);
+    struct reading after = read_all(wharf, flooders, n_clients);
+    wharf_close(wharf);
     flood.is_over = true;
     for (unsigned i = 0; i < n_clients; i++)
         pthread_join(flooders[i].thread, NULL);
@@ -331,8 +390,32 @@ static struct numbers numbers_of(const char *words, unsigned most)
     return numbers;
 }
 
-void gpu_daemon_flood(uint32_t engine, const struct gpu_daemon_flood *what, double seconds)
+static unsigned engines_of(const char *words, uint32_t *ret_engines)
 {
+    unsigned n = 0;
+
+    for (const char *end; n < MOST_ASKED; words = end + 1) {
+        char name[16];
+        end = strchrnul(words, ',');
+        snprintf(name, sizeof(name), "%.*s", (int)(end - words), words);
+        int engine = strcmp(name, "all") == 0 || strcmp(name, "gpu") == 0
+                         ? (int)gpu_daemon_engine()
+                         : wharf_engine_from_name(name);
+        if (engine < 0) {
+            fprintf(stderr, "wharf_gpu_daemon: %s: no engine\n", name);
+            exit(2);
+        }
+        ret_engines[n++] = (uint32_t)engine;
+        if (!*end)
+            break;
+    }
+    return n;
+}
+
+void gpu_daemon_flood(const struct gpu_daemon_flood *what, double seconds)
+{
+    uint32_t engines[MOST_ASKED];
+    unsigned n_engines = engines_of(what->asked, engines);
     struct gpu_source source = {0};
     struct numbers clients = numbers_of(what->clients, MOST_CLIENTS);
     struct numbers depths = numbers_of(what->depths, 32767);
@@ -350,8 +433,9 @@ void gpu_daemon_flood(uint32_t engine, const struct gpu_daemon_flood *what, doub
              (MOST_FILE_NBYTES - 1) / what->chunk_nbytes + 1);
     for (unsigned c = 0; c < clients.n; c++)
         for (unsigned d = 0; d < depths.n; d++)
-            run_flood(&source, engine, what->batch, type ? type + 1 : "",
-                      name ? name + 1 : what->path, clients.at[c], depths.at[d], seconds);
+            for (unsigned i = 0; i < what->n_passes * n_engines; i++)
+                run_flood(&source, engines[i % n_engines], what->batch, type ? type + 1 : "",
+                          name ? name + 1 : what->path, clients.at[c], depths.at[d], seconds);
     gpu_source_free(&source);
     free(file);
 }

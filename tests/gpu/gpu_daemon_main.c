@@ -30,6 +30,8 @@
  *     --setting NAME=VALUE   one more setting of [gpu]; with device=0,1 measure is of two GPUs
  *     --chunk NBYTES, --asked cpu|gpu|simt|auto
  *                            for measure: chunks of that size; for that engine alone
+ *     --asked NAME,NAME... --passes N
+ *                            for flood: these engines in turn, each so often (1)
  *     --batch N              for flood: N chunks a job
  *     --clients N,N... --depth N,N...
  *                            for flood: so many clients (1,4,16), so many chunks in flight (4096)
@@ -61,6 +63,7 @@ static unsigned batch;
 static const char *clients = "1,4,16";
 static const char *depths = "4096";
 static uint32_t spin_us;
+static unsigned n_passes = 1;
 static uint32_t engine = WHARF_ENGINE_GPU;
 
 static int is_simt(void)
@@ -179,15 +182,19 @@ static void measure(double seconds)
 
 static void flood(char **argv, double seconds)
 {
-    struct gpu_daemon_flood what = {argv[0], argv[1], chunk_nbytes ? chunk_nbytes : 128 << 10,
-                                    batch,   clients, depths};
-    uint32_t wanted = strcmp(asked, "all") == 0    ? engine
-                      : strcmp(asked, "cpu") == 0  ? WHARF_ENGINE_CPU
-                      : strcmp(asked, "auto") == 0 ? WHARF_ENGINE_AUTO
-                                                   : engine;
+    struct gpu_daemon_flood what = {
+        .codec = argv[0],
+        .path = argv[1],
+        .chunk_nbytes = chunk_nbytes ? chunk_nbytes : 128 << 10,
+        .batch = batch,
+        .clients = clients,
+        .depths = depths,
+        .asked = asked,
+        .n_passes = n_passes,
+    };
 
     gpu_daemon_start("");
-    gpu_daemon_flood(wanted, &what, seconds);
+    gpu_daemon_flood(&what, seconds);
     gpu_daemon_finish();
 }
 
@@ -260,6 +267,8 @@ int main(int argc, char **argv)
             clients = argv[2];
         else if (strcmp(argv[1], "--depth") == 0)
             depths = argv[2];
+        else if (strcmp(argv[1], "--passes") == 0)
+            n_passes = (unsigned)strtoul(argv[2], NULL, 0);
         else if (strcmp(argv[1], "--spin") == 0)
             spin_us = (uint32_t)strtoul(argv[2], NULL, 0);
         else
