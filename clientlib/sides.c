@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clientlib/sides.h"
 
-/* While either side is little known, each so many calls go to the one that seems slower; later
- * as many times this as it is slower, so that trying costs a percent or two. */
+/* While either side is little known, each so many calls go to the one that seems slower; later so
+ * many times this as it is slower, so that trying costs a percent or two. */
 #define CALLS_LEARNING 8u
-#define CALLS_BETWEEN 64u
+#define CALLS_BETWEEN 96u
 #define MOST_CALLS_BETWEEN 4096u
 #define N_LEARNING 4u
+
+/*
+ * Calls in a row that try the slower side, of which the first does not count: here it finds cold
+ * caches, of a thread that slept until then, and takes half as long again as the next one; there it
+ * finds threads and a GPU that sleep.  Where that one alone took so many times as long as the other
+ * side it tells enough, and is the only one.
+ */
+#define N_TRIES 3u
+#define FAR_SLOWER 4
+
+/* A call that was held up counts as so many times what is usual. */
+#define MOST_TIMES 2
 
 /* Sizes up to 4 KiB, 16 KiB and so on, the last one without end. */
 static struct wharf_client_cost *find(struct wharf_client_costs *costs, uint32_t codec,
@@ -31,6 +43,35 @@ static uint32_t calls_between(const struct wharf_client_cost *cost, enum wharf_c
     return MOST_CALLS_BETWEEN;
 }
 
+/* The slower side's turn has come, or goes on. */
+static int is_turn_of_other(struct wharf_client_cost *cost, enum wharf_client_side best)
+{
+    uint32_t most = calls_between(cost, best);
+
+    /* Unless it is not the slower one any more. */
+    if (cost->n_tries && cost->last != best) {
+        cost->n_tries--;
+        return 1;
+    }
+    cost->n_tries = 0;
+    if (cost->until_other > most)
+        cost->until_other = most;
+    if (cost->until_other) {
+        cost->until_other--;
+        return 0;
+    }
+    cost->until_other = most;
+    cost->n_tries = cost->n[!best] < N_LEARNING ? 0 : N_TRIES - 1;
+    return 1;
+}
+
+static enum wharf_client_side sooner(const struct wharf_client_cost *cost)
+{
+    return cost->ns_per_byte[WHARF_CLIENT_THERE] < cost->ns_per_byte[WHARF_CLIENT_HERE]
+               ? WHARF_CLIENT_THERE
+               : WHARF_CLIENT_HERE;
+}
+
 enum wharf_client_side wharf_client_choose_side(struct wharf_client_costs *costs, uint32_t codec,
                                                 size_t nbytes)
 {
@@ -38,25 +79,29 @@ enum wharf_client_side wharf_client_choose_side(struct wharf_client_costs *costs
 
     if (!cost->n[WHARF_CLIENT_HERE] || !cost->n[WHARF_CLIENT_THERE])
         return cost->n[WHARF_CLIENT_HERE] ? WHARF_CLIENT_THERE : WHARF_CLIENT_HERE;
-    enum wharf_client_side best =
-        cost->ns_per_byte[WHARF_CLIENT_THERE] < cost->ns_per_byte[WHARF_CLIENT_HERE]
-            ? WHARF_CLIENT_THERE
-            : WHARF_CLIENT_HERE;
-    uint32_t most = calls_between(cost, best);
-
-    if (cost->until_other > most)
-        cost->until_other = most;
-    if (cost->until_other) {
-        cost->until_other--;
-        return best;
-    }
-    cost->until_other = most;
-    return !best;
+    enum wharf_client_side side = sooner(cost);
+    if (is_turn_of_other(cost, side))
+        side = !side;
+    if (side != cost->last)
+        cost->is_first[side] = 1;
+    cost->last = (uint8_t)side;
+    return side;
 }
 
-/* Learnt from the least of the first ones, which find cold caches and pages.  Then from each: half
- * of it if it took less, an eighth if it took more, since calls are held up by what has nothing to
- * do with the side, and one that was held up for long counts as four times what is usual. */
+/* Whether a call tells nothing of those that would follow it. */
+static int is_only_first(struct wharf_client_cost *cost, enum wharf_client_side at, double sample)
+{
+    int is_first = cost->is_first[at];
+
+    cost->is_first[at] = 0;
+    if (is_first && sample > FAR_SLOWER * cost->ns_per_byte[!at])
+        cost->n_tries = is_first = 0;
+    return is_first;
+}
+
+/* Learnt from the least of the first ones, which find cold caches and pages.  Then an eighth of
+ * each, so that both sides' are means: what takes now less and now more would else seem to take
+ * less.  Of the slower side, which is seldom tried, it is half: what was known is old. */
 void wharf_client_note_side(struct wharf_client_costs *costs, uint32_t codec, size_t nbytes,
                             enum wharf_client_side at, uint64_t took_ns)
 {
@@ -69,7 +114,9 @@ void wharf_client_note_side(struct wharf_client_costs *costs, uint32_t codec, si
             *known = sample;
         return;
     }
-    if (sample > 4 * *known)
-        sample = 4 * *known;
-    *known += (sample - *known) / (sample < *known ? 2 : 8);
+    if (is_only_first(cost, at, sample))
+        return;
+    if (sample > MOST_TIMES * *known)
+        sample = MOST_TIMES * *known;
+    *known += (sample - *known) / (at == sooner(cost) ? 8 : 2);
 }

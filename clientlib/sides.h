@@ -21,8 +21,11 @@ enum { WHARF_CLIENT_N_COST_CODECS = 16, WHARF_CLIENT_N_COST_SIZES = 12 };
 /* What chunks of one codec and order of size took. */
 struct wharf_client_cost {
     double ns_per_byte[WHARF_CLIENT_N_SIDES];
-    uint32_t n[WHARF_CLIENT_N_SIDES]; /* how many that was learnt from, counted to 4 */
-    uint32_t until_other;             /* calls until the slower side is tried */
+    uint32_t n[WHARF_CLIENT_N_SIDES];       /* how many that was learnt from, counted to 4 */
+    uint32_t until_other;                   /* calls until the slower side is tried */
+    uint32_t n_tries;                       /* that are left of this time */
+    uint8_t last;                           /* the side of the last call, enum wharf_client_side */
+    uint8_t is_first[WHARF_CLIENT_N_SIDES]; /* the next one there is the first for a while */
 };
 
 struct wharf_client_costs {
