@@ -18,19 +18,31 @@
 #define LEAST_PRESENT 4u
 /* Ways are tried one after the other at first, with so many windows of the best one between; once
  * more after some tens of milliseconds, since at first an engine may meet memory that it has never
- * touched, and some of the clients be on their way; then for one part of so many of the time.  What
- * was poorer by a third is, but for the first time, tried half as often each time, down to
- * 2^MOST_POOR. */
+ * touched, and some of the clients be on their way; then after twice as long each time, in the end
+ * for one part of so many of the time.  So is what was the best one: a moment's noise may have cost
+ * it that.  What was poorer by a third is, but for the first time, tried half as often each time,
+ * down to 2^MOST_POOR. */
 #define FIRST_BETWEEN 2u
 #define SECOND_BETWEEN 8u
-#define KNOWN_WELL 2u
-#define TIMES_BETWEEN 32u
+#define KNOWN_WELL 3u
+/* Threads that have slept for long, and processors of a virtual machine, take milliseconds until
+ * they are what they will be: while the second half of a window passes more than the first one by
+ * this part, a way that is tried has another one, so often at most. */
+#define RISING_PART 8u
+#define MOST_RISES 3u
 #define MOST_POOR 3u
 /* Where too few chunks came back to know anything, as while memory gets ready for the GPU, it is
  * tried again, each time after twice as long, 2^MOST_UNKNOWN times in the end. */
 #define MOST_UNKNOWN 5u
 /* Another way has to pass more by one part of so many. */
 #define BETTER_PART 24u
+
+static void begin_count(struct wharf_trial *trial)
+{
+    trial->nbytes = trial->present_ns = 0;
+    trial->half_ns = trial->half_nbytes = 0;
+    trial->n_chunks = 0;
+}
 
 static void begin_window(struct wharf_trial *trial, uint64_t now_ns, uint8_t way,
                          uint64_t settling_ns)
@@ -40,8 +52,8 @@ static void begin_window(struct wharf_trial *trial, uint64_t now_ns, uint8_t way
     trial->counted_ns = now_ns + (way == trial->way ? 0 : settling_ns);
     trial->begun_ns = now_ns;
     trial->way = way;
-    trial->nbytes = trial->present_ns = 0;
-    trial->n_chunks = 0;
+    trial->n_rises = 0;
+    begin_count(trial);
 }
 
 /* No flood, or none any more: nothing of what was learnt is to be trusted in the next one. */
@@ -76,8 +88,10 @@ static void judge(struct wharf_trial *trial, uint32_t rate)
         *n_poor += *n_poor < MOST_UNKNOWN;
         return;
     }
-    if (is_better)
+    if (is_better) {
+        trial->n_known[trial->best] = 1;
         trial->best = trial->way;
+    }
     if (*n_known == 0 || rate >= best - best / 3)
         *n_poor = 0;
     else
@@ -85,10 +99,29 @@ static void judge(struct wharf_trial *trial, uint32_t rate)
     *n_known += *n_known < KNOWN_WELL;
 }
 
+/* KiB a second. */
+static uint32_t rate_of(uint64_t nbytes, uint64_t ns)
+{
+    uint64_t passed = nbytes * (WHARF_NS_PER_S / 1024) / (ns + (ns == 0));
+
+    return passed < UINT32_MAX ? (uint32_t)passed : UINT32_MAX;
+}
+
+/* Whether a way that is not the better one, as it seems, may be on the way to that. */
+static bool is_rising(const struct wharf_trial *trial, uint64_t now_ns)
+{
+    uint64_t first_ns = trial->half_ns - trial->counted_ns;
+    uint32_t first = rate_of(trial->half_nbytes, first_ns);
+    uint32_t second = rate_of(trial->nbytes - trial->half_nbytes, now_ns - trial->half_ns);
+    uint32_t all = rate_of(trial->nbytes, now_ns - trial->counted_ns);
+
+    return trial->n_rises < MOST_RISES && is_known(trial) && second > first + first / RISING_PART &&
+           !passes_more(all, trial->rates[trial->best]);
+}
+
 static void learn(struct wharf_trial *trial, uint64_t took_ns)
 {
-    uint64_t passed = trial->nbytes * (WHARF_NS_PER_S / 1024) / took_ns;
-    uint32_t rate = passed < UINT32_MAX ? (uint32_t)passed : UINT32_MAX;
+    uint32_t rate = rate_of(trial->nbytes, took_ns);
     uint32_t *own = &trial->rates[trial->way];
 
     if (trial->way != trial->best) {
@@ -114,7 +147,7 @@ static bool is_due(const struct wharf_trial *trial, uint8_t way)
     /* The best one is not any more what it was. */
     if (passes_more(trial->rates[way], trial->rates[trial->best]))
         return true;
-    uint64_t n_between = trial->n_known[way] < KNOWN_WELL ? SECOND_BETWEEN : TIMES_BETWEEN;
+    uint64_t n_between = SECOND_BETWEEN << (trial->n_known[way] - 1);
     return trial->quiet_ns >= n_between * each_ns << trial->n_poor[way];
 }
 
@@ -153,8 +186,13 @@ void wharf_trial_count(struct wharf_trial *trial, uint64_t now_ns, uint32_t n_ch
     trial->nbytes += nbytes;
     trial->present_ns += present_ns;
     uint64_t took_ns = now_ns - trial->counted_ns;
-    if (took_ns < WINDOW_NS || trial->n_chunks < (is_tried ? 1 : LEAST_CHUNKS))
+    if (took_ns < WINDOW_NS || trial->n_chunks < (is_tried ? 1 : LEAST_CHUNKS)) {
+        if (trial->half_ns == 0 && took_ns >= WINDOW_NS / 2) {
+            trial->half_ns = now_ns;
+            trial->half_nbytes = trial->nbytes;
+        }
         return;
+    }
     uint64_t n_present = trial->present_ns / took_ns;
     if (!is_tried && n_present < LEAST_PRESENT) {
         begin_anew(trial, now_ns);
@@ -162,6 +200,12 @@ void wharf_trial_count(struct wharf_trial *trial, uint64_t now_ns, uint32_t n_ch
     }
     if (!is_tried)
         trial->n_present = n_present < UINT32_MAX ? (uint32_t)n_present : UINT32_MAX;
+    if (is_tried && trial->half_ns && is_rising(trial, now_ns)) {
+        trial->n_rises++;
+        trial->counted_ns = now_ns;
+        begin_count(trial);
+        return;
+    }
     uint64_t settling_ns = trial->present_ns / trial->n_chunks;
     learn(trial, took_ns);
     begin_window(trial, now_ns, next_way(trial, now_ns - trial->begun_ns, may_try), settling_ns);

@@ -26,21 +26,24 @@ enum wharf_trial_way {
 
 /* All zeros to begin with. */
 struct wharf_trial {
-    uint64_t begun_ns;   /* the window: when it began */
-    uint64_t counted_ns; /* from when on chunks count: those handed over before have come back */
-    uint64_t nbytes;     /* of those that have come back since then */
-    uint64_t present_ns; /* for how long these were there, together */
-    uint64_t quiet_ns;   /* of windows of the best way, since another one was tried */
-    uint64_t tried_ns;   /* that that one took */
-    uint64_t cpu_rate;   /* the most that the CPU alone could pass */
-    uint32_t n_chunks;   /* of them */
-    uint32_t n_present;  /* how many were there at a time, in the last window of the best way */
-    uint8_t way;         /* of this window, enum wharf_trial_way */
-    uint8_t best;        /* as far as is known */
-    uint8_t last;        /* what was tried last */
+    uint64_t begun_ns;    /* the window: when it began */
+    uint64_t counted_ns;  /* from when on chunks count: those handed over before have come back */
+    uint64_t nbytes;      /* of those that have come back since then */
+    uint64_t half_ns;     /* and from when on they are of the window's second half; 0: not yet */
+    uint64_t half_nbytes; /* those of the first half */
+    uint64_t present_ns;  /* for how long these were there, together */
+    uint64_t quiet_ns;    /* of windows of the best way, since another one was tried */
+    uint64_t tried_ns;    /* that that one took */
+    uint64_t cpu_rate;    /* the most that the CPU alone could pass */
+    uint32_t n_chunks;    /* of them */
+    uint32_t n_present;   /* how many were there at a time, in the last window of the best way */
+    uint8_t way;          /* of this window, enum wharf_trial_way */
+    uint8_t best;         /* as far as is known */
+    uint8_t last;         /* what was tried last */
+    uint8_t n_rises;      /* how often this window was begun again */
     uint8_t n_poor[WHARF_TRIAL_N_WAYS]; /* how often in a row it was far from the best, or not known
                                            after it was tried */
-    uint8_t n_known[WHARF_TRIAL_N_WAYS]; /* how often it was tried and is known, up to 2; to have
+    uint8_t n_known[WHARF_TRIAL_N_WAYS]; /* how often it was tried and is known, up to 3; to have
                                             been the best counts as one */
     uint32_t rates[WHARF_TRIAL_N_WAYS];  /* KiB a second, smoothed; 0: not known */
 };

@@ -9,6 +9,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/front/trial.h"
+#include "tests/lib/test_random.h"
 
 #define CHUNK_NBYTES 65536u
 #define MS ((uint64_t)WHARF_NS_PER_MS)
@@ -180,6 +181,52 @@ Test(wharfd_trial, way_that_was_not_ready_is_tried_again_soon)
     cr_assert_neq(trial.best, WHARF_TRIAL_GPU);
     flood(200 * MS, after, 4000, true);
     cr_assert_eq(trial.best, WHARF_TRIAL_GPU);
+}
+
+/* GB/s of a flood of so long in which the CPU passes by its rate, more or less by a quarter for
+ * some milliseconds at a time, and in its first `cold_ns` a third of it. */
+static double gusty_flood(uint64_t for_ns, const uint32_t *mbps, uint64_t cold_ns, uint64_t seed)
+{
+    struct test_random rng = {.state = seed};
+    uint64_t begun_ns = now_ns, gust_ends_ns = 0, way_begun_ns = now_ns, n = 0;
+    uint8_t last = trial.way;
+    double gust = 1;
+
+    for (; now_ns < begun_ns + for_ns; n++) {
+        uint8_t way = trial.way;
+        if (way != last)
+            way_begun_ns = now_ns;
+        last = way;
+        if (now_ns >= gust_ends_ns) {
+            gust = 0.75 + test_random_below(&rng, 501) / 1000.0;
+            gust_ends_ns = now_ns + MS + test_random_below(&rng, 20 * MS);
+        }
+        double rate = mbps[way] * (way == WHARF_TRIAL_GPU ? 1 : gust);
+        if (way == WHARF_TRIAL_CPU && now_ns - way_begun_ns < cold_ns)
+            rate /= 3;
+        uint64_t took_ns = (uint64_t)(CHUNK_NBYTES * 1000 / rate);
+        now_ns += took_ns;
+        wharf_trial_count(&trial, now_ns, 1, CHUNK_NBYTES, 16 * took_ns, true, cpu_rate);
+    }
+    return (double)n * CHUNK_NBYTES / (double)(now_ns - begun_ns);
+}
+
+/* Once it was mostly not found that the CPU passes more, where its threads take most of a window to
+ * wake up: 0.82 of what it passes. */
+Test(wharfd_trial, way_that_takes_milliseconds_to_wake_up_is_found)
+{
+    static const uint32_t rates[] = {34000, 38000, 46000};
+
+    for (uint64_t cold_ns = 0; cold_ns <= 3 * MS; cold_ns += MS) {
+        double sum = 0;
+        for (uint64_t seed = 1; seed <= 100; seed++) {
+            memset(&trial, 0, sizeof(trial));
+            gusty_flood(500 * MS, rates, cold_ns, seed);
+            sum += gusty_flood(500 * MS, rates, cold_ns, 1000 + seed);
+        }
+        cr_expect_geq(sum / 100 / 46, 0.95, "%lu ms: %.3f", (unsigned long)(cold_ns / MS),
+                      sum / 100 / 46);
+    }
 }
 
 /* Threads look at the clock before they have the lock. */
