@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clientlib/sides.h"
 
-/* While either side is little known, each so many calls go to the one that seems slower; later so
- * many times this as it is slower, so that trying costs a percent or two. */
+/*
+ * While either side is little known, each so many calls go to the one that seems slower; later so
+ * many times this as it is slower, so that trying costs a percent or less.  To try the daemon costs
+ * more than the calls: its threads stay awake for a while, perhaps on the other thread of some
+ * caller's core.
+ */
 #define CALLS_LEARNING 8u
-#define CALLS_BETWEEN 96u
+static const uint32_t calls_before[WHARF_CLIENT_N_SIDES] = {
+    [WHARF_CLIENT_HERE] = 128,
+    [WHARF_CLIENT_THERE] = 512,
+};
 #define MOST_CALLS_BETWEEN 4096u
 #define N_LEARNING 4u
+
+/* For the same reason the daemon has to be sooner by this part. */
+#define SOONER_PART 8
 
 /*
  * Calls in a row that try the slower side, of which the first does not count: here it finds cold
@@ -38,9 +48,8 @@ static uint32_t calls_between(const struct wharf_client_cost *cost, enum wharf_c
 
     if (cost->n[!best] < N_LEARNING)
         return CALLS_LEARNING;
-    if (ratio < MOST_CALLS_BETWEEN / CALLS_BETWEEN)
-        return CALLS_BETWEEN * (uint32_t)(ratio + 0.5);
-    return MOST_CALLS_BETWEEN;
+    double calls = calls_before[!best] * (ratio > 1 ? ratio : 1);
+    return calls < MOST_CALLS_BETWEEN ? (uint32_t)calls : MOST_CALLS_BETWEEN;
 }
 
 /* The slower side's turn has come, or goes on. */
@@ -65,11 +74,12 @@ static int is_turn_of_other(struct wharf_client_cost *cost, enum wharf_client_si
     return 1;
 }
 
-static enum wharf_client_side sooner(const struct wharf_client_cost *cost)
+static enum wharf_client_side better(const struct wharf_client_cost *cost)
 {
-    return cost->ns_per_byte[WHARF_CLIENT_THERE] < cost->ns_per_byte[WHARF_CLIENT_HERE]
-               ? WHARF_CLIENT_THERE
-               : WHARF_CLIENT_HERE;
+    double here = cost->ns_per_byte[WHARF_CLIENT_HERE];
+
+    return cost->ns_per_byte[WHARF_CLIENT_THERE] < here - here / SOONER_PART ? WHARF_CLIENT_THERE
+                                                                             : WHARF_CLIENT_HERE;
 }
 
 enum wharf_client_side wharf_client_choose_side(struct wharf_client_costs *costs, uint32_t codec,
@@ -79,7 +89,7 @@ enum wharf_client_side wharf_client_choose_side(struct wharf_client_costs *costs
 
     if (!cost->n[WHARF_CLIENT_HERE] || !cost->n[WHARF_CLIENT_THERE])
         return cost->n[WHARF_CLIENT_HERE] ? WHARF_CLIENT_THERE : WHARF_CLIENT_HERE;
-    enum wharf_client_side side = sooner(cost);
+    enum wharf_client_side side = better(cost);
     if (is_turn_of_other(cost, side))
         side = !side;
     if (side != cost->last)
@@ -118,5 +128,5 @@ void wharf_client_note_side(struct wharf_client_costs *costs, uint32_t codec, si
         return;
     if (sample > MOST_TIMES * *known)
         sample = MOST_TIMES * *known;
-    *known += (sample - *known) / (at == sooner(cost) ? 8 : 2);
+    *known += (sample - *known) / (at == better(cost) ? 8 : 2);
 }

@@ -34,6 +34,9 @@
 /* Where too few chunks came back to know anything, as while memory gets ready for the GPU, it is
  * tried again, each time after twice as long, 2^MOST_UNKNOWN times in the end. */
 #define MOST_UNKNOWN 5u
+/* What the CPU could pass is known by the few chunks that it had of late, which in a flood by the
+ * GPU met memory that it had never touched: it may be so many times as much. */
+#define CPU_TIMES 4u
 /* Another way has to pass more by one part of so many. */
 #define BETTER_PART 24u
 
@@ -138,7 +141,7 @@ static bool is_due(const struct wharf_trial *trial, uint8_t way)
     uint64_t each_ns = trial->tried_ns > WINDOW_NS ? trial->tried_ns : WINDOW_NS;
 
     if (way == trial->best ||
-        (way == WHARF_TRIAL_CPU && trial->cpu_rate < trial->rates[trial->best]))
+        (way == WHARF_TRIAL_CPU && CPU_TIMES * trial->cpu_rate < trial->rates[trial->best]))
         return false;
     if (!trial->rates[way] && !trial->n_poor[way])
         return trial->quiet_ns >= FIRST_BETWEEN * WINDOW_NS;

@@ -135,10 +135,21 @@ Test(wharfd_trial, cpu_that_cannot_do_it_is_not_tried)
 {
     static const uint32_t rates[] = {15000, 20000, 3000};
 
-    cpu_rate = 10000000 / 1024 * 1000;
+    cpu_rate = 4000000 / 1024 * 1000;
     flood(1000 * MS, rates, 1000, true);
     cr_assert_eq(trial.best, WHARF_TRIAL_GPU);
     cr_assert_eq(trial.rates[WHARF_TRIAL_CPU], 0);
+}
+
+/* Once a flood of stored chunks was the GPU's for half a second and more, since the few that the
+ * CPU had had met memory that it had never touched. */
+Test(wharfd_trial, cpu_that_seems_to_pass_half_is_tried)
+{
+    static const uint32_t rates[] = {37000, 38000, 46000};
+
+    cpu_rate = 20000000 / 1024 * 1000;
+    flood(200 * MS, rates, 1000, true);
+    cr_assert_eq(trial.best, WHARF_TRIAL_CPU);
 }
 
 /* One of two others that is never tried does not keep the other from its turn. */
@@ -146,7 +157,7 @@ Test(wharfd_trial, way_that_was_tried_last_is_tried_again)
 {
     static const uint32_t before[] = {15000, 20000, 3000}, after[] = {22000, 20000, 3000};
 
-    cpu_rate = 10000000 / 1024 * 1000;
+    cpu_rate = 4000000 / 1024 * 1000;
     flood(1000 * MS, before, 16, true);
     cr_assert_eq(trial.best, WHARF_TRIAL_GPU);
     flood(1000 * MS, after, 16, true);
