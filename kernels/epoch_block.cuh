@@ -39,15 +39,16 @@ WHARF_DEVICE_NOINLINE void meet_for_wish()
     syncblock();
 }
 
-/* For all warps, each of which copies its part.  All of it is there when it returns. */
-WHARF_DEVICE_NOINLINE void copy_together(const block_wish &wish, unsigned warp)
+/* For all warps, each of which copies its part.  All of it is there when it returns.  The wish
+ * comes by value: KERNELS.md, rule 9. */
+WHARF_DEVICE_NOINLINE void copy_together(block_wish wish, unsigned warp)
 {
     constexpr unsigned N = any_block_codec::WARPS;
     uint32_t each = (uint32_t)round_up((wish.nbytes + N - 1) / N, 128);
     uint32_t begin = warp * each < wish.nbytes ? warp * each : wish.nbytes;
     uint32_t left = wish.nbytes - begin;
     uint32_t nbytes = left < each ? left : each;
-    if (wish.order == BLOCK_COPY_IN)
+    if (any_lane(wish.order == BLOCK_COPY_IN))
         copy_from_host(wish.to + begin, wish.from + begin, nbytes);
     else
         copy_to_host(wish.to + begin, wish.from + begin, nbytes);
@@ -57,6 +58,7 @@ WHARF_DEVICE_NOINLINE void copy_together(const block_wish &wish, unsigned warp)
 /* Who decodes an item: a block, for its first warp. */
 struct block_team {
     static constexpr uint32_t WARPS = any_block_codec::WARPS;
+    static constexpr bool TAKES_PARTS = false; /* they are for the other kernel */
     epoch_block_shared &s;
 
     /* collective.  The others see it when this returns. */
@@ -80,8 +82,6 @@ struct block_team {
         want({BLOCK_DECODE, codec, 0, nullptr, nullptr});
         return any_block_codec::decode(s.decoder, codec, job);
     }
-    /* Such items are for the other kernel. */
-    WHARF_DEVICE_MEMBER verdict decode_part(uint32_t, part_job &) const { return part_refused(); }
     WHARF_DEVICE_MEMBER void copy_out(uint8_t *to, const uint8_t *from, uint32_t nbytes) const
     {
         copy({BLOCK_COPY_OUT, 0, nbytes, to, from});

@@ -127,7 +127,11 @@ WHARF_DEVICE void copy_askew(uint8_t *to, const uint8_t *from, uint32_t nbytes)
 /* collective.  From the host's memory to anywhere. */
 WHARF_DEVICE_NOINLINE void copy_from_host(uint8_t *to, const uint8_t *from, uint32_t nbytes)
 {
-    if (((reinterpret_cast<uintptr_t>(to) ^ reinterpret_cast<uintptr_t>(from)) & 15) == 0)
+    /* They come from different places: KERNELS.md, rule 9. */
+    to = uniform_global(to);
+    from = uniform_global(from);
+    nbytes = uniform(nbytes);
+    if (!any_lane((reinterpret_cast<uintptr_t>(to) ^ reinterpret_cast<uintptr_t>(from)) & 15))
         copy_alike<from_host>(to, from, nbytes);
     else
         copy_askew(to, from, nbytes);

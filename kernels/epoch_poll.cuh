@@ -67,7 +67,7 @@ WHARF_DEVICE poll_look poll_words(const epoch_params &p, const poller &own)
     } else if (lane >= 28 && lane < 31) {
         pair = load_shared_with_host(pair_at(from));
     }
-    uint64_t tails = shfl(pair, 28), orders = shfl(pair, 29), ended = shfl(pair, 30);
+    uint64_t tails = from_lane<28>(pair), orders = from_lane<29>(pair), ended = from_lane<30>(pair);
     return {(uint32_t)tails,
             (uint32_t)(tails >> 32),
             (uint32_t)orders,
@@ -80,7 +80,7 @@ WHARF_DEVICE poll_look poll_words(const epoch_params &p, const poller &own)
 /* collective. */
 WHARF_DEVICE uint32_t poll_time()
 {
-    return shfl((uint32_t)time_ns(), 0);
+    return from_lane<0>((uint32_t)time_ns());
 }
 
 /* collective.  Lets the other warps know how many tasks there are, and how they leave. */
@@ -134,7 +134,7 @@ WHARF_DEVICE void publish_tasks(const epoch_params &p, poller &own, uint32_t ind
                                 uint32_t n_slices)
 {
     uint32_t end = inclusive_add(n_slices);
-    uint32_t total = shfl(end, 31);
+    uint32_t total = from_lane<31>(end);
     WHARF_NO_UNROLL
     for (uint32_t base = 0; base < total; base += 32) {
         uint32_t task = base + lane_id();
@@ -309,7 +309,7 @@ WHARF_DEVICE uint32_t add_done(const epoch_params &p, poller &own, const poll_lo
         own.noops_unordered |= n != 0;
         return look.n_done;
     }
-    return shfl(lane_id() == 0 ? atomic_add(&p.control->n_done, n) : 0, 0);
+    return from_lane<0>(lane_id() == 0 ? atomic_add(&p.control->n_done, n) : 0);
 }
 
 /* collective.  Completes those of a look's items for whose four lanes `mine` is true, by the quads
@@ -457,6 +457,9 @@ WHARF_DEVICE leaving_how poll_until_done(const epoch_params &p, poller &own)
             tell_warps(p, own, LEAVING_WHEN_DONE);
         if (lane_id() == 0)
             pause_poll();
+        /* A loop that ended with a lane's own branch would be one at which lanes part, for the
+         * compiler: KERNELS.md, rule 9. */
+        syncwarp();
     }
 }
 
@@ -471,7 +474,7 @@ WHARF_DEVICE void cancel_all(const epoch_params &p)
 }
 
 /* collective.  The polling warp's life. */
-WHARF_DEVICE_NOINLINE void poll(const epoch_params &p)
+WHARF_DEVICE void poll(const epoch_params &p)
 {
     uint32_t now = poll_time();
     poller own = {};

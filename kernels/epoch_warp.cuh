@@ -34,8 +34,8 @@ WHARF_DEVICE uint64_t await_task(const epoch_params &p, uint32_t ticket)
             word = load_shared_by_device(task_at(p, ticket));
             told = load_shared_by_device(pair_at(&p.control->n_tasks));
         }
-        word = shfl(word, 0);
-        told = shfl(told, 0);
+        word = from_lane<0>(word);
+        told = from_lane<0>(told);
         uint32_t leaving = (uint32_t)(told >> 32);
         if (leaving == QUITTING)
             return 0;
@@ -68,7 +68,7 @@ WHARF_DEVICE slot_look look_at_slot(const epoch_slot *slot, uint64_t word)
             look.cancelled = load_shared_by_device(&slot->cancelled);
         bool missing = lane < SLOT_QUADS && item_bits(look.quad.w - 1) != task_item_bits(word);
         if (!any_lane(missing)) {
-            look.cancelled = shfl(look.cancelled, SLOT_QUADS);
+            look.cancelled = from_lane<SLOT_QUADS>(look.cancelled);
             return look;
         }
     }
@@ -87,13 +87,13 @@ struct task_item {
 WHARF_DEVICE bool is_cancelled(const epoch_slot *slot)
 {
     uint64_t word = lane_id() == 0 ? load_shared_by_device(&slot->cancelled) : 0;
-    return shfl(word, 0) == cancel_word(load(&slot->index), load(&slot->item.attempt));
+    return from_lane<0>(word) == cancel_word(load(&slot->index), load(&slot->item.attempt));
 }
 
 /* collective. */
 WHARF_DEVICE uint32_t now_ns()
 {
-    return shfl((uint32_t)time_ns(), 0);
+    return from_lane<0>((uint32_t)time_ns());
 }
 
 /*
@@ -112,7 +112,7 @@ WHARF_DEVICE void complete(const epoch_params &p, const task_item &task, const v
         n = atomic_add(to_move ? &p.control->n_to_move : &p.control->n_done, 1);
     if (!is_fenced)
         fence_system();
-    n = shfl(n, 0);
+    n = from_lane<0>(n);
     wharf_work_completion *to =
         &(to_move ? p.queue.to_move : p.queue.done)[n & (p.queue.n_entries - 1)];
     u32x4 quad = {task.index, task.attempt, v.bit_offset, n + 1};
@@ -157,23 +157,24 @@ struct copy_item {
 /* collective.  By the members' offsets in struct epoch_slot. */
 WHARF_DEVICE copy_item copy_item_of(const u32x4 &quad, task_item *task)
 {
-    uint64_t src = pair_of(shfl(quad.x, 0), shfl(quad.y, 0));
-    uint64_t dst = pair_of(shfl(quad.x, 1), shfl(quad.y, 1));
-    uint64_t staging = pair_of(shfl(quad.x, 2), shfl(quad.y, 2));
-    uint32_t rest = shfl(quad.z, 3);
-    task->index = shfl(quad.x, 4);
-    task->attempt = shfl(quad.z, 2);
-    task->taken_ns = shfl(quad.y, 4);
+    uint64_t src = pair_of(from_lane<0>(quad.x), from_lane<0>(quad.y));
+    uint64_t dst = pair_of(from_lane<1>(quad.x), from_lane<1>(quad.y));
+    uint64_t staging = pair_of(from_lane<2>(quad.x), from_lane<2>(quad.y));
+    uint32_t rest = from_lane<3>(quad.z);
+    task->index = from_lane<4>(quad.x);
+    task->attempt = from_lane<2>(quad.z);
+    task->taken_ns = from_lane<4>(quad.y);
     task->to_staging = rest >> 24 == WHARF_WORK_TO_STAGING;
-    return {src, task->to_staging ? staging : dst, shfl(quad.z, 0), shfl(quad.z, 1), rest & 0xffff};
+    return {src, task->to_staging ? staging : dst, from_lane<0>(quad.z), from_lane<1>(quad.z),
+            rest & 0xffff};
 }
 
 /* collective.  is_copy of the item that a warp has looked at. */
 WHARF_DEVICE bool is_copy_slot(const u32x4 &quad)
 {
-    uint32_t rest = shfl(quad.z, 3);
-    return is_copy(rest >> 16 & 0xff, shfl(quad.y, 3) & 0xffff, rest & 0xffff, shfl(quad.z, 0),
-                   shfl(quad.z, 1));
+    uint32_t rest = from_lane<3>(quad.z);
+    return is_copy(rest >> 16 & 0xff, from_lane<3>(quad.y) & 0xffff, rest & 0xffff,
+                   from_lane<0>(quad.z), from_lane<1>(quad.z));
 }
 
 /* collective.  Counts a slice as ended.  Returns whether it was the item's last, and in that case
@@ -188,7 +189,7 @@ WHARF_DEVICE bool end_slice(epoch_slot *slot, uint32_t n_slices, bool *stopped)
         fence_system(); /* the slice, before it is counted as ended */
         before = atomic_add(&slot->n_ended, *stopped ? STOPPED_SLICE : ENDED_SLICE);
     }
-    before = shfl(before, 0);
+    before = from_lane<0>(before);
     if ((before & 0xffff) != n_slices - 1)
         return false;
     /* For the slot's next item, which comes after this one was completed. */
@@ -262,6 +263,7 @@ WHARF_DEVICE const uint8_t *model_of(const epoch_params &p, uint32_t parameter)
 template <typename Codec>
 struct lone_warp {
     static constexpr uint32_t WARPS = 1;
+    static constexpr bool TAKES_PARTS = true;
     typename Codec::shared &s;
 
     WHARF_DEVICE_MEMBER void copy_in(uint8_t *to, const uint8_t *from, uint32_t nbytes) const
@@ -305,12 +307,12 @@ struct output_way {
 /* collective.  Takes the output of a verdict to the host's memory if it belongs there, unless the
  * item was cancelled. */
 template <typename Team>
-WHARF_DEVICE verdict take_out(const epoch_params &p, const Team &team, const task_item &task,
+WHARF_DEVICE verdict take_out(const epoch_params &p, const Team &team, const epoch_slot *slot,
                               const verdict &v, bool to_host, const output_way &way)
 {
-    uint32_t most = to_host ? most_teams<Team>(p.most_out) : 0;
-    enter_turnstile(&p.control->out, most, stop_of(task.slot));
-    bool stopped = is_cancelled(task.slot);
+    uint32_t most = to_host ? uniform(most_teams<Team>(p.most_out)) : 0;
+    enter_turnstile(&p.control->out, most, stop_of(slot));
+    bool stopped = is_cancelled(slot);
     if (to_host && !stopped)
         team.copy_out(way.to, way.from, v.out_nbytes);
     pass_turnstile(&p.control->out, most);
@@ -334,7 +336,7 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team,
         reinterpret_cast<uint8_t *>(item.output == WHARF_WORK_TO_STAGING ? item.staging : item.dst);
     if (item.output == WHARF_WORK_TO_HOST)
         output = aligned_as(scratch.output, item.dst);
-    chunk_job job = {fresh_pointer(input),
+    chunk_job job = {uniform_global(fresh_pointer(input)),
                      item.src_nbytes,
                      output,
                      item.dst_nbytes,
@@ -346,23 +348,24 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team,
     verdict v = settle_item(item, output, team.decode(item.codec, job));
     syncwarp();
     task.decoded_ns = now_ns();
-    bool to_host = v.result == WHARF_OK && item.output == WHARF_WORK_TO_HOST;
-    return take_out(p, team, task, v, to_host,
+    bool to_host = any_lane(v.result == WHARF_OK && item.output == WHARF_WORK_TO_HOST);
+    return take_out(p, team, task.slot, v, to_host,
                     {reinterpret_cast<uint8_t *>(item.dst), fresh_pointer(output)});
 }
 
-/*
- * collective.  The same of a part of a chunk: the decoder brings what it needs of the input here.
- * Not inlined, so that what it takes is taken from nothing else.
- */
+/* What became of a part of a chunk. */
+struct part_end {
+    verdict v;
+    uint32_t decoded_ns, part; /* as in struct task_item */
+};
+
+/* collective.  The same of a part of a chunk, in whose slot both sizes are good. */
 template <typename Team>
-WHARF_DEVICE_NOINLINE verdict decode_part_item(const epoch_params &p, const Team &team,
-                                               const warp_scratch &scratch, task_item &task)
+WHARF_DEVICE part_end decode_good_part(const epoch_params &p, const Team &team,
+                                       const warp_scratch &scratch, epoch_slot *slot)
 {
-    const wharf_work_item &item = task.slot->item;
-    bool to_host = item.output == WHARF_WORK_TO_HOST;
-    if (item.src_nbytes > MAX_CHUNK_NBYTES || item.dst_nbytes > MAX_CHUNK_NBYTES)
-        return part_refused();
+    const wharf_work_item &item = slot->item;
+    bool to_host = any_lane(item.output == WHARF_WORK_TO_HOST);
     part_job part = {};
     part.number = (uint32_t)item.staging;
     part.n_parts = (uint32_t)(item.staging >> 32);
@@ -371,25 +374,44 @@ WHARF_DEVICE_NOINLINE verdict decode_part_item(const epoch_params &p, const Team
     part.to = item.dst;
     part.output = to_host ? scratch.output : nullptr;
     part.room = p.chunk_nbytes;
-    part.chunk = {nullptr,           item.src_nbytes,
-                  nullptr,           item.dst_nbytes,
-                  item.parameter,    model_of(p, item.parameter),
-                  scratch.decoder,   step_budget(item.src_nbytes, item.dst_nbytes),
-                  stop_of(task.slot)};
-    verdict v = team.decode_part(item.codec, part);
+    part.chunk = {nullptr,         item.src_nbytes,
+                  nullptr,         item.dst_nbytes,
+                  item.parameter,  model_of(p, item.parameter),
+                  scratch.decoder, step_budget(item.src_nbytes, item.dst_nbytes),
+                  stop_of(slot)};
+    part_end end = {team.decode_part(uniform(item.codec), part), 0, 0};
     syncwarp();
-    task.decoded_ns = now_ns();
-    task.part = part.flaw;
-    if (v.result == WHARF_OK && (item.flags & WHARF_JOB_CHECKSUM)) {
+    end.decoded_ns = now_ns();
+    end.part = part.flaw;
+    bool is_good = any_lane(end.v.result == WHARF_OK);
+    if (is_good && any_lane(item.flags & WHARF_JOB_CHECKSUM)) {
         crc32_sum sum;
-        sum.init(part.built);
-        task.part = sum.finish(v.out_nbytes);
+        sum.init(uniform_global(part.built));
+        end.part = sum.finish(uniform(end.v.out_nbytes));
     }
-    v = take_out(p, team, task, v, to_host && v.result == WHARF_OK,
-                 {reinterpret_cast<uint8_t *>(item.dst) + v.bit_offset, fresh_pointer(part.built)});
-    if (v.result == WHARF_CANCELLED)
-        task.part = 0;
-    return v;
+    end.v = take_out(
+        p, team, slot, end.v, to_host && is_good,
+        {reinterpret_cast<uint8_t *>(item.dst) + end.v.bit_offset, fresh_pointer(part.built)});
+    if (end.v.result == WHARF_CANCELLED)
+        end.part = 0;
+    return end;
+}
+
+/*
+ * collective.  Of any part: the decoder brings what it needs of the input here.  Not inlined, so
+ * that what it takes is taken from nothing else; and what it has from its caller, and gives it, are
+ * values, since an item whose address it had would lie in each lane's own memory, where the
+ * compiler takes nothing for uniform.
+ */
+template <typename Team>
+WHARF_DEVICE_NOINLINE part_end decode_part_item(const epoch_params &p, Team team,
+                                                warp_scratch scratch, epoch_slot *slot)
+{
+    slot = uniform_global(slot);
+    const wharf_work_item &item = slot->item;
+    if (any_lane(item.src_nbytes > MAX_CHUNK_NBYTES || item.dst_nbytes > MAX_CHUNK_NBYTES))
+        return {part_refused(), now_ns(), 0};
+    return decode_good_part(p, team, scratch, slot);
 }
 
 /* collective.  For tests: what must not happen, happens. */
@@ -410,14 +432,20 @@ WHARF_DEVICE void run_item(const epoch_params &p, const Team &team, const warp_s
     verdict v = good(0, 0);
 
     task.fetched_ns = task.decoded_ns = task.begun_ns;
-    if (is_cancelled(slot))
+    if (is_cancelled(slot)) {
         v = bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0);
-    else if (slot->item.opcode == WHARF_WORK_DECODE)
+    } else if (slot->item.opcode == WHARF_WORK_DECODE) {
         v = decode_item(p, team, scratch, task);
-    else if (slot->item.opcode == WHARF_WORK_DECODE_PART)
-        v = decode_part_item(p, team, scratch, task);
-    else if (p.faults)
+    } else if (slot->item.opcode == WHARF_WORK_DECODE_PART) {
+        part_end end = {part_refused(), task.begun_ns, 0};
+        if constexpr (Team::TAKES_PARTS)
+            end = decode_part_item(p, team, scratch, slot);
+        v = end.v;
+        task.decoded_ns = end.decoded_ns;
+        task.part = end.part;
+    } else if (p.faults) {
         misbehave(slot->item.opcode);
+    }
     task.moved_ns = now_ns();
     task.index = load(&slot->index);
     task.attempt = load(&slot->item.attempt);
@@ -449,7 +477,7 @@ WHARF_DEVICE void run_tasks(const epoch_params &p, const Team &team, uint32_t wa
 {
     for (;;) {
         uint32_t ticket = lane_id() == 0 ? atomic_add(&p.control->n_tickets, 1) : 0;
-        uint64_t word = await_task(p, shfl(ticket, 0));
+        uint64_t word = await_task(p, from_lane<0>(ticket));
         if (!word)
             break;
         epoch_slot *slot = &p.slots[task_item_bits(word) & (p.queue.n_entries - 1)];
@@ -459,7 +487,7 @@ WHARF_DEVICE void run_tasks(const epoch_params &p, const Team &team, uint32_t wa
             continue;
         }
         fence_device(); /* what the look has seen, for loads that go by caches */
-        run_item(p, team, scratch_of<Codec>(p, warp), fresh_pointer(slot));
+        run_item(p, team, scratch_of<Codec>(p, warp), uniform_global(fresh_pointer(slot)));
     }
 }
 

@@ -81,6 +81,7 @@ WHARF_DEVICE lane_range find_starts(block_shared<P> &s, const window_view<P> &in
                 break;
             if (differs)
                 walk_range<P, Format>(in, in_left, r, entry);
+            syncwarp(); /* where lanes that parted meet, for the compiler too: rule 9 */
         }
         if (lane_id() == 31)
             store(&s.exits[warp], r.exit);

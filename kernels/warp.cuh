@@ -116,6 +116,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *                     and of loads by addresses made of such values; of shuffles it does not
  *   uniform_global(p) collective.  p, a pointer to global memory that is the same in all lanes:
  *                     now the compiler knows both
+ *   from_lane<LANE>(v)  collective.  v, a uint32_t or uint64_t, of that lane, as shfl gives it: now
+ *                     the compiler knows that all lanes have the same
  *   opaque(v)         one lane.  v, a uint32_t of which the compiler is to know nothing
  *
  * Memory: one lane; the address must be aligned to the size of what it names

@@ -151,6 +151,21 @@ WHARF_DEVICE T shfl_down(T v, unsigned delta, call_site = {})
     return __shfl_down_sync(0xffffffffu, v, delta);
 }
 
+/* By the reduction of uniform(). */
+template <unsigned LANE>
+WHARF_DEVICE uint32_t from_lane(uint32_t v, call_site = {})
+{
+    static_assert(LANE < 32);
+    return uniform(lane_id() == LANE ? v : 0);
+}
+
+template <unsigned LANE>
+WHARF_DEVICE uint64_t from_lane(uint64_t v, call_site = {})
+{
+    uint32_t lo = from_lane<LANE>((uint32_t)v), hi = from_lane<LANE>((uint32_t)(v >> 32));
+    return (uint64_t)hi << 32 | lo;
+}
+
 WHARF_DEVICE uint32_t ballot(bool p, call_site = {})
 {
     return __ballot_sync(0xffffffffu, p);

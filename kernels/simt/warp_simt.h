@@ -67,6 +67,13 @@ inline T shfl(T v, unsigned src, call_site at = {})
     return (T)simt::meet("shfl", at, (uint64_t)v).given[src & 31];
 }
 
+template <unsigned LANE, typename T>
+inline T from_lane(T v, call_site at = {})
+{
+    static_assert(LANE < 32 && (sizeof(T) == 4 || sizeof(T) == 8));
+    return (T)simt::meet("from_lane", at, (uint64_t)v).given[LANE];
+}
+
 template <typename T>
 inline T shfl_up(T v, unsigned delta, call_site at = {})
 {

@@ -44,6 +44,8 @@ Test(warp, shuffles_bring_the_named_lanes_value)
         expect_eq(shfl(v, lane ^ 9), (lane ^ 9) * 3 + 7);
         expect_eq(shfl(v, 33), 10); /* the lane number wraps, as on the hardware */
         expect_eq(shfl((uint64_t)v << 33, 2), 13ull << 33);
+        expect_eq(from_lane<31>(v), 100);
+        expect_eq(from_lane<2>((uint64_t)v << 33), 13ull << 33);
         expect_eq(shfl_up(v, 4), lane < 4 ? v : v - 12);
         expect_eq(shfl_down(v, 31), lane == 0 ? 31 * 3 + 7 : v);
     });
