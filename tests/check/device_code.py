@@ -5,8 +5,8 @@
 FILEs are objects or programs with machine code for a GPU.  Of each kernel in them, for sm_90: BRA.DIV,
 which guard collectives (kernels/KERNELS.md, rule 9), instructions, registers, bytes of stack, and loads
 and stores of local memory, which are mostly spills.  A kernel that has more than its row in
-device_code.limits allows fails; of one without a row it only says what it has, and skips it.  Reports
-in TAP.
+device_code.limits allows fails; of one without a row it only says what it has, and skips it.  A row
+whose kernel is in none of the FILEs fails as well: it would hold nothing to anything.  Reports in TAP.
 
 It takes cuobjdump (CUOBJDUMP, or beside nvcc, or on PATH), and nvdisasm beside it.  Without them it
 skips, and says so.
@@ -94,7 +94,8 @@ def main(paths):
         kernels.update(kernels_of(tool, path))
     limits = read_limits(LIMITS)
     n_failed = 0
-    print(f'1..{len(kernels) + 1}')
+    absent = sorted(set(limits) - set(kernels))
+    print(f'1..{len(kernels) + 2}')
     print(('ok' if kernels else 'not ok') + f' 1 - there are kernels for {ARCH} in {" ".join(paths)}')
     for i, (name, facts) in enumerate(sorted(kernels.items()), 2):
         wrong = excess(facts, limits.get(name, {}))
@@ -105,7 +106,9 @@ def main(paths):
             print(f'not ok {i} - {name}: {wrong}')
         else:
             print(f'ok {i} - {name}' + ('' if name in limits else ' # SKIP it has no limits'))
-    return 1 if n_failed or not kernels else 0
+    print(('not ok' if absent else 'ok') + f' {len(kernels) + 2} - each row of limits has its kernel'
+          + (': not ' + ', '.join(absent) if absent else ''))
+    return 1 if n_failed or absent or not kernels else 0
 
 
 if __name__ == '__main__':
