@@ -64,6 +64,7 @@ struct wharf_inflate_stream *wharf_inflate_stream_new(enum wharf_inflate_format 
     /* Everything but the buffers and the tables, which are written before they are read. */
     stream->format = format;
     stream->step = format == WHARF_INFLATE_RAW ? STEP_DATA : STEP_HEADER;
+    stream->in[0] = 0; /* for GCC, which warns, at -O0, of bytes not written that might be read */
     wharf_inflate_init(&stream->inflate, stream->in, 0, 0, stream->out, OUT_NBYTES);
     wharf_gzip_header_init(&stream->gzip_header);
     stream->in_base = stream->member_start = 0;
