@@ -105,7 +105,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *                     init(T &), get()
  *   shared_cursor<T>  a place between Ts, uint16_t, in shared memory that moves: init(T *),
  *                     move(int n); a T as a uint32_t by load_before(n), the one before it for
- *                     n = 0; nbytes_from(const T *), which is not behind it
+ *                     n = 0; nbytes_from(const T *), which is not behind it; place(), in bytes
+ *                     from wherever, modulo 2^32
  *   shared_table      a table in shared memory: init(const T *); load_word(at) and load_byte(at)
  *                     give what stands so many bytes behind, as a uint32_t
  *

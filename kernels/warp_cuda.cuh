@@ -50,6 +50,7 @@ struct shared_cursor {
     {
         return address - (uint32_t)__cvta_generic_to_shared(p);
     }
+    WHARF_DEVICE_MEMBER uint32_t place() const { return address; }
 };
 
 /* Volatile, so that it stays behind what fills the table. */

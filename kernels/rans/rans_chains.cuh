@@ -2,9 +2,9 @@
 /*
  * rans_chains.cuh: several decoders of one stream side by side in a warp, as fast as it goes.
  *
- * A *chain* is one decoder on its way, 32 coders by 32 lanes: state, look-up, state, vote, word
- * hang on each other, some 130 cycles a group.  So a warp runs CHAINS of them by turns, each from
- * a split's window to the end of the window of the split with which the next chain began.
+ * A *chain* is one decoder on its way, 32 coders by 32 lanes.  A warp runs CHAINS of them by turns
+ * (rans_loops.cuh), each from a split's window to the end of the window of the split with which the
+ * next chain began.
  *
  * They are for streams of bytes with one distribution, and for those with registered models, and
  * only say whether all was good: what they refuse is gone through again from the start by
@@ -12,14 +12,13 @@
  * passes, and that of the next chain's split; so if none refuses, one decoder that runs through
  * would have gone through their very states.
  *
- * All chains go on together, by batches of BATCH_NGROUPS groups.  One that is at its end goes on as
- * well where that needs no look: it then delivers symbols that the next one delivers too.
+ * All chains go on together, mostly by batches of BATCH_NGROUPS groups.  One that is at its end
+ * goes on as well: it then delivers symbols that the next one delivers too.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_CHAINS_CUH
 #define WHARF_KERNELS_RANS_RANS_CHAINS_CUH
 
-#include "kernels/rans/rans_groups.cuh"
-#include "kernels/rans/rans_words.cuh"
+#include "kernels/rans/rans_loops.cuh"
 
 namespace wharf
 {
@@ -28,18 +27,6 @@ namespace rans
 
 /* As many as hide each other's waiting: 16 warps of them are faster than 24 of two. */
 constexpr unsigned N_CHAINS = 4;
-
-/* Shared memory of a warp's chains: their words, */
-template <unsigned CHAINS>
-struct chain_buffers {
-    word_buffer words[CHAINS];
-};
-
-/* and where symbols have one of several distributions, the indexes of a batch. */
-template <unsigned CHAINS>
-struct index_buffers {
-    alignas(8) uint8_t of[CHAINS][BATCH_NGROUPS * WARP_LANES];
-};
 
 /* Chains on their way; `state`, and a window's start and state, are this lane's, all else is the
  * same in all lanes. */
@@ -68,10 +55,9 @@ struct chain_setting {
 };
 
 /*
- * Of the steps below only free_batches is inlined, and chains lie in local memory between them.
- * Else what other steps need takes registers from that loop, and the compiler puts one chain's part
- * behind another's, so that they wait for each other after all; it does so too in a function of its
- * own, which gets the registers that callers leave.
+ * Of the steps below only free_batches is inlined, and chains lie in local memory between them:
+ * what other steps need would take registers from that loop, as a function of its own gets only
+ * those that its callers leave.
  */
 
 /* The model, as far as it is needed here. */
@@ -86,90 +72,41 @@ WHARF_DEVICE model near_model(const chain_setting<CHAINS> &s)
     return with_tables(m, s.tables.get());
 }
 
-/* ---- where nothing is near ------------------------------------------------------------------ */
-
-/* What changes where nothing is near. */
-template <unsigned CHAINS>
-struct free_chains {
-    uint32_t state[CHAINS];
-    word_feed feed[CHAINS];
-};
-
-/* One lane. */
-WHARF_DEVICE uint32_t slot_of(const model &m, uint32_t state)
+/* What changes in loops, from chains and back. */
+template <unsigned CHAINS, typename Chains>
+WHARF_DEVICE loop_chains<CHAINS> take_chains(const Chains &there)
 {
-    return opaque(state & ((1u << m.n_bits) - 1));
-}
-
-/* collective.  The next group of all chains, to `to`: a byte a lane, since bringing four groups'
- * together takes longer and makes the loop longer.  Returns `nobodys`, with the highest bit set if
- * a slot was. */
-template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE uint32_t free_group(const model &m, free_chains<CHAINS> &c, uint8_t *const to[CHAINS],
-                                 uint32_t ahead, uint32_t nobodys)
-{
-    uint32_t slots[CHAINS], takers[CHAINS], words[CHAINS];
-    found f[CHAINS];
-    /* Step by step for all, so that each step of one is hidden by the others'. */
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++)
-        slots[k] = slot_of(m, c.state[k]);
-    find_bytes<KIND, CHAINS>(m, slots, f);
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++) {
-        nobodys |= f[k].nobodys;
-        c.state[k] = state_behind(m, f[k], c.state[k]);
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++)
-        takers[k] = ballot(c.state[k] < WHARF_RANS_LOW);
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++) {
-        words[k] = c.feed[k].behind.load_before(popc(takers[k] & lanemask_lt()));
-        c.feed[k].behind.move(-(int)popc(takers[k]));
-        store_byte(to[k] + WARP_LANES * ahead, f[k].symbol);
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++)
-        c.state[k] = c.state[k] < WHARF_RANS_LOW ? c.state[k] << 16 | words[k] : c.state[k];
-    return nobodys;
-}
-
-/* collective.  n batches of all chains.  Whether all slots were somebody's. */
-template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE bool free_batches(chain_setting<CHAINS> s, chains<CHAINS> &there, uint32_t n)
-{
-    model m = near_model<KIND>(s);
-    chain_buffers<CHAINS> &buffers = s.buffers.get();
-    word_source words = s.words;
-    uint32_t nobodys = 0;
-    free_chains<CHAINS> c;
-    uint8_t *to[CHAINS];
-    n = uniform(n);
+    loop_chains<CHAINS> c;
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
         c.state[k] = there.state[k];
         c.feed[k] = there.feed[k];
-        to[k] = s.out + (WARP_LANES * there.group[k] + lane_id());
-        there.group[k] += n * BATCH_NGROUPS;
     }
-    WHARF_NO_UNROLL
-    for (; n > 0; n--) {
-        WHARF_UNROLL
-        for (unsigned k = 0; k < CHAINS; k++)
-            c.feed[k].ensure(words, buffers.words[k]);
-        WHARF_UNROLL
-        for (uint32_t j = 0; j < BATCH_NGROUPS; j++)
-            nobodys = free_group<KIND>(m, c, to, j, nobodys);
-        WHARF_UNROLL
-        for (unsigned k = 0; k < CHAINS; k++)
-            to[k] += WARP_LANES * BATCH_NGROUPS;
-    }
+    return c;
+}
+
+template <unsigned CHAINS, typename Chains>
+WHARF_DEVICE void put_chains(Chains &there, const loop_chains<CHAINS> &c, uint32_t n_groups)
+{
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
         there.state[k] = c.state[k];
         there.feed[k] = c.feed[k];
+        there.group[k] += n_groups;
     }
+}
+
+/* collective.  n batches of all chains where nothing is near.  Whether all slots were somebody's.
+ */
+template <lookup KIND, unsigned CHAINS>
+WHARF_DEVICE bool free_batches(chain_setting<CHAINS> s, chains<CHAINS> &there, uint32_t n)
+{
+    model m = near_model<KIND>(s);
+    loop_setting<CHAINS> setting = {s.in, m, s.words, s.buffers.get(), s.out};
+    loop_chains<CHAINS> c = take_chains<CHAINS>(there);
+    n = uniform(n);
+    uint32_t nobodys = go_by_bytes<KIND>(setting, c, there.group, n);
+    put_chains(there, c, n * BATCH_NGROUPS);
     return !any_lane(nobodys >> 31);
 }
 
@@ -188,7 +125,7 @@ struct free_step {
 
 /* collective.  Goes on to the window that chain k verifies next, if one is left. */
 template <unsigned CHAINS>
-WHARF_DEVICE void next_window(const stream &in, chains<CHAINS> &c, unsigned k)
+WHARF_DEVICE void next_chain_window(const stream &in, chains<CHAINS> &c, unsigned k)
 {
     if (c.window[k].number >= c.last[k])
         close_split(in, c.window[k]);
@@ -196,134 +133,37 @@ WHARF_DEVICE void next_window(const stream &in, chains<CHAINS> &c, unsigned k)
         next_split(in, c.window[k]);
 }
 
-/* collective.  Sees to it that a batch's words of all chains are at hand. */
-template <unsigned CHAINS>
-WHARF_DEVICE void ensure_words(const chain_setting<CHAINS> &s, chains<CHAINS> &c)
-{
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++)
-        c.feed[k].ensure(s.words, s.buffers.get().words[k]);
-}
-
-/* collective.  This lane's coder of chain k, in state `state`, takes a word if it has to; how many
- * lanes before it do. */
-template <unsigned CHAINS>
-WHARF_DEVICE unsigned take_word(chains<CHAINS> &c, unsigned k, uint32_t state, bool takes,
-                                uint32_t takers)
-{
-    unsigned before = popc(takers & lanemask_lt());
-    uint32_t word = c.feed[k].behind.load_before(before);
-    c.state[k] = takes ? state << 16 | word : state;
-    c.feed[k].behind.move(-(int)popc(takers));
-    return before;
-}
-
-/*
- * collective.  A group of those chains that are not at their ends, with a look at their windows;
- * whether it was good in this lane.  A lane takes a word from number cut(s) on downwards just when
- * its start has come, the first time with the split's state, and that word is still there when the
- * window begins.  What careful_group looks at follows: the word cut(s) itself is taken by the first
- * of those that start first.  `next_word` has the numbers of the words that come next.
- */
+/* collective.  n groups of all chains, up to the end of each one's window at most, or behind it if
+ * it is the last that the chain looks at; whether all was good. */
 template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE bool window_group(const model &m, const chain_setting<CHAINS> &s, chains<CHAINS> &c,
-                               int32_t next_word[CHAINS])
-{
-    found f[CHAINS];
-    uint32_t number[CHAINS], behind[CHAINS], takers[CHAINS];
-    bool goes[CHAINS], good = true;
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++) {
-        number[k] = WARP_LANES * c.group[k] + lane_id();
-        f[k] = find<KIND>(m, s.in, number[k], slot_of(m, c.state[k]));
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++) {
-        goes[k] = c.group[k] < c.end[k];
-        behind[k] = state_behind(m, f[k], c.state[k]);
-        takers[k] = ballot(goes[k] && behind[k] < WHARF_RANS_LOW);
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++) {
-        const split &w = c.window[k];
-        uint32_t group = c.group[k];
-        int32_t cut = (int32_t)w.first_word;
-        bool takes = goes[k] && behind[k] < WHARF_RANS_LOW;
-        bool right = f[k].nobodys >> 31 == 0;
-        right &= w.start != group || behind[k] == w.state;
-        right &= group != w.first_group || next_word[k] >= cut;
-        uint32_t state = goes[k] ? behind[k] : c.state[k];
-        int32_t word = next_word[k] - (int32_t)take_word(c, k, state, takes, takers[k]);
-        right &= !takes || (word <= cut) == (w.start <= group);
-        good &= right || !goes[k];
-        next_word[k] -= (int32_t)popc(takers[k]);
-        if (goes[k])
-            put_symbol(s.out, has_symbol_size<KIND>() ? m.symbol_nbytes : 1, number[k],
-                       f[k].symbol);
-    }
-    return good;
-}
-
-/* collective.  n batches of the chains that are not at their ends. */
-template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE_NOINLINE bool window_batches(chain_setting<CHAINS> s, chains<CHAINS> &there,
-                                          uint32_t n)
+WHARF_DEVICE_NOINLINE bool look_chains(chain_setting<CHAINS> s, chains<CHAINS> &there, uint32_t n)
 {
     model m = near_model<KIND>(s);
-    chains<CHAINS> c = there;
-    bool good = true;
-    int32_t next_word[CHAINS];
+    loop_setting<CHAINS> setting = {s.in, m, s.words, s.buffers.get(), s.out};
+    loop_chains<CHAINS> c = take_chains<CHAINS>(there);
+    passed_windows<CHAINS> windows;
+    findings bad = {0, 0};
     n = uniform(n);
     WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++)
-        next_word[k] = c.feed[k].next_word(s.words, s.buffers.get().words[k]);
-    WHARF_NO_UNROLL
-    for (uint32_t j = 0; j < n * BATCH_NGROUPS; j++) {
-        if (j % BATCH_NGROUPS == 0)
-            ensure_words(s, c);
-        good &= window_group<KIND>(m, s, c, next_word);
-        WHARF_UNROLL
-        for (unsigned k = 0; k < CHAINS; k++) {
-            if (c.group[k] == c.window[k].last_group && c.group[k] < c.end[k])
-                next_window(s.in, c, k);
-            c.group[k] += c.group[k] < c.end[k];
-        }
+    for (unsigned k = 0; k < CHAINS; k++) {
+        const split &w = there.window[k];
+        uint32_t place = c.feed[k].behind.place();
+        if (w.first_group == NO_GROUP)
+            windows.init_none(k, place);
+        else
+            windows.init(k, there.group[k], c.feed[k].next_word(s.words, setting.buffers.words[k]),
+                         place, w.first_group, (int32_t)w.first_word, w.start, w.state, bad);
     }
-    there = c;
-    return !any_lane(!good);
+    go_looking<KIND>(setting, c, there.group, windows, n, bad);
+    put_chains(there, c, n);
+    WHARF_NO_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++)
+        if (there.group[k] > there.window[k].last_group)
+            next_chain_window(s.in, there, k);
+    return !any_lane(!bad.good());
 }
 
 /* ---- beginning ----------------------------------------------------------------------------- */
-
-/* collective.  A group of the windows that chains begin with: a lane has its state from its start
- * on, and its first symbol is in the group behind. */
-template <lookup KIND, unsigned CHAINS>
-WHARF_DEVICE bool join_group(const model &m, const stream &in, chains<CHAINS> &c)
-{
-    found f[CHAINS];
-    uint32_t behind[CHAINS], takers[CHAINS];
-    bool takes[CHAINS], good = true;
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++)
-        f[k] = find<KIND>(m, in, WARP_LANES * c.group[k] + lane_id(), slot_of(m, c.state[k]));
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++) {
-        const split &w = c.window[k];
-        uint32_t group = c.group[k];
-        bool joins = w.number > 0 && group <= w.last_group;
-        good &= !joins || group <= w.start || f[k].nobodys >> 31 == 0;
-        behind[k] = group > w.start ? state_behind(m, f[k], c.state[k]) : WHARF_RANS_LOW;
-        behind[k] = group == w.start ? w.state : behind[k];
-        behind[k] = joins ? behind[k] : c.state[k];
-        takes[k] = behind[k] < WHARF_RANS_LOW;
-        takers[k] = ballot(takes[k]);
-        c.group[k] += joins;
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++)
-        take_word(c, k, behind[k], takes[k], takers[k]);
-    return good;
-}
 
 /* collective.  All chains through the windows that they begin with, but those that begin with the
  * stream; `last` is the split that the last one ends with. */
@@ -332,31 +172,37 @@ WHARF_DEVICE_NOINLINE bool join_chains(chain_setting<CHAINS> s, chains<CHAINS> &
                                        const split &last)
 {
     model m = near_model<KIND>(s);
-    chains<CHAINS> c = there;
+    loop_setting<CHAINS> setting = {s.in, m, s.words, s.buffers.get(), s.out};
+    loop_chains<CHAINS> c = take_chains<CHAINS>(there);
+    joined_windows<CHAINS> windows;
     uint32_t n = 0;
-    bool good = true;
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
-        uint32_t more = c.window[k].last_group - c.window[k].first_group + 1;
-        n = c.window[k].number > 0 && more > n ? more : n;
+        const split &w = there.window[k];
+        uint32_t more = w.number > 0 ? w.last_group - w.first_group + 1 : 0;
+        n = more > n ? more : n;
     }
     n = uniform(n);
-    WHARF_NO_UNROLL
-    for (uint32_t j = 0; j < n; j++) {
-        if (j % BATCH_NGROUPS == 0)
-            ensure_words(s, c);
-        good &= join_group<KIND>(m, s.in, c);
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++) {
+        const split &w = there.window[k];
+        windows.start[k] = w.number > 0 ? w.start - there.group[k] + n : NO_WINDOW;
+        windows.state[k] = w.state;
     }
+    uint32_t nobodys = go_joining<KIND>(setting, c, there.group, windows, n);
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++)
+        c.state[k] = there.window[k].number > 0 ? c.state[k] : there.state[k];
+    put_chains(there, c, 0);
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
         /* The same one often, that the next chain began with. */
-        if (c.window[k].number + 1 == c.last[k])
-            c.window[k] = k + 1 < CHAINS ? c.window[k + 1 < CHAINS ? k + 1 : k] : last;
+        if (there.window[k].number + 1 == there.last[k])
+            there.window[k] = k + 1 < CHAINS ? there.window[k + 1 < CHAINS ? k + 1 : k] : last;
         else
-            next_window(s.in, c, k);
+            next_chain_window(s.in, there, k);
     }
-    there = c;
-    return !any_lane(!good);
+    return !any_lane(nobodys >> 31);
 }
 
 /* collective.  What chains share, for a stream whose model is made, but for what is looked up in.
@@ -406,7 +252,7 @@ WHARF_DEVICE_NOINLINE bool begin_chains(chain_setting<CHAINS> s, chains<CHAINS> 
         bool joins = at[k].number > 0;
         c.state[k] = joins ? WHARF_RANS_LOW : le16_at(in, state) << 16 | le16_at(in, state + 2);
         good &= c.state[k] >= WHARF_RANS_LOW && (!joins || at[k].last_group < s.n_whole);
-        c.group[k] = joins ? at[k].first_group : 0;
+        c.group[k] = joins ? at[k].last_group + 1 : 0;
         c.feed[k].init(s.words, s.buffers.get().words[k], next_word[k], blocks[k]);
         c.last[k] = at[k + 1].number;
         c.end[k] = at[k + 1].number == 0             ? 0
@@ -423,71 +269,154 @@ WHARF_DEVICE_NOINLINE bool begin_chains(chain_setting<CHAINS> s, chains<CHAINS> 
 /* What chains refuse: no reason of the data's. */
 constexpr uint32_t REFUSED = 0xfffffffeu;
 
-/* How all chains go on: batches freely, or if there are none batches with a look at windows; none
- * of both at the end. */
+/* How all chains go on: batches freely, or if there are none groups with a look at windows; none of
+ * both at the end. */
 struct chain_plan {
-    uint32_t n_free, n_looking;
+    uint32_t n_left = 0, n_free = 0xffffffffu, n_looking = 0xffffffffu, n_most = 0xffffffffu;
+
+    /* A chain at `group` that ends at `end`, of which the next window is that, perhaps the last
+     * that it looks at, and which has to stop in front of n_whole. */
+    WHARF_DEVICE_MEMBER void add(uint32_t group, uint32_t end, uint32_t first_group,
+                                 uint32_t last_group, bool is_last, uint32_t n_whole)
+    {
+        uint32_t near = first_group < n_whole ? first_group : n_whole;
+        uint32_t behind = last_group < n_whole ? last_group + 1 : n_whole;
+        uint32_t free = near > group ? near - group : 0;
+        uint32_t left = end > group ? end - group : 0;
+        uint32_t until = behind > group ? behind - group : 0;
+        uint32_t most = is_last ? n_whole - group : until;
+        n_left = left > n_left ? left : n_left;
+        n_free = free < n_free ? free : n_free;
+        n_looking = until < n_looking ? until : n_looking;
+        n_most = most < n_most ? most : n_most;
+    }
+
+    /* Batches to go freely. */
+    WHARF_DEVICE_MEMBER uint32_t free_batches() const
+    {
+        return (n_free < n_left ? n_free : n_left) / BATCH_NGROUPS;
+    }
+
+    /* Groups to look at, if there are none of these: of bytes whole batches if there is no other
+     * window behind. */
+    template <lookup KIND>
+    WHARF_DEVICE_MEMBER uint32_t groups() const
+    {
+        uint32_t n = n_looking < n_left ? n_looking : n_left;
+        uint32_t batches = (n + BATCH_NGROUPS - 1) / BATCH_NGROUPS * BATCH_NGROUPS;
+        return !has_symbol_size<KIND>() && batches <= n_most ? batches : n;
+    }
 };
 
 template <unsigned CHAINS>
 WHARF_DEVICE chain_plan plan_chains(const chain_setting<CHAINS> &s, const chains<CHAINS> &c)
 {
-    uint32_t n_left = 0, n_near = 0, n_free = 0xffffffffu;
+    chain_plan plan;
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++) {
-        uint32_t near = c.window[k].first_group < s.n_whole ? c.window[k].first_group : s.n_whole;
-        uint32_t behind = c.window[k].last_group < c.end[k] ? c.window[k].last_group + 1 : c.end[k];
-        uint32_t free = near > c.group[k] ? near - c.group[k] : 0;
-        uint32_t left = c.end[k] > c.group[k] ? c.end[k] - c.group[k] : 0;
-        uint32_t until = behind > c.group[k] ? behind - c.group[k] : 0;
-        n_free = free < n_free ? free : n_free;
-        n_left = left > n_left ? left : n_left;
-        n_near = free < BATCH_NGROUPS && until > n_near ? until : n_near;
+        const split &w = c.window[k];
+        plan.add(c.group[k], c.end[k], w.first_group, w.last_group, w.number >= c.last[k],
+                 s.n_whole);
     }
-    n_free = n_free < n_left ? n_free : n_left;
-    n_left = n_near > 0 ? n_near : n_left;
-    return {n_free / BATCH_NGROUPS, (n_left + BATCH_NGROUPS - 1) / BATCH_NGROUPS};
+    return plan;
 }
 
 /* Batches in one go: in between it is looked whether to go on. */
 constexpr uint32_t MAX_NBATCHES = 32;
 
-/* collective.  Whether all chains ended as they should, and where the last one stands, for
- * walk_groups. */
+/* collective.  Whether chain k ended as it should, and where it stands, for walk_groups. */
+template <unsigned CHAINS>
+WHARF_DEVICE bool end_chain(const chain_setting<CHAINS> &s, const chains<CHAINS> &c, unsigned k,
+                            walk &ret_w)
+{
+    int32_t next_word = c.feed[k].next_word(s.words, s.buffers.get().words[k]);
+    ret_w = {s.out, c.state[k], next_word, c.group[k], c.window[k]};
+    /* What is left of the stream after all chains is for who walks on from the last one. */
+    return c.group[k] >= c.end[k] && next_word >= -1 &&
+           (c.window[k].first_group == NO_GROUP || c.last[k] == s.in.n_splits);
+}
+
+/* collective.  Whether all chains ended as they should. */
 template <unsigned CHAINS>
 WHARF_DEVICE_NOINLINE bool end_chains(chain_setting<CHAINS> s, const chains<CHAINS> &c, walk &ret_w)
 {
     bool good = true;
-    int32_t next_word = 0;
     WHARF_UNROLL
-    for (unsigned k = 0; k < CHAINS; k++) {
-        next_word = c.feed[k].next_word(s.words, s.buffers.get().words[k]);
-        /* What is left of the stream after all chains is for who walks on from the last one. */
-        good &=
-            (c.window[k].first_group == NO_GROUP || c.last[k] == s.in.n_splits) && next_word >= -1;
-    }
-    ret_w = {s.out, c.state[CHAINS - 1], next_word, c.group[CHAINS - 1], c.window[CHAINS - 1]};
+    for (unsigned k = 0; k < CHAINS; k++)
+        good &= end_chain(s, c, k, ret_w);
     syncwarp(); /* the buffers' memory may be used otherwise */
     return good;
 }
 
-/* collective.  Chains that begin_chains has begun, to their ends; the reason why not. */
+/*
+ * collective.  Chains that stand behind the last whole group cannot go on as long as others have
+ * to, so from then on they do again what the first one does; chain k stands before chain k + 1.
+ * `ret_w` is where the last one stood.  False if one did not end as it should.
+ */
+template <unsigned CHAINS>
+WHARF_DEVICE_NOINLINE bool repeat_first_chain(chain_setting<CHAINS> s, chains<CHAINS> &c,
+                                              bool &is_ended, walk &ret_w)
+{
+    bool good = true;
+    chain_buffers<CHAINS> &buffers = s.buffers.get();
+    WHARF_NO_UNROLL
+    for (unsigned k = CHAINS - 1; k > 0; k--) {
+        if (c.group[k] < s.n_whole)
+            continue;
+        walk w;
+        good &= end_chain(s, c, k, w);
+        if (k == CHAINS - 1 && !is_ended) {
+            ret_w = w;
+            is_ended = true;
+        }
+        c.feed[k].become(buffers.words[k], c.feed[0], buffers.words[0]);
+        c.state[k] = c.state[0];
+        c.group[k] = c.group[0];
+        c.end[k] = c.end[0];
+        c.last[k] = c.last[0];
+        c.window[k] = c.window[0];
+    }
+    return good;
+}
+
+/* Whether a chain stands behind the last whole group, and another one is not at its end. */
+template <unsigned CHAINS>
+WHARF_DEVICE bool is_to_repeat(const chain_setting<CHAINS> &s, const chains<CHAINS> &c)
+{
+    bool is_behind = false, is_on_its_way = false;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < CHAINS; k++) {
+        is_behind |= c.group[k] >= s.n_whole;
+        is_on_its_way |= c.group[k] < c.end[k];
+    }
+    return is_behind && is_on_its_way;
+}
+
+/* collective.  Chains that begin_chains has begun, to their ends; where the last one ended, or the
+ * reason why not. */
 template <lookup KIND, unsigned CHAINS>
 WHARF_DEVICE uint32_t run_chains(const chain_setting<CHAINS> &s, chains<CHAINS> &c,
-                                 const split &last, watcher &watch)
+                                 const split &last, watcher &watch, walk &ret_w)
 {
+    bool is_ended = false;
+    walk w;
     if (!join_chains<KIND>(s, c, last))
         return REFUSED;
     for (;;) {
+        if (is_to_repeat(s, c) && !repeat_first_chain(s, c, is_ended, ret_w))
+            return REFUSED;
         chain_plan plan = plan_chains(s, c);
-        uint32_t n = plan.n_free > 0 ? plan.n_free : plan.n_looking;
-        n = n < MAX_NBATCHES ? n : MAX_NBATCHES;
+        uint32_t most = MAX_NBATCHES * BATCH_NGROUPS;
+        uint32_t n_free = plan.free_batches();
+        uint32_t n = n_free > 0 ? n_free * BATCH_NGROUPS : plan.groups<KIND>();
+        n = n < most ? n : most;
         if (n == 0)
-            return WHARF_REASON_NONE;
-        uint32_t reason = watch.goes_on(CHAINS * BATCH_NGROUPS * n);
+            return end_chains(s, c, is_ended ? w : ret_w) ? (uint32_t)WHARF_REASON_NONE : REFUSED;
+        uint32_t reason = watch.goes_on(CHAINS * n);
         if (reason != WHARF_REASON_NONE)
             return reason;
-        if (!(plan.n_free > 0 ? free_step<KIND>::go(s, c, n) : window_batches<KIND>(s, c, n)))
+        if (!(n_free > 0 ? free_step<KIND>::go(s, c, n / BATCH_NGROUPS)
+                         : look_chains<KIND>(s, c, n)))
             return REFUSED;
     }
 }

@@ -67,9 +67,7 @@ WHARF_DEVICE uint32_t walk_chains(const stream &in, const chain_setting<N_CHAINS
     at[N_CHAINS] = edge_split(in, in.n_splits);
     if (!begin_chains(s, c, at))
         return REFUSED;
-    uint32_t reason = run_chains<KIND>(s, c, at[N_CHAINS], watch);
-    if (reason == WHARF_REASON_NONE && !end_chains(s, c, ret_w))
-        reason = REFUSED;
+    uint32_t reason = run_chains<KIND>(s, c, at[N_CHAINS], watch, ret_w);
     syncwarp(); /* the buffers' memory may be used otherwise */
     return reason;
 }

@@ -131,8 +131,9 @@ WHARF_DEVICE void put_window(strand_memory<STRANDS> &memory, strands<STRANDS> &c
 
 /* collective.  Goes on to the window that strand k verifies next, if one is left. */
 template <unsigned STRANDS>
-WHARF_DEVICE void next_window(const stream &in, const wharf_rans_stream_job &job,
-                              strand_memory<STRANDS> &memory, strands<STRANDS> &c, unsigned k)
+WHARF_DEVICE void next_strand_window(const stream &in, const wharf_rans_stream_job &job,
+                                     strand_memory<STRANDS> &memory, strands<STRANDS> &c,
+                                     unsigned k)
 {
     window w = no_window(in);
     uint32_t number = c.next[k].number + 1;
@@ -238,49 +239,12 @@ WHARF_DEVICE found find_at(const strand_setting<STRANDS> &s, uint32_t group, uin
     return find<KIND>(s.m, s.in, WARP_LANES * group + lane_id(), slot_of(s.m, state));
 }
 
-/* collective.  Group j of the windows that strands begin with: a lane has its state from its start
- * on, and its first symbol is in the group behind. */
-template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE bool join_strand_group(const strand_setting<STRANDS> &s, strands<STRANDS> &c,
-                                    const strand_starts<STRANDS> &starts, uint32_t j)
-{
-    found f[STRANDS];
-    uint32_t behind[STRANDS], takers[STRANDS];
-    bool good = true;
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        uint32_t group = starts.join[k].first_group + j;
-        group = group < c.group[k] ? group : c.group[k];
-        f[k] = find_at<KIND>(s, group, c.state[k]);
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        const window &w = starts.join[k];
-        uint32_t group = w.first_group + j;
-        bool joins = group < c.group[k];
-        good &= !joins || group <= w.start || f[k].nobodys >> 31 == 0;
-        behind[k] = group > w.start ? state_behind(s.m, f[k], c.state[k]) : WHARF_RANS_LOW;
-        behind[k] = group == w.start ? w.state : behind[k];
-        behind[k] = joins ? behind[k] : c.state[k];
-        takers[k] = ballot(behind[k] < WHARF_RANS_LOW);
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        uint32_t word = c.feed[k].behind.load_before(popc(takers[k] & lanemask_lt()));
-        c.state[k] = behind[k] < WHARF_RANS_LOW ? behind[k] << 16 | word : behind[k];
-        c.feed[k].behind.move(-(int)popc(takers[k]));
-    }
-    return good;
-}
-
-/* collective.  Sees to it that a batch's words of all strands are at hand. */
+/* What their loops are given. */
 template <unsigned STRANDS>
-WHARF_DEVICE void ensure_words(const strand_setting<STRANDS> &s, strand_memory<STRANDS> &memory,
-                               strands<STRANDS> &c)
+WHARF_DEVICE loop_setting<STRANDS> loop_of(const strand_setting<STRANDS> &s,
+                                           strand_memory<STRANDS> &memory)
 {
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++)
-        c.feed[k].ensure(s.words, memory.buffers.words[k]);
+    return {s.in, s.m, s.words, memory.buffers, s.out};
 }
 
 /* collective.  All strands through the windows that they begin with; whether all was good in this
@@ -291,7 +255,8 @@ WHARF_DEVICE bool join_strands(const strand_setting<STRANDS> &s, strand_memory<S
 {
     uint32_t n = 0, next[STRANDS];
     window_words words[STRANDS];
-    bool good = true;
+    joined_windows<STRANDS> joined;
+    loop_chains<STRANDS> in_loop = take_chains<STRANDS>(c);
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++) {
         uint32_t more = c.group[k] - starts.join[k].first_group, from = starts.from[k];
@@ -300,18 +265,23 @@ WHARF_DEVICE bool join_strands(const strand_setting<STRANDS> &s, strand_memory<S
         words[k] = load_window(s.in, next[k], memory.places[k][AT_NEXT]);
     }
     n = uniform(n);
-    WHARF_NO_UNROLL
-    for (uint32_t j = 0; j < n; j++) {
-        if (j % BATCH_NGROUPS == 0)
-            ensure_words(s, memory, c);
-        good &= join_strand_group<KIND>(s, c, starts, j);
+    WHARF_UNROLL
+    for (unsigned k = 0; k < STRANDS; k++) {
+        const window &w = starts.join[k];
+        joined.start[k] = starts.from[k] > 0 ? w.start - c.group[k] + n : NO_WINDOW;
+        joined.state[k] = w.state;
     }
+    uint32_t nobodys = go_joining<KIND>(loop_of(s, memory), in_loop, c.group, joined, n);
+    WHARF_UNROLL
+    for (unsigned k = 0; k < STRANDS; k++)
+        in_loop.state[k] = starts.from[k] > 0 ? in_loop.state[k] : c.state[k];
+    put_chains(c, in_loop, 0);
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++) {
         window w = window_of(s.in, next[k], memory.places[k][AT_NEXT], words[k]);
         put_window(memory, c, k, next[k] > starts.from[k] ? w : no_window(s.in));
     }
-    return good;
+    return nobodys >> 31 == 0;
 }
 
 } // namespace rans

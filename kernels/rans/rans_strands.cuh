@@ -33,9 +33,9 @@ namespace rans
 /* collective.  n batches of all strands where no window is near; whether all slots were somebody's,
  * in this lane. */
 template <unsigned STRANDS>
-WHARF_DEVICE bool go_freely_by_image(const strand_setting<STRANDS> &s,
-                                     strand_memory<STRANDS> &memory, strands<STRANDS> &there,
-                                     uint32_t n)
+WHARF_DEVICE bool go_strands_by_image(const strand_setting<STRANDS> &s,
+                                      strand_memory<STRANDS> &memory, strands<STRANDS> &there,
+                                      uint32_t n)
 {
     const symbol_way<STRANDS> way = {s.in, s.words, s.out, s.n_whole, memory.buffers, *s.indexes};
     uint32_t nobodys = s.m.windows_at ? go_by_symbols<symbols_by::WINDOWS>(way, s.m, there, n)
@@ -45,148 +45,54 @@ WHARF_DEVICE bool go_freely_by_image(const strand_setting<STRANDS> &s,
 
 /* The same with tables of bytes. */
 template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE bool go_freely(const strand_setting<STRANDS> &s, strand_memory<STRANDS> &memory,
-                            strands<STRANDS> &there, uint32_t n)
+WHARF_DEVICE bool go_strands_freely(const strand_setting<STRANDS> &s,
+                                    strand_memory<STRANDS> &memory, strands<STRANDS> &there,
+                                    uint32_t n)
 {
-    free_chains<STRANDS> c;
-    uint8_t *to[STRANDS];
-    uint32_t nobodys = 0;
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        c.state[k] = there.state[k];
-        c.feed[k] = there.feed[k];
-        to[k] = s.out + (WARP_LANES * there.group[k] + lane_id());
-        there.group[k] += n * BATCH_NGROUPS;
-    }
-    WHARF_NO_UNROLL
-    for (; n > 0; n--) {
-        WHARF_UNROLL
-        for (unsigned k = 0; k < STRANDS; k++)
-            c.feed[k].ensure(s.words, memory.buffers.words[k]);
-        WHARF_UNROLL
-        for (uint32_t j = 0; j < BATCH_NGROUPS; j++)
-            nobodys = free_group<KIND>(s.m, c, to, j, nobodys);
-        WHARF_UNROLL
-        for (unsigned k = 0; k < STRANDS; k++)
-            to[k] += WARP_LANES * BATCH_NGROUPS;
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        there.state[k] = c.state[k];
-        there.feed[k] = c.feed[k];
-    }
+    loop_chains<STRANDS> c = take_chains<STRANDS>(there);
+    uint32_t nobodys = go_by_bytes<KIND>(loop_of(s, memory), c, there.group, n);
+    put_chains(there, c, n * BATCH_NGROUPS);
     return nobodys >> 31 == 0;
 }
 
-/* What was bad in this lane, gathered by few instructions. */
-struct findings {
-    uint32_t signs;       /* the highest bit is set if something was */
-    uint32_t differences; /* or any bit */
-
-    WHARF_DEVICE_MEMBER bool good() const { return (signs >> 31 | differences) == 0; }
-};
-
-/*
- * collective.  A group of those strands that are not at their ends, with a look at their windows. A
- * lane takes a word from number cut(s) on downwards just when its start has come, the first time
- * with the split's state, and that word is still there when the window begins.  What careful_group
- * looks at follows: the word cut(s) itself is taken by the first of those that start first.
- * `next_word` has the numbers of the words that come next.
- */
+/* collective.  n groups of all strands, up to the end of each one's window at most, or behind it if
+ * it is the last that the strand looks at; whether all was good, in this lane. */
 template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE void look_group(const strand_setting<STRANDS> &s, strands<STRANDS> &c,
-                             int32_t next_word[STRANDS], findings &bad)
+WHARF_DEVICE bool look_strands(const strand_setting<STRANDS> &s, const wharf_rans_stream_job &job,
+                               strand_memory<STRANDS> &memory, strands<STRANDS> &there, uint32_t n)
 {
-    found f[STRANDS];
-    uint32_t behind[STRANDS], takers[STRANDS];
-    bool goes[STRANDS];
+    loop_chains<STRANDS> c = take_chains<STRANDS>(there);
+    passed_windows<STRANDS> windows;
+    findings bad = {0, 0};
+    WHARF_UNROLL
+    for (unsigned k = 0; k < STRANDS; k++) {
+        const window &w = there.next[k];
+        windows.init(k, there.group[k], c.feed[k].next_word(s.words, memory.buffers.words[k]),
+                     c.feed[k].behind.place(), w.first_group, w.first_word,
+                     load(&memory.windows[k].start[lane_id()]),
+                     load(&memory.windows[k].state[lane_id()]), bad);
+    }
+    go_looking<KIND>(loop_of(s, memory), c, there.group, windows, n, bad);
+    put_chains(there, c, n);
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++)
-        f[k] = find_at<KIND>(s, c.group[k], c.state[k]);
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        goes[k] = c.group[k] < c.end[k];
-        behind[k] = goes[k] ? state_behind(s.m, f[k], c.state[k]) : c.state[k];
-        takers[k] = ballot(behind[k] < WHARF_RANS_LOW);
-    }
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        const window &w = c.next[k];
-        uint32_t group = c.group[k], before = popc(takers[k] & lanemask_lt());
-        bool takes = behind[k] < WHARF_RANS_LOW;
-        uint32_t word = c.feed[k].behind.load_before(before);
-        c.feed[k].behind.move(-(int)popc(takers[k]));
-        c.state[k] = takes ? behind[k] << 16 | word : behind[k];
-        bad.signs |= goes[k] ? f[k].nobodys : 0;
-        if (group >= w.first_group) {
-            /* Both negative, or none: the word's number is the cut or less, the start has come. */
-            uint32_t by_cut = (uint32_t)(next_word[k] - w.first_word - 1) - before;
-            uint32_t by_start = w.start - (group + 1);
-            bad.signs |= takes ? by_cut ^ by_start : 0;
-            bad.signs |= group == w.first_group ? (uint32_t)(next_word[k] - w.first_word) : 0;
-            bad.differences |= w.start == group ? behind[k] ^ w.state : 0;
-        }
-        next_word[k] -= (int32_t)popc(takers[k]);
-        if (goes[k])
-            put_symbol(s.out, has_symbol_size<KIND>() ? s.m.symbol_nbytes : 1,
-                       WARP_LANES * group + lane_id(), f[k].symbol);
-    }
-}
-
-/* collective.  n groups of the strands that are not at their ends; whether all was good, in this
- * lane. */
-template <lookup KIND, unsigned STRANDS>
-WHARF_DEVICE bool go_looking(const strand_setting<STRANDS> &s, const wharf_rans_stream_job &job,
-                             strand_memory<STRANDS> &memory, strands<STRANDS> &c, uint32_t n)
-{
-    findings bad = {0, 0};
-    int32_t next_word[STRANDS];
-    WHARF_UNROLL
-    for (unsigned k = 0; k < STRANDS; k++) {
-        next_word[k] = c.feed[k].next_word(s.words, memory.buffers.words[k]);
-        c.next[k].start = load(&memory.windows[k].start[lane_id()]);
-        c.next[k].state = load(&memory.windows[k].state[lane_id()]);
-    }
-    WHARF_NO_UNROLL
-    for (uint32_t j = 0; j < n; j++) {
-        if (j % BATCH_NGROUPS == 0)
-            ensure_words(s, memory, c);
-        look_group<KIND>(s, c, next_word, bad);
-        WHARF_UNROLL
-        for (unsigned k = 0; k < STRANDS; k++) {
-            if (c.group[k] == c.next[k].last_group && c.group[k] < c.end[k])
-                next_window(s.in, job, memory, c, k);
-            c.group[k] += c.group[k] < c.end[k];
-        }
-    }
+        if (there.group[k] > there.next[k].last_group)
+            next_strand_window(s.in, job, memory, there, k);
     return bad.good();
 }
 
-/* How strands go on: batches freely, or if there are none groups with a look at windows; none of
- * both at the end. */
-struct strand_plan {
-    uint32_t n_free, n_looking;
-};
-
+/* How strands go on. */
 template <unsigned STRANDS>
-WHARF_DEVICE strand_plan plan_strands(const strand_setting<STRANDS> &s, const strands<STRANDS> &c)
+WHARF_DEVICE chain_plan plan_strands(const strand_setting<STRANDS> &s, const strands<STRANDS> &c)
 {
-    uint32_t n_left = 0, n_near = 0, n_free = 0xffffffffu;
+    chain_plan plan;
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++) {
         const window &w = c.next[k];
-        uint32_t near = w.first_group < s.n_whole ? w.first_group : s.n_whole;
-        uint32_t behind = w.last_group < c.end[k] ? w.last_group + 1 : c.end[k];
-        uint32_t free = near > c.group[k] ? near - c.group[k] : 0;
-        uint32_t left = c.end[k] > c.group[k] ? c.end[k] - c.group[k] : 0;
-        uint32_t until = behind > c.group[k] ? behind - c.group[k] : 0;
-        n_free = free < n_free ? free : n_free;
-        n_left = left > n_left ? left : n_left;
-        n_near = free < BATCH_NGROUPS && until > n_near ? until : n_near;
+        plan.add(c.group[k], c.end[k], w.first_group, w.last_group, w.number >= c.last[k],
+                 s.n_whole);
     }
-    n_free = n_free < n_left ? n_free : n_left;
-    n_left = n_near > 0 ? n_near : n_left;
-    return {n_free / BATCH_NGROUPS, n_left};
+    return plan;
 }
 
 /* collective.  Behind the last whole group: what is left of the stream, by the last strand; whether
@@ -213,26 +119,16 @@ WHARF_DEVICE bool end_stream(const strand_setting<STRANDS> &s, strand_memory<STR
     return !any_lane(!good);
 }
 
-/* collective.  The last strand becomes the first one once more. */
+/* collective.  Strand k becomes the first one once more. */
 template <unsigned STRANDS>
-WHARF_DEVICE void repeat_first(strand_memory<STRANDS> &memory, strands<STRANDS> &c)
+WHARF_DEVICE void repeat_first_strand(strand_memory<STRANDS> &memory, strands<STRANDS> &c,
+                                      unsigned k)
 {
-    constexpr unsigned k = STRANDS - 1;
-    const u32x4 *from = memory.buffers.words[0].quads;
-    u32x4 *to = memory.buffers.words[k].quads;
     window w = c.next[0];
-    uint32_t nbytes = c.feed[0].behind.nbytes_from(reinterpret_cast<const uint16_t *>(from));
-    syncwarp(); /* every lane's loads of words that go, before the stores here */
-    store(&to[lane_id()], load(&from[lane_id()]));
-    store(&to[WARP_LANES + lane_id()], load(&from[WARP_LANES + lane_id()]));
-    syncwarp(); /* the stores, before any lane's loads */
+    c.feed[k].become(memory.buffers.words[k], c.feed[0], memory.buffers.words[0]);
     w.start = load(&memory.windows[0].start[lane_id()]);
     w.state = load(&memory.windows[0].state[lane_id()]);
     put_window(memory, c, k, w);
-    c.feed[k].behind.init(reinterpret_cast<const uint16_t *>(to));
-    c.feed[k].behind.move((int)nbytes / 2);
-    c.feed[k].block = c.feed[0].block;
-    c.feed[k].pending = c.feed[0].pending;
     c.state[k] = c.state[0];
     c.group[k] = c.group[0];
     c.end[k] = c.end[0];
@@ -240,10 +136,10 @@ WHARF_DEVICE void repeat_first(strand_memory<STRANDS> &memory, strands<STRANDS> 
 }
 
 /*
- * collective.  All strands to their ends; whether all was good.  Each turn takes every strand that
- * is not at its end further, to one that lies within the stream.  The stream's last one cannot go
- * on behind its end, and is often at it soon: so from then on it does again what the first one
- * does, which else would have to look at each group.
+ * collective.  All strands to their ends; whether all was good.  Each turn takes every strand
+ * further, to one that lies within the stream, or behind its own end as long as others have to go
+ * on.  One that stands behind the last whole group cannot, as the stream's last one often does
+ * soon: so from then on it does again what the first one does.
  */
 template <lookup KIND, unsigned STRANDS>
 WHARF_DEVICE bool go_to_ends(const strand_setting<STRANDS> &s, const wharf_rans_stream_job &job,
@@ -251,22 +147,25 @@ WHARF_DEVICE bool go_to_ends(const strand_setting<STRANDS> &s, const wharf_rans_
 {
     constexpr unsigned LAST = STRANDS - 1;
     for (;;) {
-        if (uniform(ends_stream && c.group[LAST] >= c.end[LAST]) != 0) {
+        if (uniform(ends_stream && c.group[LAST] >= s.n_whole) != 0) {
             if (!end_stream<KIND>(s, memory, c))
                 return false;
-            if (STRANDS > 1)
-                repeat_first(memory, c);
             ends_stream = false;
         }
-        strand_plan plan = plan_strands(s, c);
-        uint32_t n_free = uniform(plan.n_free), n_looking = uniform(plan.n_looking);
+        WHARF_UNROLL
+        for (unsigned k = LAST; k > 0; k--)
+            if (uniform(c.group[k] >= s.n_whole) != 0)
+                repeat_first_strand(memory, c, k);
+        chain_plan plan = plan_strands(s, c);
+        uint32_t n_free = uniform(plan.free_batches()),
+                 n_looking = uniform(plan.groups<KIND>());
         bool good;
         if (n_free > 0 && KIND == lookup::REGISTERED)
-            good = go_freely_by_image(s, memory, c, n_free);
+            good = go_strands_by_image(s, memory, c, n_free);
         else if (n_free > 0)
-            good = go_freely<KIND>(s, memory, c, n_free);
+            good = go_strands_freely<KIND>(s, memory, c, n_free);
         else if (n_looking > 0)
-            good = go_looking<KIND>(s, job, memory, c, n_looking);
+            good = look_strands<KIND>(s, job, memory, c, n_looking);
         else
             return true;
         if (any_lane(!good))
@@ -286,7 +185,8 @@ WHARF_DEVICE bool run_strands(const strand_setting<STRANDS> &s, const wharf_rans
     bool good = true;
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++)
-        good &= c.feed[k].next_word(s.words, memory.buffers.words[k]) >= -1;
+        good &=
+            c.group[k] >= c.end[k] && c.feed[k].next_word(s.words, memory.buffers.words[k]) >= -1;
     syncwarp(); /* the buffers may be filled anew */
     return !any_lane(!good);
 }

@@ -28,6 +28,9 @@ static_assert(BLOCK_NBYTES == WARP_LANES * sizeof(u32x4));
 
 struct word_buffer {
     u32x4 quads[2 * WARP_LANES];
+    /* What stands in memory at the lower block's begin: words that lie one byte further on have
+     * lost their first byte there, and the block below ends with it. */
+    u32x4 begin;
 };
 
 /* Where the words lie.  The same in all lanes. */
@@ -140,29 +143,53 @@ struct word_feed {
         store(&buffer.quads[WARP_LANES + lane_id()],
               words_of(source, blocks.upper.v, blocks.upper.behind));
         store(&buffer.quads[lane_id()], words_of(source, blocks.lower.v, blocks.lower.behind));
+        store_begin(buffer, blocks.lower.v);
         pending = blocks.below;
         behind.init(reinterpret_cast<const uint16_t *>(buffer.quads));
         behind.move(next_word + source.skew + 1 - block * (int32_t)BLOCK_NWORDS);
         syncwarp();
     }
 
-    /* collective.  Sees to it that a batch's words are in the buffer. */
-    WHARF_DEVICE_MEMBER void ensure(const word_source &source, word_buffer &buffer)
+    /* Whether a batch's words are in the buffer. */
+    WHARF_DEVICE_MEMBER bool has_batch(const word_buffer &buffer) const
     {
         const uint16_t *words = reinterpret_cast<const uint16_t *>(buffer.quads);
-        if (behind.nbytes_from(words) >= 2 * BATCH_NWORDS)
+        return behind.nbytes_from(words) >= 2 * BATCH_NWORDS;
+    }
+
+    /* collective.  Sees to it that they are. */
+    WHARF_DEVICE_MEMBER void ensure(const word_source &source, word_buffer &buffer)
+    {
+        if (has_batch(buffer))
             return;
-        /* Seldom far: its quad's neighbour brought it into the first cache. */
         uint32_t behind_it = 0;
         if (source.is_odd)
-            behind_it = load_nc(&inner_quad(source, block - 1)[1].x);
+            behind_it = word_behind(buffer);
         syncwarp(); /* every lane's loads of words that go, before the stores here */
         store(&buffer.quads[WARP_LANES + lane_id()], load(&buffer.quads[lane_id()]));
         store(&buffer.quads[lane_id()], words_of(source, pending, behind_it));
+        if (source.is_odd)
+            store_begin(buffer, pending);
         syncwarp(); /* the stores, before any lane's loads */
         behind.move(BLOCK_NWORDS);
         block--;
         load_nc_over(pending, inner_quad(source, block - 1));
+    }
+
+    /* collective.  Becomes what `other` is, whose buffer is `from`. */
+    WHARF_DEVICE_MEMBER void become(word_buffer &buffer, const word_feed &other,
+                                    const word_buffer &from)
+    {
+        uint32_t nbytes = other.behind.nbytes_from(reinterpret_cast<const uint16_t *>(from.quads));
+        syncwarp(); /* every lane's loads of words that go, before the stores here */
+        store(&buffer.quads[lane_id()], load(&from.quads[lane_id()]));
+        store(&buffer.quads[WARP_LANES + lane_id()], load(&from.quads[WARP_LANES + lane_id()]));
+        store_begin(buffer, load(&from.begin));
+        syncwarp(); /* the stores, before any lane's loads */
+        behind.init(reinterpret_cast<const uint16_t *>(buffer.quads));
+        behind.move((int)nbytes / 2);
+        block = other.block;
+        pending = other.pending;
     }
 
     /* collective.  The number of the word that is taken next. */
@@ -172,6 +199,21 @@ struct word_feed {
         const uint16_t *words = reinterpret_cast<const uint16_t *>(buffer.quads);
         return (int32_t)(behind.nbytes_from(words) / 2) - 1 + block * (int32_t)BLOCK_NWORDS -
                source.skew;
+    }
+
+  private:
+    /* collective.  What stands behind this lane's quad of the pending block. */
+    WHARF_DEVICE_MEMBER uint32_t word_behind(const word_buffer &buffer) const
+    {
+        uint32_t next = shfl_down(pending.x, 1), begin = load(&buffer.begin.x);
+        return lane_id() < WARP_LANES - 1 ? next : begin;
+    }
+
+    /* collective.  Of a block of which this is lane 0's quad. */
+    static WHARF_DEVICE_MEMBER void store_begin(word_buffer &buffer, const u32x4 &v)
+    {
+        if (lane_id() == 0)
+            store(&buffer.begin.x, v.x);
     }
 };
 

@@ -314,6 +314,7 @@ struct shared_cursor {
     void move(int n) { at += n; }
     uint32_t load_before(unsigned n) const { return load(at - n - 1); }
     uint32_t nbytes_from(const T *p) const { return (uint32_t)((at - p) * (ptrdiff_t)sizeof(T)); }
+    uint32_t place() const { return (uint32_t) reinterpret_cast<uintptr_t>(at); }
 };
 
 struct shared_table {
