@@ -63,7 +63,7 @@ WHARF_DEVICE uint32_t walk_chains(const stream &in, const chain_setting<N_CHAINS
     at[0] = edge_split(in, 0);
     WHARF_UNROLL
     for (unsigned k = 1; k < N_CHAINS; k++)
-        at[k] = read_split(in, quarter_split(in, k), in.quarters[k - 1]);
+        at[k] = in.quarters[k - 1];
     at[N_CHAINS] = edge_split(in, in.n_splits);
     if (!begin_chains(s, c, at))
         return REFUSED;

@@ -186,25 +186,26 @@ WHARF_DEVICE uint32_t slot_entry(uint32_t mark, uint32_t slot)
 }
 
 /* collective.  The entries of 2^n_bits slots, which are 256 at least. */
-WHARF_DEVICE void fill_slots(const model &m, const byte_model &bytes)
+WHARF_DEVICE void fill_slots(uint32_t *packed, uint32_t n_bits, const byte_model &bytes)
 {
+    uint32_t n_slots = uniform(1u << n_bits);
     uint32_t carry = 0; /* the mark of the range that the slot before belongs to */
-    for (uint32_t slot = lane_id(); slot < 1u << m.n_bits; slot += WARP_LANES)
-        store(&m.packed[slot], 0u);
+    for (uint32_t slot = lane_id(); slot < n_slots; slot += WARP_LANES)
+        store(&packed[slot], 0u);
     syncwarp();
     WHARF_UNROLL
     for (unsigned b = 0; b < MAX_BYTE_BLOCKS; b++) {
         uint32_t f = bytes.frequency[b], first = bytes.first[b];
         /* Never 0. */
         if (f > 0)
-            store(&m.packed[first], (b * WARP_LANES + lane_id()) << 23 | f << 11 | first);
+            store(&packed[first], (b * WARP_LANES + lane_id()) << 23 | f << 11 | first);
     }
     syncwarp();
-    for (uint32_t row = 0; row < 1u << m.n_bits; row += 4 * WARP_LANES) {
+    for (uint32_t row = 0; row < n_slots; row += 4 * WARP_LANES) {
         uint32_t marks[4], owners[4];
         WHARF_UNROLL
         for (unsigned k = 0; k < 4; k++)
-            marks[k] = load(&m.packed[row + k * WARP_LANES + lane_id()]);
+            marks[k] = load(&packed[row + k * WARP_LANES + lane_id()]);
         WHARF_UNROLL
         for (unsigned k = 0; k < 4; k++)
             owners[k] = ballot(marks[k] != 0);
@@ -214,7 +215,7 @@ WHARF_DEVICE void fill_slots(const model &m, const byte_model &bytes)
             uint32_t v = shfl(marks[k], 31 - clz(before | 1));
             uint32_t last = shfl(marks[k], 31 - clz(owners[k] | 1));
             uint32_t slot = row + k * WARP_LANES + lane_id();
-            store(&m.packed[slot], slot_entry(before ? v : carry, slot));
+            store(&packed[slot], slot_entry(before ? v : carry, slot));
             carry = owners[k] ? last : carry;
         }
     }
@@ -307,7 +308,8 @@ WHARF_DEVICE bool enter_distribution(const stream &in, model &m, uint32_t distri
 /* ---- building ------------------------------------------------------------------------------- */
 
 /* collective.  The tables of one distribution of bytes: false by rule 2. */
-WHARF_DEVICE bool make_byte_model(const stream &in, model &m)
+template <unsigned PACKED>
+WHARF_DEVICE bool make_byte_model(const stream &in, model_tables<PACKED> &tables, model &m)
 {
     byte_model bytes;
     if (!read_byte_model(in, bytes, m))
@@ -315,7 +317,7 @@ WHARF_DEVICE bool make_byte_model(const stream &in, model &m)
     if (m.kind == lookup::BUCKET)
         fill_buckets(m, bytes);
     else
-        fill_slots(m, bytes);
+        fill_slots(tables.packed, in.n_bits, bytes); /* not by m: it may be elsewhere */
     return true;
 }
 
@@ -344,7 +346,7 @@ WHARF_DEVICE bool make_model(const stream &in, model_tables<PACKED> &tables, uin
         return false;
     bool good = true;
     if (m.kind != lookup::GENERAL)
-        good = make_byte_model(in, m);
+        good = make_byte_model(in, tables, m);
     else
         for (uint32_t d = 0; d < in.n_distributions && good; d++)
             good = enter_distribution(in, m, d, at);

@@ -20,7 +20,17 @@ constexpr uint32_t INLINE_NSLOTS = 65536;
 /* Of a registered one. */
 constexpr uint32_t REGISTERED_NSLOTS = 1u << 24;
 
-/* The same in all lanes.  Places are bytes of the stream, or bits where they say so. */
+/* A split: start and state are this lane's, all else is the same in all lanes. */
+struct split {
+    uint32_t number;    /* n_splits: there is none */
+    uint32_t starts_at; /* in bits of the body */
+    uint32_t first_group, last_group;
+    int64_t first_word;
+    uint32_t start, state;
+};
+
+/* The same in all lanes but for splits.  Places are bytes of the stream, or bits where they say so.
+ */
 struct stream {
     input_source source;
     uint32_t n_bits, symbol_nbytes, n_distributions, alphabet;
@@ -30,7 +40,7 @@ struct stream {
     uint32_t cuts_at, groups_at, starts_at; /* bits of the body */
     uint32_t split_states_at, words_at;
     int32_t n_words;
-    uint32_t quarters[3]; /* starts, in bits of the body, of quarter_split 1 to 3, where they are */
+    split quarters[3]; /* quarter_split 1 to 3, where they are */
 };
 
 /* One lane.  Byte i of the stream, which is there. */
@@ -68,15 +78,28 @@ WHARF_DEVICE_NOINLINE uint64_t long_body_bits(const stream &in, uint32_t at, uin
     return near_body_bits(in, at, n);
 }
 
-WHARF_DEVICE uint32_t body_bits(const stream &in, uint32_t at, uint32_t n)
+/* One lane.  The same of 1 to 16 bits, of which there are a dozen in a chunk's fields: they lie in
+ * two words. */
+WHARF_DEVICE uint32_t short_body_bits(const stream &in, uint32_t at, uint32_t n)
 {
-    return (uint32_t)long_body_bits(in, at, n);
+    uint32_t first = in.source.begin + in.body_at + 2 * (at / 16);
+    uint32_t v = funnel_right(in.source.load_word(first / 4), in.source.load_word(first / 4 + 1),
+                              8 * (first % 4));
+    return (v << 16 | v >> 16) << at % 16 >> (32 - n);
+}
+
+constexpr uint32_t MAX_SHORT_NBITS = 16;
+
+/* One lane.  1 to 33 bits. */
+WHARF_DEVICE uint64_t body_bits(const stream &in, uint32_t at, uint32_t n)
+{
+    return n <= MAX_SHORT_NBITS ? short_body_bits(in, at, n) : long_body_bits(in, at, n);
 }
 
 /* One lane.  A sign and n bits. */
 WHARF_DEVICE int64_t signed_bits(const stream &in, uint32_t at, uint32_t n)
 {
-    uint64_t v = long_body_bits(in, at, 1 + n);
+    uint64_t v = body_bits(in, at, 1 + n);
     int64_t magnitude = (int64_t)(v & ((1ull << n) - 1));
     return v >> n ? -magnitude : magnitude;
 }
@@ -96,7 +119,7 @@ struct field_reader {
     WHARF_DEVICE_MEMBER uint32_t read(const stream &in, uint32_t n)
     {
         uint32_t from = at;
-        return skip(n) ? body_bits(in, from, n) : 0;
+        return skip(n) ? (uint32_t)body_bits(in, from, n) : 0;
     }
 };
 
@@ -106,15 +129,6 @@ WHARF_DEVICE uint32_t ceil_div(uint32_t a, uint32_t b)
 }
 
 /* ---- splits -------------------------------------------------------------------------------- */
-
-/* A split: start and state are this lane's, all else is the same in all lanes. */
-struct split {
-    uint32_t number; /* n_splits: there is none */
-    uint32_t starts_at;
-    uint32_t first_group, last_group;
-    int64_t first_word;
-    uint32_t start, state;
-};
 
 /* Behind all groups and above all words: what no window is. */
 constexpr uint32_t NO_GROUP = 0xffffffffu;
@@ -140,8 +154,8 @@ WHARF_DEVICE_NOINLINE split read_split(const stream &in, uint32_t number, uint32
                     (int64_t)number * ceil_div(in.n_groups, in.n_splits);
     int64_t most = 0xffffffffu - WHARF_RANS_MAX_ALPHABET;
     uint32_t base = (uint32_t)(group < 0 || group > most ? most : group);
-    uint32_t n = body_bits(in, starts_at, 4) + 1;
-    s.start = base + body_bits(in, starts_at + 4 + lane_id() * n, n);
+    uint32_t n = short_body_bits(in, starts_at, 4) + 1;
+    s.start = base + short_body_bits(in, starts_at + 4 + lane_id() * n, n);
     s.state =
         le16_at(in, in.split_states_at + before * WHARF_RANS_SPLIT_STATES_NBYTES + 2 * lane_id());
     s.starts_at = starts_at + 4 + WARP_LANES * n;
@@ -173,7 +187,7 @@ WHARF_DEVICE uint32_t quarter_split(const stream &in, unsigned q)
     return q * in.n_splits / 4;
 }
 
-/* collective.  Rule 4; notes where the quarters' splits stand. */
+/* collective.  Rule 4; keeps the quarters' splits. */
 WHARF_DEVICE bool splits_are_in_order(stream &in)
 {
     split s;
@@ -182,7 +196,6 @@ WHARF_DEVICE bool splits_are_in_order(stream &in)
     s.number = 0;
     s.starts_at = in.starts_at;
     for (;;) {
-        uint32_t starts_at = s.starts_at;
         next_split(in, s);
         if (s.number >= in.n_splits)
             return true;
@@ -195,7 +208,7 @@ WHARF_DEVICE bool splits_are_in_order(stream &in)
         WHARF_UNROLL
         for (unsigned q = 1; q < 4; q++)
             if (s.number == quarter_split(in, q))
-                in.quarters[q - 1] = starts_at;
+                in.quarters[q - 1] = s;
     }
 }
 
