@@ -81,16 +81,15 @@ WHARF_DEVICE bool look_strands(const strand_setting<STRANDS> &s, const wharf_ran
     return bad.good();
 }
 
-/* How strands go on. */
+/* How strands go on, none behind group `end`. */
 template <unsigned STRANDS>
-WHARF_DEVICE chain_plan plan_strands(const strand_setting<STRANDS> &s, const strands<STRANDS> &c)
+WHARF_DEVICE chain_plan plan_strands(const strands<STRANDS> &c, uint32_t end)
 {
     chain_plan plan;
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++) {
         const window &w = c.next[k];
-        plan.add(c.group[k], c.end[k], w.first_group, w.last_group, w.number >= c.last[k],
-                 s.n_whole);
+        plan.add(c.group[k], c.end[k], w.first_group, w.last_group, w.number >= c.last[k], end);
     }
     return plan;
 }
@@ -138,27 +137,27 @@ WHARF_DEVICE void repeat_first_strand(strand_memory<STRANDS> &memory, strands<ST
 /*
  * collective.  All strands to their ends; whether all was good.  Each turn takes every strand
  * further, to one that lies within the stream, or behind its own end as long as others have to go
- * on.  One that stands behind the last whole group cannot, as the stream's last one often does
- * soon: so from then on it does again what the first one does.
+ * on; but not behind the warp's last one's, where another warp delivers, or the stream ends.  One
+ * that is there does from then on again what the first one does.
  */
 template <lookup KIND, unsigned STRANDS>
 WHARF_DEVICE bool go_to_ends(const strand_setting<STRANDS> &s, const wharf_rans_stream_job &job,
                              strand_memory<STRANDS> &memory, strands<STRANDS> &c, bool ends_stream)
 {
     constexpr unsigned LAST = STRANDS - 1;
+    uint32_t end = c.end[LAST];
     for (;;) {
-        if (uniform(ends_stream && c.group[LAST] >= s.n_whole) != 0) {
+        if (uniform(ends_stream && c.group[LAST] >= end) != 0) {
             if (!end_stream<KIND>(s, memory, c))
                 return false;
             ends_stream = false;
         }
         WHARF_UNROLL
         for (unsigned k = LAST; k > 0; k--)
-            if (uniform(c.group[k] >= s.n_whole) != 0)
+            if (uniform(c.group[k] >= end) != 0)
                 repeat_first_strand(memory, c, k);
-        chain_plan plan = plan_strands(s, c);
-        uint32_t n_free = uniform(plan.free_batches()),
-                 n_looking = uniform(plan.groups<KIND>());
+        chain_plan plan = plan_strands(c, end);
+        uint32_t n_free = uniform(plan.free_batches()), n_looking = uniform(plan.groups<KIND>());
         bool good;
         if (n_free > 0 && KIND == lookup::REGISTERED)
             good = go_strands_by_image(s, memory, c, n_free);
