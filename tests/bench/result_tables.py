@@ -46,21 +46,25 @@ MEASURED_BEFORE = {'eb1e362-uniform': 'eb1e362 with what is 5cbb51b',
                    '8c30fc7-lz-block': '8c30fc7 with what is 8019687'}
 
 
-def revisions(rows):
-    """Dates and revisions of rows, in words; those of one codec or another each with its codecs."""
+def codec_of(row):
+    return row.get('codec', '')
+
+
+def revisions(rows, what=codec_of):
+    """Dates and revisions of rows, in words; if there are several, each with what its rows are."""
     found = {}
     for row in rows:
-        found.setdefault((row['date'], row['revision']), set()).add(row.get('codec', ''))
+        found.setdefault((row['date'], row['revision']), set()).add(what(row))
     for (date, revision), codecs in sorted(found.items()):
         whose = f'{", ".join(sorted(codecs))}: ' if len(found) > 1 else ''
         yield f'{whose}{date}, revision {MEASURED_BEFORE.get(revision, revision)}'
 
 
-def source(file, rows, peers=()):
+def source(file, rows, peers=(), what=codec_of):
     """Where the figures are from: a line, which says of a peer's when they are of another run."""
     runs = {(row['date'], row['revision']) for row in rows}
     others = [row for row in peers if (row['date'], row['revision']) not in runs]
-    text = f'{file}, {"; ".join(revisions(rows))}'
+    text = f'{file}, {"; ".join(revisions(rows, what))}'
     if others:
         text += f'; nvCOMP in another run: {"; ".join(revisions(others))}'
     yield ''
@@ -230,15 +234,17 @@ def share_gpu():
 
 def tenant_gpu():
     rows = [row for row in rows_of('gpu-share') if row['mode'] == 'tenant']
-    last = (rows[-1]['date'], rows[-1]['revision'])
-    rows = [row for row in rows if (row['date'], row['revision']) == last]
+    # Of its last day: settings of earlier ones mean something else by now.
+    rows = [row for row in rows if row['date'] == rows[-1]['date']]
+    rows = list({(row['load'], row['setting']): row for row in rows}.values())
     yield from table(['beside', 'settings', 'p50, us', 'p99, us', 'its work'], [
         [row['load'], f'`{row["setting"]}`' if row['setting'] else '',
          number(row['tenant_p50_us']) + (f' ({number(row["tenant_p50_us_min"])} to '
                                          f'{number(row["tenant_p50_us_max"])})' if 'tenants' in row else ''),
          number(row['tenant_p99_us']),
          f'{number(row["GBps"])} GB/s' if 'GBps' in row else ''] for row in rows])
-    yield from source('gpu-share.jsonl', rows)
+    yield from source('gpu-share.jsonl', rows,
+                      what=lambda row: 'of several processes' if 'tenants' in row else 'of one')
 
 
 # ---- through the daemon to a GPU ---------------------------------------------------------------
