@@ -56,7 +56,9 @@ WHARF_DEVICE bool go_strands_freely(const strand_setting<STRANDS> &s,
 }
 
 /* collective.  n groups of all strands, up to the end of each one's window at most, or behind it if
- * it is the last that the strand looks at; whether all was good, in this lane. */
+ * it is the last that the strand looks at; whether all was good, in this lane.  That they had their
+ * words is looked at here: all strands end with a window, but for the stream's last, and the last
+ * one of a warp is another one from then on. */
 template <lookup KIND, unsigned STRANDS>
 WHARF_DEVICE bool look_strands(const strand_setting<STRANDS> &s, const wharf_rans_stream_job &job,
                                strand_memory<STRANDS> &memory, strands<STRANDS> &there, uint32_t n)
@@ -73,6 +75,9 @@ WHARF_DEVICE bool look_strands(const strand_setting<STRANDS> &s, const wharf_ran
                      load(&memory.windows[k].state[lane_id()]), bad);
     }
     go_looking<KIND>(loop_of(s, memory), c, there.group, windows, n, bad);
+    WHARF_UNROLL
+    for (unsigned k = 0; k < STRANDS; k++)
+        bad.signs |= (uint32_t)(c.feed[k].next_word(s.words, memory.buffers.words[k]) + 1);
     put_chains(there, c, n);
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++)
@@ -184,8 +189,7 @@ WHARF_DEVICE bool run_strands(const strand_setting<STRANDS> &s, const wharf_rans
     bool good = true;
     WHARF_UNROLL
     for (unsigned k = 0; k < STRANDS; k++)
-        good &=
-            c.group[k] >= c.end[k] && c.feed[k].next_word(s.words, memory.buffers.words[k]) >= -1;
+        good &= c.group[k] >= c.end[k];
     syncwarp(); /* the buffers may be filled anew */
     return !any_lane(!good);
 }

@@ -11,6 +11,7 @@
 
 #include "kernels/rans/rans_strands.cuh"
 extern "C" {
+#include "encoders/rans/rans_bits.h"
 #include "encoders/rans/rans_stream.h"
 #include "tests/lib/test_guard.h"
 #include "tests/lib/test_outcome.h"
@@ -201,6 +202,69 @@ Test(rans_pieces, a_changed_split_has_the_outcome_of_one_decoder)
         }
         test_rans_free(&rans);
     }
+}
+
+/* A stream without its lowest words, such that its last split's first word is number first_word. */
+std::vector<uint8_t> cut_words(const struct test_rans &rans, uint32_t first_word)
+{
+    constexpr uint32_t LEN = 20, START_LEN = 16;
+    struct wharf_rans_stream parts;
+    wharf_outcome outcome;
+    cr_assert(wharf_rans_stream_parse(rans.stream, rans.stream_nbytes, &parts, &outcome));
+    const wharf_rans_body &body = parts.body;
+    wharf_rans_cursor cursor = wharf_rans_first_split(&body);
+    std::vector<wharf_rans_split> splits(body.n_splits);
+    for (uint32_t i = 1; i < body.n_splits; i++)
+        wharf_rans_next_split(&body, &cursor, &splits[i]);
+
+    uint64_t n_cut = (uint64_t)splits.back().first_word - first_word;
+    int64_t words_each = (int64_t)((body.n_words - n_cut + body.n_splits - 1) / body.n_splits);
+    int64_t groups_each = (body.n_groups + body.n_splits - 1) / body.n_splits;
+    std::vector<uint8_t> stream(parts.body_at + WHARF_RANS_STATES_NBYTES + 16 +
+                                body.n_splits * (8 + 2 * WHARF_RANS_N_LANES));
+    std::copy_n(rans.stream, parts.body_at + WHARF_RANS_STATES_NBYTES, stream.begin());
+    wharf_rans_bit_writer writer = {stream.data() + parts.body_at, 8 * WHARF_RANS_STATES_NBYTES};
+    wharf_rans_put_bits(&writer, 15, 4);
+    wharf_rans_put_bits(&writer, body.n_splits, 16);
+    wharf_rans_put_bits(&writer, 31, 5);
+    wharf_rans_put_bits(&writer, (uint32_t)body.n_symbols, 32);
+    wharf_rans_put_bits(&writer, LEN - 1, 5);
+    for (uint32_t i = 1; i < body.n_splits; i++)
+        wharf_rans_put_signed(
+            &writer,
+            splits[i].first_word - (int64_t)n_cut - (int64_t)(body.n_splits - i) * words_each, LEN);
+    wharf_rans_put_bits(&writer, LEN - 1, 5);
+    for (uint32_t i = 1; i < body.n_splits; i++)
+        wharf_rans_put_signed(&writer, (int64_t)splits[i].first_group - (int64_t)i * groups_each,
+                              LEN);
+    for (uint32_t i = 1; i < body.n_splits; i++) {
+        wharf_rans_put_bits(&writer, START_LEN - 1, 4);
+        for (uint32_t start : splits[i].start)
+            wharf_rans_put_bits(&writer, start - splits[i].first_group, START_LEN);
+    }
+    stream.resize(parts.body_at + 2 * (writer.at / 16 + 1));
+    stream.insert(stream.end(), body.split_states, body.words);
+    stream.insert(stream.end(), body.words + 2 * n_cut, body.words + 2 * body.n_words);
+    return stream;
+}
+
+/* Words can end in the window with which the next piece begins, which no later one shows to who
+ * decodes this piece.  The last strand of a warp of two was not asked. */
+Test(rans_pieces, words_may_end_in_the_window_at_a_pieces_end)
+{
+    for (uint32_t n_bits : {10, 13})
+        for (uint32_t n_splits : {2, 3, 5})
+            for (uint32_t first_word : {0, 9, 30, 31, 100}) {
+                struct test_rans_plan plan = {n_bits, 1, 1, 3000, n_splits, 100, first_word};
+                struct test_rans rans = test_rans_new(&plan);
+                std::vector<uint8_t> cut = cut_words(rans, first_word);
+                struct test_rans shorter = rans;
+                shorter.stream = cut.data();
+                shorter.stream_nbytes = cut.size();
+                for (uint32_t pieces = 1; pieces <= n_splits; pieces++)
+                    check(shorter, nullptr, pieces, ORDERS[pieces % 3], "cut off");
+                test_rans_free(&rans);
+            }
 }
 
 /* Slots that are nobody's, streams that begin at any byte, and those too short for chains. */
