@@ -14,16 +14,15 @@ namespace
  * Much to do: a block has a multiprocessor for itself, and as many warps as a block can have, of
  * two strands each, which hide each other's waiting: 64 registers a thread are enough for two. With
  * at most half as many pieces each strand has a warp for itself: the windows, in which a group
- * costs two to three times as much, are half as many, and it begins sooner.
+ * costs more, are half as many, and it begins sooner.  So it always is with symbols whose model is
+ * an image: several strands would look at windows at different times, and wait for each other.
  */
 constexpr unsigned WARPS = 32, STRANDS = 2;
 /* Output of a stream from which on two strands a warp are faster. */
 constexpr uint64_t LARGE_NBYTES = 160 << 20;
-/* Symbols whose model is an image always have a strand a warp: several would look at windows at
- * different times, and wait for each other's loads. */
-/* Else each strand has a warp for itself, and what counts is how soon it is at its end: as few as
- * possible on a multiprocessor.  All warps of a block, some of which may have no strand, make its
- * tables. */
+/* Of few pieces each strand has a warp for itself, and what counts is how soon it is at its end: as
+ * few as possible on a multiprocessor.  All warps of a block, some of which may have no strand, make
+ * its tables. */
 constexpr unsigned FEW_WARPS = 16;
 constexpr unsigned JUDGES = 8;
 

@@ -186,11 +186,8 @@ float decode(const given &g, uint32_t max_pieces, const device_memory &memory, b
 /* By the CPU; whether its engines agree. */
 bool decode_by_cpu(const given &g, std::vector<uint8_t> &out, wharf_outcome *ret_outcome)
 {
-    const uint8_t *in = g.stream.data();
-    size_t n = g.stream.size();
-    return !(g.model() ? test_rans_decode_registered(in, n, g.model(), out.data(), out.size(),
-                                                     ret_outcome)
-                       : test_rans_decode_all(in, n, 0, out.data(), out.size(), ret_outcome));
+    return !test_rans_decode_either(g.stream.data(), g.stream.size(), 0, g.model(), out.data(),
+                                    out.size(), ret_outcome);
 }
 
 /* How many outcomes of damaged streams are not the CPU's.  Kept to what the CPU does quickly. */

@@ -277,3 +277,11 @@ const char *test_rans_decode_registered(const uint8_t *in, size_t in_nbytes, con
 
     return decode_all(in, in_nbytes, &setting, out, out_avail, ret_outcome);
 }
+
+const char *test_rans_decode_either(const uint8_t *in, size_t in_nbytes, uint32_t parameter,
+                                    const void *image, uint8_t *out, size_t out_avail,
+                                    struct wharf_outcome *ret_outcome)
+{
+    return image ? test_rans_decode_registered(in, in_nbytes, image, out, out_avail, ret_outcome)
+                 : test_rans_decode_all(in, in_nbytes, parameter, out, out_avail, ret_outcome);
+}

@@ -69,4 +69,9 @@ const char *test_rans_decode_registered(const uint8_t *in, size_t in_nbytes, con
                                         uint8_t *out, size_t out_avail,
                                         struct wharf_outcome *ret_outcome);
 
+/* With that, or if image is NULL as test_rans_decode_all. */
+const char *test_rans_decode_either(const uint8_t *in, size_t in_nbytes, uint32_t parameter,
+                                    const void *image, uint8_t *out, size_t out_avail,
+                                    struct wharf_outcome *ret_outcome);
+
 #endif

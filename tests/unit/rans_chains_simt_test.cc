@@ -70,10 +70,8 @@ void check(const struct test_rans &rans, bool is_whole, simt::lane_order order, 
     std::vector<uint8_t> want_out(out_avail + 1), scratch(RANS_SCRATCH_NBYTES + 256);
     uint32_t parameter = rans.shape.symbol_nbytes - 1u;
     wharf_outcome want;
-    cr_assert_null(image ? test_rans_decode_registered(source.data, in_nbytes, image,
-                                                       want_out.data(), out_avail, &want)
-                         : test_rans_decode_all(source.data, in_nbytes, parameter, want_out.data(),
-                                                out_avail, &want));
+    cr_assert_null(test_rans_decode_either(source.data, in_nbytes, parameter, image,
+                                           want_out.data(), out_avail, &want));
     chunk_job job = {source.data,
                      (uint32_t)in_nbytes,
                      out.data,

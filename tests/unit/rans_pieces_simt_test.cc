@@ -134,10 +134,8 @@ void check(const struct test_rans &rans, const void *image, uint32_t max_pieces,
     std::vector<uint8_t> want_out(out_avail + 1);
     uint32_t parameter = rans.shape.symbol_nbytes - 1u;
     wharf_outcome want;
-    cr_assert_null(image ? test_rans_decode_registered(source.data, in_nbytes, image,
-                                                       want_out.data(), out_avail, &want)
-                         : test_rans_decode_all(source.data, in_nbytes, parameter, want_out.data(),
-                                                out_avail, &want));
+    cr_assert_null(test_rans_decode_either(source.data, in_nbytes, parameter, image,
+                                           want_out.data(), out_avail, &want));
     for (way how : WAYS) {
         memset(out.data, 0, out_avail);
         wharf_outcome got = decode({source.data, in_nbytes, parameter, image, out_avail}, out.data,

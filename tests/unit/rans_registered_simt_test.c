@@ -26,10 +26,8 @@ static void check(const struct test_rans *rans, const void *image, unsigned numb
     struct test_guard out = test_guard_new(rans->plain_nbytes, TEST_GUARD_END);
     uint8_t *want_out = malloc(rans->plain_nbytes + 1);
     struct wharf_outcome want, got = {0};
-    const char *wrong = image ? test_rans_decode_registered(in.data, in.nbytes, image, want_out,
-                                                            rans->plain_nbytes, &want)
-                              : test_rans_decode_all(in.data, in.nbytes, parameter, want_out,
-                                                     rans->plain_nbytes, &want);
+    const char *wrong = test_rans_decode_either(in.data, in.nbytes, parameter, image, want_out,
+                                                rans->plain_nbytes, &want);
 
     cr_assert_null(wrong);
     struct wharf_device_chunk chunk = {.in = in.data,

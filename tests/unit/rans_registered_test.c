@@ -228,11 +228,8 @@ static enum wharf_reason decode_with(const struct test_rans *rans, const void *i
 {
     uint8_t *out = malloc(rans->plain_nbytes + 1);
     struct wharf_outcome outcome;
-    const char *wrong = image
-                            ? test_rans_decode_registered(rans->stream, rans->stream_nbytes, image,
-                                                          out, rans->plain_nbytes, &outcome)
-                            : test_rans_decode_all(rans->stream, rans->stream_nbytes, 0, out,
-                                                   rans->plain_nbytes, &outcome);
+    const char *wrong = test_rans_decode_either(rans->stream, rans->stream_nbytes, 0, image, out,
+                                                rans->plain_nbytes, &outcome);
 
     cr_assert_null(wrong, "%s differs", wrong);
     cr_assert_eq(outcome.result == WHARF_OK, outcome.reason == WHARF_REASON_NONE);

@@ -89,6 +89,18 @@ Test(wharfd_slow_results, refusals_that_cannot_be_written_now_keep_nobody_else_w
     check_slow_results(0, WHARF_NO_MEMORY);
 }
 
+/* A job whose results cannot be written for so long. */
+static void run_slow(struct test_front_client *slow, const struct wharf_submission *job,
+                     useconds_t us)
+{
+    test_slow_begin(slow, RESULTS, 4096);
+    test_front_submit(slow, job);
+    wait_until_reached();
+    usleep(us);
+    test_slow_release();
+    cr_assert_eq(test_front_reap(slow).result, WHARF_OK);
+}
+
 /* Whose results can often not be written keeps the thread of the GPU from others' jobs: threads of
  * the CPU, of which there are more, have its jobs for a while. */
 Test(wharfd_slow_results, who_keeps_the_thread_of_the_gpu_waiting_has_the_cpu, .timeout = 60)
@@ -101,12 +113,7 @@ Test(wharfd_slow_results, who_keeps_the_thread_of_the_gpu_waiting_has_the_cpu, .
     const struct wharf_chunk_result *results = (struct wharf_chunk_result *)(slow.arena + RESULTS);
     for (unsigned i = 0; i < 3; i++) {
         cr_assert_eq(TEST_FRONT_LOCKED(slow.session->tenant->gpu_trust.banned_until_ns), 0);
-        test_slow_begin(&slow, RESULTS, 4096);
-        test_front_submit(&slow, &s);
-        wait_until_reached();
-        usleep(100000);
-        test_slow_release();
-        cr_assert_eq(test_front_reap(&slow).result, WHARF_OK);
+        run_slow(&slow, &s, 100000);
         cr_assert_eq(results[3].engine, WHARF_ENGINE_SIMT);
     }
     cr_assert_gt(TEST_FRONT_LOCKED(slow.session->tenant->gpu_trust.banned_until_ns), 0);
@@ -224,12 +231,7 @@ Test(wharfd_slow_results, waits_count_where_others_have_the_processor_now_and_th
     start_hog(&hog_thread);
     for (unsigned i = 0; i < 60 && !is_banned; i++) {
         lose_processor(&slow, &s);
-        test_slow_begin(&slow, RESULTS, 4096);
-        test_front_submit(&slow, &s);
-        wait_until_reached();
-        usleep(20000);
-        test_slow_release();
-        cr_assert_eq(test_front_reap(&slow).result, WHARF_OK);
+        run_slow(&slow, &s, 20000);
         is_banned = TEST_FRONT_LOCKED(slow.session->tenant->gpu_trust.banned_until_ns) != 0;
     }
     cr_assert(is_banned);
