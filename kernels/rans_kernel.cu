@@ -21,8 +21,8 @@ constexpr unsigned WARPS = 32, STRANDS = 2;
 /* Output of a stream from which on two strands a warp are faster. */
 constexpr uint64_t LARGE_NBYTES = 160 << 20;
 /* Of few pieces each strand has a warp for itself, and what counts is how soon it is at its end: as
- * few as possible on a multiprocessor.  All warps of a block, some of which may have no strand, make
- * its tables. */
+ * few as possible on a multiprocessor.  All warps of a block, some of which may have no strand,
+ * make its tables. */
 constexpr unsigned FEW_WARPS = 16;
 constexpr unsigned JUDGES = 8;
 
