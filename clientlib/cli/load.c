@@ -259,22 +259,6 @@ void wharf_cli_load_send(const struct wharf_cli_service *service, struct wharf_c
         snprintf(load->error_text, sizeof(load->error_text), "%s", wharf_error_message());
 }
 
-/* Whether a result is about the data; else it says that an engine or the daemon could not. */
-static bool is_verdict(uint32_t result)
-{
-    switch (result) {
-    case WHARF_OK:
-    case WHARF_BAD_DATA:
-    case WHARF_OUTPUT_TOO_SMALL:
-    case WHARF_OUTPUT_SHORT:
-    case WHARF_BAD_CHECKSUM:
-    case WHARF_UNSUPPORTED:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static void take_back(const struct wharf_cli_service *service,
                       const struct wharf_completion *completion)
 {
@@ -288,7 +272,7 @@ static void take_back(const struct wharf_cli_service *service,
         load->engines |= 1u << completion->engine;
     if (completion->result == WHARF_OK || bad >= load->n_good)
         return;
-    if (!is_verdict(completion->result) && wharf_cli_service_may_stand_in(service)) {
+    if (!wharf_cli_is_verdict(completion->result) && wharf_cli_service_may_stand_in(service)) {
         unsigned end = load->group_first[group + 1];
         run_jobs(service, load, first, end < load->n_good ? end : load->n_good);
         return;
@@ -301,7 +285,7 @@ static void take_back(const struct wharf_cli_service *service,
     };
     /* Our requests make sense: it is the daemon's limits that they are outside of. */
     if (completion->result == WHARF_BAD_REQUEST)
-        load->outcome = (struct wharf_outcome){.result = WHARF_QUOTA};
+        load->outcome.result = WHARF_QUOTA;
 }
 
 /* Takes completions of any loads until this one is back.  0 or -errno. */

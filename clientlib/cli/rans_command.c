@@ -93,11 +93,9 @@ static const struct wharf_cli_command decode_command = {
     .name = "rans decode",
     .usage = "--cdf FILE -n N [OPTION...] [STREAM]",
     .help = "Decodes a stream of Recoil's program, whose model is another file, to standard\n"
-            "output or to -o OUT.\n\n" COMPANIONS_HELP
-            "      --engine E       auto, cpu or reference (slow, to settle doubts)\n",
+            "output or to -o OUT.\n\n" COMPANIONS_HELP,
     .writes_file = true,
     .has_one_thread = true,
-    .daemon = WHARF_CLI_DAEMON_NEVER,
     .own_options = decode_options,
     .take_option = take_option,
 };
@@ -182,6 +180,22 @@ static int check_settings(const struct wharf_cli_command *command,
     return WHARF_CLI_GO_ON;
 }
 
+static int run_work(struct wharf_cli_task *task, wharf_cli_rans_work_fn *work,
+                    const struct wharf_cli_rans_settings *settings, const char *in_path)
+{
+    const struct wharf_cli_options *options = task->options;
+    struct wharf_cli_rans_bytes bytes = {0};
+    int status = wharf_cli_task_start(task, in_path, options->output ? options->output : "-");
+
+    if (status != WHARF_CLI_GOOD)
+        return status;
+    status = wharf_cli_rans_read_input(task, &bytes);
+    if (status == WHARF_CLI_GOOD)
+        status = work(task, settings, &bytes);
+    wharf_cli_rans_bytes_deinit(&bytes);
+    return wharf_cli_task_finish(task, status);
+}
+
 static int run_subcommand(const struct wharf_cli_command *command, wharf_cli_rans_work_fn *work,
                           int argc, char **argv)
 {
@@ -191,23 +205,19 @@ static int run_subcommand(const struct wharf_cli_command *command, wharf_cli_ran
     struct wharf_cli_tally tally;
     struct wharf_cli_input input;
     struct wharf_cli_output output;
-    struct wharf_cli_task task = {&options, &tally, &input, &output, NULL};
-    struct wharf_cli_rans_bytes bytes = {0};
+    struct wharf_cli_service service = {.options = &options};
+    struct wharf_cli_task task = {&options, &tally, &input, &output, &service};
     int status = wharf_cli_parse(command, argc, argv, &settings, &options, &operands);
 
     if (status == WHARF_CLI_GO_ON)
         status = check_settings(command, &settings);
+    if (status == WHARF_CLI_GO_ON && command->daemon == WHARF_CLI_DAEMON_MAY)
+        status = wharf_cli_service_open_small(&options, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
-    status = wharf_cli_task_start(&task, operands.n ? argv[operands.first] : "-",
-                                  options.output ? options.output : "-");
-    if (status != WHARF_CLI_GOOD)
-        return status;
-    status = wharf_cli_rans_read_input(&task, &bytes);
-    if (status == WHARF_CLI_GOOD)
-        status = work(&task, &settings, &bytes);
-    wharf_cli_rans_bytes_deinit(&bytes);
-    return wharf_cli_task_finish(&task, status);
+    status = run_work(&task, work, &settings, operands.n ? argv[operands.first] : "-");
+    wharf_cli_service_close(&service);
+    return status;
 }
 
 static int print_help(void)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "clientlib/cli/daemon_decode.h"
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/rans_work.h"
 #include "clientlib/wharf.h"
@@ -44,34 +45,127 @@ static int read_companions(struct wharf_cli_task *task,
     return WHARF_CLI_GOOD;
 }
 
+/* The bit of the paper's stream that is this one of the imported one: words stand at the ends of
+ * both, and all that stands before them is its first bit there. */
+static uint64_t bit_of_recoil(const struct wharf_rans_recoil *recoil, size_t imported_nbytes,
+                              uint64_t bit_offset)
+{
+    uint64_t body_bit = 8 * (uint64_t)(WHARF_RANS_HEADER_NBYTES + recoil->n_indexes);
+    uint64_t from_end = 8 * (uint64_t)imported_nbytes - bit_offset;
+
+    return bit_offset <= body_bit ? 0 : 8 * (uint64_t)recoil->stream_nbytes - from_end;
+}
+
+static int deliver_outcome(struct wharf_cli_task *task, const struct wharf_outcome *outcome,
+                           const uint8_t *out, size_t nbytes)
+{
+    if (outcome->result != WHARF_OK)
+        return wharf_cli_rans_fault(task, outcome->result, outcome->reason, outcome->bit_offset);
+    task->tally->n_chunks = 1;
+    return wharf_cli_rans_deliver(task, out, nbytes);
+}
+
+static int decode_here(struct wharf_cli_task *task, const struct wharf_rans_recoil *recoil,
+                       uint64_t nbytes)
+{
+    bool plain = task->options->engine == WHARF_ENGINE_REFERENCE;
+    uint8_t *out = malloc(nbytes + 1);
+    struct wharf_outcome outcome;
+    int status;
+
+    if (!out || wharf_rans_recoil_decode(recoil, plain, out, &outcome) < 0) {
+        status = wharf_cli_rans_out_of_memory(task);
+    } else {
+        task->tally->engines |= 1u << (plain ? WHARF_ENGINE_REFERENCE : WHARF_ENGINE_CPU);
+        status = deliver_outcome(task, &outcome, out, nbytes);
+    }
+    free(out);
+    return status;
+}
+
+/* What the daemon is given: a stream of codec rans without its model, and that, to register it. */
+struct imported {
+    uint8_t *stream, *model;
+    size_t stream_nbytes, model_nbytes;
+};
+
+static int import_both(const struct wharf_rans_recoil *recoil, struct imported *imported)
+{
+    enum wharf_reason reason;
+    int rc = wharf_rans_recoil_import(recoil, NULL, &imported->stream_nbytes, &reason);
+
+    if (rc == 0)
+        rc = wharf_rans_recoil_model(recoil, NULL, &imported->model_nbytes);
+    if (rc < 0)
+        return rc;
+    imported->stream = malloc(imported->stream_nbytes);
+    imported->model = malloc(imported->model_nbytes);
+    if (!imported->stream || !imported->model)
+        return -ENOMEM;
+    rc = wharf_rans_recoil_import(recoil, imported->stream, &imported->stream_nbytes, &reason);
+    return rc < 0 ? rc : wharf_rans_recoil_model(recoil, imported->model, &imported->model_nbytes);
+}
+
+static int decode_imported(struct wharf_cli_task *task, const struct wharf_rans_recoil *recoil,
+                           const struct imported *imported, uint64_t nbytes)
+{
+    struct wharf_cli_daemon_decode there = {
+        .task = task,
+        .codec = WHARF_CODEC_RANS,
+        .model = imported->model,
+        .model_nbytes = imported->model_nbytes,
+        .in = imported->stream,
+        .in_nbytes = imported->stream_nbytes,
+        .most_nbytes = nbytes,
+        .is_exact = true,
+        .job = WHARF_JOB_INIT,
+    };
+    int status = wharf_cli_daemon_decode(&there);
+
+    if (status == WHARF_CLI_GOOD) {
+        struct wharf_outcome outcome = there.outcome;
+        outcome.bit_offset =
+            bit_of_recoil(recoil, imported->stream_nbytes, there.outcome.bit_offset);
+        status = deliver_outcome(task, &outcome, there.out, nbytes);
+    }
+    wharf_cli_daemon_decode_deinit(&there);
+    return status;
+}
+
+static int decode_there(struct wharf_cli_task *task, const struct wharf_rans_recoil *recoil,
+                        uint64_t nbytes)
+{
+    struct wharf_rans_recoil without_model = *recoil;
+    struct imported imported = {0};
+    int rc;
+    int status;
+
+    without_model.leaves_model_out = true;
+    rc = import_both(&without_model, &imported);
+    status = rc < 0 ? wharf_cli_rans_out_of_memory(task)
+                    : decode_imported(task, recoil, &imported, nbytes);
+    free(imported.stream);
+    free(imported.model);
+    return status;
+}
+
 static int decode_recoil(struct wharf_cli_task *task,
                          const struct wharf_cli_rans_settings *settings,
                          const struct wharf_rans_recoil *recoil)
 {
-    struct wharf_outcome outcome;
     enum wharf_reason reason;
     uint64_t nbytes;
-    uint8_t *out;
+    int rc = wharf_rans_recoil_size(recoil, &nbytes, &reason);
+    int status = WHARF_CLI_GO_ON;
 
     (void)settings;
-    int rc = wharf_rans_recoil_size(recoil, &nbytes, &reason);
-    int status;
-
     if (rc == -EILSEQ)
         return wharf_cli_rans_fault(task, WHARF_BAD_DATA, reason, 0);
-    out = rc < 0 ? NULL : malloc(nbytes + 1);
-    if (!out)
-        return wharf_cli_rans_out_of_memory(task);
-    rc = wharf_rans_recoil_decode(recoil, task->options->engine == WHARF_ENGINE_REFERENCE, out,
-                                  &outcome);
     if (rc < 0)
-        status = wharf_cli_rans_out_of_memory(task);
-    else if (outcome.result != WHARF_OK)
-        status = wharf_cli_rans_fault(task, outcome.result, outcome.reason, outcome.bit_offset);
-    else
-        status = wharf_cli_rans_deliver(task, out, nbytes);
-    free(out);
-    return status;
+        return wharf_cli_rans_out_of_memory(task);
+    if (task->service->wharf)
+        status = decode_there(task, recoil, nbytes);
+    return status == WHARF_CLI_GO_ON ? decode_here(task, recoil, nbytes) : status;
 }
 
 /* The model in a file of its own, as it is registered. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clientlib/cli/message.h"
+#include "clientlib/cli/number.h"
 #include "clientlib/cli/tally.h"
 
 /* ---- what went wrong ----------------------------------------------------------------------- */
@@ -132,6 +133,35 @@ int wharf_cli_service_recover(struct wharf_cli_service *service)
     close_handle(service);
     service->is_lost = false;
     return 0;
+}
+
+bool wharf_cli_is_verdict(uint32_t result)
+{
+    switch (result) {
+    case WHARF_OK:
+    case WHARF_BAD_DATA:
+    case WHARF_OUTPUT_TOO_SMALL:
+    case WHARF_OUTPUT_SHORT:
+    case WHARF_BAD_CHECKSUM:
+    case WHARF_UNSUPPORTED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+const char *wharf_cli_service_limit(const struct wharf_cli_service *service, uint32_t reason,
+                                    char *text, size_t text_nbytes)
+{
+    char size[WHARF_CLI_SIZE_TEXT];
+
+    if (reason != WHARF_REASON_REQUEST_RANGE)
+        return NULL;
+    snprintf(text, text_nbytes,
+             "source and output together may be %s, [quota] max_job of the daemon's wharfd.conf; "
+             "--embedded decodes it in this process",
+             wharf_cli_size_text(service->info.max_job_nbytes, size));
+    return text;
 }
 
 /* Which engines the daemon has instead. */

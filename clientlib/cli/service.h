@@ -79,6 +79,15 @@ static inline bool wharf_cli_service_may_stand_in(const struct wharf_cli_service
     return !service->is_demanded;
 }
 
+/* Whether a daemon's result is about the data; else it says that an engine or the daemon could not
+ * decode it. */
+bool wharf_cli_is_verdict(uint32_t result);
+
+/* Which of the daemon's limits a job with result QUOTA was over, by its reason, what it allows and
+ * which setting that is, into text; NULL: it has no reason that tells. */
+const char *wharf_cli_service_limit(const struct wharf_cli_service *service, uint32_t reason,
+                                    char *text, size_t text_nbytes);
+
 /* Where the daemon is. */
 const char *wharf_cli_service_path(const struct wharf_cli_service *service);
 

@@ -39,15 +39,27 @@ static const char *advice(const struct wharf_cli_fault *fault)
     }
 }
 
+/* A limit of the daemon's has no place in the input. */
+static void say_limit(const struct wharf_cli_task *task, const struct wharf_cli_fault *fault,
+                      const char *chunk)
+{
+    char text[192];
+    const char *limit =
+        task->service ? wharf_cli_service_limit(task->service, fault->reason, text, sizeof(text))
+                      : NULL;
+
+    wharf_cli_say("%s: %s%s: %s", task->input->name, wharf_result_string(fault->result), chunk,
+                  limit ? limit : advice(fault));
+}
+
 static void say_place(const struct wharf_cli_task *task, const struct wharf_cli_fault *fault)
 {
     char chunk[48] = "";
 
     if (fault->chunk != WHARF_CLI_NO_CHUNK)
         snprintf(chunk, sizeof(chunk), " in chunk %" PRIu64, fault->chunk);
-    if (fault->reason == WHARF_REASON_NONE) {
-        wharf_cli_say("%s: %s%s: %s", task->input->name, wharf_result_string(fault->result), chunk,
-                      advice(fault));
+    if (fault->reason == WHARF_REASON_NONE || fault->result == WHARF_QUOTA) {
+        say_limit(task, fault, chunk);
         return;
     }
     wharf_cli_say("%s: %s%s at byte %" PRIu64 " bit %u: %s; %s", task->input->name,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "clientlib/cli/daemon_decode.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/runs_decode.h"
 #include "clientlib/wharf.h"
@@ -16,9 +17,6 @@
 
 enum { FIRST_NBYTES = 1 << 20 };
 
-/* wharf_alloc's pieces are multiples of it. */
-enum { ARENA_UNIT = 64 };
-
 struct whole {
     struct wharf_cli_task *task;
     const struct wharf_cli_whole *wanted;
@@ -28,7 +26,7 @@ struct whole {
     size_t in_nbytes;
     uint8_t *out; /* from mmap; NULL through a daemon */
     size_t out_avail;
-    struct wharf_job job;   /* a daemon's, with its memory in the arena */
+    struct wharf_cli_daemon_decode there;
     const uint8_t *decoded; /* the output, wherever it is */
     struct wharf_outcome outcome;
 };
@@ -146,134 +144,29 @@ static int decode_here(struct whole *whole)
 
 /* ---- through a daemon ---------------------------------------------------------------------- */
 
-static void free_job(struct whole *whole)
-{
-    struct wharf *wharf = whole->task->service->wharf;
-
-    if (wharf && !whole->task->service->is_lost) {
-        wharf_free(wharf, (void *)whole->job.in);
-        wharf_free(wharf, whole->job.out);
-        if (whole->job.parameter >= WHARF_FIRST_MODEL)
-            wharf_unregister_model(wharf, whole->job.parameter);
-    }
-    whole->job = (struct wharf_job)WHARF_JOB_INIT;
-}
-
-static int register_model(struct whole *whole, uint32_t *ret_parameter)
-{
-    struct wharf_model model = WHARF_MODEL_INIT;
-
-    model.codec = whole->wanted->codec;
-    model.data = whole->wanted->model;
-    model.nbytes = whole->wanted->model_nbytes;
-    return wharf_register_model(whole->task->service->wharf, &model, ret_parameter);
-}
-
-/* Its memory is alone in the arena. */
-static int prepare_job(struct whole *whole, uint64_t out_avail)
-{
-    struct wharf_cli_service *service = whole->task->service;
-    struct wharf_job *job = &whole->job;
-    unsigned n_slots = 1;
-    void *in, *out;
-    int r;
-
-    free_job(whole);
-    if (whole->in_nbytes + out_avail > service->info.max_job_nbytes)
-        return -EMSGSIZE;
-    r = wharf_cli_service_reserve(service, whole->in_nbytes + out_avail + 2 * ARENA_UNIT, &n_slots);
-    if (r == 0)
-        r = wharf_alloc(service->wharf, whole->in_nbytes, &in);
-    if (r < 0)
-        return r;
-    memcpy(in, whole->in, whole->in_nbytes);
-    job->codec = whole->wanted->codec;
-    job->flags = flags_of(whole);
-    job->parameter = whole->wanted->parameter;
-    if (whole->wanted->model)
-        r = register_model(whole, &job->parameter);
-    job->in = in;
-    job->in_nbytes = whole->in_nbytes;
-    if (r == 0)
-        r = wharf_alloc(service->wharf, out_avail, &out);
-    if (r < 0)
-        return r;
-    job->out = out;
-    job->out_avail = out_avail;
-    return 0;
-}
-
-static int run_job(struct whole *whole)
-{
-    const struct wharf_cli_service *service = whole->task->service;
-    struct wharf_completion completion;
-    int r = wharf_submit(service->wharf, &whole->job, 1);
-
-    if (r > 0)
-        r = wharf_cli_service_wait(service, &completion, 1);
-    if (r < 0) {
-        whole->task->service->is_lost = true;
-        return r;
-    }
-    whole->outcome = (struct wharf_outcome){
-        .result = completion.result,
-        .reason = completion.reason,
-        .bit_offset = completion.bit_offset,
-        .in_nbytes = completion.in_nbytes,
-        .out_nbytes = completion.out_nbytes,
-    };
-    whole->task->tally->through_daemon = true;
-    if (completion.engine != WHARF_ENGINE_AUTO)
-        whole->task->tally->engines |= 1u << completion.engine;
-    return 0;
-}
-
-/* Nobody knows how long the output is: with more room until it fits, or may become no longer. */
-static int try_daemon(struct whole *whole)
-{
-    uint64_t wanted = most_output_nbytes(whole);
-    uint64_t allowed = whole->task->service->info.max_job_nbytes;
-    uint64_t most = allowed > whole->in_nbytes ? allowed - whole->in_nbytes : 0;
-    uint64_t avail =
-        whole->wanted->is_exact ? wanted : 4 * (uint64_t)whole->in_nbytes + FIRST_NBYTES;
-    int r;
-
-    most = most < wanted ? most : wanted;
-    for (;;) {
-        avail = avail < most ? avail : most;
-        r = prepare_job(whole, avail);
-        if (r == 0)
-            r = run_job(whole);
-        if (r < 0 || whole->outcome.result != WHARF_OUTPUT_TOO_SMALL || avail == most)
-            break;
-        avail *= 8;
-    }
-    whole->decoded = whole->job.out;
-    if (r == 0 && whole->outcome.result == WHARF_OUTPUT_TOO_SMALL && most < wanted)
-        r = -EMSGSIZE;
-    return r;
-}
-
-static bool could_not(uint32_t result)
-{
-    return result == WHARF_QUOTA || result == WHARF_NO_MEMORY || result == WHARF_DEVICE_FAULT ||
-           result == WHARF_INTERNAL;
-}
-
 static int decode_there(struct whole *whole)
 {
-    struct wharf_cli_service *service = whole->task->service;
-    int r = try_daemon(whole);
-    bool is_here = r < 0 ? !service->is_lost : could_not(whole->outcome.result);
+    struct wharf_cli_daemon_decode *there = &whole->there;
+    int status;
 
-    if (is_here && wharf_cli_service_may_stand_in(service))
+    *there = (struct wharf_cli_daemon_decode){
+        .task = whole->task,
+        .codec = whole->wanted->codec,
+        .parameter = whole->wanted->parameter,
+        .model = whole->wanted->model,
+        .model_nbytes = whole->wanted->model_nbytes,
+        .in = whole->in,
+        .in_nbytes = whole->in_nbytes,
+        .most_nbytes = most_output_nbytes(whole),
+        .is_exact = whole->wanted->is_exact,
+        .job = WHARF_JOB_INIT,
+    };
+    status = wharf_cli_daemon_decode(there);
+    if (status == WHARF_CLI_GO_ON)
         return decode_here(whole);
-    if (r == -EMSGSIZE)
-        return wharf_cli_task_daemon_error(
-            whole->task, r, "source and output together are more than the daemon takes in one job");
-    if (r < 0)
-        return wharf_cli_task_daemon_error(whole->task, r, wharf_error_message());
-    return WHARF_CLI_GOOD;
+    whole->outcome = there->outcome;
+    whole->decoded = there->out;
+    return status;
 }
 
 /* ---- in pieces ----------------------------------------------------------------------------- */
@@ -397,13 +290,13 @@ int wharf_cli_whole_decode(struct wharf_cli_task *task, const struct wharf_cli_w
         .offset = offset,
         .max_output_nbytes =
             wanted->max_output_nbytes < PTRDIFF_MAX ? wanted->max_output_nbytes : PTRDIFF_MAX,
-        .job = WHARF_JOB_INIT,
+        .there = {.task = task, .job = WHARF_JOB_INIT},
     };
     int status = read_input(&whole);
 
     if (status == WHARF_CLI_GOOD)
         status = decode(&whole, ret_end);
-    free_job(&whole);
+    wharf_cli_daemon_decode_deinit(&whole.there);
     free(whole.in);
     if (whole.out)
         munmap(whole.out, whole.out_avail);

@@ -26,7 +26,7 @@ test_help_and_version() {
 
 # They all listed --socket, which these refuse, and --threads.
 test_help_of_commands_without_a_daemon_names_none() {
-    for command in pack 'rans decode' 'rans import' 'rans thin' 'rans info' 'rans encode'; do
+    for command in pack 'rans import' 'rans thin' 'rans info' 'rans encode'; do
         # shellcheck disable=SC2086 # a command of two words is two
         "$WHARF" $command --help > help
         expect_status 1 grep -E -- '--(socket|patience|embedded)|daemon' help

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/cli/daemon_decode.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clientlib/cli/number.h"
+
+/* Room for the output at first, besides four times the input. */
+enum { FIRST_NBYTES = 1 << 20 };
+/* So many times as much each time that it was too little. */
+enum { GROWTH = 8 };
+
+/* wharf_alloc's pieces are multiples of it. */
+enum { ARENA_UNIT = 64 };
+
+static struct wharf_cli_service *service_of(const struct wharf_cli_daemon_decode *decode)
+{
+    return decode->task->service;
+}
+
+static void free_job(struct wharf_cli_daemon_decode *decode)
+{
+    const struct wharf_cli_service *service = service_of(decode);
+    struct wharf_job *job = &decode->job;
+
+    if (service->wharf && !service->is_lost) {
+        wharf_free(service->wharf, (void *)job->in);
+        wharf_free(service->wharf, job->out);
+        if (job->parameter >= WHARF_FIRST_MODEL)
+            wharf_unregister_model(service->wharf, job->parameter);
+    }
+    *job = (struct wharf_job)WHARF_JOB_INIT;
+}
+
+void wharf_cli_daemon_decode_deinit(struct wharf_cli_daemon_decode *decode)
+{
+    free_job(decode);
+}
+
+static int register_model(struct wharf_cli_daemon_decode *decode)
+{
+    struct wharf_model model = WHARF_MODEL_INIT;
+
+    model.codec = decode->codec;
+    model.data = decode->model;
+    model.nbytes = decode->model_nbytes;
+    return wharf_register_model(service_of(decode)->wharf, &model, &decode->job.parameter);
+}
+
+/* Its memory is alone in the arena. */
+static int prepare_job(struct wharf_cli_daemon_decode *decode, uint64_t out_avail)
+{
+    struct wharf_cli_service *service = service_of(decode);
+    struct wharf_job *job = &decode->job;
+    unsigned n_slots = 1;
+    void *memory;
+    int r;
+
+    free_job(decode);
+    if (decode->in_nbytes + out_avail > service->info.max_job_nbytes)
+        return -EMSGSIZE;
+    r = wharf_cli_service_reserve(service, decode->in_nbytes + out_avail + 2 * ARENA_UNIT,
+                                  &n_slots);
+    if (r == 0)
+        r = wharf_alloc(service->wharf, decode->in_nbytes, &memory);
+    if (r < 0)
+        return r;
+    job->in = memcpy(memory, decode->in, decode->in_nbytes);
+    job->in_nbytes = decode->in_nbytes;
+    job->codec = decode->codec;
+    job->flags = decode->is_exact ? WHARF_JOB_EXACT_OUTPUT : 0;
+    job->parameter = decode->parameter;
+    if (decode->model)
+        r = register_model(decode);
+    if (r == 0)
+        r = wharf_alloc(service->wharf, out_avail, &memory);
+    if (r < 0)
+        return r;
+    job->out = memory;
+    job->out_avail = out_avail;
+    return 0;
+}
+
+static int run_job(struct wharf_cli_daemon_decode *decode)
+{
+    struct wharf_cli_service *service = service_of(decode);
+    struct wharf_cli_tally *tally = decode->task->tally;
+    struct wharf_completion completion;
+    int r = wharf_submit(service->wharf, &decode->job, 1);
+
+    if (r > 0)
+        r = wharf_cli_service_wait(service, &completion, 1);
+    if (r < 0) {
+        service->is_lost = true;
+        return r;
+    }
+    decode->outcome = (struct wharf_outcome){
+        .result = completion.result,
+        .reason = completion.reason,
+        .bit_offset = completion.bit_offset,
+        .in_nbytes = completion.in_nbytes,
+        .out_nbytes = completion.out_nbytes,
+    };
+    tally->through_daemon = true;
+    if (completion.engine != WHARF_ENGINE_AUTO)
+        tally->engines |= 1u << completion.engine;
+    return 0;
+}
+
+/* What to begin with: what the GPU's usual places hold, where nothing else is to be had and the
+ * input fits there. */
+static uint64_t first_room(const struct wharf_cli_daemon_decode *decode)
+{
+    const struct wharf_cli_service *service = service_of(decode);
+    uint64_t usual = service->info.max_gpu_chunk_nbytes;
+
+    if (service->options->engine >= WHARF_ENGINE_GPU && decode->in_nbytes <= usual)
+        return usual;
+    return 4 * (uint64_t)decode->in_nbytes + FIRST_NBYTES;
+}
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int try_daemon(struct wharf_cli_daemon_decode *decode)
+{
+    uint64_t allowed = service_of(decode)->info.max_job_nbytes;
+    uint64_t most = allowed > decode->in_nbytes ? allowed - decode->in_nbytes : 0;
+    uint64_t avail = decode->is_exact ? decode->most_nbytes : first_room(decode);
+    int r;
+
+    most = least_of(most, decode->most_nbytes);
+    for (;;) {
+        avail = least_of(avail, most);
+        r = prepare_job(decode, avail);
+        if (r == 0)
+            r = run_job(decode);
+        if (r < 0 || decode->outcome.result != WHARF_OUTPUT_TOO_SMALL || avail == most)
+            break;
+        avail *= GROWTH;
+    }
+    decode->out = decode->job.out;
+    if (r == 0 && decode->outcome.result == WHARF_OUTPUT_TOO_SMALL && most < decode->most_nbytes)
+        r = -EMSGSIZE;
+    return r;
+}
+
+static int tell_error(struct wharf_cli_daemon_decode *decode, int error)
+{
+    char size[WHARF_CLI_SIZE_TEXT], text[160];
+
+    if (error != -EMSGSIZE)
+        return wharf_cli_task_daemon_error(decode->task, error, wharf_error_message());
+    snprintf(text, sizeof(text),
+             "source and output together are more than the daemon takes in one job: %s, [quota] "
+             "max_job of its wharfd.conf",
+             wharf_cli_size_text(service_of(decode)->info.max_job_nbytes, size));
+    return wharf_cli_task_daemon_error(decode->task, error, text);
+}
+
+int wharf_cli_daemon_decode(struct wharf_cli_daemon_decode *decode)
+{
+    struct wharf_cli_service *service = service_of(decode);
+    int r = try_daemon(decode);
+    bool is_here = r < 0 ? !service->is_lost : !wharf_cli_is_verdict(decode->outcome.result);
+
+    if (is_here && wharf_cli_service_may_stand_in(service))
+        return WHARF_CLI_GO_ON;
+    if (r < 0)
+        return tell_error(decode, r);
+    /* Our requests make sense: it is the daemon's limits that they are outside of. */
+    if (decode->outcome.result == WHARF_BAD_REQUEST)
+        decode->outcome.result = WHARF_QUOTA;
+    return WHARF_CLI_GOOD;
+}
