@@ -71,6 +71,7 @@ struct wharf_config {
     uint64_t io;                       /* enum wharf_config_io */
     uint64_t max_connections;
     uint64_t hello_timeout_ns;
+    uint64_t unread_timeout_ns;
     uint64_t gate_timeout_ns;
     uint64_t drain_timeout_ns;
     uint64_t stuck_timeout_ns;

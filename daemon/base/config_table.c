@@ -103,6 +103,8 @@ const struct wharf_setting wharf_settings[] = {
      NULL, "Of all tenants.  Open-file limits can lower it."},
     {"daemon", "hello_timeout", DURATION, RELOADS, DAEMON(hello_timeout_ns), "10s", MS, HOUR, NULL,
      "How long a new connection may be silent."},
+    {"daemon", "unread_timeout", DURATION, RELOADS, DAEMON(unread_timeout_ns), "60s", MS, HOUR,
+     NULL, "How long a connection may wait unread before it is ended; its client may come again."},
     {"daemon", "gate_timeout", DURATION, RELOADS, DAEMON(gate_timeout_ns), "2s", MS, HOUR, NULL,
      "How long looking at a client's descriptor may take before it counts as hung."},
     {"daemon", "drain_timeout", DURATION, RELOADS, DAEMON(drain_timeout_ns), "5s", 0, HOUR, NULL,

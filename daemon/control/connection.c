@@ -61,15 +61,53 @@ static void update(struct wharf_connection *connection)
         give_up(connection);
 }
 
+/* These may last. */
+#define LIMITED_HOLDS (LONG_HOLDS | WHARF_HOLD_GATE)
+
+/* Its client, if it lives, has done nothing that it would lose its arena for. */
+static void on_unread(struct wharf_timer *timer)
+{
+    struct wharf_connection *connection =
+        WHARF_LIST_ENTRY(timer, struct wharf_connection, unread_timer);
+    struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
+
+    wharf_log_client(WHARF_LOG_NOTICE, &fields,
+                     "connection of %s (pid %d) ended: %s for longer than unread_timeout",
+                     connection->name[0] ? connection->name : "a client", (int)connection->pid,
+                     connection->holds & WHARF_HOLD_SEND ? "it has read no reply"
+                                                         : "what it asked for has waited");
+    wharf_connection_part(connection, "nothing was read from it for longer than unread_timeout: "
+                                      "connect again");
+}
+
+/*
+ * Of a connection that is not read from the end may never show: a client can send its own socket
+ * as a descriptor, which waits in the daemon's end and keeps the client's open after its process.
+ * So there is a limit; a connection that is read from needs none, since what is against the rules
+ * is found at once.
+ */
+static void limit_holds(struct wharf_connection *connection)
+{
+    struct wharf_server *server = connection->server;
+
+    if (!(connection->holds & LIMITED_HOLDS) || connection->state == WHARF_CONNECTION_CLOSING)
+        wharf_timer_clear(server->loop, &connection->unread_timer);
+    else if (!connection->unread_timer.node.is_linked)
+        wharf_timer_set(server->loop, &connection->unread_timer,
+                        wharf_now_ns() + server->config.unread_timeout_ns, on_unread);
+}
+
 void wharf_connection_hold(struct wharf_connection *connection, enum wharf_connection_hold hold)
 {
     connection->holds |= (uint8_t)hold;
+    limit_holds(connection);
     update(connection);
 }
 
 void wharf_connection_release(struct wharf_connection *connection, enum wharf_connection_hold hold)
 {
     connection->holds &= (uint8_t)~hold;
+    limit_holds(connection);
     update(connection);
 }
 
@@ -102,6 +140,7 @@ static void connection_free(struct wharf_connection *connection)
     wharf_timer_clear(server->loop, &connection->hello_timer);
     wharf_timer_clear(server->loop, &connection->hold_timer);
     wharf_timer_clear(server->loop, &connection->import_timer);
+    wharf_timer_clear(server->loop, &connection->unread_timer);
     wharf_list_remove(&connection->link);
     wharf_undertaker_take(server->undertaker, connection->fd, connection->tenant, &connection->use);
     free(connection->unsent);
@@ -118,6 +157,7 @@ void wharf_connection_end(struct wharf_connection *connection, bool by_client)
         return;
     connection->state = WHARF_CONNECTION_CLOSING;
     wharf_list_remove(&connection->doom_link);
+    wharf_timer_clear(server->loop, &connection->unread_timer);
     wharf_gate_forget(server->gate, connection);
     wharf_model_forget(connection);
     if (!session) {
@@ -333,6 +373,8 @@ static int add_to_loop(struct wharf_connection *connection)
     server->n_connections++;
     if (server->is_promised)
         wharf_connection_greet(connection);
+    else
+        limit_holds(connection);
     return 0;
 }
 

@@ -34,6 +34,7 @@ struct wharf_connection {
     struct wharf_timer hello_timer;
     struct wharf_timer hold_timer;   /* of WHARF_HOLD_DOORBELL */
     struct wharf_timer import_timer; /* of WHARF_HOLD_IMPORT */
+    struct wharf_timer unread_timer; /* of all holds but WHARF_HOLD_DOORBELL */
     struct wharf_list link;
     struct wharf_list gate_link; /* in the gate's queue */
     struct wharf_list doom_link; /* in the server's list of those that cannot go on */

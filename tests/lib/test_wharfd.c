@@ -128,7 +128,7 @@ static const char *hang_timeout(const char *engine, const char *more)
  * no test says otherwise daemons are as patient as handles of tests. */
 static void write_patience(FILE *file, const char *config)
 {
-    static const char *const settings[] = {"hello_timeout", "gate_timeout"};
+    static const char *const settings[] = {"hello_timeout", "unread_timeout", "gate_timeout"};
 
     fputs("\n[daemon]\n", file);
     for (unsigned i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)

@@ -31,8 +31,8 @@ extern const char *test_wharfd_program;
 uint32_t test_wharfd_engine(void);
 
 /* Starts one with that configuration file's text, in its folder, and waits until it serves.  Ends
- * the program when that does not work.  What the text does not say of hello_timeout, gate_timeout
- * and start_timeout is far above what a loaded machine takes. */
+ * the program when that does not work.  What the text does not say of hello_timeout,
+ * unread_timeout, gate_timeout and start_timeout is far above what a loaded machine takes. */
 void test_wharfd_start(struct test_wharfd *daemon, const char *config);
 
 /* Starts one with a GPU (a word of the setting engine), the first one alone, for which all memory
