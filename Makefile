@@ -441,6 +441,7 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 	+$(Q)$(parallel) BUILD=build/clang CC=clang CXX=clang++ CFLAGS=-O0 CXXFLAGS=-O0 all
 	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
 	$(if $(VECTORS),$(Q)tests/lib/orc_vectors.py $(VECTORS) build/vectors-orc > build/vectors-orc.table)
+	$(if $(LAB),$(Q).ci/install-deps lab)
 	$(if $(LAB),+$(Q)$(MAKE) deb NVCC=)
 	$(Q)LAB="$(LAB)" tests/run-tests $(sanitized_runs) $(vector_runs) $(daemon_runs) $(checks) $(scripts) \
 	    "tests/integration/python_client_test.py --build build/asan" $(tsan_names:%=build/tsan/tests/%) \
@@ -455,6 +456,7 @@ test-integration: all $(VECTORS_BIN) $(STEADY_CLIENT) ## tests of the command an
 .PHONY: test-systemd
 test-systemd: ## the Debian packages under a real systemd, which LAB=PROGRAM boots
 	$(if $(LAB),,$(error LAB=PROGRAM has to boot a systemd, as tests/integration/systemd_test.sh says))
+	$(Q).ci/install-deps build lab
 	+$(Q)$(MAKE) deb NVCC=
 	+$(Q)$(parallel) VARIANT=release build/release/wharfd-simt build/release/tests/steady_client
 	$(Q)LAB="$(LAB)" tests/run-tests tests/integration/systemd_test.sh
@@ -724,11 +726,17 @@ $(BUILD)/wharf.pc: clientlib/wharf.pc.in FORCE
 	    -e 's|@libdir@|$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))|' \
 	    -e 's|@includedir@|$(patsubst $(prefix)/%,$${prefix}/%,$(includedir))|' $< > $@
 
+# Where systemd finds the units: whom the daemon would run as must be no person.  While a package is
+# built the script is not here but in the package.
+check_accounts = $(if $(and $(filter /usr /usr/local,$(prefix)),$(wildcard systemd/debian/wharfd.preinst)), \
+    DPKG_ROOT="$(DESTDIR)" systemd/debian/wharfd.preinst install)
+
 # The dynamic linker's list of libraries, unless a package is being made.
 refresh_linker = if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 .PHONY: install uninstall
 install: all $(if $(NVCC),$(wildcard $(GPU_WORKER))) $(BUILD)/wharf.pc $(BUILD)/wharfd.conf $(BUILD)/wharfd.service ## install under prefix (/usr/local), below DESTDIR if that is given
+	$(Q)$(check_accounts)
 	$(Q)set -e; for entry in $(install_list); do \
 	    mode=$${entry%%:*}; rest=$${entry#*:}; source=$${rest%%:*}; target="$(DESTDIR)$${rest#*:}"; \
 	    mkdir -p "$${target%/*}"; did=INSTALL; \

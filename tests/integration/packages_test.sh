@@ -37,4 +37,63 @@ test_symbols_are_those_of_the_library() {
         "$(grep -oE '\(symver\)[^ ]*' "$debian/libwharf0.symbols" | sed 's/(symver)//')"
 }
 
+# ---- whom the daemon runs as ---------------------------------------------------------------
+
+# has DATABASE NAME NUMBER: in passwd or group of the machine that is played by the folder root.
+has() {
+    mkdir -p root/etc
+    echo "$2:x:$3:$3::/home/$2:/bin/bash" >> "root/etc/$1"
+}
+
+preinst() {
+    DPKG_ROOT=$PWD/root "$debian/wharfd.preinst" "$@"
+}
+
+# refuses DATABASE NAME NUMBER WORD: says which, and its number; and so does `make install`.
+refuses() {
+    rm -rf root
+    has "$1" "$2" "$3"
+    expect_status 1 preinst install 2> message
+    cat message
+    grep -qF "the $4 $2 is there already" message
+    grep -qF "its number is $3," message
+    expect_status 1 preinst upgrade 0.0.1 2> message
+    expect_status 2 make_here prefix=/usr DESTDIR="$PWD/root" install > installed 2> message
+    grep -qF "the $4 $2 is there already" message
+    expect_text "etc/$1" "$(cd root && find . ! -type d | sed 's|^./||')"
+}
+
+# systemd-sysusers would take them for the daemon's.
+test_account_of_a_person_is_refused_by_its_name() {
+    refuses passwd wharfd 1000 user
+    refuses passwd wharfd 60001 user
+    refuses passwd wharfd 0 user
+    refuses group wharf 1000 group
+    refuses group wharfd 4000 group
+}
+
+test_account_of_a_system_is_kept() {
+    mkdir root
+    preinst install
+    has passwd wharfd 999
+    has group wharfd 999
+    has group wharf 100
+    # People of other names.
+    has passwd wharfdale 1000
+    has passwd alice 1001
+    preinst install
+    preinst upgrade 0.0.1
+}
+
+test_machine_says_where_the_numbers_of_people_begin() {
+    has passwd wharfd 700
+    preinst install
+    printf 'UID_MIN\t\t500\n#GID_MIN 100\n' > root/etc/login.defs
+    expect_status 1 preinst install 2> message
+    grep -qF 'those of system users are 1 to 499' message
+    rm root/etc/passwd
+    has group wharf 700
+    preinst install
+}
+
 run_tests

@@ -7,7 +7,8 @@
 #
 # PROGRAM SCRIPT [ARG...] has to run SCRIPT as root on a machine or container that can be thrown
 # away, in which systemd is process 1 and where the current folder is to be seen, and to give back
-# its output and status.  LAB=env takes this machine.  Needs what `make test-systemd` builds first.
+# its output and status, within LAB_TIMEOUT seconds.  LAB=env takes this machine.  Needs what
+# `make test-systemd` builds first.
 
 if [ "${1:-}" = --inside ]; then
     BUILD=$3 ONLY=$4
@@ -18,6 +19,8 @@ else
     . "$(dirname "$0")/../lib/tap.sh"
     if [ -n "${LAB:-}" ]; then
         cd "$TOP" || exit 2
+        # What systemd-nspawn's wrapper may bound the run by; run-tests ends what hangs.
+        export LAB_TIMEOUT=${LAB_TIMEOUT:-1200}
         exec "$LAB" "$TOP/tests/integration/systemd_test.sh" --inside "$TOP" "$BUILD" "${ONLY:-.}"
     fi
     test_service_under_systemd() {
@@ -447,23 +450,84 @@ test_upgrade_restarts_the_daemon_while_clients_work() {
     expect_text 0 "$(show NRestarts)"
 }
 
-# What could be left behind, by its name.
+purge() {
+    dpkg --purge libwharf-dev wharf wharfd libwharf0 > purged 2>&1 || { cat purged; return 1; }
+    cat purged
+}
+
+# What could be left behind, by its name.  User and groups stay, as those of Debian's packages do.
 list_traces() {
     find /etc /lib/systemd /run /usr /var -xdev -name '*wharf*' | sort
-    grep -H wharf /etc/passwd /etc/group /etc/shadow /etc/gshadow || true
+}
+
+accounts() {
+    getent passwd wharfd
+    getent group wharfd
+    getent group wharf
+}
+
+# refuses COMMAND NAME WORD: a person has the account that COMMAND makes.
+refuses() {
+    $1
+    made=$(getent passwd "$2"; getent group "$2")
+    expect_status 1 dpkg --force-unsafe-io -i "${packages[@]}" > installed 2>&1
+    cat installed
+    grep -qF "the $3 $2 is there already" installed
+    expect_text "$made" "$(getent passwd "$2"; getent group "$2")"
+    test ! -e /usr/bin/wharfd
+    test ! -e /lib/systemd/system/wharfd.service
+    purge
+}
+
+# Neither adopted nor, at the end, removed.
+test_account_of_a_person_keeps_the_package_out() {
+    begin
+    purge
+    userdel wharfd
+    groupdel wharf
+    refuses 'useradd -m wharfd' wharfd user
+    test -d /home/wharfd
+    userdel -r wharfd
+    refuses 'groupadd wharf' wharf group
+    groupdel wharf
+    refuses 'groupadd wharfd' wharfd group
+    groupdel wharfd
+    begin
+}
+
+# Whoever made them, and whoever is in the group.
+test_purge_leaves_user_and_group() {
+    begin
+    purge
+    userdel wharfd
+    groupdel wharf
+    groupadd -r wharf
+    useradd -r -m -c 'mine' wharfd
+    usermod -aG wharf alice
+    accounts > before
+    begin
+    accounts | diff <(sed 's/:alice$/:alice,bob/' before) -
+    accounts > before
+    purge
+    accounts | diff before -
+    test -d /home/wharfd
+    userdel -r wharfd
+    groupdel wharf
 }
 
 test_purge_leaves_nothing() {
     begin
+    accounts > before
     start_client alice
     until_true 15 is_active
     sleep 0.3
     end_client
-    dpkg --purge libwharf-dev wharf wharfd libwharf0 > purged 2>&1 || { cat purged; return 1; }
-    cat purged
-    userdel alice
-    userdel bob
+    purge
     list_traces | diff "$traces_before" -
+    accounts | diff before -
+    # Nobody logs in as that user.
+    expect_text /usr/sbin/nologin "$(getent passwd wharfd | cut -d: -f7)"
+    expect_text '!' "$(getent shadow wharfd | cut -d: -f2 | cut -c1)"
     expect_text '' "$(systemctl list-units --all --plain --no-legend | grep wharf)"
     expect_text '' "$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' | grep '^[a-z]*wharf.*config')"
     expect_text '' "$(pgrep -x wharfd)"
