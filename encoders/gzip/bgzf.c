@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "encoders/gzip/gzip_format.h"
+#include "encoders/gzip/gzip_header.h"
 #include "encoders/little_endian.h"
 
 const uint8_t wharf_bgzf_marker[WHARF_BGZF_MARKER_NBYTES] = {
@@ -83,14 +84,12 @@ int wharf_bgzf_look(const uint8_t *in, size_t in_nbytes, uint32_t *ret_nbytes)
     return is_block;
 }
 
-/* What the place is when it is no block. */
+/* What the place is when it is no block; one byte alone is the file's last one. */
 static uint32_t kind_without_block(const uint8_t *in, size_t in_nbytes)
 {
     if (in_nbytes == 0)
         return WHARF_BGZF_END;
-    if (in_nbytes >= 2 && in[0] == WHARF_GZIP_MAGIC_0 && in[1] == WHARF_GZIP_MAGIC_1)
-        return WHARF_BGZF_STREAM;
-    return WHARF_BGZF_REST;
+    return wharf_gzip_member_follows(in, in_nbytes) ? WHARF_BGZF_STREAM : WHARF_BGZF_REST;
 }
 
 static bool is_promise_possible(uint32_t nbytes, uint32_t out_nbytes)

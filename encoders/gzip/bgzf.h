@@ -50,7 +50,7 @@ extern const uint8_t wharf_bgzf_marker[WHARF_BGZF_MARKER_NBYTES];
 enum wharf_bgzf_piece_kind {
     WHARF_BGZF_MORE = 0,   /* piece.nbytes are needed to say, more than there are */
     WHARF_BGZF_BLOCK = 1,  /* a block of piece.nbytes, all of which are there */
-    WHARF_BGZF_STREAM = 2, /* a gzip member that is no block, or is cut off */
+    WHARF_BGZF_STREAM = 2, /* a gzip member that is no block, or is cut off (1f alone, too) */
     WHARF_BGZF_REST = 3,   /* bytes that are no gzip member; before the first block or behind one */
     WHARF_BGZF_END = 4,    /* the end of the file, behind a member or at its very beginning */
 };

@@ -6,14 +6,14 @@
  *
  * MEMBERS.  A stream is one member or more, one behind the other; its output is theirs joined.
  * The first must be there: an empty source is INPUT_TRUNCATED at bit 0.  After a complete member
- * the two next bytes decide: if they are 1f 8b, another member starts there and must be good;
- * anything else, and fewer than two bytes, is left alone, and in_nbytes does not count it.  So:
+ * the two next bytes decide: if they are 1f 8b, or 1f is the source's last byte, another member
+ * starts there and must be good; anything else is left alone, and in_nbytes does not count it.  So:
  *   - zero padding (tapes, block devices) is left alone, as gzip does without a word;
  *   - other bytes are left alone, which gzip does with a warning ("trailing garbage ignored");
- *     a member behind zero padding counts among them;
- *   - one lone byte 1f is left alone too, as zlib's gzread does (gzip 1.12 calls any lone byte
- *     other than zero an unexpected end of file);
- *   - 1f 8b and nothing more is a member cut off: INPUT_TRUNCATED;
+ *     a member behind zero padding counts among them, and so does one lone byte other than 1f
+ *     (gzip 1.12 calls any lone byte other than zero an unexpected end of file);
+ *   - a member that is cut off anywhere, behind its first byte 1f already, is INPUT_TRUNCATED:
+ *     no cut of a source of several members but those between members makes a good source;
  *   - 1f 8b with a method other than 8 is a bad member: GZIP_METHOD.
  * BGZF is gzip: its end-of-file block is an empty member.
  *

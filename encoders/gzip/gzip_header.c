@@ -147,5 +147,6 @@ uint32_t wharf_gzip_trailer(const uint8_t *in, size_t in_nbytes, uint32_t crc, u
 
 int wharf_gzip_member_follows(const uint8_t *in, size_t in_nbytes)
 {
-    return in_nbytes >= 2 && in[0] == WHARF_GZIP_MAGIC_0 && in[1] == WHARF_GZIP_MAGIC_1;
+    return in_nbytes >= 1 && in[0] == WHARF_GZIP_MAGIC_0 &&
+           (in_nbytes == 1 || in[1] == WHARF_GZIP_MAGIC_1);
 }

@@ -34,7 +34,8 @@ uint32_t wharf_gzip_header_read(struct wharf_gzip_header *header, const uint8_t 
 /* Judges the trailer at `in`; crc and out_nbytes (modulo 2^32) are those of the member's output. */
 uint32_t wharf_gzip_trailer(const uint8_t *in, size_t in_nbytes, uint32_t crc, uint32_t out_nbytes);
 
-/* Whether another member starts at `in`. */
+/* Whether another member starts at `in`, whose in_nbytes are all that is left of the source if
+ * they are fewer than two. */
 int wharf_gzip_member_follows(const uint8_t *in, size_t in_nbytes);
 
 /* The result that belongs to a reason of the functions above. */

@@ -139,11 +139,12 @@ WHARF_DEVICE uint32_t check_trailer(const chunk_job &job, uint32_t at, uint32_t 
     return load_32(job.in + at + 4) == nbytes ? WHARF_REASON_NONE : WHARF_REASON_GZIP_LENGTH;
 }
 
-/* Whether another member begins at `at`. */
+/* Whether another member begins at `at`: a last byte 1f is one that is cut off. */
 WHARF_DEVICE bool another_member(const chunk_job &job, uint32_t at)
 {
-    return job.in_nbytes - at >= 2 && load_nc(job.in + at) == WHARF_GZIP_MAGIC_0 &&
-           load_nc(job.in + at + 1) == WHARF_GZIP_MAGIC_1;
+    uint32_t left = job.in_nbytes - at;
+    return left >= 1 && load_nc(job.in + at) == WHARF_GZIP_MAGIC_0 &&
+           (left == 1 || load_nc(job.in + at + 1) == WHARF_GZIP_MAGIC_1);
 }
 
 } // namespace gzip

@@ -127,6 +127,64 @@ test_bytes_behind_the_end_are_left_alone_and_mentioned() {
     done
 }
 
+# From its first byte on, a member that is not all there is bad data, for each reader of files: those
+# of gzip and BGZF, by one decoder and by jobs.
+test_cut_second_member_is_refused_at_every_byte() {
+    printf first > data
+    printf second | gzip -n > second.gz
+    gzip -nc data > m.gz
+    bgzip -c data > b.gz
+    for first in m.gz b.gz; do
+        at=$((8 * $(stat -c %s "$first")))
+        for n in $(seq 1 $(($(stat -c %s second.gz) - 1))); do
+            { cat "$first"; head -c "$n" second.gz; } > cut.gz
+            expect_status 1 "$WHARF" cat --report cut.gz > out 2> message
+            cmp out data
+            grep -q '^{"result":"bad_data","reason":"input_truncated",' message
+            # Up to there it is the header that is cut off, behind it the data or the trailer.
+            if [ "$n" -lt 10 ]; then
+                grep -q "\"bit_offset\":$at," message
+            fi
+            # shellcheck disable=SC2002 # it is to be a pipe
+            cat cut.gz | expect_status 1 "$WHARF" cat --report > out 2> piped
+            cmp out data
+            expect_text "$(grep -o '"bit_offset":[0-9]*' message)" \
+                "$(grep -o '"bit_offset":[0-9]*' piped)"
+        done
+    done
+}
+
+test_lone_first_magic_byte_is_refused_by_every_engine() {
+    seq 1 100 > data
+    { gzip -nc data; printf '\037'; } > m.gz
+    { bgzip -c data; printf '\037'; } > b.gz
+    for file in m.gz b.gz; do
+        at=$((8 * ($(stat -c %s "$file") - 1)))
+        for engine in cpu reference; do
+            expect_status 1 "$WHARF" cat --engine "$engine" --report "$file" > out 2> message
+            grep -q "\"reason\":\"input_truncated\",\"bit_offset\":$at," message
+            expect_status 1 "$WHARF" decode -c gzip --engine "$engine" --report < "$file" \
+                > out 2> message
+            grep -q "\"reason\":\"input_truncated\",\"bit_offset\":$at," message
+            test ! -s out
+        done
+    done
+}
+
+# Where gzip(1) says "unexpected end of file".
+test_any_other_lone_byte_is_left_alone_and_mentioned() {
+    seq 1 100 > data
+    for first in "gzip -nc" "bgzip -c"; do
+        for byte in 001 036 040 170 213 377; do
+            { $first data; printf '%b' "\\0$byte"; } > longer
+            "$WHARF" cat longer 2> message | cmp - data
+            grep -q 'is not compressed data, ignored' message
+            "$WHARF" decode -c gzip < longer 2> message | cmp - data
+            grep -q 'is not compressed data, ignored' message
+        done
+    done
+}
+
 test_empty_input_is_exit_1() {
     : > empty.gz
     expect_status 1 "$WHARF" cat empty.gz 2> message
