@@ -44,12 +44,16 @@ def carried_away(build, folder):
 
 
 def name_of(pid):
-    with open(f'/proc/{pid}/comm', encoding='ascii') as file:
-        return file.read().strip()
+    """Of a process, or None of one that has ended."""
+    try:
+        with open(f'/proc/{pid}/comm', encoding='ascii') as file:
+            return file.read().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def gate_of(daemon):
-    """The process id of the daemon's gate, or None."""
+    """The process id of the daemon's gate, or None: the kernel's list may lack some while one ends."""
     pid = daemon.process.pid
     with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
         children = file.read().split()
@@ -86,12 +90,13 @@ def replay_goes_through_the_gate(daemon, _):
 
 
 def gate_is_there_before_it_is_needed(daemon, _):
-    assert gate_of(daemon)
+    until(lambda: gate_of(daemon), 'there is no gate')
 
 
 def gate_that_does_not_start_again_is_said(daemon, folder):
     memory = wc.sealed_memfd(4096)
     os.rename(f'{folder}/lib', f'{folder}/gone')
+    until(lambda: gate_of(daemon), 'there is no gate')
     os.kill(gate_of(daemon), signal.SIGKILL)
     until(lambda: 'the gate, which receives descriptors, has ended: signal 9' in daemon.says(),
           'the daemon does not notice')

@@ -495,7 +495,16 @@ def test_cancel_of_nothing_says_so():
 
 def test_cancel_ends_what_waits():
     session = client(n_entries=256, arena_nbytes=16 << 20)
-    # Jobs long enough for some to wait when the cancel comes.
+    # Jobs long enough for some to wait when the cancel comes, unless the daemon's thread that reads it
+    # is kept from the processor until all are done.
+    end = time.monotonic() + wc.PATIENCE_S
+    while cancel_those_of_many(session) == 0:
+        assert time.monotonic() < end, 'nothing is ever cancelled'
+    session.close()
+
+
+def cancel_those_of_many(session):
+    """Of 200 jobs, which are all cancelled: how many it ended."""
     packed = deflated(TEXT * 40)
     job = {'opcode': wc.OP_DECODE, 'codec': wc.CODECS['deflate'], 'dst_offset': 1 << 20,
            'dst_nbytes': 40 * len(TEXT), **place(session, 0, packed)}
@@ -512,10 +521,9 @@ def test_cancel_ends_what_waits():
         if completion['result'] == wc.RESULTS['cancelled']:
             equal(completion['out_nbytes'], 0)
     equal(counts.pop((4, wc.RESULTS['ok'])), 1, 'the cancel itself')
-    assert counts.get((3, wc.RESULTS['cancelled']), 0) > 0, counts
     assert set(counts) <= {(3, wc.RESULTS['cancelled']), (3, wc.RESULTS['ok'])}, counts
     equal(sum(counts.values()), 200)
-    session.close()
+    return counts.get((3, wc.RESULTS['cancelled']), 0)
 
 
 def test_deadline_passes():
@@ -523,11 +531,12 @@ def test_deadline_passes():
     packed = deflated(TEXT * 40)
     job = {'opcode': wc.OP_DECODE, 'codec': wc.CODECS['deflate'], 'dst_offset': 1 << 20,
            'dst_nbytes': 40 * len(TEXT), **place(session, 0, packed)}
+    # No processor decodes one in a microsecond.
     for i in range(200):
-        session.submit(publish=False, user_data=i, timeout_us=1000, **job)
+        session.submit(publish=False, user_data=i, timeout_us=1, **job)
     session.publish()
     late = [c for c in session.wait(200) if c['result'] != wc.RESULTS['ok']]
-    assert late, 'all of 200 in a millisecond'
+    assert late, 'each in a microsecond'
     for completion in late:
         expect_result(completion, 'deadline')
     session.close()
@@ -579,8 +588,10 @@ def test_futex_is_woken_and_not_only_timed_out():
     packed = deflated(TEXT * 400)
     fd = wc.sealed_memfd(len(TEXT) * 400 + len(packed), contents=packed)
     session.register(1, fd, len(TEXT) * 400 + len(packed))
-    woken = 0
-    for _ in range(10):
+    woken, rounds, end = 0, 0, time.monotonic() + wc.PATIENCE_S
+    # Where this process is slow, or the daemon fast, a job may be done before it can be waited for.
+    while rounds < 10 or (woken == 0 and time.monotonic() < end):
+        rounds += 1
         session.submit(opcode=wc.OP_DECODE, codec=wc.CODECS['deflate'], src_region=1, dst_region=1,
                        src_nbytes=len(packed), dst_offset=len(packed), dst_nbytes=400 * len(TEXT))
         if session.rings.arm(wc.WAIT_FUTEX, 1) == 0:

@@ -60,6 +60,12 @@ end() {
     wait "$1"
 }
 
+# n_chunks: that the daemon has decoded.
+n_chunks() {
+    "$WHARF" stats --socket "$PWD/socket" --prometheus > scraped
+    "$TOP/tests/lib/prometheus.py" value scraped wharf_chunks_total engine=cpu || echo 0
+}
+
 # The client's registered memory goes through the gate.
 test_daemon_serves_under_the_restrictions() {
     begin
@@ -76,7 +82,10 @@ test_daemon_serves_under_the_restrictions() {
     export LD_LIBRARY_PATH=$BUILD
     "$BUILD/tests/steady_client" "$PWD/socket" > said &
     client=$!
-    sleep 1
+    for _ in {1..1200}; do
+        [ "$(n_chunks)" -ge 100 ] && break
+        sleep 0.05
+    done
     kill "$client"
     wait "$client"
     cat said

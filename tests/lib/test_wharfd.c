@@ -274,7 +274,8 @@ static int is_gate(int pid)
     return found;
 }
 
-pid_t test_wharfd_gate(const struct test_wharfd *daemon)
+/* The kernel's list may lack some while one of them ends. */
+static pid_t find_gate(const struct test_wharfd *daemon)
 {
     char path[64];
     int pid, gate = 0;
@@ -286,6 +287,14 @@ pid_t test_wharfd_gate(const struct test_wharfd *daemon)
     while (!gate && fscanf(file, "%d", &pid) == 1)
         gate = is_gate(pid) ? pid : 0;
     fclose(file);
+    return gate;
+}
+
+pid_t test_wharfd_gate(const struct test_wharfd *daemon)
+{
+    pid_t gate = 0;
+
+    TEST_WAIT((gate = find_gate(daemon)) > 0);
     return gate;
 }
 

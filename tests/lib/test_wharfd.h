@@ -82,7 +82,7 @@ double test_wharfd_metric(const struct test_wharfd *daemon, const char *name,
 /* Whether its log has this text, or has it soon. */
 int test_wharfd_says(const struct test_wharfd *daemon, const char *text);
 
-/* Its child that receives clients' descriptors, or 0. */
+/* Its child that receives clients' descriptors, which is there or comes by itself. */
 pid_t test_wharfd_gate(const struct test_wharfd *daemon);
 
 /* Its open descriptors, its mappings of memfds, and its memory in KiB: resident private and shared,

@@ -104,7 +104,7 @@ Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor, .timeout
  * That was taken for the client's doing, and its jobs were lost. */
 Test(wharfd_library, arena_outlives_a_gate_that_is_late, .timeout = 60)
 {
-    test_wharfd_start(&wharfd, "[daemon]\ngate_timeout = 50ms\n");
+    test_wharfd_start(&wharfd, "[daemon]\ngate_timeout = 500ms\n");
     struct wharf *wharf = open_handle();
     struct wharf_memory memory = new_memory();
     struct wharf_info info = {.struct_nbytes = sizeof(info)};

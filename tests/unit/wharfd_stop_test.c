@@ -244,8 +244,8 @@ Test(wharfd_stop, one_of_those_that_start_together_serves, .timeout = 120)
     test_wharfd_remove(&wharfd);
 }
 
-/* A client whose Hello is not answered. */
-static struct test_client *client_without_answer(void)
+/* A client whose Hello is not answered within that. */
+static struct test_client *client_without_answer(unsigned ms)
 {
     struct test_client *client = test_client_new();
     Wharf__HelloRequest hello = WHARF__HELLO_REQUEST__INIT;
@@ -257,7 +257,7 @@ static struct test_client *client_without_answer(void)
     request.body_case = WHARF__REQUEST__BODY_HELLO;
     request.hello = &hello;
     cr_assert_eq(test_client_send(client, &request, NULL, 0), 0);
-    usleep(300000);
+    usleep(ms * 1000);
     cr_assert_lt(recv(client->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK), 0);
     cr_assert_eq(errno, EAGAIN);
     return client;
@@ -288,8 +288,9 @@ static int start_too_early(const char *config)
 
 Test(wharfd_stop, hello_is_not_answered_while_an_earlier_daemon_lives)
 {
-    int fd = start_too_early("[daemon]\nhello_timeout = 100ms\n");
-    struct test_client *client = client_without_answer();
+    /* Far above what is between connecting and Hello where a machine does much else. */
+    int fd = start_too_early("[daemon]\nhello_timeout = 3s\n");
+    struct test_client *client = client_without_answer(3500);
 
     close(fd);
     expect_answer(client);
@@ -301,11 +302,11 @@ Test(wharfd_stop, hello_is_not_answered_while_an_earlier_daemon_lives)
 Test(wharfd_stop, client_that_goes_is_noticed_while_an_earlier_daemon_lives)
 {
     int fd = start_too_early("[daemon]\nmax_connections = 2\n");
-    struct test_client *client = client_without_answer();
+    struct test_client *client = client_without_answer(300);
 
     cr_assert_eq(shutdown(client->fd, SHUT_WR), 0);
     test_client_ended(client);
-    client = client_without_answer();
+    client = client_without_answer(300);
     close(fd);
     expect_answer(client);
     test_wharfd_finish(&wharfd);
@@ -330,7 +331,7 @@ Test(wharfd_stop, lock_that_was_removed_is_made_again_by_who_drains)
     first = wharfd;
     snprintf(wharfd.log, sizeof(wharfd.log), "%s/log2", wharfd.folder);
     test_wharfd_spawn(&wharfd);
-    struct test_client *next = client_without_answer();
+    struct test_client *next = client_without_answer(300);
     cr_assert_eq(kill(first.pid, SIGCONT), 0);
     /* Who wanted that much goes. */
     test_client_free(client);

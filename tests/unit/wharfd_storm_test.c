@@ -5,6 +5,7 @@
  */
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,7 +27,7 @@ enum { N_CLIENTS = 16, N_DAEMON_KILLS = 6, N_CLIENT_KILLS = 10 };
 static struct {
     uint32_t stop;
     uint64_t n_done;
-    uint64_t n_reconnects;
+    uint64_t n_reconnects; /* of all who have lived */
 } * shared;
 
 static struct test_wharfd wharfd;
@@ -40,8 +41,21 @@ static int complain(const char *what, const char *error)
     return 1;
 }
 
+/* Adds what the handle has had since `*seen`. */
+static void count_reconnects(struct wharf *wharf, uint64_t *seen)
+{
+    struct wharf_info info = {.struct_nbytes = sizeof(info)};
+
+    if (wharf_get_info(wharf, &info) < 0)
+        return;
+    __atomic_fetch_add(&shared->n_reconnects, info.n_reconnects - *seen, __ATOMIC_RELAXED);
+    *seen = info.n_reconnects;
+}
+
 static int run_storms(struct wharf *wharf, uint64_t seed)
 {
+    uint64_t n_reconnects = 0;
+
     while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
         struct test_storm storm = {
             .wharf = wharf,
@@ -59,6 +73,7 @@ static int run_storms(struct wharf *wharf, uint64_t seed)
         if (storm.n_done != storm.n_jobs)
             return complain("a storm", "jobs were lost");
         __atomic_fetch_add(&shared->n_done, storm.n_done, __ATOMIC_RELAXED);
+        count_reconnects(wharf, &n_reconnects);
     }
     return 0;
 }
@@ -66,7 +81,6 @@ static int run_storms(struct wharf *wharf, uint64_t seed)
 static int be_client(uint64_t seed)
 {
     struct wharf_options options = WHARF_OPTIONS_INIT;
-    struct wharf_info info = {.struct_nbytes = sizeof(info)};
     struct wharf *wharf;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -78,8 +92,6 @@ static int be_client(uint64_t seed)
     if (!TEST_WAIT(wharf_open(&options, &wharf) == 0))
         return complain("wharf_open", wharf_error_message());
     int status = run_storms(wharf, seed);
-    if (wharf_get_info(wharf, &info) == 0)
-        __atomic_fetch_add(&shared->n_reconnects, info.n_reconnects, __ATOMIC_RELAXED);
     wharf_close(wharf);
     return status;
 }
@@ -92,6 +104,11 @@ static pid_t fork_client(uint64_t seed)
         _exit(be_client(seed));
     cr_assert_gt(pid, 0);
     return pid;
+}
+
+static uint64_t count(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
 /* ---- who kills them ------------------------------------------------------------------------ */
@@ -152,9 +169,11 @@ Test(wharfd_storm, nothing_is_lost_when_clients_and_daemons_are_killed)
     test_wharfd_start(&wharfd, "[quota]\nmax_connections = 64\n");
     for (unsigned i = 0; i < N_CLIENTS; i++)
         pids[i] = fork_client(seed += 100000);
-    while (n_daemon_kills < N_DAEMON_KILLS || n_client_kills < N_CLIENT_KILLS) {
+    while (n_daemon_kills < N_DAEMON_KILLS || n_client_kills < N_CLIENT_KILLS ||
+           count(&shared->n_reconnects) <= N_DAEMON_KILLS) {
         usleep((useconds_t)test_random_below(&random, 150000));
-        if (n_daemon_kills < N_DAEMON_KILLS && test_random_one_in(&random, 2)) {
+        bool may_kill = n_daemon_kills < N_DAEMON_KILLS || n_client_kills == N_CLIENT_KILLS;
+        if (may_kill && test_random_one_in(&random, 2)) {
             test_wharfd_kill(&wharfd);
             usleep((useconds_t)test_random_below(&random, 20000));
             test_wharfd_restart(&wharfd);
@@ -165,11 +184,10 @@ Test(wharfd_storm, nothing_is_lost_when_clients_and_daemons_are_killed)
         }
         expect_alive(pids);
     }
+    cr_assert(TEST_WAIT(count(&shared->n_done) > 1000));
     __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < N_CLIENTS; i++)
         expect_good_end(pids[i]);
-    cr_assert_gt(shared->n_done, 1000);
-    cr_assert_gt(shared->n_reconnects, N_DAEMON_KILLS);
     expect_nothing_left();
     test_wharfd_finish(&wharfd);
     test_chunks_deinit(&chunks);
