@@ -322,21 +322,37 @@ static int take_frame(struct wharf_container_reader *reader,
     return 0;
 }
 
+/* Passes over a chunk that is not asked for; reading stops if it is not all there. */
+static int pass_chunk(struct wharf_container_reader *reader,
+                      const struct wharf_container_chunk *chunk)
+{
+    struct wharf_container_fault fault;
+    int rc = wharf_container_pass_payload(&reader->source, chunk, &fault);
+
+    if (rc == 0 && fault.result != WHARF_OK) {
+        reader->state = WHARF_CONTAINER_READER_DONE;
+        reader->last = (struct wharf_container_item){WHARF_CONTAINER_FAULT, .fault = fault};
+    }
+    return rc;
+}
+
 int wharf_container_next(struct wharf_container_reader *reader,
                          struct wharf_container_item *ret_item)
 {
     while (reader->state != WHARF_CONTAINER_READER_DONE) {
+        const struct wharf_container_chunk *chunk = &ret_item->chunk;
         int rc = reader->state == WHARF_CONTAINER_READER_BEFORE_MEMBER
                      ? begin_member(reader)
                      : take_frame(reader, &ret_item->chunk);
+        if (rc > 0 && chunk->out_offset + chunk->raw_nbytes > reader->skip_until) {
+            ret_item->kind = WHARF_CONTAINER_CHUNK;
+            memset(&ret_item->fault, 0, sizeof(ret_item->fault));
+            return 0;
+        }
+        if (rc > 0)
+            rc = pass_chunk(reader, chunk);
         if (rc < 0)
             return rc;
-        if (rc == 0 ||
-            ret_item->chunk.out_offset + ret_item->chunk.raw_nbytes <= reader->skip_until)
-            continue;
-        ret_item->kind = WHARF_CONTAINER_CHUNK;
-        memset(&ret_item->fault, 0, sizeof(ret_item->fault));
-        return 0;
     }
     *ret_item = reader->last;
     return 0;
@@ -344,15 +360,38 @@ int wharf_container_next(struct wharf_container_reader *reader,
 
 /* ---- payloads --------------------------------------------------------------------------- */
 
-static struct wharf_container_fault payload_fault(const struct wharf_container_chunk *chunk,
-                                                  uint32_t reason)
+static struct wharf_container_fault fault_in_chunk(const struct wharf_container_chunk *chunk,
+                                                   uint32_t reason, uint64_t file_offset)
 {
     return (struct wharf_container_fault){
         .result = WHARF_BAD_DATA,
         .reason = reason,
-        .file_offset = chunk->payload_offset,
+        .file_offset = file_offset,
         .chunk = chunk->number,
     };
+}
+
+/* As a source of known size has it, whose reader does not give the chunk at all. */
+static struct wharf_container_fault fault_of_cut_chunk(const struct wharf_container_chunk *chunk)
+{
+    return fault_in_chunk(chunk, WHARF_REASON_CONTAINER_TRUNCATED, chunk->file_offset);
+}
+
+int wharf_container_pass_payload(const struct wharf_container_source *source,
+                                 const struct wharf_container_chunk *chunk,
+                                 struct wharf_container_fault *ret_fault)
+{
+    int64_t n = 1;
+    uint8_t last;
+
+    if (source->nbytes == WHARF_CONTAINER_SIZE_UNKNOWN)
+        n = read_at(source, chunk->payload_offset + chunk->payload_avail - 1, &last, 1);
+    if (n < 0)
+        return (int)n;
+    *ret_fault = (struct wharf_container_fault){.result = WHARF_OK};
+    if (n == 0)
+        *ret_fault = fault_of_cut_chunk(chunk);
+    return 0;
 }
 
 int wharf_container_read_payload(const struct wharf_container_source *source,
@@ -366,13 +405,13 @@ int wharf_container_read_payload(const struct wharf_container_source *source,
         return (int)n;
     *ret_fault = (struct wharf_container_fault){.result = WHARF_OK};
     if (n < chunk->payload_avail) {
-        *ret_fault = payload_fault(chunk, WHARF_REASON_CONTAINER_TRUNCATED);
+        *ret_fault = fault_of_cut_chunk(chunk);
         return 0;
     }
     for (uint32_t i = chunk->payload_nbytes; i < chunk->payload_avail; i++)
         padding |= buf[i];
     if (padding != 0)
-        *ret_fault = payload_fault(chunk, WHARF_REASON_CONTAINER_CHUNK);
+        *ret_fault = fault_in_chunk(chunk, WHARF_REASON_CONTAINER_CHUNK, chunk->payload_offset);
     return 0;
 }
 

@@ -124,8 +124,9 @@ void wharf_container_reader_init(struct wharf_container_reader *reader,
                                  const struct wharf_container_source *source);
 
 /*
- * wharf_container_next: checks everything up to and including the next chunk's header.  Payloads
- * that nobody asked for are passed over.
+ * wharf_container_next: checks everything up to and including the next chunk's header.  From a
+ * source of unknown size, the payload of the chunk before it must have been read, or passed over by
+ * wharf_container_pass_payload: who does neither is told of a cut at the wrong place.
  * Returns 0 with *ret_item filled, or the source's -errno, after which the reader is of no use.
  */
 int wharf_container_next(struct wharf_container_reader *reader,
@@ -164,13 +165,24 @@ int wharf_container_read_totals(const struct wharf_container_source *source,
 /*
  * wharf_container_read_payload: reads a chunk's compressed bytes and the padding behind them.
  *   buf         chunk->payload_avail bytes, aligned as the caller's decoder likes it
- *   ret_fault   WHARF_OK, CONTAINER_TRUNCATED, or CONTAINER_CHUNK (padding is not zero)
+ *   ret_fault   WHARF_OK; CONTAINER_TRUNCATED, at the chunk's header, where next() meets it in a
+ *               source of known size; or CONTAINER_CHUNK (padding is not zero)
  * From a source of unknown size: after next() gave the chunk and before the next call to it.
  * Otherwise at any time, in any order, from any thread if read_at allows that.
  * Returns 0 or the source's -errno.
  */
 int wharf_container_read_payload(const struct wharf_container_source *source,
                                  const struct wharf_container_chunk *chunk, uint8_t *buf,
+                                 struct wharf_container_fault *ret_fault);
+
+/*
+ * wharf_container_pass_payload: sees that a payload that is not wanted is there, without looking at
+ * it; reads nothing from a source of known size, whose chunks next() gives only if they are whole.
+ *   ret_fault   WHARF_OK or CONTAINER_TRUNCATED, as read_payload has it
+ * To be called where read_payload would be.  Returns 0 or the source's -errno.
+ */
+int wharf_container_pass_payload(const struct wharf_container_source *source,
+                                 const struct wharf_container_chunk *chunk,
                                  struct wharf_container_fault *ret_fault);
 
 /*

@@ -92,18 +92,34 @@ static void take_chunk(struct container_pipe *pipe, struct slot *slot)
     slot->out_nbytes += chunk->raw_nbytes;
     slot->in_offset = chunk->payload_offset + chunk->payload_avail;
     pipe->has_item = false;
+    /* What is behind the range is not looked at. */
+    if (pipe->out_end >= pipe->end)
+        end_reading(pipe, slot, 0, NULL);
 }
 
-/* Chunks before the range are passed over, the first one behind it is the end. */
+/* A chunk that holds nothing of the range. */
+static void pass_chunk(struct container_pipe *pipe, struct slot *slot)
+{
+    struct wharf_container_fault fault;
+    int r = wharf_container_pass_payload(&pipe->source, &pipe->item.chunk, &fault);
+
+    if (r < 0 || fault.result != WHARF_OK)
+        end_reading(pipe, slot, r, r < 0 ? NULL : &fault);
+}
+
+/* Chunks before the range are passed over.  One behind it comes only where the range is empty. */
 static void look_at_chunk(struct container_pipe *pipe, struct slot *slot)
 {
     const struct wharf_container_chunk *chunk = &pipe->item.chunk;
+    uint64_t out_end = chunk->out_offset + chunk->raw_nbytes;
 
-    pipe->has_item = chunk->out_offset + chunk->raw_nbytes > pipe->start;
-    if (pipe->has_item && chunk->out_offset >= pipe->end)
+    pipe->has_item = out_end > pipe->start && chunk->out_offset < pipe->end;
+    if (!pipe->has_item)
+        pass_chunk(pipe, slot);
+    if (chunk->out_offset < pipe->end)
+        pipe->out_end = out_end;
+    else if (!slot->is_last)
         end_reading(pipe, slot, 0, NULL);
-    else
-        pipe->out_end = chunk->out_offset + chunk->raw_nbytes;
 }
 
 static void read_item(struct container_pipe *pipe, struct slot *slot)
