@@ -125,6 +125,11 @@ static void cat_file(struct wharf_cli_task *task, const char *path)
         wharf_cli_input_close(&input);
         return;
     }
+    if (wharf_cli_output_is_input(task->output, &input.status)) {
+        wharf_cli_tally_error(task->tally, input.name, -EINVAL);
+        wharf_cli_input_close(&input);
+        return;
+    }
     total = input.is_seekable ? input.nbytes : 0;
     task->input = &input;
     wharf_cli_progress_start(input.name, total, task->options->quiet);

@@ -157,6 +157,14 @@ static int open_file(struct wharf_cli_output *output)
     return output->fd < 0 ? output->fd : 0;
 }
 
+/* Remembers which file it is, if it is one. */
+static void identify(struct wharf_cli_output *output, const struct stat *status)
+{
+    output->has_identity = S_ISREG(status->st_mode);
+    output->device = status->st_dev;
+    output->inode = status->st_ino;
+}
+
 /* What is there under the output's name already: is it to be written into, replaced or left? */
 static int open_path(struct wharf_cli_output *output)
 {
@@ -178,6 +186,7 @@ static int open_path(struct wharf_cli_output *output)
     }
     if (!S_ISREG(status.st_mode))
         return -EINVAL;
+    identify(output, &status);
     return output->may_replace ? open_file(output) : -EEXIST;
 }
 
@@ -203,6 +212,10 @@ int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path,
     int r;
 
     if (is_standard_output(path)) {
+        struct stat status;
+
+        if (fstat(STDOUT_FILENO, &status) == 0)
+            identify(&output, &status);
         output.path = NULL;
         output.name = "standard output";
         output.fd = STDOUT_FILENO;
@@ -216,6 +229,16 @@ int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path,
     }
     *ret_output = output;
     return 0;
+}
+
+bool wharf_cli_output_is_input(const struct wharf_cli_output *output, const struct stat *input)
+{
+    if (!output->has_identity || !S_ISREG(input->st_mode) || output->device != input->st_dev ||
+        output->inode != input->st_ino)
+        return false;
+    wharf_cli_say("%s: is the input itself, which would be lost: -o NAME writes elsewhere",
+                  output->name);
+    return true;
 }
 
 /* Parts of one system call; the system takes many more. */

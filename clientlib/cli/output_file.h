@@ -24,14 +24,23 @@ struct wharf_cli_output {
     const char *path; /* NULL for standard output */
     char *temporary;  /* path of a file that has a temporary name, or NULL */
     int fd;
-    bool is_file;     /* gets its name at the end */
-    bool may_replace; /* an existing file */
-    bool failed;      /* a write has */
-    uint64_t nbytes;  /* written so far */
+    bool is_file;      /* gets its name at the end */
+    bool may_replace;  /* an existing file */
+    bool has_identity; /* it is a file, or a file stands under its name: the next two say which */
+    dev_t device;
+    ino_t inode;
+    bool failed;     /* a write has */
+    uint64_t nbytes; /* written so far */
 };
 
 /* Opens `path`, or standard output for "-" and "/dev/stdout".  0 or -errno; `path` is kept. */
 int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path, bool may_replace);
+
+/*
+ * Whether the output would replace, or is being appended to, the very file that `input` describes:
+ * under another name, by a link of any kind, too.  Says so if it is.
+ */
+bool wharf_cli_output_is_input(const struct wharf_cli_output *output, const struct stat *input);
 
 /*
  * Writes all of it.  0 or -errno.  When nobody reads the pipe any more (`| head`), the process

@@ -62,6 +62,10 @@ int wharf_cli_rans_write_file(struct wharf_cli_task *task, const char *path, con
     struct wharf_cli_output output;
     int rc = wharf_cli_output_open(&output, path, task->options->force);
 
+    if (rc == 0 && wharf_cli_output_is_input(&output, &task->input->status)) {
+        wharf_cli_output_discard(&output);
+        rc = -EINVAL;
+    }
     if (rc == 0) {
         rc = wharf_cli_output_write(&output, data, nbytes);
         if (rc == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clientlib/cli/task.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -139,6 +140,10 @@ int wharf_cli_task_start(struct wharf_cli_task *task, const char *in_path, const
     if (r < 0)
         return report_failure(task, in_path, r);
     r = wharf_cli_output_open(task->output, out_path, task->options->force);
+    if (r == 0 && wharf_cli_output_is_input(task->output, &input->status)) {
+        wharf_cli_output_discard(task->output);
+        r = -EINVAL;
+    }
     if (r < 0) {
         wharf_cli_input_close(task->input);
         return report_failure(task, out_path, r);

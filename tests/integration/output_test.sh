@@ -77,6 +77,41 @@ test_devices_and_pipes_are_written_to() {
     grep -q '/dev/full: cannot write: No space left on device' message
 }
 
+# `-f -o` with the input's own name replaced the only copy of the data.
+test_input_is_never_the_output() {
+    make_data
+    cp data copy
+    cp data.whr copy.whr
+    ln -s data.whr link
+    ln data.whr hard
+    while read -r arguments; do
+        # shellcheck disable=SC2086 # words
+        expect_status 4 "$WHARF" $arguments 2> message
+        grep -q 'is the input itself, which would be lost: -o NAME writes elsewhere' message
+        cmp data copy
+        cmp data.whr copy.whr
+    done << 'EOS'
+pack -f -o data data
+pack -f -o ./data data
+unpack -f -o data.whr data.whr
+unpack -f -o data.whr link
+unpack -f -o link data.whr
+unpack -f -o hard data.whr
+EOS
+    expect_status 4 "$WHARF" pack -f -o data < data 2> message
+    expect_status 4 "$WHARF" pack < data >> data 2> message
+    expect_status 4 "$WHARF" cat data.whr >> data.whr 2> message
+    expect_status 4 "$WHARF" rans encode -f -o data data 2> message
+    expect_status 4 "$WHARF" rans encode --cdf data -n 11 -f -o words data 2> message
+    test ! -e words
+    cmp data copy
+    cmp data.whr copy.whr
+    "$WHARF" unpack -f -o data data.whr
+    cmp data copy
+    "$WHARF" unpack -o /dev/null < /dev/null 2> message || true
+    expect_status 1 grep -q itself message
+}
+
 # With -f the link in /dev was replaced by a file: as somebody who cannot, so that it stays whole.
 test_dev_stdout_is_standard_output_when_that_is_a_file() {
     make_data
