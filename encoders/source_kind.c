@@ -8,6 +8,48 @@
 #include "encoders/gzip/gzip_format.h"
 #include "encoders/zlib/zlib_format.h"
 
+/* First bytes, or those at an offset, of formats that people try. */
+static const struct {
+    struct wharf_foreign_kind kind;
+    uint16_t offset;
+    uint8_t magic_nbytes;
+    char magic[12];
+} foreign_rows[] = {
+    {{"zstd data", "`zstd -dc`"}, 0, 4, "\x28\xb5\x2f\xfd"},
+    {{"an LZ4 frame", "`lz4 -dc`"}, 0, 4, "\x04\x22\x4d\x18"},
+    {{"an LZ4 frame of the old kind", "`lz4 -dc`"}, 0, 4, "\x02\x21\x4c\x18"},
+    {{"framed Snappy", "`snzip -dc`"}, 0, 10, "\xff\x06\x00\x00sNaPpY"},
+    {{"a zip archive", "`unzip -p`"}, 0, 4, "PK\x03\x04"},
+    {{"an empty zip archive", "`unzip -p`"}, 0, 4, "PK\x05\x06"},
+    {{"bzip2 data", "`bzip2 -dc`"}, 0, 3, "BZh"},
+    {{"xz data", "`xz -dc`"},
+     0,
+     6,
+     "\xfd"
+     "7zXZ"},
+    {{"lzip data", "`lzip -dc`"}, 0, 4, "LZIP"},
+    {{"lzop data", "`lzop -dc`"}, 0, 9, "\x89LZO\x00\r\n\x1a\n"},
+    {{"a 7-Zip archive", "`7z x -so`"}, 0, 6, "7z\xbc\xaf\x27\x1c"},
+    {{"a RAR archive", "`unrar p`"}, 0, 4, "Rar!"},
+    {{"data of compress(1)", "`gzip -dc`"}, 0, 2, "\x1f\x9d"},
+    {{"a Parquet file", "a Parquet reader"}, 0, 4, "PAR1"},
+    {{"an ORC file", "an ORC reader"}, 0, 3, "ORC"},
+    {{"an HDF5 file", "an HDF5 reader"}, 0, 8, "\x89HDF\r\n\x1a\n"},
+    {{"a tar archive that is not compressed", "`tar -xf`"}, 257, 5, "ustar"},
+};
+
+const struct wharf_foreign_kind *wharf_foreign_detect(const uint8_t *in, size_t in_nbytes)
+{
+    for (size_t i = 0; i < sizeof(foreign_rows) / sizeof(foreign_rows[0]); i++) {
+        size_t offset = foreign_rows[i].offset;
+        size_t nbytes = foreign_rows[i].magic_nbytes;
+
+        if (in_nbytes >= offset + nbytes && memcmp(in + offset, foreign_rows[i].magic, nbytes) == 0)
+            return &foreign_rows[i].kind;
+    }
+    return NULL;
+}
+
 /* 1: begins with all of it; 0: does not; -1: with as much of it as there are bytes. */
 static int begins_with(const uint8_t *in, size_t in_nbytes, const void *magic, size_t magic_nbytes)
 {

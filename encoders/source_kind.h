@@ -29,4 +29,18 @@ enum wharf_source_kind {
  */
 enum wharf_source_kind wharf_source_detect(const uint8_t *in, size_t in_nbytes, bool at_end);
 
+/* A format that wharf does not read, for messages: what it is called, and a program that reads it.
+ */
+struct wharf_foreign_kind {
+    const char *name;
+    const char *program;
+};
+
+/* How many of a file's first bytes wharf_foreign_detect looks at. */
+enum { WHARF_FOREIGN_MAX_NBYTES = 512 };
+
+/* Which of the well-known formats that wharf does not read a file with these first bytes is; NULL
+ * when none of them. */
+const struct wharf_foreign_kind *wharf_foreign_detect(const uint8_t *in, size_t in_nbytes);
+
 #endif

@@ -66,7 +66,7 @@ static const char *take_codec(struct settings *settings, const char *argument)
     int codec = wharf_codec_from_name(argument);
 
     if (codec < 0)
-        return WHARF_CLI_CODEC_SYNTAX;
+        return wharf_cli_codec_syntax(argument);
     if (settings->n_codecs == MAX_CODECS)
         return "possible: there are too many";
     settings->codecs[settings->n_codecs++] = codec;

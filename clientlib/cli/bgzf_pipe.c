@@ -158,20 +158,15 @@ static int write_blocks(struct bgzf_pipe *pipe, const struct slot *slot)
 {
     size_t in_nbytes = 0;
     size_t out_nbytes = 0;
-    int r;
 
     for (unsigned i = 0; i < slot->load.n_good; i++) {
         in_nbytes += slot->load.jobs[i].in_nbytes;
         out_nbytes += slot->load.jobs[i].out_avail;
     }
-    r = wharf_cli_output_write(pipe->task->output, slot->load.out, out_nbytes);
-    if (r < 0)
-        return wharf_cli_task_write_error(pipe->task, r);
     pipe->end += in_nbytes;
     pipe->task->tally->in_nbytes += in_nbytes;
     pipe->task->tally->n_chunks += slot->load.n_good;
-    wharf_cli_task_move(pipe->task, pipe->end, out_nbytes);
-    return WHARF_CLI_GOOD;
+    return wharf_cli_task_write(pipe->task, pipe->end, slot->load.out, out_nbytes);
 }
 
 static bool drain(void *context, void *slot_memory)
@@ -188,7 +183,9 @@ static bool drain(void *context, void *slot_memory)
     pipe->kind = slot->kind;
     if (slot->read_error && !pipe->is_broken)
         pipe->status = wharf_cli_task_read_error(pipe->task, slot->read_error);
-    return pipe->status == WHARF_CLI_GOOD && !pipe->is_broken;
+    /* Of a range the rest need not be read: each block was verified by itself. */
+    return pipe->status == WHARF_CLI_GOOD && !pipe->is_broken &&
+           !wharf_cli_output_is_full(pipe->task->output);
 }
 
 /* ---- all together ---------------------------------------------------------------------- */

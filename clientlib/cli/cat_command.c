@@ -1,176 +1,129 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wharf cat: whatever compressed files there are, to standard output, as zcat does. */
+/* wharf cat and wharf test: whatever compressed files there are, one after another, to one output
+ * or to none. */
 #include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include <stddef.h>
 
-#include "clientlib/cli/bgzf_pipe.h"
+#include "clientlib/cli/any_decode.h"
 #include "clientlib/cli/commands.h"
-#include "clientlib/cli/container_pipe.h"
 #include "clientlib/cli/load.h"
+#include "clientlib/cli/number.h"
 #include "clientlib/cli/progress.h"
-#include "clientlib/cli/stream_pipe.h"
-#include "clientlib/cli/whole_decode.h"
-#include "encoders/source_kind.h"
 
-/* What source_kind.h may ask for: a gzip header's fixed part and its extra field. */
-enum { DETECT_NBYTES = 66 << 10 };
+static const struct wharf_cli_range all = {0, UINT64_MAX};
 
-/* Recognises the input, which can then be read from its start. */
-static int detect(struct wharf_cli_task *task, uint8_t *buf, enum wharf_source_kind *ret_kind)
+/* One file whose input is open. */
+static int work_on(struct wharf_cli_task *task, bool is_test)
 {
-    size_t nbytes = 0;
-    int64_t n = 1;
-    int r;
-
-    for (;;) {
-        *ret_kind = wharf_source_detect(buf, nbytes, n == 0);
-        if (*ret_kind != WHARF_SOURCE_MORE || n == 0)
-            break;
-        n = wharf_cli_input_read_some(task->input, nbytes, buf + nbytes, DETECT_NBYTES - nbytes);
-        if (n < 0)
-            return wharf_cli_task_read_error(task, (int)n);
-        nbytes += (size_t)n;
-    }
-    r = wharf_cli_input_unread(task->input, 0, buf, nbytes);
-    return r < 0 ? wharf_cli_task_error(task, "cannot decode", r) : WHARF_CLI_GOOD;
-}
-
-/* One stream that goes through one decoder. */
-static int cat_stream(struct wharf_cli_task *task, enum wharf_inflate_format format,
-                      uint64_t offset)
-{
-    const struct wharf_cli_whole whole = {
-        .codec = format == WHARF_INFLATE_ZLIB ? WHARF_CODEC_ZLIB : WHARF_CODEC_GZIP,
-        .max_output_nbytes = WHARF_CLI_WHOLE_DEFAULT_NBYTES,
-    };
-    uint64_t end;
-    int status = task->options->engine > WHARF_ENGINE_CPU
-                     ? wharf_cli_whole_decode(task, &whole, offset, &end)
-                     : wharf_cli_stream_pipe(task, format, offset, &end);
-
-    return status == WHARF_CLI_GOOD ? wharf_cli_mention_rest(task, end) : status;
-}
-
-static int cat_bgzf(struct wharf_cli_task *task)
-{
-    uint64_t end;
-    bool go_on;
-    int status = wharf_cli_bgzf_pipe(task, 0, &end, &go_on);
-
-    if (status != WHARF_CLI_GOOD)
-        return status;
-    return go_on ? cat_stream(task, WHARF_INFLATE_GZIP, end) : wharf_cli_mention_rest(task, end);
-}
-
-/* Neither of the kinds that we know: the first bytes are wrong, or there are none. */
-static int tell_unknown(struct wharf_cli_task *task, uint32_t reason)
-{
-    if (reason == WHARF_REASON_INPUT_TRUNCATED)
-        wharf_cli_say("%s: is empty: not even the beginning of a compressed file",
-                      task->input->name);
-    else
-        wharf_cli_say("%s: is not gzip, BGZF, zlib or a wharf container; for a raw Deflate stream "
-                      "see `wharf decode`",
-                      task->input->name);
-    wharf_cli_tally_outcome(task->tally, task->input->name, WHARF_BAD_DATA, reason, 0);
-    return WHARF_CLI_BAD_DATA;
-}
-
-static int cat_kind(struct wharf_cli_task *task, enum wharf_source_kind kind)
-{
-    switch (kind) {
-    case WHARF_SOURCE_CONTAINER:
-        return wharf_cli_container_pipe(task, (struct wharf_cli_range){0, UINT64_MAX});
-    case WHARF_SOURCE_BGZF:
-        return cat_bgzf(task);
-    case WHARF_SOURCE_GZIP:
-        return cat_stream(task, WHARF_INFLATE_GZIP, 0);
-    case WHARF_SOURCE_ZLIB:
-        return cat_stream(task, WHARF_INFLATE_ZLIB, 0);
-    case WHARF_SOURCE_EMPTY:
-        return tell_unknown(task, WHARF_REASON_INPUT_TRUNCATED);
-    default:
-        return tell_unknown(task, WHARF_REASON_GZIP_MAGIC);
-    }
-}
-
-static int cat_input(struct wharf_cli_task *task)
-{
-    uint8_t *buf = malloc(DETECT_NBYTES);
-    enum wharf_source_kind kind;
+    uint64_t before = task->output->nbytes;
+    char text[WHARF_CLI_SIZE_TEXT];
     int status;
 
-    if (!buf)
-        return wharf_cli_task_error(task, "cannot decode", -ENOMEM);
-    status = detect(task, buf, &kind);
-    free(buf);
-    return status == WHARF_CLI_GOOD ? cat_kind(task, kind) : status;
+    if (wharf_cli_output_is_input(task->output, &task->input->status))
+        return wharf_cli_tally_error(task->tally, task->input->name, -EINVAL);
+    wharf_cli_task_start_progress(task);
+    status = wharf_cli_any_decode(task, all, false);
+    wharf_cli_progress_end();
+    if (status == WHARF_CLI_GOOD && is_test && task->options->verbose)
+        wharf_cli_say("%s: good, %s", task->input->name,
+                      wharf_cli_size_text(task->output->nbytes - before, text));
+    return status;
 }
 
 /* One file.  Failures are in the tally: the next file follows all the same. */
-static void cat_file(struct wharf_cli_task *task, const char *path)
+static void open_and_work(struct wharf_cli_task *task, const char *path, bool is_test)
 {
     struct wharf_cli_input input;
-    uint64_t total;
     int r = wharf_cli_input_open(&input, path);
 
     if (r < 0) {
         wharf_cli_tally_error(task->tally, path, r);
         return;
     }
-    if (isatty(input.fd)) {
-        wharf_cli_say("%s: compressed data is not read from a terminal", input.name);
-        wharf_cli_tally_error(task->tally, input.name, -EINVAL);
-        wharf_cli_input_close(&input);
-        return;
-    }
-    if (wharf_cli_output_is_input(task->output, &input.status)) {
-        wharf_cli_tally_error(task->tally, input.name, -EINVAL);
-        wharf_cli_input_close(&input);
-        return;
-    }
-    total = input.is_seekable ? input.nbytes : 0;
     task->input = &input;
-    wharf_cli_progress_start(input.name, total, task->options->quiet);
-    cat_input(task);
-    wharf_cli_progress_end();
+    work_on(task, is_test);
     wharf_cli_input_close(&input);
 }
 
+/* A file that would not hold all that was asked for does not get its name. */
 static void close_output(struct wharf_cli_task *task)
 {
-    int r = task->output->failed ? 0 : wharf_cli_output_commit(task->output, NULL);
+    int r;
 
+    if (task->output->is_file && task->tally->status != WHARF_CLI_GOOD) {
+        wharf_cli_output_discard(task->output);
+        return;
+    }
+    r = task->output->failed ? 0 : wharf_cli_output_commit(task->output, NULL);
     if (r < 0)
         wharf_cli_task_write_error(task, r);
 }
 
-static int run(int argc, char **argv)
+/* Whether the next file is still worth looking at. */
+static bool goes_on(const struct wharf_cli_task *task)
+{
+    return !task->output->failed &&
+           (!task->output->is_file || task->tally->status == WHARF_CLI_GOOD);
+}
+
+static int open_output(const struct wharf_cli_options *options, bool is_test,
+                       struct wharf_cli_output *output)
+{
+    if (is_test) {
+        wharf_cli_output_open_sink(output);
+        return 0;
+    }
+    return wharf_cli_output_open(output, options->output ? options->output : "-", options->force);
+}
+
+static int work_on_all(const struct wharf_cli_options *options, struct wharf_cli_service *service,
+                       char **paths, int n_paths, bool is_test)
+{
+    struct wharf_cli_tally tally;
+    struct wharf_cli_output output;
+    struct wharf_cli_task task = {options, &tally, NULL, &output, service};
+    int r;
+
+    wharf_cli_tally_init(&tally);
+    r = open_output(options, is_test, &output);
+    if (r < 0)
+        wharf_cli_tally_error(&tally, options->output ? options->output : "standard output", r);
+    for (int i = 0; r == 0 && i < n_paths && goes_on(&task); i++)
+        open_and_work(&task, paths[i], is_test);
+    if (r == 0 && n_paths == 0)
+        open_and_work(&task, "-", is_test);
+    if (r == 0)
+        close_output(&task);
+    if (options->report)
+        wharf_cli_tally_report(&tally);
+    return tally.status;
+}
+
+static int run_command(const struct wharf_cli_command *command, int argc, char **argv)
 {
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = argc};
-    struct wharf_cli_tally tally;
-    struct wharf_cli_output output;
     struct wharf_cli_service service;
-    struct wharf_cli_task task = {&options, &tally, NULL, &output, &service};
-    int status = wharf_cli_parse(&wharf_cli_cat, argc, argv, NULL, &options, &operands);
+    int status = wharf_cli_parse(command, argc, argv, NULL, &options, &operands);
 
     if (status == WHARF_CLI_GO_ON)
         status = wharf_cli_service_open_usual(&options, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
-    wharf_cli_tally_init(&tally);
-    wharf_cli_output_open(&output, "-", false);
-    for (int i = 0; i < operands.n && !output.failed; i++)
-        cat_file(&task, argv[operands.first + i]);
-    if (operands.n == 0)
-        cat_file(&task, "-");
-    close_output(&task);
+    status = work_on_all(&options, &service, argv + operands.first, operands.n,
+                         command == &wharf_cli_test);
     wharf_cli_service_close(&service);
-    if (options.report)
-        wharf_cli_tally_report(&tally);
-    return tally.status;
+    return status;
+}
+
+static int run_cat(int argc, char **argv)
+{
+    return run_command(&wharf_cli_cat, argc, argv);
+}
+
+static int run_test(int argc, char **argv)
+{
+    return run_command(&wharf_cli_test, argc, argv);
 }
 
 const struct wharf_cli_command wharf_cli_cat = {
@@ -179,6 +132,19 @@ const struct wharf_cli_command wharf_cli_cat = {
     .usage = "[OPTION...] [FILE...]",
     .help = "Decompresses gzip (all members), BGZF, zlib and wharf containers to standard\n"
             "output, one FILE after another; without FILE, or for -, standard input.\n"
-            "BGZF and containers are decoded by all cores, or by a daemon.\n\n",
-    .run = run,
+            "BGZF and containers are decoded by all cores, or by a daemon.\n"
+            "With -o there is one file of all, and none if any FILE is bad.\n\n",
+    .writes_file = true,
+    .decompresses = true,
+    .run = run_cat,
+};
+
+const struct wharf_cli_command wharf_cli_test = {
+    .name = "test",
+    .summary = "decompress files and verify them, without writing anything",
+    .usage = "[OPTION...] [FILE...]",
+    .help = "Decompresses and verifies gzip (all members), BGZF, zlib and wharf containers,\n"
+            "and says what is wrong with them; without FILE, or for -, standard input.\n\n",
+    .decompresses = true,
+    .run = run_test,
 };

@@ -189,15 +189,6 @@ static int tell_fault(struct container_pipe *pipe, const struct wharf_container_
     return wharf_cli_task_fault(pipe->task, &fault, 0);
 }
 
-static int tell_short(struct container_pipe *pipe, uint64_t out_nbytes)
-{
-    wharf_cli_say("%s: the range is not within it: it unpacks to %" PRIu64 " bytes",
-                  pipe->task->input->name, out_nbytes);
-    wharf_cli_tally_outcome(pipe->task->tally, pipe->task->input->name, WHARF_BAD_REQUEST,
-                            WHARF_REASON_REQUEST_RANGE, 0);
-    return WHARF_CLI_USAGE;
-}
-
 /* Writes the part of the good chunks that lies in the range. */
 static int write_chunks(struct container_pipe *pipe, const struct slot *slot)
 {
@@ -240,7 +231,7 @@ static int tell_end(struct container_pipe *pipe, const struct slot *slot)
     if (slot->fault.result != WHARF_OK)
         return tell_fault(pipe, &slot->fault);
     if (slot->out_end < pipe->start || (pipe->end != UINT64_MAX && slot->out_end < pipe->end))
-        return tell_short(pipe, slot->out_end);
+        return wharf_cli_task_range_outside(pipe->task, slot->out_end);
     return WHARF_CLI_GOOD;
 }
 
@@ -345,7 +336,7 @@ static int check_range(struct container_pipe *pipe)
         return WHARF_CLI_GOOD; /* seek will say so */
     if (pipe->start > totals.raw_nbytes ||
         (pipe->end != UINT64_MAX && pipe->end > totals.raw_nbytes))
-        return tell_short(pipe, totals.raw_nbytes);
+        return wharf_cli_task_range_outside(pipe->task, totals.raw_nbytes);
     return WHARF_CLI_GOOD;
 }
 

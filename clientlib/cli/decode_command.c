@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wharf decode: one raw stream from standard input to standard output, for vectors and scripts. */
+/* wharf decode: one raw stream, for vectors and scripts. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ static const char *take_option(void *own, int option, const char *argument)
         return wharf_cli_parse_size(argument, &settings->max_output_nbytes) ? NULL
                                                                             : WHARF_CLI_SIZE_SYNTAX;
     settings->codec = wharf_codec_from_name(argument);
-    return settings->codec >= 0 ? NULL : WHARF_CLI_CODEC_SYNTAX;
+    return settings->codec >= 0 ? NULL : wharf_cli_codec_syntax(argument);
 }
 
 /* ---- models ------------------------------------------------------------------------------ */
@@ -137,7 +137,7 @@ static int run(int argc, char **argv)
     struct settings settings = {-1, -1, -1, WHARF_CLI_WHOLE_DEFAULT_NBYTES, NULL};
     struct model model = {.image = NULL};
     struct wharf_cli_options options;
-    struct wharf_cli_operands operands = {.n_max = 0};
+    struct wharf_cli_operands operands = {.n_max = 1};
     struct wharf_cli_tally tally;
     struct wharf_cli_input input;
     struct wharf_cli_output output;
@@ -160,7 +160,8 @@ static int run(int argc, char **argv)
     status = wharf_cli_service_open(&options, 1, LEAST_ARENA_NBYTES, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
-    status = wharf_cli_task_start(&task, "-", "-");
+    status = wharf_cli_task_start(&task, operands.n ? argv[operands.first] : "-",
+                                  options.output ? options.output : "-");
     if (status == WHARF_CLI_GOOD) {
         if (settings.model)
             status = read_model(&task, &settings, &model);
@@ -175,10 +176,10 @@ static int run(int argc, char **argv)
 
 const struct wharf_cli_command wharf_cli_decode = {
     .name = "decode",
-    .summary = "decode one raw stream, standard input to standard output",
-    .usage = "--codec C [OPTION...] < IN > OUT",
-    .help = "Decodes one stream of codec C.  Nothing is written before all of it was decoded\n"
-            "and verified, so the output is held in memory.\n\n"
+    .summary = "decode one raw stream, to standard output",
+    .usage = "--codec C [OPTION...] [-o OUT] [IN]",
+    .help = "Decodes one stream of codec C, from IN or standard input.  Nothing is written\n"
+            "before all of it was decoded and verified, so the output is held in memory.\n\n"
             "  -c, --codec C        deflate, zlib, gzip (all members), lz4 (a block), snappy\n"
             "                       (raw), stored, rans, or run lengths of ORC: rle1, rle2,\n"
             "                       byterle, boolrle\n"
@@ -188,6 +189,7 @@ const struct wharf_cli_command wharf_cli_decode = {
             "                       they are a multiple of 8\n"
             "      --max-output S   fail if the output is larger; default 1G\n"
             "      --model FILE     of rans: the model, for a stream that leaves it out\n",
+    .writes_file = true,
     .own_options = own_options,
     .take_option = take_option,
     .run = run,

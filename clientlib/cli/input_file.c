@@ -19,6 +19,11 @@ void wharf_cli_input_say_error(const struct wharf_cli_input *input, int error)
     wharf_cli_say("%s: cannot read: %s", input->name, wharf_cli_error_text(error));
 }
 
+bool wharf_cli_input_is_terminal(const struct wharf_cli_input *input)
+{
+    return isatty(input->fd);
+}
+
 static int open_descriptor(struct wharf_cli_input *input, const char *path)
 {
     if (strcmp(path, "-") == 0) {

@@ -64,6 +64,9 @@ int wharf_cli_input_unread(struct wharf_cli_input *input, uint64_t offset, const
 void wharf_cli_input_stop(struct wharf_cli_input *input);
 void wharf_cli_input_resume(struct wharf_cli_input *input);
 
+/* Whether somebody would have to type it. */
+bool wharf_cli_input_is_terminal(const struct wharf_cli_input *input);
+
 /* Says that the input could not be read, and why (-errno). */
 void wharf_cli_input_say_error(const struct wharf_cli_input *input, int error);
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wharf: the command.  wharf(1) describes it. */
+/*
+ * wharf: the command.  wharf(1) describes it.
+ *
+ * Without a command it is a filter, as tar and others start one: `wharf` packs standard input to
+ * standard output, `wharf -d` unpacks.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,10 +17,13 @@
 #include "clientlib/cli/message.h"
 #include "clientlib/wharf.h"
 
+static const struct wharf_cli_command help_command;
+static const struct wharf_cli_command version_command;
+
 static const struct wharf_cli_command *const commands[] = {
-    &wharf_cli_pack,  &wharf_cli_unpack, &wharf_cli_cat,    &wharf_cli_decode,
-    &wharf_cli_bench, &wharf_cli_rans,   &wharf_cli_status, &wharf_cli_stats,
-    &wharf_cli_top,   &wharf_cli_ping,   &wharf_cli_drain,
+    &wharf_cli_pack,   &wharf_cli_unpack, &wharf_cli_cat,   &wharf_cli_test,   &wharf_cli_list,
+    &wharf_cli_decode, &wharf_cli_bench,  &wharf_cli_rans,  &wharf_cli_status, &wharf_cli_stats,
+    &wharf_cli_top,    &wharf_cli_ping,   &wharf_cli_drain, &help_command,     &version_command,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -33,8 +42,9 @@ static void occupy_closed_descriptors(void)
 static int print_help(void)
 {
     printf("usage: wharf COMMAND [OPTION...] [FILE...]\n"
-           "       wharf --version\n\n"
-           "Compresses and decompresses in parallel, and checks what it reads.\n\nCommands:\n");
+           "       wharf [-d] [OPTION...] < IN > OUT\n\n"
+           "Compresses and decompresses in parallel, and checks what it reads.  Without a command\n"
+           "it packs, and with -d it unpacks.\n\nCommands:\n");
     for (int i = 0; i < N_COMMANDS; i++)
         printf("  wharf %-8s %s\n", commands[i]->name, commands[i]->summary);
     printf("\nCodecs:\n");
@@ -52,10 +62,93 @@ static int print_version(void)
 
 static int run_command(int argc, char **argv)
 {
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(argv[0], commands[i]->name) == 0)
+    const char *names[N_COMMANDS];
+
+    for (int i = 0; i < N_COMMANDS; i++) {
+        names[i] = commands[i]->name;
+        if (strcmp(argv[0], names[i]) == 0)
             return commands[i]->run(argc, argv);
-    return wharf_cli_say_usage(NULL, "there is no command '%s'", argv[0]);
+    }
+    return wharf_cli_say_usage(NULL, "there is no command '%s'%s", argv[0],
+                               wharf_cli_suggest(argv[0], names, N_COMMANDS));
+}
+
+/* ---- help and version --------------------------------------------------------------------- */
+
+/* `wharf help rans decode` is `wharf rans decode --help`. */
+static int run_help(int argc, char **argv)
+{
+    enum { MAX_WORDS = 3 };
+    char *words[MAX_WORDS + 2];
+    static char option[] = "--help";
+
+    if (argc < 2)
+        return print_help();
+    if (argc > MAX_WORDS)
+        return wharf_cli_say_usage("help", "'%s' is one argument too many", argv[MAX_WORDS]);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        printf("usage: wharf help [COMMAND]\n\nDescribes a command, or lists them all.\n");
+        return wharf_cli_end_output();
+    }
+    memcpy(words, argv + 1, (size_t)(argc - 1) * sizeof(*words));
+    words[argc - 1] = option;
+    words[argc] = NULL;
+    return run_command(argc, words);
+}
+
+static int run_version(int argc, char **argv)
+{
+    if (argc < 2)
+        return print_version();
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        printf("usage: wharf version\n\nPrints the version.\n");
+        return wharf_cli_end_output();
+    }
+    return wharf_cli_say_usage("version", "'%s' is one argument too many", argv[1]);
+}
+
+static const struct wharf_cli_command help_command = {
+    .name = "help",
+    .summary = "describe a command",
+    .run = run_help,
+};
+
+static const struct wharf_cli_command version_command = {
+    .name = "version",
+    .summary = "print the version",
+    .run = run_version,
+};
+
+/* ---- as a filter -------------------------------------------------------------------------- */
+
+/* Whether one of the short options in a word such as "-dc" or "-T4" is d. */
+static bool has_d(const char *word)
+{
+    static const char with_argument[] = "Tblor";
+
+    for (word++; *word; word++) {
+        if (*word == 'd')
+            return true;
+        if (strchr(with_argument, *word))
+            return false;
+    }
+    return false;
+}
+
+static bool wants_decompression(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--decompress") == 0 || strcmp(argv[i], "--uncompress") == 0 ||
+            (argv[i][0] == '-' && argv[i][1] != '-' && has_d(argv[i])))
+            return true;
+    return false;
+}
+
+/* Options and no command: `tar -I wharf`, `wharf -d FILE`, `wharf -9`. */
+static int run_filter(int argc, char **argv)
+{
+    return wants_decompression(argc, argv) ? wharf_cli_unpack.run(argc, argv)
+                                           : wharf_cli_pack.run(argc, argv);
 }
 
 int main(int argc, char **argv)
@@ -63,11 +156,15 @@ int main(int argc, char **argv)
     occupy_closed_descriptors();
     signal(SIGPIPE, SIG_IGN); /* output_file.c ends the process itself */
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error like a full disk */
+    if (argc < 2 && (isatty(STDIN_FILENO) || isatty(STDOUT_FILENO)))
+        return print_help();
     if (argc < 2)
-        return wharf_cli_say_usage(NULL, "a command is missing");
+        return run_filter(argc, argv);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return print_help();
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
         return print_version();
+    if (argv[1][0] == '-')
+        return run_filter(argc, argv);
     return run_command(argc - 1, argv + 1);
 }

@@ -14,10 +14,13 @@ enum {
     OPTION_EMBEDDED = WHARF_CLI_LONG_ONLY + 1000,
     OPTION_ENGINE,
     OPTION_PATIENCE,
+    OPTION_PROGRESS,
     OPTION_REPORT,
     OPTION_SOCKET,
 
-    MAX_OPTIONS = 32,     /* a command's, all together */
+    MAX_OPTIONS = 32, /* a command's, all together */
+    MAX_OPTION_NBYTES = 32,
+    MAX_LETTERS = 16,     /* of them without a long name */
     MAX_CPUS = 64 * 1024, /* for the mask of allowed ones */
 };
 
@@ -39,8 +42,19 @@ static const struct option common_options[] = {
 
 /* Of commands that work on data. */
 static const struct option work_options[] = {
+    {"progress", no_argument, NULL, OPTION_PROGRESS},
     {"report", no_argument, NULL, OPTION_REPORT},
     {"threads", required_argument, NULL, 'T'},
+    {0},
+};
+
+/* What people who know gzip type: decompressing is what the command does, the input stays anyway.
+ */
+static const struct option decompress_options[] = {
+    {"decompress", no_argument, NULL, 'd'},
+    {"keep", no_argument, NULL, 'k'},
+    {"stdout", no_argument, NULL, 'c'},
+    {"verbose", no_argument, NULL, 'v'},
     {0},
 };
 
@@ -51,10 +65,17 @@ static const struct option file_options[] = {
 };
 
 static const char threads_help[] =
-    "  -T, --threads N      threads that compute; default: one for each usable core\n";
+    "  -T, --threads N      threads that compute; default, and 0: one for each core\n";
 
 static const char work_help[] =
-    "      --report         print one line of JSON on standard error at the end\n";
+    "      --report         print one line of JSON on standard error at the end\n"
+    "      --progress       show progress wherever standard error and output go\n";
+
+static const char decompress_help[] =
+    "  -c, --stdout         write to standard output\n"
+    "  -v, --verbose        say what was done\n"
+    "  -d, --decompress\n"
+    "  -k, --keep           as with gzip; that is how it is anyway\n";
 
 static const char embedded_help[] = "      --embedded       never through a daemon\n";
 
@@ -116,8 +137,8 @@ static int print_help(const struct wharf_cli_command *command)
 {
     bool works = command->daemon != WHARF_CLI_DAEMON_MUST;
 
-    printf("usage: wharf %s %s\n\n%s%s%s%s%s%s%s", command->name, command->usage, command->help,
-           command->writes_file ? file_help : "",
+    printf("usage: wharf %s %s\n\n%s%s%s%s%s%s%s%s", command->name, command->usage, command->help,
+           command->writes_file ? file_help : "", command->decompresses ? decompress_help : "",
            works && !command->has_one_thread ? threads_help : "", works ? work_help : "",
            command->daemon == WHARF_CLI_DAEMON_MAY ? embedded_help : "",
            command->daemon == WHARF_CLI_DAEMON_NEVER ? "" : daemon_help, common_help);
@@ -147,9 +168,9 @@ static const char *take_value(int option, const char *argument, struct wharf_cli
         options->patience_ms = (uint32_t)number * 1000;
         return NULL;
     default:
-        if (!wharf_cli_parse_number(argument, 1, MAX_THREADS, &number))
-            return "a number from 1 to " TEXT_OF(MAX_THREADS);
-        options->n_threads = (unsigned)number;
+        if (!wharf_cli_parse_number(argument, 0, MAX_THREADS, &number))
+            return "a number from 0 to " TEXT_OF(MAX_THREADS);
+        options->n_threads = number ? (unsigned)number : count_usable_cores();
         return NULL;
     }
 }
@@ -163,6 +184,18 @@ static bool take_flag(int option, struct wharf_cli_options *options)
         return true;
     case 'f':
         options->force = true;
+        return true;
+    case 'c':
+        options->to_stdout = true;
+        return true;
+    case 'v':
+        options->verbose = true;
+        return true;
+    case 'd':
+    case 'k':
+        return true;
+    case OPTION_PROGRESS:
+        options->progress = true;
         return true;
     case OPTION_REPORT:
         options->report = true;
@@ -178,6 +211,9 @@ static bool take_flag(int option, struct wharf_cli_options *options)
 /* Whether `option` is one of the command's own: they come before the shared ones. */
 static bool is_own(const struct wharf_cli_command *command, int option)
 {
+    if (command->own_letters && option < WHARF_CLI_LONG_ONLY &&
+        strchr(command->own_letters, option))
+        return true;
     for (const struct option *own = command->own_options; own && own->name; own++)
         if (own->val == option)
             return true;
@@ -192,14 +228,31 @@ static int say_bad_argument(const char *command, const struct option *all, int o
     return wharf_cli_say_usage(command, "--%s: '%s' is not %s", all->name, argument, allowed);
 }
 
-static int say_unknown(const char *command, int option, char **argv)
+/* The option whose long name is nearest to `word`, which begins with "--". */
+static const char *suggest_option(const char *word, const struct option *all)
+{
+    char names[MAX_OPTIONS][MAX_OPTION_NBYTES];
+    const char *pointers[MAX_OPTIONS];
+    char name[MAX_OPTION_NBYTES];
+    int n = 0;
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+    for (; all->name; all++, n++) {
+        snprintf(names[n], sizeof(names[n]), "--%s", all->name);
+        pointers[n] = names[n];
+    }
+    return wharf_cli_suggest(name, pointers, n);
+}
+
+static int say_unknown(const char *command, const struct option *all, int option, char **argv)
 {
     const char *word = argv[optind - 1];
 
     if (option == ':')
         return wharf_cli_say_usage(command, "%s needs an argument", word);
     if (strncmp(word, "--", 2) == 0)
-        return wharf_cli_say_usage(command, "%s: no such option, or it takes no argument", word);
+        return wharf_cli_say_usage(command, "%s: no such option, or it takes no argument%s", word,
+                                   suggest_option(word, all));
     return wharf_cli_say_usage(command, "-%c: no such option", optopt);
 }
 
@@ -228,21 +281,24 @@ static int take_all(const struct wharf_cli_command *command, int argc, char **ar
                     struct wharf_cli_options *options, bool *wants_help)
 {
     struct option all[MAX_OPTIONS];
-    char short_options[2 * MAX_OPTIONS + 2];
+    char short_options[2 * MAX_OPTIONS + MAX_LETTERS + 2];
     int n_all = 0;
     int option;
 
     append_options(all, &n_all, command->own_options);
     append_options(all, &n_all, command->writes_file ? file_options : NULL);
+    append_options(all, &n_all, command->decompresses ? decompress_options : NULL);
     append_options(all, &n_all, command->daemon == WHARF_CLI_DAEMON_MUST ? NULL : work_options);
     append_options(all, &n_all, common_options);
     make_short_options(all, short_options);
+    if (command->own_letters)
+        strcat(short_options, command->own_letters);
     opterr = 0;
     while ((option = getopt_long(argc, argv, short_options, all, NULL)) != -1) {
         const char *allowed = NULL;
 
         if (option == '?' || option == ':')
-            return say_unknown(command->name, option, argv);
+            return say_unknown(command->name, all, option, argv);
         if (is_own(command, option))
             allowed = command->take_option(own, option, optarg);
         else if (option == 'h')

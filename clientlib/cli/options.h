@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What all commands take; the last two only those that write a file. */
+/* What all commands take; the last four only those that write a file. */
 struct wharf_cli_options {
     uint32_t engine;      /* enum wharf_engine, as it was asked for */
     unsigned n_threads;   /* that compute; 1 or more */
@@ -22,6 +22,9 @@ struct wharf_cli_options {
     bool needs_daemon;    /* the command is nothing without one */
     bool report;
     bool quiet;
+    bool verbose;
+    bool progress;      /* shown wherever standard error goes */
+    bool to_stdout;     /* instead of a file beside the input */
     const char *output; /* NULL when not given */
     bool force;
 };
@@ -32,6 +35,7 @@ struct wharf_cli_command {
     const char *usage;   /* what stands behind the command's name */
     const char *help;    /* what it does, and the options of its own */
     bool writes_file;    /* takes --output and --force */
+    bool decompresses;   /* takes what people type with gzip -d: -d, -k, -v, -c */
     bool has_one_thread; /* has no use for --threads */
     enum {
         WHARF_CLI_DAEMON_MAY,   /* through a daemon, or in this process */
@@ -42,6 +46,8 @@ struct wharf_cli_command {
     /* Options of its own, ended by name == NULL; each `val` is the short option's letter, or a
      * number from WHARF_CLI_LONG_ONLY. */
     const struct option *own_options;
+    /* Further letters that are options without a long name; NULL: none. */
+    const char *own_letters;
     /* Takes one of them.  NULL, or what its argument may be: "a number from 1 to 9". */
     const char *(*take_option)(void *own, int option, const char *argument);
 
@@ -51,8 +57,13 @@ struct wharf_cli_command {
 
 enum { WHARF_CLI_LONG_ONLY = 256 };
 
-/* What a codec's name may be, for messages. */
-#define WHARF_CLI_CODEC_SYNTAX "a codec that `wharf --help` lists"
+/* What a codec's name may be, for messages about `argument`, which is none: with the name that may
+ * have been meant.  By one thread; the string lasts until the next call. */
+const char *wharf_cli_codec_syntax(const char *argument);
+
+/* The text behind "there is no such word": "; did you mean 'X'?" for the one of the `n` names that
+ * is nearest to it, or "".  By one thread; the string lasts until the next call. */
+const char *wharf_cli_suggest(const char *word, const char *const *names, int n);
 
 /* How many arguments may stand behind the options. */
 struct wharf_cli_operands {

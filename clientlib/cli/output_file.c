@@ -14,6 +14,7 @@
 
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/progress.h"
+#include "clientlib/cli/sparse.h"
 
 /* ---- removal on signals ---------------------------------------------------------------- */
 
@@ -200,6 +201,17 @@ static void say_open_error(const struct wharf_cli_output *output, int error)
         wharf_cli_say("%s: cannot create: %s", output->name, wharf_cli_error_text(error));
 }
 
+/* What is not a new file: which one it is, and whether somebody reads it meanwhile. */
+static void look_at_stream(struct wharf_cli_output *output)
+{
+    struct stat status;
+
+    if (output->is_file || fstat(output->fd, &status) < 0)
+        return;
+    identify(output, &status);
+    output->is_watched = S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || isatty(output->fd);
+}
+
 /* By its name in /dev it would be replaced there, for everybody, if it is a file. */
 static bool is_standard_output(const char *path)
 {
@@ -212,23 +224,48 @@ int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path,
     int r;
 
     if (is_standard_output(path)) {
-        struct stat status;
-
-        if (fstat(STDOUT_FILENO, &status) == 0)
-            identify(&output, &status);
         output.path = NULL;
         output.name = "standard output";
-        output.fd = STDOUT_FILENO;
-        *ret_output = output;
-        return 0;
+        /* Closing is part of writing, and several inputs can go there one after the other. */
+        r = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        output.fd = r < 0 ? -errno : r;
+        r = output.fd < 0 ? output.fd : 0;
+    } else {
+        r = open_path(&output);
     }
-    r = open_path(&output);
     if (r < 0) {
         say_open_error(&output, r);
         return r;
     }
+    look_at_stream(&output);
     *ret_output = output;
     return 0;
+}
+
+void wharf_cli_output_open_sink(struct wharf_cli_output *ret_output)
+{
+    *ret_output = (struct wharf_cli_output){.name = "the output", .fd = -1, .is_sink = true};
+}
+
+void wharf_cli_output_keep(struct wharf_cli_output *output, uint64_t offset, uint64_t nbytes)
+{
+    output->is_range = offset > 0 || nbytes != UINT64_MAX;
+    output->skip_nbytes = offset;
+    output->keep_nbytes = nbytes;
+    output->n_passed = 0;
+}
+
+bool wharf_cli_output_is_full(const struct wharf_cli_output *output)
+{
+    return output->is_range && output->skip_nbytes == 0 && output->keep_nbytes == 0;
+}
+
+bool wharf_cli_output_lacks(const struct wharf_cli_output *output, uint64_t *ret_passed)
+{
+    bool is_open = output->keep_nbytes > UINT64_MAX / 2; /* no file is as long: to the end */
+
+    *ret_passed = output->n_passed;
+    return output->is_range && (output->skip_nbytes > 0 || (!is_open && output->keep_nbytes > 0));
 }
 
 bool wharf_cli_output_is_input(const struct wharf_cli_output *output, const struct stat *input)
@@ -289,12 +326,55 @@ static struct iovec *skip_parts(struct iovec *part, struct iovec *end, size_t nb
     return part;
 }
 
+/* Cuts the parts down to what of them lies in the range.  Returns the new end. */
+static struct iovec *cut_to_range(struct wharf_cli_output *output, struct iovec **part,
+                                  struct iovec *end)
+{
+    uint64_t total = 0;
+    uint64_t skip;
+    uint64_t keep;
+
+    for (const struct iovec *at = *part; at < end; at++)
+        total += at->iov_len;
+    skip = output->skip_nbytes < total ? output->skip_nbytes : total;
+    keep = total - skip < output->keep_nbytes ? total - skip : output->keep_nbytes;
+    output->n_passed += total;
+    output->skip_nbytes -= skip;
+    output->keep_nbytes -= keep;
+    *part = skip_parts(*part, end, (size_t)skip);
+    for (struct iovec *at = *part; at < end; at++) {
+        if (at->iov_len >= keep) {
+            at->iov_len = (size_t)keep;
+            return at + 1;
+        }
+        keep -= at->iov_len;
+    }
+    return end;
+}
+
+/* What of the parts is neither left out nor goes nowhere is written by this. */
+static ssize_t write_some(struct wharf_cli_output *output, const struct iovec *part, int n_parts)
+{
+    size_t nbytes = 0;
+
+    if (output->is_sparse && output->is_file)
+        return wharf_cli_sparse_write(output->fd, output->nbytes, part);
+    if (!output->is_sink)
+        return writev(output->fd, part, n_parts);
+    for (int i = 0; i < n_parts; i++)
+        nbytes += part[i].iov_len;
+    return (ssize_t)nbytes;
+}
+
 /* Writes all the parts, changing them. */
 static int write_all(struct wharf_cli_output *output, struct iovec *part, struct iovec *end)
 {
     part = skip_parts(part, end, 0);
+    if (output->is_range)
+        end = cut_to_range(output, &part, end);
+    part = skip_parts(part, end, 0);
     while (part < end) {
-        ssize_t n = writev(output->fd, part, (int)(end - part));
+        ssize_t n = write_some(output, part, (int)(end - part));
 
         if (n < 0 && errno == EAGAIN)
             wait_writable(output->fd);
@@ -352,12 +432,14 @@ void wharf_cli_output_discard(struct wharf_cli_output *output)
 }
 
 /*
- * Owner and permissions as gzip keeps them: the group first; if it cannot be kept, its
+ * Owner, permissions and times as gzip keeps them: the group first; if it cannot be kept, its
  * permissions are not given to another group; the owner last and only if we may, since after
  * that the permissions may no longer be ours to change.
  */
-static int copy_permissions(int fd, const struct stat *like)
+static int copy_metadata(int fd, const struct stat *like)
 {
+    struct timespec times[2];
+
     mode_t mode;
 
     if (!like || !S_ISREG(like->st_mode)) {
@@ -370,6 +452,9 @@ static int copy_permissions(int fd, const struct stat *like)
         mode &= (mode_t)~070;
     if (fchmod(fd, mode) < 0)
         return -errno;
+    times[0] = like->st_atim;
+    times[1] = like->st_mtim;
+    (void)futimens(fd, times); /* some file systems keep none */
     return fchown(fd, like->st_uid, (gid_t)-1) < 0 && errno != EPERM ? -errno : 0;
 }
 
@@ -448,8 +533,13 @@ static int flush(int fd)
 
 static int finish_file(struct wharf_cli_output *output, const struct stat *like)
 {
-    int r = copy_permissions(output->fd, like);
+    int r = 0;
 
+    /* A hole at the end is only there when the size says so. */
+    if (output->is_sparse && ftruncate(output->fd, (off_t)output->nbytes) < 0)
+        r = -errno;
+    if (r == 0)
+        r = copy_metadata(output->fd, like);
     if (r == 0)
         r = flush(output->fd);
     if (r == 0)
@@ -467,6 +557,8 @@ static int finish_stream(struct wharf_cli_output *output)
     int fd = output->fd;
 
     output->fd = -1;
+    if (output->is_sink)
+        return 0;
     return close(fd) < 0 ? -errno : 0;
 }
 

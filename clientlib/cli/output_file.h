@@ -29,12 +29,36 @@ struct wharf_cli_output {
     bool has_identity; /* it is a file, or a file stands under its name: the next two say which */
     dev_t device;
     ino_t inode;
+    bool is_sink;    /* what is written goes nowhere, and is counted */
+    bool is_watched; /* a terminal or a pipe: somebody else may draw on the terminal meanwhile */
+    bool is_sparse;  /* of a file: blocks of zeros become holes */
     bool failed;     /* a write has */
     uint64_t nbytes; /* written so far */
+
+    /* The range that is kept of what is written, see wharf_cli_output_keep. */
+    bool is_range;
+    uint64_t n_passed;    /* given to be written, kept or not */
+    uint64_t skip_nbytes; /* still to be left out before the range */
+    uint64_t keep_nbytes; /* still to come in it */
 };
 
 /* Opens `path`, or standard output for "-" and "/dev/stdout".  0 or -errno; `path` is kept. */
 int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path, bool may_replace);
+
+/* An output that counts and verifies nothing but that there is some: for what only tests data. */
+void wharf_cli_output_open_sink(struct wharf_cli_output *ret_output);
+
+/*
+ * From now on only nbytes of what is written are kept, those from `offset` on; UINT64_MAX: all from
+ * there on.
+ */
+void wharf_cli_output_keep(struct wharf_cli_output *output, uint64_t offset, uint64_t nbytes);
+
+/* Whether there is a range and all of it was written: no more is needed. */
+bool wharf_cli_output_is_full(const struct wharf_cli_output *output);
+
+/* Whether what was written ended before the range did; then *ret_passed is how much it was. */
+bool wharf_cli_output_lacks(const struct wharf_cli_output *output, uint64_t *ret_passed);
 
 /*
  * Whether the output would replace, or is being appended to, the very file that `input` describes:
@@ -51,8 +75,8 @@ int wharf_cli_output_write_parts(struct wharf_cli_output *output, const struct i
                                  int n_parts);
 
 /*
- * Gives the finished file its name, and owner and permissions of `like` (NULL: those of any new
- * file).  0 or -errno; after a failure nothing is left of it.  Closes it either way.
+ * Gives the finished file its name, and owner, permissions and times of `like` (NULL: those of any
+ * new file).  0 or -errno; after a failure nothing is left of it.  Closes it either way.
  */
 int wharf_cli_output_commit(struct wharf_cli_output *output, const struct stat *like);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wharf pack: a file into a wharf container. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "clientlib/cli/commands.h"
+#include "clientlib/cli/each_file.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/pack_pipe.h"
 #include "clientlib/cli/value_type.h"
@@ -19,8 +21,10 @@ static const struct option own_options[] = {
     {"chunk", required_argument, NULL, 'b'},
     {"codec", required_argument, NULL, 'c'},
     {"encoder", required_argument, NULL, OPTION_ENCODER},
+    {"keep", no_argument, NULL, 'k'},
     {"level", required_argument, NULL, 'l'},
     {"type", required_argument, NULL, OPTION_TYPE},
+    {"verbose", no_argument, NULL, 'v'},
     {0},
 };
 
@@ -38,6 +42,7 @@ static bool take_chunk(struct wharf_cli_pack_settings *settings, const char *arg
 struct settings {
     struct wharf_cli_pack_settings pack;
     int type; /* -1 when not given */
+    bool verbose;
 };
 
 static const char *take_option(void *own, int option, const char *argument)
@@ -53,7 +58,15 @@ static const char *take_option(void *own, int option, const char *argument)
     case 'c':
         codec = wharf_codec_from_name(argument);
         settings->codec = (uint32_t)codec;
-        return codec >= 0 ? NULL : WHARF_CLI_CODEC_SYNTAX;
+        return codec >= 0 ? NULL : wharf_cli_codec_syntax(argument);
+    case '1' ... '9':
+        settings->encoder.level = option - '0';
+        return NULL;
+    case 'k':
+        return NULL; /* the input stays anyway */
+    case 'v':
+        all->verbose = true;
+        return NULL;
     case 'l':
         if (!wharf_cli_parse_number(argument, 0, 99, &level))
             return "a number from 0 to 99";
@@ -107,16 +120,6 @@ static int check_settings(const struct wharf_cli_pack_settings *settings)
     return WHARF_CLI_GO_ON;
 }
 
-/* What the file is called if nobody says: the input's name and a suffix.  NULL without memory. */
-static char *default_name(const char *path)
-{
-    char *name;
-
-    if (strcmp(path, "-") == 0)
-        return strdup("-");
-    return asprintf(&name, "%s%s", path, WHARF_CONTAINER_SUFFIX) < 0 ? NULL : name;
-}
-
 static bool has_suffix(const char *path)
 {
     size_t nbytes = strlen(path);
@@ -126,33 +129,35 @@ static bool has_suffix(const char *path)
            strcmp(path + nbytes - suffix_nbytes, WHARF_CONTAINER_SUFFIX) == 0;
 }
 
-static int check_paths(const char *in_path, const char *out_path, bool has_output)
+/* What the file is called if nobody says: the input's name and a suffix. */
+static char *default_name(const void *own, const char *path, int *ret_error)
 {
-    if (!has_output && has_suffix(in_path))
-        return wharf_cli_say_usage("pack", "%s: has the suffix %s already; -o NAME packs it again",
-                                   in_path, WHARF_CONTAINER_SUFFIX);
-    if (strcmp(out_path, "-") == 0 && isatty(STDOUT_FILENO))
-        return wharf_cli_say_usage("pack", "packed data is not written to a terminal; -o NAME "
-                                           "writes a file");
-    return WHARF_CLI_GO_ON;
+    char *name = NULL;
+
+    (void)own;
+    if (strcmp(path, "-") != 0 && has_suffix(path)) {
+        wharf_cli_say_usage("pack", "%s: has the suffix %s already; -o NAME packs it again", path,
+                            WHARF_CONTAINER_SUFFIX);
+        return NULL;
+    }
+    if (strcmp(path, "-") == 0)
+        name = strdup("-");
+    else if (asprintf(&name, "%s%s", path, WHARF_CONTAINER_SUFFIX) < 0)
+        name = NULL;
+    *ret_error = name ? 0 : -ENOMEM;
+    return name;
 }
 
-static int pack(const struct wharf_cli_options *options,
-                const struct wharf_cli_pack_settings *settings, const char *in_path,
-                const char *out_path)
+static int pack(struct wharf_cli_task *task, const void *own)
 {
-    struct wharf_cli_tally tally;
-    struct wharf_cli_input input;
-    struct wharf_cli_output output;
-    struct wharf_cli_task task = {options, &tally, &input, &output, NULL};
-    int status = check_paths(in_path, out_path, options->output != NULL);
+    const struct settings *settings = own;
 
-    if (status != WHARF_CLI_GO_ON)
-        return status;
-    status = wharf_cli_task_start(&task, in_path, out_path);
-    if (status != WHARF_CLI_GOOD)
-        return status;
-    return wharf_cli_task_finish(&task, wharf_cli_pack_pipe(&task, settings));
+    if (!task->output->is_file && isatty(task->output->fd)) {
+        wharf_cli_tally_failure(task->tally, task->output->name, -EINVAL, WHARF_CLI_USAGE);
+        return wharf_cli_say_usage("pack", "packed data is not written to a terminal; -o NAME "
+                                           "writes a file");
+    }
+    return wharf_cli_pack_pipe(task, &settings->pack);
 }
 
 static int run(int argc, char **argv)
@@ -167,10 +172,11 @@ static int run(int argc, char **argv)
         .type = -1,
     };
     struct wharf_cli_options options;
-    struct wharf_cli_operands operands = {.n_max = 1};
+    struct wharf_cli_each each = {
+        &wharf_cli_pack, &options, NULL, &settings, default_name, pack,
+    };
+    struct wharf_cli_operands operands = {.n_max = argc};
     int status = wharf_cli_parse(&wharf_cli_pack, argc, argv, &settings, &options, &operands);
-    const char *in_path = "-";
-    char *name;
 
     if (status == WHARF_CLI_GO_ON)
         status = wharf_cli_check_type("pack", settings.pack.codec, settings.type);
@@ -180,38 +186,33 @@ static int run(int argc, char **argv)
         status = check_settings(&settings.pack);
     if (status != WHARF_CLI_GO_ON)
         return status;
-    if (operands.n)
-        in_path = argv[operands.first];
-    name = default_name(in_path);
-    if (!name) {
-        wharf_cli_say("out of memory");
-        return WHARF_CLI_FAILED;
-    }
-    status = pack(&options, &settings.pack, in_path, options.output ? options.output : name);
-    free(name);
-    return status;
+    options.verbose = settings.verbose;
+    return wharf_cli_each_file(&each, argv + operands.first, operands.n);
 }
 
 const struct wharf_cli_command wharf_cli_pack = {
     .name = "pack",
-    .summary = "compress a file into a wharf container",
-    .usage = "[OPTION...] [-o OUT] IN",
-    .help =
-        "Compresses IN into a container of independent chunks, each with its checksum,\n"
-        "and with an index for access to parts.  Without -o the output is IN" WHARF_CONTAINER_SUFFIX
-        ";\n"
-        "IN stays.  If IN is - or missing, standard input is packed to standard output.\n\n"
-        "  -c, --codec C        deflate (the default), zlib, gzip, lz4, snappy, stored,\n"
-        "                       rans, or run lengths of ORC: rle1, rle2, byterle,\n"
-        "                       boolrle\n"
-        "      --type T         of rle1 and rle2: i8, i16, i32, i64, u8, u16, u32 or u64;\n"
-        "                       of rans: u8 (the default) or u16\n"
-        "  -l, --level N        effort; the higher, the smaller and slower\n"
-        "      --encoder NAME   libdeflate (the default, levels 1 to 12) or zlib (0 to 9)\n"
-        "  -b, --chunk SIZE     bytes in a chunk, 1 to 16M; default 128K\n",
+    .summary = "compress files into wharf containers",
+    .usage = "[OPTION...] [-o OUT] [IN...]",
+    .help = "Compresses each IN into a container of independent chunks, each with its\n"
+            "checksum, and with an index for access to parts.  IN stays.  Without -o the\n"
+            "output is IN" WHARF_CONTAINER_SUFFIX
+            "; if IN is - or missing, standard input is packed to standard\n"
+            "output.\n\n"
+            "  -c, --codec C        deflate (the default), zlib, gzip, lz4, snappy, stored,\n"
+            "                       rans, or run lengths of ORC: rle1, rle2, byterle,\n"
+            "                       boolrle\n"
+            "      --type T         of rle1 and rle2: i8, i16, i32, i64, u8, u16, u32 or u64;\n"
+            "                       of rans: u8 (the default) or u16\n"
+            "  -l, --level N        effort; the higher, the smaller and slower; also -1 to -9\n"
+            "      --encoder NAME   libdeflate (the default, levels 1 to 12) or zlib (0 to 9)\n"
+            "  -b, --chunk SIZE     bytes in a chunk, 1 to 16M; default 128K\n"
+            "  -v, --verbose        say what was done\n"
+            "  -k, --keep           as with gzip: IN stays anyway\n",
     .writes_file = true,
     .daemon = WHARF_CLI_DAEMON_NEVER,
     .own_options = own_options,
+    .own_letters = "123456789",
     .take_option = take_option,
     .run = run,
 };

@@ -34,6 +34,7 @@ struct pack_pipe {
     bool was_last;
     struct wharf_container_writer writer;
     bool write_failed; /* and output_file.c has said why */
+    struct wharf_cli_tally before;
     int status;
 };
 
@@ -103,9 +104,9 @@ static int put_chunks(struct pack_pipe *pipe, const struct slot *slot)
         if (r < 0)
             return tell_writer_error(pipe, r);
     }
-    pipe->task->tally->in_nbytes = slot->in_offset;
-    pipe->task->tally->n_chunks = pipe->writer.n_chunks;
-    pipe->task->tally->out_nbytes = pipe->writer.file_nbytes;
+    pipe->task->tally->in_nbytes = pipe->before.in_nbytes + slot->in_offset;
+    pipe->task->tally->n_chunks = pipe->before.n_chunks + pipe->writer.n_chunks;
+    pipe->task->tally->out_nbytes = pipe->before.out_nbytes + pipe->writer.file_nbytes;
     wharf_cli_task_move(pipe->task, slot->in_offset, 0);
     return WHARF_CLI_GOOD;
 }
@@ -194,7 +195,7 @@ static int write_container(struct pack_pipe *pipe)
     if (status != WHARF_CLI_GOOD)
         return status;
     r = wharf_container_finish(&pipe->writer);
-    pipe->task->tally->out_nbytes = pipe->writer.file_nbytes;
+    pipe->task->tally->out_nbytes = pipe->before.out_nbytes + pipe->writer.file_nbytes;
     return r < 0 ? tell_writer_error(pipe, r) : WHARF_CLI_GOOD;
 }
 
@@ -202,7 +203,7 @@ int wharf_cli_pack_pipe(struct wharf_cli_task *task, const struct wharf_cli_pack
 {
     const struct wharf_encoder_ops *ops = wharf_codec_find(settings->codec)->ops->encoder;
     unsigned n_encoders = task->options->n_threads;
-    struct pack_pipe pipe = {.task = task, .settings = settings};
+    struct pack_pipe pipe = {.task = task, .settings = settings, .before = *task->tally};
     size_t n_chunks = SLOT_RAW_NBYTES / settings->chunk_nbytes;
     int status;
 

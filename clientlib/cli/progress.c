@@ -14,6 +14,7 @@ enum {
     BETWEEN_NS = 200000000, /* five times a second is enough to see movement */
     MAX_NAME_NBYTES = 40,   /* leaves room for the figures on a line of 80 */
     MAX_LINE_NBYTES = 160,
+    MAX_LEFT_S = 100 * 3600, /* what takes longer is not guessed at */
 };
 
 static struct {
@@ -32,9 +33,9 @@ static void write_terminal(const char *text)
     (void)n;
 }
 
-void wharf_cli_progress_start(const char *name, uint64_t total_nbytes, bool quiet)
+void wharf_cli_progress_start(const char *name, uint64_t total_nbytes, bool is_shown)
 {
-    line.enabled = !quiet && isatty(STDERR_FILENO);
+    line.enabled = is_shown;
     line.name = name;
     line.total_nbytes = total_nbytes;
     line.start_ns = wharf_client_now_ns();
@@ -54,12 +55,26 @@ static void short_name(char *name)
     }
 }
 
+/* How long the rest takes if it goes on like this; nothing where that cannot be said. */
+static void left_text(uint64_t done_nbytes, double seconds, char *text, size_t text_nbytes)
+{
+    double left;
+
+    text[0] = 0;
+    if (!line.total_nbytes || !done_nbytes || done_nbytes > line.total_nbytes)
+        return;
+    left = seconds * (double)(line.total_nbytes - done_nbytes) / (double)done_nbytes;
+    if (left < MAX_LEFT_S)
+        snprintf(text, text_nbytes, "  %d:%02d left", (int)left / 60, (int)left % 60);
+}
+
 static void draw(uint64_t done_nbytes, uint64_t out_nbytes, uint64_t now_ns)
 {
     char text[MAX_LINE_NBYTES];
     char name[MAX_NAME_NBYTES + 1];
     char size[WHARF_CLI_SIZE_TEXT];
     char percent[16] = "";
+    char left[24];
     double seconds = (double)(now_ns - line.start_ns) / 1e9;
 
     short_name(name);
@@ -67,8 +82,9 @@ static void draw(uint64_t done_nbytes, uint64_t out_nbytes, uint64_t now_ns)
     if (line.total_nbytes)
         snprintf(percent, sizeof(percent), " %3.0f %%",
                  100.0 * (double)done_nbytes / (double)line.total_nbytes);
-    snprintf(text, sizeof(text), "\r\033[K%s:%s  %s  %.0f MB/s", name, percent, size,
-             (double)out_nbytes / seconds / 1e6);
+    left_text(done_nbytes, seconds, left, sizeof(left));
+    snprintf(text, sizeof(text), "\r\033[K%s:%s  %s  %.0f MB/s%s", name, percent, size,
+             (double)out_nbytes / seconds / 1e6, left);
     write_terminal(text);
     atomic_store(&line.drawn, true);
 }

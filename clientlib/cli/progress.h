@@ -2,9 +2,8 @@
 /*
  * progress.h: one line on the terminal while long work runs.
  *
- * It shows only if standard error is a terminal, nothing asked for silence, and the work has
- * lasted a second; it is drawn over itself a few times a second and wiped at the end and
- * before every message.  One thread moves it (the one that writes output).
+ * It shows once the work has lasted a second; it is drawn over itself a few times a second and
+ * wiped at the end and before every message.  One thread moves it (the one that writes output).
  */
 #ifndef WHARF_CLI_PROGRESS_H
 #define WHARF_CLI_PROGRESS_H
@@ -14,7 +13,7 @@
 
 /* Starts over for a file of total_nbytes (0 when that is not known).  `name` is kept, not
  * copied. */
-void wharf_cli_progress_start(const char *name, uint64_t total_nbytes, bool quiet);
+void wharf_cli_progress_start(const char *name, uint64_t total_nbytes, bool is_shown);
 
 /* Says how far the work is: done_nbytes of the total, and out_nbytes of output so far. */
 void wharf_cli_progress_move(uint64_t done_nbytes, uint64_t out_nbytes);

@@ -115,7 +115,6 @@ static int write_slot(struct stream_pipe *pipe, const struct slot *slot)
 {
     size_t nbytes = slot->nbytes;
     bool is_good = slot->read_error == 0 && slot->outcome.result == WHARF_OK;
-    int r;
 
     if (slot->is_last && !is_good) {
         uint64_t n_good =
@@ -123,12 +122,8 @@ static int write_slot(struct stream_pipe *pipe, const struct slot *slot)
 
         nbytes = n_good < nbytes ? (size_t)n_good : nbytes;
     }
-    r = wharf_cli_output_write(pipe->task->output, slot->buf, nbytes);
-    if (r < 0)
-        return wharf_cli_task_write_error(pipe->task, r);
     pipe->n_written += nbytes;
-    wharf_cli_task_move(pipe->task, slot->in_offset, nbytes);
-    return WHARF_CLI_GOOD;
+    return wharf_cli_task_write(pipe->task, slot->in_offset, slot->buf, nbytes);
 }
 
 static int tell_end(struct stream_pipe *pipe, const struct slot *slot)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "clientlib/cli/progress.h"
 
@@ -73,6 +74,8 @@ static void say_output(const struct wharf_cli_task *task, uint64_t n_unverified)
 {
     const struct wharf_cli_output *output = task->output;
 
+    if (output->is_sink)
+        return;
     if (output->is_file)
         wharf_cli_say("%s: not written", output->name);
     else if (n_unverified)
@@ -121,39 +124,50 @@ int wharf_cli_task_error(struct wharf_cli_task *task, const char *what, int erro
     return wharf_cli_tally_error(task->tally, task->input->name, error);
 }
 
-static int report_failure(struct wharf_cli_task *task, const char *path, int error)
+int wharf_cli_task_range_outside(struct wharf_cli_task *task, uint64_t out_nbytes)
 {
-    int status = wharf_cli_tally_error(task->tally, path, error);
-
-    if (task->options->report)
-        wharf_cli_tally_report(task->tally);
-    return status;
+    wharf_cli_say("%s: the range is not within it: it unpacks to %" PRIu64 " bytes",
+                  task->input->name, out_nbytes);
+    wharf_cli_tally_outcome(task->tally, task->input->name, WHARF_BAD_REQUEST,
+                            WHARF_REASON_REQUEST_RANGE, 0);
+    return WHARF_CLI_USAGE;
 }
 
-int wharf_cli_task_start(struct wharf_cli_task *task, const char *in_path, const char *out_path)
+/* Nobody else draws on the terminal: a pager at the end of a pipe would. */
+static bool shows_progress(const struct wharf_cli_task *task)
+{
+    return task->options->progress ||
+           (!task->options->quiet && !task->output->is_watched && isatty(STDERR_FILENO));
+}
+
+void wharf_cli_task_start_progress(const struct wharf_cli_task *task)
 {
     const struct wharf_cli_input *input = task->input;
-    int r;
 
-    wharf_cli_tally_init(task->tally);
-    r = wharf_cli_input_open(task->input, in_path);
+    wharf_cli_progress_start(input->name, input->is_seekable ? input->nbytes : 0,
+                             shows_progress(task));
+}
+
+int wharf_cli_task_begin(struct wharf_cli_task *task, const char *in_path, const char *out_path)
+{
+    int r = wharf_cli_input_open(task->input, in_path);
+
     if (r < 0)
-        return report_failure(task, in_path, r);
+        return wharf_cli_tally_error(task->tally, in_path, r);
     r = wharf_cli_output_open(task->output, out_path, task->options->force);
-    if (r == 0 && wharf_cli_output_is_input(task->output, &input->status)) {
+    if (r == 0 && wharf_cli_output_is_input(task->output, &task->input->status)) {
         wharf_cli_output_discard(task->output);
         r = -EINVAL;
     }
     if (r < 0) {
         wharf_cli_input_close(task->input);
-        return report_failure(task, out_path, r);
+        return wharf_cli_tally_error(task->tally, out_path, r);
     }
-    wharf_cli_progress_start(input->name, input->is_seekable ? input->nbytes : 0,
-                             task->options->quiet);
+    wharf_cli_task_start_progress(task);
     return WHARF_CLI_GOOD;
 }
 
-int wharf_cli_task_finish(struct wharf_cli_task *task, int status)
+int wharf_cli_task_end(struct wharf_cli_task *task, int status)
 {
     wharf_cli_progress_end();
     if (status != WHARF_CLI_GOOD) {
@@ -165,9 +179,38 @@ int wharf_cli_task_finish(struct wharf_cli_task *task, int status)
             status = wharf_cli_task_write_error(task, r);
     }
     wharf_cli_input_close(task->input);
+    return status;
+}
+
+int wharf_cli_task_start(struct wharf_cli_task *task, const char *in_path, const char *out_path)
+{
+    int status;
+
+    wharf_cli_tally_init(task->tally);
+    status = wharf_cli_task_begin(task, in_path, out_path);
+    if (status != WHARF_CLI_GOOD && task->options->report)
+        wharf_cli_tally_report(task->tally);
+    return status;
+}
+
+int wharf_cli_task_finish(struct wharf_cli_task *task, int status)
+{
+    status = wharf_cli_task_end(task, status);
     if (task->options->report)
         wharf_cli_tally_report(task->tally);
     return status;
+}
+
+int wharf_cli_task_write(struct wharf_cli_task *task, uint64_t in_offset, const void *buf,
+                         size_t nbytes)
+{
+    uint64_t before = task->output->nbytes;
+    int r = wharf_cli_output_write(task->output, buf, nbytes);
+
+    if (r < 0)
+        return wharf_cli_task_write_error(task, r);
+    wharf_cli_task_move(task, in_offset, task->output->nbytes - before);
+    return WHARF_CLI_GOOD;
 }
 
 void wharf_cli_task_move(struct wharf_cli_task *task, uint64_t in_offset, uint64_t out_nbytes)

@@ -40,6 +40,9 @@ struct wharf_cli_fault {
 int wharf_cli_task_fault(struct wharf_cli_task *task, const struct wharf_cli_fault *fault,
                          uint64_t n_unverified);
 
+/* Tells of a range that is not all within the output of out_nbytes.  Returns the exit status. */
+int wharf_cli_task_range_outside(struct wharf_cli_task *task, uint64_t out_nbytes);
+
 /* Tells of an input that cannot be read, -errno.  Returns WHARF_CLI_FAILED. */
 int wharf_cli_task_read_error(struct wharf_cli_task *task, int error);
 
@@ -66,6 +69,18 @@ int wharf_cli_task_start(struct wharf_cli_task *task, const char *in_path, const
  * output.  Returns the command's exit status.
  */
 int wharf_cli_task_finish(struct wharf_cli_task *task, int status);
+
+/* The same of one input among several, whose tally and report are the command's. */
+int wharf_cli_task_begin(struct wharf_cli_task *task, const char *in_path, const char *out_path);
+int wharf_cli_task_end(struct wharf_cli_task *task, int status);
+
+/* Shows progress from now on, of the input, if it is to be shown at all. */
+void wharf_cli_task_start_progress(const struct wharf_cli_task *task);
+
+/* Writes to the output, adds what was kept to the tally, and shows progress: the input was read up
+ * to in_offset.  Returns WHARF_CLI_GOOD or WHARF_CLI_FAILED. */
+int wharf_cli_task_write(struct wharf_cli_task *task, uint64_t in_offset, const void *buf,
+                         size_t nbytes);
 
 /* Adds output to the tally and shows progress: the input was read up to in_offset. */
 void wharf_cli_task_move(struct wharf_cli_task *task, uint64_t in_offset, uint64_t out_nbytes);

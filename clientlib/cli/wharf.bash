@@ -16,8 +16,8 @@ _wharf_words() {
 
 _wharf_files() {
     case $1 in
-        unpack) _filedir 'whr' ;;
-        decode | status | stats | top | ping | drain) ;;
+        unpack | test | list) _filedir '@(whr|gz|bgz|bgzf|tgz|zz)' ;;
+        status | stats | top | ping | drain | version) ;;
         *) _filedir ;;
     esac
 }
@@ -30,6 +30,10 @@ _wharf() {
     local program=${words[0]} command=${words[1]}
     if ((cword == 1)); then
         mapfile -t COMPREPLY < <(compgen -W "--help --version $(_wharf_words "$program" '^Commands:')" -- "$cur")
+        return
+    fi
+    if [[ $command == help ]] && ((cword == 2)); then
+        mapfile -t COMPREPLY < <(compgen -W "$(_wharf_words "$program" '^Commands:')" -- "$cur")
         return
     fi
     if [[ $command == rans ]]; then

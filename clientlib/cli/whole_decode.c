@@ -201,19 +201,14 @@ static int deliver(struct whole *whole, uint64_t *ret_end)
     struct wharf_cli_task *task = whole->task;
     const struct wharf_outcome *outcome = &whole->outcome;
     uint64_t end = whole->offset + outcome->in_nbytes;
-    int r = wharf_cli_output_write(task->output, whole->decoded, outcome->out_nbytes);
-
-    if (r < 0)
-        return wharf_cli_task_write_error(task, r);
-    r = wharf_cli_input_unread(task->input, end, whole->in + outcome->in_nbytes,
-                               whole->in_nbytes - outcome->in_nbytes);
+    int r = wharf_cli_input_unread(task->input, end, whole->in + outcome->in_nbytes,
+                                   whole->in_nbytes - outcome->in_nbytes);
     if (r < 0)
         return wharf_cli_task_error(task, "cannot decode", r);
     task->tally->in_nbytes += outcome->in_nbytes;
     task->tally->n_chunks++;
-    wharf_cli_task_move(task, end, outcome->out_nbytes);
     *ret_end = end;
-    return WHARF_CLI_GOOD;
+    return wharf_cli_task_write(task, end, whole->decoded, outcome->out_nbytes);
 }
 
 /* What may be wrong with the command and not with the data; NULL: nothing. */

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib/tap.sh"
 set -o pipefail
 
-COMMANDS=(pack unpack cat decode bench rans status stats top ping drain)
+COMMANDS=(pack unpack cat test list decode bench rans status stats top ping drain help version)
 
 test_help_and_version() {
     "$WHARF" --version > out
@@ -15,7 +15,8 @@ test_help_and_version() {
     for command in "${COMMANDS[@]}"; do
         grep -q "^  wharf $command " out
         "$WHARF" "$command" --help > help
-        head -n 1 help | grep -q "^usage: wharf $command "
+        head -n 1 help | grep -qE "^usage: wharf $command( |$)"
+        "$WHARF" help "$command" | cmp - help
         "$WHARF" "$command" -h | cmp - help
         # Every line fits a terminal.
         expect_status 1 grep -E '.{81}' help
@@ -34,10 +35,69 @@ test_help_of_commands_without_a_daemon_names_none() {
     expect_status 1 grep -e --threads help
 }
 
+test_typos_are_told_what_was_meant() {
+    while IFS='|' read -r arguments meant; do
+        # shellcheck disable=SC2086 # words
+        expect_status 2 "$WHARF" $arguments 2> message
+        grep -qF -- "; did you mean '$meant'?" message
+    done << 'EOS'
+unpakc x|unpack
+tst x|test
+pack --levle 3 x|--level
+cat --embeded x|--embedded
+pack -c deflat x|deflate
+decode -c gzpi|gzip
+EOS
+    expect_status 2 "$WHARF" frobnicate 2> message
+    expect_status 1 grep 'did you mean' message
+}
+
+# tar and many scripts start a compressor so.
+# shellcheck disable=SC2094 # nothing reads what it writes
+test_without_a_command_it_is_a_filter() {
+    mkdir folder
+    seq 100000 > folder/data
+    tar -I "$WHARF" -cf a.whr folder
+    "$WHARF" test a.whr
+    expect_text "$(printf 'folder/\nfolder/data')" "$(tar -I "$WHARF" -tf a.whr)"
+    tar -I "$WHARF -9 -T0" -cf b.whr folder
+    test "$(stat -c %s b.whr)" -lt "$(stat -c %s a.whr)"
+    tar -czf c.tar.gz folder
+    for program in "$WHARF" "$WHARF cat" "$WHARF unpack"; do
+        expect_text "$(printf 'folder/\nfolder/data')" "$(tar -I "$program" -tf c.tar.gz)"
+    done
+    "$WHARF" < folder/data | "$WHARF" --decompress | cmp - folder/data
+    gzip -k folder/data
+    "$WHARF" -dc folder/data.gz | cmp - folder/data
+    cp folder/data.gz .
+    "$WHARF" -dkv data.gz 2> message
+    grep -q '^wharf: data.gz -> data: ' message
+    cmp data folder/data
+    test -e data.gz
+    # With nothing at either end it shows what there is.
+    python3 - "$WHARF" << 'EOS'
+import os, pty, subprocess, sys
+ours, theirs = pty.openpty()
+done = subprocess.run([sys.argv[1]], stdin=theirs, stdout=subprocess.PIPE, timeout=20)
+assert done.returncode == 0 and done.stdout.startswith(b'usage: wharf COMMAND'), done
+EOS
+}
+
+test_levels_have_letters() {
+    seq 50000 > data
+    for level in 1 9; do
+        "$WHARF" pack -"$level" -o "$level.whr" data
+        "$WHARF" pack -l "$level" -o other.whr -f data
+        cmp "$level.whr" other.whr
+    done
+    expect_status 2 "$WHARF" pack -c snappy -3 data 2> message
+    grep -q 'it has snappy (without levels)' message
+}
+
 # Options in the help, in the manual page and in the command are the same.
 test_manual_page_has_every_option() {
     for command in "${COMMANDS[@]}"; do
-        "$WHARF" "$command" --help | grep -oE -- '--[a-z][a-z-]*'
+        "$WHARF" "$command" --help | { grep -oE -- '--[a-z][a-z-]*' || true; }
     done | sort -u > options
     test "$(wc -l < options)" -ge 15
     MANWIDTH=200 mandoc -Tascii "$TOP/clientlib/cli/wharf.1" | sed 's/.\x08//g' > page
@@ -55,11 +115,16 @@ test_mistakes_are_exit_2_with_a_way_on() {
         test ! -s out
         grep -qE '^wharf: .wharf .*--help. ' message
     done << 'EOS'
-
 frobnicate
+help frobnicate
+version now
 pack --no-such-option data
 pack -Z data
-pack data more
+pack -o one data more
+unpack -o one data.whr more.whr
+unpack -c -o one data.whr
+unpack a.gz a.whr
+unpack data
 pack -c nonsense data
 pack -l 13 data
 pack -l x data
@@ -69,7 +134,6 @@ pack -b 0 data
 pack -b 17M data
 pack -b
 pack --codec
-pack -T 0 data
 pack -T -1 data
 pack -T 99999 data
 pack -T 1x data
@@ -88,9 +152,9 @@ stats --json=yes
 stats data
 top -i 0
 ping -n 0
-cat -f data
+cat -o
 decode
-decode -c zlib data
+decode -c zlib data more
 decode -c zlib --max-output -1
 decode -c zlib --max-output 99999999999T
 bench
@@ -108,7 +172,7 @@ test_bad_arguments_are_told_what_is_allowed() {
         expect_status 2 "$WHARF" $arguments 2> message
         grep -qF -- "is not $allowed" message
     done << 'EOS'
-pack -T 0|a number from 1 to 1024
+pack -T 1025|a number from 0 to 1024
 pack -b 17M|a size from 1 to 16M
 pack -c lzma|a codec that `wharf --help` lists
 pack -l x|a number from 0 to 99
@@ -209,6 +273,12 @@ test_progress_is_for_terminals_and_long_work() {
     test ! -s shown
     "$WHARF" cat < input 2> shown > /dev/null
     test ! -s shown
+    "$WHARF" test --progress < <(cat input; sleep 1.2; cat input) 2> shown
+    grep -aq 'standard input:.*MB/s' shown
+    # Behind a pipe somebody else draws on the terminal.
+    # shellcheck disable=SC2016 # for the shell inside
+    on_terminal bash -c '"$0" cat | cat' "$WHARF" -q > shown
+    test ! -s shown
 }
 
 test_packed_data_does_not_go_to_or_come_from_a_terminal() {
@@ -248,7 +318,9 @@ test_completion_knows_commands_options_codecs_and_files() {
     complete_line pack --codec z
     expect_text zlib "$(cat offered)" || exit 1
     complete_line unpack ''
-    expect_text a.whr "$(cat offered)" || exit 1
+    expect_text "$(printf 'a.whr\nb.gz')" "$(cat offered)" || exit 1
+    complete_line help lis
+    expect_text list "$(cat offered)" || exit 1
     complete_line cat b
     expect_text b.gz "$(cat offered)" || exit 1
     set -e

@@ -98,9 +98,12 @@ unpack -f -o data.whr link
 unpack -f -o link data.whr
 unpack -f -o hard data.whr
 EOS
-    expect_status 4 "$WHARF" pack -f -o data < data 2> message
-    expect_status 4 "$WHARF" pack < data >> data 2> message
-    expect_status 4 "$WHARF" cat data.whr >> data.whr 2> message
+    # shellcheck disable=SC2094 # that is the point
+    {
+        expect_status 4 "$WHARF" pack -f -o data < data 2> message
+        expect_status 4 "$WHARF" pack < data >> data 2> message
+        expect_status 4 "$WHARF" cat data.whr >> data.whr 2> message
+    }
     expect_status 4 "$WHARF" rans encode -f -o data data 2> message
     expect_status 4 "$WHARF" rans encode --cdf data -n 11 -f -o words data 2> message
     test ! -e words
@@ -110,6 +113,27 @@ EOS
     cmp data copy
     "$WHARF" unpack -o /dev/null < /dev/null 2> message || true
     expect_status 1 grep -q itself message
+}
+
+test_times_are_the_inputs() {
+    make_data
+    touch -d '2001-02-03 04:05:06' data
+    "$WHARF" pack -f data
+    expect_text "$(stat -c %Y data)" "$(stat -c %Y data.whr)"
+    "$WHARF" unpack -f -o other data.whr
+    expect_text "$(stat -c %Y data)" "$(stat -c %Y other)"
+}
+
+test_sparse_makes_holes() {
+    { head -c 5000001 /dev/zero; echo middle; head -c 3000001 /dev/zero; } > data
+    "$WHARF" pack data
+    gzip -k data
+    for file in data.whr data.gz; do
+        "$WHARF" unpack --sparse -f -o holes "$file"
+        cmp data holes
+        test "$(stat -c %b holes)" -le 64
+    done
+    "$WHARF" unpack --sparse -o - data.gz | cmp - data
 }
 
 # With -f the link in /dev was replaced by a file: as somebody who cannot, so that it stays whole.

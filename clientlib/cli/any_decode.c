@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/cli/any_decode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "clientlib/cli/bgzf_pipe.h"
+#include "clientlib/cli/stream_pipe.h"
+#include "clientlib/cli/whole_decode.h"
+
+/* What source_kind.h may ask for: a gzip header's fixed part and its extra field. */
+enum { DETECT_NBYTES = 66 << 10 };
+
+/* ---- recognising ------------------------------------------------------------------------- */
+
+static int detect(struct wharf_cli_task *task, uint8_t *buf, enum wharf_source_kind *ret_kind)
+{
+    size_t nbytes = 0;
+    int64_t n = 1;
+    int r;
+
+    for (;;) {
+        *ret_kind = wharf_source_detect(buf, nbytes, n == 0);
+        if (*ret_kind != WHARF_SOURCE_MORE || n == 0)
+            break;
+        n = wharf_cli_input_read_some(task->input, nbytes, buf + nbytes, DETECT_NBYTES - nbytes);
+        if (n < 0)
+            return wharf_cli_task_read_error(task, (int)n);
+        nbytes += (size_t)n;
+    }
+    r = wharf_cli_input_unread(task->input, 0, buf, nbytes);
+    return r < 0 ? wharf_cli_task_error(task, "cannot decode", r) : WHARF_CLI_GOOD;
+}
+
+int wharf_cli_any_detect(struct wharf_cli_task *task, enum wharf_source_kind *ret_kind)
+{
+    uint8_t *buf = malloc(DETECT_NBYTES);
+    int status;
+
+    if (!buf)
+        return wharf_cli_task_error(task, "cannot decode", -ENOMEM);
+    status = detect(task, buf, ret_kind);
+    free(buf);
+    return status;
+}
+
+static void say_unknown(struct wharf_cli_task *task, enum wharf_source_kind kind)
+{
+    uint8_t first[WHARF_FOREIGN_MAX_NBYTES];
+    const struct wharf_foreign_kind *foreign = NULL;
+    int64_t n = 0;
+
+    if (kind == WHARF_SOURCE_EMPTY) {
+        wharf_cli_say("%s: is empty: not even the beginning of a compressed file",
+                      task->input->name);
+        return;
+    }
+    n = wharf_cli_input_read_at(task->input, 0, first, sizeof(first));
+    if (n > 0)
+        foreign = wharf_foreign_detect(first, (size_t)n);
+    if (foreign)
+        wharf_cli_say("%s: is %s, which wharf does not read: %s does", task->input->name,
+                      foreign->name, foreign->program);
+    else
+        wharf_cli_say("%s: is not gzip, BGZF, zlib or a wharf container; for a raw Deflate stream "
+                      "see `wharf decode`",
+                      task->input->name);
+}
+
+int wharf_cli_any_tell_unknown(struct wharf_cli_task *task, enum wharf_source_kind kind)
+{
+    uint32_t reason =
+        kind == WHARF_SOURCE_EMPTY ? WHARF_REASON_INPUT_TRUNCATED : WHARF_REASON_GZIP_MAGIC;
+
+    say_unknown(task, kind);
+    wharf_cli_tally_outcome(task->tally, task->input->name, WHARF_BAD_DATA, reason, 0);
+    return WHARF_CLI_BAD_DATA;
+}
+
+/* Whether the input is certainly something else, and no damaged container. */
+static bool is_foreign(struct wharf_cli_task *task)
+{
+    uint8_t first[WHARF_FOREIGN_MAX_NBYTES];
+    int64_t n = wharf_cli_input_read_at(task->input, 0, first, sizeof(first));
+
+    return n > 0 && wharf_foreign_detect(first, (size_t)n);
+}
+
+/* ---- decoding ---------------------------------------------------------------------------- */
+
+/* One stream that goes through one decoder. */
+static int decode_stream(struct wharf_cli_task *task, enum wharf_inflate_format format,
+                         uint64_t offset)
+{
+    const struct wharf_cli_whole whole = {
+        .codec = format == WHARF_INFLATE_ZLIB ? WHARF_CODEC_ZLIB : WHARF_CODEC_GZIP,
+        .max_output_nbytes = WHARF_CLI_WHOLE_DEFAULT_NBYTES,
+    };
+    uint64_t end;
+    int status = task->options->engine > WHARF_ENGINE_CPU
+                     ? wharf_cli_whole_decode(task, &whole, offset, &end)
+                     : wharf_cli_stream_pipe(task, format, offset, &end);
+
+    return status == WHARF_CLI_GOOD ? wharf_cli_mention_rest(task, end) : status;
+}
+
+static int decode_bgzf(struct wharf_cli_task *task)
+{
+    uint64_t end;
+    bool go_on;
+    int status = wharf_cli_bgzf_pipe(task, 0, &end, &go_on);
+
+    if (status != WHARF_CLI_GOOD || wharf_cli_output_is_full(task->output))
+        return status;
+    return go_on ? decode_stream(task, WHARF_INFLATE_GZIP, end) : wharf_cli_mention_rest(task, end);
+}
+
+/* What has no index: all output from the first byte on is decoded, and the range of it kept. */
+static int decode_range(struct wharf_cli_task *task, struct wharf_cli_range range,
+                        enum wharf_source_kind kind)
+{
+    uint64_t passed;
+    int status;
+
+    wharf_cli_output_keep(task->output, range.offset, range.nbytes);
+    if (kind == WHARF_SOURCE_BGZF)
+        status = decode_bgzf(task);
+    else
+        status = decode_stream(
+            task, kind == WHARF_SOURCE_ZLIB ? WHARF_INFLATE_ZLIB : WHARF_INFLATE_GZIP, 0);
+    if (status == WHARF_CLI_GOOD && wharf_cli_output_lacks(task->output, &passed))
+        return wharf_cli_task_range_outside(task, passed);
+    return status;
+}
+
+static int decode_kind(struct wharf_cli_task *task, struct wharf_cli_range range,
+                       bool expects_container, enum wharf_source_kind kind)
+{
+    switch (kind) {
+    case WHARF_SOURCE_BGZF:
+    case WHARF_SOURCE_GZIP:
+    case WHARF_SOURCE_ZLIB:
+        return decode_range(task, range, kind);
+    case WHARF_SOURCE_CONTAINER:
+        return wharf_cli_container_pipe(task, range);
+    case WHARF_SOURCE_OTHER:
+        if (expects_container && !is_foreign(task))
+            return wharf_cli_container_pipe(task, range);
+        return wharf_cli_any_tell_unknown(task, kind);
+    default:
+        return wharf_cli_any_tell_unknown(task, kind);
+    }
+}
+
+int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range range,
+                         bool expects_container)
+{
+    enum wharf_source_kind kind;
+    int status;
+
+    if (wharf_cli_input_is_terminal(task->input)) {
+        wharf_cli_say("%s: compressed data is not read from a terminal", task->input->name);
+        return wharf_cli_tally_error(task->tally, task->input->name, -EINVAL);
+    }
+    status = wharf_cli_any_detect(task, &kind);
+    return status == WHARF_CLI_GOOD ? decode_kind(task, range, expects_container, kind) : status;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clientlib/cli/each_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clientlib/cli/number.h"
+#include "clientlib/now.h"
+
+/* An input, and its output's name; NULL where there is none, which has been said. */
+struct pair {
+    const char *in_path;
+    char *out_path;
+};
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+static char *output_name(const struct wharf_cli_each *each, const char *in_path, int *ret_error)
+{
+    const char *given = each->options->output;
+    char *name;
+
+    if (!given && each->options->to_stdout)
+        given = "-";
+    if (!given)
+        return each->default_name(each->own, in_path, ret_error);
+    name = strdup(given);
+    *ret_error = name ? 0 : -ENOMEM;
+    return name;
+}
+
+static int compare_outputs(const void *a, const void *b)
+{
+    const char *const names[] = {((const struct pair *)a)->out_path,
+                                 ((const struct pair *)b)->out_path};
+
+    if (!names[0] || !names[1])
+        return (names[0] != NULL) - (names[1] != NULL);
+    return strcmp(names[0], names[1]);
+}
+
+/* Looks for two that would overwrite each other, in an array of its own. */
+static int check_distinct(const struct wharf_cli_each *each, const struct pair *pairs, int n)
+{
+    struct pair *sorted = malloc((size_t)n * sizeof(*sorted));
+    int status = WHARF_CLI_GO_ON;
+
+    if (!sorted) {
+        wharf_cli_say("out of memory");
+        return WHARF_CLI_FAILED;
+    }
+    memcpy(sorted, pairs, (size_t)n * sizeof(*sorted));
+    qsort(sorted, (size_t)n, sizeof(*sorted), compare_outputs);
+    for (int i = 1; i < n && status == WHARF_CLI_GO_ON; i++)
+        if (sorted[i].out_path && strcmp(sorted[i].out_path, "-") != 0 &&
+            compare_outputs(&sorted[i - 1], &sorted[i]) == 0)
+            status =
+                wharf_cli_say_usage(each->command->name, "%s and %s would both become %s",
+                                    sorted[i - 1].in_path, sorted[i].in_path, sorted[i].out_path);
+    free(sorted);
+    return status;
+}
+
+/* Names all outputs.  What has no name is a failure like any other. */
+static int name_outputs(const struct wharf_cli_each *each, struct pair *pairs, int n,
+                        struct wharf_cli_tally *tally)
+{
+    for (int i = 0; i < n; i++) {
+        int error = 0;
+
+        pairs[i].out_path = output_name(each, pairs[i].in_path, &error);
+        if (error == -ENOMEM) {
+            wharf_cli_say("out of memory");
+            return WHARF_CLI_FAILED;
+        }
+        if (!pairs[i].out_path)
+            wharf_cli_tally_failure(tally, pairs[i].in_path, -EINVAL, WHARF_CLI_USAGE);
+    }
+    return check_distinct(each, pairs, n);
+}
+
+/* ---- work -------------------------------------------------------------------------------- */
+
+/* What was done, for somebody who waited for it. */
+static void say_done(const struct wharf_cli_task *task, uint64_t in_nbytes, uint64_t start_ns)
+{
+    char in_text[WHARF_CLI_SIZE_TEXT];
+    char out_text[WHARF_CLI_SIZE_TEXT];
+    double seconds = (double)(wharf_client_now_ns() - start_ns) / 1e9;
+    uint64_t out_nbytes = task->output->nbytes;
+    uint64_t larger = in_nbytes > out_nbytes ? in_nbytes : out_nbytes;
+    char ratio[32] = "";
+
+    if (!task->options->verbose && (task->options->quiet || !isatty(STDERR_FILENO)))
+        return;
+    if (in_nbytes && out_nbytes)
+        snprintf(ratio, sizeof(ratio), " (%.2f : 1)",
+                 (double)larger / (double)(in_nbytes + out_nbytes - larger));
+    wharf_cli_say("%s -> %s: %s -> %s%s, %.2f s, %.0f MB/s", task->input->name, task->output->name,
+                  wharf_cli_size_text(in_nbytes, in_text),
+                  wharf_cli_size_text(out_nbytes, out_text), ratio, seconds,
+                  seconds > 0 ? (double)larger / seconds / 1e6 : 0.0);
+}
+
+static void work_on(const struct wharf_cli_each *each, const struct pair *pair,
+                    struct wharf_cli_tally *tally)
+{
+    struct wharf_cli_input input;
+    struct wharf_cli_output output;
+    struct wharf_cli_task task = {each->options, tally, &input, &output, each->service};
+    uint64_t in_nbytes = tally->in_nbytes;
+    uint64_t start_ns = wharf_client_now_ns();
+
+    if (wharf_cli_task_begin(&task, pair->in_path, pair->out_path) != WHARF_CLI_GOOD)
+        return;
+    if (wharf_cli_task_end(&task, each->work(&task, each->own)) == WHARF_CLI_GOOD)
+        say_done(&task, tally->in_nbytes - in_nbytes, start_ns);
+}
+
+static int work_on_all(const struct wharf_cli_each *each, struct pair *pairs, int n)
+{
+    struct wharf_cli_tally tally;
+    int status;
+
+    wharf_cli_tally_init(&tally);
+    status = name_outputs(each, pairs, n, &tally);
+    if (status != WHARF_CLI_GO_ON)
+        return status;
+    for (int i = 0; i < n; i++)
+        if (pairs[i].out_path)
+            work_on(each, &pairs[i], &tally);
+    if (each->options->report)
+        wharf_cli_tally_report(&tally);
+    return tally.status;
+}
+
+int wharf_cli_each_file(const struct wharf_cli_each *each, char **paths, int n_paths)
+{
+    int n = n_paths ? n_paths : 1;
+    struct pair *pairs;
+    int status;
+
+    if (each->options->output && each->options->to_stdout)
+        return wharf_cli_say_usage(each->command->name, "--output and --stdout exclude each other");
+    if (each->options->output && n > 1 && strcmp(each->options->output, "-") != 0)
+        return wharf_cli_say_usage(each->command->name,
+                                   "--output names one file, and there are %d inputs", n);
+    pairs = calloc((size_t)n, sizeof(*pairs));
+    if (!pairs) {
+        wharf_cli_say("out of memory");
+        return WHARF_CLI_FAILED;
+    }
+    for (int i = 0; i < n; i++)
+        pairs[i].in_path = n_paths ? paths[i] : "-";
+    status = work_on_all(each, pairs, n);
+    for (int i = 0; i < n; i++)
+        free(pairs[i].out_path);
+    free(pairs);
+    return status;
+}
