@@ -43,8 +43,8 @@ static int print_help(void)
 {
     printf("usage: wharf COMMAND [OPTION...] [FILE...]\n"
            "       wharf [-d] [OPTION...] < IN > OUT\n\n"
-           "Compresses and decompresses in parallel, and checks what it reads.  Without a command\n"
-           "it packs, and with -d it unpacks.\n\nCommands:\n");
+           "Compresses and decompresses in parallel, and checks what it reads.  Without a\n"
+           "command it packs, and with -d it unpacks.\n\nCommands:\n");
     for (int i = 0; i < N_COMMANDS; i++)
         printf("  wharf %-8s %s\n", commands[i]->name, commands[i]->summary);
     printf("\nCodecs:\n");
