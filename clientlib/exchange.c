@@ -189,6 +189,7 @@ static void put_into_ring(struct wharf *wharf, struct wharf_client_job *job)
     job->state = WHARF_CLIENT_JOB_IN_RING;
     wharf->link.n_resubmitted += job->was_published;
     job->was_published = 1;
+    job->ring_index = wharf->link.rings->ring.sq_tail;
     wharf_ring_submit(&wharf->link.rings->ring, &job->submission);
 }
 

@@ -16,9 +16,10 @@
 enum { MAX_ERRNO = 4095 };
 
 /* Those that this library can use. */
+#define MARKS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MARKS)
 #define FEATURES                                                                                   \
-    ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY | (uint64_t)1                               \
-                                                             << WHARF__FEATURE__FEATURE_MODELS)
+    ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY |                                           \
+     (uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS | MARKS)
 
 int wharf_client_error_code(const Wharf__Error *error)
 {
@@ -246,7 +247,8 @@ static void take_queue(struct wharf *wharf, const Wharf__OpenQueueReply *opened)
                                 opened->n_entries, (unsigned long long)opened->arena_nbytes);
         return;
     }
-    r = wharf_client_rings_new(receiver->fds[0], receiver->fds[1], link->n_entries, &link->rings);
+    r = wharf_client_rings_new(receiver->fds[0], receiver->fds[1], link->n_entries,
+                               (link->facts.features & MARKS) != 0, &link->rings);
     if (r == 0 && n_expected == 3)
         r = adopt_arena(wharf, receiver);
     if (r < 0) {

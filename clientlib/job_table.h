@@ -50,7 +50,8 @@ struct wharf_client_job {
     uint32_t use;                       /* how often the slot was used: half of the tag */
     uint32_t previous;                  /* on its list */
     uint32_t next;
-    uint32_t n_deaths;      /* of daemons that had it */
+    uint32_t ring_index;    /* in the ring, of its submission */
+    uint32_t n_deaths;      /* of daemons that had begun it */
     uint8_t state;          /* enum wharf_client_job_state */
     uint8_t is_private;     /* a call waits for this one itself: nobody else may take it */
     uint8_t was_published;  /* a daemon may have seen it */

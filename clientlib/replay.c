@@ -9,11 +9,14 @@
 static void requeue(struct wharf *wharf, int is_death)
 {
     struct wharf_client_jobs *jobs = &wharf->jobs;
+    struct wharf_client_rings *rings = wharf->link.rings;
     struct wharf_client_job *job = wharf_client_list_first(jobs, &jobs->in_ring);
 
+    wharf_client_rings_find_marks(rings);
     for (; job; job = wharf_client_list_next(jobs, job)) {
         job->state = WHARF_CLIENT_JOB_QUEUED;
-        if (is_death && ++job->n_deaths == WHARF_CLIENT_SUSPECT_DEATHS)
+        if (is_death && wharf_client_rings_were_begun(rings, job->ring_index) &&
+            ++job->n_deaths == WHARF_CLIENT_SUSPECT_DEATHS)
             jobs->n_suspects++;
         if (job->is_cancel_sent)
             jobs->n_unwanted++;

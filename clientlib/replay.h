@@ -6,9 +6,11 @@
  * their old order, before those that were not submitted yet.  Nothing is done with their memory
  * until the next daemon has answered Hello: only then can nobody write there.
  *
- * A job that was in flight at SUSPECT_DEATHS deaths may have caused them: it goes into the ring
- * alone, before all others.  So any further death is its own, and at GIVE_UP_DEATHS it is given
- * up.  Daemons that end in good order (draining) do not count.
+ * A job that the daemon had begun, or was looking at, at SUSPECT_DEATHS deaths may have caused
+ * them: it goes into the ring alone, before all others.  So none of this handle's other jobs has
+ * part in a further death, and at GIVE_UP_DEATHS it is given up.  What the daemon had not begun
+ * does not count (of daemons that do not tell by marks, all that was submitted does), nor do
+ * daemons that end in good order (draining).
  */
 #ifndef WHARF_CLIENT_REPLAY_H
 #define WHARF_CLIENT_REPLAY_H

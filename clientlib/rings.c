@@ -27,32 +27,43 @@ static int map_segment(int fd, size_t nbytes, int protection, const char *name, 
     return r < 0 ? wharf_client_fail(r, "cannot map %s: %s", name, strerror(-r)) : 0;
 }
 
-int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries,
+/* Of all marks: one for each entry, and the one that is looked at. */
+static uint32_t n_marks(const struct wharf_client_rings *rings)
+{
+    return rings->ring.n_entries + 1;
+}
+
+int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries, int has_marks,
                            struct wharf_client_rings **ret_rings)
 {
-    size_t nbytes = wharf_ring_segment_nbytes(n_entries);
+    size_t c_nbytes = wharf_ring_segment_nbytes(n_entries);
+    size_t d_nbytes = wharf_ring_d_nbytes(n_entries, has_marks);
+    size_t found_nbytes = has_marks ? (n_entries + (size_t)1) * sizeof(uint32_t) : 0;
     struct wharf_client_rings *rings;
     void *c, *d;
 
-    int r = map_segment(c_fd, nbytes, PROT_READ | PROT_WRITE, "the daemon's ring segment C", &c);
+    int r = map_segment(c_fd, c_nbytes, PROT_READ | PROT_WRITE, "the daemon's ring segment C", &c);
     if (r < 0)
         return r;
     /* Against holes punched into it, of which the daemon has to be sure.  One that is older does
      * not allow it, and does not ask for it. */
     fcntl(c_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
-    r = map_segment(d_fd, nbytes, PROT_READ, "the daemon's ring segment D", &d);
+    r = map_segment(d_fd, d_nbytes, PROT_READ, "the daemon's ring segment D", &d);
     if (r < 0) {
-        munmap(c, nbytes);
+        munmap(c, c_nbytes);
         return r;
     }
-    rings = calloc(1, sizeof(*rings));
+    rings = calloc(1, sizeof(*rings) + found_nbytes);
     if (!rings) {
-        munmap(c, nbytes);
-        munmap(d, nbytes);
+        munmap(c, c_nbytes);
+        munmap(d, d_nbytes);
         return wharf_client_fail(-ENOMEM, "out of memory");
     }
     wharf_ring_client_init(&rings->ring, c, d, n_entries);
-    rings->segment_nbytes = nbytes;
+    rings->c_nbytes = c_nbytes;
+    rings->d_nbytes = d_nbytes;
+    if (has_marks)
+        rings->marks = (const uint32_t *)((const char *)d + wharf_ring_marks_offset(n_entries));
     rings->n_holders = 1;
     *ret_rings = rings;
     return 0;
@@ -67,14 +78,41 @@ void wharf_client_rings_drop(struct wharf_client_rings *rings)
 {
     if (!rings || --rings->n_holders)
         return;
-    munmap(rings->ring.c, rings->segment_nbytes);
-    munmap((void *)rings->ring.d, rings->segment_nbytes);
+    munmap(rings->ring.c, rings->c_nbytes);
+    munmap((void *)rings->ring.d, rings->d_nbytes);
     free(rings);
 }
 
 void wharf_client_rings_free_forked(struct wharf_client_rings *rings)
 {
     free(rings);
+}
+
+static int compare_marks(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+void wharf_client_rings_find_marks(struct wharf_client_rings *rings)
+{
+    uint32_t n = rings->ring.n_entries;
+
+    if (!rings->marks)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        rings->found[i] = wharf_ring_load_mark(&rings->marks[i]);
+    rings->found[n] = wharf_ring_load_mark(&rings->ring.d->sq_looked);
+    qsort(rings->found, n_marks(rings), sizeof(*rings->found), compare_marks);
+}
+
+int wharf_client_rings_were_begun(const struct wharf_client_rings *rings, uint32_t index)
+{
+    uint32_t mark = wharf_ring_mark_of(index);
+
+    return !rings->marks || bsearch(&mark, rings->found, n_marks(rings), sizeof(*rings->found),
+                                    compare_marks) != NULL;
 }
 
 /* Whether the entry of index `at` is among those that are outstanding and not seen yet. */

@@ -13,18 +13,21 @@
 
 struct wharf_client_rings {
     struct wharf_ring_client ring;
-    size_t segment_nbytes;
+    size_t c_nbytes;
+    size_t d_nbytes;
+    const uint32_t *marks; /* in D, or NULL: it has none */
     uint32_t n_holders;
     uint32_t armed_index; /* of the wait word, with its kinds; 0 kinds before the first time */
     uint64_t armed_kinds;
+    uint32_t found[]; /* marks as wharf_client_rings_find_marks found them, in their order */
 };
 
 /*
  * wharf_client_rings_new: looks at the two descriptors, which stay the caller's, and maps them,
- * for rings of n_entries.  Held once.  Returns 0, or, with a message, -EBADF, -EPERM, -EINVAL,
- * -ENOMEM or what mmap gave.
+ * for rings of n_entries, D with marks or without.  Held once.  Returns 0, or, with a message,
+ * -EBADF, -EPERM, -EINVAL, -ENOMEM or what mmap gave.
  */
-int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries,
+int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries, int has_marks,
                            struct wharf_client_rings **ret_rings);
 
 /* They are unmapped when nobody holds them any more. */
@@ -33,6 +36,14 @@ void wharf_client_rings_hold(struct wharf_client_rings *rings);
 void wharf_client_rings_drop(struct wharf_client_rings *rings);
 /* Frees what a forked child has of it. */
 void wharf_client_rings_free_forked(struct wharf_client_rings *rings);
+
+/*
+ * What a daemon that has died had in its hands.  wharf_client_rings_find_marks looks once;
+ * wharf_client_rings_were_begun says then whether it had begun, or was looking at, the submission
+ * of this index, or may have: one without marks tells nothing.
+ */
+void wharf_client_rings_find_marks(struct wharf_client_rings *rings);
+int wharf_client_rings_were_begun(const struct wharf_client_rings *rings, uint32_t index);
 
 /* How many submissions have no completion yet, as far as has been looked. */
 static inline uint32_t wharf_client_rings_n_outstanding(const struct wharf_client_rings *rings)

@@ -62,8 +62,8 @@
  * once, but each one looks for a daemon again, and jobs stay in flight: what has not been completed
  * may still be written by what is left of the daemon.  (One that is gone within a second, having
  * completed nothing, counts as none.)  A job is given up, with WHARF_INTERNAL, when daemons keep
- * dying of it: after three deaths with it in flight it is submitted alone, and after five more like
- * that no more.
+ * dying of it: after three deaths with it in their hands it is submitted alone, and after five more
+ * like that no more.  A daemon that had not begun a job when it died does not count against it.
  *
  * THREADS.  All functions are safe to call from several threads at once, with the same handle
  * too; only wharf_close needs the handle for itself, after all other calls on it returned.  One

@@ -109,6 +109,22 @@ static inline uint32_t wharf_ring_load_flags(const uint32_t *flags)
 }
 
 /*
+ * Daemon: stores a mark before it does what the mark tells of.  A process that dies in the middle
+ * has done all its stores up to there: only the compiler must not move any.
+ */
+static inline void wharf_ring_store_mark(uint32_t *mark, uint32_t value)
+{
+    __atomic_store_n(mark, value, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Client: what orders it is the end of the connection, which it has seen before. */
+static inline uint32_t wharf_ring_load_mark(const uint32_t *mark)
+{
+    return __atomic_load_n(mark, __ATOMIC_RELAXED);
+}
+
+/*
  * The waker: orders its store of a tail before its load of the peer's wait word.  Without it the
  * store may still be in this processor's store buffer when the wait word is loaded, while the
  * peer, which has stored the wait word, loads the old tail: both then think that the other one
@@ -191,11 +207,12 @@ struct wharf_ring_daemon {
     uint32_t cq_woken; /* cq_tail when it was last published and the wait word looked at */
     uint32_t sq_head;  /* submissions taken */
     uint32_t sq_tail;  /* as last loaded and found good */
+    uint32_t *marks;   /* n_entries of them, or NULL: D has none */
 };
 
 /*
  * wharf_ring_daemon_init: for segments that the caller has mapped, C readable and D writable, of
- * wharf_ring_segment_nbytes(n_entries) zeroed bytes each.  n_entries is good.
+ * wharf_ring_segment_nbytes(n_entries) zeroed bytes each.  n_entries is good.  There are no marks.
  */
 static inline void wharf_ring_daemon_init(struct wharf_ring_daemon *ring, const void *c, void *d,
                                           uint32_t n_entries)
@@ -206,6 +223,47 @@ static inline void wharf_ring_daemon_init(struct wharf_ring_daemon *ring, const 
     ring->submissions = (const wharf_ring_word *)((const char *)c + WHARF_RING_ENTRIES_OFFSET);
     ring->completions = (wharf_ring_word *)((char *)d + WHARF_RING_ENTRIES_OFFSET);
     ring->n_entries = n_entries;
+}
+
+/* wharf_ring_daemon_use_marks: D has wharf_ring_d_nbytes(n_entries, 1) bytes. */
+static inline void wharf_ring_daemon_use_marks(struct wharf_ring_daemon *ring)
+{
+    ring->marks = (uint32_t *)((char *)ring->d + wharf_ring_marks_offset(ring->n_entries));
+}
+
+/*
+ * wharf_ring_mark_look: the submission of this index is looked at from now on; no other one of the
+ * session is.
+ */
+static inline void wharf_ring_mark_look(struct wharf_ring_daemon *ring, uint32_t index)
+{
+    if (ring->marks)
+        wharf_ring_store_mark(&ring->d->sq_looked, wharf_ring_mark_of(index));
+}
+
+/* wharf_ring_unmark_look: what is to be done with it is known, or done. */
+static inline void wharf_ring_unmark_look(struct wharf_ring_daemon *ring)
+{
+    if (ring->marks)
+        wharf_ring_store_mark(&ring->d->sq_looked, 0);
+}
+
+/*
+ * wharf_ring_mark_begun: the job of this index is begun.  `place`, less than n_entries, is no
+ * other's until it is completed; then the mark may stay.
+ */
+static inline void wharf_ring_mark_begun(struct wharf_ring_daemon *ring, uint32_t place,
+                                         uint32_t index)
+{
+    if (ring->marks)
+        wharf_ring_store_mark(&ring->marks[place], wharf_ring_mark_of(index));
+}
+
+/* wharf_ring_unmark_begun: it waits again, as if it had never been begun. */
+static inline void wharf_ring_unmark_begun(struct wharf_ring_daemon *ring, uint32_t place)
+{
+    if (ring->marks)
+        wharf_ring_store_mark(&ring->marks[place], 0);
 }
 
 /*
@@ -234,6 +292,7 @@ static inline int wharf_ring_look_submissions(struct wharf_ring_daemon *ring)
 /*
  * wharf_ring_take: copies the next submission.  Returns 1 with *ret_submission filled, 0 if there
  * is none, or -EPROTO.  Each one that was taken has to be completed once; there is room for that.
+ * It is marked as looked at before it is, until the next one or wharf_ring_publish_taken.
  */
 static inline int wharf_ring_take(struct wharf_ring_daemon *ring,
                                   struct wharf_submission *ret_submission)
@@ -246,15 +305,20 @@ static inline int wharf_ring_take(struct wharf_ring_daemon *ring,
             return 0;
     }
     uint32_t slot = ring->sq_head & (ring->n_entries - 1);
+    wharf_ring_mark_look(ring, ring->sq_head);
     wharf_ring_load_entry(ret_submission, ring->submissions + slot * WHARF_RING_ENTRY_WORDS);
     ring->sq_head++;
     return 1;
 }
 
-/* wharf_ring_publish_taken: tells the client how far the daemon has taken submissions. */
+/*
+ * wharf_ring_publish_taken: tells the client how far the daemon has taken submissions, and that it
+ * looks at none of them any more.
+ */
 static inline void wharf_ring_publish_taken(struct wharf_ring_daemon *ring)
 {
     wharf_ring_store_sq_head(&ring->d->sq_head, ring->sq_head);
+    wharf_ring_unmark_look(ring);
 }
 
 /*

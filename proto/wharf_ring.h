@@ -13,6 +13,8 @@
  *   D  written by the daemon, sealed so that nobody else can ever map it for writing:
  *        0     struct wharf_ring_d       constants, sq_head, cq_tail, sq_wait, flags
  *        1024  struct wharf_completion   n_entries of them: the completion queue (CQ)
+ *        then  uint32_t                  n_entries of them: marks, where FEATURE_MARKS was agreed
+ * on
  *
  * n_entries is a power of two, the same for both queues.  Indices are free-running 32-bit
  * counters that wrap; the entry of index i is number i mod n_entries.  At all times, as counters
@@ -52,7 +54,7 @@ extern "C" {
 
 /*
  * Words that one side writes while the other reads are 128 bytes apart: cache lines are 64
- * bytes, but processors fetch them in pairs.
+ * bytes, but processors fetch them in pairs.  sq_looked is read when the daemon is dead.
  */
 struct wharf_ring_c {
     uint32_t sq_tail; /* submissions published */
@@ -73,8 +75,9 @@ struct wharf_ring_d {
     uint64_t arena_nbytes;
     uint64_t generation; /* the running daemon's random number, as in HelloReply */
     uint8_t pad_1[96];
-    uint32_t sq_head; /* submissions that the daemon has copied and accepted */
-    uint8_t pad_2[124];
+    uint32_t sq_head;   /* submissions that the daemon has copied and accepted */
+    uint32_t sq_looked; /* a mark, below: of the submission that the daemon is looking at */
+    uint8_t pad_2[120];
     uint32_t cq_tail; /* completions published; the client may sleep on it by futex */
     uint8_t pad_3[124];
     uint64_t sq_wait; /* a wait word, below: when to wake the daemon */
@@ -104,6 +107,17 @@ enum wharf_ring_flag {
 #define WHARF_WAIT_PACKET ((uint64_t)1 << 32)
 /* FUTEX_WAKE on D's cq_tail; only in cq_wait. */
 #define WHARF_WAIT_FUTEX ((uint64_t)1 << 33)
+
+/*
+ * Marks, where FEATURE_MARKS was agreed on: what a daemon that died had in its hands.  A mark is
+ * one more than the index of a submission, 0: of none.  sq_looked has the one that is being taken
+ * and checked; behind the completions is a table of the jobs that were begun, each somewhere in it.
+ * Marks of completed jobs stay.
+ */
+static inline uint32_t wharf_ring_mark_of(uint32_t index)
+{
+    return index + 1;
+}
 
 enum wharf_opcode {
     /* 0 is no operation, so that zeroed memory is never a job. */
@@ -211,11 +225,24 @@ static inline uint64_t wharf_ring_whole_pages(uint64_t nbytes)
     return (nbytes + WHARF_RING_PAGE_NBYTES - 1) & ~(uint64_t)(WHARF_RING_PAGE_NBYTES - 1);
 }
 
-/* The sizes of C and D: entries after the words. */
+/* Where the table of marks begins in D, if it has one. */
+static inline size_t wharf_ring_marks_offset(uint32_t n_entries)
+{
+    return WHARF_RING_ENTRIES_OFFSET + (size_t)n_entries * WHARF_RING_ENTRY_NBYTES;
+}
+
+/* The sizes of C, and of D without marks: entries after the words. */
 static inline size_t wharf_ring_segment_nbytes(uint32_t n_entries)
 {
-    return (size_t)wharf_ring_whole_pages(WHARF_RING_ENTRIES_OFFSET +
-                                          (uint64_t)n_entries * WHARF_RING_ENTRY_NBYTES);
+    return (size_t)wharf_ring_whole_pages(wharf_ring_marks_offset(n_entries));
+}
+
+/* The size of D. */
+static inline size_t wharf_ring_d_nbytes(uint32_t n_entries, int has_marks)
+{
+    uint64_t marks_nbytes = has_marks ? (uint64_t)n_entries * sizeof(uint32_t) : 0;
+
+    return (size_t)wharf_ring_whole_pages(wharf_ring_marks_offset(n_entries) + marks_nbytes);
 }
 
 /* Whether a session may have this many entries. */
@@ -247,6 +274,7 @@ WHARF_RING_AT(wharf_ring_d, reserved, 12);
 WHARF_RING_AT(wharf_ring_d, arena_nbytes, 16);
 WHARF_RING_AT(wharf_ring_d, generation, 24);
 WHARF_RING_AT(wharf_ring_d, sq_head, 128);
+WHARF_RING_AT(wharf_ring_d, sq_looked, 132);
 WHARF_RING_AT(wharf_ring_d, cq_tail, 256);
 WHARF_RING_AT(wharf_ring_d, sq_wait, 384);
 WHARF_RING_AT(wharf_ring_d, flags, 512);

@@ -141,6 +141,7 @@ void wharf_request_done(struct wharf_connection *connection, uint32_t id);
 
 #define WHARF_FEATURE_GPU_MEMORY ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY)
 #define WHARF_FEATURE_MODELS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS)
+#define WHARF_FEATURE_MARKS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MARKS)
 
 /* What to tell the client of memory that was not taken, by what wharf_segment_adopt returned; a
  * quota's text is wharf_tenant_charge's. */

@@ -154,7 +154,7 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
         refuse_hello(connection, id, EPROTONOSUPPORT, "this daemon speaks version 1 alone");
         return;
     }
-    uint64_t known = WHARF_FEATURE_MODELS;
+    uint64_t known = WHARF_FEATURE_MODELS | WHARF_FEATURE_MARKS;
 
     if (may_import(connection))
         known |= WHARF_FEATURE_GPU_MEMORY;
@@ -229,6 +229,7 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
         .generation = server->front.generation,
         .default_class = open->default_class ? (uint8_t)open->default_class : WHARF_CLASS_NORMAL,
         .engine = (uint8_t)open->engine,
+        .has_marks = (connection->features & WHARF_FEATURE_MARKS) != 0,
         .brought_fd = open->bring_arena ? fd : -1,
         .brought_nbytes = open->bring_arena ? open->arena_nbytes : 0,
     };

@@ -17,7 +17,8 @@ struct wharf_use wharf_session_use(const struct wharf_session_options *options)
     return (struct wharf_use){
         .n_jobs = options->n_entries,
         .memory_nbytes = wharf_ring_whole_pages(options->arena_nbytes) + options->brought_nbytes +
-                         2 * wharf_ring_segment_nbytes(options->n_entries) +
+                         wharf_ring_segment_nbytes(options->n_entries) +
+                         wharf_ring_d_nbytes(options->n_entries, options->has_marks) +
                          options->n_entries * sizeof(struct wharf_job),
     };
 }
@@ -26,17 +27,18 @@ struct wharf_use wharf_session_use(const struct wharf_session_options *options)
 
 static int make_rings(struct wharf_session *session, const struct wharf_session_options *options)
 {
-    size_t nbytes = wharf_ring_segment_nbytes(options->n_entries);
-    int r = wharf_segment_make(WHARF_SEGMENT_C, nbytes, &session->c);
+    size_t c_nbytes = wharf_ring_segment_nbytes(options->n_entries);
+    size_t d_nbytes = wharf_ring_d_nbytes(options->n_entries, options->has_marks);
+    int r = wharf_segment_make(WHARF_SEGMENT_C, c_nbytes, &session->c);
 
     if (r == 0)
-        r = wharf_segment_make(WHARF_SEGMENT_D, nbytes, &session->d);
+        r = wharf_segment_make(WHARF_SEGMENT_D, d_nbytes, &session->d);
     if (r < 0)
         return r;
     /* The loop must not wait for what a client makes the kernel swap out.  It does without where
      * little can be locked. */
-    mlock(session->c.address, nbytes);
-    mlock(session->d.address, nbytes);
+    mlock(session->c.address, c_nbytes);
+    mlock(session->d.address, d_nbytes);
     struct wharf_ring_d *d = session->d.address;
     d->magic = WHARF_RING_MAGIC;
     d->layout = WHARF_RING_LAYOUT;
@@ -45,6 +47,8 @@ static int make_rings(struct wharf_session *session, const struct wharf_session_
     d->generation = options->generation;
     wharf_ring_daemon_init(&session->ring, session->c.address, session->d.address,
                            options->n_entries);
+    if (options->has_marks)
+        wharf_ring_daemon_use_marks(&session->ring);
     session->ring_flags = WHARF_RING_CPU_ONLY;
     wharf_ring_store_flags(&d->flags, session->ring_flags);
     /* Nobody looks before the client has rung: see wharf_session_ring_is_whole. */

@@ -136,6 +136,7 @@ struct wharf_session_options {
     uint64_t generation;
     uint8_t default_class;
     uint8_t engine;
+    bool has_marks; /* D tells what is begun */
 };
 
 /* The size of the arena that the daemon makes for it; 0: none. */

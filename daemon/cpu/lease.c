@@ -220,8 +220,7 @@ bool wharf_lease_next(struct wharf_lease *lease, uint64_t now_ns, struct wharf_p
     wharf_list_remove(&job->link);
     lease->queue.n--;
     lease->queue.backlog_ns -= job->backlog_ns;
-    job->state = WHARF_JOB_RUNNING;
-    job->begun_ns = now_ns;
+    wharf_job_begin(job, now_ns);
     *ret_piece = (struct wharf_piece){
         .kind = WHARF_PIECE_CHUNK,
         .job = job,
@@ -359,8 +358,12 @@ static void give_back(struct wharf_front *front, struct wharf_lease *lease, uint
     wharf_list_append(&front->watched, &session->watch_link);
     session->active_ns = now_ns;
     session->comes_back |= lease->has_taken;
-    if (lease->has_other)
-        wharf_front_admit(front, session, &lease->other, now_ns);
+    if (!lease->has_other)
+        return;
+    /* The last one that was taken.  Now it is checked for good. */
+    wharf_ring_mark_look(&session->ring, session->ring.sq_head - 1);
+    wharf_front_admit(front, session, &lease->other, now_ns);
+    wharf_ring_unmark_look(&session->ring);
 }
 
 void wharf_lease_end(struct wharf_front *front, struct wharf_lease *lease,

@@ -261,6 +261,7 @@ static struct wharf_job *job_take(struct wharf_session *session,
     session->n_in_flight++;
     job->is_plain = false;
     job->submission = *submission;
+    job->index = session->ring.sq_head - 1; /* the last one that was taken */
     job->taken_ns = now_ns;
     job->begun_ns = 0;
     job->batch = NULL;

@@ -95,6 +95,19 @@ static uint64_t cut_slice(struct wharf_front *front, struct wharf_job *job,
     return sum_ns;
 }
 
+/* Its place among the marks is its slot's, where no other job is until it is completed. */
+static uint32_t mark_place(const struct wharf_job *job)
+{
+    return (uint32_t)(job - job->session->jobs);
+}
+
+void wharf_job_begin(struct wharf_job *job, uint64_t now_ns)
+{
+    wharf_ring_mark_begun(&job->session->ring, mark_place(job), job->index);
+    job->state = WHARF_JOB_RUNNING;
+    job->begun_ns = now_ns;
+}
+
 static uint64_t cut_piece(struct wharf_front *front, struct wharf_job *job, uint64_t now_ns,
                           const struct appetite *appetite, struct wharf_piece *piece)
 {
@@ -109,8 +122,7 @@ static uint64_t cut_piece(struct wharf_front *front, struct wharf_job *job, uint
         piece->n_chunks = 1;
         sum_ns = appetite->chunk_ns(appetite->gpu, job, 0);
         wharf_front_unqueue(front, job);
-        job->state = WHARF_JOB_RUNNING;
-        job->begun_ns = now_ns;
+        wharf_job_begin(job, now_ns);
     }
     job->n_pieces++;
     job->session->n_pieces++;
@@ -320,6 +332,7 @@ void wharf_front_put_back(struct wharf_front *front, const struct wharf_piece *p
     } else if (job->stopped) {
         wharf_front_complete_job(front, job, &end);
     } else {
+        wharf_ring_unmark_begun(&session->ring, mark_place(job));
         job->state = WHARF_JOB_QUEUED;
         wharf_place_push(front, job, true);
     }

@@ -72,6 +72,10 @@ bool wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
 
 /* ---- front_jobs.c -------------------------------------------------------------------------- */
 
+/* An engine begins a job that it has not begun yet.  Without the lock where a worker has the
+ * session to itself. */
+void wharf_job_begin(struct wharf_job *job, uint64_t now_ns);
+
 /* Takes a job out of its queue: what is behind it may be what can be begun. */
 void wharf_front_unqueue(struct wharf_front *front, struct wharf_job *job);
 

@@ -44,6 +44,7 @@ struct wharf_job {
     uint64_t begun_ns;                 /* when an engine began it */
     uint64_t estimate_ns;              /* of the next piece */
     uint64_t backlog_ns;               /* of all that is queued of it */
+    uint32_t index;                    /* of the submission, in its ring */
     uint32_t next_free;                /* slot of the next free job of the session */
     uint32_t n_pieces;                 /* that engines have */
     uint8_t state;                     /* enum wharf_job_state */

@@ -69,6 +69,25 @@ test_completions_need_outputs_that_are_done() {
     fails_without PUBLISH_EARLY replay 'assertion violated'
 }
 
+test_deaths_count_against_what_was_begun_alone() {
+    holds marks
+}
+test_marks_need_to_be_there_before_the_daemon_looks() {
+    fails_without LOOK_UNMARKED marks 'assertion violated'
+}
+test_marks_need_to_be_there_before_the_daemon_begins() {
+    fails_without BEGIN_UNMARKED marks 'assertion violated'
+}
+test_marks_of_looks_need_an_end() {
+    fails_without KEEP_LOOK marks 'assertion violated'
+}
+test_marks_need_indices() {
+    fails_without MARK_PLACES marks 'assertion violated'
+}
+test_clients_need_marks_to_spare_what_waited() {
+    fails_without COUNT_ALL marks 'assertion violated'
+}
+
 test_leaving_kernel_overlooks_nothing() {
     holds epoch
 }

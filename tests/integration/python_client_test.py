@@ -814,6 +814,34 @@ def test_replay_after_kill():
         os.close(source)
 
 
+def test_death_counts_against_what_was_begun():
+    session = client(n_entries=256, arena_nbytes=16 << 20)
+    assert session.hello.features & wc.FEATURE_MARKS
+    packed = deflated(TEXT * 40)
+    job = {'opcode': wc.OP_DECODE, 'codec': wc.CODECS['deflate'], 'dst_offset': 1 << 20,
+           'dst_nbytes': 40 * len(TEXT), **place(session, 0, packed)}
+    for i in range(200):
+        session.submit(publish=False, user_data=i, **job)
+    session.publish()
+    done = session.wait(1)
+    # What comes now it does not even take.
+    stop_daemon()
+    for i in range(200, 210):
+        session.submit(user_data=i, **job)
+    DAEMON.kill()
+    DAEMON.start()
+    lost(session.connection)
+    done += session.come_back()
+    deaths = {i: jobs[0].n_deaths for i, jobs in session.outstanding.items()}
+    equal([deaths[i] for i in range(200, 210)], [0] * 10, 'deaths with jobs that were not taken')
+    # Each worker has one, and one more where it is stuck in it.
+    assert sum(deaths.values()) <= 2 * os.cpu_count() + 2, deaths
+    done += session.wait(210 - len(done))
+    for completion in done:
+        expect_result(completion, 'ok')
+    session.close()
+
+
 def test_session_survives_an_idle_kill():
     session = client()
     session.arena.write(0, b'kept')

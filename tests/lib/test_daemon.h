@@ -82,6 +82,10 @@ struct test_daemon {
     uint32_t die_at_step;   /* this life ends by SIGKILL at this step, the next one does not */
     uint32_t die_one_in;    /* every step is the last one with this probability; 0 for never */
     uint32_t dies_of_job;   /* user memory's first byte of sources that kill it; 0 for none */
+    uint32_t dies_at_look;  /* the same, as soon as they are taken */
+    uint32_t blind_deaths;  /* so many lives end before they take what there is to take */
+    uint32_t idle_deaths;   /* and so many before they run what they have taken */
+    uint32_t has_no_marks;  /* it is from before there were any */
     uint32_t drain;         /* finish what was taken, then end this life */
     uint32_t restart_us;    /* pause between two lives */
     uint32_t start_us;      /* from listening to answering */

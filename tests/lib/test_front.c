@@ -150,6 +150,7 @@ void test_front_client_init(struct test_front_client *client, uint64_t id, const
         .brought_fd = -1,
         .default_class = WHARF_CLASS_NORMAL,
         .engine = (uint8_t)test_front_engine,
+        .has_marks = true,
     };
 
     expect(id < MOST_SESSIONS, "too many sessions");
@@ -161,9 +162,12 @@ void test_front_client_init(struct test_front_client *client, uint64_t id, const
            "no sockets");
     expect(wharf_session_new(&options, tenant, &client->session) == 0, "no session");
     client->session->socket = client->sockets[0];
-    client->ring_nbytes = wharf_ring_segment_nbytes(n_entries);
-    client->c = map_fd(client->session->c.fd, client->ring_nbytes, PROT_READ | PROT_WRITE);
-    client->d = map_fd(client->session->d.fd, client->ring_nbytes, PROT_READ);
+    client->c_nbytes = wharf_ring_segment_nbytes(n_entries);
+    client->d_nbytes = wharf_ring_d_nbytes(n_entries, true);
+    client->c = map_fd(client->session->c.fd, client->c_nbytes, PROT_READ | PROT_WRITE);
+    client->d = map_fd(client->session->d.fd, client->d_nbytes, PROT_READ);
+    client->marks =
+        (const uint32_t *)((const char *)client->d + wharf_ring_marks_offset(n_entries));
     client->arena_nbytes = arena_nbytes;
     client->arena =
         map_fd(client->session->regions[0].segment.fd, arena_nbytes, PROT_READ | PROT_WRITE);
@@ -215,8 +219,8 @@ void test_front_client_deinit(struct test_front_client *client)
                               &(struct wharf_use){.n_jobs = 0});
     wharf_front_leave(&test_front);
     wharf_session_free(client->session);
-    munmap(client->c, client->ring_nbytes);
-    munmap((void *)client->d, client->ring_nbytes);
+    munmap(client->c, client->c_nbytes);
+    munmap((void *)client->d, client->d_nbytes);
     munmap(client->arena, client->arena_nbytes);
     close(client->sockets[0]);
     close(client->sockets[1]);

@@ -53,7 +53,8 @@ struct test_front_client {
     int sockets[2]; /* the daemon's end, the client's */
     void *c;
     const void *d;
-    size_t ring_nbytes;
+    const uint32_t *marks; /* of D */
+    size_t c_nbytes, d_nbytes;
 };
 
 /* `id` is below 16, and no other client's. */

@@ -16,6 +16,8 @@
 
 enum { MAX_CONNECTIONS = 64 };
 
+#define MARKS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MARKS)
+
 struct server {
     struct test_daemon *daemon;
     int listen_fd;
@@ -135,7 +137,9 @@ static void answer_hello(struct server *server, struct test_session *session, ui
 
     fill_limits(daemon, &limits);
     hello.version = test_daemon_does(daemon, TEST_MISDEED_HELLO_VERSION) ? 2 : 1;
+    session->has_marks = !daemon->has_no_marks && (request->optional_features & MARKS);
     hello.features = daemon->has_gpu ? request->optional_features & 1 : 0;
+    hello.features |= session->has_marks ? MARKS : 0;
     if (test_daemon_does(daemon, TEST_MISDEED_HELLO_FEATURES))
         hello.features = UINT64_MAX;
     hello.generation = server->generation;

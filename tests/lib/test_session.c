@@ -83,19 +83,20 @@ void test_session_open(struct test_session *session, uint32_t n_entries, uint64_
 {
     const struct test_daemon *daemon = session->daemon;
     size_t nbytes = wharf_ring_segment_nbytes(n_entries);
+    size_t d_nbytes = wharf_ring_d_nbytes(n_entries, session->has_marks);
     /* What is wrong with the descriptors must not keep this side from having rings. */
-    int c = make_memfd(nbytes, 0), d = make_memfd(nbytes, 0);
+    int c = make_memfd(nbytes, 0), d = make_memfd(d_nbytes, 0);
 
     session->n_entries = n_entries;
     session->arena_fd = -1;
     ret_fds[0] =
         make_piece(daemon, nbytes, TEST_MISDEED_QUEUE_UNSEALED_C, TEST_MISDEED_QUEUE_SHORT_C);
     ret_fds[1] =
-        make_piece(daemon, nbytes, TEST_MISDEED_QUEUE_UNSEALED_D, TEST_MISDEED_QUEUE_SHORT_D);
+        make_piece(daemon, d_nbytes, TEST_MISDEED_QUEUE_UNSEALED_D, TEST_MISDEED_QUEUE_SHORT_D);
     session->c = map(test_daemon_does(daemon, TEST_MISDEED_QUEUE_SHORT_C) ? c : ret_fds[0], nbytes,
                      PROT_READ);
-    session->d = map(test_daemon_does(daemon, TEST_MISDEED_QUEUE_SHORT_D) ? d : ret_fds[1], nbytes,
-                     PROT_READ | PROT_WRITE);
+    session->d = map(test_daemon_does(daemon, TEST_MISDEED_QUEUE_SHORT_D) ? d : ret_fds[1],
+                     d_nbytes, PROT_READ | PROT_WRITE);
     close(c);
     close(d);
     if (!test_daemon_does(daemon, TEST_MISDEED_QUEUE_UNSEALED_D))
@@ -111,7 +112,10 @@ void test_session_open(struct test_session *session, uint32_t n_entries, uint64_
     wharf_ring_daemon_init(&session->ring, session->c, session->d, n_entries);
     session->taken = calloc(n_entries, sizeof(*session->taken));
     session->taken_ns = calloc(n_entries, sizeof(*session->taken_ns));
-    if (!session->taken || !session->taken_ns)
+    session->taken_index = calloc(n_entries, sizeof(*session->taken_index));
+    if (session->has_marks)
+        wharf_ring_daemon_use_marks(&session->ring);
+    if (!session->taken || !session->taken_ns || !session->taken_index)
         die("calloc");
 }
 
@@ -153,10 +157,11 @@ void test_session_close(struct test_session *session)
             munmap(session->regions[i].data, session->regions[i].nbytes);
     if (nbytes) {
         munmap(session->c, nbytes);
-        munmap(session->d, nbytes);
+        munmap(session->d, wharf_ring_d_nbytes(session->n_entries, session->has_marks));
     }
     free(session->taken);
     free(session->taken_ns);
+    free(session->taken_index);
     memset(session, 0, sizeof(*session));
     session->arena_fd = -1;
 }
@@ -221,6 +226,7 @@ static struct wharf_submission remove_taken(struct test_session *session, uint32
     session->n_taken--;
     session->taken[at] = session->taken[session->n_taken];
     session->taken_ns[at] = session->taken_ns[session->n_taken];
+    session->taken_index[at] = session->taken_index[session->n_taken];
     return submission;
 }
 
@@ -245,6 +251,27 @@ static void cancel(struct test_session *session, const struct wharf_submission *
     complete(session, is_first ? &gone : &done);
 }
 
+/* So many lives are to end here. */
+static void die_if_told(uint32_t *n_deaths)
+{
+    if (__atomic_load_n(n_deaths, __ATOMIC_RELAXED) == 0)
+        return;
+    __atomic_sub_fetch(n_deaths, 1, __ATOMIC_RELAXED);
+    raise(SIGKILL);
+}
+
+/* The daemon dies of what it looks at. */
+static void look_at(const struct test_session *session, const struct wharf_submission *submission)
+{
+    uint32_t deadly = __atomic_load_n(&session->daemon->dies_at_look, __ATOMIC_RELAXED);
+    const uint8_t *source = session->regions[0].data;
+
+    if (deadly && submission->opcode == WHARF_OP_DECODE &&
+        wharf_range_good(submission->src_offset, 1, session->regions[0].nbytes) &&
+        source[submission->src_offset] == deadly)
+        raise(SIGKILL);
+}
+
 /* Returns how many, or -EPROTO. */
 static int take_some(struct test_session *session)
 {
@@ -254,12 +281,14 @@ static int take_some(struct test_session *session)
     while (!session->is_draining && (uint32_t)n < session->daemon->takes_at_once &&
            (r = wharf_ring_take(&session->ring, &submission)) == 1) {
         test_daemon_step(session->daemon);
+        look_at(session, &submission);
         n++;
         if (submission.opcode == WHARF_OP_CANCEL) {
             cancel(session, &submission);
             continue;
         }
         session->taken_ns[session->n_taken] = wharf_now_ns();
+        session->taken_index[session->n_taken] = session->ring.sq_head - 1;
         session->taken[session->n_taken++] = submission;
     }
     if (n)
@@ -276,10 +305,13 @@ static void run_one(struct test_session *session)
 {
     uint32_t at = (uint32_t)test_daemon_chance(session->daemon, session->n_taken);
     uint64_t taken_ns = session->taken_ns[at];
+    uint32_t index = session->taken_index[at];
     struct wharf_submission submission = remove_taken(session, at);
     struct wharf_completion completion = {.user_data = submission.user_data};
     uint64_t start_ns = wharf_now_ns();
 
+    /* One at a time: there is no other mark. */
+    wharf_ring_mark_begun(&session->ring, 0, index);
     test_daemon_step(session->daemon);
     completion.queue_ns = start_ns - taken_ns;
     if (submission.timeout_us && start_ns - taken_ns > submission.timeout_us * UINT64_C(1000))
@@ -324,11 +356,16 @@ int test_session_work(struct test_session *session)
 
     if (!session->n_entries)
         return 0;
+    if (wharf_ring_look_submissions(&session->ring) == 0 &&
+        session->ring.sq_head != session->ring.sq_tail)
+        die_if_told(&session->daemon->blind_deaths);
     n = take_some(session);
     if (n < 0)
         return n;
     if (test_daemon_does(session->daemon, TEST_MISDEED_SCRIBBLE))
         scribble(session);
+    if (session->n_taken)
+        die_if_told(&session->daemon->idle_deaths);
     while (session->n_taken) {
         n = 1;
         run_one(session);

@@ -41,6 +41,7 @@ MAX_MESSAGE = 4096
 MAX_DESCRIPTORS = 8
 PAGE = 4096
 ENTRY = 64
+MARK = 4  # for each entry, behind all of them
 FIRST_ENTRY = 1024
 
 # Section 2's diagrams, in order of their bytes.
@@ -65,7 +66,7 @@ COMPLETION_RESULTS = 1
 
 SEALS = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
 SEAL_WRITE, SEAL_FUTURE_WRITE = 0x8, 0x10
-FEATURE_MODELS = 1 << 2
+FEATURE_MODELS, FEATURE_MARKS = 1 << 2, 1 << 3
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 SYS_FUTEX, FUTEX_WAIT = 202, 0
 MADV_DONTFORK = 10
@@ -161,8 +162,8 @@ class Mapping:
         ctypes.memmove(self.address + offset, bytes(data), len(data))
 
 
-def ring_nbytes(n_entries):
-    return (FIRST_ENTRY + ENTRY * n_entries + PAGE - 1) // PAGE * PAGE
+def ring_nbytes(n_entries, entry=ENTRY):
+    return (FIRST_ENTRY + entry * n_entries + PAGE - 1) // PAGE * PAGE
 
 
 def sealed_memfd(nbytes, seals=SEALS, contents=b''):
@@ -285,13 +286,14 @@ def crossed(first, to, index):
 class Rings:
     """Sections 2, 3 and 4.  Every index is a private copy; no word is read back or read twice."""
 
-    def __init__(self, connection, c_fd, d_fd, n_entries):
-        self.connection, self.n_entries = connection, n_entries
-        for fd in (c_fd, d_fd):
-            check_memfd(fd, ring_nbytes(n_entries))
+    def __init__(self, connection, c_fd, d_fd, n_entries, has_marks):
+        self.connection, self.n_entries, self.has_marks = connection, n_entries, has_marks
+        d_nbytes = ring_nbytes(n_entries, ENTRY + MARK if has_marks else ENTRY)
+        check_memfd(c_fd, ring_nbytes(n_entries))
+        check_memfd(d_fd, d_nbytes)
         self.c = Mapping(c_fd, ring_nbytes(n_entries), True)
         fcntl.fcntl(c_fd, F_ADD_SEALS, SEAL_FUTURE_WRITE)
-        self.d = Mapping(d_fd, ring_nbytes(n_entries), False)
+        self.d = Mapping(d_fd, d_nbytes, False)
         self.sq_tail, self.cq_head = self.c.word32(0), self.c.word32(128)
         self.cq_wait = self.c.word64(256)
         self.cq_tail, self.sq_wait = self.d.word32(256), self.d.word64(384)
@@ -342,6 +344,15 @@ class Rings:
         self.reaped = (self.reaped + 1) & 0xffffffff
         return entry
 
+    def marked(self):
+        """The indices of submissions that the daemon, which is dead, had in its hands; None: it does
+        not tell."""
+        if not self.has_marks:
+            return None
+        table = self.d.read(FIRST_ENTRY + ENTRY * self.n_entries, MARK * self.n_entries)
+        marks = {self.d.word32(132).value, *struct.unpack(f'<{self.n_entries}I', table)}
+        return {mark - 1 for mark in marks if mark}
+
     def arm(self, ways, n):
         """Asks to be woken when n can be reaped, and looks again: how many can."""
         assert 1 <= n <= self.n_outstanding()
@@ -359,6 +370,13 @@ class Rings:
 
 # ---- a client ------------------------------------------------------------------------------------
 
+class Outstanding:
+    """A submission that was not reaped."""
+
+    def __init__(self, entry, index):
+        self.entry, self.index, self.n_deaths = entry, index, 0
+
+
 class Client:
     """A session, and with it what section 5 says a client keeps: a copy of each submission that it
     has not reaped, the arena's descriptor, the regions, the models."""
@@ -367,7 +385,7 @@ class Client:
         self.path, self.n_entries, self.way = path, n_entries, way
         self.regions = {}      # number: RegisterMemoryRequest, descriptor
         self.models = {}       # number: RegisterModelRequest, descriptor
-        self.outstanding = {}  # user_data: [bytes, ...], in the order in which they were submitted
+        self.outstanding = {}  # user_data: [Outstanding, ...], in the order of submission
         self.arena_fd = None
         self.n_replayed = 0
         self._connect()
@@ -376,7 +394,7 @@ class Client:
     def _connect(self):
         self.connection = Connection(self.path)
         try:
-            self.hello = self.connection.hello(optional=FEATURE_MODELS)
+            self.hello = self.connection.hello(optional=FEATURE_MODELS | FEATURE_MARKS)
         except (Refused, Lost, ProtocolBroken):
             self.connection.close()
             raise
@@ -393,7 +411,8 @@ class Client:
             self.arena_fd = fds[2]
             check_memfd(self.arena_fd, reply.arena_nbytes)
             self.arena = Mapping(self.arena_fd, reply.arena_nbytes, True)
-        self.rings = Rings(self.connection, fds[0], fds[1], self.n_entries)
+        self.rings = Rings(self.connection, fds[0], fds[1], self.n_entries,
+                           bool(self.hello.features & FEATURE_MARKS))
         self.ring_fds = fds[:2]
 
     def _close_rings(self):
@@ -449,7 +468,8 @@ class Client:
         """Submits; members that are not named are 0.  user_data is to be another for each."""
         entry = SUBMISSION.pack(*(members.get(name, 0) for name in SUBMISSION_MEMBERS))
         assert set(members) <= set(SUBMISSION_MEMBERS)
-        self.outstanding.setdefault(members.get('user_data', 0), []).append(entry)
+        job = Outstanding(entry, self.rings.submitted)
+        self.outstanding.setdefault(members.get('user_data', 0), []).append(job)
         self.rings.submit(entry)
         if publish:
             self.publish()
@@ -462,10 +482,10 @@ class Client:
         done = []
         while (entry := self.rings.reap()) is not None:
             completion = dict(zip(COMPLETION_MEMBERS, COMPLETION.unpack(entry)))
-            entries = self.outstanding.get(completion['user_data'])
-            check(entries, 'a completion of nothing')
-            entries.pop(0)
-            if not entries:
+            jobs = self.outstanding.get(completion['user_data'])
+            check(jobs, 'a completion of nothing')
+            jobs.pop(0)
+            if not jobs:
                 del self.outstanding[completion['user_data']]
             done.append(completion)
         return done
@@ -499,10 +519,20 @@ class Client:
         check(len(done) == 1, 'more completions than one')
         return done[0]
 
+    def _jobs(self):
+        return [job for jobs in self.outstanding.values() for job in jobs]
+
+    def _count_death(self):
+        """Against what the daemon had in its hands, or all that it may have had."""
+        marked = self.rings.marked()
+        for job in self._jobs():
+            job.n_deaths += marked is None or job.index in marked
+
     def come_back(self, timeout=PATIENCE_S):
         """Section 5, after the connection was lost: returns what the dead daemon had completed."""
         done = self._take()
         check(not self.rings.flags.value & FLAG_FORFEITED, 'the session is over for good')
+        self._count_death()
         self._close_rings()
         end = time.monotonic() + timeout
         while True:
@@ -517,10 +547,10 @@ class Client:
             self.connection.ask('register_memory', request, 'done', [fd])
         for request, fd in self.models.values():
             self.connection.ask('register_model', request, 'done', [fd])
-        for entries in self.outstanding.values():
-            for entry in entries:
-                self.rings.submit(entry)
-                self.n_replayed += 1
+        for job in self._jobs():
+            job.index = self.rings.submitted
+            self.rings.submit(job.entry)
+            self.n_replayed += 1
         self.rings.publish(look=self.way != 'poll')
         return done
 

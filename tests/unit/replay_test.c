@@ -254,6 +254,77 @@ Test(replay, job_that_kills_every_daemon_is_given_up_alone)
     test_daemon_free(daemon);
 }
 
+/* Submits one chunk each for these texts, their numbers as user_data. */
+static void submit_texts(struct wharf *wharf, const char *const *texts, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct wharf_job job = stored_job(wharf, texts[i], i);
+        cr_assert_eq(wharf_submit(wharf, &job, 1), 1);
+    }
+}
+
+/* However often: what is in the ring was nobody's, and what was taken was not begun. */
+Test(replay, jobs_that_no_daemon_has_begun_are_never_given_up)
+{
+    static const char *const texts[] = {"one", "two", "three", "four"};
+    struct test_daemon *daemon = test_daemon_new();
+    struct wharf_completion completions[4];
+
+    for (unsigned is_taken = 0; is_taken < 2; is_taken++) {
+        daemon->blind_deaths = is_taken ? 0 : 20;
+        daemon->idle_deaths = is_taken ? 20 : 0;
+        test_daemon_start(daemon);
+        struct wharf *wharf = open_handle(daemon, 4);
+        submit_texts(wharf, texts, 4);
+        cr_assert_eq(wharf_wait(wharf, completions, 4, 4, -1), 4, "%s", wharf_error_message());
+        for (unsigned i = 0; i < 4; i++)
+            cr_expect_eq(completions[i].result, WHARF_OK, "job %u: %s",
+                         (unsigned)completions[i].user_data,
+                         wharf_result_name(completions[i].result));
+        cr_expect_eq(n_reconnects(wharf), 20);
+        wharf_close(wharf);
+        test_daemon_stop(daemon);
+    }
+    test_daemon_free(daemon);
+}
+
+/* Among innocents that are in flight at every death, and whether the daemon tells of it or not. */
+static void kill_by_looks(int has_no_marks, unsigned n_killers)
+{
+    enum { N = 64 };
+    struct test_daemon *daemon = test_daemon_new();
+    struct wharf_completion completions[N];
+    const char *texts[N];
+
+    daemon->dies_at_look = 'X';
+    daemon->has_no_marks = (uint32_t)has_no_marks;
+    test_daemon_start(daemon);
+    struct wharf *wharf = open_handle(daemon, N);
+    for (unsigned i = 0; i < N; i++)
+        texts[i] = i % 8 == 5 && i / 8 < n_killers ? "X rays" : "harmless";
+    submit_texts(wharf, texts, N);
+    cr_assert_eq(wharf_wait(wharf, completions, N, N, -1), N, "%s", wharf_error_message());
+    for (unsigned i = 0; i < N; i++) {
+        int is_killer = texts[completions[i].user_data][0] == 'X';
+        cr_expect_eq(completions[i].result, is_killer ? WHARF_INTERNAL : WHARF_OK, "job %u: %s",
+                     (unsigned)completions[i].user_data, wharf_result_name(completions[i].result));
+    }
+    cr_expect_leq(n_reconnects(wharf), 8 * n_killers);
+    wharf_close(wharf);
+    test_daemon_free(daemon);
+}
+
+Test(replay, jobs_that_kill_as_they_are_looked_at_are_given_up_alone)
+{
+    kill_by_looks(0, 1);
+    kill_by_looks(0, 8);
+}
+
+Test(replay, job_that_kills_daemons_without_marks_is_given_up_alone)
+{
+    kill_by_looks(1, 1);
+}
+
 /* Daemons that end in good order are nobody's fault. */
 Test(replay, jobs_outlive_any_number_of_drained_daemons)
 {
