@@ -277,19 +277,25 @@ Test(wharfd_parts, a_fault_in_one_part_loses_no_chunk)
 
 Test(wharfd_parts, killed_workers_lose_no_chunk, .timeout = 120)
 {
+    enum { N_KILLS = 5 };
     struct test_random random = {10};
     struct test_rans rans = stream_of(200000, 40, 10);
     unsigned n_of_cpu = 0;
     pid_t pid = 0;
     set_up();
-    for (unsigned i = 0; i < 5; i++) {
+    for (unsigned i = 0; i < N_KILLS; i++) {
         struct wharf_submission submission = submission_of(&rans, i);
         pid = test_worker_wait(getpid(), pid);
         cr_assert_neq(pid, 0);
         test_front_wait_until_up();
+        /* At last one that has some of it for sure, and has not done it. */
+        if (i == N_KILLS - 1)
+            test_process_stop(pid);
         test_front_submit(&client, &submission);
-        /* Before it can be done: it takes some milliseconds. */
-        usleep((useconds_t)test_random_below(&random, 500 * i + 1));
+        if (i == N_KILLS - 1)
+            cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) > 0));
+        else
+            usleep((useconds_t)test_random_below(&random, 500 * i + 1));
         kill(pid, SIGKILL);
         struct wharf_completion completion = test_front_reap(&client);
         expect_good(&completion, &rans, OUT_AT);
