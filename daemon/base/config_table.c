@@ -224,7 +224,8 @@ const struct wharf_setting wharf_settings[] = {
      "Of one batch."},
 
     {"listen", "path", TEXT, AT_START, LISTEN(path), "", 0, WHARF_CONFIG_PATH_NBYTES, NULL,
-     "Where it is; empty for a socket of that name that systemd hands over."},
+     "Where it is; empty for a socket of that name that systemd hands over.  One for containers "
+     "needs a folder of its own."},
     {"listen", "group", TEXT, AT_START, LISTEN(group), "wharf", 0, WHARF_CONFIG_NAME_NBYTES, NULL,
      "As socket_group."},
     {"listen", "mode", MODE, AT_START, LISTEN(mode), "0660", 0, 0777, NULL, "As socket_mode."},

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <libgen.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -202,6 +203,30 @@ static int lock_path(struct wharf_server *server, const char *path)
     return -EADDRINUSE;
 }
 
+/* Whether the two are in one folder; false for a folder that cannot be looked at. */
+static bool are_together(const char *path, const char *other)
+{
+    char folder[WHARF_CONFIG_PATH_NBYTES], other_folder[WHARF_CONFIG_PATH_NBYTES];
+    struct stat st, other_st;
+
+    snprintf(folder, sizeof(folder), "%s", path);
+    snprintf(other_folder, sizeof(other_folder), "%s", other);
+    return stat(dirname(folder), &st) == 0 && stat(dirname(other_folder), &other_st) == 0 &&
+           st.st_dev == other_st.st_dev && st.st_ino == other_st.st_ino;
+}
+
+/* A container that has its folder mounted has a root who may open all that is there.  Even through
+ * a read-only mount that is enough to hold a lock, which keeps the next daemon from starting. */
+static void warn_of_folder(const struct wharf_config *config,
+                           const struct wharf_config_listen *listen)
+{
+    if (listen->tenant == WHARF_TENANT_BY_SOCKET && are_together(listen->path, config->listen.path))
+        wharf_log(WHARF_LOG_WARNING, NULL,
+                  "[listen %s] has the folder of the main socket and of the locks: containers need "
+                  "a socket in a folder of its own",
+                  listen->name);
+}
+
 static int open_logged(struct wharf_server *server, const struct wharf_config_listen *config)
 {
     int r = open_path(server, config);
@@ -226,12 +251,14 @@ static int open_own(struct wharf_server *server)
     }
     for (size_t i = 0; r == 0 && i < server->config.n_listens; i++) {
         const struct wharf_config_listen *config = &server->config.listens[i];
-        if (config->path[0])
+        if (config->path[0]) {
             r = open_logged(server, config);
-        else
+            warn_of_folder(&server->config, config);
+        } else {
             wharf_log(WHARF_LOG_WARNING, NULL,
                       "[listen %s] has no path, and systemd hands over no socket of that name",
                       config->name);
+        }
     }
     return r < 0 ? r : open_logged(server, &server->config.listen);
 }

@@ -392,6 +392,28 @@ write_literal() {
         is_next && /^\.Bd/ { is_text = 1 }' "$TOP/daemon/wharfd.8" > "$1"
 }
 
+# Root of a container that has the pods' folder as the page says: it can lock the folder, which nobody
+# else does, and nothing else, and the next daemon starts beside it.
+attack_by_mount() {
+    local mount target
+    mount=$(grep -oE -e '-v /run/wharf-pods:[^ ]+' "$TOP/daemon/wharfd.8")
+    target=/run/wharf
+    expect_text "-v /run/wharf-pods:$target:ro" "$mount"
+    mkfifo go
+    exec 3<> go
+    "$TOP/tests/lib/container_root.sh" -v "/run/wharf-pods:$target:ro" -v "$TOP:$TOP:ro" \
+        "$TOP/tests/lib/mount_attack.py" "$target" < go > did 3>&- &
+    until_true 20 grep -qx 'done' did
+    expect_text "lock $target
+lock a range of $target
+done" "$(cat did)"
+    kill_often 2
+    "$TOP/tests/lib/container_root.sh" -v "/run/wharf-pods:$target:ro" wharf status > answer
+    grep -q socket:pods answer
+    exec 3>&-
+    wait
+}
+
 test_example_of_the_manual_page_gives_containers_a_tenant() {
     begin
     write_literal /etc/systemd/system/wharfd-pods.socket
@@ -412,6 +434,7 @@ test_example_of_the_manual_page_gives_containers_a_tenant() {
         journalctl -q -u wharfd.service --since "@$began" -o cat "WHARF_TENANT=$tenant" > entries
         grep -q 'steady_client .* says Hello' entries
     done
+    attack_by_mount
     systemctl disable --now wharfd-pods.socket
     rm /etc/systemd/system/wharfd-pods.socket
     rm -r /run/wharf-pods
