@@ -389,6 +389,17 @@ $(BUILD)/fuzz/wharfd_%: $(BUILD)/obj/tests/fuzz/wharfd_%.c.o $(fuzz_main) $(TEST
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_LDFLAGS) $(fuzz_engine) -o $@ $^ $(LIBS) $(DAEMON_LIBS)
 
+# Storms of requests, and what other clients wait beside them.
+STORMS := $(BUILD)/tests/wharf_storms
+$(STORMS): $(call obj,$(wildcard tests/hostile/storm*.c) tests/bench/bench_row.c) $(TESTLIB) $(ENCODING_LIB) | $(DAEMON)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+.PHONY: test-hostile
+test-hostile: all $(STORMS) ## what a tenant can do to others, measured: on a machine that does nothing else, as root
+	$(Q)$(STORMS) --check
+
 .PHONY: test-programs test test-unit test-integration check fuzz format
 
 # What this variant's tests need; `make test` builds it for three variants.  Tests of device code

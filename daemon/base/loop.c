@@ -70,7 +70,14 @@ static void slot_give_back(struct wharf_loop *loop, struct wharf_source *source)
 int wharf_loop_add(struct wharf_loop *loop, struct wharf_source *source, int fd, uint32_t wanted,
                    wharf_source_fn *call)
 {
-    *source = (struct wharf_source){.fd = fd, .call = call};
+    return wharf_loop_add_of(loop, source, fd, wanted, call, NULL);
+}
+
+int wharf_loop_add_of(struct wharf_loop *loop, struct wharf_source *source, int fd, uint32_t wanted,
+                      wharf_source_fn *call, struct wharf_fair_party *party)
+{
+    *source = (struct wharf_source){.fd = fd, .call = call, .party = party};
+    wharf_list_init(&source->turn_link);
     int r = slot_take(loop, source);
     if (r < 0)
         return r;
@@ -87,6 +94,9 @@ int wharf_loop_want(struct wharf_loop *loop, struct wharf_source *source, uint32
     if (wanted == before)
         return 0;
     source->wanted = wanted;
+    /* It is told of again what it still wants. */
+    if (source->party)
+        wharf_fair_queue_remove(&loop->turns, source->party, &source->turn_link);
     int r = loop->backend->want(loop, source, before);
     if (r < 0)
         source->wanted = before;
@@ -99,6 +109,64 @@ void wharf_loop_remove(struct wharf_loop *loop, struct wharf_source *source)
         return;
     wharf_loop_want(loop, source, 0);
     slot_give_back(loop, source);
+}
+
+/* ---- turns --------------------------------------------------------------------------------- */
+
+/* How much is done before the loop looks who else is ready. */
+#define TURNS_NS (50 * (uint64_t)WHARF_NS_PER_US)
+
+bool wharf_loop_ready(struct wharf_loop *loop, struct wharf_source *source, uint32_t ready)
+{
+    if (!source->party) {
+        source->call(source, ready);
+        return true;
+    }
+    source->ready = ready;
+    wharf_fair_queue_add(&loop->turns, source->party, &source->turn_link);
+    return false;
+}
+
+/* This thread's.  By the clock a party would pay for what other programs have of the processor
+ * while it has its turn. */
+static uint64_t processor_ns(void)
+{
+    struct timespec used;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * WHARF_NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
+static void call_in_turn(struct wharf_loop *loop, struct wharf_source *source)
+{
+    uint64_t token = wharf_loop_token(loop, source);
+    uint32_t ready = source->ready;
+
+    source->call(source, ready);
+    /* The call may have removed it, or changed what is wanted. */
+    source = wharf_loop_source(loop, token);
+    if (source && source->wanted && !source->is_armed)
+        loop->backend->again(loop, source);
+}
+
+static void take_turns(struct wharf_loop *loop)
+{
+    uint64_t begun_ns, since_ns, now_ns;
+    struct wharf_list *link;
+
+    if (wharf_fair_queue_is_empty(&loop->turns)) {
+        wharf_fair_queue_next(&loop->turns);
+        return;
+    }
+    begun_ns = since_ns = processor_ns();
+    while ((link = wharf_fair_queue_next(&loop->turns))) {
+        call_in_turn(loop, WHARF_LIST_ENTRY(link, struct wharf_source, turn_link));
+        now_ns = processor_ns();
+        wharf_fair_queue_done(&loop->turns, now_ns - since_ns);
+        since_ns = now_ns;
+        if (now_ns - begun_ns >= TURNS_NS)
+            return;
+    }
 }
 
 /* ---- timers -------------------------------------------------------------------------------- */
@@ -173,11 +241,13 @@ static void take_wake(struct wharf_source *source, uint32_t ready)
 
 int wharf_loop_turn(struct wharf_loop *loop)
 {
-    int r = loop->backend->wait(loop, time_to_next_timer(loop));
+    bool has_turns = !wharf_fair_queue_is_empty(&loop->turns);
+    int r = loop->backend->wait(loop, has_turns ? 0 : time_to_next_timer(loop));
 
     if (r < 0)
         return r;
     run_timers(loop);
+    take_turns(loop);
     return 0;
 }
 

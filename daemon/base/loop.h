@@ -5,6 +5,11 @@
  * Both say when a descriptor is ready; reading and writing is the callback's, without blocking.
  * Readiness is by level: what a callback leaves unread makes it be called again.  One thread owns a
  * loop and calls everything here but wharf_loop_wake.
+ *
+ * A source may belong to a party (fair_queue.h): a tenant.  Ready sources of parties wait for their
+ * turns, which parties have by the processor time that their callbacks have taken; so a callback
+ * should do one thing and leave the rest for its next turn.  Sources of no party, and timers, are
+ * called at once.
  */
 #ifndef WHARF_DAEMON_BASE_LOOP_H
 #define WHARF_DAEMON_BASE_LOOP_H
@@ -13,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/fair_queue.h"
 #include "daemon/base/heap.h"
 #include "daemon/base/list.h"
 
@@ -33,6 +39,9 @@ struct wharf_source {
     /* The loop's. */
     uint32_t slot; /* from 1; 0: not in a loop */
     bool is_armed;
+    uint32_t ready;                 /* what its call is told, while it waits for its turn */
+    struct wharf_list turn_link;    /* among what waits of the party */
+    struct wharf_fair_party *party; /* or NULL */
 };
 
 struct wharf_timer {
@@ -52,13 +61,16 @@ enum wharf_loop_kind wharf_loop_kind(const struct wharf_loop *loop);
 
 /*
  * wharf_loop_add: from now on `call` is called when the descriptor is ready as `wanted` says.  The
- * source stays the caller's, at its place.  Returns 0 or -errno.
+ * source stays the caller's, at its place.  Returns 0 or -errno.  wharf_loop_add_of: the same for a
+ * source of a party, which stays the caller's too and is there until the source is removed.
  * wharf_loop_want: changes what is wanted.
  * wharf_loop_remove: `call` is not called again, and the descriptor may be closed at once.  Does
  * nothing if the source is in no loop.
  */
 int wharf_loop_add(struct wharf_loop *loop, struct wharf_source *source, int fd, uint32_t wanted,
                    wharf_source_fn *call);
+int wharf_loop_add_of(struct wharf_loop *loop, struct wharf_source *source, int fd, uint32_t wanted,
+                      wharf_source_fn *call, struct wharf_fair_party *party);
 int wharf_loop_want(struct wharf_loop *loop, struct wharf_source *source, uint32_t wanted);
 void wharf_loop_remove(struct wharf_loop *loop, struct wharf_source *source);
 

@@ -14,10 +14,13 @@ struct wharf_loop_slot {
 struct wharf_loop_backend {
     int (*init)(struct wharf_loop *loop);
     void (*deinit)(struct wharf_loop *loop);
-    /* Tells the kernel what source->wanted has become. */
+    /* Tells the kernel what source->wanted has become.  A source of a party is reported once then.
+     */
     int (*want)(struct wharf_loop *loop, struct wharf_source *source, uint32_t before);
+    /* A source that was called, and wants something, is to be reported again. */
+    void (*again)(struct wharf_loop *loop, struct wharf_source *source);
     /* Sleeps until `timeout_ns` (WHARF_NEVER: for ever) have passed or something is ready, and
-     * calls wharf_loop_dispatch for it. */
+     * calls wharf_loop_ready for it.  0: only takes what is there. */
     int (*wait)(struct wharf_loop *loop, uint64_t timeout_ns);
 };
 
@@ -32,6 +35,7 @@ struct wharf_loop {
     uint32_t n_slots;
     uint32_t free_hint; /* no slot below it is free */
     struct wharf_heap timers;
+    struct wharf_fair_queue turns;
     struct wharf_source wake_source;
     uint32_t wake_pending; /* written by all threads */
     void (*woken)(void *context);
@@ -41,8 +45,10 @@ struct wharf_loop {
 /* What a backend gives the kernel for a source, and gets back with its readiness. */
 uint64_t wharf_loop_token(const struct wharf_loop *loop, const struct wharf_source *source);
 
-/* Calls the token's source, unless it was removed meanwhile.  Returns it, or NULL when it is not
- * there (any more). */
+/* The token's source, or NULL when it is not there (any more). */
 struct wharf_source *wharf_loop_source(struct wharf_loop *loop, uint64_t token);
+
+/* Calls a source that is ready, or has it wait for its turn; returns whether it was called. */
+bool wharf_loop_ready(struct wharf_loop *loop, struct wharf_source *source, uint32_t ready);
 
 #endif

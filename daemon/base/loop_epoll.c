@@ -41,21 +41,40 @@ static void deinit(struct wharf_loop *loop)
     free(data);
 }
 
+/* One of a party is told of once, and again after its turn: what waits for turns is not to fill the
+ * events of every wait. */
+static struct epoll_event event_of(const struct wharf_loop *loop, const struct wharf_source *source)
+{
+    return (struct epoll_event){
+        .events = source->wanted | (source->party ? (uint32_t)EPOLLONESHOT : 0),
+        .data.u64 = wharf_loop_token(loop, source),
+    };
+}
+
 /* A source that wants nothing is taken out: epoll would report its end for ever otherwise. */
 static int want(struct wharf_loop *loop, struct wharf_source *source, uint32_t before)
 {
     struct epoll_backend *data = loop->backend_data;
-    struct epoll_event event = {
-        .events = source->wanted,
-        .data.u64 = wharf_loop_token(loop, source),
-    };
+    struct epoll_event event = event_of(loop, source);
     int operation = EPOLL_CTL_MOD;
 
     if (!before)
         operation = EPOLL_CTL_ADD;
     else if (!source->wanted)
         operation = EPOLL_CTL_DEL;
-    return epoll_ctl(data->fd, operation, source->fd, &event) < 0 ? -errno : 0;
+    if (epoll_ctl(data->fd, operation, source->fd, &event) < 0)
+        return -errno;
+    source->is_armed = source->wanted != 0;
+    return 0;
+}
+
+/* It is registered, so nothing has to be allocated. */
+static void again(struct wharf_loop *loop, struct wharf_source *source)
+{
+    struct epoll_backend *data = loop->backend_data;
+    struct epoll_event event = event_of(loop, source);
+
+    source->is_armed = epoll_ctl(data->fd, EPOLL_CTL_MOD, source->fd, &event) == 0;
 }
 
 /* Up to the next millisecond, so that a timer is due when the sleep ends. */
@@ -78,10 +97,12 @@ static int wait_ready(struct wharf_loop *loop, uint64_t timeout_ns)
         return errno == EINTR ? 0 : -errno;
     for (int i = 0; i < n; i++) {
         struct wharf_source *source = wharf_loop_source(loop, events[i].data.u64);
-        if (source)
-            source->call(source, events[i].events);
+        if (!source || !source->is_armed)
+            continue;
+        source->is_armed = !source->party;
+        wharf_loop_ready(loop, source, events[i].events);
     }
     return 0;
 }
 
-const struct wharf_loop_backend wharf_loop_epoll = {init, deinit, want, wait_ready};
+const struct wharf_loop_backend wharf_loop_epoll = {init, deinit, want, again, wait_ready};

@@ -3,9 +3,10 @@
  * loop_uring.c: readiness by io_uring.
  *
  * Each source has at most one poll request in the kernel, which ends when it is ready; after its
- * call a new one is made, together with the next wait in one system call.  A new request looks at
- * the descriptor first, so readiness is by level.  A request holds a reference to its file: it is
- * withdrawn at once when its source goes, or closing the descriptor would not close the file.
+ * call, which may have to wait for its turn, a new one is made, together with the next wait in one
+ * system call.  A new request looks at the descriptor first, so readiness is by level.  A request
+ * holds a reference to its file: it is withdrawn at once when its source goes, or closing the
+ * descriptor would not close the file.
  */
 #include <liburing.h>
 #include <string.h>
@@ -93,7 +94,8 @@ static void arm_missed(struct wharf_loop *loop)
     data->has_missed = false;
     for (uint32_t at = 1; at < loop->n_slots && !data->has_missed; at++) {
         struct wharf_source *source = loop->slots[at].source;
-        if (source && source->wanted && !source->is_armed)
+        if (source && source->wanted && !source->is_armed &&
+            !wharf_list_is_linked(&source->turn_link))
             arm(loop, source);
     }
 }
@@ -131,11 +133,17 @@ static void take_answer(struct wharf_loop *loop, uint64_t token, int32_t result)
     if (!source || !source->is_armed)
         return;
     source->is_armed = false;
-    source->call(source, result < 0 ? POLLERR : (uint32_t)result);
+    if (!wharf_loop_ready(loop, source, result < 0 ? POLLERR : (uint32_t)result))
+        return;
     /* The call may have removed it, or armed it by changing what is wanted. */
     source = wharf_loop_source(loop, token);
     if (source && source->wanted && !source->is_armed)
         arm(loop, source);
+}
+
+static void again(struct wharf_loop *loop, struct wharf_source *source)
+{
+    arm(loop, source);
 }
 
 /* Takes what is there now, not what the calls cause: timers have their turn in between. */
@@ -165,8 +173,10 @@ static int wait_ready(struct wharf_loop *loop, uint64_t timeout_ns)
         .tv_sec = (long long)(timeout_ns / WHARF_NS_PER_S),
         .tv_nsec = (long long)(timeout_ns % WHARF_NS_PER_S),
     };
-    int r = io_uring_submit_and_wait_timeout(&data->ring, &cqe, 1,
-                                             timeout_ns == WHARF_NEVER ? NULL : &timeout, NULL);
+    int r = timeout_ns == 0
+                ? io_uring_submit_and_get_events(&data->ring)
+                : io_uring_submit_and_wait_timeout(
+                      &data->ring, &cqe, 1, timeout_ns == WHARF_NEVER ? NULL : &timeout, NULL);
 
     /* EBUSY: answers that did not fit wait in the kernel; taking those that are there makes room.
      */
@@ -176,4 +186,4 @@ static int wait_ready(struct wharf_loop *loop, uint64_t timeout_ns)
     return 0;
 }
 
-const struct wharf_loop_backend wharf_loop_uring = {init, deinit, want, wait_ready};
+const struct wharf_loop_backend wharf_loop_uring = {init, deinit, want, again, wait_ready};

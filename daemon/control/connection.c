@@ -131,6 +131,27 @@ static void say_last_words(struct wharf_connection *connection)
         wharf_control_send(connection->fd, packet, nbytes, NULL, 0, MSG_DONTWAIT);
 }
 
+/* All connections of a tenant are one party in the loop's turns. */
+static bool join_party(struct wharf_connection *connection)
+{
+    struct wharf_tenant *tenant = connection->tenant;
+
+    if (tenant->n_loop_users == 0)
+        tenant->loop_party = wharf_fair_party_new();
+    if (!tenant->loop_party)
+        return false;
+    tenant->n_loop_users++;
+    return true;
+}
+
+static void leave_party(struct wharf_connection *connection)
+{
+    struct wharf_tenant *tenant = connection->tenant;
+
+    if (--tenant->n_loop_users == 0)
+        wharf_fair_party_unref(WHARF_STEAL(tenant->loop_party));
+}
+
 static void connection_free(struct wharf_connection *connection)
 {
     struct wharf_server *server = connection->server;
@@ -142,6 +163,7 @@ static void connection_free(struct wharf_connection *connection)
     wharf_timer_clear(server->loop, &connection->import_timer);
     wharf_timer_clear(server->loop, &connection->unread_timer);
     wharf_list_remove(&connection->link);
+    leave_party(connection);
     wharf_undertaker_take(server->undertaker, connection->fd, connection->tenant, &connection->use);
     free(connection->unsent);
     free(connection);
@@ -365,10 +387,14 @@ static int add_to_loop(struct wharf_connection *connection)
     int r;
 
     connection->holds = server->is_promised ? 0 : WHARF_HOLD_PROMISE;
-    r = wharf_loop_add(server->loop, &connection->source, connection->fd, wanted(connection),
-                       on_ready);
-    if (r < 0)
+    if (!join_party(connection))
+        return -ENOMEM;
+    r = wharf_loop_add_of(server->loop, &connection->source, connection->fd, wanted(connection),
+                          on_ready, connection->tenant->loop_party);
+    if (r < 0) {
+        leave_party(connection);
         return r;
+    }
     wharf_list_append(&server->connections, &connection->link);
     server->n_connections++;
     if (server->is_promised)

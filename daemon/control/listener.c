@@ -22,7 +22,7 @@
 #include "daemon/control/undertaker.h"
 
 /* Connections that are accepted before other things have their turn. */
-#define MOST_ACCEPTED 16
+#define MOST_ACCEPTED 4
 
 /* How often, and how far apart, to look for the end of another daemon on the path, which may have
  * been killed a moment ago. */
@@ -38,6 +38,7 @@ struct wharf_listener {
     struct wharf_list link;
     struct wharf_server *server;
     const struct wharf_config_listen *config;
+    struct wharf_fair_party *party; /* accepting has its turns as a tenant has */
     int fd;
     bool is_own; /* its path is removed at the end */
 };
@@ -51,6 +52,11 @@ static int listener_new(struct wharf_server *server, const struct wharf_config_l
 
     if (!listener)
         return -ENOMEM;
+    listener->party = wharf_fair_party_new();
+    if (!listener->party) {
+        free(listener);
+        return -ENOMEM;
+    }
     listener->server = server;
     listener->config = config;
     listener->fd = fd;
@@ -406,7 +412,8 @@ int wharf_listeners_start(struct wharf_server *server)
     WHARF_LIST_FOR(link, &server->listeners)
     {
         struct wharf_listener *listener = WHARF_LIST_ENTRY(link, struct wharf_listener, link);
-        int r = wharf_loop_add(server->loop, &listener->source, listener->fd, POLLIN, on_ready);
+        int r = wharf_loop_add_of(server->loop, &listener->source, listener->fd, POLLIN, on_ready,
+                                  listener->party);
         if (r < 0)
             return r;
     }
@@ -428,6 +435,7 @@ void wharf_listeners_close(struct wharf_server *server)
             turn_all_away(listener);
         wharf_close_fd(listener->fd);
         wharf_list_remove(link);
+        wharf_fair_party_unref(listener->party);
         free(listener);
     }
     /* The next daemon may listen while this one finishes its jobs. */

@@ -57,6 +57,8 @@ struct wharf_gpu_pins {
     bool is_in_vain_for_now; /* though others will have been pinned for long enough one day */
 };
 
+struct wharf_fair_party;
+
 struct wharf_tenant {
     char name[WHARF_CONFIG_NAME_NBYTES]; /* uid:1000, or socket:NAME */
     struct wharf_list link;
@@ -87,6 +89,9 @@ struct wharf_tenant {
     /* Time that it may still use in the interactive lane. */
     int64_t interactive_ns;
     uint64_t interactive_at_ns; /* when that was so */
+    /* The loop thread's alone: what the loop knows it by, while it has connections. */
+    struct wharf_fair_party *loop_party;
+    uint32_t n_loop_users; /* these */
     /* The model maker's, under its own lock: when it last had a turn there; 0: never. */
     uint64_t model_turn;
 };
