@@ -120,7 +120,7 @@ proto_gen     := $(patsubst %.proto,$(BUILD)/gen/%.pb-c,$(wildcard proto/*.proto
 proto_gen_h   := $(addsuffix .h,$(proto_gen))
 proto_gen_obj := $(patsubst $(BUILD)/gen/%,$(BUILD)/obj/%.c.o,$(proto_gen))
 
-$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto
+$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto | $(BUILD)/deps
 	$(say) PROTO $<
 	@mkdir -p $(@D)
 	$(Q)$(PROTOC_C) --c_out=$(BUILD)/gen $<
@@ -188,8 +188,14 @@ gpu_note := $(if $(NVCC),`make gpu-worker` builds what GPUs take with $(NVCC),$(
 
 # ---- rules ---------------------------------------------------------------------------------
 
+# Before anything is built: a missing package is called by its name, not by what fails without it.
+$(BUILD)/deps: .ci/find-deps .ci/packages
+	@mkdir -p $(@D)
+	@CC='$(CC)' CXX='$(CXX)' PROTOC_C='$(PROTOC_C)' .ci/find-deps build
+	@touch $@
+
 # Objects depend on the flags that they were made with: after another CC or CFLAGS all are stale.
-$(BUILD)/flags: FORCE
+$(BUILD)/flags: FORCE | $(BUILD)/deps
 	@mkdir -p $(@D)
 	@echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS)' | cmp -s - $@ || \
 	    echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS)' > $@

@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+from bench_options import answer_help
+
 NAMES = ('mc0', 'tpt', 'hrg', 'dickens', 'nci', 'taxi.csv')
 INPUT_NBYTES = 128 << 20
 GZIP_LEVEL = 6
@@ -109,6 +111,7 @@ def bench_file(path, repetitions):
 
 
 def main():
+    answer_help(__doc__)
     args = sys.argv[1:]
     repetitions = FEWEST_SERIOUS
     if args[:1] == ['--repetitions']:

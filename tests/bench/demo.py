@@ -20,6 +20,7 @@ import tempfile
 import time
 
 from bench_data import TYPES
+from bench_options import answer_help
 
 COLUMNS = ('mc0', 'tpt', 'hrg')
 COLUMN_NBYTES = 8 << 20
@@ -176,6 +177,7 @@ def show_all(build, folder, socket):
 
 
 def main():
+    answer_help(__doc__)
     build, *options = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -18,9 +18,14 @@ import subprocess
 import sys
 import tempfile
 
-import orc_file
-import pyarrow
-from pyarrow import orc
+from bench_options import answer_help
+
+# Not everywhere are there the modules that the rest needs.
+answer_help(__doc__)
+# pylint: disable=wrong-import-position
+import orc_file  # noqa: E402
+import pyarrow  # noqa: E402
+from pyarrow import orc  # noqa: E402
 
 COLUMNS = {'mc0': 'u64', 'mc3': 'u32', 'tpc': 'i8', 'tpt': 'u8', 'cd2': 'u32', 'tc2': 'u64',
            'hrg': 'u8'}

@@ -18,10 +18,14 @@ import sys
 import tempfile
 import time
 
-import pyarrow
-from pyarrow import orc
-
 import bench_data
+from bench_options import answer_help
+
+# Not everywhere is there a pyarrow.
+answer_help(__doc__)
+# pylint: disable=wrong-import-position
+import pyarrow  # noqa: E402
+from pyarrow import orc  # noqa: E402
 
 COLUMNS = {'mc0': 'u64', 'mc3': 'u32', 'tpc': 'i8', 'tpt': 'u8', 'cd2': 'u32', 'tc2': 'u64',
            'hrg': 'u8'}

@@ -56,9 +56,34 @@ test_unknown_variant_is_refused() {
     grep -q 'unknown VARIANT=fast: release, debug, asan or tsan' message
 }
 
+# A fresh machine's first `make` said "protoc-c: No such file or directory".
+test_make_without_packages_names_them() {
+    # Finds no header of zlib.
+    cat > cxx << 'END'
+#!/bin/sh
+! grep -q zlib
+END
+    chmod +x cxx
+    for target in all "$PWD/built/libwharf.a" "$PWD/built/tests/vectors"; do
+        expect_status 2 make -C "$TOP" --no-print-directory BUILD="$PWD/built" CXX="$PWD/cxx" \
+            PROTOC_C=no-such-program NVCC= "$target" > output 2> message
+        expect_text "To build wharf, install: zlib1g-dev protobuf-c-compiler" "$(sed -n 1p message)"
+        grep -q 'make deps' message
+        test ! -s output
+        expect_text 0 "$(find built -name '*.o' -o -name '*.pb-c.*' | wc -l)"
+    done
+}
+
+# Whoever has everything is not kept waiting: it is looked for once.
+test_packages_are_looked_for_once() {
+    make_here "$BUILD/deps"
+    make -C "$TOP" --no-print-directory VARIANT="$(basename "$BUILD")" -n all > commands
+    expect_status 1 grep find-deps commands
+}
+
 test_changed_flags_rebuild_objects() {
     mkdir -p tree/proto tree/tests
-    cp "$TOP/Makefile" tree
+    cp -R "$TOP/Makefile" "$TOP/.ci" tree
     cp "$TOP"/proto/wharf_result.h "$TOP"/proto/result_strings.c tree/proto
     cd tree
     object=build/release/obj/proto/result_strings.c.o
