@@ -158,6 +158,9 @@ TESTLIB := $(BUILD)/libtests.a
 
 # The daemon; all but its main file is a library too, for its tests.
 daemon_src  := $(wildcard $(addprefix daemon/,*.c base/*.c control/*.c front/*.c cpu/*.c gpu/*.c)) kernels/work_parts.c
+# Subordinate uids of directory services, where libsubid's header is there (SUBID= to do without).
+SUBID       ?= $(wildcard /usr/include/shadow/subid.h)
+daemon_src  := $(filter-out daemon/control/owner_subid$(if $(SUBID),_none).c,$(daemon_src))
 daemon_obj  := $(call obj,$(filter-out daemon/wharfd.c,$(daemon_src)))
 DAEMON_A    := $(BUILD)/libwharfd.a
 DAEMON      := $(BUILD)/wharfd

@@ -14,6 +14,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/notify.h"
 #include "daemon/control/gate.h"
+#include "daemon/control/owner_lookup.h"
 #include "daemon/control/server.h"
 #include "daemon/control/undertaker.h"
 #include "daemon/wharfd_options.h"
@@ -112,12 +113,13 @@ static void reload(struct daemon *daemon)
     char message[512];
 
     wharf_notify_reloading();
-    if (wharf_options_load(&daemon->options, &next, message, sizeof(message)) < 0) {
+    int r = wharf_options_load(&daemon->options, &next, message, sizeof(message));
+    if (r == 0)
+        r = wharf_server_reload(&daemon->server, &next, message, sizeof(message));
+    if (r < 0)
         wharf_log(WHARF_LOG_ERROR, NULL, "the configuration stays as it was: %s", message);
-    } else {
-        wharf_server_reload(&daemon->server, &next);
+    else
         wharf_log(WHARF_LOG_NOTICE, NULL, "read the configuration again");
-    }
     wharf_config_deinit(&next);
     tell_ready(daemon);
 }
@@ -241,6 +243,8 @@ int main(int argc, char **argv)
         return wharf_gate_main(atoi(argv[2]), (pid_t)atoi(argv[3]));
     if (argc == 4 && strcmp(argv[1], "--undertaker") == 0)
         return wharf_undertaker_main(atoi(argv[2]), atoi(argv[3]));
+    if (argc == 4 && strcmp(argv[1], "--owners") == 0)
+        return wharf_owner_main(atoi(argv[2]), (pid_t)atoi(argv[3]));
     if (wharf_options_parse(argc, argv, &options) < 0)
         return 2;
     if (options.prints_help)

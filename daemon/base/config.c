@@ -10,6 +10,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/config_table.h"
 #include "daemon/base/ini.h"
+#include "daemon/base/uid_ranges.h"
 #include "daemon/gpu/gpu_list.h"
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -80,9 +81,17 @@ static const char *parse_value(const struct wharf_setting *setting, const char *
     return wrong;
 }
 
-static bool is_text(const struct wharf_setting *setting)
+/* What is wrong with a text that has a form; NULL: nothing. */
+static const char *check_text(const struct wharf_setting *setting, const char *text)
 {
-    return setting->type == WHARF_SETTING_TEXT || setting->type == WHARF_SETTING_GPUS;
+    struct wharf_gpu_list gpus;
+    struct wharf_uid_ranges uids;
+
+    if (setting->type == WHARF_SETTING_GPUS)
+        return wharf_gpu_list_parse(text, &gpus);
+    if (setting->type == WHARF_SETTING_UIDS)
+        return wharf_uid_ranges_parse(text, &uids);
+    return NULL;
 }
 
 /* Puts a value into its member of the section's struct. */
@@ -90,16 +99,14 @@ static const char *set(const struct wharf_setting *setting, void *base, const ch
 {
     char *member = (char *)base + setting->offset;
 
-    if (!is_text(setting))
+    if (!wharf_setting_is_text(setting))
         return parse_value(setting, text, (uint64_t *)(void *)member);
     size_t n = strlen(text);
     if (n < setting->min)
         return "must not be empty";
     if (n >= setting->max)
         return "too long";
-    struct wharf_gpu_list gpus;
-    const char *wrong =
-        setting->type == WHARF_SETTING_GPUS ? wharf_gpu_list_parse(text, &gpus) : NULL;
+    const char *wrong = check_text(setting, text);
     if (wrong)
         return wrong;
     memcpy(member, text, n);
@@ -144,7 +151,15 @@ static void *section_base(struct wharf_config *config, const char *section)
     return config;
 }
 
-/* "uid:1000" and "socket:pods" are what tenants are called; "user:alice" is looked up. */
+static bool is_uid(const char *text)
+{
+    uint64_t uid;
+
+    return !parse_number(text, 10, no_suffixes, &uid) && uid < UINT32_MAX;
+}
+
+/* "uid:1000", "block:100000", "socket:pods" and "unknown" are what tenants are called; "user:alice"
+ * is looked up. */
 static const char *resolve_tenant(const char *argument, char *ret_name)
 {
     if (strncmp(argument, "user:", 5) == 0) {
@@ -158,13 +173,19 @@ static const char *resolve_tenant(const char *argument, char *ret_name)
         strcpy(ret_name, argument);
         return NULL;
     }
-    uint64_t uid;
-    if (strncmp(argument, "uid:", 4) == 0 && !parse_number(argument + 4, 10, no_suffixes, &uid) &&
-        uid < UINT32_MAX) {
-        snprintf(ret_name, WHARF_CONFIG_NAME_NBYTES, "uid:%" PRIu64, uid);
+    if (strcmp(argument, "unknown") == 0) {
+        strcpy(ret_name, argument);
         return NULL;
     }
-    return "a tenant is user:NAME, uid:NUMBER or socket:NAME";
+    const char *number = strchr(argument, ':');
+    size_t n_kind = number ? (size_t)(number - argument) : 0;
+    if (number && is_uid(number + 1) &&
+        (strncmp(argument, "uid:", 4) == 0 || strncmp(argument, "block:", 6) == 0)) {
+        snprintf(ret_name, WHARF_CONFIG_NAME_NBYTES, "%.*s:%lu", (int)n_kind, argument,
+                 strtoul(number + 1, NULL, 10));
+        return NULL;
+    }
+    return "a tenant is user:NAME, uid:NUMBER, block:NUMBER, socket:NAME or unknown";
 }
 
 static const char *begin_tenant(struct wharf_config *config, const char *argument)
@@ -269,6 +290,8 @@ void wharf_config_init(struct wharf_config *config)
     set_defaults("cpu", config);
     set_defaults("gpu", config);
     set_defaults("schedule", config);
+    set_defaults("total", config);
+    set_defaults("owners", config);
     set_defaults("quota", &config->quota);
     strcpy(config->listen.name, "wharfd");
 }
@@ -333,6 +356,14 @@ int wharf_config_load(struct wharf_config *config, const char *path, char *messa
     return r;
 }
 
+bool wharf_config_has_tenant(const struct wharf_config *config, const char *tenant)
+{
+    for (size_t i = 0; i < config->n_tenants; i++)
+        if (strcmp(config->tenants[i].name, tenant) == 0)
+            return true;
+    return false;
+}
+
 struct wharf_quota wharf_config_quota_of(const struct wharf_config *config, const char *tenant)
 {
     struct wharf_quota quota = config->quota;
@@ -355,7 +386,7 @@ static bool differs(const struct wharf_setting *s, const void *a, const void *b)
     const char *in_a = (const char *)a + s->offset;
     const char *in_b = (const char *)b + s->offset;
 
-    if (is_text(s))
+    if (wharf_setting_is_text(s))
         return strcmp(in_a, in_b) != 0;
     return memcmp(in_a, in_b, sizeof(uint64_t)) != 0;
 }
@@ -375,7 +406,8 @@ void wharf_config_reload(struct wharf_config *config, struct wharf_config *next,
         if (!differs(s, config, next))
             continue;
         if (s->reloads)
-            memcpy((char *)config + s->offset, (char *)next + s->offset, sizeof(uint64_t));
+            memcpy((char *)config + s->offset, (char *)next + s->offset,
+                   wharf_setting_is_text(s) ? s->max : sizeof(uint64_t));
         else
             kept(s->section, s->key);
     }

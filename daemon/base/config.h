@@ -59,9 +59,30 @@ struct wharf_config_listen {
 
 /* [tenant NAME]: what differs from [quota] for one. */
 struct wharf_config_quota {
-    char name[WHARF_CONFIG_NAME_NBYTES]; /* as in struct wharf_tenant: uid:N or socket:NAME */
+    char name[WHARF_CONFIG_NAME_NBYTES]; /* as in struct wharf_tenant */
     uint64_t set;                        /* bit i: member i of the quota is given */
     struct wharf_quota quota;
+};
+
+/* [total]: what all tenants may have together; 0: what the machine allows. */
+struct wharf_config_totals {
+    uint64_t max_connections;
+    uint64_t max_descriptors;
+    uint64_t max_jobs;
+    uint64_t max_mappings;
+    uint64_t max_memory_nbytes;
+    uint64_t max_gpu_memory_nbytes;
+    uint64_t owners; /* for the first so many of whom a part is kept */
+};
+
+/* [owners]: which users are one tenant. */
+struct wharf_config_owners {
+    char subuid[256]; /* a file like /etc/subuid; "": that, and what nsswitch.conf says */
+    char passwd[256]; /* a file like /etc/passwd; "": the machine's users */
+    char blocks[256]; /* uid_ranges.h */
+    uint64_t block_n_uids;
+    uint64_t lookup_timeout_ns;
+    uint64_t remember_ns;
 };
 
 struct wharf_config {
@@ -69,7 +90,6 @@ struct wharf_config {
     struct wharf_config_listen listen; /* the main socket */
     uint64_t log_level;                /* enum wharf_log_level */
     uint64_t io;                       /* enum wharf_config_io */
-    uint64_t max_connections;
     uint64_t hello_timeout_ns;
     uint64_t unread_timeout_ns;
     uint64_t gate_timeout_ns;
@@ -106,6 +126,9 @@ struct wharf_config {
     uint64_t slice_ns;
     uint64_t long_ns;
 
+    struct wharf_config_owners owners;
+    struct wharf_config_totals totals;
+
     struct wharf_quota quota; /* [quota] */
     struct wharf_config_quota *tenants;
     size_t n_tenants;
@@ -127,6 +150,9 @@ int wharf_config_parse(struct wharf_config *config, const char *text, size_t tex
 /* The same for a file, whose name then begins the message. */
 int wharf_config_load(struct wharf_config *config, const char *path, char *message,
                       size_t message_nbytes);
+
+/* Whether the tenant of that name has a section. */
+bool wharf_config_has_tenant(const struct wharf_config *config, const char *tenant);
 
 /* The quota of the tenant of that name. */
 struct wharf_quota wharf_config_quota_of(const struct wharf_config *config, const char *tenant);

@@ -44,7 +44,7 @@ static void print_setting(FILE *out, const struct wharf_setting *s)
     if (s->type == WHARF_SETTING_CHOICE) {
         for (const struct wharf_setting_choice *c = s->choices; c->word; c++)
             fprintf(out, "%s%s", c == s->choices ? "One of " : ", ", c->word);
-    } else if (s->type == WHARF_SETTING_TEXT || s->type == WHARF_SETTING_GPUS) {
+    } else if (wharf_setting_is_text(s)) {
         fprintf(out, "At most %" PRIu64 " bytes", s->max - 1);
     } else {
         print_number(out, s, s->min);
@@ -66,10 +66,10 @@ void wharf_config_print(FILE *out)
         if (strcmp(section, s->section) != 0) {
             section = s->section;
             if (strcmp(section, "quota") == 0)
-                fputs(
-                    "\n# [tenant user:NAME], [tenant uid:NUMBER] and [tenant socket:NAME] have the"
-                    "\n# same settings as [quota], and go before it for one tenant.\n",
-                    out);
+                fputs("\n# [tenant user:NAME], [tenant uid:NUMBER], [tenant block:NUMBER],"
+                      "\n# [tenant socket:NAME] and [tenant unknown] have the same settings as"
+                      "\n# [quota], and go before it for one tenant.\n",
+                      out);
             if (strcmp(section, "listen") == 0)
                 fputs("\n# One section for each further socket.\n#[listen NAME]\n", out);
             else

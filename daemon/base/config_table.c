@@ -2,8 +2,9 @@
 /*
  * config_table.c: every setting, with its default and its limits.
  *
- * Sections daemon, cpu, gpu and schedule are members of struct wharf_config, quota (and tenant,
- * which has the same keys) of struct wharf_quota, listen of struct wharf_config_listen.
+ * Sections daemon, cpu, gpu, schedule, total and owners are members of struct wharf_config, quota
+ * (and tenant, which has the same keys) of struct wharf_quota, listen of struct
+ * wharf_config_listen.
  */
 #include "daemon/base/config_table.h"
 
@@ -82,6 +83,7 @@ static const struct wharf_setting_choice tenant_kinds[] = {
 #define CHOICE WHARF_SETTING_CHOICE
 #define TEXT WHARF_SETTING_TEXT
 #define GPUS WHARF_SETTING_GPUS
+#define UIDS WHARF_SETTING_UIDS
 /* Takes effect on SIGHUP, or at the next start only. */
 #define RELOADS true
 #define AT_START false
@@ -99,8 +101,6 @@ const struct wharf_setting wharf_settings[] = {
      "The least important messages that are logged."},
     {"daemon", "io", CHOICE, AT_START, DAEMON(io), "auto", 0, 0, io_kinds,
      "How the daemon waits; auto is io_uring, or epoll where io_uring is refused."},
-    {"daemon", "max_connections", COUNT, RELOADS, DAEMON(max_connections), "65536", 1, 1 << 20,
-     NULL, "Of all tenants.  Open-file limits can lower it."},
     {"daemon", "hello_timeout", DURATION, RELOADS, DAEMON(hello_timeout_ns), "10s", MS, HOUR, NULL,
      "How long a new connection may be silent."},
     {"daemon", "unread_timeout", DURATION, RELOADS, DAEMON(unread_timeout_ns), "60s", MS, HOUR,
@@ -198,8 +198,9 @@ const struct wharf_setting wharf_settings[] = {
     {"quota", "max_connections", COUNT, RELOADS, QUOTA(max_connections), "256", 0, 1 << 20, NULL,
      "Of a tenant."},
     {"quota", "max_descriptors", COUNT, RELOADS, QUOTA(max_descriptors), "4096", 0, 1 << 24, NULL,
-     "That the daemon holds or has sent for a tenant: four a connection, one a region and a "
-     "model."},
+     "That the daemon holds or has sent for a tenant: four a connection, four a queue, one a "
+     "region "
+     "and two a model."},
     {"quota", "max_memory", BYTES, RELOADS, QUOTA(max_memory_nbytes), "4G", 0, 1024 * TiB, NULL,
      "Of a tenant: arenas, registered memory and models."},
     {"quota", "max_jobs", COUNT, RELOADS, QUOTA(max_jobs), "65536", 0, 1 << 24, NULL,
@@ -222,6 +223,41 @@ const struct wharf_setting wharf_settings[] = {
      "Source plus destination of one chunk."},
     {"quota", "max_batch_chunks", COUNT, RELOADS, QUOTA(max_batch_chunks), "4096", 1, MiB, NULL,
      "Of one batch."},
+
+    {"total", "owners", COUNT, RELOADS, DAEMON(totals.owners), "0", 0, 1 << 20, NULL,
+     "A part of all below is kept for each of the first so many tenants; 0: 256, or as many as can "
+     "have enough."},
+    {"total", "max_connections", COUNT, RELOADS, DAEMON(totals.max_connections), "0", 0, 1 << 20,
+     NULL, "Of all tenants; 0: 65536, or what the limit of open files allows."},
+    {"total", "max_descriptors", COUNT, RELOADS, DAEMON(totals.max_descriptors), "0", 0, 1 << 30,
+     NULL, "Of all tenants; 0: what the limit of open files leaves."},
+    {"total", "max_jobs", COUNT, RELOADS, DAEMON(totals.max_jobs), "0", 0, (uint64_t)1 << 40, NULL,
+     "Of all tenants: entries of all queues; 0: one for each 4 KiB of memory."},
+    {"total", "max_mappings", COUNT, RELOADS, DAEMON(totals.max_mappings), "0", 0, 1 << 30, NULL,
+     "Of all tenants: four a queue, one a region and a model; 0: what vm.max_map_count leaves."},
+    {"total", "max_memory", BYTES, RELOADS, DAEMON(totals.max_memory_nbytes), "0", 0, 1024 * TiB,
+     NULL, "Of all tenants: arenas, registered memory and models; 0: the memory that there is."},
+    {"total", "max_gpu_memory", BYTES, RELOADS, DAEMON(totals.max_gpu_memory_nbytes), "0", 0,
+     1024 * TiB, NULL, "Of all tenants: memory of GPUs that clients made and registered; 0: 1T."},
+
+    {"owners", "subuid", TEXT, RELOADS, DAEMON(owners.subuid), "", 0,
+     sizeof(((struct wharf_config *)0)->owners.subuid), NULL,
+     "A file like /etc/subuid: who owns which subordinate uids; empty for the machine's, and what "
+     "nsswitch.conf says."},
+    {"owners", "passwd", TEXT, RELOADS, DAEMON(owners.passwd), "", 0,
+     sizeof(((struct wharf_config *)0)->owners.passwd), NULL,
+     "A file like /etc/passwd: which uids the names there have; empty for the machine's users."},
+    {"owners", "blocks", UIDS, RELOADS, DAEMON(owners.blocks), "", 0,
+     sizeof(((struct wharf_config *)0)->owners.blocks), NULL,
+     "Uids, as in 100000-1000099999, that belong to nobody and are charged in blocks: those of "
+     "containers."},
+    {"owners", "block", COUNT, RELOADS, DAEMON(owners.block_n_uids), "65536", 1, (uint64_t)1 << 32,
+     NULL, "Uids of one block."},
+    {"owners", "lookup_timeout", DURATION, RELOADS, DAEMON(owners.lookup_timeout_ns), "2s", MS,
+     HOUR, NULL,
+     "How long looking up a uid's owner may take; then its use is charged to `unknown`."},
+    {"owners", "remember", DURATION, RELOADS, DAEMON(owners.remember_ns), "5min", 0, 24 * HOUR,
+     NULL, "How long the owner of a uid is taken for known."},
 
     {"listen", "path", TEXT, AT_START, LISTEN(path), "", 0, WHARF_CONFIG_PATH_NBYTES, NULL,
      "Where it is; empty for a socket of that name that systemd hands over.  One for containers "

@@ -15,6 +15,7 @@ enum wharf_setting_type {
     WHARF_SETTING_CHOICE,   /* one of some words */
     WHARF_SETTING_TEXT,     /* max is the room for it */
     WHARF_SETTING_GPUS,     /* likewise, a list as in gpu_list.h */
+    WHARF_SETTING_UIDS,     /* likewise, as in uid_ranges.h */
 };
 
 struct wharf_setting_choice {
@@ -33,6 +34,12 @@ struct wharf_setting {
     const struct wharf_setting_choice *choices;
     const char *summary;
 };
+
+static inline bool wharf_setting_is_text(const struct wharf_setting *setting)
+{
+    return setting->type == WHARF_SETTING_TEXT || setting->type == WHARF_SETTING_GPUS ||
+           setting->type == WHARF_SETTING_UIDS;
+}
 
 /* Units of numbers: the text after the number, and what it multiplies by; text NULL ends a list. */
 struct wharf_config_suffix {

@@ -440,11 +440,6 @@ void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t 
         turn_away(server, fd, tenant, NULL, ESHUTDOWN, "the daemon is going down: connect again");
         return;
     }
-    if (server->n_connections >= server->max_connections) {
-        turn_away(server, fd, tenant, NULL, EDQUOT,
-                  "over max_connections, the limit of the daemon");
-        return;
-    }
     const char *text;
     int r = charge(server, tenant, &use, &text);
     if (r < 0) {
@@ -461,7 +456,7 @@ void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t 
     connection->pid = pid;
     /* Root of a container is not root: clients of a socket that is one tenant are nothing else. */
     connection->is_operator =
-        (uid == 0 || uid == geteuid()) && strncmp(tenant_name, "uid:", strlen("uid:")) == 0;
+        (uid == 0 || uid == geteuid()) && strncmp(tenant_name, "socket:", strlen("socket:")) != 0;
     r = add_to_loop(connection);
     if (r < 0) {
         turn_away(server, fd, tenant, &use, -r, "the daemon cannot wait for one more connection");

@@ -19,6 +19,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/owner.h"
 #include "daemon/control/undertaker.h"
 
 /* Connections that are accepted before other things have their turn. */
@@ -335,6 +336,7 @@ int wharf_listeners_open(struct wharf_server *server)
 
 static void accept_peer(struct wharf_listener *listener, int fd)
 {
+    struct wharf_server *server = listener->server;
     char tenant[WHARF_CONFIG_NAME_NBYTES];
     struct ucred peer;
     socklen_t nbytes = sizeof(peer);
@@ -344,11 +346,12 @@ static void accept_peer(struct wharf_listener *listener, int fd)
         wharf_close_fd(fd);
         return;
     }
-    if (listener->config->tenant == WHARF_TENANT_BY_SOCKET)
-        snprintf(tenant, sizeof(tenant), "socket:%.50s", listener->config->name);
-    else
-        snprintf(tenant, sizeof(tenant), "uid:%u", (unsigned)peer.uid);
-    wharf_connection_new(listener->server, fd, peer.uid, peer.pid, tenant);
+    if (listener->config->tenant == WHARF_TENANT_BY_PEER) {
+        wharf_owners_admit(server->owners, fd, peer.uid, peer.pid);
+        return;
+    }
+    snprintf(tenant, sizeof(tenant), "socket:%.50s", listener->config->name);
+    wharf_connection_new(server, fd, peer.uid, peer.pid, tenant);
 }
 
 static void end_pause(struct wharf_timer *timer)
@@ -377,7 +380,7 @@ static void on_ready(struct wharf_source *source, uint32_t ready)
     struct wharf_server *server = listener->server;
 
     (void)ready;
-    if (wharf_undertaker_is_full(server->undertaker)) {
+    if (wharf_undertaker_is_full(server->undertaker) || wharf_owners_are_busy(server->owners)) {
         pause_accepting(listener);
         return;
     }

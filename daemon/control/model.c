@@ -38,7 +38,9 @@ static struct wharf_model_maker *maker_of(struct wharf_errands *errands)
 static int charge(struct wharf_model_maker *maker, struct wharf_model_made *made,
                   size_t image_nbytes)
 {
-    made->use = (struct wharf_use){.n_descriptors = 1, .memory_nbytes = image_nbytes};
+    /* The image's descriptor, and the GPUs'. */
+    made->use =
+        (struct wharf_use){.n_descriptors = 2, .n_mappings = 1, .memory_nbytes = image_nbytes};
     return wharf_front_charge(maker->front, made->order.tenant, &made->use, &made->limit);
 }
 

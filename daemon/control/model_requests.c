@@ -63,7 +63,7 @@ static int order(struct wharf_connection *connection, uint32_t id,
         .request = id,
         .number = model->model,
         .codec = model->codec,
-        .use = {.memory_nbytes = model->nbytes},
+        .use = {.n_mappings = 1, .memory_nbytes = model->nbytes},
     };
     int r = map_memfd(fd, model->nbytes, &order.segment);
 

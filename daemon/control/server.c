@@ -13,14 +13,11 @@
 #include "daemon/control/gate.h"
 #include "daemon/control/listener.h"
 #include "daemon/control/model_requests.h"
+#include "daemon/control/owner.h"
 #include "daemon/control/undertaker.h"
 #include "daemon/cpu/slices.h"
 #include "daemon/gpu/gpu_memory.h"
 #include "daemon/gpu/gpus.h"
-
-/* Descriptors that are not connections': the loop's, the gate's, the log's, one's arena while it is
- * made. */
-#define OTHER_FDS 64
 
 /* How often a daemon that may not answer yet looks again. */
 #define PROMISE_NS (10 * (uint64_t)WHARF_NS_PER_MS)
@@ -195,6 +192,7 @@ void wharf_server_drain(struct wharf_server *server)
     if (server->is_promised)
         renew_promise(&server->promise_timer);
     wharf_listeners_close(server);
+    wharf_owners_end(server->owners);
     wharf_timer_set(server->loop, &server->drain_timer,
                     wharf_now_ns() + server->config.drain_timeout_ns, on_drain_timeout);
     WHARF_LIST_FOR(link, &server->connections)
@@ -229,35 +227,39 @@ static void log_kept(const char *section, const char *key)
               key);
 }
 
-/* A process that runs out of descriptors fails in ways that nobody foresees: fewer connections. */
-static void set_max_connections(struct wharf_server *server)
+static int find_totals(const struct wharf_config *config, struct wharf_totals *ret_totals,
+                       char *message, size_t message_nbytes)
 {
-    struct rlimit limit;
+    struct wharf_machine machine;
 
-    server->max_connections = server->config.max_connections;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
-        return;
-    uint64_t most = limit.rlim_cur > OTHER_FDS ? (limit.rlim_cur - OTHER_FDS) / 4 : 1;
-    if (most < server->max_connections)
-        server->max_connections = most;
+    wharf_machine_read(&machine);
+    return wharf_totals_init(ret_totals, config, &machine, message, message_nbytes);
 }
 
-static void apply_config(struct wharf_server *server)
+static void apply_config(struct wharf_server *server, const struct wharf_totals *totals)
 {
     wharf_log_set_level((enum wharf_log_level)server->config.log_level);
-    set_max_connections(server);
     wharf_front_enter(&server->front);
     server->front.config = server->config;
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         server->front.sched[i].slice_ns = server->config.slice_ns;
     wharf_tenants_reload(&server->front.tenants, &server->config);
+    wharf_tenants_set_totals(&server->front.tenants, totals);
     wharf_front_leave(&server->front);
 }
 
-void wharf_server_reload(struct wharf_server *server, struct wharf_config *next)
+int wharf_server_reload(struct wharf_server *server, struct wharf_config *next, char *message,
+                        size_t message_nbytes)
 {
+    struct wharf_totals totals;
+    int r = find_totals(next, &totals, message, message_nbytes);
+
+    if (r < 0)
+        return r;
     wharf_config_reload(&server->config, next, log_kept);
-    apply_config(server);
+    apply_config(server, &totals);
+    wharf_owners_reload(server->owners);
+    return 0;
 }
 
 static void raise_open_files(void)
@@ -288,7 +290,7 @@ static int make_loop(struct wharf_server *server)
     return r;
 }
 
-static int start(struct wharf_server *server)
+static int start(struct wharf_server *server, const struct wharf_totals *totals)
 {
     int r = make_loop(server);
 
@@ -298,7 +300,7 @@ static int start(struct wharf_server *server)
     r = wharf_front_init(&server->front, &server->config, server->loop);
     if (r < 0)
         return r;
-    apply_config(server);
+    apply_config(server, totals);
     r = wharf_reaper_new(server->loop, &server->reaper);
     if (r == 0)
         r = wharf_model_maker_new(&server->front, server->loop, &server->model_maker);
@@ -306,6 +308,8 @@ static int start(struct wharf_server *server)
         r = wharf_gate_new(server, &server->gate);
     if (r == 0)
         r = wharf_undertaker_new(server->loop, &server->front, &server->undertaker);
+    if (r == 0)
+        r = wharf_owners_new(server, &server->owners);
     if (r == 0)
         r = wharf_cpu_backend.start(&server->front, &server->config);
     server->front.promise_fd = server->promise_fd;
@@ -332,6 +336,9 @@ static const char *what_to_do(int r)
 
 int wharf_server_init(struct wharf_server *server, struct wharf_config *config)
 {
+    struct wharf_totals totals;
+    char message[256];
+
     memset(server, 0, sizeof(*server));
     server->config = *config;
     wharf_config_init(config);
@@ -341,10 +348,15 @@ int wharf_server_init(struct wharf_server *server, struct wharf_config *config)
     wharf_list_init(&server->connections);
     wharf_list_init(&server->doomed);
     raise_open_files();
-    int r = wharf_listeners_open(server);
+    int r = find_totals(&server->config, &totals, message, sizeof(message));
+    if (r < 0) {
+        wharf_log(WHARF_LOG_ERROR, NULL, "%s", message);
+        return r;
+    }
+    r = wharf_listeners_open(server);
     if (r < 0)
         return r;
-    r = start(server);
+    r = start(server, &totals);
     if (r == 0)
         r = wharf_listeners_start(server);
     if (r < 0) {
@@ -398,6 +410,7 @@ void wharf_server_deinit(struct wharf_server *server)
     if (server->front.backend)
         server->front.backend->ops->stop(server->front.backend);
     wharf_cpu_buffer_deinit(&server->here.buffer);
+    wharf_owners_free(server->owners);
     wharf_gate_free(server->gate);
     wharf_undertaker_free(server->undertaker);
     wharf_model_maker_free(server->model_maker);

@@ -20,6 +20,7 @@
 
 struct wharf_gate;
 struct wharf_model_maker;
+struct wharf_owners;
 struct wharf_undertaker;
 
 struct wharf_server {
@@ -30,6 +31,7 @@ struct wharf_server {
     struct wharf_gate *gate;
     struct wharf_model_maker *model_maker;
     struct wharf_undertaker *undertaker;
+    struct wharf_owners *owners;
     struct wharf_cpu_here here;
     struct wharf_timer deadline_timer; /* jobs' deadlines */
 
@@ -37,7 +39,6 @@ struct wharf_server {
     struct wharf_list connections;
     struct wharf_list doomed; /* connections that are ended when the loop's turn is over */
     uint64_t n_connections;
-    uint64_t max_connections; /* from the setting and the limit of open files */
     uint64_t last_connection; /* number of the one accepted last */
 
     int path_fd;    /* the lock of who may listen there */
@@ -73,8 +74,10 @@ int wharf_server_run(struct wharf_server *server);
  * takes too long.  A second call makes it over at once. */
 void wharf_server_drain(struct wharf_server *server);
 
-/* Takes over what can change in a running daemon. */
-void wharf_server_reload(struct wharf_server *server, struct wharf_config *next);
+/* Takes over what can change in a running daemon.  Returns 0; or -errno with what does not fit in
+ * `message`, and then nothing has changed. */
+int wharf_server_reload(struct wharf_server *server, struct wharf_config *next, char *message,
+                        size_t message_nbytes);
 
 /* A connection is gone. */
 void wharf_server_forget_connection(struct wharf_server *server);

@@ -12,10 +12,19 @@ uint64_t wharf_session_arena_nbytes(const struct wharf_session_options *options)
     return wharf_ring_whole_pages(options->arena_nbytes);
 }
 
+/*
+ * The descriptors of two rings and an arena are open until the session is freed, beside those that
+ * are on their way to the client and that its connection pays for.  The rings and the jobs are
+ * mappings.  What the arena is charged as a region, as which it can be let go of, is part of it.
+ */
 struct wharf_use wharf_session_use(const struct wharf_session_options *options)
 {
+    bool has_arena = options->arena_nbytes || options->brought_nbytes;
+
     return (struct wharf_use){
+        .n_descriptors = 3 + has_arena,
         .n_jobs = options->n_entries,
+        .n_mappings = 3 + has_arena,
         .memory_nbytes = wharf_ring_whole_pages(options->arena_nbytes) + options->brought_nbytes +
                          wharf_ring_segment_nbytes(options->n_entries) +
                          wharf_ring_d_nbytes(options->n_entries, options->has_marks) +
@@ -166,12 +175,11 @@ struct wharf_use wharf_region_use(const struct wharf_region *region)
 {
     uint64_t nbytes = region->segment.nbytes;
 
+    /* The descriptor is the GPUs'; the mapping of GPU memory is the worker's. */
     if (region->is_device)
-        return (struct wharf_use){.n_descriptors = 1, .gpu_nbytes = nbytes, .n_gpu_regions = 1};
-    return (struct wharf_use){
-        .n_descriptors = region->number != WHARF_REGION_ARENA,
-        .memory_nbytes = nbytes,
-    };
+        return (struct wharf_use){
+            .n_descriptors = 1, .n_mappings = 1, .gpu_nbytes = nbytes, .n_gpu_regions = 1};
+    return (struct wharf_use){.n_descriptors = 1, .n_mappings = 1, .memory_nbytes = nbytes};
 }
 
 struct wharf_region *wharf_session_region(struct wharf_session *session, uint32_t number)

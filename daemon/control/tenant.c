@@ -7,6 +7,7 @@
 
 void wharf_tenants_init(struct wharf_tenants *tenants)
 {
+    wharf_totals_init_boundless(&tenants->totals);
     wharf_list_init(&tenants->list);
     tenants->n = 0;
     tenants->last_number = 0;
@@ -27,9 +28,7 @@ void wharf_tenants_deinit(struct wharf_tenants *tenants)
 
 static bool is_idle(const struct wharf_tenant *tenant)
 {
-    static const struct wharf_use nothing;
-
-    return memcmp(&tenant->used, &nothing, sizeof(nothing)) == 0 && tenant->n_hung_gates == 0 &&
+    return wharf_use_is_nothing(&tenant->used) && tenant->n_hung_gates == 0 &&
            tenant->n_pins == 0 && !tenant->is_suspended;
 }
 
@@ -48,7 +47,7 @@ static void forget_surplus(struct wharf_tenants *tenants)
     }
 }
 
-static struct wharf_tenant *tenant_new(const struct wharf_tenants *tenants, const char *name,
+static struct wharf_tenant *tenant_new(struct wharf_tenants *tenants, const char *name,
                                        const struct wharf_config *config)
 {
     struct wharf_tenant *tenant = calloc(1, sizeof(*tenant));
@@ -56,6 +55,7 @@ static struct wharf_tenant *tenant_new(const struct wharf_tenants *tenants, cons
     if (!tenant)
         return NULL;
     strncpy(tenant->name, name, sizeof(tenant->name) - 1);
+    tenant->totals = &tenants->totals;
     tenant->quota = wharf_config_quota_of(config, tenant->name);
     wharf_list_init(&tenant->suspended_link);
     wharf_list_init(&tenant->gpu_pins.link);
@@ -116,24 +116,17 @@ void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_conf
     }
 }
 
-void wharf_use_add(struct wharf_use *sum, const struct wharf_use *more)
+void wharf_tenants_set_totals(struct wharf_tenants *tenants, const struct wharf_totals *totals)
 {
-    sum->n_connections += more->n_connections;
-    sum->n_descriptors += more->n_descriptors;
-    sum->n_jobs += more->n_jobs;
-    sum->memory_nbytes += more->memory_nbytes;
-    sum->gpu_nbytes += more->gpu_nbytes;
-    sum->n_gpu_regions += more->n_gpu_regions;
-}
+    static const struct wharf_use nothing;
 
-void wharf_use_subtract(struct wharf_use *sum, const struct wharf_use *less)
-{
-    sum->n_connections -= less->n_connections;
-    sum->n_descriptors -= less->n_descriptors;
-    sum->n_jobs -= less->n_jobs;
-    sum->memory_nbytes -= less->memory_nbytes;
-    sum->gpu_nbytes -= less->gpu_nbytes;
-    sum->n_gpu_regions -= less->n_gpu_regions;
+    tenants->totals = *totals;
+    WHARF_LIST_FOR(link, &tenants->list)
+    {
+        struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
+        tenant->has_place = false;
+        wharf_totals_charge_anyway(&tenants->totals, &nothing, &tenant->has_place, &tenant->used);
+    }
 }
 
 /* Whether `more` fits beside what is used; a quota that was lowered below its use fits nothing. */
@@ -169,16 +162,20 @@ int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use
             *ret_text = text;
         return -EDQUOT;
     }
-    wharf_tenant_charge_anyway(tenant, use);
-    return 0;
+    int r = wharf_totals_charge(tenant->totals, used, &tenant->has_place, use, ret_text);
+    if (r == 0)
+        wharf_use_add(&tenant->used, use);
+    return r;
 }
 
 void wharf_tenant_charge_anyway(struct wharf_tenant *tenant, const struct wharf_use *use)
 {
+    wharf_totals_charge_anyway(tenant->totals, &tenant->used, &tenant->has_place, use);
     wharf_use_add(&tenant->used, use);
 }
 
 void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use)
 {
+    wharf_totals_give_back(tenant->totals, &tenant->used, &tenant->has_place, use);
     wharf_use_subtract(&tenant->used, use);
 }

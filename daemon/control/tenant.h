@@ -2,8 +2,9 @@
 /*
  * tenant.h: who pays for what clients use.
  *
- * A tenant is a user id, or a listening socket as a whole.  Everything here is guarded by the front
- * lock.  Quotas are charged before what they are for is allocated.
+ * A tenant is a user with the uids that are subordinate to this one, a block of uids, or a
+ * listening socket as a whole: owner.h says which.  Everything here is guarded by the front lock.
+ * Quotas are charged before what they are for is allocated.
  */
 #ifndef WHARF_DAEMON_CONTROL_TENANT_H
 #define WHARF_DAEMON_CONTROL_TENANT_H
@@ -14,23 +15,11 @@
 #include "daemon/base/config.h"
 #include "daemon/base/list.h"
 #include "daemon/control/stats.h"
+#include "daemon/control/totals.h"
 #include "daemon/front/estimate.h"
 #include "daemon/front/sched.h"
 #include "daemon/front/trial.h"
 #include "daemon/front/trip.h"
-
-/* What is charged at once, as [quota] in wharfd.conf(5) has it. */
-struct wharf_use {
-    uint64_t n_connections;
-    uint64_t n_descriptors;
-    uint64_t n_jobs;
-    uint64_t memory_nbytes;
-    uint64_t gpu_nbytes;    /* of clients' own GPU memory */
-    uint64_t n_gpu_regions; /* pieces of that */
-};
-
-void wharf_use_add(struct wharf_use *sum, const struct wharf_use *more);
-void wharf_use_subtract(struct wharf_use *sum, const struct wharf_use *less);
 
 /* Whether a tenant's jobs may be what ended the GPU's worker. */
 struct wharf_gpu_trust {
@@ -60,14 +49,16 @@ struct wharf_gpu_pins {
 struct wharf_fair_party;
 
 struct wharf_tenant {
-    char name[WHARF_CONFIG_NAME_NBYTES]; /* uid:1000, or socket:NAME */
+    char name[WHARF_CONFIG_NAME_NBYTES]; /* uid:1000, block:100000, socket:NAME, or unknown */
     struct wharf_list link;
     uint64_t number; /* counts up: later tenants have higher ones */
     struct wharf_quota quota;
     struct wharf_use used;
-    uint32_t n_hung_gates; /* processes that its descriptors have hung */
-    uint32_t n_gate_hangs; /* how often they did of late */
-    uint64_t gate_hang_ns; /* when they last did */
+    struct wharf_totals *totals; /* of all tenants */
+    bool has_place;              /* there: a part of everything is kept for it */
+    uint32_t n_hung_gates;       /* processes that its descriptors have hung */
+    uint32_t n_gate_hangs;       /* how often they did of late */
+    uint64_t gate_hang_ns;       /* when they last did */
     struct wharf_gpu_trust gpu_trust;
     struct wharf_gpu_pins gpu_pins;
     uint32_t n_gpu_items;       /* that workers of GPUs have of its jobs */
@@ -103,6 +94,7 @@ struct wharf_tenants {
         uint32_t ns_per_kib[WHARF_N_CODECS]; /* 0: not known */
         uint64_t latency_ns;
     } gpus[WHARF_MAX_GPUS];
+    struct wharf_totals totals;
     struct wharf_list list;
     uint32_t n;
     uint64_t last_number;
@@ -123,12 +115,15 @@ struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char
 /* The tenant with the least number from `number` on, or NULL. */
 struct wharf_tenant *wharf_tenants_from(struct wharf_tenants *tenants, uint64_t number);
 
+/* Other totals, of which nothing is used yet: what tenants have is charged to them anew. */
+void wharf_tenants_set_totals(struct wharf_tenants *tenants, const struct wharf_totals *totals);
+
 /* Takes the quotas of all tenants from the configuration anew. */
 void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_config *config);
 
 /*
  * Charges `use`, all of it or nothing.  Returns 0, or -EDQUOT with a static text in *ret_text (NULL
- * is allowed) that names the quota which is too small as the configuration does.
+ * is allowed) that names the quota or the total which is too small as the configuration does.
  */
 int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use,
                         const char **ret_text);

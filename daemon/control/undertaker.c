@@ -22,10 +22,6 @@
  */
 #define MOST_PROCESSES 64
 
-/* Sockets that wait for a process.  More than there are when all is well, less than would leave the
- * daemon without descriptors. */
-#define MOST_WAITING 1024
-
 /* Packets that are read to see whether there are descriptors behind them.  A client that keeps the
  * rules has a few wake-ups on their way. */
 #define MOST_PACKETS 256
@@ -63,6 +59,9 @@ struct wharf_undertaker {
     struct wharf_list lots;
     struct lot plain;   /* is always there */
     unsigned n_waiting; /* of all lots */
+    /* More than there are when all is well, less than would leave the daemon without descriptors.
+     */
+    uint64_t most_waiting;
 };
 
 /* ---- what is charged ----------------------------------------------------------------------- */
@@ -330,7 +329,7 @@ void wharf_undertaker_take(struct wharf_undertaker *undertaker, int fd, struct w
 
 bool wharf_undertaker_is_full(const struct wharf_undertaker *undertaker)
 {
-    return undertaker->n_waiting >= MOST_WAITING;
+    return undertaker->n_waiting >= undertaker->most_waiting;
 }
 
 /* ---- beginning and end --------------------------------------------------------------------- */
@@ -339,11 +338,14 @@ int wharf_undertaker_new(struct wharf_loop *loop, struct wharf_front *front,
                          struct wharf_undertaker **ret_undertaker)
 {
     struct wharf_undertaker *undertaker = calloc(1, sizeof(*undertaker));
+    struct wharf_machine machine;
 
     if (!undertaker)
         return -ENOMEM;
     undertaker->loop = loop;
     undertaker->front = front;
+    wharf_machine_read(&machine);
+    undertaker->most_waiting = wharf_totals_waiting_sockets(&machine);
     wharf_list_init(&undertaker->processes);
     wharf_list_init(&undertaker->lots);
     lot_init(&undertaker->plain, undertaker, NULL);

@@ -26,8 +26,9 @@ void test_pins_set_up(void)
     int pair[2];
 
     test_bare_front_init(&test_pins.front, 1);
+    wharf_totals_init_boundless(&test_pins.front.tenants.totals);
     for (unsigned i = 0; i < TEST_PINS_N_TENANTS; i++) {
-        test_pins.tenants[i] = (struct wharf_tenant){.n_pins = 0};
+        test_pins.tenants[i] = (struct wharf_tenant){.totals = &test_pins.front.tenants.totals};
         wharf_list_init(&test_pins.tenants[i].gpu_pins.link);
         wharf_list_init(&test_pins.tenants[i].gpu_pins.pins);
         test_pins.sessions[i] =

@@ -361,13 +361,16 @@ Test(wharfd_sched, estimates_stay_within_bounds)
 
 Test(wharfd_sched, quota_takes_all_or_nothing)
 {
+    struct wharf_totals totals;
     struct wharf_tenant tenant = {.quota = {.max_connections = 2,
                                             .max_descriptors = 100,
                                             .max_jobs = 10,
-                                            .max_memory_nbytes = 1000}};
+                                            .max_memory_nbytes = 1000},
+                                  .totals = &totals};
     struct wharf_use use = {.n_connections = 1, .n_descriptors = 4, .memory_nbytes = 600};
     const char *which = NULL;
 
+    wharf_totals_init_boundless(&totals);
     cr_assert_eq(wharf_tenant_charge(&tenant, &use, &which), 0);
     cr_assert_null(which);
     cr_assert_eq(wharf_tenant_charge(&tenant, &use, &which), -EDQUOT);

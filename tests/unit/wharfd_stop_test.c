@@ -301,7 +301,7 @@ Test(wharfd_stop, hello_is_not_answered_while_an_earlier_daemon_lives)
  * whether the daemon is up did, who has one of two. */
 Test(wharfd_stop, client_that_goes_is_noticed_while_an_earlier_daemon_lives)
 {
-    int fd = start_too_early("[daemon]\nmax_connections = 2\n");
+    int fd = start_too_early("[total]\nmax_connections = 2\n");
     struct test_client *client = client_without_answer(300);
 
     cr_assert_eq(shutdown(client->fd, SHUT_WR), 0);

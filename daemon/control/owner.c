@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/owner.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/base/uid_ranges.h"
+#include "daemon/control/connection.h"
+#include "daemon/control/owner_cache.h"
+#include "daemon/control/owner_process.h"
+
+/* How long it is taken for granted that nobody can say whose a uid is. */
+#define UNKNOWN_NS (10 * (uint64_t)WHARF_NS_PER_S)
+
+/* Processes that hang and do not end, beyond which no more are started. */
+#define MOST_KILLED 4
+
+/* A uid that is looked up, and the sockets that wait for that. */
+struct question {
+    struct wharf_list link;
+    struct wharf_list arrivals;
+    uid_t uid;
+};
+
+/* A client's socket; `at` is what has come out so far of its own uid, after so many steps. */
+struct arrival {
+    struct wharf_list link;
+    int fd;
+    uid_t uid;
+    pid_t pid;
+    uid_t at;
+    unsigned n_steps;
+};
+
+struct wharf_owners {
+    struct wharf_server *server;
+    struct wharf_owner_cache cache;
+    struct wharf_uid_ranges blocks;
+    struct wharf_owner_process *process;
+    struct wharf_list questions; /* the first one is asked, if the process is there */
+    bool is_asked;
+    struct wharf_owner_killed killed;
+    unsigned n_waiting; /* sockets */
+    struct wharf_timer timer;
+};
+
+static void ask_next(struct wharf_owners *owners);
+
+/* ---- what is known ------------------------------------------------------------------------- */
+
+/* Whether a uid is an owner whatever anybody says, or an owner's block. */
+static bool is_settled(const struct wharf_owners *owners, uid_t uid, char name[])
+{
+    /* Linux's default, which all kinds of programs count on. */
+    static const uid_t overflow = 65534;
+    const struct wharf_config *config = &owners->server->config;
+    const struct wharf_uid_range *range = wharf_uid_ranges_find(&owners->blocks, uid);
+
+    snprintf(name, WHARF_CONFIG_NAME_NBYTES, "uid:%u", (unsigned)uid);
+    if (uid == 0 || uid == overflow || wharf_config_has_tenant(config, name))
+        return true;
+    if (!range)
+        return false;
+    uint64_t n_before = (uid - range->first) / config->owners.block_n_uids;
+    snprintf(name, WHARF_CONFIG_NAME_NBYTES, "block:%u",
+             (unsigned)(range->first + n_before * config->owners.block_n_uids));
+    return true;
+}
+
+/* The range that a uid is in, if it is known and not too old. */
+static const struct wharf_owner_range *find_fresh(struct wharf_owners *owners, uid_t uid)
+{
+    const struct wharf_owner_range *range = wharf_owner_cache_find(&owners->cache, uid);
+
+    return range && wharf_now_ns() < range->until_ns ? range : NULL;
+}
+
+/* Goes on with a socket's uid as far as is known; `answer` is what has just been said of it, or
+ * NULL.  Returns whether its tenant is known, with the name. */
+static bool resolve(struct wharf_owners *owners, struct arrival *arrival,
+                    const struct wharf_owner_range *answer, char name[])
+{
+    while (!is_settled(owners, arrival->at, name)) {
+        const struct wharf_owner_range *range = answer ? answer : find_fresh(owners, arrival->at);
+        if (!range)
+            return false;
+        if (!range->is_unknown && range->owner == arrival->at)
+            return true;
+        if (range->is_unknown || ++arrival->n_steps == WHARF_OWNERS_MOST_STEPS) {
+            strcpy(name, WHARF_OWNERS_UNKNOWN);
+            return true;
+        }
+        arrival->at = range->owner;
+        answer = NULL;
+    }
+    return true;
+}
+
+/* ---- sockets ------------------------------------------------------------------------------- */
+
+static void let_in(struct wharf_owners *owners, const struct arrival *arrival, const char *name)
+{
+    wharf_connection_new(owners->server, arrival->fd, arrival->uid, arrival->pid, name);
+}
+
+static struct question *find_question(struct wharf_owners *owners, uid_t uid)
+{
+    WHARF_LIST_FOR(link, &owners->questions)
+    {
+        struct question *question = WHARF_LIST_ENTRY(link, struct question, link);
+        if (question->uid == uid)
+            return question;
+    }
+    struct question *question = calloc(1, sizeof(*question));
+    if (!question)
+        return NULL;
+    question->uid = uid;
+    wharf_list_init(&question->arrivals);
+    wharf_list_append(&owners->questions, &question->link);
+    return question;
+}
+
+/* Has a socket wait for what its uid comes to.  False: out of memory. */
+static bool wait_for_answer(struct wharf_owners *owners, const struct arrival *arrival)
+{
+    struct question *question = find_question(owners, arrival->at);
+    struct arrival *kept = question ? malloc(sizeof(*kept)) : NULL;
+
+    if (!kept)
+        return false;
+    *kept = *arrival;
+    wharf_list_append(&question->arrivals, &kept->link);
+    owners->n_waiting++;
+    return true;
+}
+
+/* Goes on with a socket: lets it in, or has it wait. */
+static void go_on(struct wharf_owners *owners, struct arrival *arrival,
+                  const struct wharf_owner_range *answer)
+{
+    char name[WHARF_CONFIG_NAME_NBYTES];
+
+    if (resolve(owners, arrival, answer, name))
+        let_in(owners, arrival, name);
+    else if (owners->server->is_draining || !wait_for_answer(owners, arrival))
+        let_in(owners, arrival, WHARF_OWNERS_UNKNOWN);
+}
+
+/* What is to be said of the uid of a question, which is in no list any more, has been remembered:
+ * those who waited go on by that, even if it holds for no longer. */
+static void settle(struct wharf_owners *owners, struct question *question)
+{
+    const struct wharf_owner_range answer = *wharf_owner_cache_find(&owners->cache, question->uid);
+
+    WHARF_LIST_FOR(link, &question->arrivals)
+    {
+        struct arrival *arrival = WHARF_LIST_ENTRY(link, struct arrival, link);
+        wharf_list_remove(link);
+        owners->n_waiting--;
+        go_on(owners, arrival, &answer);
+        free(arrival);
+    }
+    free(question);
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+/* Of a uid that nobody says anything of, what was known last holds. */
+static void remember_unknown(struct wharf_owners *owners, uid_t uid)
+{
+    struct wharf_owner_range *known = wharf_owner_cache_find(&owners->cache, uid);
+    struct wharf_owner_range unknown = {.first = uid, .last = uid, .is_unknown = true};
+
+    unknown.until_ns = wharf_now_ns() + UNKNOWN_NS;
+    if (known)
+        known->until_ns = unknown.until_ns;
+    else
+        wharf_owner_cache_add(&owners->cache, &unknown);
+}
+
+static void remember(struct wharf_owners *owners, uid_t uid,
+                     const struct wharf_owner_answer *answer)
+{
+    if (answer->error || answer->first > uid || answer->last < uid) {
+        remember_unknown(owners, uid);
+        return;
+    }
+    wharf_owner_cache_add(
+        &owners->cache, &(struct wharf_owner_range){
+                            .first = answer->first,
+                            .last = answer->last,
+                            .owner = answer->owner,
+                            .until_ns = wharf_now_ns() + owners->server->config.owners.remember_ns,
+                        });
+}
+
+/* Nobody answers: that holds for all that wait for their turn too, so nobody waits for longer than
+ * one answer may take. */
+static void give_up_all(struct wharf_owners *owners)
+{
+    struct wharf_list questions;
+
+    wharf_list_init(&questions);
+    wharf_list_splice(&questions, &owners->questions);
+    WHARF_LIST_FOR(link, &questions)
+    {
+        struct question *question = WHARF_LIST_ENTRY(link, struct question, link);
+        wharf_list_remove(link);
+        remember_unknown(owners, question->uid);
+        settle(owners, question);
+    }
+}
+
+static void stop_process(struct wharf_owners *owners)
+{
+    wharf_timer_clear(owners->server->loop, &owners->timer);
+    owners->is_asked = false;
+    if (owners->process)
+        wharf_owner_process_kill(WHARF_STEAL(owners->process));
+}
+
+static void log_no_answer(const char *why)
+{
+    wharf_log_client(
+        WHARF_LOG_WARNING, NULL,
+        "who owns the uids of new clients is not known: the process that looks that up "
+        "%s",
+        why);
+}
+
+static void set_timer(struct wharf_owners *owners);
+
+static void on_timeout(struct wharf_timer *timer)
+{
+    struct wharf_owners *owners = WHARF_LIST_ENTRY(timer, struct wharf_owners, timer);
+
+    /* It may have come while this thread was kept from its processor: the next turn takes it. */
+    if (wharf_owner_process_has_answered(owners->process)) {
+        set_timer(owners);
+        return;
+    }
+    log_no_answer(owners->process->is_up ? "does not answer within lookup_timeout"
+                                         : "does not start");
+    stop_process(owners);
+    give_up_all(owners);
+    ask_next(owners);
+}
+
+static void set_timer(struct wharf_owners *owners)
+{
+    uint64_t most_ns = owners->process->is_up ? owners->server->config.owners.lookup_timeout_ns
+                                              : WHARF_OWNER_START_NS;
+
+    wharf_timer_set(owners->server->loop, &owners->timer, wharf_now_ns() + most_ns, on_timeout);
+}
+
+static void take_answer(struct wharf_owners *owners, const struct wharf_owner_answer *answer)
+{
+    struct question *question = WHARF_LIST_FIRST(&owners->questions, struct question, link);
+
+    wharf_timer_clear(owners->server->loop, &owners->timer);
+    owners->is_asked = false;
+    wharf_list_remove(&question->link);
+    remember(owners, question->uid, answer);
+    settle(owners, question);
+}
+
+static void on_answer(struct wharf_source *source, uint32_t ready)
+{
+    struct wharf_owner_process *process =
+        WHARF_LIST_ENTRY(source, struct wharf_owner_process, source);
+    struct wharf_owners *owners = process->context;
+    struct wharf_owner_answer answer;
+    int r = wharf_owner_process_receive(process, &answer);
+
+    (void)ready;
+    if (r == -EAGAIN)
+        return;
+    if (r == 0 && owners->is_asked) {
+        set_timer(owners);
+    } else if (r > 0 && owners->is_asked) {
+        take_answer(owners, &answer);
+    } else if (r != 0) {
+        /* Ended, or out of its mind: one that was asked nothing is started when it is needed. */
+        bool was_asked = owners->is_asked;
+        log_no_answer("has ended");
+        stop_process(owners);
+        if (was_asked)
+            give_up_all(owners);
+    }
+    ask_next(owners);
+}
+
+/* ---- questions ----------------------------------------------------------------------------- */
+
+static int start_process(struct wharf_owners *owners)
+{
+    const struct wharf_config_owners *config = &owners->server->config.owners;
+    struct wharf_owner_files files;
+
+    if (owners->killed.n >= MOST_KILLED)
+        return -EAGAIN;
+    memcpy(files.subuid, config->subuid, sizeof(files.subuid));
+    memcpy(files.passwd, config->passwd, sizeof(files.passwd));
+    return wharf_owner_process_new(owners->server->loop, &files, on_answer, owners, &owners->killed,
+                                   &owners->process);
+}
+
+static int ask(struct wharf_owners *owners, uid_t uid)
+{
+    int r = owners->process ? 0 : start_process(owners);
+
+    if (r == 0)
+        r = wharf_owner_process_ask(owners->process, uid);
+    if (r < 0)
+        return r;
+    owners->is_asked = true;
+    set_timer(owners);
+    return 0;
+}
+
+static void ask_next(struct wharf_owners *owners)
+{
+    struct question *question;
+
+    while (!owners->is_asked &&
+           (question = WHARF_LIST_FIRST(&owners->questions, struct question, link))) {
+        if (ask(owners, question->uid) == 0)
+            return;
+        log_no_answer(owners->process ? "has ended" : "cannot be started");
+        stop_process(owners);
+        give_up_all(owners);
+    }
+}
+
+void wharf_owners_admit(struct wharf_owners *owners, int fd, uid_t uid, pid_t pid)
+{
+    struct arrival arrival = {.fd = fd, .uid = uid, .pid = pid, .at = uid};
+
+    go_on(owners, &arrival, NULL);
+    ask_next(owners);
+}
+
+bool wharf_owners_are_busy(const struct wharf_owners *owners)
+{
+    return owners->n_waiting >= WHARF_OWNERS_MOST_WAITING;
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+static void take_config(struct wharf_owners *owners)
+{
+    /* The configuration was checked when it was read. */
+    wharf_uid_ranges_parse(owners->server->config.owners.blocks, &owners->blocks);
+}
+
+/* Who is asked just now is asked again, by what the settings say now. */
+void wharf_owners_reload(struct wharf_owners *owners)
+{
+    take_config(owners);
+    wharf_owner_cache_clear(&owners->cache);
+    stop_process(owners);
+    ask_next(owners);
+}
+
+void wharf_owners_end(struct wharf_owners *owners)
+{
+    stop_process(owners);
+    give_up_all(owners);
+}
+
+int wharf_owners_new(struct wharf_server *server, struct wharf_owners **ret_owners)
+{
+    struct wharf_owners *owners = calloc(1, sizeof(*owners));
+
+    if (!owners)
+        return -ENOMEM;
+    owners->server = server;
+    wharf_list_init(&owners->questions);
+    wharf_list_init(&owners->killed.list);
+    take_config(owners);
+    int r = wharf_owner_cache_init(&owners->cache);
+    if (r == 0)
+        r = start_process(owners);
+    if (r < 0) {
+        wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
+                  "cannot start the process that looks up owners of uids");
+        wharf_owners_free(owners);
+        return r;
+    }
+    *ret_owners = owners;
+    return 0;
+}
+
+/* The sockets that wait are left to the end of the daemon's own process. */
+void wharf_owners_free(struct wharf_owners *owners)
+{
+    if (!owners)
+        return;
+    wharf_timer_clear(owners->server->loop, &owners->timer);
+    wharf_owner_process_free(owners->process);
+    WHARF_LIST_FOR(link, &owners->killed.list)
+    wharf_owner_process_free(WHARF_LIST_ENTRY(link, struct wharf_owner_process, link));
+    WHARF_LIST_FOR(link, &owners->questions)
+    {
+        struct question *question = WHARF_LIST_ENTRY(link, struct question, link);
+        WHARF_LIST_FOR(other, &question->arrivals)
+        free(WHARF_LIST_ENTRY(other, struct arrival, link));
+        free(question);
+    }
+    wharf_owner_cache_deinit(&owners->cache);
+    free(owners);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * owner_lookup.h: the process that finds out whose subordinate uid a uid is, and what it is asked.
+ *
+ * It reads /etc/subuid, or asks the service that nsswitch.conf names for that, and looks up users;
+ * each of that can take as long as a directory server, or a file system, likes.  So it is a process
+ * of its own that the front kills.  It sends an answer to nothing when it has started.  The front
+ * sends struct wharf_owner_files once, and then struct wharf_owner_question, one at a time; each is
+ * answered by struct wharf_owner_answer.
+ */
+#ifndef WHARF_DAEMON_CONTROL_OWNER_LOOKUP_H
+#define WHARF_DAEMON_CONTROL_OWNER_LOOKUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/base/config.h"
+
+/* As the settings have them: "" is the machine's. */
+struct wharf_owner_files {
+    char subuid[sizeof(((struct wharf_config_owners *)0)->subuid)];
+    char passwd[sizeof(((struct wharf_config_owners *)0)->passwd)];
+};
+
+struct wharf_owner_question {
+    uint32_t uid;
+};
+
+/* All uids from `first` to `last`, the one that was asked for among them, have the same owner, who
+ * may be the uid itself. */
+struct wharf_owner_answer {
+    int32_t error; /* 0, or negative: nobody could say */
+    uint32_t first;
+    uint32_t last;
+    uint32_t owner;
+};
+
+/* The answer to a question, by the files and services that there are. */
+void wharf_owner_look_up(const struct wharf_owner_files *files, uid_t uid,
+                         struct wharf_owner_answer *ret_answer);
+
+/*
+ * owner_subid.c, or owner_subid_none.c where libsubid's header was not there at build time: what a
+ * service says.  Returns 1 with the owner and the range, 0: it is nobody's subordinate uid,
+ * -ENOENT: no service is configured, or -errno: it did not say.
+ */
+int wharf_owner_ask_service(uid_t uid, struct wharf_owner_answer *ret_answer);
+
+/* The process's main function; `fd` leads to the front, whose process id is `parent`.  Returns the
+ * exit status. */
+int wharf_owner_main(int fd, pid_t parent);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/owner_process.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/spawn.h"
+
+/* Lets go of what the front has of it. */
+static void forget(struct wharf_owner_process *process)
+{
+    wharf_loop_remove(process->loop, &process->source);
+    wharf_loop_remove(process->loop, &process->exit_source);
+    wharf_close_fd(process->source.fd);
+    wharf_close_fd(process->exit_source.fd);
+    wharf_list_remove(&process->link);
+    free(process);
+}
+
+static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
+{
+    struct wharf_owner_process *process =
+        WHARF_LIST_ENTRY(source, struct wharf_owner_process, exit_source);
+
+    (void)ready;
+    waitid(P_PIDFD, (id_t)source->fd, NULL, WEXITED);
+    process->killed->n--;
+    forget(process);
+}
+
+/* Takes the socket, also when it fails.  Its end is waited for when it was killed: before that its
+ * socket tells. */
+static int watch(struct wharf_owner_process *process, int fd, wharf_source_fn *on_answer)
+{
+    int r = wharf_loop_add(process->loop, &process->source, fd, POLLIN, on_answer);
+
+    process->source.fd = fd;
+    if (r < 0)
+        return r;
+    process->exit_source.fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    return process->exit_source.fd < 0 ? -errno : 0;
+}
+
+static int spawn(struct wharf_owner_process *process, const struct wharf_owner_files *files,
+                 wharf_source_fn *on_answer)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    int r = wharf_spawn_self("--owners", pair[1], NULL, 0, &process->pid);
+    wharf_close_fd(pair[1]);
+    if (r < 0) {
+        wharf_close_fd(pair[0]);
+        return r;
+    }
+    r = watch(process, pair[0], on_answer);
+    if (r == 0 && send(pair[0], files, sizeof(*files), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        r = -errno;
+    return r;
+}
+
+int wharf_owner_process_new(struct wharf_loop *loop, const struct wharf_owner_files *files,
+                            wharf_source_fn *on_answer, void *context,
+                            struct wharf_owner_killed *killed,
+                            struct wharf_owner_process **ret_process)
+{
+    struct wharf_owner_process *process = calloc(1, sizeof(*process));
+
+    if (!process)
+        return -ENOMEM;
+    process->loop = loop;
+    process->context = context;
+    process->killed = killed;
+    wharf_list_init(&process->link);
+    process->source.fd = process->exit_source.fd = -1;
+    int r = spawn(process, files, on_answer);
+    if (r < 0) {
+        /* It has been asked nothing: it ends at once. */
+        if (process->pid) {
+            kill(process->pid, SIGKILL);
+            waitpid(process->pid, NULL, 0);
+        }
+        forget(process);
+        return r;
+    }
+    *ret_process = process;
+    return 0;
+}
+
+void wharf_owner_process_kill(struct wharf_owner_process *process)
+{
+    kill(process->pid, SIGKILL);
+    wharf_loop_remove(process->loop, &process->source);
+    process->source.fd = wharf_close_fd(process->source.fd);
+    process->killed->n++;
+    wharf_list_append(&process->killed->list, &process->link);
+    /* Where that fails it stays counted: fewer are started. */
+    wharf_loop_add(process->loop, &process->exit_source, process->exit_source.fd, POLLIN,
+                   on_exit_of_process);
+}
+
+void wharf_owner_process_free(struct wharf_owner_process *process)
+{
+    if (!process)
+        return;
+    kill(process->pid, SIGKILL);
+    forget(process);
+}
+
+int wharf_owner_process_ask(struct wharf_owner_process *process, uid_t uid)
+{
+    struct wharf_owner_question question = {.uid = uid};
+
+    return send(process->source.fd, &question, sizeof(question), MSG_DONTWAIT | MSG_NOSIGNAL) < 0
+               ? -errno
+               : 0;
+}
+
+int wharf_owner_process_receive(struct wharf_owner_process *process,
+                                struct wharf_owner_answer *ret_answer)
+{
+    struct wharf_owner_answer answer;
+    ssize_t n = recv(process->source.fd, &answer, sizeof(answer), MSG_DONTWAIT);
+
+    if (n < 0)
+        return -errno;
+    if (n != sizeof(answer))
+        return -EPIPE;
+    if (!process->is_up) {
+        process->is_up = true;
+        return 0;
+    }
+    *ret_answer = answer;
+    return 1;
+}
+
+bool wharf_owner_process_has_answered(const struct wharf_owner_process *process)
+{
+    struct pollfd answer = {.fd = process->source.fd, .events = POLLIN};
+
+    return poll(&answer, 1, 0) == 1 && answer.revents & POLLIN;
+}
