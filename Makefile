@@ -785,7 +785,7 @@ uninstall: $(BUILD)/wharfd.conf ## remove what install put there; the same prefi
 
 # dpkg-buildpackage wants debian/ at the top: it gets a copy of the tree in which that is so.
 deb_folder = build/deb/wharf-$(VERSION)
-deb_tree   = Makefile README.md LICENSE proto encoders kernels clientlib daemon systemd
+deb_tree   = .ci Makefile README.md LICENSE proto encoders kernels clientlib daemon systemd
 # Misspelt words are NVIDIA's, in the library that the GPU's worker is linked with.
 lintian    = lintian --allow-root --display-info --suppress-tags spelling-error-in-binary \
     --fail-on error,warning,info

@@ -26,6 +26,18 @@ test_every_installed_file_is_in_one_package() {
     diff ../staged ../packed
 }
 
+# Without tests and git: a new file at the top that the Makefile reads has to be in its list.
+test_tree_of_which_packages_are_built_has_all_that_it_takes() {
+    # shellcheck disable=SC2016 # make's own variable
+    make_here --eval 'show-tree: ; @echo $(deb_tree)' show-tree > names
+    mkdir tree
+    # shellcheck disable=SC2046 # a list of words
+    (cd "$TOP" && cp -r $(cat "$OLDPWD/names") "$OLDPWD/tree")
+    cd tree
+    make -n NVCC= all > ../commands
+    test -s ../commands
+}
+
 test_versions_agree() {
     expect_text "$("$WHARF" --version)" \
         "$(sed -n '1s/^wharf (\([^)]*\)) .*/wharf \1/p' "$debian/changelog")"
