@@ -724,6 +724,7 @@ install_list := \
     644:encoders/FORMAT.md:$(docdir)/FORMAT.md \
     644:clientlib/GPU_MEMORY.md:$(docdir)/GPU_MEMORY.md \
     644:daemon/DESIGN.md:$(docdir)/DESIGN.md \
+    644:daemon/SECURITY.md:$(docdir)/SECURITY.md \
     644:clientlib/example.c:$(docdir)/examples/example.c \
     644:clientlib/example_async.c:$(docdir)/examples/example_async.c \
     644:clientlib/example_gpu.c:$(docdir)/examples/example_gpu.c \

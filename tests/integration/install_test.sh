@@ -48,6 +48,7 @@ test_uninstall_removes_all_that_install_put_there() {
 ./usr/share/doc/wharf/FORMAT.md
 ./usr/share/doc/wharf/GPU_MEMORY.md
 ./usr/share/doc/wharf/PROTOCOL.md
+./usr/share/doc/wharf/SECURITY.md
 ./usr/share/doc/wharf/control.proto
 ./usr/share/doc/wharf/examples/example.c
 ./usr/share/doc/wharf/examples/example_async.c
