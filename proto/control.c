@@ -86,6 +86,35 @@ int wharf_control_pack_reply(const Wharf__Reply *reply, uint8_t *packet, size_t 
     return pack(&reply->base, packet, ret_nbytes);
 }
 
+/* Of base-128 digits, the lowest first. */
+static size_t put_varint(uint8_t *at, uint64_t value)
+{
+    size_t n = 0;
+
+    for (; value >= 0x80; value >>= 7)
+        at[n++] = (uint8_t)(value | 0x80);
+    at[n++] = (uint8_t)value;
+    return n;
+}
+
+/* A field's tag is its number, and below it how it is written: 0 as a varint, 2 with a length. */
+int wharf_control_wrap_stats(uint32_t id, const uint8_t *stats, size_t stats_nbytes,
+                             uint8_t *packet, size_t *ret_nbytes)
+{
+    enum { ID = 1 << 3 | 0, STATS = 6 << 3 | 2, MOST_NBYTES = 1 + 5 + 1 + 2 };
+    size_t n = 0;
+
+    if (stats_nbytes > WHARF_CONTROL_MAX_NBYTES - MOST_NBYTES)
+        return -EMSGSIZE;
+    packet[n++] = ID;
+    n += put_varint(packet + n, id);
+    packet[n++] = STATS;
+    n += put_varint(packet + n, stats_nbytes);
+    memcpy(packet + n, stats, stats_nbytes);
+    *ret_nbytes = n + stats_nbytes;
+    return 0;
+}
+
 /* ---- the socket ---------------------------------------------------------------------------- */
 
 static void receive_prepare(struct wharf_control_receiver *receiver)

@@ -74,6 +74,10 @@ int wharf_control_unpack_reply(struct wharf_control_memory *memory, const uint8_
 int wharf_control_pack_request(const Wharf__Request *request, uint8_t *packet, size_t *ret_nbytes);
 int wharf_control_pack_reply(const Wharf__Reply *reply, uint8_t *packet, size_t *ret_nbytes);
 
+/* The same for a Reply with that id whose body is a StatsReply that is packed already. */
+int wharf_control_wrap_stats(uint32_t id, const uint8_t *stats, size_t stats_nbytes,
+                             uint8_t *packet, size_t *ret_nbytes);
+
 /* ---- the socket ---------------------------------------------------------------------------- */
 
 /* Room for one packet with its descriptors; `header` points into it, so it must not move. */

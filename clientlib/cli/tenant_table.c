@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clientlib/cli/tenant_table.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,42 +92,115 @@ void wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
 
 /* ---- tenants ------------------------------------------------------------------------------- */
 
-static double of_tenant(const struct wharf_cli_metrics *metrics, const char *family,
-                        const char *tenant)
-{
-    return wharf_cli_metrics_sum(metrics, family, "", "tenant", tenant);
-}
-
-/* Jobs with result OK, and all others. */
-static void count_jobs(const struct wharf_cli_metrics *metrics, const char *tenant, double *ret_ok,
-                       double *ret_failed)
-{
-    const struct wharf_cli_family *jobs = wharf_cli_metrics_find(metrics, "wharf_jobs_total");
-
-    *ret_ok = *ret_failed = 0;
-    for (size_t i = 0; jobs && i < jobs->n_samples; i++) {
-        const char *whose = wharf_cli_sample_label(&jobs->samples[i], "tenant");
-        const char *result = wharf_cli_sample_label(&jobs->samples[i], "result");
-
-        if (!whose || !result || strcmp(whose, tenant) != 0)
-            continue;
-        *(strcmp(result, "ok") == 0 ? ret_ok : ret_failed) += jobs->samples[i].value;
-    }
-}
-
 struct counts {
     double ok, failed, in_nbytes, out_nbytes, busy_s;
 };
 
-static struct counts counts_of(const struct wharf_cli_metrics *metrics, const char *tenant)
-{
+/* A tenant with what is shown of it. */
+struct tenant {
+    const char *name;
+    double n_connections, memory_nbytes;
     struct counts counts;
+};
 
-    count_jobs(metrics, tenant, &counts.ok, &counts.failed);
-    counts.in_nbytes = of_tenant(metrics, "wharf_input_bytes_total", tenant);
-    counts.out_nbytes = of_tenant(metrics, "wharf_output_bytes_total", tenant);
-    counts.busy_s = of_tenant(metrics, "wharf_engine_busy_seconds_total", tenant);
-    return counts;
+/* By name: all of them, or the busiest of very many. */
+struct tenants {
+    struct tenant *items;
+    size_t n;
+    double n_others;
+};
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct tenant *)a)->name, ((const struct tenant *)b)->name);
+}
+
+static struct tenant *find(const struct tenants *tenants, const char *name)
+{
+    const struct tenant wanted = {.name = name};
+
+    return name && tenants->n > 0
+               ? bsearch(&wanted, tenants->items, tenants->n, sizeof(wanted), compare)
+               : NULL;
+}
+
+static void count_job(struct tenant *tenant, const struct wharf_cli_sample *sample)
+{
+    const char *result = wharf_cli_sample_label(sample, "result");
+
+    if (result)
+        *(strcmp(result, "ok") == 0 ? &tenant->counts.ok : &tenant->counts.failed) += sample->value;
+}
+
+static void count_connections(struct tenant *tenant, const struct wharf_cli_sample *sample)
+{
+    tenant->n_connections += sample->value;
+}
+
+static void count_memory(struct tenant *tenant, const struct wharf_cli_sample *sample)
+{
+    tenant->memory_nbytes += sample->value;
+}
+
+static void count_in(struct tenant *tenant, const struct wharf_cli_sample *sample)
+{
+    tenant->counts.in_nbytes += sample->value;
+}
+
+static void count_out(struct tenant *tenant, const struct wharf_cli_sample *sample)
+{
+    tenant->counts.out_nbytes += sample->value;
+}
+
+static void count_busy(struct tenant *tenant, const struct wharf_cli_sample *sample)
+{
+    tenant->counts.busy_s += sample->value;
+}
+
+static const struct {
+    const char *family;
+    void (*count)(struct tenant *tenant, const struct wharf_cli_sample *sample);
+} columns[] = {
+    {"wharf_connections", count_connections}, {"wharf_memory_bytes", count_memory},
+    {"wharf_jobs_total", count_job},          {"wharf_input_bytes_total", count_in},
+    {"wharf_output_bytes_total", count_out},  {"wharf_engine_busy_seconds_total", count_busy},
+};
+
+/* Each sample is looked at once. */
+static void count_column(const struct wharf_cli_metrics *metrics, size_t column,
+                         struct tenants *tenants)
+{
+    const struct wharf_cli_family *family = wharf_cli_metrics_find(metrics, columns[column].family);
+
+    for (size_t i = 0; family && i < family->n_samples; i++) {
+        struct tenant *tenant =
+            find(tenants, wharf_cli_sample_label(&family->samples[i], "tenant"));
+        if (tenant)
+            columns[column].count(tenant, &family->samples[i]);
+    }
+}
+
+/* Without memory there are none. */
+static struct tenants tenants_of(const struct wharf_cli_metrics *metrics)
+{
+    /* A family of which each tenant has one sample. */
+    const struct wharf_cli_family *family = wharf_cli_metrics_find(metrics, "wharf_connections");
+    struct tenants tenants = {NULL, 0, 0};
+
+    if (family)
+        tenants.items = calloc(family->n_samples, sizeof(*tenants.items));
+    for (size_t i = 0; tenants.items && i < family->n_samples; i++) {
+        const char *name = wharf_cli_sample_label(&family->samples[i], "tenant");
+        if (name)
+            tenants.items[tenants.n++].name = name;
+    }
+    if (tenants.n > 1)
+        qsort(tenants.items, tenants.n, sizeof(*tenants.items), compare);
+    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
+        count_column(metrics, i, &tenants);
+    tenants.n_others =
+        value_of(metrics, "wharf_tenants") - value_of(metrics, "wharf_tenants_listed");
+    return tenants;
 }
 
 /* A daemon that was started anew counts from 0. */
@@ -151,42 +225,66 @@ static uint64_t whole(double value)
     return value > 0 && value < 1e19 ? (uint64_t)value : 0;
 }
 
-static void print_tenant(const struct wharf_cli_metrics *metrics,
-                         const struct wharf_cli_metrics *before, double seconds, const char *tenant)
+/* Who was not listed earlier has come since, or may have been there: then nothing is known. */
+static struct counts rates_since(const struct tenant *tenant, const struct tenants *before,
+                                 double seconds)
 {
-    struct counts counts = counts_of(metrics, tenant);
+    static const struct counts none;
+    const struct tenant *earlier = find(before, tenant->name);
+    const struct counts *from = &none;
+
+    if (earlier)
+        from = &earlier->counts;
+    else if (before->n_others > 0)
+        from = &tenant->counts;
+    return rates_of(&tenant->counts, from, seconds);
+}
+
+static void print_tenant(const struct tenant *tenant, const struct tenants *before, double seconds)
+{
+    struct counts counts = tenant->counts;
     char in[WHARF_CLI_SIZE_TEXT], out[WHARF_CLI_SIZE_TEXT], memory[WHARF_CLI_SIZE_TEXT];
     char name[32];
 
-    if (before) {
-        struct counts earlier = counts_of(before, tenant);
-        counts = rates_of(&counts, &earlier, seconds);
-    }
-    snprintf(name, sizeof(name), "%s", tenant);
+    if (before)
+        counts = rates_since(tenant, before, seconds);
+    snprintf(name, sizeof(name), "%s", tenant->name);
     for (char *at = name; *at; at++)
         *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
-    printf("%-20s %6.0f %12s %12.0f %9.0f %12s %12s %8.2f\n", name,
-           of_tenant(metrics, "wharf_connections", tenant),
-           wharf_cli_size_text(whole(of_tenant(metrics, "wharf_memory_bytes", tenant)), memory),
-           counts.ok, counts.failed, wharf_cli_size_text(whole(counts.in_nbytes), in),
+    printf("%-20s %6.0f %12s %12.0f %9.0f %12s %12s %8.2f\n", name, tenant->n_connections,
+           wharf_cli_size_text(whole(tenant->memory_nbytes), memory), counts.ok, counts.failed,
+           wharf_cli_size_text(whole(counts.in_nbytes), in),
            wharf_cli_size_text(whole(counts.out_nbytes), out), counts.busy_s);
 }
 
-void wharf_cli_tenant_table_print(const struct wharf_cli_metrics *metrics,
-                                  const struct wharf_cli_metrics *before, double seconds)
+static void print_head(bool is_rate)
 {
-    /* A family of which each tenant has one sample. */
-    const struct wharf_cli_family *tenants = wharf_cli_metrics_find(metrics, "wharf_connections");
-
-    if (before)
+    if (is_rate)
         printf("%-20s %6s %12s %12s %9s %12s %12s %8s\n", "TENANT", "CONN", "MEMORY", "JOBS/s",
                "BAD/s", "IN/s", "OUT/s", "CORES");
     else
         printf("%-20s %6s %12s %12s %9s %12s %12s %8s\n", "TENANT", "CONN", "MEMORY", "JOBS", "BAD",
                "IN", "OUT", "BUSY s");
-    for (size_t i = 0; tenants && i < tenants->n_samples; i++) {
-        const char *tenant = wharf_cli_sample_label(&tenants->samples[i], "tenant");
+}
+
+void wharf_cli_tenant_table_print(const struct wharf_cli_metrics *metrics,
+                                  const struct wharf_cli_metrics *before, double seconds)
+{
+    const struct wharf_cli_family *listed = wharf_cli_metrics_find(metrics, "wharf_connections");
+    struct tenants tenants = tenants_of(metrics);
+    struct tenants earlier = {NULL, 0, 0};
+
+    if (before)
+        earlier = tenants_of(before);
+    print_head(before != NULL);
+    for (size_t i = 0; listed && i < listed->n_samples; i++) {
+        const struct tenant *tenant =
+            find(&tenants, wharf_cli_sample_label(&listed->samples[i], "tenant"));
         if (tenant)
-            print_tenant(metrics, before, seconds, tenant);
+            print_tenant(tenant, before ? &earlier : NULL, seconds);
     }
+    if (tenants.n_others > 0)
+        printf("and %.0f more, less busy\n", tenants.n_others);
+    free(tenants.items);
+    free(earlier.items);
 }

@@ -95,6 +95,8 @@ struct wharf_config {
     uint64_t gate_timeout_ns;
     uint64_t drain_timeout_ns;
     uint64_t stuck_timeout_ns;
+    uint64_t keep_tenants_ns;
+    uint64_t n_histogram_tenants;
     /* [cpu] */
     uint64_t n_workers;
     uint64_t share_percent;
@@ -151,11 +153,15 @@ int wharf_config_parse(struct wharf_config *config, const char *text, size_t tex
 int wharf_config_load(struct wharf_config *config, const char *path, char *message,
                       size_t message_nbytes);
 
-/* Whether the tenant of that name has a section. */
+/* The quota of the tenant of that name; and whether it has settings of its own. */
+struct wharf_quota wharf_config_quota_of(const struct wharf_config *config, const char *tenant);
 bool wharf_config_has_tenant(const struct wharf_config *config, const char *tenant);
 
-/* The quota of the tenant of that name. */
-struct wharf_quota wharf_config_quota_of(const struct wharf_config *config, const char *tenant);
+/* How long a tenant's descriptors are not looked at after some have hung gates. */
+static inline uint64_t wharf_config_barred_ns(const struct wharf_config *config)
+{
+    return 30 * config->gate_timeout_ns;
+}
 
 /* Prints a configuration file with every setting, its meaning, its limits and its default. */
 void wharf_config_print(FILE *out);

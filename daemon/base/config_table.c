@@ -111,6 +111,10 @@ const struct wharf_setting wharf_settings[] = {
      "How long a stop waits for jobs that were taken; clients replay what is left."},
     {"daemon", "stuck_timeout", DURATION, RELOADS, DAEMON(stuck_timeout_ns), "60s", S, HOUR, NULL,
      "A worker that decodes one piece for longer is taken for hung, and the watchdog not fed."},
+    {"daemon", "keep_tenants", DURATION, RELOADS, DAEMON(keep_tenants_ns), "5min", 0, HOUR, NULL,
+     "How long a tenant is remembered that has no connection, debt or settings of its own."},
+    {"daemon", "histogram_tenants", COUNT, RELOADS, DAEMON(n_histogram_tenants), "100", 0, 1000,
+     NULL, "Statistics have histograms of so many tenants, the busiest, and of all together."},
 
     {"cpu", "workers", COUNT, AT_START, DAEMON(n_workers), "0", 0, 1024, NULL,
      "Threads that decode; 0 derives them from share and the processors there are."},

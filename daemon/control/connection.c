@@ -9,6 +9,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/control/gate.h"
 #include "daemon/control/model_requests.h"
+#include "daemon/control/stats_maker.h"
 #include "daemon/control/undertaker.h"
 
 struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,
@@ -41,7 +42,8 @@ static void give_up(struct wharf_connection *connection)
 
 /* That can last as long as the client, others before it, or the daemon before this one like: it is
  * heard when the client goes, or stops sending, after which it is not read from any more either. */
-#define LONG_HOLDS (WHARF_HOLD_SEND | WHARF_HOLD_PROMISE | WHARF_HOLD_IMPORT | WHARF_HOLD_MODEL)
+#define LONG_HOLDS                                                                                 \
+    (WHARF_HOLD_SEND | WHARF_HOLD_PROMISE | WHARF_HOLD_IMPORT | WHARF_HOLD_MODEL | WHARF_HOLD_STATS)
 #define ENDS (POLLRDHUP | POLLHUP | POLLERR)
 
 static uint32_t wanted(const struct wharf_connection *connection)
@@ -61,8 +63,8 @@ static void update(struct wharf_connection *connection)
         give_up(connection);
 }
 
-/* These may last. */
-#define LIMITED_HOLDS (LONG_HOLDS | WHARF_HOLD_GATE)
+/* These may last; how long statistics do is up to the daemon alone. */
+#define LIMITED_HOLDS ((LONG_HOLDS & ~WHARF_HOLD_STATS) | WHARF_HOLD_GATE)
 
 /* Its client, if it lives, has done nothing that it would lose its arena for. */
 static void on_unread(struct wharf_timer *timer)
@@ -182,6 +184,7 @@ void wharf_connection_end(struct wharf_connection *connection, bool by_client)
     wharf_timer_clear(server->loop, &connection->unread_timer);
     wharf_gate_forget(server->gate, connection);
     wharf_model_forget(connection);
+    wharf_stats_forget(connection);
     if (!session) {
         connection_free(connection);
         return;
@@ -302,17 +305,38 @@ static bool is_for_good(struct wharf_connection *connection, int r)
     return true;
 }
 
+static void send_packet(struct wharf_connection *connection, const uint8_t *packet, size_t nbytes,
+                        bool has_fds)
+{
+    int r = send_now(connection, packet, nbytes, has_fds);
+
+    if (r < 0 && !is_for_good(connection, r))
+        keep_unsent(connection, packet, nbytes, has_fds);
+}
+
 void wharf_connection_send(struct wharf_connection *connection, const Wharf__Reply *reply,
                            bool has_fds)
 {
     uint8_t *packet = connection->server->reply;
     size_t nbytes;
-    int r = wharf_control_pack_reply(reply, packet, &nbytes);
 
-    if (r == 0)
-        r = send_now(connection, packet, nbytes, has_fds);
-    if (r < 0 && !is_for_good(connection, r))
-        keep_unsent(connection, packet, nbytes, has_fds);
+    /* All replies that the daemon makes can be packed. */
+    if (wharf_control_pack_reply(reply, packet, &nbytes) == 0)
+        send_packet(connection, packet, nbytes, has_fds);
+    else
+        give_up(connection);
+}
+
+void wharf_connection_send_stats(struct wharf_connection *connection, uint32_t request,
+                                 const uint8_t *stats, size_t stats_nbytes)
+{
+    uint8_t *packet = connection->server->reply;
+    size_t nbytes;
+
+    if (wharf_control_wrap_stats(request, stats, stats_nbytes, packet, &nbytes) == 0)
+        send_packet(connection, packet, nbytes, false);
+    else
+        give_up(connection);
 }
 
 static void send_unsent(struct wharf_connection *connection)
@@ -404,12 +428,28 @@ static int add_to_loop(struct wharf_connection *connection)
     return 0;
 }
 
+/* Those that many others left behind go first. */
+#define MOST_TIDIED 4
+
+/* It is pinned. */
 static struct wharf_tenant *find_tenant(struct wharf_server *server, const char *name)
 {
+    struct wharf_tenants *tenants = &server->front.tenants;
+
     wharf_front_enter(&server->front);
-    struct wharf_tenant *tenant = wharf_tenants_get(&server->front.tenants, name, &server->config);
+    wharf_tenants_tidy(tenants, &server->config, wharf_now_ns(), MOST_TIDIED);
+    struct wharf_tenant *tenant = wharf_tenants_get(tenants, name, &server->config);
     wharf_front_leave(&server->front);
     return tenant;
+}
+
+static void unpin(struct wharf_server *server, struct wharf_tenant *tenant)
+{
+    if (!tenant)
+        return;
+    wharf_front_enter(&server->front);
+    wharf_tenant_unpin(tenant);
+    wharf_front_leave(&server->front);
 }
 
 static struct wharf_connection *connection_new(struct wharf_server *server, int fd,
@@ -426,15 +466,15 @@ static struct wharf_connection *connection_new(struct wharf_server *server, int 
     wharf_list_init(&connection->link);
     wharf_list_init(&connection->gate_link);
     wharf_list_init(&connection->doom_link);
+    wharf_list_init(&connection->stats_link);
     return connection;
 }
 
-void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
-                          const char *tenant_name)
+static void let_in(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
+                   struct wharf_tenant *tenant)
 {
     /* Its socket, and three that can be on their way to the client, unread. */
     static const struct wharf_use use = {.n_connections = 1, .n_descriptors = 4};
-    struct wharf_tenant *tenant = find_tenant(server, tenant_name);
 
     if (server->is_draining) {
         turn_away(server, fd, tenant, NULL, ESHUTDOWN, "the daemon is going down: connect again");
@@ -456,10 +496,19 @@ void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t 
     connection->pid = pid;
     /* Root of a container is not root: clients of a socket that is one tenant are nothing else. */
     connection->is_operator =
-        (uid == 0 || uid == geteuid()) && strncmp(tenant_name, "socket:", strlen("socket:")) != 0;
+        (uid == 0 || uid == geteuid()) && strncmp(tenant->name, "socket:", strlen("socket:")) != 0;
     r = add_to_loop(connection);
     if (r < 0) {
         turn_away(server, fd, tenant, &use, -r, "the daemon cannot wait for one more connection");
         free(connection);
     }
+}
+
+void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
+                          const char *tenant_name)
+{
+    struct wharf_tenant *tenant = find_tenant(server, tenant_name);
+
+    let_in(server, fd, uid, pid, tenant);
+    unpin(server, tenant);
 }

@@ -27,14 +27,15 @@ enum wharf_connection_hold {
     WHARF_HOLD_DOORBELL = 1 << 3, /* it rings for nothing */
     WHARF_HOLD_IMPORT = 1 << 4,   /* the GPU's worker has memory of it to import */
     WHARF_HOLD_MODEL = 1 << 5,    /* its model is being made */
+    WHARF_HOLD_STATS = 1 << 6,    /* the statistics that it asked for are being made */
 };
 
 struct wharf_connection {
     struct wharf_source source;
     struct wharf_timer hello_timer;
     struct wharf_timer hold_timer;   /* of WHARF_HOLD_DOORBELL */
-    struct wharf_timer import_timer; /* of WHARF_HOLD_IMPORT */
-    struct wharf_timer unread_timer; /* of all holds but WHARF_HOLD_DOORBELL */
+    struct wharf_timer import_timer; /* of WHARF_HOLD_IMPORT and WHARF_HOLD_STATS */
+    struct wharf_timer unread_timer; /* of all holds but DOORBELL and STATS */
     struct wharf_list link;
     struct wharf_list gate_link; /* in the gate's queue */
     struct wharf_list doom_link; /* in the server's list of those that cannot go on */
@@ -48,12 +49,15 @@ struct wharf_connection {
     pid_t pid;
     bool is_operator; /* may drain the daemon, and sees what all tenants do */
     struct wharf_tenant *tenant;
-    struct wharf_use use;          /* charged for it, without its session */
-    struct wharf_session *session; /* or NULL */
-    uint64_t features;             /* bits 1 << Feature that were agreed on */
-    uint32_t import_id;            /* with HOLD_IMPORT, the request's */
-    uint32_t import_region;        /* and the region's number */
-    int last_error;                /* the Error to be sent before closing; 0: none */
+    struct wharf_use use;               /* charged for it, without its session */
+    struct wharf_session *session;      /* or NULL */
+    uint64_t features;                  /* bits 1 << Feature that were agreed on */
+    uint32_t import_id;                 /* with HOLD_IMPORT, the request's */
+    uint32_t import_region;             /* and the region's number */
+    struct wharf_list stats_link;       /* with HOLD_STATS, in a list of the maker's */
+    uint32_t stats_request;             /* the request's id */
+    struct wharf_stats_snapshot *stats; /* that it reads, or NULL */
+    int last_error;                     /* the Error to be sent before closing; 0: none */
     char last_text[160];
     uint8_t *unsent; /* a reply that waits for room, or NULL */
     size_t unsent_nbytes;
@@ -96,10 +100,12 @@ void wharf_connection_session_free(struct wharf_connection *connection);
 void wharf_connection_hold(struct wharf_connection *connection, enum wharf_connection_hold hold);
 void wharf_connection_release(struct wharf_connection *connection, enum wharf_connection_hold hold);
 
-/* WHARF_HOLD_IMPORT: its ring is looked at now and then all the same, since that can last until a
- * worker was started. */
+/* WHARF_HOLD_IMPORT, WHARF_HOLD_STATS: its ring is looked at now and then all the same, since they
+ * can last until a worker was started, or for as long as there are tenants. */
 void wharf_connection_hold_import(struct wharf_connection *connection);
 void wharf_connection_release_import(struct wharf_connection *connection);
+void wharf_connection_hold_stats(struct wharf_connection *connection);
+void wharf_connection_release_stats(struct wharf_connection *connection);
 
 /*
  * Sends a reply, with the session's descriptors if has_fds; keeps it if there is no room.  There is
@@ -112,6 +118,10 @@ void wharf_connection_send(struct wharf_connection *connection, const Wharf__Rep
 /* connection_receive.c: reads wake-ups, and then one other packet if there is one: that may end the
  * connection. */
 void wharf_connection_receive(struct wharf_connection *connection);
+
+/* Sends a page of statistics, a packed StatsReply, as the reply to a request. */
+void wharf_connection_send_stats(struct wharf_connection *connection, uint32_t request,
+                                 const uint8_t *stats, size_t stats_nbytes);
 
 /* What messages about it have as fields, with an errno value, or 0.  They point into the
  * connection's tenant: for now. */
@@ -166,7 +176,7 @@ void wharf_request_unregister(struct wharf_connection *connection, uint32_t id,
 /* What became of the GPU memory that the last request was to register: answers it. */
 void wharf_request_decided(struct wharf_connection *connection);
 
-/* stats_reply.c: one page.  Returns false if there is no such page. */
-bool wharf_stats_reply(struct wharf_connection *connection, const Wharf__Request *request);
+/* stats_reply.c: one page, or why there is none. */
+void wharf_stats_reply(struct wharf_connection *connection, const Wharf__Request *request);
 
 #endif

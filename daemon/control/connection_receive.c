@@ -11,7 +11,7 @@
 #define DOORBELL_HOLD_NS WHARF_NS_PER_MS
 
 /* How often the ring of one is looked at that is not read from while its memory is imported, which
- * takes a millisecond if there is a worker. */
+ * takes a millisecond if there is a worker, or its statistics are made. */
 #define IMPORT_LOOK_NS (2 * (uint64_t)WHARF_NS_PER_MS)
 
 /* What one look at the socket found. */
@@ -134,17 +134,37 @@ static void look_meanwhile(struct wharf_timer *timer)
                     look_meanwhile);
 }
 
-void wharf_connection_hold_import(struct wharf_connection *connection)
+static void hold_and_look(struct wharf_connection *connection, enum wharf_connection_hold hold)
 {
-    wharf_connection_hold(connection, WHARF_HOLD_IMPORT);
+    wharf_connection_hold(connection, hold);
     wharf_timer_set(connection->server->loop, &connection->import_timer,
                     wharf_now_ns() + IMPORT_LOOK_NS, look_meanwhile);
 }
 
-void wharf_connection_release_import(struct wharf_connection *connection)
+static void release_looked_at(struct wharf_connection *connection, enum wharf_connection_hold hold)
 {
     wharf_timer_clear(connection->server->loop, &connection->import_timer);
-    wharf_connection_release(connection, WHARF_HOLD_IMPORT);
+    wharf_connection_release(connection, hold);
+}
+
+void wharf_connection_hold_import(struct wharf_connection *connection)
+{
+    hold_and_look(connection, WHARF_HOLD_IMPORT);
+}
+
+void wharf_connection_release_import(struct wharf_connection *connection)
+{
+    release_looked_at(connection, WHARF_HOLD_IMPORT);
+}
+
+void wharf_connection_hold_stats(struct wharf_connection *connection)
+{
+    hold_and_look(connection, WHARF_HOLD_STATS);
+}
+
+void wharf_connection_release_stats(struct wharf_connection *connection)
+{
+    release_looked_at(connection, WHARF_HOLD_STATS);
 }
 
 /* One wake-up or more.  Clients that ring and ring with nothing in the ring are not listened to for

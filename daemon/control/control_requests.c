@@ -373,8 +373,7 @@ static void handle_ready(struct wharf_connection *connection, const Wharf__Reque
         wharf_model_unregister(connection, id, request->unregister_model->model);
         break;
     case WHARF__REQUEST__BODY_STATS:
-        if (!wharf_stats_reply(connection, request))
-            wharf_request_refuse(connection, id, EINVAL, "there is no such page of statistics");
+        wharf_stats_reply(connection, request);
         break;
     case WHARF__REQUEST__BODY_DRAIN:
         handle_drain(connection, id);

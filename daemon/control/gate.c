@@ -37,10 +37,10 @@ static void set_asked(struct wharf_gate *gate, struct wharf_connection *connecti
 
     wharf_front_enter(front);
     if (gate->tenant)
-        gate->tenant->n_pins--;
+        wharf_tenant_unpin(gate->tenant);
     gate->tenant = connection ? connection->tenant : NULL;
     if (gate->tenant)
-        gate->tenant->n_pins++;
+        wharf_tenant_pin(gate->tenant);
     wharf_front_leave(front);
     gate->is_busy = connection != NULL;
     gate->asked = connection;
@@ -83,7 +83,7 @@ static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
     }
     wharf_front_enter(&gate->server->front);
     if (process->blamed)
-        process->blamed->n_hung_gates--;
+        wharf_tenant_forget_hang(process->blamed);
     wharf_front_leave(&gate->server->front);
     wharf_gate_process_free(process);
     ask_next(gate);
@@ -106,7 +106,7 @@ static void retire(struct wharf_gate *gate)
 
 static uint64_t barred_ns(const struct wharf_gate *gate)
 {
-    return WHARF_GATE_BARRED_TIMES * gate->server->config.gate_timeout_ns;
+    return wharf_config_barred_ns(&gate->server->config);
 }
 
 /* Its descriptors have hung gates: while one does, everybody's have to wait. */

@@ -38,9 +38,8 @@ struct wharf_gate_answer {
 };
 
 /* A tenant whose descriptors have hung so many gates gets no more through, as long as these are
- * there and for so many times gate_timeout after the last one. */
+ * there and for wharf_config_barred_ns after the last one. */
 #define WHARF_GATE_MOST_HUNG 2
-#define WHARF_GATE_BARRED_TIMES 30
 
 /* ---- the front's side: loop thread --------------------------------------------------------- */
 

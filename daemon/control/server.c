@@ -14,6 +14,7 @@
 #include "daemon/control/listener.h"
 #include "daemon/control/model_requests.h"
 #include "daemon/control/owner.h"
+#include "daemon/control/stats_maker.h"
 #include "daemon/control/undertaker.h"
 #include "daemon/cpu/slices.h"
 #include "daemon/gpu/gpu_memory.h"
@@ -134,7 +135,49 @@ static void on_wake(void *context)
 
     take_reaped(server);
     wharf_model_take_made(server);
+    wharf_stats_take_made(server);
     serve(server);
+}
+
+/* ---- tenants ------------------------------------------------------------------------------- */
+
+/* How many are looked at under one hold of the front lock. */
+#define MOST_TIDIED 32
+
+static void set_tidy_timer(struct wharf_server *server);
+
+static void tidy(struct wharf_timer *timer)
+{
+    struct wharf_server *server = WHARF_LIST_ENTRY(timer, struct wharf_server, tidy_timer);
+    struct wharf_tenants *tenants = &server->front.tenants;
+    uint64_t now_ns = wharf_now_ns();
+    bool goes_on = true;
+
+    wharf_front_enter(&server->front);
+    /* Those that owe something are passed over, once. */
+    for (uint32_t n = tenants->n_idle; goes_on && n > 0; n -= n < MOST_TIDIED ? n : MOST_TIDIED) {
+        goes_on = wharf_tenants_tidy(tenants, &server->config, now_ns, MOST_TIDIED);
+        wharf_front_leave(&server->front);
+        wharf_front_enter(&server->front);
+    }
+    wharf_front_leave(&server->front);
+    server->is_tidying = false;
+    set_tidy_timer(server);
+}
+
+/* Seldom, as long as there is nobody to be dropped, which a tenth of the time more or less does not
+ * matter for. */
+static void set_tidy_timer(struct wharf_server *server)
+{
+    const uint64_t least_ns = 10 * (uint64_t)WHARF_NS_PER_MS,
+                   most_ns = 10 * (uint64_t)WHARF_NS_PER_S;
+    uint64_t ns = server->config.keep_tenants_ns / 10;
+
+    if (server->is_tidying || !wharf_tenants_has_idle(&server->front.tenants))
+        return;
+    ns = ns < least_ns ? least_ns : ns > most_ns ? most_ns : ns;
+    server->is_tidying = true;
+    wharf_timer_set(server->loop, &server->tidy_timer, wharf_now_ns() + ns, tidy);
 }
 
 /* ---- the promise --------------------------------------------------------------------------- */
@@ -305,6 +348,8 @@ static int start(struct wharf_server *server, const struct wharf_totals *totals)
     if (r == 0)
         r = wharf_model_maker_new(&server->front, server->loop, &server->model_maker);
     if (r == 0)
+        r = wharf_stats_maker_new(server, &server->stats_maker);
+    if (r == 0)
         r = wharf_gate_new(server, &server->gate);
     if (r == 0)
         r = wharf_undertaker_new(server->loop, &server->front, &server->undertaker);
@@ -394,6 +439,7 @@ int wharf_server_run(struct wharf_server *server)
         if (r < 0)
             return r;
         end_doomed(server);
+        set_tidy_timer(server);
         if (server->wants_drain && !server->is_draining)
             wharf_server_drain(server);
     }
@@ -404,6 +450,7 @@ int wharf_server_run(struct wharf_server *server)
 void wharf_server_deinit(struct wharf_server *server)
 {
     wharf_listeners_close(server);
+    wharf_stats_maker_free(server->stats_maker);
     /* Without a loop there is no front yet. */
     if (server->loop)
         wharf_gpus_stop(&server->front);

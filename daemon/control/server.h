@@ -21,6 +21,7 @@
 struct wharf_gate;
 struct wharf_model_maker;
 struct wharf_owners;
+struct wharf_stats_maker;
 struct wharf_undertaker;
 
 struct wharf_server {
@@ -30,10 +31,13 @@ struct wharf_server {
     struct wharf_reaper *reaper;
     struct wharf_gate *gate;
     struct wharf_model_maker *model_maker;
+    struct wharf_stats_maker *stats_maker;
     struct wharf_undertaker *undertaker;
     struct wharf_owners *owners;
     struct wharf_cpu_here here;
     struct wharf_timer deadline_timer; /* jobs' deadlines */
+    struct wharf_timer tidy_timer;     /* tenants that may be dropped */
+    bool is_tidying;                   /* it is set */
 
     struct wharf_list listeners;
     struct wharf_list connections;

@@ -79,4 +79,18 @@ static inline void wharf_histogram_add(struct wharf_histogram *histogram, uint64
     histogram->sum_ns += ns;
 }
 
+static inline void wharf_histogram_merge(struct wharf_histogram *to,
+                                         const struct wharf_histogram *from)
+{
+    /* Most are 0, and the sums' memory is another processor's. */
+    for (unsigned i = 0; i < WHARF_STATS_N_BUCKETS; i++)
+        if (from->buckets[i])
+            to->buckets[i] += from->buckets[i];
+    to->sum_ns += from->sum_ns;
+}
+
+/* stats.c: sums. */
+void wharf_engine_stats_add(struct wharf_engine_stats *to, const struct wharf_engine_stats *more);
+void wharf_tenant_stats_add(struct wharf_tenant_stats *to, const struct wharf_tenant_stats *more);
+
 #endif

@@ -2,10 +2,16 @@
 #include "daemon/control/stats_page.h"
 
 #include <stdio.h>
+#include <string.h>
+
+/* At most, since no packet has 16384 bytes: a tag and a length; id, body and `next` of the reply.
+ */
+enum { FIELD_NBYTES = 3, REPLY_NBYTES = 6 + FIELD_NBYTES + 11 };
 
 void wharf_stats_page_init(struct wharf_stats_page *page, uint32_t request)
 {
-    page->n_samples = page->n_text = page->n_families = 0;
+    page->n_samples = page->n_text = page->n_families = page->n_measured = 0;
+    page->packed_nbytes = REPLY_NBYTES;
     wharf__reply__init(&page->reply);
     wharf__stats_reply__init(&page->stats);
     page->reply.id = request;
@@ -31,6 +37,8 @@ bool wharf_stats_page_begin(struct wharf_stats_page *page, const char *name, con
     family->type = type;
     family->samples = &page->sample_pointers[page->n_samples];
     page->family_pointers[page->n_families++] = family;
+    /* Itself, its name, what it is, and of which type. */
+    page->packed_nbytes += 4 * FIELD_NBYTES + strlen(name) + strlen(help);
     return true;
 }
 
@@ -72,9 +80,10 @@ const char *wharf_stats_page_text(struct wharf_stats_page *page, const char *tex
 
 bool wharf_stats_page_fits(struct wharf_stats_page *page)
 {
-    page->stats.n_families = page->n_families;
-    page->stats.next = UINT64_MAX;
-    return protobuf_c_message_get_packed_size(&page->reply.base) <= WHARF_CONTROL_MAX_NBYTES;
+    for (; page->n_measured < page->n_samples; page->n_measured++)
+        page->packed_nbytes += FIELD_NBYTES + protobuf_c_message_get_packed_size(
+                                                  &page->samples[page->n_measured].base);
+    return page->packed_nbytes <= WHARF_CONTROL_MAX_NBYTES;
 }
 
 struct wharf_stats_mark wharf_stats_page_mark(const struct wharf_stats_page *page)
@@ -83,13 +92,15 @@ struct wharf_stats_mark wharf_stats_page_mark(const struct wharf_stats_page *pag
         .n_samples = page->n_samples,
         .n_text = page->n_text,
         .n_families = page->n_families,
+        .packed_nbytes = page->packed_nbytes,
         .n_family_samples = page->n_families ? page->families[page->n_families - 1].n_samples : 0,
     };
 }
 
 void wharf_stats_page_return(struct wharf_stats_page *page, const struct wharf_stats_mark *mark)
 {
-    page->n_samples = mark->n_samples;
+    page->n_samples = page->n_measured = mark->n_samples;
+    page->packed_nbytes = mark->packed_nbytes;
     page->n_text = mark->n_text;
     page->n_families = mark->n_families;
     if (mark->n_families)

@@ -28,6 +28,8 @@ struct wharf_stats_page {
     char text[WHARF_STATS_PAGE_TEXT_NBYTES]; /* labels' values */
     size_t n_text;
     size_t n_samples;
+    size_t packed_nbytes; /* that the reply has at most, with so many of the samples */
+    size_t n_measured;
     Wharf__MetricFamily families[WHARF_STATS_PAGE_MOST_FAMILIES];
     Wharf__MetricFamily *family_pointers[WHARF_STATS_PAGE_MOST_FAMILIES];
     size_t n_families;
@@ -52,12 +54,12 @@ void wharf_stats_page_label(struct wharf_stats_page *page, Wharf__Sample *sample
 /* Text that lives as long as the page; cut off at its end. */
 const char *wharf_stats_page_text(struct wharf_stats_page *page, const char *text);
 
-/* Whether all of it still is a packet, with the longest `next`. */
+/* Whether all of it still is a packet, with any `next` and id. */
 bool wharf_stats_page_fits(struct wharf_stats_page *page);
 
 /* The state of a page, to return to when what was added is too large. */
 struct wharf_stats_mark {
-    size_t n_samples, n_text, n_families, n_family_samples;
+    size_t n_samples, n_text, n_families, n_family_samples, packed_nbytes;
 };
 struct wharf_stats_mark wharf_stats_page_mark(const struct wharf_stats_page *page);
 void wharf_stats_page_return(struct wharf_stats_page *page, const struct wharf_stats_mark *mark);

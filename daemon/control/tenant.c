@@ -5,46 +5,204 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/clock.h"
+
+/* ---- by name ------------------------------------------------------------------------------- */
+
+/* FNV-1a. */
+static struct wharf_tenant **chain_of(struct wharf_tenants *tenants, const char *name)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return &tenants->chains[(hash ^ hash >> 16) % WHARF_TENANTS_N_CHAINS];
+}
+
+static struct wharf_tenant *find(struct wharf_tenants *tenants, const char *name)
+{
+    struct wharf_tenant *tenant = *chain_of(tenants, name);
+
+    while (tenant && strcmp(tenant->name, name) != 0)
+        tenant = tenant->next;
+    return tenant;
+}
+
+static void enter(struct wharf_tenants *tenants, struct wharf_tenant *tenant)
+{
+    struct wharf_tenant **chain = chain_of(tenants, tenant->name);
+
+    tenant->next = *chain;
+    *chain = tenant;
+    tenant->tenants = tenants;
+    tenant->number = ++tenants->last_number;
+    wharf_list_append(&tenants->list, &tenant->link);
+    tenants->n++;
+}
+
+static void leave(struct wharf_tenants *tenants, struct wharf_tenant *tenant)
+{
+    struct wharf_tenant **at = chain_of(tenants, tenant->name);
+
+    while (*at != tenant)
+        at = &(*at)->next;
+    *at = tenant->next;
+    wharf_list_remove(&tenant->link);
+    tenants->n--;
+}
+
+/* ---- those that nobody refers to ----------------------------------------------------------- */
+
+static void set_n_idle(struct wharf_tenants *tenants, uint32_t n)
+{
+    __atomic_store_n(&tenants->n_idle, n, __ATOMIC_RELAXED);
+}
+
+static void wake(struct wharf_tenant *tenant)
+{
+    if (!tenant->tenants || !wharf_list_is_linked(&tenant->idle_link))
+        return;
+    wharf_list_remove(&tenant->idle_link);
+    set_n_idle(tenant->tenants, tenant->tenants->n_idle - 1);
+}
+
+static bool is_used(const struct wharf_tenant *tenant)
+{
+    return !wharf_use_is_nothing(&tenant->used) || tenant->n_hung_gates > 0 || tenant->n_pins > 0;
+}
+
+/* Something that referred to it is gone: that may have been the last. */
+static void rest(struct wharf_tenant *tenant)
+{
+    if (!tenant->tenants || tenant->is_configured || is_used(tenant) ||
+        wharf_list_is_linked(&tenant->idle_link))
+        return;
+    tenant->idle_ns = wharf_now_ns();
+    wharf_list_append(&tenant->tenants->idle, &tenant->idle_link);
+    set_n_idle(tenant->tenants, tenant->tenants->n_idle + 1);
+}
+
+void wharf_tenant_pin(struct wharf_tenant *tenant)
+{
+    tenant->n_pins++;
+    wake(tenant);
+}
+
+void wharf_tenant_unpin(struct wharf_tenant *tenant)
+{
+    tenant->n_pins--;
+    rest(tenant);
+}
+
+void wharf_tenant_forget_hang(struct wharf_tenant *tenant)
+{
+    tenant->n_hung_gates--;
+    rest(tenant);
+}
+
+/* ---- debts --------------------------------------------------------------------------------- */
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Of processors' and GPUs' time, in the turns where it is deepest in debt. */
+static uint64_t owed_ns(const struct wharf_tenant *tenant)
+{
+    int64_t least = tenant->interactive_ns < 0 ? tenant->interactive_ns : 0;
+
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
+        for (unsigned k = 0; k < WHARF_N_LANES; k++)
+            if (tenant->sched[i].lane[k].turn.deficit_ns < least)
+                least = tenant->sched[i].lane[k].turn.deficit_ns;
+    return (uint64_t)-least;
+}
+
+static uint64_t trust_end_ns(const struct wharf_gpu_trust *trust, uint64_t ban_ns)
+{
+    uint64_t end_ns =
+        later(trust->banned_until_ns, __atomic_load_n(&trust->watched_until_ns, __ATOMIC_RELAXED));
+
+    if (trust->n_alone || trust->n_strikes)
+        end_ns = later(end_ns, trust->suspect_ns + ban_ns);
+    if (trust->n_slow)
+        end_ns = later(end_ns, trust->slow_ns + ban_ns);
+    if (trust->n_stalls)
+        end_ns = later(end_ns, trust->stall_ns + ban_ns);
+    return end_ns;
+}
+
+uint64_t wharf_tenant_debts_end_ns(const struct wharf_tenant *tenant,
+                                   const struct wharf_config *config)
+{
+    uint64_t end_ns = tenant->idle_ns + owed_ns(tenant);
+
+    if (tenant->is_suspended)
+        return WHARF_NEVER;
+    /* A new one could use at once what this one gets in a second. */
+    if (tenant->interactive_at_ns)
+        end_ns = later(end_ns, tenant->interactive_at_ns + WHARF_NS_PER_S);
+    if (tenant->n_gate_hangs)
+        end_ns = later(end_ns, tenant->gate_hang_ns + wharf_config_barred_ns(config));
+    end_ns = later(end_ns, trust_end_ns(&tenant->gpu_trust, config->gpu_ban_ns));
+    return later(end_ns, later(tenant->suspended_until_ns, tenant->not_here_until_ns));
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
 void wharf_tenants_init(struct wharf_tenants *tenants)
 {
     wharf_totals_init_boundless(&tenants->totals);
+    memset(tenants->chains, 0, sizeof(tenants->chains));
+    memset(&tenants->dropped, 0, sizeof(tenants->dropped));
     wharf_list_init(&tenants->list);
-    tenants->n = 0;
+    wharf_list_init(&tenants->idle);
+    tenants->n = tenants->n_idle = tenants->n_walks = 0;
     tenants->last_number = 0;
 }
 
-static void forget(struct wharf_tenants *tenants, struct wharf_tenant *tenant)
+static void drop(struct wharf_tenants *tenants, struct wharf_tenant *tenant)
 {
-    wharf_list_remove(&tenant->link);
-    tenants->n--;
+    wake(tenant);
+    leave(tenants, tenant);
+    wharf_tenant_stats_add(&tenants->dropped, &tenant->stats);
     free(tenant);
 }
 
 void wharf_tenants_deinit(struct wharf_tenants *tenants)
 {
     WHARF_LIST_FOR(link, &tenants->list)
-    forget(tenants, WHARF_LIST_ENTRY(link, struct wharf_tenant, link));
+    drop(tenants, WHARF_LIST_ENTRY(link, struct wharf_tenant, link));
 }
 
-static bool is_idle(const struct wharf_tenant *tenant)
+bool wharf_tenants_tidy(struct wharf_tenants *tenants, const struct wharf_config *config,
+                        uint64_t now_ns, uint32_t n_looks)
 {
-    return wharf_use_is_nothing(&tenant->used) && tenant->n_hung_gates == 0 &&
-           tenant->n_pins == 0 && !tenant->is_suspended;
-}
+    struct wharf_tenant *tenant;
 
-/* Drops the one that has been idle for the longest time, if there are too many. */
-static void forget_surplus(struct wharf_tenants *tenants)
-{
-    if (tenants->n < WHARF_TENANTS_REMEMBERED)
-        return;
-    WHARF_LIST_FOR(link, &tenants->list)
-    {
-        struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
-        if (is_idle(tenant)) {
-            forget(tenants, tenant);
-            return;
+    if (tenants->n_walks > 0)
+        return false;
+    for (; n_looks > 0; n_looks--) {
+        tenant = WHARF_LIST_FIRST(&tenants->idle, struct wharf_tenant, idle_link);
+        if (!tenant)
+            return false;
+        if (now_ns < wharf_tenant_debts_end_ns(tenant, config)) {
+            wharf_list_rotate(&tenants->idle);
+            continue;
         }
+        if (now_ns < tenant->idle_ns + config->keep_tenants_ns &&
+            tenants->n_idle <= WHARF_TENANTS_REMEMBERED)
+            return false;
+        drop(tenants, tenant);
     }
+    return true;
+}
+
+static void configure(struct wharf_tenant *tenant, const struct wharf_config *config)
+{
+    tenant->quota = wharf_config_quota_of(config, tenant->name);
+    tenant->is_configured = wharf_config_has_tenant(config, tenant->name);
 }
 
 static struct wharf_tenant *tenant_new(struct wharf_tenants *tenants, const char *name,
@@ -56,7 +214,8 @@ static struct wharf_tenant *tenant_new(struct wharf_tenants *tenants, const char
         return NULL;
     strncpy(tenant->name, name, sizeof(tenant->name) - 1);
     tenant->totals = &tenants->totals;
-    tenant->quota = wharf_config_quota_of(config, tenant->name);
+    configure(tenant, config);
+    wharf_list_init(&tenant->idle_link);
     wharf_list_init(&tenant->suspended_link);
     wharf_list_init(&tenant->gpu_pins.link);
     wharf_list_init(&tenant->gpu_pins.pins);
@@ -72,39 +231,16 @@ static struct wharf_tenant *tenant_new(struct wharf_tenants *tenants, const char
 struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char *name,
                                        const struct wharf_config *config)
 {
-    struct wharf_tenant *tenant;
+    struct wharf_tenant *tenant = find(tenants, name);
 
-    WHARF_LIST_FOR(link, &tenants->list)
-    {
-        tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
-        if (strcmp(tenant->name, name) == 0) {
-            /* The latest one is the last to be forgotten. */
-            wharf_list_remove(link);
-            wharf_list_append(&tenants->list, link);
-            return tenant;
-        }
+    if (!tenant) {
+        tenant = tenant_new(tenants, name, config);
+        if (!tenant)
+            return NULL;
+        enter(tenants, tenant);
     }
-    forget_surplus(tenants);
-    tenant = tenant_new(tenants, name, config);
-    if (!tenant)
-        return NULL;
-    tenant->number = ++tenants->last_number;
-    wharf_list_append(&tenants->list, &tenant->link);
-    tenants->n++;
+    wharf_tenant_pin(tenant);
     return tenant;
-}
-
-struct wharf_tenant *wharf_tenants_from(struct wharf_tenants *tenants, uint64_t number)
-{
-    struct wharf_tenant *found = NULL;
-
-    WHARF_LIST_FOR(link, &tenants->list)
-    {
-        struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
-        if (tenant->number >= number && (!found || tenant->number < found->number))
-            found = tenant;
-    }
-    return found;
 }
 
 void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_config *config)
@@ -112,9 +248,15 @@ void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_conf
     WHARF_LIST_FOR(link, &tenants->list)
     {
         struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
-        tenant->quota = wharf_config_quota_of(config, tenant->name);
+        configure(tenant, config);
+        if (tenant->is_configured)
+            wake(tenant);
+        else
+            rest(tenant);
     }
 }
+
+/* ---- quotas -------------------------------------------------------------------------------- */
 
 void wharf_tenants_set_totals(struct wharf_tenants *tenants, const struct wharf_totals *totals)
 {
@@ -178,4 +320,5 @@ void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use 
 {
     wharf_totals_give_back(tenant->totals, &tenant->used, &tenant->has_place, use);
     wharf_use_subtract(&tenant->used, use);
+    rest(tenant);
 }

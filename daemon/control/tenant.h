@@ -25,6 +25,7 @@
 struct wharf_gpu_trust {
     uint32_t n_alone;        /* items that it still has to have run alone; 0: it is not suspected */
     uint32_t n_strikes;      /* workers that ended while they ran an item of it alone */
+    uint64_t suspect_ns;     /* when a worker that had its items last ended */
     uint32_t n_slow;         /* results of its jobs that could not be written for long */
     uint64_t slow_ns;        /* when that was last */
     uint64_t waits_ns;       /* how long all results of its jobs kept a thread waiting, */
@@ -50,8 +51,13 @@ struct wharf_fair_party;
 
 struct wharf_tenant {
     char name[WHARF_CONFIG_NAME_NBYTES]; /* uid:1000, block:100000, socket:NAME, or unknown */
-    struct wharf_list link;
-    uint64_t number; /* counts up: later tenants have higher ones */
+    struct wharf_tenants *tenants;       /* of which it is one; NULL: none, in tests */
+    struct wharf_list link;              /* in the list of all */
+    struct wharf_tenant *next;           /* with the same hash */
+    struct wharf_list idle_link;         /* in the list of those that nobody refers to */
+    uint64_t idle_ns;                    /* since when nobody does */
+    uint64_t number;                     /* counts up: later tenants have higher ones */
+    bool is_configured;                  /* it has settings of its own */
     struct wharf_quota quota;
     struct wharf_use used;
     struct wharf_totals *totals; /* of all tenants */
@@ -87,6 +93,9 @@ struct wharf_tenant {
     uint64_t model_turn;
 };
 
+/* Chains of tenants by name, a power of two. */
+#define WHARF_TENANTS_N_CHAINS 4096
+
 struct wharf_tenants {
     /* What new tenants' estimates begin with. */
     uint32_t cpu_ns_per_kib[WHARF_N_CODECS];
@@ -95,25 +104,57 @@ struct wharf_tenants {
         uint64_t latency_ns;
     } gpus[WHARF_MAX_GPUS];
     struct wharf_totals totals;
-    struct wharf_list list;
+    struct wharf_list list; /* by number */
+    struct wharf_tenant *chains[WHARF_TENANTS_N_CHAINS];
+    struct wharf_list idle; /* that nobody refers to, mostly the one for the longest time first */
     uint32_t n;
+    uint32_t n_idle;  /* changed under the lock, read without it too */
+    uint32_t n_walks; /* while there is one nobody is dropped */
     uint64_t last_number;
+    struct wharf_tenant_stats dropped; /* what those counted that are gone */
 };
 
-/* Tenants that use nothing are remembered for their statistics, the latest so many. */
+/* Of tenants that nobody refers to and that owe nothing the latest so many are kept, for a while:
+ * what was learnt of them is of use when they come back, and their counters are seen. */
 #define WHARF_TENANTS_REMEMBERED 256
 
 /* deinit frees all tenants, whatever they use. */
 void wharf_tenants_init(struct wharf_tenants *tenants);
 void wharf_tenants_deinit(struct wharf_tenants *tenants);
 
-/* The tenant of that name, a new one if need be.  NULL: out of memory.  It stays while it uses
- * something. */
+/*
+ * The tenant of that name, a new one if need be, pinned: the caller unpins it.  NULL: out of
+ * memory. A tenant stays while it uses something, is pinned, or has settings of its own, and then
+ * until its debts are over.
+ */
 struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char *name,
                                        const struct wharf_config *config);
 
-/* The tenant with the least number from `number` on, or NULL. */
-struct wharf_tenant *wharf_tenants_from(struct wharf_tenants *tenants, uint64_t number);
+/* It stays, though it need not use anything. */
+void wharf_tenant_pin(struct wharf_tenant *tenant);
+void wharf_tenant_unpin(struct wharf_tenant *tenant);
+
+/* A process that its descriptors hung is gone. */
+void wharf_tenant_forget_hang(struct wharf_tenant *tenant);
+
+/*
+ * Drops tenants to which nobody refers, who owe nothing, and who have been so for long or are too
+ * many; what they counted goes to `dropped`.  At most n_looks are looked at.  Returns whether there
+ * may be more of them.  For the loop thread alone, where it has no tenant in its hands: others hold
+ * what uses something, or is pinned.
+ */
+bool wharf_tenants_tidy(struct wharf_tenants *tenants, const struct wharf_config *config,
+                        uint64_t now_ns, uint32_t n_looks);
+
+/* When all that a tenant owes others, or is barred from, is over; WHARF_NEVER: not by time. */
+uint64_t wharf_tenant_debts_end_ns(const struct wharf_tenant *tenant,
+                                   const struct wharf_config *config);
+
+/* Without the lock: whether there are some to be dropped, now or later. */
+static inline bool wharf_tenants_has_idle(const struct wharf_tenants *tenants)
+{
+    return __atomic_load_n(&tenants->n_idle, __ATOMIC_RELAXED) > 0;
+}
 
 /* Other totals, of which nothing is used yet: what tenants have is charged to them anew. */
 void wharf_tenants_set_totals(struct wharf_tenants *tenants, const struct wharf_totals *totals);

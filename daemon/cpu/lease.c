@@ -281,28 +281,6 @@ void wharf_lease_done(struct wharf_lease *lease, const struct wharf_piece *piece
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-static void add_histogram(struct wharf_histogram *to, const struct wharf_histogram *from)
-{
-    /* Most are 0, and the sums' memory is another processor's. */
-    for (unsigned i = 0; i < WHARF_STATS_N_BUCKETS; i++)
-        if (from->buckets[i])
-            to->buckets[i] += from->buckets[i];
-    to->sum_ns += from->sum_ns;
-}
-
-static void add_stats(struct wharf_engine_stats *to, const struct wharf_engine_stats *from)
-{
-    for (unsigned i = 0; i < WHARF_STATS_N_RESULTS; i++)
-        if (from->n_jobs[i])
-            to->n_jobs[i] += from->n_jobs[i];
-    to->n_chunks += from->n_chunks;
-    to->in_nbytes += from->in_nbytes;
-    to->out_nbytes += from->out_nbytes;
-    to->busy_ns += from->busy_ns;
-    add_histogram(&to->queue, &from->queue);
-    add_histogram(&to->run, &from->run);
-}
-
 void wharf_lease_keep(struct wharf_lease *lease, struct wharf_job *job,
                       const struct wharf_completion *completion)
 {
@@ -336,7 +314,7 @@ static void balance_account(struct wharf_front *front, struct wharf_lease *lease
         front->cpu_lead_ns -= (int64_t)lease->used_ns;
     if (lease->stats.n_chunks == 0)
         return;
-    add_stats(&tenant->stats.engines[lease->engine], &lease->stats);
+    wharf_engine_stats_add(&tenant->stats.engines[lease->engine], &lease->stats);
     tenant->stats.n_placed[lease->why] += lease->stats.n_chunks;
     wharf_estimates_learn(&tenant->estimates, lease->codec, lease->source_nbytes,
                           lease->capacity_nbytes, lease->used_ns);

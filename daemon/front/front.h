@@ -176,9 +176,9 @@ void wharf_front_leave_alone(struct wharf_front *front, struct wharf_session *se
 void wharf_front_part_with(struct wharf_front *front, struct wharf_session *session,
                            struct wharf_gpu_memory *memory, struct wharf_use *use);
 
-/* Ends all leases that there are, one after the other, but for those of workers that are stuck:
- * what was done is counted then. */
-void wharf_front_recall_all(struct wharf_front *front);
+/* Ends all leases that there are, of that tenant unless it is NULL, one after the other, but for
+ * those of workers that are stuck: what was done is counted then.  For any thread. */
+void wharf_front_recall_all(struct wharf_front *front, const struct wharf_tenant *tenant);
 
 /* Sets the flag CPU_ONLY in its ring, or takes it back: whether its jobs have a GPU at present. */
 void wharf_front_tell_cpu_only(struct wharf_front *front, struct wharf_session *session);

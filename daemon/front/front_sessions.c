@@ -116,18 +116,31 @@ void wharf_front_part_with(struct wharf_front *front, struct wharf_session *sess
         *use = (struct wharf_use){.n_jobs = 0};
 }
 
-void wharf_front_recall_all(struct wharf_front *front)
+static struct wharf_session *first_leased(const struct wharf_front *front,
+                                          const struct wharf_tenant *tenant)
+{
+    WHARF_LIST_FOR(link, &front->leases)
+    {
+        struct wharf_lease *lease = WHARF_LIST_ENTRY(link, struct wharf_lease, link);
+        if (!lease->is_stuck && (!tenant || lease->session->tenant == tenant))
+            return lease->session;
+    }
+    return NULL;
+}
+
+void wharf_front_recall_all(struct wharf_front *front, const struct wharf_tenant *tenant)
 {
     /* Others may begin meanwhile. */
     for (uint32_t n = 0; n < front->n_workers; n++) {
-        struct wharf_lease *lease = WHARF_LIST_FIRST(&front->leases, struct wharf_lease, link);
-        if (!lease)
+        struct wharf_session *session = first_leased(front, tenant);
+        if (!session)
             return;
-        struct wharf_session *session = lease->session;
+        /* It may end meanwhile, and is freed by the loop thread then. */
+        session->n_pins++;
         if (wharf_front_recall(front, session))
             wharf_front_let_go(session);
-        else
-            wharf_list_rotate(&front->leases);
+        session->n_pins--;
+        wharf_front_release(front, session);
     }
 }
 

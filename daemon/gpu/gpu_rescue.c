@@ -115,6 +115,7 @@ void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
             strike(backend, tenant, now_ns);
         piece->is_culprit = backend->is_alone;
         tenant->gpu_trust.n_alone = N_ALONE;
+        tenant->gpu_trust.suspect_ns = now_ns;
     }
 }
 

@@ -51,15 +51,17 @@ class Family:
     """A metric with its samples: (suffix, labels, value)."""
 
     def __init__(self, name, help_text):
-        self.name, self.help, self.kind, self.samples = name, help_text, None, []
+        self.name, self.help, self.kind, self.samples, self.seen = name, help_text, None, [], set()
 
     def add(self, name, labels, value):
         if not self.kind:
             raise Wrong(f'{name} before its TYPE')
         for suffix in suffixes(self.kind):
             if name == self.name + suffix:
-                if any(s == suffix and l == labels for s, l, _ in self.samples):
+                key = (suffix, *sorted(labels.items()))
+                if key in self.seen:
                     raise Wrong(f'{name} {labels} twice')
+                self.seen.add(key)
                 if ('le' in labels) != (suffix == '_bucket'):
                     raise Wrong(f'{name} {labels}: le is for buckets')
                 self.samples.append((suffix, labels, value))
@@ -157,7 +159,8 @@ def from_families(families):
 
 # What goes by time or by the asking itself.
 RESTLESS = ('wharf_uptime_seconds', 'wharf_connections_total', 'wharf_sessions_total',
-            'wharf_doorbells_total', 'wharf_workers_busy')
+            'wharf_doorbells_total', 'wharf_workers_busy', 'wharf_all_connections_total',
+            'wharf_all_sessions_total', 'wharf_all_doorbells_total')
 
 
 def same(families, path):
@@ -169,10 +172,11 @@ def same(families, path):
 
 def grown(before, after):
     for name, family in before.items():
+        later = {(s, *sorted(l.items())): v for s, l, v in after[name].samples}
         for suffix, labels, value in family.samples:
-            later = [v for s, l, v in after[name].samples if s == suffix and l == labels]
-            if family.kind != 'gauge' and (not later or later[0] < value):
-                raise Wrong(f'{name}{suffix} {labels} went from {value} to {later}')
+            now = later.get((suffix, *sorted(labels.items())))
+            if family.kind != 'gauge' and (now is None or now < value):
+                raise Wrong(f'{name}{suffix} {labels} went from {value} to {now}')
 
 
 def main():

@@ -68,7 +68,7 @@ Test(wharfd_here, lone_chunk_is_decoded_where_the_doorbell_is_heard)
     }
     cr_assert_gt(n_here, 0);
     wharf_front_enter(&test_front);
-    wharf_front_recall_all(&test_front);
+    wharf_front_recall_all(&test_front, NULL);
     wharf_front_leave(&test_front);
     const struct wharf_engine_stats *cpu = &client.session->tenant->stats.engines[WHARF_ENGINE_CPU];
     cr_assert_eq(TEST_FRONT_LOCKED(cpu->n_jobs[WHARF_OK]), N);

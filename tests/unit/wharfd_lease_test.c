@@ -80,7 +80,7 @@ static bool is_leased(struct test_front_client *client)
 static void end_leases(void)
 {
     wharf_front_enter(&test_front);
-    wharf_front_recall_all(&test_front);
+    wharf_front_recall_all(&test_front, NULL);
     wharf_front_leave(&test_front);
 }
 

@@ -392,26 +392,6 @@ Test(wharfd_sched, quota_takes_all_or_nothing)
     cr_assert_eq(tenant.used.memory_nbytes, 0);
 }
 
-Test(wharfd_sched, idle_tenants_are_forgotten_and_busy_ones_are_not)
-{
-    struct wharf_use use = {.n_connections = 1};
-    struct wharf_config config;
-    struct wharf_tenants all;
-    char name[32];
-
-    wharf_config_init(&config);
-    wharf_tenants_init(&all);
-    struct wharf_tenant *busy = wharf_tenants_get(&all, "uid:0", &config);
-    cr_assert_eq(wharf_tenant_charge(busy, &use, NULL), 0);
-    for (unsigned i = 1; i < 2000; i++) {
-        snprintf(name, sizeof(name), "uid:%u", i);
-        cr_assert_not_null(wharf_tenants_get(&all, name, &config));
-    }
-    cr_assert_leq(all.n, WHARF_TENANTS_REMEMBERED);
-    cr_assert_eq(wharf_tenants_get(&all, "uid:0", &config), busy);
-    wharf_tenants_deinit(&all);
-}
-
 /* ---- processors ---------------------------------------------------------------------------- */
 
 Test(wharfd_sched, lists_of_processors)

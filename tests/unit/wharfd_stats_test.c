@@ -57,7 +57,7 @@ Test(wharfd_stats, pages_of_statistics_end)
     Wharf__StatsRequest stats = WHARF__STATS_REQUEST__INIT;
     Wharf__Request request = WHARF__REQUEST__INIT;
     const Wharf__Reply *reply;
-    unsigned n_pages = 0, n_buckets = 0;
+    unsigned n_pages = 0, n_buckets[2] = {0};
     struct wharf_completion completion;
 
     test_wharfd_start_by(&wharfd, "auto", "");
@@ -72,17 +72,99 @@ Test(wharfd_stats, pages_of_statistics_end)
     do {
         cr_assert_eq(test_client_call(client, &request, NULL, 0, &reply), 0);
         for (size_t i = 0; i < reply->stats->n_families; i++)
-            for (size_t k = 0; k < reply->stats->families[i]->n_samples; k++)
-                n_buckets += strcmp(reply->stats->families[i]->samples[k]->suffix, "_bucket") == 0;
+            for (size_t k = 0; k < reply->stats->families[i]->n_samples; k++) {
+                const Wharf__Sample *sample = reply->stats->families[i]->samples[k];
+                bool is_tenants =
+                    sample->n_labels > 0 && strcmp(sample->labels[0]->name, "tenant") == 0;
+                n_buckets[is_tenants] += strcmp(sample->suffix, "_bucket") == 0;
+            }
         stats.first = reply->stats->next;
     } while (stats.first && ++n_pages < 100);
     cr_assert_eq(stats.first, 0);
     cr_assert_geq(n_pages, 1);
-    cr_assert_eq(n_buckets, 2 * 27);
+    /* Of the tenant, and of all together. */
+    cr_assert_eq(n_buckets[true], 2 * 27);
+    cr_assert_eq(n_buckets[false], 2 * 27);
     stats.first = UINT64_MAX;
     cr_assert_eq(test_client_call(client, &request, NULL, 0, &reply), -EINVAL);
     stats.first = 0xff;
     cr_assert_eq(test_client_call(client, &request, NULL, 0, &reply), -EINVAL);
     test_client_free(client);
+    test_wharfd_finish(&wharfd);
+}
+
+/* ---- snapshots ----------------------------------------------------------------------------- */
+
+/* The page that begins there: what it came to, and the next one's place. */
+static int ask_page(struct test_client *client, uint64_t first, uint64_t *ret_next)
+{
+    Wharf__StatsRequest stats = WHARF__STATS_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    const Wharf__Reply *reply;
+
+    stats.first = first;
+    request.body_case = WHARF__REQUEST__BODY_STATS;
+    request.stats = &stats;
+    int r = test_client_call(client, &request, NULL, 0, &reply);
+    if (r == 0)
+        *ret_next = reply->stats->next;
+    return r;
+}
+
+static void read_to_the_end(struct test_client *client, uint64_t next)
+{
+    while (next) {
+        uint64_t before = next;
+        cr_assert_eq(ask_page(client, before, &next), 0);
+        cr_assert(next == 0 || next > before);
+    }
+}
+
+Test(wharfd_stats, each_connection_reads_the_snapshot_that_it_asked_for)
+{
+    uint64_t next[2], other;
+
+    test_wharfd_start_by(&wharfd, "auto", "");
+    struct test_client *first = test_client_greeted(wharfd.socket);
+    struct test_client *second = test_client_greeted(wharfd.socket);
+    cr_assert_eq(ask_page(first, 0, &next[0]), 0);
+    cr_assert_neq(next[0], 0, "there is but one page");
+    cr_assert_eq(ask_page(second, next[0], &other), -EINVAL);
+    cr_assert_eq(ask_page(second, 0, &next[1]), 0);
+    cr_assert_eq(ask_page(second, next[0], &other), -EINVAL);
+    cr_assert_eq(ask_page(first, next[1], &other), -EINVAL);
+    cr_assert_gt(next[1], next[0]);
+    read_to_the_end(second, next[1]);
+    read_to_the_end(first, next[0]);
+    /* It is over then; one can be given up. */
+    cr_assert_eq(ask_page(first, next[0], &other), -EINVAL);
+    cr_assert_eq(ask_page(second, 0, &other), 0);
+    cr_assert_eq(ask_page(second, 0, &next[1]), 0);
+    cr_assert_eq(ask_page(second, other, &other), -EINVAL);
+    read_to_the_end(second, next[1]);
+    test_client_free(first);
+    test_client_free(second);
+    test_wharfd_finish(&wharfd);
+}
+
+/* Who asks and goes leaves nothing behind that is sent to somebody else. */
+Test(wharfd_stats, clients_may_go_while_their_statistics_are_made)
+{
+    Wharf__StatsRequest stats = WHARF__STATS_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    uint64_t next;
+
+    test_wharfd_start_by(&wharfd, "auto", "");
+    request.body_case = WHARF__REQUEST__BODY_STATS;
+    request.stats = &stats;
+    struct test_client *stays = test_client_greeted(wharfd.socket);
+    for (unsigned i = 0; i < 100; i++) {
+        struct test_client *goes = test_client_greeted(wharfd.socket);
+        cr_assert_eq(test_client_send(goes, &request, NULL, 0), 0);
+        test_client_free(goes);
+        cr_assert_eq(ask_page(stays, 0, &next), 0);
+    }
+    read_to_the_end(stays, next);
+    test_client_free(stays);
     test_wharfd_finish(&wharfd);
 }

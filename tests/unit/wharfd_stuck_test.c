@@ -256,7 +256,7 @@ Test(wharfd_stuck, session_whose_worker_waits_is_not_waited_for, .fini = tear_do
     }
     wharf_front_enter(&test_front);
     cr_assert(!wharf_front_recall(&test_front, hostile[0].session));
-    wharf_front_recall_all(&test_front);
+    wharf_front_recall_all(&test_front, NULL);
     cr_assert(!wharf_front_drain_session(&test_front, hostile[0].session));
     wharf_front_leave(&test_front);
     expect_models_stay(hostile[0].session);
@@ -283,7 +283,7 @@ Test(wharfd_stuck, tenant_pays_for_the_time, .init = set_up, .fini = tear_down, 
     reap_from(&hostile[0]);
     wait_until_none_is_stuck();
     wharf_front_enter(&test_front);
-    wharf_front_recall_all(&test_front);
+    wharf_front_recall_all(&test_front, NULL);
     busy_ns = hostile[0].session->tenant->stats.engines[WHARF_ENGINE_CPU].busy_ns;
     wharf_front_leave(&test_front);
     cr_assert_geq(busy_ns, 100000000);

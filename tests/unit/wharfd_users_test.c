@@ -18,6 +18,7 @@
 #include "proto/wharf_result.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 
 #define MiB ((uint64_t)1 << 20)
@@ -121,6 +122,87 @@ Test(wharfd_users, statistics_take_no_longer_for_the_others)
     become(0);
     cr_assert_lt(among_others_s, most_s, "%g s alone, %g s among others", alone_s, among_others_s);
     test_client_free(client);
+    test_wharfd_finish(&wharfd);
+}
+
+/* Without connections, debts and settings nothing is left of them but what they counted. */
+Test(wharfd_users, tenants_that_are_gone_are_dropped)
+{
+    enum { N = 300 };
+
+    start("keep_tenants = 0\n[quota]\nmax_connections = 1000\n[tenant uid:65001]\nweight = 200\n");
+    struct test_client *client = test_client_greeted(wharfd.socket);
+    double n_before = test_client_metric(client, "wharf_all_connections_total", "", NULL);
+    double n_seen = test_client_metric(client, "wharf_tenants_seen_total", "", NULL);
+    for (unsigned i = 0; i < N; i++) {
+        become(FIRST + i);
+        test_client_free(test_client_greeted(wharfd.socket));
+    }
+    become(0);
+    /* Root, who asks, and the one with settings. */
+    cr_assert(TEST_WAIT(test_client_metric(client, "wharf_tenants", "", NULL) == 2));
+    cr_assert_eq(test_client_metric(client, "wharf_connections", "", "uid:65001"), 0);
+    cr_assert_eq(test_client_metric(client, "wharf_connections_total", "", "uid:65001"), 1);
+    cr_assert_eq(test_client_metric(client, "wharf_connections", "", "uid:65002"), -1);
+    cr_assert_eq(test_client_metric(client, "wharf_all_connections_total", "", NULL), n_before + N);
+    cr_assert_eq(test_client_metric(client, "wharf_tenants_seen_total", "", NULL), n_seen + N);
+    /* Others are not told of all. */
+    become(FIRST);
+    struct test_client *other = test_client_greeted(wharfd.socket);
+    become(0);
+    cr_assert_eq(test_client_metric(other, "wharf_tenants", "", NULL), -1);
+    cr_assert_eq(test_client_metric(other, "wharf_all_connections_total", "", NULL), -1);
+    cr_assert_eq(test_client_metric(other, "wharf_connections_total", "", "uid:65001"), 2);
+    test_client_free(client);
+    test_client_free(other);
+    test_wharfd_finish(&wharfd);
+}
+
+static bool ask(struct test_client *client, uint64_t first, uint64_t *ret_next)
+{
+    Wharf__StatsRequest stats = WHARF__STATS_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    const Wharf__Reply *reply;
+
+    stats.first = first;
+    request.body_case = WHARF__REQUEST__BODY_STATS;
+    request.stats = &stats;
+    int r = test_client_call(client, &request, NULL, 0, &reply);
+    cr_assert(r == 0 || r == -ESTALE, "%d", r);
+    if (r == 0)
+        *ret_next = reply->stats->next;
+    return r == 0;
+}
+
+/* Readers that begin and do not go on have so much memory of the daemon's, and no more: those that
+ * began first have to begin again. */
+Test(wharfd_users, snapshots_that_nobody_reads_are_dropped)
+{
+    enum { N_TENANTS = 400, N_READERS = 250 };
+    struct test_client *tenants[N_TENANTS], *readers[N_READERS];
+    uint64_t next[N_READERS];
+
+    start("");
+    for (unsigned i = 0; i < N_TENANTS; i++) {
+        become(FIRST + i);
+        tenants[i] = test_client_greeted(wharfd.socket);
+    }
+    become(0);
+    for (unsigned i = 0; i < N_READERS; i++) {
+        readers[i] = test_client_greeted(wharfd.socket);
+        cr_assert(ask(readers[i], 0, &next[i]));
+    }
+    cr_assert_not(ask(readers[0], next[0], &next[0]));
+    for (unsigned i = N_READERS - 8; i < N_READERS; i++)
+        while (next[i])
+            cr_assert(ask(readers[i], next[i], &next[i]));
+    cr_assert(ask(readers[0], 0, &next[0]));
+    while (next[0])
+        cr_assert(ask(readers[0], next[0], &next[0]));
+    for (unsigned i = 0; i < N_TENANTS; i++)
+        test_client_free(tenants[i]);
+    for (unsigned i = 0; i < N_READERS; i++)
+        test_client_free(readers[i]);
     test_wharfd_finish(&wharfd);
 }
 

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/stats_families.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/front/front.h"
+
+/* ---- copies -------------------------------------------------------------------------------- */
+
+static void copy_gpus(const struct wharf_front *front, struct wharf_stats_daemon *daemon)
+{
+    daemon->n_gpus = front->n_gpus;
+    for (uint32_t i = 0; i < front->n_gpus; i++) {
+        const struct wharf_gpu_view *gpu = &front->gpus[i];
+        bool is_up = wharf_place_is_up(front, i);
+        daemon->gpus[i].name = gpu->name;
+        daemon->gpus[i].is_up = is_up;
+        daemon->gpus[i].n_warps = is_up ? gpu->n_warps : 0;
+        daemon->gpus[i].latency_ns = gpu->latency_ns;
+        daemon->gpus[i].n_in_flight = gpu->n_in_flight;
+        daemon->gpus[i].n_models = gpu->n_models;
+        daemon->gpus[i].n_chunks = gpu->n_chunks;
+        daemon->gpus[i].out_nbytes = gpu->out_nbytes;
+        daemon->gpus[i].busy_ns = gpu->busy_ns;
+        daemon->gpus[i].away_ns = gpu->away_ns;
+        daemon->gpus[i].n_copied = gpu->n_copied;
+        daemon->gpus[i].n_given_up = gpu->n_given_up;
+        daemon->gpus[i].n_ended = gpu->n_ended;
+        daemon->gpus[i].n_lost = gpu->n_lost;
+    }
+}
+
+void wharf_stats_copy_daemon(const struct wharf_front *front, struct wharf_stats_daemon *ret_daemon)
+{
+    ret_daemon->n_workers = front->n_workers;
+    ret_daemon->n_busy = front->n_short + front->n_long;
+    ret_daemon->n_queued = wharf_place_n_queued(front);
+    ret_daemon->n_shared_chunks = front->n_shared_chunks;
+    ret_daemon->n_shared_ranges = front->n_shared_ranges;
+    ret_daemon->n_helped_ranges = front->n_helped_ranges;
+    ret_daemon->n_parted_chunks = front->n_parted_chunks;
+    ret_daemon->n_parts = front->n_parts;
+    ret_daemon->n_parts_refused = front->n_parts_refused;
+    ret_daemon->pinned_nbytes = front->pinned_nbytes;
+    copy_gpus(front, ret_daemon);
+}
+
+void wharf_stats_copy_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *ret_row)
+{
+    memcpy(ret_row->name, tenant->name, sizeof(ret_row->name));
+    ret_row->used = tenant->used;
+    ret_row->pinned_nbytes = tenant->gpu_pins.pinned_nbytes;
+    ret_row->n_hung_gates = tenant->n_hung_gates;
+    ret_row->stats = tenant->stats;
+}
+
+void wharf_stats_add_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *all)
+{
+    wharf_use_add(&all->used, &tenant->used);
+    all->pinned_nbytes += tenant->gpu_pins.pinned_nbytes;
+    all->n_hung_gates += tenant->n_hung_gates;
+    wharf_tenant_stats_add(&all->stats, &tenant->stats);
+}
+
+/* ---- groups -------------------------------------------------------------------------------- */
+
+/* Of a histogram: buckets, sum and count. */
+enum { MOST_OF_GROUP = WHARF_STATS_N_BUCKETS + 2 };
+
+/* What one group's samples are made of. */
+struct group {
+    const struct wharf_stats_source *source;
+    const struct wharf_stats_row *row;
+    const char *tenant; /* labels; NULL: none */
+    const char *gpu;
+    const char *engine;
+    const struct wharf_engine_stats *stats; /* of that engine */
+    double value;
+};
+
+/* What a family is of: the daemon, each GPU, each tenant, each engine of each tenant; all tenants
+ * together, and each engine of these. */
+enum scope { OF_DAEMON, OF_GPU, OF_TENANT, OF_ENGINE, OF_ALL_TENANT, OF_ALL_ENGINE };
+
+struct family {
+    const char *name;
+    const char *help;
+    Wharf__MetricType type;
+    enum scope scope;
+    double (*value)(const struct wharf_stats_source *source, unsigned gpu,
+                    const struct wharf_stats_row *row, const struct wharf_engine_stats *engine);
+    void (*add)(struct wharf_stats_page *page, const struct group *group);
+};
+
+static void label_group(struct wharf_stats_page *page, Wharf__Sample *sample,
+                        const struct group *group)
+{
+    if (group->tenant)
+        wharf_stats_page_label(page, sample, "tenant", group->tenant);
+    if (group->gpu)
+        wharf_stats_page_label(page, sample, "gpu", group->gpu);
+    if (group->engine)
+        wharf_stats_page_label(page, sample, "engine", group->engine);
+}
+
+static void add_value(struct wharf_stats_page *page, const struct group *group)
+{
+    label_group(page, wharf_stats_page_add(page, "", group->value), group);
+}
+
+/* One of several counters that differ in one label; none if it is 0. */
+static void add_count(struct wharf_stats_page *page, const struct group *group, uint64_t count,
+                      const char *label, const char *label_value)
+{
+    if (!count)
+        return;
+    Wharf__Sample *sample = wharf_stats_page_add(page, "", (double)count);
+    label_group(page, sample, group);
+    wharf_stats_page_label(page, sample, label, label_value);
+}
+
+static void add_results(struct wharf_stats_page *page, const struct group *group)
+{
+    for (uint32_t i = 0; i < WHARF_STATS_N_RESULTS; i++)
+        add_count(page, group, group->stats->n_jobs[i], "result", wharf_result_name(i));
+}
+
+static void add_placements(struct wharf_stats_page *page, const struct group *group)
+{
+    static const char *const names[] = {
+        [WHARF_PLACED_CPU_ASKED] = "cpu_asked",   [WHARF_PLACED_GPU_ASKED] = "gpu_asked",
+        [WHARF_PLACED_CPU_SOONER] = "cpu_sooner", [WHARF_PLACED_GPU_SOONER] = "gpu_sooner",
+        [WHARF_PLACED_NO_GPU] = "no_gpu",         [WHARF_PLACED_CODEC] = "codec",
+        [WHARF_PLACED_TOO_LARGE] = "too_large",   [WHARF_PLACED_NOT_PINNED] = "not_pinned",
+        [WHARF_PLACED_BANNED] = "banned",         [WHARF_PLACED_TO_LEARN] = "to_learn",
+        [WHARF_PLACED_CPU_MORE] = "cpu_more",     [WHARF_PLACED_GPU_MORE] = "gpu_more",
+        [WHARF_PLACED_GPU_MEMORY] = "gpu_memory", [WHARF_PLACED_SEVERAL_GPUS] = "several_gpus",
+    };
+
+    for (uint32_t i = 0; i < WHARF_N_PLACEMENTS; i++)
+        add_count(page, group, group->row->stats.n_placed[i], "reason", names[i]);
+}
+
+static void add_on_gpus(struct wharf_stats_page *page, const struct group *group)
+{
+    for (uint32_t i = 0; i < group->source->daemon.n_gpus; i++)
+        add_count(page, group, group->row->stats.n_on_gpus[i], "gpu",
+                  group->source->daemon.gpus[i].name);
+}
+
+/* Bounds as Prometheus writes them: seconds. */
+static void add_histogram(struct wharf_stats_page *page, const struct group *group,
+                          const struct wharf_histogram *histogram)
+{
+    uint64_t count = 0;
+    char bound[32];
+
+    for (unsigned i = 0; i < WHARF_STATS_N_BUCKETS; i++) {
+        count += histogram->buckets[i];
+        if (i + 1 < WHARF_STATS_N_BUCKETS)
+            snprintf(bound, sizeof(bound), "%.9g", 1e-6 * (double)((uint64_t)1 << i));
+        else
+            snprintf(bound, sizeof(bound), "+Inf");
+        Wharf__Sample *sample = wharf_stats_page_add(page, "_bucket", (double)count);
+        label_group(page, sample, group);
+        wharf_stats_page_label(page, sample, "le", wharf_stats_page_text(page, bound));
+    }
+    label_group(page, wharf_stats_page_add(page, "_sum", 1e-9 * (double)histogram->sum_ns), group);
+    label_group(page, wharf_stats_page_add(page, "_count", (double)count), group);
+}
+
+static void add_queue(struct wharf_stats_page *page, const struct group *group)
+{
+    add_histogram(page, group, &group->stats->queue);
+}
+
+static void add_run(struct wharf_stats_page *page, const struct group *group)
+{
+    add_histogram(page, group, &group->stats->run);
+}
+
+static void add_info(struct wharf_stats_page *page, const struct group *group)
+{
+    Wharf__Sample *sample = wharf_stats_page_add(page, "", 1);
+
+    wharf_stats_page_label(page, sample, "version", WHARF_VERSION);
+    wharf_stats_page_label(page, sample, "io", group->source->daemon.io);
+}
+
+/* ---- what there is ------------------------------------------------------------------------- */
+
+#define COUNTER WHARF__METRIC_TYPE__METRIC_TYPE_COUNTER
+#define GAUGE WHARF__METRIC_TYPE__METRIC_TYPE_GAUGE
+#define HISTOGRAM WHARF__METRIC_TYPE__METRIC_TYPE_HISTOGRAM
+
+/* clang-format off: it reads as a table.  Families of one value have what that is last, others a
+ * function that adds their samples. */
+#define OWN_FAMILIES(VALUE, GROUP)                                                                 \
+    GROUP(wharf_info, GAUGE, OF_DAEMON, "The running daemon.", add_info)                           \
+    VALUE(wharf_uptime_seconds, GAUGE, OF_DAEMON, "Since the daemon started.",                     \
+          source->daemon.uptime_s)                                                                 \
+    VALUE(wharf_workers, GAUGE, OF_DAEMON, "Threads that decode on the CPU.",                      \
+          source->daemon.n_workers)                                                                \
+    VALUE(wharf_workers_busy, GAUGE, OF_DAEMON, "Those of them that do.", source->daemon.n_busy)   \
+    VALUE(wharf_jobs_queued, GAUGE, OF_DAEMON, "Jobs that no engine has.",                         \
+          source->daemon.n_queued)                                                                 \
+    VALUE(wharf_shared_chunks_total, COUNTER, OF_DAEMON,                                           \
+          "Chunks that idle workers could help with.", source->daemon.n_shared_chunks)             \
+    VALUE(wharf_shared_ranges_total, COUNTER, OF_DAEMON,                                           \
+          "Ranges of their parts that workers took.", source->daemon.n_shared_ranges)              \
+    VALUE(wharf_helped_ranges_total, COUNTER, OF_DAEMON, "Those of them that were taken to help.", \
+          source->daemon.n_helped_ranges)                                                          \
+    VALUE(wharf_gpu_parted_chunks_total, COUNTER, OF_DAEMON, "Chunks that GPUs decoded in parts.", \
+          source->daemon.n_parted_chunks)                                                          \
+    VALUE(wharf_gpu_parts_total, COUNTER, OF_DAEMON, "In how many parts.", source->daemon.n_parts) \
+    VALUE(wharf_gpu_parts_refused_total, COUNTER, OF_DAEMON,                                       \
+          "Chunks that could not be decoded so.", source->daemon.n_parts_refused)                  \
+    VALUE(wharf_gpu_pinned_bytes, GAUGE, OF_DAEMON, "Memory of clients that GPUs have.",           \
+          source->daemon.pinned_nbytes)                                                            \
+    VALUE(wharf_gpu_up, GAUGE, OF_GPU, "Whether the GPU's worker takes jobs.",                     \
+          source->daemon.gpus[gpu].is_up)                                                          \
+    VALUE(wharf_gpu_warps, GAUGE, OF_GPU,                                                          \
+          "Chunks that it decodes at a time where there are many.",                                \
+          source->daemon.gpus[gpu].n_warps)                                                        \
+    VALUE(wharf_gpu_latency_seconds, GAUGE, OF_GPU, "Of a job of no size, measured at its start.", \
+          1e-9 * (double)source->daemon.gpus[gpu].latency_ns)                                      \
+    VALUE(wharf_gpu_chunks_in_flight, GAUGE, OF_GPU, "That it has.",                               \
+          source->daemon.gpus[gpu].n_in_flight)                                                    \
+    VALUE(wharf_gpu_models, GAUGE, OF_GPU, "Registered models that it has.",                       \
+          source->daemon.gpus[gpu].n_models)                                                       \
+    VALUE(wharf_gpu_chunks_total, COUNTER, OF_GPU, "That it has decoded, good or bad.",            \
+          source->daemon.gpus[gpu].n_chunks)                                                       \
+    VALUE(wharf_gpu_output_bytes_total, COUNTER, OF_GPU, "Bytes that it has decoded to.",          \
+          source->daemon.gpus[gpu].out_nbytes)                                                     \
+    VALUE(wharf_gpu_busy_seconds_total, COUNTER, OF_GPU,                                           \
+          "Time of its warps for chunks, together.",                                               \
+          1e-9 * (double)source->daemon.gpus[gpu].busy_ns)                                         \
+    VALUE(wharf_gpu_away_seconds_total, COUNTER, OF_GPU,                                           \
+          "For which chunks were with it, together.",                                              \
+          1e-9 * (double)source->daemon.gpus[gpu].away_ns)                                         \
+    VALUE(wharf_gpu_copied_chunks_total, COUNTER, OF_GPU,                                          \
+          "Chunks whose output the copy engine took.", source->daemon.gpus[gpu].n_copied)          \
+    VALUE(wharf_gpu_given_up_chunks_total, COUNTER, OF_GPU,                                        \
+          "Chunks that it had for too long, which the CPU then did.",                              \
+          source->daemon.gpus[gpu].n_given_up)                                                     \
+    VALUE(wharf_gpu_workers_ended_total, COUNTER, OF_GPU, "Workers of the GPU that ended.",        \
+          source->daemon.gpus[gpu].n_ended)                                                        \
+    VALUE(wharf_gpu_lost_chunks_total, COUNTER, OF_GPU, "Chunks that these had then.",             \
+          source->daemon.gpus[gpu].n_lost)
+
+#define ALL_FAMILIES(VALUE, GROUP)                                                                 \
+    VALUE(wharf_tenants, GAUGE, OF_ALL_TENANT, "Tenants that are connected or remembered.",        \
+          source->n_tenants)                                                                       \
+    VALUE(wharf_tenants_listed, GAUGE, OF_ALL_TENANT,                                              \
+          "Those of them that have samples of their own here.", source->n_rows)                    \
+    VALUE(wharf_tenants_seen_total, COUNTER, OF_ALL_TENANT,                                        \
+          "Tenants that came, each time that they were not known.", source->n_tenants_seen)
+
+/* Of each tenant as wharf_NAME, and of all together as wharf_all_NAME. */
+#define TENANT_FAMILIES(VALUE, GROUP)                                                              \
+    VALUE(connections, GAUGE, TENANT, "Connections.", row->used.n_connections)                     \
+    VALUE(descriptors, GAUGE, TENANT, "Descriptors held or sent.", row->used.n_descriptors)        \
+    VALUE(memory_bytes, GAUGE, TENANT, "Arenas and registered memory.", row->used.memory_nbytes)   \
+    VALUE(gpu_memory_bytes, GAUGE, TENANT, "GPU memory of clients that they have registered.",     \
+          row->used.gpu_nbytes)                                                                    \
+    VALUE(pinned_bytes, GAUGE, TENANT, "Its part of what GPUs have.", row->pinned_nbytes)          \
+    VALUE(evicted_total, COUNTER, TENANT, "Pieces of its memory that GPUs let go of for others.",  \
+          row->stats.n_evicted)                                                                    \
+    VALUE(queue_entries, GAUGE, TENANT, "Entries of all queues.", row->used.n_jobs)                \
+    VALUE(hung_gates, GAUGE, TENANT, "Processes hung by descriptors.", row->n_hung_gates)          \
+    VALUE(connections_total, COUNTER, TENANT, "Connections accepted.", row->stats.n_connections)   \
+    VALUE(sessions_total, COUNTER, TENANT, "Queues opened.", row->stats.n_sessions)                \
+    VALUE(refused_total, COUNTER, TENANT, "What a quota refused.", row->stats.n_refused)           \
+    VALUE(broken_total, COUNTER, TENANT, "Connections that broke a rule.", row->stats.n_broken)    \
+    VALUE(doorbells_total, COUNTER, TENANT, "Wake-ups by clients.", row->stats.n_doorbells)        \
+    GROUP(placements_total, COUNTER, TENANT,                                                       \
+          "Chunks, by why they were given to the engine that ran them.", add_placements)           \
+    GROUP(gpu_placements_total, COUNTER, TENANT, "Chunks, by the GPU that they were given to.",    \
+          add_on_gpus)                                                                             \
+    GROUP(jobs_total, COUNTER, ENGINE, "Jobs completed.", add_results)                             \
+    VALUE(chunks_total, COUNTER, ENGINE, "Chunks decoded, good or bad.", engine->n_chunks)         \
+    VALUE(input_bytes_total, COUNTER, ENGINE, "Compressed bytes decoded.", engine->in_nbytes)      \
+    VALUE(output_bytes_total, COUNTER, ENGINE, "Bytes decoded to.", engine->out_nbytes)            \
+    VALUE(engine_busy_seconds_total, COUNTER, ENGINE, "Time spent on jobs.",                       \
+          1e-9 * (double)engine->busy_ns)                                                          \
+    GROUP(job_queue_seconds, HISTOGRAM, ENGINE, "From taking a job to its start.", add_queue)      \
+    GROUP(job_run_seconds, HISTOGRAM, ENGINE, "From its start to its end.", add_run)
+/* clang-format on */
+
+#define VALUE_OF(name, type, scope, help, expression)                                              \
+    static double value_of_##name(const struct wharf_stats_source *source, unsigned gpu,           \
+                                  const struct wharf_stats_row *row,                               \
+                                  const struct wharf_engine_stats *engine)                         \
+    {                                                                                              \
+        (void)source, (void)gpu, (void)row, (void)engine;                                          \
+        return (double)(expression);                                                               \
+    }
+#define NO_VALUE(name, type, scope, help, add)
+OWN_FAMILIES(VALUE_OF, NO_VALUE)
+ALL_FAMILIES(VALUE_OF, NO_VALUE)
+TENANT_FAMILIES(VALUE_OF, NO_VALUE)
+
+#define OWN_VALUE(name, type, scope, help, expression)                                             \
+    {#name, help, type, scope, value_of_##name, add_value},
+#define OWN_GROUP(name, type, scope, help, add) {#name, help, type, scope, NULL, add},
+#define EACH_VALUE(name, type, scope, help, expression)                                            \
+    {"wharf_" #name, help, type, OF_##scope, value_of_##name, add_value},
+#define EACH_GROUP(name, type, scope, help, add)                                                   \
+    {"wharf_" #name, help, type, OF_##scope, NULL, add},
+#define SUM_VALUE(name, type, scope, help, expression)                                             \
+    {"wharf_all_" #name, "Of all tenants together: " help, type, OF_ALL_##scope, value_of_##name,  \
+     add_value},
+#define SUM_GROUP(name, type, scope, help, add)                                                    \
+    {"wharf_all_" #name, "Of all tenants together: " help, type, OF_ALL_##scope, NULL, add},
+
+static const struct family families[] = {
+    OWN_FAMILIES(OWN_VALUE, OWN_GROUP) ALL_FAMILIES(OWN_VALUE, OWN_GROUP)
+        TENANT_FAMILIES(SUM_VALUE, SUM_GROUP) TENANT_FAMILIES(EACH_VALUE, EACH_GROUP)};
+enum { N_FAMILIES = sizeof(families) / sizeof(families[0]) };
+
+/* ---- going through it ---------------------------------------------------------------------- */
+
+bool wharf_stats_place_is_good(const struct wharf_stats_place *place)
+{
+    return place->family < N_FAMILIES && place->engine < WHARF_STATS_N_ENGINES;
+}
+
+static bool has_samples(const struct wharf_engine_stats *stats)
+{
+    for (unsigned i = 0; i < WHARF_STATS_N_RESULTS; i++)
+        if (stats->n_jobs[i])
+            return true;
+    return false;
+}
+
+static void next_family(struct wharf_stats_place *place)
+{
+    place->family++;
+    place->at = 0;
+    place->engine = 0;
+}
+
+static void next_engine(struct wharf_stats_place *place)
+{
+    place->engine++;
+    if (place->engine < WHARF_STATS_N_ENGINES)
+        return;
+    place->engine = 0;
+    place->at++;
+}
+
+static bool is_of_engine(const struct family *family)
+{
+    return family->scope == OF_ENGINE || family->scope == OF_ALL_ENGINE;
+}
+
+static bool is_of_all(const struct family *family)
+{
+    return family->scope == OF_ALL_TENANT || family->scope == OF_ALL_ENGINE;
+}
+
+/* How many rows, or GPUs, the family has. */
+static size_t n_rows_of(const struct wharf_stats_source *source, const struct family *family)
+{
+    if (family->scope == OF_GPU)
+        return source->daemon.n_gpus;
+    if (is_of_all(family))
+        return source->all ? 1 : 0;
+    return family->scope == OF_DAEMON ? 1 : source->n_rows;
+}
+
+/* Of what no engine ran there are no times. */
+static bool is_missing(const struct family *family, const struct group *group, unsigned engine)
+{
+    if (!is_of_engine(family))
+        return false;
+    if (!has_samples(group->stats))
+        return true;
+    return family->type == HISTOGRAM &&
+           (engine == WHARF_ENGINE_AUTO || !group->row->has_histograms);
+}
+
+/* The group that the place is at, of a family with more rows; false if there is none. */
+static bool take_group(const struct wharf_stats_source *source,
+                       const struct wharf_stats_place *place, struct group *group)
+{
+    const struct family *family = &families[place->family];
+    unsigned engine = place->engine, gpu = 0;
+
+    *group = (struct group){.source = source};
+    if (family->scope == OF_GPU) {
+        gpu = (unsigned)place->at;
+        group->gpu = source->daemon.gpus[gpu].name;
+    } else if (is_of_all(family)) {
+        group->row = source->all;
+    } else if (family->scope != OF_DAEMON) {
+        group->row = &source->rows[place->at];
+        group->tenant = group->row->name;
+    }
+    if (is_of_engine(family)) {
+        group->stats = &group->row->stats.engines[engine];
+        group->engine = engine == WHARF_ENGINE_AUTO ? "none" : wharf_engine_name(engine);
+    }
+    if (is_missing(family, group, engine))
+        return false;
+    if (family->value)
+        group->value = family->value(source, gpu, group->row, group->stats);
+    return true;
+}
+
+/* Adds the group; returns whether it fits. */
+static bool add_group(struct wharf_stats_page *page, const struct family *family,
+                      const struct group *group)
+{
+    struct wharf_stats_mark mark = wharf_stats_page_mark(page);
+
+    if (!wharf_stats_page_begin(page, family->name, family->help, family->type, MOST_OF_GROUP))
+        return false;
+    family->add(page, group);
+    if (wharf_stats_page_fits(page))
+        return true;
+    wharf_stats_page_return(page, &mark);
+    return false;
+}
+
+bool wharf_stats_fill(struct wharf_stats_page *page, const struct wharf_stats_source *source,
+                      struct wharf_stats_place *place)
+{
+    struct group group;
+
+    while (place->family < N_FAMILIES) {
+        const struct family *family = &families[place->family];
+        if (place->at >= n_rows_of(source, family)) {
+            next_family(place);
+            continue;
+        }
+        if (take_group(source, place, &group) && !add_group(page, family, &group))
+            return true;
+        if (is_of_engine(family))
+            next_engine(place);
+        else
+            place->at++;
+    }
+    return false;
+}
+
+/* ---- how long it is as text ---------------------------------------------------------------- */
+
+/* NAME{LABEL="VALUE",...} VALUE, where all that has to be escaped is. */
+static size_t sample_text_nbytes(const struct family *family, const Wharf__Sample *sample)
+{
+    char value[32];
+    size_t nbytes = strlen(family->name) + strlen(sample->suffix) + 4;
+
+    for (size_t i = 0; i < sample->n_labels; i++) {
+        nbytes += strlen(sample->labels[i]->name) + 4;
+        for (const char *at = sample->labels[i]->value; *at; at++)
+            nbytes += *at == '"' || *at == '\\' || *at == '\n' ? 2 : *at & 0x80 ? 3 : 1;
+    }
+    if (sample->value == (double)(int64_t)sample->value)
+        return nbytes + (size_t)snprintf(value, sizeof(value), "%lld", (long long)sample->value);
+    return nbytes + 24;
+}
+
+static size_t family_text_nbytes(const struct wharf_stats_source *source, unsigned number,
+                                 struct wharf_stats_page *page)
+{
+    const struct family *family = &families[number];
+    struct wharf_stats_place place = {.family = number};
+    struct group group;
+    size_t nbytes = 0;
+
+    while (place.at < n_rows_of(source, family)) {
+        wharf_stats_page_init(page, 0);
+        if (take_group(source, &place, &group))
+            add_group(page, family, &group);
+        for (size_t i = 0; i < page->n_samples; i++)
+            nbytes += sample_text_nbytes(family, &page->samples[i]);
+        if (is_of_engine(family))
+            next_engine(&place);
+        else
+            place.at++;
+    }
+    return nbytes;
+}
+
+static bool is_of_tenant(const struct family *family)
+{
+    return family->scope == OF_TENANT || family->scope == OF_ENGINE;
+}
+
+size_t wharf_stats_row_text_nbytes(const struct wharf_stats_source *source,
+                                   struct wharf_stats_row *row, struct wharf_stats_page *page)
+{
+    struct wharf_stats_source one = {.rows = row, .n_rows = 1};
+    size_t nbytes = 0;
+
+    one.daemon.n_gpus = source->daemon.n_gpus;
+    for (uint32_t i = 0; i < source->daemon.n_gpus; i++)
+        one.daemon.gpus[i].name = source->daemon.gpus[i].name;
+    for (unsigned i = 0; i < N_FAMILIES; i++)
+        if (is_of_tenant(&families[i]))
+            nbytes += family_text_nbytes(&one, i, page);
+    return nbytes;
+}
+
+/* # HELP NAME TEXT, # TYPE NAME histogram */
+size_t wharf_stats_other_text_nbytes(const struct wharf_stats_source *source,
+                                     struct wharf_stats_page *page)
+{
+    size_t nbytes = 0;
+
+    for (unsigned i = 0; i < N_FAMILIES; i++) {
+        nbytes += 2 * strlen(families[i].name) + strlen(families[i].help) + 28;
+        if (!is_of_tenant(&families[i]))
+            nbytes += family_text_nbytes(source, i, page);
+    }
+    return nbytes;
+}
