@@ -646,7 +646,7 @@ $(BUILD)/bench/columns: $(call obj,tests/bench/columns.c)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lm
 
 # What the daemon costs takes more than one file, and the daemon.
-$(BUILD)/bench/wharfd_bench: $(call obj,$(wildcard tests/bench/daemon_*.c)) | $(DAEMON)
+$(BUILD)/bench/wharfd_bench: $(call obj,$(wildcard tests/bench/daemon_*.c)) | $(DAEMON) $(BUILD)/wharf
 
 # Linked for machines without our libraries.
 $(BUILD)/bench/share_client: $(call obj,tests/bench/share_client.c) $(TESTLIB) $(ENCODING_LIB)

@@ -37,8 +37,6 @@ struct daemon_bench {
     unsigned n_sources;
 };
 
-_Noreturn void bench_die(const char *what);
-
 /* A handle that waits in this way, with room for so many jobs of one chunk each. */
 struct wharf *bench_open(const char *socket, uint32_t spin_us, unsigned max_jobs);
 
@@ -66,5 +64,6 @@ void bench_shares(struct daemon_bench *bench);
 void bench_fairness(struct daemon_bench *bench);
 void bench_shared(struct daemon_bench *bench);
 void bench_recovery(struct daemon_bench *bench);
+void bench_stats(struct daemon_bench *bench);
 
 #endif
