@@ -405,9 +405,17 @@ $(STORMS): $(call obj,$(wildcard tests/hostile/storm*.c) tests/bench/bench_row.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# One user who is hundreds of uids, and what a neighbour has beside them.
+OWNERS := $(BUILD)/tests/wharf_owners
+$(OWNERS): $(call obj,$(wildcard tests/hostile/owners*.c) tests/bench/bench_row.c) $(TESTLIB) $(ENCODING_LIB) | $(DAEMON)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 .PHONY: test-hostile
-test-hostile: all $(STORMS) ## what a tenant can do to others, measured: on a machine that does nothing else, as root
+test-hostile: all $(STORMS) $(OWNERS) ## what a tenant can do to others, measured: on a machine that does nothing else, as root
 	$(Q)$(STORMS) --check
+	$(Q)$(OWNERS) --check
 
 .PHONY: test-programs test test-unit test-integration check fuzz format
 

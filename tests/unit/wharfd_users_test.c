@@ -222,16 +222,25 @@ struct flood {
     const char *tenant;
 };
 
-static void begin_flood(struct flood *flood, uid_t uid, unsigned n)
+/* `first` is the uid of the first client, and of all others too if they do not have the ones behind
+ * it. */
+struct crowd {
+    uid_t owner;
+    unsigned n;
+    uid_t first;
+    bool is_many_uids;
+};
+
+static void begin_flood(struct flood *flood, const struct crowd *crowd)
 {
     static char names[2][16];
     uint8_t *plain = test_data_new(test_data_find("text"), 1, CHUNK);
-    char *name = names[uid == SECOND];
+    char *name = names[crowd->owner == SECOND];
 
-    become(uid);
-    snprintf(name, sizeof(names[0]), "uid:%u", (unsigned)uid);
-    *flood = (struct flood){.n = n, .tenant = name};
-    for (unsigned i = 0; i < n; i++) {
+    snprintf(name, sizeof(names[0]), "uid:%u", (unsigned)crowd->owner);
+    *flood = (struct flood){.n = crowd->n, .tenant = name};
+    for (unsigned i = 0; i < crowd->n; i++) {
+        become(crowd->first + (crowd->is_many_uids ? i : 0));
         struct test_client *client = test_client_start(wharfd.socket, N_JOBS, ARENA);
         uLongf nbytes = CHUNK;
         memset(client->arena, 0, ARENA); /* the daemon is not to wait for pages */
@@ -348,8 +357,8 @@ static double ratio_once(const struct flood *first, const struct flood *second,
     return ratio;
 }
 
-static void check_floods(const char *config, unsigned n_first, unsigned n_second,
-                         const struct range *range)
+static void check_crowds(const char *config, const struct crowd *first_crowd,
+                         const struct crowd *second_crowd, const struct range *range)
 {
     double ratio = 0;
 
@@ -358,14 +367,21 @@ static void check_floods(const char *config, unsigned n_first, unsigned n_second
     for (unsigned i = 0; i < 20 && !is_within(ratio, range); i++) {
         struct flood first, second;
         start(config);
-        begin_flood(&first, FIRST, n_first);
-        begin_flood(&second, SECOND, n_second);
+        begin_flood(&first, first_crowd);
+        begin_flood(&second, second_crowd);
         ratio = ratio_once(&first, &second, range);
         end_flood(&first);
         end_flood(&second);
         test_wharfd_finish(&wharfd);
     }
     cr_assert(is_within(ratio, range), "%g", ratio);
+}
+
+static void check_floods(const char *config, unsigned n_first, unsigned n_second,
+                         const struct range *range)
+{
+    check_crowds(config, &(struct crowd){FIRST, n_first, FIRST, false},
+                 &(struct crowd){SECOND, n_second, SECOND, false}, range);
 }
 
 /* By clients it would be 0.25. */
@@ -377,4 +393,20 @@ Test(wharfd_users, floods_share_alike_however_many_clients_they_have)
 Test(wharfd_users, weights_are_shares)
 {
     check_floods(WORKERS "[tenant uid:65001]\nweight = 300\n", 2, 2, &(struct range){2.4, 3.75});
+}
+
+/* By uids it would be 0.25. */
+Test(wharfd_users, subordinate_uids_share_their_owners_part)
+{
+    enum { SUBORDINATE = 3000000 };
+    char path[] = "/tmp/wharf-test.XXXXXX", config[128];
+    int fd = mkstemp(path);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_gt(dprintf(fd, "%d:%d:65536\n", SECOND, SUBORDINATE), 0);
+    close(fd);
+    snprintf(config, sizeof(config), "[owners]\nsubuid = %s\n", path);
+    check_crowds(config, &(struct crowd){FIRST, 1, FIRST, false},
+                 &(struct crowd){SECOND, 4, SUBORDINATE, true}, &(struct range){0.8, 1.25});
+    unlink(path);
 }

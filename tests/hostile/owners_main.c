@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wharf_owners: what a user has of the daemon beside another one who is many uids.
+ *
+ *     wharf_owners [--seconds S] [--repetitions N] [--check]
+ *
+ * The neighbour is one process that floods the daemon.  Beside it a crowd floods too: 20 processes
+ * of one uid, 20 of as many subordinate uids of one owner, or 300 of these.  For each crowd a row
+ * is printed: how long the neighbour's chunks take in all, beside what they take in the case that
+ * it is compared with.  Then a crowd of subordinate uids takes all connections, queues and memory
+ * that it is given and keeps them, and the neighbour connects again and again.
+ *
+ * With --check it fails where the neighbour has less than 90 % beside 20 subordinate uids of what
+ * it has beside 20 processes, less than 45 % beside 300 of what it has alone, or cannot connect.
+ *
+ * The daemon has half of the processors, the crowd one, and the neighbour the rest, where there are
+ * enough.  It needs root, to be other users.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "encoders/wharf_codec.h"
+#include "proto/wharf_result.h"
+#include "tests/bench/bench_row.h"
+#include "tests/lib/test_client.h"
+#include "tests/lib/test_data.h"
+#include "tests/lib/test_wharfd.h"
+
+enum { NEIGHBOUR = 65001, OWNER = 65002, FIRST_SUBORDINATE = 3000000 };
+enum { CHUNK = 65536, MOST_PROCESSES = 300, N_CONNECTIONS = 100, MOST_REPETITIONS = 100 };
+/* Chunks in flight: what keeps one processor busy, and all of them. */
+enum { OF_ONE = 16, OF_NEIGHBOUR = 256 };
+/* What rows count in: a row's times are those of so many chunks. */
+enum { N_COUNTED = 16384 };
+
+static struct {
+    double seconds;
+    unsigned n_repetitions;
+    bool checks;
+} options = {.seconds = 3, .n_repetitions = 5};
+
+static struct test_wharfd wharfd;
+static uint8_t packed[CHUNK];
+static uint64_t packed_nbytes;
+
+/* ---- processors ---------------------------------------------------------------------------- */
+
+enum role { DAEMON, THE_NEIGHBOUR, CROWD };
+
+static cpu_set_t all_processors;
+
+static enum role role_of(int number, int n)
+{
+    if (n < 4)
+        return DAEMON;
+    return number < n / 2 ? DAEMON : number < n - 1 ? THE_NEIGHBOUR : CROWD;
+}
+
+static void take_processors(enum role role)
+{
+    int n = CPU_COUNT(&all_processors), number = 0;
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &all_processors) && role_of(number++, n) == role)
+            CPU_SET(i, &set);
+    if (CPU_COUNT(&set))
+        sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* ---- floods -------------------------------------------------------------------------------- */
+
+static struct test_client *flood_start(unsigned n_in_flight)
+{
+    struct test_client *client =
+        test_client_start(wharfd.socket, n_in_flight, (1 + n_in_flight) * CHUNK);
+
+    memset(client->arena, 0, client->arena_nbytes); /* the daemon is not to wait for pages */
+    memcpy(client->arena, packed, packed_nbytes);
+    return client;
+}
+
+static void flood_submit(struct test_client *client, uint64_t place)
+{
+    const struct wharf_submission job = {
+        .opcode = WHARF_OP_DECODE,
+        .codec = WHARF_CODEC_ZLIB,
+        .src_nbytes = packed_nbytes,
+        .dst_offset = (1 + place) * CHUNK,
+        .dst_nbytes = CHUNK,
+        .user_data = place,
+    };
+
+    wharf_ring_submit(&client->ring, &job);
+}
+
+static void flood_publish(struct test_client *client)
+{
+    if (test_client_publish(client) < 0)
+        bench_die("the daemon");
+}
+
+/* Takes all completions that there are, at least one, and submits the same chunks again.  Returns
+ * how many. */
+static unsigned flood_go_on(struct test_client *client)
+{
+    struct wharf_completion completion;
+    unsigned n = 0;
+    int r = test_client_reap(client, &completion) < 0 ? -1 : 1;
+
+    for (; r == 1; r = wharf_ring_reap(&client->ring, &completion)) {
+        if (completion.result != WHARF_OK)
+            bench_die("a job");
+        flood_submit(client, completion.user_data);
+        n++;
+    }
+    if (r < 0)
+        bench_die("the daemon");
+    flood_publish(client);
+    return n;
+}
+
+static void flood_fill(struct test_client *client, unsigned n_in_flight)
+{
+    for (unsigned i = 0; i < n_in_flight; i++)
+        flood_submit(client, i);
+    flood_publish(client);
+}
+
+/* ---- the crowd ----------------------------------------------------------------------------- */
+
+static pid_t crowd[MOST_PROCESSES];
+static unsigned n_crowd;
+
+static void say_so(int ready)
+{
+    if (write(ready, "", 1) != 1)
+        bench_die("who started the crowd is gone");
+}
+
+static void flood(int ready)
+{
+    struct test_client *client = flood_start(OF_ONE);
+
+    flood_fill(client, OF_ONE);
+    flood_go_on(client);
+    say_so(ready);
+    for (;;)
+        flood_go_on(client);
+}
+
+/* Connections with queues and arenas, until it is given no more. */
+static void take_all(int ready)
+{
+    for (;;) {
+        struct test_client *client = test_client_new();
+        if (test_client_connect(client, wharfd.socket) < 0 || test_client_hello(client) < 0)
+            break;
+        for (uint64_t nbytes = (uint64_t)1 << 30; nbytes >= 65536; nbytes /= 2)
+            if (test_client_open_with(client, 256, nbytes, 0, 0) == 0)
+                break;
+    }
+    say_so(ready);
+    for (;;)
+        pause();
+}
+
+static void crowd_begin(unsigned n, bool is_subordinate, void (*run)(int ready))
+{
+    int ready[2];
+    char byte;
+
+    if (pipe(ready) < 0)
+        bench_die("a pipe");
+    for (n_crowd = 0; n_crowd < n; n_crowd++) {
+        crowd[n_crowd] = fork();
+        if (crowd[n_crowd] < 0)
+            bench_die("fork");
+        if (crowd[n_crowd])
+            continue;
+        uid_t uid = is_subordinate ? FIRST_SUBORDINATE + n_crowd : OWNER;
+        close(ready[0]);
+        take_processors(CROWD);
+        if (setuid(uid) < 0)
+            bench_die("not root");
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        run(ready[1]);
+    }
+    close(ready[1]);
+    for (unsigned i = 0; i < n; i++)
+        if (read(ready[0], &byte, 1) != 1)
+            bench_die("the crowd has ended by itself");
+    close(ready[0]);
+}
+
+static void crowd_end(void)
+{
+    for (unsigned i = 0; i < n_crowd; i++) {
+        if (waitpid(crowd[i], NULL, WNOHANG) != 0)
+            bench_die("one of the crowd has ended by itself");
+        kill(crowd[i], SIGKILL);
+    }
+    for (unsigned i = 0; i < n_crowd; i++)
+        waitpid(crowd[i], NULL, 0);
+}
+
+/* ---- the neighbour ------------------------------------------------------------------------- */
+
+static void become(uid_t uid)
+{
+    if (seteuid(0) < 0 || seteuid(uid) < 0)
+        bench_die("not root");
+}
+
+/* Chunks a second, in a time that begins when things have evened out. */
+static double measure_rate(struct test_client *client)
+{
+    double begun_us = bench_now_us(), from_us = begun_us + 3e5 * options.seconds;
+    double end_us = from_us + 1e6 * options.seconds, now_us;
+    unsigned n = 0;
+
+    while ((now_us = bench_now_us()) < end_us) {
+        unsigned n_taken = flood_go_on(client);
+        n += now_us >= from_us ? n_taken : 0;
+    }
+    return n / (end_us - from_us) * 1e6;
+}
+
+static bool can_connect(struct bench_samples *samples)
+{
+    for (unsigned i = 0; i < N_CONNECTIONS; i++) {
+        struct test_client *client = test_client_new();
+        double begun_us = bench_now_us();
+        become(NEIGHBOUR);
+        int r = test_client_connect(client, wharfd.socket);
+        become(0);
+        if (r == 0)
+            r = test_client_hello(client);
+        if (r == 0)
+            r = test_client_open_with(client, 64, 1 << 20, 0, 0);
+        bench_samples_add(samples, bench_now_us() - begun_us);
+        if (r < 0)
+            fprintf(stderr, "# the neighbour cannot connect: %s; %s\n", strerror(-r),
+                    client->error);
+        test_client_free(client);
+        if (r < 0)
+            return false;
+        usleep(1000);
+    }
+    return true;
+}
+
+/* ---- cases --------------------------------------------------------------------------------- */
+
+enum { ALONE, PROCESSES_20, SUBORDINATE_20, SUBORDINATE_300, N_CASES };
+
+static const struct {
+    const char *name;
+    unsigned n_processes;
+    bool is_subordinate;
+    int peer; /* which case it is compared with; -1: none */
+    double least;
+} cases[N_CASES] = {
+    [ALONE] = {"alone", 0, false, -1, 0},
+    [PROCESSES_20] = {"20 processes of one uid", 20, false, ALONE, 0},
+    [SUBORDINATE_20] = {"20 subordinate uids", 20, true, PROCESSES_20, 0.9},
+    [SUBORDINATE_300] = {"300 subordinate uids", 300, true, ALONE, 0.45},
+};
+
+static double rates[N_CASES][MOST_REPETITIONS];
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Of rates in order. */
+static struct bench_times times_of(const double *rate)
+{
+    unsigned n = options.n_repetitions;
+
+    return (struct bench_times){
+        .min_s = N_COUNTED / rate[n - 1],
+        .median_s = N_COUNTED / rate[n / 2],
+        .max_s = N_COUNTED / rate[0],
+    };
+}
+
+/* Whether it is good. */
+static bool report(unsigned which)
+{
+    int peer = cases[which].peer;
+    struct bench_times times = times_of(rates[which]), peer_times = times_of(rates[peer]);
+    double share = peer_times.median_s / times.median_s;
+    bool is_good = share >= cases[which].least;
+    const struct bench_row row = {
+        .what = "owners: neighbour",
+        .codec = "zlib",
+        .data = cases[which].name,
+        .level = 6,
+        .threads = 1,
+        .repetitions = options.n_repetitions,
+        .chunk_nbytes = CHUNK,
+        .in_nbytes = N_COUNTED * packed_nbytes,
+        .out_nbytes = (uint64_t)N_COUNTED * CHUNK,
+        .peer = cases[peer].name,
+        .times = times,
+        .peer_times = peer_times,
+    };
+
+    bench_print_row(stdout, &row);
+    fprintf(stderr, "# beside %-24s %8.0f chunks/s, %.2f of those with %s  %s\n", cases[which].name,
+            N_COUNTED / times.median_s, share, cases[peer].name, is_good ? "good" : "UNDER");
+    return is_good;
+}
+
+static void report_connections(struct bench_samples *beside, struct bench_samples *quiet,
+                               const char *what)
+{
+    const struct bench_latency_row row = {
+        .what = "owners: connection",
+        .data = what,
+        .n_samples = beside->n,
+        .times = bench_samples_spread(beside),
+        .peer = "quiet",
+        .peer_times = bench_samples_spread(quiet),
+    };
+
+    bench_print_latency_row(stdout, &row);
+    fprintf(stderr, "# beside %-24s a connection with a queue takes %.0f us, alone %.0f us\n", what,
+            row.times.p50_us, row.peer_times.p50_us);
+}
+
+/* ---- all together -------------------------------------------------------------------------- */
+
+static void start_daemon(const char *more)
+{
+    char config[1024], subuid[128];
+
+    take_processors(DAEMON);
+    snprintf(config, sizeof(config),
+             "[daemon]\nlog_level = error\nsocket_mode = 0666\nsocket_group =\n"
+             "[gpu]\nengine = cpu\n%s",
+             more);
+    test_wharfd_prepare(&wharfd, config);
+    snprintf(subuid, sizeof(subuid), "%s/subuid", wharfd.folder);
+    FILE *file = fopen(subuid, "we");
+    if (!file || fprintf(file, "%d:%d:65536\n", OWNER, FIRST_SUBORDINATE) < 0 || fclose(file) < 0)
+        bench_die(subuid);
+    file = fopen(wharfd.config, "ae");
+    if (!file || fprintf(file, "\n[owners]\nsubuid = %s\n", subuid) < 0 || fclose(file) < 0)
+        bench_die(wharfd.config);
+    test_wharfd_restart(&wharfd);
+    take_processors(THE_NEIGHBOUR);
+    if (chmod(wharfd.folder, 0711) < 0)
+        bench_die(wharfd.folder);
+}
+
+static double run_case(unsigned which)
+{
+    if (cases[which].n_processes)
+        crowd_begin(cases[which].n_processes, cases[which].is_subordinate, flood);
+    become(NEIGHBOUR);
+    struct test_client *client = flood_start(OF_NEIGHBOUR);
+    become(0);
+    flood_fill(client, OF_NEIGHBOUR);
+    double rate = measure_rate(client);
+    test_client_free(client);
+    if (cases[which].n_processes)
+        crowd_end();
+    return rate;
+}
+
+static bool compare_floods(void)
+{
+    bool is_good = true;
+
+    start_daemon("[tenant uid:65002]\nmax_connections = 1024\n");
+    for (unsigned i = 0; i < options.n_repetitions; i++)
+        for (unsigned which = 0; which < N_CASES; which++)
+            rates[which][i] = run_case(which);
+    test_wharfd_finish(&wharfd);
+    for (unsigned which = 0; which < N_CASES; which++)
+        qsort(rates[which], options.n_repetitions, sizeof(double), by_size);
+    for (unsigned which = 0; which < N_CASES; which++)
+        if (cases[which].peer >= 0)
+            is_good &= report(which);
+    return is_good;
+}
+
+static bool compare_connections(void)
+{
+    struct bench_samples quiet = bench_samples_new(N_CONNECTIONS),
+                         beside = bench_samples_new(N_CONNECTIONS);
+
+    start_daemon("");
+    bool is_good = can_connect(&quiet);
+    crowd_begin(MOST_PROCESSES, true, take_all);
+    is_good &= can_connect(&beside);
+    crowd_end();
+    test_wharfd_finish(&wharfd);
+    report_connections(&beside, &quiet, "300 subordinate uids that take all");
+    bench_samples_free(&quiet);
+    bench_samples_free(&beside);
+    return is_good;
+}
+
+static void pack_chunk(void)
+{
+    uint8_t *plain = test_data_new(test_data_find("text"), 1, CHUNK);
+    uLongf nbytes = sizeof(packed);
+
+    if (compress2(packed, &nbytes, plain, CHUNK, 6) != Z_OK)
+        bench_die("zlib");
+    packed_nbytes = nbytes;
+    free(plain);
+}
+
+/* Of the crowd's processes each has its own, and may have hundreds of connections. */
+static void raise_open_files(void)
+{
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int usage(FILE *file)
+{
+    fputs("usage: wharf_owners [--seconds S] [--repetitions N] [--check]\n"
+          "\n"
+          "What a user has of the daemon beside another one who is hundreds of subordinate uids.\n",
+          file);
+    return file == stdout ? 0 : 2;
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--check") == 0)
+            options.checks = true;
+        else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
+            options.seconds = atof(argv[++i]);
+        else if (strcmp(argv[i], "--repetitions") == 0 && i + 1 < argc)
+            options.n_repetitions = (unsigned)atoi(argv[++i]);
+        else
+            return usage(strcmp(argv[i], "--help") == 0 ? stdout : stderr);
+    }
+    if (options.n_repetitions < 1 || options.n_repetitions > MOST_REPETITIONS)
+        return usage(stderr);
+    if (geteuid() != 0)
+        bench_die("it takes root to be other users");
+    sched_getaffinity(0, sizeof(all_processors), &all_processors);
+    raise_open_files();
+    pack_chunk();
+    bool is_good = compare_floods();
+    is_good &= compare_connections();
+    return options.checks && !is_good;
+}
