@@ -316,7 +316,8 @@ static void accept_one(struct server *server)
     server->daemon->n_connections++;
 }
 
-/* Reads all that is there.  Returns whether the connection goes on. */
+/* Reads all that is there, but nothing behind what ends this life.  Returns whether the connection
+ * goes on. */
 static int listen_to(struct server *server, struct test_session *session)
 {
     struct wharf_control_receiver *receiver = &server->receiver;
@@ -335,6 +336,8 @@ static int listen_to(struct server *server, struct test_session *session)
         }
         for (size_t i = 0; i < receiver->n_fds; i++)
             close(receiver->fds[i]);
+        if (__atomic_load_n(&server->daemon->drain, __ATOMIC_RELAXED))
+            return 1;
     }
     return r == -EAGAIN;
 }
