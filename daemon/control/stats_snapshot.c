@@ -18,7 +18,7 @@
 #define PAUSE_NS 50000
 
 /* Pages that are made between two pauses. */
-#define MOST_PAGES 8
+#define MOST_PAGES 2
 
 /* A tenant, as long as nobody is dropped. */
 struct seen {
