@@ -77,6 +77,8 @@ static void note_facts(struct wharf_client_facts *facts, const Wharf__HelloReply
     facts->max_entries = hello->limits->max_entries;
     facts->max_batch_chunks = hello->limits->max_batch_chunks;
     facts->max_gpu_chunk_nbytes = hello->limits->max_gpu_chunk_nbytes;
+    facts->max_gpu_large_nbytes = hello->limits->max_gpu_large_nbytes;
+    facts->max_gpu_large_ns = hello->limits->max_gpu_large_ns;
     facts->max_arena_nbytes = hello->limits->max_arena_nbytes;
     facts->max_job_nbytes = hello->limits->max_job_nbytes;
     wharf_client_copy_printable(facts->version, sizeof(facts->version), hello->daemon_version);

@@ -40,6 +40,8 @@ struct wharf_client_facts {
     uint32_t max_entries;
     uint32_t max_batch_chunks;
     uint64_t max_gpu_chunk_nbytes;
+    uint64_t max_gpu_large_nbytes;
+    uint64_t max_gpu_large_ns;
     uint64_t max_arena_nbytes;
     uint64_t max_job_nbytes;
     char version[32];

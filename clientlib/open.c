@@ -288,6 +288,8 @@ static void fill_info(const struct wharf *wharf, struct wharf_info *info)
     info->n_reconnects = link->n_ups ? link->n_ups - 1 : 0;
     info->n_resubmitted = link->n_resubmitted;
     info->n_here = wharf->n_here;
+    info->max_gpu_large_nbytes = link->facts.max_gpu_large_nbytes;
+    info->max_gpu_large_ns = link->facts.max_gpu_large_ns;
     memcpy(info->daemon_version, link->facts.version, sizeof(info->daemon_version));
 }
 

@@ -257,6 +257,9 @@ struct wharf_info {
                                       registered GPU memory; 0 where there can be none */
     uint64_t n_here;               /* calls of wharf_decompress through this handle that the calling
                                       thread did itself, though there was a daemon */
+    uint64_t max_gpu_large_nbytes; /* where the engine is the GPU's: source plus destination of one
+                                      chunk, */
+    uint64_t max_gpu_large_ns;     /* and how long the GPU may have it */
 };
 
 /*

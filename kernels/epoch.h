@@ -36,6 +36,8 @@
 extern "C" {
 #endif
 
+struct wharf_epoch;
+
 struct wharf_epoch_config {
     int device;            /* as find_device gives it */
     uint32_t share;        /* percent of the device's multiprocessors; 0 is 100 */
@@ -43,7 +45,8 @@ struct wharf_epoch_config {
     void *queue;           /* where this process has mapped it */
     uint32_t n_warps;      /* the first polls; 0: as many as the device holds.  At least 2. */
     uint32_t chunk_nbytes; /* the most that an item may read, and write; at most 256 MiB.  Each warp
-                              has twice this in device memory; stored items are not bound by it. */
+                              has twice this in device memory.  Stored items are not bound by it,
+                              nor is DECODE_LARGE, which brings a place. */
     uint32_t idle_us;      /* leave after so long without work */
     uint32_t stay_us; /* leave after so long in any case, when what was taken is done; 0: never */
     int per_batch;    /* a kernel for what is in the queue when it starts, then leave: for
@@ -53,8 +56,12 @@ struct wharf_epoch_config {
                           0: never */
     uint32_t most_out; /* warps that take outputs to the host's memory at the same time; 0: all that
                           have come so far, but WHARF_EPOCH_MOST_OUT is better */
-    int faults;        /* let WHARF_WORK_FAULT and WHARF_WORK_HANG do what they say: for tests */
-    uint64_t seed;     /* of the SIMT layer's random order */
+    uint32_t leaves_room; /* not 0: leaves room on the device for the kernel of another epoch */
+    /* Another epoch of this process, which outlives this one, or NULL: its models and its share of
+     * the device are this one's too, and `share` counts for nothing. */
+    struct wharf_epoch *beside;
+    int faults;    /* let WHARF_WORK_FAULT and WHARF_WORK_HANG do what they say: for tests */
+    uint64_t seed; /* of the SIMT layer's random order */
 };
 
 /*
@@ -98,8 +105,6 @@ struct wharf_epoch_move {
 /* wharf_epoch_ops.move: the most copies of a call, and calls under way. */
 #define WHARF_EPOCH_MAX_MOVES 256u
 #define WHARF_EPOCH_MAX_MOVE_CALLS 64u
-
-struct wharf_epoch;
 
 /* Models that there can be at a time. */
 #define WHARF_EPOCH_MAX_MODELS 4096u

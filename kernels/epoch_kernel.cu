@@ -136,7 +136,7 @@ static unsigned take_share(wharf_epoch *epoch, unsigned n_per_sm, unsigned n_sms
 {
     unsigned percent = epoch->config.share, n_own = 0;
     wharf_epoch_info *info = &epoch->info;
-    if (percent == 0 || percent == 100)
+    if (percent == 0 || percent == 100 || epoch->config.beside)
         return n_per_sm * n_sms;
     if (wharf_cuda_share_new(epoch->config.device, percent, &epoch->share, &n_own) == 0) {
         snprintf(info->share_text, sizeof(info->share_text),
@@ -169,6 +169,8 @@ static int fit_kernel(wharf_epoch *epoch)
     if (n < 1)
         return wharf_cuda_fail(cudaErrorInvalidConfiguration, "fitting a kernel into this GPU");
     unsigned most = take_share(epoch, (unsigned)n, (unsigned)properties.multiProcessorCount);
+    if (epoch->config.leaves_room && most > 1)
+        most--;
     unsigned wanted = (epoch->config.n_warps + shape::WARPS - 1) / shape::WARPS;
     epoch->n_blocks = wanted && wanted < most ? wanted : most;
     snprintf(info->device_name, sizeof(info->device_name), "%.63s", properties.name);
@@ -220,6 +222,19 @@ static int take_memory(wharf_epoch *epoch, T **ret, size_t nbytes)
     return 0;
 }
 
+static int make_models(wharf_epoch *epoch)
+{
+    epoch_params &p = epoch->params;
+    if (epoch->config.beside) {
+        p.models = epoch->config.beside->params.models;
+        return 0;
+    }
+    if (int rc = take_memory(epoch, &p.models, sizeof(epoch->models)))
+        return rc;
+    WHARF_CUDA_TRY(cudaMemset(p.models, 0, sizeof(epoch->models)));
+    return 0;
+}
+
 static int make_memory(wharf_epoch *epoch)
 {
     epoch_params &p = epoch->params;
@@ -230,10 +245,9 @@ static int make_memory(wharf_epoch *epoch)
     if ((rc = take_memory(epoch, &p.control, sizeof(*p.control))) ||
         (rc = take_memory(epoch, &p.slots, n_entries * sizeof(*p.slots))) ||
         (rc = take_memory(epoch, &p.tasks, n_entries * MAX_SLICES * sizeof(*p.tasks))) ||
-        (rc = take_memory(epoch, &p.models, sizeof(epoch->models))) ||
-        (rc = take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes)))
+        (rc = take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes)) ||
+        (rc = make_models(epoch)))
         return rc;
-    WHARF_CUDA_TRY(cudaMemset(p.models, 0, sizeof(epoch->models)));
     WHARF_CUDA_TRY(cudaMemset(p.control, 0, sizeof(*p.control)));
     WHARF_CUDA_TRY(cudaMemset(p.slots, 0, n_entries * sizeof(*p.slots)));
     WHARF_CUDA_TRY(cudaMemset(p.tasks, 0, n_entries * MAX_SLICES * sizeof(*p.tasks)));
@@ -244,8 +258,9 @@ static int make_memory(wharf_epoch *epoch)
  */
 static int make_streams(wharf_epoch *epoch)
 {
-    if (epoch->share) {
-        if (int rc = wharf_cuda_share_stream(epoch->share, &epoch->stream))
+    wharf_cuda_share *share = epoch->config.beside ? epoch->config.beside->share : epoch->share;
+    if (share) {
+        if (int rc = wharf_cuda_share_stream(share, &epoch->stream))
             return rc;
     } else {
         WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->stream, cudaStreamNonBlocking));
@@ -354,7 +369,8 @@ static void cuda_close(wharf_epoch *epoch)
     (void)cudaFree(epoch->params.tasks);
     for (uint64_t model : epoch->models)
         (void)cudaFree(reinterpret_cast<void *>(model));
-    (void)cudaFree(epoch->params.models);
+    if (!epoch->config.beside)
+        (void)cudaFree(epoch->params.models);
     (void)cudaFree(epoch->params.scratch);
     if (epoch->queue_mapped)
         (void)cuda_unmap_host(epoch, epoch->config.queue, queue_nbytes(epoch));

@@ -188,7 +188,8 @@ WHARF_DEVICE uint64_t cancel_word(uint32_t index, uint32_t attempt)
 /* Whether something of an item is decoded: of others nothing is done, but in tests of faults. */
 WHARF_DEVICE bool is_decode(uint32_t opcode)
 {
-    return opcode == WHARF_WORK_DECODE || opcode == WHARF_WORK_DECODE_PART;
+    return opcode == WHARF_WORK_DECODE || opcode == WHARF_WORK_DECODE_PART ||
+           opcode == WHARF_WORK_DECODE_LARGE;
 }
 
 /*
@@ -224,6 +225,7 @@ WHARF_DEVICE uint64_t pair_of(uint32_t first, uint32_t second)
 /* Room at both ends, so that a copy can be aligned as what it is a copy of. */
 constexpr uint32_t SLOT_MARGIN_NBYTES = 128;
 
+/* As wharf_work_copy_nbytes. */
 WHARF_CONSTEXPR size_t copy_nbytes(uint32_t chunk_nbytes)
 {
     return round_up((size_t)chunk_nbytes + SLOT_MARGIN_NBYTES, 256);

@@ -244,6 +244,22 @@ WHARF_DEVICE warp_scratch scratch_of(const epoch_params &p, uint32_t warp)
     return {decoder, input, input + copy_nbytes(p.chunk_nbytes)};
 }
 
+/* Where an item is decoded: in the warp's memory, or in the place that a large one brings. */
+struct item_room {
+    warp_scratch scratch;
+    uint32_t most_nbytes; /* of input, and of output */
+};
+
+/* collective. */
+WHARF_DEVICE item_room room_of(const epoch_params &p, const warp_scratch &scratch,
+                               const wharf_work_item &item)
+{
+    if (!any_lane(item.opcode == WHARF_WORK_DECODE_LARGE))
+        return {scratch, p.chunk_nbytes};
+    uint8_t *place = reinterpret_cast<uint8_t *>(item.staging);
+    return {{scratch.decoder, place, place + copy_nbytes(item.src_nbytes)}, MAX_CHUNK_NBYTES};
+}
+
 /* Where in a buffer aligned to 256 a copy begins that is aligned as `address` is. */
 WHARF_DEVICE uint8_t *aligned_as(uint8_t *buffer, uint64_t address)
 {
@@ -322,11 +338,12 @@ WHARF_DEVICE verdict take_out(const epoch_params &p, const Team &team, const epo
 /* collective.  Brings the input here, decodes it, and takes the output where it belongs.  Team is
  * lone_warp or block_team. */
 template <typename Team>
-WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team,
-                                 const warp_scratch &scratch, task_item &task)
+WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team, const item_room &room,
+                                 task_item &task)
 {
     const wharf_work_item &item = task.slot->item;
-    if (item.src_nbytes > p.chunk_nbytes || item.dst_nbytes > p.chunk_nbytes)
+    const warp_scratch &scratch = room.scratch;
+    if (item.src_nbytes > room.most_nbytes || item.dst_nbytes > room.most_nbytes)
         return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
     uint8_t *input = aligned_as(scratch.input, item.src);
     team.copy_in(input, reinterpret_cast<const uint8_t *>(item.src), item.src_nbytes);
@@ -434,8 +451,9 @@ WHARF_DEVICE void run_item(const epoch_params &p, const Team &team, const warp_s
     task.fetched_ns = task.decoded_ns = task.begun_ns;
     if (is_cancelled(slot)) {
         v = bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0);
-    } else if (slot->item.opcode == WHARF_WORK_DECODE) {
-        v = decode_item(p, team, scratch, task);
+    } else if (slot->item.opcode == WHARF_WORK_DECODE ||
+               slot->item.opcode == WHARF_WORK_DECODE_LARGE) {
+        v = decode_item(p, team, room_of(p, scratch, slot->item), task);
     } else if (slot->item.opcode == WHARF_WORK_DECODE_PART) {
         part_end end = {part_refused(), task.begun_ns, 0};
         if constexpr (Team::TAKES_PARTS)

@@ -98,6 +98,9 @@ enum wharf_work_opcode {
     WHARF_WORK_HANG = 3,
     WHARF_WORK_DECODE_PART = 4, /* a part of a chunk: work_parts.h */
     WHARF_WORK_PASS = 5,        /* no item: an index whose place is another one's, see above */
+    /* DECODE of a chunk of any size that decoders take, whose input is copied to, and whose output
+     * is built in, `staging`: device memory of wharf_work_large_nbytes bytes, aligned to 256. */
+    WHARF_WORK_DECODE_LARGE = 6,
 };
 
 /* Where an item's output is built, and who takes it to its destination. */
@@ -116,11 +119,13 @@ struct wharf_work_item {
     uint64_t src;        /* device's addresses, any alignment */
     uint32_t src_nbytes; /* at most the kernel's largest chunk, see epoch.h: larger ones are */
     uint32_t tag_0;      /* answered with BAD_REQUEST, REQUEST_RANGE; so are larger dst_nbytes, and
-                            parts that need or give more than that */
+                            parts that need or give more than that; of DECODE_LARGE, what is larger
+                            than decoders take */
     uint64_t dst;
     uint32_t dst_nbytes;
     uint32_t tag_1;
-    uint64_t staging; /* with TO_STAGING; with DECODE_PART, WHARF_WORK_PART; else 0 */
+    uint64_t
+        staging; /* with TO_STAGING and DECODE_LARGE; with DECODE_PART, WHARF_WORK_PART; else 0 */
     uint32_t attempt; /* any number but 0; another one each time that a job is tried again */
     uint32_t tag_2;
     uint32_t checksum; /* with WHARF_JOB_CHECKSUM */
@@ -274,6 +279,18 @@ static inline int wharf_work_entries_good(uint32_t n_entries)
 static inline size_t wharf_work_queue_nbytes(uint32_t n_entries)
 {
     return WHARF_WORK_ITEMS_OFFSET + (size_t)4 * n_entries * WHARF_WORK_ENTRY_NBYTES;
+}
+
+/* What a copy of so many bytes, aligned as the original is, takes. */
+static inline uint64_t wharf_work_copy_nbytes(uint32_t nbytes)
+{
+    return ((uint64_t)nbytes + 128 + 255) / 256 * 256;
+}
+
+/* The place of an item that is DECODE_LARGE: its input, then its output. */
+static inline uint64_t wharf_work_large_nbytes(uint32_t src_nbytes, uint32_t dst_nbytes)
+{
+    return wharf_work_copy_nbytes(src_nbytes) + wharf_work_copy_nbytes(dst_nbytes);
 }
 
 /* The pieces of a queue in one process's mapping of it, or by the device's addresses. */

@@ -95,6 +95,8 @@ static const struct value_text reason_texts[] = {
     [WHARF_REASON_REQUEST_BATCH] = {"request_batch",
                                     "no or too many chunks, or a wrong table size"},
     [WHARF_REASON_REQUEST_NO_JOB] = {"request_no_job", "no such job in flight"},
+    [WHARF_REASON_GPU_LARGE] = {"gpu_large", "larger than a chunk for a GPU may be"},
+    [WHARF_REASON_GPU_LARGE_TIME] = {"gpu_large_time", "took the GPU longer than it may"},
 };
 
 static const struct value_text unknown_result = {"unknown", "unknown result"};

@@ -147,6 +147,10 @@ enum wharf_reason {
     WHARF_REASON_REQUEST_BATCH = 136,     /* BAD_REQUEST: no or too many chunks, or its table or
                                              results have another size */
     WHARF_REASON_REQUEST_NO_JOB = 137,    /* BAD_REQUEST: no job in flight to cancel */
+
+    /* Limits of a daemon's for jobs that nothing but its GPU may run: both QUOTA. */
+    WHARF_REASON_GPU_LARGE = 144,      /* source and destination are more than it takes at once */
+    WHARF_REASON_GPU_LARGE_TIME = 145, /* the GPU had the chunk for as long as it may */
 };
 
 /* What a decode ended with.  Every engine gives the same outcome for the same job. */

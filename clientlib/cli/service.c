@@ -2,6 +2,7 @@
 #include "clientlib/cli/service.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,18 +151,36 @@ bool wharf_cli_is_verdict(uint32_t result)
     }
 }
 
+#define IN_THIS_PROCESS "--embedded decodes it in this process"
+
 const char *wharf_cli_service_limit(const struct wharf_cli_service *service, uint32_t reason,
                                     char *text, size_t text_nbytes)
 {
+    const struct wharf_info *info = &service->info;
     char size[WHARF_CLI_SIZE_TEXT];
 
-    if (reason != WHARF_REASON_REQUEST_RANGE)
+    switch (reason) {
+    case WHARF_REASON_REQUEST_RANGE:
+        snprintf(text, text_nbytes,
+                 "source and output together may be %s, [quota] max_job of the daemon's "
+                 "wharfd.conf; " IN_THIS_PROCESS,
+                 wharf_cli_size_text(info->max_job_nbytes, size));
+        return text;
+    case WHARF_REASON_GPU_LARGE:
+        snprintf(text, text_nbytes,
+                 "for a GPU source and output together may be %s, [gpu] large of the daemon's "
+                 "wharfd.conf; " IN_THIS_PROCESS,
+                 wharf_cli_size_text(info->max_gpu_large_nbytes, size));
+        return text;
+    case WHARF_REASON_GPU_LARGE_TIME:
+        snprintf(text, text_nbytes,
+                 "a GPU may take %" PRIu64 " s for it, [gpu] large_longest of the daemon's "
+                 "wharfd.conf; " IN_THIS_PROCESS,
+                 info->max_gpu_large_ns / 1000000000);
+        return text;
+    default:
         return NULL;
-    snprintf(text, text_nbytes,
-             "source and output together may be %s, [quota] max_job of the daemon's wharfd.conf; "
-             "--embedded decodes it in this process",
-             wharf_cli_size_text(service->info.max_job_nbytes, size));
-    return text;
+    }
 }
 
 /* Which engines the daemon has instead. */

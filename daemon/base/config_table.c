@@ -142,8 +142,16 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "share", COUNT, AT_START, DAEMON(gpu_share_percent), "100", 1, 100, NULL,
      "Percent of each GPU's multiprocessors that decoding may use."},
     {"gpu", "chunk", BYTES, AT_START, DAEMON(gpu_chunk_nbytes), "256K", 4 * KiB, 256 * MiB, NULL,
-     "The largest chunk, in or out, that is decoded on the GPU.  Each of its some thousand warps "
-     "takes twice this of its memory."},
+     "The largest chunk, in or out, that any of a GPU's some thousand warps decodes, each of which "
+     "takes twice this of its memory.  Larger ones are the CPU's, but for sessions that want a GPU "
+     "alone: see large."},
+    {"gpu", "large", BYTES, AT_START, DAEMON(gpu_large_nbytes), "256M", MiB, 512 * MiB, NULL,
+     "Source plus destination of the largest chunk that sessions get decoded that want the GPU "
+     "alone.  Each GPU has two places for chunks over chunk, which take so much of its memory "
+     "each."},
+    {"gpu", "large_longest", DURATION, RELOADS, DAEMON(gpu_large_longest_ns), "1min", S, HOUR, NULL,
+     "A chunk that has such a place for so long ends with QUOTA.  With simt it is a thousand times "
+     "as long."},
     {"gpu", "kernel", CHOICE, AT_START, DAEMON(gpu_kernel), "auto", 0, 0, gpu_kernels,
      "epoch: a kernel stays while there is work; batch: one for each batch of work; auto is epoch, "
      "or batch under profilers, launches that block and display watchdogs."},
@@ -172,9 +180,9 @@ const struct wharf_setting wharf_settings[] = {
      "The kernel leaves, for a moment, after so long in any case, or longer where leaving takes "
      "long; 0 for a GPU of wharf's own."},
     {"gpu", "longest", DURATION, RELOADS, DAEMON(gpu_longest_ns), "100ms", 0, HOUR, NULL,
-     "A chunk that the GPU has for so long is given to the CPU; 0: never.  With simt it is a "
-     "thousand "
-     "times as long."},
+     "A chunk that the GPU has for so long is given to the CPU, or in sessions that want the GPU "
+     "alone to one of the places for large ones; 0: never.  With simt it is a thousand times as "
+     "long."},
     {"gpu", "hang_timeout", DURATION, RELOADS, DAEMON(gpu_hang_timeout_ns), "2s", 10 * MS, HOUR,
      NULL,
      "A job that takes so much longer than it may ends the worker, and runs on the CPU; a worker "

@@ -51,6 +51,17 @@ void wharf_request_done(struct wharf_connection *connection, uint32_t id)
 
 /* ---- hello --------------------------------------------------------------------------------- */
 
+/* The engine of the GPU's worker, also while that is started again; AUTO: there is none. */
+static uint32_t gpu_engine(const struct wharf_connection *connection)
+{
+    struct wharf_front *front = &connection->server->front;
+
+    wharf_front_enter(front);
+    uint32_t engine = front->gpu_engine;
+    wharf_front_leave(front);
+    return engine;
+}
+
 static void fill_limits(const struct wharf_connection *connection, Wharf__Limits *limits)
 {
     const struct wharf_quota *quota = &connection->tenant->quota;
@@ -64,22 +75,16 @@ static void fill_limits(const struct wharf_connection *connection, Wharf__Limits
     limits->max_jobs = (uint32_t)quota->max_jobs;
     limits->max_connections = (uint32_t)quota->max_connections;
     limits->max_models = (uint32_t)quota->max_models;
+    if (gpu_engine(connection) != WHARF_ENGINE_AUTO) {
+        const struct wharf_config *config = &connection->server->config;
+        limits->max_gpu_large_nbytes = config->gpu_large_nbytes;
+        limits->max_gpu_large_ns = config->gpu_large_longest_ns;
+    }
     if (!(connection->features & WHARF_FEATURE_GPU_MEMORY))
         return;
     limits->max_gpu_chunk_nbytes = connection->server->config.gpu_chunk_nbytes;
     limits->max_gpu_memory_nbytes = quota->max_gpu_memory_nbytes;
     limits->max_gpu_regions = (uint32_t)quota->max_gpu_regions;
-}
-
-/* The engine of the GPU's worker, also while that is started again; AUTO: there is none. */
-static uint32_t gpu_engine(const struct wharf_connection *connection)
-{
-    struct wharf_front *front = &connection->server->front;
-
-    wharf_front_enter(front);
-    uint32_t engine = front->gpu_engine;
-    wharf_front_leave(front);
-    return engine;
 }
 
 /* Whether the GPU can have memory that a client made itself. */

@@ -27,6 +27,7 @@ static void copy_gpus(const struct wharf_front *front, struct wharf_stats_daemon
         daemon->gpus[i].away_ns = gpu->away_ns;
         daemon->gpus[i].n_copied = gpu->n_copied;
         daemon->gpus[i].n_given_up = gpu->n_given_up;
+        daemon->gpus[i].n_large_chunks = gpu->n_large_chunks;
         daemon->gpus[i].n_ended = gpu->n_ended;
         daemon->gpus[i].n_lost = gpu->n_lost;
     }
@@ -245,6 +246,8 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
     VALUE(wharf_gpu_given_up_chunks_total, COUNTER, OF_GPU,                                        \
           "Chunks that it had for too long, which the CPU then did.",                              \
           source->daemon.gpus[gpu].n_given_up)                                                     \
+    VALUE(wharf_gpu_large_chunks_total, COUNTER, OF_GPU,                                           \
+          "Chunks decoded in its places for large ones.", source->daemon.gpus[gpu].n_large_chunks) \
     VALUE(wharf_gpu_workers_ended_total, COUNTER, OF_GPU, "Workers of the GPU that ended.",        \
           source->daemon.gpus[gpu].n_ended)                                                        \
     VALUE(wharf_gpu_lost_chunks_total, COUNTER, OF_GPU, "Chunks that these had then.",             \

@@ -34,7 +34,7 @@ uint32_t wharf_place_n_for_cpu(const struct wharf_front *front)
                  front->sched[WHARF_POOL_ANY].n_queued;
 
     if (!front->gpus_up)
-        n += front->sched[WHARF_POOL_GPU].n_queued;
+        n += front->sched[WHARF_POOL_GPU].n_queued + front->sched[WHARF_POOL_LARGE].n_queued;
     /* What was queued for a GPU that has no worker now is the CPU's to move. */
     for (uint32_t gpu = 0; gpu < front->n_gpus; gpu++)
         n += wharf_place_is_up(front, gpu) ? 0 : n_of_own(front, gpu);
@@ -73,7 +73,21 @@ bool wharf_place_wants_gpu(const struct wharf_front *front, uint32_t gpu)
     if (front->gpus_wanted >> gpu & 1)
         return true;
     return wharf_place_is_up(front, gpu) &&
-           (front->sched[WHARF_POOL_GPU].n_queued > 0 || n_of_own(front, gpu) > 0);
+           (front->sched[WHARF_POOL_GPU].n_queued > 0 || n_of_own(front, gpu) > 0 ||
+            (front->sched[WHARF_POOL_LARGE].n_queued > 0 &&
+             wharf_place_may_take_large(front, gpu)));
+}
+
+bool wharf_place_may_take_large(const struct wharf_front *front, uint32_t gpu)
+{
+    const struct wharf_gpu_view *own = &front->gpus[gpu];
+    bool is_elsewhere = false;
+
+    if (own->n_large > 0)
+        return own->n_large_free > 0;
+    for (uint32_t i = 0; i < front->n_gpus; i++)
+        is_elsewhere |= wharf_place_is_up(front, i) && front->gpus[i].n_large > 0;
+    return !is_elsewhere;
 }
 
 /*
@@ -82,16 +96,20 @@ bool wharf_place_wants_gpu(const struct wharf_front *front, uint32_t gpu)
  */
 uint32_t wharf_place_gpus_to_wake(const struct wharf_front *front)
 {
-    uint32_t wanted = front->gpus_wanted, can_take = 0;
+    uint32_t wanted = front->gpus_wanted, can_take = 0, can_take_large = 0;
 
     for (uint32_t bits = front->gpus_up; bits; bits &= bits - 1) {
         uint32_t gpu = (uint32_t)__builtin_ctz(bits);
         wanted |= (uint32_t)(n_of_own(front, gpu) > 0) << gpu;
         if (!front->gpus[gpu].is_alone && wharf_place_gpu_has_room(front, gpu))
             can_take |= 1u << gpu;
+        if (wharf_place_may_take_large(front, gpu))
+            can_take_large |= 1u << gpu;
     }
     if (front->sched[WHARF_POOL_GPU].n_queued > 0 && !(can_take & ~front->gpus_asleep))
         wanted |= can_take & -can_take;
+    if (front->sched[WHARF_POOL_LARGE].n_queued > 0 && !(can_take_large & ~front->gpus_asleep))
+        wanted |= can_take_large & -can_take_large;
     return wanted & front->gpus_asleep;
 }
 
@@ -195,9 +213,9 @@ static enum wharf_pool choose_why(const struct wharf_front *front, const struct 
     enum wharf_gpu_memory_state state = wharf_gpu_memory_anywhere(front, job);
     if (is_forced) {
         *ret_why = WHARF_PLACED_GPU_ASKED;
-        return state == WHARF_GPU_MEMORY_READY || state == WHARF_GPU_MEMORY_REFUSED
-                   ? WHARF_POOL_GPU
-                   : WHARF_POOL_NONE;
+        if (state != WHARF_GPU_MEMORY_READY && state != WHARF_GPU_MEMORY_REFUSED)
+            return WHARF_POOL_NONE;
+        return is_small_enough(front, job) ? WHARF_POOL_GPU : WHARF_POOL_LARGE;
     }
     if (!(front->gpu_codecs >> job->submission.codec & 1))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);

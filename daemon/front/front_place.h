@@ -43,6 +43,7 @@ struct wharf_gpu_view {
     bool is_alone;                     /* it has a suspect's item, and takes nothing beside it */
     uint32_t n_warps;                  /* that decode at the same time, at least 1 while it is up */
     uint64_t latency_ns;               /* from handing over a job of no size until it is noticed */
+    uint32_t n_large, n_large_free;    /* its worker's places for large chunks */
     uint32_t n_in_flight;              /* items that the worker has */
     uint64_t in_flight_ns;             /* the time that warps will take for them, all together */
     uint64_t in_flight_nbytes;         /* of their sources and capacities */
@@ -63,6 +64,7 @@ struct wharf_gpu_view {
     uint64_t n_copied;         /* chunks whose output the copy engine took */
     uint64_t n_given_up;       /* chunks that it had for too long, which the CPU has done */
     uint64_t n_lost;           /* chunks that they had then */
+    uint64_t n_large_chunks;   /* decoded in its places for large ones */
 };
 
 /* Whether its worker takes items. */
@@ -87,6 +89,9 @@ bool wharf_place_may_import(const struct wharf_front *front);
 
 /* Whether this GPU's thread has a reason to stay awake. */
 bool wharf_place_wants_gpu(const struct wharf_front *front, uint32_t gpu);
+
+/* Whether it has a free place for a large chunk, or has to refuse them since no GPU has any. */
+bool wharf_place_may_take_large(const struct wharf_front *front, uint32_t gpu);
 
 /* Bits of the GPUs whose threads are to be woken. */
 uint32_t wharf_place_gpus_to_wake(const struct wharf_front *front);
@@ -123,6 +128,9 @@ void wharf_place_due(struct wharf_front *front);
  * most_ns: as in wharf_sched_first. */
 struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t most_ns);
 struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front, uint32_t gpu);
+
+/* The next job for one of its places for large chunks. */
+struct wharf_job *wharf_place_first_large(struct wharf_front *front, uint32_t gpu);
 
 /* A GPU is full: what it leaves may be for another one, which sleeps. */
 void wharf_place_pass_on(struct wharf_front *front);

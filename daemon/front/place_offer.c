@@ -195,7 +195,7 @@ void wharf_offer_count(const struct wharf_front *front, const struct wharf_piece
         why = WHARF_PLACED_TO_LEARN;
     else if (is_any)
         why = is_gpu ? WHARF_PLACED_GPU_SOONER : WHARF_PLACED_CPU_SOONER;
-    else if (piece->pool == WHARF_POOL_GPU && !is_gpu)
+    else if ((piece->pool == WHARF_POOL_GPU || piece->pool == WHARF_POOL_LARGE) && !is_gpu)
         why = WHARF_PLACED_NO_GPU;
     tenant->stats.n_placed[why] += piece->n_chunks;
     own->n_elsewhere[codec] = 0;

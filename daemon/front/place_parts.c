@@ -71,8 +71,9 @@ uint32_t wharf_parts_least(const struct wharf_front *front, const struct wharf_j
 static uint64_t idle_share(const struct wharf_front *front, const struct wharf_gpu_view *gpu)
 {
     uint32_t n_idle = gpu->n_warps > gpu->n_in_flight ? gpu->n_warps - gpu->n_in_flight : 0;
-    uint32_t n_waiting =
-        wharf_place_n_queued(front) - front->n_waiting - front->sched[WHARF_POOL_CPU].n_queued;
+    uint32_t n_waiting = wharf_place_n_queued(front) - front->n_waiting -
+                         front->sched[WHARF_POOL_CPU].n_queued -
+                         front->sched[WHARF_POOL_LARGE].n_queued;
 
     return n_waiting > 1 ? n_idle / n_waiting : n_idle;
 }

@@ -45,6 +45,8 @@ void wharf_place_took_by_gpu(struct wharf_front *front, const struct wharf_piece
     int64_t more_ns = (int64_t)piece->estimate_ns;
 
     wharf_offer_count(front, piece, gpu);
+    if (piece->pool == WHARF_POOL_LARGE)
+        return;
     if (piece->pool == WHARF_POOL_ANY) {
         count_lead(front, &view->lead_ns,
                    front->sched[own].n_queued > 0 ? own : (unsigned)WHARF_POOL_GPU, more_ns);
@@ -91,8 +93,11 @@ static struct wharf_job *first_left_by_gpus(struct wharf_front *front, unsigned 
 {
     struct wharf_job *job = NULL;
 
-    if (!front->gpus_up)
+    if (!front->gpus_up) {
         job = first_in_place(front, WHARF_POOL_GPU, lane, most_ns, can_do_without);
+        if (!job)
+            job = first_in_place(front, WHARF_POOL_LARGE, lane, most_ns, can_do_without);
+    }
     for (uint32_t gpu = 0; gpu < front->n_gpus && !job; gpu++)
         if (!wharf_place_is_up(front, gpu))
             job = first_in_place(front, WHARF_POOL_OWN + gpu, lane, most_ns, can_do_without);
@@ -218,6 +223,22 @@ struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front, uint32_t 
         front->nothing_fits = false;
     }
     return job;
+}
+
+struct wharf_job *wharf_place_first_large(struct wharf_front *front, uint32_t gpu)
+{
+    struct wharf_job *job = NULL;
+
+    if (front->sched[WHARF_POOL_LARGE].n_queued == 0 || !wharf_place_may_take_large(front, gpu))
+        return NULL;
+    for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++)
+        job = first_in_place(front, WHARF_POOL_LARGE, lane, UINT64_MAX, is_ready);
+    if (!job || has_memory(job, &gpu) ||
+        wharf_gpu_memory_anywhere(front, job) != WHARF_GPU_MEMORY_READY)
+        return job;
+    /* Another one has its memory. */
+    front->gpus_wanted |= front->gpus_up & ~(1u << gpu);
+    return NULL;
 }
 
 void wharf_place_pass_on(struct wharf_front *front)

@@ -30,6 +30,8 @@ enum wharf_pool {
     WHARF_POOL_CPU, /* the CPU alone */
     WHARF_POOL_GPU, /* a GPU's worker alone, as long as there is one */
     WHARF_POOL_ANY, /* whichever is done earlier */
+    /* a GPU's worker alone, in its places for large chunks */
+    WHARF_POOL_LARGE,
     WHARF_POOL_OWN, /* the first GPU alone, and so on for each of them */
     WHARF_N_POOLS = WHARF_POOL_OWN + WHARF_MAX_GPUS,
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_again.c: chunks whose output is to be in a client's own GPU memory, when their worker ended.
+ * gpu_again.c: chunks that are cut out of their pieces: those whose output is to be in a client's
+ * own GPU memory, when their worker ended, and those that nothing but the GPU is to run, when they
+ * were taken back (gpu_large.c).
  *
  * The CPU cannot take them over.  So they are cut out of their pieces, one by one, and wait for the
  * next worker, and for that to have the memory.  Those of tenants that are suspects then run alone;
@@ -57,6 +59,14 @@ static void keep(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept
     backend->n_without_places++;
 }
 
+/* What nothing but the GPU is to run has places there where it holds nobody up. */
+static void keep_for_large(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept,
+                           bool is_culprit)
+{
+    (void)is_culprit;
+    wharf_gpu_large_await(backend, kept);
+}
+
 /* What was taken back for taking too long has none, though the worker called it cancelled. */
 static bool has_result(const struct wharf_gpu_piece *whole, const struct wharf_gpu_item *item)
 {
@@ -64,7 +74,9 @@ static bool has_result(const struct wharf_gpu_piece *whole, const struct wharf_g
            (item->outcome.result != WHARF_CANCELLED || whole->piece.job->stopped);
 }
 
-void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+static void cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                void (*keep_one)(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept,
+                                 bool is_culprit))
 {
     const struct wharf_gpu_piece whole = *gpu_piece;
     struct wharf_job *job = whole.piece.job;
@@ -75,8 +87,6 @@ void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
     /* Now there is a free one for each chunk: not more was handed over (n_free_places). */
     wharf_list_remove(&gpu_piece->link);
     wharf_list_append(&backend->free_pieces, &gpu_piece->link);
-    backend->n_warp_ns -= whole.warp_ns;
-    backend->n_nbytes -= whole.nbytes;
     job->n_pieces += n_chunks - 1;
     job->session->n_pieces += n_chunks - 1;
     wharf_gpu_room_end_use(backend, job);
@@ -91,8 +101,21 @@ void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
             wharf_gpu_results_end(backend, take_free(backend, &piece), backend->engine,
                                   &item.outcome);
         else
-            keep(backend, take_free(backend, &piece), whole.is_culprit);
+            keep_one(backend, take_free(backend, &piece), whole.is_culprit);
     }
+}
+
+void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    backend->n_warp_ns -= gpu_piece->warp_ns;
+    backend->n_nbytes -= gpu_piece->nbytes;
+    cut(backend, gpu_piece, keep);
+}
+
+void wharf_gpu_again_cut_recalled(struct wharf_gpu_backend *backend,
+                                  struct wharf_gpu_piece *gpu_piece)
+{
+    cut(backend, gpu_piece, keep_for_large);
 }
 
 /* ---- trying again -------------------------------------------------------------------------- */

@@ -56,7 +56,8 @@ static void wait_for_work(const struct wharf_gpu_backend *backend)
         return;
     }
     for (unsigned i = 0; i < LOOKS_BETWEEN; i++) {
-        if (wharf_work_ready(&backend->done) || wharf_work_ready(&backend->moved))
+        if (wharf_work_ready(&backend->done) || wharf_work_ready(&backend->moved) ||
+            wharf_work_ready(&backend->large.done))
             return;
         wharf_relax();
     }
@@ -64,7 +65,8 @@ static void wait_for_work(const struct wharf_gpu_backend *backend)
 
 static bool is_idle(const struct wharf_gpu_backend *backend)
 {
-    return wharf_list_is_empty(&backend->under_way) && wharf_list_is_empty(&backend->finished);
+    return wharf_list_is_empty(&backend->under_way) && wharf_list_is_empty(&backend->finished) &&
+           backend->large.n_taken == 0;
 }
 
 /* For as long as the kernel stays without work so does the thread: the next job then costs neither
@@ -93,6 +95,7 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
     backend->has_unheld = backend->gpu == 0 && !wharf_list_is_empty(&front->unheld);
     bool can_sleep = backend->state != WHARF_GPU_PROVING && !backend->stop && is_idle(backend) &&
                      wharf_list_is_empty(&backend->again) &&
+                     wharf_list_is_empty(&backend->large.waiting) &&
                      !wharf_place_wants_gpu(front, backend->gpu) && !lingers(backend, now_ns);
     backend->is_over = backend->stop && is_idle(backend) && backend->n_orphans == 0;
     front->gpus_looking &= ~own_bit;
@@ -117,7 +120,7 @@ static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
         while (wharf_gpu_spares_refill(backend->front, backend->gpu))
             ;
         uint64_t pins_ns = wharf_gpu_pins_tend(backend, now_ns);
-        if (wharf_gpu_items_hang(backend, now_ns))
+        if (wharf_gpu_items_hang(backend, now_ns) || wharf_gpu_large_hang(backend, now_ns))
             wharf_gpu_worker_kill(backend, "a job takes far too long");
         uint64_t stall_ns = wharf_gpu_answers_see_to_stalls(backend, now_ns);
         if (pins_ns < next_ns)
@@ -133,8 +136,10 @@ static void serve(struct wharf_gpu_backend *backend, uint64_t *tend_at_ns)
 {
     uint64_t now_ns = wharf_now_ns();
 
-    if (backend->state == WHARF_GPU_UP)
+    if (backend->state == WHARF_GPU_UP) {
         wharf_gpu_results_reap(backend, now_ns);
+        wharf_gpu_large_reap(backend, now_ns);
+    }
     wharf_gpu_results_tell(backend);
     bool can_sleep = serve_front(backend, now_ns);
     wharf_gpu_items_publish(backend);

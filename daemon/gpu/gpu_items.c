@@ -35,6 +35,7 @@ int wharf_gpu_items_init(struct wharf_gpu_backend *backend)
     wharf_list_init(&backend->again);
     wharf_list_init(&backend->asked);
     wharf_list_init(&backend->forgotten);
+    wharf_gpu_large_init(backend);
     backend->items = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->items));
     backend->pieces = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->pieces));
     if (!backend->items || !backend->pieces)
@@ -58,8 +59,8 @@ void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend)
 int wharf_gpu_items_begin(struct wharf_gpu_backend *backend)
 {
     struct wharf_segment queue;
-    int r = wharf_segment_make(WHARF_SEGMENT_WORKER, wharf_work_queue_nbytes(WHARF_GPU_N_ENTRIES),
-                               &queue);
+    int r = wharf_segment_make(WHARF_SEGMENT_WORKER,
+                               wharf_worker_queues_nbytes(WHARF_GPU_N_ENTRIES), &queue);
 
     if (r < 0)
         return r;
@@ -68,6 +69,7 @@ int wharf_gpu_items_begin(struct wharf_gpu_backend *backend)
     wharf_work_submitter_init(&backend->submitter, queue.address, WHARF_GPU_N_ENTRIES);
     wharf_work_reaper_init(&backend->done, backend->submitter.queue.done, WHARF_GPU_N_ENTRIES);
     wharf_work_reaper_init(&backend->moved, backend->submitter.queue.moved, WHARF_GPU_N_ENTRIES);
+    wharf_gpu_large_begin(backend);
     return 0;
 }
 
@@ -182,13 +184,12 @@ static void pass_cancels_on(struct wharf_gpu_backend *backend)
     }
 }
 
-/* What plays a GPU on the CPU takes so many times as long. */
-#define SIMT_TIMES 1000u
 /* Pieces that cannot be taken back, or are already, stand before those that can. */
 #define MOST_RECALL_LOOKS 512
 
 /* What the GPU has for too long: all that have to wait until it has nothing wait for that.  The CPU
- * can be interrupted in the middle of it.  The oldest pieces come first. */
+ * can be interrupted in the middle of it, and who wants the GPU alone has places where nobody waits
+ * for him.  The oldest pieces come first. */
 static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     uint64_t most_ns = backend->front->config.gpu_longest_ns;
@@ -197,7 +198,7 @@ static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (most_ns == 0)
         return;
     if (backend->engine == WHARF_ENGINE_SIMT)
-        most_ns *= SIMT_TIMES;
+        most_ns *= WHARF_GPU_SIMT_TIMES;
     WHARF_LIST_FOR(link, &backend->under_way)
     {
         struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
@@ -272,12 +273,21 @@ static uint32_t find_places(struct wharf_gpu_backend *backend, uint32_t least, u
 
 /* The same for chunks of a new piece, but only as many as there are gpu_pieces to keep all chunks
  * that the worker has one by one, should it end, beside what earlier ones have left. */
-static uint32_t n_free_places(struct wharf_gpu_backend *backend, uint32_t least, uint32_t most)
+static uint32_t n_to_keep(const struct wharf_gpu_backend *backend)
 {
     uint32_t n_kept = backend->n_places + backend->n_without_places + backend->n_orphans;
-    uint32_t n_left = n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
 
-    return find_places(backend, least, least_of(most, n_left));
+    return n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
+}
+
+bool wharf_gpu_may_keep_one(const struct wharf_gpu_backend *backend)
+{
+    return n_to_keep(backend) > 0 && !wharf_list_is_empty(&backend->free_pieces);
+}
+
+static uint32_t n_free_places(struct wharf_gpu_backend *backend, uint32_t least, uint32_t most)
+{
+    return find_places(backend, least, least_of(most, n_to_keep(backend)));
 }
 
 bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend)
@@ -285,14 +295,19 @@ bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend)
     return find_places(backend, 1, 1) > 0;
 }
 
-static uint64_t device_address(const struct wharf_gpu_backend *backend,
-                               const struct wharf_region *region, uint64_t offset)
+uint64_t wharf_gpu_device_address(const struct wharf_gpu_backend *backend,
+                                  const struct wharf_region *region, uint64_t offset)
 {
     return region->memory->on[backend->gpu].address + offset;
 }
 
-static uint16_t device_parameter(const struct wharf_gpu_backend *backend,
-                                 const struct wharf_job *job)
+uint32_t wharf_gpu_next_attempt(struct wharf_gpu_backend *backend)
+{
+    return ++backend->last_attempt ? backend->last_attempt : ++backend->last_attempt;
+}
+
+uint16_t wharf_gpu_device_parameter(const struct wharf_gpu_backend *backend,
+                                    const struct wharf_job *job)
 {
     return job->model ? (uint16_t)job->model->memory->on[backend->gpu].address
                       : job->submission.parameter;
@@ -315,14 +330,14 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
     const struct wharf_submission *submission = &gpu_piece->piece.job->submission;
     struct wharf_piece_span chunk = wharf_piece_span_at(&gpu_piece->piece, has_parts ? 0 : at);
     struct wharf_work_item item = {
-        .src = device_address(backend, chunk.source, chunk.src_offset),
-        .dst = device_address(backend, chunk.destination, chunk.dst_offset),
+        .src = wharf_gpu_device_address(backend, chunk.source, chunk.src_offset),
+        .dst = wharf_gpu_device_address(backend, chunk.destination, chunk.dst_offset),
         .src_nbytes = (uint32_t)chunk.in_nbytes,
         .dst_nbytes = (uint32_t)chunk.out_avail,
-        .attempt = ++backend->last_attempt ? backend->last_attempt : ++backend->last_attempt,
+        .attempt = wharf_gpu_next_attempt(backend),
         .checksum = chunk.checksum,
         .codec = submission->codec,
-        .parameter = device_parameter(backend, gpu_piece->piece.job),
+        .parameter = wharf_gpu_device_parameter(backend, gpu_piece->piece.job),
         .flags = (uint16_t)submission->flags,
         .opcode = (uint8_t)wharf_gpu_opcode(submission),
         .output = WHARF_WORK_TO_HOST,
@@ -393,7 +408,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     gpu_piece->piece = *piece;
     gpu_piece->piece.begun_ns = now_ns;
     gpu_piece->has_device = gpu_piece->is_culprit = false;
-    gpu_piece->is_told = gpu_piece->is_refused = false;
+    gpu_piece->is_told = gpu_piece->is_refused = gpu_piece->is_large = false;
     gpu_piece->has_places = true;
     gpu_piece->first = backend->submitter.tail;
     gpu_piece->n_items = gpu_piece->n_left = n_items;
@@ -432,7 +447,7 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (!job)
         return false;
     bool is_suspect = job->session->tenant->gpu_trust.n_alone > 0;
-    if (is_suspect && backend->n_items > 0)
+    if (is_suspect && (backend->n_items > 0 || backend->large.n_taken > 0))
         return false;
     uint32_t n_parts = wharf_parts_now(front, job, backend->view);
     uint32_t n_least = wharf_parts_least(front, job);
@@ -487,6 +502,7 @@ void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns
         return;
     pass_cancels_on(backend);
     recall_longest(backend, now_ns);
+    may_feed &= wharf_gpu_large_exchange(backend, now_ns);
     /* Later than jobs that were taken just now. */
     if (!backend->stop && may_feed)
         feed(backend, wharf_now_ns());
@@ -500,9 +516,16 @@ bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_
     return oldest && now_ns > oldest->handed_ns && now_ns - oldest->handed_ns > oldest->patience_ns;
 }
 
+void wharf_gpu_publish_queue(struct wharf_work_submitter *submitter)
+{
+    if (wharf_work_publish(submitter))
+        syscall(SYS_futex, &submitter->queue.front->tail, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 void wharf_gpu_items_publish(struct wharf_gpu_backend *backend)
 {
-    if (backend->queue.address && wharf_work_publish(&backend->submitter))
-        syscall(SYS_futex, &backend->submitter.queue.front->tail, FUTEX_WAKE, INT_MAX, NULL, NULL,
-                0);
+    if (!backend->queue.address)
+        return;
+    wharf_gpu_publish_queue(&backend->submitter);
+    wharf_gpu_large_publish(backend);
 }

@@ -4,7 +4,8 @@
  *
  * The device finds out what a part is and judges it (kernels/part.cuh); here the chunk's outcome is
  * made of theirs.  Where a part could not be decoded by itself, nothing is known of the chunk, and
- * one decoder goes through it as a whole: the GPU's if it is small enough for that, else the CPU's.
+ * one decoder goes through it as a whole: the GPU's if it is small enough for that, else the CPU's,
+ * or where its client wants the GPU alone, the GPU's in a place for large chunks.
  */
 #include "daemon/front/front.h"
 #include "daemon/front/place_parts.h"
@@ -68,6 +69,8 @@ void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_
     } else if (piece->has_device) {
         wharf_list_append(&backend->again, &piece->link);
         backend->n_without_places++;
+    } else if (wharf_gpu_is_forced(backend, piece) && backend->state == WHARF_GPU_UP) {
+        wharf_gpu_large_await(backend, piece);
     } else {
         wharf_gpu_rescue_make_orphan(backend, piece);
     }

@@ -296,8 +296,13 @@ static void begin_pass(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_gpu_pass *pass = &backend->pass;
     uint64_t budget = backend->front->config.gpu_memory_nbytes;
-    bool may_forget =
+    bool is_due =
         now_ns >= backend->forgotten_at_ns + FORGET_NS || pass->dead_nbytes > budget / FORGET_PART;
+    /* For that all items have to be done.  Those of large chunks take long: none is begun any more,
+     * and when the last one is done it is let go of memory. */
+    bool may_forget = is_due && backend->large.n_taken == 0;
+
+    backend->large.is_held = is_due && pass->has_dead && !pass->may_forget;
 
     *pass = (struct wharf_gpu_pass){
         .number = pass->number + 1,

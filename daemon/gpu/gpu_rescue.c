@@ -105,18 +105,26 @@ void wharf_gpu_rescue_blame_stall(struct wharf_gpu_backend *backend, struct whar
     ban(backend, tenant, now_ns);
 }
 
+static void blame(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece, uint64_t now_ns)
+{
+    struct wharf_tenant *tenant = piece->piece.job->session->tenant;
+
+    if (backend->is_alone)
+        strike(backend, tenant, now_ns);
+    piece->is_culprit = backend->is_alone;
+    tenant->gpu_trust.n_alone = N_ALONE;
+    tenant->gpu_trust.suspect_ns = now_ns;
+}
+
 void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     WHARF_LIST_FOR(link, &backend->under_way)
     {
-        struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
-        struct wharf_tenant *tenant = piece->piece.job->session->tenant;
-        if (backend->is_alone)
-            strike(backend, tenant, now_ns);
-        piece->is_culprit = backend->is_alone;
-        tenant->gpu_trust.n_alone = N_ALONE;
-        tenant->gpu_trust.suspect_ns = now_ns;
+        blame(backend, WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link), now_ns);
     }
+    for (uint32_t i = 0; i < backend->large.n_places; i++)
+        if (backend->large.places[i].piece)
+            blame(backend, backend->large.places[i].piece, now_ns);
 }
 
 /* ---- what was lost ------------------------------------------------------------------------- */
@@ -151,6 +159,22 @@ static void make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piec
     wharf_gpu_rescue_make_orphan(backend, piece);
 }
 
+/* Those that had places for large chunks, and those that waited for one. */
+static void hand_on_large(struct wharf_gpu_backend *backend)
+{
+    struct wharf_gpu_piece *piece;
+
+    do {
+        wharf_front_enter(backend->front);
+        for (unsigned n = 0; n < MOST_ORPHANS && (piece = wharf_gpu_large_lose(backend)) != NULL;
+             n++) {
+            begin_anew(&piece->piece);
+            wharf_gpu_rescue_make_orphan(backend, piece);
+        }
+        wharf_front_leave(backend->front);
+    } while (piece);
+}
+
 void wharf_gpu_rescue_hand_on(struct wharf_gpu_backend *backend)
 {
     struct wharf_front *front = backend->front;
@@ -171,6 +195,7 @@ void wharf_gpu_rescue_hand_on(struct wharf_gpu_backend *backend)
         }
         wharf_front_leave(front);
     }
+    hand_on_large(backend);
     backend->is_alone = false;
 }
 

@@ -33,6 +33,7 @@ void wharf_gpu_results_end(struct wharf_gpu_backend *backend, struct wharf_gpu_p
                            uint32_t engine, const struct wharf_outcome *outcome)
 {
     piece->has_places = piece->is_told = piece->is_refused = piece->is_recalled = false;
+    piece->is_large = false;
     piece->engine = (uint8_t)engine;
     piece->outcome = *outcome;
     backend->n_without_places++;
@@ -45,6 +46,11 @@ static bool is_result(uint32_t result)
     return result <= WHARF_CANCELLED || result == WHARF_BAD_REQUEST;
 }
 
+bool wharf_gpu_results_can_be(uint32_t result, uint64_t out_nbytes)
+{
+    return is_result(result) && (result == WHARF_OK || out_nbytes == 0);
+}
+
 /* A worker that says what cannot be is out of its mind and will be killed.  What else it has
  * completed by then is judged by this too, item by item. */
 static bool is_sane(const struct wharf_work_completion *completion,
@@ -54,9 +60,7 @@ static bool is_sane(const struct wharf_work_completion *completion,
         return false;
     if (completion->in_nbytes > item->src_nbytes || completion->out_nbytes > item->dst_nbytes)
         return false;
-    if (!is_result(completion->result))
-        return false;
-    return completion->result == WHARF_OK || completion->out_nbytes == 0;
+    return wharf_gpu_results_can_be(completion->result, completion->out_nbytes);
 }
 
 /* The worker's own times, as far as they can be. */
@@ -165,10 +169,33 @@ static bool is_given_up(const struct wharf_gpu_backend *backend,
 
     if (!piece->is_recalled || __atomic_load_n(&job->stopped, __ATOMIC_RELAXED))
         return false;
+    if (piece->is_large)
+        return true;
     for (uint32_t i = 0; i < piece->n_items; i++)
         if (wharf_gpu_item_at(backend, piece->first + i)->outcome.result == WHARF_CANCELLED)
             return true;
     return false;
+}
+
+bool wharf_gpu_is_forced(const struct wharf_gpu_backend *backend,
+                         const struct wharf_gpu_piece *piece)
+{
+    return piece->piece.job->session->engine == backend->engine;
+}
+
+/* What came of a piece of which all chunks ended alike, or of the one chunk of a large one. */
+static void tell_kept(struct wharf_gpu_piece *gpu_piece)
+{
+    struct wharf_piece *piece = &gpu_piece->piece;
+    struct wharf_outcome kept = outcome_of(piece->job, &gpu_piece->outcome);
+
+    for (uint32_t i = 0; i < piece->n_chunks; i++)
+        wharf_piece_take_outcome(piece, i, gpu_piece->engine, &kept);
+    if (!gpu_piece->is_large)
+        return;
+    gpu_piece->n_of_gpu = 1;
+    gpu_piece->out_nbytes = gpu_piece->outcome.out_nbytes;
+    gpu_piece->took_ns = gpu_piece->trip.elapsed_ns;
 }
 
 static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
@@ -185,12 +212,11 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
         tell_of_parts(backend, gpu_piece);
         return;
     }
+    if (!gpu_piece->has_places) {
+        tell_kept(gpu_piece);
+        return;
+    }
     for (uint32_t i = 0; i < piece->n_chunks; i++) {
-        if (!gpu_piece->has_places) {
-            struct wharf_outcome kept = outcome_of(piece->job, &gpu_piece->outcome);
-            wharf_piece_take_outcome(piece, i, gpu_piece->engine, &kept);
-            continue;
-        }
         const struct wharf_gpu_item *item = wharf_gpu_item_at(backend, gpu_piece->first + i);
         struct wharf_outcome outcome = outcome_of(piece->job, &item->outcome);
         wharf_piece_take_outcome(piece, i, backend->engine, &outcome);
@@ -254,6 +280,8 @@ void wharf_gpu_results_tell(struct wharf_gpu_backend *backend)
 
 static void free_places(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *gpu_piece)
 {
+    if (gpu_piece->is_large)
+        wharf_gpu_room_end_use(backend, gpu_piece->piece.job);
     if (!gpu_piece->has_places) {
         backend->n_without_places--;
         return;
@@ -299,9 +327,12 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     backend->view->away_ns += gpu_piece->n_of_gpu * gpu_piece->trip.elapsed_ns;
     backend->view->out_nbytes += gpu_piece->out_nbytes;
     piece->ended_ns = now_ns;
+    backend->view->n_large_chunks += gpu_piece->is_large;
     if (gpu_piece->n_of_gpu == piece->n_chunks) {
-        piece->warp_ns = used_ns > 0 ? used_ns : 1;
-        wharf_place_learn_trip(backend->view, piece, &gpu_piece->trip);
+        if (!gpu_piece->is_large) {
+            piece->warp_ns = used_ns > 0 ? used_ns : 1;
+            wharf_place_learn_trip(backend->view, piece, &gpu_piece->trip);
+        }
         used_ns /= backend->view->n_warps;
         clear_suspect(backend, piece->job->session->tenant);
     }
@@ -316,9 +347,19 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
 /* Nothing was told of it. */
 static void give_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
+    struct wharf_gpu_trust *trust = &gpu_piece->piece.job->session->tenant->gpu_trust;
+    bool was_alone = backend->is_alone;
+
+    backend->is_alone = false;
+    if (wharf_gpu_is_forced(backend, gpu_piece) && !gpu_piece->is_large && !was_alone) {
+        wharf_gpu_again_cut_recalled(backend, gpu_piece);
+        return;
+    }
+    /* It did what it was told. */
+    if (was_alone && trust->n_alone > 0 && gpu_piece->is_large)
+        trust->n_alone--;
     wharf_list_remove(&gpu_piece->link);
     free_places(backend, gpu_piece);
-    backend->is_alone = false;
     backend->view->n_given_up += gpu_piece->piece.n_chunks;
     wharf_place_learn_too_long(backend->view, gpu_piece->piece.job, &gpu_piece->trip);
     wharf_gpu_rescue_make_orphan(backend, gpu_piece);

@@ -61,6 +61,7 @@ struct wharf_gpu_piece {
     bool is_given_up; /* which was noticed before all of it was done: it is the CPU's now */
     bool has_device;  /* outputs of it are in clients' GPU memory: the CPU cannot do it */
     bool is_culprit;  /* the worker ended while it ran alone */
+    bool is_large;    /* it has, or had, a place for large chunks */
     bool has_places;  /* if not, what came of it is the next two, for each of its chunks */
     uint8_t engine;
     struct wharf_outcome outcome;
@@ -117,6 +118,26 @@ struct wharf_gpu_staging {
     uint64_t place_nbytes;
     uint32_t *free_places; /* counted from 1 */
     uint32_t n_free;
+};
+
+/* A place for one large chunk. */
+struct wharf_gpu_large_place {
+    struct wharf_gpu_piece *piece; /* NULL: it is free */
+    uint64_t address;
+    uint32_t index, attempt; /* its item's */
+    uint32_t src_nbytes, dst_nbytes;
+    uint64_t withdrawn_ns; /* 0: it is not */
+    bool is_over;          /* since it took too long */
+};
+
+struct wharf_gpu_large {
+    struct wharf_work_submitter submitter;
+    struct wharf_work_reaper done;
+    struct wharf_gpu_large_place places[WHARF_WORKER_MOST_LARGE];
+    uint32_t n_places; /* that the worker has */
+    uint32_t n_taken;
+    bool is_held;              /* none is begun, since memory is to be let go of */
+    struct wharf_list waiting; /* pieces of one chunk that were in other places before */
 };
 
 /* A look at all that the worker could have, some entries at a time; guarded by the front lock. */
@@ -186,6 +207,7 @@ struct wharf_gpu_backend {
 
     struct wharf_gpu_proof proof;
     struct wharf_gpu_staging staging;
+    struct wharf_gpu_large large;
 
     /* What the worker was told and has not answered, in that order, which is that of its answers:
      * to register holds, and to let them go. */
@@ -311,6 +333,23 @@ bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend);
 void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
                          uint32_t i);
 
+/* What an item has of a region's memory, and of a job's model or parameter; and its attempt. */
+uint64_t wharf_gpu_device_address(const struct wharf_gpu_backend *backend,
+                                  const struct wharf_region *region, uint64_t offset);
+uint16_t wharf_gpu_device_parameter(const struct wharf_gpu_backend *backend,
+                                    const struct wharf_job *job);
+uint32_t wharf_gpu_next_attempt(struct wharf_gpu_backend *backend);
+
+/* Whether there is a free gpu_piece for one more chunk, beside those that are kept for what the
+ * worker has. */
+bool wharf_gpu_may_keep_one(const struct wharf_gpu_backend *backend);
+
+/* Lets the worker see what is in one of its queues; without the lock. */
+void wharf_gpu_publish_queue(struct wharf_work_submitter *submitter);
+
+/* What plays a GPU on the CPU takes so many times as long. */
+#define WHARF_GPU_SIMT_TIMES 1000u
+
 static inline struct wharf_gpu_item *wharf_gpu_item_at(const struct wharf_gpu_backend *backend,
                                                        uint32_t index)
 {
@@ -326,6 +365,9 @@ bool wharf_gpu_results_reap(struct wharf_gpu_backend *backend, uint64_t now_ns);
  * can keep us waiting. */
 void wharf_gpu_results_tell(struct wharf_gpu_backend *backend);
 
+/* Whether a decoder can end with this result and so many bytes. */
+bool wharf_gpu_results_can_be(uint32_t result, uint64_t out_nbytes);
+
 /* Hands these back; under the lock. */
 void wharf_gpu_results_hand_back(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
@@ -334,6 +376,10 @@ void wharf_gpu_results_end(struct wharf_gpu_backend *backend, struct wharf_gpu_p
                            uint32_t engine, const struct wharf_outcome *outcome);
 
 /* ---- gpu_parts.c --------------------------------------------------------------------------- */
+
+/* Whether nothing but the GPU is to run it. */
+bool wharf_gpu_is_forced(const struct wharf_gpu_backend *backend,
+                         const struct wharf_gpu_piece *piece);
 
 /* Whether its items are parts of a chunk. */
 static inline bool wharf_gpu_piece_has_parts(const struct wharf_gpu_piece *piece)
@@ -350,6 +396,34 @@ bool wharf_gpu_parts_join(struct wharf_gpu_backend *backend, const struct wharf_
  * Under the lock. */
 void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
                                 uint64_t now_ns);
+
+/* ---- gpu_large.c --------------------------------------------------------------------------- */
+
+/* Once; for a new worker's queue; and when it is ready. */
+void wharf_gpu_large_init(struct wharf_gpu_backend *backend);
+void wharf_gpu_large_begin(struct wharf_gpu_backend *backend);
+void wharf_gpu_large_ready(struct wharf_gpu_backend *backend,
+                           const struct wharf_worker_ready *ready);
+
+/* Takes what has been completed; without the lock.  Returns whether there was anything. */
+bool wharf_gpu_large_reap(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* Whether one that was withdrawn does not come back. */
+bool wharf_gpu_large_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* Under the lock: passes cancels on, and takes more.  Returns whether other items may be handed
+ * over. */
+bool wharf_gpu_large_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* A piece of one chunk, which is in no list and has no places, waits for such a place. */
+void wharf_gpu_large_await(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
+
+/* Without the lock. */
+void wharf_gpu_large_publish(struct wharf_gpu_backend *backend);
+
+/* The worker is gone: one of the pieces that had places or waited for them, which is in no list
+ * now; or NULL.  Under the lock. */
+struct wharf_gpu_piece *wharf_gpu_large_lose(struct wharf_gpu_backend *backend);
 
 /* ---- gpu_rescue.c -------------------------------------------------------------------------- */
 
@@ -378,6 +452,11 @@ void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct whar
 /* The worker is gone: cuts a piece under way, of which some outputs go to clients' GPU memory, into
  * its chunks, which are tried again.  Under the lock. */
 void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece);
+
+/* Cuts a piece whose items are all done, some of them taken back for taking too long and its client
+ * wanting the GPU alone: what has no result waits for places for large chunks.  Under the lock. */
+void wharf_gpu_again_cut_recalled(struct wharf_gpu_backend *backend,
+                                  struct wharf_gpu_piece *gpu_piece);
 
 /* Goes on with these, or gives them up.  Under the lock.  Returns whether others may be handed
  * over. */

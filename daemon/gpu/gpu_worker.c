@@ -88,6 +88,7 @@ static int set_up(struct wharf_gpu_backend *backend)
                 .idle_ns = config->gpu_idle_ns,
                 .stay_ns = config->gpu_stay_ns,
                 .staging_nbytes = wharf_gpu_staging_nbytes(backend),
+                .large_nbytes = config->gpu_large_nbytes,
             },
     };
 
@@ -138,9 +139,9 @@ static void begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (backend->state == WHARF_GPU_DYING)
         return;
     set_state(backend, WHARF_GPU_DYING, now_ns);
-    while (wharf_gpu_results_reap(backend, now_ns))
+    while (wharf_gpu_results_reap(backend, now_ns) || wharf_gpu_large_reap(backend, now_ns))
         ;
-    backend->n_lost = backend->n_items;
+    backend->n_lost = backend->n_items + backend->large.n_taken;
 }
 
 static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
@@ -226,6 +227,13 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
         wharf_log(WHARF_LOG_NOTICE, NULL, "GPU %s: worker %d has %u percent of it: %.127s",
                   backend->name, (int)backend->link.pid,
                   (unsigned)backend->config.gpu_share_percent, ready->share);
+    wharf_gpu_large_ready(backend, ready);
+    if (ready->n_large == 0)
+        wharf_log(
+            WHARF_LOG_WARNING, NULL,
+            "GPU %s: there is no memory of it for chunks over [gpu] chunk: sessions that want "
+            "nothing but the GPU get NO_MEMORY for them",
+            backend->name);
     int r = wharf_gpu_staging_begin(backend, ready->staging);
     if (r == 0)
         r = wharf_gpu_prove_begin(backend);

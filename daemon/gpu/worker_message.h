@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/front/estimate.h"
+#include "kernels/work_queue.h"
 
 /* The descriptors that a worker begins with. */
 enum { WHARF_WORKER_SOCKET_FD = 3, WHARF_WORKER_PROMISE_FD = 4 };
@@ -22,6 +23,27 @@ enum {
     WHARF_WORKER_EXIT_FAILED = 1,    /* it could not begin, or a fault of the device ended it */
     WHARF_WORKER_EXIT_NO_DEVICE = 3, /* there is no such engine, or no device for it */
 };
+
+/* The queue's memory holds two of them: the second, behind the first, is for large items. */
+#define WHARF_WORKER_LARGE_ENTRIES WHARF_WORK_MIN_ENTRIES
+/* Places for them, at most. */
+#define WHARF_WORKER_MOST_LARGE 2u
+
+static inline size_t wharf_worker_queues_nbytes(uint32_t n_entries)
+{
+    return wharf_work_queue_nbytes(n_entries) + wharf_work_queue_nbytes(WHARF_WORKER_LARGE_ENTRIES);
+}
+
+static inline void *wharf_worker_large_queue(void *queue, uint32_t n_entries)
+{
+    return (char *)queue + wharf_work_queue_nbytes(n_entries);
+}
+
+/* A place for source and destination that are so many bytes together. */
+static inline uint64_t wharf_worker_large_place_nbytes(uint64_t nbytes)
+{
+    return (nbytes + 1023) / 256 * 256;
+}
 
 enum wharf_worker_kind {
     /* From the front. */
@@ -51,6 +73,7 @@ struct wharf_worker_setup {
     uint64_t idle_ns;        /* the kernel leaves when there was no work for so long */
     uint64_t stay_ns;        /* or after so long in any case */
     uint64_t staging_nbytes; /* of device memory for outputs that are copied; 0: none are */
+    uint64_t large_nbytes;   /* of source and destination of a large item; 0: there are none */
 };
 
 struct wharf_worker_ready {
@@ -59,6 +82,8 @@ struct wharf_worker_ready {
     uint64_t codecs;        /* bit i: it decodes codec i */
     uint64_t device_nbytes; /* taken from the device's memory */
     uint64_t staging;       /* where the device has it */
+    uint64_t large;         /* where the device has the places for large items, */
+    uint32_t n_large;       /* so many */
     uint32_t n_warps;       /* that decode at the same time */
     uint32_t per_batch;     /* not 0: a kernel for each batch */
     uint32_t place;         /* 1 and its number among all that the driver shows; 0: not known */

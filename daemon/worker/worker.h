@@ -3,10 +3,10 @@
  * worker.h: wharfd-gpu, the process that owns a GPU; and wharfd-simt, the same without one.
  *
  * Its main thread talks to the front and registers memory; another one starts kernels and waits for
- * them, and a third one, if it is wanted, copies outputs.  It sees neither clients nor their
- * sockets: only memory, by memfds that the front has looked at, and items, which the front has
- * checked.  When anything goes wrong it says what and ends: the front takes its work over and
- * starts another one.
+ * them, one more those for large items, and one, if it is wanted, copies outputs.  It sees neither
+ * clients nor their sockets: only memory, by memfds that the front has looked at, and items, which
+ * the front has checked.  When anything goes wrong it says what and ends: the front takes its work
+ * over and starts another one.
  */
 #ifndef WHARF_DAEMON_WORKER_WORKER_H
 #define WHARF_DAEMON_WORKER_WORKER_H
@@ -25,26 +25,36 @@
 /* Numbers of memory count up: they are spread over chains evenly. */
 #define WHARF_WORKER_N_CHAINS 4096u
 
+struct wharf_worker;
+
+/* A queue and the kernels that serve it. */
+struct wharf_worker_kernels {
+    struct wharf_worker *worker;
+    struct wharf_epoch *epoch;
+    struct wharf_work_queue queue;
+    uint64_t least_stay_ns; /* 0: they stay as long as there is work */
+    uint64_t stay_ns;       /* of the next one */
+    bool has_one;           /* one is there, or about to be; without the lock */
+    pthread_t runner;
+};
+
 struct wharf_worker {
     const char *gpu; /* which: a number or a UUID */
     const struct wharf_epoch_ops *ops;
-    struct wharf_epoch *epoch;
     int device; /* its number */
     struct wharf_worker_setup setup;
     struct wharf_segment queue_memory;
-    struct wharf_work_queue queue;
+    struct wharf_worker_kernels main, large; /* the latter without an epoch where there are none */
     struct wharf_list memories[WHARF_WORKER_N_CHAINS]; /* by their numbers */
     bool is_per_batch;                                 /* kernels end with what was there */
-    uint64_t stay_ns;                                  /* of the next kernel */
-    bool has_kernel; /* one is there, or about to be; without the lock */
-    pthread_t runner, copier;
+    pthread_t copier;
     struct wharf_work_mover *mover; /* NULL: kernels write all outputs themselves */
 
     pthread_mutex_t lock; /* of what both threads look at */
     pthread_cond_t changed;
     bool wants_park;    /* no kernel may be there, nor a copy under way */
     unsigned n_parked;  /* threads that see to that */
-    unsigned n_threads; /* of the two that are there */
+    unsigned n_threads; /* of those that are there */
 };
 
 /* Sends a message to the front; ends the process if the front is gone. */
@@ -55,7 +65,7 @@ _Noreturn void wharf_worker_fail(int status, int error, const char *what, const 
 
 /* ---- worker_run.c -------------------------------------------------------------------------- */
 
-/* Starts the thread that starts kernels and, if there is a mover, the one that copies. */
+/* Starts the threads that start kernels and, if there is a mover, the one that copies. */
 void wharf_worker_run(struct wharf_worker *worker);
 
 /* Returns when no kernel is there, nor will be until it is told to go on. */

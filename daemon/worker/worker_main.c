@@ -64,11 +64,16 @@ static int map_queue(struct wharf_worker *worker, int fd)
 
     if (fd < 0 || !wharf_work_entries_good(n_entries))
         return -EINVAL;
-    int r =
-        wharf_segment_adopt(fd, wharf_work_queue_nbytes(n_entries), false, &worker->queue_memory);
-    if (r == 0)
-        worker->queue = wharf_work_queue_at(worker->queue_memory.address, n_entries);
-    return r;
+    int r = wharf_segment_adopt(fd, wharf_worker_queues_nbytes(n_entries), false,
+                                &worker->queue_memory);
+    if (r < 0)
+        return r;
+    worker->main.worker = worker->large.worker = worker;
+    worker->main.queue = wharf_work_queue_at(worker->queue_memory.address, n_entries);
+    worker->large.queue =
+        wharf_work_queue_at(wharf_worker_large_queue(worker->queue_memory.address, n_entries),
+                            WHARF_WORKER_LARGE_ENTRIES);
+    return 0;
 }
 
 /* A program of another build does not know what these structs mean. */
@@ -126,6 +131,7 @@ static void open_engine(struct wharf_worker *worker)
         .per_batch_if_watched = is_auto,
         .few = setup->engine == WHARF_ENGINE_SIMT ? 0 : FEW,
         .most_out = WHARF_EPOCH_MOST_OUT,
+        .leaves_room = setup->large_nbytes > 0,
         .faults = setup->has_faults != 0,
     };
 
@@ -135,10 +141,44 @@ static void open_engine(struct wharf_worker *worker)
     int r = worker->ops->find_device(worker->gpu, &config.device);
     worker->device = config.device;
     if (r == 0)
-        r = worker->ops->open(&config, &worker->epoch);
+        r = worker->ops->open(&config, &worker->main.epoch);
     if (r < 0)
         wharf_worker_fail(r == -ENODEV ? WHARF_WORKER_EXIT_NO_DEVICE : WHARF_WORKER_EXIT_FAILED, -r,
                           "opening the device", worker->ops->error_text());
+}
+
+/* What items of the second queue need of their kernel's own memory: they bring theirs. */
+#define LARGE_CHUNK_NBYTES 4096
+
+/* A kernel of few warps for large items, and places for these.  Where the device has no room for
+ * them there are none. */
+static void make_large(struct wharf_worker *worker, struct wharf_worker_ready *ret_ready)
+{
+    const struct wharf_worker_setup *setup = &worker->setup;
+    const struct wharf_epoch_config config = {
+        .device = worker->device,
+        .n_entries = WHARF_WORKER_LARGE_ENTRIES,
+        .queue = worker->large.queue.front,
+        .n_warps = 1 + WHARF_WORKER_MOST_LARGE,
+        .chunk_nbytes = LARGE_CHUNK_NBYTES,
+        .idle_us = microseconds(setup->idle_ns),
+        .per_batch = (int)ret_ready->per_batch,
+        .beside = worker->main.epoch,
+        .faults = setup->has_faults != 0,
+    };
+    uint64_t nbytes =
+        WHARF_WORKER_MOST_LARGE * wharf_worker_large_place_nbytes(setup->large_nbytes);
+    uint64_t address;
+
+    if (setup->large_nbytes == 0 || worker->ops->alloc(worker->main.epoch, nbytes, &address) < 0)
+        return;
+    if (worker->ops->open(&config, &worker->large.epoch) < 0) {
+        worker->large.epoch = NULL;
+        worker->ops->free(worker->main.epoch, address);
+        return;
+    }
+    ret_ready->large = address;
+    ret_ready->n_large = WHARF_WORKER_MOST_LARGE;
 }
 
 /* Device memory where kernels leave outputs for the copy engine. */
@@ -149,10 +189,10 @@ static void make_staging(struct wharf_worker *worker, struct wharf_worker_ready 
 
     if (setup->staging_nbytes == 0)
         return;
-    int r = wharf_work_mover_new(worker->ops, worker->epoch, worker->queue_memory.address,
+    int r = wharf_work_mover_new(worker->ops, worker->main.epoch, worker->queue_memory.address,
                                  setup->n_entries, &worker->mover);
     if (r == 0)
-        r = worker->ops->alloc(worker->epoch, setup->staging_nbytes, &address);
+        r = worker->ops->alloc(worker->main.epoch, setup->staging_nbytes, &address);
     if (r < 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "making memory for the copy engine",
                           worker->ops->error_text());
@@ -163,7 +203,7 @@ static void describe(const struct wharf_worker *worker, struct wharf_worker_read
 {
     struct wharf_epoch_info info;
 
-    worker->ops->info(worker->epoch, &info);
+    worker->ops->info(worker->main.epoch, &info);
     snprintf(ret_ready->device, sizeof(ret_ready->device), "%s", info.device_name);
     snprintf(ret_ready->share, sizeof(ret_ready->share), "%s", info.share_text);
     /* One of them polls. */
@@ -192,6 +232,7 @@ static void begin(struct wharf_worker *worker, const struct wharf_worker_message
     describe(worker, &ready.ready);
     worker->is_per_batch = ready.ready.per_batch != 0;
     make_staging(worker, &ready.ready);
+    make_large(worker, &ready.ready);
     wharf_worker_run(worker);
     wharf_worker_say(&ready);
 }

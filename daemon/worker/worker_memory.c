@@ -44,7 +44,7 @@ static int map(struct wharf_worker *worker, struct memory *memory,
     if (r < 0)
         return r;
     memory->mapped_nbytes = (size_t)wharf_ring_whole_pages(message->nbytes);
-    r = worker->ops->map_host(worker->epoch, memory->segment.address, memory->mapped_nbytes,
+    r = worker->ops->map_host(worker->main.epoch, memory->segment.address, memory->mapped_nbytes,
                               (int)message->read_only, &memory->address);
     if (r < 0)
         wharf_segment_free(&memory->segment);
@@ -59,7 +59,7 @@ static int import(struct wharf_worker *worker, struct memory *memory,
         return -EOPNOTSUPP;
     memory->is_imported = true;
     memory->mapped_nbytes = message->nbytes;
-    return worker->ops->import_memory(worker->epoch, fd, message->nbytes, &memory->address);
+    return worker->ops->import_memory(worker->main.epoch, fd, message->nbytes, &memory->address);
 }
 
 static int copy_model(struct wharf_worker *worker, struct memory *memory,
@@ -71,7 +71,7 @@ static int copy_model(struct wharf_worker *worker, struct memory *memory,
 
     if (r < 0)
         return r;
-    r = worker->ops->add_model(worker->epoch, image.address, message->nbytes, &parameter);
+    r = worker->ops->add_model(worker->main.epoch, image.address, message->nbytes, &parameter);
     wharf_segment_free(&image);
     memory->is_model = true;
     memory->address = r < 0 ? 0 : parameter;
@@ -118,10 +118,12 @@ void wharf_worker_register(struct wharf_worker *worker, const struct wharf_worke
 static int let_go(struct wharf_worker *worker, struct memory *memory)
 {
     if (memory->is_imported)
-        return worker->ops->unimport_memory(worker->epoch, memory->address, memory->mapped_nbytes);
+        return worker->ops->unimport_memory(worker->main.epoch, memory->address,
+                                            memory->mapped_nbytes);
     if (memory->is_model)
-        return worker->ops->remove_model(worker->epoch, (uint32_t)memory->address);
-    int r = worker->ops->unmap_host(worker->epoch, memory->segment.address, memory->mapped_nbytes);
+        return worker->ops->remove_model(worker->main.epoch, (uint32_t)memory->address);
+    int r =
+        worker->ops->unmap_host(worker->main.epoch, memory->segment.address, memory->mapped_nbytes);
     if (r == 0)
         wharf_segment_free(&memory->segment);
     return r;

@@ -56,11 +56,11 @@ static void stay_parked(struct wharf_worker *worker)
 #define TIMES_LEAVING 256
 #define MOST_STAYS 160
 
-static void choose_stay(struct wharf_worker *worker, uint64_t took_ns)
+static void choose_stay(struct wharf_worker_kernels *kernels, uint64_t took_ns)
 {
-    uint64_t least_ns = worker->setup.stay_ns, most_ns = MOST_STAYS * least_ns;
-    uint32_t state = __atomic_load_n(&worker->queue.kernel->state, __ATOMIC_ACQUIRE);
-    uint64_t leaving_ns = took_ns > worker->stay_ns ? took_ns - worker->stay_ns : 0;
+    uint64_t least_ns = kernels->least_stay_ns, most_ns = MOST_STAYS * least_ns;
+    uint32_t state = __atomic_load_n(&kernels->queue.kernel->state, __ATOMIC_ACQUIRE);
+    uint64_t leaving_ns = took_ns > kernels->stay_ns ? took_ns - kernels->stay_ns : 0;
     uint64_t stay_ns = TIMES_LEAVING * leaving_ns;
 
     if (most_ns > (uint64_t)WHARF_EPOCH_MAX_US * WHARF_NS_PER_US)
@@ -69,26 +69,27 @@ static void choose_stay(struct wharf_worker *worker, uint64_t took_ns)
     if (WHARF_WORK_STATE_OF(state) != WHARF_WORK_OUT_MORE || leaving_ns == 0)
         stay_ns = least_ns;
     stay_ns = stay_ns < least_ns ? least_ns : stay_ns > most_ns ? most_ns : stay_ns;
-    if (least_ns == 0 || stay_ns == worker->stay_ns)
+    if (least_ns == 0 || stay_ns == kernels->stay_ns)
         return;
-    worker->stay_ns = stay_ns;
-    worker->ops->set_stay(worker->epoch, (uint32_t)(stay_ns / WHARF_NS_PER_US));
+    kernels->stay_ns = stay_ns;
+    kernels->worker->ops->set_stay(kernels->epoch, (uint32_t)(stay_ns / WHARF_NS_PER_US));
 }
 
-static void run_kernel(struct wharf_worker *worker)
+static void run_kernel(struct wharf_worker_kernels *kernels)
 {
+    const struct wharf_worker *worker = kernels->worker;
     uint64_t begun_ns = wharf_now_ns();
 
-    __atomic_store_n(&worker->has_kernel, true, __ATOMIC_SEQ_CST);
-    int r = worker->ops->start(worker->epoch);
+    __atomic_store_n(&kernels->has_one, true, __ATOMIC_SEQ_CST);
+    int r = worker->ops->start(kernels->epoch);
     if (r == 0)
-        r = worker->ops->wait(worker->epoch);
-    __atomic_store_n(&worker->has_kernel, false, __ATOMIC_SEQ_CST);
+        r = worker->ops->wait(kernels->epoch);
+    __atomic_store_n(&kernels->has_one, false, __ATOMIC_SEQ_CST);
     if (r < 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "running the kernel",
                           worker->ops->error_text());
     if (!worker->is_per_batch)
-        choose_stay(worker, wharf_now_ns() - begun_ns);
+        choose_stay(kernels, wharf_now_ns() - begun_ns);
 }
 
 /* Between two looks at the clock, at some 50 ns each. */
@@ -96,15 +97,16 @@ static void run_kernel(struct wharf_worker *worker)
 
 /* A kernel that stays looks for more by itself.  In the place of one that has ended with its batch
  * this thread does, for as long; but on the SIMT layer, which needs the processors more. */
-static bool look_for_more(const struct wharf_worker *worker, uint32_t tail)
+static bool look_for_more(const struct wharf_worker_kernels *kernels, uint32_t tail)
 {
+    const struct wharf_worker *worker = kernels->worker;
     uint64_t until_ns = wharf_now_ns() + worker->setup.idle_ns;
 
     if (!worker->is_per_batch || worker->setup.engine == WHARF_ENGINE_SIMT)
         return false;
     do {
         for (unsigned i = 0; i < LOOKS_AT_TAIL; i++) {
-            if (__atomic_load_n(&worker->queue.front->tail, __ATOMIC_ACQUIRE) != tail)
+            if (__atomic_load_n(&kernels->queue.front->tail, __ATOMIC_ACQUIRE) != tail)
                 return true;
             wharf_relax();
         }
@@ -114,16 +116,16 @@ static bool look_for_more(const struct wharf_worker *worker, uint32_t tail)
 
 static void *run(void *data)
 {
-    struct wharf_worker *worker = data;
-    const struct wharf_work_queue *queue = &worker->queue;
+    struct wharf_worker_kernels *kernels = data;
+    const struct wharf_work_queue *queue = &kernels->queue;
 
     for (;;) {
         uint32_t tail = __atomic_load_n(&queue->front->tail, __ATOMIC_ACQUIRE);
-        if (wants_park(worker))
-            stay_parked(worker);
+        if (wants_park(kernels->worker))
+            stay_parked(kernels->worker);
         else if (wharf_work_pending(queue) || wharf_work_must_start(queue))
-            run_kernel(worker);
-        else if (!look_for_more(worker, tail))
+            run_kernel(kernels);
+        else if (!look_for_more(kernels, tail))
             sleep_on(queue, tail);
     }
     return NULL;
@@ -140,7 +142,7 @@ static const struct timespec short_sleep = {.tv_nsec = 10000};
 static void *copy(void *data)
 {
     struct wharf_worker *worker = data;
-    const struct wharf_work_queue *queue = &worker->queue;
+    const struct wharf_work_queue *queue = &worker->main.queue;
     unsigned n_looks = 0;
 
     /* Sleeps as short as that are otherwise rounded up to 50 us. */
@@ -151,7 +153,7 @@ static void *copy(void *data)
          * there any more, what it left to be copied is.  Its state says that it has left before the
          * last of its warps has told of its output. */
         bool is_pending = wharf_work_pending(queue) != 0;
-        bool may_come = __atomic_load_n(&worker->has_kernel, __ATOMIC_SEQ_CST);
+        bool may_come = __atomic_load_n(&worker->main.has_one, __ATOMIC_SEQ_CST);
         int busy = wharf_work_mover_step(worker->mover, NULL);
         if (busy < 0)
             wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -busy, "copying outputs",
@@ -172,10 +174,9 @@ static void *copy(void *data)
     return NULL;
 }
 
-static void start_thread(struct wharf_worker *worker, pthread_t *thread, void *(*work)(void *),
-                         const char *name)
+static void start_thread(pthread_t *thread, void *(*work)(void *), void *data, const char *name)
 {
-    int r = pthread_create(thread, NULL, work, worker);
+    int r = pthread_create(thread, NULL, work, data);
 
     if (r != 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, r, "starting a thread", "");
@@ -184,16 +185,25 @@ static void start_thread(struct wharf_worker *worker, pthread_t *thread, void *(
 
 void wharf_worker_run(struct wharf_worker *worker)
 {
-    worker->stay_ns = worker->setup.stay_ns;
-    worker->n_threads = worker->mover ? 2 : 1;
-    start_thread(worker, &worker->runner, run, "wharf-kernels");
+    worker->main.least_stay_ns = worker->main.stay_ns = worker->setup.stay_ns;
+    worker->n_threads = 1 + (worker->large.epoch != NULL) + (worker->mover != NULL);
+    start_thread(&worker->main.runner, run, &worker->main, "wharf-kernels");
+    if (worker->large.epoch)
+        start_thread(&worker->large.runner, run, &worker->large, "wharf-large");
     if (worker->mover)
-        start_thread(worker, &worker->copier, copy, "wharf-copies");
+        start_thread(&worker->copier, copy, worker, "wharf-copies");
+}
+
+static void set_park(const struct wharf_worker *worker, int park)
+{
+    wharf_work_park(&worker->main.queue, park);
+    if (worker->large.epoch)
+        wharf_work_park(&worker->large.queue, park);
 }
 
 void wharf_worker_park(struct wharf_worker *worker)
 {
-    wharf_work_park(&worker->queue, 1);
+    set_park(worker, 1);
     pthread_mutex_lock(&worker->lock);
     __atomic_store_n(&worker->wants_park, true, __ATOMIC_RELEASE);
     while (worker->n_parked < worker->n_threads) {
@@ -205,7 +215,9 @@ void wharf_worker_park(struct wharf_worker *worker)
             until.tv_nsec -= 1000000000;
             until.tv_sec++;
         }
-        wake_threads(&worker->queue);
+        wake_threads(&worker->main.queue);
+        if (worker->large.epoch)
+            wake_threads(&worker->large.queue);
         pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
     }
     pthread_mutex_unlock(&worker->lock);
@@ -213,7 +225,7 @@ void wharf_worker_park(struct wharf_worker *worker)
 
 void wharf_worker_go_on(struct wharf_worker *worker)
 {
-    wharf_work_park(&worker->queue, 0);
+    set_park(worker, 0);
     pthread_mutex_lock(&worker->lock);
     __atomic_store_n(&worker->wants_park, false, __ATOMIC_RELEASE);
     pthread_cond_broadcast(&worker->changed);

@@ -120,6 +120,15 @@ bool take_memory(wharf_epoch *epoch, T **ret, size_t nbytes)
     return true;
 }
 
+bool take_models(wharf_epoch *epoch)
+{
+    epoch_params &p = epoch->params;
+    if (!epoch->config.beside)
+        return take_memory(epoch, &p.models, WHARF_EPOCH_MAX_MODELS * sizeof(*p.models));
+    p.models = epoch->config.beside->params.models;
+    return true;
+}
+
 int make_memory(wharf_epoch *epoch)
 {
     epoch_params &p = epoch->params;
@@ -128,8 +137,7 @@ int make_memory(wharf_epoch *epoch)
     if (!take_memory(epoch, &p.control, sizeof(*p.control)) ||
         !take_memory(epoch, &p.slots, config.n_entries * sizeof(*p.slots)) ||
         !take_memory(epoch, &p.tasks, (size_t)config.n_entries * MAX_SLICES * sizeof(*p.tasks)) ||
-        !take_memory(epoch, &p.models, WHARF_EPOCH_MAX_MODELS * sizeof(*p.models)) ||
-        !take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes))
+        !take_models(epoch) || !take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes))
         return fail(-ENOMEM, "memory of the device");
     return 0;
 }
@@ -157,6 +165,13 @@ int simt_wait(wharf_epoch *epoch)
     return 0;
 }
 
+void free_models(wharf_epoch *epoch)
+{
+    for (uint32_t i = 0; epoch->params.models && i < WHARF_EPOCH_MAX_MODELS; i++)
+        free(reinterpret_cast<void *>(epoch->params.models[i]));
+    free(epoch->params.models);
+}
+
 void simt_close(wharf_epoch *epoch)
 {
     if (!epoch)
@@ -174,9 +189,8 @@ void simt_close(wharf_epoch *epoch)
     free(epoch->params.control);
     free(epoch->params.slots);
     free(epoch->params.tasks);
-    for (uint32_t i = 0; epoch->params.models && i < WHARF_EPOCH_MAX_MODELS; i++)
-        free(reinterpret_cast<void *>(epoch->params.models[i]));
-    free(epoch->params.models);
+    if (!epoch->config.beside)
+        free_models(epoch);
     free(epoch->params.scratch);
     delete epoch;
 }
@@ -281,9 +295,11 @@ int simt_unmap_host(wharf_epoch *, void *, size_t)
 
 int simt_alloc(wharf_epoch *epoch, size_t nbytes, uint64_t *ret_address)
 {
-    uint8_t *p;
-    if (!take_memory(epoch, &p, nbytes ? nbytes : 1))
+    void *p;
+    /* With any contents: much of it may never be touched. */
+    if (posix_memalign(&p, 256, nbytes ? nbytes : 1))
         return fail(-ENOMEM, "memory of the device");
+    epoch->device_nbytes += nbytes;
     *ret_address = reinterpret_cast<uintptr_t>(p);
     return 0;
 }

@@ -221,6 +221,7 @@ Test(wharfd_items, batch_that_is_taken_back_in_part_is_the_cpus, .init = set_up,
 {
     struct wharf_job *lone = make_job(0), *many = make_batch(1);
 
+    session.engine = WHARF_ENGINE_AUTO;
     hand_over(0, lone);
     hand_over(0, many);
     uint32_t last = backends[0]->submitter.tail - 1;
@@ -235,6 +236,43 @@ Test(wharfd_items, batch_that_is_taken_back_in_part_is_the_cpus, .init = set_up,
     cr_assert(cpu_has(many));
     cr_assert_eq(backends[0]->n_places, 0);
     cr_assert_eq(backends[0]->view->n_given_up, 1 + N_CHUNKS);
+}
+
+/* Who wants the GPU alone is given nothing by the CPU for what takes long: chunks that came back in
+ * time have their results, and each of the others waits for a place where it holds nobody up. */
+Test(wharfd_items, who_wants_the_gpu_alone_has_other_places_there, .init = set_up,
+     .fini = tear_down)
+{
+    struct wharf_gpu_large *large = &backends[0]->large;
+    struct wharf_job *lone = make_job(0), *many = make_batch(1);
+    struct wharf_piece piece;
+    const struct wharf_work_item *item = large->submitter.queue.items;
+
+    large->n_places = 2;
+    backends[0]->config.gpu_large_nbytes = 1 << 20;
+    hand_over(0, lone);
+    hand_over(0, many);
+    uint32_t last = backends[0]->submitter.tail - 1;
+    now_ns += front.config.gpu_longest_ns + 1;
+    exchange(0);
+    complete(0, last, wharf_gpu_item_at(backends[0], last)->attempt, WHARF_OK);
+    cr_assert_eq(take_cancels(0), WHARF_WORK_N_CANCELS, "the lone chunk's and all but one");
+    reap(0);
+    exchange(0);
+    wharf_front_enter(&front);
+    cr_assert_not(wharf_gpu_orphan_take(&front, &piece));
+    wharf_front_leave(&front);
+    cr_assert_eq(backends[0]->n_places, 0);
+    cr_assert_eq(large->n_taken, 2);
+    cr_assert_eq(backends[0]->n_without_places, 1 + N_CHUNKS);
+    cr_assert(item[0].opcode == WHARF_WORK_DECODE_LARGE && item[0].dst_nbytes == 1024);
+    /* It is under way for that long again, and stays. */
+    now_ns += front.config.gpu_longest_ns + 1;
+    exchange(0);
+    cr_assert_eq(large->submitter.cancel_tail, 0);
+    now_ns += front.config.gpu_large_longest_ns;
+    exchange(0);
+    cr_assert_eq(large->submitter.cancel_tail, 2, "not longer than such places are had");
 }
 
 /* A worker's end leaves all that it had to the CPU's threads.  As long as these had not done it, no

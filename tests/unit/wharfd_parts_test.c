@@ -151,7 +151,8 @@ Test(wharfd_parts, large_chunks_are_for_the_gpu_too)
     test_rans_free(&rans);
 }
 
-/* Of too few splits for that: the CPU decodes it, and the next one in the GPU's warps again. */
+/* Of too few splits for that: who wants the GPU alone has it decoded in a place for large chunks,
+ * and the next one in parts again. */
 Test(wharfd_parts, what_cannot_be_cut_is_decoded_whole)
 {
     struct test_rans large = stream_of(200000, 2, 4);
@@ -160,7 +161,7 @@ Test(wharfd_parts, what_cannot_be_cut_is_decoded_whole)
     struct wharf_submission submission = submission_of(&large, 1);
     struct wharf_completion completion = run(&submission);
     expect_good(&completion, &large, OUT_AT);
-    cr_expect_eq(completion.engine, WHARF_ENGINE_CPU);
+    cr_expect_eq(completion.engine, WHARF_ENGINE_SIMT);
     cr_expect_eq(TEST_FRONT_LOCKED(test_front.n_parts_refused), 1);
     submission = submission_of(&small, 2);
     completion = run(&submission);

@@ -88,7 +88,7 @@ static void expect_registered(uint32_t number)
 static void set_up(void)
 {
     cr_assert_eq(
-        wharf_segment_make(WHARF_SEGMENT_WORKER, wharf_work_queue_nbytes(N_ENTRIES), &queue), 0);
+        wharf_segment_make(WHARF_SEGMENT_WORKER, wharf_worker_queues_nbytes(N_ENTRIES), &queue), 0);
     cr_assert_eq(wharf_segment_make(WHARF_SEGMENT_ARENA, 4096, &memory), 0);
     start_stopped();
     tell_setup();

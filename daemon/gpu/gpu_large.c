@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_large.c: chunks of sessions that want the GPU alone and that its usual places are not for:
+ * those that are too large for them, and those that were there for too long.
+ *
+ * The worker has a few places for these, and a queue and a kernel of their own, so that nobody else
+ * waits for them: whatever the other kernel does, it leaves without them.  Only letting go of
+ * memory needs both kernels away.  So while there are such chunks nothing is let go of, and while
+ * something is to be let go of none is begun.
+ */
+#include "daemon/base/clock.h"
+#include "daemon/front/front.h"
+#include "daemon/gpu/gpu_memory.h"
+#include "daemon/gpu/gpu_models.h"
+#include "daemon/gpu/gpu_state.h"
+#include "kernels/device_batch.h"
+#include "proto/wharf_job.h"
+
+/* Chunks that are looked at under one hold of the front lock. */
+#define MOST_LOOKS 64
+/* What plays a GPU on the CPU hears so much later that something is not wanted any more. */
+#define SIMT_HEARS_NS (20 * (uint64_t)WHARF_NS_PER_S)
+
+void wharf_gpu_large_init(struct wharf_gpu_backend *backend)
+{
+    wharf_list_init(&backend->large.waiting);
+}
+
+void wharf_gpu_large_begin(struct wharf_gpu_backend *backend)
+{
+    struct wharf_gpu_large *large = &backend->large;
+    void *queue = wharf_worker_large_queue(backend->queue.address, WHARF_GPU_N_ENTRIES);
+
+    wharf_work_submitter_init(&large->submitter, queue, WHARF_WORKER_LARGE_ENTRIES);
+    wharf_work_reaper_init(&large->done, large->submitter.queue.done, WHARF_WORKER_LARGE_ENTRIES);
+    large->n_places = large->n_taken = 0;
+}
+
+void wharf_gpu_large_ready(struct wharf_gpu_backend *backend,
+                           const struct wharf_worker_ready *ready)
+{
+    struct wharf_gpu_large *large = &backend->large;
+    uint64_t nbytes = wharf_worker_large_place_nbytes(backend->config.gpu_large_nbytes);
+
+    large->n_places =
+        ready->n_large < WHARF_WORKER_MOST_LARGE ? ready->n_large : WHARF_WORKER_MOST_LARGE;
+    for (uint32_t i = 0; i < large->n_places; i++)
+        large->places[i] = (struct wharf_gpu_large_place){.address = ready->large + i * nbytes};
+}
+
+/* ---- back from the worker ------------------------------------------------------------------ */
+
+static struct wharf_gpu_large_place *place_of(struct wharf_gpu_large *large,
+                                              const struct wharf_work_completion *completion)
+{
+    for (uint32_t i = 0; i < large->n_places; i++) {
+        struct wharf_gpu_large_place *place = &large->places[i];
+        if (place->piece && place->index == completion->item &&
+            place->attempt == completion->attempt)
+            return place;
+    }
+    return NULL;
+}
+
+static bool is_sane(const struct wharf_gpu_large_place *place,
+                    const struct wharf_work_completion *completion)
+{
+    return place && completion->in_nbytes <= place->src_nbytes &&
+           completion->out_nbytes <= place->dst_nbytes &&
+           wharf_gpu_results_can_be(completion->result, completion->out_nbytes);
+}
+
+/* What became of a chunk that was there for too long: a suspect's is the CPU's, since it ran alone
+ * and kept all others waiting; the others' ends with the limit's name. */
+static void end_for_time(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+{
+    piece->is_recalled = backend->is_alone;
+    piece->outcome = (struct wharf_outcome){
+        .result = WHARF_QUOTA,
+        .reason = WHARF_REASON_GPU_LARGE_TIME,
+    };
+}
+
+static void take_completion(struct wharf_gpu_backend *backend, struct wharf_gpu_large_place *place,
+                            const struct wharf_work_completion *completion, uint64_t now_ns)
+{
+    struct wharf_gpu_piece *piece = place->piece;
+    bool is_stopped = __atomic_load_n(&piece->piece.job->stopped, __ATOMIC_RELAXED);
+
+    place->piece = NULL;
+    backend->large.n_taken--;
+    piece->is_told = piece->is_refused = piece->is_recalled = false;
+    piece->engine = (uint8_t)backend->engine;
+    piece->trip.elapsed_ns = now_ns - piece->handed_ns;
+    piece->outcome = (struct wharf_outcome){
+        .result = completion->result,
+        .reason = completion->reason,
+        .bit_offset = completion->bit_offset,
+        .in_nbytes = completion->in_nbytes,
+        .out_nbytes = completion->out_nbytes,
+    };
+    if (completion->result == WHARF_CANCELLED && place->is_over && !is_stopped)
+        end_for_time(backend, piece);
+    wharf_list_append(&backend->finished, &piece->link);
+}
+
+bool wharf_gpu_large_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_gpu_large *large = &backend->large;
+    struct wharf_work_completion completion;
+    unsigned n = 0;
+
+    if (!backend->queue.address)
+        return false;
+    while (n < WHARF_WORKER_MOST_LARGE && wharf_work_reap(&large->done, &completion)) {
+        struct wharf_gpu_large_place *place = place_of(large, &completion);
+        if (!is_sane(place, &completion)) {
+            wharf_gpu_worker_kill(backend, "it completed what it did not have");
+            break;
+        }
+        take_completion(backend, place, &completion, now_ns);
+        backend->active_ns = now_ns;
+        n++;
+    }
+    return n > 0;
+}
+
+/* ---- taking back --------------------------------------------------------------------------- */
+
+/* How long a chunk may be there.  While a suspect's runs nothing else does. */
+static uint64_t most_ns(const struct wharf_gpu_backend *backend)
+{
+    const struct wharf_config *config = &backend->front->config;
+    uint64_t most = config->gpu_large_longest_ns;
+
+    if (backend->is_alone && config->gpu_longest_ns && config->gpu_longest_ns < most)
+        most = config->gpu_longest_ns;
+    return backend->engine == WHARF_ENGINE_SIMT ? most * WHARF_GPU_SIMT_TIMES : most;
+}
+
+static void take_back(struct wharf_gpu_backend *backend, struct wharf_gpu_large_place *place,
+                      uint64_t now_ns)
+{
+    bool is_stopped = place->piece->piece.job->stopped;
+
+    if (place->withdrawn_ns || (!is_stopped && now_ns < place->piece->handed_ns + most_ns(backend)))
+        return;
+    if (!wharf_work_withdraw(&backend->large.submitter, place->index, place->attempt))
+        return;
+    place->withdrawn_ns = now_ns;
+    place->is_over = !is_stopped;
+}
+
+bool wharf_gpu_large_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    const struct wharf_gpu_large *large = &backend->large;
+    uint64_t patience_ns = backend->front->config.gpu_hang_timeout_ns +
+                           (backend->engine == WHARF_ENGINE_SIMT ? SIMT_HEARS_NS : 0);
+
+    for (uint32_t i = 0; i < large->n_places; i++) {
+        const struct wharf_gpu_large_place *place = &large->places[i];
+        if (place->piece && place->withdrawn_ns && now_ns > place->withdrawn_ns + patience_ns)
+            return true;
+    }
+    return false;
+}
+
+/* ---- to the worker ------------------------------------------------------------------------- */
+
+static struct wharf_gpu_large_place *free_place(struct wharf_gpu_large *large)
+{
+    for (uint32_t i = 0; i < large->n_places; i++)
+        if (!large->places[i].piece)
+            return &large->places[i];
+    return NULL;
+}
+
+/* The item under way whose entry in the queue the next one would have, or NULL. */
+static const struct wharf_gpu_large_place *in_the_way(const struct wharf_gpu_large *large)
+{
+    for (uint32_t i = 0; i < large->n_places; i++) {
+        const struct wharf_gpu_large_place *place = &large->places[i];
+        if (place->piece &&
+            ((place->index ^ large->submitter.tail) & (WHARF_WORKER_LARGE_ENTRIES - 1)) == 0)
+            return place;
+    }
+    return NULL;
+}
+
+/* Passes entries by that are those of items under way.  Whether the next one is free. */
+static bool find_entry(struct wharf_gpu_large *large)
+{
+    const struct wharf_gpu_large_place *place;
+
+    while (wharf_work_room(&large->submitter) > 0) {
+        if (!(place = in_the_way(large)))
+            return true;
+        if (!wharf_work_can_pass(&large->submitter, large->submitter.tail, place->index))
+            return false;
+        wharf_work_pass(&large->submitter);
+    }
+    return false;
+}
+
+/* Whether one can be begun now; what is to be let go of comes first. */
+static bool may_begin(struct wharf_gpu_backend *backend)
+{
+    return backend->state == WHARF_GPU_UP && !backend->stop && !backend->is_alone &&
+           !backend->large.is_held && wharf_list_is_empty(&backend->forgotten) &&
+           free_place(&backend->large) && find_entry(&backend->large);
+}
+
+static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                   uint64_t now_ns)
+{
+    struct wharf_gpu_large_place *place = free_place(&backend->large);
+    const struct wharf_job *job = gpu_piece->piece.job;
+    const struct wharf_submission *submission = &job->submission;
+    struct wharf_piece_span chunk = wharf_piece_span_at(&gpu_piece->piece, 0);
+    uint32_t opcode = wharf_gpu_opcode(submission);
+    struct wharf_work_item item = {
+        .src = wharf_gpu_device_address(backend, chunk.source, chunk.src_offset),
+        .dst = wharf_gpu_device_address(backend, chunk.destination, chunk.dst_offset),
+        .src_nbytes = (uint32_t)chunk.in_nbytes,
+        .dst_nbytes = (uint32_t)chunk.out_avail,
+        .staging = place->address,
+        .attempt = wharf_gpu_next_attempt(backend),
+        .checksum = chunk.checksum,
+        .codec = submission->codec,
+        .parameter = wharf_gpu_device_parameter(backend, job),
+        .flags = (uint16_t)submission->flags,
+        .opcode = (uint8_t)(opcode == WHARF_WORK_DECODE ? WHARF_WORK_DECODE_LARGE : opcode),
+        .output = WHARF_WORK_TO_HOST,
+    };
+
+    if (job->model)
+        wharf_gpu_models_use(backend->view, &job->model->memory->on[backend->gpu], now_ns);
+    wharf_gpu_room_use(backend, job, now_ns);
+    gpu_piece->is_large = true;
+    gpu_piece->has_places = gpu_piece->has_device = gpu_piece->is_culprit = false;
+    gpu_piece->n_items = gpu_piece->n_left = 0;
+    gpu_piece->handed_ns = backend->active_ns = now_ns;
+    gpu_piece->trip = (struct wharf_gpu_trip){.n_there = 1};
+    *place = (struct wharf_gpu_large_place){
+        .piece = gpu_piece,
+        .address = place->address,
+        .index = wharf_work_submit(&backend->large.submitter, &item),
+        .attempt = item.attempt,
+        .src_nbytes = item.src_nbytes,
+        .dst_nbytes = item.dst_nbytes,
+    };
+    backend->large.n_taken++;
+    backend->is_alone = job->session->tenant->gpu_trust.n_alone > 0;
+}
+
+static bool fits(const struct wharf_gpu_backend *backend, const struct wharf_piece *piece)
+{
+    struct wharf_piece_span chunk = wharf_piece_span_at(piece, 0);
+    uint64_t most = backend->config.gpu_large_nbytes;
+
+    return chunk.in_nbytes <= WHARF_DEVICE_CHUNK_MAX_NBYTES &&
+           chunk.out_avail <= WHARF_DEVICE_CHUNK_MAX_NBYTES &&
+           chunk.in_nbytes + chunk.out_avail <= most;
+}
+
+/* What becomes of a chunk without being begun; OK: it is. */
+static struct wharf_outcome refusal_of(const struct wharf_gpu_backend *backend,
+                                       const struct wharf_piece *piece)
+{
+    struct wharf_outcome outcome = {.result = piece->job->stopped};
+
+    if (outcome.result != WHARF_OK)
+        return outcome;
+    if (backend->large.n_places == 0 ||
+        wharf_gpu_memory_of_job(piece->job, backend->gpu) == WHARF_GPU_MEMORY_REFUSED)
+        outcome.result = WHARF_NO_MEMORY;
+    else if (!fits(backend, piece))
+        outcome = (struct wharf_outcome){.result = WHARF_QUOTA, .reason = WHARF_REASON_GPU_LARGE};
+    return outcome;
+}
+
+/* Of a suspect nothing runs beside others.  Whether it has to wait for that, and others with it. */
+static bool must_be_alone(const struct wharf_gpu_backend *backend, const struct wharf_job *job)
+{
+    return job->session->tenant->gpu_trust.n_alone > 0 &&
+           (backend->n_items > 0 || backend->large.n_taken > 0);
+}
+
+void wharf_gpu_large_await(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+{
+    backend->n_without_places++;
+    wharf_list_append(&backend->large.waiting, &piece->link);
+}
+
+/* The first of those that have been begun in other places. */
+static bool see_to_first(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *ret_others_wait)
+{
+    struct wharf_list *waiting = &backend->large.waiting;
+    struct wharf_gpu_piece *piece = WHARF_LIST_FIRST(waiting, struct wharf_gpu_piece, link);
+    const struct wharf_job *job = piece->piece.job;
+    struct wharf_outcome refusal = refusal_of(backend, &piece->piece);
+
+    if (refusal.result != WHARF_OK) {
+        wharf_list_remove(&piece->link);
+        backend->n_without_places--;
+        wharf_gpu_results_end(backend, piece, WHARF_ENGINE_AUTO, &refusal);
+    } else if (job->session->tenant->gpu_trust.banned_until_ns > now_ns) {
+        wharf_list_remove(&piece->link);
+        backend->n_without_places--;
+        wharf_gpu_rescue_make_orphan(backend, piece);
+    } else if (wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY) {
+        wharf_gpu_room_want(backend->front, job, now_ns);
+        wharf_list_rotate(waiting);
+    } else if (must_be_alone(backend, job)) {
+        *ret_others_wait = true;
+        return false;
+    } else if (may_begin(backend)) {
+        wharf_list_remove(&piece->link);
+        submit(backend, piece, now_ns);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Takes a job's next chunk.  Returns whether there may be more. */
+static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *ret_others_wait)
+{
+    struct wharf_front *front = backend->front;
+    struct wharf_job *job = wharf_place_first_large(front, backend->gpu);
+    struct wharf_gpu_piece *gpu_piece;
+    struct wharf_outcome refusal;
+
+    if (!job || !wharf_gpu_may_keep_one(backend))
+        return false;
+    if (must_be_alone(backend, job)) {
+        *ret_others_wait = true;
+        return false;
+    }
+    if (backend->large.n_places > 0 && !may_begin(backend))
+        return false;
+    gpu_piece = WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
+    wharf_list_remove(&gpu_piece->link);
+    wharf_front_take_for_gpu(front, backend->gpu, job, 1, now_ns, &gpu_piece->piece);
+    gpu_piece->piece.begun_ns = now_ns;
+    refusal = refusal_of(backend, &gpu_piece->piece);
+    if (refusal.result != WHARF_OK) {
+        wharf_gpu_results_end(backend, gpu_piece, WHARF_ENGINE_AUTO, &refusal);
+        return true;
+    }
+    backend->n_without_places++;
+    submit(backend, gpu_piece, now_ns);
+    return true;
+}
+
+bool wharf_gpu_large_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    struct wharf_gpu_large *large = &backend->large;
+    bool others_wait = false, is_more = true;
+
+    for (uint32_t i = 0; i < large->n_places; i++)
+        if (large->places[i].piece)
+            take_back(backend, &large->places[i], now_ns);
+    for (unsigned n = 0; n < MOST_LOOKS && is_more && !wharf_list_is_empty(&large->waiting); n++)
+        is_more = see_to_first(backend, now_ns, &others_wait);
+    is_more = !backend->stop && wharf_list_is_empty(&large->waiting);
+    for (unsigned n = 0; n < MOST_LOOKS && is_more; n++)
+        is_more = take_one(backend, now_ns, &others_wait);
+    backend->view->n_large = large->n_places;
+    backend->view->n_large_free = large->n_places - large->n_taken;
+    return !others_wait;
+}
+
+void wharf_gpu_large_publish(struct wharf_gpu_backend *backend)
+{
+    wharf_gpu_publish_queue(&backend->large.submitter);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+struct wharf_gpu_piece *wharf_gpu_large_lose(struct wharf_gpu_backend *backend)
+{
+    struct wharf_gpu_large *large = &backend->large;
+    struct wharf_gpu_piece *piece = NULL;
+
+    for (uint32_t i = 0; i < large->n_places && !piece; i++) {
+        piece = large->places[i].piece;
+        large->places[i].piece = NULL;
+    }
+    if (piece) {
+        large->n_taken--;
+        wharf_gpu_room_end_use(backend, piece->piece.job);
+    } else if ((piece = WHARF_LIST_FIRST(&large->waiting, struct wharf_gpu_piece, link))) {
+        wharf_list_remove(&piece->link);
+    }
+    backend->n_without_places -= piece != NULL;
+    return piece;
+}
