@@ -53,6 +53,19 @@ void wharf_fair_queue_remove(struct wharf_fair_queue *queue, struct wharf_fair_p
         wharf_heap_remove(&queue->parties, &party->node);
 }
 
+void wharf_fair_queue_charge(struct wharf_fair_queue *queue, struct wharf_fair_party *party,
+                             uint64_t cost)
+{
+    if (!party)
+        return;
+    party->finish = later(queue->now, party->finish) + cost;
+    queue->latest = later(queue->latest, party->finish);
+    if (!party->node.is_linked)
+        return;
+    wharf_heap_remove(&queue->parties, &party->node);
+    enter(queue, party);
+}
+
 struct wharf_list *wharf_fair_queue_next(struct wharf_fair_queue *queue)
 {
     struct wharf_heap_node *first = queue->parties.root;
@@ -76,8 +89,8 @@ void wharf_fair_queue_done(struct wharf_fair_queue *queue, uint64_t cost)
     struct wharf_fair_party *party = queue->current;
 
     queue->current = NULL;
-    /* What is being done started at the present virtual time. */
-    party->finish = queue->now + cost;
+    /* What is being done started at the present virtual time, or later if it was charged since. */
+    party->finish = later(queue->now, party->finish) + cost;
     queue->latest = later(queue->latest, party->finish);
     if (!wharf_list_is_empty(&party->waiting))
         enter(queue, party);

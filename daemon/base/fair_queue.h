@@ -55,6 +55,10 @@ void wharf_fair_queue_remove(struct wharf_fair_queue *queue, struct wharf_fair_p
 struct wharf_list *wharf_fair_queue_next(struct wharf_fair_queue *queue);
 void wharf_fair_queue_done(struct wharf_fair_queue *queue, uint64_t cost);
 
+/* What was done for a party beside its turns.  NULL is allowed. */
+void wharf_fair_queue_charge(struct wharf_fair_queue *queue, struct wharf_fair_party *party,
+                             uint64_t cost);
+
 static inline bool wharf_fair_queue_is_empty(const struct wharf_fair_queue *queue)
 {
     return !queue->parties.root;

@@ -137,6 +137,11 @@ static uint64_t processor_ns(void)
     return (uint64_t)used.tv_sec * WHARF_NS_PER_S + (uint64_t)used.tv_nsec;
 }
 
+void wharf_loop_charge(struct wharf_loop *loop, struct wharf_fair_party *party, uint64_t used_ns)
+{
+    wharf_fair_queue_charge(&loop->turns, party, used_ns);
+}
+
 static void call_in_turn(struct wharf_loop *loop, struct wharf_source *source)
 {
     uint64_t token = wharf_loop_token(loop, source);

@@ -74,6 +74,9 @@ int wharf_loop_add_of(struct wharf_loop *loop, struct wharf_source *source, int 
 int wharf_loop_want(struct wharf_loop *loop, struct wharf_source *source, uint32_t wanted);
 void wharf_loop_remove(struct wharf_loop *loop, struct wharf_source *source);
 
+/* What was done for a party beside its turns, in nanoseconds of a processor; NULL is allowed. */
+void wharf_loop_charge(struct wharf_loop *loop, struct wharf_fair_party *party, uint64_t used_ns);
+
 /*
  * wharf_timer_set: `call` is called once, at `at_ns` (of wharf_now_ns) or soon after; an earlier
  * setting is forgotten.  A zeroed timer is one that is not set.

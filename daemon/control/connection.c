@@ -133,6 +133,10 @@ static void say_last_words(struct wharf_connection *connection)
         wharf_control_send(connection->fd, packet, nbytes, NULL, 0, MSG_DONTWAIT);
 }
 
+/* What letting somebody in, or turning him away, takes of a processor, about: it is done in the
+ * listener's turn, before anybody knows whose the connection is. */
+#define ACCEPT_NS (5 * (uint64_t)WHARF_NS_PER_US)
+
 /* All connections of a tenant are one party in the loop's turns. */
 static bool join_party(struct wharf_connection *connection)
 {
@@ -143,6 +147,7 @@ static bool join_party(struct wharf_connection *connection)
     if (!tenant->loop_party)
         return false;
     tenant->n_loop_users++;
+    wharf_loop_charge(connection->server->loop, tenant->loop_party, ACCEPT_NS);
     return true;
 }
 
@@ -388,6 +393,8 @@ static void turn_away(struct wharf_server *server, int fd, struct wharf_tenant *
 
     snprintf(none.last_text, sizeof(none.last_text), "%s", text);
     say_last_words(&none);
+    if (tenant)
+        wharf_loop_charge(server->loop, tenant->loop_party, ACCEPT_NS);
     wharf_undertaker_take(server->undertaker, fd, tenant, use);
 }
 

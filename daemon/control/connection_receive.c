@@ -7,8 +7,10 @@
 /* Packets of one connection that are read before others have their turn. */
 #define MOST_PACKETS 16
 
-/* How long a connection that rings for nothing is not listened to. */
+/* How long a connection that rings for nothing is not listened to: twice as long each time, up to
+ * the longest. */
 #define DOORBELL_HOLD_NS WHARF_NS_PER_MS
+#define LONGEST_DOORBELL_HOLD_NS (16 * (uint64_t)WHARF_NS_PER_MS)
 
 /* How often the ring of one is looked at that is not read from while its memory is imported, which
  * takes a millisecond if there is a worker, or its statistics are made. */
@@ -172,11 +174,17 @@ void wharf_connection_release_stats(struct wharf_connection *connection)
 static void answer_wakes(struct wharf_connection *connection, unsigned n_wakes, bool was_needed)
 {
     was_needed |= look_at_ring(connection, n_wakes);
-    if (was_needed || n_wakes < MOST_PACKETS)
+    if (was_needed || n_wakes < MOST_PACKETS) {
+        connection->doorbell_hold_ns = 0;
         return;
+    }
+    uint64_t hold_ns =
+        connection->doorbell_hold_ns ? 2 * connection->doorbell_hold_ns : DOORBELL_HOLD_NS;
+    connection->doorbell_hold_ns =
+        hold_ns < LONGEST_DOORBELL_HOLD_NS ? hold_ns : LONGEST_DOORBELL_HOLD_NS;
     wharf_connection_hold(connection, WHARF_HOLD_DOORBELL);
     wharf_timer_set(connection->server->loop, &connection->hold_timer,
-                    wharf_now_ns() + DOORBELL_HOLD_NS, end_hold);
+                    wharf_now_ns() + connection->doorbell_hold_ns, end_hold);
 }
 
 /*

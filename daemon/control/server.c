@@ -284,6 +284,7 @@ static void apply_config(struct wharf_server *server, const struct wharf_totals 
     wharf_log_set_level((enum wharf_log_level)server->config.log_level);
     wharf_front_enter(&server->front);
     server->front.config = server->config;
+    server->front.config.gpu_memory_nbytes = totals->pinned_nbytes;
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         server->front.sched[i].slice_ns = server->config.slice_ns;
     wharf_tenants_reload(&server->front.tenants, &server->config);

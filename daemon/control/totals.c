@@ -84,6 +84,7 @@ static uint64_t of_config(const struct wharf_config *config, unsigned kind)
 #define DEFAULT_CONNECTIONS 65536
 #define DEFAULT_GPU_NBYTES ((uint64_t)1 << 40)
 #define DEFAULT_PLACES 256
+#define DEFAULT_PINNED_NBYTES ((uint64_t)8 << 30)
 
 uint64_t wharf_totals_waiting_sockets(const struct wharf_machine *machine)
 {
@@ -165,6 +166,21 @@ static int choose_places(struct wharf_totals *totals, uint64_t wanted, char *mes
     return 0;
 }
 
+/* Where there is little memory the default leaves half of it to all else. */
+static int choose_pinned(struct wharf_totals *totals, uint64_t wanted, uint64_t memory_nbytes,
+                         char *message, size_t message_nbytes)
+{
+    if (wanted == DEFAULT_PINNED_NBYTES && wanted > memory_nbytes / 2)
+        wanted = memory_nbytes / 2;
+    if (wanted > memory_nbytes) {
+        snprintf(message, message_nbytes, "[gpu] memory = %" PRIu64 " does not fit: %s is %" PRIu64,
+                 wanted, kinds[WHARF_TOTAL_MEMORY].limit, memory_nbytes);
+        return -EINVAL;
+    }
+    totals->pinned_nbytes = wanted;
+    return 0;
+}
+
 /* A quarter of each thing is kept for the places, or more if that would be too little for any. */
 static void choose_minimum(struct wharf_totals *totals, unsigned kind)
 {
@@ -202,6 +218,9 @@ int wharf_totals_init(struct wharf_totals *totals, const struct wharf_config *co
         totals->of[i].total = wanted ? wanted : otherwise(i, most);
     }
     int r = choose_places(totals, config->totals.owners, message, message_nbytes);
+    if (r == 0)
+        r = choose_pinned(totals, config->gpu_memory_nbytes, machine->memory_nbytes, message,
+                          message_nbytes);
     for (unsigned i = 0; r == 0 && i < WHARF_N_TOTALS; i++) {
         choose_minimum(totals, i);
         write_text(totals, i);

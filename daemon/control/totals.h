@@ -62,6 +62,7 @@ struct wharf_totals {
     struct wharf_total of[WHARF_N_TOTALS];
     uint64_t n_places;
     uint64_t n_taken;
+    uint64_t pinned_nbytes; /* for GPUs, which gpu_room.h divides */
 };
 
 /*

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -13,6 +12,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/spawn.h"
+#include "daemon/control/closer.h"
 #include "daemon/front/front.h"
 
 /* How long to wait where no process can be started. */
@@ -33,7 +33,7 @@ static const struct wharf_use use_of_one = {.n_connections = 1, .n_descriptors =
 /* Sockets that go to the same processes. */
 struct lot {
     struct wharf_undertaker *undertaker;
-    struct wharf_tenant *tenant; /* whose they are, doubtful; NULL: all others */
+    struct wharf_tenant *tenant; /* whose they are, NULL: nobody's */
     struct wharf_list link;      /* in the undertaker's list */
     struct wharf_timer timer;
     struct wharf_use use; /* charged for those that wait */
@@ -54,10 +54,11 @@ struct process {
 struct wharf_undertaker {
     struct wharf_loop *loop;
     struct wharf_front *front;
+    struct wharf_closer *closer; /* of those that are not doubtful */
     struct wharf_list processes;
     unsigned n_processes;
     struct wharf_list lots;
-    struct lot plain;   /* is always there */
+    struct lot nobodys; /* is always there */
     unsigned n_waiting; /* of all lots */
     /* More than there are when all is well, less than would leave the daemon without descriptors.
      */
@@ -273,28 +274,55 @@ static void add(struct lot *lot, int fd, const struct wharf_use *use)
                         on_time);
 }
 
+enum look { END, PACKET, DESCRIPTORS };
+
+/* There is no room for descriptors, nor for anything else that comes beside a packet, and these are
+ * not touched by a look: the kernel only says that there was something. */
+static enum look look_at_next(int fd)
+{
+    char byte;
+    struct iovec iov = {&byte, sizeof(byte)};
+    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n;
+
+    /* The peer has closed before it has read everything: said once, before what is there. */
+    do {
+        n = recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT);
+    } while (n < 0 && (errno == ECONNRESET || errno == EINTR));
+    if (header.msg_flags & MSG_CTRUNC)
+        return DESCRIPTORS;
+    return n > 0 ? PACKET : END;
+}
+
+/* What looks like the end can be an empty packet: with each packet come credentials, if they are
+ * wanted. */
+static bool is_at_end(int fd)
+{
+    static const int on = 1, off = 0;
+
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+        return false;
+    bool is_end = look_at_next(fd) == END;
+    return setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off)) == 0 && is_end;
+}
+
 /*
  * Whether descriptors may be left in a socket that was shut down, so that nothing comes behind
- * them.  Packets without any are read.  There is no room for descriptors, and these are not touched
- * by a look: the kernel only says that there are some.
+ * them.  Packets without any are read.
  */
 static bool is_doubtful(int fd)
 {
     char byte;
-    struct iovec iov = {&byte, sizeof(byte)};
-    int left_nbytes;
 
     for (unsigned i = 0; i < MOST_PACKETS; i++) {
-        struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
-        ssize_t n = recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT);
-        /* The peer has closed before it has read everything: said once, before what is there. */
-        if (n < 0 && errno == ECONNRESET)
-            continue;
-        if (n <= 0 || header.msg_flags & MSG_CTRUNC)
-            break;
+        enum look look = look_at_next(fd);
+        if (look == DESCRIPTORS)
+            return true;
+        if (look == END && is_at_end(fd))
+            return false;
         recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);
     }
-    return ioctl(fd, FIONREAD, &left_nbytes) < 0 || left_nbytes > 0;
+    return true;
 }
 
 static void take_doubtful(struct wharf_undertaker *undertaker, int fd, struct wharf_tenant *tenant,
@@ -312,19 +340,21 @@ static void take_doubtful(struct wharf_undertaker *undertaker, int fd, struct wh
 void wharf_undertaker_take(struct wharf_undertaker *undertaker, int fd, struct wharf_tenant *tenant,
                            const struct wharf_use *use)
 {
-    struct lot *plain = &undertaker->plain;
+    struct lot *nobodys = &undertaker->nobodys;
+    bool doubtful;
 
     shutdown(fd, SHUT_RDWR);
-    if (tenant && is_doubtful(fd)) {
+    doubtful = is_doubtful(fd);
+    if (doubtful && tenant) {
         take_doubtful(undertaker, fd, tenant, use);
         return;
     }
     if (use)
         wharf_front_give_back(undertaker->front, tenant, use);
-    if (plain->n_waiting < plain->n_room || lot_grow(plain))
-        add(plain, fd, &(struct wharf_use){0});
-    else if (!is_doubtful(fd))
-        wharf_close_fd(fd);
+    if (!doubtful)
+        wharf_closer_take(undertaker->closer, fd);
+    else if (nobodys->n_waiting < nobodys->n_room || lot_grow(nobodys))
+        add(nobodys, fd, &(struct wharf_use){0});
 }
 
 bool wharf_undertaker_is_full(const struct wharf_undertaker *undertaker)
@@ -348,7 +378,12 @@ int wharf_undertaker_new(struct wharf_loop *loop, struct wharf_front *front,
     undertaker->most_waiting = wharf_totals_waiting_sockets(&machine);
     wharf_list_init(&undertaker->processes);
     wharf_list_init(&undertaker->lots);
-    lot_init(&undertaker->plain, undertaker, NULL);
+    lot_init(&undertaker->nobodys, undertaker, NULL);
+    int r = wharf_closer_new(&undertaker->closer);
+    if (r < 0) {
+        wharf_undertaker_free(undertaker);
+        return r;
+    }
     *ret_undertaker = undertaker;
     return 0;
 }
@@ -366,5 +401,6 @@ void wharf_undertaker_free(struct wharf_undertaker *undertaker)
         if (lot->tenant)
             free(lot);
     }
+    wharf_closer_free(undertaker->closer);
     free(undertaker);
 }

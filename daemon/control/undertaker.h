@@ -9,7 +9,8 @@
  * does not linger, and if it hangs all the same in a file, nothing hangs with it but these sockets,
  * which were shut down.
  *
- * A socket in which descriptors are left is doubtful.  Its tenant goes on paying for it until it is
+ * A socket in which nothing is left needs no process: a thread closes it (closer.h).  One in which
+ * descriptors may be left is doubtful.  Its tenant goes on paying for it until it is
  * closed, and shares a process with no other tenant.
  */
 #ifndef WHARF_DAEMON_CONTROL_UNDERTAKER_H
@@ -36,7 +37,7 @@ struct wharf_use;
 
 /* ---- the front's side: loop thread, without the front lock --------------------------------- */
 
-/* Starts no process yet.  0 or -ENOMEM. */
+/* Starts no process yet.  0 or -errno. */
 int wharf_undertaker_new(struct wharf_loop *loop, struct wharf_front *front,
                          struct wharf_undertaker **ret_undertaker);
 

@@ -232,20 +232,27 @@ test_stopped_daemon_is_restarted_by_the_watchdog() {
     kill -STOP "$pid"
     until_true 20 is_replaced "$pid"
     is_logged 'Watchdog timeout'
-    sleep 0.5
+    until_true 30 serves alice
     end_client 1
     # What clients wait before they give up.
     [ "$(value longest_ms)" -lt 10000 ]
 }
 
-# kill_often N: and wait for the next daemon each time.
+# serves USER: this daemon, which has finished jobs of the user's clients.
+serves() {
+    wharf stats --prometheus > counters &&
+        grep -q "^wharf_jobs_total{tenant=\"uid:$(id -u "$1")\",.*result=\"ok\".* [1-9]" counters
+}
+
+# kill_often N [USER]: and wait for the next daemon each time, and until it serves the user's client.
 kill_often() {
     local n pid
     for ((n = 0; n < $1; n++)); do
         pid=$(show MainPID)
         sleep 0.2
         kill -KILL "$pid"
-        until_true 10 is_replaced "$pid"
+        until_true 30 is_replaced "$pid"
+        [ $# -lt 2 ] || until_true 30 serves "$2"
     done
 }
 
@@ -253,8 +260,7 @@ test_seven_kills_in_a_row_lose_nothing() {
     begin
     start_client alice
     until_true 15 is_active
-    kill_often 7
-    sleep 0.5
+    kill_often 7 alice
     end_client 7
     expect_text 7 "$(show NRestarts)"
     expect_text active "$(systemctl is-active wharfd.socket)"
@@ -294,7 +300,7 @@ test_stop_under_load_is_clean_and_loses_nothing() {
     sleep 0.5
     systemctl start wharfd.socket
     until_true 15 is_active
-    sleep 0.5
+    until_true 30 serves alice
     end_client 1
 }
 
@@ -468,7 +474,7 @@ test_upgrade_restarts_the_daemon_while_clients_work() {
     # The program that was installed, not the one that it replaced.
     expect_text /usr/bin/wharfd "$(readlink "/proc/$(show MainPID)/exe")"
     expect_text "$socket" "$(stat -c %i /run/wharf/wharfd.sock)"
-    sleep 0.5
+    until_true 30 serves alice
     end_client 1
     expect_text 0 "$(show NRestarts)"
 }

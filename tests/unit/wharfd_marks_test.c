@@ -168,7 +168,7 @@ Test(wharfd_marks, submission_of_whose_check_the_daemon_dies_is_marked)
         struct wharf_submission noop = {.opcode = WHARF_OP_NOOP};
         uint32_t index = client.ring.sq_tail + 1;
         wharf_front_enter(&test_front);
-        wharf_front_recall_all(&test_front);
+        wharf_front_recall_all(&test_front, NULL);
         wharf_ring_submit(&client.ring, &noop);
         put_jobs(3);
         pid_t pid = fork();

@@ -88,6 +88,22 @@ Test(wharfd_totals, a_setting_that_does_not_fit_is_named)
     cr_assert_lt(totals.n_places, 256);
 }
 
+Test(wharfd_totals, pinned_memory_is_less_than_there_is)
+{
+    struct wharf_machine small = machine;
+    struct wharf_totals totals;
+
+    cr_assert_eq(init(&totals, "", &machine), 0);
+    cr_assert_eq(totals.pinned_nbytes, (uint64_t)8 << 30);
+    small.memory_nbytes = (uint64_t)4 << 30;
+    cr_assert_eq(init(&totals, "", &small), 0);
+    cr_assert_eq(totals.pinned_nbytes, (uint64_t)2 << 30);
+    cr_assert_eq(init(&totals, "[gpu]\nmemory = 3G\n", &small), 0);
+    cr_assert_eq(totals.pinned_nbytes, (uint64_t)3 << 30);
+    cr_assert_eq(init(&totals, "[gpu]\nmemory = 5G\n", &small), -EINVAL);
+    cr_assert(strstr(message, "[gpu] memory"), "%s", message);
+}
+
 /* ---- the machine ----------------------------------------------------------------------------- */
 
 static void write_file(const char *root, const char *path, const char *text)

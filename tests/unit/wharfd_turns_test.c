@@ -154,6 +154,18 @@ Test(wharfd_turns, dear_work_is_paid_for_while_others_wait, .init = set_up, .fin
         cr_assert_eq(do_next(1), 0);
 }
 
+Test(wharfd_turns, who_is_charged_beside_its_turns_waits, .init = set_up, .fini = tear_down)
+{
+    add(0, 0);
+    add_all(1);
+    wharf_fair_queue_charge(&queue, parties[0], 40);
+    wharf_fair_queue_charge(&queue, NULL, 40);
+    for (unsigned i = 0; i < 40; i++)
+        cr_assert_eq(do_next(1), 1);
+    if (do_next(1) != 0)
+        cr_assert_eq(do_next(1), 0);
+}
+
 Test(wharfd_turns, debts_end_when_nobody_waits, .init = set_up, .fini = tear_down)
 {
     unsigned number;
