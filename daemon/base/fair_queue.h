@@ -59,6 +59,13 @@ void wharf_fair_queue_done(struct wharf_fair_queue *queue, uint64_t cost);
 void wharf_fair_queue_charge(struct wharf_fair_queue *queue, struct wharf_fair_party *party,
                              uint64_t cost);
 
+/* Whether one has had less than another one. */
+static inline bool wharf_fair_party_is_before(const struct wharf_fair_party *one,
+                                              const struct wharf_fair_party *other)
+{
+    return one->finish < other->finish;
+}
+
 static inline bool wharf_fair_queue_is_empty(const struct wharf_fair_queue *queue)
 {
     return !queue->parties.root;

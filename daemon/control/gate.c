@@ -23,6 +23,9 @@ struct wharf_gate {
     struct wharf_timer timer;
 };
 
+/* What a question and its answer take of the loop thread, about: they come outside of its turns. */
+#define ANSWER_NS (20 * (uint64_t)WHARF_NS_PER_US)
+
 static void on_answer(struct wharf_source *source, uint32_t ready);
 static void ask_next(struct wharf_gate *gate);
 static void set_timer(struct wharf_gate *gate);
@@ -229,12 +232,28 @@ static int ask(struct wharf_gate *gate, struct wharf_connection *connection)
     return 0;
 }
 
+/* That of the tenant that has had least of the loop thread: one that registers again and again on
+ * many connections does not keep another one waiting behind all of these. */
+static struct wharf_connection *next_in_queue(const struct wharf_gate *gate)
+{
+    struct wharf_connection *first = NULL;
+
+    WHARF_LIST_FOR(link, &gate->queue)
+    {
+        struct wharf_connection *connection =
+            WHARF_LIST_ENTRY(link, struct wharf_connection, gate_link);
+        if (!first ||
+            wharf_fair_party_is_before(connection->tenant->loop_party, first->tenant->loop_party))
+            first = connection;
+    }
+    return first;
+}
+
 static void ask_next(struct wharf_gate *gate)
 {
     struct wharf_connection *connection;
 
-    while (!gate->is_busy &&
-           (connection = WHARF_LIST_FIRST(&gate->queue, struct wharf_connection, gate_link))) {
+    while (!gate->is_busy && (connection = next_in_queue(gate))) {
         wharf_list_remove(&connection->gate_link);
         /* It may have been put into the queue before the others hung. */
         if (is_barred(gate, connection)) {
@@ -327,8 +346,10 @@ static int take_answer(struct wharf_gate_process *process)
         return -EIO;
     wharf_timer_clear(gate->server->loop, &gate->timer);
     set_asked(gate, NULL);
-    if (connection)
+    if (connection) {
+        wharf_loop_charge(gate->server->loop, connection->tenant->loop_party, ANSWER_NS);
         carry_out(gate, connection, &answer, gate->server->packet, fd);
+    }
     ask_next(gate);
     return 0;
 }

@@ -26,6 +26,9 @@
 /* How often one that drains looks whether its lock's file is still there. */
 #define RENEW_NS (100 * (uint64_t)WHARF_NS_PER_MS)
 
+/* Sessions of which news is taken at once. */
+#define MOST_NEWS 16
+
 /* What a stop takes beside its jobs: above all giving back the memory of all sessions. */
 #define STOP_NS (3 * (uint64_t)WHARF_NS_PER_S)
 
@@ -90,12 +93,13 @@ static void take_news(struct wharf_session *session, enum wharf_session_news new
     }
 }
 
+/* Of many sessions that end together others have their turns in between. */
 static void take_all_news(struct wharf_server *server)
 {
     struct wharf_session *session;
     enum wharf_session_news news;
 
-    for (;;) {
+    for (unsigned n = 0; n < MOST_NEWS; n++) {
         wharf_front_enter(&server->front);
         session = wharf_front_next_news(&server->front, &news);
         wharf_front_leave(&server->front);
@@ -103,6 +107,7 @@ static void take_all_news(struct wharf_server *server)
             return;
         take_news(session, news);
     }
+    wharf_loop_wake(server->loop);
 }
 
 static void take_reaped(struct wharf_server *server)

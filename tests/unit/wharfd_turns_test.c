@@ -337,6 +337,9 @@ Test(wharfd_turns, what_waits_for_its_turn_can_change)
 
 enum { N_CONNECTIONS = 200, N_PINGS = 50 };
 
+static struct test_wharfd wharfd;
+static struct test_client *storm[N_CONNECTIONS]; /* of another tenant */
+
 static unsigned count_replies(struct test_client *client)
 {
     uint8_t packet[WHARF_CONTROL_MAX_NBYTES];
@@ -349,35 +352,55 @@ static unsigned count_replies(struct test_client *client)
     return n;
 }
 
-/*
- * One tenant has requests waiting on all of its connections when another one asks the daemon to
- * drain.  What the first one was answered is what came before that.
- */
-static void ask_behind_a_storm(const char *io)
+static void start(const char *io, bool opens)
 {
-    static struct test_client *storm[N_CONNECTIONS];
-    Wharf__PingRequest ping = WHARF__PING_REQUEST__INIT;
-    Wharf__DrainRequest drain = WHARF__DRAIN_REQUEST__INIT;
-    Wharf__Request ping_request = WHARF__REQUEST__INIT, drain_request = WHARF__REQUEST__INIT;
-    struct test_wharfd wharfd;
     char path[128], more[512];
-    unsigned n_answered = 0;
 
     snprintf(path, sizeof(path), "/tmp/wharf-turns.%d", (int)getpid());
     snprintf(more, sizeof(more), "[listen storm]\npath = %s\ntenant = socket\n", path);
     test_wharfd_start_by(&wharfd, io, more);
-    ping_request.body_case = WHARF__REQUEST__BODY_PING;
-    ping_request.ping = &ping;
-    drain_request.body_case = WHARF__REQUEST__BODY_DRAIN;
-    drain_request.drain = &drain;
     for (unsigned i = 0; i < N_CONNECTIONS; i++)
-        storm[i] = test_client_greeted(path);
-    struct test_client *client = test_client_greeted(wharfd.socket);
-    test_process_stop(wharfd.pid);
-    for (unsigned i = 0; i < N_CONNECTIONS; i++)
-        for (unsigned k = 0; k < N_PINGS; k++)
-            cr_assert_eq(test_client_send(storm[i], &ping_request, NULL, 0), 0);
-    cr_assert_eq(test_client_send(client, &drain_request, NULL, 0), 0);
+        storm[i] = opens ? test_client_start(path, 4, 4096) : test_client_greeted(path);
+}
+
+static void send_ping(struct test_client *client)
+{
+    Wharf__PingRequest ping = WHARF__PING_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+
+    request.body_case = WHARF__REQUEST__BODY_PING;
+    request.ping = &ping;
+    cr_assert_eq(test_client_send(client, &request, NULL, 0), 0);
+}
+
+static void send_drain(struct test_client *client)
+{
+    Wharf__DrainRequest drain = WHARF__DRAIN_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+
+    request.body_case = WHARF__REQUEST__BODY_DRAIN;
+    request.drain = &drain;
+    cr_assert_eq(test_client_send(client, &request, NULL, 0), 0);
+}
+
+static void send_registration(struct test_client *client, int fd)
+{
+    Wharf__RegisterMemoryRequest memory = WHARF__REGISTER_MEMORY_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+
+    memory.region = 1;
+    memory.kind = WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD;
+    memory.nbytes = 4096;
+    request.body_case = WHARF__REQUEST__BODY_REGISTER_MEMORY;
+    request.register_memory = &memory;
+    cr_assert_eq(test_client_send(client, &request, &fd, 1), 0);
+}
+
+/* What the storm was answered is what came before the daemon was told to drain. */
+static void expect_few_answers(struct test_client *client)
+{
+    unsigned n_answered = 0;
+
     kill(wharfd.pid, SIGCONT);
     for (unsigned i = 0; i < N_CONNECTIONS; i++) {
         n_answered += count_replies(storm[i]);
@@ -389,9 +412,44 @@ static void ask_behind_a_storm(const char *io)
     test_wharfd_remove(&wharfd);
 }
 
+/* One tenant has requests waiting on all of its connections when another one asks. */
+static void ask_behind_a_storm(const char *io)
+{
+    start(io, false);
+    struct test_client *client = test_client_greeted(wharfd.socket);
+    test_process_stop(wharfd.pid);
+    for (unsigned i = 0; i < N_CONNECTIONS; i++)
+        for (unsigned k = 0; k < N_PINGS; k++)
+            send_ping(storm[i]);
+    send_drain(client);
+    expect_few_answers(client);
+}
+
 /* One connection after the other had its turn, whoever's they were. */
 Test(wharfd_turns, request_does_not_wait_for_all_connections_of_another_tenant)
 {
     ask_behind_a_storm("auto");
     ask_behind_a_storm("epoll");
+}
+
+static void register_behind_a_storm(const char *io)
+{
+    int fd = test_memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
+
+    start(io, true);
+    struct test_client *client = test_client_start(wharfd.socket, 4, 4096);
+    test_process_stop(wharfd.pid);
+    for (unsigned i = 0; i < N_CONNECTIONS; i++)
+        send_registration(storm[i], fd);
+    send_registration(client, fd);
+    send_drain(client);
+    close(fd);
+    expect_few_answers(client);
+}
+
+/* So they did at the gate. */
+Test(wharfd_turns, registration_does_not_wait_for_all_connections_of_another_tenant)
+{
+    register_behind_a_storm("auto");
+    register_behind_a_storm("epoll");
 }
