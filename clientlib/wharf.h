@@ -469,7 +469,7 @@ int wharf_make_rans_model(const struct wharf_rans_frequencies *frequencies, void
 /*
  * One chunk to decode.  Source and destination are this process's memory, stay the caller's, and
  * must not overlap.  Until the call returns, or the completion has been taken, nobody may write to
- * either.
+ * either, another job of this program included, nor read the destination.
  */
 struct wharf_job {
     uint32_t struct_nbytes; /* sizeof(struct wharf_job) */
@@ -557,6 +557,12 @@ int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
  *   jobs         n_jobs of them, each with the same struct_nbytes; not kept.
  * Jobs run in any order, and several at once.  On an embedded handle they run in the threads that
  * wait and poll, interactive ones first and background ones last.
+ *
+ * So no byte of a destination may be in the source or the destination of another job in flight,
+ * nor of another chunk of the same batch: nobody looks for that.  Such jobs write over each
+ * other's bytes.  Good data may then give WHARF_BAD_CHECKSUM or another error, and a destination
+ * whose job is WHARF_OK may hold another job's bytes.  Sources may overlap.
+ *
  * Returns how many jobs were taken, from the first on: fewer than n_jobs if there was no more room
  * or the next one cannot be taken.  If that is the first, an error of every call or
  *   -EAGAIN      max_jobs are in flight: take completions first
