@@ -50,6 +50,7 @@ struct wharf_connection {
     pid_t pid;
     bool is_operator; /* may drain the daemon, and sees what all tenants do */
     struct wharf_tenant *tenant;
+    struct wharf_quota told;            /* the tenant's when it said Hello */
     struct wharf_use use;               /* charged for it, without its session */
     struct wharf_session *session;      /* or NULL */
     uint64_t features;                  /* bits 1 << Feature that were agreed on */

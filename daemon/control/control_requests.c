@@ -64,7 +64,7 @@ static uint32_t gpu_engine(const struct wharf_connection *connection)
 
 static void fill_limits(const struct wharf_connection *connection, Wharf__Limits *limits)
 {
-    const struct wharf_quota *quota = &connection->tenant->quota;
+    const struct wharf_quota *quota = &connection->told;
 
     limits->max_entries = (uint32_t)quota->max_entries;
     limits->max_arena_nbytes = quota->max_arena_nbytes;
@@ -170,6 +170,7 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
     }
     strcpy(connection->name, hello->client_name);
     connection->features = known & (hello->required_features | hello->optional_features);
+    connection->told = connection->tenant->quota;
     connection->state = WHARF_CONNECTION_READY;
     wharf_timer_clear(connection->server->loop, &connection->hello_timer);
     wharf_log_client(WHARF_LOG_DEBUG, &fields, "%s (pid %d) says Hello", connection->name,
@@ -183,7 +184,7 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
 static int check_queue(const struct wharf_connection *connection,
                        const Wharf__OpenQueueRequest *open, const char **ret_text)
 {
-    const struct wharf_quota *quota = &connection->tenant->quota;
+    const struct wharf_quota *quota = &connection->told;
 
     *ret_text = "n_entries is no power of two from 2 to 32768";
     if (!wharf_ring_n_entries_good(open->n_entries))
@@ -229,8 +230,10 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
         .id = connection->number,
         .n_entries = open->n_entries,
         .arena_nbytes = open->bring_arena ? 0 : open->arena_nbytes,
-        .n_regions = (uint32_t)connection->tenant->quota.max_regions,
-        .n_models = (uint32_t)connection->tenant->quota.max_models,
+        .n_regions = (uint32_t)connection->told.max_regions,
+        .n_models = (uint32_t)connection->told.max_models,
+        .max_job_nbytes = connection->told.max_job_nbytes,
+        .max_batch_chunks = connection->told.max_batch_chunks,
         .generation = server->front.generation,
         .default_class = open->default_class ? (uint8_t)open->default_class : WHARF_CLASS_NORMAL,
         .engine = (uint8_t)open->engine,

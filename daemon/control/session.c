@@ -115,6 +115,8 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
     session->tenant = tenant;
     session->default_class = options->default_class;
     session->engine = options->engine;
+    session->max_job_nbytes = options->max_job_nbytes;
+    session->max_batch_chunks = options->max_batch_chunks;
     session->socket = -1;
     session->c.fd = session->d.fd = -1;
     session->use = wharf_session_use(options);

@@ -79,7 +79,8 @@ struct wharf_session {
     uint32_t n_plain;          /* of these, is_plain */
     uint32_t n_owed;           /* submissions that its next looks take fewer, for jobs that ended
                                 * before they were begun */
-    uint64_t max_job_nbytes;   /* the tenant's, as of the last look at the ring */
+    uint64_t max_job_nbytes;   /* as its client was told */
+    uint64_t max_batch_chunks; /* likewise */
     struct wharf_lease *lease; /* the worker's that has it; NULL: none */
     struct wharf_lease *home;  /* the worker's that had it last, and refers to it */
     uint32_t n_recalls;        /* who needs it to have none */
@@ -133,6 +134,8 @@ struct wharf_session_options {
     uint64_t brought_nbytes;
     uint32_t n_regions; /* the most that can be registered, the arena not counted */
     uint32_t n_models;  /* likewise */
+    uint64_t max_job_nbytes;
+    uint64_t max_batch_chunks;
     uint64_t generation;
     uint8_t default_class;
     uint8_t engine;

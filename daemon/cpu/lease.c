@@ -140,7 +140,6 @@ bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
     lease->charged_ns =
         lease->queue.backlog_ns < lease_ns(front) ? lease->queue.backlog_ns : lease_ns(front);
     wharf_sched_charge_normal(&front->sched[WHARF_POOL_CPU], session, (int64_t)lease->charged_ns);
-    session->max_job_nbytes = tenant->quota.max_job_nbytes;
     session->n_pins++;
     wharf_list_append(&front->leases, &lease->link);
     /* It counts as watched, by this worker alone. */

@@ -89,7 +89,7 @@ static uint32_t check_batch_sizes(const struct wharf_session *session,
     bool wants_results = submission->dst_nbytes != 0;
 
     if (submission->src_nbytes % sizeof(struct wharf_chunk) || n_chunks == 0 ||
-        n_chunks > session->tenant->quota.max_batch_chunks)
+        n_chunks > session->max_batch_chunks)
         return WHARF_REASON_REQUEST_BATCH;
     if (wants_results && submission->dst_nbytes != n_chunks * sizeof(struct wharf_chunk_result))
         return WHARF_REASON_REQUEST_BATCH;

@@ -145,7 +145,6 @@ static uint32_t take(struct wharf_front *front, struct wharf_session *session, u
     const uint32_t for_new = budget - pay(front, session, budget);
     uint32_t left = for_new;
 
-    session->max_job_nbytes = session->tenant->quota.max_job_nbytes;
     while (left > 0) {
         if (session->cancel.is_under_way) {
             left = wharf_front_cancel_step(front, session, left, now_ns);

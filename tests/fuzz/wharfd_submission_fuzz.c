@@ -117,6 +117,8 @@ static void client_init(struct client *client, uint64_t id, const char *tenant_n
         .n_entries = N_ENTRIES,
         .arena_nbytes = ARENA_NBYTES,
         .n_regions = 2,
+        .max_job_nbytes = config.quota.max_job_nbytes,
+        .max_batch_chunks = config.quota.max_batch_chunks,
         .brought_fd = -1,
         .default_class = WHARF_CLASS_NORMAL,
     };
