@@ -344,6 +344,10 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
     wharf_front_take_for_gpu(front, backend->gpu, job, 1, now_ns, &gpu_piece->piece);
     gpu_piece->piece.begun_ns = now_ns;
     refusal = refusal_of(backend, &gpu_piece->piece);
+    /* As for the usual places: what was queued has its memory here, or is refused. */
+    if (refusal.result == WHARF_OK &&
+        wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY)
+        refusal.result = WHARF_NO_MEMORY;
     if (refusal.result != WHARF_OK) {
         wharf_gpu_results_end(backend, gpu_piece, WHARF_ENGINE_AUTO, &refusal);
         return true;
