@@ -57,6 +57,7 @@ struct wharf_gpu_view {
     uint32_t n_leaving_models; /* that are being let go for others */
     uint64_t n_ups;            /* workers that have been ready */
     uint64_t n_ended;          /* workers that have ended, ready or not */
+    uint64_t n_own_ends;       /* of these, by no SIGKILL of somebody else's */
     uint64_t n_chunks;         /* that it has decoded, good or bad */
     uint64_t busy_ns;          /* of its warps, for these */
     uint64_t away_ns;          /* for which these were away, each from when it was handed over */

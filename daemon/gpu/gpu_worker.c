@@ -96,10 +96,12 @@ static int set_up(struct wharf_gpu_backend *backend)
     return wharf_worker_link_send(&backend->link, &message, backend->queue.fd);
 }
 
-/* A worker has ended, or could not even be started.  Under the lock. */
-static void count_end(struct wharf_gpu_backend *backend)
+/* A worker has ended, or could not even be started; which says something of the GPU, unless
+ * somebody has killed it.  Under the lock. */
+static void count_end(struct wharf_gpu_backend *backend, bool was_its_own)
 {
     backend->view->n_ended++;
+    backend->view->n_own_ends += was_its_own;
     backend->n_failures += backend->up_since_ns == 0;
     backend->up_since_ns = 0;
     backend->view->is_lost = backend->n_failures >= MOST_FAILURES;
@@ -165,7 +167,7 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
             return;
         }
         wharf_front_enter(backend->front);
-        count_end(backend);
+        count_end(backend, true);
         wharf_front_leave(backend->front);
         retry_later(backend, now_ns);
         return;
@@ -237,10 +239,11 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
     int r = wharf_gpu_staging_begin(backend, ready->staging);
     if (r == 0)
         r = wharf_gpu_prove_begin(backend);
-    if (r < 0)
-        wharf_gpu_worker_kill(backend, strerrordesc_np(-r));
-    else
+    if (r == 0)
         backend->state = WHARF_GPU_PROVING;
+    /* One that is gone by now ended by no doing of ours: its socket's end and its status tell. */
+    else if (r != -EPIPE && r != -ECONNRESET)
+        wharf_gpu_worker_kill(backend, strerrordesc_np(-r));
 }
 
 /* What samples took there is where tenants that come later begin; and those of before this GPU had
@@ -325,7 +328,7 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
               backend->name, status, (unsigned)backend->n_lost, backend->failure[0] ? ": " : "",
               backend->failure);
     wharf_front_enter(front);
-    count_end(backend);
+    count_end(backend, is_suspicious(backend, status));
     backend->view->n_lost += backend->n_lost;
     if (is_suspicious(backend, status))
         wharf_gpu_rescue_blame(backend, now_ns);

@@ -44,6 +44,16 @@ static bool has_device_node(void)
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
+/* Workers that somebody kills say nothing of the GPU, and others follow them.  But who has so many
+ * killed before the first one is ready, by a limit of memory, say, is to hear of it. */
+#define MOST_KILLS 10
+
+/* None has been ready yet, and none is waited for. */
+static bool has_failed(const struct wharf_gpu_view *view)
+{
+    return view->n_ups == 0 && (view->n_own_ends > 0 || view->n_ended >= MOST_KILLS);
+}
+
 /* Whether it is known that enough of them are ready, or that there will not be. */
 static bool is_decided(const struct wharf_front *front, bool needs_all, bool *ret_good)
 {
@@ -52,7 +62,7 @@ static bool is_decided(const struct wharf_front *front, bool needs_all, bool *re
     for (uint32_t i = 0; i < front->n_gpus; i++) {
         const struct wharf_gpu_view *view = &front->gpus[i];
         n_ready += view->n_ups > 0;
-        n_failed += view->n_ups == 0 && view->n_ended > 0;
+        n_failed += has_failed(view);
     }
     *ret_good = n_ready > 0 && !(needs_all && n_failed > 0);
     return needs_all ? n_failed > 0 || n_ready == front->n_gpus
