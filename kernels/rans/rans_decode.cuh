@@ -170,6 +170,8 @@ WHARF_DEVICE verdict rans_decode(Shared &s, const chunk_job &job)
     uint32_t reason = rans::parse(in, job, at);
     if (reason == WHARF_REASON_RANS_VERSION)
         return bad(WHARF_UNSUPPORTED, reason, 0);
+    if (reason == rans::STOPPED)
+        return stopped();
     if (reason != WHARF_REASON_NONE)
         return bad(WHARF_BAD_DATA, reason, 8 * at);
     if (job.model ? !rans::image_fits(in, job.model)

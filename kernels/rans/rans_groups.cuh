@@ -55,9 +55,6 @@ WHARF_DEVICE void begin_walk(const stream &in, uint8_t *out, walk &w)
     first_split(in, w.next);
 }
 
-/* How a decode ends that is stopped: no reason of the data's. */
-constexpr uint32_t STOPPED = 0xffffffffu;
-
 /* What a decode asks as it goes on. */
 struct watcher {
     step_counter steps;

@@ -67,19 +67,27 @@ WHARF_DEVICE uint32_t fetch_front(stream &in, part_job &part, uint32_t &ret_at)
             return REFUSED;
         n = end;
         see_input(in, part.input);
-        uint32_t reason = parse_front(in, in_nbytes, n, ret_at);
+        uint32_t reason = parse_front(in, in_nbytes, n, part.chunk.stop, ret_at);
         if (reason != NOT_AT_HAND)
             return reason;
     }
 }
 
-/* collective.  Where split `number`, from 1 on, has its starts. */
-WHARF_DEVICE uint32_t find_starts(const stream &in, uint32_t number)
+/* collective.  Where split `number`, from 1 on, has its starts; false if the decode is stopped. */
+WHARF_DEVICE bool find_starts(const stream &in, uint32_t number, const stop_word &stop,
+                              uint32_t &ret_at)
 {
     uint32_t at = in.starts_at;
-    for (uint32_t s = 1; s < number; s++)
-        at += 4 + WARP_LANES * (body_bits(in, at, 4) + 1);
-    return at;
+    for (uint32_t first = 1; first < number; first += SPLITS_BETWEEN_LOOKS) {
+        uint32_t left = number - first;
+        uint32_t n = left < SPLITS_BETWEEN_LOOKS ? left : SPLITS_BETWEEN_LOOKS;
+        if (first > 1 && is_stopped(stop))
+            return false;
+        for (; n > 0; n--)
+            at += 4 + WARP_LANES * (short_body_bits(in, at, 4) + 1);
+    }
+    ret_at = at;
+    return true;
 }
 
 /* The split that part i of n begins with; n_splits for i = n. */
@@ -101,22 +109,27 @@ WHARF_DEVICE bool fetch_states(stream &in, part_job &part, uint32_t first, uint3
 }
 
 /* collective.  Rule 4 for splits first to end - 1, behind the one before them, and for split `end`
- * if there is one; the first one and that one are noted. */
-WHARF_DEVICE bool take_splits(const stream &in, uint32_t first, uint32_t end, stretch &ret)
+ * if there is one, or STOPPED; the first one and that one are noted. */
+WHARF_DEVICE uint32_t take_splits(const stream &in, uint32_t first, uint32_t end,
+                                  const stop_word &stop, stretch &ret)
 {
     int64_t word_before = in.n_words, group_before = -1;
     split s;
     s.number = first > 0 ? first - 1 : 0;
-    s.starts_at = first > 0 ? find_starts(in, first) : in.starts_at;
+    s.starts_at = in.starts_at;
+    if (first > 0 && !find_starts(in, first, stop, s.starts_at))
+        return STOPPED;
     for (;;) {
         uint32_t at = s.starts_at;
         next_split(in, s);
         if (s.number > end || s.number >= in.n_splits)
-            return true;
+            return WHARF_REASON_NONE;
+        if (is_stopped_at(stop, s.number))
+            return STOPPED;
         if (s.first_word < 0 || s.first_word >= word_before)
-            return false;
+            return WHARF_REASON_RANS_SPLIT;
         if ((int64_t)s.first_group <= group_before || s.last_group >= in.n_groups)
-            return false;
+            return WHARF_REASON_RANS_SPLIT;
         word_before = s.first_word;
         group_before = s.last_group;
         edge here = {s.number, at, s.first_group, s.last_group, (int32_t)s.first_word};
@@ -268,7 +281,7 @@ WHARF_DEVICE part_range range_of(const stream &in, const part_job &part)
             part.number + 1 == n, false};
 }
 
-/* collective.  Up to rule 4, what is wrong, or REFUSED. */
+/* collective.  Up to rule 4, what is wrong, or REFUSED or STOPPED. */
 WHARF_DEVICE uint32_t fetch_splits(stream &in, part_job &part, const part_range &range, stretch &of)
 {
     uint32_t first = range.first > 0 ? range.first : 1;
@@ -276,10 +289,13 @@ WHARF_DEVICE uint32_t fetch_splits(stream &in, part_job &part, const part_range 
     uint32_t last = range.end + 1 < in.n_splits ? range.end + 1 : in.n_splits - 1;
     if (in.n_splits > 1 && !range.is_empty && !fetch_states(in, part, first, last))
         return REFUSED;
-    if (!range.is_empty && !take_splits(in, range.first, range.end, of)) {
+    uint32_t reason = WHARF_REASON_NONE;
+    if (!range.is_empty)
+        reason = take_splits(in, range.first, range.end, part.chunk.stop, of);
+    if (reason == WHARF_REASON_RANS_SPLIT)
         part.flaw = WHARF_PART_FLAW_OF_SPLITS;
-        return WHARF_REASON_RANS_SPLIT;
-    }
+    if (reason != WHARF_REASON_NONE)
+        return reason;
     return indexes_are_good(in) ? WHARF_REASON_NONE : WHARF_REASON_RANS_HEADER;
 }
 

@@ -128,6 +128,19 @@ WHARF_DEVICE uint32_t ceil_div(uint32_t a, uint32_t b)
     return a / b + (a % b != 0);
 }
 
+/* How a decode ends that is stopped: no reason of the data's. */
+constexpr uint32_t STOPPED = 0xffffffffu;
+
+/* Splits that are gone through between two looks whether the decode is stopped: each waits for
+ * memory some times, up to a microsecond in all. */
+constexpr uint32_t SPLITS_BETWEEN_LOOKS = 256;
+
+/* collective.  Before split `number`, in a loop over splits. */
+WHARF_DEVICE bool is_stopped_at(const stop_word &stop, uint32_t number)
+{
+    return number % SPLITS_BETWEEN_LOOKS == 0 && is_stopped(stop);
+}
+
 /* ---- splits -------------------------------------------------------------------------------- */
 
 /* Behind all groups and above all words: what no window is. */
@@ -187,8 +200,8 @@ WHARF_DEVICE uint32_t quarter_split(const stream &in, unsigned q)
     return q * in.n_splits / 4;
 }
 
-/* collective.  Rule 4; keeps the quarters' splits. */
-WHARF_DEVICE bool splits_are_in_order(stream &in)
+/* collective.  Rule 4, or STOPPED; keeps the quarters' splits. */
+WHARF_DEVICE uint32_t check_splits(stream &in, const stop_word &stop)
 {
     split s;
     int64_t word_before = in.n_words;
@@ -198,11 +211,13 @@ WHARF_DEVICE bool splits_are_in_order(stream &in)
     for (;;) {
         next_split(in, s);
         if (s.number >= in.n_splits)
-            return true;
+            return WHARF_REASON_NONE;
+        if (is_stopped_at(stop, s.number))
+            return STOPPED;
         if (s.first_word < 0 || s.first_word >= word_before)
-            return false;
+            return WHARF_REASON_RANS_SPLIT;
         if ((int64_t)s.first_group <= group_before || s.last_group >= in.n_groups)
-            return false;
+            return WHARF_REASON_RANS_SPLIT;
         word_before = s.first_word;
         group_before = s.last_group;
         WHARF_UNROLL
@@ -214,8 +229,24 @@ WHARF_DEVICE bool splits_are_in_order(stream &in)
 
 /* ---- parsing ------------------------------------------------------------------------------- */
 
-/* Items 4 to 8.  Each turn of the loop leaves 36 bits behind at least. */
-WHARF_DEVICE void read_split_fields(stream &in, field_reader &reader)
+/* collective.  Past the starts of all splits; false if the decode is stopped.  Each turn of the
+ * inner loop leaves 36 bits behind at least. */
+WHARF_DEVICE bool skip_starts(const stream &in, field_reader &reader, const stop_word &stop)
+{
+    uint32_t n = in.n_splits - 1;
+    for (uint32_t first = 0; first < n && !any_lane(reader.truncated);
+         first += SPLITS_BETWEEN_LOOKS) {
+        uint32_t end = n - first < SPLITS_BETWEEN_LOOKS ? n : first + SPLITS_BETWEEN_LOOKS;
+        if (first > 0 && is_stopped(stop))
+            return false;
+        for (uint32_t s = first; s < end && !reader.truncated; s++)
+            reader.skip(WARP_LANES * (reader.read(in, 4) + 1));
+    }
+    return true;
+}
+
+/* collective.  Items 4 to 8; false if the decode is stopped. */
+WHARF_DEVICE bool read_split_fields(stream &in, field_reader &reader, const stop_word &stop)
 {
     uint32_t n = in.n_splits - 1;
     in.cut_nbits = reader.read(in, 5) + 1;
@@ -225,15 +256,16 @@ WHARF_DEVICE void read_split_fields(stream &in, field_reader &reader)
     in.groups_at = reader.at;
     reader.skip(n * (1 + in.group_nbits));
     in.starts_at = reader.at;
-    for (uint32_t s = 0; s < n && !reader.truncated; s++)
-        reader.skip(WARP_LANES * (reader.read(in, 4) + 1));
+    return skip_starts(in, reader, stop);
 }
 
 /* What parsing ends with where fields are not at hand: no reason of the data's. */
 constexpr uint32_t NOT_AT_HAND = 0xfffffffdu;
 
-/* collective.  Rule 3 of the body's fields, of which the first bytes are at hand; the reason. */
-WHARF_DEVICE uint32_t parse_fields(stream &in, uint32_t body_nbytes, uint32_t at_hand_nbytes)
+/* collective.  Rule 3 of the body's fields, of which the first bytes are at hand; the reason, or
+ * STOPPED. */
+WHARF_DEVICE uint32_t parse_fields(stream &in, uint32_t body_nbytes, uint32_t at_hand_nbytes,
+                                   const stop_word &stop)
 {
     field_reader reader = {0, 8 * at_hand_nbytes, false};
     uint32_t truncated =
@@ -249,8 +281,8 @@ WHARF_DEVICE uint32_t parse_fields(stream &in, uint32_t body_nbytes, uint32_t at
     if (in.n_splits == 0 || in.n_symbols > WHARF_RANS_MAX_SYMBOLS)
         return WHARF_REASON_RANS_HEADER;
     in.n_groups = ceil_div(in.n_symbols, WARP_LANES);
-    if (in.n_splits > 1)
-        read_split_fields(in, reader);
+    if (in.n_splits > 1 && !read_split_fields(in, reader, stop))
+        return STOPPED;
     uint32_t states_at = reader.at / 16 + 1; /* in words */
     uint32_t n_states = (in.n_splits - 1) * WARP_LANES;
     if (reader.truncated)
@@ -320,10 +352,11 @@ constexpr uint32_t PREFETCHED_NBYTES = 32 * WARP_LANES;
 
 /*
  * collective.  Rules 1 to 3 of a stream of in_nbytes, of which the first at_hand_nbytes are at
- * hand; but not what indexes are worth.  `ret_at` is the byte at which a reason stands.
+ * hand; but not what indexes are worth.  `ret_at` is the byte at which a reason stands, which may
+ * be STOPPED.
  */
 WHARF_DEVICE uint32_t parse_front(stream &in, uint32_t in_nbytes, uint32_t at_hand_nbytes,
-                                  uint32_t &ret_at)
+                                  const stop_word &stop, uint32_t &ret_at)
 {
     ret_at = 0;
     if (in_nbytes < WHARF_RANS_HEADER_NBYTES)
@@ -349,22 +382,22 @@ WHARF_DEVICE uint32_t parse_front(stream &in, uint32_t in_nbytes, uint32_t at_ha
     in.body_at = ret_at;
     if (at_hand_nbytes < in.body_at)
         return NOT_AT_HAND;
-    return parse_fields(in, in_nbytes - in.body_at, at_hand_nbytes - in.body_at);
+    return parse_fields(in, in_nbytes - in.body_at, at_hand_nbytes - in.body_at, stop);
 }
 
-/* collective.  Takes a stream apart; `ret_at` is the byte at which a reason stands.  Not inlined:
- * once a stream, and what it needs would take registers from the loops behind it. */
+/* collective.  Takes a stream apart; `ret_at` is the byte at which a reason stands, or STOPPED. Not
+ * inlined: once a stream, and what it needs would take registers from the loops behind it. */
 WHARF_DEVICE_NOINLINE uint32_t parse(stream &in, const chunk_job &job, uint32_t &ret_at)
 {
     in.source.init(job.in, job.in_nbytes);
     /* Its fields are found one behind the other: so that only the first one waits for memory. */
     if (PREFETCHED_NBYTES / WARP_LANES * lane_id() < job.in_nbytes)
         prefetch(job.in + PREFETCHED_NBYTES / WARP_LANES * lane_id());
-    uint32_t reason = parse_front(in, job.in_nbytes, job.in_nbytes, ret_at);
+    uint32_t reason = parse_front(in, job.in_nbytes, job.in_nbytes, job.stop, ret_at);
+    if (reason == WHARF_REASON_NONE)
+        reason = check_splits(in, job.stop);
     if (reason != WHARF_REASON_NONE)
         return reason;
-    if (!splits_are_in_order(in))
-        return WHARF_REASON_RANS_SPLIT;
     return indexes_are_good(in) ? WHARF_REASON_NONE : WHARF_REASON_RANS_HEADER;
 }
 
