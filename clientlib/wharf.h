@@ -215,8 +215,8 @@ struct wharf_options {
  *   -ENOENT, -ECONNREFUSED   there is no daemon
  *   -EACCES      the user is not in the group that may use the daemon
  *   -ETIMEDOUT   the daemon did not answer
- *   -EDQUOT      the daemon's limits for this user, or for all users together, do not allow max_jobs,
- *                arena_nbytes or one more connection
+ *   -EDQUOT      the daemon's limits for this user, or for all users together, do not allow
+ *                max_jobs, arena_nbytes or one more connection
  *   -EPROTO      what answered is no wharfd, or one that shares no version with this library
  *   another number that connect or the daemon gave
  */

@@ -29,8 +29,7 @@ enum wharf_source_kind {
  */
 enum wharf_source_kind wharf_source_detect(const uint8_t *in, size_t in_nbytes, bool at_end);
 
-/* A format that wharf does not read, for messages: what it is called, and a program that reads it.
- */
+/* A format that wharf does not read: its name and a program that reads it, for messages. */
 struct wharf_foreign_kind {
     const char *name;
     const char *program;

@@ -124,8 +124,8 @@ struct wharf_work_item {
     uint64_t dst;
     uint32_t dst_nbytes;
     uint32_t tag_1;
-    uint64_t
-        staging; /* with TO_STAGING and DECODE_LARGE; with DECODE_PART, WHARF_WORK_PART; else 0 */
+    /* With TO_STAGING and DECODE_LARGE; with DECODE_PART, WHARF_WORK_PART; else 0. */
+    uint64_t staging;
     uint32_t attempt; /* any number but 0; another one each time that a job is tried again */
     uint32_t tag_2;
     uint32_t checksum; /* with WHARF_JOB_CHECKSUM */

@@ -13,8 +13,7 @@
  *   D  written by the daemon, sealed so that nobody else can ever map it for writing:
  *        0     struct wharf_ring_d       constants, sq_head, cq_tail, sq_wait, flags
  *        1024  struct wharf_completion   n_entries of them: the completion queue (CQ)
- *        then  uint32_t                  n_entries of them: marks, where FEATURE_MARKS was agreed
- * on
+ *        then  uint32_t                  n_entries of them: marks, if FEATURE_MARKS is agreed on
  *
  * n_entries is a power of two, the same for both queues.  Indices are free-running 32-bit
  * counters that wrap; the entry of index i is number i mod n_entries.  At all times, as counters

@@ -14,7 +14,7 @@ struct wharf_loop_slot {
 struct wharf_loop_backend {
     int (*init)(struct wharf_loop *loop);
     void (*deinit)(struct wharf_loop *loop);
-    /* Tells the kernel what source->wanted has become.  A source of a party is reported once then.
+    /* Tells the kernel what source->wanted has become.  It then reports a source of a party once.
      */
     int (*want)(struct wharf_loop *loop, struct wharf_source *source, uint32_t before);
     /* A source that was called, and wants something, is to be reported again. */

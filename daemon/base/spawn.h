@@ -8,9 +8,10 @@
 #include <sys/types.h>
 
 /*
- * wharf_spawn_self: runs this program as `role` (--gate, --undertaker or --owners), which is told the number
- * of `fd` and the id of this process.  It inherits that descriptor and `kept`, under the numbers
- * that they have here, where they stay the caller's; and the environment.  Returns 0 or -errno.
+ * wharf_spawn_self: runs this program as `role` (--gate, --undertaker or --owners), which is told
+ * the number of `fd` and the id of this process.  It inherits that descriptor and `kept`, under the
+ * numbers that they have here, where they stay the caller's; and the environment.  Returns 0 or
+ * -errno.
  */
 int wharf_spawn_self(const char *role, int fd, const int *kept, unsigned n_kept, pid_t *ret_pid);
 

@@ -21,7 +21,7 @@ struct wharf_closer {
     bool stop;
 };
 
-/* All that wait, at once; none: it is to end.  Returns how many. */
+/* Waits for sockets and takes all of them.  Returns how many; 0: the thread is to end. */
 static unsigned take_all(struct wharf_closer *closer, int fds[MOST_WAITING])
 {
     pthread_mutex_lock(&closer->lock);

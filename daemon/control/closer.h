@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * closer.h: a thread that closes sockets in which nothing is left.
+ * closer.h: a thread that closes sockets of clients in which no descriptor is left.
  *
- * Closing such a socket waits for nobody, but takes a while where many come and go, and on older
- * kernels longer while many sockets are on their way in others: not the loop thread's time.
+ * Such a close waits for nobody, but it takes time when many clients come and go, and on older
+ * kernels more while many sockets are on their way inside other sockets.  The loop thread does not
+ * have that time.  Sockets that may hold descriptors go to the undertaker instead (undertaker.h).
+ * Used by the loop thread.
  */
 #ifndef WHARF_DAEMON_CONTROL_CLOSER_H
 #define WHARF_DAEMON_CONTROL_CLOSER_H
@@ -13,11 +15,10 @@ struct wharf_closer;
 /* Starts the thread.  0 or -errno. */
 int wharf_closer_new(struct wharf_closer **ret_closer);
 
-/* Ends it when all are closed.  NULL is allowed. */
+/* Ends the thread when it has closed all sockets.  NULL is allowed. */
 void wharf_closer_free(struct wharf_closer *closer);
 
-/* Takes a socket over.  If so many wait already that the thread cannot keep up, this one is closed
- * here. */
+/* Takes a socket over.  While 256 wait, since the thread cannot keep up, closes it here. */
 void wharf_closer_take(struct wharf_closer *closer, int fd);
 
 #endif

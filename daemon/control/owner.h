@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * owner.h: which tenant a client's user id belongs to.  Loop thread.
+ * owner.h: which tenant pays for a client with a given uid.  Loop thread only.
  *
- * Whoever may use a range of subordinate uids can be any of them, and would be as many tenants.  So
- * a uid is charged to, in this order:
+ * A user with a range of subordinate uids can be any of these, and would be as many tenants.  The
+ * tenant of a uid is the first of these that applies:
  *
- *     uid:N        itself, if it has a section [tenant uid:N], is root or is the overflow uid,
- * which stands for all that have no uid here block:N      the block that it is in, of those that
- * [owners] blocks excepts uid:OWNER    the one whose subordinate uid it is, for whom the same
- * holds; or itself unknown      if nobody could say
+ *     uid:N        the uid itself, if it has a section [tenant uid:N], is root, or is the overflow
+ *                  uid, which stands for all who have no uid here
+ *     block:N      its block, if [owners] blocks has the uid
+ *     uid:OWNER    the tenant of its owner, by these same rules, if it is a subordinate uid
+ *     uid:N        the uid itself, if nobody owns it
+ *     unknown      if nobody could say who owns it
  *
- * Owners are looked up by a process of their own (owner_lookup.h), and remembered.  Meanwhile a
- * client's socket waits here: nothing is read from it, and no connection is made of it yet.
+ * A process of its own looks owners up (owner_lookup.h); the answers are remembered.  Meanwhile the
+ * client's socket waits here: nothing is read from it, and it is not a connection yet.
  */
 #ifndef WHARF_DAEMON_CONTROL_OWNER_H
 #define WHARF_DAEMON_CONTROL_OWNER_H
@@ -22,16 +24,16 @@
 struct wharf_owners;
 struct wharf_server;
 
-/* Sockets that may wait for owners to be known. */
+/* How many sockets wait for their owners at most, before no more are accepted. */
 #define WHARF_OWNERS_MOST_WAITING 256
 
-/* Who is charged where nobody could say who is to be. */
+/* The tenant of all uids whose owner could not be found. */
 #define WHARF_OWNERS_UNKNOWN "unknown"
 
-/* Users who subordinate to each other further than this are nobody's. */
+/* An owner can be somebody's subordinate uid in turn; after so many steps it is `unknown`. */
 #define WHARF_OWNERS_MOST_STEPS 8
 
-/* Starts the process.  0 or -errno, having logged why. */
+/* Starts the process that looks up.  0 or -errno, having logged why. */
 int wharf_owners_new(struct wharf_server *server, struct wharf_owners **ret_owners);
 /* NULL is allowed. */
 void wharf_owners_free(struct wharf_owners *owners);
@@ -40,13 +42,13 @@ void wharf_owners_free(struct wharf_owners *owners);
  * at once. */
 void wharf_owners_admit(struct wharf_owners *owners, int fd, uid_t uid, pid_t pid);
 
-/* Whether so many sockets wait that no more should come. */
+/* Whether WHARF_OWNERS_MOST_WAITING sockets wait: accept no more. */
 bool wharf_owners_are_busy(const struct wharf_owners *owners);
 
-/* Takes over the configuration, and forgets who owns what. */
+/* Takes the server's new configuration, and forgets who owns what. */
 void wharf_owners_reload(struct wharf_owners *owners);
 
-/* The daemon drains: those that wait are turned away. */
+/* The daemon drains: sockets that wait are passed on at once, and turned away. */
 void wharf_owners_end(struct wharf_owners *owners);
 
 #endif

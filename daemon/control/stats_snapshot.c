@@ -81,8 +81,7 @@ static void end_step(struct making *making)
         snapshot->most_visits = making->n_visits;
 }
 
-/* From here on, until end_walk, no tenant is dropped.  Those that come later are not gone through.
- */
+/* From here until end_walk no tenant is dropped.  Those that come later are not in the snapshot. */
 static void begin_walk(struct making *making)
 {
     struct wharf_front *front = making->front;

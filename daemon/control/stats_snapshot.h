@@ -50,8 +50,7 @@ void wharf_stats_snapshot_drop_pages(struct wharf_stats_snapshot *snapshot);
 void wharf_stats_snapshot_make(struct wharf_stats_snapshot *snapshot, struct wharf_front *front,
                                const char *io, uint64_t started_ns);
 
-/* What StatsReply.next says of a page, and StatsRequest.first asks for; page 0 is asked for by 0.
- */
+/* What StatsReply.next says of a page, and StatsRequest.first asks for; 0 asks for page 0. */
 uint64_t wharf_stats_snapshot_place(const struct wharf_stats_snapshot *snapshot, size_t page);
 
 /* The page that `first` asks for; false: it is none of this snapshot. */

@@ -72,8 +72,11 @@ static uint64_t of_config(const struct wharf_config *config, unsigned kind)
 
 /* ---- what there is ------------------------------------------------------------------------- */
 
-/* What GPUs' threads have beside the daemon's other files, where there are many files. */
+/* Open files that no tenant is charged for: the daemon's own, more of them where there are many
+ * files, which GPUs' threads then have; and sockets that wait to be closed. */
+#define LEAST_OWN_FILES 64
 #define MOST_OWN_FILES 192
+#define MOST_WAITING_SOCKETS 1024
 
 /* What one job takes of memory, with its entries in the rings; jobs get an eighth of all. */
 #define JOB_NBYTES 512
@@ -90,7 +93,7 @@ uint64_t wharf_totals_waiting_sockets(const struct wharf_machine *machine)
 {
     uint64_t part = machine->n_files / 8;
 
-    return part < WHARF_MOST_WAITING_SOCKETS ? part : WHARF_MOST_WAITING_SOCKETS;
+    return part < MOST_WAITING_SOCKETS ? part : MOST_WAITING_SOCKETS;
 }
 
 static uint64_t files_for_tenants(const struct wharf_machine *machine)
@@ -99,8 +102,8 @@ static uint64_t files_for_tenants(const struct wharf_machine *machine)
 
     if (own > MOST_OWN_FILES)
         own = MOST_OWN_FILES;
-    if (own < WHARF_OWN_FILES)
-        own = WHARF_OWN_FILES;
+    if (own < LEAST_OWN_FILES)
+        own = LEAST_OWN_FILES;
     own += wharf_totals_waiting_sockets(machine);
     return machine->n_files > own ? machine->n_files - own : 1;
 }

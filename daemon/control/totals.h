@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * totals.h: what all tenants may have together, and what of it is kept for each.
+ * totals.h: limits of all tenants together, and the minimum that is reserved for each.
  *
- * Of each thing there is a total.  A tenant that uses anything has a place, while there are any; a
- * minimum of each thing is kept for each place, whether it is taken or not.  What tenants have
- * beyond their minima comes from the rest, the pool:
+ * Each resource has a total and a minimum.  There are n_places places.  A tenant takes one
+ * when it is charged while one is free, and gives it back when it uses nothing more.  For every
+ * place, taken or free, the minimum of every resource is reserved.  All that tenants use beyond
+ * their minimum comes from a common pool:
  *
  *     pool = total - n_places * minimum
- *     beyond = sum of max(0, what a tenant has - its minimum), which is 0 without a place
+ *     beyond = sum over all tenants of max(0, used - minimum); without a place the minimum is 0
  *
- * A charge is good if what it adds to `beyond` still fits into the pool.  So nobody who has a place
- * and stays within the minimum is refused, and all together never have more than the total, of
- * which n_places * minimum is the most that places hold and the pool the most that is beyond.  Each
- * step costs the same however many tenants there are.
+ * A charge is granted if `beyond`, with what the charge adds to it, is no more than the pool.  So a
+ * tenant that has a place and stays within the minimum is never refused, and all tenants together
+ * never use more than the total.  A charge costs the same for any number of tenants.
  *
  * Guarded by the front lock.
  */
@@ -26,12 +26,12 @@
 #include "daemon/base/config.h"
 #include "daemon/base/machine.h"
 
-/* What is charged at once, as [quota] and [total] in wharfd.conf(5) have it. */
+/* An amount of each resource; [quota] and [total] in wharfd.conf(5) say what is counted. */
 struct wharf_use {
     uint64_t n_connections;
     uint64_t n_descriptors;
     uint64_t n_jobs;
-    uint64_t n_mappings; /* pieces of memory; of clients' own GPU memory too */
+    uint64_t n_mappings; /* mapped pieces of memory, clients' own GPU memory included */
     uint64_t memory_nbytes;
     uint64_t gpu_nbytes;    /* of clients' own GPU memory */
     uint64_t n_gpu_regions; /* pieces of that */
@@ -55,20 +55,20 @@ struct wharf_total {
     uint64_t total;
     uint64_t minimum;
     uint64_t beyond;
-    char text[160]; /* for who is refused */
+    char text[160]; /* what a client is told that is refused */
 };
 
 struct wharf_totals {
     struct wharf_total of[WHARF_N_TOTALS];
     uint64_t n_places;
-    uint64_t n_taken;
+    uint64_t n_taken;       /* of the places */
     uint64_t pinned_nbytes; /* for GPUs, which gpu_room.h divides */
 };
 
 /*
- * The totals that a configuration gives on a machine, with nothing used.  Those that it leaves to
- * the machine are what fits; one that it gives and that does not fit is an error, -EINVAL, with a
- * message that names it.
+ * Fills in the totals of a configuration on a machine, with nothing used.  A total that the
+ * configuration leaves open becomes what the machine allows.  Returns 0, or -EINVAL with a message
+ * that names the setting that does not fit.
  */
 int wharf_totals_init(struct wharf_totals *totals, const struct wharf_config *config,
                       const struct wharf_machine *machine, char *message, size_t message_nbytes);
@@ -77,27 +77,23 @@ int wharf_totals_init(struct wharf_totals *totals, const struct wharf_config *co
 void wharf_totals_init_boundless(struct wharf_totals *totals);
 
 /*
- * Charges what a tenant that has `used` wants more, or nothing of it.  *has_place: whether it has a
- * place, which it is given with what it is charged first.  Returns 0, or -EDQUOT with a text that
- * lives as long as the totals in *ret_text (NULL is allowed).
+ * Charges a tenant that uses `used` for `more`: all of it, or nothing.  *has_place says whether the
+ * tenant has a place, and is changed when it takes one.  Returns 0, or -EDQUOT with a text in
+ * *ret_text (NULL is allowed) that lives as long as the totals.
  */
 int wharf_totals_charge(struct wharf_totals *totals, const struct wharf_use *used, bool *has_place,
                         const struct wharf_use *more, const char **ret_text);
 
-/* The same for what is there already: the pool can be overdrawn by that, and nothing comes from it
- * until enough was given back. */
+/* The same without a check, for what is there already.  This can overdraw the pool: then the pool
+ * grants nothing until enough is given back. */
 void wharf_totals_charge_anyway(struct wharf_totals *totals, const struct wharf_use *used,
                                 bool *has_place, const struct wharf_use *more);
 
-/* Of what a tenant that has `used` was charged, some or all, with which the place goes too. */
+/* Gives back `less` of what a tenant uses.  With the last of it the tenant's place goes too. */
 void wharf_totals_give_back(struct wharf_totals *totals, const struct wharf_use *used,
                             bool *has_place, const struct wharf_use *less);
 
-/* Open files that are not the tenants': the daemon's own, and sockets that wait to be closed. */
-#define WHARF_OWN_FILES 64
-#define WHARF_MOST_WAITING_SOCKETS 1024
-
-/* Sockets of clients that are gone, of which so many may wait to be closed. */
+/* How many sockets of clients that are gone may wait to be closed. */
 uint64_t wharf_totals_waiting_sockets(const struct wharf_machine *machine);
 
 #endif
