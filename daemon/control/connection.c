@@ -167,7 +167,7 @@ static void connection_free(struct wharf_connection *connection)
     wharf_loop_remove(server->loop, &connection->source);
     wharf_timer_clear(server->loop, &connection->hello_timer);
     wharf_timer_clear(server->loop, &connection->hold_timer);
-    wharf_timer_clear(server->loop, &connection->import_timer);
+    wharf_timer_clear(server->loop, &connection->look_timer);
     wharf_timer_clear(server->loop, &connection->unread_timer);
     wharf_list_remove(&connection->link);
     leave_party(connection);
@@ -455,7 +455,7 @@ static void unpin(struct wharf_server *server, struct wharf_tenant *tenant)
     if (!tenant)
         return;
     wharf_front_enter(&server->front);
-    wharf_tenant_unpin(tenant);
+    wharf_tenant_unref(tenant);
     wharf_front_leave(&server->front);
 }
 

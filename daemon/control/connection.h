@@ -35,7 +35,7 @@ struct wharf_connection {
     struct wharf_timer hello_timer;
     struct wharf_timer hold_timer;   /* of WHARF_HOLD_DOORBELL */
     uint64_t doorbell_hold_ns;       /* the last one, while it rings for nothing */
-    struct wharf_timer import_timer; /* of WHARF_HOLD_IMPORT and WHARF_HOLD_STATS */
+    struct wharf_timer look_timer;   /* of WHARF_HOLD_IMPORT and WHARF_HOLD_STATS */
     struct wharf_timer unread_timer; /* of all holds but DOORBELL and STATS */
     struct wharf_list link;
     struct wharf_list gate_link; /* in the gate's queue */

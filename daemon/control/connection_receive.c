@@ -14,7 +14,7 @@
 
 /* How often the ring of one is looked at that is not read from while its memory is imported, which
  * takes a millisecond if there is a worker, or its statistics are made. */
-#define IMPORT_LOOK_NS (2 * (uint64_t)WHARF_NS_PER_MS)
+#define LOOK_NS (2 * (uint64_t)WHARF_NS_PER_MS)
 
 /* What one look at the socket found. */
 struct look {
@@ -127,25 +127,24 @@ static bool look_at_ring(struct wharf_connection *connection, unsigned n_wakes)
 static void look_meanwhile(struct wharf_timer *timer)
 {
     struct wharf_connection *connection =
-        WHARF_LIST_ENTRY(timer, struct wharf_connection, import_timer);
+        WHARF_LIST_ENTRY(timer, struct wharf_connection, look_timer);
 
     if (connection->state == WHARF_CONNECTION_CLOSING)
         return;
     look_at_ring(connection, 0);
-    wharf_timer_set(connection->server->loop, timer, wharf_now_ns() + IMPORT_LOOK_NS,
-                    look_meanwhile);
+    wharf_timer_set(connection->server->loop, timer, wharf_now_ns() + LOOK_NS, look_meanwhile);
 }
 
 static void hold_and_look(struct wharf_connection *connection, enum wharf_connection_hold hold)
 {
     wharf_connection_hold(connection, hold);
-    wharf_timer_set(connection->server->loop, &connection->import_timer,
-                    wharf_now_ns() + IMPORT_LOOK_NS, look_meanwhile);
+    wharf_timer_set(connection->server->loop, &connection->look_timer, wharf_now_ns() + LOOK_NS,
+                    look_meanwhile);
 }
 
 static void release_looked_at(struct wharf_connection *connection, enum wharf_connection_hold hold)
 {
-    wharf_timer_clear(connection->server->loop, &connection->import_timer);
+    wharf_timer_clear(connection->server->loop, &connection->look_timer);
     wharf_connection_release(connection, hold);
 }
 

@@ -40,10 +40,10 @@ static void set_asked(struct wharf_gate *gate, struct wharf_connection *connecti
 
     wharf_front_enter(front);
     if (gate->tenant)
-        wharf_tenant_unpin(gate->tenant);
+        wharf_tenant_unref(gate->tenant);
     gate->tenant = connection ? connection->tenant : NULL;
     if (gate->tenant)
-        wharf_tenant_pin(gate->tenant);
+        wharf_tenant_ref(gate->tenant);
     wharf_front_leave(front);
     gate->is_busy = connection != NULL;
     gate->asked = connection;

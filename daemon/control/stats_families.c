@@ -325,9 +325,9 @@ enum { N_FAMILIES = sizeof(families) / sizeof(families[0]) };
 
 /* ---- going through it ---------------------------------------------------------------------- */
 
-bool wharf_stats_place_is_good(const struct wharf_stats_place *place)
+bool wharf_stats_cursor_is_good(const struct wharf_stats_cursor *cursor)
 {
-    return place->family < N_FAMILIES && place->engine < WHARF_STATS_N_ENGINES;
+    return cursor->family < N_FAMILIES && cursor->engine < WHARF_STATS_N_ENGINES;
 }
 
 static bool has_samples(const struct wharf_engine_stats *stats)
@@ -338,20 +338,20 @@ static bool has_samples(const struct wharf_engine_stats *stats)
     return false;
 }
 
-static void next_family(struct wharf_stats_place *place)
+static void next_family(struct wharf_stats_cursor *cursor)
 {
-    place->family++;
-    place->at = 0;
-    place->engine = 0;
+    cursor->family++;
+    cursor->at = 0;
+    cursor->engine = 0;
 }
 
-static void next_engine(struct wharf_stats_place *place)
+static void next_engine(struct wharf_stats_cursor *cursor)
 {
-    place->engine++;
-    if (place->engine < WHARF_STATS_N_ENGINES)
+    cursor->engine++;
+    if (cursor->engine < WHARF_STATS_N_ENGINES)
         return;
-    place->engine = 0;
-    place->at++;
+    cursor->engine = 0;
+    cursor->at++;
 }
 
 static bool is_of_engine(const struct family *family)
@@ -385,21 +385,21 @@ static bool is_missing(const struct family *family, const struct group *group, u
            (engine == WHARF_ENGINE_AUTO || !group->row->has_histograms);
 }
 
-/* The group that the place is at, of a family with more rows; false if there is none. */
+/* The group at the cursor, whose family has that row; false if it has no samples. */
 static bool take_group(const struct wharf_stats_source *source,
-                       const struct wharf_stats_place *place, struct group *group)
+                       const struct wharf_stats_cursor *cursor, struct group *group)
 {
-    const struct family *family = &families[place->family];
-    unsigned engine = place->engine, gpu = 0;
+    const struct family *family = &families[cursor->family];
+    unsigned engine = cursor->engine, gpu = 0;
 
     *group = (struct group){.source = source};
     if (family->scope == OF_GPU) {
-        gpu = (unsigned)place->at;
+        gpu = (unsigned)cursor->at;
         group->gpu = source->daemon.gpus[gpu].name;
     } else if (is_of_all(family)) {
         group->row = source->all;
     } else if (family->scope != OF_DAEMON) {
-        group->row = &source->rows[place->at];
+        group->row = &source->rows[cursor->at];
         group->tenant = group->row->name;
     }
     if (is_of_engine(family)) {
@@ -429,22 +429,22 @@ static bool add_group(struct wharf_stats_page *page, const struct family *family
 }
 
 bool wharf_stats_fill(struct wharf_stats_page *page, const struct wharf_stats_source *source,
-                      struct wharf_stats_place *place)
+                      struct wharf_stats_cursor *cursor)
 {
     struct group group;
 
-    while (place->family < N_FAMILIES) {
-        const struct family *family = &families[place->family];
-        if (place->at >= n_rows_of(source, family)) {
-            next_family(place);
+    while (cursor->family < N_FAMILIES) {
+        const struct family *family = &families[cursor->family];
+        if (cursor->at >= n_rows_of(source, family)) {
+            next_family(cursor);
             continue;
         }
-        if (take_group(source, place, &group) && !add_group(page, family, &group))
+        if (take_group(source, cursor, &group) && !add_group(page, family, &group))
             return true;
         if (is_of_engine(family))
-            next_engine(place);
+            next_engine(cursor);
         else
-            place->at++;
+            cursor->at++;
     }
     return false;
 }
@@ -471,20 +471,20 @@ static size_t family_text_nbytes(const struct wharf_stats_source *source, unsign
                                  struct wharf_stats_page *page)
 {
     const struct family *family = &families[number];
-    struct wharf_stats_place place = {.family = number};
+    struct wharf_stats_cursor cursor = {.family = number};
     struct group group;
     size_t nbytes = 0;
 
-    while (place.at < n_rows_of(source, family)) {
+    while (cursor.at < n_rows_of(source, family)) {
         wharf_stats_page_init(page, 0);
-        if (take_group(source, &place, &group))
+        if (take_group(source, &cursor, &group))
             add_group(page, family, &group);
         for (size_t i = 0; i < page->n_samples; i++)
             nbytes += sample_text_nbytes(family, &page->samples[i]);
         if (is_of_engine(family))
-            next_engine(&place);
+            next_engine(&cursor);
         else
-            place.at++;
+            cursor.at++;
     }
     return nbytes;
 }

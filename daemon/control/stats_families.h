@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats_families.h: the metric families that the daemon has, from copies of what it counts, as
- * pages.
+ * stats_families.h: the daemon's metric families, and pages of their samples.
+ *
+ * Samples are made from copies of the counters, so that no lock is held meanwhile.
  *
  * All samples have an order: by family, then by tenant or GPU, then by engine, then within a group
  * of samples that belong together (a histogram, one counter for each result).  A page begins at a
- * place in that order and holds as many groups as fit.
+ * cursor, a position in that order, and holds as many groups as fit.
  */
 #ifndef WHARF_DAEMON_CONTROL_STATS_FAMILIES_H
 #define WHARF_DAEMON_CONTROL_STATS_FAMILIES_H
@@ -20,7 +21,7 @@
 
 struct wharf_front;
 
-/* Of the daemon as a whole, and of its GPUs. */
+/* A copy of what the daemon as a whole, and its GPUs, have counted. */
 struct wharf_stats_daemon {
     const char *io;
     double uptime_s;
@@ -37,7 +38,7 @@ struct wharf_stats_daemon {
     } gpus[WHARF_MAX_GPUS];
 };
 
-/* Of a tenant, or of all together. */
+/* A copy of what a tenant, or all tenants together, have and have counted. */
 struct wharf_stats_row {
     char name[WHARF_CONFIG_NAME_NBYTES];
     bool has_histograms;
@@ -51,14 +52,14 @@ struct wharf_stats_source {
     struct wharf_stats_daemon daemon;
     struct wharf_stats_row *rows;
     size_t n_rows;
-    /* All tenants together, those of which there are no rows and those that are gone too; NULL: not
-     * for who asks. */
+    /* All tenants together, with those that have no row here and those that were dropped; NULL: who
+     * asks may not see them. */
     const struct wharf_stats_row *all;
     uint64_t n_tenants;      /* that the daemon knows, */
     uint64_t n_tenants_seen; /* and those that it has known */
 };
 
-/* Copies, under the front lock: of constant size, or of that of the GPUs. */
+/* Copies, under the front lock.  They take constant time, and some for each GPU. */
 void wharf_stats_copy_daemon(const struct wharf_front *front,
                              struct wharf_stats_daemon *ret_daemon);
 void wharf_stats_copy_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *ret_row);
@@ -66,23 +67,22 @@ void wharf_stats_copy_tenant(const struct wharf_tenant *tenant, struct wharf_sta
 /* Adds what a tenant has to a row of all together.  Under the front lock. */
 void wharf_stats_add_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *all);
 
-struct wharf_stats_place {
+struct wharf_stats_cursor {
     unsigned family;
     uint64_t at; /* a row's number, or a GPU's; 0 of families of the daemon as a whole */
     unsigned engine;
 };
 
-bool wharf_stats_place_is_good(const struct wharf_stats_place *place);
+bool wharf_stats_cursor_is_good(const struct wharf_stats_cursor *cursor);
 
-/* Fills a page from the place on, and moves that to the first group that did not fit.  Returns
+/* Fills a page from the cursor on, and moves it to the first group that did not fit.  Returns
  * false if there are no more. */
 bool wharf_stats_fill(struct wharf_stats_page *page, const struct wharf_stats_source *source,
-                      struct wharf_stats_place *place);
+                      struct wharf_stats_cursor *cursor);
 
 /*
- * How long a row's samples are as text, in Prometheus' format; and all others' together, with what
- * says what they are.  At least so long: of some values the most digits are taken.  The page is
- * room to work in.
+ * An upper bound of the size of samples as text, in Prometheus' format: of those of one row, and of
+ * all that belong to no row, with the lines that describe each family.  The page is scratch space.
  */
 size_t wharf_stats_row_text_nbytes(const struct wharf_stats_source *source,
                                    struct wharf_stats_row *row, struct wharf_stats_page *page);

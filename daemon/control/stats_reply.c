@@ -4,26 +4,26 @@
  *
  * Root and the daemon's own user see everybody, in snapshots (stats_maker.h).  Others see
  * themselves and the daemon as a whole, which is little: each page is made from what is there when
- * it is asked for.  StatsRequest.first then is a place among the samples, of 8 bits of a family, 48
- * of a row and 8 of an engine.
+ * it is asked for.  StatsRequest.first then is a cursor among the samples, of 8 bits of a family,
+ * 48 of a row and 8 of an engine.
  */
 #include "daemon/base/clock.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/stats_families.h"
 #include "daemon/control/stats_maker.h"
 
-static struct wharf_stats_place place_unpack(uint64_t first)
+static struct wharf_stats_cursor cursor_unpack(uint64_t first)
 {
-    return (struct wharf_stats_place){
+    return (struct wharf_stats_cursor){
         .family = (unsigned)(first >> 56),
         .at = first >> 8 & 0xffffffffffffu,
         .engine = (unsigned)(first & 0xff),
     };
 }
 
-static uint64_t place_pack(const struct wharf_stats_place *place)
+static uint64_t cursor_pack(const struct wharf_stats_cursor *cursor)
 {
-    return (uint64_t)place->family << 56 | place->at << 8 | place->engine;
+    return (uint64_t)cursor->family << 56 | cursor->at << 8 | cursor->engine;
 }
 
 /* What a tenant may see. */
@@ -45,17 +45,17 @@ static void look(const struct wharf_connection *connection, bool is_first,
 
 static int send_own(struct wharf_connection *connection, const Wharf__Request *request)
 {
-    struct wharf_stats_place place = place_unpack(request->stats->first);
+    struct wharf_stats_cursor cursor = cursor_unpack(request->stats->first);
     struct wharf_stats_row row = {.has_histograms = true};
     struct wharf_stats_source source = {.rows = &row, .n_rows = 1};
     static struct wharf_stats_page page; /* the loop thread's */
 
-    if (!wharf_stats_place_is_good(&place))
+    if (!wharf_stats_cursor_is_good(&cursor))
         return -EINVAL;
     look(connection, request->stats->first == 0, &source);
     wharf_stats_page_init(&page, request->id);
-    bool goes_on = wharf_stats_fill(&page, &source, &place);
-    page.stats.next = goes_on ? place_pack(&place) : 0;
+    bool goes_on = wharf_stats_fill(&page, &source, &cursor);
+    page.stats.next = goes_on ? cursor_pack(&cursor) : 0;
     page.stats.n_families = page.n_families;
     wharf_connection_send(connection, &page.reply, false);
     return 0;

@@ -256,13 +256,13 @@ static int make_pages(struct making *making)
 {
     struct wharf_stats_snapshot *snapshot = making->snapshot;
     struct wharf_stats_page *page = &making->page;
-    struct wharf_stats_place place = {.family = 0};
+    struct wharf_stats_cursor cursor = {.family = 0};
     bool goes_on = true;
     int r = 0;
 
     while (goes_on && r == 0) {
         wharf_stats_page_init(page, 0);
-        goes_on = wharf_stats_fill(page, &making->source, &place);
+        goes_on = wharf_stats_fill(page, &making->source, &cursor);
         page->stats.n_families = page->n_families;
         page->stats.next =
             goes_on ? wharf_stats_snapshot_place(snapshot, snapshot->n_pages + 1) : 0;

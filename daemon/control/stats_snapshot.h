@@ -2,10 +2,10 @@
 /*
  * stats_snapshot.h: all statistics of one time, as pages that are ready to be sent.
  *
- * It is made by any thread, in steps of bounded length under the front lock and with pauses between
- * them.  Tenants are gone through once, for sums and for who is busiest; the busiest are copied, as
- * many as fit into WHARF_STATS_MOST_TEXT_NBYTES of text; and the pages are made from the copies.
- * Meanwhile no tenant is dropped.
+ * Making one takes the front lock in steps of bounded length, with pauses between them, and may be
+ * done by any thread.  A first walk over all tenants sums up what they count and finds the busiest.
+ * The busiest are then copied, as many as fit into WHARF_STATS_MOST_TEXT_NBYTES of text, and the
+ * pages are made from the copies.  No tenant is dropped meanwhile.
  */
 #ifndef WHARF_DAEMON_CONTROL_STATS_SNAPSHOT_H
 #define WHARF_DAEMON_CONTROL_STATS_SNAPSHOT_H
@@ -18,7 +18,7 @@
 
 struct wharf_front;
 
-/* All of it, as the text that Prometheus reads. */
+/* The largest snapshot, as the text that Prometheus reads. */
 #define WHARF_STATS_MOST_TEXT_NBYTES 5000000u
 
 struct wharf_stats_snapshot {
@@ -43,17 +43,18 @@ struct wharf_stats_snapshot {
 struct wharf_stats_snapshot *wharf_stats_snapshot_new(uint64_t number);
 void wharf_stats_snapshot_free(struct wharf_stats_snapshot *snapshot);
 
-/* Of pages, their memory alone. */
+/* Frees the pages, and leaves the rest. */
 void wharf_stats_snapshot_drop_pages(struct wharf_stats_snapshot *snapshot);
 
-/* Makes it; without the lock.  `io` and `started_ns` are of the daemon. */
+/* Fills a new snapshot, or sets its `error`.  Call it without the front lock.  `io` and
+ * `started_ns` are the daemon's. */
 void wharf_stats_snapshot_make(struct wharf_stats_snapshot *snapshot, struct wharf_front *front,
                                const char *io, uint64_t started_ns);
 
 /* What StatsReply.next says of a page, and StatsRequest.first asks for; 0 asks for page 0. */
 uint64_t wharf_stats_snapshot_place(const struct wharf_stats_snapshot *snapshot, size_t page);
 
-/* The page that `first` asks for; false: it is none of this snapshot. */
+/* Finds the page that `first` asks for; false: it is no page of this snapshot. */
 bool wharf_stats_snapshot_page(const struct wharf_stats_snapshot *snapshot, uint64_t first,
                                size_t *ret_page);
 

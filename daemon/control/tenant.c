@@ -68,7 +68,8 @@ static void wake(struct wharf_tenant *tenant)
 
 static bool is_used(const struct wharf_tenant *tenant)
 {
-    return !wharf_use_is_nothing(&tenant->used) || tenant->n_hung_gates > 0 || tenant->n_pins > 0;
+    return !wharf_use_is_nothing(&tenant->used) || tenant->n_hung_gates > 0 ||
+           tenant->n_references > 0;
 }
 
 /* Something that referred to it is gone: that may have been the last. */
@@ -82,15 +83,15 @@ static void rest(struct wharf_tenant *tenant)
     set_n_idle(tenant->tenants, tenant->tenants->n_idle + 1);
 }
 
-void wharf_tenant_pin(struct wharf_tenant *tenant)
+void wharf_tenant_ref(struct wharf_tenant *tenant)
 {
-    tenant->n_pins++;
+    tenant->n_references++;
     wake(tenant);
 }
 
-void wharf_tenant_unpin(struct wharf_tenant *tenant)
+void wharf_tenant_unref(struct wharf_tenant *tenant)
 {
-    tenant->n_pins--;
+    tenant->n_references--;
     rest(tenant);
 }
 
@@ -239,7 +240,7 @@ struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char
             return NULL;
         enter(tenants, tenant);
     }
-    wharf_tenant_pin(tenant);
+    wharf_tenant_ref(tenant);
     return tenant;
 }
 
@@ -266,8 +267,9 @@ void wharf_tenants_set_totals(struct wharf_tenants *tenants, const struct wharf_
     WHARF_LIST_FOR(link, &tenants->list)
     {
         struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
-        tenant->has_place = false;
-        wharf_totals_charge_anyway(&tenants->totals, &nothing, &tenant->has_place, &tenant->used);
+        tenant->has_reservation = false;
+        wharf_totals_charge_anyway(&tenants->totals, &nothing, &tenant->has_reservation,
+                                   &tenant->used);
     }
 }
 
@@ -304,7 +306,7 @@ int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use
             *ret_text = text;
         return -EDQUOT;
     }
-    int r = wharf_totals_charge(tenant->totals, used, &tenant->has_place, use, ret_text);
+    int r = wharf_totals_charge(tenant->totals, used, &tenant->has_reservation, use, ret_text);
     if (r == 0)
         wharf_use_add(&tenant->used, use);
     return r;
@@ -312,13 +314,13 @@ int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use
 
 void wharf_tenant_charge_anyway(struct wharf_tenant *tenant, const struct wharf_use *use)
 {
-    wharf_totals_charge_anyway(tenant->totals, &tenant->used, &tenant->has_place, use);
+    wharf_totals_charge_anyway(tenant->totals, &tenant->used, &tenant->has_reservation, use);
     wharf_use_add(&tenant->used, use);
 }
 
 void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use)
 {
-    wharf_totals_give_back(tenant->totals, &tenant->used, &tenant->has_place, use);
+    wharf_totals_give_back(tenant->totals, &tenant->used, &tenant->has_reservation, use);
     wharf_use_subtract(&tenant->used, use);
     rest(tenant);
 }

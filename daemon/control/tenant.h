@@ -61,7 +61,7 @@ struct wharf_tenant {
     struct wharf_quota quota;
     struct wharf_use used;
     struct wharf_totals *totals; /* of all tenants */
-    bool has_place;              /* there: a part of everything is kept for it */
+    bool has_reservation;        /* of the minimum of every total: totals.h */
     uint32_t n_hung_gates;       /* processes that its descriptors have hung */
     uint32_t n_gate_hangs;       /* how often they did of late */
     uint64_t gate_hang_ns;       /* when they last did */
@@ -74,7 +74,7 @@ struct wharf_tenant {
     uint64_t suspended_until_ns;
     bool is_suspended;                     /* its jobs are not begun */
     struct wharf_list suspended_link;      /* in the front's list, then */
-    uint32_t n_pins;                       /* others that refer to it without using anything */
+    uint32_t n_references;                 /* by what is not charged to it */
     uint32_t n_gpu_models[WHARF_MAX_GPUS]; /* places of models that it has on each (gpu_models.h) */
     uint32_t n_active;      /* its sessions that are watched or have jobs, or did so just before */
     uint64_t active_weight; /* its weight when the first of them was */
@@ -114,8 +114,8 @@ struct wharf_tenants {
     struct wharf_tenant_stats dropped; /* what those counted that are gone */
 };
 
-/* Of tenants that nobody refers to and that owe nothing the latest so many are kept, for a while:
- * what was learnt of them is of use when they come back, and their counters are seen. */
+/* How many idle tenants are kept for a while: what was learnt of them is of use when they come
+ * back, and their counters can be seen. */
 #define WHARF_TENANTS_REMEMBERED 256
 
 /* deinit frees all tenants, whatever they use. */
@@ -123,40 +123,42 @@ void wharf_tenants_init(struct wharf_tenants *tenants);
 void wharf_tenants_deinit(struct wharf_tenants *tenants);
 
 /*
- * The tenant of that name, a new one if need be, pinned: the caller unpins it.  NULL: out of
- * memory. A tenant stays while it uses something, is pinned, or has settings of its own, and then
- * until its debts are over.
+ * Returns the tenant of that name, a new one if need be, with a reference that the caller has to
+ * give back.  NULL: out of memory.  A tenant stays while it uses something, somebody has a
+ * reference, or it has settings of its own, and then until its debts are over.
  */
 struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char *name,
                                        const struct wharf_config *config);
 
-/* It stays, though it need not use anything. */
-void wharf_tenant_pin(struct wharf_tenant *tenant);
-void wharf_tenant_unpin(struct wharf_tenant *tenant);
+/* A reference keeps a tenant that uses nothing. */
+void wharf_tenant_ref(struct wharf_tenant *tenant);
+void wharf_tenant_unref(struct wharf_tenant *tenant);
 
-/* A process that its descriptors hung is gone. */
+/* A process that the tenant's descriptors hung has ended. */
 void wharf_tenant_forget_hang(struct wharf_tenant *tenant);
 
 /*
- * Drops tenants to which nobody refers, who owe nothing, and who have been so for long or are too
- * many; what they counted goes to `dropped`.  At most n_looks are looked at.  Returns whether there
- * may be more of them.  For the loop thread alone, where it has no tenant in its hands: others hold
- * what uses something, or is pinned.
+ * Drops idle tenants that owe nothing, if they have been idle for keep_tenants or there are more
+ * than WHARF_TENANTS_REMEMBERED; what they counted is added to `dropped`.  Looks at n_looks of them
+ * at most.  Returns whether there may be more to drop.  Only for the loop thread, and only where it
+ * uses no tenant: other threads use tenants that are charged for something or have a reference.
  */
 bool wharf_tenants_tidy(struct wharf_tenants *tenants, const struct wharf_config *config,
                         uint64_t now_ns, uint32_t n_looks);
 
-/* When all that a tenant owes others, or is barred from, is over; WHARF_NEVER: not by time. */
+/* When all debts, bans and suspensions of a tenant are over; WHARF_NEVER: time alone does not end
+ * them. */
 uint64_t wharf_tenant_debts_end_ns(const struct wharf_tenant *tenant,
                                    const struct wharf_config *config);
 
-/* Without the lock: whether there are some to be dropped, now or later. */
+/* Whether there are idle tenants, which are to be dropped now or later.  Needs no lock. */
 static inline bool wharf_tenants_has_idle(const struct wharf_tenants *tenants)
 {
     return __atomic_load_n(&tenants->n_idle, __ATOMIC_RELAXED) > 0;
 }
 
-/* Other totals, of which nothing is used yet: what tenants have is charged to them anew. */
+/* Replaces the totals by new ones, of which nothing is used yet, and charges to them what tenants
+ * have. */
 void wharf_tenants_set_totals(struct wharf_tenants *tenants, const struct wharf_totals *totals);
 
 /* Takes the quotas of all tenants from the configuration anew. */
@@ -169,11 +171,11 @@ void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_conf
 int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use,
                         const char **ret_text);
 
-/* The same for what is there already, whatever the quota says: nothing more fits until less is
- * used. */
+/* The same without a check, for what is there already: a tenant over its quota gets nothing more
+ * until it is below. */
 void wharf_tenant_charge_anyway(struct wharf_tenant *tenant, const struct wharf_use *use);
 
-/* Of what was charged, some or all. */
+/* Gives back some or all of what was charged. */
 void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use);
 
 #endif

@@ -86,7 +86,7 @@ static uint64_t of_config(const struct wharf_config *config, unsigned kind)
 
 #define DEFAULT_CONNECTIONS 65536
 #define DEFAULT_GPU_NBYTES ((uint64_t)1 << 40)
-#define DEFAULT_PLACES 256
+#define DEFAULT_RESERVATIONS 256
 #define DEFAULT_PINNED_NBYTES ((uint64_t)8 << 30)
 
 uint64_t wharf_totals_waiting_sockets(const struct wharf_machine *machine)
@@ -138,8 +138,8 @@ static uint64_t otherwise(unsigned kind, uint64_t most)
     return kind == WHARF_TOTAL_GPU_MEMORY ? DEFAULT_GPU_NBYTES : most;
 }
 
-/* How many places leave half of everything in the pool. */
-static uint64_t places_that_fit(const struct wharf_totals *totals, unsigned *ret_kind)
+/* The most reservations that leave half of every total in the pool. */
+static uint64_t reservations_that_fit(const struct wharf_totals *totals, unsigned *ret_kind)
 {
     uint64_t n = UINT64_MAX;
 
@@ -152,11 +152,11 @@ static uint64_t places_that_fit(const struct wharf_totals *totals, unsigned *ret
     return n;
 }
 
-static int choose_places(struct wharf_totals *totals, uint64_t wanted, char *message,
-                         size_t message_nbytes)
+static int choose_reservations(struct wharf_totals *totals, uint64_t wanted, char *message,
+                               size_t message_nbytes)
 {
     unsigned kind = 0;
-    uint64_t most = places_that_fit(totals, &kind);
+    uint64_t most = reservations_that_fit(totals, &kind);
 
     if (wanted > most) {
         snprintf(message, message_nbytes,
@@ -165,7 +165,9 @@ static int choose_places(struct wharf_totals *totals, uint64_t wanted, char *mes
                  wanted, kinds[kind].setting, totals->of[kind].total, most);
         return -EINVAL;
     }
-    totals->n_places = wanted ? wanted : most < DEFAULT_PLACES ? most : DEFAULT_PLACES;
+    totals->n_reservations = wanted                        ? wanted
+                             : most < DEFAULT_RESERVATIONS ? most
+                                                           : DEFAULT_RESERVATIONS;
     return 0;
 }
 
@@ -184,14 +186,15 @@ static int choose_pinned(struct wharf_totals *totals, uint64_t wanted, uint64_t 
     return 0;
 }
 
-/* A quarter of each thing is kept for the places, or more if that would be too little for any. */
+/* A quarter of each total is reserved, or more if a reservation would be too little to work with.
+ */
 static void choose_minimum(struct wharf_totals *totals, unsigned kind)
 {
     struct wharf_total *total = &totals->of[kind];
 
-    if (totals->n_places == 0)
+    if (totals->n_reservations == 0)
         return;
-    total->minimum = total->total / 4 / totals->n_places;
+    total->minimum = total->total / 4 / totals->n_reservations;
     if (total->minimum < kinds[kind].floor)
         total->minimum = kinds[kind].floor;
 }
@@ -203,13 +206,13 @@ static void write_text(struct wharf_totals *totals, unsigned kind)
     snprintf(total->text, sizeof(total->text),
              "over [total] %s, %" PRIu64 ", of all users: what is not kept for the first %" PRIu64
              " of them ([total] owners) is taken",
-             kinds[kind].setting, total->total, totals->n_places);
+             kinds[kind].setting, total->total, totals->n_reservations);
 }
 
 int wharf_totals_init(struct wharf_totals *totals, const struct wharf_config *config,
                       const struct wharf_machine *machine, char *message, size_t message_nbytes)
 {
-    *totals = (struct wharf_totals){.n_places = 0};
+    *totals = (struct wharf_totals){.n_reservations = 0};
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++) {
         uint64_t most = most_of(i, machine), wanted = of_config(config, i);
         if (wanted > most) {
@@ -220,7 +223,7 @@ int wharf_totals_init(struct wharf_totals *totals, const struct wharf_config *co
         }
         totals->of[i].total = wanted ? wanted : otherwise(i, most);
     }
-    int r = choose_places(totals, config->totals.owners, message, message_nbytes);
+    int r = choose_reservations(totals, config->totals.owners, message, message_nbytes);
     if (r == 0)
         r = choose_pinned(totals, config->gpu_memory_nbytes, machine->memory_nbytes, message,
                           message_nbytes);
@@ -233,7 +236,7 @@ int wharf_totals_init(struct wharf_totals *totals, const struct wharf_config *co
 
 void wharf_totals_init_boundless(struct wharf_totals *totals)
 {
-    *totals = (struct wharf_totals){.n_places = 0};
+    *totals = (struct wharf_totals){.n_reservations = 0};
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
         totals->of[i].total = UINT64_MAX;
 }
@@ -241,19 +244,20 @@ void wharf_totals_init_boundless(struct wharf_totals *totals)
 /* ---- charging ------------------------------------------------------------------------------ */
 
 /* What somebody who has so much has beyond the minimum. */
-static uint64_t beyond(const struct wharf_total *total, uint64_t used, bool has_place)
+static uint64_t beyond(const struct wharf_total *total, uint64_t used, bool has_reservation)
 {
-    uint64_t minimum = has_place ? total->minimum : 0;
+    uint64_t minimum = has_reservation ? total->minimum : 0;
 
     return used > minimum ? used - minimum : 0;
 }
 
-/* The first who come have the places; one who was too late has the next one that gets free. */
-static void take_place(struct wharf_totals *totals, const struct wharf_use *used, bool *has_place)
+/* First come, first served; who came too late gets the next reservation that is given back. */
+static void take_reservation(struct wharf_totals *totals, const struct wharf_use *used,
+                             bool *has_reservation)
 {
-    if (*has_place || totals->n_taken >= totals->n_places)
+    if (*has_reservation || totals->n_taken >= totals->n_reservations)
         return;
-    *has_place = true;
+    *has_reservation = true;
     totals->n_taken++;
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++) {
         struct wharf_total *total = &totals->of[i];
@@ -262,69 +266,70 @@ static void take_place(struct wharf_totals *totals, const struct wharf_use *used
     }
 }
 
-static void give_place_back(struct wharf_totals *totals, bool *has_place)
+static void give_reservation_back(struct wharf_totals *totals, bool *has_reservation)
 {
-    totals->n_taken -= *has_place;
-    *has_place = false;
+    totals->n_taken -= *has_reservation;
+    *has_reservation = false;
 }
 
 /* What `more` adds to what is beyond. */
-static uint64_t added(const struct wharf_total *total, uint64_t used, uint64_t more, bool has_place)
+static uint64_t added(const struct wharf_total *total, uint64_t used, uint64_t more,
+                      bool has_reservation)
 {
-    return beyond(total, used + more, has_place) - beyond(total, used, has_place);
+    return beyond(total, used + more, has_reservation) - beyond(total, used, has_reservation);
 }
 
 static bool fits(const struct wharf_totals *totals, unsigned kind, uint64_t wanted)
 {
     const struct wharf_total *total = &totals->of[kind];
-    uint64_t pool = total->total - totals->n_places * total->minimum;
+    uint64_t pool = total->total - totals->n_reservations * total->minimum;
 
     return wanted == 0 || (total->beyond <= pool && wanted <= pool - total->beyond);
 }
 
-int wharf_totals_charge(struct wharf_totals *totals, const struct wharf_use *used, bool *has_place,
-                        const struct wharf_use *more, const char **ret_text)
+int wharf_totals_charge(struct wharf_totals *totals, const struct wharf_use *used,
+                        bool *has_reservation, const struct wharf_use *more, const char **ret_text)
 {
-    /* A place goes with what is given back: nothing has none. */
+    /* Reservations go with what is given back: nothing is given none. */
     if (wharf_use_is_nothing(more))
         return 0;
-    take_place(totals, used, has_place);
+    take_reservation(totals, used, has_reservation);
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++) {
         struct wharf_total *total = &totals->of[i];
-        if (fits(totals, i, added(total, of_use(used, i), of_use(more, i), *has_place)))
+        if (fits(totals, i, added(total, of_use(used, i), of_use(more, i), *has_reservation)))
             continue;
         if (ret_text)
             *ret_text = total->text;
         if (wharf_use_is_nothing(used))
-            give_place_back(totals, has_place);
+            give_reservation_back(totals, has_reservation);
         return -EDQUOT;
     }
-    wharf_totals_charge_anyway(totals, used, has_place, more);
+    wharf_totals_charge_anyway(totals, used, has_reservation, more);
     return 0;
 }
 
 void wharf_totals_charge_anyway(struct wharf_totals *totals, const struct wharf_use *used,
-                                bool *has_place, const struct wharf_use *more)
+                                bool *has_reservation, const struct wharf_use *more)
 {
     if (wharf_use_is_nothing(more))
         return;
-    take_place(totals, used, has_place);
+    take_reservation(totals, used, has_reservation);
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++) {
         struct wharf_total *total = &totals->of[i];
-        total->beyond += added(total, of_use(used, i), of_use(more, i), *has_place);
+        total->beyond += added(total, of_use(used, i), of_use(more, i), *has_reservation);
     }
 }
 
 void wharf_totals_give_back(struct wharf_totals *totals, const struct wharf_use *used,
-                            bool *has_place, const struct wharf_use *less)
+                            bool *has_reservation, const struct wharf_use *less)
 {
     struct wharf_use left = *used;
 
     wharf_use_subtract(&left, less);
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++) {
         struct wharf_total *total = &totals->of[i];
-        total->beyond -= added(total, of_use(&left, i), of_use(less, i), *has_place);
+        total->beyond -= added(total, of_use(&left, i), of_use(less, i), *has_reservation);
     }
     if (wharf_use_is_nothing(&left))
-        give_place_back(totals, has_place);
+        give_reservation_back(totals, has_reservation);
 }

@@ -2,17 +2,17 @@
 /*
  * totals.h: limits of all tenants together, and the minimum that is reserved for each.
  *
- * Each resource has a total and a minimum.  There are n_places places.  A tenant takes one
- * when it is charged while one is free, and gives it back when it uses nothing more.  For every
- * place, taken or free, the minimum of every resource is reserved.  All that tenants use beyond
- * their minimum comes from a common pool:
+ * Each resource has a total and a minimum.  There are n_reservations reservations of the minimum of
+ * every resource.  A tenant takes one when it is charged while one is free, and gives it back when
+ * it uses nothing more.  The minimum is set aside for each of them, taken or free.  All that
+ * tenants use beyond it comes from a common pool:
  *
- *     pool = total - n_places * minimum
- *     beyond = sum over all tenants of max(0, used - minimum); without a place the minimum is 0
+ *     pool = total - n_reservations * minimum
+ *     beyond = sum over all tenants of max(0, used - minimum), or of `used` without a reservation
  *
  * A charge is granted if `beyond`, with what the charge adds to it, is no more than the pool.  So a
- * tenant that has a place and stays within the minimum is never refused, and all tenants together
- * never use more than the total.  A charge costs the same for any number of tenants.
+ * tenant that has a reservation and stays within the minimum is never refused, and all tenants
+ * together never use more than the total.  A charge costs the same for any number of tenants.
  *
  * Guarded by the front lock.
  */
@@ -60,8 +60,8 @@ struct wharf_total {
 
 struct wharf_totals {
     struct wharf_total of[WHARF_N_TOTALS];
-    uint64_t n_places;
-    uint64_t n_taken;       /* of the places */
+    uint64_t n_reservations;
+    uint64_t n_taken;       /* of these */
     uint64_t pinned_nbytes; /* for GPUs, which gpu_room.h divides */
 };
 
@@ -77,21 +77,21 @@ int wharf_totals_init(struct wharf_totals *totals, const struct wharf_config *co
 void wharf_totals_init_boundless(struct wharf_totals *totals);
 
 /*
- * Charges a tenant that uses `used` for `more`: all of it, or nothing.  *has_place says whether the
- * tenant has a place, and is changed when it takes one.  Returns 0, or -EDQUOT with a text in
- * *ret_text (NULL is allowed) that lives as long as the totals.
+ * Charges a tenant that uses `used` for `more`: all of it, or nothing.  *has_reservation says
+ * whether the tenant has a reservation, and is changed when it takes one.  Returns 0, or -EDQUOT
+ * with a text in *ret_text (NULL is allowed) that lives as long as the totals.
  */
-int wharf_totals_charge(struct wharf_totals *totals, const struct wharf_use *used, bool *has_place,
-                        const struct wharf_use *more, const char **ret_text);
+int wharf_totals_charge(struct wharf_totals *totals, const struct wharf_use *used,
+                        bool *has_reservation, const struct wharf_use *more, const char **ret_text);
 
 /* The same without a check, for what is there already.  This can overdraw the pool: then the pool
  * grants nothing until enough is given back. */
 void wharf_totals_charge_anyway(struct wharf_totals *totals, const struct wharf_use *used,
-                                bool *has_place, const struct wharf_use *more);
+                                bool *has_reservation, const struct wharf_use *more);
 
-/* Gives back `less` of what a tenant uses.  With the last of it the tenant's place goes too. */
+/* Gives back `less` of what a tenant uses.  The reservation goes with the last of it. */
 void wharf_totals_give_back(struct wharf_totals *totals, const struct wharf_use *used,
-                            bool *has_place, const struct wharf_use *less);
+                            bool *has_reservation, const struct wharf_use *less);
 
 /* How many sockets of clients that are gone may wait to be closed. */
 uint64_t wharf_totals_waiting_sockets(const struct wharf_machine *machine);

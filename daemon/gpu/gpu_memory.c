@@ -83,7 +83,7 @@ void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *me
         return;
     memory->number = ++front->last_memory;
     if (memory->tenant)
-        wharf_tenant_pin(memory->tenant);
+        wharf_tenant_ref(memory->tenant);
     wharf_list_append(&front->memories, &memory->link);
     for (uint32_t i = 0; i < front->n_gpus; i++)
         wharf_list_append(&front->gpus[i].memories, &memory->on[i].link);
@@ -105,7 +105,7 @@ void wharf_gpu_memory_give(struct wharf_front *front, struct wharf_gpu_memory *m
     memory->is_spare = false;
     memory->session = session;
     memory->tenant = session->tenant;
-    wharf_tenant_pin(memory->tenant);
+    wharf_tenant_ref(memory->tenant);
     memory->since_ns = wharf_now_ns();
     wharf_gpu_room_give_to_tenant(front, memory);
 }
@@ -116,7 +116,7 @@ int wharf_gpu_memory_free(struct wharf_gpu_memory *memory)
 
     if (memory->tenant) {
         wharf_tenant_give_back(memory->tenant, &memory->use);
-        wharf_tenant_unpin(memory->tenant);
+        wharf_tenant_unref(memory->tenant);
     }
     wharf_list_remove(&memory->link);
     for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {

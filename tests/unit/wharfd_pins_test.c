@@ -60,7 +60,7 @@ Test(wharfd_pins, memory_is_freed_when_the_worker_has_let_go, .init = test_pins_
         test_pins_answer_forgotten(number);
     cr_assert_eq(test_pins.backend->state, WHARF_GPU_UP);
     cr_assert_eq(test_pins.front.pinned_nbytes + test_pins.front.dead_nbytes +
-                     test_pins.tenants[0].n_pins,
+                     test_pins.tenants[0].n_references,
                  0);
     cr_assert_eq(test_process_n_fds(getpid()), n_fds);
 }

@@ -55,7 +55,7 @@ static void add_tenants(unsigned n)
         struct wharf_tenant *tenant = wharf_tenants_get(&front.tenants, name, &config);
         cr_assert_not_null(tenant);
         wharf_tenant_charge_anyway(tenant, &use);
-        wharf_tenant_unpin(tenant);
+        wharf_tenant_unref(tenant);
         count(tenant, i + 1);
     }
     wharf_front_leave(&front);

@@ -38,7 +38,7 @@ static struct wharf_tenant *visit(const char *name)
     struct wharf_tenant *tenant = get(name);
 
     tenant->stats.n_connections++;
-    wharf_tenant_unpin(tenant);
+    wharf_tenant_unref(tenant);
     return tenant;
 }
 
@@ -73,7 +73,7 @@ Test(wharfd_tenants, tenants_that_come_back_are_kept, .init = set_up, .fini = te
     cr_assert_eq(get("uid:1"), tenant);
     tidy(idle_ns + 100 * config.keep_tenants_ns);
     cr_assert_eq(all.n, 1);
-    wharf_tenant_unpin(tenant);
+    wharf_tenant_unref(tenant);
     expect_gone_at(tenant->idle_ns + config.keep_tenants_ns);
 }
 
@@ -89,14 +89,14 @@ Test(wharfd_tenants, tenants_with_something_are_kept, .init = set_up, .fini = te
         tenants[i] = get(name);
     }
     cr_assert_eq(wharf_tenant_charge(tenants[0], &use, NULL), 0);
-    wharf_tenant_pin(tenants[1]);
+    wharf_tenant_ref(tenants[1]);
     tenants[2]->n_hung_gates = 1;
     for (unsigned i = 0; i < 3; i++)
-        wharf_tenant_unpin(tenants[i]);
+        wharf_tenant_unref(tenants[i]);
     tidy(wharf_now_ns() + 3600 * S);
     cr_assert_eq(all.n, 3);
     wharf_tenant_give_back(tenants[0], &use);
-    wharf_tenant_unpin(tenants[1]);
+    wharf_tenant_unref(tenants[1]);
     wharf_tenant_forget_hang(tenants[2]);
     tidy(wharf_now_ns() + 3600 * S);
     cr_assert_eq(all.n, 0);
@@ -208,7 +208,7 @@ Test(wharfd_tenants, tenants_with_settings_are_kept, .init = set_up, .fini = tea
     configure("[tenant uid:2]\nweight = 200\n");
     tidy(wharf_now_ns() + 3600 * S);
     cr_assert_eq(all.n, 1);
-    wharf_tenant_unpin(get("uid:2"));
+    wharf_tenant_unref(get("uid:2"));
     cr_assert_eq(all.n, 1);
 }
 

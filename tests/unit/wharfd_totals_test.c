@@ -46,21 +46,21 @@ Test(wharfd_totals, are_what_the_machine_allows)
     cr_assert_gt(totals.of[WHARF_TOTAL_MAPPINGS].total, machine.n_mappings / 2);
     cr_assert_eq(totals.of[WHARF_TOTAL_MEMORY].total, machine.memory_nbytes);
     cr_assert_leq(totals.of[WHARF_TOTAL_CONNECTIONS].total, 65536);
-    cr_assert_eq(totals.n_places, 256);
+    cr_assert_eq(totals.n_reservations, 256);
 }
 
 /* However little there is, something is left for the first who comes. */
-Test(wharfd_totals, small_machines_have_fewer_places)
+Test(wharfd_totals, small_machines_have_fewer_reservations)
 {
     for (uint64_t n_files = 1; n_files < 5000; n_files++) {
         struct wharf_machine small = {
             .n_files = n_files, .n_mappings = 4 * n_files, .memory_nbytes = n_files << 20};
         struct wharf_totals totals;
         cr_assert_eq(init(&totals, "", &small), 0);
-        cr_assert_leq(totals.n_places, 256);
+        cr_assert_leq(totals.n_reservations, 256);
         for (unsigned i = 0; i < WHARF_N_TOTALS; i++) {
             const struct wharf_total *total = &totals.of[i];
-            cr_assert_leq(totals.n_places * total->minimum, total->total / 2 + 1);
+            cr_assert_leq(totals.n_reservations * total->minimum, total->total / 2 + 1);
         }
         cr_assert_gt(totals.of[WHARF_TOTAL_CONNECTIONS].total, 0);
     }
@@ -85,7 +85,7 @@ Test(wharfd_totals, a_setting_that_does_not_fit_is_named)
     }
     cr_assert_eq(init(&totals, "[total]\nmax_descriptors = 4000\nmax_memory = 1G\n", &machine), 0);
     cr_assert_eq(totals.of[WHARF_TOTAL_DESCRIPTORS].total, 4000);
-    cr_assert_lt(totals.n_places, 256);
+    cr_assert_lt(totals.n_reservations, 256);
 }
 
 Test(wharfd_totals, pinned_memory_is_less_than_there_is)
@@ -193,13 +193,14 @@ static struct wharf_use random_use(struct test_random *random)
 
 /* What the totals say of a charge, by the definition: all sums are made anew. */
 static bool model_fits(const struct wharf_totals *totals, const struct wharf_use used[],
-                       const bool has_place[], unsigned who, const struct wharf_use *more)
+                       const bool has_reservation[], unsigned who, const struct wharf_use *more)
 {
     for (unsigned kind = 0; kind < WHARF_N_TOTALS; kind++) {
         const struct wharf_total *total = &totals->of[kind];
         uint64_t beyond = 0, own_before = 0, own = 0;
         for (unsigned i = 0; i < N_TENANTS; i++) {
-            uint64_t minimum = has_place[i] ? total->minimum : 0, n = number_of(&used[i], kind);
+            uint64_t minimum = has_reservation[i] ? total->minimum : 0,
+                     n = number_of(&used[i], kind);
             uint64_t after = n + (i == who ? number_of(more, kind) : 0);
             beyond += after > minimum ? after - minimum : 0;
             if (i == who) {
@@ -207,7 +208,7 @@ static bool model_fits(const struct wharf_totals *totals, const struct wharf_use
                 own = after > minimum ? after - minimum : 0;
             }
         }
-        if (own > own_before && beyond > total->total - totals->n_places * total->minimum)
+        if (own > own_before && beyond > total->total - totals->n_reservations * total->minimum)
             return false;
     }
     return true;
@@ -258,7 +259,7 @@ static struct wharf_totals totals_of_few(void)
     return totals;
 }
 
-/* Twelve tenants and five places, in random order: no total is passed, nobody with a place who
+/* Twelve tenants and five reservations, in random order: no total is passed, nobody with one who
  * stays within the minimum is refused, and each answer is what the definition says. */
 Test(wharfd_totals, random_charges_keep_their_rules)
 {
@@ -268,25 +269,26 @@ Test(wharfd_totals, random_charges_keep_their_rules)
     for (unsigned round = 0; round < 50; round++) {
         struct wharf_totals totals = totals_of_few();
         struct wharf_use used[N_TENANTS] = {{0}};
-        bool has_place[N_TENANTS] = {false};
+        bool has_reservation[N_TENANTS] = {false};
         for (unsigned step = 0; step < 2000; step++) {
             unsigned who = (unsigned)test_random_below(&random, N_TENANTS);
             const char *text = NULL;
             if (test_random_one_in(&random, 2)) {
                 struct wharf_use less = part_of(&random, &used[who]);
-                wharf_totals_give_back(&totals, &used[who], &has_place[who], &less);
+                wharf_totals_give_back(&totals, &used[who], &has_reservation[who], &less);
                 wharf_use_subtract(&used[who], &less);
-                cr_assert(!has_place[who] || !wharf_use_is_nothing(&used[who]));
+                cr_assert(!has_reservation[who] || !wharf_use_is_nothing(&used[who]));
                 continue;
             }
             struct wharf_use more = random_use(&random);
-            bool had_place = has_place[who], before = had_place;
-            if (!had_place && totals.n_taken < totals.n_places && !wharf_use_is_nothing(&more))
-                has_place[who] = true;
-            bool expected = model_fits(&totals, used, has_place, who, &more);
-            bool is_safe = has_place[who] && is_within_minimum(&totals, &used[who], &more);
-            has_place[who] = before;
-            int r = wharf_totals_charge(&totals, &used[who], &has_place[who], &more, &text);
+            bool had_reservation = has_reservation[who], before = had_reservation;
+            if (!had_reservation && totals.n_taken < totals.n_reservations &&
+                !wharf_use_is_nothing(&more))
+                has_reservation[who] = true;
+            bool expected = model_fits(&totals, used, has_reservation, who, &more);
+            bool is_safe = has_reservation[who] && is_within_minimum(&totals, &used[who], &more);
+            has_reservation[who] = before;
+            int r = wharf_totals_charge(&totals, &used[who], &has_reservation[who], &more, &text);
             cr_assert_eq(r, expected ? 0 : -EDQUOT);
             cr_assert(r == 0 || !is_safe);
             cr_assert_eq(text != NULL, r < 0);
@@ -294,11 +296,11 @@ Test(wharfd_totals, random_charges_keep_their_rules)
                 wharf_use_add(&used[who], &more);
             n_taken += r == 0;
             n_refused += r < 0;
-            n_waits += !has_place[who];
+            n_waits += !has_reservation[who];
             check_sums(&totals, used);
         }
         for (unsigned i = 0; i < N_TENANTS; i++)
-            wharf_totals_give_back(&totals, &used[i], &has_place[i], &used[i]);
+            wharf_totals_give_back(&totals, &used[i], &has_reservation[i], &used[i]);
         cr_assert_eq(totals.n_taken, 0);
         for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
             cr_assert_eq(totals.of[i].beyond, 0);
@@ -315,15 +317,15 @@ Test(wharfd_totals, what_is_there_already_takes_no_minimum)
     struct wharf_totals totals = totals_of_few();
     struct wharf_use used = {0}, much = {.n_connections = 1000}, one = {.n_connections = 1};
     struct wharf_use nothing = {0};
-    bool has_place = false, others = false;
+    bool has_reservation = false, others = false;
 
-    wharf_totals_charge_anyway(&totals, &used, &has_place, &much);
+    wharf_totals_charge_anyway(&totals, &used, &has_reservation, &much);
     used = much;
-    cr_assert_eq(wharf_totals_charge(&totals, &used, &has_place, &one, NULL), -EDQUOT);
+    cr_assert_eq(wharf_totals_charge(&totals, &used, &has_reservation, &one, NULL), -EDQUOT);
     cr_assert_eq(wharf_totals_charge(&totals, &nothing, &others, &one, NULL), 0);
     cr_assert(others);
-    wharf_totals_give_back(&totals, &used, &has_place, &much);
-    cr_assert_eq(wharf_totals_charge(&totals, &nothing, &has_place, &one, NULL), 0);
+    wharf_totals_give_back(&totals, &used, &has_reservation, &much);
+    cr_assert_eq(wharf_totals_charge(&totals, &nothing, &has_reservation, &one, NULL), 0);
 }
 
 Test(wharfd_totals, who_is_refused_is_told_the_total_and_its_setting)
@@ -331,14 +333,14 @@ Test(wharfd_totals, who_is_refused_is_told_the_total_and_its_setting)
     struct wharf_totals totals = totals_of_few();
     struct wharf_use one = {.n_connections = 1}, much = {.n_connections = 41};
     struct wharf_use nothing = {0};
-    bool has_place = false;
+    bool has_reservation = false;
     const char *text = "";
 
-    cr_assert_eq(wharf_totals_charge(&totals, &nothing, &has_place, &much, &text), -EDQUOT);
+    cr_assert_eq(wharf_totals_charge(&totals, &nothing, &has_reservation, &much, &text), -EDQUOT);
     cr_assert(strstr(text, "[total] max_connections, 40,"), "%s", text);
     cr_assert(strstr(text, "first 5 of them ([total] owners)"), "%s", text);
-    cr_assert_not(has_place);
-    cr_assert_eq(wharf_totals_charge(&totals, &nothing, &has_place, &one, &text), 0);
+    cr_assert_not(has_reservation);
+    cr_assert_eq(wharf_totals_charge(&totals, &nothing, &has_reservation, &one, &text), 0);
 }
 
 /* A reload changes totals under what is used. */
