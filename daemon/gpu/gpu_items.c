@@ -447,7 +447,8 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (!job)
         return false;
     bool is_suspect = job->session->tenant->gpu_trust.n_alone > 0;
-    if (is_suspect && (backend->n_items > 0 || backend->large.n_taken > 0))
+    /* Large chunks can be there for a minute, and others after them: nobody waits for these. */
+    if (is_suspect && backend->n_items > 0)
         return false;
     uint32_t n_parts = wharf_parts_now(front, job, backend->view);
     uint32_t n_least = wharf_parts_least(front, job);

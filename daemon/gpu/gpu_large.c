@@ -72,9 +72,9 @@ static bool is_sane(const struct wharf_gpu_large_place *place,
 
 /* What became of a chunk that was there for too long: a suspect's is the CPU's, since it ran alone
  * and kept all others waiting; the others' ends with the limit's name. */
-static void end_for_time(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+static void end_for_time(struct wharf_gpu_piece *piece)
 {
-    piece->is_recalled = backend->is_alone;
+    piece->is_recalled = piece->is_alone;
     piece->outcome = (struct wharf_outcome){
         .result = WHARF_QUOTA,
         .reason = WHARF_REASON_GPU_LARGE_TIME,
@@ -100,7 +100,7 @@ static void take_completion(struct wharf_gpu_backend *backend, struct wharf_gpu_
         .out_nbytes = completion->out_nbytes,
     };
     if (completion->result == WHARF_CANCELLED && place->is_over && !is_stopped)
-        end_for_time(backend, piece);
+        end_for_time(piece);
     wharf_list_append(&backend->finished, &piece->link);
 }
 
@@ -128,12 +128,13 @@ bool wharf_gpu_large_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
 /* ---- taking back --------------------------------------------------------------------------- */
 
 /* How long a chunk may be there.  While a suspect's runs nothing else does. */
-static uint64_t most_ns(const struct wharf_gpu_backend *backend)
+static uint64_t most_ns(const struct wharf_gpu_backend *backend,
+                        const struct wharf_gpu_large_place *place)
 {
     const struct wharf_config *config = &backend->front->config;
     uint64_t most = config->gpu_large_longest_ns;
 
-    if (backend->is_alone && config->gpu_longest_ns && config->gpu_longest_ns < most)
+    if (place->piece->is_alone && config->gpu_longest_ns && config->gpu_longest_ns < most)
         most = config->gpu_longest_ns;
     return backend->engine == WHARF_ENGINE_SIMT ? most * WHARF_GPU_SIMT_TIMES : most;
 }
@@ -143,7 +144,8 @@ static void take_back(struct wharf_gpu_backend *backend, struct wharf_gpu_large_
 {
     bool is_stopped = place->piece->piece.job->stopped;
 
-    if (place->withdrawn_ns || (!is_stopped && now_ns < place->piece->handed_ns + most_ns(backend)))
+    if (place->withdrawn_ns ||
+        (!is_stopped && now_ns < place->piece->handed_ns + most_ns(backend, place)))
         return;
     if (!wharf_work_withdraw(&backend->large.submitter, place->index, place->attempt))
         return;
@@ -250,7 +252,7 @@ static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gp
         .dst_nbytes = item.dst_nbytes,
     };
     backend->large.n_taken++;
-    backend->is_alone = job->session->tenant->gpu_trust.n_alone > 0;
+    gpu_piece->is_alone = backend->is_alone = job->session->tenant->gpu_trust.n_alone > 0;
 }
 
 static bool fits(const struct wharf_gpu_backend *backend, const struct wharf_piece *piece)
@@ -279,11 +281,16 @@ static struct wharf_outcome refusal_of(const struct wharf_gpu_backend *backend,
     return outcome;
 }
 
-/* Of a suspect nothing runs beside others.  Whether it has to wait for that, and others with it. */
-static bool must_be_alone(const struct wharf_gpu_backend *backend, const struct wharf_job *job)
+/* Of a suspect no large chunk is begun beside others.  Whether it has to wait for that.  What is in
+ * the usual places is soon done, so others wait with it; not for a large chunk, which takes long.
+ */
+static bool has_to_wait(const struct wharf_gpu_backend *backend, const struct wharf_job *job,
+                        bool *ret_others_wait)
 {
-    return job->session->tenant->gpu_trust.n_alone > 0 &&
-           (backend->n_items > 0 || backend->large.n_taken > 0);
+    if (job->session->tenant->gpu_trust.n_alone == 0)
+        return false;
+    *ret_others_wait = backend->n_items > 0 && backend->large.n_taken == 0;
+    return backend->n_items > 0 || backend->large.n_taken > 0;
 }
 
 void wharf_gpu_large_await(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
@@ -311,8 +318,7 @@ static bool see_to_first(struct wharf_gpu_backend *backend, uint64_t now_ns, boo
     } else if (wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY) {
         wharf_gpu_room_want(backend->front, job, now_ns);
         wharf_list_rotate(waiting);
-    } else if (must_be_alone(backend, job)) {
-        *ret_others_wait = true;
+    } else if (has_to_wait(backend, job, ret_others_wait)) {
         return false;
     } else if (may_begin(backend)) {
         wharf_list_remove(&piece->link);
@@ -333,10 +339,8 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
 
     if (!job || !wharf_gpu_may_keep_one(backend))
         return false;
-    if (must_be_alone(backend, job)) {
-        *ret_others_wait = true;
+    if (has_to_wait(backend, job, ret_others_wait))
         return false;
-    }
     if (backend->large.n_places > 0 && !may_begin(backend))
         return false;
     gpu_piece = WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);

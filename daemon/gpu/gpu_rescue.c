@@ -105,26 +105,31 @@ void wharf_gpu_rescue_blame_stall(struct wharf_gpu_backend *backend, struct whar
     ban(backend, tenant, now_ns);
 }
 
-static void blame(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece, uint64_t now_ns)
+static void blame(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece, bool was_alone,
+                  uint64_t now_ns)
 {
     struct wharf_tenant *tenant = piece->piece.job->session->tenant;
 
-    if (backend->is_alone)
+    if (was_alone)
         strike(backend, tenant, now_ns);
-    piece->is_culprit = backend->is_alone;
+    piece->is_culprit = was_alone;
     tenant->gpu_trust.n_alone = N_ALONE;
     tenant->gpu_trust.suspect_ns = now_ns;
 }
 
 void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
+    bool has_usual = !wharf_list_is_empty(&backend->under_way);
+    /* It may have been a large chunk that was there before. */
+    bool was_alone = backend->is_alone && !(has_usual && backend->large.n_taken > 0);
+
     WHARF_LIST_FOR(link, &backend->under_way)
     {
-        blame(backend, WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link), now_ns);
+        blame(backend, WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link), was_alone, now_ns);
     }
     for (uint32_t i = 0; i < backend->large.n_places; i++)
         if (backend->large.places[i].piece)
-            blame(backend, backend->large.places[i].piece, now_ns);
+            blame(backend, backend->large.places[i].piece, was_alone, now_ns);
 }
 
 /* ---- what was lost ------------------------------------------------------------------------- */

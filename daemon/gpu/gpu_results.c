@@ -125,10 +125,13 @@ bool wharf_gpu_results_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
 /* ---- back to the front --------------------------------------------------------------------- */
 
-/* A suspect's item that ran alone and did no harm. */
-static void clear_suspect(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant)
+/* A suspect's item that ran alone and did no harm; beside it there may have been large chunks. */
+static void clear_suspect(struct wharf_gpu_backend *backend,
+                          const struct wharf_gpu_piece *gpu_piece)
 {
-    if (!backend->is_alone)
+    struct wharf_tenant *tenant = gpu_piece->piece.job->session->tenant;
+
+    if (!backend->is_alone || (gpu_piece->is_large && !gpu_piece->is_alone))
         return;
     backend->is_alone = false;
     if (tenant->gpu_trust.n_alone > 0 && --tenant->gpu_trust.n_alone == 0)
@@ -334,7 +337,7 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
             wharf_place_learn_trip(backend->view, piece, &gpu_piece->trip);
         }
         used_ns /= backend->view->n_warps;
-        clear_suspect(backend, piece->job->session->tenant);
+        clear_suspect(backend, gpu_piece);
     }
     /* All the other time it only waited. */
     if (used_ns < now_ns - piece->begun_ns)
@@ -351,7 +354,9 @@ static void give_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *g
     bool was_alone = backend->is_alone;
 
     backend->is_alone = false;
-    if (wharf_gpu_is_forced(backend, gpu_piece) && !gpu_piece->is_large && !was_alone) {
+    /* What a worker leaves that is no more is the CPU's: there may never be another one. */
+    if (backend->state == WHARF_GPU_UP && wharf_gpu_is_forced(backend, gpu_piece) &&
+        !gpu_piece->is_large && !was_alone) {
         wharf_gpu_again_cut_recalled(backend, gpu_piece);
         return;
     }

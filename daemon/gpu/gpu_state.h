@@ -61,7 +61,8 @@ struct wharf_gpu_piece {
     bool is_given_up; /* which was noticed before all of it was done: it is the CPU's now */
     bool has_device;  /* outputs of it are in clients' GPU memory: the CPU cannot do it */
     bool is_culprit;  /* the worker ended while it ran alone */
-    bool is_large;    /* it has, or had, a place for large chunks */
+    bool is_large;    /* it has, or had, a place for large chunks; */
+    bool is_alone;    /* then: it is a suspect's, and nothing was there when it was begun */
     bool has_places;  /* if not, what came of it is the next two, for each of its chunks */
     uint8_t engine;
     struct wharf_outcome outcome;
@@ -203,7 +204,9 @@ struct wharf_gpu_backend {
     uint32_t n_stopped;        /* jobs, as of when cancels were last looked for */
     uint32_t n_cancel_looks;   /* pieces that are still to be looked at for that */
     uint32_t cancel_look_at;   /* the next one's number */
-    bool is_alone;             /* an item of a suspect runs, and nothing beside it */
+    /* An item of a suspect runs, and nothing is begun beside it; large chunks that were there go
+     * on. */
+    bool is_alone;
 
     struct wharf_gpu_proof proof;
     struct wharf_gpu_staging staging;

@@ -275,6 +275,128 @@ Test(wharfd_items, who_wants_the_gpu_alone_has_other_places_there, .init = set_u
     cr_assert_eq(large->submitter.cancel_tail, 2, "not longer than such places are had");
 }
 
+/* A large chunk of the first GPU's, of a session that wants the GPU alone, under way. */
+static void begin_large(struct wharf_job *job)
+{
+    backends[0]->large.n_places = 2;
+    backends[0]->config.gpu_large_nbytes = 1 << 20;
+    hand_over_some(0, job, 1);
+    now_ns += front.config.gpu_longest_ns + 1;
+    exchange(0);
+    take_items(0);
+    cr_assert_eq(take_cancels(0), 1);
+    reap(0);
+    exchange(0);
+    cr_assert_eq(backends[0]->large.n_taken, 1);
+}
+
+/* A suspect's chunk waited until no large chunk was under way, and all that others had for the GPU
+ * with it: for a minute, or for ever where somebody had one large chunk after the other. */
+Test(wharfd_items, no_suspect_waits_for_large_chunks, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job *suspect = make_job(1), *next = make_job(2);
+    uint32_t n_cancels;
+
+    begin_large(make_job(0));
+    front.gpus_up = 1;
+    tenant.gpu_trust.n_alone = 3;
+    wharf_place_push(&front, suspect, false);
+    wharf_place_push(&front, next, false);
+    n_cancels = backends[0]->large.submitter.cancel_tail;
+    exchange(0);
+    cr_assert_eq(backends[0]->n_items, 1, "the suspect's, and nothing beside it");
+    /* Only what keeps others waiting is taken back soon. */
+    now_ns += front.config.gpu_longest_ns + 1;
+    exchange(0);
+    cr_expect_eq(backends[0]->large.submitter.cancel_tail, n_cancels);
+    /* Nobody knows whose fault it was. */
+    wharf_front_enter(&front);
+    wharf_gpu_rescue_blame(backends[0], now_ns);
+    wharf_front_leave(&front);
+    cr_expect_eq(tenant.gpu_trust.n_strikes, 0);
+}
+
+/* It is alone as before when a large chunk that was there ends. */
+Test(wharfd_items, end_of_a_large_chunk_clears_no_suspect, .init = set_up, .fini = tear_down)
+{
+    struct wharf_gpu_large *large = &backends[0]->large;
+    struct wharf_work_poster kernel;
+
+    begin_large(make_batch(0));
+    wharf_work_poster_init(
+        &kernel, wharf_worker_large_queue(backends[0]->queue.address, WHARF_GPU_N_ENTRIES),
+        WHARF_WORKER_LARGE_ENTRIES);
+    /* Nothing is moved to where it belongs by another thread. */
+    kernel.queue.moved = kernel.queue.done;
+    front.gpus_up = 1;
+    tenant.gpu_trust.n_alone = 3;
+    wharf_place_push(&front, make_job(1), false);
+    wharf_place_push(&front, make_job(2), false);
+    exchange(0);
+    cr_assert_eq(backends[0]->n_items, 1);
+    kernel.queue.kernel->head = kernel.queue.front->tail;
+    wharf_work_post(&kernel, &(struct wharf_work_completion){.item = large->places[0].index,
+                                                             .attempt = large->places[0].attempt,
+                                                             .result = WHARF_OK,
+                                                             .in_nbytes = 1024,
+                                                             .out_nbytes = 1024});
+    cr_assert(wharf_gpu_large_reap(backends[0], now_ns));
+    reap(0);
+    /* It has no ring that could be looked at. */
+    session.state = WHARF_SESSION_DRAINING;
+    exchange(0);
+    cr_expect_eq(large->n_taken, 0);
+    cr_expect_eq(backends[0]->n_items, 1);
+    cr_expect(backends[0]->is_alone);
+    cr_expect_eq(tenant.gpu_trust.n_alone, 3);
+}
+
+/* A suspect's large chunk waits for one that is there, as it would for a free place: only for what
+ * is soon done do others wait too. */
+Test(wharfd_items, no_other_waits_while_a_suspect_waits_for_a_large_chunk, .init = set_up,
+     .fini = tear_down)
+{
+    struct wharf_job *large = make_job(1), *small = make_job(2);
+    struct wharf_tenant other;
+    struct wharf_session session_of_other;
+
+    begin_large(make_job(0));
+    front.gpus_up = 1;
+    tenant.gpu_trust.n_alone = 3;
+    large->submission.dst_nbytes = front.config.gpu_chunk_nbytes + 1;
+    wharf_place_push(&front, large, false);
+    test_bare_tenant_init(&other);
+    wharf_estimates_init(&other.estimates, NULL);
+    for (unsigned i = 0; i < N_GPUS; i++)
+        wharf_estimates_init_device(&other.gpu_costs[i].warps, NULL);
+    test_bare_session_init(&session_of_other, &other, WHARF_ENGINE_GPU);
+    session_of_other.regions = &region;
+    small->session = &session_of_other;
+    wharf_place_push(&front, small, false);
+    exchange(0);
+    cr_expect_eq(backends[0]->large.n_taken, 1);
+    cr_expect_eq(backends[0]->n_items, 1, "nobody else is held up");
+}
+
+/* What had been taken back by a worker that was dying waited for a place of the next one, which
+ * there may never be. */
+Test(wharfd_items, what_a_dying_worker_gave_back_is_the_cpus, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job *lone = make_job(0);
+
+    hand_over(0, lone);
+    now_ns += front.config.gpu_longest_ns + 1;
+    exchange(0);
+    cr_assert_eq(take_cancels(0), 1);
+    wharf_gpu_results_reap(backends[0], now_ns);
+    backends[0]->state = WHARF_GPU_DYING;
+    wharf_gpu_rescue_hand_on(backends[0]);
+    wharf_gpu_results_tell(backends[0]);
+    exchange(0);
+    cr_expect(wharf_list_is_empty(&backends[0]->large.waiting));
+    cr_expect(cpu_has(lone));
+}
+
 /* A worker's end leaves all that it had to the CPU's threads.  As long as these had not done it, no
  * other GPU was given anything: orphans of all counted against the places of each. */
 Test(wharfd_items, orphans_of_one_gpu_hold_no_other_one_up, .init = set_up, .fini = tear_down)
