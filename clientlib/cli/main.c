@@ -2,8 +2,8 @@
 /*
  * wharf: the command.  wharf(1) describes it.
  *
- * Without a command it is a filter, as tar and others start one: `wharf` packs standard input to
- * standard output, `wharf -d` unpacks.
+ * Without a command it is a filter, as tar and other programs start them: `wharf` packs standard
+ * input to standard output, `wharf -d` unpacks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,13 +51,13 @@ static int print_help(void)
     for (uint32_t codec = 0; wharf_codec_name(codec); codec++)
         printf("  %-14s %s\n", wharf_codec_name(codec), wharf_codec_summary(codec));
     printf("\n`wharf COMMAND --help` describes a command; wharf(1) all of them.\n");
-    return fflush(stdout) ? WHARF_CLI_FAILED : WHARF_CLI_GOOD;
+    return wharf_cli_end_output();
 }
 
 static int print_version(void)
 {
     printf("wharf %s\n", wharf_version());
-    return fflush(stdout) ? WHARF_CLI_FAILED : WHARF_CLI_GOOD;
+    return wharf_cli_end_output();
 }
 
 static int run_command(int argc, char **argv)
@@ -121,7 +121,7 @@ static const struct wharf_cli_command version_command = {
 
 /* ---- as a filter -------------------------------------------------------------------------- */
 
-/* Whether one of the short options in a word such as "-dc" or "-T4" is d. */
+/* Whether a word of short options, such as "-dc" or "-T4", has d. */
 static bool has_d(const char *word)
 {
     static const char with_argument[] = "Tblor";

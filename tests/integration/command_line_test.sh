@@ -22,7 +22,8 @@ test_help_and_version() {
         expect_status 1 grep -E '.{81}' help
     done
     expect_status 1 grep -E '.{81}' out
-    expect_status 4 "$WHARF" --help > /dev/full
+    expect_status 4 "$WHARF" --help > /dev/full 2> message
+    grep -q 'standard output: cannot write' message
 }
 
 # They all listed --socket, which these refuse, and --threads.
