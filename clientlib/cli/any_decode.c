@@ -8,7 +8,7 @@
 #include "clientlib/cli/stream_pipe.h"
 #include "clientlib/cli/whole_decode.h"
 
-/* What source_kind.h may ask for: a gzip header's fixed part and its extra field. */
+/* As much as source_kind.h may ask for: a gzip header's fixed part and its extra field. */
 enum { DETECT_NBYTES = 66 << 10 };
 
 /* ---- recognising ------------------------------------------------------------------------- */
@@ -34,9 +34,14 @@ static int detect(struct wharf_cli_task *task, uint8_t *buf, enum wharf_source_k
 
 int wharf_cli_any_detect(struct wharf_cli_task *task, enum wharf_source_kind *ret_kind)
 {
-    uint8_t *buf = malloc(DETECT_NBYTES);
+    uint8_t *buf;
     int status;
 
+    if (wharf_cli_input_is_terminal(task->input)) {
+        wharf_cli_say("%s: compressed data is not read from a terminal", task->input->name);
+        return wharf_cli_tally_error(task->tally, task->input->name, -EINVAL);
+    }
+    buf = malloc(DETECT_NBYTES);
     if (!buf)
         return wharf_cli_task_error(task, "cannot decode", -ENOMEM);
     status = detect(task, buf, ret_kind);
@@ -77,7 +82,7 @@ int wharf_cli_any_tell_unknown(struct wharf_cli_task *task, enum wharf_source_ki
     return WHARF_CLI_BAD_DATA;
 }
 
-/* Whether the input is certainly something else, and no damaged container. */
+/* Whether the input is certainly of another format, rather than a damaged container. */
 static bool is_foreign(struct wharf_cli_task *task)
 {
     uint8_t first[WHARF_FOREIGN_MAX_NBYTES];
@@ -115,7 +120,7 @@ static int decode_bgzf(struct wharf_cli_task *task)
     return go_on ? decode_stream(task, WHARF_INFLATE_GZIP, end) : wharf_cli_mention_rest(task, end);
 }
 
-/* What has no index: all output from the first byte on is decoded, and the range of it kept. */
+/* These formats have no index: all output is decoded from the first byte on, and the range kept. */
 static int decode_range(struct wharf_cli_task *task, struct wharf_cli_range range,
                         enum wharf_source_kind kind)
 {
@@ -156,12 +161,7 @@ int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range ran
                          bool expects_container)
 {
     enum wharf_source_kind kind;
-    int status;
+    int status = wharf_cli_any_detect(task, &kind);
 
-    if (wharf_cli_input_is_terminal(task->input)) {
-        wharf_cli_say("%s: compressed data is not read from a terminal", task->input->name);
-        return wharf_cli_tally_error(task->tally, task->input->name, -EINVAL);
-    }
-    status = wharf_cli_any_detect(task, &kind);
     return status == WHARF_CLI_GOOD ? decode_kind(task, range, expects_container, kind) : status;
 }

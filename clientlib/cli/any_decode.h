@@ -2,8 +2,7 @@
 /*
  * any_decode.h: decodes an input of any format that wharf knows: gzip, BGZF, zlib, containers.
  *
- * The format is told by the first bytes.  `cat`, `unpack` and `test` are this with different
- * outputs.
+ * The first bytes tell the format.  `cat`, `unpack` and `test` are this with different outputs.
  */
 #ifndef WHARF_CLI_ANY_DECODE_H
 #define WHARF_CLI_ANY_DECODE_H
@@ -14,18 +13,20 @@
 
 /*
  * Decodes the input and writes the range of its output.
- *   expects_container   what no format's first bytes fit is a damaged container, and told of as one
- * Bytes behind the end of a gzip or zlib stream are mentioned.  A range that is not all within the
- * output is a failure.  Returns the exit status, after saying and noting what is wrong.
+ *   expects_container   an input of no known format is reported as a damaged container
+ * A remark mentions bytes after the end of a gzip or zlib stream.  A range that is not completely
+ * within the output is a failure.  Returns the exit status; on failure a message was printed and
+ * the tally has it.
  */
 int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range range,
                          bool expects_container);
 
-/* Recognises the input, which can then be read from its start.  Returns the exit status. */
+/* Finds out the input's format, and refuses a terminal.  The input can then be read from its start.
+ * Returns the exit status. */
 int wharf_cli_any_detect(struct wharf_cli_task *task, enum wharf_source_kind *ret_kind);
 
-/* Says that the input is of no format that wharf reads, and of which one it is if that can be told.
- * Returns the exit status. */
+/* Says that wharf does not read the input's format, and which format that is if it is a well-known
+ * one.  Returns the exit status. */
 int wharf_cli_any_tell_unknown(struct wharf_cli_task *task, enum wharf_source_kind kind);
 
 #endif

@@ -7,12 +7,12 @@
 
 #include "clientlib/cli/number.h"
 
-/* Room for the output at first, besides four times the input. */
+/* The first try has room for this and four times the input. */
 enum { FIRST_NBYTES = 1 << 20 };
-/* So many times as much each time that it was too little. */
+/* Each further try has so many times the room. */
 enum { GROWTH = 8 };
 
-/* wharf_alloc's pieces are multiples of it. */
+/* What wharf_alloc rounds sizes up to. */
 enum { ARENA_UNIT = 64 };
 
 static struct wharf_cli_service *service_of(const struct wharf_cli_daemon_decode *decode)
@@ -49,7 +49,7 @@ static int register_model(struct wharf_cli_daemon_decode *decode)
     return wharf_register_model(service_of(decode)->wharf, &model, &decode->job.parameter);
 }
 
-/* Its memory is alone in the arena. */
+/* Nothing else is in the arena meanwhile. */
 static int prepare_job(struct wharf_cli_daemon_decode *decode, uint64_t out_avail)
 {
     struct wharf_cli_service *service = service_of(decode);
@@ -109,8 +109,8 @@ static int run_job(struct wharf_cli_daemon_decode *decode)
     return 0;
 }
 
-/* What to begin with: what the GPU's usual places hold, where nothing else is to be had and the
- * input fits there. */
+/* The room of the first try: the GPU's usual places, if only a GPU is wanted and the input fits
+ * there, since they are faster than those for large chunks. */
 static uint64_t first_room(const struct wharf_cli_daemon_decode *decode)
 {
     const struct wharf_cli_service *service = service_of(decode);

@@ -2,10 +2,9 @@
 /*
  * wharf list: what compressed files are made of.
  *
- * It prints what it has read and checked: headers of a container's chunks, of BGZF's blocks.  What
- * only decoding tells is `?`, or with --exact is found out by decoding.  What a trailer of gzip
- * says about its size is never believed: it is the last member's alone, modulo 2^32, and
- * unverified.
+ * It prints what the headers of a container's chunks and of BGZF's blocks say.  What only decoding
+ * tells is `?`, unless --exact decodes it.  The size in a gzip trailer is never believed: it is
+ * that of the last member alone, modulo 2^32, and unverified.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +24,7 @@
 
 enum { OPTION_EXACT = WHARF_CLI_LONG_ONLY, OPTION_JSON, MAX_CODECS = 64, MAX_CODECS_TEXT = 512 };
 
-/* Of a number that has not been found out. */
+/* A number that has not been found out. */
 #define UNKNOWN UINT64_MAX
 
 static const struct option own_options[] = {
@@ -290,13 +289,8 @@ static int list_input(struct wharf_cli_task *task, struct settings *settings)
         .out_nbytes = UNKNOWN,
     };
     enum wharf_source_kind kind;
-    int status;
+    int status = wharf_cli_any_detect(task, &kind);
 
-    if (wharf_cli_input_is_terminal(task->input)) {
-        wharf_cli_say("%s: compressed data is not read from a terminal", task->input->name);
-        return wharf_cli_tally_error(task->tally, task->input->name, -EINVAL);
-    }
-    status = wharf_cli_any_detect(task, &kind);
     if (status == WHARF_CLI_GOOD)
         status = list_kind(task, kind, settings->is_exact, &listing);
     if (status == WHARF_CLI_GOOD && settings->is_exact)

@@ -35,7 +35,7 @@ struct wharf_cli_command {
     const char *usage;   /* what stands behind the command's name */
     const char *help;    /* what it does, and the options of its own */
     bool writes_file;    /* takes --output and --force */
-    bool decompresses;   /* takes what people type with gzip -d: -d, -k, -v, -c */
+    bool decompresses;   /* takes the options of gzip -d: -d, -k, -v, -c */
     bool has_one_thread; /* has no use for --threads */
     enum {
         WHARF_CLI_DAEMON_MAY,   /* through a daemon, or in this process */
@@ -57,12 +57,12 @@ struct wharf_cli_command {
 
 enum { WHARF_CLI_LONG_ONLY = 256 };
 
-/* What a codec's name may be, for messages about `argument`, which is none: with the name that may
- * have been meant.  By one thread; the string lasts until the next call. */
+/* What a message says that a codec's name may be, if `argument` is none, with the nearest name. For
+ * one thread; the string lasts until the next call. */
 const char *wharf_cli_codec_syntax(const char *argument);
 
-/* The text behind "there is no such word": "; did you mean 'X'?" for the one of the `n` names that
- * is nearest to it, or "".  By one thread; the string lasts until the next call. */
+/* The end of a message about an unknown word: "; did you mean 'X'?" with the nearest of the `n`
+ * names, or "" if none is near.  For one thread; the string lasts until the next call. */
 const char *wharf_cli_suggest(const char *word, const char *const *names, int n);
 
 /* How many arguments may stand behind the options. */

@@ -79,12 +79,12 @@ static inline bool wharf_cli_service_may_stand_in(const struct wharf_cli_service
     return !service->is_demanded;
 }
 
-/* Whether a daemon's result is about the data; else it says that an engine or the daemon could not
+/* Whether a daemon's result is about the data, and not about an engine or a daemon that could not
  * decode it. */
 bool wharf_cli_is_verdict(uint32_t result);
 
-/* Which of the daemon's limits a job with result QUOTA was over, by its reason, what it allows and
- * which setting that is, into text; NULL: it has no reason that tells. */
+/* Writes into `text`, and returns, which limit of the daemon a job with result QUOTA exceeded, its
+ * value and its setting; NULL: the reason does not tell. */
 const char *wharf_cli_service_limit(const struct wharf_cli_service *service, uint32_t reason,
                                     char *text, size_t text_nbytes);
 

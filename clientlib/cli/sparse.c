@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What file systems allocate at a time, most of them. */
+/* What most file systems allocate at a time. */
 enum { BLOCK_NBYTES = 4096 };
 
 static bool is_zero(const uint8_t *bytes, size_t nbytes)
@@ -13,7 +13,7 @@ static bool is_zero(const uint8_t *bytes, size_t nbytes)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, nbytes - 1) == 0;
 }
 
-/* How long the first block of a part is that begins at `offset`: it ends where the file's does. */
+/* The bytes from `offset` to the end of the file's block there, or to the end of the part. */
 static size_t block_nbytes(uint64_t offset, size_t avail)
 {
     size_t nbytes = BLOCK_NBYTES - (size_t)(offset % BLOCK_NBYTES);
@@ -27,7 +27,7 @@ ssize_t wharf_cli_sparse_write(int fd, uint64_t offset, const struct iovec *part
     size_t nbytes = block_nbytes(offset, part->iov_len);
     bool is_hole = is_zero(bytes, nbytes);
 
-    /* As many blocks as are alike. */
+    /* Add the blocks behind it that are of the same kind. */
     while (nbytes < part->iov_len) {
         size_t next = block_nbytes(offset + nbytes, part->iov_len - nbytes);
 

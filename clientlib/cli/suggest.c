@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * suggest.c: which name was meant by a word that is none.
+ * suggest.c: the name that was probably meant by a mistyped word.
  *
- * The distance of two words is how many letters have to be put in, taken out, exchanged for others
- * or swapped with their neighbours to make one of the other (Damerau and Levenshtein, in the form
- * that changes no place twice).  A name is suggested if a third of the word's letters or fewer are
- * wrong, or if the word is its beginning.
+ * The distance of two words is the number of letters to insert, delete, replace or swap with their
+ * neighbours that turns one into the other (Damerau-Levenshtein distance, optimal string
+ * alignment). A name is suggested if its distance is at most a third of the word's length, or if
+ * the word is its beginning.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Of two words of at most MAX_WORD_NBYTES. */
+/* Words have at most MAX_WORD_NBYTES. */
 static int distance(const char *a, int a_nbytes, const char *b, int b_nbytes)
 {
     int rows[MAX_WORD_NBYTES + 1][MAX_WORD_NBYTES + 1];
