@@ -5,15 +5,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "clientlib/cli/number.h"
 #include "clientlib/now.h"
 
+/* A file, by where it is and not by how it is called. */
+struct identity {
+    dev_t device;
+    ino_t inode;
+};
+
 /* An input, and its output's name; NULL where there is none, which has been said. */
 struct pair {
     const char *in_path;
     char *out_path;
+    struct identity in;     /* or zeros */
+    struct identity folder; /* where the output's name is to be, or zeros */
 };
 
 /* ---- names ------------------------------------------------------------------------------- */
@@ -32,34 +41,109 @@ static char *output_name(const struct wharf_cli_each *each, const char *in_path,
     return name;
 }
 
-static int compare_outputs(const void *a, const void *b)
+static struct identity identity_of(const char *path)
 {
-    const char *const names[] = {((const struct pair *)a)->out_path,
-                                 ((const struct pair *)b)->out_path};
+    struct stat status;
 
-    if (!names[0] || !names[1])
-        return (names[0] != NULL) - (names[1] != NULL);
-    return strcmp(names[0], names[1]);
+    if (stat(path, &status) < 0)
+        return (struct identity){0};
+    return (struct identity){status.st_dev, status.st_ino};
 }
 
-/* Looks for two that would overwrite each other, in an array of its own. */
+static int compare_identities(const struct identity *a, const struct identity *b)
+{
+    if (a->device != b->device)
+        return a->device < b->device ? -1 : 1;
+    return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static struct identity folder_of(const char *path)
+{
+    char *folder = strndup(path, (size_t)(last_part(path) - path));
+    struct identity identity = {0};
+
+    if (folder)
+        identity = identity_of(*folder ? folder : ".");
+    free(folder);
+    return identity;
+}
+
+/* By name and folder, however the folder is called.  Those without an output come first. */
+static int compare_outputs(const void *a, const void *b)
+{
+    const struct pair *pairs[] = {a, b};
+    int order;
+
+    if (!pairs[0]->out_path || !pairs[1]->out_path)
+        return (pairs[0]->out_path != NULL) - (pairs[1]->out_path != NULL);
+    order = strcmp(last_part(pairs[0]->out_path), last_part(pairs[1]->out_path));
+    return order ? order : compare_identities(&pairs[0]->folder, &pairs[1]->folder);
+}
+
+static int compare_inputs(const void *a, const void *b)
+{
+    return compare_identities(&((const struct pair *)a)->in, &((const struct pair *)b)->in);
+}
+
+/* Looks for two that would overwrite each other. */
+static int check_outputs(const struct wharf_cli_each *each, struct pair *sorted, int n)
+{
+    qsort(sorted, (size_t)n, sizeof(*sorted), compare_outputs);
+    for (int i = 1; i < n; i++)
+        if (sorted[i].out_path && strcmp(sorted[i].out_path, "-") != 0 &&
+            compare_outputs(&sorted[i - 1], &sorted[i]) == 0)
+            return wharf_cli_say_usage(each->command->name, "%s and %s would both become %s",
+                                       sorted[i - 1].in_path, sorted[i].in_path,
+                                       sorted[i].out_path);
+    return WHARF_CLI_GO_ON;
+}
+
+/* Looks for an output that would overwrite another one's input.  Its own is the task's matter. */
+static int check_inputs(const struct wharf_cli_each *each, const struct pair *pairs,
+                        struct pair *sorted, int n)
+{
+    qsort(sorted, (size_t)n, sizeof(*sorted), compare_inputs);
+    for (int i = 0; i < n; i++) {
+        struct pair wanted;
+        const struct pair *found;
+
+        if (!pairs[i].out_path || strcmp(pairs[i].out_path, "-") == 0)
+            continue;
+        wanted.in = identity_of(pairs[i].out_path);
+        found = bsearch(&wanted, sorted, (size_t)n, sizeof(*sorted), compare_inputs);
+        if (wanted.in.inode && found && found->out_path && compare_inputs(&pairs[i], &wanted) != 0)
+            return wharf_cli_say_usage(each->command->name,
+                                       "%s would become %s, which is an input too",
+                                       pairs[i].in_path, pairs[i].out_path);
+    }
+    return WHARF_CLI_GO_ON;
+}
+
+/* Looks for files that would be lost, in an array of its own.  Nothing is replaced unless that is
+ * asked for. */
 static int check_distinct(const struct wharf_cli_each *each, const struct pair *pairs, int n)
 {
-    struct pair *sorted = malloc((size_t)n * sizeof(*sorted));
-    int status = WHARF_CLI_GO_ON;
+    struct pair *sorted;
+    int status;
 
+    if (n < 2)
+        return WHARF_CLI_GO_ON;
+    sorted = malloc((size_t)n * sizeof(*sorted));
     if (!sorted) {
         wharf_cli_say("out of memory");
         return WHARF_CLI_FAILED;
     }
     memcpy(sorted, pairs, (size_t)n * sizeof(*sorted));
-    qsort(sorted, (size_t)n, sizeof(*sorted), compare_outputs);
-    for (int i = 1; i < n && status == WHARF_CLI_GO_ON; i++)
-        if (sorted[i].out_path && strcmp(sorted[i].out_path, "-") != 0 &&
-            compare_outputs(&sorted[i - 1], &sorted[i]) == 0)
-            status =
-                wharf_cli_say_usage(each->command->name, "%s and %s would both become %s",
-                                    sorted[i - 1].in_path, sorted[i].in_path, sorted[i].out_path);
+    status = check_outputs(each, sorted, n);
+    if (status == WHARF_CLI_GO_ON && each->options->force)
+        status = check_inputs(each, pairs, sorted, n);
     free(sorted);
     return status;
 }
@@ -76,8 +160,12 @@ static int name_outputs(const struct wharf_cli_each *each, struct pair *pairs, i
             wharf_cli_say("out of memory");
             return WHARF_CLI_FAILED;
         }
-        if (!pairs[i].out_path)
+        if (!pairs[i].out_path) {
             wharf_cli_tally_failure(tally, pairs[i].in_path, -EINVAL, WHARF_CLI_USAGE);
+            continue;
+        }
+        pairs[i].in = identity_of(pairs[i].in_path);
+        pairs[i].folder = folder_of(pairs[i].out_path);
     }
     return check_distinct(each, pairs, n);
 }
@@ -94,7 +182,9 @@ static void say_done(const struct wharf_cli_task *task, uint64_t in_nbytes, uint
     uint64_t larger = in_nbytes > out_nbytes ? in_nbytes : out_nbytes;
     char ratio[32] = "";
 
-    if (!task->options->verbose && (task->options->quiet || !isatty(STDERR_FILENO)))
+    /* Nobody else draws on the terminal, see shows_progress. */
+    if (!task->options->verbose &&
+        (task->options->quiet || task->output->is_watched || !isatty(STDERR_FILENO)))
         return;
     if (in_nbytes && out_nbytes)
         snprintf(ratio, sizeof(ratio), " (%.2f : 1)",

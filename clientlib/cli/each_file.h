@@ -26,8 +26,9 @@ struct wharf_cli_each {
 
 /*
  * Works on the named inputs, or on standard input if none is named, and prints the report if it was
- * asked for.  Refuses two inputs whose outputs would have the same name, and --output with several
- * inputs, before it does anything.  Returns the command's exit status.
+ * asked for.  Refuses two inputs whose outputs would be one file, an output that would replace
+ * another input, and --output with several inputs, before it does anything.  Returns the command's
+ * exit status.
  */
 int wharf_cli_each_file(const struct wharf_cli_each *each, char **paths, int n_paths);
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "clientlib/cli/any_decode.h"
@@ -164,6 +165,13 @@ static int list_kind(struct wharf_cli_task *task, enum wharf_source_kind kind, b
                                                                  : WHARF_CLI_GOOD;
 }
 
+static bool is_pipe(int fd)
+{
+    struct stat status;
+
+    return fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+}
+
 /* Decodes the whole input: then its sizes are certain, and it is known to be good. */
 static int measure(struct wharf_cli_task *task, struct listing *listing)
 {
@@ -172,6 +180,7 @@ static int measure(struct wharf_cli_task *task, struct listing *listing)
     int status;
 
     wharf_cli_output_open_sink(task->output);
+    task->output->is_watched = is_pipe(STDOUT_FILENO); /* to a pager, perhaps */
     wharf_cli_task_start_progress(task);
     status = wharf_cli_any_decode(task, (struct wharf_cli_range){0, UINT64_MAX}, false);
     wharf_cli_progress_end();

@@ -46,6 +46,10 @@ int wharf_cli_rans_read_file(struct wharf_cli_task *task, const char *path,
 
     if (rc < 0)
         return wharf_cli_tally_error(task->tally, path, rc);
+    if (wharf_cli_output_is_input(task->output, &input.status)) {
+        wharf_cli_input_close(&input);
+        return wharf_cli_tally_error(task->tally, path, -EINVAL);
+    }
     rc = read_all(&input, ret_bytes);
     if (rc < 0) {
         wharf_cli_input_say_error(&input, rc);

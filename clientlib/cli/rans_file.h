@@ -18,7 +18,7 @@ struct wharf_cli_rans_bytes {
 /* All of a task's input.  The exit status; what is wrong was said. */
 int wharf_cli_rans_read_input(struct wharf_cli_task *task, struct wharf_cli_rans_bytes *ret_bytes);
 
-/* The same of another file. */
+/* The same of another file, which may not be the task's output either. */
 int wharf_cli_rans_read_file(struct wharf_cli_task *task, const char *path,
                              struct wharf_cli_rans_bytes *ret_bytes);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/rans_work.h"
@@ -56,13 +57,24 @@ int wharf_cli_rans_fault(struct wharf_cli_task *task, uint32_t result, uint32_t 
         task, &(struct wharf_cli_fault){result, reason, bit, WHARF_CLI_NO_CHUNK, NULL}, 0);
 }
 
-int wharf_cli_rans_write_file(struct wharf_cli_task *task, const char *path, const uint8_t *data,
-                              size_t nbytes)
+/* Whether the output is the file of that name, which is one that was read. */
+static bool is_companion(const struct wharf_cli_output *output, const char *path)
+{
+    struct stat status;
+
+    return path && stat(path, &status) == 0 && wharf_cli_output_is_input(output, &status);
+}
+
+int wharf_cli_rans_write_file(struct wharf_cli_task *task,
+                              const struct wharf_cli_rans_settings *settings, const char *path,
+                              const uint8_t *data, size_t nbytes)
 {
     struct wharf_cli_output output;
     int rc = wharf_cli_output_open(&output, path, task->options->force);
 
-    if (rc == 0 && wharf_cli_output_is_input(&output, &task->input->status)) {
+    if (rc == 0 && (wharf_cli_output_is_input(&output, &task->input->status) ||
+                    (path != settings->cdf && is_companion(&output, settings->cdf)) ||
+                    is_companion(&output, settings->indexes))) {
         wharf_cli_output_discard(&output);
         rc = -EINVAL;
     }
@@ -223,7 +235,7 @@ static int write_cdf(struct wharf_cli_task *task, const struct wharf_cli_rans_se
     uint8_t cdf[2 * 257];
 
     wharf_rans_cdf_write(&job->shape, job->frequencies, cdf);
-    return wharf_cli_rans_write_file(task, settings->cdf, cdf, sizeof(cdf));
+    return wharf_cli_rans_write_file(task, settings, settings->cdf, cdf, sizeof(cdf));
 }
 
 static int encode_job(struct wharf_cli_task *task, const struct wharf_cli_rans_settings *settings,

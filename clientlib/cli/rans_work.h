@@ -41,9 +41,10 @@ wharf_cli_rans_work_fn wharf_cli_rans_encode;
 /* Writes the whole output. */
 int wharf_cli_rans_deliver(struct wharf_cli_task *task, const uint8_t *data, size_t nbytes);
 
-/* Writes a result beside the output, to a file of its own. */
-int wharf_cli_rans_write_file(struct wharf_cli_task *task, const char *path, const uint8_t *data,
-                              size_t nbytes);
+/* Writes a result beside the output, to a file of its own: not over one that was read. */
+int wharf_cli_rans_write_file(struct wharf_cli_task *task,
+                              const struct wharf_cli_rans_settings *settings, const char *path,
+                              const uint8_t *data, size_t nbytes);
 
 /* Says so.  Returns the exit status, as the others. */
 int wharf_cli_rans_out_of_memory(struct wharf_cli_task *task);

@@ -182,7 +182,7 @@ static int write_model(struct wharf_cli_task *task, const struct wharf_cli_rans_
     if (!model || wharf_rans_recoil_model(recoil, model, &nbytes) < 0)
         status = wharf_cli_rans_out_of_memory(task);
     else
-        status = wharf_cli_rans_write_file(task, settings->model, model, nbytes);
+        status = wharf_cli_rans_write_file(task, settings, settings->model, model, nbytes);
     free(model);
     return status;
 }

@@ -30,7 +30,8 @@ static const char *advice(const struct wharf_cli_fault *fault)
     case WHARF_REASON_CONTAINER_TRUNCATED:
         return "get the rest of it, or all of it again";
     case WHARF_REASON_CONTAINER_MAGIC:
-        return "`wharf cat` reads gzip, BGZF and zlib";
+        return fault->bit_offset ? "it is damaged: get it again"
+                                 : "nor does it begin as gzip, BGZF or zlib files do";
     case WHARF_REASON_ZLIB_DICTIONARY:
         return "wharf cannot be given a preset dictionary";
     case WHARF_REASON_CONTAINER_VERSION:

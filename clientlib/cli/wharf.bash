@@ -16,7 +16,7 @@ _wharf_words() {
 
 _wharf_files() {
     case $1 in
-        unpack | test | list) _filedir '@(whr|gz|bgz|bgzf|tgz|zz)' ;;
+        unpack | test | list) _filedir '@(whr|gz|bgz|bgzf|tgz|taz|zz)' ;;
         status | stats | top | ping | drain | version) ;;
         *) _filedir ;;
     esac
@@ -44,6 +44,12 @@ _wharf() {
         fi
         command=rans\ ${words[2]}
     fi
+    # As a filter; and c is a codec only to who makes data.
+    case $command in
+        -[!-]*d* | -d | --decompress | --uncompress) command=unpack ;;
+        -*) command=pack ;;
+    esac
+    [[ $command == @(unpack|cat|test) && $prev == -*c ]] && prev=
     case $prev in
         -c | --codec)
             mapfile -t COMPREPLY < <(compgen -W "$(_wharf_words "$program" '^Codecs:')" -- "$cur")

@@ -280,6 +280,15 @@ test_progress_is_for_terminals_and_long_work() {
     # shellcheck disable=SC2016 # for the shell inside
     on_terminal bash -c '"$0" cat | cat' "$WHARF" -q > shown
     test ! -s shown
+    # shellcheck disable=SC2016
+    on_terminal bash -c '"$0" unpack | cat' "$WHARF" -q > shown
+    test ! -s shown
+    # shellcheck disable=SC2016
+    on_terminal bash -c '"$0" list --exact | cat' "$WHARF" -q > shown
+    test ! -s shown
+    # What was done is told where progress is.
+    on_terminal "$WHARF" unpack > shown
+    grep -aq '^wharf: standard input -> standard output: ' <(tr '\r' '\n' < shown | sed 's/\x1b\[K//g')
 }
 
 test_packed_data_does_not_go_to_or_come_from_a_terminal() {
@@ -319,6 +328,13 @@ test_completion_knows_commands_options_codecs_and_files() {
     complete_line pack --codec z
     expect_text zlib "$(cat offered)" || exit 1
     complete_line unpack ''
+    expect_text "$(printf 'a.whr\nb.gz')" "$(cat offered)" || exit 1
+    # -c has a codec behind it where data is made.
+    complete_line unpack -c ''
+    expect_text "$(printf 'a.whr\nb.gz')" "$(cat offered)" || exit 1
+    complete_line pack -c z
+    expect_text zlib "$(cat offered)" || exit 1
+    complete_line -d ''
     expect_text "$(printf 'a.whr\nb.gz')" "$(cat offered)" || exit 1
     complete_line help lis
     expect_text list "$(cat offered)" || exit 1

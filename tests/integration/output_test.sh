@@ -107,6 +107,24 @@ EOS
     expect_status 4 "$WHARF" rans encode -f -o data data 2> message
     expect_status 4 "$WHARF" rans encode --cdf data -n 11 -f -o words data 2> message
     test ! -e words
+    # Models are inputs too.
+    "$WHARF" rans encode --cdf cdf -n 11 -o words data
+    "$WHARF" rans import --cdf cdf -n 11 --model model -o stream words
+    cp cdf cdf.copy
+    cp model model.copy
+    while read -r arguments; do
+        # shellcheck disable=SC2086 # words
+        expect_status 4 "$WHARF" $arguments 2> message
+        grep -q 'is the input itself, which would be lost: -o NAME writes elsewhere' message
+        cmp cdf cdf.copy
+        cmp model model.copy
+    done << 'EOS'
+rans decode --cdf cdf -n 11 -f -o cdf words
+rans import --cdf cdf -n 11 -f -o cdf words
+rans import --cdf cdf -n 11 --model cdf -f -o other words
+decode -c rans --model model -f -o model stream
+EOS
+    test ! -e other
     cmp data copy
     cmp data.whr copy.whr
     "$WHARF" unpack -f -o data data.whr

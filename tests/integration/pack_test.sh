@@ -207,7 +207,7 @@ test_what_is_no_container_is_exit_1() {
     seq 1000 > text.whr
     expect_status 1 "$WHARF" unpack text.whr 2> message
     grep -q 'not a wharf container' message
-    grep -q 'wharf cat. reads' message
+    grep -q 'nor does it begin as gzip, BGZF or zlib files do' message
     : > text.whr
     expect_status 1 "$WHARF" unpack text.whr 2> message
     test ! -e text

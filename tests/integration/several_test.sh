@@ -79,9 +79,42 @@ test_outputs_that_would_be_one_are_refused() {
     expect_status 2 "$WHARF" unpack data.gz data.whr 2> message
     grep -q '^wharf: data.gz and data.whr would both become data' message
     test ! -e data
+    # However they are called.
+    ln -s . here
+    expect_status 2 "$WHARF" unpack -f data.gz ./data.whr 2> message
+    grep -q 'data.gz and ./data.whr would both become\|./data.whr and data.gz would' message
+    expect_status 2 "$WHARF" unpack -f "$PWD/data.gz" here/data.whr 2> message
+    test ! -e data
     expect_status 2 "$WHARF" unpack -o one data.gz z.zz 2> message
     grep -q 'output names one file, and there are 2 inputs' message
     test ! -e one
+}
+
+# The second input was lost.
+test_no_output_replaces_another_input() {
+    seq 10 > data
+    "$WHARF" pack data
+    cp data.whr copy
+    seq 20 | gzip > data.whr.gz
+    for other in data.whr ./data.whr; do
+        expect_status 2 "$WHARF" unpack -f data.whr.gz "$other" 2> message
+        grep -q 'data.whr.gz would become data.whr, which is an input too' message
+        cmp data.whr copy
+    done
+    ln data.whr hard.whr
+    ln -s data.whr link.whr
+    for other in hard link; do
+        expect_status 2 "$WHARF" unpack -f data.whr.gz "$other".whr 2> message
+        cmp data.whr copy
+        test ! -e "$other"
+    done
+    expect_status 2 "$WHARF" unpack -f ./data.whr data.whr.gz 2> message
+    grep -q 'data.whr.gz would become data.whr, which is an input too' message
+    cmp data.whr copy
+    # What is packed already keeps nobody from packing the rest again.
+    expect_status 2 "$WHARF" pack -f data data.whr 2> message
+    grep -q 'data.whr: has the suffix .whr already' message
+    "$WHARF" unpack -c data.whr | cmp - data
 }
 
 test_cat_writes_one_file_of_all() {
