@@ -364,14 +364,18 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
 bool wharf_gpu_large_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_gpu_large *large = &backend->large;
-    bool others_wait = false, is_more = true;
+    const struct wharf_list *last = large->waiting.prev;
+    bool is_last = wharf_list_is_empty(&large->waiting), others_wait = false, is_more = true;
 
     for (uint32_t i = 0; i < large->n_places; i++)
         if (large->places[i].piece)
             take_back(backend, &large->places[i], now_ns);
-    for (unsigned n = 0; n < MOST_LOOKS && is_more && !wharf_list_is_empty(&large->waiting); n++)
+    for (unsigned n = 0; n < MOST_LOOKS && is_more && !is_last; n++) {
+        is_last = large->waiting.next == last;
         is_more = see_to_first(backend, now_ns, &others_wait);
-    is_more = !backend->stop && wharf_list_is_empty(&large->waiting);
+    }
+    /* What waits for its memory is not in the way of others. */
+    is_more &= !backend->stop;
     for (unsigned n = 0; n < MOST_LOOKS && is_more; n++)
         is_more = take_one(backend, now_ns, &others_wait);
     backend->view->n_large = large->n_places;

@@ -378,6 +378,36 @@ Test(wharfd_items, no_other_waits_while_a_suspect_waits_for_a_large_chunk, .init
     cr_expect_eq(backends[0]->n_items, 1, "nobody else is held up");
 }
 
+/* Nothing large was begun while a chunk that had been taken back waited for its memory to be pinned
+ * anew, which others have to make room for. */
+Test(wharfd_items, no_large_chunk_waits_for_another_ones_memory, .init = set_up, .fini = tear_down)
+{
+    struct wharf_gpu_memory other_memory = {.on[0].state = WHARF_GPU_MEMORY_READY};
+    struct wharf_region other_region = region;
+    struct wharf_job *lone = make_job(0), *other = make_job(1);
+
+    backends[0]->large.n_places = 2;
+    backends[0]->config.gpu_large_nbytes = 1 << 20;
+    hand_over(0, lone);
+    now_ns += front.config.gpu_longest_ns + 1;
+    exchange(0);
+    cr_assert_eq(take_cancels(0), 1);
+    reap(0);
+    memory.on[0].state = WHARF_GPU_MEMORY_ABSENT;
+    front.gpus_up = 1;
+    wharf_list_init(&other_memory.pin_link);
+    other_region.memory = &other_memory;
+    other->source = other->destination = &other_region;
+    other->submission.dst_nbytes = front.config.gpu_chunk_nbytes + 1;
+    wharf_place_push(&front, other, false);
+    exchange(0);
+    cr_expect_eq(backends[0]->large.n_taken, 1);
+    cr_expect_not(wharf_list_is_empty(&backends[0]->large.waiting));
+    memory.on[0].state = WHARF_GPU_MEMORY_READY;
+    exchange(0);
+    cr_expect_eq(backends[0]->large.n_taken, 2);
+}
+
 /* What had been taken back by a worker that was dying waited for a place of the next one, which
  * there may never be. */
 Test(wharfd_items, what_a_dying_worker_gave_back_is_the_cpus, .init = set_up, .fini = tear_down)
