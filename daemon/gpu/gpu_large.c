@@ -150,18 +150,19 @@ static void take_back(struct wharf_gpu_backend *backend, struct wharf_gpu_large_
     if (!wharf_work_withdraw(&backend->large.submitter, place->index, place->attempt))
         return;
     place->withdrawn_ns = now_ns;
+    place->patience_ns = backend->front->config.gpu_hang_timeout_ns +
+                         (backend->engine == WHARF_ENGINE_SIMT ? SIMT_HEARS_NS : 0);
     place->is_over = !is_stopped;
 }
 
 bool wharf_gpu_large_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     const struct wharf_gpu_large *large = &backend->large;
-    uint64_t patience_ns = backend->front->config.gpu_hang_timeout_ns +
-                           (backend->engine == WHARF_ENGINE_SIMT ? SIMT_HEARS_NS : 0);
 
     for (uint32_t i = 0; i < large->n_places; i++) {
         const struct wharf_gpu_large_place *place = &large->places[i];
-        if (place->piece && place->withdrawn_ns && now_ns > place->withdrawn_ns + patience_ns)
+        if (place->piece && place->withdrawn_ns &&
+            now_ns > place->withdrawn_ns + place->patience_ns)
             return true;
     }
     return false;

@@ -128,6 +128,7 @@ struct wharf_gpu_large_place {
     uint32_t index, attempt; /* its item's */
     uint32_t src_nbytes, dst_nbytes;
     uint64_t withdrawn_ns; /* 0: it is not */
+    uint64_t patience_ns;  /* after which, from then on, it counts as hung */
     bool is_over;          /* since it took too long */
 };
 

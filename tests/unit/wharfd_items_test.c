@@ -408,6 +408,21 @@ Test(wharfd_items, no_large_chunk_waits_for_another_ones_memory, .init = set_up,
     cr_expect_eq(backends[0]->large.n_taken, 2);
 }
 
+/* The settings are the front lock's, and the thread looks for what hangs without it. */
+Test(wharfd_items, large_chunk_hangs_by_what_held_when_it_was_withdrawn, .init = set_up,
+     .fini = tear_down)
+{
+    struct wharf_job *job = make_job(0);
+    uint64_t hang_ns = front.config.gpu_hang_timeout_ns;
+
+    begin_large(job);
+    job->stopped = WHARF_CANCELLED;
+    exchange(0);
+    front.config.gpu_hang_timeout_ns *= 1000;
+    cr_expect_not(wharf_gpu_large_hang(backends[0], now_ns + hang_ns));
+    cr_expect(wharf_gpu_large_hang(backends[0], now_ns + hang_ns + 1));
+}
+
 /* What had been taken back by a worker that was dying waited for a place of the next one, which
  * there may never be. */
 Test(wharfd_items, what_a_dying_worker_gave_back_is_the_cpus, .init = set_up, .fini = tear_down)
