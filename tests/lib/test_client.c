@@ -258,23 +258,45 @@ static double find_sample(const Wharf__StatsReply *stats, const char *name, cons
     return -1;
 }
 
-double test_client_metric(struct test_client *client, const char *name, const char *suffix,
-                          const char *label_value)
+static int ask_stats(struct test_client *client, uint64_t first, const Wharf__StatsReply **ret_page)
 {
     Wharf__StatsRequest stats = WHARF__STATS_REQUEST__INIT;
     Wharf__Request request = WHARF__REQUEST__INIT;
     const Wharf__Reply *reply;
-    double value = -1;
 
+    stats.first = first;
     request.body_case = WHARF__REQUEST__BODY_STATS;
     request.stats = &stats;
+    int r = test_client_call(client, &request, NULL, 0, &reply);
+    if (r < 0)
+        return r;
+    *ret_page = reply->body_case == WHARF__REPLY__BODY_STATS ? reply->stats : NULL;
+    return *ret_page ? 0 : -EPROTO;
+}
+
+int test_client_stats_page(struct test_client *client, uint64_t first, uint64_t *ret_next)
+{
+    const Wharf__StatsReply *page;
+    int r = ask_stats(client, first, &page);
+
+    if (r == 0)
+        *ret_next = page->next;
+    return r;
+}
+
+double test_client_metric(struct test_client *client, const char *name, const char *suffix,
+                          const char *label_value)
+{
+    const Wharf__StatsReply *page;
+    uint64_t next = 0;
+    double value = -1;
+
     do {
-        if (test_client_call(client, &request, NULL, 0, &reply) < 0 ||
-            reply->body_case != WHARF__REPLY__BODY_STATS)
+        if (ask_stats(client, next, &page) < 0)
             return -1;
-        value = find_sample(reply->stats, name, suffix, label_value ? label_value : "");
-        stats.first = reply->stats->next;
-    } while (stats.first && value < 0);
+        value = find_sample(page, name, suffix, label_value ? label_value : "");
+        next = page->next;
+    } while (next && value < 0);
     return value;
 }
 

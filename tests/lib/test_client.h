@@ -70,6 +70,8 @@ int test_client_register_gpu(struct test_client *client, uint32_t region, int fd
 int test_client_unregister(struct test_client *client, uint32_t region);
 int test_client_ping(struct test_client *client);
 int test_client_drain(struct test_client *client);
+/* Asks for the page of statistics that begins at `first`; *ret_next is the next one's, or 0. */
+int test_client_stats_page(struct test_client *client, uint64_t first, uint64_t *ret_next);
 /* The value of a metric's first sample that has this label (NULL: any), or -1. */
 double test_client_metric(struct test_client *client, const char *name, const char *suffix,
                           const char *label_value);

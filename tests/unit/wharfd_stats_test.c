@@ -95,27 +95,11 @@ Test(wharfd_stats, pages_of_statistics_end)
 
 /* ---- snapshots ----------------------------------------------------------------------------- */
 
-/* The page that begins there: what it came to, and the next one's place. */
-static int ask_page(struct test_client *client, uint64_t first, uint64_t *ret_next)
-{
-    Wharf__StatsRequest stats = WHARF__STATS_REQUEST__INIT;
-    Wharf__Request request = WHARF__REQUEST__INIT;
-    const Wharf__Reply *reply;
-
-    stats.first = first;
-    request.body_case = WHARF__REQUEST__BODY_STATS;
-    request.stats = &stats;
-    int r = test_client_call(client, &request, NULL, 0, &reply);
-    if (r == 0)
-        *ret_next = reply->stats->next;
-    return r;
-}
-
 static void read_to_the_end(struct test_client *client, uint64_t next)
 {
     while (next) {
         uint64_t before = next;
-        cr_assert_eq(ask_page(client, before, &next), 0);
+        cr_assert_eq(test_client_stats_page(client, before, &next), 0);
         cr_assert(next == 0 || next > before);
     }
 }
@@ -127,20 +111,20 @@ Test(wharfd_stats, each_connection_reads_the_snapshot_that_it_asked_for)
     test_wharfd_start_by(&wharfd, "auto", "");
     struct test_client *first = test_client_greeted(wharfd.socket);
     struct test_client *second = test_client_greeted(wharfd.socket);
-    cr_assert_eq(ask_page(first, 0, &next[0]), 0);
+    cr_assert_eq(test_client_stats_page(first, 0, &next[0]), 0);
     cr_assert_neq(next[0], 0, "there is but one page");
-    cr_assert_eq(ask_page(second, next[0], &other), -EINVAL);
-    cr_assert_eq(ask_page(second, 0, &next[1]), 0);
-    cr_assert_eq(ask_page(second, next[0], &other), -EINVAL);
-    cr_assert_eq(ask_page(first, next[1], &other), -EINVAL);
+    cr_assert_eq(test_client_stats_page(second, next[0], &other), -EINVAL);
+    cr_assert_eq(test_client_stats_page(second, 0, &next[1]), 0);
+    cr_assert_eq(test_client_stats_page(second, next[0], &other), -EINVAL);
+    cr_assert_eq(test_client_stats_page(first, next[1], &other), -EINVAL);
     cr_assert_gt(next[1], next[0]);
     read_to_the_end(second, next[1]);
     read_to_the_end(first, next[0]);
     /* It is over then; one can be given up. */
-    cr_assert_eq(ask_page(first, next[0], &other), -EINVAL);
-    cr_assert_eq(ask_page(second, 0, &other), 0);
-    cr_assert_eq(ask_page(second, 0, &next[1]), 0);
-    cr_assert_eq(ask_page(second, other, &other), -EINVAL);
+    cr_assert_eq(test_client_stats_page(first, next[0], &other), -EINVAL);
+    cr_assert_eq(test_client_stats_page(second, 0, &other), 0);
+    cr_assert_eq(test_client_stats_page(second, 0, &next[1]), 0);
+    cr_assert_eq(test_client_stats_page(second, other, &other), -EINVAL);
     read_to_the_end(second, next[1]);
     test_client_free(first);
     test_client_free(second);
@@ -162,7 +146,7 @@ Test(wharfd_stats, clients_may_go_while_their_statistics_are_made)
         struct test_client *goes = test_client_greeted(wharfd.socket);
         cr_assert_eq(test_client_send(goes, &request, NULL, 0), 0);
         test_client_free(goes);
-        cr_assert_eq(ask_page(stays, 0, &next), 0);
+        cr_assert_eq(test_client_stats_page(stays, 0, &next), 0);
     }
     read_to_the_end(stays, next);
     test_client_free(stays);

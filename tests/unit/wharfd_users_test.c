@@ -160,17 +160,9 @@ Test(wharfd_users, tenants_that_are_gone_are_dropped)
 
 static bool ask(struct test_client *client, uint64_t first, uint64_t *ret_next)
 {
-    Wharf__StatsRequest stats = WHARF__STATS_REQUEST__INIT;
-    Wharf__Request request = WHARF__REQUEST__INIT;
-    const Wharf__Reply *reply;
+    int r = test_client_stats_page(client, first, ret_next);
 
-    stats.first = first;
-    request.body_case = WHARF__REQUEST__BODY_STATS;
-    request.stats = &stats;
-    int r = test_client_call(client, &request, NULL, 0, &reply);
     cr_assert(r == 0 || r == -ESTALE, "%d", r);
-    if (r == 0)
-        *ret_next = reply->stats->next;
     return r == 0;
 }
 
