@@ -56,6 +56,7 @@ start_with_service() {
     make_service
     chmod 755 .
     printf '%s\n' '[daemon]' 'socket_mode = 0666' 'socket_group =' '[gpu]' 'engine = cpu' > config
+    # shellcheck disable=SC2016 # for the shell inside
     LD_LIBRARY_PATH="$PWD${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" unshare -m sh -c \
         'mount --bind nsswitch.conf /etc/nsswitch.conf && exec "$0" "$@"' \
         "$BUILD/wharfd" --socket "$PWD/s" --config config < /dev/null > /dev/null 2> daemon.log &
