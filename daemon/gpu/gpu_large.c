@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_large.c: chunks of sessions that want the GPU alone and that its usual places are not for:
- * those that are too large for them, and those that were there for too long.
+ * gpu_large.c: large chunks on the GPU, in sessions that want no other engine.
  *
- * The worker has a few places for these, and a queue and a kernel of their own, so that nobody else
- * waits for them: whatever the other kernel does, it leaves without them.  Only letting go of
- * memory needs both kernels away.  So while there are such chunks nothing is let go of, and while
- * something is to be let go of none is begun.
+ * These are chunks over [gpu] chunk, and chunks that the main kernel had for longer than [gpu]
+ * longest.  The worker has a few places for them, with a queue and a kernel of their own, so that
+ * no other job waits for them: the main kernel comes and goes as if they were not there.
+ *
+ * Memory can be unregistered only while neither kernel is on the GPU.  So while there are large
+ * chunks no memory is unregistered, and while some waits for that no large chunk is begun.
  */
 #include "daemon/base/clock.h"
 #include "daemon/front/front.h"
@@ -18,7 +19,7 @@
 
 /* Chunks that are looked at under one hold of the front lock. */
 #define MOST_LOOKS 64
-/* What plays a GPU on the CPU hears so much later that something is not wanted any more. */
+/* The SIMT engine may take so much longer to notice that an item was withdrawn. */
 #define SIMT_HEARS_NS (20 * (uint64_t)WHARF_NS_PER_S)
 
 void wharf_gpu_large_init(struct wharf_gpu_backend *backend)
@@ -70,8 +71,8 @@ static bool is_sane(const struct wharf_gpu_large_place *place,
            wharf_gpu_results_can_be(completion->result, completion->out_nbytes);
 }
 
-/* What became of a chunk that was there for too long: a suspect's is the CPU's, since it ran alone
- * and kept all others waiting; the others' ends with the limit's name. */
+/* Decides about a chunk that took too long.  A suspect's chunk goes to the CPU, since it ran alone
+ * and kept all others waiting; any other ends with the name of the limit. */
 static void end_for_time(struct wharf_gpu_piece *piece)
 {
     piece->is_recalled = piece->is_alone;
@@ -127,7 +128,7 @@ bool wharf_gpu_large_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
 /* ---- taking back --------------------------------------------------------------------------- */
 
-/* How long a chunk may be there.  While a suspect's runs nothing else does. */
+/* How long a chunk may have its place: less for a suspect's, beside which nothing else runs. */
 static uint64_t most_ns(const struct wharf_gpu_backend *backend,
                         const struct wharf_gpu_large_place *place)
 {
@@ -178,7 +179,7 @@ static struct wharf_gpu_large_place *free_place(struct wharf_gpu_large *large)
     return NULL;
 }
 
-/* The item under way whose entry in the queue the next one would have, or NULL. */
+/* The item in flight that occupies the queue entry of the next one, or NULL. */
 static const struct wharf_gpu_large_place *in_the_way(const struct wharf_gpu_large *large)
 {
     for (uint32_t i = 0; i < large->n_places; i++) {
@@ -190,7 +191,7 @@ static const struct wharf_gpu_large_place *in_the_way(const struct wharf_gpu_lar
     return NULL;
 }
 
-/* Passes entries by that are those of items under way.  Whether the next one is free. */
+/* Skips queue entries of items in flight.  Returns whether the next entry is free. */
 static bool find_entry(struct wharf_gpu_large *large)
 {
     const struct wharf_gpu_large_place *place;
@@ -205,7 +206,7 @@ static bool find_entry(struct wharf_gpu_large *large)
     return false;
 }
 
-/* Whether one can be begun now; what is to be let go of comes first. */
+/* Whether a large chunk can be begun now; memory that is to be unregistered comes first. */
 static bool may_begin(struct wharf_gpu_backend *backend)
 {
     return backend->state == WHARF_GPU_UP && !backend->stop && !backend->is_alone &&
@@ -266,7 +267,7 @@ static bool fits(const struct wharf_gpu_backend *backend, const struct wharf_pie
            chunk.in_nbytes + chunk.out_avail <= most;
 }
 
-/* What becomes of a chunk without being begun; OK: it is. */
+/* Why a chunk is ended instead of begun; OK: it is not. */
 static struct wharf_outcome refusal_of(const struct wharf_gpu_backend *backend,
                                        const struct wharf_piece *piece)
 {
@@ -300,7 +301,8 @@ void wharf_gpu_large_await(struct wharf_gpu_backend *backend, struct wharf_gpu_p
     wharf_list_append(&backend->large.waiting, &piece->link);
 }
 
-/* The first of those that have been begun in other places. */
+/* Goes on with the first of the chunks that come from other places.  Returns whether the next one
+ * can be looked at. */
 static bool see_to_first(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *ret_others_wait)
 {
     struct wharf_list *waiting = &backend->large.waiting;

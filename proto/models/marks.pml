@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * marks.pml: a daemon that dies at any step, and a client that looks at the marks it left.  Does the
- * client count the death against each job that the daemon had in its hands, and against none that it
- * had not looked at yet, or that only waited?
+ * marks.pml: a daemon that dies at any step, and a client that then looks at the marks it left.
  *
- * The client has two jobs in flight at a time and uses their places over and over, so that an old
- * mark could be taken for another job's.  What follows on a death is replay.pml's matter.
+ * The question: does the client count the death against every job that the daemon was looking at or
+ * had begun, and against no job that it had not looked at yet or that only waited?
  *
- * What breaks when a rule is left out:
+ * The client has two jobs in flight at a time and uses their slots over and over, so that an old
+ * mark could be taken for another job's.  replay.pml models what the client does after a death.
+ *
+ * Each of these leaves out a rule, and the model then finds a fault:
  *   -DLOOK_UNMARKED   submissions are marked after the daemon has looked at them
  *   -DBEGIN_UNMARKED  jobs are marked after the daemon has begun them
  *   -DKEEP_LOOK       a submission stays marked when the daemon looks at it no more
@@ -27,8 +28,8 @@ byte sq_looked, marks[SLOTS];
 #define mark_of(i) (1 + (i))
 #endif
 
-/* What is so, whatever marks say; by bits of indices.  In hand: looked at, or begun.  Near: as well
- * from just before, when a mark may be there already, to just after. */
+/* The truth, whatever marks say, as bits of indices.  in_hand: being looked at, or begun.  near: also
+ * just before and just after, when a mark may be there already, or still. */
 byte in_hand, near;
 #define bit(i) (1 << (i))
 
