@@ -193,6 +193,7 @@ static bool take_flag(int option, struct wharf_cli_options *options)
         return true;
     case 'd':
     case 'k':
+    case '1' ... '9': /* `tar -I 'wharf -9' -x` says it too */
         return true;
     case OPTION_PROGRESS:
         options->progress = true;
@@ -293,6 +294,8 @@ static int take_all(const struct wharf_cli_command *command, int argc, char **ar
     make_short_options(all, short_options);
     if (command->own_letters)
         strcat(short_options, command->own_letters);
+    if (command->decompresses)
+        strcat(short_options, "123456789");
     opterr = 0;
     while ((option = getopt_long(argc, argv, short_options, all, NULL)) != -1) {
         const char *allowed = NULL;

@@ -43,13 +43,17 @@ static int status_of(int error)
 int wharf_cli_service_say_error(const struct wharf_cli_service *service, int error,
                                 const char *text)
 {
+    const struct wharf_cli_options *options = service->options;
+    bool is_daemons = options->engine == WHARF_ENGINE_GPU || options->engine == WHARF_ENGINE_SIMT;
     int status = status_of(error);
 
     wharf_cli_say("%s%s", status == WHARF_CLI_NO_DAEMON ? "no daemon: " : "", text);
-    if (status != WHARF_CLI_USAGE && !service->options->needs_daemon)
-        wharf_cli_say("%s does the work in this process%s",
-                      service->options->socket ? "--embedded in place of --socket" : "--embedded",
-                      service->options->engine >= WHARF_ENGINE_GPU ? ", on the CPU" : "");
+    if (status != WHARF_CLI_USAGE && !options->needs_daemon)
+        wharf_cli_say(
+            "--embedded%s%s%s%s%s does the work in this process%s",
+            options->socket || is_daemons ? " in place of " : "", options->socket ? "--socket" : "",
+            options->socket && is_daemons ? " and " : "", is_daemons ? "--engine " : "",
+            is_daemons ? wharf_engine_name(options->engine) : "", is_daemons ? ", on the CPU" : "");
     return status;
 }
 

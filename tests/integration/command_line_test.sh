@@ -63,6 +63,7 @@ test_without_a_command_it_is_a_filter() {
     expect_text "$(printf 'folder/\nfolder/data')" "$(tar -I "$WHARF" -tf a.whr)"
     tar -I "$WHARF -9 -T0" -cf b.whr folder
     test "$(stat -c %s b.whr)" -lt "$(stat -c %s a.whr)"
+    expect_text "$(printf 'folder/\nfolder/data')" "$(tar -I "$WHARF -9 -T0" -tf b.whr)"
     tar -czf c.tar.gz folder
     for program in "$WHARF" "$WHARF cat" "$WHARF unpack"; do
         expect_text "$(printf 'folder/\nfolder/data')" "$(tar -I "$program" -tf c.tar.gz)"
@@ -201,12 +202,14 @@ test_daemons_engines_and_sockets_are_exit_3() {
     for engine in gpu simt; do
         expect_status 3 "$WHARF" unpack --engine "$engine" -f data.whr 2> message
         grep -qE 'no daemon: .*: start (the|a) daemon with ' message
-        grep -q -- '--embedded does the work in this process, on the CPU' message
+        grep -q -- "--embedded in place of --engine $engine does the work in this process, on the CPU" message
     done
     expect_status 3 "$WHARF" cat --socket /run/wharf/x data.whr 2> message
     # shellcheck disable=SC2016 # the message has these quotes
     grep -q 'no daemon: /run/wharf/x: no such socket: start a daemon with `wharfd --socket /run/wharf/x`' message
     grep -q -- '--embedded in place of --socket does the work in this process' message
+    expect_status 3 "$WHARF" cat --engine simt --socket /run/wharf/x data.whr 2> message
+    grep -q -- '--embedded in place of --socket and --engine simt does the work' message
     "$WHARF" cat --embedded data.whr | cmp - data
 }
 
