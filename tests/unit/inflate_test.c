@@ -353,7 +353,8 @@ Test(inflate, goes_on_to_the_next_member_only_where_one_begins)
         uint32_t reason; /* NONE: all members are good, and the tail is left alone */
     } cases[] = {
         {"", 0, WHARF_REASON_NONE},
-        {"\x1f", 1, WHARF_REASON_NONE},
+        {"\x1f", 1, WHARF_REASON_INPUT_TRUNCATED},
+        {"\x1e", 1, WHARF_REASON_NONE},
         {"\0", 1, WHARF_REASON_NONE},
         {"\0\0\0\0\0\0\0\0", 8, WHARF_REASON_NONE},
         {"\0\x1f\x8b", 3, WHARF_REASON_NONE},
