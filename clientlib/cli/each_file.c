@@ -173,13 +173,15 @@ static int name_outputs(const struct wharf_cli_each *each, struct pair *pairs, i
 /* ---- work -------------------------------------------------------------------------------- */
 
 /* What was done, for somebody who waited for it. */
-static void say_done(const struct wharf_cli_task *task, uint64_t in_nbytes, uint64_t start_ns)
+static void say_done(const struct wharf_cli_task *task, bool is_unpacked, uint64_t in_nbytes,
+                     uint64_t start_ns)
 {
     char in_text[WHARF_CLI_SIZE_TEXT];
     char out_text[WHARF_CLI_SIZE_TEXT];
     double seconds = (double)(wharf_client_now_ns() - start_ns) / 1e9;
     uint64_t out_nbytes = task->output->nbytes;
-    uint64_t larger = in_nbytes > out_nbytes ? in_nbytes : out_nbytes;
+    uint64_t unpacked = is_unpacked ? out_nbytes : in_nbytes;
+    uint64_t packed = is_unpacked ? in_nbytes : out_nbytes;
     char ratio[32] = "";
 
     /* Nobody else draws on the terminal, see shows_progress. */
@@ -187,12 +189,11 @@ static void say_done(const struct wharf_cli_task *task, uint64_t in_nbytes, uint
         (task->options->quiet || task->output->is_watched || !isatty(STDERR_FILENO)))
         return;
     if (in_nbytes && out_nbytes)
-        snprintf(ratio, sizeof(ratio), " (%.2f : 1)",
-                 (double)larger / (double)(in_nbytes + out_nbytes - larger));
+        snprintf(ratio, sizeof(ratio), " (%.2f : 1)", (double)unpacked / (double)packed);
     wharf_cli_say("%s -> %s: %s -> %s%s, %.2f s, %.0f MB/s", task->input->name, task->output->name,
                   wharf_cli_size_text(in_nbytes, in_text),
                   wharf_cli_size_text(out_nbytes, out_text), ratio, seconds,
-                  seconds > 0 ? (double)larger / seconds / 1e6 : 0.0);
+                  seconds > 0 ? (double)unpacked / seconds / 1e6 : 0.0);
 }
 
 static void work_on(const struct wharf_cli_each *each, const struct pair *pair,
@@ -207,7 +208,7 @@ static void work_on(const struct wharf_cli_each *each, const struct pair *pair,
     if (wharf_cli_task_begin(&task, pair->in_path, pair->out_path) != WHARF_CLI_GOOD)
         return;
     if (wharf_cli_task_end(&task, each->work(&task, each->own)) == WHARF_CLI_GOOD)
-        say_done(&task, tally->in_nbytes - in_nbytes, start_ns);
+        say_done(&task, each->service != NULL, tally->in_nbytes - in_nbytes, start_ns);
 }
 
 static int work_on_all(const struct wharf_cli_each *each, struct pair *pairs, int n)

@@ -38,6 +38,17 @@ test_pack_takes_many_and_goes_on_behind_a_bad_one() {
         "$(python3 -c 'import json; print(json.load(open("report"))["in_nbytes"])')"
 }
 
+test_ratio_is_that_of_packing() {
+    seq 1 300000 > data
+    printf 1 > small
+    "$WHARF" pack -v data small 2> message
+    grep -qE '^wharf: data -> .* \([2-9]\.[0-9]{2} : 1\), ' message
+    grep -qE '^wharf: small -> .* \(0\.[0-9]{2} : 1\), ' message
+    "$WHARF" unpack -f -v data.whr small.whr 2> message
+    grep -qE '^wharf: data.whr -> .* \([2-9]\.[0-9]{2} : 1\), ' message
+    grep -qE '^wharf: small.whr -> .* \(0\.[0-9]{2} : 1\), ' message
+}
+
 test_unpack_takes_every_format() {
     make_files
     cp data data.copy
