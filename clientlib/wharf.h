@@ -2,24 +2,34 @@
 /*
  * wharf.h: decompress chunks.  This header is libwharf's manual.
  *
- *     struct wharf *wharf;
- *     int err = wharf_open(NULL, &wharf);
- *     if (err < 0) ...
+ *     #include <inttypes.h>
+ *     #include <stdio.h>
+ *     #include <wharf.h>
  *
- *     struct wharf_job job = WHARF_JOB_INIT;
- *     job.codec = WHARF_CODEC_ZLIB;
- *     job.in = chunk;
- *     job.in_nbytes = chunk_nbytes;
- *     job.out = buffer;
- *     job.out_avail = sizeof(buffer);
+ *     int main(void)
+ *     {
+ *         static char chunk[1 << 16], buffer[1 << 20];
+ *         struct wharf_job job = WHARF_JOB_INIT;
+ *         struct wharf_outcome outcome;
+ *         struct wharf *wharf;
  *
- *     struct wharf_outcome outcome;
- *     err = wharf_decompress(wharf, &job, &outcome);
- *     if (err < 0) ...                                    the call went wrong
- *     if (outcome.result != WHARF_OK)                     the data was bad
- *         fprintf(stderr, "%s at bit %" PRIu64 "\n",
- *                 wharf_reason_string(outcome.reason), outcome.bit_offset);
- *     wharf_close(wharf);
+ *         job.codec = WHARF_CODEC_GZIP;
+ *         job.in = chunk;
+ *         job.in_nbytes = fread(chunk, 1, sizeof(chunk), stdin);
+ *         job.out = buffer;
+ *         job.out_avail = sizeof(buffer);
+ *         if (wharf_open(NULL, &wharf) < 0 || wharf_decompress(wharf, &job, &outcome) < 0) {
+ *             fprintf(stderr, "%s\n", wharf_error_message());    // the call went wrong
+ *             return 1;
+ *         }
+ *         if (outcome.result != WHARF_OK)                        // the data was bad
+ *             fprintf(stderr, "%s at bit %" PRIu64 "\n",
+ *                     wharf_reason_string(outcome.reason), outcome.bit_offset);
+ *         else
+ *             fwrite(buffer, 1, outcome.out_nbytes, stdout);
+ *         wharf_close(wharf);
+ *         return outcome.result != WHARF_OK;
+ *     }
  *
  * That is one chunk at a time.  To have many in flight, put them into memory from wharf_alloc,
  * hand them in with wharf_submit and take what became of them from wharf_wait or wharf_poll.
