@@ -182,6 +182,14 @@ void test_front_client_init(struct test_front_client *client, uint64_t id, const
     wharf_front_leave(&test_front);
 }
 
+void test_front_wait_until_registered(const struct test_front_client *client)
+{
+    const struct wharf_gpu_hold *hold = &client->session->regions[0].memory->on[0];
+
+    expect(TEST_WAIT(TEST_FRONT_LOCKED(hold->state) == WHARF_GPU_MEMORY_READY),
+           "the arena is not registered");
+}
+
 void test_front_wait_until_told(const struct test_front_client *client,
                                 enum wharf_session_news news)
 {

@@ -62,6 +62,10 @@ void test_front_client_init(struct test_front_client *client, uint64_t id, const
                             uint32_t n_entries, uint64_t arena_nbytes);
 void test_front_client_deinit(struct test_front_client *client);
 
+/* Waits until the worker of the first GPU has the client's arena: one that is stopped before that
+ * never gets a job of the client's. */
+void test_front_wait_until_registered(const struct test_front_client *client);
+
 /* Registers a memfd as the client's own GPU memory, as region 1, and waits until the worker has it.
  */
 void test_front_add_gpu_memory(struct test_front_client *client, int fd, uint64_t nbytes);

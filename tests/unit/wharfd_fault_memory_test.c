@@ -43,9 +43,7 @@ static void gpu_client_init(struct gpu_client *own, uint64_t id, const char *ten
     own->memory = test_gpu_memory_new(NULL, 65536);
     test_front_add_gpu_memory(&own->client, own->memory.fd, own->memory.nbytes);
     /* The arena too: some stop the worker now. */
-    const struct wharf_gpu_hold *hold = &own->client.session->regions[0].memory->on[0];
-    while (TEST_FRONT_LOCKED(hold->state) != WHARF_GPU_MEMORY_READY)
-        usleep(1000);
+    test_front_wait_until_registered(&own->client);
 }
 
 static void gpu_client_deinit(struct gpu_client *own)

@@ -290,8 +290,10 @@ Test(wharfd_parts, killed_workers_lose_no_chunk, .timeout = 120)
         cr_assert_neq(pid, 0);
         test_front_wait_until_up();
         /* At last one that has some of it for sure, and has not done it. */
-        if (i == N_KILLS - 1)
+        if (i == N_KILLS - 1) {
+            test_front_wait_until_registered(&client);
             test_process_stop(pid);
+        }
         test_front_submit(&client, &submission);
         if (i == N_KILLS - 1)
             cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) > 0));
