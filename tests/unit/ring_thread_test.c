@@ -18,7 +18,20 @@
 #include "proto/ring_ops.h"
 #include "tests/lib/test_random.h"
 
-enum { N_ENTRIES = 16, N_JOBS = 30000 };
+enum { N_ENTRIES = 16, MOST_JOBS = 30000 };
+
+/* Each sleep is as long as it takes the other side to get a processor, which is milliseconds where
+ * others want it too.  So a test does no more rounds than pass in this time, and never fewer than
+ * it needs. */
+enum { MOST_S = 10, LEAST_SLEEPS = 10 };
+
+static time_t now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
 
 struct session {
     void *c;
@@ -28,7 +41,7 @@ struct session {
     /* The job's source and destination: plain memory, as an arena is. */
     uint64_t source[N_ENTRIES];
     uint64_t destination[N_ENTRIES];
-    uint32_t stop;
+    uint32_t stop; /* before the last doorbell, or for the scribbler */
     uint32_t n_daemon_sleeps;
     uint32_t n_client_sleeps;
     uint32_t n_ended;
@@ -88,15 +101,17 @@ static int daemon_sleep(struct session *session, struct wharf_ring_daemon *ring)
     uint32_t doorbell = __atomic_load_n(&session->doorbell, __ATOMIC_ACQUIRE);
     int r = wharf_ring_daemon_arm(ring);
 
-    if (r == 0) {
-        session->n_daemon_sleeps++;
+    /* No doorbell comes after the one that says stop. */
+    if (r == 0 && !__atomic_load_n(&session->stop, __ATOMIC_RELAXED)) {
+        __atomic_add_fetch(&session->n_daemon_sleeps, 1, __ATOMIC_RELAXED);
         cr_assert(sleep_on(&session->doorbell, doorbell), "the daemon's wake-up was lost");
     }
     wharf_ring_daemon_disarm(ring);
     return r;
 }
 
-/* Publishes by threes at most, so that wake-ups come for several completions at once too. */
+/* Until the client has all its completions and says so.  Publishes by threes at most, so that
+ * wake-ups come for several completions at once too. */
 static void *run_daemon(void *argument)
 {
     struct session *session = argument;
@@ -104,13 +119,13 @@ static void *run_daemon(void *argument)
     struct wharf_submission submission;
 
     wharf_ring_daemon_init(&ring, session->c, session->d, N_ENTRIES);
-    for (uint64_t n = 0; n < N_JOBS;) {
+    while (!__atomic_load_n(&session->stop, __ATOMIC_ACQUIRE)) {
         int r = 0;
-        for (unsigned i = 0; i < 3 && (r = wharf_ring_take(&ring, &submission)) == 1; i++, n++)
+        for (unsigned i = 0; i < 3 && (r = wharf_ring_take(&ring, &submission)) == 1; i++)
             finish(session, &ring, &submission);
         if (wharf_ring_publish_completions(&ring) & WHARF_WAIT_FUTEX)
             wake(&((struct wharf_ring_d *)session->d)->cq_tail);
-        if (r == 0 && n < N_JOBS)
+        if (r == 0)
             r = daemon_sleep(session, &ring);
         cr_assert_geq(r, 0);
     }
@@ -160,31 +175,45 @@ static void client_sleep(struct client *client, uint32_t n_wanted)
     wharf_ring_client_disarm(&client->ring);
 }
 
+/* Whether there are to be more jobs; both sides have to have slept some times. */
+static int wants_more(const struct session *session, uint64_t n_submitted, time_t since_s)
+{
+    uint32_t n_daemon_sleeps = __atomic_load_n(&session->n_daemon_sleeps, __ATOMIC_RELAXED);
+
+    return n_submitted < MOST_JOBS &&
+           (now_s() < since_s + MOST_S || n_daemon_sleeps <= LEAST_SLEEPS ||
+            session->n_client_sleeps <= LEAST_SLEEPS);
+}
+
 static void run_client(struct session *session)
 {
     struct client client = {.session = session};
     struct test_random random = {1};
     struct wharf_completion completion;
     uint64_t n_submitted = 0, n_reaped = 0;
+    time_t since_s = now_s();
 
     wharf_ring_client_init(&client.ring, session->c, session->d, N_ENTRIES);
     while (client.n_free < N_ENTRIES) {
         client.free_slots[client.n_free] = client.n_free;
         client.n_free++;
     }
-    while (n_reaped < N_JOBS) {
+    for (int more = 1; more || n_reaped < n_submitted;) {
         uint64_t n = 1 + test_random_below(&random, N_ENTRIES);
-        for (; n && client.n_free && n_submitted < N_JOBS; n--)
+        more = more && wants_more(session, n_submitted, since_s);
+        for (; more && n && client.n_free && n_submitted < MOST_JOBS; n--)
             client_submit(&client, n_submitted++);
         if (wharf_ring_publish_submissions(&client.ring) & WHARF_WAIT_PACKET)
             ring_doorbell(session);
-        if (test_random_one_in(&random, 2))
+        if (n_submitted > n_reaped && test_random_one_in(&random, 2))
             client_sleep(&client, 1 + (uint32_t)test_random_below(&random, n_submitted - n_reaped));
         while (wharf_ring_reap(&client.ring, &completion) == 1) {
             client_reap(&client, &completion);
             n_reaped++;
         }
     }
+    __atomic_store_n(&session->stop, 1, __ATOMIC_RELEASE);
+    ring_doorbell(session);
 }
 
 Test(ring_thread, two_threads_sleep_and_wake_and_lose_nothing)
@@ -196,8 +225,8 @@ Test(ring_thread, two_threads_sleep_and_wake_and_lose_nothing)
     cr_assert_eq(pthread_create(&daemon, NULL, run_daemon, &session), 0);
     run_client(&session);
     pthread_join(daemon, NULL);
-    cr_assert_gt(session.n_daemon_sleeps, 10);
-    cr_assert_gt(session.n_client_sleeps, 10);
+    cr_assert_gt(session.n_daemon_sleeps, LEAST_SLEEPS);
+    cr_assert_gt(session.n_client_sleeps, LEAST_SLEEPS);
     session_deinit(&session);
 }
 
@@ -266,14 +295,15 @@ static uint64_t serve_hostile(struct session *session)
 
 Test(ring_thread, scribbling_client_ends_its_session_and_nothing_else)
 {
-    enum { LEAST_LIVES = 3000, MOST_LIVES = 3000000, LEAST = 100 };
+    enum { ENOUGH_LIVES = 3000, MOST_LIVES = 3000000, LEAST = 100 };
     struct session session;
     pthread_t scribbler;
     uint64_t n_taken = 0;
 
     session_init(&session);
     cr_assert_eq(pthread_create(&scribbler, NULL, run_scribbler, &session), 0);
-    for (unsigned life = 0; life < LEAST_LIVES ||
+    time_t since_s = now_s();
+    for (unsigned life = 0; (life < ENOUGH_LIVES && now_s() < since_s + MOST_S) ||
                             (life < MOST_LIVES && (n_taken <= LEAST || session.n_ended <= LEAST));
          life++) {
         struct wharf_ring_c *c = session.c;
