@@ -357,11 +357,12 @@ static void take_config(struct wharf_owners *owners)
     wharf_uid_ranges_parse(owners->server->config.owners.blocks, &owners->blocks);
 }
 
-/* Who is asked just now is asked again, by what the settings say now. */
+/* Who is asked just now is asked again, by what the settings say now; what was known holds until
+ * there is an answer to that. */
 void wharf_owners_reload(struct wharf_owners *owners)
 {
     take_config(owners);
-    wharf_owner_cache_clear(&owners->cache);
+    wharf_owner_cache_expire(&owners->cache);
     stop_process(owners);
     ask_next(owners);
 }

@@ -45,7 +45,7 @@ void wharf_owners_admit(struct wharf_owners *owners, int fd, uid_t uid, pid_t pi
 /* Whether WHARF_OWNERS_MOST_WAITING sockets wait: accept no more. */
 bool wharf_owners_are_busy(const struct wharf_owners *owners);
 
-/* Takes the server's new configuration, and forgets who owns what. */
+/* Takes the server's new configuration, and has every uid looked up anew. */
 void wharf_owners_reload(struct wharf_owners *owners);
 
 /* The daemon drains: sockets that wait are passed on at once, and turned away. */

@@ -19,9 +19,10 @@ void wharf_owner_cache_deinit(struct wharf_owner_cache *cache)
     cache->n = 0;
 }
 
-void wharf_owner_cache_clear(struct wharf_owner_cache *cache)
+void wharf_owner_cache_expire(struct wharf_owner_cache *cache)
 {
-    cache->n = 0;
+    for (size_t i = 0; i < cache->n; i++)
+        cache->ranges[i].until_ns = 0;
 }
 
 /* The place of the first range that does not end before the uid. */

@@ -34,7 +34,9 @@ struct wharf_owner_cache {
 /* 0 or -ENOMEM. */
 int wharf_owner_cache_init(struct wharf_owner_cache *cache);
 void wharf_owner_cache_deinit(struct wharf_owner_cache *cache);
-void wharf_owner_cache_clear(struct wharf_owner_cache *cache);
+
+/* All ranges are too old from now on; they stay for who finds nothing newer. */
+void wharf_owner_cache_expire(struct wharf_owner_cache *cache);
 
 /* The range that has the uid, however old; NULL: none.  It is there until the next one is added. */
 struct wharf_owner_range *wharf_owner_cache_find(struct wharf_owner_cache *cache, uid_t uid);

@@ -246,19 +246,26 @@ void test_wharfd_finish(struct test_wharfd *daemon)
     test_wharfd_remove(daemon);
 }
 
-static bool has_said(const struct test_wharfd *daemon, const char *text)
+static unsigned n_said(const struct test_wharfd *daemon, const char *text)
 {
     size_t nbytes;
     uint8_t *log = test_file_read(daemon->log, &nbytes);
-    bool found = log && strstr((char *)log, text) != NULL;
+    unsigned n = 0;
 
+    for (const char *at = (const char *)log; at && (at = strstr(at, text)); at++)
+        n++;
     free(log);
-    return found;
+    return n;
 }
 
 int test_wharfd_says(const struct test_wharfd *daemon, const char *text)
 {
-    return TEST_WAIT(has_said(daemon, text));
+    return test_wharfd_says_times(daemon, text, 1);
+}
+
+int test_wharfd_says_times(const struct test_wharfd *daemon, const char *text, unsigned n)
+{
+    return TEST_WAIT(n_said(daemon, text) >= n);
 }
 
 static int is_gate(int pid)

@@ -81,6 +81,8 @@ double test_wharfd_metric(const struct test_wharfd *daemon, const char *name,
 
 /* Whether its log has this text, or has it soon. */
 int test_wharfd_says(const struct test_wharfd *daemon, const char *text);
+/* The same of a text that it says several times. */
+int test_wharfd_says_times(const struct test_wharfd *daemon, const char *text, unsigned n);
 
 /* Its child that receives clients' descriptors, which is there or comes by itself. */
 pid_t test_wharfd_gate(const struct test_wharfd *daemon);
