@@ -30,8 +30,9 @@ int wharf_client_copy_struct(void *to, size_t nbytes, size_t min_nbytes, const v
                                  name);
     for (size_t i = nbytes; i < from_nbytes; i++)
         if (bytes[i])
-            return wharf_client_fail(-E2BIG, "%s uses members that libwharf %s does not know", name,
-                                     WHARF_VERSION);
+            return wharf_client_fail(-E2BIG,
+                                     "libwharf %s does not know all members that are set in %s",
+                                     WHARF_VERSION, name);
     memset(to, 0, nbytes);
     memcpy(to, from, from_nbytes < nbytes ? from_nbytes : nbytes);
     return 0;

@@ -219,7 +219,7 @@ struct wharf_options {
  * Returns 0, or
  *   -EINVAL      ret_wharf is NULL, options' size is too small, or it holds an unknown engine,
  *                flag or class, both flags, or a number out of range
- *   -E2BIG       options uses members that this version does not know
+ *   -E2BIG       options has members set that this version does not know
  *   -EOPNOTSUPP  the engine is not there (or, with WHARF_OPEN_EMBEDDED, belongs to a daemon)
  *   -ENOMEM      out of memory
  *   -ENOENT, -ECONNREFUSED   there is no daemon

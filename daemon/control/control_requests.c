@@ -328,8 +328,8 @@ static void handle_drain(struct wharf_connection *connection, uint32_t id)
 
     if (!connection->is_operator) {
         wharf_request_refuse(connection, id, EPERM,
-                             "only root and the daemon's own user may drain it, by a socket whose "
-                             "tenants are users");
+                             "only root and the daemon's own user may drain it, and not through a "
+                             "socket with `tenant = socket`");
         return;
     }
     wharf_log(WHARF_LOG_NOTICE, &fields, "draining, as %s (pid %d) asks", connection->name,
