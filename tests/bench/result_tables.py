@@ -307,8 +307,47 @@ def summary():
         *run_lengths(), *shared_text(), *on_processors()])
 
 
+# ---- beside somebody hostile --------------------------------------------------------------------
+
+STORMS = ('doorbells', 'noops', 'pings', 'stats', 'registrations', 'models', 'hellos', 'connects')
+
+
+def last_hostile():
+    rows = rows_of('hostile')
+    return [row for row in rows if (row['date'], row['revision']) == (rows[-1]['date'], rows[-1]['revision'])]
+
+
+def storms():
+    """p99 of what another user waits for, stormed and quiet."""
+    found = {(row['data'], row['what']): row for row in last_hostile() if row['what'].startswith('storm: ')}
+
+    def cell(storm, what):
+        row = found.get((storm, f'storm: {what}'))
+        return f'{row["p99_us"]:.0f} ({row["peer_p99_us"]:.0f})' if row else ''
+
+    whats = ('job', 'no-op', 'hello', 'connection')
+    yield from table(['storm of', 'lone job', 'no-op', 'Hello', 'new connection (bare loop)'],
+                     [[storm, *(cell(storm, what) for what in whats)] for storm in STORMS])
+    yield from source('hostile.jsonl', list(found.values()))
+
+
+def neighbours():
+    """What is left beside a user who is many uids, and beside somebody who reads all statistics."""
+    rows = last_hostile()
+    yield from table(['a user beside', 'has', 'of what it has beside'], [
+        [row['data'], f'{100 * row["times_peer"]:.0f} %', row['peer']]
+        for row in rows if row['what'] == 'owners: neighbour'])
+    scrapes = [row for row in rows if 'beside wharf stats' in row['what']]
+    yield ''
+    yield from table(['beside `wharf stats --prometheus`', 'tenants, seen', 'p50, us', 'p99, us', 'p99.9, us'], [
+        [row['what'].split(' beside')[0], f'{row["tenants"]}, {row["tenants_seen"]}',
+         *(f'{row[key]:.0f} ({row["peer_" + key]:.0f})' for key in ('p50_us', 'p99_us', 'p999_us'))]
+        for row in scrapes])
+    yield from source('hostile.jsonl', rows)
+
+
 TABLES = {
     'summary': summary, 'deflate-gpu': deflate_gpu, 'rle-gpu': rle_gpu, 'lz-gpu': lz_gpu, 'rans-sizes': rans_sizes,
     'cpu-deflate': cpu_deflate, 'cat': cat_cpu, 'share': share_gpu, 'tenant': tenant_gpu,
-    'daemon-data': daemon_data,
+    'daemon-data': daemon_data, 'storms': storms, 'neighbours': neighbours,
 }
