@@ -425,7 +425,7 @@ test-hostile: all $(STORMS) $(OWNERS) ## what a tenant can do to others, measure
 without_simt = $(foreach name,$(1),$(if $(findstring simt,$(name)),,$(name)))
 # What codecs and containers share between threads, the tests of the client, the command and the
 # daemon reach; their own tests have one thread, and under that sanitizer take minutes.
-one_thread := bgzf_test container_damage_test container_seek_test decode_poll_test encode_test \
+one_thread := bgzf_test container_damage_test container_place_test container_seek_test decode_poll_test encode_test \
     extents_test inflate_% rans_test
 tsan_names := $(filter-out $(one_thread),$(call without_simt,$(patsubst tests/unit/%.c,%,$(filter %.c,$(unit_src)))))
 test-programs: $(CLI) $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin) $(VECTORS_BIN) $(GPU_DAEMON))
