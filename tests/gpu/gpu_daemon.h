@@ -50,6 +50,10 @@ void gpu_daemon_check_churn(const struct test_chunks *chunks, unsigned n_session
  */
 void gpu_daemon_measure(uint32_t engine, double seconds, size_t chunk_nbytes, const char *asked);
 
+/* How soon a job with as many splits as there can be ends after its cancel, at every moment of its
+ * run, and how long a whole run takes: nbytes of output, two JSON objects. */
+void gpu_daemon_measure_cancels(uint32_t engine, double seconds, size_t nbytes);
+
 /* What somebody has used of processors. */
 struct gpu_daemon_used {
     double feeder_ns; /* the daemon's threads that feed workers */

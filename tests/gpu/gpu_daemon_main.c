@@ -19,6 +19,8 @@
  *         sixteen clients of all kinds at once, and what they leave behind
  *     wharf_gpu_daemon [OPTION]... measure SECONDS
  *         latency and throughput
+ *     wharf_gpu_daemon [OPTION]... cancels SECONDS
+ *         how soon a stream with 65,535 splits ends after its cancel
  *     wharf_gpu_daemon [OPTION]... flood CODEC[:TYPE] FILE SECONDS
  *         throughput of the file's chunks, packed, to several clients
  *     wharf_gpu_daemon [OPTION]... models SECONDS
@@ -29,7 +31,8 @@
  *     --worker PROGRAM       the worker, likewise: tests/wharfd-host where there is no GPU
  *     --setting NAME=VALUE   one more setting of [gpu]; with device=0,1 measure is of two GPUs
  *     --chunk NBYTES, --asked cpu|gpu|simt|auto
- *                            for measure: chunks of that size; for that engine alone
+ *                            for measure and cancels: chunks of that size; for measure: that
+ *                            engine alone
  *     --asked NAME,NAME... --passes N
  *                            for flood: these engines in turn, each so often (1)
  *     --batch N              for flood: N chunks a job
@@ -151,8 +154,8 @@ static void make_chunks(void)
 static int usage(void)
 {
     fputs("usage: wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER | check N | gpus N | "
-          "faults | sessions N | soak SECONDS | check-models N | measure SECONDS | models SECONDS "
-          "| flood CODEC FILE SECONDS\n",
+          "faults | sessions N | soak SECONDS | check-models N | measure SECONDS | cancels SECONDS "
+          "| models SECONDS | flood CODEC FILE SECONDS\n",
           stderr);
     return 2;
 }
@@ -177,6 +180,13 @@ static void measure(double seconds)
 {
     gpu_daemon_start("");
     gpu_daemon_measure(engine, seconds, chunk_nbytes, asked);
+    gpu_daemon_finish();
+}
+
+static void cancels(double seconds)
+{
+    gpu_daemon_start("");
+    gpu_daemon_measure_cancels(engine, seconds, chunk_nbytes ? chunk_nbytes : 4 << 20);
     gpu_daemon_finish();
 }
 
@@ -293,6 +303,8 @@ int main(int argc, char **argv)
         soak(strtod(argv[2], NULL));
     else if (strcmp(argv[1], "measure") == 0)
         measure(strtod(argv[2], NULL));
+    else if (strcmp(argv[1], "cancels") == 0)
+        cancels(strtod(argv[2], NULL));
     else if (strcmp(argv[1], "models") == 0)
         measure_models(strtod(argv[2], NULL));
     else if (strcmp(argv[1], "check-models") == 0)

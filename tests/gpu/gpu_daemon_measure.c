@@ -15,6 +15,7 @@
 #include "tests/gpu/gpu_daemon.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_pack.h"
+#include "tests/lib/test_rans.h"
 
 #define MOST_SAMPLES 200000
 #define REAP 64
@@ -187,6 +188,83 @@ static void measure_flood(uint32_t engine, const struct load *load, unsigned dep
     fflush(stdout);
     wharf_close(wharf);
     free(jobs);
+}
+
+/* ---- cancels -------------------------------------------------------------------------------- */
+
+/* As many splits as a stream can have: a cancel has to be seen while their fields are read. */
+#define CANCEL_SPLITS 65535
+
+static void print_cancels(const char *name, uint64_t *samples, size_t n)
+{
+    if (n == 0)
+        return;
+    qsort(samples, n, sizeof(*samples), by_value);
+    printf("{\"what\": \"%s\", \"splits\": %d, \"n\": %zu, \"p50_us\": %.1f, \"p99_us\": %.1f, "
+           "\"worst_us\": %.1f}\n",
+           name, CANCEL_SPLITS, n, 1e-3 * (double)samples[n / 2],
+           1e-3 * (double)samples[n * 99 / 100], 1e-3 * (double)samples[n - 1]);
+}
+
+/* Runs the job; cancels it after delay_ns unless that is 0.  Returns the time from the cancel, or
+ * else from the submission, to the completion. */
+static uint64_t run_cancelled(struct wharf *wharf, const struct wharf_job *job, uint64_t delay_ns,
+                              struct wharf_completion *ret_completion)
+{
+    uint64_t begun_ns = wharf_now_ns();
+
+    must(wharf_submit(wharf, job, 1));
+    while (delay_ns && wharf_now_ns() < begun_ns + delay_ns)
+        ;
+    if (delay_ns) {
+        begun_ns = wharf_now_ns();
+        must(wharf_cancel(wharf, job->user_data));
+    }
+    must(wharf_wait(wharf, ret_completion, 1, 1, -1));
+    return wharf_now_ns() - begun_ns;
+}
+
+void gpu_daemon_measure_cancels(uint32_t engine, double seconds, size_t nbytes)
+{
+
+    uint8_t *plain = test_data_new(test_data_find("text"), 1, nbytes);
+    size_t packed_nbytes, n_full = 0, n_cancelled = 0;
+    uint8_t *packed = test_rans_encode(plain, (uint32_t)nbytes, 12, CANCEL_SPLITS, &packed_nbytes);
+    struct wharf *wharf = gpu_daemon_open(engine, 4, nbytes + packed_nbytes + (1 << 20));
+    uint64_t *full = calloc(MOST_SAMPLES, sizeof(*full)), *cut = calloc(MOST_SAMPLES, sizeof(*cut));
+    struct wharf_completion completion = {.engine = 0};
+    struct wharf_job job = WHARF_JOB_INIT;
+    void *in, *out;
+
+    must(wharf_alloc(wharf, packed_nbytes, &in));
+    must(wharf_alloc(wharf, nbytes, &out));
+    memcpy(in, packed, packed_nbytes);
+    job.codec = WHARF_CODEC_RANS;
+    job.in = in;
+    job.in_nbytes = packed_nbytes;
+    job.out = out;
+    job.out_avail = nbytes;
+    uint64_t end_ns = wharf_now_ns() + (uint64_t)(seconds * 1e9), longest_ns = 0;
+    for (unsigned i = 0; wharf_now_ns() < end_ns && i < MOST_SAMPLES; i++) {
+        bool whole = i < 10 || i % 16 == 0;
+        /* Every moment of a whole run comes round, and a few after its end. */
+        uint64_t delay_ns = whole ? 0 : 1 + longest_ns * (i * 37 % 512) / 500;
+        job.user_data = i;
+        uint64_t ns = run_cancelled(wharf, &job, delay_ns, &completion);
+        if (completion.result == WHARF_CANCELLED && !whole)
+            cut[n_cancelled++] = ns;
+        else if (completion.result != WHARF_OK || memcmp(out, plain, nbytes) != 0)
+            exit(1);
+        else if (whole && i >= 5)
+            full[n_full++] = longest_ns = ns;
+    }
+    print_cancels("whole", full, n_full);
+    print_cancels("cancelled", cut, n_cancelled);
+    wharf_close(wharf);
+    free(full);
+    free(cut);
+    free(packed);
+    free(plain);
 }
 
 /* ---- all ----------------------------------------------------------------------------------- */
