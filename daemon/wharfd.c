@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
@@ -21,9 +20,6 @@
 
 /* How often systemd is told what the daemon does. */
 #define STATUS_NS (5 * (uint64_t)WHARF_NS_PER_S)
-
-/* Between two tries to start, as a service. */
-#define START_PAUSE_S 2
 
 struct daemon {
     struct wharf_server server;
@@ -192,24 +188,6 @@ static int run(struct daemon *daemon, struct wharf_config *config)
     return r;
 }
 
-/*
- * systemd starts a daemon that has failed again at once, so that a kill is hardly noticed.  One
- * that could not start will mostly fail again: it takes its time to end.
- */
-static void delay_next_start(void)
-{
-    const struct timespec pause = {.tv_sec = START_PAUSE_S};
-    sigset_t set;
-
-    wharf_notify_status("Could not start; the journal says why");
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    /* The end of a process of the daemon's interrupts it. */
-    while (sigtimedwait(&set, NULL, &pause) < 0 && errno == EINTR) {
-    }
-}
-
 static int serve(const struct wharf_options_line *options)
 {
     static struct daemon daemon;
@@ -229,8 +207,8 @@ static int serve(const struct wharf_options_line *options)
     }
     int r = run(&daemon, &config);
     wharf_server_deinit(&daemon.server);
-    if (r < 0 && !daemon.has_started && getenv("NOTIFY_SOCKET"))
-        delay_next_start();
+    if (r < 0 && !daemon.has_started)
+        wharf_notify_status("Could not start; the journal says why");
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

@@ -160,31 +160,71 @@ test_ready_waits_for_what_is_left_of_an_earlier_daemon() {
     wait
 }
 
-test_bad_configuration_fails_the_start_and_says_where() {
-    begin
-    echo 'nonsense = 1' >> /etc/wharf/wharfd.conf
-    expect_status 1 systemctl start wharfd.service 2> /dev/null
-    expect_text 'failed exit-code 2' "$(show ActiveState) $(show Result) $(show ExecMainStatus)"
-    until_true 15 is_logged 'has no setting'
-    grep -q 'wharfd.conf: line [0-9]*: .*nonsense' log
-    expect_text 0 "$(show NRestarts)"
-    sed -i '/nonsense/d' /etc/wharf/wharfd.conf
-    systemctl start wharfd.service
+# Clients that do not stop knocking.
+knock() {
+    while [ ! -e knocked ]; do
+        runuser -u alice -- wharf status > /dev/null 2>&1 || true
+    done
 }
 
-# Ten times a second, as after a kill.
+# Two further tries, which take as long as two pauses between tries.
+expect_tries_at_leisure() {
+    local since took_ms n
+    until_true 20 has_failed_times 1
+    since=$(date +%s%N)
+    n=$(show NRestarts)
+    until_true 30 has_failed_times $((n + 2))
+    took_ms=$((($(date +%s%N) - since) / 1000000))
+    echo "two further tries took $took_ms ms"
+    [ "$took_ms" -ge 3500 ]
+}
+
+# It had made the socket unit fail, and with it whoever waited for a mended file.
+test_mended_configuration_brings_the_service_back() {
+    begin
+    runuser -u alice -- wharf status > /dev/null
+    socket=$(stat -c %i /run/wharf/wharfd.sock)
+    echo 'nonsense = 1' >> /etc/wharf/wharfd.conf
+    rm -f knocked
+    knock &
+    expect_status 1 systemctl restart wharfd.service 2> /dev/null
+    expect_tries_at_leisure
+    until_true 15 is_logged 'has no setting'
+    grep -q '/wharfd.conf.*[0-9]: .*nonsense' log
+    sed -i '/nonsense/d' /etc/wharf/wharfd.conf
+    until_true 15 is_active
+    touch knocked
+    wait
+    expect_text "active $socket" \
+        "$(systemctl is-active wharfd.socket) $(stat -c %i /run/wharf/wharfd.sock)"
+    runuser -u alice -- wharf status > /dev/null
+}
+
+# start_by COMMAND: in the place of the daemon.
+start_by() {
+    mkdir -p /run/systemd/system/wharfd.service.d
+    printf '[Service]\nExecStart=\nExecStart=%s\n' "$1" > /run/systemd/system/wharfd.service.d/other.conf
+    systemctl daemon-reload
+}
+
+# Status 1, 203 of a program that is not there, a signal, and a success that is none.
 test_daemon_that_cannot_start_is_tried_again_at_leisure() {
     begin
     printf '[gpu]\nengine = cuda\nworker = /nonexistent\n' >> /etc/wharf/wharfd.conf
     systemctl start --no-block wharfd.service
-    until_true 20 has_failed_times 1
-    since=$(date +%s%N)
-    until_true 30 has_failed_times 3
-    took_ms=$((($(date +%s%N) - since) / 1000000))
-    echo "two further tries took $took_ms ms"
-    [ "$took_ms" -ge 3500 ]
+    expect_tries_at_leisure
     sed -i '/^engine = cuda$/d' /etc/wharf/wharfd.conf
     until_true 15 is_active
+    for command in /nonexistent "/bin/sh -c 'kill -SEGV \$\$\$\$'" /bin/true; do
+        systemctl stop wharfd.service
+        start_by "$command"
+        systemctl start --no-block wharfd.service
+        expect_tries_at_leisure
+        rm -r /run/systemd/system/wharfd.service.d
+        systemctl daemon-reload
+        until_true 15 is_active
+    done
+    expect_text active "$(systemctl is-active wharfd.socket)"
 }
 
 test_outsider_is_told_which_group_to_join() {
@@ -477,6 +517,29 @@ test_upgrade_restarts_the_daemon_while_clients_work() {
     until_true 30 serves alice
     end_client 1
     expect_text 0 "$(show NRestarts)"
+}
+
+# The daemon that runs stays, from a program that is gone, until the file is mended.
+test_upgrade_leaves_the_daemon_alone_if_its_configuration_is_refused() {
+    begin
+    make_next_version "$version+refusing"
+    dpkg --force-unsafe-io -i --force-confnew "${packages[@]}" > installed 2>&1
+    start_client alice
+    until_true 15 is_active
+    pid=$(show MainPID)
+    echo 'nonsense = 1' >> /etc/wharf/wharfd.conf
+    dpkg --force-unsafe-io -i --force-confold ./next-*.deb > upgraded 2>&1 ||
+        { cat upgraded; return 1; }
+    cat upgraded
+    grep -q 'the new version does not take the configuration' upgraded
+    grep -q 'nonsense' upgraded
+    expect_text "$pid active" "$(show MainPID) $(show ActiveState)"
+    until_true 30 serves alice
+    end_client
+    expect_text 0 "$(value reconnects)"
+    sed -i '/nonsense/d' /etc/wharf/wharfd.conf
+    systemctl restart wharfd.service
+    expect_text /usr/bin/wharfd "$(readlink "/proc/$(show MainPID)/exe")"
 }
 
 purge() {
