@@ -129,10 +129,11 @@ extern "C" {
 const char *wharf_version(void);
 
 /*
- * wharf_error_message: one line, without a newline, about the last call of this thread that
- * returned a negative number: what was wrong, and where there is something to do, what.  It may
- * quote a daemon, with everything but printable characters replaced.  Empty before any error.
- * Valid until the thread's next such call; never NULL.
+ * wharf_error_message: one line, without a newline, about a call of this thread: what was wrong,
+ * and where there is something to do, what.  It is there after a call that returned a negative
+ * number, and after a wharf_open that gave an embedded handle because no daemon could be had.  Read
+ * it before the thread's next call, which may change it.  It may quote a daemon, with everything
+ * but printable characters replaced.  Empty before any error; never NULL.
  */
 const char *wharf_error_message(void);
 
@@ -140,7 +141,8 @@ const char *wharf_error_message(void);
 
 /*
  * wharf_codec_from_name: the number (enum wharf_codec) of the codec called `name`, as in
- * "zlib", or -ENOENT.  `name` must not be NULL; case matters.
+ * "zlib".  Case matters.  Returns it, -ENOENT (there is none; the message has all names) or -EINVAL
+ * (`name` is NULL).
  */
 int wharf_codec_from_name(const char *name);
 
@@ -155,6 +157,12 @@ const char *wharf_codec_name(uint32_t codec);
  * this version has no codec of that number.  Static.
  */
 const char *wharf_codec_summary(uint32_t codec);
+
+/*
+ * wharf_engine_from_name: the number (enum wharf_engine) of the engine called `name`, as in "gpu".
+ * Returns as wharf_codec_from_name.
+ */
+int wharf_engine_from_name(const char *name);
 
 /* ---- handles --------------------------------------------------------------------------- */
 
@@ -377,7 +385,7 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
  * Additional results of such jobs:
  *   WHARF_UNSUPPORTED    the GPU has no decoder for the codec (wharf_info says which there are on
  *                any engine)
- *   WHARF_BAD_REQUEST, REQUEST_RANGE   larger than max_gpu_chunk_nbytes; in a batch, some chunk
+ *   WHARF_BAD_REQUEST, REQUEST_SIZE   larger than max_gpu_chunk_nbytes; in a batch, some chunk
  *                is, in GPU memory or not
  *   WHARF_BAD_REQUEST, REQUEST_REGION   chunks of one batch go to the memory of different GPUs
  *   WHARF_NO_MEMORY      the source's memory cannot be pinned, or the GPU refused this memory when
@@ -542,9 +550,10 @@ struct wharf_job {
  * The outcome, looked for in this order, so that each job has exactly one:
  *   WHARF_BAD_REQUEST   REQUEST_CODEC: no such codec.  REQUEST_FLAGS: unknown flags.
  *                       REQUEST_CLASS, REQUEST_PARAMETER: likewise.
- *                       REQUEST_RANGE: NULL with a size other than 0, a size over PTRDIFF_MAX,
- *                       memory that wraps around the end of the address space, or a source and
- *                       destination that overlap.  bit_offset is 0.
+ *                       Of the source, then of the destination, REQUEST_NULL: NULL with a size
+ *                       other than 0.  REQUEST_SIZE: a size over PTRDIFF_MAX.  REQUEST_RANGE:
+ *                       memory that wraps around the end of the address space.  Of both,
+ *                       REQUEST_OVERLAP.  bit_offset is 0.
  *   WHARF_BAD_DATA, WHARF_BAD_CHECKSUM, WHARF_OUTPUT_TOO_SMALL, WHARF_UNSUPPORTED
  *                       what the codec found first in stream order; bit_offset says where.
  *   WHARF_BAD_DATA      INPUT_LEFT, with WHARF_JOB_EXACT_INPUT.

@@ -18,14 +18,6 @@ const struct wharf_codec_row *wharf_codec_find(uint32_t codec)
     return &codec_rows[codec];
 }
 
-int wharf_codec_from_name(const char *name)
-{
-    for (int i = 0; i < N_CODEC_ROWS; i++)
-        if (codec_rows[i].name && strcmp(codec_rows[i].name, name) == 0)
-            return i;
-    return -ENOENT;
-}
-
 uint32_t wharf_codec_unit_nbytes(const struct wharf_codec_ops *ops, uint32_t parameter)
 {
     if (ops->unit_nbytes)

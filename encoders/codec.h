@@ -162,9 +162,6 @@ int wharf_encoder_choose(const struct wharf_codec_ops *ops,
                          const struct wharf_encoder_options *options,
                          const struct wharf_encoder_row **ret_row, int *ret_level);
 
-/* The number of the codec called `name`, or -ENOENT. */
-int wharf_codec_from_name(const char *name);
-
 /* Whether in_nbytes of this codec's data could decode to out_nbytes. */
 int wharf_codec_may_yield(const struct wharf_codec_ops *ops, uint64_t in_nbytes,
                           uint64_t out_nbytes);

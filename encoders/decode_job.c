@@ -4,13 +4,18 @@
 #include "encoders/decode_poll.h"
 #include "encoders/outcome.h"
 
-/* Whether nbytes at p can be one object: not NULL, no longer than an object can be, and not
- * around the end of the address space. */
-static int is_range(const void *p, size_t nbytes)
+/* Why nbytes at p cannot be one object, or NONE. */
+static uint32_t flaw_of_range(const void *p, size_t nbytes)
 {
     if (nbytes == 0)
-        return 1;
-    return p && nbytes <= PTRDIFF_MAX && nbytes - 1 <= UINTPTR_MAX - (uintptr_t)p;
+        return WHARF_REASON_NONE;
+    if (!p)
+        return WHARF_REASON_REQUEST_NULL;
+    if (nbytes > PTRDIFF_MAX)
+        return WHARF_REASON_REQUEST_SIZE;
+    if (nbytes - 1 > UINTPTR_MAX - (uintptr_t)p)
+        return WHARF_REASON_REQUEST_RANGE;
+    return WHARF_REASON_NONE;
 }
 
 static int ranges_overlap(const void *a, size_t a_nbytes, const void *b, size_t b_nbytes)
@@ -23,26 +28,37 @@ static int ranges_overlap(const void *a, size_t a_nbytes, const void *b, size_t 
     return a_start < b_start ? b_start - a_start < a_nbytes : a_start - b_start < b_nbytes;
 }
 
+static uint32_t flaw_of_ranges(const struct wharf_decode_job *job)
+{
+    uint32_t reason = flaw_of_range(job->in, job->in_nbytes);
+
+    if (!reason)
+        reason = flaw_of_range(job->out, job->out_avail);
+    if (!reason && ranges_overlap(job->in, job->in_nbytes, job->out, job->out_avail))
+        reason = WHARF_REASON_REQUEST_OVERLAP;
+    return reason;
+}
+
+/* Why the job makes no sense, or NONE.  `row` is its codec's, or NULL. */
+static uint32_t flaw_of(const struct wharf_decode_job *job, const struct wharf_codec_row *row)
+{
+    if (!row)
+        return WHARF_REASON_REQUEST_CODEC;
+    if (job->flags & ~WHARF_JOB_KNOWN_FLAGS)
+        return WHARF_REASON_REQUEST_FLAGS;
+    if (!wharf_codec_unit_nbytes(row->ops, job->setting.parameter))
+        return WHARF_REASON_REQUEST_PARAMETER;
+    return flaw_of_ranges(job);
+}
+
 const struct wharf_codec_ops *wharf_decode_job_check(const struct wharf_decode_job *job,
                                                      struct wharf_outcome *ret_outcome)
 {
     const struct wharf_codec_row *row = wharf_codec_find(job->codec);
+    uint32_t reason = flaw_of(job, row);
 
-    if (!row) {
-        wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);
-        return NULL;
-    }
-    if (job->flags & ~WHARF_JOB_KNOWN_FLAGS) {
-        wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_FLAGS, 0);
-        return NULL;
-    }
-    if (!wharf_codec_unit_nbytes(row->ops, job->setting.parameter)) {
-        wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_PARAMETER, 0);
-        return NULL;
-    }
-    if (!is_range(job->in, job->in_nbytes) || !is_range(job->out, job->out_avail) ||
-        ranges_overlap(job->in, job->in_nbytes, job->out, job->out_avail)) {
-        wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+    if (reason) {
+        wharf_outcome_fail(ret_outcome, WHARF_BAD_REQUEST, reason, 0);
         return NULL;
     }
     return row->ops;

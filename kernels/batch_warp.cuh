@@ -49,7 +49,7 @@ WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_device_chu
                                wharf_outcome *d_outcome, uint8_t *scratch)
 {
     wharf_device_chunk chunk = *d_chunk;
-    verdict v = bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+    verdict v = bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE, 0);
     if (chunk.in_nbytes <= MAX_CHUNK_NBYTES && chunk.out_avail <= MAX_CHUNK_NBYTES) {
         uint32_t in_nbytes = (uint32_t)chunk.in_nbytes, out_avail = (uint32_t)chunk.out_avail;
         uint32_t budget = chunk.step_budget ? chunk.step_budget : step_budget(in_nbytes, out_avail);

@@ -21,7 +21,7 @@ extern "C" {
 /*
  * One chunk.  What wharf_decode_job_check looks at must have been looked at: the launch layer
  * itself answers BAD_REQUEST only for a codec without a device decoder (REQUEST_CODEC) and for
- * sizes over WHARF_DEVICE_CHUNK_MAX_NBYTES (REQUEST_RANGE).
+ * sizes over WHARF_DEVICE_CHUNK_MAX_NBYTES (REQUEST_SIZE).
  */
 struct wharf_device_chunk {
     const uint8_t *in; /* any alignment */

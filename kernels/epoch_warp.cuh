@@ -344,7 +344,7 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team, const 
     const wharf_work_item &item = task.slot->item;
     const warp_scratch &scratch = room.scratch;
     if (item.src_nbytes > room.most_nbytes || item.dst_nbytes > room.most_nbytes)
-        return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+        return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE, 0);
     uint8_t *input = aligned_as(scratch.input, item.src);
     team.copy_in(input, reinterpret_cast<const uint8_t *>(item.src), item.src_nbytes);
     task.fetched_ns = now_ns();

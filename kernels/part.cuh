@@ -88,7 +88,7 @@ struct part_job {
 /* A part that cannot be decoded by itself. */
 WHARF_DEVICE verdict part_refused()
 {
-    return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+    return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE, 0);
 }
 
 } // namespace wharf

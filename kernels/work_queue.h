@@ -118,7 +118,7 @@ enum wharf_work_output {
 struct wharf_work_item {
     uint64_t src;        /* device's addresses, any alignment */
     uint32_t src_nbytes; /* at most the kernel's largest chunk, see epoch.h: larger ones are */
-    uint32_t tag_0;      /* answered with BAD_REQUEST, REQUEST_RANGE; so are larger dst_nbytes, and
+    uint32_t tag_0;      /* answered with BAD_REQUEST, REQUEST_SIZE; so are larger dst_nbytes, and
                             parts that need or give more than that; of DECODE_LARGE, what is larger
                             than decoders take */
     uint64_t dst;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proto/wharf_job.h"
 
-#include <errno.h>
-#include <string.h>
-
 static const char *const engine_names[] = {
     [WHARF_ENGINE_AUTO] = "auto",           [WHARF_ENGINE_CPU] = "cpu",
     [WHARF_ENGINE_REFERENCE] = "reference", [WHARF_ENGINE_GPU] = "gpu",
@@ -14,12 +11,4 @@ enum { N_ENGINES = sizeof(engine_names) / sizeof(engine_names[0]) };
 const char *wharf_engine_name(uint32_t engine)
 {
     return engine < N_ENGINES ? engine_names[engine] : "unknown";
-}
-
-int wharf_engine_from_name(const char *name)
-{
-    for (int i = 0; i < N_ENGINES; i++)
-        if (strcmp(engine_names[i], name) == 0)
-            return i;
-    return -ENOENT;
 }

@@ -52,11 +52,6 @@ enum wharf_engine {
  */
 const char *wharf_engine_name(uint32_t engine);
 
-/*
- * wharf_engine_from_name: the engine of that name (not NULL), or -ENOENT.  Safe from any thread.
- */
-int wharf_engine_from_name(const char *name);
-
 #ifdef __cplusplus
 }
 #endif

@@ -135,8 +135,8 @@ enum wharf_reason {
     /* The request. */
     WHARF_REASON_REQUEST_CODEC = 128, /* BAD_REQUEST: no such codec */
     WHARF_REASON_REQUEST_FLAGS = 129, /* BAD_REQUEST: unknown flag bits */
-    WHARF_REASON_REQUEST_RANGE = 130, /* BAD_REQUEST: a range outside its region, NULL, too
-                                             large, or the output over the source */
+    WHARF_REASON_REQUEST_RANGE = 130, /* BAD_REQUEST: source or destination reach outside their
+                                         region, or around the end of the address space */
     /* The same, through a daemon's ring; CLASS and PARAMETER on an embedded handle too. */
     WHARF_REASON_REQUEST_OPCODE = 131,    /* BAD_REQUEST: no such operation */
     WHARF_REASON_REQUEST_CLASS = 132,     /* BAD_REQUEST: no such class */
@@ -147,6 +147,11 @@ enum wharf_reason {
     WHARF_REASON_REQUEST_BATCH = 136,     /* BAD_REQUEST: no or too many chunks, or its table or
                                              results have another size */
     WHARF_REASON_REQUEST_NO_JOB = 137,    /* BAD_REQUEST: no job in flight to cancel */
+    WHARF_REASON_REQUEST_NULL = 138,      /* BAD_REQUEST: a source or destination at NULL whose
+                                             size is not 0; in process only */
+    WHARF_REASON_REQUEST_OVERLAP = 139,   /* BAD_REQUEST: source and destination share bytes */
+    WHARF_REASON_REQUEST_SIZE = 140,      /* BAD_REQUEST: larger than an object can be, or than
+                                             the daemon or its GPU takes in one job */
 
     /* Limits of a daemon's for jobs that nothing but its GPU may run: both QUOTA. */
     WHARF_REASON_GPU_LARGE = 144,      /* source and destination are more than it takes at once */

@@ -164,7 +164,7 @@ const char *wharf_cli_service_limit(const struct wharf_cli_service *service, uin
     char size[WHARF_CLI_SIZE_TEXT];
 
     switch (reason) {
-    case WHARF_REASON_REQUEST_RANGE:
+    case WHARF_REASON_REQUEST_SIZE:
         snprintf(text, text_nbytes,
                  "source and output together may be %s, [quota] max_job of the daemon's "
                  "wharfd.conf; " IN_THIS_PROCESS,

@@ -53,7 +53,7 @@ static uint32_t check_places(struct wharf_session *session, const struct place *
     if (!reason)
         reason = find_place(session, destination, use, ret_destination);
     if (!reason && overlap(source, destination))
-        reason = WHARF_REASON_REQUEST_RANGE;
+        reason = WHARF_REASON_REQUEST_OVERLAP;
     return reason;
 }
 
@@ -68,7 +68,7 @@ static uint32_t check_chunk_places(struct wharf_session *session, const struct p
 
     /* Each is within a region: the sum does not wrap. */
     if (!reason && source->nbytes + destination->nbytes > session->max_job_nbytes)
-        reason = WHARF_REASON_REQUEST_RANGE;
+        reason = WHARF_REASON_REQUEST_SIZE;
     return reason;
 }
 

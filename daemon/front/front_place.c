@@ -176,7 +176,7 @@ struct wharf_outcome wharf_place_refusal(const struct wharf_job *job)
                                       .reason = WHARF_REASON_REQUEST_REGION};
     case WHARF_PLACED_TOO_LARGE:
         return (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
-                                      .reason = WHARF_REASON_REQUEST_RANGE};
+                                      .reason = WHARF_REASON_REQUEST_SIZE};
     case WHARF_PLACED_CODEC:
         return (struct wharf_outcome){.result = WHARF_UNSUPPORTED};
     case WHARF_PLACED_NOT_PINNED:

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clientlib/wharf.h"
 #include "encoders/codec.h"
 #include "encoders/rle_values.h"
 #include "tests/bench/bench_row.h"

@@ -63,7 +63,7 @@ static int run_vector(struct wharf *wharf, const struct test_vector *vector, siz
     wharf_decode_job_run(&plain, 0, &expected_outcome);
     if (in_nbytes > VECTOR_NBYTES || out_avail > VECTOR_NBYTES)
         expected_outcome = (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
-                                                  .reason = WHARF_REASON_REQUEST_RANGE};
+                                                  .reason = WHARF_REASON_REQUEST_SIZE};
     int r = wharf_decompress(wharf, &job, &outcome);
     int good = r == 0 && memcmp(&outcome, &expected_outcome, sizeof(outcome)) == 0 &&
                memcmp(out, expected, outcome.out_nbytes) == 0;

@@ -363,7 +363,7 @@ def test_bad_submissions_have_their_reasons():
         ('request_region', {'dst_region': 6}), ('request_region', {'dst_region': 7, 'dst_offset': 0}),
         ('request_range', {'dst_offset': size, 'dst_nbytes': 1}),
         ('request_range', {'dst_offset': big}),
-        ('request_range', {'dst_offset': 10}),
+        ('request_overlap', {'dst_offset': 10}),
     ]
     for i, (reason, change) in enumerate(steps):
         expect_result(session.run(**{**good, **change}), 'bad_request', reason, bit_offset=0,
@@ -392,7 +392,7 @@ def test_jobs_over_the_limit_are_refused():
     session = client(arena_nbytes=limit + (1 << 20))
     job = {'opcode': wc.OP_DECODE, 'codec': wc.CODECS['stored'], 'src_nbytes': 10, 'dst_offset': 4096}
     expect_result(session.run(**job, dst_nbytes=limit - 10), 'ok', in_nbytes=10, out_nbytes=10)
-    expect_result(session.run(**job, dst_nbytes=limit - 9), 'bad_request', 'request_range')
+    expect_result(session.run(**job, dst_nbytes=limit - 9), 'bad_request', 'request_size')
     session.close()
 
 
@@ -474,7 +474,7 @@ def test_batches_that_make_no_sense():
     bad_rows = [('request_region', (4096, OUTPUT_AT, 10, 100, 0, 9, 0)),
                 ('request_region', (4096, OUTPUT_AT, 10, 100, 0, 0, 9)),
                 ('request_range', (session.arena.nbytes, OUTPUT_AT, 1, 100, 0, 0, 0)),
-                ('request_range', (4096, 4097, 10, 100, 0, 0, 0))]
+                ('request_overlap', (4096, 4097, 10, 100, 0, 0, 0))]
     for reason, row in bad_rows:
         write_batch(session, packed)
         session.arena.write(32 * 2, wc.CHUNK.pack(*row))

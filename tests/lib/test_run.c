@@ -40,9 +40,9 @@ static uint32_t judge(const struct test_session *session, const struct wharf_sub
     if (s->src_region == s->dst_region && s->src_nbytes && s->dst_nbytes &&
         s->src_offset < s->dst_offset + s->dst_nbytes &&
         s->dst_offset < s->src_offset + s->src_nbytes)
-        return WHARF_REASON_REQUEST_RANGE;
+        return WHARF_REASON_REQUEST_OVERLAP;
     if (s->src_nbytes + s->dst_nbytes > session->daemon->max_job_nbytes)
-        return WHARF_REASON_REQUEST_RANGE;
+        return WHARF_REASON_REQUEST_SIZE;
     return WHARF_REASON_NONE;
 }
 

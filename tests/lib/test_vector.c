@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clientlib/wharf.h"
 #include "encoders/codec.h"
 #include "tests/lib/test_file.h"
 

@@ -73,7 +73,7 @@ Test(async_batch, batch_that_makes_no_sense_is_not_begun)
         cr_assert_eq(wharf_submit_batch(handle.wharf, &batch), 0);
         completion = wait_one(handle.wharf);
         cr_expect_eq(completion.result, WHARF_BAD_REQUEST);
-        cr_expect_eq(completion.reason, WHARF_REASON_REQUEST_RANGE);
+        cr_expect_eq(completion.reason, WHARF_REASON_REQUEST_OVERLAP);
         cr_expect_eq(completion.first_bad_chunk, 2);
         cr_expect_eq(completion.flags, 0);
         cr_expect_arr_neq(chunks[0].out, "wharf", OUT_NBYTES);

@@ -120,7 +120,7 @@ Test(async, bad_requests_are_told_in_their_order)
         job.parameter = 0x10000;
         expect_same_as_one_call(&handle, &job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_PARAMETER);
         job.parameter = 0;
-        expect_same_as_one_call(&handle, &job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE);
+        expect_same_as_one_call(&handle, &job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_OVERLAP);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clientlib/wharf.h"
 #include "encoders/codec.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_guard.h"

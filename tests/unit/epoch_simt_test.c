@@ -149,11 +149,11 @@ Test(epoch, refuses_what_is_larger_than_its_memory)
     item.codec = WHARF_CODEC_DEFLATE;
     item.dst_nbytes = CHUNK_NBYTES + 1;
     struct wharf_work_completion completion = test_epoch_run(&t, &item);
-    expect(&completion, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0, 0);
+    expect(&completion, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE, 0, 0);
     item.dst_nbytes = CHUNK_NBYTES;
     item.src_nbytes = CHUNK_NBYTES + 1;
     completion = test_epoch_run(&t, &item);
-    expect(&completion, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0, 0);
+    expect(&completion, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE, 0, 0);
     item.src_nbytes = 100;
     item.codec = 999;
     completion = test_epoch_run(&t, &item);

@@ -144,7 +144,7 @@ Test(library, request_is_judged_by_codec_then_flags_then_ranges)
     job.flags = 0;
     expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_PARAMETER, 0);
     job.parameter = 0;
-    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_NULL, 0);
 }
 
 Test(library, impossible_ranges_are_bad_requests)
@@ -154,13 +154,13 @@ Test(library, impossible_ranges_are_bad_requests)
     struct wharf_job job = good;
 
     job.in = NULL;
-    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_NULL, 0);
     job = good;
     job.in_nbytes = (size_t)PTRDIFF_MAX + 1;
-    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE, 0);
     job = good;
     job.out_avail = SIZE_MAX;
-    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE, 0);
     job = good;
     job.in = (const void *)(UINTPTR_MAX - 2);
     expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
@@ -174,13 +174,13 @@ Test(library, overlap_of_one_byte_is_a_bad_request_and_touching_is_not)
     memcpy(memory + OUT_NBYTES, zlib_wharf, STREAM_NBYTES);
     job.in = memory + OUT_NBYTES;
     job.out_avail++;
-    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_OVERLAP, 0);
     job.out_avail--;
     expect_outcome(&job, WHARF_OK, WHARF_REASON_NONE, 0);
     memmove(memory, zlib_wharf, STREAM_NBYTES);
     job.in = memory;
     job.out = memory + STREAM_NBYTES - 1;
-    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE, 0);
+    expect_outcome(&job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_OVERLAP, 0);
     job.out = memory + STREAM_NBYTES;
     expect_outcome(&job, WHARF_OK, WHARF_REASON_NONE, 0);
 }
@@ -348,6 +348,23 @@ Test(library, codecs_have_names_without_gaps)
     cr_expect_null(wharf_codec_name(UINT32_MAX));
     cr_expect_eq(wharf_codec_from_name("ZLIB"), -ENOENT);
     cr_expect_eq(wharf_codec_from_name(""), -ENOENT);
+}
+
+/* They left the message of the call before. */
+Test(library, unknown_names_are_told_with_those_that_there_are)
+{
+    cr_expect_eq(wharf_codec_from_name("zstd"), -ENOENT);
+    cr_expect_str_eq(wharf_error_message(),
+                     "there is no codec 'zstd': the names are stored, deflate, zlib, gzip, rle1, "
+                     "rle2, byterle, boolrle, rans, lz4, snappy");
+    cr_expect_eq(wharf_engine_from_name("cuda"), -ENOENT);
+    cr_expect_str_eq(
+        wharf_error_message(),
+        "there is no engine 'cuda': the names are auto, cpu, reference, gpu, simt");
+    cr_expect_eq(wharf_codec_from_name("a\nb\033"), -ENOENT);
+    cr_expect(strstr(wharf_error_message(), "'a?b?'"));
+    cr_expect_eq(wharf_codec_from_name(NULL), -EINVAL);
+    cr_expect_str_eq(wharf_error_message(), "the codec's name is NULL");
 }
 
 Test(library, engines_have_names)

@@ -113,8 +113,8 @@ Test(simt_batch, requests_that_make_no_sense_are_answered)
 {
     const struct wharf_outcome bad_codec = {.result = WHARF_BAD_REQUEST,
                                             .reason = WHARF_REASON_REQUEST_CODEC};
-    const struct wharf_outcome bad_range = {.result = WHARF_BAD_REQUEST,
-                                            .reason = WHARF_REASON_REQUEST_RANGE};
+    const struct wharf_outcome too_large = {.result = WHARF_BAD_REQUEST,
+                                            .reason = WHARF_REASON_REQUEST_SIZE};
     uint8_t byte = 0;
     struct wharf_outcome outcomes[3];
     struct wharf_device_chunk chunks[3] = {
@@ -127,8 +127,8 @@ Test(simt_batch, requests_that_make_no_sense_are_answered)
         batch.codec = kernels[k];
         cr_assert_eq(wharf_simt_decode_batch(&batch, WHARF_SIMT_ASCENDING, 0, NULL), 0);
         check_same(outcomes[0], bad_codec, "codec");
-        check_same(outcomes[1], bad_range, "in_nbytes");
-        check_same(outcomes[2], bad_range, "out_avail");
+        check_same(outcomes[1], too_large, "in_nbytes");
+        check_same(outcomes[2], too_large, "out_avail");
     }
     batch.codec = 77;
     cr_assert_eq(wharf_simt_decode_batch(&batch, WHARF_SIMT_ASCENDING, 0, NULL), -EINVAL);

@@ -165,7 +165,7 @@ Test(wharfd_batch, batch_sizes_are_checked, .init = test_front_set_up)
     test_front_refused(&client, &s, WHARF_REASON_REQUEST_BATCH);
     s.dst_nbytes = 48;
     s.dst_offset = 63;
-    test_front_refused(&client, &s, WHARF_REASON_REQUEST_RANGE);
+    test_front_refused(&client, &s, WHARF_REASON_REQUEST_OVERLAP);
     s.dst_offset = 64;
     s.checksum = 1;
     test_front_refused(&client, &s, WHARF_REASON_REQUEST_RESERVED);

@@ -100,7 +100,7 @@ Test(wharfd_front, bad_requests_have_their_reasons_in_order, .init = test_front_
     s.dst_region = 0;
     test_front_refused(&client, &s, WHARF_REASON_REQUEST_RANGE);
     s.dst_offset = MiB - 2;
-    test_front_refused(&client, &s, WHARF_REASON_REQUEST_RANGE); /* they overlap */
+    test_front_refused(&client, &s, WHARF_REASON_REQUEST_OVERLAP);
     s.dst_offset = MiB - 3;
     test_front_submit(&client, &s);
     cr_assert_eq(test_front_reap(&client).result, WHARF_BAD_DATA);
@@ -124,7 +124,7 @@ Test(wharfd_front, source_and_destination_have_a_limit_together)
     test_front_start(1);
     test_front_client_init(&client, 1, "uid:1", 8, MiB);
     struct wharf_submission s = test_front_decode_of(1, 0, 1000, 4096, 4001);
-    test_front_refused(&client, &s, WHARF_REASON_REQUEST_RANGE);
+    test_front_refused(&client, &s, WHARF_REASON_REQUEST_SIZE);
     s.dst_nbytes = 4000;
     test_front_submit(&client, &s);
     cr_assert_eq(test_front_reap(&client).result, WHARF_BAD_DATA);

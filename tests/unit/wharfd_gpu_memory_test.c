@@ -306,7 +306,7 @@ Test(wharfd_gpu_memory, ranges_and_uses_are_checked_for_each_job)
     expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION);
     s = good;
     s.src_nbytes = 65537;
-    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE);
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE);
     /* A batch's table and results. */
     s = (struct wharf_submission){
         .opcode = WHARF_OP_BATCH, .src_region = 1, .src_nbytes = sizeof(struct wharf_chunk)};
