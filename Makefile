@@ -512,7 +512,8 @@ fuzz: ## fuzz every target for FUZZ_SECONDS (60), after a million fixed mutation
 	+$(Q)$(parallel) VARIANT=fuzz CC=clang CXX=clang++ $(fuzz_names:%=build/fuzz/fuzz/%)
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run-fuzz $(fuzz_names)
 
-format: ## clang-format all sources
+format: ## clang-format all sources, and write enumerations that are made of lists
+	$(Q)tests/check/enums_check.py --write
 	$(Q)clang-format -i $(shell find $(wildcard proto encoders kernels daemon clientlib tests) \
 	    -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
@@ -733,6 +734,7 @@ install_list := \
     644:clientlib/GPU_MEMORY.md:$(docdir)/GPU_MEMORY.md \
     644:daemon/DESIGN.md:$(docdir)/DESIGN.md \
     644:daemon/SECURITY.md:$(docdir)/SECURITY.md \
+    $(foreach page,$(wildcard encoders/*/*_format.h),644:$(page):$(docdir)/formats/$(notdir $(page))) \
     644:clientlib/example.c:$(docdir)/examples/example.c \
     644:clientlib/example_async.c:$(docdir)/examples/example_async.c \
     644:clientlib/example_gpu.c:$(docdir)/examples/example_gpu.c \
@@ -785,7 +787,8 @@ uninstall: $(BUILD)/wharfd.conf ## remove what install put there; the same prefi
 	    [ $$did = KEEP ] || rm -f "$$target"; \
 	    printf '  %-8s %s\n' "$$did" "$$target"; \
 	done
-	$(Q)for folder in "$(DESTDIR)$(sysconfdir)/wharf" "$(DESTDIR)$(docdir)/examples" "$(DESTDIR)$(docdir)"; do \
+	$(Q)for folder in "$(DESTDIR)$(sysconfdir)/wharf" "$(DESTDIR)$(docdir)/examples" \
+	    "$(DESTDIR)$(docdir)/formats" "$(DESTDIR)$(docdir)"; do \
 	    [ ! -d "$$folder" ] || rmdir --ignore-fail-on-non-empty "$$folder"; \
 	done
 	$(Q)$(refresh_linker)

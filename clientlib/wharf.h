@@ -112,11 +112,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Installed beside this file; in wharf's own tree, in encoders/ and proto/. */
-#include "wharf_codec.h"
-#include "wharf_job.h"
-#include "wharf_result.h"
-#include "wharf_ring.h" /* struct wharf_completion, struct wharf_chunk_result, enum wharf_class */
+/* Installed beside this file. */
+#include "wharf_codec.h"  /* enum wharf_codec */
+#include "wharf_job.h"    /* enum wharf_job_flag, wharf_class, wharf_engine */
+#include "wharf_result.h" /* results, struct wharf_outcome, struct wharf_completion */
 
 #ifdef __cplusplus
 extern "C" {
@@ -419,7 +418,8 @@ int wharf_unregister(struct wharf *wharf, void *address);
  * any number of jobs, which name it by their parameter.  Whoever has many short streams with one
  * model, or models with many distributions, as learned image codecs do, saves their bytes and the
  * time to make tables of them; models may have 2^24 slots so, and 65536 in a stream.
- * encoders/rans/rans_format.h has the form of streams and models.
+ * rans_format.h, in the folder `formats` of wharf's documentation, has the form of streams and
+ * models.
  */
 struct wharf_model {
     uint32_t struct_nbytes; /* sizeof(struct wharf_model) */
@@ -692,7 +692,7 @@ int wharf_next_runs(uint32_t codec, const void *in, size_t in_nbytes, uint64_t m
  * wharf_poll: takes completions that are there.  Never sleeps; on an embedded handle, it runs one
  * job if none is finished.
  *   completions  room for max, at least 1.
- * Each has the job's user_data, its outcome and its timing, see wharf_ring.h.  With it the job's
+ * Each has the job's user_data, its outcome and its timing, see wharf_result.h.  With it the job's
  * memory is the caller's again, whatever the result: nobody reads or writes it any more.
  * Returns how many were taken, 0 to max; -EINVAL if max is 0; or, when there is none to take, what
  * keeps the daemon away, as wharf_wait.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/codec.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -9,6 +10,10 @@ static const struct wharf_codec_row codec_rows[] = {
     WHARF_CODEC_LIST(X)
 #undef X
 };
+#define X(ID, name, number, summary)                                                               \
+    static_assert(WHARF_CODEC_##ID == (number), "the enumeration is not the list's: make format");
+WHARF_CODEC_LIST(X)
+#undef X
 enum { N_CODEC_ROWS = sizeof(codec_rows) / sizeof(codec_rows[0]) };
 
 const struct wharf_codec_row *wharf_codec_find(uint32_t codec)

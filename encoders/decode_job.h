@@ -24,10 +24,10 @@ struct wharf_decode_job {
 };
 
 /*
- * Looks at the request alone: first the codec, then the flags, the parameter and the ranges (source,
- * then destination, each NULL with a size, over PTRDIFF_MAX or past the end of the address space;
- * then whether they overlap).  Returns the
- * codec's functions, or NULL after filling *ret_outcome with WHARF_BAD_REQUEST.
+ * Looks at the request alone: first the codec, then the flags, the parameter and the ranges
+ * (source, then destination, each NULL with a size, over PTRDIFF_MAX or past the end of the address
+ * space; then whether they overlap).  Returns the codec's functions, or NULL after filling
+ * *ret_outcome with WHARF_BAD_REQUEST.
  */
 const struct wharf_codec_ops *wharf_decode_job_check(const struct wharf_decode_job *job,
                                                      struct wharf_outcome *ret_outcome);

@@ -2,10 +2,10 @@
 /*
  * wharf_codec.h: the list of codecs.
  *
- * One codec is one row here, one folder in encoders/ and one folder in kernels/.  Everything
- * that goes over all codecs (the public enumeration below, the host and device tables, tests,
- * fuzz targets and benchmarks) is generated from this list, so adding a codec touches nothing
- * else; kernels/KERNELS.md is the recipe.
+ * One codec is one row here, and in the source a folder of encoders and one of kernels.  Everything
+ * that goes over all codecs (the host and device tables, tests, fuzz targets and benchmarks) is
+ * made of this list, so adding a codec touches nothing else.  The enumeration is written out below,
+ * by `make format`, for whoever searches for a name.
  *
  * A row is X(ID, name, number, summary): the enumerator's suffix, the folder's and the command
  * line's name, the pinned number that containers and the ring carry, and one line for people.
@@ -27,9 +27,17 @@
     X(SNAPPY, snappy, 10, "Snappy's raw format")
 
 enum wharf_codec {
-#define X(ID, name, number, summary) WHARF_CODEC_##ID = (number),
-    WHARF_CODEC_LIST(X)
-#undef X
+    WHARF_CODEC_STORED = 0,  /* bytes as they are */
+    WHARF_CODEC_DEFLATE = 1, /* raw Deflate, RFC 1951 */
+    WHARF_CODEC_ZLIB = 2,    /* zlib, RFC 1950, Adler-32 verified */
+    WHARF_CODEC_GZIP = 3,    /* gzip, RFC 1952, all members, CRC-32 and length verified */
+    WHARF_CODEC_RLE1 = 4,    /* ORC's integer run lengths, version 1 */
+    WHARF_CODEC_RLE2 = 5,    /* ORC's integer run lengths, version 2 */
+    WHARF_CODEC_BYTERLE = 6, /* ORC's byte run lengths */
+    WHARF_CODEC_BOOLRLE = 7, /* ORC's boolean run lengths, a byte for each value */
+    WHARF_CODEC_RANS = 8,    /* rANS, 32-way interleaved, with Recoil's splits */
+    WHARF_CODEC_LZ4 = 9,     /* LZ4 blocks, without a frame */
+    WHARF_CODEC_SNAPPY = 10, /* Snappy's raw format */
 };
 
 /*

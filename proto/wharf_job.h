@@ -2,8 +2,8 @@
 /*
  * wharf_job.h: what a job may ask for.
  *
- * Job flags and engines, with pinned values: the same numbers stand in the ring's submission
- * and completion entries, in the control protocol and in the public API.
+ * Job flags, classes and engines, with pinned values: the same numbers stand in the ring's
+ * submission and completion entries, in the control protocol and in the public API.
  */
 #ifndef WHARF_JOB_H
 #define WHARF_JOB_H
@@ -36,6 +36,14 @@ enum wharf_job_flag {
  * those below are the codec's own.
  */
 #define WHARF_FIRST_MODEL 256u
+
+/* Which jobs go first. */
+enum wharf_class {
+    WHARF_CLASS_DEFAULT = 0, /* what OpenQueueRequest said */
+    WHARF_CLASS_INTERACTIVE = 1,
+    WHARF_CLASS_NORMAL = 2,
+    WHARF_CLASS_BACKGROUND = 3,
+};
 
 /* What runs jobs.  All engines give the same bytes and the same outcomes. */
 enum wharf_engine {

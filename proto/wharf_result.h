@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wharf_result.h: what can become of a job.
+ * wharf_result.h: what can become of a job: results and reasons, the outcome of a call that
+ * decodes, and the completion of a job that was submitted.
  *
  * One enumeration of results and one of reasons, with pinned values: the same numbers stand in
  * the decoders, the kernels, the ring's completion entries, the control protocol and the public
@@ -50,7 +51,8 @@ enum wharf_result {
 /*
  * Why a job did not end with WHARF_OK.  Each value names the result it comes with and, for
  * errors in data, where `bit_offset` points.  What is looked at first when several things are
- * wrong, and the exact places, are in encoders/CODEC/CODEC_format.h.
+ * wrong, and the exact places, are in CODEC_format.h in the folder `formats` of wharf's
+ * documentation.
  */
 enum wharf_reason {
     WHARF_REASON_NONE = 0,
@@ -97,7 +99,7 @@ enum wharf_reason {
     WHARF_REASON_GZIP_CHECKSUM = 52,   /* BAD_CHECKSUM: CRC-32; the trailer's first bit */
     WHARF_REASON_GZIP_LENGTH = 53,     /* BAD_CHECKSUM: ISIZE; the trailer's first bit */
 
-    /* wharf containers, encoders/FORMAT.md. */
+    /* wharf containers, FORMAT.md. */
     WHARF_REASON_CONTAINER_MAGIC = 64,   /* BAD_DATA: not a wharf container */
     WHARF_REASON_CONTAINER_VERSION = 65, /* UNSUPPORTED: made by a newer version of the format */
     WHARF_REASON_CONTAINER_HEADER = 66,  /* BAD_DATA: file header damaged */
@@ -114,7 +116,7 @@ enum wharf_reason {
     WHARF_REASON_RLE_PATCHES = 82, /* BAD_DATA: a patch list that is empty, has entries wider than
                                       64 bits, or patches something outside its run or twice */
 
-    /* rans, encoders/rans/rans_format.h: BAD_DATA but where it says otherwise. */
+    /* rans, rans_format.h: BAD_DATA but where it says otherwise. */
     WHARF_REASON_RANS_VERSION = 90,    /* UNSUPPORTED: made by a newer version of the format */
     WHARF_REASON_RANS_HEADER = 91,     /* a size that cannot be, or that contradicts another */
     WHARF_REASON_RANS_MODEL = 92,      /* frequencies that are no distribution */
@@ -166,6 +168,51 @@ struct wharf_outcome {
                             byte, least significant bit first; 0 when the result is OK */
     uint64_t in_nbytes;  /* source bytes that the stream took, trailer included; 0 on failure */
     uint64_t out_nbytes; /* bytes written to the destination; 0 on failure */
+};
+
+/*
+ * What became of one chunk of a batch: as in struct wharf_outcome, with the numbers of bytes that
+ * 32 bits hold.  Lies in shared memory: its layout is fixed.
+ */
+struct wharf_chunk_result {
+    uint64_t bit_offset;
+    uint32_t in_nbytes;
+    uint32_t out_nbytes;
+    uint16_t result; /* enum wharf_result */
+    uint16_t reason; /* enum wharf_reason */
+    uint8_t engine;  /* enum wharf_engine */
+    uint8_t attempt;
+    uint16_t reserved; /* 0 */
+};
+
+enum wharf_completion_flag {
+    /* The batch was run, and its table of results, if it wanted one, is filled. */
+    WHARF_COMPLETION_RESULTS = 1 << 0,
+};
+
+/*
+ * A completion: what became of a job that was submitted.  It is an outcome, with the job's number
+ * and its timing.  Lies in shared memory: its layout is fixed.
+ *
+ * A batch in which every chunk is OK has result OK and the sums of in_nbytes and
+ * out_nbytes.  Otherwise it has the result, reason and bit_offset of its bad chunk with the
+ * lowest index, and in_nbytes and out_nbytes 0; the other chunks' results are in the table.
+ */
+struct wharf_completion {
+    uint64_t user_data;
+    uint16_t result; /* enum wharf_result */
+    uint16_t reason; /* enum wharf_reason */
+    uint8_t engine;  /* enum wharf_engine: what ran it (of a batch, its first bad chunk or else
+                        its last one); AUTO if nothing ran */
+    uint8_t attempt; /* how often it was begun anew because an engine died; 255 is `or more` */
+    uint16_t flags;  /* enum wharf_completion_flag */
+    uint64_t bit_offset;
+    uint64_t in_nbytes;
+    uint64_t out_nbytes;
+    uint64_t queue_ns;        /* from when the daemon accepted it to when an engine began it */
+    uint64_t run_ns;          /* from then until its output was in place */
+    uint32_t first_bad_chunk; /* of a batch that is not OK; otherwise 0 */
+    uint32_t reserved;        /* 0 */
 };
 
 /*

@@ -2,18 +2,20 @@
 /*
  * wharf_ring.h: the memory that a client and the daemon share.
  *
- * A session has two ring segments, C and D, and usually an arena; PROTOCOL.md beside this file
- * explains them and gives the rules, this header gives every offset and number.  All integers
- * are little-endian, and every 32 and 64 bit word is naturally aligned, so that one load or
- * store moves it whole; both sides run on 64-bit little-endian machines.
+ * A session has two ring segments, C and D, and usually an arena; PROTOCOL.md in wharf's
+ * documentation explains them and gives the rules, this header and those that it includes give
+ * every offset and number.  All integers are little-endian, and every 32 and 64 bit word is
+ * naturally aligned, so that one load or store moves it whole; both sides run on 64-bit
+ * little-endian machines.
  *
  *   C  written by the client, mapped read-only by the daemon:
  *        0     struct wharf_ring_c       sq_tail, cq_head, cq_wait
  *        1024  struct wharf_submission   n_entries of them: the submission queue (SQ)
  *   D  written by the daemon, sealed so that nobody else can ever map it for writing:
  *        0     struct wharf_ring_d       constants, sq_head, cq_tail, sq_wait, flags
- *        1024  struct wharf_completion   n_entries of them: the completion queue (CQ)
- *        then  uint32_t                  n_entries of them: marks, if FEATURE_MARKS is agreed on
+ *        1024  struct wharf_completion   n_entries of them: the completion queue (CQ),
+ * wharf_result.h then  uint32_t                  n_entries of them: marks, if FEATURE_MARKS is
+ * agreed on
  *
  * n_entries is a power of two, the same for both queues.  Indices are free-running 32-bit
  * counters that wrap; the entry of index i is number i mod n_entries.  At all times, as counters
@@ -25,8 +27,7 @@
  * the other side break this chain ends the session.
  *
  * What is in shared memory can change at any time, whatever the rules say.  Do not point one of
- * these structures at it and read members from there: read words and entries once, into locals,
- * as ring_ops.h does.
+ * these structures at it and read members from there: read words and entries once, into locals.
  */
 #ifndef WHARF_RING_H
 #define WHARF_RING_H
@@ -34,6 +35,10 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* What a submission asks for, and what a completion says. */
+#include "wharf_job.h"
+#include "wharf_result.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -126,13 +131,6 @@ enum wharf_opcode {
     WHARF_OP_CANCEL = 4, /* this session's jobs in flight that have a given user_data */
 };
 
-enum wharf_class {
-    WHARF_CLASS_DEFAULT = 0, /* what OpenQueueRequest said */
-    WHARF_CLASS_INTERACTIVE = 1,
-    WHARF_CLASS_NORMAL = 2,
-    WHARF_CLASS_BACKGROUND = 3,
-};
-
 /* Region 0 is the session's arena; the client numbers others itself when it registers them. */
 #define WHARF_REGION_ARENA 0u
 
@@ -177,45 +175,6 @@ struct wharf_chunk {
     uint32_t checksum; /* with WHARF_JOB_CHECKSUM, as above */
     uint16_t src_region;
     uint16_t dst_region;
-};
-
-/* What became of one chunk of a batch: as in struct wharf_outcome. */
-struct wharf_chunk_result {
-    uint64_t bit_offset;
-    uint32_t in_nbytes;
-    uint32_t out_nbytes;
-    uint16_t result; /* enum wharf_result */
-    uint16_t reason; /* enum wharf_reason */
-    uint8_t engine;  /* enum wharf_engine */
-    uint8_t attempt;
-    uint16_t reserved; /* 0 */
-};
-
-enum wharf_completion_flag {
-    /* The batch was run, and its table of results, if it wanted one, is filled. */
-    WHARF_COMPLETION_RESULTS = 1 << 0,
-};
-
-/*
- * A completion.  A batch in which every chunk is OK has result OK and the sums of in_nbytes and
- * out_nbytes.  Otherwise it has the result, reason and bit_offset of its bad chunk with the
- * lowest index, and in_nbytes and out_nbytes 0; the other chunks' results are in the table.
- */
-struct wharf_completion {
-    uint64_t user_data;
-    uint16_t result; /* enum wharf_result */
-    uint16_t reason; /* enum wharf_reason */
-    uint8_t engine;  /* enum wharf_engine: what ran it (of a batch, its first bad chunk or else
-                        its last one); AUTO if nothing ran */
-    uint8_t attempt; /* how often it was begun anew because an engine died; 255 is `or more` */
-    uint16_t flags;  /* enum wharf_completion_flag */
-    uint64_t bit_offset;
-    uint64_t in_nbytes;
-    uint64_t out_nbytes;
-    uint64_t queue_ns;        /* from when the daemon accepted it to when an engine began it */
-    uint64_t run_ns;          /* from then until its output was in place */
-    uint32_t first_bad_chunk; /* of a batch that is not OK; otherwise 0 */
-    uint32_t reserved;        /* 0 */
 };
 
 /* What is shared is whole pages: the size of so many bytes, which leave room for one page more. */

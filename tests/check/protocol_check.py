@@ -14,7 +14,9 @@ import tempfile
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
 DOCUMENT = os.path.join(TOP, 'proto', 'PROTOCOL.md')
-HEADERS = [os.path.join(TOP, 'proto', name) for name in ('wharf_ring.h', 'wharf_job.h')]
+HEADERS = [os.path.join(TOP, 'proto', name) for name in ('wharf_ring.h', 'wharf_job.h', 'wharf_result.h')]
+# What only programs see.
+UNSHARED = {'wharf_outcome'}
 BYTE_WIDTH = 11  # columns of a diagram for one byte, with its bar
 
 # Which enumerations the page has to list whole.
@@ -73,7 +75,7 @@ def header_structures(headers):
     return {name: [member for member in re.findall(r'\b(\w+)(?:\[\d+\])?;', body)
                    if not member.startswith('pad_')]
             for name, body in re.findall(r'^struct (wharf_\w+) \{\n(.*?)^\};', headers,
-                                         re.M | re.S)}
+                                         re.M | re.S) if name not in UNSHARED}
 
 
 def header_enumerations(headers):

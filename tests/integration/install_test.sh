@@ -53,6 +53,7 @@ test_uninstall_removes_all_that_install_put_there() {
 ./usr/share/doc/wharf/examples/example.c
 ./usr/share/doc/wharf/examples/example_async.c
 ./usr/share/doc/wharf/examples/example_gpu.c
+$(cd "$TOP" && printf './usr/share/doc/wharf/formats/%s\n' encoders/*/*_format.h | sed 's|formats/.*/|formats/|')
 ./usr/share/man/man1/wharf.1
 ./usr/share/man/man3/libwharf.3
 ./usr/share/man/man5/wharfd.conf.5
@@ -195,6 +196,20 @@ test_headers_stand_alone_in_c_and_cxx() {
         gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iroot/include -fsyntax-only alone.c
         g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iroot/include -fsyntax-only -x c++ alone.c
     done
+}
+
+# They sent readers to files of the source.
+test_headers_name_only_files_that_are_installed() {
+    use_installed
+    grep -hvE '^#include <|^ \*     #include' root/include/*.h |
+        grep -ohE '[A-Za-z_]+\.(h|c|md|proto|cuh)\b' | sort -u > named
+    grep -qx wharf_job.h named
+    while read -r name; do
+        [ -n "$(find root -name "${name/#CODEC_/*_}")" ] || echo "$name"
+    done < named > missing
+    expect_text '' "$(cat missing)"
+    # Nor do they name folders of it.
+    expect_status 1 grep -nE '\b(encoders|proto|kernels|daemon|clientlib)/' root/include/*.h
 }
 
 test_library_works_from_cxx() {

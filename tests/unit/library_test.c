@@ -358,9 +358,8 @@ Test(library, unknown_names_are_told_with_those_that_there_are)
                      "there is no codec 'zstd': the names are stored, deflate, zlib, gzip, rle1, "
                      "rle2, byterle, boolrle, rans, lz4, snappy");
     cr_expect_eq(wharf_engine_from_name("cuda"), -ENOENT);
-    cr_expect_str_eq(
-        wharf_error_message(),
-        "there is no engine 'cuda': the names are auto, cpu, reference, gpu, simt");
+    cr_expect_str_eq(wharf_error_message(),
+                     "there is no engine 'cuda': the names are auto, cpu, reference, gpu, simt");
     cr_expect_eq(wharf_codec_from_name("a\nb\033"), -ENOENT);
     cr_expect(strstr(wharf_error_message(), "'a?b?'"));
     cr_expect_eq(wharf_codec_from_name(NULL), -EINVAL);
