@@ -49,6 +49,11 @@ int wharf_cli_any_detect(struct wharf_cli_task *task, enum wharf_source_kind *re
     return status;
 }
 
+bool wharf_cli_any_is_spent(const struct wharf_cli_task *task, enum wharf_source_kind kind)
+{
+    return kind == WHARF_SOURCE_EMPTY && task->input->was_read;
+}
+
 static void say_unknown(struct wharf_cli_task *task, enum wharf_source_kind kind)
 {
     uint8_t first[WHARF_FOREIGN_MAX_NBYTES];
@@ -163,5 +168,7 @@ int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range ran
     enum wharf_source_kind kind;
     int status = wharf_cli_any_detect(task, &kind);
 
-    return status == WHARF_CLI_GOOD ? decode_kind(task, range, expects_container, kind) : status;
+    if (status != WHARF_CLI_GOOD || wharf_cli_any_is_spent(task, kind))
+        return status;
+    return decode_kind(task, range, expects_container, kind);
 }

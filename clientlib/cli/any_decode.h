@@ -25,6 +25,10 @@ int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range ran
  * Returns the exit status. */
 int wharf_cli_any_detect(struct wharf_cli_task *task, enum wharf_source_kind *ret_kind);
 
+/* Whether the input is standard input, named again after it was read to its end: it has nothing to
+ * add, as with cat(1). */
+bool wharf_cli_any_is_spent(const struct wharf_cli_task *task, enum wharf_source_kind kind);
+
 /* Says that wharf does not read the input's format, and which format that is if it is a well-known
  * one.  Returns the exit status. */
 int wharf_cli_any_tell_unknown(struct wharf_cli_task *task, enum wharf_source_kind kind);

@@ -33,16 +33,10 @@ static int work_on(struct wharf_cli_task *task, bool is_test)
 /* One file.  Failures are in the tally: the next file follows all the same. */
 static void open_and_work(struct wharf_cli_task *task, const char *path, bool is_test)
 {
-    struct wharf_cli_input input;
-    int r = wharf_cli_input_open(&input, path);
-
-    if (r < 0) {
-        wharf_cli_tally_error(task->tally, path, r);
+    if (wharf_cli_task_open_input(task, path) != WHARF_CLI_GOOD)
         return;
-    }
-    task->input = &input;
     work_on(task, is_test);
-    wharf_cli_input_close(&input);
+    wharf_cli_input_close(task->input);
 }
 
 /* A file that would not hold all that was asked for does not get its name. */
@@ -80,8 +74,9 @@ static int work_on_all(const struct wharf_cli_options *options, struct wharf_cli
                        char **paths, int n_paths, bool is_test)
 {
     struct wharf_cli_tally tally;
+    struct wharf_cli_input input;
     struct wharf_cli_output output;
-    struct wharf_cli_task task = {options, &tally, NULL, &output, service};
+    struct wharf_cli_task task = {options, &tally, &input, &output, service};
     int r;
 
     wharf_cli_tally_init(&tally);

@@ -19,4 +19,7 @@ extern const struct wharf_cli_command wharf_cli_top;
 extern const struct wharf_cli_command wharf_cli_ping;
 extern const struct wharf_cli_command wharf_cli_drain;
 
+/* Options and no command: `tar -I wharf`, `wharf -d FILE`, `wharf -9`.  Returns the exit status. */
+int wharf_cli_run_filter(int argc, char **argv);
+
 #endif

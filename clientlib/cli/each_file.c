@@ -208,7 +208,7 @@ static void work_on(const struct wharf_cli_each *each, const struct pair *pair,
     if (wharf_cli_task_begin(&task, pair->in_path, pair->out_path) != WHARF_CLI_GOOD)
         return;
     if (wharf_cli_task_end(&task, each->work(&task, each->own)) == WHARF_CLI_GOOD)
-        say_done(&task, each->service != NULL, tally->in_nbytes - in_nbytes, start_ns);
+        say_done(&task, each->unpacks, tally->in_nbytes - in_nbytes, start_ns);
 }
 
 static int work_on_all(const struct wharf_cli_each *each, struct pair *pairs, int n)

@@ -8,12 +8,15 @@
 #ifndef WHARF_CLI_EACH_FILE_H
 #define WHARF_CLI_EACH_FILE_H
 
+#include <stdbool.h>
+
 #include "clientlib/cli/task.h"
 
 struct wharf_cli_each {
     const struct wharf_cli_command *command;
     const struct wharf_cli_options *options;
     struct wharf_cli_service *service; /* of commands that decode, else NULL */
+    bool unpacks;                      /* outputs are the uncompressed side of ratio and speed */
     const void *own;
     /*
      * The name of an input's output where no option gives one; "-" is standard output.  The caller

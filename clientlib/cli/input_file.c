@@ -24,9 +24,14 @@ bool wharf_cli_input_is_terminal(const struct wharf_cli_input *input)
     return isatty(input->fd);
 }
 
+/* Whoever names standard input twice finds it at its end the second time. */
+static bool standard_input_was_read;
+
 static int open_descriptor(struct wharf_cli_input *input, const char *path)
 {
     if (strcmp(path, "-") == 0) {
+        input->was_read = standard_input_was_read;
+        standard_input_was_read = true;
         input->name = "standard input";
         input->fd = STDIN_FILENO;
         return 0;

@@ -22,6 +22,7 @@ struct wharf_cli_input {
     int stop_fd;      /* an eventfd; readable once wharf_cli_input_stop was called */
     bool is_seekable; /* a file whose size is known */
     bool is_at_end;   /* of what is not seekable: there is no more to read */
+    bool was_read;    /* standard input, which this process has read before: `cat - -` */
     uint64_t nbytes;  /* from `base` to the end, or WHARF_CLI_INPUT_SIZE_UNKNOWN */
     uint64_t base;    /* where a seekable file stood when it was opened */
     struct stat status;

@@ -25,6 +25,9 @@
 
 enum { OPTION_EXACT = WHARF_CLI_LONG_ONLY, OPTION_JSON, MAX_CODECS = 64, MAX_CODECS_TEXT = 512 };
 
+/* Several blocks at a time, of which each has WHARF_BGZF_MAX_NBYTES at most. */
+enum { LIST_NBYTES = 4 * WHARF_BGZF_MAX_NBYTES };
+
 /* A number that has not been found out. */
 #define UNKNOWN UINT64_MAX
 
@@ -101,21 +104,36 @@ static int list_container(struct wharf_cli_task *task, struct listing *listing)
     return WHARF_CLI_GOOD;
 }
 
-/* Counts the blocks, whose headers lead from one to the next. */
+/*
+ * Counts the blocks, whose headers lead from one to the next.  `buf` has LIST_NBYTES: every byte is
+ * read once, however small the blocks are.
+ */
 static int count_blocks(struct wharf_cli_task *task, struct listing *listing, uint8_t *buf)
 {
     struct wharf_bgzf_splitter splitter = {0};
-    struct wharf_bgzf_piece piece;
+    struct wharf_bgzf_piece piece = {.kind = WHARF_BGZF_MORE};
+    uint64_t start = 0; /* of what is in buf */
+    size_t nbytes = 0;
+    bool at_end = false;
 
-    for (;;) {
-        int64_t n =
-            wharf_cli_input_read_at(task->input, splitter.file_offset, buf, WHARF_BGZF_MAX_NBYTES);
+    while (piece.kind == WHARF_BGZF_MORE || piece.kind == WHARF_BGZF_BLOCK) {
+        size_t taken = (size_t)(splitter.file_offset - start);
 
-        if (n < 0)
-            return wharf_cli_task_read_error(task, (int)n);
-        wharf_bgzf_next(&splitter, buf, (size_t)n, n < WHARF_BGZF_MAX_NBYTES, &piece);
-        if (piece.kind != WHARF_BGZF_BLOCK)
-            break;
+        if (piece.kind == WHARF_BGZF_MORE) {
+            int64_t n;
+
+            memmove(buf, buf + taken, nbytes - taken);
+            nbytes -= taken;
+            start += taken;
+            taken = 0;
+            n = wharf_cli_input_read_at(task->input, start + nbytes, buf + nbytes,
+                                        LIST_NBYTES - nbytes);
+            if (n < 0)
+                return wharf_cli_task_read_error(task, (int)n);
+            at_end = (size_t)n < LIST_NBYTES - nbytes;
+            nbytes += (size_t)n;
+        }
+        wharf_bgzf_next(&splitter, buf + taken, nbytes - taken, at_end, &piece);
     }
     /* What follows is gzip, which only decoding takes apart, or no gzip at all. */
     if (piece.kind == WHARF_BGZF_END)
@@ -126,7 +144,7 @@ static int count_blocks(struct wharf_cli_task *task, struct listing *listing, ui
 
 static int list_bgzf(struct wharf_cli_task *task, struct listing *listing)
 {
-    uint8_t *buf = malloc(WHARF_BGZF_MAX_NBYTES);
+    uint8_t *buf = malloc(LIST_NBYTES);
     int status;
 
     if (!buf)
@@ -300,6 +318,8 @@ static int list_input(struct wharf_cli_task *task, struct settings *settings)
     enum wharf_source_kind kind;
     int status = wharf_cli_any_detect(task, &kind);
 
+    if (status == WHARF_CLI_GOOD && wharf_cli_any_is_spent(task, kind))
+        return status;
     if (status == WHARF_CLI_GOOD)
         status = list_kind(task, kind, settings->is_exact, &listing);
     if (status == WHARF_CLI_GOOD && settings->is_exact)
@@ -311,16 +331,10 @@ static int list_input(struct wharf_cli_task *task, struct settings *settings)
 
 static void list_file(struct wharf_cli_task *task, const char *path, struct settings *settings)
 {
-    struct wharf_cli_input input;
-    int r = wharf_cli_input_open(&input, path);
-
-    if (r < 0) {
-        wharf_cli_tally_error(task->tally, path, r);
+    if (wharf_cli_task_open_input(task, path) != WHARF_CLI_GOOD)
         return;
-    }
-    task->input = &input;
     list_input(task, settings);
-    wharf_cli_input_close(&input);
+    wharf_cli_input_close(task->input);
 }
 
 static int finish(const struct settings *settings, const struct wharf_cli_tally *tally)
@@ -339,9 +353,10 @@ static int run(int argc, char **argv)
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = argc};
     struct wharf_cli_tally tally;
+    struct wharf_cli_input input;
     struct wharf_cli_output output;
     struct wharf_cli_service service;
-    struct wharf_cli_task task = {&options, &tally, NULL, &output, &service};
+    struct wharf_cli_task task = {&options, &tally, &input, &output, &service};
     int status = wharf_cli_parse(&wharf_cli_list, argc, argv, &settings, &options, &operands);
 
     if (status == WHARF_CLI_GO_ON)

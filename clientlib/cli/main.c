@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * wharf: the command.  wharf(1) describes it.
- *
- * Without a command it is a filter, as tar and other programs start them: `wharf` packs standard
- * input to standard output, `wharf -d` unpacks.
- */
+/* wharf: the command.  wharf(1) describes it; filter.c is what it does without a command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -119,38 +113,6 @@ static const struct wharf_cli_command version_command = {
     .run = run_version,
 };
 
-/* ---- as a filter -------------------------------------------------------------------------- */
-
-/* Whether a word of short options, such as "-dc" or "-T4", has d. */
-static bool has_d(const char *word)
-{
-    static const char with_argument[] = "Tblor";
-
-    for (word++; *word; word++) {
-        if (*word == 'd')
-            return true;
-        if (strchr(with_argument, *word))
-            return false;
-    }
-    return false;
-}
-
-static bool wants_decompression(int argc, char **argv)
-{
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--decompress") == 0 || strcmp(argv[i], "--uncompress") == 0 ||
-            (argv[i][0] == '-' && argv[i][1] != '-' && has_d(argv[i])))
-            return true;
-    return false;
-}
-
-/* Options and no command: `tar -I wharf`, `wharf -d FILE`, `wharf -9`. */
-static int run_filter(int argc, char **argv)
-{
-    return wants_decompression(argc, argv) ? wharf_cli_unpack.run(argc, argv)
-                                           : wharf_cli_pack.run(argc, argv);
-}
-
 int main(int argc, char **argv)
 {
     occupy_closed_descriptors();
@@ -159,12 +121,12 @@ int main(int argc, char **argv)
     if (argc < 2 && (isatty(STDIN_FILENO) || isatty(STDOUT_FILENO)))
         return print_help();
     if (argc < 2)
-        return run_filter(argc, argv);
+        return wharf_cli_run_filter(argc, argv);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return print_help();
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
         return print_version();
     if (argv[1][0] == '-')
-        return run_filter(argc, argv);
+        return wharf_cli_run_filter(argc, argv);
     return run_command(argc - 1, argv + 1);
 }

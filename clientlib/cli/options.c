@@ -278,12 +278,34 @@ static int check_demands(const struct wharf_cli_command *command,
     return WHARF_CLI_GO_ON;
 }
 
+/*
+ * Where the letter stands that getopt_long, called with optind `before`, has just returned: behind
+ * the letter before it, if that is a flag of an unfinished word, or first in the next word that
+ * begins with '-'.
+ */
+static const char *letter_after(const char *letter, int before, char *const *argv)
+{
+    if (letter && letter[1])
+        return letter + 1;
+    while (argv[before][0] != '-' || !argv[before][1])
+        before++;
+    return argv[before] + 1;
+}
+
+/* -12 would be -1 and -2, of which the last one counts. */
+static bool is_two_digits(const char *letter)
+{
+    return letter[0] >= '0' && letter[0] <= '9' && letter[1] >= '0' && letter[1] <= '9';
+}
+
 static int take_all(const struct wharf_cli_command *command, int argc, char **argv, void *own,
                     struct wharf_cli_options *options, bool *wants_help)
 {
     struct option all[MAX_OPTIONS];
     char short_options[2 * MAX_OPTIONS + MAX_LETTERS + 2];
+    const char *letter = NULL; /* the last option's, if it was one of a word of letters */
     int n_all = 0;
+    int before = optind;
     int option;
 
     append_options(all, &n_all, command->own_options);
@@ -297,11 +319,20 @@ static int take_all(const struct wharf_cli_command *command, int argc, char **ar
     if (command->decompresses)
         strcat(short_options, "123456789");
     opterr = 0;
-    while ((option = getopt_long(argc, argv, short_options, all, NULL)) != -1) {
+    for (;; before = optind) {
         const char *allowed = NULL;
+        int long_index = -1;
+
+        option = getopt_long(argc, argv, short_options, all, &long_index);
+        if (option == -1)
+            return WHARF_CLI_GO_ON;
 
         if (option == '?' || option == ':')
             return say_unknown(command->name, all, option, argv);
+        letter = optarg || long_index >= 0 ? NULL : letter_after(letter, before, argv);
+        if (letter && is_two_digits(letter))
+            return wharf_cli_say_usage(command->name,
+                                       "-%s: -1 to -9 are levels; --level N is any other", letter);
         if (is_own(command, option))
             allowed = command->take_option(own, option, optarg);
         else if (option == 'h')
@@ -311,7 +342,6 @@ static int take_all(const struct wharf_cli_command *command, int argc, char **ar
         if (allowed)
             return say_bad_argument(command->name, all, option, optarg, allowed);
     }
-    return WHARF_CLI_GO_ON;
 }
 
 int wharf_cli_parse(const struct wharf_cli_command *command, int argc, char **argv, void *own,

@@ -149,12 +149,20 @@ void wharf_cli_task_start_progress(const struct wharf_cli_task *task)
                              shows_progress(task));
 }
 
+int wharf_cli_task_open_input(struct wharf_cli_task *task, const char *path)
+{
+    int r = wharf_cli_input_open(task->input, path);
+
+    return r < 0 ? wharf_cli_tally_error(task->tally, path, r) : WHARF_CLI_GOOD;
+}
+
 int wharf_cli_task_begin(struct wharf_cli_task *task, const char *in_path, const char *out_path)
 {
-    int r = wharf_cli_input_open(task->input, in_path);
+    int status = wharf_cli_task_open_input(task, in_path);
+    int r;
 
-    if (r < 0)
-        return wharf_cli_tally_error(task->tally, in_path, r);
+    if (status != WHARF_CLI_GOOD)
+        return status;
     r = wharf_cli_output_open(task->output, out_path, task->options->force);
     if (r == 0 && wharf_cli_output_is_input(task->output, &task->input->status)) {
         wharf_cli_output_discard(task->output);

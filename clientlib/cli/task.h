@@ -56,6 +56,9 @@ int wharf_cli_task_daemon_error(struct wharf_cli_task *task, int error, const ch
 /* Tells of anything else, -errno, such as missing memory.  Returns WHARF_CLI_FAILED. */
 int wharf_cli_task_error(struct wharf_cli_task *task, const char *what, int error);
 
+/* Opens the input; what fails is said and noted.  Returns WHARF_CLI_GOOD or WHARF_CLI_FAILED. */
+int wharf_cli_task_open_input(struct wharf_cli_task *task, const char *path);
+
 /*
  * The beginning of a command with one input and one output: opens both, the output only if the
  * input could be opened, and starts clock and progress.  Returns WHARF_CLI_GOOD, or the exit

@@ -85,6 +85,49 @@ assert done.returncode == 0 and done.stdout.startswith(b'usage: wharf COMMAND'),
 EOS
 }
 
+# tar adds -d to the words that it packs with.
+test_options_of_packing_are_passed_over_by_a_filter_that_unpacks() {
+    mkdir folder
+    seq 1000 > folder/data
+    while read -r words; do
+        rm -f x
+        tar -I "$WHARF $words" -cf x folder
+        expect_text "$(printf 'folder/\nfolder/data')" "$(tar -I "$WHARF $words" -tf x)"
+    done << 'EOS'
+-c lz4
+-clz4 -q
+-cdeflate
+--codec lz4 --level 3
+--codec=gzip --level=9 -b 64K
+-c deflate --encoder zlib -l 9 -T 1
+-q -c rans --type u8 --chunk=1M
+EOS
+    # To gzip's users c is standard output.
+    gzip -k folder/data
+    for words in '-cd' '-dc' '-c -d' '-d -c' '--stdout -d'; do
+        # shellcheck disable=SC2086 # words
+        "$WHARF" $words folder/data.gz | cmp - folder/data
+    done
+    expect_status 2 "$WHARF" unpack --codec lz4 folder/data.gz 2> message
+    grep -q -- '--codec: no such option' message
+}
+
+# -12 was -1 and -2, and 2 was the level.
+test_level_of_two_digits_is_a_mistake() {
+    seq 10 > data
+    for words in -12 -v12 -12v -11 '-1 -12' 'data -9 -12' '-q9v12'; do
+        # shellcheck disable=SC2086 # words
+        expect_status 2 "$WHARF" pack -f $words data 2> message
+        grep -q -- '-1 to -9 are levels; --level N is any other' message
+        test ! -e data.whr
+    done
+    for words in -9v '-1 -9' -v9 '--quiet -1 -9' '-T1 -2' '-b 12 -2' '-b12 -1' '--level=12'; do
+        # shellcheck disable=SC2086 # words
+        "$WHARF" pack -f $words data 2> message
+    done
+    expect_status 2 "$WHARF" cat -12 data.whr 2> message
+}
+
 test_levels_have_letters() {
     seq 50000 > data
     for level in 1 9; do

@@ -212,6 +212,26 @@ EOS
     "$WHARF" list --exact < <(cat data.whr) | grep -q '^wharf '
 }
 
+# Each block cost a read of 64 KiB.
+test_list_reads_blocks_once_however_small() {
+    python3 - << 'EOS'
+import struct, zlib
+with open('small.bgz', 'wb') as out:
+    for i in range(20000):
+        piece = b'%d\n' % i
+        body = b'\1' + struct.pack('<HH', len(piece), 65535 - len(piece)) + piece
+        out.write(bytes.fromhex('1f8b08040000000000ff060042430200') + struct.pack('<H', len(body) + 25) +
+                  body + struct.pack('<II', zlib.crc32(piece), len(piece)))
+EOS
+    shell=$BASHPID
+    before=$(sed -n 's/^rchar: //p' "/proc/$shell/io")
+    "$WHARF" list --json small.bgz > table.json
+    after=$(sed -n 's/^rchar: //p' "/proc/$shell/io")
+    grep -q '"chunks":20000,' table.json
+    test $((after - before)) -lt $((2 * $(stat -c %s small.bgz) + 2000000))
+    "$WHARF" cat -q small.bgz | cmp - <(seq 0 19999)
+}
+
 test_other_formats_are_named() {
     while IFS='|' read -r bytes name program; do
         # shellcheck disable=SC2059 # the bytes are a format
