@@ -84,6 +84,29 @@ static void explain_absent(const char *path, const char *what, char *text, size_
                  path);
 }
 
+/* What stands there if it is no socket, or NULL.  The system refuses to connect to either alike. */
+static const char *other_kind(const char *path)
+{
+    struct stat file;
+
+    if (stat(path, &file) < 0 || S_ISSOCK(file.st_mode))
+        return NULL;
+    if (S_ISREG(file.st_mode))
+        return "a regular file";
+    return S_ISDIR(file.st_mode) ? "a folder" : "a device or pipe";
+}
+
+static void explain_refused(const char *path, char *text, size_t text_nbytes)
+{
+    const char *kind = other_kind(path);
+
+    if (kind)
+        snprintf(text, text_nbytes, "%s: is %s, not a daemon's socket: another path may be meant",
+                 path, kind);
+    else
+        explain_absent(path, "nobody listens there", text, text_nbytes);
+}
+
 void wharf_client_explain_connect(const char *path, int err, char *text, size_t text_nbytes)
 {
     switch (err) {
@@ -91,7 +114,7 @@ void wharf_client_explain_connect(const char *path, int err, char *text, size_t 
         explain_absent(path, "no such socket", text, text_nbytes);
         return;
     case ECONNREFUSED:
-        explain_absent(path, "nobody listens there", text, text_nbytes);
+        explain_refused(path, text, text_nbytes);
         return;
     case EACCES:
         explain_denied(path, text, text_nbytes);

@@ -38,6 +38,32 @@ damage() { # FILE OFFSET
     printf 'XX' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
+# It was "served by another daemon", and got two lock files beside it.
+test_what_is_no_socket_is_left_alone_and_called_what_it_is() {
+    echo 'years of work' > precious
+    mkdir folder
+    ln -s precious link
+    for path in precious folder link; do
+        kind=$(sed -n "s/^$path //p" << 'EOS'
+precious a regular file
+folder a folder
+link a symbolic link
+EOS
+        )
+        expect_status 1 "$BUILD/wharfd" --socket "$PWD/$path" < /dev/null > out 2> message
+        grep -q "$PWD/$path is $kind, which is left as it is: choose another path" message
+        printf '[listen more]\npath = %s\n' "$PWD/$path" > config
+        expect_status 1 "$BUILD/wharfd" --socket "$PWD/new" --config config < /dev/null > out 2> message
+        grep -q "$PWD/$path is $kind, which is left as it is: choose another path" message
+        test ! -e new
+    done
+    expect_text 'config folder link message new.listen new.lock out precious' "$(echo ./* | sed 's/\.\///g')"
+    expect_text 'years of work' "$(cat precious)"
+    expect_status 3 "$WHARF" status --socket precious 2> message
+    grep -qF "no daemon: precious: is a regular file, not a daemon's socket" message
+    expect_status 1 grep -q 'start' message
+}
+
 test_every_kind_comes_out_as_it_does_without_a_daemon() {
     make_files
     start_daemon

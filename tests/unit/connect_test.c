@@ -112,6 +112,24 @@ Test(connect, socket_without_listener_is_told_from_none)
     test_daemon_free(daemon);
 }
 
+/* It was taken for a socket without a listener, beside which a daemon should be started. */
+Test(connect, file_at_the_sockets_path_is_said_to_be_one)
+{
+    char folder[] = "/tmp/wharf-connect-XXXXXX";
+    char path[sizeof(folder) + 16];
+
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/precious", folder);
+    open_at(folder, WHARF_OPEN_DAEMON, -ECONNREFUSED);
+    expect_message("is a folder, not a daemon's socket");
+    fclose(fopen(path, "w"));
+    open_at(path, WHARF_OPEN_DAEMON, -ECONNREFUSED);
+    expect_message("is a regular file, not a daemon's socket");
+    cr_expect_null(strstr(wharf_error_message(), "start"));
+    unlink(path);
+    rmdir(folder);
+}
+
 /* As a user who is in no group that may use it. */
 static int denied_status(const char *path, const char *advice)
 {
