@@ -160,14 +160,17 @@ static int run(struct daemon *daemon, struct wharf_config *config)
 {
     struct wharf_server *server = &daemon->server;
     int signals = block_signals();
-    int r = signals < 0 ? signals : wharf_server_init(server, config);
+    int r = signals < 0 ? signals : wharf_log_start();
 
+    if (r == 0)
+        r = wharf_server_init(server, config);
     if (r == 0)
         r = wharf_loop_add(server->loop, &daemon->signals, signals, POLLIN, on_signal);
     if (r < 0)
         return r;
     daemon->has_started = true;
     wharf_log_use_fields();
+    wharf_notify_use_loop(server->loop);
     if (wharf_notify_watchdog_ns() != WHARF_NEVER)
         on_watchdog(&daemon->watchdog);
     if (getenv("NOTIFY_SOCKET"))
@@ -178,9 +181,12 @@ static int run(struct daemon *daemon, struct wharf_config *config)
     server->on_promised = on_promised;
     tell_ready(daemon);
     r = wharf_server_run(server);
-    if (r == 0 && server->n_connections > 0)
+    wharf_notify_use_loop(NULL);
+    if (r == 0 && server->n_connections > 0) {
         /* Jobs that are left undone are not waited for. */
+        wharf_log_stop();
         _exit(EXIT_SUCCESS);
+    }
     wharf_loop_remove(server->loop, &daemon->signals);
     close(signals);
     wharf_timer_clear(server->loop, &daemon->watchdog);
@@ -196,6 +202,7 @@ static int serve(const struct wharf_options_line *options)
 
     daemon.options = *options;
     wharf_log_init();
+    wharf_notify_init();
     if (wharf_options_load(options, &config, message, sizeof(message)) < 0) {
         wharf_config_deinit(&config);
         wharf_log(WHARF_LOG_ERROR, NULL, "%s", message);
@@ -209,6 +216,7 @@ static int serve(const struct wharf_options_line *options)
     wharf_server_deinit(&daemon.server);
     if (r < 0 && !daemon.has_started)
         wharf_notify_status("Could not start; the journal says why");
+    wharf_log_stop();
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

@@ -1,199 +1,276 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log.c: makes messages of what is to be said, limits them, and hands them to a thread.
+ *
+ * The journal can stop, and so can whoever reads standard error.  So the threads that serve clients
+ * only put messages into a queue, where they wait for nobody, and one thread of its own writes
+ * them.  What finds the queue full is counted, and the count is said with what comes next.
+ */
 #include "daemon/base/log.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <systemd/sd-journal.h>
-#include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/log_queue.h"
+#include "daemon/base/log_sink.h"
 #include "proto/utf8.h"
 
-#define LINE_NBYTES 1024
+/* How long the end waits for messages that nobody takes. */
+#define STOP_NS ((uint64_t)WHARF_NS_PER_S)
 
-static bool leads_to_journal; /* standard error does */
-static int stderr_fd = 2;     /* another one that does not block, where there can be one */
-static bool is_socket;        /* standard error */
-static unsigned n_left_out;   /* lines that standard error did not take */
-static bool uses_fields;      /* of any thread */
+/* Before the thread is there, whoever has a message writes it; after it, nobody does. */
+enum way { DIRECT, QUEUED, ENDED };
+
+static enum way way;
 static int max_level = WHARF_LOG_INFO;
+static struct wharf_log_counts counts; /* of any thread */
+static unsigned n_unsaid;              /* messages that were not taken */
 
-/* ---- where to ------------------------------------------------------------------------------ */
+static struct {
+    struct wharf_log_queue queue;
+    sem_t wanted; /* once for each message at least */
+    sem_t ended;
+    pthread_t thread;
+    bool stop;
+} writer;
 
-/* systemd puts the device and inode of the stream that leads to the journal there. */
-static bool stderr_is_journal(void)
+/* Of this thread: it holds a lock under which no system call is made, and has to wake the writer
+ * when it has given that back. */
+static __thread unsigned n_holds;
+static __thread bool owes_wake;
+
+/* ---- the writer ---------------------------------------------------------------------------- */
+
+static void wake_writer(void)
 {
-    const char *stream = getenv("JOURNAL_STREAM");
-    unsigned long long device, inode;
-    struct stat st;
-
-    if (!stream || sscanf(stream, "%llu:%llu", &device, &inode) != 2 || fstat(2, &st) < 0)
-        return false;
-    return st.st_dev == device && st.st_ino == inode;
+    if (n_holds > 0)
+        owes_wake = true;
+    else
+        sem_post(&writer.wanted);
 }
 
-/* What is at the other end is somebody else's, so the flag is not set for it, but for a description
- * of our own. */
-static void open_without_blocking(void)
+void wharf_log_hold(void)
 {
-    struct stat st;
-
-    if (fstat(2, &st) < 0)
-        return;
-    is_socket = S_ISSOCK(st.st_mode);
-    if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
-        return;
-    int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-    if (fd >= 0)
-        stderr_fd = fd;
+    n_holds++;
 }
+
+void wharf_log_let_go(void)
+{
+    if (--n_holds > 0 || !owes_wake)
+        return;
+    owes_wake = false;
+    sem_post(&writer.wanted);
+}
+
+static void leave_out(unsigned n)
+{
+    __atomic_fetch_add(&counts.n_not_taken, n, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&n_unsaid, n, __ATOMIC_RELAXED);
+}
+
+static void write_entry(const struct wharf_log_entry *entry)
+{
+    if (wharf_log_sink_write(entry))
+        __atomic_fetch_add(&counts.n_written, 1, __ATOMIC_RELAXED);
+    else
+        leave_out(1);
+}
+
+static void write_count(int level, unsigned n, const char *what)
+{
+    struct wharf_log_entry entry = {.level = level};
+
+    snprintf(entry.message, sizeof(entry.message), "%u %s", n, what);
+    write_entry(&entry);
+}
+
+/* What is said now, and is not taken either, is one more that was left out. */
+static void confess(void)
+{
+    unsigned n = __atomic_exchange_n(&n_unsaid, 0, __ATOMIC_RELAXED);
+
+    if (n > 0)
+        write_count(WHARF_LOG_WARNING, n, "messages were left out: nobody read them");
+}
+
+static void put_entry(const struct wharf_log_entry *entry)
+{
+    switch (__atomic_load_n(&way, __ATOMIC_ACQUIRE)) {
+    case DIRECT:
+        write_entry(entry);
+        return;
+    case QUEUED:
+        if (wharf_log_queue_put(&writer.queue, entry)) {
+            wake_writer();
+            return;
+        }
+        break;
+    case ENDED:
+        break;
+    }
+    leave_out(1);
+}
+
+/* ---- what clients cause -------------------------------------------------------------------- */
+
+#define CLIENT_WINDOW_NS (5 * (uint64_t)WHARF_NS_PER_S)
+#define CLIENT_MESSAGES 20
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t window_end;
+    unsigned n_written;
+    unsigned n_left_out; /* and not said yet */
+} client_limit = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool client_may_write(void)
+{
+    uint64_t now = wharf_now_ns();
+    bool is_first = false;
+
+    pthread_mutex_lock(&client_limit.lock);
+    if (now >= client_limit.window_end) {
+        client_limit.window_end = now + CLIENT_WINDOW_NS;
+        client_limit.n_written = 0;
+    }
+    bool may = client_limit.n_written < CLIENT_MESSAGES;
+    if (may)
+        client_limit.n_written++;
+    else
+        is_first = client_limit.n_left_out++ == 0;
+    pthread_mutex_unlock(&client_limit.lock);
+    if (!may)
+        __atomic_fetch_add(&counts.n_over_limit, 1, __ATOMIC_RELAXED);
+    /* It says how many when their time is over. */
+    if (is_first && __atomic_load_n(&way, __ATOMIC_ACQUIRE) == QUEUED)
+        wake_writer();
+    return may;
+}
+
+/* Those left out in a time that is over, or until now; *ret_due_ns is when there are more. */
+static unsigned take_left_out(bool until_now, uint64_t *ret_due_ns)
+{
+    uint64_t now = wharf_now_ns();
+    unsigned n = 0;
+
+    pthread_mutex_lock(&client_limit.lock);
+    if (until_now || now >= client_limit.window_end) {
+        n = client_limit.n_left_out;
+        client_limit.n_left_out = 0;
+    }
+    *ret_due_ns = client_limit.n_left_out ? client_limit.window_end : WHARF_NEVER;
+    pthread_mutex_unlock(&client_limit.lock);
+    return n;
+}
+
+/* Returns when to look again. */
+static uint64_t tell_left_out(bool until_now)
+{
+    uint64_t due_ns;
+    unsigned n = take_left_out(until_now, &due_ns);
+
+    if (n > 0)
+        write_count(WHARF_LOG_NOTICE, n, "messages about clients were left out");
+    return due_ns;
+}
+
+/* ---- its thread ---------------------------------------------------------------------------- */
+
+/* Whether it was posted; until then other things can wake it up. */
+static bool wait_until(sem_t *semaphore, uint64_t due_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(due_ns / WHARF_NS_PER_S),
+                             .tv_nsec = (long)(due_ns % WHARF_NS_PER_S)};
+
+    if (due_ns == WHARF_NEVER)
+        return sem_wait(semaphore) == 0;
+    return sem_clockwait(semaphore, CLOCK_MONOTONIC, &until) == 0;
+}
+
+static void write_queued(void)
+{
+    const struct wharf_log_entry *entry;
+
+    while ((entry = wharf_log_queue_first(&writer.queue))) {
+        confess();
+        write_entry(entry);
+        wharf_log_queue_drop_first(&writer.queue);
+    }
+    confess();
+}
+
+static void *write_all(void *data)
+{
+    uint64_t due_ns = WHARF_NEVER;
+    bool stop = false;
+
+    while (!stop) {
+        wait_until(&writer.wanted, due_ns);
+        stop = __atomic_load_n(&writer.stop, __ATOMIC_ACQUIRE);
+        write_queued();
+        due_ns = tell_left_out(stop);
+    }
+    sem_post(&writer.ended);
+    return data;
+}
+
+int wharf_log_start(void)
+{
+    wharf_log_queue_init(&writer.queue);
+    writer.stop = false;
+    if (sem_init(&writer.wanted, 0, 0) < 0 || sem_init(&writer.ended, 0, 0) < 0)
+        return -errno;
+    int r = pthread_create(&writer.thread, NULL, write_all, NULL);
+    if (r != 0)
+        return -r;
+    pthread_setname_np(writer.thread, "wharf-log");
+    __atomic_store_n(&way, QUEUED, __ATOMIC_RELEASE);
+    return 0;
+}
+
+/* A writer that still waits is left to the end of the process, and so is what it uses. */
+void wharf_log_stop(void)
+{
+    if (__atomic_load_n(&way, __ATOMIC_ACQUIRE) != QUEUED)
+        return;
+    __atomic_store_n(&way, ENDED, __ATOMIC_RELEASE);
+    __atomic_store_n(&writer.stop, true, __ATOMIC_RELEASE);
+    sem_post(&writer.wanted);
+    if (wait_until(&writer.ended, wharf_now_ns() + STOP_NS))
+        pthread_join(writer.thread, NULL);
+    else
+        pthread_detach(writer.thread);
+}
+
+void wharf_log_read_counts(struct wharf_log_counts *ret_counts)
+{
+    ret_counts->n_written = __atomic_load_n(&counts.n_written, __ATOMIC_RELAXED);
+    ret_counts->n_over_limit = __atomic_load_n(&counts.n_over_limit, __ATOMIC_RELAXED);
+    ret_counts->n_not_taken = __atomic_load_n(&counts.n_not_taken, __ATOMIC_RELAXED);
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
 
 void wharf_log_init(void)
 {
-    leads_to_journal = stderr_is_journal();
-    open_without_blocking();
+    wharf_log_sink_init();
 }
 
 void wharf_log_use_fields(void)
 {
-    __atomic_store_n(&uses_fields, leads_to_journal, __ATOMIC_RELAXED);
+    wharf_log_sink_use_fields();
 }
 
 void wharf_log_set_level(enum wharf_log_level level)
 {
     __atomic_store_n(&max_level, (int)level, __ATOMIC_RELAXED);
 }
-
-/* ---- journal ------------------------------------------------------------------------------- */
-
-struct journal_entry {
-    struct iovec iov[8];
-    int n;
-    char text[LINE_NBYTES + 512];
-    size_t n_used;
-};
-
-static void entry_add(struct journal_entry *entry, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void entry_add(struct journal_entry *entry, const char *format, ...)
-{
-    size_t n_free = sizeof(entry->text) - entry->n_used;
-    char *at = entry->text + entry->n_used;
-    va_list args;
-
-    va_start(args, format);
-    int n = vsnprintf(at, n_free, format, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= n_free)
-        return;
-    entry->iov[entry->n++] = (struct iovec){at, (size_t)n};
-    entry->n_used += (size_t)n + 1;
-}
-
-static void write_journal(int level, const struct wharf_log_fields *fields, const char *message)
-{
-    struct journal_entry entry = {.n = 0};
-
-    entry_add(&entry, "MESSAGE=%s", message);
-    entry_add(&entry, "PRIORITY=%d", level);
-    entry_add(&entry, "SYSLOG_IDENTIFIER=wharfd");
-    if (fields->tenant)
-        entry_add(&entry, "WHARF_TENANT=%s", fields->tenant);
-    if (fields->connection)
-        entry_add(&entry, "WHARF_CONNECTION=%" PRIu64, fields->connection);
-    if (fields->session)
-        entry_add(&entry, "WHARF_SESSION=%" PRIu64, fields->session);
-    if (fields->error)
-        entry_add(&entry, "ERRNO=%d", fields->error);
-    sd_journal_sendv(entry.iov, entry.n);
-}
-
-/* ---- standard error ------------------------------------------------------------------------ */
-
-static const char *level_name(int level)
-{
-    switch (level) {
-    case WHARF_LOG_ERROR:
-        return "error: ";
-    case WHARF_LOG_WARNING:
-        return "warning: ";
-    case WHARF_LOG_DEBUG:
-        return "debug: ";
-    default:
-        return "";
-    }
-}
-
-static bool put(const char *line, size_t nbytes)
-{
-    ssize_t n = is_socket ? send(2, line, nbytes, MSG_DONTWAIT | MSG_NOSIGNAL)
-                          : write(stderr_fd, line, nbytes);
-
-    return n == (ssize_t)nbytes;
-}
-
-/* Whether it was taken. */
-static bool put_line(int level, const char *message, const char *about)
-{
-    char line[LINE_NBYTES + 512], begin[32];
-
-    snprintf(begin, sizeof(begin), "wharfd: %s", level_name(level));
-    if (leads_to_journal)
-        snprintf(begin, sizeof(begin), "<%d>", level);
-    int n = snprintf(line, sizeof(line), "%s%s%s\n", begin, message, about);
-    return put(line, (size_t)n);
-}
-
-static void leave_out(unsigned n)
-{
-    __atomic_fetch_add(&n_left_out, n, __ATOMIC_RELAXED);
-}
-
-/* A reader that has stopped must not stop the daemon, which may hold a lock as well: what is not
- * taken at once is left out. */
-static void confess(void)
-{
-    unsigned n = __atomic_exchange_n(&n_left_out, 0, __ATOMIC_RELAXED);
-    char message[64];
-
-    if (n == 0)
-        return;
-    snprintf(message, sizeof(message), "%u messages were left out: nobody read them", n);
-    if (!put_line(WHARF_LOG_WARNING, message, ""))
-        leave_out(n);
-}
-
-static void write_stderr(int level, const struct wharf_log_fields *fields, const char *message)
-{
-    char about[256] = "";
-    int n = 0;
-
-    if (fields->tenant)
-        n += snprintf(about, sizeof(about), " tenant=%.100s", fields->tenant);
-    if (fields->connection)
-        n += snprintf(about + n, sizeof(about) - (size_t)n, " connection=%" PRIu64,
-                      fields->connection);
-    if (fields->session)
-        n += snprintf(about + n, sizeof(about) - (size_t)n, " session=%" PRIu64, fields->session);
-    confess();
-    char in_brackets[sizeof(about) + 4] = "";
-    if (n > 0)
-        snprintf(in_brackets, sizeof(in_brackets), " (%s)", about + 1);
-    if (!put_line(level, message, in_brackets))
-        leave_out(1);
-}
-
-/* ---- messages ------------------------------------------------------------------------------ */
 
 /* Control characters: those of ASCII, and U+0080 to U+009F. */
 static bool is_control(const unsigned char *text)
@@ -218,22 +295,23 @@ static void make_plain(char *message)
 static void log_v(int level, const struct wharf_log_fields *fields, const char *format,
                   va_list args)
 {
-    static const struct wharf_log_fields none;
-    char message[LINE_NBYTES];
+    struct wharf_log_entry entry = {.level = level};
+    char *message = entry.message;
 
-    if (!fields)
-        fields = &none;
-    int n = vsnprintf(message, sizeof(message), format, args);
+    int n = vsnprintf(message, sizeof(entry.message), format, args);
     if (n < 0)
         return;
-    if (fields->error && (size_t)n < sizeof(message))
-        snprintf(message + n, sizeof(message) - (size_t)n, ": %s",
-                 strerrordesc_np(fields->error) ? strerrordesc_np(fields->error) : "unknown error");
+    if (fields) {
+        entry.error = fields->error;
+        entry.connection = fields->connection;
+        entry.session = fields->session;
+        snprintf(entry.tenant, sizeof(entry.tenant), "%s", fields->tenant ? fields->tenant : "");
+    }
+    if (entry.error && (size_t)n < sizeof(entry.message))
+        snprintf(message + n, sizeof(entry.message) - (size_t)n, ": %s",
+                 strerrordesc_np(entry.error) ? strerrordesc_np(entry.error) : "unknown error");
     make_plain(message);
-    if (__atomic_load_n(&uses_fields, __ATOMIC_RELAXED))
-        write_journal(level, fields, message);
-    else
-        write_stderr(level, fields, message);
+    put_entry(&entry);
 }
 
 static bool is_wanted(enum wharf_log_level level)
@@ -253,49 +331,13 @@ void wharf_log(enum wharf_log_level level, const struct wharf_log_fields *fields
     va_end(args);
 }
 
-#define CLIENT_WINDOW_NS (5 * (uint64_t)WHARF_NS_PER_S)
-#define CLIENT_MESSAGES 20
-
-static struct {
-    pthread_mutex_t lock;
-    uint64_t window_end;
-    unsigned n_written;
-    unsigned n_left_out;
-} client_limit = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* Whether one more message may be written; *ret_left_out is what has to be confessed before. */
-static bool client_may_write(unsigned *ret_left_out)
-{
-    uint64_t now = wharf_now_ns();
-    bool may;
-
-    *ret_left_out = 0;
-    pthread_mutex_lock(&client_limit.lock);
-    if (now >= client_limit.window_end) {
-        *ret_left_out = client_limit.n_left_out;
-        client_limit.window_end = now + CLIENT_WINDOW_NS;
-        client_limit.n_written = 0;
-        client_limit.n_left_out = 0;
-    }
-    may = client_limit.n_written < CLIENT_MESSAGES;
-    if (may)
-        client_limit.n_written++;
-    else
-        client_limit.n_left_out++;
-    pthread_mutex_unlock(&client_limit.lock);
-    return may;
-}
-
 void wharf_log_client(enum wharf_log_level level, const struct wharf_log_fields *fields,
                       const char *format, ...)
 {
-    unsigned left_out;
     va_list args;
 
-    if (!is_wanted(level) || !client_may_write(&left_out))
+    if (!is_wanted(level) || !client_may_write())
         return;
-    if (left_out)
-        wharf_log(WHARF_LOG_NOTICE, NULL, "%u messages about clients were left out", left_out);
     va_start(args, format);
     log_v((int)level, fields, format, args);
     va_end(args);

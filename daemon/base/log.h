@@ -11,10 +11,11 @@
  * Not earlier: of a process that ends at once the journal finds out no more whose entry that was,
  * and the unit's log would lack why it does not start.
  *
- * Standard error that is a pipe, a terminal or a socket is never waited for: lines that it does not
- * take are left out, and counted in the next one that it does.
+ * From wharf_log_start on a thread of its own writes all messages, since the journal and whoever
+ * reads standard error can stop.  Nobody else waits for them: up to 128 messages wait in a queue,
+ * and those that find it full are left out, counted, and the count is said with the next ones.
  *
- * All functions are safe from any thread.
+ * All functions are safe from any thread, if not said otherwise.
  */
 #ifndef WHARF_DAEMON_BASE_LOG_H
 #define WHARF_DAEMON_BASE_LOG_H
@@ -40,6 +41,30 @@ struct wharf_log_fields {
 
 /* wharf_log_init: looks where messages go.  Before the first message; by one thread. */
 void wharf_log_init(void);
+
+/* Starts the thread.  Before others are there that log, after signals are blocked; once.  0 or
+ * -errno. */
+int wharf_log_start(void);
+
+/* Waits until all is written, but for a second at most; later messages are left out.  Does nothing
+ * where the thread was not started. */
+void wharf_log_stop(void);
+
+/*
+ * Between the two a message of this thread makes no system call: the writer is woken when the
+ * outermost lock was given back.  For locks that clients wait for.
+ */
+void wharf_log_hold(void);
+void wharf_log_let_go(void);
+
+/* Messages since the start. */
+struct wharf_log_counts {
+    uint64_t n_written;
+    uint64_t n_over_limit; /* of clients, beyond what wharf_log_client allows */
+    uint64_t n_not_taken;  /* because nobody read them */
+};
+
+void wharf_log_read_counts(struct wharf_log_counts *ret_counts);
 
 /* From now on messages to the journal have fields. */
 void wharf_log_use_fields(void);

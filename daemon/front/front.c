@@ -123,6 +123,13 @@ static void publish_all(struct wharf_front *front, struct wakes *wakes)
     }
 }
 
+/* What is logged under the lock wakes nobody before it is given back, as all else. */
+static void lock(struct wharf_front *front)
+{
+    pthread_mutex_lock(&front->lock);
+    wharf_log_hold();
+}
+
 static void unlock(struct wharf_front *front, struct wakes *wakes)
 {
     wakes->loop = front->wake_loop;
@@ -133,6 +140,7 @@ static void unlock(struct wharf_front *front, struct wakes *wakes)
     wakes->gpus = front->gpus_called;
     front->gpus_called = 0;
     pthread_mutex_unlock(&front->lock);
+    wharf_log_let_go();
     /* One that rang, and sleeps until it is answered, before workers that may watch from now on. */
     if (wakes->n > 0)
         wharf_front_wake_client(wakes->items[0].session, wakes->items[0].kinds);
@@ -156,7 +164,7 @@ void wharf_front_enter(struct wharf_front *front)
             break;
         wharf_relax();
     }
-    pthread_mutex_lock(&front->lock);
+    lock(front);
 }
 
 void wharf_front_enter_first(struct wharf_front *front)
@@ -172,6 +180,7 @@ void wharf_front_enter_first(struct wharf_front *front)
     }
     if (r != 0)
         pthread_mutex_lock(&front->lock);
+    wharf_log_hold();
     __atomic_fetch_sub(&front->n_gpus_coming, 1, __ATOMIC_RELAXED);
 }
 
@@ -190,7 +199,7 @@ void wharf_front_leave(struct wharf_front *front)
         wharf_front_wake_client(wakes.items[i].session, wakes.items[i].kinds);
     if (wakes.is_urgent)
         __atomic_fetch_add(&front->n_urgent_wakes, 1, __ATOMIC_RELAXED);
-    pthread_mutex_lock(&front->lock);
+    lock(front);
     for (uint32_t i = 0; i < wakes.n; i++) {
         wakes.items[i].session->n_pins--;
         wharf_front_release(front, wakes.items[i].session);

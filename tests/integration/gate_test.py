@@ -102,7 +102,7 @@ def gate_that_does_not_start_again_is_said(daemon, folder):
           'the daemon does not notice')
     told = refusal(daemon, memory)
     assert 'does not start' in told, told
-    assert 'does not start: exit status 127' in daemon.says(), daemon.says()
+    until(lambda: 'does not start: exit status 127' in daemon.says(), 'the log does not say why')
     os.rename(f'{folder}/gone', f'{folder}/lib')
     assert refusal(daemon, memory) is None
     os.close(memory)

@@ -10,10 +10,11 @@ import wharf_client as wc
 
 
 class Daemon:
-    """Runs `program`, with `more` in its environment, until `remove`."""
+    """Runs `program`, with `more` in its environment, until `remove`.  `stream_of` gives the
+    JOURNAL_STREAM of a descriptor that is to lead to the journal."""
 
-    def __init__(self, program, **more):
-        self.program = program
+    def __init__(self, program, stream_of=None, **more):
+        self.program, self.stream_of = program, stream_of
         self.environment = {**os.environ, **more}
         self.folder = tempfile.mkdtemp(prefix='wharf-python.')
         self.socket = f'{self.folder}/socket'
@@ -30,6 +31,8 @@ class Daemon:
         if os.path.exists(self.socket):
             os.unlink(self.socket)
         with open(f'{self.folder}/log', 'a', encoding='utf-8') as log:
+            if self.stream_of:
+                self.environment['JOURNAL_STREAM'] = self.stream_of(log.fileno())
             self.process = subprocess.Popen(
                 [self.program, '--socket', self.socket, '--config', self.config], stderr=log,
                 env=self.environment)

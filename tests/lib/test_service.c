@@ -53,6 +53,19 @@ void test_service_add_socket(struct test_service *service, int type)
     service->listen_fds[1] = listen_at(service->daemon.folder, "socket2", type);
 }
 
+void test_service_fill(struct test_service *service)
+{
+    struct sockaddr_un address;
+    socklen_t nbytes = sizeof(address);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || getsockname(service->notify_fd, (struct sockaddr *)&address, &nbytes) < 0)
+        die("socket");
+    while (sendto(fd, "", 0, MSG_DONTWAIT, (struct sockaddr *)&address, nbytes) == 0) {
+    }
+    close(fd);
+}
+
 static void set_number(const char *name, uint64_t value)
 {
     char text[32];

@@ -29,6 +29,9 @@ void test_service_init(struct test_service *service, const char *config);
 /* One more socket, of this type, at daemon.socket with a 2 behind it. */
 void test_service_add_socket(struct test_service *service, int type);
 
+/* Fills the notify socket: who sends one more message waits until one was heard. */
+void test_service_fill(struct test_service *service);
+
 /* Runs the daemon. */
 void test_service_spawn(struct test_service *service);
 

@@ -166,6 +166,25 @@ Test(wharfd_service, journal_gets_errors_of_the_start_by_standard_error)
     test_service_deinit(&service);
 }
 
+/* systemd has stopped, or has much else to do.  Once everybody waited for it. */
+Test(wharfd_service, notify_socket_that_nobody_reads_is_not_waited_for)
+{
+    test_service_init(&service, "");
+    service.watchdog_us = 300000;
+    test_service_fill(&service);
+    test_service_spawn(&service);
+    struct test_client *client = test_client_greeted(service.daemon.socket);
+    kill(service.daemon.pid, SIGHUP);
+    cr_assert(test_wharfd_says(&service.daemon, "read the configuration again"));
+    cr_assert_eq(test_client_ping(client), 0);
+    test_client_free(client);
+    cr_assert(test_service_hears(&service, "READY=1", SOON), "%s", service.heard);
+    const char *reloading = strstr(service.heard, "RELOADING=1\nMONOTONIC_USEC=");
+    cr_assert(reloading && reloading < strstr(service.heard, "READY=1"), "%s", service.heard);
+    cr_assert(test_service_hears(&service, "WATCHDOG=1", SOON), "%s", service.heard);
+    test_service_deinit(&service);
+}
+
 /* ---- reload -------------------------------------------------------------------------------- */
 
 static void reload(const char *config, const char *says)

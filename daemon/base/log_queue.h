@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log_queue.h: messages on their way from the threads of the daemon to the one that writes them.
+ *
+ * A ring of fixed size, without a lock: who has a message may hold the front lock, and waits for
+ * nobody.  Each slot has a turn.  With n slots, message number p goes to slot p % n:
+ *
+ *     turn == p       the slot is free for message p
+ *     turn == p + 1   message p is in it
+ *     turn == p + n   message p was taken: the slot is free for message p + n
+ *
+ * A writer takes a number by a compare-and-swap of `next_number`, fills the slot, and stores its
+ * turn.  The one reader looks at the turn of the next slot.
+ */
+#ifndef WHARF_DAEMON_BASE_LOG_QUEUE_H
+#define WHARF_DAEMON_BASE_LOG_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define WHARF_LOG_QUEUE_N 128
+#define WHARF_LOG_MESSAGE_NBYTES 1024
+#define WHARF_LOG_TENANT_NBYTES 64
+
+struct wharf_log_entry {
+    int level;
+    int error;
+    uint64_t connection;
+    uint64_t session;
+    char tenant[WHARF_LOG_TENANT_NBYTES]; /* empty: none */
+    char message[WHARF_LOG_MESSAGE_NBYTES];
+};
+
+struct wharf_log_queue {
+    uint64_t next_number; /* that a writer takes */
+    uint64_t first;       /* the reader's */
+    struct wharf_log_slot {
+        uint64_t turn;
+        struct wharf_log_entry entry;
+    } slots[WHARF_LOG_QUEUE_N];
+};
+
+void wharf_log_queue_init(struct wharf_log_queue *queue);
+
+/* Copies it in.  False: the queue is full.  Any thread. */
+bool wharf_log_queue_put(struct wharf_log_queue *queue, const struct wharf_log_entry *entry);
+
+/* The oldest message, which stays in the queue until it is dropped; NULL: there is none.  The
+ * reader. */
+const struct wharf_log_entry *wharf_log_queue_first(struct wharf_log_queue *queue);
+void wharf_log_queue_drop_first(struct wharf_log_queue *queue);
+
+#endif
