@@ -19,16 +19,20 @@
 /* ---- removal on signals ---------------------------------------------------------------- */
 
 /*
- * The file that a signal has to remove.  The name is complete before `doomed_set` is, and stays
- * until it is unset again, so that a handler sees a whole name or none.
+ * The files that a signal has to remove.  A name is complete before `is_set` is, and stays until
+ * that is unset again, so that a handler sees a whole name or none.
  */
-static char doomed_path[PATH_MAX];
-static volatile sig_atomic_t doomed_set;
+enum { MAX_DOOMED = 2 };
+static struct {
+    char path[PATH_MAX];
+    volatile sig_atomic_t is_set;
+} doomed[MAX_DOOMED];
 
 static void end_by_signal(int number)
 {
-    if (doomed_set)
-        unlink(doomed_path);
+    for (int i = 0; i < MAX_DOOMED; i++)
+        if (doomed[i].is_set)
+            unlink(doomed[i].path);
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -50,15 +54,21 @@ static void catch_signals(void)
 
 static void doom(const char *path)
 {
+    int i = 0;
+
     catch_signals();
-    strcpy(doomed_path, path);
+    while (i < MAX_DOOMED - 1 && doomed[i].is_set)
+        i++;
+    strcpy(doomed[i].path, path);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    doomed_set = 1;
+    doomed[i].is_set = 1;
 }
 
-static void pardon(void)
+static void pardon(const char *path)
 {
-    doomed_set = 0;
+    for (int i = 0; i < MAX_DOOMED; i++)
+        if (doomed[i].is_set && strcmp(doomed[i].path, path) == 0)
+            doomed[i].is_set = 0;
 }
 
 /* ---- opening --------------------------------------------------------------------------- */
@@ -137,7 +147,7 @@ static int open_named(const char *path, char **ret_name)
     if (fd >= 0)
         return fd;
     r = -errno;
-    pardon();
+    pardon(name);
     free(*ret_name);
     *ret_name = NULL;
     return r;
@@ -278,6 +288,33 @@ bool wharf_cli_output_is_input(const struct wharf_cli_output *output, const stru
     return true;
 }
 
+/* The folder that the output's name is in.  False if that cannot be looked at. */
+static bool look_at_folder(const struct wharf_cli_output *output, struct stat *ret_status)
+{
+    char folder[PATH_MAX];
+
+    folder_of(output->path, folder);
+    return stat(folder, ret_status) == 0;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+bool wharf_cli_output_is_same(const struct wharf_cli_output *a, const struct wharf_cli_output *b)
+{
+    struct stat folder_a, folder_b;
+
+    if (!a->path && !b->path)
+        return true;
+    return a->is_file && b->is_file && strcmp(last_part(a->path), last_part(b->path)) == 0 &&
+           look_at_folder(a, &folder_a) && look_at_folder(b, &folder_b) &&
+           folder_a.st_dev == folder_b.st_dev && folder_a.st_ino == folder_b.st_ino;
+}
+
 /* Parts of one system call; the system takes many more. */
 enum { MAX_PARTS = 16 };
 
@@ -416,9 +453,11 @@ int wharf_cli_output_write_parts(struct wharf_cli_output *output, const struct i
 
 static void forget_temporary(struct wharf_cli_output *output)
 {
+    if (!output->temporary)
+        return;
+    pardon(output->temporary);
     free(output->temporary);
     output->temporary = NULL;
-    pardon();
 }
 
 void wharf_cli_output_discard(struct wharf_cli_output *output)
@@ -531,6 +570,17 @@ static int flush(int fd)
     return close(other) < 0 ? -errno : 0;
 }
 
+/* Remembers which file stands under the name now, unless there was one before. */
+static void note_new(struct wharf_cli_output *output)
+{
+    struct stat status;
+
+    if (output->has_identity || fstat(output->fd, &status) < 0)
+        return;
+    identify(output, &status);
+    output->is_new = true;
+}
+
 static int finish_file(struct wharf_cli_output *output, const struct stat *like)
 {
     int r = 0;
@@ -547,6 +597,7 @@ static int finish_file(struct wharf_cli_output *output, const struct stat *like)
     if (r < 0)
         return r;
     forget_temporary(output);
+    note_new(output);
     close(output->fd);
     output->fd = -1;
     return 0;
@@ -574,4 +625,13 @@ int wharf_cli_output_commit(struct wharf_cli_output *output, const struct stat *
         wharf_cli_output_discard(output);
     }
     return r;
+}
+
+void wharf_cli_output_take_back(const struct wharf_cli_output *output)
+{
+    struct stat status;
+
+    if (output->is_new && lstat(output->path, &status) == 0 && output->device == status.st_dev &&
+        output->inode == status.st_ino)
+        unlink(output->path);
 }

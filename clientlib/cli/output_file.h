@@ -8,7 +8,7 @@
  * (.NAME.XXXXXXXX), which failures and signals remove.  An existing file is replaced only if that
  * was asked for.  Pipes, devices and standard output are written straight away.
  *
- * One output is open at a time.  All functions say themselves what is wrong.
+ * Two outputs at most are open at a time.  All functions say themselves what is wrong.
  */
 #ifndef WHARF_CLI_OUTPUT_FILE_H
 #define WHARF_CLI_OUTPUT_FILE_H
@@ -33,6 +33,7 @@ struct wharf_cli_output {
     bool is_watched; /* a terminal or a pipe: somebody else may draw on the terminal meanwhile */
     bool is_sparse;  /* of a file: blocks of zeros become holes */
     bool failed;     /* a write has */
+    bool is_new;     /* after _commit: a file that replaced none */
     uint64_t nbytes; /* written so far */
 
     /* The range that is kept of what is written, see wharf_cli_output_keep. */
@@ -66,6 +67,9 @@ bool wharf_cli_output_lacks(const struct wharf_cli_output *output, uint64_t *ret
  */
 bool wharf_cli_output_is_input(const struct wharf_cli_output *output, const struct stat *input);
 
+/* Whether both would get one name, or are standard output: one of them would be lost. */
+bool wharf_cli_output_is_same(const struct wharf_cli_output *a, const struct wharf_cli_output *b);
+
 /*
  * Writes all of it.  0 or -errno.  When nobody reads the pipe any more (`| head`), the process
  * ends quietly by SIGPIPE, as any filter does.
@@ -79,6 +83,10 @@ int wharf_cli_output_write_parts(struct wharf_cli_output *output, const struct i
  * new file).  0 or -errno; after a failure nothing is left of it.  Closes it either way.
  */
 int wharf_cli_output_commit(struct wharf_cli_output *output, const struct stat *like);
+
+/* Removes a file that _commit has named, unless it replaced another one: of two outputs that belong
+ * together the second one failed. */
+void wharf_cli_output_take_back(const struct wharf_cli_output *output);
 
 /* Closes and removes it. */
 void wharf_cli_output_discard(struct wharf_cli_output *output);

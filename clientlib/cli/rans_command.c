@@ -180,6 +180,26 @@ static int check_settings(const struct wharf_cli_command *command,
     return WHARF_CLI_GO_ON;
 }
 
+/* The model first: without it nobody reads the stream.  If the stream fails then, it goes again. */
+static int finish(struct wharf_cli_task *task, struct wharf_cli_rans_beside *beside, int status)
+{
+    int rc;
+
+    if (!beside->is_open)
+        return wharf_cli_task_finish(task, status);
+    if (status != WHARF_CLI_GOOD) {
+        wharf_cli_output_discard(&beside->output);
+        return wharf_cli_task_finish(task, status);
+    }
+    rc = wharf_cli_output_commit(&beside->output, NULL);
+    if (rc < 0)
+        status = wharf_cli_tally_error(task->tally, beside->output.name, rc);
+    status = wharf_cli_task_finish(task, status);
+    if (rc == 0 && status != WHARF_CLI_GOOD)
+        wharf_cli_output_take_back(&beside->output);
+    return status;
+}
+
 static int run_work(struct wharf_cli_task *task, wharf_cli_rans_work_fn *work,
                     const struct wharf_cli_rans_settings *settings, const char *in_path)
 {
@@ -193,13 +213,14 @@ static int run_work(struct wharf_cli_task *task, wharf_cli_rans_work_fn *work,
     if (status == WHARF_CLI_GOOD)
         status = work(task, settings, &bytes);
     wharf_cli_rans_bytes_deinit(&bytes);
-    return wharf_cli_task_finish(task, status);
+    return finish(task, settings->beside, status);
 }
 
 static int run_subcommand(const struct wharf_cli_command *command, wharf_cli_rans_work_fn *work,
                           int argc, char **argv)
 {
-    struct wharf_cli_rans_settings settings = {.symbol_nbytes = 1};
+    struct wharf_cli_rans_beside beside = {.is_open = false};
+    struct wharf_cli_rans_settings settings = {.symbol_nbytes = 1, .beside = &beside};
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = 1};
     struct wharf_cli_tally tally;

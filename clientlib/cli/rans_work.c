@@ -65,27 +65,35 @@ static bool is_companion(const struct wharf_cli_output *output, const char *path
     return path && stat(path, &status) == 0 && wharf_cli_output_is_input(output, &status);
 }
 
+/* Whether writing there would lose something else. */
+static bool is_taken(struct wharf_cli_task *task, const struct wharf_cli_rans_settings *settings,
+                     const struct wharf_cli_output *output, const char *path)
+{
+    if (wharf_cli_output_is_same(output, task->output)) {
+        wharf_cli_say("%s: is the output of the stream too: one of them would be lost",
+                      output->name);
+        return true;
+    }
+    return wharf_cli_output_is_input(output, &task->input->status) ||
+           (path != settings->cdf && is_companion(output, settings->cdf)) ||
+           is_companion(output, settings->indexes);
+}
+
 int wharf_cli_rans_write_file(struct wharf_cli_task *task,
                               const struct wharf_cli_rans_settings *settings, const char *path,
                               const uint8_t *data, size_t nbytes)
 {
-    struct wharf_cli_output output;
-    int rc = wharf_cli_output_open(&output, path, task->options->force);
+    struct wharf_cli_output *output = &settings->beside->output;
+    int rc = wharf_cli_output_open(output, path, task->options->force);
 
-    if (rc == 0 && (wharf_cli_output_is_input(&output, &task->input->status) ||
-                    (path != settings->cdf && is_companion(&output, settings->cdf)) ||
-                    is_companion(&output, settings->indexes))) {
-        wharf_cli_output_discard(&output);
-        rc = -EINVAL;
-    }
-    if (rc == 0) {
-        rc = wharf_cli_output_write(&output, data, nbytes);
-        if (rc == 0)
-            rc = wharf_cli_output_commit(&output, NULL);
-        else
-            wharf_cli_output_discard(&output);
-    }
-    return rc < 0 ? wharf_cli_task_write_error(task, rc) : WHARF_CLI_GOOD;
+    if (rc < 0)
+        return wharf_cli_tally_error(task->tally, path, rc);
+    rc = is_taken(task, settings, output, path) ? -EINVAL
+                                                : wharf_cli_output_write(output, data, nbytes);
+    if (rc < 0)
+        wharf_cli_output_discard(output);
+    settings->beside->is_open = rc == 0;
+    return rc < 0 ? wharf_cli_tally_error(task->tally, path, rc) : WHARF_CLI_GOOD;
 }
 
 /* ---- thin -------------------------------------------------------------------------------- */

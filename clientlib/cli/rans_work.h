@@ -13,6 +13,12 @@
 #include "clientlib/cli/rans_file.h"
 #include "clientlib/cli/task.h"
 
+/* A model that is written beside the stream: named when both are complete, or neither is. */
+struct wharf_cli_rans_beside {
+    struct wharf_cli_output output;
+    bool is_open; /* `output` is, and all is written to it */
+};
+
 /* The options of all subcommands together. */
 struct wharf_cli_rans_settings {
     const char *cdf; /* NULL when not given */
@@ -22,6 +28,7 @@ struct wharf_cli_rans_settings {
     int64_t n_splits;
     uint32_t symbol_nbytes;
     bool json;
+    struct wharf_cli_rans_beside *beside;
 };
 
 /* Does the work, and writes the output.  Returns the exit status (enum wharf_cli_status), after
@@ -41,7 +48,8 @@ wharf_cli_rans_work_fn wharf_cli_rans_encode;
 /* Writes the whole output. */
 int wharf_cli_rans_deliver(struct wharf_cli_task *task, const uint8_t *data, size_t nbytes);
 
-/* Writes a result beside the output, to a file of its own: not over one that was read. */
+/* Writes a result beside the output, to settings->beside: not over what was read, and not to the
+ * output's own name. */
 int wharf_cli_rans_write_file(struct wharf_cli_task *task,
                               const struct wharf_cli_rans_settings *settings, const char *path,
                               const uint8_t *data, size_t nbytes);

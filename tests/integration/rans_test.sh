@@ -271,4 +271,54 @@ test_containers_of_symbols() {
     grep -q 'u8 (the default) and u16' message
 }
 
+# One of them was lost, with exit status 0.
+test_stream_and_model_do_not_get_one_name() {
+    seq 10000 > data
+    mkdir folder
+    ln -s folder link
+    for pair in 'x x' 'x ./x' 'folder/x link/x'; do
+        for first in "$PWD/" ''; do
+            # shellcheck disable=SC2086 # two words
+            set -- $pair
+            expect_status 4 "$WHARF" rans encode -f --cdf "$first$1" -o "$2" data 2> message
+            grep -q 'is the output of the stream too' message
+            test ! -e "$1"
+        done
+    done
+    expect_status 4 "$WHARF" rans encode --cdf - data 2> message > out
+    test ! -s out
+    "$WHARF" rans encode --cdf x -o folder/x data
+    expect_status 4 "$WHARF" rans import -f --cdf x -n 11 --model y -o y folder/x 2> message
+    test ! -e y
+    "$WHARF" rans decode --cdf x -n 11 folder/x | cmp - data
+}
+
+# Either both are there in the end or neither.
+test_model_of_a_stream_that_fails_is_not_left() {
+    seq 10000 > data
+    expect_status 4 "$WHARF" rans encode --cdf model -o /dev/full data 2> message
+    grep -q '^wharf: /dev/full: cannot write' message
+    test ! -e model
+    "$WHARF" rans encode --cdf cdf -o stream data
+    expect_status 4 "$WHARF" rans import --cdf cdf -n 11 --model model -o /dev/full stream 2> message
+    test ! -e model
+    # Somebody else takes the stream's name meanwhile.
+    mkfifo pipe
+    "$WHARF" rans encode --cdf model -o taken < pipe 2> message &
+    pid=$!
+    exec 3> pipe
+    for _ in $(seq 3000); do
+        find "/proc/$pid/fd" -lname "$PWD/*" ! -lname '*/pipe' ! -lname '*/message' | grep -q . && break
+        sleep 0.01
+    done
+    echo mine > taken
+    seq 100 >&3
+    exec 3>&-
+    expect_status 4 wait "$pid"
+    grep -q '^wharf: taken: exists already' message
+    test ! -e model
+    expect_text mine "$(cat taken)"
+    expect_text 'cdf data message pipe stream taken' "$(echo *)"
+}
+
 run_tests
