@@ -38,6 +38,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clientlib/wharf.h"
 #include "encoders/rle_values.h"
 #include "tests/gpu/gpu_epoch.h"
 #include "tests/gpu/gpu_export.h"

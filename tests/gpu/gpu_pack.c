@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "clientlib/wharf.h"
 #include "encoders/rle_values.h"
 #include "tests/lib/test_pack.h"
 

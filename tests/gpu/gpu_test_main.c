@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clientlib/wharf.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/gpu/gpu_cases.h"
 #include "tests/lib/test_tap.h"
