@@ -132,8 +132,8 @@ WHARF_DEVICE uint32_t ceil_div(uint32_t a, uint32_t b)
 constexpr uint32_t STOPPED = 0xffffffffu;
 
 /* Splits that are gone through between two looks whether the decode is stopped: each waits for
- * memory some times, two microseconds in all. */
-constexpr uint32_t SPLITS_BETWEEN_LOOKS = 64;
+ * memory some times, eight microseconds in all where that is the host's. */
+constexpr uint32_t SPLITS_BETWEEN_LOOKS = 16;
 
 /* collective.  Before split `number`, in a loop over splits. */
 WHARF_DEVICE bool is_stopped_at(const stop_word &stop, uint32_t number)

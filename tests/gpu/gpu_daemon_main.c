@@ -186,7 +186,7 @@ static void measure(double seconds)
 static void cancels(double seconds)
 {
     gpu_daemon_start("");
-    gpu_daemon_measure_cancels(engine, seconds, chunk_nbytes ? chunk_nbytes : 4 << 20);
+    gpu_daemon_measure_cancels(engine, seconds, chunk_nbytes ? chunk_nbytes : 16 << 20);
     gpu_daemon_finish();
 }
 

@@ -12,6 +12,7 @@
 #include "clientlib/wharf.h"
 #include "daemon/base/clock.h"
 #include "encoders/codec.h"
+#include "encoders/rans/rans_encode.h"
 #include "tests/gpu/gpu_daemon.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_pack.h"
@@ -192,17 +193,22 @@ static void measure_flood(uint32_t engine, const struct load *load, unsigned dep
 
 /* ---- cancels -------------------------------------------------------------------------------- */
 
-/* As many splits as a stream can have: a cancel has to be seen while their fields are read. */
-#define CANCEL_SPLITS 65535
+/* A cancel has to be seen while the fields of splits are read, of which a stream can have these. */
+static size_t most_splits(size_t nbytes)
+{
+    size_t n = nbytes / WHARF_RANS_SPLIT_MIN_NSYMBOLS;
 
-static void print_cancels(const char *name, uint64_t *samples, size_t n)
+    return n < WHARF_RANS_MAX_SPLITS ? n : WHARF_RANS_MAX_SPLITS;
+}
+
+static void print_cancels(const char *name, size_t nbytes, uint64_t *samples, size_t n)
 {
     if (n == 0)
         return;
     qsort(samples, n, sizeof(*samples), by_value);
-    printf("{\"what\": \"%s\", \"splits\": %d, \"n\": %zu, \"p50_us\": %.1f, \"p99_us\": %.1f, "
-           "\"worst_us\": %.1f}\n",
-           name, CANCEL_SPLITS, n, 1e-3 * (double)samples[n / 2],
+    printf("{\"what\": \"%s\", \"chunk_nbytes\": %zu, \"most_splits\": %zu, \"n\": %zu, "
+           "\"p50_us\": %.1f, \"p99_us\": %.1f, \"worst_us\": %.1f}\n",
+           name, nbytes, most_splits(nbytes), n, 1e-3 * (double)samples[n / 2],
            1e-3 * (double)samples[n * 99 / 100], 1e-3 * (double)samples[n - 1]);
 }
 
@@ -229,7 +235,8 @@ void gpu_daemon_measure_cancels(uint32_t engine, double seconds, size_t nbytes)
 
     uint8_t *plain = test_data_new(test_data_find("text"), 1, nbytes);
     size_t packed_nbytes, n_full = 0, n_cancelled = 0;
-    uint8_t *packed = test_rans_encode(plain, (uint32_t)nbytes, 12, CANCEL_SPLITS, &packed_nbytes);
+    uint8_t *packed =
+        test_rans_encode(plain, (uint32_t)nbytes, 12, WHARF_RANS_MAX_SPLITS, &packed_nbytes);
     struct wharf *wharf = gpu_daemon_open(engine, 4, nbytes + packed_nbytes + (1 << 20));
     uint64_t *full = calloc(MOST_SAMPLES, sizeof(*full)), *cut = calloc(MOST_SAMPLES, sizeof(*cut));
     struct wharf_completion completion = {.engine = 0};
@@ -258,8 +265,8 @@ void gpu_daemon_measure_cancels(uint32_t engine, double seconds, size_t nbytes)
         else if (whole && i >= 5)
             full[n_full++] = longest_ns = ns;
     }
-    print_cancels("whole", full, n_full);
-    print_cancels("cancelled", cut, n_cancelled);
+    print_cancels("whole", nbytes, full, n_full);
+    print_cancels("cancelled", nbytes, cut, n_cancelled);
     wharf_close(wharf);
     free(full);
     free(cut);
