@@ -59,8 +59,9 @@ static void explain_denied(const char *path, char *text, size_t text_nbytes)
     /* Its owner's own group is nobody's to join, and root's least of all. */
     if (file.st_gid == 0 || strcmp(owner, group) == 0)
         snprintf(text, text_nbytes,
-                 "%s: permission denied: it is a daemon for %s alone: start another one with "
-                 "`wharfd --socket PATH`, or have its socket_group be one that %s is in",
+                 "%s: permission denied: this daemon serves the user %s alone: start another one "
+                 "with `wharfd --socket PATH`, or set socket_group in its wharfd.conf to a group "
+                 "that has the user %s as a member",
                  path, owner, user);
     else if (is_member)
         snprintf(text, text_nbytes,
@@ -74,10 +75,33 @@ static void explain_denied(const char *path, char *text, size_t text_nbytes)
                  path, group, user, group, user);
 }
 
+/* Whether systemd runs this machine and has our units: where packages and `make install` put them,
+ * and where administrators do. */
+static bool has_service(void)
+{
+    static const char *const units[] = {
+        "/etc/systemd/system/wharfd.socket",           "/run/systemd/system/wharfd.socket",
+        "/usr/local/lib/systemd/system/wharfd.socket", "/usr/lib/systemd/system/wharfd.socket",
+        "/lib/systemd/system/wharfd.socket",
+    };
+    bool has_unit = false;
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        has_unit = has_unit || access(units[i], F_OK) == 0;
+    return has_unit && access("/run/systemd/system", F_OK) == 0;
+}
+
 static void explain_absent(const char *path, const char *what, char *text, size_t text_nbytes)
 {
-    if (strcmp(path, WHARF_DEFAULT_SOCKET) == 0)
-        snprintf(text, text_nbytes, "%s: %s: start the daemon with `systemctl start wharfd.socket`",
+    bool is_default = strcmp(path, WHARF_DEFAULT_SOCKET) == 0;
+
+    if (is_default && has_service())
+        snprintf(text, text_nbytes,
+                 "%s: %s: start the daemon with `sudo systemctl start wharfd.socket`", path, what);
+    else if (is_default)
+        snprintf(text, text_nbytes,
+                 "%s: %s, and no service wharfd.socket is installed here: start a daemon with "
+                 "`wharfd --socket PATH` and set WHARF_SOCKET=PATH",
                  path, what);
     else
         snprintf(text, text_nbytes, "%s: %s: start a daemon with `wharfd --socket %s`", path, what,

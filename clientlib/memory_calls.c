@@ -87,6 +87,20 @@ static int send_register(struct wharf *wharf, void *data)
     return wharf_client_send_register(wharf, data);
 }
 
+static const char *why_not_added(int r)
+{
+    switch (r) {
+    case -EEXIST:
+        return "some of them are registered";
+    case -EINVAL:
+        return "they reach around the end of the address space";
+    case -ENOSPC:
+        return "no more can be registered: unregister others first";
+    default:
+        return "out of memory";
+    }
+}
+
 /* A region that may not be used yet.  With the lock. */
 static int add_region(struct wharf *wharf, const struct wharf_memory *own,
                       struct wharf_client_region **ret_region)
@@ -104,8 +118,7 @@ static int add_region(struct wharf *wharf, const struct wharf_memory *own,
     if (r < 0) {
         close(fd);
         return wharf_client_fail(r, "cannot register %zu bytes at %p: %s", own->nbytes,
-                                 own->address,
-                                 r == -EEXIST ? "some of them are registered" : strerror(-r));
+                                 own->address, why_not_added(r));
     }
     (*ret_region)->kind = own->kind;
     (*ret_region)->is_read_only = own->flags & WHARF_MEMORY_READ_ONLY;

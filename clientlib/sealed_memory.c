@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -32,12 +31,15 @@ int wharf_client_memfd_check(int fd, uint64_t nbytes, int more_seals, const char
     int seals = fcntl(fd, F_GET_SEALS);
 
     if (seals < 0)
-        return wharf_client_fail(-EBADF, "%s is not a memfd: %s", name, strerror(errno));
+        return wharf_client_fail(-EBADF, "%s is %s", name,
+                                 errno == EBADF ? "no open descriptor"
+                                                : "not a memfd: make it with memfd_create");
     int r = check_seals(seals, more_seals, name);
     if (r < 0)
         return r;
     if (fstatfs(fd, &system) < 0 || system.f_type != TMPFS_MAGIC)
-        return wharf_client_fail(-EBADF, "%s is not a memfd of plain pages", name);
+        return wharf_client_fail(
+            -EBADF, "%s is not a memfd of plain pages: make it without MFD_HUGETLB", name);
     if (fstat(fd, &file) < 0 || file.st_size < 0 || (uint64_t)file.st_size < nbytes)
         return wharf_client_fail(-EINVAL, "%s is shorter than its %llu bytes", name,
                                  (unsigned long long)nbytes);

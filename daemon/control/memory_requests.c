@@ -247,7 +247,8 @@ static int decide_gpu_region(struct wharf_front *front, struct wharf_session *se
         return -EAGAIN;
     if (error) {
         snprintf(text, text_nbytes, "the GPU does not take it: %s",
-                 memory->text[0] ? memory->text : strerrordesc_np(error));
+                 memory->text[0] ? memory->text
+                                 : "it is no memory of this GPU, or of another size");
         /* That of no GPU that is served: no more of it is known. */
         error = error == EXDEV ? EINVAL : error;
     } else {

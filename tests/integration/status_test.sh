@@ -175,7 +175,7 @@ test_other_users_are_told_what_they_may_not() {
     # Nobody is sent into root's group.
     chgrp root s
     expect_status 3 as_nobody ./wharf status --socket "$PWD/s" > out 2> message
-    grep -q 'permission denied: it is a daemon for root alone: start another one' message
+    grep -q 'permission denied: this daemon serves the user root alone: start another one' message
     group=users
     chgrp "$group" s
     expect_status 3 as_nobody ./wharf status --socket "$PWD/s" > out 2> message

@@ -4,9 +4,12 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -52,14 +55,37 @@ Test(connect, absent_daemon_is_said_with_how_to_start_it)
     expect_message("wharfd --socket /nonexistent/socket");
 }
 
-/* Nobody has the default socket here; where somebody has, this test would say so. */
+/* A /run of our own, on which nobody has started anything. */
+static void need_own_run(void)
+{
+    if (getuid() != 0)
+        cr_skip_test("only root may mount");
+    if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("none", "/run", "tmpfs", 0, NULL) < 0)
+        cr_skip_test("this machine does not let root mount");
+    unsetenv("WHARF_SOCKET");
+}
+
+/* The message named a unit that nobody had installed. */
+Test(connect, without_a_service_the_message_says_how_to_do_without)
+{
+    need_own_run();
+    open_at(NULL, WHARF_OPEN_DAEMON, -ENOENT);
+    expect_message("no service wharfd.socket is installed here");
+    expect_message("wharfd --socket PATH");
+    expect_message("WHARF_SOCKET=PATH");
+}
+
 Test(connect, absent_system_daemon_is_started_by_systemctl)
 {
-    if (access(WHARF_DEFAULT_SOCKET, F_OK) == 0)
-        cr_skip_test("there is a daemon on this machine");
-    unsetenv("WHARF_SOCKET");
+    need_own_run();
+    cr_assert_eq(mkdir("/run/systemd", 0755), 0);
+    cr_assert_eq(mkdir("/run/systemd/system", 0755), 0);
+    int unit = open("/run/systemd/system/wharfd.socket", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    cr_assert_geq(unit, 0);
+    close(unit);
     open_at(NULL, WHARF_OPEN_DAEMON, -ENOENT);
-    expect_message("systemctl start wharfd.socket");
+    expect_message("`sudo systemctl start wharfd.socket`");
 }
 
 Test(connect, without_a_daemon_jobs_run_here)
