@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wharf pack: a file into a wharf container. */
+/* wharf pack: files into wharf containers, or into what every gzip reads. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,18 +9,27 @@
 
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/each_file.h"
+#include "clientlib/cli/gzip_pack_pipe.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/pack_pipe.h"
 #include "clientlib/cli/value_type.h"
 #include "clientlib/wharf.h"
 #include "encoders/container_format.h"
+#include "encoders/gzip/bgzf_write.h"
 
-enum { OPTION_ENCODER = WHARF_CLI_LONG_ONLY, OPTION_TYPE };
+enum { OPTION_ENCODER = WHARF_CLI_LONG_ONLY, OPTION_FORMAT, OPTION_TYPE };
+
+/* Blocks of BGZF are at most as large as bgzip's; smaller ones are mostly headers. */
+enum { MIN_BLOCK_NBYTES = 1 << 10 };
+
+enum format { FORMAT_UNSET, FORMAT_WHARF, FORMAT_GZIP, FORMAT_BGZF };
+static const char *const format_names[] = {"", "wharf", "gzip", "bgzf"};
 
 static const struct option own_options[] = {
     {"chunk", required_argument, NULL, 'b'},
     {"codec", required_argument, NULL, 'c'},
     {"encoder", required_argument, NULL, OPTION_ENCODER},
+    {"format", required_argument, NULL, OPTION_FORMAT},
     {"keep", no_argument, NULL, 'k'},
     {"level", required_argument, NULL, 'l'},
     {"type", required_argument, NULL, OPTION_TYPE},
@@ -28,7 +37,17 @@ static const struct option own_options[] = {
     {0},
 };
 
-static bool take_chunk(struct wharf_cli_pack_settings *settings, const char *argument)
+struct settings {
+    struct wharf_cli_pack_settings pack;
+    struct wharf_cli_gzip_pack_settings gzip;
+    enum format format;
+    bool has_codec;
+    uint32_t chunk_nbytes; /* 0 when not given */
+    int type;              /* -1 when not given */
+    bool verbose;
+};
+
+static bool take_chunk(struct settings *settings, const char *argument)
 {
     uint64_t nbytes;
 
@@ -39,11 +58,16 @@ static bool take_chunk(struct wharf_cli_pack_settings *settings, const char *arg
     return true;
 }
 
-struct settings {
-    struct wharf_cli_pack_settings pack;
-    int type; /* -1 when not given */
-    bool verbose;
-};
+static bool take_format(struct settings *settings, const char *argument)
+{
+    for (int i = FORMAT_WHARF; i <= FORMAT_BGZF; i++) {
+        if (strcmp(argument, format_names[i]) == 0) {
+            settings->format = (enum format)i;
+            return true;
+        }
+    }
+    return false;
+}
 
 static const char *take_option(void *own, int option, const char *argument)
 {
@@ -54,8 +78,11 @@ static const char *take_option(void *own, int option, const char *argument)
 
     switch (option) {
     case 'b':
-        return take_chunk(settings, argument) ? NULL : "a size from 1 to 16M";
+        return take_chunk(all, argument) ? NULL : "a size from 1 to 16M";
+    case OPTION_FORMAT:
+        return take_format(all, argument) ? NULL : "wharf, gzip or bgzf";
     case 'c':
+        all->has_codec = true;
         codec = wharf_codec_from_name(argument);
         settings->codec = (uint32_t)codec;
         return codec >= 0 ? NULL : wharf_cli_codec_syntax(argument);
@@ -103,7 +130,7 @@ static int say_encoders(const struct wharf_cli_pack_settings *settings)
                                row->name, text);
 }
 
-static int check_settings(const struct wharf_cli_pack_settings *settings)
+static int check_container(const struct wharf_cli_pack_settings *settings)
 {
     const struct wharf_codec_ops *ops = wharf_codec_find(settings->codec)->ops;
     uint32_t unit_nbytes = wharf_codec_unit_nbytes(ops, settings->encoder.parameter);
@@ -120,29 +147,116 @@ static int check_settings(const struct wharf_cli_pack_settings *settings)
     return WHARF_CLI_GO_ON;
 }
 
-static bool has_suffix(const char *path)
+/* ---- formats of others ------------------------------------------------------------------- */
+
+static bool ends_in(const char *path, const char *suffix)
 {
     size_t nbytes = strlen(path);
-    size_t suffix_nbytes = strlen(WHARF_CONTAINER_SUFFIX);
+    size_t suffix_nbytes = strlen(suffix);
 
-    return nbytes > suffix_nbytes &&
-           strcmp(path + nbytes - suffix_nbytes, WHARF_CONTAINER_SUFFIX) == 0;
+    return nbytes > suffix_nbytes && strcmp(path + nbytes - suffix_nbytes, suffix) == 0;
+}
+
+/* The suffix of an output's name says what whoever reads it expects. */
+static enum format format_of_name(const char *path)
+{
+    if (path && (ends_in(path, ".gz") || ends_in(path, ".tgz")))
+        return FORMAT_GZIP;
+    if (path && (ends_in(path, ".bgz") || ends_in(path, ".bgzf")))
+        return FORMAT_BGZF;
+    return FORMAT_WHARF;
+}
+
+/* What only containers have. */
+static int refuse_container_options(const struct settings *settings)
+{
+    const char *name = format_names[settings->format];
+
+    if (settings->has_codec || settings->type >= 0)
+        return wharf_cli_say_usage("pack",
+                                   "--%s is a container's, and this is format %s; --format wharf "
+                                   "makes a container",
+                                   settings->has_codec ? "codec" : "type", name);
+    if (settings->chunk_nbytes && settings->format == FORMAT_GZIP)
+        return wharf_cli_say_usage("pack", "format gzip has no chunks: --format bgzf has, and "
+                                           "gzip reads it too");
+    return WHARF_CLI_GO_ON;
+}
+
+/* One encoder makes gzip in parts: zlib's. */
+static int check_gzip(struct settings *settings)
+{
+    struct wharf_cli_gzip_pack_settings *gzip = &settings->gzip;
+    const struct wharf_encoder_row *row;
+    int status = refuse_container_options(settings);
+
+    if (status != WHARF_CLI_GO_ON)
+        return status;
+    gzip->is_bgzf = settings->format == FORMAT_BGZF;
+    gzip->encoder = settings->pack.encoder;
+    gzip->block_nbytes = settings->chunk_nbytes ? settings->chunk_nbytes : WHARF_BGZF_PACK_NBYTES;
+    if (gzip->block_nbytes < MIN_BLOCK_NBYTES || gzip->block_nbytes > WHARF_BGZF_PACK_NBYTES)
+        return wharf_cli_say_usage("pack", "a block of BGZF has %d to %d bytes", MIN_BLOCK_NBYTES,
+                                   WHARF_BGZF_PACK_NBYTES);
+    if (!gzip->is_bgzf && !gzip->encoder.name)
+        gzip->encoder.name = "zlib";
+    if (!gzip->is_bgzf && strcmp(gzip->encoder.name, "zlib") != 0)
+        return wharf_cli_say_usage("pack", "format gzip is made by encoder zlib alone");
+    if (wharf_encoder_choose(wharf_codec_find(WHARF_CODEC_GZIP)->ops, &gzip->encoder, &row,
+                             &gzip->level) < 0)
+        return say_encoders(&(struct wharf_cli_pack_settings){.codec = WHARF_CODEC_GZIP});
+    return WHARF_CLI_GO_ON;
+}
+
+static int check_settings(struct settings *settings, const char *output)
+{
+    int status;
+
+    if (settings->format == FORMAT_UNSET)
+        settings->format = format_of_name(output);
+    if (settings->format != FORMAT_WHARF)
+        return check_gzip(settings);
+    status = wharf_cli_check_type("pack", settings->pack.codec, settings->type);
+    if (status != WHARF_CLI_GO_ON)
+        return status;
+    if (settings->type >= 0)
+        settings->pack.encoder.parameter = (uint32_t)settings->type;
+    if (settings->chunk_nbytes)
+        settings->pack.chunk_nbytes = settings->chunk_nbytes;
+    return check_container(&settings->pack);
+}
+
+/* ---- work -------------------------------------------------------------------------------- */
+
+/* The suffix of the format that the name has already, or NULL. */
+static const char *suffix_there(enum format format, const char *path)
+{
+    static const char *const gzip_suffixes[] = {".gz", ".tgz", ".bgz", ".bgzf"};
+
+    if (format == FORMAT_WHARF)
+        return ends_in(path, WHARF_CONTAINER_SUFFIX) ? WHARF_CONTAINER_SUFFIX : NULL;
+    for (size_t i = 0; i < sizeof(gzip_suffixes) / sizeof(gzip_suffixes[0]); i++)
+        if (ends_in(path, gzip_suffixes[i]))
+            return gzip_suffixes[i];
+    return NULL;
 }
 
 /* What the file is called if nobody says: the input's name and a suffix. */
 static char *default_name(const void *own, const char *path, int *ret_error)
 {
+    const struct settings *settings = own;
+    const char *suffix = suffix_there(settings->format, path);
     char *name = NULL;
 
-    (void)own;
-    if (strcmp(path, "-") != 0 && has_suffix(path)) {
+    if (strcmp(path, "-") != 0 && suffix) {
         wharf_cli_say_usage("pack", "%s: has the suffix %s already; -o NAME packs it again", path,
-                            WHARF_CONTAINER_SUFFIX);
+                            suffix);
         return NULL;
     }
+    suffix = settings->format == FORMAT_WHARF ? WHARF_CONTAINER_SUFFIX : ".gz";
     if (strcmp(path, "-") == 0)
         name = strdup("-");
-    else if (asprintf(&name, "%s%s", path, WHARF_CONTAINER_SUFFIX) < 0)
+    else if (asprintf(&name, "%s%s", path, suffix) < 0)
         name = NULL;
     *ret_error = name ? 0 : -ENOMEM;
     return name;
@@ -157,7 +271,9 @@ static int pack(struct wharf_cli_task *task, const void *own)
         return wharf_cli_say_usage("pack", "packed data is not written to a terminal; -o NAME "
                                            "writes a file");
     }
-    return wharf_cli_pack_pipe(task, &settings->pack);
+    if (settings->format == FORMAT_WHARF)
+        return wharf_cli_pack_pipe(task, &settings->pack);
+    return wharf_cli_gzip_pack_pipe(task, &settings->gzip);
 }
 
 static int run(int argc, char **argv)
@@ -179,11 +295,7 @@ static int run(int argc, char **argv)
     int status = wharf_cli_parse(&wharf_cli_pack, argc, argv, &settings, &options, &operands);
 
     if (status == WHARF_CLI_GO_ON)
-        status = wharf_cli_check_type("pack", settings.pack.codec, settings.type);
-    if (status == WHARF_CLI_GO_ON && settings.type >= 0)
-        settings.pack.encoder.parameter = (uint32_t)settings.type;
-    if (status == WHARF_CLI_GO_ON)
-        status = check_settings(&settings.pack);
+        status = check_settings(&settings, options.output);
     if (status != WHARF_CLI_GO_ON)
         return status;
     options.verbose = settings.verbose;
@@ -192,13 +304,16 @@ static int run(int argc, char **argv)
 
 const struct wharf_cli_command wharf_cli_pack = {
     .name = "pack",
-    .summary = "compress files into wharf containers",
+    .summary = "compress files into wharf containers, gzip or BGZF",
     .usage = "[OPTION...] [-o OUT] [IN...]",
     .help = "Compresses each IN into a container of independent chunks, each with its\n"
             "checksum, and with an index for access to parts.  IN stays.  Without -o the\n"
             "output is IN" WHARF_CONTAINER_SUFFIX
             "; if IN is - or missing, standard input is packed to standard\n"
             "output.\n\n"
+            "      --format F       wharf, a container; gzip or bgzf, IN.gz, which gzip and\n"
+            "                       bgzip, samtools and tabix read.  Without it -o NAME.gz,\n"
+            "                       .tgz, .bgz or .bgzf says the same\n"
             "  -c, --codec C        deflate (the default), zlib, gzip, lz4, snappy, stored,\n"
             "                       rans, or run lengths of ORC: rle1, rle2, byterle,\n"
             "                       boolrle\n"

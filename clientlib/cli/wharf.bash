@@ -63,6 +63,10 @@ _wharf() {
             mapfile -t COMPREPLY < <(compgen -W 'i8 i16 i32 i64 u8 u16 u32 u64' -- "$cur")
             return
             ;;
+        --format)
+            mapfile -t COMPREPLY < <(compgen -W 'wharf gzip bgzf' -- "$cur")
+            return
+            ;;
         --symbols)
             mapfile -t COMPREPLY < <(compgen -W 'u8 u16' -- "$cur")
             return

@@ -27,12 +27,14 @@ test_address_sanitizer_on_cat() { run_with asan cat_test.sh; }
 test_address_sanitizer_on_command_line() { run_with asan command_line_test.sh; }
 test_address_sanitizer_on_daemon() { run_with asan daemon_test.sh; }
 test_address_sanitizer_on_decode() { run_with asan decode_test.sh; }
+test_address_sanitizer_on_gzip_format() { run_with asan gzip_format_test.sh 'size|random|failures'; }
 test_address_sanitizer_on_output() { run_with asan output_test.sh; }
 test_address_sanitizer_on_pack() { run_with asan pack_test.sh; }
 test_address_sanitizer_on_range() { run_with asan range_test.sh; }
 test_address_sanitizer_on_status() { run_with asan status_test.sh; }
 test_thread_sanitizer_on_cat() { run_with tsan cat_test.sh 'reader|everywhere|every_kind|bgzf_then'; }
 test_thread_sanitizer_on_daemon() { run_with tsan daemon_test.sh 'killed|lost|bench|quotas'; }
+test_thread_sanitizer_on_gzip_format() { run_with tsan gzip_format_test.sh 'whoever'; }
 test_thread_sanitizer_on_pack() { run_with tsan pack_test.sh 'thread|pipes|before'; }
 
 run_tests
