@@ -9,6 +9,7 @@
 #include "daemon/control/connection.h"
 #include "daemon/control/gate.h"
 #include "daemon/control/model_requests.h"
+#include "daemon/control/pass_rights.h"
 #include "daemon/front/estimate.h"
 #include "daemon/gpu/gpu_memory.h"
 
@@ -172,6 +173,7 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
     connection->features = known & (hello->required_features | hello->optional_features);
     connection->told = connection->tenant->quota;
     connection->state = WHARF_CONNECTION_READY;
+    wharf_pass_rights(connection->fd, true);
     wharf_timer_clear(connection->server->loop, &connection->hello_timer);
     wharf_log_client(WHARF_LOG_DEBUG, &fields, "%s (pid %d) says Hello", connection->name,
                      (int)connection->pid);

@@ -20,6 +20,7 @@
 #include "daemon/base/log.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/owner.h"
+#include "daemon/control/pass_rights.h"
 #include "daemon/control/undertaker.h"
 
 /* Connections that are accepted before other things have their turn. */
@@ -68,6 +69,7 @@ static int listener_new(struct wharf_server *server, const struct wharf_config_l
     listener->config = config;
     listener->fd = fd;
     listener->is_own = is_own;
+    wharf_pass_rights(fd, false);
     wharf_list_append(&server->listeners, &listener->link);
     return 0;
 }

@@ -18,16 +18,15 @@
 /* How long to wait where no process can be started. */
 #define RETRY_NS (100 * (uint64_t)WHARF_NS_PER_MS)
 
-/* Processes that have not ended yet, beyond which no more are started: those of many tenants hang.
- */
-#define MOST_PROCESSES 64
+/* Sockets that a process takes over: handing over more would keep the loop thread. */
+#define MOST_AT_ONCE 1024
 
 /* Packets that are read to see whether there are descriptors behind them.  A client that keeps the
  * rules has a few wake-ups on their way. */
 #define MOST_PACKETS 256
 
-/* What a socket that was no connection's is charged with: as connections are, its three descriptors
- * that may be on their way included. */
+/* What a socket is charged with, as connections are, its three descriptors that may be on their way
+ * included. */
 static const struct wharf_use use_of_one = {.n_connections = 1, .n_descriptors = 4};
 
 /* Sockets that go to the same processes. */
@@ -36,11 +35,11 @@ struct lot {
     struct wharf_tenant *tenant; /* whose they are, NULL: nobody's */
     struct wharf_list link;      /* in the undertaker's list */
     struct wharf_timer timer;
-    struct wharf_use use; /* charged for those that wait */
     int *waiting;
     unsigned n_waiting, n_room;
+    unsigned n_beyond;    /* of those that wait: of clients that were turned away, at most */
     unsigned n_processes; /* that have not ended */
-    bool is_late;         /* they wait for longer than they should */
+    bool is_late;         /* they wait for longer than they should, which was said */
 };
 
 struct process {
@@ -59,10 +58,10 @@ struct wharf_undertaker {
     unsigned n_processes;
     struct wharf_list lots;
     struct lot nobodys; /* is always there */
-    unsigned n_waiting; /* of all lots */
-    /* More than there are when all is well, less than would leave the daemon without descriptors.
-     */
-    uint64_t most_waiting;
+    unsigned n_beyond;  /* of all lots */
+    /* More than there are when all is well, less than would leave the daemon without descriptors:
+     * those of clients that were let in are counted where these are charged. */
+    uint64_t most_beyond;
 };
 
 /* ---- what is charged ----------------------------------------------------------------------- */
@@ -171,11 +170,12 @@ static int watch(struct process *process)
 /* With the first `n` sockets of the lot; it ends when nobody has the pipe's other end any more. */
 static int start(struct process *process, unsigned n, int *ret_pipe)
 {
+    const struct lot *lot = process->lot;
     int pipes[2];
 
     if (pipe2(pipes, O_CLOEXEC) < 0)
         return -errno;
-    int r = wharf_spawn_self("--undertaker", pipes[0], process->lot->waiting, n, &process->pid);
+    int r = wharf_spawn_self("--undertaker", pipes[0], lot->waiting, n, &process->pid);
     wharf_close_fd(pipes[0]);
     if (r == 0)
         r = watch(process);
@@ -195,23 +195,34 @@ static int start(struct process *process, unsigned n, int *ret_pipe)
 /* The process has its own references to the first `n` sockets now. */
 static void let_go(struct lot *lot, unsigned n)
 {
+    unsigned n_beyond = n < lot->n_beyond ? n : lot->n_beyond;
+
     for (unsigned i = 0; i < n; i++)
         wharf_close_fd(lot->waiting[i]);
     lot->n_waiting -= n;
-    lot->undertaker->n_waiting -= n;
+    lot->n_beyond -= n_beyond;
+    lot->undertaker->n_beyond -= n_beyond;
     memmove(lot->waiting, lot->waiting + n, lot->n_waiting * sizeof(lot->waiting[0]));
+}
+
+/* What is charged for `n` sockets of a tenant. */
+static struct wharf_use use_of(unsigned n)
+{
+    return (struct wharf_use){.n_connections = n * use_of_one.n_connections,
+                              .n_descriptors = n * use_of_one.n_descriptors};
 }
 
 static int process_new(struct lot *lot)
 {
     struct wharf_undertaker *undertaker = lot->undertaker;
     struct process *process = calloc(1, sizeof(*process));
+    unsigned n = lot->n_waiting < MOST_AT_ONCE ? lot->n_waiting : MOST_AT_ONCE;
     int pipe_fd = -1;
 
     if (!process)
         return -ENOMEM;
     process->lot = lot;
-    int r = start(process, lot->n_waiting, &pipe_fd);
+    int r = start(process, n, &pipe_fd);
     if (r < 0) {
         free(process);
         return r;
@@ -219,9 +230,9 @@ static int process_new(struct lot *lot)
     wharf_list_append(&undertaker->processes, &process->link);
     undertaker->n_processes++;
     lot->n_processes++;
-    process->use = lot->use;
-    lot->use = (struct wharf_use){0};
-    let_go(lot, lot->n_waiting);
+    if (lot->tenant)
+        process->use = use_of(n);
+    let_go(lot, n);
     wharf_close_fd(pipe_fd);
     return 0;
 }
@@ -230,28 +241,42 @@ static int process_new(struct lot *lot)
 
 static bool may_start(const struct lot *lot)
 {
-    return lot->undertaker->n_processes < MOST_PROCESSES &&
+    return lot->undertaker->n_processes < WHARF_UNDERTAKER_MOST_PROCESSES &&
+           lot->n_processes < WHARF_UNDERTAKER_MOST_OF_TENANT &&
            (lot->n_processes < WHARF_UNDERTAKER_MOST_HUNG ||
             lot->n_waiting >= WHARF_UNDERTAKER_MOST_SOCKETS);
 }
 
 static void on_time(struct wharf_timer *timer);
 
+/* Nothing is wrong with the daemon where files of the tenant's hang, or servers of these. */
+static void tell_late(const struct lot *lot, int r)
+{
+    struct wharf_log_fields fields = {.tenant = lot->tenant ? lot->tenant->name : NULL};
+
+    if (r == -EBUSY) {
+        wharf_log_client(WHARF_LOG_WARNING, &fields,
+                         "sockets wait to be closed: closing earlier ones hangs, in files that "
+                         "their clients left in them");
+        return;
+    }
+    fields.error = -r;
+    wharf_log_client(WHARF_LOG_WARNING, &fields,
+                     "sockets wait to be closed: cannot start a process for that");
+}
+
 static void bury(struct lot *lot)
 {
     struct wharf_undertaker *undertaker = lot->undertaker;
-    int r = may_start(lot) ? process_new(lot) : -EAGAIN;
+    int r = may_start(lot) ? process_new(lot) : -EBUSY;
 
-    wharf_timer_clear(undertaker->loop, &lot->timer);
-    if (r < 0) {
-        if (!lot->is_late)
-            wharf_log_client(WHARF_LOG_WARNING,
-                             &(struct wharf_log_fields){
-                                 .tenant = lot->tenant ? lot->tenant->name : NULL, .error = -r},
-                             "sockets of clients wait to be closed");
+    if (r < 0 && !lot->is_late)
+        tell_late(lot, r);
+    lot->is_late = r < 0 || lot->n_processes > WHARF_UNDERTAKER_MOST_HUNG;
+    if (lot->n_waiting > 0)
         wharf_timer_set(undertaker->loop, &lot->timer, wharf_now_ns() + RETRY_NS, on_time);
-    }
-    lot->is_late = r < 0;
+    else
+        wharf_timer_clear(undertaker->loop, &lot->timer);
 }
 
 static void on_time(struct wharf_timer *timer)
@@ -259,13 +284,13 @@ static void on_time(struct wharf_timer *timer)
     bury(WHARF_LIST_ENTRY(timer, struct lot, timer));
 }
 
-static void add(struct lot *lot, int fd, const struct wharf_use *use)
+static void add(struct lot *lot, int fd, bool is_beyond)
 {
     struct wharf_undertaker *undertaker = lot->undertaker;
 
     lot->waiting[lot->n_waiting++] = fd;
-    undertaker->n_waiting++;
-    wharf_use_add(&lot->use, use);
+    lot->n_beyond += is_beyond;
+    undertaker->n_beyond += is_beyond;
     if (lot->n_waiting == WHARF_UNDERTAKER_N_SOCKETS ||
         lot->n_waiting == WHARF_UNDERTAKER_MOST_SOCKETS)
         bury(lot);
@@ -326,15 +351,15 @@ static bool is_doubtful(int fd)
 }
 
 static void take_doubtful(struct wharf_undertaker *undertaker, int fd, struct wharf_tenant *tenant,
-                          const struct wharf_use *use)
+                          bool is_beyond)
 {
     struct lot *lot = lot_of(undertaker, tenant);
 
-    if (!use)
+    if (is_beyond)
         charge_anyway(undertaker, tenant);
     /* Without memory nothing better is left than never to close it. */
     if (lot && (lot->n_waiting < lot->n_room || lot_grow(lot)))
-        add(lot, fd, use ? use : &use_of_one);
+        add(lot, fd, is_beyond);
 }
 
 void wharf_undertaker_take(struct wharf_undertaker *undertaker, int fd, struct wharf_tenant *tenant,
@@ -346,7 +371,7 @@ void wharf_undertaker_take(struct wharf_undertaker *undertaker, int fd, struct w
     shutdown(fd, SHUT_RDWR);
     doubtful = is_doubtful(fd);
     if (doubtful && tenant) {
-        take_doubtful(undertaker, fd, tenant, use);
+        take_doubtful(undertaker, fd, tenant, !use);
         return;
     }
     if (use)
@@ -354,12 +379,12 @@ void wharf_undertaker_take(struct wharf_undertaker *undertaker, int fd, struct w
     if (!doubtful)
         wharf_closer_take(undertaker->closer, fd);
     else if (nobodys->n_waiting < nobodys->n_room || lot_grow(nobodys))
-        add(nobodys, fd, &(struct wharf_use){0});
+        add(nobodys, fd, true);
 }
 
 bool wharf_undertaker_is_full(const struct wharf_undertaker *undertaker)
 {
-    return undertaker->n_waiting >= undertaker->most_waiting;
+    return undertaker->n_beyond >= undertaker->most_beyond;
 }
 
 /* ---- beginning and end --------------------------------------------------------------------- */
@@ -375,7 +400,7 @@ int wharf_undertaker_new(struct wharf_loop *loop, struct wharf_front *front,
     undertaker->loop = loop;
     undertaker->front = front;
     wharf_machine_read(&machine);
-    undertaker->most_waiting = wharf_totals_waiting_sockets(&machine);
+    undertaker->most_beyond = wharf_totals_waiting_sockets(&machine);
     wharf_list_init(&undertaker->processes);
     wharf_list_init(&undertaker->lots);
     lot_init(&undertaker->nobodys, undertaker, NULL);

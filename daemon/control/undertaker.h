@@ -12,6 +12,12 @@
  * A socket in which nothing is left needs no process: a thread closes it (closer.h).  One in which
  * descriptors may be left is doubtful.  Its tenant goes on paying for it until it is
  * closed, and shares a process with no other tenant.
+ *
+ * What one tenant can do to others by that is bounded twice.  It has half of all processes at most;
+ * its other sockets wait for these to end.  And it has no more doubtful sockets than connections,
+ * since only one that was let in takes descriptors (pass_rights.h), is charged, and stays charged.
+ * Kernels before 6.16 cannot refuse them; there a client that is turned away can leave doubtful
+ * sockets beyond its quota, and where too many of these wait nobody is let in.
  */
 #ifndef WHARF_DAEMON_CONTROL_UNDERTAKER_H
 #define WHARF_DAEMON_CONTROL_UNDERTAKER_H
@@ -35,6 +41,10 @@ struct wharf_use;
 #define WHARF_UNDERTAKER_MOST_HUNG 2
 #define WHARF_UNDERTAKER_MOST_SOCKETS 256
 
+/* Processes that have not ended, of all tenants and of one.  Beyond that sockets wait. */
+#define WHARF_UNDERTAKER_MOST_PROCESSES 64
+#define WHARF_UNDERTAKER_MOST_OF_TENANT (WHARF_UNDERTAKER_MOST_PROCESSES / 2)
+
 /* ---- the front's side: loop thread, without the front lock --------------------------------- */
 
 /* Starts no process yet.  0 or -errno. */
@@ -54,7 +64,8 @@ void wharf_undertaker_free(struct wharf_undertaker *undertaker);
 void wharf_undertaker_take(struct wharf_undertaker *undertaker, int fd, struct wharf_tenant *tenant,
                            const struct wharf_use *use);
 
-/* Whether processes hang and so many sockets wait for others that no more should come. */
+/* Whether so many sockets wait that no quota bounds, those of clients that were turned away, that
+ * no more should come. */
 bool wharf_undertaker_is_full(const struct wharf_undertaker *undertaker);
 
 /* ---- the process --------------------------------------------------------------------------- */

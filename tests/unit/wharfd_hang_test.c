@@ -146,8 +146,7 @@ Test(wharfd_hang, files_that_hang_where_none_belong)
         snprintf(path, sizeof(path), "%s/file", fuse.folder);
         int fd = open(path, O_RDWR);
         for (unsigned i = 0; i < 5; i++) {
-            struct test_client *client = i == 0 ? test_client_connected(scene.wharfd.socket)
-                                                : test_client_greeted(scene.wharfd.socket);
+            struct test_client *client = test_client_greeted(scene.wharfd.socket);
             test_client_send_fds(client, "\x08\x01\x42\x00", i % 2 ? 4 : 1, fd, 1 + 50 * i);
             test_client_wait_for_end(client);
         }
@@ -189,7 +188,7 @@ static int lingering_socket(int *ret_listener)
  * it.  Closing the connection was closing that: nobody was served for as long as it lingered. */
 static void send_lingering(unsigned how)
 {
-    struct test_client *client = test_client_connected(scene.wharfd.socket);
+    struct test_client *client = test_client_greeted(scene.wharfd.socket);
     int listener, fd = lingering_socket(&listener);
 
     cr_assert_eq(kill(scene.wharfd.pid, SIGSTOP), 0);
@@ -216,6 +215,62 @@ static void send_all_lingering(void)
 Test(wharfd_hang, sockets_that_linger_hold_nobody_up)
 {
     test_innocent_both_ways(&scene, send_all_lingering);
+}
+
+/* ---- who was not let in ------------------------------------------------------------------ */
+
+static int send_null(struct test_client *client)
+{
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int r = wharf_control_send(client->fd, (const uint8_t *)"\0\0\0", 3, &fd, 1, 0);
+
+    close(fd);
+    return r;
+}
+
+/* Whether the kernel can refuse descriptors (SO_PASSRIGHTS, Linux 6.16). */
+static bool can_refuse(void)
+{
+    int pair[2], value;
+    socklen_t nbytes = sizeof(value);
+
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    int r = getsockopt(pair[0], SOL_SOCKET, 83, &value, &nbytes);
+    close(pair[0]);
+    close(pair[1]);
+    return r == 0;
+}
+
+/* What they left had to be closed, beyond their quota, and when there was much nobody was let in.
+ */
+Test(wharfd_hang, clients_that_are_turned_away_can_leave_no_descriptors)
+{
+    enum { N = 20 };
+
+    if (!can_refuse())
+        cr_skip_test("needs Linux 6.16");
+    test_wharfd_start(&scene.wharfd, "[quota]\nmax_connections = 2\n");
+    struct test_client *root = test_client_greeted(scene.wharfd.socket);
+    struct test_client *silent = test_client_connected(scene.wharfd.socket);
+    cr_assert_eq(send_null(silent), -EPERM, "its Hello was not answered");
+    cr_assert_eq(test_client_ping(root), 0);
+    cr_assert_eq(kill(scene.wharfd.pid, SIGSTOP), 0);
+    struct test_client *clients[N];
+    for (unsigned i = 0; i < N; i++) {
+        clients[i] = test_client_connected(scene.wharfd.socket);
+        cr_assert_eq(send_null(clients[i]), -EPERM, "it was not even accepted");
+    }
+    cr_assert_eq(kill(scene.wharfd.pid, SIGCONT), 0);
+    for (unsigned i = 0; i < N; i++)
+        test_client_ended(clients[i]);
+    cr_assert_eq(root_has(root, "wharf_connections"), 2);
+    test_client_free(silent);
+    cr_assert(TEST_WAIT(root_has(root, "wharf_connections") == 1));
+    struct test_client *greeted = test_client_greeted(scene.wharfd.socket);
+    cr_assert_eq(send_null(greeted), 0);
+    test_client_ended(greeted);
+    test_client_free(root);
+    test_wharfd_finish(&scene.wharfd);
 }
 
 /* ---- sockets that hang ---------------------------------------------------------------------- */

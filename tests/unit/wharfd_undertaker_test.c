@@ -18,7 +18,7 @@
 #include "daemon/front/front.h"
 #include "tests/lib/test_wait.h"
 
-enum { MOST = 16 };
+enum { MOST = WHARF_UNDERTAKER_MOST_PROCESSES + 1 };
 
 static struct wharf_config config;
 static struct wharf_front front;
@@ -299,6 +299,43 @@ Test(wharfd_undertaker, so_many_that_wait_get_a_process_in_any_case, .init = set
     cr_assert_eq(started[WHARF_UNDERTAKER_MOST_HUNG].n_sockets, WHARF_UNDERTAKER_MOST_SOCKETS);
 }
 
+static void set_quota(struct wharf_tenant *tenant, uint64_t n)
+{
+    tenant->quota.max_connections = n;
+    tenant->quota.max_descriptors = 4 * n;
+}
+
+/* One tenant could have all processes, and no other one's sockets were closed. */
+Test(wharfd_undertaker, tenant_has_half_of_all_processes_at_most, .init = set_up, .fini = tear_down,
+     .timeout = 100)
+{
+    enum {
+        FIRST = WHARF_UNDERTAKER_MOST_HUNG * WHARF_UNDERTAKER_N_SOCKETS,
+        REST = (WHARF_UNDERTAKER_MOST_OF_TENANT - WHARF_UNDERTAKER_MOST_HUNG) *
+               WHARF_UNDERTAKER_MOST_SOCKETS,
+        MORE = 2000,
+    };
+
+    set_quota(hostile, FIRST + REST + MORE);
+    for (unsigned n = 0; n < FIRST + REST + MORE; n++) {
+        take(hostile, true);
+        if (n == 0)
+            turn_until_started(1);
+    }
+    expect_no_start();
+    cr_assert_eq(n_started, (unsigned)WHARF_UNDERTAKER_MOST_OF_TENANT);
+    cr_assert_eq(hostile->used.n_connections, (uint64_t)(FIRST + REST + MORE));
+    cr_assert(!wharf_undertaker_is_full(undertaker), "these are within a quota");
+    take(innocent, true);
+    turn_until_started(WHARF_UNDERTAKER_MOST_OF_TENANT + 1);
+    cr_assert_eq(started[n_started - 1].n_sockets, 1);
+    /* One that ends makes room for one, which takes no more than it may at once. */
+    kill(started[0].pid, SIGKILL);
+    turn_until_started(WHARF_UNDERTAKER_MOST_OF_TENANT + 2);
+    cr_assert_eq(started[n_started - 1].n_sockets, 1024);
+    expect_no_start();
+}
+
 /* They wait, and no others are let in for ever. */
 Test(wharfd_undertaker, sockets_wait_where_no_process_can_be_started, .init = set_up,
      .fini = tear_down, .timeout = 60)
@@ -306,9 +343,8 @@ Test(wharfd_undertaker, sockets_wait_where_no_process_can_be_started, .init = se
     unsigned n = 0;
 
     start_error = -EAGAIN;
-    hostile->quota.max_connections = hostile->quota.max_descriptors = 10000;
     while (!wharf_undertaker_is_full(undertaker) && n < 10000) {
-        take(hostile, true);
+        wharf_undertaker_take(undertaker, socket_of_client(0, true), hostile, NULL);
         n++;
     }
     cr_assert_eq(n, 1024);
@@ -316,4 +352,22 @@ Test(wharfd_undertaker, sockets_wait_where_no_process_can_be_started, .init = se
     turn_until_started(1);
     cr_assert_eq(started[0].n_sockets, 1024);
     cr_assert(!wharf_undertaker_is_full(undertaker));
+}
+
+/* What is within the quota of one fills nothing that others need. */
+Test(wharfd_undertaker, sockets_of_clients_that_were_let_in_keep_nobody_out, .init = set_up,
+     .fini = tear_down, .timeout = 60)
+{
+    enum { N = 3000 };
+
+    start_error = -EAGAIN;
+    set_quota(hostile, N);
+    for (unsigned i = 0; i < N; i++)
+        take(hostile, true);
+    cr_assert(!wharf_undertaker_is_full(undertaker));
+    start_error = 0;
+    turn_until_started(1);
+    cr_assert_eq(started[0].n_sockets, 1024);
+    kill(started[0].pid, SIGKILL);
+    turn_until_used(hostile, N - 1024);
 }
