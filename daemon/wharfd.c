@@ -16,7 +16,13 @@
 #include "daemon/control/owner_lookup.h"
 #include "daemon/control/server.h"
 #include "daemon/control/undertaker.h"
+#include "daemon/wharfd_check.h"
 #include "daemon/wharfd_options.h"
+#include "daemon/wharfd_reload.h"
+#include "daemon/wharfd_show.h"
+
+/* The command line or the configuration is wrong. */
+#define EXIT_USAGE 2
 
 /* How often systemd is told what the daemon does. */
 #define STATUS_NS (5 * (uint64_t)WHARF_NS_PER_S)
@@ -24,6 +30,7 @@
 struct daemon {
     struct wharf_server server;
     struct wharf_options_line options;
+    struct wharf_reloader reloader;
     struct wharf_source signals;
     struct wharf_timer watchdog;
     struct wharf_timer status;
@@ -103,20 +110,36 @@ static void on_promised(struct wharf_server *server)
 
 /* ---- signals ------------------------------------------------------------------------------- */
 
-static void reload(struct daemon *daemon)
+static void log_problem(bool is_error, const char *text)
 {
-    struct wharf_config next;
+    wharf_log(is_error ? WHARF_LOG_ERROR : WHARF_LOG_WARNING, NULL, "%s", text);
+}
+
+static void on_loaded(struct wharf_reloader *reloader, struct wharf_config *next,
+                      const struct wharf_config_report *report)
+{
+    struct daemon *daemon = WHARF_LIST_ENTRY(reloader, struct daemon, reloader);
     char message[512];
 
-    wharf_notify_reloading();
-    int r = wharf_options_load(&daemon->options, &next, message, sizeof(message));
-    if (r == 0)
-        r = wharf_server_reload(&daemon->server, &next, message, sizeof(message));
-    if (r < 0)
+    wharf_config_report_list(report, log_problem);
+    if (wharf_config_report_is_bad(report))
+        wharf_log(WHARF_LOG_ERROR, NULL, "the configuration stays as it was");
+    else if (wharf_server_reload(&daemon->server, next, message, sizeof(message)) < 0)
         wharf_log(WHARF_LOG_ERROR, NULL, "the configuration stays as it was: %s", message);
     else
         wharf_log(WHARF_LOG_NOTICE, NULL, "read the configuration again");
-    wharf_config_deinit(&next);
+    if (!wharf_reloader_is_busy(reloader))
+        tell_ready(daemon);
+}
+
+static void reload(struct daemon *daemon)
+{
+    wharf_notify_reloading();
+    int r = wharf_reloader_begin(&daemon->reloader);
+    if (r == 0)
+        return;
+    wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
+              "the configuration stays as it was");
     tell_ready(daemon);
 }
 
@@ -166,6 +189,8 @@ static int run(struct daemon *daemon, struct wharf_config *config)
         r = wharf_server_init(server, config);
     if (r == 0)
         r = wharf_loop_add(server->loop, &daemon->signals, signals, POLLIN, on_signal);
+    if (r == 0)
+        r = wharf_reloader_init(&daemon->reloader, server->loop, &daemon->options, on_loaded);
     if (r < 0)
         return r;
     daemon->has_started = true;
@@ -187,6 +212,7 @@ static int run(struct daemon *daemon, struct wharf_config *config)
         wharf_log_stop();
         _exit(EXIT_SUCCESS);
     }
+    wharf_reloader_deinit(&daemon->reloader);
     wharf_loop_remove(server->loop, &daemon->signals);
     close(signals);
     wharf_timer_clear(server->loop, &daemon->watchdog);
@@ -194,30 +220,68 @@ static int run(struct daemon *daemon, struct wharf_config *config)
     return r;
 }
 
-static int serve(const struct wharf_options_line *options)
+static int serve(struct daemon *daemon, struct wharf_config *config,
+                 const struct wharf_config_report *report)
+{
+    wharf_config_report_list(report, log_problem);
+    if (wharf_config_report_is_bad(report)) {
+        wharf_notify_status(report->n_problems ? report->problems[0].text : "out of memory");
+        return EXIT_USAGE;
+    }
+    int r = run(daemon, config);
+    wharf_server_deinit(&daemon->server);
+    if (r < 0 && !daemon->has_started)
+        wharf_notify_status("Could not start; the journal says why");
+    wharf_log_stop();
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static void print_problem(bool is_error, const char *text)
+{
+    fprintf(stderr, "wharfd: %s: %s\n", is_error ? "error" : "warning", text);
+}
+
+static int check(const struct wharf_config *config, struct wharf_config_report *report)
+{
+    if (!wharf_config_report_is_bad(report))
+        wharf_check_machine(config, report);
+    wharf_config_report_list(report, print_problem);
+    return wharf_config_report_is_bad(report) ? EXIT_USAGE : EXIT_SUCCESS;
+}
+
+/* Of a configuration that has a form; whatever else is wrong with it is said too. */
+static int show(const struct wharf_config *config, struct wharf_config_report *report)
+{
+    bool has_form = !wharf_config_report_is_bad(report);
+    int status = check(config, report);
+
+    if (has_form)
+        wharf_show_config(stdout, config, report);
+    return status;
+}
+
+/* All that has to do with a configuration. */
+static int use_config(const struct wharf_options_line *options)
 {
     static struct daemon daemon;
     struct wharf_config config;
-    char message[512];
+    struct wharf_config_report report;
+    int status;
 
     daemon.options = *options;
     wharf_log_init();
     wharf_notify_init();
-    if (wharf_options_load(options, &config, message, sizeof(message)) < 0) {
-        wharf_config_deinit(&config);
-        wharf_log(WHARF_LOG_ERROR, NULL, "%s", message);
-        return 2;
-    }
-    if (options->checks_config) {
-        wharf_config_deinit(&config);
-        return EXIT_SUCCESS;
-    }
-    int r = run(&daemon, &config);
-    wharf_server_deinit(&daemon.server);
-    if (r < 0 && !daemon.has_started)
-        wharf_notify_status("Could not start; the journal says why");
-    wharf_log_stop();
-    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    wharf_config_report_init(&report);
+    wharf_options_load(options, &config, &report);
+    if (options->checks_config)
+        status = check(&config, &report);
+    else if (options->shows_config)
+        status = show(&config, &report);
+    else
+        status = serve(&daemon, &config, &report);
+    wharf_config_deinit(&config);
+    wharf_config_report_deinit(&report);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -232,7 +296,7 @@ int main(int argc, char **argv)
     if (argc == 4 && strcmp(argv[1], "--owners") == 0)
         return wharf_owner_main(atoi(argv[2]), (pid_t)atoi(argv[3]));
     if (wharf_options_parse(argc, argv, &options) < 0)
-        return 2;
+        return EXIT_USAGE;
     if (options.prints_help)
         wharf_options_print_help();
     else if (options.prints_version)
@@ -240,6 +304,6 @@ int main(int argc, char **argv)
     else if (options.prints_config)
         wharf_config_print(stdout);
     else
-        return serve(&options);
+        return use_config(&options);
     return EXIT_SUCCESS;
 }

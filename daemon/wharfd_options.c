@@ -5,11 +5,10 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/base/config_table.h"
 
-enum { OPTION_PRINT_CONFIG = 256, OPTION_CHECK_CONFIG };
+enum { OPTION_PRINT_CONFIG = 256, OPTION_CHECK_CONFIG, OPTION_SHOW_CONFIG };
 
 void wharf_options_print_help(void)
 {
@@ -25,7 +24,10 @@ void wharf_options_print_help(void)
          "                       is a GPU, cpu is nothing, simt the GPU's code on the CPU, for "
          "tests\n"
          "  -c, --config FILE    read this configuration instead of " WHARF_CONFIG_PATH "\n"
-         "      --check-config   read the configuration, say what is wrong, and end\n"
+         "      --check-config   read the configuration, say all that is wrong, and end\n"
+         "      --show-config    print all settings and each tenant's limits as they are in "
+         "effect,\n"
+         "                       and where each comes from, and end\n"
          "      --print-config   print a configuration file with all defaults, and end\n"
          "  -V, --version        print the version, and end\n"
          "  -h, --help           print this, and end\n"
@@ -58,6 +60,7 @@ int wharf_options_parse(int argc, char **argv, struct wharf_options_line *ret_op
         {"config", required_argument, NULL, 'c'},
         {"check-config", no_argument, NULL, OPTION_CHECK_CONFIG},
         {"print-config", no_argument, NULL, OPTION_PRINT_CONFIG},
+        {"show-config", no_argument, NULL, OPTION_SHOW_CONFIG},
         {"version", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
@@ -78,6 +81,9 @@ int wharf_options_parse(int argc, char **argv, struct wharf_options_line *ret_op
             break;
         case OPTION_CHECK_CONFIG:
             options.checks_config = true;
+            break;
+        case OPTION_SHOW_CONFIG:
+            options.shows_config = true;
             break;
         case OPTION_PRINT_CONFIG:
             options.prints_config = true;
@@ -103,18 +109,17 @@ int wharf_options_parse(int argc, char **argv, struct wharf_options_line *ret_op
     return 0;
 }
 
-int wharf_options_load(const struct wharf_options_line *options, struct wharf_config *config,
-                       char *message, size_t message_nbytes)
+void wharf_options_load(const struct wharf_options_line *options, struct wharf_config *config,
+                        struct wharf_config_report *report)
 {
     const char *path = options->config_path;
-    int r = 0;
 
     wharf_config_init(config);
-    if (path || access(WHARF_CONFIG_PATH, F_OK) == 0)
-        r = wharf_config_load(config, path ? path : WHARF_CONFIG_PATH, message, message_nbytes);
-    if (r == 0 && options->socket)
+    wharf_config_load(config, path ? path : WHARF_CONFIG_PATH, path != NULL, report);
+    if (options->socket)
         strcpy(config->listen.path, options->socket);
-    if (r == 0 && options->engine)
+    if (options->engine)
         config->gpu_engine = find_engine(options->engine)->value;
-    return r;
+    if (!wharf_config_report_is_bad(report))
+        wharf_config_check(config, report);
 }

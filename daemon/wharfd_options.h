@@ -6,12 +6,14 @@
 #include <stdbool.h>
 
 #include "daemon/base/config.h"
+#include "daemon/base/config_report.h"
 
 struct wharf_options_line {
     const char *config_path; /* NULL: the default one, which need not exist */
     const char *socket;      /* NULL: as the configuration says */
     const char *engine;      /* auto, cpu, cuda, simt; NULL: as the configuration says */
     bool prints_config;
+    bool shows_config;
     bool checks_config;
     bool prints_version;
     bool prints_help;
@@ -24,9 +26,9 @@ int wharf_options_parse(int argc, char **argv, struct wharf_options_line *ret_op
 
 void wharf_options_print_help(void);
 
-/* Loads the configuration and puts the command line over it.  Returns 0 or -errno, with `message`.
- */
-int wharf_options_load(const struct wharf_options_line *options, struct wharf_config *config,
-                       char *message, size_t message_nbytes);
+/* Loads the configuration and puts the command line over it.  If the report is bad then `config` is
+ * only good for deinit. */
+void wharf_options_load(const struct wharf_options_line *options, struct wharf_config *config,
+                        struct wharf_config_report *report);
 
 #endif

@@ -1,126 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/base/config.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/config_report.h"
 #include "daemon/base/config_table.h"
+#include "daemon/base/config_value.h"
 #include "daemon/base/ini.h"
-#include "daemon/base/uid_ranges.h"
-#include "daemon/gpu/gpu_list.h"
-
-/* ---- values -------------------------------------------------------------------------------- */
-
-static const struct wharf_config_suffix no_suffixes[] = {{"", 1}, {NULL, 0}};
-
-static const char *unit_error(const struct wharf_config_suffix *suffixes)
-{
-    if (suffixes == wharf_config_duration_suffixes)
-        return "a time needs a number and a unit: us, ms, s or min";
-    if (suffixes == wharf_config_byte_suffixes)
-        return "not a number of bytes, or of units K, M, G or T";
-    return "not a number";
-}
-
-static const char *parse_number(const char *text, int base,
-                                const struct wharf_config_suffix *suffixes, uint64_t *ret_value)
-{
-    uint64_t value;
-    char *end;
-
-    errno = 0;
-    value = strtoull(text, &end, base);
-    if (end == text || *text == '-' || *text == '+')
-        return unit_error(suffixes);
-    if (errno)
-        return "too large";
-    while (*end == ' ')
-        end++;
-    const struct wharf_config_suffix *unit = suffixes;
-    while (unit->text && strcmp(end, unit->text) != 0)
-        unit++;
-    if (!unit->text)
-        return unit_error(suffixes);
-    if (__builtin_mul_overflow(value, unit->factor, ret_value))
-        return "too large";
-    return NULL;
-}
-
-static const char *parse_choice(const struct wharf_setting_choice *choices, const char *text,
-                                uint64_t *ret_value)
-{
-    for (; choices->word; choices++) {
-        if (strcmp(choices->word, text) == 0) {
-            *ret_value = choices->value;
-            return NULL;
-        }
-    }
-    return "not one of the words that are known here; wharfd --print-config lists them";
-}
-
-static const char *parse_value(const struct wharf_setting *setting, const char *text,
-                               uint64_t *ret_value)
-{
-    const struct wharf_config_suffix *suffixes = no_suffixes;
-
-    if (setting->type == WHARF_SETTING_CHOICE)
-        return parse_choice(setting->choices, text, ret_value);
-    if (setting->type == WHARF_SETTING_BYTES)
-        suffixes = wharf_config_byte_suffixes;
-    if (setting->type == WHARF_SETTING_DURATION)
-        /* 0 needs no unit. */
-        suffixes = strcmp(text, "0") == 0 ? no_suffixes : wharf_config_duration_suffixes;
-    const char *wrong =
-        parse_number(text, setting->type == WHARF_SETTING_MODE ? 8 : 10, suffixes, ret_value);
-    if (!wrong && (*ret_value < setting->min || *ret_value > setting->max))
-        wrong = "out of its limits; wharfd --print-config lists them";
-    return wrong;
-}
-
-/* What is wrong with a text that has a form; NULL: nothing. */
-static const char *check_text(const struct wharf_setting *setting, const char *text)
-{
-    struct wharf_gpu_list gpus;
-    struct wharf_uid_ranges uids;
-
-    if (setting->type == WHARF_SETTING_GPUS)
-        return wharf_gpu_list_parse(text, &gpus);
-    if (setting->type == WHARF_SETTING_UIDS)
-        return wharf_uid_ranges_parse(text, &uids);
-    return NULL;
-}
-
-/* Puts a value into its member of the section's struct. */
-static const char *set(const struct wharf_setting *setting, void *base, const char *text)
-{
-    char *member = (char *)base + setting->offset;
-
-    if (!wharf_setting_is_text(setting))
-        return parse_value(setting, text, (uint64_t *)(void *)member);
-    size_t n = strlen(text);
-    if (n < setting->min)
-        return "must not be empty";
-    if (n >= setting->max)
-        return "too long";
-    const char *wrong = check_text(setting, text);
-    if (wrong)
-        return wrong;
-    memcpy(member, text, n);
-    /* All of the room, so that equal settings are equal bytes. */
-    memset(member + n, 0, setting->max - n);
-    return NULL;
-}
+#include "daemon/base/nearest.h"
 
 /* ---- sections ------------------------------------------------------------------------------ */
 
 /* A section's rows are in the table under this name. */
 static const char *table_section(const char *section)
 {
-    return strcmp(section, "tenant") == 0 ? "quota" : section;
+    return strcmp(section, "tenant") == 0 || strcmp(section, "group") == 0 ? "quota" : section;
+}
+
+static bool has_name(const char *section)
+{
+    return strcmp(section, "tenant") == 0 || strcmp(section, "group") == 0 ||
+           strcmp(section, "listen") == 0;
 }
 
 static const struct wharf_setting *find_setting(const char *section, const char *key)
@@ -134,151 +41,269 @@ static const struct wharf_setting *find_setting(const char *section, const char 
 
 static void set_defaults(const char *section, void *base)
 {
+    struct wharf_config_why why;
+
     for (const struct wharf_setting *s = wharf_settings; s->section; s++)
         if (strcmp(s->section, section) == 0)
-            set(s, base, s->otherwise);
+            wharf_config_value_set(s, base, s->otherwise, &why);
 }
 
-/* The struct that a section's rows are members of; of a section with an argument, the last one. */
-static void *section_base(struct wharf_config *config, const char *section)
+/* What is being read. */
+struct reader {
+    struct wharf_config *config;
+    struct wharf_config_report *report;
+    size_t n_tenants, n_groups, n_listens; /* that earlier files have made */
+    /* The section: its name, the struct that its rows are members of, and which of them are set. */
+    char section[WHARF_CONFIG_NAME_NBYTES + sizeof("tenant ")];
+    void *base;
+    uint64_t *set;
+    /* In the place of a section that has no effect: what is in it has to be right all the same. */
+    struct wharf_config_quota unused_quota;
+    struct wharf_config_listen unused_listen;
+};
+
+#define ERROR(reader, number, ...) wharf_config_report_error((reader)->report, number, __VA_ARGS__)
+
+static bool begin_unused_quota(struct reader *reader)
 {
-    if (strcmp(section, "quota") == 0)
-        return &config->quota;
-    if (strcmp(section, "tenant") == 0)
-        return &config->tenants[config->n_tenants - 1].quota;
-    if (strcmp(section, "listen") == 0)
-        return &config->listens[config->n_listens - 1];
-    return config;
+    reader->base = &reader->unused_quota.quota;
+    reader->set = &reader->unused_quota.set;
+    return true;
 }
 
-static bool is_uid(const char *text)
+/* The section of that name in a list, a new one if need be; of one and the same file there is only
+ * one. */
+static bool begin_quota(struct reader *reader, const struct wharf_ini_line *line, const char *name,
+                        struct wharf_config_quota **list, size_t *n, size_t n_earlier)
 {
-    uint64_t uid;
-
-    return !parse_number(text, 10, no_suffixes, &uid) && uid < UINT32_MAX;
+    snprintf(reader->section, sizeof(reader->section), "%s %s", line->section, name);
+    for (size_t i = 0; i < *n; i++) {
+        struct wharf_config_quota *known = &(*list)[i];
+        if (strcmp(known->name, name) != 0)
+            continue;
+        if (i >= n_earlier)
+            ERROR(reader, line->number, "[%s] has a section already", reader->section);
+        reader->base = &known->quota;
+        reader->set = &known->set;
+        return true;
+    }
+    struct wharf_config_quota *grown = reallocarray(*list, *n + 1, sizeof(*grown));
+    if (!grown) {
+        reader->report->is_out_of_memory = true;
+        return false;
+    }
+    *list = grown;
+    struct wharf_config_quota *quota = &grown[(*n)++];
+    memset(quota, 0, sizeof(*quota));
+    snprintf(quota->name, sizeof(quota->name), "%s", name);
+    reader->base = &quota->quota;
+    reader->set = &quota->set;
+    return true;
 }
+
+enum tenant_name { NAME_IS_GOOD, NAME_IS_BAD, NAME_OF_NOBODY };
 
 /* "uid:1000", "block:100000", "socket:pods" and "unknown" are what tenants are called; "user:alice"
  * is looked up. */
-static const char *resolve_tenant(const char *argument, char *ret_name)
+static enum tenant_name resolve_tenant(const char *argument, char *ret_name)
 {
+    const char *number = strchr(argument, ':');
+    uint64_t uid;
+
     if (strncmp(argument, "user:", 5) == 0) {
         const struct passwd *user = getpwnam(argument + 5);
         if (!user)
-            return "there is no such user";
+            return NAME_OF_NOBODY;
         snprintf(ret_name, WHARF_CONFIG_NAME_NBYTES, "uid:%u", (unsigned)user->pw_uid);
-        return NULL;
+        return NAME_IS_GOOD;
     }
-    if (strncmp(argument, "socket:", 7) == 0 && argument[7]) {
+    if (strcmp(argument, "unknown") == 0 || (strncmp(argument, "socket:", 7) == 0 && argument[7])) {
         strcpy(ret_name, argument);
-        return NULL;
+        return NAME_IS_GOOD;
     }
-    if (strcmp(argument, "unknown") == 0) {
-        strcpy(ret_name, argument);
-        return NULL;
-    }
-    const char *number = strchr(argument, ':');
-    size_t n_kind = number ? (size_t)(number - argument) : 0;
-    if (number && is_uid(number + 1) &&
-        (strncmp(argument, "uid:", 4) == 0 || strncmp(argument, "block:", 6) == 0)) {
-        snprintf(ret_name, WHARF_CONFIG_NAME_NBYTES, "%.*s:%lu", (int)n_kind, argument,
-                 strtoul(number + 1, NULL, 10));
-        return NULL;
-    }
-    return "a tenant is user:NAME, uid:NUMBER, block:NUMBER, socket:NAME or unknown";
+    if (!number || !wharf_config_value_is_uid(number + 1, &uid) ||
+        (strncmp(argument, "uid:", 4) != 0 && strncmp(argument, "block:", 6) != 0))
+        return NAME_IS_BAD;
+    snprintf(ret_name, WHARF_CONFIG_NAME_NBYTES, "%.*s:%" PRIu64, (int)(number - argument),
+             argument, uid);
+    return NAME_IS_GOOD;
 }
 
-static const char *begin_tenant(struct wharf_config *config, const char *argument)
+static bool begin_tenant(struct reader *reader, const struct wharf_ini_line *line)
 {
-    struct wharf_config_quota *grown =
-        reallocarray(config->tenants, config->n_tenants + 1, sizeof(*grown));
+    char name[WHARF_CONFIG_NAME_NBYTES];
 
-    if (!grown)
-        return "out of memory";
-    config->tenants = grown;
-    struct wharf_config_quota *tenant = &grown[config->n_tenants];
-    memset(tenant, 0, sizeof(*tenant));
-    const char *wrong = resolve_tenant(argument, tenant->name);
-    for (size_t i = 0; !wrong && i < config->n_tenants; i++)
-        if (strcmp(grown[i].name, tenant->name) == 0)
-            wrong = "this tenant has a section already";
-    if (!wrong)
-        config->n_tenants++;
-    return wrong;
+    switch (resolve_tenant(line->argument, name)) {
+    case NAME_IS_BAD:
+        ERROR(reader, line->number,
+              "[tenant %s]: a tenant is user:NAME, uid:NUMBER, block:NUMBER, socket:NAME or "
+              "unknown",
+              line->argument);
+        return begin_unused_quota(reader);
+    case NAME_OF_NOBODY:
+        /* Users go; their sections are no reason not to serve the others. */
+        wharf_config_report_warn(reader->report, line->number,
+                                 "[tenant %s] has no effect: there is no such user",
+                                 line->argument);
+        return begin_unused_quota(reader);
+    case NAME_IS_GOOD:
+        break;
+    }
+    return begin_quota(reader, line, name, &reader->config->tenants, &reader->config->n_tenants,
+                       reader->n_tenants);
 }
 
-static const char *begin_listen(struct wharf_config *config, const char *argument)
+static bool begin_listen(struct reader *reader, const struct wharf_ini_line *line)
 {
+    struct wharf_config *config = reader->config;
+
+    for (size_t i = 0; i < config->n_listens; i++) {
+        if (strcmp(config->listens[i].name, line->argument) != 0)
+            continue;
+        if (i >= reader->n_listens)
+            ERROR(reader, line->number, "[listen %s] has a section already", line->argument);
+        reader->base = &config->listens[i];
+        return true;
+    }
     struct wharf_config_listen *grown =
         reallocarray(config->listens, config->n_listens + 1, sizeof(*grown));
-
-    if (!grown)
-        return "out of memory";
+    if (!grown) {
+        reader->report->is_out_of_memory = true;
+        return false;
+    }
     config->listens = grown;
-    for (size_t i = 0; i < config->n_listens; i++)
-        if (strcmp(grown[i].name, argument) == 0)
-            return "this socket has a section already";
     struct wharf_config_listen *listen = &grown[config->n_listens++];
     memset(listen, 0, sizeof(*listen));
-    strcpy(listen->name, argument);
+    strcpy(listen->name, line->argument);
     set_defaults("listen", listen);
-    return NULL;
+    reader->base = listen;
+    return true;
 }
 
-static const char *begin_section(struct wharf_config *config, const struct wharf_ini_line *line)
+/* " or " and ", " between the sections that have such a setting. */
+static size_t list_sections(const char *key, char text[], size_t nbytes)
 {
-    bool has_argument =
-        strcmp(line->section, "tenant") == 0 || strcmp(line->section, "listen") == 0;
+    size_t n = 0;
 
-    if (!find_setting(line->section, NULL))
-        return "there is no such section";
-    if (has_argument != (*line->argument != 0))
-        return has_argument ? "this section needs a name, as in [tenant uid:1000]"
-                            : "this section has no name";
+    for (const struct wharf_setting *s = wharf_settings; s->section; s++)
+        if (strcmp(s->key, key) == 0)
+            n += (size_t)snprintf(text + n, nbytes - n, "%s[%s]", n ? " or " : "", s->section);
+    return n;
+}
+
+static void say_no_section(struct reader *reader, const struct wharf_ini_line *line)
+{
+    struct wharf_nearest nearest;
+
+    wharf_nearest_begin(&nearest, line->section);
+    for (const struct wharf_setting *s = wharf_settings; s->section; s++)
+        wharf_nearest_offer(&nearest, s->section);
+    wharf_nearest_offer(&nearest, "tenant");
+    wharf_nearest_offer(&nearest, "group");
+    ERROR(reader, line->number, "there is no such section [%.40s]%s%s%s", line->section,
+          nearest.name ? "; did you mean [" : "", nearest.name ? nearest.name : "",
+          nearest.name ? "]?" : "");
+}
+
+static void say_no_setting(struct reader *reader, const struct wharf_ini_line *line)
+{
+    const char *section = table_section(line->section);
+    struct wharf_nearest nearest;
+    char others[128] = "";
+
+    if (list_sections(line->key, others, sizeof(others))) {
+        ERROR(reader, line->number, "[%s] has no setting `%s`: it is one of %s", line->section,
+              line->key, others);
+        return;
+    }
+    wharf_nearest_begin(&nearest, line->key);
+    for (const struct wharf_setting *s = wharf_settings; s->section; s++)
+        if (strcmp(s->section, section) == 0)
+            wharf_nearest_offer(&nearest, s->key);
+    if (nearest.name) {
+        ERROR(reader, line->number, "[%s] has no setting `%.100s`; did you mean %s?", line->section,
+              line->key, nearest.name);
+        return;
+    }
+    for (const struct wharf_setting *s = wharf_settings; s->section; s++)
+        wharf_nearest_offer(&nearest, s->key);
+    if (nearest.name)
+        list_sections(nearest.name, others, sizeof(others));
+    ERROR(reader, line->number, "[%s] has no setting `%.100s`%s%s%s%s", line->section, line->key,
+          nearest.name ? "; did you mean " : "", nearest.name ? nearest.name : "",
+          nearest.name ? " of " : "", nearest.name ? others : "");
+}
+
+static bool begin_section(struct reader *reader, const struct wharf_ini_line *line)
+{
+    reader->set = NULL;
+    if (!find_setting(line->section, NULL)) {
+        say_no_section(reader, line);
+        return false;
+    }
+    if (has_name(line->section) != (*line->argument != 0)) {
+        ERROR(reader, line->number,
+              *line->argument ? "[%s ...]: this section has no name"
+                              : "[%s]: this section needs a name, as in [tenant uid:1000]",
+              line->section);
+        return false;
+    }
     /* What getpwnam, socket names and the quotas' names have to fit into. */
-    if (strlen(line->argument) >= WHARF_CONFIG_NAME_NBYTES - sizeof("socket:"))
-        return "the name is too long";
+    if (strlen(line->argument) >= WHARF_CONFIG_NAME_NBYTES - sizeof("socket:")) {
+        ERROR(reader, line->number, "the name is too long");
+        return false;
+    }
+    snprintf(reader->section, sizeof(reader->section), "%s%s%s", line->section,
+             *line->argument ? " " : "", line->argument);
+    reader->base = reader->config;
+    if (strcmp(line->section, "quota") == 0)
+        reader->base = &reader->config->quota;
     if (strcmp(line->section, "tenant") == 0)
-        return begin_tenant(config, line->argument);
+        return begin_tenant(reader, line);
     if (strcmp(line->section, "listen") == 0)
-        return begin_listen(config, line->argument);
-    return NULL;
+        return begin_listen(reader, line);
+    if (strcmp(line->section, "group") == 0)
+        return begin_quota(reader, line, line->argument, &reader->config->groups,
+                           &reader->config->n_groups, reader->n_groups);
+    return true;
 }
 
-struct take_context {
-    struct wharf_config *config;
-    char message[512];
-};
-
-static const char *take_setting(struct take_context *context, const struct wharf_ini_line *line)
+static void take_setting(struct reader *reader, const struct wharf_ini_line *line)
 {
-    struct wharf_config *config = context->config;
     const struct wharf_setting *setting = find_setting(line->section, line->key);
+    struct wharf_config_why why;
 
     if (!*line->section)
-        return "a setting before the first [section]";
-    if (!setting) {
-        snprintf(context->message, sizeof(context->message), "[%.40s] has no setting `%.100s`",
-                 line->section, line->key);
-        return context->message;
-    }
-    const char *wrong = set(setting, section_base(config, line->section), line->value);
-    if (wrong) {
-        snprintf(context->message, sizeof(context->message), "%s = %.200s: %s", setting->key,
-                 line->value, wrong);
-        return context->message;
-    }
-    if (strcmp(line->section, "tenant") == 0)
-        config->tenants[config->n_tenants - 1].set |= (uint64_t)1
-                                                      << (setting->offset / sizeof(uint64_t));
-    return NULL;
+        ERROR(reader, line->number, "a setting before the first [section]");
+    else if (!setting)
+        say_no_setting(reader, line);
+    else if (!wharf_config_value_set(setting, reader->base, line->value, &why))
+        ERROR(reader, line->number, "%s = %.200s: %s", setting->key, line->value, why.text);
+    else
+        wharf_config_report_source(reader->report, setting, reader->section, line->number);
+    if (setting && reader->set)
+        *reader->set |= (uint64_t)1 << (setting->offset / sizeof(uint64_t));
 }
 
-static const char *take_line(void *data, const struct wharf_ini_line *line)
+static bool take_line(void *context, const struct wharf_ini_line *line)
 {
-    struct take_context *context = data;
+    struct reader *reader = context;
 
-    return line->key ? take_setting(context, line) : begin_section(context->config, line);
+    if (line->key) {
+        take_setting(reader, line);
+        return true;
+    }
+    bool is_wanted = begin_section(reader, line);
+    if (is_wanted)
+        wharf_config_report_source(reader->report, NULL, reader->section, line->number);
+    return is_wanted;
+}
+
+static void take_wrong_line(void *context, unsigned number, const char *what)
+{
+    struct reader *reader = context;
+
+    ERROR(reader, number, "%s", what);
 }
 
 /* ---- whole configurations ------------------------------------------------------------------ */
@@ -301,36 +326,53 @@ void wharf_config_deinit(struct wharf_config *config)
     if (!config)
         return;
     free(config->tenants);
+    free(config->groups);
     free(config->listens);
-    config->tenants = NULL;
+    config->tenants = config->groups = NULL;
     config->listens = NULL;
 }
 
-int wharf_config_parse(struct wharf_config *config, const char *text, size_t text_nbytes,
-                       char *message, size_t message_nbytes)
+void wharf_config_parse(struct wharf_config *config, const char *text, size_t text_nbytes,
+                        struct wharf_config_report *report)
 {
-    struct take_context context = {.config = config};
+    struct reader reader = {
+        .config = config,
+        .report = report,
+        .n_tenants = config->n_tenants,
+        .n_groups = config->n_groups,
+        .n_listens = config->n_listens,
+    };
 
-    return wharf_ini_parse(text, text_nbytes, take_line, &context, message, message_nbytes);
+    wharf_ini_parse(text, text_nbytes,
+                    &(struct wharf_ini_reader){take_line, take_wrong_line, &reader});
 }
+
+/* ---- files --------------------------------------------------------------------------------- */
 
 #define MAX_FILE_NBYTES ((off_t)1 << 20)
 
-static int read_whole(const char *path, char **ret_text, size_t *ret_nbytes)
+/* Whoever may write the file has the daemon do what he likes. */
+static bool others_may_write(const struct stat *st)
+{
+    return st->st_mode & S_IWOTH ||
+           (st->st_mode & S_IWGRP && st->st_gid != 0 && st->st_gid != getegid()) ||
+           (st->st_uid != 0 && st->st_uid != geteuid());
+}
+
+static int read_whole(const char *path, struct stat *st, char **ret_text, size_t *ret_nbytes)
 {
     WHARF_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (fd < 0 || fstat(fd, st) < 0)
         return -errno;
-    if (!S_ISREG(st.st_mode))
+    if (!S_ISREG(st->st_mode))
         return -EINVAL;
-    if (st.st_size > MAX_FILE_NBYTES)
+    if (st->st_size > MAX_FILE_NBYTES)
         return -EFBIG;
-    WHARF_CLEANUP_FREE char *text = malloc((size_t)st.st_size + 1);
+    WHARF_CLEANUP_FREE char *text = malloc((size_t)st->st_size + 1);
     if (!text)
         return -ENOMEM;
-    ssize_t n = read(fd, text, (size_t)st.st_size);
+    ssize_t n = read(fd, text, (size_t)st->st_size);
     if (n < 0)
         return -errno;
     *ret_text = WHARF_STEAL(text);
@@ -338,44 +380,100 @@ static int read_whole(const char *path, char **ret_text, size_t *ret_nbytes)
     return 0;
 }
 
-int wharf_config_load(struct wharf_config *config, const char *path, char *message,
-                      size_t message_nbytes)
+static void load_file(struct wharf_config *config, const char *path,
+                      struct wharf_config_report *report)
 {
     WHARF_CLEANUP_FREE char *text = NULL;
     size_t nbytes = 0;
-    char where[512];
-    int r = read_whole(path, &text, &nbytes);
+    struct stat st;
+    int r = read_whole(path, &st, &text, &nbytes);
 
+    wharf_config_report_begin_file(report, path);
     if (r < 0) {
-        snprintf(message, message_nbytes, "%s: %s", path, strerrordesc_np(-r));
-        return r;
+        wharf_config_report_error(report, 0, "%s",
+                                  r == -EINVAL ? "this is no regular file" : strerrordesc_np(-r));
+        return;
     }
-    r = wharf_config_parse(config, text, nbytes, where, sizeof(where));
-    if (r < 0)
-        snprintf(message, message_nbytes, "%s: %s", path, where);
-    return r;
+    if (others_may_write(&st))
+        wharf_config_report_warn(report, 0, "others than root and the daemon may write this file");
+    wharf_config_parse(config, text, nbytes, report);
 }
 
-bool wharf_config_has_tenant(const struct wharf_config *config, const char *tenant)
+static int is_drop_in(const struct dirent *entry)
 {
-    for (size_t i = 0; i < config->n_tenants; i++)
-        if (strcmp(config->tenants[i].name, tenant) == 0)
-            return true;
-    return false;
+    size_t n = strlen(entry->d_name);
+
+    return entry->d_name[0] != '.' && n > 5 && strcmp(entry->d_name + n - 5, ".conf") == 0;
 }
 
-struct wharf_quota wharf_config_quota_of(const struct wharf_config *config, const char *tenant)
+/* By bytes, whatever the language. */
+static int compare_names(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static void load_drop_ins(struct wharf_config *config, const char *folder,
+                          struct wharf_config_report *report)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(folder, &entries, is_drop_in, compare_names);
+
+    if (n < 0 && errno != ENOENT) {
+        int saved = errno;
+        wharf_config_report_begin_file(report, folder);
+        wharf_config_report_error(report, 0, "%s", strerrordesc_np(saved));
+    }
+    for (int i = 0; i < n; i++) {
+        char path[PATH_MAX];
+        if (snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name) < (int)sizeof(path))
+            load_file(config, path, report);
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+void wharf_config_load(struct wharf_config *config, const char *path, bool must_exist,
+                       struct wharf_config_report *report)
+{
+    char folder[PATH_MAX];
+
+    if (must_exist || access(path, F_OK) == 0 || errno != ENOENT)
+        load_file(config, path, report);
+    if (snprintf(folder, sizeof(folder), "%s.d", path) < (int)sizeof(folder))
+        load_drop_ins(config, folder, report);
+}
+
+/* ---- quotas -------------------------------------------------------------------------------- */
+
+static const struct wharf_config_quota *find_quota(const struct wharf_config_quota *list, size_t n,
+                                                   const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return &list[i];
+    return NULL;
+}
+
+const struct wharf_config_quota *wharf_config_tenant(const struct wharf_config *config,
+                                                     const char *tenant)
+{
+    return find_quota(config->tenants, config->n_tenants, tenant);
+}
+
+static void put_over(struct wharf_quota *quota, const struct wharf_config_quota *own)
+{
+    for (size_t at = 0; own && at < WHARF_QUOTA_N_MEMBERS; at++)
+        if (own->set >> at & 1)
+            ((uint64_t *)quota)[at] = ((const uint64_t *)&own->quota)[at];
+}
+
+struct wharf_quota wharf_config_quota_of(const struct wharf_config *config, const char *tenant,
+                                         const char *group)
 {
     struct wharf_quota quota = config->quota;
 
-    for (size_t i = 0; i < config->n_tenants; i++) {
-        const struct wharf_config_quota *own = &config->tenants[i];
-        if (strcmp(own->name, tenant) != 0)
-            continue;
-        for (size_t at = 0; at < WHARF_QUOTA_N_MEMBERS; at++)
-            if (own->set >> at & 1)
-                ((uint64_t *)&quota)[at] = ((const uint64_t *)&own->quota)[at];
-    }
+    put_over(&quota, find_quota(config->groups, config->n_groups, group));
+    put_over(&quota, find_quota(config->tenants, config->n_tenants, tenant));
     return quota;
 }
 
@@ -418,4 +516,8 @@ void wharf_config_reload(struct wharf_config *config, struct wharf_config *next,
     config->tenants = WHARF_STEAL(next->tenants);
     config->n_tenants = next->n_tenants;
     next->n_tenants = 0;
+    free(config->groups);
+    config->groups = WHARF_STEAL(next->groups);
+    config->n_groups = next->n_groups;
+    next->n_groups = 0;
 }

@@ -57,9 +57,9 @@ struct wharf_config_listen {
     uint64_t tenant; /* enum wharf_config_tenant */
 };
 
-/* [tenant NAME]: what differs from [quota] for one. */
+/* [tenant NAME], [group NAME]: what differs from [quota] for one, or for a group's members. */
 struct wharf_config_quota {
-    char name[WHARF_CONFIG_NAME_NBYTES]; /* as in struct wharf_tenant */
+    char name[WHARF_CONFIG_NAME_NBYTES]; /* as in struct wharf_tenant; the group's */
     uint64_t set;                        /* bit i: member i of the quota is given */
     struct wharf_quota quota;
 };
@@ -136,6 +136,8 @@ struct wharf_config {
     struct wharf_quota quota; /* [quota] */
     struct wharf_config_quota *tenants;
     size_t n_tenants;
+    struct wharf_config_quota *groups; /* of those that a tenant is in the first one counts */
+    size_t n_groups;
     struct wharf_config_listen *listens;
     size_t n_listens;
 };
@@ -144,20 +146,32 @@ struct wharf_config {
 void wharf_config_init(struct wharf_config *config);
 void wharf_config_deinit(struct wharf_config *config);
 
+struct wharf_config_report;
+
 /*
- * Reads a file's text over what `config` holds.  Returns 0 or -errno with what is wrong and where
- * in `message`; `config` is then half changed and only good for deinit.
+ * Reads a file's text over what `config` holds, to its end, and reports all that is wrong with it,
+ * and where each value stands.  If there was an error `config` is only good for deinit.  Names of
+ * users are looked up, which can take as long as a directory service likes.
  */
-int wharf_config_parse(struct wharf_config *config, const char *text, size_t text_nbytes,
-                       char *message, size_t message_nbytes);
+void wharf_config_parse(struct wharf_config *config, const char *text, size_t text_nbytes,
+                        struct wharf_config_report *report);
 
-/* The same for a file, whose name then begins the message. */
-int wharf_config_load(struct wharf_config *config, const char *path, char *message,
-                      size_t message_nbytes);
+/* The same for a file, if there is one or there must be one, and then for all files *.conf in the
+ * folder whose name is the file's with .d behind it, in the order of their names. */
+void wharf_config_load(struct wharf_config *config, const char *path, bool must_exist,
+                       struct wharf_config_report *report);
 
-/* The quota of the tenant of that name; and whether it has settings of its own. */
-struct wharf_quota wharf_config_quota_of(const struct wharf_config *config, const char *tenant);
-bool wharf_config_has_tenant(const struct wharf_config *config, const char *tenant);
+/* Warns of what contradicts itself in a configuration that was read without an error. */
+void wharf_config_check(const struct wharf_config *config, struct wharf_config_report *report);
+
+/* The quota of the tenant of that name, who is a member of the group ("": of none that has
+ * settings). */
+struct wharf_quota wharf_config_quota_of(const struct wharf_config *config, const char *tenant,
+                                         const char *group);
+
+/* A tenant's own settings, NULL: it has none. */
+const struct wharf_config_quota *wharf_config_tenant(const struct wharf_config *config,
+                                                     const char *tenant);
 
 /* How long a tenant's descriptors are not looked at after some have hung gates. */
 static inline uint64_t wharf_config_barred_ns(const struct wharf_config *config)

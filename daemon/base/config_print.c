@@ -4,39 +4,7 @@
 
 #include "daemon/base/config.h"
 #include "daemon/base/config_table.h"
-
-static void print_bytes(FILE *out, uint64_t value)
-{
-    size_t i = 4;
-
-    while (i > 0 && (value == 0 || value % wharf_config_byte_suffixes[i].factor))
-        i--;
-    fprintf(out, "%" PRIu64 "%s", value / wharf_config_byte_suffixes[i].factor,
-            wharf_config_byte_suffixes[i].text);
-}
-
-static void print_duration(FILE *out, uint64_t value)
-{
-    size_t i = 3;
-
-    while (i > 0 && value % wharf_config_duration_suffixes[i].factor)
-        i--;
-    if (value == 0)
-        fputs("0", out);
-    else
-        fprintf(out, "%" PRIu64 "%s", value / wharf_config_duration_suffixes[i].factor,
-                wharf_config_duration_suffixes[i].text);
-}
-
-static void print_number(FILE *out, const struct wharf_setting *s, uint64_t value)
-{
-    if (s->type == WHARF_SETTING_BYTES)
-        print_bytes(out, value);
-    else if (s->type == WHARF_SETTING_DURATION)
-        print_duration(out, value);
-    else
-        fprintf(out, s->type == WHARF_SETTING_MODE ? "%04" PRIo64 : "%" PRIu64, value);
-}
+#include "daemon/base/config_value.h"
 
 static void print_setting(FILE *out, const struct wharf_setting *s)
 {
@@ -47,9 +15,9 @@ static void print_setting(FILE *out, const struct wharf_setting *s)
     } else if (wharf_setting_is_text(s)) {
         fprintf(out, "At most %" PRIu64 " bytes", s->max - 1);
     } else {
-        print_number(out, s, s->min);
-        fputs(" to ", out);
-        print_number(out, s, s->max);
+        char min[WHARF_CONFIG_NUMBER_TEXT], max[WHARF_CONFIG_NUMBER_TEXT];
+        fprintf(out, "%s to %s", wharf_config_value_number(s, s->min, min),
+                wharf_config_value_number(s, s->max, max));
     }
     fprintf(out, "%s\n", s->reloads ? "." : ".  Takes effect when the daemon starts.");
     fprintf(out, "#%s =%s%s\n", s->key, *s->otherwise ? " " : "", s->otherwise);
@@ -66,7 +34,10 @@ void wharf_config_print(FILE *out)
         if (strcmp(section, s->section) != 0) {
             section = s->section;
             if (strcmp(section, "quota") == 0)
-                fputs("\n# [tenant user:NAME], [tenant uid:NUMBER], [tenant block:NUMBER],"
+                fputs("\n# [group NAME] has the same settings as [quota], and goes before it for"
+                      "\n# each member of a group of users who has no [tenant] section that says"
+                      "\n# otherwise.  Of several groups the first one here counts.\n"
+                      "\n# [tenant user:NAME], [tenant uid:NUMBER], [tenant block:NUMBER],"
                       "\n# [tenant socket:NAME] and [tenant unknown] have the same settings as"
                       "\n# [quota], and go before it for one tenant.\n",
                       out);

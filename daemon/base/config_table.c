@@ -3,7 +3,7 @@
  * config_table.c: every setting, with its default and its limits.
  *
  * Sections daemon, cpu, gpu, schedule, total and owners are members of struct wharf_config, quota
- * (and tenant, which has the same keys) of struct wharf_quota, listen of struct
+ * (and tenant and group, which have the same keys) of struct wharf_quota, listen of struct
  * wharf_config_listen.
  */
 #include "daemon/base/config_table.h"
@@ -84,6 +84,7 @@ static const struct wharf_setting_choice tenant_kinds[] = {
 #define TEXT WHARF_SETTING_TEXT
 #define GPUS WHARF_SETTING_GPUS
 #define UIDS WHARF_SETTING_UIDS
+#define CPUS WHARF_SETTING_CPUS
 /* Takes effect on SIGHUP, or at the next start only. */
 #define RELOADS true
 #define AT_START false
@@ -120,7 +121,7 @@ const struct wharf_setting wharf_settings[] = {
      "Threads that decode; 0 derives them from share and the processors there are."},
     {"cpu", "share", COUNT, AT_START, DAEMON(share_percent), "100", 1, 100, NULL,
      "Percent of the processors that decoding may use, at least one."},
-    {"cpu", "cpus", TEXT, AT_START, DAEMON(cpus), "", 0, sizeof(((struct wharf_config *)0)->cpus),
+    {"cpu", "cpus", CPUS, AT_START, DAEMON(cpus), "", 0, sizeof(((struct wharf_config *)0)->cpus),
      NULL,
      "The processors that decoding may use, as in 0-7,16; empty for all that the daemon may use."},
     {"cpu", "nice", COUNT, AT_START, DAEMON(nice), "0", 0, 19, NULL,

@@ -16,6 +16,7 @@ enum wharf_setting_type {
     WHARF_SETTING_TEXT,     /* max is the room for it */
     WHARF_SETTING_GPUS,     /* likewise, a list as in gpu_list.h */
     WHARF_SETTING_UIDS,     /* likewise, as in uid_ranges.h */
+    WHARF_SETTING_CPUS,     /* likewise, as in cpu_set.h; may be empty */
 };
 
 struct wharf_setting_choice {
@@ -38,7 +39,7 @@ struct wharf_setting {
 static inline bool wharf_setting_is_text(const struct wharf_setting *setting)
 {
     return setting->type == WHARF_SETTING_TEXT || setting->type == WHARF_SETTING_GPUS ||
-           setting->type == WHARF_SETTING_UIDS;
+           setting->type == WHARF_SETTING_UIDS || setting->type == WHARF_SETTING_CPUS;
 }
 
 /* Units of numbers: the text after the number, and what it multiplies by; text NULL ends a list. */

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/base/ini.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* A path of PATH_MAX and its key fit. */
 #define MAX_LINE_NBYTES 4352
 
 struct parser {
-    wharf_ini_fn *take;
-    void *context;
+    const struct wharf_ini_reader *reader;
     unsigned number;
+    bool is_skipping; /* a section of which nothing is wanted, or whose name is not known */
     char section[MAX_LINE_NBYTES];
     char *argument;
     char line[MAX_LINE_NBYTES];
@@ -35,10 +33,13 @@ static char *trim(char *text)
     return text;
 }
 
+/* Each of these returns what is wrong with the line's form, or NULL. */
+
 static const char *take_section(struct parser *parser, char *text)
 {
     size_t n = strlen(text);
 
+    parser->is_skipping = true;
     if (text[n - 1] != ']')
         return "a section's line ends with ]";
     text[n - 1] = 0;
@@ -53,7 +54,8 @@ static const char *take_section(struct parser *parser, char *text)
         parser->argument = trim(end + 1);
     }
     struct wharf_ini_line line = {parser->section, parser->argument, NULL, NULL, parser->number};
-    return parser->take(parser->context, &line);
+    parser->is_skipping = !parser->reader->take(parser->reader->context, &line);
+    return NULL;
 }
 
 static const char *take_setting(struct parser *parser, char *text)
@@ -68,7 +70,9 @@ static const char *take_setting(struct parser *parser, char *text)
         return "there is no key before the =";
     struct wharf_ini_line line = {parser->section, parser->argument, key, trim(equals + 1),
                                   parser->number};
-    return parser->take(parser->context, &line);
+    if (!parser->is_skipping)
+        parser->reader->take(parser->reader->context, &line);
+    return NULL;
 }
 
 static const char *take_line(struct parser *parser, const char *start, size_t nbytes)
@@ -85,10 +89,9 @@ static const char *take_line(struct parser *parser, const char *start, size_t nb
     return *text == '[' ? take_section(parser, text) : take_setting(parser, text);
 }
 
-int wharf_ini_parse(const char *text, size_t text_nbytes, wharf_ini_fn *take, void *context,
-                    char *message, size_t message_nbytes)
+void wharf_ini_parse(const char *text, size_t text_nbytes, const struct wharf_ini_reader *reader)
 {
-    struct parser parser = {.take = take, .context = context, .argument = parser.section};
+    struct parser parser = {.reader = reader, .argument = parser.section};
 
     while (text_nbytes > 0) {
         const char *end = memchr(text, '\n', text_nbytes);
@@ -96,12 +99,9 @@ int wharf_ini_parse(const char *text, size_t text_nbytes, wharf_ini_fn *take, vo
         size_t step = end ? nbytes + 1 : nbytes;
         parser.number++;
         const char *wrong = take_line(&parser, text, nbytes);
-        if (wrong) {
-            snprintf(message, message_nbytes, "line %u: %s", parser.number, wrong);
-            return -EINVAL;
-        }
+        if (wrong)
+            reader->wrong(reader->context, parser.number, wrong);
         text += step;
         text_nbytes -= step;
     }
-    return 0;
 }

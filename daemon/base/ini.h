@@ -10,6 +10,7 @@
 #ifndef WHARF_DAEMON_BASE_INI_H
 #define WHARF_DAEMON_BASE_INI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct wharf_ini_line {
@@ -20,15 +21,17 @@ struct wharf_ini_line {
     unsigned number;
 };
 
-/* Called for each section and setting in turn.  Returns NULL, or what is wrong: a string that
- * lives until the next call. */
-typedef const char *wharf_ini_fn(void *context, const struct wharf_ini_line *line);
+/* Who wants to know what is there. */
+struct wharf_ini_reader {
+    /* Called for each section and setting in turn.  False of the line of a section: nothing of what
+     * is in it is wanted. */
+    bool (*take)(void *context, const struct wharf_ini_line *line);
+    /* What is no line of such a file. */
+    void (*wrong)(void *context, unsigned number, const char *what);
+    void *context;
+};
 
-/*
- * Reads a whole file's text, which need not end with a zero byte.  Returns 0, or -EINVAL with
- * "line N: ..." in `message` at the first thing that is wrong.
- */
-int wharf_ini_parse(const char *text, size_t text_nbytes, wharf_ini_fn *take, void *context,
-                    char *message, size_t message_nbytes);
+/* Reads a whole file's text, which need not end with a zero byte, to its end. */
+void wharf_ini_parse(const char *text, size_t text_nbytes, const struct wharf_ini_reader *reader);
 
 #endif

@@ -110,3 +110,13 @@ void wharf_machine_read(struct wharf_machine *ret_machine)
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         ret_machine->n_files = limit.rlim_cur;
 }
+
+void wharf_machine_raise_open_files(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}

@@ -19,4 +19,7 @@ void wharf_machine_read(struct wharf_machine *ret_machine);
 /* The parts of it that are files, below a folder that stands for /. */
 void wharf_machine_read_files(const char *root, struct wharf_machine *ret_machine);
 
+/* As many open files as this process may have. */
+void wharf_machine_raise_open_files(void);
+
 #endif

@@ -60,7 +60,7 @@ static bool is_settled(const struct wharf_owners *owners, uid_t uid, char name[]
     const struct wharf_uid_range *range = wharf_uid_ranges_find(&owners->blocks, uid);
 
     snprintf(name, WHARF_CONFIG_NAME_NBYTES, "uid:%u", (unsigned)uid);
-    if (uid == 0 || uid == overflow || wharf_config_has_tenant(config, name))
+    if (uid == 0 || uid == overflow || wharf_config_tenant(config, name))
         return true;
     if (!range)
         return false;

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
@@ -311,16 +310,6 @@ int wharf_server_reload(struct wharf_server *server, struct wharf_config *next, 
     return 0;
 }
 
-static void raise_open_files(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* ---- beginning and end --------------------------------------------------------------------- */
 
 static int make_loop(struct wharf_server *server)
@@ -398,7 +387,7 @@ int wharf_server_init(struct wharf_server *server, struct wharf_config *config)
     wharf_list_init(&server->listeners);
     wharf_list_init(&server->connections);
     wharf_list_init(&server->doomed);
-    raise_open_files();
+    wharf_machine_raise_open_files();
     int r = find_totals(&server->config, &totals, message, sizeof(message));
     if (r < 0) {
         wharf_log(WHARF_LOG_ERROR, NULL, "%s", message);

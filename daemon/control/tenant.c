@@ -202,8 +202,8 @@ bool wharf_tenants_tidy(struct wharf_tenants *tenants, const struct wharf_config
 
 static void configure(struct wharf_tenant *tenant, const struct wharf_config *config)
 {
-    tenant->quota = wharf_config_quota_of(config, tenant->name);
-    tenant->is_configured = wharf_config_has_tenant(config, tenant->name);
+    tenant->quota = wharf_config_quota_of(config, tenant->name, tenant->group);
+    tenant->is_configured = wharf_config_tenant(config, tenant->name) != NULL;
 }
 
 static struct wharf_tenant *tenant_new(struct wharf_tenants *tenants, const char *name,

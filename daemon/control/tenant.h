@@ -50,14 +50,15 @@ struct wharf_gpu_pins {
 struct wharf_fair_party;
 
 struct wharf_tenant {
-    char name[WHARF_CONFIG_NAME_NBYTES]; /* uid:1000, block:100000, socket:NAME, or unknown */
-    struct wharf_tenants *tenants;       /* of which it is one; NULL: none, in tests */
-    struct wharf_list link;              /* in the list of all */
-    struct wharf_tenant *next;           /* with the same hash */
-    struct wharf_list idle_link;         /* in the list of those that nobody refers to */
-    uint64_t idle_ns;                    /* since when nobody does */
-    uint64_t number;                     /* counts up: later tenants have higher ones */
-    bool is_configured;                  /* it has settings of its own */
+    char name[WHARF_CONFIG_NAME_NBYTES];  /* uid:1000, block:100000, socket:NAME, or unknown */
+    char group[WHARF_CONFIG_NAME_NBYTES]; /* the first one with settings that it is in; "": none */
+    struct wharf_tenants *tenants;        /* of which it is one; NULL: none, in tests */
+    struct wharf_list link;               /* in the list of all */
+    struct wharf_tenant *next;            /* with the same hash */
+    struct wharf_list idle_link;          /* in the list of those that nobody refers to */
+    uint64_t idle_ns;                     /* since when nobody does */
+    uint64_t number;                      /* counts up: later tenants have higher ones */
+    bool is_configured;                   /* it has settings of its own */
     struct wharf_quota quota;
     struct wharf_use used;
     struct wharf_totals *totals; /* of all tenants */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/base/config.h"
 
@@ -29,6 +30,7 @@ int wharf_cpu_set_parse(const char *text, cpu_set_t *ret_set)
 
     CPU_ZERO(&set);
     for (;;) {
+        text += strspn(text, " \t");
         if (parse_cpu(&text, &first) < 0)
             return -EINVAL;
         last = first;
@@ -39,6 +41,7 @@ int wharf_cpu_set_parse(const char *text, cpu_set_t *ret_set)
         }
         for (unsigned long cpu = first; cpu <= last; cpu++)
             CPU_SET(cpu, &set);
+        text += strspn(text, " \t");
         if (*text == 0)
             break;
         if (*text++ != ',')

@@ -13,9 +13,7 @@
 
 /* ---- what there is ------------------------------------------------------------------------- */
 
-/* The worker that the configuration names, or the one that was installed with this program, or the
- * one that was built with it. */
-static int find_program(const struct wharf_config *config, char program[], size_t nbytes)
+int wharf_gpus_find_program(const struct wharf_config *config, char program[], size_t nbytes)
 {
     const char *name = config->gpu_engine == WHARF_GPU_SIMT ? "wharfd-simt" : "wharfd-gpu";
     char own[PATH_MAX - 64];
@@ -36,8 +34,7 @@ static int find_program(const struct wharf_config *config, char program[], size_
     return access(program, X_OK) < 0 ? -errno : 0;
 }
 
-/* Drivers make these; where there are none nobody need be asked. */
-static bool has_device_node(void)
+bool wharf_gpus_have_device_node(void)
 {
     return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
 }
@@ -87,12 +84,12 @@ int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *confi
     struct wharf_gpu_list list;
     char program[PATH_MAX];
 
-    if (config->gpu_engine == WHARF_GPU_NONE || (!is_asked_for && !has_device_node()))
+    if (config->gpu_engine == WHARF_GPU_NONE || (!is_asked_for && !wharf_gpus_have_device_node()))
         return 0;
     /* What a configuration has was looked at when it was read. */
     if (wharf_gpu_list_parse(config->gpu_device, &list))
         return -EINVAL;
-    int r = find_program(config, program, sizeof(program));
+    int r = wharf_gpus_find_program(config, program, sizeof(program));
     if (r < 0)
         wharf_log(
             is_asked_for ? WHARF_LOG_ERROR : WHARF_LOG_INFO,

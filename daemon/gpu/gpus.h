@@ -5,10 +5,19 @@
 #ifndef WHARF_DAEMON_GPU_GPUS_H
 #define WHARF_DAEMON_GPU_GPUS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct wharf_config;
 struct wharf_front;
+
+/* The worker that the configuration names, or the one that was installed with this program, or the
+ * one that was built with it.  0, or -errno with the one that would be the best. */
+int wharf_gpus_find_program(const struct wharf_config *config, char program[], size_t nbytes);
+
+/* Drivers make these; where there are none nobody need be asked. */
+bool wharf_gpus_have_device_node(void);
 
 /*
  * Starts a backend for each GPU that the configuration names, if there are any; of all that there

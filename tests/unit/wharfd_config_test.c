@@ -7,25 +7,39 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/config.h"
+#include "daemon/base/config_report.h"
 #include "daemon/base/config_table.h"
 #include "daemon/base/log.h"
 #include "daemon/gpu/gpu_list.h"
+#include "tests/lib/test_config.h"
 
 static struct wharf_config config;
-static char message[256];
+static char message[4096]; /* all problems */
 
-static int parse(const char *text)
+/* How many errors there are. */
+static size_t parse(const char *text)
 {
     wharf_config_deinit(&config);
     wharf_config_init(&config);
-    message[0] = 0;
-    return wharf_config_parse(&config, text, strlen(text), message, sizeof(message));
+    return test_config_parse(&config, text, strlen(text), message, sizeof(message));
 }
 
 static void expect_error(const char *text, const char *expected)
 {
-    cr_assert_eq(parse(text), -EINVAL, "accepted: %s", text);
+    cr_assert_eq(parse(text), 1, "accepted: %s", text);
     cr_assert(strstr(message, expected), "%s gave: %s", text, message);
+}
+
+static void expect_warning(const char *text, const char *expected)
+{
+    cr_assert_eq(parse(text), 0, "%s gave: %s", text, message);
+    cr_assert(strstr(message, expected), "%s gave: %s", text, message);
+}
+
+static void expect_nothing(const char *text)
+{
+    cr_assert_eq(parse(text), 0, "%s gave: %s", text, message);
+    cr_assert_str_empty(message, "%s gave: %s", text, message);
 }
 
 /* A default that its own row's parser refuses would silently be 0. */
@@ -93,12 +107,13 @@ Test(wharfd_config, gpus_have_numbers_ranges_and_uuids)
 
 Test(wharfd_config, errors_say_which_line_and_what)
 {
-    expect_error("\n[daemon\n", "line 2: ");
-    expect_error("[nonsense]\n", "line 1: there is no such section");
-    expect_error("[daemon]\nsokcet = /x\n", "line 2: [daemon] has no setting `sokcet`");
-    expect_error("socket = /x\n", "line 1: a setting before the first [section]");
-    expect_error("[daemon]\nsocket\n", "line 2: expected `key = value`");
-    expect_error("[daemon]\n= 1\n", "line 2: there is no key");
+    expect_error("\n[daemon\n", "test.conf:2: ");
+    expect_error("[nonsense]\n", ":1: there is no such section");
+    expect_error("[daemon]\nsokcet = /x\n",
+                 ":2: [daemon] has no setting `sokcet`; did you mean socket?");
+    expect_error("socket = /x\n", ":1: a setting before the first [section]");
+    expect_error("[daemon]\nsocket\n", ":2: expected `key = value`");
+    expect_error("[daemon]\n= 1\n", ":2: there is no key");
     expect_error("[daemon]\nsocket =\n", "must not be empty");
     expect_error("[daemon x]\n", "this section has no name");
     expect_error("[listen]\n", "this section needs a name");
@@ -113,8 +128,64 @@ Test(wharfd_config, errors_say_which_line_and_what)
     expect_error("[daemon]\nio = threads\n", "not one of the words");
     expect_error("[daemon]\nsocket_mode = 0888\n", "not a number");
     expect_error("[tenant bob]\n", "a tenant is");
-    expect_error("[tenant user:no-such-user-here]\n", "no such user");
+    expect_warning("[tenant user:no-such-user-here]\nweight = 5\n", "no such user");
     expect_error("[tenant uid:1]\n[tenant uid:1]\n", "has a section already");
+}
+
+/* They had been taken, and the start refused them. */
+Test(wharfd_config, processors_are_a_list)
+{
+    expect_error("[cpu]\ncpus = 5-3\n", "cpus = 5-3: processors are numbers");
+    expect_error("[cpu]\ncpus = abc\n", "cpus = abc: processors are numbers");
+    expect_error("[cpu]\ncpus = 0,\n", "processors are numbers");
+    expect_error("[cpu]\ncpus = 99999\n", "processors are numbers");
+    expect_nothing("[cpu]\ncpus =\n");
+    expect_nothing("[cpu]\ncpus = 0-3 , 5\n");
+}
+
+Test(wharfd_config, all_errors_are_found_at_once)
+{
+    static const char *text = "x = 1\n[cpu]\nshare = 0\nnice = 0\nspin = 5\n[nonsense]\nshare = 0\n"
+                              "[broken\nshare = 0\n[quota]\nweight = 0\n[tenant bob]\nweight = y\n";
+
+    cr_assert_eq(parse(text), 8, "%s", message);
+    for (const char *at = ":1: :3: :5: :6: :8: :11: :12: :13: "; *at; at = strchr(at, ' ') + 1) {
+        char line[8] = "";
+        memcpy(line, at, (size_t)(strchr(at, ' ') - at));
+        cr_assert(strstr(message, line), "no error in %s of: %s", line, message);
+    }
+}
+
+Test(wharfd_config, misplaced_and_misspelt_settings_are_told_where_they_belong)
+{
+    expect_error("[daemon]\nmax_arena = 1G\n",
+                 "[daemon] has no setting `max_arena`: it is one of [quota]");
+    expect_error("[cpu]\nmax_jobs = 1\n", "it is one of [quota] or [total]");
+    expect_error("[quota]\nmax_memroy = 1\n", "did you mean max_memory?");
+    expect_error("[group x]\nwieght = 1\n", "did you mean weight?");
+    expect_error("[daemon]\nmax_memroy = 1\n", "did you mean max_memory of [quota] or [total]");
+    expect_error("[deamon]\n", "did you mean [daemon]?");
+    expect_error("[tennant uid:1]\n", "did you mean [tenant]?");
+    expect_error("[daemon]\nio = io-uring\n", "did you mean io_uring?");
+    expect_error("[daemon]\nqqqqqqqq = 1\n", "has no setting `qqqqqqqq`\n");
+}
+
+Test(wharfd_config, contradictions_are_warned_of)
+{
+    expect_warning("[quota]\nmax_arena = 8G\nmax_memory = 2G\n",
+                   "test.conf:2: [quota] max_arena is 8G, but max_memory is 2G");
+    expect_warning("[quota]\nmax_arena = 1G\n[tenant uid:5]\nmax_memory = 512M\n",
+                   "test.conf:4: [tenant uid:5] max_arena is 1G, but max_memory is 512M");
+    expect_warning("[group staff]\nmax_arena = 8G\n", "[group staff] max_arena is 8G");
+    expect_warning("[quota]\nmax_entries = 512\nmax_jobs = 256\n", "max_jobs is 256");
+    expect_warning("[tenant socket:pods]\n", "there is no section [listen pods]");
+    expect_warning("[tenant socket:pods]\n[listen pods]\n", "without tenant = socket");
+    expect_warning("[tenant block:7]\n", "no block of uids begins there");
+    expect_warning("[owners]\nblocks = 100000-299999\n[tenant block:100001]\n", "no block of uids");
+    /* Defaults give way. */
+    expect_nothing("[quota]\nmax_memory = 64M\n");
+    expect_nothing("[tenant socket:pods]\n[listen pods]\ntenant = socket\n");
+    expect_nothing("[owners]\nblocks = 100000-299999\n[tenant block:165536]\n");
 }
 
 Test(wharfd_config, hostile_text_is_refused)
@@ -122,17 +193,25 @@ Test(wharfd_config, hostile_text_is_refused)
     char text[8192];
 
     memset(text, 'a', sizeof(text));
-    cr_assert_eq(wharf_config_parse(&config, text, sizeof(text), message, sizeof(message)),
-                 -EINVAL);
+    cr_assert_gt(test_config_parse(&config, text, sizeof(text), message, sizeof(message)), 0);
     cr_assert(strstr(message, "too long"));
-    cr_assert_eq(wharf_config_parse(&config, "[cpu\0]\n", 7, message, sizeof(message)), -EINVAL);
+    cr_assert_gt(test_config_parse(&config, "[cpu\0]\n", 7, message, sizeof(message)), 0);
     cr_assert(strstr(message, "zero byte"));
     /* A name as long as a line may be. */
     memset(text, 'a', 4000);
     memcpy(text, "[tenant socket:", 15);
     memcpy(text + 3998, "]\n", 2);
-    cr_assert_eq(wharf_config_parse(&config, text, 4000, message, sizeof(message)), -EINVAL);
+    cr_assert_gt(test_config_parse(&config, text, 4000, message, sizeof(message)), 0);
     cr_assert(strstr(message, "too long"));
+    /* A setting as long, and more errors than are kept. */
+    memset(text, 'a', 4000);
+    memcpy(text, "[cpu]\n", 6);
+    memcpy(text + 3996, "= 1\n", 4);
+    cr_assert_gt(test_config_parse(&config, text, 4000, message, sizeof(message)), 0);
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = "x\n"[i % 2];
+    cr_assert_eq(test_config_parse(&config, text, sizeof(text), message, sizeof(message)),
+                 sizeof(text) / 2);
 }
 
 Test(wharfd_config, tenant_goes_before_quota_only_where_it_says_so)
@@ -140,14 +219,14 @@ Test(wharfd_config, tenant_goes_before_quota_only_where_it_says_so)
     cr_assert_eq(parse("[tenant uid:1000]\nweight = 7\n[quota]\nweight = 50\nmax_jobs = 99\n"
                        "[tenant user:root]\nmax_jobs = 5\n[tenant socket:pods]\nmax_regions=1\n"),
                  0, "%s", message);
-    struct wharf_quota quota = wharf_config_quota_of(&config, "uid:1000");
+    struct wharf_quota quota = wharf_config_quota_of(&config, "uid:1000", "");
     cr_assert_eq(quota.weight, 7);
     cr_assert_eq(quota.max_jobs, 99);
-    quota = wharf_config_quota_of(&config, "uid:0");
+    quota = wharf_config_quota_of(&config, "uid:0", "");
     cr_assert_eq(quota.weight, 50);
     cr_assert_eq(quota.max_jobs, 5);
-    cr_assert_eq(wharf_config_quota_of(&config, "socket:pods").max_regions, 1);
-    cr_assert_eq(wharf_config_quota_of(&config, "uid:1").max_jobs, 99);
+    cr_assert_eq(wharf_config_quota_of(&config, "socket:pods", "").max_regions, 1);
+    cr_assert_eq(wharf_config_quota_of(&config, "uid:1", "").max_jobs, 99);
 }
 
 static char kept[256];
@@ -167,14 +246,14 @@ Test(wharfd_config, reload_takes_what_can_change_and_names_the_rest)
 
     cr_assert_eq(parse(""), 0);
     wharf_config_init(&next);
-    cr_assert_eq(wharf_config_parse(&next, text, strlen(text), message, sizeof(message)), 0);
+    cr_assert_eq(test_config_parse(&next, text, strlen(text), message, sizeof(message)), 0);
     wharf_config_reload(&config, &next, note_kept);
     wharf_config_deinit(&next);
     cr_assert_str_eq(kept, "daemon.socket daemon.io ");
     cr_assert_eq(config.log_level, WHARF_LOG_ERROR);
     cr_assert_eq(config.io, WHARF_IO_AUTO);
-    cr_assert_eq(wharf_config_quota_of(&config, "uid:6").max_jobs, 77);
-    cr_assert_eq(wharf_config_quota_of(&config, "uid:5").max_jobs, 3);
+    cr_assert_eq(wharf_config_quota_of(&config, "uid:6", "").max_jobs, 77);
+    cr_assert_eq(wharf_config_quota_of(&config, "uid:5", "").max_jobs, 3);
     wharf_config_deinit(&config);
 }
 
@@ -203,10 +282,40 @@ Test(wharfd_config, printed_defaults_can_be_read_back)
     wharf_config_deinit(&config);
 }
 
-Test(wharfd_config, missing_file_and_folder_are_errors)
+Test(wharfd_config, tenant_goes_before_group_and_group_before_quota)
+{
+    cr_assert_eq(parse("[quota]\nweight = 1\nmax_jobs = 10\nmax_regions = 3\n"
+                       "[group staff]\nweight = 2\nmax_jobs = 20\n[tenant uid:5]\nweight = 3\n"),
+                 0, "%s", message);
+    struct wharf_quota quota = wharf_config_quota_of(&config, "uid:5", "staff");
+    cr_assert_eq(quota.weight, 3);
+    cr_assert_eq(quota.max_jobs, 20);
+    cr_assert_eq(quota.max_regions, 3);
+    quota = wharf_config_quota_of(&config, "uid:6", "staff");
+    cr_assert_eq(quota.weight, 2);
+    /* A group that has settings no more. */
+    quota = wharf_config_quota_of(&config, "uid:6", "gone");
+    cr_assert_eq(quota.weight, 1);
+    wharf_config_deinit(&config);
+}
+
+static void load(const char *path, struct wharf_config_report *report)
 {
     wharf_config_init(&config);
-    cr_assert_eq(wharf_config_load(&config, "/no/such/file", message, sizeof(message)), -ENOENT);
-    cr_assert(strstr(message, "/no/such/file: No such file"));
-    cr_assert_eq(wharf_config_load(&config, "/tmp", message, sizeof(message)), -EINVAL);
+    wharf_config_report_init(report);
+    wharf_config_load(&config, path, true, report);
+}
+
+Test(wharfd_config, missing_file_and_folder_are_errors)
+{
+    struct wharf_config_report report;
+
+    load("/no/such/file", &report);
+    cr_assert_eq(report.n_errors, 1);
+    cr_assert_str_eq(report.problems[0].text, "/no/such/file: No such file or directory");
+    wharf_config_report_deinit(&report);
+    load("/tmp", &report);
+    cr_assert_eq(report.n_errors, 1);
+    cr_assert_str_eq(report.problems[0].text, "/tmp: this is no regular file");
+    wharf_config_report_deinit(&report);
 }

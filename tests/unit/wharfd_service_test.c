@@ -148,7 +148,7 @@ Test(wharfd_service, never_ready_with_a_bad_configuration)
     test_service_init(&service, "[cpu]\nshare = none\n");
     test_service_spawn(&service);
     cr_assert_eq(test_wharfd_wait(&service.daemon), 2);
-    cr_assert(test_wharfd_says(&service.daemon, "line 2: share = none: not a number"));
+    cr_assert(test_wharfd_says(&service.daemon, ":2: share = none: not a number"));
     cr_assert_eq(test_service_count(&service, "READY", 0), 0);
     test_service_deinit(&service);
 }
@@ -162,7 +162,7 @@ Test(wharfd_service, journal_gets_errors_of_the_start_by_standard_error)
     test_service_spawn(&service);
     cr_assert_eq(test_wharfd_wait(&service.daemon), 2);
     cr_assert(test_wharfd_says(&service.daemon, "<3>/"));
-    cr_assert(test_wharfd_says(&service.daemon, "line 2: share = none: not a number"));
+    cr_assert(test_wharfd_says(&service.daemon, ":2: share = none: not a number"));
     test_service_deinit(&service);
 }
 

@@ -162,7 +162,7 @@ Test(wharfd_stop, reload_takes_over_or_keeps)
     struct test_client *later = test_client_greeted(wharfd.socket);
     cr_assert_eq(test_client_open_with(later, 64, 0, 0, 0), -EDQUOT);
     write_config("[quota]\nmax_entries = sixteen\n");
-    cr_assert(test_wharfd_says(&wharfd, "line 2: max_entries = sixteen: not a number"));
+    cr_assert(test_wharfd_says(&wharfd, ":2: max_entries = sixteen: not a number"));
     cr_assert_eq(test_client_open_with(later, 16, 0, 0, 0), 0);
     cr_assert_eq(test_client_open_with(client, 64, 0, 0, 0), 0);
     test_client_free(later);

@@ -6,6 +6,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/control/tenant.h"
+#include "tests/lib/test_config.h"
 
 #define S ((uint64_t)WHARF_NS_PER_S)
 
@@ -191,7 +192,7 @@ static void configure(const char *text)
 
     wharf_config_deinit(&config);
     wharf_config_init(&config);
-    cr_assert_eq(wharf_config_parse(&config, text, strlen(text), message, sizeof(message)), 0);
+    cr_assert_eq(test_config_parse(&config, text, strlen(text), message, sizeof(message)), 0);
     wharf_tenants_reload(&all, &config);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/control/tenant.h"
+#include "tests/lib/test_config.h"
 #include "tests/lib/test_random.h"
 
 static const struct wharf_machine machine = {
@@ -21,7 +22,7 @@ static char message[256];
 static void parse(const char *text)
 {
     wharf_config_init(&config);
-    cr_assert_eq(wharf_config_parse(&config, text, strlen(text), message, sizeof(message)), 0, "%s",
+    cr_assert_eq(test_config_parse(&config, text, strlen(text), message, sizeof(message)), 0, "%s",
                  message);
 }
 

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config_check.c: settings that are right each by itself, and contradict each other. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/config.h"
+#include "daemon/base/config_report.h"
+#include "daemon/base/config_value.h"
+#include "daemon/base/uid_ranges.h"
+
+/* Of these the first one can never be reached if it is above the second one. */
+static const struct {
+    const char *part, *whole;
+    size_t in_part, in_whole;
+} pairs[] = {
+    {"max_arena", "max_memory", offsetof(struct wharf_quota, max_arena_nbytes),
+     offsetof(struct wharf_quota, max_memory_nbytes)},
+    {"max_job", "max_memory", offsetof(struct wharf_quota, max_job_nbytes),
+     offsetof(struct wharf_quota, max_memory_nbytes)},
+    {"max_entries", "max_jobs", offsetof(struct wharf_quota, max_entries),
+     offsetof(struct wharf_quota, max_jobs)},
+};
+
+static const struct wharf_setting *setting_of(const char *key)
+{
+    const struct wharf_setting *setting = wharf_settings;
+
+    while (strcmp(setting->section, "quota") != 0 || strcmp(setting->key, key) != 0)
+        setting++;
+    return setting;
+}
+
+/* A default gives way to what was written; what was written should mean what it says. */
+static void check_quota(const char *section, const struct wharf_quota *quota,
+                        struct wharf_config_report *report)
+{
+    char part_text[WHARF_CONFIG_NUMBER_TEXT], whole_text[WHARF_CONFIG_NUMBER_TEXT];
+
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        uint64_t part, whole;
+        memcpy(&part, (const char *)quota + pairs[i].in_part, sizeof(part));
+        memcpy(&whole, (const char *)quota + pairs[i].in_whole, sizeof(whole));
+        bool has_part = wharf_config_report_find(report, section, pairs[i].part) != NULL;
+        bool has_whole = wharf_config_report_find(report, section, pairs[i].whole) != NULL;
+        bool is_written = has_part || wharf_config_report_find(report, "quota", pairs[i].part);
+        if (part <= whole || !is_written || (!has_part && !has_whole))
+            continue;
+        wharf_config_report_of(
+            report, false, section, has_part ? pairs[i].part : pairs[i].whole,
+            "[%s] %s is %s, but %s is %s: so much cannot be had", section, pairs[i].part,
+            wharf_config_value_number(setting_of(pairs[i].part), part, part_text), pairs[i].whole,
+            wharf_config_value_number(setting_of(pairs[i].whole), whole, whole_text));
+    }
+}
+
+static const struct wharf_config_listen *find_listen(const struct wharf_config *config,
+                                                     const char *name)
+{
+    for (size_t i = 0; i < config->n_listens; i++)
+        if (strcmp(config->listens[i].name, name) == 0)
+            return &config->listens[i];
+    return NULL;
+}
+
+/* Whether a block of uids begins there. */
+static bool is_block(const struct wharf_config *config, uid_t uid)
+{
+    struct wharf_uid_ranges blocks;
+
+    if (wharf_uid_ranges_parse(config->owners.blocks, &blocks))
+        return false;
+    const struct wharf_uid_range *range = wharf_uid_ranges_find(&blocks, uid);
+    return range && (uid - range->first) % config->owners.block_n_uids == 0;
+}
+
+/* A tenant of which it is known that there will be none. */
+static void check_tenant(const struct wharf_config *config, const char *name, const char *section,
+                         struct wharf_config_report *report)
+{
+    if (strncmp(name, "socket:", 7) == 0) {
+        const struct wharf_config_listen *listen = find_listen(config, name + 7);
+        if (!listen)
+            wharf_config_report_of(report, false, section, NULL,
+                                   "[%s] has no effect: there is no section [listen %s]", section,
+                                   name + 7);
+        else if (listen->tenant != WHARF_TENANT_BY_SOCKET)
+            wharf_config_report_of(report, false, section, NULL,
+                                   "[%s] has no effect without tenant = socket in [listen %s]",
+                                   section, name + 7);
+    } else if (strncmp(name, "block:", 6) == 0) {
+        if (!is_block(config, (uid_t)strtoul(name + 6, NULL, 10)))
+            wharf_config_report_of(
+                report, false, section, NULL,
+                "[%s] has no effect: no block of uids begins there, by blocks and block of "
+                "[owners]",
+                section);
+    }
+}
+
+void wharf_config_check(const struct wharf_config *config, struct wharf_config_report *report)
+{
+    char section[WHARF_CONFIG_NAME_NBYTES + sizeof("tenant ")];
+
+    check_quota("quota", &config->quota, report);
+    for (size_t i = 0; i < config->n_groups; i++) {
+        struct wharf_quota quota = wharf_config_quota_of(config, "", config->groups[i].name);
+        snprintf(section, sizeof(section), "group %s", config->groups[i].name);
+        check_quota(section, &quota, report);
+    }
+    for (size_t i = 0; i < config->n_tenants; i++) {
+        struct wharf_quota quota = wharf_config_quota_of(config, config->tenants[i].name, "");
+        snprintf(section, sizeof(section), "tenant %s", config->tenants[i].name);
+        check_quota(section, &quota, report);
+        check_tenant(config, config->tenants[i].name, section, report);
+    }
+}

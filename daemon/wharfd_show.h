@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wharfd_show.h: the configuration as it is in effect, and where each value comes from. */
+#ifndef WHARF_DAEMON_WHARFD_SHOW_H
+#define WHARF_DAEMON_WHARFD_SHOW_H
+
+#include <stdio.h>
+
+#include "daemon/base/config.h"
+#include "daemon/base/config_report.h"
+
+/* Of a configuration that was read without an error, and of the machine with the limits of this
+ * process. */
+void wharf_show_config(FILE *out, const struct wharf_config *config,
+                       const struct wharf_config_report *report);
+
+#endif

@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The daemon's configuration as its administrator meets it: what is wrong with it, drop-ins, what is in
+# effect.
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+
+wharfd=$BUILD/wharfd
+
+# check STATUS: of the file conf, whose problems are then in the file said.
+check() {
+    expect_status "$1" "$wharfd" --check-config --config conf 2> said
+    cat said
+}
+
+test_all_errors_are_listed_with_their_lines() {
+    cat > conf << 'EOF'
+[daemon]
+lgo_level = debug
+max_memory = 1G
+[cpu]
+cpus = 5-3
+share = none
+EOF
+    check 2
+    expect_text "wharfd: error: conf:2: [daemon] has no setting \`lgo_level\`; did you mean log_level?
+wharfd: error: conf:3: [daemon] has no setting \`max_memory\`: it is one of [quota] or [total]
+wharfd: error: conf:5: cpus = 5-3: processors are numbers, as in 3, or ranges, as in 0-7, with commas between them
+wharfd: error: conf:6: share = none: not a number" "$(cat said)"
+}
+
+# By a daemon that tries.  Each is refused by both.
+test_check_refuses_what_the_start_refuses() {
+    for settings in '[cpu]\ncpus = abc' '[cpu]\ncpus = 1023' '[total]\nmax_memory = 1000T' \
+        '[total]\nmax_connections = 1048576' '[total]\nowners = 1048576' '[gpu]\nmemory = 1000T' \
+        '[gpu]\nengine = cuda\nworker = /nonexistent' '[total]\nmax_connections = 8\nowners = 8'; do
+        printf '%b\n' "$settings" > conf
+        check 2
+        grep -q '^wharfd: error: conf:[23]: ' said
+        status=0
+        timeout -k 1 60 "$wharfd" --config conf --socket "$PWD/socket" 2> log || status=$?
+        [ "$status" = 1 ] || [ "$status" = 2 ]
+    done
+}
+
+test_contradictions_are_warnings() {
+    printf '[quota]\nmax_arena = 8G\nmax_memory = 2G\n[tenant user:no-such-user]\nweight = 5\n' > conf
+    printf '[group no-such-group]\nweight = 5\n' >> conf
+    chmod 666 conf
+    check 0
+    grep -q '^wharfd: warning: conf: others than root and the daemon may write this file' said
+    grep -q '^wharfd: warning: conf:2: \[quota\] max_arena is 8G, but max_memory is 2G' said
+    grep -q '^wharfd: warning: conf:4: \[tenant user:no-such-user\] has no effect' said
+    grep -q '^wharfd: warning: conf:6: \[group no-such-group\] has no effect' said
+    expect_text 4 "$(wc -l < said)"
+}
+
+test_good_configuration_says_nothing() {
+    "$wharfd" --print-config > conf
+    check 0
+    expect_text '' "$(cat said)"
+}
+
+# show SECTION KEY: the line of what is in effect.
+show() {
+    "$wharfd" --show-config --config conf 2> said |
+        awk -v section="[$1]" -v key="$2" '/^\[/ { here = index($0, section) == 1 }
+            here && $1 == key { sub(/ +#/, " #"); print }'
+}
+
+# In the order of their names, hidden files and others left out.
+test_drop_ins_go_over_the_file_in_order() {
+    printf '[quota]\nweight = 1\nmax_jobs = 100\nmax_regions = 3\n[tenant uid:0]\nmax_jobs = 7\n' > conf
+    mkdir conf.d
+    printf '\n[quota]\nweight = 2\nmax_jobs = 200\n' > conf.d/10-a.conf
+    printf '[quota]\nweight = 3\n[tenant uid:0]\nmax_regions = 9\n' > conf.d/20-b.conf
+    printf '[quota]\nweight = 4\n' | tee conf.d/30.conf.bak conf.d/.40.conf > conf.d/README
+    check 0
+    expect_text 'weight = 3 # conf.d/20-b.conf:2' "$(show quota weight)"
+    expect_text 'max_jobs = 200 # conf.d/10-a.conf:4' "$(show quota max_jobs)"
+    expect_text 'max_regions = 3 # conf:4' "$(show quota max_regions)"
+    expect_text 'max_entries = 4096 # default' "$(show quota max_entries)"
+    expect_text 'weight = 3 # conf.d/20-b.conf:2' "$(show 'tenant uid:0' weight)"
+    expect_text 'max_jobs = 7 # conf:6' "$(show 'tenant uid:0' max_jobs)"
+    expect_text 'max_regions = 9 # conf.d/20-b.conf:4' "$(show 'tenant uid:0' max_regions)"
+    echo 'nonsense' >> conf.d/20-b.conf
+    check 2
+    grep -q 'conf.d/20-b.conf:5: expected' said
+}
+
+test_what_is_derived_is_shown_as_such() {
+    printf '[total]\nowners = 3\n' > conf
+    expect_text 'owners = 3 # conf:2' "$(show total owners)"
+    show total max_memory | grep -qE '^max_memory = [1-9][0-9]*[KMGT]? # derived$'
+    show cpu workers | grep -qE '^workers = [1-9][0-9]* # derived$'
+    expect_text 'spin = 200us # default' "$(show cpu spin)"
+}
+
+run_tests
