@@ -25,6 +25,22 @@ bool wharf_cli_parse_number(const char *text, int64_t min, int64_t max, int64_t 
     return true;
 }
 
+bool wharf_cli_parse_seconds(const char *text, uint64_t min_ns, uint64_t max_ns, uint64_t *ret_ns)
+{
+    uint64_t ns = 0, unit = 1000000000;
+    bool is_number = false;
+
+    for (; *text >= '0' && *text <= '9' && ns <= max_ns; text++, is_number = true)
+        ns = 10 * ns + (uint64_t)(*text - '0') * unit;
+    if (*text == '.')
+        for (text++; *text >= '0' && *text <= '9' && unit > 1; text++, is_number = true)
+            ns += (uint64_t)(*text - '0') * (unit /= 10);
+    if (!is_number || *text || ns < min_ns || ns > max_ns)
+        return false;
+    *ret_ns = ns;
+    return true;
+}
+
 /* The unit at *text as a shift, 0 if there is none; moves *text behind it. */
 static unsigned take_unit(const char **text)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wharf top: who has the daemon do how much, again and again. */
-#include <errno.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/number.h"
+#include "clientlib/cli/screen.h"
 #include "clientlib/cli/service.h"
 #include "clientlib/cli/tenant_table.h"
 #include "clientlib/now.h"
 
-enum { MAX_SECONDS = 3600, MAX_COUNT = 1000000 };
+enum { MAX_COUNT = 1000000 };
+
+#define NS_PER_S UINT64_C(1000000000)
+#define MIN_NS (NS_PER_S / 10)
+#define MAX_NS (3600 * NS_PER_S)
 
 static const struct option own_options[] = {
     {"count", required_argument, NULL, 'n'},
@@ -21,7 +22,7 @@ static const struct option own_options[] = {
 
 struct settings {
     int64_t count; /* 0: for ever */
-    int64_t interval_s;
+    uint64_t interval_ns;
 };
 
 static const char *take_option(void *own, int option, const char *argument)
@@ -32,62 +33,83 @@ static const char *take_option(void *own, int option, const char *argument)
         return wharf_cli_parse_number(argument, 1, MAX_COUNT, &settings->count)
                    ? NULL
                    : "a number from 1 to 1000000";
-    return wharf_cli_parse_number(argument, 1, MAX_SECONDS, &settings->interval_s)
+    return wharf_cli_parse_seconds(argument, MIN_NS, MAX_NS, &settings->interval_ns)
                ? NULL
-               : "a number of seconds from 1 to 3600";
+               : "a number of seconds from 0.1 to 3600";
 }
 
-static void sleep_s(int64_t seconds)
-{
-    struct timespec left = {.tv_sec = (time_t)seconds};
+/* A copy of the statistics, and when it was taken. */
+struct copy {
+    struct wharf_cli_metrics metrics;
+    uint64_t taken_ns;
+};
 
-    while (nanosleep(&left, &left) < 0 && errno == EINTR)
-        ;
-}
-
-/* A terminal is cleared for each picture; elsewhere an empty line parts them. */
-static void print(const struct wharf_cli_service *service, const struct wharf_cli_metrics *now,
-                  const struct wharf_cli_metrics *before, double seconds)
+/* Each picture has a screen for itself; where there is none an empty line parts them.  Before the
+ * first interval is over there are no rates. */
+static void print(const struct wharf_cli_service *service, const struct copy *now,
+                  const struct copy *before)
 {
-    fputs(isatty(STDOUT_FILENO) ? "\033[H\033[2J" : "", stdout);
-    wharf_cli_daemon_summary_print(now, &service->info, wharf_cli_service_path(service));
+    bool is_screen = wharf_cli_screen_clear();
+
+    if (!before && !is_screen)
+        return;
+    wharf_cli_daemon_summary_print(&now->metrics, &service->info, wharf_cli_service_path(service));
     putchar('\n');
-    wharf_cli_tenant_table_print(now, before, seconds);
-    fputs(isatty(STDOUT_FILENO) ? "" : "\n", stdout);
+    if (before)
+        wharf_cli_tenant_table_print(&now->metrics, &before->metrics,
+                                     1e-9 * (double)(now->taken_ns - before->taken_ns));
+    if (!is_screen)
+        putchar('\n');
+}
+
+/* 0 or -errno. */
+static int take_copy(const struct wharf_cli_service *service, struct copy *ret_copy)
+{
+    ret_copy->taken_ns = wharf_client_now_ns();
+    return wharf_cli_metrics_get(service->wharf, &ret_copy->metrics);
+}
+
+/* Until it was enough, the user has it, standard output takes no more (*ret_status), or the daemon
+ * is gone, -errno.  Replaces *copy. */
+static int watch_on(const struct wharf_cli_service *service, const struct settings *settings,
+                    struct copy *copy, int *ret_status)
+{
+    for (int64_t i = 0; *ret_status == WHARF_CLI_GOOD && (i < settings->count || !settings->count);
+         i++) {
+        struct copy now;
+        if (wharf_cli_screen_rest(copy->taken_ns + settings->interval_ns))
+            return 0;
+        int r = take_copy(service, &now);
+        if (r < 0)
+            return r;
+        print(service, &now, copy);
+        *ret_status = wharf_cli_end_output();
+        wharf_cli_metrics_free(&copy->metrics);
+        *copy = now;
+    }
+    return 0;
 }
 
 static int watch(const struct wharf_cli_service *service, const void *own)
 {
-    const struct settings *settings = own;
-    struct wharf_cli_metrics before, now;
-    uint64_t before_ns = wharf_client_now_ns();
-    int r = wharf_cli_metrics_get(service->wharf, &before);
     int status = WHARF_CLI_GOOD;
+    struct copy copy;
+    int r = take_copy(service, &copy);
 
-    if (r < 0)
-        return wharf_cli_service_say_error(service, r, wharf_error_message());
-    for (int64_t i = 0; status == WHARF_CLI_GOOD && (i < settings->count || !settings->count);
-         i++) {
-        sleep_s(settings->interval_s);
-        uint64_t now_ns = wharf_client_now_ns();
-        r = wharf_cli_metrics_get(service->wharf, &now);
-        if (r < 0) {
-            status = wharf_cli_service_say_error(service, r, wharf_error_message());
-            break;
-        }
-        print(service, &now, &before, 1e-9 * (double)(now_ns - before_ns));
+    if (r == 0) {
+        wharf_cli_screen_enter();
+        print(service, &copy, NULL);
         status = wharf_cli_end_output();
-        wharf_cli_metrics_free(&before);
-        before = now;
-        before_ns = now_ns;
+        r = watch_on(service, own, &copy, &status);
+        wharf_cli_screen_leave();
+        wharf_cli_metrics_free(&copy.metrics);
     }
-    wharf_cli_metrics_free(&before);
-    return status;
+    return r < 0 ? wharf_cli_service_say_error(service, r, wharf_error_message()) : status;
 }
 
 static int run(int argc, char **argv)
 {
-    struct settings settings = {.count = 0, .interval_s = 1};
+    struct settings settings = {.count = 0, .interval_ns = NS_PER_S};
 
     return wharf_cli_service_run(&wharf_cli_top, argc, argv, &settings, watch);
 }
@@ -96,8 +118,9 @@ const struct wharf_cli_command wharf_cli_top = {
     .name = "top",
     .summary = "watch what the daemon does for whom",
     .usage = "[OPTION...]",
-    .help = "Shows, every second, what the daemon did for each tenant in each second.\n\n"
-            "  -i, --interval N     every N seconds\n"
+    .help = "Shows, every second, what the daemon did for each tenant in each second.  The key q\n"
+            "ends it.\n\n"
+            "  -i, --interval N     every N seconds, 0.1 to 3600\n"
             "  -n, --count N        N times, then end; default: until it is interrupted\n",
     .daemon = WHARF_CLI_DAEMON_MUST,
     .own_options = own_options,

@@ -130,6 +130,55 @@ test_status_and_top_show_the_daemon_and_its_tenants() {
     expect_text '' "$(cat message)"
 }
 
+# The members that wharf(1) lists, with what they are.
+test_status_as_json_has_the_documented_members() {
+    start_daemon '[gpu]' 'engine = simt'
+    do_some_work
+    wait_until_alone
+    "$WHARF" status --socket s --json > json
+    expect_text 1 "$(wc -l < json)"
+    python3 - json "uid:$(id -u)" "$TOP/clientlib/cli/wharf.1" << 'EOS'
+import json
+import re
+import sys
+
+with open(sys.argv[1], encoding='utf-8') as file:
+    status = json.load(file)
+number, names = (int, float), list
+shape = {'version': str, 'socket': str, 'uptime_seconds': number, 'io': str, 'engines': names,
+         'codecs': names, 'workers': number, 'workers_busy': number, 'jobs_queued': number,
+         'max_job_bytes': number, 'max_batch_chunks': number}
+gpu_shape = {'gpu': str, 'up': bool, 'chunks_in_flight': number, 'chunks_at_a_time': number,
+             'chunks': number, 'workers_ended': number}
+tenant_shape = {'tenant': str, 'connections': number, 'memory_bytes': number, 'jobs_ok': number,
+                'jobs_bad': number, 'refused': number, 'input_bytes': number,
+                'output_bytes': number, 'busy_seconds': number, 'limits': dict}
+
+
+def check(value, members):
+    assert set(value) == set(members), set(value) ^ set(members)
+    for name, kind in members.items():
+        assert isinstance(value[name], kind), (name, value[name])
+
+
+assert set(status) == {'daemon', 'gpus', 'tenants', 'tenants_not_listed'}, status.keys()
+check(status['daemon'], shape)
+assert status['daemon']['socket'] == 's' and 'cpu' in status['daemon']['engines']
+assert status['daemon']['codecs'][:2] == ['stored', 'deflate'], status['daemon']['codecs']
+assert [gpu['gpu'] for gpu in status['gpus']] == ['0'], status['gpus']
+check(status['gpus'][0], gpu_shape)
+assert [tenant['tenant'] for tenant in status['tenants']] == [sys.argv[2]], status['tenants']
+tenant = status['tenants'][0]
+check(tenant, tenant_shape)
+assert (tenant['connections'], tenant['jobs_ok'], tenant['jobs_bad'], tenant['refused']) == (1, 2, 1, 0), tenant
+with open(sys.argv[3], encoding='utf-8') as page:
+    section = re.search(r'^\.Sh STATUS AS JSON\n(.*?)^\.Sh', page.read(), re.M | re.S).group(1)
+listed = re.findall(r'\w+', ' '.join(re.findall(r'^\.It Cm (.*)', section, re.M)))
+assert sorted(listed) == sorted([*status, *shape, *gpu_shape, *tenant_shape]), listed
+assert tenant['output_bytes'] >= 600000 and status['tenants_not_listed'] == 0
+EOS
+}
+
 test_status_has_a_line_for_each_gpu() {
     start_daemon '[gpu]' 'engine = simt' 'device = 0,1'
     "$WHARF" status --socket s > out
