@@ -262,6 +262,12 @@ static bool begin_section(struct reader *reader, const struct wharf_ini_line *li
         return begin_tenant(reader, line);
     if (strcmp(line->section, "listen") == 0)
         return begin_listen(reader, line);
+    if (strcmp(line->section, "group") == 0 &&
+        reader->config->n_groups == WHARF_CONFIG_MOST_GROUPS) {
+        ERROR(reader, line->number, "[group %s]: more than %d groups", line->argument,
+              WHARF_CONFIG_MOST_GROUPS);
+        return begin_unused_quota(reader);
+    }
     if (strcmp(line->section, "group") == 0)
         return begin_quota(reader, line, line->argument, &reader->config->groups,
                            &reader->config->n_groups, reader->n_groups);

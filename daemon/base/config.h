@@ -18,6 +18,8 @@
 #define WHARF_CONFIG_NAME_NBYTES 64
 /* GPUs that one daemon has; their sets are bits of a uint32_t. */
 #define WHARF_MAX_GPUS 16u
+/* [group] sections, of which the process that looks up members is told. */
+#define WHARF_CONFIG_MOST_GROUPS 64
 
 /* What one tenant may have; all its clients together but where it says otherwise. */
 struct wharf_quota {
@@ -79,6 +81,7 @@ struct wharf_config_totals {
 struct wharf_config_owners {
     char subuid[256]; /* a file like /etc/subuid; "": that, and what nsswitch.conf says */
     char passwd[256]; /* a file like /etc/passwd; "": the machine's users */
+    char group[256];  /* a file like /etc/group; "": the machine's groups */
     char blocks[256]; /* uid_ranges.h */
     uint64_t block_n_uids;
     uint64_t lookup_timeout_ns;

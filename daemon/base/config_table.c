@@ -260,6 +260,10 @@ const struct wharf_setting wharf_settings[] = {
     {"owners", "passwd", TEXT, RELOADS, DAEMON(owners.passwd), "", 0,
      sizeof(((struct wharf_config *)0)->owners.passwd), NULL,
      "A file like /etc/passwd: which uids the names there have; empty for the machine's users."},
+    {"owners", "group", TEXT, RELOADS, DAEMON(owners.group), "", 0,
+     sizeof(((struct wharf_config *)0)->owners.group), NULL,
+     "A file like /etc/group: who the members of groups with settings are; empty for the machine's "
+     "groups."},
     {"owners", "blocks", UIDS, RELOADS, DAEMON(owners.blocks), "", 0,
      sizeof(((struct wharf_config *)0)->owners.blocks), NULL,
      "Uids, as in 100000-1000099999, that belong to nobody and are charged in blocks: those of "

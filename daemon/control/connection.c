@@ -439,13 +439,16 @@ static int add_to_loop(struct wharf_connection *connection)
 #define MOST_TIDIED 4
 
 /* It is pinned. */
-static struct wharf_tenant *find_tenant(struct wharf_server *server, const char *name)
+static struct wharf_tenant *find_tenant(struct wharf_server *server, const char *name,
+                                        const char *group)
 {
     struct wharf_tenants *tenants = &server->front.tenants;
 
     wharf_front_enter(&server->front);
     wharf_tenants_tidy(tenants, &server->config, wharf_now_ns(), MOST_TIDIED);
     struct wharf_tenant *tenant = wharf_tenants_get(tenants, name, &server->config);
+    if (tenant && group)
+        wharf_tenant_set_group(tenant, group, &server->config);
     wharf_front_leave(&server->front);
     return tenant;
 }
@@ -512,9 +515,9 @@ static void let_in(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
 }
 
 void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
-                          const char *tenant_name)
+                          const char *tenant_name, const char *group)
 {
-    struct wharf_tenant *tenant = find_tenant(server, tenant_name);
+    struct wharf_tenant *tenant = find_tenant(server, tenant_name, group);
 
     let_in(server, fd, uid, pid, tenant);
     unpin(server, tenant);

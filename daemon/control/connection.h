@@ -70,10 +70,11 @@ struct wharf_connection {
 
 /*
  * Takes over an accepted socket, whose peer is `uid` and `pid`.  Refuses and closes it where a
- * quota says so.
+ * quota says so.  `group` is the group that gives its tenant limits, "" for none, NULL for the one
+ * that was known last.
  */
 void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
-                          const char *tenant_name);
+                          const char *tenant_name, const char *group);
 
 /* The daemon may answer now: Hello is waited for, for some time. */
 void wharf_connection_greet(struct wharf_connection *connection);

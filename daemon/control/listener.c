@@ -385,7 +385,7 @@ static void accept_peer(struct wharf_listener *listener, int fd)
         return;
     }
     snprintf(tenant, sizeof(tenant), "socket:%.50s", listener->config->name);
-    wharf_connection_new(server, fd, peer.uid, peer.pid, tenant);
+    wharf_connection_new(server, fd, peer.uid, peer.pid, tenant, NULL);
 }
 
 static void end_pause(struct wharf_timer *timer)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/control/owner.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/cleanup.h"
@@ -9,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/uid_ranges.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/member_cache.h"
 #include "daemon/control/owner_cache.h"
 #include "daemon/control/owner_process.h"
 
@@ -22,6 +25,7 @@
 struct question {
     struct wharf_list link;
     struct wharf_list arrivals;
+    enum wharf_owner_kind kind;
     uid_t uid;
 };
 
@@ -33,11 +37,16 @@ struct arrival {
     pid_t pid;
     uid_t at;
     unsigned n_steps;
+    char tenant[WHARF_CONFIG_NAME_NBYTES]; /* when it is known */
 };
 
 struct wharf_owners {
     struct wharf_server *server;
     struct wharf_owner_cache cache;
+    struct wharf_member_cache members;
+    uid_t *
+        old; /* tenants that were there at a reload, whose groups are looked up when nobody waits */
+    size_t n_old;
     struct wharf_uid_ranges blocks;
     struct wharf_owner_process *process;
     struct wharf_list questions; /* the first one is asked, if the process is there */
@@ -101,22 +110,25 @@ static bool resolve(struct wharf_owners *owners, struct arrival *arrival,
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
-static void let_in(struct wharf_owners *owners, const struct arrival *arrival, const char *name)
+static void let_in(struct wharf_owners *owners, const struct arrival *arrival, const char *group)
 {
-    wharf_connection_new(owners->server, arrival->fd, arrival->uid, arrival->pid, name);
+    wharf_connection_new(owners->server, arrival->fd, arrival->uid, arrival->pid, arrival->tenant,
+                         group);
 }
 
-static struct question *find_question(struct wharf_owners *owners, uid_t uid)
+static struct question *find_question(struct wharf_owners *owners, enum wharf_owner_kind kind,
+                                      uid_t uid)
 {
     WHARF_LIST_FOR(link, &owners->questions)
     {
         struct question *question = WHARF_LIST_ENTRY(link, struct question, link);
-        if (question->uid == uid)
+        if (question->uid == uid && question->kind == kind)
             return question;
     }
     struct question *question = calloc(1, sizeof(*question));
     if (!question)
         return NULL;
+    question->kind = kind;
     question->uid = uid;
     wharf_list_init(&question->arrivals);
     wharf_list_append(&owners->questions, &question->link);
@@ -124,9 +136,10 @@ static struct question *find_question(struct wharf_owners *owners, uid_t uid)
 }
 
 /* Has a socket wait for what its uid comes to.  False: out of memory. */
-static bool wait_for_answer(struct wharf_owners *owners, const struct arrival *arrival)
+static bool wait_for_answer(struct wharf_owners *owners, enum wharf_owner_kind kind,
+                            const struct arrival *arrival)
 {
-    struct question *question = find_question(owners, arrival->at);
+    struct question *question = find_question(owners, kind, arrival->at);
     struct arrival *kept = question ? malloc(sizeof(*kept)) : NULL;
 
     if (!kept)
@@ -137,30 +150,55 @@ static bool wait_for_answer(struct wharf_owners *owners, const struct arrival *a
     return true;
 }
 
+static bool is_user(const char *tenant)
+{
+    return strncmp(tenant, "uid:", 4) == 0;
+}
+
+/* Its tenant is known: lets a socket in, or has it wait for the tenant's group. */
+static void go_on_as(struct wharf_owners *owners, struct arrival *arrival)
+{
+    const struct wharf_member *member =
+        wharf_member_cache_find(&owners->members, arrival->at, wharf_now_ns());
+
+    if (owners->server->config.n_groups == 0 || !is_user(arrival->tenant))
+        let_in(owners, arrival, NULL);
+    else if (member)
+        let_in(owners, arrival, member->is_known ? member->group : NULL);
+    else if (owners->server->is_draining || !wait_for_answer(owners, WHARF_OWNER_GROUP, arrival))
+        let_in(owners, arrival, NULL);
+}
+
 /* Goes on with a socket: lets it in, or has it wait. */
 static void go_on(struct wharf_owners *owners, struct arrival *arrival,
                   const struct wharf_owner_range *answer)
 {
-    char name[WHARF_CONFIG_NAME_NBYTES];
-
-    if (resolve(owners, arrival, answer, name))
-        let_in(owners, arrival, name);
-    else if (owners->server->is_draining || !wait_for_answer(owners, arrival))
-        let_in(owners, arrival, WHARF_OWNERS_UNKNOWN);
+    if (resolve(owners, arrival, answer, arrival->tenant)) {
+        go_on_as(owners, arrival);
+    } else if (owners->server->is_draining || !wait_for_answer(owners, WHARF_OWNER_OF, arrival)) {
+        strcpy(arrival->tenant, WHARF_OWNERS_UNKNOWN);
+        let_in(owners, arrival, NULL);
+    }
 }
 
 /* What is to be said of the uid of a question, which is in no list any more, has been remembered:
- * those who waited go on by that, even if it holds for no longer. */
-static void settle(struct wharf_owners *owners, struct question *question)
+ * those who waited go on by that, even if it holds for no longer.  So they do by the group, of
+ * which NULL is none that is known. */
+static void settle(struct wharf_owners *owners, struct question *question, const char *group)
 {
-    const struct wharf_owner_range answer = *wharf_owner_cache_find(&owners->cache, question->uid);
+    struct wharf_owner_range answer;
 
+    if (question->kind == WHARF_OWNER_OF)
+        answer = *wharf_owner_cache_find(&owners->cache, question->uid);
     WHARF_LIST_FOR(link, &question->arrivals)
     {
         struct arrival *arrival = WHARF_LIST_ENTRY(link, struct arrival, link);
         wharf_list_remove(link);
         owners->n_waiting--;
-        go_on(owners, arrival, &answer);
+        if (question->kind == WHARF_OWNER_OF)
+            go_on(owners, arrival, &answer);
+        else
+            let_in(owners, arrival, group);
         free(arrival);
     }
     free(question);
@@ -197,20 +235,52 @@ static void remember(struct wharf_owners *owners, uid_t uid,
                         });
 }
 
+/* The same of a user's group; the tenant has the limits of that from now on.  Returns its name,
+ * NULL: nobody could say. */
+static const char *remember_group(struct wharf_owners *owners, uid_t uid,
+                                  const struct wharf_owner_answer *answer)
+{
+    struct wharf_server *server = owners->server;
+    struct wharf_member member = {.uid = uid, .is_known = !answer->error};
+    char name[WHARF_CONFIG_NAME_NBYTES];
+    const char *group = "";
+
+    /* By the configuration that the process was started with, which is this one: a reload ends it.
+     */
+    if (answer->owner < server->config.n_groups)
+        group = server->config.groups[answer->owner].name;
+    snprintf(member.group, sizeof(member.group), "%s", group);
+    member.until_ns =
+        wharf_now_ns() + (member.is_known ? server->config.owners.remember_ns : UNKNOWN_NS);
+    wharf_member_cache_add(&owners->members, &member);
+    if (!member.is_known)
+        return NULL;
+    snprintf(name, sizeof(name), "uid:%u", (unsigned)uid);
+    wharf_front_enter(&server->front);
+    wharf_tenants_set_group(&server->front.tenants, name, group, &server->config);
+    wharf_front_leave(&server->front);
+    return group;
+}
+
 /* Nobody answers: that holds for all that wait for their turn too, so nobody waits for longer than
- * one answer may take. */
+ * one answer may take, and one more for groups. */
 static void give_up_all(struct wharf_owners *owners)
 {
     struct wharf_list questions;
 
+    owners->n_old = 0;
     wharf_list_init(&questions);
     wharf_list_splice(&questions, &owners->questions);
     WHARF_LIST_FOR(link, &questions)
     {
         struct question *question = WHARF_LIST_ENTRY(link, struct question, link);
         wharf_list_remove(link);
-        remember_unknown(owners, question->uid);
-        settle(owners, question);
+        if (question->kind == WHARF_OWNER_OF)
+            remember_unknown(owners, question->uid);
+        else
+            remember_group(owners, question->uid,
+                           &(struct wharf_owner_answer){.error = -ETIMEDOUT});
+        settle(owners, question, NULL);
     }
 }
 
@@ -226,8 +296,8 @@ static void log_no_answer(const char *why)
 {
     wharf_log_client(
         WHARF_LOG_WARNING, NULL,
-        "who owns the uids of new clients is not known: the process that looks that up "
-        "%s",
+        "who owns the uids of new clients, or which groups they are in, is not known: the process "
+        "that looks that up %s",
         why);
 }
 
@@ -264,8 +334,12 @@ static void take_answer(struct wharf_owners *owners, const struct wharf_owner_an
     wharf_timer_clear(owners->server->loop, &owners->timer);
     owners->is_asked = false;
     wharf_list_remove(&question->link);
-    remember(owners, question->uid, answer);
-    settle(owners, question);
+    const char *group = NULL;
+    if (question->kind == WHARF_OWNER_OF)
+        remember(owners, question->uid, answer);
+    else
+        group = remember_group(owners, question->uid, answer);
+    settle(owners, question, group);
 }
 
 static void on_answer(struct wharf_source *source, uint32_t ready)
@@ -305,16 +379,21 @@ static int start_process(struct wharf_owners *owners)
         return -EAGAIN;
     memcpy(files.subuid, config->subuid, sizeof(files.subuid));
     memcpy(files.passwd, config->passwd, sizeof(files.passwd));
+    memcpy(files.group, config->group, sizeof(files.group));
+    memset(files.groups, 0, sizeof(files.groups));
+    files.n_groups = (uint32_t)owners->server->config.n_groups;
+    for (uint32_t i = 0; i < files.n_groups; i++)
+        memcpy(files.groups[i], owners->server->config.groups[i].name, sizeof(files.groups[i]));
     return wharf_owner_process_new(owners->server->loop, &files, on_answer, owners, &owners->killed,
                                    &owners->process);
 }
 
-static int ask(struct wharf_owners *owners, uid_t uid)
+static int ask(struct wharf_owners *owners, const struct question *question)
 {
     int r = owners->process ? 0 : start_process(owners);
 
     if (r == 0)
-        r = wharf_owner_process_ask(owners->process, uid);
+        r = wharf_owner_process_ask(owners->process, question->kind, question->uid);
     if (r < 0)
         return r;
     owners->is_asked = true;
@@ -322,13 +401,20 @@ static int ask(struct wharf_owners *owners, uid_t uid)
     return 0;
 }
 
+/* Tenants that are there already come behind those who wait.  NULL: there is nothing to ask. */
+static struct question *next_question(struct wharf_owners *owners)
+{
+    if (wharf_list_is_empty(&owners->questions) && owners->n_old > 0)
+        find_question(owners, WHARF_OWNER_GROUP, owners->old[--owners->n_old]);
+    return WHARF_LIST_FIRST(&owners->questions, struct question, link);
+}
+
 static void ask_next(struct wharf_owners *owners)
 {
     struct question *question;
 
-    while (!owners->is_asked &&
-           (question = WHARF_LIST_FIRST(&owners->questions, struct question, link))) {
-        if (ask(owners, question->uid) == 0)
+    while (!owners->is_asked && (question = next_question(owners))) {
+        if (ask(owners, question) == 0)
             return;
         log_no_answer(owners->process ? "has ended" : "cannot be started");
         stop_process(owners);
@@ -357,12 +443,42 @@ static void take_config(struct wharf_owners *owners)
     wharf_uid_ranges_parse(owners->server->config.owners.blocks, &owners->blocks);
 }
 
+/* Has the groups of all users that are tenants looked up anew.  Out of memory they keep those that
+ * they have until they connect again. */
+static void list_tenants(struct wharf_owners *owners)
+{
+    struct wharf_front *front = &owners->server->front;
+
+    free(owners->old);
+    owners->old = NULL;
+    owners->n_old = 0;
+    if (owners->server->config.n_groups == 0)
+        return;
+    wharf_front_enter(front);
+    size_t n = front->tenants.n;
+    wharf_front_leave(front);
+    owners->old = calloc(n, sizeof(*owners->old));
+    if (!owners->old)
+        return;
+    /* Only this thread makes and drops tenants. */
+    wharf_front_enter(front);
+    WHARF_LIST_FOR(link, &front->tenants.list)
+    {
+        const struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
+        if (is_user(tenant->name) && owners->n_old < n)
+            owners->old[owners->n_old++] = (uid_t)strtoul(tenant->name + 4, NULL, 10);
+    }
+    wharf_front_leave(front);
+}
+
 /* Who is asked just now is asked again, by what the settings say now; what was known holds until
  * there is an answer to that. */
 void wharf_owners_reload(struct wharf_owners *owners)
 {
     take_config(owners);
     wharf_owner_cache_expire(&owners->cache);
+    wharf_member_cache_clear(&owners->members);
+    list_tenants(owners);
     stop_process(owners);
     ask_next(owners);
 }
@@ -384,6 +500,8 @@ int wharf_owners_new(struct wharf_server *server, struct wharf_owners **ret_owne
     wharf_list_init(&owners->killed.list);
     take_config(owners);
     int r = wharf_owner_cache_init(&owners->cache);
+    if (r == 0)
+        r = wharf_member_cache_init(&owners->members);
     if (r == 0)
         r = start_process(owners);
     if (r < 0) {
@@ -413,5 +531,7 @@ void wharf_owners_free(struct wharf_owners *owners)
         free(question);
     }
     wharf_owner_cache_deinit(&owners->cache);
+    wharf_member_cache_deinit(&owners->members);
+    free(owners->old);
     free(owners);
 }

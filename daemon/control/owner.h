@@ -12,6 +12,9 @@
  *     uid:N        the uid itself, if nobody owns it
  *     unknown      if nobody could say who owns it
  *
+ * Where the configuration has sections [group NAME], a user's groups are looked up as well: the
+ * first one gives the tenant limits.
+ *
  * A process of its own looks owners up (owner_lookup.h); the answers are remembered.  Meanwhile the
  * client's socket waits here: nothing is read from it, and it is not a connection yet.
  */

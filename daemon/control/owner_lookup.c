@@ -6,6 +6,7 @@
 #include "daemon/control/owner_lookup.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,19 +22,26 @@ static void close_file(FILE **file)
 
 /* ---- users --------------------------------------------------------------------------------- */
 
-/* The first line of a file for which `name` or, if that is NULL, `uid` fits. */
-static bool find_in_passwd(const char *path, const char *name, uid_t uid, uid_t *ret_uid)
+/* The first line of a file for which `name` or, if that is NULL, `uid` fits; until the next call.
+ */
+static const struct passwd *find_line_of_passwd(const char *path, const char *name, uid_t uid)
 {
     WHARF_CLEANUP(close_file) FILE *file = fopen(path, "re");
     const struct passwd *user;
 
-    while (file && (user = fgetpwent(file))) {
-        if (name ? strcmp(user->pw_name, name) != 0 : user->pw_uid != uid)
-            continue;
+    while (file && (user = fgetpwent(file)))
+        if (name ? strcmp(user->pw_name, name) == 0 : user->pw_uid == uid)
+            return user;
+    return NULL;
+}
+
+static bool find_in_passwd(const char *path, const char *name, uid_t uid, uid_t *ret_uid)
+{
+    const struct passwd *user = find_line_of_passwd(path, name, uid);
+
+    if (user)
         *ret_uid = user->pw_uid;
-        return true;
-    }
-    return false;
+    return user != NULL;
 }
 
 static bool is_number(const char *text)
@@ -178,4 +186,95 @@ void wharf_owner_look_up(const struct wharf_owner_files *files, uid_t uid,
         *ret_answer = itself;
     else if (r < 0)
         *ret_answer = (struct wharf_owner_answer){.error = r, .first = uid, .last = uid};
+}
+
+/* ---- groups -------------------------------------------------------------------------------- */
+
+/* More than the kernel lets a process have. */
+#define MOST_GIDS 65536
+
+static uint32_t number_of_group(const struct wharf_owner_files *files, const char *name)
+{
+    for (uint32_t i = 0; i < files->n_groups; i++)
+        if (strcmp(files->groups[i], name) == 0)
+            return i;
+    return WHARF_OWNER_NO_GROUP;
+}
+
+static bool has_member(const struct group *group, const struct passwd *user)
+{
+    if (group->gr_gid == user->pw_gid)
+        return true;
+    for (char **member = group->gr_mem; *member; member++)
+        if (strcmp(*member, user->pw_name) == 0)
+            return true;
+    return false;
+}
+
+/* The first group of the settings, of those that a file gives the user. */
+static int look_into_group_file(const struct wharf_owner_files *files, const struct passwd *user,
+                                uint32_t *ret_group)
+{
+    WHARF_CLEANUP(close_file) FILE *file = fopen(files->group, "re");
+    const struct group *group;
+    uint32_t first = WHARF_OWNER_NO_GROUP;
+
+    if (!file)
+        return errno == ENOENT ? 0 : -errno;
+    while ((group = fgetgrent(file))) {
+        uint32_t number = number_of_group(files, group->gr_name);
+        if (number < first && has_member(group, user))
+            first = number;
+    }
+    *ret_group = first;
+    return ferror(file) ? -EIO : 0;
+}
+
+static bool is_in(const gid_t *gids, int n, gid_t gid)
+{
+    for (int i = 0; i < n; i++)
+        if (gids[i] == gid)
+            return true;
+    return false;
+}
+
+/* The same by what the machine says. */
+static int ask_for_groups(const struct wharf_owner_files *files, const struct passwd *user,
+                          uint32_t *ret_group)
+{
+    int n = MOST_GIDS;
+    WHARF_CLEANUP_FREE gid_t *gids = calloc((size_t)n, sizeof(*gids));
+
+    if (!gids)
+        return -ENOMEM;
+    if (getgrouplist(user->pw_name, user->pw_gid, gids, &n) < 0)
+        return -E2BIG;
+    for (uint32_t i = 0; i < files->n_groups; i++) {
+        errno = 0;
+        const struct group *group = getgrnam(files->groups[i]);
+        if (!group && (errno == EIO || errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+            return -errno;
+        if (!group || !is_in(gids, n, group->gr_gid))
+            continue;
+        *ret_group = i;
+        return 0;
+    }
+    return 0;
+}
+
+void wharf_owner_find_group(const struct wharf_owner_files *files, uid_t uid,
+                            struct wharf_owner_answer *ret_answer)
+{
+    struct wharf_owner_answer answer = {.first = uid, .last = uid, .owner = WHARF_OWNER_NO_GROUP};
+    const struct passwd *user;
+
+    errno = 0;
+    user = files->passwd[0] ? find_line_of_passwd(files->passwd, NULL, uid) : getpwuid(uid);
+    /* Of a uid without a name glibc says anything but these. */
+    if (!user && (errno == EIO || errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+        answer.error = -errno;
+    else if (user)
+        answer.error = files->group[0] ? look_into_group_file(files, user, &answer.owner)
+                                       : ask_for_groups(files, user, &answer.owner);
+    *ret_answer = answer;
 }

@@ -2,6 +2,8 @@
 /*
  * owner_lookup.h: the process that finds out whose subordinate uid a uid is, and what it is asked.
  *
+ * It also says in which of the groups that have settings a user is.
+ *
  * It reads /etc/subuid, or asks the service that nsswitch.conf names for that, and looks up users;
  * each of that can take as long as a directory server, or a file system, likes.  So it is a process
  * of its own that the front kills.  It sends an answer to nothing when it has started.  The front
@@ -21,11 +23,24 @@
 struct wharf_owner_files {
     char subuid[sizeof(((struct wharf_config_owners *)0)->subuid)];
     char passwd[sizeof(((struct wharf_config_owners *)0)->passwd)];
+    char group[sizeof(((struct wharf_config_owners *)0)->group)];
+    /* Groups with settings, in their order. */
+    uint32_t n_groups;
+    char groups[WHARF_CONFIG_MOST_GROUPS][WHARF_CONFIG_NAME_NBYTES];
+};
+
+enum wharf_owner_kind {
+    WHARF_OWNER_OF,    /* whose the uid is */
+    WHARF_OWNER_GROUP, /* in which of the groups the user is */
 };
 
 struct wharf_owner_question {
     uint32_t uid;
+    uint32_t kind;
 };
+
+/* The group of a user who is in none of them. */
+#define WHARF_OWNER_NO_GROUP UINT32_MAX
 
 /* All uids from `first` to `last`, the one that was asked for among them, have the same owner, who
  * may be the uid itself. */
@@ -33,12 +48,16 @@ struct wharf_owner_answer {
     int32_t error; /* 0, or negative: nobody could say */
     uint32_t first;
     uint32_t last;
-    uint32_t owner;
+    uint32_t owner; /* or the number of the first group that the user is in */
 };
 
 /* The answer to a question, by the files and services that there are. */
 void wharf_owner_look_up(const struct wharf_owner_files *files, uid_t uid,
                          struct wharf_owner_answer *ret_answer);
+
+/* The answer to the other question. */
+void wharf_owner_find_group(const struct wharf_owner_files *files, uid_t uid,
+                            struct wharf_owner_answer *ret_answer);
 
 /*
  * owner_subid.c, or owner_subid_none.c where libsubid's header was not there at build time: what a

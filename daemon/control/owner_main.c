@@ -41,13 +41,15 @@ int wharf_owner_main(int fd, pid_t parent)
     if (send(fd, &started, sizeof(started), MSG_NOSIGNAL) < 0 ||
         receive(fd, &files, sizeof(files)) < 0)
         return 1;
-    files.subuid[sizeof(files.subuid) - 1] = files.passwd[sizeof(files.passwd) - 1] = 0;
     for (;;) {
         struct wharf_owner_question question;
         struct wharf_owner_answer answer;
         if (receive(fd, &question, sizeof(question)) < 0)
             return 0;
-        wharf_owner_look_up(&files, question.uid, &answer);
+        if (question.kind == WHARF_OWNER_GROUP)
+            wharf_owner_find_group(&files, question.uid, &answer);
+        else
+            wharf_owner_look_up(&files, question.uid, &answer);
         if (send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
             return 0;
     }

@@ -115,9 +115,10 @@ void wharf_owner_process_free(struct wharf_owner_process *process)
     forget(process);
 }
 
-int wharf_owner_process_ask(struct wharf_owner_process *process, uid_t uid)
+int wharf_owner_process_ask(struct wharf_owner_process *process, enum wharf_owner_kind kind,
+                            uid_t uid)
 {
-    struct wharf_owner_question question = {.uid = uid};
+    struct wharf_owner_question question = {.uid = uid, .kind = kind};
 
     return send(process->source.fd, &question, sizeof(question), MSG_DONTWAIT | MSG_NOSIGNAL) < 0
                ? -errno

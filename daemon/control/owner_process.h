@@ -45,7 +45,8 @@ void wharf_owner_process_kill(struct wharf_owner_process *process);
 void wharf_owner_process_free(struct wharf_owner_process *process);
 
 /* 0 or -errno: it has ended. */
-int wharf_owner_process_ask(struct wharf_owner_process *process, uid_t uid);
+int wharf_owner_process_ask(struct wharf_owner_process *process, enum wharf_owner_kind kind,
+                            uid_t uid);
 
 /* 1: an answer; 0: it has said that it has started; -EAGAIN; or -errno: it has ended. */
 int wharf_owner_process_receive(struct wharf_owner_process *process,

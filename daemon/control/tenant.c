@@ -2,6 +2,7 @@
 #include "daemon/control/tenant.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,6 +243,24 @@ struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char
     }
     wharf_tenant_ref(tenant);
     return tenant;
+}
+
+void wharf_tenant_set_group(struct wharf_tenant *tenant, const char *group,
+                            const struct wharf_config *config)
+{
+    if (strcmp(tenant->group, group) == 0)
+        return;
+    snprintf(tenant->group, sizeof(tenant->group), "%s", group);
+    configure(tenant, config);
+}
+
+void wharf_tenants_set_group(struct wharf_tenants *tenants, const char *name, const char *group,
+                             const struct wharf_config *config)
+{
+    struct wharf_tenant *tenant = find(tenants, name);
+
+    if (tenant)
+        wharf_tenant_set_group(tenant, group, config);
 }
 
 void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_config *config)

@@ -162,6 +162,13 @@ static inline bool wharf_tenants_has_idle(const struct wharf_tenants *tenants)
  * have. */
 void wharf_tenants_set_totals(struct wharf_tenants *tenants, const struct wharf_totals *totals);
 
+/* The first group with settings that a tenant is in, "" for none: its quota follows. */
+void wharf_tenant_set_group(struct wharf_tenant *tenant, const char *group,
+                            const struct wharf_config *config);
+/* The same of the tenant of that name, if it is there. */
+void wharf_tenants_set_group(struct wharf_tenants *tenants, const char *name, const char *group,
+                             const struct wharf_config *config);
+
 /* Takes the quotas of all tenants from the configuration anew. */
 void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_config *config);
 

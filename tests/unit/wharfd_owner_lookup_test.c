@@ -126,6 +126,49 @@ Test(wharfd_owner_lookup, a_file_that_is_not_there_has_nobody)
     rmdir(folder);
 }
 
+static uint32_t group_of(uid_t uid)
+{
+    struct wharf_owner_answer answer;
+
+    wharf_owner_find_group(&files, uid, &answer);
+    cr_assert_eq(answer.error, 0, "uid %u: %d", uid, answer.error);
+    return answer.owner;
+}
+
+Test(wharfd_owner_lookup, finds_the_first_group_of_a_user)
+{
+    struct wharf_owner_answer answer;
+
+    write_files("", two_users);
+    snprintf(files.group, sizeof(files.group), "%s/group", folder);
+    strcpy(files.groups[0], "wheel");
+    strcpy(files.groups[1], "staff");
+    files.n_groups = 2;
+    FILE *file = fopen(files.group, "we");
+    fputs("staff:x:1000:bob\nbroken\nwheel:x:7:carol,bob\nother:x:8:root\n", file);
+    cr_assert_eq(fclose(file), 0);
+    cr_assert_eq(group_of(1000), 1);
+    cr_assert_eq(group_of(1001), 0);
+    cr_assert_eq(group_of(0), WHARF_OWNER_NO_GROUP);
+    cr_assert_eq(group_of(1002), WHARF_OWNER_NO_GROUP);
+    unlink(files.group);
+    cr_assert_eq(group_of(1001), WHARF_OWNER_NO_GROUP);
+    snprintf(files.group, sizeof(files.group), "%s", folder);
+    wharf_owner_find_group(&files, 1001, &answer);
+    cr_assert_lt(answer.error, 0);
+    remove_files();
+}
+
+/* As the machine has it: root is in root. */
+Test(wharfd_owner_lookup, finds_groups_of_the_machine)
+{
+    strcpy(files.groups[0], "no-such-group-here");
+    strcpy(files.groups[1], "root");
+    files.n_groups = 2;
+    cr_assert_eq(group_of(0), 1);
+    cr_assert_eq(group_of(3999999), WHARF_OWNER_NO_GROUP);
+}
+
 /* ---- what is remembered -------------------------------------------------------------------- */
 
 static void add(struct wharf_owner_cache *cache, uid_t first, uid_t last, uid_t owner)

@@ -37,7 +37,7 @@ static void write_file(const char *path, const char *text)
 
 static void write_config(const char *more)
 {
-    char config[1024];
+    char config[2048];
 
     snprintf(config, sizeof(config),
              "[daemon]\nsocket_mode = 0666\nhello_timeout = 100s\ngate_timeout = 100s\n"
@@ -230,6 +230,106 @@ Test(wharfd_owners, roots_subordinates_are_not_root)
     cr_assert_gt(test_client_metric(client, "wharf_connections", "", "uid:0"), 0);
     cr_assert_eq(test_client_drain(client), -EPERM);
     test_client_free(client);
+    test_wharfd_finish(&wharfd);
+}
+
+/* ---- groups -------------------------------------------------------------------------------- */
+
+/* Settings with a group file in which `members` are. */
+static const char *with_groups(const char *members, const char *settings)
+{
+    static char path[128], text[1024];
+
+    snprintf(path, sizeof(path), "%s/group", wharfd.folder);
+    write_file(path, members);
+    snprintf(text, sizeof(text), "group = %s\n%s", path, settings);
+    return text;
+}
+
+static void expect_max_entries(uid_t uid, uint32_t max_entries)
+{
+    struct test_client *client = greeted_as(uid);
+
+    cr_assert_eq(client->limits.max_entries, max_entries, "uid %u: %u", (unsigned)uid,
+                 (unsigned)client->limits.max_entries);
+    test_client_free(client);
+}
+
+static const char limits[] = "[group wheel]\nmax_entries = 8\n[group staff]\nmax_entries = 16\n"
+                             "[tenant uid:65003]\nmax_entries = 32\n[quota]\nmax_entries = 64\n";
+
+/* By name or as the group that passwd says; a tenant's section goes first, then the first group. */
+Test(wharfd_owners, members_of_a_group_have_its_limits)
+{
+    start("");
+    write_file(passwd, "alice:x:65001:500::/:/bin/sh\nbob:x:65002:65002::/:/bin/sh\n"
+                       "carol:x:65003:500::/:/bin/sh\ndave:x:65004:9::/:/bin/sh\n");
+    reload(with_groups("staff:x:500:bob\nwheel:x:501:bob,eve\n", limits));
+    expect_max_entries(ALICE, 16);
+    expect_max_entries(OF_ALICE + 7, 16);
+    expect_max_entries(BOB, 8);
+    expect_max_entries(65003, 32);
+    expect_max_entries(65004, 64);
+    expect_max_entries(65005, 64);
+    expect_max_entries(0, 64);
+    reload(with_groups("staff:x:500:\nwheel:x:501:alice\n", limits));
+    expect_max_entries(ALICE, 8);
+    expect_max_entries(BOB, 64);
+    reload("");
+    expect_max_entries(ALICE, 4096);
+    test_wharfd_finish(&wharfd);
+}
+
+static bool is_over_quota(struct test_client *client, int memfd)
+{
+    int r = test_client_register(client, 1, memfd, 65536, false);
+
+    if (r == 0)
+        cr_assert_eq(test_client_unregister(client, 1), 0);
+    return r == -EDQUOT;
+}
+
+Test(wharfd_owners, a_reload_gives_connected_tenants_the_limits_of_their_groups)
+{
+    start("");
+    struct test_client *client = greeted_as(OF_ALICE);
+    cr_assert_eq(test_client_open_with(client, 4, 65536, 0, 0), 0, "%s", client->error);
+    int memfd = test_memfd(65536, F_SEAL_SHRINK | F_SEAL_GROW);
+    cr_assert_not(is_over_quota(client, memfd));
+    reload(with_groups("staff:x:500:alice\n", "[group staff]\nmax_memory = 64K\n"));
+    cr_assert(TEST_WAIT(is_over_quota(client, memfd)));
+    reload(with_groups("staff:x:500:bob\n", "[group staff]\nmax_memory = 64K\n"));
+    cr_assert(TEST_WAIT(!is_over_quota(client, memfd)));
+    reload(with_groups("staff:x:500:alice\n", "[group staff]\nmax_memory = 64K\n"));
+    cr_assert(TEST_WAIT(is_over_quota(client, memfd)));
+    reload("");
+    cr_assert_not(is_over_quota(client, memfd));
+    close(memfd);
+    test_client_free(client);
+    test_wharfd_finish(&wharfd);
+}
+
+/* Others are served meanwhile, and a group that was known stays known. */
+Test(wharfd_owners, groups_that_nobody_tells_change_nothing)
+{
+    static char settings[1024];
+    char path[128];
+
+    start("");
+    snprintf(settings, sizeof(settings), "%s",
+             with_groups("staff:x:500:bob\n", "remember = 0\n[group staff]\nmax_entries = 16\n"));
+    reload(settings);
+    expect_max_entries(BOB, 16);
+    struct test_client *bob = greeted_as(BOB);
+    snprintf(path, sizeof(path), "%s/group", wharfd.folder);
+    unlink(path);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    strcat(settings, "[owners]\nlookup_timeout = 20ms\n");
+    reload(settings);
+    expect_max_entries(BOB, 16);
+    expect_max_entries(ALICE, 4096);
+    cr_assert(test_wharfd_says(&wharfd, "does not answer within lookup_timeout"));
+    test_client_free(bob);
     test_wharfd_finish(&wharfd);
 }
 
