@@ -93,6 +93,7 @@ static void enter_member(struct wharf_container_reader *reader,
     reader->raw_offset = 0;
     reader->previous_crc = header->header_crc;
     reader->is_index_known = 1;
+    reader->is_resumed = 0;
     reader->is_finishing = 0;
     memset(&reader->index, 0, sizeof(reader->index));
     reader->offset += sizeof(*header);
@@ -267,7 +268,8 @@ static int is_end_sound(const struct wharf_container_reader *reader,
 
     memcpy(&end, header->parameters, sizeof(end));
     if (header->sequence != reader->sequence || header->raw_offset != reader->raw_offset ||
-        end.member_nbytes != reader->offset + sizeof(*header) - reader->member_offset)
+        (!reader->is_resumed &&
+         end.member_nbytes != reader->offset + sizeof(*header) - reader->member_offset))
         return 0;
     return !reader->is_index_known ||
            (wharf_container_index_due(&reader->index, 1) == 0 &&

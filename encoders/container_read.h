@@ -115,6 +115,7 @@ struct wharf_container_reader {
     uint64_t raw_offset;        /* of the next chunk in the member's output */
     uint32_t previous_crc;
     uint32_t is_index_known; /* the member was read from its start, so `index` is true */
+    uint32_t is_resumed;     /* part of the member is missing (container_resume.h) */
     uint32_t is_finishing;   /* a node was seen that is not full: no chunk can follow */
     struct wharf_container_index index;
 };

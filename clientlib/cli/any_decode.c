@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "clientlib/cli/bgzf_pipe.h"
+#include "clientlib/cli/salvage.h"
 #include "clientlib/cli/stream_pipe.h"
 #include "clientlib/cli/whole_decode.h"
 
@@ -87,8 +88,7 @@ int wharf_cli_any_tell_unknown(struct wharf_cli_task *task, enum wharf_source_ki
     return WHARF_CLI_BAD_DATA;
 }
 
-/* Whether the input is certainly of another format, rather than a damaged container. */
-static bool is_foreign(struct wharf_cli_task *task)
+bool wharf_cli_any_is_foreign(struct wharf_cli_task *task)
 {
     uint8_t first[WHARF_FOREIGN_MAX_NBYTES];
     int64_t n = wharf_cli_input_read_at(task->input, 0, first, sizeof(first));
@@ -154,7 +154,7 @@ static int decode_kind(struct wharf_cli_task *task, struct wharf_cli_range range
     case WHARF_SOURCE_CONTAINER:
         return wharf_cli_container_pipe(task, range);
     case WHARF_SOURCE_OTHER:
-        if (expects_container && !is_foreign(task))
+        if (expects_container && !wharf_cli_any_is_foreign(task))
             return wharf_cli_container_pipe(task, range);
         return wharf_cli_any_tell_unknown(task, kind);
     default:
@@ -170,5 +170,7 @@ int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range ran
 
     if (status != WHARF_CLI_GOOD || wharf_cli_any_is_spent(task, kind))
         return status;
+    if (task->options->salvage)
+        return wharf_cli_salvage(task, range, kind);
     return decode_kind(task, range, expects_container, kind);
 }

@@ -29,6 +29,10 @@ int wharf_cli_any_detect(struct wharf_cli_task *task, enum wharf_source_kind *re
  * add, as with cat(1). */
 bool wharf_cli_any_is_spent(const struct wharf_cli_task *task, enum wharf_source_kind kind);
 
+/* Whether the input is certainly of another format, rather than a damaged file of one that wharf
+ * reads.  Its first bytes can still be read. */
+bool wharf_cli_any_is_foreign(struct wharf_cli_task *task);
+
 /* Says that wharf does not read the input's format, and which format that is if it is a well-known
  * one.  Returns the exit status. */
 int wharf_cli_any_tell_unknown(struct wharf_cli_task *task, enum wharf_source_kind kind);

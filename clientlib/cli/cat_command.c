@@ -44,7 +44,8 @@ static void close_output(struct wharf_cli_task *task)
 {
     int r;
 
-    if (task->output->is_file && task->tally->status != WHARF_CLI_GOOD) {
+    if (task->output->is_file && task->tally->status != WHARF_CLI_GOOD &&
+        !wharf_cli_task_keeps(task)) {
         wharf_cli_output_discard(task->output);
         return;
     }
@@ -56,8 +57,8 @@ static void close_output(struct wharf_cli_task *task)
 /* Whether the next file is still worth looking at. */
 static bool goes_on(const struct wharf_cli_task *task)
 {
-    return !task->output->failed &&
-           (!task->output->is_file || task->tally->status == WHARF_CLI_GOOD);
+    return !task->output->failed && (!task->output->is_file || task->options->salvage ||
+                                     task->tally->status == WHARF_CLI_GOOD);
 }
 
 static int open_output(const struct wharf_cli_options *options, bool is_test,
@@ -131,6 +132,7 @@ const struct wharf_cli_command wharf_cli_cat = {
             "With -o there is one file of all, and none if any FILE is bad.\n\n",
     .writes_file = true,
     .decompresses = true,
+    .salvages = true,
     .run = run_cat,
 };
 

@@ -7,6 +7,7 @@
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/rans_file.h"
+#include "clientlib/cli/salvage.h"
 #include "clientlib/cli/stream_pipe.h"
 #include "clientlib/cli/value_type.h"
 #include "clientlib/cli/whole_decode.h"
@@ -35,6 +36,7 @@ struct settings {
     int64_t count; /* likewise */
     uint64_t max_output_nbytes;
     const char *model; /* likewise NULL */
+    bool has_limit;
 };
 
 static const char *take_option(void *own, int option, const char *argument)
@@ -53,6 +55,7 @@ static const char *take_option(void *own, int option, const char *argument)
         settings->type = wharf_rle_type_from_name(argument);
         return settings->type >= 0 ? NULL : WHARF_CLI_TYPE_SYNTAX;
     }
+    settings->has_limit = settings->has_limit || option == OPTION_MAX_OUTPUT;
     if (option == OPTION_MAX_OUTPUT)
         return wharf_cli_parse_size(argument, &settings->max_output_nbytes) ? NULL
                                                                             : WHARF_CLI_SIZE_SYNTAX;
@@ -104,6 +107,28 @@ static void model_deinit(struct model *model)
 
 /* ---- decoding ---------------------------------------------------------------------------- */
 
+/* Of the codecs that are a stream, in which what stands before an error decodes. */
+static enum wharf_inflate_format format_of(uint32_t codec)
+{
+    if (codec == WHARF_CODEC_GZIP)
+        return WHARF_INFLATE_GZIP;
+    return codec == WHARF_CODEC_ZLIB ? WHARF_INFLATE_ZLIB : WHARF_INFLATE_RAW;
+}
+
+static int check_salvage(const struct settings *settings)
+{
+    if (settings->codec != WHARF_CODEC_DEFLATE && settings->codec != WHARF_CODEC_ZLIB &&
+        settings->codec != WHARF_CODEC_GZIP)
+        return wharf_cli_say_usage("decode",
+                                   "--salvage goes with deflate, zlib and gzip: codec %s "
+                                   "has no part that decodes without the rest",
+                                   wharf_codec_name((uint32_t)settings->codec));
+    if (settings->count >= 0 || settings->has_limit)
+        return wharf_cli_say_usage("decode", "--salvage does not know how much there is: --count "
+                                             "and --max-output have no meaning");
+    return WHARF_CLI_GO_ON;
+}
+
 static int decode_input(struct wharf_cli_task *task, const struct settings *settings,
                         const struct model *model)
 {
@@ -128,13 +153,15 @@ static int decode_input(struct wharf_cli_task *task, const struct settings *sett
         wharf_cli_say("%s: compressed data is not read from a terminal", task->input->name);
         return wharf_cli_tally_error(task->tally, task->input->name, -EINVAL);
     }
+    if (task->options->salvage)
+        return wharf_cli_salvage_stream(task, format_of(whole.codec));
     status = wharf_cli_whole_decode(task, &whole, 0, &end);
     return status == WHARF_CLI_GOOD ? wharf_cli_mention_rest(task, end) : status;
 }
 
 static int run(int argc, char **argv)
 {
-    struct settings settings = {-1, -1, -1, WHARF_CLI_WHOLE_DEFAULT_NBYTES, NULL};
+    struct settings settings = {-1, -1, -1, WHARF_CLI_WHOLE_DEFAULT_NBYTES, NULL, false};
     struct model model = {.image = NULL};
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = 1};
@@ -157,6 +184,9 @@ static int run(int argc, char **argv)
     if (settings.model && settings.type >= 0)
         return wharf_cli_say_usage("decode",
                                    "--model says what symbols are: --type has no meaning");
+    status = options.salvage ? check_salvage(&settings) : WHARF_CLI_GO_ON;
+    if (status != WHARF_CLI_GO_ON)
+        return status;
     status = wharf_cli_service_open(&options, 1, LEAST_ARENA_NBYTES, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
@@ -190,6 +220,7 @@ const struct wharf_cli_command wharf_cli_decode = {
             "      --max-output S   fail if the output is larger; default 1G\n"
             "      --model FILE     of rans: the model, for a stream that leaves it out\n",
     .writes_file = true,
+    .salvages = true,
     .own_options = own_options,
     .take_option = take_option,
     .run = run,

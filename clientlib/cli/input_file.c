@@ -72,6 +72,7 @@ static int prepare(struct wharf_cli_input *input)
     input->window = malloc(WINDOW_NBYTES);
     if (!input->window)
         return -ENOMEM;
+    input->window_avail = WINDOW_NBYTES;
     input->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return input->stop_fd < 0 ? -errno : 0;
 }
@@ -172,9 +173,32 @@ static int window_has(const struct wharf_cli_input *input, uint64_t offset)
     return offset >= input->window_offset && offset < window_end(input);
 }
 
+/* Reads on behind the window, and forgets no more of it than has to be. */
+static int64_t extend_window(struct wharf_cli_input *input)
+{
+    int64_t n;
+
+    if (input->window_nbytes + WINDOW_NBYTES > input->window_avail) {
+        size_t forgotten = input->window_nbytes - input->keep_nbytes;
+
+        memmove(input->window, input->window + forgotten, input->keep_nbytes);
+        input->window_offset += forgotten;
+        input->window_nbytes = input->keep_nbytes;
+    }
+    n = read_once(input, window_end(input), input->window + input->window_nbytes, WINDOW_NBYTES);
+    if (n > 0)
+        input->window_nbytes += (size_t)n;
+    return n;
+}
+
 static int64_t fill_window(struct wharf_cli_input *input, uint64_t offset)
 {
-    int64_t n = read_once(input, offset, input->window, WINDOW_NBYTES);
+    int64_t n;
+
+    /* Only what cannot seek remembers, and that is read where the window ends. */
+    if (input->keep_nbytes)
+        return extend_window(input);
+    n = read_once(input, offset, input->window, WINDOW_NBYTES);
 
     if (n > 0) {
         input->window_offset = offset;
@@ -234,7 +258,7 @@ int64_t wharf_cli_input_read_some(struct wharf_cli_input *input, uint64_t offset
     if (!input->is_seekable)
         n = skip_to(input, offset);
     if (n > 0 && !window_has(input, offset)) {
-        if (nbytes >= WINDOW_NBYTES)
+        if (nbytes >= WINDOW_NBYTES && !input->keep_nbytes)
             return read_past_window(input, offset, buf, nbytes);
         n = fill_window_around(input, offset, nbytes);
     }
@@ -253,7 +277,7 @@ int wharf_cli_input_unread(struct wharf_cli_input *input, uint64_t offset, const
     /* What the window has behind them was not read yet, and a pipe gives it only once. */
     uint64_t end = offset + nbytes;
     size_t n_ahead = window_has(input, end) ? (size_t)(window_end(input) - end) : 0;
-    size_t avail = nbytes + n_ahead > WINDOW_NBYTES ? nbytes + n_ahead : WINDOW_NBYTES;
+    size_t avail = nbytes + n_ahead > input->window_avail ? nbytes + n_ahead : input->window_avail;
     uint8_t *window = malloc(avail);
 
     if (!window)
@@ -262,8 +286,27 @@ int wharf_cli_input_unread(struct wharf_cli_input *input, uint64_t offset, const
     memcpy(window + nbytes, input->window + input->window_nbytes - n_ahead, n_ahead);
     free(input->window);
     input->window = window;
+    input->window_avail = avail;
     input->window_offset = offset;
     input->window_nbytes = nbytes + n_ahead;
+    return 0;
+}
+
+int wharf_cli_input_remember(struct wharf_cli_input *input, size_t nbytes)
+{
+    size_t avail = 2 * nbytes + WINDOW_NBYTES;
+    uint8_t *window;
+
+    if (input->is_seekable)
+        return 0;
+    if (avail > input->window_avail) {
+        window = realloc(input->window, avail);
+        if (!window)
+            return -ENOMEM;
+        input->window = window;
+        input->window_avail = avail;
+    }
+    input->keep_nbytes = nbytes;
     return 0;
 }
 

@@ -30,6 +30,8 @@ struct wharf_cli_input {
     uint8_t *window;        /* a buffer, so that small reads are cheap */
     uint64_t window_offset; /* where its bytes stand in the input */
     size_t window_nbytes;
+    size_t window_avail;
+    size_t keep_nbytes; /* of what cannot seek: how much of what was read can be read again */
 };
 
 /*
@@ -60,6 +62,12 @@ int64_t wharf_cli_input_read_some(struct wharf_cli_input *input, uint64_t offset
  */
 int wharf_cli_input_unread(struct wharf_cli_input *input, uint64_t offset, const void *bytes,
                            size_t nbytes);
+
+/*
+ * From now on the last nbytes that were read can be read again, from a pipe too, until bytes are
+ * given back.  0 or -ENOMEM.
+ */
+int wharf_cli_input_remember(struct wharf_cli_input *input, size_t nbytes);
 
 /* Ends a read that waits for a pipe, and all later ones until _resume.  _stop from any thread. */
 void wharf_cli_input_stop(struct wharf_cli_input *input);

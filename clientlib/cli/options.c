@@ -16,6 +16,7 @@ enum {
     OPTION_PATIENCE,
     OPTION_PROGRESS,
     OPTION_REPORT,
+    OPTION_SALVAGE,
     OPTION_SOCKET,
 
     MAX_OPTIONS = 32, /* a command's, all together */
@@ -58,6 +59,11 @@ static const struct option decompress_options[] = {
     {0},
 };
 
+static const struct option salvage_options[] = {
+    {"salvage", no_argument, NULL, OPTION_SALVAGE},
+    {0},
+};
+
 static const struct option file_options[] = {
     {"force", no_argument, NULL, 'f'},
     {"output", required_argument, NULL, 'o'},
@@ -76,6 +82,10 @@ static const char decompress_help[] =
     "  -v, --verbose        say what was done\n"
     "  -d, --decompress\n"
     "  -k, --keep           as with gzip; that is how it is anyway\n";
+
+static const char salvage_help[] =
+    "      --salvage        of bad data write all that decodes, say what is in doubt,\n"
+    "                       and exit 1\n";
 
 static const char embedded_help[] = "      --embedded       never through a daemon\n";
 
@@ -137,8 +147,9 @@ static int print_help(const struct wharf_cli_command *command)
 {
     bool works = command->daemon != WHARF_CLI_DAEMON_MUST;
 
-    printf("usage: wharf %s %s\n\n%s%s%s%s%s%s%s%s", command->name, command->usage, command->help,
-           command->writes_file ? file_help : "", command->decompresses ? decompress_help : "",
+    printf("usage: wharf %s %s\n\n%s%s%s%s%s%s%s%s%s", command->name, command->usage, command->help,
+           command->salvages ? salvage_help : "", command->writes_file ? file_help : "",
+           command->decompresses ? decompress_help : "",
            works && !command->has_one_thread ? threads_help : "", works ? work_help : "",
            command->daemon == WHARF_CLI_DAEMON_MAY ? embedded_help : "",
            command->daemon == WHARF_CLI_DAEMON_NEVER ? "" : daemon_help, common_help);
@@ -200,6 +211,9 @@ static bool take_flag(int option, struct wharf_cli_options *options)
         return true;
     case OPTION_REPORT:
         options->report = true;
+        return true;
+    case OPTION_SALVAGE:
+        options->salvage = true;
         return true;
     case OPTION_EMBEDDED:
         options->embedded = true;
@@ -264,6 +278,9 @@ static int check_demands(const struct wharf_cli_command *command,
     const char *engine = wharf_engine_name(options->engine);
     bool is_daemons = options->engine == WHARF_ENGINE_GPU || options->engine == WHARF_ENGINE_SIMT;
 
+    if (options->salvage && (options->socket || options->engine > WHARF_ENGINE_CPU))
+        return wharf_cli_say_usage(command->name,
+                                   "--salvage works in this process, by engine cpu alone");
     if (options->embedded && options->socket)
         return wharf_cli_say_usage(command->name, "--embedded and --socket exclude each other");
     if (options->embedded && is_daemons)
@@ -311,6 +328,7 @@ static int take_all(const struct wharf_cli_command *command, int argc, char **ar
     append_options(all, &n_all, command->own_options);
     append_options(all, &n_all, command->writes_file ? file_options : NULL);
     append_options(all, &n_all, command->decompresses ? decompress_options : NULL);
+    append_options(all, &n_all, command->salvages ? salvage_options : NULL);
     append_options(all, &n_all, command->daemon == WHARF_CLI_DAEMON_MUST ? NULL : work_options);
     append_options(all, &n_all, common_options);
     make_short_options(all, short_options);
@@ -365,5 +383,7 @@ int wharf_cli_parse(const struct wharf_cli_command *command, int argc, char **ar
     if (operands->n > operands->n_max)
         return wharf_cli_say_usage(command->name, "'%s' is one argument too many",
                                    argv[optind + operands->n_max]);
-    return check_demands(command, ret_options);
+    status = check_demands(command, ret_options);
+    ret_options->embedded = ret_options->embedded || ret_options->salvage;
+    return status;
 }

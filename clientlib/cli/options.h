@@ -23,6 +23,7 @@ struct wharf_cli_options {
     bool report;
     bool quiet;
     bool verbose;
+    bool salvage;       /* bad data is written as far as it decodes */
     bool progress;      /* shown wherever standard error goes */
     bool to_stdout;     /* instead of a file beside the input */
     const char *output; /* NULL when not given */
@@ -36,6 +37,7 @@ struct wharf_cli_command {
     const char *help;    /* what it does, and the options of its own */
     bool writes_file;    /* takes --output and --force */
     bool decompresses;   /* takes the options of gzip -d: -d, -k, -v, -c */
+    bool salvages;       /* takes --salvage */
     bool has_one_thread; /* has no use for --threads */
     enum {
         WHARF_CLI_DAEMON_MAY,   /* through a daemon, or in this process */

@@ -55,6 +55,12 @@ void wharf_cli_output_open_sink(struct wharf_cli_output *ret_output);
  */
 void wharf_cli_output_keep(struct wharf_cli_output *output, uint64_t offset, uint64_t nbytes);
 
+/* How much was given to be written so far: where the next byte stands. */
+static inline uint64_t wharf_cli_output_position(const struct wharf_cli_output *output)
+{
+    return output->is_range ? output->n_passed : output->nbytes;
+}
+
 /* Whether there is a range and all of it was written: no more is needed. */
 bool wharf_cli_output_is_full(const struct wharf_cli_output *output);
 

@@ -34,6 +34,7 @@ struct stream_pipe {
     bool was_last;
 
     uint64_t n_written;
+    struct wharf_cli_stream_rescue *rescue; /* NULL: what is not verified is not written */
     int status;
 };
 
@@ -116,7 +117,7 @@ static int write_slot(struct stream_pipe *pipe, const struct slot *slot)
     size_t nbytes = slot->nbytes;
     bool is_good = slot->read_error == 0 && slot->outcome.result == WHARF_OK;
 
-    if (slot->is_last && !is_good) {
+    if (slot->is_last && !is_good && !pipe->rescue) {
         uint64_t n_good =
             slot->n_verified > pipe->n_written ? slot->n_verified - pipe->n_written : 0;
 
@@ -141,6 +142,15 @@ static int tell_end(struct stream_pipe *pipe, const struct slot *slot)
     pipe->task->tally->in_nbytes += outcome->in_nbytes;
     pipe->task->tally->n_chunks++;
     pipe->task->tally->engines |= 1u << WHARF_ENGINE_CPU;
+    if (pipe->rescue) {
+        *pipe->rescue = (struct wharf_cli_stream_rescue){
+            .outcome = *outcome,
+            .member_start = pipe->start + wharf_inflate_stream_member_start(pipe->stream),
+            .n_written = pipe->n_written,
+            .n_doubtful = pipe->n_written - slot->n_verified,
+        };
+        return WHARF_CLI_GOOD;
+    }
     if (outcome->result == WHARF_OK)
         return WHARF_CLI_GOOD;
     return wharf_cli_task_fault(
@@ -196,20 +206,35 @@ static int run_slots(struct stream_pipe *pipe)
     return pipe->status;
 }
 
+static int run_stream(struct stream_pipe *pipe, enum wharf_inflate_format format, uint64_t *ret_end)
+{
+    int status;
+
+    pipe->stream = wharf_inflate_stream_new(format);
+    if (!pipe->stream)
+        return wharf_cli_task_error(pipe->task, "cannot decode", -ENOMEM);
+    status = run_slots(pipe);
+    if (status == WHARF_CLI_GOOD && (!pipe->rescue || pipe->rescue->outcome.result == WHARF_OK))
+        status = settle_end(pipe, ret_end);
+    wharf_inflate_stream_free(pipe->stream);
+    return status;
+}
+
 int wharf_cli_stream_pipe(struct wharf_cli_task *task, enum wharf_inflate_format format,
                           uint64_t offset, uint64_t *ret_end)
 {
     struct stream_pipe pipe = {.task = task, .start = offset, .offset = offset};
-    int status;
 
-    pipe.stream = wharf_inflate_stream_new(format);
-    if (!pipe.stream)
-        return wharf_cli_task_error(task, "cannot decode", -ENOMEM);
-    status = run_slots(&pipe);
-    if (status == WHARF_CLI_GOOD)
-        status = settle_end(&pipe, ret_end);
-    wharf_inflate_stream_free(pipe.stream);
-    return status;
+    return run_stream(&pipe, format, ret_end);
+}
+
+int wharf_cli_stream_rescue(struct wharf_cli_task *task, enum wharf_inflate_format format,
+                            uint64_t offset, struct wharf_cli_stream_rescue *ret_rescue)
+{
+    struct stream_pipe pipe = {
+        .task = task, .start = offset, .offset = offset, .rescue = ret_rescue};
+
+    return run_stream(&pipe, format, &ret_rescue->end);
 }
 
 static bool is_all_zeros(const uint8_t *bytes, size_t nbytes)
@@ -220,6 +245,13 @@ static bool is_all_zeros(const uint8_t *bytes, size_t nbytes)
     return true;
 }
 
+void wharf_cli_say_rest(const struct wharf_cli_task *task, uint64_t offset)
+{
+    if (!task->options->quiet)
+        wharf_cli_say("%s: what follows byte %" PRIu64 " is not compressed data, ignored",
+                      task->input->name, offset);
+}
+
 int wharf_cli_mention_rest(struct wharf_cli_task *task, uint64_t offset)
 {
     uint8_t bytes[4096];
@@ -228,9 +260,7 @@ int wharf_cli_mention_rest(struct wharf_cli_task *task, uint64_t offset)
 
     while ((n = wharf_cli_input_read_some(task->input, at, bytes, sizeof(bytes))) > 0) {
         if (!is_all_zeros(bytes, (size_t)n)) {
-            if (!task->options->quiet)
-                wharf_cli_say("%s: what follows byte %" PRIu64 " is not compressed data, ignored",
-                              task->input->name, offset);
+            wharf_cli_say_rest(task, offset);
             return WHARF_CLI_GOOD;
         }
         at += (uint64_t)n;

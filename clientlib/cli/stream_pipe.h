@@ -22,11 +22,29 @@ enum { WHARF_CLI_STREAM_SLOT_NBYTES = 1 << 20 };
 int wharf_cli_stream_pipe(struct wharf_cli_task *task, enum wharf_inflate_format format,
                           uint64_t offset, uint64_t *ret_end);
 
+/* What became of a stream that was written as far as it decodes. */
+struct wharf_cli_stream_rescue {
+    struct wharf_outcome outcome; /* its places count from the stream's beginning */
+    uint64_t end;                 /* where it ended, if it is good */
+    uint64_t member_start;        /* where the gzip member begins in which it failed */
+    uint64_t n_written;
+    uint64_t n_doubtful; /* of these, the last ones that no checksum stands for */
+};
+
+/* The same, but all that decodes is written, and of bad data nothing is said.  Returns the exit
+ * status: WHARF_CLI_GOOD with *ret_rescue filled, whatever its outcome, unless the input cannot be
+ * read or the output not be written. */
+int wharf_cli_stream_rescue(struct wharf_cli_task *task, enum wharf_inflate_format format,
+                            uint64_t offset, struct wharf_cli_stream_rescue *ret_rescue);
+
 /*
  * What stands from `offset` to the end of the input, after a stream that was good: nothing, or
  * zeros, which pad tapes and disks, is passed over; anything else is mentioned, as gzip does.
  * Returns the exit status.
  */
 int wharf_cli_mention_rest(struct wharf_cli_task *task, uint64_t offset);
+
+/* Mentions it. */
+void wharf_cli_say_rest(const struct wharf_cli_task *task, uint64_t offset);
 
 #endif

@@ -77,7 +77,7 @@ static void say_output(const struct wharf_cli_task *task, uint64_t n_unverified)
 
     if (output->is_sink)
         return;
-    if (output->is_file)
+    if (output->is_file && !wharf_cli_task_keeps(task))
         wharf_cli_say("%s: not written", output->name);
     else if (n_unverified)
         wharf_cli_say("%s: has %" PRIu64 " bytes, of which the last %" PRIu64
@@ -88,6 +88,15 @@ static void say_output(const struct wharf_cli_task *task, uint64_t n_unverified)
                       output->nbytes);
     else
         wharf_cli_say("%s: nothing was written", output->name);
+}
+
+void wharf_cli_task_note_fault(struct wharf_cli_task *task, const struct wharf_cli_fault *fault,
+                               bool is_said)
+{
+    if (is_said)
+        say_place(task, fault);
+    wharf_cli_tally_outcome(task->tally, task->input->name, fault->result, fault->reason,
+                            fault->bit_offset);
 }
 
 int wharf_cli_task_fault(struct wharf_cli_task *task, const struct wharf_cli_fault *fault,
@@ -176,10 +185,15 @@ int wharf_cli_task_begin(struct wharf_cli_task *task, const char *in_path, const
     return WHARF_CLI_GOOD;
 }
 
+bool wharf_cli_task_keeps(const struct wharf_cli_task *task)
+{
+    return task->options->salvage && task->output->nbytes && !task->output->failed;
+}
+
 int wharf_cli_task_end(struct wharf_cli_task *task, int status)
 {
     wharf_cli_progress_end();
-    if (status != WHARF_CLI_GOOD) {
+    if (status != WHARF_CLI_GOOD && !wharf_cli_task_keeps(task)) {
         wharf_cli_output_discard(task->output);
     } else {
         int r = wharf_cli_output_commit(task->output, &task->input->status);

@@ -40,6 +40,10 @@ struct wharf_cli_fault {
 int wharf_cli_task_fault(struct wharf_cli_task *task, const struct wharf_cli_fault *fault,
                          uint64_t n_unverified);
 
+/* The same without a word on the output: the work goes on, and fault->advice tells of it. */
+void wharf_cli_task_note_fault(struct wharf_cli_task *task, const struct wharf_cli_fault *fault,
+                               bool is_said);
+
 /* Tells of a range that is not all within the output of out_nbytes.  Returns the exit status. */
 int wharf_cli_task_range_outside(struct wharf_cli_task *task, uint64_t out_nbytes);
 
@@ -67,15 +71,18 @@ int wharf_cli_task_open_input(struct wharf_cli_task *task, const char *path);
 int wharf_cli_task_start(struct wharf_cli_task *task, const char *in_path, const char *out_path);
 
 /*
- * The end of such a command: gives the output its name and the input's permissions, or on failure
- * removes it; wipes the progress and prints the report if that was asked for.  Closes input and
- * output.  Returns the command's exit status.
+ * The end of such a command: gives the output its name and the input's permissions, or on failure,
+ * unless what can be is to be salvaged, removes it; wipes the progress and prints the report if
+ * that was asked for.  Closes input and output.  Returns the command's exit status.
  */
 int wharf_cli_task_finish(struct wharf_cli_task *task, int status);
 
 /* The same of one input among several, whose tally and report are the command's. */
 int wharf_cli_task_begin(struct wharf_cli_task *task, const char *in_path, const char *out_path);
 int wharf_cli_task_end(struct wharf_cli_task *task, int status);
+
+/* Whether an output is worth to be kept although something was bad. */
+bool wharf_cli_task_keeps(const struct wharf_cli_task *task);
 
 /* Shows progress from now on, of the input, if it is to be shown at all. */
 void wharf_cli_task_start_progress(const struct wharf_cli_task *task);

@@ -141,6 +141,7 @@ const struct wharf_cli_command wharf_cli_unpack = {
             "      --sparse         make holes of blocks of zeros\n",
     .writes_file = true,
     .decompresses = true,
+    .salvages = true,
     .own_options = own_options,
     .take_option = take_option,
     .run = run,

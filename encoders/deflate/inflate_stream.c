@@ -164,6 +164,11 @@ uint64_t wharf_inflate_stream_verified(const struct wharf_inflate_stream *stream
     return stream->verified;
 }
 
+uint64_t wharf_inflate_stream_member_start(const struct wharf_inflate_stream *stream)
+{
+    return stream->member_start;
+}
+
 /* ---- steps --------------------------------------------------------------------------------- */
 
 /* A step ends in one of these: with PROGRESS the next step can be taken at once. */

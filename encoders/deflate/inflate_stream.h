@@ -93,6 +93,9 @@ void wharf_inflate_stream_outcome(const struct wharf_inflate_stream *stream,
  */
 uint64_t wharf_inflate_stream_verified(const struct wharf_inflate_stream *stream);
 
+/* Where in the source the gzip member begins that is being decoded, or that failed; else 0. */
+uint64_t wharf_inflate_stream_member_start(const struct wharf_inflate_stream *stream);
+
 /*
  * The bytes that were filled in but not taken, after END with result OK: what follows the end of
  * the stream.  They are only those that had been read so far, not the rest of the file.

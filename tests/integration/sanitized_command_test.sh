@@ -31,10 +31,12 @@ test_address_sanitizer_on_gzip_format() { run_with asan gzip_format_test.sh 'siz
 test_address_sanitizer_on_output() { run_with asan output_test.sh; }
 test_address_sanitizer_on_pack() { run_with asan pack_test.sh; }
 test_address_sanitizer_on_range() { run_with asan range_test.sh; }
+test_address_sanitizer_on_salvage() { run_with asan salvage_test.sh 'random|headers|nested|bgzf|mistakes'; }
 test_address_sanitizer_on_status() { run_with asan status_test.sh; }
 test_thread_sanitizer_on_cat() { run_with tsan cat_test.sh 'reader|everywhere|every_kind|bgzf_then'; }
 test_thread_sanitizer_on_daemon() { run_with tsan daemon_test.sh 'killed|lost|bench|quotas'; }
 test_thread_sanitizer_on_gzip_format() { run_with tsan gzip_format_test.sh 'whoever'; }
+test_thread_sanitizer_on_salvage() { run_with tsan salvage_test.sh 'bgzf|next_member'; }
 test_thread_sanitizer_on_pack() { run_with tsan pack_test.sh 'thread|pipes|before'; }
 
 run_tests
