@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clientlib/cli/json.h"
+#include "clientlib/cli/user_name.h"
 
 /* ---- members ------------------------------------------------------------------------------- */
 
@@ -167,9 +168,12 @@ static void put_tenant(FILE *to, const struct wharf_cli_metrics *metrics, const 
         {"busy_seconds", "wharf_engine_busy_seconds_total"},
     };
     double n_ok = count_ok(metrics, tenant);
+    char user[WHARF_CLI_USER_NAME_NBYTES];
 
     fputc('{', to);
     put_string(to, "", "tenant", tenant);
+    wharf_cli_user_name(tenant, user);
+    put_string(to, ",", "user", user);
     put_number(to, ",", "jobs_ok", n_ok);
     put_number(to, ",", "jobs_bad",
                value_with(metrics, "wharf_jobs_total", "tenant", tenant) - n_ok);

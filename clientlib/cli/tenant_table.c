@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clientlib/cli/number.h"
+#include "clientlib/cli/user_name.h"
 
 /* ---- the daemon ---------------------------------------------------------------------------- */
 
@@ -244,27 +245,29 @@ static void print_tenant(const struct tenant *tenant, const struct tenants *befo
 {
     struct counts counts = tenant->counts;
     char in[WHARF_CLI_SIZE_TEXT], out[WHARF_CLI_SIZE_TEXT], memory[WHARF_CLI_SIZE_TEXT];
-    char name[32];
+    char name[32], user[WHARF_CLI_USER_NAME_NBYTES];
 
     if (before)
         counts = rates_since(tenant, before, seconds);
     snprintf(name, sizeof(name), "%s", tenant->name);
     for (char *at = name; *at; at++)
         *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
-    printf("%-20s %6.0f %12s %12.0f %9.0f %12s %12s %8.2f\n", name, tenant->n_connections,
+    wharf_cli_user_name(tenant->name, user);
+    printf("%-20s %6.0f %12s %12.0f %9.0f %12s %12s %8.2f%s%s\n", name, tenant->n_connections,
            wharf_cli_size_text(whole(tenant->memory_nbytes), memory), counts.ok, counts.failed,
            wharf_cli_size_text(whole(counts.in_nbytes), in),
-           wharf_cli_size_text(whole(counts.out_nbytes), out), counts.busy_s);
+           wharf_cli_size_text(whole(counts.out_nbytes), out), counts.busy_s, user[0] ? "  " : "",
+           user);
 }
 
 static void print_head(bool is_rate)
 {
     if (is_rate)
-        printf("%-20s %6s %12s %12s %9s %12s %12s %8s\n", "TENANT", "CONN", "MEMORY", "JOBS/s",
-               "BAD/s", "IN/s", "OUT/s", "CORES");
+        printf("%-20s %6s %12s %12s %9s %12s %12s %8s  %s\n", "TENANT", "CONN", "MEMORY", "JOBS/s",
+               "BAD/s", "IN/s", "OUT/s", "CORES", "USER");
     else
-        printf("%-20s %6s %12s %12s %9s %12s %12s %8s\n", "TENANT", "CONN", "MEMORY", "JOBS", "BAD",
-               "IN", "OUT", "BUSY s");
+        printf("%-20s %6s %12s %12s %9s %12s %12s %8s  %s\n", "TENANT", "CONN", "MEMORY", "JOBS",
+               "BAD", "IN", "OUT", "BUSY s", "USER");
 }
 
 void wharf_cli_tenant_table_print(const struct wharf_cli_metrics *metrics,

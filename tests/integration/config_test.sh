@@ -5,6 +5,8 @@
 # effect.
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
+# shellcheck source=tests/lib/daemon.sh
+. "$(dirname "$0")/../lib/daemon.sh"
 
 wharfd=$BUILD/wharfd
 
@@ -95,6 +97,52 @@ test_what_is_derived_is_shown_as_such() {
     show total max_memory | grep -qE '^max_memory = [1-9][0-9]*[KMGT]? # derived$'
     show cpu workers | grep -qE '^workers = [1-9][0-9]* # derived$'
     expect_text 'spin = 200us # default' "$(show cpu spin)"
+}
+
+# A directory service that does not answer while the file `hang` is there.
+make_names_hang() {
+    cat > names.c << EOF
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <unistd.h>
+struct passwd *getpwnam(const char *name)
+{
+    struct passwd *(*next)(const char *) = (struct passwd * (*)(const char *)) dlsym(RTLD_NEXT, "getpwnam");
+    if (access("$PWD/hang", F_OK) == 0)
+        close(open("$PWD/asked", 0101, 0600));
+    while (access("$PWD/hang", F_OK) == 0)
+        usleep(1000);
+    return next(name);
+}
+EOF
+
+    gcc -shared -fPIC -o names.so names.c
+}
+
+# wait_until COMMAND...
+wait_until() {
+    for _ in $(seq 3000); do
+        ! "$@" || return 0
+        sleep 0.02
+    done
+    return 1
+}
+
+# A user's name is looked up when the configuration is read: that had stopped everybody.
+test_clients_are_served_while_a_reload_waits_for_names() {
+    make_names_hang
+    LD_PRELOAD=$PWD/names.so start_daemon '[tenant user:root]' 'weight = 5'
+    touch hang
+    kill -HUP "$daemon"
+    wait_until test -e asked
+    "$WHARF" ping --socket s --count 1
+    kill -HUP "$daemon"
+    "$WHARF" ping --socket s --count 1
+    expect_status 1 grep 'read the configuration again' daemon.log
+    rm hang
+    wait_until grep -q 'read the configuration again' daemon.log
 }
 
 run_tests

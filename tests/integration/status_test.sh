@@ -120,14 +120,34 @@ test_status_and_top_show_the_daemon_and_its_tenants() {
     grep -q '^engines  cpu, reference' out
     grep -q '^codecs   stored, deflate' out
     grep -qE '^work     [0-9]+ of [0-9]+ workers busy, 0 jobs queued' out
-    grep -qE "^uid:$(id -u) +1 .* 2 +1 " out
+    grep -qE "^uid:$(id -u) +1 .* 2 +1 .* $(id -un)$" out
     wait_until_alone
     "$WHARF" top --socket s --count 1 > out
     grep -q 'JOBS/s' out
-    grep -qE "^uid:$(id -u) +1 .* 0 +0 " out
+    grep -qE "^uid:$(id -u) +1 .* 0 +0 .* $(id -un)$" out
     # A reader that goes away ends them quietly.
     "$WHARF" stats --socket s 2> message | head -n 1 > /dev/null || expect_text 141 $?
     expect_text '' "$(cat message)"
+}
+
+# A directory service that is down: who asks the daemon for its state then gets it.
+test_status_does_not_wait_for_names() {
+    start_daemon
+    do_some_work
+    cat > hang.c << 'END'
+#include <pwd.h>
+#include <unistd.h>
+struct passwd *getpwuid(uid_t uid)
+{
+    for (;;)
+        pause();
+}
+END
+    gcc -shared -fPIC -o hang.so hang.c
+    LD_PRELOAD=$PWD/hang.so "$WHARF" status --socket s > out
+    grep -qE "^uid:$(id -u) +1 .*[0-9]$" out
+    LD_PRELOAD=$PWD/hang.so "$WHARF" status --socket s --json > json
+    grep -qF "\"tenant\":\"uid:$(id -u)\",\"user\":\"\"" json
 }
 
 # The members that wharf(1) lists, with what they are.
@@ -150,7 +170,7 @@ shape = {'version': str, 'socket': str, 'uptime_seconds': number, 'io': str, 'en
          'max_job_bytes': number, 'max_batch_chunks': number}
 gpu_shape = {'gpu': str, 'up': bool, 'chunks_in_flight': number, 'chunks_at_a_time': number,
              'chunks': number, 'workers_ended': number}
-tenant_shape = {'tenant': str, 'connections': number, 'memory_bytes': number, 'jobs_ok': number,
+tenant_shape = {'tenant': str, 'user': str, 'connections': number, 'memory_bytes': number, 'jobs_ok': number,
                 'jobs_bad': number, 'refused': number, 'input_bytes': number,
                 'output_bytes': number, 'busy_seconds': number, 'limits': dict}
 
