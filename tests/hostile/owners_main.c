@@ -4,14 +4,16 @@
  *
  *     wharf_owners [--seconds S] [--repetitions N] [--check]
  *
- * The neighbour is one process that floods the daemon.  Beside it a crowd floods too: 20 processes
- * of one uid, 20 of as many subordinate uids of one owner, or 300 of these.  For each crowd a row
- * is printed: how long the neighbour's chunks take in all, beside what they take in the case that
- * it is compared with.  Then a crowd of subordinate uids takes all connections, queues and memory
- * that it is given and keeps them, and the neighbour connects again and again.
+ * The neighbour is one process that floods the daemon.  Beside it a crowd floods too: one process
+ * that wants as much, 20 processes of one uid, 20 of as many subordinate uids of one owner, or 300
+ * of these.  For each crowd two rows are printed: how long the neighbour's chunks take in all,
+ * beside what they take in the case that it is compared with, and beside what the chunks of
+ * neighbour and crowd together take, which is all that the engine does.  Then a crowd of
+ * subordinate uids takes all connections, queues and memory that it is given and keeps them, and
+ * the neighbour connects again and again.
  *
  * With --check it fails where the neighbour has less than 90 % beside 20 subordinate uids of what
- * it has beside 20 processes, less than 45 % beside 300 of what it has alone, or cannot connect.
+ * it has beside 20 processes, less than 45 % of what the engine does beside 300, or cannot connect.
  *
  * The daemon has half of the processors, the crowd one, and the neighbour the rest, where there are
  * enough.  It needs root, to be other users.
@@ -23,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -143,6 +146,7 @@ static void flood_fill(struct test_client *client, unsigned n_in_flight)
 
 static pid_t crowd[MOST_PROCESSES];
 static unsigned n_crowd;
+static uint64_t *n_crowd_chunks; /* that all of them have got, in memory that they share */
 
 static void say_so(int ready)
 {
@@ -150,15 +154,25 @@ static void say_so(int ready)
         bench_die("who started the crowd is gone");
 }
 
-static void flood(int ready)
+static void flood_with(int ready, unsigned n_in_flight)
 {
-    struct test_client *client = flood_start(OF_ONE);
+    struct test_client *client = flood_start(n_in_flight);
 
-    flood_fill(client, OF_ONE);
+    flood_fill(client, n_in_flight);
     flood_go_on(client);
     say_so(ready);
     for (;;)
-        flood_go_on(client);
+        __atomic_add_fetch(n_crowd_chunks, flood_go_on(client), __ATOMIC_RELAXED);
+}
+
+static void flood(int ready)
+{
+    flood_with(ready, OF_ONE);
+}
+
+static void flood_like_the_neighbour(int ready)
+{
+    flood_with(ready, OF_NEIGHBOUR);
 }
 
 /* Connections with queues and arenas, until it is given no more. */
@@ -224,18 +238,23 @@ static void become(uid_t uid)
         bench_die("not root");
 }
 
-/* Chunks a second, in a time that begins when things have evened out. */
-static double measure_rate(struct test_client *client)
+/* Chunks a second, in a time that begins when things have evened out; *ret_all: the crowd's too. */
+static double measure_rate(struct test_client *client, double *ret_all)
 {
     double begun_us = bench_now_us(), from_us = begun_us + 3e5 * options.seconds;
     double end_us = from_us + 1e6 * options.seconds, now_us;
-    unsigned n = 0;
+    uint64_t n = 0, n_crowds_before = 0;
 
     while ((now_us = bench_now_us()) < end_us) {
         unsigned n_taken = flood_go_on(client);
-        n += now_us >= from_us ? n_taken : 0;
+        if (now_us < from_us)
+            n_crowds_before = __atomic_load_n(n_crowd_chunks, __ATOMIC_RELAXED);
+        else
+            n += n_taken;
     }
-    return n / (end_us - from_us) * 1e6;
+    uint64_t n_crowds = __atomic_load_n(n_crowd_chunks, __ATOMIC_RELAXED) - n_crowds_before;
+    *ret_all = (double)(n + n_crowds) / (end_us - from_us) * 1e6;
+    return (double)n / (end_us - from_us) * 1e6;
 }
 
 static bool can_connect(struct bench_samples *samples)
@@ -264,28 +283,36 @@ static bool can_connect(struct bench_samples *samples)
 
 /* ---- cases --------------------------------------------------------------------------------- */
 
-enum { ALONE, PROCESSES_20, SUBORDINATE_20, SUBORDINATE_300, N_CASES };
+enum { ALONE, PROCESS_1, PROCESSES_20, SUBORDINATE_20, SUBORDINATE_300, N_CASES };
 
 static const struct {
     const char *name;
     unsigned n_processes;
     bool is_subordinate;
+    void (*run)(int ready);
     int peer; /* which case it is compared with; -1: none */
-    double least;
+    double least, least_of_engine;
 } cases[N_CASES] = {
-    [ALONE] = {"alone", 0, false, -1, 0},
-    [PROCESSES_20] = {"20 processes of one uid", 20, false, ALONE, 0},
-    [SUBORDINATE_20] = {"20 subordinate uids", 20, true, PROCESSES_20, 0.9},
-    [SUBORDINATE_300] = {"300 subordinate uids", 300, true, ALONE, 0.45},
+    [ALONE] = {"alone", 0, false, NULL, -1, 0, 0},
+    [PROCESS_1] = {"1 process", 1, false, flood_like_the_neighbour, ALONE, 0, 0},
+    [PROCESSES_20] = {"20 processes of one uid", 20, false, flood, ALONE, 0, 0},
+    [SUBORDINATE_20] = {"20 subordinate uids", 20, true, flood, PROCESSES_20, 0.9, 0},
+    [SUBORDINATE_300] = {"300 subordinate uids", 300, true, flood, ALONE, 0, 0.45},
 };
 
-static double rates[N_CASES][MOST_REPETITIONS];
+static double rates[N_CASES][MOST_REPETITIONS], engine_rates[N_CASES][MOST_REPETITIONS];
 
 static int by_size(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
+}
+
+static void sort_rates(unsigned which)
+{
+    qsort(rates[which], options.n_repetitions, sizeof(double), by_size);
+    qsort(engine_rates[which], options.n_repetitions, sizeof(double), by_size);
 }
 
 /* Of rates in order. */
@@ -300,13 +327,13 @@ static struct bench_times times_of(const double *rate)
     };
 }
 
-/* Whether it is good. */
-static bool report(unsigned which)
+/* What the neighbour has in a case as a share of something else, which was measured in as many
+ * repetitions.  Returns whether that is enough. */
+static bool report(unsigned which, const double *peer_rates, const char *peer, double least)
 {
-    int peer = cases[which].peer;
-    struct bench_times times = times_of(rates[which]), peer_times = times_of(rates[peer]);
+    struct bench_times times = times_of(rates[which]), peer_times = times_of(peer_rates);
     double share = peer_times.median_s / times.median_s;
-    bool is_good = share >= cases[which].least;
+    bool is_good = share >= least;
     const struct bench_row row = {
         .what = "owners: neighbour",
         .codec = "zlib",
@@ -317,14 +344,14 @@ static bool report(unsigned which)
         .chunk_nbytes = CHUNK,
         .in_nbytes = N_COUNTED * packed_nbytes,
         .out_nbytes = (uint64_t)N_COUNTED * CHUNK,
-        .peer = cases[peer].name,
+        .peer = peer,
         .times = times,
         .peer_times = peer_times,
     };
 
     bench_print_row(stdout, &row);
-    fprintf(stderr, "# beside %-24s %8.0f chunks/s, %.2f of those with %s  %s\n", cases[which].name,
-            N_COUNTED / times.median_s, share, cases[peer].name, is_good ? "good" : "UNDER");
+    fprintf(stderr, "# beside %-24s %8.0f chunks/s, %.2f of %s  %s\n", cases[which].name,
+            N_COUNTED / times.median_s, share, peer, is_good ? "good" : "UNDER");
     return is_good;
 }
 
@@ -370,15 +397,15 @@ static void start_daemon(const char *more)
         bench_die(wharfd.folder);
 }
 
-static double run_case(unsigned which)
+static double run_case(unsigned which, double *ret_all)
 {
     if (cases[which].n_processes)
-        crowd_begin(cases[which].n_processes, cases[which].is_subordinate, flood);
+        crowd_begin(cases[which].n_processes, cases[which].is_subordinate, cases[which].run);
     become(NEIGHBOUR);
     struct test_client *client = flood_start(OF_NEIGHBOUR);
     become(0);
     flood_fill(client, OF_NEIGHBOUR);
-    double rate = measure_rate(client);
+    double rate = measure_rate(client, ret_all);
     test_client_free(client);
     if (cases[which].n_processes)
         crowd_end();
@@ -392,13 +419,18 @@ static bool compare_floods(void)
     start_daemon("[tenant uid:65002]\nmax_connections = 1024\n");
     for (unsigned i = 0; i < options.n_repetitions; i++)
         for (unsigned which = 0; which < N_CASES; which++)
-            rates[which][i] = run_case(which);
+            rates[which][i] = run_case(which, &engine_rates[which][i]);
     test_wharfd_finish(&wharfd);
     for (unsigned which = 0; which < N_CASES; which++)
-        qsort(rates[which], options.n_repetitions, sizeof(double), by_size);
-    for (unsigned which = 0; which < N_CASES; which++)
-        if (cases[which].peer >= 0)
-            is_good &= report(which);
+        sort_rates(which);
+    for (unsigned which = 0; which < N_CASES; which++) {
+        int peer = cases[which].peer;
+        if (peer < 0)
+            continue;
+        is_good &= report(which, rates[peer], cases[peer].name, cases[which].least);
+        is_good &= report(which, engine_rates[which], "the whole engine then",
+                          cases[which].least_of_engine);
+    }
     return is_good;
 }
 
@@ -467,6 +499,10 @@ int main(int argc, char **argv)
         bench_die("it takes root to be other users");
     sched_getaffinity(0, sizeof(all_processors), &all_processors);
     raise_open_files();
+    n_crowd_chunks = mmap(NULL, sizeof(*n_crowd_chunks), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (n_crowd_chunks == MAP_FAILED)
+        bench_die("memory");
     pack_chunk();
     bool is_good = compare_floods();
     is_good &= compare_connections();
