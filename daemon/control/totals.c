@@ -78,6 +78,10 @@ static uint64_t of_config(const struct wharf_config *config, unsigned kind)
 #define MOST_OWN_FILES 192
 #define MOST_WAITING_SOCKETS 1024
 
+/* Of memory all clients have three quarters: the rest is for the daemon's threads and workers, for
+ * pages that describe others, and for other programs. */
+#define OTHERS_MEMORY_PART 4
+
 /* What one job takes of memory, with its entries in the rings; jobs get an eighth of all. */
 #define JOB_NBYTES 512
 
@@ -135,6 +139,8 @@ static uint64_t otherwise(unsigned kind, uint64_t most)
         return most < DEFAULT_CONNECTIONS ? most : DEFAULT_CONNECTIONS;
     if (kind == WHARF_TOTAL_JOBS)
         return most / 8;
+    if (kind == WHARF_TOTAL_MEMORY)
+        return most - most / OTHERS_MEMORY_PART;
     return kind == WHARF_TOTAL_GPU_MEMORY ? DEFAULT_GPU_NBYTES : most;
 }
 

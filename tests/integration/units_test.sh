@@ -49,6 +49,18 @@ test_stop_leaves_time_to_drain() {
     test "${stop%s}" -gt "${drain%s}"
 }
 
+# Clients are refused before the kernel ends anything, and none of them slows the others down.
+test_limits_of_memory_stand_above_the_totals() {
+    stage_all
+    percent=$(setting MemoryMax)
+    test "${percent%\%}" -gt 75
+    expect_text '' "$(setting MemoryHigh)"
+    test "$(setting OOMScoreAdjust)" -lt 0
+    # As many threads as workers can be configured, and as many in their places.
+    workers=$(sed -n 's/.*"cpu", "workers".* 0, \([0-9]*\), NULL,$/\1/p' "$TOP/daemon/base/config_table.c")
+    test "$(setting TasksMax)" -gt "$((2 * workers))"
+}
+
 test_configuration_for_containers_is_good() {
     "$BUILD/wharfd" --check-config --config "$TOP/systemd/container/wharfd.conf"
 }
