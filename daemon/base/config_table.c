@@ -249,7 +249,7 @@ const struct wharf_setting wharf_settings[] = {
     {"total", "max_mappings", COUNT, RELOADS, DAEMON(totals.max_mappings), "0", 0, 1 << 30, NULL,
      "Of all tenants: four a queue, one a region and a model; 0: what vm.max_map_count leaves."},
     {"total", "max_memory", BYTES, RELOADS, DAEMON(totals.max_memory_nbytes), "0", 0, 1024 * TiB,
-     NULL, "Of all tenants: arenas, registered memory and models; 0: the memory that there is."},
+     NULL, "Of all tenants: arenas, registered memory and models; 0: three quarters of memory."},
     {"total", "max_gpu_memory", BYTES, RELOADS, DAEMON(totals.max_gpu_memory_nbytes), "0", 0,
      1024 * TiB, NULL, "Of all tenants: memory of GPUs that clients made and registered; 0: 1T."},
 

@@ -19,14 +19,27 @@
 #define UNKNOWN_NS (10 * (uint64_t)WHARF_NS_PER_S)
 
 /* Processes that hang and do not end, beyond which no more are started. */
-#define MOST_KILLED 4
+#define MOST_KILLED 8
+
+/* Processes that are asked at a time: a user whose look-up takes long does not hold up others'. */
+#define MOST_ASKED 4
 
 /* A uid that is looked up, and the sockets that wait for that. */
 struct question {
     struct wharf_list link;
     struct wharf_list arrivals;
     enum wharf_owner_kind kind;
+    uint64_t since_ns;
     uid_t uid;
+    bool is_asked;
+};
+
+/* A process, which is there when it was needed, and what it is asked. */
+struct asker {
+    struct wharf_owners *owners;
+    struct wharf_owner_process *process;
+    struct question *question; /* NULL: nothing */
+    struct wharf_timer timer;
 };
 
 /* A client's socket; `at` is what has come out so far of its own uid, after so many steps. */
@@ -48,12 +61,10 @@ struct wharf_owners {
         old; /* tenants that were there at a reload, whose groups are looked up when nobody waits */
     size_t n_old;
     struct wharf_uid_ranges blocks;
-    struct wharf_owner_process *process;
-    struct wharf_list questions; /* the first one is asked, if the process is there */
-    bool is_asked;
+    struct asker askers[MOST_ASKED];
+    struct wharf_list questions; /* as they came */
     struct wharf_owner_killed killed;
     unsigned n_waiting; /* sockets */
-    struct wharf_timer timer;
 };
 
 static void ask_next(struct wharf_owners *owners);
@@ -130,6 +141,7 @@ static struct question *find_question(struct wharf_owners *owners, enum wharf_ow
         return NULL;
     question->kind = kind;
     question->uid = uid;
+    question->since_ns = wharf_now_ns();
     wharf_list_init(&question->arrivals);
     wharf_list_append(&owners->questions, &question->link);
     return question;
@@ -262,34 +274,51 @@ static const char *remember_group(struct wharf_owners *owners, uid_t uid,
     return group;
 }
 
-/* Nobody answers: that holds for all that wait for their turn too, so nobody waits for longer than
- * one answer may take, and one more for groups. */
-static void give_up_all(struct wharf_owners *owners)
+static void give_up(struct wharf_owners *owners, struct question *question)
+{
+    wharf_list_remove(&question->link);
+    if (question->kind == WHARF_OWNER_OF)
+        remember_unknown(owners, question->uid);
+    else
+        remember_group(owners, question->uid, &(struct wharf_owner_answer){.error = -ETIMEDOUT});
+    settle(owners, question, NULL);
+}
+
+/* All that nobody is asked and that have waited since then.  New ones can come in the middle. */
+static void give_up_unasked(struct wharf_owners *owners, uint64_t since_ns)
 {
     struct wharf_list questions;
 
-    owners->n_old = 0;
     wharf_list_init(&questions);
-    wharf_list_splice(&questions, &owners->questions);
-    WHARF_LIST_FOR(link, &questions)
+    WHARF_LIST_FOR(link, &owners->questions)
     {
         struct question *question = WHARF_LIST_ENTRY(link, struct question, link);
+        if (question->is_asked || question->since_ns > since_ns)
+            continue;
         wharf_list_remove(link);
-        if (question->kind == WHARF_OWNER_OF)
-            remember_unknown(owners, question->uid);
-        else
-            remember_group(owners, question->uid,
-                           &(struct wharf_owner_answer){.error = -ETIMEDOUT});
-        settle(owners, question, NULL);
+        wharf_list_append(&questions, link);
     }
+    WHARF_LIST_FOR(link, &questions)
+    give_up(owners, WHARF_LIST_ENTRY(link, struct question, link));
 }
 
-static void stop_process(struct wharf_owners *owners)
+static void give_up_all_unasked(struct wharf_owners *owners)
 {
-    wharf_timer_clear(owners->server->loop, &owners->timer);
-    owners->is_asked = false;
-    if (owners->process)
-        wharf_owner_process_kill(WHARF_STEAL(owners->process));
+    owners->n_old = 0;
+    give_up_unasked(owners, WHARF_NEVER);
+}
+
+/* Returns the question that it had, which is not asked now; or NULL. */
+static struct question *stop_process(struct asker *asker)
+{
+    struct question *question = WHARF_STEAL(asker->question);
+
+    wharf_timer_clear(asker->owners->server->loop, &asker->timer);
+    if (asker->process)
+        wharf_owner_process_kill(WHARF_STEAL(asker->process));
+    if (question)
+        question->is_asked = false;
+    return question;
 }
 
 static void log_no_answer(const char *why)
@@ -301,40 +330,47 @@ static void log_no_answer(const char *why)
         why);
 }
 
-static void set_timer(struct wharf_owners *owners);
+static void set_timer(struct asker *asker);
 
 static void on_timeout(struct wharf_timer *timer)
 {
-    struct wharf_owners *owners = WHARF_LIST_ENTRY(timer, struct wharf_owners, timer);
+    struct asker *asker = WHARF_LIST_ENTRY(timer, struct asker, timer);
+    struct wharf_owners *owners = asker->owners;
+    uint64_t now_ns = wharf_now_ns(), timeout_ns = owners->server->config.owners.lookup_timeout_ns;
 
     /* It may have come while this thread was kept from its processor: the next turn takes it. */
-    if (wharf_owner_process_has_answered(owners->process)) {
-        set_timer(owners);
+    if (wharf_owner_process_has_answered(asker->process)) {
+        set_timer(asker);
         return;
     }
-    log_no_answer(owners->process->is_up ? "does not answer within lookup_timeout"
-                                         : "does not start");
-    stop_process(owners);
-    give_up_all(owners);
+    log_no_answer(asker->process->is_up ? "does not answer within lookup_timeout"
+                                        : "does not start");
+    struct question *question = stop_process(asker);
+    if (wharf_list_is_empty(&question->arrivals))
+        owners->n_old = 0;
+    give_up(owners, question);
+    /* Those who have waited as long for their turn do not wait for another answer. */
+    give_up_unasked(owners, now_ns > timeout_ns ? now_ns - timeout_ns : 0);
     ask_next(owners);
 }
 
-static void set_timer(struct wharf_owners *owners)
+static void set_timer(struct asker *asker)
 {
-    uint64_t most_ns = owners->process->is_up ? owners->server->config.owners.lookup_timeout_ns
-                                              : WHARF_OWNER_START_NS;
+    struct wharf_server *server = asker->owners->server;
+    uint64_t most_ns =
+        asker->process->is_up ? server->config.owners.lookup_timeout_ns : WHARF_OWNER_START_NS;
 
-    wharf_timer_set(owners->server->loop, &owners->timer, wharf_now_ns() + most_ns, on_timeout);
+    wharf_timer_set(server->loop, &asker->timer, wharf_now_ns() + most_ns, on_timeout);
 }
 
-static void take_answer(struct wharf_owners *owners, const struct wharf_owner_answer *answer)
+static void take_answer(struct asker *asker, const struct wharf_owner_answer *answer)
 {
-    struct question *question = WHARF_LIST_FIRST(&owners->questions, struct question, link);
-
-    wharf_timer_clear(owners->server->loop, &owners->timer);
-    owners->is_asked = false;
-    wharf_list_remove(&question->link);
+    struct wharf_owners *owners = asker->owners;
+    struct question *question = WHARF_STEAL(asker->question);
     const char *group = NULL;
+
+    wharf_timer_clear(owners->server->loop, &asker->timer);
+    wharf_list_remove(&question->link);
     if (question->kind == WHARF_OWNER_OF)
         remember(owners, question->uid, answer);
     else
@@ -342,36 +378,45 @@ static void take_answer(struct wharf_owners *owners, const struct wharf_owner_an
     settle(owners, question, group);
 }
 
+/* Ended, or out of its mind: one that was asked nothing is started when it is needed. */
+static void lose(struct asker *asker)
+{
+    struct wharf_owners *owners = asker->owners;
+
+    log_no_answer("has ended");
+    struct question *question = stop_process(asker);
+    if (!question)
+        return;
+    give_up(owners, question);
+    give_up_all_unasked(owners);
+}
+
 static void on_answer(struct wharf_source *source, uint32_t ready)
 {
     struct wharf_owner_process *process =
         WHARF_LIST_ENTRY(source, struct wharf_owner_process, source);
-    struct wharf_owners *owners = process->context;
+    struct asker *asker = process->context;
+    struct wharf_owners *owners = asker->owners;
     struct wharf_owner_answer answer;
     int r = wharf_owner_process_receive(process, &answer);
 
     (void)ready;
     if (r == -EAGAIN)
         return;
-    if (r == 0 && owners->is_asked) {
-        set_timer(owners);
-    } else if (r > 0 && owners->is_asked) {
-        take_answer(owners, &answer);
-    } else if (r != 0) {
-        /* Ended, or out of its mind: one that was asked nothing is started when it is needed. */
-        bool was_asked = owners->is_asked;
-        log_no_answer("has ended");
-        stop_process(owners);
-        if (was_asked)
-            give_up_all(owners);
-    }
+    if (r == 0 && asker->question)
+        set_timer(asker);
+    else if (r > 0 && asker->question)
+        take_answer(asker, &answer);
+    else if (r != 0)
+        lose(asker);
     ask_next(owners);
 }
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
-static int start_process(struct wharf_owners *owners)
+static int start_process(struct asker *asker)
 {
+    struct wharf_owners *owners = asker->owners;
     const struct wharf_config_owners *config = &owners->server->config.owners;
     struct wharf_owner_files files;
 
@@ -384,41 +429,70 @@ static int start_process(struct wharf_owners *owners)
     files.n_groups = (uint32_t)owners->server->config.n_groups;
     for (uint32_t i = 0; i < files.n_groups; i++)
         memcpy(files.groups[i], owners->server->config.groups[i].name, sizeof(files.groups[i]));
-    return wharf_owner_process_new(owners->server->loop, &files, on_answer, owners, &owners->killed,
-                                   &owners->process);
+    return wharf_owner_process_new(owners->server->loop, &files, on_answer, asker, &owners->killed,
+                                   &asker->process);
 }
 
-static int ask(struct wharf_owners *owners, const struct question *question)
+static int ask(struct asker *asker, struct question *question)
 {
-    int r = owners->process ? 0 : start_process(owners);
+    int r = asker->process ? 0 : start_process(asker);
 
     if (r == 0)
-        r = wharf_owner_process_ask(owners->process, question->kind, question->uid);
+        r = wharf_owner_process_ask(asker->process, question->kind, question->uid);
     if (r < 0)
         return r;
-    owners->is_asked = true;
-    set_timer(owners);
+    asker->question = question;
+    question->is_asked = true;
+    set_timer(asker);
     return 0;
 }
 
-/* Tenants that are there already come behind those who wait.  NULL: there is nothing to ask. */
+/* One that is asked nothing, rather one with a process; NULL: all are asked something. */
+static struct asker *find_idle(struct wharf_owners *owners, unsigned *ret_n_busy)
+{
+    struct asker *idle = NULL;
+
+    *ret_n_busy = 0;
+    for (unsigned i = 0; i < MOST_ASKED; i++) {
+        struct asker *asker = &owners->askers[i];
+        if (asker->question)
+            ++*ret_n_busy;
+        else if (!idle || (asker->process && !idle->process))
+            idle = asker;
+    }
+    return idle;
+}
+
+/* Tenants that are there already come behind those who wait, one at a time.  NULL: there is nothing
+ * to ask. */
 static struct question *next_question(struct wharf_owners *owners)
 {
     if (wharf_list_is_empty(&owners->questions) && owners->n_old > 0)
         find_question(owners, WHARF_OWNER_GROUP, owners->old[--owners->n_old]);
-    return WHARF_LIST_FIRST(&owners->questions, struct question, link);
+    WHARF_LIST_FOR(link, &owners->questions)
+    {
+        struct question *question = WHARF_LIST_ENTRY(link, struct question, link);
+        if (!question->is_asked)
+            return question;
+    }
+    return NULL;
 }
 
 static void ask_next(struct wharf_owners *owners)
 {
     struct question *question;
+    struct asker *asker;
+    unsigned n_busy;
 
-    while (!owners->is_asked && (question = next_question(owners))) {
-        if (ask(owners, question) == 0)
+    while ((question = next_question(owners)) && (asker = find_idle(owners, &n_busy))) {
+        if (ask(asker, question) == 0)
+            continue;
+        log_no_answer(asker->process ? "has ended" : "cannot be started");
+        stop_process(asker);
+        /* Those that are asked something have their turn again. */
+        if (n_busy > 0)
             return;
-        log_no_answer(owners->process ? "has ended" : "cannot be started");
-        stop_process(owners);
-        give_up_all(owners);
+        give_up_all_unasked(owners);
     }
 }
 
@@ -479,14 +553,16 @@ void wharf_owners_reload(struct wharf_owners *owners)
     wharf_owner_cache_expire(&owners->cache);
     wharf_member_cache_clear(&owners->members);
     list_tenants(owners);
-    stop_process(owners);
+    for (unsigned i = 0; i < MOST_ASKED; i++)
+        stop_process(&owners->askers[i]);
     ask_next(owners);
 }
 
 void wharf_owners_end(struct wharf_owners *owners)
 {
-    stop_process(owners);
-    give_up_all(owners);
+    for (unsigned i = 0; i < MOST_ASKED; i++)
+        stop_process(&owners->askers[i]);
+    give_up_all_unasked(owners);
 }
 
 int wharf_owners_new(struct wharf_server *server, struct wharf_owners **ret_owners)
@@ -496,6 +572,8 @@ int wharf_owners_new(struct wharf_server *server, struct wharf_owners **ret_owne
     if (!owners)
         return -ENOMEM;
     owners->server = server;
+    for (unsigned i = 0; i < MOST_ASKED; i++)
+        owners->askers[i].owners = owners;
     wharf_list_init(&owners->questions);
     wharf_list_init(&owners->killed.list);
     take_config(owners);
@@ -503,7 +581,7 @@ int wharf_owners_new(struct wharf_server *server, struct wharf_owners **ret_owne
     if (r == 0)
         r = wharf_member_cache_init(&owners->members);
     if (r == 0)
-        r = start_process(owners);
+        r = start_process(&owners->askers[0]);
     if (r < 0) {
         wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
                   "cannot start the process that looks up owners of uids");
@@ -519,8 +597,10 @@ void wharf_owners_free(struct wharf_owners *owners)
 {
     if (!owners)
         return;
-    wharf_timer_clear(owners->server->loop, &owners->timer);
-    wharf_owner_process_free(owners->process);
+    for (unsigned i = 0; i < MOST_ASKED; i++) {
+        wharf_timer_clear(owners->server->loop, &owners->askers[i].timer);
+        wharf_owner_process_free(owners->askers[i].process);
+    }
     WHARF_LIST_FOR(link, &owners->killed.list)
     wharf_owner_process_free(WHARF_LIST_ENTRY(link, struct wharf_owner_process, link));
     WHARF_LIST_FOR(link, &owners->questions)

@@ -369,7 +369,7 @@ Test(wharfd_owners, a_look_up_under_way_holds_whom_it_is_for)
     make_map_hang();
     struct test_client *held[3], *known[8];
     for (unsigned i = 0; i < 3; i++) {
-        held[i] = connected_as(i < 2 ? OF_BOB : BOB);
+        held[i] = connected_as(OF_BOB);
         send_hello(held[i]);
     }
     for (unsigned i = 0; i < 8; i++)
@@ -394,6 +394,55 @@ Test(wharfd_owners, a_look_up_under_way_holds_whom_it_is_for)
     test_client_free(held[2]);
     for (unsigned i = 0; i < 8; i++)
         test_client_free(known[i]);
+    test_wharfd_finish(&wharfd);
+}
+
+/* One was asked at a time: everybody new waited for who came first. */
+Test(wharfd_owners, a_look_up_that_hangs_holds_up_no_other)
+{
+    enum { N_HANG = 3 };
+    struct test_client *held[N_HANG];
+
+    start("[owners]\nlookup_timeout = 60min\n");
+    /* Who is in alice's range has her looked up. */
+    unlink(passwd);
+    cr_assert_eq(mkfifo(passwd, 0600), 0);
+    for (unsigned i = 0; i < N_HANG; i++) {
+        held[i] = connected_as(OF_ALICE + i);
+        send_hello(held[i]);
+    }
+    expect_tenant(BOB, "uid:65002");
+    expect_tenant(65003, "uid:65003");
+    for (unsigned i = 0; i < N_HANG; i++) {
+        cr_assert_not(has_answer(held[i], 0));
+        test_client_free(held[i]);
+    }
+    unlink(passwd);
+    test_wharfd_finish(&wharfd);
+}
+
+/* More hang than are asked at a time: those who wait for their turn are not forgotten. */
+Test(wharfd_owners, many_look_ups_that_hang_are_given_up)
+{
+    enum { N_HANG = 12 };
+    struct test_client *held[N_HANG];
+
+    start("[owners]\nlookup_timeout = 50ms\n");
+    unlink(passwd);
+    cr_assert_eq(mkfifo(passwd, 0600), 0);
+    for (unsigned i = 0; i < N_HANG; i++) {
+        held[i] = connected_as(OF_ALICE + i);
+        send_hello(held[i]);
+    }
+    for (unsigned i = 0; i < N_HANG; i++) {
+        const Wharf__Reply *reply;
+        cr_assert_eq(test_client_receive(held[i], &reply), 0);
+        cr_assert_eq(reply->body_case, WHARF__REPLY__BODY_HELLO);
+    }
+    cr_assert_geq(test_client_metric(held[0], "wharf_connections", "", "unknown"), N_HANG);
+    for (unsigned i = 0; i < N_HANG; i++)
+        test_client_free(held[i]);
+    unlink(passwd);
     test_wharfd_finish(&wharfd);
 }
 
