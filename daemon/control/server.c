@@ -145,26 +145,21 @@ static void on_wake(void *context)
 
 /* ---- tenants ------------------------------------------------------------------------------- */
 
-/* How many are looked at under one hold of the front lock. */
-#define MOST_TIDIED 32
-
 static void set_tidy_timer(struct wharf_server *server);
 
+/* A few in each turn of the loop, so that clients have theirs in between. */
 static void tidy(struct wharf_timer *timer)
 {
     struct wharf_server *server = WHARF_LIST_ENTRY(timer, struct wharf_server, tidy_timer);
-    struct wharf_tenants *tenants = &server->front.tenants;
     uint64_t now_ns = wharf_now_ns();
-    bool goes_on = true;
 
     wharf_front_enter(&server->front);
-    /* Those that owe something are passed over, once. */
-    for (uint32_t n = tenants->n_idle; goes_on && n > 0; n -= n < MOST_TIDIED ? n : MOST_TIDIED) {
-        goes_on = wharf_tenants_tidy(tenants, &server->config, now_ns, MOST_TIDIED);
-        wharf_front_leave(&server->front);
-        wharf_front_enter(&server->front);
-    }
+    bool goes_on = wharf_tenants_tidy_on(&server->front.tenants, &server->config, now_ns);
     wharf_front_leave(&server->front);
+    if (goes_on) {
+        wharf_timer_set(server->loop, timer, wharf_now_ns(), tidy);
+        return;
+    }
     server->is_tidying = false;
     set_tidy_timer(server);
 }

@@ -160,7 +160,7 @@ void wharf_tenants_init(struct wharf_tenants *tenants)
     memset(&tenants->dropped, 0, sizeof(tenants->dropped));
     wharf_list_init(&tenants->list);
     wharf_list_init(&tenants->idle);
-    tenants->n = tenants->n_idle = tenants->n_walks = 0;
+    tenants->n = tenants->n_idle = tenants->n_walks = tenants->n_to_tidy = 0;
     tenants->last_number = 0;
 }
 
@@ -199,6 +199,18 @@ bool wharf_tenants_tidy(struct wharf_tenants *tenants, const struct wharf_config
         drop(tenants, tenant);
     }
     return true;
+}
+
+bool wharf_tenants_tidy_on(struct wharf_tenants *tenants, const struct wharf_config *config,
+                           uint64_t now_ns)
+{
+    if (tenants->n_to_tidy == 0)
+        tenants->n_to_tidy = tenants->n_idle;
+    uint32_t n =
+        tenants->n_to_tidy < WHARF_TENANTS_TIDIED ? tenants->n_to_tidy : WHARF_TENANTS_TIDIED;
+    bool goes_on = wharf_tenants_tidy(tenants, config, now_ns, n);
+    tenants->n_to_tidy = goes_on ? tenants->n_to_tidy - n : 0;
+    return tenants->n_to_tidy > 0;
 }
 
 static void configure(struct wharf_tenant *tenant, const struct wharf_config *config)

@@ -109,8 +109,9 @@ struct wharf_tenants {
     struct wharf_tenant *chains[WHARF_TENANTS_N_CHAINS];
     struct wharf_list idle; /* that nobody refers to, mostly the one for the longest time first */
     uint32_t n;
-    uint32_t n_idle;  /* changed under the lock, read without it too */
-    uint32_t n_walks; /* while there is one nobody is dropped */
+    uint32_t n_idle;    /* changed under the lock, read without it too */
+    uint32_t n_walks;   /* while there is one nobody is dropped */
+    uint32_t n_to_tidy; /* that wharf_tenants_tidy_on has not looked at yet */
     uint64_t last_number;
     struct wharf_tenant_stats dropped; /* what those counted that are gone */
 };
@@ -146,6 +147,17 @@ void wharf_tenant_forget_hang(struct wharf_tenant *tenant);
  */
 bool wharf_tenants_tidy(struct wharf_tenants *tenants, const struct wharf_config *config,
                         uint64_t now_ns, uint32_t n_looks);
+
+/* How many idle tenants are looked at in one turn of the loop, and under one hold of the lock. */
+#define WHARF_TENANTS_TIDIED 32
+
+/*
+ * The same for all idle tenants, WHARF_TENANTS_TIDIED of them a call, each at most once: those that
+ * owe something are passed over.  Returns whether another call goes on; if not, the next one begins
+ * anew.
+ */
+bool wharf_tenants_tidy_on(struct wharf_tenants *tenants, const struct wharf_config *config,
+                           uint64_t now_ns);
 
 /* When all debts, bans and suspensions of a tenant are over; WHARF_NEVER: time alone does not end
  * them. */

@@ -226,6 +226,43 @@ static void come_and_go(unsigned n)
     }
 }
 
+/* All of them, one turn of the loop after the other, a bounded number in each. */
+static unsigned pass(uint64_t now_ns)
+{
+    unsigned n_calls = 0;
+    bool goes_on = true;
+
+    while (goes_on) {
+        uint32_t n_before = all.n;
+        goes_on = wharf_tenants_tidy_on(&all, &config, now_ns);
+        cr_assert_leq(n_before - all.n, (uint32_t)WHARF_TENANTS_TIDIED);
+        n_calls++;
+    }
+    return n_calls;
+}
+
+/* All were looked at in one call, however many they were. */
+Test(wharfd_tenants, many_that_are_idle_are_looked_at_in_many_turns, .init = set_up,
+     .fini = tear_down)
+{
+    enum { N = 10 * WHARF_TENANTS_TIDIED };
+    char name[32];
+
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(name, sizeof(name), "uid:%u", i);
+        struct wharf_tenant *tenant = visit(name);
+        if (i % 2)
+            tenant->suspended_until_ns = wharf_now_ns() + 7200 * S;
+    }
+    /* Those that owe something are passed over, and once: a pass ends. */
+    cr_assert_leq(pass(wharf_now_ns() + 3600 * S), N / WHARF_TENANTS_TIDIED);
+    cr_assert_eq(all.n, N / 2);
+    cr_assert_leq(pass(wharf_now_ns() + 3600 * S), N / WHARF_TENANTS_TIDIED);
+    cr_assert_eq(all.n, N / 2);
+    pass(wharf_now_ns() + 10000 * S);
+    cr_assert_eq(all.n, 0);
+}
+
 /* As the loop thread does it for each connection.  The latest stay, and what others counted does.
  */
 Test(wharfd_tenants, a_hundred_thousand_are_seen_and_few_remembered, .init = set_up,
