@@ -114,13 +114,14 @@ enum wharf_ring_flag {
 
 /*
  * Marks, where FEATURE_MARKS was agreed on: what a daemon that died had in its hands.  A mark is
- * one more than the index of a submission, 0: of none.  sq_looked has the one that is being taken
- * and checked; behind the completions is a table of the jobs that were begun, each somewhere in it.
- * Marks of completed jobs stay.
+ * one more than the index of a submission, 0: of none; the last index, to which that would give 0,
+ * has the mark of the one that is half of all indices away, so never outstanding with it. sq_looked
+ * has the one that is being taken and checked; behind the completions is a table of the jobs that
+ * were begun, each somewhere in it. Marks of completed jobs stay.
  */
 static inline uint32_t wharf_ring_mark_of(uint32_t index)
 {
-    return index + 1;
+    return index == UINT32_MAX ? (uint32_t)1 << 31 : index + 1;
 }
 
 enum wharf_opcode {

@@ -351,7 +351,9 @@ class Rings:
             return None
         table = self.d.read(FIRST_ENTRY + ENTRY * self.n_entries, MARK * self.n_entries)
         marks = {self.d.word32(132).value, *struct.unpack(f'<{self.n_entries}I', table)}
-        return {mark - 1 for mark in marks if mark}
+        # Two indices that are never outstanding together have that one.
+        last = {0xffffffff} if 1 << 31 in marks else set()
+        return {mark - 1 for mark in marks if mark} | last
 
     def arm(self, ways, n):
         """Asks to be woken when n can be reaped, and looks again: how many can."""

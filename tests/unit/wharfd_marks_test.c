@@ -224,3 +224,21 @@ Test(wharfd_marks, clients_that_did_not_ask_have_rings_without_them)
     }
     test_wharfd_finish(&daemon);
 }
+
+/* The last index had the mark 0, which is none: a job that killed daemons was not counted against.
+ */
+Test(wharfd_marks, indices_that_are_outstanding_together_have_marks_of_their_own)
+{
+    static const uint32_t middles[] = {0, UINT32_MAX, (uint32_t)1 << 31, ((uint32_t)1 << 31) - 1};
+    enum { N = 32768 };
+
+    for (unsigned i = 0; i < sizeof(middles) / sizeof(middles[0]); i++) {
+        uint32_t first = middles[i] - N, others = wharf_ring_mark_of(middles[i]);
+        for (uint32_t k = 0; k <= 2 * N; k++) {
+            uint32_t mark = wharf_ring_mark_of(first + k);
+            cr_assert_neq(mark, 0, "index %u", (unsigned)(first + k));
+            cr_assert_eq(mark == others, first + k == middles[i], "index %u",
+                         (unsigned)(first + k));
+        }
+    }
+}
