@@ -127,9 +127,7 @@ bool wharf_loop_ready(struct wharf_loop *loop, struct wharf_source *source, uint
     return false;
 }
 
-/* This thread's.  By the clock a party would pay for what other programs have of the processor
- * while it has its turn. */
-static uint64_t processor_ns(void)
+uint64_t wharf_loop_processor_ns(void)
 {
     struct timespec used;
 
@@ -163,10 +161,10 @@ static void take_turns(struct wharf_loop *loop)
         wharf_fair_queue_next(&loop->turns);
         return;
     }
-    begun_ns = since_ns = processor_ns();
+    begun_ns = since_ns = wharf_loop_processor_ns();
     while ((link = wharf_fair_queue_next(&loop->turns))) {
         call_in_turn(loop, WHARF_LIST_ENTRY(link, struct wharf_source, turn_link));
-        now_ns = processor_ns();
+        now_ns = wharf_loop_processor_ns();
         wharf_fair_queue_done(&loop->turns, now_ns - since_ns);
         since_ns = now_ns;
         if (now_ns - begun_ns >= TURNS_NS)

@@ -74,6 +74,10 @@ int wharf_loop_add_of(struct wharf_loop *loop, struct wharf_source *source, int 
 int wharf_loop_want(struct wharf_loop *loop, struct wharf_source *source, uint32_t wanted);
 void wharf_loop_remove(struct wharf_loop *loop, struct wharf_source *source);
 
+/* The processor's time of this thread: by the clock a party would pay for what other programs have
+ * of the processor. */
+uint64_t wharf_loop_processor_ns(void);
+
 /* What was done for a party beside its turns, in nanoseconds of a processor; NULL is allowed. */
 void wharf_loop_charge(struct wharf_loop *loop, struct wharf_fair_party *party, uint64_t used_ns);
 

@@ -140,23 +140,10 @@ static void say_last_words(struct wharf_connection *connection)
 /* All connections of a tenant are one party in the loop's turns. */
 static bool join_party(struct wharf_connection *connection)
 {
-    struct wharf_tenant *tenant = connection->tenant;
+    struct wharf_fair_party *party = wharf_tenant_party(connection->tenant);
 
-    if (tenant->n_loop_users == 0)
-        tenant->loop_party = wharf_fair_party_new();
-    if (!tenant->loop_party)
-        return false;
-    tenant->n_loop_users++;
-    wharf_loop_charge(connection->server->loop, tenant->loop_party, ACCEPT_NS);
-    return true;
-}
-
-static void leave_party(struct wharf_connection *connection)
-{
-    struct wharf_tenant *tenant = connection->tenant;
-
-    if (--tenant->n_loop_users == 0)
-        wharf_fair_party_unref(WHARF_STEAL(tenant->loop_party));
+    wharf_loop_charge(connection->server->loop, party, ACCEPT_NS);
+    return party != NULL;
 }
 
 static void connection_free(struct wharf_connection *connection)
@@ -170,7 +157,6 @@ static void connection_free(struct wharf_connection *connection)
     wharf_timer_clear(server->loop, &connection->look_timer);
     wharf_timer_clear(server->loop, &connection->unread_timer);
     wharf_list_remove(&connection->link);
-    leave_party(connection);
     wharf_undertaker_take(server->undertaker, connection->fd, connection->tenant, &connection->use);
     free(connection->unsent);
     free(connection);
@@ -422,10 +408,8 @@ static int add_to_loop(struct wharf_connection *connection)
         return -ENOMEM;
     r = wharf_loop_add_of(server->loop, &connection->source, connection->fd, wanted(connection),
                           on_ready, connection->tenant->loop_party);
-    if (r < 0) {
-        leave_party(connection);
+    if (r < 0)
         return r;
-    }
     wharf_list_append(&server->connections, &connection->link);
     server->n_connections++;
     if (server->is_promised)

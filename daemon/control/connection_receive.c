@@ -109,8 +109,9 @@ static void end_hold(struct wharf_timer *timer)
                              WHARF_HOLD_DOORBELL);
 }
 
-/* Looks at the session's ring; whether something was there that nobody had seen. */
-static bool look_at_ring(struct wharf_connection *connection, unsigned n_wakes)
+/* Looks at the session's ring; whether something was there that nobody had seen.  A lone chunk may
+ * be decoded here where the connection has its turn in the loop, and pays for that. */
+static bool look_at_ring(struct wharf_connection *connection, unsigned n_wakes, bool has_turn)
 {
     struct wharf_server *server = connection->server;
 
@@ -118,21 +119,26 @@ static bool look_at_ring(struct wharf_connection *connection, unsigned n_wakes)
         return false;
     wharf_front_enter(&server->front);
     bool was_needed = wharf_front_rung(&server->front, connection->session, n_wakes);
-    if (was_needed)
+    if (was_needed && has_turn)
         wharf_cpu_here_run(&server->front, &server->here);
     wharf_front_leave(&server->front);
     return was_needed;
 }
 
+/* By a timer, that is out of turn: all of a tenant's connections could do this at a time.  So it is
+ * charged, and workers decode what is found. */
 static void look_meanwhile(struct wharf_timer *timer)
 {
     struct wharf_connection *connection =
         WHARF_LIST_ENTRY(timer, struct wharf_connection, look_timer);
+    struct wharf_loop *loop = connection->server->loop;
+    uint64_t begun_ns = wharf_loop_processor_ns();
 
     if (connection->state == WHARF_CONNECTION_CLOSING)
         return;
-    look_at_ring(connection, 0);
-    wharf_timer_set(connection->server->loop, timer, wharf_now_ns() + LOOK_NS, look_meanwhile);
+    look_at_ring(connection, 0, false);
+    wharf_timer_set(loop, timer, wharf_now_ns() + LOOK_NS, look_meanwhile);
+    wharf_loop_charge(loop, connection->tenant->loop_party, wharf_loop_processor_ns() - begun_ns);
 }
 
 static void hold_and_look(struct wharf_connection *connection, enum wharf_connection_hold hold)
@@ -172,7 +178,7 @@ void wharf_connection_release_stats(struct wharf_connection *connection)
  * a moment, so that they cannot keep the loop busy. */
 static void answer_wakes(struct wharf_connection *connection, unsigned n_wakes, bool was_needed)
 {
-    was_needed |= look_at_ring(connection, n_wakes);
+    was_needed |= look_at_ring(connection, n_wakes, true);
     if (was_needed || n_wakes < MOST_PACKETS) {
         connection->doorbell_hold_ns = 0;
         return;
@@ -192,7 +198,7 @@ static void answer_wakes(struct wharf_connection *connection, unsigned n_wakes, 
  */
 void wharf_connection_receive(struct wharf_connection *connection)
 {
-    bool was_needed = look_at_ring(connection, 0);
+    bool was_needed = look_at_ring(connection, 0, true);
     struct look look = read_packet(connection, MSG_PEEK);
     unsigned n_wakes = 0;
 

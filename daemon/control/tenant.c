@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/fair_queue.h"
 
 /* ---- by name ------------------------------------------------------------------------------- */
 
@@ -96,6 +97,13 @@ void wharf_tenant_unref(struct wharf_tenant *tenant)
     rest(tenant);
 }
 
+struct wharf_fair_party *wharf_tenant_party(struct wharf_tenant *tenant)
+{
+    if (!tenant->loop_party)
+        tenant->loop_party = wharf_fair_party_new();
+    return tenant->loop_party;
+}
+
 void wharf_tenant_forget_hang(struct wharf_tenant *tenant)
 {
     tenant->n_hung_gates--;
@@ -169,6 +177,7 @@ static void drop(struct wharf_tenants *tenants, struct wharf_tenant *tenant)
     wake(tenant);
     leave(tenants, tenant);
     wharf_tenant_stats_add(&tenants->dropped, &tenant->stats);
+    wharf_fair_party_unref(tenant->loop_party);
     free(tenant);
 }
 

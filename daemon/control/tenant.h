@@ -87,9 +87,8 @@ struct wharf_tenant {
     /* Time that it may still use in the interactive lane. */
     int64_t interactive_ns;
     uint64_t interactive_at_ns; /* when that was so */
-    /* The loop thread's alone: what the loop knows it by, while it has connections. */
+    /* The loop thread's alone: what the loop knows it by, since its first connection. */
     struct wharf_fair_party *loop_party;
-    uint32_t n_loop_users; /* these */
     /* The model maker's, under its own lock: when it last had a turn there; 0: never. */
     uint64_t model_turn;
 };
@@ -135,6 +134,10 @@ struct wharf_tenant *wharf_tenants_get(struct wharf_tenants *tenants, const char
 /* A reference keeps a tenant that uses nothing. */
 void wharf_tenant_ref(struct wharf_tenant *tenant);
 void wharf_tenant_unref(struct wharf_tenant *tenant);
+
+/* What the loop knows the tenant by; NULL: out of memory.  It outlives the tenant's connections, or
+ * who connects anew would owe nothing.  Loop thread. */
+struct wharf_fair_party *wharf_tenant_party(struct wharf_tenant *tenant);
 
 /* A process that the tenant's descriptors hung has ended. */
 void wharf_tenant_forget_hang(struct wharf_tenant *tenant);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/fair_queue.h"
 #include "daemon/control/tenant.h"
 #include "tests/lib/test_config.h"
 
@@ -211,6 +212,26 @@ Test(wharfd_tenants, tenants_with_settings_are_kept, .init = set_up, .fini = tea
     cr_assert_eq(all.n, 1);
     wharf_tenant_unref(get("uid:2"));
     cr_assert_eq(all.n, 1);
+}
+
+/* ---- turns in the loop ---------------------------------------------------------------------- */
+
+/* Who closed a last connection and connected again owed nothing. */
+Test(wharfd_tenants, a_party_in_the_loop_outlives_connections, .init = set_up, .fini = tear_down)
+{
+    struct wharf_fair_queue turns = {.now = 0};
+    struct wharf_tenant *tenant = get("uid:1");
+    struct wharf_fair_party *party = wharf_tenant_party(tenant);
+
+    cr_assert_not_null(party);
+    wharf_fair_queue_charge(&turns, party, 1000);
+    wharf_tenant_unref(tenant);
+    tenant = get("uid:1");
+    cr_assert_eq(wharf_tenant_party(tenant), party);
+    cr_assert_eq(party->finish, 1000);
+    wharf_tenant_unref(tenant);
+    tidy(wharf_now_ns() + 3600 * S);
+    cr_assert_eq(all.n, 0);
 }
 
 /* ---- many ---------------------------------------------------------------------------------- */
