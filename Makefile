@@ -698,6 +698,8 @@ includedir ?= $(prefix)/include
 mandir     ?= $(prefix)/share/man
 docdir     ?= $(prefix)/share/doc/wharf
 completiondir ?= $(prefix)/share/bash-completion/completions
+zshcompletiondir  ?= $(prefix)/share/zsh/site-functions
+fishcompletiondir ?= $(prefix)/share/fish/vendor_completions.d
 # systemd and the daemon look into /etc, for what is under /usr or /usr/local.
 sysconfdir ?= $(if $(filter /usr /usr/local,$(prefix)),,$(prefix))/etc
 unitdir    ?= $(prefix)/lib/systemd/system
@@ -711,6 +713,8 @@ install_list := \
     644:clientlib/cli/wharf.1:$(mandir)/man1/wharf.1 \
     644:clientlib/libwharf.3:$(mandir)/man3/libwharf.3 \
     644:clientlib/cli/wharf.bash:$(completiondir)/wharf \
+    644:clientlib/cli/wharf.zsh:$(zshcompletiondir)/_wharf \
+    644:clientlib/cli/wharf.fish:$(fishcompletiondir)/wharf.fish \
     755:$(LIB_SO):$(libdir)/$(notdir $(LIB_SO)) \
     link:$(notdir $(LIB_SO)):$(libdir)/libwharf.so \
     644:$(LIB_A):$(libdir)/libwharf.a \

@@ -54,10 +54,12 @@ test_uninstall_removes_all_that_install_put_there() {
 ./usr/share/doc/wharf/examples/example_async.c
 ./usr/share/doc/wharf/examples/example_gpu.c
 $(cd "$TOP" && printf './usr/share/doc/wharf/formats/%s\n' encoders/*/*_format.h | sed 's|formats/.*/|formats/|')
+./usr/share/fish/vendor_completions.d/wharf.fish
 ./usr/share/man/man1/wharf.1
 ./usr/share/man/man3/libwharf.3
 ./usr/share/man/man5/wharfd.conf.5
 ./usr/share/man/man8/wharfd.8
+./usr/share/zsh/site-functions/_wharf
 EOS
     # Only where it was built, by make gpu-programs.
     [ ! -e "$BUILD/wharfd-gpu" ] || echo ./usr/libexec/wharf/wharfd-gpu >> expected
