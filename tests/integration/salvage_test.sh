@@ -117,6 +117,12 @@ test_bgzf_loses_only_bad_blocks() {
     salvage bad.gz
     cmp out data
     grep -q '; 16384 bytes from byte 163840 of the output on are in doubt' message
+    flip bad.gz $((at[12] - 8)) # and the next one's: all of both decodes
+    salvage bad.gz
+    cmp out data
+    grep -q '^wharf: bad.gz: bad in 2 places; .*: 32768 in doubt, 0 zeros' message
+    cp b.gz bad.gz
+    flip bad.gz $((at[11] - 8))
     flip bad.gz $((at[21])) # and the 21st one's header
     flip bad.gz $((at[30] + 40))
     salvage bad.gz
