@@ -214,7 +214,7 @@ const struct wharf_setting wharf_settings[] = {
      "That the daemon holds or has sent for a tenant: four a connection, four a queue, one a "
      "region "
      "and two a model."},
-    {"quota", "max_memory", BYTES, RELOADS, QUOTA(max_memory_nbytes), "4G", 0, 1024 * TiB, NULL,
+    {"quota", "max_memory", BYTES, RELOADS, QUOTA(max_memory_nbytes), "9G", 0, 1024 * TiB, NULL,
      "Of a tenant: arenas, registered memory and models."},
     {"quota", "max_jobs", COUNT, RELOADS, QUOTA(max_jobs), "65536", 0, 1 << 24, NULL,
      "Of a tenant: entries of all its queues."},

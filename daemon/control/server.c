@@ -13,6 +13,7 @@
 #include "daemon/control/listener.h"
 #include "daemon/control/model_requests.h"
 #include "daemon/control/owner.h"
+#include "daemon/control/refusals.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/control/undertaker.h"
 #include "daemon/cpu/slices.h"
@@ -55,6 +56,14 @@ static void drop_memories(struct wharf_server *server, struct wharf_session *ses
     wharf_front_leave(&server->front);
 }
 
+/* What was counted as ending is over; the tenant may be gone then. */
+static void take_back(struct wharf_server *server, struct wharf_tenant *tenant,
+                      const struct wharf_use *use)
+{
+    tenant->n_endings--;
+    wharf_front_give_back(&server->front, tenant, use);
+}
+
 void wharf_server_reap_session(struct wharf_server *server, struct wharf_session *session)
 {
     struct wharf_tenant *tenant = session->tenant;
@@ -62,14 +71,15 @@ void wharf_server_reap_session(struct wharf_server *server, struct wharf_session
     drop_memories(server, session);
     struct wharf_use use = session->use;
     if (!wharf_reaper_session(server->reaper, session))
-        wharf_front_give_back(&server->front, tenant, &use);
+        take_back(server, tenant, &use);
 }
 
 void wharf_server_reap_segment(struct wharf_server *server, const struct wharf_segment *segment,
                                struct wharf_tenant *tenant, const struct wharf_use *use)
 {
+    tenant->n_endings++;
     if (!wharf_reaper_segment(server->reaper, segment, tenant, use))
-        wharf_front_give_back(&server->front, tenant, use);
+        take_back(server, tenant, use);
 }
 
 static void take_news(struct wharf_session *session, enum wharf_session_news news)
@@ -115,7 +125,7 @@ static void take_reaped(struct wharf_server *server)
     struct wharf_use use;
 
     while (wharf_reaper_next(server->reaper, &tenant, &use))
-        wharf_front_give_back(&server->front, tenant, &use);
+        take_back(server, tenant, &use);
 }
 
 static void on_deadline(struct wharf_timer *timer);
@@ -430,6 +440,7 @@ int wharf_server_run(struct wharf_server *server)
             return r;
         end_doomed(server);
         set_tidy_timer(server);
+        wharf_refusals_say(server);
         if (server->wants_drain && !server->is_draining)
             wharf_server_drain(server);
     }

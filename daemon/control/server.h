@@ -38,6 +38,8 @@ struct wharf_server {
     struct wharf_timer deadline_timer; /* jobs' deadlines */
     struct wharf_timer tidy_timer;     /* tenants that may be dropped */
     bool is_tidying;                   /* it is set */
+    struct wharf_timer refusal_timer;  /* lines of the log that wait (refusals.h) */
+    bool waits_to_say;                 /* it is set */
 
     struct wharf_list listeners;
     struct wharf_list connections;

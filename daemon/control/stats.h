@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/base/config.h"
+#include "daemon/control/limits.h"
 #include "proto/wharf_job.h"
 #include "proto/wharf_result.h"
 
@@ -60,8 +61,8 @@ struct wharf_tenant_stats {
     struct wharf_engine_stats engines[WHARF_STATS_N_ENGINES];
     uint64_t n_connections; /* accepted */
     uint64_t n_sessions;
-    uint64_t n_refused; /* connections and requests over a quota */
-    uint64_t n_broken;  /* connections that were ended for breaking the protocol */
+    uint64_t n_refused[WHARF_N_LIMITS]; /* connections, requests and jobs over this limit */
+    uint64_t n_broken;                  /* connections that were ended for breaking the protocol */
     uint64_t n_doorbells;
     uint64_t n_evicted;                    /* arenas and regions that GPUs let go of for others */
     uint64_t n_placed[WHARF_N_PLACEMENTS]; /* chunks */

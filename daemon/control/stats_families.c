@@ -45,6 +45,8 @@ void wharf_stats_copy_daemon(const struct wharf_front *front, struct wharf_stats
     ret_daemon->n_parts = front->n_parts;
     ret_daemon->n_parts_refused = front->n_parts_refused;
     ret_daemon->pinned_nbytes = front->pinned_nbytes;
+    for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
+        ret_daemon->totals[i] = front->tenants.totals.of[i].total;
     copy_gpus(front, ret_daemon);
 }
 
@@ -52,6 +54,7 @@ void wharf_stats_copy_tenant(const struct wharf_tenant *tenant, struct wharf_sta
 {
     memcpy(ret_row->name, tenant->name, sizeof(ret_row->name));
     ret_row->used = tenant->used;
+    ret_row->quota = tenant->quota;
     ret_row->pinned_nbytes = tenant->gpu_pins.pinned_nbytes;
     ret_row->n_hung_gates = tenant->n_hung_gates;
     ret_row->stats = tenant->stats;
@@ -111,21 +114,77 @@ static void add_value(struct wharf_stats_page *page, const struct group *group)
     label_group(page, wharf_stats_page_add(page, "", group->value), group);
 }
 
-/* One of several counters that differ in one label; none if it is 0. */
+/* One of several samples that differ in one label. */
+static void add_labelled(struct wharf_stats_page *page, const struct group *group, double value,
+                         const char *label, const char *label_value)
+{
+    Wharf__Sample *sample = wharf_stats_page_add(page, "", value);
+
+    label_group(page, sample, group);
+    wharf_stats_page_label(page, sample, label, label_value);
+}
+
+/* The same of counters; none if it is 0. */
 static void add_count(struct wharf_stats_page *page, const struct group *group, uint64_t count,
                       const char *label, const char *label_value)
 {
-    if (!count)
-        return;
-    Wharf__Sample *sample = wharf_stats_page_add(page, "", (double)count);
-    label_group(page, sample, group);
-    wharf_stats_page_label(page, sample, label, label_value);
+    if (count)
+        add_labelled(page, group, (double)count, label, label_value);
 }
 
 static void add_results(struct wharf_stats_page *page, const struct group *group)
 {
     for (uint32_t i = 0; i < WHARF_STATS_N_RESULTS; i++)
         add_count(page, group, group->stats->n_jobs[i], "result", wharf_result_name(i));
+}
+
+/* Who has histograms has those that are 0 too: they can be seen to begin. */
+static void add_refused(struct wharf_stats_page *page, const struct group *group)
+{
+    const uint64_t *n_refused = group->row->stats.n_refused;
+
+    for (enum wharf_limit i = 0; i < WHARF_N_LIMITS; i++)
+        if (n_refused[i] || group->row->has_histograms)
+            add_labelled(page, group, (double)n_refused[i], "limit", wharf_limit_label(i));
+}
+
+/* A tenant that is not listed in full has those of which it uses a half or more: they are what is
+ * looked out for, and thousands of tenants would have six series each that say nothing. */
+static bool shows_limit(const struct wharf_stats_row *row, enum wharf_limit limit)
+{
+    uint64_t allowed = wharf_limit_allowed(limit, &row->quota);
+
+    return row->has_histograms || wharf_limit_used(limit, &row->used) >= allowed - allowed / 2;
+}
+
+static void add_limits(struct wharf_stats_page *page, const struct group *group)
+{
+    for (enum wharf_limit i = 0; i < WHARF_N_SHARED_LIMITS; i++)
+        if (shows_limit(group->row, i))
+            add_labelled(page, group, (double)wharf_limit_allowed(i, &group->row->quota), "limit",
+                         wharf_limit_label(i));
+}
+
+static void add_limits_used(struct wharf_stats_page *page, const struct group *group)
+{
+    for (enum wharf_limit i = 0; i < WHARF_N_SHARED_LIMITS; i++)
+        if (shows_limit(group->row, i))
+            add_labelled(page, group, (double)wharf_limit_used(i, &group->row->used), "limit",
+                         wharf_limit_label(i));
+}
+
+static void add_totals(struct wharf_stats_page *page, const struct group *group)
+{
+    for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
+        add_labelled(page, group, (double)group->source->daemon.totals[i], "limit",
+                     wharf_limit_setting(WHARF_LIMIT_TOTAL + i));
+}
+
+static void add_totals_used(struct wharf_stats_page *page, const struct group *group)
+{
+    for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
+        add_labelled(page, group, (double)wharf_total_used(i, &group->row->used), "limit",
+                     wharf_limit_setting(WHARF_LIMIT_TOTAL + i));
 }
 
 static void add_placements(struct wharf_stats_page *page, const struct group *group)
@@ -259,7 +318,10 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
     VALUE(wharf_tenants_listed, GAUGE, OF_ALL_TENANT,                                              \
           "Those of them that have samples of their own here.", source->n_rows)                    \
     VALUE(wharf_tenants_seen_total, COUNTER, OF_ALL_TENANT,                                        \
-          "Tenants that came, each time that they were not known.", source->n_tenants_seen)
+          "Tenants that came, each time that they were not known.", source->n_tenants_seen)        \
+    GROUP(wharf_total_limit, GAUGE, OF_ALL_TENANT, "What all tenants may have together.",          \
+          add_totals)                                                                              \
+    GROUP(wharf_total_limit_used, GAUGE, OF_ALL_TENANT, "What they have of that.", add_totals_used)
 
 /* Of each tenant as wharf_NAME, and of all together as wharf_all_NAME. */
 #define TENANT_FAMILIES(VALUE, GROUP)                                                              \
@@ -275,7 +337,8 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
     VALUE(hung_gates, GAUGE, TENANT, "Processes hung by descriptors.", row->n_hung_gates)          \
     VALUE(connections_total, COUNTER, TENANT, "Connections accepted.", row->stats.n_connections)   \
     VALUE(sessions_total, COUNTER, TENANT, "Queues opened.", row->stats.n_sessions)                \
-    VALUE(refused_total, COUNTER, TENANT, "What a quota refused.", row->stats.n_refused)           \
+    GROUP(refused_total, COUNTER, TENANT, "Connections, requests and jobs over this limit.",       \
+          add_refused)                                                                             \
     VALUE(broken_total, COUNTER, TENANT, "Connections that broke a rule.", row->stats.n_broken)    \
     VALUE(doorbells_total, COUNTER, TENANT, "Wake-ups by clients.", row->stats.n_doorbells)        \
     GROUP(placements_total, COUNTER, TENANT,                                                       \
@@ -291,6 +354,11 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
     GROUP(job_queue_seconds, HISTOGRAM, ENGINE, "From taking a job to its start.", add_queue)      \
     GROUP(job_run_seconds, HISTOGRAM, ENGINE, "From its start to its end.", add_run)
 /* clang-format on */
+
+/* Of each tenant alone. */
+#define EACH_FAMILIES(VALUE, GROUP)                                                                \
+    GROUP(wharf_limit, GAUGE, OF_TENANT, "What the tenant may have.", add_limits)                  \
+    GROUP(wharf_limit_used, GAUGE, OF_TENANT, "What it has of that.", add_limits_used)
 
 #define VALUE_OF(name, type, scope, help, expression)                                              \
     static double value_of_##name(const struct wharf_stats_source *source, unsigned gpu,           \
@@ -318,9 +386,9 @@ TENANT_FAMILIES(VALUE_OF, NO_VALUE)
 #define SUM_GROUP(name, type, scope, help, add)                                                    \
     {"wharf_all_" #name, "Of all tenants together: " help, type, OF_ALL_##scope, NULL, add},
 
-static const struct family families[] = {
-    OWN_FAMILIES(OWN_VALUE, OWN_GROUP) ALL_FAMILIES(OWN_VALUE, OWN_GROUP)
-        TENANT_FAMILIES(SUM_VALUE, SUM_GROUP) TENANT_FAMILIES(EACH_VALUE, EACH_GROUP)};
+static const struct family families[] = {OWN_FAMILIES(OWN_VALUE, OWN_GROUP) ALL_FAMILIES(
+    OWN_VALUE, OWN_GROUP) TENANT_FAMILIES(SUM_VALUE, SUM_GROUP) EACH_FAMILIES(OWN_VALUE, OWN_GROUP)
+                                             TENANT_FAMILIES(EACH_VALUE, EACH_GROUP)};
 enum { N_FAMILIES = sizeof(families) / sizeof(families[0]) };
 
 /* ---- going through it ---------------------------------------------------------------------- */

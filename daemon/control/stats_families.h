@@ -29,6 +29,7 @@ struct wharf_stats_daemon {
     uint64_t n_shared_chunks, n_shared_ranges, n_helped_ranges;
     uint64_t n_parted_chunks, n_parts, n_parts_refused;
     uint64_t pinned_nbytes;
+    uint64_t totals[WHARF_N_TOTALS];
     uint32_t n_gpus;
     struct {
         const char *name; /* stays as long as the daemon */
@@ -43,6 +44,7 @@ struct wharf_stats_row {
     char name[WHARF_CONFIG_NAME_NBYTES];
     bool has_histograms;
     struct wharf_use used;
+    struct wharf_quota quota; /* not of all together */
     uint64_t pinned_nbytes;
     uint64_t n_hung_gates;
     struct wharf_tenant_stats stats;
