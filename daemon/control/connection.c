@@ -484,6 +484,20 @@ static void turn_back(struct wharf_connection *connection, int error, const char
     free(connection);
 }
 
+/* Root of a container is not root: clients of a socket that is one tenant are nothing else. */
+static void set_rights(struct wharf_connection *connection)
+{
+    struct ucred peer;
+    socklen_t nbytes = sizeof(peer);
+
+    if (strncmp(connection->tenant->name, "socket:", strlen("socket:")) == 0 ||
+        getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) < 0)
+        return;
+    connection->is_operator = connection->uid == 0 || connection->uid == geteuid();
+    connection->is_observer =
+        wharf_observer_is(&connection->server->observers, connection->fd, &peer);
+}
+
 static void let_in(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
                    struct wharf_tenant *tenant)
 {
@@ -498,9 +512,7 @@ static void let_in(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
     }
     connection->uid = uid;
     connection->pid = pid;
-    /* Root of a container is not root: clients of a socket that is one tenant are nothing else. */
-    connection->is_operator =
-        (uid == 0 || uid == geteuid()) && strncmp(tenant->name, "socket:", strlen("socket:")) != 0;
+    set_rights(connection);
     const char *text = NULL;
     int r = wharf_room_charge(connection, &text);
     if (r < 0 && r != -EINPROGRESS) {

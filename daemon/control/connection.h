@@ -53,7 +53,8 @@ struct wharf_connection {
     uint8_t gate_kind; /* enum wharf_gate_kind: what its packet at the gate asks for */
     uid_t uid;
     pid_t pid;
-    bool is_operator; /* may drain the daemon, and sees what all tenants do */
+    bool is_operator; /* may drain the daemon */
+    bool is_observer; /* sees what all tenants do */
     struct wharf_tenant *tenant;
     struct wharf_quota told;            /* the tenant's when it said Hello */
     struct wharf_use use;               /* charged for it, without its session */

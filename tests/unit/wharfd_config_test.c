@@ -176,7 +176,7 @@ Test(wharfd_config, contradictions_are_warned_of)
                    "test.conf:2: [quota] max_arena is 8G, but max_memory is 2G");
     expect_warning("[quota]\nmax_arena = 1G\n[tenant uid:5]\nmax_memory = 512M\n",
                    "test.conf:4: [tenant uid:5] max_arena is 1G, but max_memory is 512M");
-    expect_warning("[group staff]\nmax_arena = 8G\n", "[group staff] max_arena is 8G");
+    expect_warning("[group staff]\nmax_arena = 16G\n", "[group staff] max_arena is 16G");
     expect_warning("[quota]\nmax_entries = 512\nmax_jobs = 256\n", "max_jobs is 256");
     expect_warning("[tenant socket:pods]\n", "there is no section [listen pods]");
     expect_warning("[tenant socket:pods]\n[listen pods]\n", "without tenant = socket");
