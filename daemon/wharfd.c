@@ -159,7 +159,7 @@ static void on_signal(struct wharf_source *source, uint32_t ready)
             reload(daemon);
             continue;
         }
-        wharf_log(WHARF_LOG_NOTICE, NULL, "%s: %s", sigabbrev_np((int)info.ssi_signo),
+        wharf_log(WHARF_LOG_NOTICE, NULL, "SIG%s: %s", sigabbrev_np((int)info.ssi_signo),
                   daemon->server.is_draining ? "ending at once" : "finishing jobs");
         wharf_server_drain(&daemon->server);
     }
