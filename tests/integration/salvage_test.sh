@@ -215,6 +215,9 @@ test_output_files_stay_and_the_exit_status_tells() {
     head -c 300000 data.gz > cut.gz
     expect_status 1 "$WHARF" unpack cut.gz 2> message
     test ! -e cut
+    grep -q '; --salvage writes all that decodes$' message
+    expect_status 1 "$WHARF" test cut.gz 2> message
+    expect_status 1 grep -e --salvage message
     expect_status 1 "$WHARF" unpack --salvage cut.gz 2> message
     cmp cut <(head -c "$(stat -c %s cut)" data)
     test "$(stat -c %s cut)" -gt 800000
