@@ -299,6 +299,20 @@ Test(wharfd_config, tenant_goes_before_group_and_group_before_quota)
     wharf_config_deinit(&config);
 }
 
+/* The process that looks up members is told of all of them at once. */
+Test(wharfd_config, groups_have_a_number_that_fits)
+{
+    char text[8192] = "";
+
+    for (unsigned i = 0; i < WHARF_CONFIG_MOST_GROUPS; i++)
+        sprintf(text + strlen(text), "[group g%u]\nweight = %u\n", i, i + 1);
+    cr_assert_eq(parse(text), 0, "%s", message);
+    cr_assert_eq(wharf_config_quota_of(&config, "uid:1", "g63").weight, 64);
+    strcat(text, "[group one-more]\nweight = 1\n");
+    expect_error(text, "[group one-more]: more than 64 groups");
+    wharf_config_deinit(&config);
+}
+
 static void load(const char *path, struct wharf_config_report *report)
 {
     wharf_config_init(&config);
