@@ -161,20 +161,36 @@ test_example_works_against_the_shared_library() {
     grep -q '  zlib     zlib, RFC 1950' message
 }
 
-test_example_with_many_chunks_in_flight_works() {
+# It refused its first ordinary file: each had to fit into a slot of 256 KiB.
+test_example_with_many_chunks_in_flight_takes_any_file() {
     use_installed
     compile gcc -std=c11 "${flags[@]}" -o example_async "$TOP/clientlib/example_async.c"
     # More files than it has places for, without a daemon.
     mapfile -t files < <(yes data.gz | head -n 40)
     WHARF_SOCKET=$PWD/none ./example_async gzip "${files[@]}" > lines
-    expect_text 40 "$(grep -c "^data.gz: $(stat -c %s data) bytes, by cpu in " lines)"
+    expect_text 40 "$(grep -c "^data.gz: $(stat -c %s data) bytes, by cpu$" lines)"
     head -c 1000 data > plain
-    WHARF_SOCKET=$PWD/none expect_status 1 ./example_async gzip data.gz plain no-such-file > lines
+    : > empty
+    WHARF_SOCKET=$PWD/none expect_status 1 ./example_async gzip data.gz plain empty no-such-file \
+        . > lines 2> message
     grep -q '^plain: bad data: not in gzip format, at byte 0$' lines
-    # It read as much as there is room for, and called the file bad.
-    head -c 300000 /dev/urandom | gzip > large.gz
-    WHARF_SOCKET=$PWD/none expect_status 1 ./example_async gzip large.gz 2> message
-    expect_text 'large.gz: is larger than 262144 bytes' "$(cat message)"
+    grep -q '^empty: bad data: the input ends too early, at byte 0$' lines
+    grep -q '^no-such-file: ' message
+    # Ones that do not fit beside each other, whose output is not what was guessed, and that are larger
+    # than the arena, by themselves or by their output.
+    for size in 0 1 300000 9000000 40000000; do
+        head -c "$size" /dev/urandom | gzip -1 > "noise.$size.gz"
+        head -c "$size" /dev/zero | gzip -1 > "zeros.$size.gz"
+    done
+    WHARF_SOCKET=$PWD/none ./example_async gzip zeros.*.gz noise.*.gz noise.*.gz > lines
+    for size in 0 1 300000 9000000 40000000; do
+        expect_text 1 "$(grep -c "^zeros.$size.gz: $size bytes, by " lines)"
+        expect_text 2 "$(grep -c "^noise.$size.gz: $size bytes, by " lines)"
+    done
+    grep -q '^noise.40000000.gz: .* by one call$' lines
+    grep -q '^zeros.9000000.gz: .* by cpu$' lines
+    expect_status 1 ./example_async zstd data.gz 2> message
+    grep -q "there is no codec 'zstd': the names are " message
 }
 
 test_example_works_against_the_static_library() {
