@@ -4,6 +4,8 @@
 # make install and uninstall, and programs that are built against what was installed.
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
+# shellcheck source=tests/lib/daemon.sh
+. "$(dirname "$0")/../lib/daemon.sh"
 set -o pipefail
 
 variant=$(basename "$BUILD")
@@ -57,6 +59,7 @@ $(cd "$TOP" && printf './usr/share/doc/wharf/formats/%s\n' encoders/*/*_format.h
 ./usr/share/doc/wharf/wharf.rules.yml
 ./usr/share/fish/vendor_completions.d/wharf.fish
 ./usr/share/man/man1/wharf.1
+$(sed -n 's|.*\b\(wharf_[a-z0-9_]*\);.*|./usr/share/man/man3/\1.3|p' "$TOP/clientlib/libwharf.map")
 ./usr/share/man/man3/libwharf.3
 ./usr/share/man/man5/wharfd.conf.5
 ./usr/share/man/man8/wharfd.8
@@ -224,6 +227,44 @@ test_headers_name_only_files_that_are_installed() {
     expect_text '' "$(cat missing)"
     # Nor do they name folders of it.
     expect_status 1 grep -nE '\b(encoders|proto|kernels|daemon|clientlib)/' root/include/*.h
+}
+
+# What each page's program prints, for input from small.gz.
+output_of() {
+    case $1 in
+        wharf_alloc) echo 'jobs may use it now' ;;
+        wharf_decompress | wharf_submit) seq 1 10000 ;;
+        wharf_error_message) printf '2: zlib, RFC 1950, Adler-32 verified\nbad checksum\ngzip_checksum\n' ;;
+        wharf_next_runs) printf '100 values in 2 bytes at 0\n2 values in 3 bytes at 2\n' ;;
+        wharf_open) echo "$2, 255 jobs at a time" ;;
+        wharf_register_model) echo 'jobs name it: 1' ;;
+        wharf_stats) echo 'wharf_workers 2' ;;
+        wharf_wait) printf 'job %d is done\n' 0 1 2 ;;
+        *) echo "what does the page $1 print?" ;;
+    esac
+}
+
+# Each page of functions has a program, which compiles and works as it is printed, with a daemon and, but for
+# those about a daemon, without.
+test_examples_of_manual_pages_compile_and_work() {
+    use_installed
+    seq 1 10000 | gzip > small.gz
+    start_daemon '[cpu]' 'workers = 2'
+    for page in root/share/man/man3/*.3; do
+        name=$(basename "$page" .3)
+        if [ -L "$page" ] || [ "$name" = libwharf ]; then continue; fi
+        sed -n '/^\.Sh EXAMPLES/,/^\.Ed/{/^\./d; s/\\e/\\/g; p}' "$page" > "$name.c"
+        test "$(wc -l < "$name.c")" -ge 15
+        compile gcc -std=c11 -Wall -Wextra -Werror "${flags[@]}" -o "$name" "$name.c"
+        WHARF_SOCKET=$PWD/s "./$name" < small.gz > out
+        output_of "$name" "$(pkg-config --modversion wharf)" | diff - out
+        [ "$name" = wharf_stats ] && continue
+        WHARF_SOCKET=$PWD/none "./$name" < small.gz > out
+        output_of "$name" embedded | diff - out
+    done
+    WHARF_SOCKET=$PWD/none expect_status 1 ./wharf_stats 2> message
+    WHARF_SOCKET=$PWD/none expect_status 1 ./wharf_error_message zstd 2> message
+    grep -q "no codec 'zstd'" message
 }
 
 test_library_works_from_cxx() {
