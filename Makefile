@@ -740,6 +740,7 @@ install_list := \
     644:proto/PROTOCOL.md:$(docdir)/PROTOCOL.md \
     644:proto/control.proto:$(docdir)/control.proto \
     644:encoders/FORMAT.md:$(docdir)/FORMAT.md \
+    644:encoders/line/LINES.md:$(docdir)/LINES.md \
     644:clientlib/GPU_MEMORY.md:$(docdir)/GPU_MEMORY.md \
     644:daemon/DESIGN.md:$(docdir)/DESIGN.md \
     644:daemon/SECURITY.md:$(docdir)/SECURITY.md \

@@ -134,6 +134,14 @@ enum wharf_reason {
     WHARF_REASON_SNAPPY_OFFSET = 105,   /* as LZ4_OFFSET */
     WHARF_REASON_SNAPPY_PAST_END = 106, /* more output than the length says */
 
+    /* bdi, fpc, cpack, best, palette (LINES.md): BAD_DATA but where it says otherwise. */
+    WHARF_REASON_LINE_VERSION = 110, /* UNSUPPORTED: made by a newer version of the format */
+    WHARF_REASON_LINE_HEADER = 111,  /* a member of the header that cannot be */
+    WHARF_REASON_LINE_PALETTE = 112, /* a group's palette has codes of a wrong width */
+    WHARF_REASON_LINE_OFFSET = 113,  /* a group does not begin where the one before it ends */
+    WHARF_REASON_LINE_CODE = 114,    /* a line's code in the index is none */
+    WHARF_REASON_LINE_CONTENT = 115, /* a line says other sizes than the index */
+
     /* The request. */
     WHARF_REASON_REQUEST_CODEC = 128, /* BAD_REQUEST: no such codec */
     WHARF_REASON_REQUEST_FLAGS = 129, /* BAD_REQUEST: unknown flag bits */

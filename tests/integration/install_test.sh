@@ -49,6 +49,7 @@ test_uninstall_removes_all_that_install_put_there() {
 ./usr/share/doc/wharf/DESIGN.md
 ./usr/share/doc/wharf/FORMAT.md
 ./usr/share/doc/wharf/GPU_MEMORY.md
+./usr/share/doc/wharf/LINES.md
 ./usr/share/doc/wharf/PROTOCOL.md
 ./usr/share/doc/wharf/SECURITY.md
 ./usr/share/doc/wharf/control.proto
