@@ -174,6 +174,10 @@ test_container_goes_on_behind_bad_headers() {
     cmp expected out
     grep -q '; 16384 bytes from byte 114688 on are zeros for what is lost' message
     grep -q '^wharf: bad.whr: bad in 2 places; .*: 0 in doubt, 49152 zeros for what is lost' message
+    "$WHARF" cat --salvage --report bad.whr data.whr 2> report > out || test $? = 1
+    tail -n 1 report | grep -q '"bad_places":2,"doubtful_nbytes":0,"zeros_nbytes":49152,"input":"bad.whr"}'
+    "$WHARF" cat --report data.whr 2> report | cmp - data
+    expect_status 1 grep bad_places report
     # The same where the bytes are gone.
     { head -c "$(at 7)" data.whr; tail -c +$(($(at 9) + 1)) data.whr; } > hole.whr
     salvage hole.whr
