@@ -90,21 +90,13 @@ static void close_handle(struct wharf_cli_service *service)
     service->wharf = NULL;
 }
 
-/* Whether less room may be allowed.  It is no use to whom a connection is refused, and each try
- * would count as a refusal of its own. */
-static bool is_for_room(int error)
-{
-    return error == -ENOMEM ||
-           (error == -EDQUOT && !strstr(wharf_error_message(), "max_connections"));
-}
-
 /* With less and less room, as long as it is too much for the daemon. */
 static int open_with_room(struct wharf_cli_service *service, size_t slot_nbytes, unsigned *n_slots)
 {
     for (;;) {
         int r = open_handle(service, service->options->engine, *n_slots * slot_nbytes);
 
-        if (!is_for_room(r) || *n_slots == 1)
+        if ((r != -EDQUOT && r != -ENOMEM) || *n_slots == 1)
             return r;
         *n_slots /= 2;
     }
@@ -183,6 +175,10 @@ const char *wharf_cli_service_limit(const struct wharf_cli_service *service, uin
                  "for a GPU source and output together may be %s, [gpu] large of the daemon's "
                  "wharfd.conf; " IN_THIS_PROCESS,
                  wharf_cli_size_text(info->max_gpu_large_nbytes, size));
+        return text;
+    case WHARF_REASON_GPU_CODEC:
+        snprintf(text, text_nbytes,
+                 "the GPU has no decoder for this codec; --engine auto decodes it on the CPU");
         return text;
     case WHARF_REASON_GPU_LARGE_TIME:
         snprintf(text, text_nbytes,

@@ -157,7 +157,7 @@ void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
             outcome.result = __atomic_load_n(&job->stopped, __ATOMIC_RELAXED);
         if (outcome.result == WHARF_OK) {
             struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, i);
-            if (chunk.destination->is_device) {
+            if (chunk.destination->is_device || wharf_place_is_refused(front, job)) {
                 outcome = wharf_place_refusal(job);
             } else {
                 engine = own;

@@ -168,6 +168,11 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
     return state == WHARF_GPU_MEMORY_READY ? WHARF_POOL_OWN + owner : WHARF_POOL_NONE;
 }
 
+bool wharf_place_is_refused(const struct wharf_front *front, const struct wharf_job *job)
+{
+    return job->session->engine == front->gpu_engine && job->why == WHARF_PLACED_CODEC;
+}
+
 struct wharf_outcome wharf_place_refusal(const struct wharf_job *job)
 {
     switch (job->why) {
@@ -178,7 +183,9 @@ struct wharf_outcome wharf_place_refusal(const struct wharf_job *job)
         return (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
                                       .reason = WHARF_REASON_REQUEST_SIZE};
     case WHARF_PLACED_CODEC:
-        return (struct wharf_outcome){.result = WHARF_UNSUPPORTED};
+        return (struct wharf_outcome){.result = wharf_place_needs_gpu(job) ? WHARF_UNSUPPORTED
+                                                                           : WHARF_BAD_REQUEST,
+                                      .reason = WHARF_REASON_GPU_CODEC};
     case WHARF_PLACED_NOT_PINNED:
         return (struct wharf_outcome){.result = WHARF_NO_MEMORY};
     default:
@@ -210,6 +217,9 @@ static enum wharf_pool choose_why(const struct wharf_front *front, const struct 
         return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
     if (is_banned(job))
         return cpu_because(WHARF_PLACED_BANNED, ret_why);
+    /* If the session wants the GPU alone, the CPU refuses it (wharf_place_is_refused). */
+    if (!(front->gpu_codecs >> job->submission.codec & 1))
+        return cpu_because(WHARF_PLACED_CODEC, ret_why);
     enum wharf_gpu_memory_state state = wharf_gpu_memory_anywhere(front, job);
     if (is_forced) {
         *ret_why = WHARF_PLACED_GPU_ASKED;
@@ -217,8 +227,6 @@ static enum wharf_pool choose_why(const struct wharf_front *front, const struct 
             return WHARF_POOL_NONE;
         return is_small_enough(front, job) ? WHARF_POOL_GPU : WHARF_POOL_LARGE;
     }
-    if (!(front->gpu_codecs >> job->submission.codec & 1))
-        return cpu_because(WHARF_PLACED_CODEC, ret_why);
     if (!is_small_enough(front, job))
         return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
     if (state != WHARF_GPU_MEMORY_READY)

@@ -105,8 +105,11 @@ enum wharf_pool wharf_place_pool_of(const struct wharf_front *front, const struc
 void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front);
 void wharf_place_remove(struct wharf_front *front, struct wharf_job *job);
 
-/* What becomes of a chunk of this job that the CPU has got and whose output is to be in GPU memory.
- * By the engine that has a piece of it, without the lock. */
+/* Whether the CPU, which has got this job, may decode no chunk of it: its session wants the GPU
+ * alone, which has no decoder for it.  And what becomes of chunks that it may not decode, these and
+ * those whose output is to be in GPU memory.  By the engine that has a piece of it, without the
+ * lock. */
+bool wharf_place_is_refused(const struct wharf_front *front, const struct wharf_job *job);
 struct wharf_outcome wharf_place_refusal(const struct wharf_job *job);
 
 /* Forgets all queued jobs of a session, without touching them. */

@@ -33,13 +33,12 @@ test_public_headers_declare_what_the_map_lists() {
     expect_text '' "$(cat missing)"
 }
 
-# And one page of section 3 shows how each is called.
+# And libwharf(3) shows how each is called.
 test_manual_page_shows_what_the_map_lists() {
     sed -n '/global:/,/local:/p' "$TOP/clientlib/libwharf.map" |
         grep -oE '\bwharf_[a-z0-9_]+' > listed
     while read -r name; do
-        n_pages=$(cat "$TOP"/clientlib/*.3 | grep -cE "^\.F[no] $name \"|^\.Fo $name\$|^\.Fn $name void\$" || true)
-        [ "$n_pages" = 1 ] || echo "$name is on $n_pages pages"
+        grep -qE "^\.F[no] $name( |\$)" "$TOP/clientlib/libwharf.3" || echo "$name is missing"
     done < listed > missing
     expect_text '' "$(cat missing)"
 }
@@ -57,7 +56,7 @@ test_decoding_loads_no_encoders_library() {
     ldd "$BUILD"/libwharf.so > loaded
     readelf -d "$BUILD"/wharfd | grep NEEDED >> loaded
     grep -q libc.so loaded
-    expect_status 1 grep -E 'lib(lz4|snappy|stdc\+\+)' loaded
+    expect_status 1 grep -E 'lib(lz4|snappy|zstd|stdc\+\+)' loaded
     readelf -d "$BUILD"/wharf | grep -q 'NEEDED.*liblz4'
 }
 

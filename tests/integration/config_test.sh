@@ -117,6 +117,7 @@ struct passwd *getpwnam(const char *name)
     return next(name);
 }
 EOF
+
     gcc -shared -fPIC -o names.so names.c
 }
 

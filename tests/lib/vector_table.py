@@ -3,7 +3,7 @@
 """vector_table.py FOLDER: the table of a folder of further vectors, as test_vector.h reads it.
 
 FOLDER/expected/deflate.json holds, for each file by its path in FOLDER, the format and what zlib
-says of it.  The last line of the table is the number of entries that the file has, counted apart
+says of it, and zstd.json what libzstd does.  The last line of the table is the number of entries that the file has, counted apart
 from those that are written, so that none can be lost on the way.
 """
 import json
@@ -36,6 +36,60 @@ MESSAGES = {
 # zlib's answer number 2: the stream needs a preset dictionary.
 NEED_DICTIONARY = 'Error 2 while decompressing data'
 
+# The same of libzstd.  The first three are many reasons.
+ZSTD_MESSAGES = {
+    'Data corruption detected': 'bad_data',
+    'Destination buffer is too small': 'bad_data',
+    'Src size is incorrect': 'bad_data',
+    "Header of Literals' block doesn't respect format specification": 'bad_data zstd_literals',
+    'Dictionary is corrupted': 'bad_data zstd_tree',
+    "Restored data doesn't match checksum": 'bad_checksum zstd_checksum',
+    'Dictionary mismatch': 'unsupported zstd_dictionary',
+    'Unsupported frame parameter': 'unsupported zstd_reserved',
+    'Frame requires too much memory for decoding': 'unsupported zstd_window',
+}
+
+# Where libzstd comes to the checksum before it sees what is wrong: where the last block is empty it
+# does not compare the content size, and with four long streams of literals not their ends.
+ZSTD_EARLIER = {
+    'zstd-klauspost-decode-corpus-encoded/bedf7b69750ffcef7f5089dfe9f4c4f6ccb8505f':
+        'bad_data zstd_content_size',
+    'zstd-klauspost/bad-5a0147dd6c438a881dae9ab610aa778b55f4ae91.zst': 'bad_data zstd_streams',
+}
+
+
+def zstd_expectation(path, entry):
+    """The result and, if libzstd's message tells it, the reason."""
+    if entry['status'] == 'truncated':
+        return 'bad_data input_truncated'
+    if entry['status'] == 'ok':
+        return 'ok none'
+    if entry['error'] != 'Unknown frame descriptor':
+        return ZSTD_MESSAGES[entry['error']]
+    # Formats from before 0.8, which the judge was built without.
+    with open(path, 'rb') as file:
+        magic = file.read(4)
+    is_old = magic[1:] == b'\xb5\x2f\xfd' and 0x22 <= magic[0] <= 0x27
+    return 'unsupported zstd_version' if is_old else 'bad_data zstd_magic'
+
+
+def write_zstd(folder):
+    """Those of zstd; returns how many there are."""
+    with open(f'{folder}/expected/zstd.json', encoding='utf-8') as file:
+        entries = json.load(file)
+    for path, entry in sorted(entries.items()):
+        expected = ZSTD_EARLIER.get(path) or zstd_expectation(f'{folder}/{path}', entry)
+        result, *reason = expected.split()
+        print(f'vector {path}\ncodec zstd\nresult {result}')
+        if reason:
+            print(f'reason {reason[0]}')
+        if result == 'ok':
+            print(f'out_nbytes {entry["out"]}\nsha256 {entry["sha256"]}')
+        else:
+            print('out_avail 67108864')
+        print()
+    return len(entries)
+
 
 def expectation(codec, zlib):
     """The result and reason, in one line, of what zlib says."""
@@ -63,7 +117,7 @@ def main():
             if 'consumed' in zlib:
                 print(f'in_nbytes {zlib["consumed"]}')
         print()
-    print(f'count {len(entries)}')
+    print(f'count {len(entries) + write_zstd(folder)}')
 
 
 if __name__ == '__main__':

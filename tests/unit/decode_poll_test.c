@@ -101,10 +101,11 @@ Test(decode_poll, questions_come_often_and_change_nothing)
             cr_assert_eq(memcmp(stream.job.out, stream.plain, PLAIN), 0);
             unsigned by_out = PLAIN / WHARF_POLL_OUT_NBYTES;
             cr_assert_geq(counter.n + 2, by_out, "codec %u, %u: %u of %u", i, k, counter.n, by_out);
-            /* Nothing is asked where there is little to do. */
-            stream.job.in_nbytes = 100;
+            /* Nothing is asked where there is little to do, which zeros of zstd's are not. */
+            if (stream.job.in_nbytes > 100)
+                stream.job.in_nbytes = 100;
             run(&stream.job, 0, &counter, 0, &outcome);
-            cr_assert_leq(counter.n, 1);
+            cr_assert_leq(counter.n, 1 + outcome.out_nbytes / WHARF_POLL_OUT_NBYTES);
             stream_deinit(&stream);
         }
     }

@@ -7,6 +7,7 @@
 #include "clientlib/wharf.h"
 #include "encoders/deflate/inflate_loop.h"
 #include "encoders/rans/rans_loop.h"
+#include "encoders/zstd/zstd_loops.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/lib/test_stream.h"
 
@@ -27,10 +28,12 @@ static void decode_cpu_plain(uint32_t codec, uint32_t parameter, const uint8_t *
                              size_t in_nbytes, uint8_t *out, size_t out_avail,
                              struct wharf_outcome *ret_outcome)
 {
-    if (wharf_inflate_loop_force("plain") < 0 || wharf_rans_loop_force("none") < 0)
+    if (wharf_inflate_loop_force("plain") < 0 || wharf_rans_loop_force("none") < 0 ||
+        wharf_zstd_loops_force("plain") < 0)
         abort();
     decode_cpu(codec, parameter, in, in_nbytes, out, out_avail, ret_outcome);
     wharf_inflate_loop_force(NULL);
+    wharf_zstd_loops_force(NULL);
     wharf_rans_loop_force(NULL);
 }
 

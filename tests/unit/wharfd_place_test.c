@@ -264,7 +264,15 @@ Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini
     front.gpu_codecs = 0;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert(job.pool == WHARF_POOL_CPU && job.why == WHARF_PLACED_CODEC);
+    cr_assert_not(wharf_place_is_refused(&front, &job));
     wharf_place_remove(&front, &job);
+    session.engine = front.gpu_engine;
+    push(&job, 20 * KiB, 64 * KiB);
+    cr_assert_eq(job.pool, WHARF_POOL_CPU);
+    cr_assert(wharf_place_is_refused(&front, &job));
+    cr_assert_eq(wharf_place_refusal(&job).reason, WHARF_REASON_GPU_CODEC);
+    wharf_place_remove(&front, &job);
+    session.engine = WHARF_ENGINE_AUTO;
     front.gpu_codecs = UINT64_MAX;
 
     tenant.gpu_trust.banned_until_ns = 1;

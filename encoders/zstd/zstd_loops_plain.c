@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/zstd/zstd_loops.h"
+
+#define LOOPS wharf_zstd_loops_plain
+#define TARGET
+#define LOW_BITS(word, n) ((word) & ((UINT64_C(1) << (n)) - 1))
+#include "encoders/zstd/zstd_loops_body.h"

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * zstd: the CPU engine's forms against the reference, in every member of the outcome and every byte
+ * of the output, and all against libzstd's streaming call.
+ *
+ * The input is the source; its length chooses the room for the output.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "encoders/codec.h"
+#include "encoders/zstd/zstd_loops.h"
+#include "tests/lib/test_guard.h"
+#include "tests/lib/test_outcome.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
+
+enum { MAX_OUT_NBYTES = 3 << 17, JUDGE_VERSION = 10507 };
+
+static const size_t rooms[] = {MAX_OUT_NBYTES, 0, MAX_OUT_NBYTES, 100, 1000, 4099, 1 << 17, 140000};
+enum { N_ROOMS = sizeof(rooms) / sizeof(rooms[0]) };
+
+static void check(int good)
+{
+    if (!good)
+        abort();
+}
+
+/*
+ * What libzstd may find good although it is not.  Whether it does depends on its version, on the
+ * processor and on how much room it is given (encoders/zstd/zstd_format.h).
+ */
+static int may_overlook(uint32_t reason)
+{
+    switch (reason) {
+    case WHARF_REASON_ZSTD_STREAMS:
+    case WHARF_REASON_ZSTD_CONTENT_SIZE:
+    case WHARF_REASON_ZSTD_BLOCK:
+    case WHARF_REASON_ZSTD_BLOCK_SIZE:
+    case WHARF_REASON_OUTPUT_FULL: /* of a frame that is longer than the first ones */
+        return 1;
+    case WHARF_REASON_ZSTD_SEQUENCES_HEADER:
+    case WHARF_REASON_ZSTD_TREE:
+    case WHARF_REASON_ZSTD_OFFSET:
+    case WHARF_REASON_ZSTD_VERSION:
+        return ZSTD_versionNumber() < JUDGE_VERSION;
+    default:
+        return 0;
+    }
+}
+
+/* 1: good; 0: bad, or there is not enough of it.  *ret_nbytes are written. */
+static int ask_libzstd(const uint8_t *data, size_t nbytes, uint8_t *out, size_t *ret_nbytes)
+{
+    static ZSTD_DCtx *context;
+    ZSTD_inBuffer in = {data, nbytes, 0};
+    ZSTD_outBuffer to = {out, MAX_OUT_NBYTES, 0};
+    size_t hint = 1;
+
+    if (!context) {
+        context = ZSTD_createDCtx();
+        check(context && !ZSTD_isError(ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, 27)));
+    }
+    ZSTD_DCtx_reset(context, ZSTD_reset_session_only);
+    for (;;) {
+        size_t in_before = in.pos, out_before = to.pos;
+        hint = ZSTD_decompressStream(context, &to, &in);
+        if (ZSTD_isError(hint))
+            return 0;
+        if ((in.pos == nbytes && hint == 0) || (in.pos == in_before && to.pos == out_before))
+            break;
+    }
+    *ret_nbytes = to.pos;
+    return hint == 0 && in.pos == nbytes;
+}
+
+static void compare_with_libzstd(const uint8_t *data, size_t nbytes,
+                                 const struct wharf_outcome *outcome, const uint8_t *out)
+{
+    static uint8_t judged[MAX_OUT_NBYTES];
+    size_t judged_nbytes = 0;
+    int is_good = ask_libzstd(data, nbytes, judged, &judged_nbytes);
+
+    if (outcome->result == WHARF_OK) {
+        /* Before 1.5.5 it refused compressed blocks of two bytes, and empty ones. */
+        check(is_good || ZSTD_versionNumber() < JUDGE_VERSION);
+        if (is_good)
+            check(judged_nbytes == outcome->out_nbytes &&
+                  (judged_nbytes == 0 || memcmp(judged, out, judged_nbytes) == 0));
+    } else if (is_good) {
+        check(may_overlook(outcome->reason));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    static const char *const forms[] = {"plain", NULL};
+    static uint8_t want_out[MAX_OUT_NBYTES];
+    const struct wharf_codec_ops *ops = wharf_codec_find(WHARF_CODEC_ZSTD)->ops;
+    size_t room = rooms[nbytes % N_ROOMS];
+    struct wharf_outcome got, want;
+
+    struct test_guard in = test_guard_copy(data, nbytes, TEST_GUARD_END);
+    ops->decode_reference(in.data, in.nbytes, want_out, room, NULL, &want);
+    for (unsigned i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        struct test_guard out = test_guard_new(room, TEST_GUARD_END);
+        check(wharf_zstd_loops_force(forms[i]) == 0);
+        ops->decode(in.data, in.nbytes, out.data, out.nbytes, NULL, &got);
+        check(test_outcome_same(&got, &want));
+        if (want.result == WHARF_OK && want.out_nbytes)
+            check(memcmp(out.data, want_out, want.out_nbytes) == 0);
+        test_guard_free(&out);
+    }
+    if (room == MAX_OUT_NBYTES)
+        compare_with_libzstd(in.data, in.nbytes, &want, want_out);
+    test_guard_free(&in);
+    return 0;
+}
