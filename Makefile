@@ -699,19 +699,28 @@ includedir ?= $(prefix)/include
 mandir     ?= $(prefix)/share/man
 docdir     ?= $(prefix)/share/doc/wharf
 completiondir ?= $(prefix)/share/bash-completion/completions
+zshcompletiondir  ?= $(prefix)/share/zsh/site-functions
+fishcompletiondir ?= $(prefix)/share/fish/vendor_completions.d
 # systemd and the daemon look into /etc, for what is under /usr or /usr/local.
 sysconfdir ?= $(if $(filter /usr /usr/local,$(prefix)),,$(prefix))/etc
 unitdir    ?= $(prefix)/lib/systemd/system
 sysusersdir ?= $(prefix)/lib/sysusers.d
 tmpfilesdir ?= $(prefix)/lib/tmpfiles.d
 
+# A page about several functions is found by each one's name, as its NAME section has them.
+page_links = $(shell awk '/^\.S[hH] / { in_name = $$2 == "NAME"; n = 0 } \
+    in_name && $$1 == ".Nm" { if (n++) print "link:" page ":$(mandir)/man3/" $$2 ".3"; else page = $$2 ".3" }' \
+    $(wildcard clientlib/*.3))
+
 # The one list, of which uninstall is made too: MODE:SOURCE:TARGET, or link:WHERE-TO:TARGET, or
 # conf:SOURCE:TARGET for a file that belongs to its administrator as soon as it was changed.
 install_list := \
     755:$(CLI):$(bindir)/wharf \
     644:clientlib/cli/wharf.1:$(mandir)/man1/wharf.1 \
-    644:clientlib/libwharf.3:$(mandir)/man3/libwharf.3 \
+    $(foreach page,$(wildcard clientlib/*.3),644:$(page):$(mandir)/man3/$(notdir $(page))) $(page_links) \
     644:clientlib/cli/wharf.bash:$(completiondir)/wharf \
+    644:clientlib/cli/wharf.zsh:$(zshcompletiondir)/_wharf \
+    644:clientlib/cli/wharf.fish:$(fishcompletiondir)/wharf.fish \
     755:$(LIB_SO):$(libdir)/$(notdir $(LIB_SO)) \
     link:$(notdir $(LIB_SO)):$(libdir)/libwharf.so \
     644:$(LIB_A):$(libdir)/libwharf.a \
@@ -732,9 +741,11 @@ install_list := \
     644:proto/PROTOCOL.md:$(docdir)/PROTOCOL.md \
     644:proto/control.proto:$(docdir)/control.proto \
     644:encoders/FORMAT.md:$(docdir)/FORMAT.md \
+    644:encoders/line/LINES.md:$(docdir)/LINES.md \
     644:clientlib/GPU_MEMORY.md:$(docdir)/GPU_MEMORY.md \
     644:daemon/DESIGN.md:$(docdir)/DESIGN.md \
     644:daemon/SECURITY.md:$(docdir)/SECURITY.md \
+    644:systemd/wharf.rules.yml:$(docdir)/wharf.rules.yml \
     $(foreach page,$(wildcard encoders/*/*_format.h),644:$(page):$(docdir)/formats/$(notdir $(page))) \
     644:clientlib/example.c:$(docdir)/examples/example.c \
     644:clientlib/example_async.c:$(docdir)/examples/example_async.c \

@@ -197,6 +197,7 @@ static void close_received(struct wharf_control_receiver *receiver)
 /* An Error that answers no request: the connection's end follows, and this is why. */
 static void note_farewell(struct wharf_client_link *link, const Wharf__Error *error)
 {
+    link->farewell_error = wharf_client_error_code(error);
     wharf_client_copy_printable(link->farewell, sizeof(link->farewell), error->text);
     if (!link->farewell[0])
         strcpy(link->farewell, "it does not say why");
@@ -234,6 +235,24 @@ static const Wharf__Reply *open_message(struct wharf *wharf)
     return reply;
 }
 
+/* The daemon has closed.  To whom it has too many connections open it says so before it hears
+ * anything: coming again soon would not help. */
+static void take_end(struct wharf *wharf, int error)
+{
+    struct wharf_client_link *link = &wharf->link;
+    int is_over =
+        link->state != WHARF_CLIENT_LINK_UP && link->farewell[0] && link->farewell_error == -EDQUOT;
+
+    if (is_over)
+        wharf_client_link_lost(wharf, -EDQUOT, "%s: the daemon refused the connection: %s",
+                               link->address.sun_path, link->farewell);
+    else
+        wharf_client_link_lost(wharf, error, "%s: the daemon closed the %s%s",
+                               link->address.sun_path,
+                               link->farewell[0] ? "connection: " : "connection", link->farewell);
+    link->is_refused = is_over;
+}
+
 /*
  * Reads one packet.  Returns 1 with *ret_reply set to a reply, or to NULL for any other packet; 0
  * if there is none now or the connection is over.
@@ -255,9 +274,7 @@ static int read_packet(struct wharf *wharf, const Wharf__Reply **ret_reply)
         return 0;
     }
     if (r < 0 || wharf_packet_kind(receiver->nbytes) == WHARF_PACKET_END) {
-        wharf_client_link_lost(wharf, r < 0 ? r : -ECONNRESET, "%s: the daemon closed the %s%s",
-                               link->address.sun_path,
-                               link->farewell[0] ? "connection: " : "connection", link->farewell);
+        take_end(wharf, r < 0 ? r : -ECONNRESET);
         return 0;
     }
     if (wharf_packet_kind(receiver->nbytes) == WHARF_PACKET_MESSAGE)

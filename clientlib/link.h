@@ -87,6 +87,7 @@ struct wharf_client_link {
     int error;      /* why it is not UP */
     char text[320];
     char farewell[160]; /* what the daemon said before it closed the connection */
+    int farewell_error; /* and the error that it named, -errno */
 
     struct wharf_client_packets *packets;
 };

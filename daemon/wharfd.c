@@ -120,6 +120,7 @@ static void on_loaded(struct wharf_reloader *reloader, struct wharf_config *next
 {
     struct daemon *daemon = WHARF_LIST_ENTRY(reloader, struct daemon, reloader);
     char message[512];
+    bool is_good = false;
 
     wharf_config_report_list(report, log_problem);
     if (wharf_config_report_is_bad(report))
@@ -127,7 +128,10 @@ static void on_loaded(struct wharf_reloader *reloader, struct wharf_config *next
     else if (wharf_server_reload(&daemon->server, next, message, sizeof(message)) < 0)
         wharf_log(WHARF_LOG_ERROR, NULL, "the configuration stays as it was: %s", message);
     else
+        is_good = true;
+    if (is_good)
         wharf_log(WHARF_LOG_NOTICE, NULL, "read the configuration again");
+    wharf_server_note_reload(&daemon->server, is_good);
     if (!wharf_reloader_is_busy(reloader))
         tell_ready(daemon);
 }
@@ -138,6 +142,7 @@ static void reload(struct daemon *daemon)
     int r = wharf_reloader_begin(&daemon->reloader);
     if (r == 0)
         return;
+    wharf_server_note_reload(&daemon->server, false);
     wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
               "the configuration stays as it was");
     tell_ready(daemon);
@@ -154,7 +159,7 @@ static void on_signal(struct wharf_source *source, uint32_t ready)
             reload(daemon);
             continue;
         }
-        wharf_log(WHARF_LOG_NOTICE, NULL, "%s: %s", sigabbrev_np((int)info.ssi_signo),
+        wharf_log(WHARF_LOG_NOTICE, NULL, "SIG%s: %s", sigabbrev_np((int)info.ssi_signo),
                   daemon->server.is_draining ? "ending at once" : "finishing jobs");
         wharf_server_drain(&daemon->server);
     }

@@ -25,21 +25,31 @@
     X(RANS, rans, 8, "rANS, 32-way interleaved, with Recoil's splits")                             \
     X(LZ4, lz4, 9, "LZ4 blocks, without a frame")                                                  \
     X(SNAPPY, snappy, 10, "Snappy's raw format")                                                   \
-    X(ZSTD, zstd, 11, "zstd, RFC 8878, all frames, XXH64 verified")
+    X(BDI, bdi, 11, "lines by base and deltas")                                                    \
+    X(FPC, fpc, 12, "lines by frequent patterns")                                                  \
+    X(CPACK, cpack, 13, "lines by a dictionary of four words")                                     \
+    X(BEST, best, 14, "lines by the best of bdi, fpc and cpack")                                   \
+    X(PALETTE, palette, 15, "lines of bf16, f16 or fp8 by a palette of exponents")                 \
+    X(ZSTD, zstd, 16, "zstd, RFC 8878, all frames, XXH64 verified")
 
 enum wharf_codec {
-    WHARF_CODEC_STORED = 0,  /* bytes as they are */
-    WHARF_CODEC_DEFLATE = 1, /* raw Deflate, RFC 1951 */
-    WHARF_CODEC_ZLIB = 2,    /* zlib, RFC 1950, Adler-32 verified */
-    WHARF_CODEC_GZIP = 3,    /* gzip, RFC 1952, all members, CRC-32 and length verified */
-    WHARF_CODEC_RLE1 = 4,    /* ORC's integer run lengths, version 1 */
-    WHARF_CODEC_RLE2 = 5,    /* ORC's integer run lengths, version 2 */
-    WHARF_CODEC_BYTERLE = 6, /* ORC's byte run lengths */
-    WHARF_CODEC_BOOLRLE = 7, /* ORC's boolean run lengths, a byte for each value */
-    WHARF_CODEC_RANS = 8,    /* rANS, 32-way interleaved, with Recoil's splits */
-    WHARF_CODEC_LZ4 = 9,     /* LZ4 blocks, without a frame */
-    WHARF_CODEC_SNAPPY = 10, /* Snappy's raw format */
-    WHARF_CODEC_ZSTD = 11,   /* zstd, RFC 8878, all frames, XXH64 verified */
+    WHARF_CODEC_STORED = 0,   /* bytes as they are */
+    WHARF_CODEC_DEFLATE = 1,  /* raw Deflate, RFC 1951 */
+    WHARF_CODEC_ZLIB = 2,     /* zlib, RFC 1950, Adler-32 verified */
+    WHARF_CODEC_GZIP = 3,     /* gzip, RFC 1952, all members, CRC-32 and length verified */
+    WHARF_CODEC_RLE1 = 4,     /* ORC's integer run lengths, version 1 */
+    WHARF_CODEC_RLE2 = 5,     /* ORC's integer run lengths, version 2 */
+    WHARF_CODEC_BYTERLE = 6,  /* ORC's byte run lengths */
+    WHARF_CODEC_BOOLRLE = 7,  /* ORC's boolean run lengths, a byte for each value */
+    WHARF_CODEC_RANS = 8,     /* rANS, 32-way interleaved, with Recoil's splits */
+    WHARF_CODEC_LZ4 = 9,      /* LZ4 blocks, without a frame */
+    WHARF_CODEC_SNAPPY = 10,  /* Snappy's raw format */
+    WHARF_CODEC_BDI = 11,     /* lines by base and deltas */
+    WHARF_CODEC_FPC = 12,     /* lines by frequent patterns */
+    WHARF_CODEC_CPACK = 13,   /* lines by a dictionary of four words */
+    WHARF_CODEC_BEST = 14,    /* lines by the best of bdi, fpc and cpack */
+    WHARF_CODEC_PALETTE = 15, /* lines of bf16, f16 or fp8 by a palette of exponents */
+    WHARF_CODEC_ZSTD = 16,    /* zstd, RFC 8878, all frames, XXH64 verified */
 };
 
 /*

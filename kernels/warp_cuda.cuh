@@ -281,6 +281,13 @@ WHARF_DEVICE uint32_t byte_perm(uint32_t a, uint32_t b, uint32_t s)
     return __byte_perm(a, b, s);
 }
 
+WHARF_DEVICE uint32_t signed_perm(uint32_t a, uint32_t b, uint32_t s)
+{
+    uint32_t v;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(v) : "r"(a), "r"(b), "r"(s));
+    return v;
+}
+
 WHARF_DEVICE uint32_t mul_high(uint32_t a, uint32_t b)
 {
     return __umulhi(a, b);

@@ -134,25 +134,13 @@ enum wharf_reason {
     WHARF_REASON_SNAPPY_OFFSET = 105,   /* as LZ4_OFFSET */
     WHARF_REASON_SNAPPY_PAST_END = 106, /* more output than the length says */
 
-    /* zstd, RFC 8878: BAD_DATA but where it says otherwise.  encoders/zstd/zstd_format.h says where
-     * each stands: at the header, the stream or the section that holds it. */
-    WHARF_REASON_ZSTD_MAGIC = 110,      /* no frame begins here */
-    WHARF_REASON_ZSTD_VERSION = 111,    /* UNSUPPORTED: a format from before zstd 0.8 */
-    WHARF_REASON_ZSTD_RESERVED = 112,   /* UNSUPPORTED: a reserved bit of the frame header is set */
-    WHARF_REASON_ZSTD_WINDOW = 113,     /* UNSUPPORTED: a window of more than 128 MiB */
-    WHARF_REASON_ZSTD_DICTIONARY = 114, /* UNSUPPORTED: needs a dictionary that is not there */
-    WHARF_REASON_ZSTD_BLOCK = 115,      /* a block's type or size cannot be */
-    WHARF_REASON_ZSTD_BLOCK_SIZE = 116, /* more output than a block may have */
-    WHARF_REASON_ZSTD_CONTENT_SIZE = 117, /* the output is not as long as the frame header says */
-    WHARF_REASON_ZSTD_LITERALS = 118,     /* a literals section's header cannot be */
-    WHARF_REASON_ZSTD_TREE = 119,         /* no Huffman code, or none to go on with */
-    WHARF_REASON_ZSTD_STREAMS = 120,      /* a stream of literals is not as long as its literals */
-    WHARF_REASON_ZSTD_SEQUENCES_HEADER = 121,  /* a sequences section's header cannot be */
-    WHARF_REASON_ZSTD_TABLE = 122,             /* no FSE table, or none to go on with */
-    WHARF_REASON_ZSTD_SEQUENCES = 123,         /* bits of sequences are missing or left */
-    WHARF_REASON_ZSTD_SEQUENCE_LITERALS = 124, /* more literals than the section has */
-    WHARF_REASON_ZSTD_OFFSET = 125,   /* a match from before the frame's output, or 0 bytes back */
-    WHARF_REASON_ZSTD_CHECKSUM = 126, /* BAD_CHECKSUM: XXH64 of the frame's output */
+    /* bdi, fpc, cpack, best, palette (LINES.md): BAD_DATA but where it says otherwise. */
+    WHARF_REASON_LINE_VERSION = 110, /* UNSUPPORTED: made by a newer version of the format */
+    WHARF_REASON_LINE_HEADER = 111,  /* a member of the header that cannot be */
+    WHARF_REASON_LINE_PALETTE = 112, /* a group's palette has codes of a wrong width */
+    WHARF_REASON_LINE_OFFSET = 113,  /* a group does not begin where the one before it ends */
+    WHARF_REASON_LINE_CODE = 114,    /* a line's code in the index is none */
+    WHARF_REASON_LINE_CONTENT = 115, /* a line says other sizes than the index */
 
     /* The request. */
     WHARF_REASON_REQUEST_CODEC = 128, /* BAD_REQUEST: no such codec */
@@ -180,6 +168,26 @@ enum wharf_reason {
     WHARF_REASON_GPU_LARGE_TIME = 145, /* the GPU had the chunk for as long as it may */
     /* BAD_REQUEST, or UNSUPPORTED for GPU memory: the GPU has no decoder for the codec. */
     WHARF_REASON_GPU_CODEC = 146,
+
+    /* zstd, RFC 8878: BAD_DATA but where it says otherwise.  encoders/zstd/zstd_format.h says where
+     * each stands: at the header, the stream or the section that holds it. */
+    WHARF_REASON_ZSTD_MAGIC = 160,      /* no frame begins here */
+    WHARF_REASON_ZSTD_VERSION = 161,    /* UNSUPPORTED: a format from before zstd 0.8 */
+    WHARF_REASON_ZSTD_RESERVED = 162,   /* UNSUPPORTED: a reserved bit of the frame header is set */
+    WHARF_REASON_ZSTD_WINDOW = 163,     /* UNSUPPORTED: a window of more than 128 MiB */
+    WHARF_REASON_ZSTD_DICTIONARY = 164, /* UNSUPPORTED: needs a dictionary that is not there */
+    WHARF_REASON_ZSTD_BLOCK = 165,      /* a block's type or size cannot be */
+    WHARF_REASON_ZSTD_BLOCK_SIZE = 166, /* more output than a block may have */
+    WHARF_REASON_ZSTD_CONTENT_SIZE = 167, /* the output is not as long as the frame header says */
+    WHARF_REASON_ZSTD_LITERALS = 168,     /* a literals section's header cannot be */
+    WHARF_REASON_ZSTD_TREE = 169,         /* no Huffman code, or none to go on with */
+    WHARF_REASON_ZSTD_STREAMS = 170,      /* a stream of literals is not as long as its literals */
+    WHARF_REASON_ZSTD_SEQUENCES_HEADER = 171,  /* a sequences section's header cannot be */
+    WHARF_REASON_ZSTD_TABLE = 172,             /* no FSE table, or none to go on with */
+    WHARF_REASON_ZSTD_SEQUENCES = 173,         /* bits of sequences are missing or left */
+    WHARF_REASON_ZSTD_SEQUENCE_LITERALS = 174, /* more literals than the section has */
+    WHARF_REASON_ZSTD_OFFSET = 175,   /* a match from before the frame's output, or 0 bytes back */
+    WHARF_REASON_ZSTD_CHECKSUM = 176, /* BAD_CHECKSUM: XXH64 of the frame's output */
 };
 
 /* What a decode ended with.  Every engine gives the same outcome for the same job. */

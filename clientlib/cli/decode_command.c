@@ -210,9 +210,10 @@ const struct wharf_cli_command wharf_cli_decode = {
     .usage = "--codec C [OPTION...] [-o OUT] [IN]",
     .help = "Decodes one stream of codec C, from IN or standard input.  Nothing is written\n"
             "before all of it was decoded and verified, so the output is held in memory.\n\n"
-            "  -c, --codec C        deflate, zlib, gzip (all members), zstd (all frames), lz4 (a\n"
-            "                       block), snappy (raw), stored, rans, or run lengths of ORC:\n"
-            "                       rle1, rle2, byterle, boolrle\n"
+            "  -c, --codec C        deflate, zlib, gzip (all members), zstd (all frames), lz4\n"
+            "                       (a block), snappy (raw), stored, rans; run lengths of ORC:\n"
+            "                       rle1, rle2, byterle, boolrle; lines: bdi, fpc, cpack, best,\n"
+            "                       palette\n"
             "      --type T         of rle1 and rle2: i8 to i64 (signed coding) or u8 to u64;\n"
             "                       of rans: u8 (the default) or u16\n"
             "      --count N        fail unless there are N values; boolrle needs it unless\n"

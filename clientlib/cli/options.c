@@ -372,6 +372,7 @@ int wharf_cli_parse(const struct wharf_cli_command *command, int argc, char **ar
         .n_threads = count_usable_cores(),
         .patience_ms = WHARF_DEFAULT_PATIENCE_MS,
         .needs_daemon = command->daemon == WHARF_CLI_DAEMON_MUST,
+        .offers_salvage = command->salvages && command->decompresses,
     };
     status = take_all(command, argc, argv, own, ret_options, &wants_help);
     if (status != WHARF_CLI_GO_ON)

@@ -23,10 +23,11 @@ struct wharf_cli_options {
     bool report;
     bool quiet;
     bool verbose;
-    bool salvage;       /* bad data is written as far as it decodes */
-    bool progress;      /* shown wherever standard error goes */
-    bool to_stdout;     /* instead of a file beside the input */
-    const char *output; /* NULL when not given */
+    bool salvage;        /* bad data is written as far as it decodes */
+    bool offers_salvage; /* the command could, whatever the input is */
+    bool progress;       /* shown wherever standard error goes */
+    bool to_stdout;      /* instead of a file beside the input */
+    const char *output;  /* NULL when not given */
     bool force;
 };
 

@@ -151,6 +151,12 @@ static int init(struct wharf_cli_salvage *salvage, struct wharf_cli_task *task)
 /* Says what came of it.  `before` is where the output stood. */
 static int finish(struct wharf_cli_salvage *salvage, uint64_t before, int status)
 {
+    struct wharf_cli_tally *tally = salvage->task->tally;
+
+    tally->is_salvage = true;
+    tally->n_bad_places += salvage->n_faults;
+    tally->n_doubtful += salvage->n_doubtful;
+    tally->n_zeros += salvage->n_zeros;
     if (salvage->n_faults)
         say_sum(salvage, salvage->task->output->nbytes - before);
     free(salvage->buf);

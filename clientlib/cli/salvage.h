@@ -6,7 +6,7 @@
  * for it, so that everything behind is where it was; of gzip and BGZF, whose sizes nothing vouches
  * for, nothing stands for it.  Behind damage the next chunk, block or gzip member is searched for,
  * byte by byte.  What looks like a gzip member is believed once it has given 32 KiB without an
- * error, or all of it and the right checksum.
+ * error, or decoded to its end.
  *
  * Memory is bounded and time linear in the input, as without --salvage.  From a pipe too: the last
  * part of what was read is kept, to search in.

@@ -21,6 +21,9 @@ enum {
     TRIAL_FACTOR = 8,
     TRIAL_FREE_NBYTES = 64 << 20,
     TRIAL_OUT_PER_IN = 16, /* bytes of output that cost as much as one of input */
+
+    /* What it costs to decode one that is bad too. */
+    BAD_NBYTES = 64 << 10,
 };
 _Static_assert(2 * (TRIAL_IN_NBYTES + WHARF_CLI_SALVAGE_SEARCH_NBYTES) <=
                    WHARF_CLI_SALVAGE_KEEP_NBYTES,
@@ -45,16 +48,32 @@ static int feed(struct wharf_cli_salvage *salvage, struct wharf_inflate_stream *
     return 0;
 }
 
-/* 1: a member begins there, 0: none does, or -errno. */
+enum verdict { IS_NOTHING, IS_BAD_MEMBER, IS_MEMBER };
+
+/* A member that only its trailer denies is one.  So is one of BGZF, whose header is no accident, if
+ * it gives anything. */
+static int judge(const struct wharf_inflate_stream *stream, bool is_block, uint64_t out_nbytes)
+{
+    struct wharf_outcome outcome;
+
+    wharf_inflate_stream_outcome(stream, &outcome);
+    if (outcome.result == WHARF_OK || wharf_inflate_stream_verified(stream) > 0)
+        return IS_MEMBER;
+    return outcome.reason == WHARF_REASON_GZIP_CHECKSUM ||
+                   outcome.reason == WHARF_REASON_GZIP_LENGTH || (is_block && out_nbytes)
+               ? IS_BAD_MEMBER
+               : IS_NOTHING;
+}
+
+/* What begins there, enum verdict, or -errno. */
 static int try_stream(struct wharf_cli_salvage *salvage, struct wharf_inflate_stream *stream,
-                      uint64_t offset, uint64_t *ret_nbytes)
+                      uint64_t offset, bool is_block, uint64_t *ret_nbytes)
 {
     uint64_t out_nbytes = 0;
 
     salvage->n_tried += TRIAL_READ_NBYTES;
 
     while (out_nbytes < TRIAL_OUT_NBYTES && *ret_nbytes < TRIAL_IN_NBYTES) {
-        struct wharf_outcome outcome;
         const uint8_t *span;
         size_t nbytes;
         int r;
@@ -70,15 +89,15 @@ static int try_stream(struct wharf_cli_salvage *salvage, struct wharf_inflate_st
             salvage->n_tried += nbytes / TRIAL_OUT_PER_IN;
             break;
         default:
-            wharf_inflate_stream_outcome(stream, &outcome);
-            return outcome.result == WHARF_OK || wharf_inflate_stream_verified(stream) > 0;
+            return judge(stream, is_block, out_nbytes);
         }
     }
-    return 1;
+    return IS_MEMBER;
 }
 
 /* The same; *ret_nbytes is what it took. */
-static int try_member(struct wharf_cli_salvage *salvage, uint64_t offset, uint64_t *ret_nbytes)
+static int try_member(struct wharf_cli_salvage *salvage, uint64_t offset, bool is_block,
+                      uint64_t *ret_nbytes)
 {
     struct wharf_inflate_stream *stream = wharf_inflate_stream_new(WHARF_INFLATE_GZIP);
     int r;
@@ -86,7 +105,7 @@ static int try_member(struct wharf_cli_salvage *salvage, uint64_t offset, uint64
     *ret_nbytes = 0;
     if (!stream)
         return -ENOMEM;
-    r = try_stream(salvage, stream, offset, ret_nbytes);
+    r = try_stream(salvage, stream, offset, is_block, ret_nbytes);
     wharf_inflate_stream_free(stream);
     return r;
 }
@@ -108,30 +127,33 @@ struct search {
     struct wharf_cli_salvage_found *found;
 };
 
+static bool is_over_budget(const struct wharf_cli_salvage *salvage)
+{
+    return salvage->n_tried > TRIAL_FREE_NBYTES + TRIAL_FACTOR * salvage->n_searched;
+}
+
 /* How far to go on from a place where nothing begins, or 0 where something does, or -errno. */
 static int64_t look_for_member(const struct search *search, const uint8_t *in, size_t in_nbytes,
                                uint64_t offset)
 {
     struct wharf_cli_salvage *salvage = search->salvage;
+    bool is_block = !(search->wanted & WHARF_CLI_WANTS_MEMBER);
     uint32_t block_nbytes;
-    uint64_t n_tried;
+    uint64_t nbytes;
     int r;
 
-    if (!begins_as_gzip(in, in_nbytes))
+    if (!begins_as_gzip(in, in_nbytes) ||
+        (is_block && wharf_bgzf_look(in, in_nbytes, &block_nbytes) != 1))
         return 1;
-    if (!(search->wanted & WHARF_CLI_WANTS_MEMBER) &&
-        wharf_bgzf_look(in, in_nbytes, &block_nbytes) != 1)
-        return 1;
-    r = try_member(salvage, offset, &n_tried);
+    r = try_member(salvage, offset, is_block, &nbytes);
     if (r < 0)
         return r;
-    if (r == 1) {
+    if (r == IS_MEMBER || (r == IS_BAD_MEMBER && !is_over_budget(salvage))) {
+        salvage->n_tried += r == IS_BAD_MEMBER ? BAD_NBYTES : 0;
         search->found->kind = search->wanted & (WHARF_CLI_WANTS_MEMBER | WHARF_CLI_WANTS_BLOCK);
         return 0;
     }
-    return salvage->n_tried > TRIAL_FREE_NBYTES + TRIAL_FACTOR * salvage->n_searched && n_tried
-               ? (int64_t)n_tried
-               : 1;
+    return is_over_budget(salvage) && nbytes ? (int64_t)nbytes : 1;
 }
 
 static int64_t look_for_frame(const struct search *search, const uint8_t *in, size_t in_nbytes,

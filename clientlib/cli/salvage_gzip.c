@@ -15,17 +15,17 @@
 enum {
     /* Errors are mostly found within some hundred bytes, and in BGZF within a block. */
     BACK_NBYTES = 64 << 10,
-    /* All cores begin anew only where the last beginning has paid: where every other block is bad,
-     * what they had decoded ahead would be for nothing. */
-    PARALLEL_NBYTES = 16 << 20,
+    /* All cores begin anew so many times, and once more for so much input: where every other block
+     * is bad, what they had decoded ahead would be for nothing. */
+    FREE_STARTS = 16,
+    START_NBYTES = 16 << 20,
 };
 
 struct gzip {
     struct wharf_cli_salvage *salvage;
     unsigned wanted;
-    uint64_t at;             /* here a member begins */
-    uint64_t parallel_start; /* of the last blocks that all cores decoded */
-    bool was_parallel;
+    uint64_t at;         /* here a member begins */
+    uint64_t n_starts;   /* of all cores */
     uint64_t last_error; /* where one was met */
     bool is_done;
 };
@@ -70,10 +70,9 @@ static int decode_blocks(struct gzip *gzip, bool *ret_go_on)
 
     *ret_go_on = true;
     if (gzip->wanted != WHARF_CLI_WANTS_BLOCK ||
-        (gzip->was_parallel && gzip->at - gzip->parallel_start < PARALLEL_NBYTES))
+        gzip->n_starts > FREE_STARTS + gzip->at / START_NBYTES)
         return WHARF_CLI_GOOD;
-    gzip->was_parallel = true;
-    gzip->parallel_start = gzip->at;
+    gzip->n_starts++;
     status = wharf_cli_bgzf_pipe(task, gzip->at, &gzip->at, ret_go_on);
     gzip->is_done = status == WHARF_CLI_GOOD && wharf_cli_output_is_full(task->output);
     if (status != WHARF_CLI_GOOD || gzip->is_done || *ret_go_on)

@@ -90,13 +90,21 @@ static void close_handle(struct wharf_cli_service *service)
     service->wharf = NULL;
 }
 
+/* Whether less room may be allowed.  It is no use to whom a connection is refused, and each try
+ * would count as a refusal of its own. */
+static bool is_for_room(int error)
+{
+    return error == -ENOMEM ||
+           (error == -EDQUOT && !strstr(wharf_error_message(), "max_connections"));
+}
+
 /* With less and less room, as long as it is too much for the daemon. */
 static int open_with_room(struct wharf_cli_service *service, size_t slot_nbytes, unsigned *n_slots)
 {
     for (;;) {
         int r = open_handle(service, service->options->engine, *n_slots * slot_nbytes);
 
-        if ((r != -EDQUOT && r != -ENOMEM) || *n_slots == 1)
+        if (!is_for_room(r) || *n_slots == 1)
             return r;
         *n_slots /= 2;
     }

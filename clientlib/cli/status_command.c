@@ -61,7 +61,7 @@ const struct wharf_cli_command wharf_cli_status = {
     .usage = "[--json] [OPTION...]",
     .help = "Prints the daemon's version, engines and work, and of each tenant (a user, or\n"
             "what the configuration makes of one) connections, memory, jobs and bytes.  Users\n"
-            "see themselves, root and the daemon's own user everybody.\n\n"
+            "see themselves, root, the daemon's own user and its observer_group everybody.\n\n"
             "      --json           one JSON object\n",
     .daemon = WHARF_CLI_DAEMON_MUST,
     .own_options = own_options,

@@ -73,6 +73,11 @@ static void print_report(FILE *to, const struct wharf_cli_tally *tally)
             tally->out_nbytes, wharf_engine_name(engine_of(tally)),
             tally->through_daemon ? "true" : "false", tally->n_chunks,
             wharf_client_now_ns() - tally->start_ns);
+    if (tally->is_salvage)
+        fprintf(to,
+                ",\"bad_places\":%" PRIu64 ",\"doubtful_nbytes\":%" PRIu64
+                ",\"zeros_nbytes\":%" PRIu64,
+                tally->n_bad_places, tally->n_doubtful, tally->n_zeros);
     if (tally->status != WHARF_CLI_GOOD)
         print_failure(to, tally);
     fputs("}\n", to);

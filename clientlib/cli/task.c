@@ -55,6 +55,13 @@ static void say_limit(const struct wharf_cli_task *task, const struct wharf_cli_
                   limit ? limit : advice(fault));
 }
 
+/* Whether there is more to be had of the input than what was verified, and this is not it. */
+static bool has_salvage(const struct wharf_cli_task *task, const struct wharf_cli_fault *fault)
+{
+    return task->options->offers_salvage && !task->options->salvage && !task->output->is_sink &&
+           wharf_cli_status_of(fault->result) == WHARF_CLI_BAD_DATA;
+}
+
 static void say_place(const struct wharf_cli_task *task, const struct wharf_cli_fault *fault)
 {
     char chunk[48] = "";
@@ -65,10 +72,11 @@ static void say_place(const struct wharf_cli_task *task, const struct wharf_cli_
         say_limit(task, fault, chunk);
         return;
     }
-    wharf_cli_say("%s: %s%s at byte %" PRIu64 " bit %u: %s; %s", task->input->name,
+    wharf_cli_say("%s: %s%s at byte %" PRIu64 " bit %u: %s; %s%s", task->input->name,
                   wharf_result_string(fault->result), chunk, fault->bit_offset / 8,
                   (unsigned)(fault->bit_offset % 8), wharf_reason_string(fault->reason),
-                  advice(fault));
+                  advice(fault),
+                  has_salvage(task, fault) ? "; --salvage writes all that decodes" : "");
 }
 
 static void say_output(const struct wharf_cli_task *task, uint64_t n_unverified)

@@ -94,13 +94,14 @@ void wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
 /* ---- tenants ------------------------------------------------------------------------------- */
 
 struct counts {
-    double ok, failed, in_nbytes, out_nbytes, busy_s;
+    double ok, failed, refused, in_nbytes, out_nbytes, busy_s;
 };
 
-/* A tenant with what is shown of it. */
+/* A tenant with what is shown of it.  Limits are 0 where the daemon tells none: of tenants that are
+ * far from them. */
 struct tenant {
     const char *name;
-    double n_connections, memory_nbytes;
+    double n_connections, max_connections, memory_nbytes, max_memory_nbytes;
     struct counts counts;
 };
 
@@ -143,6 +144,21 @@ static void count_memory(struct tenant *tenant, const struct wharf_cli_sample *s
     tenant->memory_nbytes += sample->value;
 }
 
+static void count_refused(struct tenant *tenant, const struct wharf_cli_sample *sample)
+{
+    tenant->counts.refused += sample->value;
+}
+
+static void take_limit(struct tenant *tenant, const struct wharf_cli_sample *sample)
+{
+    const char *limit = wharf_cli_sample_label(sample, "limit");
+
+    if (limit && strcmp(limit, "max_connections") == 0)
+        tenant->max_connections = sample->value;
+    else if (limit && strcmp(limit, "max_memory") == 0)
+        tenant->max_memory_nbytes = sample->value;
+}
+
 static void count_in(struct tenant *tenant, const struct wharf_cli_sample *sample)
 {
     tenant->counts.in_nbytes += sample->value;
@@ -162,9 +178,14 @@ static const struct {
     const char *family;
     void (*count)(struct tenant *tenant, const struct wharf_cli_sample *sample);
 } columns[] = {
-    {"wharf_connections", count_connections}, {"wharf_memory_bytes", count_memory},
-    {"wharf_jobs_total", count_job},          {"wharf_input_bytes_total", count_in},
-    {"wharf_output_bytes_total", count_out},  {"wharf_engine_busy_seconds_total", count_busy},
+    {"wharf_connections", count_connections},
+    {"wharf_memory_bytes", count_memory},
+    {"wharf_limit", take_limit},
+    {"wharf_refused_total", count_refused},
+    {"wharf_jobs_total", count_job},
+    {"wharf_input_bytes_total", count_in},
+    {"wharf_output_bytes_total", count_out},
+    {"wharf_engine_busy_seconds_total", count_busy},
 };
 
 /* Each sample is looked at once. */
@@ -215,6 +236,7 @@ static struct counts rates_of(const struct counts *now, const struct counts *bef
     return (struct counts){
         .ok = rate(now->ok, before->ok, seconds),
         .failed = rate(now->failed, before->failed, seconds),
+        .refused = rate(now->refused, before->refused, seconds),
         .in_nbytes = rate(now->in_nbytes, before->in_nbytes, seconds),
         .out_nbytes = rate(now->out_nbytes, before->out_nbytes, seconds),
         .busy_s = rate(now->busy_s, before->busy_s, seconds),
@@ -241,10 +263,31 @@ static struct counts rates_since(const struct tenant *tenant, const struct tenan
     return rates_of(&tenant->counts, from, seconds);
 }
 
+static void write_connections(const struct tenant *tenant, char *text, size_t nbytes)
+{
+    if (tenant->max_connections > 0)
+        snprintf(text, nbytes, "%.0f/%.0f", tenant->n_connections, tenant->max_connections);
+    else
+        snprintf(text, nbytes, "%.0f", tenant->n_connections);
+}
+
+static void write_memory(const struct tenant *tenant, char *text, size_t nbytes)
+{
+    char used[WHARF_CLI_SIZE_TEXT], most[WHARF_CLI_SIZE_TEXT];
+
+    wharf_cli_size_text(whole(tenant->memory_nbytes), used);
+    if (tenant->max_memory_nbytes > 0)
+        snprintf(text, nbytes, "%s/%s", used,
+                 wharf_cli_size_text(whole(tenant->max_memory_nbytes), most));
+    else
+        snprintf(text, nbytes, "%s", used);
+}
+
 static void print_tenant(const struct tenant *tenant, const struct tenants *before, double seconds)
 {
     struct counts counts = tenant->counts;
-    char in[WHARF_CLI_SIZE_TEXT], out[WHARF_CLI_SIZE_TEXT], memory[WHARF_CLI_SIZE_TEXT];
+    char in[WHARF_CLI_SIZE_TEXT], out[WHARF_CLI_SIZE_TEXT];
+    char connections[32], memory[2 * WHARF_CLI_SIZE_TEXT];
     char name[32], user[WHARF_CLI_USER_NAME_NBYTES];
 
     if (before)
@@ -253,8 +296,10 @@ static void print_tenant(const struct tenant *tenant, const struct tenants *befo
     for (char *at = name; *at; at++)
         *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
     wharf_cli_user_name(tenant->name, user);
-    printf("%-20s %6.0f %12s %12.0f %9.0f %12s %12s %8.2f%s%s\n", name, tenant->n_connections,
-           wharf_cli_size_text(whole(tenant->memory_nbytes), memory), counts.ok, counts.failed,
+    write_connections(tenant, connections, sizeof(connections));
+    write_memory(tenant, memory, sizeof(memory));
+    printf("%-18s %9s %20s %10.0f %8.0f %8.0f %10s %10s %8.2f%s%s\n", name, connections, memory,
+           counts.ok, counts.failed, counts.refused,
            wharf_cli_size_text(whole(counts.in_nbytes), in),
            wharf_cli_size_text(whole(counts.out_nbytes), out), counts.busy_s, user[0] ? "  " : "",
            user);
@@ -262,12 +307,14 @@ static void print_tenant(const struct tenant *tenant, const struct tenants *befo
 
 static void print_head(bool is_rate)
 {
+    static const char format[] = "%-18s %9s %20s %10s %8s %8s %10s %10s %8s  %s\n";
+
     if (is_rate)
-        printf("%-20s %6s %12s %12s %9s %12s %12s %8s  %s\n", "TENANT", "CONN", "MEMORY", "JOBS/s",
-               "BAD/s", "IN/s", "OUT/s", "CORES", "USER");
+        printf(format, "TENANT", "CONN/MAX", "MEMORY/MAX", "JOBS/s", "BAD/s", "REFUSED/s", "IN/s",
+               "OUT/s", "CORES", "USER");
     else
-        printf("%-20s %6s %12s %12s %9s %12s %12s %8s  %s\n", "TENANT", "CONN", "MEMORY", "JOBS",
-               "BAD", "IN", "OUT", "BUSY s", "USER");
+        printf(format, "TENANT", "CONN/MAX", "MEMORY/MAX", "JOBS", "BAD", "REFUSED", "IN", "OUT",
+               "BUSY s", "USER");
 }
 
 void wharf_cli_tenant_table_print(const struct wharf_cli_metrics *metrics,

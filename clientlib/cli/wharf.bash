@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Completion of wharf(1) for bash.  Commands, options and codecs are read from the command's own
-# help, so there is no list here that could differ from it.
+# Completion of wharf(1) for bash.  Commands, options, codecs and what options may be are read from the
+# command's own help and messages, so there is no list here that could differ from it.
 
 # What stands in `wharf --help` behind the heading $2: the first word of each line up to an empty
 # one.  The commands' lines begin with the program's name, which is left out.
@@ -12,6 +12,20 @@ _wharf_words() {
             $0 ~ heading { inside = 1; next }
             inside && NF == 0 { exit }
             inside { print $1 == "wharf" ? $2 : $1 }'
+}
+
+# What an option may be, if that is one of some words: what wharf says when it is given none of them.
+_wharf_values() {
+    "$@" '' 2>&1 < /dev/null | awk '
+        sub(/.* is not (one of )?/, "") && /^[a-z0-9]+(, [a-z0-9]+)* (or|and) [a-z0-9]+$/ {
+            gsub(/, | or | and /, "\n")
+            print
+        }
+        sub(/.*; it has /, "") {
+            gsub(/ \([^)]*\)/, "")
+            gsub(/, /, "\n")
+            print
+        }'
 }
 
 _wharf_files() {
@@ -55,24 +69,9 @@ _wharf() {
             mapfile -t COMPREPLY < <(compgen -W "$(_wharf_words "$program" '^Codecs:')" -- "$cur")
             return
             ;;
-        --engine)
-            mapfile -t COMPREPLY < <(compgen -W 'auto cpu gpu simt reference' -- "$cur")
-            return
-            ;;
-        --type)
-            mapfile -t COMPREPLY < <(compgen -W 'i8 i16 i32 i64 u8 u16 u32 u64' -- "$cur")
-            return
-            ;;
-        --format)
-            mapfile -t COMPREPLY < <(compgen -W 'wharf gzip bgzf' -- "$cur")
-            return
-            ;;
-        --symbols)
-            mapfile -t COMPREPLY < <(compgen -W 'u8 u16' -- "$cur")
-            return
-            ;;
-        --encoder)
-            mapfile -t COMPREPLY < <(compgen -W 'libdeflate zlib' -- "$cur")
+        --engine | --type | --symbols | --encoder | --format)
+            # shellcheck disable=SC2086 # a command of two words is two
+            mapfile -t COMPREPLY < <(compgen -W "$(_wharf_values "$program" $command "$prev")" -- "$cur")
             return
             ;;
         -o | --output | --socket | --cdf | --indexes | --model)

@@ -100,6 +100,8 @@ struct wharf_config {
     uint64_t stuck_timeout_ns;
     uint64_t keep_tenants_ns;
     uint64_t n_histogram_tenants;
+    char observer_group[WHARF_CONFIG_NAME_NBYTES];
+    char metrics_socket[WHARF_CONFIG_PATH_NBYTES];
     /* [cpu] */
     uint64_t n_workers;
     uint64_t share_percent;
@@ -110,6 +112,7 @@ struct wharf_config {
     uint64_t gpu_engine; /* enum wharf_config_gpu */
     char gpu_worker[256];
     char gpu_device[768]; /* gpu_list.h */
+    uint64_t n_gpus_expected;
     uint64_t gpu_share_percent;
     uint64_t gpu_kernel; /* enum wharf_config_gpu_kernel */
     uint64_t gpu_output; /* enum wharf_config_gpu_output */

@@ -116,6 +116,13 @@ const struct wharf_setting wharf_settings[] = {
      "How long a tenant is remembered that has no connection, debt or settings of its own."},
     {"daemon", "histogram_tenants", COUNT, RELOADS, DAEMON(n_histogram_tenants), "100", 0, 1000,
      NULL, "Statistics have histograms of so many tenants, the busiest, and of all together."},
+    {"daemon", "observer_group", TEXT, AT_START, DAEMON(observer_group), "", 0,
+     WHARF_CONFIG_NAME_NBYTES, NULL,
+     "Members of this group see what all tenants do, as root does; empty for nobody else."},
+    {"daemon", "metrics_socket", TEXT, AT_START, DAEMON(metrics_socket), "auto", 1,
+     WHARF_CONFIG_PATH_NBYTES, NULL,
+     "Where observers read metrics by HTTP; auto is metrics.sock in the folder that systemd makes, "
+     "or beside the main socket with .metrics behind its name; none: nowhere."},
 
     {"cpu", "workers", COUNT, AT_START, DAEMON(n_workers), "0", 0, 1024, NULL,
      "Threads that decode; 0 derives them from share and the processors there are."},
@@ -140,6 +147,9 @@ const struct wharf_setting wharf_settings[] = {
      sizeof(((struct wharf_config *)0)->gpu_device), NULL,
      "Which GPUs: all that the driver shows, or as in 0,2 or 0-3 or GPU-8932f937, numbers and "
      "UUIDs as nvidia-smi -L prints them; of a MIG instance the UUID."},
+    {"gpu", "expected", COUNT, RELOADS, DAEMON(n_gpus_expected), "0", 0, WHARF_MAX_GPUS, NULL,
+     "How many GPUs there should be: statistics compare them with those that are up; 0: those that "
+     "device names, or that the machine shows."},
     {"gpu", "share", COUNT, AT_START, DAEMON(gpu_share_percent), "100", 1, 100, NULL,
      "Percent of each GPU's multiprocessors that decoding may use."},
     {"gpu", "chunk", BYTES, AT_START, DAEMON(gpu_chunk_nbytes), "256K", 4 * KiB, 256 * MiB, NULL,
@@ -214,7 +224,7 @@ const struct wharf_setting wharf_settings[] = {
      "That the daemon holds or has sent for a tenant: four a connection, four a queue, one a "
      "region "
      "and two a model."},
-    {"quota", "max_memory", BYTES, RELOADS, QUOTA(max_memory_nbytes), "4G", 0, 1024 * TiB, NULL,
+    {"quota", "max_memory", BYTES, RELOADS, QUOTA(max_memory_nbytes), "9G", 0, 1024 * TiB, NULL,
      "Of a tenant: arenas, registered memory and models."},
     {"quota", "max_jobs", COUNT, RELOADS, QUOTA(max_jobs), "65536", 0, 1 << 24, NULL,
      "Of a tenant: entries of all its queues."},

@@ -9,6 +9,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/control/gate.h"
 #include "daemon/control/model_requests.h"
+#include "daemon/control/room.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/control/undertaker.h"
 
@@ -43,7 +44,8 @@ static void give_up(struct wharf_connection *connection)
 /* That can last as long as the client, others before it, or the daemon before this one like: it is
  * heard when the client goes, or stops sending, after which it is not read from any more either. */
 #define LONG_HOLDS                                                                                 \
-    (WHARF_HOLD_SEND | WHARF_HOLD_PROMISE | WHARF_HOLD_IMPORT | WHARF_HOLD_MODEL | WHARF_HOLD_STATS)
+    (WHARF_HOLD_SEND | WHARF_HOLD_PROMISE | WHARF_HOLD_IMPORT | WHARF_HOLD_MODEL |                 \
+     WHARF_HOLD_STATS | WHARF_HOLD_ROOM)
 #define ENDS (POLLRDHUP | POLLHUP | POLLERR)
 
 static uint32_t wanted(const struct wharf_connection *connection)
@@ -157,6 +159,7 @@ static void connection_free(struct wharf_connection *connection)
     wharf_timer_clear(server->loop, &connection->look_timer);
     wharf_timer_clear(server->loop, &connection->unread_timer);
     wharf_list_remove(&connection->link);
+    wharf_list_remove(&connection->tenant_link);
     wharf_undertaker_take(server->undertaker, connection->fd, connection->tenant, &connection->use);
     free(connection->unsent);
     free(connection);
@@ -176,10 +179,12 @@ void wharf_connection_end(struct wharf_connection *connection, bool by_client)
     wharf_gate_forget(server->gate, connection);
     wharf_model_forget(connection);
     wharf_stats_forget(connection);
+    wharf_room_forget(connection);
     if (!session) {
         connection_free(connection);
         return;
     }
+    connection->tenant->n_endings++;
     wharf_loop_remove(server->loop, &connection->source);
     if (by_client) {
         session->regions[0].segment.empty = true;
@@ -211,13 +216,20 @@ void wharf_connection_refuse(struct wharf_connection *connection, int error, con
     wharf_log_client(WHARF_LOG_NOTICE, &fields, "connection of %s (pid %d) ended: %s",
                      connection->name[0] ? connection->name : "a client", (int)connection->pid,
                      connection->last_text);
-    wharf_front_enter(&connection->server->front);
-    if (error == EDQUOT)
-        connection->tenant->stats.n_refused++;
-    else
+    if (error != EDQUOT) {
+        wharf_front_enter(&connection->server->front);
         connection->tenant->stats.n_broken++;
-    wharf_front_leave(&connection->server->front);
+        wharf_front_leave(&connection->server->front);
+    }
     wharf_connection_end(connection, true);
+}
+
+int wharf_connection_is_over(struct wharf_connection *connection, enum wharf_limit limit)
+{
+    wharf_front_enter(&connection->server->front);
+    wharf_tenant_count_refusal(connection->tenant, limit);
+    wharf_front_leave(&connection->server->front);
+    return EDQUOT;
 }
 
 void wharf_connection_part(struct wharf_connection *connection, const char *text)
@@ -384,26 +396,13 @@ static void turn_away(struct wharf_server *server, int fd, struct wharf_tenant *
     wharf_undertaker_take(server->undertaker, fd, tenant, use);
 }
 
-static int charge(struct wharf_server *server, struct wharf_tenant *tenant,
-                  const struct wharf_use *use, const char **ret_text)
-{
-    *ret_text = "the daemon is out of memory";
-    wharf_front_enter(&server->front);
-    int r = tenant ? wharf_tenant_charge(tenant, use, ret_text) : -ENOMEM;
-    if (r == 0)
-        tenant->stats.n_connections++;
-    else if (tenant)
-        tenant->stats.n_refused++;
-    wharf_front_leave(&server->front);
-    return r;
-}
-
 static int add_to_loop(struct wharf_connection *connection)
 {
     struct wharf_server *server = connection->server;
     int r;
 
     connection->holds = server->is_promised ? 0 : WHARF_HOLD_PROMISE;
+    connection->holds |= connection->is_over ? WHARF_HOLD_ROOM : 0;
     if (!join_party(connection))
         return -ENOMEM;
     r = wharf_loop_add_of(server->loop, &connection->source, connection->fd, wanted(connection),
@@ -411,12 +410,22 @@ static int add_to_loop(struct wharf_connection *connection)
     if (r < 0)
         return r;
     wharf_list_append(&server->connections, &connection->link);
+    wharf_list_append(&connection->tenant->connections, &connection->tenant_link);
     server->n_connections++;
-    if (server->is_promised)
+    if (connection->is_over)
+        wharf_room_await(connection);
+    else if (server->is_promised)
         wharf_connection_greet(connection);
     else
         limit_holds(connection);
     return 0;
+}
+
+void wharf_connection_let_in(struct wharf_connection *connection)
+{
+    if (connection->server->is_promised)
+        wharf_connection_greet(connection);
+    wharf_connection_release(connection, WHARF_HOLD_ROOM);
 }
 
 /* Those that many others left behind go first. */
@@ -458,44 +467,61 @@ static struct wharf_connection *connection_new(struct wharf_server *server, int 
     connection->fd = fd;
     connection->tenant = tenant;
     wharf_list_init(&connection->link);
+    wharf_list_init(&connection->tenant_link);
     wharf_list_init(&connection->gate_link);
     wharf_list_init(&connection->doom_link);
     wharf_list_init(&connection->stats_link);
     return connection;
 }
 
+/* It is not in the loop, or not any more. */
+static void turn_back(struct wharf_connection *connection, int error, const char *text)
+{
+    const struct wharf_use *use = connection->use.n_connections ? &connection->use : NULL;
+
+    wharf_room_forget(connection);
+    turn_away(connection->server, connection->fd, connection->tenant, use, error, text);
+    free(connection);
+}
+
+/* Root of a container is not root: clients of a socket that is one tenant are nothing else. */
+static void set_rights(struct wharf_connection *connection)
+{
+    struct ucred peer;
+    socklen_t nbytes = sizeof(peer);
+
+    if (strncmp(connection->tenant->name, "socket:", strlen("socket:")) == 0 ||
+        getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) < 0)
+        return;
+    connection->is_operator = connection->uid == 0 || connection->uid == geteuid();
+    connection->is_observer =
+        wharf_observer_is(&connection->server->observers, connection->fd, &peer);
+}
+
 static void let_in(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
                    struct wharf_tenant *tenant)
 {
-    /* Its socket, and three that can be on their way to the client, unread. */
-    static const struct wharf_use use = {.n_connections = 1, .n_descriptors = 4};
-
     if (server->is_draining) {
         turn_away(server, fd, tenant, NULL, ESHUTDOWN, "the daemon is going down: connect again");
         return;
     }
-    const char *text;
-    int r = charge(server, tenant, &use, &text);
-    if (r < 0) {
-        turn_away(server, fd, tenant, NULL, -r, text);
-        return;
-    }
-    struct wharf_connection *connection = connection_new(server, fd, tenant);
+    struct wharf_connection *connection = tenant ? connection_new(server, fd, tenant) : NULL;
     if (!connection) {
-        turn_away(server, fd, tenant, &use, ENOMEM, "the daemon is out of memory");
+        turn_away(server, fd, tenant, NULL, ENOMEM, "the daemon is out of memory");
         return;
     }
-    connection->use = use;
     connection->uid = uid;
     connection->pid = pid;
-    /* Root of a container is not root: clients of a socket that is one tenant are nothing else. */
-    connection->is_operator =
-        (uid == 0 || uid == geteuid()) && strncmp(tenant->name, "socket:", strlen("socket:")) != 0;
-    r = add_to_loop(connection);
-    if (r < 0) {
-        turn_away(server, fd, tenant, &use, -r, "the daemon cannot wait for one more connection");
-        free(connection);
+    set_rights(connection);
+    const char *text = NULL;
+    int r = wharf_room_charge(connection, &text);
+    if (r < 0 && r != -EINPROGRESS) {
+        turn_back(connection, -r, text);
+        return;
     }
+    r = add_to_loop(connection);
+    if (r < 0)
+        turn_back(connection, -r, "the daemon cannot wait for one more connection");
 }
 
 void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,

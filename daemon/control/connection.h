@@ -28,6 +28,7 @@ enum wharf_connection_hold {
     WHARF_HOLD_IMPORT = 1 << 4,   /* the GPU's worker has memory of it to import */
     WHARF_HOLD_MODEL = 1 << 5,    /* its model is being made */
     WHARF_HOLD_STATS = 1 << 6,    /* the statistics that it asked for are being made */
+    WHARF_HOLD_ROOM = 1 << 7,     /* its tenant is about to give back what it needs (room.h) */
 };
 
 struct wharf_connection {
@@ -37,9 +38,13 @@ struct wharf_connection {
     uint64_t doorbell_hold_ns;       /* the last one, while it rings for nothing */
     struct wharf_timer look_timer;   /* of WHARF_HOLD_IMPORT and WHARF_HOLD_STATS */
     struct wharf_timer unread_timer; /* of all holds but DOORBELL and STATS */
+    struct wharf_timer room_timer;   /* of WHARF_HOLD_ROOM */
+    uint64_t room_since_ns;          /* since when it has waited for that; 0: it has not */
+    bool is_over;                    /* it is over its tenant's quota, and waits */
     struct wharf_list link;
-    struct wharf_list gate_link; /* in the gate's queue */
-    struct wharf_list doom_link; /* in the server's list of those that cannot go on */
+    struct wharf_list tenant_link; /* in its tenant's list */
+    struct wharf_list gate_link;   /* in the gate's queue */
+    struct wharf_list doom_link;   /* in the server's list of those that cannot go on */
     struct wharf_server *server;
     uint64_t number;
     int fd;
@@ -48,7 +53,8 @@ struct wharf_connection {
     uint8_t gate_kind; /* enum wharf_gate_kind: what its packet at the gate asks for */
     uid_t uid;
     pid_t pid;
-    bool is_operator; /* may drain the daemon, and sees what all tenants do */
+    bool is_operator; /* may drain the daemon */
+    bool is_observer; /* sees what all tenants do */
     struct wharf_tenant *tenant;
     struct wharf_quota told;            /* the tenant's when it said Hello */
     struct wharf_use use;               /* charged for it, without its session */
@@ -76,12 +82,19 @@ struct wharf_connection {
 void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
                           const char *tenant_name, const char *group);
 
+/* One that was over its tenant's quota is not any more. */
+void wharf_connection_let_in(struct wharf_connection *connection);
+
 /* The daemon may answer now: Hello is waited for, for some time. */
 void wharf_connection_greet(struct wharf_connection *connection);
 
 /* Ends a connection because of what the client did: it is told `error` and the text. */
 void wharf_connection_refuse(struct wharf_connection *connection, int error, const char *format,
                              ...) __attribute__((format(printf, 3, 4)));
+
+/* Counts that the tenant is over that limit, which is none of those that charging it finds. Returns
+ * EDQUOT. */
+int wharf_connection_is_over(struct wharf_connection *connection, enum wharf_limit limit);
 
 /* Ends it by no fault of the client's, who is told to connect again, and may with the same arena.
  */
@@ -139,6 +152,10 @@ bool wharf_request_wants_fd(const Wharf__Request *request);
 /* enum wharf_gate_kind: what kind of descriptor a request that wants one does. */
 uint8_t wharf_request_gate_kind(const struct wharf_connection *connection,
                                 const Wharf__Request *request);
+
+/* What opening a queue will be charged, if it is not refused for its sizes. */
+struct wharf_use wharf_request_queue_use(const struct wharf_connection *connection,
+                                         const Wharf__OpenQueueRequest *open);
 
 /* Carries out a request and sends its reply.  fd: what came with it, which stays the caller's; or
  * -errno: why it is not there. */

@@ -3,6 +3,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/gate.h"
+#include "daemon/control/room.h"
 
 /* Packets of one connection that are read before others have their turn. */
 #define MOST_PACKETS 16
@@ -74,6 +75,8 @@ static void take_request(struct wharf_connection *connection, const struct look 
                                          : "descriptors came with a request that has none");
         return;
     }
+    if (wharf_room_awaits(connection, request))
+        return;
     if (wants_fd) {
         connection->gate_kind = wharf_request_gate_kind(connection, request);
         wharf_gate_ask(server->gate, connection);

@@ -26,11 +26,6 @@ void wharf_request_refuse(struct wharf_connection *connection, uint32_t id, int 
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    if (code == EDQUOT) {
-        wharf_front_enter(&connection->server->front);
-        connection->tenant->stats.n_refused++;
-        wharf_front_leave(&connection->server->front);
-    }
     error.code = code;
     error.text = text;
     reply.id = id;
@@ -183,8 +178,8 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
 /* ---- opening the queue --------------------------------------------------------------------- */
 
 /* What is wrong with the request by itself; 0 if nothing. */
-static int check_queue(const struct wharf_connection *connection,
-                       const Wharf__OpenQueueRequest *open, const char **ret_text)
+static int check_queue(struct wharf_connection *connection, const Wharf__OpenQueueRequest *open,
+                       const char **ret_text)
 {
     const struct wharf_quota *quota = &connection->told;
 
@@ -206,10 +201,10 @@ static int check_queue(const struct wharf_connection *connection,
         return EOPNOTSUPP;
     *ret_text = "n_entries is over max_entries, the limit of one queue";
     if (open->n_entries > quota->max_entries)
-        return EDQUOT;
+        return wharf_connection_is_over(connection, WHARF_LIMIT_ENTRIES);
     *ret_text = "arena_nbytes is over max_arena, the limit of one session";
     if (open->arena_nbytes > quota->max_arena_nbytes)
-        return EDQUOT;
+        return wharf_connection_is_over(connection, WHARF_LIMIT_ARENA);
     return 0;
 }
 
@@ -224,11 +219,10 @@ static void add_arena(struct wharf_front *front, struct wharf_session *session)
         wharf_gpu_memory_add(front, memory);
 }
 
-static int make_session(struct wharf_connection *connection, const Wharf__OpenQueueRequest *open,
-                        int fd, struct wharf_session **ret_session, const char **ret_text)
+static struct wharf_session_options options_of(const struct wharf_connection *connection,
+                                               const Wharf__OpenQueueRequest *open, int fd)
 {
-    struct wharf_server *server = connection->server;
-    struct wharf_session_options options = {
+    return (struct wharf_session_options){
         .id = connection->number,
         .n_entries = open->n_entries,
         .arena_nbytes = open->bring_arena ? 0 : open->arena_nbytes,
@@ -236,13 +230,28 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
         .n_models = (uint32_t)connection->told.max_models,
         .max_job_nbytes = connection->told.max_job_nbytes,
         .max_batch_chunks = connection->told.max_batch_chunks,
-        .generation = server->front.generation,
+        .generation = connection->server->front.generation,
         .default_class = open->default_class ? (uint8_t)open->default_class : WHARF_CLASS_NORMAL,
         .engine = (uint8_t)open->engine,
         .has_marks = (connection->features & WHARF_FEATURE_MARKS) != 0,
         .brought_fd = open->bring_arena ? fd : -1,
         .brought_nbytes = open->bring_arena ? open->arena_nbytes : 0,
     };
+}
+
+struct wharf_use wharf_request_queue_use(const struct wharf_connection *connection,
+                                         const Wharf__OpenQueueRequest *open)
+{
+    struct wharf_session_options options = options_of(connection, open, -1);
+
+    return wharf_session_use(&options);
+}
+
+static int make_session(struct wharf_connection *connection, const Wharf__OpenQueueRequest *open,
+                        int fd, struct wharf_session **ret_session, const char **ret_text)
+{
+    struct wharf_server *server = connection->server;
+    struct wharf_session_options options = options_of(connection, open, fd);
     struct wharf_use use = wharf_session_use(&options);
     struct wharf_gpu_memory *memory = NULL;
     struct wharf_segment spare;

@@ -134,7 +134,8 @@ static void refuse_barred(struct wharf_connection *connection)
     if (connection->session)
         wharf_connection_part(connection, text);
     else
-        wharf_connection_refuse(connection, EDQUOT, "%s", text);
+        wharf_connection_refuse(
+            connection, wharf_connection_is_over(connection, WHARF_LIMIT_HUNG_GATES), "%s", text);
 }
 
 /* Under the front lock. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/exit_text.h"
 #include "daemon/base/log.h"
 #include "daemon/base/spawn.h"
 
@@ -116,12 +117,14 @@ int wharf_gate_process_receive(struct wharf_gate_process *process,
 void wharf_gate_process_log_end(const struct wharf_gate_process *process)
 {
     enum wharf_log_level level = process->is_up ? WHARF_LOG_WARNING : WHARF_LOG_ERROR;
+    char text[WHARF_EXIT_TEXT_NBYTES];
     siginfo_t info = {0};
 
     waitid(P_PIDFD, (id_t)process->exit_source.fd, &info, WEXITED);
-    wharf_log_client(level, NULL, "the gate, which receives descriptors, %s: %s %d",
-                     process->is_up ? "has ended" : "does not start",
-                     info.si_code == CLD_EXITED ? "exit status" : "signal", info.si_status);
+    int status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+    wharf_log_client(level, NULL, "the gate, which receives descriptors, %s %s",
+                     process->is_up ? "has ended" : "does not start: it has ended",
+                     wharf_exit_text(status, text));
 }
 
 void wharf_gate_process_log_late(void)

@@ -105,7 +105,7 @@ static int begin(struct wharf_connection *connection, const struct wharf_region 
     *ret_text = "over max_regions, the limit of one session";
     *ret_place = wharf_session_region_place(session);
     if (!*ret_place)
-        return -EDQUOT;
+        return -wharf_connection_is_over(connection, WHARF_LIMIT_REGIONS);
     *ret_text = NULL;
     int r = wharf_front_enter_alone(front, session);
     if (r < 0)

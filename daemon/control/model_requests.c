@@ -11,7 +11,7 @@
 /* ---- registering --------------------------------------------------------------------------- */
 
 /* What is wrong with the request by itself; 0 if nothing. */
-static int check_register(const struct wharf_connection *connection,
+static int check_register(struct wharf_connection *connection,
                           const Wharf__RegisterModelRequest *model, const char **ret_text)
 {
     const struct wharf_session *session = connection->session;
@@ -31,7 +31,7 @@ static int check_register(const struct wharf_connection *connection,
         return EINVAL;
     *ret_text = "its number is not below 256 + max_models, the limit of one session";
     if (model->model - WHARF_FIRST_MODEL >= session->n_models)
-        return EDQUOT;
+        return wharf_connection_is_over(connection, WHARF_LIMIT_MODELS);
     *ret_text = "its number is in use";
     if (session->models[model->model - WHARF_FIRST_MODEL].is_there)
         return EEXIST;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
@@ -13,6 +14,8 @@
 #include "daemon/control/listener.h"
 #include "daemon/control/model_requests.h"
 #include "daemon/control/owner.h"
+#include "daemon/control/refusals.h"
+#include "daemon/control/scrape.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/control/undertaker.h"
 #include "daemon/cpu/slices.h"
@@ -55,6 +58,14 @@ static void drop_memories(struct wharf_server *server, struct wharf_session *ses
     wharf_front_leave(&server->front);
 }
 
+/* What was counted as ending is over; the tenant may be gone then. */
+static void take_back(struct wharf_server *server, struct wharf_tenant *tenant,
+                      const struct wharf_use *use)
+{
+    tenant->n_endings--;
+    wharf_front_give_back(&server->front, tenant, use);
+}
+
 void wharf_server_reap_session(struct wharf_server *server, struct wharf_session *session)
 {
     struct wharf_tenant *tenant = session->tenant;
@@ -62,14 +73,15 @@ void wharf_server_reap_session(struct wharf_server *server, struct wharf_session
     drop_memories(server, session);
     struct wharf_use use = session->use;
     if (!wharf_reaper_session(server->reaper, session))
-        wharf_front_give_back(&server->front, tenant, &use);
+        take_back(server, tenant, &use);
 }
 
 void wharf_server_reap_segment(struct wharf_server *server, const struct wharf_segment *segment,
                                struct wharf_tenant *tenant, const struct wharf_use *use)
 {
+    tenant->n_endings++;
     if (!wharf_reaper_segment(server->reaper, segment, tenant, use))
-        wharf_front_give_back(&server->front, tenant, use);
+        take_back(server, tenant, use);
 }
 
 static void take_news(struct wharf_session *session, enum wharf_session_news news)
@@ -115,7 +127,7 @@ static void take_reaped(struct wharf_server *server)
     struct wharf_use use;
 
     while (wharf_reaper_next(server->reaper, &tenant, &use))
-        wharf_front_give_back(&server->front, tenant, &use);
+        take_back(server, tenant, &use);
 }
 
 static void on_deadline(struct wharf_timer *timer);
@@ -234,6 +246,7 @@ void wharf_server_drain(struct wharf_server *server)
     if (server->is_promised)
         renew_promise(&server->promise_timer);
     wharf_listeners_close(server);
+    wharf_scraper_close(server->scraper);
     wharf_owners_end(server->owners);
     wharf_timer_set(server->loop, &server->drain_timer,
                     wharf_now_ns() + server->config.drain_timeout_ns, on_drain_timeout);
@@ -291,6 +304,25 @@ static void apply_config(struct wharf_server *server, const struct wharf_totals 
     wharf_front_leave(&server->front);
 }
 
+static double unix_now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void wharf_server_note_reload(struct wharf_server *server, bool is_good)
+{
+    double now_s = unix_now_s();
+
+    wharf_front_enter(&server->front);
+    server->front.has_bad_config = !is_good;
+    if (is_good)
+        server->front.configured_s = now_s;
+    wharf_front_leave(&server->front);
+}
+
 int wharf_server_reload(struct wharf_server *server, struct wharf_config *next, char *message,
                         size_t message_nbytes)
 {
@@ -306,6 +338,21 @@ int wharf_server_reload(struct wharf_server *server, struct wharf_config *next, 
 }
 
 /* ---- beginning and end --------------------------------------------------------------------- */
+
+/* What is missing from the start on has no worker whose end would be said. */
+static void look_for_gpus(struct wharf_timer *timer)
+{
+    struct wharf_server *server = WHARF_LIST_ENTRY(timer, struct wharf_server, gpu_timer);
+
+    wharf_front_enter(&server->front);
+    uint32_t n_expected = wharf_gpus_expected(&server->front), n_up = wharf_gpus_up(&server->front);
+    wharf_front_leave(&server->front);
+    if (n_up < n_expected && !server->is_draining)
+        wharf_log(WHARF_LOG_WARNING, NULL,
+                  "of %u GPUs that are expected %u are up; [gpu] expected says how many there "
+                  "should be",
+                  (unsigned)n_expected, (unsigned)n_up);
+}
 
 static int make_loop(struct wharf_server *server)
 {
@@ -333,6 +380,7 @@ static int start(struct wharf_server *server, const struct wharf_totals *totals)
     r = wharf_front_init(&server->front, &server->config, server->loop);
     if (r < 0)
         return r;
+    server->front.started_s = server->front.configured_s = unix_now_s();
     apply_config(server, totals);
     r = wharf_reaper_new(server->loop, &server->reaper);
     if (r == 0)
@@ -388,18 +436,23 @@ int wharf_server_init(struct wharf_server *server, struct wharf_config *config)
         wharf_log(WHARF_LOG_ERROR, NULL, "%s", message);
         return r;
     }
+    wharf_observers_init(&server->observers, server->config.observer_group);
     r = wharf_listeners_open(server);
     if (r < 0)
         return r;
     r = start(server, &totals);
     if (r == 0)
         r = wharf_listeners_start(server);
+    if (r == 0)
+        r = wharf_scraper_new(server, &server->scraper);
     if (r < 0) {
         wharf_log(WHARF_LOG_ERROR, NULL, "cannot start: %s%s", strerrordesc_np(-r), what_to_do(r));
         return r;
     }
     if (!server->is_promised)
         look_for_promise(&server->promise_timer);
+    wharf_timer_set(server->loop, &server->gpu_timer,
+                    server->started_ns + server->config.gpu_start_timeout_ns, look_for_gpus);
     return 0;
 }
 
@@ -430,6 +483,7 @@ int wharf_server_run(struct wharf_server *server)
             return r;
         end_doomed(server);
         set_tidy_timer(server);
+        wharf_refusals_say(server);
         if (server->wants_drain && !server->is_draining)
             wharf_server_drain(server);
     }
@@ -440,6 +494,7 @@ int wharf_server_run(struct wharf_server *server)
 void wharf_server_deinit(struct wharf_server *server)
 {
     wharf_listeners_close(server);
+    wharf_scraper_free(server->scraper);
     wharf_stats_maker_free(server->stats_maker);
     /* Without a loop there is no front yet. */
     if (server->loop)

@@ -13,6 +13,7 @@
 #include "daemon/base/config.h"
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
+#include "daemon/control/observer.h"
 #include "daemon/control/reaper.h"
 #include "daemon/cpu/cpu_here.h"
 #include "daemon/front/front.h"
@@ -21,6 +22,7 @@
 struct wharf_gate;
 struct wharf_model_maker;
 struct wharf_owners;
+struct wharf_scraper;
 struct wharf_stats_maker;
 struct wharf_undertaker;
 
@@ -34,10 +36,15 @@ struct wharf_server {
     struct wharf_stats_maker *stats_maker;
     struct wharf_undertaker *undertaker;
     struct wharf_owners *owners;
+    struct wharf_observers observers;
+    struct wharf_scraper *scraper;
     struct wharf_cpu_here here;
     struct wharf_timer deadline_timer; /* jobs' deadlines */
+    struct wharf_timer gpu_timer;      /* GPUs that are missing */
     struct wharf_timer tidy_timer;     /* tenants that may be dropped */
     bool is_tidying;                   /* it is set */
+    struct wharf_timer refusal_timer;  /* lines of the log that wait (refusals.h) */
+    bool waits_to_say;                 /* it is set */
 
     struct wharf_list listeners;
     struct wharf_list connections;
@@ -82,6 +89,9 @@ void wharf_server_drain(struct wharf_server *server);
  * `message`, and then nothing has changed. */
 int wharf_server_reload(struct wharf_server *server, struct wharf_config *next, char *message,
                         size_t message_nbytes);
+
+/* Whether the configuration that was just read was taken, for the statistics. */
+void wharf_server_note_reload(struct wharf_server *server, bool is_good);
 
 /* A connection is gone. */
 void wharf_server_forget_connection(struct wharf_server *server);

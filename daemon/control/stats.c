@@ -18,9 +18,12 @@ void wharf_tenant_stats_add(struct wharf_tenant_stats *to, const struct wharf_te
 {
     for (unsigned i = 0; i < WHARF_STATS_N_ENGINES; i++)
         wharf_engine_stats_add(&to->engines[i], &more->engines[i]);
+    for (unsigned i = 0; i < WHARF_STATS_N_CLASSES; i++)
+        wharf_histogram_merge(&to->latency[i], &more->latency[i]);
     to->n_connections += more->n_connections;
     to->n_sessions += more->n_sessions;
-    to->n_refused += more->n_refused;
+    for (unsigned i = 0; i < WHARF_N_LIMITS; i++)
+        to->n_refused[i] += more->n_refused[i];
     to->n_broken += more->n_broken;
     to->n_doorbells += more->n_doorbells;
     to->n_evicted += more->n_evicted;

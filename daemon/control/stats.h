@@ -10,12 +10,16 @@
 #include <stdint.h>
 
 #include "daemon/base/config.h"
+#include "daemon/control/limits.h"
 #include "proto/wharf_job.h"
 #include "proto/wharf_result.h"
+#include "proto/wharf_ring.h"
 
 enum {
     WHARF_STATS_N_RESULTS = WHARF_BAD_REQUEST + 1,
     WHARF_STATS_N_ENGINES = WHARF_ENGINE_SIMT + 1,
+    /* Without DEFAULT: class i + 1. */
+    WHARF_STATS_N_CLASSES = WHARF_CLASS_BACKGROUND,
     /* Bucket i holds what took below 2^i microseconds, beginning with 1 us; the last one, from 33 s
      * on, holds the rest. */
     WHARF_STATS_N_BUCKETS = 27,
@@ -58,10 +62,11 @@ struct wharf_engine_stats {
 
 struct wharf_tenant_stats {
     struct wharf_engine_stats engines[WHARF_STATS_N_ENGINES];
-    uint64_t n_connections; /* accepted */
+    struct wharf_histogram latency[WHARF_STATS_N_CLASSES]; /* of jobs that an engine began */
+    uint64_t n_connections;                                /* accepted */
     uint64_t n_sessions;
-    uint64_t n_refused; /* connections and requests over a quota */
-    uint64_t n_broken;  /* connections that were ended for breaking the protocol */
+    uint64_t n_refused[WHARF_N_LIMITS]; /* connections, requests and jobs over this limit */
+    uint64_t n_broken;                  /* connections that were ended for breaking the protocol */
     uint64_t n_doorbells;
     uint64_t n_evicted;                    /* arenas and regions that GPUs let go of for others */
     uint64_t n_placed[WHARF_N_PLACEMENTS]; /* chunks */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/front/front.h"
+#include "daemon/gpu/gpus.h"
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
@@ -45,6 +46,14 @@ void wharf_stats_copy_daemon(const struct wharf_front *front, struct wharf_stats
     ret_daemon->n_parts = front->n_parts;
     ret_daemon->n_parts_refused = front->n_parts_refused;
     ret_daemon->pinned_nbytes = front->pinned_nbytes;
+    for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
+        ret_daemon->totals[i] = front->tenants.totals.of[i].total;
+    ret_daemon->started_s = front->started_s;
+    ret_daemon->configured_s = front->configured_s;
+    ret_daemon->has_bad_config = front->has_bad_config;
+    ret_daemon->n_gpus_expected = wharf_gpus_expected(front);
+    ret_daemon->n_gpus_up = wharf_gpus_up(front);
+    wharf_log_read_counts(&ret_daemon->log);
     copy_gpus(front, ret_daemon);
 }
 
@@ -52,6 +61,7 @@ void wharf_stats_copy_tenant(const struct wharf_tenant *tenant, struct wharf_sta
 {
     memcpy(ret_row->name, tenant->name, sizeof(ret_row->name));
     ret_row->used = tenant->used;
+    ret_row->quota = tenant->quota;
     ret_row->pinned_nbytes = tenant->gpu_pins.pinned_nbytes;
     ret_row->n_hung_gates = tenant->n_hung_gates;
     ret_row->stats = tenant->stats;
@@ -78,12 +88,23 @@ struct group {
     const char *gpu;
     const char *engine;
     const struct wharf_engine_stats *stats; /* of that engine */
+    const char *job_class;
+    const struct wharf_histogram *latency; /* of that class */
     double value;
 };
 
-/* What a family is of: the daemon, each GPU, each tenant, each engine of each tenant; all tenants
- * together, and each engine of these. */
-enum scope { OF_DAEMON, OF_GPU, OF_TENANT, OF_ENGINE, OF_ALL_TENANT, OF_ALL_ENGINE };
+/* What a family is of: the daemon, each GPU, each tenant, each engine and each class of jobs of
+ * each tenant; all tenants together, and each engine and class of these. */
+enum scope {
+    OF_DAEMON,
+    OF_GPU,
+    OF_TENANT,
+    OF_ENGINE,
+    OF_CLASS,
+    OF_ALL_TENANT,
+    OF_ALL_ENGINE,
+    OF_ALL_CLASS
+};
 
 struct family {
     const char *name;
@@ -104,6 +125,8 @@ static void label_group(struct wharf_stats_page *page, Wharf__Sample *sample,
         wharf_stats_page_label(page, sample, "gpu", group->gpu);
     if (group->engine)
         wharf_stats_page_label(page, sample, "engine", group->engine);
+    if (group->job_class)
+        wharf_stats_page_label(page, sample, "class", group->job_class);
 }
 
 static void add_value(struct wharf_stats_page *page, const struct group *group)
@@ -111,21 +134,77 @@ static void add_value(struct wharf_stats_page *page, const struct group *group)
     label_group(page, wharf_stats_page_add(page, "", group->value), group);
 }
 
-/* One of several counters that differ in one label; none if it is 0. */
+/* One of several samples that differ in one label. */
+static void add_labelled(struct wharf_stats_page *page, const struct group *group, double value,
+                         const char *label, const char *label_value)
+{
+    Wharf__Sample *sample = wharf_stats_page_add(page, "", value);
+
+    label_group(page, sample, group);
+    wharf_stats_page_label(page, sample, label, label_value);
+}
+
+/* The same of counters; none if it is 0. */
 static void add_count(struct wharf_stats_page *page, const struct group *group, uint64_t count,
                       const char *label, const char *label_value)
 {
-    if (!count)
-        return;
-    Wharf__Sample *sample = wharf_stats_page_add(page, "", (double)count);
-    label_group(page, sample, group);
-    wharf_stats_page_label(page, sample, label, label_value);
+    if (count)
+        add_labelled(page, group, (double)count, label, label_value);
 }
 
 static void add_results(struct wharf_stats_page *page, const struct group *group)
 {
     for (uint32_t i = 0; i < WHARF_STATS_N_RESULTS; i++)
         add_count(page, group, group->stats->n_jobs[i], "result", wharf_result_name(i));
+}
+
+/* Who has histograms has those that are 0 too: they can be seen to begin. */
+static void add_refused(struct wharf_stats_page *page, const struct group *group)
+{
+    const uint64_t *n_refused = group->row->stats.n_refused;
+
+    for (enum wharf_limit i = 0; i < WHARF_N_LIMITS; i++)
+        if (n_refused[i] || group->row->has_histograms)
+            add_labelled(page, group, (double)n_refused[i], "limit", wharf_limit_label(i));
+}
+
+/* A tenant that is not listed in full has those of which it uses a half or more: they are what is
+ * looked out for, and thousands of tenants would have six series each that say nothing. */
+static bool shows_limit(const struct wharf_stats_row *row, enum wharf_limit limit)
+{
+    uint64_t allowed = wharf_limit_allowed(limit, &row->quota);
+
+    return row->has_histograms || wharf_limit_used(limit, &row->used) >= allowed - allowed / 2;
+}
+
+static void add_limits(struct wharf_stats_page *page, const struct group *group)
+{
+    for (enum wharf_limit i = 0; i < WHARF_N_SHARED_LIMITS; i++)
+        if (shows_limit(group->row, i))
+            add_labelled(page, group, (double)wharf_limit_allowed(i, &group->row->quota), "limit",
+                         wharf_limit_label(i));
+}
+
+static void add_limits_used(struct wharf_stats_page *page, const struct group *group)
+{
+    for (enum wharf_limit i = 0; i < WHARF_N_SHARED_LIMITS; i++)
+        if (shows_limit(group->row, i))
+            add_labelled(page, group, (double)wharf_limit_used(i, &group->row->used), "limit",
+                         wharf_limit_label(i));
+}
+
+static void add_totals(struct wharf_stats_page *page, const struct group *group)
+{
+    for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
+        add_labelled(page, group, (double)group->source->daemon.totals[i], "limit",
+                     wharf_limit_setting(WHARF_LIMIT_TOTAL + i));
+}
+
+static void add_totals_used(struct wharf_stats_page *page, const struct group *group)
+{
+    for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
+        add_labelled(page, group, (double)wharf_total_used(i, &group->row->used), "limit",
+                     wharf_limit_setting(WHARF_LIMIT_TOTAL + i));
 }
 
 static void add_placements(struct wharf_stats_page *page, const struct group *group)
@@ -182,6 +261,37 @@ static void add_run(struct wharf_stats_page *page, const struct group *group)
     add_histogram(page, group, &group->stats->run);
 }
 
+static void add_latency(struct wharf_stats_page *page, const struct group *group)
+{
+    add_histogram(page, group, group->latency);
+}
+
+static void add_suppressed(struct wharf_stats_page *page, const struct group *group)
+{
+    const struct wharf_log_counts *log = &group->source->daemon.log;
+
+    add_labelled(page, group, (double)log->n_over_limit, "reason", "limit");
+    add_labelled(page, group, (double)log->n_not_taken, "reason", "unread");
+}
+
+#if defined(__x86_64__)
+#define MACHINE "x86_64"
+#elif defined(__aarch64__)
+#define MACHINE "aarch64"
+#else
+#define MACHINE "other"
+#endif
+
+static void add_build_info(struct wharf_stats_page *page, const struct group *group)
+{
+    Wharf__Sample *sample = wharf_stats_page_add(page, "", 1);
+
+    (void)group;
+    wharf_stats_page_label(page, sample, "version", WHARF_VERSION);
+    wharf_stats_page_label(page, sample, "compiler", __VERSION__);
+    wharf_stats_page_label(page, sample, "machine", MACHINE);
+}
+
 static void add_info(struct wharf_stats_page *page, const struct group *group)
 {
     Wharf__Sample *sample = wharf_stats_page_add(page, "", 1);
@@ -199,6 +309,20 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
 /* clang-format off: it reads as a table.  Families of one value have what that is last, others a
  * function that adds their samples. */
 #define OWN_FAMILIES(VALUE, GROUP)                                                                 \
+    VALUE(wharf_up, GAUGE, OF_DAEMON, "1: the daemon answers.", 1)                                 \
+    GROUP(wharf_build_info, GAUGE, OF_DAEMON, "How the daemon was built.", add_build_info)         \
+    VALUE(wharf_config_last_reload_successful, GAUGE, OF_DAEMON,                                   \
+          "Whether the configuration that was read last was taken.",                               \
+          !source->daemon.has_bad_config)                                                          \
+    VALUE(wharf_config_last_reload_success_timestamp_seconds, GAUGE, OF_DAEMON,                    \
+          "When one was last taken, in Unix time.", source->daemon.configured_s)                   \
+    VALUE(wharf_log_messages_total, COUNTER, OF_DAEMON, "Messages that were written.",             \
+          source->daemon.log.n_written)                                                            \
+    GROUP(wharf_log_suppressed_total, COUNTER, OF_DAEMON, "Messages that were left out.",          \
+          add_suppressed)                                                                          \
+    VALUE(wharf_gpus_expected, GAUGE, OF_DAEMON, "GPUs that there should be.",                     \
+          source->daemon.n_gpus_expected)                                                          \
+    VALUE(wharf_gpus_up, GAUGE, OF_DAEMON, "GPUs that take jobs.", source->daemon.n_gpus_up)       \
     GROUP(wharf_info, GAUGE, OF_DAEMON, "The running daemon.", add_info)                           \
     VALUE(wharf_uptime_seconds, GAUGE, OF_DAEMON, "Since the daemon started.",                     \
           source->daemon.uptime_s)                                                                 \
@@ -259,7 +383,24 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
     VALUE(wharf_tenants_listed, GAUGE, OF_ALL_TENANT,                                              \
           "Those of them that have samples of their own here.", source->n_rows)                    \
     VALUE(wharf_tenants_seen_total, COUNTER, OF_ALL_TENANT,                                        \
-          "Tenants that came, each time that they were not known.", source->n_tenants_seen)
+          "Tenants that came, each time that they were not known.", source->n_tenants_seen)        \
+    VALUE(process_start_time_seconds, GAUGE, OF_ALL_TENANT,                                        \
+          "When the daemon started, in Unix time.", source->daemon.started_s)                      \
+    VALUE(process_cpu_seconds_total, COUNTER, OF_ALL_TENANT,                                       \
+          "Processors' time that the daemon's main process has used.",                             \
+          source->daemon.process.cpu_s)                                                            \
+    VALUE(process_open_fds, GAUGE, OF_ALL_TENANT, "Descriptors that it has open.",                 \
+          source->daemon.process.n_fds)                                                            \
+    VALUE(process_max_fds, GAUGE, OF_ALL_TENANT, "Descriptors that it may have open.",             \
+          source->daemon.process.most_fds)                                                         \
+    VALUE(process_resident_memory_bytes, GAUGE, OF_ALL_TENANT,                                     \
+          "Memory that it has in use, what it shares with clients included.",                      \
+          source->daemon.process.resident_nbytes)                                                  \
+    VALUE(process_virtual_memory_bytes, GAUGE, OF_ALL_TENANT, "Memory that it has mapped.",        \
+          source->daemon.process.virtual_nbytes)                                                   \
+    GROUP(wharf_total_limit, GAUGE, OF_ALL_TENANT, "What all tenants may have together.",          \
+          add_totals)                                                                              \
+    GROUP(wharf_total_limit_used, GAUGE, OF_ALL_TENANT, "What they have of that.", add_totals_used)
 
 /* Of each tenant as wharf_NAME, and of all together as wharf_all_NAME. */
 #define TENANT_FAMILIES(VALUE, GROUP)                                                              \
@@ -275,7 +416,8 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
     VALUE(hung_gates, GAUGE, TENANT, "Processes hung by descriptors.", row->n_hung_gates)          \
     VALUE(connections_total, COUNTER, TENANT, "Connections accepted.", row->stats.n_connections)   \
     VALUE(sessions_total, COUNTER, TENANT, "Queues opened.", row->stats.n_sessions)                \
-    VALUE(refused_total, COUNTER, TENANT, "What a quota refused.", row->stats.n_refused)           \
+    GROUP(refused_total, COUNTER, TENANT, "Connections, requests and jobs over this limit.",       \
+          add_refused)                                                                             \
     VALUE(broken_total, COUNTER, TENANT, "Connections that broke a rule.", row->stats.n_broken)    \
     VALUE(doorbells_total, COUNTER, TENANT, "Wake-ups by clients.", row->stats.n_doorbells)        \
     GROUP(placements_total, COUNTER, TENANT,                                                       \
@@ -289,8 +431,14 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
     VALUE(engine_busy_seconds_total, COUNTER, ENGINE, "Time spent on jobs.",                       \
           1e-9 * (double)engine->busy_ns)                                                          \
     GROUP(job_queue_seconds, HISTOGRAM, ENGINE, "From taking a job to its start.", add_queue)      \
-    GROUP(job_run_seconds, HISTOGRAM, ENGINE, "From its start to its end.", add_run)
+    GROUP(job_run_seconds, HISTOGRAM, ENGINE, "From its start to its end.", add_run)               \
+    GROUP(job_latency_seconds, HISTOGRAM, CLASS, "From taking a job to its end.", add_latency)
 /* clang-format on */
+
+/* Of each tenant alone. */
+#define EACH_FAMILIES(VALUE, GROUP)                                                                \
+    GROUP(wharf_limit, GAUGE, OF_TENANT, "What the tenant may have.", add_limits)                  \
+    GROUP(wharf_limit_used, GAUGE, OF_TENANT, "What it has of that.", add_limits_used)
 
 #define VALUE_OF(name, type, scope, help, expression)                                              \
     static double value_of_##name(const struct wharf_stats_source *source, unsigned gpu,           \
@@ -318,17 +466,12 @@ TENANT_FAMILIES(VALUE_OF, NO_VALUE)
 #define SUM_GROUP(name, type, scope, help, add)                                                    \
     {"wharf_all_" #name, "Of all tenants together: " help, type, OF_ALL_##scope, NULL, add},
 
-static const struct family families[] = {
-    OWN_FAMILIES(OWN_VALUE, OWN_GROUP) ALL_FAMILIES(OWN_VALUE, OWN_GROUP)
-        TENANT_FAMILIES(SUM_VALUE, SUM_GROUP) TENANT_FAMILIES(EACH_VALUE, EACH_GROUP)};
+static const struct family families[] = {OWN_FAMILIES(OWN_VALUE, OWN_GROUP) ALL_FAMILIES(
+    OWN_VALUE, OWN_GROUP) TENANT_FAMILIES(SUM_VALUE, SUM_GROUP) EACH_FAMILIES(OWN_VALUE, OWN_GROUP)
+                                             TENANT_FAMILIES(EACH_VALUE, EACH_GROUP)};
 enum { N_FAMILIES = sizeof(families) / sizeof(families[0]) };
 
 /* ---- going through it ---------------------------------------------------------------------- */
-
-bool wharf_stats_cursor_is_good(const struct wharf_stats_cursor *cursor)
-{
-    return cursor->family < N_FAMILIES && cursor->engine < WHARF_STATS_N_ENGINES;
-}
 
 static bool has_samples(const struct wharf_engine_stats *stats)
 {
@@ -342,16 +485,7 @@ static void next_family(struct wharf_stats_cursor *cursor)
 {
     cursor->family++;
     cursor->at = 0;
-    cursor->engine = 0;
-}
-
-static void next_engine(struct wharf_stats_cursor *cursor)
-{
-    cursor->engine++;
-    if (cursor->engine < WHARF_STATS_N_ENGINES)
-        return;
-    cursor->engine = 0;
-    cursor->at++;
+    cursor->part = 0;
 }
 
 static bool is_of_engine(const struct family *family)
@@ -359,9 +493,37 @@ static bool is_of_engine(const struct family *family)
     return family->scope == OF_ENGINE || family->scope == OF_ALL_ENGINE;
 }
 
+static bool is_of_class(const struct family *family)
+{
+    return family->scope == OF_CLASS || family->scope == OF_ALL_CLASS;
+}
+
+/* Engines or classes of one row, or one. */
+static unsigned n_parts_of(const struct family *family)
+{
+    return is_of_engine(family)  ? WHARF_STATS_N_ENGINES
+           : is_of_class(family) ? WHARF_STATS_N_CLASSES
+                                 : 1;
+}
+
+bool wharf_stats_cursor_is_good(const struct wharf_stats_cursor *cursor)
+{
+    return cursor->family < N_FAMILIES && cursor->part < n_parts_of(&families[cursor->family]);
+}
+
+static void next_group(const struct family *family, struct wharf_stats_cursor *cursor)
+{
+    cursor->part++;
+    if (cursor->part < n_parts_of(family))
+        return;
+    cursor->part = 0;
+    cursor->at++;
+}
+
 static bool is_of_all(const struct family *family)
 {
-    return family->scope == OF_ALL_TENANT || family->scope == OF_ALL_ENGINE;
+    return family->scope == OF_ALL_TENANT || family->scope == OF_ALL_ENGINE ||
+           family->scope == OF_ALL_CLASS;
 }
 
 /* How many rows, or GPUs, the family has. */
@@ -375,22 +537,29 @@ static size_t n_rows_of(const struct wharf_stats_source *source, const struct fa
 }
 
 /* Of what no engine ran there are no times. */
-static bool is_missing(const struct family *family, const struct group *group, unsigned engine)
+static bool is_missing(const struct family *family, const struct group *group, unsigned part)
 {
+    if (family->type == HISTOGRAM && !group->row->has_histograms)
+        return true;
+    if (is_of_class(family))
+        return !is_of_all(family) && group->latency->sum_ns == 0;
     if (!is_of_engine(family))
         return false;
-    if (!has_samples(group->stats))
-        return true;
-    return family->type == HISTOGRAM &&
-           (engine == WHARF_ENGINE_AUTO || !group->row->has_histograms);
+    return !has_samples(group->stats) || (family->type == HISTOGRAM && part == WHARF_ENGINE_AUTO);
 }
+
+static const char *const class_names[WHARF_STATS_N_CLASSES] = {
+    [WHARF_CLASS_INTERACTIVE - 1] = "interactive",
+    [WHARF_CLASS_NORMAL - 1] = "normal",
+    [WHARF_CLASS_BACKGROUND - 1] = "background",
+};
 
 /* The group at the cursor, whose family has that row; false if it has no samples. */
 static bool take_group(const struct wharf_stats_source *source,
                        const struct wharf_stats_cursor *cursor, struct group *group)
 {
     const struct family *family = &families[cursor->family];
-    unsigned engine = cursor->engine, gpu = 0;
+    unsigned part = cursor->part, gpu = 0;
 
     *group = (struct group){.source = source};
     if (family->scope == OF_GPU) {
@@ -403,10 +572,13 @@ static bool take_group(const struct wharf_stats_source *source,
         group->tenant = group->row->name;
     }
     if (is_of_engine(family)) {
-        group->stats = &group->row->stats.engines[engine];
-        group->engine = engine == WHARF_ENGINE_AUTO ? "none" : wharf_engine_name(engine);
+        group->stats = &group->row->stats.engines[part];
+        group->engine = part == WHARF_ENGINE_AUTO ? "none" : wharf_engine_name(part);
+    } else if (is_of_class(family)) {
+        group->latency = &group->row->stats.latency[part];
+        group->job_class = class_names[part];
     }
-    if (is_missing(family, group, engine))
+    if (is_missing(family, group, part))
         return false;
     if (family->value)
         group->value = family->value(source, gpu, group->row, group->stats);
@@ -441,10 +613,7 @@ bool wharf_stats_fill(struct wharf_stats_page *page, const struct wharf_stats_so
         }
         if (take_group(source, cursor, &group) && !add_group(page, family, &group))
             return true;
-        if (is_of_engine(family))
-            next_engine(cursor);
-        else
-            cursor->at++;
+        next_group(family, cursor);
     }
     return false;
 }
@@ -481,17 +650,14 @@ static size_t family_text_nbytes(const struct wharf_stats_source *source, unsign
             add_group(page, family, &group);
         for (size_t i = 0; i < page->n_samples; i++)
             nbytes += sample_text_nbytes(family, &page->samples[i]);
-        if (is_of_engine(family))
-            next_engine(&cursor);
-        else
-            cursor.at++;
+        next_group(family, &cursor);
     }
     return nbytes;
 }
 
 static bool is_of_tenant(const struct family *family)
 {
-    return family->scope == OF_TENANT || family->scope == OF_ENGINE;
+    return family->scope == OF_TENANT || family->scope == OF_ENGINE || family->scope == OF_CLASS;
 }
 
 size_t wharf_stats_row_text_nbytes(const struct wharf_stats_source *source,

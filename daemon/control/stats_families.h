@@ -4,9 +4,9 @@
  *
  * Samples are made from copies of the counters, so that no lock is held meanwhile.
  *
- * All samples have an order: by family, then by tenant or GPU, then by engine, then within a group
- * of samples that belong together (a histogram, one counter for each result).  A page begins at a
- * cursor, a position in that order, and holds as many groups as fit.
+ * All samples have an order: by family, then by tenant or GPU, then by engine or class, then within
+ * a group of samples that belong together (a histogram, one counter for each result).  A page
+ * begins at a cursor, a position in that order, and holds as many groups as fit.
  */
 #ifndef WHARF_DAEMON_CONTROL_STATS_FAMILIES_H
 #define WHARF_DAEMON_CONTROL_STATS_FAMILIES_H
@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/log.h"
+#include "daemon/base/process_stats.h"
 #include "daemon/control/stats.h"
 #include "daemon/control/stats_page.h"
 #include "daemon/control/tenant.h"
@@ -29,6 +31,12 @@ struct wharf_stats_daemon {
     uint64_t n_shared_chunks, n_shared_ranges, n_helped_ranges;
     uint64_t n_parted_chunks, n_parts, n_parts_refused;
     uint64_t pinned_nbytes;
+    uint64_t totals[WHARF_N_TOTALS];
+    double started_s, configured_s; /* Unix time */
+    bool has_bad_config;
+    uint64_t n_gpus_expected, n_gpus_up;
+    struct wharf_log_counts log;
+    struct wharf_process_stats process; /* only of what has all tenants */
     uint32_t n_gpus;
     struct {
         const char *name; /* stays as long as the daemon */
@@ -43,6 +51,7 @@ struct wharf_stats_row {
     char name[WHARF_CONFIG_NAME_NBYTES];
     bool has_histograms;
     struct wharf_use used;
+    struct wharf_quota quota; /* not of all together */
     uint64_t pinned_nbytes;
     uint64_t n_hung_gates;
     struct wharf_tenant_stats stats;
@@ -69,8 +78,8 @@ void wharf_stats_add_tenant(const struct wharf_tenant *tenant, struct wharf_stat
 
 struct wharf_stats_cursor {
     unsigned family;
-    uint64_t at; /* a row's number, or a GPU's; 0 of families of the daemon as a whole */
-    unsigned engine;
+    uint64_t at;   /* a row's number, or a GPU's; 0 of families of the daemon as a whole */
+    unsigned part; /* an engine, or a class of jobs */
 };
 
 bool wharf_stats_cursor_is_good(const struct wharf_stats_cursor *cursor);

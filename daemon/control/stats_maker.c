@@ -4,18 +4,23 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/base/cleanup.h"
 #include "daemon/base/errands.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/scrape.h"
 #include "daemon/control/stats_snapshot.h"
+#include "daemon/control/stats_text.h"
 
 struct wharf_stats_maker {
     struct wharf_server *server;
     const char *io;
     struct wharf_errands errands;
-    struct wharf_list snapshots; /* that are read, the one that was asked longest ago first */
-    size_t kept_nbytes;          /* of these */
-    struct wharf_list asking;    /* connections, for the next one */
-    struct wharf_list served;    /* connections, by the one that is being made */
+    struct wharf_list snapshots;    /* that are read, the one that was asked longest ago first */
+    size_t kept_nbytes;             /* of these */
+    struct wharf_list asking;       /* connections, for the next one */
+    struct wharf_list served;       /* connections, by the one that is being made */
+    struct wharf_list asking_texts; /* scrapes, likewise */
+    struct wharf_list served_texts;
     bool is_making;
     uint64_t last_number;
 };
@@ -44,6 +49,8 @@ int wharf_stats_maker_new(struct wharf_server *server, struct wharf_stats_maker 
     wharf_list_init(&maker->snapshots);
     wharf_list_init(&maker->asking);
     wharf_list_init(&maker->served);
+    wharf_list_init(&maker->asking_texts);
+    wharf_list_init(&maker->served_texts);
     maker->errands =
         (struct wharf_errands){.loop = server->loop, .name = "wharf-stats", .run = run};
     int r = wharf_errands_start(&maker->errands);
@@ -138,21 +145,35 @@ static void refuse_all(struct wharf_list *connections, int error)
     }
 }
 
+/* Gives all scrapes the text; NULL: there is none. */
+static void answer_all(struct wharf_list *scrapes, struct wharf_stats_text *text)
+{
+    while (!wharf_list_is_empty(scrapes)) {
+        struct wharf_list *link = scrapes->next;
+        wharf_list_remove(link);
+        wharf_scrape_answer(link, text);
+    }
+}
+
 /* Begins the next one, if somebody asked for it. */
 static void start(struct wharf_stats_maker *maker)
 {
     struct wharf_stats_snapshot *snapshot;
 
-    if (maker->is_making || wharf_list_is_empty(&maker->asking))
+    if (maker->is_making ||
+        (wharf_list_is_empty(&maker->asking) && wharf_list_is_empty(&maker->asking_texts)))
         return;
     snapshot = wharf_stats_snapshot_new(maker->last_number + 1);
     if (!snapshot) {
         refuse_all(&maker->asking, -ENOMEM);
+        answer_all(&maker->asking_texts, NULL);
         return;
     }
     maker->last_number++;
     maker->is_making = true;
     wharf_list_splice(&maker->served, &maker->asking);
+    snapshot->wants_text = !wharf_list_is_empty(&maker->asking_texts);
+    wharf_list_splice(&maker->served_texts, &maker->asking_texts);
     wharf_errands_add(&maker->errands, &snapshot->link);
 }
 
@@ -170,6 +191,8 @@ static void serve(struct wharf_stats_maker *maker, struct wharf_stats_snapshot *
         wharf_connection_release_stats(connection);
         send_page(connection, connection->stats_request, 0);
     }
+    answer_all(&maker->served_texts, snapshot->text);
+    wharf_stats_text_free(WHARF_STEAL(snapshot->text));
     snapshot->n_readers--;
     release(maker, snapshot);
 }
@@ -200,6 +223,12 @@ void wharf_stats_ask(struct wharf_connection *connection, uint32_t request)
     wharf_connection_hold_stats(connection);
     wharf_list_append(&maker->asking, &connection->stats_link);
     start(maker);
+}
+
+void wharf_stats_ask_text(struct wharf_server *server, struct wharf_list *link)
+{
+    wharf_list_append(&server->stats_maker->asking_texts, link);
+    start(server->stats_maker);
 }
 
 int wharf_stats_send(struct wharf_connection *connection, uint32_t request, uint64_t first)

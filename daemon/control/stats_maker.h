@@ -7,7 +7,7 @@
  * connection reads one snapshot, until it has got the last page, asks for the first page again, or
  * ends.  A snapshot without readers is freed.  When snapshots take more than
  * WHARF_STATS_MOST_KEPT_NBYTES, those that were read longest ago are dropped, and their readers
- * have to begin again.
+ * have to begin again.  Scrapes get the text of a snapshot instead, and have that to themselves.
  *
  * All functions are for the loop thread.
  */
@@ -34,6 +34,10 @@ void wharf_stats_ask(struct wharf_connection *connection, uint32_t request);
 /* Sends a later page of the snapshot that the connection reads.  Returns 0; -EINVAL: there is no
  * such page; or -ESTALE: the snapshot was dropped for the sake of later ones. */
 int wharf_stats_send(struct wharf_connection *connection, uint32_t request, uint64_t first);
+
+/* Has `link`, of a scrape, wait for the text of a new snapshot; wharf_scrape_answer gets it.  Who
+ * waits no more unlinks it. */
+void wharf_stats_ask_text(struct wharf_server *server, struct wharf_list *link);
 
 /* The connection ends. */
 void wharf_stats_forget(struct wharf_connection *connection);

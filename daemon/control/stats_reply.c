@@ -2,10 +2,10 @@
 /*
  * stats_reply.c: what is said to a request for a page of statistics.
  *
- * Root and the daemon's own user see everybody, in snapshots (stats_maker.h).  Others see
+ * Observers (observer.h) see everybody, in snapshots (stats_maker.h).  Others see
  * themselves and the daemon as a whole, which is little: each page is made from what is there when
  * it is asked for.  StatsRequest.first then is a cursor among the samples, of 8 bits of a family,
- * 48 of a row and 8 of an engine.
+ * 48 of a row and 8 of an engine or class.
  */
 #include "daemon/base/clock.h"
 #include "daemon/control/connection.h"
@@ -17,13 +17,13 @@ static struct wharf_stats_cursor cursor_unpack(uint64_t first)
     return (struct wharf_stats_cursor){
         .family = (unsigned)(first >> 56),
         .at = first >> 8 & 0xffffffffffffu,
-        .engine = (unsigned)(first & 0xff),
+        .part = (unsigned)(first & 0xff),
     };
 }
 
 static uint64_t cursor_pack(const struct wharf_stats_cursor *cursor)
 {
-    return (uint64_t)cursor->family << 56 | cursor->at << 8 | cursor->engine;
+    return (uint64_t)cursor->family << 56 | cursor->at << 8 | cursor->part;
 }
 
 /* What a tenant may see. */
@@ -65,7 +65,7 @@ void wharf_stats_reply(struct wharf_connection *connection, const Wharf__Request
 {
     int r = 0;
 
-    if (!connection->is_operator)
+    if (!connection->is_observer)
         r = send_own(connection, request);
     else if (request->stats->first == 0)
         wharf_stats_ask(connection, request->id);

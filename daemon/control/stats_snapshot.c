@@ -8,6 +8,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/control/stats_families.h"
+#include "daemon/control/stats_text.h"
 #include "daemon/front/front.h"
 
 /* Tenants that are looked at, or copied, under one hold of the front lock: some 4 KiB of counters
@@ -297,6 +298,7 @@ void wharf_stats_snapshot_make(struct wharf_stats_snapshot *snapshot, struct wha
     making->all.has_histograms = true;
     making->source.all = &making->all;
     making->source.daemon.io = io;
+    wharf_process_stats_read(&making->source.daemon.process);
     making->source.daemon.uptime_s = 1e-9 * (double)(wharf_now_ns() - started_ns);
     snapshot->error = walk(making);
     if (snapshot->error == 0)
@@ -304,10 +306,13 @@ void wharf_stats_snapshot_make(struct wharf_stats_snapshot *snapshot, struct wha
     free(making->seen);
     free(making->source.rows);
     free(making);
-    if (snapshot->error)
+    if (snapshot->error) {
         wharf_stats_snapshot_drop_pages(snapshot);
-    else
-        trim(snapshot);
+        return;
+    }
+    trim(snapshot);
+    if (snapshot->wants_text)
+        snapshot->text = wharf_stats_text_new(snapshot);
 }
 
 struct wharf_stats_snapshot *wharf_stats_snapshot_new(uint64_t number)
@@ -335,6 +340,7 @@ void wharf_stats_snapshot_free(struct wharf_stats_snapshot *snapshot)
     if (!snapshot)
         return;
     wharf_stats_snapshot_drop_pages(snapshot);
+    wharf_stats_text_free(snapshot->text);
     free(snapshot);
 }
 

@@ -17,6 +17,7 @@
 #include "daemon/base/list.h"
 
 struct wharf_front;
+struct wharf_stats_text;
 
 /* The largest snapshot, as the text that Prometheus reads. */
 #define WHARF_STATS_MOST_TEXT_NBYTES 5000000u
@@ -25,6 +26,8 @@ struct wharf_stats_snapshot {
     struct wharf_list link; /* stats_maker.c's */
     uint64_t number;
     unsigned n_readers;
+    bool wants_text;
+    struct wharf_stats_text *text; /* for those who want that; NULL: there is none */
     int error; /* why it could not be made, or is gone, -errno; 0: it is there */
 
     uint8_t *bytes; /* packed StatsReply messages, one after another */

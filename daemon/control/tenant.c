@@ -110,6 +110,31 @@ void wharf_tenant_forget_hang(struct wharf_tenant *tenant)
     rest(tenant);
 }
 
+/* ---- those who were refused ---------------------------------------------------------------- */
+
+static void set_n_refused(struct wharf_tenants *tenants, uint32_t n)
+{
+    __atomic_store_n(&tenants->n_refused, n, __ATOMIC_RELAXED);
+}
+
+static void forget_refusals(struct wharf_tenant *tenant)
+{
+    if (!wharf_list_is_linked(&tenant->refusals.link))
+        return;
+    wharf_list_remove(&tenant->refusals.link);
+    set_n_refused(tenant->tenants, tenant->tenants->n_refused - 1);
+}
+
+struct wharf_tenant *wharf_tenants_next_refused(struct wharf_tenants *tenants)
+{
+    struct wharf_tenant *tenant =
+        WHARF_LIST_FIRST(&tenants->refused, struct wharf_tenant, refusals.link);
+
+    if (tenant)
+        forget_refusals(tenant);
+    return tenant;
+}
+
 /* ---- debts --------------------------------------------------------------------------------- */
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -167,14 +192,17 @@ void wharf_tenants_init(struct wharf_tenants *tenants)
     memset(tenants->chains, 0, sizeof(tenants->chains));
     memset(&tenants->dropped, 0, sizeof(tenants->dropped));
     wharf_list_init(&tenants->list);
+    wharf_list_init(&tenants->refused);
     wharf_list_init(&tenants->idle);
-    tenants->n = tenants->n_idle = tenants->n_walks = tenants->n_to_tidy = 0;
+    tenants->n = tenants->n_idle = tenants->n_walks = 0;
+    tenants->n_to_tidy = tenants->n_refused = 0;
     tenants->last_number = 0;
 }
 
 static void drop(struct wharf_tenants *tenants, struct wharf_tenant *tenant)
 {
     wake(tenant);
+    forget_refusals(tenant);
     leave(tenants, tenant);
     wharf_tenant_stats_add(&tenants->dropped, &tenant->stats);
     wharf_fair_party_unref(tenant->loop_party);
@@ -239,7 +267,9 @@ static struct wharf_tenant *tenant_new(struct wharf_tenants *tenants, const char
     tenant->totals = &tenants->totals;
     configure(tenant, config);
     wharf_list_init(&tenant->idle_link);
+    wharf_list_init(&tenant->connections);
     wharf_list_init(&tenant->suspended_link);
+    wharf_list_init(&tenant->refusals.link);
     wharf_list_init(&tenant->gpu_pins.link);
     wharf_list_init(&tenant->gpu_pins.pins);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
@@ -322,34 +352,85 @@ static bool fits(uint64_t used, uint64_t more, uint64_t quota)
 #define OVER(quota)                                                                                \
     "over " quota ", the limit of this user's clients together; close some, or ask for less"
 
+static const char *const over_texts[WHARF_N_SHARED_LIMITS] = {
+    [WHARF_LIMIT_CONNECTIONS] = OVER("max_connections"),
+    [WHARF_LIMIT_DESCRIPTORS] = OVER("max_descriptors"),
+    [WHARF_LIMIT_JOBS] = OVER("max_jobs"),
+    [WHARF_LIMIT_MEMORY] = OVER("max_memory"),
+    [WHARF_LIMIT_GPU_MEMORY] = OVER("max_gpu_memory"),
+    [WHARF_LIMIT_GPU_REGIONS] = OVER("max_gpu_regions"),
+};
+
+/* The first quota that `more` does not fit into beside `used`, WHARF_N_SHARED_LIMITS: it fits. */
+static enum wharf_limit find_quota(const struct wharf_tenant *tenant, const struct wharf_use *used,
+                                   const struct wharf_use *more)
+{
+    enum wharf_limit limit = 0;
+
+    while (limit < WHARF_N_SHARED_LIMITS &&
+           fits(wharf_limit_used(limit, used), wharf_limit_used(limit, more),
+                wharf_limit_allowed(limit, &tenant->quota)))
+        limit++;
+    return limit;
+}
+
+bool wharf_tenant_has_room(const struct wharf_tenant *tenant, const struct wharf_use *use,
+                           const struct wharf_use *over)
+{
+    struct wharf_use used = tenant->used;
+
+    if (over)
+        wharf_use_subtract(&used, over);
+    return find_quota(tenant, &used, use) == WHARF_N_SHARED_LIMITS;
+}
+
+/* Of each limit there is a line at most this often; the next one counts what was between. */
+#define SAY_NS (60 * (uint64_t)WHARF_NS_PER_S)
+
+void wharf_tenant_count_refusal(struct wharf_tenant *tenant, enum wharf_limit limit)
+{
+    struct wharf_refusals *refusals = &tenant->refusals;
+    uint64_t now_ns = wharf_now_ns();
+
+    tenant->stats.n_refused[limit]++;
+    if (!tenant->tenants ||
+        (refusals->said_ns[limit] && now_ns - refusals->said_ns[limit] < SAY_NS))
+        return;
+    refusals->to_say |= 1u << limit;
+    if (wharf_list_is_linked(&refusals->link))
+        return;
+    wharf_list_append(&tenant->tenants->refused, &refusals->link);
+    set_n_refused(tenant->tenants, tenant->tenants->n_refused + 1);
+}
+
+int wharf_tenant_charge_over_quota(struct wharf_tenant *tenant, const struct wharf_use *use,
+                                   const char **ret_text)
+{
+    enum wharf_total_kind kind;
+    int r =
+        wharf_totals_charge(tenant->totals, &tenant->used, &tenant->has_reservation, use, &kind);
+
+    if (r == 0) {
+        wharf_use_add(&tenant->used, use);
+        return 0;
+    }
+    if (ret_text)
+        *ret_text = tenant->totals->of[kind].text;
+    wharf_tenant_count_refusal(tenant, WHARF_LIMIT_TOTAL + kind);
+    return r;
+}
+
 int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use,
                         const char **ret_text)
 {
-    const struct wharf_use *used = &tenant->used;
-    const struct wharf_quota *quota = &tenant->quota;
-    const char *text = NULL;
+    enum wharf_limit limit = find_quota(tenant, &tenant->used, use);
 
-    if (!fits(used->n_connections, use->n_connections, quota->max_connections))
-        text = OVER("max_connections");
-    else if (!fits(used->n_descriptors, use->n_descriptors, quota->max_descriptors))
-        text = OVER("max_descriptors");
-    else if (!fits(used->n_jobs, use->n_jobs, quota->max_jobs))
-        text = OVER("max_jobs");
-    else if (!fits(used->memory_nbytes, use->memory_nbytes, quota->max_memory_nbytes))
-        text = OVER("max_memory");
-    else if (!fits(used->gpu_nbytes, use->gpu_nbytes, quota->max_gpu_memory_nbytes))
-        text = OVER("max_gpu_memory");
-    else if (!fits(used->n_gpu_regions, use->n_gpu_regions, quota->max_gpu_regions))
-        text = OVER("max_gpu_regions");
-    if (text) {
-        if (ret_text)
-            *ret_text = text;
-        return -EDQUOT;
-    }
-    int r = wharf_totals_charge(tenant->totals, used, &tenant->has_reservation, use, ret_text);
-    if (r == 0)
-        wharf_use_add(&tenant->used, use);
-    return r;
+    if (limit == WHARF_N_SHARED_LIMITS)
+        return wharf_tenant_charge_over_quota(tenant, use, ret_text);
+    if (ret_text)
+        *ret_text = over_texts[limit];
+    wharf_tenant_count_refusal(tenant, limit);
+    return -EDQUOT;
 }
 
 void wharf_tenant_charge_anyway(struct wharf_tenant *tenant, const struct wharf_use *use)

@@ -14,6 +14,7 @@
 
 #include "daemon/base/config.h"
 #include "daemon/base/list.h"
+#include "daemon/control/limits.h"
 #include "daemon/control/stats.h"
 #include "daemon/control/totals.h"
 #include "daemon/front/estimate.h"
@@ -47,6 +48,14 @@ struct wharf_gpu_pins {
     bool is_in_vain_for_now; /* though others will have been pinned for long enough one day */
 };
 
+/* Refusals of which the log has a line to come, or had one: refusals.h. */
+struct wharf_refusals {
+    struct wharf_list link;          /* in the list of tenants of which one is to come */
+    uint32_t to_say;                 /* bit i: of limit i */
+    uint64_t n_said[WHARF_N_LIMITS]; /* that the last line had counted */
+    uint64_t said_ns[WHARF_N_LIMITS];
+};
+
 struct wharf_fair_party;
 
 struct wharf_tenant {
@@ -68,6 +77,7 @@ struct wharf_tenant {
     uint64_t gate_hang_ns;       /* when they last did */
     struct wharf_gpu_trust gpu_trust;
     struct wharf_gpu_pins gpu_pins;
+    uint32_t n_gpu_leaving;     /* pieces of memory that GPUs are to let go of */
     uint32_t n_gpu_items;       /* that workers of GPUs have of its jobs */
     uint64_t not_here_until_ns; /* its chunks are not the loop thread's (cpu_here.h) */
     uint32_t n_stuck;           /* workers whom its memory keeps waiting */
@@ -84,11 +94,17 @@ struct wharf_tenant {
     struct wharf_gpu_costs gpu_costs[WHARF_MAX_GPUS]; /* of each GPU */
     struct wharf_trial trials[WHARF_N_CODECS];        /* of what passes most in a flood */
     struct wharf_tenant_stats stats;
+    struct wharf_refusals refusals;
     /* Time that it may still use in the interactive lane. */
     int64_t interactive_ns;
     uint64_t interactive_at_ns; /* when that was so */
     /* The loop thread's alone: what the loop knows it by, since its first connection. */
     struct wharf_fair_party *loop_party;
+    /* Likewise, of what is coming back (room.h): connections, of which so many are over the quota
+     * for now, and sessions and segments that are being freed. */
+    struct wharf_list connections;
+    uint32_t n_over;
+    uint32_t n_endings;
     /* The model maker's, under its own lock: when it last had a turn there; 0: never. */
     uint64_t model_turn;
 };
@@ -106,6 +122,8 @@ struct wharf_tenants {
     struct wharf_totals totals;
     struct wharf_list list; /* by number */
     struct wharf_tenant *chains[WHARF_TENANTS_N_CHAINS];
+    struct wharf_list refused; /* of whom the log is to say so */
+    uint32_t n_refused;        /* these; changed under the lock, read without it too */
     struct wharf_list idle; /* that nobody refers to, mostly the one for the longest time first */
     uint32_t n;
     uint32_t n_idle;    /* changed under the lock, read without it too */
@@ -173,6 +191,15 @@ static inline bool wharf_tenants_has_idle(const struct wharf_tenants *tenants)
     return __atomic_load_n(&tenants->n_idle, __ATOMIC_RELAXED) > 0;
 }
 
+/* Takes the next tenant of whom the log is to say that it was refused; NULL: there is none. */
+struct wharf_tenant *wharf_tenants_next_refused(struct wharf_tenants *tenants);
+
+/* Whether the log is to say of some that they were refused.  Needs no lock. */
+static inline bool wharf_tenants_has_refused(const struct wharf_tenants *tenants)
+{
+    return __atomic_load_n(&tenants->n_refused, __ATOMIC_RELAXED) > 0;
+}
+
 /* Replaces the totals by new ones, of which nothing is used yet, and charges to them what tenants
  * have. */
 void wharf_tenants_set_totals(struct wharf_tenants *tenants, const struct wharf_totals *totals);
@@ -188,11 +215,25 @@ void wharf_tenants_set_group(struct wharf_tenants *tenants, const char *name, co
 void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_config *config);
 
 /*
- * Charges `use`, all of it or nothing.  Returns 0, or -EDQUOT with a static text in *ret_text (NULL
- * is allowed) that names the quota or the total which is too small as the configuration does.
+ * Charges `use`, all of it or nothing.  Returns 0, or -EDQUOT with a text in *ret_text (NULL is
+ * allowed) that names the quota or the total which is too small as the configuration does, and
+ * lives as long as the totals.  The refusal is counted.
  */
 int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use,
                         const char **ret_text);
+
+/* Whether the tenant's quota would grant `use` if `over` of what is used were not there; NULL: all
+ * is.
+ */
+bool wharf_tenant_has_room(const struct wharf_tenant *tenant, const struct wharf_use *use,
+                           const struct wharf_use *over);
+
+/* Charges by the totals alone, for what is over the quota for a moment.  Returns as the above. */
+int wharf_tenant_charge_over_quota(struct wharf_tenant *tenant, const struct wharf_use *use,
+                                   const char **ret_text);
+
+/* Counts a refusal that has another reason than what is charged, and has the log say so. */
+void wharf_tenant_count_refusal(struct wharf_tenant *tenant, enum wharf_limit limit);
 
 /* The same without a check, for what is there already: a tenant over its quota gets nothing more
  * until it is below. */

@@ -65,6 +65,11 @@ static uint64_t of_use(const struct wharf_use *use, unsigned kind)
     return *(const uint64_t *)(const void *)((const char *)use + kinds[kind].in_use);
 }
 
+uint64_t wharf_total_used(enum wharf_total_kind kind, const struct wharf_use *use)
+{
+    return of_use(use, kind);
+}
+
 static uint64_t of_config(const struct wharf_config *config, unsigned kind)
 {
     return *(const uint64_t *)(const void *)((const char *)&config->totals + kinds[kind].in_config);
@@ -294,7 +299,8 @@ static bool fits(const struct wharf_totals *totals, unsigned kind, uint64_t want
 }
 
 int wharf_totals_charge(struct wharf_totals *totals, const struct wharf_use *used,
-                        bool *has_reservation, const struct wharf_use *more, const char **ret_text)
+                        bool *has_reservation, const struct wharf_use *more,
+                        enum wharf_total_kind *ret_kind)
 {
     /* Reservations go with what is given back: nothing is given none. */
     if (wharf_use_is_nothing(more))
@@ -304,8 +310,8 @@ int wharf_totals_charge(struct wharf_totals *totals, const struct wharf_use *use
         struct wharf_total *total = &totals->of[i];
         if (fits(totals, i, added(total, of_use(used, i), of_use(more, i), *has_reservation)))
             continue;
-        if (ret_text)
-            *ret_text = total->text;
+        if (ret_kind)
+            *ret_kind = (enum wharf_total_kind)i;
         if (wharf_use_is_nothing(used))
             give_reservation_back(totals, has_reservation);
         return -EDQUOT;

@@ -79,10 +79,11 @@ void wharf_totals_init_boundless(struct wharf_totals *totals);
 /*
  * Charges a tenant that uses `used` for `more`: all of it, or nothing.  *has_reservation says
  * whether the tenant has a reservation, and is changed when it takes one.  Returns 0, or -EDQUOT
- * with a text in *ret_text (NULL is allowed) that lives as long as the totals.
+ * with the total that is too small in *ret_kind (NULL is allowed).
  */
 int wharf_totals_charge(struct wharf_totals *totals, const struct wharf_use *used,
-                        bool *has_reservation, const struct wharf_use *more, const char **ret_text);
+                        bool *has_reservation, const struct wharf_use *more,
+                        enum wharf_total_kind *ret_kind);
 
 /* The same without a check, for what is there already.  This can overdraw the pool: then the pool
  * grants nothing until enough is given back. */
@@ -92,6 +93,9 @@ void wharf_totals_charge_anyway(struct wharf_totals *totals, const struct wharf_
 /* Gives back `less` of what a tenant uses.  The reservation goes with the last of it. */
 void wharf_totals_give_back(struct wharf_totals *totals, const struct wharf_use *used,
                             bool *has_reservation, const struct wharf_use *less);
+
+/* The amount of one kind in a use. */
+uint64_t wharf_total_used(enum wharf_total_kind kind, const struct wharf_use *use);
 
 /* How many sockets of clients that are gone may wait to be closed. */
 uint64_t wharf_totals_waiting_sockets(const struct wharf_machine *machine);

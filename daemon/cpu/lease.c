@@ -250,6 +250,7 @@ static void count(struct wharf_lease *lease, const struct wharf_piece *piece,
     stats->busy_ns += took_ns;
     wharf_histogram_add(&stats->queue, completion->queue_ns);
     wharf_histogram_add(&stats->run, completion->run_ns);
+    wharf_histogram_add(&lease->latency, completion->queue_ns + completion->run_ns);
     lease->used_ns += took_ns;
     lease->source_nbytes += piece->source_nbytes;
     lease->capacity_nbytes += piece->capacity_nbytes;
@@ -314,6 +315,7 @@ static void balance_account(struct wharf_front *front, struct wharf_lease *lease
     if (lease->stats.n_chunks == 0)
         return;
     wharf_engine_stats_add(&tenant->stats.engines[lease->engine], &lease->stats);
+    wharf_histogram_merge(&tenant->stats.latency[WHARF_CLASS_NORMAL - 1], &lease->latency);
     tenant->stats.n_placed[lease->why] += lease->stats.n_chunks;
     wharf_estimates_learn(&tenant->estimates, lease->codec, lease->source_nbytes,
                           lease->capacity_nbytes, lease->used_ns);

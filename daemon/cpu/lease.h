@@ -55,6 +55,7 @@ struct wharf_lease {
     uint64_t source_nbytes;          /* of these */
     uint64_t capacity_nbytes;        /* likewise */
     struct wharf_engine_stats stats; /* of its jobs */
+    struct wharf_histogram latency;  /* likewise; all of them are of class NORMAL */
     uint32_t engine;                 /* enum wharf_engine that these are of */
 };
 

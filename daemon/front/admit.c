@@ -238,7 +238,7 @@ static uint8_t class_of(const struct wharf_session *session,
 static enum wharf_lane choose_lane(struct wharf_front *front, struct wharf_job *job)
 {
     struct wharf_tenant *tenant = job->session->tenant;
-    uint8_t class = class_of(job->session, &job->submission);
+    uint8_t class = job->job_class;
 
     if (class == WHARF_CLASS_BACKGROUND)
         return WHARF_LANE_BACKGROUND;
@@ -323,6 +323,7 @@ static void queue(struct wharf_front *front, struct wharf_job *job)
     uint64_t timeout_ns = (uint64_t)job->submission.timeout_us * WHARF_NS_PER_US;
 
     job->estimate_ns = estimate(job->session, &job->submission);
+    job->job_class = class_of(job->session, &job->submission);
     job->lane = (uint8_t)choose_lane(front, job);
     job->session->is_interactive = job->lane == WHARF_LANE_INTERACTIVE;
     if (is_plain(job->session, &job->submission) && !job->destination->is_device)
@@ -369,6 +370,7 @@ struct wharf_job *wharf_admit_plain(struct wharf_session *session,
     struct wharf_job *job = job_take(session, submission, now_ns);
     use(job, &names);
     set_plain(job);
+    job->job_class = WHARF_CLASS_NORMAL;
     job->lane = WHARF_LANE_NORMAL;
     return job;
 }

@@ -241,6 +241,9 @@ int wharf_front_charge(struct wharf_front *front, struct wharf_tenant *tenant,
     wharf_front_enter(front);
     int r = wharf_tenant_charge(tenant, use, ret_text);
     wharf_front_leave(front);
+    /* The loop thread says so in the log. */
+    if (r < 0)
+        wharf_loop_wake(front->loop);
     return r;
 }
 

@@ -63,6 +63,11 @@ struct wharf_front {
     struct wharf_gpu_room room;
     struct wharf_config config; /* as the loop thread last gave it */
     uint64_t generation;
+    /* What statistics tell of the daemon. */
+    double started_s;      /* Unix time */
+    double configured_s;   /* when the configuration was last read well, likewise */
+    bool has_bad_config;   /* what was read last was refused */
+    uint32_t n_gpus_there; /* that the machine shows, or the configuration names */
     bool is_draining;
 
     struct wharf_tenants tenants;

@@ -25,6 +25,8 @@ static void count(struct wharf_job *job, const struct wharf_completion *completi
         return;
     wharf_histogram_add(&stats->queue, completion->queue_ns);
     wharf_histogram_add(&stats->run, completion->run_ns);
+    wharf_histogram_add(&job->session->tenant->stats.latency[job->job_class - 1],
+                        completion->queue_ns + completion->run_ns);
 }
 
 void wharf_job_free(struct wharf_job *job)

@@ -48,6 +48,7 @@ struct wharf_job {
     uint32_t next_free;                /* slot of the next free job of the session */
     uint32_t n_pieces;                 /* that engines have */
     uint8_t state;                     /* enum wharf_job_state */
+    uint8_t job_class;                 /* enum wharf_class, never DEFAULT */
     uint8_t lane;                      /* enum wharf_lane */
     uint8_t pool;                      /* enum wharf_pool, or NONE while it waits for memory */
     uint8_t why;                       /* enum wharf_placement, of pools CPU and GPU */

@@ -115,6 +115,7 @@ int wharf_gpu_memory_free(struct wharf_gpu_memory *memory)
     int fd = memory->fd;
 
     if (memory->tenant) {
+        memory->tenant->n_gpu_leaving -= memory->is_awaited;
         wharf_tenant_give_back(memory->tenant, &memory->use);
         wharf_tenant_unref(memory->tenant);
     }
@@ -172,6 +173,9 @@ bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *m
         return false;
     }
     memory->use = *use;
+    memory->is_awaited = memory->tenant != NULL;
+    if (memory->tenant)
+        memory->tenant->n_gpu_leaving++;
     front->dead_nbytes += memory->is_counted ? memory->nbytes : 0;
     front->gpus_wanted |= holders;
     if (holders == 0) {

@@ -64,6 +64,7 @@ struct wharf_gpu_memory {
     struct wharf_session *session; /* NULL: nobody uses it any more */
     struct wharf_tenant *tenant;   /* pinned */
     struct wharf_use use;          /* to be given back with the entry */
+    bool is_awaited;               /* that is waited for */
     int fd;                        /* its memfd */
     uint64_t nbytes;
     bool read_only;

@@ -7,6 +7,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/exit_text.h"
 #include "daemon/base/log.h"
 #include "daemon/front/front.h"
 #include "daemon/gpu/gpu_state.h"
@@ -319,14 +320,15 @@ static bool is_suspicious(const struct wharf_gpu_backend *backend, int status)
 static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_ns)
 {
     struct wharf_front *front = backend->front;
+    char text[WHARF_EXIT_TEXT_NBYTES];
 
     begin_dying(backend, now_ns);
     if (backend->up_since_ns && now_ns - backend->up_since_ns > DOES_WELL_NS)
         backend->backoff_ns = LEAST_BACKOFF_NS;
     wharf_log(loudness(backend, status), NULL,
-              "GPU %s: the worker has ended with status %d, while it had %u chunks%s%s",
-              backend->name, status, (unsigned)backend->n_lost, backend->failure[0] ? ": " : "",
-              backend->failure);
+              "GPU %s: the worker has ended %s, while it had %u chunks%s%s", backend->name,
+              wharf_exit_text(status, text), (unsigned)backend->n_lost,
+              backend->failure[0] ? ": " : "", backend->failure);
     wharf_front_enter(front);
     count_end(backend, is_suspicious(backend, status));
     backend->view->n_lost += backend->n_lost;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/gpu/gpus.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,34 @@ int wharf_gpus_find_program(const struct wharf_config *config, char program[], s
 bool wharf_gpus_have_device_node(void)
 {
     return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+}
+
+/* nvidia0 and so on, of which a container has those that it was given. */
+static uint32_t count_device_nodes(void)
+{
+    DIR *folder = opendir("/dev");
+    const struct dirent *entry;
+    uint32_t n = 0;
+
+    while (folder && (entry = readdir(folder))) {
+        const char *number = entry->d_name + strlen("nvidia");
+        if (strncmp(entry->d_name, "nvidia", strlen("nvidia")) == 0 && *number &&
+            strspn(number, "0123456789") == strlen(number))
+            n++;
+    }
+    if (folder)
+        closedir(folder);
+    return n < WHARF_MAX_GPUS ? n : WHARF_MAX_GPUS;
+}
+
+/* That there should be, by what is known without a worker. */
+static uint32_t count_gpus(const struct wharf_config *config, const struct wharf_gpu_list *list)
+{
+    if (config->gpu_engine == WHARF_GPU_NONE)
+        return 0;
+    if (!list->is_all)
+        return list->n;
+    return config->gpu_engine == WHARF_GPU_SIMT ? 1 : count_device_nodes();
 }
 
 /* ---- beginning and end --------------------------------------------------------------------- */
@@ -84,11 +113,14 @@ int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *confi
     struct wharf_gpu_list list;
     char program[PATH_MAX];
 
-    if (config->gpu_engine == WHARF_GPU_NONE || (!is_asked_for && !wharf_gpus_have_device_node()))
-        return 0;
     /* What a configuration has was looked at when it was read. */
     if (wharf_gpu_list_parse(config->gpu_device, &list))
         return -EINVAL;
+    wharf_front_enter(front);
+    front->n_gpus_there = count_gpus(config, &list);
+    wharf_front_leave(front);
+    if (config->gpu_engine == WHARF_GPU_NONE || (!is_asked_for && !wharf_gpus_have_device_node()))
+        return 0;
     int r = wharf_gpus_find_program(config, program, sizeof(program));
     if (r < 0)
         wharf_log(
@@ -120,6 +152,22 @@ void wharf_gpus_add_others(struct wharf_front *front, const struct wharf_config 
             wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
                       "cannot start a thread for GPU %s", name);
     }
+}
+
+uint32_t wharf_gpus_expected(const struct wharf_front *front)
+{
+    if (front->config.n_gpus_expected)
+        return (uint32_t)front->config.n_gpus_expected;
+    return front->n_gpus > front->n_gpus_there ? front->n_gpus : front->n_gpus_there;
+}
+
+uint32_t wharf_gpus_up(const struct wharf_front *front)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < front->n_gpus; i++)
+        n += wharf_place_is_up(front, i);
+    return n;
 }
 
 /* NULL behind the last one. */

@@ -257,6 +257,16 @@ inline uint32_t byte_perm(uint32_t a, uint32_t b, uint32_t s)
     return r;
 }
 
+inline uint32_t signed_perm(uint32_t a, uint32_t b, uint32_t s)
+{
+    uint32_t r = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        uint32_t choice = s >> 4 * i & 15, byte = byte_perm(a, b, choice & 7) & 255;
+        r |= (choice < 8 ? byte : byte >= 128 ? 255 : 0) << 8 * i;
+    }
+    return r;
+}
+
 inline uint32_t mul_high(uint32_t a, uint32_t b)
 {
     return (uint32_t)((uint64_t)a * b >> 32);

@@ -270,18 +270,33 @@ def spread(ratios):
     return f'{mean(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})'
 
 
-def on_gpu(title, codec, peer, level=None):
-    """A line of the summary: a device decoder beside nvCOMP's."""
-    pairs = speed_rows(codec, peer, level).values()
-    rates = [number(mean(pair[i]['GBps_median'] for pair in pairs)) for i in range(2)]
-    return [f'{title} on a GPU', f'{rates[0]} GB/s', f'nvCOMP 6.0, {rates[1]} GB/s',
-            spread([ratio(pair) for pair in pairs])]
+# What a device decoder is compared with: title, codec, nvCOMP's, level.
+GPU_CODECS = (('Deflate', 'deflate', 'deflate', None), ('LZ4', 'lz4', 'lz4', None),
+              ('Snappy', 'snappy', 'snappy', None), ('rANS', 'rans', 'ans', 11))
+
+
+def gpu_means():
+    """{title: (wharf's GB/s, nvCOMP's)} of all data that both have."""
+    found = {}
+    for title, codec, peer, level in GPU_CODECS:
+        pairs = speed_rows(codec, peer, level).values()
+        found[title] = tuple(mean(pair[i]['GBps_median'] for pair in pairs) for i in range(2))
+    return found
+
+
+def on_gpu():
+    """Lines of the summary: device decoders beside nvCOMP's."""
+    for title, codec, peer, level in GPU_CODECS:
+        rates = [number(rate) for rate in gpu_means()[title]]
+        where = f'{title} on a GPU' + (f', n = {level}' if level else '')
+        yield [where, f'{rates[0]} GB/s', f'nvCOMP 6.0: {rates[1]} GB/s',
+               spread([ratio(pair) for pair in speed_rows(codec, peer, level).values()])]
 
 
 def run_lengths():
     for codec in ('rle1', 'rle2'):
         rate = mean(row['GBps_median'] for row in speed_rows(codec, None).values())
-        yield [f"ORC's run lengths on a GPU, {codec}", f'{number(rate)} GB/s', '', '']
+        yield [f"ORC's run lengths on a GPU, {codec}", f'{number(rate)} GB/s', 'nvCOMP has none', 'no peer']
 
 
 def shared_text():
@@ -290,21 +305,22 @@ def shared_text():
              for kind in (('wharf', 'auto'), ('nvcomp', 'mps'), ('libdeflate', ''))]
     for peer, rate in zip(('nvCOMP under MPS', 'libdeflate in each'), rates[1:]):
         yield ['eight processes on one GPU, text', f'{number(rates[0])} GB/s',
-               f'{peer}, {number(rate)} GB/s', f'{rates[0] / rate:.1f}']
+               f'{peer}: {number(rate)} GB/s', f'{rates[0] / rate:.1f}']
 
 
 def on_processors():
-    times = [row['times_peer'] for row in cpu_deflate_rows().values()]
-    yield ['Deflate on one core', '', 'libdeflate 1.14', spread(times)]
-    times = [row['times_peer'] for (peer, _), row in cat_rows().items() if peer == 'zcat']
-    yield ['`wharf cat` of gzip on two cores', '', 'zcat', spread(times)]
+    for title, peer, rows in (
+            ('Deflate on one core', 'libdeflate 1.14', list(cpu_deflate_rows().values())),
+            ('`wharf cat` of gzip on two cores', 'zcat',
+             [row for (peer, _), row in cat_rows().items() if peer == 'zcat'])):
+        ours, theirs = (number(mean(row[member] for row in rows)) for member in ('gbps', 'peer_gbps'))
+        yield [title, f'{ours} GB/s', f'{peer}: {theirs} GB/s',
+               spread([row['times_peer'] for row in rows])]
 
 
 def summary():
-    yield from table(['', 'wharf', 'beside', 'times as fast'], [
-        on_gpu('Deflate', 'deflate', 'deflate'), on_gpu('LZ4', 'lz4', 'lz4'),
-        on_gpu('Snappy', 'snappy', 'snappy'), on_gpu('rANS (n = 11)', 'rans', 'ans', 11),
-        *run_lengths(), *shared_text(), *on_processors()])
+    yield from table(['what', 'wharf', 'beside', 'times as fast'], [
+        *on_gpu(), *run_lengths(), *shared_text(), *on_processors()])
 
 
 # ---- beside somebody hostile --------------------------------------------------------------------

@@ -117,7 +117,6 @@ struct passwd *getpwnam(const char *name)
     return next(name);
 }
 EOF
-
     gcc -shared -fPIC -o names.so names.c
 }
 

@@ -18,6 +18,18 @@ volumes_of() {
         is_it && is_list && $1 == "-" { print $2 }' "$recipe/compose.yaml"
 }
 
+# words_of SERVICE KEY: those of its list in brackets, one a line.
+words_of() {
+    awk -v service="  $1:" '/^  [a-z]/ { is_it = $0 == service } /^[a-z]/ { is_it = 0 } is_it' "$recipe/compose.yaml" |
+        sed -n "s/^ *$2: \\[\\(.*\\)\\]$/\\1/p" | sed 's/, /\n/g' | tr -d '"'
+}
+
+# setting_of SERVICE KEY: a word.
+setting_of() {
+    awk -v service="  $1:" '/^  [a-z]/ { is_it = $0 == service } /^[a-z]/ { is_it = 0 } is_it' "$recipe/compose.yaml" |
+        sed -n "s/^ *$2: \\([a-z0-9]*\\)$/\\1/p"
+}
+
 # contain SERVICE ARGUMENT...: in a container with that service's mounts, for container_root.sh.  With
 # exec='exec', for the background, a signal to the job ends the container.
 contain() {
@@ -66,7 +78,8 @@ until_true() {
 
 start_daemon() {
     : > daemon.log
-    exec='exec' contain wharfd -u "$daemon_user" "$BUILD/wharfd" > daemon.log 2>&1 &
+    expect_text true "$(setting_of wharfd read_only)"
+    exec='exec' contain wharfd -r -u "$daemon_user" "$BUILD/wharfd" > daemon.log 2>&1 &
     daemon=$!
     until_true grep -q 'serves with' daemon.log
 }
@@ -143,6 +156,66 @@ done" "$(cat did)"
     kill -0 "$attacker"
 }
 
+# What Podman and Docker ask the daemon's container.
+is_healthy() {
+    local words
+    mapfile -t words < <(words_of wharfd test)
+    expect_text CMD "${words[0]}"
+    contain wharfd -u "$daemon_user" env "PATH=$BUILD:$PATH" "${words[@]:1}" > health 2>&1
+}
+
+test_health_check_says_whether_the_daemon_serves() {
+    begin
+    expect_status 3 is_healthy
+    start_daemon
+    is_healthy
+    first=$(xargs < "/proc/$daemon/task/$daemon/children")
+    kill -STOP "$first"
+    expect_status 3 is_healthy
+    # It has to say so before its time is over.
+    timeout=$(setting_of wharfd timeout)
+    patience=$(words_of wharfd test | tail -n 1)
+    test "$patience" -lt "${timeout%s}"
+    kill -CONT "$first"
+    until_true is_healthy
+    kill_daemon
+    expect_status 3 is_healthy
+}
+
+# The operator's view, by the daemon's own user in its container.
+test_daemons_own_container_sees_all() {
+    begin
+    start_daemon
+    contain client -u 1000 "$WHARF" ping --count 1 > /dev/null
+    contain wharfd -u "$daemon_user" "$WHARF" status > answer
+    grep -q "uid:$daemon_user" answer
+    contain wharfd -u "$daemon_user" "$WHARF" drain
+    wait "$daemon"
+}
+
+# Whether a client of containers has work with the daemon that is there.
+has_work() {
+    contain wharfd -u "$daemon_user" "$WHARF" stats --prometheus > answer
+    grep -q '^wharf_queue_entries{tenant="socket:pods"} [1-9]' answer
+}
+
+# As `restart: always` does it: a client in the middle of its work notices a pause.
+test_work_goes_on_after_a_restart() {
+    begin
+    expect_text always "$(setting_of wharfd restart)"
+    start_daemon
+    exec='exec' contain client -u 1000 "$BUILD/tests/steady_client" /run/wharf/wharfd.sock > did &
+    client=$!
+    until_true has_work
+    kill_daemon
+    start_daemon
+    until_true has_work
+    kill -TERM "$(xargs < "/proc/$client/task/$client/children")"
+    wait "$client"
+    cat did
+    grep -qE '^jobs=[1-9][0-9]* reconnects=[1-9][0-9]* ' did
+}
+
 # A socket for containers beside the main one puts the locks into their hands.
 test_daemon_warns_of_a_socket_for_containers_beside_its_locks() {
     printf '[listen pods]\npath = %s/pods.sock\ntenant = socket\n' "$PWD" > config
@@ -168,6 +241,13 @@ test_commands_of_the_page_mount_the_same() {
     expect_text "$(volumes_of client)" "$(mounts '--rm')"
     expect_text '/run/wharf-pods:/run/wharf:ro' "$(mounts ' IMAGE')"
     expect_text 3 "$(wc -l < commands)"
+    # And so are restart and health check.
+    option() { grep -e '--name wharfd' commands | sed -n "s/.* --$1 \\('[^']*'\\|[^ ]*\\).*/\\1/p" | tr -d "'"; }
+    expect_text "$(setting_of wharfd restart)" "$(option restart)"
+    expect_text "$(words_of wharfd test | tail -n +2 | xargs)" "$(option health-cmd)"
+    for key in interval timeout retries start_period; do
+        expect_text "$(setting_of wharfd "$key")" "$(option "health-${key/_/-}")"
+    done
 }
 
 run_tests

@@ -98,11 +98,11 @@ def gate_that_does_not_start_again_is_said(daemon, folder):
     os.rename(f'{folder}/lib', f'{folder}/gone')
     until(lambda: gate_of(daemon), 'there is no gate')
     os.kill(gate_of(daemon), signal.SIGKILL)
-    until(lambda: 'the gate, which receives descriptors, has ended: signal 9' in daemon.says(),
+    until(lambda: 'the gate, which receives descriptors, has ended by SIGKILL' in daemon.says(),
           'the daemon does not notice')
     told = refusal(daemon, memory)
     assert 'does not start' in told, told
-    until(lambda: 'does not start: exit status 127' in daemon.says(), 'the log does not say why')
+    until(lambda: 'does not start: it has ended with status 127' in daemon.says(), 'the log does not say why')
     os.rename(f'{folder}/gone', f'{folder}/lib')
     assert refusal(daemon, memory) is None
     os.close(memory)

@@ -4,6 +4,8 @@
 # make install and uninstall, and programs that are built against what was installed.
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
+# shellcheck source=tests/lib/daemon.sh
+. "$(dirname "$0")/../lib/daemon.sh"
 set -o pipefail
 
 variant=$(basename "$BUILD")
@@ -47,6 +49,7 @@ test_uninstall_removes_all_that_install_put_there() {
 ./usr/share/doc/wharf/DESIGN.md
 ./usr/share/doc/wharf/FORMAT.md
 ./usr/share/doc/wharf/GPU_MEMORY.md
+./usr/share/doc/wharf/LINES.md
 ./usr/share/doc/wharf/PROTOCOL.md
 ./usr/share/doc/wharf/SECURITY.md
 ./usr/share/doc/wharf/control.proto
@@ -54,10 +57,14 @@ test_uninstall_removes_all_that_install_put_there() {
 ./usr/share/doc/wharf/examples/example_async.c
 ./usr/share/doc/wharf/examples/example_gpu.c
 $(cd "$TOP" && printf './usr/share/doc/wharf/formats/%s\n' encoders/*/*_format.h | sed 's|formats/.*/|formats/|')
+./usr/share/doc/wharf/wharf.rules.yml
+./usr/share/fish/vendor_completions.d/wharf.fish
 ./usr/share/man/man1/wharf.1
+$(sed -n 's|.*\b\(wharf_[a-z0-9_]*\);.*|./usr/share/man/man3/\1.3|p' "$TOP/clientlib/libwharf.map")
 ./usr/share/man/man3/libwharf.3
 ./usr/share/man/man5/wharfd.conf.5
 ./usr/share/man/man8/wharfd.8
+./usr/share/zsh/site-functions/_wharf
 EOS
     # Only where it was built, by make gpu-programs.
     [ ! -e "$BUILD/wharfd-gpu" ] || echo ./usr/libexec/wharf/wharfd-gpu >> expected
@@ -132,22 +139,17 @@ use_installed() {
     gzip -k data
 }
 
-# They lacked headers and declarations that they take.
-# shellcheck disable=SC2016 # the pages' own marks
-test_first_examples_of_the_pages_compile_and_work() {
+# It lacked headers and declarations that it takes.
+test_first_example_of_the_header_compiles_and_works() {
     use_installed
-    sed -n '/^```c$/,/^```$/{/^```/d; p}' "$TOP/README.md" > readme.c
     sed -n '/^ \*     #include/,/^ \*     }$/{s/^ \*     //; s/^ \*$//; p}' \
         root/include/wharf.h > header.c
-    cmp readme.c header.c
     seq 1 10000 | gzip > small.gz
-    for name in readme header; do
-        compile gcc -std=c11 -Wall -Wextra -Werror "${flags[@]}" -o "$name" "$name.c"
-        WHARF_SOCKET=$PWD/none "./$name" < small.gz | cmp - <(seq 1 10000)
-        head -c 100 small.gz > cut.gz
-        WHARF_SOCKET=$PWD/none expect_status 1 "./$name" < cut.gz 2> message
-        grep -q ' at bit [0-9]*$' message
-    done
+    compile gcc -std=c11 -Wall -Wextra -Werror "${flags[@]}" -o header header.c
+    WHARF_SOCKET=$PWD/none ./header < small.gz | cmp - <(seq 1 10000)
+    head -c 100 small.gz > cut.gz
+    WHARF_SOCKET=$PWD/none expect_status 1 ./header < cut.gz 2> message
+    grep -q ' at bit [0-9]*$' message
 }
 
 test_example_works_against_the_shared_library() {
@@ -163,20 +165,36 @@ test_example_works_against_the_shared_library() {
     grep -q '  zlib     zlib, RFC 1950' message
 }
 
-test_example_with_many_chunks_in_flight_works() {
+# It refused its first ordinary file: each had to fit into a slot of 256 KiB.
+test_example_with_many_chunks_in_flight_takes_any_file() {
     use_installed
     compile gcc -std=c11 "${flags[@]}" -o example_async "$TOP/clientlib/example_async.c"
     # More files than it has places for, without a daemon.
     mapfile -t files < <(yes data.gz | head -n 40)
     WHARF_SOCKET=$PWD/none ./example_async gzip "${files[@]}" > lines
-    expect_text 40 "$(grep -c "^data.gz: $(stat -c %s data) bytes, by cpu in " lines)"
+    expect_text 40 "$(grep -c "^data.gz: $(stat -c %s data) bytes, by cpu$" lines)"
     head -c 1000 data > plain
-    WHARF_SOCKET=$PWD/none expect_status 1 ./example_async gzip data.gz plain no-such-file > lines
+    : > empty
+    WHARF_SOCKET=$PWD/none expect_status 1 ./example_async gzip data.gz plain empty no-such-file \
+        . > lines 2> message
     grep -q '^plain: bad data: not in gzip format, at byte 0$' lines
-    # It read as much as there is room for, and called the file bad.
-    head -c 300000 /dev/urandom | gzip > large.gz
-    WHARF_SOCKET=$PWD/none expect_status 1 ./example_async gzip large.gz 2> message
-    expect_text 'large.gz: is larger than 262144 bytes' "$(cat message)"
+    grep -q '^empty: bad data: the input ends too early, at byte 0$' lines
+    grep -q '^no-such-file: ' message
+    # Ones that do not fit beside each other, whose output is not what was guessed, and that are larger
+    # than the arena, by themselves or by their output.
+    for size in 0 1 300000 9000000 40000000; do
+        head -c "$size" /dev/urandom | gzip -1 > "noise.$size.gz"
+        head -c "$size" /dev/zero | gzip -1 > "zeros.$size.gz"
+    done
+    WHARF_SOCKET=$PWD/none ./example_async gzip zeros.*.gz noise.*.gz noise.*.gz > lines
+    for size in 0 1 300000 9000000 40000000; do
+        expect_text 1 "$(grep -c "^zeros.$size.gz: $size bytes, by " lines)"
+        expect_text 2 "$(grep -c "^noise.$size.gz: $size bytes, by " lines)"
+    done
+    grep -q '^noise.40000000.gz: .* by one call$' lines
+    grep -q '^zeros.9000000.gz: .* by cpu$' lines
+    expect_status 1 ./example_async zstd data.gz 2> message
+    grep -q "there is no codec 'zstd': the names are " message
 }
 
 test_example_works_against_the_static_library() {
@@ -210,6 +228,44 @@ test_headers_name_only_files_that_are_installed() {
     expect_text '' "$(cat missing)"
     # Nor do they name folders of it.
     expect_status 1 grep -nE '\b(encoders|proto|kernels|daemon|clientlib)/' root/include/*.h
+}
+
+# What each page's program prints, for input from small.gz.
+output_of() {
+    case $1 in
+        wharf_alloc) echo 'jobs may use it now' ;;
+        wharf_decompress | wharf_submit) seq 1 10000 ;;
+        wharf_error_message) printf '2: zlib, RFC 1950, Adler-32 verified\nbad checksum\ngzip_checksum\n' ;;
+        wharf_next_runs) printf '100 values in 2 bytes at 0\n2 values in 3 bytes at 2\n' ;;
+        wharf_open) echo "$2, 255 jobs at a time" ;;
+        wharf_register_model) echo 'jobs name it: 1' ;;
+        wharf_stats) echo 'wharf_workers 2' ;;
+        wharf_wait) printf 'job %d is done\n' 0 1 2 ;;
+        *) echo "what does the page $1 print?" ;;
+    esac
+}
+
+# Each page of functions has a program, which compiles and works as it is printed, with a daemon and, but for
+# those about a daemon, without.
+test_examples_of_manual_pages_compile_and_work() {
+    use_installed
+    seq 1 10000 | gzip > small.gz
+    start_daemon '[cpu]' 'workers = 2'
+    for page in root/share/man/man3/*.3; do
+        name=$(basename "$page" .3)
+        if [ -L "$page" ] || [ "$name" = libwharf ]; then continue; fi
+        sed -n '/^\.Sh EXAMPLES/,/^\.Ed/{/^\./d; s/\\e/\\/g; p}' "$page" > "$name.c"
+        test "$(wc -l < "$name.c")" -ge 15
+        compile gcc -std=c11 -Wall -Wextra -Werror "${flags[@]}" -o "$name" "$name.c"
+        WHARF_SOCKET=$PWD/s "./$name" < small.gz > out
+        output_of "$name" "$(pkg-config --modversion wharf)" | diff - out
+        [ "$name" = wharf_stats ] && continue
+        WHARF_SOCKET=$PWD/none "./$name" < small.gz > out
+        output_of "$name" embedded | diff - out
+    done
+    WHARF_SOCKET=$PWD/none expect_status 1 ./wharf_stats 2> message
+    WHARF_SOCKET=$PWD/none expect_status 1 ./wharf_error_message zstd 2> message
+    grep -q "no codec 'zstd'" message
 }
 
 test_library_works_from_cxx() {

@@ -53,6 +53,23 @@ test_pack_and_unpack() {
     expect_text $((1 << 28)) "$(cat count)"
 }
 
+test_pack_for_others() {
+    for format in gzip bgzf; do
+        head -c 128M /dev/zero |
+            expect_memory $((SLOTS * 2112 + THREADS * 1024)) "$WHARF" pack --format "$format" -l 1 -T "$THREADS" |
+            gzip -dc | wc -c > count
+        expect_text $((1 << 27)) "$(cat count)"
+    done
+}
+
+# What is kept of a pipe to search in does not grow.
+test_salvage_from_a_pipe() {
+    { give members 48; head -c 3000000 /dev/urandom; give members 48; } |
+        expect_memory 8192 sh -c '"$@" 2> message || test $? = 1' sh "$WHARF" cat --salvage | wc -c > count
+    expect_text $((96 << 20)) "$(cat count)"
+    grep -q 'bad in 1 place; ' message
+}
+
 # A reader that does not read holds up everything, and nothing piles up.
 test_slow_reader() {
     give bgzf 256 | expect_memory $((SLOTS * 1434)) "$WHARF" cat -T "$THREADS" |

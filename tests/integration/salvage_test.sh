@@ -117,6 +117,12 @@ test_bgzf_loses_only_bad_blocks() {
     salvage bad.gz
     cmp out data
     grep -q '; 16384 bytes from byte 163840 of the output on are in doubt' message
+    flip bad.gz $((at[12] - 8)) # and the next one's: all of both decodes
+    salvage bad.gz
+    cmp out data
+    grep -q '^wharf: bad.gz: bad in 2 places; .*: 32768 in doubt, 0 zeros' message
+    cp b.gz bad.gz
+    flip bad.gz $((at[11] - 8))
     flip bad.gz $((at[21])) # and the 21st one's header
     flip bad.gz $((at[30] + 40))
     salvage bad.gz
@@ -168,6 +174,10 @@ test_container_goes_on_behind_bad_headers() {
     cmp expected out
     grep -q '; 16384 bytes from byte 114688 on are zeros for what is lost' message
     grep -q '^wharf: bad.whr: bad in 2 places; .*: 0 in doubt, 49152 zeros for what is lost' message
+    "$WHARF" cat --salvage --report bad.whr data.whr 2> report > out || test $? = 1
+    tail -n 1 report | grep -q '"bad_places":2,"doubtful_nbytes":0,"zeros_nbytes":49152,"input":"bad.whr"}'
+    "$WHARF" cat --report data.whr 2> report | cmp - data
+    expect_status 1 grep bad_places report
     # The same where the bytes are gone.
     { head -c "$(at 7)" data.whr; tail -c +$(($(at 9) + 1)) data.whr; } > hole.whr
     salvage hole.whr
@@ -209,6 +219,9 @@ test_output_files_stay_and_the_exit_status_tells() {
     head -c 300000 data.gz > cut.gz
     expect_status 1 "$WHARF" unpack cut.gz 2> message
     test ! -e cut
+    grep -q '; --salvage writes all that decodes$' message
+    expect_status 1 "$WHARF" test cut.gz 2> message
+    expect_status 1 grep -e --salvage message
     expect_status 1 "$WHARF" unpack --salvage cut.gz 2> message
     cmp cut <(head -c "$(stat -c %s cut)" data)
     test "$(stat -c %s cut)" -gt 800000

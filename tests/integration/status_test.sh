@@ -120,11 +120,12 @@ test_status_and_top_show_the_daemon_and_its_tenants() {
     grep -q '^engines  cpu, reference' out
     grep -q '^codecs   stored, deflate' out
     grep -qE '^work     [0-9]+ of [0-9]+ workers busy, 0 jobs queued' out
-    grep -qE "^uid:$(id -u) +1 .* 2 +1 .* $(id -un)$" out
+    grep -qE '^TENANT +CONN/MAX +MEMORY/MAX +JOBS +BAD +REFUSED ' out
+    grep -qE "^uid:$(id -u) +1/256 +[0-9.]+ [KM]iB/9.0 GiB +2 +1 +0 .* $(id -un)$" out
     wait_until_alone
     "$WHARF" top --socket s --count 1 > out
     grep -q 'JOBS/s' out
-    grep -qE "^uid:$(id -u) +1 .* 0 +0 .* $(id -un)$" out
+    grep -qE "^uid:$(id -u) +1/256 .* 0 +0 +0 .* $(id -un)$" out
     # A reader that goes away ends them quietly.
     "$WHARF" stats --socket s 2> message | head -n 1 > /dev/null || expect_text 141 $?
     expect_text '' "$(cat message)"
@@ -145,7 +146,7 @@ struct passwd *getpwuid(uid_t uid)
 END
     gcc -shared -fPIC -o hang.so hang.c
     LD_PRELOAD=$PWD/hang.so "$WHARF" status --socket s > out
-    grep -qE "^uid:$(id -u) +1 .*[0-9]$" out
+    grep -qE "^uid:$(id -u) +1/256 .*[0-9]$" out
     LD_PRELOAD=$PWD/hang.so "$WHARF" status --socket s --json > json
     grep -qF "\"tenant\":\"uid:$(id -u)\",\"user\":\"\"" json
 }
@@ -197,6 +198,25 @@ listed = re.findall(r'\w+', ' '.join(re.findall(r'^\.It Cm (.*)', section, re.M)
 assert sorted(listed) == sorted([*status, *shape, *gpu_shape, *tenant_shape]), listed
 assert tenant['output_bytes'] >= 600000 and status['tenants_not_listed'] == 0
 EOS
+}
+
+# One that is refused is one refusal, and does not wait until its patience is over.
+test_refusals_are_shown_beside_their_limits() {
+    start_daemon '[quota]' 'max_connections = 1'
+    "$WHARF" top --socket s --interval 1 > shown &
+    top=$!
+    until [ -s shown ]; do sleep 0.02; done
+    expect_status 4 "$WHARF" ping --socket s > out 2> message
+    grep -q 's: the daemon refused the connection: over max_connections, the limit' message
+    kill "$top"
+    wait "$top" || true
+    "$WHARF" status --socket s > out
+    grep -qE "^uid:$(id -u) +1/1 +[0-9.]+ [KM]iB/9.0 GiB +[0-9]+ +0 +1 " out
+    expect_text 1 "$(value wharf_refused_total limit=max_connections)"
+    expect_text 1 "$(value wharf_limit limit=max_connections)"
+    expect_text 1 "$(value wharf_limit_used limit=max_connections)"
+    expect_text 1 "$(value wharf_all_refused_total)"
+    grep -q "refused tenant uid:$(id -u), 1 time: over max_connections = 1, " daemon.log
 }
 
 test_status_has_a_line_for_each_gpu() {

@@ -468,8 +468,17 @@ test_example_of_the_manual_page_gives_containers_a_tenant() {
     grep -q 'FileDescriptorName=pods' /etc/systemd/system/wharfd-pods.socket
     grep -q 'weight = 300' /etc/wharf/wharfd.conf
     systemctl daemon-reload
-    systemctl enable --now wharfd-pods.socket
-    systemctl restart wharfd.service
+    # The page's own commands, while the service runs.
+    start_client alice
+    until_true 15 is_active
+    sed -n 's/^\.Dl # \(systemctl enable wharfd-pods.socket\)$/\1/p
+        s/^\.Dl # \(systemctl restart wharfd.service\)$/\1/p' "$TOP/daemon/wharfd.8" > commands
+    expect_text 2 "$(wc -l < commands)"
+    bash -e commands
+    expect_text 'active active' \
+        "$(systemctl is-active wharfd-pods.socket wharfd.service | xargs)"
+    until_true 30 serves alice
+    end_client 1
     start_client mallory /run/wharf-pods/wharfd.sock
     sleep 0.3
     end_client
@@ -484,6 +493,52 @@ test_example_of_the_manual_page_gives_containers_a_tenant() {
     systemctl disable --now wharfd-pods.socket
     rm /etc/systemd/system/wharfd-pods.socket
     rm -r /run/wharf-pods
+}
+
+# ---- maintenance ---------------------------------------------------------------------------
+
+# As the manual page says: nobody who knocks starts it again.
+test_service_stays_down_until_it_is_wanted() {
+    begin
+    start_client alice
+    until_true 15 is_active
+    end_client
+    systemctl disable --now wharfd.socket wharfd.service 2> /dev/null
+    expect_status 3 runuser -u alice -- wharf status 2> /dev/null
+    expect_text 'inactive inactive' \
+        "$(systemctl is-active wharfd.socket wharfd.service | xargs || true)"
+    systemctl enable --now wharfd.socket 2> /dev/null
+    runuser -u alice -- wharf status > /dev/null
+}
+
+# By the drop-in of the manual page.
+test_crash_leaves_a_core_where_it_is_allowed() {
+    [ "$(cat /proc/sys/kernel/core_pattern)" = core ] || skip "cores go elsewhere on this machine"
+    begin
+    mkdir -p /etc/systemd/system/wharfd.service.d
+    sed -n '/^LimitCORE/,/^\.Ed/{/^\.Ed/d;p}' "$TOP/daemon/wharfd.8" |
+        sed '1i [Service]' > /etc/systemd/system/wharfd.service.d/core.conf
+    cat /etc/systemd/system/wharfd.service.d/core.conf
+    systemctl daemon-reload
+    systemctl start wharfd.service
+    pid=$(show MainPID)
+    kill -ABRT "$pid"
+    until_true 15 is_replaced "$pid"
+    test -s /run/wharfd/core || test -s "/run/wharfd/core.$pid"
+    rm -r /run/wharfd/core* /etc/systemd/system/wharfd.service.d
+    systemctl daemon-reload
+}
+
+# Nothing that says of a machine without a GPU that it has none.
+test_machine_without_a_gpu_hears_nothing_of_it() {
+    [ ! -e /dev/nvidiactl ] || skip "there is a GPU"
+    begin
+    systemctl start wharfd.service
+    journalctl -q -u wharfd.service --since "@$began" -o cat --no-pager > log
+    expect_text '' "$(grep -i nvidia log)"
+    journalctl -q -u wharfd.service --since "@$began" -o cat --no-pager -p warning |
+        { grep -v 'loopback network device' || true; } > warnings
+    expect_text '' "$(cat warnings)"
 }
 
 # ---- upgrade, purge ------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# container_root.sh [-u UID] -v SOURCE:TARGET[:ro]... COMMAND...: runs a command as root, or as the
+# container_root.sh [-r] [-u UID] -v SOURCE:TARGET[:ro]... COMMAND...: runs a command as root, or as the
 # user of that number, in what a container is made of, with these folders mounted as `podman run -v`
-# would: namespaces of its own, a root file system with nothing of the machine's but its programs, and
+# would, and with -r a root that is read-only but for /tmp: namespaces of its own, a root file system with nothing of the machine's but its programs, and
 # the capabilities that Docker leaves to root.  There is no filter of system calls.  Needs root.
 set -eu
 
@@ -46,8 +46,10 @@ for device in null zero urandom; do
 done
 
 user=0
-while getopts u:v: option; do
+is_read_only=
+while getopts ru:v: option; do
     case $option in
+    r) is_read_only=yes ;;
     u) user=$OPTARG ;;
     v)
         IFS=: read -r source target mode <<< "$OPTARG"
@@ -63,6 +65,10 @@ pivot_root . old
 umount -l /old
 rmdir /old
 cd /
+if [ "$is_read_only" ]; then
+    mount -t tmpfs -o mode=1777 tmp /tmp
+    mount -o remount,ro /
+fi
 # A change of user takes away the signal that --kill-child asked for.
 exec setpriv --reuid "$user" --regid "$user" --clear-groups --pdeathsig KILL --no-new-privs \
     --inh-caps -all --bounding-set "-all,+${capabilities//,/,+}" "$@"

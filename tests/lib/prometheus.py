@@ -100,6 +100,8 @@ def read(path):
     with open(path, encoding='utf-8') as file:
         text = file.read()
     families, family = {}, None
+    # Of a scrape, the line that tells that it is whole.
+    text = text.removesuffix('# EOF\n')
     if text and not text.endswith('\n'):
         raise Wrong('the last line does not end')
     for number, line in enumerate(text.split('\n')[:-1], 1):
@@ -158,7 +160,9 @@ def from_families(families):
 
 
 # What goes by time or by the asking itself.
-RESTLESS = ('wharf_uptime_seconds', 'wharf_connections_total', 'wharf_sessions_total',
+RESTLESS = ('process_cpu_seconds_total', 'process_resident_memory_bytes',
+            'process_virtual_memory_bytes', 'process_open_fds', 'wharf_log_messages_total',
+            'wharf_uptime_seconds', 'wharf_connections_total', 'wharf_sessions_total',
             'wharf_doorbells_total', 'wharf_workers_busy', 'wharf_all_connections_total',
             'wharf_all_sessions_total', 'wharf_all_doorbells_total')
 

@@ -239,6 +239,17 @@ Test(warp, steps_count_collectives)
                  4);
 }
 
+Test(warp, signed_perm_repeats_signs)
+{
+    simt::run_warp<words>({}, [](words &) {
+        cr_assert_eq(signed_perm(0x807f0201, 0xff00aa55, 0x7654), 0xff00aa55u);
+        cr_assert_eq(signed_perm(0x807f0201, 0xff00aa55, 0x8880), 0x00000001u);
+        cr_assert_eq(signed_perm(0x807f0201, 0xff00aa55, 0xbbb3), 0xffffff80u);
+        cr_assert_eq(signed_perm(0x807f0201, 0xff00aa55, 0xf7e6), 0xffff0000u);
+        cr_assert_eq(signed_perm(0x807f0201, 0xff00aa55, 0xd5c4), 0xffaa0055u);
+    });
+}
+
 Test(warp, lanes_in_different_places_stop_the_program, .signal = SIGABRT)
 {
     simt::run_warp<words>({}, [](words &) {

@@ -176,7 +176,7 @@ Test(wharfd_config, contradictions_are_warned_of)
                    "test.conf:2: [quota] max_arena is 8G, but max_memory is 2G");
     expect_warning("[quota]\nmax_arena = 1G\n[tenant uid:5]\nmax_memory = 512M\n",
                    "test.conf:4: [tenant uid:5] max_arena is 1G, but max_memory is 512M");
-    expect_warning("[group staff]\nmax_arena = 8G\n", "[group staff] max_arena is 8G");
+    expect_warning("[group staff]\nmax_arena = 16G\n", "[group staff] max_arena is 16G");
     expect_warning("[quota]\nmax_entries = 512\nmax_jobs = 256\n", "max_jobs is 256");
     expect_warning("[tenant socket:pods]\n", "there is no section [listen pods]");
     expect_warning("[tenant socket:pods]\n[listen pods]\n", "without tenant = socket");
@@ -296,6 +296,20 @@ Test(wharfd_config, tenant_goes_before_group_and_group_before_quota)
     /* A group that has settings no more. */
     quota = wharf_config_quota_of(&config, "uid:6", "gone");
     cr_assert_eq(quota.weight, 1);
+    wharf_config_deinit(&config);
+}
+
+/* The process that looks up members is told of all of them at once. */
+Test(wharfd_config, groups_have_a_number_that_fits)
+{
+    char text[8192] = "";
+
+    for (unsigned i = 0; i < WHARF_CONFIG_MOST_GROUPS; i++)
+        sprintf(text + strlen(text), "[group g%u]\nweight = %u\n", i, i + 1);
+    cr_assert_eq(parse(text), 0, "%s", message);
+    cr_assert_eq(wharf_config_quota_of(&config, "uid:1", "g63").weight, 64);
+    strcat(text, "[group one-more]\nweight = 1\n");
+    expect_error(text, "[group one-more]: more than 64 groups");
     wharf_config_deinit(&config);
 }
 

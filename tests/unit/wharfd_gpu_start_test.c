@@ -63,7 +63,7 @@ Test(wharfd_gpu_start, worker_that_is_killed_as_soon_as_it_runs_is_followed_by_a
 
     write_script("touch $mark\nkill -9 $$");
     start(&daemon);
-    cr_expect(test_wharfd_says(&daemon, "ended with status 137"));
+    cr_expect(test_wharfd_says(&daemon, "ended by SIGKILL"));
     expect_gpu(&daemon);
     remove_script();
 }
@@ -99,7 +99,7 @@ Test(wharfd_gpu_start, worker_that_is_killed_at_any_point_is_followed_by_another
         cr_assert(TEST_WAIT(access(mark, F_OK) == 0));
         unlink(mark);
         mark[strlen(mark) - 5] = 0;
-        cr_assert(test_wharfd_says(&daemon, "ended with status 137"), "after %u ms", ms);
+        cr_assert(test_wharfd_says(&daemon, "ended by SIGKILL"), "after %u ms", ms);
         expect_gpu(&daemon);
         remove_script();
     }

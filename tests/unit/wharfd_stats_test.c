@@ -83,8 +83,9 @@ Test(wharfd_stats, pages_of_statistics_end)
     cr_assert_eq(stats.first, 0);
     cr_assert_geq(n_pages, 1);
     /* Of the tenant, and of all together. */
-    cr_assert_eq(n_buckets[true], 2 * 27);
-    cr_assert_eq(n_buckets[false], 2 * 27);
+    cr_assert_eq(n_buckets[true], 3 * 27);
+    /* And of each class. */
+    cr_assert_eq(n_buckets[false], 5 * 27);
     stats.first = UINT64_MAX;
     cr_assert_eq(test_client_call(client, &request, NULL, 0, &reply), -EINVAL);
     stats.first = 0xff;

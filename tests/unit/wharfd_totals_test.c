@@ -273,7 +273,7 @@ Test(wharfd_totals, random_charges_keep_their_rules)
         bool has_reservation[N_TENANTS] = {false};
         for (unsigned step = 0; step < 2000; step++) {
             unsigned who = (unsigned)test_random_below(&random, N_TENANTS);
-            const char *text = NULL;
+            enum wharf_total_kind kind = WHARF_N_TOTALS;
             if (test_random_one_in(&random, 2)) {
                 struct wharf_use less = part_of(&random, &used[who]);
                 wharf_totals_give_back(&totals, &used[who], &has_reservation[who], &less);
@@ -289,10 +289,10 @@ Test(wharfd_totals, random_charges_keep_their_rules)
             bool expected = model_fits(&totals, used, has_reservation, who, &more);
             bool is_safe = has_reservation[who] && is_within_minimum(&totals, &used[who], &more);
             has_reservation[who] = before;
-            int r = wharf_totals_charge(&totals, &used[who], &has_reservation[who], &more, &text);
+            int r = wharf_totals_charge(&totals, &used[who], &has_reservation[who], &more, &kind);
             cr_assert_eq(r, expected ? 0 : -EDQUOT);
             cr_assert(r == 0 || !is_safe);
-            cr_assert_eq(text != NULL, r < 0);
+            cr_assert_eq(kind < WHARF_N_TOTALS, r < 0);
             if (r == 0)
                 wharf_use_add(&used[who], &more);
             n_taken += r == 0;
@@ -335,13 +335,14 @@ Test(wharfd_totals, who_is_refused_is_told_the_total_and_its_setting)
     struct wharf_use one = {.n_connections = 1}, much = {.n_connections = 41};
     struct wharf_use nothing = {0};
     bool has_reservation = false;
-    const char *text = "";
+    enum wharf_total_kind kind;
 
-    cr_assert_eq(wharf_totals_charge(&totals, &nothing, &has_reservation, &much, &text), -EDQUOT);
+    cr_assert_eq(wharf_totals_charge(&totals, &nothing, &has_reservation, &much, &kind), -EDQUOT);
+    const char *text = totals.of[kind].text;
     cr_assert(strstr(text, "[total] max_connections, 40,"), "%s", text);
     cr_assert(strstr(text, "first 5 of them ([total] owners)"), "%s", text);
     cr_assert_not(has_reservation);
-    cr_assert_eq(wharf_totals_charge(&totals, &nothing, &has_reservation, &one, &text), 0);
+    cr_assert_eq(wharf_totals_charge(&totals, &nothing, &has_reservation, &one, &kind), 0);
 }
 
 /* A reload changes totals under what is used. */

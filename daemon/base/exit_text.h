@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exit_text.h: how a process has ended, in words. */
+#ifndef WHARF_DAEMON_BASE_EXIT_TEXT_H
+#define WHARF_DAEMON_BASE_EXIT_TEXT_H
+
+#define WHARF_EXIT_TEXT_NBYTES 32
+
+/* Of a status as shells have it, 128 and more for signals: "with status 3", "by SIGKILL".  Returns
+ * `text`. */
+const char *wharf_exit_text(int status, char text[WHARF_EXIT_TEXT_NBYTES]);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/room.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/control/connection.h"
+
+/* How long anything waits at most. */
+#define MOST_NS ((uint64_t)WHARF_NS_PER_S)
+
+/* When it is looked again: after the first time, and then after as long as it has waited. */
+#define LOOK_NS (2 * (uint64_t)WHARF_NS_PER_MS)
+
+/* Connections of one tenant that are over its quota while they wait. */
+#define MOST_OVER 64
+
+/* Connections that are asked whether they have hung up: the newest, since whoever closes and opens
+ * closes those. */
+#define MOST_ASKED 256
+
+/* What a look takes of a processor, about, for which the tenant pays. */
+#define LOOK_COST_NS (10 * (uint64_t)WHARF_NS_PER_US)
+
+/* Its socket, and three that can be on their way to the client, unread. */
+static const struct wharf_use use_of_one = {.n_connections = 1, .n_descriptors = 4};
+
+/* ---- what is coming back ------------------------------------------------------------------- */
+
+/* Whether the end of a connection is there that the loop has not come to yet. */
+static bool has_hung_up(const struct wharf_tenant *tenant)
+{
+    struct pollfd fds[MOST_ASKED];
+    nfds_t n = 0;
+
+    for (const struct wharf_list *link = tenant->connections.prev;
+         link != &tenant->connections && n < MOST_ASKED; link = link->prev)
+        fds[n++] = (struct pollfd){
+            .fd = WHARF_LIST_ENTRY(link, struct wharf_connection, tenant_link)->fd,
+            .events = POLLRDHUP,
+        };
+    return poll(fds, n, 0) > 0;
+}
+
+static bool is_coming(const struct wharf_connection *connection)
+{
+    struct wharf_front *front = &connection->server->front;
+    const struct wharf_tenant *tenant = connection->tenant;
+
+    wharf_loop_charge(connection->server->loop, tenant->loop_party, LOOK_COST_NS);
+    if (tenant->n_endings > 0)
+        return true;
+    wharf_front_enter(front);
+    bool is_leaving = tenant->n_gpu_leaving > 0;
+    wharf_front_leave(front);
+    return is_leaving || has_hung_up(tenant);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+static void look_again(struct wharf_timer *timer);
+
+static void wait_on(struct wharf_connection *connection)
+{
+    uint64_t now_ns = wharf_now_ns(), waited_ns = now_ns - connection->room_since_ns;
+
+    wharf_timer_set(connection->server->loop, &connection->room_timer,
+                    now_ns + (waited_ns > LOOK_NS ? waited_ns : LOOK_NS), look_again);
+}
+
+static bool may_wait(struct wharf_connection *connection)
+{
+    uint64_t now_ns = wharf_now_ns();
+
+    if (connection->room_since_ns && now_ns - connection->room_since_ns >= MOST_NS)
+        return false;
+    if (!is_coming(connection))
+        return false;
+    if (!connection->room_since_ns)
+        connection->room_since_ns = now_ns;
+    return true;
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+/* Whether it is charged, and what at least. */
+static bool is_charged(const struct wharf_connection *connection, const Wharf__Request *request,
+                       struct wharf_use *ret_use)
+{
+    struct wharf_region region = {.is_there = true};
+
+    switch (request->body_case) {
+    case WHARF__REQUEST__BODY_OPEN_QUEUE:
+        *ret_use = wharf_request_queue_use(connection, request->open_queue);
+        return true;
+    case WHARF__REQUEST__BODY_REGISTER_MEMORY:
+        region.is_device = request->register_memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
+        region.segment.nbytes = request->register_memory->nbytes;
+        *ret_use = wharf_region_use(&region);
+        return true;
+    case WHARF__REQUEST__BODY_REGISTER_MODEL:
+        *ret_use = (struct wharf_use){
+            .n_descriptors = 2, .n_mappings = 1, .memory_nbytes = request->register_model->nbytes};
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool wharf_room_awaits(struct wharf_connection *connection, const Wharf__Request *request)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_use use;
+
+    if (!is_charged(connection, request, &use))
+        return false;
+    wharf_front_enter(front);
+    bool fits = wharf_tenant_has_room(connection->tenant, &use, NULL);
+    wharf_front_leave(front);
+    if (fits || !may_wait(connection)) {
+        connection->room_since_ns = 0;
+        return false;
+    }
+    wharf_connection_hold(connection, WHARF_HOLD_ROOM);
+    wait_on(connection);
+    return true;
+}
+
+/* ---- connections --------------------------------------------------------------------------- */
+
+int wharf_room_charge(struct wharf_connection *connection, const char **ret_text)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_tenant *tenant = connection->tenant;
+
+    wharf_front_enter(front);
+    bool fits = wharf_tenant_has_room(tenant, &use_of_one, NULL);
+    wharf_front_leave(front);
+    connection->is_over = !fits && tenant->n_over < MOST_OVER && may_wait(connection);
+    wharf_front_enter(front);
+    int r = connection->is_over ? wharf_tenant_charge_over_quota(tenant, &use_of_one, ret_text)
+                                : wharf_tenant_charge(tenant, &use_of_one, ret_text);
+    if (r == 0)
+        connection->use = use_of_one;
+    if (r == 0 && !connection->is_over)
+        tenant->stats.n_connections++;
+    wharf_front_leave(front);
+    if (r < 0)
+        connection->is_over = false;
+    tenant->n_over += connection->is_over;
+    return r == 0 && connection->is_over ? -EINPROGRESS : r;
+}
+
+void wharf_room_await(struct wharf_connection *connection)
+{
+    wait_on(connection);
+}
+
+void wharf_room_forget(struct wharf_connection *connection)
+{
+    wharf_timer_clear(connection->server->loop, &connection->room_timer);
+    connection->tenant->n_over -= connection->is_over;
+    connection->is_over = false;
+}
+
+/* Whether there is room for it beside all that are not over the quota. */
+static bool take_room(struct wharf_connection *connection)
+{
+    struct wharf_front *front = &connection->server->front;
+    struct wharf_tenant *tenant = connection->tenant;
+    struct wharf_use over = {
+        .n_connections = tenant->n_over * use_of_one.n_connections,
+        .n_descriptors = tenant->n_over * use_of_one.n_descriptors,
+    };
+
+    wharf_front_enter(front);
+    bool fits = wharf_tenant_has_room(tenant, &use_of_one, &over);
+    tenant->stats.n_connections += fits;
+    wharf_front_leave(front);
+    if (!fits)
+        return false;
+    tenant->n_over--;
+    connection->is_over = false;
+    connection->room_since_ns = 0;
+    return true;
+}
+
+static void refuse(struct wharf_connection *connection)
+{
+    struct wharf_front *front = &connection->server->front;
+    const char *text = NULL;
+
+    /* It says which limit, counts it, and cannot be granted: the connection itself is charged. */
+    wharf_front_enter(front);
+    int r = wharf_tenant_charge(connection->tenant, &use_of_one, &text);
+    if (r == 0)
+        wharf_tenant_give_back(connection->tenant, &use_of_one);
+    wharf_front_leave(front);
+    wharf_connection_refuse(connection, EDQUOT, "%s", text ? text : "over a limit of this user");
+}
+
+static void look_again(struct wharf_timer *timer)
+{
+    struct wharf_connection *connection =
+        WHARF_LIST_ENTRY(timer, struct wharf_connection, room_timer);
+
+    if (!connection->is_over)
+        wharf_connection_release(connection, WHARF_HOLD_ROOM);
+    else if (take_room(connection))
+        wharf_connection_let_in(connection);
+    else if (may_wait(connection))
+        wait_on(connection);
+    else
+        refuse(connection);
+}

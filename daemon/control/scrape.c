@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/scrape.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/control/observer.h"
+#include "daemon/control/server.h"
+#include "daemon/control/stats_maker.h"
+#include "daemon/control/stats_text.h"
+#include "daemon/control/undertaker.h"
+
+/* Scrapes at a time; others wait to be accepted.  Each can hold a text of its own. */
+#define MOST_SCRAPES 4
+#define BACKLOG 16
+
+/* How long one may take altogether. */
+#define MOST_NS (10 * (uint64_t)WHARF_NS_PER_S)
+
+/* What is sent in one turn. */
+#define TURN_NBYTES 65536u
+
+/* Reads of what a client has left in its socket. */
+#define MOST_READS 64
+
+struct wharf_scraper {
+    struct wharf_server *server;
+    struct wharf_source source;
+    struct wharf_fair_party *party; /* of all scrapes, and of accepting them */
+    struct sockaddr_un address;
+    dev_t device; /* the path is this daemon's as long as it has these */
+    ino_t inode;
+    struct wharf_list scrapes;
+    unsigned n_scrapes;
+};
+
+struct scrape {
+    struct wharf_scraper *scraper;
+    struct wharf_source source;
+    struct wharf_timer timer;
+    struct wharf_list link;
+    struct wharf_list stats_link; /* among those who wait for a text */
+    char request[4096];
+    size_t n_request;
+    struct wharf_stats_text *text;
+    size_t n_sent; /* of the text */
+};
+
+/* ---- the end of one ------------------------------------------------------------------------ */
+
+/* A look at what is there, without taking it; descriptors that come with it are not touched. */
+static ssize_t look(int fd, char *bytes, size_t nbytes, bool *ret_has_fds)
+{
+    struct iovec iov = {bytes, nbytes};
+    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n = recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT);
+
+    *ret_has_fds = header.msg_flags & MSG_CTRUNC;
+    return n < 0 ? -errno : n;
+}
+
+/* Whether nothing is left in it that could keep who closes it waiting.  It was shut down: nothing
+ * more comes. */
+static bool is_empty(int fd)
+{
+    char bytes[1024];
+    bool has_fds;
+
+    for (unsigned i = 0; i < MOST_READS; i++) {
+        ssize_t n = look(fd, bytes, sizeof(bytes), &has_fds);
+        if (has_fds)
+            return false;
+        if (n == -ECONNRESET)
+            continue;
+        if (n <= 0)
+            return true;
+        recv(fd, bytes, (size_t)n, MSG_DONTWAIT);
+    }
+    return false;
+}
+
+static void close_socket(struct wharf_scraper *scraper, int fd)
+{
+    shutdown(fd, SHUT_RDWR);
+    if (is_empty(fd))
+        wharf_close_fd(fd);
+    else
+        wharf_undertaker_take(scraper->server->undertaker, fd, NULL, NULL);
+}
+
+static void scrape_free(struct scrape *scrape)
+{
+    struct wharf_scraper *scraper = scrape->scraper;
+    struct wharf_loop *loop = scraper->server->loop;
+    int fd = scrape->source.fd;
+
+    wharf_loop_remove(loop, &scrape->source);
+    wharf_timer_clear(loop, &scrape->timer);
+    wharf_list_remove(&scrape->stats_link);
+    wharf_list_remove(&scrape->link);
+    if (scrape->text) {
+        scrape->text->n_references--;
+        wharf_stats_text_free(scrape->text);
+    }
+    close_socket(scraper, fd);
+    free(scrape);
+    if (scraper->n_scrapes-- == MOST_SCRAPES)
+        wharf_loop_want(loop, &scraper->source, POLLIN);
+}
+
+static void on_time(struct wharf_timer *timer)
+{
+    scrape_free(WHARF_LIST_ENTRY(timer, struct scrape, timer));
+}
+
+/* ---- talking ------------------------------------------------------------------------------- */
+
+/* Short enough for any socket that was not written to yet. */
+static bool say(struct scrape *scrape, const char *text)
+{
+    size_t nbytes = strlen(text);
+
+    return send(scrape->source.fd, text, nbytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)nbytes;
+}
+
+static void send_some(struct scrape *scrape)
+{
+    const struct wharf_stats_text *text = scrape->text;
+    size_t n_left = text->nbytes - scrape->n_sent;
+    ssize_t n = send(scrape->source.fd, text->bytes + scrape->n_sent,
+                     n_left < TURN_NBYTES ? n_left : TURN_NBYTES, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        scrape_free(scrape);
+        return;
+    }
+    scrape->n_sent += n > 0 ? (size_t)n : 0;
+    if (scrape->n_sent == text->nbytes)
+        scrape_free(scrape);
+}
+
+void wharf_scrape_answer(struct wharf_list *link, struct wharf_stats_text *text)
+{
+    struct scrape *scrape = WHARF_LIST_ENTRY(link, struct scrape, stats_link);
+
+    if (!text) {
+        scrape_free(scrape);
+        return;
+    }
+    text->n_references++;
+    scrape->text = text;
+    if (wharf_loop_want(scrape->scraper->server->loop, &scrape->source, POLLOUT) < 0)
+        scrape_free(scrape);
+}
+
+/* The head goes at once, which tells that the daemon lives; the text follows when it is made. */
+static void take_request(struct scrape *scrape)
+{
+    struct wharf_loop *loop = scrape->scraper->server->loop;
+
+    if (strncmp(scrape->request, "GET ", 4) != 0) {
+        say(scrape, "HTTP/1.0 405 Method Not Allowed\r\nAllow: GET\r\n\r\n");
+        scrape_free(scrape);
+        return;
+    }
+    if (!say(scrape, "HTTP/1.0 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n"
+                     "Connection: close\r\n\r\n") ||
+        wharf_loop_want(loop, &scrape->source, POLLRDHUP) < 0) {
+        scrape_free(scrape);
+        return;
+    }
+    wharf_stats_ask_text(scrape->scraper->server, &scrape->stats_link);
+}
+
+static bool is_whole(const struct scrape *scrape)
+{
+    return strstr(scrape->request, "\r\n\r\n") || strstr(scrape->request, "\n\n");
+}
+
+static void receive(struct scrape *scrape)
+{
+    char *at = scrape->request + scrape->n_request;
+    size_t n_free = sizeof(scrape->request) - 1 - scrape->n_request;
+    bool has_fds;
+    ssize_t n = look(scrape->source.fd, at, n_free, &has_fds);
+
+    if (n == -EAGAIN || n == -EINTR)
+        return;
+    if (has_fds || n <= 0 || recv(scrape->source.fd, at, (size_t)n, MSG_DONTWAIT) != n) {
+        scrape_free(scrape);
+        return;
+    }
+    scrape->n_request += (size_t)n;
+    at[n] = 0;
+    if (is_whole(scrape))
+        take_request(scrape);
+    else if (scrape->n_request == sizeof(scrape->request) - 1)
+        scrape_free(scrape);
+}
+
+/* A client that only shuts down its own side still reads; one that is gone shows when it is written
+ * to. */
+static void on_ready(struct wharf_source *source, uint32_t ready)
+{
+    struct scrape *scrape = WHARF_LIST_ENTRY(source, struct scrape, source);
+
+    if (scrape->text)
+        send_some(scrape);
+    else if (source->wanted == POLLIN)
+        receive(scrape);
+    else if (ready & (POLLHUP | POLLERR))
+        scrape_free(scrape);
+    else
+        wharf_loop_want(scrape->scraper->server->loop, source, 0);
+}
+
+/* ---- accepting ----------------------------------------------------------------------------- */
+
+static int scrape_new(struct wharf_scraper *scraper, int fd)
+{
+    struct scrape *scrape = calloc(1, sizeof(*scrape));
+    struct wharf_loop *loop = scraper->server->loop;
+
+    if (!scrape)
+        return -ENOMEM;
+    scrape->scraper = scraper;
+    wharf_list_init(&scrape->stats_link);
+    int r = wharf_loop_add_of(loop, &scrape->source, fd, POLLIN, on_ready, scraper->party);
+    if (r < 0) {
+        free(scrape);
+        return r;
+    }
+    wharf_list_append(&scraper->scrapes, &scrape->link);
+    wharf_timer_set(loop, &scrape->timer, wharf_now_ns() + MOST_NS, on_time);
+    if (++scraper->n_scrapes == MOST_SCRAPES)
+        wharf_loop_want(loop, &scraper->source, 0);
+    return 0;
+}
+
+static void refuse(struct wharf_scraper *scraper, int fd)
+{
+    static const char text[] =
+        "HTTP/1.0 403 Forbidden\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+        "only root, the daemon's own user and observer_group of wharfd.conf may read this\n";
+
+    (void)!send(fd, text, sizeof(text) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    close_socket(scraper, fd);
+}
+
+static void on_connect(struct wharf_source *source, uint32_t ready)
+{
+    struct wharf_scraper *scraper = WHARF_LIST_ENTRY(source, struct wharf_scraper, source);
+    int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct ucred peer;
+    socklen_t nbytes = sizeof(peer);
+
+    (void)ready;
+    if (fd < 0)
+        return;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) < 0 ||
+        !wharf_observer_is(&scraper->server->observers, fd, &peer))
+        refuse(scraper, fd);
+    else if (scrape_new(scraper, fd) < 0)
+        close_socket(scraper, fd);
+}
+
+/* ---- the socket ---------------------------------------------------------------------------- */
+
+/* Where it is to be; false: nowhere. */
+static bool find_path(const struct wharf_server *server, char path[], size_t nbytes)
+{
+    const char *setting = server->config.metrics_socket, *folder = getenv("RUNTIME_DIRECTORY");
+    int n;
+
+    if (strcmp(setting, "none") == 0)
+        return false;
+    if (strcmp(setting, "auto") != 0)
+        n = snprintf(path, nbytes, "%s", setting);
+    else if (folder && folder[0])
+        n = snprintf(path, nbytes, "%.*s/metrics.sock", (int)strcspn(folder, ":"), folder);
+    else
+        n = snprintf(path, nbytes, "%s.metrics", server->config.listen.path);
+    return n >= 0 && (size_t)n < nbytes;
+}
+
+static bool is_served(const struct sockaddr_un *address)
+{
+    WHARF_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    return fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+                       errno == EAGAIN);
+}
+
+/* Everybody may connect: who is an observer is looked at then. */
+static int make_socket(struct wharf_scraper *scraper)
+{
+    const char *path = scraper->address.sun_path;
+    struct stat st;
+
+    if (is_served(&scraper->address))
+        return -EADDRINUSE;
+    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+        unlink(path);
+    WHARF_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (bind(fd, (const struct sockaddr *)&scraper->address, sizeof(scraper->address)) < 0)
+        return -errno;
+    if (chmod(path, 0666) < 0 || lstat(path, &st) < 0 || listen(fd, BACKLOG) < 0)
+        return -errno;
+    scraper->device = st.st_dev;
+    scraper->inode = st.st_ino;
+    int r = wharf_loop_add_of(scraper->server->loop, &scraper->source, fd, POLLIN, on_connect,
+                              scraper->party);
+    if (r == 0)
+        wharf_steal_fd(&fd);
+    return r;
+}
+
+int wharf_scraper_new(struct wharf_server *server, struct wharf_scraper **ret_scraper)
+{
+    struct wharf_scraper *scraper = calloc(1, sizeof(*scraper));
+
+    if (!scraper)
+        return -ENOMEM;
+    scraper->server = server;
+    scraper->source.fd = -1;
+    scraper->address.sun_family = AF_UNIX;
+    wharf_list_init(&scraper->scrapes);
+    scraper->party = wharf_fair_party_new();
+    if (!scraper->party) {
+        free(scraper);
+        return -ENOMEM;
+    }
+    *ret_scraper = scraper;
+    if (!find_path(server, scraper->address.sun_path, sizeof(scraper->address.sun_path)))
+        return 0;
+    int r = make_socket(scraper);
+    if (r < 0) {
+        scraper->source.fd = -1;
+        wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = -r},
+                  "there is no socket for metrics at %s", scraper->address.sun_path);
+    }
+    return 0;
+}
+
+void wharf_scraper_close(struct wharf_scraper *scraper)
+{
+    struct stat st;
+
+    if (!scraper || scraper->source.fd < 0)
+        return;
+    if (lstat(scraper->address.sun_path, &st) == 0 && st.st_dev == scraper->device &&
+        st.st_ino == scraper->inode)
+        unlink(scraper->address.sun_path);
+    wharf_loop_remove(scraper->server->loop, &scraper->source);
+    scraper->source.fd = wharf_close_fd(scraper->source.fd);
+}
+
+void wharf_scraper_free(struct wharf_scraper *scraper)
+{
+    if (!scraper)
+        return;
+    wharf_scraper_close(scraper);
+    WHARF_LIST_FOR(link, &scraper->scrapes)
+    scrape_free(WHARF_LIST_ENTRY(link, struct scrape, link));
+    wharf_fair_party_unref(scraper->party);
+    free(scraper);
+}

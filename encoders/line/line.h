@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * line.h: what encodes and decodes lines (LINES.md), for the five codecs that are made of it: bdi,
+ * fpc, cpack, best and palette.
+ */
+#ifndef WHARF_ENCODERS_LINE_LINE_H
+#define WHARF_ENCODERS_LINE_LINE_H
+
+#include "encoders/codec.h"
+#include "encoders/line/line_format.h"
+
+/* As wharf_decode_fn in codec.h says, for one of these codecs. */
+void wharf_line_decode(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                       size_t out_avail, const struct wharf_codec_setting *setting,
+                       struct wharf_outcome *ret_outcome);
+void wharf_line_decode_reference(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                                 size_t out_avail, const struct wharf_codec_setting *setting,
+                                 struct wharf_outcome *ret_outcome);
+
+/* What an encoder can choose.  The stream says it, so decoders need none of it. */
+struct wharf_line_choice {
+    uint32_t codec;
+    uint32_t line_nbytes; /* 32, 64 or 128 */
+    uint32_t layout;      /* WHARF_LINE_PACKED or WHARF_LINE_SLOTS */
+    uint32_t type;        /* palette: what the values are; others 0 */
+};
+
+/*
+ * wharf_line_bound: the most bytes that encoding in_nbytes can give.
+ * wharf_line_encode: 0 and *ret_out_nbytes; -ENOSPC when out_avail is too little, never with that
+ * bound; -EILSEQ for more than WHARF_LINE_MAX_RAW_NBYTES.  The bytes follow from choice and input
+ * alone, on every machine.  `in` may be NULL when in_nbytes is 0.
+ */
+size_t wharf_line_bound(const struct wharf_line_choice *choice, size_t in_nbytes);
+int wharf_line_encode(const struct wharf_line_choice *choice, const uint8_t *in, size_t in_nbytes,
+                      uint8_t *out, size_t out_avail, size_t *ret_out_nbytes);
+
+/*
+ * Which instructions wharf_line_decode uses: "plain", "avx2" or "avx512"; NULL: the best that the
+ * machine has, as when nobody asked.  Returns 0, -ENOENT, or -ENOTSUP when the machine lacks them.
+ * For tests and benchmarks; from any thread.
+ */
+int wharf_line_force(const char *name);
+
+#endif

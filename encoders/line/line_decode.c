@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Group by group: first all codes, then the lines in one loop as far as that may read and write as
+ * it likes, and the last ones of stream or output by way of buffers.
+ */
+#include <string.h>
+
+#include "encoders/decode_poll.h"
+#include "encoders/line/line.h"
+#include "encoders/line/line_loop.h"
+#include "encoders/line/line_shape.h"
+#include "encoders/little_endian.h"
+#include "encoders/outcome.h"
+
+/* So many groups are less than WHARF_POLL_IN_NBYTES with their records. */
+enum { POLL_NGROUPS = 3 };
+
+struct reader {
+    struct wharf_line_shape shape;
+    struct wharf_line_group group;
+    uint8_t numbers[WHARF_LINE_MAX_NLINES];     /* each line's code, of this group */
+    uint16_t starts[WHARF_LINE_MAX_NLINES + 1]; /* where its content begins, from `at` */
+    wharf_line_loop_fn *loop;
+    const uint8_t *in;
+    uint64_t in_nbytes;
+    uint8_t *out;
+    uint64_t at; /* where the group's lines begin */
+    struct wharf_line_failure failure;
+};
+
+static bool fail(struct reader *r, uint32_t reason, uint64_t bit_offset)
+{
+    r->failure = (struct wharf_line_failure){WHARF_BAD_DATA, reason, bit_offset};
+    return false;
+}
+
+/* ---- a group's index ------------------------------------------------------------------------ */
+
+static bool read_head(struct reader *r, uint64_t number)
+{
+    uint64_t head_at = r->shape.heads_at + number * WHARF_LINE_HEAD_NBYTES;
+
+    memcpy(r->group.palette, r->in + head_at, WHARF_LINE_HEAD_NBYTES);
+    uint32_t width = r->group.palette[WHARF_LINE_PALETTE_AT_WIDTH];
+    if (!wharf_line_is_width(r->shape.type, width))
+        return fail(r, WHARF_REASON_LINE_PALETTE, 8 * (head_at + WHARF_LINE_PALETTE_AT_WIDTH));
+    if (width != r->group.width)
+        wharf_line_codes_fill(&r->shape, width, r->group.codes);
+    r->group.width = width;
+    return true;
+}
+
+/* The group's codes, one in a byte each. */
+static void read_codes(struct reader *r, const uint8_t *codes)
+{
+    uint8_t *numbers = r->numbers;
+
+    if (r->shape.code_nbits == 8) {
+        memcpy(numbers, codes, r->shape.group_nlines);
+        return;
+    }
+    for (uint32_t i = 0; i < r->shape.group_nlines; i += 8) {
+        uint32_t nibbles = wharf_load_le32(codes + i / 2);
+        for (uint32_t k = 0; k < 8; k++)
+            numbers[i + k] = nibbles >> 4 * k & 15;
+    }
+}
+
+/* Sums up where lines begin.  Adds up what is wrong, and looks where only if something is. */
+static bool place_lines(struct reader *r, uint32_t n_lines, uint64_t codes_at)
+{
+    const struct wharf_line_code *codes = r->group.codes;
+    bool has_slots = r->shape.layout == WHARF_LINE_SLOTS;
+    uint32_t sum = 0, wrong = 0;
+
+    for (uint32_t i = 0; i < n_lines; i++) {
+        const struct wharf_line_code *code = &codes[r->numbers[i]];
+        r->starts[i] = (uint16_t)sum;
+        sum += has_slots ? r->shape.line_nbytes : code->nbytes;
+        wrong |= code->scheme == WHARF_LINE_IS_INVALID;
+    }
+    r->starts[n_lines] = (uint16_t)sum;
+    for (uint32_t i = n_lines; i < r->shape.group_nlines; i++)
+        wrong |= r->numbers[i] != WHARF_LINE_CODE_ZEROS;
+    if (!wrong)
+        return true;
+    for (uint32_t i = 0;; i++)
+        if (i < n_lines ? codes[r->numbers[i]].scheme == WHARF_LINE_IS_INVALID
+                        : r->numbers[i] != WHARF_LINE_CODE_ZEROS)
+            return fail(r, WHARF_REASON_LINE_CODE,
+                        8 * codes_at + (uint64_t)i * r->shape.code_nbits);
+}
+
+static bool read_record(struct reader *r, uint64_t number, uint32_t n_lines)
+{
+    uint64_t record_at = WHARF_LINE_HEADER_NBYTES + number * r->shape.record_nbytes;
+
+    if (r->shape.layout == WHARF_LINE_PACKED &&
+        (uint64_t)WHARF_LINE_UNIT_NBYTES * wharf_load_le32(r->in + record_at) !=
+            r->at - r->shape.data_at)
+        return fail(r, WHARF_REASON_LINE_OFFSET, 8 * record_at);
+    if (r->shape.head_nbytes != 0 && !read_head(r, number))
+        return false;
+    read_codes(r, r->in + record_at + r->shape.codes_at);
+    return place_lines(r, n_lines, record_at + r->shape.codes_at);
+}
+
+/* ---- a group's lines ------------------------------------------------------------------------ */
+
+/* How many of them the loop may read as it likes. */
+static uint32_t count_free_lines(const struct reader *r, uint32_t n_lines)
+{
+    uint64_t left = r->in_nbytes - r->at;
+    uint32_t n = n_lines;
+
+    while (n > 0 && r->starts[n - 1] + (uint64_t)WHARF_LINE_READ_NBYTES > left)
+        n--;
+    return n;
+}
+
+/* A line near an end of source or output. */
+static bool read_edge_line(struct reader *r, uint32_t i, uint8_t *out, uint64_t out_nbytes)
+{
+    const struct wharf_line_code *code = &r->group.codes[r->numbers[i]];
+    uint64_t begin = r->at + r->starts[i], extent = r->starts[i + 1] - r->starts[i];
+    uint8_t content[WHARF_LINE_READ_NBYTES];
+    uint8_t line[WHARF_LINE_MAX_NBYTES];
+    uint16_t start = 0;
+
+    if (extent > r->in_nbytes - begin)
+        return fail(r, WHARF_REASON_INPUT_TRUNCATED, 8 * begin);
+    memcpy(content, r->in + begin, code->nbytes);
+    memset(content + code->nbytes, 0, sizeof(content) - code->nbytes);
+    if (r->loop(&r->group, &r->numbers[i], &start, 1, content, line) == 0)
+        return fail(r, WHARF_REASON_LINE_CONTENT, 8 * begin);
+    memcpy(out, line, (size_t)out_nbytes);
+    return true;
+}
+
+static bool read_lines(struct reader *r, uint8_t *out, uint32_t n_lines, uint64_t out_nbytes)
+{
+    uint32_t n_free = count_free_lines(r, n_lines), line_nbytes = r->shape.line_nbytes;
+    uint32_t n_whole = (uint32_t)(out_nbytes / line_nbytes);
+
+    if (n_free > n_whole)
+        n_free = n_whole;
+    uint32_t n_good = r->loop(&r->group, r->numbers, r->starts, n_free, r->in + r->at, out);
+    if (n_good < n_free)
+        return fail(r, WHARF_REASON_LINE_CONTENT, 8 * (r->at + r->starts[n_good]));
+    for (uint32_t i = n_free; i < n_lines; i++) {
+        uint64_t left = out_nbytes - (uint64_t)i * line_nbytes;
+        if (!read_edge_line(r, i, out + (size_t)i * line_nbytes,
+                            left < line_nbytes ? left : line_nbytes))
+            return false;
+    }
+    return true;
+}
+
+static bool read_group(struct reader *r, uint64_t number)
+{
+    uint64_t done = number * WHARF_LINE_GROUP_NBYTES, left = r->shape.raw_nbytes - done;
+    uint64_t out_nbytes = left < WHARF_LINE_GROUP_NBYTES ? left : WHARF_LINE_GROUP_NBYTES;
+    uint32_t n_lines = (uint32_t)((out_nbytes + r->shape.line_nbytes - 1) / r->shape.line_nbytes);
+
+    if (!read_record(r, number, n_lines) || !read_lines(r, r->out + done, n_lines, out_nbytes))
+        return false;
+    uint64_t end = r->at + r->starts[n_lines];
+    uint64_t filled = (end + WHARF_LINE_UNIT_NBYTES - 1) & -(uint64_t)WHARF_LINE_UNIT_NBYTES;
+    if (filled > r->in_nbytes)
+        return fail(r, WHARF_REASON_INPUT_TRUNCATED, 8 * end);
+    r->at = filled;
+    return true;
+}
+
+void wharf_line_decode(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
+                       size_t out_avail, const struct wharf_codec_setting *setting,
+                       struct wharf_outcome *ret_outcome)
+{
+    struct reader r;
+    uint32_t stopped = WHARF_OK;
+
+    r.failure = wharf_line_shape_read(&r.shape, codec, in, in_nbytes, out_avail);
+    if (r.failure.reason == WHARF_REASON_NONE) {
+        r.in = in;
+        r.in_nbytes = in_nbytes;
+        r.out = out;
+        r.at = r.shape.data_at;
+        r.loop = wharf_line_loop();
+        r.group.line_nbytes = r.shape.line_nbytes;
+        r.group.type = r.shape.type;
+        r.group.width = 0;
+        if (r.shape.head_nbytes == 0)
+            wharf_line_codes_fill(&r.shape, 0, r.group.codes);
+        for (uint64_t i = 0; i < r.shape.n_groups && stopped == WHARF_OK && read_group(&r, i); i++)
+            if (i % POLL_NGROUPS == POLL_NGROUPS - 1)
+                stopped = wharf_decode_poll(setting);
+    }
+    if (stopped != WHARF_OK)
+        wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
+    else if (r.failure.reason != WHARF_REASON_NONE)
+        wharf_outcome_fail(ret_outcome, r.failure.result, r.failure.reason, r.failure.bit_offset);
+    else
+        wharf_outcome_ok(ret_outcome, r.at, r.shape.raw_nbytes);
+}

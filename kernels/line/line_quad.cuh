@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * line_quad.cuh: 16 bytes of a line from its content in shared memory, by one lane: 2, 4 or 1 of
+ * the lanes 0 to 31 have a line together, each the 16 bytes at its place.
+ *
+ * What a lane needs of the lanes before it in its line (how many bytes their words or escapes take)
+ * it gets by one scan, which all lanes do.  No lane reads more than 24 bytes behind a line's
+ * content, whatever that says.
+ */
+#ifndef WHARF_KERNELS_LINE_LINE_QUAD_CUH
+#define WHARF_KERNELS_LINE_LINE_QUAD_CUH
+
+#include "kernels/line/line_codes.cuh"
+
+namespace wharf
+{
+
+/* ---- bytes of shared memory, at any place --------------------------------------------------- */
+
+/* One lane.  The 4 bytes at byte `at`. */
+WHARF_DEVICE uint32_t line_word(const uint32_t *words, uint32_t at)
+{
+    return funnel_right(load(words + at / 4), load(words + at / 4 + 1), 8 * (at & 3));
+}
+
+struct line_pair {
+    uint32_t lo;
+    uint32_t hi;
+};
+
+/* One lane.  8 bytes. */
+WHARF_DEVICE line_pair line_words_2(const uint32_t *words, uint32_t at)
+{
+    uint32_t a = load(words + at / 4), b = load(words + at / 4 + 1), c = load(words + at / 4 + 2);
+    return {funnel_right(a, b, 8 * (at & 3)), funnel_right(b, c, 8 * (at & 3))};
+}
+
+/* One lane.  16 bytes. */
+WHARF_DEVICE u32x4 line_words_4(const uint32_t *words, uint32_t at)
+{
+    const uint32_t *p = words + at / 4;
+    uint32_t n = 8 * (at & 3);
+    uint32_t a = load(p), b = load(p + 1), c = load(p + 2), d = load(p + 3), e = load(p + 4);
+    return {funnel_right(a, b, n), funnel_right(b, c, n), funnel_right(c, d, n),
+            funnel_right(d, e, n)};
+}
+
+/* ---- steps: how bytes become words, of each bdi variant and each fpc pattern ---------------- */
+
+/*
+ * Word i is signed_perm of the content's bytes by 16 bits of `choices`.  Of fpc it is then shifted
+ * to the left, by byte 3 of `shifts` where i is even and by byte 2 where it is odd, and back by
+ * byte 1.
+ */
+struct alignas(16) line_step {
+    uint32_t choices_01;
+    uint32_t choices_23;
+    uint32_t shifts;
+    uint32_t unused;
+};
+constexpr unsigned LINE_N_STEPS = 16;
+constexpr unsigned LINE_FPC_STEPS = 8; /* where those of fpc begin */
+
+WHARF_DEVICE_TABLE uint32_t LINE_STEPS[LINE_N_STEPS][4] = {
+    {0, 0, 0, 0},
+    {0, 0, 0, 0},                                              /* REPEAT */
+    {0x88888880u, 0x99999991u},                                /* 8_1 */
+    {0x99999910u, 0xbbbbbb32u},                                /* 8_2 */
+    {0xbbbb3210u, 0xffff7654u},                                /* 8_4 */
+    {0x99918880u, 0xbbb3aaa2u},                                /* 4_1 */
+    {0xbb329910u, 0xff76dd54u},                                /* 4_2 */
+    {0xb3a29180u, 0xf7e6d5c4u},                                /* 2_1 */
+    {0, 0, 0, 0},                                              /* ZEROS: not looked at */
+    {0x00000000u, 0x11111111u, 28 << 8 | 24 << 16 | 28 << 24}, /* SIGNED_4 */
+    {0x99918880u, 0xbbb3aaa2u},                                /* SIGNED_8 */
+    {0xbb329910u, 0xff76dd54u},                                /* SIGNED_16 */
+    {0x32321010u, 0x76765454u, 16 << 16 | 16 << 24},           /* HIGH_HALF */
+    {0xb3a29180u, 0xf7e6d5c4u},                                /* TWO_BYTES */
+    {0x11110000u, 0x33332222u},                                /* REPEATED */
+    {0, 0, 0, 0},                                              /* RAW: not looked at */
+};
+
+WHARF_DEVICE u32x4 line_choose(line_pair bytes, const line_step &step)
+{
+    return {signed_perm(bytes.lo, bytes.hi, step.choices_01),
+            signed_perm(bytes.lo, bytes.hi, step.choices_01 >> 16),
+            signed_perm(bytes.lo, bytes.hi, step.choices_23),
+            signed_perm(bytes.lo, bytes.hi, step.choices_23 >> 16)};
+}
+
+/* ---- bdi ------------------------------------------------------------------------------------ */
+
+WHARF_DEVICE uint32_t line_add_halves(uint32_t a, uint32_t b)
+{
+    return ((a & 0x7fff7fffu) + (b & 0x7fff7fffu)) ^ ((a ^ b) & 0x80008000u);
+}
+
+/* `mask`: the bits of this lane's values, 1 for those that are near zero. */
+WHARF_DEVICE u32x4 line_add_bases(u32x4 deltas, line_pair base, uint32_t mask, uint32_t base_shift)
+{
+    uint32_t w[4] = {deltas.x, deltas.y, deltas.z, deltas.w};
+    if (base_shift == 3) {
+        for (unsigned i = 0; i < 2; i++) {
+            uint64_t both = (uint64_t)base.hi << 32 | base.lo;
+            uint64_t v = ((uint64_t)w[2 * i + 1] << 32 | w[2 * i]) + (mask >> i & 1 ? 0 : both);
+            w[2 * i] = (uint32_t)v;
+            w[2 * i + 1] = (uint32_t)(v >> 32);
+        }
+    } else if (base_shift == 2) {
+        for (unsigned i = 0; i < 4; i++)
+            w[i] += mask >> i & 1 ? 0 : base.lo;
+    } else {
+        for (unsigned i = 0; i < 4; i++) {
+            uint32_t low = mask >> 2 * i & 1 ? 0 : base.lo & 0xffff;
+            uint32_t high = mask >> (2 * i + 1) & 1 ? 0 : base.lo << 16;
+            w[i] = line_add_halves(w[i], low | high);
+        }
+    }
+    return {w[0], w[1], w[2], w[3]};
+}
+
+/* One lane.  `at`: the line's content; `off`: the lane's place in the line. */
+WHARF_DEVICE u32x4 line_bdi_quad(const uint32_t *words, const line_step *steps, line_code code,
+                                 uint32_t at, uint32_t off, uint32_t shift)
+{
+    uint32_t variant = code.variant();
+    bool is_repeat = variant == WHARF_LINE_BDI_REPEAT;
+    uint32_t base_shift = LINE_BDI_BASE_SHIFTS >> 4 * variant & 15;
+    uint32_t delta_shift = LINE_BDI_DELTA_SHIFTS >> 4 * variant & 15;
+    uint32_t base_at = at + (is_repeat ? 0 : ((1u << shift >> base_shift) + 7) / 8);
+    uint32_t first = off >> base_shift;
+    uint32_t deltas_at = base_at + (1u << base_shift) + (first << delta_shift);
+    line_pair base = line_words_2(words, base_at);
+    if (is_repeat)
+        return {base.lo, base.hi, base.lo, base.hi};
+    uint32_t mask = line_word(words, at + first / 8) >> (first & 7);
+    u32x4 deltas = line_choose(line_words_2(words, deltas_at), steps[variant]);
+    return line_add_bases(deltas, base, mask, base_shift);
+}
+
+/* ---- amounts: what lanes of a line take before each other ----------------------------------- */
+
+struct line_amount {
+    uint32_t before; /* of the lanes of the same line before this one */
+    bool is_over;    /* more than is given, with this one's own */
+};
+
+/* collective.  `place` counts the line's lanes from 0 on. */
+WHARF_DEVICE line_amount line_add_up(uint32_t own, uint32_t place, uint32_t given)
+{
+    uint32_t sum = own;
+    for (unsigned n = 1; n < 8; n *= 2) {
+        uint32_t other = shfl_up(sum, n);
+        sum += place >= n ? other : 0;
+    }
+    return {sum - own, sum > given};
+}
+
+WHARF_DEVICE uint32_t line_least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- fpc ------------------------------------------------------------------------------------ */
+
+/* One lane.  The pattern of this lane's segment. */
+WHARF_DEVICE uint32_t line_fpc_pattern(const uint32_t *words, uint32_t at, uint32_t place)
+{
+    return line_word(words, at) >> 3 * place & 7;
+}
+
+WHARF_DEVICE uint32_t line_fpc_npairs(uint32_t pattern)
+{
+    return 0x82444210u >> 4 * pattern & 15;
+}
+
+WHARF_DEVICE uint32_t line_shift_back(uint32_t word, uint32_t left, uint32_t right)
+{
+    return (uint32_t)((int32_t)(word << left) >> right);
+}
+
+/* One lane.  A segment that begins at `at`. */
+WHARF_DEVICE u32x4 line_fpc_quad(const uint32_t *words, const line_step *steps, uint32_t pattern,
+                                 uint32_t at)
+{
+    if (pattern == WHARF_LINE_FPC_ZEROS)
+        return {0, 0, 0, 0};
+    u32x4 all = line_words_4(words, at);
+    if (pattern == WHARF_LINE_FPC_RAW)
+        return all;
+    line_step step = steps[LINE_FPC_STEPS + pattern];
+    u32x4 w = line_choose({all.x, all.y}, step);
+    uint32_t right = step.shifts >> 8 & 31, even = step.shifts >> 24, odd = step.shifts >> 16 & 31;
+    return {line_shift_back(w.x, even, right), line_shift_back(w.y, odd, right),
+            line_shift_back(w.z, even, right), line_shift_back(w.w, odd, right)};
+}
+
+/* ---- cpack ---------------------------------------------------------------------------------- */
+
+/* One lane.  The nibbles of this lane's four words. */
+WHARF_DEVICE uint32_t line_cpack_nibbles(const uint32_t *words, uint32_t at, uint32_t place)
+{
+    return line_word(words, at + 2 * place) & 0xffff;
+}
+
+/* One lane.  `before`: how many low bytes stand before this lane's.  *is_bad: a source that the
+ * dictionary does not have. */
+WHARF_DEVICE u32x4 line_cpack_quad(const uint32_t *words, line_code code, uint32_t nibbles,
+                                   uint32_t at, uint32_t before, uint32_t shift, bool *is_bad)
+{
+    uint32_t n_words = code.variant();
+    uint32_t dictionary_at = at + (1u << shift) / 8;
+    uint32_t bytes = line_word(words, dictionary_at + 4 * n_words + before);
+    uint32_t w[4];
+    for (unsigned i = 0; i < 4; i++) {
+        uint32_t nibble = nibbles >> 4 * i & 15, source = nibble & 7;
+        if (source > n_words) {
+            *is_bad = true;
+            source = 0;
+        }
+        w[i] = source == 0 ? 0 : line_word(words, dictionary_at + 4 * (source - 1));
+        if (nibble & WHARF_LINE_CPACK_HAS_BYTE) {
+            w[i] = (w[i] & ~255u) | (bytes & 255);
+            bytes >>= 8;
+        }
+    }
+    return {w[0], w[1], w[2], w[3]};
+}
+
+/* ---- palette -------------------------------------------------------------------------------- */
+
+/* A group's.  The same in all lanes. */
+struct line_palette {
+    u32x4 exponents;
+    uint32_t width;
+};
+
+/* Four fields of 3 bits, each in a nibble. */
+WHARF_DEVICE uint32_t line_nibbles_of_3(uint32_t fields)
+{
+    return (fields & 7) | (fields & 0x38) << 1 | (fields & 0x1c0) << 2 | (fields & 0xe00) << 3;
+}
+
+/* Four nibbles, each in a byte. */
+WHARF_DEVICE uint32_t line_bytes_of_nibbles(uint32_t nibbles)
+{
+    return (nibbles & 15) | (nibbles & 0xf0) << 4 | (nibbles & 0xf00) << 8 |
+           (nibbles & 0xf000) << 12;
+}
+
+/* Number k of the fours of fields in 8 bytes, each in a nibble. */
+WHARF_DEVICE uint32_t line_four(line_pair fields, uint32_t nbits, unsigned k)
+{
+    uint64_t both = (uint64_t)fields.hi << 32 | fields.lo;
+    return nbits == 3 ? line_nibbles_of_3((uint32_t)(both >> 12 * k) & 0xfff)
+                      : (uint32_t)(both >> 16 * k) & 0xffff;
+}
+
+/* Which of four nibbles are no place in the palette: a bit at each one's lowest. */
+WHARF_DEVICE uint32_t line_escapes(uint32_t nibbles, uint32_t width)
+{
+    uint32_t all = nibbles & nibbles >> 1 & nibbles >> 2;
+    return (width == 3 ? all : all & nibbles >> 3) & 0x1111;
+}
+
+WHARF_DEVICE uint32_t line_look_up(const line_palette &palette, uint32_t nibbles)
+{
+    u32x4 e = palette.exponents;
+    uint32_t low = byte_perm(e.x, e.y, nibbles & 0x7777);
+    if (palette.width == 3)
+        return low;
+    uint32_t is_high = line_bytes_of_nibbles(nibbles >> 3 & 0x1111) * 255;
+    return (low & ~is_high) | (byte_perm(e.z, e.w, nibbles & 0x7777) & is_high);
+}
+
+/* Bytes of exponents and fields of `f` bits, rotated to where the sign is highest. */
+WHARF_DEVICE uint32_t line_join_bytes(uint32_t exponents, uint32_t fields, uint32_t f)
+{
+    uint32_t v = (exponents & 0x01010101u * (255u >> f)) << f | fields;
+    return (v >> 1 & 0x7f7f7f7fu) | (v & 0x01010101u) << 7;
+}
+
+WHARF_DEVICE uint32_t line_rotate_pairs(uint32_t v)
+{
+    return (v >> 1 & 0x7fff7fffu) | (v & 0x00010001u) << 15;
+}
+
+/*
+ * collective.  A lane whose line is of another scheme has `is_palette` false, and anything comes of
+ * it.  *is_bad: more escapes than are given.
+ */
+WHARF_DEVICE u32x4 line_palette_quad(const uint32_t *words, const line_shape &shape,
+                                     const line_palette &palette, line_code code, uint32_t at,
+                                     uint32_t place, bool is_palette, bool *is_bad)
+{
+    uint32_t type = shape.type, f = line_field_nbits(type), width = palette.width;
+    uint32_t n_values = line_n_values(type, shape.line_nbytes());
+    unsigned n_fours = type <= WHARF_LINE_F16 ? 2 : 4;
+    uint32_t fields_at = at + (type == WHARF_LINE_F16 ? n_values : 0);
+    uint32_t indexes_at = fields_at + n_values * f / 8;
+    uint32_t escapes_at = indexes_at + n_values * width / 8;
+    line_pair indexes = line_words_2(words, indexes_at + n_fours * width * place / 2);
+    uint32_t exponents[4], escapes[4], own = 0;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < 4; k++) {
+        uint32_t nibbles = line_four(indexes, width, k);
+        escapes[k] = is_palette && k < n_fours ? line_escapes(nibbles, width) : 0;
+        exponents[k] = line_look_up(palette, nibbles);
+        own += popc(escapes[k]);
+    }
+    if (any_lane(own > 0)) {
+        line_amount amount = line_add_up(own, place, code.given());
+        *is_bad = is_palette && amount.is_over;
+        WHARF_UNROLL
+        for (unsigned k = 0; k < 4; k++)
+            for (uint32_t left = escapes[k]; left != 0; left &= left - 1) {
+                uint32_t from = escapes_at + line_least(amount.before++, code.given());
+                unsigned byte = 2 * (ffs(left) - 1);
+                exponents[k] = (exponents[k] & ~(255u << byte)) | (line_word(words, from) & 255)
+                                                                      << byte;
+            }
+    }
+    line_pair fields = line_words_2(words, fields_at + n_fours * f * place / 2);
+    if (type == WHARF_LINE_BF16) {
+        return {line_rotate_pairs(byte_perm(fields.lo, exponents[0], 0x5140)),
+                line_rotate_pairs(byte_perm(fields.lo, exponents[0], 0x7362)),
+                line_rotate_pairs(byte_perm(fields.hi, exponents[1], 0x5140)),
+                line_rotate_pairs(byte_perm(fields.hi, exponents[1], 0x7362))};
+    }
+    uint32_t bytes[4];
+    WHARF_UNROLL
+    for (unsigned k = 0; k < 4; k++)
+        bytes[k] = line_join_bytes(exponents[k], line_bytes_of_nibbles(line_four(fields, f, k)), f);
+    if (type != WHARF_LINE_F16)
+        return {bytes[0], bytes[1], bytes[2], bytes[3]};
+    line_pair low = line_words_2(words, at + 8 * place);
+    return {byte_perm(low.lo, bytes[0], 0x5140), byte_perm(low.lo, bytes[0], 0x7362),
+            byte_perm(low.hi, bytes[1], 0x5140), byte_perm(low.hi, bytes[1], 0x7362)};
+}
+
+/* ---- any line ------------------------------------------------------------------------------- */
+
+/*
+ * collective.  The 16 bytes at `off` of a line whose content begins at byte `at` of words. *is_bad:
+ * the content contradicts its code, in this lane's part or in one before.
+ */
+template <uint32_t CODEC>
+WHARF_DEVICE u32x4 line_quad(const uint32_t *words, const line_step *steps, const line_shape &shape,
+                             const line_palette &palette, line_code code, uint32_t at, uint32_t off,
+                             bool *is_bad)
+{
+    uint32_t scheme = code.scheme(), place = off / 16, own = 0, own_bits = 0;
+    u32x4 quad = {0, 0, 0, 0};
+    *is_bad = false;
+    if (CODEC == WHARF_CODEC_PALETTE)
+        quad = line_palette_quad(words, shape, palette, code, at, place,
+                                 scheme == WHARF_LINE_IS_PALETTE, is_bad);
+    if (line_has_fpc(CODEC) && scheme == WHARF_LINE_IS_FPC) {
+        own_bits = line_fpc_pattern(words, at, place);
+        own = line_fpc_npairs(own_bits);
+    }
+    if (line_has_cpack(CODEC) && scheme == WHARF_LINE_IS_CPACK) {
+        own_bits = line_cpack_nibbles(words, at, place);
+        own = popc(own_bits & 0x8888);
+    }
+    uint32_t before = 0;
+    if (line_has_fpc(CODEC) || line_has_cpack(CODEC)) {
+        line_amount amount = line_add_up(own, place, code.given());
+        *is_bad = own > 0 && amount.is_over;
+        before = line_least(amount.before, code.given());
+    }
+    if (line_has_bdi(CODEC) && scheme == WHARF_LINE_IS_BDI)
+        quad = line_bdi_quad(words, steps, code, at, off, shape.shift);
+    if (line_has_fpc(CODEC) && scheme == WHARF_LINE_IS_FPC)
+        quad = line_fpc_quad(words, steps, own_bits,
+                             at + line_fpc_head_nbytes(shape.shift) + 2 * before);
+    if (line_has_cpack(CODEC) && scheme == WHARF_LINE_IS_CPACK)
+        quad = line_cpack_quad(words, code, own_bits, at, before, shape.shift, is_bad);
+    if (scheme == WHARF_LINE_IS_RAW)
+        quad = line_words_4(words, at + off);
+    if (scheme == WHARF_LINE_IS_ZEROS)
+        quad = {0, 0, 0, 0};
+    return quad;
+}
+
+} // namespace wharf
+
+#endif

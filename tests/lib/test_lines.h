@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_lines.h: data for the codecs of lines: every encoding of every scheme, alone and mixed.
+ */
+#ifndef WHARF_TESTS_TEST_LINES_H
+#define WHARF_TESTS_TEST_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "encoders/line/line.h"
+
+enum test_lines_kind {
+    TEST_LINES_ZEROS,
+    TEST_LINES_BASES,   /* values near a base or near zero, of all sizes: bdi */
+    TEST_LINES_WORDS,   /* words of all fpc patterns */
+    TEST_LINES_NEAR,    /* words of a few dictionaries: cpack */
+    TEST_LINES_WEIGHTS, /* bf16 of a normal distribution, with outliers */
+    TEST_LINES_BYTES,   /* fp8 of the same */
+    TEST_LINES_RANDOM,
+    TEST_LINES_MIXED, /* pieces of all of these */
+    TEST_LINES_N_KINDS,
+};
+
+/* Fills nbytes with that kind, in pieces of 32 bytes and more. */
+void test_lines_fill(enum test_lines_kind kind, uint64_t seed, uint8_t *out, size_t nbytes);
+
+/* Choice number i of all codecs, sizes of lines, layouts and types. */
+enum { TEST_LINES_N_CHOICES = 4 * 3 * 2 + 4 * 3 * 2 };
+struct wharf_line_choice test_lines_choice(unsigned i);
+
+/* Encodes into memory for the caller to free; ends the program when that fails. */
+uint8_t *test_lines_encode(const struct wharf_line_choice *choice, const uint8_t *in,
+                           size_t in_nbytes, size_t *ret_nbytes);
+
+#endif
