@@ -81,9 +81,9 @@ const struct wharf_cli_command wharf_cli_stats = {
             "user and its observer_group everybody's.\n\n"
             "      --json           one JSON object\n"
             "      --prometheus     the text format of Prometheus\n"
-            "      --scrape[=PATH]  likewise, from the daemon's socket for metrics, by default\n"
-            "                       " WHARF_CLI_METRICS_SOCKET "; starts no daemon, and\n"
-            "                       prints wharf_up 0 where none answers\n",
+            "      --scrape[=PATH]  likewise, from the daemon's socket for metrics; starts no\n"
+            "                       daemon, and prints wharf_up 0 where none answers; default\n"
+            "                       " WHARF_CLI_METRICS_SOCKET "\n",
     .daemon = WHARF_CLI_DAEMON_MUST,
     .own_options = own_options,
     .take_option = take_option,

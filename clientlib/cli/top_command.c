@@ -118,8 +118,8 @@ const struct wharf_cli_command wharf_cli_top = {
     .name = "top",
     .summary = "watch what the daemon does for whom",
     .usage = "[OPTION...]",
-    .help = "Shows, every second, what the daemon did for each tenant in each second.  The key q\n"
-            "ends it.\n\n"
+    .help = "Shows, every second, what the daemon did for each tenant in each second.\n"
+            "The key q ends it.\n\n"
             "  -i, --interval N     every N seconds, 0.1 to 3600\n"
             "  -n, --count N        N times, then end; default: until it is interrupted\n",
     .daemon = WHARF_CLI_DAEMON_MUST,

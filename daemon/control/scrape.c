@@ -272,7 +272,8 @@ static void on_connect(struct wharf_source *source, uint32_t ready)
 
 /* ---- the socket ---------------------------------------------------------------------------- */
 
-/* Where it is to be; false: nowhere. */
+/* Where it is to be; false: nowhere.  The lock is beside the main socket, also where that was
+ * handed over. */
 static bool find_path(const struct wharf_server *server, char path[], size_t nbytes)
 {
     const char *setting = server->config.metrics_socket, *folder = getenv("RUNTIME_DIRECTORY");
@@ -285,7 +286,8 @@ static bool find_path(const struct wharf_server *server, char path[], size_t nby
     else if (folder && folder[0])
         n = snprintf(path, nbytes, "%.*s/metrics.sock", (int)strcspn(folder, ":"), folder);
     else
-        n = snprintf(path, nbytes, "%s.metrics", server->config.listen.path);
+        n = snprintf(path, nbytes, "%.*s.metrics",
+                     (int)(strlen(server->promise_path) - strlen(".lock")), server->promise_path);
     return n >= 0 && (size_t)n < nbytes;
 }
 

@@ -287,6 +287,34 @@ test_other_users_are_told_what_they_may_not() {
     test "$(value wharf_connections_total tenant=uid:0)" -gt 1
 }
 
+# Members of the group see everybody and may drain nothing; others see themselves, and no metrics.
+test_observers_see_all_tenants_without_root() {
+    [ "$(id -u)" = 0 ] || skip "only root can be somebody else"
+    chmod 755 .
+    cp "$WHARF" wharf
+    start_daemon '[daemon]' 'socket_mode = 0666' 'observer_group = users'
+    "$WHARF" ping --socket s > out
+    # By another group than the first one, and by the first one.
+    for groups in "--regid 65534 --groups 7,$(getent group users | cut -d: -f3)" \
+        '--regid users --clear-groups'; do
+        read -ra who <<< "setpriv --reuid 65534 $groups"
+        "${who[@]}" ./wharf stats --socket s --prometheus > theirs
+        "$prometheus" check theirs
+        test "$("$prometheus" value theirs wharf_connections_total tenant=uid:0)" -gt 0
+        "${who[@]}" ./wharf stats --scrape=s.metrics > theirs
+        "$prometheus" check theirs
+        test "$("$prometheus" value theirs wharf_connections_total tenant=uid:0)" -gt 0
+        "${who[@]}" ./wharf status --socket s > out
+        grep -q '^uid:0 ' out
+        expect_status 4 "${who[@]}" ./wharf drain --socket s 2> message
+    done
+    expect_status 4 as_nobody ./wharf stats --scrape=s.metrics > out 2> message
+    grep -q "s.metrics: only root, the daemon's own user and its observer_group may read its metrics" message
+    test ! -s out
+    as_nobody ./wharf status --socket s > out
+    expect_status 1 grep -q '^uid:0 ' out
+}
+
 # A name that needs every kind of escaping.
 test_names_of_tenants_are_escaped() {
     start_daemon '[listen a"b\c]' "path = $PWD/odd" 'tenant = socket'

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The socket for metrics, and clients of it that do what they like. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/lib/test_client.h"
+#include "tests/lib/test_wait.h"
+#include "tests/lib/test_wharfd.h"
+
+static struct test_wharfd wharfd;
+
+static const char get[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+/* The daemon makes it a little later than the main socket. */
+static int connected(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s.metrics", wharfd.socket);
+    cr_assert(TEST_WAIT(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0), "%s",
+              strerror(errno));
+    return fd;
+}
+
+static void send_text(int fd, const char *text, size_t nbytes)
+{
+    cr_assert_eq(send(fd, text, nbytes, MSG_NOSIGNAL), (ssize_t)nbytes);
+}
+
+/* All that comes until the daemon closes; the caller frees it. */
+static char *read_all(int fd)
+{
+    size_t n = 0, n_room = 1 << 20;
+    char *text = malloc(n_room);
+    ssize_t more;
+
+    cr_assert_not_null(text);
+    while ((more = recv(fd, text + n, n_room - n - 1, 0)) > 0)
+        n += (size_t)more;
+    text[n] = 0;
+    close(fd);
+    return text;
+}
+
+static void expect_metrics(char *text)
+{
+    static const char end[] = "\n# EOF\n";
+
+    cr_assert_eq(strncmp(text, "HTTP/1.0 200 OK\r\n", 17), 0, "%.100s", text);
+    cr_assert(strstr(text, "\r\n\r\n# HELP wharf_up "), "%.200s", text);
+    cr_assert(strstr(text, "\nwharf_up 1\n"));
+    cr_assert_str_eq(text + strlen(text) - strlen(end), end);
+    free(text);
+}
+
+static void scrape(void)
+{
+    int fd = connected();
+
+    send_text(fd, get, strlen(get));
+    expect_metrics(read_all(fd));
+}
+
+/* In one piece, byte by byte, and with the writing side closed behind it. */
+Test(wharfd_scrape, request_may_come_in_any_pieces)
+{
+    test_wharfd_start_by(&wharfd, "auto", "");
+    scrape();
+    int fd = connected();
+    for (size_t i = 0; i < strlen(get); i++)
+        send_text(fd, get + i, 1);
+    shutdown(fd, SHUT_WR);
+    expect_metrics(read_all(fd));
+    test_wharfd_finish(&wharfd);
+}
+
+Test(wharfd_scrape, what_is_no_request_is_not_answered)
+{
+    static char long_one[8192];
+
+    test_wharfd_start_by(&wharfd, "epoll", "");
+    int fd = connected();
+    send_text(fd, "POST / HTTP/1.0\r\n\r\n", 19);
+    char *text = read_all(fd);
+    cr_assert_eq(strncmp(text, "HTTP/1.0 405 ", 13), 0, "%s", text);
+    free(text);
+    fd = connected();
+    memset(long_one, 'G', sizeof(long_one));
+    send(fd, long_one, sizeof(long_one), MSG_NOSIGNAL);
+    text = read_all(fd);
+    cr_assert_str_eq(text, "");
+    free(text);
+    fd = connected();
+    shutdown(fd, SHUT_WR);
+    text = read_all(fd);
+    cr_assert_str_eq(text, "");
+    free(text);
+    scrape();
+    test_wharfd_finish(&wharfd);
+}
+
+/* They may hang whoever closes them, so the daemon does not take them. */
+Test(wharfd_scrape, descriptors_are_not_taken)
+{
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec iov = {(void *)get, sizeof(get) - 1};
+    struct msghdr header = {.msg_iov = &iov,
+                            .msg_iovlen = 1,
+                            .msg_control = control,
+                            .msg_controllen = sizeof(control)};
+    struct cmsghdr *message = CMSG_FIRSTHDR(&header);
+
+    test_wharfd_start_by(&wharfd, "auto", "");
+    scrape();
+    int n_fds = test_wharfd_n_fds(&wharfd);
+    int own = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    message->cmsg_level = SOL_SOCKET;
+    message->cmsg_type = SCM_RIGHTS;
+    message->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(message), &own, sizeof(own));
+    for (unsigned i = 0; i < 20; i++) {
+        int fd = connected();
+        cr_assert_gt(sendmsg(fd, &header, MSG_NOSIGNAL), 0);
+        char *text = read_all(fd);
+        cr_assert_str_eq(text, "");
+        free(text);
+    }
+    close(own);
+    scrape();
+    cr_assert(TEST_WAIT(test_wharfd_n_fds(&wharfd) <= n_fds));
+    test_wharfd_finish(&wharfd);
+}
+
+/* Whoever goes while the text is made, or in the middle of it, leaves nothing behind. */
+Test(wharfd_scrape, clients_may_go_at_any_time)
+{
+    char byte;
+
+    test_wharfd_start_by(&wharfd, "auto", "");
+    scrape();
+    int n_fds = test_wharfd_n_fds(&wharfd);
+    for (unsigned i = 0; i < 100; i++) {
+        int fd = connected();
+        send_text(fd, get, strlen(get));
+        if (i % 2)
+            cr_assert_eq(recv(fd, &byte, 1, 0), 1);
+        close(fd);
+    }
+    scrape();
+    cr_assert(TEST_WAIT(test_wharfd_n_fds(&wharfd) <= n_fds));
+    test_wharfd_finish(&wharfd);
+}
+
+/* More at a time than are served beside each other, and some that say nothing before they go. */
+Test(wharfd_scrape, many_at_a_time_are_all_served)
+{
+    int fds[12], silent[3];
+
+    test_wharfd_start_by(&wharfd, "auto", "");
+    for (unsigned i = 0; i < 3; i++)
+        silent[i] = connected();
+    for (unsigned i = 0; i < 12; i++) {
+        fds[i] = connected();
+        send_text(fds[i], get, strlen(get));
+    }
+    for (unsigned i = 0; i < 12; i++)
+        expect_metrics(read_all(fds[i]));
+    for (unsigned i = 0; i < 3; i++)
+        close(silent[i]);
+    scrape();
+    test_wharfd_finish(&wharfd);
+}
+
+/* It is there while the daemon is, and the next daemon finds the path of one that was killed free.
+ */
+Test(wharfd_scrape, socket_goes_with_the_daemon)
+{
+    char path[128];
+
+    test_wharfd_start_by(&wharfd, "auto", "");
+    snprintf(path, sizeof(path), "%s.metrics", wharfd.socket);
+    test_wharfd_kill(&wharfd);
+    test_wharfd_restart(&wharfd);
+    scrape();
+    cr_assert_eq(test_wharfd_stop(&wharfd), 0);
+    cr_assert_eq(access(path, F_OK), -1);
+    test_wharfd_remove(&wharfd);
+    test_wharfd_start_by(&wharfd, "auto", "[daemon]\nmetrics_socket = none\n");
+    snprintf(path, sizeof(path), "%s.metrics", wharfd.socket);
+    cr_assert_eq(access(path, F_OK), -1);
+    test_wharfd_finish(&wharfd);
+}
