@@ -15,7 +15,6 @@ static const struct {
     uint8_t magic_nbytes;
     char magic[12];
 } foreign_rows[] = {
-    {{"zstd data", "`zstd -dc`"}, 0, 4, "\x28\xb5\x2f\xfd"},
     {{"an LZ4 frame", "`lz4 -dc`"}, 0, 4, "\x04\x22\x4d\x18"},
     {{"an LZ4 frame of the old kind", "`lz4 -dc`"}, 0, 4, "\x02\x21\x4c\x18"},
     {{"framed Snappy", "`snzip -dc`"}, 0, 10, "\xff\x06\x00\x00sNaPpY"},
@@ -70,6 +69,18 @@ static int begins_with_zlib(const uint8_t *in, size_t in_nbytes)
     return (in[0] * 256 + in[1]) % WHARF_ZLIB_HEADER_MODULUS == 0;
 }
 
+/* In the sense of begins_with. */
+static int begins_with_zstd(const uint8_t *in, size_t in_nbytes)
+{
+    static const uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd};
+    static const uint8_t skippable[] = {0x2a, 0x4d, 0x18};
+
+    if ((in[0] & 0xf0) == 0x50)
+        return in_nbytes > 1 ? begins_with(in + 1, in_nbytes - 1, skippable, sizeof(skippable))
+                             : -1;
+    return begins_with(in, in_nbytes, frame, sizeof(frame));
+}
+
 static enum wharf_source_kind gzip_kind(const uint8_t *in, size_t in_nbytes, bool at_end)
 {
     uint32_t block_nbytes;
@@ -88,13 +99,16 @@ enum wharf_source_kind wharf_source_detect(const uint8_t *in, size_t in_nbytes, 
 
     if (in_nbytes == 0)
         return at_end ? WHARF_SOURCE_EMPTY : WHARF_SOURCE_MORE;
-    /* The first bytes 89, 1f, and those of zlib (x8) rule each other out. */
+    /* The first bytes 89, 1f, those of zlib (x8) and those of zstd rule each other out: the two
+     * bytes of a zlib header are no multiple of 31 with 28 b5 or 58 2a. */
     if ((match = begins_with(in, in_nbytes, WHARF_CONTAINER_MAGIC, WHARF_CONTAINER_MAGIC_NBYTES)))
         kind = WHARF_SOURCE_CONTAINER;
     else if ((match = begins_with(in, in_nbytes, gzip_magic, sizeof(gzip_magic))))
         kind = WHARF_SOURCE_GZIP;
     else if ((match = begins_with_zlib(in, in_nbytes)))
         kind = WHARF_SOURCE_ZLIB;
+    else if ((match = begins_with_zstd(in, in_nbytes)))
+        kind = WHARF_SOURCE_ZSTD;
     if (match < 0 && !at_end)
         return WHARF_SOURCE_MORE;
     return kind == WHARF_SOURCE_GZIP ? gzip_kind(in, in_nbytes, at_end) : kind;

@@ -17,6 +17,7 @@ enum wharf_source_kind {
     WHARF_SOURCE_GZIP = 4,      /* any other gzip */
     WHARF_SOURCE_ZLIB = 5,  /* zlib by its two bytes of header; 1 in 1000 other files has such */
     WHARF_SOURCE_OTHER = 6, /* none of these */
+    WHARF_SOURCE_ZSTD = 7,  /* a zstd frame, or a skippable one, RFC 8878 */
 };
 
 /*

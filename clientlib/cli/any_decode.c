@@ -73,9 +73,10 @@ static void say_unknown(struct wharf_cli_task *task, enum wharf_source_kind kind
         wharf_cli_say("%s: is %s, which wharf does not read: %s does", task->input->name,
                       foreign->name, foreign->program);
     else
-        wharf_cli_say("%s: is not gzip, BGZF, zlib or a wharf container; for a raw Deflate stream "
-                      "see `wharf decode`",
-                      task->input->name);
+        wharf_cli_say(
+            "%s: is not gzip, BGZF, zlib, zstd or a wharf container; for a raw Deflate stream "
+            "see `wharf decode`",
+            task->input->name);
 }
 
 int wharf_cli_any_tell_unknown(struct wharf_cli_task *task, enum wharf_source_kind kind)
@@ -114,6 +115,18 @@ static int decode_stream(struct wharf_cli_task *task, enum wharf_inflate_format 
     return status == WHARF_CLI_GOOD ? wharf_cli_mention_rest(task, end) : status;
 }
 
+/* All frames, in memory. */
+static int decode_zstd(struct wharf_cli_task *task)
+{
+    const struct wharf_cli_whole whole = {
+        .codec = WHARF_CODEC_ZSTD,
+        .max_output_nbytes = WHARF_CLI_WHOLE_DEFAULT_NBYTES,
+    };
+    uint64_t end;
+
+    return wharf_cli_whole_decode(task, &whole, 0, &end);
+}
+
 static int decode_bgzf(struct wharf_cli_task *task)
 {
     uint64_t end;
@@ -135,6 +148,8 @@ static int decode_range(struct wharf_cli_task *task, struct wharf_cli_range rang
     wharf_cli_output_keep(task->output, range.offset, range.nbytes);
     if (kind == WHARF_SOURCE_BGZF)
         status = decode_bgzf(task);
+    else if (kind == WHARF_SOURCE_ZSTD)
+        status = decode_zstd(task);
     else
         status = decode_stream(
             task, kind == WHARF_SOURCE_ZLIB ? WHARF_INFLATE_ZLIB : WHARF_INFLATE_GZIP, 0);
@@ -150,6 +165,7 @@ static int decode_kind(struct wharf_cli_task *task, struct wharf_cli_range range
     case WHARF_SOURCE_BGZF:
     case WHARF_SOURCE_GZIP:
     case WHARF_SOURCE_ZLIB:
+    case WHARF_SOURCE_ZSTD:
         return decode_range(task, range, kind);
     case WHARF_SOURCE_CONTAINER:
         return wharf_cli_container_pipe(task, range);
@@ -170,7 +186,8 @@ int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range ran
 
     if (status != WHARF_CLI_GOOD || wharf_cli_any_is_spent(task, kind))
         return status;
-    if (task->options->salvage)
+    /* Of zstd nothing comes out before all of it was verified. */
+    if (task->options->salvage && kind != WHARF_SOURCE_ZSTD)
         return wharf_cli_salvage(task, range, kind);
     return decode_kind(task, range, expects_container, kind);
 }

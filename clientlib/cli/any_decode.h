@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * any_decode.h: decodes an input of any format that wharf knows: gzip, BGZF, zlib, containers.
+ * any_decode.h: decodes an input of any format that wharf knows: gzip, BGZF, zlib, zstd,
+ * containers.
  *
  * The first bytes tell the format.  `cat`, `unpack` and `test` are this with different outputs.
  */

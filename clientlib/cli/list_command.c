@@ -22,6 +22,7 @@
 #include "clientlib/cli/progress.h"
 #include "encoders/container_read.h"
 #include "encoders/gzip/bgzf.h"
+#include "encoders/zstd/zstd_frame.h"
 
 enum { OPTION_EXACT = WHARF_CLI_LONG_ONLY, OPTION_JSON, MAX_CODECS = 64, MAX_CODECS_TEXT = 512 };
 
@@ -154,11 +155,37 @@ static int list_bgzf(struct wharf_cli_task *task, struct listing *listing)
     return status;
 }
 
+static uint32_t codec_of(enum wharf_source_kind kind)
+{
+    switch (kind) {
+    case WHARF_SOURCE_ZLIB:
+        return WHARF_CODEC_ZLIB;
+    case WHARF_SOURCE_ZSTD:
+        return WHARF_CODEC_ZSTD;
+    default:
+        return WHARF_CODEC_GZIP;
+    }
+}
+
+/* Frames of zstd need not have one: only what stands first is looked at. */
+static const char *check_of(struct wharf_cli_task *task, enum wharf_source_kind kind)
+{
+    uint8_t first[WHARF_ZSTD_FRAME_HEADER_MAX_NBYTES];
+    struct wharf_zstd_frame frame;
+
+    if (kind != WHARF_SOURCE_ZSTD)
+        return kind == WHARF_SOURCE_ZLIB ? "adler32" : "crc32";
+    int64_t n = wharf_cli_input_read_at(task->input, 0, first, sizeof(first));
+    if (n > 0 && wharf_zstd_read_frame(first, (size_t)n, &frame) == WHARF_REASON_NONE)
+        return frame.has_checksum ? "xxh64" : "none";
+    return "?";
+}
+
 /* A pipe can be read only once: where it is to be decoded, its headers are left to that. */
 static int list_kind(struct wharf_cli_task *task, enum wharf_source_kind kind, bool is_exact,
                      struct listing *listing)
 {
-    uint32_t codec = kind == WHARF_SOURCE_ZLIB ? WHARF_CODEC_ZLIB : WHARF_CODEC_GZIP;
+    uint32_t codec = codec_of(kind);
 
     listing->in_nbytes = task->input->nbytes; /* unknown of a pipe */
     switch (kind) {
@@ -172,13 +199,14 @@ static int list_kind(struct wharf_cli_task *task, enum wharf_source_kind kind, b
         break;
     case WHARF_SOURCE_GZIP:
     case WHARF_SOURCE_ZLIB:
+    case WHARF_SOURCE_ZSTD:
         listing->format = wharf_codec_name(codec);
         break;
     default:
         return wharf_cli_any_tell_unknown(task, kind);
     }
     listing->codecs = UINT64_C(1) << codec;
-    listing->check = kind == WHARF_SOURCE_ZLIB ? "adler32" : "crc32";
+    listing->check = check_of(task, kind);
     return kind == WHARF_SOURCE_BGZF && task->input->is_seekable ? list_bgzf(task, listing)
                                                                  : WHARF_CLI_GOOD;
 }

@@ -54,4 +54,63 @@ test_single_streams() {
     grep -q '"reason":"zstd_checksum"' report
 }
 
+# make_file NAME: two frames with a skippable one between, of the numbers in `data`.
+make_file() {
+    PYTHONPATH="$TOP/tests/lib" PYTHONDONTWRITEBYTECODE=1 python3 - "$1" << 'EOS'
+import sys
+import zstd_frame as z
+data = open('data', 'rb').read()
+half = len(data) // 2
+def frame(part):
+    blocks = [part[i:i + z.BLOCK_MAX] for i in range(0, len(part), z.BLOCK_MAX)]
+    return z.frame_header(len(part), 4, 0x38, checksum=True) + b''.join(
+        z.block(z.RAW, block, i == len(blocks) - 1) for i, block in enumerate(blocks)) + z.checksum(part)
+open(sys.argv[1], 'wb').write(frame(data[:half]) + z.skippable(b'what is this') + frame(data[half:]))
+EOS
+}
+
+test_files_are_read_by_their_first_bytes() {
+    seq 1 60000 > data
+    make_file data.zst
+    cp data.zst data.tzst
+    "$WHARF" cat data.zst | cmp - data
+    # shellcheck disable=SC2002 # it is to be a pipe
+    cat data.zst | "$WHARF" cat | cmp - data
+    "$WHARF" cat --engine reference data.zst | cmp - data
+    "$WHARF" unpack -o out data.zst
+    cmp out data
+    mkdir folder
+    cp data.zst data.tzst folder
+    "$WHARF" unpack folder/data.zst folder/data.tzst
+    cmp folder/data data
+    cmp folder/data.tar data
+    "$WHARF" test data.zst
+    "$WHARF" unpack --range 100000:1000 -o - data.zst > part
+    cmp -n 1000 -i 100000:0 data part
+    "$WHARF" list data.zst > listed
+    grep -qE '^zstd +zstd .* xxh64 +data.zst$' listed
+    "$WHARF" list --exact --json data.zst > listed
+    grep -q "\"out_nbytes\":$(stat -c %s data)" listed
+    start_daemon '[gpu]' 'engine = simt'
+    "$WHARF" cat --socket s data.zst | cmp - data
+}
+
+test_of_a_bad_file_nothing_is_written() {
+    seq 1 60000 > data
+    make_file data.zst
+    cp data.zst bad.zst
+    printf 'x' | dd of=bad.zst bs=1 seek=200000 conv=notrunc status=none
+    head -c 300000 data.zst > cut.zst
+    for file in bad cut; do
+        expect_status 1 "$WHARF" unpack -o out "$file.zst" 2> message
+        [ ! -e out ]
+        expect_status 1 "$WHARF" cat --report "$file.zst" > out 2> report
+        [ ! -s out ]
+        rm out
+        cp report "$file.report"
+    done
+    grep -q '"reason":"zstd_checksum"' bad.report
+    grep -q '"reason":"input_truncated"' cut.report
+}
+
 run_tests

@@ -29,6 +29,11 @@ static const struct source sources[] = {
     {"\x78\xbb\0\0\0\0", 6, WHARF_SOURCE_ZLIB, 2}, /* with a dictionary: the decoder says so */
     {"\x78\x9d", 2, WHARF_SOURCE_OTHER, 2},
     {"\x88\x1c", 2, WHARF_SOURCE_OTHER, 1}, /* a window of 64 KiB */
+    {"\x28\xb5\x2f\xfd\x20", 5, WHARF_SOURCE_ZSTD, 4},
+    {"\x50\x2a\x4d\x18\0\0\0\0", 8, WHARF_SOURCE_ZSTD, 4}, /* a skippable frame */
+    {"\x5f\x2a\x4d\x18\0\0\0\0", 8, WHARF_SOURCE_ZSTD, 4},
+    {"\x28\xb5\x2f\xfc", 4, WHARF_SOURCE_OTHER, 4},
+    {"PAR1", 4, WHARF_SOURCE_OTHER, 2},
     {"plain text", 10, WHARF_SOURCE_OTHER, 1},
     {"\0\0\0", 3, WHARF_SOURCE_OTHER, 1},
 };
