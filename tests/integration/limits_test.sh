@@ -34,10 +34,9 @@ test_log_that_nobody_reads_stops_nobody() {
     dd if=/dev/zero of=/dev/fd/8 bs=4096 count=1000 oflag=nonblock 2> /dev/null || true
     start_narrow 8
     "$WHARF" ping --socket s > /dev/null
-    dd of=/dev/null bs=65536 count=1 status=none <&8
     "$WHARF" ping --socket s > /dev/null
-    dd bs=65536 count=1 status=none iflag=nonblock <&8 > after || true
-    tr -d '\0' < after | grep -qE 'warning: [1-9][0-9]* messages were left out: nobody read them'
+    # What it had to say comes when there is room.
+    grep -aqm 1 'wharfd: ' <&8
     exec 8>&-
 }
 
