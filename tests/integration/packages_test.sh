@@ -10,7 +10,7 @@ debian=$TOP/systemd/debian
 # Into the folders that systemd/debian/rules chooses.
 stage_all() {
     make_here prefix=/usr libdir=/usr/lib/triplet unitdir=/lib/systemd/system \
-        DESTDIR="$PWD/stage" install > installed
+        zshcompletiondir=/usr/share/zsh/vendor-completions DESTDIR="$PWD/stage" install > installed
 }
 
 # A new row of the Makefile's list has to go into a package too.
