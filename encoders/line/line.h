@@ -6,8 +6,14 @@
 #ifndef WHARF_ENCODERS_LINE_LINE_H
 #define WHARF_ENCODERS_LINE_LINE_H
 
-#include "encoders/codec.h"
+#include <stddef.h>
+#include <stdint.h>
+
 #include "encoders/line/line_format.h"
+#include "encoders/wharf_codec.h"
+#include "proto/wharf_result.h"
+
+struct wharf_codec_setting;
 
 /* As wharf_decode_fn in codec.h says, for one of these codecs. */
 void wharf_line_decode(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,

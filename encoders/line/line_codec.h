@@ -9,6 +9,7 @@
 #ifndef WHARF_ENCODERS_LINE_LINE_CODEC_H
 #define WHARF_ENCODERS_LINE_LINE_CODEC_H
 
+#include "encoders/codec.h"
 #include "encoders/line/line.h"
 
 #define WHARF_LINE_ENCODER_ROWS(row_name)                                                          \
