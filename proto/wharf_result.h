@@ -169,8 +169,8 @@ enum wharf_reason {
     /* BAD_REQUEST, or UNSUPPORTED for GPU memory: the GPU has no decoder for the codec. */
     WHARF_REASON_GPU_CODEC = 146,
 
-    /* zstd, RFC 8878: BAD_DATA but where it says otherwise.  encoders/zstd/zstd_format.h says where
-     * each stands: at the header, the stream or the section that holds it. */
+    /* zstd, RFC 8878: BAD_DATA but where it says otherwise.  Each stands at the first bit of the
+     * header, the stream or the section that holds it. */
     WHARF_REASON_ZSTD_MAGIC = 160,      /* no frame begins here */
     WHARF_REASON_ZSTD_VERSION = 161,    /* UNSUPPORTED: a format from before zstd 0.8 */
     WHARF_REASON_ZSTD_RESERVED = 162,   /* UNSUPPORTED: a reserved bit of the frame header is set */

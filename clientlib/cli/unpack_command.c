@@ -134,7 +134,7 @@ const struct wharf_cli_command wharf_cli_unpack = {
     .summary = "decompress files, or parts of them",
     .usage = "[OPTION...] [-o OUT] [IN...]",
     .help = "Decompresses each IN, a wharf container, gzip, BGZF, zlib or zstd file, and\n"
-            "verifies all of it.  IN stays.  Without -o the output is IN without its "
+            "verifies all of it.  IN stays.  Without -o the output is IN without its\n"
             "suffix " WHARF_CONTAINER_SUFFIX ",\n"
             ".gz, .bgz, .bgzf, .zz or .zst, and .tar for .tgz and .tzst; with --range, and\n"
             "if IN is - or missing (standard input), it is standard output.\n\n"
