@@ -19,8 +19,10 @@ static int work_on(struct wharf_cli_task *task, bool is_test)
     char text[WHARF_CLI_SIZE_TEXT];
     int status;
 
-    if (wharf_cli_output_is_input(task->output, &task->input->status))
+    if (wharf_cli_output_is_input(task->output, &task->input->status)) {
+        task->output->failed = task->output->is_file; /* not even what others gave replaces it */
         return wharf_cli_tally_error(task->tally, task->input->name, -EINVAL);
+    }
     wharf_cli_task_start_progress(task);
     status = wharf_cli_any_decode(task, all, false);
     wharf_cli_progress_end();

@@ -32,7 +32,7 @@ struct wharf_cli_output {
     bool is_sink;    /* what is written goes nowhere, and is counted */
     bool is_watched; /* a terminal or a pipe: somebody else may draw on the terminal meanwhile */
     bool is_sparse;  /* of a file: blocks of zeros become holes */
-    bool failed;     /* a write has */
+    bool failed;     /* a write has, or the file would replace an input */
     bool is_new;     /* after _commit: a file that replaced none */
     uint64_t nbytes; /* written so far */
 

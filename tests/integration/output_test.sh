@@ -133,6 +133,18 @@ EOS
     expect_status 1 grep -q itself message
 }
 
+# What other inputs gave was kept, and replaced the one that was refused.
+test_salvage_never_replaces_an_input() {
+    make_data
+    echo other | "$WHARF" pack -o other.whr
+    cp data.whr copy.whr
+    expect_status 4 "$WHARF" cat --salvage -f -o data.whr other.whr data.whr 2> message
+    grep -q 'data.whr: is the input itself' message
+    cmp data.whr copy.whr
+    expect_status 4 "$WHARF" cat --salvage -f -o data.whr other.whr data.whr other.whr 2> message
+    cmp data.whr copy.whr
+}
+
 test_times_are_the_inputs() {
     make_data
     touch -d '2001-02-03 04:05:06' data
