@@ -391,6 +391,7 @@ static int run(int argc, char **argv)
         status = wharf_cli_service_open_small(&options, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
+    wharf_cli_begin_output();
     wharf_cli_tally_init(&tally);
     status = bench_path(argv[operands.first], &options, &settings, service.wharf != NULL, &tally);
     wharf_cli_service_close(&service);

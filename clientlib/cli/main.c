@@ -35,6 +35,7 @@ static void occupy_closed_descriptors(void)
 
 static int print_help(void)
 {
+    wharf_cli_begin_output();
     printf("usage: wharf COMMAND [OPTION...] [FILE...]\n"
            "       wharf [-d] [OPTION...] < IN > OUT\n\n"
            "Compresses and decompresses in parallel, and checks what it reads.  Without a\n"
@@ -50,6 +51,7 @@ static int print_help(void)
 
 static int print_version(void)
 {
+    wharf_cli_begin_output();
     printf("wharf %s\n", wharf_version());
     return wharf_cli_end_output();
 }
@@ -81,6 +83,7 @@ static int run_help(int argc, char **argv)
     if (argc > MAX_WORDS)
         return wharf_cli_say_usage("help", "'%s' is one argument too many", argv[MAX_WORDS]);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        wharf_cli_begin_output();
         printf("usage: wharf help [COMMAND]\n\nDescribes a command, or lists them all.\n");
         return wharf_cli_end_output();
     }
@@ -95,6 +98,7 @@ static int run_version(int argc, char **argv)
     if (argc < 2)
         return print_version();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        wharf_cli_begin_output();
         printf("usage: wharf version\n\nPrints the version.\n");
         return wharf_cli_end_output();
     }

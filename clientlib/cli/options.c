@@ -147,13 +147,14 @@ static int print_help(const struct wharf_cli_command *command)
 {
     bool works = command->daemon != WHARF_CLI_DAEMON_MUST;
 
+    wharf_cli_begin_output();
     printf("usage: wharf %s %s\n\n%s%s%s%s%s%s%s%s%s", command->name, command->usage, command->help,
            command->salvages ? salvage_help : "", command->writes_file ? file_help : "",
            command->decompresses ? decompress_help : "",
            works && !command->has_one_thread ? threads_help : "", works ? work_help : "",
            command->daemon == WHARF_CLI_DAEMON_MAY ? embedded_help : "",
            command->daemon == WHARF_CLI_DAEMON_NEVER ? "" : daemon_help, common_help);
-    return fflush(stdout) ? WHARF_CLI_FAILED : WHARF_CLI_GOOD;
+    return wharf_cli_end_output();
 }
 
 /* Options that have an argument.  NULL, or what it may be. */

@@ -243,10 +243,11 @@ static int run_subcommand(const struct wharf_cli_command *command, wharf_cli_ran
 
 static int print_help(void)
 {
+    wharf_cli_begin_output();
     printf("usage: wharf rans SUBCOMMAND [OPTION...] [FILE]\n\n%s\n", wharf_cli_rans.help);
     for (int i = 0; i < N_SUBCOMMANDS; i++)
         printf("  wharf %s %s\n", subcommands[i].command->name, subcommands[i].command->usage);
-    return fflush(stdout) ? WHARF_CLI_FAILED : WHARF_CLI_GOOD;
+    return wharf_cli_end_output();
 }
 
 static int run(int argc, char **argv)

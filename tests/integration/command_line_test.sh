@@ -26,6 +26,34 @@ test_help_and_version() {
     grep -q 'standard output: cannot write' message
 }
 
+# Help failed with a message, and bench measured to the end and then said "Input/output error".
+test_text_that_nobody_reads_ends_it_quietly() {
+    echo data > data
+    mkfifo pipe
+    exec 5<> pipe
+    exec 6> pipe 5>&-
+    while read -r arguments; do
+        # shellcheck disable=SC2086 # words
+        expect_status 141 "$WHARF" $arguments >&6 2> message
+        test ! -s message
+    done << 'EOS'
+--help
+--version
+help pack
+help help
+version --help
+rans --help
+rans info --help
+top --help
+bench --seconds 0 -c stored data
+EOS
+    exec 6>&-
+    for command in 'rans' 'pack'; do
+        expect_status 4 "$WHARF" "$command" --help > /dev/full 2> message
+        grep -q 'standard output: cannot write: No space left on device' message
+    done
+}
+
 # They all listed --socket, which these refuse, and --threads.
 test_help_of_commands_without_a_daemon_names_none() {
     for command in pack 'rans import' 'rans thin' 'rans info' 'rans encode'; do
