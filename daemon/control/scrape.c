@@ -11,6 +11,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/control/observer.h"
+#include "daemon/control/pass_rights.h"
 #include "daemon/control/server.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/control/stats_text.h"
@@ -29,6 +30,9 @@
 /* Reads of what a client has left in its socket. */
 #define MOST_READS 64
 
+/* How long to wait when there are no descriptors left to accept with, or none should be. */
+#define PAUSE_NS (100 * (uint64_t)WHARF_NS_PER_MS)
+
 struct wharf_scraper {
     struct wharf_server *server;
     struct wharf_source source;
@@ -38,6 +42,8 @@ struct wharf_scraper {
     ino_t inode;
     struct wharf_list scrapes;
     unsigned n_scrapes;
+    struct wharf_timer pause_timer;
+    bool is_paused;
 };
 
 struct scrape {
@@ -51,6 +57,15 @@ struct scrape {
     struct wharf_stats_text *text;
     size_t n_sent; /* of the text */
 };
+
+/* Accepts, or not, as things are.  A socket that was closed accepts no more. */
+static void update(struct wharf_scraper *scraper)
+{
+    bool may = scraper->n_scrapes < MOST_SCRAPES && !scraper->is_paused;
+
+    if (scraper->source.fd >= 0)
+        wharf_loop_want(scraper->server->loop, &scraper->source, may ? POLLIN : 0);
+}
 
 /* ---- the end of one ------------------------------------------------------------------------ */
 
@@ -110,8 +125,8 @@ static void scrape_free(struct scrape *scrape)
     }
     close_socket(scraper, fd);
     free(scrape);
-    if (scraper->n_scrapes-- == MOST_SCRAPES)
-        wharf_loop_want(loop, &scraper->source, POLLIN);
+    scraper->n_scrapes--;
+    update(scraper);
 }
 
 static void on_time(struct wharf_timer *timer)
@@ -238,8 +253,8 @@ static int scrape_new(struct wharf_scraper *scraper, int fd)
     }
     wharf_list_append(&scraper->scrapes, &scrape->link);
     wharf_timer_set(loop, &scrape->timer, wharf_now_ns() + MOST_NS, on_time);
-    if (++scraper->n_scrapes == MOST_SCRAPES)
-        wharf_loop_want(loop, &scraper->source, 0);
+    scraper->n_scrapes++;
+    update(scraper);
     return 0;
 }
 
@@ -253,16 +268,40 @@ static void refuse(struct wharf_scraper *scraper, int fd)
     close_socket(scraper, fd);
 }
 
+static void end_pause(struct wharf_timer *timer)
+{
+    struct wharf_scraper *scraper = WHARF_LIST_ENTRY(timer, struct wharf_scraper, pause_timer);
+
+    scraper->is_paused = false;
+    update(scraper);
+}
+
+static void pause_accepting(struct wharf_scraper *scraper)
+{
+    scraper->is_paused = true;
+    update(scraper);
+    wharf_timer_set(scraper->server->loop, &scraper->pause_timer, wharf_now_ns() + PAUSE_NS,
+                    end_pause);
+}
+
 static void on_connect(struct wharf_source *source, uint32_t ready)
 {
     struct wharf_scraper *scraper = WHARF_LIST_ENTRY(source, struct wharf_scraper, source);
-    int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct ucred peer;
     socklen_t nbytes = sizeof(peer);
 
     (void)ready;
-    if (fd < 0)
+    /* Where the kernel lets descriptors be sent to whoever will be refused, they can hang there. */
+    if (wharf_undertaker_is_full(scraper->server->undertaker)) {
+        pause_accepting(scraper);
         return;
+    }
+    int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            pause_accepting(scraper);
+        return;
+    }
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) < 0 ||
         !wharf_observer_is(&scraper->server->observers, fd, &peer))
         refuse(scraper, fd);
@@ -272,8 +311,8 @@ static void on_connect(struct wharf_source *source, uint32_t ready)
 
 /* ---- the socket ---------------------------------------------------------------------------- */
 
-/* Where it is to be; false: nowhere.  The lock is beside the main socket, also where that was
- * handed over. */
+/* Where it is to be; false: nowhere, which is said unless it is wanted.  The lock is beside the
+ * main socket, also where that was handed over. */
 static bool find_path(const struct wharf_server *server, char path[], size_t nbytes)
 {
     const char *setting = server->config.metrics_socket, *folder = getenv("RUNTIME_DIRECTORY");
@@ -288,7 +327,12 @@ static bool find_path(const struct wharf_server *server, char path[], size_t nby
     else
         n = snprintf(path, nbytes, "%.*s.metrics",
                      (int)(strlen(server->promise_path) - strlen(".lock")), server->promise_path);
-    return n >= 0 && (size_t)n < nbytes;
+    if (n >= 0 && (size_t)n < nbytes)
+        return true;
+    wharf_log(WHARF_LOG_WARNING, NULL,
+              "there is no socket for metrics: its path is too long; [daemon] metrics_socket sets "
+              "another");
+    return false;
 }
 
 static bool is_served(const struct sockaddr_un *address)
@@ -312,6 +356,7 @@ static int make_socket(struct wharf_scraper *scraper)
     WHARF_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
+    wharf_pass_rights(fd, false);
     if (bind(fd, (const struct sockaddr *)&scraper->address, sizeof(scraper->address)) < 0)
         return -errno;
     if (chmod(path, 0666) < 0 || lstat(path, &st) < 0 || listen(fd, BACKLOG) < 0)
@@ -362,6 +407,7 @@ void wharf_scraper_close(struct wharf_scraper *scraper)
         st.st_ino == scraper->inode)
         unlink(scraper->address.sun_path);
     wharf_loop_remove(scraper->server->loop, &scraper->source);
+    wharf_timer_clear(scraper->server->loop, &scraper->pause_timer);
     scraper->source.fd = wharf_close_fd(scraper->source.fd);
 }
 
