@@ -120,29 +120,49 @@ static void put_entry(const struct wharf_log_entry *entry)
 /* ---- what clients cause -------------------------------------------------------------------- */
 
 #define CLIENT_WINDOW_NS (5 * (uint64_t)WHARF_NS_PER_S)
-#define CLIENT_MESSAGES 20
+#define TENANT_MESSAGES 20
+/* Fewer than fit into the queue: they can come all at once. */
+#define ALL_MESSAGES 100
+
+/* Each tenant has one of them, with others; what is about no tenant has the first one alone. */
+#define N_PLACES 64
 
 static struct {
     pthread_mutex_t lock;
     uint64_t window_end;
-    unsigned n_written;
+    unsigned n_written[N_PLACES], n_all_written;
     unsigned n_left_out; /* and not said yet */
 } client_limit = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static bool client_may_write(void)
+/* FNV-1a. */
+static unsigned place_of(const char *tenant)
 {
+    uint32_t hash = 2166136261u;
+
+    if (!tenant)
+        return 0;
+    for (; *tenant; tenant++)
+        hash = (hash ^ (unsigned char)*tenant) * 16777619u;
+    return 1 + (hash ^ hash >> 16) % (N_PLACES - 1);
+}
+
+/* A tenant whose clients cause many messages does not keep others' from being written. */
+static bool client_may_write(const char *tenant)
+{
+    unsigned *n_written = &client_limit.n_written[place_of(tenant)];
     uint64_t now = wharf_now_ns();
     bool is_first = false;
 
     pthread_mutex_lock(&client_limit.lock);
     if (now >= client_limit.window_end) {
         client_limit.window_end = now + CLIENT_WINDOW_NS;
-        client_limit.n_written = 0;
+        memset(client_limit.n_written, 0, sizeof(client_limit.n_written));
+        client_limit.n_all_written = 0;
     }
-    bool may = client_limit.n_written < CLIENT_MESSAGES;
-    if (may)
-        client_limit.n_written++;
-    else
+    bool may = *n_written < TENANT_MESSAGES && client_limit.n_all_written < ALL_MESSAGES;
+    *n_written += may;
+    client_limit.n_all_written += may;
+    if (!may)
         is_first = client_limit.n_left_out++ == 0;
     pthread_mutex_unlock(&client_limit.lock);
     if (!may)
@@ -336,7 +356,7 @@ void wharf_log_client(enum wharf_log_level level, const struct wharf_log_fields 
 {
     va_list args;
 
-    if (!is_wanted(level) || !client_may_write())
+    if (!is_wanted(level) || !client_may_write(fields ? fields->tenant : NULL))
         return;
     va_start(args, format);
     log_v((int)level, fields, format, args);

@@ -78,7 +78,7 @@ void wharf_log(enum wharf_log_level level, const struct wharf_log_fields *fields
 
 /*
  * The same for what clients cause, so that nobody fills the disk: at most 20 messages in 5 seconds
- * for all clients together, then one that says how many were left out.
+ * for one tenant and 100 for all together, then one that says how many were left out.
  */
 void wharf_log_client(enum wharf_log_level level, const struct wharf_log_fields *fields,
                       const char *format, ...) __attribute__((format(printf, 3, 4)));

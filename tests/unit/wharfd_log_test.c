@@ -177,3 +177,35 @@ Test(wharfd_log, what_clients_caused_beyond_the_limit_is_counted_at_the_end_too,
     cr_assert_eq(counts.n_over_limit, 10);
     cr_assert_eq(counts.n_written, 21);
 }
+
+/* All tenants had one limit, and what one of them caused kept the others' messages out. */
+Test(wharfd_log, one_tenant_leaves_room_for_messages_about_others, .init = set_up)
+{
+    const struct wharf_log_fields loud = {.tenant = "uid:1000"}, quiet = {.tenant = "uid:1001"};
+
+    cr_assert_eq(wharf_log_start(), 0);
+    for (unsigned i = 0; i < 1000; i++)
+        wharf_log_client(WHARF_LOG_WARNING, &loud, "loud %u", i);
+    wharf_log_client(WHARF_LOG_WARNING, &quiet, "quiet");
+    wharf_log_client(WHARF_LOG_WARNING, NULL, "nobody");
+    wharf_log_stop();
+    wait_for("wharfd: 980 messages about clients were left out\n");
+    cr_assert_eq(count("wharfd: warning: loud "), 20);
+    cr_assert_eq(count("wharfd: warning: quiet (tenant=uid:1001)\n"), 1);
+    cr_assert_eq(count("wharfd: warning: nobody\n"), 1);
+}
+
+Test(wharfd_log, all_tenants_together_are_limited_too, .init = set_up)
+{
+    char name[16];
+
+    cr_assert_eq(wharf_log_start(), 0);
+    for (unsigned i = 0; i < 200; i++) {
+        const struct wharf_log_fields fields = {.tenant = name};
+        snprintf(name, sizeof(name), "uid:%u", i);
+        wharf_log_client(WHARF_LOG_WARNING, &fields, "client");
+    }
+    wharf_log_stop();
+    wait_for("wharfd: 100 messages about clients were left out\n");
+    cr_assert_eq(count("wharfd: warning: client "), 100);
+}
