@@ -81,14 +81,12 @@ static void check_gpu(const struct wharf_config *config, struct wharf_config_rep
 }
 
 /* One that is not written down may be missing. */
-static void check_group(const char *name, const char *section, const char *key,
+static void check_group(const char *name, const char *section, const char *key, const char *so,
                         struct wharf_config_report *report)
 {
     if (name[0] && wharf_config_report_find(report, section, key) && !getgrnam(name))
         wharf_config_report_of(report, false, section, key,
-                               "%s = %s: there is no such group, so only the daemon's own user may "
-                               "connect",
-                               key, name);
+                               "%s = %s: there is no such group, so %s", key, name, so);
 }
 
 static void check_folder(const char *path, const char *section, const char *key,
@@ -105,17 +103,22 @@ static void check_folder(const char *path, const char *section, const char *key,
 
 void wharf_check_machine(const struct wharf_config *config, struct wharf_config_report *report)
 {
+    static const char own_alone[] = "only the daemon's own user may connect";
     char section[WHARF_CONFIG_NAME_NBYTES + sizeof("listen ")];
 
     check_totals(config, report);
     check_cpus(config, report);
     check_gpu(config, report);
     check_folder(config->listen.path, "daemon", "socket", report);
-    check_group(config->listen.group, "daemon", "socket_group", report);
+    check_group(config->listen.group, "daemon", "socket_group", own_alone, report);
+    check_group(config->observer_group, "daemon", "observer_group",
+                "only root and the daemon's own user see all tenants", report);
+    if (strcmp(config->metrics_socket, "auto") != 0 && strcmp(config->metrics_socket, "none") != 0)
+        check_folder(config->metrics_socket, "daemon", "metrics_socket", report);
     for (size_t i = 0; i < config->n_listens; i++) {
         snprintf(section, sizeof(section), "listen %s", config->listens[i].name);
         check_folder(config->listens[i].path, section, "path", report);
-        check_group(config->listens[i].group, section, "group", report);
+        check_group(config->listens[i].group, section, "group", own_alone, report);
     }
     for (size_t i = 0; i < config->n_groups; i++) {
         snprintf(section, sizeof(section), "group %s", config->groups[i].name);

@@ -49,13 +49,16 @@ test_check_refuses_what_the_start_refuses() {
 test_contradictions_are_warnings() {
     printf '[quota]\nmax_arena = 8G\nmax_memory = 2G\n[tenant user:no-such-user]\nweight = 5\n' > conf
     printf '[group no-such-group]\nweight = 5\n' >> conf
+    printf '[daemon]\nobserver_group = no-such-group\nmetrics_socket = /nonexistent/s\n' >> conf
     chmod 666 conf
     check 0
     grep -q '^wharfd: warning: conf: others than root and the daemon may write this file' said
     grep -q '^wharfd: warning: conf:2: \[quota\] max_arena is 8G, but max_memory is 2G' said
     grep -q '^wharfd: warning: conf:4: \[tenant user:no-such-user\] has no effect' said
     grep -q '^wharfd: warning: conf:6: \[group no-such-group\] has no effect' said
-    expect_text 4 "$(wc -l < said)"
+    grep -q '^wharfd: warning: conf:9: observer_group = no-such-group: there is no such group' said
+    grep -q '^wharfd: warning: conf:10: metrics_socket = /nonexistent/s: there is no folder /nonexistent' said
+    expect_text 6 "$(wc -l < said)"
 }
 
 test_good_configuration_says_nothing() {
