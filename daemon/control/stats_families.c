@@ -326,6 +326,8 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
     GROUP(wharf_info, GAUGE, OF_DAEMON, "The running daemon.", add_info)                           \
     VALUE(wharf_uptime_seconds, GAUGE, OF_DAEMON, "Since the daemon started.",                     \
           source->daemon.uptime_s)                                                                 \
+    VALUE(wharf_start_time_seconds, GAUGE, OF_DAEMON, "When the daemon started, in Unix time.",    \
+          source->daemon.started_s)                                                                \
     VALUE(wharf_workers, GAUGE, OF_DAEMON, "Threads that decode on the CPU.",                      \
           source->daemon.n_workers)                                                                \
     VALUE(wharf_workers_busy, GAUGE, OF_DAEMON, "Those of them that do.", source->daemon.n_busy)   \
