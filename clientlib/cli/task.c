@@ -33,10 +33,14 @@ static const char *advice(const struct wharf_cli_fault *fault)
         return fault->bit_offset ? "it is damaged: get it again"
                                  : "nor does it begin as gzip, BGZF or zlib files do";
     case WHARF_REASON_ZLIB_DICTIONARY:
+    case WHARF_REASON_ZSTD_DICTIONARY:
         return "wharf cannot be given a preset dictionary";
     case WHARF_REASON_CONTAINER_VERSION:
     case WHARF_REASON_CONTAINER_CODEC:
         return "a newer version of wharf may read it";
+    case WHARF_REASON_RANS_VERSION: /* a byte that no checksum vouches for */
+    case WHARF_REASON_LINE_VERSION:
+        return "a newer version of wharf may read it, unless it is damaged";
     default:
         return "it is damaged: get it again";
     }

@@ -116,4 +116,12 @@ test_error_is_told_by_bit() {
     grep -q '"bit_offset":48,' message
 }
 
+# It said of what a newer version may have made that it is damaged.
+test_what_is_newer_is_not_called_damaged() {
+    echo data | "$WHARF" rans encode -o stream
+    printf '\377' | dd of=stream bs=1 conv=notrunc status=none
+    expect_status 4 "$WHARF" decode -c rans stream 2> message
+    grep -q 'newer version of the rans format; a newer version of wharf may read it, unless' message
+}
+
 run_tests
