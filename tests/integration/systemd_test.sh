@@ -255,8 +255,11 @@ test_reload_takes_a_good_configuration_and_refuses_a_bad_one() {
     until_true 15 is_active
     echo 'log_level = loud' >> /etc/wharf/wharfd.conf
     expect_status 1 systemctl reload wharfd.service 2> /dev/null
-    expect_text "$pid active" "$(show MainPID) $(show ActiveState)"
     until_true 15 is_logged 'log_level = loud: not one of the words'
+    until_true 15 is_logged 'the configuration stays as it was'
+    until_true 15 is_active
+    expect_text "$pid" "$(show MainPID)"
+    wharf stats --scrape | grep -qx 'wharf_config_last_reload_successful 0'
     end_client
     expect_text 0 "$(value reconnects)"
 }

@@ -34,6 +34,15 @@ test_service_is_exposed_at_most_1_0() {
     tail -n 1 exposure
 }
 
+# The metrics of a daemon that never saw the file could not say that it is refused.
+# shellcheck disable=SC2016 # the unit's own word
+test_reload_shows_the_file_to_the_daemon_whatever_the_check_says() {
+    stage_all
+    setting ExecReload > reload
+    expect_text '/bin/kill -HUP $MAINPID' "$(head -n 1 reload)"
+    tail -n +2 reload | grep -q -- ' --check-config$\|wharfd --check-config$'
+}
+
 # Not above ten seconds: what clients wait for a daemon before their calls fail.
 test_hung_daemon_is_replaced_before_clients_give_up() {
     stage_all
