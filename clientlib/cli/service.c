@@ -76,6 +76,9 @@ static int open_handle(struct wharf_cli_service *service, uint32_t engine, size_
     options.socket_path = service->options->socket;
     options.patience_ms = service->options->patience_ms;
     options.arena_nbytes = arena_nbytes;
+    /* Commands about the daemon have one job at a time, so that they still work for a user who may
+     * have few, or has most of them in flight. */
+    options.max_jobs = service->options->needs_daemon ? 1 : 0;
     r = wharf_open(&options, &service->wharf);
     if (r < 0)
         return r;

@@ -219,6 +219,16 @@ test_refusals_are_shown_beside_their_limits() {
     grep -q "refused tenant uid:$(id -u), 1 time: over max_connections = 1, " daemon.log
 }
 
+# They took 256 of them, so that who had fewer left could not even end the daemon.
+test_commands_about_the_daemon_need_few_jobs() {
+    start_daemon '[quota]' 'max_jobs = 4'
+    for command in status stats 'top -n 1' 'ping -n 1' drain; do
+        # shellcheck disable=SC2086 # some have options
+        "$WHARF" $command --socket s > out
+    done
+    wait "$daemon"
+}
+
 test_status_has_a_line_for_each_gpu() {
     start_daemon '[gpu]' 'engine = simt' 'device = 0,1'
     "$WHARF" status --socket s > out
