@@ -58,8 +58,7 @@ static void check_cpus(const struct wharf_config *config, struct wharf_config_re
     uint32_t n_workers;
 
     if (wharf_cpu_set_choose(config, &cpus, &n_workers) == -EINVAL)
-        wharf_config_report_of(report, true, "cpu", "cpus",
-                               "cpus = %s: of these the daemon may use none", config->cpus);
+        wharf_config_report_of(report, true, "cpu", "cpus", WHARF_CPU_SET_NONE, config->cpus);
 }
 
 static void check_gpu(const struct wharf_config *config, struct wharf_config_report *report)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_backend.c: the CPU's threads: starting, calling, watching over and ending them. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/log.h"
 #include "daemon/cpu/cpu_set.h"
 #include "daemon/cpu/cpu_worker.h"
 #include "daemon/front/front.h"
@@ -111,6 +113,8 @@ static int start(struct wharf_front *front, const struct wharf_config *config)
 
     if (r == 0)
         r = wharf_cpu_set_choose(config, &cpus, &n_workers);
+    if (r == -EINVAL)
+        wharf_log(WHARF_LOG_ERROR, NULL, WHARF_CPU_SET_NONE, config->cpus);
     if (r < 0)
         return r;
     struct wharf_cpu_backend *backend =

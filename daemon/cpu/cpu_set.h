@@ -8,6 +8,9 @@
 
 struct wharf_config;
 
+/* What people are told when the setting names none that may be used. */
+#define WHARF_CPU_SET_NONE "cpus = %s: of these the daemon may use none"
+
 /* Reads a list such as "0-7,16".  Returns 0, or -EINVAL for anything else. */
 int wharf_cpu_set_parse(const char *text, cpu_set_t *ret_set);
 

@@ -46,6 +46,13 @@ test_check_refuses_what_the_start_refuses() {
     done
 }
 
+test_start_names_the_setting_that_no_processor_fits() {
+    printf '[cpu]\ncpus = 1023\n' > conf
+    expect_status 1 timeout -k 1 60 "$wharfd" --config conf --socket "$PWD/socket" 2> log
+    cat log
+    grep -qF 'cpus = 1023: of these the daemon may use none' log
+}
+
 test_contradictions_are_warnings() {
     printf '[quota]\nmax_arena = 8G\nmax_memory = 2G\n[tenant user:no-such-user]\nweight = 5\n' > conf
     printf '[group no-such-group]\nweight = 5\n' >> conf
