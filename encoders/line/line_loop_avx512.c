@@ -13,9 +13,13 @@
 #include "encoders/line/line_bits.h"
 
 #define LOOP wharf_line_loop_avx512
-#define TARGET                                                                                     \
-    __attribute__((target("avx2,bmi2,popcnt,avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,"     \
-                          "prefer-vector-width=512")))
+#define FEATURES "avx2,bmi2,popcnt,avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2"
+/* clang has no such word for functions, and refuses it. */
+#ifdef __clang__
+#define TARGET __attribute__((target(FEATURES)))
+#else
+#define TARGET __attribute__((target(FEATURES ",prefer-vector-width=512")))
+#endif
 #define TARGET_INLINE TARGET __attribute__((always_inline)) static inline
 
 TARGET_INLINE __m512i load_64(const uint8_t *p)
