@@ -397,7 +397,7 @@ Test(wharfd_users, subordinate_uids_share_their_owners_part)
     cr_assert_geq(fd, 0);
     cr_assert_gt(dprintf(fd, "%d:%d:65536\n", SECOND, SUBORDINATE), 0);
     close(fd);
-    snprintf(config, sizeof(config), "[owners]\nsubuid = %s\n", path);
+    snprintf(config, sizeof(config), WORKERS "[owners]\nsubuid = %s\n", path);
     check_crowds(config, &(struct crowd){FIRST, 1, FIRST, false},
                  &(struct crowd){SECOND, 4, SUBORDINATE, true}, &(struct range){0.8, 1.25});
     unlink(path);
