@@ -328,14 +328,15 @@ def summary():
 STORMS = ('doorbells', 'noops', 'pings', 'stats', 'registrations', 'models', 'hellos', 'connects')
 
 
-def last_hostile():
-    rows = rows_of('hostile')
+def last_hostile(*whats):
+    """Rows that begin so, of the last revision that has any."""
+    rows = [row for row in rows_of('hostile') if row['what'].startswith(whats)]
     return [row for row in rows if (row['date'], row['revision']) == (rows[-1]['date'], rows[-1]['revision'])]
 
 
 def storms():
     """p99 of what another user waits for, stormed and quiet."""
-    found = {(row['data'], row['what']): row for row in last_hostile() if row['what'].startswith('storm: ')}
+    found = {(row['data'], row['what']): row for row in last_hostile('storm: ')}
 
     def cell(storm, what):
         row = found.get((storm, f'storm: {what}'))
@@ -349,17 +350,19 @@ def storms():
 
 def neighbours():
     """What is left beside a user who is many uids, and beside somebody who reads all statistics."""
-    rows = last_hostile()
-    yield from table(['a user beside', 'has', 'of what it has beside'], [
-        [row['data'], f'{100 * row["times_peer"]:.0f} %', row['peer']]
-        for row in rows if row['what'] == 'owners: neighbour'])
-    scrapes = [row for row in rows if 'beside wharf stats' in row['what']]
+    owners = last_hostile('owners: neighbour')
+    yield from table(['a user beside', 'has', 'of what'], [
+        [row['data'], f'{100 * row["times_peer"]:.0f} %',
+         row['peer'] if row['peer'].startswith('the ') else f'it has {"beside " * (row["peer"] != "alone")}{row["peer"]}']
+        for row in owners])
+    yield from source('hostile.jsonl', owners)
+    scrapes = last_hostile('no-op beside', 'ping beside')
     yield ''
     yield from table(['beside `wharf stats --prometheus`', 'tenants, seen', 'p50, us', 'p99, us', 'p99.9, us'], [
         [row['what'].split(' beside')[0], f'{row["tenants"]}, {row["tenants_seen"]}',
          *(f'{row[key]:.0f} ({row["peer_" + key]:.0f})' for key in ('p50_us', 'p99_us', 'p999_us'))]
         for row in scrapes])
-    yield from source('hostile.jsonl', rows)
+    yield from source('hostile.jsonl', scrapes)
 
 
 TABLES = {
