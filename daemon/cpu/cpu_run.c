@@ -158,7 +158,7 @@ void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
         if (outcome.result == WHARF_OK) {
             struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, i);
             if (chunk.destination->is_device || wharf_place_is_refused(front, job)) {
-                outcome = wharf_place_refusal(job);
+                outcome = wharf_place_refusal(front, job);
             } else {
                 engine = own;
                 run_chunk(front, buffer, job->session, &chunk, others, &outcome);

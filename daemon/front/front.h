@@ -36,7 +36,7 @@ struct wharf_front {
     uint32_t n_gpus;             /* that there are, or may be */
     pthread_cond_t gpus_changed; /* what became of a worker */
     uint32_t gpu_engine;         /* enum wharf_engine: GPU or SIMT; AUTO: none, nor will be */
-    uint64_t gpu_codecs;         /* bit i: workers decode codec i */
+    uint64_t gpu_codecs;         /* bit i: workers decode codec i; 0: none was ready yet */
     uint32_t gpus_up;            /* bits: whose worker takes items */
     uint32_t gpus_asleep;        /* whose thread sleeps */
     uint32_t gpus_looking;       /* whose thread is awake and looks at the rings */

@@ -170,12 +170,18 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
 
 bool wharf_place_is_refused(const struct wharf_front *front, const struct wharf_job *job)
 {
-    return job->session->engine == front->gpu_engine && job->why == WHARF_PLACED_CODEC;
+    /* Not by the job's last placement: a batch is placed anew while its slices run. */
+    uint64_t codecs = __atomic_load_n(&front->gpu_codecs, __ATOMIC_RELAXED);
+
+    return job->session->engine == front->gpu_engine && codecs &&
+           !(codecs >> job->submission.codec & 1);
 }
 
-struct wharf_outcome wharf_place_refusal(const struct wharf_job *job)
+struct wharf_outcome wharf_place_refusal(const struct wharf_front *front,
+                                         const struct wharf_job *job)
 {
-    switch (job->why) {
+    switch (wharf_place_is_refused(front, job) ? WHARF_PLACED_CODEC
+                                               : __atomic_load_n(&job->why, __ATOMIC_RELAXED)) {
     case WHARF_PLACED_SEVERAL_GPUS:
         return (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
                                       .reason = WHARF_REASON_REQUEST_REGION};
@@ -263,7 +269,7 @@ static void place(struct wharf_front *front, struct wharf_job *job, bool at_fron
     enum wharf_pool pool = choose_why(front, job, &why);
 
     job->pool = (uint8_t)pool;
-    job->why = (uint8_t)why;
+    __atomic_store_n(&job->why, (uint8_t)why, __ATOMIC_RELAXED);
     if (job->pool == WHARF_POOL_NONE) {
         wharf_list_append(&job->session->waiting, &job->link);
         front->n_waiting++;

@@ -110,7 +110,8 @@ void wharf_place_remove(struct wharf_front *front, struct wharf_job *job);
  * those whose output is to be in GPU memory.  By the engine that has a piece of it, without the
  * lock. */
 bool wharf_place_is_refused(const struct wharf_front *front, const struct wharf_job *job);
-struct wharf_outcome wharf_place_refusal(const struct wharf_job *job);
+struct wharf_outcome wharf_place_refusal(const struct wharf_front *front,
+                                         const struct wharf_job *job);
 
 /* Forgets all queued jobs of a session, without touching them. */
 void wharf_place_drop(struct wharf_front *front, struct wharf_session *session);

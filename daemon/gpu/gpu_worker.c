@@ -217,7 +217,7 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
         return;
     wharf_front_enter(front);
     /* Workers are of one build: all have the same. */
-    front->gpu_codecs = ready->codecs;
+    __atomic_store_n(&front->gpu_codecs, ready->codecs, __ATOMIC_RELAXED);
     view->n_warps = ready->n_warps ? ready->n_warps : 1;
     view->n_in_flight = 0;
     view->in_flight_ns = view->in_flight_nbytes = 0;

@@ -740,7 +740,7 @@ def test_statistics_keep_the_conventions():
     families = session.stats()
     assert families
     for family in families:
-        assert re.fullmatch(r'wharf_[a-z0-9_]+', family.name), family.name
+        assert re.fullmatch(r'(wharf|process)_[a-z0-9_]+', family.name), family.name
         assert family.help and family.type in (1, 2, 3), family.name
         equal(family.type == 1, family.name.endswith('_total'), family.name)
         for sample in family.samples:

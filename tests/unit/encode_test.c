@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clientlib/wharf.h"
 #include "encoders/codec.h"
+#include "encoders/wharf_codec.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_guard.h"
 
@@ -227,19 +227,16 @@ Test(encode, higher_levels_pack_better)
     free(raw);
 }
 
-Test(codec, rows_are_found_by_number_and_by_name)
+Test(codec, rows_are_found_by_number)
 {
     for (size_t i = 0; i < N_CODECS; i++) {
         const struct wharf_codec_row *row = wharf_codec_find(codecs[i]);
         cr_assert_not_null(row);
-        cr_assert_eq(wharf_codec_from_name(row->name), (int)codecs[i]);
         cr_assert_not_null(row->ops->decode);
         cr_assert_not_null(row->ops->decode_reference);
         cr_assert_gt(row->ops->max_ratio, 0);
     }
     cr_assert_null(wharf_codec_find(UINT32_MAX));
-    cr_assert_eq(wharf_codec_from_name(""), -ENOENT);
-    cr_assert_eq(wharf_codec_from_name("deflat"), -ENOENT);
 }
 
 /* Products and sums past 64 bits mean "yes", never a small number. */

@@ -254,7 +254,7 @@ Test(wharfd_gpus_place, gpu_memory_is_its_owners, .init = set_up, .fini = tear_d
     wharf_place_due(&front);
     cr_assert_eq(job->pool, WHARF_POOL_CPU);
     cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), job);
-    cr_assert_eq(wharf_place_refusal(job).result, WHARF_DEVICE_FAULT);
+    cr_assert_eq(wharf_place_refusal(&front, job).result, WHARF_DEVICE_FAULT);
 }
 
 /* Jobs for one's own memory and jobs for any GPU take turns. */

@@ -261,7 +261,7 @@ Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini
     wharf_place_remove(&front, &job);
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
 
-    front.gpu_codecs = 0;
+    front.gpu_codecs = ~(UINT64_C(1) << job.submission.codec);
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert(job.pool == WHARF_POOL_CPU && job.why == WHARF_PLACED_CODEC);
     cr_assert_not(wharf_place_is_refused(&front, &job));
@@ -270,7 +270,7 @@ Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert_eq(job.pool, WHARF_POOL_CPU);
     cr_assert(wharf_place_is_refused(&front, &job));
-    cr_assert_eq(wharf_place_refusal(&job).reason, WHARF_REASON_GPU_CODEC);
+    cr_assert_eq(wharf_place_refusal(&front, &job).reason, WHARF_REASON_GPU_CODEC);
     wharf_place_remove(&front, &job);
     session.engine = WHARF_ENGINE_AUTO;
     front.gpu_codecs = UINT64_MAX;
