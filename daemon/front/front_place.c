@@ -172,8 +172,9 @@ bool wharf_place_is_refused(const struct wharf_front *front, const struct wharf_
 {
     /* Not by the job's last placement: a batch is placed anew while its slices run. */
     uint64_t codecs = __atomic_load_n(&front->gpu_codecs, __ATOMIC_RELAXED);
+    uint32_t engine = __atomic_load_n(&front->gpu_engine, __ATOMIC_RELAXED);
 
-    return job->session->engine == front->gpu_engine && codecs &&
+    return job->session->engine == engine && engine != WHARF_ENGINE_AUTO && codecs &&
            !(codecs >> job->submission.codec & 1);
 }
 

@@ -38,12 +38,12 @@ static void tell_place(struct wharf_gpu_backend *backend)
     front->gpus_up &= ~own_bit;
     if (backend->state == WHARF_GPU_UP) {
         front->gpus_up |= own_bit;
-        front->gpu_engine = backend->engine;
+        __atomic_store_n(&front->gpu_engine, backend->engine, __ATOMIC_RELAXED);
         backend->view->n_ups++;
     }
     backend->view->may_come = backend->state != WHARF_GPU_ABSENT;
     if (!wharf_place_may_import(front))
-        front->gpu_engine = WHARF_ENGINE_AUTO;
+        __atomic_store_n(&front->gpu_engine, WHARF_ENGINE_AUTO, __ATOMIC_RELAXED);
     front->nothing_fits = false;
 }
 
