@@ -66,7 +66,8 @@ struct wharf_epoch_config {
 
 /*
  * More do not make the link any faster: 64 warps of an H100 have 256 KiB on their way, five
- * microseconds of it.  KERNELS.md has what fewer and more give.
+ * microseconds of it.  More fill the queues to the link, in which the loads and stores of those
+ * that decode wait too; 32 leave the link idle where blocks decode.
  */
 #define WHARF_EPOCH_MOST_OUT 64u
 

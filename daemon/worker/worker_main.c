@@ -91,8 +91,8 @@ static uint32_t microseconds(uint64_t ns)
     return ns / 1000 < UINT32_MAX ? (uint32_t)(ns / 1000) : UINT32_MAX;
 }
 
-/* Items for each block, up to which blocks answer sooner than warps do: KERNELS.md has what both
- * take.  The SIMT layer runs a block's warps one after the other. */
+/* Items for each block, up to which blocks answer sooner than warps do.  The SIMT layer runs a
+ * block's warps one after the other. */
 #define FEW 4
 
 /* Kernels that stay hold up whoever waits for the end of each: launches that block, and tools that

@@ -130,7 +130,8 @@ WHARF_DEVICE void help(block_shared<P> &s, unsigned warp)
 
 using deflate_block_shared = flate::block_shared<flate::block_tuning>;
 constexpr unsigned DEFLATE_BLOCK_WARPS = flate::block_tuning::WARPS;
-constexpr unsigned DEFLATE_BLOCK_MOST_CHUNKS = 4; /* DEFLATE.md has both by the number of chunks */
+/* Of text a block stays faster with more than that; of columns a warp for each is faster then. */
+constexpr unsigned DEFLATE_BLOCK_MOST_CHUNKS = 4;
 
 /* collective, for the first warp. */
 WHARF_DEVICE verdict deflate_block_decode(deflate_block_shared &s, const chunk_job &job)

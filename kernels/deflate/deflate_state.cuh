@@ -17,9 +17,12 @@ namespace flate
 {
 
 /*
- * The tuning of the product; DEFLATE.md has what other values cost.  It makes 32 warps fit a
- * multiprocessor of an H100: 64 registers a thread, and with blocks of four warps 7040 bytes of
- * shared memory each ((228 - 8) KiB / 32).
+ * The tuning of the product.  It makes 32 warps fit a multiprocessor of an H100: 64 registers a
+ * thread, and with blocks of four warps 7040 bytes of shared memory each ((228 - 8) KiB / 32).
+ *
+ * Nine bits of LITLEN_ROOT and more sub-ranges in their place are faster where few symbols have
+ * longer codes, and slower elsewhere; so are more ROUNDS for short matches and for columns; 24 or
+ * 20 warps with more registers are slower throughout.
  */
 struct tuning {
     static constexpr unsigned LITLEN_ROOT = 10;
