@@ -8,6 +8,7 @@
 #include "clientlib/cli/salvage.h"
 #include "clientlib/cli/stream_pipe.h"
 #include "clientlib/cli/whole_decode.h"
+#include "encoders/deflate/inflate_stream.h"
 
 /* As much as source_kind.h may ask for: a gzip header's fixed part and its extra field. */
 enum { DETECT_NBYTES = 66 << 10 };
@@ -110,7 +111,7 @@ static int decode_stream(struct wharf_cli_task *task, enum wharf_inflate_format 
     uint64_t end;
     int status = task->options->engine > WHARF_ENGINE_CPU
                      ? wharf_cli_whole_decode(task, &whole, offset, &end)
-                     : wharf_cli_stream_pipe(task, format, offset, &end);
+                     : wharf_cli_stream_pipe(task, wharf_inflate_stream_new(format), offset, &end);
 
     return status == WHARF_CLI_GOOD ? wharf_cli_mention_rest(task, end) : status;
 }

@@ -70,7 +70,8 @@ static int salvage_one(struct wharf_cli_salvage *salvage, enum wharf_inflate_for
 {
     struct wharf_cli_stream_rescue rescue;
     struct wharf_cli_fault fault = {.chunk = WHARF_CLI_NO_CHUNK};
-    int status = wharf_cli_stream_rescue(salvage->task, format, 0, &rescue);
+    int status =
+        wharf_cli_stream_rescue(salvage->task, wharf_inflate_stream_new(format), 0, &rescue);
 
     if (status != WHARF_CLI_GOOD)
         return status;

@@ -78,7 +78,7 @@ static size_t decode_stream(const struct wharf_container_chunk *chunk,
                             enum wharf_inflate_format format, const uint8_t *in, size_t in_nbytes,
                             uint8_t *out)
 {
-    struct wharf_inflate_stream *stream = wharf_inflate_stream_new(format);
+    struct wharf_stream *stream = wharf_inflate_stream_new(format);
     size_t out_nbytes = 0;
     bool is_done = !stream;
 
@@ -87,16 +87,16 @@ static size_t decode_stream(const struct wharf_container_chunk *chunk,
         uint8_t *space;
         size_t n;
 
-        switch (wharf_inflate_stream_next(stream, &span, &n)) {
-        case WHARF_INFLATE_STREAM_INPUT:
-            space = wharf_inflate_stream_space(stream, &n);
+        switch (wharf_stream_next(stream, &span, &n)) {
+        case WHARF_STREAM_INPUT:
+            space = wharf_stream_space(stream, &n);
             n = n < in_nbytes ? n : in_nbytes;
             memcpy(space, in, n);
-            wharf_inflate_stream_fill(stream, n, n == in_nbytes);
+            wharf_stream_fill(stream, n, n == in_nbytes);
             in += n;
             in_nbytes -= n;
             break;
-        case WHARF_INFLATE_STREAM_OUTPUT:
+        case WHARF_STREAM_OUTPUT:
             n = n < chunk->raw_nbytes - out_nbytes ? n : chunk->raw_nbytes - out_nbytes;
             memcpy(out + out_nbytes, span, n);
             out_nbytes += n;
@@ -105,7 +105,7 @@ static size_t decode_stream(const struct wharf_container_chunk *chunk,
             is_done = true;
         }
     }
-    wharf_inflate_stream_free(stream);
+    wharf_stream_free(stream);
     return out_nbytes;
 }
 

@@ -32,17 +32,17 @@ _Static_assert(2 * (TRIAL_IN_NBYTES + WHARF_CLI_SALVAGE_SEARCH_NBYTES) <=
 /* ---- gzip members ---------------------------------------------------------------------------- */
 
 /* Gives a trial more input; -errno. */
-static int feed(struct wharf_cli_salvage *salvage, struct wharf_inflate_stream *stream,
-                uint64_t offset, uint64_t *ret_nbytes)
+static int feed(struct wharf_cli_salvage *salvage, struct wharf_stream *stream, uint64_t offset,
+                uint64_t *ret_nbytes)
 {
     size_t avail;
-    uint8_t *space = wharf_inflate_stream_space(stream, &avail);
+    uint8_t *space = wharf_stream_space(stream, &avail);
     int64_t n = wharf_cli_input_read_at(salvage->task->input, offset, space,
                                         avail < TRIAL_READ_NBYTES ? avail : TRIAL_READ_NBYTES);
 
     if (n < 0)
         return (int)n;
-    wharf_inflate_stream_fill(stream, (size_t)n, n == 0);
+    wharf_stream_fill(stream, (size_t)n, n == 0);
     salvage->n_tried += (uint64_t)n;
     *ret_nbytes += (uint64_t)n;
     return 0;
@@ -52,12 +52,12 @@ enum verdict { IS_NOTHING, IS_BAD_MEMBER, IS_MEMBER };
 
 /* A member that only its trailer denies is one.  So is one of BGZF, whose header is no accident, if
  * it gives anything. */
-static int judge(const struct wharf_inflate_stream *stream, bool is_block, uint64_t out_nbytes)
+static int judge(const struct wharf_stream *stream, bool is_block, uint64_t out_nbytes)
 {
     struct wharf_outcome outcome;
 
-    wharf_inflate_stream_outcome(stream, &outcome);
-    if (outcome.result == WHARF_OK || wharf_inflate_stream_verified(stream) > 0)
+    wharf_stream_outcome(stream, &outcome);
+    if (outcome.result == WHARF_OK || wharf_stream_verified(stream) > 0)
         return IS_MEMBER;
     return outcome.reason == WHARF_REASON_GZIP_CHECKSUM ||
                    outcome.reason == WHARF_REASON_GZIP_LENGTH || (is_block && out_nbytes)
@@ -66,7 +66,7 @@ static int judge(const struct wharf_inflate_stream *stream, bool is_block, uint6
 }
 
 /* What begins there, enum verdict, or -errno. */
-static int try_stream(struct wharf_cli_salvage *salvage, struct wharf_inflate_stream *stream,
+static int try_stream(struct wharf_cli_salvage *salvage, struct wharf_stream *stream,
                       uint64_t offset, bool is_block, uint64_t *ret_nbytes)
 {
     uint64_t out_nbytes = 0;
@@ -78,13 +78,13 @@ static int try_stream(struct wharf_cli_salvage *salvage, struct wharf_inflate_st
         size_t nbytes;
         int r;
 
-        switch (wharf_inflate_stream_next(stream, &span, &nbytes)) {
-        case WHARF_INFLATE_STREAM_INPUT:
+        switch (wharf_stream_next(stream, &span, &nbytes)) {
+        case WHARF_STREAM_INPUT:
             r = feed(salvage, stream, offset + *ret_nbytes, ret_nbytes);
             if (r < 0)
                 return r;
             break;
-        case WHARF_INFLATE_STREAM_OUTPUT:
+        case WHARF_STREAM_OUTPUT:
             out_nbytes += nbytes;
             salvage->n_tried += nbytes / TRIAL_OUT_PER_IN;
             break;
@@ -99,14 +99,14 @@ static int try_stream(struct wharf_cli_salvage *salvage, struct wharf_inflate_st
 static int try_member(struct wharf_cli_salvage *salvage, uint64_t offset, bool is_block,
                       uint64_t *ret_nbytes)
 {
-    struct wharf_inflate_stream *stream = wharf_inflate_stream_new(WHARF_INFLATE_GZIP);
+    struct wharf_stream *stream = wharf_inflate_stream_new(WHARF_INFLATE_GZIP);
     int r;
 
     *ret_nbytes = 0;
     if (!stream)
         return -ENOMEM;
     r = try_stream(salvage, stream, offset, is_block, ret_nbytes);
-    wharf_inflate_stream_free(stream);
+    wharf_stream_free(stream);
     return r;
 }
 

@@ -11,6 +11,7 @@
 #include "clientlib/cli/bgzf_pipe.h"
 #include "clientlib/cli/salvage.h"
 #include "clientlib/cli/stream_pipe.h"
+#include "encoders/deflate/inflate_stream.h"
 
 enum {
     /* Errors are mostly found within some hundred bytes, and in BGZF within a block. */
@@ -86,8 +87,8 @@ static int decode_member(struct gzip *gzip)
     struct wharf_cli_salvage_found found;
     struct wharf_cli_fault fault = {.chunk = WHARF_CLI_NO_CHUNK};
     uint64_t error_at, from;
-    int status =
-        wharf_cli_stream_rescue(gzip->salvage->task, WHARF_INFLATE_GZIP, gzip->at, &rescue);
+    int status = wharf_cli_stream_rescue(
+        gzip->salvage->task, wharf_inflate_stream_new(WHARF_INFLATE_GZIP), gzip->at, &rescue);
 
     if (status != WHARF_CLI_GOOD)
         return status;

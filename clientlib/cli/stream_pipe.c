@@ -25,7 +25,7 @@ struct slot {
 
 struct stream_pipe {
     struct wharf_cli_task *task;
-    struct wharf_inflate_stream *stream;
+    struct wharf_stream *stream;
     uint64_t start;  /* where the stream begins in the input */
     uint64_t offset; /* how far the input has been read */
 
@@ -42,13 +42,13 @@ struct stream_pipe {
 static int feed(struct stream_pipe *pipe)
 {
     size_t avail;
-    uint8_t *space = wharf_inflate_stream_space(pipe->stream, &avail);
+    uint8_t *space = wharf_stream_space(pipe->stream, &avail);
     int64_t n = wharf_cli_input_read_some(pipe->task->input, pipe->offset, space, avail);
 
     if (n < 0)
         return (int)n;
     pipe->offset += (uint64_t)n;
-    wharf_inflate_stream_fill(pipe->stream, (size_t)n, n == 0);
+    wharf_stream_fill(pipe->stream, (size_t)n, n == 0);
     return 0;
 }
 
@@ -69,9 +69,9 @@ static void end_stream(struct stream_pipe *pipe, struct slot *slot, int read_err
     pipe->was_last = true;
     slot->is_last = true;
     slot->read_error = read_error;
-    slot->n_verified = wharf_inflate_stream_verified(pipe->stream);
+    slot->n_verified = wharf_stream_verified(pipe->stream);
     if (read_error == 0)
-        wharf_inflate_stream_outcome(pipe->stream, &slot->outcome);
+        wharf_stream_outcome(pipe->stream, &slot->outcome);
 }
 
 /* Runs the decoder until it has output or comes to its end. */
@@ -79,15 +79,15 @@ static void advance(struct stream_pipe *pipe, struct slot *slot)
 {
     int r;
 
-    switch (wharf_inflate_stream_next(pipe->stream, &pipe->span, &pipe->span_nbytes)) {
-    case WHARF_INFLATE_STREAM_INPUT:
+    switch (wharf_stream_next(pipe->stream, &pipe->span, &pipe->span_nbytes)) {
+    case WHARF_STREAM_INPUT:
         r = feed(pipe);
         if (r < 0)
             end_stream(pipe, slot, r);
         break;
-    case WHARF_INFLATE_STREAM_OUTPUT:
+    case WHARF_STREAM_OUTPUT:
         break;
-    case WHARF_INFLATE_STREAM_END:
+    case WHARF_STREAM_END:
         end_stream(pipe, slot, 0);
         break;
     }
@@ -145,7 +145,7 @@ static int tell_end(struct stream_pipe *pipe, const struct slot *slot)
     if (pipe->rescue) {
         *pipe->rescue = (struct wharf_cli_stream_rescue){
             .outcome = *outcome,
-            .member_start = pipe->start + wharf_inflate_stream_member_start(pipe->stream),
+            .member_start = pipe->start + wharf_stream_member_start(pipe->stream),
             .n_written = pipe->n_written,
             .n_doubtful = pipe->n_written - slot->n_verified,
         };
@@ -180,7 +180,7 @@ static void stop(void *context)
 static int settle_end(struct stream_pipe *pipe, uint64_t *ret_end)
 {
     size_t nbytes;
-    const uint8_t *rest = wharf_inflate_stream_rest(pipe->stream, &nbytes);
+    const uint8_t *rest = wharf_stream_rest(pipe->stream, &nbytes);
     int r = wharf_cli_input_unread(pipe->task->input, pipe->offset - nbytes, rest, nbytes);
 
     if (r < 0)
@@ -206,35 +206,34 @@ static int run_slots(struct stream_pipe *pipe)
     return pipe->status;
 }
 
-static int run_stream(struct stream_pipe *pipe, enum wharf_inflate_format format, uint64_t *ret_end)
+static int run_stream(struct stream_pipe *pipe, uint64_t *ret_end)
 {
     int status;
 
-    pipe->stream = wharf_inflate_stream_new(format);
     if (!pipe->stream)
         return wharf_cli_task_error(pipe->task, "cannot decode", -ENOMEM);
     status = run_slots(pipe);
     if (status == WHARF_CLI_GOOD && (!pipe->rescue || pipe->rescue->outcome.result == WHARF_OK))
         status = settle_end(pipe, ret_end);
-    wharf_inflate_stream_free(pipe->stream);
+    wharf_stream_free(pipe->stream);
     return status;
 }
 
-int wharf_cli_stream_pipe(struct wharf_cli_task *task, enum wharf_inflate_format format,
-                          uint64_t offset, uint64_t *ret_end)
+int wharf_cli_stream_pipe(struct wharf_cli_task *task, struct wharf_stream *stream, uint64_t offset,
+                          uint64_t *ret_end)
 {
-    struct stream_pipe pipe = {.task = task, .start = offset, .offset = offset};
+    struct stream_pipe pipe = {.task = task, .stream = stream, .start = offset, .offset = offset};
 
-    return run_stream(&pipe, format, ret_end);
+    return run_stream(&pipe, ret_end);
 }
 
-int wharf_cli_stream_rescue(struct wharf_cli_task *task, enum wharf_inflate_format format,
+int wharf_cli_stream_rescue(struct wharf_cli_task *task, struct wharf_stream *stream,
                             uint64_t offset, struct wharf_cli_stream_rescue *ret_rescue)
 {
     struct stream_pipe pipe = {
-        .task = task, .start = offset, .offset = offset, .rescue = ret_rescue};
+        .task = task, .stream = stream, .start = offset, .offset = offset, .rescue = ret_rescue};
 
-    return run_stream(&pipe, format, &ret_rescue->end);
+    return run_stream(&pipe, &ret_rescue->end);
 }
 
 static bool is_all_zeros(const uint8_t *bytes, size_t nbytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stream_pipe.h: decodes a zlib stream or gzip members of any length, in bounded memory.
+ * stream_pipe.h: decodes a stream of any length in bounded memory.
  *
  * One thread reads and decodes, another writes.  Output goes through a few slots of
  * WHARF_CLI_STREAM_SLOT_NBYTES.  A stream of fewer bytes is written only after its checksum was
@@ -11,22 +11,23 @@
 #define WHARF_CLI_STREAM_PIPE_H
 
 #include "clientlib/cli/task.h"
-#include "encoders/deflate/inflate_stream.h"
+#include "encoders/stream.h"
 
 enum { WHARF_CLI_STREAM_SLOT_NBYTES = 1 << 20 };
 
 /*
- * Decodes the input from `offset`, where the stream begins, and writes it.  Returns the exit
- * status; on WHARF_CLI_GOOD *ret_end is the offset where the stream ended.
+ * Decodes the input from `offset`, where the stream begins, and writes it.
+ *   stream  a new one, which this function frees; NULL: there was no memory for it
+ * Returns the exit status; on WHARF_CLI_GOOD *ret_end is the offset where the stream ended.
  */
-int wharf_cli_stream_pipe(struct wharf_cli_task *task, enum wharf_inflate_format format,
-                          uint64_t offset, uint64_t *ret_end);
+int wharf_cli_stream_pipe(struct wharf_cli_task *task, struct wharf_stream *stream, uint64_t offset,
+                          uint64_t *ret_end);
 
 /* What became of a stream that was written as far as it decodes. */
 struct wharf_cli_stream_rescue {
     struct wharf_outcome outcome; /* its places count from the stream's beginning */
     uint64_t end;                 /* where it ended, if it is good */
-    uint64_t member_start;        /* where the gzip member begins in which it failed */
+    uint64_t member_start;        /* where the member begins in which it failed */
     uint64_t n_written;
     uint64_t n_doubtful; /* of these, the last ones that no checksum stands for */
 };
@@ -34,7 +35,7 @@ struct wharf_cli_stream_rescue {
 /* The same, but all that decodes is written, and of bad data nothing is said.  Returns the exit
  * status: WHARF_CLI_GOOD with *ret_rescue filled, whatever its outcome, unless the input cannot be
  * read or the output not be written. */
-int wharf_cli_stream_rescue(struct wharf_cli_task *task, enum wharf_inflate_format format,
+int wharf_cli_stream_rescue(struct wharf_cli_task *task, struct wharf_stream *stream,
                             uint64_t offset, struct wharf_cli_stream_rescue *ret_rescue);
 
 /*

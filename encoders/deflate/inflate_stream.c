@@ -29,7 +29,8 @@ enum step {
     STEP_END,     /* the outcome stands */
 };
 
-struct wharf_inflate_stream {
+struct inflate_stream {
+    struct wharf_stream base;
     enum wharf_inflate_format format;
     enum step step;
 
@@ -52,51 +53,35 @@ struct wharf_inflate_stream {
     uint8_t out[OUT_NBYTES];
 };
 
-_Static_assert(sizeof(struct wharf_inflate_stream) <= WHARF_INFLATE_STREAM_NBYTES,
+_Static_assert(sizeof(struct inflate_stream) <= WHARF_INFLATE_STREAM_NBYTES,
                "the header states the memory that a stream takes");
 
-struct wharf_inflate_stream *wharf_inflate_stream_new(enum wharf_inflate_format format)
+static struct inflate_stream *stream_of(struct wharf_stream *base)
 {
-    struct wharf_inflate_stream *stream = malloc(sizeof(*stream));
-
-    if (!stream)
-        return NULL;
-    /* Everything but the buffers and the tables, which are written before they are read. */
-    stream->format = format;
-    stream->step = format == WHARF_INFLATE_RAW ? STEP_DATA : STEP_HEADER;
-    stream->in[0] = 0; /* for GCC, which warns, at -O0, of bytes not written that might be read */
-    wharf_inflate_init(&stream->inflate, stream->in, 0, 0, stream->out, OUT_NBYTES);
-    wharf_gzip_header_init(&stream->gzip_header);
-    stream->in_base = stream->member_start = 0;
-    stream->in_last = false;
-    stream->inflate.in_more = true;
-    stream->out_base = stream->member_out_start = stream->verified = 0;
-    stream->span = stream->unchecked = stream->out;
-    stream->checksum = format == WHARF_INFLATE_ZLIB ? WHARF_ADLER32_INIT : WHARF_CRC32_INIT;
-    wharf_outcome_ok(&stream->outcome, 0, 0);
-    return stream;
+    return (struct inflate_stream *)base;
 }
 
-void wharf_inflate_stream_free(struct wharf_inflate_stream *stream)
+static const struct inflate_stream *const_stream_of(const struct wharf_stream *base)
 {
-    free(stream);
+    return (const struct inflate_stream *)base;
 }
 
 /* ---- input --------------------------------------------------------------------------------- */
 
-static size_t in_at(const struct wharf_inflate_stream *stream)
+static size_t in_at(const struct inflate_stream *stream)
 {
     return stream->inflate.bit_pos / 8;
 }
 
 /* The input that is there and not taken yet, at in[in_at()]. */
-static size_t in_left(const struct wharf_inflate_stream *stream)
+static size_t in_left(const struct inflate_stream *stream)
 {
     return stream->inflate.in_nbytes - in_at(stream);
 }
 
-uint8_t *wharf_inflate_stream_space(struct wharf_inflate_stream *stream, size_t *ret_nbytes)
+static uint8_t *space(struct wharf_stream *base, size_t *ret_nbytes)
 {
+    struct inflate_stream *stream = stream_of(base);
     struct wharf_inflate *inflate = &stream->inflate;
     size_t taken = in_at(stream);
 
@@ -109,29 +94,32 @@ uint8_t *wharf_inflate_stream_space(struct wharf_inflate_stream *stream, size_t 
     return stream->in + inflate->in_nbytes;
 }
 
-void wharf_inflate_stream_fill(struct wharf_inflate_stream *stream, size_t nbytes, bool last)
+static void fill(struct wharf_stream *base, size_t nbytes, bool last)
 {
+    struct inflate_stream *stream = stream_of(base);
+
     stream->inflate.in_nbytes += nbytes;
     stream->in_last = last;
     stream->inflate.in_more = !last;
 }
 
-const uint8_t *wharf_inflate_stream_rest(const struct wharf_inflate_stream *stream,
-                                         size_t *ret_nbytes)
+static const uint8_t *rest(const struct wharf_stream *base, size_t *ret_nbytes)
 {
+    const struct inflate_stream *stream = const_stream_of(base);
+
     *ret_nbytes = in_left(stream);
     return stream->in + in_at(stream);
 }
 
 /* ---- output -------------------------------------------------------------------------------- */
 
-static uint64_t out_total(const struct wharf_inflate_stream *stream)
+static uint64_t out_total(const struct inflate_stream *stream)
 {
     return stream->out_base + (uint64_t)(stream->inflate.out_next - stream->out);
 }
 
 /* Brings the checksum up to date. */
-static void check_output(struct wharf_inflate_stream *stream)
+static void check_output(struct inflate_stream *stream)
 {
     size_t nbytes = (size_t)(stream->inflate.out_next - stream->unchecked);
 
@@ -143,7 +131,7 @@ static void check_output(struct wharf_inflate_stream *stream)
 }
 
 /* Makes room for output, everything before it having been handed out: keeps the last 32 KiB. */
-static void slide_window(struct wharf_inflate_stream *stream)
+static void slide_window(struct inflate_stream *stream)
 {
     struct wharf_inflate *inflate = &stream->inflate;
     size_t kept = (size_t)(inflate->out_next - inflate->out_begin);
@@ -159,14 +147,14 @@ static void slide_window(struct wharf_inflate_stream *stream)
     stream->span = stream->unchecked = inflate->out_next;
 }
 
-uint64_t wharf_inflate_stream_verified(const struct wharf_inflate_stream *stream)
+static uint64_t verified(const struct wharf_stream *base)
 {
-    return stream->verified;
+    return const_stream_of(base)->verified;
 }
 
-uint64_t wharf_inflate_stream_member_start(const struct wharf_inflate_stream *stream)
+static uint64_t member_start(const struct wharf_stream *base)
 {
-    return stream->member_start;
+    return const_stream_of(base)->member_start;
 }
 
 /* ---- steps --------------------------------------------------------------------------------- */
@@ -174,7 +162,7 @@ uint64_t wharf_inflate_stream_member_start(const struct wharf_inflate_stream *st
 /* A step ends in one of these: with PROGRESS the next step can be taken at once. */
 enum verdict { PROGRESS, WANTS_INPUT, WANTS_ROOM };
 
-static enum verdict finish(struct wharf_inflate_stream *stream)
+static enum verdict finish(struct inflate_stream *stream)
 {
     stream->verified = out_total(stream);
     wharf_outcome_ok(&stream->outcome, stream->in_base + in_at(stream), out_total(stream));
@@ -182,7 +170,7 @@ static enum verdict finish(struct wharf_inflate_stream *stream)
     return PROGRESS;
 }
 
-static enum verdict fail(struct wharf_inflate_stream *stream, uint32_t result, uint32_t reason,
+static enum verdict fail(struct inflate_stream *stream, uint32_t result, uint32_t reason,
                          uint64_t bit_offset)
 {
     wharf_outcome_fail(&stream->outcome, result, reason, bit_offset);
@@ -192,12 +180,12 @@ static enum verdict fail(struct wharf_inflate_stream *stream, uint32_t result, u
     return PROGRESS;
 }
 
-static uint64_t bit_offset(const struct wharf_inflate_stream *stream)
+static uint64_t bit_offset(const struct inflate_stream *stream)
 {
     return 8 * stream->in_base + stream->inflate.bit_pos;
 }
 
-static enum verdict read_header(struct wharf_inflate_stream *stream)
+static enum verdict read_header(struct inflate_stream *stream)
 {
     const uint8_t *in = stream->in + in_at(stream);
     size_t taken = WHARF_ZLIB_HEADER_NBYTES;
@@ -223,7 +211,7 @@ static enum verdict read_header(struct wharf_inflate_stream *stream)
     return PROGRESS;
 }
 
-static enum verdict read_data(struct wharf_inflate_stream *stream)
+static enum verdict read_data(struct inflate_stream *stream)
 {
     uint32_t reason = wharf_inflate_run(&stream->inflate);
 
@@ -240,7 +228,7 @@ static enum verdict read_data(struct wharf_inflate_stream *stream)
     return PROGRESS;
 }
 
-static enum verdict read_trailer(struct wharf_inflate_stream *stream)
+static enum verdict read_trailer(struct inflate_stream *stream)
 {
     const uint8_t *in = stream->in + in_at(stream);
     bool gzip = stream->format == WHARF_INFLATE_GZIP;
@@ -265,7 +253,7 @@ static enum verdict read_trailer(struct wharf_inflate_stream *stream)
     return PROGRESS;
 }
 
-static enum verdict read_next(struct wharf_inflate_stream *stream)
+static enum verdict read_next(struct inflate_stream *stream)
 {
     if (in_left(stream) < 2 && !stream->in_last)
         return WANTS_INPUT;
@@ -280,7 +268,7 @@ static enum verdict read_next(struct wharf_inflate_stream *stream)
     return PROGRESS;
 }
 
-static enum verdict take_step(struct wharf_inflate_stream *stream)
+static enum verdict take_step(struct inflate_stream *stream)
 {
     switch (stream->step) {
     case STEP_HEADER:
@@ -294,10 +282,10 @@ static enum verdict take_step(struct wharf_inflate_stream *stream)
     }
 }
 
-enum wharf_inflate_stream_event wharf_inflate_stream_next(struct wharf_inflate_stream *stream,
-                                                          const uint8_t **ret_span,
-                                                          size_t *ret_nbytes)
+static enum wharf_stream_event next(struct wharf_stream *base, const uint8_t **ret_span,
+                                    size_t *ret_nbytes)
 {
+    struct inflate_stream *stream = stream_of(base);
     struct wharf_inflate *inflate = &stream->inflate;
     enum verdict verdict;
 
@@ -311,13 +299,51 @@ enum wharf_inflate_stream_event wharf_inflate_stream_next(struct wharf_inflate_s
         *ret_span = stream->span;
         *ret_nbytes = (size_t)(inflate->out_next - stream->span);
         stream->span = inflate->out_next;
-        return WHARF_INFLATE_STREAM_OUTPUT;
+        return WHARF_STREAM_OUTPUT;
     }
-    return stream->step == STEP_END ? WHARF_INFLATE_STREAM_END : WHARF_INFLATE_STREAM_INPUT;
+    return stream->step == STEP_END ? WHARF_STREAM_END : WHARF_STREAM_INPUT;
 }
 
-void wharf_inflate_stream_outcome(const struct wharf_inflate_stream *stream,
-                                  struct wharf_outcome *ret_outcome)
+static void outcome(const struct wharf_stream *base, struct wharf_outcome *ret_outcome)
 {
-    *ret_outcome = stream->outcome;
+    *ret_outcome = const_stream_of(base)->outcome;
+}
+
+static void free_stream(struct wharf_stream *base)
+{
+    free(stream_of(base));
+}
+
+static const struct wharf_stream_ops ops = {
+    .free = free_stream,
+    .next = next,
+    .space = space,
+    .fill = fill,
+    .outcome = outcome,
+    .verified = verified,
+    .member_start = member_start,
+    .rest = rest,
+};
+
+struct wharf_stream *wharf_inflate_stream_new(enum wharf_inflate_format format)
+{
+    struct inflate_stream *stream = malloc(sizeof(*stream));
+
+    if (!stream)
+        return NULL;
+    /* Everything but the buffers and the tables, which are written before they are read. */
+    stream->base.ops = &ops;
+    stream->format = format;
+    stream->step = format == WHARF_INFLATE_RAW ? STEP_DATA : STEP_HEADER;
+    stream->in[0] = 0; /* for GCC, which warns, at -O0, of bytes not written that might be read */
+    wharf_inflate_init(&stream->inflate, stream->in, 0, 0, stream->out, OUT_NBYTES);
+    wharf_gzip_header_init(&stream->gzip_header);
+    stream->in_base = stream->member_start = 0;
+    stream->in_last = false;
+    stream->inflate.in_more = true;
+    stream->out_base = stream->member_out_start = stream->verified = 0;
+    stream->span = stream->unchecked = stream->out;
+    stream->checksum = format == WHARF_INFLATE_ZLIB ? WHARF_ADLER32_INIT : WHARF_CRC32_INIT;
+    wharf_outcome_ok(&stream->outcome, 0, 0);
+    return &stream->base;
 }

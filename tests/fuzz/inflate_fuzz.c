@@ -14,6 +14,7 @@
 #include "encoders/codec.h"
 #include "encoders/deflate/inflate_litlen.h"
 #include "encoders/deflate/inflate_loop.h"
+#include "encoders/deflate/inflate_stream.h"
 #include "tests/lib/test_outcome.h"
 #include "tests/lib/test_stream.h"
 
@@ -67,8 +68,8 @@ static void check_stream(const struct format *format, const uint8_t *data, size_
 {
     if (want->outcome.result == WHARF_OUTPUT_TOO_SMALL)
         return;
-    struct test_stream stream =
-        test_stream_decode(format->stream, data, nbytes, MAX_PIECE_NBYTES, nbytes + 1);
+    struct test_stream stream = test_stream_decode(wharf_inflate_stream_new(format->stream), data,
+                                                   nbytes, MAX_PIECE_NBYTES, nbytes + 1);
     check(stream.outcome.result == want->outcome.result);
     check(stream.outcome.reason == want->outcome.reason);
     check(stream.outcome.bit_offset == want->outcome.bit_offset);

@@ -19,15 +19,15 @@ struct feeder {
 static void check(int good, const char *what)
 {
     if (!good) {
-        fprintf(stderr, "inflate stream: %s\n", what);
+        fprintf(stderr, "stream: %s\n", what);
         abort();
     }
 }
 
-static void feed(struct feeder *feeder, struct wharf_inflate_stream *stream)
+static void feed(struct feeder *feeder, struct wharf_stream *stream)
 {
     size_t room;
-    uint8_t *space = wharf_inflate_stream_space(stream, &room);
+    uint8_t *space = wharf_stream_space(stream, &room);
     size_t nbytes = feeder->max_piece_nbytes;
 
     check(room > 0, "no room for input");
@@ -41,8 +41,8 @@ static void feed(struct feeder *feeder, struct wharf_inflate_stream *stream)
         memcpy(space, feeder->in, nbytes);
     feeder->in += nbytes;
     feeder->in_left -= nbytes;
-    wharf_inflate_stream_fill(stream, nbytes,
-                              feeder->in_left == 0 && (nbytes == 0 || !feeder->says_last_late));
+    wharf_stream_fill(stream, nbytes,
+                      feeder->in_left == 0 && (nbytes == 0 || !feeder->says_last_late));
 }
 
 static void keep(struct test_stream *kept, size_t *capacity, const uint8_t *span, size_t nbytes)
@@ -57,32 +57,29 @@ static void keep(struct test_stream *kept, size_t *capacity, const uint8_t *span
     kept->out_nbytes += nbytes;
 }
 
-struct test_stream test_stream_decode(enum wharf_inflate_format format, const uint8_t *in,
+struct test_stream test_stream_decode(struct wharf_stream *stream, const uint8_t *in,
                                       size_t in_nbytes, size_t max_piece_nbytes, uint64_t seed)
 {
     struct feeder feeder = {in, in_nbytes, max_piece_nbytes, {seed}, seed != 0, seed & 1};
-    struct wharf_inflate_stream *stream = wharf_inflate_stream_new(format);
     struct test_stream kept = {0};
-    enum wharf_inflate_stream_event event;
+    enum wharf_stream_event event;
     size_t capacity = 0;
     const uint8_t *span;
     size_t nbytes;
 
     check(stream != NULL, "out of memory");
-    while ((event = wharf_inflate_stream_next(stream, &span, &nbytes)) !=
-           WHARF_INFLATE_STREAM_END) {
-        if (event == WHARF_INFLATE_STREAM_INPUT)
+    while ((event = wharf_stream_next(stream, &span, &nbytes)) != WHARF_STREAM_END) {
+        if (event == WHARF_STREAM_INPUT)
             feed(&feeder, stream);
         else
             keep(&kept, &capacity, span, nbytes);
     }
-    check(wharf_inflate_stream_next(stream, &span, &nbytes) == WHARF_INFLATE_STREAM_END,
-          "goes on after its end");
-    wharf_inflate_stream_outcome(stream, &kept.outcome);
-    kept.verified = wharf_inflate_stream_verified(stream);
-    wharf_inflate_stream_rest(stream, &kept.n_rest);
+    check(wharf_stream_next(stream, &span, &nbytes) == WHARF_STREAM_END, "goes on after its end");
+    wharf_stream_outcome(stream, &kept.outcome);
+    kept.verified = wharf_stream_verified(stream);
+    wharf_stream_rest(stream, &kept.n_rest);
     check(kept.out_nbytes == kept.outcome.out_nbytes, "counts other output than it gave");
-    wharf_inflate_stream_free(stream);
+    wharf_stream_free(stream);
     return kept;
 }
 

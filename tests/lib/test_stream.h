@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_stream.h: a whole source through encoders/deflate/inflate_stream.h, in pieces.
+ * test_stream.h: a whole source through a decoder of encoders/stream.h, in pieces.
  */
 #ifndef WHARF_TESTS_TEST_STREAM_H
 #define WHARF_TESTS_TEST_STREAM_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "encoders/deflate/inflate_stream.h"
+#include "encoders/stream.h"
 
 struct test_stream {
     struct wharf_outcome outcome;
@@ -20,11 +20,11 @@ struct test_stream {
 
 /*
  * Feeds `in` in pieces of 1 to max_piece_nbytes (of exactly that many with seed 0) and keeps what
- * comes.  `last` is said with the last piece or, if the seed is odd, behind it.  Ends the program
- * when memory is out, or when the stream breaks its word: an empty span, no room for input, a
- * change of its mind at the end.
+ * comes.  Frees the stream, which is new.  `last` is said with the last piece or, if the seed is
+ * odd, behind it.  Ends the program when memory is out, or when the stream breaks its word: an
+ * empty span, no room for input, a change of its mind at the end.
  */
-struct test_stream test_stream_decode(enum wharf_inflate_format format, const uint8_t *in,
+struct test_stream test_stream_decode(struct wharf_stream *stream, const uint8_t *in,
                                       size_t in_nbytes, size_t max_piece_nbytes, uint64_t seed);
 void test_stream_free(struct test_stream *stream);
 

@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "encoders/deflate/deflate.h"
+#include "encoders/deflate/inflate_stream.h"
 #include "encoders/gzip/gzip.h"
 #include "encoders/zlib/zlib.h"
 #include "tests/lib/test_data.h"
@@ -47,8 +48,8 @@ static void expect_same(unsigned f, const uint8_t *in, size_t in_nbytes, size_t 
 {
     uint8_t *out = malloc(out_avail);
     struct wharf_outcome one_shot;
-    struct test_stream stream =
-        test_stream_decode(formats[f].format, in, in_nbytes, max_piece_nbytes, seed);
+    struct test_stream stream = test_stream_decode(wharf_inflate_stream_new(formats[f].format), in,
+                                                   in_nbytes, max_piece_nbytes, seed);
 
     cr_assert(out);
     formats[f].decode(in, in_nbytes, out, out_avail, NULL, &one_shot);
@@ -195,8 +196,8 @@ Test(inflate_stream, gives_back_what_follows_the_end)
     size_t nbytes = pack(15, 6, (const uint8_t *)"abc", 3, packed, sizeof(packed));
 
     memcpy(packed + nbytes, "tail", 4);
-    struct test_stream stream =
-        test_stream_decode(WHARF_INFLATE_ZLIB, packed, nbytes + 4, sizeof(packed), 0);
+    struct test_stream stream = test_stream_decode(wharf_inflate_stream_new(WHARF_INFLATE_ZLIB),
+                                                   packed, nbytes + 4, sizeof(packed), 0);
     wharf_zlib_decode(packed, nbytes + 4, out, sizeof(out), NULL, &outcome);
     cr_assert_eq(stream.outcome.in_nbytes, nbytes);
     cr_assert_eq(stream.n_rest, 4);

@@ -6,6 +6,7 @@
 
 #include "clientlib/wharf.h"
 #include "encoders/deflate/inflate_loop.h"
+#include "encoders/deflate/inflate_stream.h"
 #include "encoders/rans/rans_loop.h"
 #include "encoders/zstd/zstd_loops.h"
 #include "kernels/simt/simt_batch.h"
@@ -111,7 +112,8 @@ static void decode_stream(uint32_t codec, size_t max_piece, const uint8_t *in, s
     enum wharf_inflate_format format;
     if (!stream_format(codec, &format))
         abort();
-    struct test_stream stream = test_stream_decode(format, in, in_nbytes, max_piece, in_nbytes);
+    struct test_stream stream =
+        test_stream_decode(wharf_inflate_stream_new(format), in, in_nbytes, max_piece, in_nbytes);
     size_t n = stream.out_nbytes < out_avail ? stream.out_nbytes : out_avail;
     if (n > 0)
         memcpy(out, stream.out, n);
