@@ -5,7 +5,7 @@
  * A program measures two sides (ours and a peer's) on the same data, turn by turn, so that what
  * else the machine does meanwhile hits both, and prints one row per comparison: one JSON object
  * on a line of standard output.  tests/bench/run-bench adds what is the same for all rows of a
- * run (date, machine, compiler, revision) and keeps them; tests/README.md explains the members.
+ * run (date, machine, compiler, revision) and keeps them; results/README.md explains the members.
  */
 #ifndef WHARF_TESTS_BENCH_ROW_H
 #define WHARF_TESTS_BENCH_ROW_H

@@ -41,7 +41,7 @@ def table(head, lines):
         yield '| ' + ' | '.join(line) + ' |'
 
 
-# What was measured before it was a commit, by what the rows call it: tests/README.md has all such names.
+# What was measured before it was a commit, by what the rows call it: results/README.md has all such names.
 MEASURED_BEFORE = {'eb1e362-uniform': 'eb1e362 with what is 5cbb51b',
                    '8c30fc7-lz-block': '8c30fc7 with what is 8019687'}
 

@@ -17,7 +17,7 @@
  *   stats       requests while somebody reads all statistics of 5000 tenants, of 100,000 that have
  *               come; only if it is named, and by root
  * Chunks are of generated text and of the FILEs, the first MiB of each.  What is compared runs turn
- * by turn.  tests/README.md tells what the members of rows mean.
+ * by turn.  results/README.md tells what the members of rows mean.
  */
 #include <getopt.h>
 #include <libgen.h>
