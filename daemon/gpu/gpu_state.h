@@ -4,7 +4,7 @@
  *
  * One thread of the front, wharf-gpu and the GPU's number, owns all of it: it feeds the worker,
  * notices what it has done, sees to its memory, and takes over what a worker leaves behind that
- * ends.  DESIGN.md says what each file here is for.
+ * ends.  Each header here says what its file is for.
  */
 #ifndef WHARF_DAEMON_GPU_GPU_STATE_H
 #define WHARF_DAEMON_GPU_GPU_STATE_H
