@@ -17,9 +17,16 @@
 #include "daemon/control/stats_text.h"
 #include "daemon/control/undertaker.h"
 
-/* Scrapes at a time; others wait to be accepted.  Each can hold a text of its own. */
-#define MOST_SCRAPES 4
+/* Connections at a time, of all and of one user; who is beyond them waits to be accepted, or takes
+ * the place of his own oldest one. */
+#define MOST_SCRAPES 128
+#define MOST_SCRAPES_OF_USER 32
 #define BACKLOG 16
+
+/* Of these, such as have asked and are served, each of which can hold a text of its own; others
+ * wait.  Whoever says nothing is none of them. */
+#define MOST_SERVED 8
+#define MOST_SERVED_OF_USER 2
 
 /* How long one may take altogether. */
 #define MOST_NS (10 * (uint64_t)WHARF_NS_PER_S)
@@ -40,10 +47,12 @@ struct wharf_scraper {
     struct sockaddr_un address;
     dev_t device; /* the path is this daemon's as long as it has these */
     ino_t inode;
-    struct wharf_list scrapes;
+    struct wharf_list scrapes; /* by age, the oldest first */
     unsigned n_scrapes;
+    unsigned n_served; /* of these */
     struct wharf_timer pause_timer;
     bool is_paused;
+    bool is_ending;
 };
 
 struct scrape {
@@ -51,7 +60,10 @@ struct scrape {
     struct wharf_source source;
     struct wharf_timer timer;
     struct wharf_list link;
-    struct wharf_list stats_link; /* among those who wait for a text */
+    struct wharf_list stats_link; /* among those who wait for a text that is being made */
+    uid_t uid;
+    bool has_asked; /* its request is there, so it waits or is served */
+    bool is_served;
     char request[4096];
     size_t n_request;
     struct wharf_stats_text *text;
@@ -65,6 +77,45 @@ static void update(struct wharf_scraper *scraper)
 
     if (scraper->source.fd >= 0)
         wharf_loop_want(scraper->server->loop, &scraper->source, may ? POLLIN : 0);
+}
+
+static struct scrape *scrape_of(struct wharf_list *link)
+{
+    return WHARF_LIST_ENTRY(link, struct scrape, link);
+}
+
+/* ---- turns --------------------------------------------------------------------------------- */
+
+/* Its user's, beside which nobody is kept waiting. */
+static bool may_be_served(struct wharf_scraper *scraper, const struct scrape *scrape)
+{
+    unsigned n_of_user = 0;
+
+    if (!scrape->has_asked || scrape->is_served)
+        return false;
+    WHARF_LIST_FOR(link, &scraper->scrapes)
+    n_of_user += scrape_of(link)->is_served && scrape_of(link)->uid == scrape->uid;
+    return n_of_user < MOST_SERVED_OF_USER;
+}
+
+static struct scrape *next_to_serve(struct wharf_scraper *scraper)
+{
+    WHARF_LIST_FOR(link, &scraper->scrapes)
+    if (may_be_served(scraper, scrape_of(link)))
+        return scrape_of(link);
+    return NULL;
+}
+
+static void serve(struct wharf_scraper *scraper)
+{
+    struct scrape *scrape;
+
+    while (!scraper->is_ending && scraper->n_served < MOST_SERVED &&
+           (scrape = next_to_serve(scraper))) {
+        scrape->is_served = true;
+        scraper->n_served++;
+        wharf_stats_ask_text(scraper->server, &scrape->stats_link);
+    }
 }
 
 /* ---- the end of one ------------------------------------------------------------------------ */
@@ -124,9 +175,11 @@ static void scrape_free(struct scrape *scrape)
         wharf_stats_text_free(scrape->text);
     }
     close_socket(scraper, fd);
+    scraper->n_served -= scrape->is_served;
     free(scrape);
     scraper->n_scrapes--;
     update(scraper);
+    serve(scraper);
 }
 
 static void on_time(struct wharf_timer *timer)
@@ -190,7 +243,8 @@ static void take_request(struct scrape *scrape)
         scrape_free(scrape);
         return;
     }
-    wharf_stats_ask_text(scrape->scraper->server, &scrape->stats_link);
+    scrape->has_asked = true;
+    serve(scrape->scraper);
 }
 
 static bool is_whole(const struct scrape *scrape)
@@ -237,14 +291,34 @@ static void on_ready(struct wharf_source *source, uint32_t ready)
 
 /* ---- accepting ----------------------------------------------------------------------------- */
 
-static int scrape_new(struct wharf_scraper *scraper, int fd)
+/* A user who has as many as one may have is served by the newest ones: the oldest one goes. */
+static void make_room(struct wharf_scraper *scraper, uid_t uid)
+{
+    struct scrape *oldest = NULL;
+    unsigned n_of_user = 0;
+
+    WHARF_LIST_FOR(link, &scraper->scrapes)
+    {
+        struct scrape *scrape = scrape_of(link);
+        if (scrape->uid != uid)
+            continue;
+        oldest = oldest ? oldest : scrape;
+        n_of_user++;
+    }
+    if (n_of_user >= MOST_SCRAPES_OF_USER)
+        scrape_free(oldest);
+}
+
+static int scrape_new(struct wharf_scraper *scraper, int fd, uid_t uid)
 {
     struct scrape *scrape = calloc(1, sizeof(*scrape));
     struct wharf_loop *loop = scraper->server->loop;
 
     if (!scrape)
         return -ENOMEM;
+    make_room(scraper, uid);
     scrape->scraper = scraper;
+    scrape->uid = uid;
     wharf_list_init(&scrape->stats_link);
     int r = wharf_loop_add_of(loop, &scrape->source, fd, POLLIN, on_ready, scraper->party);
     if (r < 0) {
@@ -305,7 +379,7 @@ static void on_connect(struct wharf_source *source, uint32_t ready)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) < 0 ||
         !wharf_observer_is(&scraper->server->observers, fd, &peer))
         refuse(scraper, fd);
-    else if (scrape_new(scraper, fd) < 0)
+    else if (scrape_new(scraper, fd, peer.uid) < 0)
         close_socket(scraper, fd);
 }
 
@@ -416,8 +490,9 @@ void wharf_scraper_free(struct wharf_scraper *scraper)
     if (!scraper)
         return;
     wharf_scraper_close(scraper);
+    scraper->is_ending = true;
     WHARF_LIST_FOR(link, &scraper->scrapes)
-    scrape_free(WHARF_LIST_ENTRY(link, struct scrape, link));
+    scrape_free(scrape_of(link));
     wharf_fair_party_unref(scraper->party);
     free(scraper);
 }

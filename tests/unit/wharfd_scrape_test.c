@@ -3,11 +3,13 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -182,6 +184,85 @@ Test(wharfd_scrape, many_at_a_time_are_all_served)
     for (unsigned i = 0; i < 3; i++)
         close(silent[i]);
     scrape();
+    test_wharfd_finish(&wharfd);
+}
+
+static void become(uid_t uid, gid_t gid)
+{
+    cr_assert_eq(seteuid(0), 0);
+    cr_assert_eq(setegid(gid), 0);
+    cr_assert_eq(seteuid(uid), 0);
+}
+
+/* As many as one user may have, of which some have asked and do not read. */
+enum { N_HELD = 32, N_ASKING = 8 };
+
+static void hold_many(int fds[N_HELD])
+{
+    char byte;
+
+    for (unsigned i = 0; i < N_HELD; i++) {
+        fds[i] = connected();
+        if (i >= N_ASKING)
+            continue;
+        send_text(fds[i], get, strlen(get));
+        cr_assert_eq(recv(fds[i], &byte, 1, 0), 1);
+    }
+}
+
+/* Whether the daemon has closed none of them by now. */
+static bool all_are_open(const int fds[N_HELD])
+{
+    char byte;
+
+    for (unsigned i = N_ASKING; i < N_HELD; i++)
+        if (recv(fds[i], &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN)
+            return false;
+    return true;
+}
+
+/* Four silent observers kept all others waiting until they had had their time.  That time can pass
+ * while others read on a busy machine, so there are some tries. */
+Test(wharfd_scrape, one_user_does_not_keep_others_waiting)
+{
+    struct group *group = getgrnam("nogroup");
+    int fds[N_HELD];
+    bool was_quick = false;
+
+    if (geteuid() != 0 || !group)
+        cr_skip_test("needs two users: run as root");
+    test_wharfd_start_by(&wharfd, "auto", "[daemon]\nobserver_group = nogroup\n");
+    cr_assert_eq(chmod(wharfd.folder, 0755), 0);
+    scrape();
+    for (unsigned i = 0; i < 5 && !was_quick; i++) {
+        become(65001, group->gr_gid);
+        hold_many(fds);
+        become(65002, group->gr_gid);
+        scrape();
+        become(0, 0);
+        scrape();
+        was_quick = all_are_open(fds);
+        for (unsigned k = 0; k < N_HELD; k++)
+            close(fds[k]);
+    }
+    cr_assert(was_quick);
+    test_wharfd_finish(&wharfd);
+}
+
+/* What he has opened last is what he wants: the oldest one goes. */
+Test(wharfd_scrape, users_with_too_many_lose_the_oldest)
+{
+    int fds[N_HELD + 1];
+    char byte;
+
+    test_wharfd_start_by(&wharfd, "auto", "");
+    for (unsigned i = 0; i < N_HELD + 1; i++)
+        fds[i] = connected();
+    cr_assert_eq(recv(fds[0], &byte, 1, 0), 0);
+    send_text(fds[N_HELD], get, strlen(get));
+    expect_metrics(read_all(fds[N_HELD]));
+    for (unsigned i = 0; i < N_HELD; i++)
+        close(fds[i]);
     test_wharfd_finish(&wharfd);
 }
 
