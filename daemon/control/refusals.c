@@ -7,6 +7,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/control/room.h"
 #include "daemon/control/server.h"
 
 /* Tenants of whom there are lines at once, and when there may be more. */
@@ -30,6 +31,8 @@ static void take(struct wharf_tenant *tenant, uint64_t now_ns, struct news *ret_
     memcpy(ret_news->name, tenant->name, sizeof(ret_news->name));
     ret_news->to_say = refusals->to_say;
     ret_news->used = tenant->used;
+    struct wharf_use over = wharf_room_use_over(tenant);
+    wharf_use_subtract(&ret_news->used, &over);
     ret_news->quota = tenant->quota;
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
         ret_news->totals[i] = tenant->totals->of[i].total;

@@ -164,15 +164,20 @@ void wharf_room_forget(struct wharf_connection *connection)
     connection->is_over = false;
 }
 
+struct wharf_use wharf_room_use_over(const struct wharf_tenant *tenant)
+{
+    return (struct wharf_use){
+        .n_connections = tenant->n_over * use_of_one.n_connections,
+        .n_descriptors = tenant->n_over * use_of_one.n_descriptors,
+    };
+}
+
 /* Whether there is room for it beside all that are not over the quota. */
 static bool take_room(struct wharf_connection *connection)
 {
     struct wharf_front *front = &connection->server->front;
     struct wharf_tenant *tenant = connection->tenant;
-    struct wharf_use over = {
-        .n_connections = tenant->n_over * use_of_one.n_connections,
-        .n_descriptors = tenant->n_over * use_of_one.n_descriptors,
-    };
+    struct wharf_use over = wharf_room_use_over(tenant);
 
     wharf_front_enter(front);
     bool fits = wharf_tenant_has_room(tenant, &use_of_one, &over);

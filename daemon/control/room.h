@@ -14,9 +14,11 @@
 
 #include <stdbool.h>
 
+#include "daemon/control/totals.h"
 #include "proto/control.h"
 
 struct wharf_connection;
+struct wharf_tenant;
 
 /*
  * Whether a request, which is still in the socket, has to wait: the connection is held then, and
@@ -33,6 +35,10 @@ int wharf_room_charge(struct wharf_connection *connection, const char **ret_text
 /* Has a connection that is over the quota, and is held, wait until there is room or it is refused.
  */
 void wharf_room_await(struct wharf_connection *connection);
+
+/* What a tenant is charged for connections that are over its quota: no others are kept out by it.
+ */
+struct wharf_use wharf_room_use_over(const struct wharf_tenant *tenant);
 
 /* The connection is about to end. */
 void wharf_room_forget(struct wharf_connection *connection);

@@ -464,19 +464,21 @@ static void end_doomed(struct wharf_server *server)
         wharf_connection_end_doomed(connection);
 }
 
-static void tell_slices(int r)
+/* An ordinary machine has short slices, and nothing is said of them. */
+static void shorten_slices(void)
 {
-    if (r == 0)
-        wharf_log(WHARF_LOG_INFO, NULL, "threads have slices of 0.1 ms");
-    else
+    int r = wharf_slices_shorten();
+
+    if (r < 0)
         wharf_log(WHARF_LOG_INFO, &(struct wharf_log_fields){.error = -r},
-                  "no slices of 0.1 ms here, so who wakes may wait longer for a busy processor");
+                  "this kernel, or a filter of system calls, gives the daemon no short slices of "
+                  "processors: while all of these are busy, clients may wait some ms longer");
 }
 
 int wharf_server_run(struct wharf_server *server)
 {
     /* Doorbells are heard soon even while all processors are busy. */
-    tell_slices(wharf_slices_shorten());
+    shorten_slices();
     while (!server->is_over) {
         int r = wharf_loop_turn(server->loop);
         if (r < 0)

@@ -3,6 +3,7 @@
  * room for it is on its way. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "tests/lib/test_file.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
+#include "tests/lib/test_worker.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -200,5 +202,43 @@ Test(wharfd_refused, defaults_allow_as_many_handles_of_defaults_as_connections)
     for (unsigned i = 0; i < use.n; i++)
         cr_assert_leq(n * use.used[i], use.allowed[i], "%s: %g of %g each", use.limits[i],
                       use.used[i], use.allowed[i]);
+    test_wharfd_finish(&wharfd);
+}
+
+static void expect_no_more_in_use_than(unsigned most)
+{
+    static const char before[] = "of which ";
+    size_t nbytes;
+    char *log = (char *)test_file_read(wharfd.log, &nbytes);
+    unsigned n_lines = 0;
+
+    cr_assert_not_null(log);
+    for (const char *at = log; (at = strstr(at, before)); n_lines++) {
+        at += strlen(before);
+        cr_assert_leq(strtoul(at, NULL, 10), most, "%.60s", at);
+    }
+    cr_assert_gt(n_lines, 0);
+    free(log);
+}
+
+/* Whoever waits for a place has none: the line said that 71 of 8 were in use. */
+Test(wharfd_refused, who_waits_for_a_place_is_not_counted_as_having_one)
+{
+    enum { MOST = 8, N_WAITING = 60 };
+    struct test_client *clients[MOST], *waiting[N_WAITING];
+
+    test_wharfd_start_by(&wharfd, "auto", "[quota]\nmax_connections = 8\n");
+    for (unsigned i = 0; i < MOST; i++)
+        clients[i] = test_client_greeted(wharfd.socket);
+    test_process_stop(wharfd.pid);
+    for (unsigned i = 0; i < MOST; i++)
+        test_client_free(clients[i]);
+    for (unsigned i = 0; i < N_WAITING; i++)
+        waiting[i] = test_client_connected(wharfd.socket);
+    cr_assert_eq(kill(wharfd.pid, SIGCONT), 0);
+    cr_assert(test_wharfd_says(&wharfd, "over max_connections = 8, of which "));
+    expect_no_more_in_use_than(MOST);
+    for (unsigned i = 0; i < N_WAITING; i++)
+        test_client_free(waiting[i]);
     test_wharfd_finish(&wharfd);
 }
