@@ -53,13 +53,20 @@ void wharf_fair_queue_remove(struct wharf_fair_queue *queue, struct wharf_fair_p
         wharf_heap_remove(&queue->parties, &party->node);
 }
 
+/* What is done starts at the present virtual time, or later if the party was charged since. */
+static void pay(struct wharf_fair_queue *queue, struct wharf_fair_party *party, uint64_t cost)
+{
+    party->queue = queue;
+    party->finish = later(queue->now, party->finish) + cost;
+    queue->latest = later(queue->latest, party->finish);
+}
+
 void wharf_fair_queue_charge(struct wharf_fair_queue *queue, struct wharf_fair_party *party,
                              uint64_t cost)
 {
     if (!party)
         return;
-    party->finish = later(queue->now, party->finish) + cost;
-    queue->latest = later(queue->latest, party->finish);
+    pay(queue, party, cost);
     if (!party->node.is_linked)
         return;
     wharf_heap_remove(&queue->parties, &party->node);
@@ -89,9 +96,7 @@ void wharf_fair_queue_done(struct wharf_fair_queue *queue, uint64_t cost)
     struct wharf_fair_party *party = queue->current;
 
     queue->current = NULL;
-    /* What is being done started at the present virtual time, or later if it was charged since. */
-    party->finish = later(queue->now, party->finish) + cost;
-    queue->latest = later(queue->latest, party->finish);
+    pay(queue, party, cost);
     if (!wharf_list_is_empty(&party->waiting))
         enter(queue, party);
     wharf_fair_party_unref(party);

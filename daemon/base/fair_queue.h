@@ -26,7 +26,8 @@
 struct wharf_fair_party {
     struct wharf_heap_node node; /* by start tag, while something waits and nothing is being done */
     struct wharf_list waiting;
-    uint64_t finish; /* virtual time when its last work ended */
+    const struct wharf_fair_queue *queue; /* where it was charged; NULL: nowhere yet */
+    uint64_t finish;                      /* virtual time when its last work ended */
     unsigned n_references;
 };
 
@@ -60,6 +61,13 @@ void wharf_fair_queue_done(struct wharf_fair_queue *queue, uint64_t cost);
 /* Charges a party for work that did not go through the queue.  NULL is allowed. */
 void wharf_fair_queue_charge(struct wharf_fair_queue *queue, struct wharf_fair_party *party,
                              uint64_t cost);
+
+/* Whether it has had more than its part of the time by now: who forgets it forgives it that.  NULL
+ * is allowed. */
+static inline bool wharf_fair_party_owes(const struct wharf_fair_party *party)
+{
+    return party && party->queue && party->finish > party->queue->now;
+}
 
 /* Whether one party has been charged less than the other. */
 static inline bool wharf_fair_party_is_before(const struct wharf_fair_party *one,

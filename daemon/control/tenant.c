@@ -173,7 +173,7 @@ uint64_t wharf_tenant_debts_end_ns(const struct wharf_tenant *tenant,
 {
     uint64_t end_ns = tenant->idle_ns + owed_ns(tenant);
 
-    if (tenant->is_suspended)
+    if (tenant->is_suspended || wharf_fair_party_owes(tenant->loop_party))
         return WHARF_NEVER;
     /* A new one could use at once what this one gets in a second. */
     if (tenant->interactive_at_ns)

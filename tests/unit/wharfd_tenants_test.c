@@ -231,6 +231,9 @@ Test(wharfd_tenants, a_party_in_the_loop_outlives_connections, .init = set_up, .
     cr_assert_eq(party->finish, 1000);
     wharf_tenant_unref(tenant);
     tidy(wharf_now_ns() + 3600 * S);
+    cr_assert_eq(all.n, 1);
+    cr_assert_null(wharf_fair_queue_next(&turns), "nobody waits: all debts are forgiven");
+    tidy(wharf_now_ns() + 3600 * S);
     cr_assert_eq(all.n, 0);
 }
 
@@ -314,6 +317,22 @@ Test(wharfd_tenants, debtors_are_kept_beyond_those_that_are_remembered, .init = 
     cr_assert_leq(all.n, 2 + WHARF_TENANTS_REMEMBERED);
     cr_assert_eq(get("uid:debtor"), debtor);
     cr_assert_eq(debtor->gpu_trust.banned_until_ns, WHARF_NEVER);
+}
+
+/* Of the loop thread's time: whoever had been dropped among many came back and owed nothing. */
+Test(wharfd_tenants, who_owes_the_loop_thread_time_is_kept, .init = set_up, .fini = tear_down)
+{
+    struct wharf_fair_queue queue = {0};
+    struct wharf_tenant *debtor = visit("uid:debtor");
+
+    wharf_fair_queue_charge(&queue, wharf_tenant_party(debtor), 1000);
+    uint64_t n_before = debtor->number;
+    come_and_go(10000);
+    cr_assert_eq(get("uid:debtor")->number, n_before);
+    wharf_tenant_unref(debtor);
+    cr_assert_null(wharf_fair_queue_next(&queue));
+    come_and_go(10000);
+    cr_assert_neq(get("uid:debtor")->number, n_before);
 }
 
 /* Who goes through all of them finds none dropped meanwhile. */
