@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "proto/utf8.h"
+
 enum { N_KEPT = 1024, PATIENCE_S = 1 };
 
 struct user {
@@ -79,6 +81,25 @@ static void ask(uid_t uid)
         names.is_given_up = pthread_cond_timedwait(&names.changed, &names.lock, &until) != 0;
 }
 
+/* Whether a terminal takes it for a command: of ASCII, or one of U+0080 to U+009F. */
+static bool is_control(const unsigned char *at, int nbytes)
+{
+    return *at < ' ' || *at == 0x7f || (nbytes == 2 && *at == 0xc2 && at[1] < 0xa0);
+}
+
+/* What is no character in UTF-8, or a command, becomes a question mark, each byte of it. */
+static void make_printable(char *name)
+{
+    unsigned char *at = (unsigned char *)name;
+
+    while (*at) {
+        int nbytes = wharf_utf8_nbytes(at), n_bad = nbytes ? nbytes : 1;
+        if (nbytes == 0 || is_control(at, nbytes))
+            memset(at, '?', (size_t)n_bad);
+        at += n_bad;
+    }
+}
+
 void wharf_cli_user_name(const char *tenant, char name[WHARF_CLI_USER_NAME_NBYTES])
 {
     name[0] = 0;
@@ -92,6 +113,5 @@ void wharf_cli_user_name(const char *tenant, char name[WHARF_CLI_USER_NAME_NBYTE
     if (user->is_known && user->uid == uid)
         memcpy(name, user->name, WHARF_CLI_USER_NAME_NBYTES);
     pthread_mutex_unlock(&names.lock);
-    for (char *at = name; *at; at++)
-        *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
+    make_printable(name);
 }

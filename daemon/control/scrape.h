@@ -5,8 +5,8 @@
  * It is the daemon's own and there only while the daemon runs, so that asking a daemon that was
  * stopped does not start it.  A client sends a GET request of HTTP and gets the text; root, the
  * daemon's own user and the members of observer_group may.  The statistics maker makes the text.
- * What is done here is little, in turns as one party's, and few are served at a time, who have to be
- * quick; so nobody else notices them.  Each user has a share of the places, so that nobody keeps
+ * What is done here is little, in turns as one party's, and few are served at a time, who have to
+ * be quick; so nobody else notices them.  Each user has a share of the places, so that nobody keeps
  * others from reading.  Loop thread.
  */
 #ifndef WHARF_DAEMON_CONTROL_SCRAPE_H

@@ -153,6 +153,27 @@ END
     grep -qF "\"tenant\":\"uid:$(id -u)\",\"user\":\"\"" json
 }
 
+# Bytes that a terminal takes for a command, written as UTF-8 too, and what is no UTF-8.
+test_status_prints_no_commands_that_are_in_names() {
+    start_daemon
+    cat > odd.c << 'END'
+#include <pwd.h>
+struct passwd *getpwuid(uid_t uid)
+{
+    static struct passwd found;
+
+    found.pw_name = "j\u00fcrg\x1b[2J\xc2\x9b""2J\xff";
+    return &found;
+}
+END
+    gcc -shared -fPIC -o odd.so odd.c
+    export ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0"
+    LD_PRELOAD=$PWD/odd.so "$WHARF" status --socket s > out
+    grep -qF ' jürg?[2J??2J?' out
+    LD_PRELOAD=$PWD/odd.so "$WHARF" status --socket s --json > json
+    grep -qF '"user":"jürg?[2J??2J?"' json
+}
+
 # The members that wharf(1) lists, with what they are.
 test_status_as_json_has_the_documented_members() {
     start_daemon '[gpu]' 'engine = simt'
