@@ -75,6 +75,7 @@ static void note_facts(struct wharf_client_facts *facts, const Wharf__HelloReply
     facts->codecs = bits_of(hello->codecs, hello->n_codecs);
     facts->engines = (uint32_t)bits_of(hello->engines, hello->n_engines);
     facts->max_entries = hello->limits->max_entries;
+    facts->max_jobs = hello->limits->max_jobs;
     facts->max_batch_chunks = hello->limits->max_batch_chunks;
     facts->max_gpu_chunk_nbytes = hello->limits->max_gpu_chunk_nbytes;
     facts->max_gpu_large_nbytes = hello->limits->max_gpu_large_nbytes;
@@ -90,8 +91,9 @@ static void settle_sizes(struct wharf_client_link *link, const struct wharf_clie
 {
 
     if (link->n_entries == 0) {
-        link->n_entries = WHARF_DEFAULT_MAX_JOBS + 1;
-        while (link->n_entries > facts->max_entries && link->n_entries > WHARF_RING_MIN_ENTRIES)
+        uint32_t most = facts->max_entries < facts->max_jobs ? facts->max_entries : facts->max_jobs;
+        link->n_entries = WHARF_RING_DEFAULT_ENTRIES;
+        while (link->n_entries > most && link->n_entries > WHARF_RING_MIN_ENTRIES)
             link->n_entries /= 2;
     }
     if (link->arena_nbytes == 0) {

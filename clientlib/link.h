@@ -38,6 +38,7 @@ struct wharf_client_facts {
     uint64_t codecs;  /* bits 1 << number */
     uint32_t engines; /* likewise */
     uint32_t max_entries;
+    uint32_t max_jobs; /* of all the user's queues */
     uint32_t max_batch_chunks;
     uint64_t max_gpu_chunk_nbytes;
     uint64_t max_gpu_large_nbytes;

@@ -19,6 +19,7 @@ enum {
 
 /* One place of the ring is for cancels. */
 enum { MAX_JOBS = WHARF_RING_MAX_ENTRIES - 1 };
+_Static_assert(WHARF_DEFAULT_MAX_JOBS == WHARF_RING_DEFAULT_ENTRIES - 1, "the default queue");
 
 /* ---- options ------------------------------------------------------------------------------- */
 

@@ -190,13 +190,16 @@ struct wharf_options {
                                 the daemon's CPU does its jobs, and completions say so */
     uint32_t flags;          /* enum wharf_open_flag, or 0 */
     uint32_t max_jobs;       /* the most that can be in flight, finished but not yet taken ones
-                                included: 1 to 32767; 0 is WHARF_DEFAULT_MAX_JOBS, or what the
-                                daemon allows if that is less */
+                                included: 1 to 32767.  0 is WHARF_DEFAULT_MAX_JOBS, or less where
+                                the daemon allows a queue, or all of this user's queues together,
+                                less than that: wharf_get_info tells how many it became.  What
+                                other handles of the user hold is not looked at, so both 0 and a
+                                number can give -EDQUOT */
     const char *socket_path; /* of the daemon, at most 107 bytes.  NULL is what the environment
                                 variable WHARF_SOCKET says (unless the program runs with more
                                 rights than its user) or else WHARF_DEFAULT_SOCKET */
-    const char *client_name; /* tells the daemon's operator what this is, at most 64 bytes; NULL is
-                                the program's name */
+    const char *client_name; /* tells the daemon's operator what this is; of a longer one the first
+                                64 bytes are used.  NULL is the program's name */
     size_t arena_nbytes;     /* memory for wharf_alloc and for copies of wharf_decompress; 0 is
                                 WHARF_DEFAULT_ARENA_NBYTES, or what the daemon allows if that is
                                 less.  Pages that are never touched cost nothing */

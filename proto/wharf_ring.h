@@ -51,6 +51,8 @@ extern "C" {
 
 #define WHARF_RING_MIN_ENTRIES 2u
 #define WHARF_RING_MAX_ENTRIES 32768u
+/* What clients ask for that are not told how many they need. */
+#define WHARF_RING_DEFAULT_ENTRIES 256u
 /* Where the entries begin, in C and in D. */
 #define WHARF_RING_ENTRIES_OFFSET 1024u
 #define WHARF_RING_ENTRY_NBYTES 64u

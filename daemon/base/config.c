@@ -191,17 +191,35 @@ static size_t list_sections(const char *key, char text[], size_t nbytes)
     return n;
 }
 
+/* All that a file can have, each once, in the table's order. */
+static void list_all_sections(char text[], size_t nbytes)
+{
+    const char *last = "";
+    size_t n = 0;
+
+    for (const struct wharf_setting *s = wharf_settings; s->section && n < nbytes; s++) {
+        if (strcmp(s->section, last) != 0)
+            n += (size_t)snprintf(text + n, nbytes - n, "[%s%s], ", s->section,
+                                  has_name(s->section) ? " NAME" : "");
+        last = s->section;
+    }
+    if (n < nbytes)
+        snprintf(text + n, nbytes - n, "[tenant NAME] and [group NAME]");
+}
+
 static void say_no_section(struct reader *reader, const struct wharf_ini_line *line)
 {
     struct wharf_nearest nearest;
+    char all[160];
 
     wharf_nearest_begin(&nearest, line->section);
     for (const struct wharf_setting *s = wharf_settings; s->section; s++)
         wharf_nearest_offer(&nearest, s->section);
     wharf_nearest_offer(&nearest, "tenant");
     wharf_nearest_offer(&nearest, "group");
-    ERROR(reader, line->number, "there is no such section [%.40s]%s%s%s", line->section,
-          nearest.name ? "; did you mean [" : "", nearest.name ? nearest.name : "",
+    list_all_sections(all, sizeof(all));
+    ERROR(reader, line->number, "there is no such section [%.40s]; %s%s%s", line->section,
+          nearest.name ? "did you mean [" : "there are ", nearest.name ? nearest.name : all,
           nearest.name ? "]?" : "");
 }
 

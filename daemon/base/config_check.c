@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config_check.c: settings that are right each by itself, and contradict each other. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "daemon/base/config_report.h"
 #include "daemon/base/config_value.h"
 #include "daemon/base/uid_ranges.h"
+#include "proto/wharf_ring.h"
 
 /* Of these the first one can never be reached if it is above the second one. */
 static const struct {
@@ -52,6 +54,27 @@ static void check_quota(const char *section, const struct wharf_quota *quota,
             wharf_config_value_number(setting_of(pairs[i].part), part, part_text), pairs[i].whole,
             wharf_config_value_number(setting_of(pairs[i].whole), whole, whole_text));
     }
+}
+
+/* Programs that ask for no size share what there is, so it should be more than one of them takes.
+ */
+static void check_jobs(const char *section, const struct wharf_quota *quota,
+                       struct wharf_config_report *report)
+{
+    if (quota->max_jobs < WHARF_RING_DEFAULT_ENTRIES &&
+        wharf_config_report_find(report, section, "max_jobs"))
+        wharf_config_report_of(report, false, section, "max_jobs",
+                               "[%s] max_jobs is %" PRIu64
+                               ", less than the %u of a queue of the default size: the "
+                               "first program that asks for no size takes most of them",
+                               section, quota->max_jobs, WHARF_RING_DEFAULT_ENTRIES);
+}
+
+static void check_limits(const char *section, const struct wharf_quota *quota,
+                         struct wharf_config_report *report)
+{
+    check_quota(section, quota, report);
+    check_jobs(section, quota, report);
 }
 
 static const struct wharf_config_listen *find_listen(const struct wharf_config *config,
@@ -102,16 +125,16 @@ void wharf_config_check(const struct wharf_config *config, struct wharf_config_r
 {
     char section[WHARF_CONFIG_NAME_NBYTES + sizeof("tenant ")];
 
-    check_quota("quota", &config->quota, report);
+    check_limits("quota", &config->quota, report);
     for (size_t i = 0; i < config->n_groups; i++) {
         struct wharf_quota quota = wharf_config_quota_of(config, "", config->groups[i].name);
         snprintf(section, sizeof(section), "group %s", config->groups[i].name);
-        check_quota(section, &quota, report);
+        check_limits(section, &quota, report);
     }
     for (size_t i = 0; i < config->n_tenants; i++) {
         struct wharf_quota quota = wharf_config_quota_of(config, config->tenants[i].name, "");
         snprintf(section, sizeof(section), "tenant %s", config->tenants[i].name);
-        check_quota(section, &quota, report);
+        check_limits(section, &quota, report);
         check_tenant(config, config->tenants[i].name, section, report);
     }
 }

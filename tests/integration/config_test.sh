@@ -68,6 +68,24 @@ test_contradictions_are_warnings() {
     expect_text 6 "$(wc -l < said)"
 }
 
+# A program that asks for nothing was refused by the daemon, of which the check said nothing.
+test_few_jobs_are_a_warning_and_enough_for_one_program() {
+    printf '[quota]\nmax_jobs = 100\n[tenant uid:1]\nweight = 5\n' > conf
+    check 0
+    expect_text "wharfd: warning: conf:2: [quota] max_jobs is 100, less than the 256 of a queue of the default size: \
+the first program that asks for no size takes most of them" "$(cat said)"
+    start_daemon '[quota]' 'max_jobs = 100'
+    echo text | gzip > text.gz
+    expect_text text "$("$BUILD/wharf" cat --socket s text.gz)"
+}
+
+test_unknown_section_is_told_which_there_are() {
+    printf '[generel]\nx = 1\n[quotas]\n' > conf
+    check 2
+    grep -q 'conf:1: there is no such section \[generel\]; there are \[daemon\], .*\[group NAME\]$' said
+    grep -q 'conf:3: there is no such section \[quotas\]; did you mean \[quota\]?' said
+}
+
 test_good_configuration_says_nothing() {
     "$wharfd" --print-config > conf
     check 0
