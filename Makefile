@@ -157,7 +157,7 @@ SIMT_LIBS := -lboost_context -lstdc++
 TESTLIB := $(BUILD)/libtests.a
 
 # The daemon; all but its main file is a library too, for its tests.
-daemon_src  := $(wildcard $(addprefix daemon/,*.c base/*.c control/*.c front/*.c cpu/*.c gpu/*.c)) kernels/work_parts.c
+daemon_src  := $(wildcard $(addprefix daemon/,*.c base/*.c core/*.c schedule/*.c placement/*.c dispatch/*.c cpu/*.c gpu/*.c control/*.c)) kernels/work_parts.c
 # Subordinate uids of directory services, where libsubid's header is there (SUBID= to do without).
 SUBID       ?= $(wildcard /usr/include/shadow/subid.h)
 daemon_src  := $(filter-out daemon/control/owner_subid$(if $(SUBID),_none).c,$(daemon_src))

@@ -10,12 +10,17 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
+#include "daemon/base/config_report.h"
+#include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/notify.h"
 #include "daemon/control/gate.h"
 #include "daemon/control/owner_lookup.h"
 #include "daemon/control/server.h"
 #include "daemon/control/undertaker.h"
+#include "daemon/dispatch/front_lock.h"
 #include "daemon/wharfd_check.h"
 #include "daemon/wharfd_options.h"
 #include "daemon/wharfd_reload.h"

@@ -10,9 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/config.h"
+#include "daemon/base/config_report.h"
+#include "daemon/base/config_table.h"
+#include "daemon/base/cpu_set.h"
 #include "daemon/base/machine.h"
-#include "daemon/control/totals.h"
-#include "daemon/cpu/cpu_set.h"
+#include "daemon/core/totals.h"
 #include "daemon/gpu/gpus.h"
 
 static uint64_t *number(struct wharf_config *config, const struct wharf_setting *setting)

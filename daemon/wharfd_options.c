@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/config.h"
+#include "daemon/base/config_report.h"
 #include "daemon/base/config_table.h"
 
 enum { OPTION_PRINT_CONFIG = 256, OPTION_CHECK_CONFIG, OPTION_SHOW_CONFIG };

@@ -6,6 +6,11 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/config.h"
+#include "daemon/base/config_report.h"
+#include "daemon/base/list.h"
+#include "daemon/base/loop.h"
+#include "daemon/wharfd_options.h"
 
 static void *read_config(void *context)
 {

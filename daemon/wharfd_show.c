@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/config.h"
+#include "daemon/base/config_report.h"
+#include "daemon/base/config_table.h"
 #include "daemon/base/config_value.h"
+#include "daemon/base/cpu_set.h"
 #include "daemon/base/machine.h"
-#include "daemon/control/totals.h"
-#include "daemon/cpu/cpu_set.h"
+#include "daemon/core/totals.h"
 
 /* What is derived from the machine. */
 struct derived {

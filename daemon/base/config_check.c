@@ -7,6 +7,7 @@
 
 #include "daemon/base/config.h"
 #include "daemon/base/config_report.h"
+#include "daemon/base/config_table.h"
 #include "daemon/base/config_value.h"
 #include "daemon/base/uid_ranges.h"
 #include "proto/wharf_ring.h"

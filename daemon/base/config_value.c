@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/config_table.h"
+#include "daemon/base/cpu_set.h"
+#include "daemon/base/gpu_list.h"
 #include "daemon/base/nearest.h"
 #include "daemon/base/uid_ranges.h"
-#include "daemon/cpu/cpu_set.h"
-#include "daemon/gpu/gpu_list.h"
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/base/errands.h"
 
+#include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 
 static void *work(void *data)

@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+#include "daemon/base/heap.h"
+#include "daemon/base/list.h"
+
 struct wharf_fair_party *wharf_fair_party_new(void)
 {
     struct wharf_fair_party *party = calloc(1, sizeof(*party));

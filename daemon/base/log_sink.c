@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/log_queue.h"
 
 static bool leads_to_journal; /* standard error does */
 static bool uses_fields;      /* of any thread */

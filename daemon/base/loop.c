@@ -6,6 +6,9 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/fair_queue.h"
+#include "daemon/base/heap.h"
+#include "daemon/base/list.h"
 #include "daemon/base/loop_backend.h"
 
 /* ---- slots --------------------------------------------------------------------------------- */

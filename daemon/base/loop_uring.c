@@ -13,6 +13,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
 #include "daemon/base/loop_backend.h"
 
 #define N_ENTRIES 256

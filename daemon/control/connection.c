@@ -7,11 +7,19 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/base/log.h"
+#include "daemon/base/loop.h"
 #include "daemon/control/gate.h"
 #include "daemon/control/model_requests.h"
+#include "daemon/control/observer.h"
 #include "daemon/control/room.h"
+#include "daemon/control/server.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/control/undertaker.h"
+#include "daemon/core/tenant.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/session_end.h"
 
 struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,
                                                 int error)

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connection_receive.c: what comes from a client: wake-ups, requests, what is against the rules. */
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/gate.h"
 #include "daemon/control/room.h"
+#include "daemon/core/session.h"
+#include "daemon/cpu/cpu_here.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
 
 /* Packets of one connection that are read before others have their turn. */
 #define MOST_PACKETS 16

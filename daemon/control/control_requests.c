@@ -6,12 +6,22 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/base/log.h"
+#include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/gate.h"
 #include "daemon/control/model_requests.h"
 #include "daemon/control/pass_rights.h"
-#include "daemon/front/estimate.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/estimate.h"
+#include "daemon/core/limits.h"
+#include "daemon/core/session.h"
+#include "daemon/core/session_events.h"
+#include "daemon/core/tenant.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/gpu_spares.h"
 
 /* ---- replies ------------------------------------------------------------------------------- */
 

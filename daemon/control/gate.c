@@ -8,9 +8,16 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
+#include "daemon/base/fair_queue.h"
+#include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/gate_process.h"
+#include "daemon/core/limits.h"
+#include "daemon/core/tenant.h"
+#include "daemon/dispatch/front_lock.h"
 
 struct wharf_gate {
     struct wharf_server *server;

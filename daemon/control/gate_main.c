@@ -9,7 +9,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/control/gate.h"
-#include "daemon/control/segment.h"
+#include "daemon/core/segment.h"
 
 /* Standard streams, the front, the client, what it sent; some for the libraries. */
 #define MOST_FDS 32

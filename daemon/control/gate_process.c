@@ -13,8 +13,11 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
 #include "daemon/base/exit_text.h"
+#include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/spawn.h"
 
 void wharf_gate_process_free(struct wharf_gate_process *process)

@@ -17,7 +17,11 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
+#include "daemon/base/fair_queue.h"
+#include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/owner.h"
 #include "daemon/control/pass_rights.h"

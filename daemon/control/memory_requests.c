@@ -9,8 +9,19 @@
 #include <string.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/config.h"
 #include "daemon/control/connection.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/control/server.h"
+#include "daemon/core/limits.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/segment.h"
+#include "daemon/core/session.h"
+#include "daemon/core/session_events.h"
+#include "daemon/core/tenant.h"
+#include "daemon/core/totals.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/session_end.h"
+#include "daemon/placement/gpu_memory.h"
 
 /* ---- what can be wrong --------------------------------------------------------------------- */
 

@@ -7,8 +7,11 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/errands.h"
-#include "daemon/front/front.h"
-#include "daemon/front/touch.h"
+#include "daemon/base/list.h"
+#include "daemon/base/touch.h"
+#include "daemon/core/front.h"
+#include "daemon/core/segment.h"
+#include "daemon/dispatch/front_lock.h"
 #include "encoders/codec.h"
 #include "proto/wharf_ring.h"
 

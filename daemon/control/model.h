@@ -14,25 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/control/segment.h"
-#include "daemon/control/tenant.h"
+#include "daemon/core/segment.h"
+#include "daemon/core/tenant.h"
 #include "proto/wharf_result.h"
 
 struct wharf_connection;
 struct wharf_front;
-struct wharf_gpu_memory;
 struct wharf_loop;
 struct wharf_session;
-
-/* A session's; guarded as its regions are. */
-struct wharf_session_model {
-    bool is_there;
-    uint16_t codec;
-    uint32_t n_users;             /* jobs in flight that name it */
-    struct wharf_segment segment; /* its image */
-    struct wharf_gpu_memory *memory;
-    struct wharf_use use; /* charged for it */
-};
 
 /* What is to be made of what. */
 struct wharf_model_order {

@@ -3,9 +3,19 @@
 #include <fcntl.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/control/connection.h"
+#include "daemon/control/model.h"
 #include "daemon/control/model_requests.h"
-#include "daemon/front/front_parts.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/control/server.h"
+#include "daemon/core/limits.h"
+#include "daemon/core/segment.h"
+#include "daemon/core/session.h"
+#include "daemon/core/tenant.h"
+#include "daemon/core/totals.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/session_end.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/schedule/aside.h"
 #include "encoders/codec.h"
 
 /* ---- registering --------------------------------------------------------------------------- */

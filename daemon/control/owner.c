@@ -8,12 +8,18 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
+#include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/uid_ranges.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/member_cache.h"
 #include "daemon/control/owner_cache.h"
+#include "daemon/control/owner_lookup.h"
 #include "daemon/control/owner_process.h"
+#include "daemon/core/tenant.h"
+#include "daemon/dispatch/front_lock.h"
 
 /* How long it is taken for granted that nobody can say whose a uid is. */
 #define UNKNOWN_NS (10 * (uint64_t)WHARF_NS_PER_S)

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/list.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/spawn.h"
 
 /* Lets go of what the front has of it. */

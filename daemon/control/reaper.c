@@ -5,6 +5,9 @@
 #include <stdlib.h>
 
 #include "daemon/base/errands.h"
+#include "daemon/base/list.h"
+#include "daemon/core/segment.h"
+#include "daemon/core/session.h"
 
 struct task {
     struct wharf_list link;

@@ -6,9 +6,9 @@
 #ifndef WHARF_DAEMON_CONTROL_REAPER_H
 #define WHARF_DAEMON_CONTROL_REAPER_H
 
-#include "daemon/control/segment.h"
-#include "daemon/control/session.h"
-#include "daemon/control/tenant.h"
+#include "daemon/core/segment.h"
+#include "daemon/core/session.h"
+#include "daemon/core/tenant.h"
 
 struct wharf_loop;
 struct wharf_reaper;

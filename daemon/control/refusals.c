@@ -6,9 +6,16 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
+#include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/loop.h"
 #include "daemon/control/room.h"
 #include "daemon/control/server.h"
+#include "daemon/core/limits.h"
+#include "daemon/core/tenant.h"
+#include "daemon/core/totals.h"
+#include "daemon/dispatch/front_lock.h"
 
 /* Tenants of whom there are lines at once, and when there may be more. */
 #define MOST_TENANTS 8

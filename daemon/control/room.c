@@ -5,7 +5,12 @@
 #include <poll.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
+#include "daemon/core/session.h"
+#include "daemon/core/tenant.h"
+#include "daemon/dispatch/front_lock.h"
 
 /* How long anything waits at most. */
 #define MOST_NS ((uint64_t)WHARF_NS_PER_S)

@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/control/totals.h"
+#include "daemon/core/totals.h"
 #include "proto/control.h"
 
 struct wharf_connection;

@@ -9,7 +9,10 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/fair_queue.h"
+#include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/loop.h"
 #include "daemon/control/observer.h"
 #include "daemon/control/pass_rights.h"
 #include "daemon/control/server.h"

@@ -15,8 +15,8 @@
 #include "daemon/base/loop.h"
 #include "daemon/control/observer.h"
 #include "daemon/control/reaper.h"
+#include "daemon/core/front.h"
 #include "daemon/cpu/cpu_here.h"
-#include "daemon/front/front.h"
 #include "proto/control.h"
 
 struct wharf_gate;

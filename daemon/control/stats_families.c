@@ -5,7 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/front.h"
+#include "daemon/base/log.h"
+#include "daemon/control/stats_page.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/front.h"
+#include "daemon/core/limits.h"
+#include "daemon/core/stats.h"
+#include "daemon/core/totals.h"
 #include "daemon/gpu/gpus.h"
 
 /* ---- copies -------------------------------------------------------------------------------- */
@@ -45,7 +51,7 @@ void wharf_stats_copy_daemon(const struct wharf_front *front, struct wharf_stats
     ret_daemon->n_parted_chunks = front->n_parted_chunks;
     ret_daemon->n_parts = front->n_parts;
     ret_daemon->n_parts_refused = front->n_parts_refused;
-    ret_daemon->pinned_nbytes = front->pinned_nbytes;
+    ret_daemon->pinned_nbytes = front->residency.pinned_nbytes;
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
         ret_daemon->totals[i] = front->tenants.totals.of[i].total;
     ret_daemon->started_s = front->started_s;

@@ -17,9 +17,9 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/process_stats.h"
-#include "daemon/control/stats.h"
 #include "daemon/control/stats_page.h"
-#include "daemon/control/tenant.h"
+#include "daemon/core/stats.h"
+#include "daemon/core/tenant.h"
 
 struct wharf_front;
 

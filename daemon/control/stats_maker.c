@@ -6,6 +6,8 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/errands.h"
+#include "daemon/base/list.h"
+#include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/scrape.h"
 #include "daemon/control/stats_snapshot.h"

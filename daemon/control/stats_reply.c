@@ -8,9 +8,13 @@
  * 48 of a row and 8 of an engine or class.
  */
 #include "daemon/base/clock.h"
+#include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/stats_families.h"
 #include "daemon/control/stats_maker.h"
+#include "daemon/control/stats_page.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/session_end.h"
 
 static struct wharf_stats_cursor cursor_unpack(uint64_t first)
 {

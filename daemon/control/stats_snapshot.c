@@ -7,9 +7,15 @@
 #include <time.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/base/process_stats.h"
 #include "daemon/control/stats_families.h"
+#include "daemon/control/stats_page.h"
 #include "daemon/control/stats_text.h"
-#include "daemon/front/front.h"
+#include "daemon/core/front.h"
+#include "daemon/core/stats.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/session_end.h"
 
 /* Tenants that are looked at, or copied, under one hold of the front lock: some 4 KiB of counters
  * each, which other processors have written. */

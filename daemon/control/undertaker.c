@@ -10,10 +10,16 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/loop.h"
+#include "daemon/base/machine.h"
 #include "daemon/base/spawn.h"
 #include "daemon/control/closer.h"
-#include "daemon/front/front.h"
+#include "daemon/core/front.h"
+#include "daemon/core/tenant.h"
+#include "daemon/core/totals.h"
+#include "daemon/dispatch/front_lock.h"
 
 /* How long to wait where no process can be started. */
 #define RETRY_NS (100 * (uint64_t)WHARF_NS_PER_MS)

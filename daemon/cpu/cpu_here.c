@@ -3,7 +3,11 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/thread_waits.h"
-#include "daemon/front/front.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/front.h"
+#include "daemon/cpu/cpu_run.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/job_pieces.h"
 #include "encoders/decode_poll.h"
 
 /* The longest estimate, and when to give up: 64 KiB of text take 60 to 150 us, and a wake-up 13 to

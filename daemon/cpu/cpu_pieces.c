@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_pieces.c: a worker at its pieces, and at others' in the middle of them. */
 #include "daemon/base/clock.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/session_lease.h"
+#include "daemon/cpu/cpu_run.h"
+#include "daemon/cpu/cpu_time.h"
 #include "daemon/cpu/cpu_worker.h"
+#include "daemon/cpu/lease.h"
 #include "daemon/cpu/share.h"
-#include "daemon/front/front.h"
+#include "daemon/dispatch/batch_open.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
+#include "daemon/dispatch/job_pieces.h"
+#include "daemon/placement/place.h"
 #include "encoders/decode_poll.h"
 
 /* Pieces that a worker runs: its own, or a short one in the middle of these, and so on. */

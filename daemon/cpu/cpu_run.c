@@ -6,9 +6,13 @@
 #include <sys/mman.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/control/session.h"
-#include "daemon/front/front.h"
-#include "daemon/front/touch.h"
+#include "daemon/base/touch.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/core/piece.h"
+#include "daemon/core/session.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/placement/place.h"
 #include "encoders/decode_job.h"
 #include "encoders/decode_poll.h"
 #include "proto/ring_ops.h"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/front/piece.h"
+#include "daemon/core/piece.h"
 #include "encoders/codec.h"
 
 struct wharf_front;

@@ -14,8 +14,10 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/core/backend.h"
+#include "daemon/core/front.h"
 #include "daemon/cpu/cpu_worker.h"
-#include "daemon/front/front_parts.h"
+#include "daemon/dispatch/suspend.h"
 
 /* How often workers that are busy are looked at, and those that did not look around since. */
 #define LOOK_NS (10 * (uint64_t)WHARF_NS_PER_MS)

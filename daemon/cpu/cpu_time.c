@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/front/job.h"
+#include "daemon/core/job.h"
 
 /* A piece that took twice as long as was expected, and so long at least, was perhaps interrupted by
  * other programs.  Shorter ones are not worth the system call. */

@@ -6,9 +6,18 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/core/activity.h"
+#include "daemon/core/backend.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/cpu/cpu_run.h"
+#include "daemon/cpu/cpu_time.h"
+#include "daemon/cpu/lease.h"
 #include "daemon/cpu/share.h"
 #include "daemon/cpu/slices.h"
-#include "daemon/front/front.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
+#include "daemon/dispatch/job_pieces.h"
 #include "proto/relax.h"
 #include "proto/wharf_job.h"
 
@@ -35,7 +44,7 @@ static bool take_lease(struct wharf_cpu_worker *worker)
     struct wharf_front *front = worker->backend->front;
 
     /* What a worker of the GPU left goes before all. */
-    if (front->n_orphans > 0 || most_ns(front) != WHARF_NEVER)
+    if (front->retries.n > 0 || most_ns(front) != WHARF_NEVER)
         return false;
     const struct wharf_job *job = wharf_front_first(front, WHARF_NEVER);
     return job && wharf_lease_begin(front, &worker->lease, job);
@@ -51,7 +60,7 @@ static unsigned take_hand(struct wharf_front *front, struct wharf_piece hand[MOS
         return 0;
     const struct wharf_session *session = hand[0].job->session;
     /* Orphans cannot be put back, and come one by one. */
-    while (n < MOST_IN_HAND && hand[n - 1].kind == WHARF_PIECE_CHUNK && front->n_orphans == 0 &&
+    while (n < MOST_IN_HAND && hand[n - 1].kind == WHARF_PIECE_CHUNK && front->retries.n == 0 &&
            hand[n - 1].estimate_ns < left_ns && wharf_front_has_plenty(front)) {
         left_ns -= hand[n - 1].estimate_ns;
         struct wharf_job *job = wharf_front_first(front, left_ns);

@@ -15,10 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/core/backend.h"
 #include "daemon/cpu/cpu_run.h"
 #include "daemon/cpu/cpu_time.h"
 #include "daemon/cpu/lease.h"
-#include "daemon/front/backend.h"
 
 /* Pieces of a worker that are in the middle of each other. */
 #define WHARF_CPU_MOST_DEEP 4

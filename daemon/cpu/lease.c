@@ -5,8 +5,22 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/front/admit.h"
-#include "daemon/front/front_parts.h"
+#include "daemon/base/list.h"
+#include "daemon/core/activity.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/estimate.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/core/publish.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/session.h"
+#include "daemon/core/session_events.h"
+#include "daemon/core/session_lease.h"
+#include "daemon/core/stats.h"
+#include "daemon/dispatch/admit.h"
+#include "daemon/dispatch/job_pieces.h"
+#include "daemon/dispatch/session_end.h"
+#include "daemon/schedule/sched.h"
 
 /*
  * How long a lease goes on beginning chunks: others' jobs wait for that.  The more workers there
@@ -79,13 +93,6 @@ static const struct wharf_job *choose(struct wharf_front *front, const struct wh
         own = NULL;
     job = wharf_sched_first_of_good(&front->sched[WHARF_POOL_CPU], tenant, own, is_leasable, front);
     return job && job->estimate_ns <= front->config.slice_ns ? job : NULL;
-}
-
-void wharf_lease_forget(struct wharf_lease *lease)
-{
-    if (lease->session)
-        lease->session->home = NULL;
-    lease->session = NULL;
 }
 
 static uint64_t lease_ns(const struct wharf_front *front)
@@ -280,14 +287,6 @@ void wharf_lease_done(struct wharf_lease *lease, const struct wharf_piece *piece
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
-
-void wharf_lease_keep(struct wharf_lease *lease, struct wharf_job *job,
-                      const struct wharf_completion *completion)
-{
-    /* What it was asked for is of no use any more. */
-    job->completion = *completion;
-    wharf_list_append(&lease->ended, &job->link);
-}
 
 static void complete_ended(struct wharf_front *front, struct wharf_lease *lease)
 {

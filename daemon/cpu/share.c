@@ -2,10 +2,13 @@
 #include "daemon/cpu/share.h"
 
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/base/touch.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/front.h"
 #include "daemon/cpu/cpu_worker.h"
-#include "daemon/front/front.h"
-#include "daemon/front/front_parts.h"
-#include "daemon/front/touch.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
 
 /* Of what is left a worker takes this part of an even share: those who take part do not all end
  * their parts at the same time, nor begin. */

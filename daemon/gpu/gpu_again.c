@@ -9,9 +9,14 @@
  * the one that a worker ended with, while it ran alone, is not tried again.
  */
 #include "daemon/base/clock.h"
-#include "daemon/front/front.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/base/list.h"
+#include "daemon/core/front.h"
+#include "daemon/core/piece.h"
+#include "daemon/core/residency.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/gpu_room.h"
+#include "daemon/placement/place_cost.h"
 #include "proto/wharf_job.h"
 
 /* Chunks that are looked at under one hold of the front lock. */
@@ -89,7 +94,7 @@ static void cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_p
     wharf_list_append(&backend->free_pieces, &gpu_piece->link);
     job->n_pieces += n_chunks - 1;
     job->session->n_pieces += n_chunks - 1;
-    wharf_gpu_room_end_use(backend, job);
+    wharf_gpu_end_use(backend, job);
     /* Parts of one chunk are nothing alone. */
     for (uint32_t i = n_chunks; i < whole.n_items; i++)
         wharf_gpu_item_free(backend, &whole, i);

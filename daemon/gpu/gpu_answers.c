@@ -8,9 +8,12 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
-#include "daemon/front/front.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/base/list.h"
+#include "daemon/core/front.h"
+#include "daemon/core/residency.h"
+#include "daemon/dispatch/front_lock.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/placement/gpu_memory.h"
 
 /* What a GiB takes at most to be registered or let go, beside the time after which a worker counts
  * as hung: ten times what fresh pages take. */

@@ -8,10 +8,16 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
 #include "daemon/base/log.h"
-#include "daemon/front/front.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/core/front.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
+#include "daemon/gpu/gpu_spare_maker.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/gpu/worker_link.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/place.h"
 #include "proto/relax.h"
 #include "proto/wharf_job.h"
 
@@ -92,7 +98,7 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (front->gpus_looking & own_bit)
         wharf_front_look(front);
     wharf_gpu_items_exchange(backend, now_ns);
-    backend->has_unheld = backend->gpu == 0 && !wharf_list_is_empty(&front->unheld);
+    backend->has_unheld = backend->gpu == 0 && !wharf_list_is_empty(&front->residency.unheld);
     bool can_sleep = backend->state != WHARF_GPU_PROVING && !backend->stop && is_idle(backend) &&
                      wharf_list_is_empty(&backend->again) &&
                      wharf_list_is_empty(&backend->large.waiting) &&
@@ -117,7 +123,7 @@ static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (backend->has_unheld)
         wharf_gpu_pins_bury(backend);
     if (backend->state == WHARF_GPU_UP) {
-        while (wharf_gpu_spares_refill(backend->front, backend->gpu))
+        while (wharf_gpu_spare_maker_refill(backend->front, backend->gpu))
             ;
         uint64_t pins_ns = wharf_gpu_pins_tend(backend, now_ns);
         if (wharf_gpu_items_hang(backend, now_ns) || wharf_gpu_large_hang(backend, now_ns))

@@ -7,11 +7,20 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/front/front.h"
-#include "daemon/front/place_parts.h"
-#include "daemon/gpu/gpu_memory.h"
-#include "daemon/gpu/gpu_models.h"
+#include "daemon/base/list.h"
+#include "daemon/core/front.h"
+#include "daemon/core/piece.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/segment.h"
+#include "daemon/dispatch/job_pieces.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/gpu/worker_message.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/gpu_models.h"
+#include "daemon/placement/gpu_room.h"
+#include "daemon/placement/place_cost.h"
+#include "daemon/placement/place_parts.h"
+#include "daemon/placement/place_pick.h"
 #include "kernels/work_parts.h"
 #include "proto/wharf_job.h"
 
@@ -422,7 +431,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
         PATIENCE_FACTOR * (warp_ns + backend->n_warp_ns / backend->view->n_warps);
     if (piece->job->model)
         wharf_gpu_models_use(backend->view, &piece->job->model->memory->on[backend->gpu], now_ns);
-    wharf_gpu_room_use(backend, piece->job, now_ns);
+    wharf_gpu_room_use(backend->gpu, piece->job, now_ns);
     gpu_piece->nbytes = 0;
     for (uint32_t i = 0; i < n_items; i++) {
         take_item(backend, piece->job->session->tenant);

@@ -10,10 +10,17 @@
  * chunks no memory is unregistered, and while some waits for that no large chunk is begun.
  */
 #include "daemon/base/clock.h"
-#include "daemon/front/front.h"
-#include "daemon/gpu/gpu_memory.h"
-#include "daemon/gpu/gpu_models.h"
+#include "daemon/base/list.h"
+#include "daemon/core/front.h"
+#include "daemon/core/piece.h"
+#include "daemon/core/residency.h"
+#include "daemon/dispatch/job_pieces.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/gpu/worker_message.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/gpu_models.h"
+#include "daemon/placement/gpu_room.h"
+#include "daemon/placement/place_pick.h"
 #include "kernels/device_batch.h"
 #include "proto/wharf_job.h"
 
@@ -239,7 +246,7 @@ static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gp
 
     if (job->model)
         wharf_gpu_models_use(backend->view, &job->model->memory->on[backend->gpu], now_ns);
-    wharf_gpu_room_use(backend, job, now_ns);
+    wharf_gpu_room_use(backend->gpu, job, now_ns);
     gpu_piece->is_large = true;
     gpu_piece->has_places = gpu_piece->has_device = gpu_piece->is_culprit = false;
     gpu_piece->n_items = gpu_piece->n_left = 0;
@@ -404,7 +411,7 @@ struct wharf_gpu_piece *wharf_gpu_large_lose(struct wharf_gpu_backend *backend)
     }
     if (piece) {
         large->n_taken--;
-        wharf_gpu_room_end_use(backend, piece->piece.job);
+        wharf_gpu_end_use(backend, piece->piece.job);
     } else if ((piece = WHARF_LIST_FIRST(&large->waiting, struct wharf_gpu_piece, link))) {
         wharf_list_remove(&piece->link);
     }

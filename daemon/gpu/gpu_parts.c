@@ -7,10 +7,14 @@
  * one decoder goes through it as a whole: the GPU's if it is small enough for that, else the CPU's,
  * or where its client wants the GPU alone, the GPU's in a place for large chunks.
  */
-#include "daemon/front/front.h"
-#include "daemon/front/place_parts.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/base/list.h"
+#include "daemon/core/front.h"
+#include "daemon/core/piece.h"
+#include "daemon/core/residency.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/place_cost.h"
+#include "daemon/placement/place_parts.h"
 #include "kernels/work_parts.h"
 
 bool wharf_gpu_parts_join(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,

@@ -8,10 +8,21 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
-#include "daemon/front/front.h"
-#include "daemon/gpu/gpu_memory.h"
-#include "daemon/gpu/gpu_models.h"
+#include "daemon/base/config.h"
+#include "daemon/base/list.h"
+#include "daemon/core/front.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/session.h"
+#include "daemon/core/session_events.h"
+#include "daemon/dispatch/front_lock.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/gpu/worker_link.h"
+#include "daemon/gpu/worker_message.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/gpu_models.h"
+#include "daemon/placement/gpu_room.h"
+#include "daemon/placement/pin_account.h"
+#include "daemon/placement/place.h"
 
 /* Registrations that are asked for at a time.  Each takes the worker 50 ms for a GiB, and 0.7 s
  * more if its pages are fresh. */
@@ -287,7 +298,7 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
     } else if (at_ns > now_ns) {
         /* Nobody waits for who is banned. */
         if (memory->tenant && now_ns < memory->tenant->gpu_trust.banned_until_ns)
-            wharf_gpu_room_forgo(backend->front, hold->memory);
+            wharf_pin_set_promised(backend->front, hold->memory, false);
         pass->next_ns = at_ns < pass->next_ns ? at_ns : pass->next_ns;
     }
 }
@@ -369,9 +380,9 @@ void wharf_gpu_pins_bury(struct wharf_gpu_backend *backend)
     do {
         close_all(&closing);
         wharf_front_enter(front);
-        while (closing.n < MOST_CLOSED && !wharf_list_is_empty(&front->unheld))
+        while (closing.n < MOST_CLOSED && !wharf_list_is_empty(&front->residency.unheld))
             closing.fds[closing.n++] = wharf_gpu_memory_free(
-                WHARF_LIST_FIRST(&front->unheld, struct wharf_gpu_memory, link));
+                WHARF_LIST_FIRST(&front->residency.unheld, struct wharf_gpu_memory, link));
         wharf_front_leave(front);
     } while (closing.n > 0);
 }

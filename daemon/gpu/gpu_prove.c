@@ -10,8 +10,11 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/front/front.h"
+#include "daemon/core/front.h"
+#include "daemon/core/segment.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/gpu/worker_link.h"
+#include "daemon/gpu/worker_message.h"
 #include "encoders/codec.h"
 #include "encoders/decode_job.h"
 #include "proto/wharf_job.h"

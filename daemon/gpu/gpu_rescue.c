@@ -8,8 +8,11 @@
  * stand in for them.
  */
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
 #include "daemon/base/log.h"
-#include "daemon/front/front.h"
+#include "daemon/core/front.h"
+#include "daemon/core/retry_queue.h"
+#include "daemon/dispatch/front_lock.h"
 #include "daemon/gpu/gpu_state.h"
 
 /* Items that a suspect has to have run alone, without harm, before it is like others again; and
@@ -140,12 +143,20 @@ static void begin_anew(struct wharf_piece *piece)
         piece->attempt = (uint8_t)(piece->job->attempt + 1);
 }
 
+static void retry_taken(struct wharf_retry *retry)
+{
+    struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(retry, struct wharf_gpu_piece, retry);
+
+    piece->backend->n_orphans--;
+    wharf_list_append(&piece->backend->free_pieces, &piece->link);
+}
+
 void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
 {
     struct wharf_front *front = backend->front;
 
-    wharf_list_append(&front->orphans, &piece->link);
-    front->n_orphans++;
+    piece->retry = (struct wharf_retry){.piece = &piece->piece, .taken = retry_taken};
+    wharf_retry_add(&front->retries, &piece->retry);
     piece->backend->n_orphans++;
     front->nothing_fits = false;
 }
@@ -155,7 +166,7 @@ static void make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piec
 {
     for (uint32_t i = 0; i < piece->n_items; i++)
         wharf_gpu_item_free(backend, piece, i);
-    wharf_gpu_room_end_use(backend, piece->piece.job);
+    wharf_gpu_end_use(backend, piece->piece.job);
     backend->n_warp_ns -= piece->warp_ns;
     backend->n_nbytes -= piece->nbytes;
     piece->n_left = 0;
@@ -202,31 +213,4 @@ void wharf_gpu_rescue_hand_on(struct wharf_gpu_backend *backend)
     }
     hand_on_large(backend);
     backend->is_alone = false;
-}
-
-bool wharf_gpu_orphan_take(struct wharf_front *front, struct wharf_piece *ret_piece)
-{
-    struct wharf_gpu_piece *piece;
-
-    while ((piece = WHARF_LIST_FIRST(&front->orphans, struct wharf_gpu_piece, link))) {
-        wharf_list_remove(&piece->link);
-        front->n_orphans--;
-        if (!piece->piece.job->session->tenant->is_suspended)
-            break;
-        wharf_list_append(&front->held_orphans, &piece->link);
-        front->n_held_orphans++;
-    }
-    if (!piece)
-        return false;
-    *ret_piece = piece->piece;
-    piece->backend->n_orphans--;
-    wharf_list_append(&piece->backend->free_pieces, &piece->link);
-    return true;
-}
-
-void wharf_gpu_orphans_resume(struct wharf_front *front)
-{
-    wharf_list_splice(&front->orphans, &front->held_orphans);
-    front->n_orphans += front->n_held_orphans;
-    front->n_held_orphans = 0;
 }

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpu_results.c: work back from the worker. */
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
 #include "daemon/base/thread_waits.h"
-#include "daemon/front/front.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/core/piece.h"
+#include "daemon/dispatch/job_pieces.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/placement/place_cost.h"
 #include "proto/wharf_job.h"
 
 /* Completions that are taken between two looks at anything else. */
@@ -284,14 +289,14 @@ void wharf_gpu_results_tell(struct wharf_gpu_backend *backend)
 static void free_places(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *gpu_piece)
 {
     if (gpu_piece->is_large)
-        wharf_gpu_room_end_use(backend, gpu_piece->piece.job);
+        wharf_gpu_end_use(backend, gpu_piece->piece.job);
     if (!gpu_piece->has_places) {
         backend->n_without_places--;
         return;
     }
     for (uint32_t i = 0; i < gpu_piece->n_items; i++)
         wharf_gpu_item_free(backend, gpu_piece, i);
-    wharf_gpu_room_end_use(backend, gpu_piece->piece.job);
+    wharf_gpu_end_use(backend, gpu_piece->piece.job);
 }
 
 /* It was decoded in parts, or could not be. */

@@ -14,12 +14,15 @@
 #include <stdint.h>
 
 #include "daemon/base/config.h"
+#include "daemon/base/gpu_list.h"
 #include "daemon/base/list.h"
-#include "daemon/control/segment.h"
-#include "daemon/front/front_place.h"
-#include "daemon/front/piece.h"
-#include "daemon/gpu/gpu_list.h"
+#include "daemon/core/gpu_view.h"
+#include "daemon/core/piece.h"
+#include "daemon/core/retry_queue.h"
+#include "daemon/core/segment.h"
 #include "daemon/gpu/worker_link.h"
+#include "daemon/placement/gpu_room.h"
+#include "daemon/placement/place_cost.h"
 #include "kernels/work_queue_ops.h"
 
 struct wharf_gpu_hold;
@@ -47,6 +50,7 @@ enum wharf_gpu_state {
 struct wharf_gpu_piece {
     struct wharf_list link; /* in the list of those under way, of the finished, or of the free */
     struct wharf_gpu_backend *backend; /* whose piece it is */
+    struct wharf_retry retry;          /* while it waits for a thread of the CPU */
     struct wharf_piece piece;
     uint32_t first;
     uint32_t n_items;
@@ -358,6 +362,12 @@ static inline struct wharf_gpu_item *wharf_gpu_item_at(const struct wharf_gpu_ba
                                                        uint32_t index)
 {
     return &backend->items[index & (WHARF_GPU_N_ENTRIES - 1)];
+}
+
+/* A piece of the job is no longer this GPU's. */
+static inline void wharf_gpu_end_use(struct wharf_gpu_backend *backend, const struct wharf_job *job)
+{
+    backend->pass.is_stale |= wharf_gpu_room_end_use(backend->gpu, job);
 }
 
 /* ---- gpu_results.c ------------------------------------------------------------------------- */

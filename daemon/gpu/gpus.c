@@ -7,8 +7,13 @@
 #include <string.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/config.h"
+#include "daemon/base/gpu_list.h"
 #include "daemon/base/log.h"
-#include "daemon/front/front.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/front.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/gpu/gpu_spare_maker.h"
 #include "daemon/gpu/gpu_state.h"
 #include "proto/wharf_job.h"
 
@@ -191,7 +196,7 @@ void wharf_gpus_stop(struct wharf_front *front)
         wharf_gpu_backend_free(front->gpus[i].backend);
         front->gpus[i].backend = NULL;
     }
-    wharf_gpu_spares_deinit(front);
+    wharf_gpu_spare_maker_deinit(front);
     wharf_front_enter(front);
     front->n_gpus = 0;
     front->gpu_engine = WHARF_ENGINE_AUTO;

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "daemon/front/estimate.h"
+#include "daemon/core/estimate.h"
 #include "kernels/work_queue.h"
 
 /* The descriptors that a worker begins with. */

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "daemon/base/list.h"
-#include "daemon/control/segment.h"
+#include "daemon/core/segment.h"
 #include "daemon/gpu/worker_message.h"
 #include "kernels/epoch.h"
 #include "kernels/work_mover.h"

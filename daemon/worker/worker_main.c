@@ -11,6 +11,9 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/config.h"
+#include "daemon/base/list.h"
+#include "daemon/core/segment.h"
+#include "daemon/gpu/worker_message.h"
 #include "daemon/worker/worker.h"
 #include "kernels/simt/simt_batch.h"
 #include "proto/control.h"

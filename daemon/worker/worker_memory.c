@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/list.h"
+#include "daemon/core/segment.h"
+#include "daemon/gpu/worker_message.h"
 #include "daemon/worker/worker.h"
 #include "proto/wharf_ring.h"
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/gpu/worker_message.h"
 #include "daemon/worker/worker.h"
 #include "proto/relax.h"
 #include "proto/wharf_job.h"

@@ -9,6 +9,8 @@ import os
 import re
 import sys
 
+from arrows import Arrows
+
 # Which top folders a file in each may include from.  The order of the tree: proto at the bottom.
 MAY_INCLUDE = {
     'proto': {'proto'},
@@ -16,6 +18,20 @@ MAY_INCLUDE = {
     'kernels': {'proto', 'encoders', 'kernels'},
     'daemon': {'proto', 'encoders', 'kernels', 'daemon'},
     'clientlib': {'proto', 'encoders', 'clientlib'},
+}
+# The daemon's folders by altitude: each depends on those below it alone.  None of two at the same
+# altitude depends on the other.
+ALTITUDES = ({'base'}, {'core'}, {'schedule'}, {'placement'}, {'dispatch'}, {'cpu', 'gpu'}, {'control'})
+# Circles that are not broken yet, each by one of its units: no others may come.
+KNOWN_CIRCLES = {
+    'clientlib/cli/any_decode', 'clientlib/cli/bench_run', 'clientlib/cli/options',
+    'clientlib/exchange', 'daemon/base/config', 'daemon/base/log', 'daemon/base/loop',
+    'daemon/control/connection', 'daemon/control/owner_lookup', 'daemon/control/stats_text',
+    'daemon/cpu/share', 'daemon/gpu/gpus', 'daemon/worker/worker_main.c',
+    'encoders/deflate/inflate', 'encoders/deflate/inflate_tables', 'encoders/zstd/zstd_block',
+    'encoders/rans/rans_loop',
+    'tests/bench/wharfd_bench.c', 'tests/gpu/gpu_daemon_main.c', 'tests/gpu/gpu_memory_main.c',
+    'tests/lib/test_client', 'tests/lib/test_daemon',
 }
 TOP_FOLDERS = {*MAY_INCLUDE, 'systemd', 'tests'}
 TOP_FILES = {'Makefile', 'README.md', 'LICENSE'}
@@ -77,6 +93,28 @@ def rule_includes_go_downwards(files):
             top = (target if '/' in target else by_name.get(target, target)).split('/')[0]
             if top in TOP_FOLDERS and top not in allowed:
                 yield f'{path}:{number}: includes {target}'
+
+
+def rule_daemon_goes_by_altitude(files):
+    """A folder of the daemon includes, and calls, what lies below it."""
+    altitude = {folder: height for height, at in enumerate(ALTITUDES) for folder in at}
+    arrows = Arrows(files, read)
+    for unit, targets in sorted(arrows.of.items()):
+        for target, why in sorted(targets.items()):
+            folders = [path.split('/')[1] for path in (unit, target) if path.startswith('daemon/')]
+            if len(folders) < 2 or folders[0] == folders[1] or not altitude.keys() >= {*folders}:
+                continue
+            if altitude[folders[0]] <= altitude[folders[1]]:
+                yield f'{unit} -> {target}: {why}'
+
+
+def rule_no_circles(files):
+    """arrows.py says what a circle is."""
+    arrows = Arrows(files, read)
+    for circle in arrows.circles():
+        if KNOWN_CIRCLES.isdisjoint(circle):
+            yield f'circle of {len(circle)}: {" ".join(circle)}'
+            yield from arrows.within(circle)
 
 
 def rule_file_names_are_unique(files):

@@ -14,10 +14,22 @@
 #include <zlib.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
 #include "daemon/base/loop.h"
+#include "daemon/core/activity.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/core/session.h"
+#include "daemon/core/session_events.h"
+#include "daemon/core/tenant.h"
 #include "daemon/cpu/cpu_run.h"
-#include "daemon/front/front_parts.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/dispatch/batch_open.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
+#include "daemon/dispatch/job_pieces.h"
+#include "daemon/dispatch/session_end.h"
+#include "daemon/placement/gpu_memory.h"
 #include "encoders/wharf_codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);

@@ -6,7 +6,7 @@
 #ifndef WHARF_TESTS_TEST_BARE_H
 #define WHARF_TESTS_TEST_BARE_H
 
-#include "daemon/front/front.h"
+#include "daemon/core/front.h"
 #include "proto/wharf_job.h"
 
 /* With the defaults, and so many GPUs that take jobs of all codecs.  To be undone by

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/config.h"
 #include "daemon/base/config_report.h"
 
 size_t test_config_parse(struct wharf_config *config, const char *text, size_t text_nbytes,

@@ -6,9 +6,17 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/front/front.h"
-#include "daemon/front/front_place.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/estimate.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/trip.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/place.h"
+#include "daemon/placement/place_cost.h"
+#include "daemon/placement/place_pick.h"
+#include "daemon/schedule/sched.h"
 #include "tests/lib/test_bare.h"
 #include "tests/lib/test_random.h"
 

@@ -3,7 +3,7 @@
  * test_engines.h: a machine with a GPU that exists in numbers alone.
  *
  * Clients, processors, and a GPU with its link and the thread that feeds it are played in time of
- * their own; who gets which chunk is decided by the daemon's front_place.c, which learns from what
+ * their own; who gets which chunk is decided by the daemon's place_offer.c, which learns from what
  * comes back as it does in the daemon.  So it can be asked what placement makes of a machine, and
  * whether one engine alone would have done more, without that machine, and the same each time.
  */
@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "daemon/control/stats.h"
+#include "daemon/core/stats.h"
 
 /* What there is. */
 struct test_engines_machine {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/test_epoch.h"
 #include "daemon/base/clock.h"
+#include "daemon/gpu/worker_message.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -12,9 +12,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
+#include "daemon/base/config.h"
 #include "daemon/base/loop.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/core/backend.h"
+#include "daemon/core/front.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/session.h"
+#include "daemon/core/session_events.h"
+#include "daemon/core/tenant.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
+#include "daemon/dispatch/session_end.h"
 #include "daemon/gpu/gpus.h"
+#include "daemon/placement/gpu_memory.h"
 #include "tests/lib/test_forge.h"
 #include "tests/lib/test_pack.h"
 #include "tests/lib/test_wait.h"

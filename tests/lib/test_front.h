@@ -8,7 +8,9 @@
 #ifndef WHARF_TESTS_TEST_FRONT_H
 #define WHARF_TESTS_TEST_FRONT_H
 
-#include "daemon/front/front.h"
+#include "daemon/core/front.h"
+#include "daemon/core/session_events.h"
+#include "daemon/dispatch/front_lock.h"
 #include "proto/ring_ops.h"
 
 #define TEST_FRONT_CHUNK 65536

@@ -8,6 +8,14 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/core/front.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/totals.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/gpu/gpu_state.h"
+#include "daemon/gpu/worker_message.h"
+#include "daemon/placement/gpu_memory.h"
 #include "tests/lib/test_bare.h"
 #include "tests/lib/test_client.h"
 

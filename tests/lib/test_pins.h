@@ -8,9 +8,9 @@
 #ifndef WHARF_TESTS_TEST_PINS_H
 #define WHARF_TESTS_TEST_PINS_H
 
-#include "daemon/front/front.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/core/front.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/placement/gpu_memory.h"
 
 enum { TEST_PINS_N_TENANTS = 3, TEST_PINS_PAGE = 4096 };
 

@@ -4,6 +4,14 @@
 #include <sys/socket.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/core/residency.h"
+#include "daemon/gpu/gpu_spare_maker.h"
+#include "daemon/gpu/gpu_state.h"
+#include "daemon/gpu/worker_message.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/gpu_room.h"
+#include "daemon/placement/gpu_spares.h"
 #include "tests/lib/test_pins.h"
 
 #define S ((uint64_t)WHARF_NS_PER_S)
@@ -68,8 +76,8 @@ Test(wharfd_budget, tenant_with_most_makes_room, .init = set_up_budget, .fini = 
     uint64_t now_ns = wharf_now_ns() + 2 * S;
     struct named named;
 
-    wharf_gpu_room_use(test_pins.backend, job_of(&named, own[0]), now_ns);
-    wharf_gpu_room_end_use(test_pins.backend, &named.job);
+    wharf_gpu_room_use(test_pins.backend->gpu, job_of(&named, own[0]), now_ns);
+    wharf_gpu_end_use(test_pins.backend, &named.job);
     want(wanted, now_ns);
     cr_assert_eq(test_pins.front.gpus_wanted & 1, 1);
     test_pins_tend_at(now_ns);
@@ -85,7 +93,9 @@ Test(wharfd_budget, tenant_with_most_makes_room, .init = set_up_budget, .fini = 
     test_pins_answer_registered(wanted->number);
     cr_assert_eq(wanted->on[0].state, WHARF_GPU_MEMORY_READY);
     cr_assert_eq(other->on[0].state, WHARF_GPU_MEMORY_READY);
-    cr_assert_eq(test_pins.front.room.promised_nbytes + test_pins.front.room.leaving_nbytes, 0);
+    cr_assert_eq(test_pins.front.residency.room.promised_nbytes +
+                     test_pins.front.residency.room.leaving_nbytes,
+                 0);
     cr_assert_eq(own[1]->on[0].state, WHARF_GPU_MEMORY_REFUSED);
 }
 
@@ -128,7 +138,9 @@ Test(wharfd_budget, many_small_pieces_make_room, .init = set_up_budget, .fini = 
     cr_assert_eq(wanted->on[0].state, WHARF_GPU_MEMORY_READY);
     cr_assert_eq(test_pins.tenants[0].stats.n_evicted, WANTED);
     cr_assert_eq(test_pins.tenants[0].gpu_pins.pinned_nbytes, (N - WANTED) * TEST_PINS_PAGE);
-    cr_assert_eq(test_pins.front.room.promised_nbytes + test_pins.front.room.leaving_nbytes, 0);
+    cr_assert_eq(test_pins.front.residency.room.promised_nbytes +
+                     test_pins.front.residency.room.leaving_nbytes,
+                 0);
 }
 
 /* A job in flight uses memory that has been pinned for long enough, which is to make room for what
@@ -138,7 +150,7 @@ static uint64_t want_what_is_used(struct named *named, struct wharf_gpu_memory *
 {
     uint64_t now_ns = wharf_now_ns() + 2 * S;
 
-    wharf_gpu_room_use(test_pins.backend, job_of(named, own), now_ns);
+    wharf_gpu_room_use(test_pins.backend->gpu, job_of(named, own), now_ns);
     want(wanted, now_ns);
     test_pins_tend_at(now_ns);
     return now_ns;
@@ -157,7 +169,7 @@ Test(wharfd_budget, memory_in_use_goes_when_its_pieces_are_done, .init = set_up_
     cr_assert_eq(own->on[0].state, WHARF_GPU_MEMORY_LEAVING);
     cr_assert_eq(wharf_gpu_memory_of_job(&named.job, 0), WHARF_GPU_MEMORY_LEAVING);
     test_pins.backend->pass.is_stale = false;
-    wharf_gpu_room_end_use(test_pins.backend, &named.job);
+    wharf_gpu_end_use(test_pins.backend, &named.job);
     cr_assert(test_pins.backend->pass.is_stale);
     test_pins_tend_at(now_ns);
     expect_forgotten(own);
@@ -183,7 +195,8 @@ Test(wharfd_budget, even_shares_stay, .init = set_up_budget, .fini = test_pins_t
     /* Who wants nothing but a GPU is told so. */
     cr_assert_eq(more->on[0].state, WHARF_GPU_MEMORY_REFUSED);
     cr_assert_eq(large->on[0].state, WHARF_GPU_MEMORY_REFUSED);
-    cr_assert_eq(test_pins.front.room.leaving_nbytes + test_pins.tenants[0].stats.n_evicted, 0);
+    cr_assert_eq(
+        test_pins.front.residency.room.leaving_nbytes + test_pins.tenants[0].stats.n_evicted, 0);
 }
 
 /* Where all that may go is not enough, nothing goes. */
@@ -208,7 +221,8 @@ Test(wharfd_budget, nothing_goes_in_vain, .init = set_up_budget, .fini = test_pi
     /* In the order of before. */
     cr_assert_eq(test_pins.tenants[0].gpu_pins.pins.next, &a[0]->pin_link);
     cr_assert_eq(test_pins.tenants[0].gpu_pins.pins.prev, &a[2]->pin_link);
-    cr_assert_eq(test_pins.tenants[0].gpu_pins.leaving_nbytes + test_pins.front.room.leaving_nbytes,
+    cr_assert_eq(test_pins.tenants[0].gpu_pins.leaving_nbytes +
+                     test_pins.front.residency.room.leaving_nbytes,
                  0);
 }
 
@@ -276,27 +290,27 @@ Test(wharfd_budget, spares_make_room, .init = set_up_budget, .fini = test_pins_t
     uint64_t now_ns = wharf_now_ns();
 
     cr_assert_not(wharf_gpu_spares_take(&test_pins.front, 3 * TEST_PINS_PAGE, &segment, &memory));
-    while (wharf_gpu_spares_refill(&test_pins.front, 0))
+    while (wharf_gpu_spare_maker_refill(&test_pins.front, 0))
         ;
-    cr_assert_eq(test_pins.front.spares.nbytes, 6 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.front.residency.spares.nbytes, 6 * TEST_PINS_PAGE);
     test_pins_tend();
     test_pins_answer_registered(test_pins_told(WHARF_WORKER_REGISTER));
     test_pins_answer_registered(test_pins_told(WHARF_WORKER_REGISTER));
-    cr_assert_eq(test_pins.front.pinned_nbytes, 6 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.front.residency.pinned_nbytes, 6 * TEST_PINS_PAGE);
     wanted = test_pins_add_to(0, false, 4);
     want(wanted, now_ns);
     test_pins_tend_at(now_ns);
-    cr_assert_eq(test_pins.front.spares.nbytes, 3 * TEST_PINS_PAGE);
-    cr_assert_not(wharf_gpu_spares_refill(&test_pins.front, 0));
-    cr_assert_eq(test_pins.front.spares.nbytes, 3 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.front.residency.spares.nbytes, 3 * TEST_PINS_PAGE);
+    cr_assert_not(wharf_gpu_spare_maker_refill(&test_pins.front, 0));
+    cr_assert_eq(test_pins.front.residency.spares.nbytes, 3 * TEST_PINS_PAGE);
     test_pins_tend_at(now_ns);
     test_pins_answer_forgotten(test_pins_told(WHARF_WORKER_FORGET));
     test_pins_tend_at(now_ns);
     cr_assert_eq(test_pins_told(WHARF_WORKER_REGISTER), wanted->number);
     test_pins_answer_registered(wanted->number);
-    cr_assert_eq(test_pins.front.pinned_nbytes, 7 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.front.residency.pinned_nbytes, 7 * TEST_PINS_PAGE);
     wharf_gpu_pins_lost(test_pins.backend);
-    wharf_gpu_spares_deinit(&test_pins.front);
+    wharf_gpu_spare_maker_deinit(&test_pins.front);
 }
 
 /* Whose memory is given up while it waits, or while it makes room, is neither any more. */
@@ -307,17 +321,19 @@ Test(wharfd_budget, memory_that_is_given_up_meanwhile_is_not_counted, .init = se
     struct named named;
     uint64_t now_ns = want_what_is_used(&named, own, wanted);
 
-    cr_assert_eq(test_pins.front.room.leaving_nbytes, 6 * TEST_PINS_PAGE);
-    cr_assert_eq(test_pins.front.room.promised_nbytes, 4 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.front.residency.room.leaving_nbytes, 6 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.front.residency.room.promised_nbytes, 4 * TEST_PINS_PAGE);
     test_pins_drop(wanted);
-    wharf_gpu_room_end_use(test_pins.backend, &named.job);
+    wharf_gpu_end_use(test_pins.backend, &named.job);
     test_pins_drop(own);
-    cr_assert_eq(test_pins.front.room.leaving_nbytes + test_pins.front.room.promised_nbytes, 0);
-    cr_assert_eq(test_pins.front.dead_nbytes, 6 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.front.residency.room.leaving_nbytes +
+                     test_pins.front.residency.room.promised_nbytes,
+                 0);
+    cr_assert_eq(test_pins.front.residency.dead_nbytes, 6 * TEST_PINS_PAGE);
     test_pins_tend_at(now_ns);
     test_pins_answer_forgotten(test_pins_told(WHARF_WORKER_FORGET));
-    cr_assert_eq(test_pins.front.dead_nbytes + test_pins.front.pinned_nbytes +
-                     test_pins.front.room.n_tenants,
+    cr_assert_eq(test_pins.front.residency.dead_nbytes + test_pins.front.residency.pinned_nbytes +
+                     test_pins.front.residency.room.n_tenants,
                  0);
-    cr_assert(wharf_list_is_empty(&test_pins.front.memories));
+    cr_assert(wharf_list_is_empty(&test_pins.front.residency.memories));
 }

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
+#include "daemon/core/engine_status.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_front.h"
 #include "tests/lib/test_wait.h"

@@ -8,6 +8,12 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
+#include "daemon/core/activity.h"
+#include "daemon/core/queues.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
+#include "daemon/dispatch/job_pieces.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"

@@ -9,8 +9,8 @@
 #include "daemon/base/config.h"
 #include "daemon/base/config_report.h"
 #include "daemon/base/config_table.h"
+#include "daemon/base/gpu_list.h"
 #include "daemon/base/log.h"
-#include "daemon/gpu/gpu_list.h"
 #include "tests/lib/test_config.h"
 
 static struct wharf_config config;

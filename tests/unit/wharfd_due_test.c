@@ -4,9 +4,16 @@
 #include <criterion/criterion.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/front/front_parts.h"
-#include "daemon/front/front_place.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/base/list.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/front.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/residency.h"
+#include "daemon/dispatch/intake.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/gpu_room.h"
+#include "daemon/placement/place.h"
+#include "daemon/placement/place_pick.h"
 #include "tests/lib/test_bare.h"
 
 #define KiB ((uint64_t)1024)

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/core/residency.h"
+#include "daemon/dispatch/front_lock.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/placement/gpu_memory.h"
 #include "tests/lib/test_gpu_memory.h"
 #include "tests/lib/test_poison.h"
 #include "tests/lib/test_small.h"

@@ -13,8 +13,12 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/base/config.h"
+#include "daemon/core/residency.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/gpu/worker_link.h"
+#include "daemon/gpu/worker_message.h"
+#include "daemon/placement/gpu_memory.h"
 #include "tests/lib/test_poison.h"
 #include "tests/lib/test_small.h"
 #include "tests/lib/test_wait.h"
@@ -295,7 +299,7 @@ static void kill_one_after_the_other(unsigned n_rounds)
             n_again += test_small_reap(&client).attempt > 0;
         cr_assert_geq(n_again, 1);
     }
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.n_orphans), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.retries.n), 0);
     test_front_client_deinit(&client);
     test_front_stop();
 }

@@ -9,6 +9,14 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/segment.h"
+#include "daemon/core/session.h"
+#include "daemon/core/session_events.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
+#include "daemon/dispatch/session_end.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"

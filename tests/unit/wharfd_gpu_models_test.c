@@ -3,10 +3,13 @@
 #include <criterion/criterion.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
 #include "daemon/control/model.h"
-#include "daemon/front/front.h"
-#include "daemon/gpu/gpu_memory.h"
-#include "daemon/gpu/gpu_models.h"
+#include "daemon/core/front.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/session.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/gpu_models.h"
 #include "tests/lib/test_bare.h"
 
 enum { N_TENANTS = 3, N_MODELS = 16, PLACES = 12 };
@@ -144,7 +147,7 @@ Test(wharfd_gpu_models, place_is_free_when_the_worker_says_so, .init = set_up, .
     wharf_gpu_memory_set(&front, 0, &memories[0][0], WHARF_GPU_MEMORY_ABSENT);
     cr_assert(has_place(0));
     cr_assert_eq(view->n_leaving_models + view->n_models + view->n_model_tenants, 0);
-    cr_assert_eq(front.pinned_nbytes, 0);
+    cr_assert_eq(front.residency.pinned_nbytes, 0);
 }
 
 /* One that was let go comes back when a job names it; one that was refused, a second after that. */

@@ -10,7 +10,12 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
 #include "daemon/cpu/cpu_here.h"
+#include "daemon/cpu/cpu_run.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
+#include "daemon/dispatch/session_end.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"

@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/front/front_parts.h"
+#include "daemon/base/config.h"
+#include "daemon/core/activity.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"

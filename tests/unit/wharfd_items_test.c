@@ -8,9 +8,19 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/front/front.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/base/list.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/estimate.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/session.h"
+#include "daemon/dispatch/front_lock.h"
 #include "daemon/gpu/gpu_state.h"
+#include "daemon/gpu/worker_message.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/place.h"
 #include "tests/lib/test_bare.h"
 
 enum { N_GPUS = 2, N_CHUNKS = WHARF_WORK_N_CANCELS, N_JOBS = 4 };
@@ -197,7 +207,7 @@ static bool cpu_has(const struct wharf_job *job)
     struct wharf_piece piece;
 
     wharf_front_enter(&front);
-    bool has = wharf_gpu_orphan_take(&front, &piece);
+    bool has = wharf_retry_take(&front.retries, &piece);
     wharf_front_leave(&front);
     return has && piece.job == job && piece.n_chunks == (job->batch ? N_CHUNKS : 1);
 }
@@ -260,7 +270,7 @@ Test(wharfd_items, who_wants_the_gpu_alone_has_other_places_there, .init = set_u
     reap(0);
     exchange(0);
     wharf_front_enter(&front);
-    cr_assert_not(wharf_gpu_orphan_take(&front, &piece));
+    cr_assert_not(wharf_retry_take(&front.retries, &piece));
     wharf_front_leave(&front);
     cr_assert_eq(backends[0]->n_places, 0);
     cr_assert_eq(large->n_taken, 2);
@@ -453,7 +463,7 @@ Test(wharfd_items, orphans_of_one_gpu_hold_no_other_one_up, .init = set_up, .fin
     backends[0]->state = WHARF_GPU_DYING;
     front.gpus_up = 2;
     wharf_gpu_rescue_hand_on(backends[0]);
-    cr_assert_eq(front.n_orphans, WHARF_GPU_N_ENTRIES);
+    cr_assert_eq(front.retries.n, WHARF_GPU_N_ENTRIES);
     wharf_place_push(&front, next, false);
     exchange(1);
     cr_assert_eq(backends[1]->n_items, 1);
@@ -477,11 +487,11 @@ Test(wharfd_items, orphans_hold_their_own_gpu_up, .init = set_up, .fini = tear_d
     exchange(0);
     cr_assert_eq(backends[0]->n_items, 0);
     tenant.is_suspended = true;
-    cr_assert_not(wharf_gpu_orphan_take(&front, &piece));
+    cr_assert_not(wharf_retry_take(&front.retries, &piece));
     exchange(0);
     cr_assert_eq(backends[0]->n_items, 0);
     tenant.is_suspended = false;
-    wharf_gpu_orphans_resume(&front);
+    wharf_retry_resume(&front.retries);
     cr_assert(cpu_has(lost));
     exchange(0);
     cr_assert_eq(backends[0]->n_items, 1);
@@ -520,7 +530,7 @@ Test(wharfd_items, batch_taken_back_in_part_from_a_worker_that_ends_is_the_cpus,
     wharf_front_enter(&front);
     wharf_gpu_again_cut(backends[0],
                         WHARF_LIST_FIRST(&backends[0]->under_way, struct wharf_gpu_piece, link));
-    while (wharf_gpu_orphan_take(&front, &piece))
+    while (wharf_retry_take(&front.retries, &piece))
         n += piece.job == many && piece.n_chunks == 1;
     wharf_front_leave(&front);
     cr_assert(nothing_is_told());

@@ -8,7 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/config.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/session_events.h"
+#include "daemon/core/session_lease.h"
+#include "daemon/core/stats.h"
 #include "daemon/cpu/lease.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
+#include "daemon/dispatch/session_end.h"
+#include "daemon/placement/place_pick.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"
@@ -181,7 +190,7 @@ Test(wharfd_lease, no_session_is_leased_while_pieces_of_a_dead_gpu_worker_wait)
 
     set_up(&client);
     /* That there are any is all that is looked at. */
-    TEST_FRONT_LOCKED(test_front.n_orphans = 1);
+    TEST_FRONT_LOCKED(test_front.retries.n = 1);
     for (unsigned burst = 0; burst < BURSTS; burst++) {
         submit_burst(&client, burst * N, N);
         cr_assert_not(is_leased(&client));
@@ -190,7 +199,7 @@ Test(wharfd_lease, no_session_is_leased_while_pieces_of_a_dead_gpu_worker_wait)
             check_good(&client, &completion);
         }
     }
-    TEST_FRONT_LOCKED(test_front.n_orphans = 0);
+    TEST_FRONT_LOCKED(test_front.retries.n = 0);
     test_front_client_deinit(&client);
     tear_down();
 }

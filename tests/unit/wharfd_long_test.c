@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_front.h"
 #include "tests/lib/test_wait.h"

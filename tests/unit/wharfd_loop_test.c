@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/heap.h"
+#include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_wait.h"

@@ -11,7 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/front/front_place.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/intake.h"
+#include "daemon/dispatch/job_pieces.h"
+#include "daemon/dispatch/session_end.h"
+#include "daemon/placement/place.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"

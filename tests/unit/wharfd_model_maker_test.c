@@ -10,6 +10,9 @@
 
 #include "daemon/base/loop.h"
 #include "daemon/control/model.h"
+#include "daemon/core/segment.h"
+#include "daemon/core/tenant.h"
+#include "daemon/dispatch/front_lock.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_front.h"
 #include "tests/lib/test_rans.h"

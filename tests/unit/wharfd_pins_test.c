@@ -5,6 +5,10 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/core/residency.h"
+#include "daemon/gpu/gpu_state.h"
+#include "daemon/gpu/worker_message.h"
 #include "tests/lib/test_pins.h"
 #include "tests/lib/test_worker.h"
 
@@ -51,7 +55,7 @@ Test(wharfd_pins, memory_is_freed_when_the_worker_has_let_go, .init = test_pins_
     for (unsigned i = 0; i < N; i++)
         memories[i] = test_pins_add(false);
     test_pins_register_all(memories, N);
-    cr_assert_eq(test_pins.front.pinned_nbytes, N * 4096);
+    cr_assert_eq(test_pins.front.residency.pinned_nbytes, N * 4096);
     for (unsigned i = 0; i < N; i++)
         test_pins_drop(memories[i]);
     cr_assert_eq(test_process_n_fds(getpid()), n_fds + N);
@@ -59,7 +63,7 @@ Test(wharfd_pins, memory_is_freed_when_the_worker_has_let_go, .init = test_pins_
     for (uint32_t number; (number = test_pins_told(WHARF_WORKER_FORGET));)
         test_pins_answer_forgotten(number);
     cr_assert_eq(test_pins.backend->state, WHARF_GPU_UP);
-    cr_assert_eq(test_pins.front.pinned_nbytes + test_pins.front.dead_nbytes +
+    cr_assert_eq(test_pins.front.residency.pinned_nbytes + test_pins.front.residency.dead_nbytes +
                      test_pins.tenants[0].n_references,
                  0);
     cr_assert_eq(test_process_n_fds(getpid()), n_fds);
@@ -79,11 +83,11 @@ Test(wharfd_pins, memory_that_no_worker_has_is_in_a_list_of_its_own, .init = tes
     struct wharf_gpu_memory *other = test_pins_add(false);
     for (unsigned i = 0; i < N; i++)
         test_pins_drop(devices[i]);
-    cr_assert_eq(test_pins.front.memories.next, &other->link);
-    cr_assert_eq(test_pins.front.memories.prev, &other->link);
+    cr_assert_eq(test_pins.front.residency.memories.next, &other->link);
+    cr_assert_eq(test_pins.front.residency.memories.prev, &other->link);
     cr_assert_eq(test_pins.front.gpus_wanted & 1, 1);
     wharf_gpu_pins_bury(test_pins.backend);
-    cr_assert(wharf_list_is_empty(&test_pins.front.unheld));
+    cr_assert(wharf_list_is_empty(&test_pins.front.residency.unheld));
     cr_assert_eq(test_process_n_fds(getpid()), n_fds + 1);
 }
 
@@ -106,7 +110,8 @@ Test(wharfd_pins, worker_that_ends_takes_all_registrations_with_it, .init = test
     cr_assert_eq(test_pins.backend->n_asked, 0);
     cr_assert(wharf_list_is_empty(&test_pins.backend->asked));
     cr_assert(wharf_list_is_empty(&test_pins.backend->forgotten));
-    cr_assert_eq(test_pins.front.pinned_nbytes + test_pins.front.dead_nbytes, 0);
+    cr_assert_eq(test_pins.front.residency.pinned_nbytes + test_pins.front.residency.dead_nbytes,
+                 0);
     cr_assert_eq(test_process_n_fds(getpid()), n_fds + 1 + N - N / 3);
     for (unsigned i = 1; i < N; i += 3)
         cr_assert_eq(memories[i]->on[0].state, WHARF_GPU_MEMORY_ABSENT);
@@ -267,7 +272,7 @@ Test(wharfd_pins, worker_that_is_killed_while_it_registers_blames_nobody, .init 
     test_pins_tend_at(now_ns + 10 * S);
     test_pins_answer_registered(first->number);
     cr_assert_eq(first->on[0].state, WHARF_GPU_MEMORY_READY);
-    cr_assert_eq(test_pins.front.pinned_nbytes, 2 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.front.residency.pinned_nbytes, 2 * TEST_PINS_PAGE);
     cr_assert_eq(test_pins.tenants[0].gpu_trust.n_stalls, 0);
 }
 

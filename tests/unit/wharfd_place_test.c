@@ -8,11 +8,23 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/front/front.h"
-#include "daemon/front/front_parts.h"
-#include "daemon/front/front_place.h"
-#include "daemon/front/place_parts.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/base/list.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/estimate.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/stats.h"
+#include "daemon/core/trial.h"
+#include "daemon/core/trip.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/job_pieces.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/place.h"
+#include "daemon/placement/place_cost.h"
+#include "daemon/placement/place_parts.h"
+#include "daemon/placement/place_pick.h"
 #include "tests/lib/test_bare.h"
 
 #define KiB ((uint64_t)1024)

@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/base/clock.h"
+#include "daemon/placement/gpu_memory.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_slow.h"
 #include "tests/lib/test_small.h"
@@ -150,5 +151,5 @@ Test(wharfd_rescue, memory_that_waits_does_not_keep_the_next_worker, .init = set
     test_slow_release();
     for (uint32_t i = 0; i < N_JOBS; i++)
         cr_assert_eq(test_small_reap(&slow).attempt, 1);
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.n_orphans + test_front.n_held_orphans), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.retries.n + test_front.retries.n_held), 0);
 }

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/gpu/gpu_memory.h"
+#include "daemon/placement/gpu_memory.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_small.h"
 
@@ -74,7 +74,7 @@ Test(wharfd_room, flood_makes_room_for_another_tenant, .timeout = 120)
     for (unsigned n = 0; n < 100; n++)
         go_on(&floods[n % 2]);
     cr_assert_eq(floods[0].n_refused + floods[1].n_refused, 0);
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.pinned_nbytes), 2 * MiB);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.residency.pinned_nbytes), 2 * MiB);
     /* The other tenant's first jobs wait until there is room for it, and all go on. */
     flood_init(&other, 3, "uid:2");
     while (other.n_done < 50) {
@@ -99,8 +99,8 @@ Test(wharfd_room, flood_makes_room_for_another_tenant, .timeout = 120)
         go_on(&floods[0]);
         go_on(&floods[1]);
     }
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.room.leaving_nbytes), 0);
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.room.promised_nbytes), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.residency.room.leaving_nbytes), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.residency.room.promised_nbytes), 0);
     flood_deinit(&floods[0]);
     flood_deinit(&floods[1]);
     test_front_stop();

@@ -7,11 +7,17 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/control/session.h"
-#include "daemon/cpu/cpu_set.h"
-#include "daemon/front/job.h"
-#include "daemon/front/sched.h"
-#include "daemon/front/turns.h"
+#include "daemon/base/config.h"
+#include "daemon/base/cpu_set.h"
+#include "daemon/base/list.h"
+#include "daemon/base/turns.h"
+#include "daemon/core/estimate.h"
+#include "daemon/core/job.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/session.h"
+#include "daemon/core/tenant.h"
+#include "daemon/core/totals.h"
+#include "daemon/schedule/sched.h"
 #include "tests/lib/test_bare.h"
 #include "tests/lib/test_random.h"
 

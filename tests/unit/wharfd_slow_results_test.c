@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/gpu/gpu_state.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_slow.h"

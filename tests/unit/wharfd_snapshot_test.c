@@ -7,9 +7,14 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
+#include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/stats_snapshot.h"
-#include "daemon/front/front.h"
+#include "daemon/core/front.h"
+#include "daemon/core/stats.h"
+#include "daemon/core/tenant.h"
+#include "daemon/dispatch/front_lock.h"
 #include "proto/control.h"
 
 #define S ((uint64_t)WHARF_NS_PER_S)

@@ -13,8 +13,11 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
 #include "daemon/control/model_requests.h"
-#include "daemon/front/front.h"
+#include "daemon/core/front.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/session_end.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_front.h"

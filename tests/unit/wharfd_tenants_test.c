@@ -5,8 +5,11 @@
 #include <stdlib.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/config.h"
 #include "daemon/base/fair_queue.h"
-#include "daemon/control/tenant.h"
+#include "daemon/base/list.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/tenant.h"
 #include "tests/lib/test_config.h"
 
 #define S ((uint64_t)WHARF_NS_PER_S)

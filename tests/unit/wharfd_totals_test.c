@@ -9,7 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/control/tenant.h"
+#include "daemon/base/config.h"
+#include "daemon/base/machine.h"
+#include "daemon/core/tenant.h"
+#include "daemon/core/totals.h"
 #include "tests/lib/test_config.h"
 #include "tests/lib/test_random.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/front/trial.h"
+#include "daemon/core/trial.h"
 #include "tests/lib/test_random.h"
 
 #define CHUNK_NBYTES 65536u

@@ -14,6 +14,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/fair_queue.h"
+#include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_wharfd.h"

@@ -13,9 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/base/config.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/spawn.h"
 #include "daemon/control/undertaker.h"
-#include "daemon/front/front.h"
+#include "daemon/core/front.h"
+#include "daemon/core/tenant.h"
 #include "tests/lib/test_wait.h"
 
 enum { MOST = WHARF_UNDERTAKER_MOST_PROCESSES + 1 };

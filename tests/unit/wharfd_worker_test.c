@@ -11,7 +11,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/config.h"
-#include "daemon/control/segment.h"
+#include "daemon/core/segment.h"
 #include "daemon/gpu/worker_link.h"
 #include "daemon/gpu/worker_message.h"
 #include "kernels/work_queue.h"

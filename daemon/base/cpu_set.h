@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_set.h: the processors that decoding may use. */
+#ifndef WHARF_DAEMON_BASE_CPU_SET_H
+#define WHARF_DAEMON_BASE_CPU_SET_H
+
+#include <sched.h>
+#include <stdint.h>
+
+struct wharf_config;
+
+/* What people are told when the setting names none that may be used. */
+#define WHARF_CPU_SET_NONE "cpus = %s: of these the daemon may use none"
+
+/* Reads a list such as "0-7,16".  Returns 0, or -EINVAL for anything else. */
+int wharf_cpu_set_parse(const char *text, cpu_set_t *ret_set);
+
+/*
+ * From the settings and what this process may use: the processors, and how many workers.  Returns
+ * 0, or -EINVAL if the list is none, or names no processor that may be used.
+ */
+int wharf_cpu_set_choose(const struct wharf_config *config, cpu_set_t *ret_set,
+                         uint32_t *ret_n_workers);
+
+#endif

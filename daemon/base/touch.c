@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/base/touch.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <string.h>
+#include <ucontext.h>
+
+struct touch {
+    sigjmp_buf where;
+    struct touch *outer;
+};
+
+/* The innermost of this thread. */
+static _Thread_local struct touch *volatile innermost;
+
+/* The fault of a load or store, which is of its own thread; anything else ends the process as it
+ * would have: for a fault by coming again. */
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    const ucontext_t *interrupted = context;
+
+    if (innermost && info->si_code > 0) {
+        /* As at the end of a handler; what sigsetjmp does for that costs a system call each time.
+         */
+        pthread_sigmask(SIG_SETMASK, &interrupted->uc_sigmask, NULL);
+        siglongjmp(innermost->where, 1);
+    }
+    signal(number, SIG_DFL);
+    if (info->si_code <= 0)
+        raise(number);
+}
+
+int wharf_touch_init(void)
+{
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+
+    return sigaction(SIGBUS, &action, NULL) < 0 ? -errno : 0;
+}
+
+bool wharf_touch(void (*act)(void *context), void *context)
+{
+    struct touch touch = {.outer = innermost};
+
+    if (sigsetjmp(touch.where, 0) != 0) {
+        innermost = touch.outer;
+        return false;
+    }
+    innermost = &touch;
+    act(context);
+    innermost = touch.outer;
+    return true;
+}
+
+struct copy {
+    void *to;
+    const void *from;
+    size_t nbytes;
+};
+
+static void copy(void *context)
+{
+    const struct copy *what = context;
+
+    memcpy(what->to, what->from, what->nbytes);
+}
+
+bool wharf_touch_copy(void *to, const void *from, size_t nbytes)
+{
+    struct copy what = {to, from, nbytes};
+
+    return nbytes == 0 || wharf_touch(copy, &what);
+}

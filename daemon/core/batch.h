@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch.h: a batch's chunk table, copied and checked.
+ *
+ * The copy never changes; what counts progress is guarded by the front lock.
+ */
+#ifndef WHARF_DAEMON_CORE_BATCH_H
+#define WHARF_DAEMON_CORE_BATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/wharf_result.h"
+#include "proto/wharf_ring.h"
+
+struct wharf_region;
+
+struct wharf_batch_entry {
+    struct wharf_chunk chunk;
+    struct wharf_region *source;
+    struct wharf_region *destination;
+};
+
+struct wharf_batch {
+    uint32_t n_chunks;
+    uint32_t n_handed_out; /* chunks that are in pieces or done */
+    uint32_t n_done;
+    uint32_t first_bad;           /* lowest index of a bad chunk; n_chunks if there is none */
+    struct wharf_outcome outcome; /* its outcome; or else sums so far */
+    uint32_t engine;              /* what ran it; or else the last one */
+    bool has_device;              /* some output goes to a client's own GPU memory */
+    uint64_t total_nbytes;        /* of all sources and destinations */
+    uint32_t max_chunk_nbytes;    /* of any one of them */
+    uint64_t memory_nbytes;       /* of this memory, charged to the tenant */
+    uint64_t *regions;            /* bit i: region i of the session is used by it */
+    uint32_t n_region_words;
+    struct wharf_batch_entry entries[];
+};
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/core/engine_status.h"
+
+#include "daemon/core/front.h"
+#include "daemon/core/queues.h"
+
+bool wharf_place_is_up(const struct wharf_front *front, uint32_t gpu)
+{
+    return front->gpus_up >> gpu & 1;
+}
+
+bool wharf_place_has_gpu(const struct wharf_front *front, uint32_t engine)
+{
+    return front->gpus_up && (engine == WHARF_ENGINE_AUTO || engine == front->gpu_engine);
+}
+
+uint32_t wharf_place_n_queued(const struct wharf_front *front)
+{
+    uint32_t n = front->n_waiting;
+
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
+        n += front->sched[i].n_queued;
+    return n;
+}
+
+static uint32_t n_of_own(const struct wharf_front *front, uint32_t gpu)
+{
+    return front->sched[WHARF_POOL_OWN + gpu].n_queued;
+}
+
+uint32_t wharf_place_n_for_cpu(const struct wharf_front *front)
+{
+    uint32_t n = front->retries.n + front->sched[WHARF_POOL_CPU].n_queued +
+                 front->sched[WHARF_POOL_ANY].n_queued;
+
+    if (!front->gpus_up)
+        n += front->sched[WHARF_POOL_GPU].n_queued + front->sched[WHARF_POOL_LARGE].n_queued;
+    /* What was queued for a GPU that has no worker now is the CPU's to move. */
+    for (uint32_t gpu = 0; gpu < front->n_gpus; gpu++)
+        n += wharf_place_is_up(front, gpu) ? 0 : n_of_own(front, gpu);
+    return n;
+}
+
+bool wharf_place_may_be_gpus(const struct wharf_front *front)
+{
+    return front->gpus_up && front->retries.n == 0 && front->sched[WHARF_POOL_CPU].n_queued == 0;
+}
+
+bool wharf_place_may_import(const struct wharf_front *front)
+{
+    for (uint32_t gpu = 0; gpu < front->n_gpus; gpu++)
+        if (front->gpus[gpu].may_come)
+            return true;
+    return false;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/core/residency.h"
+
+#include "daemon/base/list.h"
+
+void wharf_residency_init(struct wharf_residency *residency)
+{
+    *residency = (struct wharf_residency){.last_memory = 0};
+    wharf_list_init(&residency->memories);
+    wharf_list_init(&residency->unheld);
+    wharf_list_init(&residency->spares.list);
+    wharf_list_init(&residency->spares.unwanted);
+    wharf_list_init(&residency->room.tenants);
+}

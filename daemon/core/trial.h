@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trial.h: which way of placing passes most, found by trying.
+ *
+ * To give each chunk to whom would be done with it first is right for whoever waits for one chunk.
+ * In a flood it is not always: the CPU's threads take chunks that a GPU would pass faster, and are
+ * in each other's way; or a chunk of sixteen that took the GPU's long way keeps its client from
+ * sending more.  Neither shows in what a chunk takes alone.  So while a tenant has many chunks of a
+ * codec under way at a time, the ways are compared by what passes: for a few milliseconds each, now
+ * and then, and the best of them is kept.
+ *
+ * Numbers alone, without locks; one struct for each tenant and codec.
+ */
+#ifndef WHARF_DAEMON_CORE_TRIAL_H
+#define WHARF_DAEMON_CORE_TRIAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum wharf_trial_way {
+    WHARF_TRIAL_BY_TIME, /* each chunk to whom would be done with it first */
+    WHARF_TRIAL_GPU,     /* all to the GPU */
+    WHARF_TRIAL_CPU,     /* all to the CPU */
+    WHARF_TRIAL_N_WAYS,
+};
+
+/* All zeros to begin with. */
+struct wharf_trial {
+    uint64_t begun_ns;    /* the window: when it began */
+    uint64_t counted_ns;  /* from when on chunks count: those handed over before have come back */
+    uint64_t nbytes;      /* of those that have come back since then */
+    uint64_t half_ns;     /* and from when on they are of the window's second half; 0: not yet */
+    uint64_t half_nbytes; /* those of the first half */
+    uint64_t present_ns;  /* for how long these were there, together */
+    uint64_t quiet_ns;    /* of windows of the best way, since another one was tried */
+    uint64_t tried_ns;    /* that that one took */
+    uint64_t cpu_rate;    /* the most that the CPU alone could pass */
+    uint32_t n_chunks;    /* of them */
+    uint32_t n_present;   /* how many were there at a time, in the last window of the best way */
+    uint8_t way;          /* of this window, enum wharf_trial_way */
+    uint8_t best;         /* as far as is known */
+    uint8_t last;         /* what was tried last */
+    uint8_t n_rises;      /* how often this window was begun again */
+    uint8_t n_poor[WHARF_TRIAL_N_WAYS]; /* how often in a row it was far from the best, or not known
+                                           after it was tried */
+    uint8_t n_known[WHARF_TRIAL_N_WAYS]; /* how often it was tried and is known, up to 3; to have
+                                            been the best counts as one */
+    uint32_t rates[WHARF_TRIAL_N_WAYS];  /* KiB a second, smoothed; 0: not known */
+};
+
+/*
+ * wharf_trial_count: n_chunks of together nbytes have come back now, present_ns after they came
+ * from the client.  may_try: there is another engine to try; cpu_rate is what the CPU alone could
+ * pass at most, in KiB a second.
+ */
+void wharf_trial_count(struct wharf_trial *trial, uint64_t now_ns, uint32_t n_chunks,
+                       uint64_t nbytes, uint64_t present_ns, bool may_try, uint64_t cpu_rate);
+
+#endif

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/dispatch/admit.h"
+
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/heap.h"
+#include "daemon/core/activity.h"
+#include "daemon/core/estimate.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/core/publish.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/session.h"
+#include "daemon/placement/place.h"
+#include "daemon/schedule/aside.h"
+#include "encoders/codec.h"
+#include "proto/wharf_job.h"
+
+/* ---- checks -------------------------------------------------------------------------------- */
+
+/* A source or destination: where it says it is. */
+struct place {
+    uint32_t region_number;
+    uint64_t offset;
+    uint64_t nbytes;
+};
+
+enum use {
+    TO_READ,
+    TO_WRITE,  /* by the CPU */
+    TO_DECODE, /* to be written by whatever engine decodes: GPU memory too */
+};
+
+static uint32_t find_place(struct wharf_session *session, const struct place *place, enum use use,
+                           struct wharf_region **ret_region)
+{
+    struct wharf_region *region = wharf_session_region(session, place->region_number);
+
+    if (!region || (use != TO_READ && region->read_only) || (use != TO_DECODE && region->is_device))
+        return WHARF_REASON_REQUEST_REGION;
+    if (!wharf_range_good(place->offset, place->nbytes, region->segment.nbytes))
+        return WHARF_REASON_REQUEST_RANGE;
+    *ret_region = region;
+    return WHARF_REASON_NONE;
+}
+
+/* Both are within their regions, so the sums do not wrap. */
+static bool overlap(const struct place *a, const struct place *b)
+{
+    return a->region_number == b->region_number && a->nbytes && b->nbytes &&
+           a->offset < b->offset + b->nbytes && b->offset < a->offset + a->nbytes;
+}
+
+static uint32_t check_places(struct wharf_session *session, const struct place *source,
+                             const struct place *destination, enum use use,
+                             struct wharf_region **ret_source,
+                             struct wharf_region **ret_destination)
+{
+    uint32_t reason = find_place(session, source, TO_READ, ret_source);
+
+    if (!reason)
+        reason = find_place(session, destination, use, ret_destination);
+    if (!reason && overlap(source, destination))
+        reason = WHARF_REASON_REQUEST_OVERLAP;
+    return reason;
+}
+
+/* Likewise, and they are within the limit of one chunk. */
+static uint32_t check_chunk_places(struct wharf_session *session, const struct place *source,
+                                   const struct place *destination,
+                                   struct wharf_region **ret_source,
+                                   struct wharf_region **ret_destination)
+{
+    uint32_t reason =
+        check_places(session, source, destination, TO_DECODE, ret_source, ret_destination);
+
+    /* Each is within a region: the sum does not wrap. */
+    if (!reason && source->nbytes + destination->nbytes > session->max_job_nbytes)
+        reason = WHARF_REASON_REQUEST_SIZE;
+    return reason;
+}
+
+uint32_t wharf_chunk_check(struct wharf_session *session, const struct wharf_chunk *chunk,
+                           struct wharf_region **ret_source, struct wharf_region **ret_destination)
+{
+    struct place source = {chunk->src_region, chunk->src_offset, chunk->src_nbytes};
+    struct place destination = {chunk->dst_region, chunk->dst_offset, chunk->dst_nbytes};
+
+    return check_chunk_places(session, &source, &destination, ret_source, ret_destination);
+}
+
+/* Sizes of the table and of the results. */
+static uint32_t check_batch_sizes(const struct wharf_session *session,
+                                  const struct wharf_submission *submission)
+{
+    uint64_t n_chunks = submission->src_nbytes / sizeof(struct wharf_chunk);
+    bool wants_results = submission->dst_nbytes != 0;
+
+    if (submission->src_nbytes % sizeof(struct wharf_chunk) || n_chunks == 0 ||
+        n_chunks > session->max_batch_chunks)
+        return WHARF_REASON_REQUEST_BATCH;
+    if (wants_results && submission->dst_nbytes != n_chunks * sizeof(struct wharf_chunk_result))
+        return WHARF_REASON_REQUEST_BATCH;
+    if (!wants_results && (submission->dst_offset || submission->dst_region))
+        return WHARF_REASON_REQUEST_BATCH;
+    return WHARF_REASON_NONE;
+}
+
+static uint32_t check_memory(struct wharf_session *session,
+                             const struct wharf_submission *submission,
+                             struct wharf_region **ret_source,
+                             struct wharf_region **ret_destination)
+{
+    struct place source = {submission->src_region, submission->src_offset, submission->src_nbytes};
+    struct place destination = {submission->dst_region, submission->dst_offset,
+                                submission->dst_nbytes};
+    uint32_t reason;
+
+    if (submission->opcode == WHARF_OP_DECODE)
+        return check_chunk_places(session, &source, &destination, ret_source, ret_destination);
+    reason = check_batch_sizes(session, submission);
+    if (reason)
+        return reason;
+    if (destination.nbytes)
+        return check_places(session, &source, &destination, TO_WRITE, ret_source, ret_destination);
+    return find_place(session, &source, TO_READ, ret_source);
+}
+
+/* NOOP and CANCEL: everything that they do not use is 0. */
+static uint32_t check_simple(const struct wharf_submission *submission)
+{
+    struct wharf_submission expected = {
+        .opcode = submission->opcode,
+        .user_data = submission->user_data,
+        .src_offset = submission->opcode == WHARF_OP_CANCEL ? submission->src_offset : 0,
+    };
+
+    return memcmp(&expected, submission, sizeof(expected)) ? WHARF_REASON_REQUEST_RESERVED
+                                                           : WHARF_REASON_NONE;
+}
+
+/* What a submission names. */
+struct names {
+    struct wharf_region *source;
+    struct wharf_region *destination;  /* NULL: none */
+    struct wharf_session_model *model; /* likewise */
+};
+
+/* One of the codec's parameters, or the number of a model of it. */
+static uint32_t check_parameter(struct wharf_session *session,
+                                const struct wharf_submission *submission,
+                                const struct wharf_codec_ops *ops,
+                                struct wharf_session_model **ret_model)
+{
+    if (!ops->models || submission->parameter < WHARF_FIRST_MODEL)
+        return wharf_codec_unit_nbytes(ops, submission->parameter) ? WHARF_REASON_NONE
+                                                                   : WHARF_REASON_REQUEST_PARAMETER;
+    *ret_model = wharf_session_model(session, submission->parameter);
+    return *ret_model && (*ret_model)->codec == submission->codec ? WHARF_REASON_NONE
+                                                                  : WHARF_REASON_REQUEST_PARAMETER;
+}
+
+/*
+ * Returns WHARF_REASON_NONE, with what it names, or the first reason to refuse it.  The submission
+ * is a private copy.
+ */
+static uint32_t check_submission(struct wharf_session *session,
+                                 const struct wharf_submission *submission, struct names *ret_names)
+{
+    *ret_names = (struct names){.source = NULL};
+    switch (submission->opcode) {
+    case WHARF_OP_NOOP:
+    case WHARF_OP_CANCEL:
+        return check_simple(submission);
+    case WHARF_OP_DECODE:
+    case WHARF_OP_BATCH:
+        break;
+    default:
+        return WHARF_REASON_REQUEST_OPCODE;
+    }
+    const struct wharf_codec_row *codec = wharf_codec_find(submission->codec);
+    if (!codec)
+        return WHARF_REASON_REQUEST_CODEC;
+    if (submission->flags & ~WHARF_JOB_KNOWN_FLAGS)
+        return WHARF_REASON_REQUEST_FLAGS;
+    if (submission->job_class > WHARF_CLASS_BACKGROUND)
+        return WHARF_REASON_REQUEST_CLASS;
+    uint32_t reason = check_parameter(session, submission, codec->ops, &ret_names->model);
+    if (reason)
+        return reason;
+    if (submission->reserved != 0 ||
+        (submission->opcode == WHARF_OP_BATCH && submission->checksum != 0))
+        return WHARF_REASON_REQUEST_RESERVED;
+    return check_memory(session, submission, &ret_names->source, &ret_names->destination);
+}
+
+/* ---- admission ----------------------------------------------------------------------------- */
+
+/* Looking at one entry of a table. */
+#define CHECK_ENTRY_NS 50u
+
+/* A cancel looks at all slots of its session. */
+#define LOOK_NS 2u
+
+/* What a tenant can save up for interactive jobs: a burst of 20 ms. */
+#define INTERACTIVE_BURST_NS ((int64_t)20 * WHARF_NS_PER_MS)
+
+static uint64_t estimate(const struct wharf_session *session,
+                         const struct wharf_submission *submission)
+{
+    if (submission->opcode == WHARF_OP_BATCH)
+        return submission->src_nbytes / sizeof(struct wharf_chunk) * CHECK_ENTRY_NS;
+    return wharf_estimate_ns(&session->tenant->estimates, submission->codec, submission->src_nbytes,
+                             submission->dst_nbytes);
+}
+
+/*
+ * Refills the tenant's time for interactive jobs: its part of its share since the last refill, as
+ * if those that are active now had been so since then.
+ */
+static void refill_interactive(struct wharf_front *front, struct wharf_tenant *tenant,
+                               uint64_t now_ns)
+{
+    uint64_t elapsed_ns = now_ns - tenant->interactive_at_ns;
+    uint64_t own_weight = tenant->n_active ? tenant->active_weight : tenant->quota.weight;
+
+    wharf_front_drop_stale(front, now_ns);
+    uint64_t all_weight = front->active_weight + (tenant->n_active ? 0 : own_weight);
+    if (elapsed_ns > WHARF_NS_PER_S)
+        elapsed_ns = WHARF_NS_PER_S;
+    tenant->interactive_at_ns = now_ns;
+    /* Below 2^30 ns of some thousand processors, and weights are below 2^14: below 2^60. */
+    uint64_t time_ns = elapsed_ns * front->n_workers * front->config.interactive_percent / 100;
+    tenant->interactive_ns += (int64_t)(time_ns * own_weight / all_weight);
+    if (tenant->interactive_ns > INTERACTIVE_BURST_NS)
+        tenant->interactive_ns = INTERACTIVE_BURST_NS;
+}
+
+static uint8_t class_of(const struct wharf_session *session,
+                        const struct wharf_submission *submission)
+{
+    return submission->job_class == WHARF_CLASS_DEFAULT ? session->default_class
+                                                        : submission->job_class;
+}
+
+static enum wharf_lane choose_lane(struct wharf_front *front, struct wharf_job *job)
+{
+    struct wharf_tenant *tenant = job->session->tenant;
+    uint8_t class = job->job_class;
+
+    if (class == WHARF_CLASS_BACKGROUND)
+        return WHARF_LANE_BACKGROUND;
+    if (class != WHARF_CLASS_INTERACTIVE)
+        return WHARF_LANE_NORMAL;
+    refill_interactive(front, tenant, job->taken_ns);
+    if (tenant->interactive_ns < (int64_t)job->estimate_ns)
+        return WHARF_LANE_NORMAL;
+    tenant->interactive_ns -= (int64_t)job->estimate_ns;
+    return WHARF_LANE_INTERACTIVE;
+}
+
+/* There is a free slot: jobs in flight are at most entries of the ring, this submission counted. */
+static struct wharf_job *job_take(struct wharf_session *session,
+                                  const struct wharf_submission *submission, uint64_t now_ns)
+{
+    struct wharf_job *job = &session->jobs[session->free_job];
+
+    session->free_job = job->next_free;
+    session->n_in_flight++;
+    job->is_plain = false;
+    job->submission = *submission;
+    job->index = session->ring.sq_head - 1; /* the last one that was taken */
+    job->taken_ns = now_ns;
+    job->begun_ns = 0;
+    job->batch = NULL;
+    job->n_pieces = 0;
+    job->attempt = 0;
+    job->stopped = 0;
+    job->state = WHARF_JOB_QUEUED;
+    return job;
+}
+
+static void complete_at_once(struct wharf_front *front, struct wharf_session *session,
+                             const struct wharf_submission *submission, uint32_t reason)
+{
+    struct wharf_completion completion = {
+        .user_data = submission->user_data,
+        .result = reason ? WHARF_BAD_REQUEST : WHARF_OK,
+        .reason = (uint16_t)reason,
+    };
+
+    wharf_front_charge_aside(front, session, WHARF_FRONT_ASIDE_NS);
+    session->tenant->stats.engines[WHARF_ENGINE_AUTO].n_jobs[completion.result]++;
+    wharf_front_complete(front, session, &completion);
+}
+
+static void use(struct wharf_job *job, const struct names *names)
+{
+    job->source = names->source;
+    job->destination = names->destination;
+    job->model = names->model;
+    job->source->n_users++;
+    if (job->destination)
+        job->destination->n_users++;
+    if (job->model)
+        job->model->n_users++;
+}
+
+static bool is_plain(const struct wharf_session *session, const struct wharf_submission *submission)
+{
+    return submission->opcode == WHARF_OP_DECODE &&
+           class_of(session, submission) == WHARF_CLASS_NORMAL && submission->timeout_us == 0;
+}
+
+static void set_plain(struct wharf_job *job)
+{
+    job->is_plain = true;
+    job->session->n_plain++;
+}
+
+static void queue(struct wharf_front *front, struct wharf_job *job)
+{
+    uint64_t timeout_ns = (uint64_t)job->submission.timeout_us * WHARF_NS_PER_US;
+
+    job->estimate_ns = estimate(job->session, &job->submission);
+    job->job_class = class_of(job->session, &job->submission);
+    job->lane = (uint8_t)choose_lane(front, job);
+    job->session->is_interactive = job->lane == WHARF_LANE_INTERACTIVE;
+    if (is_plain(job->session, &job->submission) && !job->destination->is_device)
+        set_plain(job);
+    if (timeout_ns)
+        wharf_heap_insert(&front->deadlines, &job->deadline, job->taken_ns + timeout_ns);
+    wharf_place_push(front, job, false);
+}
+
+bool wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
+                       const struct wharf_submission *submission, uint64_t now_ns)
+{
+    struct names names;
+    uint32_t reason = check_submission(session, submission, &names);
+
+    if (reason || submission->opcode == WHARF_OP_NOOP) {
+        complete_at_once(front, session, submission, reason);
+        return false;
+    }
+    if (submission->opcode == WHARF_OP_CANCEL) {
+        session->cancel = (struct wharf_session_cancel){
+            .is_under_way = true,
+            .user_data = submission->src_offset,
+            .own_user_data = submission->user_data,
+        };
+        wharf_front_charge_aside(front, session,
+                                 WHARF_FRONT_ASIDE_NS + session->ring.n_entries * LOOK_NS);
+        return false;
+    }
+    struct wharf_job *job = job_take(session, submission, now_ns);
+    use(job, &names);
+    queue(front, job);
+    return true;
+}
+
+struct wharf_job *wharf_admit_plain(struct wharf_session *session,
+                                    const struct wharf_submission *submission, uint64_t now_ns)
+{
+    struct names names;
+
+    if (!is_plain(session, submission) || check_submission(session, submission, &names) ||
+        names.destination->is_device)
+        return NULL;
+    struct wharf_job *job = job_take(session, submission, now_ns);
+    use(job, &names);
+    set_plain(job);
+    job->job_class = WHARF_CLASS_NORMAL;
+    job->lane = WHARF_LANE_NORMAL;
+    return job;
+}

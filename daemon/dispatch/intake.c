@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/dispatch/intake.h"
+
+#include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/core/activity.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/front.h"
+#include "daemon/core/session.h"
+#include "daemon/core/session_events.h"
+#include "daemon/dispatch/admit.h"
+#include "daemon/dispatch/job_stop.h"
+#include "daemon/placement/place.h"
+#include "daemon/placement/place_pick.h"
+#include "daemon/schedule/aside.h"
+
+/* What is done at most under one hold of the lock: each is some tens of nanoseconds to a
+ * microsecond. */
+#define MOST_RINGS 16
+#define MOST_TAKEN 32
+#define MOST_EXPIRED 16
+/* Where there is plenty to do, many workers come by: rings looked at by all of them, each once, and
+ * at least by each. */
+#define MOST_LOOKS 64
+#define LEAST_RINGS 4
+/* If all but one of so many parts of the workers are at something brief, one of them looks before a
+ * doorbell is heard. */
+#define BRIEF_PARTS 4
+/* A client that is quiet for long is watched for this part of the longest time. */
+#define LEAST_WATCH_PART 8
+/* Sessions with interactive jobs that are watched for longer while all workers are busy: for how
+ * long, and how many, since others wait while they are looked at. */
+#define LINGER_NS (10 * (uint64_t)WHARF_NS_PER_MS)
+#define MOST_LINGERING 16
+
+/*
+ * How long the ring is watched the next time: twice as long as the client was quiet before this
+ * submission, if it was no longer quiet than watching may last.  If it was, watching would have
+ * been in vain.  A shorter gap than before counts little by little, so that bursts do not hide the
+ * gaps between them.
+ */
+static void learn_gap(struct wharf_front *front, struct wharf_session *session, uint64_t now_ns)
+{
+    uint64_t most_ns = front->config.spin_ns, least_ns = most_ns / LEAST_WATCH_PART;
+    uint64_t gap_ns = now_ns - session->active_ns;
+    uint64_t wanted_ns = gap_ns > most_ns ? least_ns : 2 * gap_ns;
+
+    session->comes_back = gap_ns < most_ns;
+    session->watch_ns -= session->watch_ns / 8;
+    if (wanted_ns > session->watch_ns || gap_ns > most_ns)
+        session->watch_ns = wanted_ns;
+    if (session->watch_ns < least_ns)
+        session->watch_ns = least_ns;
+    if (session->watch_ns > most_ns)
+        session->watch_ns = most_ns;
+}
+
+/* Jobs that ended before they were begun were work aside, as it turned out: what the session has
+ * got for less is part of what it gets now.  Returns how much of `budget` that is. */
+static uint32_t pay(const struct wharf_front *front, struct wharf_session *session, uint32_t budget)
+{
+    if (!wharf_front_has_plenty(front))
+        session->n_owed = 0;
+    uint32_t paid = session->n_owed < budget ? session->n_owed : budget;
+
+    session->n_owed -= paid;
+    return paid;
+}
+
+/* Takes submissions of one session, at most `budget`; returns how much of it was used. */
+static uint32_t take(struct wharf_front *front, struct wharf_session *session, uint32_t budget,
+                     uint64_t now_ns)
+{
+    struct wharf_submission submission;
+    const uint32_t for_new = budget - pay(front, session, budget);
+    uint32_t left = for_new;
+
+    while (left > 0) {
+        if (session->cancel.is_under_way) {
+            left = wharf_front_cancel_step(front, session, left, now_ns);
+            continue;
+        }
+        int r = wharf_ring_take(&session->ring, &submission);
+        if (r < 0) {
+            wharf_front_set_broken(front, session);
+            return budget;
+        }
+        if (r == 0)
+            break;
+        bool is_job = wharf_front_admit(front, session, &submission, now_ns);
+        uint32_t price = !is_job && wharf_front_has_plenty(front) ? WHARF_FRONT_ASIDE_PRICE : 1;
+        left -= left < price ? left : price;
+    }
+    if (left < for_new) {
+        learn_gap(front, session, now_ns);
+        wharf_front_watch(front, session, now_ns);
+        wharf_ring_publish_taken(&session->ring);
+    }
+    return budget - left;
+}
+
+/*
+ * From now on the client has to ring, unless there is something in its ring already; whether that
+ * is so.  The session is then still watched.
+ */
+static bool arm(struct wharf_front *front, struct wharf_session *session)
+{
+    int r = wharf_ring_daemon_arm(&session->ring);
+
+    if (r < 0) {
+        wharf_front_set_broken(front, session);
+        return false;
+    }
+    if (r > 0 || session->cancel.is_under_way)
+        return true;
+    wharf_front_unwatch(front, session);
+    return false;
+}
+
+/*
+ * Whether a session that has been quiet for long enough is watched all the same.  While all workers
+ * are busy they look at the rings between two pieces in any case, and the loop thread, which hears
+ * doorbells, has to wait for a processor, perhaps for milliseconds.
+ */
+static bool may_linger(const struct wharf_front *front, const struct wharf_session *session,
+                       uint64_t now_ns)
+{
+    bool all_are_busy =
+        front->n_sleeping == 0 && wharf_place_n_for_cpu(front) > 0 && !front->nothing_fits;
+
+    return session->is_interactive && all_are_busy && now_ns - session->active_ns < LINGER_NS &&
+           (session->lingers || front->n_lingering < MOST_LINGERING);
+}
+
+/* Looks at the next watched session; one that has been quiet for long enough is armed. */
+static uint32_t look_at_next(struct wharf_front *front, uint32_t budget, uint64_t now_ns)
+{
+    struct wharf_session *session =
+        WHARF_LIST_FIRST(&front->watched, struct wharf_session, watch_link);
+
+    wharf_list_rotate(&front->watched);
+    uint32_t used = take(front, session, budget, now_ns);
+    if (used > 0 || now_ns - session->active_ns < session->watch_ns)
+        return used;
+    if (may_linger(front, session, now_ns))
+        wharf_front_set_lingers(front, session, true);
+    else
+        arm(front, session);
+    return 0;
+}
+
+static bool look_at_rings(struct wharf_front *front, uint64_t now_ns)
+{
+    uint32_t budget = MOST_TAKEN;
+    unsigned most = MOST_RINGS;
+
+    if (wharf_front_has_plenty(front)) {
+        most = MOST_LOOKS / front->n_workers;
+        most = most < LEAST_RINGS ? LEAST_RINGS : most > MOST_RINGS ? MOST_RINGS : most;
+    }
+    for (unsigned n = 0; n < most && budget > 0 && wharf_front_watches(front); n++)
+        budget -= look_at_next(front, budget, now_ns);
+    return budget < MOST_TAKEN;
+}
+
+static void expire(struct wharf_front *front, uint64_t now_ns)
+{
+    for (unsigned n = 0; n < MOST_EXPIRED; n++) {
+        struct wharf_heap_node *first = front->deadlines.root;
+        if (!first || first->key > now_ns)
+            return;
+        wharf_front_stop_job(front, WHARF_LIST_ENTRY(first, struct wharf_job, deadline),
+                             WHARF_DEADLINE, now_ns);
+    }
+}
+
+bool wharf_front_look(struct wharf_front *front)
+{
+    uint64_t now_ns = wharf_now_ns();
+
+    expire(front, now_ns);
+    return look_at_rings(front, now_ns);
+}
+
+/* ---- who looks next ------------------------------------------------------------------------ */
+
+bool wharf_front_call_worker(struct wharf_front *front)
+{
+    if (front->n_called == sizeof(front->called) / sizeof(front->called[0]))
+        return false;
+    void *called = front->backend ? front->backend->ops->call(front->backend) : NULL;
+    if (!called)
+        return false;
+    front->called[front->n_called++] = called;
+    /* From now on it may get stuck. */
+    if (!front->is_watched_over)
+        front->wake_loop = true;
+    return true;
+}
+
+/* Whether somebody looks at the rings before long. */
+static bool somebody_looks(const struct wharf_front *front)
+{
+    return front->n_awake > 0 || front->gpus_looking ||
+           (front->n_sleeping == 0 && front->n_short > 0) ||
+           (front->n_brief > 0 &&
+            BRIEF_PARTS * front->n_brief >= (BRIEF_PARTS - 1) * front->n_workers);
+}
+
+/* Arms all watched sessions.  If some cannot be because there is something in their rings, somebody
+ * else has to look. */
+static void arm_all(struct wharf_front *front, uint64_t now_ns)
+{
+    uint32_t budget = MOST_TAKEN;
+    bool more = false;
+
+    WHARF_LIST_FOR(link, &front->watched)
+    {
+        struct wharf_session *session = WHARF_LIST_ENTRY(link, struct wharf_session, watch_link);
+        if (budget == 0) {
+            more = true;
+            break;
+        }
+        if (!arm(front, session))
+            continue;
+        budget -= take(front, session, budget, now_ns);
+        if (session->is_watched && arm(front, session))
+            more = true;
+    }
+    if (more && !wharf_front_call_worker(front))
+        front->wake_loop = true;
+}
+
+static bool has_more_than_are_awake(const struct wharf_front *front)
+{
+    return wharf_place_n_for_cpu(front) > front->n_awake && !front->nothing_fits;
+}
+
+/*
+ * Workers for what is queued.  Each time that a GPU has taken a job there is another one that comes
+ * first; where that is the GPU's as well, workers that came to look at it would be in the way of
+ * the GPU's thread, in a flood after every few chunks: so it is looked at before any is called.
+ */
+static void call_workers(struct wharf_front *front)
+{
+    if (has_more_than_are_awake(front) && front->n_sleeping > 0 && wharf_place_may_be_gpus(front))
+        front->nothing_fits = !wharf_place_first_for_cpu(front, UINT64_MAX);
+    while (has_more_than_are_awake(front))
+        if (!wharf_front_call_worker(front))
+            break;
+}
+
+void wharf_front_settle(struct wharf_front *front)
+{
+    if (!wharf_list_is_empty(&front->due)) {
+        wharf_place_due(front);
+        /* The loop thread, if nobody else, goes on. */
+        front->wake_loop |= !wharf_list_is_empty(&front->due);
+    }
+    if (wharf_front_watches(front) && !somebody_looks(front))
+        arm_all(front, wharf_now_ns());
+    call_workers(front);
+    /* Their threads promise to look when they are called. */
+    uint32_t called = front->gpus_asleep ? wharf_place_gpus_to_wake(front) : 0;
+    front->gpus_asleep &= ~called;
+    front->gpus_called |= called;
+    /* Jobs' deadlines are nobody else's business while all workers sleep or are busy. */
+    if (front->deadlines.root && front->deadlines.root->key < front->loop_wakes_at_ns)
+        front->wake_loop = true;
+}
+
+bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, uint32_t n_packets)
+{
+    uint64_t now_ns = wharf_now_ns();
+
+    session->tenant->stats.n_doorbells += n_packets;
+    if (session->state != WHARF_SESSION_LIVE || session->is_watched)
+        return false;
+    /* A client that rings for nothing is not worth a thread's watch. */
+    if (take(front, session, MOST_TAKEN, now_ns) == 0)
+        return false;
+    /* Where it only paid for what it owes, what it rang for is still in its ring. */
+    if (!session->is_broken)
+        wharf_front_watch(front, session, now_ns);
+    /* Worth a thread's watch if the client is about to come back; otherwise it rings again. */
+    if (!session->is_broken && !somebody_looks(front) && session->comes_back)
+        wharf_front_call_worker(front);
+    return true;
+}

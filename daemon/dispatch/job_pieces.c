@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/dispatch/job_pieces.h"
+
+#include "daemon/base/clock.h"
+#include "daemon/base/heap.h"
+#include "daemon/core/activity.h"
+#include "daemon/core/batch_close.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/estimate.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/core/publish.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/retry_queue.h"
+#include "daemon/core/session.h"
+#include "daemon/core/session_events.h"
+#include "daemon/placement/place.h"
+#include "daemon/placement/place_cost.h"
+#include "daemon/placement/place_pick.h"
+#include "daemon/schedule/sched.h"
+#include "proto/wharf_job.h"
+
+/* Chunks of a batch that are handed out at once, whatever they are estimated to take: estimating
+ * them is done under the front lock. */
+#define MOST_CHUNKS 64
+
+/* ---- out ----------------------------------------------------------------------------------- */
+
+static uint64_t estimate_chunk(const struct wharf_job *job, uint32_t index)
+{
+    const struct wharf_chunk *chunk = &job->batch->entries[index].chunk;
+
+    return wharf_estimate_ns(&job->session->tenant->estimates, job->submission.codec,
+                             chunk->src_nbytes, chunk->dst_nbytes);
+}
+
+/* What a chunk of a batch, or a job of one chunk, takes on a processor and on a warp. */
+static uint64_t chunk_cpu_ns(uint32_t gpu, const struct wharf_job *job, uint32_t index)
+{
+    (void)gpu;
+    return job->batch ? estimate_chunk(job, index) : job->estimate_ns;
+}
+
+static uint64_t chunk_warp_ns(uint32_t gpu, const struct wharf_job *job, uint32_t index)
+{
+    const struct wharf_chunk *chunk = job->batch ? &job->batch->entries[index].chunk : NULL;
+
+    return wharf_place_warp_ns(gpu, job, chunk ? chunk->src_nbytes : job->submission.src_nbytes,
+                               chunk ? chunk->dst_nbytes : job->submission.dst_nbytes);
+}
+
+void wharf_front_unqueue(struct wharf_front *front, struct wharf_job *job)
+{
+    wharf_place_remove(front, job);
+    front->nothing_fits = false;
+}
+
+/* The first background job of some queue of each pool has waited long enough: it is a normal one
+ * now. */
+static void age_background(struct wharf_front *front, uint64_t now_ns)
+{
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++) {
+        struct wharf_job *job = wharf_sched_background(&front->sched[i]);
+        if (!job || now_ns - job->taken_ns < front->config.background_age_ns)
+            continue;
+        wharf_front_unqueue(front, job);
+        job->lane = WHARF_LANE_NORMAL;
+        wharf_place_push(front, job, false);
+    }
+}
+
+/* What an engine takes at once. */
+struct appetite {
+    uint64_t (*chunk_ns)(uint32_t gpu, const struct wharf_job *job, uint32_t index);
+    uint32_t gpu;     /* which it is, if it is one */
+    uint64_t most_ns; /* of chunk_ns, in all; but one chunk in any case */
+    uint32_t most_chunks;
+};
+
+/* As many chunks as the engine takes, at least one; all that are left of a batch that was stopped,
+ * since each of them costs next to nothing then.  Returns their time, by the engine's measure. */
+static uint64_t cut_slice(struct wharf_front *front, struct wharf_job *job,
+                          const struct appetite *appetite, struct wharf_piece *piece)
+{
+    struct wharf_batch *batch = job->batch;
+    uint32_t left = batch->n_chunks - batch->n_handed_out;
+    uint64_t sum_ns = 0;
+
+    piece->kind = WHARF_PIECE_SLICE;
+    piece->first_chunk = batch->n_handed_out;
+    piece->n_chunks = left;
+    if (!job->stopped) {
+        piece->n_chunks = 1;
+        sum_ns = appetite->chunk_ns(appetite->gpu, job, piece->first_chunk);
+        while (piece->n_chunks < left && piece->n_chunks < appetite->most_chunks) {
+            uint64_t more_ns =
+                appetite->chunk_ns(appetite->gpu, job, piece->first_chunk + piece->n_chunks);
+            if (sum_ns + more_ns > appetite->most_ns)
+                break;
+            sum_ns += more_ns;
+            piece->n_chunks++;
+        }
+    }
+    batch->n_handed_out += piece->n_chunks;
+    if (batch->n_handed_out == batch->n_chunks) {
+        wharf_front_unqueue(front, job);
+    } else {
+        wharf_sched_shrink(&front->sched[job->pool], job, job->backlog_ns / left * piece->n_chunks);
+        job->estimate_ns = estimate_chunk(job, batch->n_handed_out);
+    }
+    return sum_ns;
+}
+
+/* Its place among the marks is its slot's, where no other job is until it is completed. */
+static uint32_t mark_place(const struct wharf_job *job)
+{
+    return (uint32_t)(job - job->session->jobs);
+}
+
+void wharf_job_begin(struct wharf_job *job, uint64_t now_ns)
+{
+    wharf_ring_mark_begun(&job->session->ring, mark_place(job), job->index);
+    job->state = WHARF_JOB_RUNNING;
+    job->begun_ns = now_ns;
+}
+
+static uint64_t cut_piece(struct wharf_front *front, struct wharf_job *job, uint64_t now_ns,
+                          const struct appetite *appetite, struct wharf_piece *piece)
+{
+    uint64_t sum_ns;
+
+    *piece = (struct wharf_piece){.job = job, .pool = job->pool};
+    if (job->batch) {
+        sum_ns = cut_slice(front, job, appetite, piece);
+    } else {
+        piece->kind =
+            job->submission.opcode == WHARF_OP_BATCH ? WHARF_PIECE_OPEN : WHARF_PIECE_CHUNK;
+        piece->n_chunks = 1;
+        sum_ns = appetite->chunk_ns(appetite->gpu, job, 0);
+        wharf_front_unqueue(front, job);
+        wharf_job_begin(job, now_ns);
+    }
+    job->n_pieces++;
+    job->session->n_pieces++;
+    return sum_ns;
+}
+
+static void charge_estimate(struct wharf_front *front, struct wharf_piece *piece,
+                            uint64_t estimate_ns)
+{
+    piece->estimate_ns = piece->charged_ns = estimate_ns;
+    wharf_sched_charge(&front->sched[piece->pool], piece->job, (int64_t)estimate_ns);
+}
+
+struct wharf_job *wharf_front_first(struct wharf_front *front, uint64_t most_ns)
+{
+    if (wharf_place_n_for_cpu(front) == 0)
+        return NULL;
+    age_background(front, wharf_now_ns());
+    return wharf_place_first_for_cpu(front, most_ns);
+}
+
+void wharf_front_take(struct wharf_front *front, struct wharf_job *job,
+                      struct wharf_piece *ret_piece)
+{
+    struct appetite appetite = {chunk_cpu_ns, 0, front->config.slice_ns, MOST_CHUNKS};
+    uint64_t cpu_ns = cut_piece(front, job, wharf_now_ns(), &appetite, ret_piece);
+
+    charge_estimate(front, ret_piece, cpu_ns);
+    wharf_place_took_by_cpu(front, ret_piece);
+}
+
+bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_piece *ret_piece)
+{
+    if (wharf_retry_take(&front->retries, ret_piece))
+        return true;
+    struct wharf_job *job = wharf_front_first(front, most_ns);
+    if (!job) {
+        front->nothing_fits |= wharf_place_n_for_cpu(front) > 0;
+        return false;
+    }
+    wharf_front_take(front, job, ret_piece);
+    return true;
+}
+
+uint64_t wharf_front_take_for_gpu(struct wharf_front *front, uint32_t gpu, struct wharf_job *job,
+                                  uint32_t most_chunks, uint64_t now_ns,
+                                  struct wharf_piece *ret_piece)
+{
+    const uint32_t n_warps = front->gpus[gpu].n_warps;
+    /* Small enough pieces to keep to what may be handed over, and large enough for all warps. */
+    struct appetite appetite = {chunk_warp_ns, gpu, front->config.gpu_ahead_ns * n_warps,
+                                most_chunks < MOST_CHUNKS ? most_chunks : MOST_CHUNKS};
+    uint64_t warp_ns = cut_piece(front, job, now_ns, &appetite, ret_piece);
+
+    charge_estimate(front, ret_piece, warp_ns / n_warps);
+    wharf_place_took_by_gpu(front, ret_piece, gpu);
+    return warp_ns;
+}
+
+/* ---- back ---------------------------------------------------------------------------------- */
+
+static void chunk_done(struct wharf_front *front, const struct wharf_piece *piece)
+{
+    struct wharf_job *job = piece->job;
+    struct wharf_job_end end = {
+        .outcome = piece->outcome,
+        .engine = piece->engine,
+        .ended_ns = piece->ended_ns,
+    };
+
+    if (job->stopped == WHARF_DEADLINE ||
+        (job->deadline.is_linked && job->deadline.key <= piece->ended_ns))
+        end.outcome = (struct wharf_outcome){.result = WHARF_DEADLINE};
+    wharf_front_complete_job(front, job, &end);
+}
+
+static void open_done(struct wharf_front *front, const struct wharf_piece *piece)
+{
+    struct wharf_job *job = piece->job;
+    struct wharf_job_end end = {
+        .outcome = piece->outcome,
+        .bad_chunk = piece->bad_chunk,
+        .ended_ns = piece->ended_ns,
+    };
+
+    if (!piece->batch) {
+        wharf_front_complete_job(front, job, &end);
+        return;
+    }
+    job->batch = piece->batch;
+    job->estimate_ns = estimate_chunk(job, 0);
+    wharf_place_push(front, job, true);
+}
+
+static void merge_slice(struct wharf_batch *batch, const struct wharf_piece *piece)
+{
+    bool was_good = batch->first_bad == batch->n_chunks;
+
+    batch->n_done += piece->n_chunks;
+    if (piece->outcome.result == WHARF_OK) {
+        if (!was_good)
+            return;
+        batch->outcome.in_nbytes += piece->outcome.in_nbytes;
+        batch->outcome.out_nbytes += piece->outcome.out_nbytes;
+        batch->engine = piece->engine;
+    } else if (piece->bad_chunk < batch->first_bad) {
+        batch->first_bad = piece->bad_chunk;
+        batch->outcome = piece->outcome;
+        batch->engine = piece->engine;
+    }
+}
+
+static void slice_done(struct wharf_front *front, const struct wharf_piece *piece)
+{
+    struct wharf_job *job = piece->job;
+    struct wharf_batch *batch = job->batch;
+
+    merge_slice(batch, piece);
+    if (batch->n_done < batch->n_chunks)
+        return;
+    struct wharf_job_end end = {
+        .outcome = batch->outcome,
+        .engine = batch->engine,
+        .bad_chunk = batch->first_bad,
+        .has_results = job->destination != NULL,
+        .ended_ns = piece->ended_ns,
+    };
+    job->batch = NULL;
+    wharf_batch_close(batch, job->session);
+    wharf_front_complete_job(front, job, &end);
+}
+
+/* Makes what the piece is charged what it has used; returns that. */
+static uint64_t charge(struct wharf_front *front, struct wharf_piece *piece, uint64_t now_ns)
+{
+    struct wharf_job *job = piece->job;
+    uint64_t used_ns = now_ns - piece->begun_ns - piece->others_ns + piece->helped_ns;
+    int64_t missing_ns = (int64_t)(used_ns - piece->charged_ns);
+
+    wharf_sched_charge(&front->sched[piece->pool], job, missing_ns);
+    if (job->lane == WHARF_LANE_INTERACTIVE)
+        job->session->tenant->interactive_ns -= missing_ns;
+    piece->charged_ns = used_ns;
+    return used_ns;
+}
+
+void wharf_front_going_on(struct wharf_front *front, struct wharf_piece *piece, uint64_t now_ns)
+{
+    const struct wharf_submission *submission = &piece->job->submission;
+    struct wharf_estimates *estimates = &piece->job->session->tenant->estimates;
+    uint64_t used_ns = now_ns - piece->begun_ns - piece->others_ns;
+
+    if (used_ns <= piece->charged_ns)
+        return;
+    charge(front, piece, now_ns);
+    /* The next one like it is to be estimated better, at once. */
+    if (piece->kind == WHARF_PIECE_CHUNK)
+        wharf_estimates_learn(estimates, submission->codec, submission->src_nbytes,
+                              submission->dst_nbytes, used_ns);
+}
+
+/* Corrects what was charged and estimated by what it took. */
+static void balance_account(struct wharf_front *front, struct wharf_piece *piece)
+{
+    struct wharf_job *job = piece->job;
+    struct wharf_tenant *tenant = job->session->tenant;
+    struct wharf_engine_stats *stats = &tenant->stats.engines[piece->engine];
+    uint64_t took_ns = charge(front, piece, piece->ended_ns);
+
+    stats->busy_ns += took_ns;
+    if (piece->kind == WHARF_PIECE_OPEN || piece->engine == WHARF_ENGINE_AUTO)
+        return;
+    stats->n_chunks += piece->n_chunks;
+    stats->in_nbytes += piece->in_nbytes;
+    stats->out_nbytes += piece->out_nbytes;
+    wharf_place_learn(front, piece, took_ns);
+}
+
+void wharf_front_forget_job(struct wharf_front *front, struct wharf_job *job)
+{
+    if (job->state == WHARF_JOB_FREE)
+        return;
+    if (job->n_pieces > 0) {
+        __atomic_store_n(&job->stopped, WHARF_CANCELLED, __ATOMIC_RELAXED);
+        front->n_stopped++;
+        return;
+    }
+    wharf_heap_remove(&front->deadlines, &job->deadline);
+    wharf_batch_close(job->batch, job->session);
+    job->batch = NULL;
+    job->state = WHARF_JOB_FREE;
+}
+
+void wharf_front_put_back(struct wharf_front *front, const struct wharf_piece *piece)
+{
+    struct wharf_job *job = piece->job;
+    struct wharf_session *session = job->session;
+    struct wharf_job_end end = {.outcome.result = job->stopped, .ended_ns = wharf_now_ns()};
+
+    job->n_pieces--;
+    session->n_pieces--;
+    wharf_sched_charge(&front->sched[piece->pool], job, -(int64_t)piece->charged_ns);
+    job->begun_ns = 0;
+    if (session->state == WHARF_SESSION_DEAD) {
+        wharf_front_forget_job(front, job);
+        wharf_front_release(front, session);
+    } else if (job->stopped) {
+        wharf_front_complete_job(front, job, &end);
+    } else {
+        wharf_ring_unmark_begun(&session->ring, mark_place(job));
+        job->state = WHARF_JOB_QUEUED;
+        wharf_place_push(front, job, true);
+    }
+}
+
+void wharf_front_done(struct wharf_front *front, struct wharf_piece *piece)
+{
+    struct wharf_job *job = piece->job;
+    struct wharf_session *session = job->session;
+
+    job->n_pieces--;
+    session->n_pieces--;
+    if (piece->attempt > job->attempt)
+        job->attempt = piece->attempt;
+    balance_account(front, piece);
+    if (session->state == WHARF_SESSION_DEAD) {
+        if (piece->kind == WHARF_PIECE_OPEN)
+            job->batch = piece->batch;
+        wharf_front_forget_job(front, job);
+        wharf_front_release(front, session);
+    } else if (piece->kind == WHARF_PIECE_CHUNK) {
+        chunk_done(front, piece);
+    } else if (piece->kind == WHARF_PIECE_OPEN) {
+        open_done(front, piece);
+    } else {
+        slice_done(front, piece);
+    }
+    /* Its client has something to do now, and may be back soon. */
+    wharf_front_watch(front, session, piece->ended_ns);
+}

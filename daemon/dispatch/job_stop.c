@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/dispatch/job_stop.h"
+
+#include "daemon/base/heap.h"
+#include "daemon/base/list.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/core/publish.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/session.h"
+#include "daemon/dispatch/job_pieces.h"
+#include "daemon/placement/place.h"
+#include "daemon/schedule/aside.h"
+#include "proto/wharf_job.h"
+
+/* What is left of a batch costs next to nothing: it need not wait for its turn. */
+static void hurry(struct wharf_front *front, struct wharf_job *job)
+{
+    if (!wharf_list_is_linked(&job->link))
+        return;
+    wharf_front_unqueue(front, job);
+    job->lane = WHARF_LANE_INTERACTIVE;
+    job->estimate_ns = 0;
+    wharf_place_push(front, job, true);
+}
+
+void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint32_t result,
+                          uint64_t now_ns)
+{
+    struct wharf_job_end end = {.outcome.result = result, .ended_ns = now_ns};
+
+    wharf_heap_remove(&front->deadlines, &job->deadline);
+    /* A dead session's queues were dropped: its jobs are in none, and are being forgotten. */
+    if (job->session->state == WHARF_SESSION_DEAD)
+        return;
+    if (job->state == WHARF_JOB_QUEUED) {
+        wharf_front_unqueue(front, job);
+        wharf_front_charge_aside(front, job->session, WHARF_FRONT_UNBEGUN_NS);
+        job->session->n_owed += WHARF_FRONT_ASIDE_PRICE - 1;
+        wharf_front_complete_job(front, job, &end);
+    } else if (!job->stopped) {
+        __atomic_store_n(&job->stopped, (uint8_t)result, __ATOMIC_RELAXED);
+        front->n_stopped++;
+        hurry(front, job);
+    }
+}
+
+/* ---- cancel -------------------------------------------------------------------------------- */
+
+/* Slots that are looked at for the price of one job. */
+#define CANCEL_LOOKS 16
+
+static void cancel_complete(struct wharf_front *front, struct wharf_session *session)
+{
+    uint32_t n_found = session->cancel.n_found;
+    struct wharf_completion completion = {
+        .user_data = session->cancel.own_user_data,
+        .result = n_found ? WHARF_OK : WHARF_BAD_REQUEST,
+        .reason = n_found ? WHARF_REASON_NONE : WHARF_REASON_REQUEST_NO_JOB,
+    };
+
+    session->cancel.is_under_way = false;
+    session->tenant->stats.engines[WHARF_ENGINE_AUTO].n_jobs[completion.result]++;
+    wharf_front_complete(front, session, &completion);
+}
+
+uint32_t wharf_front_cancel_step(struct wharf_front *front, struct wharf_session *session,
+                                 uint32_t budget, uint64_t now_ns)
+{
+    struct wharf_session_cancel *cancel = &session->cancel;
+    uint32_t looks = budget * CANCEL_LOOKS;
+
+    while (looks > 0 && cancel->next_job < session->ring.n_entries) {
+        struct wharf_job *job = &session->jobs[cancel->next_job++];
+        looks--;
+        if (job->state == WHARF_JOB_FREE || job->submission.user_data != cancel->user_data)
+            continue;
+        cancel->n_found++;
+        wharf_front_stop_job(front, job, WHARF_CANCELLED, now_ns);
+        looks -= looks < CANCEL_LOOKS ? looks : CANCEL_LOOKS - 1;
+    }
+    if (cancel->next_job == session->ring.n_entries)
+        cancel_complete(front, session);
+    return looks / CANCEL_LOOKS;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/gpu/gpu_spare_maker.h"
+
+#include <stdlib.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/list.h"
+#include "daemon/core/front.h"
+#include "daemon/core/segment.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/gpu_spares.h"
+
+static void spare_free(struct wharf_gpu_spare *spare)
+{
+    wharf_segment_free(&spare->segment);
+    free(spare);
+}
+
+static struct wharf_gpu_spare *spare_new(uint64_t nbytes)
+{
+    struct wharf_gpu_spare *spare = calloc(1, sizeof(*spare));
+
+    if (spare && wharf_segment_make(WHARF_SEGMENT_ARENA, nbytes, &spare->segment) == 0) {
+        spare->memory = wharf_gpu_memory_new_spare(spare->segment.fd, nbytes);
+        if (spare->memory)
+            return spare;
+        wharf_segment_free(&spare->segment);
+    }
+    free(spare);
+    return NULL;
+}
+
+static void free_all(struct wharf_list *spares)
+{
+    while (!wharf_list_is_empty(spares)) {
+        struct wharf_gpu_spare *spare = WHARF_LIST_FIRST(spares, struct wharf_gpu_spare, link);
+        wharf_list_remove(&spare->link);
+        spare_free(spare);
+    }
+}
+
+bool wharf_gpu_spare_maker_refill(struct wharf_front *front, uint32_t gpu)
+{
+    struct wharf_list unwanted;
+    bool gave_up = false;
+
+    wharf_front_enter_first(front);
+    uint64_t nbytes =
+        wharf_gpu_spares_maker(front) == 1u << gpu ? wharf_gpu_spares_choose(front, &gave_up) : 0;
+    wharf_gpu_spares_take_unwanted(&front->residency.spares, &unwanted);
+    wharf_front_leave(front);
+    free_all(&unwanted);
+    struct wharf_gpu_spare *spare = nbytes ? spare_new(nbytes) : NULL;
+    if (!spare)
+        return gave_up;
+    wharf_front_enter_first(front);
+    wharf_list_append(&front->residency.spares.list, &spare->link);
+    front->residency.spares.nbytes += nbytes;
+    wharf_gpu_memory_add(front, spare->memory);
+    wharf_front_leave(front);
+    return true;
+}
+
+void wharf_gpu_spare_maker_deinit(struct wharf_front *front)
+{
+    struct wharf_gpu_spares *spares = &front->residency.spares;
+
+    while (!wharf_list_is_empty(&spares->list)) {
+        struct wharf_gpu_spare *spare =
+            WHARF_LIST_FIRST(&spares->list, struct wharf_gpu_spare, link);
+        wharf_front_enter(front);
+        wharf_list_remove(&spare->link);
+        int fd = wharf_gpu_memory_free(spare->memory);
+        wharf_front_leave(front);
+        wharf_close_fd(fd);
+        spare_free(spare);
+    }
+    free_all(&spares->unwanted);
+    spares->nbytes = 0;
+}

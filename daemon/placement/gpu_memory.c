@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/placement/gpu_memory.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/config.h"
+#include "daemon/base/list.h"
+#include "daemon/core/front.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/tenant.h"
+#include "daemon/placement/gpu_models.h"
+#include "daemon/placement/pin_account.h"
+
+/* Of nothing yet. */
+static struct wharf_gpu_memory *entry_new(int fd, uint64_t nbytes)
+{
+    struct wharf_gpu_memory *memory = calloc(1, sizeof(*memory));
+
+    if (!memory)
+        return NULL;
+    memory->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (memory->fd < 0) {
+        free(memory);
+        return NULL;
+    }
+    wharf_list_init(&memory->link);
+    wharf_list_init(&memory->pin_link);
+    memory->nbytes = nbytes;
+    memory->since_ns = wharf_now_ns();
+    memory->owner = WHARF_MAX_GPUS;
+    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
+        wharf_list_init(&memory->on[i].link);
+        wharf_list_init(&memory->on[i].model_link);
+        wharf_list_init(&memory->on[i].answer_link);
+        memory->on[i].memory = memory;
+        memory->on[i].state = WHARF_GPU_MEMORY_ABSENT;
+    }
+    return memory;
+}
+
+struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_front *front,
+                                              struct wharf_session *session, int fd,
+                                              uint64_t nbytes, bool read_only)
+{
+    /* The lock is not held, and another GPU may come. */
+    bool is_any = __atomic_load_n(&front->n_gpus, __ATOMIC_RELAXED) > 0;
+    struct wharf_gpu_memory *memory = is_any ? entry_new(fd, nbytes) : NULL;
+
+    if (!memory)
+        return NULL;
+    memory->session = session;
+    memory->tenant = session->tenant;
+    memory->read_only = read_only;
+    return memory;
+}
+
+struct wharf_gpu_memory *wharf_gpu_memory_new_spare(int fd, uint64_t nbytes)
+{
+    struct wharf_gpu_memory *memory = entry_new(fd, nbytes);
+
+    if (memory)
+        memory->is_spare = true;
+    return memory;
+}
+
+struct wharf_gpu_memory *wharf_gpu_memory_new_device(struct wharf_front *front,
+                                                     struct wharf_session *session, int fd,
+                                                     uint64_t nbytes)
+{
+    struct wharf_gpu_memory *memory = wharf_gpu_memory_new(front, session, fd, nbytes, false);
+
+    if (memory)
+        memory->is_device = true;
+    return memory;
+}
+
+static uint32_t all_gpus(const struct wharf_front *front)
+{
+    return (uint32_t)(((uint64_t)1 << front->n_gpus) - 1);
+}
+
+void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *memory)
+{
+    if (!memory)
+        return;
+    memory->number = ++front->residency.last_memory;
+    if (memory->tenant)
+        wharf_tenant_ref(memory->tenant);
+    wharf_list_append(&front->residency.memories, &memory->link);
+    for (uint32_t i = 0; i < front->n_gpus; i++)
+        wharf_list_append(&front->gpus[i].memories, &memory->on[i].link);
+    front->gpus_wanted |= all_gpus(front);
+}
+
+void wharf_gpu_memory_add_gpu(struct wharf_front *front, uint32_t gpu)
+{
+    WHARF_LIST_FOR(link, &front->residency.memories)
+    {
+        struct wharf_gpu_memory *memory = WHARF_LIST_ENTRY(link, struct wharf_gpu_memory, link);
+        wharf_list_append(&front->gpus[gpu].memories, &memory->on[gpu].link);
+    }
+}
+
+void wharf_gpu_memory_give(struct wharf_front *front, struct wharf_gpu_memory *memory,
+                           struct wharf_session *session)
+{
+    memory->is_spare = false;
+    memory->session = session;
+    memory->tenant = session->tenant;
+    wharf_tenant_ref(memory->tenant);
+    memory->since_ns = wharf_now_ns();
+    wharf_pin_give_to_tenant(front, memory);
+}
+
+int wharf_gpu_memory_free(struct wharf_gpu_memory *memory)
+{
+    int fd = memory->fd;
+
+    if (memory->tenant) {
+        memory->tenant->n_gpu_leaving -= memory->is_awaited;
+        wharf_tenant_give_back(memory->tenant, &memory->use);
+        wharf_tenant_unref(memory->tenant);
+    }
+    wharf_list_remove(&memory->link);
+    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
+        wharf_list_remove(&memory->on[i].link);
+        wharf_list_remove(&memory->on[i].answer_link);
+    }
+    free(memory);
+    return fd;
+}
+
+uint32_t wharf_gpu_memory_holders(const struct wharf_gpu_memory *memory)
+{
+    uint32_t bits = 0;
+
+    for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++)
+        bits |= (uint32_t)wharf_gpu_memory_is_held(memory->on[i].state) << i;
+    return bits;
+}
+
+void wharf_gpu_memory_set(struct wharf_front *front, uint32_t gpu, struct wharf_gpu_memory *memory,
+                          enum wharf_gpu_memory_state state)
+{
+    struct wharf_gpu_hold *hold = &memory->on[gpu];
+    enum wharf_gpu_memory_state before = hold->state;
+
+    hold->state = state;
+    if (memory->is_model)
+        wharf_gpu_models_count(&front->gpus[gpu], gpu, hold, before);
+    bool is_counted = !memory->is_device && wharf_gpu_memory_holders(memory) != 0;
+    if (is_counted && !memory->is_counted) {
+        wharf_pin_count(front, memory);
+    } else if (!is_counted && memory->is_counted) {
+        wharf_pin_discount(front, memory);
+        /* There is room for others. */
+        front->gpus_wanted |= all_gpus(front);
+    }
+    memory->is_counted = is_counted;
+}
+
+bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *memory,
+                           const struct wharf_use *use)
+{
+    if (!memory)
+        return false;
+    wharf_pin_drop(front, memory);
+    memory->session = NULL;
+    memory->model = NULL;
+    memory->is_spare = false;
+    uint32_t holders = wharf_gpu_memory_holders(memory);
+    if (!memory->is_device && holders == 0) {
+        /* The daemon's own mapping is still there: this frees no pages. */
+        wharf_close_fd(wharf_gpu_memory_free(memory));
+        return false;
+    }
+    memory->use = *use;
+    memory->is_awaited = memory->tenant != NULL;
+    if (memory->tenant)
+        memory->tenant->n_gpu_leaving++;
+    front->residency.dead_nbytes += memory->is_counted ? memory->nbytes : 0;
+    front->gpus_wanted |= holders;
+    if (holders == 0) {
+        /* The first one's thread closes descriptors, with or without a worker. */
+        wharf_list_remove(&memory->link);
+        wharf_list_append(&front->residency.unheld, &memory->link);
+        front->gpus_wanted |= 1;
+    }
+    return true;
+}
+
+/* ---- of jobs ------------------------------------------------------------------------------- */
+
+static enum wharf_gpu_memory_state of_memory(const struct wharf_gpu_memory *memory, uint32_t gpu)
+{
+    return memory ? memory->on[gpu].state : WHARF_GPU_MEMORY_REFUSED;
+}
+
+static enum wharf_gpu_memory_state lesser(enum wharf_gpu_memory_state a,
+                                          enum wharf_gpu_memory_state b)
+{
+    return a < b ? a : b;
+}
+
+/* The regions that an opened batch names: the next one at or after *at, which is moved behind it;
+ * NULL: there are no more. */
+static const struct wharf_region *next_region(const struct wharf_job *job, uint32_t *at)
+{
+    const struct wharf_batch *batch = job->batch;
+
+    for (; *at / 64 < batch->n_region_words; *at = (*at / 64 + 1) * 64) {
+        uint64_t bits = batch->regions[*at / 64] >> *at % 64;
+        if (!bits)
+            continue;
+        *at += (uint32_t)__builtin_ctzll(bits) + 1;
+        return &job->session->regions[*at - 1];
+    }
+    return NULL;
+}
+
+bool wharf_gpu_memory_next(const struct wharf_job *job, uint32_t *at,
+                           struct wharf_gpu_memory **ret_memory)
+{
+    const struct wharf_region *region;
+
+    if (job->batch)
+        region = next_region(job, at);
+    else
+        region = *at > 1 ? NULL : (*at)++ == 0 ? job->source : job->destination;
+    if (!region)
+        return false;
+    *ret_memory = region->memory;
+    return true;
+}
+
+enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job, uint32_t gpu)
+{
+    enum wharf_gpu_memory_state state = WHARF_GPU_MEMORY_READY;
+    const struct wharf_region *region;
+    uint32_t at = 0;
+
+    if (job->model)
+        state = of_memory(job->model->memory, gpu);
+    if (!job->batch)
+        return lesser(state, lesser(of_memory(job->source->memory, gpu),
+                                    of_memory(job->destination->memory, gpu)));
+    while ((region = next_region(job, &at)))
+        state = lesser(state, of_memory(region->memory, gpu));
+    return state;
+}
+
+enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_front *front,
+                                                      const struct wharf_job *job)
+{
+    enum wharf_gpu_memory_state best = WHARF_GPU_MEMORY_REFUSED;
+
+    for (uint32_t bits = front->gpus_up; bits && best != WHARF_GPU_MEMORY_READY; bits &= bits - 1) {
+        enum wharf_gpu_memory_state state =
+            wharf_gpu_memory_of_job(job, (uint32_t)__builtin_ctz(bits));
+        best = state > best ? state : best;
+    }
+    return best;
+}
+
+uint32_t wharf_gpu_memory_owners(const struct wharf_job *job)
+{
+    const struct wharf_region *region;
+    uint32_t at = 0, bits = 0;
+
+    if (!job->batch)
+        return job->destination && job->destination->is_device
+                   ? 1u << job->destination->memory->owner
+                   : 0;
+    while (job->batch->has_device && (region = next_region(job, &at)))
+        if (region->is_device)
+            bits |= 1u << region->memory->owner;
+    return bits;
+}

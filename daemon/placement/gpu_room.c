@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/placement/gpu_room.h"
+
+#include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/front.h"
+#include "daemon/core/residency.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/gpu_spares.h"
+#include "daemon/placement/pin_account.h"
+#include "proto/wharf_job.h"
+
+/* Memory is pinned for so long before it goes for a tenant's that stays within an even share by
+ * that; and so long before it goes for one's that has more then, too, which takes turns with it:
+ * pinning a GiB takes 50 ms, and each time that memory is let go of kernels are away for a moment.
+ */
+#define STAY_NS ((uint64_t)WHARF_NS_PER_S)
+#define TURN_NS (10 * (uint64_t)WHARF_NS_PER_S)
+/* What no item named for so long goes for anybody's. */
+#define UNUSED_NS (10 * (uint64_t)WHARF_NS_PER_S)
+/* A job that ran elsewhere wanted its memory for so long. */
+#define WANTED_NS (2 * (uint64_t)WHARF_NS_PER_S)
+/* While it is wanted again and again GPUs are told so seldom, and so seldom room is looked for in
+ * vain. */
+#define TELL_NS (100 * (uint64_t)WHARF_NS_PER_MS)
+/* The order of what was used longest ago need not be truer than that. */
+#define COARSE_NS (10 * (uint64_t)WHARF_NS_PER_MS)
+/* What goes at a time for one piece of memory, at most: where that is not enough, others follow. */
+#define MOST_VICTIMS 64
+
+/* Times are compared by sums: a look's own may be older than what it looks at. */
+
+/* ---- jobs ---------------------------------------------------------------------------------- */
+
+static bool is_for_gpu(const struct wharf_front *front, const struct wharf_job *job)
+{
+    return wharf_place_has_gpu(front, job->session->engine) &&
+           front->gpu_codecs >> job->submission.codec & 1 &&
+           (job->batch || job->submission.opcode != WHARF_OP_BATCH);
+}
+
+void wharf_gpu_room_want(struct wharf_front *front, const struct wharf_job *job, uint64_t now_ns)
+{
+    struct wharf_gpu_memory *memory;
+    uint32_t at = 0;
+
+    if (!is_for_gpu(front, job))
+        return;
+    while (wharf_gpu_memory_next(job, &at, &memory)) {
+        if (!memory || memory->is_device || (memory->is_counted && !memory->is_leaving))
+            continue;
+        if (now_ns >= memory->wanted_ns + TELL_NS)
+            front->gpus_wanted |= front->gpus_up & -front->gpus_up;
+        if (now_ns > memory->wanted_ns)
+            memory->wanted_ns = now_ns;
+    }
+}
+
+void wharf_gpu_room_use(uint32_t gpu, const struct wharf_job *job, uint64_t now_ns)
+{
+    struct wharf_gpu_memory *memory;
+    uint32_t at = 0;
+
+    while (wharf_gpu_memory_next(job, &at, &memory)) {
+        memory->on[gpu].n_pieces++;
+        if (!wharf_list_is_linked(&memory->pin_link) || now_ns < memory->pin_used_ns + COARSE_NS)
+            continue;
+        memory->pin_used_ns = now_ns;
+        wharf_list_remove(&memory->pin_link);
+        wharf_list_append(&memory->tenant->gpu_pins.pins, &memory->pin_link);
+    }
+}
+
+bool wharf_gpu_room_end_use(uint32_t gpu, const struct wharf_job *job)
+{
+    struct wharf_gpu_memory *memory;
+    bool is_left = false;
+    uint32_t at = 0;
+
+    while (wharf_gpu_memory_next(job, &at, &memory))
+        is_left |= --memory->on[gpu].n_pieces == 0 && memory->is_leaving;
+    return is_left;
+}
+
+/* ---- room ---------------------------------------------------------------------------------- */
+
+/* What is missing for it, when all that is about to be let go of is gone; below 0: so much is left
+ * over. */
+static int64_t missing_nbytes(const struct wharf_front *front,
+                              const struct wharf_gpu_memory *memory, uint64_t going_nbytes)
+{
+    uint64_t others =
+        front->residency.room.promised_nbytes - (memory->is_promised ? memory->nbytes : 0);
+
+    return (int64_t)(front->residency.pinned_nbytes - going_nbytes + others + memory->nbytes) -
+           (int64_t)front->config.gpu_memory_nbytes;
+}
+
+bool wharf_gpu_room_fits(const struct wharf_front *front, const struct wharf_gpu_memory *memory)
+{
+    return memory->is_device || memory->is_counted || missing_nbytes(front, memory, 0) <= 0;
+}
+
+bool wharf_gpu_room_is_wanted(const struct wharf_gpu_memory *memory, uint64_t now_ns)
+{
+    const struct wharf_session *session = memory->session;
+
+    return memory->wanted_ns &&
+           (now_ns < memory->wanted_ns + WANTED_NS || !wharf_list_is_empty(&session->waiting) ||
+            !wharf_list_is_empty(&session->due));
+}
+
+/* ---- who makes room ------------------------------------------------------------------------ */
+
+/* Who looks for it, and what was found. */
+struct search {
+    const struct wharf_gpu_memory *memory; /* for which room is made */
+    uint64_t now_ns;
+    uint64_t share_nbytes;     /* an even one */
+    uint64_t own_nbytes;       /* that its tenant would have with it */
+    struct wharf_list victims; /* so far */
+    bool is_early;             /* some would go later */
+};
+
+static uint64_t staying_nbytes(const struct wharf_tenant *tenant)
+{
+    return tenant->gpu_pins.pinned_nbytes - tenant->gpu_pins.leaving_nbytes;
+}
+
+/* Whether this tenant's oldest pin may go, unless it has not been there for long enough. */
+static bool may_be_asked(const struct search *search, const struct wharf_tenant *tenant)
+{
+    uint64_t nbytes = staying_nbytes(tenant);
+
+    return tenant != search->memory->tenant && nbytes > search->share_nbytes &&
+           nbytes >= search->own_nbytes;
+}
+
+static struct wharf_gpu_memory *find_victim(const struct wharf_front *front, struct search *search)
+{
+    uint64_t stay_ns = search->own_nbytes <= search->share_nbytes ? STAY_NS : TURN_NS;
+    struct wharf_gpu_memory *unused = NULL, *found = NULL;
+
+    WHARF_LIST_FOR(link, &front->residency.room.tenants)
+    {
+        const struct wharf_tenant *tenant =
+            WHARF_LIST_ENTRY(link, struct wharf_tenant, gpu_pins.link);
+        struct wharf_gpu_memory *oldest =
+            WHARF_LIST_FIRST(&tenant->gpu_pins.pins, struct wharf_gpu_memory, pin_link);
+        if (!oldest)
+            continue;
+        if (search->now_ns >= oldest->pin_used_ns + UNUSED_NS &&
+            (!unused || oldest->pin_used_ns < unused->pin_used_ns))
+            unused = oldest;
+        if (!may_be_asked(search, tenant))
+            continue;
+        if (search->now_ns < oldest->pinned_ns + stay_ns)
+            search->is_early = true;
+        else if (!found || staying_nbytes(tenant) > staying_nbytes(found->tenant))
+            found = oldest;
+    }
+    return unused ? unused : found;
+}
+
+/* Whether others have so much that may go sooner or later, besides what goes already. */
+static bool others_have(const struct wharf_front *front, const struct search *search,
+                        int64_t nbytes)
+{
+    uint64_t kept =
+        search->own_nbytes > search->share_nbytes ? search->own_nbytes : search->share_nbytes;
+
+    WHARF_LIST_FOR(link, &front->residency.room.tenants)
+    {
+        const struct wharf_tenant *tenant =
+            WHARF_LIST_ENTRY(link, struct wharf_tenant, gpu_pins.link);
+        if (tenant != search->memory->tenant && staying_nbytes(tenant) > kept)
+            nbytes -= (int64_t)(staying_nbytes(tenant) - kept);
+    }
+    return nbytes <= 0;
+}
+
+/* Finds some that have so much together, or as many as go at a time, if others can follow when they
+ * have gone; false: there are none, and all stay where they are. */
+static bool find_victims(struct wharf_front *front, struct search *search, int64_t missing)
+{
+    unsigned n;
+
+    for (n = 0; n < MOST_VICTIMS && missing > 0; n++) {
+        struct wharf_gpu_memory *victim = find_victim(front, search);
+        if (!victim)
+            break;
+        wharf_list_remove(&victim->pin_link);
+        wharf_list_append(&search->victims, &victim->pin_link);
+        wharf_pin_set_leaving(front, victim, true);
+        missing -= (int64_t)victim->nbytes;
+    }
+    if (missing <= 0 || (n == MOST_VICTIMS && others_have(front, search, missing)))
+        return true;
+    while (!wharf_list_is_empty(&search->victims)) {
+        struct wharf_gpu_memory *victim =
+            WHARF_LIST_ENTRY(search->victims.prev, struct wharf_gpu_memory, pin_link);
+        wharf_pin_set_leaving(front, victim, false);
+        wharf_list_remove(&victim->pin_link);
+        wharf_list_append(victim->tenant->gpu_pins.pins.next, &victim->pin_link);
+    }
+    return false;
+}
+
+/* No GPU takes anything more that names it. */
+static void evict(struct wharf_front *front, struct wharf_gpu_memory *memory)
+{
+    wharf_list_remove(&memory->pin_link);
+    memory->tenant->stats.n_evicted++;
+    for (uint32_t gpu = 0; gpu < front->n_gpus; gpu++)
+        if (memory->on[gpu].state == WHARF_GPU_MEMORY_READY)
+            wharf_gpu_memory_set(front, gpu, memory, WHARF_GPU_MEMORY_LEAVING);
+    front->gpus_wanted |= wharf_gpu_memory_holders(memory);
+}
+
+/* Of an even share of the budget, by those who would have some of it then. */
+static struct search begin_search(const struct wharf_front *front,
+                                  const struct wharf_gpu_memory *memory, uint64_t now_ns)
+{
+    uint64_t staying = staying_nbytes(memory->tenant);
+    uint32_t n = front->residency.room.n_tenants + (memory->tenant->gpu_pins.pinned_nbytes == 0);
+
+    return (struct search){
+        .memory = memory,
+        .now_ns = now_ns,
+        .share_nbytes = front->config.gpu_memory_nbytes / n,
+        .own_nbytes = staying + memory->nbytes,
+    };
+}
+
+/* What spares do not give tenants do, or nobody gives anything. */
+static bool make(struct wharf_front *front, struct search *search, int64_t missing)
+{
+    uint64_t spare_nbytes = missing > 0 ? wharf_gpu_spares_pinned(&front->residency.spares) : 0;
+
+    if (!find_victims(front, search, missing - (int64_t)spare_nbytes))
+        return false;
+    while (!wharf_list_is_empty(&search->victims))
+        evict(front, WHARF_LIST_FIRST(&search->victims, struct wharf_gpu_memory, pin_link));
+    missing = missing_nbytes(front, search->memory,
+                             front->residency.room.leaving_nbytes + front->residency.dead_nbytes);
+    if (missing > 0)
+        wharf_gpu_spares_yield(front, (uint64_t)missing);
+    return true;
+}
+
+enum wharf_gpu_room_outlook wharf_gpu_room_make(struct wharf_front *front,
+                                                struct wharf_gpu_memory *memory, uint64_t now_ns)
+{
+    uint64_t going_nbytes = front->residency.room.leaving_nbytes + front->residency.dead_nbytes;
+    struct wharf_gpu_pins *own = memory->tenant ? &memory->tenant->gpu_pins : NULL;
+
+    /* A spare is nobody's: it waits until there is room. */
+    if (!own)
+        return WHARF_GPU_ROOM_NONE;
+    if (memory->is_promised && going_nbytes > 0)
+        return WHARF_GPU_ROOM_SOON;
+    /* The budget may have become smaller meanwhile. */
+    wharf_pin_set_promised(front, memory, false);
+    if (memory->nbytes > front->config.gpu_memory_nbytes ||
+        !wharf_gpu_room_is_wanted(memory, now_ns))
+        return WHARF_GPU_ROOM_NONE;
+    if (now_ns < own->in_vain_ns + TELL_NS && memory->nbytes >= own->in_vain_nbytes)
+        return own->is_in_vain_for_now ? WHARF_GPU_ROOM_LATER : WHARF_GPU_ROOM_NONE;
+    struct search search = begin_search(front, memory, now_ns);
+    wharf_list_init(&search.victims);
+    if (!make(front, &search, missing_nbytes(front, memory, going_nbytes))) {
+        own->in_vain_ns = now_ns;
+        own->in_vain_nbytes = memory->nbytes;
+        own->is_in_vain_for_now = search.is_early;
+        return search.is_early ? WHARF_GPU_ROOM_LATER : WHARF_GPU_ROOM_NONE;
+    }
+    wharf_pin_set_promised(front, memory, true);
+    return WHARF_GPU_ROOM_SOON;
+}

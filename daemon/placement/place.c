@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/placement/place.h"
+
+#include "daemon/base/list.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/estimate.h"
+#include "daemon/core/front.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/stats.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/gpu_models.h"
+#include "daemon/placement/gpu_room.h"
+#include "daemon/placement/place_cost.h"
+#include "daemon/placement/place_offer.h"
+#include "daemon/placement/place_parts.h"
+#include "daemon/schedule/sched.h"
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+static uint32_t n_of_own(const struct wharf_front *front, uint32_t gpu)
+{
+    return front->sched[WHARF_POOL_OWN + gpu].n_queued;
+}
+
+uint32_t wharf_place_n_tenants(const struct wharf_front *front)
+{
+    uint32_t n = 0;
+
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
+        n += wharf_sched_n_tenants(&front->sched[i], WHARF_LANE_NORMAL);
+    return n;
+}
+
+bool wharf_place_wants_gpu(const struct wharf_front *front, uint32_t gpu)
+{
+    if (front->gpus_wanted >> gpu & 1)
+        return true;
+    return wharf_place_is_up(front, gpu) &&
+           (front->sched[WHARF_POOL_GPU].n_queued > 0 || n_of_own(front, gpu) > 0 ||
+            (front->sched[WHARF_POOL_LARGE].n_queued > 0 &&
+             wharf_place_may_take_large(front, gpu)));
+}
+
+bool wharf_place_may_take_large(const struct wharf_front *front, uint32_t gpu)
+{
+    const struct wharf_gpu_view *own = &front->gpus[gpu];
+    bool is_elsewhere = false;
+
+    if (own->n_large > 0)
+        return own->n_large_free > 0;
+    for (uint32_t i = 0; i < front->n_gpus; i++)
+        is_elsewhere |= wharf_place_is_up(front, i) && front->gpus[i].n_large > 0;
+    return !is_elsewhere;
+}
+
+/*
+ * Those of whom something is wanted or whose own jobs wait, and one for jobs of all GPUs if none
+ * that is awake can take more: those that are look by themselves.
+ */
+uint32_t wharf_place_gpus_to_wake(const struct wharf_front *front)
+{
+    uint32_t wanted = front->gpus_wanted, can_take = 0, can_take_large = 0;
+
+    for (uint32_t bits = front->gpus_up; bits; bits &= bits - 1) {
+        uint32_t gpu = (uint32_t)__builtin_ctz(bits);
+        wanted |= (uint32_t)(n_of_own(front, gpu) > 0) << gpu;
+        if (!front->gpus[gpu].is_alone && wharf_place_gpu_has_room(front, gpu))
+            can_take |= 1u << gpu;
+        if (wharf_place_may_take_large(front, gpu))
+            can_take_large |= 1u << gpu;
+    }
+    if (front->sched[WHARF_POOL_GPU].n_queued > 0 && !(can_take & ~front->gpus_asleep))
+        wanted |= can_take & -can_take;
+    if (front->sched[WHARF_POOL_LARGE].n_queued > 0 && !(can_take_large & ~front->gpus_asleep))
+        wanted |= can_take_large & -can_take_large;
+    return wanted & front->gpus_asleep;
+}
+
+/* ---- which pool ---------------------------------------------------------------------------- */
+
+static bool is_small_enough(const struct wharf_front *front, const struct wharf_job *job)
+{
+    uint64_t most = front->config.gpu_chunk_nbytes;
+
+    if (job->batch)
+        return job->batch->max_chunk_nbytes <= most;
+    return (job->submission.src_nbytes <= most && job->submission.dst_nbytes <= most) ||
+           wharf_parts_can_do(front, job);
+}
+
+static enum wharf_pool cpu_because(enum wharf_placement why, enum wharf_placement *ret_why)
+{
+    *ret_why = why;
+    return WHARF_POOL_CPU;
+}
+
+/* Who did harm to a worker before does none again, whatever it asks for. */
+static bool is_banned(const struct wharf_job *job)
+{
+    return job->session->tenant->gpu_trust.banned_until_ns > job->taken_ns;
+}
+
+/*
+ * A job for GPU memory waits for the GPU whose memory it is, or is the CPU's, which refuses it
+ * (wharf_place_refusal).
+ */
+static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
+                                             const struct wharf_job *job,
+                                             enum wharf_placement *ret_why)
+{
+    uint32_t owners = wharf_gpu_memory_owners(job);
+    uint32_t owner = (uint32_t)__builtin_ctz(owners);
+    const struct wharf_gpu_view *gpu = &front->gpus[owner];
+
+    if (owners & (owners - 1))
+        return cpu_because(WHARF_PLACED_SEVERAL_GPUS, ret_why);
+    if (gpu->is_lost || !gpu->may_come)
+        return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
+    if (is_banned(job))
+        return cpu_because(WHARF_PLACED_BANNED, ret_why);
+    if (!is_small_enough(front, job))
+        return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
+    *ret_why = WHARF_PLACED_GPU_MEMORY;
+    if (!wharf_place_is_up(front, owner))
+        return WHARF_POOL_NONE;
+    if (!(front->gpu_codecs >> job->submission.codec & 1))
+        return cpu_because(WHARF_PLACED_CODEC, ret_why);
+    enum wharf_gpu_memory_state state = wharf_gpu_memory_of_job(job, owner);
+    if (state == WHARF_GPU_MEMORY_REFUSED)
+        return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
+    return state == WHARF_GPU_MEMORY_READY ? WHARF_POOL_OWN + owner : WHARF_POOL_NONE;
+}
+
+bool wharf_place_is_refused(const struct wharf_front *front, const struct wharf_job *job)
+{
+    /* Not by the job's last placement: a batch is placed anew while its slices run. */
+    uint64_t codecs = __atomic_load_n(&front->gpu_codecs, __ATOMIC_RELAXED);
+    uint32_t engine = __atomic_load_n(&front->gpu_engine, __ATOMIC_RELAXED);
+
+    return job->session->engine == engine && engine != WHARF_ENGINE_AUTO && codecs &&
+           !(codecs >> job->submission.codec & 1);
+}
+
+struct wharf_outcome wharf_place_refusal(const struct wharf_front *front,
+                                         const struct wharf_job *job)
+{
+    switch (wharf_place_is_refused(front, job) ? WHARF_PLACED_CODEC
+                                               : __atomic_load_n(&job->why, __ATOMIC_RELAXED)) {
+    case WHARF_PLACED_SEVERAL_GPUS:
+        return (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
+                                      .reason = WHARF_REASON_REQUEST_REGION};
+    case WHARF_PLACED_TOO_LARGE:
+        return (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
+                                      .reason = WHARF_REASON_REQUEST_SIZE};
+    case WHARF_PLACED_CODEC:
+        return (struct wharf_outcome){.result = wharf_place_needs_gpu(job) ? WHARF_UNSUPPORTED
+                                                                           : WHARF_BAD_REQUEST,
+                                      .reason = WHARF_REASON_GPU_CODEC};
+    case WHARF_PLACED_NOT_PINNED:
+        return (struct wharf_outcome){.result = WHARF_NO_MEMORY};
+    default:
+        return (struct wharf_outcome){.result = WHARF_DEVICE_FAULT};
+    }
+}
+
+/* Opening a batch, and dropping the rest of one, is the CPU's work in any case. */
+static bool is_decoded(const struct wharf_job *job)
+{
+    return !job->stopped && (job->submission.opcode != WHARF_OP_BATCH || job->batch);
+}
+
+/* Why is left alone for what is not decoded, and for pool ANY: that is decided when the job is
+ * picked. */
+static enum wharf_pool choose_why(const struct wharf_front *front, const struct wharf_job *job,
+                                  enum wharf_placement *ret_why)
+{
+    const struct wharf_session *session = job->session;
+    bool is_forced = session->engine == front->gpu_engine;
+
+    if (!is_decoded(job))
+        return WHARF_POOL_CPU;
+    if (session->engine == WHARF_ENGINE_CPU || session->engine == WHARF_ENGINE_REFERENCE)
+        return cpu_because(WHARF_PLACED_CPU_ASKED, ret_why);
+    if (wharf_place_needs_gpu(job))
+        return choose_for_gpu_memory(front, job, ret_why);
+    if (!wharf_place_has_gpu(front, session->engine))
+        return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
+    if (is_banned(job))
+        return cpu_because(WHARF_PLACED_BANNED, ret_why);
+    /* If the session wants the GPU alone, the CPU refuses it (wharf_place_is_refused). */
+    if (!(front->gpu_codecs >> job->submission.codec & 1))
+        return cpu_because(WHARF_PLACED_CODEC, ret_why);
+    enum wharf_gpu_memory_state state = wharf_gpu_memory_anywhere(front, job);
+    if (is_forced) {
+        *ret_why = WHARF_PLACED_GPU_ASKED;
+        if (state != WHARF_GPU_MEMORY_READY && state != WHARF_GPU_MEMORY_REFUSED)
+            return WHARF_POOL_NONE;
+        return is_small_enough(front, job) ? WHARF_POOL_GPU : WHARF_POOL_LARGE;
+    }
+    if (!is_small_enough(front, job))
+        return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
+    if (state != WHARF_GPU_MEMORY_READY)
+        return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
+    return WHARF_POOL_ANY;
+}
+
+enum wharf_pool wharf_place_pool_of(const struct wharf_front *front, const struct wharf_job *job)
+{
+    enum wharf_placement why;
+
+    return choose_why(front, job, &why);
+}
+
+/* ---- queues -------------------------------------------------------------------------------- */
+
+/* Opened batches have all their chunks before them. */
+static uint64_t backlog_of(const struct wharf_job *job)
+{
+    uint64_t nbytes;
+
+    if (job->stopped || !job->batch)
+        return job->estimate_ns;
+    nbytes = job->batch->total_nbytes;
+    return wharf_estimate_ns(&job->session->tenant->estimates, job->submission.codec, nbytes, 0);
+}
+
+static void place(struct wharf_front *front, struct wharf_job *job, bool at_front)
+{
+    enum wharf_placement why = WHARF_PLACED_CPU_SOONER;
+
+    wharf_gpu_models_want(front, job);
+    wharf_gpu_room_want(front, job, job->taken_ns);
+    enum wharf_pool pool = choose_why(front, job, &why);
+
+    job->pool = (uint8_t)pool;
+    __atomic_store_n(&job->why, (uint8_t)why, __ATOMIC_RELAXED);
+    if (job->pool == WHARF_POOL_NONE) {
+        wharf_list_append(&job->session->waiting, &job->link);
+        front->n_waiting++;
+        return;
+    }
+    job->backlog_ns = backlog_of(job);
+    if (at_front)
+        wharf_sched_push_front(&front->sched[pool], job);
+    else
+        wharf_sched_push(&front->sched[pool], job);
+    struct wharf_offer best;
+    if (pool == WHARF_POOL_ANY &&
+        wharf_offer_wins(front, job, wharf_offer_before_ns(front, job), &best))
+        front->gpus_wanted |= 1u << best.gpu;
+    else if (pool == WHARF_POOL_CPU || pool == WHARF_POOL_ANY)
+        front->nothing_fits = false;
+}
+
+void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front)
+{
+    struct wharf_session *session = job->session;
+
+    if (at_front || wharf_list_is_empty(&session->due)) {
+        place(front, job, at_front);
+        return;
+    }
+    /* Those before it come first. */
+    job->pool = WHARF_POOL_NONE;
+    wharf_list_append(&session->due, &job->link);
+    front->n_waiting++;
+}
+
+void wharf_place_remove(struct wharf_front *front, struct wharf_job *job)
+{
+    if (job->pool == WHARF_POOL_NONE) {
+        wharf_list_remove(&job->link);
+        front->n_waiting--;
+        return;
+    }
+    wharf_sched_remove(&front->sched[job->pool], job);
+}
+
+static void drop(struct wharf_front *front, struct wharf_list *jobs)
+{
+    while (!wharf_list_is_empty(jobs)) {
+        wharf_list_remove(jobs->next);
+        front->n_waiting--;
+    }
+}
+
+void wharf_place_drop(struct wharf_front *front, struct wharf_session *session)
+{
+    drop(front, &session->waiting);
+    drop(front, &session->due);
+    wharf_list_remove(&session->due_link);
+    for (unsigned i = 0; i < WHARF_N_POOLS; i++)
+        wharf_sched_drop(&front->sched[i], session);
+}
+
+/* ---- jobs that waited ---------------------------------------------------------------------- */
+
+/* Jobs that are placed anew under one hold of the lock, at some 300 ns each. */
+#define MOST_PLACED 64
+
+void wharf_place_look_again(struct wharf_front *front, struct wharf_session *session)
+{
+    /* Those that were looked at since the last time came before those that were not. */
+    wharf_list_splice(&session->waiting, &session->due);
+    wharf_list_splice(&session->due, &session->waiting);
+    if (!wharf_list_is_empty(&session->due) && !wharf_list_is_linked(&session->due_link))
+        wharf_list_append(&front->due, &session->due_link);
+}
+
+/* One job of the session whose turn it is. */
+static void place_next(struct wharf_front *front)
+{
+    struct wharf_session *session = WHARF_LIST_FIRST(&front->due, struct wharf_session, due_link);
+    struct wharf_job *job = WHARF_LIST_FIRST(&session->due, struct wharf_job, link);
+
+    /* None: it was cancelled. */
+    if (job) {
+        wharf_place_remove(front, job);
+        place(front, job, false);
+    }
+    wharf_list_remove(&session->due_link);
+    if (!wharf_list_is_empty(&session->due))
+        wharf_list_append(&front->due, &session->due_link);
+}
+
+void wharf_place_due(struct wharf_front *front)
+{
+    for (unsigned n = 0; n < MOST_PLACED && !wharf_list_is_empty(&front->due); n++)
+        place_next(front);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/placement/place_cost.h"
+
+#include "daemon/base/clock.h"
+#include "daemon/core/estimate.h"
+#include "daemon/core/front.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/trial.h"
+#include "daemon/core/trip.h"
+#include "kernels/device_batch.h"
+
+uint64_t wharf_place_warp_ns(uint32_t gpu, const struct wharf_job *job, uint64_t in_nbytes,
+                             uint64_t out_nbytes)
+{
+    /* Larger chunks are not for a device: what it takes to say so does not matter. */
+    if (in_nbytes > WHARF_DEVICE_CHUNK_MAX_NBYTES)
+        in_nbytes = WHARF_DEVICE_CHUNK_MAX_NBYTES;
+    if (out_nbytes > WHARF_DEVICE_CHUNK_MAX_NBYTES)
+        out_nbytes = WHARF_DEVICE_CHUNK_MAX_NBYTES;
+    return wharf_estimate_ns(&job->session->tenant->gpu_costs[gpu].warps, job->submission.codec,
+                             in_nbytes, out_nbytes);
+}
+
+bool wharf_place_needs_gpu(const struct wharf_job *job)
+{
+    return job->batch ? job->batch->has_device : job->destination && job->destination->is_device;
+}
+
+/*
+ * Where learning of the flow begins: 64 GB/s of input and output together, which is about what a
+ * PCIe 5 link carries; and what it stays within, five times that and an eighth of it.
+ */
+#define START_FLOW_PS_PER_KIB 16000u
+#define LEAST_FLOW_PS_PER_KIB 3200u
+#define MOST_FLOW_PS_PER_KIB 128000u
+/* Less than that in flight tells nothing of what passes: who hands over, and who notices, have
+ * their part in how long it is there. */
+#define LEAST_FLOW_NBYTES ((uint64_t)4 << 20)
+
+static uint64_t flow_of(uint64_t nbytes, uint64_t ps_per_kib)
+{
+    /* Items are below 2^14 and their bytes below 2^31: below 2^52 in all. */
+    return nbytes / 1024 * ps_per_kib / 1000;
+}
+
+uint64_t wharf_place_flow_ns(const struct wharf_gpu_view *gpu, uint64_t nbytes)
+{
+    return flow_of(nbytes, gpu->flow_ps_per_kib ? gpu->flow_ps_per_kib : START_FLOW_PS_PER_KIB);
+}
+
+/* What is in flight when a piece comes and goes, divided by the time that it is there without being
+ * decoded, is what passes, or less than could. */
+static void learn_flow(struct wharf_gpu_view *gpu, const struct wharf_gpu_trip *trip)
+{
+    uint64_t own_ns = gpu->latency_ns + trip->decode_ns;
+    uint64_t way_ns = trip->elapsed_ns > own_ns ? trip->elapsed_ns - own_ns : 0;
+
+    if (trip->nbytes < LEAST_FLOW_NBYTES || way_ns > WHARF_NS_PER_S)
+        return;
+    uint64_t ps = way_ns * 1000 / (trip->nbytes / 1024);
+    ps = ps < LEAST_FLOW_PS_PER_KIB ? LEAST_FLOW_PS_PER_KIB : ps;
+    ps = ps > MOST_FLOW_PS_PER_KIB ? MOST_FLOW_PS_PER_KIB : ps;
+    if (!gpu->flow_ps_per_kib)
+        gpu->flow_ps_per_kib = START_FLOW_PS_PER_KIB;
+    if (ps < gpu->flow_ps_per_kib)
+        gpu->flow_ps_per_kib -= (gpu->flow_ps_per_kib - ps) / 16;
+    else
+        gpu->flow_ps_per_kib += (ps - gpu->flow_ps_per_kib + 15) / 16;
+}
+
+static struct wharf_trips *trips_of(const struct wharf_gpu_view *gpu, const struct wharf_job *job)
+{
+    return &job->session->tenant->gpu_costs[gpu->number].trips;
+}
+
+/* Warps that wait for each other's bytes take longer for theirs: that is not a price of the data,
+ * and is left to what is learnt of the way. */
+void wharf_place_learn_trip(struct wharf_gpu_view *gpu, struct wharf_piece *piece,
+                            const struct wharf_gpu_trip *trip)
+{
+    uint64_t flow_ns = wharf_place_flow_ns(gpu, trip->nbytes);
+
+    piece->is_crowded =
+        piece->warp_ns > trip->estimate_ns && piece->warp_ns / piece->n_chunks < 2 * flow_ns;
+    learn_flow(gpu, trip);
+    piece->gpu = (uint8_t)gpu->number;
+    if (!piece->job->stopped && !wharf_place_needs_gpu(piece->job))
+        wharf_trips_learn(trips_of(gpu, piece->job), piece->job->submission.codec,
+                          (piece->source_nbytes + piece->capacity_nbytes) / piece->n_chunks,
+                          trip->n_there, trip->elapsed_ns);
+}
+
+void wharf_place_learn_too_long(const struct wharf_gpu_view *gpu, const struct wharf_job *job,
+                                const struct wharf_gpu_trip *trip)
+{
+    uint64_t nbytes = job->batch ? job->batch->total_nbytes / job->batch->n_chunks
+                                 : job->submission.src_nbytes + job->submission.dst_nbytes;
+
+    wharf_trips_learn(trips_of(gpu, job), job->submission.codec, nbytes, trip->n_there,
+                      trip->elapsed_ns);
+}
+
+/* What the CPU's threads pass at most of a tenant's chunks of a codec, KiB a second. */
+static uint64_t cpu_rate(const struct wharf_front *front, const struct wharf_tenant *tenant,
+                         uint32_t codec)
+{
+    return front->n_workers * (uint64_t)WHARF_NS_PER_S / tenant->estimates.mean_ns_per_kib[codec];
+}
+
+void wharf_place_learn(struct wharf_front *front, const struct wharf_piece *piece, uint64_t took_ns)
+{
+    const struct wharf_job *job = piece->job;
+    struct wharf_tenant *tenant = job->session->tenant;
+    uint32_t codec = job->submission.codec;
+
+    if (piece->pool == WHARF_POOL_ANY)
+        wharf_trial_count(&tenant->trials[codec], piece->ended_ns, piece->n_chunks,
+                          piece->source_nbytes + piece->capacity_nbytes,
+                          piece->n_chunks * (piece->ended_ns - job->taken_ns), front->gpus_up != 0,
+                          cpu_rate(front, tenant, codec));
+    /* What was stopped half-way tells nothing. */
+    if (!job->stopped && !piece->is_crowded)
+        wharf_estimates_learn(piece->warp_ns ? &tenant->gpu_costs[piece->gpu].warps
+                                             : &tenant->estimates,
+                              codec, piece->source_nbytes, piece->capacity_nbytes,
+                              piece->warp_ns ? piece->warp_ns : took_ns);
+}
+
+/*
+ * The time until the GPU can begin with one more item: until a warp is free, by what is queued
+ * behind the warps' first ones, which all of them share; or until the way is free, while a warp
+ * would be decoding.
+ */
+static uint64_t wait_of(const struct wharf_gpu_view *gpu, uint64_t ps_per_kib)
+{
+    uint64_t for_warp_ns = 0;
+
+    if (gpu->n_in_flight == 0)
+        return 0;
+    uint64_t mean_ns = gpu->in_flight_ns / gpu->n_in_flight;
+    uint64_t flow_ns = flow_of(gpu->in_flight_nbytes, ps_per_kib);
+    uint64_t for_way_ns = flow_ns > mean_ns ? flow_ns - mean_ns : 0;
+    if (gpu->n_in_flight >= gpu->n_warps)
+        for_warp_ns = mean_ns * (gpu->n_in_flight - gpu->n_warps + 1) / gpu->n_warps;
+    return for_warp_ns > for_way_ns ? for_warp_ns : for_way_ns;
+}
+
+static uint64_t wait_ns(const struct wharf_gpu_view *gpu)
+{
+    return wait_of(gpu, gpu->flow_ps_per_kib ? gpu->flow_ps_per_kib : START_FLOW_PS_PER_KIB);
+}
+
+/* Not by what passed of late: that is little where little was handed over. */
+bool wharf_place_gpu_has_room(const struct wharf_front *front, uint32_t gpu)
+{
+    return wait_of(&front->gpus[gpu], START_FLOW_PS_PER_KIB) <= front->config.gpu_ahead_ns;
+}
+
+/* ---- what a job takes next ------------------------------------------------------------------ */
+
+struct wharf_next_chunk wharf_place_next_chunk(const struct wharf_job *job)
+{
+    const struct wharf_submission *submission = &job->submission;
+    struct wharf_next_chunk next = {submission->src_nbytes, submission->dst_nbytes, 0};
+
+    if (job->batch) {
+        const struct wharf_chunk *chunk = &job->batch->entries[job->batch->n_handed_out].chunk;
+        next.in_nbytes = chunk->src_nbytes;
+        next.out_nbytes = chunk->dst_nbytes;
+    }
+    next.cpu_ns = wharf_estimate_mean_ns(&job->session->tenant->estimates, submission->codec,
+                                         next.in_nbytes, next.out_nbytes);
+    return next;
+}
+
+uint64_t wharf_place_trip_ns(const struct wharf_gpu_view *gpu, const struct wharf_job *job,
+                             const struct wharf_next_chunk *next)
+{
+    const struct wharf_gpu_costs *costs = &job->session->tenant->gpu_costs[gpu->number];
+    uint32_t codec = job->submission.codec;
+    bool is_known;
+    uint64_t ns = wharf_trip_ns(&costs->trips, codec, next->in_nbytes + next->out_nbytes,
+                                gpu->n_in_flight + 1, &is_known);
+
+    if (is_known)
+        return ns;
+    /* So many were not there yet: by what it waits for as far as that can be told. */
+    if (ns == 0)
+        ns = gpu->latency_ns +
+             wharf_estimate_mean_ns(&costs->warps, codec, next->in_nbytes, next->out_nbytes);
+    return ns + wait_ns(gpu);
+}

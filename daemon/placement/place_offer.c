@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/placement/place_offer.h"
+
+#include "daemon/core/engine_status.h"
+#include "daemon/core/front.h"
+#include "daemon/core/job.h"
+#include "daemon/core/queues.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/stats.h"
+#include "daemon/core/trial.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/place_cost.h"
+#include "encoders/codec.h"
+
+/* An engine, or one of several GPUs, that has had none of a tenant's chunks of a codec while others
+ * had so many gets one, to learn what it takes there; unless that would take so many times as long.
+ */
+#define TRY_AFTER 512
+#define TRY_FACTOR 8
+/* The GPU may be later by this part: what it does costs no processor.  More of it would cost who
+ * waits for each chunk more than a twentieth of what passes. */
+#define WORTH_PART 24
+
+/* Whether idle threads of the CPU may help with such a chunk: share.h. */
+static bool is_shared(uint32_t codec, uint64_t out_nbytes)
+{
+    uint64_t least = wharf_codec_find(codec)->ops->least_shared_nbytes;
+
+    return least > 0 && out_nbytes >= least;
+}
+
+/* Numbers of chunks that are not told apart take equally long. */
+static bool is_better(const struct wharf_offer *offer, const struct wharf_offer *than)
+{
+    return offer->ns < than->ns ||
+           (offer->ns == than->ns && offer->n_in_flight < than->n_in_flight);
+}
+
+/* Chunks of the job's kind that others have had since this GPU last had one. */
+static uint32_t n_elsewhere(const struct wharf_job *job, uint32_t gpu)
+{
+    const struct wharf_estimates *warps = &job->session->tenant->gpu_costs[gpu].warps;
+
+    return warps->n_elsewhere[job->submission.codec];
+}
+
+/* False: its worker cannot take the job now. */
+static bool offer_of(const struct wharf_front *front, const struct wharf_job *job, uint32_t gpu,
+                     const struct wharf_next_chunk *next, struct wharf_offer *ret_offer)
+{
+    const struct wharf_gpu_view *view = &front->gpus[gpu];
+
+    if (!wharf_place_is_up(front, gpu) || view->is_alone ||
+        wharf_gpu_memory_of_job(job, gpu) != WHARF_GPU_MEMORY_READY)
+        return false;
+    *ret_offer = (struct wharf_offer){
+        .gpu = gpu,
+        .n_in_flight = view->n_in_flight,
+        .ns = wharf_place_trip_ns(view, job, next),
+        .is_to_learn = n_elsewhere(job, gpu) >= TRY_AFTER,
+    };
+    return true;
+}
+
+/* Of those that are to learn, only what has room: nobody waits for that. */
+static bool is_neglected(const struct wharf_front *front, const struct wharf_offer *offer)
+{
+    return offer->is_to_learn && wharf_place_gpu_has_room(front, offer->gpu);
+}
+
+static bool best_of(const struct wharf_front *front, const struct wharf_job *job,
+                    const struct wharf_next_chunk *next, struct wharf_offer *ret_best)
+{
+    struct wharf_offer neglected = {.is_to_learn = false};
+    bool is_any = false;
+
+    for (uint32_t bits = front->gpus_up; bits; bits &= bits - 1) {
+        struct wharf_offer offer;
+        if (!offer_of(front, job, (uint32_t)__builtin_ctz(bits), next, &offer))
+            continue;
+        if (is_neglected(front, &offer) &&
+            (!neglected.is_to_learn || is_better(&offer, &neglected)))
+            neglected = offer;
+        if (is_any && !is_better(&offer, ret_best))
+            continue;
+        *ret_best = offer;
+        is_any = true;
+    }
+    if (neglected.is_to_learn && neglected.ns / TRY_FACTOR < ret_best->ns)
+        *ret_best = neglected;
+    return is_any;
+}
+
+bool wharf_offer_best(const struct wharf_front *front, const struct wharf_job *job,
+                      struct wharf_offer *ret_best)
+{
+    struct wharf_next_chunk next = wharf_place_next_chunk(job);
+
+    return best_of(front, job, &next, ret_best);
+}
+
+bool wharf_offer_wins(const struct wharf_front *front, const struct wharf_job *job,
+                      uint64_t before_ns, struct wharf_offer *ret_best)
+{
+    const struct wharf_tenant *tenant = job->session->tenant;
+    uint32_t codec = job->submission.codec;
+    enum wharf_trial_way way = (enum wharf_trial_way)tenant->trials[codec].way;
+
+    /* In a flood each chunk is asked for twice: what need not be known is not reckoned. */
+    if (way == WHARF_TRIAL_CPU)
+        return false;
+    struct wharf_next_chunk next = wharf_place_next_chunk(job);
+    if (!best_of(front, job, &next, ret_best))
+        return false;
+    if (way == WHARF_TRIAL_GPU)
+        return true;
+    uint64_t cpu_ns = next.cpu_ns;
+    if (is_shared(codec, next.out_nbytes))
+        cpu_ns /= 1 + front->n_sleeping;
+    cpu_ns += before_ns;
+    uint64_t gpu_ns = ret_best->ns;
+    if (ret_best->is_to_learn && gpu_ns / TRY_FACTOR < cpu_ns)
+        return true;
+    if (tenant->estimates.n_elsewhere[codec] >= TRY_AFTER && cpu_ns / TRY_FACTOR < gpu_ns)
+        return false;
+    return gpu_ns < cpu_ns + cpu_ns / WORTH_PART;
+}
+
+/* Another GPU may be sooner than the one that could take a job now by this part: below that it is
+ * not worth waking it. */
+#define SOONER_PART 8
+
+/* Whether a job is left to the best offer by a GPU that could take it now. */
+static bool is_left(const struct wharf_front *front, const struct wharf_offer *own,
+                    const struct wharf_offer *best)
+{
+    return (best->is_to_learn || own->ns > best->ns + best->ns / SOONER_PART) &&
+           wharf_place_gpu_has_room(front, best->gpu);
+}
+
+bool wharf_offer_takes(struct wharf_front *front, const struct wharf_job *job, uint32_t gpu,
+                       const struct wharf_offer *best)
+{
+    struct wharf_offer own;
+
+    if (best->gpu == gpu)
+        return true;
+    struct wharf_next_chunk next = wharf_place_next_chunk(job);
+    if (offer_of(front, job, gpu, &next, &own) && !is_left(front, &own, best))
+        return true;
+    front->gpus_wanted |= 1u << best->gpu;
+    return false;
+}
+
+uint64_t wharf_offer_before_ns(const struct wharf_front *front, const struct wharf_job *job)
+{
+    uint64_t sum_ns =
+        front->sched[WHARF_POOL_CPU].backlog_ns + front->sched[WHARF_POOL_ANY].backlog_ns;
+    uint64_t own_ns = job->estimate_ns < job->backlog_ns ? job->estimate_ns : job->backlog_ns;
+
+    return front->n_workers == 0 ? 0 : (sum_ns - own_ns) / front->n_workers;
+}
+
+/* A piece's chunks, which this engine could have had, go to another one. */
+static void count_elsewhere(struct wharf_estimates *estimates, const struct wharf_piece *piece)
+{
+    uint32_t *n = &estimates->n_elsewhere[piece->job->submission.codec];
+
+    if (*n < TRY_AFTER)
+        *n += piece->n_chunks;
+}
+
+/* Of pool ANY all others could have had them, of pool GPU the other GPUs. */
+static void count_for_others(const struct wharf_front *front, const struct wharf_piece *piece,
+                             uint32_t gpu)
+{
+    struct wharf_tenant *tenant = piece->job->session->tenant;
+    bool is_any = piece->pool == WHARF_POOL_ANY;
+
+    if (is_any && gpu != WHARF_OFFER_NO_GPU)
+        count_elsewhere(&tenant->estimates, piece);
+    for (uint32_t i = 0; i < front->n_gpus && (is_any || piece->pool == WHARF_POOL_GPU); i++)
+        if (i != gpu)
+            count_elsewhere(&tenant->gpu_costs[i].warps, piece);
+}
+
+void wharf_offer_count(const struct wharf_front *front, const struct wharf_piece *piece,
+                       uint32_t gpu)
+{
+    bool is_any = piece->pool == WHARF_POOL_ANY, is_gpu = gpu != WHARF_OFFER_NO_GPU;
+    enum wharf_placement why = (enum wharf_placement)piece->job->why;
+    struct wharf_tenant *tenant = piece->job->session->tenant;
+    struct wharf_estimates *own = is_gpu ? &tenant->gpu_costs[gpu].warps : &tenant->estimates;
+    uint32_t codec = piece->job->submission.codec;
+
+    if (piece->kind == WHARF_PIECE_OPEN || piece->job->stopped)
+        return;
+    /* In the order in which wharf_offer_wins decides. */
+    if (is_any && tenant->trials[codec].way != WHARF_TRIAL_BY_TIME)
+        why = is_gpu ? WHARF_PLACED_GPU_MORE : WHARF_PLACED_CPU_MORE;
+    else if (is_any && own->n_elsewhere[codec] >= TRY_AFTER)
+        why = WHARF_PLACED_TO_LEARN;
+    else if (is_any)
+        why = is_gpu ? WHARF_PLACED_GPU_SOONER : WHARF_PLACED_CPU_SOONER;
+    else if ((piece->pool == WHARF_POOL_GPU || piece->pool == WHARF_POOL_LARGE) && !is_gpu)
+        why = WHARF_PLACED_NO_GPU;
+    tenant->stats.n_placed[why] += piece->n_chunks;
+    own->n_elsewhere[codec] = 0;
+    count_for_others(front, piece, gpu);
+    if (is_gpu)
+        tenant->stats.n_on_gpus[gpu] += piece->n_chunks;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place_offer.h: which engine would be done with a job first.
+ *
+ * Jobs that several engines may run go to the one that ends them first, with all that it has to do;
+ * but what passes most in a flood (trial.h), and what an engine was not seen to take for long, goes
+ * before.  All under the front lock.
+ */
+#ifndef WHARF_DAEMON_PLACEMENT_PLACE_OFFER_H
+#define WHARF_DAEMON_PLACEMENT_PLACE_OFFER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wharf_front;
+struct wharf_job;
+struct wharf_piece;
+
+/* A GPU that could take a job, and when it would be done with its next chunk. */
+struct wharf_offer {
+    uint32_t gpu;
+    uint32_t n_in_flight;
+    uint64_t ns;
+    bool is_to_learn; /* it has had none of the kind for long */
+};
+
+/* In the place of a GPU's number: the CPU. */
+#define WHARF_OFFER_NO_GPU UINT32_MAX
+
+/* Of the GPUs that can take the job now, the one that would be done first, or one that is to learn;
+ * false: none can. */
+bool wharf_offer_best(const struct wharf_front *front, const struct wharf_job *job,
+                      struct wharf_offer *ret_best);
+
+/* Whether a GPU, and which, is to have the job rather than the CPU, which takes it up when it has
+ * done `before_ns` of other things. */
+bool wharf_offer_wins(const struct wharf_front *front, const struct wharf_job *job,
+                      uint64_t before_ns, struct wharf_offer *ret_best);
+
+/* What waits for the CPU's threads besides the next chunk of this job, shared by them. */
+uint64_t wharf_offer_before_ns(const struct wharf_front *front, const struct wharf_job *job);
+
+/* Whether this GPU takes a job of which `best` is the best offer, or leaves it to that one, whose
+ * thread is wanted then. */
+bool wharf_offer_takes(struct wharf_front *front, const struct wharf_job *job, uint32_t gpu,
+                       const struct wharf_offer *best);
+
+/* Counts why the chunks of a piece run where they do, on this GPU or on NO_GPU, and that others did
+ * not have them. */
+void wharf_offer_count(const struct wharf_front *front, const struct wharf_piece *piece,
+                       uint32_t gpu);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place_parts.h: in how many parts a GPU decodes one chunk.
+ *
+ * A stream with places to begin at can be decoded by several warps, a part each, which all cost
+ * something that one decoder would not have to do.  So a chunk has as many parts as the moment
+ * deserves: as many as warps stand idle for it, none of them too short to be worth it; fewer, down
+ * to one, the more there is that warps have to do or the longer bytes take on their way.  Whether a
+ * stream has so many places only the device finds out, and a part of too many is soon done.
+ *
+ * All under the front lock.
+ */
+#ifndef WHARF_DAEMON_PLACEMENT_PLACE_PARTS_H
+#define WHARF_DAEMON_PLACEMENT_PLACE_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wharf_front;
+struct wharf_gpu_view;
+struct wharf_job;
+
+/* So long after one of a session's chunks could not be decoded in parts its others are not. */
+#define WHARF_PARTS_REFUSED_NS 1000000000u
+
+/* Whether a chunk that is too large for one item can be decoded in parts; into memory of the host
+ * alone, since the CPU has to be able to do what cannot be decoded so after all. */
+bool wharf_parts_can_do(const struct wharf_front *front, const struct wharf_job *job);
+
+/* The parts that a job has at least, since it is too large for fewer; 1 if it is not. */
+uint32_t wharf_parts_least(const struct wharf_front *front, const struct wharf_job *job);
+
+/* How many it is to have now on this GPU: 1 for a batch. */
+uint32_t wharf_parts_now(const struct wharf_front *front, const struct wharf_job *job,
+                         const struct wharf_gpu_view *gpu);
+
+#endif
