@@ -35,22 +35,24 @@ static uint64_t mix(uint64_t lane, uint64_t word)
 void wharf_xxh64_init(struct wharf_xxh64 *hash, const uint8_t *begin)
 {
     *hash = (struct wharf_xxh64){
-        .begin = begin,
+        .next = begin,
         .lanes = {prime_1 + prime_2, prime_2, 0, 0 - prime_1},
     };
 }
 
-void wharf_xxh64_update(struct wharf_xxh64 *hash, size_t nbytes)
+void wharf_xxh64_update(struct wharf_xxh64 *hash, const uint8_t *end)
 {
     uint64_t a = hash->lanes[0], b = hash->lanes[1], c = hash->lanes[2], d = hash->lanes[3];
+    const uint8_t *p = hash->next;
 
-    for (; nbytes - hash->nbytes >= 32; hash->nbytes += 32) {
-        const uint8_t *p = hash->begin + hash->nbytes;
+    for (; end - p >= 32; p += 32) {
         a = mix(a, load_64(p));
         b = mix(b, load_64(p + 8));
         c = mix(c, load_64(p + 16));
         d = mix(d, load_64(p + 24));
     }
+    hash->nbytes += (size_t)(p - hash->next);
+    hash->next = p;
     hash->lanes[0] = a;
     hash->lanes[1] = b;
     hash->lanes[2] = c;
@@ -81,15 +83,19 @@ static uint64_t take_rest(uint64_t sum, const uint8_t *p, size_t nbytes)
     return sum;
 }
 
-uint64_t wharf_xxh64_finish(struct wharf_xxh64 *hash, size_t nbytes)
+void wharf_xxh64_move(struct wharf_xxh64 *hash, size_t nbytes)
+{
+    hash->next -= nbytes;
+}
+
+uint64_t wharf_xxh64_finish(struct wharf_xxh64 *hash, const uint8_t *end)
 {
     uint64_t sum;
 
-    wharf_xxh64_update(hash, nbytes);
+    wharf_xxh64_update(hash, end);
     sum = hash->nbytes > 0 ? join_lanes(hash->lanes) : prime_5;
-    sum += nbytes;
-    if (nbytes > hash->nbytes)
-        sum = take_rest(sum, hash->begin + hash->nbytes, nbytes - hash->nbytes);
+    sum += hash->nbytes + (size_t)(end - hash->next);
+    sum = take_rest(sum, hash->next, (size_t)(end - hash->next));
     sum = (sum ^ sum >> 33) * prime_2;
     sum = (sum ^ sum >> 29) * prime_3;
     return sum ^ sum >> 32;

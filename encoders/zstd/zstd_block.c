@@ -176,7 +176,7 @@ static enum wharf_reason do_sequence(struct wharf_zstd_walk *walk, struct wharf_
         return s->room_reason;
     put_literals(walk, s, n_literals);
     uint32_t distance = wharf_zstd_offset(walk->offsets, value, n_literals > 0);
-    if (distance == 0 || distance > walk->n_out - walk->frame_out)
+    if (distance == 0 || distance > wharf_zstd_reach(walk))
         return WHARF_REASON_ZSTD_OFFSET;
     s->room_nbytes -= length;
     copy_match(walk->out + walk->n_out, distance, length, s->room_nbytes);

@@ -4,13 +4,13 @@
  * order in which things are looked at.
  *
  * What is good is what libzstd 1.5.7 decodes by its streaming call with a window limit of 2^27, but
- * for four things, in which versions, ways of calling it and processors differ, and of which the
+ * for five things, in which versions, ways of calling it and processors differ, and of which the
  * RFC says that they are errors.  Here they always are:
  *   - a stream of literals of which bits are left, or that takes bits of its neighbour;
  *   - a raw or RLE block that is larger than blocks of its frame may be;
  *   - an output that is not as long as the frame's header says, whatever the last block is;
- *   - a table's description that goes past the end of its block.
- * A distance may be larger than the window: the whole output of the frame is there.
+ *   - a table's description that goes past the end of its block;
+ *   - a distance that is larger than the window: what is farther back need not be there.
  *
  * FRAMES.  A stream is one frame or more, one behind the other, to the end of the source; its
  * output is theirs joined.  Skippable frames have none.  All at the frame's first bit:
@@ -60,7 +60,8 @@
  *      first states: ZSTD_SEQUENCES.
  *   4. Each sequence, at the first of the bits: bits are missing [ZSTD_SEQUENCES]; its literals are
  *      [ZSTD_SEQUENCE_LITERALS]; ROOM for its match and all literals that have not been put out
- *      before it; a distance of 0, or to before the frame's first byte [ZSTD_OFFSET]; the bits for
+ *      before it; a distance of 0, of more than the window, or to before the frame's first byte
+ *      [ZSTD_OFFSET]; the bits for
  *      the next states are missing [ZSTD_SEQUENCES].
  *   5. Bits that are left: ZSTD_SEQUENCES.
  *

@@ -35,8 +35,6 @@ static enum wharf_reason read_skippable(const uint8_t *in, size_t in_nbytes,
         return WHARF_REASON_INPUT_TRUNCATED;
     uint64_t nbytes = (uint64_t)wharf_load_le32(in + WHARF_ZSTD_MAGIC_NBYTES) +
                       WHARF_ZSTD_SKIPPABLE_HEADER_NBYTES;
-    if (nbytes > in_nbytes)
-        return WHARF_REASON_INPUT_TRUNCATED;
     *ret_frame = (struct wharf_zstd_frame){.is_skippable = true, .header_nbytes = nbytes};
     return WHARF_REASON_NONE;
 }

@@ -17,14 +17,15 @@ struct wharf_zstd_frame {
     bool is_skippable;
     bool has_checksum;
     bool has_content_size;
-    uint64_t header_nbytes;  /* of a skippable frame: all of it */
+    uint64_t header_nbytes;  /* of a skippable frame: all of it, whether it is there or not */
     uint64_t content_nbytes; /* UINT64_MAX if it is not known */
     uint64_t window_nbytes;  /* the content's size for a single segment */
     uint32_t block_max;      /* no block has more output, nor more bytes */
     uint32_t dictionary;     /* its number; 0: none, or it is not said which */
 };
 
-/* The frame header at `in`, but not what it asks for (steps 1 to 4): NONE or the reason. */
+/* The frame header at `in`, but neither what it asks for nor whether all of a skippable frame is
+ * there (steps 1, 3 and 4): NONE or the reason. */
 enum wharf_reason wharf_zstd_read_frame(const uint8_t *in, size_t in_nbytes,
                                         struct wharf_zstd_frame *ret_frame);
 

@@ -205,6 +205,7 @@ TARGET static void sequences_loop(struct wharf_zstd_walk *walk, struct wharf_zst
     const struct wharf_zstd_tables *const tables = &walk->tables;
     const uint8_t *const begin = s->bits.begin;
     const uint8_t *const frame_out = walk->out + walk->frame_out;
+    const size_t window = (size_t)walk->frame.window_nbytes;
     const uint8_t *const ip_limit = begin + SEQUENCE_IN_NBYTES;
     uint64_t end = (s->bits.n_left + 7) / 8;
     size_t offset_0 = walk->offsets[0], offset_1 = walk->offsets[1], offset_2 = walk->offsets[2];
@@ -264,7 +265,7 @@ TARGET static void sequences_loop(struct wharf_zstd_walk *walk, struct wharf_zst
             wharf_lz_copy_quickly(op + 16, literals + 16, n_literals - 16);
         literals += n_literals;
         op += n_literals;
-        if (__builtin_expect(offset_0 - 1 >= (size_t)(op - frame_out), 0)) {
+        if (__builtin_expect((offset_0 - 1 >= (size_t)(op - frame_out)) | (offset_0 > window), 0)) {
             s->has_bad_offset = true;
             break;
         }

@@ -11,20 +11,35 @@
 bool wharf_zstd_fail(struct wharf_zstd_walk *walk, enum wharf_reason reason, size_t at)
 {
     walk->reason = reason;
-    walk->bad_at = at;
+    walk->bad_at = walk->in_base + at;
+    walk->step = WHARF_ZSTD_STEP_END;
+    return false;
+}
+
+/* The same at the frame's first byte. */
+static bool fail_frame(struct wharf_zstd_walk *walk, enum wharf_reason reason)
+{
+    wharf_zstd_fail(walk, reason, walk->at);
+    walk->bad_at = walk->frame_at;
     return false;
 }
 
 bool wharf_zstd_fail_room(struct wharf_zstd_walk *walk, enum wharf_reason reason, size_t at)
 {
-    return wharf_zstd_fail(walk, reason,
-                           reason == WHARF_REASON_ZSTD_CONTENT_SIZE ? walk->frame_at : at);
+    return reason == WHARF_REASON_ZSTD_CONTENT_SIZE ? fail_frame(walk, reason)
+                                                    : wharf_zstd_fail(walk, reason, at);
+}
+
+/* The frame's output so far. */
+static uint64_t frame_nbytes(const struct wharf_zstd_walk *walk)
+{
+    return walk->frame_gone + (walk->n_out - walk->frame_out);
 }
 
 struct wharf_zstd_room wharf_zstd_room_of_block(const struct wharf_zstd_walk *walk)
 {
     struct wharf_zstd_room room = {walk->frame.block_max, WHARF_REASON_ZSTD_BLOCK_SIZE};
-    uint64_t content = walk->frame.content_nbytes - (walk->n_out - walk->frame_out);
+    uint64_t content = walk->frame.content_nbytes - frame_nbytes(walk);
 
     if (content < room.nbytes)
         room = (struct wharf_zstd_room){(size_t)content, WHARF_REASON_ZSTD_CONTENT_SIZE};
@@ -33,16 +48,17 @@ struct wharf_zstd_room wharf_zstd_room_of_block(const struct wharf_zstd_walk *wa
     return room;
 }
 
-/* Asks, if it is time to; false: it has stopped. */
-static bool poll(struct wharf_zstd_walk *walk)
+/* Asks whether to go on, if it is time to. */
+static void poll(struct wharf_zstd_walk *walk)
 {
     if (walk->at - walk->asked_at < WHARF_POLL_IN_NBYTES &&
         walk->n_out - walk->asked_out < WHARF_POLL_OUT_NBYTES)
-        return true;
+        return;
     walk->asked_at = walk->at;
     walk->asked_out = walk->n_out;
     walk->stopped = wharf_decode_poll(walk->setting);
-    return walk->stopped == WHARF_OK;
+    if (walk->stopped != WHARF_OK)
+        walk->step = WHARF_ZSTD_STEP_END;
 }
 
 /* Raw and RLE blocks. */
@@ -62,68 +78,155 @@ static bool fill_block(struct wharf_zstd_walk *walk, const struct wharf_zstd_blo
     return true;
 }
 
-static bool walk_block(struct wharf_zstd_walk *walk, bool *ret_is_last)
-{
-    struct wharf_zstd_block block;
-    enum wharf_reason reason = wharf_zstd_read_block(
-        walk->in + walk->at, walk->in_nbytes - walk->at, walk->frame.block_max, &block);
+/* The steps.  Each returns false where it needs more of the source than there is, of which it has
+ * taken nothing then but what is skipped. */
 
-    if (reason != WHARF_REASON_NONE)
-        return wharf_zstd_fail(walk, reason, walk->at);
-    walk->at += WHARF_ZSTD_BLOCK_HEADER_NBYTES;
-    if (!(block.type == WHARF_ZSTD_COMPRESSED ? wharf_zstd_decode_block(walk, block.nbytes)
-                                              : fill_block(walk, &block)))
-        return false;
-    walk->at += block.nbytes;
-    if (walk->frame.has_checksum)
-        wharf_xxh64_update(&walk->hash, walk->n_out - walk->frame_out);
-    *ret_is_last = block.is_last;
-    return poll(walk);
+static bool needs_more(const struct wharf_zstd_walk *walk, enum wharf_reason reason)
+{
+    return reason == WHARF_REASON_INPUT_TRUNCATED && walk->in_more;
 }
 
-static bool end_frame(struct wharf_zstd_walk *walk)
+/* What a good header asks for, or NONE. */
+static enum wharf_reason refuse(const struct wharf_zstd_frame *frame)
 {
-    size_t nbytes = walk->n_out - walk->frame_out;
-
-    if (walk->frame.has_content_size && nbytes != walk->frame.content_nbytes)
-        return wharf_zstd_fail(walk, WHARF_REASON_ZSTD_CONTENT_SIZE, walk->frame_at);
-    if (!walk->frame.has_checksum)
-        return true;
-    if (walk->in_nbytes - walk->at < WHARF_ZSTD_CHECKSUM_NBYTES)
-        return wharf_zstd_fail(walk, WHARF_REASON_INPUT_TRUNCATED, walk->at);
-    if (wharf_load_le32(walk->in + walk->at) != (uint32_t)wharf_xxh64_finish(&walk->hash, nbytes))
-        return wharf_zstd_fail(walk, WHARF_REASON_ZSTD_CHECKSUM, walk->at);
-    walk->at += WHARF_ZSTD_CHECKSUM_NBYTES;
-    return true;
+    if (frame->dictionary != 0)
+        return WHARF_REASON_ZSTD_DICTIONARY;
+    if (frame->window_nbytes > UINT64_C(1) << WHARF_ZSTD_WINDOW_MAX_LOG)
+        return WHARF_REASON_ZSTD_WINDOW;
+    return WHARF_REASON_NONE;
 }
 
-static bool walk_frame(struct wharf_zstd_walk *walk)
+static void begin_frame(struct wharf_zstd_walk *walk)
 {
-    enum wharf_reason reason =
-        wharf_zstd_read_frame(walk->in + walk->at, walk->in_nbytes - walk->at, &walk->frame);
-    bool is_last = false;
-
-    if (reason != WHARF_REASON_NONE)
-        return wharf_zstd_fail(walk, reason, walk->at);
-    if (walk->frame.dictionary != 0)
-        return wharf_zstd_fail(walk, WHARF_REASON_ZSTD_DICTIONARY, walk->at);
-    if (walk->frame.window_nbytes > UINT64_C(1) << WHARF_ZSTD_WINDOW_MAX_LOG)
-        return wharf_zstd_fail(walk, WHARF_REASON_ZSTD_WINDOW, walk->at);
-    walk->frame_at = walk->at;
+    walk->has_frame = true;
     walk->frame_out = walk->n_out;
-    walk->at += walk->frame.header_nbytes;
-    if (walk->frame.is_skippable)
-        return poll(walk);
+    walk->frame_gone = 0;
     walk->tables.has_sequence_tables = false;
     walk->tables.tree_log = 0;
     walk->offsets[0] = 1;
     walk->offsets[1] = 4;
     walk->offsets[2] = 8;
     wharf_xxh64_init(&walk->hash, walk->out + walk->n_out);
-    while (!is_last)
-        if (!walk_block(walk, &is_last))
-            return false;
-    return end_frame(walk);
+    walk->at += walk->frame.header_nbytes;
+    walk->step = WHARF_ZSTD_STEP_BLOCK;
+}
+
+static bool walk_frame(struct wharf_zstd_walk *walk)
+{
+    size_t left = walk->in_nbytes - walk->at;
+    /* Of the first bytes of something else more tell what it is. */
+    enum wharf_reason reason = left < WHARF_ZSTD_MAGIC_NBYTES && walk->in_more
+                                   ? WHARF_REASON_INPUT_TRUNCATED
+                                   : wharf_zstd_read_frame(walk->in + walk->at, left, &walk->frame);
+
+    if (walk->has_frame && left == 0 && !walk->in_more) {
+        walk->step = WHARF_ZSTD_STEP_END;
+        return true;
+    }
+    if (needs_more(walk, reason))
+        return false;
+    walk->frame_at = walk->in_base + walk->at;
+    if (reason == WHARF_REASON_NONE)
+        reason = refuse(&walk->frame);
+    if (reason != WHARF_REASON_NONE) {
+        wharf_zstd_fail(walk, reason, walk->at);
+    } else if (walk->frame.is_skippable) {
+        walk->has_frame = true;
+        walk->skip_left = walk->frame.header_nbytes;
+        walk->step = WHARF_ZSTD_STEP_SKIP;
+    } else {
+        begin_frame(walk);
+    }
+    return true;
+}
+
+static bool walk_skippable(struct wharf_zstd_walk *walk)
+{
+    size_t left = walk->in_nbytes - walk->at;
+
+    if (walk->skip_left > left && !walk->in_more) {
+        fail_frame(walk, WHARF_REASON_INPUT_TRUNCATED);
+        return true;
+    }
+    if (walk->skip_left > left) {
+        walk->at += left;
+        walk->skip_left -= left;
+        return false;
+    }
+    walk->at += (size_t)walk->skip_left;
+    walk->step = WHARF_ZSTD_STEP_FRAME;
+    poll(walk);
+    return true;
+}
+
+static bool walk_block(struct wharf_zstd_walk *walk)
+{
+    struct wharf_zstd_block block;
+    enum wharf_reason reason = wharf_zstd_read_block(
+        walk->in + walk->at, walk->in_nbytes - walk->at, walk->frame.block_max, &block);
+
+    if (needs_more(walk, reason))
+        return false;
+    if (reason != WHARF_REASON_NONE) {
+        wharf_zstd_fail(walk, reason, walk->at);
+        return true;
+    }
+    walk->at += WHARF_ZSTD_BLOCK_HEADER_NBYTES;
+    if (!(block.type == WHARF_ZSTD_COMPRESSED ? wharf_zstd_decode_block(walk, block.nbytes)
+                                              : fill_block(walk, &block)))
+        return true;
+    walk->at += block.nbytes;
+    if (walk->frame.has_checksum)
+        wharf_xxh64_update(&walk->hash, walk->out + walk->n_out);
+    if (block.is_last)
+        walk->step = WHARF_ZSTD_STEP_CHECK;
+    poll(walk);
+    return true;
+}
+
+/* Compares the checksum, which is there. */
+static void check_sum(struct wharf_zstd_walk *walk)
+{
+    uint32_t sum = (uint32_t)wharf_xxh64_finish(&walk->hash, walk->out + walk->n_out);
+
+    if (wharf_load_le32(walk->in + walk->at) != sum)
+        wharf_zstd_fail(walk, WHARF_REASON_ZSTD_CHECKSUM, walk->at);
+    else
+        walk->at += WHARF_ZSTD_CHECKSUM_NBYTES;
+}
+
+static bool walk_check(struct wharf_zstd_walk *walk)
+{
+    bool has_sum = walk->in_nbytes - walk->at >= WHARF_ZSTD_CHECKSUM_NBYTES;
+
+    if (walk->frame.has_content_size && frame_nbytes(walk) != walk->frame.content_nbytes) {
+        fail_frame(walk, WHARF_REASON_ZSTD_CONTENT_SIZE);
+        return true;
+    }
+    if (walk->frame.has_checksum && !has_sum && walk->in_more)
+        return false;
+    walk->step = walk->is_one_frame ? WHARF_ZSTD_STEP_END : WHARF_ZSTD_STEP_FRAME;
+    if (walk->frame.has_checksum && !has_sum)
+        wharf_zstd_fail(walk, WHARF_REASON_INPUT_TRUNCATED, walk->at);
+    else if (walk->frame.has_checksum)
+        check_sum(walk);
+    return true;
+}
+
+bool wharf_zstd_walk_step(struct wharf_zstd_walk *walk)
+{
+    switch (walk->step) {
+    case WHARF_ZSTD_STEP_FRAME:
+        return walk_frame(walk);
+    case WHARF_ZSTD_STEP_SKIP:
+        return walk_skippable(walk);
+    case WHARF_ZSTD_STEP_BLOCK:
+        return walk_block(walk);
+    case WHARF_ZSTD_STEP_CHECK:
+        return walk_check(walk);
+    default:
+        return true;
+    }
 }
 
 static uint32_t result_of(enum wharf_reason reason)
@@ -149,29 +252,39 @@ void wharf_zstd_walk_init(struct wharf_zstd_walk *walk, const uint8_t *in, size_
     /* Nothing may be added to NULL, not even 0: that of an empty buffer stands for this byte. */
     static uint8_t nothing[1];
 
+    /* Everything but the tables, which are written before they are read. */
     walk->in = in ? in : nothing;
     walk->in_nbytes = in_nbytes;
+    walk->in_more = false;
+    walk->in_base = 0;
     walk->out = out ? out : nothing;
     walk->out_avail = out_avail;
     walk->setting = setting;
     walk->loops = NULL;
+    walk->reason = WHARF_REASON_NONE;
+    walk->bad_at = 0;
+    walk->stopped = WHARF_OK;
+    walk->step = WHARF_ZSTD_STEP_FRAME;
+    walk->is_one_frame = walk->has_frame = false;
+    walk->at = walk->n_out = 0;
+    walk->asked_at = walk->asked_out = 0;
+    walk->frame_at = walk->frame_gone = walk->skip_left = 0;
+    walk->frame_out = 0;
+}
+
+void wharf_zstd_walk_outcome(const struct wharf_zstd_walk *walk, struct wharf_outcome *ret_outcome)
+{
+    if (walk->stopped != WHARF_OK)
+        wharf_outcome_fail(ret_outcome, walk->stopped, WHARF_REASON_NONE, 0);
+    else if (walk->reason != WHARF_REASON_NONE)
+        wharf_outcome_fail(ret_outcome, result_of(walk->reason), walk->reason, 8 * walk->bad_at);
+    else
+        wharf_outcome_ok(ret_outcome, walk->in_base + walk->at, walk->n_out);
 }
 
 void wharf_zstd_walk_run(struct wharf_zstd_walk *walk, struct wharf_outcome *ret_outcome)
 {
-    walk->reason = WHARF_REASON_NONE;
-    walk->stopped = WHARF_OK;
-    walk->at = walk->n_out = 0;
-    walk->asked_at = walk->asked_out = 0;
-    do {
-        if (!walk_frame(walk))
-            break;
-    } while (walk->at < walk->in_nbytes);
-    if (walk->stopped != WHARF_OK)
-        wharf_outcome_fail(ret_outcome, walk->stopped, WHARF_REASON_NONE, 0);
-    else if (walk->reason != WHARF_REASON_NONE)
-        wharf_outcome_fail(ret_outcome, result_of(walk->reason), walk->reason,
-                           8 * (uint64_t)walk->bad_at);
-    else
-        wharf_outcome_ok(ret_outcome, walk->at, walk->n_out);
+    while (walk->step != WHARF_ZSTD_STEP_END)
+        wharf_zstd_walk_step(walk);
+    wharf_zstd_walk_outcome(walk, ret_outcome);
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_walk.h: goes through a stream's frames and their blocks.
+ * zstd_walk.h: goes through a stream's frames and their blocks, a step at a time.
+ *
+ * A source that is there as a whole is walked by wharf_zstd_walk_run.  zstd_stream.h walks one that
+ * comes in pieces: between two steps it may move what is left of the source, and the last bytes of
+ * the output, to the beginning of their buffers.
  */
 #ifndef WHARF_ENCODERS_ZSTD_ZSTD_WALK_H
 #define WHARF_ENCODERS_ZSTD_ZSTD_WALK_H
@@ -12,9 +16,20 @@
 
 struct wharf_zstd_loops;
 
+/* What comes next. */
+enum wharf_zstd_step {
+    WHARF_ZSTD_STEP_FRAME, /* a frame's header, or the end */
+    WHARF_ZSTD_STEP_SKIP,  /* what is left of a skippable frame */
+    WHARF_ZSTD_STEP_BLOCK,
+    WHARF_ZSTD_STEP_CHECK, /* the frame's size and checksum */
+    WHARF_ZSTD_STEP_END,   /* it is over, or has failed */
+};
+
 struct wharf_zstd_walk {
     const uint8_t *in;
     size_t in_nbytes;
+    bool in_more;     /* the source goes on behind them */
+    uint64_t in_base; /* bytes of the source before in[0] */
     uint8_t *out;
     size_t out_avail;
     const struct wharf_codec_setting *setting;
@@ -22,17 +37,22 @@ struct wharf_zstd_walk {
 
     /* What is wrong, and with which byte of the source. */
     enum wharf_reason reason;
-    size_t bad_at;
+    uint64_t bad_at;
     uint32_t stopped; /* WHARF_OK, or what the poll says */
 
-    size_t at;                  /* in the source */
-    size_t n_out;               /* output so far */
+    enum wharf_zstd_step step;
+    bool is_one_frame;          /* it is over behind the first one that is not skippable */
+    bool has_frame;             /* there was one */
+    size_t at;                  /* in `in` */
+    size_t n_out;               /* output so far, in `out` */
     size_t asked_at, asked_out; /* where they were when it last asked whether to go on */
 
     /* Of the frame. */
     struct wharf_zstd_frame frame;
-    size_t frame_at;     /* in the source */
-    size_t frame_out;    /* where its output begins */
+    uint64_t frame_at;   /* in the source */
+    uint64_t skip_left;  /* of a skippable one */
+    size_t frame_out;    /* where in `out` its output begins, or what is left of it */
+    uint64_t frame_gone; /* how much of its output is not there any more */
     uint32_t offsets[3]; /* the last ones */
     struct wharf_xxh64 hash;
     struct wharf_zstd_tables tables;
@@ -45,11 +65,28 @@ struct wharf_zstd_room {
 };
 struct wharf_zstd_room wharf_zstd_room_of_block(const struct wharf_zstd_walk *walk);
 
-/* Fails with `reason` at byte `at` of the source: false. */
+/* How far back a match may begin: within the frame, and within its window. */
+static inline size_t wharf_zstd_reach(const struct wharf_zstd_walk *walk)
+{
+    size_t nbytes = walk->n_out - walk->frame_out;
+
+    return nbytes < walk->frame.window_nbytes ? nbytes : (size_t)walk->frame.window_nbytes;
+}
+
+/* Fails with `reason` at byte `at` of `in`: false. */
 bool wharf_zstd_fail(struct wharf_zstd_walk *walk, enum wharf_reason reason, size_t at);
 
 /* Fails for want of room at that byte, or at the frame's first for a content size. */
 bool wharf_zstd_fail_room(struct wharf_zstd_walk *walk, enum wharf_reason reason, size_t at);
+
+/*
+ * Takes a step.  False: there is not enough of the source, and more will come.  For a block there
+ * must be room for frame.block_max bytes, or for all that the caller has room for.
+ */
+bool wharf_zstd_walk_step(struct wharf_zstd_walk *walk);
+
+/* What came of it, once its step is END; of what failed in_nbytes and out_nbytes are 0. */
+void wharf_zstd_walk_outcome(const struct wharf_zstd_walk *walk, struct wharf_outcome *ret_outcome);
 
 /* Goes through all of it; fills *ret_outcome. */
 void wharf_zstd_walk_run(struct wharf_zstd_walk *walk, struct wharf_outcome *ret_outcome);

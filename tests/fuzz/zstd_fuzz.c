@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * zstd: the CPU engine's forms against the reference, in every member of the outcome and every byte
- * of the output, and all against libzstd's streaming call.
+ * of the output, the stream decoder likewise, and all against libzstd's streaming call.
  *
  * The input is the source; its length chooses the room for the output.
  */
@@ -11,8 +11,10 @@
 
 #include "encoders/codec.h"
 #include "encoders/zstd/zstd_loops.h"
+#include "encoders/zstd/zstd_stream.h"
 #include "tests/lib/test_guard.h"
 #include "tests/lib/test_outcome.h"
+#include "tests/lib/test_stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
@@ -39,10 +41,11 @@ static int may_overlook(uint32_t reason)
     case WHARF_REASON_ZSTD_BLOCK:
     case WHARF_REASON_ZSTD_BLOCK_SIZE:
     case WHARF_REASON_OUTPUT_FULL: /* of a frame that is longer than the first ones */
+    case WHARF_REASON_ZSTD_OFFSET: /* before the window */
         return 1;
     case WHARF_REASON_ZSTD_SEQUENCES_HEADER:
     case WHARF_REASON_ZSTD_TREE:
-    case WHARF_REASON_ZSTD_OFFSET:
+    case WHARF_REASON_ZSTD_SEQUENCES: /* bits that the last of them lacks */
     case WHARF_REASON_ZSTD_VERSION:
         return ZSTD_versionNumber() < JUDGE_VERSION;
     default:
@@ -93,6 +96,23 @@ static void compare_with_libzstd(const uint8_t *data, size_t nbytes,
     }
 }
 
+/* What the one-shot decode had room for, in pieces of the source. */
+static void compare_with_stream(const uint8_t *data, size_t nbytes,
+                                const struct wharf_outcome *outcome, const uint8_t *out)
+{
+    struct test_stream stream = test_stream_decode(wharf_zstd_stream_new(WHARF_ZSTD_ALL_FRAMES),
+                                                   data, nbytes, 5000, nbytes + 1);
+
+    check(stream.outcome.result == outcome->result && stream.outcome.reason == outcome->reason &&
+          stream.outcome.bit_offset == outcome->bit_offset);
+    check(stream.out_nbytes <= MAX_OUT_NBYTES &&
+          (stream.out_nbytes == 0 || memcmp(stream.out, out, stream.out_nbytes) == 0));
+    if (outcome->result == WHARF_OK)
+        check(stream.out_nbytes == outcome->out_nbytes && stream.verified == stream.out_nbytes &&
+              stream.outcome.in_nbytes == outcome->in_nbytes);
+    test_stream_free(&stream);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
     static const char *const forms[] = {"plain", NULL};
@@ -114,6 +134,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     }
     if (room == MAX_OUT_NBYTES)
         compare_with_libzstd(in.data, in.nbytes, &want, want_out);
+    if (room == MAX_OUT_NBYTES && want.reason != WHARF_REASON_OUTPUT_FULL)
+        compare_with_stream(in.data, in.nbytes, &want, want_out);
     test_guard_free(&in);
     return 0;
 }

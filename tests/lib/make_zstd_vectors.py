@@ -231,6 +231,7 @@ def check_sequences():
     good('tables-again', stream, output)
     check_offsets_over_blocks()
     check_far_match()
+    check_window()
 
 
 def check_offsets_over_blocks():
@@ -259,6 +260,28 @@ def check_far_match():
         sequences, z.Tables(), modes=[z.USUAL, z.DESCRIBED, z.USUAL], logs=[6, 5, 6]), True)
     z.execute(output, 0, b'abcdef', sequences, [1, 4, 8])
     good('distance-of-2-mib', stream, output)
+
+
+def window_frame(distance):
+    """A frame with a window of 1 KiB and twice as much output, and then a match from `distance`
+    before: the stream, where its sequences' bits are, and the output."""
+    first = (TEXT * (2048 // len(TEXT) + 1))[:2048]
+    stream = z.frame_header(window=0) + z.block(z.RAW, first[:1024]) + z.block(z.RAW, first[1024:])
+    literals = z.raw_literals(b'abc')
+    at = len(stream) + 3 + len(literals) + 2
+    stream += z.block(z.COMPRESSED, literals + z.sequences_section([(3, distance + 3, 5)], z.Tables()), True)
+    output = bytearray(first)
+    z.execute(output, 0, b'abc', [(3, distance + 3, 5)], [1, 4, 8])
+    return stream, at, output
+
+
+def check_window():
+    for distance in 1023, 1024:
+        stream, _, output = window_frame(distance)
+        good(f'distance-of-{distance}-in-a-window-of-1-kib', stream, output)
+    for distance in 1025, 2051:
+        stream, at, _ = window_frame(distance)
+        bad(f'distance-of-{distance}-in-a-window-of-1-kib', stream, 'zstd_offset', at)
 
 
 # ---- bad ones -----------------------------------------------------------------------------------
