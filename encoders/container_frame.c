@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * container_frame.c: headers of files and frames: sealed, and checked field by field (FORMAT.md).
+ */
 #include "encoders/container_frame.h"
 
 #include <stddef.h>

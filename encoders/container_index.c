@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * container_index.c: the index as a tree of 256 entries a node that grows from its leaves.
+ *
+ * Chunk number n belongs to the node n / 256 of level 1, and so on upwards: a level is 8 bits of a
+ * chunk's number.  A node is due when it is full, or at the end; it then becomes an entry of the
+ * level above.
+ */
 #include "encoders/container_index.h"
 
 #include "encoders/checksum.h"

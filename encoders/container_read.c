@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * container_read.c: a container from its first byte to its last, frame after frame.
+ *
+ * Every frame's header says what comes before it: its place, and the CRC of the header before.
+ * The reader computes the index on its way and compares each node with it.  So a file is good only
+ * if all of it is what a writer would have written.
+ */
 #include "encoders/container_read.h"
 
 #include <string.h>

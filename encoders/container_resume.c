@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* container_resume.c: reading goes on behind damage, at the next frame that is sound. */
 #include "encoders/container_resume.h"
 
 #include <string.h>

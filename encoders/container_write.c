@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * container_write.c: chunks, the nodes of the index as they become due, and the end, in one pass.
+ *
+ * Nothing is written twice and no size is known beforehand, so the sink can be a pipe.
+ */
 #include "encoders/container_write.h"
 
 #include <errno.h>

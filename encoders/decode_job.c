@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode_job.c: one job by the CPU engine: its arguments, the decoder, and what the job promised.
+ */
 #include "encoders/decode_job.h"
 
 #include "encoders/decode_poll.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lz_plain.c: matches by the last place of the same four bytes, found through a table of hashes.
+ */
 #include "encoders/lz_plain.h"
 
 #include <errno.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run_scan.c: how long runs are, by their headers.
+ *
+ * Numbers of 7 bits a byte end with a byte below 128.  Eight bytes at a time, the tops that are
+ * not set are counted by one multiplication, so a group of rle1 is passed in few steps.
+ */
 #include "encoders/run_scan.h"
 
 #include "encoders/byterle/byterle_format.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* source_kind.c: what a file is, by its first bytes. */
 #include "encoders/source_kind.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* xxh64.c: XXH64 in four lanes of 8 bytes each, joined at the end. */
 #include "encoders/xxh64.h"
 
 #include <string.h>

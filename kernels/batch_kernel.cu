@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch_kernel.cu: batches on a GPU: one kernel for each decoder, and their launch.
+ *
+ * A block has warps with a chunk each (batch_kernel), or one chunk for all (block_kernel).  What a
+ * warp does is batch_warp.cuh; here are the shapes of the kernels, asked of the GPU once.
+ */
 #include <errno.h>
 #include <stdio.h>
 

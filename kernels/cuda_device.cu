@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* cuda_device.cu: which GPU a name means, and whether this build can use it. */
 #include "kernels/cuda_device.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_error.cu: what CUDA's errors mean for the caller: try again, give up, or end the process.
+ */
 #include "kernels/cuda_error.h"
 
 #include <errno.h>

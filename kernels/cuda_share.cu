@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* cuda_share.cu: a part of the multiprocessors, by a green context of the driver. */
 #include "kernels/cuda_share.h"
 
 #include <cuda.h>

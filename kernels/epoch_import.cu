@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* epoch_import.cu: another process's GPU memory, mapped by its descriptor. */
 #include "kernels/epoch_import.h"
 
 #include <cuda.h>

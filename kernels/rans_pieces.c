@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_pieces.c: the host's part in one large stream: its splits, the pieces, and the outcome.
+ *
+ * The first bad piece, in the order of the stream, is its verdict: see rans_pieces.h.
+ */
 #include "kernels/rans_pieces.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * work_mover.c: copies of outputs by the copy engine, and their completions, in the order of the
+ * calls.
+ */
 #include "kernels/work_mover.h"
 
 #include <errno.h>

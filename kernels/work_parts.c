@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* work_parts.c: the outcome of a chunk whose parts were decoded each by itself. */
 #include "kernels/work_parts.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* boolrle_decode.c: bytes of bits by byterle's groups, each bit spread to a byte. */
 #include "encoders/boolrle/boolrle.h"
 
 #include <string.h>

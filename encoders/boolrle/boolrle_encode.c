@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* boolrle_encode.c: values packed eight a byte, and those bytes as byterle's groups. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* deflate_encode.c: encoders of Deflate, zlib and gzip, by libdeflate or zlib. */
 #include "encoders/deflate/deflate_encode.h"
 
 #include <errno.h>

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inflate.c: the core: block after block, unit after unit, with the exact loop that alone judges.
+ *
+ * wharf_inflate_loop (inflate_loop.h) decodes as far as it can without looking at ends: it stops
+ * in front of whatever is odd or near an end.  run_careful goes on from there, one unit a turn,
+ * and looks at everything.  INVARIANT: bit_pos and out_next stand at the first unit that is not
+ * decoded yet; a unit is taken as a whole or not at all.  So a decode can end anywhere and go on
+ * with more source or room.
+ */
 #include "encoders/deflate/inflate.h"
 
 #include "encoders/decode_poll.h"

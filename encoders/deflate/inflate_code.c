@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inflate_code.c: canonical codes from lengths: counts, order, words (RFC 1951, section 3.2.2).
+ *
+ * A code is judged by its counts alone: what the shorter words leave over doubles with each bit,
+ * and must be used up at the end.
+ */
 #include "encoders/deflate/inflate_code.h"
 
 #include <string.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inflate_header.c: block headers, and the code lengths of dynamic blocks.
+ *
+ * Between small blocks headers are most of the time.  The code length code has a table of 128
+ * entries, by the next 7 bits, of which each says length, repetition and bits to take.  Lengths
+ * are written eight at a time and corrected by the next ones.
+ */
 #include "encoders/deflate/inflate_header.h"
 
 #include "encoders/deflate/deflate_format.h"

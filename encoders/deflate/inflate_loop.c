@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* inflate_loop.c: which form of the quick loop runs on this machine. */
 #include "encoders/deflate/inflate_loop.h"
 
 #include <errno.h>

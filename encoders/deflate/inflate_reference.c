@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inflate_reference.c: the reference decoder: zlib decodes, and inflate_walk.h says where an error
+ * stands.
+ *
+ * zlib tells what is wrong by a message, and not where.  Its verdict and the walk's have to agree.
+ */
 #include "encoders/deflate/inflate_reference.h"
 
 #include <string.h>

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inflate_stream.c: streams of any length through two buffers.
+ *
+ * Input is moved to its buffer's front when more is asked for.  Output is decoded behind the last
+ * 32 KiB, which matches refer to; when the buffer is full these move to its front.  Between
+ * Deflate data stand headers and trailers; a state says which of them comes next, and each step
+ * takes one whole or waits for more.
+ */
 #include "encoders/deflate/inflate_stream.h"
 
 #include <stdlib.h>

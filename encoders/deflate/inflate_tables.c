@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inflate_tables.c: decoding tables from code lengths.
+ *
+ * A table of 2^n entries is filled by doubling: the words of n bits or fewer are entered by their
+ * length, and what is there is copied once for each further bit.  Longer words go to second tables
+ * behind the first.  inflate_litlen.c fills the first table of literals and lengths, whose entries
+ * hold several symbols.
+ */
 #include "encoders/deflate/inflate_tables.h"
 
 #include <pthread.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inflate_walk.c: the rules of deflate_format.h, one bit at a time.
+ *
+ * Written to be compared with RFC 1951 line by line, and to share nothing with the decoder that it
+ * judges.  Codes are read by counting: words of one length are consecutive numbers.
+ */
 #include "encoders/deflate/inflate_walk.h"
 
 #include <stdbool.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bgzf.c: BGZF's blocks by their sizes (SAM specification, section 4.1), which are believed only
+ * as far as decoding bears them out.
+ */
 #include "encoders/gzip/bgzf.h"
 
 #include <string.h>

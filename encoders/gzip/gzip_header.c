@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gzip_header.c: headers of gzip members (RFC 1952), which may come in pieces of any size.
+ *
+ * One field after the other, in the header's order; a field that is not whole yet waits in
+ * `field`.  The header's own CRC is computed on the way.
+ */
 #include "encoders/gzip/gzip_header.h"
 
 #include <string.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * line_compress.c: the smallest form of a line in bdi, fpc and cpack (LINES.md, sections 3 to 5),
+ * and its bytes.
+ *
+ * Each scheme has a `find`, which says how large a line gets, and a `put`, which writes it.
+ * Finding does not write: best asks all three and writes one.
+ */
 #include "encoders/line/line_compress.h"
 
 #include <string.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * line_shape.c: where everything stands in a stream of lines, and what a line's code means
+ * (LINES.md, sections 1 and 2).
+ *
+ * All places follow from the header by arithmetic: a line is found through its group's entry in
+ * the index and the sizes of the codes before it.
+ */
 #include "encoders/line/line_shape.h"
 
 #include <string.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lz4_decode.c: LZ4 blocks.
+ *
+ * The quick loop takes sequences with short lengths while both ends are far, and copies in
+ * wide steps, past what belongs to the sequence.  It stops in front of anything else.
+ * take_sequence looks at everything, in the order of lz4_format.h, and alone judges.
+ */
 #include "encoders/little_endian.h"
 #include "encoders/lz4/lz4.h"
 #include "encoders/lz4/lz4_format.h"

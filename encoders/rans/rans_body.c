@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_body.c: a body taken apart, and its splits one after the other.
+ *
+ * Splits are fields of varying width: cuts and groups have one width for all, so any of them is
+ * found at once; starts have a width for each split, so they are found through those before
+ * (struct wharf_rans_cursor).  Nothing is allocated, however many splits there are.
+ *
+ * What is read is not believed: rule 4 (wharf_rans_split_follows) says only that windows lie in
+ * order inside the stream.  Whether they are true shows when a decoder passes them.
+ */
 #include "encoders/rans/rans_body.h"
 
 #include "encoders/rans/rans_bits.h"

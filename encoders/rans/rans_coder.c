@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_coder.c: the plain coder, and where splits are put (the paper on Recoil that
+ * rans_format.h names).
+ *
+ * Symbols are coded from the last to the first, since the decoder goes the other way.  A coder
+ * writes a word where its state would not fit 32 bits with the symbol; the division by a frequency
+ * is a multiplication by its reciprocal, and at most one step of correction.
+ *
+ * SPLITS.  A decoder can begin wherever every coder's last word and its state behind it are known:
+ * from the smallest `start` to the largest is the split's window.  Splits should lie at equal
+ * distances.  On the way down the best window for each of them is kept, which is the one whose two
+ * ends are nearest to the split's place, until no later window can be nearer.  Windows do not
+ * overlap: end_group is where the next higher one begins.
+ */
 #include "encoders/rans/rans_coder.h"
 
 #include <stdbool.h>

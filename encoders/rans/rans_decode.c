@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_decode.c: the codec's decoder: from a stream to bytes, in the order of rans_format.h.
+ *
+ * A tuned form (rans_loop.h) goes first, alone or, with a crew, in ranges between splits by
+ * several threads.  It only says whether all was good.  If it was not, rans_walk.h goes through
+ * the stream again from its start and finds the verdict: there is one judge, whatever decoded
+ * first.
+ */
 #include "encoders/outcome.h"
 #include "encoders/rans/rans.h"
 #include "encoders/rans/rans_image.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_encode.c: one stream from symbols and frequencies: checks, header, model, indexes, body.
+ *
+ * A symbol without slots cannot be coded, so wharf_rans_encode looks at all symbols first.
+ */
 #include "encoders/rans/rans_encode.h"
 
 #include <errno.h>

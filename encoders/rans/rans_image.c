@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_image.c: a registered model's image: tables in one piece of memory without pointers.
+ *
+ * The size follows from the model's header alone, so that it can be charged before the tables are
+ * made.  Where all places are is in the image's first bytes; 0 stands for a table that is not
+ * there.
+ */
 #include "encoders/rans/rans_image.h"
 
 #include "encoders/little_endian.h"

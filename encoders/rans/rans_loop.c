@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_loop.c: which tuned form runs on this machine, and the tables that forms look up in.
+ *
+ * Packed slots have symbol, frequency and place of a slot in one word, for a model of bytes with
+ * few slots.  Buckets are for more slots: the slot's upper bits give a symbol near to it, and
+ * comparisons with the ranges the right one.
+ */
 #include "encoders/rans/rans_loop.h"
 
 #include <errno.h>

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_model.c: the packed form of a model, both ways, and the tables by slot.
+ *
+ * Frequencies stand in blocks of 32 symbols, each block as wide as its largest frequency.  So the
+ * widths alone say where any frequency stands, and that the packed form has the right size, before
+ * a frequency is read.
+ *
+ * Unpacking gives slots away in the order of the symbols.  INVARIANT: `first` slots of a
+ * distribution are given away, and a frequency that is larger than what is left is refused before
+ * it is written.  Slots behind the sum are nobody's: decoders compare a slot with totals[] before
+ * they believe its symbol.
+ */
 #include "encoders/rans/rans_model.h"
 
 #include <string.h>

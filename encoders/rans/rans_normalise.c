@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_normalise.c: frequencies of a model from counts, such that no others with the same sum make
+ * the stream smaller.
+ *
+ * Each symbol begins with a share that is certainly not too large, and at least one slot.  The
+ * slots that are left go one by one to the symbol that gains most: count * log2((f + 1) / f)
+ * bits.  Gains only shrink as f grows, so taking the largest each time is optimal.  A heap holds
+ * the gains; symbols of equal, small counts are one entry in it.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_recoil.c: streams and models of the paper's own program: read, decoded, and taken over.
+ *
+ * Models go by way of our packed form, so that tables are made in one place.  Splits whose windows
+ * overlap, which that program writes when they are many, are left out of a body that is written
+ * anew; the words stay.
+ */
 #include "encoders/rans/rans_recoil.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_statistics.c: counts of symbols, in the symbols' order and without those that do not occur.
+ */
 #include "encoders/rans/rans_statistics.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rans_stream.c: a stream taken apart, by rules 1 to 4 of rans_format.h. */
 #include "encoders/rans/rans_stream.h"
 
 #include "encoders/decode_poll.h"

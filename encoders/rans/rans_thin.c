@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rans_thin.c: takes splits out of a stream: its words, and so its output, stay as they are. */
 #include "encoders/rans/rans_thin.h"
 
 #include <errno.h>

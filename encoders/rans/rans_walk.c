@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rans_walk.c: the judge of a body: every coder, group by group, by rules 6 to 8 of rans_format.h.
+ *
+ * A group is decoded in two passes: the symbols of all coders, then the words that they need,
+ * coder 0 first.  In a split's window each coder is compared with what the split says of it; so a
+ * split is verified by whoever passes it, used or not.
+ *
+ * To begin at a split, a coder is given its state in the group of its start and takes its word
+ * there; until the window's end what it decodes is delivered by whoever decodes what is before.
+ */
 #include "encoders/rans/rans_walk.h"
 
 /* Decodes symbol `number` from its coder's state, without taking a word; false when the slot is

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rans_window.c: windows and buckets of a registered model, laid out and filled. */
 #include "encoders/rans/rans_window.h"
 
 #include <stdbool.h>

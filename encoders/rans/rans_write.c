@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rans_write.c: the fields of a body, each as narrow as its largest value allows. */
 #include "encoders/rans/rans_write.h"
 
 #include <string.h>

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rle2_decode.c: runs of ORC's version 2, in the order in which rle2_format.h judges.
+ *
+ * Packed numbers are cut out of words (rle2_unpack.h), and the OR of all of them says whether any
+ * is not of the type.  Patched runs have their lower bits stored at once and the upper bits of the
+ * few patched values added; where the type might be exceeded or room is short, the offsets are
+ * gathered first.
+ *
+ * INVARIANT: a run is delivered as a whole; what is wrong with one stands at its first byte.
+ */
 #include "encoders/rle2/rle2.h"
 #include "encoders/rle2/rle2_format.h"
 #include "encoders/rle2/rle2_unpack.h"

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rle2_segment.c: which kind of run is the smallest for given values, and its bytes.
+ *
+ * Each kind is planned by its size alone, and the smallest plan is written.  For patched base
+ * every width below the largest offset's is tried, from wide to narrow, until patches are more
+ * than a run can have: what is over only grows as the width shrinks.
+ */
 #include "encoders/rle2/rle2_segment.h"
 
 #include <string.h>

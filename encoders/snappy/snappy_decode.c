@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * snappy_decode.c: Snappy's raw format.
+ *
+ * The quick loop takes elements while both ends are far.  Tags follow no rule in most data, so
+ * what a tag says is computed without branches.  It stops in front of anything else.  take_element
+ * looks at everything, in the order of snappy_format.h, and alone judges.
+ */
 #include "encoders/little_endian.h"
 #include "encoders/lz_copy.h"
 #include "encoders/snappy/snappy.h"

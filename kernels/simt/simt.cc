@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * simt.cc: 32 lanes as coroutines, switched at each collective.
+ *
+ * A lane that comes to a collective leaves what it brings, and switches to the next lane of the
+ * round.  The last one of a round finds all values there; then all go on, in the next round's
+ * order.  A lane that comes to another collective than the round's first one is a fault, which
+ * ends the program and names both.
+ */
 #include "kernels/simt/simt.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * simt_batch.cc: batches on the SIMT layer, with scratch of its exact size for the sanitizers.
+ */
 #include "kernels/simt/simt_batch.h"
 
 #include <errno.h>
