@@ -285,15 +285,15 @@ test_file_size_limit_is_like_a_full_disk() {
 
 # ---- signals -------------------------------------------------------------------------------
 
-# start_pack OUT: packs from a pipe that goes on; $pid is wharf, which has begun to write.
-start_pack() {
+# start_writing COMMAND SOURCE OUT: from a pipe that goes on behind SOURCE; $pid is wharf, which has begun to write.
+start_writing() {
     mkfifo fifo
     # Bash's children in the background have SIGINT switched off, and whoever runs the tests may
     # have switched off others.
-    env --default-signal=HUP,INT,TERM "$WHARF" pack -f -o "$1" fifo 2> message &
+    env --default-signal=HUP,INT,QUIT,TERM,PIPE "$WHARF" "$1" -f -o "$3" fifo 2> message &
     pid=$!
     exec 5> fifo
-    head -c 3000000 /dev/urandom >&5
+    cat "$2" >&5
     for _ in {1..1200}; do
         # Its file has no name, or a temporary one, and some size.
         find "/proc/$pid/fd" \( -lname '*(deleted)' -o -lname '*/.out*' \) \
@@ -304,18 +304,44 @@ start_pack() {
     return 1
 }
 
+# What a shell sees of each signal tells a script which it was.
 test_signals_leave_nothing_and_the_old_file() {
-    for signal in KILL TERM INT HUP; do
-        mkdir "$signal"
-        cd "$signal"
+    ulimit -c 0
+    head -c 3000000 /dev/urandom > data
+    "$WHARF" pack -o whole data
+    head -c 2900000 whole > begun
+    for case in "KILL pack data" "TERM pack data" "INT pack data" "HUP pack data" "QUIT pack data" \
+        "TERM unpack begun" "INT unpack begun"; do
+        read -r signal command source <<< "$case"
+        mkdir "$signal-$command"
+        cd "$signal-$command"
         echo precious > out
-        start_pack out
+        start_writing "$command" "../$source" out
         kill "-$signal" "$pid"
-        wait "$pid" 2> /dev/null || true
+        status=0
+        wait "$pid" 2> /dev/null || status=$?
         exec 5>&-
+        expect_text $((128 + $(kill -l "$signal"))) "$status"
         expect_text precious "$(cat out)"
+        expect_text '' "$(cat message)"
         expect_text 'fifo message out' "$(find . -type f -o -type p | sort | sed 's|./||' | xargs)"
         cd ..
+    done
+}
+
+# Nobody reads on: they end as any filter does.
+test_pack_and_unpack_into_a_closed_pipe_end_by_its_signal() {
+    head -c 3000000 /dev/urandom > data
+    "$WHARF" pack -o whole data
+    for case in "pack data" "unpack whole"; do
+        read -r command source <<< "$case"
+        mkfifo "$command"
+        env --default-signal=PIPE "$WHARF" "$command" -o "$command" "$source" 2> message &
+        head -c 10 "$command" > /dev/null
+        status=0
+        wait $! 2> /dev/null || status=$?
+        expect_text 141 "$status"
+        expect_text '' "$(cat message)"
     done
 }
 
