@@ -128,15 +128,38 @@ static int decode_zstd(struct wharf_cli_task *task)
     return wharf_cli_whole_decode(task, &whole, 0, &end);
 }
 
+/* Blocks end with a certain one.  Without it what is no block is a bad one, and the blocks behind
+ * it are lost with it: more than a remark's worth. */
+static int tell_bad_block(struct wharf_cli_task *task, uint64_t offset)
+{
+    struct wharf_cli_fault fault = {
+        .result = WHARF_BAD_DATA,
+        .reason = WHARF_REASON_GZIP_MAGIC,
+        .bit_offset = 8 * offset,
+        .chunk = WHARF_CLI_NO_CHUNK,
+    };
+    bool has_bytes;
+    int status = wharf_cli_look_at_rest(task, offset, &has_bytes);
+
+    if (has_bytes)
+        return wharf_cli_task_fault(task, &fault, 0);
+    if (status == WHARF_CLI_GOOD)
+        wharf_cli_bgzf_mention_no_marker(task);
+    return status;
+}
+
 static int decode_bgzf(struct wharf_cli_task *task)
 {
+    enum wharf_cli_bgzf_next next;
     uint64_t end;
-    bool go_on;
-    int status = wharf_cli_bgzf_pipe(task, 0, &end, &go_on);
+    int status = wharf_cli_bgzf_pipe(task, 0, &end, &next);
 
     if (status != WHARF_CLI_GOOD || wharf_cli_output_is_full(task->output))
         return status;
-    return go_on ? decode_stream(task, WHARF_INFLATE_GZIP, end) : wharf_cli_mention_rest(task, end);
+    if (next == WHARF_CLI_BGZF_GZIP)
+        return decode_stream(task, WHARF_INFLATE_GZIP, end);
+    return next == WHARF_CLI_BGZF_OTHER ? tell_bad_block(task, end)
+                                        : wharf_cli_mention_rest(task, end);
 }
 
 /* These formats have no index: all output is decoded from the first byte on, and the range kept. */

@@ -234,12 +234,20 @@ static int unread(struct bgzf_pipe *pipe)
     return r < 0 ? wharf_cli_task_error(pipe->task, "cannot decode", r) : WHARF_CLI_GOOD;
 }
 
-static void mention_missing_marker(const struct bgzf_pipe *pipe)
+void wharf_cli_bgzf_mention_no_marker(const struct wharf_cli_task *task)
 {
-    if (pipe->kind == WHARF_BGZF_END && !pipe->splitter.ends_with_marker &&
-        !pipe->task->options->quiet)
+    if (!task->options->quiet)
         wharf_cli_say("%s: has no end-of-file block: it may be cut off behind a block",
-                      pipe->task->input->name);
+                      task->input->name);
+}
+
+static enum wharf_cli_bgzf_next what_is_next(const struct bgzf_pipe *pipe)
+{
+    if (pipe->is_broken || pipe->kind == WHARF_BGZF_STREAM)
+        return WHARF_CLI_BGZF_GZIP;
+    if (pipe->kind == WHARF_BGZF_REST && !pipe->splitter.ends_with_marker)
+        return WHARF_CLI_BGZF_OTHER;
+    return WHARF_CLI_BGZF_END;
 }
 
 static int run_slots(struct bgzf_pipe *pipe)
@@ -263,13 +271,13 @@ static int run_slots(struct bgzf_pipe *pipe)
     if (pipe->status != WHARF_CLI_GOOD)
         return pipe->status;
     wharf_cli_input_resume(pipe->task->input);
-    if (!pipe->is_broken)
-        mention_missing_marker(pipe);
+    if (!pipe->is_broken && pipe->kind == WHARF_BGZF_END && !pipe->splitter.ends_with_marker)
+        wharf_cli_bgzf_mention_no_marker(pipe->task);
     return unread(pipe);
 }
 
 int wharf_cli_bgzf_pipe(struct wharf_cli_task *task, uint64_t offset, uint64_t *ret_end,
-                        bool *ret_go_on)
+                        enum wharf_cli_bgzf_next *ret_next)
 {
     unsigned n_slots = wharf_cli_pipeline_n_slots(task->options->n_threads);
     struct bgzf_pipe pipe = {
@@ -289,6 +297,6 @@ int wharf_cli_bgzf_pipe(struct wharf_cli_task *task, uint64_t offset, uint64_t *
     if (status != WHARF_CLI_GOOD)
         return status;
     *ret_end = pipe.end;
-    *ret_go_on = pipe.is_broken || pipe.kind == WHARF_BGZF_STREAM;
+    *ret_next = what_is_next(&pipe);
     return WHARF_CLI_GOOD;
 }

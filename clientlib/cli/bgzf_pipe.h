@@ -10,13 +10,24 @@
 
 #include "clientlib/cli/task.h"
 
+/* What stands behind the blocks. */
+enum wharf_cli_bgzf_next {
+    WHARF_CLI_BGZF_END,   /* nothing, or what is left alone behind an end-of-file block */
+    WHARF_CLI_BGZF_GZIP,  /* a member that is no block, or does not keep its header's promise: all
+                             from there on is to be decoded as gzip */
+    WHARF_CLI_BGZF_OTHER, /* no gzip, and no end-of-file block stands before it: a block whose
+                             beginning is damaged, unless all of it is zeros */
+};
+
 /*
  * Decodes the blocks that begin at `offset`, until something else comes.  Returns the exit
  * status; on WHARF_CLI_GOOD *ret_end is the offset up to which all is written, which can be read
- * again, and *ret_go_on whether the input is to be decoded as gzip from there: because something
- * that is no block stands there, or a block that does not keep its header's promise.
+ * again, and *ret_next what stands there.
  */
 int wharf_cli_bgzf_pipe(struct wharf_cli_task *task, uint64_t offset, uint64_t *ret_end,
-                        bool *ret_go_on);
+                        enum wharf_cli_bgzf_next *ret_next);
+
+/* Says that the input can have been longer. */
+void wharf_cli_bgzf_mention_no_marker(const struct wharf_cli_task *task);
 
 #endif

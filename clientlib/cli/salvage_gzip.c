@@ -41,8 +41,9 @@ static int find_next(struct gzip *gzip, uint64_t from, struct wharf_cli_salvage_
     return status;
 }
 
-/* Behind the last member, as gzip would have it, may stand members whose beginning is damaged. */
-static int look_behind(struct gzip *gzip, uint64_t end)
+/* Behind the last member, as gzip would have it, may stand members whose beginning is damaged; or
+ * `is_bad` says that what stands there has to be one. */
+static int look_behind(struct gzip *gzip, uint64_t end, bool is_bad)
 {
     struct wharf_cli_task *task = gzip->salvage->task;
     struct wharf_cli_salvage_found found;
@@ -56,7 +57,7 @@ static int look_behind(struct gzip *gzip, uint64_t end)
 
     if (status != WHARF_CLI_GOOD)
         return status;
-    if (found.kind)
+    if (found.kind || (is_bad && found.has_bytes))
         wharf_cli_salvage_note(gzip->salvage, &fault, 0, 0);
     else if (found.has_bytes)
         wharf_cli_say_rest(task, end);
@@ -67,6 +68,7 @@ static int look_behind(struct gzip *gzip, uint64_t end)
 static int decode_blocks(struct gzip *gzip, bool *ret_go_on)
 {
     struct wharf_cli_task *task = gzip->salvage->task;
+    enum wharf_cli_bgzf_next next;
     int status;
 
     *ret_go_on = true;
@@ -74,11 +76,12 @@ static int decode_blocks(struct gzip *gzip, bool *ret_go_on)
         gzip->n_starts > FREE_STARTS + gzip->at / START_NBYTES)
         return WHARF_CLI_GOOD;
     gzip->n_starts++;
-    status = wharf_cli_bgzf_pipe(task, gzip->at, &gzip->at, ret_go_on);
+    status = wharf_cli_bgzf_pipe(task, gzip->at, &gzip->at, &next);
     gzip->is_done = status == WHARF_CLI_GOOD && wharf_cli_output_is_full(task->output);
-    if (status != WHARF_CLI_GOOD || gzip->is_done || *ret_go_on)
+    if (status != WHARF_CLI_GOOD || gzip->is_done)
         return status;
-    return look_behind(gzip, gzip->at);
+    *ret_go_on = next == WHARF_CLI_BGZF_GZIP;
+    return *ret_go_on ? status : look_behind(gzip, gzip->at, next == WHARF_CLI_BGZF_OTHER);
 }
 
 static int decode_member(struct gzip *gzip)
@@ -93,7 +96,7 @@ static int decode_member(struct gzip *gzip)
     if (status != WHARF_CLI_GOOD)
         return status;
     if (rescue.outcome.result == WHARF_OK)
-        return look_behind(gzip, rescue.end);
+        return look_behind(gzip, rescue.end, false);
     fault.result = rescue.outcome.result;
     fault.reason = rescue.outcome.reason;
     fault.bit_offset = 8 * gzip->at + rescue.outcome.bit_offset;

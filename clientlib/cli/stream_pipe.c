@@ -251,18 +251,28 @@ void wharf_cli_say_rest(const struct wharf_cli_task *task, uint64_t offset)
                       task->input->name, offset);
 }
 
-int wharf_cli_mention_rest(struct wharf_cli_task *task, uint64_t offset)
+int wharf_cli_look_at_rest(struct wharf_cli_task *task, uint64_t offset, bool *ret_has_bytes)
 {
     uint8_t bytes[4096];
-    uint64_t at = offset;
     int64_t n;
 
-    while ((n = wharf_cli_input_read_some(task->input, at, bytes, sizeof(bytes))) > 0) {
-        if (!is_all_zeros(bytes, (size_t)n)) {
-            wharf_cli_say_rest(task, offset);
-            return WHARF_CLI_GOOD;
-        }
-        at += (uint64_t)n;
+    *ret_has_bytes = false;
+    while (!*ret_has_bytes &&
+           (n = wharf_cli_input_read_some(task->input, offset, bytes, sizeof(bytes))) != 0) {
+        if (n < 0)
+            return wharf_cli_task_read_error(task, (int)n);
+        *ret_has_bytes = !is_all_zeros(bytes, (size_t)n);
+        offset += (uint64_t)n;
     }
-    return n < 0 ? wharf_cli_task_read_error(task, (int)n) : WHARF_CLI_GOOD;
+    return WHARF_CLI_GOOD;
+}
+
+int wharf_cli_mention_rest(struct wharf_cli_task *task, uint64_t offset)
+{
+    bool has_bytes;
+    int status = wharf_cli_look_at_rest(task, offset, &has_bytes);
+
+    if (has_bytes)
+        wharf_cli_say_rest(task, offset);
+    return status;
 }

@@ -107,6 +107,30 @@ test_missing_bgzf_marker_is_mentioned() {
     test ! -s message
 }
 
+# A damaged beginning of a block was taken for bytes behind the end: the rest was lost, with status 0.
+test_damaged_beginning_of_a_block_is_bad_data() {
+    make_files
+    at=$(python3 -c '
+import struct
+data, at = open("b.gz", "rb").read(), 0
+for _ in range(3):
+    at += struct.unpack_from("<H", data, at + 16)[0] + 1
+print(at)')
+    printf '\0' | dd of=b.gz bs=1 seek="$at" conv=notrunc status=none
+    for command in 'cat b.gz' 'cat' 'test b.gz' 'unpack -o out b.gz'; do
+        # shellcheck disable=SC2086 # they are words
+        expect_status 1 "$WHARF" $command < b.gz > part 2> message
+        grep -qE "^wharf: (b.gz|standard input): bad data at byte $at bit 0: not in gzip format" message
+    done
+    test ! -e out
+    head -c "$at" b.gz > cut.gz
+    expect_status 1 "$WHARF" cat < <(cat cut.gz; echo trailing) > part 2> message
+    expect_status 1 "$WHARF" cat --salvage < <(cat cut.gz; echo trailing) > saved 2> message
+    cmp part saved
+    "$WHARF" cat < <(cat cut.gz; head -c 100000 /dev/zero) 2> message | cmp - part
+    grep -q 'has no end-of-file block' message
+}
+
 test_bytes_behind_the_end_are_left_alone_and_mentioned() {
     make_files
     for file in m.gz b.gz z.zlib; do
