@@ -76,8 +76,11 @@ static void say_unknown(struct wharf_cli_task *task, enum wharf_source_kind kind
     else
         wharf_cli_say(
             "%s: is not gzip, BGZF, zlib, zstd or a wharf container; for a raw Deflate stream "
-            "see `wharf decode`",
-            task->input->name);
+            "see `wharf decode`%s",
+            task->input->name,
+            task->options->offers_salvage && !task->output->is_sink
+                ? "; --salvage searches it for what lies behind a damaged beginning"
+                : "");
 }
 
 int wharf_cli_any_tell_unknown(struct wharf_cli_task *task, enum wharf_source_kind kind)
@@ -183,7 +186,7 @@ static int decode_range(struct wharf_cli_task *task, struct wharf_cli_range rang
 }
 
 static int decode_kind(struct wharf_cli_task *task, struct wharf_cli_range range,
-                       bool expects_container, enum wharf_source_kind kind)
+                       enum wharf_source_kind kind)
 {
     switch (kind) {
     case WHARF_SOURCE_BGZF:
@@ -193,17 +196,12 @@ static int decode_kind(struct wharf_cli_task *task, struct wharf_cli_range range
         return decode_range(task, range, kind);
     case WHARF_SOURCE_CONTAINER:
         return wharf_cli_container_pipe(task, range);
-    case WHARF_SOURCE_OTHER:
-        if (expects_container && !wharf_cli_any_is_foreign(task))
-            return wharf_cli_container_pipe(task, range);
-        return wharf_cli_any_tell_unknown(task, kind);
     default:
         return wharf_cli_any_tell_unknown(task, kind);
     }
 }
 
-int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range range,
-                         bool expects_container)
+int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range range)
 {
     enum wharf_source_kind kind;
     int status = wharf_cli_any_detect(task, &kind);
@@ -213,5 +211,5 @@ int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range ran
     /* Of zstd nothing comes out before all of it was verified. */
     if (task->options->salvage && kind != WHARF_SOURCE_ZSTD)
         return wharf_cli_salvage(task, range, kind);
-    return decode_kind(task, range, expects_container, kind);
+    return decode_kind(task, range, kind);
 }

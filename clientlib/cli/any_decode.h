@@ -14,13 +14,11 @@
 
 /*
  * Decodes the input and writes the range of its output.
- *   expects_container   an input of no known format is reported as a damaged container
  * A remark mentions bytes after the end of a gzip or zlib stream.  A range that is not completely
  * within the output is a failure.  Returns the exit status; on failure a message was printed and
  * the tally has it.
  */
-int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range range,
-                         bool expects_container);
+int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range range);
 
 /* Finds out the input's format, and refuses a terminal.  The input can then be read from its start.
  * Returns the exit status. */

@@ -24,7 +24,7 @@ static int work_on(struct wharf_cli_task *task, bool is_test)
         return wharf_cli_tally_error(task->tally, task->input->name, -EINVAL);
     }
     wharf_cli_task_start_progress(task);
-    status = wharf_cli_any_decode(task, all, false);
+    status = wharf_cli_any_decode(task, all);
     wharf_cli_progress_end();
     if (status == WHARF_CLI_GOOD && is_test && task->options->verbose)
         wharf_cli_say("%s: good, %s", task->input->name,

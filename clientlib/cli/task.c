@@ -29,9 +29,6 @@ static const char *advice(const struct wharf_cli_fault *fault)
         return "it is cut off: get the rest of it, or all of it again";
     case WHARF_REASON_CONTAINER_TRUNCATED:
         return "get the rest of it, or all of it again";
-    case WHARF_REASON_CONTAINER_MAGIC:
-        return fault->bit_offset ? "it is damaged: get it again"
-                                 : "nor does it begin as gzip, BGZF or zlib files do";
     case WHARF_REASON_ZLIB_DICTIONARY:
     case WHARF_REASON_ZSTD_DICTIONARY:
         return "wharf cannot be given a preset dictionary";

@@ -106,7 +106,7 @@ static int unpack(struct wharf_cli_task *task, const void *own)
     const struct settings *settings = own;
 
     task->output->is_sparse = settings->is_sparse && task->output->is_file;
-    return wharf_cli_any_decode(task, settings->range, true);
+    return wharf_cli_any_decode(task, settings->range);
 }
 
 static int run(int argc, char **argv)

@@ -2,6 +2,7 @@
 #include "clientlib/cli/whole_decode.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,13 +44,23 @@ static uint64_t max_input_nbytes(uint64_t max_output_nbytes)
     return max_output_nbytes > PTRDIFF_MAX - more ? PTRDIFF_MAX : max_output_nbytes + more;
 }
 
+/* How more output can be had than the limit allows.  The text stays. */
+static const char *allow_more(const struct whole *whole)
+{
+    static char text[96];
+
+    snprintf(text, sizeof(text), "wharf decode --codec %s --max-output SIZE allows more",
+             wharf_codec_name(whole->wanted->codec));
+    return text;
+}
+
 static int tell_too_much(const struct whole *whole)
 {
     char limit[WHARF_CLI_SIZE_TEXT];
 
-    wharf_cli_say("%s: too much to decode in memory for an output of at most %s; wharf decode "
-                  "--max-output SIZE allows more",
-                  whole->task->input->name, wharf_cli_size_text(whole->max_output_nbytes, limit));
+    wharf_cli_say("%s: too much to decode in memory for an output of at most %s; %s",
+                  whole->task->input->name, wharf_cli_size_text(whole->max_output_nbytes, limit),
+                  whole->wanted->is_exact ? "that is what --count makes it" : allow_more(whole));
     return wharf_cli_tally_error(whole->task->tally, whole->task->input->name, -EFBIG);
 }
 
@@ -106,8 +117,9 @@ static int map_output(struct whole *whole, uint64_t nbytes)
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (whole->out == MAP_FAILED) {
         whole->out = NULL;
-        wharf_cli_say(
-            "no address space for the output: wharf decode --max-output SIZE asks for less");
+        wharf_cli_say("no address space for the output: %s asks for less",
+                      whole->wanted->is_exact ? "a smaller --count"
+                                              : "wharf decode --max-output SIZE");
         return wharf_cli_tally_error(whole->task->tally, whole->task->output->name, -ENOMEM);
     }
     whole->out_avail = nbytes;
@@ -236,6 +248,8 @@ static const char *hint_at_rans(const struct whole *whole)
 /* The same of any stream. */
 static const char *hint_at_command(const struct whole *whole)
 {
+    if (whole->outcome.result == WHARF_OUTPUT_TOO_SMALL && !whole->wanted->is_exact)
+        return allow_more(whole);
     switch (whole->outcome.reason) {
     case WHARF_REASON_RANS_HEADER:
     case WHARF_REASON_RANS_MODEL:
