@@ -109,6 +109,24 @@ def down(service):
     assert service.fires('WharfDown') == [{}]
 
 
+def metrics_old(service):
+    """The file stays as it was when it was written last, and says that all is well."""
+    service.start()
+    written = service.scrape()
+    with open(written, encoding='utf-8') as file:
+        text = file.read()
+    for age_s, expected in ((60, []), (600, [{'file': '/var/lib/node_exporter/wharf.prom'}])):
+        os.utime(written, (time.time() - age_s,) * 2)
+        with open(f'{service.folder}/exporter', 'w', encoding='utf-8') as file:
+            # As node_exporter shows what it has read.
+            file.write(text.replace('# EOF\n', '') + '# HELP node_textfile_mtime_seconds When.\n'
+                       '# TYPE node_textfile_mtime_seconds gauge\nnode_textfile_mtime_seconds'
+                       '{file="/var/lib/node_exporter/wharf.prom"} ' + f'{os.stat(written).st_mtime}\n')
+        service.scrapes = [f'{service.folder}/exporter']
+        assert service.fires('WharfMetricsOld') == expected, service.fires('WharfMetricsOld')
+        assert service.fires('WharfDown') == []
+
+
 def restarts(service):
     # Every program that Prometheus knows of has this one.
     assert not any('process_' in rule for rule in RULES.values())
@@ -225,7 +243,8 @@ def log_incomplete(service):
     assert service.fires('WharfLogIncomplete') == [{'reason': 'limit'}]
 
 
-TESTS = {'WharfDown': down, 'WharfRestarts': restarts, 'WharfConfigurationRefused': configuration_refused,
+TESTS = {'WharfDown': down, 'WharfMetricsOld': metrics_old, 'WharfRestarts': restarts,
+         'WharfConfigurationRefused': configuration_refused,
          'WharfGpuLost': gpu_lost, 'WharfGpuWorkersEnd': gpu_workers_end,
          'WharfQuotaNearlyUsed': quota_nearly_used, 'WharfTotalNearlyUsed': total_nearly_used,
          'WharfRefuses': refuses, 'WharfInteractiveJobsSlow': interactive_jobs_slow,

@@ -2,15 +2,17 @@
 """alert_rules.py: reads alert rules and evaluates their expressions on scraped text.
 
 It knows of PromQL what systemd/wharf.rules.yml uses, and takes nothing else: selectors with equal
-labels, ranges, `/`, comparisons, `or`, absent, changes, increase and histogram_quantile.  A range is
+and matching labels, ranges, `/`, a number less a vector, comparisons, `or`, time, absent, changes,
+increase and histogram_quantile.  A range is
 what was scraped so far, whatever its length.
 """
 import math
 import re
+import time
 
 import prometheus
 
-TOKEN = re.compile(r'\s*(?:(\d+(?:\.\d+)?)|([a-zA-Z_:]\w*)|"([^"]*)"|(==|!=|<=|>=|[<>(){}\[\],=/]))')
+TOKEN = re.compile(r'\s*(?:(\d+(?:\.\d+)?)|([a-zA-Z_:]\w*)|"([^"]*)"|(==|!=|=~|<=|>=|[<>(){}\[\],=/-]))')
 RANGE = re.compile(r'\s*\d+[smhd]\s*\]')
 COMPARE = {'==': lambda a, b: a == b, '!=': lambda a, b: a != b, '<': lambda a, b: a < b,
            '>': lambda a, b: a > b, '<=': lambda a, b: a <= b, '>=': lambda a, b: a >= b}
@@ -58,11 +60,18 @@ class Evaluator:
         return value
 
     def comparison(self):
-        left = self.quotient()
+        left = self.difference()
         if self.peek() not in COMPARE:
             return left
         compare = COMPARE[self.take()]
         return self.match(left, self.quotient(), lambda a, b: a if compare(a, b) else None)
+
+    def difference(self):
+        left = self.quotient()
+        if self.peek() != '-':
+            return left
+        self.take()
+        return {key: left - value for key, value in self.quotient().items()}
 
     def quotient(self):
         left = self.term()
@@ -99,14 +108,16 @@ class Evaluator:
             self.take()
             while self.peek() != '}':
                 label = self.take()
-                self.take('=')
-                wanted[label] = self.take()[1:-1]
+                matches = self.take() == '=~'
+                text = self.take()[1:-1]
+                wanted[label] = re.compile(text if matches else re.escape(text))
                 if self.peek() == ',':
                     self.take()
             self.take('}')
         return [{tuple(sorted(labels.items())): value for family in scrape.values()
                  for suffix, labels, value in family.samples
-                 if family.name + suffix == name and wanted.items() <= labels.items()}
+                 if family.name + suffix == name and
+                 all(text.fullmatch(labels.get(label, '')) for label, text in wanted.items())}
                 for scrape in self.scrapes]
 
     def series(self):
@@ -116,6 +127,10 @@ class Evaluator:
         assert match, f'{self.text}: no range'
         self.at = match.end()
         return vectors
+
+    @staticmethod
+    def call_time():
+        return time.time()
 
     def call_absent(self):
         return {} if self.comparison() else {(): 1.0}
