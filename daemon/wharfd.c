@@ -14,6 +14,7 @@
 #include "daemon/base/config_report.h"
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/notify.h"
 #include "daemon/control/gate.h"

@@ -10,6 +10,7 @@
 
 #include "daemon/base/config.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 #include "proto/wharf_ring.h"
 
 #define US ((uint64_t)1000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_table.h: the settings, as config.c goes over them. */
+/* config_table.h: the settings, as config_read.c goes over them. */
 #ifndef WHARF_DAEMON_BASE_CONFIG_TABLE_H
 #define WHARF_DAEMON_BASE_CONFIG_TABLE_H
 

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/log_level.h"
 #include "daemon/base/log_queue.h"
 #include "daemon/base/log_sink.h"
 #include "proto/utf8.h"

@@ -22,14 +22,7 @@
 
 #include <stdint.h>
 
-/* The values are those of syslog. */
-enum wharf_log_level {
-    WHARF_LOG_ERROR = 3,   /* something does not work */
-    WHARF_LOG_WARNING = 4, /* something is not as it should be, and the daemon goes on */
-    WHARF_LOG_NOTICE = 5,  /* normal, and worth knowing */
-    WHARF_LOG_INFO = 6,    /* normal */
-    WHARF_LOG_DEBUG = 7,   /* each client that says Hello */
-};
+#include "daemon/base/log_level.h"
 
 /* What a message is about; zero means nothing. */
 struct wharf_log_fields {

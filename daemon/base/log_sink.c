@@ -12,7 +12,7 @@
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 
-#include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 #include "daemon/base/log_queue.h"
 
 static bool leads_to_journal; /* standard error does */

@@ -18,38 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/fair_queue.h"
-#include "daemon/base/heap.h"
-#include "daemon/base/list.h"
-
-struct wharf_loop;
-struct wharf_source;
-struct wharf_timer;
-
-/* `ready` has POLLIN, POLLOUT, POLLRDHUP, POLLHUP and POLLERR as poll() gives them. */
-typedef void wharf_source_fn(struct wharf_source *source, uint32_t ready);
-typedef void wharf_timer_fn(struct wharf_timer *timer);
-
-/* A descriptor that is waited for; part of the thing that it belongs to. */
-struct wharf_source {
-    int fd;
-    /* POLLIN, POLLOUT, POLLRDHUP; 0: nothing at present, an end or error neither. */
-    uint32_t wanted;
-    wharf_source_fn *call;
-    /* The loop's. */
-    uint32_t slot; /* from 1; 0: not in a loop */
-    bool is_armed;
-    uint32_t ready;                 /* what its call is told, while it waits for its turn */
-    struct wharf_list turn_link;    /* among what waits of the party */
-    struct wharf_fair_party *party; /* or NULL */
-};
-
-struct wharf_timer {
-    struct wharf_heap_node node;
-    wharf_timer_fn *call;
-};
-
-enum wharf_loop_kind { WHARF_LOOP_URING, WHARF_LOOP_EPOLL };
+#include "daemon/base/loop_source.h"
 
 /*
  * wharf_loop_new: 0, -ENOMEM, or for io_uring what the kernel said (-EPERM, -ENOSYS, -ENOMEM for

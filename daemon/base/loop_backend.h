@@ -3,7 +3,7 @@
 #ifndef WHARF_DAEMON_BASE_LOOP_BACKEND_H
 #define WHARF_DAEMON_BASE_LOOP_BACKEND_H
 
-#include "daemon/base/loop.h"
+#include "daemon/base/loop_source.h"
 
 /* Token of a source for the kernel: its slot, and which use of the slot it is. */
 struct wharf_loop_slot {

@@ -17,7 +17,9 @@
 #include "daemon/base/exit_text.h"
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/loop_source.h"
 #include "daemon/base/spawn.h"
 
 void wharf_gate_process_free(struct wharf_gate_process *process)

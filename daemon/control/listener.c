@@ -21,6 +21,7 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/owner.h"

@@ -8,6 +8,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 
 /* Groups for which there is room at first. */
 #define SOME_GROUPS 64

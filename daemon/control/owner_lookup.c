@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/control/owner_service.h"
 
 static void close_file(FILE **file)
 {

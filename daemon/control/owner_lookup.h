@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "daemon/base/config.h"
+#include "daemon/control/owner_service.h"
 
 /* As the settings have them: "" is the machine's. */
 struct wharf_owner_files {
@@ -42,15 +43,6 @@ struct wharf_owner_question {
 /* The group of a user who is in none of them. */
 #define WHARF_OWNER_NO_GROUP UINT32_MAX
 
-/* All uids from `first` to `last`, the one that was asked for among them, have the same owner, who
- * may be the uid itself. */
-struct wharf_owner_answer {
-    int32_t error; /* 0, or negative: nobody could say */
-    uint32_t first;
-    uint32_t last;
-    uint32_t owner; /* or the number of the first group that the user is in */
-};
-
 /* The answer to a question, by the files and services that there are. */
 void wharf_owner_look_up(const struct wharf_owner_files *files, uid_t uid,
                          struct wharf_owner_answer *ret_answer);
@@ -58,13 +50,6 @@ void wharf_owner_look_up(const struct wharf_owner_files *files, uid_t uid,
 /* The answer to the other question. */
 void wharf_owner_find_group(const struct wharf_owner_files *files, uid_t uid,
                             struct wharf_owner_answer *ret_answer);
-
-/*
- * owner_subid.c, or owner_subid_none.c where libsubid's header was not there at build time: what a
- * service says.  Returns 1 with the owner and the range, 0: it is nobody's subordinate uid,
- * -ENOENT: no service is configured, or -errno: it did not say.
- */
-int wharf_owner_ask_service(uid_t uid, struct wharf_owner_answer *ret_answer);
 
 /* The process's main function; `fd` leads to the front, whose process id is `parent`.  Returns the
  * exit status. */

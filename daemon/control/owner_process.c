@@ -13,6 +13,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/loop_source.h"
 #include "daemon/base/spawn.h"
 
 /* Lets go of what the front has of it. */

@@ -10,6 +10,7 @@
 #include "daemon/base/config.h"
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/machine.h"
 #include "daemon/base/notify.h"

@@ -318,7 +318,7 @@ void wharf_stats_snapshot_make(struct wharf_stats_snapshot *snapshot, struct wha
     }
     trim(snapshot);
     if (snapshot->wants_text)
-        snapshot->text = wharf_stats_text_new(snapshot);
+        snapshot->text = wharf_stats_text_new(snapshot->bytes, snapshot->ends, snapshot->n_pages);
 }
 
 struct wharf_stats_snapshot *wharf_stats_snapshot_new(uint64_t number)

@@ -2,11 +2,11 @@
 #include "daemon/control/stats_text.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/control/stats_snapshot.h"
 #include "proto/control.h"
 #include "proto/utf8.h"
 
@@ -86,25 +86,25 @@ static void write_family(FILE *to, const Wharf__MetricFamily *family, char last[
         write_sample(to, family->name, family->samples[i]);
 }
 
-static bool write_pages(FILE *to, const struct wharf_stats_snapshot *snapshot)
+static bool write_pages(FILE *to, const uint8_t *bytes, const size_t ends[], size_t n_pages)
 {
     char last[64] = "";
     size_t from = 0;
 
-    for (size_t i = 0; i < snapshot->n_pages; i++) {
-        Wharf__StatsReply *page =
-            wharf__stats_reply__unpack(NULL, snapshot->ends[i] - from, snapshot->bytes + from);
+    for (size_t i = 0; i < n_pages; i++) {
+        Wharf__StatsReply *page = wharf__stats_reply__unpack(NULL, ends[i] - from, bytes + from);
         if (!page)
             return false;
         for (size_t k = 0; k < page->n_families; k++)
             write_family(to, page->families[k], last);
         wharf__stats_reply__free_unpacked(page, NULL);
-        from = snapshot->ends[i];
+        from = ends[i];
     }
     return fputs("# EOF\n", to) >= 0;
 }
 
-struct wharf_stats_text *wharf_stats_text_new(const struct wharf_stats_snapshot *snapshot)
+struct wharf_stats_text *wharf_stats_text_new(const uint8_t *bytes, const size_t ends[],
+                                              size_t n_pages)
 {
     struct wharf_stats_text *text = calloc(1, sizeof(*text));
     FILE *to = text ? open_memstream(&text->bytes, &text->nbytes) : NULL;
@@ -113,7 +113,7 @@ struct wharf_stats_text *wharf_stats_text_new(const struct wharf_stats_snapshot 
         free(text);
         return NULL;
     }
-    bool is_good = write_pages(to, snapshot);
+    bool is_good = write_pages(to, bytes, ends, n_pages);
     if (fclose(to) == 0 && is_good)
         return text;
     wharf_stats_text_free(text);

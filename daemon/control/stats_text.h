@@ -9,8 +9,7 @@
 #define WHARF_DAEMON_CONTROL_STATS_TEXT_H
 
 #include <stddef.h>
-
-struct wharf_stats_snapshot;
+#include <stdint.h>
 
 struct wharf_stats_text {
     unsigned n_references; /* the loop thread's */
@@ -18,9 +17,11 @@ struct wharf_stats_text {
     size_t nbytes;
 };
 
-/* The text of a snapshot whose pages are there, without references, and with a last line that tells
- * that it is whole.  NULL: out of memory. */
-struct wharf_stats_text *wharf_stats_text_new(const struct wharf_stats_snapshot *snapshot);
+/* The text of a snapshot by its pages, packed StatsReply messages each of which ends where `ends`
+ * says, without references, and with a last line that tells that it is whole.  NULL: out of memory.
+ */
+struct wharf_stats_text *wharf_stats_text_new(const uint8_t *bytes, const size_t ends[],
+                                              size_t n_pages);
 
 /* Frees it if nobody has a reference; NULL is allowed. */
 void wharf_stats_text_free(struct wharf_stats_text *text);

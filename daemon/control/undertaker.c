@@ -12,6 +12,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/machine.h"
 #include "daemon/base/spawn.h"

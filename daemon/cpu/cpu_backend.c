@@ -7,11 +7,12 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/cpu_set.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 #include "daemon/base/touch.h"
 #include "daemon/core/backend.h"
 #include "daemon/core/front.h"
 #include "daemon/core/session_lease.h"
-#include "daemon/cpu/cpu_worker.h"
+#include "daemon/cpu/cpu_state.h"
 #include "daemon/dispatch/front_lock.h"
 
 static void *call_stand_in(struct wharf_cpu_backend *backend)

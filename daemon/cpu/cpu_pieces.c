@@ -6,8 +6,8 @@
 #include "daemon/core/queues.h"
 #include "daemon/core/session_lease.h"
 #include "daemon/cpu/cpu_run.h"
+#include "daemon/cpu/cpu_state.h"
 #include "daemon/cpu/cpu_time.h"
-#include "daemon/cpu/cpu_worker.h"
 #include "daemon/cpu/lease.h"
 #include "daemon/cpu/share.h"
 #include "daemon/dispatch/batch_open.h"
@@ -34,33 +34,6 @@ struct running {
 
 static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n,
                 const struct running *outer);
-
-uint64_t wharf_cpu_begin(struct wharf_cpu_worker *worker, struct wharf_tenant *tenant, bool is_long,
-                         bool is_brief)
-{
-    struct wharf_front *front = worker->backend->front;
-
-    front->n_awake--;
-    ++*(is_long ? &front->n_long : &front->n_short);
-    front->n_brief += is_brief;
-    worker->counts_long = is_long;
-    worker->counts_brief = is_brief;
-    worker->tenant = tenant;
-    worker->busy_since_ns = wharf_now_ns();
-    return worker->busy_since_ns;
-}
-
-void wharf_cpu_end(struct wharf_cpu_worker *worker)
-{
-    struct wharf_front *front = worker->backend->front;
-
-    if (worker->is_stuck)
-        wharf_cpu_unstick(worker);
-    worker->busy_since_ns = WHARF_NEVER;
-    --*(worker->counts_long ? &front->n_long : &front->n_short);
-    front->n_brief -= worker->counts_brief;
-    front->n_awake++;
-}
 
 /* Leaves the lock to work on it, and comes back. */
 static void begin_work(struct running *running, const struct wharf_session *session)

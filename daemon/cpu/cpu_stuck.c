@@ -16,7 +16,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/core/backend.h"
 #include "daemon/core/front.h"
-#include "daemon/cpu/cpu_worker.h"
+#include "daemon/cpu/cpu_state.h"
 #include "daemon/dispatch/suspend.h"
 
 /* How often workers that are busy are looked at, and those that did not look around since. */
@@ -95,6 +95,33 @@ void wharf_cpu_unstick(struct wharf_cpu_worker *worker)
     worker->lease.is_stuck = false;
     worker->backend->front->n_stuck--;
     wharf_front_unsuspend(worker->backend->front, worker->tenant, wharf_now_ns());
+}
+
+uint64_t wharf_cpu_begin(struct wharf_cpu_worker *worker, struct wharf_tenant *tenant, bool is_long,
+                         bool is_brief)
+{
+    struct wharf_front *front = worker->backend->front;
+
+    front->n_awake--;
+    ++*(is_long ? &front->n_long : &front->n_short);
+    front->n_brief += is_brief;
+    worker->counts_long = is_long;
+    worker->counts_brief = is_brief;
+    worker->tenant = tenant;
+    worker->busy_since_ns = wharf_now_ns();
+    return worker->busy_since_ns;
+}
+
+void wharf_cpu_end(struct wharf_cpu_worker *worker)
+{
+    struct wharf_front *front = worker->backend->front;
+
+    if (worker->is_stuck)
+        wharf_cpu_unstick(worker);
+    worker->busy_since_ns = WHARF_NEVER;
+    --*(worker->counts_long ? &front->n_long : &front->n_short);
+    front->n_brief -= worker->counts_brief;
+    front->n_awake++;
 }
 
 /* Looks at one that is busy; returns when to look again. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/cpu/cpu_worker.h"
+#include "daemon/base/log_level.h"
+#include "daemon/cpu/cpu_state.h"
 
 #include <sys/resource.h>
 

@@ -6,7 +6,7 @@
 #include "daemon/base/touch.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/front.h"
-#include "daemon/cpu/cpu_worker.h"
+#include "daemon/cpu/cpu_state.h"
 #include "daemon/dispatch/front_lock.h"
 #include "daemon/dispatch/intake.h"
 

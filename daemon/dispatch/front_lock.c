@@ -14,6 +14,7 @@
 #include "daemon/base/config.h"
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/core/front.h"
 #include "daemon/core/publish.h"

@@ -19,14 +19,6 @@
  * as hung: ten times what fresh pages take. */
 #define GIB_NS (10 * (uint64_t)WHARF_NS_PER_S)
 
-void wharf_gpu_answers_await(struct wharf_gpu_backend *backend, uint64_t now_ns)
-{
-    bool is_told = backend->n_asked > 0 || !wharf_list_is_empty(&backend->forgotten);
-
-    backend->silent_ns = is_told ? now_ns : 0;
-    backend->patience_ns = 0;
-}
-
 /* ---- answers ------------------------------------------------------------------------------- */
 
 /* The hold whose turn it is to be answered, which leaves the list; NULL: the worker answers what it
@@ -60,7 +52,7 @@ static int take_registered(struct wharf_gpu_backend *backend, struct wharf_gpu_h
 
     backend->n_asked--;
     backend->registering_ns = 0;
-    wharf_gpu_answers_await(backend, wharf_now_ns());
+    wharf_gpu_pins_await(backend, wharf_now_ns());
     backend->pass.is_stale = true;
     hold->address = message->address;
     hold->gone_ns = 0;
@@ -123,7 +115,7 @@ void wharf_gpu_answers_forgotten(struct wharf_gpu_backend *backend,
     struct wharf_gpu_hold *hold = take_answered(&backend->forgotten, message->number);
     if (hold) {
         fd = wharf_gpu_pins_drop(backend, hold);
-        wharf_gpu_answers_await(backend, wharf_now_ns());
+        wharf_gpu_pins_await(backend, wharf_now_ns());
     }
     backend->pass.is_stale = true;
     wharf_front_leave(backend->front);

@@ -236,7 +236,7 @@ static int start_thread(struct wharf_gpu_backend *backend)
 }
 
 int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config *config,
-                            const char *program, const char *name, bool counts)
+                            const char *program, const char *name, wharf_gpu_count *tell_count)
 {
     struct wharf_gpu_view *view = &front->gpus[front->n_gpus];
 
@@ -247,7 +247,7 @@ int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config
     struct wharf_gpu_backend *backend = backend_new(front, config, program, name);
     if (!backend)
         return -ENOMEM;
-    backend->counts = counts;
+    backend->tell_count = tell_count;
     enter(backend);
     return start_thread(backend);
 }

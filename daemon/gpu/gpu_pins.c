@@ -42,6 +42,14 @@
 /* Memory that a worker could not register comes behind all other of the next one's. */
 #define OTHERS_FIRST_NS ((uint64_t)WHARF_NS_PER_S)
 
+void wharf_gpu_pins_await(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    bool is_told = backend->n_asked > 0 || !wharf_list_is_empty(&backend->forgotten);
+
+    backend->silent_ns = is_told ? now_ns : 0;
+    backend->patience_ns = 0;
+}
+
 void wharf_gpu_pins_tell(struct wharf_front *front, const struct wharf_gpu_memory *memory)
 {
     struct wharf_session *session = memory->session;
@@ -145,7 +153,7 @@ static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hol
     backend->forgotten_at_ns = wharf_now_ns();
     wharf_list_append(&backend->forgotten, &hold->answer_link);
     if (!backend->silent_ns)
-        wharf_gpu_answers_await(backend, backend->forgotten_at_ns);
+        wharf_gpu_pins_await(backend, backend->forgotten_at_ns);
 }
 
 void wharf_gpu_pins_refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
@@ -262,7 +270,7 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, 
     wharf_list_append(&backend->asked, &hold->answer_link);
     backend->n_asked++;
     if (!backend->silent_ns)
-        wharf_gpu_answers_await(backend, now_ns);
+        wharf_gpu_pins_await(backend, now_ns);
 }
 
 /* ---- passes -------------------------------------------------------------------------------- */

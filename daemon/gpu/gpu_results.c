@@ -34,28 +34,6 @@ static void finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *pi
     backend->n_nbytes -= piece->nbytes;
 }
 
-void wharf_gpu_results_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
-                           uint32_t engine, const struct wharf_outcome *outcome)
-{
-    piece->has_places = piece->is_told = piece->is_refused = piece->is_recalled = false;
-    piece->is_large = false;
-    piece->engine = (uint8_t)engine;
-    piece->outcome = *outcome;
-    backend->n_without_places++;
-    wharf_list_append(&backend->finished, &piece->link);
-}
-
-/* The results that a decoder can end with. */
-static bool is_result(uint32_t result)
-{
-    return result <= WHARF_CANCELLED || result == WHARF_BAD_REQUEST;
-}
-
-bool wharf_gpu_results_can_be(uint32_t result, uint64_t out_nbytes)
-{
-    return is_result(result) && (result == WHARF_OK || out_nbytes == 0);
-}
-
 /* A worker that says what cannot be is out of its mind and will be killed.  What else it has
  * completed by then is judged by this too, item by item. */
 static bool is_sane(const struct wharf_work_completion *completion,
@@ -183,12 +161,6 @@ static bool is_given_up(const struct wharf_gpu_backend *backend,
         if (wharf_gpu_item_at(backend, piece->first + i)->outcome.result == WHARF_CANCELLED)
             return true;
     return false;
-}
-
-bool wharf_gpu_is_forced(const struct wharf_gpu_backend *backend,
-                         const struct wharf_gpu_piece *piece)
-{
-    return piece->piece.job->session->engine == backend->engine;
 }
 
 /* What came of a piece of which all chunks ended alike, or of the one chunk of a large one. */

@@ -158,7 +158,13 @@ struct wharf_gpu_pass {
     uint64_t next_ns;     /* when something else is due */
 };
 
+/* There are so many GPUs: said by the thread of the first one. */
+typedef void wharf_gpu_count(struct wharf_front *front, const struct wharf_config *config,
+                             const char *program, uint32_t n_gpus);
+
 struct wharf_gpu_backend {
+    /* Takes what the worker has completed, of all queues. */
+    void (*take_done)(struct wharf_gpu_backend *backend, uint64_t now_ns);
     struct wharf_front *front;
     uint32_t gpu;                /* its number here: front->gpus and bits */
     struct wharf_gpu_view *view; /* front->gpus[gpu] */
@@ -167,8 +173,8 @@ struct wharf_gpu_backend {
     struct wharf_config config;       /* as at the start: what does not change needs no lock */
     char name[WHARF_GPU_NAME_NBYTES]; /* by which the configuration calls it */
     char program[4096];
-    bool counts;     /* its workers tell how many GPUs there are */
-    uint32_t engine; /* enum wharf_engine: GPU or SIMT */
+    wharf_gpu_count *tell_count; /* what its workers tell of how many GPUs there are; or NULL */
+    uint32_t engine;             /* enum wharf_engine: GPU or SIMT */
     /* Front lock. */
     bool stop;
 
@@ -229,15 +235,28 @@ struct wharf_gpu_backend {
     uint64_t forgotten_at_ns; /* when the worker was last told to let go of some */
 };
 
+/* ---- gpu_state.c --------------------------------------------------------------------------- */
+
+/* It is in another state now, which sessions and jobs that wait for a GPU are told.  Without the
+ * lock. */
+void wharf_gpu_set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state state,
+                         uint64_t now_ns);
+
+/* It takes no more.  What it has done is taken first. */
+void wharf_gpu_begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* It hangs, or has lost its mind: ends it. */
+void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why);
+
 /* ---- gpu_backend.c ------------------------------------------------------------------------- */
 
 /*
  * wharf_gpu_backend_start: the next GPU of the front's, of that name, whose workers are of this
- * program; starts its thread.  counts: its workers are to tell how many GPUs there are.  By one
- * thread at a time.  0 or -errno.
+ * program; starts its thread.  tell_count: NULL, or what its workers tell of how many there are. By
+ * one thread at a time.  0 or -errno.
  */
 int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config *config,
-                            const char *program, const char *name, bool counts);
+                            const char *program, const char *name, wharf_gpu_count *tell_count);
 
 /* Tells its thread to stop, and to free it when it has.  NULL is allowed. */
 void wharf_gpu_backend_stop(struct wharf_gpu_backend *backend);
@@ -248,9 +267,6 @@ void wharf_gpu_backend_free(struct wharf_gpu_backend *backend);
 /* Starts a worker when it is time, takes its messages, and notices its end.  Returns when it wants
  * to be called again at the latest. */
 uint64_t wharf_gpu_worker_tend(struct wharf_gpu_backend *backend, uint64_t now_ns);
-
-/* It hangs, or has lost its mind: ends it. */
-void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why);
 
 /* Ends it for good, and waits for that. */
 void wharf_gpu_worker_stop(struct wharf_gpu_backend *backend);
@@ -273,6 +289,9 @@ uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
 /* Lets go of GPU memory that clients have given up and that the worker does not have. */
 void wharf_gpu_pins_bury(struct wharf_gpu_backend *backend);
 
+/* The worker was told something, or has said something: from now on an answer is waited for. */
+void wharf_gpu_pins_await(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
 /* The worker is gone, and all that it had. */
 void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend);
 
@@ -289,9 +308,6 @@ void wharf_gpu_pins_tell(struct wharf_front *front, const struct wharf_gpu_memor
 
 /* ---- gpu_answers.c ------------------------------------------------------------------------- */
 
-/* The worker was told something, or has said something: from now on an answer is waited for. */
-void wharf_gpu_answers_await(struct wharf_gpu_backend *backend, uint64_t now_ns);
-
 /* It begins to register memory; has registered it, or could not; has let go of it. */
 void wharf_gpu_answers_begun(struct wharf_gpu_backend *backend,
                              const struct wharf_worker_message *message, uint64_t now_ns);
@@ -304,30 +320,13 @@ void wharf_gpu_answers_forgotten(struct wharf_gpu_backend *backend,
  * long: kills it.  Returns when that would be. */
 uint64_t wharf_gpu_answers_see_to_stalls(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
-/* ---- gpu_items.c --------------------------------------------------------------------------- */
-
-/* 0 or -ENOMEM; deinit takes what it left in both cases. */
-int wharf_gpu_items_init(struct wharf_gpu_backend *backend);
-void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend);
-
-/* A new worker's queue. */
-int wharf_gpu_items_begin(struct wharf_gpu_backend *backend);
+/* ---- gpu_queue.c --------------------------------------------------------------------------- */
 
 /* What the copy engine is given, 0 if nothing; and where the device has it. */
 uint64_t wharf_gpu_staging_nbytes(const struct wharf_gpu_backend *backend);
 int wharf_gpu_staging_begin(struct wharf_gpu_backend *backend, uint64_t address);
 /* An item's place there, or none, is free again. */
 void wharf_gpu_staging_give(struct wharf_gpu_staging *staging, uint32_t place);
-
-/* Under the lock: hands back the pieces that results were told of, passes cancels on, and takes
- * more work. */
-void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns);
-
-/* Lets the worker see it; without the lock. */
-void wharf_gpu_items_publish(struct wharf_gpu_backend *backend);
-
-/* Whether some item has been under way for too long. */
-bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* Hands a piece over, in n_items, as many as it has chunks or of one chunk so many parts, for which
  * there are places and a free gpu_piece; warp_ns is what its chunks will take.  Under the lock. */
@@ -336,6 +335,11 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
 /* Whether there is a place for one more item, of a chunk that is counted as kept already, behind
  * those that have to be passed by. */
 bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend);
+
+/* Free places in a row for chunks of a new piece, `most` at most: as many as there are gpu_pieces
+ * to keep them one by one.  Where there are not `least`, others are passed by, some at a time. */
+uint32_t wharf_gpu_items_free_places(struct wharf_gpu_backend *backend, uint32_t least,
+                                     uint32_t most);
 
 /* Its i-th item: the place is free, and if it was under way it is so no more.  Under the lock. */
 void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
@@ -355,6 +359,25 @@ bool wharf_gpu_may_keep_one(const struct wharf_gpu_backend *backend);
 /* Lets the worker see what is in one of its queues; without the lock. */
 void wharf_gpu_publish_queue(struct wharf_work_submitter *submitter);
 
+/* ---- gpu_items.c --------------------------------------------------------------------------- */
+
+/* 0 or -ENOMEM; deinit takes what it left in both cases. */
+int wharf_gpu_items_init(struct wharf_gpu_backend *backend);
+void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend);
+
+/* A new worker's queue. */
+int wharf_gpu_items_begin(struct wharf_gpu_backend *backend);
+
+/* Under the lock: hands back the pieces that results were told of, passes cancels on, and takes
+ * more work. */
+void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* Lets the worker see it; without the lock. */
+void wharf_gpu_items_publish(struct wharf_gpu_backend *backend);
+
+/* Whether some item has been under way for too long. */
+bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns);
+
 /* What plays a GPU on the CPU takes so many times as long. */
 #define WHARF_GPU_SIMT_TIMES 1000u
 
@@ -370,6 +393,22 @@ static inline void wharf_gpu_end_use(struct wharf_gpu_backend *backend, const st
     backend->pass.is_stale |= wharf_gpu_room_end_use(backend->gpu, job);
 }
 
+/* ---- gpu_finish.c -------------------------------------------------------------------------- */
+
+/* Whether a decoder can end with this result and so many bytes. */
+bool wharf_gpu_results_can_be(uint32_t result, uint64_t out_nbytes);
+
+/* A piece, which is in no list and has no places, has come to this. */
+void wharf_gpu_results_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
+                           uint32_t engine, const struct wharf_outcome *outcome);
+
+/* Whether nothing but the GPU is to run it. */
+bool wharf_gpu_is_forced(const struct wharf_gpu_backend *backend,
+                         const struct wharf_gpu_piece *piece);
+
+/* A piece, which is in no list, that the CPU's threads do next of all.  Under the lock. */
+void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
+
 /* ---- gpu_results.c ------------------------------------------------------------------------- */
 
 /* Takes what has been completed; without the lock.  Returns whether there was anything. */
@@ -379,21 +418,10 @@ bool wharf_gpu_results_reap(struct wharf_gpu_backend *backend, uint64_t now_ns);
  * can keep us waiting. */
 void wharf_gpu_results_tell(struct wharf_gpu_backend *backend);
 
-/* Whether a decoder can end with this result and so many bytes. */
-bool wharf_gpu_results_can_be(uint32_t result, uint64_t out_nbytes);
-
 /* Hands these back; under the lock. */
 void wharf_gpu_results_hand_back(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
-/* A piece, which is in no list and has no places, has come to this. */
-void wharf_gpu_results_end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
-                           uint32_t engine, const struct wharf_outcome *outcome);
-
 /* ---- gpu_parts.c --------------------------------------------------------------------------- */
-
-/* Whether nothing but the GPU is to run it. */
-bool wharf_gpu_is_forced(const struct wharf_gpu_backend *backend,
-                         const struct wharf_gpu_piece *piece);
 
 /* Whether its items are parts of a chunk. */
 static inline bool wharf_gpu_piece_has_parts(const struct wharf_gpu_piece *piece)
@@ -457,9 +485,6 @@ void wharf_gpu_rescue_blame_waits(struct wharf_gpu_backend *backend, struct whar
 /* The worker could not register this tenant's memory, and was killed for that.  Under the lock. */
 void wharf_gpu_rescue_blame_stall(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
                                   uint64_t now_ns);
-
-/* A piece, which is in no list, that the CPU's threads do next of all.  Under the lock. */
-void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
 
 /* ---- gpu_again.c --------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include "daemon/base/gpu_list.h"
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
 #include "daemon/core/front.h"
@@ -19,7 +20,6 @@
 #include "daemon/core/trip.h"
 #include "daemon/dispatch/front_lock.h"
 #include "daemon/gpu/gpu_state.h"
-#include "daemon/gpu/gpus.h"
 #include "daemon/gpu/worker_link.h"
 #include "daemon/gpu/worker_message.h"
 #include "daemon/placement/place.h"
@@ -40,47 +40,6 @@
 /* How long one that was asked to end may take before it is killed. */
 #define STOP_NS (500 * (uint64_t)WHARF_NS_PER_MS)
 
-/* Who asks for this engine from now on is refused, if there will be none. */
-static void tell_place(struct wharf_gpu_backend *backend)
-{
-    struct wharf_front *front = backend->front;
-    const uint32_t own_bit = 1u << backend->gpu;
-
-    front->gpus_up &= ~own_bit;
-    if (backend->state == WHARF_GPU_UP) {
-        front->gpus_up |= own_bit;
-        __atomic_store_n(&front->gpu_engine, backend->engine, __ATOMIC_RELAXED);
-        backend->view->n_ups++;
-    }
-    backend->view->may_come = backend->state != WHARF_GPU_ABSENT;
-    if (!wharf_place_may_import(front))
-        __atomic_store_n(&front->gpu_engine, WHARF_ENGINE_AUTO, __ATOMIC_RELAXED);
-    front->nothing_fits = false;
-}
-
-static void set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state state,
-                      uint64_t now_ns)
-{
-    struct wharf_front *front = backend->front;
-
-    backend->state = state;
-    backend->since_ns = now_ns;
-    wharf_front_enter(front);
-    tell_place(backend);
-    WHARF_LIST_FOR(link, &front->sessions)
-    {
-        struct wharf_session *session = WHARF_LIST_ENTRY(link, struct wharf_session, session_link);
-        if (session->state == WHARF_SESSION_DEAD)
-            continue;
-        wharf_front_tell_cpu_only(front, session);
-        if (session->n_device_regions > 0)
-            wharf_front_tell_decided(front, session);
-        wharf_place_look_again(front, session);
-    }
-    pthread_cond_broadcast(&front->gpus_changed);
-    wharf_front_leave(front);
-}
-
 /* ---- beginning ----------------------------------------------------------------------------- */
 
 static int set_up(struct wharf_gpu_backend *backend)
@@ -96,7 +55,7 @@ static int set_up(struct wharf_gpu_backend *backend)
                 .chunk_nbytes = (uint32_t)config->gpu_chunk_nbytes,
                 .kernel = (uint32_t)config->gpu_kernel,
                 .has_faults = wharf_gpu_has_faults,
-                .counts = backend->counts,
+                .counts = backend->tell_count != NULL,
                 .idle_ns = config->gpu_idle_ns,
                 .stay_ns = config->gpu_stay_ns,
                 .staging_nbytes = wharf_gpu_staging_nbytes(backend),
@@ -125,7 +84,7 @@ static void retry_later(struct wharf_gpu_backend *backend, uint64_t now_ns)
     backend->backoff_ns *= 2;
     if (backend->backoff_ns > MOST_BACKOFF_NS)
         backend->backoff_ns = MOST_BACKOFF_NS;
-    set_state(backend, WHARF_GPU_WAITING, now_ns);
+    wharf_gpu_set_state(backend, WHARF_GPU_WAITING, now_ns);
     if (backend->n_failures == MOST_FAILURES)
         wharf_log(WHARF_LOG_WARNING, NULL,
                   "GPU %s: jobs do without it; it is tried again now and then, every %u seconds in "
@@ -147,17 +106,6 @@ static enum wharf_log_level loudness(const struct wharf_gpu_backend *backend, in
     return backend->n_failures < MOST_FAILURES ? WHARF_LOG_WARNING : WHARF_LOG_DEBUG;
 }
 
-/* It takes no more.  What it has done is taken first. */
-static void begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)
-{
-    if (backend->state == WHARF_GPU_DYING)
-        return;
-    set_state(backend, WHARF_GPU_DYING, now_ns);
-    while (wharf_gpu_results_reap(backend, now_ns) || wharf_gpu_large_reap(backend, now_ns))
-        ;
-    backend->n_lost = backend->n_items + backend->large.n_taken;
-}
-
 static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     int r = wharf_gpu_items_begin(backend);
@@ -175,7 +123,7 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
                   backend->name, backend->program);
         if (backend->link.pid) {
             wharf_worker_link_kill(&backend->link);
-            begin_dying(backend, now_ns);
+            wharf_gpu_begin_dying(backend, now_ns);
             return;
         }
         wharf_front_enter(backend->front);
@@ -184,7 +132,7 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
         retry_later(backend, now_ns);
         return;
     }
-    set_state(backend, WHARF_GPU_STARTING, now_ns);
+    wharf_gpu_set_state(backend, WHARF_GPU_STARTING, now_ns);
 }
 
 /* The GPU that is this one by another name, or NULL.  Under the lock. */
@@ -306,21 +254,10 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
     backend->is_known = true;
     backend->n_failures = 0;
     backend->up_since_ns = now_ns;
-    set_state(backend, WHARF_GPU_UP, now_ns);
+    wharf_gpu_set_state(backend, WHARF_GPU_UP, now_ns);
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
-
-void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why)
-{
-    if (backend->state == WHARF_GPU_DYING)
-        return;
-    wharf_log(WHARF_LOG_ERROR, NULL, "GPU %s: killing worker %d: %s", backend->name,
-              (int)backend->link.pid, why);
-    backend->was_killed = true;
-    wharf_worker_link_kill(&backend->link);
-    begin_dying(backend, wharf_now_ns());
-}
 
 /* SIGKILL by somebody else says nothing about the jobs. */
 static bool is_suspicious(const struct wharf_gpu_backend *backend, int status)
@@ -333,7 +270,7 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
     struct wharf_front *front = backend->front;
     char text[WHARF_EXIT_TEXT_NBYTES];
 
-    begin_dying(backend, now_ns);
+    wharf_gpu_begin_dying(backend, now_ns);
     if (backend->up_since_ns && now_ns - backend->up_since_ns > DOES_WELL_NS)
         backend->backoff_ns = LEAST_BACKOFF_NS;
     wharf_log(loudness(backend, status), NULL,
@@ -349,7 +286,7 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
     wharf_gpu_rescue_hand_on(backend);
     wharf_gpu_pins_lost(backend);
     if (is_hopeless(backend, status) || backend->is_double)
-        set_state(backend, WHARF_GPU_ABSENT, now_ns);
+        wharf_gpu_set_state(backend, WHARF_GPU_ABSENT, now_ns);
     else
         retry_later(backend, now_ns);
 }
@@ -361,9 +298,9 @@ static void take_message(struct wharf_gpu_backend *backend,
 {
     switch (message->kind) {
     case WHARF_WORKER_DEVICES:
-        if (backend->counts)
-            wharf_gpus_add_others(backend->front, &backend->config, backend->program,
-                                  message->number);
+        if (backend->tell_count)
+            backend->tell_count(backend->front, &backend->config, backend->program,
+                                message->number);
         break;
     case WHARF_WORKER_READY:
         if (backend->state == WHARF_GPU_STARTING)
@@ -409,7 +346,7 @@ static void take_messages(struct wharf_gpu_backend *backend, uint64_t now_ns)
     backend->link.socket = wharf_close_fd(backend->link.socket);
     if (r == -EPROTO)
         wharf_gpu_worker_kill(backend, "it sent a packet that is no message");
-    begin_dying(backend, now_ns);
+    wharf_gpu_begin_dying(backend, now_ns);
     backend->since_ns = now_ns;
 }
 

@@ -10,6 +10,7 @@
 #include "daemon/base/config.h"
 #include "daemon/base/gpu_list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/front.h"
 #include "daemon/dispatch/front_lock.h"
@@ -112,6 +113,25 @@ static int wait_until_up(struct wharf_front *front, bool needs_all)
     return is_good ? 0 : -ENODEV;
 }
 
+/* There are so many GPUs: starts the others, once. */
+static void add_others(struct wharf_front *front, const struct wharf_config *config,
+                       const char *program, uint32_t n_gpus)
+{
+    int r = 0;
+
+    if (n_gpus > WHARF_MAX_GPUS)
+        wharf_log(WHARF_LOG_NOTICE, NULL, "of %u GPUs the first %u are used", (unsigned)n_gpus,
+                  WHARF_MAX_GPUS);
+    for (uint32_t i = front->n_gpus; i < n_gpus && i < WHARF_MAX_GPUS && r == 0; i++) {
+        char name[WHARF_GPU_NAME_NBYTES];
+        snprintf(name, sizeof(name), "%u", (unsigned)i);
+        r = wharf_gpu_backend_start(front, config, program, name, NULL);
+        if (r < 0)
+            wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
+                      "cannot start a thread for GPU %s", name);
+    }
+}
+
 int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *config)
 {
     bool is_asked_for = config->gpu_engine != WHARF_GPU_AUTO;
@@ -133,30 +153,13 @@ int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *confi
             &(struct wharf_log_fields){.error = -r}, "there is no GPU worker %s%s", program,
             config->gpu_engine == WHARF_GPU_SIMT ? "" : ", which make gpu-worker builds with nvcc");
     for (uint32_t i = 0; i < list.n && r == 0; i++)
-        r = wharf_gpu_backend_start(front, config, program, list.names[i], list.is_all);
+        r = wharf_gpu_backend_start(front, config, program, list.names[i],
+                                    list.is_all ? add_others : NULL);
     if (r == 0 && is_asked_for)
         r = wait_until_up(front, !list.is_all);
     if (r < 0)
         wharf_gpus_stop(front);
     return is_asked_for ? r : 0;
-}
-
-void wharf_gpus_add_others(struct wharf_front *front, const struct wharf_config *config,
-                           const char *program, uint32_t n_gpus)
-{
-    int r = 0;
-
-    if (n_gpus > WHARF_MAX_GPUS)
-        wharf_log(WHARF_LOG_NOTICE, NULL, "of %u GPUs the first %u are used", (unsigned)n_gpus,
-                  WHARF_MAX_GPUS);
-    for (uint32_t i = front->n_gpus; i < n_gpus && i < WHARF_MAX_GPUS && r == 0; i++) {
-        char name[WHARF_GPU_NAME_NBYTES];
-        snprintf(name, sizeof(name), "%u", (unsigned)i);
-        r = wharf_gpu_backend_start(front, config, program, name, false);
-        if (r < 0)
-            wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
-                      "cannot start a thread for GPU %s", name);
-    }
 }
 
 uint32_t wharf_gpus_expected(const struct wharf_front *front)

@@ -28,10 +28,6 @@ bool wharf_gpus_have_device_node(void);
  */
 int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *config);
 
-/* There are so many GPUs: starts the others, once.  By the first one's thread. */
-void wharf_gpus_add_others(struct wharf_front *front, const struct wharf_config *config,
-                           const char *program, uint32_t n_gpus);
-
 /* How many GPUs there should be, and how many take jobs.  Under the front lock. */
 uint32_t wharf_gpus_expected(const struct wharf_front *front);
 uint32_t wharf_gpus_up(const struct wharf_front *front);

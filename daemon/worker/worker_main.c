@@ -21,24 +21,6 @@
 
 /* ---- to the front -------------------------------------------------------------------------- */
 
-void wharf_worker_say(const struct wharf_worker_message *message)
-{
-    if (wharf_control_send(WHARF_WORKER_SOCKET_FD, (const uint8_t *)message, sizeof(*message), NULL,
-                           0, 0) < 0)
-        _exit(WHARF_WORKER_EXIT_OK);
-}
-
-void wharf_worker_fail(int status, int error, const char *what, const char *why)
-{
-    struct wharf_worker_message message = {.kind = WHARF_WORKER_FAILED, .error = error};
-
-    snprintf(message.text, sizeof(message.text), "%s: %s", what,
-             why && *why ? why : strerrordesc_np(error));
-    wharf_worker_say(&message);
-    /* Not exit(): what is registered to run then may wait for a device that hangs. */
-    _exit(status);
-}
-
 /* ---- beginning ----------------------------------------------------------------------------- */
 
 /* It ends with the front's thread that started it, and with nothing else that a terminal sends. */

@@ -86,7 +86,9 @@ class Arrows:
         for path in sorted(self.files):
             self.add_includes(path, texts[path])
             if path.endswith(SOURCES):
-                self.add_uses(path, set(re.findall(r'\w+', code[path])) - own[path].keys())
+                # A type of the same name is no use of it.
+                code_of_values = re.sub(r'\b(?:struct|enum|union) \w+', '', code[path])
+                self.add_uses(path, set(re.findall(r'\w+', code_of_values)) - own[path].keys())
 
     def unit(self, path):
         stem, ending = os.path.splitext(path)

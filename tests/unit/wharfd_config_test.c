@@ -11,6 +11,7 @@
 #include "daemon/base/config_table.h"
 #include "daemon/base/gpu_list.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 #include "tests/lib/test_config.h"
 
 static struct wharf_config config;

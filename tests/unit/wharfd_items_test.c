@@ -15,6 +15,7 @@
 #include "daemon/core/job.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/residency.h"
+#include "daemon/core/retry_queue.h"
 #include "daemon/core/session.h"
 #include "daemon/dispatch/front_lock.h"
 #include "daemon/gpu/gpu_state.h"

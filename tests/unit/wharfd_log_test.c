@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
 
 static int reader;
 static char text[8192];

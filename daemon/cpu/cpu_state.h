@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cpu_worker.h: a thread that watches the rings and decodes what it finds there.
+ * cpu_state.h: threads that watch the rings and decode what they find there.
  *
  * cpu_worker.c is its loop: what it does next; cpu_pieces.c runs what it was given, and serves
  * others in the middle of what takes long.  For each worker there is a stand-in, a worker as well
  * as long as as many are stuck.
  */
-#ifndef WHARF_DAEMON_CPU_CPU_WORKER_H
-#define WHARF_DAEMON_CPU_CPU_WORKER_H
+#ifndef WHARF_DAEMON_CPU_CPU_STATE_H
+#define WHARF_DAEMON_CPU_CPU_STATE_H
 
 #include <pthread.h>
 #include <sched.h>

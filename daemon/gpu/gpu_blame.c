@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_blame.c: whose jobs or memory did harm to a worker, and what comes of that. */
+#include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
+#include "daemon/core/front.h"
+#include "daemon/core/session.h"
+#include "daemon/core/tenant.h"
+#include "daemon/gpu/gpu_state.h"
+
+/* Items that a suspect has to have run alone, without harm, before it is like others again; and
+ * workers that end meanwhile before all of its jobs run on the CPU. */
+#define N_ALONE 8
+#define MOST_STRIKES 3
+
+/* A tenant's memory may keep the thread waiting for a hundredth of the time, of so long.  A wait
+ * counts as this at most: some are the machine's, and those that are longer are counted too. */
+#define WAITS_WINDOW_NS (10 * (uint64_t)WHARF_NS_PER_S)
+#define MOST_WAITS_NS (WAITS_WINDOW_NS / 100)
+#define LONGEST_WAIT_NS (MOST_WAITS_NS / 2)
+
+static void ban(const struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                uint64_t now_ns)
+{
+    tenant->gpu_trust.banned_until_ns = now_ns + backend->front->config.gpu_ban_ns;
+    wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
+              "the CPU runs all jobs of this tenant for a while");
+}
+
+static void strike(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant, uint64_t now_ns)
+{
+    struct wharf_gpu_trust *trust = &tenant->gpu_trust;
+
+    trust->n_strikes++;
+    wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
+              "GPU %s: the worker ended while it ran a job of this tenant alone, %u times now",
+              backend->name, trust->n_strikes);
+    if (trust->n_strikes < MOST_STRIKES)
+        return;
+    trust->n_strikes = 0;
+    trust->n_alone = N_ALONE;
+    ban(backend, tenant, now_ns);
+}
+
+void wharf_gpu_rescue_blame_slow(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                 uint64_t now_ns)
+{
+    struct wharf_gpu_trust *trust = &tenant->gpu_trust;
+
+    /* By sums: threads of several GPUs have looked at the clock before others have had the lock. */
+    if (now_ns > trust->slow_ns + backend->front->config.gpu_ban_ns)
+        trust->n_slow = 0;
+    trust->slow_ns = now_ns;
+    if (++trust->n_slow < MOST_STRIKES)
+        return;
+    trust->n_slow = 0;
+    wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
+              "GPU %s: results of this tenant's jobs could not be written for long, %u times",
+              backend->name, MOST_STRIKES);
+    ban(backend, tenant, now_ns);
+}
+
+void wharf_gpu_rescue_blame_waits(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                  uint64_t waited_ns, uint64_t now_ns)
+{
+    struct wharf_gpu_trust *trust = &tenant->gpu_trust;
+
+    __atomic_store_n(&trust->watched_until_ns, now_ns + WAITS_WINDOW_NS, __ATOMIC_RELAXED);
+    if (now_ns > trust->waits_since_ns + WAITS_WINDOW_NS) {
+        trust->waits_ns = 0;
+        trust->waits_since_ns = now_ns;
+    }
+    trust->waits_ns += waited_ns < LONGEST_WAIT_NS ? waited_ns : LONGEST_WAIT_NS;
+    if (trust->waits_ns <= MOST_WAITS_NS || trust->banned_until_ns > now_ns)
+        return;
+    trust->waits_ns = 0;
+    wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
+              "GPU %s: this tenant's memory kept it waiting for results to be written for a "
+              "hundredth of the time",
+              backend->name);
+    ban(backend, tenant, now_ns);
+}
+
+void wharf_gpu_rescue_blame_stall(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                  uint64_t now_ns)
+{
+    struct wharf_gpu_trust *trust = &tenant->gpu_trust;
+
+    if (now_ns >= trust->stall_ns + backend->front->config.gpu_ban_ns)
+        trust->n_stalls = 0;
+    trust->stall_ns = now_ns;
+    wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
+              "GPU %s: memory of this tenant could not be registered in time", backend->name);
+    if (++trust->n_stalls < WHARF_GPU_MOST_STALLS)
+        return;
+    trust->n_stalls = 0;
+    ban(backend, tenant, now_ns);
+}
+
+static void blame(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece, bool was_alone,
+                  uint64_t now_ns)
+{
+    struct wharf_tenant *tenant = piece->piece.job->session->tenant;
+
+    if (was_alone)
+        strike(backend, tenant, now_ns);
+    piece->is_culprit = was_alone;
+    tenant->gpu_trust.n_alone = N_ALONE;
+    tenant->gpu_trust.suspect_ns = now_ns;
+}
+
+void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    bool has_usual = !wharf_list_is_empty(&backend->under_way);
+    /* It may have been a large chunk that was there before. */
+    bool was_alone = backend->is_alone && !(has_usual && backend->large.n_taken > 0);
+
+    WHARF_LIST_FOR(link, &backend->under_way)
+    {
+        blame(backend, WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link), was_alone, now_ns);
+    }
+    for (uint32_t i = 0; i < backend->large.n_places; i++)
+        if (backend->large.places[i].piece)
+            blame(backend, backend->large.places[i].piece, was_alone, now_ns);
+}

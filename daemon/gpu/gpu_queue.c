@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_queue.c: the places in the queue to the worker, and items on their way into it. */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/base/list.h"
+#include "daemon/core/front.h"
+#include "daemon/core/piece.h"
+#include "daemon/gpu/gpu_state.h"
+#include "daemon/placement/gpu_models.h"
+#include "daemon/placement/gpu_room.h"
+#include "kernels/work_parts.h"
+
+/* Places that are passed by at a time, at some 10 ns each under the lock. */
+#define MOST_PASSED 1024
+/* A piece takes at most so much longer than it was estimated to. */
+#define PATIENCE_FACTOR 16
+
+/* ---- places
+ * ----------------------------------------------------------------------------------------- */
+
+static void take_item(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant)
+{
+    backend->n_items++;
+    backend->n_places++;
+    backend->front->n_gpu_tenants += tenant->n_gpu_items++ == 0;
+}
+
+void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
+                         uint32_t i)
+{
+    struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
+    struct wharf_tenant *tenant = piece->piece.job->session->tenant;
+
+    backend->n_items -= !item->is_done;
+    backend->n_places--;
+    backend->n_passed = 0;
+    backend->front->n_gpu_tenants -= --tenant->n_gpu_items == 0;
+    item->piece = NULL; /* the rest is the next one's to set */
+}
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Free places in a row from the next index on. */
+static uint32_t n_in_a_row(const struct wharf_gpu_backend *backend, uint32_t most)
+{
+    uint32_t n = 0;
+
+    while (n < most && !wharf_gpu_item_at(backend, backend->submitter.tail + n)->piece)
+        n++;
+    return n;
+}
+
+/* Whether an index can be given to nothing though its place has an item. */
+static bool can_pass(const struct wharf_gpu_backend *backend, uint32_t index)
+{
+    uint32_t first = wharf_gpu_item_at(backend, index)->piece->first;
+
+    return wharf_work_can_pass(&backend->submitter, index,
+                               first + ((index - first) & (WHARF_GPU_N_ENTRIES - 1)));
+}
+
+/* Passes by n free places and the next one, which has an item.  Whether it could. */
+static bool pass_by(struct wharf_gpu_backend *backend, uint32_t n)
+{
+    /* Where a whole round of that has led to nothing, it waits until some place is free again. */
+    if (backend->n_passed > WHARF_GPU_N_ENTRIES || n >= wharf_work_room(&backend->submitter) ||
+        !can_pass(backend, backend->submitter.tail + n))
+        return false;
+    for (uint32_t i = 0; i <= n; i++)
+        wharf_work_pass(&backend->submitter);
+    backend->n_passed += n + 1;
+    return true;
+}
+
+/* Free places in a row, `most` at most.  Where there are not `least`, others are passed by, some at
+ * a time, up to where there are. */
+static uint32_t find_places(struct wharf_gpu_backend *backend, uint32_t least, uint32_t most)
+{
+    uint32_t before = backend->submitter.tail;
+
+    for (;;) {
+        uint32_t room = least_of(most, wharf_work_room(&backend->submitter));
+        uint32_t n = n_in_a_row(backend, room);
+        if (n >= least || n == room || backend->submitter.tail - before >= MOST_PASSED ||
+            !pass_by(backend, n))
+            return n;
+    }
+}
+
+/* The same for chunks of a new piece, but only as many as there are gpu_pieces to keep all chunks
+ * that the worker has one by one, should it end, beside what earlier ones have left. */
+static uint32_t n_to_keep(const struct wharf_gpu_backend *backend)
+{
+    uint32_t n_kept = backend->n_places + backend->n_without_places + backend->n_orphans;
+
+    return n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
+}
+
+bool wharf_gpu_may_keep_one(const struct wharf_gpu_backend *backend)
+{
+    return n_to_keep(backend) > 0 && !wharf_list_is_empty(&backend->free_pieces);
+}
+
+uint32_t wharf_gpu_items_free_places(struct wharf_gpu_backend *backend, uint32_t least,
+                                     uint32_t most)
+{
+    return find_places(backend, least, least_of(most, n_to_keep(backend)));
+}
+
+bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend)
+{
+    return find_places(backend, 1, 1) > 0;
+}
+
+/* ---- outputs that are copied
+ * ------------------------------------------------------------------------ */
+
+/* Smaller ones are not worth a copy of their own, which costs a microsecond or two. */
+#define LEAST_COPIED_NBYTES 16384u
+/* Alignment of places. */
+#define PLACE_ALIGN 256u
+
+uint64_t wharf_gpu_staging_nbytes(const struct wharf_gpu_backend *backend)
+{
+    const struct wharf_config *config = &backend->config;
+
+    return config->gpu_output == WHARF_GPU_OUTPUT_COPY ? config->gpu_staging_nbytes : 0;
+}
+
+int wharf_gpu_staging_begin(struct wharf_gpu_backend *backend, uint64_t address)
+{
+    struct wharf_gpu_staging *staging = &backend->staging;
+    uint64_t nbytes = wharf_gpu_staging_nbytes(backend);
+
+    staging->address = nbytes ? address : 0;
+    if (!staging->address)
+        return 0;
+    staging->place_nbytes =
+        (backend->config.gpu_chunk_nbytes + PLACE_ALIGN - 1) & ~(uint64_t)(PLACE_ALIGN - 1);
+    uint64_t n = nbytes / staging->place_nbytes;
+    if (n > WHARF_GPU_N_ENTRIES)
+        n = WHARF_GPU_N_ENTRIES;
+    if (!staging->free_places)
+        staging->free_places = malloc(WHARF_GPU_N_ENTRIES * sizeof(*staging->free_places));
+    if (!staging->free_places)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++)
+        staging->free_places[i] = i + 1;
+    staging->n_free = (uint32_t)n;
+    return 0;
+}
+
+/* A place for an output, or 0: the kernel writes it. */
+static uint32_t take_place(struct wharf_gpu_staging *staging, const struct wharf_work_item *item)
+{
+    if (!staging->address || staging->n_free == 0 || item->dst_nbytes < LEAST_COPIED_NBYTES ||
+        item->dst_nbytes > staging->place_nbytes)
+        return 0;
+    return staging->free_places[--staging->n_free];
+}
+
+void wharf_gpu_staging_give(struct wharf_gpu_staging *staging, uint32_t place)
+{
+    if (place)
+        staging->free_places[staging->n_free++] = place;
+}
+
+/* ---- to the worker
+ * ---------------------------------------------------------------------------------- */
+
+uint64_t wharf_gpu_device_address(const struct wharf_gpu_backend *backend,
+                                  const struct wharf_region *region, uint64_t offset)
+{
+    return region->memory->on[backend->gpu].address + offset;
+}
+
+uint32_t wharf_gpu_next_attempt(struct wharf_gpu_backend *backend)
+{
+    return ++backend->last_attempt ? backend->last_attempt : ++backend->last_attempt;
+}
+
+uint16_t wharf_gpu_device_parameter(const struct wharf_gpu_backend *backend,
+                                    const struct wharf_job *job)
+{
+    return job->model ? (uint16_t)job->model->memory->on[backend->gpu].address
+                      : job->submission.parameter;
+}
+
+/* An item that is a part: of a fault that a test asks for it is the last one that has it. */
+static void make_part(struct wharf_work_item *item, uint32_t at, uint32_t n_items)
+{
+    if (item->opcode != WHARF_WORK_DECODE && at + 1 == n_items)
+        return;
+    item->opcode = WHARF_WORK_DECODE_PART;
+    item->staging = WHARF_WORK_PART(at, n_items);
+}
+
+/* Returns how many bytes it is of source and capacity that pass the link. */
+static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                            uint32_t at)
+{
+    bool has_parts = wharf_gpu_piece_has_parts(gpu_piece);
+    const struct wharf_submission *submission = &gpu_piece->piece.job->submission;
+    struct wharf_piece_span chunk = wharf_piece_span_at(&gpu_piece->piece, has_parts ? 0 : at);
+    struct wharf_work_item item = {
+        .src = wharf_gpu_device_address(backend, chunk.source, chunk.src_offset),
+        .dst = wharf_gpu_device_address(backend, chunk.destination, chunk.dst_offset),
+        .src_nbytes = (uint32_t)chunk.in_nbytes,
+        .dst_nbytes = (uint32_t)chunk.out_avail,
+        .attempt = wharf_gpu_next_attempt(backend),
+        .checksum = chunk.checksum,
+        .codec = submission->codec,
+        .parameter = wharf_gpu_device_parameter(backend, gpu_piece->piece.job),
+        .flags = (uint16_t)submission->flags,
+        .opcode = (uint8_t)wharf_gpu_opcode(submission),
+        .output = WHARF_WORK_TO_HOST,
+    };
+    uint32_t place = 0;
+
+    if (chunk.destination->is_device) {
+        item.output = WHARF_WORK_TO_DEVICE;
+        gpu_piece->has_device = true;
+    } else if (!has_parts) {
+        place = take_place(&backend->staging, &item);
+    }
+    if (has_parts)
+        make_part(&item, at, gpu_piece->n_items);
+    if (place) {
+        item.output = WHARF_WORK_TO_STAGING;
+        item.staging = backend->staging.address + (place - 1) * backend->staging.place_nbytes;
+    }
+    uint32_t index = wharf_work_submit(&backend->submitter, &item);
+
+    *wharf_gpu_item_at(backend, index) = (struct wharf_gpu_item){
+        .piece = gpu_piece,
+        .attempt = item.attempt,
+        .staging = place,
+        .src_nbytes = item.src_nbytes,
+        .dst_nbytes = item.dst_nbytes,
+    };
+    uint64_t nbytes =
+        (uint64_t)item.src_nbytes + (chunk.destination->is_device ? 0 : item.dst_nbytes);
+    return has_parts ? nbytes / gpu_piece->n_items : nbytes;
+}
+
+void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
+                            uint32_t n_items, uint64_t warp_ns, uint64_t now_ns)
+{
+    struct wharf_gpu_piece *gpu_piece =
+        WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
+    const struct wharf_front *front = backend->front;
+    uint32_t n_before = backend->n_items;
+
+    wharf_list_remove(&gpu_piece->link);
+    wharf_list_append(&backend->under_way, &gpu_piece->link);
+    backend->n_warp_ns += warp_ns;
+    gpu_piece->piece = *piece;
+    gpu_piece->piece.begun_ns = now_ns;
+    gpu_piece->has_device = gpu_piece->is_culprit = false;
+    gpu_piece->is_told = gpu_piece->is_refused = gpu_piece->is_large = false;
+    gpu_piece->has_places = true;
+    gpu_piece->first = backend->submitter.tail;
+    gpu_piece->n_items = gpu_piece->n_left = n_items;
+    gpu_piece->handed_ns = now_ns;
+    backend->active_ns = now_ns;
+    gpu_piece->warp_ns = warp_ns;
+    gpu_piece->is_withdrawn = gpu_piece->is_recalled = gpu_piece->is_given_up = false;
+    /* Behind all that is there, on one warp. */
+    gpu_piece->patience_ns =
+        front->config.gpu_hang_timeout_ns +
+        PATIENCE_FACTOR * (warp_ns + backend->n_warp_ns / backend->view->n_warps);
+    if (piece->job->model)
+        wharf_gpu_models_use(backend->view, &piece->job->model->memory->on[backend->gpu], now_ns);
+    wharf_gpu_room_use(backend->gpu, piece->job, now_ns);
+    gpu_piece->nbytes = 0;
+    for (uint32_t i = 0; i < n_items; i++) {
+        take_item(backend, piece->job->session->tenant);
+        gpu_piece->nbytes += submit_item(backend, gpu_piece, i);
+    }
+    backend->n_nbytes += gpu_piece->nbytes;
+    gpu_piece->trip = (struct wharf_gpu_trip){
+        .estimate_ns = warp_ns,
+        .nbytes = backend->n_nbytes,
+        .n_there = n_before + piece->n_chunks,
+    };
+}
+
+void wharf_gpu_publish_queue(struct wharf_work_submitter *submitter)
+{
+    if (wharf_work_publish(submitter))
+        syscall(SYS_futex, &submitter->queue.front->tail, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/gpu/gpu_state.h"
+
+#include <pthread.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
+#include "daemon/core/engine_status.h"
+#include "daemon/core/front.h"
+#include "daemon/core/session.h"
+#include "daemon/core/session_events.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/gpu/worker_link.h"
+#include "daemon/placement/place.h"
+
+/* Who asks for this engine from now on is refused, if there will be none. */
+static void tell_place(struct wharf_gpu_backend *backend)
+{
+    struct wharf_front *front = backend->front;
+    const uint32_t own_bit = 1u << backend->gpu;
+
+    front->gpus_up &= ~own_bit;
+    if (backend->state == WHARF_GPU_UP) {
+        front->gpus_up |= own_bit;
+        __atomic_store_n(&front->gpu_engine, backend->engine, __ATOMIC_RELAXED);
+        backend->view->n_ups++;
+    }
+    backend->view->may_come = backend->state != WHARF_GPU_ABSENT;
+    if (!wharf_place_may_import(front))
+        __atomic_store_n(&front->gpu_engine, WHARF_ENGINE_AUTO, __ATOMIC_RELAXED);
+    front->nothing_fits = false;
+}
+
+void wharf_gpu_set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state state,
+                         uint64_t now_ns)
+{
+    struct wharf_front *front = backend->front;
+
+    backend->state = state;
+    backend->since_ns = now_ns;
+    wharf_front_enter(front);
+    tell_place(backend);
+    WHARF_LIST_FOR(link, &front->sessions)
+    {
+        struct wharf_session *session = WHARF_LIST_ENTRY(link, struct wharf_session, session_link);
+        if (session->state == WHARF_SESSION_DEAD)
+            continue;
+        wharf_front_tell_cpu_only(front, session);
+        if (session->n_device_regions > 0)
+            wharf_front_tell_decided(front, session);
+        wharf_place_look_again(front, session);
+    }
+    pthread_cond_broadcast(&front->gpus_changed);
+    wharf_front_leave(front);
+}
+
+void wharf_gpu_begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    if (backend->state == WHARF_GPU_DYING)
+        return;
+    wharf_gpu_set_state(backend, WHARF_GPU_DYING, now_ns);
+    backend->take_done(backend, now_ns);
+    backend->n_lost = backend->n_items + backend->large.n_taken;
+}
+
+void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why)
+{
+    if (backend->state == WHARF_GPU_DYING)
+        return;
+    wharf_log(WHARF_LOG_ERROR, NULL, "GPU %s: killing worker %d: %s", backend->name,
+              (int)backend->link.pid, why);
+    backend->was_killed = true;
+    wharf_worker_link_kill(&backend->link);
+    wharf_gpu_begin_dying(backend, wharf_now_ns());
+}
