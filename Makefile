@@ -59,6 +59,8 @@ full_encoders  := $(plain_encoders:%_plain.c=%.c)
 encoder_libs := $(sort $(shell grep -hv '^\#' encoders/*/*_libraries))
 library_libs := $(sort $(shell grep -hv '^\#' $(filter-out $(full_encoders:%_encode.c=%_libraries),$(wildcard encoders/*/*_libraries))))
 LIBS         := $(encoder_libs:%=-l%) -lprotobuf-c -lm
+# Of file formats that only the command reads.
+CLI_LIBS     := -lbrotlidec
 LIBRARY_LIBS := $(library_libs:%=-l%) -lprotobuf-c -lm
 
 ifeq ($(V),1)
@@ -253,7 +255,7 @@ $(LIB_SO): $(core_obj) $(client_obj) clientlib/libwharf.map
 
 $(CLI): $(call obj,$(cli_src)) $(ENCODING_LIB)
 	$(say) LD $@
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(CLI_LIBS)
 
 # ---- wharfd ---------------------------------------------------------------------------------
 
@@ -746,7 +748,7 @@ install_list := \
     644:daemon/DESIGN.md:$(docdir)/DESIGN.md \
     644:daemon/SECURITY.md:$(docdir)/SECURITY.md \
     644:systemd/wharf.rules.yml:$(docdir)/wharf.rules.yml \
-    $(foreach page,$(wildcard encoders/*/*_format.h),644:$(page):$(docdir)/formats/$(notdir $(page))) \
+    $(foreach page,$(wildcard encoders/*/*_format.h) encoders/lz4/lz4_frame.h encoders/snappy/snappy_frame.h,644:$(page):$(docdir)/formats/$(notdir $(page))) \
     644:clientlib/example.c:$(docdir)/examples/example.c \
     644:clientlib/example_async.c:$(docdir)/examples/example_async.c \
     644:clientlib/example_gpu.c:$(docdir)/examples/example_gpu.c \

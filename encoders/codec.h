@@ -44,6 +44,9 @@ struct wharf_codec_setting {
                            place; NULL: none */
     struct wharf_decode_poll *poll; /* NULL: there is nobody to ask */
     struct wharf_decode_crew *crew; /* NULL: there is nobody to help */
+    /* Of lz4: how many bytes right before the destination are output of earlier blocks, which
+     * matches may reach back to.  0 of every other codec. */
+    size_t history_nbytes;
 };
 
 /*

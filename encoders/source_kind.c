@@ -7,7 +7,13 @@
 #include "encoders/container_format.h"
 #include "encoders/gzip/bgzf.h"
 #include "encoders/gzip/gzip_format.h"
+#include "encoders/little_endian.h"
+#include "encoders/lz4/lz4_frame.h"
+#include "encoders/snappy/snappy_frame.h"
 #include "encoders/zlib/zlib_format.h"
+
+/* Skippable frames up to so much, in all, are looked behind. */
+enum { SKIPPED_MAX_NBYTES = 64 << 10 };
 
 /* First bytes, or those at an offset, of formats that people try. */
 static const struct {
@@ -16,9 +22,6 @@ static const struct {
     uint8_t magic_nbytes;
     char magic[12];
 } foreign_rows[] = {
-    {{"an LZ4 frame", "`lz4 -dc`"}, 0, 4, "\x04\x22\x4d\x18"},
-    {{"an LZ4 frame of the old kind", "`lz4 -dc`"}, 0, 4, "\x02\x21\x4c\x18"},
-    {{"framed Snappy", "`snzip -dc`"}, 0, 10, "\xff\x06\x00\x00sNaPpY"},
     {{"a zip archive", "`unzip -p`"}, 0, 4, "PK\x03\x04"},
     {{"an empty zip archive", "`unzip -p`"}, 0, 4, "PK\x05\x06"},
     {{"bzip2 data", "`bzip2 -dc`"}, 0, 3, "BZh"},
@@ -82,6 +85,37 @@ static int begins_with_zstd(const uint8_t *in, size_t in_nbytes)
     return begins_with(in, in_nbytes, frame, sizeof(frame));
 }
 
+/* In the sense of begins_with. */
+static int begins_with_lz4(const uint8_t *in, size_t in_nbytes)
+{
+    static const uint8_t frame[] = {0x04, 0x22, 0x4d, 0x18};
+    static const uint8_t legacy[] = {0x02, 0x21, 0x4c, 0x18};
+    int match = begins_with(in, in_nbytes, frame, sizeof(frame));
+
+    return match ? match : begins_with(in, in_nbytes, legacy, sizeof(legacy));
+}
+
+/* Of a file that begins with a skippable frame: the first that is none tells. */
+static enum wharf_source_kind frames_kind(const uint8_t *in, size_t in_nbytes, bool at_end)
+{
+    size_t at = 0;
+
+    while (in_nbytes - at >= 8 &&
+           (wharf_load_le32(in + at) & WHARF_SKIPPABLE_MASK) == WHARF_SKIPPABLE_MAGIC) {
+        uint64_t nbytes = 8 + (uint64_t)wharf_load_le32(in + at + 4);
+
+        if (nbytes > SKIPPED_MAX_NBYTES - at)
+            return WHARF_SOURCE_ZSTD;
+        if (nbytes > in_nbytes - at)
+            return at_end ? WHARF_SOURCE_ZSTD : WHARF_SOURCE_MORE;
+        at += (size_t)nbytes;
+    }
+    if (in_nbytes - at < 8 && !at_end)
+        return WHARF_SOURCE_MORE;
+    return in_nbytes > at && begins_with_lz4(in + at, in_nbytes - at) ? WHARF_SOURCE_LZ4
+                                                                      : WHARF_SOURCE_ZSTD;
+}
+
 static enum wharf_source_kind gzip_kind(const uint8_t *in, size_t in_nbytes, bool at_end)
 {
     uint32_t block_nbytes;
@@ -100,17 +134,24 @@ enum wharf_source_kind wharf_source_detect(const uint8_t *in, size_t in_nbytes, 
 
     if (in_nbytes == 0)
         return at_end ? WHARF_SOURCE_EMPTY : WHARF_SOURCE_MORE;
-    /* The first bytes 89, 1f, those of zlib (x8) and those of zstd rule each other out: the two
-     * bytes of a zlib header are no multiple of 31 with 28 b5 or 58 2a. */
+    /* The first bytes 89, 1f, 02, 04, ff, those of zlib (x8) and those of zstd rule each other out:
+     * the two bytes of a zlib header are no multiple of 31 with 28 b5 or 58 2a. */
     if ((match = begins_with(in, in_nbytes, WHARF_CONTAINER_MAGIC, WHARF_CONTAINER_MAGIC_NBYTES)))
         kind = WHARF_SOURCE_CONTAINER;
     else if ((match = begins_with(in, in_nbytes, gzip_magic, sizeof(gzip_magic))))
         kind = WHARF_SOURCE_GZIP;
     else if ((match = begins_with_zlib(in, in_nbytes)))
         kind = WHARF_SOURCE_ZLIB;
+    else if ((match = begins_with_lz4(in, in_nbytes)))
+        kind = WHARF_SOURCE_LZ4;
+    else if ((match = begins_with(in, in_nbytes, wharf_snappy_frame_identifier,
+                                  WHARF_SNAPPY_FRAME_IDENTIFIER_NBYTES)))
+        kind = WHARF_SOURCE_SNAPPY;
     else if ((match = begins_with_zstd(in, in_nbytes)))
         kind = WHARF_SOURCE_ZSTD;
     if (match < 0 && !at_end)
         return WHARF_SOURCE_MORE;
+    if (kind == WHARF_SOURCE_ZSTD && match == 1 && (in[0] & 0xf0) == 0x50)
+        return frames_kind(in, in_nbytes, at_end);
     return kind == WHARF_SOURCE_GZIP ? gzip_kind(in, in_nbytes, at_end) : kind;
 }

@@ -188,6 +188,26 @@ enum wharf_reason {
     WHARF_REASON_ZSTD_SEQUENCE_LITERALS = 174, /* more literals than the section has */
     WHARF_REASON_ZSTD_OFFSET = 175,   /* a match from 0 bytes back, or beyond frame or window */
     WHARF_REASON_ZSTD_CHECKSUM = 176, /* BAD_CHECKSUM: XXH64 of the frame's output */
+
+    /* Files of LZ4 frames, lz4_frame.h: BAD_DATA but where it says otherwise. */
+    WHARF_REASON_LZ4_FRAME_MAGIC = 192,      /* no frame begins here */
+    WHARF_REASON_LZ4_FRAME_VERSION = 193,    /* UNSUPPORTED: another version of the format */
+    WHARF_REASON_LZ4_FRAME_HEADER = 194,     /* the header's checksum is wrong */
+    WHARF_REASON_LZ4_FRAME_RESERVED = 195,   /* UNSUPPORTED: reserved bits or sizes in the header */
+    WHARF_REASON_LZ4_FRAME_DICTIONARY = 196, /* UNSUPPORTED: needs a dictionary */
+    WHARF_REASON_LZ4_FRAME_BLOCK_SIZE = 197, /* a block that is larger than the frame's may be */
+    WHARF_REASON_LZ4_FRAME_BLOCK_CHECKSUM = 198, /* BAD_CHECKSUM: XXH32 of a block's bytes */
+    WHARF_REASON_LZ4_FRAME_CONTENT_SIZE = 199,   /* the output is not as long as the header says */
+    WHARF_REASON_LZ4_FRAME_CHECKSUM = 200,       /* BAD_CHECKSUM: XXH32 of the frame's output */
+
+    /* Files of framed Snappy, snappy_frame.h: BAD_DATA but where it says otherwise. */
+    WHARF_REASON_SNAPPY_FRAME_IDENTIFIER = 208, /* the stream identifier is missing or damaged */
+    WHARF_REASON_SNAPPY_FRAME_CHUNK_SIZE = 209, /* a chunk of a size that its type cannot have */
+    WHARF_REASON_SNAPPY_FRAME_RESERVED = 210,   /* UNSUPPORTED: a chunk of a reserved type */
+    WHARF_REASON_SNAPPY_FRAME_CHECKSUM = 211,   /* BAD_CHECKSUM: CRC-32C of a chunk's output */
+
+    /* Files of Brotli, RFC 7932. */
+    WHARF_REASON_BROTLI_STREAM = 216, /* BAD_DATA: the byte up to which libbrotlidec had read */
 };
 
 /* What a decode ended with.  Every engine gives the same outcome for the same job. */

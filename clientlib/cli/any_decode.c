@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "clientlib/cli/bgzf_pipe.h"
+#include "clientlib/cli/cpu_format.h"
 #include "clientlib/cli/salvage.h"
 #include "clientlib/cli/stream_pipe.h"
 #include "clientlib/cli/whole_decode.h"
@@ -36,6 +37,7 @@ static int detect(struct wharf_cli_task *task, uint8_t *buf, enum wharf_source_k
 
 int wharf_cli_any_detect(struct wharf_cli_task *task, enum wharf_source_kind *ret_kind)
 {
+    const struct wharf_cli_cpu_format *format;
     uint8_t *buf;
     int status;
 
@@ -48,6 +50,10 @@ int wharf_cli_any_detect(struct wharf_cli_task *task, enum wharf_source_kind *re
         return wharf_cli_task_error(task, "cannot decode", -ENOMEM);
     status = detect(task, buf, ret_kind);
     free(buf);
+    format = task->options->codec ? wharf_cli_cpu_format_of_name(task->options->codec)
+                                  : wharf_cli_cpu_format_of_path(task->input->name);
+    if (status == WHARF_CLI_GOOD && format && *ret_kind != WHARF_SOURCE_EMPTY)
+        *ret_kind = format->kind;
     return status;
 }
 
@@ -75,8 +81,8 @@ static void say_unknown(struct wharf_cli_task *task, enum wharf_source_kind kind
                       foreign->name, foreign->program);
     else
         wharf_cli_say(
-            "%s: is not gzip, BGZF, zlib, zstd or a wharf container; for a raw Deflate stream "
-            "see `wharf decode`%s",
+            "%s: is not gzip, BGZF, zlib, zstd, LZ4 frames, framed Snappy or a wharf container; "
+            "Brotli needs --codec brotli, and for raw streams there is `wharf decode`%s",
             task->input->name,
             task->options->offers_salvage && !task->output->is_sink
                 ? "; --salvage searches it for what lies behind a damaged beginning"
@@ -169,11 +175,14 @@ static int decode_bgzf(struct wharf_cli_task *task)
 static int decode_range(struct wharf_cli_task *task, struct wharf_cli_range range,
                         enum wharf_source_kind kind)
 {
+    const struct wharf_cli_cpu_format *format = wharf_cli_cpu_format_find(kind);
     uint64_t passed;
     int status;
 
     wharf_cli_output_keep(task->output, range.offset, range.nbytes);
-    if (kind == WHARF_SOURCE_BGZF)
+    if (format)
+        status = wharf_cli_cpu_format_decode(task, format, NULL);
+    else if (kind == WHARF_SOURCE_BGZF)
         status = decode_bgzf(task);
     else if (kind == WHARF_SOURCE_ZSTD)
         status = decode_zstd(task);
@@ -193,6 +202,9 @@ static int decode_kind(struct wharf_cli_task *task, struct wharf_cli_range range
     case WHARF_SOURCE_GZIP:
     case WHARF_SOURCE_ZLIB:
     case WHARF_SOURCE_ZSTD:
+    case WHARF_SOURCE_LZ4:
+    case WHARF_SOURCE_SNAPPY:
+    case WHARF_SOURCE_BROTLI:
         return decode_range(task, range, kind);
     case WHARF_SOURCE_CONTAINER:
         return wharf_cli_container_pipe(task, range);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * any_decode.h: decodes an input of any format that wharf knows: gzip, BGZF, zlib, zstd,
- * containers.
+ * containers, and those of cpu_format.h.
  *
- * The first bytes tell the format.  `cat`, `unpack` and `test` are this with different outputs.
+ * The first bytes tell the format, or the name or --codec where they cannot.  `cat`, `unpack` and
+ * `test` are this with different outputs.
  */
 #ifndef WHARF_CLI_ANY_DECODE_H
 #define WHARF_CLI_ANY_DECODE_H

@@ -128,8 +128,9 @@ const struct wharf_cli_command wharf_cli_cat = {
     .name = "cat",
     .summary = "decompress files to standard output, as zcat does",
     .usage = "[OPTION...] [FILE...]",
-    .help = "Decompresses gzip (all members), BGZF, zlib, zstd and wharf containers to\n"
-            "standard output, one FILE after another; without FILE, or for -, standard input.\n"
+    .help = "Decompresses gzip (all members), BGZF, zlib, zstd, LZ4 frames, framed Snappy,\n"
+            "Brotli and wharf containers to standard output, one FILE after another; without\n"
+            "FILE, or for -, standard input.\n"
             "BGZF and containers are decoded by all cores, or by a daemon.\n"
             "With -o there is one file of all, and none if any FILE is bad.\n\n",
     .writes_file = true,
@@ -142,9 +143,9 @@ const struct wharf_cli_command wharf_cli_test = {
     .name = "test",
     .summary = "decompress files and verify them, without writing anything",
     .usage = "[OPTION...] [FILE...]",
-    .help = "Decompresses and verifies gzip (all members), BGZF, zlib, zstd and wharf\n"
-            "containers, and says what is wrong with them; without FILE, or for -, standard\n"
-            "input.\n\n",
+    .help = "Decompresses and verifies gzip (all members), BGZF, zlib, zstd, LZ4 frames,\n"
+            "framed Snappy, Brotli and wharf containers, and says what is wrong with them;\n"
+            "without FILE, or for -, standard input.\n\n",
     .decompresses = true,
     .run = run_test,
 };

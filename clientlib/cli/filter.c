@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "clientlib/cli/commands.h"
+#include "clientlib/cli/cpu_format.h"
 #include "clientlib/cli/message.h"
 #include "clientlib/wharf.h"
 
@@ -59,6 +60,12 @@ static int find_decompress(int argc, char **argv)
     return 0;
 }
 
+/* Whether an option's argument is what only unpack's --codec takes. */
+static bool is_unpacks(const char *argument, char letter)
+{
+    return letter == 'c' && argument && wharf_cli_cpu_format_of_name(argument);
+}
+
 /* How many words at `words` are one of pack's options with its argument: 0, 1 or 2.  There is a
  * word behind the first. */
 static int pack_option_nwords(char **words)
@@ -71,9 +78,9 @@ static int pack_option_nwords(char **words)
         char letter = pack_options[i].letter;
 
         if (strncmp(word, name, nbytes) == 0 && word[nbytes] == '=')
-            return 1;
+            return is_unpacks(word + nbytes + 1, letter) ? 0 : 1;
         if (strcmp(word, name) == 0)
-            return 2;
+            return is_unpacks(words[1], letter) ? 0 : 2;
         if (!letter || word[0] != '-' || word[1] != letter)
             continue;
         if (letter == 'c' && !is_codec(word[2] ? word + 2 : words[1]))

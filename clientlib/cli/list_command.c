@@ -16,6 +16,7 @@
 
 #include "clientlib/cli/any_decode.h"
 #include "clientlib/cli/commands.h"
+#include "clientlib/cli/cpu_format.h"
 #include "clientlib/cli/json.h"
 #include "clientlib/cli/load.h"
 #include "clientlib/cli/number.h"
@@ -181,13 +182,30 @@ static const char *check_of(struct wharf_cli_task *task, enum wharf_source_kind 
     return "?";
 }
 
+static int list_cpu_format(struct wharf_cli_task *task, const struct wharf_cli_cpu_format *format,
+                           struct listing *listing)
+{
+    struct wharf_cli_cpu_sums sums;
+    int status = wharf_cli_cpu_format_look(task, format, &sums);
+
+    listing->format = format->name;
+    listing->codecs = format->codecs;
+    listing->check = sums.has_checks ? format->check : "none";
+    listing->n_chunks = sums.n_blocks;
+    listing->out_nbytes = sums.out_nbytes;
+    return status;
+}
+
 /* A pipe can be read only once: where it is to be decoded, its headers are left to that. */
 static int list_kind(struct wharf_cli_task *task, enum wharf_source_kind kind, bool is_exact,
                      struct listing *listing)
 {
+    const struct wharf_cli_cpu_format *format = wharf_cli_cpu_format_find(kind);
     uint32_t codec = codec_of(kind);
 
     listing->in_nbytes = task->input->nbytes; /* unknown of a pipe */
+    if (format)
+        return list_cpu_format(task, format, listing);
     switch (kind) {
     case WHARF_SOURCE_CONTAINER:
         listing->format = "wharf";

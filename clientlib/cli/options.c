@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "clientlib/cli/cpu_format.h"
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/wharf.h"
 
 enum {
-    OPTION_EMBEDDED = WHARF_CLI_LONG_ONLY + 1000,
+    OPTION_CODEC = WHARF_CLI_LONG_ONLY + 1000,
+    OPTION_EMBEDDED,
     OPTION_ENGINE,
     OPTION_PATIENCE,
     OPTION_PROGRESS,
@@ -52,6 +54,7 @@ static const struct option work_options[] = {
 /* What people who know gzip type: decompressing is what the command does, the input stays anyway.
  */
 static const struct option decompress_options[] = {
+    {"codec", required_argument, NULL, OPTION_CODEC},
     {"decompress", no_argument, NULL, 'd'},
     {"keep", no_argument, NULL, 'k'},
     {"stdout", no_argument, NULL, 'c'},
@@ -78,6 +81,7 @@ static const char work_help[] =
     "      --progress       show progress wherever standard error and output go\n";
 
 static const char decompress_help[] =
+    "      --codec brotli   the input is Brotli, whatever its name; .br is without it\n"
     "  -c, --stdout         write to standard output\n"
     "  -v, --verbose        say what was done\n"
     "  -d, --decompress\n"
@@ -167,6 +171,9 @@ static const char *take_value(int option, const char *argument, struct wharf_cli
     case 'o':
         options->output = argument;
         return *argument ? NULL : "the name of a file, or - for standard output";
+    case OPTION_CODEC:
+        options->codec = argument;
+        return wharf_cli_cpu_format_of_name(argument) ? NULL : "brotli";
     case OPTION_SOCKET:
         options->socket = argument;
         return *argument ? NULL : "the path of a daemon's socket";

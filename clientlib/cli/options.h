@@ -26,8 +26,10 @@ struct wharf_cli_options {
     bool salvage;        /* bad data is written as far as it decodes */
     bool offers_salvage; /* the command could, whatever the input is */
     bool progress;       /* shown wherever standard error goes */
-    bool to_stdout;      /* instead of a file beside the input */
-    const char *output;  /* NULL when not given */
+    const char
+        *codec; /* what the input is, of those that wharf_cli_cpu_format_of_name knows, or NULL */
+    bool to_stdout;     /* instead of a file beside the input */
+    const char *output; /* NULL when not given */
     bool force;
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "clientlib/cli/any_decode.h"
+#include "clientlib/cli/cpu_format.h"
 #include "clientlib/cli/stream_pipe.h"
 
 /* More places than this are counted, and not told one by one. */
@@ -66,12 +67,11 @@ static void say_sum(const struct wharf_cli_salvage *salvage, uint64_t n_written)
 
 /* ---- one stream ------------------------------------------------------------------------------ */
 
-static int salvage_one(struct wharf_cli_salvage *salvage, enum wharf_inflate_format format)
+int wharf_cli_salvage_whole_stream(struct wharf_cli_salvage *salvage, struct wharf_stream *stream)
 {
     struct wharf_cli_stream_rescue rescue;
     struct wharf_cli_fault fault = {.chunk = WHARF_CLI_NO_CHUNK};
-    int status =
-        wharf_cli_stream_rescue(salvage->task, wharf_inflate_stream_new(format), 0, &rescue);
+    int status = wharf_cli_stream_rescue(salvage->task, stream, 0, &rescue);
 
     if (status != WHARF_CLI_GOOD)
         return status;
@@ -122,12 +122,17 @@ static int salvage_unknown(struct wharf_cli_salvage *salvage)
 
 static int salvage_kind(struct wharf_cli_salvage *salvage, enum wharf_source_kind kind)
 {
+    const struct wharf_cli_cpu_format *format = wharf_cli_cpu_format_find(kind);
+
+    if (format)
+        return wharf_cli_cpu_format_decode(salvage->task, format, salvage);
     switch (kind) {
     case WHARF_SOURCE_BGZF:
     case WHARF_SOURCE_GZIP:
         return wharf_cli_salvage_gzip(salvage, 0, kind == WHARF_SOURCE_BGZF);
     case WHARF_SOURCE_ZLIB:
-        return salvage_one(salvage, WHARF_INFLATE_ZLIB);
+        return wharf_cli_salvage_whole_stream(salvage,
+                                              wharf_inflate_stream_new(WHARF_INFLATE_ZLIB));
     case WHARF_SOURCE_CONTAINER:
         return wharf_cli_salvage_container(salvage, NULL);
     case WHARF_SOURCE_OTHER:
@@ -193,6 +198,6 @@ int wharf_cli_salvage_stream(struct wharf_cli_task *task, enum wharf_inflate_for
     if (format == WHARF_INFLATE_GZIP)
         status = wharf_cli_salvage_gzip(&salvage, 0, false);
     else
-        status = salvage_one(&salvage, format);
+        status = wharf_cli_salvage_whole_stream(&salvage, wharf_inflate_stream_new(format));
     return finish(&salvage, 0, status);
 }

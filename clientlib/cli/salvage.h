@@ -22,6 +22,7 @@
 #include "encoders/container_resume.h"
 #include "encoders/deflate/inflate_stream.h"
 #include "encoders/source_kind.h"
+#include "encoders/stream.h"
 
 /*
  * Decodes the input, whose first bytes are of that kind, and writes the range of what could be
@@ -84,6 +85,10 @@ struct wharf_cli_salvage_found {
 int wharf_cli_salvage_find(struct wharf_cli_salvage *salvage, uint64_t offset, unsigned wanted,
                            const struct wharf_container_reader *const readers[2],
                            struct wharf_cli_salvage_found *ret_found);
+
+/* Decodes a stream that is all of the input, up to its first error.  `stream` as of stream_pipe.h.
+ * Returns the exit status. */
+int wharf_cli_salvage_whole_stream(struct wharf_cli_salvage *salvage, struct wharf_stream *stream);
 
 /* Decodes gzip, from `offset` to the input's end.  Returns the exit status. */
 int wharf_cli_salvage_gzip(struct wharf_cli_salvage *salvage, uint64_t offset, bool is_bgzf);

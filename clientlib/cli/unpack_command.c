@@ -54,6 +54,9 @@ static const struct {
     {".taz", ".tar"},
     {".zst", ""},
     {".tzst", ".tar"},
+    {".lz4", ""},
+    {".sz", ""},
+    {".br", ""},
 };
 enum { N_SUFFIXES = sizeof(suffixes) / sizeof(suffixes[0]) };
 
@@ -82,8 +85,8 @@ static char *bare_name(const char *path, int *ret_error)
         return name;
     }
     wharf_cli_say_usage("unpack",
-                        "%s: does not end in %s, .gz, .bgz, .bgzf, .tgz, .zz, .zst or .tzst; -o "
-                        "NAME names the output",
+                        "%s: does not end in %s, .gz, .bgz, .bgzf, .tgz, .zz, .zst, .tzst, "
+                        ".lz4, .sz or .br; -o NAME names the output",
                         path, WHARF_CONTAINER_SUFFIX);
     return NULL;
 }
@@ -133,11 +136,11 @@ const struct wharf_cli_command wharf_cli_unpack = {
     .name = "unpack",
     .summary = "decompress files, or parts of them",
     .usage = "[OPTION...] [-o OUT] [IN...]",
-    .help = "Decompresses each IN, a wharf container, gzip, BGZF, zlib or zstd file, and\n"
-            "verifies all of it.  IN stays.  Without -o the output is IN without its\n"
-            "suffix " WHARF_CONTAINER_SUFFIX ",\n"
-            ".gz, .bgz, .bgzf, .zz or .zst, and .tar for .tgz and .tzst; with --range, and\n"
-            "if IN is - or missing (standard input), it is standard output.\n\n"
+    .help = "Decompresses each IN, a wharf container, gzip, BGZF, zlib or zstd file, LZ4\n"
+            "frames, framed Snappy or Brotli, and verifies all of it.  IN stays.  Without -o\n"
+            "the output is IN without its suffix " WHARF_CONTAINER_SUFFIX ",\n"
+            ".gz, .bgz, .bgzf, .zz, .zst, .lz4, .sz or .br, and .tar for .tgz and .tzst; with\n"
+            "--range, and if IN is - or missing (standard input), it is standard output.\n\n"
             "  -r, --range OFF:LEN  only LEN bytes of output from offset OFF on; OFF: goes to\n"
             "                       the end.  Of containers only their chunks are read\n"
             "      --sparse         make holes of blocks of zeros\n",

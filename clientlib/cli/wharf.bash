@@ -17,7 +17,7 @@ _wharf_words() {
 # What an option may be, if that is one of some words: what wharf says when it is given none of them.
 _wharf_values() {
     "$@" '' 2>&1 < /dev/null | awk '
-        sub(/.* is not (one of )?/, "") && /^[a-z0-9]+(, [a-z0-9]+)* (or|and) [a-z0-9]+$/ {
+        sub(/.* is not (one of )?/, "") && /^[a-z0-9]+((, [a-z0-9]+)* (or|and) [a-z0-9]+)?$/ {
             gsub(/, | or | and /, "\n")
             print
         }
@@ -30,7 +30,7 @@ _wharf_values() {
 
 _wharf_files() {
     case $1 in
-        unpack | test | list) _filedir '@(whr|gz|bgz|bgzf|tgz|taz|zz)' ;;
+        unpack | test | list) _filedir '@(whr|gz|bgz|bgzf|tgz|taz|zz|zst|tzst|lz4|sz|br)' ;;
         status | stats | top | ping | drain | version) ;;
         *) _filedir ;;
     esac
@@ -63,9 +63,13 @@ _wharf() {
         -[!-]*d* | -d | --decompress | --uncompress) command=unpack ;;
         -*) command=pack ;;
     esac
-    [[ $command == @(unpack|cat|test) && $prev == -*c ]] && prev=
+    [[ $command == @(unpack|cat|test) && $prev == @(-c|-[!-]*c) ]] && prev=
     case $prev in
         -c | --codec)
+            if [[ $command == @(unpack|cat|test) ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "$(_wharf_values "$program" "$command" --codec)" -- "$cur")
+                return
+            fi
             mapfile -t COMPREPLY < <(compgen -W "$(_wharf_words "$program" '^Codecs:')" -- "$cur")
             return
             ;;

@@ -31,7 +31,7 @@ end
 # What an option may be, if that is one of some words: what wharf says when it is given none of them.
 function __wharf_values
     $argv '' 2>&1 </dev/null | awk '
-        sub(/.* is not (one of )?/, "") && /^[a-z0-9]+(, [a-z0-9]+)* (or|and) [a-z0-9]+$/ {
+        sub(/.* is not (one of )?/, "") && /^[a-z0-9]+((, [a-z0-9]+)* (or|and) [a-z0-9]+)?$/ {
             gsub(/, | or | and /, "\n")
             print
         }
@@ -45,7 +45,13 @@ end
 # What follows an option that takes something.  Fails for an option that takes nothing.
 function __wharf_argument --argument-names previous
     switch $previous
-        case -c --codec
+        case --codec
+            if contains -- "$argv[3]" unpack cat test
+                __wharf_values $argv[2..] $previous
+            else
+                __wharf_words $argv[2] '^Codecs:'
+            end
+        case -c
             __wharf_words $argv[2] '^Codecs:'
         case --engine --type --symbols --encoder --format
             __wharf_values $argv[2..] $previous

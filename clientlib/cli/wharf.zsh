@@ -32,7 +32,7 @@ _wharf_options() {
 # What an option may be, if that is one of some words: what wharf says when it is given none of them.
 _wharf_values() {
     "$@" '' 2>&1 < /dev/null | awk '
-        sub(/.* is not (one of )?/, "") && /^[a-z0-9]+(, [a-z0-9]+)* (or|and) [a-z0-9]+$/ {
+        sub(/.* is not (one of )?/, "") && /^[a-z0-9]+((, [a-z0-9]+)* (or|and) [a-z0-9]+)?$/ {
             gsub(/, | or | and /, "\n")
             print
         }
@@ -52,7 +52,13 @@ _wharf_describe() {
 # What follows option $1, which may take something.  Fails for an option that takes nothing.
 _wharf_argument() {
     case $1 in
-        -c | --codec) _wharf_describe codec _wharf_words "$2" '^Codecs:' ;;
+        --codec)
+            case $3 in
+                unpack | cat | test) _wharf_describe codec _wharf_values "${@[2,-1]}" --codec ;;
+                *) _wharf_describe codec _wharf_words "$2" '^Codecs:' ;;
+            esac
+            ;;
+        -c) _wharf_describe codec _wharf_words "$2" '^Codecs:' ;;
         --engine | --type | --symbols | --encoder | --format)
             _wharf_describe "${1#--}" _wharf_values "${@[2,-1]}" "$1"
             ;;
@@ -95,7 +101,7 @@ _wharf() {
     fi
     case $command[1] in
         help) _wharf_describe command _wharf_words "$program" '^Commands:' ;;
-        unpack | test | list) _files -g '*.(whr|gz|bgz|bgzf|tgz|taz|zz)(-.)' ;;
+        unpack | test | list) _files -g '*.(whr|gz|bgz|bgzf|tgz|taz|zz|zst|tzst|lz4|sz|br)(-.)' ;;
         status | stats | top | ping | drain | version) ;;
         *) _files ;;
     esac

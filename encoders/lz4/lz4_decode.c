@@ -172,7 +172,10 @@ void wharf_lz4_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t 
 
     wharf_lz_init(&lz, in, in_nbytes, out, out_avail, setting);
     struct place at = {lz.in, lz.out, NULL};
+    const uint8_t *start = lz.out;
     const uint8_t *sequence;
+    if (setting)
+        lz.out -= setting->history_nbytes;
     do {
         if (lz.in_end - at.ip > QUICK_IN_NBYTES && lz.out_end - at.op > QUICK_OUT_NBYTES) {
             /* Not past where it is time to ask. */
@@ -193,5 +196,5 @@ void wharf_lz4_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t 
     else if (end.reason != WHARF_REASON_NONE)
         wharf_lz_fail(&lz, sequence, end.reason, ret_outcome);
     else
-        wharf_outcome_ok(ret_outcome, in_nbytes, (uint64_t)(at.op - lz.out));
+        wharf_outcome_ok(ret_outcome, in_nbytes, (uint64_t)(at.op - start));
 }

@@ -9,6 +9,7 @@ struct state {
     uint64_t in_nbytes, at, asked_at;
     uint8_t *out;
     uint64_t out_avail, n_out, asked_n_out;
+    uint64_t n_before; /* bytes of output that stand before `out` */
     const struct wharf_codec_setting *setting;
     uint32_t stopped;
 };
@@ -66,7 +67,7 @@ static uint32_t sequence(struct state *s, int64_t *last_match, int *is_last)
     if (high < 0)
         return WHARF_REASON_INPUT_TRUNCATED;
     uint64_t offset = (uint64_t)(high * 256 + low);
-    if (offset == 0 || offset > s->n_out)
+    if (offset == 0 || offset > s->n_out + s->n_before)
         return WHARF_REASON_LZ4_OFFSET;
     length = length_of(s, token & 15);
     if (length < 0)
@@ -76,7 +77,7 @@ static uint32_t sequence(struct state *s, int64_t *last_match, int *is_last)
         return WHARF_REASON_OUTPUT_FULL;
     *last_match = (int64_t)s->n_out;
     for (int64_t i = 0; i < length && !is_stopped(s); i++, s->n_out++)
-        s->out[s->n_out] = s->out[s->n_out - offset];
+        s->out[s->n_out] = *(s->out + s->n_out - offset);
     return WHARF_REASON_NONE;
 }
 
@@ -89,6 +90,7 @@ void wharf_lz4_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *ou
         .in_nbytes = in_nbytes,
         .out = out,
         .out_avail = out_avail,
+        .n_before = setting ? setting->history_nbytes : 0,
         .setting = setting,
     };
     uint32_t reason = WHARF_REASON_NONE;

@@ -61,7 +61,7 @@ test_bad_file_does_not_keep_back_the_others() {
     echo nonsense > bad.gz
     expect_status 1 "$WHARF" cat m.gz bad.gz b.gz > out 2> message
     cmp out two
-    grep -q '^wharf: bad.gz: is not gzip, BGZF, zlib, zstd or a wharf container' message
+    grep -q '^wharf: bad.gz: is not gzip, BGZF, zlib, zstd, LZ4 frames, framed Snappy or a wharf container' message
     expect_status 4 "$WHARF" cat m.gz missing.gz b.gz > out 2> message
     cmp out two
     grep -q '^wharf: missing.gz: cannot open: No such file or directory' message

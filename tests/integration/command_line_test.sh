@@ -137,7 +137,7 @@ EOS
         "$WHARF" $words folder/data.gz | cmp - folder/data
     done
     expect_status 2 "$WHARF" unpack --codec lz4 folder/data.gz 2> message
-    grep -q -- '--codec: no such option' message
+    grep -q -- "--codec: 'lz4' is not brotli" message
 }
 
 # -12 was -1 and -2, and 2 was the level.

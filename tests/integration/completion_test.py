@@ -92,6 +92,8 @@ def check_shell(shell):
     codecs = re.findall(r'^  (\w+) ', help_of().split('Codecs:')[1], re.M)
     for option in '-c', '--codec':
         equal(offered(shell, 'wharf', 'pack', option, ''), set(codecs))
+    for command in 'unpack', 'cat', 'test':
+        equal(offered(shell, 'wharf', command, '--codec', ''), {'brotli'})
     subcommands = set(re.findall(r'^  wharf rans (\w+)', help_of('rans'), re.M))
     equal(offered(shell, 'wharf', 'rans', ''), subcommands)
     equal(offered(shell, 'wharf', 'help', ''), commands() if shell != 'none' else set())

@@ -244,7 +244,6 @@ test_other_formats_are_named() {
         grep -qF "file: is $name, which wharf does not read: $program does" message
         test ! -e out
     done << 'EOS'
-\x04\x22\x4d\x18rest|an LZ4 frame|`lz4 -dc`
 PK\x03\x04rest|a zip archive|`unzip -p`
 BZh9rest|bzip2 data|`bzip2 -dc`
 \xfd7zXZ\x00|xz data|`xz -dc`

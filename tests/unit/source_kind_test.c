@@ -30,8 +30,16 @@ static const struct source sources[] = {
     {"\x78\x9d", 2, WHARF_SOURCE_OTHER, 2},
     {"\x88\x1c", 2, WHARF_SOURCE_OTHER, 1}, /* a window of 64 KiB */
     {"\x28\xb5\x2f\xfd\x20", 5, WHARF_SOURCE_ZSTD, 4},
-    {"\x50\x2a\x4d\x18\0\0\0\0", 8, WHARF_SOURCE_ZSTD, 4}, /* a skippable frame */
-    {"\x5f\x2a\x4d\x18\0\0\0\0", 8, WHARF_SOURCE_ZSTD, 4},
+    /* Behind skippable frames the first that is none tells. */
+    {"\x50\x2a\x4d\x18\0\0\0\0\x28\xb5\x2f\xfd\x20\0\0\0", 16, WHARF_SOURCE_ZSTD, 16},
+    {"\x5f\x2a\x4d\x18\0\0\0\0\x04\x22\x4d\x18\x64\x40\xa7\0", 16, WHARF_SOURCE_LZ4, 16},
+    {"\x5f\x2a\x4d\x18\1\0\0\0x\x02\x21\x4c\x18\0\0\0\0", 17, WHARF_SOURCE_LZ4, 17},
+    {"\x50\x2a\x4d\x18\0\0\2\0", 8, WHARF_SOURCE_ZSTD, 8}, /* too long to be looked behind */
+    {"\x04\x22\x4d\x18\x64", 5, WHARF_SOURCE_LZ4, 4},
+    {"\x04\x22\x4d\x19", 4, WHARF_SOURCE_OTHER, 4},
+    {"\x02\x21\x4c\x18", 4, WHARF_SOURCE_LZ4, 4},
+    {"\xff\6\0\0sNaPpY", 10, WHARF_SOURCE_SNAPPY, 10},
+    {"\xff\6\0\0sNaPp?", 10, WHARF_SOURCE_OTHER, 10},
     {"\x28\xb5\x2f\xfc", 4, WHARF_SOURCE_OTHER, 4},
     {"PAR1", 4, WHARF_SOURCE_OTHER, 2},
     {"plain text", 10, WHARF_SOURCE_OTHER, 1},
