@@ -18,6 +18,7 @@
 #include "daemon/base/loop.h"
 #include "daemon/base/notify.h"
 #include "daemon/control/gate.h"
+#include "daemon/control/gate_protocol.h"
 #include "daemon/control/owner_lookup.h"
 #include "daemon/control/server.h"
 #include "daemon/control/undertaker.h"

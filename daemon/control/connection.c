@@ -11,12 +11,8 @@
 #include "daemon/base/log.h"
 #include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
-#include "daemon/control/gate.h"
-#include "daemon/control/model_requests.h"
-#include "daemon/control/observer.h"
-#include "daemon/control/room.h"
 #include "daemon/control/server.h"
-#include "daemon/control/stats_maker.h"
+#include "daemon/control/server_reap.h"
 #include "daemon/control/undertaker.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/front_lock.h"
@@ -126,8 +122,7 @@ void wharf_connection_release(struct wharf_connection *connection, enum wharf_co
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
-/* Says why, if there is something to say and room for it. */
-static void say_last_words(struct wharf_connection *connection)
+void wharf_connection_say_last_words(struct wharf_connection *connection)
 {
     Wharf__Error error = WHARF__ERROR__INIT;
     Wharf__Reply reply = WHARF__REPLY__INIT;
@@ -144,24 +139,11 @@ static void say_last_words(struct wharf_connection *connection)
         wharf_control_send(connection->fd, packet, nbytes, NULL, 0, MSG_DONTWAIT);
 }
 
-/* What letting somebody in, or turning him away, takes of a processor, about: it is done in the
- * listener's turn, before anybody knows whose the connection is. */
-#define ACCEPT_NS (5 * (uint64_t)WHARF_NS_PER_US)
-
-/* All connections of a tenant are one party in the loop's turns. */
-static bool join_party(struct wharf_connection *connection)
-{
-    struct wharf_fair_party *party = wharf_tenant_party(connection->tenant);
-
-    wharf_loop_charge(connection->server->loop, party, ACCEPT_NS);
-    return party != NULL;
-}
-
 static void connection_free(struct wharf_connection *connection)
 {
     struct wharf_server *server = connection->server;
 
-    say_last_words(connection);
+    wharf_connection_say_last_words(connection);
     wharf_loop_remove(server->loop, &connection->source);
     wharf_timer_clear(server->loop, &connection->hello_timer);
     wharf_timer_clear(server->loop, &connection->hold_timer);
@@ -172,7 +154,8 @@ static void connection_free(struct wharf_connection *connection)
     wharf_undertaker_take(server->undertaker, connection->fd, connection->tenant, &connection->use);
     free(connection->unsent);
     free(connection);
-    wharf_server_forget_connection(server);
+    server->n_connections--;
+    server->is_over |= server->is_draining && server->n_connections == 0;
 }
 
 void wharf_connection_end(struct wharf_connection *connection, bool by_client)
@@ -185,10 +168,7 @@ void wharf_connection_end(struct wharf_connection *connection, bool by_client)
     connection->state = WHARF_CONNECTION_CLOSING;
     wharf_list_remove(&connection->doom_link);
     wharf_timer_clear(server->loop, &connection->unread_timer);
-    wharf_gate_forget(server->gate, connection);
-    wharf_model_forget(connection);
-    wharf_stats_forget(connection);
-    wharf_room_forget(connection);
+    connection->events->on_end(connection);
     if (!session) {
         connection_free(connection);
         return;
@@ -369,7 +349,7 @@ static void on_ready(struct wharf_source *source, uint32_t ready)
     struct wharf_connection *connection = WHARF_LIST_ENTRY(source, struct wharf_connection, source);
 
     if (!(connection->holds & LONG_HOLDS))
-        wharf_connection_receive(connection);
+        connection->events->on_packet(connection);
     else if (ready & ENDS)
         wharf_connection_end(connection, true);
     else if (connection->holds & WHARF_HOLD_SEND)
@@ -391,29 +371,13 @@ void wharf_connection_greet(struct wharf_connection *connection)
     wharf_connection_release(connection, WHARF_HOLD_PROMISE);
 }
 
-/* Tells a peer that is not let in why; there is no connection of it.  `use` may be NULL, as what is
- * charged to the tenant, who may too. */
-static void turn_away(struct wharf_server *server, int fd, struct wharf_tenant *tenant,
-                      const struct wharf_use *use, int error, const char *text)
-{
-    struct wharf_connection none = {.fd = fd, .last_error = error};
-
-    snprintf(none.last_text, sizeof(none.last_text), "%s", text);
-    say_last_words(&none);
-    if (tenant)
-        wharf_loop_charge(server->loop, tenant->loop_party, ACCEPT_NS);
-    wharf_undertaker_take(server->undertaker, fd, tenant, use);
-}
-
-static int add_to_loop(struct wharf_connection *connection)
+int wharf_connection_start(struct wharf_connection *connection)
 {
     struct wharf_server *server = connection->server;
     int r;
 
     connection->holds = server->is_promised ? 0 : WHARF_HOLD_PROMISE;
     connection->holds |= connection->is_over ? WHARF_HOLD_ROOM : 0;
-    if (!join_party(connection))
-        return -ENOMEM;
     r = wharf_loop_add_of(server->loop, &connection->source, connection->fd, wanted(connection),
                           on_ready, connection->tenant->loop_party);
     if (r < 0)
@@ -421,11 +385,9 @@ static int add_to_loop(struct wharf_connection *connection)
     wharf_list_append(&server->connections, &connection->link);
     wharf_list_append(&connection->tenant->connections, &connection->tenant_link);
     server->n_connections++;
-    if (connection->is_over)
-        wharf_room_await(connection);
-    else if (server->is_promised)
+    if (!connection->is_over && server->is_promised)
         wharf_connection_greet(connection);
-    else
+    else if (!connection->is_over)
         limit_holds(connection);
     return 0;
 }
@@ -435,109 +397,4 @@ void wharf_connection_let_in(struct wharf_connection *connection)
     if (connection->server->is_promised)
         wharf_connection_greet(connection);
     wharf_connection_release(connection, WHARF_HOLD_ROOM);
-}
-
-/* Those that many others left behind go first. */
-#define MOST_TIDIED 4
-
-/* It is pinned. */
-static struct wharf_tenant *find_tenant(struct wharf_server *server, const char *name,
-                                        const char *group)
-{
-    struct wharf_tenants *tenants = &server->front.tenants;
-
-    wharf_front_enter(&server->front);
-    wharf_tenants_tidy(tenants, &server->config, wharf_now_ns(), MOST_TIDIED);
-    struct wharf_tenant *tenant = wharf_tenants_get(tenants, name, &server->config);
-    if (tenant && group)
-        wharf_tenant_set_group(tenant, group, &server->config);
-    wharf_front_leave(&server->front);
-    return tenant;
-}
-
-static void unpin(struct wharf_server *server, struct wharf_tenant *tenant)
-{
-    if (!tenant)
-        return;
-    wharf_front_enter(&server->front);
-    wharf_tenant_unref(tenant);
-    wharf_front_leave(&server->front);
-}
-
-static struct wharf_connection *connection_new(struct wharf_server *server, int fd,
-                                               struct wharf_tenant *tenant)
-{
-    struct wharf_connection *connection = calloc(1, sizeof(*connection));
-
-    if (!connection)
-        return NULL;
-    connection->server = server;
-    connection->number = ++server->last_connection;
-    connection->fd = fd;
-    connection->tenant = tenant;
-    wharf_list_init(&connection->link);
-    wharf_list_init(&connection->tenant_link);
-    wharf_list_init(&connection->gate_link);
-    wharf_list_init(&connection->doom_link);
-    wharf_list_init(&connection->stats_link);
-    return connection;
-}
-
-/* It is not in the loop, or not any more. */
-static void turn_back(struct wharf_connection *connection, int error, const char *text)
-{
-    const struct wharf_use *use = connection->use.n_connections ? &connection->use : NULL;
-
-    wharf_room_forget(connection);
-    turn_away(connection->server, connection->fd, connection->tenant, use, error, text);
-    free(connection);
-}
-
-/* Root of a container is not root: clients of a socket that is one tenant are nothing else. */
-static void set_rights(struct wharf_connection *connection)
-{
-    struct ucred peer;
-    socklen_t nbytes = sizeof(peer);
-
-    if (strncmp(connection->tenant->name, "socket:", strlen("socket:")) == 0 ||
-        getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) < 0)
-        return;
-    connection->is_operator = connection->uid == 0 || connection->uid == geteuid();
-    connection->is_observer =
-        wharf_observer_is(&connection->server->observers, connection->fd, &peer);
-}
-
-static void let_in(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
-                   struct wharf_tenant *tenant)
-{
-    if (server->is_draining) {
-        turn_away(server, fd, tenant, NULL, ESHUTDOWN, "the daemon is going down: connect again");
-        return;
-    }
-    struct wharf_connection *connection = tenant ? connection_new(server, fd, tenant) : NULL;
-    if (!connection) {
-        turn_away(server, fd, tenant, NULL, ENOMEM, "the daemon is out of memory");
-        return;
-    }
-    connection->uid = uid;
-    connection->pid = pid;
-    set_rights(connection);
-    const char *text = NULL;
-    int r = wharf_room_charge(connection, &text);
-    if (r < 0 && r != -EINPROGRESS) {
-        turn_back(connection, -r, text);
-        return;
-    }
-    r = add_to_loop(connection);
-    if (r < 0)
-        turn_back(connection, -r, "the daemon cannot wait for one more connection");
-}
-
-void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
-                          const char *tenant_name, const char *group)
-{
-    struct wharf_tenant *tenant = find_tenant(server, tenant_name, group);
-
-    let_in(server, fd, uid, pid, tenant);
-    unpin(server, tenant);
 }

@@ -31,6 +31,16 @@ enum wharf_connection_hold {
     WHARF_HOLD_ROOM = 1 << 7,     /* its tenant is about to give back what it needs (room.h) */
 };
 
+struct wharf_connection;
+
+/* What becomes of one, for who is above it. */
+struct wharf_connection_events {
+    /* There is something to be read: takes it, which may end the connection. */
+    void (*on_packet)(struct wharf_connection *connection);
+    /* It is about to end: nobody is to do anything with it any more. */
+    void (*on_end)(struct wharf_connection *connection);
+};
+
 struct wharf_connection {
     struct wharf_source source;
     struct wharf_timer hello_timer;
@@ -46,6 +56,7 @@ struct wharf_connection {
     struct wharf_list gate_link;   /* in the gate's queue */
     struct wharf_list doom_link;   /* in the server's list of those that cannot go on */
     struct wharf_server *server;
+    const struct wharf_connection_events *events;
     uint64_t number;
     int fd;
     uint8_t state;     /* enum wharf_connection_state */
@@ -74,13 +85,12 @@ struct wharf_connection {
     char name[WHARF_CONTROL_MAX_NAME_NBYTES + 1]; /* what the program calls itself */
 };
 
-/*
- * Takes over an accepted socket, whose peer is `uid` and `pid`.  Refuses and closes it where a
- * quota says so.  `group` is the group that gives its tenant limits, "" for none, NULL for the one
- * that was known last.
- */
-void wharf_connection_new(struct wharf_server *server, int fd, uid_t uid, pid_t pid,
-                          const char *tenant_name, const char *group);
+/* Puts one that is charged for into the loop; one that is over its tenant's quota is held.  0 or
+ * -errno. */
+int wharf_connection_start(struct wharf_connection *connection);
+
+/* Says why it ends, if there is something to say and room for it. */
+void wharf_connection_say_last_words(struct wharf_connection *connection);
 
 /* One that was over its tenant's quota is not any more. */
 void wharf_connection_let_in(struct wharf_connection *connection);
@@ -116,13 +126,6 @@ void wharf_connection_session_free(struct wharf_connection *connection);
 void wharf_connection_hold(struct wharf_connection *connection, enum wharf_connection_hold hold);
 void wharf_connection_release(struct wharf_connection *connection, enum wharf_connection_hold hold);
 
-/* WHARF_HOLD_IMPORT, WHARF_HOLD_STATS: its ring is looked at now and then all the same, since they
- * can last until a worker was started, or for as long as there are tenants. */
-void wharf_connection_hold_import(struct wharf_connection *connection);
-void wharf_connection_release_import(struct wharf_connection *connection);
-void wharf_connection_hold_stats(struct wharf_connection *connection);
-void wharf_connection_release_stats(struct wharf_connection *connection);
-
 /*
  * Sends a reply, with the session's descriptors if has_fds; keeps it if there is no room.  There is
  * no other one that waits: connections with one are not read from.  If it cannot be sent at all,
@@ -130,10 +133,6 @@ void wharf_connection_release_stats(struct wharf_connection *connection);
  */
 void wharf_connection_send(struct wharf_connection *connection, const Wharf__Reply *reply,
                            bool has_fds);
-
-/* connection_receive.c: reads wake-ups, and then one other packet if there is one: that may end the
- * connection. */
-void wharf_connection_receive(struct wharf_connection *connection);
 
 /* Sends a page of statistics, a packed StatsReply, as the reply to a request. */
 void wharf_connection_send_stats(struct wharf_connection *connection, uint32_t request,
@@ -144,6 +143,29 @@ void wharf_connection_send_stats(struct wharf_connection *connection, uint32_t r
 struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,
                                                 int error);
 
+/* ---- connection_look.c --------------------------------------------------------------------- */
+
+/* Looks at the session's ring; whether something was there that nobody had seen.  A lone chunk may
+ * be decoded here where the connection has its turn in the loop, and pays for that. */
+bool wharf_connection_look_at_ring(struct wharf_connection *connection, unsigned n_wakes,
+                                   bool has_turn);
+
+/* WHARF_HOLD_IMPORT, WHARF_HOLD_STATS: its ring is looked at now and then all the same, since they
+ * can last until a worker was started, or for as long as there are tenants. */
+void wharf_connection_hold_import(struct wharf_connection *connection);
+void wharf_connection_release_import(struct wharf_connection *connection);
+void wharf_connection_hold_stats(struct wharf_connection *connection);
+void wharf_connection_release_stats(struct wharf_connection *connection);
+
+/* ---- connection_receive.c ------------------------------------------------------------------ */
+
+/* Reads wake-ups, and then one other packet if there is one: that may end the
+ * connection. */
+void wharf_connection_receive(struct wharf_connection *connection);
+
+/* It is about to end: gate, models, statistics and room forget it. */
+void wharf_connection_forget(struct wharf_connection *connection);
+
 /* ---- control_requests.c -------------------------------------------------------------------- */
 
 /* Whether a request may come with a descriptor (it has to, then). */
@@ -153,19 +175,10 @@ bool wharf_request_wants_fd(const Wharf__Request *request);
 uint8_t wharf_request_gate_kind(const struct wharf_connection *connection,
                                 const Wharf__Request *request);
 
-/* What opening a queue will be charged, if it is not refused for its sizes. */
-struct wharf_use wharf_request_queue_use(const struct wharf_connection *connection,
-                                         const Wharf__OpenQueueRequest *open);
-
 /* Carries out a request and sends its reply.  fd: what came with it, which stays the caller's; or
  * -errno: why it is not there. */
 void wharf_request_handle(struct wharf_connection *connection, const Wharf__Request *request,
                           int fd);
-
-/* Answers a request: it was refused, for a reason that is an errno value and one line; or done. */
-void wharf_request_refuse(struct wharf_connection *connection, uint32_t id, int code,
-                          const char *format, ...) __attribute__((format(printf, 4, 5)));
-void wharf_request_done(struct wharf_connection *connection, uint32_t id);
 
 /* ---- memory_requests.c --------------------------------------------------------------------- */
 

@@ -5,7 +5,9 @@
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/gate.h"
+#include "daemon/control/model_requests.h"
 #include "daemon/control/room.h"
+#include "daemon/control/stats_maker.h"
 #include "daemon/core/session.h"
 #include "daemon/cpu/cpu_here.h"
 #include "daemon/dispatch/front_lock.h"
@@ -18,10 +20,6 @@
  * the longest. */
 #define DOORBELL_HOLD_NS WHARF_NS_PER_MS
 #define LONGEST_DOORBELL_HOLD_NS (16 * (uint64_t)WHARF_NS_PER_MS)
-
-/* How often the ring of one is looked at that is not read from while its memory is imported, which
- * takes a millisecond if there is a worker, or its statistics are made. */
-#define LOOK_NS (2 * (uint64_t)WHARF_NS_PER_MS)
 
 /* What one look at the socket found. */
 struct look {
@@ -118,76 +116,11 @@ static void end_hold(struct wharf_timer *timer)
                              WHARF_HOLD_DOORBELL);
 }
 
-/* Looks at the session's ring; whether something was there that nobody had seen.  A lone chunk may
- * be decoded here where the connection has its turn in the loop, and pays for that. */
-static bool look_at_ring(struct wharf_connection *connection, unsigned n_wakes, bool has_turn)
-{
-    struct wharf_server *server = connection->server;
-
-    if (!connection->session || !wharf_session_ring_is_whole(connection->session))
-        return false;
-    wharf_front_enter(&server->front);
-    bool was_needed = wharf_front_rung(&server->front, connection->session, n_wakes);
-    if (was_needed && has_turn)
-        wharf_cpu_here_run(&server->front, &server->here);
-    wharf_front_leave(&server->front);
-    return was_needed;
-}
-
-/* By a timer, that is out of turn: all of a tenant's connections could do this at a time.  So it is
- * charged, and workers decode what is found. */
-static void look_meanwhile(struct wharf_timer *timer)
-{
-    struct wharf_connection *connection =
-        WHARF_LIST_ENTRY(timer, struct wharf_connection, look_timer);
-    struct wharf_loop *loop = connection->server->loop;
-    uint64_t begun_ns = wharf_loop_processor_ns();
-
-    if (connection->state == WHARF_CONNECTION_CLOSING)
-        return;
-    look_at_ring(connection, 0, false);
-    wharf_timer_set(loop, timer, wharf_now_ns() + LOOK_NS, look_meanwhile);
-    wharf_loop_charge(loop, connection->tenant->loop_party, wharf_loop_processor_ns() - begun_ns);
-}
-
-static void hold_and_look(struct wharf_connection *connection, enum wharf_connection_hold hold)
-{
-    wharf_connection_hold(connection, hold);
-    wharf_timer_set(connection->server->loop, &connection->look_timer, wharf_now_ns() + LOOK_NS,
-                    look_meanwhile);
-}
-
-static void release_looked_at(struct wharf_connection *connection, enum wharf_connection_hold hold)
-{
-    wharf_timer_clear(connection->server->loop, &connection->look_timer);
-    wharf_connection_release(connection, hold);
-}
-
-void wharf_connection_hold_import(struct wharf_connection *connection)
-{
-    hold_and_look(connection, WHARF_HOLD_IMPORT);
-}
-
-void wharf_connection_release_import(struct wharf_connection *connection)
-{
-    release_looked_at(connection, WHARF_HOLD_IMPORT);
-}
-
-void wharf_connection_hold_stats(struct wharf_connection *connection)
-{
-    hold_and_look(connection, WHARF_HOLD_STATS);
-}
-
-void wharf_connection_release_stats(struct wharf_connection *connection)
-{
-    release_looked_at(connection, WHARF_HOLD_STATS);
-}
-
 /* One wake-up or more.  Clients that ring and ring with nothing in the ring are not listened to for
  * a moment, so that they cannot keep the loop busy. */
 static void answer_wakes(struct wharf_connection *connection, unsigned n_wakes, bool was_needed)
 {
-    was_needed |= look_at_ring(connection, n_wakes, true);
+    was_needed |= wharf_connection_look_at_ring(connection, n_wakes, true);
     if (was_needed || n_wakes < MOST_PACKETS) {
         connection->doorbell_hold_ns = 0;
         return;
@@ -207,7 +140,7 @@ static void answer_wakes(struct wharf_connection *connection, unsigned n_wakes, 
  */
 void wharf_connection_receive(struct wharf_connection *connection)
 {
-    bool was_needed = look_at_ring(connection, 0, true);
+    bool was_needed = wharf_connection_look_at_ring(connection, 0, true);
     struct look look = read_packet(connection, MSG_PEEK);
     unsigned n_wakes = 0;
 
@@ -226,4 +159,12 @@ void wharf_connection_receive(struct wharf_connection *connection)
         answer_wakes(connection, n_wakes, was_needed);
     if (look.nbytes != -EAGAIN && !is_plain_wake(&look))
         take_other(connection, &look);
+}
+
+void wharf_connection_forget(struct wharf_connection *connection)
+{
+    wharf_gate_forget(connection->server->gate, connection);
+    wharf_model_forget(connection);
+    wharf_stats_forget(connection);
+    wharf_room_forget(connection);
 }

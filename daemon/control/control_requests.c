@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control_requests.c: what the daemon does for each control message. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,9 +10,11 @@
 #include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
-#include "daemon/control/gate.h"
+#include "daemon/control/gate_protocol.h"
 #include "daemon/control/model_requests.h"
 #include "daemon/control/pass_rights.h"
+#include "daemon/control/queue_use.h"
+#include "daemon/control/replies.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
 #include "daemon/core/limits.h"
@@ -23,38 +24,6 @@
 #include "daemon/dispatch/front_lock.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/gpu_spares.h"
-
-/* ---- replies ------------------------------------------------------------------------------- */
-
-void wharf_request_refuse(struct wharf_connection *connection, uint32_t id, int code,
-                          const char *format, ...)
-{
-    Wharf__Error error = WHARF__ERROR__INIT;
-    Wharf__Reply reply = WHARF__REPLY__INIT;
-    char text[256];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    error.code = code;
-    error.text = text;
-    reply.id = id;
-    reply.body_case = WHARF__REPLY__BODY_ERROR;
-    reply.error = &error;
-    wharf_connection_send(connection, &reply, false);
-}
-
-void wharf_request_done(struct wharf_connection *connection, uint32_t id)
-{
-    Wharf__Done done = WHARF__DONE__INIT;
-    Wharf__Reply reply = WHARF__REPLY__INIT;
-
-    reply.id = id;
-    reply.body_case = WHARF__REPLY__BODY_DONE;
-    reply.done = &done;
-    wharf_connection_send(connection, &reply, false);
-}
 
 /* ---- hello --------------------------------------------------------------------------------- */
 
@@ -230,39 +199,11 @@ static void add_arena(struct wharf_front *front, struct wharf_session *session)
         wharf_gpu_memory_add(front, memory);
 }
 
-static struct wharf_session_options options_of(const struct wharf_connection *connection,
-                                               const Wharf__OpenQueueRequest *open, int fd)
-{
-    return (struct wharf_session_options){
-        .id = connection->number,
-        .n_entries = open->n_entries,
-        .arena_nbytes = open->bring_arena ? 0 : open->arena_nbytes,
-        .n_regions = (uint32_t)connection->told.max_regions,
-        .n_models = (uint32_t)connection->told.max_models,
-        .max_job_nbytes = connection->told.max_job_nbytes,
-        .max_batch_chunks = connection->told.max_batch_chunks,
-        .generation = connection->server->front.generation,
-        .default_class = open->default_class ? (uint8_t)open->default_class : WHARF_CLASS_NORMAL,
-        .engine = (uint8_t)open->engine,
-        .has_marks = (connection->features & WHARF_FEATURE_MARKS) != 0,
-        .brought_fd = open->bring_arena ? fd : -1,
-        .brought_nbytes = open->bring_arena ? open->arena_nbytes : 0,
-    };
-}
-
-struct wharf_use wharf_request_queue_use(const struct wharf_connection *connection,
-                                         const Wharf__OpenQueueRequest *open)
-{
-    struct wharf_session_options options = options_of(connection, open, -1);
-
-    return wharf_session_use(&options);
-}
-
 static int make_session(struct wharf_connection *connection, const Wharf__OpenQueueRequest *open,
                         int fd, struct wharf_session **ret_session, const char **ret_text)
 {
     struct wharf_server *server = connection->server;
-    struct wharf_session_options options = options_of(connection, open, fd);
+    struct wharf_session_options options = wharf_request_queue_options(connection, open, fd);
     struct wharf_use use = wharf_session_use(&options);
     struct wharf_gpu_memory *memory = NULL;
     struct wharf_segment spare;
@@ -360,68 +301,142 @@ static void handle_drain(struct wharf_connection *connection, uint32_t id)
     connection->server->wants_drain = true;
 }
 
+/* ---- the table ----------------------------------------------------------------------------- */
+
+static bool always(const Wharf__Request *request)
+{
+    (void)request;
+    return true;
+}
+
+static bool brings_arena(const Wharf__Request *request)
+{
+    return request->open_queue->bring_arena;
+}
+
+/* For the GPU that is played on the CPU a memfd stands for its memory. */
+static uint8_t memory_gate_kind(const struct wharf_connection *connection,
+                                const Wharf__Request *request)
+{
+    bool is_gpu = request->register_memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
+
+    return is_gpu && connection->server->config.gpu_engine != WHARF_GPU_SIMT ? WHARF_GATE_GPU
+                                                                             : WHARF_GATE_MEMFD;
+}
+
+static void hello_again(struct wharf_connection *connection, const Wharf__Request *request, int fd)
+{
+    (void)request;
+    (void)fd;
+    wharf_connection_refuse(connection, EPROTO, "Hello was said before");
+}
+
+static void open_queue(struct wharf_connection *connection, const Wharf__Request *request, int fd)
+{
+    handle_open_queue(connection, request->id, request->open_queue, fd);
+}
+
+static void register_memory(struct wharf_connection *connection, const Wharf__Request *request,
+                            int fd)
+{
+    wharf_request_register(connection, request->id, request->register_memory, fd);
+}
+
+static void unregister_memory(struct wharf_connection *connection, const Wharf__Request *request,
+                              int fd)
+{
+    (void)fd;
+    wharf_request_unregister(connection, request->id, request->unregister_memory);
+}
+
+static void register_model(struct wharf_connection *connection, const Wharf__Request *request,
+                           int fd)
+{
+    wharf_model_register(connection, request->id, request->register_model, fd);
+}
+
+static void unregister_model(struct wharf_connection *connection, const Wharf__Request *request,
+                             int fd)
+{
+    (void)fd;
+    wharf_model_unregister(connection, request->id, request->unregister_model->model);
+}
+
+static void stats(struct wharf_connection *connection, const Wharf__Request *request, int fd)
+{
+    (void)fd;
+    wharf_stats_reply(connection, request);
+}
+
+static void drain(struct wharf_connection *connection, const Wharf__Request *request, int fd)
+{
+    (void)fd;
+    handle_drain(connection, request->id);
+}
+
+static void ping(struct wharf_connection *connection, const Wharf__Request *request, int fd)
+{
+    (void)fd;
+    wharf_request_done(connection, request->id);
+}
+
+static void unknown(struct wharf_connection *connection, const Wharf__Request *request, int fd)
+{
+    (void)fd;
+    wharf_request_refuse(connection, request->id, EOPNOTSUPP,
+                         "this daemon does not know such a request");
+}
+
+/* What is done for a request after Hello. */
+struct row {
+    Wharf__Request__BodyCase kind;
+    bool (*wants_fd)(const Wharf__Request *request); /* NULL: never */
+    /* NULL: a memfd, if it wants one. */
+    uint8_t (*gate_kind)(const struct wharf_connection *connection, const Wharf__Request *request);
+    void (*handle)(struct wharf_connection *connection, const Wharf__Request *request, int fd);
+};
+static const struct row rows[] = {
+    {WHARF__REQUEST__BODY_HELLO, NULL, NULL, hello_again},
+    {WHARF__REQUEST__BODY_OPEN_QUEUE, brings_arena, NULL, open_queue},
+    {WHARF__REQUEST__BODY_REGISTER_MEMORY, always, memory_gate_kind, register_memory},
+    {WHARF__REQUEST__BODY_UNREGISTER_MEMORY, NULL, NULL, unregister_memory},
+    {WHARF__REQUEST__BODY_REGISTER_MODEL, always, NULL, register_model},
+    {WHARF__REQUEST__BODY_UNREGISTER_MODEL, NULL, NULL, unregister_model},
+    {WHARF__REQUEST__BODY_STATS, NULL, NULL, stats},
+    {WHARF__REQUEST__BODY_DRAIN, NULL, NULL, drain},
+    {WHARF__REQUEST__BODY_PING, NULL, NULL, ping},
+};
+
+static const struct row *row_of(const Wharf__Request *request)
+{
+    static const struct row none = {.handle = unknown};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].kind == request->body_case)
+            return &rows[i];
+    return &none;
+}
+
 bool wharf_request_wants_fd(const Wharf__Request *request)
 {
-    if (request->body_case == WHARF__REQUEST__BODY_OPEN_QUEUE)
-        return request->open_queue->bring_arena;
-    return request->body_case == WHARF__REQUEST__BODY_REGISTER_MEMORY ||
-           request->body_case == WHARF__REQUEST__BODY_REGISTER_MODEL;
+    const struct row *row = row_of(request);
+
+    return row->wants_fd && row->wants_fd(request);
 }
 
 uint8_t wharf_request_gate_kind(const struct wharf_connection *connection,
                                 const Wharf__Request *request)
 {
-    bool is_gpu = request->body_case == WHARF__REQUEST__BODY_REGISTER_MEMORY &&
-                  request->register_memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
+    const struct row *row = row_of(request);
 
-    /* For the GPU that is played on the CPU a memfd stands for its memory. */
-    return is_gpu && connection->server->config.gpu_engine != WHARF_GPU_SIMT ? WHARF_GATE_GPU
-                                                                             : WHARF_GATE_MEMFD;
-}
-
-static void handle_ready(struct wharf_connection *connection, const Wharf__Request *request, int fd)
-{
-    uint32_t id = request->id;
-
-    switch (request->body_case) {
-    case WHARF__REQUEST__BODY_HELLO:
-        wharf_connection_refuse(connection, EPROTO, "Hello was said before");
-        break;
-    case WHARF__REQUEST__BODY_OPEN_QUEUE:
-        handle_open_queue(connection, id, request->open_queue, fd);
-        break;
-    case WHARF__REQUEST__BODY_REGISTER_MEMORY:
-        wharf_request_register(connection, id, request->register_memory, fd);
-        break;
-    case WHARF__REQUEST__BODY_UNREGISTER_MEMORY:
-        wharf_request_unregister(connection, id, request->unregister_memory);
-        break;
-    case WHARF__REQUEST__BODY_REGISTER_MODEL:
-        wharf_model_register(connection, id, request->register_model, fd);
-        break;
-    case WHARF__REQUEST__BODY_UNREGISTER_MODEL:
-        wharf_model_unregister(connection, id, request->unregister_model->model);
-        break;
-    case WHARF__REQUEST__BODY_STATS:
-        wharf_stats_reply(connection, request);
-        break;
-    case WHARF__REQUEST__BODY_DRAIN:
-        handle_drain(connection, id);
-        break;
-    case WHARF__REQUEST__BODY_PING:
-        wharf_request_done(connection, id);
-        break;
-    default:
-        wharf_request_refuse(connection, id, EOPNOTSUPP,
-                             "this daemon does not know such a request");
-    }
+    return row->gate_kind ? row->gate_kind(connection, request) : (uint8_t)WHARF_GATE_MEMFD;
 }
 
 void wharf_request_handle(struct wharf_connection *connection, const Wharf__Request *request,
                           int fd)
 {
     if (connection->state != WHARF_CONNECTION_GREETING)
-        handle_ready(connection, request, fd);
+        row_of(request)->handle(connection, request, fd);
     else if (request->body_case == WHARF__REQUEST__BODY_HELLO)
         handle_hello(connection, request->id, request->hello);
     else

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/control/gate.h"
+#include "daemon/control/gate_protocol.h"
 #include "daemon/core/segment.h"
 
 /* Standard streams, the front, the client, what it sent; some for the libraries. */

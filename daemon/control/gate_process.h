@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gate_process.h: one process that receives clients' descriptors, as the front has it; gate.h says
- * what is sent to it and back. */
+/* gate_process.h: one process that receives clients' descriptors, as the front has it;
+ * gate_protocol.h says what is sent to it and back. */
 #ifndef WHARF_DAEMON_CONTROL_GATE_PROCESS_H
 #define WHARF_DAEMON_CONTROL_GATE_PROCESS_H
 
@@ -10,8 +10,9 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
-#include "daemon/control/gate.h"
+#include "daemon/control/gate_protocol.h"
 
+struct wharf_gate;
 struct wharf_tenant;
 
 /* A process that has not started by then, on the most loaded machine, will not. */

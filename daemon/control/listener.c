@@ -24,6 +24,7 @@
 #include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/connection_accept.h"
 #include "daemon/control/owner.h"
 #include "daemon/control/pass_rights.h"
 #include "daemon/control/undertaker.h"

@@ -15,6 +15,7 @@
 #include "daemon/base/loop.h"
 #include "daemon/base/uid_ranges.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/connection_accept.h"
 #include "daemon/control/member_cache.h"
 #include "daemon/control/owner_cache.h"
 #include "daemon/control/owner_lookup.h"

@@ -8,6 +8,7 @@
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/queue_use.h"
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/front_lock.h"

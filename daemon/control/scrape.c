@@ -110,6 +110,8 @@ static struct scrape *next_to_serve(struct wharf_scraper *scraper)
     return NULL;
 }
 
+static void answer(struct wharf_list *link, struct wharf_stats_text *text);
+
 static void serve(struct wharf_scraper *scraper)
 {
     struct scrape *scrape;
@@ -118,7 +120,7 @@ static void serve(struct wharf_scraper *scraper)
            (scrape = next_to_serve(scraper))) {
         scrape->is_served = true;
         scraper->n_served++;
-        wharf_stats_ask_text(scraper->server, &scrape->stats_link);
+        wharf_stats_ask_text(scraper->server, &scrape->stats_link, answer);
     }
 }
 
@@ -217,7 +219,7 @@ static void send_some(struct scrape *scrape)
         scrape_free(scrape);
 }
 
-void wharf_scrape_answer(struct wharf_list *link, struct wharf_stats_text *text)
+static void answer(struct wharf_list *link, struct wharf_stats_text *text)
 {
     struct scrape *scrape = WHARF_LIST_ENTRY(link, struct scrape, stats_link);
 

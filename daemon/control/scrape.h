@@ -26,7 +26,4 @@ void wharf_scraper_free(struct wharf_scraper *scraper);
 /* Accepts no more, and removes the path if it is still this daemon's; NULL is allowed. */
 void wharf_scraper_close(struct wharf_scraper *scraper);
 
-/* The statistics that a scrape, which `link` is in, has asked for; NULL: out of memory. */
-void wharf_scrape_answer(struct wharf_list *link, struct wharf_stats_text *text);
-
 #endif

@@ -93,12 +93,4 @@ int wharf_server_reload(struct wharf_server *server, struct wharf_config *next, 
 /* Whether the configuration that was just read was taken, for the statistics. */
 void wharf_server_note_reload(struct wharf_server *server, bool is_good);
 
-/* A connection is gone. */
-void wharf_server_forget_connection(struct wharf_server *server);
-
-/* Frees a session that nobody uses any more. */
-void wharf_server_reap_session(struct wharf_server *server, struct wharf_session *session);
-void wharf_server_reap_segment(struct wharf_server *server, const struct wharf_segment *segment,
-                               struct wharf_tenant *tenant, const struct wharf_use *use);
-
 #endif

@@ -9,11 +9,12 @@
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
-#include "daemon/control/scrape.h"
+#include "daemon/control/replies.h"
 #include "daemon/control/stats_snapshot.h"
 #include "daemon/control/stats_text.h"
 
 struct wharf_stats_maker {
+    wharf_stats_text_fn *answer_text; /* to those who have asked for one */
     struct wharf_server *server;
     const char *io;
     struct wharf_errands errands;
@@ -148,12 +149,13 @@ static void refuse_all(struct wharf_list *connections, int error)
 }
 
 /* Gives all scrapes the text; NULL: there is none. */
-static void answer_all(struct wharf_list *scrapes, struct wharf_stats_text *text)
+static void answer_all(const struct wharf_stats_maker *maker, struct wharf_list *scrapes,
+                       struct wharf_stats_text *text)
 {
     while (!wharf_list_is_empty(scrapes)) {
         struct wharf_list *link = scrapes->next;
         wharf_list_remove(link);
-        wharf_scrape_answer(link, text);
+        maker->answer_text(link, text);
     }
 }
 
@@ -168,7 +170,7 @@ static void start(struct wharf_stats_maker *maker)
     snapshot = wharf_stats_snapshot_new(maker->last_number + 1);
     if (!snapshot) {
         refuse_all(&maker->asking, -ENOMEM);
-        answer_all(&maker->asking_texts, NULL);
+        answer_all(maker, &maker->asking_texts, NULL);
         return;
     }
     maker->last_number++;
@@ -193,7 +195,7 @@ static void serve(struct wharf_stats_maker *maker, struct wharf_stats_snapshot *
         wharf_connection_release_stats(connection);
         send_page(connection, connection->stats_request, 0);
     }
-    answer_all(&maker->served_texts, snapshot->text);
+    answer_all(maker, &maker->served_texts, snapshot->text);
     wharf_stats_text_free(WHARF_STEAL(snapshot->text));
     snapshot->n_readers--;
     release(maker, snapshot);
@@ -227,8 +229,10 @@ void wharf_stats_ask(struct wharf_connection *connection, uint32_t request)
     start(maker);
 }
 
-void wharf_stats_ask_text(struct wharf_server *server, struct wharf_list *link)
+void wharf_stats_ask_text(struct wharf_server *server, struct wharf_list *link,
+                          wharf_stats_text_fn *answer)
 {
+    server->stats_maker->answer_text = answer;
     wharf_list_append(&server->stats_maker->asking_texts, link);
     start(server->stats_maker);
 }

@@ -20,6 +20,7 @@
 
 struct wharf_connection;
 struct wharf_stats_maker;
+struct wharf_stats_text;
 
 /* The most memory of all snapshots together: some 8 of the largest. */
 #define WHARF_STATS_MOST_KEPT_NBYTES ((size_t)32 << 20)
@@ -35,9 +36,11 @@ void wharf_stats_ask(struct wharf_connection *connection, uint32_t request);
  * such page; or -ESTALE: the snapshot was dropped for the sake of later ones. */
 int wharf_stats_send(struct wharf_connection *connection, uint32_t request, uint64_t first);
 
-/* Has `link`, of a scrape, wait for the text of a new snapshot; wharf_scrape_answer gets it.  Who
- * waits no more unlinks it. */
-void wharf_stats_ask_text(struct wharf_server *server, struct wharf_list *link);
+/* Has `link`, of a scrape, wait for the text of a new snapshot; `answer`, the same for
+ * all, gets it; NULL: out of memory.  Who waits no more unlinks it. */
+typedef void wharf_stats_text_fn(struct wharf_list *link, struct wharf_stats_text *text);
+void wharf_stats_ask_text(struct wharf_server *server, struct wharf_list *link,
+                          wharf_stats_text_fn *answer);
 
 /* The connection ends. */
 void wharf_stats_forget(struct wharf_connection *connection);

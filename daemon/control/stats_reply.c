@@ -10,6 +10,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/replies.h"
 #include "daemon/control/stats_families.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/control/stats_page.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* server_loop.c: starting, draining and reloading what the loop thread owns; news of sessions. */
 #include "daemon/control/server.h"
+#include "daemon/control/server_reap.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -52,56 +54,6 @@
 /* What a stop takes beside its jobs: above all giving back the memory of all sessions. */
 #define STOP_NS (3 * (uint64_t)WHARF_NS_PER_S)
 
-/* ---- sessions ------------------------------------------------------------------------------ */
-
-/* What the GPU's worker still has stays charged until it lets it go. */
-static void drop_memory(struct wharf_server *server, struct wharf_session *session,
-                        struct wharf_gpu_memory *memory, const struct wharf_use *use)
-{
-    if (!wharf_gpu_memory_drop(&server->front, memory, use))
-        return;
-    wharf_use_subtract(&session->use, use);
-}
-
-static void drop_memories(struct wharf_server *server, struct wharf_session *session)
-{
-    wharf_front_enter(&server->front);
-    for (uint32_t i = 0; i < session->n_regions; i++) {
-        struct wharf_region *region = &session->regions[i];
-        struct wharf_use use = wharf_region_use(region);
-        drop_memory(server, session, region->memory, &use);
-    }
-    for (uint32_t i = 0; i < session->n_models; i++)
-        drop_memory(server, session, session->models[i].memory, &session->models[i].use);
-    wharf_front_leave(&server->front);
-}
-
-/* What was counted as ending is over; the tenant may be gone then. */
-static void take_back(struct wharf_server *server, struct wharf_tenant *tenant,
-                      const struct wharf_use *use)
-{
-    tenant->n_endings--;
-    wharf_front_give_back(&server->front, tenant, use);
-}
-
-void wharf_server_reap_session(struct wharf_server *server, struct wharf_session *session)
-{
-    struct wharf_tenant *tenant = session->tenant;
-
-    drop_memories(server, session);
-    struct wharf_use use = session->use;
-    if (!wharf_reaper_session(server->reaper, session))
-        take_back(server, tenant, &use);
-}
-
-void wharf_server_reap_segment(struct wharf_server *server, const struct wharf_segment *segment,
-                               struct wharf_tenant *tenant, const struct wharf_use *use)
-{
-    tenant->n_endings++;
-    if (!wharf_reaper_segment(server->reaper, segment, tenant, use))
-        take_back(server, tenant, use);
-}
-
 static void take_news(struct wharf_session *session, enum wharf_session_news news)
 {
     struct wharf_connection *connection = session->connection;
@@ -139,15 +91,6 @@ static void take_all_news(struct wharf_server *server)
     wharf_loop_wake(server->loop);
 }
 
-static void take_reaped(struct wharf_server *server)
-{
-    struct wharf_tenant *tenant;
-    struct wharf_use use;
-
-    while (wharf_reaper_next(server->reaper, &tenant, &use))
-        take_back(server, tenant, &use);
-}
-
 static void on_deadline(struct wharf_timer *timer);
 
 static void serve(struct wharf_server *server)
@@ -167,7 +110,7 @@ static void on_wake(void *context)
 {
     struct wharf_server *server = context;
 
-    take_reaped(server);
+    wharf_server_take_reaped(server);
     wharf_model_take_made(server);
     wharf_stats_take_made(server);
     serve(server);
@@ -282,13 +225,6 @@ void wharf_server_drain(struct wharf_server *server)
             wharf_connection_part(connection, "the daemon is going down: connect again");
     }
     if (server->n_connections == 0)
-        server->is_over = true;
-}
-
-void wharf_server_forget_connection(struct wharf_server *server)
-{
-    server->n_connections--;
-    if (server->is_draining && server->n_connections == 0)
         server->is_over = true;
 }
 

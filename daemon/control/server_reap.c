@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/server_reap.h"
+
+#include "daemon/control/reaper.h"
+#include "daemon/control/server.h"
+#include "daemon/core/session.h"
+#include "daemon/core/tenant.h"
+#include "daemon/core/totals.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/placement/gpu_memory.h"
+
+/* What the GPU's worker still has stays charged until it lets it go. */
+static void drop_memory(struct wharf_server *server, struct wharf_session *session,
+                        struct wharf_gpu_memory *memory, const struct wharf_use *use)
+{
+    if (!wharf_gpu_memory_drop(&server->front, memory, use))
+        return;
+    wharf_use_subtract(&session->use, use);
+}
+
+static void drop_memories(struct wharf_server *server, struct wharf_session *session)
+{
+    wharf_front_enter(&server->front);
+    for (uint32_t i = 0; i < session->n_regions; i++) {
+        struct wharf_region *region = &session->regions[i];
+        struct wharf_use use = wharf_region_use(region);
+        drop_memory(server, session, region->memory, &use);
+    }
+    for (uint32_t i = 0; i < session->n_models; i++)
+        drop_memory(server, session, session->models[i].memory, &session->models[i].use);
+    wharf_front_leave(&server->front);
+}
+
+/* What was counted as ending is over; the tenant may be gone then. */
+static void take_back(struct wharf_server *server, struct wharf_tenant *tenant,
+                      const struct wharf_use *use)
+{
+    tenant->n_endings--;
+    wharf_front_give_back(&server->front, tenant, use);
+}
+
+void wharf_server_reap_session(struct wharf_server *server, struct wharf_session *session)
+{
+    struct wharf_tenant *tenant = session->tenant;
+
+    drop_memories(server, session);
+    struct wharf_use use = session->use;
+    if (!wharf_reaper_session(server->reaper, session))
+        take_back(server, tenant, &use);
+}
+
+void wharf_server_reap_segment(struct wharf_server *server, const struct wharf_segment *segment,
+                               struct wharf_tenant *tenant, const struct wharf_use *use)
+{
+    tenant->n_endings++;
+    if (!wharf_reaper_segment(server->reaper, segment, tenant, use))
+        take_back(server, tenant, use);
+}
+
+void wharf_server_take_reaped(struct wharf_server *server)
+{
+    struct wharf_tenant *tenant;
+    struct wharf_use use;
+
+    while (wharf_reaper_next(server->reaper, &tenant, &use))
+        take_back(server, tenant, &use);
+}

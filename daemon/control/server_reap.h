@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server_reap.h: gives sessions' memory back.  Loop thread.
+ */
+#ifndef WHARF_DAEMON_CONTROL_SERVER_REAP_H
+#define WHARF_DAEMON_CONTROL_SERVER_REAP_H
+
+struct wharf_segment;
+struct wharf_server;
+struct wharf_session;
+struct wharf_tenant;
+struct wharf_use;
+
+/* Frees a session that nobody uses any more. */
+void wharf_server_reap_session(struct wharf_server *server, struct wharf_session *session);
+void wharf_server_reap_segment(struct wharf_server *server, const struct wharf_segment *segment,
+                               struct wharf_tenant *tenant, const struct wharf_use *use);
+
+/* What the reaper has freed is given back to tenants. */
+void wharf_server_take_reaped(struct wharf_server *server);
+
+#endif
