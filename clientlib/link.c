@@ -235,7 +235,7 @@ static const Wharf__Reply *open_message(struct wharf *wharf)
     return reply;
 }
 
-/* The daemon has closed.  To whom it has too many connections open it says so before it hears
+/* The daemon has closed.  If the tenant has too many connections it says so before it hears
  * anything: coming again soon would not help. */
 static void take_end(struct wharf *wharf, int error)
 {

@@ -15,17 +15,17 @@
 #include "encoders/wharf_codec.h"
 #include "proto/wharf_result.h"
 
-/* Whom a decoder asks whether to go on (decode_poll.h): `ask` returns WHARF_OK, or the result to
+/* What a decoder asks whether to go on (decode_poll.h): `ask` returns WHARF_OK, or the result to
  * end with. */
 struct wharf_decode_poll {
     uint32_t (*ask)(struct wharf_decode_poll *poll);
 };
 
 /*
- * Who helps a decoder whose stream offers places to begin at: `run` has act(context, first, n,
- * poll) called with ranges that together are the parts 0 to n_parts - 1, in any order and by
- * several threads at once, until all have returned, and says whether all were good; after one that
- * was not no more are begun.  `poll` is whom that thread asks.
+ * Helps a decoder whose stream offers places to begin at.  `run` calls act(context, first, n, poll)
+ * with ranges that together are the parts 0 to n_parts - 1, in any order and by several threads at
+ * once.  It returns when all calls have returned, and says whether all were good; after one that
+ * was not, no more are begun.  `poll` is what that thread asks.
  */
 typedef bool wharf_decode_parts_fn(void *context, uint32_t first, uint32_t n,
                                    struct wharf_decode_poll *poll);

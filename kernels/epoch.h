@@ -117,7 +117,7 @@ struct wharf_epoch_ops {
      * "GPU-15".  -ENODEV if there is none. */
     int (*find_device)(const char *name, int *ret_device);
     /* How many devices there are, with the numbers from 0 on.  The SIMT layer shows one, or for
-     * tests as many as WHARF_SIMT_DEVICES says, and has others for who names them. */
+     * tests as many as WHARF_SIMT_DEVICES says, and has others that can be named. */
     int (*count_devices)(int *ret_n_devices);
     int (*open)(const struct wharf_epoch_config *config, struct wharf_epoch **ret_epoch);
     /* Asks a kernel that is there to quit and waits for it.  Takes NULL. */

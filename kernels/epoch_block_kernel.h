@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epoch_block_kernel.h: the epoch kernel for few items, for who launches it. */
+/* epoch_block_kernel.h: the epoch kernel for few items, as its launcher sees it. */
 #ifndef WHARF_KERNELS_EPOCH_BLOCK_KERNEL_H
 #define WHARF_KERNELS_EPOCH_BLOCK_KERNEL_H
 

@@ -74,7 +74,7 @@ struct wharf_config_totals {
     uint64_t max_mappings;
     uint64_t max_memory_nbytes;
     uint64_t max_gpu_memory_nbytes;
-    uint64_t owners; /* for the first so many of whom a part is kept */
+    uint64_t owners; /* a part is kept for the first so many */
 };
 
 /* [owners]: which users are one tenant. */

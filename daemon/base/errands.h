@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * errands.h: a thread that does what takes long, one thing after the other, so that the loop thread
- * does not wait for it; that is woken for each that is done.
+ * errands.h: a background thread with a work queue.
+ *
+ * Slow operations run here, one at a time, so the loop thread never blocks.  The loop is woken
+ * after each one.
  */
 #ifndef WHARF_DAEMON_BASE_ERRANDS_H
 #define WHARF_DAEMON_BASE_ERRANDS_H

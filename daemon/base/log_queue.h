@@ -2,8 +2,8 @@
 /*
  * log_queue.h: messages on their way from the threads of the daemon to the one that writes them.
  *
- * A ring of fixed size, without a lock: who has a message may hold the front lock, and waits for
- * nobody.  Each slot has a turn.  With n slots, message number p goes to slot p % n:
+ * A ring of fixed size, without a lock: a thread that logs may hold the front lock, so it never
+ * waits.  Each slot has a turn.  With n slots, message number p goes to slot p % n:
  *
  *     turn == p       the slot is free for message p
  *     turn == p + 1   message p is in it

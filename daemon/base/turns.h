@@ -39,8 +39,8 @@ void wharf_turns_leave(struct wharf_turns *turns, struct wharf_turn *turn);
 struct wharf_turn *wharf_turns_first(struct wharf_turns *turns);
 
 /*
- * How many rounds pass before a member has its turn: 0 if it could be now.  For who has to choose
- * among some of the members alone: the one with the fewest.
+ * How many rounds pass before a member has its turn; 0 if it could be now.  To choose among some
+ * members only, take the one with the fewest.
  */
 uint64_t wharf_turns_away(const struct wharf_turns *turns, const struct wharf_turn *turn);
 

@@ -35,7 +35,7 @@ struct wharf_owner_cache {
 int wharf_owner_cache_init(struct wharf_owner_cache *cache);
 void wharf_owner_cache_deinit(struct wharf_owner_cache *cache);
 
-/* All ranges are too old from now on; they stay for who finds nothing newer. */
+/* All ranges are too old from now on.  They stay, in case a look-up gets no answer. */
 void wharf_owner_cache_expire(struct wharf_owner_cache *cache);
 
 /* The range that has the uid, however old; NULL: none.  It is there until the next one is added. */

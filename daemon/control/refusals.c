@@ -18,7 +18,7 @@
 #include "daemon/core/totals.h"
 #include "daemon/dispatch/front_lock.h"
 
-/* Tenants of whom there are lines at once, and when there may be more. */
+/* The log has lines about so many tenants at once, and about others after this pause. */
 #define MOST_TENANTS 8
 #define PAUSE_NS ((uint64_t)WHARF_NS_PER_S)
 

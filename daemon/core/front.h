@@ -38,7 +38,7 @@ struct wharf_front {
     uint32_t gpus_asleep;        /* whose thread sleeps */
     uint32_t gpus_looking;       /* whose thread is awake and looks at the rings */
     uint32_t gpus_wanted;        /* whose thread has something to look at */
-    uint32_t gpus_left;          /* whom a thread of the CPU left a job to */
+    uint32_t gpus_left;          /* which a CPU thread left a job to */
     uint32_t gpus_called;        /* whose thread is woken when the lock is left */
     bool gpu_was_up;             /* some worker has been ready: what engines take is known */
     uint32_t n_stopped;          /* jobs that were stopped while an engine had pieces of them */
@@ -88,7 +88,7 @@ struct wharf_front {
     uint32_t n_short; /* doing something that is not estimated to be long */
     uint32_t n_long;  /* doing something that is */
     uint32_t n_brief; /* of the short ones, those that look at the rings within some 100 us */
-    uint32_t n_stuck; /* of the long ones, those whom a client's memory keeps waiting */
+    uint32_t n_stuck; /* of the long ones, those blocked in a client's memory */
     uint32_t n_sleeping;
     uint32_t n_lingering;     /* sessions that linger */
     bool nothing_fits;        /* what is queued cannot be begun now */

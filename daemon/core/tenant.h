@@ -80,7 +80,7 @@ struct wharf_tenant {
     uint32_t n_gpu_leaving;     /* pieces of memory that GPUs are to let go of */
     uint32_t n_gpu_items;       /* that workers of GPUs have of its jobs */
     uint64_t not_here_until_ns; /* its chunks are not the loop thread's (cpu_here.h) */
-    uint32_t n_stuck;           /* workers whom its memory keeps waiting */
+    uint32_t n_stuck;           /* workers blocked in its memory */
     uint64_t stuck_since_ns;    /* since when it does, or did */
     uint64_t suspended_until_ns;
     bool is_suspended;                     /* its jobs are not begun */
@@ -122,7 +122,7 @@ struct wharf_tenants {
     struct wharf_totals totals;
     struct wharf_list list; /* by number */
     struct wharf_tenant *chains[WHARF_TENANTS_N_CHAINS];
-    struct wharf_list refused; /* of whom the log is to say so */
+    struct wharf_list refused; /* tenants whose refusals the log is to tell */
     uint32_t n_refused;        /* these; changed under the lock, read without it too */
     struct wharf_list idle; /* that nobody refers to, mostly the one for the longest time first */
     uint32_t n;
@@ -191,7 +191,7 @@ static inline bool wharf_tenants_has_idle(const struct wharf_tenants *tenants)
     return __atomic_load_n(&tenants->n_idle, __ATOMIC_RELAXED) > 0;
 }
 
-/* Takes the next tenant of whom the log is to say that it was refused; NULL: there is none. */
+/* Takes the next tenant whose refusals the log is to tell; NULL: there is none. */
 struct wharf_tenant *wharf_tenants_next_refused(struct wharf_tenants *tenants);
 
 /* Whether the log is to say of some that they were refused.  Needs no lock. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trial.h: which way of placing passes most, found by trying.
+ * trial.h: which way of placing has the highest throughput, found by measuring.
  *
- * To give each chunk to whom would be done with it first is right for whoever waits for one chunk.
- * In a flood it is not always: the CPU's threads take chunks that a GPU would pass faster, and are
- * in each other's way; or a chunk of sixteen that took the GPU's long way keeps its client from
- * sending more.  Neither shows in what a chunk takes alone.  So while a tenant has many chunks of a
- * codec under way at a time, the ways are compared by what passes: for a few milliseconds each, now
- * and then, and the best of them is kept.
+ * Choosing the engine that finishes a chunk first minimises the latency of one chunk, but not
+ * throughput under load: CPU threads take chunks that a GPU would finish sooner, and get into each
+ * other's way; or one chunk of sixteen that went to the GPU keeps its client from sending more.
+ * The time of a single chunk shows neither.  So while a tenant keeps many chunks of a codec in
+ * flight, the throughput of each way is measured for a few milliseconds now and then, and the best
+ * way is kept.
  *
  * Numbers alone, without locks; one struct for each tenant and codec.
  */
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum wharf_trial_way {
-    WHARF_TRIAL_BY_TIME, /* each chunk to whom would be done with it first */
+    WHARF_TRIAL_BY_TIME, /* each chunk to the engine that finishes it first */
     WHARF_TRIAL_GPU,     /* all to the GPU */
     WHARF_TRIAL_CPU,     /* all to the CPU */
     WHARF_TRIAL_N_WAYS,

@@ -179,7 +179,7 @@ static uint32_t ask(struct wharf_decode_poll *poll)
     return stopped(running);
 }
 
-/* With the help of whom has nothing to do. */
+/* Idle workers may help with it. */
 static void run_one(struct running *running)
 {
     struct wharf_cpu_worker *worker = running->worker;

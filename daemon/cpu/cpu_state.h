@@ -2,9 +2,9 @@
 /*
  * cpu_state.h: threads that watch the rings and decode what they find there.
  *
- * cpu_worker.c is its loop: what it does next; cpu_pieces.c runs what it was given, and serves
- * others in the middle of what takes long.  For each worker there is a stand-in, a worker as well
- * as long as as many are stuck.
+ * cpu_worker.c is a worker's loop; cpu_pieces.c runs the piece that it was given, and serves other
+ * tenants in the middle of a long one.  Each worker has a stand-in, a spare worker that runs while
+ * a regular worker is blocked in a client's memory.
  */
 #ifndef WHARF_DAEMON_CPU_CPU_STATE_H
 #define WHARF_DAEMON_CPU_CPU_STATE_H

@@ -8,11 +8,11 @@
  * them and publishes completions without the front lock; under it nothing is done for each chunk.
  * What was used is accounted for when it ends.
  *
- * A lease is of a session whose jobs in flight are all plain (job->is_plain: one chunk, normal, no
- * deadline), and for the CPU, but for what engines have already.  While it lasts, session->lease is
- * set, and nobody else touches the session's ring, jobs and cancel, or changes its regions, not
- * even under the front lock: who has to, recalls it first (wharf_front_recall).  Its killer leaves
- * the rest to the worker.
+ * A session can be leased if its jobs in flight are all plain (job->is_plain: one chunk, normal, no
+ * deadline) and for the CPU, apart from those that engines have already.  While it lasts,
+ * session->lease is set, and nobody else touches the session's ring, jobs and cancel, or changes
+ * its regions, not even under the front lock, without recalling the lease first
+ * (wharf_front_recall).  Its killer leaves the rest to the worker.
  *
  * Begin and end are called under the front lock, all else without it, by the worker.
  */

@@ -2,11 +2,10 @@
 /*
  * share.h: one chunk that several workers decode together.
  *
- * Where a stream has places to begin at, the worker that decodes it offers parts of it to workers
- * that have nothing else to do: as many take part as are idle, each takes what its share of the
- * rest comes to, and who is called to other work goes to it between two parts.  So the parts are
- * many and small while all processors are free for it, and the more is done at a stretch the less
- * they are.
+ * Where a stream has places to begin at, the worker that decodes it offers parts of it to idle
+ * workers.  Each helper takes half of its even share of what is left, decodes it, and comes again,
+ * unless it is called to other work.  So parts are many while all processors are free, and few,
+ * down to one, when the machine is busy.
  */
 #ifndef WHARF_DAEMON_CPU_SHARE_H
 #define WHARF_DAEMON_CPU_SHARE_H

@@ -5,9 +5,9 @@
 
 /*
  * Asks for the shortest slices that Linux gives, for the calling thread, if it is an ordinary one:
- * who asks for shorter ones goes first when he wakes, and who has only had a short one has lost
- * little when he gives way.  Where it cannot be had, by kernels before 6.12 and under some filters
- * of system calls, nothing is different.  Returns 0, or -errno: what is in the way.
+ * a thread with shorter slices goes first when it wakes, and loses little when it gives way.  Where
+ * they cannot be had, by kernels before 6.12 and under some filters of system calls, nothing
+ * changes.  Returns 0, or -errno: what is in the way.
  */
 int wharf_slices_shorten(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * intake.h: which rings are looked at, and by whom.
+ * intake.h: which rings are looked at, and by which thread.
  *
  * Under the front lock.
  */

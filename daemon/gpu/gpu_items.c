@@ -123,9 +123,9 @@ static void pass_cancels_on(struct wharf_gpu_backend *backend)
 /* Pieces that cannot be taken back, or are already, stand before those that can. */
 #define MOST_RECALL_LOOKS 512
 
-/* What the GPU has for too long: all that have to wait until it has nothing wait for that.  The CPU
- * can be interrupted in the middle of it, and who wants the GPU alone has places where nobody waits
- * for him.  The oldest pieces come first. */
+/* Takes back what the GPU has had for too long, since all that need an idle GPU wait for it.  The
+ * CPU can be interrupted in the middle of such a chunk, and sessions that want the GPU alone have
+ * places for it where nobody waits.  The oldest pieces come first. */
 static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     uint64_t most_ns = backend->front->config.gpu_longest_ns;

@@ -113,7 +113,7 @@ static uint64_t trusted_from_ns(const struct wharf_gpu_backend *backend,
     return others_until_ns > banned_until_ns ? others_until_ns : banned_until_ns;
 }
 
-/* When it is due to be pinned: WHARF_NEVER for who will not use it. */
+/* When it is due to be pinned; WHARF_NEVER where its session will not use a GPU. */
 static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wharf_gpu_hold *hold)
 {
     const struct wharf_gpu_memory *memory = hold->memory;
@@ -198,8 +198,8 @@ static void make_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *
     hold->is_promised = true;
 }
 
-/* There is no room for it in the budget.  Others make some, or who wants nothing but a GPU is told:
- * who does not does without.  Returns whether to wait for that. */
+/* There is no room for it in the budget.  Others make some, or a session that wants the GPU alone
+ * is told; other sessions do without.  Returns whether to wait for that. */
 static bool waits_for_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
                            uint64_t now_ns)
 {

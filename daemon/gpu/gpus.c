@@ -76,8 +76,9 @@ static uint32_t count_gpus(const struct wharf_config *config, const struct wharf
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-/* Workers that somebody kills say nothing of the GPU, and others follow them.  But who has so many
- * killed before the first one is ready, by a limit of memory, say, is to hear of it. */
+/* A worker that somebody kills says nothing about the GPU, and another one follows it.  But if so
+ * many are killed before the first one is ready, by a limit of memory for example, starting fails.
+ */
 #define MOST_KILLS 10
 
 /* None has been ready yet, and none is waited for. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_room.h: room in the budget of pinned memory, and who makes room for whom.
+ * gpu_room.h: room in the budget of pinned memory, and whose memory makes room.
  *
- * What GPUs have pinned is counted for each tenant.  While the budget has room anybody's memory is
- * pinned.  When it has none, and a job names memory that is not pinned, first spare arenas go; then
- * memory that no GPU has used for long; then memory of the tenant that has most, as long as that is
- * more than an even share and not less than who wants it would have then: of each, what was used
- * longest ago.  All GPUs let go of it, as soon as no item of theirs names it.  Meanwhile the room
- * is promised to who wanted it.
+ * What GPUs have pinned is counted for each tenant.  While the budget has room, all memory that is
+ * asked for is pinned.  When it has none, and a job names memory that is not pinned, memory goes in
+ * this order: spare arenas; what no GPU has used for long; memory of the tenant that has most, as
+ * long as that is more than an even share and not less than the tenant that wants room would have
+ * then.  In each case what was used longest ago goes first.  All GPUs let go of it as soon as no
+ * item of theirs names it.  Meanwhile the room is promised to the tenant that wanted it.
  *
- * Memory stays pinned for a while before it makes room for others, so that two who want the same
- * room do not spend the GPU's time on that.  Models have their own order (gpu_models.h).
+ * Memory stays pinned for a while before it makes room for others, so that two tenants that want
+ * the same room do not spend the GPU's time on that.  Models have their own order (gpu_models.h).
  *
  * Under the front lock.
  */

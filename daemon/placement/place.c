@@ -55,8 +55,8 @@ bool wharf_place_may_take_large(const struct wharf_front *front, uint32_t gpu)
 }
 
 /*
- * Those of whom something is wanted or whose own jobs wait, and one for jobs of all GPUs if none
- * that is awake can take more: those that are look by themselves.
+ * GPUs that something is wanted of or whose own jobs wait; and one for jobs of all GPUs, if no GPU
+ * that is awake can take more.  Those that are awake look by themselves.
  */
 uint32_t wharf_place_gpus_to_wake(const struct wharf_front *front)
 {

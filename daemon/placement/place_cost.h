@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_cost.h: what engines take for chunks, as far as it is known, and learning it.
+ * place_cost.h: how long engines take for chunks, learnt from the pieces that they ran.
  *
  * Under the front lock.
  */
@@ -51,8 +51,7 @@ void wharf_place_learn_trip(struct wharf_gpu_view *gpu, struct wharf_piece *piec
 void wharf_place_learn_too_long(const struct wharf_gpu_view *gpu, const struct wharf_job *job,
                                 const struct wharf_gpu_trip *trip);
 
-/* A piece is done, by whom ever, for which it took so long: teaches what its kind takes there, and
- * what passes. */
+/* A piece is done and took so long: learns what its kind takes on that engine, and what passes. */
 void wharf_place_learn(struct wharf_front *front, const struct wharf_piece *piece,
                        uint64_t took_ns);
 

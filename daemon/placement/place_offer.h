@@ -2,9 +2,10 @@
 /*
  * place_offer.h: which engine would be done with a job first.
  *
- * Jobs that several engines may run go to the one that ends them first, with all that it has to do;
- * but what passes most in a flood (trial.h), and what an engine was not seen to take for long, goes
- * before.  All under the front lock.
+ * A job that several engines may run goes to the engine that finishes it first, what it has waiting
+ * included.  Two things come before that: in a flood, the way with the highest throughput
+ * (trial.h); and now and then a chunk to an engine whose times have not been measured for long. All
+ * under the front lock.
  */
 #ifndef WHARF_DAEMON_PLACEMENT_PLACE_OFFER_H
 #define WHARF_DAEMON_PLACEMENT_PLACE_OFFER_H

@@ -2,11 +2,11 @@
 /*
  * place_parts.h: in how many parts a GPU decodes one chunk.
  *
- * A stream with places to begin at can be decoded by several warps, a part each, which all cost
- * something that one decoder would not have to do.  So a chunk has as many parts as the moment
- * deserves: as many as warps stand idle for it, none of them too short to be worth it; fewer, down
- * to one, the more there is that warps have to do or the longer bytes take on their way.  Whether a
- * stream has so many places only the device finds out, and a part of too many is soon done.
+ * A stream with places to begin at can be decoded by several warps, a part each.  Each part costs
+ * some work that one decoder would not have.  So a chunk gets as many parts as warps are idle for
+ * it, none too short to be worth it, and fewer, down to one, the more work there is for warps or
+ * the longer bytes take on the link.  Only the device finds out whether a stream has so many
+ * places; a part beyond them ends at once.
  *
  * All under the front lock.
  */

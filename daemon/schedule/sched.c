@@ -200,8 +200,9 @@ static struct wharf_job *good_of_tenant(struct wharf_turns *sessions, unsigned l
 }
 
 /*
- * Rounds go on without those whose jobs are not good: who has had its quantum would wait for them
- * to use up theirs, which they do not.  So it is the good one whose turn is nearest.
+ * Sessions whose jobs are not good do not use up their quanta, so a session that has had its
+ * quantum would wait for them in vain.  The good job whose turn is nearest is next, and rounds go
+ * on.
  */
 struct wharf_job *wharf_sched_first_good(struct wharf_sched *sched, unsigned lane,
                                          wharf_sched_is_good *is_good, const void *context)
