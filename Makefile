@@ -748,7 +748,7 @@ install_list := \
     644:daemon/DESIGN.md:$(docdir)/DESIGN.md \
     644:daemon/SECURITY.md:$(docdir)/SECURITY.md \
     644:systemd/wharf.rules.yml:$(docdir)/wharf.rules.yml \
-    $(foreach page,$(wildcard encoders/*/*_format.h) encoders/lz4/lz4_frame.h encoders/snappy/snappy_frame.h,644:$(page):$(docdir)/formats/$(notdir $(page))) \
+    $(foreach page,$(wildcard encoders/*/*_format.h),644:$(page):$(docdir)/formats/$(notdir $(page))) \
     644:clientlib/example.c:$(docdir)/examples/example.c \
     644:clientlib/example_async.c:$(docdir)/examples/example_async.c \
     644:clientlib/example_gpu.c:$(docdir)/examples/example_gpu.c \

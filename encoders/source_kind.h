@@ -18,8 +18,8 @@ enum wharf_source_kind {
     WHARF_SOURCE_ZLIB = 5,    /* zlib by its two bytes of header; 1 in 1000 other files has such */
     WHARF_SOURCE_OTHER = 6,   /* none of these */
     WHARF_SOURCE_ZSTD = 7,    /* a zstd frame, RFC 8878; skippable ones may stand before it */
-    WHARF_SOURCE_LZ4 = 8,     /* an LZ4 frame, lz4/lz4_frame.h; likewise */
-    WHARF_SOURCE_SNAPPY = 9,  /* framed Snappy, snappy/snappy_frame.h */
+    WHARF_SOURCE_LZ4 = 8,     /* an LZ4 frame, lz4/lz4_frame_format.h; likewise */
+    WHARF_SOURCE_SNAPPY = 9,  /* framed Snappy, snappy/snappy_frame_format.h */
     WHARF_SOURCE_BROTLI = 10, /* Brotli, which has no magic number: never detected */
 };
 

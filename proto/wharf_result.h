@@ -189,7 +189,7 @@ enum wharf_reason {
     WHARF_REASON_ZSTD_OFFSET = 175,   /* a match from 0 bytes back, or beyond frame or window */
     WHARF_REASON_ZSTD_CHECKSUM = 176, /* BAD_CHECKSUM: XXH64 of the frame's output */
 
-    /* Files of LZ4 frames, lz4_frame.h: BAD_DATA but where it says otherwise. */
+    /* Files of LZ4 frames, lz4_frame_format.h: BAD_DATA but where it says otherwise. */
     WHARF_REASON_LZ4_FRAME_MAGIC = 192,      /* no frame begins here */
     WHARF_REASON_LZ4_FRAME_VERSION = 193,    /* UNSUPPORTED: another version of the format */
     WHARF_REASON_LZ4_FRAME_HEADER = 194,     /* the header's checksum is wrong */
@@ -200,7 +200,7 @@ enum wharf_reason {
     WHARF_REASON_LZ4_FRAME_CONTENT_SIZE = 199,   /* the output is not as long as the header says */
     WHARF_REASON_LZ4_FRAME_CHECKSUM = 200,       /* BAD_CHECKSUM: XXH32 of the frame's output */
 
-    /* Files of framed Snappy, snappy_frame.h: BAD_DATA but where it says otherwise. */
+    /* Files of framed Snappy, snappy_frame_format.h: BAD_DATA but where it says otherwise. */
     WHARF_REASON_SNAPPY_FRAME_IDENTIFIER = 208, /* the stream identifier is missing or damaged */
     WHARF_REASON_SNAPPY_FRAME_CHUNK_SIZE = 209, /* a chunk of a size that its type cannot have */
     WHARF_REASON_SNAPPY_FRAME_RESERVED = 210,   /* UNSUPPORTED: a chunk of a reserved type */

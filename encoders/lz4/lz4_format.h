@@ -14,8 +14,9 @@
  * before the end of the output.  The format has no checksum, and does not say how long it is: all
  * of the source is the block, of which an empty one has a token of 0.
  *
- * In frames (lz4_frame.h) matches may reach back into blocks before, if the frame's header says so:
- * then what stands before the first output byte is that output, history_nbytes of the setting.
+ * In frames (lz4_frame_format.h) matches may reach back into blocks before, if the frame's header
+ * says so: then what stands before the first output byte is that output, history_nbytes of the
+ * setting.
  *
  * The only parameter is 0.  What is wrong with a sequence stands at its token, and is looked for in
  * this order: the token missing, length bytes missing, literals missing [INPUT_TRUNCATED]; literals

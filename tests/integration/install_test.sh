@@ -220,7 +220,7 @@ test_headers_stand_alone_in_c_and_cxx() {
 test_headers_name_only_files_that_are_installed() {
     use_installed
     grep -hvE '^#include <|^ \*     #include' root/include/*.h |
-        grep -ohE '[A-Za-z_]+\.(h|c|md|proto|cuh)\b' | sort -u > named
+        grep -ohE '[A-Za-z0-9_]+\.(h|c|md|proto|cuh)\b' | sort -u > named
     grep -qx wharf_job.h named
     while read -r name; do
         [ -n "$(find root -name "${name/#CODEC_/*_}")" ] || echo "$name"
