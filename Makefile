@@ -213,7 +213,7 @@ $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(proto_gen_h)
 
 # They have tables on the stack: on one that is too small they are to meet the page behind that, not to
 # step over it into other memory.
-$(patsubst %,$(BUILD)/obj/encoders/%.c.o,rans/rans_decode zstd/zstd_decode zstd/zstd_reference): \
+$(patsubst %,$(BUILD)/obj/encoders/%.c.o,rans/rans_decode zstd/zstd_decode zstd/zstd_reference blosc/blosc_decode blosc/blosc_reference): \
     private ALL_CFLAGS += -fstack-clash-protection
 
 $(BUILD)/obj/%.cc.o: %.cc $(BUILD)/flags | $(device_codecs_h)

@@ -83,8 +83,9 @@
  * signal handlers, never prints and never exits.  Its functions are not for signal handlers,
  * except those that return static strings, and threads must not be cancelled inside them.
  * A thread that decodes in a call (wharf_decompress; on an embedded handle wharf_poll and
- * wharf_wait too) takes up to 512 KiB of its stack for rans, whose tables of a model lie there, and
- * 64 KiB for all else: threads with less than that are for other calls.
+ * wharf_wait too) takes up to 512 KiB of its stack for rans, whose tables of a model lie there, up
+ * to 384 KiB for blosc, whose blocks are put in order there, and 64 KiB for all else: threads with
+ * less than that are for other calls.
  *
  * FORK.  After fork a handle is its parent's.  In the child, what was the arena is not there,
  * and calls return -ESTALE; it may only wharf_close its copy, which does nothing to the parent's,

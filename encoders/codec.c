@@ -30,6 +30,12 @@ uint32_t wharf_codec_unit_nbytes(const struct wharf_codec_ops *ops, uint32_t par
     return parameter == 0;
 }
 
+/* Each codec that has types has the second one. */
+bool wharf_codec_has_types(const struct wharf_codec_ops *ops)
+{
+    return wharf_codec_unit_nbytes(ops, WHARF_RLE_U16) > 0;
+}
+
 int wharf_encoder_choose(const struct wharf_codec_ops *ops,
                          const struct wharf_encoder_options *options,
                          const struct wharf_encoder_row **ret_row, int *ret_level)

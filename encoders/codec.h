@@ -156,6 +156,9 @@ const struct wharf_codec_row *wharf_codec_find(uint32_t codec);
 /* What ops->unit_nbytes says: the size of the output's units, or 0 for a wrong parameter. */
 uint32_t wharf_codec_unit_nbytes(const struct wharf_codec_ops *ops, uint32_t parameter);
 
+/* Whether the codec's parameters are types of values, enum wharf_rle_type. */
+bool wharf_codec_has_types(const struct wharf_codec_ops *ops);
+
 /*
  * Chooses one of a codec's encoders: the row that options name, or the first, and the level that
  * they give, or the row's default.  `options` may be NULL.  Returns 0, or -EINVAL with the outputs

@@ -30,7 +30,8 @@
     X(CPACK, cpack, 13, "lines by a dictionary of four words")                                     \
     X(BEST, best, 14, "lines by the best of bdi, fpc and cpack")                                   \
     X(PALETTE, palette, 15, "lines of bf16, f16 or fp8 by a palette of exponents")                 \
-    X(ZSTD, zstd, 16, "zstd, RFC 8878, all frames, XXH64 verified")
+    X(ZSTD, zstd, 16, "zstd, RFC 8878, all frames, XXH64 verified")                                \
+    X(BLOSC, blosc, 17, "Blosc 1 and 2 chunks, bitshuffle's framing")
 
 enum wharf_codec {
     WHARF_CODEC_STORED = 0,   /* bytes as they are */
@@ -50,6 +51,7 @@ enum wharf_codec {
     WHARF_CODEC_BEST = 14,    /* lines by the best of bdi, fpc and cpack */
     WHARF_CODEC_PALETTE = 15, /* lines of bf16, f16 or fp8 by a palette of exponents */
     WHARF_CODEC_ZSTD = 16,    /* zstd, RFC 8878, all frames, XXH64 verified */
+    WHARF_CODEC_BLOSC = 17,   /* Blosc 1 and 2 chunks, bitshuffle's framing */
 };
 
 /*
@@ -65,6 +67,15 @@ enum wharf_rle_type {
     WHARF_RLE_I16 = 5,
     WHARF_RLE_I32 = 6,
     WHARF_RLE_I64 = 7,
+};
+
+/*
+ * The parameter of blosc: 0 for a chunk of Blosc 1 or 2; one of these with the size of an element
+ * added, 1 to 255 bytes, for the framing of bitshuffle's HDF5 filter, which does not say it.
+ */
+enum wharf_blosc_framing {
+    WHARF_BLOSC_BITSHUFFLE_LZ4 = 256,
+    WHARF_BLOSC_BITSHUFFLE_ZSTD = 512,
 };
 
 #endif

@@ -177,8 +177,9 @@ static const char *engine_name(uint32_t engines)
 /* What the values of a row are; NULL for bytes. */
 static const char *row_type(const struct wharf_cli_bench_row *row)
 {
-    return wharf_codec_find(row->codec)->ops->unit_nbytes ? wharf_rle_type_name(row->parameter)
-                                                          : NULL;
+    return wharf_codec_has_types(wharf_codec_find(row->codec)->ops)
+               ? wharf_rle_type_name(row->parameter)
+               : NULL;
 }
 
 static void print_row(struct printer *printer, const struct wharf_cli_bench_row *row)
@@ -230,7 +231,7 @@ static void print_tail(const struct printer *printer)
 /* Whether a codec's values can be of the type that was given, if one was. */
 static bool has_type(const struct settings *settings, uint32_t codec)
 {
-    return settings->type >= 0 && wharf_codec_find(codec)->ops->unit_nbytes &&
+    return settings->type >= 0 && wharf_codec_has_types(wharf_codec_find(codec)->ops) &&
            wharf_codec_unit_nbytes(wharf_codec_find(codec)->ops, (uint32_t)settings->type) > 0;
 }
 
@@ -281,7 +282,7 @@ static int measure_codec(struct printer *printer, const struct settings *setting
 /* Codecs of values of a type say nothing about a file of bytes. */
 static int is_for_bytes(uint32_t codec)
 {
-    return !wharf_codec_find(codec)->ops->unit_nbytes && codec != WHARF_CODEC_BOOLRLE;
+    return !wharf_codec_has_types(wharf_codec_find(codec)->ops) && codec != WHARF_CODEC_BOOLRLE;
 }
 
 static int measure_all(struct printer *printer, const struct settings *settings)
@@ -364,7 +365,7 @@ static int bench_path(const char *path, const struct wharf_cli_options *options,
 /* A codec of bytes can be measured beside those that the type is for. */
 static int check_type(const struct settings *settings, uint32_t codec)
 {
-    bool is_of_values = wharf_codec_find(codec)->ops->unit_nbytes != NULL;
+    bool is_of_values = wharf_codec_has_types(wharf_codec_find(codec)->ops);
 
     return is_of_values ? wharf_cli_check_type("bench", codec, settings->type) : WHARF_CLI_GO_ON;
 }

@@ -14,7 +14,7 @@ _Static_assert(WHARF_RLE_U8 == WHARF_RANS_PARAMETER_BYTES &&
 int wharf_cli_check_type(const char *command, uint32_t codec, int type)
 {
     const struct wharf_codec_ops *ops = wharf_codec_find(codec)->ops;
-    int is_known = ops->unit_nbytes != NULL;
+    int is_known = wharf_codec_has_types(ops);
 
     if (codec == WHARF_CODEC_RANS && type >= 0 && !wharf_codec_unit_nbytes(ops, (uint32_t)type))
         return wharf_cli_say_usage(command, "codec %s has the types u8 (the default) and u16",

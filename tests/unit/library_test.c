@@ -357,7 +357,8 @@ Test(library, unknown_names_are_told_with_those_that_there_are)
     cr_expect_str_eq(
         wharf_error_message(),
         "there is no codec 'brotli': the names are stored, deflate, zlib, gzip, rle1, "
-        "rle2, byterle, boolrle, rans, lz4, snappy, bdi, fpc, cpack, best, palette, zstd");
+        "rle2, byterle, boolrle, rans, lz4, snappy, bdi, fpc, cpack, best, palette, zstd, "
+        "blosc");
     cr_expect_eq(wharf_engine_from_name("cuda"), -ENOENT);
     cr_expect_str_eq(wharf_error_message(),
                      "there is no engine 'cuda': the names are auto, cpu, reference, gpu, simt");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "clientlib/wharf.h"
+#include "encoders/blosc/blosc_order.h"
 #include "encoders/deflate/inflate_loop.h"
 #include "encoders/deflate/inflate_stream.h"
 #include "encoders/rans/rans_loop.h"
@@ -31,11 +32,12 @@ static void decode_cpu_plain(uint32_t codec, uint32_t parameter, const uint8_t *
                              struct wharf_outcome *ret_outcome)
 {
     if (wharf_inflate_loop_force("plain") < 0 || wharf_rans_loop_force("none") < 0 ||
-        wharf_zstd_loops_force("plain") < 0)
+        wharf_zstd_loops_force("plain") < 0 || wharf_blosc_order_force("plain") < 0)
         abort();
     decode_cpu(codec, parameter, in, in_nbytes, out, out_avail, ret_outcome);
     wharf_inflate_loop_force(NULL);
     wharf_zstd_loops_force(NULL);
+    wharf_blosc_order_force(NULL);
     wharf_rans_loop_force(NULL);
 }
 
