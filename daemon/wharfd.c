@@ -70,8 +70,8 @@ static uint64_t busy_since(const struct wharf_front *front)
 {
     uint64_t first_ns = front->backend->ops->busy_since(front->backend);
 
-    for (uint32_t i = 0; i < front->n_gpus; i++) {
-        uint64_t gpu_ns = front->gpus[i].busy_since_ns;
+    for (uint32_t i = 0; i < front->fleet.n_gpus; i++) {
+        uint64_t gpu_ns = front->fleet.gpus[i].busy_since_ns;
         first_ns = gpu_ns < first_ns ? gpu_ns : first_ns;
     }
     return first_ns;
@@ -213,7 +213,7 @@ static int run(struct daemon *daemon, struct wharf_config *config)
     if (getenv("NOTIFY_SOCKET"))
         on_status(&daemon->status);
     wharf_log(WHARF_LOG_NOTICE, NULL, "wharfd %s serves with %u CPU workers, by %s", WHARF_VERSION,
-              (unsigned)server->front.n_workers,
+              (unsigned)server->front.workers.n_workers,
               wharf_loop_kind(server->loop) == WHARF_LOOP_URING ? "io_uring" : "epoll");
     server->on_promised = on_promised;
     tell_ready(daemon);

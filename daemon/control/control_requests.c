@@ -33,7 +33,7 @@ static uint32_t gpu_engine(const struct wharf_connection *connection)
     struct wharf_front *front = &connection->server->front;
 
     wharf_front_enter(front);
-    uint32_t engine = front->gpu_engine;
+    uint32_t engine = front->fleet.gpu_engine;
     wharf_front_leave(front);
     return engine;
 }

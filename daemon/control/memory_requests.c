@@ -237,8 +237,8 @@ static struct wharf_region *placed_region(struct wharf_session *session, uint32_
 /* Whether some worker may still take it: one that was asked, or will be. */
 static bool may_be_taken(const struct wharf_front *front, const struct wharf_gpu_memory *memory)
 {
-    for (uint32_t i = 0; i < front->n_gpus; i++) {
-        const struct wharf_gpu_view *gpu = &front->gpus[i];
+    for (uint32_t i = 0; i < front->fleet.n_gpus; i++) {
+        const struct wharf_gpu_view *gpu = &front->fleet.gpus[i];
         if (gpu->may_come && !gpu->is_lost && memory->on[i].state != WHARF_GPU_MEMORY_REFUSED)
             return true;
     }

@@ -18,9 +18,9 @@
 
 static void copy_gpus(const struct wharf_front *front, struct wharf_stats_daemon *daemon)
 {
-    daemon->n_gpus = front->n_gpus;
-    for (uint32_t i = 0; i < front->n_gpus; i++) {
-        const struct wharf_gpu_view *gpu = &front->gpus[i];
+    daemon->n_gpus = front->fleet.n_gpus;
+    for (uint32_t i = 0; i < front->fleet.n_gpus; i++) {
+        const struct wharf_gpu_view *gpu = &front->fleet.gpus[i];
         bool is_up = wharf_place_is_up(front, i);
         daemon->gpus[i].name = gpu->name;
         daemon->gpus[i].is_up = is_up;
@@ -42,15 +42,15 @@ static void copy_gpus(const struct wharf_front *front, struct wharf_stats_daemon
 
 void wharf_stats_copy_daemon(const struct wharf_front *front, struct wharf_stats_daemon *ret_daemon)
 {
-    ret_daemon->n_workers = front->n_workers;
-    ret_daemon->n_busy = front->n_short + front->n_long;
+    ret_daemon->n_workers = front->workers.n_workers;
+    ret_daemon->n_busy = front->workers.n_short + front->workers.n_long;
     ret_daemon->n_queued = wharf_place_n_queued(front);
-    ret_daemon->n_shared_chunks = front->n_shared_chunks;
-    ret_daemon->n_shared_ranges = front->n_shared_ranges;
-    ret_daemon->n_helped_ranges = front->n_helped_ranges;
-    ret_daemon->n_parted_chunks = front->n_parted_chunks;
-    ret_daemon->n_parts = front->n_parts;
-    ret_daemon->n_parts_refused = front->n_parts_refused;
+    ret_daemon->n_shared_chunks = front->workers.n_shared_chunks;
+    ret_daemon->n_shared_ranges = front->workers.n_shared_ranges;
+    ret_daemon->n_helped_ranges = front->workers.n_helped_ranges;
+    ret_daemon->n_parted_chunks = front->fleet.n_parted_chunks;
+    ret_daemon->n_parts = front->fleet.n_parts;
+    ret_daemon->n_parts_refused = front->fleet.n_parts_refused;
     ret_daemon->pinned_nbytes = front->residency.pinned_nbytes;
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
         ret_daemon->totals[i] = front->tenants.totals.of[i].total;

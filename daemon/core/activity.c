@@ -17,60 +17,60 @@ static void count_active(struct wharf_front *front, struct wharf_session *sessio
 {
     struct wharf_tenant *tenant = session->tenant;
 
-    if (is_active == session->is_active)
+    if (is_active == session->activity.is_active)
         return;
-    session->is_active = is_active;
+    session->activity.is_active = is_active;
     if (is_active && tenant->n_active++ == 0) {
         tenant->active_weight = tenant->quota.weight;
-        front->active_weight += tenant->active_weight;
+        front->watching.active_weight += tenant->active_weight;
     } else if (!is_active && --tenant->n_active == 0) {
-        front->active_weight -= tenant->active_weight;
+        front->watching.active_weight -= tenant->active_weight;
     }
 }
 
 void wharf_front_count_active(struct wharf_front *front, struct wharf_session *session)
 {
-    bool is_active =
-        (session->is_watched && !session->lingers) || session->lease || session->n_in_flight > 0;
+    bool is_active = (session->activity.is_watched && !session->activity.lingers) ||
+                     session->lease || session->n_in_flight > 0;
 
-    wharf_list_remove(&session->stale_link);
+    wharf_list_remove(&session->activity.stale_link);
     if (session->state != WHARF_SESSION_LIVE)
         count_active(front, session, false);
     else if (is_active)
         count_active(front, session, true);
-    else if (session->is_active)
-        wharf_list_append(&front->stale, &session->stale_link);
+    else if (session->activity.is_active)
+        wharf_list_append(&front->watching.stale, &session->activity.stale_link);
 }
 
 void wharf_front_drop_stale(struct wharf_front *front, uint64_t now_ns)
 {
     for (unsigned n = 0; n < MOST_EXPIRED; n++) {
         struct wharf_session *session =
-            WHARF_LIST_FIRST(&front->stale, struct wharf_session, stale_link);
-        if (!session || now_ns - session->active_ns < STALE_NS)
+            WHARF_LIST_FIRST(&front->watching.stale, struct wharf_session, activity.stale_link);
+        if (!session || now_ns - session->activity.active_ns < STALE_NS)
             return;
-        wharf_list_remove(&session->stale_link);
+        wharf_list_remove(&session->activity.stale_link);
         count_active(front, session, false);
     }
 }
 
 void wharf_front_set_lingers(struct wharf_front *front, struct wharf_session *session, bool lingers)
 {
-    if (lingers == session->lingers)
+    if (lingers == session->activity.lingers)
         return;
-    session->lingers = lingers;
-    front->n_lingering += lingers ? 1 : UINT32_MAX;
+    session->activity.lingers = lingers;
+    front->watching.n_lingering += lingers ? 1 : UINT32_MAX;
     wharf_front_count_active(front, session);
 }
 
 void wharf_front_watch(struct wharf_front *front, struct wharf_session *session, uint64_t now_ns)
 {
-    session->active_ns = now_ns;
+    session->activity.active_ns = now_ns;
     wharf_front_set_lingers(front, session, false);
-    if (session->is_watched || session->state != WHARF_SESSION_LIVE)
+    if (session->activity.is_watched || session->state != WHARF_SESSION_LIVE)
         return;
-    session->is_watched = true;
-    wharf_list_append(&front->watched, &session->watch_link);
+    session->activity.is_watched = true;
+    wharf_list_append(&front->watching.watched, &session->activity.watch_link);
     wharf_ring_daemon_disarm(&session->ring);
     wharf_front_count_active(front, session);
 }
@@ -78,13 +78,13 @@ void wharf_front_watch(struct wharf_front *front, struct wharf_session *session,
 void wharf_front_unwatch(struct wharf_front *front, struct wharf_session *session)
 {
     wharf_front_set_lingers(front, session, false);
-    session->is_watched = false;
-    wharf_list_remove(&session->watch_link);
+    session->activity.is_watched = false;
+    wharf_list_remove(&session->activity.watch_link);
     wharf_front_count_active(front, session);
 }
 
 bool wharf_front_has_plenty(const struct wharf_front *front)
 {
-    return front->n_sleeping == 0 && front->n_workers > 0 &&
-           wharf_place_n_for_cpu(front) >= front->n_workers;
+    return front->workers.n_sleeping == 0 && front->workers.n_workers > 0 &&
+           wharf_place_n_for_cpu(front) >= front->workers.n_workers;
 }

@@ -29,7 +29,7 @@ void wharf_front_set_lingers(struct wharf_front *front, struct wharf_session *se
 /* Whether there are rings to be watched. */
 static inline bool wharf_front_watches(const struct wharf_front *front)
 {
-    return !wharf_list_is_empty(&front->watched);
+    return !wharf_list_is_empty(&front->watching.watched);
 }
 
 /* Whether the CPU's threads are all awake, and there is something to do for each of them. */

@@ -6,12 +6,13 @@
 
 bool wharf_place_is_up(const struct wharf_front *front, uint32_t gpu)
 {
-    return front->gpus_up >> gpu & 1;
+    return front->fleet.gpus_up >> gpu & 1;
 }
 
 bool wharf_place_has_gpu(const struct wharf_front *front, uint32_t engine)
 {
-    return front->gpus_up && (engine == WHARF_ENGINE_AUTO || engine == front->gpu_engine);
+    return front->fleet.gpus_up &&
+           (engine == WHARF_ENGINE_AUTO || engine == front->fleet.gpu_engine);
 }
 
 uint32_t wharf_place_n_queued(const struct wharf_front *front)
@@ -33,23 +34,24 @@ uint32_t wharf_place_n_for_cpu(const struct wharf_front *front)
     uint32_t n = front->retries.n + front->sched[WHARF_POOL_CPU].n_queued +
                  front->sched[WHARF_POOL_ANY].n_queued;
 
-    if (!front->gpus_up)
+    if (!front->fleet.gpus_up)
         n += front->sched[WHARF_POOL_GPU].n_queued + front->sched[WHARF_POOL_LARGE].n_queued;
     /* What was queued for a GPU that has no worker now is the CPU's to move. */
-    for (uint32_t gpu = 0; gpu < front->n_gpus; gpu++)
+    for (uint32_t gpu = 0; gpu < front->fleet.n_gpus; gpu++)
         n += wharf_place_is_up(front, gpu) ? 0 : n_of_own(front, gpu);
     return n;
 }
 
 bool wharf_place_may_be_gpus(const struct wharf_front *front)
 {
-    return front->gpus_up && front->retries.n == 0 && front->sched[WHARF_POOL_CPU].n_queued == 0;
+    return front->fleet.gpus_up && front->retries.n == 0 &&
+           front->sched[WHARF_POOL_CPU].n_queued == 0;
 }
 
 bool wharf_place_may_import(const struct wharf_front *front)
 {
-    for (uint32_t gpu = 0; gpu < front->n_gpus; gpu++)
-        if (front->gpus[gpu].may_come)
+    for (uint32_t gpu = 0; gpu < front->fleet.n_gpus; gpu++)
+        if (front->fleet.gpus[gpu].may_come)
             return true;
     return false;
 }

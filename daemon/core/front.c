@@ -25,16 +25,16 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     front->loop_wakes_at_ns = WHARF_NEVER;
     front->promise_fd = -1;
     for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
-        front->gpus[i].number = i;
-        front->gpus[i].wake_fd = -1;
-        wharf_list_init(&front->gpus[i].memories);
-        wharf_list_init(&front->gpus[i].models);
+        front->fleet.gpus[i].number = i;
+        front->fleet.gpus[i].wake_fd = -1;
+        wharf_list_init(&front->fleet.gpus[i].memories);
+        wharf_list_init(&front->fleet.gpus[i].models);
     }
     wharf_tenants_init(&front->tenants);
     wharf_list_init(&front->sessions);
-    wharf_list_init(&front->watched);
+    wharf_list_init(&front->watching.watched);
     wharf_list_init(&front->unpublished);
-    wharf_list_init(&front->stale);
+    wharf_list_init(&front->watching.stale);
     wharf_list_init(&front->shares);
     wharf_list_init(&front->leases);
     wharf_list_init(&front->events);
@@ -51,7 +51,7 @@ int wharf_front_init(struct wharf_front *front, const struct wharf_config *confi
     pthread_mutexattr_destroy(&attributes);
     if (r != 0)
         return -r;
-    pthread_cond_init(&front->gpus_changed, NULL);
+    pthread_cond_init(&front->fleet.gpus_changed, NULL);
     if (getrandom(&front->generation, sizeof(front->generation), 0) != sizeof(front->generation))
         return -EIO;
     return 0;
@@ -61,7 +61,7 @@ void wharf_front_deinit(struct wharf_front *front)
 {
     wharf_tenants_deinit(&front->tenants);
     for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++)
-        wharf_close_fd(front->gpus[i].wake_fd);
-    pthread_cond_destroy(&front->gpus_changed);
+        wharf_close_fd(front->fleet.gpus[i].wake_fd);
+    pthread_cond_destroy(&front->fleet.gpus_changed);
     pthread_mutex_destroy(&front->lock);
 }

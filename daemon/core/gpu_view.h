@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_view.h: what is known of one GPU and its worker.
+ * gpu_view.h: what is known of GPUs and their workers.
  */
 #ifndef WHARF_DAEMON_CORE_GPU_VIEW_H
 #define WHARF_DAEMON_CORE_GPU_VIEW_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,7 +19,7 @@ struct wharf_gpu_backend;
  * several of them at once is in bits of the front's, one for each GPU: gpus_up and the like.
  */
 struct wharf_gpu_view {
-    uint32_t number;                   /* its place in front->gpus */
+    uint32_t number;                   /* its place in front->fleet.gpus */
     char name[WHARF_GPU_NAME_NBYTES];  /* by which the configuration calls it */
     struct wharf_gpu_backend *backend; /* NULL: it is gone */
     int wake_fd;                       /* an eventfd, for the backend's thread */
@@ -53,6 +54,27 @@ struct wharf_gpu_view {
     uint64_t n_given_up;       /* chunks that it had for too long, which the CPU has done */
     uint64_t n_lost;           /* chunks that they had then */
     uint64_t n_large_chunks;   /* decoded in its places for large ones */
+};
+
+/* All of them; gpu/ and placement/ keep it up to date. */
+struct wharf_gpu_fleet {
+    struct wharf_gpu_view gpus[WHARF_MAX_GPUS];
+    uint32_t n_gpus;             /* that there are, or may be */
+    pthread_cond_t gpus_changed; /* what became of a worker */
+    uint32_t gpu_engine;         /* enum wharf_engine: GPU or SIMT; AUTO: none, nor will be */
+    uint64_t gpu_codecs;         /* bit i: workers decode codec i; 0: none was ready yet */
+    uint32_t gpus_up;            /* bits: whose worker takes items */
+    uint32_t gpus_asleep;        /* whose thread sleeps */
+    uint32_t gpus_looking;       /* whose thread is awake and looks at the rings */
+    uint32_t gpus_wanted;        /* whose thread has something to look at */
+    uint32_t gpus_left;          /* which a CPU thread left a job to */
+    uint32_t gpus_called;        /* whose thread is woken when the lock is left */
+    bool gpu_was_up;             /* some worker has been ready: what engines take is known */
+    uint32_t n_gpu_tenants;      /* that have items with GPUs */
+    uint64_t n_parted_chunks;    /* that GPUs have decoded in parts */
+    uint64_t n_parts;            /* in so many */
+    uint64_t n_parts_refused;    /* chunks that could not be decoded so, and were decoded whole */
+    uint32_t n_gpus_there;       /* that the machine shows, or the configuration names */
 };
 
 #endif

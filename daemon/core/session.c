@@ -123,14 +123,14 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
     session->socket = -1;
     session->c.fd = session->d.fd = -1;
     session->use = wharf_session_use(options);
-    wharf_list_init(&session->watch_link);
+    wharf_list_init(&session->activity.watch_link);
     wharf_list_init(&session->publish_link);
-    wharf_list_init(&session->stale_link);
+    wharf_list_init(&session->activity.stale_link);
     wharf_list_init(&session->event_link);
     wharf_list_init(&session->session_link);
-    wharf_list_init(&session->waiting);
-    wharf_list_init(&session->due);
-    wharf_list_init(&session->due_link);
+    wharf_list_init(&session->placing.waiting);
+    wharf_list_init(&session->placing.due);
+    wharf_list_init(&session->placing.due_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_session_init(&session->sched[i]);
     int r = make_regions(session, options);

@@ -50,6 +50,27 @@ struct wharf_session_cancel {
     uint64_t own_user_data; /* of the cancel itself */
 };
 
+/* When its ring is looked at: activity.h and intake.h. */
+struct wharf_session_activity {
+    uint64_t active_ns;  /* when something was last taken or done */
+    uint64_t watch_ns;   /* how long after that its ring is watched */
+    bool comes_back;     /* the last time, within the longest time that rings are watched */
+    bool is_interactive; /* the last job that it was given is in that lane */
+    bool is_watched;
+    bool lingers;                 /* is watched for longer than that, since all workers are busy */
+    bool is_active;               /* counted as such by its tenant */
+    struct wharf_list stale_link; /* still counted, though it is not active any more */
+    struct wharf_list watch_link;
+};
+
+/* Its jobs on their way to engines: place.h. */
+struct wharf_session_placing {
+    struct wharf_list waiting;  /* jobs whose memory is not ready for the GPU yet */
+    struct wharf_list due;      /* those of which that may have changed, and what came later */
+    struct wharf_list due_link; /* in the front's list of sessions that have such jobs */
+    uint64_t whole_until_ns;    /* its chunks are not decoded in parts: place_parts.h */
+};
+
 struct wharf_session {
     uint64_t id;
     struct wharf_tenant *tenant;
@@ -87,24 +108,13 @@ struct wharf_session {
     struct wharf_session_cancel cancel;
 
     /* The front's. */
-    uint32_t n_pieces;   /* of its jobs, that engines have */
-    uint32_t n_pins;     /* threads that still have to wake the client */
-    uint64_t active_ns;  /* when something was last taken or done */
-    uint64_t watch_ns;   /* how long after that its ring is watched */
-    bool comes_back;     /* the last time, within the longest time that rings are watched */
-    bool is_interactive; /* the last job that it was given is in that lane */
-    bool is_watched;
-    bool lingers;                 /* is watched for longer than that, since all workers are busy */
-    bool is_active;               /* counted as such by its tenant */
-    struct wharf_list stale_link; /* still counted, though it is not active any more */
-    struct wharf_list watch_link;
+    uint32_t n_pieces;              /* of its jobs, that engines have */
+    uint32_t n_pins;                /* threads that still have to wake the client */
     struct wharf_list publish_link; /* completions are written, but not published */
     struct wharf_list event_link;   /* the loop thread has to look at it */
     struct wharf_list session_link; /* in the list of all */
-    struct wharf_list waiting;      /* jobs whose memory is not ready for the GPU yet */
-    struct wharf_list due;          /* those of which that may have changed, and what came later */
-    struct wharf_list due_link;     /* in the front's list of sessions that have such jobs */
-    uint64_t whole_until_ns;        /* its chunks are not decoded in parts: place_parts.h */
+    struct wharf_session_activity activity;
+    struct wharf_session_placing placing;
     struct wharf_sched_session sched[WHARF_N_POOLS];
 
     struct wharf_use use; /* charged for it */

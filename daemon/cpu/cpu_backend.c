@@ -23,8 +23,8 @@ static void *call_stand_in(struct wharf_cpu_backend *backend)
         return NULL;
     backend->stand_in = worker->next_sleeper;
     backend->n_standing_in++;
-    backend->front->n_workers++;
-    backend->front->n_awake++;
+    backend->front->workers.n_workers++;
+    backend->front->workers.n_awake++;
     return worker;
 }
 
@@ -34,10 +34,11 @@ static void *call(struct wharf_backend *base)
     struct wharf_cpu_worker *worker = backend->sleeper;
 
     if (!worker)
-        return backend->n_standing_in < backend->front->n_stuck ? call_stand_in(backend) : NULL;
+        return backend->n_standing_in < backend->front->workers.n_stuck ? call_stand_in(backend)
+                                                                        : NULL;
     backend->sleeper = worker->next_sleeper;
-    backend->front->n_sleeping--;
-    backend->front->n_awake++;
+    backend->front->workers.n_sleeping--;
+    backend->front->workers.n_awake++;
     return worker;
 }
 
@@ -54,7 +55,7 @@ static uint64_t busy_since(const struct wharf_backend *base)
     uint64_t earliest_ns = WHARF_NEVER;
 
     /* One that is stuck is not missed while another one stands in for it. */
-    bool is_missed = backend->front->n_stuck >= backend->n_threads / 2;
+    bool is_missed = backend->front->workers.n_stuck >= backend->n_threads / 2;
 
     for (uint32_t i = 0; i < backend->n_threads; i++) {
         const struct wharf_cpu_worker *worker = &backend->workers[i];
@@ -137,7 +138,7 @@ static int start(struct wharf_front *front, const struct wharf_config *config)
         sem_init(&backend->workers[i].called, 0, 0);
     }
     wharf_front_enter(front);
-    front->n_workers = n_workers;
+    front->workers.n_workers = n_workers;
     front->backend = &backend->base;
     wharf_front_leave(front);
     r = start_workers(backend);

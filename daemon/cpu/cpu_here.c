@@ -47,7 +47,7 @@ static uint32_t ask(struct wharf_decode_poll *poll)
 /* The job that is all that there is to do, if it is short; else NULL. */
 static struct wharf_job *lone_job(struct wharf_front *front, uint64_t now_ns)
 {
-    if (front->n_workers == 0 || front->n_sleeping < front->n_workers ||
+    if (front->workers.n_workers == 0 || front->workers.n_sleeping < front->workers.n_workers ||
         wharf_place_n_for_cpu(front) != 1)
         return NULL;
     struct wharf_job *job = wharf_front_first(front, LONGEST_NS);

@@ -87,7 +87,7 @@ static void let_others(struct running *running)
     struct wharf_piece piece;
     struct wharf_job *job;
 
-    while (front->n_sleeping == 0 && wharf_now_ns() < until_ns) {
+    while (front->workers.n_sleeping == 0 && wharf_now_ns() < until_ns) {
         job = wharf_front_first(front, front->config.long_ns);
         if (!job || !may_interrupt(running, job))
             break;

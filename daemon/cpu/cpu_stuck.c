@@ -78,11 +78,11 @@ static void stick(struct wharf_cpu_worker *worker, uint64_t now_ns)
 
     __atomic_store_n(&worker->is_stuck, true, __ATOMIC_RELAXED);
     worker->lease.is_stuck = true;
-    front->n_stuck++;
+    front->workers.n_stuck++;
     /* Nobody waits for it to look at the rings. */
-    front->n_short -= !worker->counts_long;
-    front->n_long += !worker->counts_long;
-    front->n_brief -= worker->counts_brief;
+    front->workers.n_short -= !worker->counts_long;
+    front->workers.n_long += !worker->counts_long;
+    front->workers.n_brief -= worker->counts_brief;
     worker->counts_long = true;
     worker->counts_brief = false;
     front->nothing_fits = false;
@@ -93,7 +93,7 @@ void wharf_cpu_unstick(struct wharf_cpu_worker *worker)
 {
     __atomic_store_n(&worker->is_stuck, false, __ATOMIC_RELAXED);
     worker->lease.is_stuck = false;
-    worker->backend->front->n_stuck--;
+    worker->backend->front->workers.n_stuck--;
     wharf_front_unsuspend(worker->backend->front, worker->tenant, wharf_now_ns());
 }
 
@@ -102,9 +102,9 @@ uint64_t wharf_cpu_begin(struct wharf_cpu_worker *worker, struct wharf_tenant *t
 {
     struct wharf_front *front = worker->backend->front;
 
-    front->n_awake--;
-    ++*(is_long ? &front->n_long : &front->n_short);
-    front->n_brief += is_brief;
+    front->workers.n_awake--;
+    ++*(is_long ? &front->workers.n_long : &front->workers.n_short);
+    front->workers.n_brief += is_brief;
     worker->counts_long = is_long;
     worker->counts_brief = is_brief;
     worker->tenant = tenant;
@@ -119,9 +119,9 @@ void wharf_cpu_end(struct wharf_cpu_worker *worker)
     if (worker->is_stuck)
         wharf_cpu_unstick(worker);
     worker->busy_since_ns = WHARF_NEVER;
-    --*(worker->counts_long ? &front->n_long : &front->n_short);
-    front->n_brief -= worker->counts_brief;
-    front->n_awake++;
+    --*(worker->counts_long ? &front->workers.n_long : &front->workers.n_short);
+    front->workers.n_brief -= worker->counts_brief;
+    front->workers.n_awake++;
 }
 
 /* Looks at one that is busy; returns when to look again. */
@@ -152,7 +152,7 @@ uint64_t wharf_cpu_watch(struct wharf_backend *base, uint64_t now_ns)
     struct wharf_cpu_backend *backend = (struct wharf_cpu_backend *)base;
     const struct wharf_front *front = backend->front;
     /* One that is awake may be busy next, without being called. */
-    bool is_anybody_up = front->n_sleeping < front->n_workers;
+    bool is_anybody_up = front->workers.n_sleeping < front->workers.n_workers;
     uint64_t next_ns = is_anybody_up ? now_ns + LOOK_NS : WHARF_NEVER;
 
     for (uint32_t i = 0; i < backend->n_threads; i++) {

@@ -27,7 +27,8 @@
 /* While all other workers are busy with long pieces, this one stays free for short ones. */
 static uint64_t most_ns(const struct wharf_front *front)
 {
-    if (front->n_workers > front->n_stuck + 1 && front->n_long + 1 == front->n_workers)
+    if (front->workers.n_workers > front->workers.n_stuck + 1 &&
+        front->workers.n_long + 1 == front->workers.n_workers)
         return front->config.long_ns;
     return WHARF_NEVER;
 }
@@ -104,8 +105,8 @@ static bool pause_briefly(unsigned n_looks)
  * back before long. */
 static bool may_look(const struct wharf_front *front, unsigned n_looks)
 {
-    return wharf_front_watches(front) && front->n_awake == 1 &&
-           (!front->gpus_looking || n_looks < N_QUICK_LOOKS);
+    return wharf_front_watches(front) && front->workers.n_awake == 1 &&
+           (!front->fleet.gpus_looking || n_looks < N_QUICK_LOOKS);
 }
 
 /* ---- the thread ---------------------------------------------------------------------------- */
@@ -116,8 +117,8 @@ static void sleep_until_called(struct wharf_cpu_worker *worker)
     struct wharf_cpu_backend *backend = worker->backend;
     struct wharf_front *front = backend->front;
 
-    front->n_awake--;
-    front->n_sleeping++;
+    front->workers.n_awake--;
+    front->workers.n_sleeping++;
     worker->next_sleeper = backend->sleeper;
     backend->sleeper = worker;
     wharf_front_leave(front);
@@ -145,8 +146,8 @@ static void retire(struct wharf_cpu_worker *worker)
     struct wharf_cpu_backend *backend = worker->backend;
 
     backend->n_standing_in--;
-    backend->front->n_workers--;
-    backend->front->n_awake--;
+    backend->front->workers.n_workers--;
+    backend->front->workers.n_awake--;
     stand_by(worker);
 }
 
@@ -157,7 +158,7 @@ static bool begin(struct wharf_cpu_worker *worker)
 
     wharf_front_enter(backend->front);
     if (!worker->is_stand_in) {
-        backend->front->n_awake++;
+        backend->front->workers.n_awake++;
         /* As whoever calls one: from now on it may get stuck. */
         backend->front->wake_loop = true;
         return true;
@@ -218,7 +219,7 @@ void *wharf_cpu_worker_run(void *data)
             n_looks = 0;
         if (backend->stop)
             break;
-        if (worker->is_stand_in && backend->n_standing_in > front->n_stuck) {
+        if (worker->is_stand_in && backend->n_standing_in > front->workers.n_stuck) {
             retire(worker);
         } else if (serve(worker, n_looks > 0)) {
             n_looks = 0;
@@ -239,7 +240,7 @@ void *wharf_cpu_worker_run(void *data)
             crowded = false;
         }
     }
-    front->n_awake--;
+    front->workers.n_awake--;
     wharf_front_leave(front);
     for (unsigned i = 0; i < WHARF_CPU_MOST_DEEP; i++)
         wharf_cpu_buffer_deinit(&worker->buffers[i]);

@@ -49,7 +49,7 @@
 /* Of all tenants with work. */
 static bool is_alone(const struct wharf_front *front, const struct wharf_tenant *tenant)
 {
-    return tenant->active_weight == front->active_weight;
+    return tenant->active_weight == front->watching.active_weight;
 }
 
 /*
@@ -60,14 +60,14 @@ static bool is_alone(const struct wharf_front *front, const struct wharf_tenant 
  */
 static bool has_enough_sessions(const struct wharf_front *front, const struct wharf_tenant *tenant)
 {
-    return is_alone(front, tenant) && tenant->n_active >= front->n_workers;
+    return is_alone(front, tenant) && tenant->n_active >= front->workers.n_workers;
 }
 
 /* Half of them will do while nobody is idle but for this worker. */
 static bool has_almost_enough(const struct wharf_front *front, const struct wharf_tenant *tenant)
 {
-    return is_alone(front, tenant) && 2 * tenant->n_active >= front->n_workers &&
-           front->n_sleeping == 0 && front->n_awake == 1;
+    return is_alone(front, tenant) && 2 * tenant->n_active >= front->workers.n_workers &&
+           front->workers.n_sleeping == 0 && front->workers.n_awake == 1;
 }
 
 static bool is_leasable(const struct wharf_front *front, const struct wharf_session *session)
@@ -97,7 +97,7 @@ static const struct wharf_job *choose(struct wharf_front *front, const struct wh
 
 static uint64_t lease_ns(const struct wharf_front *front)
 {
-    uint64_t ns = (uint64_t)front->n_workers * LEASE_NS_A_WORKER;
+    uint64_t ns = (uint64_t)front->workers.n_workers * LEASE_NS_A_WORKER;
 
     return ns < LEAST_LEASE_NS ? LEAST_LEASE_NS : ns > MOST_LEASE_NS ? MOST_LEASE_NS : ns;
 }
@@ -151,7 +151,7 @@ bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
     wharf_list_append(&front->leases, &lease->link);
     /* It counts as watched, by this worker alone. */
     wharf_front_watch(front, session, now_ns);
-    wharf_list_remove(&session->watch_link);
+    wharf_list_remove(&session->activity.watch_link);
     return true;
 }
 
@@ -333,9 +333,9 @@ static void give_back(struct wharf_front *front, struct wharf_lease *lease, uint
         return;
     }
     /* It was watched by this worker alone; now it is in the list. */
-    wharf_list_append(&front->watched, &session->watch_link);
-    session->active_ns = now_ns;
-    session->comes_back |= lease->has_taken;
+    wharf_list_append(&front->watching.watched, &session->activity.watch_link);
+    session->activity.active_ns = now_ns;
+    session->activity.comes_back |= lease->has_taken;
     if (!lease->has_other)
         return;
     /* The last one that was taken.  Now it is checked for good. */

@@ -28,7 +28,7 @@ struct range {
 /* While nobody is idle: whether nobody will be before long. */
 static bool nobody_will_help(const struct wharf_front *front)
 {
-    return front->n_workers == 1 || wharf_place_n_for_cpu(front) > 0;
+    return front->workers.n_workers == 1 || wharf_place_n_for_cpu(front) > 0;
 }
 
 /* What a part is estimated to take. */
@@ -49,7 +49,7 @@ static bool may_be_helped(const struct wharf_share *share)
     const struct wharf_front *front = share->front;
 
     return share->next_part < share->n_parts &&
-           (!has_long_parts(share) || front->n_long + 1 < front->n_workers);
+           (!has_long_parts(share) || front->workers.n_long + 1 < front->workers.n_workers);
 }
 
 /* Parts that are estimated to take a helper two slices at most, since nobody can interrupt it; one
@@ -65,7 +65,7 @@ static uint32_t most_parts(const struct wharf_share *share)
 static bool take_range(struct wharf_share *share, struct range *range, bool is_helper)
 {
     uint32_t left = share->n_parts - share->next_part;
-    uint32_t n_workers = 1 + share->n_helpers + share->front->n_sleeping;
+    uint32_t n_workers = 1 + share->n_helpers + share->front->workers.n_sleeping;
 
     if (left == 0)
         return false;
@@ -76,8 +76,8 @@ static bool take_range(struct wharf_share *share, struct range *range, bool is_h
     if (is_helper && range->n > most_parts(share))
         range->n = most_parts(share);
     share->next_part += range->n;
-    share->front->n_shared_ranges++;
-    share->front->n_helped_ranges += is_helper;
+    share->front->workers.n_shared_ranges++;
+    share->front->workers.n_helped_ranges += is_helper;
     return true;
 }
 
@@ -149,7 +149,7 @@ static bool run(struct wharf_decode_crew *crew, uint32_t n_parts, wharf_decode_p
     share->next_part = 0;
     share->has_failed = false;
     wharf_list_append(&front->shares, &share->link);
-    front->n_shared_chunks++;
+    front->workers.n_shared_chunks++;
     call_help(front, share);
     while (is_good && take_range(share, &range, false)) {
         call_help(front, share);

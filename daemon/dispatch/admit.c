@@ -226,12 +226,13 @@ static void refill_interactive(struct wharf_front *front, struct wharf_tenant *t
     uint64_t own_weight = tenant->n_active ? tenant->active_weight : tenant->quota.weight;
 
     wharf_front_drop_stale(front, now_ns);
-    uint64_t all_weight = front->active_weight + (tenant->n_active ? 0 : own_weight);
+    uint64_t all_weight = front->watching.active_weight + (tenant->n_active ? 0 : own_weight);
     if (elapsed_ns > WHARF_NS_PER_S)
         elapsed_ns = WHARF_NS_PER_S;
     tenant->interactive_at_ns = now_ns;
     /* Below 2^30 ns of some thousand processors, and weights are below 2^14: below 2^60. */
-    uint64_t time_ns = elapsed_ns * front->n_workers * front->config.interactive_percent / 100;
+    uint64_t time_ns =
+        elapsed_ns * front->workers.n_workers * front->config.interactive_percent / 100;
     tenant->interactive_ns += (int64_t)(time_ns * own_weight / all_weight);
     if (tenant->interactive_ns > INTERACTIVE_BURST_NS)
         tenant->interactive_ns = INTERACTIVE_BURST_NS;
@@ -326,7 +327,7 @@ static void queue(struct wharf_front *front, struct wharf_job *job)
     job->estimate_ns = estimate(job->session, &job->submission);
     job->job_class = class_of(job->session, &job->submission);
     job->lane = (uint8_t)choose_lane(front, job);
-    job->session->is_interactive = job->lane == WHARF_LANE_INTERACTIVE;
+    job->session->activity.is_interactive = job->lane == WHARF_LANE_INTERACTIVE;
     if (is_plain(job->session, &job->submission) && !job->destination->is_device)
         set_plain(job);
     if (timeout_ns)

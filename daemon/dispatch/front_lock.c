@@ -55,7 +55,7 @@ static void publish_all(struct wharf_front *front, struct wakes *wakes)
             wharf_front_tell_loop(front, session);
         if (!kinds)
             continue;
-        wakes->is_urgent |= session->is_interactive;
+        wakes->is_urgent |= session->activity.is_interactive;
         if (wakes->n == MOST_WAKES) {
             wharf_front_wake_client(session, kinds);
             continue;
@@ -80,8 +80,8 @@ static void unlock(struct wharf_front *front, struct wakes *wakes)
     wakes->n_called = front->n_called;
     memcpy(wakes->called, front->called, front->n_called * sizeof(front->called[0]));
     front->n_called = 0;
-    wakes->gpus = front->gpus_called;
-    front->gpus_called = 0;
+    wakes->gpus = front->fleet.gpus_called;
+    front->fleet.gpus_called = 0;
     pthread_mutex_unlock(&front->lock);
     wharf_log_let_go();
     /* One that rang, and sleeps until it is answered, before workers that may watch from now on. */
@@ -90,7 +90,7 @@ static void unlock(struct wharf_front *front, struct wakes *wakes)
     for (uint32_t i = 0; i < wakes->n_called; i++)
         front->backend->ops->wake(wakes->called[i]);
     for (uint32_t bits = wakes->gpus; bits; bits &= bits - 1)
-        eventfd_write(front->gpus[__builtin_ctz(bits)].wake_fd, 1);
+        eventfd_write(front->fleet.gpus[__builtin_ctz(bits)].wake_fd, 1);
     if (wakes->loop)
         wharf_loop_wake(front->loop);
 }

@@ -42,17 +42,17 @@
 static void learn_gap(struct wharf_front *front, struct wharf_session *session, uint64_t now_ns)
 {
     uint64_t most_ns = front->config.spin_ns, least_ns = most_ns / LEAST_WATCH_PART;
-    uint64_t gap_ns = now_ns - session->active_ns;
+    uint64_t gap_ns = now_ns - session->activity.active_ns;
     uint64_t wanted_ns = gap_ns > most_ns ? least_ns : 2 * gap_ns;
 
-    session->comes_back = gap_ns < most_ns;
-    session->watch_ns -= session->watch_ns / 8;
-    if (wanted_ns > session->watch_ns || gap_ns > most_ns)
-        session->watch_ns = wanted_ns;
-    if (session->watch_ns < least_ns)
-        session->watch_ns = least_ns;
-    if (session->watch_ns > most_ns)
-        session->watch_ns = most_ns;
+    session->activity.comes_back = gap_ns < most_ns;
+    session->activity.watch_ns -= session->activity.watch_ns / 8;
+    if (wanted_ns > session->activity.watch_ns || gap_ns > most_ns)
+        session->activity.watch_ns = wanted_ns;
+    if (session->activity.watch_ns < least_ns)
+        session->activity.watch_ns = least_ns;
+    if (session->activity.watch_ns > most_ns)
+        session->activity.watch_ns = most_ns;
 }
 
 /* Jobs that ended before they were begun were work aside, as it turned out: what the session has
@@ -126,21 +126,22 @@ static bool may_linger(const struct wharf_front *front, const struct wharf_sessi
                        uint64_t now_ns)
 {
     bool all_are_busy =
-        front->n_sleeping == 0 && wharf_place_n_for_cpu(front) > 0 && !front->nothing_fits;
+        front->workers.n_sleeping == 0 && wharf_place_n_for_cpu(front) > 0 && !front->nothing_fits;
 
-    return session->is_interactive && all_are_busy && now_ns - session->active_ns < LINGER_NS &&
-           (session->lingers || front->n_lingering < MOST_LINGERING);
+    return session->activity.is_interactive && all_are_busy &&
+           now_ns - session->activity.active_ns < LINGER_NS &&
+           (session->activity.lingers || front->watching.n_lingering < MOST_LINGERING);
 }
 
 /* Looks at the next watched session; one that has been quiet for long enough is armed. */
 static uint32_t look_at_next(struct wharf_front *front, uint32_t budget, uint64_t now_ns)
 {
     struct wharf_session *session =
-        WHARF_LIST_FIRST(&front->watched, struct wharf_session, watch_link);
+        WHARF_LIST_FIRST(&front->watching.watched, struct wharf_session, activity.watch_link);
 
-    wharf_list_rotate(&front->watched);
+    wharf_list_rotate(&front->watching.watched);
     uint32_t used = take(front, session, budget, now_ns);
-    if (used > 0 || now_ns - session->active_ns < session->watch_ns)
+    if (used > 0 || now_ns - session->activity.active_ns < session->activity.watch_ns)
         return used;
     if (may_linger(front, session, now_ns))
         wharf_front_set_lingers(front, session, true);
@@ -155,7 +156,7 @@ static bool look_at_rings(struct wharf_front *front, uint64_t now_ns)
     unsigned most = MOST_RINGS;
 
     if (wharf_front_has_plenty(front)) {
-        most = MOST_LOOKS / front->n_workers;
+        most = MOST_LOOKS / front->workers.n_workers;
         most = most < LEAST_RINGS ? LEAST_RINGS : most > MOST_RINGS ? MOST_RINGS : most;
     }
     for (unsigned n = 0; n < most && budget > 0 && wharf_front_watches(front); n++)
@@ -201,10 +202,10 @@ bool wharf_front_call_worker(struct wharf_front *front)
 /* Whether somebody looks at the rings before long. */
 static bool somebody_looks(const struct wharf_front *front)
 {
-    return front->n_awake > 0 || front->gpus_looking ||
-           (front->n_sleeping == 0 && front->n_short > 0) ||
-           (front->n_brief > 0 &&
-            BRIEF_PARTS * front->n_brief >= (BRIEF_PARTS - 1) * front->n_workers);
+    return front->workers.n_awake > 0 || front->fleet.gpus_looking ||
+           (front->workers.n_sleeping == 0 && front->workers.n_short > 0) ||
+           (front->workers.n_brief > 0 &&
+            BRIEF_PARTS * front->workers.n_brief >= (BRIEF_PARTS - 1) * front->workers.n_workers);
 }
 
 /* Arms all watched sessions.  If some cannot be because there is something in their rings, somebody
@@ -214,9 +215,10 @@ static void arm_all(struct wharf_front *front, uint64_t now_ns)
     uint32_t budget = MOST_TAKEN;
     bool more = false;
 
-    WHARF_LIST_FOR(link, &front->watched)
+    WHARF_LIST_FOR(link, &front->watching.watched)
     {
-        struct wharf_session *session = WHARF_LIST_ENTRY(link, struct wharf_session, watch_link);
+        struct wharf_session *session =
+            WHARF_LIST_ENTRY(link, struct wharf_session, activity.watch_link);
         if (budget == 0) {
             more = true;
             break;
@@ -224,7 +226,7 @@ static void arm_all(struct wharf_front *front, uint64_t now_ns)
         if (!arm(front, session))
             continue;
         budget -= take(front, session, budget, now_ns);
-        if (session->is_watched && arm(front, session))
+        if (session->activity.is_watched && arm(front, session))
             more = true;
     }
     if (more && !wharf_front_call_worker(front))
@@ -233,7 +235,7 @@ static void arm_all(struct wharf_front *front, uint64_t now_ns)
 
 static bool has_more_than_are_awake(const struct wharf_front *front)
 {
-    return wharf_place_n_for_cpu(front) > front->n_awake && !front->nothing_fits;
+    return wharf_place_n_for_cpu(front) > front->workers.n_awake && !front->nothing_fits;
 }
 
 /*
@@ -243,7 +245,8 @@ static bool has_more_than_are_awake(const struct wharf_front *front)
  */
 static void call_workers(struct wharf_front *front)
 {
-    if (has_more_than_are_awake(front) && front->n_sleeping > 0 && wharf_place_may_be_gpus(front))
+    if (has_more_than_are_awake(front) && front->workers.n_sleeping > 0 &&
+        wharf_place_may_be_gpus(front))
         front->nothing_fits = !wharf_place_first_for_cpu(front, UINT64_MAX);
     while (has_more_than_are_awake(front))
         if (!wharf_front_call_worker(front))
@@ -261,9 +264,9 @@ void wharf_front_settle(struct wharf_front *front)
         arm_all(front, wharf_now_ns());
     call_workers(front);
     /* Their threads promise to look when they are called. */
-    uint32_t called = front->gpus_asleep ? wharf_place_gpus_to_wake(front) : 0;
-    front->gpus_asleep &= ~called;
-    front->gpus_called |= called;
+    uint32_t called = front->fleet.gpus_asleep ? wharf_place_gpus_to_wake(front) : 0;
+    front->fleet.gpus_asleep &= ~called;
+    front->fleet.gpus_called |= called;
     /* Jobs' deadlines are nobody else's business while all workers sleep or are busy. */
     if (front->deadlines.root && front->deadlines.root->key < front->loop_wakes_at_ns)
         front->wake_loop = true;
@@ -274,7 +277,7 @@ bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, 
     uint64_t now_ns = wharf_now_ns();
 
     session->tenant->stats.n_doorbells += n_packets;
-    if (session->state != WHARF_SESSION_LIVE || session->is_watched)
+    if (session->state != WHARF_SESSION_LIVE || session->activity.is_watched)
         return false;
     /* A client that rings for nothing is not worth a thread's watch. */
     if (take(front, session, MOST_TAKEN, now_ns) == 0)
@@ -283,7 +286,7 @@ bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, 
     if (!session->is_broken)
         wharf_front_watch(front, session, now_ns);
     /* Worth a thread's watch if the client is about to come back; otherwise it rings again. */
-    if (!session->is_broken && !somebody_looks(front) && session->comes_back)
+    if (!session->is_broken && !somebody_looks(front) && session->activity.comes_back)
         wharf_front_call_worker(front);
     return true;
 }

@@ -187,7 +187,7 @@ uint64_t wharf_front_take_for_gpu(struct wharf_front *front, uint32_t gpu, struc
                                   uint32_t most_chunks, uint64_t now_ns,
                                   struct wharf_piece *ret_piece)
 {
-    const uint32_t n_warps = front->gpus[gpu].n_warps;
+    const uint32_t n_warps = front->fleet.gpus[gpu].n_warps;
     /* Small enough pieces to keep to what may be handed over, and large enough for all warps. */
     struct appetite appetite = {chunk_warp_ns, gpu, front->config.gpu_ahead_ns * n_warps,
                                 most_chunks < MOST_CHUNKS ? most_chunks : MOST_CHUNKS};

@@ -105,7 +105,7 @@ static struct wharf_session *first_leased(const struct wharf_front *front,
 void wharf_front_recall_all(struct wharf_front *front, const struct wharf_tenant *tenant)
 {
     /* Others may begin meanwhile. */
-    for (uint32_t n = 0; n < front->n_workers; n++) {
+    for (uint32_t n = 0; n < front->workers.n_workers; n++) {
         struct wharf_session *session = first_leased(front, tenant);
         if (!session)
             return;

@@ -12,7 +12,7 @@
 
 static bool is_alone(const struct wharf_front *front, const struct wharf_tenant *tenant)
 {
-    return front->active_weight == (tenant->n_active ? tenant->active_weight : 0);
+    return front->watching.active_weight == (tenant->n_active ? tenant->active_weight : 0);
 }
 
 static void resume(struct wharf_front *front, struct wharf_tenant *tenant)

@@ -61,7 +61,7 @@ static void keep(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept
         return;
     }
     wharf_list_append(&backend->again, &kept->link);
-    backend->n_without_places++;
+    backend->flight.n_without_places++;
 }
 
 /* What nothing but the GPU is to run has places there where it holds nobody up. */
@@ -112,8 +112,8 @@ static void cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_p
 
 void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
-    backend->n_warp_ns -= gpu_piece->warp_ns;
-    backend->n_nbytes -= gpu_piece->nbytes;
+    backend->flight.n_warp_ns -= gpu_piece->warp_ns;
+    backend->flight.n_nbytes -= gpu_piece->nbytes;
     cut(backend, gpu_piece, keep);
 }
 
@@ -153,7 +153,7 @@ static bool can_try(struct wharf_gpu_backend *backend, const struct wharf_gpu_pi
     if (backend->state != WHARF_GPU_UP || backend->is_alone ||
         wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY)
         return false;
-    *ret_others_wait = is_suspect && backend->n_items > 0;
+    *ret_others_wait = is_suspect && backend->flight.n_items > 0;
     return !*ret_others_wait && wharf_gpu_items_find_place(backend);
 }
 
@@ -164,7 +164,7 @@ static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece, 0);
 
     wharf_list_remove(&gpu_piece->link);
-    backend->n_without_places--;
+    backend->flight.n_without_places--;
     wharf_list_append(&backend->free_pieces, &gpu_piece->link);
     wharf_gpu_items_submit(
         backend, &piece, 1,
@@ -185,7 +185,7 @@ bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns
         is_last = &gpu_piece->link == last;
         if (result != WHARF_OK) {
             wharf_list_remove(&gpu_piece->link);
-            backend->n_without_places--;
+            backend->flight.n_without_places--;
             wharf_gpu_results_end(backend, gpu_piece, WHARF_ENGINE_AUTO,
                                   &(struct wharf_outcome){.result = result});
         } else if (can_try(backend, gpu_piece, &others_wait)) {

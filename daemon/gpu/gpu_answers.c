@@ -50,10 +50,10 @@ static int take_registered(struct wharf_gpu_backend *backend, struct wharf_gpu_h
     struct wharf_front *front = backend->front;
     struct wharf_gpu_memory *memory = hold->memory;
 
-    backend->n_asked--;
-    backend->registering_ns = 0;
+    backend->told.n_asked--;
+    backend->told.registering_ns = 0;
     wharf_gpu_pins_await(backend, wharf_now_ns());
-    backend->pass.is_stale = true;
+    backend->told.pass.is_stale = true;
     hold->address = message->address;
     hold->gone_ns = 0;
     hold->is_over_budget = false;
@@ -74,7 +74,7 @@ static int take_registered(struct wharf_gpu_backend *backend, struct wharf_gpu_h
     wharf_gpu_pins_refuse(backend, hold);
     /* It is the next one's to be asked. */
     if (memory->is_device)
-        front->gpus_wanted |= ~(1u << backend->gpu);
+        front->fleet.gpus_wanted |= ~(1u << backend->gpu);
     return -1;
 }
 
@@ -84,7 +84,7 @@ void wharf_gpu_answers_registered(struct wharf_gpu_backend *backend,
     WHARF_CLEANUP_FD int fd = -1;
 
     wharf_front_enter(backend->front);
-    struct wharf_gpu_hold *hold = take_answered(&backend->asked, message->number);
+    struct wharf_gpu_hold *hold = take_answered(&backend->told.asked, message->number);
     if (hold)
         fd = take_registered(backend, hold, message);
     wharf_front_leave(backend->front);
@@ -97,11 +97,11 @@ void wharf_gpu_answers_begun(struct wharf_gpu_backend *backend,
 {
     wharf_front_enter(backend->front);
     const struct wharf_gpu_hold *first =
-        WHARF_LIST_FIRST(&backend->asked, struct wharf_gpu_hold, answer_link);
+        WHARF_LIST_FIRST(&backend->told.asked, struct wharf_gpu_hold, answer_link);
     bool is_first = first && first->memory->number == message->number;
     wharf_front_leave(backend->front);
     if (is_first)
-        backend->registering_ns = now_ns;
+        backend->told.registering_ns = now_ns;
     else
         wharf_gpu_worker_kill(backend, "it registers what it was not told to");
 }
@@ -112,12 +112,12 @@ void wharf_gpu_answers_forgotten(struct wharf_gpu_backend *backend,
     WHARF_CLEANUP_FD int fd = -1;
 
     wharf_front_enter(backend->front);
-    struct wharf_gpu_hold *hold = take_answered(&backend->forgotten, message->number);
+    struct wharf_gpu_hold *hold = take_answered(&backend->told.forgotten, message->number);
     if (hold) {
         fd = wharf_gpu_pins_drop(backend, hold);
         wharf_gpu_pins_await(backend, wharf_now_ns());
     }
-    backend->pass.is_stale = true;
+    backend->told.pass.is_stale = true;
     wharf_front_leave(backend->front);
     if (!hold)
         wharf_gpu_worker_kill(backend, "it let go of what it was not told to");
@@ -129,7 +129,7 @@ void wharf_gpu_answers_forgotten(struct wharf_gpu_backend *backend,
 static void blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_gpu_hold *hold =
-        WHARF_LIST_FIRST(&backend->asked, struct wharf_gpu_hold, answer_link);
+        WHARF_LIST_FIRST(&backend->told.asked, struct wharf_gpu_hold, answer_link);
 
     hold->memory->n_stalls++;
     if (hold->memory->tenant)
@@ -150,9 +150,9 @@ static uint64_t piece_ns(struct wharf_gpu_backend *backend)
     const struct wharf_gpu_piece *oldest =
         WHARF_LIST_FIRST(&backend->under_way, struct wharf_gpu_piece, link);
 
-    if (oldest && oldest->patience_ns > backend->patience_ns)
-        backend->patience_ns = oldest->patience_ns;
-    return backend->patience_ns;
+    if (oldest && oldest->patience_ns > backend->told.patience_ns)
+        backend->told.patience_ns = oldest->patience_ns;
+    return backend->told.patience_ns;
 }
 
 /* Until when the worker has to say something.  Under the lock. */
@@ -160,16 +160,17 @@ static uint64_t stalled_from_ns(struct wharf_gpu_backend *backend)
 {
     uint64_t hang_ns = backend->front->config.gpu_hang_timeout_ns;
 
-    if (backend->registering_ns)
-        return backend->registering_ns + hang_ns + step_ns(&backend->asked);
-    return backend->silent_ns + hang_ns + piece_ns(backend) + step_ns(&backend->forgotten);
+    if (backend->told.registering_ns)
+        return backend->told.registering_ns + hang_ns + step_ns(&backend->told.asked);
+    return backend->told.silent_ns + hang_ns + piece_ns(backend) +
+           step_ns(&backend->told.forgotten);
 }
 
 uint64_t wharf_gpu_answers_see_to_stalls(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    bool is_registering = backend->registering_ns != 0;
+    bool is_registering = backend->told.registering_ns != 0;
 
-    if (backend->silent_ns == 0 || backend->state != WHARF_GPU_UP)
+    if (backend->told.silent_ns == 0 || backend->state != WHARF_GPU_UP)
         return WHARF_NEVER;
     wharf_front_enter(backend->front);
     uint64_t until_ns = stalled_from_ns(backend);
@@ -183,6 +184,6 @@ uint64_t wharf_gpu_answers_see_to_stalls(struct wharf_gpu_backend *backend, uint
                                        ? "a client's memory keeps it from registering that"
                                        : "it has not answered for too long");
     /* No item of anybody's has done it. */
-    backend->was_killed = false;
+    backend->life.was_killed = false;
     return now_ns;
 }

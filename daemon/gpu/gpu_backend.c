@@ -80,7 +80,7 @@ static bool is_idle(const struct wharf_gpu_backend *backend)
 static bool lingers(const struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     return backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT &&
-           now_ns - backend->active_ns < backend->front->config.gpu_idle_ns;
+           now_ns - backend->flight.active_ns < backend->front->config.gpu_idle_ns;
 }
 
 /* All that needs the front lock.  Returns whether the thread can sleep then. */
@@ -90,25 +90,25 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
     const uint32_t own_bit = 1u << backend->gpu;
 
     wharf_front_enter_first(front);
-    front->gpus_asleep &= ~own_bit;
-    if (front->gpus_wanted & own_bit)
-        backend->pass.is_stale = true;
-    front->gpus_wanted &= ~own_bit;
+    front->fleet.gpus_asleep &= ~own_bit;
+    if (front->fleet.gpus_wanted & own_bit)
+        backend->told.pass.is_stale = true;
+    front->fleet.gpus_wanted &= ~own_bit;
     backend->view->busy_since_ns = now_ns;
-    if (front->gpus_looking & own_bit)
+    if (front->fleet.gpus_looking & own_bit)
         wharf_front_look(front);
     wharf_gpu_items_exchange(backend, now_ns);
-    backend->has_unheld = backend->gpu == 0 && !wharf_list_is_empty(&front->residency.unheld);
+    backend->told.has_unheld = backend->gpu == 0 && !wharf_list_is_empty(&front->residency.unheld);
     bool can_sleep = backend->state != WHARF_GPU_PROVING && !backend->stop && is_idle(backend) &&
                      wharf_list_is_empty(&backend->again) &&
                      wharf_list_is_empty(&backend->large.waiting) &&
                      !wharf_place_wants_gpu(front, backend->gpu) && !lingers(backend, now_ns);
-    backend->is_over = backend->stop && is_idle(backend) && backend->n_orphans == 0;
-    front->gpus_looking &= ~own_bit;
+    backend->is_over = backend->stop && is_idle(backend) && backend->flight.n_orphans == 0;
+    front->fleet.gpus_looking &= ~own_bit;
     if (!can_sleep && backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT)
-        front->gpus_looking |= own_bit;
+        front->fleet.gpus_looking |= own_bit;
     if (can_sleep) {
-        front->gpus_asleep |= own_bit;
+        front->fleet.gpus_asleep |= own_bit;
         backend->view->busy_since_ns = WHARF_NEVER;
     }
     wharf_front_leave(front);
@@ -120,7 +120,7 @@ static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     uint64_t next_ns = wharf_gpu_worker_tend(backend, now_ns);
 
-    if (backend->has_unheld)
+    if (backend->told.has_unheld)
         wharf_gpu_pins_bury(backend);
     if (backend->state == WHARF_GPU_UP) {
         while (wharf_gpu_spare_maker_refill(backend->front, backend->gpu))
@@ -190,12 +190,12 @@ static struct wharf_gpu_backend *backend_new(struct wharf_front *front,
     if (!backend)
         return NULL;
     backend->front = front;
-    backend->gpu = front->n_gpus;
-    backend->view = &front->gpus[backend->gpu];
+    backend->gpu = front->fleet.n_gpus;
+    backend->view = &front->fleet.gpus[backend->gpu];
     backend->link = WHARF_WORKER_LINK_NONE;
     backend->config = *config;
     backend->engine = config->gpu_engine == WHARF_GPU_SIMT ? WHARF_ENGINE_SIMT : WHARF_ENGINE_GPU;
-    backend->backoff_ns = FIRST_BACKOFF_NS;
+    backend->life.backoff_ns = FIRST_BACKOFF_NS;
     snprintf(backend->program, sizeof(backend->program), "%s", program);
     snprintf(backend->name, sizeof(backend->name), "%s", name);
     if (wharf_gpu_items_init(backend) < 0) {
@@ -217,7 +217,7 @@ static void enter(struct wharf_gpu_backend *backend)
     view->busy_since_ns = WHARF_NEVER;
     view->may_come = true;
     view->n_warps = 1;
-    __atomic_store_n(&front->n_gpus, backend->gpu + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&front->fleet.n_gpus, backend->gpu + 1, __ATOMIC_RELAXED);
     wharf_gpu_memory_add_gpu(front, backend->gpu);
     wharf_front_leave(front);
 }
@@ -238,7 +238,7 @@ static int start_thread(struct wharf_gpu_backend *backend)
 int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config *config,
                             const char *program, const char *name, wharf_gpu_count *tell_count)
 {
-    struct wharf_gpu_view *view = &front->gpus[front->n_gpus];
+    struct wharf_gpu_view *view = &front->fleet.gpus[front->fleet.n_gpus];
 
     if (view->wake_fd < 0)
         view->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

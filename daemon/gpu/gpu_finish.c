@@ -13,7 +13,7 @@ void wharf_gpu_results_end(struct wharf_gpu_backend *backend, struct wharf_gpu_p
     piece->is_large = false;
     piece->engine = (uint8_t)engine;
     piece->outcome = *outcome;
-    backend->n_without_places++;
+    backend->flight.n_without_places++;
     wharf_list_append(&backend->finished, &piece->link);
 }
 
@@ -38,7 +38,7 @@ static void retry_taken(struct wharf_retry *retry)
 {
     struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(retry, struct wharf_gpu_piece, retry);
 
-    piece->backend->n_orphans--;
+    piece->backend->flight.n_orphans--;
     wharf_list_append(&piece->backend->free_pieces, &piece->link);
 }
 
@@ -48,6 +48,6 @@ void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct whar
 
     piece->retry = (struct wharf_retry){.piece = &piece->piece, .taken = retry_taken};
     wharf_retry_add(&front->retries, &piece->retry);
-    piece->backend->n_orphans++;
+    piece->backend->flight.n_orphans++;
     front->nothing_fits = false;
 }

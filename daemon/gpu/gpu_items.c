@@ -43,8 +43,8 @@ int wharf_gpu_items_init(struct wharf_gpu_backend *backend)
     wharf_list_init(&backend->under_way);
     wharf_list_init(&backend->finished);
     wharf_list_init(&backend->again);
-    wharf_list_init(&backend->asked);
-    wharf_list_init(&backend->forgotten);
+    wharf_list_init(&backend->told.asked);
+    wharf_list_init(&backend->told.forgotten);
     wharf_gpu_large_init(backend);
     backend->items = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->items));
     backend->pieces = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->pieces));
@@ -103,20 +103,20 @@ static void pass_cancels_on(struct wharf_gpu_backend *backend)
 {
     uint32_t n_stopped = backend->front->n_stopped;
 
-    if (backend->n_stopped != n_stopped) {
-        backend->n_stopped = n_stopped;
-        backend->n_cancel_looks = WHARF_GPU_N_ENTRIES;
+    if (backend->flight.n_stopped != n_stopped) {
+        backend->flight.n_stopped = n_stopped;
+        backend->flight.n_cancel_looks = WHARF_GPU_N_ENTRIES;
     }
-    for (unsigned n = 0; n < MOST_CANCEL_LOOKS && backend->n_cancel_looks > 0; n++) {
-        struct wharf_gpu_piece *piece = &backend->pieces[backend->cancel_look_at];
+    for (unsigned n = 0; n < MOST_CANCEL_LOOKS && backend->flight.n_cancel_looks > 0; n++) {
+        struct wharf_gpu_piece *piece = &backend->pieces[backend->flight.cancel_look_at];
         if (piece->n_left > 0 && piece->piece.job->stopped && !piece->is_withdrawn)
             piece->is_withdrawn = withdraw(backend, piece);
         /* No room for more cancels: it is looked at again. */
         if (piece->n_left > 0 && piece->piece.job->stopped && !piece->is_withdrawn)
             break;
         /* Not from the beginning again when more are stopped: somebody always stops some. */
-        backend->cancel_look_at = (backend->cancel_look_at + 1) % WHARF_GPU_N_ENTRIES;
-        backend->n_cancel_looks--;
+        backend->flight.cancel_look_at = (backend->flight.cancel_look_at + 1) % WHARF_GPU_N_ENTRIES;
+        backend->flight.n_cancel_looks--;
     }
 }
 
@@ -191,7 +191,7 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
         return false;
     bool is_suspect = job->session->tenant->gpu_trust.n_alone > 0;
     /* Large chunks can be there for a minute, and others after them: nobody waits for these. */
-    if (is_suspect && backend->n_items > 0)
+    if (is_suspect && backend->flight.n_items > 0)
         return false;
     uint32_t n_parts = wharf_parts_now(front, job, backend->view);
     uint32_t n_least = wharf_parts_least(front, job);
@@ -216,9 +216,9 @@ static void tell_place(struct wharf_gpu_backend *backend)
 {
     struct wharf_gpu_view *view = backend->view;
 
-    view->n_in_flight = backend->n_items;
-    view->in_flight_ns = backend->n_warp_ns;
-    view->in_flight_nbytes = backend->n_nbytes;
+    view->n_in_flight = backend->flight.n_items;
+    view->in_flight_ns = backend->flight.n_warp_ns;
+    view->in_flight_nbytes = backend->flight.n_nbytes;
     view->is_alone = backend->is_alone;
 }
 

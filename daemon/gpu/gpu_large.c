@@ -127,7 +127,7 @@ bool wharf_gpu_large_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
             break;
         }
         take_completion(backend, place, &completion, now_ns);
-        backend->active_ns = now_ns;
+        backend->flight.active_ns = now_ns;
         n++;
     }
     return n > 0;
@@ -217,7 +217,7 @@ static bool find_entry(struct wharf_gpu_large *large)
 static bool may_begin(struct wharf_gpu_backend *backend)
 {
     return backend->state == WHARF_GPU_UP && !backend->stop && !backend->is_alone &&
-           !backend->large.is_held && wharf_list_is_empty(&backend->forgotten) &&
+           !backend->large.is_held && wharf_list_is_empty(&backend->told.forgotten) &&
            free_place(&backend->large) && find_entry(&backend->large);
 }
 
@@ -250,7 +250,7 @@ static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gp
     gpu_piece->is_large = true;
     gpu_piece->has_places = gpu_piece->has_device = gpu_piece->is_culprit = false;
     gpu_piece->n_items = gpu_piece->n_left = 0;
-    gpu_piece->handed_ns = backend->active_ns = now_ns;
+    gpu_piece->handed_ns = backend->flight.active_ns = now_ns;
     gpu_piece->trip = (struct wharf_gpu_trip){.n_there = 1};
     *place = (struct wharf_gpu_large_place){
         .piece = gpu_piece,
@@ -298,13 +298,13 @@ static bool has_to_wait(const struct wharf_gpu_backend *backend, const struct wh
 {
     if (job->session->tenant->gpu_trust.n_alone == 0)
         return false;
-    *ret_others_wait = backend->n_items > 0 && backend->large.n_taken == 0;
-    return backend->n_items > 0 || backend->large.n_taken > 0;
+    *ret_others_wait = backend->flight.n_items > 0 && backend->large.n_taken == 0;
+    return backend->flight.n_items > 0 || backend->large.n_taken > 0;
 }
 
 void wharf_gpu_large_await(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
 {
-    backend->n_without_places++;
+    backend->flight.n_without_places++;
     wharf_list_append(&backend->large.waiting, &piece->link);
 }
 
@@ -319,11 +319,11 @@ static bool see_to_first(struct wharf_gpu_backend *backend, uint64_t now_ns, boo
 
     if (refusal.result != WHARF_OK) {
         wharf_list_remove(&piece->link);
-        backend->n_without_places--;
+        backend->flight.n_without_places--;
         wharf_gpu_results_end(backend, piece, WHARF_ENGINE_AUTO, &refusal);
     } else if (job->session->tenant->gpu_trust.banned_until_ns > now_ns) {
         wharf_list_remove(&piece->link);
-        backend->n_without_places--;
+        backend->flight.n_without_places--;
         wharf_gpu_rescue_make_orphan(backend, piece);
     } else if (wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY) {
         wharf_gpu_room_want(backend->front, job, now_ns);
@@ -366,7 +366,7 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
         wharf_gpu_results_end(backend, gpu_piece, WHARF_ENGINE_AUTO, &refusal);
         return true;
     }
-    backend->n_without_places++;
+    backend->flight.n_without_places++;
     submit(backend, gpu_piece, now_ns);
     return true;
 }
@@ -415,6 +415,6 @@ struct wharf_gpu_piece *wharf_gpu_large_lose(struct wharf_gpu_backend *backend)
     } else if ((piece = WHARF_LIST_FIRST(&large->waiting, struct wharf_gpu_piece, link))) {
         wharf_list_remove(&piece->link);
     }
-    backend->n_without_places -= piece != NULL;
+    backend->flight.n_without_places -= piece != NULL;
     return piece;
 }

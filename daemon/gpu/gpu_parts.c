@@ -64,7 +64,7 @@ void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_
     const struct wharf_job *job = piece->piece.job;
 
     backend->is_alone = false;
-    job->session->whole_until_ns = now_ns + WHARF_PARTS_REFUSED_NS;
+    job->session->placing.whole_until_ns = now_ns + WHARF_PARTS_REFUSED_NS;
     if (job->stopped) {
         wharf_gpu_results_end(backend, piece, WHARF_ENGINE_AUTO,
                               &(struct wharf_outcome){.result = job->stopped});
@@ -72,7 +72,7 @@ void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_
         submit_whole(backend, piece, now_ns);
     } else if (piece->has_device) {
         wharf_list_append(&backend->again, &piece->link);
-        backend->n_without_places++;
+        backend->flight.n_without_places++;
     } else if (wharf_gpu_is_forced(backend, piece) && backend->state == WHARF_GPU_UP) {
         wharf_gpu_large_await(backend, piece);
     } else {

@@ -44,10 +44,10 @@
 
 void wharf_gpu_pins_await(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    bool is_told = backend->n_asked > 0 || !wharf_list_is_empty(&backend->forgotten);
+    bool is_told = backend->told.n_asked > 0 || !wharf_list_is_empty(&backend->told.forgotten);
 
-    backend->silent_ns = is_told ? now_ns : 0;
-    backend->patience_ns = 0;
+    backend->told.silent_ns = is_told ? now_ns : 0;
+    backend->told.patience_ns = 0;
 }
 
 void wharf_gpu_pins_tell(struct wharf_front *front, const struct wharf_gpu_memory *memory)
@@ -109,7 +109,7 @@ static uint64_t trusted_from_ns(const struct wharf_gpu_backend *backend,
         return 0; /* to be refused */
     uint64_t banned_until_ns = memory->tenant->gpu_trust.banned_until_ns;
     uint64_t others_until_ns =
-        memory->n_stalls > 0 ? backend->up_since_ns + OTHERS_FIRST_NS : banned_until_ns;
+        memory->n_stalls > 0 ? backend->life.up_since_ns + OTHERS_FIRST_NS : banned_until_ns;
     return others_until_ns > banned_until_ns ? others_until_ns : banned_until_ns;
 }
 
@@ -150,10 +150,10 @@ static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hol
     if (hold->is_forgotten || wharf_worker_link_send(&backend->link, &message, -1) < 0)
         return;
     hold->is_forgotten = true;
-    backend->forgotten_at_ns = wharf_now_ns();
-    wharf_list_append(&backend->forgotten, &hold->answer_link);
-    if (!backend->silent_ns)
-        wharf_gpu_pins_await(backend, backend->forgotten_at_ns);
+    backend->told.forgotten_at_ns = wharf_now_ns();
+    wharf_list_append(&backend->told.forgotten, &hold->answer_link);
+    if (!backend->told.silent_ns)
+        wharf_gpu_pins_await(backend, backend->told.forgotten_at_ns);
 }
 
 void wharf_gpu_pins_refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
@@ -169,7 +169,7 @@ void wharf_gpu_pins_refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_h
 static void make_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
                       uint64_t now_ns)
 {
-    struct wharf_gpu_pass *pass = &backend->pass;
+    struct wharf_gpu_pass *pass = &backend->told.pass;
 
     if (hold->memory->wanted_ns <= hold->gone_ns) {
         hold->gone_ns = now_ns;
@@ -206,8 +206,8 @@ static bool waits_for_room(struct wharf_gpu_backend *backend, struct wharf_gpu_h
     struct wharf_gpu_memory *memory = hold->memory;
     enum wharf_gpu_room_outlook outlook = wharf_gpu_room_make(backend->front, memory, now_ns);
 
-    if (outlook == WHARF_GPU_ROOM_LATER && now_ns + LATER_NS < backend->pass.next_ns)
-        backend->pass.next_ns = now_ns + LATER_NS;
+    if (outlook == WHARF_GPU_ROOM_LATER && now_ns + LATER_NS < backend->told.pass.next_ns)
+        backend->told.pass.next_ns = now_ns + LATER_NS;
     if (outlook != WHARF_GPU_ROOM_NONE && hold->is_over_budget) {
         hold->is_over_budget = false;
         wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_ABSENT);
@@ -267,9 +267,9 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, 
         return;
     wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_ASKED);
     hold->is_promised = false;
-    wharf_list_append(&backend->asked, &hold->answer_link);
-    backend->n_asked++;
-    if (!backend->silent_ns)
+    wharf_list_append(&backend->told.asked, &hold->answer_link);
+    backend->told.n_asked++;
+    if (!backend->told.silent_ns)
         wharf_gpu_pins_await(backend, now_ns);
 }
 
@@ -289,7 +289,7 @@ static bool must_go(const struct wharf_gpu_hold *hold)
 static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
                      uint64_t now_ns)
 {
-    struct wharf_gpu_pass *pass = &backend->pass;
+    struct wharf_gpu_pass *pass = &backend->told.pass;
     const struct wharf_gpu_memory *memory = hold->memory;
     uint64_t at_ns = due_ns(backend, hold);
 
@@ -301,7 +301,7 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
             pass->may_forget || memory->is_device || !wharf_gpu_memory_is_dead(memory)
                 ? 0
                 : memory->nbytes;
-    } else if (at_ns <= now_ns && backend->n_asked < MOST_ASKED) {
+    } else if (at_ns <= now_ns && backend->told.n_asked < MOST_ASKED) {
         ask(backend, hold, now_ns);
     } else if (at_ns > now_ns) {
         /* Nobody waits for who is banned. */
@@ -313,10 +313,10 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
 
 static void begin_pass(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    struct wharf_gpu_pass *pass = &backend->pass;
+    struct wharf_gpu_pass *pass = &backend->told.pass;
     uint64_t budget = backend->front->config.gpu_memory_nbytes;
-    bool is_due =
-        now_ns >= backend->forgotten_at_ns + FORGET_NS || pass->dead_nbytes > budget / FORGET_PART;
+    bool is_due = now_ns >= backend->told.forgotten_at_ns + FORGET_NS ||
+                  pass->dead_nbytes > budget / FORGET_PART;
     /* For that all items have to be done.  Those of large chunks take long: none is begun any more,
      * and when the last one is done it is let go of memory. */
     bool may_forget = is_due && backend->large.n_taken == 0;
@@ -334,7 +334,7 @@ static void begin_pass(struct wharf_gpu_backend *backend, uint64_t now_ns)
 /* Goes on with a pass for a while, under the lock. */
 static void look_at_some(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    struct wharf_gpu_pass *pass = &backend->pass;
+    struct wharf_gpu_pass *pass = &backend->told.pass;
     struct wharf_list *memories = &backend->view->memories;
 
     for (unsigned n = 0; n < MOST_LOOKS; n++) {
@@ -352,7 +352,7 @@ static void look_at_some(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
 uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    struct wharf_gpu_pass *pass = &backend->pass;
+    struct wharf_gpu_pass *pass = &backend->told.pass;
 
     wharf_front_enter_first(backend->front);
     if (!pass->is_under_way)
@@ -362,7 +362,7 @@ uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (pass->is_under_way || pass->is_stale)
         return now_ns;
     /* What could not go in a pass that let go of others goes in the next one. */
-    uint64_t dead_ns = (pass->may_forget ? now_ns : backend->forgotten_at_ns) + FORGET_NS;
+    uint64_t dead_ns = (pass->may_forget ? now_ns : backend->told.forgotten_at_ns) + FORGET_NS;
     return pass->has_dead && dead_ns < pass->next_ns ? dead_ns : pass->next_ns;
 }
 
@@ -402,9 +402,9 @@ static bool lose_some(struct wharf_gpu_backend *backend, struct closing *closing
 
     for (unsigned n = 0; n < MOST_LOOKS && closing->n < MOST_CLOSED; n++) {
         struct wharf_gpu_hold *hold = WHARF_LIST_FIRST(memories, struct wharf_gpu_hold, link);
-        if (!hold || hold->pass == backend->pass.number)
+        if (!hold || hold->pass == backend->told.pass.number)
             return false;
-        hold->pass = backend->pass.number;
+        hold->pass = backend->told.pass.number;
         wharf_list_rotate(memories);
         hold->gone_ns = 0;
         hold->is_promised = false;
@@ -421,7 +421,7 @@ void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)
     struct closing closing = {.n = 0};
     bool is_more = true;
 
-    backend->pass = (struct wharf_gpu_pass){.number = backend->pass.number + 1};
+    backend->told.pass = (struct wharf_gpu_pass){.number = backend->told.pass.number + 1};
     while (is_more) {
         wharf_front_enter(front);
         is_more = lose_some(backend, &closing);
@@ -430,8 +430,8 @@ void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)
     }
     wharf_front_enter(front);
     /* GPU memory that it was asked for may be another one's. */
-    front->gpus_wanted |= ~(1u << backend->gpu);
+    front->fleet.gpus_wanted |= ~(1u << backend->gpu);
     wharf_front_leave(front);
-    backend->n_asked = 0;
-    backend->registering_ns = backend->silent_ns = 0;
+    backend->told.n_asked = 0;
+    backend->told.registering_ns = backend->told.silent_ns = 0;
 }

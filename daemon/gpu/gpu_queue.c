@@ -25,9 +25,9 @@
 
 static void take_item(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant)
 {
-    backend->n_items++;
-    backend->n_places++;
-    backend->front->n_gpu_tenants += tenant->n_gpu_items++ == 0;
+    backend->flight.n_items++;
+    backend->flight.n_places++;
+    backend->front->fleet.n_gpu_tenants += tenant->n_gpu_items++ == 0;
 }
 
 void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
@@ -36,10 +36,10 @@ void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_g
     struct wharf_gpu_item *item = wharf_gpu_item_at(backend, piece->first + i);
     struct wharf_tenant *tenant = piece->piece.job->session->tenant;
 
-    backend->n_items -= !item->is_done;
-    backend->n_places--;
-    backend->n_passed = 0;
-    backend->front->n_gpu_tenants -= --tenant->n_gpu_items == 0;
+    backend->flight.n_items -= !item->is_done;
+    backend->flight.n_places--;
+    backend->flight.n_passed = 0;
+    backend->front->fleet.n_gpu_tenants -= --tenant->n_gpu_items == 0;
     item->piece = NULL; /* the rest is the next one's to set */
 }
 
@@ -71,12 +71,13 @@ static bool can_pass(const struct wharf_gpu_backend *backend, uint32_t index)
 static bool pass_by(struct wharf_gpu_backend *backend, uint32_t n)
 {
     /* Where a whole round of that has led to nothing, it waits until some place is free again. */
-    if (backend->n_passed > WHARF_GPU_N_ENTRIES || n >= wharf_work_room(&backend->submitter) ||
+    if (backend->flight.n_passed > WHARF_GPU_N_ENTRIES ||
+        n >= wharf_work_room(&backend->submitter) ||
         !can_pass(backend, backend->submitter.tail + n))
         return false;
     for (uint32_t i = 0; i <= n; i++)
         wharf_work_pass(&backend->submitter);
-    backend->n_passed += n + 1;
+    backend->flight.n_passed += n + 1;
     return true;
 }
 
@@ -99,7 +100,8 @@ static uint32_t find_places(struct wharf_gpu_backend *backend, uint32_t least, u
  * that the worker has one by one, should it end, beside what earlier ones have left. */
 static uint32_t n_to_keep(const struct wharf_gpu_backend *backend)
 {
-    uint32_t n_kept = backend->n_places + backend->n_without_places + backend->n_orphans;
+    uint32_t n_kept =
+        backend->flight.n_places + backend->flight.n_without_places + backend->flight.n_orphans;
 
     return n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
 }
@@ -257,11 +259,11 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     struct wharf_gpu_piece *gpu_piece =
         WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
     const struct wharf_front *front = backend->front;
-    uint32_t n_before = backend->n_items;
+    uint32_t n_before = backend->flight.n_items;
 
     wharf_list_remove(&gpu_piece->link);
     wharf_list_append(&backend->under_way, &gpu_piece->link);
-    backend->n_warp_ns += warp_ns;
+    backend->flight.n_warp_ns += warp_ns;
     gpu_piece->piece = *piece;
     gpu_piece->piece.begun_ns = now_ns;
     gpu_piece->has_device = gpu_piece->is_culprit = false;
@@ -270,13 +272,13 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     gpu_piece->first = backend->submitter.tail;
     gpu_piece->n_items = gpu_piece->n_left = n_items;
     gpu_piece->handed_ns = now_ns;
-    backend->active_ns = now_ns;
+    backend->flight.active_ns = now_ns;
     gpu_piece->warp_ns = warp_ns;
     gpu_piece->is_withdrawn = gpu_piece->is_recalled = gpu_piece->is_given_up = false;
     /* Behind all that is there, on one warp. */
     gpu_piece->patience_ns =
         front->config.gpu_hang_timeout_ns +
-        PATIENCE_FACTOR * (warp_ns + backend->n_warp_ns / backend->view->n_warps);
+        PATIENCE_FACTOR * (warp_ns + backend->flight.n_warp_ns / backend->view->n_warps);
     if (piece->job->model)
         wharf_gpu_models_use(backend->view, &piece->job->model->memory->on[backend->gpu], now_ns);
     wharf_gpu_room_use(backend->gpu, piece->job, now_ns);
@@ -285,10 +287,10 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
         take_item(backend, piece->job->session->tenant);
         gpu_piece->nbytes += submit_item(backend, gpu_piece, i);
     }
-    backend->n_nbytes += gpu_piece->nbytes;
+    backend->flight.n_nbytes += gpu_piece->nbytes;
     gpu_piece->trip = (struct wharf_gpu_trip){
         .estimate_ns = warp_ns,
-        .nbytes = backend->n_nbytes,
+        .nbytes = backend->flight.n_nbytes,
         .n_there = n_before + piece->n_chunks,
     };
 }

@@ -30,8 +30,8 @@ static void make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piec
     for (uint32_t i = 0; i < piece->n_items; i++)
         wharf_gpu_item_free(backend, piece, i);
     wharf_gpu_end_use(backend, piece->piece.job);
-    backend->n_warp_ns -= piece->warp_ns;
-    backend->n_nbytes -= piece->nbytes;
+    backend->flight.n_warp_ns -= piece->warp_ns;
+    backend->flight.n_nbytes -= piece->nbytes;
     piece->n_left = 0;
     begin_anew(&piece->piece);
     wharf_list_remove(&piece->link);

@@ -28,10 +28,10 @@ static void finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *pi
 {
     wharf_list_remove(&piece->link);
     wharf_list_append(&backend->finished, &piece->link);
-    backend->n_warp_ns -= piece->warp_ns;
-    if (backend->n_nbytes > piece->trip.nbytes)
-        piece->trip.nbytes = backend->n_nbytes;
-    backend->n_nbytes -= piece->nbytes;
+    backend->flight.n_warp_ns -= piece->warp_ns;
+    if (backend->flight.n_nbytes > piece->trip.nbytes)
+        piece->trip.nbytes = backend->flight.n_nbytes;
+    backend->flight.n_nbytes -= piece->nbytes;
 }
 
 /* A worker that says what cannot be is out of its mind and will be killed.  What else it has
@@ -82,8 +82,8 @@ static bool take_completion(struct wharf_gpu_backend *backend,
     /* Its part of what the piece was estimated to take. */
     uint64_t part_ns = item->piece->warp_ns / item->piece->n_left;
     item->piece->warp_ns -= part_ns;
-    backend->n_warp_ns -= part_ns;
-    backend->n_items--;
+    backend->flight.n_warp_ns -= part_ns;
+    backend->flight.n_items--;
     if (--item->piece->n_left == 0)
         finish(backend, item->piece);
     return true;
@@ -100,7 +100,7 @@ bool wharf_gpu_results_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
                                wharf_work_reap(&backend->moved, &completion))) {
         if (!take_completion(backend, &completion, now_ns))
             break;
-        backend->active_ns = now_ns;
+        backend->flight.active_ns = now_ns;
         n++;
     }
     return n > 0;
@@ -263,7 +263,7 @@ static void free_places(struct wharf_gpu_backend *backend, const struct wharf_gp
     if (gpu_piece->is_large)
         wharf_gpu_end_use(backend, gpu_piece->piece.job);
     if (!gpu_piece->has_places) {
-        backend->n_without_places--;
+        backend->flight.n_without_places--;
         return;
     }
     for (uint32_t i = 0; i < gpu_piece->n_items; i++)
@@ -275,11 +275,11 @@ static void free_places(struct wharf_gpu_backend *backend, const struct wharf_gp
 static void count_parts(struct wharf_front *front, const struct wharf_gpu_piece *gpu_piece)
 {
     if (gpu_piece->is_refused) {
-        front->n_parts_refused++;
+        front->fleet.n_parts_refused++;
         return;
     }
-    front->n_parted_chunks++;
-    front->n_parts += gpu_piece->n_items;
+    front->fleet.n_parted_chunks++;
+    front->fleet.n_parts += gpu_piece->n_items;
 }
 
 static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,

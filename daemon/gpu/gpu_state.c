@@ -21,15 +21,15 @@ static void tell_place(struct wharf_gpu_backend *backend)
     struct wharf_front *front = backend->front;
     const uint32_t own_bit = 1u << backend->gpu;
 
-    front->gpus_up &= ~own_bit;
+    front->fleet.gpus_up &= ~own_bit;
     if (backend->state == WHARF_GPU_UP) {
-        front->gpus_up |= own_bit;
-        __atomic_store_n(&front->gpu_engine, backend->engine, __ATOMIC_RELAXED);
+        front->fleet.gpus_up |= own_bit;
+        __atomic_store_n(&front->fleet.gpu_engine, backend->engine, __ATOMIC_RELAXED);
         backend->view->n_ups++;
     }
     backend->view->may_come = backend->state != WHARF_GPU_ABSENT;
     if (!wharf_place_may_import(front))
-        __atomic_store_n(&front->gpu_engine, WHARF_ENGINE_AUTO, __ATOMIC_RELAXED);
+        __atomic_store_n(&front->fleet.gpu_engine, WHARF_ENGINE_AUTO, __ATOMIC_RELAXED);
     front->nothing_fits = false;
 }
 
@@ -39,7 +39,7 @@ void wharf_gpu_set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state
     struct wharf_front *front = backend->front;
 
     backend->state = state;
-    backend->since_ns = now_ns;
+    backend->life.since_ns = now_ns;
     wharf_front_enter(front);
     tell_place(backend);
     WHARF_LIST_FOR(link, &front->sessions)
@@ -52,7 +52,7 @@ void wharf_gpu_set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state
             wharf_front_tell_decided(front, session);
         wharf_place_look_again(front, session);
     }
-    pthread_cond_broadcast(&front->gpus_changed);
+    pthread_cond_broadcast(&front->fleet.gpus_changed);
     wharf_front_leave(front);
 }
 
@@ -62,7 +62,7 @@ void wharf_gpu_begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)
         return;
     wharf_gpu_set_state(backend, WHARF_GPU_DYING, now_ns);
     backend->take_done(backend, now_ns);
-    backend->n_lost = backend->n_items + backend->large.n_taken;
+    backend->life.n_lost = backend->flight.n_items + backend->large.n_taken;
 }
 
 void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why)
@@ -71,7 +71,7 @@ void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why)
         return;
     wharf_log(WHARF_LOG_ERROR, NULL, "GPU %s: killing worker %d: %s", backend->name,
               (int)backend->link.pid, why);
-    backend->was_killed = true;
+    backend->life.was_killed = true;
     wharf_worker_link_kill(&backend->link);
     wharf_gpu_begin_dying(backend, wharf_now_ns());
 }

@@ -158,6 +158,48 @@ struct wharf_gpu_pass {
     uint64_t next_ns;     /* when something else is due */
 };
 
+/* The life of its workers: gpu_worker.c. */
+struct wharf_gpu_life {
+    uint64_t since_ns;    /* of the state */
+    uint64_t retry_at_ns; /* in state WAITING */
+    uint64_t backoff_ns;
+    uint64_t up_since_ns; /* 0: the worker was never ready */
+    uint32_t n_failures;  /* workers running that have ended without having been ready */
+    uint32_t n_lost;      /* items that it had when it began to die */
+    bool was_killed;      /* by us: it hung */
+    bool is_double;       /* the same GPU as another one, by another name */
+    bool is_known;        /* one has been ready before */
+};
+
+/* What the worker has: gpu_queue.c. */
+struct wharf_gpu_flight {
+    uint32_t n_without_places; /* pieces, in that list or finished */
+    uint32_t n_orphans;        /* pieces that it left to the CPU's threads; front lock */
+    uint32_t n_places;         /* that the others have, those of completed items too */
+    uint32_t n_passed;         /* places passed by since one was last free again */
+    uint32_t n_items;          /* under way */
+    uint64_t n_warp_ns;        /* of them, estimated */
+    uint64_t n_nbytes;         /* of pieces under way, sources and capacities */
+    uint64_t active_ns;        /* when an item was last handed over or came back */
+    uint32_t n_stopped;        /* jobs, as of when cancels were last looked for */
+    uint32_t n_cancel_looks;   /* pieces that are still to be looked at for that */
+    uint32_t cancel_look_at;   /* the next one's number */
+};
+
+/* Which memory the worker is told to register and to let go: gpu_pins.c. */
+struct wharf_gpu_told {
+    /* What the worker was told and has not answered, in that order, which is that of its answers:
+     * to register holds, and to let them go. */
+    struct wharf_list asked, forgotten;
+    uint32_t n_asked;
+    uint64_t registering_ns; /* since when it has been at the first of `asked`; 0: it is not */
+    uint64_t silent_ns;      /* since when it has answered nothing of all that; 0: it has it all */
+    uint64_t patience_ns;    /* the longest of pieces that were under way since then */
+    struct wharf_gpu_pass pass;
+    bool has_unheld;          /* wharf_gpu_pins_bury has something to do */
+    uint64_t forgotten_at_ns; /* when the worker was last told to let go of some */
+};
+
 /* There are so many GPUs: said by the thread of the first one. */
 typedef void wharf_gpu_count(struct wharf_front *front, const struct wharf_config *config,
                              const char *program, uint32_t n_gpus);
@@ -166,8 +208,8 @@ struct wharf_gpu_backend {
     /* Takes what the worker has completed, of all queues. */
     void (*take_done)(struct wharf_gpu_backend *backend, uint64_t now_ns);
     struct wharf_front *front;
-    uint32_t gpu;                /* its number here: front->gpus and bits */
-    struct wharf_gpu_view *view; /* front->gpus[gpu] */
+    uint32_t gpu;                /* its number here: front->fleet.gpus and bits */
+    struct wharf_gpu_view *view; /* front->fleet.gpus[gpu] */
     pthread_t thread;
     bool is_started;
     struct wharf_config config;       /* as at the start: what does not change needs no lock */
@@ -182,19 +224,11 @@ struct wharf_gpu_backend {
     bool is_over; /* nothing is left, and it shall stop */
     enum wharf_gpu_state state;
     struct wharf_worker_link link;
-    uint64_t since_ns;    /* of the state */
-    uint64_t retry_at_ns; /* in state WAITING */
-    uint64_t backoff_ns;
-    uint64_t up_since_ns; /* 0: the worker was never ready */
-    uint32_t n_failures;  /* workers running that have ended without having been ready */
-    uint32_t n_lost;      /* items that it had when it began to die */
-    bool was_killed;      /* by us: it hung */
-    bool is_double;       /* the same GPU as another one, by another name */
-    bool is_known;        /* one has been ready before */
-    uint64_t codecs;      /* bit i: it decodes codec i */
-    bool is_per_batch;    /* it starts a kernel for each batch */
-    char device[64];      /* for people */
-    char failure[320];    /* what it said last of itself */
+    struct wharf_gpu_life life;
+    uint64_t codecs;   /* bit i: it decodes codec i */
+    bool is_per_batch; /* it starts a kernel for each batch */
+    char device[64];   /* for people */
+    char failure[320]; /* what it said last of itself */
 
     struct wharf_segment queue;
     struct wharf_work_submitter submitter;
@@ -203,18 +237,8 @@ struct wharf_gpu_backend {
     struct wharf_gpu_item *items;   /* one for each place */
     struct wharf_gpu_piece *pieces; /* likewise */
     struct wharf_list free_pieces, under_way, finished;
-    struct wharf_list again;   /* of one chunk each, for GPU memory: lost with a worker */
-    uint32_t n_without_places; /* pieces, in that list or finished */
-    uint32_t n_orphans;        /* pieces that it left to the CPU's threads; front lock */
-    uint32_t n_places;         /* that the others have, those of completed items too */
-    uint32_t n_passed;         /* places passed by since one was last free again */
-    uint32_t n_items;          /* under way */
-    uint64_t n_warp_ns;        /* of them, estimated */
-    uint64_t n_nbytes;         /* of pieces under way, sources and capacities */
-    uint64_t active_ns;        /* when an item was last handed over or came back */
-    uint32_t n_stopped;        /* jobs, as of when cancels were last looked for */
-    uint32_t n_cancel_looks;   /* pieces that are still to be looked at for that */
-    uint32_t cancel_look_at;   /* the next one's number */
+    struct wharf_list again; /* of one chunk each, for GPU memory: lost with a worker */
+    struct wharf_gpu_flight flight;
     /* An item of a suspect runs, and nothing is begun beside it; large chunks that were there go
      * on. */
     bool is_alone;
@@ -223,16 +247,7 @@ struct wharf_gpu_backend {
     struct wharf_gpu_staging staging;
     struct wharf_gpu_large large;
 
-    /* What the worker was told and has not answered, in that order, which is that of its answers:
-     * to register holds, and to let them go. */
-    struct wharf_list asked, forgotten;
-    uint32_t n_asked;
-    uint64_t registering_ns; /* since when it has been at the first of `asked`; 0: it is not */
-    uint64_t silent_ns;      /* since when it has answered nothing of all that; 0: it has it all */
-    uint64_t patience_ns;    /* the longest of pieces that were under way since then */
-    struct wharf_gpu_pass pass;
-    bool has_unheld;          /* wharf_gpu_pins_bury has something to do */
-    uint64_t forgotten_at_ns; /* when the worker was last told to let go of some */
+    struct wharf_gpu_told told;
 };
 
 /* ---- gpu_state.c --------------------------------------------------------------------------- */
@@ -390,7 +405,7 @@ static inline struct wharf_gpu_item *wharf_gpu_item_at(const struct wharf_gpu_ba
 /* A piece of the job is no longer this GPU's. */
 static inline void wharf_gpu_end_use(struct wharf_gpu_backend *backend, const struct wharf_job *job)
 {
-    backend->pass.is_stale |= wharf_gpu_room_end_use(backend->gpu, job);
+    backend->told.pass.is_stale |= wharf_gpu_room_end_use(backend->gpu, job);
 }
 
 /* ---- gpu_finish.c -------------------------------------------------------------------------- */

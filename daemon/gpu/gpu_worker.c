@@ -73,19 +73,19 @@ static void count_end(struct wharf_gpu_backend *backend, bool was_its_own)
 {
     backend->view->n_ended++;
     backend->view->n_own_ends += was_its_own;
-    backend->n_failures += backend->up_since_ns == 0;
-    backend->up_since_ns = 0;
-    backend->view->is_lost = backend->n_failures >= MOST_FAILURES;
+    backend->life.n_failures += backend->life.up_since_ns == 0;
+    backend->life.up_since_ns = 0;
+    backend->view->is_lost = backend->life.n_failures >= MOST_FAILURES;
 }
 
 static void retry_later(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    backend->retry_at_ns = now_ns + backend->backoff_ns;
-    backend->backoff_ns *= 2;
-    if (backend->backoff_ns > MOST_BACKOFF_NS)
-        backend->backoff_ns = MOST_BACKOFF_NS;
+    backend->life.retry_at_ns = now_ns + backend->life.backoff_ns;
+    backend->life.backoff_ns *= 2;
+    if (backend->life.backoff_ns > MOST_BACKOFF_NS)
+        backend->life.backoff_ns = MOST_BACKOFF_NS;
     wharf_gpu_set_state(backend, WHARF_GPU_WAITING, now_ns);
-    if (backend->n_failures == MOST_FAILURES)
+    if (backend->life.n_failures == MOST_FAILURES)
         wharf_log(WHARF_LOG_WARNING, NULL,
                   "GPU %s: jobs do without it; it is tried again now and then, every %u seconds in "
                   "the end",
@@ -95,7 +95,7 @@ static void retry_later(struct wharf_gpu_backend *backend, uint64_t now_ns)
 /* There was no GPU from the start: neither is there one in a moment. */
 static bool is_hopeless(const struct wharf_gpu_backend *backend, int status)
 {
-    return status == WHARF_WORKER_EXIT_NO_DEVICE && !backend->is_known;
+    return status == WHARF_WORKER_EXIT_NO_DEVICE && !backend->life.is_known;
 }
 
 /* One that fails again and again, of a GPU that somebody else has, say, would fill the log. */
@@ -103,7 +103,7 @@ static enum wharf_log_level loudness(const struct wharf_gpu_backend *backend, in
 {
     if (is_hopeless(backend, status))
         return WHARF_LOG_INFO;
-    return backend->n_failures < MOST_FAILURES ? WHARF_LOG_WARNING : WHARF_LOG_DEBUG;
+    return backend->life.n_failures < MOST_FAILURES ? WHARF_LOG_WARNING : WHARF_LOG_DEBUG;
 }
 
 static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
@@ -111,7 +111,7 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
     int r = wharf_gpu_items_begin(backend);
 
     backend->failure[0] = 0;
-    backend->was_killed = false;
+    backend->life.was_killed = false;
     if (r == 0)
         r = wharf_worker_link_start(backend->program, backend->name, backend->front->promise_fd,
                                     &backend->link);
@@ -140,9 +140,9 @@ static const struct wharf_gpu_view *find_double(const struct wharf_gpu_backend *
 {
     const struct wharf_front *front = backend->front;
 
-    for (uint32_t i = 0; i < front->n_gpus && backend->view->place; i++)
-        if (i != backend->gpu && front->gpus[i].place == backend->view->place)
-            return &front->gpus[i];
+    for (uint32_t i = 0; i < front->fleet.n_gpus && backend->view->place; i++)
+        if (i != backend->gpu && front->fleet.gpus[i].place == backend->view->place)
+            return &front->fleet.gpus[i];
     return NULL;
 }
 
@@ -159,7 +159,7 @@ static bool is_double(struct wharf_gpu_backend *backend, uint32_t place)
     wharf_front_leave(backend->front);
     if (!other)
         return false;
-    backend->is_double = true;
+    backend->life.is_double = true;
     /* A name never changes. */
     snprintf(why, sizeof(why), "it is GPU %s by another name: take one of both out of device",
              other->name);
@@ -176,7 +176,7 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
         return;
     wharf_front_enter(front);
     /* Workers are of one build: all have the same. */
-    __atomic_store_n(&front->gpu_codecs, ready->codecs, __ATOMIC_RELAXED);
+    __atomic_store_n(&front->fleet.gpu_codecs, ready->codecs, __ATOMIC_RELAXED);
     view->n_warps = ready->n_warps ? ready->n_warps : 1;
     view->n_in_flight = 0;
     view->in_flight_ns = view->in_flight_nbytes = 0;
@@ -214,7 +214,7 @@ static void begin_estimates(const struct wharf_gpu_backend *backend)
     struct wharf_tenants *tenants = &front->tenants;
     const struct wharf_gpu_proof *proof = &backend->proof;
     /* The first one's: others measured the processors while these started more workers. */
-    bool is_first = !front->gpu_was_up;
+    bool is_first = !front->fleet.gpu_was_up;
 
     memcpy(tenants->gpus[backend->gpu].ns_per_kib, proof->ns_per_kib, sizeof(proof->ns_per_kib));
     tenants->gpus[backend->gpu].latency_ns = proof->latency_ns;
@@ -225,11 +225,11 @@ static void begin_estimates(const struct wharf_gpu_backend *backend)
         struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
         if (is_first)
             wharf_estimates_init(&tenant->estimates, proof->cpu_ns_per_kib);
-        if (!backend->is_known)
+        if (!backend->life.is_known)
             wharf_gpu_costs_init(&tenant->gpu_costs[backend->gpu], proof->ns_per_kib,
                                  proof->latency_ns);
     }
-    front->gpu_was_up = true;
+    front->fleet.gpu_was_up = true;
 }
 
 /* Clients' jobs are given to it from now on. */
@@ -247,13 +247,14 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
     wharf_log(WHARF_LOG_NOTICE, NULL,
               "GPU %s: worker %d is ready after %" PRIu64
               " ms: %s, %u warps, %s, answers in %" PRIu64 " us",
-              backend->name, (int)backend->link.pid, (now_ns - backend->since_ns) / WHARF_NS_PER_MS,
-              backend->device, (unsigned)view->n_warps,
+              backend->name, (int)backend->link.pid,
+              (now_ns - backend->life.since_ns) / WHARF_NS_PER_MS, backend->device,
+              (unsigned)view->n_warps,
               backend->is_per_batch ? "a kernel for each batch" : "kernels that stay",
               view->latency_ns / WHARF_NS_PER_US);
-    backend->is_known = true;
-    backend->n_failures = 0;
-    backend->up_since_ns = now_ns;
+    backend->life.is_known = true;
+    backend->life.n_failures = 0;
+    backend->life.up_since_ns = now_ns;
     wharf_gpu_set_state(backend, WHARF_GPU_UP, now_ns);
 }
 
@@ -262,7 +263,7 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
 /* SIGKILL by somebody else says nothing about the jobs. */
 static bool is_suspicious(const struct wharf_gpu_backend *backend, int status)
 {
-    return backend->was_killed || status != 128 + SIGKILL;
+    return backend->life.was_killed || status != 128 + SIGKILL;
 }
 
 static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_ns)
@@ -271,21 +272,21 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
     char text[WHARF_EXIT_TEXT_NBYTES];
 
     wharf_gpu_begin_dying(backend, now_ns);
-    if (backend->up_since_ns && now_ns - backend->up_since_ns > DOES_WELL_NS)
-        backend->backoff_ns = LEAST_BACKOFF_NS;
+    if (backend->life.up_since_ns && now_ns - backend->life.up_since_ns > DOES_WELL_NS)
+        backend->life.backoff_ns = LEAST_BACKOFF_NS;
     wharf_log(loudness(backend, status), NULL,
               "GPU %s: the worker has ended %s, while it had %u chunks%s%s", backend->name,
-              wharf_exit_text(status, text), (unsigned)backend->n_lost,
+              wharf_exit_text(status, text), (unsigned)backend->life.n_lost,
               backend->failure[0] ? ": " : "", backend->failure);
     wharf_front_enter(front);
     count_end(backend, is_suspicious(backend, status));
-    backend->view->n_lost += backend->n_lost;
+    backend->view->n_lost += backend->life.n_lost;
     if (is_suspicious(backend, status))
         wharf_gpu_rescue_blame(backend, now_ns);
     wharf_front_leave(front);
     wharf_gpu_rescue_hand_on(backend);
     wharf_gpu_pins_lost(backend);
-    if (is_hopeless(backend, status) || backend->is_double)
+    if (is_hopeless(backend, status) || backend->life.is_double)
         wharf_gpu_set_state(backend, WHARF_GPU_ABSENT, now_ns);
     else
         retry_later(backend, now_ns);
@@ -347,7 +348,7 @@ static void take_messages(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (r == -EPROTO)
         wharf_gpu_worker_kill(backend, "it sent a packet that is no message");
     wharf_gpu_begin_dying(backend, now_ns);
-    backend->since_ns = now_ns;
+    backend->life.since_ns = now_ns;
 }
 
 static bool has_worker(const struct wharf_gpu_backend *backend)
@@ -361,13 +362,13 @@ static uint64_t see_to_timeouts(struct wharf_gpu_backend *backend, uint64_t now_
     uint64_t timeout_ns = backend->config.gpu_start_timeout_ns;
 
     if (backend->state == WHARF_GPU_STARTING || backend->state == WHARF_GPU_PROVING) {
-        if (now_ns - backend->since_ns < timeout_ns)
-            return backend->since_ns + timeout_ns;
+        if (now_ns - backend->life.since_ns < timeout_ns)
+            return backend->life.since_ns + timeout_ns;
         wharf_gpu_worker_kill(backend, "it did not get ready in time");
     }
     if (backend->state == WHARF_GPU_DYING) {
-        if (now_ns - backend->since_ns < STOP_NS)
-            return backend->since_ns + STOP_NS;
+        if (now_ns - backend->life.since_ns < STOP_NS)
+            return backend->life.since_ns + STOP_NS;
         wharf_worker_link_kill(&backend->link);
         return now_ns + STOP_NS;
     }
@@ -399,9 +400,9 @@ uint64_t wharf_gpu_worker_tend(struct wharf_gpu_backend *backend, uint64_t now_n
     }
     if (backend->state == WHARF_GPU_PROVING)
         prove(backend, now_ns);
-    if (backend->state == WHARF_GPU_WAITING && now_ns >= backend->retry_at_ns)
+    if (backend->state == WHARF_GPU_WAITING && now_ns >= backend->life.retry_at_ns)
         start(backend, now_ns);
-    return backend->state == WHARF_GPU_WAITING ? backend->retry_at_ns
+    return backend->state == WHARF_GPU_WAITING ? backend->life.retry_at_ns
                                                : see_to_timeouts(backend, now_ns);
 }
 

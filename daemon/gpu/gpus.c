@@ -92,14 +92,14 @@ static bool is_decided(const struct wharf_front *front, bool needs_all, bool *re
 {
     uint32_t n_ready = 0, n_failed = 0;
 
-    for (uint32_t i = 0; i < front->n_gpus; i++) {
-        const struct wharf_gpu_view *view = &front->gpus[i];
+    for (uint32_t i = 0; i < front->fleet.n_gpus; i++) {
+        const struct wharf_gpu_view *view = &front->fleet.gpus[i];
         n_ready += view->n_ups > 0;
         n_failed += has_failed(view);
     }
     *ret_good = n_ready > 0 && !(needs_all && n_failed > 0);
-    return needs_all ? n_failed > 0 || n_ready == front->n_gpus
-                     : n_ready > 0 || n_failed == front->n_gpus;
+    return needs_all ? n_failed > 0 || n_ready == front->fleet.n_gpus
+                     : n_ready > 0 || n_failed == front->fleet.n_gpus;
 }
 
 /* An engine that was asked for by name has to be there before anybody is served. */
@@ -109,7 +109,7 @@ static int wait_until_up(struct wharf_front *front, bool needs_all)
 
     wharf_front_enter(front);
     while (!is_decided(front, needs_all, &is_good))
-        pthread_cond_wait(&front->gpus_changed, &front->lock);
+        pthread_cond_wait(&front->fleet.gpus_changed, &front->lock);
     wharf_front_leave(front);
     return is_good ? 0 : -ENODEV;
 }
@@ -123,7 +123,7 @@ static void add_others(struct wharf_front *front, const struct wharf_config *con
     if (n_gpus > WHARF_MAX_GPUS)
         wharf_log(WHARF_LOG_NOTICE, NULL, "of %u GPUs the first %u are used", (unsigned)n_gpus,
                   WHARF_MAX_GPUS);
-    for (uint32_t i = front->n_gpus; i < n_gpus && i < WHARF_MAX_GPUS && r == 0; i++) {
+    for (uint32_t i = front->fleet.n_gpus; i < n_gpus && i < WHARF_MAX_GPUS && r == 0; i++) {
         char name[WHARF_GPU_NAME_NBYTES];
         snprintf(name, sizeof(name), "%u", (unsigned)i);
         r = wharf_gpu_backend_start(front, config, program, name, NULL);
@@ -143,7 +143,7 @@ int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *confi
     if (wharf_gpu_list_parse(config->gpu_device, &list))
         return -EINVAL;
     wharf_front_enter(front);
-    front->n_gpus_there = count_gpus(config, &list);
+    front->fleet.n_gpus_there = count_gpus(config, &list);
     wharf_front_leave(front);
     if (config->gpu_engine == WHARF_GPU_NONE || (!is_asked_for && !wharf_gpus_have_device_node()))
         return 0;
@@ -167,14 +167,15 @@ uint32_t wharf_gpus_expected(const struct wharf_front *front)
 {
     if (front->config.n_gpus_expected)
         return (uint32_t)front->config.n_gpus_expected;
-    return front->n_gpus > front->n_gpus_there ? front->n_gpus : front->n_gpus_there;
+    return front->fleet.n_gpus > front->fleet.n_gpus_there ? front->fleet.n_gpus
+                                                           : front->fleet.n_gpus_there;
 }
 
 uint32_t wharf_gpus_up(const struct wharf_front *front)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < front->n_gpus; i++)
+    for (uint32_t i = 0; i < front->fleet.n_gpus; i++)
         n += wharf_place_is_up(front, i);
     return n;
 }
@@ -183,7 +184,8 @@ uint32_t wharf_gpus_up(const struct wharf_front *front)
 static struct wharf_gpu_backend *backend_at(struct wharf_front *front, uint32_t gpu)
 {
     wharf_front_enter(front);
-    struct wharf_gpu_backend *backend = gpu < front->n_gpus ? front->gpus[gpu].backend : NULL;
+    struct wharf_gpu_backend *backend =
+        gpu < front->fleet.n_gpus ? front->fleet.gpus[gpu].backend : NULL;
     wharf_front_leave(front);
     return backend;
 }
@@ -197,14 +199,15 @@ void wharf_gpus_stop(struct wharf_front *front)
     for (n = 0; (backend = backend_at(front, n)); n++)
         wharf_gpu_backend_stop(backend);
     for (uint32_t i = 0; i < n; i++) {
-        wharf_gpu_backend_free(front->gpus[i].backend);
-        front->gpus[i].backend = NULL;
+        wharf_gpu_backend_free(front->fleet.gpus[i].backend);
+        front->fleet.gpus[i].backend = NULL;
     }
     wharf_gpu_spare_maker_deinit(front);
     wharf_front_enter(front);
-    front->n_gpus = 0;
-    front->gpu_engine = WHARF_ENGINE_AUTO;
-    front->gpus_up = front->gpus_asleep = front->gpus_looking = front->gpus_wanted = 0;
-    front->gpus_left = 0;
+    front->fleet.n_gpus = 0;
+    front->fleet.gpu_engine = WHARF_ENGINE_AUTO;
+    front->fleet.gpus_up = front->fleet.gpus_asleep = front->fleet.gpus_looking =
+        front->fleet.gpus_wanted = 0;
+    front->fleet.gpus_left = 0;
     wharf_front_leave(front);
 }

@@ -46,7 +46,7 @@ struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_front *front,
                                               uint64_t nbytes, bool read_only)
 {
     /* The lock is not held, and another GPU may come. */
-    bool is_any = __atomic_load_n(&front->n_gpus, __ATOMIC_RELAXED) > 0;
+    bool is_any = __atomic_load_n(&front->fleet.n_gpus, __ATOMIC_RELAXED) > 0;
     struct wharf_gpu_memory *memory = is_any ? entry_new(fd, nbytes) : NULL;
 
     if (!memory)
@@ -79,7 +79,7 @@ struct wharf_gpu_memory *wharf_gpu_memory_new_device(struct wharf_front *front,
 
 static uint32_t all_gpus(const struct wharf_front *front)
 {
-    return (uint32_t)(((uint64_t)1 << front->n_gpus) - 1);
+    return (uint32_t)(((uint64_t)1 << front->fleet.n_gpus) - 1);
 }
 
 void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *memory)
@@ -90,9 +90,9 @@ void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *me
     if (memory->tenant)
         wharf_tenant_ref(memory->tenant);
     wharf_list_append(&front->residency.memories, &memory->link);
-    for (uint32_t i = 0; i < front->n_gpus; i++)
-        wharf_list_append(&front->gpus[i].memories, &memory->on[i].link);
-    front->gpus_wanted |= all_gpus(front);
+    for (uint32_t i = 0; i < front->fleet.n_gpus; i++)
+        wharf_list_append(&front->fleet.gpus[i].memories, &memory->on[i].link);
+    front->fleet.gpus_wanted |= all_gpus(front);
 }
 
 void wharf_gpu_memory_add_gpu(struct wharf_front *front, uint32_t gpu)
@@ -100,7 +100,7 @@ void wharf_gpu_memory_add_gpu(struct wharf_front *front, uint32_t gpu)
     WHARF_LIST_FOR(link, &front->residency.memories)
     {
         struct wharf_gpu_memory *memory = WHARF_LIST_ENTRY(link, struct wharf_gpu_memory, link);
-        wharf_list_append(&front->gpus[gpu].memories, &memory->on[gpu].link);
+        wharf_list_append(&front->fleet.gpus[gpu].memories, &memory->on[gpu].link);
     }
 }
 
@@ -150,14 +150,14 @@ void wharf_gpu_memory_set(struct wharf_front *front, uint32_t gpu, struct wharf_
 
     hold->state = state;
     if (memory->is_model)
-        wharf_gpu_models_count(&front->gpus[gpu], gpu, hold, before);
+        wharf_gpu_models_count(&front->fleet.gpus[gpu], gpu, hold, before);
     bool is_counted = !memory->is_device && wharf_gpu_memory_holders(memory) != 0;
     if (is_counted && !memory->is_counted) {
         wharf_pin_count(front, memory);
     } else if (!is_counted && memory->is_counted) {
         wharf_pin_discount(front, memory);
         /* There is room for others. */
-        front->gpus_wanted |= all_gpus(front);
+        front->fleet.gpus_wanted |= all_gpus(front);
     }
     memory->is_counted = is_counted;
 }
@@ -182,12 +182,12 @@ bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *m
     if (memory->tenant)
         memory->tenant->n_gpu_leaving++;
     front->residency.dead_nbytes += memory->is_counted ? memory->nbytes : 0;
-    front->gpus_wanted |= holders;
+    front->fleet.gpus_wanted |= holders;
     if (holders == 0) {
         /* The first one's thread closes descriptors, with or without a worker. */
         wharf_list_remove(&memory->link);
         wharf_list_append(&front->residency.unheld, &memory->link);
-        front->gpus_wanted |= 1;
+        front->fleet.gpus_wanted |= 1;
     }
     return true;
 }
@@ -257,7 +257,8 @@ enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_front *
 {
     enum wharf_gpu_memory_state best = WHARF_GPU_MEMORY_REFUSED;
 
-    for (uint32_t bits = front->gpus_up; bits && best != WHARF_GPU_MEMORY_READY; bits &= bits - 1) {
+    for (uint32_t bits = front->fleet.gpus_up; bits && best != WHARF_GPU_MEMORY_READY;
+         bits &= bits - 1) {
         enum wharf_gpu_memory_state state =
             wharf_gpu_memory_of_job(job, (uint32_t)__builtin_ctz(bits));
         best = state > best ? state : best;

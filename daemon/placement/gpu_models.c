@@ -19,17 +19,17 @@ void wharf_gpu_models_want(struct wharf_front *front, const struct wharf_job *jo
 {
     struct wharf_gpu_memory *memory = job->model ? job->model->memory : NULL;
 
-    if (!memory ||
-        (job->session->engine != WHARF_ENGINE_AUTO && job->session->engine != front->gpu_engine))
+    if (!memory || (job->session->engine != WHARF_ENGINE_AUTO &&
+                    job->session->engine != front->fleet.gpu_engine))
         return;
-    for (uint32_t bits = front->gpus_up; bits; bits &= bits - 1) {
+    for (uint32_t bits = front->fleet.gpus_up; bits; bits &= bits - 1) {
         const struct wharf_gpu_hold *hold = &memory->on[__builtin_ctz(bits)];
         bool is_there =
             hold->state == WHARF_GPU_MEMORY_READY || hold->state == WHARF_GPU_MEMORY_ASKED;
         bool is_told =
             memory->wanted_ns > hold->gone_ns && job->taken_ns - memory->wanted_ns < TELL_NS;
         if (!is_there && !is_told)
-            front->gpus_wanted |= bits & -bits;
+            front->fleet.gpus_wanted |= bits & -bits;
     }
     if (job->taken_ns > memory->wanted_ns)
         memory->wanted_ns = job->taken_ns;

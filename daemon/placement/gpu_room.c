@@ -36,7 +36,7 @@
 static bool is_for_gpu(const struct wharf_front *front, const struct wharf_job *job)
 {
     return wharf_place_has_gpu(front, job->session->engine) &&
-           front->gpu_codecs >> job->submission.codec & 1 &&
+           front->fleet.gpu_codecs >> job->submission.codec & 1 &&
            (job->batch || job->submission.opcode != WHARF_OP_BATCH);
 }
 
@@ -51,7 +51,7 @@ void wharf_gpu_room_want(struct wharf_front *front, const struct wharf_job *job,
         if (!memory || memory->is_device || (memory->is_counted && !memory->is_leaving))
             continue;
         if (now_ns >= memory->wanted_ns + TELL_NS)
-            front->gpus_wanted |= front->gpus_up & -front->gpus_up;
+            front->fleet.gpus_wanted |= front->fleet.gpus_up & -front->fleet.gpus_up;
         if (now_ns > memory->wanted_ns)
             memory->wanted_ns = now_ns;
     }
@@ -106,9 +106,9 @@ bool wharf_gpu_room_is_wanted(const struct wharf_gpu_memory *memory, uint64_t no
 {
     const struct wharf_session *session = memory->session;
 
-    return memory->wanted_ns &&
-           (now_ns < memory->wanted_ns + WANTED_NS || !wharf_list_is_empty(&session->waiting) ||
-            !wharf_list_is_empty(&session->due));
+    return memory->wanted_ns && (now_ns < memory->wanted_ns + WANTED_NS ||
+                                 !wharf_list_is_empty(&session->placing.waiting) ||
+                                 !wharf_list_is_empty(&session->placing.due));
 }
 
 /* ---- who makes room ------------------------------------------------------------------------ */
@@ -212,10 +212,10 @@ static void evict(struct wharf_front *front, struct wharf_gpu_memory *memory)
 {
     wharf_list_remove(&memory->pin_link);
     memory->tenant->stats.n_evicted++;
-    for (uint32_t gpu = 0; gpu < front->n_gpus; gpu++)
+    for (uint32_t gpu = 0; gpu < front->fleet.n_gpus; gpu++)
         if (memory->on[gpu].state == WHARF_GPU_MEMORY_READY)
             wharf_gpu_memory_set(front, gpu, memory, WHARF_GPU_MEMORY_LEAVING);
-    front->gpus_wanted |= wharf_gpu_memory_holders(memory);
+    front->fleet.gpus_wanted |= wharf_gpu_memory_holders(memory);
 }
 
 /* Of an even share of the budget, by those who would have some of it then. */

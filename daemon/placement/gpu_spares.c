@@ -14,7 +14,7 @@
 
 uint32_t wharf_gpu_spares_maker(const struct wharf_front *front)
 {
-    return front->gpus_up & -front->gpus_up;
+    return front->fleet.gpus_up & -front->fleet.gpus_up;
 }
 
 /* ---- taking -------------------------------------------------------------------------------- */
@@ -56,10 +56,10 @@ bool wharf_gpu_spares_take(struct wharf_front *front, uint64_t nbytes,
 {
     struct wharf_gpu_spares *spares = &front->residency.spares;
 
-    if (front->n_gpus == 0 || nbytes == 0)
+    if (front->fleet.n_gpus == 0 || nbytes == 0)
         return false;
     remember(spares, nbytes);
-    front->gpus_wanted |= wharf_gpu_spares_maker(front);
+    front->fleet.gpus_wanted |= wharf_gpu_spares_maker(front);
     struct wharf_gpu_spare *spare = find(spares, nbytes);
     if (!spare)
         return false;
@@ -109,7 +109,7 @@ static void give_up(struct wharf_front *front, struct wharf_gpu_spare *spare)
     front->residency.spares.nbytes -= spare->segment.nbytes;
     wharf_gpu_memory_drop(front, spare->memory, &(struct wharf_use){.n_jobs = 0});
     spare->memory = NULL;
-    front->gpus_wanted |= wharf_gpu_spares_maker(front);
+    front->fleet.gpus_wanted |= wharf_gpu_spares_maker(front);
 }
 
 /* One of a size that nobody has asked for lately; whether there was one. */

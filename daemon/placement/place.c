@@ -34,7 +34,7 @@ uint32_t wharf_place_n_tenants(const struct wharf_front *front)
 
 bool wharf_place_wants_gpu(const struct wharf_front *front, uint32_t gpu)
 {
-    if (front->gpus_wanted >> gpu & 1)
+    if (front->fleet.gpus_wanted >> gpu & 1)
         return true;
     return wharf_place_is_up(front, gpu) &&
            (front->sched[WHARF_POOL_GPU].n_queued > 0 || n_of_own(front, gpu) > 0 ||
@@ -44,13 +44,13 @@ bool wharf_place_wants_gpu(const struct wharf_front *front, uint32_t gpu)
 
 bool wharf_place_may_take_large(const struct wharf_front *front, uint32_t gpu)
 {
-    const struct wharf_gpu_view *own = &front->gpus[gpu];
+    const struct wharf_gpu_view *own = &front->fleet.gpus[gpu];
     bool is_elsewhere = false;
 
     if (own->n_large > 0)
         return own->n_large_free > 0;
-    for (uint32_t i = 0; i < front->n_gpus; i++)
-        is_elsewhere |= wharf_place_is_up(front, i) && front->gpus[i].n_large > 0;
+    for (uint32_t i = 0; i < front->fleet.n_gpus; i++)
+        is_elsewhere |= wharf_place_is_up(front, i) && front->fleet.gpus[i].n_large > 0;
     return !is_elsewhere;
 }
 
@@ -60,21 +60,22 @@ bool wharf_place_may_take_large(const struct wharf_front *front, uint32_t gpu)
  */
 uint32_t wharf_place_gpus_to_wake(const struct wharf_front *front)
 {
-    uint32_t wanted = front->gpus_wanted, can_take = 0, can_take_large = 0;
+    uint32_t wanted = front->fleet.gpus_wanted, can_take = 0, can_take_large = 0;
 
-    for (uint32_t bits = front->gpus_up; bits; bits &= bits - 1) {
+    for (uint32_t bits = front->fleet.gpus_up; bits; bits &= bits - 1) {
         uint32_t gpu = (uint32_t)__builtin_ctz(bits);
         wanted |= (uint32_t)(n_of_own(front, gpu) > 0) << gpu;
-        if (!front->gpus[gpu].is_alone && wharf_place_gpu_has_room(front, gpu))
+        if (!front->fleet.gpus[gpu].is_alone && wharf_place_gpu_has_room(front, gpu))
             can_take |= 1u << gpu;
         if (wharf_place_may_take_large(front, gpu))
             can_take_large |= 1u << gpu;
     }
-    if (front->sched[WHARF_POOL_GPU].n_queued > 0 && !(can_take & ~front->gpus_asleep))
+    if (front->sched[WHARF_POOL_GPU].n_queued > 0 && !(can_take & ~front->fleet.gpus_asleep))
         wanted |= can_take & -can_take;
-    if (front->sched[WHARF_POOL_LARGE].n_queued > 0 && !(can_take_large & ~front->gpus_asleep))
+    if (front->sched[WHARF_POOL_LARGE].n_queued > 0 &&
+        !(can_take_large & ~front->fleet.gpus_asleep))
         wanted |= can_take_large & -can_take_large;
-    return wanted & front->gpus_asleep;
+    return wanted & front->fleet.gpus_asleep;
 }
 
 /* ---- which pool ---------------------------------------------------------------------------- */
@@ -111,7 +112,7 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
 {
     uint32_t owners = wharf_gpu_memory_owners(job);
     uint32_t owner = (uint32_t)__builtin_ctz(owners);
-    const struct wharf_gpu_view *gpu = &front->gpus[owner];
+    const struct wharf_gpu_view *gpu = &front->fleet.gpus[owner];
 
     if (owners & (owners - 1))
         return cpu_because(WHARF_PLACED_SEVERAL_GPUS, ret_why);
@@ -124,7 +125,7 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
     *ret_why = WHARF_PLACED_GPU_MEMORY;
     if (!wharf_place_is_up(front, owner))
         return WHARF_POOL_NONE;
-    if (!(front->gpu_codecs >> job->submission.codec & 1))
+    if (!(front->fleet.gpu_codecs >> job->submission.codec & 1))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);
     enum wharf_gpu_memory_state state = wharf_gpu_memory_of_job(job, owner);
     if (state == WHARF_GPU_MEMORY_REFUSED)
@@ -135,8 +136,8 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
 bool wharf_place_is_refused(const struct wharf_front *front, const struct wharf_job *job)
 {
     /* Not by the job's last placement: a batch is placed anew while its slices run. */
-    uint64_t codecs = __atomic_load_n(&front->gpu_codecs, __ATOMIC_RELAXED);
-    uint32_t engine = __atomic_load_n(&front->gpu_engine, __ATOMIC_RELAXED);
+    uint64_t codecs = __atomic_load_n(&front->fleet.gpu_codecs, __ATOMIC_RELAXED);
+    uint32_t engine = __atomic_load_n(&front->fleet.gpu_engine, __ATOMIC_RELAXED);
 
     return job->session->engine == engine && engine != WHARF_ENGINE_AUTO && codecs &&
            !(codecs >> job->submission.codec & 1);
@@ -176,7 +177,7 @@ static enum wharf_pool choose_why(const struct wharf_front *front, const struct 
                                   enum wharf_placement *ret_why)
 {
     const struct wharf_session *session = job->session;
-    bool is_forced = session->engine == front->gpu_engine;
+    bool is_forced = session->engine == front->fleet.gpu_engine;
 
     if (!is_decoded(job))
         return WHARF_POOL_CPU;
@@ -189,7 +190,7 @@ static enum wharf_pool choose_why(const struct wharf_front *front, const struct 
     if (is_banned(job))
         return cpu_because(WHARF_PLACED_BANNED, ret_why);
     /* If the session wants the GPU alone, the CPU refuses it (wharf_place_is_refused). */
-    if (!(front->gpu_codecs >> job->submission.codec & 1))
+    if (!(front->fleet.gpu_codecs >> job->submission.codec & 1))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);
     enum wharf_gpu_memory_state state = wharf_gpu_memory_anywhere(front, job);
     if (is_forced) {
@@ -236,7 +237,7 @@ static void place(struct wharf_front *front, struct wharf_job *job, bool at_fron
     job->pool = (uint8_t)pool;
     __atomic_store_n(&job->why, (uint8_t)why, __ATOMIC_RELAXED);
     if (job->pool == WHARF_POOL_NONE) {
-        wharf_list_append(&job->session->waiting, &job->link);
+        wharf_list_append(&job->session->placing.waiting, &job->link);
         front->n_waiting++;
         return;
     }
@@ -248,7 +249,7 @@ static void place(struct wharf_front *front, struct wharf_job *job, bool at_fron
     struct wharf_offer best;
     if (pool == WHARF_POOL_ANY &&
         wharf_offer_wins(front, job, wharf_offer_before_ns(front, job), &best))
-        front->gpus_wanted |= 1u << best.gpu;
+        front->fleet.gpus_wanted |= 1u << best.gpu;
     else if (pool == WHARF_POOL_CPU || pool == WHARF_POOL_ANY)
         front->nothing_fits = false;
 }
@@ -257,13 +258,13 @@ void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_
 {
     struct wharf_session *session = job->session;
 
-    if (at_front || wharf_list_is_empty(&session->due)) {
+    if (at_front || wharf_list_is_empty(&session->placing.due)) {
         place(front, job, at_front);
         return;
     }
     /* Those before it come first. */
     job->pool = WHARF_POOL_NONE;
-    wharf_list_append(&session->due, &job->link);
+    wharf_list_append(&session->placing.due, &job->link);
     front->n_waiting++;
 }
 
@@ -287,9 +288,9 @@ static void drop(struct wharf_front *front, struct wharf_list *jobs)
 
 void wharf_place_drop(struct wharf_front *front, struct wharf_session *session)
 {
-    drop(front, &session->waiting);
-    drop(front, &session->due);
-    wharf_list_remove(&session->due_link);
+    drop(front, &session->placing.waiting);
+    drop(front, &session->placing.due);
+    wharf_list_remove(&session->placing.due_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_drop(&front->sched[i], session);
 }
@@ -302,26 +303,28 @@ void wharf_place_drop(struct wharf_front *front, struct wharf_session *session)
 void wharf_place_look_again(struct wharf_front *front, struct wharf_session *session)
 {
     /* Those that were looked at since the last time came before those that were not. */
-    wharf_list_splice(&session->waiting, &session->due);
-    wharf_list_splice(&session->due, &session->waiting);
-    if (!wharf_list_is_empty(&session->due) && !wharf_list_is_linked(&session->due_link))
-        wharf_list_append(&front->due, &session->due_link);
+    wharf_list_splice(&session->placing.waiting, &session->placing.due);
+    wharf_list_splice(&session->placing.due, &session->placing.waiting);
+    if (!wharf_list_is_empty(&session->placing.due) &&
+        !wharf_list_is_linked(&session->placing.due_link))
+        wharf_list_append(&front->due, &session->placing.due_link);
 }
 
 /* One job of the session whose turn it is. */
 static void place_next(struct wharf_front *front)
 {
-    struct wharf_session *session = WHARF_LIST_FIRST(&front->due, struct wharf_session, due_link);
-    struct wharf_job *job = WHARF_LIST_FIRST(&session->due, struct wharf_job, link);
+    struct wharf_session *session =
+        WHARF_LIST_FIRST(&front->due, struct wharf_session, placing.due_link);
+    struct wharf_job *job = WHARF_LIST_FIRST(&session->placing.due, struct wharf_job, link);
 
     /* None: it was cancelled. */
     if (job) {
         wharf_place_remove(front, job);
         place(front, job, false);
     }
-    wharf_list_remove(&session->due_link);
-    if (!wharf_list_is_empty(&session->due))
-        wharf_list_append(&front->due, &session->due_link);
+    wharf_list_remove(&session->placing.due_link);
+    if (!wharf_list_is_empty(&session->placing.due))
+        wharf_list_append(&front->due, &session->placing.due_link);
 }
 
 void wharf_place_due(struct wharf_front *front)

@@ -104,7 +104,8 @@ void wharf_place_learn_too_long(const struct wharf_gpu_view *gpu, const struct w
 static uint64_t cpu_rate(const struct wharf_front *front, const struct wharf_tenant *tenant,
                          uint32_t codec)
 {
-    return front->n_workers * (uint64_t)WHARF_NS_PER_S / tenant->estimates.mean_ns_per_kib[codec];
+    return front->workers.n_workers * (uint64_t)WHARF_NS_PER_S /
+           tenant->estimates.mean_ns_per_kib[codec];
 }
 
 void wharf_place_learn(struct wharf_front *front, const struct wharf_piece *piece, uint64_t took_ns)
@@ -116,8 +117,8 @@ void wharf_place_learn(struct wharf_front *front, const struct wharf_piece *piec
     if (piece->pool == WHARF_POOL_ANY)
         wharf_trial_count(&tenant->trials[codec], piece->ended_ns, piece->n_chunks,
                           piece->source_nbytes + piece->capacity_nbytes,
-                          piece->n_chunks * (piece->ended_ns - job->taken_ns), front->gpus_up != 0,
-                          cpu_rate(front, tenant, codec));
+                          piece->n_chunks * (piece->ended_ns - job->taken_ns),
+                          front->fleet.gpus_up != 0, cpu_rate(front, tenant, codec));
     /* What was stopped half-way tells nothing. */
     if (!job->stopped && !piece->is_crowded)
         wharf_estimates_learn(piece->warp_ns ? &tenant->gpu_costs[piece->gpu].warps
@@ -153,7 +154,7 @@ static uint64_t wait_ns(const struct wharf_gpu_view *gpu)
 /* Not by what passed of late: that is little where little was handed over. */
 bool wharf_place_gpu_has_room(const struct wharf_front *front, uint32_t gpu)
 {
-    return wait_of(&front->gpus[gpu], START_FLOW_PS_PER_KIB) <= front->config.gpu_ahead_ns;
+    return wait_of(&front->fleet.gpus[gpu], START_FLOW_PS_PER_KIB) <= front->config.gpu_ahead_ns;
 }
 
 /* ---- what a job takes next ------------------------------------------------------------------ */

@@ -48,7 +48,7 @@ static uint32_t n_elsewhere(const struct wharf_job *job, uint32_t gpu)
 static bool offer_of(const struct wharf_front *front, const struct wharf_job *job, uint32_t gpu,
                      const struct wharf_next_chunk *next, struct wharf_offer *ret_offer)
 {
-    const struct wharf_gpu_view *view = &front->gpus[gpu];
+    const struct wharf_gpu_view *view = &front->fleet.gpus[gpu];
 
     if (!wharf_place_is_up(front, gpu) || view->is_alone ||
         wharf_gpu_memory_of_job(job, gpu) != WHARF_GPU_MEMORY_READY)
@@ -74,7 +74,7 @@ static bool best_of(const struct wharf_front *front, const struct wharf_job *job
     struct wharf_offer neglected = {.is_to_learn = false};
     bool is_any = false;
 
-    for (uint32_t bits = front->gpus_up; bits; bits &= bits - 1) {
+    for (uint32_t bits = front->fleet.gpus_up; bits; bits &= bits - 1) {
         struct wharf_offer offer;
         if (!offer_of(front, job, (uint32_t)__builtin_ctz(bits), next, &offer))
             continue;
@@ -116,7 +116,7 @@ bool wharf_offer_wins(const struct wharf_front *front, const struct wharf_job *j
         return true;
     uint64_t cpu_ns = next.cpu_ns;
     if (is_shared(codec, next.out_nbytes))
-        cpu_ns /= 1 + front->n_sleeping;
+        cpu_ns /= 1 + front->workers.n_sleeping;
     cpu_ns += before_ns;
     uint64_t gpu_ns = ret_best->ns;
     if (ret_best->is_to_learn && gpu_ns / TRY_FACTOR < cpu_ns)
@@ -148,7 +148,7 @@ bool wharf_offer_takes(struct wharf_front *front, const struct wharf_job *job, u
     struct wharf_next_chunk next = wharf_place_next_chunk(job);
     if (offer_of(front, job, gpu, &next, &own) && !is_left(front, &own, best))
         return true;
-    front->gpus_wanted |= 1u << best->gpu;
+    front->fleet.gpus_wanted |= 1u << best->gpu;
     return false;
 }
 
@@ -158,7 +158,7 @@ uint64_t wharf_offer_before_ns(const struct wharf_front *front, const struct wha
         front->sched[WHARF_POOL_CPU].backlog_ns + front->sched[WHARF_POOL_ANY].backlog_ns;
     uint64_t own_ns = job->estimate_ns < job->backlog_ns ? job->estimate_ns : job->backlog_ns;
 
-    return front->n_workers == 0 ? 0 : (sum_ns - own_ns) / front->n_workers;
+    return front->workers.n_workers == 0 ? 0 : (sum_ns - own_ns) / front->workers.n_workers;
 }
 
 /* A piece's chunks, which this engine could have had, go to another one. */
@@ -179,7 +179,7 @@ static void count_for_others(const struct wharf_front *front, const struct wharf
 
     if (is_any && gpu != WHARF_OFFER_NO_GPU)
         count_elsewhere(&tenant->estimates, piece);
-    for (uint32_t i = 0; i < front->n_gpus && (is_any || piece->pool == WHARF_POOL_GPU); i++)
+    for (uint32_t i = 0; i < front->fleet.n_gpus && (is_any || piece->pool == WHARF_POOL_GPU); i++)
         if (i != gpu)
             count_elsewhere(&tenant->gpu_costs[i].warps, piece);
 }

@@ -31,7 +31,8 @@ static bool may_have_parts(const struct wharf_front *front, const struct wharf_j
     return job->submission.opcode != WHARF_OP_BATCH &&
            wharf_parts_has_splits(job->submission.codec) &&
            larger_of(job) <= WHARF_DEVICE_CHUNK_MAX_NBYTES &&
-           (session->engine == front->gpu_engine || job->taken_ns >= session->whole_until_ns);
+           (session->engine == front->fleet.gpu_engine ||
+            job->taken_ns >= session->placing.whole_until_ns);
 }
 
 static uint64_t n_at_least(const struct wharf_front *front, const struct wharf_job *job)
@@ -69,7 +70,7 @@ static uint64_t tenant_share(const struct wharf_front *front, const struct wharf
                              const struct wharf_gpu_view *gpu)
 {
     uint32_t n_items = job->session->tenant->n_gpu_items;
-    uint32_t n_tenants = front->n_gpu_tenants + (n_items == 0);
+    uint32_t n_tenants = front->fleet.n_gpu_tenants + (n_items == 0);
 
     return gpu->n_warps / n_tenants > n_items ? gpu->n_warps / n_tenants - n_items : 0;
 }

@@ -46,7 +46,7 @@ void wharf_place_took_by_cpu(struct wharf_front *front, const struct wharf_piece
 void wharf_place_took_by_gpu(struct wharf_front *front, const struct wharf_piece *piece,
                              uint32_t gpu)
 {
-    struct wharf_gpu_view *view = &front->gpus[gpu];
+    struct wharf_gpu_view *view = &front->fleet.gpus[gpu];
     unsigned own = WHARF_POOL_OWN + gpu;
     int64_t more_ns = (int64_t)piece->estimate_ns;
 
@@ -99,12 +99,12 @@ static struct wharf_job *first_left_by_gpus(struct wharf_front *front, unsigned 
 {
     struct wharf_job *job = NULL;
 
-    if (!front->gpus_up) {
+    if (!front->fleet.gpus_up) {
         job = first_in_place(front, WHARF_POOL_GPU, lane, most_ns, can_do_without);
         if (!job)
             job = first_in_place(front, WHARF_POOL_LARGE, lane, most_ns, can_do_without);
     }
-    for (uint32_t gpu = 0; gpu < front->n_gpus && !job; gpu++)
+    for (uint32_t gpu = 0; gpu < front->fleet.n_gpus && !job; gpu++)
         if (!wharf_place_is_up(front, gpu))
             job = first_in_place(front, WHARF_POOL_OWN + gpu, lane, most_ns, can_do_without);
     return job;
@@ -138,8 +138,8 @@ static struct wharf_job *first_of_any_for_cpu(struct wharf_front *front, unsigne
 
     if (!job || !wharf_offer_wins(front, job, 0, &best))
         return job;
-    front->gpus_wanted |= 1u << best.gpu;
-    front->gpus_left |= 1u << best.gpu;
+    front->fleet.gpus_wanted |= 1u << best.gpu;
+    front->fleet.gpus_left |= 1u << best.gpu;
     if (wharf_sched_n_tenants(sched, (enum wharf_lane)lane) < 2)
         return NULL;
     struct others others = {front, job->session->tenant, most_ns, &n_looks};
@@ -178,7 +178,7 @@ static struct wharf_job *first_with_memory(struct wharf_front *front, unsigned p
         return job;
     struct wharf_offer best;
     if (wharf_offer_best(front, job, &best))
-        front->gpus_wanted |= 1u << best.gpu;
+        front->fleet.gpus_wanted |= 1u << best.gpu;
     struct wharf_job *other = wharf_sched_first_good(&front->sched[pool], lane, has_memory, &gpu);
     return other && is_ready(front, other) ? other : job;
 }
@@ -208,7 +208,7 @@ static struct wharf_job *first_of_any(struct wharf_front *front, uint32_t gpu, u
 
 struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front, uint32_t gpu)
 {
-    const struct wharf_gpu_view *view = &front->gpus[gpu];
+    const struct wharf_gpu_view *view = &front->fleet.gpus[gpu];
     struct wharf_job *job = NULL;
     bool wants_any = false;
 
@@ -224,8 +224,8 @@ struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front, uint32_t 
     }
     /* What a thread of the CPU left to it, and it does not want either any more, whatever else it
      * has. */
-    if (!wants_any && front->gpus_left >> gpu & 1) {
-        front->gpus_left &= ~(1u << gpu);
+    if (!wants_any && front->fleet.gpus_left >> gpu & 1) {
+        front->fleet.gpus_left &= ~(1u << gpu);
         front->nothing_fits = false;
     }
     return job;
@@ -243,20 +243,20 @@ struct wharf_job *wharf_place_first_large(struct wharf_front *front, uint32_t gp
         wharf_gpu_memory_anywhere(front, job) != WHARF_GPU_MEMORY_READY)
         return job;
     /* Another one has its memory. */
-    front->gpus_wanted |= front->gpus_up & ~(1u << gpu);
+    front->fleet.gpus_wanted |= front->fleet.gpus_up & ~(1u << gpu);
     return NULL;
 }
 
 void wharf_place_pass_on(struct wharf_front *front)
 {
-    if (front->n_gpus < 2)
+    if (front->fleet.n_gpus < 2)
         return;
     for (unsigned lane = 0; lane < WHARF_N_LANES; lane++) {
         struct wharf_job *job =
             wharf_sched_first_of_lane(&front->sched[WHARF_POOL_ANY], lane, UINT64_MAX);
         struct wharf_offer best;
         if (job && wharf_offer_wins(front, job, wharf_offer_before_ns(front, job), &best)) {
-            front->gpus_wanted |= 1u << best.gpu;
+            front->fleet.gpus_wanted |= 1u << best.gpu;
             return;
         }
     }

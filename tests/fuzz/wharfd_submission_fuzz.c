@@ -77,7 +77,7 @@ static void set_up(void)
     check(wharf_loop_new(WHARF_LOOP_EPOLL, &loop) == 0);
     wharf_loop_on_wake(loop, on_wake, NULL);
     check(wharf_front_init(&front, &config, loop) == 0);
-    front.n_workers = 1;
+    front.workers.n_workers = 1;
 }
 
 /* A piece that an engine has. */
@@ -197,7 +197,7 @@ static void begin_piece(struct client *client, struct under_way *at, uint64_t mo
         return;
     wharf_front_enter(&front);
     at->is_there = wharf_front_next(&front, most_ns, &at->piece);
-    front.n_short += at->is_there;
+    front.workers.n_short += at->is_there;
     wharf_front_leave(&front);
     if (at->is_there)
         check(at->piece.job->session == client->session);
@@ -225,7 +225,7 @@ static void end_piece(struct under_way *at)
     else
         wharf_cpu_run(&front, &buffer, &at->piece, &(struct wharf_cpu_others){&at->poll, NULL});
     wharf_front_enter(&front);
-    front.n_short--;
+    front.workers.n_short--;
     wharf_front_done(&front, &at->piece);
     wharf_front_leave(&front);
     at->is_there = false;
@@ -314,7 +314,7 @@ static void do_step(struct input *input, struct client *client)
     default:
         /* Workers fall asleep, or are there again; rarely the session is drained. */
         wharf_front_enter(&front);
-        front.n_awake = step / 12 % 2;
+        front.workers.n_awake = step / 12 % 2;
         if (step >= 240)
             wharf_front_drain_session(&front, client->session);
         wharf_front_leave(&front);
@@ -378,7 +378,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     uint8_t ends_at_once;
 
     set_up();
-    front.n_awake = 1;
+    front.workers.n_awake = 1;
     client_init(&client, 1, "uid:1");
     take(&input, &ends_at_once, 1);
     for (unsigned i = 0; i < STEPS_AT_MOST && input.nbytes; i++) {

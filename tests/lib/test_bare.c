@@ -13,10 +13,10 @@ void test_bare_front_init(struct wharf_front *front, uint32_t n_gpus)
         fprintf(stderr, "the daemon's centre cannot be made\n");
         abort();
     }
-    front->n_gpus = n_gpus;
-    front->gpus_up = (1u << n_gpus) - 1;
-    front->gpu_engine = WHARF_ENGINE_GPU;
-    front->gpu_codecs = UINT64_MAX;
+    front->fleet.n_gpus = n_gpus;
+    front->fleet.gpus_up = (1u << n_gpus) - 1;
+    front->fleet.gpu_engine = WHARF_ENGINE_GPU;
+    front->fleet.gpu_codecs = UINT64_MAX;
 }
 
 void test_bare_tenant_init(struct wharf_tenant *tenant)
@@ -30,9 +30,9 @@ void test_bare_session_init(struct wharf_session *session, struct wharf_tenant *
                             uint32_t engine)
 {
     *session = (struct wharf_session){.tenant = tenant, .engine = (uint8_t)engine};
-    wharf_list_init(&session->waiting);
-    wharf_list_init(&session->due);
-    wharf_list_init(&session->due_link);
+    wharf_list_init(&session->placing.waiting);
+    wharf_list_init(&session->placing.due);
+    wharf_list_init(&session->placing.due_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_session_init(&session->sched[i]);
 }

@@ -181,7 +181,7 @@ static void begin_on(struct processor *processor, struct chunk *chunk)
     processor->is_busy = true;
     processor->chunk = (uint32_t)(chunk - chunks);
     processor->took_ns = noisy(load.cpu_ns);
-    front.n_sleeping = --n_idle;
+    front.workers.n_sleeping = --n_idle;
     happens(lock_free_ns + processor->took_ns, PROCESSOR_ENDS, (uint32_t)(processor - processors));
 }
 
@@ -210,7 +210,7 @@ static void end_on(struct processor *processor)
 {
     processor->is_busy = false;
     processor->idle_since_ns = now_ns;
-    front.n_sleeping = ++n_idle;
+    front.workers.n_sleeping = ++n_idle;
     give_back(&chunks[processor->chunk], false, processor->took_ns);
 }
 
@@ -249,7 +249,7 @@ static void occupy_first(struct servers *servers, uint64_t until_ns)
 
 static bool are_blocks(void)
 {
-    if (front.gpus[0].n_in_flight > machine.n_few)
+    if (front.fleet.gpus[0].n_in_flight > machine.n_few)
         many_at_ns = now_ns;
     return machine.n_blocks > 0 && load.block_ns > 0 &&
            (many_at_ns == 0 || now_ns - many_at_ns >= MANY_FOR_NS);
@@ -257,7 +257,7 @@ static bool are_blocks(void)
 
 static void hand_over(struct chunk *chunk)
 {
-    struct wharf_gpu_view *gpu = &front.gpus[0];
+    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
     uint64_t nbytes = load.in_nbytes + load.out_nbytes;
     uint64_t estimate_ns = wharf_place_warp_ns(0, &chunk->job, load.in_nbytes, load.out_nbytes);
 
@@ -284,7 +284,7 @@ static void hand_over(struct chunk *chunk)
 
 static void notice(struct chunk *chunk)
 {
-    struct wharf_gpu_view *gpu = &front.gpus[0];
+    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
 
     gpu->n_in_flight--;
     gpu->in_flight_ns -= chunk->trip.estimate_ns;
@@ -329,8 +329,8 @@ void test_engines_start(const struct test_engines_machine *with,
 
     machine = *with;
     test_bare_front_init(&front, 1);
-    front.n_workers = machine.n_processors;
-    front.gpus[0] = (struct wharf_gpu_view){
+    front.workers.n_workers = machine.n_processors;
+    front.fleet.gpus[0] = (struct wharf_gpu_view){
         .n_warps = machine.n_warps,
         .latency_ns = machine.latency_ns,
     };
@@ -371,14 +371,14 @@ static void make_clients(void)
 static void make_engines(void)
 {
     processors = calloc(machine.n_processors, sizeof(*processors));
-    n_idle = front.n_sleeping = machine.n_processors;
+    n_idle = front.workers.n_sleeping = machine.n_processors;
     blocks = servers_of(machine.n_blocks);
     warps = servers_of(machine.n_warps);
     link_free_ns = feeder_free_ns = lock_free_ns = many_at_ns = 0;
     n_done_in = n_done_out = 0;
     feeder_is_called = false;
-    front.gpus[0].n_in_flight = 0;
-    front.gpus[0].in_flight_ns = front.gpus[0].in_flight_nbytes = 0;
+    front.fleet.gpus[0].n_in_flight = 0;
+    front.fleet.gpus[0].in_flight_ns = front.fleet.gpus[0].in_flight_nbytes = 0;
 }
 
 static void forget_all(void)

@@ -137,7 +137,7 @@ void test_front_stop(void)
 
 void test_front_wait_until_up(void)
 {
-    expect(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up)), "the worker does not come back");
+    expect(TEST_WAIT(TEST_FRONT_LOCKED(test_front.fleet.gpus_up)), "the worker does not come back");
 }
 
 /* ---- clients ------------------------------------------------------------------------------- */

@@ -41,15 +41,15 @@ void test_pins_set_up(void)
         wharf_list_init(&test_pins.tenants[i].gpu_pins.pins);
         test_pins.sessions[i] =
             (struct wharf_session){.tenant = &test_pins.tenants[i], .engine = WHARF_ENGINE_GPU};
-        wharf_list_init(&test_pins.sessions[i].waiting);
-        wharf_list_init(&test_pins.sessions[i].due);
-        wharf_list_init(&test_pins.sessions[i].due_link);
+        wharf_list_init(&test_pins.sessions[i].placing.waiting);
+        wharf_list_init(&test_pins.sessions[i].placing.due);
+        wharf_list_init(&test_pins.sessions[i].placing.due_link);
     }
     expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "no sockets");
     test_pins.backend = calloc(1, sizeof(*test_pins.backend));
     expect(test_pins.backend != NULL, "out of memory");
     test_pins.backend->front = &test_pins.front;
-    test_pins.backend->view = &test_pins.front.gpus[0];
+    test_pins.backend->view = &test_pins.front.fleet.gpus[0];
     test_pins.backend->engine = WHARF_ENGINE_GPU;
     test_pins.backend->state = WHARF_GPU_UP;
     test_pins.backend->link = (struct wharf_worker_link){.socket = pair[0], .pidfd = -1};
@@ -99,11 +99,11 @@ void test_pins_tend_at(uint64_t now_ns)
     bool is_more = true;
 
     while (is_more) {
-        test_pins.backend->forgotten_at_ns = 0;
-        test_pins.front.gpus_wanted = 0;
-        test_pins.backend->pass.is_stale = false;
+        test_pins.backend->told.forgotten_at_ns = 0;
+        test_pins.front.fleet.gpus_wanted = 0;
+        test_pins.backend->told.pass.is_stale = false;
         is_more = wharf_gpu_pins_tend(test_pins.backend, now_ns) <= now_ns ||
-                  test_pins.front.gpus_wanted & 1;
+                  test_pins.front.fleet.gpus_wanted & 1;
     }
 }
 

@@ -79,7 +79,7 @@ Test(wharfd_budget, tenant_with_most_makes_room, .init = set_up_budget, .fini = 
     wharf_gpu_room_use(test_pins.backend->gpu, job_of(&named, own[0]), now_ns);
     wharf_gpu_end_use(test_pins.backend, &named.job);
     want(wanted, now_ns);
-    cr_assert_eq(test_pins.front.gpus_wanted & 1, 1);
+    cr_assert_eq(test_pins.front.fleet.gpus_wanted & 1, 1);
     test_pins_tend_at(now_ns);
     expect_forgotten(own[1]);
     cr_assert_eq(own[1]->on[0].state, WHARF_GPU_MEMORY_ABSENT);
@@ -168,9 +168,9 @@ Test(wharfd_budget, memory_in_use_goes_when_its_pieces_are_done, .init = set_up_
     cr_assert_eq(test_pins_told(WHARF_WORKER_FORGET), 0);
     cr_assert_eq(own->on[0].state, WHARF_GPU_MEMORY_LEAVING);
     cr_assert_eq(wharf_gpu_memory_of_job(&named.job, 0), WHARF_GPU_MEMORY_LEAVING);
-    test_pins.backend->pass.is_stale = false;
+    test_pins.backend->told.pass.is_stale = false;
     wharf_gpu_end_use(test_pins.backend, &named.job);
-    cr_assert(test_pins.backend->pass.is_stale);
+    cr_assert(test_pins.backend->told.pass.is_stale);
     test_pins_tend_at(now_ns);
     expect_forgotten(own);
     test_pins_tend_at(now_ns);
@@ -237,7 +237,7 @@ Test(wharfd_budget, memory_stays_pinned_for_a_while, .init = set_up_budget,
     test_pins_tend_at(now_ns);
     cr_assert_eq(own->on[0].state, WHARF_GPU_MEMORY_READY);
     cr_assert_eq(wanted->on[0].state, WHARF_GPU_MEMORY_ABSENT);
-    cr_assert_leq(test_pins.backend->pass.next_ns, now_ns + S);
+    cr_assert_leq(test_pins.backend->told.pass.next_ns, now_ns + S);
     want(wanted, now_ns + S);
     test_pins_tend_at(now_ns + 2 * S);
     expect_forgotten(own);

@@ -113,13 +113,13 @@ Test(wharfd_cancel, job_behind_a_cancelled_one_is_begun)
     test_front_make_slower(&client);
     struct wharf_submission s = test_front_put_slow(&busy, 1, 0, 50 * MiB);
     test_front_submit(&busy, &s);
-    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.n_long) > 0));
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.workers.n_long) > 0));
     s = test_front_put_slow(&client, 5, 0, 50 * MiB);
     wharf_ring_submit(&client.ring, &s);
     s = test_front_decode_of(6, 60 * MiB, 10, 61 * MiB, 10);
     s.codec = WHARF_CODEC_STORED;
     test_front_submit(&client, &s);
-    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.n_sleeping) > 0));
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.workers.n_sleeping) > 0));
     s = (struct wharf_submission){.opcode = WHARF_OP_CANCEL, .src_offset = 5};
     test_front_submit(&client, &s);
     do {

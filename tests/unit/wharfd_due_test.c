@@ -36,7 +36,7 @@ static void push_waiting(struct wharf_job *job, struct wharf_session *of)
 static void set_up(void)
 {
     test_bare_front_init(&front, 1);
-    front.gpus[0] = (struct wharf_gpu_view){.wake_fd = -1, .may_come = true, .n_warps = 100};
+    front.fleet.gpus[0] = (struct wharf_gpu_view){.wake_fd = -1, .may_come = true, .n_warps = 100};
     test_bare_tenant_init(&tenant);
     region = (struct wharf_region){.is_there = true, .memory = &memory};
     test_bare_session_init(&session, &tenant, WHARF_ENGINE_GPU);
@@ -114,7 +114,7 @@ Test(wharfd_due, session_ends_while_its_jobs_are_due, .init = set_up, .fini = te
 {
     wharf_place_look_again(&front, &session);
     wharf_place_due(&front);
-    cr_assert(wharf_list_is_linked(&session.due_link));
+    cr_assert(wharf_list_is_linked(&session.placing.due_link));
     wharf_place_drop(&front, &session);
     cr_assert(wharf_list_is_empty(&front.due));
     wharf_place_due(&front);

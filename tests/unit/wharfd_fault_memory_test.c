@@ -93,7 +93,7 @@ Test(wharfd_fault_memory, job_for_gpu_memory_that_ends_the_worker_is_found, .tim
             submit(&culprit, TEST_POISON(WHARF_WORK_FAULT) | i);
         for (uint32_t i = N; i < 2 * N; i++)
             submit(&innocent, i);
-        while (round == 0 && TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < 2 * N + 2)
+        while (round == 0 && TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) < 2 * N + 2)
             usleep(1000);
         if (round == 0)
             kill(worker, SIGCONT);
@@ -109,14 +109,14 @@ Test(wharfd_fault_memory, job_for_gpu_memory_that_ends_the_worker_is_found, .tim
     cr_assert_eq(TEST_FRONT_LOCKED(innocent.client.session->tenant->gpu_trust.banned_until_ns), 0);
     /* From now on it is told at once, whatever its job would do. */
     test_front_wait_until_up();
-    uint64_t n_ended = TEST_FRONT_LOCKED(test_front.gpus[0].n_ended);
+    uint64_t n_ended = TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended);
     submit(&culprit, 0);
     completion = test_front_reap(&culprit.client);
     cr_assert_eq(completion.result, WHARF_DEVICE_FAULT);
     cr_assert_eq(completion.engine, WHARF_ENGINE_AUTO);
     submit(&innocent, 0);
     reap(&innocent);
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.gpus[0].n_ended), n_ended);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended), n_ended);
     gpu_client_deinit(&culprit);
     gpu_client_deinit(&innocent);
     test_front_stop();
@@ -156,7 +156,7 @@ Test(wharfd_fault_memory, batch_for_gpu_memory_is_finished_by_the_next_worker, .
         pid_t worker = test_worker_pid(getpid());
         test_process_stop(worker);
         test_front_submit(&own.client, &s);
-        while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) == 0)
+        while (TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) == 0)
             usleep(100);
         kill(worker, SIGKILL);
         struct wharf_completion completion = test_front_reap(&own.client);
@@ -213,7 +213,7 @@ Test(wharfd_fault_memory, chunks_that_wait_leave_room_for_those_of_the_next_work
     test_process_stop(worker);
     for (uint64_t i = 0; i < N_BATCHES; i++)
         submit_large_batch(&own, i);
-    while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < WHARF_GPU_N_ENTRIES)
+    while (TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) < WHARF_GPU_N_ENTRIES)
         usleep(1000);
     for (unsigned i = 0; i < 3; i++) {
         /* Nothing is done meanwhile; and by the next one perhaps all, where this thread is late. */
@@ -242,12 +242,12 @@ static void hold_up(const struct gpu_client *own, bool is_held_up)
     while (!is_done) {
         wharf_front_enter(&test_front);
         is_done = is_held_up ? *state == WHARF_GPU_MEMORY_ABSENT ||
-                                   (*state == WHARF_GPU_MEMORY_READY && test_front.gpus_up)
+                                   (*state == WHARF_GPU_MEMORY_READY && test_front.fleet.gpus_up)
                              : *state == WHARF_GPU_MEMORY_ASKED;
         if (is_done)
             wharf_gpu_memory_set(&test_front, 0, memory,
                                  is_held_up ? WHARF_GPU_MEMORY_ASKED : WHARF_GPU_MEMORY_ABSENT);
-        test_front.gpus_wanted |= 1;
+        test_front.fleet.gpus_wanted |= 1;
         wharf_front_leave(&test_front);
         usleep(100);
     }
@@ -266,13 +266,13 @@ Test(wharfd_fault_memory, chunks_whose_memory_is_not_there_keep_no_others_waitin
     pid_t worker = test_worker_pid(getpid());
     test_process_stop(worker);
     submit_large_batch(&first, 0);
-    while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < N_LARGE)
+    while (TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) < N_LARGE)
         usleep(1000);
     submit(&second, 0);
-    while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < N_LARGE + 1)
+    while (TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) < N_LARGE + 1)
         usleep(1000);
     kill(worker, SIGKILL);
-    while (TEST_FRONT_LOCKED(test_front.gpus[0].n_ended) == 0)
+    while (TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended) == 0)
         usleep(100);
     hold_up(&first, true);
     reap(&second);

@@ -58,7 +58,7 @@ static void set_hang_timeout(uint64_t hang_timeout_ns)
 
 static uint32_t n_workers_ended(void)
 {
-    return TEST_FRONT_LOCKED((uint32_t)test_front.gpus[0].n_ended);
+    return TEST_FRONT_LOCKED((uint32_t)test_front.fleet.gpus[0].n_ended);
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ Test(wharfd_fault, fault_of_one_gpu_leaves_the_other_alone)
     devices = "0,1";
     set_up();
     test_front_client_init(&client, 1, "uid:1", 64, MiB);
-    while (TEST_FRONT_LOCKED(test_front.gpus_up) != 3)
+    while (TEST_FRONT_LOCKED(test_front.fleet.gpus_up) != 3)
         usleep(1000);
     const pid_t workers[2] = {test_worker_of_gpu(getpid(), "0"), test_worker_of_gpu(getpid(), "1")};
     cr_assert_eq(test_small_run(&client, 1 << 16).engine, WHARF_ENGINE_SIMT);
@@ -165,8 +165,9 @@ Test(wharfd_fault, fault_of_one_gpu_leaves_the_other_alone)
         test_small_submit(&client, i == N / 2 ? TEST_POISON(WHARF_WORK_FAULT) | i : i);
     for (uint32_t i = 0; i < N; i++)
         test_small_reap(&client);
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.gpus[0].n_ended + test_front.gpus[1].n_ended), 1);
-    unsigned other = TEST_FRONT_LOCKED(test_front.gpus[0].n_ended) ? 1 : 0;
+    cr_assert_eq(
+        TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended + test_front.fleet.gpus[1].n_ended), 1);
+    unsigned other = TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended) ? 1 : 0;
     cr_assert_eq(test_worker_of_gpu(getpid(), other ? "1" : "0"), workers[other]);
     for (uint32_t i = 0; i < N; i++)
         test_small_submit(&client, i);
@@ -227,7 +228,7 @@ Test(wharfd_fault, memory_shared_with_the_worker_has_its_pages)
 {
     set_up();
     test_front_wait_until_up();
-    const struct wharf_gpu_backend *backend = TEST_FRONT_LOCKED(test_front.gpus[0].backend);
+    const struct wharf_gpu_backend *backend = TEST_FRONT_LOCKED(test_front.fleet.gpus[0].backend);
     cr_assert(has_all_pages(&backend->queue));
     cr_assert(has_all_pages(&backend->proof.memory));
     test_front_stop();
@@ -292,7 +293,7 @@ static void kill_one_after_the_other(unsigned n_rounds)
         for (uint32_t i = 0; i < N; i++)
             test_small_submit(&client, i);
         /* Until the worker has some: then it is not the CPU's to begin with. */
-        while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) == 0)
+        while (TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) == 0)
             usleep(100);
         kill(worker, SIGKILL);
         for (uint32_t i = 0; i < N; i++)

@@ -25,7 +25,7 @@ static struct wharf_gpu_memory memories[N_TENANTS][N_MODELS];
 static void set_up(void)
 {
     test_bare_front_init(&front, 1);
-    view = &front.gpus[0];
+    view = &front.fleet.gpus[0];
     view->most_models = PLACES;
     for (unsigned t = 0; t < N_TENANTS; t++) {
         tenants[t].quota.max_gpu_models = PLACES;
@@ -161,19 +161,19 @@ Test(wharfd_gpu_models, what_is_wanted_again_comes_again, .init = set_up, .fini 
     sessions[0].engine = WHARF_ENGINE_CPU;
     wharf_gpu_models_want(&front, &job);
     cr_assert_eq(wharf_gpu_models_due_ns(hold), WHARF_NEVER);
-    cr_assert_eq(front.gpus_wanted, 0);
+    cr_assert_eq(front.fleet.gpus_wanted, 0);
     sessions[0].engine = WHARF_ENGINE_AUTO;
     wharf_gpu_models_want(&front, &job);
     cr_assert_eq(wharf_gpu_models_due_ns(hold), 0);
-    cr_assert_eq(front.gpus_wanted, 1);
+    cr_assert_eq(front.fleet.gpus_wanted, 1);
     hold->state = WHARF_GPU_MEMORY_REFUSED;
     cr_assert_eq(wharf_gpu_models_due_ns(hold), 5 * S);
     /* It is told once, and again after a while. */
-    front.gpus_wanted = 0;
+    front.fleet.gpus_wanted = 0;
     job.taken_ns += 1000;
     wharf_gpu_models_want(&front, &job);
-    cr_assert_eq(front.gpus_wanted, 0);
+    cr_assert_eq(front.fleet.gpus_wanted, 0);
     job.taken_ns += S;
     wharf_gpu_models_want(&front, &job);
-    cr_assert_eq(front.gpus_wanted, 1);
+    cr_assert_eq(front.fleet.gpus_wanted, 1);
 }

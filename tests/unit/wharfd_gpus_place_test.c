@@ -38,12 +38,12 @@ static void set_up(void)
 
     test_bare_front_init(&front, N_GPUS);
     for (uint32_t i = 0; i < N_GPUS; i++) {
-        front.gpus[i].may_come = true;
-        front.gpus[i].n_warps = 100;
-        front.gpus[i].latency_ns = 10000;
+        front.fleet.gpus[i].may_come = true;
+        front.fleet.gpus[i].n_warps = 100;
+        front.fleet.gpus[i].latency_ns = 10000;
         memory.on[i].state = WHARF_GPU_MEMORY_READY;
     }
-    front.gpus_asleep = front.gpus_up;
+    front.fleet.gpus_asleep = front.fleet.gpus_up;
     for (unsigned i = 0; i < WHARF_N_CODECS; i++)
         ns_per_kib[i] = 102400;
     test_bare_tenant_init(&tenant);
@@ -101,9 +101,9 @@ static void hand_over(uint32_t gpu, struct wharf_job *job)
     piece.pool = job->pool;
     wharf_place_remove(&front, job);
     wharf_place_took_by_gpu(&front, &piece, gpu);
-    front.gpus[gpu].n_in_flight++;
-    front.gpus[gpu].in_flight_ns += wharf_place_warp_ns(gpu, job, 8 * KiB, 9 * KiB);
-    front.gpus[gpu].in_flight_nbytes += 17 * KiB;
+    front.fleet.gpus[gpu].n_in_flight++;
+    front.fleet.gpus[gpu].in_flight_ns += wharf_place_warp_ns(gpu, job, 8 * KiB, 9 * KiB);
+    front.fleet.gpus[gpu].in_flight_nbytes += 17 * KiB;
 }
 
 /* As its thread does: takes as much as there is room for. */
@@ -126,7 +126,7 @@ Test(wharfd_gpus_place, lone_job_wakes_one_thread, .init = set_up, .fini = tear_
 {
     push(0);
     cr_assert_eq(wharf_place_gpus_to_wake(&front), 1);
-    front.gpus_asleep = 6;
+    front.fleet.gpus_asleep = 6;
     cr_assert_eq(wharf_place_gpus_to_wake(&front), 0);
     push(1);
     cr_assert_eq(wharf_place_gpus_to_wake(&front), 0);
@@ -140,7 +140,7 @@ Test(wharfd_gpus_place, flood_goes_to_all, .init = set_up, .fini = tear_down)
         push(i);
     for (uint32_t gpu = 0; gpu < N_GPUS; gpu++) {
         cr_assert_eq(wharf_place_gpus_to_wake(&front), 1u << gpu);
-        front.gpus_asleep &= ~(1u << gpu);
+        front.fleet.gpus_asleep &= ~(1u << gpu);
         unsigned n = take_all(gpu);
         /* All warps, and what may wait behind them: 1 ms of all warps. */
         cr_assert(n >= 100 && n <= 180, "%u", n);
@@ -153,21 +153,21 @@ Test(wharfd_gpus_place, flood_goes_to_all, .init = set_up, .fini = tear_down)
  * it that it would end much sooner. */
 Test(wharfd_gpus_place, busy_gpu_leaves_a_job_to_an_idle_one, .init = set_up, .fini = tear_down)
 {
-    front.gpus_asleep = 6;
+    front.fleet.gpus_asleep = 6;
     for (unsigned i = 0; i < 110; i++)
         hand_over(0, push(i));
     struct wharf_job *job = push(110);
     cr_assert_eq(wharf_place_first_for_gpu(&front, 0), job, "a little later is soon enough");
     for (unsigned i = 111; i < 140; i++)
         hand_over(0, push(i));
-    front.gpus_wanted = 0;
+    front.fleet.gpus_wanted = 0;
     cr_assert(wharf_place_gpu_has_room(&front, 0));
     cr_assert_null(wharf_place_first_for_gpu(&front, 0));
-    cr_assert_eq(front.gpus_wanted, 2);
+    cr_assert_eq(front.fleet.gpus_wanted, 2);
     cr_assert_eq(wharf_place_gpus_to_wake(&front), 2);
     cr_assert_eq(wharf_place_first_for_gpu(&front, 1), job);
     /* Unless that has a suspect's job, and takes nothing beside it. */
-    front.gpus[1].is_alone = front.gpus[2].is_alone = true;
+    front.fleet.gpus[1].is_alone = front.fleet.gpus[2].is_alone = true;
     cr_assert_eq(wharf_place_first_for_gpu(&front, 0), job);
 }
 
@@ -183,7 +183,7 @@ Test(wharfd_gpus_place, gpu_without_the_memory_takes_nothing, .init = set_up, .f
     cr_assert_eq(wharf_place_gpus_to_wake(&front) & 2, 2);
     cr_assert_eq(wharf_place_first_for_gpu(&front, 1), job);
     /* When that one is gone, it waits for the first. */
-    front.gpus_up = 5;
+    front.fleet.gpus_up = 5;
     cr_assert_null(wharf_place_first_for_gpu(&front, 0));
     cr_assert_eq(job->pool, WHARF_POOL_NONE);
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
@@ -200,9 +200,9 @@ static void check_head(uint8_t engine, unsigned pool)
     struct wharf_job *first = push(0), *second = push_other(1);
     cr_assert_eq(first->pool, pool);
     cr_assert_eq(second->pool, pool);
-    front.gpus_wanted = 0;
+    front.fleet.gpus_wanted = 0;
     cr_assert_eq(wharf_place_first_for_gpu(&front, 0), second);
-    cr_assert_eq(front.gpus_wanted & 2, 2);
+    cr_assert_eq(front.fleet.gpus_wanted & 2, 2);
     cr_assert_eq(wharf_place_first_for_gpu(&front, 1), first);
     hand_over(0, second);
     cr_assert_null(wharf_place_first_for_gpu(&front, 0));
@@ -252,13 +252,13 @@ Test(wharfd_gpus_place, gpu_memory_is_its_owners, .init = set_up, .fini = tear_d
     cr_assert_null(wharf_place_first_for_gpu(&front, 0));
     cr_assert_eq(wharf_place_first_for_gpu(&front, 1), job);
     /* Its worker ends: others are there, and yet it waits. */
-    front.gpus_up = 5;
+    front.fleet.gpus_up = 5;
     cr_assert_gt(wharf_place_n_for_cpu(&front), 0);
     cr_assert_null(wharf_place_first_for_cpu(&front, WHARF_NEVER));
     cr_assert_eq(job->pool, WHARF_POOL_NONE);
     cr_assert_eq(wharf_place_n_for_cpu(&front), 0);
     /* No worker of it gets ready any more: the CPU refuses it. */
-    front.gpus[1].is_lost = true;
+    front.fleet.gpus[1].is_lost = true;
     wharf_place_look_again(&front, &session);
     wharf_place_due(&front);
     cr_assert_eq(job->pool, WHARF_POOL_CPU);
@@ -315,7 +315,7 @@ static uint64_t end_of(uint32_t gpu, uint64_t warp_ns)
 static void fly(const uint64_t *warp_ns)
 {
     for (uint32_t gpu = 0; gpu < 2; gpu++) {
-        struct wharf_gpu_view *view = &front.gpus[gpu];
+        struct wharf_gpu_view *view = &front.fleet.gpus[gpu];
         struct wharf_job *job;
         while (wharf_place_gpu_has_room(&front, gpu) &&
                (job = wharf_place_first_for_gpu(&front, gpu))) {
@@ -345,7 +345,7 @@ static struct wharf_job *land(void)
         if (flights[i].ends_ns < flights[next].ends_ns)
             next = i;
     struct flight flight = flights[next];
-    struct wharf_gpu_view *view = &front.gpus[flight.gpu];
+    struct wharf_gpu_view *view = &front.fleet.gpus[flight.gpu];
     struct wharf_piece piece = {.kind = WHARF_PIECE_CHUNK,
                                 .job = flight.job,
                                 .n_chunks = 1,
@@ -385,8 +385,8 @@ static void flood(const uint64_t *warp_ns, unsigned n_at_a_time, unsigned n_jobs
 static void set_up_unlike(void)
 {
     set_up();
-    front.gpus_up = 3;
-    front.gpus_asleep = 0;
+    front.fleet.gpus_up = 3;
+    front.fleet.gpus_asleep = 0;
 }
 
 static const uint64_t second_is_slow[] = {500000, 2000000}, first_is_slow[] = {2000000, 500000};

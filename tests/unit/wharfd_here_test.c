@@ -34,7 +34,8 @@ static void set_up(struct test_front_client *client)
 
 static void wait_until_all_sleep(void)
 {
-    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.n_sleeping == test_front.n_workers)));
+    cr_assert(TEST_WAIT(
+        TEST_FRONT_LOCKED(test_front.workers.n_sleeping == test_front.workers.n_workers)));
 }
 
 /* What the loop thread does when the doorbell rings. */

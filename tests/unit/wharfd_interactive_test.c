@@ -73,12 +73,12 @@ static bool is_watched_after(struct test_front_client *client, uint64_t quiet_ns
 {
     wharf_front_enter(&test_front);
     wharf_front_watch(&test_front, client->session, wharf_now_ns() - quiet_ns);
-    client->session->watch_ns = 0;
+    client->session->activity.watch_ns = 0;
     wharf_front_look(&test_front);
-    bool is_watched = client->session->is_watched;
+    bool is_watched = client->session->activity.is_watched;
     /* What it does is no work that keeps others from having leases. */
-    cr_assert_eq(client->session->lingers, is_watched);
-    cr_assert_eq(test_front.n_lingering, is_watched);
+    cr_assert_eq(client->session->activity.lingers, is_watched);
+    cr_assert_eq(test_front.watching.n_lingering, is_watched);
     wharf_front_leave(&test_front);
     return is_watched;
 }

@@ -48,7 +48,7 @@ static void add_gpu(uint32_t gpu)
     cr_assert_not_null(backend);
     backend->front = &front;
     backend->gpu = gpu;
-    backend->view = &front.gpus[gpu];
+    backend->view = &front.fleet.gpus[gpu];
     backend->engine = WHARF_ENGINE_GPU;
     backend->state = WHARF_GPU_UP;
     backend->view->may_come = true;
@@ -245,7 +245,7 @@ Test(wharfd_items, batch_that_is_taken_back_in_part_is_the_cpus, .init = set_up,
     exchange(0);
     cr_assert(cpu_has(lone));
     cr_assert(cpu_has(many));
-    cr_assert_eq(backends[0]->n_places, 0);
+    cr_assert_eq(backends[0]->flight.n_places, 0);
     cr_assert_eq(backends[0]->view->n_given_up, 1 + N_CHUNKS);
 }
 
@@ -273,9 +273,9 @@ Test(wharfd_items, who_wants_the_gpu_alone_has_other_places_there, .init = set_u
     wharf_front_enter(&front);
     cr_assert_not(wharf_retry_take(&front.retries, &piece));
     wharf_front_leave(&front);
-    cr_assert_eq(backends[0]->n_places, 0);
+    cr_assert_eq(backends[0]->flight.n_places, 0);
     cr_assert_eq(large->n_taken, 2);
-    cr_assert_eq(backends[0]->n_without_places, 1 + N_CHUNKS);
+    cr_assert_eq(backends[0]->flight.n_without_places, 1 + N_CHUNKS);
     cr_assert(item[0].opcode == WHARF_WORK_DECODE_LARGE && item[0].dst_nbytes == 1024);
     /* It is under way for that long again, and stays. */
     now_ns += front.config.gpu_longest_ns + 1;
@@ -309,13 +309,13 @@ Test(wharfd_items, no_suspect_waits_for_large_chunks, .init = set_up, .fini = te
     uint32_t n_cancels;
 
     begin_large(make_job(0));
-    front.gpus_up = 1;
+    front.fleet.gpus_up = 1;
     tenant.gpu_trust.n_alone = 3;
     wharf_place_push(&front, suspect, false);
     wharf_place_push(&front, next, false);
     n_cancels = backends[0]->large.submitter.cancel_tail;
     exchange(0);
-    cr_assert_eq(backends[0]->n_items, 1, "the suspect's, and nothing beside it");
+    cr_assert_eq(backends[0]->flight.n_items, 1, "the suspect's, and nothing beside it");
     /* Only what keeps others waiting is taken back soon. */
     now_ns += front.config.gpu_longest_ns + 1;
     exchange(0);
@@ -339,12 +339,12 @@ Test(wharfd_items, end_of_a_large_chunk_clears_no_suspect, .init = set_up, .fini
         WHARF_WORKER_LARGE_ENTRIES);
     /* Nothing is moved to where it belongs by another thread. */
     kernel.queue.moved = kernel.queue.done;
-    front.gpus_up = 1;
+    front.fleet.gpus_up = 1;
     tenant.gpu_trust.n_alone = 3;
     wharf_place_push(&front, make_job(1), false);
     wharf_place_push(&front, make_job(2), false);
     exchange(0);
-    cr_assert_eq(backends[0]->n_items, 1);
+    cr_assert_eq(backends[0]->flight.n_items, 1);
     kernel.queue.kernel->head = kernel.queue.front->tail;
     wharf_work_post(&kernel, &(struct wharf_work_completion){.item = large->places[0].index,
                                                              .attempt = large->places[0].attempt,
@@ -357,7 +357,7 @@ Test(wharfd_items, end_of_a_large_chunk_clears_no_suspect, .init = set_up, .fini
     session.state = WHARF_SESSION_DRAINING;
     exchange(0);
     cr_expect_eq(large->n_taken, 0);
-    cr_expect_eq(backends[0]->n_items, 1);
+    cr_expect_eq(backends[0]->flight.n_items, 1);
     cr_expect(backends[0]->is_alone);
     cr_expect_eq(tenant.gpu_trust.n_alone, 3);
 }
@@ -372,7 +372,7 @@ Test(wharfd_items, no_other_waits_while_a_suspect_waits_for_a_large_chunk, .init
     struct wharf_session session_of_other;
 
     begin_large(make_job(0));
-    front.gpus_up = 1;
+    front.fleet.gpus_up = 1;
     tenant.gpu_trust.n_alone = 3;
     large->submission.dst_nbytes = front.config.gpu_chunk_nbytes + 1;
     wharf_place_push(&front, large, false);
@@ -386,7 +386,7 @@ Test(wharfd_items, no_other_waits_while_a_suspect_waits_for_a_large_chunk, .init
     wharf_place_push(&front, small, false);
     exchange(0);
     cr_expect_eq(backends[0]->large.n_taken, 1);
-    cr_expect_eq(backends[0]->n_items, 1, "nobody else is held up");
+    cr_expect_eq(backends[0]->flight.n_items, 1, "nobody else is held up");
 }
 
 /* Nothing large was begun while a chunk that had been taken back waited for its memory to be pinned
@@ -405,7 +405,7 @@ Test(wharfd_items, no_large_chunk_waits_for_another_ones_memory, .init = set_up,
     cr_assert_eq(take_cancels(0), 1);
     reap(0);
     memory.on[0].state = WHARF_GPU_MEMORY_ABSENT;
-    front.gpus_up = 1;
+    front.fleet.gpus_up = 1;
     wharf_list_init(&other_memory.pin_link);
     other_region.memory = &other_memory;
     other->source = other->destination = &other_region;
@@ -462,12 +462,12 @@ Test(wharfd_items, orphans_of_one_gpu_hold_no_other_one_up, .init = set_up, .fin
     for (uint32_t i = 0; i < WHARF_GPU_N_ENTRIES; i++)
         hand_over(0, lost);
     backends[0]->state = WHARF_GPU_DYING;
-    front.gpus_up = 2;
+    front.fleet.gpus_up = 2;
     wharf_gpu_rescue_hand_on(backends[0]);
     cr_assert_eq(front.retries.n, WHARF_GPU_N_ENTRIES);
     wharf_place_push(&front, next, false);
     exchange(1);
-    cr_assert_eq(backends[1]->n_items, 1);
+    cr_assert_eq(backends[1]->flight.n_items, 1);
     cr_assert_eq(wharf_place_n_queued(&front), 0);
 }
 
@@ -483,19 +483,19 @@ Test(wharfd_items, orphans_hold_their_own_gpu_up, .init = set_up, .fini = tear_d
         hand_over(0, lost);
     wharf_gpu_rescue_hand_on(backends[0]);
     cr_assert_eq(wharf_gpu_items_begin(backends[0]), 0);
-    front.gpus_up = 1;
+    front.fleet.gpus_up = 1;
     wharf_place_push(&front, next, false);
     exchange(0);
-    cr_assert_eq(backends[0]->n_items, 0);
+    cr_assert_eq(backends[0]->flight.n_items, 0);
     tenant.is_suspended = true;
     cr_assert_not(wharf_retry_take(&front.retries, &piece));
     exchange(0);
-    cr_assert_eq(backends[0]->n_items, 0);
+    cr_assert_eq(backends[0]->flight.n_items, 0);
     tenant.is_suspended = false;
     wharf_retry_resume(&front.retries);
     cr_assert(cpu_has(lost));
     exchange(0);
-    cr_assert_eq(backends[0]->n_items, 1);
+    cr_assert_eq(backends[0]->flight.n_items, 1);
 }
 
 /* A worker calls all that is withdrawn cancelled; a client is told what stopped its job. */
@@ -552,7 +552,7 @@ static void fill_places(void)
     for (uint32_t i = 0; i < WHARF_GPU_N_ENTRIES; i++)
         hand_over_some(0, many, 1);
     wharf_gpu_items_publish(backends[0]);
-    front.gpus_up = 1;
+    front.fleet.gpus_up = 1;
 }
 
 /* Items from `first` on, one of so many, are done. */
@@ -577,10 +577,10 @@ Test(wharfd_items, long_item_holds_nobody_up, .init = set_up, .fini = tear_down)
     fill_places();
     take_items(0);
     end_items(1, 1);
-    cr_assert_eq(backends[0]->n_items, 1);
+    cr_assert_eq(backends[0]->flight.n_items, 1);
     wharf_place_push(&front, next, false);
     exchange(0);
-    cr_assert_eq(backends[0]->n_items, 2);
+    cr_assert_eq(backends[0]->flight.n_items, 2);
     cr_assert_eq(backends[0]->submitter.tail, WHARF_GPU_N_ENTRIES + 2);
     cr_assert_eq(wharf_gpu_item_at(backends[0], 0)->piece->first, 0);
     cr_assert_eq(wharf_gpu_item_at(backends[0], 1)->piece->piece.job, next);
@@ -595,7 +595,7 @@ Test(wharfd_items, item_that_was_not_taken_keeps_its_place, .init = set_up, .fin
     end_items(1, 1);
     wharf_place_push(&front, next, false);
     exchange(0);
-    cr_assert_eq(backends[0]->n_items, 1);
+    cr_assert_eq(backends[0]->flight.n_items, 1);
     cr_assert_eq(backends[0]->submitter.tail, WHARF_GPU_N_ENTRIES);
 }
 
@@ -615,7 +615,7 @@ Test(wharfd_items, parts_find_places_in_a_row, .init = set_up, .fini = tear_down
         exchange(0);
         take_items(0);
     }
-    cr_assert_eq(backends[0]->n_items, WHARF_GPU_N_ENTRIES / 2);
+    cr_assert_eq(backends[0]->flight.n_items, WHARF_GPU_N_ENTRIES / 2);
     cr_assert_leq(backends[0]->submitter.tail, 2 * WHARF_GPU_N_ENTRIES + 2);
     for (uint32_t i = 5000; i < 5008; i += 2)
         complete_well(0, i);
@@ -633,7 +633,7 @@ Test(wharfd_items, parts_find_places_in_a_row, .init = set_up, .fini = tear_down
 Test(wharfd_items, chunks_kept_from_a_worker_find_places_however_many_they_are, .init = set_up,
      .fini = tear_down)
 {
-    backends[0]->n_without_places = WHARF_GPU_N_ENTRIES;
+    backends[0]->flight.n_without_places = WHARF_GPU_N_ENTRIES;
     cr_assert(wharf_gpu_items_find_place(backends[0]));
-    backends[0]->n_without_places = 0;
+    backends[0]->flight.n_without_places = 0;
 }

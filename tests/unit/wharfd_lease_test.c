@@ -404,7 +404,7 @@ Test(wharfd_lease, long_jobs_of_a_leased_session_are_not_begun_in_the_lease)
         test_front_publish(&client);
         cr_assert(TEST_WAIT(test_slow_n_reached() > 0));
         bool is_in_lease = is_leased(&client);
-        uint32_t n_long = TEST_FRONT_LOCKED(test_front.n_long);
+        uint32_t n_long = TEST_FRONT_LOCKED(test_front.workers.n_long);
         test_slow_release();
         cr_assert_not(is_in_lease);
         cr_assert_eq(n_long, 1);

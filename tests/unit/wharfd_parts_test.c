@@ -51,12 +51,12 @@ static void tear_down(void)
 
 static uint64_t n_parted(void)
 {
-    return TEST_FRONT_LOCKED(test_front.n_parted_chunks);
+    return TEST_FRONT_LOCKED(test_front.fleet.n_parted_chunks);
 }
 
 static uint64_t n_parts(void)
 {
-    return TEST_FRONT_LOCKED(test_front.n_parts);
+    return TEST_FRONT_LOCKED(test_front.fleet.n_parts);
 }
 
 static struct test_rans stream_of(uint32_t n_symbols, uint32_t n_splits, uint64_t seed)
@@ -162,7 +162,7 @@ Test(wharfd_parts, what_cannot_be_cut_is_decoded_whole)
     struct wharf_completion completion = run(&submission);
     expect_good(&completion, &large, OUT_AT);
     cr_expect_eq(completion.engine, WHARF_ENGINE_SIMT);
-    cr_expect_eq(TEST_FRONT_LOCKED(test_front.n_parts_refused), 1);
+    cr_expect_eq(TEST_FRONT_LOCKED(test_front.fleet.n_parts_refused), 1);
     submission = submission_of(&small, 2);
     completion = run(&submission);
     expect_good(&completion, &small, OUT_AT);
@@ -196,7 +196,7 @@ Test(wharfd_parts, damage_has_the_outcome_of_one_decoder, .timeout = 120)
         test_rans_free(&rans);
     }
     cr_expect_gt(n_parted(), 30);
-    cr_expect_eq(TEST_FRONT_LOCKED(test_front.gpus[0].n_ended), 0);
+    cr_expect_eq(TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended), 0);
     tear_down();
     free(out);
 }
@@ -230,7 +230,7 @@ Test(wharfd_parts, a_source_that_is_written_meanwhile_harms_nobody)
         for (unsigned k = 0; k < 256; k++)
             cr_assert_eq(behind[k], 0xa5);
     }
-    cr_expect_eq(TEST_FRONT_LOCKED(test_front.gpus[0].n_ended), 0);
+    cr_expect_eq(TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended), 0);
     tear_down();
     test_rans_free(&rans);
 }
@@ -255,7 +255,7 @@ Test(wharfd_parts, a_stopped_chunk_is_completed_once)
         }
     }
     cr_expect_eq(TEST_FRONT_LOCKED(client.session->tenant->n_gpu_items), 0);
-    cr_expect_eq(TEST_FRONT_LOCKED(test_front.n_gpu_tenants), 0);
+    cr_expect_eq(TEST_FRONT_LOCKED(test_front.fleet.n_gpu_tenants), 0);
     tear_down();
     test_rans_free(&rans);
 }
@@ -271,7 +271,7 @@ Test(wharfd_parts, a_fault_in_one_part_loses_no_chunk)
     expect_good(&completion, &rans, OUT_AT);
     cr_expect_eq(completion.engine, WHARF_ENGINE_CPU);
     cr_expect_eq(completion.attempt, 1);
-    cr_expect_eq(TEST_FRONT_LOCKED(test_front.n_gpu_tenants), 0);
+    cr_expect_eq(TEST_FRONT_LOCKED(test_front.fleet.n_gpu_tenants), 0);
     tear_down();
     test_rans_free(&rans);
 }
@@ -296,7 +296,7 @@ Test(wharfd_parts, killed_workers_lose_no_chunk, .timeout = 120)
         }
         test_front_submit(&client, &submission);
         if (i == N_KILLS - 1)
-            cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) > 0));
+            cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) > 0));
         else
             usleep((useconds_t)test_random_below(&random, 500 * i + 1));
         kill(pid, SIGKILL);

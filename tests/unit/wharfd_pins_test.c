@@ -85,7 +85,7 @@ Test(wharfd_pins, memory_that_no_worker_has_is_in_a_list_of_its_own, .init = tes
         test_pins_drop(devices[i]);
     cr_assert_eq(test_pins.front.residency.memories.next, &other->link);
     cr_assert_eq(test_pins.front.residency.memories.prev, &other->link);
-    cr_assert_eq(test_pins.front.gpus_wanted & 1, 1);
+    cr_assert_eq(test_pins.front.fleet.gpus_wanted & 1, 1);
     wharf_gpu_pins_bury(test_pins.backend);
     cr_assert(wharf_list_is_empty(&test_pins.front.residency.unheld));
     cr_assert_eq(test_process_n_fds(getpid()), n_fds + 1);
@@ -107,9 +107,9 @@ Test(wharfd_pins, worker_that_ends_takes_all_registrations_with_it, .init = test
     test_pins_add(false);
     test_pins_tend();
     wharf_gpu_pins_lost(test_pins.backend);
-    cr_assert_eq(test_pins.backend->n_asked, 0);
-    cr_assert(wharf_list_is_empty(&test_pins.backend->asked));
-    cr_assert(wharf_list_is_empty(&test_pins.backend->forgotten));
+    cr_assert_eq(test_pins.backend->told.n_asked, 0);
+    cr_assert(wharf_list_is_empty(&test_pins.backend->told.asked));
+    cr_assert(wharf_list_is_empty(&test_pins.backend->told.forgotten));
     cr_assert_eq(test_pins.front.residency.pinned_nbytes + test_pins.front.residency.dead_nbytes,
                  0);
     cr_assert_eq(test_process_n_fds(getpid()), n_fds + 1 + N - N / 3);
@@ -134,8 +134,8 @@ static void come_up(uint64_t now_ns)
         ;
     wharf_gpu_pins_lost(test_pins.backend);
     test_pins.backend->state = WHARF_GPU_UP;
-    test_pins.backend->up_since_ns = now_ns;
-    test_pins.front.gpus_up = 1;
+    test_pins.backend->life.up_since_ns = now_ns;
+    test_pins.front.fleet.gpus_up = 1;
 }
 
 /* A client that punches holes into its memory can make pinning it last for as long as it likes,
@@ -162,7 +162,7 @@ Test(wharfd_pins, worker_that_is_kept_by_memory_is_killed, .init = test_pins_set
         cr_assert_eq(test_pins.backend->state, WHARF_GPU_UP);
         wharf_gpu_answers_see_to_stalls(test_pins.backend, now_ns + limit_ns);
         cr_assert_eq(test_pins.backend->state, WHARF_GPU_DYING);
-        cr_assert_not(test_pins.backend->was_killed);
+        cr_assert_not(test_pins.backend->life.was_killed);
         cr_assert_eq(culprit->n_stalls, i + 1);
         come_up(now_ns + limit_ns);
         test_pins_tend_at(now_ns + limit_ns);
@@ -191,7 +191,7 @@ static void expect_silence_to_end_it(uint64_t limit_ns)
     cr_assert_eq(test_pins.backend->state, WHARF_GPU_UP);
     wharf_gpu_answers_see_to_stalls(test_pins.backend, until_ns);
     cr_assert_eq(test_pins.backend->state, WHARF_GPU_DYING);
-    cr_assert_not(test_pins.backend->was_killed);
+    cr_assert_not(test_pins.backend->life.was_killed);
     cr_assert_eq(test_pins.tenants[0].gpu_trust.n_stalls, 0);
     come_up(wharf_now_ns());
     cr_assert_eq(wharf_gpu_answers_see_to_stalls(test_pins.backend, wharf_now_ns()), WHARF_NEVER);

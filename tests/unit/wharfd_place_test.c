@@ -45,15 +45,15 @@ static void set_prices(uint32_t cpu_ns_per_kib, uint32_t warp_ns_per_kib)
         warp_prices[i] = warp_ns_per_kib;
     }
     wharf_estimates_init(&tenant.estimates, prices);
-    wharf_gpu_costs_init(&tenant.gpu_costs[0], warp_prices, front.gpus[0].latency_ns);
+    wharf_gpu_costs_init(&tenant.gpu_costs[0], warp_prices, front.fleet.gpus[0].latency_ns);
 }
 
 /* A GPU with 100 warps that answers in 10 us; a warp takes 100 ns for a byte and a processor 1. */
 static void set_up(void)
 {
     test_bare_front_init(&front, 1);
-    front.n_workers = 4;
-    front.gpus[0] = (struct wharf_gpu_view){
+    front.workers.n_workers = 4;
+    front.fleet.gpus[0] = (struct wharf_gpu_view){
         .wake_fd = -1,
         .may_come = true,
         .n_warps = 100,
@@ -93,9 +93,9 @@ static unsigned take_all(unsigned *ret_n_cpu)
             uint64_t warp_ns =
                 wharf_place_warp_ns(0, job, job->submission.src_nbytes, job->submission.dst_nbytes);
             wharf_place_remove(&front, job);
-            front.gpus[0].n_in_flight++;
-            front.gpus[0].in_flight_ns += warp_ns;
-            front.gpus[0].in_flight_nbytes +=
+            front.fleet.gpus[0].n_in_flight++;
+            front.fleet.gpus[0].in_flight_ns += warp_ns;
+            front.fleet.gpus[0].in_flight_nbytes +=
                 job->submission.src_nbytes + job->submission.dst_nbytes;
             n_gpu++;
             continue;
@@ -115,10 +115,10 @@ Test(wharfd_place, lone_small_chunk_goes_to_the_cpu, .init = set_up, .fini = tea
     struct wharf_job job;
     unsigned n_cpu;
 
-    front.n_sleeping = 4;
+    front.workers.n_sleeping = 4;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert_eq(job.pool, WHARF_POOL_ANY);
-    cr_assert_not(front.gpus_wanted);
+    cr_assert_not(front.fleet.gpus_wanted);
     cr_assert_null(wharf_place_first_for_gpu(&front, 0));
     cr_assert_eq(take_all(&n_cpu), 0);
     cr_assert_eq(n_cpu, 1);
@@ -134,7 +134,7 @@ Test(wharfd_place, flood_goes_to_both, .init = set_up, .fini = tear_down)
 
     for (unsigned i = 0; i < N; i++)
         push(&jobs[i], 20 * KiB, 64 * KiB);
-    cr_assert(front.gpus_wanted);
+    cr_assert(front.fleet.gpus_wanted);
     unsigned n_gpu = take_all(&n_cpu);
     cr_assert_eq(n_gpu + n_cpu, N, "%u and %u", n_gpu, n_cpu);
     /* All warps, and what may wait behind them: 1 ms of all warps is a tenth of a round. */
@@ -158,9 +158,9 @@ Test(wharfd_place, slow_cpu_gets_what_the_gpu_has_no_room_for, .init = set_up, .
     cr_assert_geq(n_gpu, 100);
     /* The CPU leaves them to the GPU, which will have room before the CPU would be done. */
     cr_assert_eq(n_cpu, 0, "%u", n_cpu);
-    cr_assert(front.gpus_left && front.gpus_wanted);
-    front.gpus[0].n_in_flight = 0;
-    front.gpus[0].in_flight_ns = front.gpus[0].in_flight_nbytes = 0;
+    cr_assert(front.fleet.gpus_left && front.fleet.gpus_wanted);
+    front.fleet.gpus[0].n_in_flight = 0;
+    front.fleet.gpus[0].in_flight_ns = front.fleet.gpus[0].in_flight_nbytes = 0;
     cr_assert_not_null(wharf_place_first_for_gpu(&front, 0));
 }
 
@@ -191,7 +191,7 @@ Test(wharfd_place, nobody_is_called_for_what_is_the_gpus, .init = set_up, .fini 
     struct wharf_job jobs[8];
 
     front.backend = &backend;
-    front.n_sleeping = 4;
+    front.workers.n_sleeping = 4;
     tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_GPU;
     for (unsigned i = 0; i < 8; i++)
         push(&jobs[i], 20 * KiB, 64 * KiB);
@@ -217,7 +217,7 @@ Test(wharfd_place, jobs_that_the_gpu_does_not_want_any_more_are_the_cpus_at_once
     struct wharf_job job, of_forced;
 
     front.backend = &backend;
-    front.n_sleeping = 4;
+    front.workers.n_sleeping = 4;
     tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_GPU;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert_eq(calls_at_leaving(), 0);
@@ -239,7 +239,7 @@ Test(wharfd_place, nobody_waits_behind_what_another_tenant_leaves_to_the_gpu, .i
     struct wharf_session lone;
     struct wharf_job jobs[8], job;
 
-    front.n_sleeping = 4;
+    front.workers.n_sleeping = 4;
     tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_GPU;
     for (unsigned i = 0; i < 8; i++)
         push(&jobs[i], 20 * KiB, 64 * KiB);
@@ -252,7 +252,7 @@ Test(wharfd_place, nobody_waits_behind_what_another_tenant_leaves_to_the_gpu, .i
     wharf_place_push(&front, &job, false);
     cr_assert_eq(job.pool, WHARF_POOL_ANY);
     cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &job);
-    cr_assert(front.gpus_left);
+    cr_assert(front.fleet.gpus_left);
 }
 
 Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini = tear_down)
@@ -273,19 +273,19 @@ Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini
     wharf_place_remove(&front, &job);
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
 
-    front.gpu_codecs = ~(UINT64_C(1) << job.submission.codec);
+    front.fleet.gpu_codecs = ~(UINT64_C(1) << job.submission.codec);
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert(job.pool == WHARF_POOL_CPU && job.why == WHARF_PLACED_CODEC);
     cr_assert_not(wharf_place_is_refused(&front, &job));
     wharf_place_remove(&front, &job);
-    session.engine = front.gpu_engine;
+    session.engine = front.fleet.gpu_engine;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert_eq(job.pool, WHARF_POOL_CPU);
     cr_assert(wharf_place_is_refused(&front, &job));
     cr_assert_eq(wharf_place_refusal(&front, &job).reason, WHARF_REASON_GPU_CODEC);
     wharf_place_remove(&front, &job);
     session.engine = WHARF_ENGINE_AUTO;
-    front.gpu_codecs = UINT64_MAX;
+    front.fleet.gpu_codecs = UINT64_MAX;
 
     tenant.gpu_trust.banned_until_ns = 1;
     push(&job, 20 * KiB, 64 * KiB);
@@ -321,7 +321,7 @@ Test(wharfd_place, session_that_wants_the_gpu_waits_for_its_memory, .init = set_
     cr_assert_eq(jobs[0].pool, WHARF_POOL_GPU);
     cr_assert_null(wharf_place_first_for_cpu(&front, WHARF_NEVER));
     cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &jobs[0]);
-    front.gpus_up = 0;
+    front.fleet.gpus_up = 0;
     cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &jobs[0]);
     wharf_place_drop(&front, &session);
     cr_assert_eq(wharf_place_n_queued(&front), 0);
@@ -336,10 +336,10 @@ Test(wharfd_place, session_that_wants_the_gpu_waits_for_its_memory, .init = set_
 static void set_up_stored(void)
 {
     set_up();
-    front.n_workers = 16;
-    front.gpus[0].n_warps = 4224;
-    front.gpus[0].latency_ns = 7000;
-    front.gpus[0].flow_ps_per_kib = 14000;
+    front.workers.n_workers = 16;
+    front.fleet.gpus[0].n_warps = 4224;
+    front.fleet.gpus[0].latency_ns = 7000;
+    front.fleet.gpus[0].flow_ps_per_kib = 14000;
     set_prices(32, 48);
 }
 
@@ -370,12 +370,12 @@ static void learn_flow(uint64_t nbytes, uint64_t elapsed_ns, uint64_t decode_ns)
     struct wharf_gpu_trip trip = {
         .elapsed_ns = elapsed_ns, .decode_ns = decode_ns, .nbytes = nbytes};
 
-    wharf_place_learn_trip(&front.gpus[0], &piece, &trip);
+    wharf_place_learn_trip(&front.fleet.gpus[0], &piece, &trip);
 }
 
 Test(wharfd_place, what_passes_the_link_is_learnt, .init = set_up_stored, .fini = tear_down)
 {
-    struct wharf_gpu_view *gpu = &front.gpus[0];
+    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
     const uint64_t nbytes = 128 * KiB;
 
     gpu->flow_ps_per_kib = 0;
@@ -453,7 +453,7 @@ Test(wharfd_place, what_was_stopped_is_not_counted, .init = set_up, .fini = tear
     static struct wharf_job job;
     struct wharf_piece piece = {.kind = WHARF_PIECE_SLICE, .job = &job, .n_chunks = 100};
 
-    front.gpus_up = 0;
+    front.fleet.gpus_up = 0;
     for (unsigned i = 0; i < 2; i++) {
         push(&job, 64 * KiB, 64 * KiB);
         piece.pool = job.pool;
@@ -483,7 +483,7 @@ Test(wharfd_place, batch_waits_for_its_own_chunks, .init = set_up_stored, .fini 
     batch->entries[0].chunk.src_nbytes = batch->entries[0].chunk.dst_nbytes = 64 * KiB;
     job.estimate_ns = 5000;
     wharf_place_push(&front, &job, false);
-    cr_assert(front.gpus_wanted);
+    cr_assert(front.fleet.gpus_wanted);
     cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &job);
     cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &job);
     wharf_place_remove(&front, &job);
@@ -495,7 +495,7 @@ Test(wharfd_place, idle_processors_together_are_sooner, .init = set_up, .fini = 
 {
     struct wharf_job job;
 
-    front.gpus[0].latency_ns = 0;
+    front.fleet.gpus[0].latency_ns = 0;
     set_prices(1024, 512);
     front.config.gpu_chunk_nbytes = 1024 * KiB;
     /* One warp alone takes it. */
@@ -504,9 +504,9 @@ Test(wharfd_place, idle_processors_together_are_sooner, .init = set_up, .fini = 
            sizeof(trips->ns_per_kib[0]));
     push(&job, 500 * KiB, 600 * KiB);
     job.submission.codec = WHARF_CODEC_RANS;
-    front.n_sleeping = 0;
+    front.workers.n_sleeping = 0;
     cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &job);
-    front.n_sleeping = 3;
+    front.workers.n_sleeping = 3;
     cr_assert_null(wharf_place_first_for_gpu(&front, 0));
     cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &job);
     /* Nobody helps with less. */
@@ -524,7 +524,7 @@ static void push_rans(struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nb
 
 Test(wharfd_place, idle_warps_share_a_chunk, .init = set_up, .fini = tear_down)
 {
-    struct wharf_gpu_view *gpu = &front.gpus[0];
+    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
     struct wharf_job job, other;
 
     push_rans(&job, 100 * KiB, 160 * KiB);
@@ -543,13 +543,13 @@ Test(wharfd_place, idle_warps_share_a_chunk, .init = set_up, .fini = tear_down)
 
 Test(wharfd_place, a_tenant_has_its_share_of_warps_for_parts, .init = set_up, .fini = tear_down)
 {
-    struct wharf_gpu_view *gpu = &front.gpus[0];
+    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
     struct wharf_job job;
 
     push_rans(&job, 100 * KiB, 256 * KiB);
-    front.n_gpu_tenants = 9;
+    front.fleet.n_gpu_tenants = 9;
     cr_expect_eq(wharf_parts_now(&front, &job, gpu), 10);
-    front.n_gpu_tenants = 10;
+    front.fleet.n_gpu_tenants = 10;
     tenant.n_gpu_items = 7;
     cr_expect_eq(wharf_parts_now(&front, &job, gpu), 3);
     tenant.n_gpu_items = 30;
@@ -559,7 +559,7 @@ Test(wharfd_place, a_tenant_has_its_share_of_warps_for_parts, .init = set_up, .f
 /* Where bytes on their way take as long as a warp decodes, more warps would only wait. */
 Test(wharfd_place, a_full_link_leaves_chunks_whole, .init = set_up, .fini = tear_down)
 {
-    struct wharf_gpu_view *gpu = &front.gpus[0];
+    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
     struct wharf_job job;
 
     push_rans(&job, 100 * KiB, 160 * KiB);
@@ -575,7 +575,7 @@ Test(wharfd_place, a_full_link_leaves_chunks_whole, .init = set_up, .fini = tear
  * and is not the GPU's if it needs too many, is for GPU memory, or if one was refused of late. */
 Test(wharfd_place, large_chunks_have_the_parts_that_they_need, .init = set_up, .fini = tear_down)
 {
-    struct wharf_gpu_view *gpu = &front.gpus[0];
+    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
     struct wharf_job job;
 
     front.config.gpu_chunk_nbytes = 256 * KiB;
@@ -583,9 +583,9 @@ Test(wharfd_place, large_chunks_have_the_parts_that_they_need, .init = set_up, .
     gpu->n_in_flight = 100;
     cr_expect_eq(wharf_parts_now(&front, &job, gpu), 8);
     cr_expect(wharf_parts_can_do(&front, &job));
-    session.whole_until_ns = 1;
+    session.placing.whole_until_ns = 1;
     cr_expect_not(wharf_parts_can_do(&front, &job));
-    session.whole_until_ns = 0;
+    session.placing.whole_until_ns = 0;
     region.is_device = true;
     cr_expect_not(wharf_parts_can_do(&front, &job));
     region.is_device = false;

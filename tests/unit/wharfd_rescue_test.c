@@ -116,7 +116,7 @@ static void lose_jobs(void)
         test_small_submit(&slow, i);
     for (uint32_t i = 0; i < N_JOBS; i++)
         test_small_submit(&other, i);
-    while (TEST_FRONT_LOCKED(test_front.gpus[0].n_in_flight) < 2 * N_JOBS)
+    while (TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) < 2 * N_JOBS)
         usleep(1000);
     test_slow_begin(&slow, 0, 4096);
     cr_assert_eq(kill(worker, SIGKILL), 0);
@@ -132,10 +132,10 @@ Test(wharfd_rescue, memory_that_waits_does_not_keep_the_next_worker, .init = set
     TEST_FRONT_LOCKED(test_front.config.gpu_ahead_ns = 3600 * (uint64_t)WHARF_NS_PER_S);
     let_it_stay();
     lose_jobs();
-    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.gpus_up) == 0));
+    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.fleet.gpus_up) == 0));
     /* Until it is gone nothing is published, nor anybody's memory touched. */
     usleep(100000);
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.gpus[0].n_ended), 0);
+    cr_assert_eq(TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended), 0);
     cr_assert(!test_front_has_completion(&slow) && !test_front_has_completion(&other));
     cr_assert_eq(test_slow_n_reached(), 0);
     let_it_go();

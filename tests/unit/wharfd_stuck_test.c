@@ -74,13 +74,13 @@ static uint32_t count_waiting(void)
 
 static void wait_until_some_are_stuck(void)
 {
-    while (TEST_FRONT_LOCKED(test_front.n_stuck) == 0)
+    while (TEST_FRONT_LOCKED(test_front.workers.n_stuck) == 0)
         usleep(1000);
 }
 
 static void wait_until_none_is_stuck(void)
 {
-    while (TEST_FRONT_LOCKED(test_front.n_stuck) > 0)
+    while (TEST_FRONT_LOCKED(test_front.workers.n_stuck) > 0)
         usleep(1000);
 }
 
@@ -187,7 +187,7 @@ Test(wharfd_stuck, others_are_served_while_all_workers_wait, .init = set_up, .fi
     wait_until_none_is_stuck();
     run_innocent(5);
     /* Whoever stood in has gone. */
-    while (TEST_FRONT_LOCKED(test_front.n_workers) != 2)
+    while (TEST_FRONT_LOCKED(test_front.workers.n_workers) != 2)
         usleep(1000);
     while (TEST_FRONT_LOCKED(hostile[0].session->tenant->is_suspended))
         usleep(1000);
