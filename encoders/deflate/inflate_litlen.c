@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "encoders/deflate/inflate_tables.h"
+#include "encoders/deflate/inflate_entry.h"
 
 /* 3 to 258, and 258 in two ways. */
 enum { WIDTH = WHARF_LITLEN_TABLE_NBITS, N_LENGTHS = 257 };
@@ -172,12 +172,6 @@ static unsigned make_plan(const struct filler *filler, uint64_t expected_nbits)
 }
 
 /* ---- filling ------------------------------------------------------------------------------- */
-
-uint32_t wharf_inflate_entry(uint32_t entry, unsigned nbits)
-{
-    entry += nbits;
-    return entry & WHARF_ENTRY_LITERAL ? entry : entry | nbits << 8;
-}
 
 static void add_words(struct filler *filler, unsigned nbits)
 {

@@ -7,12 +7,6 @@
 
 #include "encoders/deflate/inflate_code.h"
 
-/* Entries by symbol, but for the bits of the code. */
-extern const uint32_t wharf_inflate_litlen_templates[WHARF_DEFLATE_N_LITLEN_FIXED];
-
-/* The entry of a symbol whose template is `entry` and whose code has nbits. */
-uint32_t wharf_inflate_entry(uint32_t entry, unsigned nbits);
-
 /*
  * Fills the first table for a complete litlen code, with as many symbols in an entry as pays for a
  * block of expected_nbits.  Words longer than the table are left out.  Returns the table's width.

@@ -15,34 +15,6 @@
 #include "encoders/deflate/inflate_litlen.h"
 #include "proto/wharf_result.h"
 
-/* Entries without the bits of their codes: extra bits, kind and value. */
-#define LITERAL(value) (WHARF_ENTRY_LITERAL | 1 << 8 | (uint32_t)(value) << 16)
-#define LENGTH(base, extra) ((uint32_t)((base)-WHARF_DEFLATE_MIN_MATCH) << 24 | (extra))
-#define DISTANCE(base, extra) ((uint32_t)(base) << 16 | (extra))
-#define END (WHARF_ENTRY_SPECIAL | WHARF_ENTRY_END << 16)
-#define INVALID (WHARF_ENTRY_SPECIAL | WHARF_ENTRY_INVALID << 16)
-
-#define LITERALS_4(v) LITERAL(v), LITERAL((v) + 1), LITERAL((v) + 2), LITERAL((v) + 3)
-#define LITERALS_16(v) LITERALS_4(v), LITERALS_4((v) + 4), LITERALS_4((v) + 8), LITERALS_4((v) + 12)
-#define LITERALS_64(v)                                                                             \
-    LITERALS_16(v), LITERALS_16((v) + 16), LITERALS_16((v) + 32), LITERALS_16((v) + 48)
-
-const uint32_t wharf_inflate_litlen_templates[WHARF_DEFLATE_N_LITLEN_FIXED] = {
-    LITERALS_64(0),
-    LITERALS_64(64),
-    LITERALS_64(128),
-    LITERALS_64(192),
-    END,
-    WHARF_DEFLATE_LENGTH_LIST(LENGTH),
-    INVALID,
-    INVALID,
-};
-
-const uint32_t wharf_inflate_distances[64] = {
-    WHARF_DEFLATE_DISTANCE_LIST(DISTANCE), INVALID, INVALID,
-    WHARF_DEFLATE_DISTANCE_LIST(DISTANCE), INVALID, INVALID,
-};
-
 /* The width of the second table that begins with a word of nbits, of which `left` are still to
  * come: wide enough that the words to come fill it. */
 static unsigned subtable_width(const struct wharf_code *code, unsigned table_nbits, unsigned nbits,
@@ -93,7 +65,7 @@ static void fill_subtables(uint32_t *table, unsigned table_nbits, const struct w
 /* Always of its full width, so that the index is a byte. */
 static void fill_distance(uint32_t *table, const struct wharf_code *code)
 {
-    table[0] = table[1] = INVALID | 1 << 8 | 1;
+    table[0] = table[1] = WHARF_ENTRY_OF_INVALID | 1 << 8 | 1;
     for (unsigned nbits = 1; nbits <= WHARF_DISTANCE_TABLE_NBITS; nbits++) {
         if (nbits > 1)
             memcpy(table + (1u << (nbits - 1)), table, sizeof(*table) << (nbits - 1));
@@ -115,8 +87,8 @@ uint32_t wharf_inflate_tables_dynamic(struct wharf_inflate_tables *tables, uint6
         return WHARF_REASON_DEFLATE_DISTANCE_CODE;
     fill_distance(tables->distance, &distance);
     if (kind == WHARF_CODE_TRIVIAL) {
-        tables->litlen[0] = wharf_inflate_entry(END, 1);
-        tables->litlen[1] = wharf_inflate_entry(INVALID, 1);
+        tables->litlen[0] = wharf_inflate_entry(WHARF_ENTRY_OF_END, 1);
+        tables->litlen[1] = wharf_inflate_entry(WHARF_ENTRY_OF_INVALID, 1);
         tables->litlen_nbits = 1;
         return WHARF_REASON_NONE;
     }
