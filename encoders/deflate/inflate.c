@@ -15,6 +15,12 @@
 #include "encoders/deflate/inflate_header.h"
 #include "encoders/deflate/inflate_loop.h"
 
+/* Units of output that stand between two places. */
+static size_t n_units(const struct wharf_inflate *inflate, const uint8_t *from, const uint8_t *to)
+{
+    return (size_t)(to - from) >> inflate->is_wide;
+}
+
 /* A literal, a whole match, or the end of a block. */
 struct unit {
     unsigned nbits;
@@ -92,7 +98,7 @@ static uint32_t read_unit(const struct wharf_inflate *inflate, struct unit *unit
     }
     uint32_t reason = read_match(tables, entry, word, left, unit);
     if (reason == WHARF_REASON_NONE &&
-        unit->value > (size_t)(inflate->out_next - inflate->out_begin))
+        unit->value > n_units(inflate, inflate->out_begin, inflate->out_next))
         return WHARF_REASON_DEFLATE_DISTANCE_TOO_FAR;
     return reason;
 }
@@ -111,6 +117,20 @@ static void copy_match(uint8_t *out, size_t distance, size_t length)
     memcpy(out, from, length);
 }
 
+/* What has been read and fits. */
+static void put_unit(struct wharf_inflate *inflate, const struct unit *unit)
+{
+    const unsigned wide = inflate->is_wide;
+
+    if (unit->length > 1)
+        copy_match(inflate->out_next, (size_t)unit->value << wide, (size_t)unit->length << wide);
+    else if (wide)
+        *(uint16_t *)(void *)inflate->out_next = (uint8_t)unit->value;
+    else
+        *inflate->out_next = (uint8_t)unit->value;
+    inflate->out_next += (size_t)unit->length << wide;
+}
+
 /* The careful loop: decodes to the block's end or to whatever stops it. */
 static uint32_t run_careful(struct wharf_inflate *inflate)
 {
@@ -120,16 +140,12 @@ static uint32_t run_careful(struct wharf_inflate *inflate)
         uint32_t reason = read_unit(inflate, &unit);
         if (reason != WHARF_REASON_NONE)
             return reason;
-        if (unit.length > (size_t)(inflate->out_end - inflate->out_next))
+        if (unit.length > n_units(inflate, inflate->out_next, inflate->out_end))
             return WHARF_REASON_OUTPUT_FULL;
         inflate->bit_pos += unit.nbits;
         if (unit.length == 0)
             return WHARF_REASON_NONE;
-        if (unit.length == 1)
-            *inflate->out_next = (uint8_t)unit.value;
-        else
-            copy_match(inflate->out_next, unit.value, unit.length);
-        inflate->out_next += unit.length;
+        put_unit(inflate, &unit);
     }
 }
 
@@ -145,20 +161,28 @@ static uint32_t run_coded(struct wharf_inflate *inflate)
     return reason;
 }
 
+static void put_stored(struct wharf_inflate *inflate, const uint8_t *in, size_t n)
+{
+    if (inflate->is_wide)
+        for (size_t i = 0; i < n; i++)
+            ((uint16_t *)(void *)inflate->out_next)[i] = in[i];
+    else if (n)
+        memcpy(inflate->out_next, in, n);
+    inflate->out_next += n << inflate->is_wide;
+}
+
 static uint32_t run_stored(struct wharf_inflate *inflate)
 {
     size_t at = inflate->bit_pos >> 3;
     size_t in_left = inflate->in_nbytes - at;
-    size_t out_left = (size_t)(inflate->out_end - inflate->out_next);
+    size_t out_left = n_units(inflate, inflate->out_next, inflate->out_end);
     size_t n = inflate->stored_left;
 
     if (n > in_left)
         n = in_left;
     if (n > out_left)
         n = out_left;
-    if (n)
-        memcpy(inflate->out_next, inflate->in + at, n);
-    inflate->out_next += n;
+    put_stored(inflate, inflate->in + at, n);
     inflate->bit_pos += 8 * (uint64_t)n;
     inflate->stored_left -= n;
     if (inflate->stored_left)
@@ -169,6 +193,11 @@ static uint32_t run_stored(struct wharf_inflate *inflate)
 
 uint32_t wharf_inflate_run(struct wharf_inflate *inflate)
 {
+    return wharf_inflate_run_until(inflate, UINT64_MAX);
+}
+
+uint32_t wharf_inflate_run_until(struct wharf_inflate *inflate, uint64_t stop_bit)
+{
     uint32_t reason = WHARF_REASON_NONE;
 
     while (reason == WHARF_REASON_NONE && inflate->phase != WHARF_INFLATE_DONE) {
@@ -178,6 +207,8 @@ uint32_t wharf_inflate_run(struct wharf_inflate *inflate)
             reason = run_coded(inflate);
         else if (inflate->final_block)
             inflate->phase = WHARF_INFLATE_DONE;
+        else if (inflate->bit_pos >= stop_bit)
+            return WHARF_REASON_NONE;
         else
             reason = wharf_inflate_header(inflate);
     }

@@ -8,6 +8,10 @@
  * between units: whatever it says, `bit_pos` is the first bit of the next unit, and when the
  * reason was INPUT_TRUNCATED or OUTPUT_FULL the caller may give it more source or more room and
  * run it again.  A one-shot decode is a single run.
+ *
+ * A decoder that does not know the window writes units of 16 bits in place of bytes: a literal is
+ * its value, and whoever begins puts WHARF_DEFLATE_WINDOW_NBYTES units of his own in front, which
+ * matches then copy like any other.
  */
 #ifndef WHARF_ENCODERS_DEFLATE_INFLATE_H
 #define WHARF_ENCODERS_DEFLATE_INFLATE_H
@@ -38,10 +42,11 @@ struct wharf_inflate {
 
     /* The output: matches may refer to out_begin .. out_next; out_next .. out_end is free.
      * Between runs a caller may move it, if all of it or the last 32 KiB stay in front of
-     * out_next. */
+     * out_next.  If it is wide, these point to units of 16 bits, and are aligned for that. */
     uint8_t *out_begin;
     uint8_t *out_next;
     uint8_t *out_end;
+    bool is_wide;
 
     enum wharf_inflate_phase phase;
     bool final_block;
@@ -64,6 +69,7 @@ static inline void wharf_inflate_init(struct wharf_inflate *inflate, const uint8
     inflate->in_more = false;
     inflate->out_begin = inflate->out_next = out;
     inflate->out_end = out ? out + out_avail : out;
+    inflate->is_wide = false;
     inflate->phase = WHARF_INFLATE_HEADER;
     inflate->final_block = false;
     inflate->stored_left = 0;
@@ -85,6 +91,9 @@ static inline void wharf_inflate_restart(struct wharf_inflate *inflate)
  * INPUT_TRUNCATED and OUTPUT_FULL is for good: another run would say it again.
  */
 uint32_t wharf_inflate_run(struct wharf_inflate *inflate);
+
+/* The same, but returns NONE before the first block header at stop_bit or behind it as well. */
+uint32_t wharf_inflate_run_until(struct wharf_inflate *inflate, uint64_t stop_bit);
 
 /*
  * The run of a one-shot decode, which asks in between whether to go on.  Returns WHARF_OK with

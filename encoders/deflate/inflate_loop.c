@@ -22,36 +22,40 @@ static const struct {
     const char *name;
     bool (*has)(void);
     wharf_inflate_loop_fn *loop;
+    wharf_inflate_loop_fn *wide_loop;
 } forms[] = {
-#define X(form) {#form, has_##form, wharf_inflate_loop_##form},
+#define X(form) {#form, has_##form, wharf_inflate_loop_##form, wharf_inflate_wide_loop_##form},
     WHARF_INFLATE_LOOP_LIST(X)
 #undef X
 };
 enum { N_FORMS = sizeof(forms) / sizeof(forms[0]) };
 
 /* The last form of the list that the machine has: the list is in rising order of demands. */
-static wharf_inflate_loop_fn *best_form(void)
+static unsigned best_form(void)
 {
     unsigned i = N_FORMS;
 
     do
         i--;
     while (!forms[i].has());
-    return forms[i].loop;
+    return i;
 }
 
 /* Whichever thread comes first puts the same value here, so relaxed order is enough. */
-static _Atomic(wharf_inflate_loop_fn *) chosen;
+static atomic_uint chosen = N_FORMS;
 
 void wharf_inflate_loop(struct wharf_inflate *inflate)
 {
-    wharf_inflate_loop_fn *loop = atomic_load_explicit(&chosen, memory_order_relaxed);
+    unsigned form = atomic_load_explicit(&chosen, memory_order_relaxed);
 
-    if (!loop) {
-        loop = best_form();
-        atomic_store_explicit(&chosen, loop, memory_order_relaxed);
+    if (form == N_FORMS) {
+        form = best_form();
+        atomic_store_explicit(&chosen, form, memory_order_relaxed);
     }
-    loop(inflate);
+    if (inflate->is_wide)
+        forms[form].wide_loop(inflate);
+    else
+        forms[form].loop(inflate);
 }
 
 int wharf_inflate_loop_force(const char *name)
@@ -65,7 +69,7 @@ int wharf_inflate_loop_force(const char *name)
             continue;
         if (!forms[i].has())
             return -ENOTSUP;
-        atomic_store_explicit(&chosen, forms[i].loop, memory_order_relaxed);
+        atomic_store_explicit(&chosen, i, memory_order_relaxed);
         return 0;
     }
     return -ENOENT;

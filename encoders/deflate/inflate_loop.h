@@ -21,11 +21,12 @@
 
 typedef void wharf_inflate_loop_fn(struct wharf_inflate *inflate);
 
-#define X(form) wharf_inflate_loop_fn wharf_inflate_loop_##form;
+#define X(form) wharf_inflate_loop_fn wharf_inflate_loop_##form, wharf_inflate_wide_loop_##form;
 WHARF_INFLATE_LOOP_LIST(X)
 #undef X
 
-/* Runs the best form for this machine, or the one that was forced. */
+/* Runs, for the width of the output's units, the best form for this machine, or the one that was
+ * forced. */
 void wharf_inflate_loop(struct wharf_inflate *inflate);
 
 /*

@@ -2,7 +2,8 @@
 /*
  * inflate_loop_body.h: the fast loop itself, included once for each form, which defines LOOP as
  * the function's name, TARGET as its attributes, and LOW_BITS(word, n) as the lowest n bits of a
- * word, where only the lowest 8 bits of n count and are at most 63.
+ * word, where only the lowest 8 bits of n count and are at most 63.  A form for units of 16 bits
+ * (inflate.h) defines WIDE besides.
  *
  * What limits the loop is how soon the next entry is known.  So each turn first takes an entry's
  * bits, starts both look-ups that may follow (another litlen entry, and a distance), and only then
@@ -24,7 +25,20 @@
 #define IN_MARGIN (7 + 8)
 #define IN_START_MARGIN (8 + IN_MARGIN)
 
-/* Bytes that a turn may write: two literal steps, a literal and a match. */
+#ifdef WIDE
+#define UNIT uint16_t
+/* Two literals as they stand in the output. */
+#define LITERALS_TYPE uint32_t
+#define LITERALS_OF(entry) (((entry) >> 16 & 0xff) | ((entry) >> 24) << 16)
+#define COPY_MATCH wharf_copy_match_wide
+#else
+#define UNIT uint8_t
+#define LITERALS_TYPE uint16_t
+#define LITERALS_OF(entry) ((uint16_t)((entry) >> 16))
+#define COPY_MATCH wharf_copy_match
+#endif
+
+/* Units that a turn may write: two literal steps, a literal and a match. */
 #define OUT_MARGIN (2 * 2 + 1 + WHARF_COPY_NBYTES)
 
 #define REFILL()                                                                                   \
@@ -47,7 +61,7 @@
 /* Puts out the entry's one or two literals and goes on to the next entry. */
 #define PUT_LITERALS()                                                                             \
     do {                                                                                           \
-        const uint16_t literals = (uint16_t)(entry >> 16);                                         \
+        const LITERALS_TYPE literals = LITERALS_OF(entry);                                         \
         memcpy(out, &literals, sizeof(literals));                                                  \
         out += (uint8_t)(entry >> 8);                                                              \
         entry = next_entry;                                                                        \
@@ -59,13 +73,13 @@ TARGET void LOOP(struct wharf_inflate *inflate)
     const unsigned litlen_nbits = tables->litlen_nbits;
     const uintptr_t out_begin = (uintptr_t)inflate->out_begin;
     const uint8_t *in_next = inflate->in + (inflate->bit_pos >> 3);
-    uint8_t *out = inflate->out_next;
+    UNIT *out = (UNIT *)(void *)inflate->out_next;
+    UNIT *const out_end = (UNIT *)(void *)inflate->out_end;
 
-    if (inflate->in + inflate->in_nbytes - in_next < IN_START_MARGIN ||
-        inflate->out_end - out < OUT_MARGIN)
+    if (inflate->in + inflate->in_nbytes - in_next < IN_START_MARGIN || out_end - out < OUT_MARGIN)
         return;
     const uint8_t *const in_limit = inflate->in + inflate->in_nbytes - IN_MARGIN;
-    const uint8_t *const out_limit = inflate->out_end - OUT_MARGIN;
+    const UNIT *const out_limit = out_end - OUT_MARGIN;
 
     uint64_t bits = wharf_load_le64(in_next) >> (inflate->bit_pos & 7);
     uint64_t nbits = 56 - (inflate->bit_pos & 7);
@@ -92,8 +106,8 @@ TARGET void LOOP(struct wharf_inflate *inflate)
             }
         }
 
-        uint8_t *to;
-        const uint8_t *from;
+        UNIT *to;
+        const UNIT *from;
         uint32_t length, distance;
         if (entry & WHARF_ENTRY_FULL) {
             distance_entry = wharf_inflate_distances[(uint8_t)(entry >> 8)];
@@ -102,7 +116,7 @@ TARGET void LOOP(struct wharf_inflate *inflate)
             length = WHARF_DEFLATE_MIN_MATCH + (entry >> 24);
             *out = (uint8_t)(entry >> 16);
             to = out + (entry >> 13 & 1);
-            from = (const uint8_t *)((uintptr_t)to - distance);
+            from = (const UNIT *)((uintptr_t)to - distance * sizeof(UNIT));
             if (__builtin_expect((uintptr_t)from < out_begin, 0)) {
                 given_back = wharf_entry_nbits(entry);
                 break;
@@ -144,7 +158,7 @@ TARGET void LOOP(struct wharf_inflate *inflate)
             next_entry = tables->litlen[LOW_BITS(bits, litlen_nbits)];
             distance = (distance_entry >> 16) + (uint32_t)(LOW_BITS(before, distance_entry) >>
                                                            wharf_entry_code_nbits(distance_entry));
-            from = (const uint8_t *)((uintptr_t)to - distance);
+            from = (const UNIT *)((uintptr_t)to - distance * sizeof(UNIT));
             if (__builtin_expect((uintptr_t)from < out_begin, 0)) {
                 given_back = wharf_entry_nbits(entry) + wharf_entry_nbits(distance_entry);
                 break;
@@ -153,8 +167,8 @@ TARGET void LOOP(struct wharf_inflate *inflate)
         }
         REFILL();
         out = to + length;
-        wharf_copy_match(to, from, length, distance);
+        COPY_MATCH(to, from, length, distance);
     } while (in_next <= in_limit && out <= out_limit);
     inflate->bit_pos = 8 * (uint64_t)(in_next - inflate->in) - (nbits & 63) - given_back;
-    inflate->out_next = out;
+    inflate->out_next = (uint8_t *)out;
 }

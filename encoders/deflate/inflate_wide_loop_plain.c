@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "encoders/deflate/inflate_copy_wide.h"
+#include "encoders/deflate/inflate_loop.h"
+
+#define LOOP wharf_inflate_wide_loop_plain
+#define TARGET
+#define WIDE
+#define LOW_BITS(word, n) wharf_low_bits(word, (n)&63)
+#include "encoders/deflate/inflate_loop_body.h"

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Guesses: finds a block in a part, and decodes from there to the next part's first block.
+ *
+ * Output is wide until 32 KiB without a marker stand behind, or until the guess is proven; from
+ * then on it is bytes.  A guess pauses at its end, at an error, and when it has put out enough:
+ * the proven decoder goes on from there when it comes, or drops it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "encoders/inflate_parallel/parallel_parts.h"
+
+enum {
+    WINDOW = WHARF_DEFLATE_WINDOW_NBYTES,
+    /* Between two looks whether the guess still counts. */
+    SEARCH_NBYTES = 64 << 10,
+    STRETCH_UNITS = 64 << 10,
+    /* A beginning behind which so little decodes is wrong, and another one is looked for. */
+    WRONG_NBITS = 8 * (64 << 10),
+    MAX_TRIES = 8,
+    /* After so many wrong guesses in a row only every eighth part is tried. */
+    MAX_WRONG = 4,
+    TRIED_PARTS = 8,
+};
+
+struct wharf_part *wharf_parallel_guessable(struct wharf_parallel_inflate *stream)
+{
+    uint64_t i = stream->proven->source ? stream->proven->source->index + 1 : 1;
+
+    for (i = i < stream->n_freed ? stream->n_freed : i; i < stream->n_begun; i++) {
+        struct wharf_part *part = wharf_part_at(stream, i);
+        bool has_next =
+            part->is_last || (i + 1 < stream->n_begun && wharf_part_at(stream, i + 1)->is_complete);
+
+        if (part->state != WHARF_PART_READ || !part->is_complete || !has_next)
+            continue;
+        if (part->nbytes >= stream->min_part_nbytes / 8 &&
+            (stream->n_wrong < MAX_WRONG || i % TRIED_PARTS == 0))
+            return part;
+        part->state = WHARF_PART_OVER;
+    }
+    return NULL;
+}
+
+/* ---- searching, without the lock but where said -------------------------------------------------
+ */
+
+static bool still_counts(struct wharf_parallel_inflate *stream, const struct wharf_part *part)
+{
+    bool counts;
+
+    pthread_mutex_lock(&stream->lock);
+    counts = part->state != WHARF_PART_OVER && !stream->is_stopped;
+    pthread_mutex_unlock(&stream->lock);
+    return counts;
+}
+
+static bool find_start(struct wharf_parallel_inflate *stream, struct wharf_part *part,
+                       uint64_t from_bit, struct wharf_block_start *ret_start)
+{
+    const size_t in_nbytes = WHARF_PART_HEAD_NBYTES + part->nbytes;
+    const uint64_t end = 8 * (uint64_t)in_nbytes;
+
+    for (uint64_t at = from_bit; at < end; at += 8 * SEARCH_NBYTES) {
+        uint64_t to = at + 8 * SEARCH_NBYTES < end ? at + 8 * SEARCH_NBYTES : end;
+
+        if (!still_counts(stream, part))
+            return false;
+        if (wharf_block_find(&part->decoder->inflate, part->in, in_nbytes, at, to, ret_start))
+            return true;
+    }
+    return false;
+}
+
+/* Says where the guess begins, for the proven decoder to meet. */
+static bool tell_start(struct wharf_parallel_inflate *stream, struct wharf_part *part,
+                       const struct wharf_block_start *start)
+{
+    bool counts;
+
+    pthread_mutex_lock(&stream->lock);
+    counts = part->state != WHARF_PART_OVER;
+    part->has_start = true;
+    part->start.first = start->first + wharf_part_base_bit(part);
+    part->start.last = start->last + wharf_part_base_bit(part);
+    pthread_mutex_unlock(&stream->lock);
+    return counts;
+}
+
+static void begin_decoder(struct wharf_part *part)
+{
+    struct wharf_decoder *decoder = part->decoder;
+
+    decoder->source = part;
+    decoder->chunk = NULL;
+    decoder->inflate.in_more = !part->is_last;
+    decoder->inflate.is_wide = true;
+    decoder->inflate.out_begin = (uint8_t *)part->wide;
+    decoder->inflate.out_next = decoder->inflate.out_end = (uint8_t *)(part->wide + WINDOW);
+}
+
+/* ---- decoding -----------------------------------------------------------------------------------
+ */
+
+/* Wide output ends here; its last 32 Ki units become the window of bytes. */
+static void end_wide(struct wharf_part *part, struct wharf_chunk *chunk)
+{
+    struct wharf_decoder *decoder = part->decoder;
+    struct wharf_inflate *inflate = &decoder->inflate;
+    const uint16_t *end = (const uint16_t *)(const void *)inflate->out_next;
+
+    part->n_wide = (size_t)(end - part->wide) - WINDOW;
+    wharf_markers_replace(end - WINDOW, WINDOW, &part->bytes, decoder->window);
+    inflate->is_wide = false;
+    inflate->out_begin = decoder->window;
+    inflate->out_next = inflate->out_end = decoder->window + WINDOW;
+    wharf_decoder_begin_chunk(decoder, chunk);
+}
+
+static size_t n_wide_units(const struct wharf_part *part)
+{
+    const uint16_t *end = (const uint16_t *)(const void *)part->decoder->inflate.out_next;
+
+    return (size_t)(end - part->wide) - WINDOW;
+}
+
+static bool may_end_wide(const struct wharf_part *part)
+{
+    return !wharf_markers_any(part->wide + n_wide_units(part), WINDOW);
+}
+
+/* With the lock held: a chunk is full, and joins those of the guess. */
+static void keep_chunk(struct wharf_parallel_inflate *stream, struct wharf_part *part)
+{
+    struct wharf_decoder *decoder = part->decoder;
+    struct wharf_chunk *chunk = decoder->chunk;
+
+    (void)stream;
+    chunk->nbytes = (size_t)(decoder->inflate.out_next - chunk->out);
+    chunk->is_ready = true;
+    part->n_units += chunk->nbytes;
+    if (part->last_chunk)
+        part->last_chunk->next = chunk;
+    else
+        part->first_chunk = chunk;
+    part->last_chunk = chunk;
+}
+
+/* Room for the next stretch.  False: it is to pause. */
+static bool make_room(struct wharf_parallel_inflate *stream, struct wharf_part *part)
+{
+    struct wharf_decoder *decoder = part->decoder;
+    struct wharf_inflate *inflate = &decoder->inflate;
+    struct wharf_chunk *chunk;
+    bool ends_wide = inflate->is_wide && may_end_wide(part);
+
+    if (inflate->is_wide && !ends_wide) {
+        size_t left = stream->max_units - n_wide_units(part);
+
+        if (left > STRETCH_UNITS)
+            left = STRETCH_UNITS;
+        inflate->out_end = inflate->out_next + left * sizeof(uint16_t);
+        /* With less, the next match may not fit, and nothing would come. */
+        return left >= WHARF_DEFLATE_MAX_MATCH;
+    }
+    if (!ends_wide)
+        wharf_decoder_end_run(stream, decoder);
+    pthread_mutex_lock(&stream->lock);
+    if (part->state == WHARF_PART_GUESS && !ends_wide) {
+        keep_chunk(stream, part);
+        decoder->chunk = NULL;
+    }
+    chunk = part->state == WHARF_PART_GUESS && part->n_units < stream->max_units
+                ? wharf_parallel_new_chunk(stream)
+                : NULL;
+    pthread_mutex_unlock(&stream->lock);
+    if (!chunk) {
+        if (!ends_wide && !decoder->chunk)
+            wharf_decoder_leave_chunk(decoder);
+        return false;
+    }
+    if (ends_wide) {
+        end_wide(part, chunk);
+        part->n_units = part->n_wide;
+    } else {
+        wharf_decoder_begin_chunk(decoder, chunk);
+    }
+    return true;
+}
+
+/* Goes over to the next part's source; further no guess goes. */
+static bool enter_next(struct wharf_parallel_inflate *stream, struct wharf_part *part)
+{
+    if (part->decoder->source != part || part->is_last)
+        return false;
+    /* Complete, as wharf_parallel_guessable saw. */
+    wharf_decoder_enter(part->decoder, wharf_part_at(stream, part->index + 1));
+    return true;
+}
+
+/* One stretch.  False: it is to pause; *ret_wrong when nothing good came. */
+static bool run_stretch(struct wharf_parallel_inflate *stream, struct wharf_part *part,
+                        bool *ret_wrong)
+{
+    struct wharf_decoder *decoder = part->decoder;
+    const uint64_t end_bit = 8 * (part->offset + part->nbytes);
+    uint32_t reason =
+        wharf_inflate_run_until(&decoder->inflate, end_bit - wharf_part_base_bit(decoder->source));
+
+    switch (reason) {
+    case WHARF_REASON_NONE:
+        return false;
+    case WHARF_REASON_OUTPUT_FULL:
+        return make_room(stream, part);
+    case WHARF_REASON_INPUT_TRUNCATED:
+        return enter_next(stream, part);
+    default:
+        *ret_wrong = wharf_decoder_bit(decoder) - part->start.last < WRONG_NBITS;
+        return false;
+    }
+}
+
+/* Until it pauses, is dropped or is proven. */
+static void decode(struct wharf_parallel_inflate *stream, struct wharf_part *part, bool *ret_wrong)
+{
+    enum wharf_part_state state;
+    bool goes_on = make_room(stream, part);
+
+    while (goes_on) {
+        goes_on = run_stretch(stream, part, ret_wrong);
+        pthread_mutex_lock(&stream->lock);
+        state = stream->is_stopped ? WHARF_PART_OVER : part->state;
+        pthread_mutex_unlock(&stream->lock);
+        goes_on = goes_on && state == WHARF_PART_GUESS;
+    }
+}
+
+/* With the lock held: whether another beginning is to be looked for behind a wrong one. */
+static bool tries_again(struct wharf_parallel_inflate *stream, struct wharf_part *part,
+                        bool is_wrong)
+{
+    if (!is_wrong || part->state != WHARF_PART_GUESS || stream->is_stopped)
+        return false;
+    part->has_start = false;
+    return true;
+}
+
+static void search_and_decode(struct wharf_parallel_inflate *stream, struct wharf_part *part)
+{
+    uint64_t from_bit = 8 * WHARF_PART_HEAD_NBYTES;
+    struct wharf_block_start start;
+
+    for (unsigned i = 0; i < MAX_TRIES; i++) {
+        bool is_wrong = false;
+        bool again;
+
+        if (!find_start(stream, part, from_bit, &start) || !tell_start(stream, part, &start))
+            return;
+        begin_decoder(part);
+        decode(stream, part, &is_wrong);
+        if (i + 1 == MAX_TRIES || !part->decoder->inflate.is_wide)
+            return;
+        pthread_mutex_lock(&stream->lock);
+        again = tries_again(stream, part, is_wrong);
+        pthread_mutex_unlock(&stream->lock);
+        if (!again)
+            return;
+        from_bit = start.last + 1;
+    }
+}
+
+/* ---- with the lock ------------------------------------------------------------------------------
+ */
+
+static void free_output(struct wharf_parallel_inflate *stream, struct wharf_part *part)
+{
+    struct wharf_chunk *next;
+
+    wharf_parallel_free_wide(stream, part);
+    for (; part->first_chunk; part->first_chunk = next) {
+        next = part->first_chunk->next;
+        wharf_parallel_free_chunk(stream, part->first_chunk);
+    }
+    part->last_chunk = NULL;
+    if (part->decoder->chunk)
+        wharf_parallel_free_chunk(stream, part->decoder->chunk);
+    part->decoder->chunk = NULL;
+}
+
+void wharf_parallel_drop(struct wharf_parallel_inflate *stream, struct wharf_part *part)
+{
+    if (part->state == WHARF_PART_GUESS) {
+        stream->counts.n_dropped++;
+        stream->n_wrong++;
+        if (!part->has_thread)
+            free_output(stream, part);
+    }
+    part->state = WHARF_PART_OVER;
+    wharf_parallel_free_parts(stream);
+}
+
+void wharf_parallel_take_over(struct wharf_parallel_inflate *stream, struct wharf_part *part)
+{
+    struct wharf_decoder *decoder = part->decoder;
+    struct wharf_chunk *chunk = decoder->inflate.is_wide ? wharf_parallel_new_chunk(stream) : NULL;
+    struct wharf_chunk *next;
+
+    part->state = WHARF_PART_OVER;
+    if (decoder->inflate.is_wide && !chunk) {
+        /* The proven decoder stays what it is: at the guess's beginning. */
+        free_output(stream, part);
+        wharf_parallel_free_parts(stream);
+        return;
+    }
+    if (chunk)
+        end_wide(part, chunk);
+    part->is_queued = part->n_wide > 0;
+    if (part->is_queued) {
+        part->wide_chunk = (struct wharf_chunk){
+            .part = part, .out = (const uint8_t *)(part->wide + WINDOW), .nbytes = part->n_wide};
+        wharf_parallel_queue(stream, &part->wide_chunk);
+    } else {
+        wharf_parallel_free_wide(stream, part);
+    }
+    for (; part->first_chunk; part->first_chunk = next) {
+        next = part->first_chunk->next;
+        wharf_parallel_queue(stream, part->first_chunk);
+    }
+    part->last_chunk = NULL;
+    part->decoder = stream->proven;
+    stream->proven = decoder;
+    wharf_parallel_free_parts(stream);
+}
+
+static void take_wide(struct wharf_parallel_inflate *stream, struct wharf_part *part)
+{
+    if (stream->n_free_wides) {
+        part->wide = stream->free_wides[--stream->n_free_wides];
+        return;
+    }
+    part->wide = malloc(sizeof(uint16_t) * (WINDOW + stream->max_units));
+    if (part->wide)
+        wharf_markers_init(part->wide);
+}
+
+void wharf_parallel_guess(struct wharf_parallel_inflate *stream, struct wharf_part *part)
+{
+    part->state = WHARF_PART_GUESS;
+    part->has_thread = true;
+    part->has_start = false;
+    part->n_wide = part->n_units = 0;
+    take_wide(stream, part);
+    if (part->wide) {
+        pthread_mutex_unlock(&stream->lock);
+        search_and_decode(stream, part);
+        pthread_mutex_lock(&stream->lock);
+    }
+    part->has_thread = false;
+    if (part->state == WHARF_PART_PROVEN) {
+        wharf_parallel_take_over(stream, part);
+        wharf_parallel_prove(stream);
+        return;
+    }
+    if (part->state == WHARF_PART_OVER)
+        free_output(stream, part);
+    wharf_parallel_free_parts(stream);
+}
+
+void wharf_parallel_replace(const struct wharf_parallel_inflate *stream, struct wharf_part *part)
+{
+    /* In pieces that the checksum still finds in the first-level cache. */
+    enum { PIECE = 16 << 10 };
+    const uint16_t *units = part->wide + WINDOW;
+    uint8_t *out = (uint8_t *)(part->wide + WINDOW);
+    struct wharf_run *run = &part->wide_chunk.runs[0];
+
+    run->checksum = wharf_parallel_checksum(stream, 0, NULL, 0);
+    for (size_t at = 0; at < part->n_wide; at += PIECE) {
+        size_t n = part->n_wide - at < PIECE ? part->n_wide - at : PIECE;
+
+        wharf_markers_replace(units + at, n, &part->bytes, out + at);
+        run->checksum = wharf_parallel_checksum(stream, run->checksum, out + at, n);
+    }
+    run->end = WHARF_RUN_OPEN;
+    run->nbytes = (uint32_t)part->n_wide;
+    part->wide_chunk.n_runs = 1;
+}
