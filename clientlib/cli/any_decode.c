@@ -120,7 +120,7 @@ static int decode_stream(struct wharf_cli_task *task, enum wharf_inflate_format 
     uint64_t end;
     int status = task->options->engine > WHARF_ENGINE_CPU
                      ? wharf_cli_whole_decode(task, &whole, offset, &end)
-                     : wharf_cli_stream_pipe(task, wharf_inflate_stream_new(format), offset, &end);
+                     : wharf_cli_inflate_pipe(task, format, offset, &end);
 
     return status == WHARF_CLI_GOOD ? wharf_cli_mention_rest(task, end) : status;
 }

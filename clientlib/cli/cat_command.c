@@ -131,7 +131,8 @@ const struct wharf_cli_command wharf_cli_cat = {
     .help = "Decompresses gzip (all members), BGZF, zlib, zstd, LZ4 frames, framed Snappy,\n"
             "Brotli and wharf containers to standard output, one FILE after another; without\n"
             "FILE, or for -, standard input.\n"
-            "BGZF and containers are decoded by all cores, or by a daemon.\n"
+            "gzip, BGZF, zlib and containers are decoded by all cores; BGZF and containers\n"
+            "by a daemon, too.\n"
             "With -o there is one file of all, and none if any FILE is bad.\n\n",
     .writes_file = true,
     .decompresses = true,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clientlib/cli/parallel_stream.h"
 #include "clientlib/cli/pipeline.h"
 
 /* One being filled, one being written, and as many again for uneven speeds. */
@@ -25,9 +26,11 @@ struct slot {
 
 struct stream_pipe {
     struct wharf_cli_task *task;
+    /* One of the two decodes. */
     struct wharf_stream *stream;
+    struct wharf_cli_parallel *parallel;
     uint64_t start;  /* where the stream begins in the input */
-    uint64_t offset; /* how far the input has been read */
+    uint64_t offset; /* how far the input has been read, by the first one */
 
     const uint8_t *span; /* output that no slot has taken yet */
     size_t span_nbytes;
@@ -69,9 +72,27 @@ static void end_stream(struct stream_pipe *pipe, struct slot *slot, int read_err
     pipe->was_last = true;
     slot->is_last = true;
     slot->read_error = read_error;
+    if (pipe->parallel) {
+        const struct wharf_parallel_inflate *stream = wharf_cli_parallel_stream(pipe->parallel);
+
+        slot->n_verified = wharf_parallel_inflate_verified(stream);
+        wharf_parallel_inflate_outcome(stream, &slot->outcome);
+        return;
+    }
     slot->n_verified = wharf_stream_verified(pipe->stream);
     if (read_error == 0)
         wharf_stream_outcome(pipe->stream, &slot->outcome);
+}
+
+/* The same as `advance`, of several threads. */
+static void advance_parallel(struct stream_pipe *pipe, struct slot *slot)
+{
+    struct wharf_parallel_inflate *stream = wharf_cli_parallel_stream(pipe->parallel);
+    int r = wharf_parallel_inflate_next(stream, &pipe->span, &pipe->span_nbytes);
+
+    if (r <= 0)
+        end_stream(pipe, slot, r);
+    pipe->offset = pipe->start + wharf_parallel_inflate_n_read(stream);
 }
 
 /* Runs the decoder until it has output or comes to its end. */
@@ -104,6 +125,8 @@ static bool fill(void *context, void *slot_memory)
     while (slot->nbytes < WHARF_CLI_STREAM_SLOT_NBYTES && !slot->is_last) {
         if (pipe->span_nbytes)
             take_span(pipe, slot);
+        else if (pipe->parallel)
+            advance_parallel(pipe, slot);
         else
             advance(pipe, slot);
     }
@@ -173,7 +196,29 @@ static void stop(void *context)
 {
     struct stream_pipe *pipe = context;
 
-    wharf_cli_input_stop(pipe->task->input);
+    if (pipe->parallel)
+        wharf_parallel_inflate_stop(wharf_cli_parallel_stream(pipe->parallel));
+    else
+        wharf_cli_input_stop(pipe->task->input);
+}
+
+/* The same as settle_end, of several threads, which are over. */
+static int settle_parallel(struct stream_pipe *pipe, uint64_t *ret_end)
+{
+    const struct wharf_parallel_inflate *stream = wharf_cli_parallel_stream(pipe->parallel);
+    size_t nbytes = wharf_parallel_inflate_rest_nbytes(stream);
+    uint8_t *rest = malloc(nbytes + 1);
+    struct wharf_outcome outcome;
+    int r = -ENOMEM;
+
+    wharf_parallel_inflate_outcome(stream, &outcome);
+    *ret_end = pipe->start + outcome.in_nbytes;
+    if (rest) {
+        wharf_parallel_inflate_copy_rest(stream, rest);
+        r = wharf_cli_input_unread(pipe->task->input, *ret_end, rest, nbytes);
+    }
+    free(rest);
+    return r < 0 ? wharf_cli_task_error(pipe->task, "cannot decode", r) : WHARF_CLI_GOOD;
 }
 
 /* Gives back what was read behind the end of the stream, and says where that is. */
@@ -219,12 +264,35 @@ static int run_stream(struct stream_pipe *pipe, uint64_t *ret_end)
     return status;
 }
 
+static int run_parallel(struct stream_pipe *pipe, uint64_t *ret_end)
+{
+    int status = run_slots(pipe);
+
+    wharf_cli_parallel_join(pipe->parallel);
+    if (status == WHARF_CLI_GOOD)
+        status = settle_parallel(pipe, ret_end);
+    wharf_cli_parallel_free(pipe->parallel);
+    return status;
+}
+
 int wharf_cli_stream_pipe(struct wharf_cli_task *task, struct wharf_stream *stream, uint64_t offset,
                           uint64_t *ret_end)
 {
     struct stream_pipe pipe = {.task = task, .stream = stream, .start = offset, .offset = offset};
 
     return run_stream(&pipe, ret_end);
+}
+
+int wharf_cli_inflate_pipe(struct wharf_cli_task *task, enum wharf_inflate_format format,
+                           uint64_t offset, uint64_t *ret_end)
+{
+    struct stream_pipe pipe = {.task = task, .start = offset, .offset = offset};
+
+    /* Where there is no memory for many decoders there may be for one. */
+    if (wharf_cli_parallel_pays(task, offset) &&
+        wharf_cli_parallel_start(task, format, offset, &pipe.parallel) == 0)
+        return run_parallel(&pipe, ret_end);
+    return wharf_cli_stream_pipe(task, wharf_inflate_stream_new(format), offset, ret_end);
 }
 
 int wharf_cli_stream_rescue(struct wharf_cli_task *task, struct wharf_stream *stream,

@@ -2,15 +2,16 @@
 /*
  * stream_pipe.h: decodes a stream of any length in bounded memory.
  *
- * One thread reads and decodes, another writes.  Output goes through a few slots of
- * WHARF_CLI_STREAM_SLOT_NBYTES.  A stream of fewer bytes is written only after its checksum was
- * found right; of longer ones the slots that are full are not held back for it, and the message
- * about a failure says how much is in doubt.
+ * One thread reads and decodes, another writes; where it pays, threads share the first one's work
+ * (parallel_stream.h).  Output goes through a few slots of WHARF_CLI_STREAM_SLOT_NBYTES.  A stream
+ * of fewer bytes is written only after its checksum was found right; of longer ones the slots that
+ * are full are not held back for it, and the message about a failure says how much is in doubt.
  */
 #ifndef WHARF_CLI_STREAM_PIPE_H
 #define WHARF_CLI_STREAM_PIPE_H
 
 #include "clientlib/cli/task.h"
+#include "encoders/deflate/inflate_stream.h"
 #include "encoders/stream.h"
 
 enum { WHARF_CLI_STREAM_SLOT_NBYTES = 1 << 20 };
@@ -22,6 +23,10 @@ enum { WHARF_CLI_STREAM_SLOT_NBYTES = 1 << 20 };
  */
 int wharf_cli_stream_pipe(struct wharf_cli_task *task, struct wharf_stream *stream, uint64_t offset,
                           uint64_t *ret_end);
+
+/* The same of a gzip, zlib or Deflate stream, by as many threads as may be used and it pays. */
+int wharf_cli_inflate_pipe(struct wharf_cli_task *task, enum wharf_inflate_format format,
+                           uint64_t offset, uint64_t *ret_end);
 
 /* What became of a stream that was written as far as it decodes. */
 struct wharf_cli_stream_rescue {

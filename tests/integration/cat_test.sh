@@ -36,6 +36,30 @@ test_every_kind_by_name_and_from_a_pipe() {
     done
 }
 
+# The same bytes, messages and status as by one thread: of a good stream, one with something behind
+# it, one that is cut off and one that is damaged; of a file and of a pipe.
+test_one_stream_by_several_threads() {
+    "$make_gzip" member 8 > good.gz
+    { cat good.gz; echo and more; } > more.gz
+    head -c "$(($(stat -c %s good.gz) * 2 / 3))" good.gz > cut.gz
+    cp good.gz bad.gz
+    printf 'damage' | dd of=bad.gz bs=1 seek="$(($(stat -c %s good.gz) / 2))" conv=notrunc status=none
+    for kind in good more cut bad; do
+        "$WHARF" cat -T 1 $kind.gz > one 2> one.message && status=0 || status=$?
+        for n in 2 5; do
+            "$WHARF" cat -T $n $kind.gz > many 2> message && test $status = 0 || test $? = $status
+            cmp one many
+            cmp one.message message
+            # shellcheck disable=SC2002 # it is to be a pipe
+            cat $kind.gz | "$WHARF" cat -T $n > many 2> /dev/null || test $status != 0
+            cmp one many
+            "$WHARF" test -q -T $n $kind.gz 2> /dev/null && test $status = 0 || test $? = $status
+        done
+    done
+    "$WHARF" unpack -T 3 -o out good.gz
+    gzip -dc good.gz | cmp - out
+}
+
 test_bytes_that_come_one_by_one() {
     seq 1 300 > data
     gzip -c data > m.gz
