@@ -13,8 +13,7 @@
 #include "encoders/outcome.h"
 #include "encoders/zlib/zlib_header.h"
 
-/* ---- beginning and end --------------------------------------------------------------------------
- */
+/* ---- beginning and end -------------------------------------------------------------------- */
 
 /* One that the proven decoder has, one each that the threads guess in, one being read, and one
  * whose output waits. */
@@ -161,8 +160,7 @@ void wharf_parallel_inflate_stop(struct wharf_parallel_inflate *stream)
     pthread_mutex_unlock(&stream->lock);
 }
 
-/* ---- judging ------------------------------------------------------------------------------------
- */
+/* ---- judging ------------------------------------------------------------------------------ */
 
 /* RFC 1950: both sums are modulo 65521, and each byte of the first part counts in the second sum
  * once for each byte of the second part too. */
@@ -245,8 +243,7 @@ static size_t judge(struct wharf_parallel_inflate *stream, const struct wharf_ch
     return nbytes;
 }
 
-/* ---- the consumer, with the lock ----------------------------------------------------------------
- */
+/* ---- the consumer, with the lock ---------------------------------------------------------- */
 
 static void give_back(struct wharf_parallel_inflate *stream)
 {
@@ -309,8 +306,7 @@ int wharf_parallel_inflate_next(struct wharf_parallel_inflate *stream, const uin
     return nbytes ? 1 : r;
 }
 
-/* ---- afterwards ---------------------------------------------------------------------------------
- */
+/* ---- afterwards --------------------------------------------------------------------------- */
 
 void wharf_parallel_inflate_outcome(const struct wharf_parallel_inflate *stream,
                                     struct wharf_outcome *ret_outcome)

@@ -20,16 +20,9 @@
 #define WHARF_ENCODERS_INFLATE_PARALLEL_PARALLEL_INFLATE_H
 
 #include "encoders/deflate/inflate_stream.h"
+#include "encoders/inflate_parallel/parallel_source.h"
 
 struct wharf_parallel_inflate;
-
-/* Where the source comes from. */
-struct wharf_parallel_source {
-    /* Reads up to nbytes into buf; may block.  Returns how many, 0 at the end, or -errno.  Called
-     * by workers, one at a time. */
-    int64_t (*read)(void *context, void *buf, size_t nbytes);
-    void *context;
-};
 
 /* Shorter sources gain nothing. */
 enum { WHARF_PARALLEL_INFLATE_LEAST_NBYTES = 384 << 10 };
@@ -76,11 +69,7 @@ void wharf_parallel_inflate_copy_rest(const struct wharf_parallel_inflate *strea
  * and at most those of the largest part, and hold so many chunks back.  0 gives both back. */
 void wharf_parallel_inflate_force(size_t part_nbytes, unsigned max_queued);
 
-/* For tests: how many guesses were right, and how many were dropped. */
-struct wharf_parallel_inflate_counts {
-    uint64_t n_right;
-    uint64_t n_dropped;
-};
+/* For tests. */
 struct wharf_parallel_inflate_counts
 wharf_parallel_inflate_counts(const struct wharf_parallel_inflate *stream);
 

@@ -12,11 +12,12 @@
 #include <pthread.h>
 
 #include "encoders/deflate/inflate.h"
+#include "encoders/deflate/inflate_stream.h"
 #include "encoders/gzip/gzip_format.h"
 #include "encoders/gzip/gzip_header.h"
 #include "encoders/inflate_parallel/block_finder.h"
 #include "encoders/inflate_parallel/inflate_markers.h"
-#include "encoders/inflate_parallel/parallel_inflate.h"
+#include "encoders/inflate_parallel/parallel_source.h"
 
 enum {
     /* The end of the part before, in front of each part's own bytes: a unit, a header or a trailer
@@ -229,6 +230,13 @@ void wharf_parallel_take_over(struct wharf_parallel_inflate *stream, struct whar
 /* The checksum of the format, of more bytes; without bytes, that of none. */
 uint32_t wharf_parallel_checksum(const struct wharf_parallel_inflate *stream, uint32_t checksum,
                                  const uint8_t *bytes, size_t nbytes);
+
+/* With the lock held: frees what a guess has put out. */
+void wharf_parallel_free_output(struct wharf_parallel_inflate *stream, struct wharf_part *part);
+
+/* How much wide output there is; ends it, the last 32 Ki units becoming the window of the chunk. */
+size_t wharf_part_n_wide(const struct wharf_part *part);
+void wharf_part_end_wide(struct wharf_part *part, struct wharf_chunk *chunk);
 
 /* Replaces a part's markers and ends the run of its chunk. */
 void wharf_parallel_replace(const struct wharf_parallel_inflate *stream, struct wharf_part *part);

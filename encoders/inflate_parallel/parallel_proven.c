@@ -9,7 +9,7 @@
 /* What a step says. */
 enum verdict { GOES_ON, WANTS_INPUT, WANTS_CHUNK };
 
-/* ---- ends of runs ---------------------------------------------------------------------------- */
+/* ---- ends of runs ------------------------------------------------------------------------- */
 
 static struct wharf_run *end_run(struct wharf_parallel_inflate *stream, enum wharf_run_end end)
 {
@@ -41,8 +41,7 @@ static enum verdict finish(struct wharf_parallel_inflate *stream)
     return GOES_ON;
 }
 
-/* ---- steps, without the lock ------------------------------------------------------------------
- */
+/* ---- steps, without the lock -------------------------------------------------------------- */
 
 static const uint8_t *in_at(const struct wharf_parallel_inflate *stream, size_t *ret_nbytes)
 {
@@ -175,8 +174,7 @@ static enum verdict run_steps(struct wharf_parallel_inflate *stream, uint64_t st
     return verdict;
 }
 
-/* ---- meeting guesses --------------------------------------------------------------------------
- */
+/* ---- meeting guesses ---------------------------------------------------------------------- */
 
 static bool is_between_blocks(const struct wharf_parallel_inflate *stream)
 {
@@ -256,8 +254,7 @@ static bool go_over(struct wharf_parallel_inflate *stream, struct wharf_part *pa
     return true;
 }
 
-/* ---- with the lock ----------------------------------------------------------------------------
- */
+/* ---- with the lock ------------------------------------------------------------------------ */
 
 /* Where to stop between blocks, as a position of its own. */
 static uint64_t stop_bit(const struct wharf_parallel_inflate *stream)

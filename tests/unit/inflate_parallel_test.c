@@ -300,8 +300,7 @@ Test(inflate_parallel, ends_on_sources_of_a_few_bytes)
             expect_same((enum wharf_inflate_format)f, bytes, nbytes, &tiny_parts[nbytes % 3]);
 }
 
-/* ---- the parts ----------------------------------------------------------------------------------
- */
+/* ---- the parts ---------------------------------------------------------------------------- */
 
 Test(inflate_parallel, finds_every_dynamic_and_stored_block)
 {
