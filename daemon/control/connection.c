@@ -377,7 +377,7 @@ int wharf_connection_start(struct wharf_connection *connection)
     int r;
 
     connection->holds = server->is_promised ? 0 : WHARF_HOLD_PROMISE;
-    connection->holds |= connection->is_over ? WHARF_HOLD_ROOM : 0;
+    connection->holds |= wharf_connection_is_awaiting_room(connection) ? WHARF_HOLD_ROOM : 0;
     r = wharf_loop_add_of(server->loop, &connection->source, connection->fd, wanted(connection),
                           on_ready, connection->tenant->loop_party);
     if (r < 0)
@@ -385,9 +385,9 @@ int wharf_connection_start(struct wharf_connection *connection)
     wharf_list_append(&server->connections, &connection->link);
     wharf_list_append(&connection->tenant->connections, &connection->tenant_link);
     server->n_connections++;
-    if (!connection->is_over && server->is_promised)
+    if (!wharf_connection_is_awaiting_room(connection) && server->is_promised)
         wharf_connection_greet(connection);
-    else if (!connection->is_over)
+    else if (!wharf_connection_is_awaiting_room(connection))
         limit_holds(connection);
     return 0;
 }

@@ -50,7 +50,8 @@ struct wharf_connection {
     struct wharf_timer unread_timer; /* of all holds but DOORBELL and STATS */
     struct wharf_timer room_timer;   /* of WHARF_HOLD_ROOM */
     uint64_t room_since_ns;          /* since when it has waited for that; 0: it has not */
-    bool is_over;                    /* it is over its tenant's quota, and waits */
+    bool is_over;                    /* it is over its tenant's quota, and waits or is reserved */
+    const char *reserved_text; /* it has a reserved place (room.h): the limit that it is over */
     struct wharf_list link;
     struct wharf_list tenant_link; /* in its tenant's list */
     struct wharf_list gate_link;   /* in the gate's queue */
@@ -84,6 +85,12 @@ struct wharf_connection {
     bool is_given_up;                             /* doomed by no fault of its client's */
     char name[WHARF_CONTROL_MAX_NAME_NBYTES + 1]; /* what the program calls itself */
 };
+
+/* Whether it has to wait for a place, since it is over the quota and has no reserved one. */
+static inline bool wharf_connection_is_awaiting_room(const struct wharf_connection *connection)
+{
+    return connection->is_over && !connection->reserved_text;
+}
 
 /* Puts one that is charged for into the loop; one that is over its tenant's quota is held.  0 or
  * -errno. */

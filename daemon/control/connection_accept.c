@@ -53,7 +53,7 @@ static int start(struct wharf_connection *connection)
 {
     int r = join_party(connection) ? wharf_connection_start(connection) : -ENOMEM;
 
-    if (r == 0 && connection->is_over)
+    if (r == 0 && wharf_connection_is_awaiting_room(connection))
         wharf_room_await(connection);
     return r;
 }

@@ -15,6 +15,7 @@
 #include "daemon/control/pass_rights.h"
 #include "daemon/control/queue_use.h"
 #include "daemon/control/replies.h"
+#include "daemon/control/room.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
 #include "daemon/core/limits.h"
@@ -214,6 +215,10 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
         return fd;
     wharf_front_enter(&server->front);
     r = wharf_tenant_charge(connection->tenant, &use, ret_text);
+    if (r < 0 && wharf_room_reserve_queue(connection, open, *ret_text)) {
+        wharf_tenant_charge_anyway(connection->tenant, &use);
+        r = 0;
+    }
     if (r == 0 && wharf_place_has_gpu(&server->front, options.engine) &&
         wharf_gpu_spares_take(&server->front, wharf_session_arena_nbytes(&options), &spare,
                               &memory))
@@ -262,7 +267,11 @@ static void handle_open_queue(struct wharf_connection *connection, uint32_t id,
         wharf_request_refuse(connection, id, code, "%s", text);
         return;
     }
-    text = NULL;
+    text = wharf_room_refuses_queue(connection, open);
+    if (text) {
+        wharf_request_refuse(connection, id, EDQUOT, "%s", text);
+        return;
+    }
     int r = make_session(connection, open, fd, &session, &text);
     if (r < 0) {
         wharf_request_refuse(connection, id, -r, "%s", text ? text : wharf_memory_error_text(r));

@@ -26,6 +26,12 @@
  * closes those. */
 #define MOST_ASKED 256
 
+/* Connections of operators beyond all limits, and what the queue of one may have: one job of one
+ * page is what `wharf drain` and `wharf status` ask for. */
+#define MOST_RESERVED 4
+#define RESERVED_ENTRIES 16
+#define RESERVED_ARENA_NBYTES 65536
+
 /* What a look takes of a processor, about, for which the tenant pays. */
 #define LOOK_COST_NS (10 * (uint64_t)WHARF_NS_PER_US)
 
@@ -133,6 +139,37 @@ bool wharf_room_awaits(struct wharf_connection *connection, const Wharf__Request
     return true;
 }
 
+/* ---- reserved places ----------------------------------------------------------------------- */
+
+static bool reserve(struct wharf_connection *connection, const char *text)
+{
+    struct wharf_server *server = connection->server;
+
+    if (!connection->reserved_text && connection->is_operator &&
+        server->n_reserved < MOST_RESERVED) {
+        connection->reserved_text = text ? text : "over a limit of this user";
+        server->n_reserved++;
+    }
+    return connection->reserved_text != NULL;
+}
+
+static bool is_small(const Wharf__OpenQueueRequest *open)
+{
+    return open->n_entries <= RESERVED_ENTRIES && open->arena_nbytes <= RESERVED_ARENA_NBYTES;
+}
+
+bool wharf_room_reserve_queue(struct wharf_connection *connection,
+                              const Wharf__OpenQueueRequest *open, const char *text)
+{
+    return is_small(open) && reserve(connection, text);
+}
+
+const char *wharf_room_refuses_queue(const struct wharf_connection *connection,
+                                     const Wharf__OpenQueueRequest *open)
+{
+    return is_small(open) ? NULL : connection->reserved_text;
+}
+
 /* ---- connections --------------------------------------------------------------------------- */
 
 int wharf_room_charge(struct wharf_connection *connection, const char **ret_text)
@@ -147,13 +184,18 @@ int wharf_room_charge(struct wharf_connection *connection, const char **ret_text
     wharf_front_enter(front);
     int r = connection->is_over ? wharf_tenant_charge_over_quota(tenant, &use_of_one, ret_text)
                                 : wharf_tenant_charge(tenant, &use_of_one, ret_text);
-    if (r == 0)
-        connection->use = use_of_one;
-    if (r == 0 && !connection->is_over)
-        tenant->stats.n_connections++;
-    wharf_front_leave(front);
     if (r < 0)
         connection->is_over = false;
+    if (r < 0 && reserve(connection, *ret_text)) {
+        wharf_tenant_charge_anyway(tenant, &use_of_one);
+        connection->is_over = !fits;
+        r = 0;
+    }
+    if (r == 0)
+        connection->use = use_of_one;
+    if (r == 0 && !wharf_connection_is_awaiting_room(connection))
+        tenant->stats.n_connections++;
+    wharf_front_leave(front);
     tenant->n_over += connection->is_over;
     return r == 0 && connection->is_over ? -EINPROGRESS : r;
 }
@@ -166,6 +208,8 @@ void wharf_room_await(struct wharf_connection *connection)
 void wharf_room_forget(struct wharf_connection *connection)
 {
     wharf_timer_clear(connection->server->loop, &connection->room_timer);
+    connection->server->n_reserved -= connection->reserved_text != NULL;
+    connection->reserved_text = NULL;
     connection->tenant->n_over -= connection->is_over;
     connection->is_over = false;
 }
@@ -197,6 +241,7 @@ static bool take_room(struct wharf_connection *connection)
     return true;
 }
 
+/* Or it has a reserved place from now on. */
 static void refuse(struct wharf_connection *connection)
 {
     struct wharf_front *front = &connection->server->front;
@@ -207,8 +252,14 @@ static void refuse(struct wharf_connection *connection)
     int r = wharf_tenant_charge(connection->tenant, &use_of_one, &text);
     if (r == 0)
         wharf_tenant_give_back(connection->tenant, &use_of_one);
+    bool is_reserved = reserve(connection, text);
+    connection->tenant->stats.n_connections += is_reserved;
     wharf_front_leave(front);
-    wharf_connection_refuse(connection, EDQUOT, "%s", text ? text : "over a limit of this user");
+    if (is_reserved)
+        wharf_connection_let_in(connection);
+    else
+        wharf_connection_refuse(connection, EDQUOT, "%s",
+                                text ? text : "over a limit of this user");
 }
 
 static void look_again(struct wharf_timer *timer)
@@ -216,7 +267,7 @@ static void look_again(struct wharf_timer *timer)
     struct wharf_connection *connection =
         WHARF_LIST_ENTRY(timer, struct wharf_connection, room_timer);
 
-    if (!connection->is_over)
+    if (!wharf_connection_is_awaiting_room(connection))
         wharf_connection_release(connection, WHARF_HOLD_ROOM);
     else if (take_room(connection))
         wharf_connection_let_in(connection);

@@ -7,7 +7,11 @@
  * fit into a tenant's quota is not refused while something of the tenant's is coming back: a
  * connection that has hung up, a session or memory that is being freed.  It waits for a second at
  * most.  Where nothing is coming back it is refused at once.  Totals of all tenants are not waited
- * for.  Loop thread.
+ * for.
+ *
+ * Operators, who may drain the daemon, can always look at it and drain it: a few places are
+ * reserved for connections of theirs that are refused otherwise.  Such a one has a small queue at
+ * most, beyond all limits.  Loop thread.
  */
 #ifndef WHARF_DAEMON_CONTROL_ROOM_H
 #define WHARF_DAEMON_CONTROL_ROOM_H
@@ -39,6 +43,17 @@ void wharf_room_await(struct wharf_connection *connection);
 /* What a tenant is charged for connections that are over its quota: no others are kept out by it.
  */
 struct wharf_use wharf_room_use_over(const struct wharf_tenant *tenant);
+
+/*
+ * Whether the queue is a small one, and the connection has or now gets a reserved place: it is to
+ * be charged anyway.  `text` is of the limit that it is over.
+ */
+bool wharf_room_reserve_queue(struct wharf_connection *connection,
+                              const Wharf__OpenQueueRequest *open, const char *text);
+
+/* Why a connection with a reserved place may not have that queue; NULL: it may. */
+const char *wharf_room_refuses_queue(const struct wharf_connection *connection,
+                                     const Wharf__OpenQueueRequest *open);
 
 /* The connection is about to end. */
 void wharf_room_forget(struct wharf_connection *connection);

@@ -50,6 +50,7 @@ struct wharf_server {
     struct wharf_list connections;
     struct wharf_list doomed; /* connections that are ended when the loop's turn is over */
     uint64_t n_connections;
+    unsigned n_reserved;      /* of these, with a reserved place (room.h) */
     uint64_t last_connection; /* number of the one accepted last */
 
     int path_fd;    /* the lock of who may listen there */

@@ -229,8 +229,10 @@ test_refusals_are_shown_beside_their_limits() {
     "$WHARF" top --socket s --interval 1 > shown &
     top=$!
     until [ -s shown ]; do sleep 0.02; done
-    expect_status 4 "$WHARF" ping --socket s > out 2> message
-    grep -q 's: the daemon refused the connection: over max_connections, the limit' message
+    echo text | gzip > text.gz
+    expect_status 4 "$WHARF" cat --socket s text.gz > out 2> message
+    grep -q 'over max_connections, the limit' message
+    cat message
     kill "$top"
     wait "$top" || true
     "$WHARF" status --socket s > out
@@ -240,6 +242,18 @@ test_refusals_are_shown_beside_their_limits() {
     expect_text 1 "$(value wharf_limit_used limit=max_connections)"
     expect_text 1 "$(value wharf_all_refused_total)"
     grep -q "refused tenant uid:$(id -u), 1 time: over max_connections = 1, " daemon.log
+}
+
+# Operators could not end the daemon, nor see why, when all their connections were taken.
+test_operators_can_look_and_drain_when_connections_are_used_up() {
+    start_daemon '[quota]' 'max_connections = 1'
+    "$WHARF" top --socket s --interval 1 > shown &
+    until [ -s shown ]; do sleep 0.02; done
+    "$WHARF" status --socket s > out
+    "$WHARF" ping -n 1 --socket s > out
+    "$WHARF" drain --socket s
+    kill %%
+    wait
 }
 
 # They took 256 of them, so that who had fewer left could not even end the daemon.

@@ -251,9 +251,12 @@ Test(wharfd_hang, clients_that_are_turned_away_can_leave_no_descriptors)
         cr_skip_test("needs Linux 6.16");
     test_wharfd_start(&scene.wharfd, "[quota]\nmax_connections = 2\n");
     struct test_client *root = test_client_greeted(scene.wharfd.socket);
+    struct test_client *reserved[4]; /* all that operators have beyond their quota */
     struct test_client *silent = test_client_connected(scene.wharfd.socket);
     cr_assert_eq(send_null(silent), -EPERM, "its Hello was not answered");
     cr_assert_eq(test_client_ping(root), 0);
+    for (unsigned i = 0; i < 4; i++)
+        reserved[i] = test_client_greeted(scene.wharfd.socket);
     cr_assert_eq(kill(scene.wharfd.pid, SIGSTOP), 0);
     struct test_client *clients[N];
     for (unsigned i = 0; i < N; i++) {
@@ -263,7 +266,9 @@ Test(wharfd_hang, clients_that_are_turned_away_can_leave_no_descriptors)
     cr_assert_eq(kill(scene.wharfd.pid, SIGCONT), 0);
     for (unsigned i = 0; i < N; i++)
         test_client_ended(clients[i]);
-    cr_assert_eq(root_has(root, "wharf_connections"), 2);
+    cr_assert_eq(root_has(root, "wharf_connections"), 2 + 4);
+    for (unsigned i = 0; i < 4; i++)
+        test_client_free(reserved[i]);
     test_client_free(silent);
     cr_assert(TEST_WAIT(root_has(root, "wharf_connections") == 1));
     struct test_client *greeted = test_client_greeted(scene.wharfd.socket);

@@ -21,14 +21,44 @@ Test(wharfd_quota, connections_have_a_quota)
 
     for (unsigned i = 0; i < 3; i++)
         clients[i] = test_client_greeted_in_time(wharfd.socket);
-    struct test_client *fourth = test_client_connected(wharfd.socket);
-    int r = test_client_hello(fourth);
-    cr_assert(r == -EDQUOT || r == -EPIPE, "%d", r);
-    test_client_ended(fourth);
+    struct test_client *fourth = test_client_greeted(wharfd.socket);
+    cr_assert_eq(test_client_open_with(fourth, 64, 0, 0, 0), -EDQUOT);
+    cr_assert(strstr(fourth->error, "max_connections"), "%s", fourth->error);
+    test_client_free(fourth);
     test_client_free(clients[0]);
     clients[0] = test_client_greeted_in_time(wharfd.socket);
     for (unsigned i = 0; i < 3; i++)
         test_client_free(clients[i]);
+    test_wharfd_finish(&wharfd);
+}
+
+/* Who may drain the daemon could not even ask for it when his connections, or jobs, were used up.
+ */
+Test(wharfd_quota, operators_have_some_small_connections_beyond_it)
+{
+    enum { N_RESERVED = 4 };
+    struct test_client *reserved[N_RESERVED];
+
+    test_wharfd_start_by(&wharfd, "auto", "[quota]\nmax_connections = 1\nmax_jobs = 2\n");
+    struct test_client *client = test_client_start(wharfd.socket, 2, 4096);
+    for (unsigned i = 0; i < N_RESERVED; i++) {
+        reserved[i] = test_client_greeted(wharfd.socket);
+        cr_assert_eq(test_client_open_with(reserved[i], 32, 4096, 0, 0), -EDQUOT);
+        cr_assert_eq(test_client_open_with(reserved[i], 2, MiB, 0, 0), -EDQUOT);
+        cr_assert_eq(test_client_open_with(reserved[i], 2, 4096, 0, 0), 0);
+        cr_assert_eq(test_client_ping(reserved[i]), 0);
+    }
+    struct test_client *beyond = test_client_connected(wharfd.socket);
+    int r = test_client_hello(beyond);
+    cr_assert(r == -EDQUOT || r == -EPIPE, "%d", r);
+    test_client_ended(beyond);
+    /* Places that are given back are there again. */
+    test_client_free(reserved[0]);
+    reserved[0] = test_client_greeted_in_time(wharfd.socket);
+    cr_assert_eq(test_client_drain(reserved[0]), 0);
+    for (unsigned i = 0; i < N_RESERVED; i++)
+        test_client_free(reserved[i]);
+    test_client_free(client);
     test_wharfd_finish(&wharfd);
 }
 
