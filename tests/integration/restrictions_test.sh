@@ -60,6 +60,18 @@ end() {
     wait "$1"
 }
 
+# until_said WORDS PID LOG: by that daemon, which may also end.
+until_said() {
+    for _ in {1..1200}; do
+        ! grep -q "$1" "$3" || return 0
+        kill -0 "$2" || break
+        sleep 0.05
+    done
+    cat "$3"
+    echo "not said by daemon $2: $1" >&2
+    return 1
+}
+
 # n_chunks: that the daemon has decoded.
 n_chunks() {
     "$WHARF" stats --socket "$PWD/socket" --prometheus > scraped
@@ -75,10 +87,8 @@ test_daemon_serves_under_the_restrictions() {
     plain=$!
     "${under_unit[@]}" "$BUILD/wharfd" --socket "$PWD/socket" --config config 2> log &
     daemon=$!
-    for _ in {1..1200}; do
-        [ -S socket ] && [ -S plain ] && break
-        sleep 0.05
-    done
+    until_said ' serves with ' "$plain" plain.log
+    until_said ' serves with ' "$daemon" log
     export LD_LIBRARY_PATH=$BUILD
     "$BUILD/tests/steady_client" "$PWD/socket" > said &
     client=$!
@@ -103,10 +113,7 @@ test_worker_runs_under_the_restrictions() {
     printf '[gpu]\nengine = simt\n' > config
     "${under_unit[@]}" "$BUILD/wharfd" --socket "$PWD/socket" --config config 2> log &
     daemon=$!
-    for _ in {1..1200}; do
-        grep -q 'GPU 0: worker .* is ready' log && break
-        sleep 0.05
-    done
+    until_said 'GPU 0: worker .* is ready' "$daemon" log
     seq 100 | gzip > data.gz
     "$WHARF" decode --socket "$PWD/socket" --engine simt --codec gzip < data.gz | cmp - <(seq 100)
     end "$daemon"
