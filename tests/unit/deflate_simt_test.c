@@ -289,7 +289,7 @@ Test(deflate_simt, judges_flipped_bits_alike)
     struct test_random random = {6};
     unsigned n_bad = 0;
 
-    for (unsigned i = 0; i < 1800; i++) {
+    for (unsigned i = 0; i < 1000; i++) {
         uint32_t kernel = kernels[i % N_KERNELS];
         size_t nbytes = 500 + test_random_below(&random, 8000);
         fills[i / N_KERNELS % N_FILLS](&random, data, nbytes);
@@ -305,7 +305,7 @@ Test(deflate_simt, judges_flipped_bits_alike)
             compare(kernel, packed, n, nbytes + i % 2 * 3000, (int)(i / 3 % 3), "damage", i);
         n_bad += want.result != WHARF_OK;
     }
-    cr_assert_gt(n_bad, 1000);
+    cr_assert_gt(n_bad, 550);
 }
 
 /* Garbage behind a good header: everything is wrong soon, in every way. */
@@ -313,7 +313,7 @@ Test(deflate_simt, judges_noise_alike)
 {
     struct test_random random = {7};
 
-    for (unsigned i = 0; i < 2000; i++) {
+    for (unsigned i = 0; i < 1000; i++) {
         size_t n = test_random_below(&random, 400);
         test_random_fill(&random, packed, n);
         if (n)
