@@ -183,7 +183,7 @@ static int put_blocks(struct wharf_encoder *encoder, const uint8_t *in, size_t i
 static int blosc_encode(struct wharf_encoder *encoder, const uint8_t *in, size_t in_nbytes,
                         uint8_t *out, size_t out_avail, size_t *ret_out_nbytes)
 {
-    size_t bound = blosc_bound(encoder, in_nbytes), nbytes;
+    size_t bound = blosc_bound(encoder, in_nbytes), nbytes = 0;
     uint8_t flags = 0;
 
     if (bound > INT32_MAX)
