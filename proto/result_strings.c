@@ -111,6 +111,8 @@ static const struct value_text reason_texts[] = {
     [WHARF_REASON_ZSTD_OFFSET] = {"zstd_offset",
                                   "distance 0, or to before the frame or its window"},
     [WHARF_REASON_ZSTD_CHECKSUM] = {"zstd_checksum", "XXH64 of the output is wrong"},
+    [WHARF_REASON_ZSTD_SEEK_TABLE] = {"zstd_seek_table",
+                                      "the file's seek table is wrong about this frame"},
     [WHARF_REASON_BLOSC_VERSION] = {"blosc_version", "neither Blosc 1 nor a known Blosc 2"},
     [WHARF_REASON_BLOSC_HEADER] = {"blosc_header", "sizes in the Blosc header contradict"},
     [WHARF_REASON_BLOSC_FLAGS] = {"blosc_flags", "a Blosc chunk of a kind that is not decoded"},

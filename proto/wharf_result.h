@@ -186,8 +186,9 @@ enum wharf_reason {
     WHARF_REASON_ZSTD_TABLE = 172,             /* no FSE table, or none to go on with */
     WHARF_REASON_ZSTD_SEQUENCES = 173,         /* bits of sequences are missing or left */
     WHARF_REASON_ZSTD_SEQUENCE_LITERALS = 174, /* more literals than the section has */
-    WHARF_REASON_ZSTD_OFFSET = 175,   /* a match from 0 bytes back, or beyond frame or window */
-    WHARF_REASON_ZSTD_CHECKSUM = 176, /* BAD_CHECKSUM: XXH64 of the frame's output */
+    WHARF_REASON_ZSTD_OFFSET = 175,     /* a match from 0 bytes back, or beyond frame or window */
+    WHARF_REASON_ZSTD_CHECKSUM = 176,   /* BAD_CHECKSUM: XXH64 of the frame's output */
+    WHARF_REASON_ZSTD_SEEK_TABLE = 177, /* the seek table is wrong about this frame */
 
     /* Blosc, blosc_format.h: BAD_DATA but where it says otherwise. */
     WHARF_REASON_BLOSC_VERSION = 180,    /* UNSUPPORTED: of neither Blosc 1 nor a known Blosc 2 */

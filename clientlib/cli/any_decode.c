@@ -9,6 +9,7 @@
 #include "clientlib/cli/salvage.h"
 #include "clientlib/cli/stream_pipe.h"
 #include "clientlib/cli/whole_decode.h"
+#include "clientlib/cli/zstd_file.h"
 #include "encoders/deflate/inflate_stream.h"
 
 /* As much as source_kind.h may ask for: a gzip header's fixed part and its extra field. */
@@ -125,8 +126,7 @@ static int decode_stream(struct wharf_cli_task *task, enum wharf_inflate_format 
     return status == WHARF_CLI_GOOD ? wharf_cli_mention_rest(task, end) : status;
 }
 
-/* All frames, in memory. */
-static int decode_zstd(struct wharf_cli_task *task)
+static int decode_zstd(struct wharf_cli_task *task, struct wharf_cli_range range)
 {
     const struct wharf_cli_whole whole = {
         .codec = WHARF_CODEC_ZSTD,
@@ -134,7 +134,8 @@ static int decode_zstd(struct wharf_cli_task *task)
     };
     uint64_t end;
 
-    return wharf_cli_whole_decode(task, &whole, 0, &end);
+    return task->options->engine > WHARF_ENGINE_CPU ? wharf_cli_whole_decode(task, &whole, 0, &end)
+                                                    : wharf_cli_zstd_decode(task, range);
 }
 
 /* Blocks end with a certain one.  Without it what is no block is a bad one, and the blocks behind
@@ -171,7 +172,7 @@ static int decode_bgzf(struct wharf_cli_task *task)
                                         : wharf_cli_mention_rest(task, end);
 }
 
-/* These formats have no index: all output is decoded from the first byte on, and the range kept. */
+/* Without an index all output is decoded from the first byte on, and the range kept. */
 static int decode_range(struct wharf_cli_task *task, struct wharf_cli_range range,
                         enum wharf_source_kind kind)
 {
@@ -185,7 +186,7 @@ static int decode_range(struct wharf_cli_task *task, struct wharf_cli_range rang
     else if (kind == WHARF_SOURCE_BGZF)
         status = decode_bgzf(task);
     else if (kind == WHARF_SOURCE_ZSTD)
-        status = decode_zstd(task);
+        status = decode_zstd(task, range);
     else
         status = decode_stream(
             task, kind == WHARF_SOURCE_ZLIB ? WHARF_INFLATE_ZLIB : WHARF_INFLATE_GZIP, 0);
@@ -220,8 +221,7 @@ int wharf_cli_any_decode(struct wharf_cli_task *task, struct wharf_cli_range ran
 
     if (status != WHARF_CLI_GOOD || wharf_cli_any_is_spent(task, kind))
         return status;
-    /* Of zstd nothing comes out before all of it was verified. */
-    if (task->options->salvage && kind != WHARF_SOURCE_ZSTD)
+    if (task->options->salvage)
         return wharf_cli_salvage(task, range, kind);
     return decode_kind(task, range, kind);
 }

@@ -23,7 +23,7 @@
 #include "clientlib/cli/progress.h"
 #include "encoders/container_read.h"
 #include "encoders/gzip/bgzf.h"
-#include "encoders/zstd/zstd_frame.h"
+#include "encoders/zstd/zstd_scan.h"
 
 enum { OPTION_EXACT = WHARF_CLI_LONG_ONLY, OPTION_JSON, MAX_CODECS = 64, MAX_CODECS_TEXT = 512 };
 
@@ -156,6 +156,56 @@ static int list_bgzf(struct wharf_cli_task *task, struct listing *listing)
     return status;
 }
 
+/* Finds the end of the frame at `offset`, which a header leads to.  *ret_state: FRAME, or why not.
+ */
+static int scan_frame(struct wharf_cli_task *task, uint64_t offset,
+                      struct wharf_zstd_scan *ret_scan, enum wharf_zstd_scan_state *ret_state)
+{
+    uint8_t header[WHARF_ZSTD_SCAN_NBYTES];
+
+    *ret_scan = (struct wharf_zstd_scan){0};
+    do {
+        int64_t n =
+            wharf_cli_input_read_at(task->input, offset + ret_scan->nbytes, header, sizeof(header));
+
+        if (n < 0)
+            return wharf_cli_task_read_error(task, (int)n);
+        *ret_state = wharf_zstd_scan_step(ret_scan, header, (size_t)n);
+    } while (*ret_state == WHARF_ZSTD_SCAN_GOES_ON);
+    return WHARF_CLI_GOOD;
+}
+
+/* Goes from frame to frame.  Their sizes are those of their headers, if all have them; a seek
+ * table, for which nothing vouches, is one frame to pass over. */
+static int list_zstd(struct wharf_cli_task *task, struct listing *listing)
+{
+    uint64_t n_frames = 0, out_nbytes = 0, largest = 0, offset = 0;
+    bool is_known = true;
+
+    while (offset < task->input->nbytes) {
+        struct wharf_zstd_scan scan;
+        enum wharf_zstd_scan_state state;
+        int status = scan_frame(task, offset, &scan, &state);
+
+        offset += scan.nbytes;
+        if (status != WHARF_CLI_GOOD || state != WHARF_ZSTD_SCAN_FRAME ||
+            offset > task->input->nbytes)
+            return status;
+        if (scan.frame.is_skippable)
+            continue;
+        n_frames++;
+        is_known = is_known && scan.frame.has_content_size &&
+                   scan.frame.content_nbytes < UNKNOWN - out_nbytes;
+        out_nbytes += is_known ? scan.frame.content_nbytes : 0;
+        if (is_known && scan.frame.content_nbytes > largest)
+            largest = scan.frame.content_nbytes;
+    }
+    listing->n_chunks = n_frames;
+    listing->chunk_nbytes = is_known ? largest : UNKNOWN;
+    listing->out_nbytes = is_known ? out_nbytes : UNKNOWN;
+    return WHARF_CLI_GOOD;
+}
+
 static uint32_t codec_of(enum wharf_source_kind kind)
 {
     switch (kind) {
@@ -225,6 +275,8 @@ static int list_kind(struct wharf_cli_task *task, enum wharf_source_kind kind, b
     }
     listing->codecs = UINT64_C(1) << codec;
     listing->check = check_of(task, kind);
+    if (kind == WHARF_SOURCE_ZSTD && task->input->is_seekable)
+        return list_zstd(task, listing);
     return kind == WHARF_SOURCE_BGZF && task->input->is_seekable ? list_bgzf(task, listing)
                                                                  : WHARF_CLI_GOOD;
 }

@@ -265,6 +265,12 @@ void wharf_cli_output_keep(struct wharf_cli_output *output, uint64_t offset, uin
     output->n_passed = 0;
 }
 
+void wharf_cli_output_pass(struct wharf_cli_output *output, uint64_t nbytes)
+{
+    output->skip_nbytes -= nbytes;
+    output->n_passed += nbytes;
+}
+
 bool wharf_cli_output_is_full(const struct wharf_cli_output *output)
 {
     return output->is_range && output->skip_nbytes == 0 && output->keep_nbytes == 0;

@@ -55,6 +55,9 @@ void wharf_cli_output_open_sink(struct wharf_cli_output *ret_output);
  */
 void wharf_cli_output_keep(struct wharf_cli_output *output, uint64_t offset, uint64_t nbytes);
 
+/* Of what stands before the range nbytes are not written, but passed over. */
+void wharf_cli_output_pass(struct wharf_cli_output *output, uint64_t nbytes);
+
 /* How much was given to be written so far: where the next byte stands. */
 static inline uint64_t wharf_cli_output_position(const struct wharf_cli_output *output)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wharf pack: files into wharf containers, or into what every gzip reads. */
+/* wharf pack: files into wharf containers, or into what every gzip or every zstd reads. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/pack_pipe.h"
 #include "clientlib/cli/value_type.h"
+#include "clientlib/cli/zstd_pack_pipe.h"
 #include "clientlib/wharf.h"
 #include "encoders/container_format.h"
 #include "encoders/gzip/bgzf_write.h"
@@ -22,8 +23,11 @@ enum { OPTION_ENCODER = WHARF_CLI_LONG_ONLY, OPTION_FORMAT, OPTION_TYPE };
 /* Blocks of BGZF are at most as large as bgzip's; smaller ones are mostly headers. */
 enum { MIN_BLOCK_NBYTES = 1 << 10 };
 
-enum format { FORMAT_UNSET, FORMAT_WHARF, FORMAT_GZIP, FORMAT_BGZF };
-static const char *const format_names[] = {"", "wharf", "gzip", "bgzf"};
+/* A frame of zstd.  Smaller ones compress worse, larger ones make access to parts dearer. */
+enum { FRAME_NBYTES = 1 << 20, MIN_FRAME_NBYTES = 1 << 10 };
+
+enum format { FORMAT_UNSET, FORMAT_WHARF, FORMAT_GZIP, FORMAT_BGZF, FORMAT_ZSTD };
+static const char *const format_names[] = {"", "wharf", "gzip", "bgzf", "zstd"};
 
 static const struct option own_options[] = {
     {"chunk", required_argument, NULL, 'b'},
@@ -40,6 +44,7 @@ static const struct option own_options[] = {
 struct settings {
     struct wharf_cli_pack_settings pack;
     struct wharf_cli_gzip_pack_settings gzip;
+    struct wharf_cli_zstd_pack_settings zstd;
     enum format format;
     bool has_codec;
     uint32_t chunk_nbytes; /* 0 when not given */
@@ -60,7 +65,7 @@ static bool take_chunk(struct settings *settings, const char *argument)
 
 static bool take_format(struct settings *settings, const char *argument)
 {
-    for (int i = FORMAT_WHARF; i <= FORMAT_BGZF; i++) {
+    for (int i = FORMAT_WHARF; i <= FORMAT_ZSTD; i++) {
         if (strcmp(argument, format_names[i]) == 0) {
             settings->format = (enum format)i;
             return true;
@@ -80,7 +85,7 @@ static const char *take_option(void *own, int option, const char *argument)
     case 'b':
         return take_chunk(all, argument) ? NULL : "a size from 1 to 16M";
     case OPTION_FORMAT:
-        return take_format(all, argument) ? NULL : "wharf, gzip or bgzf";
+        return take_format(all, argument) ? NULL : "wharf, gzip, bgzf or zstd";
     case 'c':
         all->has_codec = true;
         codec = wharf_codec_from_name(argument);
@@ -164,6 +169,8 @@ static enum format format_of_name(const char *path)
         return FORMAT_GZIP;
     if (path && (ends_in(path, ".bgz") || ends_in(path, ".bgzf")))
         return FORMAT_BGZF;
+    if (path && (ends_in(path, ".zst") || ends_in(path, ".tzst")))
+        return FORMAT_ZSTD;
     return FORMAT_WHARF;
 }
 
@@ -208,12 +215,34 @@ static int check_gzip(struct settings *settings)
     return WHARF_CLI_GO_ON;
 }
 
+static int check_zstd(struct settings *settings)
+{
+    struct wharf_cli_zstd_pack_settings *zstd = &settings->zstd;
+    const struct wharf_encoder_row *row;
+    int status = refuse_container_options(settings);
+    int level;
+
+    if (status != WHARF_CLI_GO_ON)
+        return status;
+    zstd->encoder = settings->pack.encoder;
+    zstd->frame_nbytes = settings->chunk_nbytes ? settings->chunk_nbytes : FRAME_NBYTES;
+    if (zstd->frame_nbytes < MIN_FRAME_NBYTES)
+        return wharf_cli_say_usage("pack", "a frame of zstd has %d bytes or more",
+                                   MIN_FRAME_NBYTES);
+    if (wharf_encoder_choose(wharf_codec_find(WHARF_CODEC_ZSTD)->ops, &zstd->encoder, &row,
+                             &level) < 0)
+        return say_encoders(&(struct wharf_cli_pack_settings){.codec = WHARF_CODEC_ZSTD});
+    return WHARF_CLI_GO_ON;
+}
+
 static int check_settings(struct settings *settings, const char *output)
 {
     int status;
 
     if (settings->format == FORMAT_UNSET)
         settings->format = format_of_name(output);
+    if (settings->format == FORMAT_ZSTD)
+        return check_zstd(settings);
     if (settings->format != FORMAT_WHARF)
         return check_gzip(settings);
     status = wharf_cli_check_type("pack", settings->pack.codec, settings->type);
@@ -231,14 +260,17 @@ static int check_settings(struct settings *settings, const char *output)
 /* The suffix of the format that the name has already, or NULL. */
 static const char *suffix_there(enum format format, const char *path)
 {
-    static const char *const gzip_suffixes[] = {".gz", ".tgz", ".bgz", ".bgzf"};
+    static const char *const wharf_suffixes[] = {WHARF_CONTAINER_SUFFIX, NULL};
+    static const char *const gzip_suffixes[] = {".gz", ".tgz", ".bgz", ".bgzf", NULL};
+    static const char *const zstd_suffixes[] = {".zst", ".tzst", NULL};
+    const char *const *suffixes = format == FORMAT_WHARF  ? wharf_suffixes
+                                  : format == FORMAT_ZSTD ? zstd_suffixes
+                                                          : gzip_suffixes;
 
-    if (format == FORMAT_WHARF)
-        return ends_in(path, WHARF_CONTAINER_SUFFIX) ? WHARF_CONTAINER_SUFFIX : NULL;
-    for (size_t i = 0; i < sizeof(gzip_suffixes) / sizeof(gzip_suffixes[0]); i++)
-        if (ends_in(path, gzip_suffixes[i]))
-            return gzip_suffixes[i];
-    return NULL;
+    for (; *suffixes; suffixes++)
+        if (ends_in(path, *suffixes))
+            break;
+    return *suffixes;
 }
 
 /* What the file is called if nobody says: the input's name and a suffix. */
@@ -253,7 +285,9 @@ static char *default_name(const void *own, const char *path, int *ret_error)
                             suffix);
         return NULL;
     }
-    suffix = settings->format == FORMAT_WHARF ? WHARF_CONTAINER_SUFFIX : ".gz";
+    suffix = settings->format == FORMAT_WHARF  ? WHARF_CONTAINER_SUFFIX
+             : settings->format == FORMAT_ZSTD ? ".zst"
+                                               : ".gz";
     if (strcmp(path, "-") == 0)
         name = strdup("-");
     else if (asprintf(&name, "%s%s", path, suffix) < 0)
@@ -273,6 +307,8 @@ static int pack(struct wharf_cli_task *task, const void *own)
     }
     if (settings->format == FORMAT_WHARF)
         return wharf_cli_pack_pipe(task, &settings->pack);
+    if (settings->format == FORMAT_ZSTD)
+        return wharf_cli_zstd_pack_pipe(task, &settings->zstd);
     return wharf_cli_gzip_pack_pipe(task, &settings->gzip);
 }
 
@@ -304,7 +340,7 @@ static int run(int argc, char **argv)
 
 const struct wharf_cli_command wharf_cli_pack = {
     .name = "pack",
-    .summary = "compress files into wharf containers, gzip or BGZF",
+    .summary = "compress files into wharf containers, gzip, BGZF or zstd",
     .usage = "[OPTION...] [-o OUT] [IN...]",
     .help = "Compresses each IN into a container of independent chunks, each with its\n"
             "checksum, and with an index for access to parts.  IN stays.  Without -o the\n"
@@ -312,8 +348,9 @@ const struct wharf_cli_command wharf_cli_pack = {
             "; if IN is - or missing, standard input is packed to standard\n"
             "output.\n\n"
             "      --format F       wharf, a container; gzip or bgzf, IN.gz, which gzip and\n"
-            "                       bgzip, samtools and tabix read.  Without it -o NAME.gz,\n"
-            "                       .tgz, .bgz or .bgzf says the same\n"
+            "                       bgzip, samtools and tabix read; zstd, IN.zst, seekable.\n"
+            "                       Without it -o NAME.gz, .tgz, .bgz, .bgzf, .zst or .tzst\n"
+            "                       says the same\n"
             "  -c, --codec C        deflate (the default), zlib, gzip, zstd, lz4, snappy,\n"
             "                       blosc, stored, rans; run lengths of ORC: rle1, rle2,\n"
             "                       byterle, boolrle; lines of memory: bdi, fpc, cpack, best,\n"
@@ -324,7 +361,8 @@ const struct wharf_cli_command wharf_cli_pack = {
             "      --encoder NAME   libdeflate (the default, levels 1 to 12), zlib (0 to 9);\n"
             "                       of palette: bf16 (the default), f16, e4m3 or e5m2; of\n"
             "                       blosc: shuffle4 (the default), bitshuffle4, bytes...\n"
-            "  -b, --chunk SIZE     bytes in a chunk, 1 to 16M; default 128K\n"
+            "  -b, --chunk SIZE     bytes in a chunk, 1 to 16M; default 128K; of format zstd\n"
+            "                       in a frame, default 1M\n"
             "  -v, --verbose        say what was done\n"
             "  -k, --keep           as with gzip: IN stays anyway\n",
     .writes_file = true,

@@ -11,6 +11,7 @@
 #include "clientlib/cli/any_decode.h"
 #include "clientlib/cli/cpu_format.h"
 #include "clientlib/cli/stream_pipe.h"
+#include "encoders/zstd/zstd_stream.h"
 
 /* More places than this are counted, and not told one by one. */
 enum { MOST_SAID = 100 };
@@ -133,6 +134,9 @@ static int salvage_kind(struct wharf_cli_salvage *salvage, enum wharf_source_kin
     case WHARF_SOURCE_ZLIB:
         return wharf_cli_salvage_whole_stream(salvage,
                                               wharf_inflate_stream_new(WHARF_INFLATE_ZLIB));
+    case WHARF_SOURCE_ZSTD:
+        return wharf_cli_salvage_whole_stream(salvage,
+                                              wharf_zstd_stream_new(WHARF_ZSTD_ALL_FRAMES));
     case WHARF_SOURCE_CONTAINER:
         return wharf_cli_salvage_container(salvage, NULL);
     case WHARF_SOURCE_OTHER:

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* By libzstd: one frame with its content's size.  Without a checksum: those who pack have their
- * own. */
+/* By libzstd: one frame with its content's size.  Without a checksum, unless it is asked for:
+ * containers have their own. */
 #include <errno.h>
 #include <stdlib.h>
 #include <zstd.h>
 
 #include "encoders/zstd/zstd.h"
+#include "encoders/zstd/zstd_encode.h"
 
 enum { LEVEL_MAX = 22, LEVEL_DEFAULT = 3 };
 
@@ -44,6 +45,12 @@ static int zstd_new(const struct wharf_encoder_options *options, struct wharf_en
     }
     *ret_encoder = encoder;
     return 0;
+}
+
+void wharf_zstd_encode_checksums(struct wharf_encoder *encoder)
+{
+    /* Cannot fail between two frames. */
+    (void)ZSTD_CCtx_setParameter(encoder->context, ZSTD_c_checksumFlag, 1);
 }
 
 static size_t zstd_bound(const struct wharf_encoder *encoder, size_t in_nbytes)

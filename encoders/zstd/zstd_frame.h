@@ -42,7 +42,8 @@ struct wharf_zstd_block {
     uint32_t out_nbytes; /* unless it is compressed */
 };
 
-/* The block header at `in`. */
+/* The block header at `in`, which has in_nbytes with what follows; of these only the header is
+ * read. */
 enum wharf_reason wharf_zstd_read_block(const uint8_t *in, size_t in_nbytes, uint32_t block_max,
                                         struct wharf_zstd_block *ret_block);
 

@@ -125,7 +125,7 @@ test_what_formats_do_not_have_is_exit_2() {
         test ! -s out
         test ! -e data.gz
     done << 'EOS'
---format zip|is not wharf, gzip or bgzf
+--format zip|is not wharf, gzip, bgzf or zstd
 --format gzip -c gzip|--codec is a container's, and this is format gzip; --format wharf makes a container
 -c gzip -o data.gz|--codec is a container's
 --format bgzf --type u8|--type is a container's
