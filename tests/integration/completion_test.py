@@ -110,7 +110,7 @@ def check_values(shell):
     for command, option, values in (
             (['pack'], '--engine', 'auto cpu reference gpu simt'),
             (['pack'], '--type', 'i8 i16 i32 i64 u8 u16 u32 u64'),
-            (['pack'], '--encoder', 'libdeflate zlib'), (['pack'], '--format', 'wharf gzip bgzf'),
+            (['pack'], '--encoder', 'libdeflate zlib'), (['pack'], '--format', 'wharf gzip bgzf zstd'),
             (['rans', 'encode'], '--symbols', 'u8 u16')):
         equal(offered(shell, 'wharf', *command, option, ''), set(values.split()))
     equal(offered(shell, 'wharf', 'pack', '--level', ''), set())
