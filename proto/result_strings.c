@@ -118,7 +118,6 @@ static const struct value_text reason_texts[] = {
     [WHARF_REASON_BLOSC_FLAGS] = {"blosc_flags", "a Blosc chunk of a kind that is not decoded"},
     [WHARF_REASON_BLOSC_FILTER] = {"blosc_filter", "a filter that is not Blosc's own"},
     [WHARF_REASON_BLOSC_CODEC] = {"blosc_codec", "a codec inside that is not Blosc's own"},
-    [WHARF_REASON_BLOSC_DICTIONARY] = {"blosc_dictionary", "invalid dictionary of a Blosc chunk"},
     [WHARF_REASON_BLOSC_START] = {"blosc_start", "a Blosc block begins outside the streams"},
     [WHARF_REASON_BLOSC_STREAM] = {"blosc_stream", "a Blosc stream has a wrong size"},
     [WHARF_REASON_BLOSC_OVERLAP] = {"blosc_overlap", "Blosc streams overlap"},

@@ -191,13 +191,12 @@ enum wharf_reason {
     WHARF_REASON_ZSTD_SEEK_TABLE = 177, /* the seek table is wrong about this frame */
 
     /* Blosc, blosc_format.h: BAD_DATA but where it says otherwise. */
-    WHARF_REASON_BLOSC_VERSION = 180,    /* UNSUPPORTED: of neither Blosc 1 nor a known Blosc 2 */
-    WHARF_REASON_BLOSC_HEADER = 181,     /* sizes in the header that cannot be */
-    WHARF_REASON_BLOSC_FLAGS = 182,      /* UNSUPPORTED: lazy, instrumented, unknown flags */
-    WHARF_REASON_BLOSC_FILTER = 183,     /* UNSUPPORTED: a filter that is none of Blosc's own */
-    WHARF_REASON_BLOSC_CODEC = 184,      /* UNSUPPORTED: so is the codec inside */
-    WHARF_REASON_BLOSC_DICTIONARY = 185, /* a dictionary that is none */
-    WHARF_REASON_BLOSC_START = 186,      /* a block that begins outside the chunk's streams */
+    WHARF_REASON_BLOSC_VERSION = 180,   /* UNSUPPORTED: of neither Blosc 1 nor a known Blosc 2 */
+    WHARF_REASON_BLOSC_HEADER = 181,    /* sizes in the header that cannot be */
+    WHARF_REASON_BLOSC_FLAGS = 182,     /* UNSUPPORTED: lazy, instrumented, unknown flags */
+    WHARF_REASON_BLOSC_FILTER = 183,    /* UNSUPPORTED: a filter that is none of Blosc's own */
+    WHARF_REASON_BLOSC_CODEC = 184,     /* UNSUPPORTED: so is the codec inside */
+    WHARF_REASON_BLOSC_START = 186,     /* a block that begins outside the chunk's streams */
     WHARF_REASON_BLOSC_STREAM = 187,    /* a stream's size that cannot be, or is not its output's */
     WHARF_REASON_BLOSC_OVERLAP = 188,   /* streams that share bytes */
     WHARF_REASON_BLOSC_LZ_OFFSET = 189, /* blosclz: as LZ4_OFFSET, at the element's first byte */

@@ -31,11 +31,10 @@
  *   5. A copy whose size is not that of header and output; special values that do not add up to
  *      the output, or NaNs of other than 4 or 8 bytes; starts that do not fit: BLOSC_HEADER.
  *   6. More output than there is room for: OUTPUT_FULL.
- *   7. A dictionary, at its size: one whose size is not 1 to 32768 or that does not fit, or that is
- *      no dictionary of zstd where zstd is inside: BLOSC_DICTIONARY; one with a codec that has
- * none: BLOSC_FLAGS.  Of chunks that are special or a copy it is not looked at. A chunk without
- * output ends here, and what it says of its blocks is not looked at.  Special values that have not
- * been initialised are zeros.
+ *   7. A dictionary, which no decoder here takes: BLOSC_FLAGS.  Of chunks that are special or a
+ *      copy this is not looked at.
+ * A chunk without output ends here, and what it says of its blocks is not looked at.  Special
+ * values that have not been initialised are zeros.
  *
  * BLOCKS, in their order; a block's size is at most that of the output.
  *   1. A start from before the streams, or with less than 4 bytes of the chunk behind it:
@@ -103,8 +102,6 @@ enum {
     /* Where Blosc 1 splits. */
     WHARF_BLOSC_SPLITS_MAX = 16,
     WHARF_BLOSC_SPLIT_LEAST = 128,
-
-    WHARF_BLOSC_DICTIONARY_MAX = 32768,
 
     WHARF_BLOSC_PARAMETER_LZ4 = 256,
     WHARF_BLOSC_PARAMETER_ZSTD = 512,

@@ -37,8 +37,6 @@ struct wharf_blosc_walk {
     uint64_t left_nbytes;         /* what streams may still have, with their sizes */
 
     struct wharf_blosc_header header;
-    const uint8_t *dictionary; /* NULL: none */
-    uint32_t dictionary_nbytes;
     uint32_t streams_at; /* none begins before */
 };
 
