@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Benchmarks: their programs, what runs them, and the tables of their results.
+
+bench_bin := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*_bench.c)) \
+    $(addprefix $(BUILD)/bench/,columns rans_sizes orc_decode)
+
+$(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.c.o $(call obj,$(wildcard tests/bench/bench_*.c)) $(TESTLIB) $(ENCODING_LIB)
+	$(call program,$(LIBS))
+
+$(BUILD)/bench/columns: $(call obj,tests/bench/columns.c)
+	$(call program,-lm)
+
+# What the daemon costs takes more than one file, and the daemon.
+$(BUILD)/bench/wharfd_bench: $(call obj,$(wildcard tests/bench/daemon_*.c)) | $(DAEMON) $(CLI)
+
+# It runs on machines without our libraries.
+$(BUILD)/bench/share_client: $(call obj,tests/bench/share_client.c) $(TESTLIB) $(ENCODING_LIB)
+	$(call program,$(STATIC_LIBS),$(CXX))
+
+.PHONY: bench bench-programs
+bench-programs: $(bench_bin)
+
+# A folder with dickens, nci and taxi.csv, as tests/README.md says; without it they are left out.
+DATA ?=
+bench: deps ## measure against peers on this CPU; DATA=DIR for more data
+	+$(Q)$(parallel) all bench-programs
+	$(Q)BUILD=$(BUILD) tests/bench/run-bench --build $(BUILD) $(if $(DATA),--data $(DATA))
+
+.PHONY: bench-daemon
+daemon_rows = tests/bench/results/$(shell date -u +%F)-daemon.jsonl
+bench-daemon: deps ## measure what the daemon costs, alone; DATA=DIR for more data
+	+$(Q)$(parallel) all bench-programs
+	$(Q)tests/bench/run-bench --build $(BUILD) --only wharfd_bench --out $(daemon_rows) $(if $(DATA),--data $(DATA))
+	$(Q)tests/bench/report $(daemon_rows)
+
+.PHONY: results
+results: ## make the tables of results, and the plots, from the rows in tests/bench/results
+	$(Q)tests/bench/write-results

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Tests that need no GPU: their programs, what `make test` and its relatives run, checks of the tree,
+# fuzzing.  tests/README.md says what is where.
+
+# A folder of further test vectors, laid out as tests/README.md says.
+VECTORS ?=
+# `make test-unit T=name` runs tests/unit/name_test.c alone.
+T       ?= *
+# What this make is told does not go on to those that tests run.
+unexport T
+FUZZ_SECONDS ?= 60
+# Changed inputs that `make test` gives to each fuzz target.
+MUTATIONS ?= 5000
+# A program that boots a systemd for tests/integration/systemd_test.sh, which says how.
+LAB ?=
+
+# ---- programs ------------------------------------------------------------------------------
+
+unit_src := $(wildcard tests/unit/*_test.c tests/unit/*_test.cc)
+unit_bin := $(patsubst tests/unit/%,$(BUILD)/tests/%,$(basename $(unit_src)))
+fuzz_bin := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
+
+TESTLIB := $(BUILD)/libtests.a
+$(TESTLIB): $(call obj,$(wildcard tests/lib/*.c))
+
+# For programs that run on machines without our libraries.
+STATIC_LIBS := -static-libgcc -static-libstdc++ $(encoder_libs:%=-l:lib%.a) -l:libprotobuf-c.a -l:libboost_context.a -lm
+
+# Criterion's own main(), except where direct_main.c says why not.
+unit_main   := $(if $(filter tsan,$(VARIANT)),$(call obj,tests/unit/direct_main.c))
+# Likewise for fuzz targets: our own main() that replays files, or clang's engine.
+fuzz_main   := $(if $(filter fuzz,$(VARIANT)),,$(call obj,tests/fuzz/replay_main.c))
+fuzz_engine := $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer)
+
+# What tests and fuzz targets link beside their own object; those of the daemon use its parts or run it.
+test_parts   := $(unit_main) $(TESTLIB) $(simt_a) $(ENCODING_LIB)
+wharfd_parts := $(unit_main) $(TESTLIB) $(DAEMON_A) $(ENCODING_LIB)
+
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(test_parts)
+	$(call program,$(LIBS) $(SIMT_LIBS) -lcriterion)
+
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(test_parts)
+	$(call program,$(LIBS) $(SIMT_LIBS) -lcriterion)
+
+$(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(wharfd_parts) | $(DAEMON) $(SIMT_WORKER)
+	$(call program,$(LIBS) $(DAEMON_LIBS) -lcriterion)
+
+# It runs the command.
+$(BUILD)/tests/hostile_daemon_command_test: | $(CLI)
+
+# The encoders that libwharf and the daemon have, by the same tests.
+PLAIN_ENCODE_TEST := $(BUILD)/tests/plain_encode_test
+unit_bin += $(PLAIN_ENCODE_TEST)
+$(PLAIN_ENCODE_TEST): $(call obj,tests/unit/encode_test.c) $(unit_main) $(TESTLIB) $(LIB_A)
+	$(call program,$(LIBRARY_LIBS) -lcriterion)
+
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(simt_a) $(ENCODING_LIB)
+	$(call program,$(fuzz_engine) $(LIBS) $(SIMT_LIBS),$(CXX))
+
+$(BUILD)/fuzz/wharfd_%: $(BUILD)/obj/tests/fuzz/wharfd_%.c.o $(fuzz_main) $(TESTLIB) $(DAEMON_A) $(ENCODING_LIB)
+	$(call program,$(fuzz_engine) $(LIBS) $(DAEMON_LIBS),$(CXX))
+
+# Every vector through every engine.
+vectors_obj := $(call obj,tests/unit/vectors_main.c tests/unit/vector_engines.c)
+VECTORS_BIN := $(BUILD)/tests/vectors
+$(VECTORS_BIN): $(vectors_obj) $(TESTLIB) $(simt_a) $(ENCODING_LIB)
+	$(call program,$(LIBS) $(SIMT_LIBS))
+
+# A client for tests of the service; it uses whatever libwharf.so.0 the dynamic linker finds.
+STEADY_CLIENT := $(BUILD)/tests/steady_client
+$(STEADY_CLIENT): $(call obj,tests/integration/steady_client.c) $(LIB_SO)
+	$(call program,-lz)
+
+# Storms of requests, and what other clients wait beside them; one user who is hundreds of uids, and
+# what a neighbour has beside them.
+STORMS := $(BUILD)/tests/wharf_storms
+OWNERS := $(BUILD)/tests/wharf_owners
+$(STORMS): $(call obj,$(wildcard tests/hostile/storm*.c))
+$(OWNERS): $(call obj,$(wildcard tests/hostile/owners*.c))
+$(STORMS) $(OWNERS): $(call obj,tests/bench/bench_row.c) $(TESTLIB) $(ENCODING_LIB) | $(DAEMON)
+	$(call program,$(LIBS))
+
+# A whole daemon with its GPU, for machines with one; with the device's code on the CPU elsewhere.
+GPU_DAEMON := $(BUILD)/tests/wharf_gpu_daemon
+$(GPU_DAEMON): $(call obj,$(wildcard tests/gpu/gpu_daemon*.c) tests/gpu/gpu_pack.c) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB) | $(DAEMON) $(SIMT_WORKER) $(BUILD)/wharfd-poison
+	$(call program,$(STATIC_LIBS),$(CXX))
+
+# The daemon in whose GPU jobs can ask for faults, for tests of those.
+$(BUILD)/wharfd-poison: $(call obj,daemon/wharfd.c tests/gpu/gpu_poison.c) $(DAEMON_A) $(LIB_A)
+	$(call program,$(LIBRARY_LIBS) $(DAEMON_LIBS))
+
+# ---- device code with every access to memory watched -----------------------------------------
+
+# kernels/simt/race/race_watch.cc says how.  More optimisation leaves out loads that a GPU's compiler
+# may keep.  Of variables that seem not to be set the other builds warn: with these calls in between
+# gcc takes some that are set for such.
+WATCH := -O1 -fsanitize=thread -Wno-maybe-uninitialized
+$(BUILD)/obj/watched/%.cc.o: %.cc $(BUILD)/flags | $(device_codecs_h)
+	$(say) CXX "$< (watched)"
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $(WATCH) -fPIC -MMD -MP -c -o $@ $<
+
+watch_obj := $(call obj,kernels/simt/race/race_watch.cc)
+race_obj  := $(patsubst %,$(BUILD)/obj/watched/kernels/simt/%.cc.o,simt_batch simt_epoch) $(watch_obj)
+race_libs := $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
+$(BUILD)/race/tests/race_watch_test: $(BUILD)/obj/watched/tests/race/race_watch_test.cc.o $(watch_obj) $(SIMT_A)
+	$(call program,$(SIMT_LIBS) -lcriterion)
+
+$(BUILD)/race/vectors: $(vectors_obj) $(race_obj) $(race_libs)
+	$(call program,$(LIBS) $(SIMT_LIBS))
+
+# Unit tests of device code, those in C++ with device code of their own, and the fuzz target.
+$(BUILD)/race/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(race_obj) $(race_libs)
+	$(call program,$(LIBS) $(SIMT_LIBS) -lcriterion)
+
+$(BUILD)/race/tests/%: $(BUILD)/obj/watched/tests/unit/%.cc.o $(watch_obj) $(race_libs)
+	$(call program,$(LIBS) $(SIMT_LIBS) -lcriterion)
+
+$(BUILD)/race/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(race_obj) $(race_libs)
+	$(call program,$(LIBS) $(SIMT_LIBS))
+
+# ---- what runs them -------------------------------------------------------------------------
+
+.PHONY: test-hostile
+test-hostile: all $(STORMS) $(OWNERS) ## what a tenant can do to others, measured: on a machine that does nothing else, as root
+	$(Q)$(STORMS) --check
+	$(Q)$(OWNERS) --check
+
+.PHONY: test-programs test test-unit test-integration check fuzz format
+
+# What this variant's tests need; `make test` builds it for three variants.  Tests of device code
+# (.cc, and those with simt in their names) run a warp as coroutines of one thread: nothing for the
+# thread sanitizer.
+without_simt = $(foreach name,$(1),$(if $(findstring simt,$(name)),,$(name)))
+# What codecs and containers share between threads, the tests of the client, the command and the
+# daemon reach; their own tests have one thread, and under that sanitizer take minutes.
+one_thread := bgzf_test container_damage_test container_place_test container_seek_test decode_poll_test encode_test \
+    extents_test inflate_% line_test rans_test
+tsan_names := $(filter-out $(one_thread),$(call without_simt,$(patsubst tests/unit/%.c,%,$(filter %.c,$(unit_src)))))
+test-programs: $(CLI) $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin) $(VECTORS_BIN) $(GPU_DAEMON))
+
+unit_names = $(notdir $(unit_bin))
+fuzz_names = $(notdir $(fuzz_bin))
+checks     = $(sort $(wildcard tests/check/*_check.*))
+# All other scripts once more, and so the longest one: in three parts beside each other.
+sanitizing_script := tests/integration/sanitized_command_test.sh
+sanitizing_parts  := address_sanitizer_on_[a-d] address_sanitizer_on_[e-z] thread_sanitizer
+sanitizing_runs    = $(foreach part,$(sanitizing_parts),"ONLY=$(part) $(sanitizing_script)")
+scripts    = $(filter-out $(sanitizing_script),$(wildcard tests/integration/*_test.sh tests/integration/*_test.py))
+# One word a program, with its arguments, as tests/run-tests takes them.
+fuzz_inputs = tests/fuzz/corpus/$(1) $(shell grep -sv '^\#' tests/fuzz/$(1).inputs)
+replays    = $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTATIONS) $(call fuzz_inputs,$(f))")
+
+# Looking for uses of a stack after its function's return takes a third of the time of coroutines' many
+# small calls; decoders that run on the CPU are tested with that by their own tests.
+fake_stacks_off := ASAN_OPTIONS=detect_stack_use_after_return=0
+asan_runs = $(foreach name,$(unit_names),"$(if $(findstring simt,$(name)),$(fake_stacks_off) )build/asan/tests/$(name)")
+
+# Committed vectors, and with VECTORS those of a further folder, by way of a table.
+vector_runs := "$(fake_stacks_off) build/asan/tests/vectors tests/vectors" "build/release/tests/vectors tests/vectors"
+# A daemon with a worker: every vector, and storms with all that can be killed being killed.
+daemon_runs := $(foreach v,asan release,"build/$(v)/tests/wharf_gpu_daemon --engine simt vectors tests/vectors" \
+    "build/$(v)/tests/wharf_gpu_daemon --engine simt check 1500" \
+    "build/$(v)/tests/wharf_gpu_daemon --engine simt soak 1") \
+    "build/release/tests/wharf_gpu_daemon --engine simt faults" \
+    "WHARF_TEST_GPU=simt build/release/tests/wharfd_hostile_test"
+ifneq ($(VECTORS),)
+# Too many for the sanitizers, which see the committed ones; untouchable pages guard these.
+vector_runs += "build/release/tests/vectors build/vectors.table $(VECTORS)"
+vector_runs += "build/release/tests/vectors build/vectors-orc.table build/vectors-orc"
+vector_runs += "tests/integration/cat_vectors.py $(VECTORS)"
+vector_runs += "tests/integration/rans_vectors.py $(VECTORS)"
+endif
+
+# Of clang only its warnings are wanted, which no optimisation changes.
+test: deps ## install what is missing, then run all tests that need no GPU; VECTORS=DIR for more
+	+$(Q)$(parallel) all test-programs $(STEADY_CLIENT)
+	+$(Q)$(parallel) VARIANT=asan test-programs
+	+$(Q)$(parallel) VARIANT=tsan test-programs
+	+$(Q)$(parallel) BUILD=build/clang CC=clang CXX=clang++ CFLAGS='-O0 -g0' CXXFLAGS='-O0 -g0' all
+	$(if $(VECTORS),$(Q)tests/lib/vector_table.py $(VECTORS) > build/vectors.table)
+	$(if $(VECTORS),$(Q)tests/lib/orc_vectors.py $(VECTORS) build/vectors-orc > build/vectors-orc.table)
+	$(if $(LAB),$(Q).ci/install-deps lab)
+	$(if $(LAB),+$(Q)$(MAKE) deb NVCC=)
+	$(Q)LAB="$(LAB)" tests/run-tests $(sanitizing_runs) $(vector_runs) $(daemon_runs) $(checks) $(scripts) \
+	    "tests/integration/python_client_test.py --build build/asan" $(tsan_names:%=build/tsan/tests/%) \
+	    $(asan_runs) $(replays) $(unit_names:%=build/release/tests/%)
+
+test-unit: $(filter $(patsubst %,$(BUILD)/tests/%_test,$(subst *,%,$(T))),$(unit_bin)) ## unit tests; T=name for one file
+	$(Q)tests/run-tests $(sort $^)
+
+test-integration: all $(VECTORS_BIN) $(STEADY_CLIENT) ## tests of the command and the installed library; T=name for one file
+	$(Q)BUILD=$(BUILD) tests/run-tests $(wildcard tests/integration/$(T)_test.sh tests/integration/$(T)_test.py)
+
+.PHONY: test-systemd
+test-systemd: ## the Debian packages under a real systemd, which LAB=PROGRAM boots
+	$(if $(LAB),,$(error LAB=PROGRAM has to boot a systemd, as tests/integration/systemd_test.sh says))
+	$(Q).ci/install-deps build lab
+	+$(Q)$(MAKE) deb NVCC=
+	+$(Q)$(parallel) VARIANT=release build/release/wharfd-simt build/release/tests/steady_client
+	$(Q)LAB="$(LAB)" tests/run-tests tests/integration/systemd_test.sh
+
+# The watch's own test; every vector; tests of device code that are not of single functions; a fuzz target.
+# (The largest chunk's watch would take 12 GiB.)
+race_tests := $(filter-out largest_chunk_simt_test,$(filter %_simt_test,$(patsubst tests/unit/%.c,%,$(unit_src)))) \
+    rans_chains_simt_test rans_pieces_simt_test line_encode_simt_test
+race_runs  = "$(BUILD)/race/tests/race_watch_test" "$(BUILD)/race/vectors --device tests/vectors" \
+    $(race_tests:%="$(BUILD)/race/tests/%") \
+    "$(BUILD)/race/device_fuzz --mutations $(MUTATIONS) $(call fuzz_inputs,device_fuzz)"
+.PHONY: test-races race-programs
+race-programs: $(addprefix $(BUILD)/race/,vectors device_fuzz tests/race_watch_test $(race_tests:%=tests/%))
+test-races: deps ## device decoders with every access to memory watched for races of lanes
+	+$(Q)$(parallel) race-programs
+	$(Q)tests/run-tests $(race_runs)
+
+check: all ## layering, names, format, exported symbols, scripts, manual pages
+	$(Q)BUILD=$(BUILD) tests/run-tests $(checks)
+
+fuzz: ## fuzz every target for FUZZ_SECONDS (60), after a million fixed mutations each
+	$(Q).ci/install-deps build test
+	+$(Q)$(parallel) $(fuzz_names:%=build/release/fuzz/%)
+	+$(Q)$(parallel) VARIANT=fuzz CC=clang CXX=clang++ $(fuzz_names:%=build/fuzz/fuzz/%)
+	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run-fuzz $(fuzz_names)
+
+format: ## clang-format all sources, and write enumerations that are made of lists
+	$(Q)tests/check/enums_check.py --write
+	$(Q)clang-format -i $(shell find $(wildcard proto encoders kernels daemon clientlib tests) \
+	    -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
