@@ -19,6 +19,7 @@ enum { MAX_ERRNO = 4095 };
 #define MARKS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MARKS)
 #define FEATURES                                                                                   \
     ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY |                                           \
+     (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_SOURCES |                                          \
      (uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS | MARKS)
 
 int wharf_client_error_code(const Wharf__Error *error)

@@ -74,9 +74,6 @@ static int copy_memory(struct wharf_memory *own, const struct wharf_memory *memo
         return r;
     if (!own->address || own->nbytes == 0 || (own->flags & ~(uint32_t)WHARF_MEMORY_READ_ONLY))
         return wharf_client_fail(-EINVAL, "the memory has no address, no size or unknown flags");
-    if (own->kind == WHARF_MEMORY_GPU && (own->flags & WHARF_MEMORY_READ_ONLY))
-        return wharf_client_fail(-EINVAL, "GPU memory cannot be registered read-only: sources are "
-                                          "never in it");
     if (own->kind != WHARF_MEMORY_MEMFD && own->kind != WHARF_MEMORY_GPU)
         return wharf_client_fail(-EINVAL, "%u is no kind of memory", own->kind);
     return own->kind == WHARF_MEMORY_MEMFD ? check_memfd(own) : 0;
@@ -101,15 +98,21 @@ static const char *why_not_added(int r)
     }
 }
 
+#define FEATURE(name) ((uint64_t)1 << WHARF__FEATURE__FEATURE_##name)
+
 /* A region that may not be used yet.  With the lock. */
 static int add_region(struct wharf *wharf, const struct wharf_memory *own,
                       struct wharf_client_region **ret_region)
 {
-    uint64_t gpu = (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY;
+    uint64_t features = wharf->link.facts.features;
+    int is_gpu = own->kind == WHARF_MEMORY_GPU;
+    int has_sources = !is_gpu || (features & FEATURE(GPU_SOURCES));
 
-    if (own->kind == WHARF_MEMORY_GPU && !(wharf->link.facts.features & gpu))
+    if (is_gpu && !(features & FEATURE(GPU_MEMORY)))
         return wharf_client_fail(-EOPNOTSUPP, "GPU memory needs a daemon with a GPU, and not "
                                               "the engine CPU");
+    if (!has_sources && (own->flags & WHARF_MEMORY_READ_ONLY))
+        return wharf_client_fail(-EOPNOTSUPP, "the daemon is too old for sources in GPU memory");
     int fd = fcntl(own->fd, F_DUPFD_CLOEXEC, 3);
     if (fd < 0)
         return wharf_client_fail(-errno, "cannot keep the memory's descriptor: %s",
@@ -122,6 +125,7 @@ static int add_region(struct wharf *wharf, const struct wharf_memory *own,
     }
     (*ret_region)->kind = own->kind;
     (*ret_region)->is_read_only = own->flags & WHARF_MEMORY_READ_ONLY;
+    (*ret_region)->is_write_only = !has_sources;
     return 0;
 }
 

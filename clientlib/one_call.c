@@ -125,8 +125,8 @@ static int look_at_memory(struct call *call)
     call->copies_out = !is_reachable(call, own->out, own->out_avail, 1);
     if ((call->copies_in && touches_gpu(call, own->in, own->in_nbytes)) ||
         (call->copies_out && touches_gpu(call, own->out, own->out_avail)))
-        return wharf_client_fail(-EFAULT, "the source is GPU memory, or the destination is and "
-                                          "reaches beyond what is registered");
+        return wharf_client_fail(-EFAULT, "the source or the destination is GPU memory and reaches "
+                                          "beyond what is registered for that");
     call->may_run_here = call->copies_in && call->copies_out &&
                          !(wharf->flags & WHARF_OPEN_DAEMON) &&
                          own->parameter < WHARF_FIRST_MODEL && wharf->engine != WHARF_ENGINE_GPU &&

@@ -157,7 +157,7 @@ int wharf_client_regions_locate(const struct wharf_client_regions *regions, cons
         return 0;
     }
     if (!region || region->state != WHARF_CLIENT_REGION_READY ||
-        (is_output ? region->is_read_only : region->kind == WHARF_MEMORY_GPU))
+        (is_output ? region->is_read_only : region->is_write_only))
         return -EFAULT;
     size_t offset = (uintptr_t)memory - region->address;
     if (offset > region->nbytes || nbytes > region->nbytes - offset)

@@ -27,8 +27,9 @@ struct wharf_client_region {
     uint32_t number;
     uint32_t kind; /* enum wharf_memory_kind */
     uint32_t is_read_only;
-    uint32_t n_uses; /* by jobs in flight: a source, a destination, a chunk of a batch */
-    int fd;          /* owned; -1 for none */
+    uint32_t is_write_only; /* GPU memory of a daemon that takes no sources there */
+    uint32_t n_uses;        /* by jobs in flight: a source, a destination, a chunk of a batch */
+    int fd;                 /* owned; -1 for none */
     enum wharf_client_region_state state;
 };
 
@@ -73,7 +74,7 @@ struct wharf_client_region *wharf_client_regions_find(const struct wharf_client_
 /*
  * wharf_client_regions_locate: the READY region, and the offset there, of nbytes at `memory`.  No
  * bytes are anywhere: offset 0 of the arena.  Returns 0 or -EFAULT (it is not whole in one region,
- * or in a read-only one and is_output is set, or in GPU memory and is_output is not).
+ * or in a read-only one and is_output is set, or in a write-only one and it is not).
  */
 int wharf_client_regions_locate(const struct wharf_client_regions *regions, const void *memory,
                                 size_t nbytes, int is_output, uint16_t *ret_number,

@@ -115,7 +115,8 @@ static int locate(struct wharf *wharf, const void *memory, size_t nbytes, int is
         return 0;
     return wharf_client_fail(
         -EFAULT, "the %s, %zu bytes at %p, is not from wharf_alloc and not registered%s",
-        is_output ? "destination" : "source", nbytes, memory, is_output ? " for writing" : "");
+        is_output ? "destination" : "source", nbytes, memory,
+        is_output ? " for writing" : " for reading");
 }
 
 int wharf_client_queue_job(struct wharf *wharf, const struct wharf_job *own, int is_private,

@@ -274,7 +274,7 @@ struct wharf_info {
     uint64_t n_reconnects;         /* how often the daemon was lost and found */
     uint64_t n_resubmitted;        /* jobs that were submitted again */
     char daemon_version[32];       /* printable; cut off where it is longer */
-    uint64_t max_gpu_chunk_nbytes; /* of a chunk's source, and of its destination, that goes to
+    uint64_t max_gpu_chunk_nbytes; /* of a chunk's source, and of its destination, where one is in
                                       registered GPU memory; 0 where there can be none */
     uint64_t n_here;               /* calls of wharf_decompress through this handle that the calling
                                       thread did itself, though there was a daemon */
@@ -343,7 +343,7 @@ struct wharf_memory {
  *   -EBADF       fd is no descriptor of that kind
  *   -EPERM       a seal is missing, or it is sealed against writing and not registered READ_ONLY
  *   -EEXIST      some of these addresses are registered, or are the arena
- *   -EOPNOTSUPP  GPU memory, and no daemon with a GPU
+ *   -EOPNOTSUPP  GPU memory, and no daemon with a GPU, or READ_ONLY and the daemon is too old
  *   -ENODEV, -EINVAL   of GPU memory: as wharf_register_gpu
  *   -ENOSPC      WHARF_MAX_MEMORIES are registered
  *   -EDQUOT      over the daemon's max_regions (64 unless it is set) or max_memory
@@ -354,45 +354,48 @@ struct wharf_memory {
 int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
 
 /*
- * wharf_register_gpu: lets jobs decode straight into GPU memory of the caller's own, over which the
- * bytes never pass the host.  The same as wharf_register with kind WHARF_MEMORY_GPU.
+ * wharf_register_gpu: lets jobs have their source, their destination or both in GPU memory of the
+ * caller's own, whose bytes never pass the host.  The same as wharf_register with kind
+ * WHARF_MEMORY_GPU and no flags; with WHARF_MEMORY_READ_ONLY it is for sources alone.
  *   fd           what cuMemExportToShareableHandle gave, a POSIX file descriptor, for memory of
  *                cuMemCreate on a GPU of the daemon's, which has to be asked for one when it
  *                is made (requestedHandleTypes).  Duplicated: the caller may close its own.
  *   address      where the caller has mapped it (cuMemMap, cuMemSetAccess): jobs name it by this.
  *                The library never looks there.
  *   nbytes       its size, as it was given to cuMemCreate: the driver maps all of it or nothing.
- * Memory of cudaMalloc cannot be exported so.  A job's `out` may then be
- * (void *)(address + offset), at any alignment; its source stays in host memory, never in GPU
- * memory, and so do a batch's results.  Such a job runs on the GPU, whatever the handle's engine,
- * which is AUTO or the GPU's: it is for chunks whose source and whose out_avail are each at most
- * wharf_info.max_gpu_chunk_nbytes (the daemon's `[gpu] chunk`).
+ * Memory of cudaMalloc cannot be exported so.  A job's `in` and `out`, and those of a batch's
+ * chunks, may then be (void *)(address + offset), at any alignment; a batch's results stay in host
+ * memory.  Such a job runs on the GPU whose memory it is, whatever the handle's engine, which is
+ * AUTO or the GPU's, and never on the CPU: it is for chunks whose source and whose out_avail are
+ * each at most wharf_info.max_gpu_chunk_nbytes (the daemon's `[gpu] chunk`).
  *
  * ORDER.  The daemon's kernel runs in no stream of the caller's.  So before the submission, all
- * that the caller's own work on the GPU does with the destination must be over: synchronise, do not
- * only enqueue.  With the completion the bytes are in the GPU's memory, for everything that is
- * begun after it was taken: a kernel that is launched or a copy that is started then, in any stream
- * and context, needs no further synchronisation.  That is so since the warp that decoded makes its
- * stores visible to the whole system before it tells of the completion, which on one GPU means that
- * they are in the cache that all contexts share; and work that begins later has no older copy of
- * them.  A kernel that is running already when the completion comes has to be told by the host,
- * with an acquire load at system scope, and must not have read the bytes through the read-only path
+ * that the caller's own work on the GPU does with the source and the destination must be over:
+ * synchronise, do not only enqueue.  With the completion the bytes are in the GPU's memory, for
+ * everything that is begun after it was taken: a kernel that is launched or a copy that is started
+ * then, in any stream and context, needs no further synchronisation.  That is so since the warp
+ * that decoded makes its stores visible to the whole system before it tells of the completion,
+ * which on one GPU means that they are in the cache that all contexts share; and work that begins
+ * later has no older copy of them.  A kernel that is running already when the completion comes has
+ * to be told by the host, with an acquire load at system scope, and must not have read the bytes
+ * through the read-only path
  * (__ldg) before.
  *
  * ENDS.  The daemon keeps the memory from being freed while it is registered, and for some tenths
  * of a second after wharf_unregister, wharf_close or the end of the process; the caller may unmap
- * and release its own part at any time, but a job that is in flight still writes.  When the GPU's
- * worker process dies, jobs wait for the next one, which gets the memory again, and the library
- * sees to the same when the daemon is restarted.
+ * and release its own part at any time, but a job that is in flight still reads and writes.  When
+ * the GPU's worker process dies, jobs wait for the next one, which gets the memory again, and the
+ * library sees to the same when the daemon is restarted.
  *
  * Additional results of such jobs:
  *   WHARF_UNSUPPORTED    the GPU has no decoder for the codec (wharf_info says which there are on
  *                any engine)
  *   WHARF_BAD_REQUEST, REQUEST_SIZE   larger than max_gpu_chunk_nbytes; in a batch, some chunk
  *                is, in GPU memory or not
- *   WHARF_BAD_REQUEST, REQUEST_REGION   chunks of one batch go to the memory of different GPUs
- *   WHARF_NO_MEMORY      the source's memory cannot be pinned, or the GPU refused this memory when
- *                its worker was started again
+ *   WHARF_BAD_REQUEST, REQUEST_REGION   source and destination, or chunks of one batch, are in the
+ *                memory of different GPUs; or a daemon that came later takes no sources there
+ *   WHARF_NO_MEMORY      the job's host memory cannot be pinned, or the GPU refused this memory
+ *                when its worker was started again
  *   WHARF_DEVICE_FAULT   the worker died while it ran this job alone, or did so too often with jobs
  *                of this user's; or no worker gets ready any more
  *
@@ -547,8 +550,8 @@ struct wharf_job {
  *   an error of every call; with -ENOTCONN, registered memory of the job may still be written
  *                until a wharf_ping has succeeded
  *   -ENOBUFS     the arena is too small, or has been given out by wharf_alloc
- *   -EFAULT      the source is GPU memory that is registered, or the destination is and reaches
- *                beyond it
+ *   -EFAULT      the source or the destination is GPU memory and reaches beyond what is registered,
+ *                or is registered READ_ONLY and the destination
  *   -EMSGSIZE    source and destination are together more than the daemon takes in one job
  *
  * The outcome, looked for in this order, so that each job has exactly one:
@@ -590,7 +593,7 @@ int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
  * or the next one cannot be taken.  If that is the first, an error of every call or
  *   -EAGAIN      max_jobs are in flight: take completions first
  *   -EFAULT      source or destination are not in the arena or registered, or the destination is
- *                registered READ_ONLY, or the source is GPU memory
+ *                registered READ_ONLY, or the source is GPU memory and the daemon too old for that
  * Everything else that can be wrong with a job is its completion's result, as in wharf_decompress.
  */
 int wharf_submit(struct wharf *wharf, const struct wharf_job *jobs, unsigned n_jobs);

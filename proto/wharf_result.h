@@ -39,7 +39,7 @@ enum wharf_result {
     WHARF_QUOTA = 8,
     /* There was not enough (pinned, device or host) memory for the job. */
     WHARF_NO_MEMORY = 9,
-    /* The GPU worker died while it ran this job alone; or, for outputs in GPU memory, it may not
+    /* The GPU worker died while it ran this job alone; or, for GPU memory of clients, it may not
      * have the user's jobs for some time, or no worker gets ready. */
     WHARF_DEVICE_FAULT = 10,
     /* A fault of wharf's own; please report it. */

@@ -139,7 +139,7 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
     uint64_t known = WHARF_FEATURE_MODELS | WHARF_FEATURE_MARKS;
 
     if (may_import(connection))
-        known |= WHARF_FEATURE_GPU_MEMORY;
+        known |= WHARF_FEATURE_GPU_MEMORY | WHARF_FEATURE_GPU_SOURCES;
     if (hello->required_features & ~known) {
         refuse_hello(connection, id, EOPNOTSUPP,
                      "this daemon does not have all features that are required");

@@ -55,8 +55,8 @@ static int check_register_gpu(const struct wharf_connection *connection,
     *ret_text = "the queue's engine is the CPU, which cannot reach GPU memory";
     if (engine == WHARF_ENGINE_CPU || engine == WHARF_ENGINE_REFERENCE)
         return EOPNOTSUPP;
-    *ret_text = "GPU memory cannot be registered read-only: sources are never in it";
-    if (memory->read_only)
+    *ret_text = "read-only GPU memory is for sources, which FEATURE_GPU_SOURCES has to allow";
+    if (memory->read_only && !(connection->features & WHARF_FEATURE_GPU_SOURCES))
         return EINVAL;
     return 0;
 }
@@ -198,6 +198,8 @@ static int add_gpu_region(struct wharf_connection *connection,
     struct wharf_region *place;
     struct wharf_region wanted = {
         .number = (uint16_t)memory->region,
+        .read_only = memory->read_only,
+        .write_only = !(connection->features & WHARF_FEATURE_GPU_SOURCES),
         .is_device = true,
         .segment = {.nbytes = memory->nbytes, .fd = -1},
     };

@@ -28,7 +28,7 @@ struct wharf_batch {
     uint32_t first_bad;           /* lowest index of a bad chunk; n_chunks if there is none */
     struct wharf_outcome outcome; /* its outcome; or else sums so far */
     uint32_t engine;              /* what ran it; or else the last one */
-    bool has_device;              /* some output goes to a client's own GPU memory */
+    bool has_device;              /* some source or destination is a client's own GPU memory */
     uint64_t total_nbytes;        /* of all sources and destinations */
     uint32_t max_chunk_nbytes;    /* of any one of them */
     uint64_t memory_nbytes;       /* of this memory, charged to the tenant */

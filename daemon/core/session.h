@@ -26,11 +26,19 @@ struct wharf_region {
     uint16_t number; /* 0: the arena, which is regions[0] or does not exist */
     bool is_there;
     bool read_only;
-    bool is_device;                  /* a client's own GPU memory: the worker alone can reach it */
-    uint32_t n_users;                /* jobs in flight that name it */
-    struct wharf_segment segment;    /* of GPU memory the size alone */
+    bool write_only;              /* GPU memory of a client that did not agree on sources there */
+    bool is_device;               /* a client's own GPU memory: the worker alone can reach it */
+    uint32_t n_users;             /* jobs in flight that name it */
+    struct wharf_segment segment; /* of GPU memory the size alone */
     struct wharf_gpu_memory *memory; /* NULL: the GPU cannot have it */
 };
+
+/* Whether a chunk is for the worker alone.  NULL: it has none. */
+static inline bool wharf_regions_need_gpu(const struct wharf_region *source,
+                                          const struct wharf_region *destination)
+{
+    return (source && source->is_device) || (destination && destination->is_device);
+}
 
 struct wharf_gpu_memory;
 struct wharf_lease;

@@ -161,7 +161,8 @@ void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
             outcome.result = __atomic_load_n(&job->stopped, __ATOMIC_RELAXED);
         if (outcome.result == WHARF_OK) {
             struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, i);
-            if (chunk.destination->is_device || wharf_place_is_refused(front, job)) {
+            if (wharf_regions_need_gpu(chunk.source, chunk.destination) ||
+                wharf_place_is_refused(front, job)) {
                 outcome = wharf_place_refusal(front, job);
             } else {
                 engine = own;

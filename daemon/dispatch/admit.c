@@ -13,6 +13,7 @@
 #include "daemon/core/queues.h"
 #include "daemon/core/session.h"
 #include "daemon/placement/place.h"
+#include "daemon/placement/place_cost.h"
 #include "daemon/schedule/aside.h"
 #include "encoders/codec.h"
 #include "proto/wharf_job.h"
@@ -26,18 +27,34 @@ struct place {
     uint64_t nbytes;
 };
 
+/* What it is for.  The CPU reaches host memory alone; whatever engine decodes, GPU memory too. */
 enum use {
-    TO_READ,
-    TO_WRITE,  /* by the CPU */
-    TO_DECODE, /* to be written by whatever engine decodes: GPU memory too */
+    READ_BY_CPU,
+    WRITTEN_BY_CPU,
+    SOURCE,
+    DESTINATION,
 };
+
+static bool may_be_used(const struct wharf_region *region, enum use use)
+{
+    switch (use) {
+    case READ_BY_CPU:
+        return !region->is_device;
+    case WRITTEN_BY_CPU:
+        return !region->is_device && !region->read_only;
+    case SOURCE:
+        return !region->write_only;
+    default:
+        return !region->read_only;
+    }
+}
 
 static uint32_t find_place(struct wharf_session *session, const struct place *place, enum use use,
                            struct wharf_region **ret_region)
 {
     struct wharf_region *region = wharf_session_region(session, place->region_number);
 
-    if (!region || (use != TO_READ && region->read_only) || (use != TO_DECODE && region->is_device))
+    if (!region || !may_be_used(region, use))
         return WHARF_REASON_REQUEST_REGION;
     if (!wharf_range_good(place->offset, place->nbytes, region->segment.nbytes))
         return WHARF_REASON_REQUEST_RANGE;
@@ -53,14 +70,14 @@ static bool overlap(const struct place *a, const struct place *b)
 }
 
 static uint32_t check_places(struct wharf_session *session, const struct place *source,
-                             const struct place *destination, enum use use,
-                             struct wharf_region **ret_source,
+                             enum use source_use, const struct place *destination,
+                             enum use destination_use, struct wharf_region **ret_source,
                              struct wharf_region **ret_destination)
 {
-    uint32_t reason = find_place(session, source, TO_READ, ret_source);
+    uint32_t reason = find_place(session, source, source_use, ret_source);
 
     if (!reason)
-        reason = find_place(session, destination, use, ret_destination);
+        reason = find_place(session, destination, destination_use, ret_destination);
     if (!reason && overlap(source, destination))
         reason = WHARF_REASON_REQUEST_OVERLAP;
     return reason;
@@ -72,8 +89,8 @@ static uint32_t check_chunk_places(struct wharf_session *session, const struct p
                                    struct wharf_region **ret_source,
                                    struct wharf_region **ret_destination)
 {
-    uint32_t reason =
-        check_places(session, source, destination, TO_DECODE, ret_source, ret_destination);
+    uint32_t reason = check_places(session, source, SOURCE, destination, DESTINATION, ret_source,
+                                   ret_destination);
 
     /* Each is within a region: the sum does not wrap. */
     if (!reason && source->nbytes + destination->nbytes > session->max_job_nbytes)
@@ -123,8 +140,9 @@ static uint32_t check_memory(struct wharf_session *session,
     if (reason)
         return reason;
     if (destination.nbytes)
-        return check_places(session, &source, &destination, TO_WRITE, ret_source, ret_destination);
-    return find_place(session, &source, TO_READ, ret_source);
+        return check_places(session, &source, READ_BY_CPU, &destination, WRITTEN_BY_CPU, ret_source,
+                            ret_destination);
+    return find_place(session, &source, READ_BY_CPU, ret_source);
 }
 
 /* NOOP and CANCEL: everything that they do not use is 0. */
@@ -328,7 +346,7 @@ static void queue(struct wharf_front *front, struct wharf_job *job)
     job->job_class = class_of(job->session, &job->submission);
     job->lane = (uint8_t)choose_lane(front, job);
     job->session->activity.is_interactive = job->lane == WHARF_LANE_INTERACTIVE;
-    if (is_plain(job->session, &job->submission) && !job->destination->is_device)
+    if (is_plain(job->session, &job->submission) && !wharf_place_needs_gpu(job))
         set_plain(job);
     if (timeout_ns)
         wharf_heap_insert(&front->deadlines, &job->deadline, job->taken_ns + timeout_ns);
@@ -367,7 +385,7 @@ struct wharf_job *wharf_admit_plain(struct wharf_session *session,
     struct names names;
 
     if (!is_plain(session, submission) || check_submission(session, submission, &names) ||
-        names.destination->is_device)
+        wharf_regions_need_gpu(names.source, names.destination))
         return NULL;
     struct wharf_job *job = job_take(session, submission, now_ns);
     use(job, &names);

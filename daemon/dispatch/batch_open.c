@@ -2,7 +2,7 @@
 #include "daemon/dispatch/batch_open.h"
 
 #include "daemon/core/batch_close.h"
-#include "daemon/core/front.h"
+#include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/front_lock.h"
 
@@ -109,7 +109,7 @@ static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
         batch->total_nbytes += (uint64_t)entry->chunk.src_nbytes + entry->chunk.dst_nbytes;
         batch->max_chunk_nbytes = larger(batch->max_chunk_nbytes, entry->chunk.src_nbytes);
         batch->max_chunk_nbytes = larger(batch->max_chunk_nbytes, entry->chunk.dst_nbytes);
-        batch->has_device |= entry->destination->is_device;
+        batch->has_device |= wharf_regions_need_gpu(entry->source, entry->destination);
         use_region(batch, session, entry->source);
         use_region(batch, session, entry->destination);
     }

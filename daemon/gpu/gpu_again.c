@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_again.c: chunks that are cut out of their pieces: those whose output is to be in a client's
- * own GPU memory, when their worker ended, and those that nothing but the GPU is to run, when they
- * were taken back (gpu_large.c).
+ * gpu_again.c: chunks that are cut out of their pieces: those with a source or destination in a
+ * client's own GPU memory, when their worker ended, and those that nothing but the GPU is to run,
+ * when they were taken back (gpu_large.c).
  *
  * The CPU cannot take them over.  So they are cut out of their pieces, one by one, and wait for the
  * next worker, and for that to have the memory.  Those of tenants that are suspects then run alone;
@@ -13,6 +13,7 @@
 #include "daemon/core/front.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/residency.h"
+#include "daemon/core/session.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/gpu_room.h"
@@ -56,7 +57,8 @@ static void keep(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept
         kept->piece.attempt = kept->piece.job->attempt;
     kept->piece.attempt += kept->piece.attempt < UINT8_MAX;
     kept->is_culprit = is_culprit;
-    if (!wharf_piece_chunk_at(&kept->piece, 0).destination->is_device) {
+    struct wharf_piece_span chunk = wharf_piece_span_at(&kept->piece, 0);
+    if (!wharf_regions_need_gpu(chunk.source, chunk.destination)) {
         wharf_gpu_rescue_make_orphan(backend, kept);
         return;
     }

@@ -75,7 +75,7 @@ int wharf_gpu_pins_drop(struct wharf_gpu_backend *backend, struct wharf_gpu_hold
 
 /* ---- registering --------------------------------------------------------------------------- */
 
-/* Whether jobs can have no other engine: outputs in GPU memory have none either. */
+/* Whether jobs can have no other engine: those for clients' GPU memory have none either. */
 static bool wants_gpu_alone(const struct wharf_gpu_backend *backend,
                             const struct wharf_gpu_memory *memory)
 {

@@ -10,6 +10,7 @@
 #include "daemon/base/list.h"
 #include "daemon/core/front.h"
 #include "daemon/core/piece.h"
+#include "daemon/core/session.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/placement/gpu_models.h"
 #include "daemon/placement/gpu_room.h"
@@ -227,12 +228,11 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
     };
     uint32_t place = 0;
 
-    if (chunk.destination->is_device) {
+    gpu_piece->has_device |= wharf_regions_need_gpu(chunk.source, chunk.destination);
+    if (chunk.destination->is_device)
         item.output = WHARF_WORK_TO_DEVICE;
-        gpu_piece->has_device = true;
-    } else if (!has_parts) {
+    else if (!has_parts)
         place = take_place(&backend->staging, &item);
-    }
     if (has_parts)
         make_part(&item, at, gpu_piece->n_items);
     if (place) {
@@ -248,8 +248,8 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
         .src_nbytes = item.src_nbytes,
         .dst_nbytes = item.dst_nbytes,
     };
-    uint64_t nbytes =
-        (uint64_t)item.src_nbytes + (chunk.destination->is_device ? 0 : item.dst_nbytes);
+    uint64_t nbytes = (uint64_t)(chunk.source->is_device ? 0 : item.src_nbytes) +
+                      (chunk.destination->is_device ? 0 : item.dst_nbytes);
     return has_parts ? nbytes / gpu_piece->n_items : nbytes;
 }
 

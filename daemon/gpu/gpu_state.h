@@ -63,7 +63,7 @@ struct wharf_gpu_piece {
     bool is_withdrawn;
     bool is_recalled; /* since it takes too long, and not since its job was stopped */
     bool is_given_up; /* which was noticed before all of it was done: it is the CPU's now */
-    bool has_device;  /* outputs of it are in clients' GPU memory: the CPU cannot do it */
+    bool has_device;  /* some of it is in clients' GPU memory: the CPU cannot do it */
     bool is_culprit;  /* the worker ended while it ran alone */
     bool is_large;    /* it has, or had, a place for large chunks; */
     bool is_alone;    /* then: it is a suspect's, and nothing was there when it was begun */
@@ -503,7 +503,7 @@ void wharf_gpu_rescue_blame_stall(struct wharf_gpu_backend *backend, struct whar
 
 /* ---- gpu_again.c --------------------------------------------------------------------------- */
 
-/* The worker is gone: cuts a piece under way, of which some outputs go to clients' GPU memory, into
+/* The worker is gone: cuts a piece under way, of which some is in clients' GPU memory, into
  * its chunks, which are tried again.  Under the lock. */
 void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece);
 

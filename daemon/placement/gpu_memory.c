@@ -10,6 +10,7 @@
 #include "daemon/base/list.h"
 #include "daemon/core/front.h"
 #include "daemon/core/residency.h"
+#include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
 #include "daemon/placement/gpu_models.h"
 #include "daemon/placement/pin_account.h"
@@ -266,17 +267,20 @@ enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_front *
     return best;
 }
 
+/* As a bit; 0: it is no GPU's. */
+static uint32_t owner_of(const struct wharf_region *region)
+{
+    return region && region->is_device ? 1u << region->memory->owner : 0;
+}
+
 uint32_t wharf_gpu_memory_owners(const struct wharf_job *job)
 {
     const struct wharf_region *region;
     uint32_t at = 0, bits = 0;
 
     if (!job->batch)
-        return job->destination && job->destination->is_device
-                   ? 1u << job->destination->memory->owner
-                   : 0;
+        return owner_of(job->source) | owner_of(job->destination);
     while (job->batch->has_device && (region = next_region(job, &at)))
-        if (region->is_device)
-            bits |= 1u << region->memory->owner;
+        bits |= owner_of(region);
     return bits;
 }

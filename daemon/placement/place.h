@@ -41,8 +41,8 @@ void wharf_place_remove(struct wharf_front *front, struct wharf_job *job);
 
 /* Whether the CPU, which has got this job, may decode no chunk of it: its session wants the GPU
  * alone, which has no decoder for it.  And what becomes of chunks that it may not decode, these and
- * those whose output is to be in GPU memory.  By the engine that has a piece of it, without the
- * lock. */
+ * those with a source or destination in GPU memory.  By the engine that has a piece of it, without
+ * the lock. */
 bool wharf_place_is_refused(const struct wharf_front *front, const struct wharf_job *job);
 struct wharf_outcome wharf_place_refusal(const struct wharf_front *front,
                                          const struct wharf_job *job);

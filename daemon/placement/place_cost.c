@@ -5,6 +5,7 @@
 #include "daemon/core/estimate.h"
 #include "daemon/core/front.h"
 #include "daemon/core/queues.h"
+#include "daemon/core/session.h"
 #include "daemon/core/trial.h"
 #include "daemon/core/trip.h"
 #include "kernels/device_batch.h"
@@ -23,7 +24,8 @@ uint64_t wharf_place_warp_ns(uint32_t gpu, const struct wharf_job *job, uint64_t
 
 bool wharf_place_needs_gpu(const struct wharf_job *job)
 {
-    return job->batch ? job->batch->has_device : job->destination && job->destination->is_device;
+    return job->batch ? job->batch->has_device
+                      : wharf_regions_need_gpu(job->source, job->destination);
 }
 
 /*

@@ -15,7 +15,8 @@ struct wharf_gpu_view;
 struct wharf_job;
 struct wharf_piece;
 
-/* Whether some output of a job goes to a client's own GPU memory: then the CPU cannot run it. */
+/* Whether a source or destination of a job is a client's own GPU memory: then the CPU cannot run
+ * it. */
 bool wharf_place_needs_gpu(const struct wharf_job *job);
 
 /* What there is to do of a job next, and what a processor takes for it in the mean. */

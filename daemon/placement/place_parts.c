@@ -45,7 +45,7 @@ static uint64_t n_at_least(const struct wharf_front *front, const struct wharf_j
 
 bool wharf_parts_can_do(const struct wharf_front *front, const struct wharf_job *job)
 {
-    return may_have_parts(front, job) && !(job->destination && job->destination->is_device) &&
+    return may_have_parts(front, job) && !wharf_place_needs_gpu(job) &&
            n_at_least(front, job) <= WHARF_WORK_MAX_PARTS;
 }
 

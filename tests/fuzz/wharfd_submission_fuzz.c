@@ -115,8 +115,9 @@ static void fill_arena(uint8_t *arena)
             .src_nbytes = (uint32_t)nbytes,
             .dst_offset = OUTPUT_OFFSET + i * PLAIN_NBYTES,
             .dst_nbytes = PLAIN_NBYTES,
-            /* The last one's goes to GPU memory. */
+            /* The last one's goes to GPU memory, that before it comes from there. */
             .dst_region = i == N_CHUNKS - 1,
+            .src_region = i == N_CHUNKS - 2,
         };
         memcpy(arena + TABLE_OFFSET + i * sizeof(chunk), &chunk, sizeof(chunk));
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_memory_main.c: a client of the daemon that uses CUDA itself, and has outputs decoded into its
- * own GPU memory.
+ * gpu_memory_main.c: a client of the daemon that uses CUDA itself, and has sources and outputs in
+ * its own GPU memory.
  *
  *     wharf_gpu_memory [--gpu N] check N                    storms of N jobs, kills, wrong memory
  *     wharf_gpu_memory [--gpu N] measure SECONDS CHUNK CODEC FILE...
- *                                                           bytes a second, into GPU memory and not
+ *                                                           bytes a second, in GPU memory and not
  *
  * With --gpu 1 the client's memory is on that GPU, and the daemon has that one and all before.
  * check reports in the Test Anything Protocol, measure prints one JSON object a line.  It is run
@@ -114,6 +114,11 @@ static void set(uint8_t *to, int byte, size_t nbytes)
     gpu_memory_must_cuda("setting", gpu_client_set(to, byte, nbytes));
 }
 
+static void put(uint8_t *to, const void *from, size_t nbytes)
+{
+    gpu_memory_must_cuda("copying", gpu_client_put(to, from, nbytes));
+}
+
 static void get(void *to, const uint8_t *from, size_t nbytes)
 {
     gpu_memory_must_cuda("copying", gpu_client_get(to, from, nbytes));
@@ -178,17 +183,21 @@ static int run_storm(uint32_t engine, uint64_t seed, uint64_t n_jobs,
         .tick = killer ? test_worker_kill : NULL,
         .tick_data = killer,
         .set_memory = set,
+        .put_memory = put,
         .get_memory = get,
     };
 
     storm.wharf = gpu_memory_open(engine, 400, 256 * MiB);
     struct gpu_client_memory out = gpu_memory_register(storm.wharf, test_storm_out_nbytes(&storm));
+    struct gpu_client_memory in = gpu_memory_register(storm.wharf, test_storm_in_nbytes(&storm));
     storm.out_memory = out.at;
+    storm.in_memory = in.at;
     int r = test_storm_run(&storm);
     if (r < 0)
         printf("# %s\n", storm.error);
     wharf_close(storm.wharf);
     gpu_client_free(&out);
+    gpu_client_free(&in);
     return r == 0 && storm.n_done == n_jobs;
 }
 
@@ -198,7 +207,7 @@ static void check_storms(const struct test_chunks *chunks, uint64_t n_jobs)
         .random = {1}, .wharfd = &wharfd, .gpu = gpu, .within_ns = 1500 * WHARF_NS_PER_MS};
     int good = run_storm(WHARF_ENGINE_GPU, 1, n_jobs, chunks, NULL);
 
-    test_tap_report(good, "a storm of %llu jobs, every second output in GPU memory",
+    test_tap_report(good, "a storm of %llu jobs, every second source and output in GPU memory",
                     (unsigned long long)n_jobs);
     good = run_storm(WHARF_ENGINE_AUTO, 2, n_jobs, chunks, NULL);
     test_tap_report(good,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_memory_measure.c: bytes a second of one client that submits batches, into GPU memory or into
- * its arena. */
+/* gpu_memory_measure.c: bytes a second of one client that submits batches, with sources and outputs
+ * in GPU memory or in its arena. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +19,17 @@ enum {
     N_BEFORE = 3,
 };
 
+/* Where sources and outputs are. */
+struct way {
+    int from_gpu, to_gpu;
+};
+
 /* What is in flight: chunk i of all has source and output i. */
 struct flood {
     const struct gpu_source *source;
+    struct way way;
     struct wharf *wharf;
-    struct gpu_client_memory memory; /* of outputs, if they go to the GPU */
+    struct gpu_client_memory sources, outputs; /* those on the GPU */
     uint8_t *out;
     struct wharf_batch_chunk chunks[DEPTH * BATCH];
     struct wharf_batch batches[DEPTH];
@@ -40,7 +46,7 @@ static const struct gpu_packed *packed(const struct flood *flood, size_t i)
     return &flood->source->packed[i % flood->source->n_chunks];
 }
 
-static void get_memory(struct flood *flood, uint32_t engine, int to_gpu)
+static void get_memory(struct flood *flood, uint32_t engine)
 {
     size_t in_nbytes = 0, out_nbytes = DEPTH * BATCH * stride(flood);
     void *out = NULL;
@@ -48,26 +54,44 @@ static void get_memory(struct flood *flood, uint32_t engine, int to_gpu)
     for (size_t i = 0; i < DEPTH * BATCH; i++)
         in_nbytes += packed(flood, i)->nbytes + 64;
     flood->wharf = gpu_memory_open(engine, DEPTH, in_nbytes + out_nbytes + (64 << 20));
-    if (to_gpu)
-        flood->memory = gpu_memory_register(flood->wharf, out_nbytes);
+    if (flood->way.from_gpu)
+        flood->sources = gpu_memory_register(flood->wharf, in_nbytes);
+    if (flood->way.to_gpu)
+        flood->outputs = gpu_memory_register(flood->wharf, out_nbytes);
     else
         gpu_memory_must("wharf_alloc", wharf_alloc(flood->wharf, out_nbytes, &out));
-    flood->out = to_gpu ? flood->memory.at : out;
+    flood->out = flood->way.to_gpu ? flood->outputs.at : out;
+}
+
+/* The source of chunk i, whose bytes begin `at` bytes into those on the GPU. */
+static const void *put_source(const struct flood *flood, size_t i, size_t at)
+{
+    const struct gpu_packed *from = packed(flood, i);
+    void *in;
+
+    if (flood->way.from_gpu) {
+        uint8_t *to = flood->sources.at + at;
+        gpu_memory_must_cuda("copying", gpu_client_put(to, from->data, from->nbytes));
+        return to;
+    }
+    gpu_memory_must("wharf_alloc", wharf_alloc(flood->wharf, from->nbytes, &in));
+    memcpy(in, from->data, from->nbytes);
+    return in;
 }
 
 static void make_batches(struct flood *flood)
 {
+    size_t at = 0;
+
     for (size_t i = 0; i < DEPTH * BATCH; i++) {
-        void *in;
-        gpu_memory_must("wharf_alloc", wharf_alloc(flood->wharf, packed(flood, i)->nbytes, &in));
-        memcpy(in, packed(flood, i)->data, packed(flood, i)->nbytes);
         flood->chunks[i] = (struct wharf_batch_chunk){
-            .in = in,
+            .in = put_source(flood, i, at),
             .in_nbytes = (uint32_t)packed(flood, i)->nbytes,
             .out = flood->out + i * stride(flood),
             .out_avail = (uint32_t)gpu_chunk_nbytes(flood->source),
         };
         flood->in_nbytes += packed(flood, i)->nbytes;
+        at += packed(flood, i)->nbytes + 64;
     }
     flood->in_nbytes /= DEPTH;
     flood->out_nbytes = BATCH * gpu_chunk_nbytes(flood->source);
@@ -116,7 +140,7 @@ static void drain(struct flood *flood)
 }
 
 /* Of all outputs, how many are wrong. */
-static unsigned count_wrong(const struct flood *flood, int to_gpu)
+static unsigned count_wrong(const struct flood *flood)
 {
     size_t nbytes = gpu_chunk_nbytes(flood->source);
     uint8_t *own = malloc(nbytes);
@@ -124,10 +148,10 @@ static unsigned count_wrong(const struct flood *flood, int to_gpu)
 
     for (size_t i = 0; i < DEPTH * BATCH; i++) {
         const uint8_t *out = flood->out + i * stride(flood);
-        if (to_gpu)
+        if (flood->way.to_gpu)
             gpu_memory_must_cuda("copying", gpu_client_get(own, out, nbytes));
         n_wrong +=
-            memcmp(to_gpu ? own : out,
+            memcmp(flood->way.to_gpu ? own : out,
                    flood->source->file + i % flood->source->n_chunks * flood->source->chunk_nbytes,
                    nbytes) != 0;
     }
@@ -142,13 +166,14 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void run(const struct gpu_source *source, const char *name, int to_gpu, double seconds)
+static void run(const struct gpu_source *source, const char *name, struct way way, double seconds)
 {
     struct flood *flood = calloc(1, sizeof(*flood));
     double rates[N_WINDOWS];
 
     flood->source = source;
-    get_memory(flood, WHARF_ENGINE_GPU, to_gpu);
+    flood->way = way;
+    get_memory(flood, WHARF_ENGINE_GPU);
     make_batches(flood);
     for (unsigned i = 0; i < N_BEFORE; i++)
         run_window(flood, seconds / N_WINDOWS);
@@ -157,22 +182,27 @@ static void run(const struct gpu_source *source, const char *name, int to_gpu, d
     drain(flood);
     qsort(rates, N_WINDOWS, sizeof(rates[0]), by_size);
     double out_gb = 1e-9 * (double)flood->out_nbytes, in_gb = 1e-9 * (double)flood->in_nbytes;
-    printf("{\"what\":\"gpu_memory\",\"output\":\"%s\",\"codec\":\"%s\",\"data\":\"%s\","
+    printf("{\"what\":\"gpu_memory\",\"source\":\"%s\",\"output\":\"%s\",\"codec\":\"%s\",\"data\":"
+           "\"%s\","
            "\"chunk_nbytes\":%zu,\"n_chunks\":%d,\"batch\":%d,\"windows\":%d,\"seconds\":%.2f,"
            "\"GBps_median\":%.2f,\"GBps_min\":%.2f,\"GBps_max\":%.2f,\"GBps_in_median\":%.2f,"
            "\"wrong\":%u}\n",
-           to_gpu ? "gpu" : "host", source->codec->name, name, source->chunk_nbytes, DEPTH * BATCH,
-           BATCH, N_WINDOWS, seconds, rates[N_WINDOWS / 2] * out_gb, rates[0] * out_gb,
-           rates[N_WINDOWS - 1] * out_gb, rates[N_WINDOWS / 2] * in_gb, count_wrong(flood, to_gpu));
+           way.from_gpu ? "gpu" : "host", way.to_gpu ? "gpu" : "host", source->codec->name, name,
+           source->chunk_nbytes, DEPTH * BATCH, BATCH, N_WINDOWS, seconds,
+           rates[N_WINDOWS / 2] * out_gb, rates[0] * out_gb, rates[N_WINDOWS - 1] * out_gb,
+           rates[N_WINDOWS / 2] * in_gb, count_wrong(flood));
     fflush(stdout);
     wharf_close(flood->wharf);
-    if (to_gpu)
-        gpu_client_free(&flood->memory);
+    if (way.from_gpu)
+        gpu_client_free(&flood->sources);
+    if (way.to_gpu)
+        gpu_client_free(&flood->outputs);
     free(flood);
 }
 
 void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, double seconds)
 {
+    static const struct way ways[] = {{0, 0}, {0, 1}, {1, 1}};
     struct gpu_source source = {0};
     size_t file_nbytes;
     char name[32];
@@ -189,8 +219,8 @@ void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes
     source.parameter = (uint32_t)type;
     source.codec = wharf_codec_find(source.codec_number);
     gpu_pack(&source, file_nbytes, chunk_nbytes, DEPTH * BATCH);
-    for (int to_gpu = 0; to_gpu < 2; to_gpu++)
-        run(&source, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, to_gpu, seconds);
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+        run(&source, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, ways[i], seconds);
     gpu_source_free(&source);
     free((void *)source.file);
 }

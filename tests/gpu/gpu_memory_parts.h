@@ -16,7 +16,8 @@ struct wharf *gpu_memory_open(uint32_t engine, uint32_t max_jobs, size_t arena_n
 /* GPU memory of at least nbytes that is registered. */
 struct gpu_client_memory gpu_memory_register(struct wharf *wharf, size_t nbytes);
 
-/* Prints a line each: how many bytes a second are decoded into the arena, and into GPU memory. */
+/* Prints a line each: how many bytes a second are decoded from the arena into the arena, from there
+ * into GPU memory, and from GPU memory into GPU memory. */
 void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, double seconds);
 
 #endif

@@ -888,6 +888,49 @@ def test_term_finishes_what_was_taken():
     drain_with(lambda _: DAEMON.process.send_signal(signal.SIGTERM))
 
 
+# ---- GPU memory ----------------------------------------------------------------------------------
+
+def decode_in_gpu_memory(session, memory, packed):
+    """In all ways that have GPU memory, by chunks and by a batch of one."""
+    at, table = 1 << 16, 1 << 19
+    for batch, src, dst in ((b, s, d) for b in (False, True) for s, d in ((0, 1), (1, 0), (1, 1))):
+        where = memory if dst else session.arena
+        where.write(at, bytes(len(TEXT)))
+        if batch:
+            session.arena.write(table, wc.CHUNK.pack(0, at, len(packed), len(TEXT), 0, src, dst))
+            places = {'opcode': wc.OP_BATCH, 'src_offset': table, 'src_nbytes': wc.CHUNK.size}
+        else:
+            places = {'opcode': wc.OP_DECODE, 'src_region': src, 'src_nbytes': len(packed),
+                      'dst_region': dst, 'dst_offset': at, 'dst_nbytes': len(TEXT)}
+        completion = session.run(codec=wc.CODECS['deflate'], **places)
+        expect_result(completion, 'ok', in_nbytes=len(packed), out_nbytes=len(TEXT),
+                      engine=wc.ENGINES['simt'])
+        assert where.read(at, len(TEXT)) == TEXT, (batch, src, dst)
+
+
+def test_gpu_memory_has_sources_and_outputs():
+    daemon = Daemon(DAEMON.program, sections='[gpu]\nengine = simt\ndevice = 0\n')
+    try:
+        session = wc.Client(daemon.socket)
+        assert session.hello.features & wc.FEATURE_GPU_SOURCES
+        packed, nbytes = deflated(TEXT), 1 << 18
+        fd = wc.sealed_memfd(nbytes, wc.SEALS, packed + bytes(nbytes - len(packed)))
+        memory = wc.Mapping(fd, nbytes, True)
+        session.arena.write(0, packed)
+        session.register(1, fd, nbytes, kind=wc.MEMORY_KIND_GPU)
+        decode_in_gpu_memory(session, memory, packed)
+        session.register(2, fd, nbytes, read_only=True, kind=wc.MEMORY_KIND_GPU)
+        only_read = {'opcode': wc.OP_DECODE, 'codec': wc.CODECS['stored']}
+        expect_result(session.run(src_region=2, src_nbytes=9, dst_nbytes=9, **only_read), 'ok',
+                      in_nbytes=9, out_nbytes=9)
+        expect_result(session.run(dst_region=2, **only_read), 'bad_request', 'request_region')
+        memory.close()
+        session.close()
+        os.close(fd)
+    finally:
+        daemon.remove()
+
+
 # ---- all of them ---------------------------------------------------------------------------------
 
 def run_tests(program, pattern):

@@ -11,9 +11,10 @@ import wharf_client as wc
 
 class Daemon:
     """Runs `program`, with `more` in its environment, until `remove`.  `stream_of` gives the
-    JOURNAL_STREAM of a descriptor that is to lead to the journal."""
+    JOURNAL_STREAM of a descriptor that is to lead to the journal; `sections` are more of the
+    configuration."""
 
-    def __init__(self, program, stream_of=None, **more):
+    def __init__(self, program, stream_of=None, sections='', **more):
         self.program, self.stream_of = program, stream_of
         self.environment = {**os.environ, **more}
         self.folder = tempfile.mkdtemp(prefix='wharf-python.')
@@ -24,6 +25,7 @@ class Daemon:
             config.write('[daemon]\n')
             for name in ('hello', 'gate', 'drain'):
                 config.write(f'{name}_timeout = {wc.PATIENCE_S}s\n')
+            config.write(sections)
         self.start()
 
     def start(self):

@@ -46,7 +46,8 @@ struct test_client *test_gpu_memory_client(const char *path, uint64_t nbytes)
     struct test_client *client = test_client_new();
     struct test_gpu_memory memory = test_gpu_memory_new(NULL, nbytes);
 
-    client->optional_features = (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY;
+    client->optional_features = (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY |
+                                (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_SOURCES;
     if (test_client_connect(client, path) < 0 || test_client_hello(client) < 0 ||
         test_client_open_with(client, 64, 1 << 20, 0, WHARF_ENGINE_AUTO) < 0 ||
         test_client_register_gpu(client, 1, memory.fd, nbytes) < 0) {

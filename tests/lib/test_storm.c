@@ -126,9 +126,26 @@ size_t test_storm_out_nbytes(const struct test_storm *storm)
     return storm->n_in_flight * MAX_BATCH * out_stride(storm);
 }
 
+/* Sources likewise, at others. */
+static size_t in_stride(const struct test_storm *storm)
+{
+    return storm->chunks->max_packed_nbytes + 7;
+}
+
+size_t test_storm_in_nbytes(const struct test_storm *storm)
+{
+    return storm->n_in_flight * MAX_BATCH * in_stride(storm);
+}
+
 static int is_in_arena(const struct test_storm *storm, unsigned slot, size_t k)
 {
     return !storm->out_memory || (slot + k) % 2 == 0;
+}
+
+/* So there are all four kinds of jobs where outputs have memory of their own too. */
+static int has_source_in_arena(const struct test_storm *storm, unsigned slot, size_t k)
+{
+    return !storm->in_memory || (slot + k) / 2 % 2 == 0;
 }
 
 static int take_output(struct run *run, unsigned slot, size_t k)
@@ -145,21 +162,53 @@ static int take_output(struct run *run, unsigned slot, size_t k)
     return r;
 }
 
-static void set_output(const struct test_storm *storm, uint8_t *to, int byte, size_t nbytes)
+static int take_source(struct run *run, unsigned slot, size_t k)
 {
-    if (storm->set_memory && to >= storm->out_memory &&
-        to < storm->out_memory + test_storm_out_nbytes(storm))
+    const struct test_storm *storm = run->storm;
+    void *in = NULL;
+    int r = 0;
+
+    if (has_source_in_arena(storm, slot, k))
+        r = wharf_alloc(storm->wharf, storm->chunks->max_packed_nbytes, &in);
+    else
+        in = storm->in_memory + (slot * MAX_BATCH + k) * in_stride(storm);
+    run->slots[slot].in[k] = in;
+    return r;
+}
+
+static int is_within(const uint8_t *at, const uint8_t *memory, size_t nbytes)
+{
+    return memory && at >= memory && at < memory + nbytes;
+}
+
+/* Whether it is in memory that the storm was given. */
+static int is_given(const struct test_storm *storm, const uint8_t *at)
+{
+    return is_within(at, storm->out_memory, test_storm_out_nbytes(storm)) ||
+           is_within(at, storm->in_memory, test_storm_in_nbytes(storm));
+}
+
+static void set_memory(const struct test_storm *storm, uint8_t *to, int byte, size_t nbytes)
+{
+    if (storm->set_memory && is_given(storm, to))
         storm->set_memory(to, byte, nbytes);
     else
         memset(to, byte, nbytes);
+}
+
+static void put_memory(const struct test_storm *storm, uint8_t *to, const void *from, size_t nbytes)
+{
+    if (storm->put_memory && is_given(storm, to))
+        storm->put_memory(to, from, nbytes);
+    else
+        memcpy(to, from, nbytes);
 }
 
 /* Whether the output is what it should be. */
 static int is_right(const struct test_storm *storm, const uint8_t *out, const uint8_t *plain,
                     size_t nbytes)
 {
-    if (!storm->get_memory || out < storm->out_memory ||
-        out >= storm->out_memory + test_storm_out_nbytes(storm))
+    if (!storm->get_memory || !is_given(storm, out))
         return memcmp(out, plain, nbytes) == 0;
     uint8_t *copy = must(malloc(nbytes + 1));
     storm->get_memory(copy, out, nbytes);
@@ -175,13 +224,11 @@ static int take_memory(struct run *run)
 
     for (unsigned i = 0; i < storm->n_in_flight; i++) {
         for (size_t k = 0; k < n_pieces; k++) {
-            void *in;
-            int r = wharf_alloc(storm->wharf, storm->chunks->max_packed_nbytes, &in);
+            int r = take_source(run, i, k);
             if (r == 0)
                 r = take_output(run, i, k);
             if (r < 0)
                 return fail(run, r, "wharf_alloc: %s", wharf_error_message());
-            run->slots[i].in[k] = in;
         }
         run->free_slots[run->n_free++] = i;
     }
@@ -192,7 +239,8 @@ static void give_memory_back(struct run *run)
 {
     for (unsigned i = 0; i < run->storm->n_in_flight; i++)
         for (size_t k = 0; k < MAX_BATCH; k++) {
-            wharf_free(run->storm->wharf, run->slots[i].in[k]);
+            if (has_source_in_arena(run->storm, i, k))
+                wharf_free(run->storm->wharf, run->slots[i].in[k]);
             if (is_in_arena(run->storm, i, k))
                 wharf_free(run->storm->wharf, run->slots[i].out[k]);
         }
@@ -210,8 +258,8 @@ static void load_chunk(struct run *run, struct slot *slot, unsigned k, uint32_t 
         chunk = &chunks->chunks[test_random_below(&run->random, chunks->n)];
     } while (codec != UINT32_MAX && chunk->codec != codec);
     slot->chunks[k] = chunk;
-    memcpy(slot->in[k], chunk->packed, chunk->packed_nbytes);
-    set_output(run->storm, slot->out[k], 0x5a, chunk->out_avail);
+    put_memory(run->storm, slot->in[k], chunk->packed, chunk->packed_nbytes);
+    set_memory(run->storm, slot->out[k], 0x5a, chunk->out_avail);
 }
 
 static int submit_single(struct run *run, struct slot *slot, uint64_t user_data)
@@ -365,8 +413,8 @@ static int check(struct run *run, const struct wharf_completion *completion)
         r = check_chunk(run, slot, 0, completion->result, completion->reason,
                         completion->bit_offset, completion->in_nbytes, completion->out_nbytes);
     for (unsigned k = 0; k < slot->n_chunks; k++) {
-        memset(slot->in[k], 0xee, slot->chunks[k]->packed_nbytes);
-        set_output(storm, slot->out[k], 0xee, slot->chunks[k]->out_avail);
+        set_memory(storm, slot->in[k], 0xee, slot->chunks[k]->packed_nbytes);
+        set_memory(storm, slot->out[k], 0xee, slot->chunks[k]->out_avail);
     }
     slot->n_chunks = 0;
     run->free_slots[run->n_free++] = at;

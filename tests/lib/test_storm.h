@@ -59,10 +59,13 @@ struct test_storm {
     void (*tick)(const struct test_storm *storm); /* called now and then; may be NULL */
     void *tick_data;
 
-    /* Registered memory of test_storm_out_nbytes, where every second output goes; NULL: none.  It
-     * may be such as only these two can reach: the GPU's.  NULL: memset and memcpy. */
+    /* Registered memory of test_storm_out_nbytes, where every second output goes, and of
+     * test_storm_in_nbytes, where every second pair of sources is; NULL: none.  They may be such as
+     * only these can reach: the GPU's.  NULL: memset and memcpy. */
     uint8_t *out_memory;
+    uint8_t *in_memory;
     void (*set_memory)(uint8_t *to, int byte, size_t nbytes);
+    void (*put_memory)(uint8_t *to, const void *from, size_t nbytes);
     void (*get_memory)(void *to, const uint8_t *from, size_t nbytes);
 
     /* Results. */
@@ -79,6 +82,7 @@ struct test_storm {
 };
 
 size_t test_storm_out_nbytes(const struct test_storm *storm);
+size_t test_storm_in_nbytes(const struct test_storm *storm);
 
 /* test_storm_run: returns 0, or -1 with `error`. */
 int test_storm_run(struct test_storm *storm);

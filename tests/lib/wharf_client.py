@@ -66,7 +66,8 @@ COMPLETION_RESULTS = 1
 
 SEALS = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
 SEAL_WRITE, SEAL_FUTURE_WRITE = 0x8, 0x10
-FEATURE_MODELS, FEATURE_MARKS = 1 << 2, 1 << 3
+FEATURE_GPU_MEMORY, FEATURE_MODELS, FEATURE_MARKS, FEATURE_GPU_SOURCES = 1, 1 << 2, 1 << 3, 1 << 4
+MEMORY_KIND_GPU = 2
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 SYS_FUTEX, FUTEX_WAIT = 202, 0
 MADV_DONTFORK = 10
@@ -396,7 +397,8 @@ class Client:
     def _connect(self):
         self.connection = Connection(self.path)
         try:
-            self.hello = self.connection.hello(optional=FEATURE_MODELS | FEATURE_MARKS)
+            self.hello = self.connection.hello(optional=FEATURE_MODELS | FEATURE_MARKS |
+                                               FEATURE_GPU_MEMORY | FEATURE_GPU_SOURCES)
         except (Refused, Lost, ProtocolBroken):
             self.connection.close()
             raise

@@ -333,6 +333,23 @@ Test(memory_calls, memory_that_a_job_uses_stays_registered)
     }
 }
 
+/* A daemon from before sources could be there: nothing that it would refuse is sent. */
+static void expect_no_sources(struct wharf *wharf, struct wharf_memory *memory)
+{
+    struct wharf_job job = WHARF_JOB_INIT;
+    void *out;
+
+    cr_assert_eq(wharf_alloc(wharf, 10, &out), 0);
+    job.in = memory->address;
+    job.in_nbytes = job.out_avail = 10;
+    job.out = out;
+    cr_expect_eq(wharf_submit(wharf, &job, 1), -EFAULT);
+    cr_expect_eq(wharf_unregister(wharf, memory->address), 0);
+    memory->flags = WHARF_MEMORY_READ_ONLY;
+    cr_expect_eq(wharf_register(wharf, memory), -EOPNOTSUPP, "%s", wharf_error_message());
+    wharf_free(wharf, out);
+}
+
 /* The test daemon's GPU memory is a memfd; what counts is that the library asks for it. */
 Test(memory_calls, gpu_memory_is_registered_where_there_is_a_gpu)
 {
@@ -349,7 +366,7 @@ Test(memory_calls, gpu_memory_is_registered_where_there_is_a_gpu)
     memory.kind = WHARF_MEMORY_GPU;
     cr_expect_eq(wharf_register(wharf, &memory), 0, "%s", wharf_error_message());
     cr_expect_eq(daemon->n_regions, 1);
-    cr_expect_eq(wharf_unregister(wharf, memory.address), 0);
+    expect_no_sources(wharf, &memory);
     cr_expect_eq(daemon->n_regions, 0);
     wharf_close(wharf);
     test_daemon_free(daemon);

@@ -3,14 +3,17 @@
  * is given back. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "clientlib/wharf.h"
 #include "daemon/base/clock.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_gpu_memory.h"
+#include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
@@ -75,9 +78,12 @@ static void check_kills(uint32_t engine, uint64_t seed)
         .tick = test_worker_kill_ready,
         .tick_data = &killer,
     };
-    struct test_gpu_memory device = test_gpu_memory_new(NULL, test_storm_out_nbytes(&storm));
-    storm.out_memory = device.at;
-    cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%s", wharf_error_message());
+    struct test_gpu_memory out = test_gpu_memory_new(NULL, test_storm_out_nbytes(&storm)),
+                           in = test_gpu_memory_new(NULL, test_storm_in_nbytes(&storm));
+    storm.out_memory = out.at;
+    storm.in_memory = in.at;
+    cr_assert_eq(test_gpu_memory_register(wharf, &out), 0, "%s", wharf_error_message());
+    cr_assert_eq(test_gpu_memory_register(wharf, &in), 0, "%s", wharf_error_message());
     for (unsigned n = 0; n < (killer.n_kills < 3 ? 2000 : 20) && killer.n_kills < MOST_KILLS; n++) {
         storm.seed = seed + n;
         storm.n_done = storm.n_submitted = 0;
@@ -88,7 +94,8 @@ static void check_kills(uint32_t engine, uint64_t seed)
     cr_assert_neq(test_worker_wait(wharfd.pid, 0), 0);
     wharf_close(wharf);
     wait_for_metric("wharf_gpu_memory_bytes", 0);
-    test_gpu_memory_free(&device);
+    test_gpu_memory_free(&out);
+    test_gpu_memory_free(&in);
     test_chunks_deinit(&chunks);
     test_wharfd_finish(&wharfd);
 }
@@ -220,7 +227,9 @@ Test(wharfd_gpu_memory_death, memory_is_given_back_while_workers_die, .timeout =
     test_wharfd_finish(&wharfd);
 }
 
-/* Its kernel still has items for it: the memory is the worker's until that has left. */
+/* Its kernel still has items that read and write it: the memory is the worker's until that has
+ * left.
+ */
 Test(wharfd_gpu_memory_death, client_that_goes_with_jobs_under_way_harms_nobody, .timeout = 120)
 {
     enum { N = 16, NBYTES = 20000 };
@@ -233,6 +242,8 @@ Test(wharfd_gpu_memory_death, client_that_goes_with_jobs_under_way_harms_nobody,
             struct wharf_submission s = {
                 .opcode = WHARF_OP_DECODE,
                 .src_nbytes = NBYTES,
+                .src_region = i % 2 ? 1 : 0,
+                .src_offset = i % 2 ? (i - 1) * 20480 : 0,
                 .dst_nbytes = NBYTES,
                 .dst_region = 1,
                 .dst_offset = i * 20480,
@@ -245,6 +256,70 @@ Test(wharfd_gpu_memory_death, client_that_goes_with_jobs_under_way_harms_nobody,
     wait_for_metric("wharf_gpu_memory_bytes", 0);
     expect_metric_to_stay("wharf_gpu_memory_bytes", 0);
     cr_expect_eq(test_worker_pid(wharfd.pid), worker);
+    test_wharfd_finish(&wharfd);
+}
+
+/* Writes all over a source while it is decoded. */
+struct rewriter {
+    struct test_gpu_memory memory;
+    struct test_random random;
+    int is_over;
+};
+
+static void *rewrite(void *context)
+{
+    struct rewriter *rewriter = context;
+
+    while (!__atomic_load_n(&rewriter->is_over, __ATOMIC_RELAXED)) {
+        size_t at = test_random_below(&rewriter->random, rewriter->memory.nbytes);
+        __atomic_store_n(&rewriter->memory.at[at], (uint8_t)test_random_next(&rewriter->random),
+                         __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+/* Whatever is read, a job ends with some result, and nothing beyond its output is touched: not of
+ * its own client's memory, nor of another one's, nor of the worker's. */
+Test(wharfd_gpu_memory_death, source_that_changes_harms_its_owner_alone, .timeout = 120)
+{
+    enum { SOURCE = 4096, OUT = 8192, BEYOND = 64, N_JOBS = 40 };
+    struct rewriter rewriter = {.memory = test_gpu_memory_new(NULL, SOURCE), .random = {7}};
+    struct test_gpu_memory out = test_gpu_memory_new(NULL, OUT + BEYOND);
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_outcome outcome;
+    struct test_chunks chunks;
+    pthread_t thread;
+
+    start("");
+    pid_t worker = test_worker_wait(wharfd.pid, 0);
+    test_chunks_init(&chunks, 11, 40, OUT, 0);
+    struct wharf *wharf = test_wharfd_open(&wharfd, WHARF_ENGINE_AUTO, 0, 0);
+    cr_assert_eq(test_gpu_memory_register(wharf, &rewriter.memory), 0);
+    cr_assert_eq(test_gpu_memory_register(wharf, &out), 0);
+    memset(out.at, 0xa5, out.nbytes);
+    cr_assert_eq(pthread_create(&thread, NULL, rewrite, &rewriter), 0);
+    for (unsigned i = 0; i < N_JOBS; i++) {
+        const struct test_chunk *chunk = &chunks.chunks[i % chunks.n];
+        size_t nbytes = chunk->packed_nbytes < SOURCE ? chunk->packed_nbytes : SOURCE;
+        for (size_t k = 0; k < nbytes; k++)
+            __atomic_store_n(&rewriter.memory.at[k], chunk->packed[k], __ATOMIC_RELAXED);
+        job.codec = chunk->codec;
+        job.in = rewriter.memory.at;
+        job.in_nbytes = nbytes;
+        job.out = out.at;
+        job.out_avail = OUT;
+        cr_assert_eq(wharf_decompress(wharf, &job, &outcome), 0, "%s", wharf_error_message());
+        cr_assert_leq(outcome.result, WHARF_UNSUPPORTED, "%u: %u", i, outcome.result);
+    }
+    __atomic_store_n(&rewriter.is_over, 1, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    for (size_t k = OUT; k < out.nbytes; k++)
+        cr_assert_eq(out.at[k], 0xa5);
+    cr_expect_eq(test_worker_pid(wharfd.pid), worker);
+    wharf_close(wharf);
+    test_chunks_deinit(&chunks);
+    test_gpu_memory_free(&rewriter.memory);
+    test_gpu_memory_free(&out);
     test_wharfd_finish(&wharfd);
 }
 
@@ -271,9 +346,14 @@ Test(wharfd_gpu_memory_death, jobs_end_when_there_are_no_workers_any_more, .time
     job.out = device.at;
     unlink(link);
     kill(test_worker_pid(wharfd.pid), SIGKILL);
-    cr_assert_eq(wharf_submit(wharf, &job, 1), 1);
-    cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1, "%s", wharf_error_message());
-    cr_expect_eq(completion.result, WHARF_DEVICE_FAULT, "%u", completion.result);
+    for (unsigned i = 0; i < 2; i++) {
+        cr_assert_eq(wharf_submit(wharf, &job, 1), 1);
+        cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1, "%s", wharf_error_message());
+        cr_expect_eq(completion.result, WHARF_DEVICE_FAULT, "%u", completion.result);
+        job.in = device.at;
+        job.out = in;
+    }
+    job.in = in;
     cr_expect_eq(test_gpu_memory_register(wharf, &other), -ENODEV, "%s", wharf_error_message());
     /* Other jobs do not mind, and there may be one again. */
     job.out = (uint8_t *)in;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Outputs in GPU memory that clients made themselves.  The worker's engine is the GPU's own code on
- * the CPU, for which a memfd stands for such memory: all is as on a GPU but for the descriptor.
+ * Sources and outputs in GPU memory that clients made themselves.  The worker's engine is the GPU's
+ * own code on the CPU, for which a memfd stands for such memory: all is as on a GPU but for the
+ * descriptor.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -68,39 +69,45 @@ static void check_storm(uint32_t engine, uint64_t seed)
         .cancel_one_in = 10,
         .limit_s = 60,
     };
-    struct test_gpu_memory device = test_gpu_memory_new(NULL, test_storm_out_nbytes(&storm));
-    storm.out_memory = device.at;
-    cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%s", wharf_error_message());
+    struct test_gpu_memory out = test_gpu_memory_new(NULL, test_storm_out_nbytes(&storm)),
+                           in = test_gpu_memory_new(NULL, test_storm_in_nbytes(&storm));
+    storm.out_memory = out.at;
+    storm.in_memory = in.at;
+    cr_assert_eq(test_gpu_memory_register(wharf, &out), 0, "%s", wharf_error_message());
+    cr_assert_eq(test_gpu_memory_register(wharf, &in), 0, "%s", wharf_error_message());
     cr_assert_eq(test_storm_run(&storm), 0, "%s", storm.error);
     cr_expect_gt(storm.n_bad, 10);
-    cr_expect_gt(metric("wharf_placements_total", "gpu_memory"), 200);
-    cr_expect_eq(metric("wharf_gpu_memory_bytes", NULL), (double)device.nbytes);
-    cr_assert_eq(wharf_unregister(wharf, device.at), 0);
+    cr_expect_gt(metric("wharf_placements_total", "gpu_memory"), 300);
+    cr_expect_eq(metric("wharf_gpu_memory_bytes", NULL), (double)(out.nbytes + in.nbytes));
+    cr_assert_eq(wharf_unregister(wharf, out.at), 0);
+    cr_assert_eq(wharf_unregister(wharf, in.at), 0);
     wait_for_metric("wharf_gpu_memory_bytes", 0);
     wharf_close(wharf);
-    test_gpu_memory_free(&device);
+    test_gpu_memory_free(&out);
+    test_gpu_memory_free(&in);
     test_chunks_deinit(&chunks);
     finish();
 }
 
-/* Every codec, good and bad, chunks and batches, at any alignment, some outputs in the arena. */
-Test(wharfd_gpu_memory, storm_into_gpu_memory_by_who_wants_the_gpu)
+/* Every codec, good and bad, chunks and batches, at any alignment; sources and outputs in GPU
+ * memory and in the arena, in all four ways. */
+Test(wharfd_gpu_memory, storm_in_gpu_memory_by_who_wants_the_gpu)
 {
     check_storm(WHARF_ENGINE_SIMT, 1);
 }
 
-Test(wharfd_gpu_memory, storm_into_gpu_memory_by_who_wants_any_engine)
+Test(wharfd_gpu_memory, storm_in_gpu_memory_by_who_wants_any_engine)
 {
     check_storm(WHARF_ENGINE_AUTO, 2);
 }
 
 /* Who calls wharf_decompress need not know where memory is; but the processor never reads what is
  * the GPU's, nor writes there. */
-Test(wharfd_gpu_memory, decompress_takes_gpu_memory_as_destination_alone)
+Test(wharfd_gpu_memory, decompress_takes_gpu_memory_as_source_and_destination)
 {
     struct wharf_job job = WHARF_JOB_INIT;
     struct wharf_outcome outcome;
-    uint8_t in[1000];
+    uint8_t in[1000], out[1000];
 
     start("");
     struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
@@ -115,17 +122,58 @@ Test(wharfd_gpu_memory, decompress_takes_gpu_memory_as_destination_alone)
     cr_assert_arr_eq(device.at + 33, in, sizeof(in));
     cr_assert_eq(device.at[32], 0);
     cr_assert_eq(device.at[33 + sizeof(in)], 0);
+    job.in = device.at + 33;
+    job.out = out;
+    cr_assert_eq(wharf_decompress(wharf, &job, &outcome), 0, "%s", wharf_error_message());
+    cr_assert_eq(outcome.result, WHARF_OK);
+    cr_assert_arr_eq(out, in, sizeof(in));
+    job.out = device.at + 5000;
+    cr_assert_eq(wharf_decompress(wharf, &job, &outcome), 0, "%s", wharf_error_message());
+    cr_assert_eq(outcome.result, WHARF_OK);
+    cr_assert_arr_eq(device.at + 5000, in, sizeof(in));
+    job.in = in;
     /* From here on a copy would be a fault, as it is of the GPU's addresses. */
     cr_assert_eq(mprotect(device.at, device.nbytes, PROT_NONE), 0);
     job.out = device.at + device.nbytes - 10;
     cr_expect_eq(wharf_decompress(wharf, &job, &outcome), -EFAULT);
     cr_expect_eq(wharf_submit(wharf, &job, 1), -EFAULT);
     job.out = in;
-    job.in = device.at;
+    job.in = device.at + device.nbytes - 10;
     cr_expect_eq(wharf_decompress(wharf, &job, &outcome), -EFAULT);
     cr_expect_eq(wharf_submit(wharf, &job, 1), -EFAULT);
     job.in = device.at - 10;
     cr_expect_eq(wharf_decompress(wharf, &job, &outcome), -EFAULT);
+    wharf_close(wharf);
+    test_gpu_memory_free(&device);
+    finish();
+}
+
+/* Of memory that is registered so the daemon only reads. */
+Test(wharfd_gpu_memory, read_only_memory_is_for_sources, .timeout = 120)
+{
+    struct wharf_memory memory = WHARF_MEMORY_INIT;
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_outcome outcome;
+    uint8_t out[100];
+
+    start("");
+    struct wharf *wharf = open_handle(WHARF_ENGINE_AUTO);
+    struct test_gpu_memory device = test_gpu_memory_new(NULL, 4096);
+    memset(device.at, 3, sizeof(out));
+    memory.kind = WHARF_MEMORY_GPU;
+    memory.flags = WHARF_MEMORY_READ_ONLY;
+    memory.fd = device.fd;
+    memory.address = device.at;
+    memory.nbytes = device.nbytes;
+    cr_assert_eq(wharf_register(wharf, &memory), 0, "%s", wharf_error_message());
+    job.in = device.at;
+    job.in_nbytes = job.out_avail = sizeof(out);
+    job.out = out;
+    cr_assert_eq(wharf_decompress(wharf, &job, &outcome), 0, "%s", wharf_error_message());
+    cr_expect_eq(outcome.result, WHARF_OK);
+    cr_expect_arr_eq(out, device.at, sizeof(out));
+    job.out = device.at + 1000;
+    cr_expect_eq(wharf_submit(wharf, &job, 1), -EFAULT);
     wharf_close(wharf);
     test_gpu_memory_free(&device);
     finish();
@@ -197,13 +245,6 @@ Test(wharfd_gpu_memory, what_is_no_such_memory_is_refused)
         expect_refused(wharf, good, (size_t)1 << 37, -EDQUOT);
         cr_expect_neq(strlen(wharf_error_message()), 0);
     }
-    struct wharf_memory memory = WHARF_MEMORY_INIT;
-    memory.kind = WHARF_MEMORY_GPU;
-    memory.flags = WHARF_MEMORY_READ_ONLY;
-    memory.fd = good;
-    memory.address = &memory;
-    memory.nbytes = 4096;
-    cr_expect_eq(wharf_register(wharf, &memory), -EINVAL);
     wait_for_metric("wharf_gpu_memory_bytes", 0);
     expect_refused(wharf, good, 8192, 0);
     cr_expect_eq(test_worker_pid(wharfd.pid), worker);
@@ -274,6 +315,31 @@ static void expect_result(struct test_client *client, const struct wharf_submiss
     cr_expect_eq(completion.reason, reason, "reason %u", completion.reason);
 }
 
+/* Of jobs that the other way round are good. */
+static void check_sources(struct test_client *client, const struct wharf_submission *good)
+{
+    struct wharf_submission s = *good;
+
+    s.src_region = 1;
+    s.src_offset = good->dst_offset;
+    s.dst_region = 0;
+    s.dst_offset = 0;
+    expect_result(client, &s, WHARF_OK, WHARF_REASON_NONE);
+    s.src_offset++;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE);
+    s.src_offset = UINT64_MAX - 50;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE);
+    s = *good;
+    s.src_region = 1;
+    s.src_offset = s.dst_offset - 99;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_OVERLAP);
+    s.src_offset--;
+    expect_result(client, &s, WHARF_OK, WHARF_REASON_NONE);
+    s.dst_region = 0;
+    s.dst_nbytes = 65537;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE);
+}
+
 /* What a library would not let through: the daemon checks every range by itself. */
 Test(wharfd_gpu_memory, ranges_and_uses_are_checked_for_each_job)
 {
@@ -301,12 +367,9 @@ Test(wharfd_gpu_memory, ranges_and_uses_are_checked_for_each_job)
     s.dst_region = 2;
     expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION);
     s = good;
-    s.src_region = 1;
-    s.dst_region = 0;
-    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION);
-    s = good;
     s.src_nbytes = 65537;
     expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE);
+    check_sources(client, &good);
     /* A batch's table and results. */
     s = (struct wharf_submission){
         .opcode = WHARF_OP_BATCH, .src_region = 1, .src_nbytes = sizeof(struct wharf_chunk)};
@@ -324,9 +387,22 @@ Test(wharfd_gpu_memory, ranges_and_uses_are_checked_for_each_job)
     expect_result(client, &s, WHARF_OK, WHARF_REASON_NONE);
     chunk->dst_offset = 8093;
     expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE);
-    chunk->dst_offset = 0;
+    /* Source and destination in it, which share a byte, and then none. */
+    chunk->dst_offset = 1123;
     chunk->src_region = 1;
-    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION);
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_OVERLAP);
+    chunk->dst_offset = 1124;
+    expect_result(client, &s, WHARF_OK, WHARF_REASON_NONE);
+    chunk->src_offset = 8093;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_RANGE);
+    /* Outputs in host memory are the GPU's too where sources are not the CPU's. */
+    chunk->src_offset = 0;
+    chunk->dst_region = 0;
+    chunk->dst_offset = 8192;
+    expect_result(client, &s, WHARF_OK, WHARF_REASON_NONE);
+    chunk->src_nbytes = 0;
+    chunk->dst_nbytes = 65537;
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE);
     test_client_free(client);
     finish();
 }
@@ -339,6 +415,30 @@ Test(wharfd_gpu_memory, has_to_be_agreed_on)
     int fd = test_memfd(4096, SEALS);
     cr_expect_eq(test_client_register_gpu(client, 1, fd, 4096), -EOPNOTSUPP);
     cr_expect_eq(client->limits.max_gpu_chunk_nbytes, 0);
+    close(fd);
+    test_client_free(client);
+    finish();
+}
+
+/* Clients from before sources could be there are told what they were always told. */
+Test(wharfd_gpu_memory, sources_have_to_be_agreed_on)
+{
+    const uint64_t gpu_memory = (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY;
+    struct wharf_submission s = {
+        .opcode = WHARF_OP_DECODE, .src_region = 1, .src_nbytes = 100, .dst_nbytes = 100};
+
+    start("");
+    struct test_client *client = test_client_new();
+    int fd = test_memfd(4096, SEALS);
+    client->optional_features = gpu_memory;
+    cr_assert_eq(test_client_connect(client, wharfd.socket), 0);
+    cr_assert_eq(test_client_hello(client), 0);
+    cr_assert_eq(test_client_open_with(client, 64, MiB, 0, WHARF_ENGINE_AUTO), 0);
+    cr_assert_eq(test_client_register_gpu(client, 1, fd, 4096), 0);
+    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION);
+    s.src_region = 0;
+    s.dst_region = 1;
+    expect_result(client, &s, WHARF_OK, WHARF_REASON_NONE);
     close(fd);
     test_client_free(client);
     finish();

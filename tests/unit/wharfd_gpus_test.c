@@ -242,10 +242,29 @@ static void storm_into(struct wharf *wharf, const struct test_gpu_memory *device
             .tick_data = &killer,
             .out_memory = device->at,
         };
-        cr_assert_leq(test_storm_out_nbytes(&storm), device->nbytes);
+        storm.in_memory = device->at + test_storm_out_nbytes(&storm);
+        cr_assert_leq(test_storm_out_nbytes(&storm) + test_storm_in_nbytes(&storm), device->nbytes);
         run(&storm);
     }
     cr_expect_gt(killer.n_kills, 0);
+}
+
+/* A job between the memory of both GPUs is nobody's, either way round. */
+static void refuse_from_one_to_the_other(struct wharf *wharf,
+                                         const struct test_gpu_memory devices[2])
+{
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_completion completion;
+
+    for (unsigned i = 0; i < 2; i++) {
+        job.in = devices[i].at;
+        job.out = devices[!i].at;
+        job.in_nbytes = job.out_avail = 100;
+        cr_assert_eq(wharf_submit(wharf, &job, 1), 1, "%s", wharf_error_message());
+        cr_assert_eq(wharf_wait(wharf, &completion, 1, 1, -1), 1);
+        cr_expect_eq(completion.result, WHARF_BAD_REQUEST, "%u", completion.result);
+        cr_expect_eq(completion.reason, WHARF_REASON_REQUEST_REGION);
+    }
 }
 
 /* A batch with outputs in memory of both GPUs is nobody's. */
@@ -309,6 +328,7 @@ Test(wharfd_gpus, outputs_go_to_the_gpu_that_has_the_memory, .timeout = 120)
         cr_expect_eq(chunks_of("1"), before[1] + (i == 1 ? N : 0));
     }
     refuse_outputs_on_both(wharf, devices);
+    refuse_from_one_to_the_other(wharf, devices);
     storm_into(wharf, &devices[1], &chunks, "0");
     storm_into(wharf, &devices[1], &chunks, "1");
     for (unsigned i = 0; i < 2; i++)

@@ -589,6 +589,10 @@ Test(wharfd_place, large_chunks_have_the_parts_that_they_need, .init = set_up, .
     region.is_device = true;
     cr_expect_not(wharf_parts_can_do(&front, &job));
     region.is_device = false;
+    struct wharf_region source = {.is_there = true, .is_device = true};
+    job.source = &source;
+    cr_expect_not(wharf_parts_can_do(&front, &job));
+    job.source = &region;
     job.submission.dst_nbytes = 16 * 1024 * KiB + 1;
     cr_expect_not(wharf_parts_can_do(&front, &job));
     job.submission.dst_nbytes = 16 * 1024 * KiB;
