@@ -6,6 +6,9 @@
  *     wharf_gpu_memory [--gpu N] check N                    storms of N jobs, kills, wrong memory
  *     wharf_gpu_memory [--gpu N] measure SECONDS CHUNK CODEC FILE...
  *                                                           bytes a second, in GPU memory and not
+ *     wharf_gpu_memory [--gpu N] share PROCESSES CHUNKS SECONDS CHUNK CODEC FILE...
+ *                                                           the same of several processes, each
+ *                                                           with one batch of CHUNKS in flight
  *
  * With --gpu 1 the client's memory is on that GPU, and the daemon has that one and all before.
  * check reports in the Test Anything Protocol, measure prints one JSON object a line.  It is run
@@ -435,6 +438,19 @@ static int measure(int argc, char **argv)
     return test_tap_end();
 }
 
+static int share(int argc, char **argv)
+{
+    unsigned n_processes = (unsigned)strtoul(argv[2], NULL, 10);
+    uint32_t n_chunks = (uint32_t)strtoul(argv[3], NULL, 10);
+
+    start();
+    for (int i = 7; i < argc; i++)
+        gpu_memory_measure_share(argv[6], argv[i], strtoul(argv[5], NULL, 10), n_processes,
+                                 n_chunks, strtod(argv[4], NULL));
+    finish();
+    return test_tap_end();
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "--gpu") == 0) {
@@ -449,7 +465,10 @@ int main(int argc, char **argv)
         flood(argv[2], 65536);
     if (argc >= 6 && strcmp(argv[1], "measure") == 0)
         return measure(argc, argv);
-    fputs("usage: wharf_gpu_memory [--gpu N] check N | measure SECONDS CHUNK CODEC FILE...\n",
+    if (argc >= 8 && strcmp(argv[1], "share") == 0)
+        return share(argc, argv);
+    fputs("usage: wharf_gpu_memory [--gpu N] check N | measure SECONDS CHUNK CODEC FILE... |\n"
+          "       share PROCESSES CHUNKS SECONDS CHUNK CODEC FILE...\n",
           stderr);
     return 2;
 }

@@ -200,9 +200,14 @@ static void run(const struct gpu_source *source, const char *name, struct way wa
     free(flood);
 }
 
-void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, double seconds)
+static const char *name_of(const char *path)
 {
-    static const struct way ways[] = {{0, 0}, {0, 1}, {1, 1}};
+    return strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+}
+
+/* Chunks of a file. */
+static struct gpu_source pack(const char *codec, const char *path, size_t chunk_nbytes, size_t n)
+{
     struct gpu_source source = {0};
     size_t file_nbytes;
     char name[32];
@@ -218,9 +223,27 @@ void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes
     source.codec_number = (uint32_t)number;
     source.parameter = (uint32_t)type;
     source.codec = wharf_codec_find(source.codec_number);
-    gpu_pack(&source, file_nbytes, chunk_nbytes, DEPTH * BATCH);
+    gpu_pack(&source, file_nbytes, chunk_nbytes, n);
+    return source;
+}
+
+void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, double seconds)
+{
+    static const struct way ways[] = {{0, 0}, {0, 1}, {1, 1}};
+    struct gpu_source source = pack(codec, path, chunk_nbytes, DEPTH * BATCH);
+
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-        run(&source, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, ways[i], seconds);
+        run(&source, name_of(path), ways[i], seconds);
+    gpu_source_free(&source);
+    free((void *)source.file);
+}
+
+void gpu_memory_measure_share(const char *codec, const char *path, size_t chunk_nbytes,
+                              unsigned n_processes, uint32_t n_chunks, double seconds)
+{
+    struct gpu_source source = pack(codec, path, chunk_nbytes, n_chunks);
+
+    gpu_memory_share(&source, name_of(path), n_processes, n_chunks, seconds);
     gpu_source_free(&source);
     free((void *)source.file);
 }

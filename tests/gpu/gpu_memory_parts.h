@@ -6,6 +6,8 @@
 #include "clientlib/wharf.h"
 #include "tests/gpu/gpu_client.h"
 
+struct gpu_source;
+
 /* Ends the program where that is not to be expected: of calls of the library, of CUDA. */
 void gpu_memory_must(const char *what, int r);
 void gpu_memory_must_cuda(const char *what, int r);
@@ -19,5 +21,14 @@ struct gpu_client_memory gpu_memory_register(struct wharf *wharf, size_t nbytes)
 /* Prints a line each: how many bytes a second are decoded from the arena into the arena, from there
  * into GPU memory, and from GPU memory into GPU memory. */
 void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, double seconds);
+
+/* The same for n_processes that each have a batch of n_chunks in flight, with all in GPU memory:
+ * prints one line. */
+void gpu_memory_measure_share(const char *codec, const char *path, size_t chunk_nbytes,
+                              unsigned n_processes, uint32_t n_chunks, double seconds);
+
+/* For that: of a file that is packed.  No CUDA call may have been made by this process. */
+void gpu_memory_share(const struct gpu_source *source, const char *name, unsigned n_processes,
+                      uint32_t n_chunks, double seconds);
 
 #endif
