@@ -3,7 +3,11 @@
  * batch_kernel.cu: batches on a GPU: one kernel for each decoder, and their launch.
  *
  * A block has warps with a chunk each (batch_kernel), or one chunk for all (block_kernel).  What a
- * warp does is batch_warp.cuh; here are the shapes of the kernels, asked of the GPU once.
+ * warp does is batch_warp.cuh; here are the shapes of the kernels, asked of the GPU once.  No block
+ * waits for another, so it does not matter how many run at once.
+ *
+ * A batch's scratch: the counters of its warps, the chunks if they come from a program's arrays,
+ * and the decoders' own.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +16,9 @@
 
 #include "kernels/batch_warp.cuh"
 #include "kernels/cuda_batch.h"
+#include "kernels/gather_chunks.cuh"
 #include "kernels/kernel_shape.cuh"
+#include "kernels/line_kernel.h"
 
 using namespace wharf;
 
@@ -44,6 +50,20 @@ __global__ void __launch_bounds__(Codec::WARPS * 32, Codec::BLOCKS_PER_SM)
     auto &s = *reinterpret_cast<typename Codec::shared *>(s_memory);
     run_batch_block<Codec>(s, batch, control, blockIdx.x, gridDim.x, threadIdx.x / 32,
                            scratch + blockIdx.x * round_up(Codec::SCRATCH_NBYTES, 256));
+}
+
+constexpr unsigned GATHER_THREADS = 256;
+
+/* A chunk a thread; and what warps count by begins anew. */
+__global__ void __launch_bounds__(GATHER_THREADS)
+    gather_kernel(const __grid_constant__ wharf_device_arrays arrays, batch_control *control,
+                  wharf_device_chunk *chunks)
+{
+    uint32_t i = blockIdx.x * GATHER_THREADS + threadIdx.x;
+    if (i == 0)
+        *control = {};
+    if (i < arrays.n_chunks)
+        chunks[i] = gather_chunk(arrays, i);
 }
 
 /* One kernel, as the host needs to know it. */
@@ -93,11 +113,14 @@ constexpr unsigned N_KERNELS = WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIS
 
 } // namespace
 
+/* Where what lies in a batch's scratch, in bytes. */
+constexpr size_t CHUNKS_AT = round_up(sizeof(batch_control), 256);
+
 struct wharf_cuda_decoder {
+    int device;
     unsigned n_sms;
     kernel_row kernels[N_KERNELS];
-    batch_control *d_control;
-    uint8_t *d_scratch;
+    unsigned line_blocks_per_sm;
 };
 
 static const kernel_row *find_kernel(const wharf_cuda_decoder *decoder, uint32_t codec)
@@ -108,7 +131,13 @@ static const kernel_row *find_kernel(const wharf_cuda_decoder *decoder, uint32_t
     return nullptr;
 }
 
-/* Asks the GPU how many blocks of this kernel it holds. */
+static unsigned grid_of(const wharf_cuda_decoder *decoder, const kernel_row *row, uint32_t n_chunks)
+{
+    unsigned n_blocks = row->blocks_per_sm * decoder->n_sms;
+    return n_chunks < n_blocks ? n_chunks : n_blocks;
+}
+
+/* Loads the kernel and asks the GPU how many blocks of it it holds. */
 static int fit_kernel(kernel_row *row)
 {
     int n = 0;
@@ -123,16 +152,8 @@ static int fit_kernel(kernel_row *row)
     return 0;
 }
 
-static int init(wharf_cuda_decoder *decoder, int device)
+static int fit_kernels(wharf_cuda_decoder *decoder)
 {
-    cudaDeviceProp properties;
-    WHARF_CUDA_TRY(cudaSetDevice(device));
-    WHARF_CUDA_TRY(cudaGetDeviceProperties(&properties, device));
-    if (properties.major < 8)
-        return wharf_cuda_fail(cudaErrorNoKernelImageForDevice,
-                               "looking for compute capability 8.0 or later");
-    decoder->n_sms = (unsigned)properties.multiProcessorCount;
-
 #define X(ID, name) row_of<name##_codec>(WHARF_CODEC_##ID),
 #define X_SERIAL(ID, name)                                                                         \
     row_of<name##_serial_codec<serial_ring>>(WHARF_DEVICE_SERIAL | WHARF_CODEC_##ID),              \
@@ -148,29 +169,39 @@ static int init(wharf_cuda_decoder *decoder, int device)
 #undef X_BLOCK
 #undef X_SERIAL
 #undef X
-    size_t scratch_nbytes = 0;
     for (unsigned i = 0; i < N_KERNELS; i++) {
-        kernel_row *row = &decoder->kernels[i];
-        *row = rows[i];
-        if (int rc = fit_kernel(row))
+        decoder->kernels[i] = rows[i];
+        if (int rc = fit_kernel(&decoder->kernels[i]))
             return rc;
-        size_t nbytes =
-            (size_t)row->blocks_per_sm * decoder->n_sms * row->n_chunks * row->scratch_nbytes;
-        scratch_nbytes = nbytes > scratch_nbytes ? nbytes : scratch_nbytes;
     }
-    WHARF_CUDA_TRY(cudaMalloc(&decoder->d_control, sizeof(batch_control)));
-    WHARF_CUDA_TRY(cudaMemset(decoder->d_control, 0, sizeof(batch_control)));
-    if (scratch_nbytes)
-        WHARF_CUDA_TRY(cudaMalloc(&decoder->d_scratch, scratch_nbytes));
     return 0;
 }
 
-int wharf_cuda_decoder_new(int device, struct wharf_cuda_decoder **ret_decoder)
+static int init(wharf_cuda_decoder *decoder)
+{
+    cudaFuncAttributes attributes;
+    int major = 0, n_sms = 0;
+    WHARF_CUDA_TRY(cudaGetDevice(&decoder->device));
+    WHARF_CUDA_TRY(
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, decoder->device));
+    WHARF_CUDA_TRY(cudaDeviceGetAttribute(&n_sms, cudaDevAttrMultiProcessorCount, decoder->device));
+    if (major < 8)
+        return wharf_cuda_fail(cudaErrorNoKernelImageForDevice,
+                               "looking for compute capability 8.0 or later");
+    decoder->n_sms = (unsigned)n_sms;
+    WHARF_CUDA_TRY(
+        cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(gather_kernel)));
+    if (int rc = fit_kernels(decoder))
+        return rc;
+    return wharf_cuda_load_line_kernels(&decoder->line_blocks_per_sm);
+}
+
+int wharf_cuda_decoder_new(struct wharf_cuda_decoder **ret_decoder)
 {
     wharf_cuda_decoder *decoder = new (std::nothrow) wharf_cuda_decoder();
     if (!decoder)
         return -ENOMEM;
-    if (int rc = init(decoder, device)) {
+    if (int rc = init(decoder)) {
         wharf_cuda_decoder_free(decoder);
         return rc;
     }
@@ -180,29 +211,97 @@ int wharf_cuda_decoder_new(int device, struct wharf_cuda_decoder **ret_decoder)
 
 void wharf_cuda_decoder_free(struct wharf_cuda_decoder *decoder)
 {
-    if (!decoder)
-        return;
-    /* A failure here is one that was reported when it happened. */
-    (void)cudaFree(decoder->d_control);
-    (void)cudaFree(decoder->d_scratch);
     delete decoder;
 }
 
-int wharf_cuda_decode_batch(struct wharf_cuda_decoder *decoder,
-                            const struct wharf_device_batch *batch, struct CUstream_st *stream)
+int wharf_cuda_check_current(const struct wharf_cuda_decoder *decoder)
+{
+    int device = 0;
+    WHARF_CUDA_TRY(cudaGetDevice(&device));
+    return device == decoder->device
+               ? 0
+               : wharf_cuda_refuse(-EINVAL, "the current GPU is number %d, not number %d", device,
+                                   decoder->device);
+}
+
+bool wharf_cuda_has_decoder(uint32_t codec)
+{
+    switch (codec) {
+#define X(ID, name) case WHARF_CODEC_##ID:
+        WHARF_DEVICE_CODEC_LIST(X)
+#undef X
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A batch's scratch without what decoders take. */
+static size_t chunks_nbytes(uint32_t n_chunks)
+{
+    return round_up(n_chunks * sizeof(wharf_device_chunk), 256);
+}
+
+size_t wharf_cuda_scratch_nbytes(const struct wharf_cuda_decoder *decoder, uint32_t kernel,
+                                 uint32_t n_chunks, bool has_models)
+{
+    const kernel_row *row = find_kernel(decoder, kernel);
+    if (!row)
+        return 0;
+    /* A warp with a higher number than there are chunks has none. */
+    size_t n = (size_t)grid_of(decoder, row, n_chunks) * row->n_chunks;
+    n = n_chunks < n ? n_chunks : n;
+    return CHUNKS_AT + chunks_nbytes(n_chunks) + (has_models ? 0 : n * row->scratch_nbytes);
+}
+
+static int launch(const wharf_cuda_decoder *decoder, const kernel_row *row,
+                  wharf_device_batch batch, uint8_t *d_scratch, CUstream_st *stream)
+{
+    void *d_own = d_scratch + CHUNKS_AT + chunks_nbytes(batch.n_chunks);
+    void *arguments[] = {&batch, &d_scratch, &d_own};
+    WHARF_CUDA_TRY(cudaLaunchKernel(row->function, grid_of(decoder, row, batch.n_chunks),
+                                    row->n_warps * 32, arguments,
+                                    row->n_chunks * row->shared_nbytes, stream));
+    return 0;
+}
+
+int wharf_cuda_decode_batch(const struct wharf_cuda_decoder *decoder,
+                            const struct wharf_device_batch *batch, void *d_scratch,
+                            struct CUstream_st *stream)
 {
     const kernel_row *row = find_kernel(decoder, batch->codec);
     if (!row)
         return wharf_cuda_fail(cudaErrorInvalidValue, "finding the codec's kernel");
     if (batch->n_chunks == 0)
         return 0;
-    unsigned n_blocks = row->blocks_per_sm * decoder->n_sms;
-    n_blocks = batch->n_chunks < n_blocks ? batch->n_chunks : n_blocks;
-    wharf_device_batch by_value = *batch;
-    void *arguments[] = {&by_value, &decoder->d_control, &decoder->d_scratch};
-    WHARF_CUDA_TRY(cudaLaunchKernel(row->function, n_blocks, row->n_warps * 32, arguments,
-                                    row->n_chunks * row->shared_nbytes, stream));
-    return 0;
+    WHARF_CUDA_TRY(cudaMemsetAsync(d_scratch, 0, sizeof(batch_control), stream));
+    return launch(decoder, row, *batch, static_cast<uint8_t *>(d_scratch), stream);
+}
+
+int wharf_cuda_decode_arrays(const struct wharf_cuda_decoder *decoder, uint32_t kernel,
+                             const struct wharf_device_arrays *arrays, void *d_scratch,
+                             struct CUstream_st *stream)
+{
+    const kernel_row *row = find_kernel(decoder, kernel);
+    uint8_t *scratch = static_cast<uint8_t *>(d_scratch);
+    auto *d_chunks = reinterpret_cast<wharf_device_chunk *>(scratch + CHUNKS_AT);
+    wharf_device_arrays by_value = *arrays;
+    void *arguments[] = {&by_value, &scratch, &d_chunks};
+    if (!row)
+        return wharf_cuda_fail(cudaErrorInvalidValue, "finding the codec's kernel");
+    WHARF_CUDA_TRY(cudaLaunchKernel(reinterpret_cast<const void *>(gather_kernel),
+                                    (arrays->n_chunks - 1) / GATHER_THREADS + 1, GATHER_THREADS,
+                                    arguments, 0, stream));
+    wharf_device_batch batch = {d_chunks, arrays->outcomes, arrays->n_chunks, kernel};
+    return launch(decoder, row, batch, scratch, stream);
+}
+
+int wharf_cuda_encode_lines(const struct wharf_cuda_decoder *decoder,
+                            const struct wharf_device_arrays *arrays,
+                            const struct wharf_device_lines *lines, struct CUstream_st *stream)
+{
+    return wharf_cuda_launch_lines(arrays, lines, decoder->line_blocks_per_sm * decoder->n_sms,
+                                   stream);
 }
 
 uint32_t wharf_cuda_choose_kernel(const struct wharf_cuda_decoder *decoder, uint32_t codec,
@@ -213,8 +312,8 @@ uint32_t wharf_cuda_choose_kernel(const struct wharf_cuda_decoder *decoder, uint
     return few ? row->codec : codec;
 }
 
-int wharf_cuda_kernel_info(struct wharf_cuda_decoder *decoder, uint32_t codec,
-                           struct wharf_cuda_kernel_info *ret_info)
+int wharf_cuda_get_kernel_info(const struct wharf_cuda_decoder *decoder, uint32_t codec,
+                               struct wharf_cuda_kernel_info *ret_info)
 {
     const kernel_row *row = find_kernel(decoder, codec);
     cudaFuncAttributes attributes;
@@ -227,4 +326,33 @@ int wharf_cuda_kernel_info(struct wharf_cuda_decoder *decoder, uint32_t codec,
     ret_info->n_scratch_nbytes = row->scratch_nbytes * row->n_chunks / row->n_warps;
     ret_info->n_warps_per_sm = row->blocks_per_sm * row->n_warps;
     return 0;
+}
+
+static int copy_in(const void *from, size_t nbytes, void *d_copy)
+{
+    WHARF_CUDA_TRY(
+        cudaMemcpyAsync(d_copy, from, nbytes, cudaMemcpyHostToDevice, cudaStreamPerThread));
+    WHARF_CUDA_TRY(cudaStreamSynchronize(cudaStreamPerThread));
+    return 0;
+}
+
+int wharf_cuda_copy_in(const struct wharf_cuda_decoder *decoder, const void *from, size_t nbytes,
+                       void **ret_d_copy)
+{
+    void *d_copy = nullptr;
+    if (int rc = wharf_cuda_check_current(decoder))
+        return rc;
+    WHARF_CUDA_TRY(cudaMalloc(&d_copy, nbytes));
+    if (int rc = copy_in(from, nbytes, d_copy)) {
+        wharf_cuda_copy_free(d_copy);
+        return rc;
+    }
+    *ret_d_copy = d_copy;
+    return 0;
+}
+
+void wharf_cuda_copy_free(void *d_copy)
+{
+    /* A failure here is one that was reported when it happened. */
+    (void)cudaFree(d_copy);
 }

@@ -49,8 +49,10 @@ WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_device_chu
                                wharf_outcome *d_outcome, uint8_t *scratch)
 {
     wharf_device_chunk chunk = *d_chunk;
-    verdict v = bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE, 0);
-    if (chunk.in_nbytes <= MAX_CHUNK_NBYTES && chunk.out_avail <= MAX_CHUNK_NBYTES) {
+    uint32_t refusal = chunk.refusal ? chunk.refusal : (uint32_t)WHARF_REASON_REQUEST_SIZE;
+    verdict v = bad(WHARF_BAD_REQUEST, refusal, 0);
+    if (chunk.refusal == 0 && chunk.in_nbytes <= MAX_CHUNK_NBYTES &&
+        chunk.out_avail <= MAX_CHUNK_NBYTES) {
         uint32_t in_nbytes = (uint32_t)chunk.in_nbytes, out_avail = (uint32_t)chunk.out_avail;
         uint32_t budget = chunk.step_budget ? chunk.step_budget : step_budget(in_nbytes, out_avail);
         chunk_job job = {chunk.in,    in_nbytes, chunk.out, out_avail, chunk.parameter,

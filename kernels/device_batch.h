@@ -34,7 +34,9 @@ struct wharf_device_chunk {
     uint32_t parameter; /* the codec's, struct wharf_codec_setting */
     /* 0: the step budget (decoder.cuh) that the sizes give.  Tests give a small one. */
     uint32_t step_budget;
-    uint32_t reserved;    /* 0 */
+    /* 0, or the enum wharf_reason for which it is refused: it ends as BAD_REQUEST, and neither
+     * source nor destination is touched. */
+    uint32_t refusal;
     const uint8_t *model; /* the image of a registered model, aligned to 16; NULL: none */
 };
 

@@ -25,7 +25,8 @@ compiles() {
 # As they are installed: in one folder, with nothing else of the tree.
 test_public_headers_stand_alone() {
     mkdir include
-    cp "$TOP"/proto/wharf_*.h "$TOP"/encoders/wharf_*.h "$TOP"/clientlib/wharf.h include
+    cp "$TOP"/proto/wharf_*.h "$TOP"/encoders/wharf_*.h "$TOP"/clientlib/wharf.h \
+        "$TOP"/clientlib/cuda/wharf_cuda.h include
     for header in include/*.h; do
         compiles c11 c++17 "$(basename "$header")" -Iinclude
         compiles c99 c++11 "$(basename "$header")" -Iinclude

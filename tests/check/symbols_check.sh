@@ -44,6 +44,41 @@ test_manual_page_shows_what_the_map_lists() {
     expect_text '' "$(cat missing)"
 }
 
+# The names that libwharf-cuda's map lists.
+cuda_names() {
+    sed -n '/global:/,/local:/p' "$TOP/clientlib/cuda/libwharf-cuda.map" |
+        grep -oE '\bwharf_[a-z0-9_]+' | sort
+}
+
+test_cuda_header_and_page_have_what_its_map_lists() {
+    cuda_names > listed
+    test -s listed
+    grep -oE '\bwharf_cuda_[a-z_]+\(' "$TOP/clientlib/cuda/wharf_cuda.h" | tr -d '(' | sort -u > used
+    grep -vxFf listed used > unknown || true
+    expect_text '' "$(cat unknown)"
+    sed -nE 's/^\.F[no] (wharf_cuda_[a-z_]+).*/\1/p' "$TOP/clientlib/cuda/libwharf-cuda.3" |
+        sort -u > shown
+    grep -vxFf shown listed > missing || true
+    expect_text '' "$(cat missing)"
+    grep -vxFf used listed > missing || true
+    expect_text '' "$(cat missing)"
+}
+
+# Where there is nvcc, and somebody made it.
+test_cuda_library_exports_what_its_map_lists() {
+    if [ ! -e "$BUILD"/libwharf-cuda.so.0 ]; then
+        skip 'libwharf-cuda is not built: make cuda'
+        return
+    fi
+    nm -D --defined-only --without-symbol-versions "$BUILD"/libwharf-cuda.so.0 |
+        awk '$2 != "A" { print $3 }' | sort > exported
+    cuda_names > listed
+    diff listed exported
+    # It brings CUDA's runtime and nothing of C++.
+    readelf -d "$BUILD"/libwharf-cuda.so.0 | grep NEEDED > needed
+    expect_status 1 grep -vE 'lib(c|m|dl|rt|pthread)\.so|ld-linux' needed
+}
+
 # Libraries neither print nor end the program: that is for the programs to decide.
 test_library_never_prints_or_exits() {
     nm -u "$BUILD/libwharf.a" | awk '{ print $2 }' | sort -u > used

@@ -18,6 +18,7 @@ MAY_INCLUDE = {
     'kernels': {'proto', 'encoders', 'kernels'},
     'daemon': {'proto', 'encoders', 'kernels', 'daemon'},
     'clientlib': {'proto', 'encoders', 'clientlib'},
+    'clientlib/cuda': {'proto', 'encoders', 'kernels', 'clientlib'},
 }
 # The daemon's folders by altitude: each depends on those below it alone.  None of two at the same
 # altitude depends on the other.
@@ -75,10 +76,11 @@ def rule_top_level_is_fixed(files):
 
 
 def rule_includes_go_downwards(files):
-    """proto <- encoders <- kernels <- daemon, and clientlib <- proto, encoders."""
+    """proto <- encoders <- kernels <- daemon, and clientlib <- proto, encoders; and clientlib/cuda
+    <- kernels."""
     by_name = {os.path.basename(path): path for path in files}
     for path in files:
-        allowed = MAY_INCLUDE.get(path.split('/')[0])
+        allowed = MAY_INCLUDE.get(os.path.dirname(path), MAY_INCLUDE.get(path.split('/')[0]))
         if not allowed or not path.endswith(CODE):
             continue
         for number, line in enumerate(read(path).splitlines(), 1):

@@ -13,7 +13,10 @@ $(BUILD)/wharf_gpu_bench: $(call gpu_obj_of,gpu_bench_main.c gpu_pack.c gpu_symb
 $(BUILD)/wharf_gpu_epoch: $(call gpu_obj_of,gpu_epoch_main.c gpu_epoch_check.c gpu_epoch_jobs.c gpu_epoch_measure.c \
     gpu_epoch_import.c gpu_epoch_parts.c gpu_pack.c gpu_export.cu gpu_client.cu gpu_tenant.cu)
 $(BUILD)/wharf_gpu_rans: $(call gpu_obj_of,gpu_rans_main.cu gpu_rans_stream.c gpu_symbols.c gpu_pack.c)
-$(BUILD)/wharf_gpu_%: $(call gpu_obj_of,gpu_device_simt.c gpu_device_cuda.cu) $(gpu_obj) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
+$(BUILD)/wharf_gpu_library: $(call gpu_obj_of,gpu_library_main.c)
+$(call gpu_obj_of,gpu_library_main.c): private ALL_CFLAGS += -isystem $(CUDA_HOME)/include
+$(BUILD)/wharf_gpu_%: $(call gpu_obj_of,gpu_device_simt.c gpu_device_cuda.cu gpu_device_library.c) $(gpu_obj) \
+    $(call obj,$(wildcard clientlib/cuda/*_calls.c)) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 	$(call program,$(GPU_LIBS),$(CXX))
 
 # Somebody else's program: it has nothing of ours but the checks of CUDA's calls.
@@ -44,7 +47,7 @@ $(BUILD)/tests/wharfd-host: $(worker_obj) $(call gpu_obj_of,engine_host.c) $(DAE
 .PHONY: gpu-programs test-gpu test-gpus bench-gpu study-gpu
 gpu-programs: ## the GPU's worker, its tests and benchmarks, with nvcc
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_EXAMPLE)
+	$(Q)$(MAKE) cuda $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_EXAMPLE) $(BUILD)/tests/example_cuda $(BUILD)/wharf_gpu_library
 
 # What of kernels is counted there: guards, instructions, registers, stack.
 kernel_obj := $(call obj,$(wildcard kernels/*_kernel.cu))
@@ -89,6 +92,11 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
     "$(call checked_by,memcheck) $(gpu_test) --own-memory forged $(FORGED_CHECKED)" \
     "$(call checked_by,memcheck) $(gpu_test) --own-memory damaged $(DAMAGED_CHECKED)" \
     $(foreach tool,memcheck racecheck initcheck,"$(call checked_by,$(tool)) $(gpu_test) --own-memory vectors tests/vectors")
+# What programs get: the public calls, and the same by graphs.
+gpu_runs  += "$(BUILD)/wharf_gpu_library" "$(gpu_test) --engine library vectors tests/vectors" "$(gpu_test) --engine library --graph vectors tests/vectors" \
+    "$(gpu_test) --engine library generated 3" "$(gpu_test) --engine library damaged $(DAMAGED)" \
+    "$(gpu_test) --engine library --graph damaged 100000" \
+    "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) --engine library damaged $(DAMAGED_CHECKED)"
 gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000" "$(GPU_DAEMON) soak $(SOAK_SECONDS)" \
     "WHARF_TEST_GPU=cuda $(BUILD)/tests/wharfd_hostile_test" \
     "$(GPU_DAEMON) faults" "$(GPU_DAEMON) --setting kernel=batch faults" "$(GPU_DAEMON) sessions $(SESSIONS)"

@@ -7,7 +7,12 @@
  *     wharf_gpu_bench sweep CODEC FILE             [RUNS]   chunks of 16 KiB to 1 MiB, 1 to 10000
  *     wharf_gpu_bench symbols D CHUNK TOTAL        [RUNS]   rans, 16-bit symbols of D distributions
  *
- *     --engine simt     the SIMT layer in the GPU's place: tries the program out, times nothing
+ *     --engine library|cuda|simt
+ *                       libwharf-cuda's public call (the default, but where a kernel is named), the
+ *                       kernel alone, or the SIMT layer in the GPU's place: tries the program out,
+ *                       times nothing
+ *     --beside          a second row for each: the kernel alone, by turns with the library's call
+ *     --graph           each call becomes a CUDA graph, whose replay is timed
  *     --any-codec       the kernel that has all decoders
  *     --serial, --serial-registers, --serial-prefetch
  *                       the kernel that decodes one symbol a step, as CODAG does, with input
@@ -52,9 +57,10 @@ struct bench {
     const char *data_name;
     bool any_codec;
     bool choose;                /* the kernel by the number of chunks */
+    bool beside;                /* times the kernel alone by turns with the library's call */
     uint32_t serial;            /* WHARF_DEVICE_SERIAL or such, or 0 */
     struct gpu_symbols symbols; /* of mode symbols */
-    uint8_t *d_model;           /* NULL: none */
+    const uint8_t *d_model;     /* NULL: none */
     unsigned n_runs;
     bool wrong;
 };
@@ -89,6 +95,7 @@ struct measurement {
     struct wharf_device_chunk *d_chunks;
     struct wharf_outcome *d_outcomes;
     float ms[MAX_RUNS];
+    float ms_alone[MAX_RUNS]; /* the kernel's */
 };
 
 static void load(const struct bench *bench, const struct gpu_source *source, struct measurement *m)
@@ -195,13 +202,14 @@ static const char *kernel_name(uint32_t batch_codec)
     }
 }
 
+/* `ms` are sorted. */
 static void print_row(const struct bench *bench, const char *mode, const struct gpu_source *source,
-                      const struct measurement *m, size_t n_wrong)
+                      const struct measurement *m, const float *ms, const char *call,
+                      size_t n_wrong)
 {
     size_t out_nbytes = m->n_chunks * gpu_chunk_nbytes(source);
     uint32_t codec = batch_codec(bench, source, m->n_chunks);
     double mb = (double)out_nbytes / 1e6;
-    const float *ms = m->ms;
     char level[100] = "";
 
     if (bench->symbols.n_distributions)
@@ -215,11 +223,12 @@ static void print_row(const struct bench *bench, const char *mode, const struct 
     printf("{\"peer\":\"wharf\",\"mode\":\"%s\",\"codec\":\"%s\",\"data\":\"%s\"%s,\"chunk\":%zu,"
            "\"chunks\":%zu,\"bytes\":%zu,\"ratio\":%.3f,\"GBps_median\":%.2f,\"GBps_min\":%.2f,"
            "\"GBps_max\":%.2f,\"us_median\":%.1f,\"runs\":%u,\"wrong\":%zu,\"device\":\"%s\","
-           "\"gpu_kernel\":\"%s\"%s}\n",
+           "\"call\":\"%s\",\"gpu_kernel\":\"%s\"%s}\n",
            mode, source->codec->name, bench->data_name, level, source->chunk_nbytes, m->n_chunks,
            out_nbytes, (double)out_nbytes / (double)m->in_nbytes, mb / ms[bench->n_runs / 2],
            mb / ms[bench->n_runs - 1], mb / ms[0], ms[bench->n_runs / 2] * 1e3, bench->n_runs,
-           n_wrong, bench->device->name(), kernel_name(codec), bench->device->kernel_facts(codec));
+           n_wrong, bench->device->name(), call, kernel_name(codec),
+           bench->device->kernel_facts(codec));
     fflush(stdout);
 }
 
@@ -237,12 +246,19 @@ static void measure(struct bench *bench, const char *mode, const struct gpu_sour
     };
     for (unsigned i = 0; i < WARM_UP_RUNS; i++)
         bench->device->decode(&batch);
-    for (unsigned i = 0; i < bench->n_runs; i++)
+    for (unsigned i = 0; i < bench->n_runs; i++) {
+        if (bench->beside)
+            m.ms_alone[i] = gpu_device_cuda.decode(&batch);
         m.ms[i] = bench->device->decode(&batch);
+    }
     qsort(m.ms, bench->n_runs, sizeof(m.ms[0]), by_size);
+    qsort(m.ms_alone, bench->n_runs, sizeof(m.ms_alone[0]), by_size);
     size_t n_wrong = count_wrong(bench, source, &m);
     bench->wrong |= n_wrong > 0;
-    print_row(bench, mode, source, &m, n_wrong);
+    bool is_library = bench->device == &gpu_device_library;
+    print_row(bench, mode, source, &m, m.ms, is_library ? "wharf_cuda_decode" : "kernel", n_wrong);
+    if (bench->beside)
+        print_row(bench, mode, source, &m, m.ms_alone, "kernel", n_wrong);
     unload(bench->device, &m);
 }
 
@@ -268,13 +284,12 @@ static void measure_symbols(struct bench *bench, struct gpu_source *source, size
     gpu_symbols_pack(symbols, source, chunk, n_chunks);
     bench->data_name = symbols->name;
     if (symbols->is_registered) {
-        bench->d_model = bench->device->alloc(symbols->image_nbytes);
-        bench->device->write(bench->d_model, symbols->image, symbols->image_nbytes);
+        bench->d_model = bench->device->add_model(symbols->image, symbols->image_nbytes);
     }
     measure(bench, "speed", source, n_chunks);
     gpu_source_free(source);
     if (bench->d_model)
-        bench->device->free(bench->d_model);
+        bench->device->remove_model(bench->d_model);
     gpu_symbols_free(symbols);
 }
 
@@ -283,7 +298,7 @@ static void measure_symbols(struct bench *bench, struct gpu_source *source, size
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: wharf_gpu_bench [--engine cuda|simt] "
+    fprintf(stderr, "usage: wharf_gpu_bench [--engine library|cuda|simt] [--beside] [--graph] "
                     "[--any-codec | --serial | --serial-registers | --serial-prefetch |"
                     " --block | --warp] [--level N] [--registered]\n"
                     "           speed CODEC[:TYPE] FILE CHUNK TOTAL [RUNS]\n"
@@ -305,6 +320,20 @@ static size_t number(const char *text, size_t most)
     return (size_t)value;
 }
 
+/* A kernel is named: the library would choose its own. */
+static void use_kernels(struct bench *bench)
+{
+    if (bench->device == &gpu_device_library)
+        bench->device = &gpu_device_cuda;
+}
+
+static const struct gpu_device_ops *device_called(const char *name)
+{
+    return strcmp(name, "simt") == 0   ? &gpu_device_simt
+           : strcmp(name, "cuda") == 0 ? &gpu_device_cuda
+                                       : &gpu_device_library;
+}
+
 /* Takes an option: how many words it is, or 0 if it is none. */
 static int take_option(struct bench *bench, struct gpu_source *source, int argc, char **argv)
 {
@@ -324,18 +353,24 @@ static int take_option(struct bench *bench, struct gpu_source *source, int argc,
         if (strcmp(argv[0], kernels[i].option) == 0) {
             bench->serial = kernels[i].kernel;
             bench->choose = false;
+            use_kernels(bench);
             return 1;
         }
     if (argc > 1 && strcmp(argv[0], "--engine") == 0) {
-        bench->device = strcmp(argv[1], "simt") == 0 ? &gpu_device_simt : &gpu_device_cuda;
+        bench->device = device_called(argv[1]);
         return 2;
     }
     if (argc > 1 && strcmp(argv[0], "--level") == 0) {
         source->level = (int)number(argv[1], 16);
         return 2;
     }
-    if (strcmp(argv[0], "--any-codec") == 0)
+    if (strcmp(argv[0], "--any-codec") == 0) {
         bench->any_codec = true;
+        use_kernels(bench);
+    } else if (strcmp(argv[0], "--graph") == 0)
+        gpu_device_use_graphs();
+    else if (strcmp(argv[0], "--beside") == 0)
+        bench->beside = true;
     else if (strcmp(argv[0], "--registered") == 0)
         bench->symbols.is_registered = true;
     else
@@ -405,7 +440,7 @@ int main(int argc, char **argv)
         {"sweep", 3, run_file},
         {"symbols", 4, run_symbols},
     };
-    struct bench bench = {.device = &gpu_device_cuda, .choose = true, .n_runs = 10};
+    struct bench bench = {.device = &gpu_device_library, .choose = true, .n_runs = 10};
     struct gpu_source source = {0};
 
     for (argv++, argc--; argc > 0 && strncmp(argv[0], "--", 2) == 0;) {
@@ -417,7 +452,10 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]) && argc > 0; i++) {
         int n_words = modes[i].n_words;
-        if (strcmp(argv[0], modes[i].name) != 0 || (bench.any_codec && bench.serial) ||
+        bool clash =
+            (bench.any_codec && bench.serial) ||
+            (bench.beside && (bench.device != &gpu_device_library || modes[i].run == run_symbols));
+        if (strcmp(argv[0], modes[i].name) != 0 || clash ||
             (argc != n_words && argc != n_words + 1))
             continue;
         if (argc > n_words)

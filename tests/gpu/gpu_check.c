@@ -46,7 +46,7 @@ struct gpu_checker {
     struct wharf_outcome *h_outcomes;
     /* Its models, here and on the device. */
     const void *models[MAX_MODELS];
-    uint8_t *d_models[MAX_MODELS];
+    const uint8_t *d_models[MAX_MODELS];
     unsigned n_models;
 };
 
@@ -152,8 +152,7 @@ static const uint8_t *model_there(struct gpu_checker *c, const struct gpu_case *
     }
     if (i == c->n_models) {
         c->models[i] = job->model;
-        c->d_models[i] = c->device->alloc(job->model_nbytes);
-        c->device->write(c->d_models[i], job->model, job->model_nbytes);
+        c->d_models[i] = c->device->add_model(job->model, job->model_nbytes);
         c->n_models++;
     }
     return c->d_models[i];
@@ -206,7 +205,7 @@ static void bring_back(struct gpu_checker *c)
 {
     c->device->read(c->outcomes.here, c->outcomes.there, c->n_cases * sizeof(*c->h_outcomes));
     while (c->n_models > 0)
-        c->device->free(c->d_models[--c->n_models]);
+        c->device->remove_model(c->d_models[--c->n_models]);
     if (!c->options->own_memory) {
         c->device->read(c->out.here, c->out.there, c->out_nbytes);
         return;

@@ -13,6 +13,9 @@ static struct {
     cudaStream_t stream;
     cudaEvent_t start, stop;
     cudaDeviceProp properties;
+    void *d_scratch;
+    size_t scratch_nbytes;
+    bool use_graphs;
 } gpu;
 
 static void must(int rc)
@@ -26,7 +29,8 @@ static void must(int rc)
 static int try_open(void)
 {
     WHARF_CUDA_TRY(cudaGetDeviceProperties(&gpu.properties, 0));
-    if (int rc = wharf_cuda_decoder_new(0, &gpu.decoder))
+    WHARF_CUDA_TRY(cudaSetDevice(0));
+    if (int rc = wharf_cuda_decoder_new(&gpu.decoder))
         return rc;
     WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking));
     WHARF_CUDA_TRY(cudaEventCreate(&gpu.start));
@@ -42,6 +46,7 @@ static void cuda_open(void)
 static int try_close(void)
 {
     wharf_cuda_decoder_free(gpu.decoder);
+    WHARF_CUDA_TRY(cudaFree(gpu.d_scratch));
     WHARF_CUDA_TRY(cudaEventDestroy(gpu.start));
     WHARF_CUDA_TRY(cudaEventDestroy(gpu.stop));
     WHARF_CUDA_TRY(cudaStreamDestroy(gpu.stream));
@@ -132,22 +137,75 @@ static void cuda_set(void *to, int byte, size_t nbytes)
         must(try_set(to, byte, nbytes));
 }
 
-static int try_decode(const struct wharf_device_batch *batch, float *ret_ms)
+static const uint8_t *cuda_add_model(const void *image, size_t nbytes)
 {
+    void *d_image = cuda_alloc(nbytes);
+    cuda_copy(d_image, image, nbytes);
+    return static_cast<const uint8_t *>(d_image);
+}
+
+static void cuda_remove_model(const uint8_t *d_image)
+{
+    cuda_free(const_cast<uint8_t *>(d_image));
+}
+
+/* Captured as strictly as can be: what would synchronise or allocate fails. */
+static int make_graph(gpu_start_fn *start, void *argument, cudaGraphExec_t *ret_graph)
+{
+    cudaGraph_t graph;
+    WHARF_CUDA_TRY(cudaStreamBeginCapture(gpu.stream, cudaStreamCaptureModeGlobal));
+    int rc = start(argument, gpu.stream);
+    WHARF_CUDA_TRY(cudaStreamEndCapture(gpu.stream, &graph));
+    if (rc < 0)
+        return rc;
+    WHARF_CUDA_TRY(cudaGraphInstantiate(ret_graph, graph, 0));
+    WHARF_CUDA_TRY(cudaGraphDestroy(graph));
+    WHARF_CUDA_TRY(cudaGraphLaunch(*ret_graph, gpu.stream));
+    return 0;
+}
+
+static int try_run(gpu_start_fn *start, void *argument, float *ret_ms)
+{
+    cudaGraphExec_t graph = nullptr;
+    if (gpu.use_graphs)
+        if (int rc = make_graph(start, argument, &graph))
+            return rc;
     WHARF_CUDA_TRY(cudaEventRecord(gpu.start, gpu.stream));
-    if (int rc = wharf_cuda_decode_batch(gpu.decoder, batch, gpu.stream))
+    if (graph)
+        WHARF_CUDA_TRY(cudaGraphLaunch(graph, gpu.stream));
+    else if (int rc = start(argument, gpu.stream))
         return rc;
     WHARF_CUDA_TRY(cudaEventRecord(gpu.stop, gpu.stream));
     WHARF_CUDA_TRY(cudaStreamSynchronize(gpu.stream));
     WHARF_CUDA_TRY(cudaEventElapsedTime(ret_ms, gpu.start, gpu.stop));
+    if (graph)
+        WHARF_CUDA_TRY(cudaGraphExecDestroy(graph));
     return 0;
+}
+
+static float cuda_run(gpu_start_fn *start, void *argument)
+{
+    float ms;
+    must(try_run(start, argument, &ms));
+    return ms;
+}
+
+static int start_decode(void *argument, CUstream_st *stream)
+{
+    return wharf_cuda_decode_batch(gpu.decoder, static_cast<wharf_device_batch *>(argument),
+                                   gpu.d_scratch, stream);
 }
 
 static float cuda_decode(const struct wharf_device_batch *batch)
 {
-    float ms;
-    must(try_decode(batch, &ms));
-    return ms;
+    wharf_device_batch own = *batch;
+    size_t nbytes = wharf_cuda_scratch_nbytes(gpu.decoder, batch->codec, batch->n_chunks, false);
+    if (nbytes > gpu.scratch_nbytes) {
+        cuda_free(gpu.d_scratch);
+        gpu.d_scratch = cuda_alloc(nbytes);
+        gpu.scratch_nbytes = nbytes;
+    }
+    return cuda_run(start_decode, &own);
 }
 
 static uint32_t cuda_choose_kernel(uint32_t codec, size_t n_chunks)
@@ -159,7 +217,7 @@ static const char *cuda_kernel_facts(uint32_t codec)
 {
     static char facts[200];
     struct wharf_cuda_kernel_info info;
-    must(wharf_cuda_kernel_info(gpu.decoder, codec, &info));
+    must(wharf_cuda_get_kernel_info(gpu.decoder, codec, &info));
     snprintf(facts, sizeof(facts),
              ",\"registers\":%u,\"local_nbytes\":%u,\"shared_nbytes\":%u,\"scratch_nbytes\":%zu,"
              "\"warps_per_sm\":%u",
@@ -168,8 +226,27 @@ static const char *cuda_kernel_facts(uint32_t codec)
     return facts;
 }
 
+void gpu_device_use_graphs(void)
+{
+    gpu.use_graphs = true;
+}
+
 const struct gpu_device_ops gpu_device_cuda = {
-    "cuda",    cuda_open,       cuda_close,         cuda_name,         cuda_alloc,
-    cuda_free, cuda_host_alloc, cuda_host_free,     cuda_copy,         cuda_copy,
-    cuda_set,  cuda_decode,     cuda_choose_kernel, cuda_kernel_facts,
+    "cuda",
+    cuda_open,
+    cuda_close,
+    cuda_name,
+    cuda_alloc,
+    cuda_free,
+    cuda_host_alloc,
+    cuda_host_free,
+    cuda_copy,
+    cuda_copy,
+    cuda_set,
+    cuda_add_model,
+    cuda_remove_model,
+    cuda_run,
+    cuda_decode,
+    cuda_choose_kernel,
+    cuda_kernel_facts,
 };

@@ -46,6 +46,28 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
+static const uint8_t *simt_add_model(const void *image, size_t nbytes)
+{
+    void *p = simt_alloc(nbytes);
+    simt_copy(p, image, nbytes);
+    return p;
+}
+
+static void simt_remove_model(const uint8_t *d_image)
+{
+    free((void *)d_image);
+}
+
+static float simt_run(gpu_start_fn *start, void *argument)
+{
+    double begun = now_ms();
+    if (start(argument, NULL) < 0) {
+        fprintf(stderr, "simt: nothing could be started\n");
+        exit(3);
+    }
+    return (float)(now_ms() - begun);
+}
+
 static float simt_decode(const struct wharf_device_batch *batch)
 {
     double start = now_ms();
@@ -80,6 +102,9 @@ const struct gpu_device_ops gpu_device_simt = {
     .write = simt_copy,
     .read = simt_copy,
     .set = simt_set,
+    .add_model = simt_add_model,
+    .remove_model = simt_remove_model,
+    .run = simt_run,
     .decode = simt_decode,
     .choose_kernel = simt_choose_kernel,
     .kernel_facts = simt_kernel_facts,

@@ -8,7 +8,9 @@
  *                                                 of each a few variants and damages
  *     wharf_gpu_test [OPTION]... damaged N        N streams with one to four bits changed
  *
- *     --engine cuda|simt   what runs device code: the first GPU (default), or the SIMT layer
+ *     --engine cuda|library|simt   what runs device code: kernels of the first GPU (default),
+ *                          libwharf-cuda's public calls on it, or the SIMT layer
+ *     --graph              every call becomes a CUDA graph, whose second replay counts
  *     --any-codec          the kernel that has all decoders, instead of each codec's own
  *     --serial             the kernel that decodes one symbol a step, of codecs that have one
  *     --serial-registers   the same with input through registers instead of shared memory
@@ -59,7 +61,8 @@ static struct {
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: wharf_gpu_test [--engine cuda|simt] [--own-memory] [--codec NAME] "
+            "usage: wharf_gpu_test [--engine cuda|library|simt] [--graph] [--own-memory] [--codec "
+            "NAME] "
             "[--seed N] [--save FOLDER]\n"
             "               [--any-codec | --serial | --serial-registers | --serial-prefetch |\n"
             "                --block | --indexed]\n"
@@ -204,6 +207,10 @@ static int take_option(char **argv)
         run.check.serial = WHARF_DEVICE_INDEXED;
         return 1;
     }
+    if (strcmp(argv[0], "--graph") == 0) {
+        gpu_device_use_graphs();
+        return 1;
+    }
     if (strcmp(argv[0], "--own-memory") == 0) {
         run.check.own_memory = true;
         return 1;
@@ -211,7 +218,9 @@ static int take_option(char **argv)
     if (!value)
         return -1;
     if (strcmp(argv[0], "--engine") == 0) {
-        run.check.device = strcmp(value, "simt") == 0 ? &gpu_device_simt : &gpu_device_cuda;
+        run.check.device = strcmp(value, "simt") == 0      ? &gpu_device_simt
+                           : strcmp(value, "library") == 0 ? &gpu_device_library
+                                                           : &gpu_device_cuda;
         return strcmp(value, run.check.device->engine) == 0 ? 2 : -1;
     }
     if (strcmp(argv[0], "--codec") == 0)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# libwharf-cuda: the decoders for programs that have a CUDA context.  `make cuda` builds it, with
+# nvcc, which takes minutes; `make install` installs it where it was built.
+
+CUDA_SO := $(BUILD)/libwharf-cuda.so.$(ABI)
+CUDA_A  := $(BUILD)/libwharf-cuda.a
+cuda_calls_obj := $(call obj,$(wildcard clientlib/cuda/*_calls.c))
+cuda_obj := $(cuda_calls_obj) $(call obj,$(addprefix kernels/,batch_kernel.cu line_kernel.cu cuda_error.cu))
+
+# What it takes of libwharf's objects is in it, and nobody sees it.
+$(CUDA_SO): $(cuda_obj) $(LIB_A) clientlib/cuda/libwharf-cuda.map
+	$(say) LD $@
+	$(Q)$(CXX) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,--version-script=clientlib/cuda/libwharf-cuda.map \
+	    -Wl,--no-undefined -static-libgcc -static-libstdc++ -o $@ $(cuda_obj) $(LIB_A) $(CUDA_LIBS) -lm
+	$(Q)ln -sf $(notdir $@) $(BUILD)/libwharf-cuda.so
+
+# Programs link libwharf.a behind it.
+$(CUDA_A): $(cuda_obj)
+	$(say) AR $@
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+.PHONY: cuda
+cuda: $(if $(NVCC),$(CUDA_SO) $(CUDA_A)) ## libwharf-cuda, the decoders for programs that use CUDA, with nvcc; before `make install`
+	$(if $(NVCC),,@echo '$(no_gpu)')
+
+# Its calls, with the SIMT layer in a GPU's place.
+$(BUILD)/tests/cuda_calls_simt_test: $(cuda_calls_obj) $(call obj,tests/gpu/cuda_batch_simt.cc)
+
+# As its comment says, but for the libraries.
+CUDA_EXAMPLE := $(BUILD)/tests/example_cuda
+$(CUDA_EXAMPLE): clientlib/cuda/example_cuda.c $(CUDA_A) $(LIB_A)
+	$(say) CC $<
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Iclientlib/cuda -Iproto -Iencoders \
+	    -isystem $(CUDA_HOME)/include -o $@ $^ $(CUDA_LIBS) -static-libgcc -l:libstdc++.a -lm -pthread
+
+# ---- install -------------------------------------------------------------------------------
+
+cmakedir = $(libdir)/cmake/wharf_cuda
+cuda_page_links = $(shell awk '/^\.S[hH] / { in_name = $$2 == "NAME" } \
+    in_name && $$1 == ".Nm" { print "link:libwharf-cuda.3:$(mandir)/man3/" $$2 ".3" }' clientlib/cuda/libwharf-cuda.3)
+cuda_install_list = \
+    755:$(CUDA_SO):$(libdir)/$(notdir $(CUDA_SO)) \
+    link:$(notdir $(CUDA_SO)):$(libdir)/libwharf-cuda.so \
+    644:$(CUDA_A):$(libdir)/libwharf-cuda.a \
+    644:$(BUILD)/wharf-cuda.pc:$(libdir)/pkgconfig/wharf-cuda.pc \
+    644:$(BUILD)/wharf_cuda-config.cmake:$(cmakedir)/wharf_cuda-config.cmake \
+    644:clientlib/cuda/wharf_cuda.h:$(includedir)/wharf_cuda.h \
+    644:clientlib/cuda/libwharf-cuda.3:$(mandir)/man3/libwharf-cuda.3 $(cuda_page_links) \
+    644:clientlib/cuda/NVCOMP.md:$(docdir)/NVCOMP.md \
+    644:clientlib/cuda/example_cuda.c:$(docdir)/examples/example_cuda.c
+is_cuda_built := $(and $(wildcard $(CUDA_SO)),$(wildcard $(CUDA_A)))
+install_list += $(if $(is_cuda_built),$(cuda_install_list))
+install: $(if $(is_cuda_built),$(BUILD)/wharf-cuda.pc $(BUILD)/wharf_cuda-config.cmake)
+
+# Made anew each time, as wharf.pc is.
+$(BUILD)/wharf-cuda.pc: clientlib/cuda/wharf-cuda.pc.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@version@|$(VERSION)|' \
+	    -e 's|@libdir@|$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))|' \
+	    -e 's|@includedir@|$(patsubst $(prefix)/%,$${prefix}/%,$(includedir))|' $< > $@
+$(BUILD)/wharf_cuda-config.cmake: clientlib/cuda/wharf_cuda-config.cmake.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@version@|$(VERSION)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' $< > $@

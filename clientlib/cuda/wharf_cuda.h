@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wharf_cuda.h: decompress chunks on a GPU, in the program's own CUDA context.  This header is
+ * libwharf-cuda's manual.
+ *
+ *     struct wharf_cuda_batch batch = WHARF_CUDA_BATCH_INIT;
+ *     struct wharf_cuda *cuda;
+ *     size_t scratch_nbytes;
+ *
+ *     cudaSetDevice(0);
+ *     if (wharf_cuda_open(&cuda) < 0)
+ *         die(wharf_cuda_error_message());
+ *     batch.codec = WHARF_CODEC_LZ4;
+ *     batch.n_chunks = n;
+ *     batch.in = d_sources, batch.in_nbytes = d_source_sizes;         // arrays in GPU memory
+ *     batch.out = d_destinations, batch.out_avail = d_capacities;
+ *     batch.outcomes = d_outcomes;
+ *     wharf_cuda_decode_scratch(cuda, &batch, &scratch_nbytes);
+ *     cudaMalloc(&batch.scratch, scratch_nbytes);
+ *     batch.scratch_nbytes = scratch_nbytes;
+ *     wharf_cuda_decode(cuda, &batch, stream);                        // returns at once
+ *
+ * Compile and link with `pkg-config --cflags --libs wharf-cuda`, or with CMake's
+ * find_package(wharf_cuda) and the target wharf::cuda.  The header is C99 and C++11 and includes
+ * none of CUDA's.  example_cuda.c is a whole program.
+ *
+ * libwharf-cuda is for programs that have a CUDA context and trust what runs in it.  The daemon
+ * (wharf.h) is for processes that share a GPU and do not trust each other.
+ *
+ * WHAT IS DECODED.  Batches: n chunks of one codec and one parameter, a warp for each chunk, or a
+ * block of warps where chunks are few.  A chunk is at most WHARF_CUDA_MAX_CHUNK_NBYTES, compressed
+ * and decompressed.  Bytes and outcomes are those of the CPU engine (wharf_decompress), in every
+ * member: result, reason, bit_offset, sizes.
+ *
+ * CALLS THAT START WORK (wharf_cuda_decode, wharf_cuda_encode) put kernels into a stream and
+ * return.  They do not synchronise, allocate, load code or take a lock.  So they can be captured
+ * into a CUDA graph, which can be replayed any number of times, and be made from any number of
+ * threads and streams at once.  No block of a kernel waits for another: they run in part of a GPU
+ * too (green contexts, MPS with a percentage of threads).  What a call takes by pointer is read as
+ * follows:
+ *   the struct itself                  before the call returns; it need not stay
+ *   its arrays (in, in_nbytes, ...)    by the GPU, when the stream gets there, in each replay anew
+ *   sources, destinations, scratch     likewise
+ * All of that memory must be reachable by the GPU: its own, pinned or managed.  (Pinned host
+ * memory is read over the link, which is then the limit.)
+ *
+ * SCRATCH is GPU memory that a call uses while it runs.  It is the caller's, aligned to
+ * WHARF_CUDA_SCRATCH_ALIGN; what it holds before does not matter.  Two calls whose kernels can run
+ * at the same time need two: one scratch for each stream is enough, and one for each graph that can
+ * run beside others.
+ *
+ * ERRORS.  What is wrong with a call is its return value: 0, or a negative errno number, and
+ * wharf_cuda_error_message has the words.  Then nothing was started and no output is touched.
+ * (After -EIO part of it may have been.)  What becomes of the data is in the outcomes.  Each
+ * function below lists its own errors; every one can give these:
+ *   -EINVAL      an argument is NULL or out of range where that is not allowed, or the current GPU
+ *                is not that of the handle
+ *   -E2BIG       a struct has members set that this version does not know
+ *   -EIO         the CUDA context is broken, by whichever kernel: the process can use it no more
+ *
+ * WHO CHECKS WHAT.  Compressed bytes are hostile: any bytes at all give an outcome, nothing outside
+ * a chunk's source is read and nothing outside its destination is written, in time linear in their
+ * sizes.  Pointers, sizes and capacities are the caller's word.  The GPU checks for each chunk that
+ * a pointer with a size is not NULL, that a range does not wrap around the address space, that
+ * source and destination do not overlap, and that sizes are within limits: otherwise the chunk's
+ * result is WHARF_BAD_REQUEST, with the reason that the CPU engine gives.  Nobody checks that
+ * memory is there, that arrays have n_chunks entries, or that chunks do not share destinations.  A
+ * source that changes while it is decoded may give any outcome and any bytes within the
+ * destination, and no access outside.
+ *
+ * THREADS.  All functions are safe from several threads at once, with the same handle too;
+ * wharf_cuda_close needs it for itself.  A thread's current GPU must be the handle's.
+ *
+ * CUDA.  The library has its own copy of CUDA's runtime in it, of the same contexts and streams:
+ * whatever CUDA a program uses, runtime or driver interface, is not touched, nor are its errors. It
+ * needs a driver as new as that copy (`wharf_cuda_open` says so), and a GPU of compute capability
+ * 8.0 or later.
+ *
+ * STRUCTS THAT GROW begin with their own size, as wharf.h says of its own.
+ */
+#ifndef WHARF_CUDA_H
+#define WHARF_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of libwharf, whose functions name results and reasons. */
+#include "wharf_codec.h"  /* enum wharf_codec */
+#include "wharf_job.h"    /* enum wharf_job_flag */
+#include "wharf_result.h" /* results, struct wharf_outcome */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* CUDA's stream: both CUstream and cudaStream_t are pointers to it.  NULL is the default stream. */
+struct CUstream_st;
+
+#define WHARF_CUDA_SCRATCH_ALIGN ((size_t)256)
+#define WHARF_CUDA_MAX_CHUNK_NBYTES ((size_t)1 << 28)
+#define WHARF_CUDA_MAX_CHUNKS ((size_t)1 << 30)
+
+/* ---- handles --------------------------------------------------------------------------- */
+
+/* The kernels, loaded into one GPU. */
+struct wharf_cuda;
+
+/*
+ * wharf_cuda_open: loads all kernels into the calling thread's current GPU and context, so that no
+ * later call does.  Takes some tenths of a second, and may wait for what runs there.
+ *   ret_cuda     not NULL; receives the handle, which the caller gives to wharf_cuda_close.
+ *                Untouched on failure.
+ * Returns 0, -ENOMEM (in host or GPU memory), -ENODEV (there is no GPU or driver, or it is too old,
+ * or the library was built without code for it), -EBUSY (another process has the GPU for itself) or
+ * an error of every call.
+ */
+int wharf_cuda_open(struct wharf_cuda **ret_cuda);
+
+/*
+ * wharf_cuda_close: ends a handle.  NULL is allowed.  All models of the handle have been freed, and
+ * all calls with it have returned.  Kernels under way and graphs that were captured go on working.
+ */
+void wharf_cuda_close(struct wharf_cuda *cuda);
+
+/* wharf_cuda_version: the library's version, such as "0.1.0".  Static. */
+const char *wharf_cuda_version(void);
+
+/*
+ * wharf_cuda_error_message: one line, without a newline, about the calling thread's last call that
+ * returned a negative number.  Empty before any; never NULL.  Good until the thread's next call.
+ */
+const char *wharf_cuda_error_message(void);
+
+/*
+ * wharf_cuda_can_decode: 1 if the GPU decodes this codec (enum wharf_codec), else 0.  So it does
+ * with all but zstd, blosc and those of later versions.  wharf_cuda_can_encode: the same of
+ * encoding: bdi, fpc, cpack, best, palette.
+ */
+int wharf_cuda_can_decode(uint32_t codec);
+int wharf_cuda_can_encode(uint32_t codec);
+
+/* ---- models ---------------------------------------------------------------------------- */
+
+/* A registered model of rans: streams need not bring it. */
+struct wharf_cuda_model;
+
+/*
+ * wharf_cuda_model_new: makes a model ready, in GPU memory.  Allocates, and waits for the copy: not
+ * for capture.
+ *   codec        WHARF_CODEC_RANS, the only codec with models
+ *   model        as wharf_make_rans_model makes it; host memory, hostile, not kept
+ *   ret_model    not NULL; receives the model, which goes to wharf_cuda_model_free.
+ * Returns 0, -EBADMSG (it is no model: the message says why), -EOPNOTSUPP (another codec), -ENOMEM
+ * or an error of every call.
+ */
+int wharf_cuda_model_new(struct wharf_cuda *cuda, uint32_t codec, const void *model,
+                         size_t model_nbytes, struct wharf_cuda_model **ret_model);
+
+/*
+ * wharf_cuda_model_free: frees a model.  NULL is allowed.  No batch that names it may be under way,
+ * nor be replayed later.  May wait for the GPU.
+ */
+void wharf_cuda_model_free(struct wharf_cuda_model *model);
+
+/* ---- decoding -------------------------------------------------------------------------- */
+
+/*
+ * n_chunks chunks.  Arrays have one entry a chunk, lie where the GPU reaches them, and are aligned
+ * as C aligns their entries.  Sources and destinations may have any alignment; multiples of 16 are
+ * faster.
+ */
+struct wharf_cuda_batch {
+    uint32_t struct_nbytes;    /* sizeof(struct wharf_cuda_batch) */
+    uint32_t codec;            /* enum wharf_codec */
+    uint32_t parameter;        /* the codec's: of rle1 and rle2 the type of values (enum
+                                  wharf_rle_type), of rans 0 for bytes and 1 for 16-bit symbols, of
+                                  others 0 */
+    uint32_t flags;            /* enum wharf_job_flag, or 0 */
+    size_t n_chunks;           /* 0 to WHARF_CUDA_MAX_CHUNKS; of none nothing is started */
+    const void *const *in;     /* sources; one may be NULL if its size is 0 */
+    const size_t *in_nbytes;   /* their sizes in bytes */
+    void *const *out;          /* destinations; one may be NULL if its capacity is 0 */
+    const size_t *out_avail;   /* their capacities in bytes */
+    const uint32_t *checksums; /* with WHARF_JOB_CHECKSUM the CRC-32 that each output must have;
+                                  else not looked at */
+    struct wharf_outcome *outcomes;       /* receive what became of each chunk */
+    const struct wharf_cuda_model *model; /* of all chunks, in place of `parameter`; NULL: none */
+    void *scratch;                        /* as wharf_cuda_decode_scratch says */
+    size_t scratch_nbytes;
+};
+#define WHARF_CUDA_BATCH_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct wharf_cuda_batch), 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL,     \
+            NULL, 0                                                                                \
+    }
+
+/*
+ * wharf_cuda_decode_scratch: how much scratch a batch takes.  Looks at codec, parameter, flags,
+ * n_chunks and model; all pointers to GPU memory may be NULL.  It never shrinks with n_chunks, so
+ * that of the largest batch does for all.
+ *   ret_nbytes   not NULL; a multiple of WHARF_CUDA_SCRATCH_ALIGN, never 0.  72 bytes a chunk and
+ *                a few hundred; rans without a model 128 KiB more for each warp that the GPU holds
+ *                at once (277 MB on an H100), or for each chunk if there are fewer.
+ * Returns 0, -EOPNOTSUPP (the GPU does not decode this codec) or an error of every call.
+ */
+int wharf_cuda_decode_scratch(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch,
+                              size_t *ret_nbytes);
+
+/*
+ * wharf_cuda_decode: starts decoding a batch in a stream.  When the stream has come so far, each
+ * chunk's outcome is there, and its output if that is WHARF_OK; otherwise the bytes within the
+ * destination are undefined.  Bytes outside it are never touched.  Every chunk is tried, whatever
+ * becomes of others.
+ *   stream       of the handle's GPU; NULL is the legacy default stream.
+ * Outcomes are those that wharf.h lists at wharf_decompress.  Two are this library's own:
+ *   WHARF_BAD_REQUEST, REQUEST_SIZE      also for more than WHARF_CUDA_MAX_CHUNK_NBYTES
+ *   WHARF_INTERNAL, STEP_BUDGET          a fault of wharf's own; please report it
+ * Returns 0, or
+ *   -EOPNOTSUPP  the GPU does not decode this codec
+ *   -ENOSPC      scratch_nbytes is less than wharf_cuda_decode_scratch says
+ *   -ENOMEM      the driver had no memory to start kernels
+ *   an error of every call; also -EINVAL for a parameter that is none of the codec's, for unknown
+ *   flags, for a model of another GPU, and for scratch that is not aligned
+ */
+int wharf_cuda_decode(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch,
+                      struct CUstream_st *stream);
+
+/* ---- encoding lines -------------------------------------------------------------------- */
+
+/*
+ * bdi, fpc, cpack, best and palette, which compress memory line by line: LINES.md.  Streams are the
+ * bytes that `wharf pack` writes, to the last one.
+ */
+struct wharf_cuda_encoding {
+    uint32_t struct_nbytes; /* sizeof(struct wharf_cuda_encoding) */
+    uint32_t codec;         /* enum wharf_codec */
+    uint32_t line_nbytes;   /* 32, 64 or 128; 0 is 128 */
+    uint32_t layout;        /* 0: lines are packed; 1: in slots, each at its own place */
+    uint32_t type;          /* of palette the values: 0 bf16, 1 f16, 2 e4m3, 3 e5m2; of others 0 */
+    uint32_t reserved;      /* 0 */
+    size_t n_chunks;        /* 0 to WHARF_CUDA_MAX_CHUNKS */
+    const void *const *in;  /* as in struct wharf_cuda_batch, all of these */
+    const size_t *in_nbytes;
+    void *const *out; /* aligned to 16, or the chunk is WHARF_BAD_REQUEST, REQUEST_RANGE */
+    const size_t *out_avail;
+    struct wharf_outcome *outcomes; /* out_nbytes is the size of the stream */
+};
+#define WHARF_CUDA_ENCODING_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct wharf_cuda_encoding), 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL         \
+    }
+
+/*
+ * wharf_cuda_encode_bound: the most bytes that a stream of in_nbytes can take.  Looks at all but
+ * n_chunks and pointers.  Has no handle.
+ * Returns 0 with *ret_nbytes, -EOPNOTSUPP, -EINVAL or -E2BIG.
+ */
+int wharf_cuda_encode_bound(const struct wharf_cuda_encoding *encoding, size_t in_nbytes,
+                            size_t *ret_nbytes);
+
+/*
+ * wharf_cuda_encode: starts encoding a batch in a stream; as wharf_cuda_decode, and it takes no
+ * scratch.  A chunk's outcome is WHARF_OK; WHARF_OUTPUT_TOO_SMALL, OUTPUT_FULL, which a capacity of
+ * wharf_cuda_encode_bound cannot give; or WHARF_BAD_REQUEST.
+ */
+int wharf_cuda_encode(struct wharf_cuda *cuda, const struct wharf_cuda_encoding *encoding,
+                      struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
