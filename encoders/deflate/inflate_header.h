@@ -5,7 +5,7 @@
 #ifndef WHARF_ENCODERS_DEFLATE_INFLATE_HEADER_H
 #define WHARF_ENCODERS_DEFLATE_INFLATE_HEADER_H
 
-#include "encoders/deflate/inflate.h"
+#include "encoders/deflate/inflate_state.h"
 
 /*
  * Reads the block header at bit_pos.  Returns NONE with bit_pos behind the header, the phase that

@@ -10,7 +10,7 @@
 #ifndef WHARF_ENCODERS_DEFLATE_INFLATE_LOOP_H
 #define WHARF_ENCODERS_DEFLATE_INFLATE_LOOP_H
 
-#include "encoders/deflate/inflate.h"
+#include "encoders/deflate/inflate_state.h"
 
 /* X(form): what the machine must have beyond the compiler's target is in inflate_loop.c. */
 #if defined(__x86_64__)

@@ -12,7 +12,7 @@
 #ifndef WHARF_ENCODERS_RANS_RANS_LOOP_H
 #define WHARF_ENCODERS_RANS_RANS_LOOP_H
 
-#include "encoders/rans/rans_coder.h"
+#include "encoders/rans/rans_code.h"
 #include "encoders/rans/rans_walk.h"
 
 /* The forms, in rising order of what they demand of the machine; how each codes, and on which

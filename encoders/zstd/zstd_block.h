@@ -11,7 +11,7 @@
 #define WHARF_ENCODERS_ZSTD_ZSTD_BLOCK_H
 
 #include "encoders/zstd/zstd_bits.h"
-#include "encoders/zstd/zstd_walk.h"
+#include "encoders/zstd/zstd_walk_state.h"
 
 /* A stream of literals: the bits, and where the literals go. */
 struct wharf_zstd_stream {

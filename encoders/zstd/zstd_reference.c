@@ -3,6 +3,7 @@
  * held against. */
 #include "encoders/zstd/zstd.h"
 #include "encoders/zstd/zstd_block.h"
+#include "encoders/zstd/zstd_walk.h"
 
 void wharf_zstd_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *out,
                                  size_t out_avail, const struct wharf_codec_setting *setting,

@@ -13,6 +13,7 @@
 #include "encoders/outcome.h"
 #include "encoders/zstd/zstd_block.h"
 #include "encoders/zstd/zstd_loops.h"
+#include "encoders/zstd/zstd_walk.h"
 
 enum {
     /* A block and its header, and then some, so that reads are long. */

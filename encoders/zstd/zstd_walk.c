@@ -8,46 +8,6 @@
 #include "encoders/outcome.h"
 #include "encoders/zstd/zstd_block.h"
 
-bool wharf_zstd_fail(struct wharf_zstd_walk *walk, enum wharf_reason reason, size_t at)
-{
-    walk->reason = reason;
-    walk->bad_at = walk->in_base + at;
-    walk->step = WHARF_ZSTD_STEP_END;
-    return false;
-}
-
-/* The same at the frame's first byte. */
-static bool fail_frame(struct wharf_zstd_walk *walk, enum wharf_reason reason)
-{
-    wharf_zstd_fail(walk, reason, walk->at);
-    walk->bad_at = walk->frame_at;
-    return false;
-}
-
-bool wharf_zstd_fail_room(struct wharf_zstd_walk *walk, enum wharf_reason reason, size_t at)
-{
-    return reason == WHARF_REASON_ZSTD_CONTENT_SIZE ? fail_frame(walk, reason)
-                                                    : wharf_zstd_fail(walk, reason, at);
-}
-
-/* The frame's output so far. */
-static uint64_t frame_nbytes(const struct wharf_zstd_walk *walk)
-{
-    return walk->frame_gone + (walk->n_out - walk->frame_out);
-}
-
-struct wharf_zstd_room wharf_zstd_room_of_block(const struct wharf_zstd_walk *walk)
-{
-    struct wharf_zstd_room room = {walk->frame.block_max, WHARF_REASON_ZSTD_BLOCK_SIZE};
-    uint64_t content = walk->frame.content_nbytes - frame_nbytes(walk);
-
-    if (content < room.nbytes)
-        room = (struct wharf_zstd_room){(size_t)content, WHARF_REASON_ZSTD_CONTENT_SIZE};
-    if (walk->out_avail - walk->n_out < room.nbytes)
-        room = (struct wharf_zstd_room){walk->out_avail - walk->n_out, WHARF_REASON_OUTPUT_FULL};
-    return room;
-}
-
 /* Asks whether to go on, if it is time to. */
 static void poll(struct wharf_zstd_walk *walk)
 {
@@ -145,7 +105,7 @@ static bool walk_skippable(struct wharf_zstd_walk *walk)
     size_t left = walk->in_nbytes - walk->at;
 
     if (walk->skip_left > left && !walk->in_more) {
-        fail_frame(walk, WHARF_REASON_INPUT_TRUNCATED);
+        wharf_zstd_fail_frame(walk, WHARF_REASON_INPUT_TRUNCATED);
         return true;
     }
     if (walk->skip_left > left) {
@@ -199,8 +159,9 @@ static bool walk_check(struct wharf_zstd_walk *walk)
 {
     bool has_sum = walk->in_nbytes - walk->at >= WHARF_ZSTD_CHECKSUM_NBYTES;
 
-    if (walk->frame.has_content_size && frame_nbytes(walk) != walk->frame.content_nbytes) {
-        fail_frame(walk, WHARF_REASON_ZSTD_CONTENT_SIZE);
+    if (walk->frame.has_content_size &&
+        wharf_zstd_frame_nbytes(walk) != walk->frame.content_nbytes) {
+        wharf_zstd_fail_frame(walk, WHARF_REASON_ZSTD_CONTENT_SIZE);
         return true;
     }
     if (walk->frame.has_checksum && !has_sum && walk->in_more)

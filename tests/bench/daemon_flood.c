@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "encoders/rans/rans.h"
-#include "tests/bench/daemon_bench.h"
+#include "tests/bench/daemon_parts.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_rans.h"
 

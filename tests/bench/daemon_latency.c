@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/bench/daemon_bench.h"
+#include "tests/bench/daemon_parts.h"
 
 /* Longer than the daemon watches a ring: 200 us by default. */
 enum { PAUSE_US = 500 };

@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "tests/bench/daemon_bench.h"
+#include "tests/bench/daemon_parts.h"
 
 /* Some more than the 1000 that must be in flight: a client takes completions meanwhile. */
 enum { DEPTH = 1200, AT_ONCE = 64, REPETITIONS = 10, RUN_US = 100000 };

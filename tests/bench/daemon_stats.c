@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/bench/daemon_bench.h"
+#include "tests/bench/daemon_parts.h"
 
 /* Tenants that have come, that are connected, and of these that have had a job. */
 enum { N_SEEN = 100000, N_ALIVE = 5000, N_BUSY = 200, FIRST_UID = 1000000 };

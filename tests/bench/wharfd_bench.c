@@ -27,12 +27,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "encoders/decode_job.h"
-#include "tests/bench/daemon_bench.h"
+#include "tests/bench/daemon_parts.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_file.h"
 
-enum { MOST_SOURCES = 16, MOST_CHUNKS = 16 };
+enum { MOST_SOURCES = 16 };
 
 /* ---- data ---------------------------------------------------------------------------------- */
 
@@ -40,8 +39,8 @@ enum { MOST_SOURCES = 16, MOST_CHUNKS = 16 };
 static struct bench_source source_of(const char *name, const uint8_t *contents, size_t nbytes)
 {
     struct bench_source source = {.name = name};
-    unsigned n =
-        (unsigned)(nbytes / BENCH_CHUNK < MOST_CHUNKS ? nbytes / BENCH_CHUNK : MOST_CHUNKS);
+    unsigned n = (unsigned)(nbytes / BENCH_CHUNK < BENCH_MOST_CHUNKS ? nbytes / BENCH_CHUNK
+                                                                     : BENCH_MOST_CHUNKS);
 
     if (n == 0)
         bench_die("a file has less than 64 KiB");
@@ -70,72 +69,6 @@ static struct bench_source read_source(char *path)
     if (!contents)
         bench_die(path);
     return source_of(basename(path), contents, nbytes);
-}
-
-void bench_decode_here(const struct bench_source *source, unsigned i, uint8_t *out)
-{
-    struct wharf_decode_job job = {
-        .codec = WHARF_CODEC_ZLIB,
-        .in = source->packed[i],
-        .in_nbytes = source->packed_nbytes[i],
-        .out = out,
-        .out_avail = BENCH_CHUNK,
-    };
-    struct wharf_outcome outcome;
-
-    wharf_decode_job_run(&job, 0, &outcome);
-    if (outcome.result != WHARF_OK)
-        bench_die("cannot decode");
-}
-
-/* ---- clients ------------------------------------------------------------------------------- */
-
-struct wharf *bench_open(const char *socket, uint32_t spin_us, unsigned max_jobs)
-{
-    struct wharf_options options = WHARF_OPTIONS_INIT;
-    struct wharf *wharf;
-
-    options.flags = WHARF_OPEN_DAEMON;
-    options.socket_path = socket;
-    options.spin_us = spin_us;
-    options.max_jobs = max_jobs;
-    /* Output of each job, and the packed chunks, which are smaller, with some to spare. */
-    options.arena_nbytes = (size_t)BENCH_CHUNK * (max_jobs + 2 * MOST_CHUNKS);
-    if (wharf_open(&options, &wharf) < 0)
-        bench_die(wharf_error_message());
-    return wharf;
-}
-
-void *bench_alloc(struct wharf *wharf, size_t nbytes)
-{
-    void *memory;
-
-    if (wharf_alloc(wharf, nbytes, &memory) < 0)
-        bench_die("no memory in the arena");
-    return memory;
-}
-
-struct wharf_job bench_job(const struct bench_source *source, unsigned i, const void *in, void *out)
-{
-    struct wharf_job job = WHARF_JOB_INIT;
-
-    job.codec = WHARF_CODEC_ZLIB;
-    job.in = in;
-    job.in_nbytes = source->packed_nbytes[i];
-    job.out = out;
-    job.out_avail = BENCH_CHUNK;
-    return job;
-}
-
-struct bench_loaded bench_load(struct wharf *wharf, const struct bench_source *source)
-{
-    struct bench_loaded loaded = {source, calloc(source->n_chunks, sizeof(loaded.in[0]))};
-
-    for (unsigned i = 0; i < source->n_chunks; i++) {
-        loaded.in[i] = bench_alloc(wharf, source->packed_nbytes[i]);
-        memcpy(loaded.in[i], source->packed[i], source->packed_nbytes[i]);
-    }
-    return loaded;
 }
 
 /* ---- main ---------------------------------------------------------------------------------- */
@@ -214,7 +147,7 @@ int main(int argc, char **argv)
     static struct bench_source sources[MOST_SOURCES];
     static struct daemon_bench bench;
     const char *only = parse_options(argc, argv, &bench);
-    size_t text_nbytes = (size_t)MOST_CHUNKS * BENCH_CHUNK;
+    size_t text_nbytes = (size_t)BENCH_MOST_CHUNKS * BENCH_CHUNK;
 
     bench.sources = sources;
     sources[bench.n_sources++] =

@@ -23,14 +23,8 @@ MAY_INCLUDE = {
 # The daemon's folders by altitude: each depends on those below it alone.  None of two at the same
 # altitude depends on the other.
 ALTITUDES = ({'base'}, {'core'}, {'schedule'}, {'placement'}, {'dispatch'}, {'cpu', 'gpu'}, {'control'})
-# Circles that are not broken yet, each by one of its units: no others may come.
-KNOWN_CIRCLES = {
-    'clientlib/cli/any_decode', 'clientlib/cli/options', 'clientlib/exchange',
-    'encoders/deflate/inflate', 'encoders/zstd/zstd_block',
-    'encoders/rans/rans_loop',
-    'tests/bench/wharfd_bench.c', 'tests/gpu/gpu_daemon_main.c', 'tests/gpu/gpu_memory_main.c',
-    'tests/lib/test_client', 'tests/lib/test_daemon',
-}
+# Circles that are not broken yet, each by one of its units, with how many it may have.
+KNOWN_CIRCLES = {'clientlib/cli/any_decode': 22, 'clientlib/exchange': 6}
 TOP_FOLDERS = {*MAY_INCLUDE, 'systemd', 'tests'}
 TOP_FILES = {'Makefile', 'README.md', 'LICENSE'}
 
@@ -108,12 +102,15 @@ def rule_daemon_goes_by_altitude(files):
 
 
 def rule_no_circles(files):
-    """arrows.py says what a circle is."""
+    """arrows.py says what a circle is.  A known one does not grow, and is known at its size."""
     arrows = Arrows(files, read)
     for circle in arrows.circles():
-        if KNOWN_CIRCLES.isdisjoint(circle):
+        known = [KNOWN_CIRCLES[unit] for unit in circle if unit in KNOWN_CIRCLES]
+        if len(circle) > sum(known):
             yield f'circle of {len(circle)}: {" ".join(circle)}'
             yield from arrows.within(circle)
+        elif len(circle) < sum(known):
+            yield f'a known circle of {sum(known)} has {len(circle)} now: {circle[0]}'
 
 
 def rule_file_names_are_unique(files):

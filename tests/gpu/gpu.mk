@@ -26,7 +26,7 @@ $(GPU_TENANT): $(call gpu_obj_of,gpu_tenant_main.c gpu_tenant.cu) $(call obj,ker
 
 # A client that uses CUDA, and the daemon's GPU.
 GPU_MEMORY := $(BUILD)/tests/wharf_gpu_memory
-$(GPU_MEMORY): $(call gpu_obj_of,gpu_memory_main.c gpu_memory_measure.c gpu_memory_share.c gpu_client.cu gpu_pack.c) \
+$(GPU_MEMORY): $(call gpu_obj_of,gpu_memory_main.c gpu_memory_measure.c gpu_memory_parts.c gpu_memory_share.c gpu_client.cu gpu_pack.c) \
     $(call obj,kernels/cuda_error.cu) $(TESTLIB) $(ENCODING_LIB)
 	$(call program,$(STATIC_LIBS) $(CUDA_LIBS),$(CXX))
 

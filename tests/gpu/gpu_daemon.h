@@ -14,6 +14,14 @@
  * together in places of the worker's queue that were never used before. */
 #define GPU_DAEMON_MORE_KIB (4 << 10)
 
+/* The first four as in wharfd.conf: `setting` is a line of section gpu.  All are set before a
+ * daemon starts. */
+struct gpu_daemon_options {
+    const char *engine, *output, *worker, *setting;
+    uint32_t spin_us; /* of clients */
+};
+extern struct gpu_daemon_options gpu_daemon_options;
+
 /* The engine that is tested: the GPU's, or its code on the CPU. */
 uint32_t gpu_daemon_engine(void);
 

@@ -55,88 +55,17 @@
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 
-static struct test_wharfd wharfd;
-static const char *engine_name = "cuda";
-static const char *output_name = "kernel";
-static const char *worker_name = "";
-static const char *setting = "";
 static const char *asked = "all";
 static size_t chunk_nbytes;
 static unsigned batch;
 static const char *clients = "1,4,16";
 static const char *depths = "4096";
-static uint32_t spin_us;
 static unsigned n_passes = 1;
 static uint32_t engine = WHARF_ENGINE_GPU;
 
 static int is_simt(void)
 {
     return engine == WHARF_ENGINE_SIMT;
-}
-
-/* ---- daemons and clients ------------------------------------------------------------------- */
-
-void gpu_daemon_start(const char *more)
-{
-    char config[1024];
-
-    snprintf(config, sizeof(config),
-             "output = %s\nworker = %s\n%s\n%s[quota]\nmax_memory = 64G\nmax_arena = 4G\n",
-             output_name, worker_name, setting, more);
-    test_wharfd_start_gpu(&wharfd, engine_name, config);
-}
-
-void gpu_daemon_finish(void)
-{
-    if (test_wharfd_stop(&wharfd) != 0)
-        test_tap_report(0, "the daemon ends as it should");
-    test_wharfd_remove(&wharfd);
-}
-
-uint32_t gpu_daemon_engine(void)
-{
-    return engine;
-}
-
-pid_t gpu_daemon_pid(void)
-{
-    return wharfd.pid;
-}
-
-struct test_wharfd *gpu_daemon_wharfd(void)
-{
-    return &wharfd;
-}
-
-struct wharf *gpu_daemon_open(uint32_t wanted, uint32_t max_jobs, size_t arena_nbytes)
-{
-    struct wharf_options options = WHARF_OPTIONS_INIT;
-    struct wharf *wharf;
-
-    options.flags = WHARF_OPEN_DAEMON;
-    options.socket_path = wharfd.socket;
-    options.patience_ms = TEST_PATIENCE_MS;
-    options.engine = wanted;
-    options.max_jobs = max_jobs;
-    options.arena_nbytes = arena_nbytes;
-    options.spin_us = spin_us;
-    if (wharf_open(&options, &wharf) < 0) {
-        fprintf(stderr, "cannot open: %s\n", wharf_error_message());
-        exit(1);
-    }
-    return wharf;
-}
-
-void gpu_daemon_keep_nothing(void)
-{
-    const char *options = getenv("ASAN_OPTIONS");
-    char more[512];
-
-    snprintf(more, sizeof(more),
-             "%s:quarantine_size_mb=0:thread_local_quarantine_size_kb=0:"
-             "detect_stack_use_after_return=0",
-             options ? options : "");
-    setenv("ASAN_OPTIONS", more, 1);
 }
 
 static struct test_chunks chunks;
@@ -260,13 +189,13 @@ int main(int argc, char **argv)
 {
     for (; argc > 2 && strncmp(argv[1], "--", 2) == 0; argv += 2, argc -= 2) {
         if (strcmp(argv[1], "--engine") == 0)
-            engine_name = argv[2];
+            gpu_daemon_options.engine = argv[2];
         else if (strcmp(argv[1], "--output") == 0)
-            output_name = argv[2];
+            gpu_daemon_options.output = argv[2];
         else if (strcmp(argv[1], "--worker") == 0)
-            worker_name = argv[2];
+            gpu_daemon_options.worker = argv[2];
         else if (strcmp(argv[1], "--setting") == 0)
-            setting = argv[2];
+            gpu_daemon_options.setting = argv[2];
         else if (strcmp(argv[1], "--asked") == 0)
             asked = argv[2];
         else if (strcmp(argv[1], "--chunk") == 0)
@@ -280,11 +209,11 @@ int main(int argc, char **argv)
         else if (strcmp(argv[1], "--passes") == 0)
             n_passes = (unsigned)strtoul(argv[2], NULL, 0);
         else if (strcmp(argv[1], "--spin") == 0)
-            spin_us = (uint32_t)strtoul(argv[2], NULL, 0);
+            gpu_daemon_options.spin_us = (uint32_t)strtoul(argv[2], NULL, 0);
         else
             return usage();
     }
-    engine = strcmp(engine_name, "simt") == 0 ? WHARF_ENGINE_SIMT : WHARF_ENGINE_GPU;
+    engine = gpu_daemon_engine();
     if (argc == 2 && strcmp(argv[1], "faults") == 0)
         faults();
     else if (argc == 5 && strcmp(argv[1], "flood") == 0)

@@ -37,24 +37,7 @@
 #define MiB ((size_t)1 << 20)
 #define GRANULARITY (2 * MiB)
 
-static struct test_wharfd wharfd;
 static char gpu[8] = "0";
-
-void gpu_memory_must(const char *what, int r)
-{
-    if (r >= 0)
-        return;
-    printf("# %s: %s\n", what, wharf_error_message());
-    exit(1);
-}
-
-void gpu_memory_must_cuda(const char *what, int r)
-{
-    if (r == 0)
-        return;
-    printf("# %s: %s\n", what, wharf_cuda_error_text());
-    exit(1);
-}
 
 /* ---- daemon and memory --------------------------------------------------------------------- */
 
@@ -64,45 +47,19 @@ static void start(void)
 
     snprintf(config, sizeof(config), "device = 0-%s\n[quota]\nmax_memory = 64G\nmax_arena = 8G\n",
              gpu);
-    test_wharfd_start_gpu(&wharfd, "cuda", config);
+    test_wharfd_start_gpu(&gpu_memory_wharfd, "cuda", config);
 }
 
 static void finish(void)
 {
-    if (test_wharfd_stop(&wharfd) != 0)
+    if (test_wharfd_stop(&gpu_memory_wharfd) != 0)
         test_tap_report(0, "the daemon ends as it should");
-    test_wharfd_remove(&wharfd);
-}
-
-struct wharf *gpu_memory_open(uint32_t engine, uint32_t max_jobs, size_t arena_nbytes)
-{
-    return test_wharfd_open(&wharfd, engine, max_jobs, arena_nbytes);
-}
-
-static size_t whole(size_t nbytes)
-{
-    return (nbytes + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
-}
-
-static int register_memory(struct wharf *wharf, const struct gpu_client_memory *memory)
-{
-    return wharf_register_gpu(wharf, memory->fd, (uintptr_t)memory->at, memory->nbytes);
-}
-
-struct gpu_client_memory gpu_memory_register(struct wharf *wharf, size_t nbytes)
-{
-    struct gpu_client_memory memory;
-
-    gpu_memory_must_cuda("making memory", gpu_client_make(whole(nbytes), &memory));
-    gpu_memory_must("registering memory", register_memory(wharf, &memory));
-    close(memory.fd);
-    memory.fd = -1;
-    return memory;
+    test_wharfd_remove(&gpu_memory_wharfd);
 }
 
 static double metric(const char *name, const char *label)
 {
-    return test_wharfd_metric(&wharfd, name, label);
+    return test_wharfd_metric(&gpu_memory_wharfd, name, label);
 }
 
 static int is_given_back(void)
@@ -206,8 +163,10 @@ static int run_storm(uint32_t engine, uint64_t seed, uint64_t n_jobs,
 
 static void check_storms(const struct test_chunks *chunks, uint64_t n_jobs)
 {
-    struct test_worker_killer killer = {
-        .random = {1}, .wharfd = &wharfd, .gpu = gpu, .within_ns = 1500 * WHARF_NS_PER_MS};
+    struct test_worker_killer killer = {.random = {1},
+                                        .wharfd = &gpu_memory_wharfd,
+                                        .gpu = gpu,
+                                        .within_ns = 1500 * WHARF_NS_PER_MS};
     int good = run_storm(WHARF_ENGINE_GPU, 1, n_jobs, chunks, NULL);
 
     test_tap_report(good, "a storm of %llu jobs, every second source and output in GPU memory",
@@ -248,7 +207,7 @@ static int refuses_file(struct wharf *wharf, const char *path, int expected)
 static void check_refusals(void)
 {
     struct wharf *wharf = gpu_memory_open(WHARF_ENGINE_GPU, 4, MiB);
-    pid_t worker = test_worker_of_gpu(wharfd.pid, gpu);
+    pid_t worker = test_worker_of_gpu(gpu_memory_wharfd.pid, gpu);
     struct gpu_client_memory memory;
     uint8_t *const nowhere = (uint8_t *)MiB; /* with room behind it for any size */
     int good;
@@ -268,7 +227,7 @@ static void check_refusals(void)
     good &= refuses(wharf, "a part of it", memory.fd, nowhere, GRANULARITY, -EINVAL);
     test_tap_report(good, "what is no GPU memory of that size is refused");
     good = refuses(wharf, "all of it", memory.fd, memory.at, 4 * GRANULARITY, 0);
-    test_tap_report(good && worker && test_worker_of_gpu(wharfd.pid, gpu) == worker &&
+    test_tap_report(good && worker && test_worker_of_gpu(gpu_memory_wharfd.pid, gpu) == worker &&
                         metric("wharf_gpu_memory_bytes", NULL) > 0,
                     "that did the worker no harm, and what is some is taken");
     wharf_close(wharf);
@@ -290,7 +249,7 @@ static int run_example(const char *input)
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
-        setenv("WHARF_SOCKET", wharfd.socket, 1);
+        setenv("WHARF_SOCKET", gpu_memory_wharfd.socket, 1);
         if (!freopen(input, "r", stdin))
             _exit(3);
         execl(path, "example_gpu", "gzip", (char *)NULL);
@@ -310,7 +269,7 @@ static void check_example(const struct test_chunks *chunks)
         if (chunk->codec == WHARF_CODEC_GZIP && chunk->out_avail > 1000)
             *(chunk->outcome.result == WHARF_OK ? &good : &bad) = chunk;
     }
-    snprintf(path, sizeof(path), "%s/input", wharfd.folder);
+    snprintf(path, sizeof(path), "%s/input", gpu_memory_wharfd.folder);
     int results[2] = {-1, -1};
     for (unsigned i = 0; i < 2; i++) {
         const struct test_chunk *chunk = i ? bad : good;
@@ -337,7 +296,7 @@ _Noreturn static void flood(const char *socket, size_t chunk_nbytes)
     struct wharf_completion completions[DEPTH];
     void *in;
 
-    snprintf(wharfd.socket, sizeof(wharfd.socket), "%s", socket);
+    snprintf(gpu_memory_wharfd.socket, sizeof(gpu_memory_wharfd.socket), "%s", socket);
     struct wharf *wharf = gpu_memory_open(WHARF_ENGINE_GPU, DEPTH, 4 * MiB);
     struct gpu_client_memory out = gpu_memory_register(wharf, DEPTH * chunk_nbytes);
     gpu_memory_must("wharf_alloc", wharf_alloc(wharf, chunk_nbytes, &in));
@@ -361,15 +320,15 @@ _Noreturn static void flood(const char *socket, size_t chunk_nbytes)
 static void check_deaths(void)
 {
     struct test_random random = {1};
-    pid_t worker = test_worker_of_gpu(wharfd.pid, gpu);
+    pid_t worker = test_worker_of_gpu(gpu_memory_wharfd.pid, gpu);
     unsigned n_flooding = 0;
 
     for (unsigned i = 0; i < N_DYING; i++) {
         double before = metric("wharf_chunks_total", "gpu");
         pid_t pid = fork();
         if (pid == 0) {
-            execl("/proc/self/exe", "wharf_gpu_memory", "--gpu", gpu, "flood", wharfd.socket,
-                  (char *)NULL);
+            execl("/proc/self/exe", "wharf_gpu_memory", "--gpu", gpu, "flood",
+                  gpu_memory_wharfd.socket, (char *)NULL);
             _exit(3);
         }
         n_flooding += TEST_WAIT(metric("wharf_chunks_total", "gpu") > before);
@@ -377,9 +336,10 @@ static void check_deaths(void)
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
-    test_tap_report(
-        n_flooding == N_DYING && is_given_back() && test_worker_of_gpu(wharfd.pid, gpu) == worker,
-        "%u clients die while the kernel writes to their memory, which is given back", n_flooding);
+    test_tap_report(n_flooding == N_DYING && is_given_back() &&
+                        test_worker_of_gpu(gpu_memory_wharfd.pid, gpu) == worker,
+                    "%u clients die while the kernel writes to their memory, which is given back",
+                    n_flooding);
 }
 
 /* ---- come and go --------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 
 #include "clientlib/wharf.h"
 #include "tests/gpu/gpu_client.h"
+#include "tests/lib/test_wharfd.h"
 
 struct gpu_source;
 
@@ -12,7 +13,8 @@ struct gpu_source;
 void gpu_memory_must(const char *what, int r);
 void gpu_memory_must_cuda(const char *what, int r);
 
-/* A handle of the daemon that was started. */
+/* The daemon, and a handle of it once it was started. */
+extern struct test_wharfd gpu_memory_wharfd;
 struct wharf *gpu_memory_open(uint32_t engine, uint32_t max_jobs, size_t arena_nbytes);
 
 /* GPU memory of at least nbytes that is registered. */

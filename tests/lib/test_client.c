@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "encoders/wharf_codec.h"
-#include "tests/lib/test_wharfd.h"
+#include "tests/lib/test_environment.h"
 
 #define LIMIT_S 60
 
@@ -391,7 +391,8 @@ struct test_client *test_client_start(const char *path, uint32_t n_entries, uint
 {
     struct test_client *client = test_client_greeted(path);
 
-    must(client, test_client_open_with(client, n_entries, arena_nbytes, 0, test_wharfd_engine()),
+    must(client,
+         test_client_open_with(client, n_entries, arena_nbytes, 0, test_environment_engine()),
          "session", path);
     return client;
 }

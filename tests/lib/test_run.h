@@ -3,7 +3,7 @@
 #ifndef WHARF_TESTS_TEST_RUN_H
 #define WHARF_TESTS_TEST_RUN_H
 
-#include "tests/lib/test_session.h"
+#include "tests/lib/test_session_state.h"
 
 /* Fills result, reason, engine, flags and sizes of *completion. */
 void test_run(struct test_session *session, const struct wharf_submission *submission,

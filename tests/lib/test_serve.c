@@ -12,6 +12,7 @@
 #include "daemon/base/clock.h"
 #include "proto/control.h"
 #include "proto/wharf_job.h"
+#include "tests/lib/test_serve.h"
 #include "tests/lib/test_session.h"
 
 enum { MAX_CONNECTIONS = 64 };

@@ -19,9 +19,10 @@
 
 #include "clientlib/wharf.h"
 #include "tests/lib/test_client.h"
+#include "tests/lib/test_environment.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_process.h"
 #include "tests/lib/test_wait.h"
-#include "tests/lib/test_worker.h"
 
 static void die(const struct test_wharfd *daemon, const char *what)
 {
@@ -138,22 +139,6 @@ static void write_patience(FILE *file, const char *config)
         fprintf(file, "[gpu]\nstart_timeout = %dms\n", TEST_PATIENCE_MS);
 }
 
-static const char *gpu_of_environment(void)
-{
-    const char *name = getenv("WHARF_TEST_GPU");
-
-    return name && *name ? name : NULL;
-}
-
-uint32_t test_wharfd_engine(void)
-{
-    const char *name = gpu_of_environment();
-
-    return !name                       ? WHARF_ENGINE_AUTO
-           : strcmp(name, "simt") == 0 ? WHARF_ENGINE_SIMT
-                                       : WHARF_ENGINE_GPU;
-}
-
 void test_wharfd_prepare(struct test_wharfd *daemon, const char *config)
 {
     strcpy(daemon->folder, "/tmp/wharf-test.XXXXXX");
@@ -166,9 +151,9 @@ void test_wharfd_prepare(struct test_wharfd *daemon, const char *config)
     if (!file || fputs(config, file) < 0)
         abort();
     write_patience(file, config);
-    if (gpu_of_environment())
-        fprintf(file, "\n[gpu]\nengine = %s\npin_after = 0\nspare = 0\n%s", gpu_of_environment(),
-                hang_timeout(gpu_of_environment(), config));
+    if (test_environment_gpu())
+        fprintf(file, "\n[gpu]\nengine = %s\npin_after = 0\nspare = 0\n%s", test_environment_gpu(),
+                hang_timeout(test_environment_gpu(), config));
     if (fclose(file) < 0)
         abort();
 }

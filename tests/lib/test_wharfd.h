@@ -23,13 +23,6 @@ struct test_wharfd {
 /* The program, in the build's folder: "wharfd", unless a test sets another one. */
 extern const char *test_wharfd_program;
 
-/*
- * With WHARF_TEST_GPU=cuda or simt in the environment daemons have that GPU, and clients that
- * test_client_start makes want it alone: so tests of what clients may do are tests of the GPU's
- * part too.  Returns that engine (enum wharf_engine), AUTO without it.
- */
-uint32_t test_wharfd_engine(void);
-
 /* Starts one with that configuration file's text, in its folder, and waits until it serves.  Ends
  * the program when that does not work.  What the text does not say of hello_timeout,
  * unread_timeout, gate_timeout and start_timeout is far above what a loaded machine takes. */

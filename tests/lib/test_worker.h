@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tests/lib/test_process.h"
 #include "tests/lib/test_random.h"
 
 struct test_storm;
@@ -44,14 +45,5 @@ void test_worker_kill(const struct test_storm *storm);
 /* Likewise, but each within so long after it was first seen ready.  If none gets ready three times
  * running the daemon does without, and jobs that nothing else can do fail. */
 void test_worker_kill_ready(const struct test_storm *storm);
-
-/* Stops a process, and waits until all of its threads stand still: the others go on until the one
- * that takes the signal has its turn on a processor. */
-void test_process_stop(pid_t pid);
-
-/* A process's open descriptors, and its memory (resident private and shared) in KiB; -1 if it is
- * gone. */
-int test_process_n_fds(pid_t pid);
-long test_process_kib(pid_t pid);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * daemon_bench.h: what the parts of wharfd_bench share.
+ * daemon_parts.h: what the parts of wharfd_bench share.
  *
  * Clients are libwharf's, as users have them.  Whatever goes wrong ends the program: a figure of a
  * daemon that gives wrong answers says nothing.
  */
-#ifndef WHARF_TESTS_BENCH_DAEMON_BENCH_H
-#define WHARF_TESTS_BENCH_DAEMON_BENCH_H
+#ifndef WHARF_TESTS_BENCH_DAEMON_PARTS_H
+#define WHARF_TESTS_BENCH_DAEMON_PARTS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +15,8 @@
 #include "tests/bench/bench_row.h"
 #include "tests/lib/test_wharfd.h"
 
-enum { BENCH_CHUNK = 65536, BENCH_MOST_CLIENTS = 256 };
+/* BENCH_MOST_CHUNKS: of each source. */
+enum { BENCH_CHUNK = 65536, BENCH_MOST_CHUNKS = 16, BENCH_MOST_CLIENTS = 256 };
 
 /* Chunks of one file, by zlib at level 6. */
 struct bench_source {
