@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * line_quad.cuh: 16 bytes of a line from its content in shared memory, by one lane: 2, 4 or 1 of
- * the lanes 0 to 31 have a line together, each the 16 bytes at its place.
+ * line_quad.cuh: 16 bytes of a line from its content, by one lane: 2, 4 or 8 of the lanes 0 to 31
+ * have a line together, each the 16 bytes at its place.
  *
  * What a lane needs of the lanes before it in its line (how many bytes their words or escapes take)
  * it gets by one scan, which all lanes do.  No lane reads more than 24 bytes behind a line's
@@ -15,12 +15,20 @@
 namespace wharf
 {
 
-/* ---- bytes of shared memory, at any place --------------------------------------------------- */
+/* ---- bytes of memory, at any place ----------------------------------------------------------- */
+
+/* One lane.  Word i of `words`, which is a pointer, or a type that has such a function of its own
+ * because its words are not all there (wharf_line.cuh). */
+WHARF_DEVICE uint32_t line_fetch(const uint32_t *words, uint32_t i)
+{
+    return load(words + i);
+}
 
 /* One lane.  The 4 bytes at byte `at`. */
-WHARF_DEVICE uint32_t line_word(const uint32_t *words, uint32_t at)
+template <typename Words>
+WHARF_DEVICE uint32_t line_word(Words words, uint32_t at)
 {
-    return funnel_right(load(words + at / 4), load(words + at / 4 + 1), 8 * (at & 3));
+    return funnel_right(line_fetch(words, at / 4), line_fetch(words, at / 4 + 1), 8 * (at & 3));
 }
 
 struct line_pair {
@@ -29,18 +37,21 @@ struct line_pair {
 };
 
 /* One lane.  8 bytes. */
-WHARF_DEVICE line_pair line_words_2(const uint32_t *words, uint32_t at)
+template <typename Words>
+WHARF_DEVICE line_pair line_words_2(Words words, uint32_t at)
 {
-    uint32_t a = load(words + at / 4), b = load(words + at / 4 + 1), c = load(words + at / 4 + 2);
+    uint32_t i = at / 4;
+    uint32_t a = line_fetch(words, i), b = line_fetch(words, i + 1), c = line_fetch(words, i + 2);
     return {funnel_right(a, b, 8 * (at & 3)), funnel_right(b, c, 8 * (at & 3))};
 }
 
 /* One lane.  16 bytes. */
-WHARF_DEVICE u32x4 line_words_4(const uint32_t *words, uint32_t at)
+template <typename Words>
+WHARF_DEVICE u32x4 line_words_4(Words words, uint32_t at)
 {
-    const uint32_t *p = words + at / 4;
-    uint32_t n = 8 * (at & 3);
-    uint32_t a = load(p), b = load(p + 1), c = load(p + 2), d = load(p + 3), e = load(p + 4);
+    uint32_t i = at / 4, n = 8 * (at & 3);
+    uint32_t a = line_fetch(words, i), b = line_fetch(words, i + 1), c = line_fetch(words, i + 2);
+    uint32_t d = line_fetch(words, i + 3), e = line_fetch(words, i + 4);
     return {funnel_right(a, b, n), funnel_right(b, c, n), funnel_right(c, d, n),
             funnel_right(d, e, n)};
 }
@@ -120,8 +131,9 @@ WHARF_DEVICE u32x4 line_add_bases(u32x4 deltas, line_pair base, uint32_t mask, u
 }
 
 /* One lane.  `at`: the line's content; `off`: the lane's place in the line. */
-WHARF_DEVICE u32x4 line_bdi_quad(const uint32_t *words, const line_step *steps, line_code code,
-                                 uint32_t at, uint32_t off, uint32_t shift)
+template <typename Words>
+WHARF_DEVICE u32x4 line_bdi_quad(Words words, const line_step *steps, line_code code, uint32_t at,
+                                 uint32_t off, uint32_t shift)
 {
     uint32_t variant = code.variant();
     bool is_repeat = variant == WHARF_LINE_BDI_REPEAT;
@@ -164,7 +176,8 @@ WHARF_DEVICE uint32_t line_least(uint32_t a, uint32_t b)
 /* ---- fpc ------------------------------------------------------------------------------------ */
 
 /* One lane.  The pattern of this lane's segment. */
-WHARF_DEVICE uint32_t line_fpc_pattern(const uint32_t *words, uint32_t at, uint32_t place)
+template <typename Words>
+WHARF_DEVICE uint32_t line_fpc_pattern(Words words, uint32_t at, uint32_t place)
 {
     return line_word(words, at) >> 3 * place & 7;
 }
@@ -180,8 +193,8 @@ WHARF_DEVICE uint32_t line_shift_back(uint32_t word, uint32_t left, uint32_t rig
 }
 
 /* One lane.  A segment that begins at `at`. */
-WHARF_DEVICE u32x4 line_fpc_quad(const uint32_t *words, const line_step *steps, uint32_t pattern,
-                                 uint32_t at)
+template <typename Words>
+WHARF_DEVICE u32x4 line_fpc_quad(Words words, const line_step *steps, uint32_t pattern, uint32_t at)
 {
     if (pattern == WHARF_LINE_FPC_ZEROS)
         return {0, 0, 0, 0};
@@ -198,15 +211,17 @@ WHARF_DEVICE u32x4 line_fpc_quad(const uint32_t *words, const line_step *steps, 
 /* ---- cpack ---------------------------------------------------------------------------------- */
 
 /* One lane.  The nibbles of this lane's four words. */
-WHARF_DEVICE uint32_t line_cpack_nibbles(const uint32_t *words, uint32_t at, uint32_t place)
+template <typename Words>
+WHARF_DEVICE uint32_t line_cpack_nibbles(Words words, uint32_t at, uint32_t place)
 {
     return line_word(words, at + 2 * place) & 0xffff;
 }
 
 /* One lane.  `before`: how many low bytes stand before this lane's.  *is_bad: a source that the
  * dictionary does not have. */
-WHARF_DEVICE u32x4 line_cpack_quad(const uint32_t *words, line_code code, uint32_t nibbles,
-                                   uint32_t at, uint32_t before, uint32_t shift, bool *is_bad)
+template <typename Words>
+WHARF_DEVICE u32x4 line_cpack_quad(Words words, line_code code, uint32_t nibbles, uint32_t at,
+                                   uint32_t before, uint32_t shift, bool *is_bad)
 {
     uint32_t n_words = code.variant();
     uint32_t dictionary_at = at + (1u << shift) / 8;
@@ -289,7 +304,8 @@ WHARF_DEVICE uint32_t line_rotate_pairs(uint32_t v)
  * collective.  A lane whose line is of another scheme has `is_palette` false, and anything comes of
  * it.  *is_bad: more escapes than are given.
  */
-WHARF_DEVICE u32x4 line_palette_quad(const uint32_t *words, const line_shape &shape,
+template <typename Words>
+WHARF_DEVICE u32x4 line_palette_quad(Words words, const line_shape &shape,
                                      const line_palette &palette, line_code code, uint32_t at,
                                      uint32_t place, bool is_palette, bool *is_bad)
 {
@@ -344,8 +360,8 @@ WHARF_DEVICE u32x4 line_palette_quad(const uint32_t *words, const line_shape &sh
  * collective.  The 16 bytes at `off` of a line whose content begins at byte `at` of words. *is_bad:
  * the content contradicts its code, in this lane's part or in one before.
  */
-template <uint32_t CODEC>
-WHARF_DEVICE u32x4 line_quad(const uint32_t *words, const line_step *steps, const line_shape &shape,
+template <uint32_t CODEC, typename Words>
+WHARF_DEVICE u32x4 line_quad(Words words, const line_step *steps, const line_shape &shape,
                              const line_palette &palette, line_code code, uint32_t at, uint32_t off,
                              bool *is_bad)
 {

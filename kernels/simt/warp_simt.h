@@ -369,6 +369,14 @@ inline void atomic_or(uint32_t *p, uint32_t v)
     __atomic_fetch_or(p, v, __ATOMIC_RELAXED);
 }
 
+inline void atomic_min(uint64_t *p, uint64_t v)
+{
+    uint64_t old = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (v < old &&
+           !__atomic_compare_exchange_n(p, &old, v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
 template <typename T>
 inline T load_shared_by_device(const T *p)
 {
