@@ -72,6 +72,7 @@ EOS
     if [ -e "$BUILD/libwharf-cuda.so.0" ]; then
         cat >> expected << EOS
 ./usr/include/wharf_cuda.h
+./usr/include/wharf_line.cuh
 ./usr/lib/cmake/wharf_cuda/wharf_cuda-config.cmake
 ./usr/lib/libwharf-cuda.a
 ./usr/lib/libwharf-cuda.so
@@ -79,6 +80,7 @@ EOS
 ./usr/lib/pkgconfig/wharf-cuda.pc
 ./usr/share/doc/wharf/NVCOMP.md
 ./usr/share/doc/wharf/examples/example_cuda.c
+./usr/share/doc/wharf/examples/example_line.cu
 ./usr/share/man/man3/libwharf-cuda.3
 $(sed -n 's|.*\b\(wharf_cuda_[a-z0-9_]*\);.*|./usr/share/man/man3/\1.3|p' "$TOP/clientlib/cuda/libwharf-cuda.map")
 EOS

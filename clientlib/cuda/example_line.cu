@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * example_line.cu: a kernel adds up an array that stays compressed in GPU memory.
+ *
+ *     nvcc -std=c++17 -arch=sm_80 example_line.cu $(pkg-config --cflags --libs wharf-cuda)
+ *
+ * libwharf-cuda makes the stream, lines of 128 bytes of bdi; wharf_line.cuh reads it.
+ */
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+
+#include <cuda_runtime.h>
+#include <wharf_cuda.h>
+#include <wharf_line.cuh>
+
+constexpr size_t N_VALUES = 1 << 20, NBYTES = N_VALUES * sizeof(uint64_t);
+constexpr unsigned WARPS = 8, LANES_PER_LINE = 128 / 16;
+
+__global__ void add_up(wharf::line_array array, unsigned long long *sum, uint32_t *n_bad)
+{
+    __shared__ wharf::line_table<WHARF_CODEC_BDI> table;
+    if (threadIdx.x < 32)
+        wharf::fill_line_table(table, array);
+    __syncthreads();
+
+    unsigned long long own = 0;
+    uint64_t team = (blockIdx.x * (uint64_t)blockDim.x + threadIdx.x) / LANES_PER_LINE;
+    uint64_t n_teams = (uint64_t)gridDim.x * blockDim.x / LANES_PER_LINE;
+    /* All lanes of a warp go round as often as each other. */
+    for (uint64_t base = 0; base < array.n_lines; base += n_teams) {
+        bool ok, is_mine = base + team < array.n_lines;
+        wharf::u32x4 v = wharf::load_line(table, array, is_mine ? base + team : 0, &ok);
+        if (is_mine)
+            own += ((uint64_t)v.y << 32 | v.x) + ((uint64_t)v.w << 32 | v.z);
+        if (!ok)
+            atomicAdd(n_bad, 1);
+    }
+    atomicAdd(sum, own);
+}
+
+static void must(int error, const char *what)
+{
+    if (error == 0)
+        return;
+    fprintf(stderr, "example_line: %s: error %d\n", what, error);
+    exit(EXIT_FAILURE);
+}
+
+/* Memory that CPU and GPU both see. */
+template <typename T>
+static T *allocate(size_t n)
+{
+    void *p = nullptr;
+    must((int)cudaMallocManaged(&p, n * sizeof(T)), "cudaMallocManaged");
+    return static_cast<T *>(p);
+}
+
+/* What the library wants to know of a batch of one chunk, for the GPU. */
+struct one_chunk {
+    const void *in;
+    size_t in_nbytes;
+    void *out;
+    size_t out_avail;
+    struct wharf_outcome outcome;
+};
+
+static one_chunk *encode(const uint64_t *values)
+{
+    one_chunk *chunk = allocate<one_chunk>(1);
+    struct wharf_cuda_encoding encoding = WHARF_CUDA_ENCODING_INIT;
+    struct wharf_cuda *cuda;
+    encoding.codec = WHARF_CODEC_BDI;
+    must(wharf_cuda_encode_bound(&encoding, NBYTES, &chunk->out_avail), "wharf_cuda_encode_bound");
+    chunk->in = values;
+    chunk->in_nbytes = NBYTES;
+    chunk->out = allocate<uint8_t>(chunk->out_avail);
+    encoding.n_chunks = 1;
+    encoding.in = &chunk->in;
+    encoding.in_nbytes = &chunk->in_nbytes;
+    encoding.out = &chunk->out;
+    encoding.out_avail = &chunk->out_avail;
+    encoding.outcomes = &chunk->outcome;
+    must(wharf_cuda_open(&cuda), "wharf_cuda_open");
+    must(wharf_cuda_encode(cuda, &encoding, nullptr), "wharf_cuda_encode");
+    must((int)cudaDeviceSynchronize(), "encoding");
+    must((int)chunk->outcome.result, "result of encoding");
+    wharf_cuda_close(cuda);
+    return chunk;
+}
+
+int main()
+{
+    uint64_t *values = allocate<uint64_t>(N_VALUES), *error = allocate<uint64_t>(1), want = 0;
+    unsigned long long *sum = allocate<unsigned long long>(1);
+    uint32_t *n_bad = allocate<uint32_t>(1);
+    wharf::line_array array;
+
+    for (size_t i = 0; i < N_VALUES; i++)
+        want += values[i] = UINT64_C(1000000007) * (i / 16) + i * i % 200;
+    one_chunk *chunk = encode(values);
+    *error = UINT64_MAX;
+    must(wharf::open_line_array(&array, chunk->out, chunk->out, chunk->outcome.out_nbytes, error),
+         "open_line_array");
+    *sum = 0;
+    *n_bad = 0;
+    add_up<<<64, WARPS * 32>>>(array, sum, n_bad);
+    must((int)cudaDeviceSynchronize(), "add_up");
+    printf("%zu bytes in %zu: sum %llu, %s\n", NBYTES, (size_t)chunk->outcome.out_nbytes, *sum,
+           *sum == want && *n_bad == 0 && *error == UINT64_MAX ? "right" : "WRONG");
+    return *sum == want && *n_bad == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
