@@ -274,12 +274,12 @@ struct wharf_info {
     uint64_t n_reconnects;         /* how often the daemon was lost and found */
     uint64_t n_resubmitted;        /* jobs that were submitted again */
     char daemon_version[32];       /* printable; cut off where it is longer */
-    uint64_t max_gpu_chunk_nbytes; /* of a chunk's source, and of its destination, where one is in
-                                      registered GPU memory; 0 where there can be none */
+    uint64_t max_gpu_chunk_nbytes; /* of a chunk's source, and of its destination, of which a GPU
+                                      has many at a time; 0 where there is no GPU memory */
     uint64_t n_here;               /* calls of wharf_decompress through this handle that the calling
                                       thread did itself, though there was a daemon */
-    uint64_t max_gpu_large_nbytes; /* where the engine is the GPU's: source plus destination of one
-                                      chunk, */
+    uint64_t max_gpu_large_nbytes; /* in GPU memory, and where the engine is the GPU's: source plus
+                                      destination of one chunk, */
     uint64_t max_gpu_large_ns;     /* and how long the GPU may have it */
 };
 
@@ -366,8 +366,10 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
  * Memory of cudaMalloc cannot be exported so.  A job's `in` and `out`, and those of a batch's
  * chunks, may then be (void *)(address + offset), at any alignment; a batch's results stay in host
  * memory.  Such a job runs on the GPU whose memory it is, whatever the handle's engine, which is
- * AUTO or the GPU's, and never on the CPU: it is for chunks whose source and whose out_avail are
- * each at most wharf_info.max_gpu_chunk_nbytes (the daemon's `[gpu] chunk`).
+ * AUTO or the GPU's, and never on the CPU.  Chunks whose source and whose out_avail are each at
+ * most wharf_info.max_gpu_chunk_nbytes (the daemon's `[gpu] chunk`) run by the thousand.  Larger
+ * ones, up to max_gpu_large_nbytes, run two at a time, and so do all of a batch that has a larger
+ * one.
  *
  * ORDER.  The daemon's kernel runs in no stream of the caller's.  So before the submission, all
  * that the caller's own work on the GPU does with the source and the destination must be over:
@@ -390,12 +392,12 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
  * Additional results of such jobs:
  *   WHARF_UNSUPPORTED    the GPU has no decoder for the codec (wharf_info says which there are on
  *                any engine)
- *   WHARF_BAD_REQUEST, REQUEST_SIZE   larger than max_gpu_chunk_nbytes; in a batch, some chunk
- *                is, in GPU memory or not
+ *   WHARF_QUOTA, GPU_LARGE   source and destination are together over max_gpu_large_nbytes, or one
+ *                is over 256 MiB; GPU_LARGE_TIME: it took the GPU longer than max_gpu_large_ns
  *   WHARF_BAD_REQUEST, REQUEST_REGION   source and destination, or chunks of one batch, are in the
  *                memory of different GPUs; or a daemon that came later takes no sources there
- *   WHARF_NO_MEMORY      the job's host memory cannot be pinned, or the GPU refused this memory
- *                when its worker was started again
+ *   WHARF_NO_MEMORY      the job's host memory cannot be pinned, the GPU refused this memory when
+ *                its worker was started again, or has none for a chunk over max_gpu_chunk_nbytes
  *   WHARF_DEVICE_FAULT   the worker died while it ran this job alone, or did so too often with jobs
  *                of this user's; or no worker gets ready any more
  *

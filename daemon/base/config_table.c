@@ -155,11 +155,13 @@ const struct wharf_setting wharf_settings[] = {
      "Percent of each GPU's multiprocessors that decoding may use."},
     {"gpu", "chunk", BYTES, AT_START, DAEMON(gpu_chunk_nbytes), "256K", 4 * KiB, 256 * MiB, NULL,
      "The largest chunk, in or out, that any of a GPU's some thousand warps decodes, each of which "
-     "takes twice this of its memory.  Larger ones are the CPU's, but for sessions that want a GPU "
-     "alone: see large."},
+     "takes twice this of its memory.  Larger ones are the CPU's, but for those in clients' GPU "
+     "memory and of sessions that want a GPU alone: see large."},
     {"gpu", "large", BYTES, AT_START, DAEMON(gpu_large_nbytes), "256M", MiB, 512 * MiB, NULL,
-     "Source plus destination of the largest chunk that sessions get decoded that want the GPU "
-     "alone.  Each GPU has two places for chunks over chunk, which take so much of its memory "
+     "Source plus destination of the largest chunk that a GPU decodes in clients' GPU memory and "
+     "for "
+     "sessions that want it alone.  Each GPU has two places for chunks over chunk, which take so "
+     "much of its memory "
      "each."},
     {"gpu", "large_longest", DURATION, RELOADS, DAEMON(gpu_large_longest_ns), "1min", S, HOUR, NULL,
      "A chunk that has such a place for so long ends with QUOTA.  With simt it is a thousand times "

@@ -51,7 +51,8 @@ static struct wharf_gpu_piece *take_free(struct wharf_gpu_backend *backend,
     return taken;
 }
 
-static void keep(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept, bool is_culprit)
+void wharf_gpu_again_keep(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept,
+                          bool is_culprit)
 {
     if (kept->piece.attempt < kept->piece.job->attempt)
         kept->piece.attempt = kept->piece.job->attempt;
@@ -116,7 +117,7 @@ void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
 {
     backend->flight.n_warp_ns -= gpu_piece->warp_ns;
     backend->flight.n_nbytes -= gpu_piece->nbytes;
-    cut(backend, gpu_piece, keep);
+    cut(backend, gpu_piece, wharf_gpu_again_keep);
 }
 
 void wharf_gpu_again_cut_recalled(struct wharf_gpu_backend *backend,
@@ -175,6 +176,24 @@ static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     backend->is_alone = piece.job->session->tenant->gpu_trust.n_alone > 0;
 }
 
+/* Whether no warp of the usual kernel has room for it. */
+static bool is_large(const struct wharf_gpu_backend *backend,
+                     const struct wharf_gpu_piece *gpu_piece)
+{
+    struct wharf_piece_span chunk = wharf_piece_span_at(&gpu_piece->piece, 0);
+    uint64_t most = backend->front->config.gpu_chunk_nbytes;
+
+    return chunk.in_nbytes > most || chunk.out_avail > most;
+}
+
+/* Those are tried again where large chunks are. */
+static void await_place(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    wharf_list_remove(&gpu_piece->link);
+    backend->flight.n_without_places--;
+    wharf_gpu_large_await(backend, gpu_piece);
+}
+
 bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     const struct wharf_list *last = backend->again.prev;
@@ -190,6 +209,8 @@ bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns
             backend->flight.n_without_places--;
             wharf_gpu_results_end(backend, gpu_piece, WHARF_ENGINE_AUTO,
                                   &(struct wharf_outcome){.result = result});
+        } else if (backend->state == WHARF_GPU_UP && is_large(backend, gpu_piece)) {
+            await_place(backend, gpu_piece);
         } else if (can_try(backend, gpu_piece, &others_wait)) {
             try_again(backend, gpu_piece, now_ns);
         } else if (!others_wait) {

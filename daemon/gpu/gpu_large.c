@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_large.c: large chunks on the GPU, in sessions that want no other engine.
+ * gpu_large.c: large chunks on the GPU: those in clients' GPU memory, and those of sessions that
+ * want no other engine.
  *
  * These are chunks over [gpu] chunk, and chunks that the main kernel had for longer than [gpu]
  * longest.  The worker has a few places for them, with a queue and a kernel of their own, so that
@@ -14,6 +15,7 @@
 #include "daemon/core/front.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/residency.h"
+#include "daemon/core/session.h"
 #include "daemon/dispatch/job_pieces.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/gpu/worker_message.h"
@@ -78,11 +80,11 @@ static bool is_sane(const struct wharf_gpu_large_place *place,
            wharf_gpu_results_can_be(completion->result, completion->out_nbytes);
 }
 
-/* Decides about a chunk that took too long.  A suspect's chunk goes to the CPU, since it ran alone
- * and kept all others waiting; any other ends with the name of the limit. */
+/* Decides about a chunk that took too long.  A suspect's chunk goes to the CPU if that can have it,
+ * since it ran alone and kept all others waiting; any other ends with the name of the limit. */
 static void end_for_time(struct wharf_gpu_piece *piece)
 {
-    piece->is_recalled = piece->is_alone;
+    piece->is_recalled = piece->is_alone && !piece->has_device;
     piece->outcome = (struct wharf_outcome){
         .result = WHARF_QUOTA,
         .reason = WHARF_REASON_GPU_LARGE_TIME,
@@ -241,14 +243,15 @@ static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gp
         .parameter = wharf_gpu_device_parameter(backend, job),
         .flags = (uint16_t)submission->flags,
         .opcode = (uint8_t)(opcode == WHARF_WORK_DECODE ? WHARF_WORK_DECODE_LARGE : opcode),
-        .output = WHARF_WORK_TO_HOST,
+        .output = chunk.destination->is_device ? WHARF_WORK_TO_DEVICE : WHARF_WORK_TO_HOST,
     };
 
     if (job->model)
         wharf_gpu_models_use(backend->view, &job->model->memory->on[backend->gpu], now_ns);
     wharf_gpu_room_use(backend->gpu, job, now_ns);
     gpu_piece->is_large = true;
-    gpu_piece->has_places = gpu_piece->has_device = gpu_piece->is_culprit = false;
+    gpu_piece->has_places = gpu_piece->is_culprit = false;
+    gpu_piece->has_device = wharf_regions_need_gpu(chunk.source, chunk.destination);
     gpu_piece->n_items = gpu_piece->n_left = 0;
     gpu_piece->handed_ns = backend->flight.active_ns = now_ns;
     gpu_piece->trip = (struct wharf_gpu_trip){.n_there = 1};
@@ -308,6 +311,18 @@ void wharf_gpu_large_await(struct wharf_gpu_backend *backend, struct wharf_gpu_p
     wharf_list_append(&backend->large.waiting, &piece->link);
 }
 
+/* Of a tenant that is banned, if the CPU can have it. */
+static void leave_to_cpu(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+{
+    const struct wharf_outcome fault = {.result = WHARF_DEVICE_FAULT};
+    struct wharf_piece_span chunk = wharf_piece_span_at(&piece->piece, 0);
+
+    if (wharf_regions_need_gpu(chunk.source, chunk.destination))
+        wharf_gpu_results_end(backend, piece, WHARF_ENGINE_AUTO, &fault);
+    else
+        wharf_gpu_rescue_make_orphan(backend, piece);
+}
+
 /* Goes on with the first of the chunks that come from other places.  Returns whether the next one
  * can be looked at. */
 static bool see_to_first(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *ret_others_wait)
@@ -324,7 +339,7 @@ static bool see_to_first(struct wharf_gpu_backend *backend, uint64_t now_ns, boo
     } else if (job->session->tenant->gpu_trust.banned_until_ns > now_ns) {
         wharf_list_remove(&piece->link);
         backend->flight.n_without_places--;
-        wharf_gpu_rescue_make_orphan(backend, piece);
+        leave_to_cpu(backend, piece);
     } else if (wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY) {
         wharf_gpu_room_want(backend->front, job, now_ns);
         wharf_list_rotate(waiting);

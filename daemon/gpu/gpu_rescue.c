@@ -11,7 +11,9 @@
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
 #include "daemon/core/front.h"
+#include "daemon/core/piece.h"
 #include "daemon/core/retry_queue.h"
+#include "daemon/core/session.h"
 #include "daemon/dispatch/front_lock.h"
 #include "daemon/gpu/gpu_state.h"
 
@@ -47,6 +49,11 @@ static void hand_on_large(struct wharf_gpu_backend *backend)
         wharf_front_enter(backend->front);
         for (unsigned n = 0; n < MOST_ORPHANS && (piece = wharf_gpu_large_lose(backend)) != NULL;
              n++) {
+            struct wharf_piece_span chunk = wharf_piece_span_at(&piece->piece, 0);
+            if (wharf_regions_need_gpu(chunk.source, chunk.destination)) {
+                wharf_gpu_again_keep(backend, piece, piece->is_culprit);
+                continue;
+            }
             begin_anew(&piece->piece);
             wharf_gpu_rescue_make_orphan(backend, piece);
         }

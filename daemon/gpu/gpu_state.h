@@ -503,6 +503,11 @@ void wharf_gpu_rescue_blame_stall(struct wharf_gpu_backend *backend, struct whar
 
 /* ---- gpu_again.c --------------------------------------------------------------------------- */
 
+/* The worker is gone: keeps a piece of one chunk for the next one, or leaves it to the CPU, if that
+ * can have it.  is_culprit: the worker ended while it ran this alone.  Under the lock. */
+void wharf_gpu_again_keep(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept,
+                          bool is_culprit);
+
 /* The worker is gone: cuts a piece under way, of which some is in clients' GPU memory, into
  * its chunks, which are tried again.  Under the lock. */
 void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece);

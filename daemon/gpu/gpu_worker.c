@@ -242,6 +242,8 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
     view->most_models = WHARF_EPOCH_MAX_MODELS;
     view->latency_ns = backend->proof.latency_ns;
     view->is_lost = false;
+    /* Before jobs that wait for it are placed. */
+    view->n_large = view->n_large_free = backend->large.n_places;
     begin_estimates(backend);
     wharf_front_leave(front);
     wharf_log(WHARF_LOG_NOTICE, NULL,

@@ -120,17 +120,20 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
         return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
     if (is_banned(job))
         return cpu_because(WHARF_PLACED_BANNED, ret_why);
-    if (!is_small_enough(front, job))
-        return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
     *ret_why = WHARF_PLACED_GPU_MEMORY;
     if (!wharf_place_is_up(front, owner))
         return WHARF_POOL_NONE;
     if (!(front->fleet.gpu_codecs >> job->submission.codec & 1))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);
+    bool is_large = !is_small_enough(front, job);
+    if (is_large && gpu->n_large == 0)
+        return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
     enum wharf_gpu_memory_state state = wharf_gpu_memory_of_job(job, owner);
     if (state == WHARF_GPU_MEMORY_REFUSED)
         return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
-    return state == WHARF_GPU_MEMORY_READY ? WHARF_POOL_OWN + owner : WHARF_POOL_NONE;
+    if (state != WHARF_GPU_MEMORY_READY)
+        return WHARF_POOL_NONE;
+    return is_large ? WHARF_POOL_LARGE : WHARF_POOL_OWN + owner;
 }
 
 bool wharf_place_is_refused(const struct wharf_front *front, const struct wharf_job *job)
@@ -151,13 +154,11 @@ struct wharf_outcome wharf_place_refusal(const struct wharf_front *front,
     case WHARF_PLACED_SEVERAL_GPUS:
         return (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
                                       .reason = WHARF_REASON_REQUEST_REGION};
-    case WHARF_PLACED_TOO_LARGE:
-        return (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
-                                      .reason = WHARF_REASON_REQUEST_SIZE};
     case WHARF_PLACED_CODEC:
         return (struct wharf_outcome){.result = wharf_place_needs_gpu(job) ? WHARF_UNSUPPORTED
                                                                            : WHARF_BAD_REQUEST,
                                       .reason = WHARF_REASON_GPU_CODEC};
+    case WHARF_PLACED_TOO_LARGE: /* and the GPU has no memory for large ones */
     case WHARF_PLACED_NOT_PINNED:
         return (struct wharf_outcome){.result = WHARF_NO_MEMORY};
     default:

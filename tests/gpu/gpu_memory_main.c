@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "daemon/base/clock.h"
 #include "kernels/cuda_error.h"
@@ -284,6 +285,49 @@ static void check_example(const struct test_chunks *chunks)
                     "the example decodes what is good and tells what is bad");
 }
 
+/* ---- large chunks -------------------------------------------------------------------------- */
+
+/* Some MiB of zeros and ones, from GPU memory to GPU memory, as they are and as one Deflate stream
+ * that is far larger than what a warp takes. */
+static void check_large(void)
+{
+    enum { NBYTES = 24 << 20 };
+    uint8_t *plain = malloc(NBYTES), *packed = malloc(NBYTES), *copy = malloc(NBYTES);
+    struct wharf *wharf = gpu_memory_open(WHARF_ENGINE_AUTO, 4, 4 * MiB);
+    struct gpu_client_memory in = gpu_memory_register(wharf, NBYTES),
+                             out = gpu_memory_register(wharf, NBYTES);
+    struct test_random random = {3};
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_outcome outcome;
+    uLongf packed_nbytes = NBYTES;
+    unsigned n_good = 0;
+
+    for (size_t i = 0; i < NBYTES; i++)
+        plain[i] = (uint8_t)test_random_below(&random, 2);
+    if (compress2(packed, &packed_nbytes, plain, NBYTES, 1) != Z_OK)
+        exit(1);
+    for (unsigned i = 0; i < 2; i++) {
+        put(in.at, i ? packed : plain, i ? packed_nbytes : NBYTES);
+        set(out.at, 0xee, NBYTES);
+        job.codec = i ? WHARF_CODEC_ZLIB : WHARF_CODEC_STORED;
+        job.in = in.at;
+        job.in_nbytes = i ? packed_nbytes : NBYTES;
+        job.out = out.at;
+        job.out_avail = NBYTES;
+        gpu_memory_must("decoding", wharf_decompress(wharf, &job, &outcome));
+        get(copy, out.at, NBYTES);
+        n_good += outcome.result == WHARF_OK && memcmp(copy, plain, NBYTES) == 0;
+    }
+    test_tap_report(n_good == 2, "%u of 2 chunks of %d MiB are decoded in GPU memory", n_good,
+                    NBYTES >> 20);
+    wharf_close(wharf);
+    gpu_client_free(&in);
+    gpu_client_free(&out);
+    free(plain);
+    free(packed);
+    free(copy);
+}
+
 /* ---- clients that die ---------------------------------------------------------------------- */
 
 enum { N_DYING = 6 };
@@ -377,6 +421,7 @@ static int check(uint64_t n_jobs)
     check_visible(&chunks, (unsigned)n_jobs);
     check_storms(&chunks, n_jobs);
     check_example(&chunks);
+    check_large();
     check_deaths();
     check_churn(200);
     finish();

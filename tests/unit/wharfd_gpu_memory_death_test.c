@@ -59,18 +59,20 @@ static struct test_worker_killer new_killer(uint64_t seed)
     };
 }
 
-static void check_kills(uint32_t engine, uint64_t seed)
+static void check_kills(uint32_t engine, uint64_t seed, size_t max_nbytes, const char *more)
 {
     struct test_worker_killer killer = new_killer(seed);
     struct test_chunks chunks;
+    char config[128];
 
-    start("hang_timeout = 10min\n");
-    test_chunks_init(&chunks, seed, 60, 1000, 8);
+    snprintf(config, sizeof(config), "hang_timeout = 10min\n%s", more);
+    start(config);
+    test_chunks_init(&chunks, seed, 60, max_nbytes, 8);
     struct wharf *wharf = test_wharfd_open(&wharfd, engine, 0, 0);
     struct test_storm storm = {
         .wharf = wharf,
         .chunks = &chunks,
-        .n_jobs = 1000,
+        .n_jobs = max_nbytes > 1000 ? 200 : 1000,
         .n_in_flight = 48,
         .batch_one_in = 4,
         .cancel_one_in = 10,
@@ -102,12 +104,18 @@ static void check_kills(uint32_t engine, uint64_t seed)
 
 Test(wharfd_gpu_memory_death, no_job_is_lost_when_workers_are_killed, .timeout = 300)
 {
-    check_kills(WHARF_ENGINE_SIMT, 2);
+    check_kills(WHARF_ENGINE_SIMT, 2, 1000, "");
 }
 
 Test(wharfd_gpu_memory_death, no_job_of_any_engine_is_lost_when_workers_are_killed, .timeout = 300)
 {
-    check_kills(WHARF_ENGINE_AUTO, 3);
+    check_kills(WHARF_ENGINE_AUTO, 3, 1000, "");
+}
+
+/* Most chunks are too large for a warp, and so have places of their own or wait for one. */
+Test(wharfd_gpu_memory_death, no_large_job_is_lost_when_workers_are_killed, .timeout = 300)
+{
+    check_kills(WHARF_ENGINE_AUTO, 4, 12000, "chunk = 4K\n");
 }
 
 /* Jobs of a round: as many as a suspect has to run alone.  And jobs, one after the other, after

@@ -15,6 +15,7 @@
 #include "clientlib/wharf.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_gpu_memory.h"
+#include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
@@ -335,9 +336,6 @@ static void check_sources(struct test_client *client, const struct wharf_submiss
     expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_OVERLAP);
     s.src_offset--;
     expect_result(client, &s, WHARF_OK, WHARF_REASON_NONE);
-    s.dst_region = 0;
-    s.dst_nbytes = 65537;
-    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE);
 }
 
 /* What a library would not let through: the daemon checks every range by itself. */
@@ -366,9 +364,6 @@ Test(wharfd_gpu_memory, ranges_and_uses_are_checked_for_each_job)
     s = good;
     s.dst_region = 2;
     expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION);
-    s = good;
-    s.src_nbytes = 65537;
-    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE);
     check_sources(client, &good);
     /* A batch's table and results. */
     s = (struct wharf_submission){
@@ -400,10 +395,61 @@ Test(wharfd_gpu_memory, ranges_and_uses_are_checked_for_each_job)
     chunk->dst_region = 0;
     chunk->dst_offset = 8192;
     expect_result(client, &s, WHARF_OK, WHARF_REASON_NONE);
-    chunk->src_nbytes = 0;
-    chunk->dst_nbytes = 65537;
-    expect_result(client, &s, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_SIZE);
     test_client_free(client);
+    finish();
+}
+
+/* A chunk of random bytes, which are in all places from 1 MiB to 2 MiB of their memory; and its
+ * output, which is in the first. */
+static void check_large(struct wharf *wharf, const uint8_t *in, uint8_t *out, size_t nbytes)
+{
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_outcome outcome;
+
+    memset(out, 0xa5, nbytes + 1);
+    job.codec = WHARF_CODEC_LZ4;
+    job.in = in;
+    job.in_nbytes = nbytes / 2;
+    job.out = out;
+    job.out_avail = nbytes;
+    cr_assert_eq(wharf_decompress(wharf, &job, &outcome), 0, "%s", wharf_error_message());
+    job.codec = WHARF_CODEC_STORED;
+    cr_assert_neq(outcome.result, WHARF_OK, "random bytes are no LZ4");
+    cr_assert_eq(wharf_decompress(wharf, &job, &outcome), 0, "%s", wharf_error_message());
+    cr_assert_eq(outcome.result, WHARF_OK, "%u, %u", outcome.result, outcome.reason);
+    cr_assert_eq(outcome.out_nbytes, nbytes / 2);
+    cr_assert_arr_eq(out, in, nbytes / 2);
+    cr_assert_eq(out[nbytes], 0xa5);
+}
+
+/* Two at a time, where they hold up nothing else; up to `large`. */
+Test(wharfd_gpu_memory, chunks_that_are_too_large_for_a_warp_have_places, .timeout = 120)
+{
+    enum { NBYTES = 300000 };
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_outcome outcome;
+    struct test_random random = {5};
+    void *host;
+
+    start("chunk = 64K\nlarge = 1M\n");
+    struct wharf *wharf = test_wharfd_open(&wharfd, WHARF_ENGINE_AUTO, 0, 4 * MiB);
+    struct test_gpu_memory device = test_gpu_memory_new(NULL, 2 * MiB);
+    cr_assert_eq(test_gpu_memory_register(wharf, &device), 0, "%s", wharf_error_message());
+    cr_assert_eq(wharf_alloc(wharf, 2 * MiB, &host), 0);
+    for (size_t i = MiB; i < 2 * MiB; i++)
+        ((uint8_t *)host)[i] = device.at[i] = (uint8_t)test_random_next(&random);
+    check_large(wharf, device.at + MiB + 3, device.at + 5, NBYTES);
+    check_large(wharf, device.at + MiB, host, NBYTES);
+    check_large(wharf, (uint8_t *)host + MiB, device.at, NBYTES);
+    cr_expect_gt(metric("wharf_gpu_large_chunks_total", NULL), 5);
+    job.in = device.at + MiB;
+    job.out = device.at;
+    job.in_nbytes = job.out_avail = MiB / 2 + 1;
+    cr_assert_eq(wharf_decompress(wharf, &job, &outcome), 0, "%s", wharf_error_message());
+    cr_expect_eq(outcome.result, WHARF_QUOTA, "%u", outcome.result);
+    cr_expect_eq(outcome.reason, WHARF_REASON_GPU_LARGE);
+    wharf_close(wharf);
+    test_gpu_memory_free(&device);
     finish();
 }
 

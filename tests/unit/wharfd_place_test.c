@@ -255,6 +255,29 @@ Test(wharfd_place, nobody_waits_behind_what_another_tenant_leaves_to_the_gpu, .i
     cr_assert(front.fleet.gpus_left);
 }
 
+/* What is in a client's GPU memory is never the CPU's: it only says so where the GPU has no place.
+ */
+Test(wharfd_place, large_chunk_in_gpu_memory_has_a_place_or_is_refused, .init = set_up,
+     .fini = tear_down)
+{
+    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
+    struct wharf_job job;
+
+    region.is_device = true;
+    push(&job, 20 * KiB, 64 * KiB);
+    cr_assert_eq(job.pool, WHARF_POOL_OWN);
+    wharf_place_remove(&front, &job);
+    push(&job, 20 * KiB, front.config.gpu_chunk_nbytes + 1);
+    cr_assert_eq(job.pool, WHARF_POOL_CPU);
+    cr_expect_eq(wharf_place_refusal(&front, &job).result, WHARF_NO_MEMORY);
+    wharf_place_remove(&front, &job);
+    gpu->n_large = gpu->n_large_free = 2;
+    push(&job, front.config.gpu_chunk_nbytes + 1, 64 * KiB);
+    cr_assert_eq(job.pool, WHARF_POOL_LARGE);
+    cr_expect_eq(wharf_place_first_large(&front, 0), &job);
+    wharf_place_remove(&front, &job);
+}
+
 Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini = tear_down)
 {
     struct wharf_job job;
