@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* preload_stats.c: with WHARF_PRELOAD_STATS=1 the end of the program says what was taken. */
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "clientlib/preload/preload.h"
+
+bool wharf_preload_counts;
+
+static atomic_uint_fast64_t streams[WHARF_N_WHYS];
+static atomic_uint_fast64_t taken_nbytes, declined_nbytes;
+static _Atomic(const char *) last_odd_call;
+
+static const char *const names[WHARF_N_WHYS] = {
+    [WHARF_WHY_TAKEN] = "taken",
+    [WHARF_WHY_UNKNOWN_ZLIB] = "declined, for this zlib is not known",
+    [WHARF_WHY_CHILD] = "declined, in a child after fork",
+    [WHARF_WHY_NO_ROOM] = "declined, for there is no room or memory",
+    [WHARF_WHY_ODD_CALL] = "handed over to zlib in the middle",
+};
+
+void wharf_preload_count_stream(enum wharf_preload_why why, const char *call)
+{
+    if (!wharf_preload_counts)
+        return;
+    atomic_fetch_add_explicit(&streams[why], 1, memory_order_relaxed);
+    if (call)
+        atomic_store_explicit(&last_odd_call, call, memory_order_relaxed);
+}
+
+void wharf_preload_count_bytes(bool taken, uint64_t nbytes)
+{
+    atomic_fetch_add_explicit(taken ? &taken_nbytes : &declined_nbytes, nbytes,
+                              memory_order_relaxed);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *value = getauxval(AT_SECURE) ? NULL : getenv("WHARF_PRELOAD_STATS");
+
+    wharf_preload_counts = value && strcmp(value, "1") == 0;
+}
+
+__attribute__((destructor)) static void print(void)
+{
+    const uint64_t taken = taken_nbytes, declined = declined_nbytes;
+    const char *call = last_odd_call;
+
+    if (!wharf_preload_counts)
+        return;
+    fprintf(stderr, "wharf-preload: zlib: %" PRIu64 " bytes taken, %" PRIu64 " declined\n", taken,
+            declined);
+    for (unsigned i = 0; i < WHARF_N_WHYS; i++)
+        if (names[i] && streams[i])
+            fprintf(stderr, "wharf-preload: zlib: %" PRIuFAST64 " streams %s%s%s\n", streams[i],
+                    names[i], i == WHARF_WHY_ODD_CALL && call ? ", last by " : "",
+                    i == WHARF_WHY_ODD_CALL && call ? call : "");
+}
