@@ -5,6 +5,7 @@
 
 #include "clientlib/error_text.h"
 #include "clientlib/handle.h"
+#include "clientlib/link.h"
 #include "clientlib/request.h"
 
 static int send_ping(struct wharf *wharf, void *data)

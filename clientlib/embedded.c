@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clientlib/embedded.h"
 
+#include "clientlib/completions.h"
 #include "clientlib/exchange.h"
 #include "clientlib/handle.h"
 #include "clientlib/now.h"

@@ -10,7 +10,9 @@
  *   link.h        the connection, from one daemon to the next
  *   handshake.h   Hello, queue, regions and models, until jobs can be submitted
  *   rings.h       the session's shared memory
- *   exchange.h    jobs into the ring, completions out of it
+ *   link_drive.h  from one state of the link to the next
+ *   exchange.h    jobs into the ring
+ *   completions.h jobs that end, completions out of the ring
  *   replay.h      what happens to jobs when the daemon dies
  *   embedded.h    jobs in this process
  *   sides.h       whether one call is better done in this process
@@ -25,7 +27,7 @@
 #include "clientlib/arena.h"
 #include "clientlib/fork_guard.h"
 #include "clientlib/job_table.h"
-#include "clientlib/link.h"
+#include "clientlib/link_state.h"
 #include "clientlib/model_table.h"
 #include "clientlib/region_table.h"
 #include "clientlib/sides.h"
@@ -65,7 +67,8 @@ int wharf_client_enter(struct wharf *wharf);
 /* The same for use of a handle that needs no lock. */
 int wharf_client_check(struct wharf *wharf);
 
-/* wharf_client_leave: brings the descriptor for event loops up to date and lets go. */
+/* wharf_client_leave: brings the descriptor for event loops up to date, which may take completions
+ * and submit what is queued, and lets go. */
 void wharf_client_leave(struct wharf *wharf);
 
 /* wharf_client_has_changed: tells those that wait for `changed`. */

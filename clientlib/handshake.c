@@ -7,13 +7,10 @@
 
 #include "clientlib/error_text.h"
 #include "clientlib/handle.h"
+#include "clientlib/link.h"
 #include "clientlib/now.h"
-#include "clientlib/replay.h"
 #include "clientlib/rings.h"
 #include "clientlib/sealed_memory.h"
-
-/* Of errno values; also what a system call can return at most. */
-enum { MAX_ERRNO = 4095 };
 
 /* Those that this library can use. */
 #define MARKS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MARKS)
@@ -21,11 +18,6 @@ enum { MAX_ERRNO = 4095 };
     ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY |                                           \
      (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_SOURCES |                                          \
      (uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS | MARKS)
-
-int wharf_client_error_code(const Wharf__Error *error)
-{
-    return error->code >= 1 && error->code <= MAX_ERRNO ? -error->code : -EPROTO;
-}
 
 /* Takes the result of sending a request of the handshake; the link goes DOWN if that failed.  A
  * daemon that has closed may have said why: that is found where its answer would be. */

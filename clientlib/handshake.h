@@ -29,7 +29,4 @@ int wharf_client_send_model(struct wharf *wharf, const struct wharf_client_model
 /* wharf_client_send_register: asks for a region.  Returns as wharf_client_link_send does. */
 int wharf_client_send_register(struct wharf *wharf, const struct wharf_client_region *region);
 
-/* wharf_client_error_code: an Error's number, negative; -EPROTO for what is none. */
-int wharf_client_error_code(const Wharf__Error *error);
-
 #endif

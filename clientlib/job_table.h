@@ -139,4 +139,12 @@ struct wharf_client_job *wharf_client_job_find(const struct wharf_client_jobs *j
 /* A tag that is no job's. */
 #define WHARF_CLIENT_CANCEL_TAG UINT64_MAX
 
+/* At how many deaths of daemons a job is suspected of them, and is given up: see replay.h. */
+enum { WHARF_CLIENT_SUSPECT_DEATHS = 3, WHARF_CLIENT_GIVE_UP_DEATHS = 8 };
+
+static inline int wharf_client_is_suspect(const struct wharf_client_job *job)
+{
+    return job->n_deaths >= WHARF_CLIENT_SUSPECT_DEATHS;
+}
+
 #endif

@@ -9,10 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clientlib/connect_error.h"
 #include "clientlib/error_text.h"
 #include "clientlib/handle.h"
-#include "clientlib/handshake.h"
 #include "clientlib/now.h"
 #include "clientlib/replay.h"
 #include "clientlib/rings.h"
@@ -28,12 +26,14 @@
 /* How long a thread sleeps at most before it looks by itself, for what another thread did. */
 #define SLEEP_NS 20000000u
 
-/* A daemon that has died wakes nobody: how long its end may go unnoticed. */
-#define FIRST_CHECK_NS 5000000u
+/* How long the end of a daemon that has died may go unnoticed. */
 #define LONGEST_CHECK_NS 50000000u
 
 /* A session that has lived so long is no sign of a daemon that dies whenever it starts. */
 #define SETTLED_NS 1000000000u
+
+/* Of errno values; also what a system call can return at most. */
+enum { MAX_ERRNO = 4095 };
 
 /* Packets to read at a time: a daemon that sends more than that is read from later. */
 enum { MAX_PACKETS = 64 };
@@ -187,11 +187,18 @@ int wharf_client_link_send(struct wharf_client_link *link, Wharf__Request *reque
     return r;
 }
 
-static void close_received(struct wharf_control_receiver *receiver)
+void wharf_client_link_close_received(struct wharf_client_link *link)
 {
+    struct wharf_control_receiver *receiver = &link->packets->receiver;
+
     for (size_t i = 0; i < receiver->n_fds; i++)
         close(receiver->fds[i]);
     receiver->n_fds = 0;
+}
+
+int wharf_client_error_code(const Wharf__Error *error)
+{
+    return error->code >= 1 && error->code <= MAX_ERRNO ? -error->code : -EPROTO;
 }
 
 /* An Error that answers no request: the connection's end follows, and this is why. */
@@ -253,11 +260,7 @@ static void take_end(struct wharf *wharf, int error)
     link->is_refused = is_over;
 }
 
-/*
- * Reads one packet.  Returns 1 with *ret_reply set to a reply, or to NULL for any other packet; 0
- * if there is none now or the connection is over.
- */
-static int read_packet(struct wharf *wharf, const Wharf__Reply **ret_reply)
+int wharf_client_link_read(struct wharf *wharf, const Wharf__Reply **ret_reply)
 {
     struct wharf_client_link *link = &wharf->link;
     struct wharf_control_receiver *receiver = &link->packets->receiver;
@@ -308,20 +311,14 @@ void wharf_client_link_listen(struct wharf *wharf, int mine)
     if (link->state != WHARF_CLIENT_LINK_UP || (link->wanted_reply && !mine))
         return;
     link->checked_ns = wharf_client_now_ns();
-    for (int i = 0; i < MAX_PACKETS && read_packet(wharf, &reply); i++) {
+    for (int i = 0; i < MAX_PACKETS && wharf_client_link_read(wharf, &reply); i++) {
         if (reply && link->packets->receiver.n_fds)
             wharf_client_link_break(wharf, "it sent descriptors that nobody asked for");
         else if (reply)
             deliver_reply(link);
-        close_received(&link->packets->receiver);
+        wharf_client_link_close_received(link);
     }
-    close_received(&link->packets->receiver);
-}
-
-void wharf_client_link_heard(struct wharf_client_link *link)
-{
-    link->has_progress = 1;
-    link->check_ns = FIRST_CHECK_NS;
+    wharf_client_link_close_received(link);
 }
 
 void wharf_client_link_listen_if_due(struct wharf *wharf)
@@ -334,64 +331,6 @@ void wharf_client_link_listen_if_due(struct wharf *wharf)
     if (link->check_ns > LONGEST_CHECK_NS)
         link->check_ns = LONGEST_CHECK_NS;
     wharf_client_link_listen(wharf, 0);
-}
-
-/* ---- on the way there ---------------------------------------------------------------------- */
-
-/* Returns whether there is a connection now. */
-static int dial(struct wharf *wharf)
-{
-    struct wharf_client_link *link = &wharf->link;
-    char text[sizeof(link->text)];
-
-    link->last_request = link->last_reply = link->wanted_reply = 0;
-    link->is_cancelling = link->has_progress = link->is_refused = 0;
-    link->check_ns = FIRST_CHECK_NS;
-    link->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (link->socket >= 0 &&
-        connect(link->socket, (struct sockaddr *)&link->address, sizeof(link->address)) == 0) {
-        link->farewell[0] = '\0';
-        snprintf(link->text, sizeof(link->text), "%s: the daemon does not answer",
-                 link->address.sun_path);
-        return 1;
-    }
-    int err = errno;
-    wharf_client_explain_connect(link->address.sun_path, err, text, sizeof(text));
-    /* The queue of those who want in is full: come again. */
-    link->is_refused = err != EAGAIN;
-    wharf_client_link_lost(wharf, -err, "%s", text);
-    return 0;
-}
-
-/* One step; returns whether the next one may be possible. */
-static int step(struct wharf *wharf)
-{
-    struct wharf_client_link *link = &wharf->link;
-    const Wharf__Reply *reply;
-
-    if (link->state == WHARF_CLIENT_LINK_DOWN) {
-        if (wharf_client_now_ns() < link->next_try_ns || !dial(wharf))
-            return 0;
-        wharf_client_handshake_begin(wharf);
-    } else {
-        if (!read_packet(wharf, &reply)) {
-            close_received(&link->packets->receiver);
-            return 0;
-        }
-        if (reply)
-            wharf_client_handshake_take(wharf, reply);
-        close_received(&link->packets->receiver);
-    }
-    return link->state != WHARF_CLIENT_LINK_DOWN;
-}
-
-void wharf_client_link_step(struct wharf *wharf)
-{
-    const struct wharf_client_link *link = &wharf->link;
-
-    while (link->state != WHARF_CLIENT_LINK_UP && link->state != WHARF_CLIENT_LINK_BROKEN)
-        if (!step(wharf))
-            break;
 }
 
 void wharf_client_link_sleep(struct wharf *wharf, uint64_t deadline_ns)

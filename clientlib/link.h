@@ -2,102 +2,16 @@
 /*
  * link.h: the connection to the daemon, and to the next one when it is lost.
  *
- *     DOWN -> GREETING -> OPENING -> REGISTERING -> MODELLING -> UP
- *      ^---------'-----------'------------'------------'---------'    the connection ends
- *     BROKEN: the daemon did what it must not do; nothing leads out of it
- *
  * Nothing here sleeps but wharf_client_link_sleep: each call does what can be done now, so that
- * whichever thread makes the next call drives it on.  All is guarded by the handle's lock.
+ * whichever thread makes the next call drives it on (link_drive.h).  All is guarded by the handle's
+ * lock.
  */
 #ifndef WHARF_CLIENT_LINK_H
 #define WHARF_CLIENT_LINK_H
 
-#include <stdint.h>
-#include <sys/un.h>
-
-#include "proto/control.h"
+#include "clientlib/link_state.h"
 
 struct wharf;
-struct wharf_client_packets;
-struct wharf_client_rings;
-
-enum wharf_client_link_state {
-    WHARF_CLIENT_LINK_DOWN,        /* no connection; the next try is at next_try_ns */
-    WHARF_CLIENT_LINK_GREETING,    /* Hello is sent */
-    WHARF_CLIENT_LINK_OPENING,     /* OpenQueue is sent */
-    WHARF_CLIENT_LINK_REGISTERING, /* the region of registering_number is sent */
-    WHARF_CLIENT_LINK_MODELLING,   /* the model of registering_number is sent */
-    WHARF_CLIENT_LINK_UP,
-    WHARF_CLIENT_LINK_BROKEN,
-};
-
-/* What the running daemon said of itself. */
-struct wharf_client_facts {
-    uint64_t generation;
-    uint64_t features;
-    uint64_t codecs;  /* bits 1 << number */
-    uint32_t engines; /* likewise */
-    uint32_t max_entries;
-    uint32_t max_jobs; /* of all the user's queues */
-    uint32_t max_batch_chunks;
-    uint64_t max_gpu_chunk_nbytes;
-    uint64_t max_gpu_large_nbytes;
-    uint64_t max_gpu_large_ns;
-    uint64_t max_arena_nbytes;
-    uint64_t max_job_nbytes;
-    char version[32];
-};
-
-/* A request of a program that waits for its reply. */
-struct wharf_client_reply {
-    uint8_t packet[WHARF_CONTROL_MAX_NBYTES];
-    size_t nbytes; /* 0 until it is there */
-};
-
-struct wharf_client_link {
-    enum wharf_client_link_state state;
-    int socket; /* -1 when DOWN */
-
-    /* Of this connection: requests are numbered from 1, and answered in order. */
-    uint32_t last_request;
-    uint32_t last_reply;
-    uint32_t wanted_reply;            /* goes to `reply`; 0 for none */
-    struct wharf_client_reply *reply; /* the waiting call's */
-    uint32_t registering_number;
-    int is_cancelling; /* a CANCEL is in the ring */
-    int has_progress;  /* it has completed a job */
-    uint64_t up_ns;    /* since when it is UP */
-    struct wharf_client_rings *rings;
-    struct wharf_client_facts facts;
-
-    /* From one connection to the next. */
-    struct sockaddr_un address;
-    char client_name[WHARF_CONTROL_MAX_NAME_NBYTES + 1];
-    uint32_t n_entries;    /* to ask for; 0 before the first Hello where the daemon decides */
-    uint64_t arena_nbytes; /* likewise */
-    uint64_t patience_ns;
-    uint64_t away_since_ns; /* when the daemon was lost */
-    uint64_t next_try_ns;
-    uint64_t pause_ns;   /* between tries */
-    uint64_t checked_ns; /* when the socket was last read */
-    uint64_t check_ns;   /* how long to wait for a completion before it is read again */
-    uint64_t n_ups;
-    uint64_t n_queues; /* opened: what is registered from then on the daemon knows of */
-    uint64_t n_resubmitted;
-    int is_refused; /* the daemon itself said no, and trying again at once is no use */
-    int error;      /* why it is not UP */
-    char text[320];
-    char farewell[160]; /* what the daemon said before it closed the connection */
-    int farewell_error; /* and the error that it named, -errno */
-
-    struct wharf_client_packets *packets;
-};
-
-/* Room for what arrives. */
-struct wharf_client_packets {
-    struct wharf_control_receiver receiver;
-    struct wharf_control_memory memory;
-};
 
 /*
  * wharf_client_link_init: DOWN.  `path`, which fits, may be NULL for a link that will never be
@@ -105,9 +19,6 @@ struct wharf_client_packets {
  */
 int wharf_client_link_init(struct wharf_client_link *link, const char *path);
 void wharf_client_link_deinit(struct wharf_client_link *link, int is_forked);
-
-/* wharf_client_link_step: towards UP as far as possible without sleeping. */
-void wharf_client_link_step(struct wharf *wharf);
 
 /*
  * wharf_client_link_listen: reads what is in the socket while UP: wake-ups, a reply to `reply`, the
@@ -121,9 +32,6 @@ void wharf_client_link_listen(struct wharf *wharf, int mine);
  * moments, then ever more rarely.
  */
 void wharf_client_link_listen_if_due(struct wharf *wharf);
-
-/* A completion has come: the daemon is alive. */
-void wharf_client_link_heard(struct wharf_client_link *link);
 
 /* wharf_client_link_sleep: until there is something for step, or deadline_ns, or a little while. */
 void wharf_client_link_sleep(struct wharf *wharf, uint64_t deadline_ns);
@@ -143,6 +51,17 @@ __attribute__((format(printf, 3, 4))) void wharf_client_link_lost(struct wharf *
 /* wharf_client_link_break: the daemon is not to be trusted, for this reason. */
 __attribute__((format(printf, 2, 3))) void wharf_client_link_break(struct wharf *wharf,
                                                                    const char *format, ...);
+
+/*
+ * wharf_client_link_read: reads one packet.  Returns 1 with *ret_reply set to a reply, or to NULL
+ * for any other packet; 0 if there is none now or the connection is over.  Descriptors that came
+ * with it stay in the receiver until close_received.
+ */
+int wharf_client_link_read(struct wharf *wharf, const Wharf__Reply **ret_reply);
+void wharf_client_link_close_received(struct wharf_client_link *link);
+
+/* wharf_client_error_code: an Error's number, negative; -EPROTO for what is none. */
+int wharf_client_error_code(const Wharf__Error *error);
 
 /*
  * wharf_client_link_send: numbers and sends a request with n_fds descriptors.  Returns 0, -EAGAIN

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clientlib/completions.h"
 #include "clientlib/embedded.h"
 #include "clientlib/error_text.h"
 #include "clientlib/exchange.h"
 #include "clientlib/handle.h"
+#include "clientlib/link.h"
 #include "clientlib/now.h"
 #include "clientlib/rest.h"
 #include "clientlib/submit.h"

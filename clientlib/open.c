@@ -7,6 +7,8 @@
 
 #include "clientlib/error_text.h"
 #include "clientlib/handle.h"
+#include "clientlib/link.h"
+#include "clientlib/link_drive.h"
 #include "clientlib/now.h"
 #include "clientlib/sized_struct.h"
 #include "encoders/codec.h"

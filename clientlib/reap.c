@@ -2,10 +2,12 @@
 /* The public calls that take completions. */
 #include <errno.h>
 
+#include "clientlib/completions.h"
 #include "clientlib/embedded.h"
 #include "clientlib/error_text.h"
 #include "clientlib/exchange.h"
 #include "clientlib/handle.h"
+#include "clientlib/link.h"
 #include "clientlib/now.h"
 #include "clientlib/rest.h"
 
@@ -88,7 +90,7 @@ int wharf_fd(struct wharf *wharf)
     if (r < 0)
         return r;
     if (wharf->wakeup.epoll_fd < 0)
-        r = wharf_client_wakeup_fd_open(wharf);
+        r = wharf_client_wakeup_fd_open(&wharf->wakeup);
     if (r == 0)
         r = wharf->wakeup.epoll_fd;
     wharf_client_leave(wharf);

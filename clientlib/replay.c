@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clientlib/replay.h"
 
-#include "clientlib/exchange.h"
+#include "clientlib/completions.h"
 #include "clientlib/handle.h"
 #include "clientlib/now.h"
 #include "clientlib/rings.h"

@@ -19,13 +19,6 @@
 
 struct wharf;
 
-enum { WHARF_CLIENT_SUSPECT_DEATHS = 3, WHARF_CLIENT_GIVE_UP_DEATHS = 8 };
-
-static inline int wharf_client_is_suspect(const struct wharf_client_job *job)
-{
-    return job->n_deaths >= WHARF_CLIENT_SUSPECT_DEATHS;
-}
-
 /* wharf_client_replay_prepare: the session is over, its rings are still mapped. */
 void wharf_client_replay_prepare(struct wharf *wharf);
 

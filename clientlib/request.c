@@ -10,6 +10,7 @@
 #include "clientlib/exchange.h"
 #include "clientlib/handle.h"
 #include "clientlib/handshake.h"
+#include "clientlib/link.h"
 #include "clientlib/now.h"
 
 /* How long a sleep for the socket may take, in case another thread has changed it. */

@@ -5,6 +5,7 @@
 
 #include "clientlib/embedded.h"
 #include "clientlib/handle.h"
+#include "clientlib/link.h"
 #include "clientlib/now.h"
 #include "clientlib/rings.h"
 

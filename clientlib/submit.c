@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clientlib/completions.h"
 #include "clientlib/error_text.h"
 #include "clientlib/exchange.h"
 #include "clientlib/handle.h"
+#include "clientlib/link.h"
 #include "clientlib/now.h"
 #include "clientlib/sized_struct.h"
 

@@ -9,9 +9,6 @@
 #include <unistd.h>
 
 #include "clientlib/error_text.h"
-#include "clientlib/exchange.h"
-#include "clientlib/handle.h"
-#include "clientlib/rings.h"
 
 void wharf_client_wakeup_fd_init(struct wharf_client_wakeup_fd *wakeup)
 {
@@ -40,10 +37,8 @@ static int watch(int epoll_fd, int fd)
     return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
-int wharf_client_wakeup_fd_open(struct wharf *wharf)
+int wharf_client_wakeup_fd_open(struct wharf_client_wakeup_fd *wakeup)
 {
-    struct wharf_client_wakeup_fd *wakeup = &wharf->wakeup;
-
     wakeup->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     wakeup->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     wakeup->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -65,33 +60,24 @@ void wharf_client_wakeup_fd_forget(struct wharf_client_wakeup_fd *wakeup, int so
     wakeup->watched_socket = -1;
 }
 
-/* ---- what makes it readable ---------------------------------------------------------------- */
-
-static void watch_socket(struct wharf *wharf)
+void wharf_client_wakeup_fd_watch(struct wharf_client_wakeup_fd *wakeup, int socket)
 {
-    struct wharf_client_wakeup_fd *wakeup = &wharf->wakeup;
-
-    if (wharf->link.socket == wakeup->watched_socket)
-        return;
-    if (watch(wakeup->epoll_fd, wharf->link.socket) == 0)
-        wakeup->watched_socket = wharf->link.socket;
+    if (socket != wakeup->watched_socket && watch(wakeup->epoll_fd, socket) == 0)
+        wakeup->watched_socket = socket;
 }
 
-static void set_timer(struct wharf *wharf)
+void wharf_client_wakeup_fd_set_timer(struct wharf_client_wakeup_fd *wakeup, uint64_t at_ns)
 {
-    uint64_t at_ns = wharf->link.state == WHARF_CLIENT_LINK_DOWN && wharf->is_daemon
-                         ? wharf->link.next_try_ns
-                         : 0;
     struct itimerspec when = {
         .it_value = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)}};
 
     /* Setting it also takes back that it has gone off. */
-    if (at_ns != wharf->wakeup.timer_ns)
-        timerfd_settime(wharf->wakeup.timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
-    wharf->wakeup.timer_ns = at_ns;
+    if (at_ns != wakeup->timer_ns)
+        timerfd_settime(wakeup->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+    wakeup->timer_ns = at_ns;
 }
 
-static void signal_event(struct wharf_client_wakeup_fd *wakeup, int is_wanted)
+void wharf_client_wakeup_fd_signal(struct wharf_client_wakeup_fd *wakeup, int is_wanted)
 {
     uint64_t count = 1;
     ssize_t n = 0;
@@ -103,42 +89,4 @@ static void signal_event(struct wharf_client_wakeup_fd *wakeup, int is_wanted)
     /* Neither can fail: it is written to once and read once. */
     (void)n;
     wakeup->is_signalled = is_wanted;
-}
-
-/*
- * Lets the daemon send a packet for the next completion.  Returns whether it will, or there is
- * nothing to come.
- */
-static int arm(struct wharf *wharf)
-{
-    struct wharf_client_rings *rings = wharf->link.rings;
-
-    if (wharf->link.state != WHARF_CLIENT_LINK_UP || !wharf_client_rings_n_outstanding(rings) ||
-        wharf_client_rings_is_armed(rings, WHARF_WAIT_PACKET))
-        return 1;
-    return wharf_client_rings_arm(rings, WHARF_WAIT_PACKET, 1) == 0;
-}
-
-static int has_work(const struct wharf *wharf)
-{
-    const struct wharf_client_jobs *jobs = &wharf->jobs;
-
-    if (wharf->is_daemon)
-        return jobs->done.n || wharf->link.state == WHARF_CLIENT_LINK_BROKEN;
-    return jobs->done.n || jobs->queued[1].n || jobs->queued[2].n || jobs->queued[3].n;
-}
-
-void wharf_client_wakeup_fd_update(struct wharf *wharf)
-{
-    int is_armed = arm(wharf);
-
-    /* What came meanwhile is taken here, and then the next one is asked for; a few times. */
-    for (int i = 0; !is_armed && i < 4; i++) {
-        wharf_client_exchange(wharf);
-        is_armed = arm(wharf);
-    }
-    if (wharf->link.socket >= 0 && wharf->link.state != WHARF_CLIENT_LINK_BROKEN)
-        watch_socket(wharf);
-    set_timer(wharf);
-    signal_event(&wharf->wakeup, !is_armed || has_work(wharf));
 }

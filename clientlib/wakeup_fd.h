@@ -11,8 +11,6 @@
 
 #include <stdint.h>
 
-struct wharf;
-
 struct wharf_client_wakeup_fd {
     int epoll_fd; /* -1 until a program asks */
     int event_fd;
@@ -27,12 +25,15 @@ void wharf_client_wakeup_fd_init(struct wharf_client_wakeup_fd *wakeup);
 void wharf_client_wakeup_fd_deinit(struct wharf_client_wakeup_fd *wakeup);
 
 /* Returns 0 or -errno. */
-int wharf_client_wakeup_fd_open(struct wharf *wharf);
+int wharf_client_wakeup_fd_open(struct wharf_client_wakeup_fd *wakeup);
 
 /* Before a socket is closed: a forked child's copy would keep it in the set. */
 void wharf_client_wakeup_fd_forget(struct wharf_client_wakeup_fd *wakeup, int socket);
 
-/* Makes it readable exactly if there is something for wharf_poll to do, now or later. */
-void wharf_client_wakeup_fd_update(struct wharf *wharf);
+/* Has this socket in the set; it goes off at at_ns, 0 for never; it is readable until told
+ * otherwise, or not. */
+void wharf_client_wakeup_fd_watch(struct wharf_client_wakeup_fd *wakeup, int socket);
+void wharf_client_wakeup_fd_set_timer(struct wharf_client_wakeup_fd *wakeup, uint64_t at_ns);
+void wharf_client_wakeup_fd_signal(struct wharf_client_wakeup_fd *wakeup, int is_wanted);
 
 #endif

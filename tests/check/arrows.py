@@ -80,7 +80,9 @@ class Arrows:
         for path in sorted(self.files):
             own[path] = dict(defined_names(code[path]))
             for name, is_static in own[path].items() if path.endswith(SOURCES) else ():
-                if name in declared and not is_static:
+                # Outside tests any other name is another library's, which is defined in its place.
+                if name in declared and not is_static and \
+                        (name.startswith('wharf_') or path.startswith('tests/')):
                     self.definers.setdefault(name, set()).add(path)
         self.of = {}
         for path in sorted(self.files):

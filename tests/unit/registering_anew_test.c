@@ -8,6 +8,7 @@
 
 #include "clientlib/exchange.h"
 #include "clientlib/handle.h"
+#include "clientlib/link.h"
 #include "clientlib/wharf.h"
 #include "tests/lib/test_daemon.h"
 #include "tests/lib/test_wait.h"
