@@ -69,6 +69,15 @@ __global__ void __launch_bounds__(JUDGES * 32)
     rans::judge_pieces(s, threadIdx.x / 32, blockIdx.x, gridDim.x, job);
 }
 
+constexpr unsigned SETTLERS = 8;
+
+__global__ void __launch_bounds__(SETTLERS * 32)
+    settle_kernel(const __grid_constant__ wharf_rans_stream_job job, wharf_outcome *d_outcome)
+{
+    __shared__ rans::first_bad_memory s;
+    rans::settle_pieces(s, uniform(threadIdx.x / 32), SETTLERS, job, d_outcome);
+}
+
 int count_multiprocessors(unsigned *ret_n)
 {
     int device, n;
@@ -148,5 +157,36 @@ int wharf_cuda_judge_rans(const struct wharf_rans_stream_job *job, struct CUstre
         return rc;
     WHARF_CUDA_TRY(cudaLaunchKernel(reinterpret_cast<const void *>(judge_kernel),
                                     least(job->n_pieces, n), JUDGES * 32, arguments, 0, stream));
+    return 0;
+}
+
+int wharf_cuda_settle_rans(const struct wharf_rans_stream_job *job, struct wharf_outcome *d_outcome,
+                           struct CUstream_st *stream)
+{
+    wharf_rans_stream_job by_value = *job;
+    void *arguments[] = {&by_value, &d_outcome};
+    WHARF_CUDA_TRY(cudaLaunchKernel(reinterpret_cast<const void *>(settle_kernel), 1, SETTLERS * 32,
+                                    arguments, 0, stream));
+    return 0;
+}
+
+int wharf_cuda_load_rans(void)
+{
+    using rans::lookup;
+    const void *kernels[] = {
+        reinterpret_cast<const void *>(many_kernel<lookup::RANGED, STRANDS>),
+        reinterpret_cast<const void *>(many_kernel<lookup::SPREAD, STRANDS>),
+        reinterpret_cast<const void *>(many_kernel<lookup::REGISTERED, 1>),
+        reinterpret_cast<const void *>(many_kernel<lookup::RANGED, 1>),
+        reinterpret_cast<const void *>(many_kernel<lookup::SPREAD, 1>),
+        reinterpret_cast<const void *>(few_kernel<lookup::REGISTERED>),
+        reinterpret_cast<const void *>(few_kernel<lookup::BUCKET>),
+        reinterpret_cast<const void *>(few_kernel<lookup::PACKED>),
+        reinterpret_cast<const void *>(judge_kernel),
+        reinterpret_cast<const void *>(settle_kernel),
+    };
+    cudaFuncAttributes attributes;
+    for (const void *kernel : kernels)
+        WHARF_CUDA_TRY(cudaFuncGetAttributes(&attributes, kernel));
     return 0;
 }

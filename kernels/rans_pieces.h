@@ -109,6 +109,13 @@ int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstr
 /* Starts the second one, behind the first. */
 int wharf_cuda_judge_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream);
 
+/* Starts a third one, behind that: the stream's outcome, as wharf_rans_stream_job_settle has it. */
+int wharf_cuda_settle_rans(const struct wharf_rans_stream_job *job, struct wharf_outcome *d_outcome,
+                           struct CUstream_st *stream);
+
+/* Loads all of these kernels into the current GPU. */
+int wharf_cuda_load_rans(void);
+
 /* In how many pieces the current GPU decodes a stream with so much output soonest, as measured on
  * an H100: of bytes, or of symbols whose model is an image; 0 or -errno. */
 int wharf_cuda_rans_max_pieces(uint64_t out_nbytes, bool is_of_bytes, uint32_t *ret_n);

@@ -6,7 +6,7 @@
 CUDA_SO := $(BUILD)/libwharf-cuda.so.$(ABI)
 CUDA_A  := $(BUILD)/libwharf-cuda.a
 cuda_calls_obj := $(call obj,$(wildcard clientlib/cuda/*_calls.c))
-cuda_obj := $(cuda_calls_obj) $(call obj,$(addprefix kernels/,batch_kernel.cu line_kernel.cu cuda_error.cu))
+cuda_obj := $(cuda_calls_obj) $(call obj,$(addprefix kernels/,batch_kernel.cu line_kernel.cu rans_kernel.cu cuda_error.cu rans_pieces.c))
 
 # What it takes of libwharf's objects is in it, and nobody sees it.
 $(CUDA_SO): $(cuda_obj) $(LIB_A) clientlib/cuda/libwharf-cuda.map
@@ -32,7 +32,7 @@ cuda: $(if $(NVCC),$(CUDA_SO) $(CUDA_A) $(LINE_HEADER)) ## libwharf-cuda, the de
 	$(if $(NVCC),,@echo '$(no_gpu)')
 
 # Its calls, with the SIMT layer in a GPU's place.
-$(BUILD)/tests/cuda_calls_simt_test: $(cuda_calls_obj) $(call obj,tests/gpu/cuda_batch_simt.cc)
+$(BUILD)/tests/cuda_calls_simt_test: $(cuda_calls_obj) $(call obj,tests/gpu/cuda_batch_simt.cc kernels/rans_pieces.c)
 
 # As its comment says, but for the libraries.
 CUDA_EXAMPLE := $(BUILD)/tests/example_cuda

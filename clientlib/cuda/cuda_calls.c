@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clientlib/cuda/cuda_handle.h"
 #include "clientlib/cuda/cuda_model.h"
 #include "clientlib/cuda/wharf_cuda.h"
 #include "clientlib/error_text.h"
@@ -18,6 +19,7 @@
 #include "encoders/rans/rans_image.h"
 #include "encoders/rle_values.h"
 #include "kernels/cuda_batch.h"
+#include "kernels/rans_pieces.h"
 
 _Static_assert(sizeof(size_t) == sizeof(uint64_t), "arrays of sizes are the device's");
 _Static_assert(WHARF_CUDA_MAX_CHUNK_NBYTES == WHARF_DEVICE_CHUNK_MAX_NBYTES, "as the header says");
@@ -28,24 +30,12 @@ enum {
     IMAGE_ALIGN = 16,
 };
 
-struct wharf_cuda {
-    struct wharf_cuda_decoder *decoder;
-};
-
-struct wharf_cuda_model {
-    const struct wharf_cuda *cuda;
-    void *d_image;
-    uint32_t codec;
-    uint32_t kernel; /* the one that is faster for it */
-};
-
 static int no_memory(void)
 {
     return wharf_client_fail(-ENOMEM, "out of memory");
 }
 
-/* Keeps the words of what a call of cuda_batch.h failed with. */
-static int cuda_failed(int rc)
+int wharf_cuda_note(int rc)
 {
     return rc == 0 ? 0 : wharf_client_fail(rc, "%s", wharf_cuda_error_text());
 }
@@ -66,8 +56,11 @@ int wharf_cuda_open(struct wharf_cuda **ret_cuda)
     cuda = calloc(1, sizeof(*cuda));
     if (!cuda)
         return no_memory();
-    int rc = cuda_failed(wharf_cuda_decoder_new(&cuda->decoder));
+    int rc = wharf_cuda_note(wharf_cuda_decoder_new(&cuda->decoder));
+    if (rc == 0)
+        rc = wharf_cuda_note(wharf_cuda_load_rans());
     if (rc < 0) {
+        wharf_cuda_decoder_free(cuda->decoder);
         free(cuda);
         return rc;
     }
@@ -141,22 +134,38 @@ static int make_image(const void *model, size_t model_nbytes, void **ret_image, 
     return 0;
 }
 
-int wharf_cuda_model_of_image(struct wharf_cuda *cuda, uint32_t codec, const void *image,
-                              size_t image_nbytes, struct wharf_cuda_model **ret_model)
+/* Takes the image, also when it fails. */
+static int adopt_image(struct wharf_cuda *cuda, uint32_t codec, void *image, size_t image_nbytes,
+                       struct wharf_cuda_model **ret_model)
 {
     struct wharf_cuda_model *model = calloc(1, sizeof(*model));
 
-    if (!model)
+    if (!model) {
+        free(image);
         return no_memory();
-    *model =
-        (struct wharf_cuda_model){.cuda = cuda, .codec = codec, .kernel = kernel_for_image(image)};
-    int rc = cuda_failed(wharf_cuda_copy_in(cuda->decoder, image, image_nbytes, &model->d_image));
+    }
+    *model = (struct wharf_cuda_model){
+        .cuda = cuda, .codec = codec, .image = image, .kernel = kernel_for_image(image)};
+    int rc =
+        wharf_cuda_note(wharf_cuda_copy_in(cuda->decoder, image, image_nbytes, &model->d_image));
     if (rc < 0) {
-        free(model);
+        wharf_cuda_model_free(model);
         return rc;
     }
     *ret_model = model;
     return 0;
+}
+
+int wharf_cuda_model_of_image(struct wharf_cuda *cuda, uint32_t codec, const void *image,
+                              size_t image_nbytes, struct wharf_cuda_model **ret_model)
+{
+    size_t nbytes = (image_nbytes + IMAGE_ALIGN - 1) / IMAGE_ALIGN * IMAGE_ALIGN;
+    void *own = aligned_alloc(IMAGE_ALIGN, nbytes);
+
+    if (!own)
+        return no_memory();
+    memcpy(own, image, image_nbytes);
+    return adopt_image(cuda, codec, own, image_nbytes, ret_model);
 }
 
 int wharf_cuda_model_new(struct wharf_cuda *cuda, uint32_t codec, const void *model,
@@ -174,9 +183,7 @@ int wharf_cuda_model_new(struct wharf_cuda *cuda, uint32_t codec, const void *mo
     int rc = make_image(model, model_nbytes, &image, &nbytes);
     if (rc < 0)
         return rc;
-    rc = wharf_cuda_model_of_image(cuda, codec, image, nbytes, ret_model);
-    free(image);
-    return rc;
+    return adopt_image(cuda, codec, image, nbytes, ret_model);
 }
 
 void wharf_cuda_model_free(struct wharf_cuda_model *model)
@@ -184,6 +191,7 @@ void wharf_cuda_model_free(struct wharf_cuda_model *model)
     if (!model)
         return;
     wharf_cuda_copy_free(model->d_image);
+    free(model->image);
     free(model);
 }
 
@@ -246,14 +254,14 @@ static int check_arrays(const struct wharf_cuda_batch *batch)
     return 0;
 }
 
-static int check_scratch(const struct wharf_cuda_batch *batch, size_t needed)
+int wharf_cuda_check_scratch(const void *scratch, size_t nbytes, size_t needed)
 {
-    if (!batch->scratch || (uintptr_t)batch->scratch % WHARF_CUDA_SCRATCH_ALIGN != 0)
+    if (!scratch || (uintptr_t)scratch % WHARF_CUDA_SCRATCH_ALIGN != 0)
         return wharf_client_fail(-EINVAL, "scratch is NULL, or not aligned to %zu",
                                  WHARF_CUDA_SCRATCH_ALIGN);
-    if (batch->scratch_nbytes < needed)
-        return wharf_client_fail(-ENOSPC, "%zu bytes of scratch are too few: it takes %zu",
-                                 batch->scratch_nbytes, needed);
+    if (nbytes < needed)
+        return wharf_client_fail(-ENOSPC, "%zu bytes of scratch are too few: it takes %zu", nbytes,
+                                 needed);
     return 0;
 }
 
@@ -312,9 +320,9 @@ int wharf_cuda_decode(struct wharf_cuda *cuda, const struct wharf_cuda_batch *ba
         rc = check_arrays(&own);
     if (rc < 0 || own.n_chunks == 0)
         return rc;
-    rc = check_scratch(&own, scratch_of(cuda, &own));
+    rc = wharf_cuda_check_scratch(own.scratch, own.scratch_nbytes, scratch_of(cuda, &own));
     if (rc == 0)
-        rc = cuda_failed(wharf_cuda_check_current(cuda->decoder));
+        rc = wharf_cuda_note(wharf_cuda_check_current(cuda->decoder));
     if (rc < 0)
         return rc;
     const struct wharf_device_arrays arrays = {
@@ -330,8 +338,8 @@ int wharf_cuda_decode(struct wharf_cuda *cuda, const struct wharf_cuda_batch *ba
         .flags = own.flags,
         .parameter = own.parameter,
     };
-    return cuda_failed(wharf_cuda_decode_arrays(cuda->decoder, kernel_of(cuda, &own), &arrays,
-                                                own.scratch, stream));
+    return wharf_cuda_note(wharf_cuda_decode_arrays(cuda->decoder, kernel_of(cuda, &own), &arrays,
+                                                    own.scratch, stream));
 }
 
 /* ---- encoding -------------------------------------------------------------------------------- */
@@ -409,7 +417,7 @@ int wharf_cuda_encode(struct wharf_cuda *cuda, const struct wharf_cuda_encoding 
         rc = check_encoding(&own);
     if (rc < 0 || own.n_chunks == 0)
         return rc;
-    rc = cuda_failed(wharf_cuda_check_current(cuda->decoder));
+    rc = wharf_cuda_note(wharf_cuda_check_current(cuda->decoder));
     if (rc < 0)
         return rc;
     const struct wharf_device_arrays arrays = {
@@ -423,5 +431,5 @@ int wharf_cuda_encode(struct wharf_cuda *cuda, const struct wharf_cuda_encoding 
     };
     const struct wharf_device_lines lines = {
         .shift = shift_of(own.line_nbytes), .layout = own.layout, .type = own.type};
-    return cuda_failed(wharf_cuda_encode_lines(cuda->decoder, &arrays, &lines, stream));
+    return wharf_cuda_note(wharf_cuda_encode_lines(cuda->decoder, &arrays, &lines, stream));
 }

@@ -32,17 +32,16 @@
  * and decompressed.  Bytes and outcomes are those of the CPU engine (wharf_decompress), in every
  * member: result, reason, bit_offset, sizes.
  *
- * CALLS THAT START WORK (wharf_cuda_decode, wharf_cuda_encode) put kernels into a stream and
- * return.  They do not synchronise, allocate, load code or take a lock.  So they can be captured
- * into a CUDA graph, which can be replayed any number of times, and be made from any number of
- * threads and streams at once.  No block of a kernel waits for another: they run in part of a GPU
- * too (green contexts, MPS with a percentage of threads).  What a call takes by pointer is read as
- * follows:
- *   the struct itself                  before the call returns; it need not stay
- *   its arrays (in, in_nbytes, ...)    by the GPU, when the stream gets there, in each replay anew
- *   sources, destinations, scratch     likewise
- * All of that memory must be reachable by the GPU: its own, pinned or managed.  (Pinned host
- * memory is read over the link, which is then the limit.)
+ * CALLS THAT START WORK (wharf_cuda_decode, wharf_cuda_rans_decode, wharf_cuda_encode) put kernels
+ * into a stream and return.  They do not synchronise, allocate, load code or take a lock.  So they
+ * can be captured into a CUDA graph, which can be replayed any number of times, and be made from
+ * any number of threads and streams at once.  No block of a kernel waits for another: they run in
+ * part of a GPU too (green contexts, MPS with a percentage of threads).  What a call takes by
+ * pointer is read as follows: the struct itself                  before the call returns; it need
+ * not stay its arrays (in, in_nbytes, ...)    by the GPU, when the stream gets there, in each
+ * replay anew sources, destinations, scratch     likewise All of that memory must be reachable by
+ * the GPU: its own, pinned or managed.  (Pinned host memory is read over the link, which is then
+ * the limit.)
  *
  * SCRATCH is GPU memory that a call uses while it runs.  It is the caller's, aligned to
  * WHARF_CUDA_SCRATCH_ALIGN; what it holds before does not matter.  Two calls whose kernels can run
@@ -224,6 +223,53 @@ int wharf_cuda_decode_scratch(struct wharf_cuda *cuda, const struct wharf_cuda_b
  */
 int wharf_cuda_decode(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch,
                       struct CUstream_st *stream);
+
+/* ---- one large stream of rans ------------------------------------------------------------ */
+
+/*
+ * A stream with splits is decoded by the whole GPU, many warps at once.  Its splits stand in the
+ * stream one behind the other: a plan is where they are, found once by the processor.
+ */
+struct wharf_cuda_rans_plan;
+
+/*
+ * wharf_cuda_rans_plan_new: finds the splits of a stream, of which the program has a copy in host
+ * memory, and puts them into GPU memory.  Takes some hundred nanoseconds a split, allocates, and
+ * waits for a copy: not for capture.
+ *   parameter    as in struct wharf_cuda_batch
+ *   model        a registered one in its place, which stays for the plan's life; NULL: none
+ *   in           in_nbytes, hostile, not kept
+ *   out_avail    the capacity of destinations
+ *   ret_plan     not NULL; receives the plan, which goes to wharf_cuda_rans_plan_free
+ *   ret_outcome  not NULL; filled when the call returns -EBADMSG
+ * Returns 0, or
+ *   -EBADMSG     what the stream comes to is known already: *ret_outcome is the CPU engine's
+ *   -EOPNOTSUPP  it brings a model of 16-bit symbols or of several distributions, or source or
+ *                output are more than WHARF_CUDA_MAX_CHUNK_NBYTES: a chunk for wharf_cuda_decode,
+ *                or for the CPU
+ *   -ENOMEM or an error of every call
+ */
+int wharf_cuda_rans_plan_new(struct wharf_cuda *cuda, uint32_t parameter,
+                             const struct wharf_cuda_model *model, const void *in, size_t in_nbytes,
+                             size_t out_avail, struct wharf_cuda_rans_plan **ret_plan,
+                             struct wharf_outcome *ret_outcome);
+
+/* wharf_cuda_rans_plan_free: as wharf_cuda_model_free. */
+void wharf_cuda_rans_plan_free(struct wharf_cuda_rans_plan *plan);
+
+/* wharf_cuda_rans_scratch: how much scratch decoding by a plan takes; 0 without one. */
+size_t wharf_cuda_rans_scratch(const struct wharf_cuda_rans_plan *plan);
+
+/*
+ * wharf_cuda_rans_decode: starts decoding a plan's stream; as wharf_cuda_decode, and one plan may
+ * be used by several calls at once. in           in GPU memory, the bytes that the plan was made
+ * of.  With others outcome and bytes are any, and nothing outside source and destination is
+ * touched. out          in GPU memory, as much as the plan was told outcome      in memory that the
+ * GPU reaches Returns 0, -ENOSPC, -ENOMEM or an error of every call.
+ */
+int wharf_cuda_rans_decode(const struct wharf_cuda_rans_plan *plan, const void *in, void *out,
+                           struct wharf_outcome *outcome, void *scratch, size_t scratch_nbytes,
+                           struct CUstream_st *stream);
 
 /* ---- encoding lines -------------------------------------------------------------------- */
 

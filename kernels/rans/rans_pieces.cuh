@@ -182,11 +182,54 @@ struct judges_memory {
     word_ring rings[WARPS];
 };
 
+/* The first of all pieces that is bad, or n_pieces. */
+struct first_bad_memory {
+    uint32_t of_warp[WARP_LANES];
+};
+
+/*
+ * All warps of a block, each with all lanes; lane 0 of warp 0 stores the stream's outcome, which
+ * wharf_rans_stream_job_settle would give: the first failure counts.
+ */
+WHARF_DEVICE void settle_pieces(first_bad_memory &s, unsigned warp, unsigned n_warps,
+                                const wharf_rans_stream_job &job, wharf_outcome *d_outcome)
+{
+    uint32_t first = job.n_pieces;
+    WHARF_UNROLL_BY(4)
+    for (uint32_t i = warp * WARP_LANES + lane_id(); i < job.n_pieces; i += n_warps * WARP_LANES)
+        if (load(&job.outcomes[i].reason) != WHARF_REASON_NONE && i < first)
+            first = i;
+    first = reduce_min(first);
+    if (lane_id() == 0)
+        store(&s.of_warp[warp], first);
+    syncblock();
+    if (warp != 0)
+        return;
+    first = reduce_min(lane_id() < n_warps ? load(&s.of_warp[lane_id()]) : job.n_pieces);
+    if (lane_id() != 0)
+        return;
+    if (first == job.n_pieces) {
+        uint64_t nbytes = (uint64_t)job.layout.n_symbols * job.layout.symbol_nbytes;
+        *d_outcome = {WHARF_OK, WHARF_REASON_NONE, 0, job.in_nbytes, nbytes};
+        return;
+    }
+    uint32_t reason = load(&job.outcomes[first].reason);
+    *d_outcome = {reason == WHARF_REASON_STEP_BUDGET ? (uint32_t)WHARF_INTERNAL
+                                                     : (uint32_t)WHARF_BAD_DATA,
+                  reason, load(&job.outcomes[first].bit_offset), 0, 0};
+}
+
 /* All warps of a block, each with all lanes: number `block` of n_blocks.  What was refused. */
 template <unsigned WARPS>
 WHARF_DEVICE void judge_pieces(judges_memory<WARPS> &s, unsigned warp, uint32_t block,
                                uint32_t n_blocks, const wharf_rans_stream_job &job)
 {
+    bool refused = false;
+    for (uint32_t i = block + n_blocks * (warp * WARP_LANES + lane_id()); i < job.n_pieces;
+         i += n_blocks * WARPS * WARP_LANES)
+        refused |= load(&job.outcomes[i].reason) == WHARF_RANS_REFUSED;
+    if (!syncblock_or(refused))
+        return; /* mostly: no tables are made */
     stream in = stream_of(job);
     model m = make_for_block(in, s.model, job.model, warp);
     for (uint32_t i = warp * n_blocks + block; i < job.n_pieces; i += n_blocks * WARPS) {

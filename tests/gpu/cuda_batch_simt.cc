@@ -16,6 +16,7 @@
 
 #include "kernels/cuda_batch.h"
 #include "kernels/line_warp.cuh"
+#include "kernels/rans/rans_pieces.cuh"
 #include "kernels/simt/simt_batch.h"
 
 using namespace wharf;
@@ -168,4 +169,47 @@ int wharf_cuda_copy_in(const struct wharf_cuda_decoder *decoder, const void *fro
 void wharf_cuda_copy_free(void *d_copy)
 {
     free(d_copy);
+}
+
+/* ---- kernels/rans_pieces.h: the judge decodes all pieces ---------------------------------------
+ */
+
+constexpr unsigned RANS_WARPS = 8;
+
+int wharf_cuda_load_rans(void)
+{
+    return begin_call();
+}
+
+int wharf_cuda_rans_max_pieces(uint64_t, bool, uint32_t *ret_n)
+{
+    *ret_n = 40;
+    return begin_call();
+}
+
+int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *)
+{
+    for (uint32_t i = 0; i < job->n_pieces; i++)
+        job->outcomes[i] = {WHARF_RANS_REFUSED, 0};
+    return begin_call();
+}
+
+int wharf_cuda_judge_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *)
+{
+    using memory = rans::judges_memory<RANS_WARPS>;
+    for (uint32_t block = 0; block < 3; block++)
+        simt::run_block<memory>(
+            {simt::lane_order::random, block}, RANS_WARPS,
+            [&](memory &s, unsigned warp) { rans::judge_pieces(s, warp, block, 3, *job); });
+    return begin_call();
+}
+
+int wharf_cuda_settle_rans(const struct wharf_rans_stream_job *job, struct wharf_outcome *d_outcome,
+                           struct CUstream_st *)
+{
+    simt::run_block<rans::first_bad_memory>(
+        {simt::lane_order::random, 1}, RANS_WARPS, [&](rans::first_bad_memory &s, unsigned warp) {
+            rans::settle_pieces(s, warp, RANS_WARPS, *job, d_outcome);
+        });
+    return begin_call();
 }

@@ -23,6 +23,7 @@
 #include "tests/lib/test_lines.h"
 #include "tests/lib/test_outcome.h"
 #include "tests/lib/test_pack.h"
+#include "tests/lib/test_rans.h"
 #include "tests/lib/test_tap.h"
 
 enum { N_THREADS = 8, N_CHUNKS = 300, N_PLAIN = 20000, N_CODECS = 5 };
@@ -247,6 +248,80 @@ static void test_encoders(void)
                     TEST_LINES_N_CHOICES, n_wrong);
 }
 
+/* ---- one large stream ------------------------------------------------------------------------ */
+
+enum { N_STREAM = 32 << 20, N_SPLITS = 8448, N_TIMES = 20 };
+
+/* Decodes by the plan and compares; microseconds of one of N_TIMES calls behind each other, or less
+ * than 0 when anything is wrong. */
+static float decode_stream(const struct wharf_cuda_rans_plan *plan, const uint8_t *d_in,
+                           const uint8_t *plain, const struct wharf_outcome *want)
+{
+    uint8_t *out = managed(N_STREAM);
+    struct wharf_outcome *outcome = managed(sizeof(*outcome));
+    size_t nbytes = wharf_cuda_rans_scratch(plan);
+    void *scratch;
+    cudaEvent_t begin, end;
+    float ms;
+
+    must(cudaMalloc(&scratch, nbytes));
+    must(cudaEventCreate(&begin));
+    must(cudaEventCreate(&end));
+    for (unsigned i = 0; i <= N_TIMES; i++) {
+        if (i == 1)
+            must(cudaEventRecord(begin, NULL));
+        must_call(wharf_cuda_rans_decode(plan, d_in, out, outcome, scratch, nbytes, NULL));
+    }
+    must(cudaEventRecord(end, NULL));
+    must(cudaDeviceSynchronize());
+    must(cudaEventElapsedTime(&ms, begin, end));
+    bool good = test_outcome_same(want, outcome) &&
+                (want->result != WHARF_OK || memcmp(out, plain, N_STREAM) == 0);
+    must(cudaEventDestroy(begin));
+    must(cudaEventDestroy(end));
+    must(cudaFree(scratch));
+    must(cudaFree(outcome));
+    must(cudaFree(out));
+    return good ? 1000 * ms / N_TIMES : -1;
+}
+
+static void test_stream(void)
+{
+    uint8_t *plain = test_data_new(test_data_find("text"), 1, N_STREAM), *d_in;
+    uint8_t *want_out = malloc(N_STREAM);
+    size_t nbytes;
+    uint8_t *stream = test_rans_encode(plain, N_STREAM, 11, N_SPLITS, &nbytes);
+    struct wharf_cuda_rans_plan *plan;
+    struct wharf_outcome outcome;
+
+    if (!want_out)
+        exit(3);
+    must(cudaMalloc((void **)&d_in, nbytes));
+    for (unsigned i = 0; i < 3; i++) {
+        struct wharf_decode_job job = {.codec = WHARF_CODEC_RANS,
+                                       .in = stream,
+                                       .in_nbytes = nbytes,
+                                       .out = want_out,
+                                       .out_avail = N_STREAM};
+        struct wharf_outcome want;
+        /* Late words, since those of the splits are judged by the plan. */
+        if (i > 0)
+            stream[nbytes - i * (nbytes / 7)] ^= 4;
+        wharf_decode_job_run(&job, 0, &want);
+        must(cudaMemcpy(d_in, stream, nbytes, cudaMemcpyHostToDevice));
+        must_call(
+            wharf_cuda_rans_plan_new(cuda, 0, NULL, stream, nbytes, N_STREAM, &plan, &outcome));
+        float us = decode_stream(plan, d_in, plain, &want);
+        wharf_cuda_rans_plan_free(plan);
+        test_tap_report(us >= 0, "a stream of %d bytes, %s: %.1f us, %.0f GB/s", N_STREAM,
+                        test_outcome_text(&want).text, us, N_STREAM / us / 1e3);
+    }
+    must(cudaFree(d_in));
+    free(stream);
+    free(want_out);
+    free(plain);
+}
+
 /* ---- what calls do not do -------------------------------------------------------------------- */
 
 struct gate {
@@ -297,6 +372,7 @@ int main(int argc, char **argv)
     must_call(wharf_cuda_open(&cuda));
     test_call_does_not_wait();
     test_encoders();
+    test_stream();
     test_threads();
     wharf_cuda_close(cuda);
     return test_tap_end();

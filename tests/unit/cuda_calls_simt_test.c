@@ -239,6 +239,95 @@ Test(cuda_calls_simt, streams_of_registered_models)
     end(&f);
 }
 
+/* ---- one large stream ------------------------------------------------------------------------ */
+
+/* By a plan of the good stream, and bytes that may be others by now. */
+static void check_stream(struct wharf_cuda *cuda, const struct test_rans *rans,
+                         const struct wharf_cuda_model *model, size_t damaged_at)
+{
+    struct test_guard in = test_guard_copy(rans->stream, rans->stream_nbytes, TEST_GUARD_END);
+    struct wharf_cuda_rans_plan *plan = NULL;
+    uint32_t parameter = rans->shape.symbol_nbytes - 1;
+    uint8_t *want_out = malloc(rans->plain_nbytes), *changed = malloc(rans->stream_nbytes);
+    struct test_guard out = test_guard_new(rans->plain_nbytes, TEST_GUARD_END);
+    struct wharf_outcome want, planned, got;
+
+    memcpy(changed, rans->stream, rans->stream_nbytes);
+    changed[damaged_at] ^= 0x20;
+    const uint8_t *source = damaged_at ? changed : in.data;
+    const void *image = model ? rans->image : NULL;
+    cr_assert_null(test_rans_decode_either(source, rans->stream_nbytes, parameter, image, want_out,
+                                           rans->plain_nbytes, &want));
+    int rc = wharf_cuda_rans_plan_new(cuda, parameter, model, source, rans->stream_nbytes,
+                                      rans->plain_nbytes, &plan, &planned);
+    if (rc == -EBADMSG) {
+        cr_assert(test_outcome_same(&want, &planned));
+        cr_assert_null(plan);
+    } else {
+        cr_assert_eq(rc, 0, "%s", wharf_cuda_error_message());
+        size_t nbytes = wharf_cuda_rans_scratch(plan);
+        void *scratch = lend(nbytes);
+        cr_assert_eq(
+            wharf_cuda_rans_decode(plan, source, out.data, &got, scratch, nbytes - 1, NULL),
+            -ENOSPC);
+        cr_assert_eq(wharf_cuda_rans_decode(plan, NULL, out.data, &got, scratch, nbytes, NULL),
+                     -EINVAL);
+        cr_assert_eq(wharf_cuda_rans_decode(plan, source, out.data, &got, scratch, nbytes, NULL),
+                     0);
+        cr_assert(test_outcome_same(&want, &got), "byte %zu changed: %s, not %s", damaged_at,
+                  test_outcome_text(&got).text, test_outcome_text(&want).text);
+        if (want.result == WHARF_OK)
+            cr_assert_eq(memcmp(want_out, out.data, want.out_nbytes), 0);
+        free(scratch);
+    }
+    wharf_cuda_rans_plan_free(plan);
+    test_guard_free(&out);
+    test_guard_free(&in);
+    free(changed);
+    free(want_out);
+}
+
+Test(cuda_calls_simt, one_stream_by_all_warps)
+{
+    const struct test_rans_plan plans[] = {{11, 1, 1, 9000, 50, 200, 1},
+                                           {16, 1, 1, 9000, 12, 250, 2}};
+    const struct test_rans_plan registered = {12, 2, 1, 9000, 12, 900, 3};
+    struct wharf_cuda_rans_plan *plan = NULL;
+    struct wharf_cuda_model *model;
+    struct wharf_outcome outcome;
+    struct fixture f;
+
+    begin(&f, WHARF_CODEC_RANS);
+    for (unsigned p = 0; p < 2; p++) {
+        struct test_rans rans = test_rans_new(&plans[p]);
+        for (unsigned i = 0; i < 12; i++)
+            check_stream(f.cuda, &rans, NULL, i * (rans.stream_nbytes - 1) / 11);
+        test_rans_free(&rans);
+    }
+    struct test_rans rans = test_rans_new_registered(&registered);
+    cr_assert_eq(
+        wharf_cuda_model_new(f.cuda, WHARF_CODEC_RANS, rans.model, rans.model_nbytes, &model), 0);
+    check_stream(f.cuda, &rans, model, 0);
+    check_stream(f.cuda, &rans, model, rans.stream_nbytes / 2);
+    wharf_cuda_model_free(model);
+    test_rans_free(&rans);
+    /* What it does not decode, and wrong arguments. */
+    rans = test_rans_new(&registered);
+    cr_assert_eq(wharf_cuda_rans_plan_new(f.cuda, 1, NULL, rans.stream, rans.stream_nbytes,
+                                          rans.plain_nbytes, &plan, &outcome),
+                 -EOPNOTSUPP);
+    cr_assert_eq(wharf_cuda_rans_plan_new(f.cuda, 2, NULL, rans.stream, rans.stream_nbytes,
+                                          rans.plain_nbytes, &plan, &outcome),
+                 -EINVAL);
+    cr_assert_eq(wharf_cuda_rans_plan_new(f.cuda, 1, NULL, NULL, 5, 5, &plan, &outcome), -EINVAL);
+    cr_assert_eq(wharf_cuda_rans_plan_new(NULL, 1, NULL, rans.stream, 5, 5, &plan, &outcome),
+                 -EINVAL);
+    cr_assert_null(plan);
+    cr_assert_eq(wharf_cuda_rans_scratch(NULL), 0);
+    test_rans_free(&rans);
+    end(&f);
+}
+
 /* Two lists: this library's has to be that of the codecs. */
 Test(cuda_calls_simt, parameters_are_those_of_the_codecs)
 {
