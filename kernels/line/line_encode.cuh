@@ -262,7 +262,10 @@ struct line_writer {
         uint32_t escape = (1u << width) - 1;
         if (!is_mine)
             return;
-        for (unsigned first = 0; first < n; first += 4) {
+        WHARF_UNROLL
+        for (unsigned first = 0; first < LINE_MAX_PIECE_NVALUES; first += 4) {
+            if (first >= n)
+                break;
             uint32_t fields[4], indexes[4], lows[4], number = n * piece.place + first;
             WHARF_UNROLL
             for (unsigned i = 0; i < 4; i++) {
@@ -298,21 +301,40 @@ struct line_writer {
                 put_word(at + 16 * piece.place + 4 * i, piece.words[i], 4);
     }
 
+    /* One lane.  16 bytes from byte `skew` of two quads on.  Steps of which all indexes are known,
+     * so that the words stay in registers. */
+    WHARF_DEVICE_MEMBER static u32x4 join_quads(u32x4 a, u32x4 b, uint32_t skew)
+    {
+        uint32_t w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}, n = 8 * (skew & 3);
+        WHARF_UNROLL
+        for (unsigned i = 0; i < 6; i++)
+            w[i] = skew & 8 ? w[i + 2] : w[i];
+        WHARF_UNROLL
+        for (unsigned i = 0; i < 5; i++)
+            w[i] = skew & 4 ? w[i + 1] : w[i];
+        return {funnel_right(w[0], w[1], n), funnel_right(w[1], w[2], n),
+                funnel_right(w[2], w[3], n), funnel_right(w[3], w[4], n)};
+    }
+
     /* collective.  The group that begins at byte `done` of the input to shared memory, zeros behind
      * the input's end. */
     WHARF_DEVICE_MEMBER void load_raw(const input_source &source, uint32_t done) const
     {
-        uint32_t at = source.begin + done;
-        for (uint32_t i = lane_id(); i < WHARF_LINE_GROUP_NBYTES / 16; i += WARP_LANES) {
-            u32x4 a = source.load_quad(at / 16 + i), b = {0, 0, 0, 0};
-            uint32_t skew = at & 15;
-            if (skew != 0)
-                b = source.load_quad(at / 16 + i + 1);
-            uint32_t w[9] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, 0};
-            uint32_t quad[4];
-            for (unsigned k = 0; k < 4; k++)
-                quad[k] = funnel_right(w[skew / 4 + k], w[skew / 4 + k + 1], 8 * (skew & 3));
-            store(&s.raw[i], u32x4{quad[0], quad[1], quad[2], quad[3]});
+        constexpr unsigned N_ON_THEIR_WAY = 4; /* loads at once */
+        uint32_t at = source.begin + done, skew = at & 15;
+        for (uint32_t i = lane_id(); i < WHARF_LINE_GROUP_NBYTES / 16;
+             i += N_ON_THEIR_WAY * WARP_LANES) {
+            u32x4 quads[N_ON_THEIR_WAY];
+            WHARF_UNROLL
+            for (unsigned k = 0; k < N_ON_THEIR_WAY; k++) {
+                uint32_t number = at / 16 + i + k * WARP_LANES;
+                quads[k] = source.load_quad(number);
+                if (skew != 0)
+                    quads[k] = join_quads(quads[k], source.load_quad(number + 1), skew);
+            }
+            WHARF_UNROLL
+            for (unsigned k = 0; k < N_ON_THEIR_WAY; k++)
+                store(&s.raw[i + k * WARP_LANES], quads[k]);
         }
         for (uint32_t i = lane_id(); i < WHARF_LINE_GROUP_NBYTES / 16 + 1; i += WARP_LANES)
             store(&s.content[i], u32x4{0, 0, 0, 0});

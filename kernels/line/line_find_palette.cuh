@@ -38,7 +38,10 @@ WHARF_DEVICE line_number line_take_apart(const line_piece &piece, uint32_t type,
     return {upper >> f, upper & ((1u << f) - 1), bits & 255};
 }
 
-/* How many values 16 bytes are. */
+/* How many values 16 bytes are.  Loops over them go to the most that there can be, so that the
+ * compiler knows all indexes and a piece's words stay in registers. */
+constexpr unsigned LINE_MAX_PIECE_NVALUES = 16;
+
 WHARF_DEVICE unsigned line_piece_nvalues(uint32_t type)
 {
     return type <= WHARF_LINE_F16 ? 8 : 16;
@@ -55,8 +58,10 @@ WHARF_DEVICE void line_clear_counts(line_ranks &ranks)
 /* One lane. */
 WHARF_DEVICE void line_count_exponents(line_ranks &ranks, const line_piece &piece, uint32_t type)
 {
-    for (unsigned i = 0; i < line_piece_nvalues(type); i++)
-        atomic_add(&ranks.of[line_take_apart(piece, type, i).exponent], 1);
+    WHARF_UNROLL
+    for (unsigned i = 0; i < LINE_MAX_PIECE_NVALUES; i++)
+        if (i < line_piece_nvalues(type))
+            atomic_add(&ranks.of[line_take_apart(piece, type, i).exponent], 1);
 }
 
 /* collective.  Makes ranks of counts.  Returns in lane i the exponent of rank i, or 0. */
@@ -99,7 +104,10 @@ WHARF_DEVICE uint32_t line_count_escapes(const line_ranks &ranks, const line_pie
                                          uint32_t type, uint32_t width)
 {
     uint32_t n = 0;
-    for (unsigned i = 0; i < line_piece_nvalues(type); i++) {
+    WHARF_UNROLL
+    for (unsigned i = 0; i < LINE_MAX_PIECE_NVALUES; i++) {
+        if (i >= line_piece_nvalues(type))
+            break;
         uint32_t rank = load(&ranks.of[line_take_apart(piece, type, i).exponent]);
         n += rank >= (1u << width) - 1;
     }
