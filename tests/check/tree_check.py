@@ -40,6 +40,9 @@ UNCOMMENTED = {f'systemd/debian/{name}' for name in ('changelog', 'copyright', '
 # Written so that this file does not break its own rule.
 LEFTOVERS = re.compile(r'\b(' + '|'.join(('TO' 'DO', 'FIX' 'ME', 'X' 'XX')) + r')\b')
 
+# Commits, by their abbreviated names, and words that compare with a past that readers have not seen.
+HISTORY = re.compile(r'\b(since then|as ever|(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])(?:[0-9a-f]{7}|[0-9a-f]{40}))\b')
+
 
 def list_files(folder):
     """All files of the tree as paths relative to it, without builds and version control."""
@@ -175,6 +178,16 @@ def rule_links_in_documents_lead_somewhere(files):
         for target in re.findall(r'\]\(([^)#:]+)[^):]*\)', read(path)):
             if not os.path.exists(os.path.join(os.path.dirname(path), target)):
                 yield f'{path}: link to {target}'
+
+
+def rule_reference_pages_tell_no_history(files):
+    """No commits and no "since then": a page says what is.  Results name what they were taken of."""
+    for path in files:
+        if not path.endswith('.md') or path.startswith('tests/bench/'):
+            continue
+        for number, line in enumerate(read(path).splitlines(), 1):
+            if HISTORY.search(line):
+                yield f'{path}:{number}: {line.strip()}'
 
 
 def rule_codecs_have_their_folders(files):

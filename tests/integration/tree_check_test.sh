@@ -98,4 +98,10 @@ test_finds_stray_top_level_file() {
     expect_broken top_level_is_fixed 'notes.txt'
 }
 
+test_finds_history_in_a_page() {
+    make_tree
+    echo 'Faster since then.' > proto/PAGE.md
+    expect_broken reference_pages_tell_no_history 'proto/PAGE.md:1'
+}
+
 run_tests
