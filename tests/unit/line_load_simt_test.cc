@@ -47,7 +47,8 @@ void load_by(line_array array, const std::vector<uint64_t> &lines, bool is_trust
             if (i >= lines.size())
                 continue;
             memcpy(&got.bytes[i * line_nbytes + 16 * (lane_id() % n_lanes)], &quad, 16);
-            got.ok[i] = ok;
+            if (lane_id() % n_lanes == 0)
+                got.ok[i] = ok;
         }
     });
 }
