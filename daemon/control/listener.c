@@ -5,13 +5,11 @@
 #include <grp.h>
 #include <libgen.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
 
@@ -27,6 +25,7 @@
 #include "daemon/control/connection_accept.h"
 #include "daemon/control/owner.h"
 #include "daemon/control/pass_rights.h"
+#include "daemon/control/served_path.h"
 #include "daemon/control/undertaker.h"
 
 /* Connections that are accepted before other things have their turn. */
@@ -80,36 +79,10 @@ static int listener_new(struct wharf_server *server, const struct wharf_config_l
     return 0;
 }
 
-/* Whether the process that made the socket that this one is connected to has ended.  Its socket
- * accepts for a moment longer: what io_uring waited for is let go after the process. */
-static bool listener_is_dead(int fd)
-{
-    struct ucred peer;
-    socklen_t nbytes = sizeof(peer);
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) < 0 || peer.pid <= 0)
-        return false;
-    WHARF_CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
-    struct pollfd end = {.fd = pidfd, .events = POLLIN};
-    return pidfd < 0 ? errno == ESRCH : poll(&end, 1, 0) > 0;
-}
-
-/* Whether somebody accepts connections there. */
-static bool is_served(const struct sockaddr_un *address)
-{
-    WHARF_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0)
-        return false;
-    if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
-        return errno == EAGAIN;
-    return !listener_is_dead(fd);
-}
-
 static bool stays_served(const struct sockaddr_un *address)
 {
     for (unsigned i = 0; i < END_LOOKS; i++) {
-        if (!is_served(address))
+        if (!wharf_path_is_served(address, SOCK_SEQPACKET))
             return false;
         usleep(END_PAUSE_US);
     }

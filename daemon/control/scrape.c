@@ -16,6 +16,7 @@
 #include "daemon/base/loop.h"
 #include "daemon/control/observer.h"
 #include "daemon/control/pass_rights.h"
+#include "daemon/control/served_path.h"
 #include "daemon/control/server.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/control/stats_text.h"
@@ -415,21 +416,13 @@ static bool find_path(const struct wharf_server *server, char path[], size_t nby
     return false;
 }
 
-static bool is_served(const struct sockaddr_un *address)
-{
-    WHARF_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    return fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
-                       errno == EAGAIN);
-}
-
 /* Everybody may connect: who is an observer is looked at then. */
 static int make_socket(struct wharf_scraper *scraper)
 {
     const char *path = scraper->address.sun_path;
     struct stat st;
 
-    if (is_served(&scraper->address))
+    if (wharf_path_is_served(&scraper->address, SOCK_STREAM))
         return -EADDRINUSE;
     if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
         unlink(path);

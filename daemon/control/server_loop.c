@@ -206,8 +206,9 @@ void wharf_server_drain(struct wharf_server *server)
     wharf_notify_stopping(server->config.drain_timeout_ns + STOP_NS);
     if (server->is_promised)
         renew_promise(&server->promise_timer);
-    wharf_listeners_close(server);
+    /* Before the listeners: once these let go of their path, the next daemon makes its sockets. */
     wharf_scraper_close(server->scraper);
+    wharf_listeners_close(server);
     wharf_owners_end(server->owners);
     wharf_timer_set(server->loop, &server->drain_timer,
                     wharf_now_ns() + server->config.drain_timeout_ns, on_drain_timeout);
@@ -449,8 +450,8 @@ int wharf_server_run(struct wharf_server *server)
 /* All connections are gone, or the process is about to end anyway. */
 void wharf_server_deinit(struct wharf_server *server)
 {
-    wharf_listeners_close(server);
     wharf_scraper_free(server->scraper);
+    wharf_listeners_close(server);
     wharf_stats_maker_free(server->stats_maker);
     /* Without a loop there is no front yet. */
     if (server->loop)

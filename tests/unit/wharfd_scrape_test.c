@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/lib/test_client.h"
@@ -21,15 +22,38 @@ static struct test_wharfd wharfd;
 
 static const char get[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
+static struct sockaddr_un metrics_address(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s.metrics", wharfd.socket);
+    return address;
+}
+
+/* The socket of a daemon that was killed accepts for a moment longer: only the one that runs
+ * counts.  -1: it does not listen yet. */
+static int try_connect(void)
+{
+    struct sockaddr_un address = metrics_address();
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct ucred peer;
+    socklen_t nbytes = sizeof(peer);
+
+    /* Nobody accepts at a dead one, so a connect that waits would wait for ever. */
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) == 0 && peer.pid == wharfd.pid &&
+        fcntl(fd, F_SETFL, 0) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
 /* The daemon makes it a little later than the main socket. */
 static int connected(void)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = -1;
 
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s.metrics", wharfd.socket);
-    cr_assert(TEST_WAIT(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0), "%s",
-              strerror(errno));
+    cr_assert(TEST_WAIT((fd = try_connect()) >= 0), "%s", strerror(errno));
     return fd;
 }
 
@@ -283,5 +307,37 @@ Test(wharfd_scrape, socket_goes_with_the_daemon)
     test_wharfd_start_by(&wharfd, "auto", "[daemon]\nmetrics_socket = none\n");
     snprintf(path, sizeof(path), "%s.metrics", wharfd.socket);
     cr_assert_eq(access(path, F_OK), -1);
+    test_wharfd_finish(&wharfd);
+}
+
+/* A process listens and ends; this one keeps its socket open, as the kernel does for a moment after
+ * a daemon was killed.  Connections to it succeed all the time. */
+static int leave_socket(void)
+{
+    struct sockaddr_un address = metrics_address();
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int status;
+
+    cr_assert_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(listen(fd, 1) == 0 ? 0 : 1);
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert_eq(status, 0);
+    return fd;
+}
+
+/* The next daemon had no socket for metrics for as long as it lived. */
+Test(wharfd_scrape, socket_of_a_dead_daemon_is_not_in_the_way)
+{
+    test_wharfd_prepare(&wharfd, "[daemon]\nlog_level = debug\n");
+    int left = leave_socket();
+    test_wharfd_restart(&wharfd);
+    cr_assert(test_wharfd_says(&wharfd, " serves with "));
+    int fd = try_connect();
+    cr_assert_geq(fd, 0, "the path is still the dead one's");
+    send_text(fd, get, strlen(get));
+    expect_metrics(read_all(fd));
+    close(left);
     test_wharfd_finish(&wharfd);
 }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * served_path.h: whether a process that lives accepts connections at a path.
+ *
+ * The socket of a daemon that was killed accepts for a moment longer, because the kernel lets go
+ * of what io_uring waited for after the process.  So the process that listens is looked at as well.
+ */
+#ifndef WHARF_DAEMON_CONTROL_SERVED_PATH_H
+#define WHARF_DAEMON_CONTROL_SERVED_PATH_H
+
+#include <stdbool.h>
+
+struct sockaddr_un;
+
+/* type: SOCK_STREAM or SOCK_SEQPACKET.  Does not block. */
+bool wharf_path_is_served(const struct sockaddr_un *address, int type);
+
+#endif
