@@ -43,6 +43,7 @@ test_uninstall_removes_all_that_install_put_there() {
 ./usr/lib/pkgconfig/wharf.pc
 ./usr/lib/systemd/system/wharfd.service
 ./usr/lib/systemd/system/wharfd.socket
+./usr/lib/wharf/libwharf-preload.so
 ./usr/lib/sysusers.d/wharfd.conf
 ./usr/lib/tmpfiles.d/wharfd.conf
 ./usr/share/bash-completion/completions/wharf
@@ -50,6 +51,7 @@ test_uninstall_removes_all_that_install_put_there() {
 ./usr/share/doc/wharf/FORMAT.md
 ./usr/share/doc/wharf/GPU_MEMORY.md
 ./usr/share/doc/wharf/LINES.md
+./usr/share/doc/wharf/PRELOAD.md
 ./usr/share/doc/wharf/PROTOCOL.md
 ./usr/share/doc/wharf/SECURITY.md
 ./usr/share/doc/wharf/control.proto
