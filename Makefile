@@ -271,7 +271,7 @@ page_links = $(shell awk '/^\.S[hH] / { in_name = $$2 == "NAME"; n = 0 } \
 
 # The one list, of which uninstall is made too: MODE:SOURCE:TARGET, or link:WHERE-TO:TARGET, or
 # conf:SOURCE:TARGET for a file that belongs to its administrator as soon as it was changed.  Further
-# products add their own files in their .mk.
+# products add their own files in their .mk, and to install_folders what is theirs alone.
 install_list = \
     755:$(CLI):$(bindir)/wharf \
     644:clientlib/cli/wharf.1:$(mandir)/man1/wharf.1 \
@@ -358,7 +358,7 @@ uninstall: $(BUILD)/wharfd.conf ## remove what install put there; the same prefi
 	    printf '  %-8s %s\n' "$$did" "$$target"; \
 	done
 	$(Q)for folder in "$(DESTDIR)$(sysconfdir)/wharf" "$(DESTDIR)$(docdir)/examples" \
-	    "$(DESTDIR)$(docdir)/formats" "$(DESTDIR)$(docdir)"; do \
+	    "$(DESTDIR)$(docdir)/formats" "$(DESTDIR)$(docdir)" $(install_folders:%="$(DESTDIR)%"); do \
 	    [ ! -d "$$folder" ] || rmdir --ignore-fail-on-non-empty "$$folder"; \
 	done
 	$(Q)$(refresh_linker)

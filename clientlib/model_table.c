@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "encoders/codec.h"
 #include "proto/wharf_job.h"
 
 static uint32_t state_of(const struct wharf_client_model *model)
@@ -95,6 +96,13 @@ int wharf_client_model_close(struct wharf_client_model *model)
         return 0;
     wharf_client_model_set_state(model, WHARF_CLIENT_MODEL_READY);
     return -EBUSY;
+}
+
+bool wharf_client_names_model(uint32_t codec, uint32_t parameter)
+{
+    const struct wharf_codec_row *row = wharf_codec_find(codec);
+
+    return parameter >= WHARF_FIRST_MODEL && (!row || row->ops->models);
 }
 
 struct wharf_client_model *wharf_client_model_use(struct wharf_client_models *models,

@@ -10,6 +10,7 @@
 #ifndef WHARF_CLIENT_MODEL_TABLE_H
 #define WHARF_CLIENT_MODEL_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum wharf_client_model_state {
@@ -62,6 +63,10 @@ struct wharf_client_model *wharf_client_models_find(struct wharf_client_models *
 
 /* From READY to REMOVING, unless it is used.  Returns 0, -ENOENT or -EBUSY. */
 int wharf_client_model_close(struct wharf_client_model *model);
+
+/* Whether this parameter is a registered model's number: codecs without models have large ones that
+ * mean something else. */
+bool wharf_client_names_model(uint32_t codec, uint32_t parameter);
 
 /*
  * wharf_client_model_use: the READY model of a codec that a job's parameter names, which stays

@@ -131,8 +131,8 @@ static int look_at_memory(struct call *call)
                                           "beyond what is registered for that");
     call->may_run_here = call->copies_in && call->copies_out &&
                          !(wharf->flags & WHARF_OPEN_DAEMON) &&
-                         own->parameter < WHARF_FIRST_MODEL && wharf->engine != WHARF_ENGINE_GPU &&
-                         wharf->engine != WHARF_ENGINE_SIMT;
+                         !wharf_client_names_model(own->codec, own->parameter) &&
+                         wharf->engine != WHARF_ENGINE_GPU && wharf->engine != WHARF_ENGINE_SIMT;
     return 0;
 }
 

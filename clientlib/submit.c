@@ -94,7 +94,7 @@ static void use_model(struct wharf *wharf, struct wharf_client_job *job)
 {
     struct wharf_submission *submission = &job->submission;
 
-    if (submission->parameter < WHARF_FIRST_MODEL)
+    if (!wharf_client_names_model(submission->codec, submission->parameter))
         return;
     job->model = wharf_client_model_use(&wharf->models, submission->codec, submission->parameter);
     if (!job->model)

@@ -70,6 +70,12 @@ $(sed -n 's|.*\b\(wharf_[a-z0-9_]*\);.*|./usr/share/man/man3/\1.3|p' "$TOP/clien
 EOS
     # Only where it was built, by make gpu-programs.
     [ ! -e "$BUILD/wharfd-gpu" ] || echo ./usr/libexec/wharf/wharfd-gpu >> expected
+    # Where Python's headers are.
+    if [ -e "$BUILD/python/wharf/_wharf.abi3.so" ]; then
+        (cd "$TOP/clientlib/python/wharf" && printf './usr/lib/python3/dist-packages/wharf/%s\n' \
+            _wharf.abi3.so ./*) | sed 's|/\./|/|' >> expected
+        echo ./usr/share/doc/wharf/PYTHON.md >> expected
+    fi
     # And by make cuda.
     if [ -e "$BUILD/libwharf-cuda.so.0" ]; then
         cat >> expected << EOS
@@ -100,6 +106,22 @@ test_folders_can_be_chosen_and_staged_with_blanks() {
     grep -qx 'libdir=${prefix}/lib/x86_64' 'a stage/opt/w/lib/x86_64/pkgconfig/wharf.pc'
     # Nothing was written outside.
     test ! -e /opt/w
+}
+
+# Debian's Python finds it below /usr, and each one below its own prefix.
+test_python_package_is_found_where_it_is_installed() {
+    [ -e "$BUILD/python/wharf/_wharf.abi3.so" ] || skip "Python's headers are not there"
+    case $BUILD in *asan | *tsan) skip 'the library of a sanitizer comes first in a process' ;; esac
+    install_to /usr DESTDIR="$PWD/stage"
+    cat > first.py << 'EOS'
+import gzip, wharf
+assert wharf.decompress(gzip.compress(b'text'), 'gzip') == b'text'
+print(wharf.__file__)
+EOS
+    expect_text "$PWD/stage/usr/lib/python3/dist-packages/wharf/__init__.py" \
+        "$(PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=stage/usr/lib/python3/dist-packages python3 first.py)"
+    make_here prefix=/usr DESTDIR="$PWD/stage" uninstall > removed
+    test ! -e stage/usr/lib/python3/dist-packages/wharf
 }
 
 # An administrator's configuration survives install and uninstall; one that nobody changed goes.

@@ -19,9 +19,13 @@ test_every_installed_file_is_in_one_package() {
     cd stage
     for list in "$debian"/*.install; do
         # Made, and installed, only where nvcc was.
-        case $list in *-cuda*) [ -e usr/lib/triplet/libwharf-cuda.so.0 ] || continue ;; esac
+        case $list in
+        *-cuda*) [ -e usr/lib/triplet/libwharf-cuda.so.0 ] || continue ;;
+        # And where Python's headers were.
+        *python3-*) [ -e usr/lib/python3 ] || continue ;;
+        esac
         # shellcheck disable=SC2046 # a list of patterns
-        ls -d $(sed -e '/^#/d' -e 's/ .*//' "$list")
+        find $(sed -e '/^#/d' -e 's/ .*//' "$list") ! -type d
     done | sort > ../packed
     # The GPU's worker is only there where nvcc was; systemd/debian/rules takes it then.
     find . ! -type d ! -name wharfd-gpu | sed 's|^\./||' | sort > ../staged

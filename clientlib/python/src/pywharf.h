@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pywharf.h: the extension module wharf._wharf, libwharf for Python.
+ *
+ * The module is made of few parts, each of which knows those before it:
+ *   pywharf_error.c    exceptions: results of jobs, and errors of calls
+ *   pywharf_chunk.c    one chunk: the caller's buffers, held, and room for what comes out
+ *   pywharf_chunks.c   a call's chunks: from arguments, on several threads, into an answer
+ *   pywharf_client.c   Client: a handle of libwharf, its life, fork and the interpreter's end
+ *   pywharf_memory.c   Memory: a piece of the handle's arena, or of a GPU, that needs no copies
+ *   pywharf_job.c      Job: what Client.submit hands in, until it is done
+ *
+ * Rules.  A Py_buffer is held from before the first look at its memory until nobody looks any more,
+ * so no caller can release or shrink memory that is read or written.  The GIL guards all objects;
+ * it is let go while libwharf decodes, waits or connects, and nothing but chunks of that call, and
+ * the handle, is used meanwhile.  Only the stable interface of Python 3.11 is used: one binary
+ * serves all later versions.
+ */
+#ifndef WHARF_PYWHARF_H
+#define WHARF_PYWHARF_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "clientlib/wharf.h"
+
+enum { PYWHARF_N_RESULTS = WHARF_BAD_REQUEST + 1 };
+
+struct pywharf_client;
+
+struct pywharf_state {
+    PyObject *error;                     /* wharf.Error */
+    PyObject *data_error;                /* wharf.DataError */
+    PyObject *errors[PYWHARF_N_RESULTS]; /* by enum wharf_result; NULL at WHARF_OK */
+    PyTypeObject *client_type, *job_type, *memory_type;
+    struct pywharf_client *default_client; /* of the module's functions; NULL until it is needed */
+    struct pywharf_client *clients;        /* all that are open */
+};
+
+/* ---- pywharf_error.c ----------------------------------------------------------------------- */
+
+/* Makes the exceptions and adds them to the module.  Returns 0, or -1 with an exception. */
+int pywharf_errors_init(PyObject *module, struct pywharf_state *state);
+
+/* A new exception for an outcome that is not WHARF_OK; `index` is the chunk's in a batch, or -1. */
+PyObject *pywharf_outcome_error(struct pywharf_state *state, const struct wharf_outcome *outcome,
+                                Py_ssize_t index);
+
+/* A new exception for a call's negative errno and wharf_error_message's text. */
+PyObject *pywharf_call_error(int error, const char *message);
+
+/* Raises an exception that it takes over; NULL is one that is raised already.  Returns NULL. */
+PyObject *pywharf_raise(PyObject *exception);
+
+/* Raises pywharf_call_error for the library call that just failed in this thread. */
+PyObject *pywharf_raise_call(int error);
+
+/* ---- pywharf_chunk.c ----------------------------------------------------------------------- */
+
+struct pywharf_chunk {
+    Py_buffer in;     /* obj is NULL: none is held */
+    Py_buffer out;    /* likewise: none was given */
+    PyObject *made;   /* without `out`: bytes that are decoded into, or NULL */
+    void *made_at;    /* where they are */
+    uint8_t *grown;   /* without both: memory that is decoded into */
+    size_t out_avail; /* of whichever of the three it is */
+    size_t max_out;   /* the most that `grown` may grow to */
+    void *in_copy;    /* of the arena, for what the daemon does not reach; NULL: not needed */
+    void *out_copy;
+    struct wharf_outcome outcome;
+    int error;     /* 0, or the negative errno of the call, with its */
+    char *message; /* text, or NULL */
+};
+
+/*
+ * pywharf_chunk_init: holds the buffers, and makes room for what comes out.
+ *   out   None, or memory to write to.
+ *   size  None, or the most bytes that may come out.
+ * Returns 0, or -1 with an exception and nothing held.
+ */
+int pywharf_chunk_init(struct pywharf_chunk *chunk, const struct wharf_job *like, PyObject *data,
+                       PyObject *out, PyObject *size);
+/* With the GIL.  The arena's copies are gone before. */
+void pywharf_chunk_deinit(struct pywharf_chunk *chunk);
+
+/* Where it is decoded to.  Needs no GIL. */
+void *pywharf_chunk_out(const struct pywharf_chunk *chunk);
+
+/* More room, after WHARF_OUTPUT_TOO_SMALL.  Returns whether there is; needs no GIL. */
+int pywharf_chunk_grow(struct pywharf_chunk *chunk);
+
+/* Decodes by wharf_decompress, growing as it goes.  Without the GIL. */
+void pywharf_chunk_decode(struct pywharf_chunk *chunk, struct wharf *handle,
+                          const struct wharf_job *like);
+
+/* What the caller gets: bytes, or how many were written to `out`; NULL with an exception. */
+PyObject *pywharf_chunk_answer(struct pywharf_chunk *chunk, struct pywharf_state *state,
+                               Py_ssize_t index);
+
+/* ---- pywharf_chunks.c ---------------------------------------------------------------------- */
+
+/* All chunks of a call, which have in common what `like` says. */
+struct pywharf_chunks {
+    struct wharf_job like;
+    struct pywharf_chunk *chunks;
+    Py_ssize_t n;
+    int is_batch;       /* the answer is a list */
+    int returns_errors; /* in the list, in the place of answers */
+};
+
+/* One chunk, from the arguments of decompress and submit (whose `callback` is given back,
+ * borrowed). */
+int pywharf_chunks_parse_one(struct pywharf_chunks *chunks, PyObject *args, PyObject *kwargs,
+                             PyObject **ret_callback);
+/* Many, from those of decompress_batch and submit_batch (which has no `ret_n_threads`). */
+int pywharf_chunks_parse_batch(struct pywharf_chunks *chunks, PyObject *args, PyObject *kwargs,
+                               unsigned *ret_n_threads, PyObject **ret_callback);
+void pywharf_chunks_deinit(struct pywharf_chunks *chunks);
+
+/* Decodes all, on up to n_threads threads (0: as many as pays).  Without the GIL. */
+void pywharf_chunks_decode(struct pywharf_chunks *chunks, struct wharf *handle, unsigned n_threads);
+
+PyObject *pywharf_chunks_answer(struct pywharf_chunks *chunks, struct pywharf_state *state);
+
+/* ---- pywharf_client.c ---------------------------------------------------------------------- */
+
+struct pywharf_job;
+struct pywharf_memory;
+
+struct pywharf_client {
+    PyObject_HEAD struct pywharf_state *state;
+    struct wharf *handle; /* NULL: closed */
+    int is_daemon;
+    unsigned n_calls; /* threads that use the handle, without the GIL */
+    int is_closing;
+    struct pywharf_client *next, *previous; /* in state->clients */
+    struct pywharf_job *jobs;               /* in flight; each is a reference */
+    struct pywharf_memory *memories;        /* of the arena; borrowed */
+    /* Of threads that wait for jobs one sleeps in libwharf, the others until it is back. */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int has_leader;
+    uint64_t n_led;
+};
+
+int pywharf_client_init(PyObject *module, struct pywharf_state *state);
+
+/* Before and after a use of the handle without the GIL.  enter returns 0, or -1 with an exception.
+ */
+int pywharf_client_enter(struct pywharf_client *client);
+void pywharf_client_leave(struct pywharf_client *client);
+
+/* The client of the module's functions, borrowed, opened if need be; NULL with an exception. */
+struct pywharf_client *pywharf_client_default(struct pywharf_state *state);
+
+PyObject *pywharf_client_decompress(struct pywharf_client *client, PyObject *args,
+                                    PyObject *kwargs);
+PyObject *pywharf_client_decompress_batch(struct pywharf_client *client, PyObject *args,
+                                          PyObject *kwargs);
+
+/* At the interpreter's end: closes all.  In a forked child: lets go of the parent's. */
+void pywharf_clients_end(struct pywharf_state *state);
+void pywharf_clients_forked(struct pywharf_state *state);
+
+/* ---- pywharf_memory.c ---------------------------------------------------------------------- */
+
+int pywharf_memory_init(PyObject *module, struct pywharf_state *state);
+PyObject *pywharf_memory_alloc(struct pywharf_client *client, Py_ssize_t nbytes);
+
+/* Whether the daemon reaches all of it, as the client's own memory. */
+int pywharf_memory_reaches(const struct pywharf_client *client, const void *address, size_t nbytes);
+
+/* How many buffers of the client's memories are held, by whomever. */
+Py_ssize_t pywharf_memory_n_exports(const struct pywharf_client *client);
+
+/* The handle is gone, and the arena with it. */
+void pywharf_memory_forget(struct pywharf_client *client);
+
+/* In a forked child: zeros in the place of memory that is not there. */
+void pywharf_memory_forked(struct pywharf_client *client);
+
+/* ---- pywharf_job.c ------------------------------------------------------------------------- */
+
+int pywharf_job_init(PyObject *module, struct pywharf_state *state);
+
+PyObject *pywharf_job_submit(struct pywharf_client *client, PyObject *args, PyObject *kwargs);
+PyObject *pywharf_job_submit_batch(struct pywharf_client *client, PyObject *args, PyObject *kwargs);
+
+/* Submits and waits: the answer, or NULL with an exception.  Takes the chunks over. */
+PyObject *pywharf_job_run(struct pywharf_client *client, struct pywharf_chunks *chunks);
+
+/* Takes completions, waiting up to timeout_ns (negative: for ever) for one.  Returns how many, or
+ * -1 with an exception. */
+Py_ssize_t pywharf_job_reap(struct pywharf_client *client, int64_t timeout_ns);
+
+/* Buffers of the client's own memories that its jobs in flight hold. */
+Py_ssize_t pywharf_job_n_held(const struct pywharf_client *client);
+
+/* Ends all that are in flight, since the handle is gone.  In a forked child nobody is told: the
+ * jobs are the parent's. */
+void pywharf_jobs_forget(struct pywharf_client *client, int is_child);
+
+#endif

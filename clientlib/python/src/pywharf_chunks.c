@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The chunks of one call.  A batch is decoded by threads that are made for the call and joined
+ * before it returns: nothing of them is left for a fork or the interpreter's end, and they never
+ * touch a Python object.
+ */
+#include "clientlib/python/src/pywharf.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Making a thread takes as long as decoding some such number of bytes. */
+#define NBYTES_PER_THREAD ((size_t)128 << 10)
+enum { MAX_THREADS = 256 };
+
+/* ---- arguments ----------------------------------------------------------------------------- */
+
+/* What one chunk's and a batch's arguments have in common, as they were given. */
+struct common {
+    PyObject *codec, *checksum, *timeout, *priority;
+    int exact_input, exact_output;
+    unsigned parameter;
+};
+
+static int parse_codec(PyObject *codec, uint32_t *ret_codec)
+{
+    if (PyUnicode_Check(codec)) {
+        const char *name = PyUnicode_AsUTF8AndSize(codec, NULL);
+        int number = name ? wharf_codec_from_name(name) : -1;
+
+        if (number < 0 && name)
+            PyErr_Format(PyExc_ValueError, "%s", wharf_error_message());
+        *ret_codec = (uint32_t)number;
+        return number < 0 ? -1 : 0;
+    }
+    unsigned long number = PyLong_AsUnsignedLong(codec);
+    if (PyErr_Occurred())
+        return -1;
+    if (number > UINT32_MAX || !wharf_codec_name((uint32_t)number)) {
+        PyErr_Format(PyExc_ValueError, "there is no codec %lu", number);
+        return -1;
+    }
+    *ret_codec = (uint32_t)number;
+    return 0;
+}
+
+static int parse_timeout(PyObject *timeout, uint32_t *ret_us)
+{
+    double seconds;
+
+    if (timeout == Py_None)
+        return 0;
+    seconds = PyFloat_AsDouble(timeout);
+    if (seconds == -1.0 && PyErr_Occurred())
+        return -1;
+    if (!(seconds > 0 && seconds * 1e6 < UINT32_MAX)) {
+        PyErr_SetString(PyExc_ValueError, "timeout is in seconds, over 0 and under 4294");
+        return -1;
+    }
+    /* 0 is no limit. */
+    *ret_us = seconds * 1e6 < 1 ? 1 : (uint32_t)(seconds * 1e6);
+    return 0;
+}
+
+static int parse_priority(PyObject *priority, uint32_t *ret_class)
+{
+    static const char *const names[] = {"default", "interactive", "normal", "background"};
+
+    if (priority == Py_None)
+        return 0;
+    for (uint32_t i = 0; PyUnicode_Check(priority) && i < sizeof(names) / sizeof(names[0]); i++)
+        if (PyUnicode_CompareWithASCIIString(priority, names[i]) == 0) {
+            *ret_class = i;
+            return 0;
+        }
+    PyErr_SetString(PyExc_ValueError, "priority is 'interactive', 'normal' or 'background'");
+    return -1;
+}
+
+static int parse_checksum(PyObject *checksum, struct wharf_job *like)
+{
+    unsigned long value;
+
+    if (checksum == Py_None)
+        return 0;
+    value = PyLong_AsUnsignedLong(checksum);
+    if (PyErr_Occurred())
+        return -1;
+    if (value > UINT32_MAX) {
+        PyErr_SetString(PyExc_OverflowError, "checksum is a CRC-32");
+        return -1;
+    }
+    like->checksum = (uint32_t)value;
+    like->flags |= WHARF_JOB_CHECKSUM;
+    return 0;
+}
+
+static int parse_common(const struct common *common, struct wharf_job *like)
+{
+    *like = (struct wharf_job)WHARF_JOB_INIT;
+    like->codec = WHARF_CODEC_GZIP;
+    like->parameter = common->parameter;
+    if (common->exact_input)
+        like->flags |= WHARF_JOB_EXACT_INPUT;
+    if (common->exact_output)
+        like->flags |= WHARF_JOB_EXACT_OUTPUT;
+    if (common->codec && parse_codec(common->codec, &like->codec) < 0)
+        return -1;
+    if (parse_checksum(common->checksum, like) < 0 ||
+        parse_timeout(common->timeout, &like->timeout_us) < 0)
+        return -1;
+    return parse_priority(common->priority, &like->job_class);
+}
+
+static int make_chunks(struct pywharf_chunks *chunks, Py_ssize_t n)
+{
+    chunks->chunks = calloc(n ? (size_t)n : 1, sizeof(chunks->chunks[0]));
+    if (!chunks->chunks)
+        PyErr_NoMemory();
+    return chunks->chunks ? 0 : -1;
+}
+
+int pywharf_chunks_parse_one(struct pywharf_chunks *chunks, PyObject *args, PyObject *kwargs,
+                             PyObject **ret_callback)
+{
+    static const char *const names[] = {"data",        "codec",        "out",      "size",
+                                        "exact_input", "exact_output", "checksum", "parameter",
+                                        "timeout",     "priority",     "callback", NULL};
+    struct common common = {NULL, Py_None, Py_None, Py_None, 0, 0, 0};
+    PyObject *data, *out = Py_None, *size = Py_None;
+
+    memset(chunks, 0, sizeof(*chunks));
+    *ret_callback = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOppOIOOO", (char **)names, &data,
+                                     &common.codec, &out, &size, &common.exact_input,
+                                     &common.exact_output, &common.checksum, &common.parameter,
+                                     &common.timeout, &common.priority, ret_callback))
+        return -1;
+    if (parse_common(&common, &chunks->like) < 0 || make_chunks(chunks, 1) < 0)
+        return -1;
+    if (pywharf_chunk_init(chunks->chunks, &chunks->like, data, out, size) == 0) {
+        chunks->n = 1;
+        return 0;
+    }
+    pywharf_chunks_deinit(chunks);
+    return -1;
+}
+
+/* A batch's `outs` or `sizes` are None, or a sequence of as many as there are chunks; a size may be
+ * a number for all.  Returns the chunk's own as a new reference. */
+static PyObject *item_of(PyObject *items, Py_ssize_t i)
+{
+    if (items == Py_None || PyLong_Check(items))
+        return Py_NewRef(items);
+    return PySequence_GetItem(items, i);
+}
+
+static int has_as_many(PyObject *items, Py_ssize_t n, const char *name)
+{
+    Py_ssize_t n_items;
+
+    if (items == Py_None || PyLong_Check(items))
+        return 1;
+    n_items = PySequence_Size(items);
+    if (n_items >= 0 && n_items != n)
+        PyErr_Format(PyExc_ValueError, "%s has %zd items for %zd chunks", name, n_items, n);
+    return n_items == n;
+}
+
+/* Sequences may change under us, since buffers are asked of strangers: each item is fetched once.
+ */
+static int fill_chunks(struct pywharf_chunks *chunks, PyObject *datas, PyObject *outs,
+                       PyObject *sizes, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *data = PySequence_GetItem(datas, i);
+        PyObject *out = data ? item_of(outs, i) : NULL;
+        PyObject *size = out ? item_of(sizes, i) : NULL;
+        int r = size ? pywharf_chunk_init(&chunks->chunks[i], &chunks->like, data, out, size) : -1;
+
+        Py_XDECREF(data);
+        Py_XDECREF(out);
+        Py_XDECREF(size);
+        if (r < 0)
+            return -1;
+        chunks->n++;
+    }
+    return 0;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+    const Py_buffer *one = *(const Py_buffer *const *)a, *two = *(const Py_buffer *const *)b;
+
+    return one->buf < two->buf ? -1 : one->buf > two->buf;
+}
+
+/* Two chunks that write to the same bytes would both be called good. */
+static int outs_are_apart(const struct pywharf_chunks *chunks)
+{
+    const Py_buffer **sorted = calloc((size_t)chunks->n + 1, sizeof(sorted[0]));
+    Py_ssize_t n = 0;
+    int is_apart = 1;
+
+    if (!sorted) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < chunks->n; i++)
+        if (chunks->chunks[i].out.obj && chunks->chunks[i].out.len)
+            sorted[n++] = &chunks->chunks[i].out;
+    qsort(sorted, (size_t)n, sizeof(sorted[0]), compare_addresses);
+    for (Py_ssize_t i = 0; i + 1 < n; i++)
+        if ((char *)sorted[i]->buf + sorted[i]->len > (char *)sorted[i + 1]->buf)
+            is_apart = 0;
+    free(sorted);
+    if (!is_apart)
+        PyErr_SetString(PyExc_ValueError, "outs overlap");
+    return is_apart;
+}
+
+static int parse_errors(const char *errors, int *ret_returns)
+{
+    *ret_returns = strcmp(errors, "return") == 0;
+    if (*ret_returns || strcmp(errors, "raise") == 0)
+        return 0;
+    PyErr_SetString(PyExc_ValueError, "errors is 'raise' or 'return'");
+    return -1;
+}
+
+int pywharf_chunks_parse_batch(struct pywharf_chunks *chunks, PyObject *args, PyObject *kwargs,
+                               unsigned *ret_n_threads, PyObject **ret_callback)
+{
+    static const char *const names[] = {"chunks",      "codec",        "outs",      "sizes",
+                                        "exact_input", "exact_output", "parameter", "timeout",
+                                        "priority",    "errors",       "threads",   "callback",
+                                        NULL};
+    struct common common = {NULL, Py_None, Py_None, Py_None, 0, 0, 0};
+    PyObject *datas, *outs = Py_None, *sizes = Py_None, *callback = Py_None;
+    const char *errors = "raise";
+    unsigned n_threads = 0;
+    Py_ssize_t n;
+
+    memset(chunks, 0, sizeof(*chunks));
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOppIOOsIO", (char **)names, &datas,
+                                     &common.codec, &outs, &sizes, &common.exact_input,
+                                     &common.exact_output, &common.parameter, &common.timeout,
+                                     &common.priority, &errors, &n_threads, &callback))
+        return -1;
+    chunks->is_batch = 1;
+    if (parse_errors(errors, &chunks->returns_errors) < 0 ||
+        parse_common(&common, &chunks->like) < 0)
+        return -1;
+    n = PySequence_Size(datas);
+    if (n < 0 || !has_as_many(outs, n, "outs") || !has_as_many(sizes, n, "sizes") ||
+        make_chunks(chunks, n) < 0)
+        return -1;
+    if (fill_chunks(chunks, datas, outs, sizes, n) < 0 || !outs_are_apart(chunks)) {
+        pywharf_chunks_deinit(chunks);
+        return -1;
+    }
+    *ret_n_threads = n_threads;
+    *ret_callback = callback;
+    return 0;
+}
+
+void pywharf_chunks_deinit(struct pywharf_chunks *chunks)
+{
+    Py_ssize_t n = chunks->n;
+
+    chunks->n = 0;
+    for (Py_ssize_t i = 0; i < n; i++)
+        pywharf_chunk_deinit(&chunks->chunks[i]);
+    free(chunks->chunks);
+    chunks->chunks = NULL;
+}
+
+/* ---- decoding ------------------------------------------------------------------------------ */
+
+struct crew {
+    struct pywharf_chunks *chunks;
+    struct wharf *handle;
+    Py_ssize_t next; /* chunk that nobody has begun; atomic */
+};
+
+static void *work(void *data)
+{
+    struct crew *crew = data;
+    Py_ssize_t i;
+
+    while ((i = __atomic_fetch_add(&crew->next, 1, __ATOMIC_RELAXED)) < crew->chunks->n)
+        pywharf_chunk_decode(&crew->chunks->chunks[i], crew->handle, &crew->chunks->like);
+    return NULL;
+}
+
+static unsigned n_cores(void)
+{
+    cpu_set_t cores;
+
+    return sched_getaffinity(0, sizeof(cores), &cores) < 0 ? 1 : (unsigned)CPU_COUNT(&cores);
+}
+
+static unsigned limit(unsigned n, size_t most)
+{
+    return n < most ? n : (unsigned)most;
+}
+
+static unsigned n_threads_for(const struct pywharf_chunks *chunks, unsigned wanted)
+{
+    size_t nbytes = 0;
+
+    for (Py_ssize_t i = 0; i < chunks->n; i++)
+        nbytes += (size_t)chunks->chunks[i].in.len + chunks->chunks[i].out_avail;
+    unsigned n = wanted ? wanted : limit(n_cores(), 1 + nbytes / NBYTES_PER_THREAD);
+    return limit(limit(n, (size_t)chunks->n), MAX_THREADS);
+}
+
+/* Of threads that cannot be made the others do the work.  Signals are for Python's own threads. */
+static unsigned begin_threads(struct crew *crew, pthread_t *threads, unsigned n)
+{
+    sigset_t all, before;
+    unsigned i;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (i = 0; i < n && pthread_create(&threads[i], NULL, work, crew) == 0; i++)
+        ;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return i;
+}
+
+void pywharf_chunks_decode(struct pywharf_chunks *chunks, struct wharf *handle, unsigned n_threads)
+{
+    struct crew crew = {chunks, handle, 0};
+    pthread_t threads[MAX_THREADS];
+    unsigned n = n_threads_for(chunks, n_threads);
+
+    n = n > 1 ? begin_threads(&crew, threads, n - 1) : 0;
+    work(&crew);
+    for (unsigned i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* ---- the answer ---------------------------------------------------------------------------- */
+
+/* The exception that was just raised, as an object. */
+static PyObject *take_error(void)
+{
+    PyObject *type, *value, *trace;
+
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    return value;
+}
+
+PyObject *pywharf_chunks_answer(struct pywharf_chunks *chunks, struct pywharf_state *state)
+{
+    PyObject *list;
+
+    if (!chunks->is_batch)
+        return pywharf_chunk_answer(&chunks->chunks[0], state, -1);
+    list = PyList_New(chunks->n);
+    for (Py_ssize_t i = 0; list && i < chunks->n; i++) {
+        PyObject *answer = pywharf_chunk_answer(&chunks->chunks[i], state, i);
+
+        if (!answer && chunks->returns_errors)
+            answer = take_error();
+        if (!answer)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, i, answer);
+    }
+    return list;
+}

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decompress chunks of data with wharf: by its daemon where there is one, else in this process.
+
+    import wharf
+    text = wharf.decompress(stream, 'gzip')
+    parts = wharf.decompress_batch(chunks, 'zstd')
+
+    with wharf.Client() as client:
+        jobs = [client.submit(chunk, 'lz4', size=1 << 16) for chunk in chunks]
+        parts = [job.result() for job in jobs]
+"""
+import atexit as _atexit
+import os as _os
+
+from . import _wharf
+from ._wharf import (  # noqa: F401
+    BadChecksumError, BadDataError, BadRequestError, CancelledError, Client, DataError, DeadlineError,
+    DeviceFaultError, Error, InternalError, Job, Memory, NoMemoryError, OutputShortError,
+    OutputTooSmallError, QuotaError, UnsupportedError, __version__, codecs, decompress,
+    decompress_batch)
+
+_atexit.register(_wharf._end)
+_os.register_at_fork(after_in_child=_wharf._forked)
