@@ -28,8 +28,9 @@ WHARF_DEVICE uint32_t flaw_of_lines(const wharf_device_chunk &chunk)
 }
 
 /* collective.  One chunk: the outcome's out_nbytes are the stream's. */
-template <uint32_t CODEC>
-WHARF_DEVICE wharf_outcome encode_lines(line_encode_shared &s, const wharf_device_chunk &chunk,
+template <uint32_t CODEC, uint32_t TYPE>
+WHARF_DEVICE wharf_outcome encode_lines(line_encode_shared<CODEC, TYPE> &s,
+                                        const wharf_device_chunk &chunk,
                                         const wharf_device_lines &lines)
 {
     uint32_t flaw = flaw_of_lines(chunk);
@@ -39,9 +40,8 @@ WHARF_DEVICE wharf_outcome encode_lines(line_encode_shared &s, const wharf_devic
     uint64_t most = 2 * (uint64_t)MAX_CHUNK_NBYTES;
     line_encode_job job = {chunk.in,    (uint32_t)chunk.in_nbytes,
                            chunk.out,   (uint32_t)(chunk.out_avail < most ? chunk.out_avail : most),
-                           lines.shift, lines.layout,
-                           lines.type};
-    uint32_t nbytes = line_encode<CODEC>(s, job);
+                           lines.shift, lines.layout};
+    uint32_t nbytes = line_encode<CODEC, TYPE>(s, job);
     if (nbytes == 0)
         return {WHARF_OUTPUT_TOO_SMALL, WHARF_REASON_OUTPUT_FULL, 0, 0, 0};
     return {WHARF_OK, WHARF_REASON_NONE, 0, chunk.in_nbytes, nbytes};
@@ -49,9 +49,10 @@ WHARF_DEVICE wharf_outcome encode_lines(line_encode_shared &s, const wharf_devic
 
 /* collective.  Warp number `warp` of n_warps; chunks of a batch are of like size, so each warp's
  * are those that the numbers give it. */
-template <uint32_t CODEC>
-WHARF_DEVICE void run_line_warp(line_encode_shared &s, const wharf_device_arrays &arrays,
-                                const wharf_device_lines &lines, uint32_t warp, uint32_t n_warps)
+template <uint32_t CODEC, uint32_t TYPE>
+WHARF_DEVICE void run_line_warp(line_encode_shared<CODEC, TYPE> &s,
+                                const wharf_device_arrays &arrays, const wharf_device_lines &lines,
+                                uint32_t warp, uint32_t n_warps)
 {
     for (uint64_t i = uniform(warp); i < arrays.n_chunks; i += n_warps) {
         wharf_outcome outcome = encode_lines<CODEC>(s, gather_chunk(arrays, (uint32_t)i), lines);

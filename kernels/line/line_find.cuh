@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * line_find.cuh: the smallest form of a line in each scheme, by the lanes that have 16 bytes of it
- * each: the device's side of encoders/line/line_compress.c, whose bytes it gives.
+ * each: the device's side of encoders/line/line_compress.c, whose choices it makes.
  *
- * All functions are collective.  `team` is the mask of the lanes of this lane's line, `place`
- * counts them from 0 on.
+ * A search gives a form: a key, which is the content's size and then the code, so that the least
+ * key is what an encoder takes, and what the writing of that form needs of the search.
  */
 #ifndef WHARF_KERNELS_LINE_LINE_FIND_CUH
 #define WHARF_KERNELS_LINE_LINE_FIND_CUH
@@ -17,173 +17,315 @@ namespace wharf
 /* A lane's 16 bytes, and its line. */
 struct line_piece {
     uint32_t words[4];
-    uint32_t team;
-    uint32_t place;
+    uint32_t team;  /* the mask of the lanes of the line */
+    uint32_t place; /* of this lane among them */
 };
 
-/* One lane.  Value number i of 2 to the power of BASE bytes, sign-extended. */
-template <uint32_t BASE>
-WHARF_DEVICE int64_t line_value(const line_piece &piece, unsigned i)
+/* One lane.  Of 2 to the power of `shift` bytes a line. */
+WHARF_DEVICE line_piece make_line_piece(u32x4 quad, uint32_t shift)
 {
-    if (BASE == 3)
-        return (int64_t)((uint64_t)piece.words[2 * i + 1] << 32 | piece.words[2 * i]);
-    if (BASE == 2)
-        return (int32_t)piece.words[i];
-    return (int16_t)(piece.words[i / 2] >> 16 * (i % 2));
+    uint32_t n_lanes = 1u << (shift - 4), lane = lane_id();
+    line_piece piece = {{quad.x, quad.y, quad.z, quad.w}, 0, lane & (n_lanes - 1)};
+    piece.team = ((1u << n_lanes) - 1) << (lane - piece.place);
+    return piece;
 }
 
-/* One lane.  A number of so many bytes, 1, 2 or 4, in its low bits, sign-extended. */
-template <uint32_t DELTA>
-WHARF_DEVICE int64_t line_extend(int64_t v)
+WHARF_DEVICE uint32_t make_line_key(uint32_t nbytes, uint32_t code)
 {
-    return DELTA == 2 ? (int64_t)(int32_t)v : DELTA == 1 ? (int64_t)(int16_t)v : (int64_t)(int8_t)v;
+    return nbytes << 8 | code;
 }
 
-/* A difference of two values, as a signed number of a value's size. */
-template <uint32_t BASE>
-WHARF_DEVICE int64_t line_difference(int64_t a, int64_t b)
+constexpr uint32_t LINE_NO_KEY = ~0u;
+
+/* collective.  Whether all lanes of the line say so. */
+WHARF_DEVICE bool line_all(bool p, const line_piece &piece)
 {
-    uint64_t d = (uint64_t)a - (uint64_t)b;
-    return BASE == 3 ? (int64_t)d : BASE == 2 ? (int64_t)(int32_t)d : (int64_t)(int16_t)d;
+    return (ballot(!p) & piece.team) == 0;
 }
 
-struct line_bdi_fit {
-    bool fits;     /* all values of the line */
-    uint32_t near; /* which of this lane's values are near zero */
-    int64_t base;
+/* collective.  The first lane of the line that says so; its last one, if none does. */
+WHARF_DEVICE unsigned line_first(bool p, const line_piece &piece)
+{
+    uint32_t last = piece.team & ~(piece.team >> 1);
+    return first_lane((ballot(p) & piece.team) | last);
+}
+
+/* collective.  The sum over the lanes before this one in its line, and over all. */
+struct line_sums {
+    uint32_t before;
+    uint32_t all;
 };
 
-/* Of a variant, whose base and delta have 2 to these powers of bytes. */
-template <uint32_t BASE, uint32_t DELTA>
-WHARF_DEVICE line_bdi_fit line_fit_bdi(const line_piece &piece)
+WHARF_DEVICE line_sums line_sum(uint32_t own, const line_piece &piece)
 {
-    constexpr unsigned N = 16 >> BASE;
-    line_bdi_fit fit = {true, 0, 0};
-    int64_t first = 0;
-    bool has_far = false;
-    WHARF_UNROLL
-    for (unsigned i = 0; i < N; i++) {
-        int64_t v = line_value<BASE>(piece, i);
-        bool is_near = line_extend<DELTA>(v) == v;
-        fit.near |= is_near ? 1u << i : 0;
-        if (!is_near && !has_far) {
-            first = v;
-            has_far = true;
-        }
-    }
-    uint32_t far = ballot(has_far) & piece.team;
-    fit.base = (int64_t)shfl((uint64_t)first, far ? first_lane(far) : lane_id());
-    if (far == 0)
-        fit.base = 0;
-    WHARF_UNROLL
-    for (unsigned i = 0; i < N; i++) {
-        int64_t d = line_difference<BASE>(line_value<BASE>(piece, i), fit.base);
-        fit.fits = fit.fits && (fit.near >> i & 1 || line_extend<DELTA>(d) == d);
-    }
-    fit.fits = (ballot(!fit.fits) & piece.team) == 0;
-    return fit;
+    uint32_t before = line_add_up(own, piece.place, 0).before;
+    return {before, shfl(before + own, 31 - clz(piece.team))};
 }
 
-/* The variant whose content is smallest, the first of equals; 0: none. */
-WHARF_DEVICE uint32_t line_find_bdi(const line_piece &piece, uint32_t shift)
+/* ---- bdi -------------------------------------------------------------------------------------
+ *
+ * A value is near, and needs no base, when value + half is less than 2 half, as unsigned numbers;
+ * `half` is 2 to the power of a delta's bits less 1.  The base is the first that is not.
+ */
+
+struct line_bdi_form {
+    uint32_t key;
+    line_pair base;
+};
+
+/* collective.  Values of 4 bytes. */
+WHARF_DEVICE bool line_fit_words(const line_piece &piece, uint32_t half, uint32_t *ret_base)
 {
-    uint32_t best = 0, best_nbytes = 1u << shift;
-    auto offer = [&](uint32_t variant, bool fits) {
-        uint32_t nbytes = bdi_line_code(variant, shift).nbytes();
-        if (fits && nbytes < best_nbytes) {
-            best = variant;
-            best_nbytes = nbytes;
-        }
+    bool is_far[4], has_far = false, fits = true;
+    uint32_t own = 0;
+    WHARF_UNROLL
+    for (unsigned i = 4; i-- > 0;) {
+        is_far[i] = piece.words[i] + half >= 2 * half;
+        own = is_far[i] ? piece.words[i] : own;
+        has_far = has_far || is_far[i];
+    }
+    uint32_t base = shfl(own, line_first(has_far, piece));
+    WHARF_UNROLL
+    for (unsigned i = 0; i < 4; i++)
+        fits = fits && (!is_far[i] || piece.words[i] - base + half < 2 * half);
+    *ret_base = base;
+    return line_all(fits, piece);
+}
+
+/* One lane.  The signs of the low words of its values of 8 bytes, all ones where they are not the
+ * high words. */
+struct line_highs {
+    bool differ[2];
+};
+
+/* collective.  Values of 8 bytes; `limit` is 2 half - 1, since 2 half may not fit. */
+WHARF_DEVICE bool line_fit_pairs(const line_piece &piece, line_highs highs, uint32_t half,
+                                 line_pair *ret_base)
+{
+    uint32_t limit = 2 * half - 1;
+    bool is_far[2], fits = true;
+    WHARF_UNROLL
+    for (unsigned i = 0; i < 2; i++)
+        is_far[i] = highs.differ[i] || piece.words[2 * i] + half > limit;
+    line_pair own = {is_far[1] ? piece.words[2] : 0, is_far[1] ? piece.words[3] : 0};
+    own.lo = is_far[0] ? piece.words[0] : own.lo;
+    own.hi = is_far[0] ? piece.words[1] : own.hi;
+    unsigned first = line_first(is_far[0] || is_far[1], piece);
+    line_pair base = {shfl(own.lo, first), shfl(own.hi, first)};
+    uint64_t from = ((uint64_t)base.hi << 32 | base.lo) - half;
+    WHARF_UNROLL
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t d = ((uint64_t)piece.words[2 * i + 1] << 32 | piece.words[2 * i]) - from;
+        fits = fits && (!is_far[i] || ((uint32_t)(d >> 32) == 0 && (uint32_t)d <= limit));
+    }
+    *ret_base = base;
+    return line_all(fits, piece);
+}
+
+/* One lane.  Value i of 2 bytes, in a word's upper half; the lower one is anything. */
+WHARF_DEVICE uint32_t line_half(const line_piece &piece, unsigned i)
+{
+    return i % 2 ? piece.words[i / 2] : piece.words[i / 2] << 16;
+}
+
+/* collective.  Values of 2 bytes and deltas of 1. */
+WHARF_DEVICE bool line_fit_halves(const line_piece &piece, uint32_t *ret_base)
+{
+    constexpr uint32_t HALF = 0x80u << 16;
+    bool is_far[8], has_far = false, fits = true;
+    uint32_t own = 0;
+    WHARF_UNROLL
+    for (unsigned i = 8; i-- > 0;) {
+        is_far[i] = line_half(piece, i) + HALF >= 2 * HALF;
+        own = is_far[i] ? line_half(piece, i) : own;
+        has_far = has_far || is_far[i];
+    }
+    uint32_t base = shfl(own, line_first(has_far, piece)) & 0xffff0000u;
+    WHARF_UNROLL
+    for (unsigned i = 0; i < 8; i++)
+        fits = fits && (!is_far[i] || line_half(piece, i) - base + HALF < 2 * HALF);
+    *ret_base = base >> 16;
+    return line_all(fits, piece);
+}
+
+/*
+ * collective.  A line that a variant of bytes fits is also one that the variants of the same base
+ * and longer deltas fit; so where no line of the warp has a longer one, none has a shorter.
+ */
+WHARF_DEVICE line_bdi_form line_find_bdi(const line_piece &piece, uint32_t shift)
+{
+    line_bdi_form form = {make_line_key(1u << shift, 0), {0, 0}};
+    auto offer = [&](uint32_t variant, line_pair base, bool fits) {
+        uint32_t key = make_line_key(bdi_line_code(variant, shift).nbytes(), variant);
+        bool is_less = fits && key < form.key;
+        form.key = is_less ? key : form.key;
+        form.base.lo = is_less ? base.lo : form.base.lo;
+        form.base.hi = is_less ? base.hi : form.base.hi;
+        return any_lane(fits);
     };
     /* Those of the line's first 8 bytes are those of all. */
     unsigned first = first_lane(piece.team);
-    uint32_t lo = shfl(piece.words[0], first), hi = shfl(piece.words[1], first);
-    bool differs = piece.words[0] != lo || piece.words[1] != hi || piece.words[2] != lo ||
-                   piece.words[3] != hi;
-    offer(WHARF_LINE_BDI_REPEAT, (ballot(differs) & piece.team) == 0);
-    offer(WHARF_LINE_BDI_8_1, line_fit_bdi<3, 0>(piece).fits);
-    offer(WHARF_LINE_BDI_8_2, line_fit_bdi<3, 1>(piece).fits);
-    offer(WHARF_LINE_BDI_8_4, line_fit_bdi<3, 2>(piece).fits);
-    offer(WHARF_LINE_BDI_4_1, line_fit_bdi<2, 0>(piece).fits);
-    offer(WHARF_LINE_BDI_4_2, line_fit_bdi<2, 1>(piece).fits);
-    offer(WHARF_LINE_BDI_2_1, line_fit_bdi<1, 0>(piece).fits);
-    return best;
+    line_pair base = {shfl(piece.words[0], first), shfl(piece.words[1], first)};
+    uint32_t differs = (piece.words[0] ^ base.lo) | (piece.words[1] ^ base.hi) |
+                       (piece.words[2] ^ base.lo) | (piece.words[3] ^ base.hi);
+    offer(WHARF_LINE_BDI_REPEAT, base, line_all(differs == 0, piece));
+
+    line_highs highs;
+    for (unsigned i = 0; i < 2; i++)
+        highs.differ[i] = (uint32_t)((int32_t)piece.words[2 * i] >> 31) != piece.words[2 * i + 1];
+    auto try_pairs = [&](uint32_t variant, uint32_t half) {
+        bool fits = line_fit_pairs(piece, highs, half, &base);
+        return offer(variant, base, fits);
+    };
+    if (try_pairs(WHARF_LINE_BDI_8_4, 0x80000000u) && try_pairs(WHARF_LINE_BDI_8_2, 0x8000))
+        try_pairs(WHARF_LINE_BDI_8_1, 0x80);
+    base.hi = 0;
+    auto try_words = [&](uint32_t variant, uint32_t half) {
+        bool fits = line_fit_words(piece, half, &base.lo);
+        return offer(variant, base, fits);
+    };
+    if (try_words(WHARF_LINE_BDI_4_2, 0x8000))
+        try_words(WHARF_LINE_BDI_4_1, 0x80);
+    uint32_t of_halves = bdi_line_code(WHARF_LINE_BDI_2_1, shift).nbytes();
+    if (any_lane(form.key > make_line_key(of_halves, WHARF_LINE_BDI_2_1))) {
+        bool fits = line_fit_halves(piece, &base.lo);
+        offer(WHARF_LINE_BDI_2_1, base, fits);
+    }
+    form.key = form.key >> 8 == 1u << shift ? LINE_NO_KEY : form.key;
+    return form;
 }
 
-/* One lane.  The smallest pattern that all four words have. */
+/* ---- fpc ------------------------------------------------------------------------------------ */
+
+/* One lane.  The smallest pattern that all four words have, the first of equals.  A number that
+ * is less than a power of two has no bits above, and then the OR of several has none. */
 WHARF_DEVICE uint32_t line_find_pattern(const line_piece &piece)
 {
-    uint32_t have = 0xff;
+    const uint32_t *w = piece.words;
+    uint32_t all = w[0] | w[1] | w[2] | w[3];
+    auto are_near = [&](uint32_t half) {
+        return ((w[0] + half) | (w[1] + half) | (w[2] + half) | (w[3] + half)) < 2 * half;
+    };
+    uint32_t not_bytes = 0, not_repeated = 0;
     WHARF_UNROLL
     for (unsigned i = 0; i < 4; i++) {
-        uint32_t w = piece.words[i];
-        int32_t n = (int32_t)w;
-        uint32_t has = 1u << WHARF_LINE_FPC_RAW;
-        has |= w == 0 ? 1u << WHARF_LINE_FPC_ZEROS : 0;
-        has |= n >= -8 && n < 8 ? 1u << WHARF_LINE_FPC_SIGNED_4 : 0;
-        has |= n == (int8_t)n ? 1u << WHARF_LINE_FPC_SIGNED_8 : 0;
-        has |= n == (int16_t)n ? 1u << WHARF_LINE_FPC_SIGNED_16 : 0;
-        has |= (w & 0xffff) == 0 ? 1u << WHARF_LINE_FPC_HIGH_HALF : 0;
-        has |= (int16_t)w == (int8_t)w && n >> 16 == (int8_t)(n >> 16)
-                   ? 1u << WHARF_LINE_FPC_TWO_BYTES
-                   : 0;
-        has |= w == (w & 255) * 0x01010101u ? 1u << WHARF_LINE_FPC_REPEATED : 0;
-        have &= has;
+        not_bytes |= w[i] ^ signed_perm(w[i], w[i], 0xa280);
+        not_repeated |= w[i] ^ byte_perm(w[i], w[i], 0);
     }
-    /* REPEATED goes before the patterns of 8 bytes. */
-    uint32_t small = have & ((1u << WHARF_LINE_FPC_SIGNED_16) - 1);
-    if (small == 0 && have >> WHARF_LINE_FPC_REPEATED & 1)
-        return WHARF_LINE_FPC_REPEATED;
-    return ffs(have) - 1;
+    uint32_t pattern = WHARF_LINE_FPC_RAW;
+    pattern = not_bytes == 0 ? (uint32_t)WHARF_LINE_FPC_TWO_BYTES : pattern;
+    pattern = (all & 0xffff) == 0 ? (uint32_t)WHARF_LINE_FPC_HIGH_HALF : pattern;
+    pattern = are_near(0x8000) ? (uint32_t)WHARF_LINE_FPC_SIGNED_16 : pattern;
+    pattern = not_repeated == 0 ? (uint32_t)WHARF_LINE_FPC_REPEATED : pattern;
+    pattern = are_near(0x80) ? (uint32_t)WHARF_LINE_FPC_SIGNED_8 : pattern;
+    pattern = are_near(8) ? (uint32_t)WHARF_LINE_FPC_SIGNED_4 : pattern;
+    return all == 0 ? (uint32_t)WHARF_LINE_FPC_ZEROS : pattern;
 }
 
-/* A line's dictionary, and this lane's words in it. */
-struct line_cpack_fit {
-    bool fits;
-    uint32_t n_words;
-    uint32_t words[WHARF_LINE_CPACK_MAX_NWORDS];
-    uint32_t nibbles; /* of this lane's words, four bits each */
+struct line_fpc_form {
+    uint32_t key;
+    uint32_t pattern; /* of this lane's segment */
+    uint32_t before;  /* pairs of the segments before it */
 };
 
-WHARF_DEVICE line_cpack_fit line_find_cpack(const line_piece &piece)
+/* One lane.  Of so many pairs, which are not 0. */
+template <uint32_t CODEC>
+WHARF_DEVICE uint32_t line_fpc_key(uint32_t n_pairs, uint32_t shift)
 {
-    line_cpack_fit fit = {true, 0, {0, 0, 0, 0}, 0};
-    uint32_t open = 0; /* words without a source */
+    uint32_t code = n_pairs, head = line_fpc_head_nbytes(shift);
+    if (CODEC == WHARF_CODEC_BEST && shift == WHARF_LINE_MIN_SHIFT) {
+        if (n_pairs > 10)
+            return LINE_NO_KEY;
+        code = n_pairs <= 2 ? 8 : n_pairs <= 5 ? 9 : n_pairs <= 8 ? 10 : 11;
+        n_pairs = 0xa852u >> 4 * (code - 8) & 15;
+    } else if (CODEC == WHARF_CODEC_BEST) {
+        code += 7;
+    }
+    uint32_t nbytes = head + 2 * n_pairs;
+    bool has_code = shift != WHARF_LINE_MIN_SHIFT || code < WHARF_LINE_NIBBLE_RAW;
+    return has_code && nbytes < 1u << shift ? make_line_key(nbytes, code) : LINE_NO_KEY;
+}
+
+/* collective. */
+template <uint32_t CODEC>
+WHARF_DEVICE line_fpc_form line_find_fpc(const line_piece &piece, uint32_t shift)
+{
+    uint32_t pattern = line_find_pattern(piece);
+    line_sums pairs = line_sum(line_fpc_npairs(pattern), piece);
+    return {line_fpc_key<CODEC>(pairs.all, shift), pattern, pairs.before};
+}
+
+/* ---- cpack ---------------------------------------------------------------------------------- */
+
+/* A line's dictionary, and this lane's words in it. */
+struct line_cpack_form {
+    uint32_t key;
+    uint32_t n_words;                            /* the code's, perhaps more than there are */
+    uint32_t words[WHARF_LINE_CPACK_MAX_NWORDS]; /* 0 where there is none */
+    uint32_t nibbles;                            /* of this lane's words, four bits each */
+    uint32_t before;                             /* low bytes of the lanes before it */
+};
+
+/* One lane. */
+template <uint32_t CODEC>
+WHARF_DEVICE uint32_t line_cpack_key(uint32_t n_words, uint32_t n_bytes, uint32_t shift)
+{
+    bool is_short = shift == WHARF_LINE_MIN_SHIFT;
+    uint32_t step = is_short ? 4 : 1, radix = (1u << shift) / 4 / step + 1;
+    n_bytes = (n_bytes + step - 1) & ~(step - 1);
+    uint32_t code = n_words * radix + n_bytes / step;
+    if (CODEC == WHARF_CODEC_BEST && is_short) {
+        if (n_words > 3)
+            return LINE_NO_KEY;
+        n_words = n_words > 1 ? n_words : 1;
+        n_bytes = 8;
+        code = 11 + n_words;
+    } else if (CODEC == WHARF_CODEC_BEST) {
+        code += 7 + (shift == WHARF_LINE_MAX_SHIFT ? 62 : 30);
+    }
+    uint32_t nbytes = (1u << shift) / 8 + 4 * n_words + n_bytes;
+    return nbytes < 1u << shift ? make_line_key(nbytes, code) : LINE_NO_KEY;
+}
+
+/* collective. */
+template <uint32_t CODEC>
+WHARF_DEVICE line_cpack_form line_find_cpack(const line_piece &piece, uint32_t shift)
+{
+    line_cpack_form form = {LINE_NO_KEY, 0, {0, 0, 0, 0}, 0, 0};
+    bool is_open[4]; /* words without a source */
     WHARF_UNROLL
     for (unsigned i = 0; i < 4; i++) {
-        if (piece.words[i] >> 8 != 0)
-            open |= 1u << i;
-        else if (piece.words[i] != 0)
-            fit.nibbles |= (uint32_t)WHARF_LINE_CPACK_HAS_BYTE << 4 * i;
+        is_open[i] = piece.words[i] >= 256;
+        if (!is_open[i] && piece.words[i] != 0)
+            form.nibbles |= (uint32_t)WHARF_LINE_CPACK_HAS_BYTE << 4 * i;
     }
     WHARF_UNROLL
     for (unsigned k = 0; k < WHARF_LINE_CPACK_MAX_NWORDS; k++) {
-        uint32_t left = ballot(open != 0) & piece.team, own = 0;
+        uint32_t own = 0;
         WHARF_UNROLL
         for (unsigned i = 4; i-- > 0;)
-            own = open >> i & 1 ? piece.words[i] : own;
-        uint32_t word = shfl(own, left ? first_lane(left) : lane_id());
-        if (left == 0)
-            continue;
-        fit.words[k] = word;
-        fit.n_words = k + 1;
+            own = is_open[i] ? piece.words[i] : own;
+        if (!any_lane(own != 0))
+            break;
+        uint32_t word = shfl(own, line_first(own != 0, piece));
+        form.words[k] = word;
+        form.n_words += word != 0;
         WHARF_UNROLL
-        for (unsigned i = 0; i < 4; i++)
-            if (open >> i & 1 && piece.words[i] >> 8 == word >> 8) {
-                uint32_t has_byte = piece.words[i] != word ? WHARF_LINE_CPACK_HAS_BYTE : 0;
-                fit.nibbles |= ((k + 1) | has_byte) << 4 * i;
-                open &= ~(1u << i);
+        for (unsigned i = 0; i < 4; i++) {
+            uint32_t differs = piece.words[i] ^ word;
+            if (is_open[i] && differs < 256) {
+                form.nibbles |= (differs != 0 ? k + 1 + WHARF_LINE_CPACK_HAS_BYTE : k + 1) << 4 * i;
+                is_open[i] = false;
             }
+        }
     }
-    fit.fits = (ballot(open != 0) & piece.team) == 0;
-    return fit;
-}
-
-/* The sum over a line's lanes. */
-WHARF_DEVICE uint32_t line_sum(uint32_t own, const line_piece &piece)
-{
-    line_amount amount = line_add_up(own, piece.place, 0);
-    return shfl(amount.before + own, 31 - clz(piece.team));
+    line_sums bytes = line_sum(popc(form.nibbles & 0x8888), piece);
+    form.before = bytes.before;
+    if (line_all(!(is_open[0] || is_open[1] || is_open[2] || is_open[3]), piece))
+        form.key = line_cpack_key<CODEC>(form.n_words, bytes.all, shift);
+    if (CODEC == WHARF_CODEC_BEST && shift == WHARF_LINE_MIN_SHIFT && form.n_words == 0)
+        form.n_words = 1;
+    return form;
 }
 
 } // namespace wharf

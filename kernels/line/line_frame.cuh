@@ -257,6 +257,7 @@ struct line_reader {
      * of the first line that is wrong, and one more where it is there but contradicts its code; or
      * ~0.
      */
+    template <uint32_t TYPE>
     WHARF_DEVICE_MEMBER uint32_t decode_lines(shared &s, const line_palette &palette, uint32_t done,
                                               uint32_t n_lines, uint32_t skew) const
     {
@@ -268,8 +269,8 @@ struct line_reader {
             line_code code = {load(&s.codes[line >> 16].word)};
             uint32_t begin = line & 0xffff;
             bool is_bad;
-            u32x4 quad = line_quad<CODEC>(words, s.steps, shape, palette, code, begin,
-                                          place & (shape.line_nbytes() - 1), &is_bad);
+            u32x4 quad = line_quad<CODEC, TYPE>(words, s.steps, shape, palette, code, begin,
+                                                place & (shape.line_nbytes() - 1), &is_bad);
             if (number >= n_lines)
                 continue;
             uint32_t extent =
@@ -310,7 +311,11 @@ struct line_reader {
             return {WHARF_BAD_DATA, WHARF_REASON_LINE_CODE,
                     record_bit + 8 * shape.codes_at + wrong};
         load_content(s, (skew + sum + 15) / 16, skew, n_lines);
-        wrong = decode_lines(s, palette, group * WHARF_LINE_GROUP_NBYTES, n_lines, skew);
+        uint32_t done = group * WHARF_LINE_GROUP_NBYTES;
+        if (CODEC == WHARF_CODEC_PALETTE && shape.type == WHARF_LINE_BF16)
+            wrong = decode_lines<WHARF_LINE_BF16>(s, palette, done, n_lines, skew);
+        else
+            wrong = decode_lines<LINE_ANY_TYPE>(s, palette, done, n_lines, skew);
         if (wrong != ~0u) {
             uint32_t begin = (load(&s.lines[wrong / 2]) & 0xffff) - skew;
             return {WHARF_BAD_DATA,

@@ -300,16 +300,20 @@ WHARF_DEVICE uint32_t line_rotate_pairs(uint32_t v)
     return (v >> 1 & 0x7fff7fffu) | (v & 0x00010001u) << 15;
 }
 
+/* Of a kernel that knows no type; code that knows it is shorter. */
+constexpr uint32_t LINE_ANY_TYPE = WHARF_LINE_N_TYPES;
+
 /*
  * collective.  A lane whose line is of another scheme has `is_palette` false, and anything comes of
- * it.  *is_bad: more escapes than are given.
+ * it.  *is_bad: more escapes than are given.  TYPE is shape.type, or any.
  */
-template <typename Words>
+template <uint32_t TYPE, typename Words>
 WHARF_DEVICE u32x4 line_palette_quad(Words words, const line_shape &shape,
                                      const line_palette &palette, line_code code, uint32_t at,
                                      uint32_t place, bool is_palette, bool *is_bad)
 {
-    uint32_t type = shape.type, f = line_field_nbits(type), width = palette.width;
+    uint32_t type = TYPE == LINE_ANY_TYPE ? shape.type : TYPE;
+    uint32_t f = line_field_nbits(type), width = palette.width;
     uint32_t n_values = line_n_values(type, shape.line_nbytes());
     unsigned n_fours = type <= WHARF_LINE_F16 ? 2 : 4;
     uint32_t fields_at = at + (type == WHARF_LINE_F16 ? n_values : 0);
@@ -319,6 +323,9 @@ WHARF_DEVICE u32x4 line_palette_quad(Words words, const line_shape &shape,
     uint32_t exponents[4], escapes[4], own = 0;
     WHARF_UNROLL
     for (unsigned k = 0; k < 4; k++) {
+        escapes[k] = exponents[k] = 0;
+        if (TYPE != LINE_ANY_TYPE && k >= n_fours)
+            continue;
         uint32_t nibbles = line_four(indexes, width, k);
         escapes[k] = is_palette && k < n_fours ? line_escapes(nibbles, width) : 0;
         exponents[k] = line_look_up(palette, nibbles);
@@ -360,7 +367,7 @@ WHARF_DEVICE u32x4 line_palette_quad(Words words, const line_shape &shape,
  * collective.  The 16 bytes at `off` of a line whose content begins at byte `at` of words. *is_bad:
  * the content contradicts its code, in this lane's part or in one before.
  */
-template <uint32_t CODEC, typename Words>
+template <uint32_t CODEC, uint32_t TYPE = LINE_ANY_TYPE, typename Words>
 WHARF_DEVICE u32x4 line_quad(Words words, const line_step *steps, const line_shape &shape,
                              const line_palette &palette, line_code code, uint32_t at, uint32_t off,
                              bool *is_bad)
@@ -369,8 +376,8 @@ WHARF_DEVICE u32x4 line_quad(Words words, const line_step *steps, const line_sha
     u32x4 quad = {0, 0, 0, 0};
     *is_bad = false;
     if (CODEC == WHARF_CODEC_PALETTE)
-        quad = line_palette_quad(words, shape, palette, code, at, place,
-                                 scheme == WHARF_LINE_IS_PALETTE, is_bad);
+        quad = line_palette_quad<TYPE>(words, shape, palette, code, at, place,
+                                       scheme == WHARF_LINE_IS_PALETTE, is_bad);
     if (line_has_fpc(CODEC) && scheme == WHARF_LINE_IS_FPC) {
         own_bits = line_fpc_pattern(words, at, place);
         own = line_fpc_npairs(own_bits);

@@ -109,13 +109,27 @@ int wharf_cuda_decode_arrays(const struct wharf_cuda_decoder *decoder, uint32_t 
     return wharf_cuda_decode_batch(decoder, &batch, d_scratch, stream);
 }
 
-template <uint32_t CODEC>
+template <uint32_t CODEC, uint32_t TYPE = WHARF_LINE_BF16>
 static int encode(const wharf_device_arrays &arrays, const wharf_device_lines &lines)
 {
-    simt::run_warp<line_encode_shared>(
-        {simt::lane_order::random, arrays.n_chunks},
-        [&](line_encode_shared &s) { run_line_warp<CODEC>(s, arrays, lines, 0, 1); });
+    using shared = line_encode_shared<CODEC, TYPE>;
+    simt::run_warp<shared>({simt::lane_order::random, arrays.n_chunks},
+                           [&](shared &s) { run_line_warp<CODEC, TYPE>(s, arrays, lines, 0, 1); });
     return 0;
+}
+
+static int encode_palette(const wharf_device_arrays &arrays, const wharf_device_lines &lines)
+{
+    switch (lines.type) {
+    case WHARF_LINE_BF16:
+        return encode<WHARF_CODEC_PALETTE, WHARF_LINE_BF16>(arrays, lines);
+    case WHARF_LINE_F16:
+        return encode<WHARF_CODEC_PALETTE, WHARF_LINE_F16>(arrays, lines);
+    case WHARF_LINE_E4M3:
+        return encode<WHARF_CODEC_PALETTE, WHARF_LINE_E4M3>(arrays, lines);
+    default:
+        return encode<WHARF_CODEC_PALETTE, WHARF_LINE_E5M2>(arrays, lines);
+    }
 }
 
 int wharf_cuda_encode_lines(const struct wharf_cuda_decoder *,
@@ -134,7 +148,7 @@ int wharf_cuda_encode_lines(const struct wharf_cuda_decoder *,
     case WHARF_CODEC_BEST:
         return encode<WHARF_CODEC_BEST>(*arrays, *lines);
     case WHARF_CODEC_PALETTE:
-        return encode<WHARF_CODEC_PALETTE>(*arrays, *lines);
+        return encode_palette(*arrays, *lines);
     default:
         return wharf_cuda_refuse(-EINVAL, "no such encoder");
     }
