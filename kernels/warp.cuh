@@ -136,6 +136,7 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   atomic_add(p, v)  uint32_t in global or shared memory: adds, returns what was there
  *   atomic_or(p, v)   uint32_t in shared memory: sets the bits of v, of which other lanes of the
  * block may set others meanwhile
+ *   atomic_xor(p, v)  uint32_t in global memory: flips the bits of v, as atomic_or sets them
  *   atomic_min(p, v)  uint64_t in global memory: the less of v and what was there
  *
  * Memory that others write meanwhile: one lane.  Of all of these the compiler leaves out none and

@@ -407,6 +407,11 @@ WHARF_DEVICE void atomic_or(uint32_t *p, uint32_t v)
     atomicOr(p, v);
 }
 
+WHARF_DEVICE void atomic_xor(uint32_t *p, uint32_t v)
+{
+    atomicXor(p, v);
+}
+
 WHARF_DEVICE void atomic_min(uint64_t *p, uint64_t v)
 {
     atomicMin(reinterpret_cast<unsigned long long *>(p), (unsigned long long)v);

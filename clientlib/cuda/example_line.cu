@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * example_line.cu: a kernel adds up an array that stays compressed in GPU memory.
+ * example_line.cu: kernels add up an array that stays compressed in GPU memory, and change one.
  *
  *     nvcc -std=c++17 -arch=sm_80 example_line.cu $(pkg-config --cflags --libs wharf-cuda)
  *
- * libwharf-cuda makes the stream, lines of 128 bytes of bdi; wharf_line.cuh reads it.
+ * libwharf-cuda makes the streams, lines of 128 bytes of bdi; wharf_line.cuh reads and writes them.
  */
 #include <cinttypes>
 #include <cstdio>
@@ -39,6 +39,30 @@ __global__ void add_up(wharf::line_array array, unsigned long long *sum, uint32_
     atomicAdd(sum, own);
 }
 
+/* Adds 1 to all values of an array in slots. */
+__global__ void count_up(wharf::line_slots slots, uint32_t *n_bad)
+{
+    __shared__ wharf::line_table<WHARF_CODEC_BDI> table;
+    __shared__ wharf::line_space spaces[WARPS];
+    if (threadIdx.x < 32)
+        wharf::fill_line_table(table, slots.array);
+    __syncthreads();
+
+    uint64_t team = (blockIdx.x * (uint64_t)blockDim.x + threadIdx.x) / LANES_PER_LINE;
+    uint64_t n_teams = (uint64_t)gridDim.x * blockDim.x / LANES_PER_LINE;
+    for (uint64_t base = 0; base < slots.array.n_lines; base += n_teams) {
+        bool ok, is_mine = base + team < slots.array.n_lines;
+        wharf::u32x4 v =
+            wharf::load_changing_line(table, slots.array, is_mine ? base + team : 0, &ok);
+        uint64_t a = ((uint64_t)v.y << 32 | v.x) + 1, b = ((uint64_t)v.w << 32 | v.z) + 1;
+        v = {(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32)};
+        /* A line that is bad stays so. */
+        uint64_t line = is_mine && ok ? base + team : wharf::LINE_NONE;
+        if (!wharf::store_line<WHARF_CODEC_BDI>(spaces[threadIdx.x / 32], slots, line, v))
+            atomicAdd(n_bad, 1);
+    }
+}
+
 static void must(int error, const char *what)
 {
     if (error == 0)
@@ -65,12 +89,13 @@ struct one_chunk {
     struct wharf_outcome outcome;
 };
 
-static one_chunk *encode(const uint64_t *values)
+static one_chunk *encode(const uint64_t *values, uint32_t layout)
 {
     one_chunk *chunk = allocate<one_chunk>(1);
     struct wharf_cuda_encoding encoding = WHARF_CUDA_ENCODING_INIT;
     struct wharf_cuda *cuda;
     encoding.codec = WHARF_CODEC_BDI;
+    encoding.layout = layout;
     must(wharf_cuda_encode_bound(&encoding, NBYTES, &chunk->out_avail), "wharf_cuda_encode_bound");
     chunk->in = values;
     chunk->in_nbytes = NBYTES;
@@ -92,21 +117,30 @@ static one_chunk *encode(const uint64_t *values)
 int main()
 {
     uint64_t *values = allocate<uint64_t>(N_VALUES), *error = allocate<uint64_t>(1), want = 0;
-    unsigned long long *sum = allocate<unsigned long long>(1);
+    unsigned long long *sums = allocate<unsigned long long>(2);
     uint32_t *n_bad = allocate<uint32_t>(1);
     wharf::line_array array;
+    wharf::line_slots slots;
 
     for (size_t i = 0; i < N_VALUES; i++)
         want += values[i] = UINT64_C(1000000007) * (i / 16) + i * i % 200;
-    one_chunk *chunk = encode(values);
+    one_chunk *packed = encode(values, WHARF_LINE_PACKED);
+    one_chunk *in_slots = encode(values, WHARF_LINE_SLOTS);
     *error = UINT64_MAX;
-    must(wharf::open_line_array(&array, chunk->out, chunk->out, chunk->outcome.out_nbytes, error),
-         "open_line_array");
-    *sum = 0;
-    *n_bad = 0;
-    add_up<<<64, WARPS * 32>>>(array, sum, n_bad);
-    must((int)cudaDeviceSynchronize(), "add_up");
-    printf("%zu bytes in %zu: sum %llu, %s\n", NBYTES, (size_t)chunk->outcome.out_nbytes, *sum,
-           *sum == want && *n_bad == 0 && *error == UINT64_MAX ? "right" : "WRONG");
-    return *sum == want && *n_bad == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    must(
+        wharf::open_line_array(&array, packed->out, packed->out, packed->outcome.out_nbytes, error),
+        "open_line_array");
+    must(wharf::open_line_slots(&slots, in_slots->out, in_slots->out, in_slots->outcome.out_nbytes,
+                                error),
+         "open_line_slots");
+    sums[0] = sums[1] = *n_bad = 0;
+    add_up<<<64, WARPS * 32>>>(array, &sums[0], n_bad);
+    count_up<<<64, WARPS * 32>>>(slots, n_bad);
+    add_up<<<64, WARPS * 32>>>(slots.array, &sums[1], n_bad);
+    must((int)cudaDeviceSynchronize(), "add_up and count_up");
+    bool is_right =
+        sums[0] == want && sums[1] == want + N_VALUES && *n_bad == 0 && *error == UINT64_MAX;
+    printf("%zu bytes in %zu: sums %llu and %llu, %s\n", NBYTES, (size_t)packed->outcome.out_nbytes,
+           sums[0], sums[1], is_right ? "right" : "WRONG");
+    return is_right ? EXIT_SUCCESS : EXIT_FAILURE;
 }

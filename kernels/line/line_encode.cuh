@@ -12,7 +12,7 @@
 #define WHARF_KERNELS_LINE_LINE_ENCODE_CUH
 
 #include "kernels/input_stream.cuh"
-#include "kernels/line/line_find_palette.cuh"
+#include "kernels/line/line_form.cuh"
 
 namespace wharf
 {
@@ -47,16 +47,6 @@ struct line_encode_job {
     uint32_t out_avail;
     uint32_t shift;
     uint32_t layout;
-};
-
-/* A line's form: what its key says, and what the scheme's search found besides. */
-struct line_form {
-    uint32_t key;
-    uint32_t scheme;
-    line_bdi_form bdi;
-    line_fpc_form fpc;
-    line_cpack_form cpack;
-    line_palette_form palette;
 };
 
 template <uint32_t CODEC, uint32_t TYPE>
@@ -116,56 +106,6 @@ struct line_writer {
         store(&s.group[base / 16 + lane_id()], u32x4{0, 0, 0, 0});
         syncwarp();
         return piece;
-    }
-
-    /* collective.  The least key is the line's, zeros and raw lines included. */
-    WHARF_DEVICE_MEMBER line_form find_form(const line_piece &piece, uint32_t base) const
-    {
-        line_form form = {};
-        form.key = make_line_key(shape.line_nbytes(), (1u << shape.code_nbits) - 1);
-        form.scheme = WHARF_LINE_IS_RAW;
-        auto offer = [&](uint32_t scheme, uint32_t key) {
-            form.scheme = key < form.key ? scheme : form.scheme;
-            form.key = key < form.key ? key : form.key;
-        };
-        uint32_t all = piece.words[0] | piece.words[1] | piece.words[2] | piece.words[3];
-        bool is_zero = line_all(all == 0, piece);
-        if (line_has_bdi(CODEC)) {
-            form.bdi = line_find_bdi(piece, shape.shift);
-            offer(WHARF_LINE_IS_BDI, form.bdi.key);
-        }
-        if (line_has_fpc(CODEC)) {
-            form.fpc = line_find_fpc<CODEC>(piece, shape.shift);
-            offer(WHARF_LINE_IS_FPC, form.fpc.key);
-        }
-        if (line_has_cpack(CODEC)) {
-            form.cpack = line_find_cpack<CODEC>(piece, shape.shift);
-            offer(WHARF_LINE_IS_CPACK, form.cpack.key);
-        }
-        if constexpr (CODEC == WHARF_CODEC_PALETTE) {
-            form.palette = line_find_palette<TYPE>(piece, load_nibbles(base), width, shape.shift);
-            offer(WHARF_LINE_IS_PALETTE, form.palette.key);
-        }
-        form.scheme = is_zero ? (uint32_t)WHARF_LINE_IS_ZEROS : form.scheme;
-        form.key = is_zero ? make_line_key(0, WHARF_LINE_CODE_ZEROS) : form.key;
-        return form;
-    }
-
-    /* One lane.  At byte `at` of the group's content. */
-    WHARF_DEVICE_MEMBER void put_form(const line_piece &piece, const line_form &form,
-                                      uint32_t at) const
-    {
-        uint32_t *to = &s.group[0].x;
-        if (line_has_bdi(CODEC) && form.scheme == WHARF_LINE_IS_BDI)
-            line_put_bdi(to, at, piece, form.bdi.base, form.bdi.key & 255, shape.shift);
-        if (line_has_fpc(CODEC) && form.scheme == WHARF_LINE_IS_FPC)
-            line_put_fpc(to, at, piece, form.fpc, shape.shift);
-        if (line_has_cpack(CODEC) && form.scheme == WHARF_LINE_IS_CPACK)
-            line_put_cpack(to, at, piece, form.cpack, shape.shift);
-        if (CODEC == WHARF_CODEC_PALETTE && form.scheme == WHARF_LINE_IS_PALETTE)
-            line_put_palette<TYPE>(to, at, piece, form.palette, width, shape.shift);
-        if (form.scheme == WHARF_LINE_IS_RAW)
-            line_put_raw(to, at, piece);
     }
 
     WHARF_DEVICE_MEMBER line_nibbles load_nibbles(uint32_t base) const
@@ -233,11 +173,16 @@ struct line_writer {
         for (uint32_t base = 0; base < n_lines << shape.shift; base += LINE_STEP_NBYTES) {
             uint32_t line = (base + 16 * lane_id()) >> shape.shift;
             line_piece piece = take_piece(base);
-            line_form form = find_form(piece, base);
+            line_nibbles nibbles = {{0, 0}};
+            if constexpr (CODEC == WHARF_CODEC_PALETTE)
+                nibbles = load_nibbles(base);
+            line_form form = line_find_form<CODEC, TYPE>(piece, shape, nibbles, width);
             uint32_t nbytes = form.key >> 8;
             uint32_t ends = inclusive_add(piece.place == 0 ? nbytes : 0);
             bool is_packed = shape.layout == WHARF_LINE_PACKED;
-            put_form(piece, form, is_packed ? end + ends - nbytes : line << shape.shift);
+            line_put_form<CODEC, TYPE>(&s.group[0].x,
+                                       is_packed ? end + ends - nbytes : line << shape.shift, piece,
+                                       form, shape, width);
             if (piece.place == 0)
                 store(&codes[line], (uint8_t)form.key);
             end += from_lane<WARP_LANES - 1>(ends);

@@ -369,6 +369,11 @@ inline void atomic_or(uint32_t *p, uint32_t v)
     __atomic_fetch_or(p, v, __ATOMIC_RELAXED);
 }
 
+inline void atomic_xor(uint32_t *p, uint32_t v)
+{
+    __atomic_fetch_xor(p, v, __ATOMIC_RELAXED);
+}
+
 inline void atomic_min(uint64_t *p, uint64_t v)
 {
     uint64_t old = __atomic_load_n(p, __ATOMIC_RELAXED);

@@ -219,6 +219,10 @@ void look(const void *p, size_t nbytes, bool writes, const void *return_address)
     {                                                                                              \
         return __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST);                                          \
     }                                                                                              \
+    uint##nbits##_t __tsan_atomic##nbits##_fetch_xor(uint##nbits##_t *p, uint##nbits##_t v, int)   \
+    {                                                                                              \
+        return __atomic_fetch_xor(p, v, __ATOMIC_SEQ_CST);                                         \
+    }                                                                                              \
     int __tsan_atomic##nbits##_compare_exchange_weak(uint##nbits##_t *p, uint##nbits##_t *old,     \
                                                      uint##nbits##_t v, int, int)                  \
     {                                                                                              \
