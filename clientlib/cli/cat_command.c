@@ -4,16 +4,41 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "clientlib/cli/any_decode.h"
 #include "clientlib/cli/commands.h"
+#include "clientlib/cli/index_range.h"
 #include "clientlib/cli/load.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/progress.h"
 
-static const struct wharf_cli_range all = {0, UINT64_MAX};
+enum { OPTION_INDEX = WHARF_CLI_LONG_ONLY };
+
+static const struct option own_options[] = {
+    {"range", required_argument, NULL, 'r'},
+    {"index", required_argument, NULL, OPTION_INDEX},
+    {0},
+};
+
+/* What a command does with each file. */
+struct settings {
+    struct wharf_cli_range range;
+    bool is_test;
+};
+
+static const char *take_option(void *own, int option, const char *argument)
+{
+    struct settings *settings = own;
+
+    if (option == OPTION_INDEX) {
+        settings->range.index = argument;
+        return *argument ? NULL : "the name of a file";
+    }
+    if (!wharf_cli_parse_range(argument, &settings->range.offset, &settings->range.nbytes))
+        return "OFFSET:LENGTH or OFFSET:, each " WHARF_CLI_SIZE_SYNTAX;
+    return NULL;
+}
 
 /* One file whose input is open. */
-static int work_on(struct wharf_cli_task *task, bool is_test)
+static int work_on(struct wharf_cli_task *task, const struct settings *settings)
 {
     uint64_t before = task->output->nbytes;
     char text[WHARF_CLI_SIZE_TEXT];
@@ -24,20 +49,21 @@ static int work_on(struct wharf_cli_task *task, bool is_test)
         return wharf_cli_tally_error(task->tally, task->input->name, -EINVAL);
     }
     wharf_cli_task_start_progress(task);
-    status = wharf_cli_any_decode(task, all);
+    status = wharf_cli_index_decode(task, settings->range);
     wharf_cli_progress_end();
-    if (status == WHARF_CLI_GOOD && is_test && task->options->verbose)
+    if (status == WHARF_CLI_GOOD && settings->is_test && task->options->verbose)
         wharf_cli_say("%s: good, %s", task->input->name,
                       wharf_cli_size_text(task->output->nbytes - before, text));
     return status;
 }
 
 /* One file.  Failures are in the tally: the next file follows all the same. */
-static void open_and_work(struct wharf_cli_task *task, const char *path, bool is_test)
+static void open_and_work(struct wharf_cli_task *task, const char *path,
+                          const struct settings *settings)
 {
     if (wharf_cli_task_open_input(task, path) != WHARF_CLI_GOOD)
         return;
-    work_on(task, is_test);
+    work_on(task, settings);
     wharf_cli_input_close(task->input);
 }
 
@@ -74,7 +100,7 @@ static int open_output(const struct wharf_cli_options *options, bool is_test,
 }
 
 static int work_on_all(const struct wharf_cli_options *options, struct wharf_cli_service *service,
-                       char **paths, int n_paths, bool is_test)
+                       char **paths, int n_paths, const struct settings *settings)
 {
     struct wharf_cli_tally tally;
     struct wharf_cli_input input;
@@ -83,13 +109,13 @@ static int work_on_all(const struct wharf_cli_options *options, struct wharf_cli
     int r;
 
     wharf_cli_tally_init(&tally);
-    r = open_output(options, is_test, &output);
+    r = open_output(options, settings->is_test, &output);
     if (r < 0)
         wharf_cli_tally_error(&tally, options->output ? options->output : "standard output", r);
     for (int i = 0; r == 0 && i < n_paths && goes_on(&task); i++)
-        open_and_work(&task, paths[i], is_test);
+        open_and_work(&task, paths[i], settings);
     if (r == 0 && n_paths == 0)
-        open_and_work(&task, "-", is_test);
+        open_and_work(&task, "-", settings);
     if (r == 0)
         close_output(&task);
     if (options->report)
@@ -102,14 +128,17 @@ static int run_command(const struct wharf_cli_command *command, int argc, char *
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = argc};
     struct wharf_cli_service service;
-    int status = wharf_cli_parse(command, argc, argv, NULL, &options, &operands);
+    struct settings settings = {{0, UINT64_MAX, NULL}, command == &wharf_cli_test};
+    int status = wharf_cli_parse(command, argc, argv, &settings, &options, &operands);
+
+    if (status == WHARF_CLI_GO_ON && settings.range.index && operands.n > 1)
+        status = wharf_cli_say_usage(command->name, "--index is of one file");
 
     if (status == WHARF_CLI_GO_ON)
         status = wharf_cli_service_open_usual(&options, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
-    status = work_on_all(&options, &service, argv + operands.first, operands.n,
-                         command == &wharf_cli_test);
+    status = work_on_all(&options, &service, argv + operands.first, operands.n, &settings);
     wharf_cli_service_close(&service);
     return status;
 }
@@ -133,10 +162,17 @@ const struct wharf_cli_command wharf_cli_cat = {
             "FILE, or for -, standard input.\n"
             "gzip, BGZF, zlib and containers are decoded by all cores; BGZF and containers\n"
             "by a daemon, too.\n"
-            "With -o there is one file of all, and none if any FILE is bad.\n\n",
+            "With -o there is one file of all, and none if any FILE is bad.\n\n"
+            "  -r, --range OFF:LEN  of each FILE only LEN bytes of output from offset OFF on;\n"
+            "                       OFF: goes to the end.  Of containers only their chunks are\n"
+            "                       read, and of FILE with an index FILE.whi (wharf index)\n"
+            "                       what it says\n"
+            "      --index INDEX    that index, GZIDX or .gzi, and no other\n",
     .writes_file = true,
     .decompresses = true,
     .salvages = true,
+    .own_options = own_options,
+    .take_option = take_option,
     .run = run_cat,
 };
 

@@ -11,10 +11,11 @@
 
 #include "clientlib/cli/task.h"
 
-/* A part of the output; all of it: {0, UINT64_MAX}. */
+/* A part of the output; all of it: {0, UINT64_MAX, NULL}. */
 struct wharf_cli_range {
     uint64_t offset;
-    uint64_t nbytes; /* UINT64_MAX: to the end */
+    uint64_t nbytes;   /* UINT64_MAX: to the end */
+    const char *index; /* of a gzip or zlib file: the index to use, or NULL */
 };
 
 /*

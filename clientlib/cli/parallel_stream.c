@@ -54,7 +54,8 @@ static int start_threads(struct wharf_cli_parallel *parallel, unsigned n_threads
 }
 
 int wharf_cli_parallel_start(struct wharf_cli_task *task, enum wharf_inflate_format format,
-                             uint64_t offset, struct wharf_cli_parallel **ret_parallel)
+                             uint64_t offset, bool wants_points,
+                             struct wharf_cli_parallel **ret_parallel)
 {
     unsigned n_threads = task->options->n_threads;
     struct wharf_cli_parallel *parallel =
@@ -67,6 +68,8 @@ int wharf_cli_parallel_start(struct wharf_cli_task *task, enum wharf_inflate_for
     parallel->input = task->input;
     parallel->offset = offset;
     r = wharf_parallel_inflate_new(format, n_threads, &source, &parallel->stream);
+    if (r == 0 && wants_points)
+        wharf_parallel_inflate_want_points(parallel->stream);
     if (r == 0)
         r = start_threads(parallel, n_threads);
     if (r < 0) {

@@ -13,10 +13,11 @@ struct wharf_cli_parallel;
 /* Whether threads gain something on what the input has from `offset` on. */
 bool wharf_cli_parallel_pays(const struct wharf_cli_task *task, uint64_t offset);
 
-/* Begins to decode at `offset`; from now on the input is read by these threads alone.  0 or
- * -errno. */
+/* Begins to decode at `offset`; from now on the input is read by these threads alone.  With
+ * wants_points as parallel_inflate.h says.  0 or -errno. */
 int wharf_cli_parallel_start(struct wharf_cli_task *task, enum wharf_inflate_format format,
-                             uint64_t offset, struct wharf_cli_parallel **ret_parallel);
+                             uint64_t offset, bool wants_points,
+                             struct wharf_cli_parallel **ret_parallel);
 
 /* The stream, for all calls of parallel_inflate.h but _work and _free. */
 struct wharf_parallel_inflate *wharf_cli_parallel_stream(struct wharf_cli_parallel *parallel);

@@ -290,7 +290,7 @@ int wharf_cli_inflate_pipe(struct wharf_cli_task *task, enum wharf_inflate_forma
 
     /* Where there is no memory for many decoders there may be for one. */
     if (wharf_cli_parallel_pays(task, offset) &&
-        wharf_cli_parallel_start(task, format, offset, &pipe.parallel) == 0)
+        wharf_cli_parallel_start(task, format, offset, false, &pipe.parallel) == 0)
         return run_parallel(&pipe, ret_end);
     return wharf_cli_stream_pipe(task, wharf_inflate_stream_new(format), offset, ret_end);
 }

@@ -73,6 +73,8 @@ static void print_report(FILE *to, const struct wharf_cli_tally *tally)
             tally->out_nbytes, wharf_engine_name(engine_of(tally)),
             tally->through_daemon ? "true" : "false", tally->n_chunks,
             wharf_client_now_ns() - tally->start_ns);
+    if (tally->is_unverified)
+        fputs(",\"verified\":false", to);
     if (tally->is_salvage)
         fprintf(to,
                 ",\"bad_places\":%" PRIu64 ",\"doubtful_nbytes\":%" PRIu64

@@ -27,7 +27,8 @@ struct wharf_cli_tally {
     uint64_t in_nbytes;  /* consumed */
     uint64_t out_nbytes; /* delivered */
     uint64_t n_chunks;
-    bool is_salvage; /* the next three are of the report */
+    bool is_unverified; /* output by an index without checksums */
+    bool is_salvage;    /* the next three are of the report */
     uint64_t n_bad_places;
     uint64_t n_doubtful; /* bytes of the output */
     uint64_t n_zeros;    /* bytes of the output that stand for what is lost */

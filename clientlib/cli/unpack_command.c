@@ -5,17 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clientlib/cli/any_decode.h"
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/each_file.h"
+#include "clientlib/cli/index_range.h"
 #include "clientlib/cli/load.h"
 #include "clientlib/cli/number.h"
 #include "encoders/container_format.h"
 
-enum { OPTION_SPARSE = WHARF_CLI_LONG_ONLY };
+enum { OPTION_SPARSE = WHARF_CLI_LONG_ONLY, OPTION_INDEX };
 
 static const struct option own_options[] = {
     {"range", required_argument, NULL, 'r'},
+    {"index", required_argument, NULL, OPTION_INDEX},
     {"sparse", no_argument, NULL, OPTION_SPARSE},
     {0},
 };
@@ -33,6 +34,10 @@ static const char *take_option(void *own, int option, const char *argument)
     if (option == OPTION_SPARSE) {
         settings->is_sparse = true;
         return NULL;
+    }
+    if (option == OPTION_INDEX) {
+        settings->range.index = argument;
+        return *argument ? NULL : "the name of a file";
     }
     settings->has_range = true;
     if (!wharf_cli_parse_range(argument, &settings->range.offset, &settings->range.nbytes))
@@ -109,12 +114,12 @@ static int unpack(struct wharf_cli_task *task, const void *own)
     const struct settings *settings = own;
 
     task->output->is_sparse = settings->is_sparse && task->output->is_file;
-    return wharf_cli_any_decode(task, settings->range);
+    return wharf_cli_index_decode(task, settings->range);
 }
 
 static int run(int argc, char **argv)
 {
-    struct settings settings = {.range = {0, UINT64_MAX}};
+    struct settings settings = {.range = {0, UINT64_MAX, NULL}};
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = argc};
     struct wharf_cli_service service;
@@ -123,6 +128,8 @@ static int run(int argc, char **argv)
     };
     int status = wharf_cli_parse(&wharf_cli_unpack, argc, argv, &settings, &options, &operands);
 
+    if (status == WHARF_CLI_GO_ON && settings.range.index && operands.n > 1)
+        status = wharf_cli_say_usage("unpack", "--index is of one file");
     if (status == WHARF_CLI_GO_ON)
         status = wharf_cli_service_open_usual(&options, &service);
     if (status != WHARF_CLI_GO_ON)
@@ -142,7 +149,9 @@ const struct wharf_cli_command wharf_cli_unpack = {
             ".gz, .bgz, .bgzf, .zz, .zst, .lz4, .sz or .br, and .tar for .tgz and .tzst; with\n"
             "--range, and if IN is - or missing (standard input), it is standard output.\n\n"
             "  -r, --range OFF:LEN  only LEN bytes of output from offset OFF on; OFF: goes to\n"
-            "                       the end.  Of containers only their chunks are read\n"
+            "                       the end.  Of containers only their chunks are read, and of\n"
+            "                       IN with an index IN.whi (wharf index) what it says\n"
+            "      --index FILE     that index, GZIDX or .gzi, and no other\n"
             "      --sparse         make holes of blocks of zeros\n",
     .writes_file = true,
     .decompresses = true,

@@ -78,11 +78,11 @@ _wharf() {
             mapfile -t COMPREPLY < <(compgen -W "$(_wharf_values "$program" $command "$prev")" -- "$cur")
             return
             ;;
-        -o | --output | --socket | --cdf | --indexes | --model)
+        -o | --output | --socket | --cdf | --index | --indexes | --model)
             _filedir
             return
             ;;
-        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | --depth | -n | --count | -i | --interval | --bits | --splits | --max-output | --patience | --seconds)
+        -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | --depth | -n | --count | -i | --interval | --bits | --splits | --max-output | --patience | --seconds | --spacing)
             return
             ;;
     esac

@@ -55,10 +55,10 @@ function __wharf_argument --argument-names previous
             __wharf_words $argv[2] '^Codecs:'
         case --engine --type --symbols --encoder --format
             __wharf_values $argv[2..] $previous
-        case -o --output --socket --cdf --indexes --model
+        case -o --output --socket --cdf --index --indexes --model
             __fish_complete_path (commandline -ct)
         case -b --chunk -l --level -r --range -T --threads --clients --depth -n --count -i --interval \
-                --bits --splits --max-output --patience --seconds
+                --bits --splits --max-output --patience --seconds --spacing
             true
         case '*'
             return 1

@@ -62,9 +62,9 @@ _wharf_argument() {
         --engine | --type | --symbols | --encoder | --format)
             _wharf_describe "${1#--}" _wharf_values "${@[2,-1]}" "$1"
             ;;
-        -o | --output | --socket | --cdf | --indexes | --model) _files ;;
+        -o | --output | --socket | --cdf | --index | --indexes | --model) _files ;;
         -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | --depth | -n | --count | \
-            -i | --interval | --bits | --splits | --max-output | --patience | --seconds)
+            -i | --interval | --bits | --splits | --max-output | --patience | --seconds | --spacing)
             _message 'a number'
             ;;
         *) return 1 ;;

@@ -30,6 +30,7 @@
 #define MIN_FREE_NBYTES (32 * 1024)
 
 enum step {
+    STEP_PLACE,   /* of a stream that does not begin at its beginning: its first bits */
     STEP_HEADER,  /* of a zlib stream or gzip member */
     STEP_DATA,    /* Deflate */
     STEP_TRAILER, /* its checksum */
@@ -45,8 +46,10 @@ struct inflate_stream {
     /* inflate.in is `in`, and inflate.bit_pos, the position in it, is moved by all steps. */
     struct wharf_inflate inflate;
     struct wharf_gzip_header gzip_header;
-    uint64_t in_base;      /* bytes of the source before in[0] */
-    bool in_last;          /* no more will come */
+    uint64_t in_base; /* bytes of the source before in[0] */
+    bool in_last;     /* no more will come */
+    bool is_partial;  /* the member began before the first byte */
+    unsigned first_bit;
     uint64_t member_start; /* offset in the source */
 
     uint64_t out_base;  /* bytes of output before out[0] */
@@ -193,6 +196,17 @@ static uint64_t bit_offset(const struct inflate_stream *stream)
     return 8 * stream->in_base + stream->inflate.bit_pos;
 }
 
+static enum verdict read_place(struct inflate_stream *stream)
+{
+    if (in_left(stream) == 0 && !stream->in_last)
+        return WANTS_INPUT;
+    if (in_left(stream) == 0)
+        return fail(stream, WHARF_BAD_DATA, WHARF_REASON_INPUT_TRUNCATED, 0);
+    stream->inflate.bit_pos = stream->first_bit;
+    stream->step = STEP_DATA;
+    return PROGRESS;
+}
+
 static enum verdict read_header(struct inflate_stream *stream)
 {
     const uint8_t *in = stream->in + in_at(stream);
@@ -249,6 +263,8 @@ static enum verdict read_trailer(struct inflate_stream *stream)
         reason = wharf_zlib_trailer(in, in_left(stream), stream->checksum);
     if (reason == WHARF_REASON_INPUT_TRUNCATED && !stream->in_last)
         return WANTS_INPUT;
+    if (stream->is_partial && reason != WHARF_REASON_INPUT_TRUNCATED)
+        reason = WHARF_REASON_NONE;
     if (reason != WHARF_REASON_NONE)
         return fail(stream, gzip ? wharf_gzip_result(reason) : wharf_zlib_result(reason), reason,
                     bit_offset(stream));
@@ -269,6 +285,7 @@ static enum verdict read_next(struct inflate_stream *stream)
         return finish(stream);
     wharf_gzip_header_init(&stream->gzip_header);
     wharf_inflate_restart(&stream->inflate);
+    stream->is_partial = false;
     stream->member_start = stream->in_base + in_at(stream);
     stream->member_out_start = out_total(stream);
     stream->checksum = WHARF_CRC32_INIT;
@@ -279,6 +296,8 @@ static enum verdict read_next(struct inflate_stream *stream)
 static enum verdict take_step(struct inflate_stream *stream)
 {
     switch (stream->step) {
+    case STEP_PLACE:
+        return read_place(stream);
     case STEP_HEADER:
         return read_header(stream);
     case STEP_DATA:
@@ -347,11 +366,31 @@ struct wharf_stream *wharf_inflate_stream_new(enum wharf_inflate_format format)
     wharf_inflate_init(&stream->inflate, stream->in, 0, 0, stream->out, OUT_NBYTES);
     wharf_gzip_header_init(&stream->gzip_header);
     stream->in_base = stream->member_start = 0;
-    stream->in_last = false;
+    stream->in_last = stream->is_partial = false;
     stream->inflate.in_more = true;
     stream->out_base = stream->member_out_start = stream->verified = 0;
     stream->span = stream->unchecked = stream->out;
     stream->checksum = format == WHARF_INFLATE_ZLIB ? WHARF_ADLER32_INIT : WHARF_CRC32_INIT;
     wharf_outcome_ok(&stream->outcome, 0, 0);
     return &stream->base;
+}
+
+struct wharf_stream *wharf_inflate_stream_resume(enum wharf_inflate_format format,
+                                                 const struct wharf_inflate_place *place)
+{
+    struct wharf_stream *base = wharf_inflate_stream_new(format);
+    struct inflate_stream *stream;
+
+    if (!base)
+        return NULL;
+    stream = stream_of(base);
+    stream->step = STEP_PLACE;
+    stream->first_bit = place->bit;
+    stream->is_partial = true;
+    if (place->window_nbytes)
+        memcpy(stream->out, place->window, place->window_nbytes);
+    stream->inflate.out_next = stream->span = stream->unchecked =
+        stream->out + place->window_nbytes;
+    stream->out_base = 0 - (uint64_t)place->window_nbytes; /* output counts from behind it */
+    return base;
 }

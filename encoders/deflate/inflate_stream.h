@@ -22,4 +22,19 @@ enum wharf_inflate_format {
 /* A new stream at its beginning; NULL when there is no memory. */
 struct wharf_stream *wharf_inflate_stream_new(enum wharf_inflate_format format);
 
+/* A place between two blocks of a stream, where a decode can begin. */
+struct wharf_inflate_place {
+    unsigned bit;          /* where the block's header begins in the first byte, 0 to 7 */
+    const uint8_t *window; /* the output before it; not kept */
+    size_t window_nbytes;  /* at most 32 KiB */
+};
+
+/*
+ * A new stream that begins there: offsets count from its first byte, and from its first output.
+ * The checksum of the member that it begins in is not compared, since it knows only a part of it.
+ * NULL when there is no memory.
+ */
+struct wharf_stream *wharf_inflate_stream_resume(enum wharf_inflate_format format,
+                                                 const struct wharf_inflate_place *place);
+
 #endif

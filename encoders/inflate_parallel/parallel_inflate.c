@@ -292,6 +292,10 @@ int wharf_parallel_inflate_next(struct wharf_parallel_inflate *stream, const uin
     pthread_mutex_lock(&stream->lock);
     give_back(stream);
     while (!stream->is_ended && nbytes == 0 && take(stream)) {
+        stream->point = (struct wharf_parallel_point){
+            stream->taken->has_point ? stream->taken->point_bit : UINT64_MAX,
+            stream->out_of_member,
+        };
         nbytes = judge(stream, stream->taken);
         *ret_span = stream->taken->out;
         if (nbytes == 0)
@@ -304,6 +308,18 @@ int wharf_parallel_inflate_next(struct wharf_parallel_inflate *stream, const uin
     pthread_mutex_unlock(&stream->lock);
     *ret_nbytes = nbytes;
     return nbytes ? 1 : r;
+}
+
+void wharf_parallel_inflate_want_points(struct wharf_parallel_inflate *stream)
+{
+    stream->wants_points = true;
+}
+
+bool wharf_parallel_inflate_point(const struct wharf_parallel_inflate *stream,
+                                  struct wharf_parallel_point *ret_point)
+{
+    *ret_point = stream->point;
+    return stream->point.bit_offset != UINT64_MAX;
 }
 
 /* ---- afterwards --------------------------------------------------------------------------- */

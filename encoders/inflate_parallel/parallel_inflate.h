@@ -49,6 +49,16 @@ void wharf_parallel_inflate_work(struct wharf_parallel_inflate *stream);
 int wharf_parallel_inflate_next(struct wharf_parallel_inflate *stream, const uint8_t **ret_span,
                                 size_t *ret_nbytes);
 
+/*
+ * Makes spans begin with blocks where they can, some 48 KiB of output apart: such a beginning is a
+ * point where a later decode can begin.  Before any thread works.
+ */
+void wharf_parallel_inflate_want_points(struct wharf_parallel_inflate *stream);
+
+/* Whether the span that _next gave last begins with a block, and where that stands. */
+bool wharf_parallel_inflate_point(const struct wharf_parallel_inflate *stream,
+                                  struct wharf_parallel_point *ret_point);
+
 /* Makes all threads return; one that reads does so when its read does. */
 void wharf_parallel_inflate_stop(struct wharf_parallel_inflate *stream);
 

@@ -100,7 +100,7 @@ struct wharf_chunk *wharf_parallel_new_chunk(struct wharf_parallel_inflate *stre
     }
     chunk->next = chunk->next_task = NULL;
     chunk->part = NULL;
-    chunk->is_ready = chunk->is_counted = false;
+    chunk->is_ready = chunk->is_counted = chunk->has_point = false;
     chunk->out = chunk->bytes + WHARF_DEFLATE_WINDOW_NBYTES;
     chunk->nbytes = 0;
     chunk->n_runs = 0;

@@ -27,6 +27,8 @@ enum {
     WHARF_PART_MAX_NBYTES = 256 << 10,
     WHARF_CHUNK_NBYTES = 256 << 10,
     WHARF_CHUNK_N_RUNS = 64,
+    /* Where points are wanted, output between two of the proven decoder's. */
+    WHARF_POINT_NBYTES = 48 << 10,
     /* Chunks of the proven decoder that the consumer has not taken yet. */
     WHARF_CHUNKS_MAX_QUEUED = 12,
     /* What a guess may put out, times the largest part. */
@@ -60,6 +62,8 @@ struct wharf_chunk {
     struct wharf_part *part; /* whose markers are to be replaced, or NULL */
     bool is_ready;
     bool is_counted; /* in n_queued */
+    bool has_point;  /* it begins with a block, at this bit of the source */
+    uint64_t point_bit;
     const uint8_t *out;
     size_t nbytes;
     unsigned n_runs;
@@ -100,6 +104,7 @@ struct wharf_part {
     uint16_t *wide; /* a window of markers, and output; NULL without a guess */
     size_t n_wide;
     struct wharf_chunk wide_chunk;   /* of that output, once it is proven */
+    uint64_t met_bit;                /* where the proven decoder met the guess */
     bool is_queued;                  /* until the consumer has had it */
     struct wharf_marker_bytes bytes; /* of its markers, once it is proven */
     struct wharf_chunk *first_chunk; /* bytes behind that */
@@ -138,6 +143,7 @@ struct wharf_parallel_inflate {
     size_t max_part_nbytes;
     size_t max_units; /* that a guess may put out */
     unsigned max_queued;
+    bool wants_points;
     uint64_t n_freed;
     uint64_t n_begun;
     uint64_t n_read; /* bytes */
@@ -171,6 +177,8 @@ struct wharf_parallel_inflate {
     uint64_t out_of_member;
     uint64_t verified;
     uint64_t told_member_start;
+    struct wharf_parallel_point
+        point; /* of the last span; its bit is UINT64_MAX where it has none */
     struct wharf_outcome outcome;
 };
 

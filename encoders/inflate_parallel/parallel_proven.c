@@ -242,6 +242,7 @@ static bool go_over(struct wharf_parallel_inflate *stream, struct wharf_part *pa
 {
     memcpy(part->bytes.window, stream->proven->inflate.out_next - WHARF_DEFLATE_WINDOW_NBYTES,
            sizeof(part->bytes.window));
+    part->met_bit = wharf_decoder_bit(stream->proven);
     queue_chunk(stream);
     stream->next_part = part->index + 1;
     stream->counts.n_right++;
@@ -256,16 +257,29 @@ static bool go_over(struct wharf_parallel_inflate *stream, struct wharf_part *pa
 
 /* ---- with the lock ------------------------------------------------------------------------ */
 
-/* Where to stop between blocks, as a position of its own. */
+/* Where to stop between blocks, as a position of its own: at the next guess, or where points are
+ * wanted at the next block. */
 static uint64_t stop_bit(const struct wharf_parallel_inflate *stream)
 {
     const struct wharf_part *part = wharf_part_at(stream, stream->next_part);
 
+    if (stream->wants_points)
+        return stream->proven->inflate.bit_pos + 1;
     if (stream->next_part >= stream->n_begun)
         return UINT64_MAX;
     if (part->has_start && part->state != WHARF_PART_OVER)
         return part->start.first - wharf_part_base_bit(stream->proven->source);
     return UINT64_MAX;
+}
+
+/* Ends a chunk that is long enough at a block, so that the next one begins with a point. */
+static void make_point(struct wharf_parallel_inflate *stream)
+{
+    const struct wharf_decoder *decoder = stream->proven;
+
+    if (decoder->chunk && is_between_blocks(stream) &&
+        decoder->inflate.out_next - decoder->chunk->out >= WHARF_POINT_NBYTES)
+        queue_chunk(stream);
 }
 
 static void tell_error(struct wharf_parallel_inflate *stream, int error)
@@ -291,6 +305,9 @@ static bool ensure_chunk(struct wharf_parallel_inflate *stream)
         return false;
     }
     wharf_decoder_begin_chunk(decoder, chunk);
+    chunk->has_point = decoder->source && is_between_blocks(stream);
+    if (chunk->has_point)
+        chunk->point_bit = wharf_decoder_bit(decoder);
     stream->proven_want = WHARF_WANTS_NOTHING;
     return true;
 }
@@ -375,6 +392,8 @@ void wharf_parallel_prove(struct wharf_parallel_inflate *stream)
         }
         if (part)
             wharf_parallel_drop(stream, part);
+        if (stream->wants_points)
+            make_point(stream);
         goes_on = run_stretch(stream);
         if (stream->step == WHARF_PROVEN_END) {
             end_stream(stream);

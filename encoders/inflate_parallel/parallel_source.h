@@ -16,6 +16,12 @@ struct wharf_parallel_source {
     void *context;
 };
 
+/* A place where a decode can begin anew: a block's header. */
+struct wharf_parallel_point {
+    uint64_t bit_offset;    /* of the source */
+    uint64_t member_nbytes; /* output of its member before it: as far back as matches may reach */
+};
+
 /* How many guesses were right, and how many were dropped. */
 struct wharf_parallel_inflate_counts {
     uint64_t n_right;

@@ -72,8 +72,11 @@ void wharf_parallel_take_over(struct wharf_parallel_inflate *stream, struct whar
         wharf_part_end_wide(part, chunk);
     part->is_queued = part->n_wide > 0;
     if (part->is_queued) {
-        part->wide_chunk = (struct wharf_chunk){
-            .part = part, .out = (const uint8_t *)(part->wide + WINDOW), .nbytes = part->n_wide};
+        part->wide_chunk = (struct wharf_chunk){.part = part,
+                                                .has_point = true,
+                                                .point_bit = part->met_bit,
+                                                .out = (const uint8_t *)(part->wide + WINDOW),
+                                                .nbytes = part->n_wide};
         wharf_parallel_queue(stream, &part->wide_chunk);
     } else {
         wharf_parallel_free_wide(stream, part);

@@ -72,6 +72,16 @@ static void keep(struct test_parallel *parallel, const uint8_t *span, size_t nby
     parallel->out_nbytes += nbytes;
 }
 
+static void keep_place(struct test_parallel *parallel, const struct wharf_parallel_inflate *stream)
+{
+    struct test_parallel_place *place = &parallel->places[parallel->n_places];
+
+    if (parallel->n_places == TEST_PARALLEL_MAX_POINTS)
+        return;
+    place->out_offset = parallel->out_nbytes;
+    parallel->n_places += wharf_parallel_inflate_point(stream, &place->point);
+}
+
 static void check_rest(const struct wharf_parallel_inflate *stream, const struct source *source,
                        const struct wharf_outcome *outcome)
 {
@@ -99,12 +109,16 @@ struct test_parallel test_parallel_decode(enum wharf_inflate_format format, cons
     check(parallel.out && setting->n_workers <= TEST_PARALLEL_MAX_WORKERS);
     wharf_parallel_inflate_force(setting->part_nbytes, setting->max_queued);
     check(wharf_parallel_inflate_new(format, setting->n_workers, &read, &stream) == 0);
+    if (setting->wants_points)
+        wharf_parallel_inflate_want_points(stream);
     for (unsigned i = 0; i < setting->n_workers; i++)
         check(pthread_create(&threads[i], NULL, work, stream) == 0);
     while (setting->guesses_first && !is_idle(stream))
         sched_yield();
-    while ((parallel.error = wharf_parallel_inflate_next(stream, &span, &nbytes)) > 0)
+    while ((parallel.error = wharf_parallel_inflate_next(stream, &span, &nbytes)) > 0) {
+        keep_place(&parallel, stream);
         keep(&parallel, span, nbytes);
+    }
     wharf_parallel_inflate_stop(stream);
     for (unsigned i = 0; i < setting->n_workers; i++)
         pthread_join(threads[i], NULL);

@@ -7,7 +7,12 @@
 
 #include "encoders/inflate_parallel/parallel_inflate.h"
 
-enum { TEST_PARALLEL_MAX_WORKERS = 8 };
+enum { TEST_PARALLEL_MAX_WORKERS = 8, TEST_PARALLEL_MAX_POINTS = 64 };
+
+struct test_parallel_place {
+    struct wharf_parallel_point point;
+    size_t out_offset;
+};
 
 struct test_parallel {
     struct wharf_outcome outcome;
@@ -17,6 +22,8 @@ struct test_parallel {
     uint64_t member_start;
     int error; /* the last answer of _next */
     struct wharf_parallel_inflate_counts counts;
+    unsigned n_places; /* the first ones, if points were wanted */
+    struct test_parallel_place places[TEST_PARALLEL_MAX_POINTS];
 };
 
 struct test_parallel_setting {
@@ -25,7 +32,8 @@ struct test_parallel_setting {
     unsigned max_queued;     /* 0: the usual */
     size_t max_piece_nbytes; /* of a read; 0: all that is wanted */
     int read_error;          /* what comes behind the source in place of its end, -errno */
-    bool guesses_first;      /* nothing is taken before all that can be guessed was */
+    bool wants_points;
+    bool guesses_first; /* nothing is taken before all that can be guessed was */
 };
 
 /* Ends the program when memory is out, or when the rest behind a good stream is not what was read

@@ -18,6 +18,7 @@
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_parallel.h"
 #include "tests/lib/test_random.h"
+#include "tests/lib/test_stream.h"
 
 struct source {
     uint8_t *bytes;
@@ -103,6 +104,56 @@ Test(inflate_parallel, goes_over_to_guesses_that_are_right)
     counts = expect_same(WHARF_INFLATE_GZIP, source.bytes, source.nbytes, &setting);
     cr_assert_gt(counts.n_right, 0);
     free(source.bytes);
+    free(raw);
+}
+
+/* The rest of the output from a point, by a serial decoder that has nothing but the window. */
+static void expect_place_true(enum wharf_inflate_format format, const struct source *source,
+                              const struct test_parallel *parallel,
+                              const struct test_parallel_place *found)
+{
+    uint64_t before = found->point.member_nbytes;
+    size_t at = (size_t)(found->point.bit_offset / 8);
+    struct wharf_inflate_place place = {
+        .bit = found->point.bit_offset % 8,
+        .window_nbytes =
+            before < WHARF_DEFLATE_WINDOW_NBYTES ? (size_t)before : WHARF_DEFLATE_WINDOW_NBYTES,
+    };
+    struct test_stream rest;
+
+    place.window = parallel->out + found->out_offset - place.window_nbytes;
+    rest = test_stream_decode(wharf_inflate_stream_resume(format, &place), source->bytes + at,
+                              source->nbytes - at, 10000, 1);
+    cr_assert_eq(rest.outcome.result, WHARF_OK);
+    cr_assert_eq(rest.outcome.in_nbytes, source->nbytes - at);
+    cr_assert_eq(rest.out_nbytes, parallel->out_nbytes - found->out_offset);
+    cr_assert_eq(memcmp(rest.out, parallel->out + found->out_offset, rest.out_nbytes), 0);
+    test_stream_free(&rest);
+}
+
+/* Of one member, of several, and of stored blocks; by one thread and by several. */
+Test(inflate_parallel, tells_points_where_a_decode_can_begin)
+{
+    enum { RAW = 500000 };
+    uint8_t *raw = test_data_new(test_data_find("text"), 5, RAW);
+
+    for (unsigned shape = 0; shape < 6; shape++) {
+        const struct test_parallel_setting setting = {
+            .n_workers = 1 + shape % 3, .part_nbytes = 20000, .wants_points = true};
+        enum wharf_inflate_format format = (enum wharf_inflate_format)(shape % 3);
+        struct source source = {0};
+        struct test_parallel parallel;
+
+        for (unsigned i = 0; i < (format == WHARF_INFLATE_GZIP ? 3 : 1); i++)
+            pack(&source, format, shape < 3 ? 6 : 0, Z_DEFAULT_STRATEGY, raw, RAW, 0, 0);
+        parallel = test_parallel_decode(format, source.bytes, source.nbytes, &setting);
+        cr_assert_null(test_parallel_differs(format, source.bytes, source.nbytes, &parallel));
+        cr_assert_gt(parallel.n_places, 3, "shape %u has %u", shape, parallel.n_places);
+        for (unsigned i = 0; i < parallel.n_places; i++)
+            expect_place_true(format, &source, &parallel, &parallel.places[i]);
+        test_parallel_free(&parallel);
+        free(source.bytes);
+    }
     free(raw);
 }
 
