@@ -14,6 +14,7 @@ extern const struct wharf_cli_command wharf_cli_index;
 extern const struct wharf_cli_command wharf_cli_decode;
 extern const struct wharf_cli_command wharf_cli_bench;
 extern const struct wharf_cli_command wharf_cli_rans;
+extern const struct wharf_cli_command wharf_cli_run;
 extern const struct wharf_cli_command wharf_cli_status;
 extern const struct wharf_cli_command wharf_cli_stats;
 extern const struct wharf_cli_command wharf_cli_top;

@@ -23,4 +23,5 @@ $(ZLIB_SEQUENCES): $(call obj,tests/preload/zlib_sequences.c)
 test-programs test-integration: $(ZLIB_SEQUENCES)
 
 install_list += 755:$(PRELOAD_SO):$(libdir)/wharf/libwharf-preload.so \
+    644:clientlib/preload/libwharf-preload.7:$(mandir)/man7/libwharf-preload.7 \
     644:clientlib/preload/PRELOAD.md:$(docdir)/PRELOAD.md

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* preload_stats.c: with WHARF_PRELOAD_STATS=1 the end of the program says what was taken. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include "clientlib/preload/preload.h"
 
@@ -49,14 +51,20 @@ __attribute__((destructor)) static void print(void)
 {
     const uint64_t taken = taken_nbytes, declined = declined_nbytes;
     const char *call = last_odd_call;
+    uint64_t n_streams = 0;
+    char head[64];
 
-    if (!wharf_preload_counts)
+    for (unsigned i = 0; i < WHARF_N_WHYS; i++)
+        n_streams += streams[i];
+    /* Not of the many processes of a script that inflate nothing. */
+    if (!wharf_preload_counts || !n_streams)
         return;
-    fprintf(stderr, "wharf-preload: zlib: %" PRIu64 " bytes taken, %" PRIu64 " declined\n", taken,
-            declined);
+    snprintf(head, sizeof(head), "wharf-preload: %.24s[%ld]: zlib", program_invocation_short_name,
+             (long)getpid());
+    fprintf(stderr, "%s: %" PRIu64 " bytes taken, %" PRIu64 " declined\n", head, taken, declined);
     for (unsigned i = 0; i < WHARF_N_WHYS; i++)
         if (names[i] && streams[i])
-            fprintf(stderr, "wharf-preload: zlib: %" PRIuFAST64 " streams %s%s%s\n", streams[i],
-                    names[i], i == WHARF_WHY_ODD_CALL && call ? ", last by " : "",
+            fprintf(stderr, "%s: %" PRIuFAST64 " streams %s%s%s\n", head, streams[i], names[i],
+                    i == WHARF_WHY_ODD_CALL && call ? ", last by " : "",
                     i == WHARF_WHY_ODD_CALL && call ? call : "");
 }

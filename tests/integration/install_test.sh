@@ -65,6 +65,7 @@ $(cd "$TOP" && printf './usr/share/doc/wharf/formats/%s\n' encoders/*/*_format.h
 $(sed -n 's|.*\b\(wharf_[a-z0-9_]*\);.*|./usr/share/man/man3/\1.3|p' "$TOP/clientlib/libwharf.map")
 ./usr/share/man/man3/libwharf.3
 ./usr/share/man/man5/wharfd.conf.5
+./usr/share/man/man7/libwharf-preload.7
 ./usr/share/man/man8/wharfd.8
 ./usr/share/zsh/site-functions/_wharf
 EOS
