@@ -92,11 +92,16 @@ static bool goes_on(const struct wharf_cli_task *task)
 static int open_output(const struct wharf_cli_options *options, bool is_test,
                        struct wharf_cli_output *output)
 {
+    int r;
+
     if (is_test) {
         wharf_cli_output_open_sink(output);
         return 0;
     }
-    return wharf_cli_output_open(output, options->output ? options->output : "-", options->force);
+    r = wharf_cli_output_open(output, options->output ? options->output : "-", options->force);
+    if (r == 0)
+        wharf_cli_output_use_threads(output, options->n_threads);
+    return r;
 }
 
 static int work_on_all(const struct wharf_cli_options *options, struct wharf_cli_service *service,

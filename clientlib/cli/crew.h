@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crew.h: threads that stand ready to work through a number of items, for measurements.
+ * crew.h: threads that stand ready to work through a number of items.
  */
 #ifndef WHARF_CLI_CREW_H
 #define WHARF_CLI_CREW_H

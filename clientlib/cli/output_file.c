@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "clientlib/cli/mapped_write.h"
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/progress.h"
 #include "clientlib/cli/sparse.h"
@@ -101,7 +102,7 @@ static int open_nameless(const char *path)
     int fd;
 
     folder_of(path, folder);
-    fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
     if (!can_name(fd, link_path, sizeof(link_path))) {
@@ -143,7 +144,7 @@ static int open_named(const char *path, char **ret_name)
     if (!*ret_name)
         return -ENOMEM;
     doom(name);
-    fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
     r = -errno;
@@ -252,6 +253,11 @@ int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path,
     return 0;
 }
 
+void wharf_cli_output_use_threads(struct wharf_cli_output *output, unsigned n_threads)
+{
+    output->n_threads = n_threads;
+}
+
 void wharf_cli_output_open_sink(struct wharf_cli_output *ret_output)
 {
     *ret_output = (struct wharf_cli_output){.name = "the output", .fd = -1, .is_sink = true};
@@ -326,6 +332,12 @@ enum { MAX_PARTS = 16 };
 
 /* ---- writing --------------------------------------------------------------------------- */
 
+static void end_mapped(struct wharf_cli_output *output)
+{
+    wharf_cli_mapped_free(output->mapped);
+    output->mapped = NULL;
+}
+
 static void die_of_broken_pipe(void)
 {
     sigset_t set;
@@ -395,6 +407,25 @@ static struct iovec *cut_to_range(struct wharf_cli_output *output, struct iovec 
     return end;
 }
 
+/* By several threads, if that pays.  False: the part is to be written otherwise. */
+static bool write_mapped(struct wharf_cli_output *output, const struct iovec *part)
+{
+    if (!output->is_file || output->n_threads < WHARF_CLI_MAPPED_LEAST_THREADS ||
+        part->iov_len < WHARF_CLI_MAPPED_LEAST_NBYTES)
+        return false;
+    if (!output->mapped &&
+        wharf_cli_mapped_new(output->fd, output->n_threads, &output->mapped) < 0) {
+        output->n_threads = 1;
+        return false;
+    }
+    output->was_mapped = true;
+    if (wharf_cli_mapped_write(output->mapped, output->nbytes, part->iov_base, part->iov_len) == 0)
+        return true;
+    end_mapped(output);
+    output->n_threads = 1;
+    return false;
+}
+
 /* What of the parts is neither left out nor goes nowhere is written by this. */
 static ssize_t write_some(struct wharf_cli_output *output, const struct iovec *part, int n_parts)
 {
@@ -402,6 +433,10 @@ static ssize_t write_some(struct wharf_cli_output *output, const struct iovec *p
 
     if (output->is_sparse && output->is_file)
         return wharf_cli_sparse_write(output->fd, output->nbytes, part);
+    if (write_mapped(output, part))
+        return (ssize_t)part->iov_len;
+    if (output->is_file)
+        return pwritev(output->fd, part, n_parts, (off_t)output->nbytes);
     if (!output->is_sink)
         return writev(output->fd, part, n_parts);
     for (int i = 0; i < n_parts; i++)
@@ -468,6 +503,7 @@ static void forget_temporary(struct wharf_cli_output *output)
 
 void wharf_cli_output_discard(struct wharf_cli_output *output)
 {
+    end_mapped(output);
     if (output->fd > STDERR_FILENO)
         close(output->fd);
     output->fd = -1;
@@ -591,8 +627,10 @@ static int finish_file(struct wharf_cli_output *output, const struct stat *like)
 {
     int r = 0;
 
-    /* A hole at the end is only there when the size says so. */
-    if (output->is_sparse && ftruncate(output->fd, (off_t)output->nbytes) < 0)
+    end_mapped(output);
+    /* A hole at the end is only there when the size says so, and a mapping reaches beyond it. */
+    if ((output->is_sparse || output->was_mapped) &&
+        ftruncate(output->fd, (off_t)output->nbytes) < 0)
         r = -errno;
     if (r == 0)
         r = copy_metadata(output->fd, like);

@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+struct wharf_cli_mapped;
+
 struct wharf_cli_output {
     const char *name; /* for messages */
     const char *path; /* NULL for standard output */
@@ -36,6 +38,12 @@ struct wharf_cli_output {
     bool is_new;     /* after _commit: a file that replaced none */
     uint64_t nbytes; /* written so far */
 
+    /* How many threads may write; with enough of them large writes to tmpfs go through `mapped`
+     * (mapped_write.h), made with the first one. */
+    unsigned n_threads;
+    struct wharf_cli_mapped *mapped;
+    bool was_mapped; /* the file may be longer than what was written */
+
     /* The range that is kept of what is written, see wharf_cli_output_keep. */
     bool is_range;
     uint64_t n_passed;    /* given to be written, kept or not */
@@ -45,6 +53,9 @@ struct wharf_cli_output {
 
 /* Opens `path`, or standard output for "-" and "/dev/stdout".  0 or -errno; `path` is kept. */
 int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path, bool may_replace);
+
+/* From now on so many threads may write to it. */
+void wharf_cli_output_use_threads(struct wharf_cli_output *output, unsigned n_threads);
 
 /* An output that counts and verifies nothing but that there is some: for what only tests data. */
 void wharf_cli_output_open_sink(struct wharf_cli_output *ret_output);

@@ -190,6 +190,7 @@ int wharf_cli_task_begin(struct wharf_cli_task *task, const char *in_path, const
         wharf_cli_input_close(task->input);
         return wharf_cli_tally_error(task->tally, out_path, r);
     }
+    wharf_cli_output_use_threads(task->output, task->options->n_threads);
     wharf_cli_task_start_progress(task);
     return WHARF_CLI_GOOD;
 }

@@ -264,7 +264,8 @@ test_full_disk_leaves_nothing_and_the_old_file() {
         mount -t tmpfs -o size=1m tmpfs disk
         echo precious > disk/old
         for command in "pack -f -o disk/old data" "unpack -f -o disk/old data.whr" \
-            "pack -o disk/new data" "unpack -o disk/new data.whr"; do
+            "pack -o disk/new data" "unpack -o disk/new data.whr" \
+            "unpack -T 4 -f -o disk/old data.whr" "unpack -T 4 -o disk/new data.whr"; do
             status=0
             "$WHARF" $command 2> message || status=$?
             [ "$status" -eq 4 ]
@@ -272,6 +273,28 @@ test_full_disk_leaves_nothing_and_the_old_file() {
             [ "$(cat disk/old)" = precious ]
             [ "$(ls -A disk)" = old ]
         done'
+}
+
+# The same bytes, size and permissions as by one thread, of an old file and of a new one.
+test_several_threads_write_to_tmpfs() {
+    seq 1 9000000 > data
+    "$WHARF" pack -c stored -o data.whr data
+    "$WHARF" pack --format gzip -1 -o data.gz data
+    chmod 640 data.whr
+    export WHARF
+    in_namespace '
+        mkdir disk
+        mount -t tmpfs -o size=200m tmpfs disk
+        echo old > disk/a
+        "$WHARF" unpack -T 4 -f -o disk/a data.whr
+        cmp disk/a data
+        [ "$(stat -c %a disk/a)" = 640 ]
+        "$WHARF" cat -T 4 -o disk/b data.gz
+        cmp disk/b data
+        (ulimit -f 40000 && exec "$WHARF" unpack -T 4 -f -o disk/a data.whr) 2> message && exit 1
+        grep -q "disk/a: cannot write: File too large" message
+        cmp disk/a data
+        [ "$(ls -A disk | tr "\n" " ")" = "a b " ]'
 }
 
 test_file_size_limit_is_like_a_full_disk() {
