@@ -215,6 +215,11 @@ test-races: deps ## device decoders with every access to memory watched for race
 	+$(Q)$(parallel) race-programs
 	$(Q)tests/run-tests $(race_runs)
 
+.PHONY: test-callers
+CALLERS_OUT ?=
+test-callers: all ## programs that exist under `wharf run` and without it, as far as they are installed
+	$(Q)tests/callers/callers.py --build $(BUILD) $(CALLERS_OUT:%=--out %)
+
 check: all ## layering, names, format, exported symbols, scripts, manual pages
 	$(Q)BUILD=$(BUILD) tests/run-tests $(checks)
 

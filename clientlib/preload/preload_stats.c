@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* preload_stats.c: with WHARF_PRELOAD_STATS=1 the end of the program says what was taken. */
+/* preload_stats.c: with WHARF_PRELOAD_STATS the end of the program says what was taken. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,11 +43,43 @@ void wharf_preload_count_bytes(bool taken, uint64_t nbytes)
                               memory_order_relaxed);
 }
 
+/* "1", or a file that the lines are added to.  Copied: the program may change its environment. */
+static char where[PATH_MAX];
+
 __attribute__((constructor)) static void begin(void)
 {
     const char *value = getauxval(AT_SECURE) ? NULL : getenv("WHARF_PRELOAD_STATS");
 
-    wharf_preload_counts = value && strcmp(value, "1") == 0;
+    if (!value || (strcmp(value, "1") != 0 && *value != '/'))
+        return;
+    wharf_preload_counts = snprintf(where, sizeof(where), "%s", value) < (int)sizeof(where);
+}
+
+/* All lines at once, so that those of several processes do not mix. */
+static void write_lines(const char *lines, size_t nbytes)
+{
+    int fd = STDERR_FILENO;
+
+    if (*where == '/')
+        fd = open(where, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return;
+    (void)!write(fd, lines, nbytes);
+    if (fd != STDERR_FILENO)
+        close(fd);
+}
+
+static void add(char *lines, size_t nbytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add(char *lines, size_t nbytes, const char *format, ...)
+{
+    size_t used = strlen(lines);
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(lines + used, nbytes - used, format, arguments);
+    va_end(arguments);
 }
 
 __attribute__((destructor)) static void print(void)
@@ -52,7 +87,7 @@ __attribute__((destructor)) static void print(void)
     const uint64_t taken = taken_nbytes, declined = declined_nbytes;
     const char *call = last_odd_call;
     uint64_t n_streams = 0;
-    char head[64];
+    char head[64], lines[1024] = "";
 
     for (unsigned i = 0; i < WHARF_N_WHYS; i++)
         n_streams += streams[i];
@@ -61,10 +96,12 @@ __attribute__((destructor)) static void print(void)
         return;
     snprintf(head, sizeof(head), "wharf-preload: %.24s[%ld]: zlib", program_invocation_short_name,
              (long)getpid());
-    fprintf(stderr, "%s: %" PRIu64 " bytes taken, %" PRIu64 " declined\n", head, taken, declined);
+    add(lines, sizeof(lines), "%s: %" PRIu64 " bytes taken, %" PRIu64 " declined\n", head, taken,
+        declined);
     for (unsigned i = 0; i < WHARF_N_WHYS; i++)
         if (names[i] && streams[i])
-            fprintf(stderr, "%s: %" PRIuFAST64 " streams %s%s%s\n", head, streams[i], names[i],
-                    i == WHARF_WHY_ODD_CALL && call ? ", last by " : "",
-                    i == WHARF_WHY_ODD_CALL && call ? call : "");
+            add(lines, sizeof(lines), "%s: %" PRIuFAST64 " streams %s%s%s\n", head, streams[i],
+                names[i], i == WHARF_WHY_ODD_CALL && call ? ", last by " : "",
+                i == WHARF_WHY_ODD_CALL && call ? call : "");
+    write_lines(lines, strlen(lines));
 }

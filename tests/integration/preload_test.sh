@@ -94,6 +94,20 @@ test_python_reads_the_same() {
     awk '/bytes taken/ { exit !($4 > 1000000 && $4 >= 9 * $7) }' stats
 }
 
+# What programs write to standard error may be read by others.
+test_statistics_go_to_a_file() {
+    skip_sanitized
+    make_files
+    for _ in 1 2; do
+        LD_PRELOAD=$PRELOAD WHARF_PRELOAD_STATS=$PWD/stats \
+            python3 -c 'import zlib; zlib.decompress(open("a.zlib", "rb").read())' 2> message
+        test ! -s message
+    done
+    expect_text 2 "$(grep -c 'bytes taken' stats)"
+    # Nowhere to write is no failure.
+    LD_PRELOAD=$PRELOAD WHARF_PRELOAD_STATS=/no/such/file python3 -c 'import zlib; zlib.decompress(zlib.compress(b""))'
+}
+
 test_child_after_fork_is_left_alone() {
     skip_sanitized
     make_files
