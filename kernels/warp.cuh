@@ -72,6 +72,20 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   void syncblock()             as syncwarp, for all lanes of the block
  *   bool syncblock_or(bool p)    the same; whether p held in any lane of the block
  *
+ * Barriers in shared memory, shared_barrier: a phase ends when so many have arrived, and the next
+ * one begins.  Phases have parities 0, 1, 0 and so on
+ *   barrier_init(b, n)     one lane, before a syncblock().  For n arrivals a phase.
+ *   barrier_arrive(b)      one lane.  What it did to memory before, and knows to have been done by
+ *                          lanes of its warp by syncwarp(), comes before what those do who saw the
+ *                          phase end.
+ *   barrier_try(b, parity) collective.  Whether the last phase of that parity has ended, and not
+ *                          the other parity's before it; may wait a little for it.  Of a new
+ *                          barrier the phase of parity 1 has ended.
+ *   copy_ahead(to, from, nbytes, b)  collective.  Copies from global memory that is constant while
+ *                          the kernel runs to shared memory, both aligned to 16 bytes, a multiple
+ *                          of 16 many and the same in all lanes, and arrives at b when they are
+ *                          there.  Nobody touches them before.
+ *
  * Exchange; T is a 32-bit or 64-bit integer
  *   T shfl(T v, unsigned src)        collective.  v of lane src & 31.  All lanes hold a result.
  *   T shfl_up(T v, unsigned delta)   collective.  v of lane (own - delta); own v where there is no

@@ -131,6 +131,78 @@ WHARF_DEVICE bool syncblock_or(bool p, call_site = {})
     return __any_sync(0xffffffffu, __syncthreads_or(p));
 }
 
+struct shared_barrier {
+    uint64_t word;
+};
+
+WHARF_DEVICE uint32_t barrier_address(const shared_barrier *b)
+{
+    return (uint32_t)__cvta_generic_to_shared(b);
+}
+
+WHARF_DEVICE void barrier_init(shared_barrier *b, uint32_t n)
+{
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier_address(b)), "r"(n) : "memory");
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); /* for copies */
+#endif
+}
+
+WHARF_DEVICE void barrier_arrive(shared_barrier *b)
+{
+    asm volatile("{\n"
+                 "  .reg .b64 t;\n"
+                 "  mbarrier.arrive.shared.b64 t, [%0];\n"
+                 "}" ::"r"(barrier_address(b))
+                 : "memory");
+}
+
+/* All lanes ask, since each one's loads are to come behind. */
+WHARF_DEVICE bool barrier_try(shared_barrier *b, uint32_t parity, call_site = {})
+{
+    uint32_t done;
+    asm volatile("{\n"
+                 "  .reg .pred p;\n"
+#if __CUDA_ARCH__ >= 900
+                 "  mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
+#else
+                 "  mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
+#endif
+                 "  selp.u32 %0, 1, 0, p;\n"
+                 "}"
+                 : "=r"(done)
+                 : "r"(barrier_address(b)), "r"(parity)
+                 : "memory");
+    return __all_sync(0xffffffffu, done != 0);
+}
+
+/* The bytes that the barrier expects are those of the copy: one number. */
+WHARF_DEVICE void copy_ahead(void *to, const void *from, uint32_t nbytes, shared_barrier *b,
+                             call_site = {})
+{
+#if __CUDA_ARCH__ >= 900
+    if (lane_id() != 0)
+        return;
+    asm volatile("{\n"
+                 "  .reg .b64 t;\n"
+                 "  mbarrier.arrive.expect_tx.shared.b64 t, [%0], %1;\n"
+                 "}" ::"r"(barrier_address(b)),
+                 "r"(nbytes)
+                 : "memory");
+    if (nbytes != 0)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                     "[%0], [%1], %2, [%3];" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+                     "l"(__cvta_generic_to_global(from)), "r"(nbytes), "r"(barrier_address(b))
+                     : "memory");
+#else
+    for (uint32_t i = lane_id(); i < nbytes / 16; i += 32)
+        static_cast<uint4 *>(to)[i] = __ldg(static_cast<const uint4 *>(from) + i);
+    __syncwarp();
+    if (lane_id() == 0)
+        barrier_arrive(b);
+#endif
+}
+
 template <typename T>
 WHARF_DEVICE T shfl(T v, unsigned src, call_site = {})
 {

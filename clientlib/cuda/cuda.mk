@@ -20,15 +20,16 @@ $(CUDA_A): $(cuda_obj)
 	$(say) AR $@
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# wharf_line.cuh for programs that have none of this tree: with all that it includes in it.
-LINE_HEADER := $(BUILD)/include/wharf_line.cuh
-$(LINE_HEADER): clientlib/cuda/flatten_header.awk $(wildcard kernels/*.cuh kernels/line/*.cuh encoders/*.h encoders/*/*_format.h proto/*.h)
-	$(say) FLATTEN kernels/line/wharf_line.cuh
+# wharf_line.cuh and wharf_assist.cuh for programs that have none of this tree: with all that they
+# include in them.
+LINE_HEADERS := $(addprefix $(BUILD)/include/,wharf_line.cuh wharf_assist.cuh)
+$(LINE_HEADERS): $(BUILD)/include/%: clientlib/cuda/flatten_header.awk $(wildcard kernels/*.cuh kernels/line/*.cuh encoders/*.h encoders/*/*_format.h proto/*.h)
+	$(say) FLATTEN kernels/line/$*
 	@mkdir -p $(@D)
-	$(Q)awk -f $< kernels/line/wharf_line.cuh > $@.new && mv $@.new $@
+	$(Q)awk -f $< kernels/line/$* > $@.new && mv $@.new $@
 
 .PHONY: cuda
-cuda: $(if $(NVCC),$(CUDA_SO) $(CUDA_A) $(LINE_HEADER)) ## libwharf-cuda, the decoders for programs that use CUDA, with nvcc; before `make install`
+cuda: $(if $(NVCC),$(CUDA_SO) $(CUDA_A) $(LINE_HEADERS)) ## libwharf-cuda, the decoders for programs that use CUDA, with nvcc; before `make install`
 	$(if $(NVCC),,@echo '$(no_gpu)')
 
 # Its calls, with the SIMT layer in a GPU's place.
@@ -44,7 +45,7 @@ $(CUDA_EXAMPLE): clientlib/cuda/example_cuda.c $(CUDA_A) $(LIB_A)
 
 # As its comment says, but for the libraries; of wharf's headers it sees those that are installed.
 LINE_EXAMPLE := $(BUILD)/tests/example_line
-$(LINE_EXAMPLE): clientlib/cuda/example_line.cu $(LINE_HEADER) $(CUDA_A) $(LIB_A)
+$(LINE_EXAMPLE): clientlib/cuda/example_line.cu $(LINE_HEADERS) $(CUDA_A) $(LIB_A)
 	$(say) NVCC $<
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) -std=c++17 -O3 -arch=sm_80 -Iclientlib/cuda -I$(BUILD)/include -isystem proto -isystem encoders \
@@ -65,14 +66,14 @@ cuda_install_list = \
     644:$(BUILD)/wharf-cuda.pc:$(libdir)/pkgconfig/wharf-cuda.pc \
     644:$(BUILD)/wharf_cuda-config.cmake:$(cmakedir)/wharf_cuda-config.cmake \
     644:clientlib/cuda/wharf_cuda.h:$(includedir)/wharf_cuda.h \
-    644:$(LINE_HEADER):$(includedir)/wharf_line.cuh \
+    $(foreach header,$(LINE_HEADERS),644:$(header):$(includedir)/$(notdir $(header))) \
     644:clientlib/cuda/libwharf-cuda.3:$(mandir)/man3/libwharf-cuda.3 $(cuda_page_links) \
     644:clientlib/cuda/NVCOMP.md:$(docdir)/NVCOMP.md \
     644:clientlib/cuda/example_cuda.c:$(docdir)/examples/example_cuda.c \
     644:clientlib/cuda/example_line.cu:$(docdir)/examples/example_line.cu
 is_cuda_built := $(and $(wildcard $(CUDA_SO)),$(wildcard $(CUDA_A)))
 install_list += $(if $(is_cuda_built),$(cuda_install_list))
-install: $(if $(is_cuda_built),$(LINE_HEADER) $(BUILD)/wharf-cuda.pc $(BUILD)/wharf_cuda-config.cmake)
+install: $(if $(is_cuda_built),$(LINE_HEADERS) $(BUILD)/wharf-cuda.pc $(BUILD)/wharf_cuda-config.cmake)
 
 # Made anew each time, as wharf.pc is.
 $(BUILD)/wharf-cuda.pc: clientlib/cuda/wharf-cuda.pc.in FORCE

@@ -11,11 +11,11 @@
 #include <cstdlib>
 
 #include <cuda_runtime.h>
+#include <wharf_assist.cuh> /* and wharf_line.cuh */
 #include <wharf_cuda.h>
-#include <wharf_line.cuh>
 
 constexpr size_t N_VALUES = 1 << 20, NBYTES = N_VALUES * sizeof(uint64_t);
-constexpr unsigned WARPS = 8, LANES_PER_LINE = 128 / 16;
+constexpr unsigned WARPS = 8, LANES_PER_LINE = 128 / 16, ASSISTS_NBYTES = 72 * 1024;
 
 __global__ void add_up(wharf::line_array array, unsigned long long *sum, uint32_t *n_bad)
 {
@@ -33,6 +33,40 @@ __global__ void add_up(wharf::line_array array, unsigned long long *sum, uint32_
         wharf::u32x4 v = wharf::load_line(table, array, is_mine ? base + team : 0, &ok);
         if (is_mine)
             own += ((uint64_t)v.y << 32 | v.x) + ((uint64_t)v.w << 32 | v.z);
+        if (!ok)
+            atomicAdd(n_bad, 1);
+    }
+    atomicAdd(sum, own);
+}
+
+/* The same, with six warps of a block that decode for two. */
+__global__ void add_up_assisted(wharf::line_array array, unsigned long long *sum, uint32_t *n_bad)
+{
+    constexpr unsigned N_WORKERS = 2, N_STAGES = 2, N_ASSISTS = WARPS - N_WORKERS;
+    extern __shared__ __align__(128) unsigned char memory[];
+    using assists = wharf::line_assists<WHARF_CODEC_BDI, N_STAGES, N_ASSISTS>;
+    assists &s = *reinterpret_cast<assists *>(memory);
+    static_assert(sizeof(s) <= ASSISTS_NBYTES, "");
+    unsigned warp = threadIdx.x / 32;
+    uint64_t n = wharf::count_line_groups(array), left = blockIdx.x < n ? n - blockIdx.x : 0;
+    wharf::line_row row = {blockIdx.x, gridDim.x, (left + gridDim.x - 1) / gridDim.x};
+    if (warp == 0)
+        wharf::init_line_assists(s, array, N_WORKERS);
+    __syncthreads();
+    if (warp >= N_WORKERS) {
+        wharf::run_line_assist(s, array, warp - N_WORKERS, row);
+        return;
+    }
+
+    unsigned long long own = 0;
+    for (uint64_t k = 0; k < row.n; k++) {
+        bool ok;
+        const wharf::u32x4 *group = wharf::wait_line_group(s, k, &ok);
+        for (unsigned i = threadIdx.x; i < wharf::LINE_GROUP_NQUADS; i += N_WORKERS * 32) {
+            wharf::u32x4 v = group[i];
+            own += ((uint64_t)v.y << 32 | v.x) + ((uint64_t)v.w << 32 | v.z);
+        }
+        wharf::release_line_group(s, k);
         if (!ok)
             atomicAdd(n_bad, 1);
     }
@@ -117,7 +151,7 @@ static one_chunk *encode(const uint64_t *values, uint32_t layout)
 int main()
 {
     uint64_t *values = allocate<uint64_t>(N_VALUES), *error = allocate<uint64_t>(1), want = 0;
-    unsigned long long *sums = allocate<unsigned long long>(2);
+    unsigned long long *sums = allocate<unsigned long long>(3);
     uint32_t *n_bad = allocate<uint32_t>(1);
     wharf::line_array array;
     wharf::line_slots slots;
@@ -133,13 +167,17 @@ int main()
     must(wharf::open_line_slots(&slots, in_slots->out, in_slots->out, in_slots->outcome.out_nbytes,
                                 error),
          "open_line_slots");
-    sums[0] = sums[1] = *n_bad = 0;
+    sums[0] = sums[1] = sums[2] = *n_bad = 0;
+    must((int)cudaFuncSetAttribute(add_up_assisted, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   ASSISTS_NBYTES),
+         "cudaFuncSetAttribute");
     add_up<<<64, WARPS * 32>>>(array, &sums[0], n_bad);
     count_up<<<64, WARPS * 32>>>(slots, n_bad);
     add_up<<<64, WARPS * 32>>>(slots.array, &sums[1], n_bad);
+    add_up_assisted<<<64, WARPS * 32, ASSISTS_NBYTES>>>(array, &sums[2], n_bad);
     must((int)cudaDeviceSynchronize(), "add_up and count_up");
-    bool is_right =
-        sums[0] == want && sums[1] == want + N_VALUES && *n_bad == 0 && *error == UINT64_MAX;
+    bool is_right = sums[0] == want && sums[1] == want + N_VALUES && sums[2] == want &&
+                    *n_bad == 0 && *error == UINT64_MAX;
     printf("%zu bytes in %zu: sums %llu and %llu, %s\n", NBYTES, (size_t)packed->outcome.out_nbytes,
            sums[0], sums[1], is_right ? "right" : "WRONG");
     return is_right ? EXIT_SUCCESS : EXIT_FAILURE;

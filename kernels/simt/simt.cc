@@ -76,6 +76,7 @@ struct warp {
     unsigned number;
     bool block_given, block_any;
     bool waits;
+    bool polls, has_ended_phase; /* it asked a barrier, and what it learnt */
 
     char *shared_arena;
     size_t shared_arena_nbytes;
@@ -123,6 +124,21 @@ void guard_page(char *page)
     if (mprotect(page, PAGE, PROT_NONE))
         fail("mprotect failed");
 }
+
+/* What copy_later() has still to do. */
+struct copy {
+    void *to;
+    const void *from;
+    uint32_t nbytes;
+    barrier *done;
+};
+constexpr unsigned MAX_COPIES = 64;
+/* A copy ends in each round with odds of at least a half. */
+constexpr unsigned MAX_IDLE_ROUNDS = 1000;
+thread_local copy copies[MAX_COPIES];
+thread_local unsigned n_copies;
+/* Of all barriers. */
+thread_local uint64_t n_phases_ended;
 
 uint64_t next_random(uint64_t &state) /* xorshift64* */
 {
@@ -292,6 +308,69 @@ WHARF_NO_ASAN meeting &meet(const char *what, call_site at, uint64_t given)
     return m;
 }
 
+void arrive(barrier &b)
+{
+    if (b.n == 0)
+        fail("somebody arrives at a barrier that is none");
+    if (--b.left != 0)
+        return;
+    b.left = b.n;
+    b.parity ^= 1;
+    n_phases_ended++;
+}
+
+namespace
+{
+
+/* Ends none, some or all of the copies. */
+void end_copies(uint64_t &random)
+{
+    for (unsigned i = n_copies; i-- > 0;) {
+        if (next_random(random) >> 63)
+            continue;
+        copy c = copies[i];
+        copies[i] = copies[--n_copies];
+        memcpy(c.to, c.from, c.nbytes);
+        arrive(*c.done);
+    }
+}
+
+} // namespace
+
+WHARF_NO_ASAN bool try_barrier(call_site at, barrier &b, uint32_t parity)
+{
+    warp &w = *self;
+    unsigned id = w.current;
+    meet("barrier_try", at, parity);
+    if (id == w.order[0]) {
+        end_copies(w.random);
+        w.has_ended_phase = b.parity != parity;
+        if (w.has_ended_phase)
+            block_since = ++memory_time;
+    }
+    if (w.has_ended_phase)
+        return true;
+    w.polls = true;
+    /* All have come.  Each waits here for the other warps, the last goes home. */
+    if (++w.n_arrived < LANES)
+        switch_to_lane(w, id, w.order[w.n_arrived]);
+    else
+        switch_to(w.lanes[id], w.home);
+    return false;
+}
+
+/* Until it ends there is nothing to be read. */
+void copy_later(call_site at, void *to, const void *from, uint32_t nbytes, barrier &b)
+{
+    meet("copy_ahead", at, nbytes);
+    if (self->current != 0)
+        return;
+    if (n_copies == MAX_COPIES)
+        fail("too many copies are under way");
+    memset(to, 0xc7, nbytes);
+    copies[n_copies++] = {to, from, nbytes, &b};
+}
+
 owner look_at_access(const void *p, moment &ret_moment)
 {
     warp *w = self;
@@ -363,7 +442,7 @@ void begin(warp &w, const options &opt, void *shared, void *argument)
 void go_on(warp &w)
 {
     self = &w;
-    w.waits = false;
+    w.waits = w.polls = false;
     w.n_arrived = 0;
     w.current = w.order[0];
     switch_to(w.home, w.lanes[w.current]);
@@ -461,16 +540,34 @@ uint64_t run_block(const options &opt, unsigned n_warps, block_routine_fn *routi
         fiber_home(w.home.notes);
     }
     uint64_t random = opt.seed;
-    do {
+    unsigned n_idle = 0; /* rounds in which all warps asked barriers and none went on */
+    bool all = true;
+    n_copies = 0;
+    for (;;) {
         /* Any rotation, forwards or backwards. */
         uint64_t r = next_random(random |= 1);
         unsigned from = opt.order == lane_order::random ? (unsigned)(r >> 32) % n_warps : 0;
         bool back = opt.order == lane_order::random ? r >> 63 : opt.order == lane_order::descending;
+        unsigned n_polling = 0, n_others = 0;
+        uint64_t n_ended_before = n_phases_ended;
         for (unsigned k = 0; k < n_warps; k++) {
             unsigned i = (from + k) % n_warps;
-            go_on(block_warp(back ? n_warps - 1 - i : i));
+            warp &w = block_warp(back ? n_warps - 1 - i : i);
+            if (!all && !w.polls)
+                continue;
+            go_on(w);
+            n_polling += w.polls;
+            n_others += !w.polls;
         }
-    } while (pass_block(n_warps));
+        n_idle = n_others || n_phases_ended != n_ended_before ? 0 : n_idle + 1;
+        if (n_idle == MAX_IDLE_ROUNDS)
+            fail("all warps of a block wait at barriers");
+        all = n_polling == 0;
+        if (all && !pass_block(n_warps))
+            break;
+    }
+    if (n_copies)
+        fail("a block has ended, and copies into its memory have not");
     for (unsigned i = 0; i < n_warps; i++)
         block_warp(i).running = false;
     return block_warp(0).n_steps;

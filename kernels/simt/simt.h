@@ -62,6 +62,9 @@ inline uint64_t run_warp(const options &opt, const F &f)
  * an order of the same kind as the lanes': so a syncblock() that is not there gives a wrong answer
  * in one of the orders.  Warps that end while others wait at one, or wait at different ones, end
  * the program.  Returns how many collectives the first warp met in.
+ *
+ * Warps that wait at barriers let the others run; where all of them wait for too long, or copies
+ * are under way when the block ends, the program ends.
  */
 constexpr unsigned MAX_BLOCK_WARPS = 16;
 using block_routine_fn = void(void *shared, unsigned warp, void *argument);
@@ -102,6 +105,15 @@ inline constexpr char SYNCWARP[] = "syncwarp";
 
 /* syncblock() and syncblock_or(). */
 bool meet_block(call_site at, bool p);
+
+/* A barrier's parity, arrivals that its phase still wants, and those that each phase wants.  Copies
+ * end when somebody asks, in any order. */
+struct barrier {
+    uint32_t parity, left, n;
+};
+void arrive(barrier &b);
+bool try_barrier(call_site at, barrier &b, uint32_t parity);
+void copy_later(call_site at, void *to, const void *from, uint32_t nbytes, barrier &b);
 
 /*
  * Which lane runs, and since when its accesses to memory are unordered with those of others.  Time

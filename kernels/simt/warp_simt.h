@@ -60,6 +60,33 @@ inline bool syncblock_or(bool p, call_site at = {})
     return simt::meet_block(at, p);
 }
 
+struct shared_barrier {
+    simt::barrier state;
+};
+
+inline void barrier_init(shared_barrier *b, uint32_t n)
+{
+    b->state = {0, n, n};
+}
+
+inline void barrier_arrive(shared_barrier *b)
+{
+    simt::arrive(b->state);
+}
+
+inline bool barrier_try(shared_barrier *b, uint32_t parity, call_site at = {})
+{
+    return simt::try_barrier(at, b->state, parity);
+}
+
+inline void copy_ahead(void *to, const void *from, uint32_t nbytes, shared_barrier *b,
+                       call_site at = {})
+{
+    simt::check_aligned(to, 16);
+    simt::check_aligned(from, 16);
+    simt::copy_later(at, to, from, nbytes, b->state);
+}
+
 template <typename T>
 inline T shfl(T v, unsigned src, call_site at = {})
 {

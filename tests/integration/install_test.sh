@@ -81,6 +81,7 @@ EOS
     if [ -e "$BUILD/libwharf-cuda.so.0" ]; then
         cat >> expected << EOS
 ./usr/include/wharf_cuda.h
+./usr/include/wharf_assist.cuh
 ./usr/include/wharf_line.cuh
 ./usr/lib/cmake/wharf_cuda/wharf_cuda-config.cmake
 ./usr/lib/libwharf-cuda.a
