@@ -29,6 +29,8 @@ struct wharf_part *wharf_parallel_guessable(struct wharf_parallel_inflate *strea
 {
     uint64_t i = stream->proven->source ? stream->proven->source->index + 1 : 1;
 
+    if (stream->n_stored >= WHARF_MANY_STORED)
+        return NULL;
     for (i = i < stream->n_freed ? stream->n_freed : i; i < stream->n_begun; i++) {
         struct wharf_part *part = wharf_part_at(stream, i);
         bool has_next =
@@ -82,6 +84,7 @@ static bool tell_start(struct wharf_parallel_inflate *stream, struct wharf_part 
     pthread_mutex_lock(&stream->lock);
     counts = part->state != WHARF_PART_OVER;
     part->has_start = true;
+    part->is_stored = part->decoder->inflate.phase == WHARF_INFLATE_STORED;
     part->start.first = start->first + wharf_part_base_bit(part);
     part->start.last = start->last + wharf_part_base_bit(part);
     pthread_mutex_unlock(&stream->lock);

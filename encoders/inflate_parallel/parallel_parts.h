@@ -33,6 +33,9 @@ enum {
     WHARF_CHUNKS_MAX_QUEUED = 12,
     /* What a guess may put out, times the largest part. */
     WHARF_GUESS_MAX_RATIO = 16,
+    /* After so many stretches in a row that ended in stored blocks nothing is guessed: to copy
+     * takes a tenth of the time that a search for the next block does. */
+    WHARF_MANY_STORED = 2,
 };
 
 /* What stands behind a run of output. */
@@ -98,6 +101,7 @@ struct wharf_part {
     enum wharf_part_state state;
     bool has_thread;
     bool has_start;
+    bool is_stored; /* a stored block stands there */
     struct wharf_block_start start;
     struct wharf_decoder *decoder;
 
@@ -149,7 +153,8 @@ struct wharf_parallel_inflate {
     uint64_t n_read; /* bytes */
     bool is_reading;
     bool at_end;
-    unsigned n_wrong; /* guesses in a row */
+    unsigned n_wrong;  /* guesses in a row */
+    unsigned n_stored; /* stretches in a row that the proven decoder ended in a stored block */
     struct wharf_parallel_inflate_counts counts;
 
     bool proven_busy;

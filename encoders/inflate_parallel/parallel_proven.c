@@ -247,6 +247,8 @@ static bool go_over(struct wharf_parallel_inflate *stream, struct wharf_part *pa
     stream->next_part = part->index + 1;
     stream->counts.n_right++;
     stream->n_wrong = 0;
+    if (part->is_stored)
+        stream->n_stored = WHARF_MANY_STORED;
     if (part->has_thread) {
         part->state = WHARF_PART_PROVEN;
         return false;
@@ -349,6 +351,20 @@ bool wharf_parallel_can_prove(const struct wharf_parallel_inflate *stream)
     }
 }
 
+/* Looks where a stretch has ended. */
+static void count_stored(struct wharf_parallel_inflate *stream)
+{
+    enum wharf_inflate_phase phase = stream->proven->inflate.phase;
+
+    if (phase == WHARF_INFLATE_STORED) {
+        stream->n_stored++;
+    } else if (phase == WHARF_INFLATE_CODED) {
+        if (stream->n_stored >= WHARF_MANY_STORED)
+            pthread_cond_broadcast(&stream->has_work);
+        stream->n_stored = 0;
+    }
+}
+
 /* One stretch without the lock.  False when the role is to be given up. */
 static bool run_stretch(struct wharf_parallel_inflate *stream)
 {
@@ -364,6 +380,7 @@ static bool run_stretch(struct wharf_parallel_inflate *stream)
     pthread_mutex_unlock(&stream->lock);
     verdict = run_steps(stream, stop);
     pthread_mutex_lock(&stream->lock);
+    count_stored(stream);
     if (verdict == WANTS_CHUNK)
         queue_chunk(stream);
     return verdict != WANTS_INPUT || enter_next(stream);

@@ -187,23 +187,41 @@ Test(inflate_parallel, bears_fixed_stored_and_tiny_blocks)
     free(raw);
 }
 
-/* Deflate within stored blocks: all of its blocks are found, and none is one. */
+/* Deflate within stored blocks between others: all of its blocks are found, and none is one. */
 Test(inflate_parallel, drops_forged_beginnings)
 {
-    enum { RAW = 1200000 };
+    enum { RAW = 600000, CODED = 20000, STORED = 9000 };
     uint8_t *raw = test_data_new(test_data_find("text"), 3, RAW);
     struct source inner = {0};
     struct source outer = {0};
     struct wharf_parallel_inflate_counts counts;
 
     pack(&inner, WHARF_INFLATE_RAW, 6, Z_DEFAULT_STRATEGY, raw, RAW, 500, Z_FULL_FLUSH);
-    pack(&outer, WHARF_INFLATE_GZIP, 0, Z_DEFAULT_STRATEGY, inner.bytes, inner.nbytes, 0, 0);
+    for (size_t at = 0; at + STORED <= inner.nbytes; at += STORED) {
+        pack(&outer, WHARF_INFLATE_GZIP, 6, Z_DEFAULT_STRATEGY, raw + at, CODED, 0, 0);
+        pack(&outer, WHARF_INFLATE_GZIP, 0, Z_DEFAULT_STRATEGY, inner.bytes + at, STORED, 0, 0);
+    }
     for (unsigned k = 0; k < N_SETTINGS; k++) {
         counts = expect_same(WHARF_INFLATE_GZIP, outer.bytes, outer.nbytes, &tiny_parts[k]);
         cr_assert(k > 0 || counts.n_dropped > 0);
     }
     free(outer.bytes);
     free(inner.bytes);
+    free(raw);
+}
+
+/* To search them costs more than to copy them: most of their parts nobody guesses in. */
+Test(inflate_parallel, guesses_little_in_stored_blocks)
+{
+    enum { RAW = 900000 };
+    uint8_t *raw = test_data_new(test_data_find("random"), 3, RAW);
+    struct source source = {0};
+    struct wharf_parallel_inflate_counts counts;
+
+    pack(&source, WHARF_INFLATE_GZIP, 0, Z_DEFAULT_STRATEGY, raw, RAW, 0, 0);
+    counts = expect_same(WHARF_INFLATE_GZIP, source.bytes, source.nbytes, &tiny_parts[0]);
+    cr_assert_lt(counts.n_right + counts.n_dropped, RAW / tiny_parts[0].part_nbytes / 4);
+    free(source.bytes);
     free(raw);
 }
 
