@@ -76,18 +76,26 @@ struct line_writer {
     {
         constexpr unsigned N_ON_THEIR_WAY = 8; /* loads at once */
         uint32_t at = source.begin + done, skew = at & 15, lane = lane_id();
-        u32x4 quads[N_ON_THEIR_WAY];
+        const u32x4 *from = reinterpret_cast<const u32x4 *>(source.aligned + (at - skew)) + lane;
         static_assert(N_ON_THEIR_WAY * LINE_STEP_NBYTES == WHARF_LINE_GROUP_NBYTES);
-        WHARF_UNROLL
-        for (unsigned k = 0; k < N_ON_THEIR_WAY; k++) {
-            uint32_t number = at / 16 + k * WARP_LANES + lane;
-            quads[k] = source.load_quad(number);
-            if (skew != 0)
-                quads[k] = join_quads(quads[k], source.load_quad(number + 1), skew);
+        if (uniform(skew == 0 && at + WHARF_LINE_GROUP_NBYTES <= source.end)) {
+            u32x4 quads[N_ON_THEIR_WAY];
+            WHARF_UNROLL
+            for (unsigned k = 0; k < N_ON_THEIR_WAY; k++)
+                quads[k] = load_nc(from + k * WARP_LANES);
+            WHARF_UNROLL
+            for (unsigned k = 0; k < N_ON_THEIR_WAY; k++)
+                store(&s.group[k * WARP_LANES + lane], quads[k]);
+        } else {
+            WHARF_UNROLL_BY(2)
+            for (unsigned k = 0; k < N_ON_THEIR_WAY; k++) {
+                uint32_t number = at / 16 + k * WARP_LANES + lane;
+                u32x4 quad = source.load_quad(number);
+                if (skew != 0)
+                    quad = join_quads(quad, source.load_quad(number + 1), skew);
+                store(&s.group[k * WARP_LANES + lane], quad);
+            }
         }
-        WHARF_UNROLL
-        for (unsigned k = 0; k < N_ON_THEIR_WAY; k++)
-            store(&s.group[k * WARP_LANES + lane], quads[k]);
         if (lane < shape.group_nlines() / 4)
             store(&s.codes[lane], 0u);
         syncwarp();

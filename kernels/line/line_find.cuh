@@ -155,42 +155,45 @@ WHARF_DEVICE bool line_fit_halves(const line_piece &piece, uint32_t *ret_base)
 WHARF_DEVICE line_bdi_form line_find_bdi(const line_piece &piece, uint32_t shift)
 {
     line_bdi_form form = {make_line_key(1u << shift, 0), {0, 0}};
-    auto offer = [&](uint32_t variant, line_pair base, bool fits) {
-        uint32_t key = make_line_key(bdi_line_code(variant, shift).nbytes(), variant);
-        bool is_less = fits && key < form.key;
-        form.key = is_less ? key : form.key;
+    line_pair base;
+    auto key_of = [&](uint32_t variant) {
+        return make_line_key(bdi_line_code(variant, shift).nbytes(), variant);
+    };
+    auto take_if = [&](bool is_less, uint32_t variant) {
+        form.key = is_less ? key_of(variant) : form.key;
         form.base.lo = is_less ? base.lo : form.base.lo;
         form.base.hi = is_less ? base.hi : form.base.hi;
-        return any_lane(fits);
+        return is_less;
     };
-    /* Those of the line's first 8 bytes are those of all. */
-    unsigned first = first_lane(piece.team);
-    line_pair base = {shfl(piece.words[0], first), shfl(piece.words[1], first)};
-    uint32_t differs = (piece.words[0] ^ base.lo) | (piece.words[1] ^ base.hi) |
-                       (piece.words[2] ^ base.lo) | (piece.words[3] ^ base.hi);
-    offer(WHARF_LINE_BDI_REPEAT, base, line_all(differs == 0, piece));
-
     line_highs highs;
     for (unsigned i = 0; i < 2; i++)
         highs.differ[i] = (uint32_t)((int32_t)piece.words[2 * i] >> 31) != piece.words[2 * i + 1];
+    /* Of one base, shorter deltas make a line smaller. */
     auto try_pairs = [&](uint32_t variant, uint32_t half) {
-        bool fits = line_fit_pairs(piece, highs, half, &base);
-        return offer(variant, base, fits);
+        return take_if(line_fit_pairs(piece, highs, half, &base), variant);
     };
-    if (try_pairs(WHARF_LINE_BDI_8_4, 0x80000000u) && try_pairs(WHARF_LINE_BDI_8_2, 0x8000))
+    if (any_lane(try_pairs(WHARF_LINE_BDI_8_4, 0x80000000u)) &&
+        any_lane(try_pairs(WHARF_LINE_BDI_8_2, 0x8000)))
         try_pairs(WHARF_LINE_BDI_8_1, 0x80);
     base.hi = 0;
     auto try_words = [&](uint32_t variant, uint32_t half) {
         bool fits = line_fit_words(piece, half, &base.lo);
-        return offer(variant, base, fits);
+        take_if(fits && key_of(variant) < form.key, variant);
+        return fits;
     };
-    if (try_words(WHARF_LINE_BDI_4_2, 0x8000))
+    if (any_lane(form.key > key_of(WHARF_LINE_BDI_4_1)) &&
+        any_lane(try_words(WHARF_LINE_BDI_4_2, 0x8000)))
         try_words(WHARF_LINE_BDI_4_1, 0x80);
-    uint32_t of_halves = bdi_line_code(WHARF_LINE_BDI_2_1, shift).nbytes();
-    if (any_lane(form.key > make_line_key(of_halves, WHARF_LINE_BDI_2_1))) {
+    if (any_lane(form.key > key_of(WHARF_LINE_BDI_2_1))) {
         bool fits = line_fit_halves(piece, &base.lo);
-        offer(WHARF_LINE_BDI_2_1, base, fits);
+        take_if(fits && key_of(WHARF_LINE_BDI_2_1) < form.key, WHARF_LINE_BDI_2_1);
     }
+    /* The line's first 8 bytes are those of all: nothing is smaller. */
+    unsigned first = first_lane(piece.team);
+    base = {shfl(piece.words[0], first), shfl(piece.words[1], first)};
+    uint32_t differs = (piece.words[0] ^ base.lo) | (piece.words[1] ^ base.hi) |
+                       (piece.words[2] ^ base.lo) | (piece.words[3] ^ base.hi);
+    take_if(line_all(differs == 0, piece), WHARF_LINE_BDI_REPEAT);
     form.key = form.key >> 8 == 1u << shift ? LINE_NO_KEY : form.key;
     return form;
 }

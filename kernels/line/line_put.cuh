@@ -20,6 +20,16 @@ WHARF_DEVICE void line_or(uint32_t *word, uint32_t value)
         atomic_or(word, value);
 }
 
+/* One lane.  8 bytes from byte `at` of `to` on, or fewer and zeros; three words of it are there. */
+WHARF_DEVICE void line_put_inside(uint32_t *to, uint32_t at, line_pair pair)
+{
+    uint32_t n = 8 * (at & 3);
+    to += at / 4;
+    atomic_or(to, pair.lo << n);
+    atomic_or(to + 1, funnel_left(pair.lo, pair.hi, n));
+    atomic_or(to + 2, funnel_left(pair.hi, 0, n));
+}
+
 /* One lane.  4 bytes from byte `at` of `to` on. */
 WHARF_DEVICE void line_put_word(uint32_t *to, uint32_t at, uint32_t word)
 {
@@ -110,7 +120,11 @@ WHARF_DEVICE line_deltas line_half_deltas(const line_piece &piece, uint32_t base
             near};
 }
 
-/* One lane.  A line with this variant. */
+/*
+ * One lane.  A line with this variant.  Its content is at least 7 bytes less than the line, so the
+ * words that hold 8 bytes from any of its bytes on begin before the line's end, were it raw: they
+ * are this step's.  Those of zeros change nothing.
+ */
 WHARF_DEVICE void line_put_bdi(uint32_t *to, uint32_t at, const line_piece &piece, line_pair base,
                                uint32_t variant, uint32_t shift)
 {
@@ -119,7 +133,7 @@ WHARF_DEVICE void line_put_bdi(uint32_t *to, uint32_t at, const line_piece &piec
     line_deltas deltas = {{0, 0}, 0};
     if (variant == WHARF_LINE_BDI_REPEAT) {
         if (piece.place == 0)
-            line_put_pair(to, at, base);
+            line_put_inside(to, at, base);
         return;
     }
     if (base_shift == 3)
@@ -129,11 +143,12 @@ WHARF_DEVICE void line_put_bdi(uint32_t *to, uint32_t at, const line_piece &piec
     else
         deltas = line_half_deltas(piece, base.lo);
     uint32_t n = 16 >> base_shift;
-    line_put_bits(to, 8 * at + n * piece.place, deltas.near);
+    uint32_t bit = 8 * at + n * piece.place;
+    atomic_or(to + bit / 32, deltas.near << (bit & 31));
     at += ((1u << shift >> base_shift) + 7) / 8;
     if (piece.place == 0)
-        line_put_pair(to, at, base);
-    line_put_pair(to, at + (1u << base_shift) + (n << delta_shift) * piece.place, deltas.bytes);
+        line_put_inside(to, at, base);
+    line_put_inside(to, at + (1u << base_shift) + (n << delta_shift) * piece.place, deltas.bytes);
 }
 
 /* One lane.  A segment's bytes in this pattern. */
