@@ -145,7 +145,7 @@ Test(inflate_parallel, tells_points_where_a_decode_can_begin)
         struct test_parallel parallel;
 
         for (unsigned i = 0; i < (format == WHARF_INFLATE_GZIP ? 3 : 1); i++)
-            pack(&source, format, shape < 3 ? 6 : 0, Z_DEFAULT_STRATEGY, raw, RAW, 0, 0);
+            pack(&source, format, shape < 3 ? 6 : 0, Z_DEFAULT_STRATEGY, raw, RAW, 20000, Z_BLOCK);
         parallel = test_parallel_decode(format, source.bytes, source.nbytes, &setting);
         cr_assert_null(test_parallel_differs(format, source.bytes, source.nbytes, &parallel));
         cr_assert_gt(parallel.n_places, 3, "shape %u has %u", shape, parallel.n_places);
