@@ -162,10 +162,11 @@ static int run(int argc, char **argv)
 
 const struct wharf_cli_command wharf_cli_run = {
     .name = "run",
-    .summary = "run a program with zlib's functions served by wharf",
+    .summary = "run a program with what zlib and libdeflate inflate done by wharf",
     .usage = "[OPTION...] PROGRAM [ARGUMENT...]",
-    .help = "Starts PROGRAM with libwharf-preload, which inflates in the place of zlib, for\n"
-            "it and what it starts.  Says when it cannot reach PROGRAM, and runs it anyway.\n"
+    .help = "Starts PROGRAM with libwharf-preload, which inflates in the place of zlib and\n"
+            "libdeflate, for it and what it starts.  Says when it cannot reach PROGRAM, and\n"
+            "runs it anyway.\n"
             "Exit status: PROGRAM's; 127 if there is none, 126 if it cannot be started.\n\n"
             "      --check          only look: exit status 0 if PROGRAM is reached, 1 if not\n"
             "      --stats          at its end each process says what was taken and why not\n"

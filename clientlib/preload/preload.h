@@ -97,10 +97,19 @@ int wharf_preload_hand_over(z_streamp strm, struct wharf_shadow *shadow);
 
 /* ---- zlib_door.c ---- */
 
+/* Whether nothing new is taken: in a child after fork, and with another user's rights. */
+bool wharf_preload_is_left_alone(void);
+
 /* The stream that the genuine zlib is at work on for us: its own calls are not for the doors. */
 extern __thread z_streamp wharf_preload_inside __attribute__((tls_model("initial-exec")));
 
 /* ---- preload_stats.c ---- */
+
+enum wharf_preload_library {
+    WHARF_ZLIB,
+    WHARF_LIBDEFLATE,
+    WHARF_N_LIBRARIES,
+};
 
 enum wharf_preload_why {
     WHARF_WHY_TAKEN,
@@ -108,11 +117,13 @@ enum wharf_preload_why {
     WHARF_WHY_CHILD,
     WHARF_WHY_NO_ROOM,
     WHARF_WHY_ODD_CALL,
+    WHARF_WHY_BAD,
     WHARF_N_WHYS,
 };
 
 extern bool wharf_preload_counts;
-void wharf_preload_count_stream(enum wharf_preload_why why, const char *call);
-void wharf_preload_count_bytes(bool taken, uint64_t nbytes);
+void wharf_preload_count_stream(enum wharf_preload_library library, enum wharf_preload_why why,
+                                const char *call);
+void wharf_preload_count_bytes(enum wharf_preload_library library, bool taken, uint64_t nbytes);
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# libwharf-preload.so: zlib's functions for programs that are started with it in LD_PRELOAD.  It takes
+# libwharf-preload.so: functions of zlib and libdeflate for programs that are started with it in LD_PRELOAD.  It takes
 # the decoders from the archive, and nothing that the program would have to load.
 
 PRELOAD_SO  := $(BUILD)/libwharf-preload.so
@@ -20,7 +20,13 @@ $(ZLIB_SEQUENCES): $(call obj,tests/preload/zlib_sequences.c)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -ldl
 
-test-programs test-integration: $(ZLIB_SEQUENCES)
+LIBDEFLATE_CALLS := $(BUILD)/tests/libdeflate_calls
+$(LIBDEFLATE_CALLS): $(call obj,tests/preload/libdeflate_calls.c)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -ldl -ldeflate
+
+test-programs test-integration: $(ZLIB_SEQUENCES) $(LIBDEFLATE_CALLS)
 
 install_list += 755:$(PRELOAD_SO):$(libdir)/wharf/libwharf-preload.so \
     644:clientlib/preload/libwharf-preload.7:$(mandir)/man7/libwharf-preload.7 \

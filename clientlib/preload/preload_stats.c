@@ -16,9 +16,14 @@
 
 bool wharf_preload_counts;
 
-static atomic_uint_fast64_t streams[WHARF_N_WHYS];
-static atomic_uint_fast64_t taken_nbytes, declined_nbytes;
+/* Of one library that the program calls. */
+static struct {
+    atomic_uint_fast64_t streams[WHARF_N_WHYS];
+    atomic_uint_fast64_t taken_nbytes, declined_nbytes;
+} counts[WHARF_N_LIBRARIES];
 static _Atomic(const char *) last_odd_call;
+
+static const char *const libraries[WHARF_N_LIBRARIES] = {"zlib", "libdeflate"};
 
 static const char *const names[WHARF_N_WHYS] = {
     [WHARF_WHY_TAKEN] = "taken",
@@ -26,21 +31,25 @@ static const char *const names[WHARF_N_WHYS] = {
     [WHARF_WHY_CHILD] = "declined, in a child after fork",
     [WHARF_WHY_NO_ROOM] = "declined, for there is no room or memory",
     [WHARF_WHY_ODD_CALL] = "handed over to zlib in the middle",
+    [WHARF_WHY_BAD] = "declined, for they are bad or have not the size that was asked for",
 };
 
-void wharf_preload_count_stream(enum wharf_preload_why why, const char *call)
+void wharf_preload_count_stream(enum wharf_preload_library library, enum wharf_preload_why why,
+                                const char *call)
 {
     if (!wharf_preload_counts)
         return;
-    atomic_fetch_add_explicit(&streams[why], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counts[library].streams[why], 1, memory_order_relaxed);
     if (call)
         atomic_store_explicit(&last_odd_call, call, memory_order_relaxed);
 }
 
-void wharf_preload_count_bytes(bool taken, uint64_t nbytes)
+void wharf_preload_count_bytes(enum wharf_preload_library library, bool taken, uint64_t nbytes)
 {
-    atomic_fetch_add_explicit(taken ? &taken_nbytes : &declined_nbytes, nbytes,
-                              memory_order_relaxed);
+    if (wharf_preload_counts)
+        atomic_fetch_add_explicit(taken ? &counts[library].taken_nbytes
+                                        : &counts[library].declined_nbytes,
+                                  nbytes, memory_order_relaxed);
 }
 
 /* "1", or a file that the lines are added to.  Copied: the program may change its environment. */
@@ -82,26 +91,37 @@ static void add(char *lines, size_t nbytes, const char *format, ...)
     va_end(arguments);
 }
 
-__attribute__((destructor)) static void print(void)
+static void add_library(char *lines, size_t nbytes, enum wharf_preload_library library)
 {
-    const uint64_t taken = taken_nbytes, declined = declined_nbytes;
+    const atomic_uint_fast64_t *streams = counts[library].streams;
     const char *call = last_odd_call;
     uint64_t n_streams = 0;
-    char head[64], lines[1024] = "";
+    char head[64];
 
     for (unsigned i = 0; i < WHARF_N_WHYS; i++)
         n_streams += streams[i];
     /* Not of the many processes of a script that inflate nothing. */
-    if (!wharf_preload_counts || !n_streams)
+    if (!n_streams)
         return;
-    snprintf(head, sizeof(head), "wharf-preload: %.24s[%ld]: zlib", program_invocation_short_name,
-             (long)getpid());
-    add(lines, sizeof(lines), "%s: %" PRIu64 " bytes taken, %" PRIu64 " declined\n", head, taken,
-        declined);
+    snprintf(head, sizeof(head), "wharf-preload: %.24s[%ld]: %s", program_invocation_short_name,
+             (long)getpid(), libraries[library]);
+    add(lines, nbytes, "%s: %" PRIu64 " bytes taken, %" PRIu64 " declined\n", head,
+        (uint64_t)counts[library].taken_nbytes, (uint64_t)counts[library].declined_nbytes);
     for (unsigned i = 0; i < WHARF_N_WHYS; i++)
         if (names[i] && streams[i])
-            add(lines, sizeof(lines), "%s: %" PRIuFAST64 " streams %s%s%s\n", head, streams[i],
-                names[i], i == WHARF_WHY_ODD_CALL && call ? ", last by " : "",
+            add(lines, nbytes, "%s: %" PRIuFAST64 " streams %s%s%s\n", head, streams[i], names[i],
+                i == WHARF_WHY_ODD_CALL && call ? ", last by " : "",
                 i == WHARF_WHY_ODD_CALL && call ? call : "");
-    write_lines(lines, strlen(lines));
+}
+
+__attribute__((destructor)) static void print(void)
+{
+    char lines[2048] = "";
+
+    if (!wharf_preload_counts)
+        return;
+    for (unsigned i = 0; i < WHARF_N_LIBRARIES; i++)
+        add_library(lines, sizeof(lines), i);
+    if (*lines)
+        write_lines(lines, strlen(lines));
 }

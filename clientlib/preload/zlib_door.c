@@ -30,19 +30,24 @@ __attribute__((constructor)) static void begin(void)
     pthread_atfork(NULL, NULL, note_child);
 }
 
+bool wharf_preload_is_left_alone(void)
+{
+    return atomic_load_explicit(&is_child, memory_order_relaxed) || getauxval(AT_SECURE);
+}
+
 static void take(z_streamp strm)
 {
     const struct wharf_genuine_state *state = wharf_genuine_state(strm);
 
-    if (atomic_load_explicit(&is_child, memory_order_relaxed) || getauxval(AT_SECURE)) {
-        wharf_preload_count_stream(WHARF_WHY_CHILD, NULL);
+    if (wharf_preload_is_left_alone()) {
+        wharf_preload_count_stream(WHARF_ZLIB, WHARF_WHY_CHILD, NULL);
     } else if (!wharf_preload_knows_zlib()) {
-        wharf_preload_count_stream(WHARF_WHY_UNKNOWN_ZLIB, NULL);
+        wharf_preload_count_stream(WHARF_ZLIB, WHARF_WHY_UNKNOWN_ZLIB, NULL);
     } else if (!wharf_preload_take(strm)) {
-        wharf_preload_count_stream(WHARF_WHY_NO_ROOM, NULL);
+        wharf_preload_count_stream(WHARF_ZLIB, WHARF_WHY_NO_ROOM, NULL);
     } else {
         wharf_zlib_steps_init(&wharf_preload_find(strm)->steps, state->wrap, state->wbits);
-        wharf_preload_count_stream(WHARF_WHY_TAKEN, NULL);
+        wharf_preload_count_stream(WHARF_ZLIB, WHARF_WHY_TAKEN, NULL);
     }
 }
 
@@ -79,7 +84,7 @@ static int run_taken(z_streamp strm, struct wharf_zlib_steps *steps, int flush)
     const int result = wharf_zlib_steps_run(steps, &io, flush);
 
     if (wharf_preload_counts)
-        wharf_preload_count_bytes(true, strm->avail_out - io.avail_out);
+        wharf_preload_count_bytes(WHARF_ZLIB, true, strm->avail_out - io.avail_out);
     strm->next_in = (Bytef *)(uintptr_t)io.next_in;
     strm->avail_in = io.avail_in;
     strm->next_out = io.next_out;
@@ -102,7 +107,7 @@ EXPORT int inflate(z_streamp strm, int flush)
         return wharf_preload_genuine()->inflate(strm, flush);
     const uInt before = strm->avail_out;
     const int result = wharf_preload_genuine()->inflate(strm, flush);
-    wharf_preload_count_bytes(false, before - strm->avail_out);
+    wharf_preload_count_bytes(WHARF_ZLIB, false, before - strm->avail_out);
     return result;
 }
 
@@ -157,7 +162,7 @@ static int hand_over(z_streamp strm, const char *call)
 
     if (!shadow)
         return Z_OK;
-    wharf_preload_count_stream(WHARF_WHY_ODD_CALL, call);
+    wharf_preload_count_stream(WHARF_ZLIB, WHARF_WHY_ODD_CALL, call);
     return wharf_preload_hand_over(strm, shadow);
 }
 

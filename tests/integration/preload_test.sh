@@ -33,7 +33,7 @@ test_exports_all_that_zlib_does() {
 
 test_exports_nothing_else() {
     nm -D --defined-only "$PRELOAD" | awk '{ print $3 }' > all
-    exported "$PRELOAD" > wanted
+    { exported "$PRELOAD"; printf 'libdeflate_%s\n' {deflate,zlib,gzip}_decompress{,_ex}; } | sort > wanted
     sort all | comm -3 - wanted > others
     cat others
     test ! -s others
@@ -45,6 +45,38 @@ test_random_sequences_give_what_zlib_gives() {
     # inflate() in every state but those that no input reaches: OS alone may be missed, and MEM.
     sed -n 's/^# inflate met \([0-9]*\) states:.*/\1/p' log > states
     test "$(cat states)" -ge 28
+}
+
+test_random_calls_give_what_libdeflate_gives() {
+    "$BUILD/tests/libdeflate_calls" 1200 "$PRELOAD" > log
+    cat log
+    grep -q '^ok 1 ' log
+}
+
+test_programs_of_libdeflate_are_served() {
+    skip_sanitized
+    make_files
+    cat > read.c << 'END'
+#include <libdeflate.h>
+#include <stdio.h>
+int main(void)
+{
+    static unsigned char in[10 << 20], out[10 << 20];
+    size_t nbytes = fread(in, 1, sizeof(in), stdin), made;
+    struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+    int good = libdeflate_gzip_decompress(d, in, nbytes, out, sizeof(out), &made) == 0;
+    int bad = libdeflate_zlib_decompress(d, in, nbytes, out, 100, NULL) == LIBDEFLATE_BAD_DATA;
+    fwrite(out, 1, made, stdout);
+    return !(good && bad);
+}
+END
+    gcc -o read read.c -ldeflate
+    ./read < a.gz > without
+    preloaded ./read < a.gz > with 2> stats
+    cat stats
+    cmp without with
+    grep -q ": libdeflate: $(stat -c %s with) bytes taken, 0 declined$" stats
+    grep -q ': libdeflate: 1 streams declined, for they are bad' stats
 }
 
 cat_by_python() {
