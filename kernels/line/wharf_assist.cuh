@@ -50,8 +50,8 @@ struct line_assist_buffer {
     shared_barrier copied;
 };
 
-/* In a block's shared memory. */
-template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS>
+/* In a block's shared memory.  TYPE is as load_line() has it. */
+template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS, uint32_t TYPE = LINE_ANY_TYPE>
 struct line_assists {
     u32x4 stages[N_STAGES][LINE_GROUP_NQUADS];
     line_assist_buffer buffers[N_ASSISTS][2];
@@ -69,8 +69,8 @@ struct line_row {
 };
 
 /* All 32 lanes of one warp.  The block meets (__syncthreads) before anybody goes on. */
-template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS>
-WHARF_DEVICE void init_line_assists(line_assists<CODEC, N_STAGES, N_ASSISTS> &s,
+template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS, uint32_t TYPE>
+WHARF_DEVICE void init_line_assists(line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE> &s,
                                     const line_array &array, uint32_t n_workers)
 {
     if (lane_id() == 0) {
@@ -100,7 +100,7 @@ struct line_group {
 };
 
 /* One lane.  The record and palette, as they stand in the stream. */
-template <uint32_t CODEC>
+template <uint32_t CODEC, uint32_t TYPE>
 WHARF_DEVICE line_group load_line_group(const line_array &array, uint64_t number)
 {
     const line_shape &shape = array.shape;
@@ -124,6 +124,7 @@ WHARF_DEVICE line_group load_line_group(const line_array &array, uint64_t number
         group.palette.exponents = load_nc(reinterpret_cast<const u32x4 *>(head));
         uint32_t width = group.palette.exponents.w >> 24;
         group.has_palette = width == 3 || (width == 4 && shape.type != WHARF_LINE_E4M3);
+        group.has_palette = group.has_palette && is_line_type<TYPE>(shape);
         group.palette.width = group.has_palette ? width : 3;
     }
     return group;
@@ -168,7 +169,7 @@ WHARF_DEVICE void begin_line_group(const line_table<CODEC> &table, line_assist_b
 }
 
 /* collective.  The 16 bytes of a lane of the step at `base`, and whether the line is good. */
-template <uint32_t CODEC>
+template <uint32_t CODEC, uint32_t TYPE>
 WHARF_DEVICE u32x4 decode_line_step(const line_table<CODEC> &table,
                                     const line_assist_buffer &buffer, const line_array &array,
                                     const line_group &group, uint32_t base, bool *ret_ok)
@@ -185,8 +186,8 @@ WHARF_DEVICE u32x4 decode_line_step(const line_table<CODEC> &table,
         begin = 0;
     }
     bool is_bad;
-    u32x4 quad = line_quad<CODEC>(&buffer.content[0].x, table.steps, shape, group.palette, code,
-                                  begin, off & (shape.line_nbytes() - 1), &is_bad);
+    u32x4 quad = line_quad<CODEC, TYPE>(&buffer.content[0].x, table.steps, shape, group.palette,
+                                        code, begin, off & (shape.line_nbytes() - 1), &is_bad);
     uint32_t n_lanes = shape.line_nbytes() / 16, place = lane_id() & (n_lanes - 1);
     uint32_t team = ((1u << n_lanes) - 1) << (lane_id() - place);
     *ret_ok = (ballot(!is_good || is_bad) & team) == 0;
@@ -212,8 +213,8 @@ WHARF_DEVICE bool wait_or_stop(shared_barrier *barrier, uint32_t parity, const u
  * All 32 lanes of assist warp `number`, from 0 to N_ASSISTS - 1.  Returns when all of its items are
  * decoded, or when the assist warps are stopped.
  */
-template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS>
-WHARF_DEVICE void run_line_assist(line_assists<CODEC, N_STAGES, N_ASSISTS> &s,
+template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS, uint32_t TYPE>
+WHARF_DEVICE void run_line_assist(line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE> &s,
                                   const line_array &array, uint32_t number, const line_row &row)
 {
     line_assist_buffer *buffers = s.buffers[number];
@@ -221,13 +222,13 @@ WHARF_DEVICE void run_line_assist(line_assists<CODEC, N_STAGES, N_ASSISTS> &s,
     uint32_t n_done = 0; /* copies that have come */
     if (k >= row.n)
         return;
-    line_group group = load_line_group<CODEC>(array, row.first + k * row.stride);
+    line_group group = load_line_group<CODEC, TYPE>(array, row.first + k * row.stride);
     begin_line_group(s.table, buffers[0], array, group);
     for (; k < row.n; k += N_ASSISTS) {
         line_group next = group;
         bool has_next = k + N_ASSISTS < row.n;
         if (has_next) {
-            next = load_line_group<CODEC>(array, row.first + (k + N_ASSISTS) * row.stride);
+            next = load_line_group<CODEC, TYPE>(array, row.first + (k + N_ASSISTS) * row.stride);
             begin_line_group(s.table, buffers[(n_done + 1) & 1], array, next);
         }
         line_assist_buffer &buffer = buffers[n_done & 1];
@@ -244,7 +245,7 @@ WHARF_DEVICE void run_line_assist(line_assists<CODEC, N_STAGES, N_ASSISTS> &s,
         uint32_t n_bad = 0;
         for (uint32_t base = 0; base < WHARF_LINE_GROUP_NBYTES; base += 16 * WARP_LANES) {
             bool ok;
-            u32x4 quad = decode_line_step(s.table, buffer, array, group, base, &ok);
+            u32x4 quad = decode_line_step<CODEC, TYPE>(s.table, buffer, array, group, base, &ok);
             store(&s.stages[stage][base / 16 + lane_id()], quad);
             n_bad += ok ? 0 : 1;
         }
@@ -263,9 +264,9 @@ WHARF_DEVICE void run_line_assist(line_assists<CODEC, N_STAGES, N_ASSISTS> &s,
  * behind the array's end they are zeros.  They are there until the worker releases the item.
  * Workers take items in order.  *ret_ok: no line of the group is bad.
  */
-template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS>
-WHARF_DEVICE const u32x4 *wait_line_group(line_assists<CODEC, N_STAGES, N_ASSISTS> &s, uint64_t k,
-                                          bool *ret_ok)
+template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS, uint32_t TYPE>
+WHARF_DEVICE const u32x4 *wait_line_group(line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE> &s,
+                                          uint64_t k, bool *ret_ok)
 {
     uint32_t stage = (uint32_t)(k % N_STAGES), turn = (uint32_t)(k / N_STAGES);
     while (!barrier_try(&s.full[stage], turn & 1))
@@ -275,8 +276,8 @@ WHARF_DEVICE const u32x4 *wait_line_group(line_assists<CODEC, N_STAGES, N_ASSIST
 }
 
 /* All 32 lanes of a worker, once for each item that it waited for. */
-template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS>
-WHARF_DEVICE void release_line_group(line_assists<CODEC, N_STAGES, N_ASSISTS> &s, uint64_t k)
+template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS, uint32_t TYPE>
+WHARF_DEVICE void release_line_group(line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE> &s, uint64_t k)
 {
     syncwarp();
     if (lane_id() == 0)
@@ -284,8 +285,8 @@ WHARF_DEVICE void release_line_group(line_assists<CODEC, N_STAGES, N_ASSISTS> &s
 }
 
 /* One lane or more of any warp. */
-template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS>
-WHARF_DEVICE void stop_line_assists(line_assists<CODEC, N_STAGES, N_ASSISTS> &s)
+template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS, uint32_t TYPE>
+WHARF_DEVICE void stop_line_assists(line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE> &s)
 {
     store_shared_by_device(&s.stop, 1u);
 }

@@ -245,7 +245,14 @@ WHARF_DEVICE line_place find_line(const line_table<CODEC> &table, const line_arr
     return found;
 }
 
-template <uint32_t CODEC, typename Words>
+/* Whether an array is of the type that a kernel knows. */
+template <uint32_t TYPE>
+WHARF_DEVICE bool is_line_type(const line_shape &shape)
+{
+    return TYPE == LINE_ANY_TYPE || shape.type == TYPE;
+}
+
+template <uint32_t CODEC, uint32_t TYPE, typename Words>
 WHARF_DEVICE u32x4 load_line_by(const line_table<CODEC> &table, const line_array &array,
                                 uint64_t line, bool is_checked, bool *ret_ok)
 {
@@ -262,7 +269,7 @@ WHARF_DEVICE u32x4 load_line_by(const line_table<CODEC> &table, const line_array
     line_place found =
         find_line<CODEC, typename Words::memory>(table, array, is_there ? line : 0, place);
     uint32_t scheme = found.code.scheme();
-    bool is_good = is_there && scheme != WHARF_LINE_IS_INVALID;
+    bool is_good = is_there && scheme != WHARF_LINE_IS_INVALID && is_line_type<TYPE>(shape);
     if (is_checked)
         is_good =
             is_good && found.at <= array.nbytes && found.code.nbytes() <= array.nbytes - found.at;
@@ -272,8 +279,8 @@ WHARF_DEVICE u32x4 load_line_by(const line_table<CODEC> &table, const line_array
     }
     Words words;
     make_line_words(words, array, found.at);
-    u32x4 quad = line_quad<CODEC>(words, table.steps, shape, found.palette, found.code,
-                                  (uint32_t)found.at & 3, 16 * place, &is_bad);
+    u32x4 quad = line_quad<CODEC, TYPE>(words, table.steps, shape, found.palette, found.code,
+                                        (uint32_t)found.at & 3, 16 * place, &is_bad);
     is_good = (ballot(!is_good || is_bad) & team) == 0;
     if (!is_good) {
         quad = {0, 0, 0, 0};
@@ -290,36 +297,39 @@ WHARF_DEVICE u32x4 load_line_by(const line_table<CODEC> &table, const line_array
  * All 32 lanes of a warp.  The lanes stand in teams of line_nbytes / 16 neighbours: 8, 4 or 2 of
  * them for lines of 128, 64 or 32 bytes.  All lanes of a team ask for the same `line`, and each
  * gets the 16 bytes of it at its place in the team.  Teams may ask for any lines, in any order.
- * CODEC is array.codec.
+ * CODEC is array.codec.  TYPE may be the type of a palette's values, array.shape.type: that of
+ * bf16 is quicker.  All lines of arrays of another type are bad then.
  *
  * *ret_ok: whether the line is good; the same in the team.  If not, the result is zeros, and the
  * error word becomes `line` unless it is less already.  The last line's bytes behind the array's
  * end are zeros as the encoder wrote them.
  */
-template <uint32_t CODEC>
+template <uint32_t CODEC, uint32_t TYPE = LINE_ANY_TYPE>
 WHARF_DEVICE u32x4 load_line(const line_table<CODEC> &table, const line_array &array, uint64_t line,
                              bool *ret_ok)
 {
-    return load_line_by<CODEC, line_stream_words<line_constant>>(table, array, line, true, ret_ok);
+    return load_line_by<CODEC, TYPE, line_stream_words<line_constant>>(table, array, line, true,
+                                                                       ret_ok);
 }
 
 /*
  * The same without bounds, for streams that come from an encoder of this program.  Of others it
  * reads anywhere.  LINE_TRUSTED_SLACK_NBYTES behind the stream must be readable.
  */
-template <uint32_t CODEC>
+template <uint32_t CODEC, uint32_t TYPE = LINE_ANY_TYPE>
 WHARF_DEVICE u32x4 load_trusted_line(const line_table<CODEC> &table, const line_array &array,
                                      uint64_t line, bool *ret_ok)
 {
-    return load_line_by<CODEC, line_trusted_words>(table, array, line, false, ret_ok);
+    return load_line_by<CODEC, TYPE, line_trusted_words>(table, array, line, false, ret_ok);
 }
 
 /* load_line() of lines that the same kernel stores. */
-template <uint32_t CODEC>
+template <uint32_t CODEC, uint32_t TYPE = LINE_ANY_TYPE>
 WHARF_DEVICE u32x4 load_changing_line(const line_table<CODEC> &table, const line_array &array,
                                       uint64_t line, bool *ret_ok)
 {
-    return load_line_by<CODEC, line_stream_words<line_changing>>(table, array, line, true, ret_ok);
+    return load_line_by<CODEC, TYPE, line_stream_words<line_changing>>(table, array, line, true,
+                                                                       ret_ok);
 }
 
 /* ---- stores --------------------------------------------------------------------------------- */
@@ -429,7 +439,7 @@ WHARF_DEVICE bool update_line(const line_table<CODEC> &table, line_space &space,
     bool is_none = line == LINE_NONE, ok;
     line_array array = slots.array;
     array.error = is_none ? nullptr : array.error; /* for the line that it loads instead */
-    u32x4 old = load_changing_line<CODEC>(table, array, is_none ? 0 : line, &ok);
+    u32x4 old = load_changing_line<CODEC, TYPE>(table, array, is_none ? 0 : line, &ok);
     uint32_t changed[4] = {quad.x, quad.y, quad.z, quad.w}, words[4] = {old.x, old.y, old.z, old.w};
     WHARF_UNROLL
     for (unsigned i = 0; i < 4; i++) {

@@ -42,6 +42,8 @@ namespace
         }                                                                                          \
     } while (0)
 
+/* What is known of palette's values; of the other codecs there is nothing to know. */
+constexpr uint32_t TYPE = WHARF_LINE_BF16;
 constexpr unsigned WARPS = 8, LINE_NBYTES = 128, TEAM = LINE_NBYTES / 16;
 int n_multiprocessors;
 
@@ -91,7 +93,8 @@ __global__ void __launch_bounds__(WARPS * 32, 4)
     for (uint64_t base = 0; base < array.n_lines; base += n_teams) {
         bool ok, is_mine = base + team < array.n_lines;
         uint64_t line = is_mine ? base + team : 0;
-        u32x4 v = load_line(table, array, SCATTERED ? scatter(line, array.n_lines) : line, &ok);
+        u32x4 v = load_line<CODEC, TYPE>(table, array,
+                                         SCATTERED ? scatter(line, array.n_lines) : line, &ok);
         own += is_mine ? add_quad(v) : 0;
     }
     add_to(sum, own);
@@ -112,7 +115,7 @@ __global__ void __launch_bounds__((N_WORKERS + N_ASSISTS) * 32)
     sum_by_assists(const __grid_constant__ line_array array, unsigned long long *sum)
 {
     extern __shared__ __align__(128) unsigned char memory[];
-    using assists = line_assists<CODEC, N_STAGES, N_ASSISTS>;
+    using assists = line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE>;
     assists &s = *reinterpret_cast<assists *>(memory);
     uint32_t warp = uniform(threadIdx.x / 32);
     uint64_t n = count_line_groups(array), first = blockIdx.x;
@@ -162,7 +165,7 @@ __global__ void __launch_bounds__(WARPS * 32, 4)
     for (uint64_t base = 0; base < slots.array.n_lines; base += n_teams) {
         bool ok, is_mine = base + team < slots.array.n_lines;
         uint64_t line = is_mine ? base + team : 0;
-        u32x4 v = load_changing_line(table, slots.array, line, &ok);
+        u32x4 v = load_changing_line<CODEC, TYPE>(table, slots.array, line, &ok);
         store_line<CODEC>(spaces[threadIdx.x / 32], slots, is_mine && ok ? line : LINE_NONE,
                           one_more(v));
     }
@@ -248,7 +251,7 @@ template <uint32_t CODEC, unsigned N_WORKERS, unsigned N_ASSISTS, unsigned N_STA
 void take_assists(bench &b, const char *consumer, const line_array &array)
 {
     auto *kernel = sum_by_assists<CODEC, N_WORKERS, N_ASSISTS, N_STAGES>;
-    size_t shared = sizeof(line_assists<CODEC, N_STAGES, N_ASSISTS>);
+    size_t shared = sizeof(line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE>);
     unsigned n_threads = (N_WORKERS + N_ASSISTS) * 32;
     unsigned blocks = blocks_of(reinterpret_cast<const void *>(kernel), n_threads, shared);
     char how[40];

@@ -32,10 +32,10 @@ struct outcome {
 };
 
 /* A worker copies every third step of each group.  They stop after n_wanted items. */
-template <uint32_t CODEC>
+template <uint32_t CODEC, uint32_t TYPE = LINE_ANY_TYPE>
 void read_by(line_array array, const line_row &row, uint64_t n_wanted, unsigned order, outcome &got)
 {
-    using assists = line_assists<CODEC, N_STAGES, N_ASSISTS>;
+    using assists = line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE>;
     array.error = &got.error;
     simt::run_block<assists>(
         {ORDERS[order % 3], order}, N_WORKERS + N_ASSISTS, [&](assists &s, unsigned warp) {
@@ -80,7 +80,10 @@ outcome read_groups(const line_array &array, const line_row &row, uint64_t n_wan
         read_by<WHARF_CODEC_BEST>(array, row, n_wanted, order, got);
         break;
     default:
-        read_by<WHARF_CODEC_PALETTE>(array, row, n_wanted, order, got);
+        if (array.shape.type == WHARF_LINE_BF16 && order % 2)
+            read_by<WHARF_CODEC_PALETTE, WHARF_LINE_BF16>(array, row, n_wanted, order, got);
+        else
+            read_by<WHARF_CODEC_PALETTE>(array, row, n_wanted, order, got);
     }
     return got;
 }
@@ -156,6 +159,28 @@ Test(line_assist_simt, some_groups_of_an_array_and_none)
             cr_assert_eq(
                 memcmp(&got.bytes[4096 * k], raw + 4096 * (row.first + k * row.stride), 4096), 0);
     }
+    test_guard_free(&guard);
+    free(stream);
+}
+
+Test(line_assist_simt, a_kernel_of_another_type_finds_all_lines_bad)
+{
+    static uint8_t raw[9000];
+    struct wharf_line_choice choice = {WHARF_CODEC_PALETTE, 128, WHARF_LINE_PACKED,
+                                       WHARF_LINE_E5M2};
+    struct test_guard guard;
+    size_t size;
+
+    test_lines_fill(TEST_LINES_BYTES, 5, raw, sizeof(raw));
+    uint8_t *stream = test_lines_encode(&choice, raw, sizeof(raw), &size);
+    line_array array = open_at_guard(&guard, stream, size);
+    outcome got = {std::vector<uint8_t>(3 * 4096, 0xee), std::vector<uint8_t>(3 * N_WORKERS, 2)};
+    read_by<WHARF_CODEC_PALETTE, WHARF_LINE_BF16>(array, {0, 1, 3}, 3, 1, got);
+    for (uint8_t ok : got.ok)
+        cr_assert_eq(ok, 0);
+    for (uint8_t byte : got.bytes)
+        cr_assert_eq(byte, 0);
+    cr_assert_eq(got.error, 0);
     test_guard_free(&guard);
     free(stream);
 }

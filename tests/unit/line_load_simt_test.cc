@@ -30,7 +30,7 @@ struct loaded {
 };
 
 /* A row of lines, by as many warps as they need. */
-template <uint32_t CODEC>
+template <uint32_t CODEC, uint32_t TYPE = LINE_ANY_TYPE>
 void load_by(line_array array, const std::vector<uint64_t> &lines, bool is_trusted, unsigned order,
              loaded &got)
 {
@@ -42,8 +42,8 @@ void load_by(line_array array, const std::vector<uint64_t> &lines, bool is_trust
             size_t i = base + lane_id() / n_lanes;
             uint64_t line = i < lines.size() ? lines[i] : lines[0];
             bool ok;
-            u32x4 quad = is_trusted ? load_trusted_line<CODEC>(table, array, line, &ok)
-                                    : load_line<CODEC>(table, array, line, &ok);
+            u32x4 quad = is_trusted ? load_trusted_line<CODEC, TYPE>(table, array, line, &ok)
+                                    : load_line<CODEC, TYPE>(table, array, line, &ok);
             if (i >= lines.size())
                 continue;
             memcpy(&got.bytes[i * line_nbytes + 16 * (lane_id() % n_lanes)], &quad, 16);
@@ -72,7 +72,10 @@ loaded load_lines(const line_array &array, const std::vector<uint64_t> &lines, b
         load_by<WHARF_CODEC_BEST>(array, lines, is_trusted, order, got);
         break;
     default:
-        load_by<WHARF_CODEC_PALETTE>(array, lines, is_trusted, order, got);
+        if (array.shape.type == WHARF_LINE_BF16 && order % 2)
+            load_by<WHARF_CODEC_PALETTE, WHARF_LINE_BF16>(array, lines, is_trusted, order, got);
+        else
+            load_by<WHARF_CODEC_PALETTE>(array, lines, is_trusted, order, got);
     }
     return got;
 }
