@@ -141,10 +141,10 @@ const struct wharf_cli_command wharf_cli_index = {
     .summary = "index gzip files, so that parts of them are read at once",
     .usage = "[OPTION...] [-o OUT] FILE...",
     .help = "Decodes and verifies each FILE, gzip, BGZF or zlib, and writes an index of it to\n"
-            "FILE.whi, or to FILE.gzidx or FILE.gzi.  With it `wharf cat --range` decodes only\n"
+            "FILE.whi, or to FILE.gzidx or FILE.gzi.  With it `wharf cat -r` decodes only\n"
             "what is near the range, and verifies that.\n\n"
             "      --format F       whi, wharf's own; gzidx, that of indexed_gzip and\n"
-            "                       rapidgzip; or gzi, bgzip's.  The last two have no checksums\n"
+            "                       rapidgzip; or gzi, bgzip's.  Both have no checksums\n"
             "      --spacing SIZE   output between two points, about; default 2M\n",
     .writes_file = true,
     .daemon = WHARF_CLI_DAEMON_NEVER,

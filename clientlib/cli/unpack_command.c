@@ -149,8 +149,8 @@ const struct wharf_cli_command wharf_cli_unpack = {
             ".gz, .bgz, .bgzf, .zz, .zst, .lz4, .sz or .br, and .tar for .tgz and .tzst; with\n"
             "--range, and if IN is - or missing (standard input), it is standard output.\n\n"
             "  -r, --range OFF:LEN  only LEN bytes of output from offset OFF on; OFF: goes to\n"
-            "                       the end.  Of containers only their chunks are read, and of\n"
-            "                       IN with an index IN.whi (wharf index) what it says\n"
+            "                       the end.  Of containers only their chunks are read; of IN\n"
+            "                       with an index IN.whi (wharf index) what it says\n"
             "      --index FILE     that index, GZIDX or .gzi, and no other\n"
             "      --sparse         make holes of blocks of zeros\n",
     .writes_file = true,
