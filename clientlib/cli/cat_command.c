@@ -169,7 +169,7 @@ const struct wharf_cli_command wharf_cli_cat = {
             "by a daemon, too.\n"
             "With -o there is one file of all, and none if any FILE is bad.\n\n"
             "  -r, --range OFF:LEN  of each FILE only LEN bytes of output from offset OFF on;\n"
-            "                       OFF: goes to the end.  Of containers only chunks are read;\n"
+            "                       OFF: goes to the end.  Of containers chunks are read;\n"
             "                       of FILE with an index FILE.whi (wharf index) what it says\n"
             "      --index INDEX    that index, GZIDX or .gzi, and no other\n",
     .writes_file = true,
