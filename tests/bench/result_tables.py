@@ -194,6 +194,19 @@ def cat_cpu():
     yield from source('cpu.jsonl', rows.values())
 
 
+def callers_cpu():
+    rows = {row['program']: row for row in rows_of('callers')}
+
+    def share(row):
+        whole = row['taken_nbytes'] + row['declined_nbytes']
+        return f"{100 * row['taken_nbytes'] / whole:.1f} % of {whole / (1 << 20):.1f} MiB"
+
+    yield from table(['program', 'taken', 'seconds without', 'with', 'times as fast'], [
+        [name, share(row), f"{row['peer_min_s']:.3f}", f"{row['min_s']:.3f}", f"{row['times_peer']:.2f}"]
+        for name, row in rows.items()])
+    yield from source('callers.jsonl', rows.values())
+
+
 # ---- several processes ------------------------------------------------------------------------
 
 SHARE_KINDS = {
@@ -367,6 +380,7 @@ def neighbours():
 
 TABLES = {
     'summary': summary, 'deflate-gpu': deflate_gpu, 'rle-gpu': rle_gpu, 'lz-gpu': lz_gpu, 'rans-sizes': rans_sizes,
-    'cpu-deflate': cpu_deflate, 'cat': cat_cpu, 'share': share_gpu, 'tenant': tenant_gpu,
+    'cpu-deflate': cpu_deflate, 'cat': cat_cpu, 'callers': callers_cpu,
+    'share': share_gpu, 'tenant': tenant_gpu,
     'daemon-data': daemon_data, 'storms': storms, 'neighbours': neighbours,
 }
