@@ -162,7 +162,7 @@ static int run(int argc, char **argv)
 
 const struct wharf_cli_command wharf_cli_run = {
     .name = "run",
-    .summary = "run a program with what zlib and libdeflate inflate done by wharf",
+    .summary = "run a program whose zlib and libdeflate inflate by wharf",
     .usage = "[OPTION...] PROGRAM [ARGUMENT...]",
     .help = "Starts PROGRAM with libwharf-preload, which inflates in the place of zlib and\n"
             "libdeflate, for it and what it starts.  Says when it cannot reach PROGRAM, and\n"

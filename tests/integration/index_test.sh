@@ -9,13 +9,15 @@ set -o pipefail
 make_gzip="$TOP/tests/lib/make_gzip.py"
 SIZE=4194304
 
-# 4 MiB of output in m.gz, ms.gz, b.gz and z.zz, and the output itself.
+# make_files FILE...: 4 MiB of output in the files, of m.gz, ms.gz, b.gz and z.zz, and in `data`.
 make_files() {
-    "$make_gzip" member 4 > m.gz
-    "$make_gzip" members 4 > ms.gz
-    "$make_gzip" bgzf 4 > b.gz
-    "$make_gzip" zlib 4 > z.zz
-    gzip -dc m.gz > data
+    local file
+    local -A kinds=([m.gz]=member [ms.gz]=members [b.gz]=bgzf [z.zz]=zlib)
+
+    for file in "$@"; do
+        "$make_gzip" "${kinds[$file]}" 4 > "$file"
+    done
+    "$WHARF" cat "$1" > data
 }
 
 # expect_range FILE OFFSET LENGTH [OPTION...]: the bytes, and no remark.
@@ -33,12 +35,12 @@ n_points() {
 }
 
 test_ranges_of_every_kind_by_its_index() {
-    make_files
+    make_files m.gz ms.gz b.gz z.zz
     for file in m.gz ms.gz b.gz z.zz; do
         for threads in 1 4; do
             "$WHARF" index -f -T "$threads" --spacing 200K "$file"
             test "$(n_points "$file.whi")" -ge 4
-            for at in 0 1 65535 1000000 $((SIZE - 70000)); do
+            for at in 0 65535 $((SIZE - 70000)); do
                 expect_range "$file" "$at" 70000 -T "$threads"
             done
             expect_range "$file" 0 "$SIZE" -T "$threads"
@@ -51,7 +53,7 @@ test_ranges_of_every_kind_by_its_index() {
 
 # With a hole in place of what is far from the range the file as a whole is bad, and the range good.
 test_only_what_is_near_the_range_is_read() {
-    make_files
+    make_files m.gz
     "$WHARF" index --spacing 200K m.gz
     touch -r m.gz stamp
     dd if=/dev/zero of=m.gz bs=1K seek=200 count=200 conv=notrunc status=none
@@ -62,7 +64,7 @@ test_only_what_is_near_the_range_is_read() {
 }
 
 test_a_range_beyond_the_end_is_refused() {
-    make_files
+    make_files m.gz
     "$WHARF" index m.gz
     expect_status 2 "$WHARF" cat -r "$((SIZE - 5)):6" m.gz > out 2> message
     grep -q "unpacks to $SIZE bytes" message
@@ -72,7 +74,7 @@ test_a_range_beyond_the_end_is_refused() {
 
 # An index that was found is passed over when it is not the file's; one that was named has to fit.
 test_an_index_of_another_file_is_not_used() {
-    make_files
+    make_files m.gz
     "$WHARF" index m.gz
     touch -d '2001-01-01' m.gz
     "$WHARF" cat -r 100000:1000 m.gz 2> message | cmp - <(tail -c +100001 data | head -c 1000)
@@ -90,7 +92,7 @@ test_an_index_of_another_file_is_not_used() {
 
 # The checksum of the index itself does not know, those of spans do: the file's own verdict counts.
 test_a_span_that_is_not_as_the_index_says_is_decoded_from_the_beginning() {
-    make_files
+    make_files m.gz
     "$WHARF" index --spacing 200K m.gz
     python3 - << 'END'
 import struct
@@ -112,7 +114,7 @@ END
 }
 
 test_a_bad_file_gets_no_index() {
-    make_files
+    make_files m.gz
     head -c 100000 m.gz > cut.gz
     expect_status 1 "$WHARF" index cut.gz 2> message
     grep -q 'cut.gz: .*cut off' message
@@ -125,7 +127,7 @@ test_a_bad_file_gets_no_index() {
 
 # Ranges by an index without checksums are right, and said not to be verified.
 test_indexes_of_other_programs() {
-    make_files
+    make_files ms.gz b.gz m.gz z.zz
     "$WHARF" index --format gzidx --spacing 200K ms.gz
     "$WHARF" index --format gzi b.gz
     for pair in ms.gz:gzidx b.gz:gzi; do
@@ -144,7 +146,7 @@ test_indexes_of_other_programs() {
 
 test_bgzip_makes_the_same_gzi() {
     command -v bgzip > where || exit "$SKIP_STATUS"
-    make_files
+    make_files m.gz
     bgzip -c data > d.gz
     bgzip -r -I theirs d.gz
     "$WHARF" index --format gzi -o ours d.gz
