@@ -371,6 +371,36 @@ def test_asyncio_waits_by_the_descriptor():
         asyncio.run(main(client))
 
 
+def test_asyncio_client_waits_for_room_and_cancels():
+    async def decode(**options):
+        async with wharf.AsyncClient(**options) as client:
+            # More than fit at once, of which one never does, and others are bad.
+            calls = [client.decompress(data, 'zlib') for data in [PACKED] * 40 + [DAMAGED] * 3]
+            calls += [client.decompress(zlib.compress(bytes(8 << 20)), 'zlib')]
+            calls += [client.decompress_batch([PACKED] * 3, 'zlib', sizes=len(TEXT))]
+            made = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), PATIENCE_S)
+            assert made[:40] == [TEXT] * 40 and made[44] == [TEXT] * 3
+            assert all(isinstance(one, wharf.DataError) for one in made[40:43])
+            assert made[43] == bytes(8 << 20)
+
+    async def cancel():
+        async with wharf.AsyncClient('daemon', socket=DAEMON.socket) as client:
+            with Stopped():
+                task = asyncio.ensure_future(client.decompress(PACKED, 'zlib'))
+                await asyncio.sleep(0)
+                task.cancel()
+                try:
+                    await task
+                    raise AssertionError('it was not cancelled')
+                except asyncio.CancelledError:
+                    pass
+            assert await client.decompress(PACKED, 'zlib') == TEXT
+
+    asyncio.run(decode(where='embedded'))
+    asyncio.run(decode(where='auto', socket=DAEMON.socket, arena=2 << 20, max_jobs=8))
+    asyncio.run(cancel())
+
+
 def test_closing_cancels_what_is_in_flight():
     client, told = through_daemon(), []
     with Stopped():

@@ -21,3 +21,11 @@ from ._wharf import (  # noqa: F401
 
 _atexit.register(_wharf._end)
 _os.register_at_fork(after_in_child=_wharf._forked)
+
+
+def __getattr__(name):
+    # asyncio takes a moment to load.
+    if name == 'AsyncClient':
+        from .aio import AsyncClient
+        return AsyncClient
+    raise AttributeError(f"module 'wharf' has no attribute '{name}'")
