@@ -36,17 +36,32 @@
  * into a stream and return.  They do not synchronise, allocate, load code or take a lock.  So they
  * can be captured into a CUDA graph, which can be replayed any number of times, and be made from
  * any number of threads and streams at once.  No block of a kernel waits for another: they run in
- * part of a GPU too (green contexts, MPS with a percentage of threads).  What a call takes by
- * pointer is read as follows: the struct itself                  before the call returns; it need
- * not stay its arrays (in, in_nbytes, ...)    by the GPU, when the stream gets there, in each
- * replay anew sources, destinations, scratch     likewise All of that memory must be reachable by
- * the GPU: its own, pinned or managed.  (Pinned host memory is read over the link, which is then
- * the limit.)
+ * part of a GPU too (green contexts, MPS with a percentage of threads).
+ *
+ * What a call takes by pointer is read as follows:
+ *   the struct itself                  before the call returns; it need not stay
+ *   its arrays (in, in_nbytes, ...)    by the GPU, in stream order, in each replay anew
+ *   sources, destinations, scratch     likewise
+ *
+ * All of that memory must be reachable by the GPU: its own, pinned or managed.  (Pinned host memory
+ * is read over the link, which is then the limit.)
  *
  * SCRATCH is GPU memory that a call uses while it runs.  It is the caller's, aligned to
  * WHARF_CUDA_SCRATCH_ALIGN; what it holds before does not matter.  Two calls whose kernels can run
  * at the same time need two: one scratch for each stream is enough, and one for each graph that can
  * run beside others.
+ *
+ * Scratch can come from CUDA's pool of memory, in stream order.  The pool gives it to whoever comes
+ * next as soon as the stream is past the call:
+ *
+ *     cudaMallocAsync(&batch.scratch, scratch_nbytes, stream);
+ *     wharf_cuda_decode(cuda, &batch, stream);
+ *     cudaFreeAsync(batch.scratch, stream);
+ *
+ * These three calls do not wait for the GPU, and can be captured into a graph, which then owns the
+ * scratch.  By default the pool gives its free memory back to the driver whenever the program
+ * synchronises, so that the next batch allocates anew: set cudaMemPoolAttrReleaseThreshold to the
+ * scratch of all batches that run at once.
  *
  * ERRORS.  What is wrong with a call is its return value: 0, or a negative errno number, and
  * wharf_cuda_error_message has the words.  Then nothing was started and no output is touched.
@@ -262,10 +277,12 @@ size_t wharf_cuda_rans_scratch(const struct wharf_cuda_rans_plan *plan);
 
 /*
  * wharf_cuda_rans_decode: starts decoding a plan's stream; as wharf_cuda_decode, and one plan may
- * be used by several calls at once. in           in GPU memory, the bytes that the plan was made
- * of.  With others outcome and bytes are any, and nothing outside source and destination is
- * touched. out          in GPU memory, as much as the plan was told outcome      in memory that the
- * GPU reaches Returns 0, -ENOSPC, -ENOMEM or an error of every call.
+ * be used by several calls at once.
+ *   in           in GPU memory, the bytes that the plan was made of.  With others outcome and bytes
+ *                are any, and nothing outside source and destination is touched.
+ *   out          in GPU memory, as much as the plan was told
+ *   outcome      in memory that the GPU reaches
+ * Returns 0, -ENOSPC, -ENOMEM or an error of every call.
  */
 int wharf_cuda_rans_decode(const struct wharf_cuda_rans_plan *plan, const void *in, void *out,
                            struct wharf_outcome *outcome, void *scratch, size_t scratch_nbytes,

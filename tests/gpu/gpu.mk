@@ -97,7 +97,7 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
 gpu_runs  += "$(BUILD)/wharf_gpu_library" "$(gpu_test) --engine library vectors tests/vectors" "$(gpu_test) --engine library --graph vectors tests/vectors" \
     "$(gpu_test) --engine library generated 3" "$(gpu_test) --engine library damaged $(DAMAGED)" \
     "$(gpu_test) --engine library --graph damaged 100000" \
-    "$(sanitizer) --tool memcheck --error-exitcode 9 $(sanitized) --engine library damaged $(DAMAGED_CHECKED)"
+    "$(call checked_by,memcheck) $(gpu_test) --own-memory --engine library damaged $(DAMAGED_CHECKED)"
 # Kernels that read and write arrays which stay compressed.
 gpu_runs  += "$(BUILD)/wharf_gpu_line 16" "$(call checked_by,memcheck) $(BUILD)/wharf_gpu_line 1"
 gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000" "$(GPU_DAEMON) soak $(SOAK_SECONDS)" \
