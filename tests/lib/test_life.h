@@ -90,6 +90,7 @@ struct test_daemon {
     uint32_t spin_us;       /* look at the rings for so long before sleeping */
     uint32_t job_us;        /* how long a job takes at least; less, while one runs, ends that */
     uint32_t takes_at_once; /* submissions taken before any is run; at least 1 */
+    uint32_t cancels_first; /* no job is run before so many were cancelled */
     uint32_t has_gpu;
     uint32_t max_entries;
     uint64_t max_arena_nbytes;

@@ -350,6 +350,13 @@ void test_session_drain(struct test_session *session)
         wharf_ring_store_flags(&d->flags, WHARF_RING_DRAINING);
 }
 
+static int may_run(const struct test_session *session)
+{
+    const struct test_daemon *daemon = session->daemon;
+
+    return daemon->n_cancelled >= __atomic_load_n(&daemon->cancels_first, __ATOMIC_RELAXED);
+}
+
 int test_session_work(struct test_session *session)
 {
     int n;
@@ -366,7 +373,7 @@ int test_session_work(struct test_session *session)
         scribble(session);
     if (session->n_taken)
         die_if_told(&session->daemon->idle_deaths);
-    while (session->n_taken) {
+    while (session->n_taken && may_run(session)) {
         n = 1;
         run_one(session);
         if (test_daemon_chance(session->daemon, 3) == 0)
