@@ -5,7 +5,8 @@
  *
  * A group is 4096 bytes of the array without compression.  The block goes through a row of groups:
  * `first`, `first` + `stride` and so on.  Item k of the row is decoded by assist warp k % N_ASSISTS
- * into stage k % N_STAGES, and all workers see all items.
+ * into stage k % N_STAGES, and all workers see all items.  There are at least as many stages as
+ * assist warps.
  *
  *   host     line_array as wharf_line.cuh says
  *   kernel   __shared__ wharf::line_assists<WHARF_CODEC_BDI, 4, 2> assists;
@@ -53,6 +54,10 @@ struct line_assist_buffer {
 /* In a block's shared memory.  TYPE is as load_line() has it. */
 template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS, uint32_t TYPE = LINE_ANY_TYPE>
 struct line_assists {
+    /* A barrier tells a phase from the one before and no others.  With fewer stages, a warp would
+     * wait for one that is two phases ahead, take an old one for it and write to a full stage. */
+    static_assert(N_ASSISTS > 0 && N_ASSISTS <= N_STAGES, "each assist warp needs a stage");
+
     u32x4 stages[N_STAGES][LINE_GROUP_NQUADS];
     line_assist_buffer buffers[N_ASSISTS][2];
     line_table<CODEC> table;

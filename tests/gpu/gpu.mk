@@ -100,6 +100,7 @@ gpu_runs  += "$(BUILD)/wharf_gpu_library" "$(gpu_test) --engine library vectors 
     "$(call checked_by,memcheck) $(gpu_test) --own-memory --engine library damaged $(DAMAGED_CHECKED)"
 # Kernels that read and write arrays which stay compressed.
 gpu_runs  += "$(BUILD)/wharf_gpu_line 16" "$(call checked_by,memcheck) $(BUILD)/wharf_gpu_line 1"
+gpu_runs  += "$(BUILD)/tests/example_line" $(foreach tool,memcheck racecheck,"$(call checked_by,$(tool)) $(BUILD)/tests/example_line")
 gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000" "$(GPU_DAEMON) soak $(SOAK_SECONDS)" \
     "WHARF_TEST_GPU=cuda $(BUILD)/tests/wharfd_hostile_test" \
     "$(GPU_DAEMON) faults" "$(GPU_DAEMON) --setting kernel=batch faults" "$(GPU_DAEMON) sessions $(SESSIONS)"

@@ -23,7 +23,7 @@ namespace
 
 constexpr simt::lane_order ORDERS[] = {simt::lane_order::ascending, simt::lane_order::descending,
                                        simt::lane_order::random};
-constexpr unsigned N_WORKERS = 3, N_STAGES = 2, N_ASSISTS = 2;
+constexpr unsigned N_WORKERS = 3;
 
 struct outcome {
     std::vector<uint8_t> bytes; /* of whole groups */
@@ -32,8 +32,8 @@ struct outcome {
 };
 
 /* A worker copies every third step of each group.  They stop after n_wanted items. */
-template <uint32_t CODEC, uint32_t TYPE = LINE_ANY_TYPE>
-void read_by(line_array array, const line_row &row, uint64_t n_wanted, unsigned order, outcome &got)
+template <uint32_t CODEC, uint32_t TYPE, unsigned N_STAGES, unsigned N_ASSISTS>
+void read_in(line_array array, const line_row &row, uint64_t n_wanted, unsigned order, outcome &got)
 {
     using assists = line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE>;
     array.error = &got.error;
@@ -60,6 +60,19 @@ void read_by(line_array array, const line_row &row, uint64_t n_wanted, unsigned 
             if (n_wanted < row.n)
                 stop_line_assists(s);
         });
+}
+
+/* By as many assist warps as there are stages, or by fewer. */
+template <uint32_t CODEC, uint32_t TYPE = LINE_ANY_TYPE>
+void read_by(const line_array &array, const line_row &row, uint64_t n_wanted, unsigned order,
+             outcome &got)
+{
+    if (order / 3 % 3 == 0)
+        read_in<CODEC, TYPE, 2, 2>(array, row, n_wanted, order, got);
+    else if (order / 3 % 3 == 1)
+        read_in<CODEC, TYPE, 4, 3>(array, row, n_wanted, order, got);
+    else
+        read_in<CODEC, TYPE, 3, 3>(array, row, n_wanted, order, got);
 }
 
 outcome read_groups(const line_array &array, const line_row &row, uint64_t n_wanted, unsigned order)
