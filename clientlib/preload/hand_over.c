@@ -35,7 +35,7 @@ static int give_window(z_streamp strm, const struct wharf_zlib_steps *steps)
         return Z_OK;
     state->wrap = 0;
     state->mode = WHARF_ZMODE_TYPE;
-    return wharf_preload_genuine()->inflateSetDictionary(strm, wharf_zlib_steps_window(steps),
+    return wharf_preload_genuine()->inflateSetDictionary(strm, wharf_zlib_state_window(steps),
                                                          steps->whave);
 }
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zlib_steps.c: the frame of a call: what is handed out, the window, and what zlib reports. */
+/* zlib_steps.c: the frame of a call: its states one after the other, zlib's window, and what zlib
+ * reports. */
 #include "encoders/zlib/zlib_steps.h"
 
-#include <string.h>
-
-#include "encoders/checksum.h"
-#include "encoders/zlib/zlib_steps_bits.h"
+#include "encoders/zlib/zlib_steps_parts.h"
 
 void wharf_zlib_steps_init(struct wharf_zlib_steps *steps, int wrap, unsigned wbits)
 {
@@ -29,49 +27,6 @@ void wharf_zlib_steps_init(struct wharf_zlib_steps *steps, int wrap, unsigned wb
     steps->has_saved = false;
     wharf_inflate_init(&steps->inflate, NULL, 0, 0, NULL, 0);
     steps->inflate.tables = wharf_inflate_tables_fixed();
-}
-
-const uint8_t *wharf_zlib_steps_window(const struct wharf_zlib_steps *steps)
-{
-    return steps->has_saved ? steps->saved : steps->out + steps->window_end - steps->whave;
-}
-
-void wharf_zlib_call_flush(struct wharf_zlib_call *call)
-{
-    struct wharf_zlib_steps *steps = call->steps;
-    const uint8_t *from = steps->out + steps->flushed;
-    const size_t n = steps->pos - steps->flushed;
-
-    if (n == 0)
-        return;
-    memcpy(call->out, from, n);
-    call->out += n;
-    if (steps->wrap & WHARF_ZWRAP_CHECK) {
-        steps->check = steps->flags ? wharf_crc32(steps->check, from, n)
-                                    : wharf_adler32(steps->check, from, n);
-        call->io->adler = steps->check;
-    }
-    steps->total += n;
-    steps->flushed = steps->pos;
-}
-
-/* Moves the last 32 KiB to the front.  What zlib has in its window is what there was before this
- * call: it is kept aside while it may still be asked for. */
-void wharf_zlib_call_make_room(struct wharf_zlib_call *call)
-{
-    struct wharf_zlib_steps *steps = call->steps;
-    const size_t room = sizeof(steps->out) - steps->pos;
-
-    if (room >= 2048)
-        return;
-    wharf_zlib_call_flush(call);
-    if (steps->whave && !steps->has_saved) {
-        memcpy(steps->saved, wharf_zlib_steps_window(steps), steps->whave);
-        steps->has_saved = true;
-    }
-    memmove(steps->out, steps->out + steps->pos - WHARF_DEFLATE_WINDOW_NBYTES,
-            WHARF_DEFLATE_WINDOW_NBYTES);
-    steps->pos = steps->flushed = WHARF_DEFLATE_WINDOW_NBYTES;
 }
 
 /* As zlib does it: with what came out since the trailer was reached, which is nothing, or else in

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "encoders/deflate/inflate_header.h"
-#include "encoders/zlib/zlib_steps_bits.h"
+#include "encoders/zlib/zlib_steps_parts.h"
 #include "proto/wharf_result.h"
 
 static void begin_log(struct wharf_zlib_steps *steps)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "encoders/deflate/inflate_loop.h"
-#include "encoders/zlib/zlib_steps_bits.h"
+#include "encoders/zlib/zlib_steps_parts.h"
 
 enum {
     ZLIB_QUICK_IN = 6,

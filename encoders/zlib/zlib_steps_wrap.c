@@ -4,7 +4,7 @@
  * gzip's flags are in bits 8 to 15 of `flags`, as they stand behind the method.
  */
 #include "encoders/checksum.h"
-#include "encoders/zlib/zlib_steps_bits.h"
+#include "encoders/zlib/zlib_steps_parts.h"
 
 enum {
     METHOD = 8,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zlib_steps_bits.h: what the parts of zlib_steps.h share: a call on its way, and the bit buffer.
+ * zlib_call.h: a call of zlib_steps.h on its way: its input through the bit buffer, and its output.
  * Internal to encoders/zlib.
  */
-#ifndef WHARF_ENCODERS_ZLIB_ZLIB_STEPS_BITS_H
-#define WHARF_ENCODERS_ZLIB_ZLIB_STEPS_BITS_H
+#ifndef WHARF_ENCODERS_ZLIB_ZLIB_CALL_H
+#define WHARF_ENCODERS_ZLIB_ZLIB_CALL_H
 
-#include "encoders/zlib/zlib_steps.h"
+#include "encoders/zlib/zlib_state.h"
 
 /* How a state ends: the next one goes on, or the call is over. */
 enum wharf_zstep { WHARF_ZSTEP_ON, WHARF_ZSTEP_LEAVE, WHARF_ZSTEP_NEED_DICT };
@@ -29,15 +29,6 @@ void wharf_zlib_call_flush(struct wharf_zlib_call *call);
 
 /* At least a longest match's room in the buffer. */
 void wharf_zlib_call_make_room(struct wharf_zlib_call *call);
-
-/* The bodies of coded blocks: states LEN to LIT. */
-enum wharf_zstep wharf_zlib_steps_body(struct wharf_zlib_call *call);
-
-/* Block headers and stored blocks: states TYPE to CODELENS. */
-enum wharf_zstep wharf_zlib_steps_block(struct wharf_zlib_call *call);
-
-/* Headers and trailers: all others. */
-enum wharf_zstep wharf_zlib_steps_wrap(struct wharf_zlib_call *call);
 
 static inline enum wharf_zstep wharf_zlib_call_bad(struct wharf_zlib_call *call, const char *msg)
 {
