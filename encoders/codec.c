@@ -11,7 +11,7 @@ static const struct wharf_codec_row codec_rows[] = {
 #undef X
 };
 #define X(ID, name, number, summary)                                                               \
-    static_assert(WHARF_CODEC_##ID == (number), "the enumeration is not the list's: make format");
+    static_assert(WHARF_CODEC_##ID == (number), "the enumeration is stale: make generate");
 WHARF_CODEC_LIST(X)
 #undef X
 enum { N_CODEC_ROWS = sizeof(codec_rows) / sizeof(codec_rows[0]) };

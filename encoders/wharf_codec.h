@@ -4,8 +4,8 @@
  *
  * One codec is one row here, and in the source a folder of encoders and one of kernels.  Everything
  * that goes over all codecs (the host and device tables, tests, fuzz targets and benchmarks) is
- * made of this list, so adding a codec touches nothing else.  The enumeration is written out below,
- * by `make format`, for whoever searches for a name.
+ * made of this list, so adding a codec touches nothing else.  `make generate` writes what people
+ * read: the enumeration below, for whoever searches for a name, and lists in documents.
  *
  * A row is X(ID, name, number, summary): the enumerator's suffix, the folder's and the command
  * line's name, the pinned number that containers and the ring carry, and one line for people.
@@ -33,6 +33,7 @@
     X(ZSTD, zstd, 16, "zstd, RFC 8878, all frames, XXH64 verified")                                \
     X(BLOSC, blosc, 17, "Blosc 1 and 2 chunks, bitshuffle's framing")
 
+/* made by make generate: enumeration */
 enum wharf_codec {
     WHARF_CODEC_STORED = 0,   /* bytes as they are */
     WHARF_CODEC_DEFLATE = 1,  /* raw Deflate, RFC 1951 */
@@ -53,6 +54,7 @@ enum wharf_codec {
     WHARF_CODEC_ZSTD = 16,    /* zstd, RFC 8878, all frames, XXH64 verified */
     WHARF_CODEC_BLOSC = 17,   /* Blosc 1 and 2 chunks, bitshuffle's framing */
 };
+/* end of enumeration */
 
 /*
  * The parameter of rle1 and rle2: the type of the output's values, little-endian.  The stream does

@@ -134,7 +134,7 @@ enum wharf_reason {
     WHARF_REASON_SNAPPY_OFFSET = 105,   /* as LZ4_OFFSET */
     WHARF_REASON_SNAPPY_PAST_END = 106, /* more output than the length says */
 
-    /* bdi, fpc, cpack, best, palette (LINES.md): BAD_DATA but where it says otherwise. */
+    /* Codecs of lines (LINES.md): BAD_DATA but where it says otherwise. */
     WHARF_REASON_LINE_VERSION = 110, /* UNSUPPORTED: made by a newer version of the format */
     WHARF_REASON_LINE_HEADER = 111,  /* a member of the header that cannot be */
     WHARF_REASON_LINE_PALETTE = 112, /* a group's palette has codes of a wrong width */

@@ -127,7 +127,7 @@ test-hostile: all $(STORMS) $(OWNERS) ## what a tenant can do to others, measure
 	$(Q)$(STORMS) --check
 	$(Q)$(OWNERS) --check
 
-.PHONY: test-programs test test-unit test-integration check fuzz format
+.PHONY: test-programs test test-unit test-integration check fuzz generate format
 
 # What this variant's tests need; `make test` builds it for three variants.  Tests of device code
 # (.cc, and those with simt in their names) run a warp as coroutines of one thread: nothing for the
@@ -229,7 +229,9 @@ fuzz: ## fuzz every target for FUZZ_SECONDS (60), after a million fixed mutation
 	+$(Q)$(parallel) VARIANT=fuzz CC=clang CXX=clang++ $(fuzz_names:%=build/fuzz/fuzz/%)
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run-fuzz $(fuzz_names)
 
-format: ## clang-format all sources, and write enumerations that are made of lists
-	$(Q)tests/check/enums_check.py --write
+generate: ## write the lists of codecs in documents and headers from the rows
+	$(Q)tests/check/codec_lists_check.py --write
+
+format: ## clang-format all sources
 	$(Q)clang-format -i $(shell find $(wildcard proto encoders kernels daemon clientlib tests) \
 	    -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')

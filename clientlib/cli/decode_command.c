@@ -210,16 +210,14 @@ const struct wharf_cli_command wharf_cli_decode = {
     .usage = "--codec C [OPTION...] [-o OUT] [IN]",
     .help = "Decodes one stream of codec C, from IN or standard input.  Nothing is written\n"
             "before all of it was decoded and verified, so the output is held in memory.\n\n"
-            "  -c, --codec C        deflate, zlib, gzip (all members), zstd (all frames),\n"
-            "                       lz4 (a block), snappy (raw), blosc (a chunk), stored,\n"
-            "                       rans; run lengths of ORC: rle1, rle2, byterle, boolrle;\n"
-            "                       lines: bdi, fpc, cpack, best, palette\n"
+            "  -c, --codec C        one of those below\n"
             "      --type T         of rle1 and rle2: i8 to i64 (signed coding) or u8 to u64;\n"
             "                       of rans: u8 (the default) or u16\n"
             "      --count N        fail unless there are N values; boolrle needs it unless\n"
             "                       they are a multiple of 8\n"
             "      --max-output S   fail if the output is larger; default 1G\n"
             "      --model FILE     of rans: the model, for a stream that leaves it out\n",
+    .takes_codec = true,
     .writes_file = true,
     .salvages = true,
     .own_options = own_options,

@@ -146,6 +146,13 @@ static void make_short_options(const struct option *all, char *text)
     *text = 0;
 }
 
+static void print_codecs(void)
+{
+    printf("\ncodecs:\n");
+    for (uint32_t i = 0; wharf_codec_name(i); i++)
+        printf("  %-9s %s\n", wharf_codec_name(i), wharf_codec_summary(i));
+}
+
 /* What makes a difference to the command: some more are taken from everybody. */
 static int print_help(const struct wharf_cli_command *command)
 {
@@ -158,6 +165,8 @@ static int print_help(const struct wharf_cli_command *command)
            works && !command->has_one_thread ? threads_help : "", works ? work_help : "",
            command->daemon == WHARF_CLI_DAEMON_MAY ? embedded_help : "",
            command->daemon == WHARF_CLI_DAEMON_NEVER ? "" : daemon_help, common_help);
+    if (command->takes_codec)
+        print_codecs();
     return wharf_cli_end_output();
 }
 

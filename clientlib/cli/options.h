@@ -38,6 +38,7 @@ struct wharf_cli_command {
     const char *summary; /* one line for `wharf --help` */
     const char *usage;   /* what stands behind the command's name */
     const char *help;    /* what it does, and the options of its own */
+    bool takes_codec;    /* its help ends with the codecs that there are */
     bool writes_file;    /* takes --output and --force */
     bool decompresses;   /* takes the options of gzip -d: -d, -k, -v, -c */
     bool salvages;       /* takes --salvage */

@@ -351,10 +351,7 @@ const struct wharf_cli_command wharf_cli_pack = {
             "                       bgzip, samtools and tabix read; zstd, IN.zst, seekable.\n"
             "                       Without it -o NAME.gz, .tgz, .bgz, .bgzf, .zst or .tzst\n"
             "                       says the same\n"
-            "  -c, --codec C        deflate (the default), zlib, gzip, zstd, lz4, snappy,\n"
-            "                       blosc, stored, rans; run lengths of ORC: rle1, rle2,\n"
-            "                       byterle, boolrle; lines of memory: bdi, fpc, cpack, best,\n"
-            "                       palette\n"
+            "  -c, --codec C        one of those below; the default is deflate\n"
             "      --type T         of rle1 and rle2: i8, i16, i32, i64, u8, u16, u32 or u64;\n"
             "                       of rans: u8 (the default) or u16\n"
             "  -l, --level N        effort; the higher, the smaller and slower; also -1 to -9\n"
@@ -365,6 +362,7 @@ const struct wharf_cli_command wharf_cli_pack = {
             "                       in a frame, default 1M\n"
             "  -v, --verbose        say what was done\n"
             "  -k, --keep           as with gzip: IN stays anyway\n",
+    .takes_codec = true,
     .writes_file = true,
     .daemon = WHARF_CLI_DAEMON_NEVER,
     .own_options = own_options,

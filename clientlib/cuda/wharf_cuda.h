@@ -146,9 +146,9 @@ const char *wharf_cuda_version(void);
 const char *wharf_cuda_error_message(void);
 
 /*
- * wharf_cuda_can_decode: 1 if the GPU decodes this codec (enum wharf_codec), else 0.  So it does
- * with all but zstd, blosc and those of later versions.  wharf_cuda_can_encode: the same of
- * encoding: bdi, fpc, cpack, best, palette.
+ * wharf_cuda_can_decode: 1 if the GPU decodes this codec (enum wharf_codec), else 0, as for those
+ * of later versions.  wharf_cuda_can_encode: the same of encoding, which it does with codecs of
+ * lines.
  */
 int wharf_cuda_can_decode(uint32_t codec);
 int wharf_cuda_can_encode(uint32_t codec);
@@ -291,8 +291,8 @@ int wharf_cuda_rans_decode(const struct wharf_cuda_rans_plan *plan, const void *
 /* ---- encoding lines -------------------------------------------------------------------- */
 
 /*
- * bdi, fpc, cpack, best and palette, which compress memory line by line: LINES.md.  Streams are the
- * bytes that `wharf pack` writes, to the last one.
+ * Codecs of lines, which compress memory line by line: LINES.md.  Streams are the bytes that `wharf
+ * pack` writes, to the last one.
  */
 struct wharf_cuda_encoding {
     uint32_t struct_nbytes; /* sizeof(struct wharf_cuda_encoding) */

@@ -18,6 +18,8 @@
  *       12 (4)  bytes of the indexes, 0 if D is 1: one a symbol
  *       16      model, indexes, body
  *
+ * PARAMETER.  0: symbols are bytes.  1: they are 16 bits, little-endian.
+ *
  * MODEL.  D distributions of the symbols 0 to A - 1.  A frequency f is in units of 2^-n.  Symbols
  * are taken in blocks of 32, the last one of what is left.  First the widths of all blocks, 5 bits
  * each, distribution by distribution; then the frequencies, each in as many bits as its block's

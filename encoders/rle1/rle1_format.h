@@ -13,10 +13,11 @@
  * 2, 3, ...) for signed ones.  It may be longer than it need be, but not have bits above the 64th.
  * Values are computed modulo 2^64 (encoders/rle_values.h) and must be of the job's type.
  *
- * The parameter is that type, enum wharf_rle_type.  The stream has no end of its own: it is all of
- * the source, and where it ends a group must end.  The destination has room for out_avail / size of
- * the type values, rounded down.  What is wrong with a group stands at its control byte, in this
- * order:
+ * PARAMETER.  The type of the values, enum wharf_rle_type.
+ *
+ * The stream has no end of its own: it is all of the source, and where it ends a group must end.
+ * The destination has room for out_avail / size of the type values, rounded down.  What is wrong
+ * with a group stands at its control byte, in this order:
  *
  *   1. bytes that are missing [INPUT_TRUNCATED], a varint of more than 64 bits [RLE_VARINT],
  *      whichever comes first in the source

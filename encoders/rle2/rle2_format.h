@@ -30,8 +30,11 @@
  * base + offset.
  *
  * Varints are those of encoders/rle1/rle1_format.h.  Values are computed modulo 2^64
- * (encoders/rle_values.h) and must be of the job's type, enum wharf_rle_type, which is the
- * parameter.  The stream is all of the source, and where it ends a run must end; the destination
+ * (encoders/rle_values.h) and must be of the job's type.
+ *
+ * PARAMETER.  The type of the values, enum wharf_rle_type.
+ *
+ * The stream is all of the source, and where it ends a run must end; the destination
  * has room for out_avail / size of the type values, rounded down.  What is wrong with a run stands
  * at its first byte, in this order:
  *

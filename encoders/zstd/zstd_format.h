@@ -110,7 +110,7 @@ enum {
     WHARF_ZSTD_MIN_TREE_SECTION = 5,
 
     /* A block of RLE takes four bytes and gives 128 KiB. */
-    WHARF_ZSTD_MAX_RATIO = WHARF_ZSTD_BLOCK_MAX_NBYTES / 4,
+    WHARF_ZSTD_MAX_RATIO = 32768,
     WHARF_ZSTD_MAX_CONSTANT = 0,
 };
 

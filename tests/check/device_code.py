@@ -5,12 +5,13 @@
 FILEs are objects or programs with machine code for a GPU.  Of each kernel in them, for sm_90: BRA.DIV,
 which guard collectives (kernels/KERNELS.md, rule 9), instructions, registers, bytes of stack, and loads
 and stores of local memory, which are mostly spills.  A kernel that has more than its row in
-device_code.limits allows fails; of one without a row it only says what it has, and skips it.  A row
+device_code.limits or kernels/NAME/NAME.limits allows fails; of one without a row it only says what it has, and skips it.  A row
 whose kernel is in none of the FILEs fails as well: it would hold nothing to anything.  Reports in TAP.
 
 It takes cuobjdump (CUOBJDUMP, or beside nvcc, or on PATH), and nvdisasm beside it.  Without them it
 skips, and says so.
 """
+import glob
 import os
 import re
 import shutil
@@ -18,7 +19,8 @@ import subprocess
 import sys
 
 ARCH = 'sm_90'
-LIMITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'device_code.limits')
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIMITS = [os.path.join(HERE, 'device_code.limits'), *sorted(glob.glob(os.path.join(HERE, '../../kernels/*/*.limits')))]
 INSTRUCTION = re.compile(r'^\s+/\*[0-9a-f]{4,}\*/\s+(.*?);')
 RESOURCES = re.compile(r'REG:(\d+) STACK:(\d+)')
 
@@ -92,7 +94,7 @@ def main(paths):
     kernels = {}
     for path in paths:
         kernels.update(kernels_of(tool, path))
-    limits = read_limits(LIMITS)
+    limits = {name: row for path in LIMITS for name, row in read_limits(path).items()}
     n_failed = 0
     absent = sorted(set(limits) - set(kernels))
     print(f'1..{len(kernels) + 2}')

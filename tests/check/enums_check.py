@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""enums_check.py [--write]: enumerations of the installed headers are written out.
+"""enums_check.py: enumerations of the installed headers are written out.
 
 Whoever meets WHARF_CODEC_ZLIB and searches for it has to find it, so no macro makes an enumerator.
-The enumeration of codecs stands behind the list that all else is made of: --write makes it anew.
-
 Reports in the Test Anything Protocol.
 """
 import os
@@ -12,7 +10,6 @@ import re
 import sys
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
-CODECS = os.path.join(TOP, 'encoders', 'wharf_codec.h')
 HEADERS = [os.path.join(TOP, *parts) for parts in (
     ('clientlib', 'wharf.h'), ('encoders', 'wharf_codec.h'), ('proto', 'wharf_job.h'),
     ('proto', 'wharf_result.h'), ('proto', 'wharf_ring.h'))]
@@ -22,28 +19,6 @@ ENUM = re.compile(r'^enum (\w+) \{\n(.*?)^\};', re.M | re.S)
 def read(path):
     with open(path, encoding='utf-8') as file:
         return file.read()
-
-
-def codec_enumeration(text):
-    """What the enumeration has to be, by the list's rows."""
-    rows = re.findall(r'^\s*X\((\w+), \w+, (\d+), +"([^"]*)"\)', text, re.M)
-    values = [(f'    WHARF_CODEC_{name} = {number},', summary) for name, number, summary in rows]
-    width = max(len(value) for value, _ in values)
-    return ''.join(f'{value:{width}} /* {summary} */\n' for value, summary in values)
-
-
-def with_enumeration(text):
-    def write(match):
-        if match.group(1) != 'wharf_codec':
-            return match.group(0)
-        return 'enum wharf_codec {\n' + codec_enumeration(text) + '};'
-    return ENUM.sub(write, text)
-
-
-def rule_codecs_are_those_of_the_list():
-    text = read(CODECS)
-    if with_enumeration(text) != text:
-        yield 'enum wharf_codec is not what the list says: make format writes it'
 
 
 def rule_no_macro_makes_an_enumerator():
@@ -56,11 +31,6 @@ def rule_no_macro_makes_an_enumerator():
 
 
 def main():
-    if sys.argv[1:] == ['--write']:
-        text = with_enumeration(read(CODECS))
-        with open(CODECS, 'w', encoding='utf-8') as file:
-            file.write(text)
-        return 0
     rules = [(name, rule) for name, rule in sorted(globals().items()) if name.startswith('rule_')]
     failed = 0
     print(f'1..{len(rules)}')

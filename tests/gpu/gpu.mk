@@ -53,7 +53,7 @@ gpu-programs: ## the GPU's worker, its tests and benchmarks, with nvcc
 # What of kernels is counted there: guards, instructions, registers, stack.
 kernel_obj := $(call obj,$(wildcard kernels/*_kernel.cu))
 .PHONY: check-device-code
-check-device-code: ## hold the GPU's machine code to tests/check/device_code.limits; takes nvcc and cuobjdump
+check-device-code: ## hold the GPU's machine code to kernels/*/*.limits; takes nvcc and cuobjdump
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
 	+$(Q)$(MAKE) $(kernel_obj)
 	$(Q)tests/run-tests "tests/check/device_code.py $(kernel_obj)"

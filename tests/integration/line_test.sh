@@ -1,13 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Codecs of lines on the command line: bdi, fpc, cpack, best, palette.
+# Codecs of lines on the command line.
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 # shellcheck source=tests/lib/daemon.sh
 . "$(dirname "$0")/../lib/daemon.sh"
 set -o pipefail
 unset WHARF_SOCKET
+
+# codecs_with PATTERN: those of lines whose source has it, by their folders.
+codecs_with() {
+    local path found=0
+    for path in "$TOP"/encoders/*/*_codec.c; do
+        if grep -q '^DEFINE_LINE_CODEC' "$path" && grep -q "$1" "$path"; then
+            basename "$path" _codec.c
+            found=1
+        fi
+    done
+    test "$found" = 1
+}
 
 # Pointers, counters, words of a few kinds, noise; and bf16 of a normal distribution.
 make_data() {
@@ -33,7 +45,7 @@ percent() {
 
 test_files_are_packed_by_lines() {
     make_data
-    for codec in bdi fpc cpack best; do
+    for codec in $(codecs_with 'ENCODER_ROWS("lines")'); do
         for encoder in lines lines-64 lines-32; do
             "$WHARF" pack -f -c "$codec" --encoder "$encoder" -o packed data
             for engine in cpu reference; do
@@ -59,7 +71,7 @@ test_daemons_unpack_lines() {
     make_data
     start_daemon '[gpu]' 'engine = simt'
     head -c 150000 data > some
-    for codec in bdi fpc cpack best palette; do
+    for codec in $(codecs_with .); do
         "$WHARF" pack -f -c "$codec" -b 20K -o packed some
         for engine in cpu simt; do
             "$WHARF" unpack --socket s --engine "$engine" -o - packed | cmp - some

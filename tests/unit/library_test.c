@@ -353,12 +353,13 @@ Test(library, codecs_have_names_without_gaps)
 /* They left the message of the call before. */
 Test(library, unknown_names_are_told_with_those_that_there_are)
 {
+    static const char before[] = "there is no codec 'brotli': the names are ";
+
+#define X(ID, name, number, summary) ", " #name
     cr_expect_eq(wharf_codec_from_name("brotli"), -ENOENT);
-    cr_expect_str_eq(
-        wharf_error_message(),
-        "there is no codec 'brotli': the names are stored, deflate, zlib, gzip, rle1, "
-        "rle2, byterle, boolrle, rans, lz4, snappy, bdi, fpc, cpack, best, palette, zstd, "
-        "blosc");
+    cr_expect_eq(strncmp(wharf_error_message(), before, strlen(before)), 0);
+    cr_expect_str_eq(wharf_error_message() + strlen(before), &(WHARF_CODEC_LIST(X))[2]);
+#undef X
     cr_expect_eq(wharf_engine_from_name("cuda"), -ENOENT);
     cr_expect_str_eq(wharf_error_message(),
                      "there is no engine 'cuda': the names are auto, cpu, reference, gpu, simt");
