@@ -137,7 +137,7 @@ ENCODING_LIB := $(call obj,$(full_encoders)) $(LIB_A)
 
 # Subordinate uids of directory services, where libsubid's header is there (SUBID= to do without).
 SUBID        ?= $(wildcard /usr/include/shadow/subid.h)
-daemon_src   := $(filter-out daemon/wharfd.c daemon/control/owner_subid$(if $(SUBID),_none).c, \
+daemon_src   := $(filter-out daemon/wharfd.c daemon/disposable/owner_subid$(if $(SUBID),_none).c, \
     $(filter-out daemon/worker/%,$(wildcard daemon/*.c daemon/*/*.c))) kernels/work_parts.c
 worker_obj   := $(call obj,$(filter-out daemon/worker/engine_%.c,$(wildcard daemon/worker/*.c)))
 

@@ -13,10 +13,10 @@
 #include "daemon/base/loop.h"
 #include "daemon/control/server.h"
 #include "daemon/control/server_reap.h"
-#include "daemon/control/undertaker.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/front_lock.h"
 #include "daemon/dispatch/session_end.h"
+#include "daemon/disposable/undertaker.h"
 
 struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,
                                                 int error)

@@ -15,9 +15,9 @@
 #include "daemon/control/observer.h"
 #include "daemon/control/room.h"
 #include "daemon/control/server.h"
-#include "daemon/control/undertaker.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/front_lock.h"
+#include "daemon/disposable/undertaker.h"
 
 /* What letting somebody in, or turning him away, takes of a processor, about: it is done in the
  * listener's turn, before anybody knows whose the connection is. */

@@ -10,7 +10,6 @@
 #include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
-#include "daemon/control/gate_protocol.h"
 #include "daemon/control/model_requests.h"
 #include "daemon/control/pass_rights.h"
 #include "daemon/control/queue_use.h"
@@ -23,6 +22,7 @@
 #include "daemon/core/session_events.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/front_lock.h"
+#include "daemon/disposable/gate_protocol.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/gpu_spares.h"
 

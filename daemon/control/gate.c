@@ -15,10 +15,11 @@
 #include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
-#include "daemon/control/gate_process.h"
 #include "daemon/core/limits.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/front_lock.h"
+#include "daemon/disposable/disposable.h"
+#include "daemon/disposable/gate_process.h"
 
 struct wharf_gate {
     struct wharf_server *server;
@@ -82,7 +83,7 @@ static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
 {
     struct wharf_gate_process *process =
         WHARF_LIST_ENTRY(source, struct wharf_gate_process, exit_source);
-    struct wharf_gate *gate = process->gate;
+    struct wharf_gate *gate = process->context;
 
     (void)ready;
     if (gate->process == process) {
@@ -102,7 +103,7 @@ static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
 
 static int start(struct wharf_gate *gate)
 {
-    return wharf_gate_process_new(gate, gate->server->loop, on_answer, on_exit_of_process,
+    return wharf_gate_process_new(gate->server->loop, gate, on_answer, on_exit_of_process,
                                   &gate->process);
 }
 
@@ -210,7 +211,7 @@ static void on_timeout(struct wharf_timer *timer)
 static void set_timer(struct wharf_gate *gate)
 {
     uint64_t most_ns =
-        gate->process->is_up ? gate->server->config.gate_timeout_ns : WHARF_GATE_START_NS;
+        gate->process->is_up ? gate->server->config.gate_timeout_ns : WHARF_DISPOSABLE_START_NS;
 
     wharf_timer_set(gate->server->loop, &gate->timer, wharf_now_ns() + most_ns, on_timeout);
 }
@@ -337,7 +338,7 @@ static bool is_greeting(const struct wharf_gate_answer *answer)
 /* Returns 0 or an error: it has ended, which its pidfd tells too, or is out of its mind. */
 static int take_answer(struct wharf_gate_process *process)
 {
-    struct wharf_gate *gate = process->gate;
+    struct wharf_gate *gate = process->context;
     struct wharf_connection *connection = gate->asked;
     struct wharf_gate_answer answer;
     WHARF_CLEANUP_FD int fd = -1;
@@ -373,7 +374,7 @@ static void on_answer(struct wharf_source *source, uint32_t ready)
     if (r == 0 || r == -EAGAIN)
         return;
     kill(process->pid, SIGKILL);
-    wharf_loop_want(process->gate->server->loop, source, 0);
+    wharf_loop_want(process->loop, source, 0);
 }
 
 /* ---- beginning and end --------------------------------------------------------------------- */
@@ -402,7 +403,7 @@ int wharf_gate_wait(struct wharf_gate *gate)
 {
     struct wharf_gate_process *process = gate->process;
     struct pollfd answer = {.fd = process->source.fd, .events = POLLIN};
-    int n = poll(&answer, 1, (int)(WHARF_GATE_START_NS / WHARF_NS_PER_MS));
+    int n = poll(&answer, 1, (int)(WHARF_DISPOSABLE_START_NS / WHARF_NS_PER_MS));
 
     if (n == 0)
         wharf_gate_process_log_late();

@@ -26,7 +26,7 @@
 #include "daemon/control/owner.h"
 #include "daemon/control/pass_rights.h"
 #include "daemon/control/served_path.h"
-#include "daemon/control/undertaker.h"
+#include "daemon/disposable/undertaker.h"
 
 /* Connections that are accepted before other things have their turn. */
 #define MOST_ACCEPTED 16

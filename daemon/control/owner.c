@@ -18,10 +18,11 @@
 #include "daemon/control/connection_accept.h"
 #include "daemon/control/member_cache.h"
 #include "daemon/control/owner_cache.h"
-#include "daemon/control/owner_lookup.h"
-#include "daemon/control/owner_process.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/front_lock.h"
+#include "daemon/disposable/disposable.h"
+#include "daemon/disposable/owner_lookup.h"
+#include "daemon/disposable/owner_process.h"
 
 /* How long it is taken for granted that nobody can say whose a uid is. */
 #define UNKNOWN_NS (10 * (uint64_t)WHARF_NS_PER_S)
@@ -366,7 +367,7 @@ static void set_timer(struct asker *asker)
 {
     struct wharf_server *server = asker->owners->server;
     uint64_t most_ns =
-        asker->process->is_up ? server->config.owners.lookup_timeout_ns : WHARF_OWNER_START_NS;
+        asker->process->is_up ? server->config.owners.lookup_timeout_ns : WHARF_DISPOSABLE_START_NS;
 
     wharf_timer_set(server->loop, &asker->timer, wharf_now_ns() + most_ns, on_timeout);
 }

@@ -20,7 +20,7 @@
 #include "daemon/control/server.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/control/stats_text.h"
-#include "daemon/control/undertaker.h"
+#include "daemon/disposable/undertaker.h"
 
 /* Connections at a time, of all and of one user; who is beyond them waits to be accepted, or takes
  * the place of his own oldest one. */

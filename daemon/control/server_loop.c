@@ -27,7 +27,6 @@
 #include "daemon/control/refusals.h"
 #include "daemon/control/scrape.h"
 #include "daemon/control/stats_maker.h"
-#include "daemon/control/undertaker.h"
 #include "daemon/core/backend.h"
 #include "daemon/core/front.h"
 #include "daemon/core/queues.h"
@@ -39,6 +38,7 @@
 #include "daemon/cpu/slices.h"
 #include "daemon/dispatch/front_lock.h"
 #include "daemon/dispatch/session_end.h"
+#include "daemon/disposable/undertaker.h"
 #include "daemon/gpu/gpus.h"
 #include "daemon/placement/gpu_memory.h"
 

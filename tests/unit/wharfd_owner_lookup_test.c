@@ -8,7 +8,7 @@
 
 #include "daemon/base/uid_ranges.h"
 #include "daemon/control/owner_cache.h"
-#include "daemon/control/owner_lookup.h"
+#include "daemon/disposable/owner_lookup.h"
 #include "tests/lib/test_random.h"
 
 /* ---- files --------------------------------------------------------------------------------- */

@@ -16,9 +16,9 @@
 #include "daemon/base/config.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/spawn.h"
-#include "daemon/control/undertaker.h"
 #include "daemon/core/front.h"
 #include "daemon/core/tenant.h"
+#include "daemon/disposable/undertaker.h"
 #include "tests/lib/test_wait.h"
 
 enum { MOST = WHARF_UNDERTAKER_MOST_PROCESSES + 1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/control/closer.h"
+#include "daemon/disposable/closer.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -2,8 +2,8 @@
 /*
  * owner_service.h: what a directory service says of a uid.
  */
-#ifndef WHARF_DAEMON_CONTROL_OWNER_SERVICE_H
-#define WHARF_DAEMON_CONTROL_OWNER_SERVICE_H
+#ifndef WHARF_DAEMON_DISPOSABLE_OWNER_SERVICE_H
+#define WHARF_DAEMON_DISPOSABLE_OWNER_SERVICE_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* owner_process.h: the process that looks up owners of uids, as the front has it. */
-#ifndef WHARF_DAEMON_CONTROL_OWNER_PROCESS_H
-#define WHARF_DAEMON_CONTROL_OWNER_PROCESS_H
+#ifndef WHARF_DAEMON_DISPOSABLE_OWNER_PROCESS_H
+#define WHARF_DAEMON_DISPOSABLE_OWNER_PROCESS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
-#include "daemon/control/owner_lookup.h"
-
-/* A process that has not started by then, on the most loaded machine, will not. */
-#define WHARF_OWNER_START_NS (10 * (uint64_t)WHARF_NS_PER_S)
+#include "daemon/disposable/owner_lookup.h"
 
 struct wharf_owner_process {
     struct wharf_loop *loop;

@@ -12,8 +12,8 @@
  * It does one packet at a time, and closes before it answers: a close that hangs is the fault of
  * the client whose answer is awaited.  First of all it sends an answer to nothing: it has started.
  */
-#ifndef WHARF_DAEMON_CONTROL_GATE_PROTOCOL_H
-#define WHARF_DAEMON_CONTROL_GATE_PROTOCOL_H
+#ifndef WHARF_DAEMON_DISPOSABLE_GATE_PROTOCOL_H
+#define WHARF_DAEMON_DISPOSABLE_GATE_PROTOCOL_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -2,7 +2,7 @@
 /* owner_subid_none.c: no libsubid: /etc/subuid is read, and no service is asked. */
 #include <errno.h>
 
-#include "daemon/control/owner_service.h"
+#include "daemon/disposable/owner_service.h"
 
 int wharf_owner_ask_service(uid_t uid, struct wharf_owner_answer *ret_answer)
 {

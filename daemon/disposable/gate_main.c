@@ -2,14 +2,13 @@
 /*
  * gate_main.c: the gate's own process.  Anything here may hang in close(): nobody waits for it.
  */
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/control/gate_protocol.h"
 #include "daemon/core/segment.h"
+#include "daemon/disposable/disposable.h"
+#include "daemon/disposable/gate_protocol.h"
 
 /* Standard streams, the front, the client, what it sent; some for the libraries. */
 #define MOST_FDS 32
@@ -87,15 +86,9 @@ int wharf_gate_main(int fd, pid_t parent)
     static const struct wharf_gate_answer started;
     struct rlimit limit = {MOST_FDS, MOST_FDS};
 
-    prctl(PR_SET_NAME, "wharfd-gate");
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* It may have died before that. */
-    if (getppid() != parent)
+    if (!wharf_disposable_begin("wharfd-gate", parent))
         return 1;
     setrlimit(RLIMIT_NOFILE, &limit);
-    prctl(PR_SET_DUMPABLE, 0);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    signal(SIGPIPE, SIG_IGN);
     if (wharf_control_send(fd, (const uint8_t *)&started, sizeof(started), NULL, 0, 0) < 0)
         return 1;
     for (;;) {

@@ -4,13 +4,12 @@
  * the front kills it then.
  */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/control/owner_lookup.h"
+#include "daemon/disposable/disposable.h"
+#include "daemon/disposable/owner_lookup.h"
 
 /* A packet of just that size; 0, or -errno, of which the front's end is one. */
 static int receive(int fd, void *packet, size_t nbytes)
@@ -30,14 +29,8 @@ int wharf_owner_main(int fd, pid_t parent)
     static const struct wharf_owner_answer started;
     struct wharf_owner_files files;
 
-    prctl(PR_SET_NAME, "wharfd-owners");
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* It may have died before that. */
-    if (getppid() != parent)
+    if (!wharf_disposable_begin("wharfd-owners", parent))
         return 1;
-    prctl(PR_SET_DUMPABLE, 0);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    signal(SIGPIPE, SIG_IGN);
     if (send(fd, &started, sizeof(started), MSG_NOSIGNAL) < 0 ||
         receive(fd, &files, sizeof(files)) < 0)
         return 1;

@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gate_process.h: one process that receives clients' descriptors, as the front has it;
  * gate_protocol.h says what is sent to it and back. */
-#ifndef WHARF_DAEMON_CONTROL_GATE_PROCESS_H
-#define WHARF_DAEMON_CONTROL_GATE_PROCESS_H
+#ifndef WHARF_DAEMON_DISPOSABLE_GATE_PROCESS_H
+#define WHARF_DAEMON_DISPOSABLE_GATE_PROCESS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
-#include "daemon/control/gate_protocol.h"
+#include "daemon/disposable/gate_protocol.h"
 
-struct wharf_gate;
 struct wharf_tenant;
 
-/* A process that has not started by then, on the most loaded machine, will not. */
-#define WHARF_GATE_START_NS (10 * (uint64_t)WHARF_NS_PER_S)
-
 struct wharf_gate_process {
-    struct wharf_gate *gate;
     struct wharf_loop *loop;
+    void *context; /* the caller's */
     pid_t pid;
     bool is_up;                      /* it has said so */
     struct wharf_source source;      /* its socket, or nothing after it was killed */
@@ -30,9 +25,8 @@ struct wharf_gate_process {
 };
 
 /* Starts one, whose socket and pidfd are in the loop then.  0 or -errno. */
-int wharf_gate_process_new(struct wharf_gate *gate, struct wharf_loop *loop,
-                           wharf_source_fn *on_answer, wharf_source_fn *on_exit,
-                           struct wharf_gate_process **ret_process);
+int wharf_gate_process_new(struct wharf_loop *loop, void *context, wharf_source_fn *on_answer,
+                           wharf_source_fn *on_exit, struct wharf_gate_process **ret_process);
 /* Ends nothing: it has ended, or was killed. */
 void wharf_gate_process_free(struct wharf_gate_process *process);
 

@@ -3,7 +3,7 @@
  * owner_lookup.c: from a uid to its owner, by files like /etc/subuid and /etc/passwd or by the
  * services that stand for them.
  */
-#include "daemon/control/owner_lookup.h"
+#include "daemon/disposable/owner_lookup.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/control/owner_service.h"
+#include "daemon/disposable/owner_service.h"
 
 static void close_file(FILE **file)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/control/gate_process.h"
+#include "daemon/disposable/gate_process.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 #include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/loop_source.h"
-#include "daemon/base/spawn.h"
+#include "daemon/disposable/disposable.h"
 
 void wharf_gate_process_free(struct wharf_gate_process *process)
 {
@@ -46,34 +46,22 @@ static int watch(struct wharf_gate_process *process, int fd, wharf_source_fn *on
     return wharf_loop_add(process->loop, &process->exit_source, pidfd, POLLIN, on_exit);
 }
 
-int wharf_gate_process_new(struct wharf_gate *gate, struct wharf_loop *loop,
-                           wharf_source_fn *on_answer, wharf_source_fn *on_exit,
-                           struct wharf_gate_process **ret_process)
+int wharf_gate_process_new(struct wharf_loop *loop, void *context, wharf_source_fn *on_answer,
+                           wharf_source_fn *on_exit, struct wharf_gate_process **ret_process)
 {
-    int pair[2];
     struct wharf_gate_process *process = calloc(1, sizeof(*process));
 
     if (!process)
         return -ENOMEM;
-    process->gate = gate;
+    process->context = context;
     process->loop = loop;
     process->source.fd = process->exit_source.fd = -1;
     wharf_list_init(&process->link);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-        free(process);
-        return -errno;
-    }
-    int r = wharf_spawn_self("--gate", pair[1], NULL, 0, &process->pid);
-    close(pair[1]);
-    if (r == 0)
-        r = watch(process, pair[0], on_answer, on_exit);
-    else
-        close(pair[0]);
+    int r = wharf_disposable_spawn("--gate", &process->pid);
+    if (r >= 0)
+        r = watch(process, r, on_answer, on_exit);
     if (r < 0) {
-        if (process->pid) {
-            kill(process->pid, SIGKILL);
-            waitpid(process->pid, NULL, 0);
-        }
+        wharf_disposable_undo(process->pid);
         wharf_gate_process_free(process);
         return r;
     }
@@ -90,9 +78,7 @@ void wharf_gate_process_retire(struct wharf_gate_process *process)
 
 bool wharf_gate_process_has_answered(const struct wharf_gate_process *process)
 {
-    struct pollfd answer = {.fd = process->source.fd, .events = POLLIN};
-
-    return poll(&answer, 1, 0) == 1 && answer.revents & POLLIN;
+    return wharf_disposable_has_answered(process->source.fd);
 }
 
 int wharf_gate_process_receive(struct wharf_gate_process *process,
@@ -137,5 +123,5 @@ void wharf_gate_process_log_late(void)
     wharf_log_client(WHARF_LOG_ERROR, NULL,
                      "the gate, which receives descriptors, does not start: it has said nothing "
                      "for %" PRIu64 " s",
-                     WHARF_GATE_START_NS / WHARF_NS_PER_S);
+                     WHARF_DISPOSABLE_START_NS / WHARF_NS_PER_S);
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/control/owner_service.h"
+#include "daemon/disposable/owner_service.h"
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)

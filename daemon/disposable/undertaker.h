@@ -19,8 +19,8 @@
  * Kernels before 6.16 cannot refuse them; there a client that is turned away can leave doubtful
  * sockets beyond its quota, and where too many of these wait nobody is let in.
  */
-#ifndef WHARF_DAEMON_CONTROL_UNDERTAKER_H
-#define WHARF_DAEMON_CONTROL_UNDERTAKER_H
+#ifndef WHARF_DAEMON_DISPOSABLE_UNDERTAKER_H
+#define WHARF_DAEMON_DISPOSABLE_UNDERTAKER_H
 
 #include <stdbool.h>
 

@@ -7,8 +7,8 @@
  * have that time.  Sockets that may hold descriptors go to the undertaker instead (undertaker.h).
  * Used by the loop thread.
  */
-#ifndef WHARF_DAEMON_CONTROL_CLOSER_H
-#define WHARF_DAEMON_CONTROL_CLOSER_H
+#ifndef WHARF_DAEMON_DISPOSABLE_CLOSER_H
+#define WHARF_DAEMON_DISPOSABLE_CLOSER_H
 
 struct wharf_closer;
 

@@ -10,15 +10,15 @@
  * sends struct wharf_owner_files once, and then struct wharf_owner_question, one at a time; each is
  * answered by struct wharf_owner_answer.
  */
-#ifndef WHARF_DAEMON_CONTROL_OWNER_LOOKUP_H
-#define WHARF_DAEMON_CONTROL_OWNER_LOOKUP_H
+#ifndef WHARF_DAEMON_DISPOSABLE_OWNER_LOOKUP_H
+#define WHARF_DAEMON_DISPOSABLE_OWNER_LOOKUP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "daemon/base/config.h"
-#include "daemon/control/owner_service.h"
+#include "daemon/disposable/owner_service.h"
 
 /* As the settings have them: "" is the machine's. */
 struct wharf_owner_files {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/control/undertaker.h"
+#include "daemon/disposable/undertaker.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,11 +16,12 @@
 #include "daemon/base/loop.h"
 #include "daemon/base/machine.h"
 #include "daemon/base/spawn.h"
-#include "daemon/control/closer.h"
 #include "daemon/core/front.h"
 #include "daemon/core/tenant.h"
 #include "daemon/core/totals.h"
 #include "daemon/dispatch/front_lock.h"
+#include "daemon/disposable/closer.h"
+#include "daemon/disposable/disposable.h"
 
 /* How long to wait where no process can be started. */
 #define RETRY_NS (100 * (uint64_t)WHARF_NS_PER_MS)
@@ -191,10 +192,7 @@ static int start(struct process *process, unsigned n, int *ret_pipe)
         return 0;
     }
     /* What it had is the front's still: killed, it closes no last reference. */
-    if (process->pid) {
-        kill(process->pid, SIGKILL);
-        waitpid(process->pid, NULL, 0);
-    }
+    wharf_disposable_undo(process->pid);
     wharf_close_fd(pipes[1]);
     return r;
 }

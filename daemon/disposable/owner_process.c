@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/control/owner_process.h"
+#include "daemon/disposable/owner_process.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/loop_source.h"
-#include "daemon/base/spawn.h"
+#include "daemon/disposable/disposable.h"
 
 /* Lets go of what the front has of it. */
 static void forget(struct wharf_owner_process *process)
@@ -54,18 +54,12 @@ static int watch(struct wharf_owner_process *process, int fd, wharf_source_fn *o
 static int spawn(struct wharf_owner_process *process, const struct wharf_owner_files *files,
                  wharf_source_fn *on_answer)
 {
-    int pair[2];
+    int fd = wharf_disposable_spawn("--owners", &process->pid);
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return -errno;
-    int r = wharf_spawn_self("--owners", pair[1], NULL, 0, &process->pid);
-    wharf_close_fd(pair[1]);
-    if (r < 0) {
-        wharf_close_fd(pair[0]);
-        return r;
-    }
-    r = watch(process, pair[0], on_answer);
-    if (r == 0 && send(pair[0], files, sizeof(*files), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    if (fd < 0)
+        return fd;
+    int r = watch(process, fd, on_answer);
+    if (r == 0 && send(fd, files, sizeof(*files), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         r = -errno;
     return r;
 }
@@ -86,11 +80,7 @@ int wharf_owner_process_new(struct wharf_loop *loop, const struct wharf_owner_fi
     process->source.fd = process->exit_source.fd = -1;
     int r = spawn(process, files, on_answer);
     if (r < 0) {
-        /* It has been asked nothing: it ends at once. */
-        if (process->pid) {
-            kill(process->pid, SIGKILL);
-            waitpid(process->pid, NULL, 0);
-        }
+        wharf_disposable_undo(process->pid);
         forget(process);
         return r;
     }
@@ -148,7 +138,5 @@ int wharf_owner_process_receive(struct wharf_owner_process *process,
 
 bool wharf_owner_process_has_answered(const struct wharf_owner_process *process)
 {
-    struct pollfd answer = {.fd = process->source.fd, .events = POLLIN};
-
-    return poll(&answer, 1, 0) == 1 && answer.revents & POLLIN;
+    return wharf_disposable_has_answered(process->source.fd);
 }
