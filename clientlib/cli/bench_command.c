@@ -13,6 +13,7 @@
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/service.h"
+#include "clientlib/cli/suggest.h"
 #include "clientlib/cli/tally.h"
 #include "clientlib/cli/value_type.h"
 #include "clientlib/wharf.h"

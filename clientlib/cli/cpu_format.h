@@ -6,10 +6,11 @@
 #ifndef WHARF_CLI_CPU_FORMAT_H
 #define WHARF_CLI_CPU_FORMAT_H
 
-#include "clientlib/cli/salvage.h"
-#include "clientlib/cli/task.h"
+#include <stdint.h>
+
 #include "encoders/frame_piece.h"
 #include "encoders/source_kind.h"
+#include "encoders/stream.h"
 
 struct wharf_cli_cpu_format {
     enum wharf_source_kind kind;
@@ -30,30 +31,5 @@ const struct wharf_cli_cpu_format *wharf_cli_cpu_format_find(enum wharf_source_k
 /* The row that a name's end, or that of --codec, says: NULL if none does. */
 const struct wharf_cli_cpu_format *wharf_cli_cpu_format_of_path(const char *path);
 const struct wharf_cli_cpu_format *wharf_cli_cpu_format_of_name(const char *name);
-
-/* What headers say. */
-struct wharf_cli_cpu_sums {
-    uint64_t n_blocks;   /* WHARF_FRAME_SIZE_UNKNOWN if they do not tell for certain */
-    uint64_t out_nbytes; /* likewise */
-    bool has_checks;     /* the first frame's */
-};
-
-/*
- * Goes from header to header of framed blocks.  Of a pipe, which can be read only once, that is the
- * first one; of other formats there are none.  What is wrong with headers is left to who decodes:
- * then nothing is known for certain.  Returns the exit status.
- */
-int wharf_cli_cpu_format_look(struct wharf_cli_task *task,
-                              const struct wharf_cli_cpu_format *format,
-                              struct wharf_cli_cpu_sums *ret_sums);
-
-/*
- * Decodes all of the input and writes it.  Returns the exit status, after saying which engines
- * there are if the one that was asked for has no decoder. salvage   NULL, or of bad data all is
- * written that decodes
- */
-int wharf_cli_cpu_format_decode(struct wharf_cli_task *task,
-                                const struct wharf_cli_cpu_format *format,
-                                struct wharf_cli_salvage *salvage);
 
 #endif

@@ -9,6 +9,7 @@
 #include "clientlib/cli/rans_file.h"
 #include "clientlib/cli/salvage.h"
 #include "clientlib/cli/stream_pipe.h"
+#include "clientlib/cli/suggest.h"
 #include "clientlib/cli/value_type.h"
 #include "clientlib/cli/whole_decode.h"
 #include "clientlib/wharf.h"

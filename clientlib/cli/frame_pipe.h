@@ -14,7 +14,7 @@
 #ifndef WHARF_CLI_FRAME_PIPE_H
 #define WHARF_CLI_FRAME_PIPE_H
 
-#include "clientlib/cli/salvage.h"
+#include "clientlib/cli/salvage_note.h"
 #include "clientlib/cli/task.h"
 #include "encoders/frame_piece.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clientlib/cli/any_decode.h"
+#include "clientlib/cli/any_detect.h"
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/each_file.h"
 #include "clientlib/cli/index_file.h"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "clientlib/cli/any_decode.h"
+#include "clientlib/cli/any_detect.h"
 #include "clientlib/cli/index_file.h"
 #include "clientlib/cli/pipeline.h"
 #include "encoders/gzip_index/gzip_span.h"

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "clientlib/cli/any_decode.h"
+#include "clientlib/cli/any_detect.h"
 #include "clientlib/cli/commands.h"
+#include "clientlib/cli/cpu_decode.h"
 #include "clientlib/cli/cpu_format.h"
 #include "clientlib/cli/json.h"
 #include "clientlib/cli/load.h"

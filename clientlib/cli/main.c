@@ -9,6 +9,7 @@
 
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/message.h"
+#include "clientlib/cli/suggest.h"
 #include "clientlib/wharf.h"
 
 static const struct wharf_cli_command help_command;

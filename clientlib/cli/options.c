@@ -9,6 +9,7 @@
 #include "clientlib/cli/cpu_format.h"
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/number.h"
+#include "clientlib/cli/suggest.h"
 #include "clientlib/wharf.h"
 
 enum {

@@ -63,14 +63,6 @@ struct wharf_cli_command {
 
 enum { WHARF_CLI_LONG_ONLY = 256 };
 
-/* What a message says that a codec's name may be, if `argument` is none, with the nearest name. For
- * one thread; the string lasts until the next call. */
-const char *wharf_cli_codec_syntax(const char *argument);
-
-/* The end of a message about an unknown word: "; did you mean 'X'?" with the nearest of the `n`
- * names, or "" if none is near.  For one thread; the string lasts until the next call. */
-const char *wharf_cli_suggest(const char *word, const char *const *names, int n);
-
 /* How many arguments may stand behind the options. */
 struct wharf_cli_operands {
     int n_max;

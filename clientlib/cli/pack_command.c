@@ -12,6 +12,7 @@
 #include "clientlib/cli/gzip_pack_pipe.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/pack_pipe.h"
+#include "clientlib/cli/suggest.h"
 #include "clientlib/cli/value_type.h"
 #include "clientlib/cli/zstd_pack_pipe.h"
 #include "clientlib/wharf.h"

@@ -1,89 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* salvage.c: what is common to all formats, and zlib, raw Deflate, and files without a beginning.
- */
+/* salvage.c: which way an input is salvaged, files without a beginning, and the sum of it all. */
 #include "clientlib/cli/salvage.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "clientlib/cli/any_decode.h"
-#include "clientlib/cli/cpu_format.h"
-#include "clientlib/cli/stream_pipe.h"
+#include "clientlib/cli/any_detect.h"
+#include "clientlib/cli/cpu_decode.h"
+#include "clientlib/cli/salvage_container.h"
+#include "clientlib/cli/salvage_find.h"
+#include "clientlib/cli/salvage_gzip.h"
+#include "clientlib/cli/salvage_note.h"
+#include "clientlib/cli/salvage_stream.h"
 #include "encoders/zstd/zstd_stream.h"
-
-/* More places than this are counted, and not told one by one. */
-enum { MOST_SAID = 100 };
-
-/* ---- telling --------------------------------------------------------------------------------- */
-
-static void describe(const struct wharf_cli_output *output, uint64_t n_doubtful, uint64_t n_zeros,
-                     char *text, size_t text_nbytes)
-{
-    uint64_t end = wharf_cli_output_position(output);
-    uint64_t zeros = end - n_zeros;
-    int n = 0;
-
-    text[0] = 0;
-    if (n_doubtful)
-        n = snprintf(text, text_nbytes,
-                     "%" PRIu64 " bytes from byte %" PRIu64 " of the output on "
-                     "are in doubt",
-                     n_doubtful, zeros - n_doubtful);
-    if (n_zeros)
-        snprintf(text + n, text_nbytes - (size_t)n,
-                 "%s%" PRIu64 " bytes from byte %" PRIu64 " on are zeros for what is lost",
-                 n ? ", " : "", n_zeros, zeros);
-    if (!n_doubtful && !n_zeros)
-        snprintf(text, text_nbytes, "the output is at byte %" PRIu64 " there", end);
-}
-
-void wharf_cli_salvage_note(struct wharf_cli_salvage *salvage, struct wharf_cli_fault *fault,
-                            uint64_t n_doubtful, uint64_t n_zeros)
-{
-    struct wharf_cli_task *task = salvage->task;
-    char text[192];
-
-    describe(task->output, n_doubtful, n_zeros, text, sizeof(text));
-    fault->advice = text;
-    wharf_cli_task_note_fault(task, fault, salvage->n_faults < MOST_SAID);
-    if (salvage->n_faults == MOST_SAID)
-        wharf_cli_say("%s: further places are only counted", task->input->name);
-    salvage->n_faults++;
-    salvage->n_doubtful += n_doubtful;
-    salvage->n_zeros += n_zeros;
-}
-
-static void say_sum(const struct wharf_cli_salvage *salvage, uint64_t n_written)
-{
-    const struct wharf_cli_task *task = salvage->task;
-
-    wharf_cli_say("%s: bad in %" PRIu64 " place%s; %s %" PRIu64 " bytes of it: %" PRIu64
-                  " in doubt, %" PRIu64 " zeros for what is lost",
-                  task->input->name, salvage->n_faults, salvage->n_faults == 1 ? "" : "s",
-                  n_written ? "the output has" : "nothing could be saved:", n_written,
-                  salvage->n_doubtful, salvage->n_zeros);
-}
-
-/* ---- one stream ------------------------------------------------------------------------------ */
-
-int wharf_cli_salvage_whole_stream(struct wharf_cli_salvage *salvage, struct wharf_stream *stream)
-{
-    struct wharf_cli_stream_rescue rescue;
-    struct wharf_cli_fault fault = {.chunk = WHARF_CLI_NO_CHUNK};
-    int status = wharf_cli_stream_rescue(salvage->task, stream, 0, &rescue);
-
-    if (status != WHARF_CLI_GOOD)
-        return status;
-    if (rescue.outcome.result == WHARF_OK)
-        return wharf_cli_mention_rest(salvage->task, rescue.end);
-    fault.result = rescue.outcome.result;
-    fault.reason = rescue.outcome.reason;
-    fault.bit_offset = rescue.outcome.bit_offset;
-    wharf_cli_salvage_note(salvage, &fault, rescue.n_doubtful, 0);
-    return WHARF_CLI_GOOD;
-}
 
 /* ---- no known beginning ---------------------------------------------------------------------- */
 
@@ -156,6 +86,17 @@ static int init(struct wharf_cli_salvage *salvage, struct wharf_cli_task *task)
         r = salvage->buf ? 0 : -ENOMEM;
     }
     return r < 0 ? wharf_cli_task_error(task, "cannot decode", r) : WHARF_CLI_GOOD;
+}
+
+static void say_sum(const struct wharf_cli_salvage *salvage, uint64_t n_written)
+{
+    const struct wharf_cli_task *task = salvage->task;
+
+    wharf_cli_say("%s: bad in %" PRIu64 " place%s; %s %" PRIu64 " bytes of it: %" PRIu64
+                  " in doubt, %" PRIu64 " zeros for what is lost",
+                  task->input->name, salvage->n_faults, salvage->n_faults == 1 ? "" : "s",
+                  n_written ? "the output has" : "nothing could be saved:", n_written,
+                  salvage->n_doubtful, salvage->n_zeros);
 }
 
 /* Says what came of it.  `before` is where the output stood. */

@@ -11,12 +11,15 @@
  * member, or begins another one; where another one began in a search, what the first one stands at
  * is kept, in case that other one was a payload.
  */
+#include "clientlib/cli/salvage_container.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "clientlib/cli/salvage.h"
+#include "clientlib/cli/salvage_find.h"
 #include "encoders/deflate/deflate_format.h"
+#include "encoders/deflate/inflate_stream.h"
 
 struct container {
     struct wharf_cli_salvage *salvage;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* salvage_find.c: searches a damaged file for where decoding can begin again. */
+#include "clientlib/cli/salvage_find.h"
+
 #include <errno.h>
 
-#include "clientlib/cli/salvage.h"
+#include "encoders/deflate/inflate_stream.h"
 #include "encoders/gzip/bgzf.h"
 #include "encoders/gzip/gzip_format.h"
 

@@ -8,8 +8,10 @@
  * the error, though not before the bad member's own beginning, nor before the last error: else many
  * beginnings that share one end would all be decoded to there.
  */
+#include "clientlib/cli/salvage_gzip.h"
+
 #include "clientlib/cli/bgzf_pipe.h"
-#include "clientlib/cli/salvage.h"
+#include "clientlib/cli/salvage_find.h"
 #include "clientlib/cli/stream_pipe.h"
 #include "encoders/deflate/inflate_stream.h"
 

@@ -7,10 +7,11 @@
  * alignment). A name is suggested if its distance is at most a third of the word's length, or if
  * the word is its beginning.
  */
+#include "clientlib/cli/suggest.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "clientlib/cli/options.h"
 #include "clientlib/wharf.h"
 
 enum { MAX_WORD_NBYTES = 32, MAX_CODECS = 64 };

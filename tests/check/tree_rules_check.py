@@ -44,14 +44,6 @@ SAME_NAME = {
 }
 
 
-
-def known_circle(n_units):
-    """A circle of so many headers, of which tree_check knows one of two."""
-    return {f'clientlib/known_{i}.h': f'#include "clientlib/known_{(i + 1) % n_units}.h"\n'
-                                      + f'void wharf_{i}(void);\n' for i in range(n_units)} | {
-        f'clientlib/known_{i}.c': f'#include "clientlib/known_{i}.h"\n' for i in range(n_units)}
-
-
 ALTITUDE, CIRCLES = tree_check.rule_daemon_goes_by_altitude, tree_check.rule_no_circles
 # What the rule is asked, of which tree, and what its first line has to begin with: None, nothing.
 CASES = (
@@ -70,9 +62,6 @@ CASES = (
      'circle of 3: encoders/a.h encoders/b.h encoders/c.h'),
     ('circle_of_calls_is_found', CIRCLES, CIRCLE_OF_CALLS,
      'circle of 2: clientlib/a.c clientlib/b.c'),
-    ('known_circle_may_be', CIRCLES, known_circle(2), None),
-    ('known_circle_that_grows_is_found', CIRCLES, known_circle(3),
-     'circle of 3: clientlib/known_0 clientlib/known_1 clientlib/known_2'),
     ('static_name_is_no_circle', CIRCLES, SAME_NAME, None),
 )
 
@@ -93,7 +82,6 @@ def first_line(rule, tree):
 
 
 def main():
-    tree_check.KNOWN_CIRCLES = {'clientlib/known_0': 2}
     failed = 0
     print(f'1..{len(CASES)}')
     for number, (name, rule, tree, expected) in enumerate(CASES, 1):
