@@ -18,6 +18,7 @@
 #include "encoders/rans/rans.h"
 #include "encoders/rans/rans_image.h"
 #include "encoders/rle_values.h"
+#include "kernels/chunk_sizes.h"
 #include "kernels/cuda_batch.h"
 #include "kernels/rans_pieces.h"
 
@@ -59,6 +60,8 @@ int wharf_cuda_open(struct wharf_cuda **ret_cuda)
     int rc = wharf_cuda_note(wharf_cuda_decoder_new(&cuda->decoder));
     if (rc == 0)
         rc = wharf_cuda_note(wharf_cuda_load_rans());
+    if (rc == 0)
+        rc = wharf_cuda_note(wharf_cuda_load_sizes());
     if (rc < 0) {
         wharf_cuda_decoder_free(cuda->decoder);
         free(cuda);
@@ -94,6 +97,11 @@ int wharf_cuda_can_decode(uint32_t codec)
 int wharf_cuda_can_encode(uint32_t codec)
 {
     return codec >= WHARF_CODEC_BDI && codec <= WHARF_CODEC_PALETTE;
+}
+
+int wharf_cuda_can_size(uint32_t codec)
+{
+    return wharf_cuda_can_decode(codec) && wharf_cuda_has_sizes(codec);
 }
 
 /* ---- models ---------------------------------------------------------------------------------- */
@@ -340,6 +348,34 @@ int wharf_cuda_decode(struct wharf_cuda *cuda, const struct wharf_cuda_batch *ba
     };
     return wharf_cuda_note(wharf_cuda_decode_arrays(cuda->decoder, kernel_of(cuda, &own), &arrays,
                                                     own.scratch, stream));
+}
+
+int wharf_cuda_sizes(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch, size_t *sizes,
+                     struct CUstream_st *stream)
+{
+    struct wharf_cuda_batch own;
+    int rc = take_batch(cuda, batch, &own);
+
+    if (rc < 0)
+        return rc;
+    if (!wharf_cuda_can_size(own.codec))
+        return wharf_client_fail(-EOPNOTSUPP, "streams of codec number %u do not say their size",
+                                 own.codec);
+    if (own.n_chunks == 0)
+        return 0;
+    if (!own.in || !own.in_nbytes || !sizes)
+        return wharf_client_fail(-EINVAL, "an array is NULL");
+    rc = wharf_cuda_note(wharf_cuda_check_current(cuda->decoder));
+    if (rc < 0)
+        return rc;
+    const struct wharf_device_arrays arrays = {
+        .in = (const uint8_t *const *)own.in,
+        .in_nbytes = own.in_nbytes,
+        .n_chunks = (uint32_t)own.n_chunks,
+        .codec = own.codec,
+        .parameter = own.parameter,
+    };
+    return wharf_cuda_note(wharf_cuda_start_sizes(&arrays, sizes, stream));
 }
 
 /* ---- encoding -------------------------------------------------------------------------------- */

@@ -32,11 +32,11 @@
  * and decompressed.  Bytes and outcomes are those of the CPU engine (wharf_decompress), in every
  * member: result, reason, bit_offset, sizes.
  *
- * CALLS THAT START WORK (wharf_cuda_decode, wharf_cuda_rans_decode, wharf_cuda_encode) put kernels
- * into a stream and return.  They do not synchronise, allocate, load code or take a lock.  So they
- * can be captured into a CUDA graph, which can be replayed any number of times, and be made from
- * any number of threads and streams at once.  No block of a kernel waits for another: they run in
- * part of a GPU too (green contexts, MPS with a percentage of threads).
+ * CALLS THAT START WORK (wharf_cuda_decode, wharf_cuda_sizes, wharf_cuda_rans_decode,
+ * wharf_cuda_encode) put kernels into a stream and return.  They do not synchronise, allocate, load
+ * code or take a lock.  So they can be captured into a CUDA graph, which can be replayed any number
+ * of times, and be made from any number of threads and streams at once.  No block of a kernel waits
+ * for another: they run in part of a GPU too (green contexts, MPS with a percentage of threads).
  *
  * What a call takes by pointer is read as follows:
  *   the struct itself                  before the call returns; it need not stay
@@ -148,10 +148,12 @@ const char *wharf_cuda_error_message(void);
 /*
  * wharf_cuda_can_decode: 1 if the GPU decodes this codec (enum wharf_codec), else 0, as for those
  * of later versions.  wharf_cuda_can_encode: the same of encoding, which it does with codecs of
- * lines.
+ * lines.  wharf_cuda_can_size: the same of sizes, which it finds where that takes less than
+ * decoding: not of deflate, nor of what wraps it.
  */
 int wharf_cuda_can_decode(uint32_t codec);
 int wharf_cuda_can_encode(uint32_t codec);
+int wharf_cuda_can_size(uint32_t codec);
 
 /* ---- models ---------------------------------------------------------------------------- */
 
@@ -238,6 +240,24 @@ int wharf_cuda_decode_scratch(struct wharf_cuda *cuda, const struct wharf_cuda_b
  */
 int wharf_cuda_decode(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch,
                       struct CUstream_st *stream);
+
+/*
+ * wharf_cuda_sizes: starts finding how large outputs are, without decoding; as wharf_cuda_decode,
+ * and it takes no scratch.
+ *   batch        of which codec, parameter, flags, n_chunks and model count, and the arrays in and
+ *                in_nbytes; others may be NULL
+ *   sizes        n_chunks entries in memory that the GPU reaches, aligned to 8.  Each receives the
+ *                capacity with which its chunk can be decoded: if a capacity of at most
+ *                WHARF_CUDA_MAX_CHUNK_NBYTES gives WHARF_OK, this one does, and out_nbytes is as
+ *                much.  (Of boolrle up to 7 more than there were values: its streams say no more.)
+ *                0 also for chunks that no such capacity does for, where that is seen on the way.
+ * Sizes of hostile chunks are hostile: a few bytes may claim WHARF_CUDA_MAX_CHUNK_NBYTES.
+ * A lane reads a chunk.  Headers have the sizes of snappy, rans and the line codecs; of lz4 and the
+ * run lengths it reads all sequences or runs.
+ * Returns 0, -EOPNOTSUPP (wharf_cuda_can_size is 0), -ENOMEM or an error of every call.
+ */
+int wharf_cuda_sizes(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch, size_t *sizes,
+                     struct CUstream_st *stream);
 
 /* ---- one large stream of rans ------------------------------------------------------------ */
 

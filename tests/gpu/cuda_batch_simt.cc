@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/chunk_size.cuh"
+#include "kernels/chunk_sizes.h"
 #include "kernels/cuda_batch.h"
 #include "kernels/line_warp.cuh"
 #include "kernels/rans/rans_pieces.cuh"
@@ -183,6 +185,28 @@ int wharf_cuda_copy_in(const struct wharf_cuda_decoder *decoder, const void *fro
 void wharf_cuda_copy_free(void *d_copy)
 {
     free(d_copy);
+}
+
+/* ---- kernels/chunk_sizes.h ---------------------------------------------------------------------
+ */
+
+int wharf_cuda_load_sizes(void)
+{
+    return begin_call();
+}
+
+int wharf_cuda_start_sizes(const struct wharf_device_arrays *arrays, uint64_t *d_sizes,
+                           struct CUstream_st *)
+{
+    struct nothing {
+    };
+    if (int rc = begin_call())
+        return rc;
+    simt::run_warp<nothing>({simt::lane_order::random, arrays->n_chunks}, [&](nothing &) {
+        for (uint32_t i = lane_id(); i < arrays->n_chunks; i += WARP_LANES)
+            d_sizes[i] = size_of_output(*arrays, i);
+    });
+    return 0;
 }
 
 /* ---- kernels/rans_pieces.h: the judge decodes all pieces ---------------------------------------

@@ -190,6 +190,46 @@ static void test_threads(void)
                     N_THREADS, n_rounds, n_wrong);
 }
 
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+/* Each chunk that is good is good with the size that was told, and fills it. */
+static unsigned count_wrong_sizes(uint32_t codec)
+{
+    size_t room = 2 * N_PLAIN + 1024;
+    struct work *work = managed(sizeof(*work));
+    uint8_t *sources = managed(N_CHUNKS * room);
+    size_t *sizes = managed(N_CHUNKS * sizeof(*sizes));
+    unsigned n_wrong = 0;
+
+    fill(work, sources, room, codec, codec);
+    struct wharf_cuda_batch batch = batch_of(work, codec);
+    must_call(wharf_cuda_sizes(cuda, &batch, sizes, NULL));
+    for (unsigned i = 0; i < N_CHUNKS; i++)
+        work->out_avail[i] = N_PLAIN;
+    must_call(wharf_cuda_decode(cuda, &batch, NULL));
+    must(cudaDeviceSynchronize());
+    for (unsigned i = 0; i < N_CHUNKS; i++)
+        n_wrong += work->outcomes[i].result == WHARF_OK && work->outcomes[i].out_nbytes != sizes[i];
+    must(cudaFree(batch.scratch));
+    must(cudaFree(sizes));
+    must(cudaFree(sources));
+    must(cudaFree(work));
+    return n_wrong;
+}
+
+static void test_sizes(void)
+{
+    unsigned n_wrong = 0, n = 0;
+
+    for (uint32_t codec = 0; codec <= WHARF_CODEC_PALETTE; codec++)
+        if (wharf_cuda_can_size(codec)) {
+            n_wrong += count_wrong_sizes(codec);
+            n++;
+        }
+    test_tap_report(n_wrong == 0 && n == 13, "sizes of outputs, of %u codecs: %u wrong", n,
+                    n_wrong);
+}
+
 /* ---- encoding -------------------------------------------------------------------------------- */
 
 /* Encodes a chunk on the GPU and decodes it there; both as the processor does. */
@@ -372,6 +412,7 @@ int main(int argc, char **argv)
     must_call(wharf_cuda_open(&cuda));
     test_call_does_not_wait();
     test_encoders();
+    test_sizes();
     test_stream();
     test_threads();
     wharf_cuda_close(cuda);

@@ -447,6 +447,129 @@ Test(cuda_calls_simt, scratch_never_shrinks_with_more_chunks)
     end(&f);
 }
 
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+enum { SIZE_ROOM = 1 << 20 };
+
+/* The capacity that is told for a stream, of which the next byte is not there. */
+static size_t told_size(struct fixture *f, const uint8_t *in, size_t in_nbytes)
+{
+    struct test_guard source = test_guard_copy(in, in_nbytes, TEST_GUARD_END);
+    size_t size = 0x5a5a5a5a;
+
+    f->batch.n_chunks = 0;
+    add(f, source.data, in_nbytes, NULL, 0);
+    cr_assert_eq(wharf_cuda_sizes(f->cuda, &f->batch, &size, NULL), 0, "%s",
+                 wharf_cuda_error_message());
+    cr_assert_leq(size, WHARF_CUDA_MAX_CHUNK_NBYTES);
+    test_guard_free(&source);
+    return size;
+}
+
+/* If the processor decodes it with much room, it does with that much, and fills it. */
+static void check_size(struct fixture *f, const uint8_t *in, size_t in_nbytes, uint8_t *out)
+{
+    size_t size = told_size(f, in, in_nbytes);
+    struct wharf_decode_job job = {
+        .codec = f->batch.codec,
+        .setting = {.parameter = f->batch.parameter},
+        .in = in,
+        .in_nbytes = in_nbytes,
+        .out = out,
+        .out_avail = SIZE_ROOM,
+    };
+    struct wharf_outcome outcome;
+
+    wharf_decode_job_run(&job, 0, &outcome);
+    if (outcome.result == WHARF_OK)
+        cr_assert_eq(outcome.out_nbytes, size, "codec %u, %zu bytes: %zu, not %zu", f->batch.codec,
+                     in_nbytes, size, (size_t)outcome.out_nbytes);
+}
+
+/* Good, cut off everywhere, and damaged. */
+static void check_sizes(uint32_t codec, uint32_t parameter, unsigned kind, uint8_t *out)
+{
+    uint8_t *plain = test_data_new(&test_data_kinds[kind], codec, 1500);
+    size_t nbytes = test_data_fit(codec, parameter, plain, 1500), in_nbytes;
+    const struct wharf_encoder_options options = {.level = WHARF_LEVEL_DEFAULT,
+                                                  .parameter = parameter};
+    uint8_t *in = test_pack(codec, &options, plain, nbytes, &in_nbytes);
+    struct fixture f;
+
+    begin(&f, codec);
+    f.batch.parameter = parameter;
+    size_t size = told_size(&f, in, in_nbytes);
+    cr_assert(size >= nbytes && size - nbytes <= (codec == WHARF_CODEC_BOOLRLE ? 7 : 0),
+              "codec %u, parameter %u, kind %u: %zu, not %zu", codec, parameter, kind, size,
+              nbytes);
+    for (size_t n = 0; n <= in_nbytes; n += 1 + n / 8)
+        check_size(&f, in, n, out);
+    for (size_t i = 0; i < 150 && in_nbytes > 0; i++) {
+        size_t at = i < 40 ? i % in_nbytes : i * 7919 % in_nbytes;
+        uint8_t was = in[at];
+        in[at] ^= 1u << i % 8;
+        check_size(&f, in, in_nbytes, out);
+        in[at] = was;
+    }
+    end(&f);
+    free(in);
+    free(plain);
+}
+
+Test(cuda_calls_simt, tells_sizes_of_outputs)
+{
+    uint8_t *out = malloc(SIZE_ROOM);
+    unsigned n = 0;
+
+    for (uint32_t codec = 0; wharf_codec_find(codec); codec++) {
+        if (!wharf_cuda_can_size(codec))
+            continue;
+        const struct wharf_codec_ops *ops = wharf_codec_find(codec)->ops;
+        for (unsigned kind = 0; kind < test_data_n_kinds; kind++) {
+            uint32_t parameter = kind % 8;
+            bool is_one = wharf_codec_unit_nbytes(ops, parameter) > 0;
+            check_sizes(codec, is_one ? parameter : 0, kind, out);
+        }
+        n++;
+    }
+    cr_assert_eq(n, 13);
+    free(out);
+}
+
+Test(cuda_calls_simt, refuses_sizes_of_wrong_batches)
+{
+    struct fixture f;
+    size_t sizes[3] = {7, 7, 7};
+
+    begin(&f, WHARF_CODEC_STORED);
+    add(&f, NULL, 1, NULL, 0);
+    add(&f, (void *)(UINTPTR_MAX - 3), 5, NULL, 0);
+    add(&f, sizes, WHARF_CUDA_MAX_CHUNK_NBYTES + 1, NULL, 0);
+    f.batch.out = NULL;
+    f.batch.outcomes = NULL;
+    cr_assert_eq(wharf_cuda_sizes(f.cuda, &f.batch, sizes, NULL), 0);
+    cr_assert(sizes[0] == 0 && sizes[1] == 0 && sizes[2] == 0);
+    unsigned n_calls = cuda_batch_simt.n_calls;
+    cr_assert_eq(wharf_cuda_sizes(f.cuda, &f.batch, NULL, NULL), -EINVAL);
+    cr_assert_eq(wharf_cuda_sizes(NULL, &f.batch, sizes, NULL), -EINVAL);
+    cr_assert_eq(wharf_cuda_sizes(f.cuda, NULL, sizes, NULL), -EINVAL);
+    cuda_batch_simt.current = 1;
+    cr_assert_eq(wharf_cuda_sizes(f.cuda, &f.batch, sizes, NULL), -EINVAL);
+    cuda_batch_simt.current = 0;
+    for (uint32_t codec = WHARF_CODEC_DEFLATE; codec <= WHARF_CODEC_GZIP; codec++) {
+        f.batch.codec = codec;
+        cr_assert(!wharf_cuda_can_size(codec));
+        cr_assert_eq(wharf_cuda_sizes(f.cuda, &f.batch, sizes, NULL), -EOPNOTSUPP);
+    }
+    f.batch.codec = WHARF_CODEC_STORED;
+    f.batch.in = NULL;
+    cr_assert_eq(wharf_cuda_sizes(f.cuda, &f.batch, sizes, NULL), -EINVAL);
+    f.batch.n_chunks = 0;
+    cr_assert_eq(wharf_cuda_sizes(f.cuda, &f.batch, sizes, NULL), 0);
+    cr_assert_eq(cuda_batch_simt.n_calls, n_calls);
+    end(&f);
+}
+
 /* ---- encoding -------------------------------------------------------------------------------- */
 
 static struct wharf_cuda_encoding encoding_of(struct fixture *f,
