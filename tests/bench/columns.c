@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * columns NAME NBYTES SEED > FILE
- *
- * Makes columns whose statistics follow what the CODAG and Recoil papers tell of their data: run
- * lengths, value ranges, entropies.  The same name, size and seed always give the same bytes.
- *
- *   mc0     uint64  sorted loan numbers in runs of about 30
- *   mc3     float   interest rates in runs of about 40
- *   tpc     int8    passenger counts, drawn one by one
- *   tpt     char    payment types as text, "CRD\n" and others
- *   cd2     uint32  log-uniform counts between long runs of zero
- *   tc2     uint64  sorted edge sources of power-law degrees
- *   hrg     char    A, C, G, T and N, with repeated stretches
- *   rand_L  byte    whole parts of exponentially distributed numbers of mean 256 / L
+ * columns.c: columns whose statistics follow what papers tell of their data, as its help says.
  */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/lib/test_help.h"
+
+static const char help[] =
+    "usage: columns NAME NBYTES SEED > FILE\n"
+    "\n"
+    "Makes columns whose statistics follow what the CODAG and Recoil papers tell of their\n"
+    "data: run lengths, value ranges, entropies.  The same name, size and seed always give\n"
+    "the same bytes.\n"
+    "\n"
+    "  mc0     uint64  sorted loan numbers in runs of about 30\n"
+    "  mc3     float   interest rates in runs of about 40\n"
+    "  tpc     int8    passenger counts, drawn one by one\n"
+    "  tpt     char    payment types as text, \"CRD\\n\" and others\n"
+    "  cd2     uint32  log-uniform counts between long runs of zero\n"
+    "  tc2     uint64  sorted edge sources of power-law degrees\n"
+    "  hrg     char    A, C, G, T and N, with repeated stretches\n"
+    "  rand_L  byte    whole parts of exponentially distributed numbers of mean 256 / L\n";
 
 struct column {
     uint64_t state[2];
@@ -219,9 +225,9 @@ static int make(struct column *column, const char *name)
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     if (argc != 4) {
-        fprintf(stderr, "usage: columns NAME NBYTES SEED\n");
-        return 2;
+        return test_usage(help);
     }
     struct column column = {.nbytes = strtoull(argv[2], NULL, 10)};
     column.out = malloc(column.nbytes ? column.nbytes : 1);

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * decode_bench.c: decoding chunks on the CPU, beside libdeflate and zlib.
- *
- *     decode_bench [--repetitions N] FILE...
- *
- * Each file is cut into chunks that zlib packs one by one, at several levels; one run decodes all
- * of them, on one thread and on all cores.  Every output was compared with the data before the
- * clock starts.
  */
 #include <libdeflate.h>
 #include <pthread.h>
@@ -20,6 +14,16 @@
 #include "encoders/codec.h"
 #include "tests/bench/bench_row.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_help.h"
+
+static const char help[] =
+    "usage: decode_bench [--repetitions N] FILE...\n"
+    "\n"
+    "Times decoding on this CPU beside libdeflate and zlib, N times each (15).\n"
+    "\n"
+    "Each file is cut into chunks of 64 KiB that zlib packs one by one, at several levels;\n"
+    "one run decodes all of them, on one thread and on all cores.  Every output is compared\n"
+    "with the data before the clock starts.  Prints one JSON object for each measurement.\n";
 
 enum { CHUNK_NBYTES = 64 << 10, MAX_THREADS = 256, DEFAULT_REPETITIONS = 15 };
 
@@ -302,6 +306,7 @@ static void measure_file(const char *path, unsigned n_cores, unsigned repetition
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     unsigned repetitions = DEFAULT_REPETITIONS;
     long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     int first = 1;
@@ -310,8 +315,7 @@ int main(int argc, char **argv)
         first = 3;
     }
     if (first >= argc || repetitions < 1) {
-        fprintf(stderr, "usage: decode_bench [--repetitions N] FILE...\n");
-        return 2;
+        return test_usage(help);
     }
     n_cores = n_cores < 1 ? 1 : n_cores > MAX_THREADS ? MAX_THREADS : n_cores;
     for (int i = first; i < argc; i++)

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lz_bench.c: decoding LZ4 blocks and raw Snappy on one core, beside liblz4 and libsnappy.
- *
- *     lz_bench [--repetitions N] FILE...
- *
- * Each file is cut into chunks that the libraries pack one by one; one run decodes all of them.
- * Every output was compared with the data before the clock starts.
  */
 #include <lz4.h>
 #include <snappy-c.h>
@@ -15,6 +10,17 @@
 #include "encoders/codec.h"
 #include "tests/bench/bench_row.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_help.h"
+
+static const char help[] =
+    "usage: lz_bench [--repetitions N] FILE...\n"
+    "\n"
+    "Times decoding LZ4 blocks and raw Snappy on one core beside liblz4 and libsnappy, N\n"
+    "times each (15).\n"
+    "\n"
+    "Each file is cut into chunks of 64 KiB that the libraries pack one by one; one run\n"
+    "decodes all of them.  Every output is compared with the data before the clock starts.\n"
+    "Prints one JSON object for each measurement.\n";
 
 enum { CHUNK_NBYTES = 64 << 10, DEFAULT_REPETITIONS = 15 };
 
@@ -132,6 +138,7 @@ static void measure(const char *name, const uint8_t *raw, size_t nbytes, uint32_
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     unsigned repetitions = DEFAULT_REPETITIONS;
     int first = 1;
 
@@ -140,8 +147,7 @@ int main(int argc, char **argv)
         first = 3;
     }
     if (first >= argc || repetitions < 1) {
-        fprintf(stderr, "usage: lz_bench [--repetitions N] FILE...\n");
-        return 2;
+        return test_usage(help);
     }
     for (int i = first; i < argc; i++) {
         const char *slash = strrchr(argv[i], '/'), *name = slash ? slash + 1 : argv[i];

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * orc_decode.c: one core decoding ORC's run lengths.
- *
- *     orc_decode CODEC TYPE FILE
- *
- * Packs a file of values of a type, as one chunk, and decodes it REPETITIONS times, of which the
- * first is compared with the file.  Prints 10^9 bytes of values a second, of the quickest one, by
- * the thread's own processor time; and those of a memset of as much memory, by turns with it, which
- * is the most that there can be.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -19,6 +12,17 @@
 #include "encoders/rle_values.h"
 #include "tests/bench/bench_row.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_help.h"
+
+static const char help[] =
+    "usage: orc_decode rle1|rle2 u8|i8|...|i64 FILE\n"
+    "\n"
+    "Times one core decoding ORC's run lengths.\n"
+    "\n"
+    "Packs a file of values of a type, as one chunk, and decodes it 40 times, of which the\n"
+    "first is compared with the file.  Prints 10^9 bytes of values a second, of the quickest\n"
+    "one, by the thread's own processor time; and those of a memset of as much memory, by\n"
+    "turns with it, which is the most that there can be.\n";
 
 enum { REPETITIONS = 40 };
 
@@ -82,6 +86,7 @@ static double fill_s(const struct chunk *chunk, unsigned i)
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     struct chunk chunk = {0};
     double best_s = 1e9;
     double fill_best_s = 1e9;
@@ -89,7 +94,7 @@ int main(int argc, char **argv)
     int type = argc == 4 ? wharf_rle_type_from_name(argv[2]) : -1;
 
     if (codec < 0 || type < 0)
-        bench_die("usage: orc_decode rle1|rle2 u8|i8|...|i64 FILE");
+        return test_usage(help);
     chunk.ops = wharf_codec_find((uint32_t)codec)->ops;
     chunk.parameter = (uint32_t)type;
     chunk.raw = test_file_read(argv[3], &chunk.raw_nbytes);

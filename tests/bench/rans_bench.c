@@ -1,27 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rans_bench.c: rans on the CPU, each form of the tuned decoder and coder beside the plain one.
- *
- *     rans_bench [--only PART] [--repetitions N] [--threads N] [--least N] [--most N] [FILE]...
- *
- * Files are bytes.  Symbols of 16 bits it makes itself, 4 MiB each: `samples`, a wave with noise,
- * of which most of 2^16 occur somewhere, and `few`, of which 41 do; without a FILE, these alone are
- * measured.
- *
- * DECODING: chunks of 128 KiB and 1 MiB (what is left over at a file's end is not used) are coded
- * one by one with models of their own, for each n from `least` to `most` (11 and 16 alone, if that
- * is not said), and decoded by one thread, and by as many as there are cores, or by N.  Forms take
- * turns.  A run decodes all chunks as often as it takes for MIN_RUN_S, so that what threads need to
- * begin together, which were started long before, is little of it; what is printed is of all chunks
- * once.  Every output is compared before the clock starts.  With one thread alone (--threads 1) all
- * is measured by its processor time.
- *
- * ENCODING: by the codec's encoder, which makes the model and chooses n, from 11 or 16 downwards,
- * in chunks of several sizes.
- *
- * A whole file as one stream of 2176 splits, as the paper has them, is encoded as well, and thinned
- * to 16 splits beside memcpy of as many bytes, with a copy of its words and without: GB/s count
- * symbols' bytes, and the stream's.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -38,6 +17,33 @@
 #include "tests/bench/bench_crew.h"
 #include "tests/bench/bench_row.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_help.h"
+
+static const char help[] =
+    "usage: rans_bench [--only decode|encode|stream] [--repetitions N] [--threads N] [--least N]\n"
+    "                  [--most N] [FILE]...\n"
+    "\n"
+    "Times rans on the CPU, each form of the tuned decoder and coder beside the plain one, N\n"
+    "times each (11).\n"
+    "\n"
+    "Files are bytes.  Symbols of 16 bits it makes itself, 4 MiB each: `samples`, a wave with\n"
+    "noise, of which most of 2^16 occur somewhere, and `few`, of which 41 do; without a FILE,\n"
+    "these alone are measured.\n"
+    "\n"
+    "DECODING: chunks of 128 KiB and 1 MiB (what is left over at a file's end is not used)\n"
+    "are coded one by one with models of their own, for each n from --least to --most (11 and\n"
+    "16 alone, if that is not said), and decoded by one thread, and by as many as there are\n"
+    "cores, or by --threads.  Forms take turns.  A run decodes all chunks as often as it\n"
+    "takes to be long beside what threads need to begin together; what is printed is of all\n"
+    "chunks once.  Every output is compared before the clock starts.  With one thread alone\n"
+    "(--threads 1) all is measured by its processor time.\n"
+    "\n"
+    "ENCODING: by the codec's encoder, which makes the model and chooses n, from 11 or 16\n"
+    "downwards, in chunks of several sizes.\n"
+    "\n"
+    "A whole file as one stream of 2176 splits, as the paper has them, is encoded as well,\n"
+    "and thinned to 16 splits beside memcpy of as many bytes, with a copy of its words and\n"
+    "without: GB/s count symbols' bytes, and the stream's.\n";
 
 enum { DEFAULT_REPETITIONS = 11, MAX_FORMS = 8 };
 enum { MADE_NBYTES = 4 << 20 };
@@ -582,6 +588,7 @@ static bool take_option(const char *option, const char *given, unsigned *least, 
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned least = 0, most = WHARF_RANS_MAX_NBITS;
     int first = 1;
@@ -593,10 +600,7 @@ int main(int argc, char **argv)
         if (!take_option(argv[first], argv[first + 1], &least, &most))
             break;
     if ((first < argc && argv[first][0] == '-') || plan.repetitions < 1 || plan.n_threads < 1) {
-        fprintf(stderr, "usage: rans_bench [--only decode|encode|stream] [--repetitions N] "
-                        "[--threads N] [--least N] [--most N] "
-                        "[FILE]...\n");
-        return 2;
+        return test_usage(help);
     }
     if (least == 0) {
         plan.n_bits[plan.n_n_bits++] = 11;

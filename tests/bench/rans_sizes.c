@@ -2,16 +2,6 @@
 /*
  * rans_sizes.c: how large rans streams are with many splits, few and none, and how large those of
  * the conventional way to parallelism.
- *
- *     rans_sizes FILE...
- *
- * Prints a JSON object for each file, n (11 and 16), way to make models, and variation: those of
- * tables 4 to 6 of the paper on Recoil.  Each has one model, made from the whole file.  Everything
- * that is measured is decoded and compared first.
- *
- * The conventional way cuts the symbols into equal partitions, each coded by 32 coders of its own.
- * A partition is counted as its 32 final states and its words, without what says where it begins:
- * less than a format would take.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,6 +14,21 @@
 #include "encoders/rans/rans_thin.h"
 #include "tests/bench/bench_row.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_help.h"
+
+static const char help[] =
+    "usage: rans_sizes FILE...\n"
+    "\n"
+    "Tells how large rans streams are with many splits, few and none, and how large those of\n"
+    "the conventional way to parallelism.\n"
+    "\n"
+    "Prints a JSON object for each file, n (11 and 16), way to make models, and variation:\n"
+    "those of tables 4 to 6 of the paper on Recoil.  Each has one model, made from the whole\n"
+    "file.  Everything that is measured is decoded and compared first.\n"
+    "\n"
+    "The conventional way cuts the symbols into equal partitions, each coded by 32 coders of\n"
+    "its own.  A partition is counted as its 32 final states and its words, without what says\n"
+    "where it begins: less than a format would take.\n";
 
 /* The paper's: 2176 warps are what an RTX 2080 Ti runs, 16 cores what its processor has. */
 enum { N_LARGE = 2176, N_SMALL = 16, ALPHABET = 256 };
@@ -207,10 +212,9 @@ static void measure_models(const char *name, const uint8_t *raw, uint32_t n_symb
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
-        fprintf(stderr, "usage: rans_sizes FILE...\n");
-        return 2;
-    }
+    test_help(argc, argv, help);
+    if (argc < 2)
+        return test_usage(help);
     for (int i = 1; i < argc; i++) {
         const char *slash = strrchr(argv[i], '/');
         size_t nbytes;

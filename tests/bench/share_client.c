@@ -1,30 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * share_client.c: one of several processes that decode at the same time, for share-run.
- *
- *     share_client [OPTION]... FILE
- *
- *     --socket PATH, --engine auto|cpu|gpu|simt   by that daemon, on that engine (auto)
- *     --libdeflate        in this process, by libdeflate, instead
- *     --chunk N           bytes of a chunk (65536)
- *     --count N           chunks a call (1): the first ones of the file, the same in each call
- *     --batch             a call is one batch, not as many jobs
- *     --call              a call is one of wharf_decompress for each chunk, in memory of the
- *                         program's own, and the library has the choice of where
- *     --spin US           looks for completions for so long before it sleeps; the library's default
- *                         without it
- *     --rate N            calls a second; as many as there can be without it
- *     --seconds S         how long (1), or until SIGTERM
- *     --go PATH           when all is ready makes PATH.pid, and begins when there is PATH
- *
- * Chunks are raw Deflate by zlib level 9, as nvcomp_bench makes them, in memory that the daemon
- * reads and writes itself but for --call.  A call is timed from its submission to its last
- * completion.  Prints one JSON object, and ends with status 1 if any byte was wrong.
- *
- * Of a daemon's calls it tells where their time went, by the job that took longest: in its
- * queue, with an engine, and the rest, which is on the way to the daemon and back; in the mean of
- * calls around the median and of the slowest hundredth.  slow_per_s are calls that took more than
- * twice the median.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +19,36 @@
 #include "clientlib/wharf.h"
 #include "daemon/base/clock.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_help.h"
+
+static const char help[] =
+    "usage: share_client --socket PATH | --libdeflate [OPTION]... FILE\n"
+    "\n"
+    "Decodes chunks of FILE for a time, as one of several processes that do, for share-run.\n"
+    "\n"
+    "  --socket PATH, --engine auto|cpu|gpu|simt   by that daemon, on that engine (auto)\n"
+    "  --libdeflate        in this process, by libdeflate, instead\n"
+    "  --chunk N           bytes of a chunk (65536)\n"
+    "  --count N           chunks a call (1): the first ones of the file, the same in each\n"
+    "                      call\n"
+    "  --batch             a call is one batch, not as many jobs\n"
+    "  --call              a call is one of wharf_decompress for each chunk, in memory of the\n"
+    "                      program's own, and the library has the choice of where\n"
+    "  --spin US           looks for completions for so long before it sleeps; the library's\n"
+    "                      default without it\n"
+    "  --rate N            calls a second; as many as there can be without it\n"
+    "  --seconds S         how long (1), or until SIGTERM\n"
+    "  --go PATH           when all is ready makes PATH.pid, and begins when there is PATH\n"
+    "\n"
+    "Chunks are raw Deflate by zlib level 9, as nvcomp_bench makes them, in memory that the\n"
+    "daemon reads and writes itself but for --call.  A call is timed from its submission to\n"
+    "its last completion.  Prints one JSON object, and ends with status 1 if any byte was\n"
+    "wrong.\n"
+    "\n"
+    "Of a daemon's calls it tells where their time went, by the job that took longest: in its\n"
+    "queue, with an engine, and the rest, which is on the way to the daemon and back; in the\n"
+    "mean of calls around the median and of the slowest hundredth.  slow_per_s are calls that\n"
+    "took more than twice the median.\n";
 
 enum { MOST_CHUNKS = 4096, MOST_SAMPLES = 4000000, N_ENGINES = WHARF_ENGINE_SIMT + 1 };
 
@@ -479,20 +485,20 @@ static void parse_options(int argc, char **argv, struct options *options)
             options->go = optarg;
             break;
         default:
-            exit(2);
+            exit(test_usage(help));
         }
     }
     if (optind != argc - 1 || !options->socket == !options->is_libdeflate ||
         options->n_chunks < 1 || options->n_chunks > MOST_CHUNKS || options->chunk_nbytes < 1 ||
         options->chunk_nbytes > (1 << 24) || !(options->seconds > 0)) {
-        fputs("usage: share_client --socket PATH | --libdeflate [OPTION]... FILE\n", stderr);
-        exit(2);
+        exit(test_usage(help));
     }
     options->path = argv[optind];
 }
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     static struct client client;
 
     parse_options(argc, argv, &client.options);

@@ -1,23 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wharfd_bench.c: what the daemon costs, whether it is fair, and how soon it is back.
- *
- *     wharfd_bench [--repetitions N] [--clients N] [--only WHAT,...] [FILE...]
- *
- * It starts a daemon of its own, the wharfd of its build, and prints a row for each measurement:
- *   noop        an operation that does nothing; beside it, a word or a wake-up between two
- *               processes there and back: what the machine itself takes
- *   lone_chunk  one chunk of 64 KiB at a time; beside it, the same decoder in this process
- *   flood       as many client processes as processors, 16 chunks each in flight; beside them, the
- *               same decoder in as many threads of this process
- *   shares      two tenants that flood, one with twice as many clients
- *   fairness    one tenant's interactive chunks beside another one's flood, and alone
- *   shared      one large stream of rans with splits, alone and beside floods
- *   recovery    kill -9 of the daemon with 1000 jobs in flight
- *   stats       requests while somebody reads all statistics of 5000 tenants, of 100,000 that have
- *               come; only if it is named, and by root
- * Chunks are of generated text and of the FILEs, the first MiB of each.  What is compared runs turn
- * by turn.  results/README.md tells what the members of rows mean.
  */
 #include <getopt.h>
 #include <libgen.h>
@@ -30,6 +13,30 @@
 #include "tests/bench/daemon_parts.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_help.h"
+
+static const char help[] =
+    "usage: wharfd_bench [--repetitions N] [--clients N] [--only WHAT,...] [FILE...]\n"
+    "\n"
+    "Measures what the daemon costs, whether it is fair, and how soon it is back.\n"
+    "\n"
+    "It starts a daemon of its own, the wharfd of its build, and prints a row for each\n"
+    "measurement:\n"
+    "  noop        an operation that does nothing; beside it, a word or a wake-up between two\n"
+    "              processes there and back: what the machine itself takes\n"
+    "  lone_chunk  one chunk of 64 KiB at a time; beside it, the same decoder in this process\n"
+    "  flood       as many client processes as processors, 16 chunks each in flight; beside\n"
+    "              them, the same decoder in as many threads of this process\n"
+    "  shares      two tenants that flood, one with twice as many clients\n"
+    "  fairness    one tenant's interactive chunks beside another one's flood, and alone\n"
+    "  shared      one large stream of rans with splits, alone and beside floods\n"
+    "  recovery    kill -9 of the daemon with 1000 jobs in flight\n"
+    "  stats       requests while somebody reads all statistics of 5000 tenants, of 100,000\n"
+    "              that have come; only if it is named, and by root\n"
+    "\n"
+    "Chunks are of generated text and of the FILEs, the first MiB of each.  What is compared\n"
+    "runs turn by turn, 15 times or as --repetitions says.  tests/bench/results/README.md\n"
+    "tells what the members of rows mean.\n";
 
 enum { MOST_SOURCES = 16 };
 
@@ -132,7 +139,7 @@ static const char *parse_options(int argc, char **argv, struct daemon_bench *ben
         else if (option == 'o')
             only = optarg;
         else
-            exit(2);
+            exit(test_usage(help));
     }
     if (repetitions < 1 || repetitions > 1000 || bench->n_clients < 1 ||
         bench->n_clients > BENCH_MOST_CLIENTS || argc - optind >= MOST_SOURCES)
@@ -144,6 +151,7 @@ static const char *parse_options(int argc, char **argv, struct daemon_bench *ben
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     static struct bench_source sources[MOST_SOURCES];
     static struct daemon_bench bench;
     const char *only = parse_options(argc, argv, &bench);

@@ -1,38 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_bench_main.c: device decoders timed on one file, device memory to device memory.
- *
- *     wharf_gpu_bench speed CODEC FILE CHUNK TOTAL [RUNS]   until TOTAL bytes of output are there
- *     wharf_gpu_bench few   CODEC FILE CHUNK N     [RUNS]   N chunks alone on the GPU
- *     wharf_gpu_bench sweep CODEC FILE             [RUNS]   chunks of 16 KiB to 1 MiB, 1 to 10000
- *     wharf_gpu_bench symbols D CHUNK TOTAL        [RUNS]   rans, 16-bit symbols of D distributions
- *
- *     --engine library|cuda|simt
- *                       libwharf-cuda's public call (the default, but where a kernel is named), the
- *                       kernel alone, or the SIMT layer in the GPU's place: tries the program out,
- *                       times nothing
- *     --beside          a second row for each: the kernel alone, by turns with the library's call
- *     --graph           each call becomes a CUDA graph, whose replay is timed
- *     --any-codec       the kernel that has all decoders
- *     --serial, --serial-registers, --serial-prefetch
- *                       the kernel that decodes one symbol a step, as CODAG does, with input
- *                       through shared memory, through registers, or through shared memory that
- *                       another warp fills; of codecs that have one
- *     --block, --indexed, --warp
- *                       the kernel in which a block's warps decode a chunk together, that for
- *                       registered models with indexes, or that of a warp for each chunk; without
- *                       these the better one for the chunks
- *     --level N         of the encoder, but for Deflate, zlib and gzip; for rans the bits of its
- *                       probabilities, without this 11; for others without this 9, or their own
- *                       where they have no 9
- *     --registered      symbols: the model is a registered one
- *
- * FILE is cut into chunks of CHUNK bytes (what is left over at the end is not used, unless it is
- * all there is), which are repeated until there are enough; each copy has its own memory.  Deflate,
- * zlib and gzip are made by zlib, level 9, memory level 9; other codecs by their first encoder.
- * Symbols are made as gpu_symbols.h says, with n = 12 if no level is given.
- * After two runs to warm up, RUNS (10) are timed on the device, and then every byte of output is
- * compared once.  Prints one JSON object for each measurement; ends with 1 if any output was wrong.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -47,6 +15,49 @@
 #include "tests/gpu/gpu_pack.h"
 #include "tests/gpu/gpu_symbols.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_help.h"
+
+static const char help[] =
+    "usage: wharf_gpu_bench [OPTION]... speed CODEC[:TYPE] FILE CHUNK TOTAL [RUNS]\n"
+    "       wharf_gpu_bench [OPTION]... few CODEC[:TYPE] FILE CHUNK N [RUNS]\n"
+    "       wharf_gpu_bench [OPTION]... sweep CODEC[:TYPE] FILE [RUNS]\n"
+    "       wharf_gpu_bench [OPTION]... symbols D CHUNK TOTAL [RUNS]\n"
+    "\n"
+    "Times device decoders on one file, device memory to device memory.  The modes:\n"
+    "\n"
+    "  speed     until TOTAL bytes of output are there\n"
+    "  few       N chunks alone on the GPU\n"
+    "  sweep     chunks of 16 KiB to 1 MiB, 1 to 10000 of them\n"
+    "  symbols   rans, 16-bit symbols of D distributions\n"
+    "\n"
+    "  --engine library|cuda|simt\n"
+    "                    libwharf-cuda's public call (the default, but where a kernel is\n"
+    "                    named), the kernel alone, or the SIMT layer in the GPU's place:\n"
+    "                    tries the program out, times nothing\n"
+    "  --beside          a second row for each: the kernel alone, by turns with the library's\n"
+    "                    call\n"
+    "  --graph           each call becomes a CUDA graph, whose replay is timed\n"
+    "  --any-codec       the kernel that has all decoders\n"
+    "  --serial, --serial-registers, --serial-prefetch\n"
+    "                    the kernel that decodes one symbol a step, as CODAG does, with input\n"
+    "                    through shared memory, through registers, or through shared memory\n"
+    "                    that another warp fills; of codecs that have one\n"
+    "  --block, --indexed, --warp\n"
+    "                    the kernel in which a block's warps decode a chunk together, that\n"
+    "                    for registered models with indexes, or that of a warp for each\n"
+    "                    chunk; without these the better one for the chunks\n"
+    "  --level N         of the encoder, but for Deflate, zlib and gzip; for rans the bits of\n"
+    "                    its probabilities, without this 11; for others without this 9, or\n"
+    "                    their own where they have no 9\n"
+    "  --registered      symbols: the model is a registered one\n"
+    "\n"
+    "FILE is cut into chunks of CHUNK bytes (what is left over at the end is not used, unless\n"
+    "it is all there is), which are repeated until there are enough; each copy has its own\n"
+    "memory.  Deflate, zlib and gzip are made by zlib, level 9, memory level 9; other codecs\n"
+    "by their first encoder.  Symbols are made as gpu_symbols.h says, with n = 12 if no level\n"
+    "is given.  After two runs to warm up, RUNS (10) are timed on the device, and then every\n"
+    "byte of output is compared once.  Prints one JSON object for each measurement; ends with\n"
+    "1 if any output was wrong.\n";
 
 enum { ALIGN_NBYTES = 256, WARM_UP_RUNS = 2, MAX_RUNS = 1000 };
 /* The most output of one measurement of a sweep. */
@@ -296,18 +307,6 @@ static void measure_symbols(struct bench *bench, struct gpu_source *source, size
 /* ---- the command line -------------------------------------------------------------------------
  */
 
-static int usage(void)
-{
-    fprintf(stderr, "usage: wharf_gpu_bench [--engine library|cuda|simt] [--beside] [--graph] "
-                    "[--any-codec | --serial | --serial-registers | --serial-prefetch |"
-                    " --block | --warp] [--level N] [--registered]\n"
-                    "           speed CODEC[:TYPE] FILE CHUNK TOTAL [RUNS]\n"
-                    "         | few   CODEC FILE CHUNK N [RUNS]\n"
-                    "         | sweep CODEC FILE [RUNS]\n"
-                    "         | symbols DISTRIBUTIONS CHUNK TOTAL [RUNS]\n");
-    return 2;
-}
-
 static size_t number(const char *text, size_t most)
 {
     char *end;
@@ -430,6 +429,7 @@ static void run_file(struct bench *bench, struct gpu_source *source, char **argv
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     static const struct {
         const char *name;
         int n_words; /* RUNS may follow */
@@ -446,7 +446,7 @@ int main(int argc, char **argv)
     for (argv++, argc--; argc > 0 && strncmp(argv[0], "--", 2) == 0;) {
         int n = take_option(&bench, &source, argc, argv);
         if (n == 0)
-            return usage();
+            return test_usage(help);
         argv += n;
         argc -= n;
     }
@@ -463,5 +463,5 @@ int main(int argc, char **argv)
         modes[i].run(&bench, &source, argv);
         return bench.wrong;
     }
-    return usage();
+    return test_usage(help);
 }

@@ -1,48 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_daemon_main.c: a whole daemon with its GPU, driven through the library.
- *
- *     wharf_gpu_daemon [OPTION]... vectors FOLDER
- *         every vector through daemon and worker
- *     wharf_gpu_daemon [OPTION]... check N
- *         N jobs a storm: of one client and of several, with workers and daemons killed under it;
- *         sessions that come and go; registered models
- *     wharf_gpu_daemon [OPTION]... check-models N
- *         the models alone, with N damaged streams
- *     wharf_gpu_daemon [OPTION]... gpus N
- *         with two GPUs: storms of N jobs, the worker of one killed under them
- *     wharf_gpu_daemon [OPTION]... faults
- *         jobs that end the worker, with wharfd-poison beside wharfd
- *     wharf_gpu_daemon [OPTION]... sessions N
- *         N that come and go, and what they leave
- *     wharf_gpu_daemon [OPTION]... soak SECONDS
- *         sixteen clients of all kinds at once, and what they leave behind
- *     wharf_gpu_daemon [OPTION]... measure SECONDS
- *         latency and throughput
- *     wharf_gpu_daemon [OPTION]... cancels SECONDS
- *         how soon a stream with 65,535 splits ends after its cancel
- *     wharf_gpu_daemon [OPTION]... flood CODEC[:TYPE] FILE SECONDS
- *         throughput of the file's chunks, packed, to several clients
- *     wharf_gpu_daemon [OPTION]... models SECONDS
- *         throughput of streams that bring their models, and of such that do not
- *
- *     --engine cuda|simt     the GPU (cuda), or its code on the CPU
- *     --output kernel|copy   who takes outputs to the clients' memory, as in wharfd.conf
- *     --worker PROGRAM       the worker, likewise: tests/wharfd-host where there is no GPU
- *     --setting NAME=VALUE   one more setting of [gpu]; with device=0,1 measure is of two GPUs
- *     --chunk NBYTES, --asked cpu|gpu|simt|auto
- *                            for measure and cancels: chunks of that size; for measure: that
- *                            engine alone
- *     --asked NAME,NAME... --passes N
- *                            for flood: these engines in turn, each so often (1)
- *     --batch N              for flood: N chunks a job
- *     --clients N,N... --depth N,N...
- *                            for flood: so many clients (1,4,16), so many chunks in flight (4096)
- *     --spin MICROSECONDS    for how long clients look for completions before they sleep
- *
- * With simt, for machines without a GPU, chunks are small.  All but measure report in the Test
- * Anything Protocol; measure prints one JSON object a line.  It is run from BUILD/tests or from a
- * folder beside wharfd and wharfd-gpu.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,10 +8,53 @@
 
 #include "clientlib/wharf.h"
 #include "tests/gpu/gpu_daemon.h"
+#include "tests/lib/test_help.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_tap.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
+
+static const char help[] =
+    "usage: wharf_gpu_daemon [OPTION]... vectors FOLDER\n"
+    "       wharf_gpu_daemon [OPTION]... check|check-models|gpus|sessions N\n"
+    "       wharf_gpu_daemon [OPTION]... faults\n"
+    "       wharf_gpu_daemon [OPTION]... soak|measure|cancels|models SECONDS\n"
+    "       wharf_gpu_daemon [OPTION]... flood CODEC[:TYPE] FILE SECONDS\n"
+    "\n"
+    "Drives a whole daemon with its GPU through the library.  The modes:\n"
+    "\n"
+    "  vectors        every vector through daemon and worker\n"
+    "  check          N jobs a storm: of one client and of several, with workers and daemons\n"
+    "                 killed under it; sessions that come and go; registered models\n"
+    "  check-models   the models alone, with N damaged streams\n"
+    "  gpus           with two GPUs: storms of N jobs, the worker of one killed under them\n"
+    "  faults         jobs that end the worker, with wharfd-poison beside wharfd\n"
+    "  sessions       N that come and go, and what they leave\n"
+    "  soak           sixteen clients of all kinds at once, and what they leave behind\n"
+    "  measure        latency and throughput\n"
+    "  cancels        how soon a stream with 65,535 splits ends after its cancel\n"
+    "  flood          throughput of the file's chunks, packed, to several clients\n"
+    "  models         throughput of streams that bring their models, and of such that do not\n"
+    "\n"
+    "  --engine cuda|simt     the GPU (cuda), or its code on the CPU\n"
+    "  --output kernel|copy   who takes outputs to the clients' memory, as in wharfd.conf\n"
+    "  --worker PROGRAM       the worker, likewise: tests/wharfd-host where there is no GPU\n"
+    "  --setting NAME=VALUE   one more setting of [gpu]; with device=0,1 measure is of two\n"
+    "                         GPUs\n"
+    "  --chunk NBYTES, --asked cpu|gpu|simt|auto\n"
+    "                         for measure and cancels: chunks of that size; for measure: that\n"
+    "                         engine alone\n"
+    "  --asked NAME,NAME... --passes N\n"
+    "                         for flood: these engines in turn, each so often (1)\n"
+    "  --batch N              for flood: N chunks a job\n"
+    "  --clients N,N... --depth N,N...\n"
+    "                         for flood: so many clients (1,4,16), so many chunks in flight\n"
+    "                         (4096)\n"
+    "  --spin MICROSECONDS    for how long clients look for completions before they sleep\n"
+    "\n"
+    "With simt, for machines without a GPU, chunks are small.  All but measure report in the\n"
+    "Test Anything Protocol; measure prints one JSON object a line.  It is run from\n"
+    "BUILD/tests or from a folder beside wharfd and wharfd-gpu.\n";
 
 static const char *asked = "all";
 static size_t chunk_nbytes;
@@ -79,15 +80,6 @@ static void make_chunks(void)
 }
 
 /* ---- main ---------------------------------------------------------------------------------- */
-
-static int usage(void)
-{
-    fputs("usage: wharf_gpu_daemon [--engine cuda|simt] vectors FOLDER | check N | gpus N | "
-          "faults | sessions N | soak SECONDS | check-models N | measure SECONDS | cancels SECONDS "
-          "| models SECONDS | flood CODEC FILE SECONDS\n",
-          stderr);
-    return 2;
-}
 
 static void sessions(unsigned n_sessions)
 {
@@ -187,6 +179,7 @@ static void check(uint64_t n_jobs)
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     for (; argc > 2 && strncmp(argv[1], "--", 2) == 0; argv += 2, argc -= 2) {
         if (strcmp(argv[1], "--engine") == 0)
             gpu_daemon_options.engine = argv[2];
@@ -211,7 +204,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[1], "--spin") == 0)
             gpu_daemon_options.spin_us = (uint32_t)strtoul(argv[2], NULL, 0);
         else
-            return usage();
+            return test_usage(help);
     }
     engine = gpu_daemon_engine();
     if (argc == 2 && strcmp(argv[1], "faults") == 0)
@@ -219,7 +212,7 @@ int main(int argc, char **argv)
     else if (argc == 5 && strcmp(argv[1], "flood") == 0)
         flood(argv + 2, strtod(argv[4], NULL));
     else if (argc != 3)
-        return usage();
+        return test_usage(help);
     else if (strcmp(argv[1], "vectors") == 0)
         gpu_daemon_check_vectors(argv[2]);
     else if (strcmp(argv[1], "check") == 0)
@@ -239,6 +232,6 @@ int main(int argc, char **argv)
     else if (strcmp(argv[1], "check-models") == 0)
         check_models((unsigned)strtoul(argv[2], NULL, 0));
     else
-        return usage();
+        return test_usage(help);
     return test_tap_end();
 }

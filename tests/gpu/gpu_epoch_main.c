@@ -1,34 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_epoch_main.c: epoch kernels on a GPU, from the host's memory to the host's memory.
- *
- *     wharf_gpu_epoch [OPTION]... check N                     items of all kinds against the CPU
- *     wharf_gpu_epoch [OPTION]... noop N                      round trips of items without work
- *     wharf_gpu_epoch [OPTION]... noops N                     many of them at a time
- *     wharf_gpu_epoch [OPTION]... lone CODEC FILE CHUNK N     round trips of one chunk
- *     wharf_gpu_epoch [OPTION]... cancel CODEC FILE CHUNK N   from a cancel to its completion
- *     wharf_gpu_epoch [OPTION]... import CODEC FILE CHUNK     outputs in another process's memory
- *     wharf_gpu_epoch [OPTION]... parts rans FILE CHUNK N     round trips of one chunk in parts
- *     wharf_gpu_epoch [OPTION]... flood CODEC FILE CHUNK TOTAL [RUNS]    TOTAL bytes of output
- *     wharf_gpu_epoch [OPTION]... tenant CODEC FILE CHUNK     what another process notices of it
- *
- *     --engine simt     the SIMT layer in the GPU's place: tries the program out, times nothing
- *     --output WORDS    who writes the output where: the kernel to the host's memory (host, the
- *                       default), the kernel to its own (device), or that and the copy engine from
- *                       there (staging); several with commas, one after the other
- *     --depth N,N...    items under way (4096), of floods several numbers one after the other
- *     --per-batch       a kernel for each batch instead of one that stays
- *     --idle US         leave after so long without work (1000)
- *     --stay US         leave after so long (0: never)
- *     --warps N         of the kernel (0: all that fit)
- *     --share PERCENT   of the multiprocessors (100)
- *     --few N           up to so many items a block by the kernel of blocks (4; 0: never)
- *     --type T          of the values of rle1 and rle2: i8 to i64, u8 to u64
- *     --most-out N      warps that take outputs to the host at the same time (64; 0: all)
- *     --memory NBYTES   the largest chunk (131072)
- *
- * The file is cut and packed as wharf_gpu_bench does; each chunk has its own source and
- * destination.  Prints one JSON object for each measurement; ends with 1 if any output was wrong.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -44,28 +16,57 @@
 #include "tests/gpu/gpu_export.h"
 #include "tests/gpu/gpu_tenant.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_help.h"
+
+static const char help[] =
+    "usage: wharf_gpu_epoch [OPTION]... check N\n"
+    "       wharf_gpu_epoch [OPTION]... noop N\n"
+    "       wharf_gpu_epoch [OPTION]... noops N\n"
+    "       wharf_gpu_epoch [OPTION]... lone CODEC FILE CHUNK N\n"
+    "       wharf_gpu_epoch [OPTION]... cancel CODEC FILE CHUNK N\n"
+    "       wharf_gpu_epoch [OPTION]... import CODEC FILE CHUNK\n"
+    "       wharf_gpu_epoch [OPTION]... parts rans FILE CHUNK N\n"
+    "       wharf_gpu_epoch [OPTION]... flood CODEC FILE CHUNK TOTAL [RUNS]\n"
+    "       wharf_gpu_epoch [OPTION]... tenant CODEC FILE CHUNK\n"
+    "\n"
+    "Tests and times epoch kernels on a GPU, from the host's memory to the host's memory.\n"
+    "The modes:\n"
+    "\n"
+    "  check    items of all kinds against the CPU\n"
+    "  noop     round trips of items without work\n"
+    "  noops    many of them at a time\n"
+    "  lone     round trips of one chunk\n"
+    "  cancel   from a cancel to its completion\n"
+    "  import   outputs in another process's memory\n"
+    "  parts    round trips of one chunk in parts\n"
+    "  flood    TOTAL bytes of output\n"
+    "  tenant   what another process notices of it\n"
+    "\n"
+    "  --engine simt     the SIMT layer in the GPU's place: tries the program out, times\n"
+    "                    nothing\n"
+    "  --output WORDS    who writes the output where: the kernel to the host's memory (host,\n"
+    "                    the default), the kernel to its own (device), or that and the copy\n"
+    "                    engine from there (staging); several with commas, one after the\n"
+    "                    other\n"
+    "  --depth N,N...    items under way (4096), of floods several numbers one after the\n"
+    "                    other\n"
+    "  --per-batch       a kernel for each batch instead of one that stays\n"
+    "  --idle US         leave after so long without work (1000)\n"
+    "  --stay US         leave after so long (0: never)\n"
+    "  --warps N         of the kernel (0: all that fit)\n"
+    "  --share PERCENT   of the multiprocessors (100)\n"
+    "  --few N           up to so many items a block by the kernel of blocks (4; 0: never)\n"
+    "  --type T          of the values of rle1 and rle2: i8 to i64, u8 to u64\n"
+    "  --most-out N      warps that take outputs to the host at the same time (64; 0: all)\n"
+    "  --memory NBYTES   the largest chunk (131072)\n"
+    "\n"
+    "The file is cut and packed as wharf_gpu_bench does; each chunk has its own source and\n"
+    "destination.  Prints one JSON object for each measurement; ends with 1 if any output was\n"
+    "wrong.\n";
 
 enum { MAX_RUNS = 1000, N_OUTPUTS = 3, MAX_DEPTHS = 8 };
 #define TENANT_SECONDS 2.0
 #define TENANT_JOBS_PER_SECOND 1000
-
-static int usage(void)
-{
-    fprintf(stderr, "usage: wharf_gpu_epoch [--engine cuda|simt] [--output host,device,staging]\n"
-                    "           [--depth N,...] [--per-batch] [--idle US] [--stay US] [--warps N] "
-                    "[--share PERCENT]\n"
-                    "           [--few N] [--most-out N] [--memory NBYTES] [--type T]\n"
-                    "           check N\n"
-                    "         | noop N\n"
-                    "         | noops N\n"
-                    "         | lone CODEC FILE CHUNK N\n"
-                    "         | cancel CODEC FILE CHUNK N\n"
-                    "         | import CODEC FILE CHUNK\n"
-                    "         | parts rans FILE CHUNK N\n"
-                    "         | flood CODEC FILE CHUNK TOTAL [RUNS]\n"
-                    "         | tenant CODEC FILE CHUNK\n");
-    return 2;
-}
 
 static size_t number(const char *text, size_t least, size_t most)
 {
@@ -216,7 +217,7 @@ static uint32_t outputs_named(const char *words)
     for (uint32_t i = 0; i < N_OUTPUTS; i++)
         outputs |= (uint32_t)(strstr(words, names[i]) != NULL) << i;
     if (outputs == 0)
-        exit(usage());
+        exit(test_usage(help));
     return outputs;
 }
 
@@ -224,7 +225,7 @@ static uint32_t type_named(const char *word)
 {
     int type = wharf_rle_type_from_name(word);
     if (type < 0)
-        exit(usage());
+        exit(test_usage(help));
     return (uint32_t)type;
 }
 
@@ -236,7 +237,7 @@ static void take_depths(struct options *o, char *words)
          word = strtok_r(NULL, ",", &rest))
         o->depths[o->n_depths++] = (uint32_t)number(word, 1, 1 << 16);
     if (o->n_depths == 0)
-        exit(usage());
+        exit(test_usage(help));
 }
 
 /* Takes an option and its value; how many words that were, 0 if there is none. */
@@ -369,6 +370,7 @@ static bool is_call(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     struct options o = {
         .ops = &wharf_cuda_epoch,
         .config = {.n_entries = 8192,
@@ -393,12 +395,12 @@ int main(int argc, char **argv)
     while (argc > 0 && strncmp(argv[0], "--", 2) == 0) {
         int n = take_option(&o, argv);
         if (n == 0)
-            return usage();
+            return test_usage(help);
         argv += n;
         argc -= n;
     }
     if (!is_call(argc, argv))
-        return usage();
+        return test_usage(help);
     struct gpu_epoch e = {.depth = o.depths[0]};
     return measure(&e, &o, argc, argv);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_library_main.c: libwharf-cuda as several programs in one would use it, on the first GPU.
- *
- *     wharf_gpu_library [ROUNDS]
- *
- * Threads with streams of their own decode other codecs at the same time, by calls and by graphs
- * that are replayed on other data; lines are encoded and decoded on the GPU; and no call
- * synchronises. Reports in the Test Anything Protocol.
  */
 #include <cuda_runtime_api.h>
 #include <errno.h>
@@ -20,11 +14,21 @@
 #include "clientlib/cuda/wharf_cuda.h"
 #include "encoders/decode_job.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_help.h"
 #include "tests/lib/test_lines.h"
 #include "tests/lib/test_outcome.h"
 #include "tests/lib/test_pack.h"
 #include "tests/lib/test_rans.h"
 #include "tests/lib/test_tap.h"
+
+static const char help[] =
+    "usage: wharf_gpu_library [ROUNDS]\n"
+    "\n"
+    "Uses libwharf-cuda as several programs in one would, on the first GPU, for ROUNDS (20).\n"
+    "\n"
+    "Threads with streams of their own decode other codecs at the same time, by calls and by\n"
+    "graphs that are replayed on other data; lines are encoded and decoded on the GPU; and no\n"
+    "call synchronises.  Reports in the Test Anything Protocol.\n";
 
 enum { N_THREADS = 8, N_CHUNKS = 300, N_PLAIN = 20000, N_CODECS = 5 };
 
@@ -404,10 +408,9 @@ static void test_call_does_not_wait(void)
 
 int main(int argc, char **argv)
 {
-    if (argc > 2 || (argc == 2 && (n_rounds = (unsigned)strtoul(argv[1], NULL, 10)) == 0)) {
-        fprintf(stderr, "usage: wharf_gpu_library [ROUNDS]\n");
-        return 2;
-    }
+    test_help(argc, argv, help);
+    if (argc > 2 || (argc == 2 && (n_rounds = (unsigned)strtoul(argv[1], NULL, 10)) == 0))
+        return test_usage(help);
     must(cudaSetDevice(0));
     must_call(wharf_cuda_open(&cuda));
     test_call_does_not_wait();

@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wharf_gpu_line: what kernels gain that read arrays which stay compressed.  Each consumer reads
- * one array raw, by load_line(), and by assist warps; `ideal` reads the compressed bytes and
- * decodes nothing.  All must come to one sum.  A row of JSON for each.
- *
- *     wharf_gpu_line [MIB]     of the array without compression, 256 if it is not said
- *
- *   sum      every byte once, from memory of the GPU
- *   gather   lines in a random order
- *   update   1 more in every value, in place; compressed in slots
- *   cached   `sum` of 80 MB again and again, which the second-level cache holds only compressed
- *   link     `sum` from memory of the host
+ * gpu_line_main.cu: what kernels gain that read arrays which stay compressed.
  */
 #include <algorithm>
 #include <cstdio>
@@ -27,8 +17,24 @@ extern "C" {
 #include "tests/lib/test_random.h"
 }
 #include "kernels/line/wharf_assist.cuh"
+#include "tests/lib/test_help.h"
 
 using namespace wharf;
+
+static const char help[] =
+    "usage: wharf_gpu_line [MIB]\n"
+    "\n"
+    "Times kernels that read arrays which stay compressed, of MIB without compression (256).\n"
+    "Each consumer reads one array raw, by load_line(), and by assist warps; `ideal` reads\n"
+    "the compressed bytes and decodes nothing.  All must come to one sum.  Prints a row of\n"
+    "JSON for each.\n"
+    "\n"
+    "  sum      every byte once, from memory of the GPU\n"
+    "  gather   lines in a random order\n"
+    "  update   1 more in every value, in place; compressed in slots\n"
+    "  cached   `sum` of 80 MB again and again, which the second-level cache holds only\n"
+    "           compressed\n"
+    "  link     `sum` from memory of the host\n";
 
 namespace
 {
@@ -461,7 +467,10 @@ int run_all(const char *name, size_t nbytes)
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     size_t nbytes = (argc > 1 ? strtoul(argv[1], nullptr, 10) : 256) << 20;
+    if (nbytes == 0 || argc > 2)
+        return test_usage(help);
     MUST(cudaDeviceGetAttribute(&n_multiprocessors, cudaDevAttrMultiProcessorCount, 0));
     int n_wrong = run_all<WHARF_CODEC_BDI>("bdi", nbytes);
     n_wrong += run_all<WHARF_CODEC_PALETTE>("palette", nbytes);

@@ -2,17 +2,6 @@
 /*
  * gpu_memory_main.c: a client of the daemon that uses CUDA itself, and has sources and outputs in
  * its own GPU memory.
- *
- *     wharf_gpu_memory [--gpu N] check N                    storms of N jobs, kills, wrong memory
- *     wharf_gpu_memory [--gpu N] measure SECONDS CHUNK CODEC FILE...
- *                                                           bytes a second, in GPU memory and not
- *     wharf_gpu_memory [--gpu N] share PROCESSES CHUNKS SECONDS CHUNK CODEC FILE...
- *                                                           the same of several processes, each
- *                                                           with one batch of CHUNKS in flight
- *
- * With --gpu 1 the client's memory is on that GPU, and the daemon has that one and all before.
- * check reports in the Test Anything Protocol, measure prints one JSON object a line.  It is run
- * from BUILD/tests or from a folder beside wharfd and wharfd-gpu.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,12 +17,32 @@
 #include "kernels/cuda_error.h"
 #include "tests/gpu/gpu_memory_parts.h"
 #include "tests/lib/test_client.h"
+#include "tests/lib/test_help.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_tap.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
+
+static const char help[] =
+    "usage: wharf_gpu_memory [--gpu N] check N\n"
+    "       wharf_gpu_memory [--gpu N] measure SECONDS CHUNK CODEC FILE...\n"
+    "       wharf_gpu_memory [--gpu N] share PROCESSES CHUNKS SECONDS CHUNK CODEC FILE...\n"
+    "       wharf_gpu_memory flood SOCKET\n"
+    "\n"
+    "Drives the daemon as a client that uses CUDA itself, and has sources and outputs in its\n"
+    "own GPU memory.  The modes:\n"
+    "\n"
+    "  check     storms of N jobs, kills, wrong memory\n"
+    "  measure   bytes a second, in GPU memory and not\n"
+    "  share     the same of several processes, each with one batch of CHUNKS in flight\n"
+    "  flood     what check runs as a process of its own: chunks without an end to the daemon\n"
+    "            at SOCKET\n"
+    "\n"
+    "With --gpu 1 the client's memory is on that GPU, and the daemon has that one and all\n"
+    "before.  check reports in the Test Anything Protocol, the others print one JSON object a\n"
+    "line.  It is run from BUILD/tests or from a folder beside wharfd and wharfd-gpu.\n";
 
 #define MiB ((size_t)1 << 20)
 #define GRANULARITY (2 * MiB)
@@ -458,6 +467,7 @@ static int share(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     if (argc > 2 && strcmp(argv[1], "--gpu") == 0) {
         snprintf(gpu, sizeof(gpu), "%.7s", argv[2]);
         gpu_memory_must_cuda("using that GPU", gpu_client_use(atoi(gpu)));
@@ -472,8 +482,5 @@ int main(int argc, char **argv)
         return measure(argc, argv);
     if (argc >= 8 && strcmp(argv[1], "share") == 0)
         return share(argc, argv);
-    fputs("usage: wharf_gpu_memory [--gpu N] check N | measure SECONDS CHUNK CODEC FILE... |\n"
-          "       share PROCESSES CHUNKS SECONDS CHUNK CODEC FILE...\n",
-          stderr);
-    return 2;
+    return test_usage(help);
 }

@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_rans_main.cu: one large rans stream decoded by all of a GPU, device memory to device memory.
- *
- *     wharf_gpu_rans FILE N TOTAL SPLITS PIECES [RUNS]
- *     wharf_gpu_rans symbols D N TOTAL PIECES [RUNS]
- *
- * FILE, repeated until there are TOTAL bytes, becomes one stream with n = N and SPLITS splits, of
- * which PIECES are used (0: as many as is soonest); or 16-bit symbols of D
- * distributions become one, with a registered model and splits of 8192 symbols.  After two runs to
- * warm up, RUNS (10) are timed on the device, from before the launch, and as many that find the GPU
- * at work, so that the host's time to launch is not in them ("kernel").  Then every byte is
- * compared, and bits are flipped, and outcomes compared with the CPU's: 50, of large streams 3, of
- * very large ones none.  Prints one JSON object; ends with 1 if anything was wrong.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,10 +18,26 @@
 #include "tests/gpu/gpu_rans_stream.h"
 extern "C" {
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_help.h"
 #include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_rans.h"
 }
+
+static const char help[] =
+    "usage: wharf_gpu_rans FILE N TOTAL SPLITS PIECES [RUNS]\n"
+    "       wharf_gpu_rans symbols D N TOTAL PIECES [RUNS]\n"
+    "\n"
+    "Decodes one large rans stream by all of a GPU, device memory to device memory.\n"
+    "\n"
+    "FILE, repeated until there are TOTAL bytes, becomes one stream with n = N and SPLITS\n"
+    "splits, of which PIECES are used (0: as many as is soonest); or 16-bit symbols of D\n"
+    "distributions become one, with a registered model and splits of 8192 symbols.  After two\n"
+    "runs to warm up, RUNS (10) are timed on the device, from before the launch, and as many\n"
+    "that find the GPU at work, so that the host's time to launch is not in them (\"kernel\").\n"
+    "Then every byte is compared, and bits are flipped, and outcomes compared with the CPU's:\n"
+    "50, of large streams 3, of very large ones none.  Prints one JSON object; ends with 1 if\n"
+    "anything was wrong.\n";
 
 namespace
 {
@@ -215,11 +220,9 @@ unsigned count_wrong_damaged(given g, uint32_t max_pieces, const device_memory &
 
 int main(int argc, char **argv)
 {
-    if (argc < 6 || argc > 7) {
-        fprintf(stderr, "usage: wharf_gpu_rans FILE N TOTAL SPLITS PIECES [RUNS]\n"
-                        "       wharf_gpu_rans symbols D N TOTAL PIECES [RUNS]\n");
-        return 2;
-    }
+    test_help(argc, argv, help);
+    if (argc < 6 || argc > 7)
+        return test_usage(help);
     uint32_t max_pieces = (uint32_t)atoi(argv[5]), n_pieces = 0;
     unsigned n_runs = argc > 6 ? (unsigned)atoi(argv[6]) : 10;
     const given g = strcmp(argv[1], "symbols") ? make_bytes(argv + 1) : make_symbols(argv + 2);

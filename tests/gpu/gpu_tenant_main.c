@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_tenant_main.c: another process's use of the same GPU.
- *
- *     wharf_gpu_tenant trips SECONDS
- *     wharf_gpu_tenant saturate SECONDS
- *
- * as gpu_tenant.h says; of the round trips it prints one JSON object.
+ * gpu_tenant_main.c: another process's use of the same GPU, as gpu_tenant.h says.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/gpu/gpu_tenant.h"
+#include "tests/lib/test_help.h"
+
+static const char help[] =
+    "usage: wharf_gpu_tenant trips|saturate SECONDS\n"
+    "\n"
+    "Uses the GPU as another process would, beside what is measured there.\n"
+    "\n"
+    "  trips      64 KiB in, a kernel, 64 KiB out, one after the other; prints a JSON object\n"
+    "  saturate   kernels without a pause that copy 256 MiB in the GPU's memory\n";
 
 static int print_trips(double seconds)
 {
@@ -24,12 +28,12 @@ static int print_trips(double seconds)
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     double seconds = argc == 3 ? strtod(argv[2], NULL) : 0;
 
     if (seconds > 0 && strcmp(argv[1], "trips") == 0)
         return print_trips(seconds);
     if (seconds > 0 && strcmp(argv[1], "saturate") == 0)
         return gpu_tenant_saturate(seconds);
-    fputs("usage: wharf_gpu_tenant trips|saturate SECONDS\n", stderr);
-    return 2;
+    return test_usage(help);
 }

@@ -1,30 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_test_main.c: device decoders on a GPU against the CPU engine.
- *
- *     wharf_gpu_test [OPTION]... vectors FOLDER | vectors TABLE FOLDER
- *     wharf_gpu_test [OPTION]... generated N      N variants of each of some hundred good streams
- *     wharf_gpu_test [OPTION]... forged N         N streams of Deflate that no packer writes, and
- *                                                 of each a few variants and damages
- *     wharf_gpu_test [OPTION]... damaged N        N streams with one to four bits changed
- *
- *     --engine cuda|library|simt   what runs device code: kernels of the first GPU (default),
- *                          libwharf-cuda's public calls on it, or the SIMT layer
- *     --graph              every call becomes a CUDA graph, whose second replay counts
- *     --any-codec          the kernel that has all decoders, instead of each codec's own
- *     --serial             the kernel that decodes one symbol a step, of codecs that have one
- *     --serial-registers   the same with input through registers instead of shared memory
- *     --serial-prefetch    the same with a warp that does nothing but fill shared memory
- *     --block              the kernel in which a block's warps decode a chunk together, likewise
- *     --indexed            the kernel for registered models with indexes, likewise
- *     --own-memory         memory of its own for every job: for compute-sanitizer
- *     --codec NAME         this codec alone
- *     --seed N             other variants and damages (default 1)
- *     --save FOLDER        write the inputs of jobs that fail there
- *
- * Reports in the Test Anything Protocol; the last line is "N passed, N failed", counted in jobs.
- * Ends with 0 when all passed, 1 when some failed, 2 for wrong usage, 3 when the GPU or memory is
- * not to be had.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,7 +11,41 @@
 #include "clientlib/wharf.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/gpu/gpu_cases.h"
+#include "tests/lib/test_help.h"
 #include "tests/lib/test_tap.h"
+
+static const char help[] =
+    "usage: wharf_gpu_test [OPTION]... vectors FOLDER | vectors TABLE FOLDER\n"
+    "       wharf_gpu_test [OPTION]... generated|forged|damaged N\n"
+    "\n"
+    "Holds device decoders on a GPU against the CPU engine.  The modes:\n"
+    "\n"
+    "  vectors     the vectors of a folder, or those that a table lists\n"
+    "  generated   N variants of each of some hundred good streams\n"
+    "  forged      N streams of Deflate that no packer writes, and of each a few variants and\n"
+    "              damages\n"
+    "  damaged     N streams with one to four bits changed\n"
+    "\n"
+    "  --engine cuda|library|simt   what runs device code: kernels of the first GPU\n"
+    "                               (default),\n"
+    "                       libwharf-cuda's public calls on it, or the SIMT layer\n"
+    "  --graph              every call becomes a CUDA graph, whose second replay counts\n"
+    "  --any-codec          the kernel that has all decoders, instead of each codec's own\n"
+    "  --serial             the kernel that decodes one symbol a step, of codecs that have\n"
+    "                       one\n"
+    "  --serial-registers   the same with input through registers instead of shared memory\n"
+    "  --serial-prefetch    the same with a warp that does nothing but fill shared memory\n"
+    "  --block              the kernel in which a block's warps decode a chunk together,\n"
+    "                       likewise\n"
+    "  --indexed            the kernel for registered models with indexes, likewise\n"
+    "  --own-memory         memory of its own for every job: for compute-sanitizer\n"
+    "  --codec NAME         this codec alone\n"
+    "  --seed N             other variants and damages (default 1)\n"
+    "  --save FOLDER        write the inputs of jobs that fail there\n"
+    "\n"
+    "Reports in the Test Anything Protocol; the last line is \"N passed, N failed\", counted in\n"
+    "jobs.  Ends with 0 when all passed, 1 when some failed, 2 for wrong usage, 3 when the\n"
+    "GPU or memory is not to be had.\n";
 
 static const uint32_t all_codecs[] = {
 #define X(ID, name, number, summary) WHARF_CODEC_##ID,
@@ -57,19 +67,6 @@ static struct {
     int codec; /* -1: all */
     uint64_t n_passed, n_failed;
 } run = {.check = {.device = &gpu_device_cuda}, .seed = 1, .codec = -1};
-
-static int usage(void)
-{
-    fprintf(stderr,
-            "usage: wharf_gpu_test [--engine cuda|library|simt] [--graph] [--own-memory] [--codec "
-            "NAME] "
-            "[--seed N] [--save FOLDER]\n"
-            "               [--any-codec | --serial | --serial-registers | --serial-prefetch |\n"
-            "                --block | --indexed]\n"
-            "           vectors FOLDER | vectors TABLE FOLDER | generated N | forged N | "
-            "damaged N\n");
-    return 2;
-}
 
 static int is_chosen(uint32_t codec)
 {
@@ -262,6 +259,7 @@ static void run_codecs(const char *mode, uint64_t count)
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     struct test_vector_list vectors = {0};
     uint64_t count = 0;
     int at = 1;
@@ -269,20 +267,20 @@ int main(int argc, char **argv)
     while (at < argc && strncmp(argv[at], "--", 2) == 0) {
         int n = take_option(argv + at);
         if (n < 0)
-            return usage();
+            return test_usage(help);
         at += n;
     }
     if (argc - at < 2)
-        return usage();
+        return test_usage(help);
     const char *mode = argv[at];
     int is_vectors = strcmp(mode, "vectors") == 0;
     if (is_vectors ? argc - at > 3
                    : argc - at != 2 || parse_number(argv[at + 1], &count) < 0 ||
                          (strcmp(mode, "generated") != 0 && strcmp(mode, "forged") != 0 &&
                           strcmp(mode, "damaged") != 0))
-        return usage();
+        return test_usage(help);
     if (run.check.any_codec && run.check.serial)
-        return usage();
+        return test_usage(help);
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     run.check.device->open();

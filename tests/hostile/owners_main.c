@@ -1,22 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wharf_owners: what a user has of the daemon beside another one who is many uids.
- *
- *     wharf_owners [--seconds S] [--repetitions N] [--check]
- *
- * The neighbour is one process that floods the daemon.  Beside it a crowd floods too: one process
- * that wants as much, 20 processes of one uid, 20 of as many subordinate uids of one owner, or 300
- * of these.  For each crowd two rows are printed: how long the neighbour's chunks take in all,
- * beside what they take in the case that it is compared with, and beside what the chunks of
- * neighbour and crowd together take, which is all that the engine does.  Then a crowd of
- * subordinate uids takes all connections, queues and memory that it is given and keeps them, and
- * the neighbour connects again and again.
- *
- * With --check it fails where the neighbour has less than 90 % beside 20 subordinate uids of what
- * it has beside 20 processes, less than 45 % of what the engine does beside 300, or cannot connect.
- *
- * The daemon has half of the processors, the crowd one, and the neighbour the rest, where there are
- * enough.  It needs root, to be other users.
+ * owners_main.c: what a user has of the daemon beside another one who is many uids.
  */
 #include <errno.h>
 #include <sched.h>
@@ -38,7 +22,29 @@
 #include "tests/bench/bench_row.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_help.h"
 #include "tests/lib/test_wharfd.h"
+
+static const char help[] =
+    "usage: wharf_owners [--seconds S] [--repetitions N] [--check]\n"
+    "\n"
+    "Measures what a user has of the daemon beside another one who is hundreds of subordinate\n"
+    "uids.\n"
+    "\n"
+    "The neighbour is one process that floods the daemon.  Beside it a crowd floods too: one\n"
+    "process that wants as much, 20 processes of one uid, 20 of as many subordinate uids of\n"
+    "one owner, or 300 of these.  For each crowd two rows are printed: how long the\n"
+    "neighbour's chunks take in all, beside what they take in the case that it is compared\n"
+    "with, and beside what the chunks of neighbour and crowd together take, which is all that\n"
+    "the engine does.  Then a crowd of subordinate uids takes all connections, queues and\n"
+    "memory that it is given and keeps them, and the neighbour connects again and again.\n"
+    "\n"
+    "With --check it fails where the neighbour has less than 90 % beside 20 subordinate uids\n"
+    "of what it has beside 20 processes, less than 45 % of what the engine does beside 300,\n"
+    "or cannot connect.\n"
+    "\n"
+    "The daemon has half of the processors, the crowd one, and the neighbour the rest, where\n"
+    "there are enough.  It needs root, to be other users.\n";
 
 enum { NEIGHBOUR = 65001, OWNER = 65002, FIRST_SUBORDINATE = 3000000 };
 enum { CHUNK = 65536, MOST_PROCESSES = 300, N_CONNECTIONS = 100, MOST_REPETITIONS = 100 };
@@ -472,17 +478,9 @@ static void raise_open_files(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int usage(FILE *file)
-{
-    fputs("usage: wharf_owners [--seconds S] [--repetitions N] [--check]\n"
-          "\n"
-          "What a user has of the daemon beside another one who is hundreds of subordinate uids.\n",
-          file);
-    return file == stdout ? 0 : 2;
-}
-
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--check") == 0)
             options.checks = true;
@@ -491,10 +489,10 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--repetitions") == 0 && i + 1 < argc)
             options.n_repetitions = (unsigned)atoi(argv[++i]);
         else
-            return usage(strcmp(argv[i], "--help") == 0 ? stdout : stderr);
+            return test_usage(help);
     }
     if (options.n_repetitions < 1 || options.n_repetitions > MOST_REPETITIONS)
-        return usage(stderr);
+        return test_usage(help);
     if (geteuid() != 0)
         bench_die("it takes root to be other users");
     sched_getaffinity(0, sizeof(all_processors), &all_processors);

@@ -1,18 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wharf_storms: what a tenant's clients wait while another tenant storms the daemon.
- *
- *     wharf_storms [--seconds S] [--check] [KIND...]
- *
- * For each kind of storm (storm_kinds.c) it starts a daemon, measures a lone job, a no-op and a
- * Hello on an open connection first quiet and then beside three storming processes of another user,
- * and prints a row for each, whose peer is the quiet daemon.  Of storms of connections it also
- * measures a connection with its Hello, whose peer is a bare loop that accepts and closes, with the
- * same backlog and storm.  With --check it fails where a row is over its limit: three times the
- * quiet 99th percentile and 1 ms, or twice the bare loop's.
- *
- * The daemon, who measures and the storm have processors of their own where there are enough.  It
- * needs root, to be two users.
+ * storms_main.c: what a tenant's clients wait while another tenant storms the daemon.
  */
 #include <errno.h>
 #include <sched.h>
@@ -35,7 +23,25 @@
 #include "tests/hostile/storm_kinds.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_help.h"
 #include "tests/lib/test_wharfd.h"
+
+static const char help[] =
+    "usage: wharf_storms [--seconds S] [--check] [KIND...]\n"
+    "\n"
+    "Measures what clients wait while another user's storm the daemon.  The kinds of storms,\n"
+    "all of which are tried without a KIND: doorbells, noops, pings, stats, registrations,\n"
+    "models, hellos, connects.\n"
+    "\n"
+    "For each kind it starts a daemon, measures a lone job, a no-op and a Hello on an open\n"
+    "connection first quiet and then beside three storming processes of another user, and\n"
+    "prints a row for each, whose peer is the quiet daemon.  Of storms of connections it also\n"
+    "measures a connection with its Hello, whose peer is a bare loop that accepts and closes,\n"
+    "with the same backlog and storm.  With --check it fails where a row is over its limit:\n"
+    "three times the quiet 99th percentile and 1 ms, or twice the bare loop's.\n"
+    "\n"
+    "The daemon, who measures and the storm have processors of their own where there are\n"
+    "enough.  It needs root, to be two users.\n";
 
 /* A job of some 250 us of a processor; pauses between two samples; how long a storm takes to be
  * there. */
@@ -349,18 +355,9 @@ static bool is_asked_for(const struct storm_kind *kind, int argc, char **argv)
     return argc == 0;
 }
 
-static void usage(FILE *file)
-{
-    fputs("usage: wharf_storms [--seconds S] [--check] [KIND...]\n"
-          "\n"
-          "What clients wait while another user's storm the daemon; kinds of storms:\n",
-          file);
-    for (const struct storm_kind *kind = storm_kinds; kind->name; kind++)
-        fprintf(file, "  %s\n", kind->name);
-}
-
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     int at = 1;
 
     for (; at < argc && strncmp(argv[at], "--", 2) == 0; at++) {
@@ -369,9 +366,7 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[at], "--seconds") == 0 && at + 1 < argc) {
             options.seconds = atof(argv[++at]);
         } else {
-            bool wants_help = strcmp(argv[at], "--help") == 0;
-            usage(wants_help ? stdout : stderr);
-            return wants_help ? 0 : 2;
+            return test_usage(help);
         }
     }
     if (geteuid() != 0)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The scripts of tests/bench and tests/gpu: what they do where nothing can be measured.
+"""The scripts and programs of tests/bench and tests/gpu: what they do where nothing can be measured.
 
 Each answers --help and does nothing else then; and share-run makes its rows of what each peer says.
+Of programs those are run that are built; of all of them the sources are looked at.
 Reports in the Test Anything Protocol.
 """
 import argparse
@@ -10,12 +11,17 @@ import importlib.machinery
 import importlib.util
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BENCH = TOP / 'tests' / 'bench'
+BUILD = TOP / os.environ.get('BUILD', 'build/release')
+# What a program is called whose source is not called so.
+NAMES = {'gpu_.*_main': lambda stem: 'wharf_' + stem.removesuffix('_main'),
+         '(storms|owners)_main': lambda stem: 'wharf_' + stem.removesuffix('_main')}
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(BENCH))
 
@@ -70,6 +76,40 @@ def help_is_all_that_there_is_to_it():
         yield 'results have changed'
 
 
+def programs():
+    """Sources that have a main(), and the names of their programs."""
+    for folder in ('bench', 'gpu', 'hostile'):
+        for path in sorted((TOP / 'tests' / folder).iterdir()):
+            if path.suffix in ('.c', '.cc', '.cu'):
+                text = path.read_text(encoding='utf-8')
+                if main := re.search(r'^int main\((.*)\)\n{\n *(.*)', text, re.MULTILINE):
+                    name = next((make(path.stem) for form, make in NAMES.items() if re.fullmatch(form, path.stem)),
+                                path.stem)
+                    yield path, name, text, main
+
+
+def programs_answer_help_first():
+    """Before they look for a GPU, for root or for files."""
+    found = list(programs())
+    if len(found) < 19:
+        yield f'only {len(found)} programs are found'
+    for path, name, text, main in found:
+        if main[1] != 'int argc, char **argv' or main[2] != 'test_help(argc, argv, help);':
+            yield f'{path.name}: main() begins with {main[2]!r}'
+        if f'"usage: {name} ' not in text:
+            yield f'{path.name}: has no usage of {name}'
+        for program in (BUILD / folder / name for folder in ('', 'bench', 'tests')):
+            for words in (['--help'], ['16', '--help']) if program.exists() else ():
+                with tempfile.TemporaryDirectory() as folder:
+                    done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True,
+                                          check=False, timeout=60)
+                    left = os.listdir(folder)
+                if (done.returncode, done.stderr, left) != (0, '', []):
+                    yield f'{name} {words}: status {done.returncode}, leaves {left}, {done.stderr}'
+                if not done.stdout.startswith(f'usage: {name} ') or '\n\n' not in done.stdout:
+                    yield f'{name} {words}: says {done.stdout[:80]!r}'
+
+
 def wrong_words_are_told_the_usage():
     """Where a text holds a %, argparse took it for a place to fill in, and crashed."""
     for name in ('epoch-run', 'gpu-report', 'gpu-run', 'gpu-study', 'rans-sizes', 'run-bench', 'share-run'):
@@ -107,7 +147,7 @@ def share_run_makes_rows_of_what_each_peer_says():
 
 
 def main():
-    tests, failed = (help_is_all_that_there_is_to_it, wrong_words_are_told_the_usage,
+    tests, failed = (help_is_all_that_there_is_to_it, programs_answer_help_first, wrong_words_are_told_the_usage,
                      share_run_makes_rows_of_what_each_peer_says), 0
     print(f'1..{len(tests)}')
     for number, test in enumerate(tests, 1):
