@@ -82,11 +82,11 @@ static const char work_help[] =
     "      --progress       show progress wherever standard error and output go\n";
 
 static const char decompress_help[] =
-    "      --codec brotli   the input is Brotli, whatever its name; .br is without it\n"
+    "      --codec brotli   the input is Brotli; a name in .br says so by itself\n"
     "  -c, --stdout         write to standard output\n"
     "  -v, --verbose        say what was done\n"
-    "  -d, --decompress\n"
-    "  -k, --keep           as with gzip; that is how it is anyway\n";
+    "  -d, --decompress     no effect, as -1 to -9: for users of gzip\n"
+    "  -k, --keep           no effect: the input stays anyway\n";
 
 static const char salvage_help[] =
     "      --salvage        of bad data write all that decodes, say what is in doubt,\n"

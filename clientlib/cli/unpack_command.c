@@ -145,9 +145,10 @@ const struct wharf_cli_command wharf_cli_unpack = {
     .usage = "[OPTION...] [-o OUT] [IN...]",
     .help = "Decompresses each IN, a wharf container, gzip, BGZF, zlib or zstd file, LZ4\n"
             "frames, framed Snappy or Brotli, and verifies all of it.  IN stays.  Without -o\n"
-            "the output is IN without its suffix " WHARF_CONTAINER_SUFFIX ",\n"
-            ".gz, .bgz, .bgzf, .zz, .zst, .lz4, .sz or .br, and .tar for .tgz and .tzst; with\n"
-            "--range, and if IN is - or missing (standard input), it is standard output.\n\n"
+            "the output is IN without its suffix " WHARF_CONTAINER_SUFFIX
+            ", .gz, .bgz, .bgzf, .zz, .zst, .lz4,\n"
+            ".sz or .br, and .tar for .tgz, .taz and .tzst; with --range, and if IN is - or\n"
+            "missing (standard input), it is standard output.\n\n"
             "  -r, --range OFF:LEN  only LEN bytes of output from offset OFF on; OFF: goes to\n"
             "                       the end.  Of containers only their chunks are read; of IN\n"
             "                       with an index IN.whi (wharf index) what it says\n"
