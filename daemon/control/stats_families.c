@@ -288,13 +288,19 @@ static void add_suppressed(struct wharf_stats_page *page, const struct group *gr
 #define MACHINE "other"
 #endif
 
+#if defined(__clang__)
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
 static void add_build_info(struct wharf_stats_page *page, const struct group *group)
 {
     Wharf__Sample *sample = wharf_stats_page_add(page, "", 1);
 
     (void)group;
     wharf_stats_page_label(page, sample, "version", WHARF_VERSION);
-    wharf_stats_page_label(page, sample, "compiler", __VERSION__);
+    wharf_stats_page_label(page, sample, "compiler", COMPILER);
     wharf_stats_page_label(page, sample, "machine", MACHINE);
 }
 
@@ -318,135 +324,143 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
     VALUE(wharf_up, GAUGE, OF_DAEMON, "1: the daemon answers.", 1)                                 \
     GROUP(wharf_build_info, GAUGE, OF_DAEMON, "How the daemon was built.", add_build_info)         \
     VALUE(wharf_config_last_reload_successful, GAUGE, OF_DAEMON,                                   \
-          "Whether the configuration that was read last was taken.",                               \
-          !source->daemon.has_bad_config)                                                          \
+          "1: the configuration that was read last was taken.", !source->daemon.has_bad_config)    \
     VALUE(wharf_config_last_reload_success_timestamp_seconds, GAUGE, OF_DAEMON,                    \
-          "When one was last taken, in Unix time.", source->daemon.configured_s)                   \
-    VALUE(wharf_log_messages_total, COUNTER, OF_DAEMON, "Messages that were written.",             \
-          source->daemon.log.n_written)                                                            \
-    GROUP(wharf_log_suppressed_total, COUNTER, OF_DAEMON, "Messages that were left out.",          \
-          add_suppressed)                                                                          \
+          "When a configuration was last taken, in Unix time.", source->daemon.configured_s)       \
+    VALUE(wharf_log_messages_total, COUNTER, OF_DAEMON,                                            \
+          "Messages of the daemon that were written.", source->daemon.log.n_written)               \
+    GROUP(wharf_log_suppressed_total, COUNTER, OF_DAEMON,                                          \
+          "Messages of the daemon that were left out.", add_suppressed)                            \
     VALUE(wharf_gpus_expected, GAUGE, OF_DAEMON, "GPUs that there should be.",                     \
           source->daemon.n_gpus_expected)                                                          \
     VALUE(wharf_gpus_up, GAUGE, OF_DAEMON, "GPUs that take jobs.", source->daemon.n_gpus_up)       \
     GROUP(wharf_info, GAUGE, OF_DAEMON, "The running daemon.", add_info)                           \
-    VALUE(wharf_uptime_seconds, GAUGE, OF_DAEMON, "Since the daemon started.",                     \
+    VALUE(wharf_uptime_seconds, GAUGE, OF_DAEMON, "Time since the daemon started.",                \
           source->daemon.uptime_s)                                                                 \
     VALUE(wharf_start_time_seconds, GAUGE, OF_DAEMON, "When the daemon started, in Unix time.",    \
           source->daemon.started_s)                                                                \
     VALUE(wharf_workers, GAUGE, OF_DAEMON, "Threads that decode on the CPU.",                      \
           source->daemon.n_workers)                                                                \
-    VALUE(wharf_workers_busy, GAUGE, OF_DAEMON, "Those of them that do.", source->daemon.n_busy)   \
-    VALUE(wharf_jobs_queued, GAUGE, OF_DAEMON, "Jobs that no engine has.",                         \
+    VALUE(wharf_workers_busy, GAUGE, OF_DAEMON, "Threads that decode on the CPU at present.",      \
+          source->daemon.n_busy)                                                                   \
+    VALUE(wharf_jobs_queued, GAUGE, OF_DAEMON, "Jobs that wait for an engine.",                    \
           source->daemon.n_queued)                                                                 \
     VALUE(wharf_shared_chunks_total, COUNTER, OF_DAEMON,                                           \
           "Chunks that idle workers could help with.", source->daemon.n_shared_chunks)             \
     VALUE(wharf_shared_ranges_total, COUNTER, OF_DAEMON,                                           \
-          "Ranges of their parts that workers took.", source->daemon.n_shared_ranges)              \
-    VALUE(wharf_helped_ranges_total, COUNTER, OF_DAEMON, "Those of them that were taken to help.", \
-          source->daemon.n_helped_ranges)                                                          \
+          "Ranges in which shared chunks were decoded.", source->daemon.n_shared_ranges)           \
+    VALUE(wharf_helped_ranges_total, COUNTER, OF_DAEMON,                                           \
+          "Ranges of shared chunks that helpers decoded.", source->daemon.n_helped_ranges)         \
     VALUE(wharf_gpu_parted_chunks_total, COUNTER, OF_DAEMON, "Chunks that GPUs decoded in parts.", \
           source->daemon.n_parted_chunks)                                                          \
-    VALUE(wharf_gpu_parts_total, COUNTER, OF_DAEMON, "In how many parts.", source->daemon.n_parts) \
+    VALUE(wharf_gpu_parts_total, COUNTER, OF_DAEMON, "Parts in which GPUs decoded chunks.",        \
+          source->daemon.n_parts)                                                                  \
     VALUE(wharf_gpu_parts_refused_total, COUNTER, OF_DAEMON,                                       \
-          "Chunks that could not be decoded so.", source->daemon.n_parts_refused)                  \
-    VALUE(wharf_gpu_pinned_bytes, GAUGE, OF_DAEMON, "Memory of clients that GPUs have.",           \
+          "Chunks that GPUs could not decode in parts.", source->daemon.n_parts_refused)           \
+    VALUE(wharf_gpu_pinned_bytes, GAUGE, OF_DAEMON, "Memory of clients that is pinned for GPUs.",  \
           source->daemon.pinned_nbytes)                                                            \
     VALUE(wharf_gpu_up, GAUGE, OF_GPU, "Whether the GPU's worker takes jobs.",                     \
           source->daemon.gpus[gpu].is_up)                                                          \
     VALUE(wharf_gpu_warps, GAUGE, OF_GPU,                                                          \
-          "Chunks that it decodes at a time where there are many.",                                \
+          "Chunks that the GPU decodes at a time where there are many.",                           \
           source->daemon.gpus[gpu].n_warps)                                                        \
-    VALUE(wharf_gpu_latency_seconds, GAUGE, OF_GPU, "Of a job of no size, measured at its start.", \
+    VALUE(wharf_gpu_latency_seconds, GAUGE, OF_GPU,                                                \
+          "Time of a job of no size, when the worker started.",                                    \
           1e-9 * (double)source->daemon.gpus[gpu].latency_ns)                                      \
-    VALUE(wharf_gpu_chunks_in_flight, GAUGE, OF_GPU, "That it has.",                               \
+    VALUE(wharf_gpu_chunks_in_flight, GAUGE, OF_GPU, "Chunks that the GPU has.",                   \
           source->daemon.gpus[gpu].n_in_flight)                                                    \
-    VALUE(wharf_gpu_models, GAUGE, OF_GPU, "Registered models that it has.",                       \
+    VALUE(wharf_gpu_models, GAUGE, OF_GPU, "Registered models that the GPU has.",                  \
           source->daemon.gpus[gpu].n_models)                                                       \
-    VALUE(wharf_gpu_chunks_total, COUNTER, OF_GPU, "That it has decoded, good or bad.",            \
-          source->daemon.gpus[gpu].n_chunks)                                                       \
-    VALUE(wharf_gpu_output_bytes_total, COUNTER, OF_GPU, "Bytes that it has decoded to.",          \
+    VALUE(wharf_gpu_chunks_total, COUNTER, OF_GPU,                                                 \
+          "Chunks that the GPU has decoded, good or bad.", source->daemon.gpus[gpu].n_chunks)      \
+    VALUE(wharf_gpu_output_bytes_total, COUNTER, OF_GPU, "Bytes that the GPU has decoded to.",     \
           source->daemon.gpus[gpu].out_nbytes)                                                     \
     VALUE(wharf_gpu_busy_seconds_total, COUNTER, OF_GPU,                                           \
-          "Time of its warps for chunks, together.",                                               \
+          "Sum of the time that warps took for chunks.",                                           \
           1e-9 * (double)source->daemon.gpus[gpu].busy_ns)                                         \
     VALUE(wharf_gpu_away_seconds_total, COUNTER, OF_GPU,                                           \
-          "For which chunks were with it, together.",                                              \
+          "Sum of the time that chunks were with the GPU.",                                        \
           1e-9 * (double)source->daemon.gpus[gpu].away_ns)                                         \
     VALUE(wharf_gpu_copied_chunks_total, COUNTER, OF_GPU,                                          \
           "Chunks whose output the copy engine took.", source->daemon.gpus[gpu].n_copied)          \
     VALUE(wharf_gpu_given_up_chunks_total, COUNTER, OF_GPU,                                        \
-          "Chunks that it had for too long, which the CPU then did.",                              \
+          "Chunks that the GPU had for too long and the CPU then decoded.",                        \
           source->daemon.gpus[gpu].n_given_up)                                                     \
     VALUE(wharf_gpu_large_chunks_total, COUNTER, OF_GPU,                                           \
-          "Chunks decoded in its places for large ones.", source->daemon.gpus[gpu].n_large_chunks) \
+          "Chunks decoded in the GPU's places for large ones.",                                    \
+          source->daemon.gpus[gpu].n_large_chunks)                                                 \
     VALUE(wharf_gpu_workers_ended_total, COUNTER, OF_GPU, "Workers of the GPU that ended.",        \
           source->daemon.gpus[gpu].n_ended)                                                        \
-    VALUE(wharf_gpu_lost_chunks_total, COUNTER, OF_GPU, "Chunks that these had then.",             \
-          source->daemon.gpus[gpu].n_lost)
+    VALUE(wharf_gpu_lost_chunks_total, COUNTER, OF_GPU,                                            \
+          "Chunks that workers of the GPU had when they ended.", source->daemon.gpus[gpu].n_lost)
 
 #define ALL_FAMILIES(VALUE, GROUP)                                                                 \
     VALUE(wharf_tenants, GAUGE, OF_ALL_TENANT, "Tenants that are connected or remembered.",        \
           source->n_tenants)                                                                       \
     VALUE(wharf_tenants_listed, GAUGE, OF_ALL_TENANT,                                              \
-          "Those of them that have samples of their own here.", source->n_rows)                    \
+          "Tenants that have samples of their own here.", source->n_rows)                          \
     VALUE(wharf_tenants_seen_total, COUNTER, OF_ALL_TENANT,                                        \
-          "Tenants that came, each time that they were not known.", source->n_tenants_seen)        \
+          "Tenants that came and were not known.", source->n_tenants_seen)                         \
     VALUE(process_start_time_seconds, GAUGE, OF_ALL_TENANT,                                        \
           "When the daemon started, in Unix time.", source->daemon.started_s)                      \
     VALUE(process_cpu_seconds_total, COUNTER, OF_ALL_TENANT,                                       \
           "Processors' time that the daemon's main process has used.",                             \
           source->daemon.process.cpu_s)                                                            \
-    VALUE(process_open_fds, GAUGE, OF_ALL_TENANT, "Descriptors that it has open.",                 \
-          source->daemon.process.n_fds)                                                            \
-    VALUE(process_max_fds, GAUGE, OF_ALL_TENANT, "Descriptors that it may have open.",             \
+    VALUE(process_open_fds, GAUGE, OF_ALL_TENANT,                                                  \
+          "Descriptors that the daemon's main process has open.", source->daemon.process.n_fds)    \
+    VALUE(process_max_fds, GAUGE, OF_ALL_TENANT,                                                   \
+          "Descriptors that the daemon's main process may have open.",                             \
           source->daemon.process.most_fds)                                                         \
     VALUE(process_resident_memory_bytes, GAUGE, OF_ALL_TENANT,                                     \
-          "Memory that it has in use, what it shares with clients included.",                      \
+          "Memory that the daemon's main process has in use, shared with clients or not.",         \
           source->daemon.process.resident_nbytes)                                                  \
-    VALUE(process_virtual_memory_bytes, GAUGE, OF_ALL_TENANT, "Memory that it has mapped.",        \
+    VALUE(process_virtual_memory_bytes, GAUGE, OF_ALL_TENANT,                                      \
+          "Memory that the daemon's main process has mapped.",                                     \
           source->daemon.process.virtual_nbytes)                                                   \
-    GROUP(wharf_total_limit, GAUGE, OF_ALL_TENANT, "What all tenants may have together.",          \
+    GROUP(wharf_total_limit, GAUGE, OF_ALL_TENANT, "The limit of all tenants together.",           \
           add_totals)                                                                              \
-    GROUP(wharf_total_limit_used, GAUGE, OF_ALL_TENANT, "What they have of that.", add_totals_used)
+    GROUP(wharf_total_limit_used, GAUGE, OF_ALL_TENANT,                                            \
+          "What all tenants together have of the limit.", add_totals_used)
 
 /* Of each tenant as wharf_NAME, and of all together as wharf_all_NAME. */
 #define TENANT_FAMILIES(VALUE, GROUP)                                                              \
-    VALUE(connections, GAUGE, TENANT, "Connections.", row->used.n_connections)                     \
+    VALUE(connections, GAUGE, TENANT, "Connections that are open.", row->used.n_connections)       \
     VALUE(descriptors, GAUGE, TENANT, "Descriptors held or sent.", row->used.n_descriptors)        \
-    VALUE(memory_bytes, GAUGE, TENANT, "Arenas and registered memory.", row->used.memory_nbytes)   \
-    VALUE(gpu_memory_bytes, GAUGE, TENANT, "GPU memory of clients that they have registered.",     \
+    VALUE(memory_bytes, GAUGE, TENANT, "Arenas, registered memory and models.",                    \
+          row->used.memory_nbytes)                                                                 \
+    VALUE(gpu_memory_bytes, GAUGE, TENANT, "GPU memory that clients have registered.",             \
           row->used.gpu_nbytes)                                                                    \
-    VALUE(pinned_bytes, GAUGE, TENANT, "Its part of what GPUs have.", row->pinned_nbytes)          \
-    VALUE(evicted_total, COUNTER, TENANT, "Pieces of its memory that GPUs let go of for others.",  \
+    VALUE(pinned_bytes, GAUGE, TENANT, "Memory that is pinned for GPUs.", row->pinned_nbytes)      \
+    VALUE(evicted_total, COUNTER, TENANT, "Arenas and regions unpinned to make room.",             \
           row->stats.n_evicted)                                                                    \
     VALUE(queue_entries, GAUGE, TENANT, "Entries of all queues.", row->used.n_jobs)                \
-    VALUE(hung_gates, GAUGE, TENANT, "Processes hung by descriptors.", row->n_hung_gates)          \
+    VALUE(hung_gates, GAUGE, TENANT, "Processes of the daemon that hang on descriptors.",          \
+          row->n_hung_gates)                                                                       \
     VALUE(connections_total, COUNTER, TENANT, "Connections accepted.", row->stats.n_connections)   \
     VALUE(sessions_total, COUNTER, TENANT, "Queues opened.", row->stats.n_sessions)                \
-    GROUP(refused_total, COUNTER, TENANT, "Connections, requests and jobs over this limit.",       \
+    GROUP(refused_total, COUNTER, TENANT, "Connections, requests and jobs refused by this limit.", \
           add_refused)                                                                             \
     VALUE(broken_total, COUNTER, TENANT, "Connections that broke a rule.", row->stats.n_broken)    \
     VALUE(doorbells_total, COUNTER, TENANT, "Wake-ups by clients.", row->stats.n_doorbells)        \
-    GROUP(placements_total, COUNTER, TENANT,                                                       \
-          "Chunks, by why they were given to the engine that ran them.", add_placements)           \
+    GROUP(placements_total, COUNTER, TENANT, "Chunks, by the reason for the choice of engine.",    \
+          add_placements)                                                                          \
     GROUP(gpu_placements_total, COUNTER, TENANT, "Chunks, by the GPU that they were given to.",    \
           add_on_gpus)                                                                             \
     GROUP(jobs_total, COUNTER, ENGINE, "Jobs completed.", add_results)                             \
     VALUE(chunks_total, COUNTER, ENGINE, "Chunks decoded, good or bad.", engine->n_chunks)         \
     VALUE(input_bytes_total, COUNTER, ENGINE, "Compressed bytes decoded.", engine->in_nbytes)      \
     VALUE(output_bytes_total, COUNTER, ENGINE, "Bytes decoded to.", engine->out_nbytes)            \
-    VALUE(engine_busy_seconds_total, COUNTER, ENGINE, "Time spent on jobs.",                       \
+    VALUE(engine_busy_seconds_total, COUNTER, ENGINE, "Time that the engine spent on jobs.",       \
           1e-9 * (double)engine->busy_ns)                                                          \
-    GROUP(job_queue_seconds, HISTOGRAM, ENGINE, "From taking a job to its start.", add_queue)      \
-    GROUP(job_run_seconds, HISTOGRAM, ENGINE, "From its start to its end.", add_run)               \
-    GROUP(job_latency_seconds, HISTOGRAM, CLASS, "From taking a job to its end.", add_latency)
+    GROUP(job_queue_seconds, HISTOGRAM, ENGINE, "Time from taking a job to its start.", add_queue) \
+    GROUP(job_run_seconds, HISTOGRAM, ENGINE, "Time from a job's start to its end.", add_run)      \
+    GROUP(job_latency_seconds, HISTOGRAM, CLASS, "Time from taking a job to its end.", add_latency)
 /* clang-format on */
 
 /* Of each tenant alone. */
 #define EACH_FAMILIES(VALUE, GROUP)                                                                \
-    GROUP(wharf_limit, GAUGE, OF_TENANT, "What the tenant may have.", add_limits)                  \
-    GROUP(wharf_limit_used, GAUGE, OF_TENANT, "What it has of that.", add_limits_used)
+    GROUP(wharf_limit, GAUGE, OF_TENANT, "The tenant's limit.", add_limits)                        \
+    GROUP(wharf_limit_used, GAUGE, OF_TENANT, "What the tenant has of the limit.", add_limits_used)
 
 #define VALUE_OF(name, type, scope, help, expression)                                              \
     static double value_of_##name(const struct wharf_stats_source *source, unsigned gpu,           \
