@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "clientlib/cli/brotli_stream.h"
+#include "clientlib/cli/suffix.h"
 #include "encoders/lz4/lz4_frame.h"
 #include "encoders/snappy/snappy_frame.h"
 #include "encoders/wharf_codec.h"
@@ -45,15 +46,9 @@ const struct wharf_cli_cpu_format *wharf_cli_cpu_format_find(enum wharf_source_k
 
 const struct wharf_cli_cpu_format *wharf_cli_cpu_format_of_path(const char *path)
 {
-    size_t nbytes = strlen(path);
-
-    for (int i = 0; i < N_FORMATS; i++) {
-        const char *suffix = formats[i].suffix;
-
-        if (suffix && nbytes > strlen(suffix) &&
-            strcmp(path + nbytes - strlen(suffix), suffix) == 0)
+    for (int i = 0; i < N_FORMATS; i++)
+        if (formats[i].suffix && wharf_cli_has_suffix(path, formats[i].suffix))
             return &formats[i];
-    }
     return NULL;
 }
 

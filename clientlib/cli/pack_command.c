@@ -12,6 +12,7 @@
 #include "clientlib/cli/gzip_pack_pipe.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/pack_pipe.h"
+#include "clientlib/cli/suffix.h"
 #include "clientlib/cli/suggest.h"
 #include "clientlib/cli/value_type.h"
 #include "clientlib/cli/zstd_pack_pipe.h"
@@ -155,23 +156,28 @@ static int check_container(const struct wharf_cli_pack_settings *settings)
 
 /* ---- formats of others ------------------------------------------------------------------- */
 
-static bool ends_in(const char *path, const char *suffix)
-{
-    size_t nbytes = strlen(path);
-    size_t suffix_nbytes = strlen(suffix);
-
-    return nbytes > suffix_nbytes && strcmp(path + nbytes - suffix_nbytes, suffix) == 0;
-}
+/* What names of each format end in. */
+static const struct {
+    const char *suffix;
+    enum format format;
+} format_suffixes[] = {
+    {WHARF_CONTAINER_SUFFIX, FORMAT_WHARF},
+    {".gz", FORMAT_GZIP},
+    {".tgz", FORMAT_GZIP},
+    {".taz", FORMAT_GZIP},
+    {".bgz", FORMAT_BGZF},
+    {".bgzf", FORMAT_BGZF},
+    {".zst", FORMAT_ZSTD},
+    {".tzst", FORMAT_ZSTD},
+};
+enum { N_FORMAT_SUFFIXES = sizeof(format_suffixes) / sizeof(format_suffixes[0]) };
 
 /* The suffix of an output's name says what whoever reads it expects. */
 static enum format format_of_name(const char *path)
 {
-    if (path && (ends_in(path, ".gz") || ends_in(path, ".tgz")))
-        return FORMAT_GZIP;
-    if (path && (ends_in(path, ".bgz") || ends_in(path, ".bgzf")))
-        return FORMAT_BGZF;
-    if (path && (ends_in(path, ".zst") || ends_in(path, ".tzst")))
-        return FORMAT_ZSTD;
+    for (int i = 0; path && i < N_FORMAT_SUFFIXES; i++)
+        if (wharf_cli_has_suffix(path, format_suffixes[i].suffix))
+            return format_suffixes[i].format;
     return FORMAT_WHARF;
 }
 
@@ -258,20 +264,20 @@ static int check_settings(struct settings *settings, const char *output)
 
 /* ---- work -------------------------------------------------------------------------------- */
 
+/* BGZF is gzip, whatever the name says. */
+static enum format family_of(enum format format)
+{
+    return format == FORMAT_BGZF ? FORMAT_GZIP : format;
+}
+
 /* The suffix of the format that the name has already, or NULL. */
 static const char *suffix_there(enum format format, const char *path)
 {
-    static const char *const wharf_suffixes[] = {WHARF_CONTAINER_SUFFIX, NULL};
-    static const char *const gzip_suffixes[] = {".gz", ".tgz", ".bgz", ".bgzf", NULL};
-    static const char *const zstd_suffixes[] = {".zst", ".tzst", NULL};
-    const char *const *suffixes = format == FORMAT_WHARF  ? wharf_suffixes
-                                  : format == FORMAT_ZSTD ? zstd_suffixes
-                                                          : gzip_suffixes;
-
-    for (; *suffixes; suffixes++)
-        if (ends_in(path, *suffixes))
-            break;
-    return *suffixes;
+    for (int i = 0; i < N_FORMAT_SUFFIXES; i++)
+        if (family_of(format_suffixes[i].format) == family_of(format) &&
+            wharf_cli_has_suffix(path, format_suffixes[i].suffix))
+            return format_suffixes[i].suffix;
+    return NULL;
 }
 
 /* What the file is called if nobody says: the input's name and a suffix. */

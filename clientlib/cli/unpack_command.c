@@ -10,6 +10,7 @@
 #include "clientlib/cli/index_range.h"
 #include "clientlib/cli/load.h"
 #include "clientlib/cli/number.h"
+#include "clientlib/cli/suffix.h"
 #include "encoders/container_format.h"
 
 enum { OPTION_SPARSE = WHARF_CLI_LONG_ONLY, OPTION_INDEX };
@@ -65,23 +66,13 @@ static const struct {
 };
 enum { N_SUFFIXES = sizeof(suffixes) / sizeof(suffixes[0]) };
 
-/* Whether the file's own name, without its folder, is longer than the suffix that it ends in. */
-static bool has_suffix(const char *path, const char *suffix)
-{
-    size_t nbytes = strlen(path);
-    size_t suffix_nbytes = strlen(suffix);
-
-    return nbytes > suffix_nbytes && path[nbytes - suffix_nbytes - 1] != '/' &&
-           strcmp(path + nbytes - suffix_nbytes, suffix) == 0;
-}
-
 /* The name less its suffix.  NULL where it has none, or without memory. */
 static char *bare_name(const char *path, int *ret_error)
 {
     for (int i = 0; i < N_SUFFIXES; i++) {
         char *name = NULL;
 
-        if (!has_suffix(path, suffixes[i].suffix))
+        if (!wharf_cli_has_suffix(path, suffixes[i].suffix))
             continue;
         if (asprintf(&name, "%.*s%s", (int)(strlen(path) - strlen(suffixes[i].suffix)), path,
                      suffixes[i].replacement) < 0)
@@ -90,8 +81,8 @@ static char *bare_name(const char *path, int *ret_error)
         return name;
     }
     wharf_cli_say_usage("unpack",
-                        "%s: does not end in %s, .gz, .bgz, .bgzf, .tgz, .zz, .zst, .tzst, "
-                        ".lz4, .sz or .br; -o NAME names the output",
+                        "%s: does not end in %s, .gz, .bgz, .bgzf, .tgz, .taz, .zz, .zst, "
+                        ".tzst, .lz4, .sz or .br; -o NAME names the output",
                         path, WHARF_CONTAINER_SUFFIX);
     return NULL;
 }

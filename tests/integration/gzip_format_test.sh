@@ -94,6 +94,7 @@ test_names_say_the_format() {
     done << 'EOS'
 a.gz gzip
 a.tgz gzip
+a.taz gzip
 a.bgz bgzf
 a.bgzf bgzf
 a.whr wharf
@@ -103,7 +104,7 @@ EOS
     "$WHARF" list --json a.gz | grep -q '"format":"wharf"'
     "$WHARF" pack --format bgzf -f -o a.gz data
     "$WHARF" list --json a.gz | grep -q '"format":"bgzf"'
-    for name in data.gz a.tgz a.bgz a.bgzf; do
+    for name in data.gz a.tgz a.taz a.bgz a.bgzf; do
         expect_status 2 "$WHARF" pack --format bgzf -f "$name" 2> message
         grep -q "^wharf: .*$name: has the suffix .* already; -o NAME packs it again" message
     done

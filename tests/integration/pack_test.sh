@@ -131,7 +131,7 @@ test_suffix_decides_names() {
     expect_status 2 "$WHARF" pack data.whr 2> message
     grep -q 'has the suffix .whr already' message
     expect_status 2 "$WHARF" unpack data 2> message
-    grep -q 'does not end in .whr, .gz, .bgz, .bgzf, .tgz, .zz, .zst, .tzst, .lz4, .sz or .br; -o NAME' message
+    grep -q 'does not end in .whr, .gz, .bgz, .bgzf, .tgz, .taz, .zz, .zst, .tzst, .lz4, .sz or .br; -o NAME' message
     mkdir folder
     cp data.whr folder/.whr
     expect_status 2 "$WHARF" unpack folder/.whr 2> message
