@@ -107,7 +107,7 @@ static int sizes_are_allowed(struct wharf *wharf)
     wharf_client_link_lost(
         wharf, -EDQUOT,
         "the daemon allows %u jobs in flight and an arena of %llu bytes, and not "
-        "%u and %llu",
+        "%u and %llu: max_entries and max_arena, [quota] of its wharfd.conf",
         facts->max_entries ? facts->max_entries - 1 : 0,
         (unsigned long long)facts->max_arena_nbytes, link->n_entries - 1,
         (unsigned long long)link->arena_nbytes);

@@ -2,6 +2,7 @@
 #include "daemon/core/tenant.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -357,17 +358,17 @@ static bool fits(uint64_t used, uint64_t more, uint64_t quota)
     return more == 0 || (used <= quota && more <= quota - used);
 }
 
-#define OVER(quota)                                                                                \
-    "over " quota ", the limit of this user's clients together; close some, or ask for less"
+/* By its name and value, as the log names it; of a tenant with settings its own section sets it. */
+static const char *write_over_text(struct wharf_tenant *tenant, enum wharf_limit limit)
+{
+    char *text = tenant->over_texts[limit];
 
-static const char *const over_texts[WHARF_N_SHARED_LIMITS] = {
-    [WHARF_LIMIT_CONNECTIONS] = OVER("max_connections"),
-    [WHARF_LIMIT_DESCRIPTORS] = OVER("max_descriptors"),
-    [WHARF_LIMIT_JOBS] = OVER("max_jobs"),
-    [WHARF_LIMIT_MEMORY] = OVER("max_memory"),
-    [WHARF_LIMIT_GPU_MEMORY] = OVER("max_gpu_memory"),
-    [WHARF_LIMIT_GPU_REGIONS] = OVER("max_gpu_regions"),
-};
+    snprintf(text, WHARF_OVER_NBYTES,
+             "over %s = %" PRIu64
+             " of [quota], the limit of this user's clients together; close some, or ask for less",
+             wharf_limit_setting(limit), wharf_limit_allowed(limit, &tenant->quota));
+    return text;
+}
 
 /* The first quota that `more` does not fit into beside `used`, WHARF_N_SHARED_LIMITS: it fits. */
 static enum wharf_limit find_quota(const struct wharf_tenant *tenant, const struct wharf_use *used,
@@ -436,7 +437,7 @@ int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use
     if (limit == WHARF_N_SHARED_LIMITS)
         return wharf_tenant_charge_over_quota(tenant, use, ret_text);
     if (ret_text)
-        *ret_text = over_texts[limit];
+        *ret_text = write_over_text(tenant, limit);
     wharf_tenant_count_refusal(tenant, limit);
     return -EDQUOT;
 }

@@ -56,6 +56,9 @@ struct wharf_refusals {
     uint64_t said_ns[WHARF_N_LIMITS];
 };
 
+/* What a client is told that is refused, of each limit: it stands as long as the tenant. */
+enum { WHARF_OVER_NBYTES = 160 };
+
 struct wharf_fair_party;
 
 struct wharf_tenant {
@@ -95,6 +98,7 @@ struct wharf_tenant {
     struct wharf_trial trials[WHARF_N_CODECS];        /* of what passes most in a flood */
     struct wharf_tenant_stats stats;
     struct wharf_refusals refusals;
+    char over_texts[WHARF_N_SHARED_LIMITS][WHARF_OVER_NBYTES];
     /* Time that it may still use in the interactive lane. */
     int64_t interactive_ns;
     uint64_t interactive_at_ns; /* when that was so */

@@ -318,7 +318,7 @@ test_small_quotas_make_it_slower_not_wrong() {
     done
     "$WHARF" cat --socket s mixed.whr | cmp - mixed
     expect_status 4 "$WHARF" cat --socket s large.whr > out 2> message
-    grep -q 'allows .* an arena of 6291456 bytes' message
+    grep -q 'allows .* an arena of 6291456 bytes.* max_arena, \[quota\]' message
     WHARF_SOCKET=s "$WHARF" cat large.whr c.whr | cmp - <(cat data data)
     kill_daemon
     start_daemon '[quota]' 'max_job = 64K'

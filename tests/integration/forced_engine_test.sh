@@ -191,6 +191,15 @@ test_limits_are_named_and_nothing_is_called_damaged() {
         grep -q '1.0 MiB, \[quota\] max_job ' message
         expect_status 1 grep damaged message
     done
+    kill_daemon
+    start_daemon '[gpu]' 'engine = simt' '[quota]' 'max_memory = 1M' 'max_arena = 1M'
+    expect_status 4 "$WHARF" cat --socket s --engine simt zeros.gz > out 2> message
+    grep -q 'an arena of 1048576 bytes.* max_arena, \[quota\] ' message
+    kill_daemon
+    start_daemon '[gpu]' 'engine = simt' '[quota]' 'max_memory = 1M'
+    expect_status 4 "$WHARF" cat --socket s --engine simt zeros.gz > out 2> message
+    grep -q 'over max_memory = 1048576 of \[quota\]' message
+    expect_status 1 grep damaged message
 }
 
 run_tests

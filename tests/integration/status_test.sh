@@ -231,7 +231,7 @@ test_refusals_are_shown_beside_their_limits() {
     until [ -s shown ]; do sleep 0.02; done
     echo text | gzip > text.gz
     expect_status 4 "$WHARF" cat --socket s text.gz > out 2> message
-    grep -q 'over max_connections, the limit' message
+    grep -q 'over max_connections = 1 of \[quota\], the limit' message
     cat message
     kill "$top"
     wait "$top" || true

@@ -380,7 +380,7 @@ Test(wharfd_sched, quota_takes_all_or_nothing)
     cr_assert_eq(wharf_tenant_charge(&tenant, &use, &which), 0);
     cr_assert_null(which);
     cr_assert_eq(wharf_tenant_charge(&tenant, &use, &which), -EDQUOT);
-    cr_assert(strstr(which, "max_memory"), "%s", which);
+    cr_assert(strstr(which, "max_memory = 1000 of [quota]"), "%s", which);
     cr_assert_eq(tenant.used.n_connections, 1);
     use.memory_nbytes = UINT64_MAX;
     cr_assert_eq(wharf_tenant_charge(&tenant, &use, NULL), -EDQUOT);
