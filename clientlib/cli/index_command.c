@@ -59,7 +59,7 @@ static char *default_name(const void *own, const char *path, int *ret_error)
     char *name = NULL;
 
     if (strcmp(path, "-") == 0) {
-        wharf_cli_say_usage("index", "-: an index is of files alone");
+        wharf_cli_say_usage("index", "standard input cannot have an index: name a FILE");
         return NULL;
     }
     *ret_error = asprintf(&name, "%s.%s", path, format_names[settings->format]) < 0 ? -ENOMEM : 0;

@@ -6,6 +6,7 @@
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/rans_work.h"
+#include "clientlib/cli/suggest.h"
 #include "clientlib/wharf.h"
 #include "encoders/rans/rans_format.h"
 
@@ -252,15 +253,20 @@ static int print_help(void)
 
 static int run(int argc, char **argv)
 {
+    const char *names[N_SUBCOMMANDS];
+
     if (argc < 2)
         return wharf_cli_say_usage("rans", "a subcommand is missing: decode, import, thin, info "
                                            "or encode");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return print_help();
-    for (int i = 0; i < N_SUBCOMMANDS; i++)
-        if (strcmp(argv[1], subcommands[i].command->name + strlen("rans ")) == 0)
+    for (int i = 0; i < N_SUBCOMMANDS; i++) {
+        names[i] = subcommands[i].command->name + strlen("rans ");
+        if (strcmp(argv[1], names[i]) == 0)
             return run_subcommand(subcommands[i].command, subcommands[i].work, argc - 1, argv + 1);
-    return wharf_cli_say_usage("rans", "there is no subcommand '%s'", argv[1]);
+    }
+    return wharf_cli_say_usage("rans", "there is no subcommand '%s'%s", argv[1],
+                               wharf_cli_suggest(argv[1], names, N_SUBCOMMANDS));
 }
 
 const struct wharf_cli_command wharf_cli_rans = {

@@ -127,7 +127,7 @@ int wharf_cli_rans_stream_open(struct wharf_cli_task *task,
     if (rc == 0)
         return WHARF_CLI_GOOD;
     if (own.reason == WHARF_REASON_RANS_VERSION)
-        wharf_cli_say("%s: is no stream of codec rans; taken for one of Recoil's program it is bad",
+        wharf_cli_say("%s: is no stream of codec rans, and as one of Recoil's program it is bad",
                       task->input->name);
     /* What has a header that wharf may have written is told of as wharf's. */
     if (own.reason == WHARF_REASON_RANS_VERSION || own.reason == WHARF_REASON_RANS_HEADER) {

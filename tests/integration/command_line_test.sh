@@ -72,6 +72,8 @@ test_typos_are_told_what_was_meant() {
     done << 'EOS'
 unpakc x|unpack
 tst x|test
+rans decod x|decode
+help pakc|pack
 pack --levle 3 x|--level
 cat --embeded x|--embedded
 pack -c deflat x|deflate

@@ -120,6 +120,8 @@ test_a_bad_file_gets_no_index() {
     grep -q 'cut.gz: .*cut off' message
     test ! -e cut.gz.whi
     "$WHARF" pack -o c.whr data
+    expect_status 2 "$WHARF" index < /dev/null 2> message
+    grep -q 'standard input cannot have an index: name a FILE' message
     expect_status 4 "$WHARF" index c.whr 2> message
     expect_status 4 "$WHARF" index -o x - < <(cat m.gz) 2> message
     test ! -e x
