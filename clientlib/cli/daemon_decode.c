@@ -12,6 +12,9 @@ enum { FIRST_NBYTES = 1 << 20 };
 /* Each further try has so many times the room. */
 enum { GROWTH = 8 };
 
+/* How near the search for the largest room that the daemon allows comes to it. */
+enum { NEAR_NBYTES = 64 << 10 };
+
 /* What wharf_alloc rounds sizes up to. */
 enum { ARENA_UNIT = 64 };
 
@@ -126,22 +129,38 @@ static uint64_t least_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* After a room that is too small, the next one; from `refused` on none is to be had. */
+static uint64_t next_room(uint64_t avail, uint64_t refused)
+{
+    if (refused == UINT64_MAX)
+        return avail * GROWTH;
+    return refused - avail > NEAR_NBYTES ? avail + (refused - avail) / 2 : refused;
+}
+
 static int try_daemon(struct wharf_cli_daemon_decode *decode)
 {
     uint64_t allowed = service_of(decode)->info.max_job_nbytes;
     uint64_t most = allowed > decode->in_nbytes ? allowed - decode->in_nbytes : 0;
     uint64_t avail = decode->is_exact ? decode->most_nbytes : first_room(decode);
+    uint64_t too_small = 0, refused = UINT64_MAX;
     int r;
 
     most = least_of(most, decode->most_nbytes);
     for (;;) {
         avail = least_of(avail, most);
         r = prepare_job(decode, avail);
+        if (!decode->is_exact && wharf_cli_service_may_have_less(r) &&
+            avail - too_small > NEAR_NBYTES) {
+            refused = avail;
+            avail = too_small + (avail - too_small) / 2;
+            continue;
+        }
         if (r == 0)
             r = run_job(decode);
         if (r < 0 || decode->outcome.result != WHARF_OUTPUT_TOO_SMALL || avail == most)
             break;
-        avail *= GROWTH;
+        too_small = avail;
+        avail = next_room(avail, refused);
     }
     decode->out = decode->job.out;
     if (r == 0 && decode->outcome.result == WHARF_OUTPUT_TOO_SMALL && most < decode->most_nbytes)

@@ -91,11 +91,12 @@ static void close_handle(struct wharf_cli_service *service)
 {
     wharf_close(service->wharf);
     service->wharf = NULL;
+    service->arena_nbytes = 0;
 }
 
-/* Whether less room may be allowed.  It is no use to whom a connection is refused, and each try
- * would count as a refusal of its own. */
-static bool is_for_room(int error)
+/* It is no use to whom a connection is refused, and each try would count as a refusal of its own.
+ */
+bool wharf_cli_service_may_have_less(int error)
 {
     return error == -ENOMEM ||
            (error == -EDQUOT && !strstr(wharf_error_message(), "max_connections"));
@@ -107,7 +108,7 @@ static int open_with_room(struct wharf_cli_service *service, size_t slot_nbytes,
     for (;;) {
         int r = open_handle(service, service->options->engine, *n_slots * slot_nbytes);
 
-        if (!is_for_room(r) || *n_slots == 1)
+        if (!wharf_cli_service_may_have_less(r) || *n_slots == 1)
             return r;
         *n_slots /= 2;
     }

@@ -51,6 +51,9 @@ int wharf_cli_service_run(const struct wharf_cli_command *command, int argc, cha
 /* Jobs in flight are given up. */
 void wharf_cli_service_close(struct wharf_cli_service *service);
 
+/* Whether a smaller arena may be allowed where opening or reserving ended with this error. */
+bool wharf_cli_service_may_have_less(int error);
+
 /*
  * Makes room in the arena, which must be empty, for *n_slots of slot_nbytes each; *n_slots becomes
  * less, but not 0, if the daemon allows no more.  Returns 0, or -errno when there is no room for

@@ -154,6 +154,29 @@ for name, bits, what in ("deflate", -15, data), ("zlib", 15, data), ("gzip", 31,
 }
 
 # What the GPU has for too long is no reason for another engine.
+# The first step, and the next one, are more than the arena that is allowed, and what it takes is not.
+test_steps_are_smaller_where_the_arena_is() {
+    python3 -c 'import random, sys, zlib
+def deflate(data):
+    packer = zlib.compressobj(9, 8, -15)
+    return packer.compress(data) + packer.flush()
+noise = random.Random(1).randbytes
+open("first", "wb").write(deflate(noise(900000) + bytes(600000)))
+open("next", "wb").write(deflate(noise(100000) + bytes(3500000)))
+open("no", "wb").write(deflate(noise(100000) + bytes(4300000)))'
+    start_daemon '[gpu]' 'engine = simt' '[quota]' 'max_arena = 4M'
+    for input in first next; do
+        cp "$input" input
+        same decode --codec deflate
+        "$WHARF" decode --codec deflate --socket s --engine cpu input | cmp - expected
+    done
+    for engine in simt cpu; do
+        expect_status 4 "$WHARF" decode --codec deflate --socket s --engine "$engine" no > out 2> message
+        grep -q ' max_arena, \[quota\] ' message
+        test ! -s out
+    done
+}
+
 test_nothing_is_moved_to_the_cpu_for_taking_long() {
     : > input
     head -c 400000 /dev/urandom | base64 | gzip > large.gz
