@@ -30,7 +30,10 @@ DAEMON = None
 
 def become_job(report):
     """In a new session: as a shell does, becomes a job of the terminal, beside a leader that ends as it
-    ends.  (Nothing can stop a process that has no such leader.)"""
+    ends.  (Nothing can stop a process that has no such leader.)  Signals are not ignored, as a script's
+    jobs in the background find them."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     pid = os.fork()
     if pid == 0:
