@@ -16,6 +16,13 @@ files_of() {
         \( "${patterns[@]}" \) -print)
 }
 
+# begins_with PATTERN: those whose first line has it, one a line.
+begins_with() {
+    # shellcheck disable=SC2016  # awk's $0
+    files_of '*' | (cd "$TOP" && LC_ALL=C xargs -d '\n' awk -v pattern="$1" \
+        'FNR == 1 && $0 ~ pattern { print FILENAME } { nextfile }')
+}
+
 test_code_is_formatted() {
     files_of '*.[ch]' '*.cc' '*.cu' '*.cuh' > sources
     test -s sources
@@ -25,11 +32,7 @@ test_code_is_formatted() {
 
 # SC2317 (unreachable command) is said of every function that is called by name only, as tests are.
 test_scripts_pass_shellcheck() {
-    files_of '*' | while read -r path; do
-        if head -n 1 "$TOP/$path" | grep -aqE '^#!/bin/(ba)?sh|^# shellcheck shell='; then
-            echo "$path"
-        fi
-    done > scripts
+    begins_with '^#!/bin/(ba)?sh|^# shellcheck shell=' > scripts
     files_of '*.bash' >> scripts
     test -s scripts
     cd "$TOP"
@@ -37,11 +40,7 @@ test_scripts_pass_shellcheck() {
 }
 
 test_python_compiles() {
-    files_of '*' | while read -r path; do
-        if head -n 1 "$TOP/$path" | grep -aq '^#!.*python3'; then
-            echo "$path"
-        fi
-    done > scripts
+    begins_with '^#!.*python3' > scripts
     test -s scripts
     cd "$TOP"
     # Without -B, compiled files would be left in the tree.
