@@ -112,8 +112,10 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   funnel_left(lo, hi, n)    the high 32 bits of (hi:lo) << (n & 31)
  *   byte_perm(a, b, s)        four bytes of (b:a), chosen by the nibbles of s (0 to 7)
  *   signed_perm(a, b, s)      byte_perm, where a nibble of 8 to 15 gives eight times the sign of
- * byte 0 to 7 mul_high(a, b)            the high 32 bits of a * b dot4(a, b, c)             c + the
- * sum of the products of the four bytes of a and b
+ *                             byte 0 to 7
+ *   add_halves(a, b)          the sums of the high and of the low 16 bits, each modulo 2^16
+ *   mul_high(a, b)            the high 32 bits of a * b
+ *   dot4(a, b, c)             c + the sum of the products of the four bytes of a and b
  *
  * Shared memory: one lane
  *   shared_ref<T>     a T in shared memory, for passing to functions that are not inlined:

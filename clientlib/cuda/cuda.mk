@@ -22,7 +22,7 @@ $(CUDA_A): $(cuda_obj)
 
 # wharf_line.cuh and wharf_assist.cuh for programs that have none of this tree: with all that they
 # include in them.
-LINE_HEADERS := $(addprefix $(BUILD)/include/,wharf_line.cuh wharf_assist.cuh)
+LINE_HEADERS := $(addprefix $(BUILD)/include/,wharf_line.cuh wharf_group.cuh wharf_assist.cuh)
 $(LINE_HEADERS): $(BUILD)/include/%: clientlib/cuda/flatten_header.awk $(wildcard kernels/*.cuh kernels/line/*.cuh encoders/*.h encoders/*/*_format.h proto/*.h)
 	$(say) FLATTEN kernels/line/$*
 	@mkdir -p $(@D)
@@ -45,11 +45,16 @@ $(CUDA_EXAMPLE): clientlib/cuda/example_cuda.c $(CUDA_A) $(LIB_A)
 
 # As its comment says, but for the libraries; of wharf's headers it sees those that are installed.
 LINE_EXAMPLE := $(BUILD)/tests/example_line
+line_example_cmd = $(NVCC) -std=c++17 -O3 -arch=sm_80 -Iclientlib/cuda -I$(BUILD)/include -isystem proto -isystem encoders
 $(LINE_EXAMPLE): clientlib/cuda/example_line.cu $(LINE_HEADERS) $(CUDA_A) $(LIB_A)
 	$(say) NVCC $<
 	@mkdir -p $(@D)
-	$(Q)$(NVCC) -std=c++17 -O3 -arch=sm_80 -Iclientlib/cuda -I$(BUILD)/include -isystem proto -isystem encoders \
-	    -o $@ $< $(CUDA_A) $(LIB_A) -lm
+	$(Q)$(line_example_cmd) -o $@ $< $(CUDA_A) $(LIB_A) -lm
+# For racecheck, which follows a barrier from lanes that arrive at it and from no others.
+$(LINE_EXAMPLE)_arrives: clientlib/cuda/example_line.cu $(LINE_HEADERS) $(CUDA_A) $(LIB_A)
+	$(say) NVCC $<
+	@mkdir -p $(@D)
+	$(Q)$(line_example_cmd) -DWHARF_ALL_LANES_ARRIVE -o $@ $< $(CUDA_A) $(LIB_A) -lm
 ifneq ($(NVCC),)
 cuda: $(LINE_EXAMPLE)
 endif

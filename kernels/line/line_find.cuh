@@ -155,7 +155,7 @@ WHARF_DEVICE bool line_fit_halves(const line_piece &piece, uint32_t *ret_base)
 WHARF_DEVICE line_bdi_form line_find_bdi(const line_piece &piece, uint32_t shift)
 {
     line_bdi_form form = {make_line_key(1u << shift, 0), {0, 0}};
-    line_pair base;
+    line_pair base = {0, 0};
     auto key_of = [&](uint32_t variant) {
         return make_line_key(bdi_line_code(variant, shift).nbytes(), variant);
     };

@@ -101,11 +101,6 @@ WHARF_DEVICE u32x4 line_choose(line_pair bytes, const line_step &step)
 
 /* ---- bdi ------------------------------------------------------------------------------------ */
 
-WHARF_DEVICE uint32_t line_add_halves(uint32_t a, uint32_t b)
-{
-    return ((a & 0x7fff7fffu) + (b & 0x7fff7fffu)) ^ ((a ^ b) & 0x80008000u);
-}
-
 /* `mask`: the bits of this lane's values, 1 for those that are near zero. */
 WHARF_DEVICE u32x4 line_add_bases(u32x4 deltas, line_pair base, uint32_t mask, uint32_t base_shift)
 {
@@ -124,7 +119,7 @@ WHARF_DEVICE u32x4 line_add_bases(u32x4 deltas, line_pair base, uint32_t mask, u
         for (unsigned i = 0; i < 4; i++) {
             uint32_t low = mask >> 2 * i & 1 ? 0 : base.lo & 0xffff;
             uint32_t high = mask >> (2 * i + 1) & 1 ? 0 : base.lo << 16;
-            w[i] = line_add_halves(w[i], low | high);
+            w[i] = add_halves(w[i], low | high);
         }
     }
     return {w[0], w[1], w[2], w[3]};

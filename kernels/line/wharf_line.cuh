@@ -196,15 +196,11 @@ WHARF_DEVICE uint32_t load_line_number(const line_array &array, uint64_t record_
     return Memory::get(codes + i / 2) >> 4 * (i & 1) & 15;
 }
 
-/* One lane.  The offset in a record, which may stand at any byte. */
+/* One lane.  The offset in a record: records take multiples of 4 bytes. */
 template <typename Memory>
 WHARF_DEVICE uint32_t load_line_offset(const line_array &array, uint64_t record_at)
 {
-    uint32_t offset = 0;
-    WHARF_UNROLL
-    for (unsigned i = 0; i < WHARF_LINE_OFFSET_NBYTES; i++)
-        offset |= (uint32_t)Memory::get(array.stream + record_at + i) << 8 * i;
-    return offset;
+    return Memory::get(reinterpret_cast<const uint32_t *>(array.stream + record_at));
 }
 
 /* collective.  Finds a line that there is.  `team`, `place`: as line_piece has them. */

@@ -284,6 +284,11 @@ inline uint32_t byte_perm(uint32_t a, uint32_t b, uint32_t s)
     return r;
 }
 
+inline uint32_t add_halves(uint32_t a, uint32_t b)
+{
+    return ((a + b) & 0xffff) | ((a >> 16) + (b >> 16)) << 16;
+}
+
 inline uint32_t signed_perm(uint32_t a, uint32_t b, uint32_t s)
 {
     uint32_t r = 0;

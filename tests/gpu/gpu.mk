@@ -15,7 +15,8 @@ $(BUILD)/wharf_gpu_epoch: $(call gpu_obj_of,gpu_epoch_main.c gpu_epoch_check.c g
 $(BUILD)/wharf_gpu_rans: $(call gpu_obj_of,gpu_rans_main.cu gpu_rans_stream.c gpu_symbols.c gpu_pack.c)
 $(BUILD)/wharf_gpu_library: $(call gpu_obj_of,gpu_library_main.c)
 $(BUILD)/wharf_gpu_line: $(call gpu_obj_of,gpu_line_main.cu)
-$(call gpu_obj_of,gpu_library_main.c): private ALL_CFLAGS += -isystem $(CUDA_HOME)/include
+$(BUILD)/wharf_gpu_lines: $(call gpu_obj_of,gpu_lines_main.c)
+$(call gpu_obj_of,gpu_library_main.c gpu_lines_main.c): private ALL_CFLAGS += -isystem $(CUDA_HOME)/include
 $(BUILD)/wharf_gpu_%: $(call gpu_obj_of,gpu_device_simt.c gpu_device_cuda.cu gpu_device_library.c) $(gpu_obj) \
     $(call obj,$(wildcard clientlib/cuda/*_calls.c)) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 	$(call program,$(GPU_LIBS),$(CXX))
@@ -48,7 +49,7 @@ $(BUILD)/tests/wharfd-host: $(worker_obj) $(call gpu_obj_of,engine_host.c) $(DAE
 .PHONY: gpu-programs test-gpu test-gpus bench-gpu study-gpu
 gpu-programs: ## the GPU's worker, its tests and benchmarks, with nvcc
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) cuda $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_EXAMPLE) $(BUILD)/tests/example_cuda $(BUILD)/wharf_gpu_library $(BUILD)/wharf_gpu_line
+	$(Q)$(MAKE) cuda $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_EXAMPLE) $(BUILD)/tests/example_cuda $(BUILD)/tests/example_line_arrives $(BUILD)/wharf_gpu_library $(BUILD)/wharf_gpu_line $(BUILD)/wharf_gpu_lines
 
 # What of kernels is counted there: guards, instructions, registers, stack.
 kernel_obj := $(call obj,$(wildcard kernels/*_kernel.cu))
@@ -99,8 +100,9 @@ gpu_runs  += "$(BUILD)/wharf_gpu_library" "$(gpu_test) --engine library vectors 
     "$(gpu_test) --engine library --graph damaged 100000" \
     "$(call checked_by,memcheck) $(gpu_test) --own-memory --engine library damaged $(DAMAGED_CHECKED)"
 # Kernels that read and write arrays which stay compressed.
-gpu_runs  += "$(BUILD)/wharf_gpu_line 16" "$(call checked_by,memcheck) $(BUILD)/wharf_gpu_line 1"
-gpu_runs  += "$(BUILD)/tests/example_line" $(foreach tool,memcheck racecheck,"$(call checked_by,$(tool)) $(BUILD)/tests/example_line")
+gpu_runs  += "$(BUILD)/wharf_gpu_line 16" "$(BUILD)/wharf_gpu_lines 16" "$(call checked_by,memcheck) $(BUILD)/wharf_gpu_line 1"
+gpu_runs  += "$(BUILD)/tests/example_line" "$(call checked_by,memcheck) $(BUILD)/tests/example_line" \
+    "$(call checked_by,racecheck) $(BUILD)/tests/example_line_arrives"
 gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000" "$(GPU_DAEMON) soak $(SOAK_SECONDS)" \
     "WHARF_TEST_GPU=cuda $(BUILD)/tests/wharfd_hostile_test" \
     "$(GPU_DAEMON) faults" "$(GPU_DAEMON) --setting kernel=batch faults" "$(GPU_DAEMON) sessions $(SESSIONS)"

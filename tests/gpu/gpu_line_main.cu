@@ -22,11 +22,13 @@ extern "C" {
 using namespace wharf;
 
 static const char help[] =
-    "usage: wharf_gpu_line [MIB]\n"
+    "usage: wharf_gpu_line [MIB [CODEC]]\n"
     "\n"
-    "Times kernels that read arrays which stay compressed, of MIB without compression (256).\n"
-    "Each consumer reads one array raw, by load_line(), and by assist warps; `ideal` reads\n"
-    "the compressed bytes and decodes nothing.  All must come to one sum.  Prints a row of\n"
+    "Times kernels that read arrays which stay compressed, of MIB without compression (256), by\n"
+    "CODEC or by all codecs of lines.\n"
+    "Each consumer reads one array raw, by load_line(), group by group, and by assist warps; "
+    "`ideal`\n"
+    "reads the compressed bytes and decodes nothing.  All must come to one sum.  Prints a row of\n"
     "JSON for each.\n"
     "\n"
     "  sum      every byte once, from memory of the GPU\n"
@@ -141,6 +143,25 @@ __global__ void __launch_bounds__((N_WORKERS + N_ASSISTS) * 32)
             own += add_quad(load(group + i));
         release_line_group(s, k);
     }
+    add_to(sum, own);
+}
+
+template <uint32_t CODEC>
+__global__ void __launch_bounds__(WARPS * 32, 5)
+    sum_by_groups(const __grid_constant__ line_array array, unsigned long long *sum)
+{
+    __shared__ line_table<CODEC> table;
+    __shared__ line_group_space spaces[WARPS];
+    uint32_t warp = uniform(threadIdx.x / 32);
+    if (warp == 0)
+        fill_line_table(table, array);
+    init_line_group_space(spaces[warp]);
+    __syncthreads();
+    uint64_t n = count_line_groups(array), first = blockIdx.x * WARPS + warp;
+    uint64_t stride = (uint64_t)gridDim.x * WARPS, own = 0;
+    line_row row = {first, stride, first < n ? (n - first + stride - 1) / stride : 0};
+    visit_line_groups<CODEC, TYPE>(table, spaces[warp], array, row,
+                                   [&](uint64_t, const u32x4 &quad) { own += add_quad(quad); });
     add_to(sum, own);
 }
 
@@ -279,6 +300,10 @@ void take_sums(bench &b, const char *consumer, const u32x4 *raw, const line_arra
         blocks_of(reinterpret_cast<const void *>(sum_by_load<CODEC, false>), WARPS * 32, 0);
     b.take(consumer, "load",
            [&] { sum_by_load<CODEC, false><<<load_blocks, WARPS * 32>>>(array, b.d_sum); });
+    unsigned group_blocks =
+        blocks_of(reinterpret_cast<const void *>(sum_by_groups<CODEC>), WARPS * 32, 0);
+    b.take(consumer, "groups",
+           [&] { sum_by_groups<CODEC><<<group_blocks, WARPS * 32>>>(array, b.d_sum); });
     take_assists<CODEC, 1, 3, 4>(b, consumer, array);
     take_assists<CODEC, 1, 7, 8>(b, consumer, array);
     take_assists<CODEC, 2, 6, 6>(b, consumer, array);
@@ -346,23 +371,27 @@ void take_link(bench &b)
 
 /* ---- data ----------------------------------------------------------------------------------- */
 
+/* Of lines: values near a base of 8, 4 or 2 bytes or near zero; and zeros, one of 51. */
+enum { N_KINDS = 5 };
+
 void fill_line(struct test_random *random, uint32_t codec, unsigned kind, uint8_t *out)
 {
-    static const unsigned bases[] = {8, 8, 4, 2}, deltas[] = {1, 2, 1, 1};
-    if (kind == 4) {
+    static const unsigned bases[] = {8, 8, 4, 4, 2}, deltas[] = {2, 4, 1, 2, 1};
+    if (kind == N_KINDS) {
         memset(out, 0, LINE_NBYTES);
         return;
     }
-    if (codec == WHARF_CODEC_BEST && kind < 2) {
-        test_lines_fill(kind ? TEST_LINES_WORDS : TEST_LINES_NEAR, test_random_next(random), out,
-                        LINE_NBYTES);
+    if (codec == WHARF_CODEC_BEST && kind % 2 == 1) {
+        test_lines_fill(kind == 1 ? TEST_LINES_WORDS : TEST_LINES_NEAR, test_random_next(random),
+                        out, LINE_NBYTES);
         return;
     }
     unsigned b = bases[kind], d = deltas[kind];
     uint64_t base = test_random_next(random);
     for (unsigned i = 0; i < LINE_NBYTES; i += b) {
-        uint64_t delta =
-            test_random_below(random, UINT64_C(1) << 8 * d) - (UINT64_C(128) << 8 * (d - 1));
+        /* The first value becomes the base: half of the range, so that all others fit. */
+        uint64_t half = UINT64_C(1) << (8 * d - 1);
+        uint64_t delta = test_random_below(random, half) - half / 2;
         uint64_t value = (test_random_below(random, 5) == 0 ? 0 : base) + delta;
         memcpy(out + i, &value, b);
     }
@@ -387,7 +416,7 @@ void fill(uint32_t codec, const char *data, std::vector<uint8_t> &raw)
         unsigned kind = 0;
         for (size_t at = 0; at < n; at += LINE_NBYTES) {
             if (!has_runs || at % 16384 == 0)
-                kind = (unsigned)std::min<uint64_t>(4, test_random_below(&random, 41) / 10);
+                kind = (unsigned)test_random_below(&random, 10 * N_KINDS + 1) / 10;
             fill_line(&random, codec, kind, raw.data() + at);
         }
     }
@@ -469,13 +498,20 @@ int main(int argc, char **argv)
 {
     test_help(argc, argv, help);
     size_t nbytes = (argc > 1 ? strtoul(argv[1], nullptr, 10) : 256) << 20;
-    if (nbytes == 0 || argc > 2)
+    if (nbytes == 0 || argc > 3)
         return test_usage(help);
     MUST(cudaDeviceGetAttribute(&n_multiprocessors, cudaDevAttrMultiProcessorCount, 0));
-    int n_wrong = run_all<WHARF_CODEC_BDI>("bdi", nbytes);
-    n_wrong += run_all<WHARF_CODEC_PALETTE>("palette", nbytes);
-    n_wrong += run_all<WHARF_CODEC_FPC>("fpc", nbytes);
-    n_wrong += run_all<WHARF_CODEC_CPACK>("cpack", nbytes);
-    n_wrong += run_all<WHARF_CODEC_BEST>("best", nbytes);
+    static const struct {
+        const char *name;
+        int (*run)(const char *name, size_t nbytes);
+    } codecs[] = {
+        {"bdi", run_all<WHARF_CODEC_BDI>},   {"palette", run_all<WHARF_CODEC_PALETTE>},
+        {"fpc", run_all<WHARF_CODEC_FPC>},   {"cpack", run_all<WHARF_CODEC_CPACK>},
+        {"best", run_all<WHARF_CODEC_BEST>},
+    };
+    int n_wrong = 0;
+    for (const auto &codec : codecs)
+        if (argc < 3 || strcmp(argv[2], codec.name) == 0)
+            n_wrong += codec.run(codec.name, nbytes);
     return n_wrong ? EXIT_FAILURE : EXIT_SUCCESS;
 }

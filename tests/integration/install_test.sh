@@ -82,6 +82,7 @@ EOS
         cat >> expected << EOS
 ./usr/include/wharf_cuda.h
 ./usr/include/wharf_assist.cuh
+./usr/include/wharf_group.cuh
 ./usr/include/wharf_line.cuh
 ./usr/lib/cmake/wharf_cuda/wharf_cuda-config.cmake
 ./usr/lib/libwharf-cuda.a

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Assist warps (kernels/line/wharf_assist.cuh): blocks of workers and assist warps go through all
- * kinds of arrays, whole and damaged; workers that stop early; barriers of the SIMT layer.
+ * kinds of arrays, whole and damaged; workers that stop early; barriers of the SIMT layer.  And
+ * warps that visit groups (wharf_group.cuh), on the same arrays.
  */
 #include <criterion/criterion.h>
 #include <csignal>
@@ -101,6 +102,64 @@ outcome read_groups(const line_array &array, const line_row &row, uint64_t n_wan
     return got;
 }
 
+/* What two warps of a block come to that visit every second group each. */
+struct visited {
+    std::vector<uint8_t> bytes;
+    std::vector<uint8_t> n_visits; /* of quads */
+    uint64_t n_bad[2];
+    uint64_t error = UINT64_MAX;
+};
+
+template <uint32_t CODEC, uint32_t TYPE>
+void visit_in(line_array array, unsigned order, visited &got)
+{
+    struct shared {
+        line_table<CODEC> table;
+        line_group_space spaces[2];
+    };
+    array.error = &got.error;
+    simt::run_block<shared>({ORDERS[order % 3], order}, 2, [&](shared &s, unsigned warp) {
+        if (warp == 0)
+            fill_line_table(s.table, array);
+        init_line_group_space(s.spaces[warp]);
+        syncblock();
+        line_row row = {warp, 2, (count_line_groups(array) + 1 - warp) / 2};
+        uint64_t n_bad = visit_line_groups<CODEC, TYPE>(s.table, s.spaces[warp], array, row,
+                                                        [&](uint64_t i, const u32x4 &quad) {
+                                                            memcpy(&got.bytes[16 * i], &quad, 16);
+                                                            got.n_visits[i]++;
+                                                        });
+        if (lane_id() == 7)
+            got.n_bad[warp] = n_bad;
+    });
+}
+
+visited visit_groups(const line_array &array, unsigned order)
+{
+    size_t n_quads = array.n_lines << (array.shape.shift - 4);
+    visited got = {std::vector<uint8_t>(16 * n_quads), std::vector<uint8_t>(n_quads), {9, 9}};
+    switch (array.codec) {
+    case WHARF_CODEC_BDI:
+        visit_in<WHARF_CODEC_BDI, LINE_ANY_TYPE>(array, order, got);
+        break;
+    case WHARF_CODEC_FPC:
+        visit_in<WHARF_CODEC_FPC, LINE_ANY_TYPE>(array, order, got);
+        break;
+    case WHARF_CODEC_CPACK:
+        visit_in<WHARF_CODEC_CPACK, LINE_ANY_TYPE>(array, order, got);
+        break;
+    case WHARF_CODEC_BEST:
+        visit_in<WHARF_CODEC_BEST, LINE_ANY_TYPE>(array, order, got);
+        break;
+    default:
+        if (array.shape.type == WHARF_LINE_BF16 && order % 2)
+            visit_in<WHARF_CODEC_PALETTE, WHARF_LINE_BF16>(array, order, got);
+        else
+            visit_in<WHARF_CODEC_PALETTE, LINE_ANY_TYPE>(array, order, got);
+    }
+    return got;
+}
+
 line_array open_at_guard(struct test_guard *guard, const uint8_t *stream, size_t nbytes)
 {
     line_array array;
@@ -133,6 +192,12 @@ void expect_as_reference(uint32_t codec, const uint8_t *stream, size_t nbytes, s
         }
         if (result.reason == WHARF_REASON_LINE_CONTENT)
             cr_assert(!all_ok);
+        visited visits = visit_groups(array, order);
+        cr_assert_eq(visits.error, got.error);
+        cr_assert_eq(visits.n_bad[0] + visits.n_bad[1] == 0, all_ok);
+        cr_assert_eq(memcmp(visits.bytes.data(), got.bytes.data(), visits.bytes.size()), 0);
+        for (uint8_t n_visits : visits.n_visits)
+            cr_assert_eq(n_visits, 1);
     }
     test_guard_free(&guard);
 }

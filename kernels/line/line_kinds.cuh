@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * line_kinds.cuh: a group of lines of 128 bytes, decoded kind by kind.
+ *
+ * Lines that stand beside each other are stored in different ways.  A warp that decodes four lines
+ * of a group at a time, in order, goes through the code of all ways that occur among the four, and
+ * each lane finds out anew what its line's code means.  Here each lane looks at one line first and
+ * writes down what the line's lanes need.  Then the warp takes the lines of one kind after those of
+ * another, four at a time, by code that knows the kind: sizes are constants, and no lane waits for
+ * another kind.
+ *
+ * Of lines of 128 bytes all contents but raw ones, fpc's and cpack's take an even number of bytes,
+ * and where only these occur, so do raw lines: deltas of two bytes are aligned.
+ */
+#ifndef WHARF_KERNELS_LINE_LINE_KINDS_CUH
+#define WHARF_KERNELS_LINE_LINE_KINDS_CUH
+
+#include "kernels/line/line_quad.cuh"
+
+namespace wharf
+{
+
+/* Ways to decode.  Those of bdi have their variant's number. */
+enum line_kind : uint32_t {
+    LINE_KIND_CONSTANT = 0, /* 8 bytes again and again: zeros, and bdi's REPEAT */
+    LINE_KIND_RAW = 8,
+    LINE_KIND_FPC = 9,
+    LINE_KIND_CPACK = 10,
+    LINE_N_KINDS,
+    LINE_KIND_NONE = LINE_N_KINDS, /* no line: nothing is made of it */
+};
+
+/* What the lanes of a line need of it, in shared memory. */
+struct alignas(16) line_record {
+    uint32_t base_lo;
+    uint32_t a;      /* bases of 8 bytes: their high word; of 2 bytes: bits 0 to 31 as in b */
+    uint32_t b;      /* a bit for each value, 1: the base is added; of 2 bytes: bits 32 to 63;
+                        fpc and cpack: the code's meaning */
+    uint32_t places; /* where deltas or content begin; above 16 bits: where the output does */
+};
+
+/* Who decodes a line: 8 lanes. */
+struct line_team {
+    const uint8_t *content; /* the group's, in shared memory, aligned to 16 */
+    uint32_t place;         /* of the lane in its line */
+};
+
+/* One lane.  Bit `bit`, 0 or 1, times the base, and a signed delta: products are cheaper than
+ * choices, since they leave the pipe free that all else goes through. */
+WHARF_DEVICE line_pair line_add_long(const line_record &r, uint32_t bit, int32_t delta)
+{
+    uint64_t sum = (uint64_t)(bit & 1) * r.base_lo + (uint64_t)(int64_t)delta;
+    return {(uint32_t)sum, (uint32_t)(sum >> 32) + (bit & 1) * r.a};
+}
+
+WHARF_DEVICE const uint32_t *line_content_words(const line_team &team)
+{
+    return reinterpret_cast<const uint32_t *>(team.content);
+}
+
+/* One lane.  Delta number i of those that begin at `at`, of 1 byte. */
+WHARF_DEVICE int32_t line_delta(const line_team &team, uint32_t at, uint32_t i)
+{
+    return load(reinterpret_cast<const int8_t *>(team.content) + at + i);
+}
+
+/* One lane.  Four deltas of 2 bytes, or two of them.  Where all places are even there is nothing to
+ * put together from two words. */
+template <bool IS_EVEN, unsigned N>
+WHARF_DEVICE void line_deltas_of_2(const line_team &team, uint32_t at, int32_t d[N])
+{
+    if (IS_EVEN) {
+        WHARF_UNROLL
+        for (uint32_t i = 0; i < N; i++)
+            d[i] = load(reinterpret_cast<const int16_t *>(team.content + at + 2 * i));
+        return;
+    }
+    line_pair words = N == 2 ? line_pair{line_word(line_content_words(team), at), 0}
+                             : line_words_2(line_content_words(team), at);
+    WHARF_UNROLL
+    for (uint32_t i = 0; i < N; i++) {
+        uint32_t word = i < 2 ? words.lo : words.hi;
+        d[i] = i % 2 ? (int32_t)word >> 16 : (int16_t)word;
+    }
+}
+
+/* One lane.  Values of 8 bytes with deltas of 1, 2 or 4. */
+template <bool IS_EVEN, unsigned DELTA_NBYTES>
+WHARF_DEVICE u32x4 line_quad_of_8(const line_team &team, const line_record &r)
+{
+    uint32_t at = (r.places & 0xffff) + 2 * DELTA_NBYTES * team.place;
+    uint32_t bits = r.b >> 2 * team.place;
+    int32_t d[2];
+    if (DELTA_NBYTES == 4) {
+        line_pair words = line_words_2(line_content_words(team), at);
+        d[0] = (int32_t)words.lo;
+        d[1] = (int32_t)words.hi;
+    } else if (DELTA_NBYTES == 2) {
+        line_deltas_of_2<IS_EVEN, 2>(team, at, d);
+    } else {
+        d[0] = line_delta(team, at, 0);
+        d[1] = line_delta(team, at, 1);
+    }
+    line_pair v = line_add_long(r, bits, d[0]), w = line_add_long(r, bits >> 1, d[1]);
+    return {v.lo, v.hi, w.lo, w.hi};
+}
+
+/* One lane.  Values of 4 bytes with deltas of 1 or 2. */
+template <bool IS_EVEN, unsigned DELTA_NBYTES>
+WHARF_DEVICE u32x4 line_quad_of_4(const line_team &team, const line_record &r)
+{
+    uint32_t at = (r.places & 0xffff) + 4 * DELTA_NBYTES * team.place;
+    uint32_t bits = r.b >> 4 * team.place, v[4];
+    int32_t d[4];
+    if (DELTA_NBYTES == 2)
+        line_deltas_of_2<IS_EVEN, 4>(team, at, d);
+    WHARF_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        if (DELTA_NBYTES == 1)
+            d[i] = line_delta(team, at, i);
+        v[i] = (bits >> i & 1) * r.base_lo + (uint32_t)d[i];
+    }
+    return {v[0], v[1], v[2], v[3]};
+}
+
+/* One lane.  Values of 2 bytes with deltas of 1. */
+WHARF_DEVICE u32x4 line_quad_of_2(const line_team &team, const line_record &r)
+{
+    uint32_t at = (r.places & 0xffff) + 8 * team.place;
+    uint32_t bits = (team.place < 4 ? r.a : r.b) >> 8 * (team.place & 3), v[4];
+    line_pair d = line_words_2(line_content_words(team), at);
+    v[0] = signed_perm(d.lo, d.hi, 0x9180);
+    v[1] = signed_perm(d.lo, d.hi, 0xb3a2);
+    v[2] = signed_perm(d.lo, d.hi, 0xd5c4);
+    v[3] = signed_perm(d.lo, d.hi, 0xf7e6);
+    /* Bits 2 i and 2 i + 1 come to bits 0 and 16 of what is shifted by 2 i: a product with that
+     * is the base in either half. */
+    uint32_t spread = (bits & 255) * 0x8001;
+    WHARF_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        v[i] = add_halves(v[i], (spread >> 2 * i & 0x10001) * r.base_lo);
+    return {v[0], v[1], v[2], v[3]};
+}
+
+/* One lane.  16 bytes of a line of a kind that needs no other lane. */
+WHARF_DEVICE u32x4 line_quad_of_raw(const line_team &team, const line_record &r)
+{
+    return line_words_4(line_content_words(team), (r.places & 0xffff) + 16 * team.place);
+}
+
+/*
+ * One lane.  What the lanes of a line need of it.  *ret_kind: a bdi variant or a line_kind.  Reads
+ * at most 24 bytes behind `begin`.
+ */
+WHARF_DEVICE line_record make_line_record(const line_team &team, line_code code, uint32_t begin,
+                                          uint32_t line, uint32_t *ret_kind)
+{
+    uint32_t scheme = code.scheme(), variant = code.variant();
+    bool is_bdi = scheme == WHARF_LINE_IS_BDI;
+    bool is_repeat = is_bdi && variant == WHARF_LINE_BDI_REPEAT;
+    uint32_t base_shift = LINE_BDI_BASE_SHIFTS >> 4 * (is_bdi ? variant : 0) & 15;
+    uint32_t base_at = begin + (is_repeat ? 0 : 16u >> base_shift);
+    const uint32_t *words = line_content_words(team);
+    line_pair base = line_words_2(words, base_at), mask = line_words_2(words, begin);
+    line_record r = {base.lo, base.hi, ~mask.lo, begin | line << 23};
+    *ret_kind = is_repeat                       ? (uint32_t)LINE_KIND_CONSTANT
+                : is_bdi                        ? variant
+                : scheme == WHARF_LINE_IS_RAW   ? (uint32_t)LINE_KIND_RAW
+                : scheme == WHARF_LINE_IS_FPC   ? (uint32_t)LINE_KIND_FPC
+                : scheme == WHARF_LINE_IS_CPACK ? (uint32_t)LINE_KIND_CPACK
+                                                : (uint32_t)LINE_KIND_CONSTANT;
+    if (is_bdi && !is_repeat) {
+        r.places = (base_at + (1u << base_shift)) | line << 23;
+        if (base_shift == 1)
+            r = {base.lo & 0xffff, ~mask.lo, ~mask.hi, r.places};
+    } else if (!is_bdi) {
+        r.base_lo = r.a = 0;
+        r.b = code.word;
+    }
+    return r;
+}
+
+/* Whether lines of a codec can be of a kind. */
+template <uint32_t CODEC>
+WHARF_CONSTEXPR bool line_has_kind(uint32_t kind)
+{
+    return kind == LINE_KIND_FPC     ? line_has_fpc(CODEC)
+           : kind == LINE_KIND_CPACK ? line_has_cpack(CODEC)
+           : kind == LINE_KIND_CONSTANT || kind == LINE_KIND_RAW
+               ? true
+               : kind != WHARF_LINE_BDI_REPEAT && line_has_bdi(CODEC);
+}
+
+/* A group's lines, one kind after another.  `sink(i, quad)` receives quad i of the group from a
+ * lane, once. */
+template <uint32_t CODEC, typename Sink>
+struct line_sorter {
+    /* bdi's own contents, and with them all places, are even. */
+    static constexpr bool IS_EVEN = CODEC == WHARF_CODEC_BDI;
+
+    const line_shape &shape;
+    const line_step *steps;
+    line_team team;
+    const Sink &sink;
+    uint32_t bad; /* lines whose content contradicts their code, by bits */
+
+    /* collective.  16 bytes of a line whose lanes look at each other. */
+    template <uint32_t SCHEME>
+    WHARF_DEVICE_MEMBER u32x4 decode_together(const line_record &r)
+    {
+        bool is_bad;
+        u32x4 quad = line_quad<SCHEME>(line_content_words(team), steps, shape, line_palette{},
+                                       line_code{r.b}, r.places & 0xffff, 16 * team.place, &is_bad);
+        if ((ballot(is_bad) >> (lane_id() & 24) & 255) == 0)
+            return quad;
+        bad |= 1u << (r.places >> 23);
+        return {0, 0, 0, 0};
+    }
+
+    template <uint32_t KIND>
+    WHARF_DEVICE_MEMBER u32x4 decode(const line_record &r)
+    {
+        switch (KIND) {
+        case LINE_KIND_CONSTANT:
+            return {r.base_lo, r.a, r.base_lo, r.a};
+        case LINE_KIND_RAW:
+            return line_words_4(line_content_words(team), (r.places & 0xffff) + 16 * team.place);
+        case WHARF_LINE_BDI_8_1:
+            return line_quad_of_8<IS_EVEN, 1>(team, r);
+        case WHARF_LINE_BDI_8_2:
+            return line_quad_of_8<IS_EVEN, 2>(team, r);
+        case WHARF_LINE_BDI_8_4:
+            return line_quad_of_8<IS_EVEN, 4>(team, r);
+        case WHARF_LINE_BDI_4_1:
+            return line_quad_of_4<IS_EVEN, 1>(team, r);
+        case WHARF_LINE_BDI_4_2:
+            return line_quad_of_4<IS_EVEN, 2>(team, r);
+        case WHARF_LINE_BDI_2_1:
+            return line_quad_of_2(team, r);
+        case LINE_KIND_FPC:
+            return decode_together<WHARF_CODEC_FPC>(r);
+        default:
+            return decode_together<WHARF_CODEC_CPACK>(r);
+        }
+    }
+
+    /* collective.  n lines of a kind.  Teams without a line do the last one again, for nobody. */
+    template <uint32_t KIND>
+    WHARF_DEVICE_MEMBER void decode_kind(const line_record *records, uint32_t n)
+    {
+        WHARF_NO_UNROLL
+        for (uint32_t i = 0; i < n; i += WARP_LANES / 8) {
+            uint32_t own = i + lane_id() / 8;
+            line_record r = load(records + (own < n ? own : n - 1));
+            u32x4 quad = decode<KIND>(r);
+            if (own < n)
+                sink((r.places >> 20) + team.place, quad);
+        }
+    }
+
+    /* collective.  The records of a kind begin behind those of the kinds before it. */
+    template <uint32_t KIND>
+    WHARF_DEVICE_MEMBER void place_kind(uint32_t own_kind, uint32_t *n, uint32_t *before,
+                                        uint32_t *place)
+    {
+        n[KIND] = 0;
+        if (!line_has_kind<CODEC>(KIND))
+            return;
+        uint32_t lines = ballot(own_kind == KIND);
+        if (own_kind == KIND)
+            *place = *before + popc(lines & lanemask_lt());
+        n[KIND] = popc(lines);
+        *before += n[KIND];
+    }
+
+    template <uint32_t KIND>
+    WHARF_DEVICE_MEMBER const line_record *decode_all(const line_record *records, uint32_t n)
+    {
+        if (!line_has_kind<CODEC>(KIND))
+            return records;
+        bool has_guards = KIND == LINE_KIND_FPC || KIND == LINE_KIND_CPACK;
+        decode_kind<KIND>(records, has_guards ? uniform(n) : n);
+        return records + n;
+    }
+
+    /* collective.  A group's lines, of which each lane has one or none; `records` has room for 32.
+     * Begins and ends with syncwarp(). */
+    WHARF_DEVICE_MEMBER void decode_group(line_record *records, const line_record &own,
+                                          uint32_t kind)
+    {
+        uint32_t n[LINE_N_KINDS], before = 0, place = 0;
+        place_kind<LINE_KIND_CONSTANT>(kind, n, &before, &place);
+        place_kind<WHARF_LINE_BDI_8_1>(kind, n, &before, &place);
+        place_kind<WHARF_LINE_BDI_8_2>(kind, n, &before, &place);
+        place_kind<WHARF_LINE_BDI_8_4>(kind, n, &before, &place);
+        place_kind<WHARF_LINE_BDI_4_1>(kind, n, &before, &place);
+        place_kind<WHARF_LINE_BDI_4_2>(kind, n, &before, &place);
+        place_kind<WHARF_LINE_BDI_2_1>(kind, n, &before, &place);
+        place_kind<LINE_KIND_RAW>(kind, n, &before, &place);
+        place_kind<LINE_KIND_FPC>(kind, n, &before, &place);
+        place_kind<LINE_KIND_CPACK>(kind, n, &before, &place);
+        syncwarp();
+        if (kind != LINE_KIND_NONE)
+            store(records + place, own);
+        syncwarp();
+        const line_record *next = records;
+        next = decode_all<LINE_KIND_CONSTANT>(next, n[LINE_KIND_CONSTANT]);
+        next = decode_all<WHARF_LINE_BDI_8_1>(next, n[WHARF_LINE_BDI_8_1]);
+        next = decode_all<WHARF_LINE_BDI_8_2>(next, n[WHARF_LINE_BDI_8_2]);
+        next = decode_all<WHARF_LINE_BDI_8_4>(next, n[WHARF_LINE_BDI_8_4]);
+        next = decode_all<WHARF_LINE_BDI_4_1>(next, n[WHARF_LINE_BDI_4_1]);
+        next = decode_all<WHARF_LINE_BDI_4_2>(next, n[WHARF_LINE_BDI_4_2]);
+        next = decode_all<WHARF_LINE_BDI_2_1>(next, n[WHARF_LINE_BDI_2_1]);
+        next = decode_all<LINE_KIND_RAW>(next, n[LINE_KIND_RAW]);
+        next = decode_all<LINE_KIND_FPC>(next, n[LINE_KIND_FPC]);
+        decode_all<LINE_KIND_CPACK>(next, n[LINE_KIND_CPACK]);
+        bad = line_has_fpc(CODEC) || line_has_cpack(CODEC) ? reduce_or(bad) : 0;
+        syncwarp();
+    }
+};
+
+} // namespace wharf
+
+#endif
