@@ -94,12 +94,14 @@ static void close_handle(struct wharf_cli_service *service)
     service->arena_nbytes = 0;
 }
 
-/* It is no use to whom a connection is refused, and each try would count as a refusal of its own.
- */
+/* Of limits that are reached only these two count bytes: fewer of them are no use to whom another
+ * one refuses, and each try would count as a refusal of its own. */
 bool wharf_cli_service_may_have_less(int error)
 {
+    const char *message = wharf_error_message();
+
     return error == -ENOMEM ||
-           (error == -EDQUOT && !strstr(wharf_error_message(), "max_connections"));
+           (error == -EDQUOT && (strstr(message, "max_memory") || strstr(message, "max_arena")));
 }
 
 /* With less and less room, as long as it is too much for the daemon. */

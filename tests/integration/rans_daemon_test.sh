@@ -121,4 +121,17 @@ test_what_one_job_cannot_be_names_the_limit() {
     WHARF_SOCKET=s decode bytes bytes.stream | cmp - bytes
 }
 
+# Less room is no use to whom a model is refused: it was asked for 15 times.
+test_a_model_over_the_limit_is_refused_once() {
+    make_streams
+    start_daemon '[gpu]' 'engine = simt' '[quota]' 'max_models = 0'
+    for engine in simt cpu; do
+        expect_status 4 decode bytes bytes.stream --socket s --engine "$engine" > out 2> message
+        grep -q 'max_models' message
+        test ! -s out
+    done
+    "$WHARF" stats --prometheus --socket s > metrics
+    grep -q '^wharf_refused_total{.*limit="max_models".*} 2$' metrics
+}
+
 run_tests
