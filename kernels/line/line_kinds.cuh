@@ -35,7 +35,7 @@ struct alignas(16) line_record {
     uint32_t base_lo;
     uint32_t a;      /* bases of 8 bytes: their high word; of 2 bytes: bits 0 to 31 as in b */
     uint32_t b;      /* a bit for each value, 1: the base is added; of 2 bytes: bits 32 to 63;
-                        fpc and cpack: the code's meaning */
+                        fpc: patterns; cpack: words of the dictionary */
     uint32_t places; /* where deltas or content begin; above 16 bits: where the output does */
 };
 
@@ -148,34 +148,130 @@ WHARF_DEVICE u32x4 line_quad_of_raw(const line_team &team, const line_record &r)
     return line_words_4(line_content_words(team), (r.places & 0xffff) + 16 * team.place);
 }
 
+/* ---- fpc ------------------------------------------------------------------------------------ */
+
 /*
- * One lane.  What the lanes of a line need of it.  *ret_kind: a bdi variant or a line_kind.  Reads
- * at most 24 bytes behind `begin`.
+ * One lane.  A line of fpc, whose code gives `n_pairs`.  `base_lo` and `a` become what stands
+ * before each segment, in pairs of bytes, a byte each.  *ret_ok: its segments take no more than is
+ * given.
  */
+WHARF_DEVICE line_record make_fpc_record(const line_team &team, uint32_t begin, uint32_t n_pairs,
+                                         uint32_t line, bool *ret_ok)
+{
+    uint32_t patterns = line_word(line_content_words(team), begin) & 0xffffff, sum = 0;
+    uint32_t before[2] = {0, 0};
+    WHARF_UNROLL
+    for (uint32_t i = 0; i < 8; i++) {
+        before[i / 4] |= sum << 8 * (i % 4);
+        sum += line_fpc_npairs(patterns >> 3 * i & 7);
+    }
+    *ret_ok = sum <= n_pairs;
+    uint32_t segments = begin + line_fpc_head_nbytes(WHARF_LINE_MAX_SHIFT);
+    return {before[0], before[1], patterns, segments | line << 23};
+}
+
+/* One lane.  A segment; no lane waits for one of another pattern. */
+WHARF_DEVICE u32x4 line_quad_of_fpc(const line_team &team, const line_step *steps,
+                                    const line_record &r)
+{
+    uint32_t before = (team.place < 4 ? r.base_lo : r.a) >> 8 * (team.place & 3) & 255;
+    uint32_t pattern = r.b >> 3 * team.place & 7;
+    u32x4 all = line_words_4(line_content_words(team), (r.places & 0xffff) + 2 * before);
+    line_step step = load(steps + LINE_FPC_STEPS + pattern);
+    u32x4 w = line_choose({all.x, all.y}, step);
+    uint32_t right = step.shifts >> 8 & 31, even = step.shifts >> 24, odd = step.shifts >> 16 & 31;
+    bool is_raw = pattern == WHARF_LINE_FPC_RAW;
+    uint32_t kept = pattern == WHARF_LINE_FPC_ZEROS ? 0 : ~0u;
+    return {is_raw ? all.x : line_shift_back(w.x, even, right) & kept,
+            is_raw ? all.y : line_shift_back(w.y, odd, right) & kept,
+            is_raw ? all.z : line_shift_back(w.z, even, right) & kept,
+            is_raw ? all.w : line_shift_back(w.w, odd, right) & kept};
+}
+
+/* ---- cpack ---------------------------------------------------------------------------------- */
+
+/*
+ * One lane.  A line of cpack.  `base_lo` and `a` become how many low bytes stand before those of
+ * each 16 bytes of output, a byte each.  *ret_ok: there are no more low bytes than are given, and
+ * all sources are in the dictionary.
+ */
+WHARF_DEVICE line_record make_cpack_record(const line_team &team, uint32_t begin, line_code code,
+                                           uint32_t line, bool *ret_ok)
+{
+    u32x4 all = line_words_4(line_content_words(team), begin);
+    uint32_t nibbles[4] = {all.x, all.y, all.z, all.w}, before[2] = {0, 0}, sum = 0, wrong = 0;
+    /* A source of more than n comes to 8 or more by what n lacks of 7. */
+    uint32_t lack = (7 - code.variant()) * 0x11111111u;
+    WHARF_UNROLL
+    for (uint32_t i = 0; i < 8; i++) {
+        before[i / 4] |= sum << 8 * (i % 4);
+        sum += popc(nibbles[i / 2] >> 16 * (i % 2) & 0x8888);
+        wrong |= ((nibbles[i / 2] & 0x77777777u) + lack) & 0x88888888u;
+    }
+    *ret_ok = sum <= code.given() && wrong == 0;
+    return {before[0], before[1], code.variant(), begin | line << 23};
+}
+
+/* One lane. */
+WHARF_DEVICE u32x4 line_quad_of_cpack(const line_team &team, const line_record &r)
+{
+    const uint32_t *words = line_content_words(team);
+    uint32_t before = (team.place < 4 ? r.base_lo : r.a) >> 8 * (team.place & 3) & 255;
+    uint32_t at = r.places & 0xffff, dictionary_at = at + WHARF_LINE_MAX_NBYTES / 8, v[4];
+    uint32_t nibbles = line_word(words, at + 2 * team.place);
+    uint32_t bytes = line_word(words, dictionary_at + 4 * r.b + before);
+    WHARF_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t source = nibbles >> 4 * i & 7, has_byte = nibbles >> (4 * i + 3) & 1;
+        uint32_t word = line_word(words, dictionary_at + 4 * source - 4);
+        v[i] = byte_perm(source == 0 ? 0 : word, bytes, 0x3210 + 4 * has_byte);
+        bytes >>= 8 * has_byte;
+    }
+    return {v[0], v[1], v[2], v[3]};
+}
+
+/* ---- any line ------------------------------------------------------------------------------- */
+
+/*
+ * One lane.  What the lanes of a line need of it.  *ret_kind: a bdi variant or a line_kind.
+ * *ret_ok: nothing that it looked at contradicts the code; otherwise the line is one of zeros.
+ * Reads at most 24 bytes behind `begin`.
+ */
+template <uint32_t CODEC>
 WHARF_DEVICE line_record make_line_record(const line_team &team, line_code code, uint32_t begin,
-                                          uint32_t line, uint32_t *ret_kind)
+                                          uint32_t line, uint32_t *ret_kind, bool *ret_ok)
 {
     uint32_t scheme = code.scheme(), variant = code.variant();
-    bool is_bdi = scheme == WHARF_LINE_IS_BDI;
-    bool is_repeat = is_bdi && variant == WHARF_LINE_BDI_REPEAT;
-    uint32_t base_shift = LINE_BDI_BASE_SHIFTS >> 4 * (is_bdi ? variant : 0) & 15;
-    uint32_t base_at = begin + (is_repeat ? 0 : 16u >> base_shift);
-    const uint32_t *words = line_content_words(team);
-    line_pair base = line_words_2(words, base_at), mask = line_words_2(words, begin);
-    line_record r = {base.lo, base.hi, ~mask.lo, begin | line << 23};
-    *ret_kind = is_repeat                       ? (uint32_t)LINE_KIND_CONSTANT
-                : is_bdi                        ? variant
-                : scheme == WHARF_LINE_IS_RAW   ? (uint32_t)LINE_KIND_RAW
+    bool is_bdi = line_has_bdi(CODEC) && scheme == WHARF_LINE_IS_BDI;
+    line_record r = {0, 0, 0, begin | line << 23};
+    *ret_kind = scheme == WHARF_LINE_IS_RAW     ? (uint32_t)LINE_KIND_RAW
                 : scheme == WHARF_LINE_IS_FPC   ? (uint32_t)LINE_KIND_FPC
                 : scheme == WHARF_LINE_IS_CPACK ? (uint32_t)LINE_KIND_CPACK
                                                 : (uint32_t)LINE_KIND_CONSTANT;
-    if (is_bdi && !is_repeat) {
-        r.places = (base_at + (1u << base_shift)) | line << 23;
-        if (base_shift == 1)
-            r = {base.lo & 0xffff, ~mask.lo, ~mask.hi, r.places};
-    } else if (!is_bdi) {
-        r.base_lo = r.a = 0;
-        r.b = code.word;
+    if (line_has_bdi(CODEC)) {
+        bool is_repeat = is_bdi && variant == WHARF_LINE_BDI_REPEAT;
+        uint32_t base_shift = LINE_BDI_BASE_SHIFTS >> 4 * (is_bdi ? variant : 0) & 15;
+        uint32_t base_at = begin + (is_repeat ? 0 : 16u >> base_shift);
+        const uint32_t *words = line_content_words(team);
+        line_pair base = line_words_2(words, base_at), mask = line_words_2(words, begin);
+        r.base_lo = is_bdi ? base.lo : 0;
+        r.a = is_bdi ? base.hi : 0;
+        r.b = ~mask.lo;
+        if (is_bdi && !is_repeat) {
+            *ret_kind = variant;
+            r.places = (base_at + (1u << base_shift)) | line << 23;
+            if (base_shift == 1)
+                r = {base.lo & 0xffff, ~mask.lo, ~mask.hi, r.places};
+        }
+    }
+    *ret_ok = true;
+    if (line_has_fpc(CODEC) && *ret_kind == LINE_KIND_FPC)
+        r = make_fpc_record(team, begin, code.given(), line, ret_ok);
+    if (line_has_cpack(CODEC) && *ret_kind == LINE_KIND_CPACK)
+        r = make_cpack_record(team, begin, code, line, ret_ok);
+    if (!*ret_ok) {
+        r = {0, 0, 0, line << 23};
+        *ret_kind = LINE_KIND_CONSTANT;
     }
     return r;
 }
@@ -198,24 +294,9 @@ struct line_sorter {
     /* bdi's own contents, and with them all places, are even. */
     static constexpr bool IS_EVEN = CODEC == WHARF_CODEC_BDI;
 
-    const line_shape &shape;
     const line_step *steps;
     line_team team;
     const Sink &sink;
-    uint32_t bad; /* lines whose content contradicts their code, by bits */
-
-    /* collective.  16 bytes of a line whose lanes look at each other. */
-    template <uint32_t SCHEME>
-    WHARF_DEVICE_MEMBER u32x4 decode_together(const line_record &r)
-    {
-        bool is_bad;
-        u32x4 quad = line_quad<SCHEME>(line_content_words(team), steps, shape, line_palette{},
-                                       line_code{r.b}, r.places & 0xffff, 16 * team.place, &is_bad);
-        if ((ballot(is_bad) >> (lane_id() & 24) & 255) == 0)
-            return quad;
-        bad |= 1u << (r.places >> 23);
-        return {0, 0, 0, 0};
-    }
 
     template <uint32_t KIND>
     WHARF_DEVICE_MEMBER u32x4 decode(const line_record &r)
@@ -238,9 +319,9 @@ struct line_sorter {
         case WHARF_LINE_BDI_2_1:
             return line_quad_of_2(team, r);
         case LINE_KIND_FPC:
-            return decode_together<WHARF_CODEC_FPC>(r);
+            return line_quad_of_fpc(team, steps, r);
         default:
-            return decode_together<WHARF_CODEC_CPACK>(r);
+            return line_quad_of_cpack(team, r);
         }
     }
 
@@ -278,8 +359,7 @@ struct line_sorter {
     {
         if (!line_has_kind<CODEC>(KIND))
             return records;
-        bool has_guards = KIND == LINE_KIND_FPC || KIND == LINE_KIND_CPACK;
-        decode_kind<KIND>(records, has_guards ? uniform(n) : n);
+        decode_kind<KIND>(records, n);
         return records + n;
     }
 
@@ -314,7 +394,6 @@ struct line_sorter {
         next = decode_all<LINE_KIND_RAW>(next, n[LINE_KIND_RAW]);
         next = decode_all<LINE_KIND_FPC>(next, n[LINE_KIND_FPC]);
         decode_all<LINE_KIND_CPACK>(next, n[LINE_KIND_CPACK]);
-        bad = line_has_fpc(CODEC) || line_has_cpack(CODEC) ? reduce_or(bad) : 0;
         syncwarp();
     }
 };

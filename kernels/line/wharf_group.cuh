@@ -90,14 +90,15 @@ template <uint32_t CODEC, uint32_t TYPE>
 WHARF_DEVICE line_group load_line_group(const line_array &array, uint64_t number)
 {
     const line_shape &shape = array.shape;
-    uint64_t record_at = WHARF_LINE_HEADER_NBYTES + number * shape.record_nbytes;
-    uint64_t left = array.n_lines - number * shape.group_nlines();
+    /* Arrays have at most 2^23 groups, whose records take less than 2^30 bytes. */
+    uint32_t n = (uint32_t)number, record_at = WHARF_LINE_HEADER_NBYTES + n * shape.record_nbytes;
+    uint32_t left = (uint32_t)array.n_lines - n * shape.group_nlines();
     uint32_t nbits = (WHARF_LINE_GROUP_NBYTES / WARP_LANES >> shape.shift) * shape.code_nbits;
     uint32_t bit = nbits * lane_id();
     const uint8_t *codes = array.stream + record_at + shape.codes_at + bit / 8;
     line_group group = {number, shape.group_nlines(), 0,   0, 0, 0, LINE_NO_CODE,
                         false,  {{0, 0, 0, 0}, 3},    true};
-    group.n_lines = left < group.n_lines ? (uint32_t)left : group.n_lines;
+    group.n_lines = left < group.n_lines ? left : group.n_lines;
     group.codes = load_nc(codes);
     if (nbits > 8)
         group.codes |= (uint32_t)load_nc(codes + 1) << 8;
@@ -107,7 +108,7 @@ WHARF_DEVICE line_group load_line_group(const line_array &array, uint64_t number
                                           WHARF_LINE_UNIT_NBYTES
                                     : number * WHARF_LINE_GROUP_NBYTES);
     if (CODEC == WHARF_CODEC_PALETTE) {
-        const uint8_t *head = array.stream + array.heads_at + number * WHARF_LINE_HEAD_NBYTES;
+        const uint8_t *head = array.stream + array.heads_at + n * WHARF_LINE_HEAD_NBYTES;
         group.palette.exponents = load_nc(reinterpret_cast<const u32x4 *>(head));
         uint32_t width = group.palette.exponents.w >> 24;
         group.has_palette = width == 3 || (width == 4 && shape.type != WHARF_LINE_E4M3);
@@ -248,10 +249,11 @@ WHARF_DEVICE uint32_t decode_line_kinds(const line_table<CODEC> &table, line_gro
         begin = 0;
     }
     line_team team = {reinterpret_cast<const uint8_t *>(space.content), line % 8};
-    line_record own = make_line_record(team, code, begin, line, &kind);
-    line_sorter<CODEC, Sink> sorter = {array.shape, table.steps, team, sink, 0};
+    bool is_whole;
+    line_record own = make_line_record<CODEC>(team, code, begin, line, &kind, &is_whole);
+    line_sorter<CODEC, Sink> sorter = {table.steps, team, sink};
     sorter.decode_group(space.records, own, is_there || fills ? kind : (uint32_t)LINE_KIND_NONE);
-    uint32_t bad = sorter.bad | ballot(is_there && !is_good);
+    uint32_t bad = ballot(is_there && !(is_good && is_whole));
     if (bad != 0 && lane_id() == 0 && array.error != nullptr)
         atomic_min(array.error, group.number * array.shape.group_nlines() + ffs(bad) - 1);
     return popc(bad);
