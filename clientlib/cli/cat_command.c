@@ -110,7 +110,11 @@ static int work_on_all(const struct wharf_cli_options *options, struct wharf_cli
     struct wharf_cli_tally tally;
     struct wharf_cli_input input;
     struct wharf_cli_output output;
-    struct wharf_cli_task task = {options, &tally, &input, &output, service};
+    struct wharf_cli_task task = {.options = options,
+                                  .tally = &tally,
+                                  .input = &input,
+                                  .output = &output,
+                                  .service = service};
     int r;
 
     wharf_cli_tally_init(&tally);

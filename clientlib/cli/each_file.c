@@ -173,22 +173,22 @@ static int name_outputs(const struct wharf_cli_each *each, struct pair *pairs, i
 /* ---- work -------------------------------------------------------------------------------- */
 
 /* What was done, for somebody who waited for it. */
-static void say_done(const struct wharf_cli_task *task, bool is_unpacked, uint64_t in_nbytes,
-                     uint64_t start_ns)
+static void say_done(const struct wharf_cli_each *each, const struct wharf_cli_task *task,
+                     uint64_t in_nbytes, uint64_t start_ns)
 {
     char in_text[WHARF_CLI_SIZE_TEXT];
     char out_text[WHARF_CLI_SIZE_TEXT];
     double seconds = (double)(wharf_client_now_ns() - start_ns) / 1e9;
     uint64_t out_nbytes = task->output->nbytes;
-    uint64_t unpacked = is_unpacked ? out_nbytes : in_nbytes;
-    uint64_t packed = is_unpacked ? in_nbytes : out_nbytes;
+    uint64_t unpacked = each->does == WHARF_CLI_UNPACKS ? out_nbytes : in_nbytes;
+    uint64_t packed = each->does == WHARF_CLI_UNPACKS ? in_nbytes : out_nbytes;
     char ratio[32] = "";
 
     /* Nobody else draws on the terminal, see shows_progress. */
     if (!task->options->verbose &&
         (task->options->quiet || task->output->is_watched || !isatty(STDERR_FILENO)))
         return;
-    if (in_nbytes && out_nbytes)
+    if (in_nbytes && out_nbytes && each->does != WHARF_CLI_INDEXES)
         snprintf(ratio, sizeof(ratio), " (%.2f : 1)", (double)unpacked / (double)packed);
     wharf_cli_say("%s -> %s: %s -> %s%s, %.2f s, %.0f MB/s", task->input->name, task->output->name,
                   wharf_cli_size_text(in_nbytes, in_text),
@@ -201,14 +201,21 @@ static void work_on(const struct wharf_cli_each *each, const struct pair *pair,
 {
     struct wharf_cli_input input;
     struct wharf_cli_output output;
-    struct wharf_cli_task task = {each->options, tally, &input, &output, each->service};
+    struct wharf_cli_task task = {
+        .options = each->options,
+        .tally = tally,
+        .input = &input,
+        .output = &output,
+        .service = each->service,
+        .counts_input = each->does != WHARF_CLI_UNPACKS,
+    };
     uint64_t in_nbytes = tally->in_nbytes;
     uint64_t start_ns = wharf_client_now_ns();
 
     if (wharf_cli_task_begin(&task, pair->in_path, pair->out_path) != WHARF_CLI_GOOD)
         return;
     if (wharf_cli_task_end(&task, each->work(&task, each->own)) == WHARF_CLI_GOOD)
-        say_done(&task, each->unpacks, tally->in_nbytes - in_nbytes, start_ns);
+        say_done(each, &task, tally->in_nbytes - in_nbytes, start_ns);
 }
 
 static int work_on_all(const struct wharf_cli_each *each, struct pair *pairs, int n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * each_file.h: for commands that make one output file of each input: pack and unpack.
+ * each_file.h: for commands that make one output file of each input: pack, unpack and index.
  *
  * After a failure the command goes on with the next input; its exit status is that of the first
  * failure.
@@ -16,7 +16,8 @@ struct wharf_cli_each {
     const struct wharf_cli_command *command;
     const struct wharf_cli_options *options;
     struct wharf_cli_service *service; /* of commands that decode, else NULL */
-    bool unpacks;                      /* outputs are the uncompressed side of ratio and speed */
+    /* Of ratio and speed outputs are the uncompressed side, the compressed one, or neither. */
+    enum { WHARF_CLI_UNPACKS, WHARF_CLI_PACKS, WHARF_CLI_INDEXES } does;
     const void *own;
     /*
      * The name of an input's output where no option gives one; "-" is standard output.  The caller

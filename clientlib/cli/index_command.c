@@ -127,7 +127,7 @@ static int run(int argc, char **argv)
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = argc};
     struct wharf_cli_each each = {
-        &wharf_cli_index, &options, NULL, false, &settings, default_name, work,
+        &wharf_cli_index, &options, NULL, WHARF_CLI_INDEXES, &settings, default_name, work,
     };
     int status = wharf_cli_parse(&wharf_cli_index, argc, argv, &settings, &options, &operands);
 

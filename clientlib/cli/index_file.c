@@ -87,30 +87,29 @@ static int compare(const struct wharf_cli_input *input, const struct wharf_gzip_
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-static int read_file(int fd, uint8_t **ret_bytes, size_t *ret_nbytes)
+static int read_file(int fd, struct stat *status, uint8_t **ret_bytes, size_t *ret_nbytes)
 {
-    struct stat status;
     uint8_t *bytes;
     int r;
 
-    if (fstat(fd, &status) < 0)
+    if (fstat(fd, status) < 0)
         return -errno;
-    if (!S_ISREG(status.st_mode))
+    if (!S_ISREG(status->st_mode))
         return -EINVAL;
-    bytes = malloc((size_t)status.st_size + 1);
+    bytes = malloc((size_t)status->st_size + 1);
     if (!bytes)
         return -ENOMEM;
-    r = read_all(fd, bytes, (size_t)status.st_size, 0);
+    r = read_all(fd, bytes, (size_t)status->st_size, 0);
     if (r < 0) {
         free(bytes);
         return r;
     }
     *ret_bytes = bytes;
-    *ret_nbytes = (size_t)status.st_size;
+    *ret_nbytes = (size_t)status->st_size;
     return 0;
 }
 
-static int load(const struct wharf_cli_input *input, const char *path,
+static int load(const struct wharf_cli_input *input, const char *path, struct stat *ret_file,
                 struct wharf_gzip_index *ret_index)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -120,7 +119,7 @@ static int load(const struct wharf_cli_input *input, const char *path,
 
     if (fd < 0)
         return -errno;
-    r = read_file(fd, &bytes, &nbytes);
+    r = read_file(fd, ret_file, &bytes, &nbytes);
     close(fd);
     if (r < 0)
         return r;
@@ -154,7 +153,7 @@ static void say(const char *path, int error)
 }
 
 int wharf_cli_index_load(const struct wharf_cli_input *input, const char *path, bool is_quiet,
-                         struct wharf_gzip_index *ret_index)
+                         struct stat *ret_file, struct wharf_gzip_index *ret_index)
 {
     char *beside = NULL;
     int r;
@@ -163,7 +162,7 @@ int wharf_cli_index_load(const struct wharf_cli_input *input, const char *path, 
         return -ENOENT;
     if (!path && asprintf(&beside, "%s%s", input->name, WHARF_CLI_INDEX_SUFFIX) < 0)
         return -ENOMEM;
-    r = load(input, path ? path : beside, ret_index);
+    r = load(input, path ? path : beside, ret_file, ret_index);
     if (r < 0 && !is_quiet && (path || r != -ENOENT))
         say(path ? path : beside, r);
     free(beside);

@@ -20,11 +20,11 @@ int wharf_cli_index_identify(const struct wharf_cli_input *input,
 
 /*
  * Reads the index at `path`; NULL: the one beside the input, if there is one.  Returns 0 with
- * *ret_index, which the caller deinits; -ENOENT: there is none; or what is wrong with it, which has
- * been said unless is_quiet: -EBADMSG, -EPROTONOSUPPORT, -ESTALE when it is of another file or
- * another version of it, or -errno.
+ * *ret_index, which the caller deinits, and *ret_file, which file that is; -ENOENT: there is none;
+ * or what is wrong with it, which has been said unless is_quiet: -EBADMSG, -EPROTONOSUPPORT,
+ * -ESTALE when it is of another file or another version of it, or -errno.
  */
 int wharf_cli_index_load(const struct wharf_cli_input *input, const char *path, bool is_quiet,
-                         struct wharf_gzip_index *ret_index);
+                         struct stat *ret_file, struct wharf_gzip_index *ret_index);
 
 #endif

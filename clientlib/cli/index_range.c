@@ -290,6 +290,7 @@ static int tell_no_index(struct wharf_cli_task *task, const char *path, int erro
 static int decode_by_index(struct wharf_cli_task *task, struct wharf_cli_range *range)
 {
     struct wharf_gzip_index index;
+    struct stat file;
     int status;
     int r;
 
@@ -299,9 +300,13 @@ static int decode_by_index(struct wharf_cli_task *task, struct wharf_cli_range *
         return tell_no_index(task, range->index, -EINVAL);
     }
     r = wharf_cli_index_load(task->input, range->index, !range->index && task->options->quiet,
-                             &index);
+                             &file, &index);
     if (r < 0)
         return tell_no_index(task, range->index, r);
+    if (wharf_cli_output_is_input(task->output, &file)) {
+        wharf_gzip_index_deinit(&index);
+        return wharf_cli_tally_error(task->tally, task->output->name, -EINVAL);
+    }
     if (!index.is_own && index.in_nbytes == WHARF_GZIP_INDEX_UNKNOWN)
         index.in_nbytes = task->input->nbytes;
     status = decode(task, &index, range);

@@ -456,7 +456,11 @@ static int run(int argc, char **argv)
     struct wharf_cli_input input;
     struct wharf_cli_output output;
     struct wharf_cli_service service;
-    struct wharf_cli_task task = {&options, &tally, &input, &output, &service};
+    struct wharf_cli_task task = {.options = &options,
+                                  .tally = &tally,
+                                  .input = &input,
+                                  .output = &output,
+                                  .service = &service};
     int status = wharf_cli_parse(&wharf_cli_list, argc, argv, &settings, &options, &operands);
 
     if (status == WHARF_CLI_GO_ON)

@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "clientlib/cli/descriptor_path.h"
 #include "clientlib/cli/mapped_write.h"
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/progress.h"
@@ -223,27 +224,24 @@ static void look_at_stream(struct wharf_cli_output *output)
     output->is_watched = S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || isatty(output->fd);
 }
 
-/* By its name in /dev it would be replaced there, for everybody, if it is a file. */
-static bool is_standard_output(const char *path)
+/* What is open already.  Closing is part of writing, and several inputs can go there one after the
+ * other. */
+static int open_descriptor(struct wharf_cli_output *output, int fd)
 {
-    return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
+    if (fd == STDOUT_FILENO)
+        output->name = "standard output";
+    output->path = NULL;
+    output->descriptor = fd;
+    output->fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return output->fd < 0 ? -errno : 0;
 }
 
 int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path, bool may_replace)
 {
     struct wharf_cli_output output = {.path = path, .name = path, .may_replace = may_replace};
-    int r;
+    int fd = wharf_cli_descriptor_of(path);
+    int r = fd < 0 ? open_path(&output) : open_descriptor(&output, fd);
 
-    if (is_standard_output(path)) {
-        output.path = NULL;
-        output.name = "standard output";
-        /* Closing is part of writing, and several inputs can go there one after the other. */
-        r = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-        output.fd = r < 0 ? -errno : r;
-        r = output.fd < 0 ? output.fd : 0;
-    } else {
-        r = open_path(&output);
-    }
     if (r < 0) {
         say_open_error(&output, r);
         return r;
@@ -321,7 +319,7 @@ bool wharf_cli_output_is_same(const struct wharf_cli_output *a, const struct wha
     struct stat folder_a, folder_b;
 
     if (!a->path && !b->path)
-        return true;
+        return a->descriptor == b->descriptor;
     return a->is_file && b->is_file && strcmp(last_part(a->path), last_part(b->path)) == 0 &&
            look_at_folder(a, &folder_a) && look_at_folder(b, &folder_b) &&
            folder_a.st_dev == folder_b.st_dev && folder_a.st_ino == folder_b.st_ino;

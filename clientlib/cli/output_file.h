@@ -23,7 +23,8 @@ struct wharf_cli_mapped;
 
 struct wharf_cli_output {
     const char *name; /* for messages */
-    const char *path; /* NULL for standard output */
+    const char *path; /* NULL for a descriptor that is open already */
+    int descriptor;   /* that one */
     char *temporary;  /* path of a file that has a temporary name, or NULL */
     int fd;
     bool is_file;      /* gets its name at the end */
@@ -51,7 +52,8 @@ struct wharf_cli_output {
     uint64_t keep_nbytes; /* still to come in it */
 };
 
-/* Opens `path`, or standard output for "-" and "/dev/stdout".  0 or -errno; `path` is kept. */
+/* Opens `path`, which can name a descriptor (descriptor_path.h): "-" is standard output.  0 or
+ * -errno; `path` is kept. */
 int wharf_cli_output_open(struct wharf_cli_output *ret_output, const char *path, bool may_replace);
 
 /* From now on so many threads may write to it. */

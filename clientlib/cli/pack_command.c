@@ -332,7 +332,7 @@ static int run(int argc, char **argv)
     };
     struct wharf_cli_options options;
     struct wharf_cli_each each = {
-        &wharf_cli_pack, &options, NULL, false, &settings, default_name, pack,
+        &wharf_cli_pack, &options, NULL, WHARF_CLI_PACKS, &settings, default_name, pack,
     };
     struct wharf_cli_operands operands = {.n_max = argc};
     int status = wharf_cli_parse(&wharf_cli_pack, argc, argv, &settings, &options, &operands);

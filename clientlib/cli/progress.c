@@ -68,7 +68,7 @@ static void left_text(uint64_t done_nbytes, double seconds, char *text, size_t t
         snprintf(text, text_nbytes, "  %d:%02d left", (int)left / 60, (int)left % 60);
 }
 
-static void draw(uint64_t done_nbytes, uint64_t out_nbytes, uint64_t now_ns)
+static void draw(uint64_t done_nbytes, uint64_t unpacked_nbytes, uint64_t now_ns)
 {
     char text[MAX_LINE_NBYTES];
     char name[MAX_NAME_NBYTES + 1];
@@ -78,18 +78,18 @@ static void draw(uint64_t done_nbytes, uint64_t out_nbytes, uint64_t now_ns)
     double seconds = (double)(now_ns - line.start_ns) / 1e9;
 
     short_name(name);
-    wharf_cli_size_text(out_nbytes, size);
+    wharf_cli_size_text(unpacked_nbytes, size);
     if (line.total_nbytes)
         snprintf(percent, sizeof(percent), " %3.0f %%",
                  100.0 * (double)done_nbytes / (double)line.total_nbytes);
     left_text(done_nbytes, seconds, left, sizeof(left));
     snprintf(text, sizeof(text), "\r\033[K%s:%s  %s  %.0f MB/s%s", name, percent, size,
-             (double)out_nbytes / seconds / 1e6, left);
+             (double)unpacked_nbytes / seconds / 1e6, left);
     write_terminal(text);
     atomic_store(&line.drawn, true);
 }
 
-void wharf_cli_progress_move(uint64_t done_nbytes, uint64_t out_nbytes)
+void wharf_cli_progress_move(uint64_t done_nbytes, uint64_t unpacked_nbytes)
 {
     uint64_t now_ns;
 
@@ -99,7 +99,7 @@ void wharf_cli_progress_move(uint64_t done_nbytes, uint64_t out_nbytes)
     if (now_ns < line.next_ns)
         return;
     line.next_ns = now_ns + BETWEEN_NS;
-    draw(done_nbytes, out_nbytes, now_ns);
+    draw(done_nbytes, unpacked_nbytes, now_ns);
 }
 
 void wharf_cli_progress_hide(void)

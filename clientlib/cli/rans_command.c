@@ -228,7 +228,11 @@ static int run_subcommand(const struct wharf_cli_command *command, wharf_cli_ran
     struct wharf_cli_input input;
     struct wharf_cli_output output;
     struct wharf_cli_service service = {.options = &options};
-    struct wharf_cli_task task = {&options, &tally, &input, &output, &service};
+    struct wharf_cli_task task = {.options = &options,
+                                  .tally = &tally,
+                                  .input = &input,
+                                  .output = &output,
+                                  .service = &service};
     int status = wharf_cli_parse(command, argc, argv, &settings, &options, &operands);
 
     if (status == WHARF_CLI_GO_ON)

@@ -159,10 +159,11 @@ static bool shows_progress(const struct wharf_cli_task *task)
            (!task->options->quiet && !task->output->is_watched && isatty(STDERR_FILENO));
 }
 
-void wharf_cli_task_start_progress(const struct wharf_cli_task *task)
+void wharf_cli_task_start_progress(struct wharf_cli_task *task)
 {
     const struct wharf_cli_input *input = task->input;
 
+    task->out_before_nbytes = task->tally->out_nbytes;
     wharf_cli_progress_start(input->name, input->is_seekable ? input->nbytes : 0,
                              shows_progress(task));
 }
@@ -249,5 +250,7 @@ int wharf_cli_task_write(struct wharf_cli_task *task, uint64_t in_offset, const 
 void wharf_cli_task_move(struct wharf_cli_task *task, uint64_t in_offset, uint64_t out_nbytes)
 {
     task->tally->out_nbytes += out_nbytes;
-    wharf_cli_progress_move(in_offset, task->tally->out_nbytes);
+    wharf_cli_progress_move(in_offset, task->counts_input
+                                           ? in_offset
+                                           : task->tally->out_nbytes - task->out_before_nbytes);
 }

@@ -21,6 +21,8 @@ struct wharf_cli_task {
     struct wharf_cli_input *input;
     struct wharf_cli_output *output;
     struct wharf_cli_service *service; /* of those that decode */
+    bool counts_input;                 /* progress tells how much was read, not written */
+    uint64_t out_before_nbytes;        /* what the tally had of other inputs when this one began */
 };
 
 /* A failure in data: `chunk` is its number, or WHARF_CLI_NO_CHUNK. */
@@ -85,7 +87,7 @@ int wharf_cli_task_end(struct wharf_cli_task *task, int status);
 bool wharf_cli_task_keeps(const struct wharf_cli_task *task);
 
 /* Shows progress from now on, of the input, if it is to be shown at all. */
-void wharf_cli_task_start_progress(const struct wharf_cli_task *task);
+void wharf_cli_task_start_progress(struct wharf_cli_task *task);
 
 /* Writes to the output, adds what was kept to the tally, and shows progress: the input was read up
  * to in_offset.  Returns WHARF_CLI_GOOD or WHARF_CLI_FAILED. */

@@ -115,7 +115,7 @@ static int run(int argc, char **argv)
     struct wharf_cli_operands operands = {.n_max = argc};
     struct wharf_cli_service service;
     struct wharf_cli_each each = {
-        &wharf_cli_unpack, &options, &service, true, &settings, default_name, unpack,
+        &wharf_cli_unpack, &options, &service, WHARF_CLI_UNPACKS, &settings, default_name, unpack,
     };
     int status = wharf_cli_parse(&wharf_cli_unpack, argc, argv, &settings, &options, &operands);
 

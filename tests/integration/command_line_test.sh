@@ -367,6 +367,38 @@ test_progress_is_for_terminals_and_long_work() {
     grep -aq '^wharf: standard input -> standard output: ' <(tr '\r' '\n' < shown | sed 's/\x1b\[K//g')
 }
 
+# shown_sizes NAME: the sizes that progress showed of NAME, in bytes.
+shown_sizes() {
+    tr '\r' '\n' | sed -n "s/.*$1:[ 0-9%]*  \([0-9.]* [KMG]\?i\?B\|[0-9]* bytes\)  .*/\1/p" |
+        sed 's/ bytes//; s/ KiB/K/; s/ MiB/M/' | numfmt --from=iec
+}
+
+# The rate counted what the files before had given, and packing's what became of the data.
+test_progress_is_of_this_file_and_of_what_is_not_compressed() {
+    head -c 3000000 /dev/zero > zeros
+    "$WHARF" pack -o first zeros
+    head -c 100000 /dev/urandom | "$WHARF" pack -o second -
+    mkfifo slow
+    { cat second; sleep 1.2; cat second; } > slow &
+    "$WHARF" cat --progress first slow 2> shown > /dev/null
+    shown_sizes slow < shown > sizes
+    test -s sizes
+    expect_status 1 awk '$1 > 300000 { print; large = 1 } END { exit !large }' sizes
+    { cat zeros; sleep 1.2; cat zeros; } > slow &
+    "$WHARF" pack --progress -o packed slow 2> shown
+    shown_sizes slow < shown > sizes
+    awk '$1 >= 3000000 { large = 1 } END { exit !large }' sizes
+}
+
+# A ratio of a file to its index says nothing.
+test_index_is_told_without_a_ratio() {
+    seq 1 100000 | gzip > data.gz
+    "$WHARF" index data.gz 2> message
+    expect_text '' "$(cat message)"
+    script -qec "$WHARF index -f data.gz" /dev/null > shown < /dev/null
+    grep -aq '^wharf: data.gz -> data.gz.whi: [0-9.]* KiB -> [0-9]* bytes, [0-9.]* s, [0-9]* MB/s' shown
+}
+
 test_packed_data_does_not_go_to_or_come_from_a_terminal() {
     seq 10 > data
     python3 - "$WHARF" << 'EOS'

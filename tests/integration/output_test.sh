@@ -133,6 +133,29 @@ EOS
     expect_status 1 grep -q itself message
 }
 
+# An index was replaced by what was decoded with it.
+test_index_is_never_the_output() {
+    seq 1 60000 | "$WHARF" pack --format bgzf -o data.gz -
+    "$WHARF" index data.gz
+    "$WHARF" index -o other.whi data.gz
+    cp data.gz.whi copy.whi
+    ln -s other.whi link
+    while read -r arguments; do
+        # shellcheck disable=SC2086 # words
+        expect_status 4 "$WHARF" $arguments 2> message
+        grep -q 'is the input itself, which would be lost: -o NAME writes elsewhere' message
+        cmp data.gz.whi copy.whi
+        cmp other.whi copy.whi
+    done << 'EOS'
+cat -r 5:9 -f -o data.gz.whi data.gz
+unpack -f --index other.whi -o other.whi data.gz
+unpack -f --index other.whi -o link data.gz
+unpack -f --index link -o ./other.whi data.gz
+EOS
+    "$WHARF" cat -r 5:9 -o part data.gz
+    expect_text 9 "$(stat -c %s part)"
+}
+
 # What other inputs gave was kept, and replaced the one that was refused.
 test_salvage_never_replaces_an_input() {
     make_data
@@ -176,6 +199,34 @@ test_dev_stdout_is_standard_output_when_that_is_a_file() {
     as_user ./wharf unpack -o /dev/stdout data.whr > out
     cmp out data
     test -L /dev/stdout
+}
+
+# "cannot create: No such file or directory" was said of those that are files, and the link /dev/stderr
+# was replaced.
+test_names_of_descriptors_are_what_is_open() {
+    make_data
+    open_to_all
+    chmod 644 data.whr
+    for name in /dev/fd/7 /proc/self/fd/7; do
+        for force in -f -k; do
+            "$WHARF" unpack "$force" -o "$name" data.whr 7> out
+            cmp out data
+            "$WHARF" unpack "$force" -o "$name" data.whr 7>&1 | cmp - data
+        done
+    done
+    as_user ./wharf unpack -f -o /dev/stderr data.whr 2> out
+    cmp out data
+    test -L /dev/stderr
+    # It is the caller's: what stands there already stays.
+    echo before > out
+    "$WHARF" unpack -o /dev/fd/7 data.whr 7>> out
+    tail -n +2 out | cmp - data
+    expect_status 4 "$WHARF" unpack -o /dev/fd/7 data.whr 7>&- 2> message
+    grep -q '/dev/fd/7: cannot create: Bad file descriptor' message
+    expect_status 4 "$WHARF" pack -f -o /dev/fd/7 data 7<> data 2> message
+    grep -q 'is the input itself' message
+    "$WHARF" rans encode -n 11 --cdf /dev/fd/7 -o /dev/fd/8 data 7> cdf 8> words
+    "$WHARF" rans decode -n 11 --cdf cdf words | cmp - data
 }
 
 test_full_standard_output_is_exit_4() {
