@@ -26,7 +26,8 @@ const struct wharf_cli_command wharf_cli_drain = {
     .summary = "let the daemon finish its jobs and end",
     .usage = "[OPTION...]",
     .help = "Asks the daemon to take no more jobs, finish those that it has, and end.  Only\n"
-            "root and the daemon's own user may.  Clients go on with the next daemon.\n\n",
+            "root and the daemon's own user may.  Clients go on with the next daemon.\n\n"
+            "  -q, --quiet          do not say that it does\n",
     .daemon = WHARF_CLI_DAEMON_MUST,
     .run = run,
 };

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "clientlib/cli/any_detect.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/now.h"
 
@@ -17,7 +18,7 @@ struct identity {
     ino_t inode;
 };
 
-/* An input, and its output's name; NULL where there is none, which has been said. */
+/* An input, and its output's name; NULL where there is none. */
 struct pair {
     const char *in_path;
     char *out_path;
@@ -148,9 +149,8 @@ static int check_distinct(const struct wharf_cli_each *each, const struct pair *
     return status;
 }
 
-/* Names all outputs.  What has no name is a failure like any other. */
-static int name_outputs(const struct wharf_cli_each *each, struct pair *pairs, int n,
-                        struct wharf_cli_tally *tally)
+/* Names all outputs. */
+static int name_outputs(const struct wharf_cli_each *each, struct pair *pairs, int n)
 {
     for (int i = 0; i < n; i++) {
         int error = 0;
@@ -160,10 +160,8 @@ static int name_outputs(const struct wharf_cli_each *each, struct pair *pairs, i
             wharf_cli_say("out of memory");
             return WHARF_CLI_FAILED;
         }
-        if (!pairs[i].out_path) {
-            wharf_cli_tally_failure(tally, pairs[i].in_path, -EINVAL, WHARF_CLI_USAGE);
+        if (!pairs[i].out_path)
             continue;
-        }
         pairs[i].in = identity_of(pairs[i].in_path);
         pairs[i].folder = folder_of(pairs[i].out_path);
     }
@@ -218,18 +216,62 @@ static void work_on(const struct wharf_cli_each *each, const struct pair *pair,
         say_done(each, &task, tally->in_nbytes - in_nbytes, start_ns);
 }
 
+/* Whether a look at it cannot wait for somebody, as with a pipe. */
+static bool is_quick(const char *path)
+{
+    struct stat status;
+
+    return strcmp(path, "-") != 0 &&
+           (stat(path, &status) < 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode));
+}
+
+/* Whether there is more to say of an input to unpack than that its output has no name: it is
+ * missing, or another program's. */
+static bool tell_input(const struct wharf_cli_each *each, const char *path,
+                       struct wharf_cli_tally *tally)
+{
+    struct wharf_cli_input input;
+    struct wharf_cli_output output;
+    struct wharf_cli_task task = {
+        .options = each->options, .tally = tally, .input = &input, .output = &output};
+    bool is_foreign;
+
+    if (each->does != WHARF_CLI_UNPACKS || !is_quick(path))
+        return false;
+    if (wharf_cli_task_open_input(&task, path) != WHARF_CLI_GOOD)
+        return true;
+    wharf_cli_output_open_sink(&output);
+    is_foreign = wharf_cli_any_is_foreign(&task);
+    if (is_foreign)
+        wharf_cli_any_tell_unknown(&task, WHARF_SOURCE_OTHER);
+    wharf_cli_input_close(&input);
+    return is_foreign;
+}
+
+/* An input whose output has no name is a failure like any other. */
+static void refuse(const struct wharf_cli_each *each, const char *path,
+                   struct wharf_cli_tally *tally)
+{
+    if (tell_input(each, path, tally))
+        return;
+    each->say_no_name(each->own, path);
+    wharf_cli_tally_failure(tally, path, -EINVAL, WHARF_CLI_USAGE);
+}
+
 static int work_on_all(const struct wharf_cli_each *each, struct pair *pairs, int n)
 {
     struct wharf_cli_tally tally;
     int status;
 
     wharf_cli_tally_init(&tally);
-    status = name_outputs(each, pairs, n, &tally);
+    status = name_outputs(each, pairs, n);
     if (status != WHARF_CLI_GO_ON)
         return status;
     for (int i = 0; i < n; i++)
         if (pairs[i].out_path)
             work_on(each, &pairs[i], &tally);
+        else
+            refuse(each, pairs[i].in_path, &tally);
     if (each->options->report)
         wharf_cli_tally_report(&tally);
     return tally.status;

@@ -21,9 +21,11 @@ struct wharf_cli_each {
     const void *own;
     /*
      * The name of an input's output where no option gives one; "-" is standard output.  The caller
-     * frees it.  NULL: there is none, and a message said why, or *ret_error is -ENOMEM.
+     * frees it.  NULL: there is none, or *ret_error is -ENOMEM.
      */
     char *(*default_name)(const void *own, const char *in_path, int *ret_error);
+    /* Says why there is none, when the input's turn comes. */
+    void (*say_no_name)(const void *own, const char *in_path);
     /* Works on one input; the task's files are open.  Returns the exit status. */
     int (*work)(struct wharf_cli_task *task, const void *own);
 };

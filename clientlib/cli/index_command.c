@@ -58,12 +58,16 @@ static char *default_name(const void *own, const char *path, int *ret_error)
     const struct settings *settings = own;
     char *name = NULL;
 
-    if (strcmp(path, "-") == 0) {
-        wharf_cli_say_usage("index", "standard input cannot have an index: name a FILE");
+    if (strcmp(path, "-") == 0)
         return NULL;
-    }
     *ret_error = asprintf(&name, "%s.%s", path, format_names[settings->format]) < 0 ? -ENOMEM : 0;
     return *ret_error ? NULL : name;
+}
+
+static void say_no_name(const void *own, const char *path)
+{
+    (void)own, (void)path;
+    wharf_cli_say_usage("index", "standard input cannot have an index: name a FILE");
 }
 
 static int write_index(struct wharf_cli_task *task, const struct wharf_gzip_index *index,
@@ -127,7 +131,8 @@ static int run(int argc, char **argv)
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = argc};
     struct wharf_cli_each each = {
-        &wharf_cli_index, &options, NULL, WHARF_CLI_INDEXES, &settings, default_name, work,
+        &wharf_cli_index, &options,     NULL,        WHARF_CLI_INDEXES,
+        &settings,        default_name, say_no_name, work,
     };
     int status = wharf_cli_parse(&wharf_cli_index, argc, argv, &settings, &options, &operands);
 

@@ -67,8 +67,12 @@ static int run_command(int argc, char **argv)
         if (strcmp(argv[0], names[i]) == 0)
             return commands[i]->run(argc, argv);
     }
-    return wharf_cli_say_usage(NULL, "there is no command '%s'%s", argv[0],
-                               wharf_cli_suggest(argv[0], names, N_COMMANDS));
+    const char *suggestion = wharf_cli_suggest(argv[0], names, N_COMMANDS);
+    if (!*suggestion && access(argv[0], F_OK) == 0)
+        return wharf_cli_say_usage(
+            NULL, "'%s' is a file and no command: `wharf pack` packs it, `wharf unpack` unpacks it",
+            argv[0]);
+    return wharf_cli_say_usage(NULL, "there is no command '%s'%s", argv[0], suggestion);
 }
 
 /* ---- help and version --------------------------------------------------------------------- */

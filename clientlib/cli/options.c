@@ -94,15 +94,16 @@ static const char salvage_help[] =
 
 static const char embedded_help[] = "      --embedded       never through a daemon\n";
 
-static const char daemon_help[] =
+static const char engine_help[] =
     "      --engine E       auto, cpu, reference (slow, to settle doubts); gpu and\n"
-    "                       simt are a daemon's\n"
+    "                       simt are a daemon's\n";
+
+static const char daemon_help[] =
     "      --socket PATH    through the daemon at PATH or not at all\n"
     "      --patience N     wait N seconds for a daemon that is away; default 10\n";
 
-static const char common_help[] =
-    "  -q, --quiet          no progress on the terminal, and no remarks\n"
-    "  -h, --help           this text\n";
+static const char quiet_help[] =
+    "  -q, --quiet          no progress on the terminal, and no remarks\n";
 
 static const char file_help[] = "  -o, --output OUT     write to OUT; - is standard output\n"
                                 "  -f, --force          replace an existing OUT\n";
@@ -160,12 +161,13 @@ static int print_help(const struct wharf_cli_command *command)
     bool works = command->daemon != WHARF_CLI_DAEMON_MUST;
 
     wharf_cli_begin_output();
-    printf("usage: wharf %s %s\n\n%s%s%s%s%s%s%s%s%s", command->name, command->usage, command->help,
-           command->salvages ? salvage_help : "", command->writes_file ? file_help : "",
-           command->decompresses ? decompress_help : "",
+    printf("usage: wharf %s %s\n\n%s%s%s%s%s%s%s%s%s%s  -h, --help           this text\n",
+           command->name, command->usage, command->help, command->salvages ? salvage_help : "",
+           command->writes_file ? file_help : "", command->decompresses ? decompress_help : "",
            works && !command->has_one_thread ? threads_help : "", works ? work_help : "",
            command->daemon == WHARF_CLI_DAEMON_MAY ? embedded_help : "",
-           command->daemon == WHARF_CLI_DAEMON_NEVER ? "" : daemon_help, common_help);
+           command->daemon == WHARF_CLI_DAEMON_MAY ? engine_help : "",
+           command->daemon == WHARF_CLI_DAEMON_NEVER ? "" : daemon_help, works ? quiet_help : "");
     if (command->takes_codec)
         print_codecs();
     return wharf_cli_end_output();

@@ -287,11 +287,8 @@ static char *default_name(const void *own, const char *path, int *ret_error)
     const char *suffix = suffix_there(settings->format, path);
     char *name = NULL;
 
-    if (strcmp(path, "-") != 0 && suffix) {
-        wharf_cli_say_usage("pack", "%s: has the suffix %s already; -o NAME packs it again", path,
-                            suffix);
+    if (strcmp(path, "-") != 0 && suffix)
         return NULL;
-    }
     suffix = settings->format == FORMAT_WHARF  ? WHARF_CONTAINER_SUFFIX
              : settings->format == FORMAT_ZSTD ? ".zst"
                                                : ".gz";
@@ -301,6 +298,14 @@ static char *default_name(const void *own, const char *path, int *ret_error)
         name = NULL;
     *ret_error = name ? 0 : -ENOMEM;
     return name;
+}
+
+static void say_no_name(const void *own, const char *path)
+{
+    const struct settings *settings = own;
+
+    wharf_cli_say_usage("pack", "%s: has the suffix %s already; -o NAME packs it again", path,
+                        suffix_there(settings->format, path));
 }
 
 static int pack(struct wharf_cli_task *task, const void *own)
@@ -332,7 +337,8 @@ static int run(int argc, char **argv)
     };
     struct wharf_cli_options options;
     struct wharf_cli_each each = {
-        &wharf_cli_pack, &options, NULL, WHARF_CLI_PACKS, &settings, default_name, pack,
+        &wharf_cli_pack, &options,     NULL,        WHARF_CLI_PACKS,
+        &settings,       default_name, say_no_name, pack,
     };
     struct wharf_cli_operands operands = {.n_max = argc};
     int status = wharf_cli_parse(&wharf_cli_pack, argc, argv, &settings, &options, &operands);

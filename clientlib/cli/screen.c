@@ -5,14 +5,15 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "clientlib/now.h"
 
-/* The other screen, without a cursor; and back. */
-#define ENTER "\033[?1049h\033[?25l"
-#define LEAVE "\033[?25h\033[?1049l"
+/* The other screen, without a cursor, where long lines end at the edge; and back. */
+#define ENTER "\033[?1049h\033[?25l\033[?7l"
+#define LEAVE "\033[?7h\033[?25h\033[?1049l"
 
 /* What ends a process, or stops it for a while: SIGTSTP. */
 static const int watched[] = {
@@ -126,6 +127,13 @@ bool wharf_cli_screen_clear(void)
         return false;
     fputs("\033[H\033[2J", stdout);
     return true;
+}
+
+unsigned wharf_cli_screen_rows(void)
+{
+    struct winsize size;
+
+    return is_entered && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
 /* Whether the next key is the one that ends it.  A terminal that has none any more is not asked

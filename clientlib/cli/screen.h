@@ -21,6 +21,9 @@ void wharf_cli_screen_leave(void);
 /* Before a picture: standard output is empty then, if it is a terminal.  Returns whether it is. */
 bool wharf_cli_screen_clear(void);
 
+/* How many lines it has; 0 where there is no screen, or it does not say. */
+unsigned wharf_cli_screen_rows(void);
+
 /* Sleeps until then, by wharf_client_now_ns().  Returns true before that when the key q is hit. */
 bool wharf_cli_screen_rest(uint64_t until_ns);
 

@@ -28,7 +28,7 @@ static void print_text(const struct wharf_cli_service *service,
 {
     wharf_cli_daemon_summary_print(metrics, &service->info, wharf_cli_service_path(service));
     putchar('\n');
-    wharf_cli_tenant_table_print(metrics, NULL, 0);
+    wharf_cli_tenant_table_print(metrics, NULL, 0, 0);
 }
 
 static int print(const struct wharf_cli_service *service, const void *own)

@@ -46,6 +46,13 @@ static void put_names(FILE *to, const char *name, uint64_t bits, const char *(*n
 
 /* ---- what the statistics say --------------------------------------------------------------- */
 
+/* Of a tenant that is listed.  A family without samples is not there, and says 0. */
+static double value_of_tenant(const struct wharf_cli_metrics *metrics, const char *family,
+                              const char *tenant)
+{
+    return wharf_cli_metrics_sum(metrics, family, "", "tenant", tenant);
+}
+
 /* null for a family that this daemon does not have. */
 static double value_of(const struct wharf_cli_metrics *metrics, const char *family)
 {
@@ -175,10 +182,9 @@ static void put_tenant(FILE *to, const struct wharf_cli_metrics *metrics, const 
     wharf_cli_user_name(tenant, user);
     put_string(to, ",", "user", user);
     put_number(to, ",", "jobs_ok", n_ok);
-    put_number(to, ",", "jobs_bad",
-               value_with(metrics, "wharf_jobs_total", "tenant", tenant) - n_ok);
+    put_number(to, ",", "jobs_bad", value_of_tenant(metrics, "wharf_jobs_total", tenant) - n_ok);
     for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
-        put_number(to, ",", sums[i].name, value_with(metrics, sums[i].family, "tenant", tenant));
+        put_number(to, ",", sums[i].name, value_of_tenant(metrics, sums[i].family, tenant));
     put_limits(to, metrics, tenant);
     fputc('}', to);
 }

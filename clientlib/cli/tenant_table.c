@@ -50,10 +50,11 @@ static double of_gpu(const struct wharf_cli_metrics *metrics, const char *family
     return wharf_cli_metrics_sum(metrics, family, "", "gpu", gpu);
 }
 
-/* A line for each GPU. */
-static void print_gpus(const struct wharf_cli_metrics *metrics)
+/* A line for each GPU.  Returns how many. */
+static unsigned print_gpus(const struct wharf_cli_metrics *metrics)
 {
     const struct wharf_cli_family *up = wharf_cli_metrics_find(metrics, "wharf_gpu_up");
+    unsigned n = 0;
 
     for (size_t i = 0; up && i < up->n_samples; i++) {
         const char *gpu = wharf_cli_sample_label(&up->samples[i], "gpu");
@@ -65,16 +66,20 @@ static void print_gpus(const struct wharf_cli_metrics *metrics)
             of_gpu(metrics, "wharf_gpu_chunks_in_flight", gpu),
             of_gpu(metrics, "wharf_gpu_warps", gpu), of_gpu(metrics, "wharf_gpu_chunks_total", gpu),
             of_gpu(metrics, "wharf_gpu_workers_ended_total", gpu));
+        n++;
     }
+    return n;
 }
 
-void wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
-                                    const struct wharf_info *info, const char *path)
+unsigned wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
+                                        const struct wharf_info *info, const char *path)
 {
+    enum { N_OTHER_LINES = 5 };
     const struct wharf_cli_family *about = wharf_cli_metrics_find(metrics, "wharf_info");
     const char *io =
         about && about->n_samples ? wharf_cli_sample_label(about->samples, "io") : NULL;
     char job[WHARF_CLI_SIZE_TEXT];
+    unsigned n_gpus;
 
     printf("%-9swharfd %s at %s, up ", "daemon", info->daemon_version, path);
     print_duration(value_of(metrics, "wharf_uptime_seconds"));
@@ -85,10 +90,11 @@ void wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
            value_of(metrics, "wharf_workers_busy"), value_of(metrics, "wharf_workers"),
            value_of(metrics, "wharf_jobs_queued"),
            io && strcmp(io, "epoll") == 0 ? "; without io_uring" : "");
-    print_gpus(metrics);
+    n_gpus = print_gpus(metrics);
     printf("%-9sa job of yours %s, a batch %llu chunks\n", "limits",
            wharf_cli_size_text(info->max_job_nbytes, job),
            (unsigned long long)info->max_batch_chunks);
+    return N_OTHER_LINES + n_gpus;
 }
 
 /* ---- tenants ------------------------------------------------------------------------------- */
@@ -283,15 +289,12 @@ static void write_memory(const struct tenant *tenant, char *text, size_t nbytes)
         snprintf(text, nbytes, "%s", used);
 }
 
-static void print_tenant(const struct tenant *tenant, const struct tenants *before, double seconds)
+static void print_tenant(const struct tenant *tenant, struct counts counts)
 {
-    struct counts counts = tenant->counts;
     char in[WHARF_CLI_SIZE_TEXT], out[WHARF_CLI_SIZE_TEXT];
     char connections[32], memory[2 * WHARF_CLI_SIZE_TEXT];
     char name[32], user[WHARF_CLI_USER_NAME_NBYTES];
 
-    if (before)
-        counts = rates_since(tenant, before, seconds);
     snprintf(name, sizeof(name), "%s", tenant->name);
     for (char *at = name; *at; at++)
         *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
@@ -317,24 +320,78 @@ static void print_head(bool is_rate)
                "BUSY s", "USER");
 }
 
-void wharf_cli_tenant_table_print(const struct wharf_cli_metrics *metrics,
-                                  const struct wharf_cli_metrics *before, double seconds)
+/* A line of the table. */
+struct row {
+    const struct tenant *tenant;
+    struct counts counts;
+    size_t place; /* among those that the daemon lists */
+};
+
+/* The busiest first. */
+static int compare_rows(const void *a, const void *b)
+{
+    const struct row *rows[] = {a, b};
+    double busy[] = {rows[0]->counts.busy_s, rows[1]->counts.busy_s};
+
+    if (busy[0] != busy[1])
+        return busy[0] > busy[1] ? -1 : 1;
+    return (rows[0]->place > rows[1]->place) - (rows[0]->place < rows[1]->place);
+}
+
+/* Fills rows[tenants->n], in the order in which the daemon lists them.  Returns how many they are.
+ */
+static size_t make_rows(const struct wharf_cli_metrics *metrics, const struct tenants *tenants,
+                        const struct tenants *earlier, double seconds, struct row *rows)
 {
     const struct wharf_cli_family *listed = wharf_cli_metrics_find(metrics, "wharf_connections");
+    size_t n = 0;
+
+    for (size_t i = 0; listed && i < listed->n_samples && n < tenants->n; i++) {
+        const struct tenant *tenant =
+            find(tenants, wharf_cli_sample_label(&listed->samples[i], "tenant"));
+        if (!tenant)
+            continue;
+        rows[n] = (struct row){tenant, tenant->counts, n};
+        if (earlier)
+            rows[n].counts = rates_since(tenant, earlier, seconds);
+        n++;
+    }
+    return n;
+}
+
+/* How many of n tenants are shown beside the head, and beside a last line that tells of the others.
+ */
+static size_t n_shown(size_t n, double n_others, unsigned most_lines)
+{
+    size_t room = most_lines > 2 ? most_lines - 2 : 0;
+
+    if (!most_lines || (n_others <= 0 && n + 1 <= most_lines))
+        return n;
+    return n < room ? n : room;
+}
+
+void wharf_cli_tenant_table_print(const struct wharf_cli_metrics *metrics,
+                                  const struct wharf_cli_metrics *before, double seconds,
+                                  unsigned most_lines)
+{
     struct tenants tenants = tenants_of(metrics);
     struct tenants earlier = {NULL, 0, 0};
+    struct row *rows = calloc(tenants.n + 1, sizeof(*rows)); /* without memory there are none */
+    size_t n_rows = 0, n;
 
     if (before)
         earlier = tenants_of(before);
+    if (rows)
+        n_rows = make_rows(metrics, &tenants, before ? &earlier : NULL, seconds, rows);
+    n = n_shown(n_rows, tenants.n_others, most_lines);
+    if (n < n_rows)
+        qsort(rows, n_rows, sizeof(*rows), compare_rows);
     print_head(before != NULL);
-    for (size_t i = 0; listed && i < listed->n_samples; i++) {
-        const struct tenant *tenant =
-            find(&tenants, wharf_cli_sample_label(&listed->samples[i], "tenant"));
-        if (tenant)
-            print_tenant(tenant, before ? &earlier : NULL, seconds);
-    }
-    if (tenants.n_others > 0)
-        printf("and %.0f more, less busy\n", tenants.n_others);
+    for (size_t i = 0; i < n; i++)
+        print_tenant(rows[i].tenant, rows[i].counts);
+    if (tenants.n_others + (double)(n_rows - n) > 0 && most_lines != 1)
+        printf("and %.0f more, less busy\n", tenants.n_others + (double)(n_rows - n));
+    free(rows);
     free(tenants.items);
     free(earlier.items);
 }

@@ -50,14 +50,19 @@ static void print(const struct wharf_cli_service *service, const struct copy *no
                   const struct copy *before)
 {
     bool is_screen = wharf_cli_screen_clear();
+    unsigned n_rows = wharf_cli_screen_rows();
+    unsigned n_taken;
 
     if (!before && !is_screen)
         return;
-    wharf_cli_daemon_summary_print(&now->metrics, &service->info, wharf_cli_service_path(service));
+    /* And an empty line, and the one that the cursor is in at the end. */
+    n_taken = 2 + wharf_cli_daemon_summary_print(&now->metrics, &service->info,
+                                                 wharf_cli_service_path(service));
     putchar('\n');
     if (before)
         wharf_cli_tenant_table_print(&now->metrics, &before->metrics,
-                                     1e-9 * (double)(now->taken_ns - before->taken_ns));
+                                     1e-9 * (double)(now->taken_ns - before->taken_ns),
+                                     n_rows > n_taken ? n_rows - n_taken : n_rows != 0);
     if (!is_screen)
         putchar('\n');
 }

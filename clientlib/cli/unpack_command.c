@@ -80,11 +80,16 @@ static char *bare_name(const char *path, int *ret_error)
         *ret_error = name ? 0 : -ENOMEM;
         return name;
     }
+    return NULL;
+}
+
+static void say_no_name(const void *own, const char *path)
+{
+    (void)own;
     wharf_cli_say_usage("unpack",
                         "%s: does not end in %s, .gz, .bgz, .bgzf, .tgz, .taz, .zz, .zst, "
                         ".tzst, .lz4, .sz or .br; -o NAME names the output",
                         path, WHARF_CONTAINER_SUFFIX);
-    return NULL;
 }
 
 /* Standard output for standard input, and for a part, which is not the file of that name. */
@@ -115,7 +120,8 @@ static int run(int argc, char **argv)
     struct wharf_cli_operands operands = {.n_max = argc};
     struct wharf_cli_service service;
     struct wharf_cli_each each = {
-        &wharf_cli_unpack, &options, &service, WHARF_CLI_UNPACKS, &settings, default_name, unpack,
+        &wharf_cli_unpack, &options,     &service,    WHARF_CLI_UNPACKS,
+        &settings,         default_name, say_no_name, unpack,
     };
     int status = wharf_cli_parse(&wharf_cli_unpack, argc, argv, &settings, &options, &operands);
 

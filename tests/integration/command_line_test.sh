@@ -64,6 +64,18 @@ test_help_of_commands_without_a_daemon_names_none() {
     expect_status 1 grep -e --threads help
 }
 
+# Of commands about a daemon: they listed engines and progress.
+test_help_of_commands_about_a_daemon_lists_what_they_use() {
+    for command in status stats top ping drain; do
+        "$WHARF" "$command" --help > help
+        grep -q -e '--socket PATH' help
+        expect_status 1 grep -E -e '--(engine|embedded|threads)|progress' help
+    done
+    grep -q -e '--quiet' help
+    "$WHARF" ping --help > help
+    expect_status 1 grep -e --quiet help
+}
+
 test_typos_are_told_what_was_meant() {
     while IFS='|' read -r arguments meant; do
         # shellcheck disable=SC2086 # words
@@ -81,6 +93,15 @@ decode -c gzpi|gzip
 EOS
     expect_status 2 "$WHARF" frobnicate 2> message
     expect_status 1 grep 'did you mean' message
+}
+
+# "there is no command 'notes.txt'" was all that those heard who know gzip.
+test_file_in_place_of_a_command_is_told_apart() {
+    touch notes.txt tset
+    expect_status 2 "$WHARF" notes.txt 2> message
+    grep -qF "'notes.txt' is a file and no command: \`wharf pack\` packs it" message
+    expect_status 2 "$WHARF" tset 2> message
+    grep -qF "there is no command 'tset'; did you mean 'test'?" message
 }
 
 # tar and many scripts start a compressor so.

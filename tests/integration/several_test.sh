@@ -240,8 +240,12 @@ test_other_formats_are_named() {
             expect_status 1 "$WHARF" "$command" file 2> message
             grep -qF "file: is $name, which wharf does not read: $program does" message
         done
-        expect_status 1 "$WHARF" unpack -o out file 2> message
-        grep -qF "file: is $name, which wharf does not read: $program does" message
+        # Without -o it spoke of the suffix alone.
+        for out in '' '-o out'; do
+            # shellcheck disable=SC2086 # words
+            expect_status 1 "$WHARF" unpack $out file 2> message
+            grep -qF "file: is $name, which wharf does not read: $program does" message
+        done
         test ! -e out
     done << 'EOS'
 PK\x03\x04rest|a zip archive|`unzip -p`
@@ -252,6 +256,21 @@ EOS
     : > empty.whr
     expect_status 1 "$WHARF" unpack empty.whr 2> message
     grep -q '^wharf: empty.whr: is empty' message
+}
+
+# A name without a suffix was told before all others, and gave the exit status.
+test_inputs_without_a_suffix_have_their_turn() {
+    gzip -c < /dev/null > good.gz
+    echo nothing > bad.gz
+    mkfifo pipe
+    expect_status 1 "$WHARF" unpack bad.gz missing pipe good.gz 2> message
+    sed -n 's/^wharf: \([a-z.]*\): \(is not gzip\|cannot open\|does not end in\).*/\1 \2/p' message > lines
+    expect_text 'bad.gz is not gzip
+missing cannot open
+pipe does not end in' "$(cat lines)"
+    test -e good
+    expect_status 4 "$WHARF" unpack missing bad.gz 2> message
+    expect_status 2 "$WHARF" unpack pipe bad.gz 2> message
 }
 
 run_tests

@@ -174,6 +174,15 @@ END
     grep -qF '"user":"jürg?[2J??2J?"' json
 }
 
+# Of a daemon that had no work yet they were null, and 0 in the table.
+test_status_as_json_counts_from_zero() {
+    start_daemon
+    "$WHARF" status --socket s --json | python3 -c 'import json, sys
+tenant, = json.load(sys.stdin)["tenants"]
+names = ["jobs_ok", "jobs_bad", "refused", "input_bytes", "output_bytes", "busy_seconds"]
+assert [tenant[name] for name in names] == [0] * 6, tenant'
+}
+
 # The members that wharf(1) lists, with what they are.
 test_status_as_json_has_the_documented_members() {
     start_daemon '[gpu]' 'engine = simt'

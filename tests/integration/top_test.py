@@ -11,6 +11,7 @@ import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import sys
 import termios
@@ -52,8 +53,9 @@ def become_job(report):
 class Terminal:
     """`wharf top` with these options, on a terminal of its own."""
 
-    def __init__(self, *options):
+    def __init__(self, *options, rows=0):
         self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack('HHHH', rows, 80 if rows else 0, 0, 0))
         self.before = termios.tcgetattr(self.slave)
         self.shown = b''
         reports, report = os.pipe()
@@ -145,6 +147,43 @@ def test_it_is_stopped_and_goes_on():
     terminal.read_until(re.escape(LEAVE) + b'.*' + re.escape(ENTER) + b'.*TENANT')
     terminal.key(b'q')
     equal(terminal.end(), 0)
+
+
+def come_as_others(n):
+    """As n other users, whom the daemon remembers."""
+    os.chmod(DAEMON.folder, 0o755)
+    os.chmod(DAEMON.socket, 0o666)
+    for uid in range(70001, 70001 + n):
+        pid = os.fork()
+        if pid == 0:
+            os.setgroups([])
+            os.setresuid(uid, uid, uid)
+            wc.Connection(DAEMON.socket).close()
+            os._exit(0)
+        equal(os.waitpid(pid, 0)[1], 0)
+
+
+def test_picture_fits_on_the_screen():
+    """The daemon's lines scrolled away over many tenants."""
+    if os.geteuid() == 0:
+        come_as_others(20)
+    for rows in (5, 7, 8, 9, 12, 24):
+        terminal = Terminal('-i', '0.1', rows=rows)
+        terminal.read_until(rb'TENANT.*\033\[H.*\033\[H')
+        terminal.key(b'q')
+        equal(terminal.end(), 0)
+        # The second one is the first with tenants.
+        picture = terminal.shown.split(b'\033[H\033[2J')[2]
+        assert picture.startswith(b'daemon   wharfd '), picture
+        assert b'TENANT' in picture, picture
+        # The cursor stands in a line too.
+        assert rows < 8 or picture.count(b'\n') < rows, (rows, picture)
+        # Long lines end at the edge.
+        assert b'\033[?7l' in terminal.shown and terminal.shown.endswith(b'\033[?7h' + LEAVE), terminal.shown
+        if os.geteuid() == 0 and rows > 8:
+            hidden = re.search(rb'and (\d+) more, less busy\r\n$', picture)
+            shown = picture.count(b'0.00')
+            equal(shown + int(hidden[1]), 21)
 
 
 def test_message_stands_where_it_can_be_read():
