@@ -145,7 +145,7 @@ test_models_name_the_codes_functions() {
         -h "$TOP"/kernels/models/*.pml | sort -u > named
     test -s named
     while read -r name; do
-        cat "$TOP"/kernels/work_queue_ops.h "$TOP"/kernels/epoch_{poll,state}.cuh | grep -qE "\b$name\(" ||
+        cat "$TOP"/kernels/work_queue_ops.h "$TOP"/kernels/epoch_{poll,state}.cuh | has_line -E "\b$name\(" ||
             echo "$name is not in the kernel's sources"
     done < named > missing
     expect_text '' "$(cat missing)"

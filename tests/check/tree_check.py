@@ -158,6 +158,15 @@ def rule_text_is_clean(files):
                 yield f'{path}:{number}: trailing blanks or tabs'
 
 
+def rule_scripts_read_pipes_to_their_end(files):
+    """`grep -q` ends at the first match: under pipefail whoever writes more fails the test now and then."""
+    for path in files:
+        if path.startswith('tests/') and path.endswith('.sh'):
+            text = read(path)
+            for match in re.finditer(r'(?<!\|)\|\s*grep -[a-zA-Z]*q', text):
+                yield f'{path}:{text.count(chr(10), 0, match.end()) + 1}: has_line of tests/lib/tap.sh reads all'
+
+
 def rule_scripts_are_executable(files):
     for path in filter(is_text, files):
         starts = read(path).startswith('#!')

@@ -236,15 +236,16 @@ static size_t run_case(const struct wharf_line_choice *choice, const char *data,
     return n_wrong;
 }
 
+static const struct {
+    const char *name;
+    enum test_lines_kind kind;
+} kinds[] = {
+    {"bases", TEST_LINES_BASES},     {"words", TEST_LINES_WORDS}, {"near", TEST_LINES_NEAR},
+    {"weights", TEST_LINES_WEIGHTS}, {"mixed", TEST_LINES_MIXED}, {"random", TEST_LINES_RANDOM},
+};
+
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        enum test_lines_kind kind;
-    } kinds[] = {
-        {"bases", TEST_LINES_BASES},     {"words", TEST_LINES_WORDS}, {"near", TEST_LINES_NEAR},
-        {"weights", TEST_LINES_WEIGHTS}, {"mixed", TEST_LINES_MIXED}, {"random", TEST_LINES_RANDOM},
-    };
     test_help(argc, argv, help);
     size_t n_mib = argc > 1 ? (size_t)strtoul(argv[1], NULL, 10) : 256, n_wrong = 0;
     size_t n_kib = argc > 2 ? (size_t)strtoul(argv[2], NULL, 10) : 64;

@@ -263,7 +263,7 @@ test_reader_that_goes_away_ends_it_though_the_input_waits() {
         exec 5<> "fifo-$file"
         cat "$file" >&5 &
         set +e
-        timeout 100 "$WHARF" cat < "fifo-$file" 2> message | head -c 1000 > out
+        timeout 600 "$WHARF" cat < "fifo-$file" 2> message | head -c 1000 > out
         status=${PIPESTATUS[0]}
         set -e
         expect_text 141 "$status"

@@ -41,14 +41,14 @@ test_check_refuses_what_the_start_refuses() {
         check 2
         grep -q '^wharfd: error: conf:[23]: ' said
         status=0
-        timeout -k 1 60 "$wharfd" --config conf --socket "$PWD/socket" 2> log || status=$?
+        timeout -k 1 600 "$wharfd" --config conf --socket "$PWD/socket" 2> log || status=$?
         [ "$status" = 1 ] || [ "$status" = 2 ]
     done
 }
 
 test_start_names_the_setting_that_no_processor_fits() {
     printf '[cpu]\ncpus = 1023\n' > conf
-    expect_status 1 timeout -k 1 60 "$wharfd" --config conf --socket "$PWD/socket" 2> log
+    expect_status 1 timeout -k 1 600 "$wharfd" --config conf --socket "$PWD/socket" 2> log
     cat log
     grep -qF 'cpus = 1023: of these the daemon may use none' log
 }
@@ -122,8 +122,8 @@ test_drop_ins_go_over_the_file_in_order() {
 test_what_is_derived_is_shown_as_such() {
     printf '[total]\nowners = 3\n' > conf
     expect_text 'owners = 3 # conf:2' "$(show total owners)"
-    show total max_memory | grep -qE '^max_memory = [1-9][0-9]*[KMGT]? # derived$'
-    show cpu workers | grep -qE '^workers = [1-9][0-9]* # derived$'
+    show total max_memory | has_line -E '^max_memory = [1-9][0-9]*[KMGT]? # derived$'
+    show cpu workers | has_line -E '^workers = [1-9][0-9]* # derived$'
     expect_text 'spin = 200us # default' "$(show cpu spin)"
 }
 

@@ -38,6 +38,23 @@ damage() { # FILE OFFSET
     printf 'XX' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
+# in_two_parts FILE N: gives N bytes of it, and the rest as soon as there is a file `go`.
+in_two_parts() {
+    feed head -c "$2" "$1"
+    while [ ! -e go ]; do sleep 0.02; done
+    feed tail -c +$(($2 + 1)) "$1"
+}
+
+# happens PID COMMAND...: waits until the command succeeds; 1 if that process ended before.
+happens() {
+    local pid=$1
+    shift
+    until "$@"; do
+        kill -0 "$pid" 2> /dev/null || return 1
+        sleep 0.02
+    done
+}
+
 # It was "served by another daemon", and got two lock files beside it.
 test_what_is_no_socket_is_left_alone_and_called_what_it_is() {
     echo 'years of work' > precious
@@ -182,13 +199,9 @@ test_killed_and_restarted_daemon_loses_nothing() {
     start_daemon
     for file in c.whr small.whr b.gz; do
         half=$(($(stat -c %s "$file") / 2))
-        {
-            head -c "$half" "$file"
-            while [ ! -e go ]; do sleep 0.02; done
-            tail -c +$((half + 1)) "$file"
-        } | "$WHARF" cat --socket s --patience 100 --report > out 2> report &
+        in_two_parts "$file" "$half" | "$WHARF" cat --socket s --patience 100 --report > out 2> report &
         command=$!
-        while [ ! -s out ]; do sleep 0.02; done
+        happens "$command" test -s out
         kill_daemon
         start_daemon
         touch go
@@ -199,17 +212,22 @@ test_killed_and_restarted_daemon_loses_nothing() {
     done
 }
 
+# On a machine that does much else a daemon may be later than the command's patience: then it is asked
+# again.
 test_daemon_killed_for_good_is_exit_3_and_leaves_nothing() {
     make_files
     start_daemon '[daemon]' 'log_level = debug'
-    {
-        head -c 1000000 c.whr
-        while [ ! -e go ]; do sleep 0.02; done
-        # The command may be gone by now, and its pipe.
-        tail -c +1000001 c.whr || :
-    } | expect_status 3 "$WHARF" unpack --socket s --patience 3 -o out 2> message &
-    command=$!
-    until grep -q 'says Hello' daemon.log; do sleep 0.02; done
+    until {
+        in_two_parts c.whr 1000000 | expect_status 3 "$WHARF" unpack --socket s --patience 4 -o out 2> message &
+        command=$!
+        happens "$command" grep -q 'says Hello' daemon.log
+    }; do
+        touch go
+        wait "$command"
+        rm go
+        kill_daemon
+        start_daemon
+    done
     kill_daemon
     touch go
     wait "$command"
@@ -218,27 +236,14 @@ test_daemon_killed_for_good_is_exit_3_and_leaves_nothing() {
     test ! -e out
 }
 
-# has_output PID: waits until it has written to `out`; 1 if it ended before.
-has_output() {
-    while [ ! -s out ]; do
-        kill -0 "$1" 2> /dev/null || return 1
-        sleep 0.02
-    done
-}
-
-# Alive, but it answers no more: nothing tells of that but time.  On a machine that does much else
-# the daemon may be late from the beginning: then it is asked again.
+# Alive, but it answers no more: nothing tells of that but time.
 test_daemon_that_hangs_is_exit_3_after_patience() {
     make_files
     start_daemon
     until {
-        {
-            head -c 1000000 c.whr
-            while [ ! -e go ]; do sleep 0.02; done
-            tail -c +1000001 c.whr
-        } | expect_status 3 "$WHARF" cat --socket s --patience 1 > out 2> message &
+        in_two_parts c.whr 1000000 | expect_status 3 "$WHARF" cat --socket s --patience 1 > out 2> message &
         command=$!
-        has_output "$command"
+        happens "$command" test -s out
     }; do
         touch go
         wait "$command" || true
@@ -259,11 +264,7 @@ test_daemon_lost_with_one_file_is_not_missed_by_the_next() {
     make_files
     for asked in '' '--socket s'; do
         start_daemon
-        {
-            head -c 1000000 c.whr
-            while [ ! -e go ]; do sleep 0.02; done
-            tail -c +1000001 c.whr
-        } | {
+        in_two_parts c.whr 1000000 | {
             status=0
             # shellcheck disable=SC2086 # words
             WHARF_SOCKET=s "$WHARF" cat $asked --patience 3 - b.gz m.gz small.whr > out 2> message ||
@@ -271,7 +272,7 @@ test_daemon_lost_with_one_file_is_not_missed_by_the_next() {
             expect_text 3 "$status"
         } &
         command=$!
-        while [ ! -s out ]; do sleep 0.02; done
+        happens "$command" test -s out
         kill_daemon
         touch go
         wait "$command"

@@ -37,7 +37,7 @@ same() {
     compare
     if [ "$status" -eq 0 ]; then
         cmp out expected
-        tail -n 1 report | grep -q '"engine":"simt"'
+        tail -n 1 report | has_line '"engine":"simt"'
     else
         cmp -n "$(stat -c %s out)" out expected
     fi

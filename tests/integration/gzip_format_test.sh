@@ -62,7 +62,7 @@ test_bgzip_reads_blocks_at_random() {
     bgzip -t data.gz
     bgzip -r data.gz
     bgzip -b 1500000 -s 100000 data.gz | cmp - <(tail -c +1500001 data | head -c 100000)
-    "$WHARF" list data.gz | tail -n 1 | grep -q "^bgzf .* $(($(stat -c %s data) / 65280 + 2)) "
+    "$WHARF" list data.gz | tail -n 1 | has_line "^bgzf .* $(($(stat -c %s data) / 65280 + 2)) "
     "$WHARF" pack --format bgzf -T 3 < data | cmp - data.gz
     "$WHARF" cat data.gz 2> message | cmp - data
     test ! -s message # the marker is there
@@ -90,7 +90,7 @@ test_names_say_the_format() {
     cmp data <(seq 1000)
     while read -r name format; do
         "$WHARF" pack -o "$name" data
-        "$WHARF" list --json "$name" | grep -q "\"format\":\"$format\""
+        "$WHARF" list --json "$name" | has_line "\"format\":\"$format\""
     done << 'EOS'
 a.gz gzip
 a.tgz gzip
@@ -101,9 +101,9 @@ a.whr wharf
 a wharf
 EOS
     "$WHARF" pack --format wharf -f -o a.gz data
-    "$WHARF" list --json a.gz | grep -q '"format":"wharf"'
+    "$WHARF" list --json a.gz | has_line '"format":"wharf"'
     "$WHARF" pack --format bgzf -f -o a.gz data
-    "$WHARF" list --json a.gz | grep -q '"format":"bgzf"'
+    "$WHARF" list --json a.gz | has_line '"format":"bgzf"'
     for name in data.gz a.tgz a.taz a.bgz a.bgzf; do
         expect_status 2 "$WHARF" pack --format bgzf -f "$name" 2> message
         grep -q "^wharf: .*$name: has the suffix .* already; -o NAME packs it again" message
@@ -113,8 +113,8 @@ EOS
     mkdir folder
     cp data folder
     tar -I "$WHARF --format gzip -9" -cf folder.tar.gz folder
-    tar -tzf folder.tar.gz | grep -q folder/data
-    tar -I "$WHARF --format gzip -9" -tf folder.tar.gz | grep -q folder/data
+    tar -tzf folder.tar.gz | has_line folder/data
+    tar -I "$WHARF --format gzip -9" -tf folder.tar.gz | has_line folder/data
 }
 
 test_what_formats_do_not_have_is_exit_2() {

@@ -54,7 +54,7 @@ test_files_are_packed_by_lines() {
             "$WHARF" unpack -r 30001:777 -o - packed | cmp - <(tail -c +30002 data | head -c 777)
             expect_text yes "$(test "$(percent packed data)" -lt 95 && echo yes)"
         done
-        "$WHARF" list packed | grep -q "$codec"
+        "$WHARF" list packed | has_line "$codec"
     done
     for encoder in bf16 bf16-64 f16 e4m3 e5m2 e5m2-32; do
         "$WHARF" pack -f -c palette --encoder "$encoder" -o packed weights

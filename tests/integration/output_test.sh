@@ -371,7 +371,7 @@ start_writing() {
     for _ in {1..1200}; do
         # Its file has no name, or a temporary one, and some size.
         find "/proc/$pid/fd" \( -lname '*(deleted)' -o -lname '*/.out*' \) \
-            -exec stat -L -c %s '{}' + 2> /dev/null | grep -q '[1-9]' && return
+            -exec stat -L -c %s '{}' + 2> /dev/null | has_line '[1-9]' && return
         sleep 0.05
     done
     echo 'it does not write' >&2

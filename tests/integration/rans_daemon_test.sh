@@ -78,9 +78,9 @@ test_every_engine_decodes_with_the_registered_model() {
         done
     done
     # Where there is a daemon it is used without being asked for, and where there is none it is not.
-    WHARF_SOCKET=s decode bytes bytes.stream --report 2>&1 > out | grep -q '"daemon":true'
+    WHARF_SOCKET=s decode bytes bytes.stream --report 2>&1 > out | has_line '"daemon":true'
     kill_daemon
-    decode bytes bytes.stream --report 2>&1 > out | grep -q '"daemon":false'
+    decode bytes bytes.stream --report 2>&1 > out | has_line '"daemon":false'
     cmp out bytes
 }
 

@@ -198,7 +198,7 @@ EOS
 test_help_of_subcommands() {
     for subcommand in decode import thin info encode; do
         "$WHARF" rans "$subcommand" --help > help
-        head -n 1 help | grep -q "^usage: wharf rans $subcommand "
+        head -n 1 help | has_line "^usage: wharf rans $subcommand "
         expect_status 1 grep -E '.{81}' help
     done
 }
@@ -229,7 +229,7 @@ test_models_of_their_own_files() {
     "$WHARF" rans import --cdf other_cdf -n 12 --model other_model -o other_without other
     expect_status 1 "$WHARF" decode -c rans --model other_model < without 2> message
     grep -q 'coded with another model' message
-    "$WHARF" rans info without | grep -q 'of the model *none'
+    "$WHARF" rans info without | has_line 'of the model *none'
     expect_status 1 "$WHARF" rans info model 2> message
     grep -q 'ends with the model' message
     for command in decode import; do
@@ -308,7 +308,7 @@ test_model_of_a_stream_that_fails_is_not_left() {
     pid=$!
     exec 3> pipe
     for _ in $(seq 3000); do
-        find "/proc/$pid/fd" -lname "$PWD/*" ! -lname '*/pipe' ! -lname '*/message' | grep -q . && break
+        find "/proc/$pid/fd" -lname "$PWD/*" ! -lname '*/pipe' ! -lname '*/message' | has_line . && break
         sleep 0.01
     done
     echo mine > taken

@@ -18,7 +18,7 @@ begin() {
 refuses() {
     expect_status 1 "${under_unit[@]}" python3 -c "import ctypes, mmap, os, socket; $2" 2> message
     tail -n 1 message
-    tail -n 1 message | grep -q "Errno $1]"
+    tail -n 1 message | has_line "Errno $1]"
 }
 
 test_calls_that_the_unit_refuses_are_refused() {

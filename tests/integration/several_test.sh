@@ -60,7 +60,7 @@ test_unpack_takes_every_format() {
     cmp rest rest.copy
     cmp block data.copy
     cmp z rest.copy
-    tar -tf t.tar | grep -q data.copy
+    tar -tf t.tar | has_line data.copy
     # What is there already stays, and the others are done.
     rm z
     expect_status 4 "$WHARF" unpack data.gz z.zz 2> message
@@ -194,7 +194,7 @@ assert bgz['format'] == 'bgzf' and bgz['out_nbytes'] is None and bgz['chunks'] >
 assert zz['format'] == 'zlib' and zz['check'] == 'adler32', zz
 EOS
     "$WHARF" list data.gz > table
-    tail -n 1 table | grep -qE '^gzip +gzip +[?] +[?] +[0-9.]+ KiB +[?] +[?] crc32 +data.gz$'
+    tail -n 1 table | has_line -E '^gzip +gzip +[?] +[?] +[0-9.]+ KiB +[?] +[?] crc32 +data.gz$'
     "$WHARF" list --exact --json data.gz block.bgz < /dev/null > table.json
     python3 -c 'import json, os
 for row in json.load(open("table.json")):
@@ -205,11 +205,11 @@ data = bytearray(open('data.gz', 'rb').read())
 data[-4:] = b'\0\0\0\0'
 open('liar.gz', 'wb').write(data)
 EOS
-    "$WHARF" list liar.gz | tail -n 1 | grep -qE ' [?] +[?] crc32 +liar.gz$'
+    "$WHARF" list liar.gz | tail -n 1 | has_line -E ' [?] +[?] crc32 +liar.gz$'
     expect_status 1 "$WHARF" list --exact liar.gz data.gz > table 2> message
     grep -q 'data.gz$' table
-    "$WHARF" list < data.whr | grep -q 'standard input'
-    "$WHARF" list --exact < <(cat data.whr) | grep -q '^wharf '
+    "$WHARF" list < data.whr | has_line 'standard input'
+    "$WHARF" list --exact < <(cat data.whr) | has_line '^wharf '
 }
 
 # Each block cost a read of 64 KiB.

@@ -82,7 +82,7 @@ begin() {
     [ ! -s /tmp/client.pid ] || kill -KILL "$(cat /tmp/client.pid)" || true
     rm -f /tmp/client.pid
     if ! dpkg-query -W -f '${db:Status-Status} ${Version}\n' wharfd 2> /dev/null |
-        grep -qx "installed $version"; then
+        has_line -x "installed $version"; then
         dpkg --force-unsafe-io -i "${packages[@]}" > installed 2>&1 || { cat installed; return 1; }
     fi
     for user in alice bob mallory; do
@@ -259,7 +259,7 @@ test_reload_takes_a_good_configuration_and_refuses_a_bad_one() {
     until_true 15 is_logged 'the configuration stays as it was'
     until_true 15 is_active
     expect_text "$pid" "$(show MainPID)"
-    wharf stats --scrape | grep -qx 'wharf_config_last_reload_successful 0'
+    wharf stats --scrape | has_line -x 'wharf_config_last_reload_successful 0'
     end_client
     expect_text 0 "$(value reconnects)"
 }

@@ -104,4 +104,11 @@ test_finds_history_in_a_page() {
     expect_broken reference_pages_tell_no_history 'proto/PAGE.md:1'
 }
 
+test_finds_pipe_whose_reader_ends_early() {
+    make_tree
+    mkdir tests/lib
+    { echo "# ${SPDX:3:35}"; echo 'a || grep -q x y'; echo 'a |'; echo '    grep -xq x'; } > tests/lib/x.sh
+    expect_broken scripts_read_pipes_to_their_end 'tests/lib/x.sh:4'
+}
+
 run_tests

@@ -40,7 +40,7 @@ test_reload_shows_the_file_to_the_daemon_whatever_the_check_says() {
     stage_all
     setting ExecReload > reload
     expect_text '/bin/kill -HUP $MAINPID' "$(head -n 1 reload)"
-    tail -n +2 reload | grep -q -- ' --check-config$\|wharfd --check-config$'
+    tail -n +2 reload | has_line -- ' --check-config$\|wharfd --check-config$'
 }
 
 # Not above ten seconds: what clients wait for a daemon before their calls fail.

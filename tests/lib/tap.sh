@@ -58,6 +58,20 @@ expect_text() {
     fi
 }
 
+# feed COMMAND...: writes to a pipe whose reader may end before it has read everything.  With pipefail the
+# writer, which a signal tells of that, would fail the test now and then.
+feed() {
+    local status=0
+    "$@" || status=$?
+    [ "$status" -eq 141 ] || return "$status"
+}
+
+# has_line GREP-ARGUMENT...: whether a line of what comes from a pipe matches.  `grep -q` ends at the first
+# one, and then a signal ends the writer, where it has more to write.
+has_line() {
+    test -n "$(grep "$@")"
+}
+
 # skip REASON: ends the test as skipped, which the totals count apart.
 skip() {
     echo "$*"
