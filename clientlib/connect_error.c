@@ -12,7 +12,7 @@
 
 #include "clientlib/wharf.h"
 
-enum { NAME_NBYTES = 64, LOOKUP_NBYTES = 16384 };
+enum { NAME_NBYTES = WHARF_CLIENT_NAME_NBYTES, LOOKUP_NBYTES = 16384 };
 
 /* Names where there are any, else numbers. */
 static void get_user_name(uid_t uid, char *name)
@@ -26,6 +26,14 @@ static void get_user_name(uid_t uid, char *name)
         snprintf(name, NAME_NBYTES, "%u", (unsigned)uid);
 }
 
+static bool lists_member(const struct group *group, const char *user)
+{
+    for (char **member = group->gr_mem; *member; member++)
+        if (strcmp(*member, user) == 0)
+            return true;
+    return false;
+}
+
 /* Also whether `user` is a member in the data base, though this process may not be. */
 static bool get_group_name(gid_t gid, const char *user, char *name)
 {
@@ -37,42 +45,49 @@ static bool get_group_name(gid_t gid, const char *user, char *name)
         return false;
     }
     snprintf(name, NAME_NBYTES, "%s", found->gr_name);
-    for (char **member = found->gr_mem; *member; member++)
-        if (strcmp(*member, user) == 0)
-            return true;
-    return false;
+    return lists_member(found, user);
 }
 
-static void explain_denied(const char *path, char *text, size_t text_nbytes)
+static bool is_in_process(gid_t gid)
 {
-    char user[NAME_NBYTES], owner[NAME_NBYTES], group[NAME_NBYTES];
+    gid_t groups[1024];
+    int n = getgroups(sizeof(groups) / sizeof(groups[0]), groups);
+
+    for (int i = 0; i < n; i++)
+        if (groups[i] == gid)
+            return true;
+    return getegid() == gid;
+}
+
+bool wharf_client_look_up_member(const char *name, char user[NAME_NBYTES], bool *ret_is_listed,
+                                 bool *ret_is_in_process)
+{
+    char memory[LOOKUP_NBYTES];
+    struct group entry, *found = NULL;
+
+    get_user_name(geteuid(), user);
+    if (getgrnam_r(name, &entry, memory, sizeof(memory), &found) != 0 || !found)
+        return false;
+    *ret_is_listed = lists_member(found, user);
+    *ret_is_in_process = is_in_process(found->gr_gid);
+    return true;
+}
+
+static void find_denied(const char *path, struct wharf_client_obstacle *obstacle)
+{
     struct stat file;
 
-    if (stat(path, &file) < 0) {
-        snprintf(text, text_nbytes, "%s: permission denied: a folder on the way is closed to you",
-                 path);
+    obstacle->kind = WHARF_CLIENT_CLOSED_FOLDER;
+    if (stat(path, &file) < 0)
         return;
-    }
-    get_user_name(geteuid(), user);
-    get_user_name(file.st_uid, owner);
-    bool is_member = get_group_name(file.st_gid, user, group);
+    get_user_name(geteuid(), obstacle->user);
+    get_user_name(file.st_uid, obstacle->owner);
+    bool is_member = get_group_name(file.st_gid, obstacle->user, obstacle->group);
     /* Its owner's own group is nobody's to join, and root's least of all. */
-    if (file.st_gid == 0 || strcmp(owner, group) == 0)
-        snprintf(text, text_nbytes,
-                 "%s: permission denied: this daemon serves the user %s alone: start another one "
-                 "with `wharfd --socket PATH`, or set socket_group in its wharfd.conf to a group "
-                 "that has the user %s as a member",
-                 path, owner, user);
-    else if (is_member)
-        snprintf(text, text_nbytes,
-                 "%s: permission denied: %s is in the group %s that may use it, but this process "
-                 "began before that: log in again",
-                 path, user, group);
+    if (file.st_gid == 0 || strcmp(obstacle->owner, obstacle->group) == 0)
+        obstacle->kind = WHARF_CLIENT_OWNER_ALONE;
     else
-        snprintf(text, text_nbytes,
-                 "%s: permission denied: only the group %s may use it, and %s is not in it: run "
-                 "`sudo usermod -aG %s %s`, then log in again",
-                 path, group, user, group, user);
+        obstacle->kind = is_member ? WHARF_CLIENT_NEW_MEMBER : WHARF_CLIENT_NOT_MEMBER;
 }
 
 /* Whether systemd runs this machine and has our units: where packages and `make install` put them,
@@ -91,23 +106,6 @@ static bool has_service(void)
     return has_unit && access("/run/systemd/system", F_OK) == 0;
 }
 
-static void explain_absent(const char *path, const char *what, char *text, size_t text_nbytes)
-{
-    bool is_default = strcmp(path, WHARF_DEFAULT_SOCKET) == 0;
-
-    if (is_default && has_service())
-        snprintf(text, text_nbytes,
-                 "%s: %s: start the daemon with `sudo systemctl start wharfd.socket`", path, what);
-    else if (is_default)
-        snprintf(text, text_nbytes,
-                 "%s: %s, and no service wharfd.socket is installed here: start a daemon with "
-                 "`wharfd --socket PATH` and set WHARF_SOCKET=PATH",
-                 path, what);
-    else
-        snprintf(text, text_nbytes, "%s: %s: start a daemon with `wharfd --socket %s`", path, what,
-                 path);
-}
-
 /* What stands there if it is no socket, or NULL.  The system refuses to connect to either alike. */
 static const char *other_kind(const char *path)
 {
@@ -120,31 +118,100 @@ static const char *other_kind(const char *path)
     return S_ISDIR(file.st_mode) ? "a folder" : "a device or pipe";
 }
 
-static void explain_refused(const char *path, char *text, size_t text_nbytes)
+void wharf_client_find_obstacle(const char *path, int err,
+                                struct wharf_client_obstacle *ret_obstacle)
 {
-    const char *kind = other_kind(path);
+    struct wharf_client_obstacle obstacle = {
+        .kind = WHARF_CLIENT_OTHER_ERROR,
+        .error = err,
+        .is_default = strcmp(path, WHARF_DEFAULT_SOCKET) == 0,
+        .has_service = has_service(),
+    };
 
-    if (kind)
-        snprintf(text, text_nbytes, "%s: is %s, not a daemon's socket: another path may be meant",
-                 path, kind);
+    if (err == ENOENT)
+        obstacle.kind = WHARF_CLIENT_NO_SOCKET;
+    else if (err == EPROTOTYPE)
+        obstacle.kind = WHARF_CLIENT_WRONG_TYPE;
+    else if (err == EACCES)
+        find_denied(path, &obstacle);
+    else if (err == ECONNREFUSED) {
+        obstacle.thing = other_kind(path);
+        obstacle.kind = obstacle.thing ? WHARF_CLIENT_NOT_SOCKET : WHARF_CLIENT_NOBODY;
+    }
+    *ret_obstacle = obstacle;
+}
+
+/* ---- in words ------------------------------------------------------------------------------ */
+
+static void explain_absent(const char *path, const struct wharf_client_obstacle *obstacle,
+                           char *text, size_t text_nbytes)
+{
+    const char *what =
+        obstacle->kind == WHARF_CLIENT_NOBODY ? "nobody listens there" : "no such socket";
+
+    if (obstacle->is_default && obstacle->has_service)
+        snprintf(text, text_nbytes,
+                 "%s: %s: start the daemon with `sudo systemctl start wharfd.socket`", path, what);
+    else if (obstacle->is_default)
+        snprintf(text, text_nbytes,
+                 "%s: %s, and no service wharfd.socket is installed here: start a daemon with "
+                 "`wharfd --socket PATH` and set WHARF_SOCKET=PATH",
+                 path, what);
     else
-        explain_absent(path, "nobody listens there", text, text_nbytes);
+        snprintf(text, text_nbytes, "%s: %s: start a daemon with `wharfd --socket %s`", path, what,
+                 path);
+}
+
+static void explain_denied(const char *path, const struct wharf_client_obstacle *obstacle,
+                           char *text, size_t text_nbytes)
+{
+    const char *user = obstacle->user, *group = obstacle->group;
+
+    if (obstacle->kind == WHARF_CLIENT_OWNER_ALONE)
+        snprintf(text, text_nbytes,
+                 "%s: permission denied: this daemon serves the user %s alone: start another one "
+                 "with `wharfd --socket PATH`, or set socket_group in its wharfd.conf to a group "
+                 "that has the user %s as a member",
+                 path, obstacle->owner, user);
+    else if (obstacle->kind == WHARF_CLIENT_NEW_MEMBER)
+        snprintf(text, text_nbytes,
+                 "%s: permission denied: %s is in the group %s that may use it, but this process "
+                 "began before that: log in again",
+                 path, user, group);
+    else
+        snprintf(text, text_nbytes,
+                 "%s: permission denied: only the group %s may use it, and %s is not in it: run "
+                 "`sudo usermod -aG %s %s`, then log in again",
+                 path, group, user, group, user);
 }
 
 void wharf_client_explain_connect(const char *path, int err, char *text, size_t text_nbytes)
 {
-    switch (err) {
-    case ENOENT:
-        explain_absent(path, "no such socket", text, text_nbytes);
+    struct wharf_client_obstacle obstacle;
+
+    wharf_client_find_obstacle(path, err, &obstacle);
+    switch (obstacle.kind) {
+    case WHARF_CLIENT_NO_SOCKET:
+    case WHARF_CLIENT_NOBODY:
+        explain_absent(path, &obstacle, text, text_nbytes);
         return;
-    case ECONNREFUSED:
-        explain_refused(path, text, text_nbytes);
+    case WHARF_CLIENT_NOT_SOCKET:
+        snprintf(text, text_nbytes, "%s: is %s, not a daemon's socket: another path may be meant",
+                 path, obstacle.thing);
         return;
-    case EACCES:
-        explain_denied(path, text, text_nbytes);
-        return;
-    case EPROTOTYPE:
+    case WHARF_CLIENT_WRONG_TYPE:
         snprintf(text, text_nbytes, "%s: not a daemon's socket: it is of another type", path);
+        return;
+    case WHARF_CLIENT_CLOSED_FOLDER:
+        snprintf(text, text_nbytes,
+                 "%s: permission denied: a folder on the way is closed to you: `wharf doctor` says "
+                 "what to do",
+                 path);
+        return;
+    case WHARF_CLIENT_OWNER_ALONE:
+    case WHARF_CLIENT_NOT_MEMBER:
+    case WHARF_CLIENT_NEW_MEMBER:
+        explain_denied(path, &obstacle, text, text_nbytes);
         return;
     default:
         snprintf(text, text_nbytes, "%s: %s", path, strerror(err));

@@ -24,7 +24,8 @@ static int dial(struct wharf *wharf)
     if (link->socket >= 0 &&
         connect(link->socket, (struct sockaddr *)&link->address, sizeof(link->address)) == 0) {
         link->farewell[0] = '\0';
-        snprintf(link->text, sizeof(link->text), "%s: the daemon does not answer",
+        snprintf(link->text, sizeof(link->text),
+                 "%s: the daemon does not answer: `wharf doctor` says what to do",
                  link->address.sun_path);
         return 1;
     }

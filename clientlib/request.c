@@ -146,7 +146,8 @@ int wharf_client_request(struct wharf *wharf, wharf_client_send_fn *send, void *
             wait_for_end(wharf, deadline_ns);
         }
     } while (wharf_client_now_ns() < deadline_ns);
-    return wharf_client_fail(-ETIMEDOUT, "%s: the daemon does not answer",
+    return wharf_client_fail(-ETIMEDOUT,
+                             "%s: the daemon does not answer: `wharf doctor` says what to do",
                              wharf->link.address.sun_path);
 }
 

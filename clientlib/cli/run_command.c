@@ -7,7 +7,6 @@
  * may be reached all the same.
  */
 #include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/message.h"
+#include "clientlib/cli/preload_library.h"
 #include "clientlib/cli/reach.h"
 
 /* As the shell, env and nohup have them. */
@@ -28,30 +28,6 @@ struct run_options {
 };
 
 /* ---- the library --------------------------------------------------------------------------- */
-
-/* Beside the command, as it is built, or as it is installed: below lib, or Debian's lib/TRIPLET. */
-static int find_library(char ret_path[PATH_MAX])
-{
-    static const char *const places[] = {"", "../lib/wharf/", "../lib/*/wharf/"};
-    char self[PATH_MAX], pattern[PATH_MAX + 64];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    glob_t found;
-
-    if (n < 0)
-        return -errno;
-    self[n] = 0;
-    *strrchr(self, '/') = 0;
-    for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        snprintf(pattern, sizeof(pattern), "%s/%slibwharf-preload.so", self, places[i]);
-        if (glob(pattern, 0, NULL, &found) != 0)
-            continue;
-        char *whole = realpath(found.gl_pathv[0], ret_path);
-        globfree(&found);
-        if (whole)
-            return 0;
-    }
-    return -ENOENT;
-}
 
 /* Before what is there already: the first definition counts. */
 static int preload(const char *library)
@@ -75,10 +51,11 @@ static int preload(const char *library)
 static int prepare(const struct run_options *options, const struct wharf_cli_reach *reach)
 {
     char library[PATH_MAX];
-    int r = find_library(library);
+    int r = wharf_cli_find_preload_library(library);
 
     if (r == -ENOENT) {
-        wharf_cli_say("libwharf-preload.so is neither beside this command nor installed with it");
+        wharf_cli_say("libwharf-preload.so is neither beside this command nor installed with it: "
+                      "`wharf doctor` says what mends it");
         return r;
     }
     if (r == 0 && strpbrk(library, ": \t")) {

@@ -226,7 +226,7 @@ static int say_no_engine(const struct wharf_cli_service *service)
     char engines[128];
 
     list_engines(service, engines, sizeof(engines));
-    wharf_cli_say("the daemon has no engine %s; it has %s",
+    wharf_cli_say("the daemon has no engine %s; it has %s; `wharf doctor` says why",
                   wharf_engine_name(service->options->engine), engines);
     return WHARF_CLI_FAILED;
 }
