@@ -5,26 +5,25 @@
 The module of a build with sanitizers is loaded into a Python that has their library in front.
 Reports in the Test Anything Protocol.
 """
-import argparse
 import asyncio
 import gc
 import glob
 import gzip
 import os
 import pickle
-import re
 import select
 import signal
 import subprocess
 import sys
 import threading
 import time
-import traceback
 import zlib
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
 sys.path.insert(0, os.path.join(TOP, 'tests', 'lib'))
 sys.dont_write_bytecode = True
+import module_tests  # noqa: E402  pylint: disable=wrong-import-position
+from module_tests import in_child, raises  # noqa: E402  pylint: disable=wrong-import-position
 from private_daemon import Daemon  # noqa: E402  pylint: disable=wrong-import-position
 
 PATIENCE_S = 60
@@ -33,14 +32,6 @@ PACKED = zlib.compress(TEXT)
 DAMAGED = PACKED[:500] + b'damage' + PACKED[506:]
 DAEMON = None
 wharf = None
-
-
-def raises(kind, function, *args, **kwargs):
-    try:
-        function(*args, **kwargs)
-    except kind as error:
-        return error
-    raise AssertionError(f'{kind.__name__} was not raised')
 
 
 def wait_until(condition):
@@ -466,19 +457,6 @@ def test_threads_share_a_client():
             assert not failed, failed
 
 
-def in_child(function):
-    """Forks; the child ends with status 0 if `function` holds there."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            function()
-            os._exit(0)
-        except BaseException:  # pylint: disable=broad-exception-caught
-            traceback.print_exc()
-            os._exit(1)
-    assert os.waitpid(pid, 0)[1] == 0
-
-
 def test_children_after_fork_make_their_own():
     for client in each_client():
         with client:
@@ -568,58 +546,17 @@ def test_signals_are_handled_while_a_job_is_waited_for():
         signal.signal(signal.SIGUSR1, before)
 
 
-# ---- all of them ---------------------------------------------------------------------------------
-
-def run_tests(build, pattern):
-    global DAEMON  # pylint: disable=global-statement
-    names = [name for name in globals() if name.startswith('test_') and re.search(pattern, name)]
-    failed = 0
-    print(f'1..{len(names)}', flush=True)
+def main():
+    global DAEMON, wharf  # pylint: disable=global-statement
+    build, pattern = module_tests.begin()
+    import wharf as module  # pylint: disable=import-outside-toplevel
+    wharf = module
     DAEMON = Daemon(f'{build}/wharfd')
     os.environ['WHARF_SOCKET'] = DAEMON.socket
     try:
-        for number, name in enumerate(names, 1):
-            try:
-                globals()[name]()
-                word = 'ok'
-            except Exception:  # pylint: disable=broad-exception-caught
-                word, failed = 'not ok', failed + 1
-                print(re.sub('^', '# ', traceback.format_exc().rstrip(), flags=re.M))
-            print(f'{word} {number} - {name.removeprefix("test_")}', flush=True)
+        return module_tests.run(globals(), pattern) > 0
     finally:
         DAEMON.remove()
-    return failed
-
-
-def with_sanitizer(build):
-    """Runs this program anew with the library in front that the build's module needs."""
-    variant = os.path.basename(build)
-    library = {'asan': 'libasan.so', 'tsan': 'libtsan.so'}.get(variant)
-    if not library or 'LD_PRELOAD' in os.environ:
-        return
-    path = subprocess.check_output(['gcc', f'-print-file-name={library}'], text=True).strip()
-    # What the interpreter itself leaves, and a child of a process with threads, are no faults here.
-    more = {'LD_PRELOAD': os.path.realpath(path), 'ASAN_OPTIONS': 'detect_leaks=0',
-            'TSAN_OPTIONS': 'die_after_fork=0', 'PYTHONMALLOC': 'malloc'}
-    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **more})
-
-
-def main():
-    global wharf  # pylint: disable=global-statement
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--build', default=os.environ.get('BUILD', 'build/release'))
-    parser.add_argument('pattern', nargs='?', default='.')
-    options = parser.parse_args()
-    build = os.path.join(TOP, options.build)
-    if not os.path.exists(f'{build}/python/wharf/_wharf.abi3.so'):
-        print("1..1\nok 1 - python_module # SKIP Python's headers are not there")
-        return 0
-    with_sanitizer(build)
-    sys.path.insert(0, f'{build}/python')
-    os.environ['PYTHONPATH'] = f'{build}/python'
-    import wharf as module  # pylint: disable=import-outside-toplevel
-    wharf = module
-    return run_tests(build, options.pattern) > 0
 
 
 if __name__ == '__main__':

@@ -9,6 +9,9 @@
  *   pywharf_client.c   Client: a handle of libwharf, its life, fork and the interpreter's end
  *   pywharf_memory.c   Memory: a piece of the handle's arena, or of a GPU, that needs no copies
  *   pywharf_job.c      Job: what Client.submit hands in, until it is done
+ *   pywharf_feed.c     input that comes piece by piece
+ *   pywharf_inflater.c Inflater: zlib's decompressobj
+ *   pywharf_stream.c   Stream: a file's bytes in order
  *
  * Rules.  A Py_buffer is held from before the first look at its memory until nobody looks any more,
  * so no caller can release or shrink memory that is read or written.  The GIL guards all objects;
@@ -36,7 +39,7 @@ struct pywharf_state {
     PyObject *error;                     /* wharf.Error */
     PyObject *data_error;                /* wharf.DataError */
     PyObject *errors[PYWHARF_N_RESULTS]; /* by enum wharf_result; NULL at WHARF_OK */
-    PyTypeObject *client_type, *job_type, *memory_type;
+    PyTypeObject *client_type, *job_type, *memory_type, *inflater_type;
     struct pywharf_client *default_client; /* of the module's functions; NULL until it is needed */
     struct pywharf_client *clients;        /* all that are open */
 };
@@ -203,5 +206,41 @@ Py_ssize_t pywharf_job_n_held(const struct pywharf_client *client);
 /* Ends all that are in flight, since the handle is gone.  In a forked child nobody is told: the
  * jobs are the parent's. */
 void pywharf_jobs_forget(struct pywharf_client *client, int is_child);
+
+/* ---- pywharf_feed.c ------------------------------------------------------------------------ */
+
+/* Input that a decoder was given and has not used up, and the lock of its calls. */
+struct pywharf_feed {
+    PyThread_type_lock lock;
+    Py_buffer in; /* obj is NULL: none is held */
+    const uint8_t *at;
+    size_t nbytes;
+};
+
+int pywharf_feed_init(struct pywharf_feed *feed);
+void pywharf_feed_deinit(struct pywharf_feed *feed);
+
+/* One call at a time.  With the GIL, which is let go while another thread is in one. */
+void pywharf_feed_enter(struct pywharf_feed *feed);
+void pywharf_feed_leave(struct pywharf_feed *feed);
+
+/* Between these two. */
+/* Holds the next piece, when the one before is used up.  0, or -1 with an exception. */
+int pywharf_feed_give(struct pywharf_feed *feed, PyObject *data);
+/* Takes bytes off the piece.  Needs no GIL. */
+void pywharf_feed_take(struct pywharf_feed *feed, size_t nbytes);
+/* Takes all that is left, as bytes; NULL with an exception. */
+PyObject *pywharf_feed_rest(struct pywharf_feed *feed);
+/* Lets the piece go. */
+void pywharf_feed_end(struct pywharf_feed *feed);
+
+/* The method __reduce__ of what stands in the middle of something. */
+PyObject *pywharf_refuse_pickle(PyObject *self, PyObject *unused);
+
+/* ---- decoders and readers -------------------------------------------------------------------- */
+
+int pywharf_inflater_init(PyObject *module, struct pywharf_state *state);
+PyObject *pywharf_inflater_new(struct pywharf_state *state, PyObject *args, PyObject *kwargs);
+int pywharf_stream_init(PyObject *module);
 
 #endif

@@ -18,6 +18,11 @@ static PyObject *decompress_batch(PyObject *module, PyObject *args, PyObject *kw
     return client ? pywharf_client_decompress_batch(client, args, kwargs) : NULL;
 }
 
+static PyObject *inflater(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    return pywharf_inflater_new(PyModule_GetState(module), args, kwargs);
+}
+
 static PyObject *end(PyObject *module, PyObject *unused)
 {
     (void)unused;
@@ -59,6 +64,10 @@ static PyMethodDef functions[] = {
      "errors: 'raise' raises the first bad chunk's error, whose index says which it is; 'return'\n"
      "puts errors in the list.  threads: how many may decode; 0 is as many as pays.\n\n"
      "Returns a list with what decompress returns for each.  Every chunk is tried."},
+    {"inflater", WITH_KEYWORDS(inflater), METH_VARARGS | METH_KEYWORDS,
+     "inflater(wbits=15)\n\nAn Inflater.  wbits is zlib's: -8 to -15 raw Deflate, 8 to 15 or 0 "
+     "zlib,\n"
+     "24 to 31 gzip, 40 to 47 zlib or gzip."},
     {"_end", end, METH_NOARGS, NULL},
     {"_forked", forked, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -86,7 +95,8 @@ static int exec_module(PyObject *module)
     struct pywharf_state *state = PyModule_GetState(module);
 
     if (pywharf_errors_init(module, state) < 0 || pywharf_client_init(module, state) < 0 ||
-        pywharf_memory_init(module, state) < 0 || pywharf_job_init(module, state) < 0)
+        pywharf_memory_init(module, state) < 0 || pywharf_job_init(module, state) < 0 ||
+        pywharf_inflater_init(module, state) < 0 || pywharf_stream_init(module) < 0)
         return -1;
     return add_names(module);
 }
@@ -102,6 +112,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)state->client_type);
     Py_VISIT((PyObject *)state->memory_type);
     Py_VISIT((PyObject *)state->job_type);
+    Py_VISIT((PyObject *)state->inflater_type);
     return 0;
 }
 
