@@ -255,8 +255,8 @@ static void print_problem(bool is_error, const char *text)
 
 static int check(const struct wharf_config *config, struct wharf_config_report *report)
 {
-    if (!wharf_config_report_is_bad(report))
-        wharf_check_machine(config, report);
+    /* Also where lines are wrong: whoever mends those wants to know of the others. */
+    wharf_check_machine(config, report);
     wharf_config_report_list(report, print_problem);
     return wharf_config_report_is_bad(report) ? EXIT_USAGE : EXIT_SUCCESS;
 }

@@ -122,6 +122,5 @@ void wharf_options_load(const struct wharf_options_line *options, struct wharf_c
         strcpy(config->listen.path, options->socket);
     if (options->engine)
         config->gpu_engine = find_engine(options->engine)->value;
-    if (!wharf_config_report_is_bad(report))
-        wharf_config_check(config, report);
+    wharf_config_check(config, report);
 }

@@ -122,10 +122,51 @@ static void check_tenant(const struct wharf_config *config, const char *name, co
     }
 }
 
+/* ---- paths ------------------------------------------------------------------------------- */
+
+/* A setting that has a socket's path. */
+struct place {
+    const char *path; /* empty: none */
+    const char *section, *key;
+};
+
+/* Of two sockets at one path the second one takes the first one's place, or none of them is there.
+ */
+static void check_apart(const struct place *place, const struct place *other,
+                        struct wharf_config_report *report)
+{
+    if (place->path[0] && strcmp(place->path, other->path) == 0)
+        wharf_config_report_of(report, true, place->section, place->key,
+                               "[%s] %s = %s: [%s] %s has this path already", place->section,
+                               place->key, place->path, other->section, other->key);
+}
+
+static void check_paths(const struct wharf_config *config, struct wharf_config_report *report)
+{
+    char section[WHARF_CONFIG_NAME_NBYTES + sizeof("listen ")];
+    char other_section[sizeof(section)];
+    const struct place main_place = {config->listen.path, "daemon", "socket"};
+    const struct place metrics = {config->metrics_socket, "daemon", "metrics_socket"};
+
+    check_apart(&metrics, &main_place, report);
+    for (size_t i = 0; i < config->n_listens; i++) {
+        const struct place place = {config->listens[i].path, section, "path"};
+        snprintf(section, sizeof(section), "listen %s", config->listens[i].name);
+        check_apart(&place, &main_place, report);
+        check_apart(&place, &metrics, report);
+        for (size_t j = 0; j < i; j++) {
+            const struct place other = {config->listens[j].path, other_section, "path"};
+            snprintf(other_section, sizeof(other_section), "listen %s", config->listens[j].name);
+            check_apart(&place, &other, report);
+        }
+    }
+}
+
 void wharf_config_check(const struct wharf_config *config, struct wharf_config_report *report)
 {
     char section[WHARF_CONFIG_NAME_NBYTES + sizeof("tenant ")];
 
+    check_paths(config, report);
     check_limits("quota", &config->quota, report);
     for (size_t i = 0; i < config->n_groups; i++) {
         struct wharf_quota quota = wharf_config_quota_of(config, "", config->groups[i].name);

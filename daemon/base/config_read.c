@@ -436,6 +436,17 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/* Who may write to it can add files, and put others in the place of those that are there. */
+static void check_folder(const char *folder, struct wharf_config_report *report)
+{
+    struct stat st;
+
+    if (stat(folder, &st) < 0 || !others_may_write(&st))
+        return;
+    wharf_config_report_begin_file(report, folder);
+    wharf_config_report_warn(report, 0, "others than root and the daemon may write in this folder");
+}
+
 static void load_drop_ins(struct wharf_config *config, const char *folder,
                           struct wharf_config_report *report)
 {
@@ -447,6 +458,8 @@ static void load_drop_ins(struct wharf_config *config, const char *folder,
         wharf_config_report_begin_file(report, folder);
         wharf_config_report_error(report, 0, "%s", strerrordesc_np(saved));
     }
+    if (n >= 0)
+        check_folder(folder, report);
     for (int i = 0; i < n; i++) {
         char path[PATH_MAX];
         if (snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name) < (int)sizeof(path))

@@ -106,26 +106,12 @@ static int set_access(const struct wharf_config_listen *config)
     return chmod(config->path, mode) < 0 ? -errno : 0;
 }
 
-/* What stands there already and is no socket, or NULL: it is somebody's, and stays as it is. */
-static const char *other_kind(const char *path)
-{
-    struct stat st;
-
-    if (lstat(path, &st) < 0 || S_ISSOCK(st.st_mode))
-        return NULL;
-    if (S_ISREG(st.st_mode))
-        return "a regular file";
-    if (S_ISLNK(st.st_mode))
-        return "a symbolic link";
-    return S_ISDIR(st.st_mode) ? "a folder" : "a device or pipe";
-}
-
 static int open_path(struct wharf_server *server, const struct wharf_config_listen *config)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat st;
 
-    if (other_kind(config->path))
+    if (wharf_path_other_kind(config->path, SOCK_SEQPACKET))
         return -EEXIST;
     strcpy(address.sun_path, config->path);
     if (stays_served(&address))
@@ -157,7 +143,7 @@ static int open_path(struct wharf_server *server, const struct wharf_config_list
 static void log_open_error(const char *path, int r)
 {
     struct wharf_log_fields fields = {.error = -r};
-    const char *kind = other_kind(path);
+    const char *kind = wharf_path_other_kind(path, SOCK_SEQPACKET);
 
     if (kind)
         wharf_log(WHARF_LOG_ERROR, NULL,
@@ -257,7 +243,7 @@ static int open_own(struct wharf_server *server)
     char lock[WHARF_CONFIG_PATH_NBYTES + sizeof(".listen")];
 
     /* Before there are locks beside what is not the daemon's. */
-    if (other_kind(server->config.listen.path)) {
+    if (wharf_path_other_kind(server->config.listen.path, SOCK_SEQPACKET)) {
         log_open_error(server->config.listen.path, -EEXIST);
         return -EEXIST;
     }

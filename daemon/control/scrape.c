@@ -422,9 +422,10 @@ static int make_socket(struct wharf_scraper *scraper)
     const char *path = scraper->address.sun_path;
     struct stat st;
 
-    if (wharf_path_is_served(&scraper->address, SOCK_STREAM))
+    if (wharf_path_other_kind(path, SOCK_STREAM) ||
+        wharf_path_is_served(&scraper->address, SOCK_STREAM))
         return -EADDRINUSE;
-    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+    if (lstat(path, &st) == 0)
         unlink(path);
     WHARF_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
@@ -441,6 +442,20 @@ static int make_socket(struct wharf_scraper *scraper)
     if (r == 0)
         wharf_steal_fd(&fd);
     return r;
+}
+
+static void log_no_socket(const char *path, int r)
+{
+    const char *kind = wharf_path_other_kind(path, SOCK_STREAM);
+
+    if (kind)
+        wharf_log(WHARF_LOG_WARNING, NULL,
+                  "there is no socket for metrics: %s is %s, which is left as it is; [daemon] "
+                  "metrics_socket sets another path",
+                  path, kind);
+    else
+        wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = -r},
+                  "there is no socket for metrics at %s", path);
 }
 
 int wharf_scraper_new(struct wharf_server *server, struct wharf_scraper **ret_scraper)
@@ -464,8 +479,7 @@ int wharf_scraper_new(struct wharf_server *server, struct wharf_scraper **ret_sc
     int r = make_socket(scraper);
     if (r < 0) {
         scraper->source.fd = -1;
-        wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = -r},
-                  "there is no socket for metrics at %s", scraper->address.sun_path);
+        log_no_socket(scraper->address.sun_path, r);
     }
     return 0;
 }

@@ -32,6 +32,29 @@ wharfd: error: conf:5: cpus = 5-3: processors are numbers, as in 3, or ranges, a
 wharfd: error: conf:6: share = none: not a number" "$(cat said)"
 }
 
+# One wrong line kept all others from being compared with the machine.
+test_errors_of_all_kinds_are_listed_together() {
+    cat > conf << 'EOF'
+[cpu]
+workers = many
+cpus = 1023
+[total]
+max_memory = 1000T
+[gpu]
+engine = cuda
+worker = /nonexistent
+[listen a]
+path = /run/x
+[listen b]
+path = /run/x
+EOF
+    check 2
+    for line in 2 3 5 8 12; do
+        grep -q "^wharfd: error: conf:$line: " said
+    done
+    expect_text 5 "$(grep -c '^wharfd: error: ' said)"
+}
+
 # By a daemon that tries.  Each is refused by both.
 test_check_refuses_what_the_start_refuses() {
     for settings in '[cpu]\ncpus = abc' '[cpu]\ncpus = 1023' '[total]\nmax_memory = 1000T' \
@@ -44,6 +67,55 @@ test_check_refuses_what_the_start_refuses() {
         timeout -k 1 600 "$wharfd" --config conf --socket "$PWD/socket" 2> log || status=$?
         [ "$status" = 1 ] || [ "$status" = 2 ]
     done
+}
+
+# Two sockets at one path passed the check.  A daemon whose metrics had the main socket's path ran, and
+# could not be reached; of others it was said that another daemon was there.
+test_each_socket_has_a_path_of_its_own() {
+    while IFS='|' read -r settings said; do
+        printf '%b\n' "$settings" > conf
+        check 2
+        expect_text "wharfd: error: conf:$said has this path already" "$(cat said)"
+        expect_status 2 timeout -k 1 60 "$wharfd" --config conf --socket "$PWD/socket" 2> log
+        grep -qF "conf:$said has this path already" log
+    done << EOF
+[daemon]\nsocket = $PWD/socket\nmetrics_socket = $PWD/socket|3: [daemon] metrics_socket = $PWD/socket: [daemon] socket
+[daemon]\nsocket = $PWD/socket\n[listen a]\npath = $PWD/socket|4: [listen a] path = $PWD/socket: [daemon] socket
+[listen a]\npath = $PWD/a\n[listen b]\npath = $PWD/a|4: [listen b] path = $PWD/a: [listen a] path
+[listen a]\npath = $PWD/a\n[daemon]\nmetrics_socket = $PWD/a|2: [listen a] path = $PWD/a: [daemon] metrics_socket
+EOF
+    # Without paths there is nothing to compare; systemd has them.
+    printf '[listen a]\n[listen b]\n' > conf
+    check 0
+    # By the command line, of which the file knows nothing.
+    printf '[daemon]\nmetrics_socket = %s\n' "$PWD/socket" > conf
+    check 0
+    expect_status 2 timeout -k 1 60 "$wharfd" --config conf --socket "$PWD/socket" 2> log
+    test ! -e socket
+}
+
+test_what_stands_at_a_path_is_found() {
+    echo precious > file
+    printf '[daemon]\nsocket = %s\nmetrics_socket = %s\n' "$PWD/file" "$PWD" > conf
+    check 2
+    expect_text "wharfd: error: conf:2: socket = $PWD/file: is a regular file, which is left as it is
+wharfd: warning: conf:3: metrics_socket = $PWD: is a folder, which is left as it is" "$(cat said)"
+    printf '[listen a]\npath = %s\n' "$PWD/file" > conf
+    check 2
+    grep -qF "conf:2: path = $PWD/file: is a regular file" said
+    start_daemon '[daemon]' "metrics_socket = $PWD/file"
+    grep -qF "there is no socket for metrics: $PWD/file is a regular file, which is left as it is" daemon.log
+    expect_text precious "$(cat file)"
+}
+
+test_folder_that_others_may_write_to_is_a_warning() {
+    echo > conf
+    mkdir -m 755 conf.d
+    check 0
+    expect_text '' "$(cat said)"
+    chmod 777 conf.d
+    check 0
+    expect_text 'wharfd: warning: conf.d: others than root and the daemon may write in this folder' "$(cat said)"
 }
 
 test_start_names_the_setting_that_no_processor_fits() {

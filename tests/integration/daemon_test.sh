@@ -81,6 +81,45 @@ EOS
     expect_status 1 grep -q 'start' message
 }
 
+# Sockets of other services, such as those of logs, were replaced: nobody seemed to serve them.
+test_sockets_of_other_services_stay() {
+    for type in STREAM DGRAM; do
+        rm -f other ready
+        mkfifo ready
+        python3 - "$type" << 'EOS' &
+import signal, socket, sys
+other = socket.socket(socket.AF_UNIX, getattr(socket, f'SOCK_{sys.argv[1]}'))
+other.bind('other')
+if sys.argv[1] == 'STREAM':
+    other.listen()
+open('ready', 'w').close()
+signal.pause()
+EOS
+        service=$!
+        # shellcheck disable=SC2064 # as it is now
+        trap "kill $service; kill_daemon" EXIT
+        cat ready
+        before=$(stat -c %i other)
+        expect_status 1 "$BUILD/wharfd" --socket "$PWD/other" < /dev/null > out 2> message
+        grep -qF "$PWD/other is a socket of another type, which is left as it is" message
+        if [ "$type" = DGRAM ]; then
+            printf '[daemon]\nmetrics_socket = %s\n' "$PWD/other" > config
+            start_daemon
+            grep -qF "there is no socket for metrics: $PWD/other is a socket of another type" daemon.log
+            kill_daemon
+        fi
+        expect_text "$before" "$(stat -c %i other)"
+        expect_text '' "$(echo other.l*[kn] | sed 's/other.l\*\[kn\]//')"
+        kill "$service"
+        wait "$service" || true
+        # One that nobody serves any more is replaced.
+        printf '[listen more]\npath = %s\n' "$PWD/other" > config
+        start_daemon
+        "$WHARF" ping -n 1 --socket other
+        kill_daemon
+    done
+}
+
 test_every_kind_comes_out_as_it_does_without_a_daemon() {
     make_files
     start_daemon
