@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "daemon/base/config.h"
@@ -105,22 +104,23 @@ static void check_folder(const char *path, const char *section, const char *key,
                                path, folder);
 }
 
-/* What is not ours is not replaced.  The daemon does not start then, but does without metrics. */
-static void check_kind(const char *path, int type, const char *section, const char *key,
+/* What is not ours is not replaced.  Sockets are not looked at: those of a running daemon are
+ * there.  The daemon does not start then, but does without metrics. */
+static void check_kind(const char *path, bool is_error, const char *section, const char *key,
                        struct wharf_config_report *report)
 {
-    const char *kind = wharf_path_other_kind(path, type);
+    const char *kind = wharf_path_other_kind(path, 0);
 
     if (kind && wharf_config_report_find(report, section, key))
-        wharf_config_report_of(report, type == SOCK_SEQPACKET, section, key,
+        wharf_config_report_of(report, is_error, section, key,
                                "%s = %s: is %s, which is left as it is", key, path, kind);
 }
 
-static void check_place(const char *path, int type, const char *section, const char *key,
+static void check_place(const char *path, bool is_error, const char *section, const char *key,
                         struct wharf_config_report *report)
 {
     check_folder(path, section, key, report);
-    check_kind(path, type, section, key, report);
+    check_kind(path, is_error, section, key, report);
 }
 
 void wharf_check_machine(const struct wharf_config *config, struct wharf_config_report *report)
@@ -131,15 +131,15 @@ void wharf_check_machine(const struct wharf_config *config, struct wharf_config_
     check_totals(config, report);
     check_cpus(config, report);
     check_gpu(config, report);
-    check_place(config->listen.path, SOCK_SEQPACKET, "daemon", "socket", report);
+    check_place(config->listen.path, true, "daemon", "socket", report);
     check_group(config->listen.group, "daemon", "socket_group", own_alone, report);
     check_group(config->observer_group, "daemon", "observer_group",
                 "only root and the daemon's own user see all tenants", report);
     if (strcmp(config->metrics_socket, "auto") != 0 && strcmp(config->metrics_socket, "none") != 0)
-        check_place(config->metrics_socket, SOCK_STREAM, "daemon", "metrics_socket", report);
+        check_place(config->metrics_socket, false, "daemon", "metrics_socket", report);
     for (size_t i = 0; i < config->n_listens; i++) {
         snprintf(section, sizeof(section), "listen %s", config->listens[i].name);
-        check_place(config->listens[i].path, SOCK_SEQPACKET, section, "path", report);
+        check_place(config->listens[i].path, true, section, "path", report);
         check_group(config->listens[i].group, section, "group", own_alone, report);
     }
     for (size_t i = 0; i < config->n_groups; i++) {

@@ -49,6 +49,8 @@ const char *wharf_path_other_kind(const char *path, int type)
 
     if (lstat(path, &st) < 0)
         return NULL;
+    if (S_ISSOCK(st.st_mode) && !type)
+        return NULL;
     if (S_ISSOCK(st.st_mode)) {
         snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
         return try_to_connect(&address, type) == -EPROTOTYPE ? "a socket of another type" : NULL;

@@ -17,7 +17,9 @@ struct sockaddr_un;
 bool wharf_path_is_served(const struct sockaddr_un *address, int type);
 
 /* What stands there and is no socket of this type, "a regular file", or NULL.  It is somebody's,
- * and stays as it is; a socket of another type is told while its owner has it.  Does not block. */
+ * and stays as it is; a socket of another type is told while its owner has it.  To find that out it
+ * connects, which starts what is started by connections: with type 0 all sockets are good.  Does
+ * not block. */
 const char *wharf_path_other_kind(const char *path, int type);
 
 #endif
