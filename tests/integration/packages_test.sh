@@ -105,6 +105,39 @@ test_account_of_a_system_is_kept() {
     preinst upgrade 0.0.1
 }
 
+# The restart comes after the check, and not where that fails; systemd_test.sh upgrades a real one.
+test_running_daemon_stays_where_the_new_one_refuses_its_file() {
+    unshare -rm true 2> /dev/null || skip 'no namespaces here'
+    sed '/^#DEBHELPER#$/d' "$TOP/systemd/debian/wharfd.postinst" > postinst
+    mkdir bin
+    for name in systemctl deb-systemd-invoke wharfd; do
+        printf '#!/bin/sh\necho %s "$@" >> %s/calls\n' "$name" "$PWD" > "bin/$name"
+        chmod +x "bin/$name"
+    done
+    # postinst_calls ARGUMENT...: which programs it calls, where systemd runs.
+    postinst_calls() {
+        : > calls
+        PATH=$PWD/bin:$PATH unshare -rm sh -c 'mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system &&
+            exec sh postinst "$@"' sh "$@" 2> message
+        cut -d' ' -f1-3 calls
+    }
+    expect_text 'systemctl -q is-active
+systemctl --system daemon-reload
+systemctl reload wharfd.service
+deb-systemd-invoke try-restart wharfd.service' "$(postinst_calls configure 0.0.1)"
+    expect_text '' "$(postinst_calls configure)"
+    # Now the reload fails.
+    printf '[ "$1" != reload ]\n' >> bin/systemctl
+    expect_text 'systemctl -q is-active
+systemctl --system daemon-reload
+systemctl reload wharfd.service
+wharfd --check-config' "$(postinst_calls configure 0.0.1)"
+    postinst_calls configure 0.0.1
+    grep -q 'The daemon of version 0.0.1 goes on' message
+    printf '[ "$2" != is-active ]\n' >> bin/systemctl
+    expect_text 'systemctl -q is-active' "$(postinst_calls configure 0.0.1)"
+}
+
 test_machine_says_where_the_numbers_of_people_begin() {
     has passwd wharfd 700
     preinst install

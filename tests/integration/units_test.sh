@@ -44,6 +44,35 @@ test_reload_shows_the_file_to_the_daemon_whatever_the_check_says() {
 }
 
 # Not above ten seconds: what clients wait for a daemon before their calls fail.
+# hook KEY RESULT: runs that line of the service, which ended like this, with a clock that says what it is asked.
+hook() {
+    setting "$1" | sed "s|^-/bin/sh -c '\(.*\)'$|\1|; s/[$][$]/$/g" > hook
+    SERVICE_RESULT=$2 RUNTIME_DIRECTORY=$PWD/run PATH=$PWD/bin:$PATH sh hook
+}
+
+# Clients that wait would have systemd try again and again, until it gave up and took the socket away.
+# systemd_test.sh sees the seconds pass.
+test_starts_that_fail_stand_apart_and_go_on() {
+    stage_all
+    mkdir bin run
+    printf '#!/bin/sh\necho "$*" >> %s/slept\n' "$PWD" > bin/sleep
+    chmod +x bin/sleep
+    for result in exit-code signal timeout watchdog; do
+        hook ExecStopPost "$result"
+        expect_text 2 "$(cat slept)"
+        rm slept
+        # One that was ready is back at once.
+        hook ExecStartPost success
+        hook ExecStopPost "$result"
+        test ! -e slept
+    done
+    hook ExecStopPost success || true
+    test ! -e slept
+    expect_text on-failure "$(setting Restart)"
+    expect_text 0 "$(setting StartLimitIntervalSec)"
+    expect_text '' "$(setting RestartPreventExitStatus)"
+}
+
 test_hung_daemon_is_replaced_before_clients_give_up() {
     stage_all
     patience_ms=$(sed -n 's/^#define WHARF_DEFAULT_PATIENCE_MS \([0-9]*\)u$/\1/p' "$TOP/clientlib/wharf.h")
