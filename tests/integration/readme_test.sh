@@ -45,6 +45,17 @@ test_tables_have_no_empty_cells() {
     expect_status 1 grep -nE '^\|.*\| *\|' "$TOP/README.md"
 }
 
+# One place has the names of packages, and the page of other distributions follows it.
+test_packages_of_other_distributions_are_those_of_debian() {
+    awk '$2 == "build" && !/^#/ { print $1 }' "$TOP/.ci/packages" > debian
+    test -s debian
+    sed -n '/^| --- /,/^$/p' "$TOP/.ci/PACKAGES.md" | tail -n +2 | grep . > rows
+    awk -F ' *[|] *' '{ print $3 }' rows | diff debian -
+    # Each has a name everywhere.
+    awk -F ' *[|] *' 'NF != 7 || $4 == "" || $5 == "" || $6 == "" { print; bad = 1 } END { exit bad }' rows
+    grep -q 'PACKAGES.md](.ci/PACKAGES.md)' "$TOP/README.md"
+}
+
 # About a screen of it: people decide whether they read on.
 test_page_is_short() {
     test "$(sed 's/|//g' "$TOP/README.md" | wc -w)" -lt 1200
