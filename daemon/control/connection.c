@@ -239,35 +239,31 @@ void wharf_connection_end_doomed(struct wharf_connection *connection)
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
-/* C, D and the arena, where the daemon made it, in this order. */
-static size_t session_fds(const struct wharf_session *session, int fds[3])
+/*
+ * With C, D and the arena, where the daemon made it, in this order.  The daemon keeps its own: the
+ * arena's to be able to empty it, C's to see whether it was sealed, and those of both rings to see
+ * when the client lets go of them (left_rings.h).
+ */
+static int send_with_session(struct wharf_connection *connection, const uint8_t *packet,
+                             size_t nbytes)
 {
-    size_t n = 0;
+    const struct wharf_session *session = connection->session;
+    WHARF_CLEANUP_FD int c = wharf_segment_open(&session->c, WHARF_SEGMENT_C);
+    WHARF_CLEANUP_FD int d = wharf_segment_open(&session->d, WHARF_SEGMENT_D);
+    const int fds[3] = {c, d, session->regions[0].segment.fd};
+    bool has_arena = session->regions[0].is_there && fds[2] >= 0;
 
-    fds[n++] = session->c.fd;
-    fds[n++] = session->d.fd;
-    if (session->regions[0].is_there && session->regions[0].segment.fd >= 0)
-        fds[n++] = session->regions[0].segment.fd;
-    return n;
-}
-
-/* The client has them now.  The daemon keeps the arena's, to be able to empty it, and C's, to see
- * whether it was sealed. */
-static void close_sent_fds(struct wharf_session *session)
-{
-    session->d.fd = wharf_close_fd(session->d.fd);
+    if (c < 0 || d < 0)
+        return c < 0 ? c : d;
+    return wharf_control_send(connection->fd, packet, nbytes, fds, has_arena ? 3 : 2, MSG_DONTWAIT);
 }
 
 static int send_now(struct wharf_connection *connection, const uint8_t *packet, size_t nbytes,
                     bool has_fds)
 {
-    int fds[3] = {-1, -1, -1};
-    size_t n_fds = has_fds ? session_fds(connection->session, fds) : 0;
-    int r = wharf_control_send(connection->fd, packet, nbytes, fds, n_fds, MSG_DONTWAIT);
-
-    if (r == 0 && has_fds)
-        close_sent_fds(connection->session);
-    return r;
+    if (has_fds)
+        return send_with_session(connection, packet, nbytes);
+    return wharf_control_send(connection->fd, packet, nbytes, NULL, 0, MSG_DONTWAIT);
 }
 
 static void keep_unsent(struct wharf_connection *connection, const uint8_t *packet, size_t nbytes,

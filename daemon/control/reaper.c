@@ -13,8 +13,7 @@ struct task {
     struct wharf_list link;
     struct wharf_session *session; /* or NULL: the segment */
     struct wharf_segment segment;
-    struct wharf_tenant *tenant;
-    struct wharf_use use;
+    struct wharf_reaped reaped;
 };
 
 struct wharf_reaper {
@@ -23,10 +22,12 @@ struct wharf_reaper {
 
 static void run(struct task *task)
 {
-    if (task->session)
+    if (task->session) {
+        wharf_left_rings_take(&task->reaped.left, task->session);
         wharf_session_free(task->session);
-    else
+    } else {
         wharf_segment_free(&task->segment);
+    }
 }
 
 static void run_errand(struct wharf_errands *errands, struct wharf_list *link)
@@ -77,7 +78,8 @@ static bool add(struct wharf_reaper *reaper, const struct task *wanted)
 
 bool wharf_reaper_session(struct wharf_reaper *reaper, struct wharf_session *session)
 {
-    struct task task = {.session = session, .tenant = session->tenant, .use = session->use};
+    struct task task = {.session = session,
+                        .reaped = {session->tenant, session->use, WHARF_NO_LEFT_RINGS}};
 
     return add(reaper, &task);
 }
@@ -85,21 +87,19 @@ bool wharf_reaper_session(struct wharf_reaper *reaper, struct wharf_session *ses
 bool wharf_reaper_segment(struct wharf_reaper *reaper, const struct wharf_segment *segment,
                           struct wharf_tenant *tenant, const struct wharf_use *use)
 {
-    struct task task = {.segment = *segment, .tenant = tenant, .use = *use};
+    struct task task = {.segment = *segment, .reaped = {tenant, *use, WHARF_NO_LEFT_RINGS}};
 
     return add(reaper, &task);
 }
 
-bool wharf_reaper_next(struct wharf_reaper *reaper, struct wharf_tenant **ret_tenant,
-                       struct wharf_use *ret_use)
+bool wharf_reaper_next(struct wharf_reaper *reaper, struct wharf_reaped *ret_reaped)
 {
     struct wharf_list *link = wharf_errands_take(&reaper->errands);
 
     if (!link)
         return false;
     struct task *task = WHARF_LIST_ENTRY(link, struct task, link);
-    *ret_tenant = task->tenant;
-    *ret_use = task->use;
+    *ret_reaped = task->reaped;
     free(task);
     return true;
 }

@@ -6,12 +6,19 @@
 #ifndef WHARF_DAEMON_CONTROL_REAPER_H
 #define WHARF_DAEMON_CONTROL_REAPER_H
 
+#include "daemon/control/left_rings.h"
 #include "daemon/core/segment.h"
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
 
 struct wharf_loop;
 struct wharf_reaper;
+
+struct wharf_reaped {
+    struct wharf_tenant *tenant;
+    struct wharf_use use; /* all of it, that of rings that are left included */
+    struct wharf_left_rings left;
+};
 
 /* Wakes the loop when something was freed.  0 or -errno. */
 int wharf_reaper_new(struct wharf_loop *loop, struct wharf_reaper **ret_reaper);
@@ -28,8 +35,9 @@ bool wharf_reaper_session(struct wharf_reaper *reaper, struct wharf_session *ses
 bool wharf_reaper_segment(struct wharf_reaper *reaper, const struct wharf_segment *segment,
                           struct wharf_tenant *tenant, const struct wharf_use *use);
 
-/* What was freed, one at a time: whose use can be given back.  Returns whether there was one. */
-bool wharf_reaper_next(struct wharf_reaper *reaper, struct wharf_tenant **ret_tenant,
-                       struct wharf_use *ret_use);
+/* What was freed, one at a time: whose use can be given back.  Returns whether there was one.  Of a
+ * session its client may still hold rings, which are the caller's, with what is charged for them.
+ */
+bool wharf_reaper_next(struct wharf_reaper *reaper, struct wharf_reaped *ret_reaped);
 
 #endif

@@ -59,9 +59,13 @@ void wharf_server_reap_segment(struct wharf_server *server, const struct wharf_s
 
 void wharf_server_take_reaped(struct wharf_server *server)
 {
-    struct wharf_tenant *tenant;
-    struct wharf_use use;
+    struct wharf_reaped reaped;
 
-    while (wharf_reaper_next(server->reaper, &tenant, &use))
-        take_back(server, tenant, &use);
+    while (wharf_reaper_next(server->reaper, &reaped)) {
+        struct wharf_use left = wharf_left_rings_use(&reaped.left);
+        if (!wharf_use_is_nothing(&left))
+            wharf_left_rings_keep(server, reaped.tenant, &reaped.left);
+        wharf_use_subtract(&reaped.use, &left);
+        take_back(server, reaped.tenant, &reaped.use);
+    }
 }

@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/memfd.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "daemon/base/cleanup.h"
 
@@ -57,6 +59,27 @@ static int populate(int fd, size_t nbytes)
     return errno == EFBIG ? -EFBIG : -ENOMEM;
 }
 
+/* The kernel counts openings of paths, and not the one that a memfd is made with. */
+static int reopen(int fd, int flags)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int opened = open(path, flags | O_CLOEXEC);
+    return opened < 0 ? -errno : opened;
+}
+
+/* Where there is no /proc the segment is as good, but for wharf_segment_is_held. */
+static void count_openings(int *fd)
+{
+    int opened = reopen(*fd, O_RDWR);
+
+    if (opened < 0)
+        return;
+    close(*fd);
+    *fd = opened;
+}
+
 int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
                        struct wharf_segment *ret_segment)
 {
@@ -68,6 +91,8 @@ int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
 
     if (fd < 0)
         return fd;
+    if (kind == WHARF_SEGMENT_C || kind == WHARF_SEGMENT_D)
+        count_openings(&fd);
     if (ftruncate(fd, (off_t)nbytes) < 0)
         return -errno;
     int r = kind == WHARF_SEGMENT_ARENA ? 0 : populate(fd, nbytes);
@@ -92,6 +117,27 @@ int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
         .fd = wharf_steal_fd(&fd),
     };
     return 0;
+}
+
+int wharf_segment_open(const struct wharf_segment *segment, enum wharf_segment_kind kind)
+{
+    int fd = reopen(segment->fd, kind == WHARF_SEGMENT_D ? O_RDONLY : O_RDWR);
+
+    /* Without /proc they share one, and nobody knows when the client lets go. */
+    if (fd == -ENOENT || fd == -EACCES) {
+        fd = fcntl(segment->fd, F_DUPFD_CLOEXEC, 0);
+        fd = fd < 0 ? -errno : fd;
+    }
+    return fd;
+}
+
+/* A lease for writing is for who has the only opening. */
+bool wharf_segment_is_held(int fd)
+{
+    if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+        return errno == EAGAIN;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return false;
 }
 
 bool wharf_segment_is_whole(const struct wharf_segment *segment)

@@ -30,6 +30,17 @@ enum wharf_segment_kind {
 int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
                        struct wharf_segment *ret_segment);
 
+/*
+ * wharf_segment_open: a descriptor of a segment C or D for the client, with an opening of its own:
+ * as long as the client has it, mapped or in a packet that nobody has read, the segment is held.
+ * D's is only for reading.  It is the caller's.  Returns it, or -errno.
+ */
+int wharf_segment_open(const struct wharf_segment *segment, enum wharf_segment_kind kind);
+
+/* Whether anybody beside the daemon has an opening of a segment C or D, whose descriptor this is.
+ * Where the kernel does not tell, nobody has. */
+bool wharf_segment_is_held(int fd);
+
 /* Whether nobody can punch holes into it, for good: it was sealed against further writing, by which
  * mappings that there were before lose nothing.  Its descriptor has been kept.  Waits for nobody.
  */

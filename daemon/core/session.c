@@ -169,8 +169,6 @@ bool wharf_session_ring_is_whole(struct wharf_session *session)
     if (session->ring_is_whole)
         return true;
     session->ring_is_whole = wharf_segment_is_whole(&session->c);
-    if (session->ring_is_whole)
-        session->c.fd = wharf_close_fd(session->c.fd);
     return session->ring_is_whole;
 }
 
