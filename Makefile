@@ -266,8 +266,10 @@ tmpfilesdir ?= $(prefix)/lib/tmpfiles.d
 
 # A page about several functions is found by each one's name, as its NAME section has them.
 page_links = $(shell awk '/^\.S[hH] / { in_name = $$2 == "NAME"; n = 0 } \
-    in_name && $$1 == ".Nm" { if (n++) print "link:" page ":$(mandir)/man3/" $$2 ".3"; else page = $$2 ".3" }' \
-    $(wildcard clientlib/*.3))
+    in_name && $$1 == ".Nm" { if (n++) print "link:" page ":$(mandir)/man3/" $$2 ".3"; else page = $$2 ".3" }' $(1))
+# The pages of a folder, and those links.
+pages_of = $(foreach page,$(wildcard $(1)/*.3),644:$(page):$(mandir)/man3/$(notdir $(page))) \
+    $(call page_links,$(wildcard $(1)/*.3))
 
 # The one list, of which uninstall is made too: MODE:SOURCE:TARGET, or link:WHERE-TO:TARGET, or
 # conf:SOURCE:TARGET for a file that belongs to its administrator as soon as it was changed.  Further
@@ -275,7 +277,7 @@ page_links = $(shell awk '/^\.S[hH] / { in_name = $$2 == "NAME"; n = 0 } \
 install_list = \
     755:$(CLI):$(bindir)/wharf \
     644:clientlib/cli/wharf.1:$(mandir)/man1/wharf.1 \
-    $(foreach page,$(wildcard clientlib/*.3),644:$(page):$(mandir)/man3/$(notdir $(page))) $(page_links) \
+    $(call pages_of,clientlib) \
     644:clientlib/cli/wharf.bash:$(completiondir)/wharf \
     644:clientlib/cli/wharf.zsh:$(zshcompletiondir)/_wharf \
     644:clientlib/cli/wharf.fish:$(fishcompletiondir)/wharf.fish \

@@ -32,8 +32,14 @@ $(LINE_HEADERS): $(BUILD)/include/%: clientlib/cuda/flatten_header.awk $(wildcar
 cuda: $(if $(NVCC),$(CUDA_SO) $(CUDA_A) $(LINE_HEADERS)) ## libwharf-cuda, the decoders for programs that use CUDA, with nvcc; before `make install`
 	$(if $(NVCC),,@echo '$(no_gpu)')
 
-# Its calls, with the SIMT layer in a GPU's place.
-$(BUILD)/tests/cuda_calls_simt_test: $(cuda_calls_obj) $(call obj,tests/gpu/cuda_batch_simt.cc kernels/rans_pieces.c)
+# Its calls, with the SIMT layer in a GPU's place: for the test of them, and for programs of tests.
+cuda_simt_obj := $(cuda_calls_obj) $(call obj,tests/gpu/cuda_batch_simt.cc kernels/rans_pieces.c)
+$(BUILD)/tests/cuda_calls_simt_test: $(cuda_simt_obj)
+CUDA_SIMT_A := $(BUILD)/tests/libwharf-cuda-simt.a
+$(CUDA_SIMT_A): $(cuda_simt_obj)
+	$(say) AR $@
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 # As its comment says, but for the libraries.
 CUDA_EXAMPLE := $(BUILD)/tests/example_cuda
@@ -62,8 +68,6 @@ endif
 # ---- install -------------------------------------------------------------------------------
 
 cmakedir = $(libdir)/cmake/wharf_cuda
-cuda_page_links = $(shell awk '/^\.S[hH] / { in_name = $$2 == "NAME" } \
-    in_name && $$1 == ".Nm" { print "link:libwharf-cuda.3:$(mandir)/man3/" $$2 ".3" }' clientlib/cuda/libwharf-cuda.3)
 cuda_install_list = \
     755:$(CUDA_SO):$(libdir)/$(notdir $(CUDA_SO)) \
     link:$(notdir $(CUDA_SO)):$(libdir)/libwharf-cuda.so \
@@ -72,7 +76,7 @@ cuda_install_list = \
     644:$(BUILD)/wharf_cuda-config.cmake:$(cmakedir)/wharf_cuda-config.cmake \
     644:clientlib/cuda/wharf_cuda.h:$(includedir)/wharf_cuda.h \
     $(foreach header,$(LINE_HEADERS),644:$(header):$(includedir)/$(notdir $(header))) \
-    644:clientlib/cuda/libwharf-cuda.3:$(mandir)/man3/libwharf-cuda.3 $(cuda_page_links) \
+    $(call pages_of,clientlib/cuda) \
     644:clientlib/cuda/NVCOMP.md:$(docdir)/NVCOMP.md \
     644:clientlib/cuda/example_cuda.c:$(docdir)/examples/example_cuda.c \
     644:clientlib/cuda/example_line.cu:$(docdir)/examples/example_line.cu

@@ -50,13 +50,13 @@ cuda_names() {
         grep -oE '\bwharf_[a-z0-9_]+' | sort
 }
 
-test_cuda_header_and_page_have_what_its_map_lists() {
+test_cuda_header_and_pages_have_what_its_map_lists() {
     cuda_names > listed
     test -s listed
     grep -oE '\bwharf_cuda_[a-z_]+\(' "$TOP/clientlib/cuda/wharf_cuda.h" | tr -d '(' | sort -u > used
     grep -vxFf listed used > unknown || true
     expect_text '' "$(cat unknown)"
-    sed -nE 's/^\.F[no] (wharf_cuda_[a-z_]+).*/\1/p' "$TOP/clientlib/cuda/libwharf-cuda.3" |
+    sed -nE 's/^\.F[no] (wharf_cuda_[a-z_]+).*/\1/p' "$TOP"/clientlib/cuda/*.3 |
         sort -u > shown
     grep -vxFf shown listed > missing || true
     expect_text '' "$(cat missing)"
