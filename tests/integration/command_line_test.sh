@@ -395,6 +395,7 @@ shown_sizes() {
 }
 
 # The rate counted what the files before had given, and packing's what became of the data.
+# shellcheck disable=SC2016 # awk's
 test_progress_is_of_this_file_and_of_what_is_not_compressed() {
     head -c 3000000 /dev/zero > zeros
     "$WHARF" pack -o first zeros

@@ -106,6 +106,7 @@ test_account_of_a_system_is_kept() {
 }
 
 # The restart comes after the check, and not where that fails; systemd_test.sh upgrades a real one.
+# shellcheck disable=SC2016 # the programs' own words
 test_running_daemon_stays_where_the_new_one_refuses_its_file() {
     unshare -rm true 2> /dev/null || skip 'no namespaces here'
     sed '/^#DEBHELPER#$/d' "$TOP/systemd/debian/wharfd.postinst" > postinst
