@@ -186,7 +186,8 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 	$(Q)LAB="$(LAB)" tests/run-tests $(sanitizing_runs) $(vector_runs) $(daemon_runs) $(checks) $(scripts) \
 	    "tests/integration/python_client_test.py --build build/asan" \
 	    $(foreach v,asan tsan,"tests/integration/python_module_test.py --build build/$(v)") \
-	    "tests/integration/python_standins_test.py --build build/asan" $(tsan_names:%=build/tsan/tests/%) \
+	    "tests/integration/python_standins_test.py --build build/asan" "tests/integration/python_files_test.py --build build/asan" \
+	    $(tsan_names:%=build/tsan/tests/%) \
 	    $(asan_runs) $(replays) $(unit_names:%=build/release/tests/%)
 
 test-unit: $(filter $(patsubst %,$(BUILD)/tests/%_test,$(subst *,%,$(T))),$(unit_bin)) ## unit tests; T=name for one file

@@ -8,9 +8,6 @@
 #include "clientlib/cli/input_file.h"
 #include "encoders/gzip_index/gzip_index.h"
 
-/* What the name of an index in wharf's own format adds to that of its file. */
-#define WHARF_CLI_INDEX_SUFFIX ".whi"
-
 /* Whether inputs of this kind can have an index: files that are read from their beginning. */
 bool wharf_cli_index_is_for(const struct wharf_cli_input *input);
 

@@ -12,6 +12,8 @@
  *   pywharf_feed.c     input that comes piece by piece
  *   pywharf_inflater.c Inflater: zlib's decompressobj
  *   pywharf_stream.c   Stream: a file's bytes in order
+ *   pywharf_container.c  Container: chunks of a wharf container
+ *   pywharf_index.c    GzipIndex: parts of a gzip file; and what a file is
  *
  * Rules.  A Py_buffer is held from before the first look at its memory until nobody looks any more,
  * so no caller can release or shrink memory that is read or written.  The GIL guards all objects;
@@ -242,5 +244,11 @@ PyObject *pywharf_refuse_pickle(PyObject *self, PyObject *unused);
 int pywharf_inflater_init(PyObject *module, struct pywharf_state *state);
 PyObject *pywharf_inflater_new(struct pywharf_state *state, PyObject *args, PyObject *kwargs);
 int pywharf_stream_init(PyObject *module);
+int pywharf_container_init(PyObject *module);
+int pywharf_index_init(PyObject *module);
+
+/* Functions of the module. */
+PyObject *pywharf_detect(PyObject *module, PyObject *args);
+PyObject *pywharf_bgzf_block(PyObject *module, PyObject *data);
 
 #endif

@@ -68,6 +68,14 @@ static PyMethodDef functions[] = {
      "inflater(wbits=15)\n\nAn Inflater.  wbits is zlib's: -8 to -15 raw Deflate, 8 to 15 or 0 "
      "zlib,\n"
      "24 to 31 gzip, 40 to 47 zlib or gzip."},
+    {"detect", pywharf_detect, METH_VARARGS,
+     "detect(head, /)\n\nWhat a file is that begins so: a tuple of the format's name, or 'empty' "
+     "or\n"
+     "'other', and the name of the format if it is a known one that wharf does not read."},
+    {"bgzf_block", pywharf_bgzf_block, METH_O,
+     "bgzf_block(head, /)\n\nBytes of the BGZF block that begins so; 0: there is none, -1: it "
+     "takes\n"
+     "more bytes to say."},
     {"_end", end, METH_NOARGS, NULL},
     {"_forked", forked, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -96,7 +104,8 @@ static int exec_module(PyObject *module)
 
     if (pywharf_errors_init(module, state) < 0 || pywharf_client_init(module, state) < 0 ||
         pywharf_memory_init(module, state) < 0 || pywharf_job_init(module, state) < 0 ||
-        pywharf_inflater_init(module, state) < 0 || pywharf_stream_init(module) < 0)
+        pywharf_inflater_init(module, state) < 0 || pywharf_stream_init(module) < 0 ||
+        pywharf_container_init(module) < 0 || pywharf_index_init(module) < 0)
         return -1;
     return add_names(module);
 }

@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "encoders/deflate/inflate_stream.h"
+#include "encoders/frame_stream.h"
+#include "encoders/lz4/lz4_frame.h"
+#include "encoders/snappy/snappy_frame.h"
 #include "encoders/zstd/zstd_stream.h"
 
 struct stream {
@@ -35,13 +38,22 @@ static struct wharf_stream *make_zstd(void)
     return wharf_zstd_stream_new(WHARF_ZSTD_ALL_FRAMES);
 }
 
+static struct wharf_stream *make_lz4(void)
+{
+    return wharf_frame_stream_new(wharf_lz4_frame_next);
+}
+
+static struct wharf_stream *make_snappy(void)
+{
+    return wharf_frame_stream_new(wharf_snappy_frame_next);
+}
+
 static const struct format {
     const char *name;
     struct wharf_stream *(*make)(void);
 } formats[] = {
-    {"gzip", make_gzip},
-    {"zlib", make_zlib},
-    {"zstd", make_zstd},
+    {"gzip", make_gzip}, {"zlib", make_zlib},     {"zstd", make_zstd},
+    {"lz4", make_lz4},   {"snappy", make_snappy},
 };
 
 static PyObject *new_stream(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -188,7 +200,8 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "Stream(format)\n\nA decoder of a file: 'gzip', 'zlib' or 'zstd'."},
+    {Py_tp_doc, "Stream(format)\n\nA decoder of a file: 'gzip', 'zlib', 'zstd',\n"
+                "'lz4' or 'snappy'."},
     {Py_tp_new, new_stream},
     {Py_tp_dealloc, dealloc},
     {Py_tp_methods, methods},

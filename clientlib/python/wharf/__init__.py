@@ -5,11 +5,15 @@
     text = wharf.decompress(stream, 'gzip')
     parts = wharf.decompress_batch(chunks, 'zstd')
 
+    with wharf.open('a.gz', 'rt') as file:
+        n = sum(1 for line in file)
+
     with wharf.Client() as client:
         jobs = [client.submit(chunk, 'lz4', size=1 << 16) for chunk in chunks]
         parts = [job.result() for job in jobs]
 """
 import atexit as _atexit
+import importlib as _importlib
 import os as _os
 
 from . import _wharf
@@ -23,9 +27,12 @@ _atexit.register(_wharf._end)
 _os.register_at_fork(after_in_child=_wharf._forked)
 
 
+# What takes a moment to load, and may not be needed: the name, and the module that has it.
+_LATER = {'AsyncClient': 'aio', 'open': 'files', 'gzip': 'gzip', 'zlib': 'zlib'}
+
+
 def __getattr__(name):
-    # asyncio takes a moment to load.
-    if name == 'AsyncClient':
-        from .aio import AsyncClient
-        return AsyncClient
-    raise AttributeError(f"module 'wharf' has no attribute '{name}'")
+    if name not in _LATER:
+        raise AttributeError(f"module 'wharf' has no attribute '{name}'")
+    module = _importlib.import_module(f'.{_LATER[name]}', __name__)
+    return module if name == _LATER[name] else getattr(module, name)

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
 from collections.abc import Buffer, Callable, Sequence
+from io import BufferedReader, TextIOWrapper
 from types import TracebackType
-from typing import Any, Literal, Protocol, overload
+from typing import IO, Any, Literal, Protocol, overload
+
+from . import gzip as gzip, zlib as zlib
 
 __version__: str
 codecs: dict[str, int]
@@ -47,6 +51,17 @@ def decompress_batch(chunks: _Chunks, codec: str | int = 'gzip', *, outs: _Chunk
                      exact_output: bool = False, parameter: int = 0, timeout: float | None = None,
                      priority: _Priority | None = None, errors: Literal['raise', 'return'] = 'raise',
                      threads: int = 0) -> list[Any]: ...
+
+_Path = str | bytes | os.PathLike[str]
+_Format = Literal['gzip', 'bgzf', 'zlib', 'zstd', 'lz4', 'snappy', 'wharf']
+
+@overload
+def open(file: _Path | IO[bytes], mode: Literal['r', 'rb'] = 'rb', *, format: _Format | None = None,
+         index: _Path | Literal[False] | None = None) -> BufferedReader: ...
+@overload
+def open(file: _Path | IO[bytes], mode: Literal['rt'], *, format: _Format | None = None,
+         index: _Path | Literal[False] | None = None, encoding: str | None = None,
+         errors: str | None = None, newline: str | None = None) -> TextIOWrapper: ...
 
 class Memory:
     def __len__(self) -> int: ...

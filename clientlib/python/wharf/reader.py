@@ -43,6 +43,8 @@ class ForwardReader(io.RawIOBase):
             offset += self._size()
         elif whence != io.SEEK_SET:
             raise ValueError(f'whence is {whence}, which is none')
+        if offset < 0:
+            raise ValueError(f'there is no place {offset}')
         if offset < self._at:
             self._rewind()
         self._skip(offset - self._at)
