@@ -28,8 +28,8 @@ int wharf_index_identify(const struct wharf_indexed_file *file,
 
 /*
  * Reads the index at `path`.  Returns 0 with *ret_index, which the caller deinits, and *ret_status,
- * which file the index is; -ENOENT: there is none; -EBADMSG: it is damaged; -EPROTONOSUPPORT: it is none, or of a newer version; -ESTALE:
- * it is of another file or another version of it; or -errno.
+ * which file the index is; -ENOENT: there is none; -EBADMSG: it is damaged; -EPROTONOSUPPORT: it is
+ * none, or of a newer version; -ESTALE: it is of another file or another version of it; or -errno.
  */
 int wharf_index_load(const struct wharf_indexed_file *file, const char *path,
                      struct stat *ret_status, struct wharf_gzip_index *ret_index);

@@ -219,7 +219,8 @@ test-races: deps ## device decoders with every access to memory watched for race
 
 .PHONY: test-callers
 CALLERS_OUT ?=
-test-callers: all ## programs that exist under `wharf run` and without it, as far as they are installed
+test-callers: all ## programs that exist under `wharf run` and without it, as far as they are installed; Python packages that decode by wharf
+	$(Q)tests/callers/packages.py --build $(BUILD)
 	$(Q)tests/callers/callers.py --build $(BUILD) $(CALLERS_OUT:%=--out %)
 
 check: all ## layering, names, format, exported symbols, scripts, manual pages

@@ -28,7 +28,7 @@ _os.register_at_fork(after_in_child=_wharf._forked)
 
 
 # What takes a moment to load, and may not be needed: the name, and the module that has it.
-_LATER = {'AsyncClient': 'aio', 'open': 'files', 'gzip': 'gzip', 'zlib': 'zlib'}
+_LATER = {'AsyncClient': 'aio', 'open': 'files', 'enable': 'integrations', 'gzip': 'gzip', 'zlib': 'zlib'}
 
 
 def __getattr__(name):

@@ -66,6 +66,8 @@ class _Source:
         self._lock = threading.Lock()
         self._is_seekable = bool(getattr(self.file, 'seekable', lambda: False)())
         self._base = self.file.tell() if self._is_seekable else 0
+        # A file of fsspec: ranges are asked of its file system, which reads no more than that.
+        self._ranges = getattr(getattr(self.file, 'fs', None), 'cat_file', None)
         self._head = self._read_head()
         self._at = 0
 
@@ -103,6 +105,9 @@ class _Source:
 
     def read_at(self, offset, nbytes):
         """All of it, but at the file's end."""
+        if self._ranges:
+            begin, end = self._base + offset, min(self._base + offset + nbytes, self._end())
+            return self._ranges(self.file.path, start=begin, end=end) if begin < end else b''
         with self._lock:
             self.file.seek(self._base + offset)
             parts = []
@@ -117,8 +122,11 @@ class _Source:
             return parts[0] if len(parts) == 1 else b''.join(parts)
 
     def nbytes(self):
+        return self._end() - self._base
+
+    def _end(self):
         with self._lock:
-            return self.file.seek(0, io.SEEK_END) - self._base
+            return self.file.seek(0, io.SEEK_END)
 
     def descriptor(self):
         """Of a file that has nothing before its beginning, or None."""
