@@ -104,7 +104,7 @@ const struct wharf_setting wharf_settings[] = {
     {"daemon", "io", CHOICE, AT_START, DAEMON(io), "auto", 0, 0, io_kinds,
      "How the daemon waits; auto is io_uring, or epoll where io_uring is refused."},
     {"daemon", "hello_timeout", DURATION, RELOADS, DAEMON(hello_timeout_ns), "10s", MS, HOUR, NULL,
-     "How long a new connection may be silent."},
+     "How long a new connection may stay silent."},
     {"daemon", "unread_timeout", DURATION, RELOADS, DAEMON(unread_timeout_ns), "60s", MS, HOUR,
      NULL, "How long a connection may wait unread before it is ended; its client may come again."},
     {"daemon", "gate_timeout", DURATION, RELOADS, DAEMON(gate_timeout_ns), "2s", MS, HOUR, NULL,
@@ -112,11 +112,11 @@ const struct wharf_setting wharf_settings[] = {
     {"daemon", "drain_timeout", DURATION, RELOADS, DAEMON(drain_timeout_ns), "5s", 0, HOUR, NULL,
      "How long a stop waits for jobs that were taken; clients replay what is left."},
     {"daemon", "stuck_timeout", DURATION, RELOADS, DAEMON(stuck_timeout_ns), "60s", S, HOUR, NULL,
-     "A worker that decodes one piece for longer is taken for hung, and the watchdog not fed."},
+     "A worker that decodes one piece for longer counts as hung: the watchdog is not fed."},
     {"daemon", "keep_tenants", DURATION, RELOADS, DAEMON(keep_tenants_ns), "5min", 0, HOUR, NULL,
-     "How long a tenant is remembered that has no connection, debt or settings of its own."},
+     "How long a tenant without connections, debts or settings of its own is remembered."},
     {"daemon", "histogram_tenants", COUNT, RELOADS, DAEMON(n_histogram_tenants), "100", 0, 1000,
-     NULL, "Statistics have histograms of so many tenants, the busiest, and of all together."},
+     NULL, "How many of the busiest tenants have histograms of their own in the statistics."},
     {"daemon", "observer_group", TEXT, AT_START, DAEMON(observer_group), "", 0,
      WHARF_CONFIG_NAME_NBYTES, NULL,
      "Members of this group see what all tenants do, as root does; empty for nobody else."},
@@ -126,14 +126,14 @@ const struct wharf_setting wharf_settings[] = {
      "or beside the main socket with .metrics behind its name; none: nowhere."},
 
     {"cpu", "workers", COUNT, AT_START, DAEMON(n_workers), "0", 0, 1024, NULL,
-     "Threads that decode; 0 derives them from share and the processors there are."},
+     "Threads that decode; 0 derives their number from share and the processors."},
     {"cpu", "share", COUNT, AT_START, DAEMON(share_percent), "100", 1, 100, NULL,
      "Percent of the processors that decoding may use, at least one."},
     {"cpu", "cpus", CPUS, AT_START, DAEMON(cpus), "", 0, sizeof(((struct wharf_config *)0)->cpus),
      NULL,
      "The processors that decoding may use, as in 0-7,16; empty for all that the daemon may use."},
     {"cpu", "nice", COUNT, AT_START, DAEMON(nice), "0", 0, 19, NULL,
-     "How far decoding stands back behind other programs."},
+     "The nice value of threads that decode."},
     {"cpu", "spin", DURATION, RELOADS, DAEMON(spin_ns), "200us", 0, 10 * MS, NULL,
      "How long an idle worker watches at most for a client's next job before it sleeps."},
 
@@ -158,11 +158,8 @@ const struct wharf_setting wharf_settings[] = {
      "takes twice this of its memory.  Larger ones are the CPU's, but for those in clients' GPU "
      "memory and of sessions that want a GPU alone: see large."},
     {"gpu", "large", BYTES, AT_START, DAEMON(gpu_large_nbytes), "256M", MiB, 512 * MiB, NULL,
-     "Source plus destination of the largest chunk that a GPU decodes in clients' GPU memory and "
-     "for "
-     "sessions that want it alone.  Each GPU has two places for chunks over chunk, which take so "
-     "much of its memory "
-     "each."},
+     "The largest chunk, source plus destination, in clients' GPU memory and in sessions that want "
+     "the GPU alone.  Each GPU has two places for chunks over chunk, each of this size."},
     {"gpu", "large_longest", DURATION, RELOADS, DAEMON(gpu_large_longest_ns), "1min", S, HOUR, NULL,
      "A chunk that has such a place for so long ends with QUOTA.  With simt it is a thousand times "
      "as long."},
@@ -170,29 +167,26 @@ const struct wharf_setting wharf_settings[] = {
      "epoch: a kernel stays while there is work; batch: one for each batch of work; auto is epoch, "
      "or batch under profilers, launches that block and display watchdogs."},
     {"gpu", "output", CHOICE, AT_START, DAEMON(gpu_output), "kernel", 0, 0, gpu_outputs,
-     "Who takes outputs to the clients' memory: the kernel itself, or the copy engine where they "
-     "are of 16 KiB or more."},
+     "What writes outputs to clients' memory: the kernel itself, or the copy engine for outputs of "
+     "16 KiB or more."},
     {"gpu", "staging", BYTES, AT_START, DAEMON(gpu_staging_nbytes), "512M", MiB, TiB, NULL,
      "Each GPU's memory for outputs that the copy engine takes."},
     {"gpu", "memory", BYTES, RELOADS, DAEMON(gpu_memory_nbytes), "8G", 0, 1024 * TiB, NULL,
      "The most memory of clients that is pinned, for all GPUs together; jobs elsewhere run on the "
      "CPU."},
     {"gpu", "spare", BYTES, RELOADS, DAEMON(gpu_spare_nbytes), "256M", 0, 1024 * TiB, NULL,
-     "Arenas, of sizes that were asked for lately, that are pinned before anybody asks for them; "
-     "part of memory."},
+     "Arenas that are pinned in advance, of the sizes that were asked for last; part of memory."},
     {"gpu", "pin_after", DURATION, RELOADS, DAEMON(gpu_pin_after_ns), "20ms", 0, HOUR, NULL,
-     "A client's memory is pinned when it has been there for so long, unless its session wants the "
-     "GPU alone: then at once."},
+     "How old a client's memory is when it is pinned; at once if its session wants the GPU alone."},
     {"gpu", "ahead", DURATION, RELOADS, DAEMON(gpu_ahead_ns), "1ms", 10 * US, S, NULL,
-     "Estimated time of what is handed to a GPU behind what it is doing: the longest that an "
-     "interactive job waits there."},
+     "How much work, in estimated time, is handed to a GPU beyond what it is doing: the longest "
+     "that an interactive job waits there."},
     {"gpu", "idle", DURATION, AT_START, DAEMON(gpu_idle_ns), "200us", 0, S, NULL,
-     "The kernel leaves the GPU to others when there was no work for so long.  With kernel = "
-     "batch, "
-     "how long the worker looks for the next batch before it sleeps."},
+     "How long the kernel stays on the GPU without work.  With kernel = batch, how long the worker "
+     "looks for the next batch before it sleeps."},
     {"gpu", "stay", DURATION, AT_START, DAEMON(gpu_stay_ns), "500us", 0, S, NULL,
-     "The kernel leaves, for a moment, after so long in any case, or longer where leaving takes "
-     "long; 0 for a GPU of wharf's own."},
+     "How long the kernel stays before it leaves for a moment, longer where leaving takes long; 0 "
+     "for a GPU that only wharfd uses."},
     {"gpu", "longest", DURATION, RELOADS, DAEMON(gpu_longest_ns), "100ms", 0, HOUR, NULL,
      "A chunk that the GPU has for so long is given to the CPU, or in sessions that want the GPU "
      "alone to one of the places for large ones; 0: never.  With simt it is a thousand times as "
@@ -204,10 +198,9 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "start_timeout", DURATION, AT_START, DAEMON(gpu_start_timeout_ns), "30s", 100 * MS,
      HOUR, NULL, "How long a worker may take to get ready."},
     {"gpu", "ban", DURATION, RELOADS, DAEMON(gpu_ban_ns), "10min", 0, 24 * HOUR, NULL,
-     "How long the CPU runs all jobs of a tenant whose jobs ended the worker, or whose memory kept "
-     "the daemon from the GPU, three times or for a hundredth of ten seconds, or twice could not "
-     "be "
-     "pinned in time."},
+     "How long the CPU runs all jobs of a tenant that is banned from the GPU: its jobs ended the "
+     "worker three times, its memory kept results waiting for long, or twice could not be pinned "
+     "in time."},
 
     {"schedule", "interactive_percent", COUNT, RELOADS, DAEMON(interactive_percent), "50", 0, 100,
      NULL,
@@ -215,7 +208,7 @@ const struct wharf_setting wharf_settings[] = {
     {"schedule", "background_age", DURATION, RELOADS, DAEMON(background_age_ns), "1s", 0, HOUR,
      NULL, "A background job that has waited for so long becomes a normal one."},
     {"schedule", "slice", DURATION, RELOADS, DAEMON(slice_ns), "500us", 10000, S, NULL,
-     "Estimated time that a worker takes from a batch, or a tenant gets, at once."},
+     "How much of a batch, in estimated time, a worker takes at once, and a tenant's turn."},
     {"schedule", "long", DURATION, RELOADS, DAEMON(long_ns), "1ms", 10000, HOUR, NULL,
      "Jobs that are estimated to take longer never occupy all workers."},
 
@@ -224,8 +217,7 @@ const struct wharf_setting wharf_settings[] = {
     {"quota", "max_connections", COUNT, RELOADS, QUOTA(max_connections), "256", 0, 1 << 20, NULL,
      "Of a tenant."},
     {"quota", "max_descriptors", COUNT, RELOADS, QUOTA(max_descriptors), "4096", 0, 1 << 24, NULL,
-     "That the daemon holds or has sent for a tenant: four a connection, four a queue, one a "
-     "region "
+     "Held by the daemon or sent for a tenant: four a connection, four a queue, one a region "
      "and two a model."},
     {"quota", "max_memory", BYTES, RELOADS, QUOTA(max_memory_nbytes), "9G", 0, 1024 * TiB, NULL,
      "Of a tenant: arenas, registered memory and models."},
@@ -251,8 +243,8 @@ const struct wharf_setting wharf_settings[] = {
      "Of one batch."},
 
     {"total", "owners", COUNT, RELOADS, DAEMON(totals.owners), "0", 0, 1 << 20, NULL,
-     "A part of all below is kept for each of the first so many tenants; 0: 256, or as many as can "
-     "have enough."},
+     "For how many tenants a minimum of everything below is reserved; 0: 256, or as many as half "
+     "of everything is enough for."},
     {"total", "max_connections", COUNT, RELOADS, DAEMON(totals.max_connections), "0", 0, 1 << 20,
      NULL, "Of all tenants; 0: 65536, or what the limit of open files allows."},
     {"total", "max_descriptors", COUNT, RELOADS, DAEMON(totals.max_descriptors), "0", 0, 1 << 30,
